@@ -8,12 +8,13 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use tilescope_analysis::compare::ReportAlignment;
 use tilescope_analysis::find::{SearchCatalogue, SearchQuery, find};
+use tilescope_fixtures::ReportBuilder;
 use tilescope_gui::app::TilescopeApp;
 use tilescope_gui::{OpenReport, theme, view_names};
 use tilescope_report::units::{OperationId, TileRange, TileRuns, VertexTypeId};
 use tilescope_report::{
-    ExecutionStep, MarkKind, MemoryCategory, ModelOperation, ProgramKind, ReportBuilder,
-    TileTraffic, TrainingPass, VertexGroup, VertexTypeInfo,
+    ExecutionStep, MarkKind, MemoryCategory, ModelOperation, ProgramKind, TileTraffic,
+    TrainingPass, VertexGroup, VertexTypeInfo,
 };
 
 const IPUS: u32 = 64;

@@ -6,6 +6,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 use tempfile::tempdir;
+use tilescope_fixtures::ReportBuilder;
 use tilescope_report::units::*;
 use tilescope_report::*;
 

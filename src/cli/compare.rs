@@ -116,7 +116,9 @@ pub(super) fn rows(
         return Err(CliError::Usage(format!("there is no view {view:?} to compare")));
     };
     let tables = differences(source, &target, one).map_err(failed)?;
-    table_named(&tables, table).map(ComparisonTable::as_rows).map_err(CliError::Usage)
+    table_named(&tables, table)
+        .map(ComparisonTable::as_rows)
+        .map_err(|error| CliError::Usage(error.to_string()))
 }
 
 fn cut(table: &mut ComparisonTable, limit: usize) {

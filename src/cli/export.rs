@@ -3,8 +3,8 @@
 use super::{CliCommand, CliError, compare, open_report};
 use clap::{Arg, ArgAction, ArgMatches};
 use std::io::Write;
-use tilescope_analysis::save::write_whole;
 use tilescope_analysis::tables::{self, TABLES};
+use tilescope_report::atomic_file::write_whole;
 use tilescope_report::units::ByteUnits;
 
 /// `tilescope export`
@@ -113,13 +113,14 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         let file = text("output").map_or_else(|| format!("{view}.csv"), str::to_string);
         if let Some(target) = text("compare") {
             let rows = compare::rows(&open_report(matches)?, target, view, text("table"))?;
-            write_whole(file.as_ref(), rows.csv().as_bytes()).map_err(CliError::Failed)?;
+            write_whole(file.as_ref(), rows.csv().as_bytes())?;
             return Ok(writeln!(output, "{file}")?);
         }
-        let table = tables::named(view, text("table")).map_err(CliError::Usage)?;
+        let table = tables::named(view, text("table"))
+            .map_err(|error| CliError::Usage(error.to_string()))?;
         let report = open_report(matches)?;
         let rows = (table.read)(&report).map_err(|error| CliError::Failed(error.to_string()))?;
-        write_whole(file.as_ref(), rows.csv().as_bytes()).map_err(CliError::Failed)?;
+        write_whole(file.as_ref(), rows.csv().as_bytes())?;
         writeln!(output, "{file}")?;
         return Ok(());
     }

@@ -20,6 +20,7 @@ use clap::{Arg, ArgAction, ArgMatches};
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
+use tilescope_report::atomic_file::AtomicFileError;
 
 /// A command of the program.
 pub(crate) struct CliCommand {
@@ -54,6 +55,9 @@ pub(crate) enum CliError {
     /// The job failed: exit code 1.
     #[error("{0}")]
     Failed(String),
+    /// A file could not be written: exit code 1.
+    #[error(transparent)]
+    File(#[from] AtomicFileError),
     /// Writing results failed.
     #[error("cannot write results: {0}")]
     Output(#[from] io::Error),

@@ -13,10 +13,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+use tilescope_fixtures::ReportBuilder;
 use tilescope_gui::app::TilescopeApp;
 use tilescope_gui::paint::RenderedImage;
 use tilescope_gui::{OpenReport, PictureFormat, PictureOptions, Theme, draw, theme, view_names};
-use tilescope_report::ReportBuilder;
 use tilescope_report::{ExecutionStep, MarkKind, MemoryCategory, ProgramKind, StepOnIpu};
 
 /// Kinds of reports, and what each view says about them.

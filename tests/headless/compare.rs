@@ -10,8 +10,9 @@ use tilescope_analysis::compare::{
     COMPARISONS, ComparedReports, ComparisonCell, ComparisonRow, ComparisonTable, ReportAlignment,
     StepChangeKind, comparison, drift,
 };
+use tilescope_fixtures::ReportBuilder;
 use tilescope_report::trace::TraceLane;
-use tilescope_report::{ExecutionStep, MarkKind, ProgramKind, Report, ReportBuilder};
+use tilescope_report::{ExecutionStep, MarkKind, ProgramKind, Report};
 
 /// Writes one kind of report into a directory.
 type Write = fn(&Path);

@@ -3,10 +3,11 @@
 use crate::common;
 use std::collections::BTreeSet;
 use tilescope_analysis::insights::{InsightFinding, InsightGain, RULES, insights};
+use tilescope_fixtures::ReportBuilder;
 use tilescope_report::units::{TileRange, TileRuns, VertexTypeId};
 use tilescope_report::{
     BatchingConfig, CategoryBytes, MarkKind, MemoryCategory, MemoryRegion, ProgramKind, Report,
-    ReportBuilder, StreamEndpoint, TileMemory, VertexGroup, VertexTypeInfo,
+    StreamEndpoint, TileMemory, VertexGroup, VertexTypeInfo,
 };
 
 const KIB: u64 = 1024;

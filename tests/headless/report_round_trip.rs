@@ -3,6 +3,7 @@
 use crate::report_support::*;
 use proptest::prelude::*;
 use tempfile::tempdir;
+use tilescope_fixtures::ReportBuilder;
 use tilescope_report::units::*;
 use tilescope_report::*;
 

@@ -4,6 +4,7 @@ use crate::report_support::*;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use tempfile::tempdir;
+use tilescope_fixtures::ReportBuilder;
 use tilescope_report::trace::*;
 use tilescope_report::units::*;
 use tilescope_report::*;

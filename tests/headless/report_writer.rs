@@ -6,6 +6,7 @@ use rusqlite::Connection;
 use std::fs;
 use std::path::Path;
 use tempfile::tempdir;
+use tilescope_fixtures::ReportBuilder;
 use tilescope_report::units::*;
 use tilescope_report::*;
 

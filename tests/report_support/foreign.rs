@@ -127,15 +127,11 @@ impl Foreign {
         db.execute_batch("COMMIT").unwrap();
         if self.wal {
             // Closing would empty the log, so the files are taken as they are now.
-            let copy = path.with_extension("copy");
-            let log = |path: &Path| {
-                path.with_file_name(format!("{}-wal", path.file_name().unwrap().to_str().unwrap()))
-            };
-            std::fs::copy(path, &copy).unwrap();
-            std::fs::copy(log(path), log(&copy)).unwrap();
+            let name = path.file_name().unwrap().to_str().unwrap();
+            let log = path.with_file_name(format!("{name}-wal"));
+            let files = [path, log.as_path()].map(|file| (file, std::fs::read(file).unwrap()));
             drop(db);
-            std::fs::rename(&copy, path).unwrap();
-            std::fs::rename(log(&copy), log(path)).unwrap();
+            files.iter().for_each(|(file, bytes)| std::fs::write(file, bytes).unwrap());
         }
     }
 

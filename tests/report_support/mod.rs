@@ -6,6 +6,7 @@
 pub(crate) mod foreign;
 
 use std::collections::BTreeSet;
+use tilescope_fixtures::ReportBuilder;
 use tilescope_report::units::*;
 use tilescope_report::*;
 

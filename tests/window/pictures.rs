@@ -1,10 +1,10 @@
 //! Pictures drawn without a display: the right colours in the right places, the same every time.
 
 use crate::gui_support::picture_of;
+use tilescope_fixtures::ReportBuilder;
 use tilescope_gui::theme::{DARK, LIGHT};
 use tilescope_gui::{OpenReport, PictureFormat, Theme, export, picture, view_names};
 use tilescope_report::ProgramKind;
-use tilescope_report::ReportBuilder;
 
 /// A run of which the first half is exchange and the second half vertices.
 fn two_halves(directory: &std::path::Path) -> OpenReport {

@@ -14,7 +14,6 @@ pub mod operations;
 pub mod operations_graph;
 mod program_names;
 pub mod program_tree;
-pub mod save;
 pub mod statistics;
 pub mod summary;
 pub mod tables;

@@ -463,8 +463,9 @@ mod tests {
 
     #[test]
     fn compute_sets_have_all_the_state_of_their_vertices() {
+        use tilescope_fixtures::ReportBuilder;
         use tilescope_report::units::VertexTypeId;
-        use tilescope_report::{ReportBuilder, VertexGroup, VertexTypeInfo};
+        use tilescope_report::{VertexGroup, VertexTypeInfo};
         let mut builder = ReportBuilder::new(1, 8);
         builder.compute("a", 10);
         builder.compute("nothing", 10);

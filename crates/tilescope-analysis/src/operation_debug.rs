@@ -35,8 +35,8 @@ pub fn debug_lines(
         }
         if let Some(plan) = &of.plan {
             lines.add(1, "plan", String::new());
-            let parts = json::lines(plan).unwrap_or_else(|problem| {
-                vec![JsonLine { depth: 0, name: "not JSON".to_owned(), value: problem }]
+            let parts = json::lines(plan).unwrap_or_else(|error| {
+                vec![JsonLine { depth: 0, name: "not JSON".to_owned(), value: error.to_string() }]
             });
             lines
                 .0
@@ -69,7 +69,8 @@ impl OperationDebugLines {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tilescope_report::{ProgramKind, ReportBuilder};
+    use tilescope_fixtures::ReportBuilder;
+    use tilescope_report::ProgramKind;
 
     #[test]
     fn programs_are_listed_as_they_stand_in_the_report() {

@@ -303,7 +303,7 @@ fn traffic(runs: &[(u32, TileTraffic)], facts: &mut ProgramFactList) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tilescope_report::ReportBuilder;
+    use tilescope_fixtures::ReportBuilder;
 
     fn programs() -> (ProgramNodeTable, [ProgramId; 5]) {
         let mut report = ReportBuilder::new(1, 4);

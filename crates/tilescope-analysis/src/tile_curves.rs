@@ -288,31 +288,50 @@ pub(crate) fn hardware_order(target: &Target, tiles: usize) -> Vec<u32> {
     order
 }
 
+/// Tiles that can be shown beside each other.
+const MOST_LISTED_TILES: usize = 64;
+
+/// What cannot be meant by a list of tiles.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TileListError {
+    /// A part is no number.
+    #[error("{0:?} is not a tile number")]
+    NotANumber(String),
+    /// The machine has fewer tiles.
+    #[error("there is no tile {0}")]
+    NoSuchTile(u32),
+    /// A range whose end comes before its start.
+    #[error("{0:?} runs backwards")]
+    Backwards(String),
+    /// More than fit on a screen.
+    #[error("at most {MOST_LISTED_TILES} tiles can be shown beside each other")]
+    TooMany,
+}
+
 /// Reads `1, 3-5`: tile numbers and ranges, below `tiles`.
 ///
 /// # Errors
-/// What cannot be meant, in words.
-pub fn parse_tiles(text: &str, tiles: u32) -> Result<Vec<u32>, String> {
-    const MOST: usize = 64;
+/// What cannot be meant.
+pub fn parse_tiles(text: &str, tiles: u32) -> Result<Vec<u32>, TileListError> {
     let mut found: Vec<u32> = Vec::new();
     for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
         let number = |text: &str| {
             let tile: u32 = text
                 .trim()
                 .parse()
-                .map_err(|_| format!("{:?} is not a tile number", text.trim()))?;
-            if tile < tiles { Ok(tile) } else { Err(format!("there is no tile {tile}")) }
+                .map_err(|_| TileListError::NotANumber(text.trim().to_owned()))?;
+            if tile < tiles { Ok(tile) } else { Err(TileListError::NoSuchTile(tile)) }
         };
         let (first, last) = match part.split_once('-') {
             Some((first, last)) => (number(first)?, number(last)?),
             None => (number(part)?, number(part)?),
         };
         if first > last {
-            return Err(format!("{part:?} runs backwards"));
+            return Err(TileListError::Backwards(part.to_owned()));
         }
         for tile in first..=last {
-            if found.len() >= MOST {
-                return Err(format!("at most {MOST} tiles can be shown beside each other"));
+            if found.len() >= MOST_LISTED_TILES {
+                return Err(TileListError::TooMany);
             }
             if !found.contains(&tile) {
                 found.push(tile);
@@ -347,7 +366,8 @@ mod tests {
 
     #[test]
     fn tiles_are_numbers_and_ranges() {
-        assert_eq!(parse_tiles("1 or", 9), Err("\"1 or\" is not a tile number".to_owned()));
+        let error = parse_tiles("1 or", 9).unwrap_err();
+        assert_eq!(error.to_string(), "\"1 or\" is not a tile number");
         assert_eq!(parse_tiles("0,3-5, 4", 9), Ok(vec![0, 3, 4, 5]));
         assert_eq!(parse_tiles("", 9), Ok(vec![]));
         assert_eq!(parse_tiles(" , ", 9), Ok(vec![]));

@@ -1,8 +1,8 @@
 //! Simulations, run by this very program as a child process: cancelling is killing it, and running
 //! out of memory there does not take the window along.
 
-use std::io::{BufRead, BufReader, Read};
-use std::path::PathBuf;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, channel};
@@ -13,6 +13,40 @@ const PROGRESS_VARIABLE: &str = "TILESCOPE_PROGRESS";
 
 /// Lines of a failed child that are shown.
 const MAX_ERROR_LINES: usize = 6;
+
+/// Why this program could not be started again as a child, or gave no answer.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ChildProgramError {
+    /// Nobody has said which program simulates.
+    #[error("The path of this program is not known")]
+    UnknownPath,
+    #[error("The simulator cannot be started: {0}")]
+    SimulationProcess(io::Error),
+    #[error("No thread for the simulation: {0}")]
+    SimulationThread(io::Error),
+    #[error("Another window cannot be opened: {0}")]
+    Window(io::Error),
+    /// There is no thread that takes notice of the window's end.
+    #[error("{0}")]
+    WindowThread(io::Error),
+    #[error("The simulator cannot be asked: {0}")]
+    Question(io::Error),
+    /// What the child said instead of an answer.
+    #[error("{0}")]
+    Refused(String),
+    #[error("The simulator's keys cannot be read: {0}")]
+    Keys(serde_json::Error),
+    /// The child reads specs from files.
+    #[error("The spec cannot be written: {source}: {}", path.display())]
+    Spec { path: PathBuf, source: io::Error },
+}
+
+impl ChildProgramError {
+    /// The system's answer to writing a spec, or its directory.
+    pub(crate) fn spec(source: io::Error, path: &Path) -> Self {
+        Self::Spec { path: path.to_owned(), source }
+    }
+}
 
 /// How a simulation ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +75,7 @@ impl SimulationProcess {
         spec: &str,
         directory: PathBuf,
         context: &egui::Context,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, ChildProgramError> {
         let mut child = program()?
             .args(["simulate", spec, "-o"])
             .arg(&directory)
@@ -50,7 +84,7 @@ impl SimulationProcess {
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
-            .map_err(|error| format!("The simulator cannot be started: {error}"))?;
+            .map_err(ChildProgramError::SimulationProcess)?;
         let errors = child.stderr.take();
         let percent = Arc::new(AtomicU64::new(0));
         let cancelled = Arc::new(AtomicBool::new(false));
@@ -69,7 +103,7 @@ impl SimulationProcess {
                 let _ = sender.send(end);
                 watcher.context.request_repaint();
             })
-            .map_err(|error| format!("No thread for the simulation: {error}"))?;
+            .map_err(ChildProgramError::SimulationThread)?;
         Ok(Self { spec: spec.to_owned(), percent, cancelled, child, ended })
     }
 
@@ -150,17 +184,17 @@ impl SimulationWatcher {
 /// Opens another window of this program, on a report if one is given. It lives on by itself.
 ///
 /// # Errors
-/// Why it cannot be started, in words.
-pub(crate) fn new_window(place: Option<(&std::path::Path, &str)>) -> Result<(), String> {
+/// It cannot be started.
+pub(crate) fn new_window(place: Option<(&Path, &str)>) -> Result<(), ChildProgramError> {
     let mut program = program()?;
     if let Some((report, link)) = place {
         program.arg(report).args(["--at", link]);
     }
     let child = program.stdin(Stdio::null()).spawn();
-    let mut child = child.map_err(|error| format!("Another window cannot be opened: {error}"))?;
+    let mut child = child.map_err(ChildProgramError::Window)?;
     // Somebody has to take notice of its end.
     let waiting = std::thread::Builder::new().name("window".to_owned());
-    waiting.spawn(move || child.wait()).map(drop).map_err(|error| error.to_string())
+    waiting.spawn(move || child.wait()).map(drop).map_err(ChildProgramError::WindowThread)
 }
 
 /// A spec that comes with the program.
@@ -205,13 +239,13 @@ pub(crate) fn simulate_with_this_program() -> std::io::Result<()> {
 }
 
 /// Names the program that simulates, where it is not the one that runs.
-pub fn simulate_with(path: &std::path::Path) {
+pub fn simulate_with(path: &Path) {
     SIMULATOR_EXECUTABLE.get_or_init(|| path.to_owned());
 }
 
 /// The program that simulates, to be given arguments.
-pub(super) fn program() -> Result<Command, String> {
-    let path = SIMULATOR_EXECUTABLE.get().ok_or("The path of this program is not known")?;
+pub(super) fn program() -> Result<Command, ChildProgramError> {
+    let path = SIMULATOR_EXECUTABLE.get().ok_or(ChildProgramError::UnknownPath)?;
     Ok(Command::new(path))
 }
 

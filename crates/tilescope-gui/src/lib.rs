@@ -44,6 +44,8 @@ pub use picture::{PictureFormat, PictureOptions, draw, picture, picture_file};
 pub use prefs::{AppearancePrefs, PaletteChoice, TEXT_PERCENT};
 
 use std::path::Path;
+use tilescope_report::ReportError;
+use tilescope_report::atomic_file::{AtomicFileError, write_whole};
 
 /// Why the app or a picture could not be shown.
 #[derive(Debug, thiserror::Error)]
@@ -62,17 +64,17 @@ pub enum GuiError {
     )]
     Window(String),
     /// The report could not be opened.
-    #[error("{0}")]
-    Report(String),
+    #[error(transparent)]
+    Report(#[from] ReportError),
     /// There is no such view.
     #[error("there is no view {0:?}; known: {known}", known = view_names().join(", "))]
     UnknownView(String),
     /// The picture could not be made.
     #[error("{0}")]
     Png(#[from] paint::PngEncodeError),
-    /// The picture could not be written, in words for people.
-    #[error("{0}")]
-    Write(String),
+    /// The picture could not be written.
+    #[error(transparent)]
+    Write(#[from] AtomicFileError),
     /// The link to what is to be drawn means nothing.
     #[error("{0}")]
     Link(String),
@@ -91,9 +93,9 @@ pub fn export(report: &Path, export: &PictureOptions<'_>, out: &Path) -> Result<
     if !view_names().contains(&export.view) {
         return Err(GuiError::UnknownView(export.view.to_owned()));
     }
-    let opened = OpenReport::read(report).map_err(GuiError::Report)?;
+    let opened = OpenReport::read(report)?;
     let bytes = picture_file(opened, export)?;
-    tilescope_analysis::save::write_whole(out, &bytes).map_err(GuiError::Write)
+    Ok(write_whole(out, &bytes)?)
 }
 
 /// Opens the window and returns when it is closed: on a report, on a place in it that a link leads

@@ -1,10 +1,11 @@
 //! Opening a report on a thread, and asking for a path in the system's dialog on another.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, channel};
 use std::time::{Duration, Instant};
-use tilescope_report::{ProgramOutcome, Report, Target};
+use tilescope_report::{ProgramOutcome, Report, ReportError, Target};
 
 /// A report and what every view needs to know of it.
 #[derive(Clone)]
@@ -20,11 +21,11 @@ pub struct OpenReport {
 }
 
 impl OpenReport {
-    /// Opens a report, in words for people if that fails.
-    pub fn read(path: &Path) -> Result<Self, String> {
-        let report = Report::open(path).map_err(|error| error.to_string())?;
-        let target = report.target().map_err(|error| error.to_string())?;
-        let outcome = report.outcome().map_err(|error| error.to_string())?;
+    /// Opens a report, and reads what is shown of it at once.
+    pub fn read(path: &Path) -> Result<Self, ReportError> {
+        let report = Report::open(path)?;
+        let target = report.target()?;
+        let outcome = report.outcome()?;
         Ok(Self { path: path.to_owned(), report: Arc::new(report), target, outcome })
     }
 
@@ -47,6 +48,11 @@ impl OpenReport {
     }
 }
 
+/// The system has no thread for work beside the window.
+#[derive(Debug, thiserror::Error)]
+#[error("No thread for this: {0}")]
+pub(crate) struct PendingStartError(io::Error);
+
 /// Work on a thread of its own, with a result some time.
 pub struct BackgroundTask<T> {
     since: Instant,
@@ -59,7 +65,7 @@ impl<T: Send + 'static> BackgroundTask<T> {
         name: &str,
         context: &egui::Context,
         work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, PendingStartError> {
         let (sender, receiver) = channel();
         let context = context.clone();
         std::thread::Builder::new()
@@ -69,7 +75,7 @@ impl<T: Send + 'static> BackgroundTask<T> {
                 let _ = sender.send(work());
                 context.request_repaint();
             })
-            .map_err(|error| format!("No thread for this: {error}"))?;
+            .map_err(PendingStartError)?;
         Ok(Self { since: Instant::now(), receiver })
     }
 

@@ -64,7 +64,7 @@ pub fn picture_file(opened: OpenReport, export: &PictureOptions<'_>) -> Result<V
     }
     let linked = link.as_ref().and_then(|link| link.place.target.as_ref());
     if let Some(path) = export.compare.or(linked.map(|beside| beside.report.as_path())) {
-        app.compare(OpenReport::read(path).map_err(GuiError::Report)?);
+        app.compare(OpenReport::read(path)?);
     }
     if let Some(link) = link {
         app.session_mut().go_to(&link.place);

@@ -1,15 +1,38 @@
 //! Writing pictures and tables on a thread of its own.
 
-use super::opening::{BackgroundTask, OpenReport};
+use super::GuiError;
+use super::opening::{BackgroundTask, OpenReport, PendingStartError};
 use super::picture::{PictureFormat, PictureOptions, picture_file};
 use egui::{Context, Theme};
 use std::path::{Path, PathBuf};
-use tilescope_analysis::compare::{ComparisonTable, comparison, differences, table_named};
-use tilescope_analysis::save::write_whole;
-use tilescope_analysis::tables;
+use tilescope_analysis::compare::{
+    ComparisonTable, UnknownDifferencesError, comparison, differences, table_named,
+};
+use tilescope_analysis::tables::{self, UnknownTableError};
+use tilescope_report::ReportError;
+use tilescope_report::atomic_file::{AtomicFileError, write_whole};
 
-/// Where something was saved, or why not in words for people.
-pub(crate) type ExportResult = Result<PathBuf, String>;
+/// Where something was saved, or why not.
+pub(crate) type ExportResult = Result<PathBuf, SavingError>;
+
+/// Why something could not be saved.
+#[derive(Debug, thiserror::Error)]
+pub enum SavingError {
+    #[error(transparent)]
+    File(#[from] AtomicFileError),
+    #[error(transparent)]
+    Picture(#[from] GuiError),
+    #[error(transparent)]
+    Report(#[from] ReportError),
+    #[error(transparent)]
+    Table(#[from] UnknownTableError),
+    #[error(transparent)]
+    Differences(#[from] UnknownDifferencesError),
+    #[error("Nothing is compared any more.")]
+    NothingCompared,
+    #[error("This view compares nothing.")]
+    NoComparison,
+}
 
 /// What can be saved of a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,26 +102,27 @@ impl ExportRequest {
     /// Starts to write; words about how it went come later.
     ///
     /// # Errors
-    /// In words for people, if there is no thread for it.
+    /// There is no thread for it.
     pub(crate) fn start(
         self,
         context: &Context,
         shown: ExportSource,
-    ) -> Result<BackgroundTask<ExportResult>, String> {
+    ) -> Result<BackgroundTask<ExportResult>, PendingStartError> {
         BackgroundTask::start("save", context, move || {
             let bytes = self.bytes(shown)?;
-            write_whole(&self.path, &bytes).map(|()| self.path)
+            write_whole(&self.path, &bytes)?;
+            Ok(self.path)
         })
     }
 
-    fn bytes(&self, shown: ExportSource) -> Result<Vec<u8>, String> {
+    fn bytes(&self, shown: ExportSource) -> Result<Vec<u8>, SavingError> {
         let ExportSource { opened, compared, view, link } = shown;
         let format = match self.what {
             ExportContent::Png => PictureFormat::Png,
             ExportContent::Svg => PictureFormat::Svg,
             ExportContent::Table(name) => {
                 let table = tables::named(view, Some(name))?;
-                let rows = (table.read)(&opened.report).map_err(|error| error.to_string())?;
+                let rows = (table.read)(&opened.report)?;
                 return Ok(rows.csv().into_bytes());
             }
             ExportContent::Differences(title) => {
@@ -109,7 +133,7 @@ impl ExportRequest {
         let compare = compared.as_deref();
         let export =
             PictureOptions { view, compare, at: Some(&link), size, text_percent, theme, format };
-        picture_file(opened, &export).map_err(|error| error.to_string())
+        Ok(picture_file(opened, &export)?)
     }
 }
 
@@ -118,11 +142,10 @@ fn difference(
     target: Option<&Path>,
     view: &str,
     title: &'static str,
-) -> Result<Vec<u8>, String> {
-    let target = OpenReport::read(target.ok_or("Nothing is compared any more.")?)?;
-    let one = comparison(view).ok_or("This view compares nothing.")?;
-    let tables = differences(&opened.report, &target.report, one);
-    let tables = tables.map_err(|error| error.to_string())?;
+) -> Result<Vec<u8>, SavingError> {
+    let target = OpenReport::read(target.ok_or(SavingError::NothingCompared)?)?;
+    let one = comparison(view).ok_or(SavingError::NoComparison)?;
+    let tables = differences(&opened.report, &target.report, one)?;
     let table = table_named(&tables, Some(&ComparisonTable::named(title).name()))?;
     Ok(table.as_rows().csv().into_bytes())
 }

@@ -1,5 +1,6 @@
 //! What can go wrong between a report and its file, in words for people.
 
+use crate::atomic_file::AtomicFileError;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -83,6 +84,18 @@ pub enum ReportError {
     /// The caller asked to stop.
     #[error("cancelled")]
     Cancelled,
+}
+
+impl From<AtomicFileError> for ReportError {
+    fn from(error: AtomicFileError) -> Self {
+        let (problem, path) = match error {
+            AtomicFileError::Write { path, source } => return Self::writing(&source, &path),
+            AtomicFileError::Directory { path } => ("it is a directory", path),
+            AtomicFileError::Locked { path } => ("another process is writing a report there", path),
+            AtomicFileError::InTheWay { path } => ("a file is in the way", path),
+        };
+        Self::Write { problem: problem.to_owned(), path }
+    }
 }
 
 impl ReportError {

@@ -8,13 +8,13 @@
 //! | `writer` | [`ReportWriter`]: a compilation, then steps and marks as they come |
 //! | `reader` | [`Report`]: opens any report in milliseconds and answers what is asked |
 //! | `trace` | executed steps at any zoom: the index in the file, and how it answers |
+//! | `atomic_file` | files that are replaced whole or not at all |
 //! | `db`, `open`, `limits` | looking into files that anybody may have written |
-//! | `builder` | small reports made by hand, for tests |
 //!
 //! Text, numbers and laws only: no view, no colour, no opinion on what is good or bad.
 
 mod address_blob;
-mod builder;
+pub mod atomic_file;
 mod codec;
 mod database;
 mod error;
@@ -29,7 +29,6 @@ pub mod trace;
 pub mod units;
 mod writer;
 
-pub use builder::ReportBuilder;
 pub use error::ReportError;
 pub use model::*;
 pub use open_file::REPORT_FILE;

@@ -116,22 +116,29 @@ pub fn differences(
     (one.tables)(&ComparedReports { source, target, alignment: &alignment })
 }
 
+/// A table that a comparison does not have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no table {name:?} here; known: {}", known.join(", "))]
+pub struct UnknownDifferencesError {
+    name: String,
+    known: Vec<String>,
+}
+
 /// The table of this name as the command line spells it, or the first.
 ///
 /// # Errors
-/// In words for people, if there is none.
+/// What there is instead.
 pub fn table_named<'a>(
     tables: &'a [ComparisonTable],
     name: Option<&str>,
-) -> Result<&'a ComparisonTable, String> {
+) -> Result<&'a ComparisonTable, UnknownDifferencesError> {
     let found = match name {
         Some(name) => tables.iter().find(|table| table.name() == name),
         None => tables.first(),
     };
     found.ok_or_else(|| {
-        let known: Vec<String> = tables.iter().map(ComparisonTable::name).collect();
-        let name = name.unwrap_or_default();
-        format!("there is no table {name:?} here; known: {}", known.join(", "))
+        let name = name.unwrap_or_default().to_owned();
+        UnknownDifferencesError { name, known: tables.iter().map(ComparisonTable::name).collect() }
     })
 }
 

@@ -340,7 +340,7 @@ pub fn tiles(report: &Report) -> Result<Vec<ExchangeTileRow>, ReportError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tilescope_report::ReportBuilder;
+    use tilescope_fixtures::ReportBuilder;
 
     fn opened(builder: &ReportBuilder) -> Report {
         let directory = tempfile::tempdir().unwrap();

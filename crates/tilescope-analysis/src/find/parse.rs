@@ -27,17 +27,26 @@ impl FromStr for SearchQuery {
     }
 }
 
+/// A regular expression that cannot be compiled.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum PatternError {
+    #[error("{0}")]
+    Syntax(String),
+    #[error("this regular expression is too large")]
+    TooLarge,
+}
+
 /// The compiled form of a regular expression of a query: case does not matter.
-pub(super) fn regex(text: &str) -> Result<regex::Regex, String> {
+pub(super) fn regex(text: &str) -> Result<regex::Regex, PatternError> {
     let mut builder = regex::RegexBuilder::new(text);
     builder.case_insensitive(true).size_limit(MAX_REGEX_BYTES);
     builder.build().map_err(|error| match error {
         // The last line says what is wrong; those before it draw the expression again.
         regex::Error::Syntax(words) => {
             let last = words.lines().last().unwrap_or_default();
-            last.trim_start_matches("error: ").to_owned()
+            PatternError::Syntax(last.trim_start_matches("error: ").to_owned())
         }
-        _ => "this regular expression is too large".to_owned(),
+        _ => PatternError::TooLarge,
     })
 }
 
@@ -247,7 +256,7 @@ impl QueryParser {
                 let text = self.between_slashes();
                 match regex(&text) {
                     Ok(_) => Ok(TextPattern::Regex(text)),
-                    Err(problem) => self.error(start, problem),
+                    Err(error) => self.error(start, error.to_string()),
                 }
             }
             Some(letter) if !letter.is_whitespace() => Ok(TextPattern::Contains(self.word())),

@@ -84,6 +84,27 @@ pub struct ReportTable {
     pub read: fn(&Report) -> Result<TableRows, ReportError>,
 }
 
+/// A table that a view does not have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UnknownTableError {
+    /// Not this one.
+    #[error("the view {view:?} has no table {name:?}; it has: {}", known.join(", "))]
+    NotInView {
+        /// Name of the view.
+        view: String,
+        /// What was asked for.
+        name: String,
+        /// Names of its tables.
+        known: Vec<&'static str>,
+    },
+    /// None at all.
+    #[error("the view {view:?} has no tables")]
+    NoneInView {
+        /// Name of the view.
+        view: String,
+    },
+}
+
 /// The tables of a view, the most important first.
 pub fn of_view(view: &str) -> impl Iterator<Item = &'static ReportTable> {
     TABLES.iter().filter(move |table| table.view == view)
@@ -92,17 +113,17 @@ pub fn of_view(view: &str) -> impl Iterator<Item = &'static ReportTable> {
 /// The table of this name, or the first one of the view; what there is if there is no such table.
 ///
 /// # Errors
-/// In words for people.
-pub fn named(view: &str, name: Option<&str>) -> Result<&'static ReportTable, String> {
+/// What the view has instead.
+pub fn named(view: &str, name: Option<&str>) -> Result<&'static ReportTable, UnknownTableError> {
     let found = of_view(view).find(|table| name.is_none_or(|name| name == table.name));
     found.ok_or_else(|| {
         let known: Vec<&str> = of_view(view).map(|table| table.name).collect();
-        match (name, known.is_empty()) {
-            (_, true) => format!("the view {view:?} has no tables"),
-            (Some(name), _) => {
-                format!("the view {view:?} has no table {name:?}; it has: {}", known.join(", "))
+        let view = view.to_owned();
+        match name {
+            Some(name) if !known.is_empty() => {
+                UnknownTableError::NotInView { view, name: name.to_owned(), known }
             }
-            (None, _) => format!("the view {view:?} has no table"),
+            _ => UnknownTableError::NoneInView { view },
         }
     })
 }
@@ -164,6 +185,6 @@ mod tests {
             let same = |other: &ReportTable| other.view == table.view && other.name == table.name;
             assert!(!TABLES[..at].iter().any(same), "{} {}", table.view, table.name);
         }
-        assert!(named("memory", Some("nonsense")).unwrap_err().contains("variables"));
+        assert!(named("memory", Some("nonsense")).unwrap_err().to_string().contains("variables"));
     }
 }

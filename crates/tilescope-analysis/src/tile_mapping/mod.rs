@@ -395,7 +395,7 @@ fn compute_set(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tilescope_report::ReportBuilder;
+    use tilescope_fixtures::ReportBuilder;
 
     fn opened(builder: &ReportBuilder) -> Report {
         let directory = tempfile::tempdir().unwrap();

@@ -136,7 +136,8 @@ fn first_consumer(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tilescope_report::{ExecutionStep, ReportBuilder, StepOnIpu};
+    use tilescope_fixtures::ReportBuilder;
+    use tilescope_report::{ExecutionStep, StepOnIpu};
 
     /// IPU 0 sends to IPU 1, which waits and then works.
     fn sent() -> (Report, tempfile::TempDir) {

@@ -84,7 +84,8 @@ fn joined(columns: &[Option<HostActivity>], window: CycleRange) -> Vec<(CycleRan
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tilescope_report::{Report, ReportBuilder};
+    use tilescope_fixtures::ReportBuilder;
+    use tilescope_report::Report;
 
     #[test]
     fn the_host_is_awaited_and_then_moves_data() {

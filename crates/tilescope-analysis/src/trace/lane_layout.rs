@@ -301,8 +301,9 @@ impl<'a> FlameLayoutBuilder<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tilescope_fixtures::ReportBuilder;
+    use tilescope_report::Report;
     use tilescope_report::units::ProgramId;
-    use tilescope_report::{Report, ReportBuilder};
 
     const SINGLE: TraceStepGrouping = TraceStepGrouping { executions: false, syncs: false };
     const GROUPED: TraceStepGrouping = TraceStepGrouping { executions: true, syncs: true };

@@ -106,7 +106,7 @@ fn tiles_of_row(row: usize, tiles: usize, rows: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tilescope_report::ReportBuilder;
+    use tilescope_fixtures::ReportBuilder;
 
     fn times(builder: &ReportBuilder) -> TileWorkTimes {
         let directory = tempfile::tempdir().unwrap();

@@ -79,10 +79,18 @@ impl fmt::Display for KeyShortcut {
     }
 }
 
-impl FromStr for KeyShortcut {
-    type Err = String;
+/// A text that is no press from_event a key.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no key {key:?} (in {text:?})")]
+pub struct UnknownKeyError {
+    key: String,
+    text: String,
+}
 
-    fn from_str(text: &str) -> Result<Self, String> {
+impl FromStr for KeyShortcut {
+    type Err = UnknownKeyError;
+
+    fn from_str(text: &str) -> Result<Self, UnknownKeyError> {
         let mut press = Self::key(Key::Space);
         let mut rest = text.trim();
         loop {
@@ -100,7 +108,8 @@ impl FromStr for KeyShortcut {
         }
         let by_sign = Key::ALL.iter().copied().find(|key| key.symbol_or_name() == rest);
         let key = by_sign.or_else(|| Key::from_name(rest));
-        press.key = key.ok_or_else(|| format!("there is no key {rest:?} (in {text:?})"))?;
+        press.key =
+            key.ok_or_else(|| UnknownKeyError { key: rest.to_owned(), text: text.to_owned() })?;
         press.shift &= !is_sign(press.key);
         Ok(press)
     }

@@ -41,7 +41,8 @@ impl AppSession {
         let link = self.link();
         let text = link.as_ref().map(ReportLink::to_string).unwrap_or_default();
         let place = link.as_ref().map(|link| (link.report.as_path(), text.as_str()));
-        self.messages.extend(new_window(place).err().map(StatusMessage::error));
+        self.messages
+            .extend(new_window(place).err().map(|error| StatusMessage::error(error.to_string())));
     }
 
     /// Shows a place of the open report; what does not exist there is said.
@@ -115,7 +116,7 @@ impl AppSession {
         };
         match saving.start(context, shown) {
             Ok(pending) => self.exports.push(pending),
-            Err(problem) => self.messages.push(StatusMessage::error(problem)),
+            Err(error) => self.messages.push(StatusMessage::error(error.to_string())),
         }
     }
 
@@ -124,7 +125,7 @@ impl AppSession {
         let Some(page) = &mut self.page else { return };
         match page.notes.save() {
             Ok(message) => self.messages.extend(message.map(StatusMessage::warning)),
-            Err(problem) => self.messages.push(StatusMessage::error(problem)),
+            Err(error) => self.messages.push(StatusMessage::error(error.to_string())),
         }
     }
 
@@ -176,7 +177,7 @@ impl AppSession {
             let Some(ended) = pending.poll() else { return true };
             messages.push(match ended {
                 Ok(Ok(path)) => StatusMessage::done(format!("Saved {}", path.display())),
-                Ok(Err(problem)) => StatusMessage::error(problem),
+                Ok(Err(error)) => StatusMessage::error(error.to_string()),
                 Err(()) => StatusMessage::error("Saving broke down."),
             });
             false

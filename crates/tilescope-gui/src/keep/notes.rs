@@ -6,8 +6,8 @@ use crate::merge::merged_list;
 use crate::opening::data_directory;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
-use tilescope_analysis::save::{move_aside, write_whole};
 use tilescope_report::REPORT_FILE;
+use tilescope_report::atomic_file::{AtomicFileError, move_aside, write_whole};
 
 /// Name of the file beside `profile.pop`.
 const FILE: &str = "tilescope-notes.json";
@@ -58,6 +58,26 @@ pub struct ReportNotes {
     last_synced: ReportNotesFile,
 }
 
+/// Why a file of bookmarks could not be read or written.
+#[derive(Debug, thiserror::Error)]
+enum NotesFileError {
+    #[error("there is no place for them")]
+    NoPlace,
+    #[error("a newer tilescope has written it")]
+    Newer,
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    #[error(transparent)]
+    Write(#[from] AtomicFileError),
+}
+
+/// No place takes the bookmarks.
+#[derive(Debug, thiserror::Error)]
+#[error("Bookmarks cannot be kept: {0}")]
+pub(crate) struct NotesSaveError(NotesFileError);
+
 impl ReportNotes {
     /// What is kept about a report, and a message if that could not be understood.
     pub(crate) fn read(report: &Path) -> (Self, Option<String>) {
@@ -87,19 +107,19 @@ impl ReportNotes {
     /// Writes everything, together with what another window has written since.
     ///
     /// # Errors
-    /// In words for people, if it can be kept nowhere; a message if a broken file was moved.
-    pub(crate) fn save(&mut self) -> Result<Option<String>, String> {
-        let mut problem = "there is no place for them".to_owned();
+    /// It can be kept nowhere. A message if a broken file was moved.
+    pub(crate) fn save(&mut self) -> Result<Option<String>, NotesSaveError> {
+        let mut problem = NotesFileError::NoPlace;
         for place in self.candidate_paths.clone() {
             match self.save_in(&place) {
                 Ok(message) => return Ok(message),
-                Err(words) => problem = words,
+                Err(error) => problem = error,
             }
         }
-        Err(format!("Bookmarks cannot be kept: {problem}"))
+        Err(NotesSaveError(problem))
     }
 
-    fn save_in(&mut self, place: &Path) -> Result<Option<String>, String> {
+    fn save_in(&mut self, place: &Path) -> Result<Option<String>, NotesFileError> {
         let mut message = None;
         let there = match read_file(place) {
             Ok(there) => there,
@@ -109,7 +129,7 @@ impl ReportNotes {
                 message = Some(format!("The bookmarks that could not be read are now in {aside}"));
                 None
             }
-            Err(problem) => return Err(problem),
+            Err(error) => return Err(error),
         };
         let mut stored = ReportNotesFile {
             format: FORMAT,
@@ -121,7 +141,7 @@ impl ReportNotes {
             stored.bookmarks = merged_list(&known.bookmarks, &self.bookmarks, &there.bookmarks);
             stored.tried = merged_list(&known.tried, &self.tried, &there.tried);
         }
-        let text = serde_json::to_string_pretty(&stored).map_err(|error| error.to_string())?;
+        let text = serde_json::to_string_pretty(&stored)?;
         if let Some(directory) = place.parent().filter(|_| !place.ends_with(FILE)) {
             // If that fails, so does writing.
             let _ = std::fs::create_dir_all(directory);
@@ -143,15 +163,15 @@ impl ReportNotes {
     }
 }
 
-fn read_file(path: &Path) -> Result<Option<ReportNotesFile>, String> {
+fn read_file(path: &Path) -> Result<Option<ReportNotesFile>, NotesFileError> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error.to_string()),
+        Err(error) => return Err(error.into()),
     };
-    let stored: ReportNotesFile = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+    let stored: ReportNotesFile = serde_json::from_str(&text)?;
     if stored.format > FORMAT {
-        return Err("a newer tilescope has written it".to_owned());
+        return Err(NotesFileError::Newer);
     }
     Ok(Some(stored))
 }
@@ -205,9 +225,9 @@ mod tests {
         assert_eq!(message, None);
         let (mut second, _) = notes(directory.path());
         first.add("one".to_owned(), &link());
-        assert_eq!(first.save(), Ok(None));
+        assert_eq!(first.save().unwrap(), None);
         second.add("two".to_owned(), &link());
-        assert_eq!(second.save(), Ok(None));
+        assert_eq!(second.save().unwrap(), None);
         let (read, _) = notes(directory.path());
         let names: Vec<&str> = read.bookmarks.iter().map(|of| of.name.as_str()).collect();
         assert_eq!(names, ["two", "one"], "those of the window that writes come first");
@@ -235,7 +255,7 @@ mod tests {
         // A directory cannot be written as a file, whoever asks.
         std::fs::create_dir(directory.path().join(FILE)).unwrap();
         found.add("new".to_owned(), &link());
-        assert_eq!(found.save(), Ok(None));
+        assert_eq!(found.save().unwrap(), None);
         assert!(directory.path().join("data/own.json").is_file());
     }
 
@@ -251,13 +271,13 @@ mod tests {
         let (mut trying, _) = notes(directory.path());
         trying.tried.push(tried("variant 1"));
         trying.tried.push(tried("variant 2"));
-        assert_eq!(trying.save(), Ok(None));
+        assert_eq!(trying.save().unwrap(), None);
         marking.add("one".to_owned(), &link());
-        assert_eq!(marking.save(), Ok(None));
+        assert_eq!(marking.save().unwrap(), None);
         trying.tried.remove(0);
-        assert_eq!(trying.save(), Ok(None));
+        assert_eq!(trying.save().unwrap(), None);
         marking.add("two".to_owned(), &link());
-        assert_eq!(marking.save(), Ok(None));
+        assert_eq!(marking.save().unwrap(), None);
         let (read, _) = notes(directory.path());
         assert_eq!(read.tried, [tried("variant 2")], "what one takes away, the other leaves away");
         assert_eq!(read.bookmarks.len(), 2);

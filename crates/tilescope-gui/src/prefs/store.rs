@@ -12,9 +12,10 @@ use egui::Context;
 use serde_json::{Value, json};
 use std::cmp::Reverse;
 use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use tilescope_analysis::save::{move_aside, write_whole};
+use tilescope_report::atomic_file::{AtomicFileError, move_aside, write_whole};
 
 /// How long a window waits for another one that is writing: as many tries, with a pause after each.
 const TRIES: u32 = 100;
@@ -23,8 +24,19 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// How long the end of the program waits for what is being written.
 const MAX_EXIT_WAIT: Duration = Duration::from_secs(2);
 
+/// Why preferences could not be read or written.
+#[derive(Debug, thiserror::Error)]
+enum PrefsFileError {
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    #[error(transparent)]
+    Write(#[from] AtomicFileError),
+}
+
 /// What was written, with what other windows have opened, and a message if something is to be told.
-type PreferencesWriteResult = Result<(UserPreferences, Option<String>), String>;
+type PreferencesWriteResult = Result<(UserPreferences, Option<String>), PrefsFileError>;
 
 /// The file, and what this window last read from it or wrote to it.
 pub(crate) struct PreferencesFile {
@@ -113,7 +125,7 @@ impl PreferencesFile {
                 self.last_synced = merged;
                 message
             }
-            Some(Ok(Err(problem))) => self.give_up(&problem),
+            Some(Ok(Err(error))) => self.give_up(&error.to_string()),
             Some(Err(())) => self.give_up("writing them broke down"),
         }
     }
@@ -130,7 +142,7 @@ impl PreferencesFile {
         let work = move || write(&path, &known, &mut mine).map(|message| (mine, message));
         match BackgroundTask::start("preferences", context, work) {
             Ok(written) => self.writing = Some((prefs.clone(), written)),
-            Err(problem) => return self.give_up(&problem),
+            Err(error) => return self.give_up(&error.to_string()),
         }
         None
     }
@@ -163,9 +175,9 @@ fn write(
     path: &Path,
     known: &UserPreferences,
     prefs: &mut UserPreferences,
-) -> Result<Option<String>, String> {
+) -> Result<Option<String>, PrefsFileError> {
     if let Some(directory) = path.parent() {
-        std::fs::create_dir_all(directory).map_err(|error| error.to_string())?;
+        std::fs::create_dir_all(directory)?;
     }
     let _lock = lock(path);
     let mut message = None;
@@ -179,8 +191,9 @@ fn write(
         }
     };
     let (value, there) = there.unwrap_or_else(|| (json!({}), known.clone()));
-    let text = merged(known, &value, &there, prefs).map_err(|error| error.to_string())?;
-    write_whole(path, text.as_bytes()).map(|()| message)
+    let text = merged(known, &value, &there, prefs)?;
+    write_whole(path, text.as_bytes())?;
+    Ok(message)
 }
 
 /// What the file is to say, where it says `value` by now.
@@ -221,16 +234,16 @@ fn merged_recent(
 }
 
 /// What a file says, as it is and as this version understands it; nothing if there is none.
-fn read(path: &Path) -> Result<Option<(Value, UserPreferences)>, String> {
+fn read(path: &Path) -> Result<Option<(Value, UserPreferences)>, PrefsFileError> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
-            return Err(error.to_string());
+            return Err(error.into());
         }
         Err(_) => return Ok(None),
     };
-    let value: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
-    let prefs = serde_json::from_value(value.clone()).map_err(|error| error.to_string())?;
+    let value: Value = serde_json::from_str(&text)?;
+    let prefs = serde_json::from_value(value.clone())?;
     Ok(Some((value, prefs)))
 }
 

@@ -23,6 +23,7 @@ use super::worker::{BackgroundQuery, BackgroundWorkers, QueryState};
 use egui::Context;
 pub use selection::Selection;
 use std::path::PathBuf;
+use tilescope_report::ReportError;
 
 /// The open report and the state of its views.
 pub struct ReportPage {
@@ -60,7 +61,7 @@ impl ReportPage {
 }
 
 /// Two reports that are read to be compared.
-type PendingComparison = BackgroundTask<Result<(OpenReport, OpenReport), String>>;
+type PendingComparison = BackgroundTask<Result<(OpenReport, OpenReport), ReportError>>;
 
 /// Everything a window knows.
 pub struct AppSession {
@@ -88,7 +89,7 @@ pub struct AppSession {
     /// Two reports being opened to be compared.
     opening_comparison: Option<(PathBuf, PathBuf, PendingComparison)>,
     /// A report being opened.
-    pub opening: Option<(PathBuf, BackgroundTask<Result<OpenReport, String>>)>,
+    pub opening: Option<(PathBuf, BackgroundTask<Result<OpenReport, ReportError>>)>,
     /// Pictures and tables being written.
     pub exports: Vec<BackgroundTask<ExportResult>>,
     /// The system's dialog.

@@ -35,7 +35,7 @@ impl AppSession {
                 self.show(opened);
                 self.follow_pending_link();
             }
-            Ok(Err(problem)) => self.messages.push(StatusMessage::error(problem)),
+            Ok(Err(error)) => self.messages.push(StatusMessage::error(error.to_string())),
             Err(()) => self.messages.push(StatusMessage::error("Opening the report broke down.")),
         }
     }
@@ -50,7 +50,7 @@ impl AppSession {
                 self.show_page(source, Some(target));
                 self.follow_pending_link();
             }
-            Ok(Err(problem)) => self.messages.push(StatusMessage::error(problem)),
+            Ok(Err(error)) => self.messages.push(StatusMessage::error(error.to_string())),
             Err(()) => self.messages.push(StatusMessage::error("Opening the reports broke down.")),
         }
     }
@@ -93,7 +93,7 @@ impl AppSession {
         let asked = path.clone();
         match BackgroundTask::start("open", context, move || OpenReport::read(&asked)) {
             Ok(pending) => self.opening = Some((path, pending)),
-            Err(problem) => self.messages.push(StatusMessage::error(problem)),
+            Err(error) => self.messages.push(StatusMessage::error(error.to_string())),
         }
     }
 
@@ -123,7 +123,7 @@ impl AppSession {
         });
         match pending {
             Ok(pending) => self.opening_comparison = Some((source, target, pending)),
-            Err(problem) => self.messages.push(StatusMessage::error(problem)),
+            Err(error) => self.messages.push(StatusMessage::error(error.to_string())),
         }
         self.comparison_candidates.clear();
     }
@@ -138,7 +138,7 @@ impl AppSession {
         });
         match pending {
             Ok(pending) => self.dialog = Some(pending),
-            Err(problem) => self.messages.push(StatusMessage::error(problem)),
+            Err(error) => self.messages.push(StatusMessage::error(error.to_string())),
         }
     }
 
@@ -149,7 +149,7 @@ impl AppSession {
         }
         match SimulationProcess::start(spec, simulated_report_directory(spec), context) {
             Ok(simulation) => self.simulation = Some(simulation),
-            Err(problem) => self.messages.push(StatusMessage::error(problem)),
+            Err(error) => self.messages.push(StatusMessage::error(error.to_string())),
         }
     }
 

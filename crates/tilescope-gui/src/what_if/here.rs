@@ -11,7 +11,7 @@ impl AppSession {
     pub(crate) fn toggle_what_if(&mut self) {
         let passing = match self.temp_directory.directory() {
             Ok(passing) => passing,
-            Err(problem) => return self.messages.push(StatusMessage::error(problem)),
+            Err(error) => return self.messages.push(StatusMessage::error(error.to_string())),
         };
         let Some(page) = &self.page else { return };
         let opened = &page.opened;
@@ -63,7 +63,7 @@ impl AppSession {
         }
         match what_if.start(context) {
             Ok(simulation) => self.simulation = Some(simulation),
-            Err(problem) => self.messages.push(StatusMessage::error(problem)),
+            Err(error) => self.messages.push(StatusMessage::error(error.to_string())),
         }
     }
 }

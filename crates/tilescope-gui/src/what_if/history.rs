@@ -11,8 +11,11 @@ use crate::theme::ThemePalette;
 use crate::widgets::icon_button_ui;
 use crate::worker::{BackgroundQuery, BackgroundWorkers, QueryState};
 use egui::{Grid, Label, RichText, ScrollArea, TextEdit, Ui};
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use tilescope_analysis::summary::{ReportSummary, summary};
+use tilescope_report::atomic_file::{AtomicFile, AtomicFileError, write_whole};
 use tilescope_report::units::{binary_bytes, grouped};
 use tilescope_report::{REPORT_FILE, Report};
 
@@ -256,9 +259,7 @@ impl VariantList {
                     Ok(()) => {
                         StatusMessage::done(format!("Saved {} to {}", variant.name, path.display()))
                     }
-                    Err(error) => {
-                        StatusMessage::error(format!("Not saved: {error}: {}", path.display()))
-                    }
+                    Err(error) => StatusMessage::error(format!("Not saved: {error}")),
                 }));
             }
         });
@@ -289,29 +290,38 @@ fn figures_ui(ui: &mut Ui, figures: &VariantFigures) {
     }
 }
 
-/// Writes the spec to a `.toml` file, or the report with its spec into a directory. What is there is
-/// only replaced by something whole.
-fn save(variant: &SpecVariant, path: &Path) -> std::io::Result<()> {
-    if path.extension().is_some_and(|extension| extension == "toml") {
-        return replace(path, |fresh| std::fs::write(fresh, &variant.spec));
-    }
-    std::fs::create_dir_all(path)?;
-    let report = variant.path.join(REPORT_FILE);
-    let report = if report.is_file() { report } else { variant.path.clone() };
-    replace(&path.join(REPORT_FILE), |fresh| std::fs::copy(&report, fresh).map(drop))?;
-    replace(&path.join("spec.toml"), |fresh| std::fs::write(fresh, &variant.spec))
+/// Why a variant could not be saved.
+#[derive(Debug, thiserror::Error)]
+enum VariantSaveError {
+    #[error(transparent)]
+    Write(#[from] AtomicFileError),
+    #[error("cannot make the directory {}: {source}", path.display())]
+    Directory { path: PathBuf, source: io::Error },
+    #[error("cannot copy {} to {}: {source}", from.display(), to.display())]
+    Copy { from: PathBuf, to: PathBuf, source: io::Error },
 }
 
-fn replace(path: &Path, write: impl FnOnce(&Path) -> std::io::Result<()>) -> std::io::Result<()> {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".new");
-    let fresh = path.with_file_name(name);
-    let written = write(&fresh).and_then(|()| std::fs::rename(&fresh, path));
-    if written.is_err() {
-        // Half a file helps nobody.
-        let _ = std::fs::remove_file(&fresh);
+/// Writes the spec to a `.toml` file, or the report with its spec into a directory. What is there is
+/// only replaced by something whole.
+fn save(variant: &SpecVariant, path: &Path) -> Result<(), VariantSaveError> {
+    if path.extension().is_some_and(|extension| extension == "toml") {
+        return Ok(write_whole(path, variant.spec.as_bytes())?);
     }
-    written
+    std::fs::create_dir_all(path)
+        .map_err(|source| VariantSaveError::Directory { path: path.to_owned(), source })?;
+    let report = variant.path.join(REPORT_FILE);
+    let report = if report.is_file() { report } else { variant.path.clone() };
+    copy_whole(&report, &path.join(REPORT_FILE))?;
+    Ok(write_whole(&path.join("spec.toml"), variant.spec.as_bytes())?)
+}
+
+fn copy_whole(from: &Path, to: &Path) -> Result<(), VariantSaveError> {
+    let mut copy = AtomicFile::create(to)?;
+    File::open(from)
+        .and_then(|mut report| io::copy(&mut report, copy.file_mut()))
+        .map_err(|source| VariantSaveError::Copy { from: from.into(), to: to.into(), source })?;
+    copy.commit()?;
+    Ok(())
 }
 
 #[cfg(test)]

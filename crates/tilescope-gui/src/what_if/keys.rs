@@ -1,7 +1,7 @@
 //! What the program says about specs: their keys, and whether one is sane. The simulator is asked
 //! through a child process, as for everything else.
 
-use crate::child::program;
+use crate::child::{ChildProgramError, program};
 use serde::Deserialize;
 use std::path::Path;
 use std::process::Stdio;
@@ -34,15 +34,15 @@ pub(crate) struct SpecKeyInfo {
 /// Every key that specs may have.
 ///
 /// # Errors
-/// Why the program could not be asked, in words.
-pub(crate) fn load_spec_keys() -> Result<Vec<SpecKeyInfo>, String> {
+/// The program could not be asked, or its answer not be read.
+pub(crate) fn load_spec_keys() -> Result<Vec<SpecKeyInfo>, ChildProgramError> {
     let output = program()?.args(["specs", "--keys", "--json"]).stdin(Stdio::null()).output();
-    let output = output.map_err(|error| format!("The simulator cannot be asked: {error}"))?;
+    let output = output.map_err(ChildProgramError::Question)?;
     if !output.status.success() {
-        return Err(String::from_utf8_lossy(&output.stderr).trim().to_owned());
+        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        return Err(ChildProgramError::Refused(said));
     }
-    serde_json::from_slice(&output.stdout)
-        .map_err(|error| format!("The simulator's keys cannot be read: {error}"))
+    serde_json::from_slice(&output.stdout).map_err(ChildProgramError::Keys)
 }
 
 /// What is wrong with a spec, and on which line, counted from 1.
@@ -57,10 +57,10 @@ pub(crate) struct SpecProblem {
 /// Asks the simulator about the spec in a file; `None` where it is sane.
 ///
 /// # Errors
-/// Why the simulator could not be asked, in words.
-pub(crate) fn check_spec(file: &Path) -> Result<Option<SpecProblem>, String> {
+/// The simulator could not be asked.
+pub(crate) fn check_spec(file: &Path) -> Result<Option<SpecProblem>, ChildProgramError> {
     let output = program()?.arg("simulate").arg(file).arg("--check").stdin(Stdio::null()).output();
-    let output = output.map_err(|error| format!("The simulator cannot be asked: {error}"))?;
+    let output = output.map_err(ChildProgramError::Question)?;
     let said = String::from_utf8_lossy(&output.stderr);
     Ok((!output.status.success()).then(|| problem(&said, file)))
 }

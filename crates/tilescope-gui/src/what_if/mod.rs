@@ -9,7 +9,7 @@ mod passing;
 mod sliders;
 mod spec_text;
 
-use super::child::SimulationProcess;
+use super::child::{ChildProgramError, SimulationProcess};
 use super::command::AppCommand;
 use super::icons::Icon;
 use super::keep::ReportNotes;
@@ -100,13 +100,17 @@ impl WhatIfPanel {
     /// Starts to simulate the text as it is.
     ///
     /// # Errors
-    /// Why that is not possible, in words.
-    pub(crate) fn start(&mut self, context: &Context) -> Result<SimulationProcess, String> {
+    /// The spec cannot be written, or the simulator not be started.
+    pub(crate) fn start(
+        &mut self,
+        context: &Context,
+    ) -> Result<SimulationProcess, ChildProgramError> {
         let original = self.original.as_deref().unwrap_or_default();
         let name = self.history.next_name();
         let place = free_place(&self.directory, &name);
         let spec = place.with_extension("toml");
-        std::fs::create_dir_all(&self.directory).map_err(|error| words(&error, &spec))?;
+        std::fs::create_dir_all(&self.directory)
+            .map_err(|error| ChildProgramError::spec(error, &spec))?;
         write(&spec, &self.text)?;
         let mut simulation =
             SimulationProcess::start(&spec.display().to_string(), place.clone(), context)?;
@@ -127,7 +131,7 @@ impl WhatIfPanel {
         self.notes.tried = self.history.take_changed()?;
         let told = match self.notes.save() {
             Ok(message) => message.map(StatusMessage::warning),
-            Err(problem) => Some(StatusMessage::error(problem)),
+            Err(error) => Some(StatusMessage::error(error.to_string())),
         };
         // What another window has tried since is among it.
         let original = self.original.as_deref().unwrap_or_default();
@@ -146,7 +150,9 @@ impl WhatIfPanel {
         ui: &Ui,
         workers: &BackgroundWorkers,
     ) -> Result<Arc<Vec<SpecKeyInfo>>, String> {
-        match self.keys.ask(ui.ctx(), workers, &(), |()| keys::load_spec_keys().map(Arc::new)) {
+        match self.keys.ask(ui.ctx(), workers, &(), |()| {
+            keys::load_spec_keys().map(Arc::new).map_err(|error| error.to_string())
+        }) {
             QueryState::Fresh(known) | QueryState::Stale(known) => known.clone(),
             QueryState::Failed => Err("Asking for the keys of specs broke down.".to_owned()),
             QueryState::Waiting => Ok(Arc::default()),
@@ -167,6 +173,7 @@ impl WhatIfPanel {
             let _ = std::fs::remove_file(&file);
             checked
         };
+        let question = move |text: &String| question(text).map_err(|error| error.to_string());
         match self.checked.ask(ui.ctx(), workers, &self.text.clone(), question) {
             QueryState::Fresh(checked) => Some(checked.clone()),
             QueryState::Failed => Some(Err("Checking the spec broke down.".to_owned())),
@@ -239,12 +246,8 @@ fn free_place(directory: &Path, name: &str) -> PathBuf {
     std::iter::once(plain.clone()).chain(numbered).take(100_000).find(free).unwrap_or(plain)
 }
 
-fn write(path: &Path, text: &str) -> Result<(), String> {
-    std::fs::write(path, text).map_err(|error| words(&error, path))
-}
-
-fn words(error: &std::io::Error, path: &Path) -> String {
-    format!("The spec cannot be written: {error}: {}", path.display())
+fn write(path: &Path, text: &str) -> Result<(), ChildProgramError> {
+    std::fs::write(path, text).map_err(|error| ChildProgramError::spec(error, path))
 }
 
 /// Where variants of the user's session are kept.

@@ -2,7 +2,7 @@
 //! nothing. They live in a directory of their own below the temporary one.
 
 use std::fs::File;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -16,6 +16,16 @@ const MAX_NUMBER: u32 = 10_000;
 const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(20);
 
+/// Why a session has no directory.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SessionDirectoryError {
+    #[error("Temporary files cannot be written: {source}: {}", path.display())]
+    NotWritten { path: PathBuf, source: io::Error },
+    /// All names are taken.
+    #[error("There is no place for temporary files in {}", base.display())]
+    NoPlace { base: PathBuf },
+}
+
 /// The directory of a session; made when it is first asked for, gone with the session.
 #[derive(Default)]
 pub(crate) struct SessionTempDir {
@@ -27,12 +37,12 @@ impl SessionTempDir {
     /// The directory.
     ///
     /// # Errors
-    /// It cannot be made, in words.
-    pub(crate) fn directory(&mut self) -> Result<PathBuf, String> {
+    /// It cannot be made.
+    pub(crate) fn directory(&mut self) -> Result<PathBuf, SessionDirectoryError> {
         self.directory_in(&std::env::temp_dir())
     }
 
-    fn directory_in(&mut self, base: &Path) -> Result<PathBuf, String> {
+    fn directory_in(&mut self, base: &Path) -> Result<PathBuf, SessionDirectoryError> {
         let held = match self.held.take() {
             Some(held) => held,
             None => make(base)?,
@@ -56,16 +66,19 @@ impl Drop for SessionTempDir {
 }
 
 /// A new directory, and its mark, locked.
-fn make(base: &Path) -> Result<(PathBuf, File), String> {
+fn make(base: &Path) -> Result<(PathBuf, File), SessionDirectoryError> {
     let process = std::process::id();
     for number in 0..MAX_NUMBER {
         let path = base.join(format!("{PREFIX}{process}-{number}"));
         match std::fs::create_dir(&path) {
             Ok(()) => {}
             Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
-            Err(error) => return Err(words(&error, &path)),
+            Err(source) => return Err(SessionDirectoryError::NotWritten { path, source }),
         }
-        let mark = File::create(path.join(LOCK_FILE)).map_err(|error| words(&error, &path))?;
+        let mark = match File::create(path.join(LOCK_FILE)) {
+            Ok(mark) => mark,
+            Err(source) => return Err(SessionDirectoryError::NotWritten { path, source }),
+        };
         // Without a lock another session may take it for an old one; where files cannot be locked,
         // none is ever taken for that.
         let taken = matches!(mark.try_lock(), Err(std::fs::TryLockError::WouldBlock));
@@ -73,11 +86,7 @@ fn make(base: &Path) -> Result<(PathBuf, File), String> {
             return Ok((path, mark));
         }
     }
-    Err(format!("There is no place for temporary files in {}", base.display()))
-}
-
-fn words(error: &std::io::Error, path: &Path) -> String {
-    format!("Temporary files cannot be written: {error}: {}", path.display())
+    Err(SessionDirectoryError::NoPlace { base: base.to_owned() })
 }
 
 /// Removes, on a thread of its own, what sessions have left that ended without a chance to.

@@ -335,7 +335,7 @@ fn tile_ui(response: &Response, context: &ViewContext<'_>, shown: FloorPlanValue
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tilescope_report::ReportBuilder;
+    use tilescope_fixtures::ReportBuilder;
 
     #[test]
     fn every_tile_is_found_where_it_is_drawn() {

@@ -38,7 +38,7 @@ impl TilePicker {
                     self.tiles = tiles.clone();
                     context.commands.push(AppCommand::SelectTiles(tiles));
                 }
-                Err(problem) => self.problem = Some(problem),
+                Err(error) => self.problem = Some(error.to_string()),
             }
         }
         // Below the box: in the row it would push other controls away.

@@ -1,11 +1,11 @@
 //! Where trace indexes of foreign files are kept: a cache directory, one file per report.
 
+use crate::atomic_file::AtomicFile;
 use crate::error::ReportError;
 use crate::open_file::with_suffix;
 use rusqlite::{Connection, OpenFlags};
 use std::fs::{self, Metadata};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::UNIX_EPOCH;
 
 /// `PRAGMA application_id` of cache files: `tSi1`. Raise the digit when the index changes.
@@ -42,42 +42,18 @@ pub(super) fn file(directory: &Path, key: &str) -> PathBuf {
     directory.join(format!("trace-{hash:016x}.idx"))
 }
 
-/// A cache file while it is written: removed unless it is put in place.
-pub(super) struct UnfinishedCacheFile {
-    part: PathBuf,
+/// A new file for `place`, and a connection to it; `None` where nothing can be written. Threads and
+/// processes may build the same index at once; the last one to finish stays.
+pub(super) fn create(place: &Path) -> Option<(AtomicFile, Connection)> {
+    fs::create_dir_all(place.parent()?).ok()?;
+    let file = AtomicFile::create(place).ok()?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(file.temporary_path(), flags).ok()?;
+    Some((file, connection))
 }
 
-impl UnfinishedCacheFile {
-    /// A new file beside `place`, and a connection to it; `None` where nothing can be written.
-    pub(super) fn create(place: &Path) -> Option<(Self, Connection)> {
-        fs::create_dir_all(place.parent()?).ok()?;
-        // Threads and processes may build the same index at once; the last one to finish stays.
-        static BUILDS: AtomicU64 = AtomicU64::new(0);
-        let (process, build) = (std::process::id(), BUILDS.fetch_add(1, Ordering::Relaxed));
-        let unfinished = Self { part: with_suffix(place, &format!(".{process}-{build}.part")) };
-        fs::write(&unfinished.part, []).ok()?;
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(&unfinished.part, flags).ok()?;
-        Some((unfinished, connection))
-    }
-
-    /// Puts the file, which nobody writes to any more, in its place.
-    pub(super) fn complete(self, place: &Path) -> std::io::Result<()> {
-        fs::rename(&self.part, place)?;
-        trim(place);
-        Ok(())
-    }
-}
-
-impl Drop for UnfinishedCacheFile {
-    fn drop(&mut self) {
-        // Gone already if it was put in place.
-        let _ = fs::remove_file(&self.part);
-    }
-}
-
-/// Removes the oldest cache files beside `newest`.
-fn trim(newest: &Path) {
+/// Removes the oldest cache files with_suffix `newest`.
+pub(super) fn trim(newest: &Path) {
     let entries = newest.parent().and_then(|directory| fs::read_dir(directory).ok());
     let indexes = entries.into_iter().flatten().flatten().filter_map(|entry| {
         let name = entry.file_name().into_string().ok()?;

@@ -174,12 +174,13 @@ impl Report {
             source,
         };
         if let Some((place, key)) = self.cache_file()?
-            && let Some((unfinished, connection)) = index_cache::UnfinishedCacheFile::create(&place)
+            && let Some((unfinished, connection)) = index_cache::create(&place)
         {
             match build.write(connection, &key, progress) {
                 Ok(connection) => {
                     drop(connection);
-                    if unfinished.complete(&place).is_ok() {
+                    if unfinished.commit().is_ok() {
+                        index_cache::trim(&place);
                         return open_cache(&place, &key);
                     }
                 }

@@ -6,18 +6,19 @@
 mod compilation;
 mod execution;
 mod execution_rows;
-mod part;
 mod recorder;
 
 pub use recorder::Recorder;
 
+use super::atomic_file::AtomicFile;
 use super::error::ReportError;
 use super::model::{CompilationReport, ExecutionStep, TraceMark};
+use super::open_file::REPORT_FILE;
 use super::row_writer::RowWriter;
 use super::schema;
 use execution::ExecutionWriter;
-use part::AtomicReportFile;
 use rusqlite::{Connection, OpenFlags, params};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 const PAGE_BYTES: u64 = 4096;
@@ -67,7 +68,7 @@ impl StepLayout {
 pub struct ReportWriter {
     // Closed before the file is removed or put in place: fields drop in this order.
     connection: Connection,
-    part: AtomicReportFile,
+    part: AtomicFile,
     execution: Option<ExecutionWriter>,
     failed: bool,
 }
@@ -75,10 +76,15 @@ pub struct ReportWriter {
 impl ReportWriter {
     /// Starts a report in `directory`, which is made if it does not exist.
     pub fn create(directory: &Path, meta: &ReportMeta) -> Result<Self, ReportError> {
-        let part = AtomicReportFile::create(directory)?;
+        if directory.is_file() {
+            let problem = "a report is a directory, and this is a file".to_owned();
+            return Err(ReportError::Write { problem, path: directory.to_owned() });
+        }
+        fs::create_dir_all(directory).map_err(|e| ReportError::writing(&e, directory))?;
+        let part = AtomicFile::create_exclusive(&directory.join(REPORT_FILE))?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(part.path(), flags)
-            .map_err(|e| ReportError::sqlite_writing(&e, part.path()))?;
+        let connection = Connection::open_with_flags(part.temporary_path(), flags)
+            .map_err(|e| ReportError::sqlite_writing(&e, part.temporary_path()))?;
         connection.set_prepared_statement_cache_capacity(schema::TABLES.len());
         let writer = Self { connection, part, execution: None, failed: false };
         writer.rows().execute(&format!(
@@ -132,7 +138,7 @@ impl ReportWriter {
     }
 
     /// Writes a mark; order does not matter.
-    pub(crate) fn mark(&mut self, mark: &TraceMark) -> Result<(), ReportError> {
+    pub fn mark(&mut self, mark: &TraceMark) -> Result<(), ReportError> {
         self.executing(|execution| execution.mark(mark))
     }
 
@@ -178,12 +184,14 @@ impl ReportWriter {
         self.rows().execute(schema::MARKS_INDEX)?;
         self.rows().execute("COMMIT")?;
         let Self { connection, part, .. } = self;
-        connection.close().map_err(|(_, e)| ReportError::sqlite_writing(&e, part.path()))?;
-        part.complete()
+        connection
+            .close()
+            .map_err(|(_, e)| ReportError::sqlite_writing(&e, part.temporary_path()))?;
+        Ok(part.commit()?)
     }
 
     fn rows(&self) -> RowWriter<'_> {
-        RowWriter { connection: &self.connection, path: self.part.path() }
+        RowWriter { connection: &self.connection, path: self.part.temporary_path() }
     }
 
     /// Lets the execution take something in, and writes what comes of it.
@@ -192,7 +200,8 @@ impl ReportWriter {
         take: impl FnOnce(&mut ExecutionWriter) -> Result<(), ReportError>,
     ) -> Result<(), ReportError> {
         self.refuse_after_failure(|writer| {
-            let rows = RowWriter { connection: &writer.connection, path: writer.part.path() };
+            let rows =
+                RowWriter { connection: &writer.connection, path: writer.part.temporary_path() };
             let Some(execution) = &mut writer.execution else {
                 return Err(ReportError::invalid_input(
                     "the compilation comes before its execution",

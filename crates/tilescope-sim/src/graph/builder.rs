@@ -133,7 +133,8 @@ impl OperationSink for GraphBuilder {
         inputs: &[TensorId],
     ) -> Result<Vec<TensorId>, GraphError> {
         let refuse = |problem: String| GraphError { node: name.to_string(), problem };
-        let types = operator.infer(&self.graph.types(inputs)).map_err(refuse)?;
+        let types =
+            operator.infer(&self.graph.types(inputs)).map_err(|error| refuse(error.to_string()))?;
         let mut outputs = Vec::new();
         for (i, ty) in types.into_iter().enumerate() {
             let elements = ty.shape.iter().try_fold(1u64, |count, size| count.checked_mul(*size));

@@ -1,8 +1,8 @@
 //! Adds a gradient to its accumulator: once per micro-batch.
 
 use super::{
-    LoweredOperation, LoweringContext, LoweringError, NodeOperands, Operator, expect_operands,
-    expect_same,
+    LoweredOperation, LoweringContext, LoweringError, NodeOperands, Operator, ShapeError,
+    expect_operands, expect_same,
 };
 use crate::popops::elementwise;
 use crate::shape::TensorInfo;
@@ -19,7 +19,7 @@ impl Operator for AccumulateOp {
         "accumulate"
     }
 
-    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
         expect_operands(inputs, 2)?;
         expect_same(&inputs[0], &inputs[1])?;
         Ok(Vec::new())

@@ -2,7 +2,7 @@
 
 use super::{
     GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
-    Operator, OutputAlias, expect_operands, expect_same,
+    Operator, OutputAlias, ShapeError, expect_operands, expect_same,
 };
 use crate::poplar::work::OperationWork;
 use crate::popnn::NonLinearityType;
@@ -26,7 +26,7 @@ impl Operator for ActivationOp {
         self.0.kind()
     }
 
-    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
         expect_operands(inputs, 1)?;
         Ok(vec![inputs[0].clone()])
     }
@@ -76,7 +76,7 @@ impl Operator for ActivationGradOp {
         self.0.gradient_kind()
     }
 
-    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
         expect_operands(inputs, 2)?;
         expect_same(&inputs[0], &inputs[1])?;
         Ok(vec![inputs[0].clone()])

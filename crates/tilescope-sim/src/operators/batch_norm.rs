@@ -4,7 +4,7 @@
 use super::norm::{self, NormAffineTensors, NormAxes};
 use super::{
     GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
-    Operator, expect_operands,
+    Operator, ShapeError, expect_operands,
 };
 use crate::popops::elementwise;
 use crate::shape::{TensorId, TensorInfo};
@@ -24,10 +24,11 @@ impl Operator for BatchNormOp {
         "batch_norm"
     }
 
-    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
         expect_operands(inputs, 5)?;
         let channels = inputs[0].shape.get(1).copied();
-        let channels = channels.ok_or_else(|| format!("{} has no channels", inputs[0]))?;
+        let channels =
+            channels.ok_or_else(|| ShapeError(format!("{} has no channels", inputs[0])))?;
         norm::expect_channels(inputs, channels)?;
         Ok(norm_axes(&inputs[0]).outputs(&inputs[0]))
     }
@@ -73,7 +74,7 @@ impl Operator for BatchNormGradOp {
         "batch_norm_grad"
     }
 
-    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
         expect_operands(inputs, 5)?;
         Ok(vec![inputs[0].clone(), inputs[1].clone(), inputs[1].clone()])
     }

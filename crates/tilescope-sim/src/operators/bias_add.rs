@@ -3,7 +3,7 @@
 use super::parts::TensorRows;
 use super::{
     GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
-    Operator, OutputAlias, expect_operands,
+    Operator, OutputAlias, ShapeError, expect_operands,
 };
 use crate::poplar::work::OperationWork;
 use crate::popops::elementwise::BinaryOpType;
@@ -29,15 +29,15 @@ impl Operator for AddBiasOp {
         "bias_add"
     }
 
-    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
         expect_operands(inputs, 2)?;
         if inputs[0].shape.get(self.axis).copied() != inputs[1].shape.first().copied()
             || inputs[1].shape.len() != 1
         {
-            return Err(format!(
+            return Err(ShapeError(format!(
                 "a bias of {} does not fit axis {} of {}",
                 inputs[1], self.axis, inputs[0]
-            ));
+            )));
         }
         Ok(vec![inputs[0].clone()])
     }
@@ -86,11 +86,11 @@ impl Operator for AddBiasBiasGradOp {
         "bias_grad"
     }
 
-    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
         expect_operands(inputs, 1)?;
         let channels = inputs[0].shape.get(self.axis).copied();
-        let channels =
-            channels.ok_or_else(|| format!("{} has no axis {}", inputs[0], self.axis))?;
+        let channels = channels
+            .ok_or_else(|| ShapeError(format!("{} has no axis {}", inputs[0], self.axis)))?;
         Ok(vec![TensorInfo::new([channels], inputs[0].dtype)])
     }
 

@@ -4,7 +4,7 @@
 use super::parts::TensorRows;
 use super::{
     GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
-    Operator, OutputAlias, ReduceOp, ReshapeOp, UnaryOp, expect_operands,
+    Operator, OutputAlias, ReduceOp, ReshapeOp, ShapeError, UnaryOp, expect_operands,
 };
 use crate::poplar::work::OperationWork;
 use crate::popops::elementwise;
@@ -26,9 +26,9 @@ impl BinaryOp {
 }
 
 /// Axes of `a` along which `b` is repeated.
-fn repeated_axes(a: &TensorInfo, b: &TensorInfo) -> Result<Vec<usize>, String> {
+fn repeated_axes(a: &TensorInfo, b: &TensorInfo) -> Result<Vec<usize>, ShapeError> {
     let missing = a.shape.len().checked_sub(b.shape.len());
-    let refuse = || format!("{b} cannot be repeated to fit {a}");
+    let refuse = || ShapeError(format!("{b} cannot be repeated to fit {a}"));
     let missing = missing.ok_or_else(refuse)?;
     let mut repeated: Vec<usize> = (0..missing).collect();
     for (axis, (of_a, of_b)) in (missing..).zip(a.shape[missing..].iter().zip(&b.shape)) {
@@ -61,10 +61,10 @@ impl Operator for BinaryOp {
         self.0.kind()
     }
 
-    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
         expect_operands(inputs, 2)?;
         if inputs[0].dtype != inputs[1].dtype {
-            return Err(format!("operands differ: {} and {}", inputs[0], inputs[1]));
+            return Err(ShapeError(format!("operands differ: {} and {}", inputs[0], inputs[1])));
         }
         repeated_axes(&inputs[0], &inputs[1])?;
         Ok(vec![inputs[0].clone()])

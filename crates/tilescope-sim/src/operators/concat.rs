@@ -2,7 +2,7 @@
 
 use super::{
     GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
-    Operator, SplitOp,
+    Operator, ShapeError, SplitOp,
 };
 use crate::poplar::runs;
 use crate::poplar::work::OperationWork;
@@ -23,9 +23,9 @@ impl Operator for ConcatOp {
         "concat"
     }
 
-    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
         let Some(first) = inputs.first().filter(|ty| self.axis < ty.shape.len()) else {
-            return Err(format!("there is nothing to join along axis {}", self.axis));
+            return Err(ShapeError(format!("there is nothing to join along axis {}", self.axis)));
         };
         let mut whole = first.clone();
         for part in &inputs[1..] {
@@ -33,10 +33,14 @@ impl Operator for ConcatOp {
             let size = part.shape.get(self.axis).copied().unwrap_or(0);
             expected.shape[self.axis] = size;
             if *part != expected {
-                return Err(format!("{first} and {part} differ beside axis {}", self.axis));
+                return Err(ShapeError(format!(
+                    "{first} and {part} differ beside axis {}",
+                    self.axis
+                )));
             }
             let sum = whole.shape[self.axis].checked_add(size);
-            whole.shape[self.axis] = sum.ok_or_else(|| "the result is too large".to_string())?;
+            whole.shape[self.axis] =
+                sum.ok_or_else(|| ShapeError("the result is too large".to_owned()))?;
         }
         Ok(vec![whole])
     }

@@ -2,7 +2,7 @@
 
 use super::{
     GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
-    Operator, expect_operands,
+    Operator, ShapeError, expect_operands,
 };
 use crate::poplin::{ConvParams, FieldDim, OperandTransform, OutputTransform};
 use crate::poputil::layout::TensorLayout;
@@ -87,23 +87,23 @@ impl ConvOp {
     ///
     /// # Errors
     /// Operands that do not fit together.
-    fn checked(&self, inputs: &[TensorInfo]) -> Result<ConvParams, String> {
+    fn checked(&self, inputs: &[TensorInfo]) -> Result<ConvParams, ShapeError> {
         expect_operands(inputs, 2)?;
         let (x, w) = (&inputs[0], &inputs[1]);
         let rank = 2 + self.dim_transforms.len();
         if x.shape.len() != rank || w.shape.len() != rank {
-            return Err(format!(
+            return Err(ShapeError(format!(
                 "[batch, in, field..] and [out, in / groups, kernel..] of {} dimensions are \
                  expected, not {x} and {w}",
                 self.dim_transforms.len()
-            ));
+            )));
         }
         let grouped = self.groups > 0 && w.shape[1].checked_mul(self.groups) == Some(x.shape[1]);
         if !grouped || !w.shape[0].is_multiple_of(self.groups) || x.dtype != w.dtype {
-            return Err(format!("weights {w} do not fit input {x}"));
+            return Err(ShapeError(format!("weights {w} do not fit input {x}")));
         }
         let params = self.params(x, w);
-        params.validate().map_err(|error| format!("{x} with weights {w}: {error}"))?;
+        params.validate().map_err(|error| ShapeError(format!("{x} with weights {w}: {error}")))?;
         Ok(params)
     }
 
@@ -119,7 +119,7 @@ impl Operator for ConvOp {
         ["conv1d", "conv2d", "conv3d"][self.dimension()]
     }
 
-    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
         let params = self.checked(inputs)?;
         let channels = params.out_channels * params.conv_groups;
         let field = params.dims.iter().map(FieldDim::output);
@@ -181,7 +181,7 @@ impl Operator for ConvDataGradOp {
         ["conv1d_grad_input", "conv2d_grad_input", "conv3d_grad_input"][self.conv.dimension()]
     }
 
-    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
         expect_operands(inputs, 2)?;
         Ok(vec![self.x.clone()])
     }
@@ -211,7 +211,7 @@ impl Operator for ConvWeightsGradOp {
         ["conv1d_grad_weight", "conv2d_grad_weight", "conv3d_grad_weight"][self.conv.dimension()]
     }
 
-    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
         expect_operands(inputs, 2)?;
         Ok(vec![self.w.clone()])
     }

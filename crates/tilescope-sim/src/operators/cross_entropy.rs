@@ -6,7 +6,7 @@
 use super::parts::{self, TensorRows};
 use super::{
     GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
-    Operator,
+    Operator, ShapeError,
 };
 use crate::poplar::work::OperationWork;
 use crate::popops::elementwise;
@@ -23,7 +23,7 @@ impl Operator for CrossEntropyOp {
     }
 
     /// Outputs: the loss, and the probabilities that the gradient needs.
-    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
         parts::check_labels(inputs)?;
         Ok(vec![TensorInfo::new([1], inputs[0].dtype), inputs[0].clone()])
     }
@@ -67,7 +67,7 @@ impl Operator for CrossEntropyGradOp {
         "cross_entropy_grad"
     }
 
-    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
         parts::check_labels(inputs)?;
         Ok(vec![inputs[0].clone()])
     }

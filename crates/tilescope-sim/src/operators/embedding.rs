@@ -2,7 +2,7 @@
 
 use super::{
     GradientBuilder, GraphError, LoweringContext, LoweringError, NodeOperands, Operator,
-    expect_operands, expect_same,
+    ShapeError, expect_operands, expect_same,
 };
 use crate::poplar::work::{OperationWork, OperationWorkItem};
 use crate::poplar::{OperandLiveness, runs};
@@ -25,15 +25,22 @@ impl Default for EmbeddingOp {
 }
 
 impl EmbeddingOp {
-    fn check(&self, table: &TensorInfo, indices: &TensorInfo) -> Result<[u64; 2], String> {
+    fn check(&self, table: &TensorInfo, indices: &TensorInfo) -> Result<[u64; 2], ShapeError> {
         let [rows, width] = table.shape[..] else {
-            return Err(format!("a table of rows and columns is expected, not {table}"));
+            return Err(ShapeError(format!(
+                "a table of rows and columns is expected, not {table}"
+            )));
         };
         if indices.dtype != DType::Int {
-            return Err(format!("indices are whole numbers, not {indices}"));
+            return Err(ShapeError(format!(
+                "indices are layout_of_all_lookups numbers, not {indices}"
+            )));
         }
         if self.serialisation == 0 || !indices.elements().is_multiple_of(self.serialisation) {
-            return Err(format!("{indices} cannot be cut into {} parts", self.serialisation));
+            return Err(ShapeError(format!(
+                "{indices} cannot be cut into {} parts",
+                self.serialisation
+            )));
         }
         Ok([rows, width])
     }
@@ -78,7 +85,7 @@ impl Operator for EmbeddingOp {
         "embedding"
     }
 
-    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
         expect_operands(inputs, 2)?;
         let [_, width] = self.check(&inputs[0], &inputs[1])?;
         let mut shape = inputs[1].shape.clone();
@@ -151,7 +158,7 @@ impl Operator for MultiUpdateAddOp {
         "multi_update_add"
     }
 
-    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
         expect_operands(inputs, 3)?;
         let rows = EmbeddingOp::default().infer(&inputs[..2])?;
         expect_same(&inputs[2], &rows[0])?;
@@ -200,7 +207,7 @@ impl Operator for EmbeddingGradOp {
         "embedding_grad"
     }
 
-    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
         expect_operands(inputs, 2)?;
         self.embedding.check(&self.table, &inputs[0])?;
         Ok(vec![self.table.clone()])

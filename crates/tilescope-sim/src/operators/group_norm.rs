@@ -4,7 +4,7 @@
 use super::norm::{self, NormAffineTensors, NormAxes};
 use super::{
     GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
-    Operator, expect_operands,
+    Operator, ShapeError, expect_operands,
 };
 use crate::shape::{TensorId, TensorInfo};
 
@@ -32,14 +32,14 @@ impl Operator for GroupNormOp {
         "group_norm"
     }
 
-    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
         expect_operands(inputs, 3)?;
         let channels = inputs[0].shape.get(1).copied().unwrap_or(0);
         if self.groups == 0 || channels == 0 || !channels.is_multiple_of(self.groups) {
-            return Err(format!(
+            return Err(ShapeError(format!(
                 "{} groups do not divide the channels of {}",
                 self.groups, inputs[0]
-            ));
+            )));
         }
         norm::expect_channels(inputs, channels)?;
         Ok(self.norm_axes(&inputs[0]).outputs(&inputs[0]))
@@ -78,7 +78,7 @@ impl Operator for GroupNormGradOp {
         "group_norm_grad"
     }
 
-    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
         expect_operands(inputs, 5)?;
         Ok(vec![inputs[0].clone(), inputs[1].clone(), inputs[1].clone()])
     }

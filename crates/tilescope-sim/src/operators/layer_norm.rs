@@ -3,7 +3,7 @@
 use super::norm::{self, NormAffineTensors, NormAxes};
 use super::{
     GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
-    Operator, expect_operands,
+    Operator, ShapeError, expect_operands,
 };
 use crate::shape::{TensorId, TensorInfo};
 
@@ -22,7 +22,7 @@ impl Operator for LayerNormOp {
         "layer_norm"
     }
 
-    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
         expect_operands(inputs, 3)?;
         let norm = norm_axes(&inputs[0]);
         norm::expect_channels(inputs, norm.channel_count())?;
@@ -62,7 +62,7 @@ impl Operator for LayerNormGradOp {
         "layer_norm_grad"
     }
 
-    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
         expect_operands(inputs, 5)?;
         Ok(vec![inputs[0].clone(), inputs[1].clone(), inputs[1].clone()])
     }

@@ -1,7 +1,8 @@
 //! A matrix times a vector with codelets of one's own; [`super::MatMulOp`] is what a library does.
 
 use super::{
-    LoweredOperation, LoweringContext, LoweringError, NodeOperands, Operator, expect_operands,
+    LoweredOperation, LoweringContext, LoweringError, NodeOperands, Operator, ShapeError,
+    expect_operands,
 };
 use crate::custom::dot_products::MatVecDotProducts;
 use crate::shape::{DType, TensorInfo};
@@ -15,7 +16,7 @@ impl Operator for MatVecOp {
         "mat_vec"
     }
 
-    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
         expect_operands(inputs, 2)?;
         match (&inputs[0].shape[..], &inputs[1].shape[..]) {
             ([rows, columns], [values])
@@ -23,10 +24,10 @@ impl Operator for MatVecOp {
             {
                 Ok(vec![TensorInfo::new([*rows], DType::Float)])
             }
-            _ => Err(format!(
+            _ => Err(ShapeError(format!(
                 "a float matrix and a vector are expected, not {} and {}",
                 inputs[0], inputs[1]
-            )),
+            ))),
         }
     }
 

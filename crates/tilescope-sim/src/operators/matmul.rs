@@ -2,7 +2,7 @@
 
 use super::{
     GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
-    Operator, expect_operands,
+    Operator, ShapeError, expect_operands,
 };
 use crate::poputil::layout::TensorLayout;
 use crate::shape::{TensorId, TensorInfo};
@@ -58,12 +58,15 @@ impl MatMulOp {
     ///
     /// # Errors
     /// Operands that are no matrices or do not fit together.
-    pub(crate) fn sizes(&self, inputs: &[TensorInfo]) -> Result<MatMulSizes, String> {
+    pub(crate) fn sizes(&self, inputs: &[TensorInfo]) -> Result<MatMulSizes, ShapeError> {
         expect_operands(inputs, 2)?;
         let (Some([groups, a, b]), Some([more, mut c, mut d])) =
             (matrices(&inputs[0]), matrices(&inputs[1]))
         else {
-            return Err(format!("two matrices are expected, not {} and {}", inputs[0], inputs[1]));
+            return Err(ShapeError(format!(
+                "two matrices are expected, not {} and {}",
+                inputs[0], inputs[1]
+            )));
         };
         if self.transposed && self.product != MatMulPhase::WeightGradient {
             (c, d) = (d, c);
@@ -75,7 +78,10 @@ impl MatMulOp {
         };
         let ranks = (inputs[0].shape.len(), inputs[1].shape.len());
         if !fits || groups != more || ranks.0 != ranks.1 || inputs[0].dtype != inputs[1].dtype {
-            return Err(format!("{} and {} cannot be multiplied", inputs[0], inputs[1]));
+            return Err(ShapeError(format!(
+                "{} and {} cannot be multiplied",
+                inputs[0], inputs[1]
+            )));
         }
         Ok(MatMulSizes { groups, m, k, n })
     }
@@ -90,7 +96,7 @@ impl Operator for MatMulOp {
         }
     }
 
-    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
         let MatMulSizes { m, k, n, .. } = self.sizes(inputs)?;
         let matrix = match self.product {
             MatMulPhase::Forward => [m, n],

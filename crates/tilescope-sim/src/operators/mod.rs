@@ -82,6 +82,11 @@ use crate::poputil::layout::TensorLayout;
 use crate::shape::{TensorId, TensorInfo};
 use std::fmt::Debug;
 
+/// Operands that do not fit together, or not to their operator.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ShapeError(String);
+
 /// What an operation computes, and how.
 pub trait Operator: Debug + OperatorIdentity + Send + Sync {
     /// Name of the operator: `conv2d`.
@@ -91,7 +96,7 @@ pub trait Operator: Debug + OperatorIdentity + Send + Sync {
     ///
     /// # Errors
     /// Says which operands do not fit together.
-    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String>;
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError>;
 
     /// Floating point operations; a multiply-accumulate counts as two.
     fn flops(&self, inputs: &[TensorInfo], outputs: &[TensorInfo]) -> u64;
@@ -164,15 +169,15 @@ pub enum OutputAlias {
 }
 
 /// Checks the number of operands.
-fn expect_operands(inputs: &[TensorInfo], count: usize) -> Result<(), String> {
+fn expect_operands(inputs: &[TensorInfo], count: usize) -> Result<(), ShapeError> {
     if inputs.len() == count {
         Ok(())
     } else {
-        Err(format!("{count} operands are expected, not {}", inputs.len()))
+        Err(ShapeError(format!("{count} operands are expected, not {}", inputs.len())))
     }
 }
 
 /// Checks that two types are equal.
-fn expect_same(a: &TensorInfo, b: &TensorInfo) -> Result<(), String> {
-    if a == b { Ok(()) } else { Err(format!("operands differ: {a} and {b}")) }
+fn expect_same(a: &TensorInfo, b: &TensorInfo) -> Result<(), ShapeError> {
+    if a == b { Ok(()) } else { Err(ShapeError(format!("operands differ: {a} and {b}"))) }
 }

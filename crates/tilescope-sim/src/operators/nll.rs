@@ -2,7 +2,7 @@
 
 use super::{
     GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
-    Operator, expect_operands, parts,
+    Operator, ShapeError, expect_operands, parts,
 };
 use crate::poplar::work::OperationWork;
 use crate::popops::elementwise;
@@ -19,7 +19,7 @@ impl Operator for NllOp {
         "nll"
     }
 
-    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
         parts::check_labels(inputs)?;
         Ok(vec![TensorInfo::new([1], inputs[0].dtype)])
     }
@@ -61,7 +61,7 @@ impl Operator for NllGradOp {
         "nll_grad"
     }
 
-    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
         expect_operands(inputs, 1)?;
         Ok(vec![self.ty.clone()])
     }

@@ -6,6 +6,7 @@
 //! statistics; product with the scale and sum with the shift. The gradient whitens the input
 //! again, as PopART's does.
 
+use super::ShapeError;
 use super::parts::{TensorRows, push_temporary};
 use super::{LoweredOperation, LoweringContext, LoweringError, NodeOperands};
 use crate::poplar::work::OperationWork;
@@ -288,10 +289,10 @@ fn reduce_together(
 }
 
 /// Checks that scale and shift have one value per channel.
-pub(crate) fn expect_channels(inputs: &[TensorInfo], channels: u64) -> Result<(), String> {
+pub(crate) fn expect_channels(inputs: &[TensorInfo], channels: u64) -> Result<(), ShapeError> {
     match inputs[1..].iter().find(|values| values.shape != [channels]) {
         None => Ok(()),
-        Some(values) => Err(format!("{values} is expected to have {channels} values")),
+        Some(values) => Err(ShapeError(format!("{values} is expected to have {channels} values"))),
     }
 }
 

@@ -6,7 +6,7 @@
 //! willow/src/popx/op/adamupdaterx.cpp, lambsquarex.cpp, adamvarupdatex.cpp).
 
 use super::parts::TensorRows;
-use super::{LoweredOperation, LoweringContext, LoweringError, NodeOperands, Operator};
+use super::{LoweredOperation, LoweringContext, LoweringError, NodeOperands, Operator, ShapeError};
 use crate::poplar::work::{OperationWork, WorkPhase};
 use crate::popops::elementwise;
 use crate::popops::elementwise::{BinaryOpType, UnaryOpType};
@@ -217,9 +217,9 @@ impl Operator for VarUpdateOp {
         self.optimizer.name()
     }
 
-    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
         if let Some(other) = inputs.iter().find(|operand| operand.shape != inputs[0].shape) {
-            return Err(format!("{other} does not fit parameter {}", inputs[0]));
+            return Err(ShapeError(format!("{other} does not fit parameter {}", inputs[0])));
         }
         Ok(Vec::new())
     }

@@ -1,7 +1,7 @@
 //! Steps that several operators are made of: reductions over some axes, and the results of
 //! reductions applied to the rows they came from.
 
-use super::{LoweringContext, LoweringError, NodeOperands, expect_operands};
+use super::{LoweringContext, LoweringError, NodeOperands, ShapeError, expect_operands};
 use crate::poplar::exchange;
 use crate::poplar::work::{MemoryConstraint, OperationWork, TemporaryVariable, WorkPhase};
 use crate::popops::elementwise::{BinaryOpType, UnaryOpType, cycles};
@@ -203,13 +203,13 @@ pub(crate) fn push_temporary(
 }
 
 /// Checks values `[batch, classes]` and labels `[batch]`.
-pub(crate) fn check_labels(inputs: &[TensorInfo]) -> Result<(), String> {
+pub(crate) fn check_labels(inputs: &[TensorInfo]) -> Result<(), ShapeError> {
     expect_operands(inputs, 2)?;
     let (values, labels) = (&inputs[0], &inputs[1]);
     if values.shape.len() != 2 || labels.shape != values.shape[..1] {
-        return Err(format!(
+        return Err(ShapeError(format!(
             "values [batch, classes] and labels [batch] are expected, not {values} and {labels}"
-        ));
+        )));
     }
     Ok(())
 }

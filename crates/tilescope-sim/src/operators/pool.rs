@@ -2,7 +2,7 @@
 
 use super::{
     GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
-    Operator, expect_operands, expect_same,
+    Operator, ShapeError, expect_operands, expect_same,
 };
 use crate::poplar::work::MemoryConstraint;
 use crate::poplar::{OperandLiveness, runs};
@@ -131,25 +131,25 @@ impl Operator for PoolOp {
         }
     }
 
-    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
         expect_operands(inputs, 1)?;
         let rank = 2 + self.windows.len();
         if !(3..=5).contains(&rank) || inputs[0].shape.len() != rank {
-            return Err(format!(
+            return Err(ShapeError(format!(
                 "[batch, channels, field..] of {} dimensions is expected, not {}",
                 self.windows.len(),
                 inputs[0]
-            ));
+            )));
         }
         if self.window_elements() > MAX_WINDOW_ELEMENTS {
-            return Err(format!(
+            return Err(ShapeError(format!(
                 "windows of more than {MAX_WINDOW_ELEMENTS} elements are not simulated"
-            ));
+            )));
         }
         let axes = self.axes(&inputs[0]);
         let field = axes[3 - self.windows.len()..].iter().map(|axis| axis.windows());
         let field: Vec<u64> =
-            field.collect::<Option<_>>().ok_or_else(|| self.refuse(&inputs[0]))?;
+            field.collect::<Option<_>>().ok_or_else(|| ShapeError(self.refuse(&inputs[0])))?;
         let shape = [&inputs[0].shape[..2], &field].concat();
         Ok(vec![TensorInfo::new(shape, inputs[0].dtype)])
     }
@@ -199,7 +199,7 @@ impl Operator for PoolGradOp {
         }
     }
 
-    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
         if self.pool.kind == PoolingType::Max {
             expect_operands(inputs, 3)?;
             expect_same(&inputs[1], &inputs[2])?;

@@ -104,8 +104,10 @@ impl LoweringContext<'_> {
         let types: Vec<TensorInfo> =
             node.inputs.iter().map(|tensor| self.tensor_type(*tensor).clone()).collect();
         let sizes = matmul.sizes(&types);
-        let sizes =
-            sizes.map_err(|problem| LoweringError { operation: node.name.to_string(), problem })?;
+        let sizes = sizes.map_err(|error| LoweringError {
+            operation: node.name.to_string(),
+            problem: error.to_string(),
+        })?;
         let cut = self.planning.serialisation.and_then(|serial| serial.split_sizes(sizes));
         let (MatMulSizes { groups, m, k, n }, cut) =
             cut.unwrap_or((sizes, MatMulSerialParts::NONE));

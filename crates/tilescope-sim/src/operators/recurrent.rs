@@ -6,7 +6,7 @@
 
 use super::{
     GradientBuilder, GraphError, LoweringContext, LoweringError, NodeOperands, Operator,
-    expect_operands, expect_same,
+    ShapeError, expect_operands, expect_same,
 };
 use crate::poplar::OperandLiveness;
 use crate::poplar::work::{MemoryConstraint, TemporaryVariable};
@@ -40,14 +40,14 @@ impl RnnOp {
         Self { cell: RnnCellType::Gru, output, keeps_intermediates: training }
     }
 
-    fn layer(&self, x: &TensorInfo) -> Result<RnnParams, String> {
+    fn layer(&self, x: &TensorInfo) -> Result<RnnParams, ShapeError> {
         let [steps, batch, input] = x.shape[..] else {
-            return Err(format!("[steps, batch, input] is expected, not {x}"));
+            return Err(ShapeError(format!("[steps, batch, input] is expected, not {x}")));
         };
         Ok(RnnParams { cell: self.cell, batch, steps, input, output: self.output, dtype: x.dtype })
     }
 
-    fn check(&self, inputs: &[TensorInfo]) -> Result<RnnParams, String> {
+    fn check(&self, inputs: &[TensorInfo]) -> Result<RnnParams, ShapeError> {
         expect_operands(inputs, 3)?;
         let layer = self.layer(&inputs[0])?;
         let units = self.cell.units();
@@ -72,7 +72,8 @@ impl RnnOp {
         x: TensorId,
     ) -> Result<RnnLowering<'a>, LoweringError> {
         let explain = |problem| LoweringError { operation: node.name.to_string(), problem };
-        let layer = self.layer(lowering.tensor_type(x)).map_err(explain)?;
+        let layer =
+            self.layer(lowering.tensor_type(x)).map_err(|error| explain(error.to_string()))?;
         let options = ConvOptions {
             pass: ConvPass::FcInferenceForward,
             partials: lowering.planning.partials_type,
@@ -88,7 +89,7 @@ impl Operator for RnnOp {
         self.cell.name()
     }
 
-    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
         let layer = self.check(inputs)?;
         let RnnParams { steps, batch, dtype, .. } = layer;
         let mut results = vec![TensorInfo::new([steps, batch, self.output], dtype)];
@@ -169,7 +170,7 @@ impl Operator for RnnGradOp {
         }
     }
 
-    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
         expect_operands(inputs, 6)?;
         expect_same(&inputs[0], &inputs[4])?;
         self.layer.check(&inputs[1..4])?;

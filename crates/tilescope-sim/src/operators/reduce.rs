@@ -3,7 +3,7 @@
 use super::parts::TensorRows;
 use super::{
     GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
-    Operator, OutputAlias, RepeatOp, expect_operands, expect_same,
+    Operator, OutputAlias, RepeatOp, ShapeError, expect_operands, expect_same,
 };
 use crate::poplar::work::OperationWork;
 use crate::popops::reduce::{ReduceOperation, ReduceResultUse};
@@ -32,11 +32,11 @@ impl Operator for ReduceOp {
         "reduce"
     }
 
-    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
         expect_operands(inputs, if self.result.update { 2 } else { 1 })?;
         let shape = &inputs[0].shape;
         if let Some(axis) = self.axes.iter().find(|axis| **axis >= shape.len()) {
-            return Err(format!("{} has no axis {axis}", inputs[0]));
+            return Err(ShapeError(format!("{} has no axis {axis}", inputs[0])));
         }
         let kept = (0..shape.len()).filter(|axis| !self.axes.contains(axis));
         let kept: Vec<u64> = kept.map(|axis| shape[axis]).collect();

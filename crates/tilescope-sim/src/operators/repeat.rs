@@ -2,7 +2,7 @@
 
 use super::{
     GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
-    Operator, ReduceOp, expect_operands,
+    Operator, ReduceOp, ShapeError, expect_operands,
 };
 use crate::poplar::exchange;
 use crate::poplar::work::{MemoryConstraint, OperationWork, TemporaryVariable};
@@ -25,13 +25,13 @@ impl Operator for RepeatOp {
         "repeat"
     }
 
-    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
         expect_operands(inputs, 1)?;
         let axes = self.ty.shape.iter().enumerate();
         let kept = axes.filter(|(axis, _)| !self.axes.contains(axis)).map(|(_, size)| *size);
         let kept = TensorInfo::new(kept.collect::<Vec<_>>(), self.ty.dtype);
         if kept != inputs[0] {
-            return Err(format!("{} cannot be repeated to {}", inputs[0], self.ty));
+            return Err(ShapeError(format!("{} cannot be repeated to {}", inputs[0], self.ty)));
         }
         Ok(vec![self.ty.clone()])
     }

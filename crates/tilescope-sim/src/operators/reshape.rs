@@ -2,7 +2,7 @@
 
 use super::{
     GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
-    Operator, OutputAlias, expect_operands,
+    Operator, OutputAlias, ShapeError, expect_operands,
 };
 use crate::shape::{TensorId, TensorInfo};
 
@@ -18,11 +18,11 @@ impl Operator for ReshapeOp {
         "reshape"
     }
 
-    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
         expect_operands(inputs, 1)?;
         let output = TensorInfo::new(self.shape.clone(), inputs[0].dtype);
         if output.elements() != inputs[0].elements() {
-            return Err(format!("{} cannot be seen as {output}", inputs[0]));
+            return Err(ShapeError(format!("{} cannot be seen as {output}", inputs[0])));
         }
         Ok(vec![output])
     }

@@ -7,7 +7,7 @@
 
 use super::{
     GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
-    Operator, OutputAlias, expect_operands,
+    Operator, OutputAlias, ShapeError, expect_operands,
 };
 use crate::poputil::layout::TensorLayout;
 use crate::shape::{TensorId, TensorInfo};
@@ -65,16 +65,20 @@ impl Operator for TensorParallelOp {
         }
     }
 
-    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
         expect_operands(inputs, 1)?;
         let mut ty = inputs[0].clone();
-        let last = ty.shape.last_mut().ok_or("a scalar cannot be split")?;
+        let last =
+            ty.shape.last_mut().ok_or_else(|| ShapeError("a scalar cannot be split".to_owned()))?;
         match self.edge {
             TensorParallelEdge::Enter | TensorParallelEdge::AllReduce => {}
             TensorParallelEdge::AllGather => *last *= self.parts,
             TensorParallelEdge::Take if last.is_multiple_of(self.parts) => *last /= self.parts,
             TensorParallelEdge::Take => {
-                return Err(format!("{last} cannot be split into {} parts", self.parts));
+                return Err(ShapeError(format!(
+                    "{last} cannot be split into {} parts",
+                    self.parts
+                )));
             }
         }
         Ok(vec![ty])

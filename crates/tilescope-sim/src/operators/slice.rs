@@ -2,7 +2,7 @@
 
 use super::{
     GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
-    Operator, OutputAlias, expect_operands,
+    Operator, OutputAlias, ShapeError, expect_operands,
 };
 use crate::popops::elementwise;
 use crate::shape::{TensorId, TensorInfo};
@@ -22,7 +22,7 @@ impl Operator for SliceOp {
         "slice"
     }
 
-    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
         expect_operands(inputs, 1)?;
         let mut ty = inputs[0].clone();
         let size = ty.shape.get_mut(self.axis);
@@ -31,7 +31,10 @@ impl Operator for SliceOp {
                 *size = self.range.end - self.range.start;
                 Ok(vec![ty])
             }
-            _ => Err(format!("{:?} is no part of axis {} of {ty}", self.range, self.axis)),
+            _ => Err(ShapeError(format!(
+                "{:?} is no part of axis {} of {ty}",
+                self.range, self.axis
+            ))),
         }
     }
 
@@ -76,7 +79,7 @@ impl Operator for SliceGradOp {
         "slice_grad"
     }
 
-    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
         expect_operands(inputs, 1)?;
         Ok(vec![self.ty.clone()])
     }

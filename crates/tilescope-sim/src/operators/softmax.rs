@@ -3,7 +3,7 @@
 use super::parts::{self, TensorRows};
 use super::{
     GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
-    Operator, expect_operands, expect_same,
+    Operator, ShapeError, expect_operands, expect_same,
 };
 use crate::poplar::work::OperationWork;
 use crate::popops::elementwise;
@@ -25,10 +25,10 @@ impl Operator for SoftmaxOp {
         if self.log { "log_softmax" } else { "softmax" }
     }
 
-    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
         expect_operands(inputs, 1)?;
         if self.axis >= inputs[0].shape.len() {
-            return Err(format!("{} has no axis {}", inputs[0], self.axis));
+            return Err(ShapeError(format!("{} has no axis {}", inputs[0], self.axis)));
         }
         Ok(vec![inputs[0].clone()])
     }
@@ -70,7 +70,7 @@ impl Operator for SoftmaxGradOp {
         if self.0.log { "log_softmax_grad" } else { "softmax_grad" }
     }
 
-    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
         expect_operands(inputs, 2)?;
         expect_same(&inputs[0], &inputs[1])?;
         Ok(vec![inputs[0].clone()])

@@ -2,7 +2,7 @@
 
 use super::{
     ConcatOp, GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError,
-    NodeOperands, Operator, OutputAlias, expect_operands,
+    NodeOperands, Operator, OutputAlias, ShapeError, expect_operands,
 };
 use crate::shape::{TensorId, TensorInfo};
 
@@ -27,12 +27,15 @@ impl Operator for SplitOp {
         "split"
     }
 
-    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
         expect_operands(inputs, 1)?;
         let ty = &inputs[0];
         let total = self.sizes.iter().try_fold(0u64, |sum, size| sum.checked_add(*size));
         if ty.shape.get(self.axis).copied() != total {
-            return Err(format!("parts of {:?} are not axis {} of {ty}", self.sizes, self.axis));
+            return Err(ShapeError(format!(
+                "parts of {:?} are not axis {} of {ty}",
+                self.sizes, self.axis
+            )));
         }
         let part = |size: &u64| {
             let mut part = ty.clone();

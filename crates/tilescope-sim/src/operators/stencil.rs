@@ -1,7 +1,8 @@
 //! A stencil: each cell of a field from its neighbours, borders from what zeros lie outside.
 
 use super::{
-    LoweredOperation, LoweringContext, LoweringError, NodeOperands, Operator, expect_operands,
+    LoweredOperation, LoweringContext, LoweringError, NodeOperands, Operator, ShapeError,
+    expect_operands,
 };
 use crate::custom::stencil::{StencilField, StencilNeighbourhood};
 use crate::shape::TensorInfo;
@@ -11,9 +12,11 @@ use crate::shape::TensorInfo;
 pub struct StencilOp(pub StencilNeighbourhood);
 
 /// The field a tensor is.
-fn field(ty: &TensorInfo) -> Result<StencilField, String> {
+fn field(ty: &TensorInfo) -> Result<StencilField, ShapeError> {
     let [height, width, channels] = ty.shape[..] else {
-        return Err(format!("a field of rows, columns and channels is expected, not {ty}"));
+        return Err(ShapeError(format!(
+            "a field of rows, columns and channels is expected, not {ty}"
+        )));
     };
     Ok(StencilField { height, width, channels, dtype: ty.dtype })
 }
@@ -23,7 +26,7 @@ impl Operator for StencilOp {
         "stencil"
     }
 
-    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
         expect_operands(inputs, 1)?;
         field(&inputs[0])?;
         Ok(vec![inputs[0].clone()])
@@ -38,7 +41,10 @@ impl Operator for StencilOp {
         lowering: &mut LoweringContext,
         node: &NodeOperands,
     ) -> Result<LoweredOperation, LoweringError> {
-        let error = |problem| LoweringError { operation: node.name.to_string(), problem };
+        let error = |error: ShapeError| LoweringError {
+            operation: node.name.to_string(),
+            problem: error.to_string(),
+        };
         let field = field(lowering.tensor_type(node.inputs[0])).map_err(error)?;
         let layout = field.layout(lowering.tiles);
         let mut work = lowering.place_or_relayout(node.inputs[0], layout.clone(), "Field");

@@ -3,7 +3,7 @@
 
 use super::{
     GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
-    Operator, OutputAlias, expect_operands,
+    Operator, OutputAlias, ShapeError, expect_operands,
 };
 use crate::shape::{TensorId, TensorInfo};
 
@@ -19,13 +19,16 @@ impl Operator for TransposeOp {
         "transpose"
     }
 
-    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
         expect_operands(inputs, 1)?;
         let shape = &inputs[0].shape;
         let mut sorted = self.permutation.clone();
         sorted.sort_unstable();
         if !sorted.iter().copied().eq(0..shape.len()) {
-            return Err(format!("{:?} is no order of the axes of {}", self.permutation, inputs[0]));
+            return Err(ShapeError(format!(
+                "{:?} is no order of the axes of {}",
+                self.permutation, inputs[0]
+            )));
         }
         let turned: Vec<u64> = self.permutation.iter().map(|axis| shape[*axis]).collect();
         Ok(vec![TensorInfo::new(turned, inputs[0].dtype)])

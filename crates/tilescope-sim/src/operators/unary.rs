@@ -2,7 +2,7 @@
 
 use super::{
     BinaryOp, GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError,
-    NodeOperands, Operator, OutputAlias, ScaleOp, expect_operands,
+    NodeOperands, Operator, OutputAlias, ScaleOp, ShapeError, expect_operands,
 };
 use crate::poplar::work::OperationWork;
 use crate::popops::elementwise;
@@ -18,7 +18,7 @@ impl Operator for UnaryOp {
         self.0.kind()
     }
 
-    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
         expect_operands(inputs, 1)?;
         Ok(vec![inputs[0].clone()])
     }

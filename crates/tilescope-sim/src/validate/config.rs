@@ -21,6 +21,15 @@ impl RowProblem {
     }
 }
 
+/// Words that are no parameters.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ConfigTextError {
+    #[error("key=value is expected in config, not {0:?}")]
+    NotAPair(String),
+    #[error("{0} comes twice in config")]
+    Repeated(String),
+}
+
 /// Largest number a parameter may have: products of a few stay far below overflow.
 const MAX_PARAMETER: u64 = 1 << 32;
 
@@ -35,15 +44,15 @@ impl RowConfig {
     ///
     /// # Errors
     /// The word that is not of that form, or a key that comes twice.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str) -> Result<Self, ConfigTextError> {
         let mut words = BTreeMap::new();
         for word in text.split_whitespace() {
             let (key, value) = word
                 .split_once('=')
                 .filter(|(key, value)| !key.is_empty() && !value.is_empty())
-                .ok_or_else(|| format!("key=value is expected in config, not {word:?}"))?;
+                .ok_or_else(|| ConfigTextError::NotAPair(word.to_owned()))?;
             if words.insert(key.to_string(), value.to_string()).is_some() {
-                return Err(format!("{key} comes twice in config"));
+                return Err(ConfigTextError::Repeated(key.to_owned()));
             }
         }
         Ok(Self { words })

@@ -1,6 +1,6 @@
 //! Reading a file of measured operations.
 
-use super::config::RowConfig;
+use super::config::{ConfigTextError, RowConfig};
 use super::families::{FAMILIES, OperationFamily};
 use crate::graph_lowering::alone::OpBenchmarkCost;
 use crate::targets::{CHIPS, Chip, find_chip};
@@ -32,6 +32,37 @@ pub struct RowError {
     pub problem: String,
 }
 
+/// What can be wrong with the text of a file, whatever it would cost.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+enum RowTextError {
+    #[error("the file is empty; columns {}", COLUMNS.join(", "))]
+    EmptyFile,
+    #[error("the file has no rows")]
+    NoRows,
+    #[error("column {0} is missing")]
+    MissingColumn(&'static str),
+    #[error("{column} is missing: {fields} fields of at least {needed}")]
+    MissingField { column: &'static str, fields: usize, needed: usize },
+    #[error("unknown family {name:?}; known are {}", known_families())]
+    UnknownFamily { name: String },
+    #[error("unknown target {name:?}; known are {}", known_targets())]
+    UnknownTarget { name: String },
+    #[error("{column}: a whole number above 0 is expected, not {text:?}")]
+    NotMeasured { column: &'static str, text: String },
+    #[error("a quote is not closed")]
+    OpenQuote,
+    #[error(transparent)]
+    RowConfig(#[from] ConfigTextError),
+}
+
+fn known_families() -> String {
+    FAMILIES.iter().map(|family| family.name).collect::<Vec<_>>().join(", ")
+}
+
+fn known_targets() -> String {
+    CHIPS.iter().map(|chip| chip.name).collect::<Vec<_>>().join(", ")
+}
+
 const COLUMNS: [&str; 7] = [
     "name",
     "family",
@@ -49,51 +80,52 @@ const COLUMNS: [&str; 7] = [
 pub(crate) fn read_rows(text: &str) -> Result<Vec<MeasuredRow>, RowError> {
     let numbered = (1..).zip(text.lines());
     let mut lines = numbered.filter(|(_, line)| !line.trim().is_empty());
-    let at = |line: usize| move |problem: String| RowError { line, problem };
-    let (first, header) = lines
-        .next()
-        .ok_or_else(|| at(1)(format!("the file is empty; columns {}", COLUMNS.join(", "))))?;
+    let at = |line: usize| move |error: RowTextError| RowError { line, problem: error.to_string() };
+    let (first, header) = lines.next().ok_or_else(|| at(1)(RowTextError::EmptyFile))?;
     let places = columns(header).map_err(at(first))?;
     let rows: Result<Vec<MeasuredRow>, RowError> =
         lines.map(|(line, text)| row(line, text, places).map_err(at(line))).collect();
     match rows {
-        Ok(rows) if rows.is_empty() => Err(at(first)("the file has no rows".to_string())),
+        Ok(rows) if rows.is_empty() => Err(at(first)(RowTextError::NoRows)),
         rows => rows,
     }
 }
 
 /// Where each of [`COLUMNS`] is.
-fn columns(header: &str) -> Result<[usize; COLUMNS.len()], String> {
+fn columns(header: &str) -> Result<[usize; COLUMNS.len()], RowTextError> {
     let names = fields(header)?;
     let mut places = [0; COLUMNS.len()];
     for (place, column) in places.iter_mut().zip(COLUMNS) {
         let found = names.iter().position(|name| name.trim() == column);
-        *place = found.ok_or_else(|| format!("column {column} is missing"))?;
+        *place = found.ok_or(RowTextError::MissingColumn(column))?;
     }
     Ok(places)
 }
 
-fn row(line: usize, text: &str, places: [usize; COLUMNS.len()]) -> Result<MeasuredRow, String> {
+fn row(
+    line: usize,
+    text: &str,
+    places: [usize; COLUMNS.len()],
+) -> Result<MeasuredRow, RowTextError> {
     let fields = fields(text)?;
     let mut found = [""; COLUMNS.len()];
     for ((found, place), column) in found.iter_mut().zip(places).zip(COLUMNS) {
-        let field = fields.get(place).ok_or_else(|| {
-            format!("{column} is missing: {} fields of at least {}", fields.len(), place + 1)
+        let field = fields.get(place).ok_or(RowTextError::MissingField {
+            column,
+            fields: fields.len(),
+            needed: place + 1,
         })?;
         *found = field.trim();
     }
     let [name, family, config, target, cycles, memory, fullest] = found;
-    let chips: Vec<&str> = CHIPS.iter().map(|chip| chip.name).collect();
     Ok(MeasuredRow {
         line,
         name: name.to_string(),
-        family: OperationFamily::find(family).ok_or_else(|| {
-            let known: Vec<&str> = FAMILIES.iter().map(|family| family.name).collect();
-            format!("unknown family {family:?}; known are {}", known.join(", "))
-        })?,
+        family: OperationFamily::find(family)
+            .ok_or_else(|| RowTextError::UnknownFamily { name: family.to_owned() })?,
         config: RowConfig::parse(config)?,
         chip: find_chip(target)
-            .ok_or_else(|| format!("unknown target {target:?}; known are {}", chips.join(", ")))?,
+            .ok_or_else(|| RowTextError::UnknownTarget { name: target.to_owned() })?,
         measured: OpBenchmarkCost {
             cycles: measured("cycles", cycles)?,
             memory_bytes: measured("memory_bytes", memory)?,
@@ -103,15 +135,15 @@ fn row(line: usize, text: &str, places: [usize; COLUMNS.len()]) -> Result<Measur
 }
 
 /// A measured number: errors are shares of it, so it is above 0.
-fn measured(column: &str, text: &str) -> Result<u64, String> {
+fn measured(column: &'static str, text: &str) -> Result<u64, RowTextError> {
     text.parse()
         .ok()
         .filter(|number| *number > 0)
-        .ok_or_else(|| format!("{column}: a whole number above 0 is expected, not {text:?}"))
+        .ok_or_else(|| RowTextError::NotMeasured { column, text: text.to_owned() })
 }
 
 /// Fields of a line, separated by commas; quotes protect commas.
-fn fields(line: &str) -> Result<Vec<String>, String> {
+fn fields(line: &str) -> Result<Vec<String>, RowTextError> {
     let mut fields = vec![String::new()];
     let mut quoted = false;
     for letter in line.chars() {
@@ -121,7 +153,7 @@ fn fields(line: &str) -> Result<Vec<String>, String> {
             _ => fields.last_mut().into_iter().for_each(|field| field.push(letter)),
         }
     }
-    if quoted { Err("a quote is not closed".to_string()) } else { Ok(fields) }
+    if quoted { Err(RowTextError::OpenQuote) } else { Ok(fields) }
 }
 
 #[cfg(test)]

@@ -184,8 +184,9 @@ pub(crate) fn outline(
 mod tests {
     use super::*;
     use crate::theme::LIGHT;
+    use tilescope_fixtures::ReportBuilder;
+    use tilescope_report::Report;
     use tilescope_report::units::TileRuns;
-    use tilescope_report::{Report, ReportBuilder};
 
     #[test]
     fn a_part_of_the_raster_is_what_the_whole_has_there() {

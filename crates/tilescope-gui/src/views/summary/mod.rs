@@ -86,7 +86,7 @@ fn facts(report: &Report) -> Result<Box<SummaryPageData>, String> {
 /// A JSON file beside the report, line by line; `None` if there is none.
 fn tree(report: &Report, name: &str) -> Option<Result<Vec<JsonLine>, String>> {
     match report.sidecar_text(name) {
-        Ok(text) => Some(json::lines(&text?)),
+        Ok(text) => Some(json::lines(&text?).map_err(|error| error.to_string())),
         Err(error) => Some(Err(error.to_string())),
     }
 }

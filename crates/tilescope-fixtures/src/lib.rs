@@ -1,7 +1,8 @@
 //! Small reports made by hand, for tests of whatever reads reports.
 //!
 //! ```
-//! use tilescope_report::{Category, ProgramKind, ReportBuilder};
+//! use tilescope_fixtures::ReportBuilder;
+//! use tilescope_report::{Category, ProgramKind};
 //!
 //! let mut report = ReportBuilder::new(2, 4);
 //! let conv = report.compute("conv/Convolve", 100);
@@ -12,12 +13,10 @@
 //! assert_eq!(report.compilation().tile_memory.get(7).unwrap().always_live, 1024);
 //! ```
 
-use super::error::ReportError;
-use super::model::*;
-use super::writer::{ReportMeta, ReportWriter, StepLayout};
-use crate::units::*;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use tilescope_report::units::*;
+use tilescope_report::*;
 
 /// A report in the making. Parts can be changed in place; what the methods do not cover goes
 /// straight into the fields.

@@ -1,0 +1,334 @@
+//! Files that are replaced whole or not at all.
+//!
+//! A crash, a full disk or a second writer must neither leave half a file under a name nor take
+//! away what was there. So the new content grows in a temporary file beside the target, is synced
+//! to the disk, and only then takes the target's name in one step.
+
+// The one place that renames files; everywhere else clippy.toml refuses it.
+#![allow(clippy::disallowed_methods)]
+
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Why a file could not be replaced; the target stays as it was.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AtomicFileError {
+    /// A directory has the name.
+    #[error("cannot write {}: it is a directory", path.display())]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// Somebody else is replacing the same file, and two halves must not mix.
+    #[error("cannot write {}: another process is writing it", path.display())]
+    Locked {
+        /// The file that was to be written.
+        path: PathBuf,
+    },
+    /// The system refused to write.
+    #[error("cannot write {}: {}", path.display(), reason(source))]
+    Write {
+        /// The file that was to be written.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// A file that is in the way could not be given another name.
+    #[error("this file is in the way: {}", path.display())]
+    InTheWay {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+impl AtomicFileError {
+    fn write(source: io::Error, path: &Path) -> Self {
+        Self::Write { path: path.to_owned(), source }
+    }
+}
+
+/// The system's reason in words for people.
+fn reason(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::StorageFull => "the disk is full; nothing was changed".to_owned(),
+        io::ErrorKind::QuotaExceeded => "the quota is used up; nothing was changed".to_owned(),
+        io::ErrorKind::NotFound => "there is no such directory".to_owned(),
+        io::ErrorKind::PermissionDenied => "it is not allowed to be written".to_owned(),
+        io::ErrorKind::ReadOnlyFilesystem => "the disk is read-only".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+/// The next content of a file, under a temporary name beside it. Dropped before
+/// [`AtomicFile::commit`], it is removed and the target stays as it was.
+#[derive(Debug)]
+pub struct AtomicFile {
+    file: File,
+    temporary: PathBuf,
+    target: PathBuf,
+    committed: bool,
+}
+
+impl AtomicFile {
+    /// Starts the next content of `target` under a name of its own. Of several writers the last
+    /// one to commit wins.
+    pub fn create(target: &Path) -> Result<Self, AtomicFileError> {
+        Self::create_unique(target).map_err(|error| AtomicFileError::write(error, target))
+    }
+
+    fn create_unique(target: &Path) -> io::Result<Self> {
+        static STARTED: AtomicU64 = AtomicU64::new(0);
+        loop {
+            let number = STARTED.fetch_add(1, Ordering::Relaxed);
+            let suffix = format!(".{}-{number}.part", std::process::id());
+            let temporary = with_suffix(target, &suffix);
+            match OpenOptions::new().write(true).create_new(true).open(&temporary) {
+                Ok(file) => return Ok(Self::new(file, temporary, target)),
+                // Left behind by a killed process that had our id.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Starts the next content of `target` under its name with `.part`, for files so large that
+    /// what a killed process left behind must not pile up: it is taken over. A second writer is
+    /// refused while the first one is at work.
+    pub(crate) fn create_exclusive(target: &Path) -> Result<Self, AtomicFileError> {
+        let temporary = with_suffix(target, ".part");
+        let failed = |error| AtomicFileError::write(error, target);
+        let mut options = OpenOptions::new();
+        // Not truncated before it is locked: it may be the unfinished file of another writer.
+        let file = options.write(true).create(true).truncate(false).open(&temporary);
+        let file = file.map_err(failed)?;
+        // Where a file system has no locks, nothing can be told, and nothing is.
+        if let Err(TryLockError::WouldBlock) = file.try_lock() {
+            return Err(AtomicFileError::Locked { path: target.to_owned() });
+        }
+        file.set_len(0).map_err(failed)?;
+        Ok(Self::new(file, temporary, target))
+    }
+
+    fn new(file: File, temporary: PathBuf, target: &Path) -> Self {
+        Self { file, temporary, target: target.to_owned(), committed: false }
+    }
+
+    /// The file that is written to.
+    pub fn file_mut(&mut self) -> &mut File {
+        &mut self.file
+    }
+
+    /// Where it is until it is committed, for those who open files themselves.
+    pub(crate) fn temporary_path(&self) -> &Path {
+        &self.temporary
+    }
+
+    /// Gives the file its name, once its content is safe on the disk.
+    pub fn commit(mut self) -> Result<PathBuf, AtomicFileError> {
+        match self.publish() {
+            Ok(()) => Ok(self.target.clone()),
+            Err(error) => Err(AtomicFileError::write(error, &self.target)),
+        }
+    }
+
+    fn publish(&mut self) -> io::Result<()> {
+        self.file.sync_all()?;
+        fs::rename(&self.temporary, &self.target)?;
+        self.committed = true;
+        // The name is safe only with its directory; that some systems cannot do so is no failure.
+        if let Ok(directory) = File::open(directory_of(&self.target)) {
+            let _ = directory.sync_all();
+        }
+        Ok(())
+    }
+}
+
+impl Drop for AtomicFile {
+    fn drop(&mut self) {
+        if !self.committed {
+            // The error that brought us here matters more than this one.
+            let _ = fs::remove_file(&self.temporary);
+        }
+    }
+}
+
+/// Replaces the content of a file; what is behind a link is replaced, not the link. A device or a
+/// pipe is written to, since it cannot be replaced.
+pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), AtomicFileError> {
+    let failed = |error| AtomicFileError::write(error, path);
+    if path.is_dir() {
+        return Err(AtomicFileError::Directory { path: path.to_owned() });
+    }
+    let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    if target.exists() && !target.is_file() {
+        return fs::write(&target, bytes).map_err(failed);
+    }
+    let replace = || {
+        let mut file = AtomicFile::create_unique(&target)?;
+        file.file.write_all(bytes)?;
+        file.publish()
+    };
+    replace().map_err(failed)
+}
+
+/// Gives a file that cannot be understood another name beside it, so that it is not lost when
+/// another one is written: `notes.json` becomes `notes.broken-1`.
+pub fn move_aside(path: &Path) -> Result<PathBuf, AtomicFileError> {
+    let aside = (1..1000)
+        .map(|number| path.with_extension(format!("broken-{number}")))
+        .find(|aside| !aside.exists());
+    let moved = aside.and_then(|aside| fs::rename(path, &aside).ok().map(|()| aside));
+    moved.ok_or_else(|| AtomicFileError::InTheWay { path: path.to_owned() })
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.file_name().map_or_else(OsString::new, OsString::from);
+    name.push(suffix);
+    path.with_file_name(name)
+}
+
+/// The directory a file is in; a bare name is in the current one.
+fn directory_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names_in(directory: &Path) -> Vec<String> {
+        let entries = fs::read_dir(directory).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_file_is_replaced_and_nothing_is_left_beside_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("table.csv");
+        write_whole(&path, b"old").unwrap();
+        write_whole(&path, b"new").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert_eq!(names_in(directory.path()), ["table.csv"]);
+    }
+
+    #[test]
+    fn a_writer_that_does_not_finish_leaves_the_old_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("table.csv");
+        fs::write(&path, "old").unwrap();
+        for create in [AtomicFile::create, AtomicFile::create_exclusive] {
+            let mut writer = create(&path).unwrap();
+            writer.file_mut().write_all(b"half of the n").unwrap();
+            assert_eq!(fs::read(&path).unwrap(), b"old");
+            drop(writer);
+            assert_eq!(fs::read(&path).unwrap(), b"old");
+            assert_eq!(names_in(directory.path()), ["table.csv"]);
+        }
+    }
+
+    #[test]
+    fn two_writers_do_not_mix_and_the_last_one_wins() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("table.csv");
+        let (mut first, mut second) =
+            (AtomicFile::create(&path).unwrap(), AtomicFile::create(&path).unwrap());
+        assert_ne!(first.temporary_path(), second.temporary_path());
+        first.file_mut().write_all(b"first, and longer").unwrap();
+        second.file_mut().write_all(b"second").unwrap();
+        assert_eq!(first.commit().unwrap(), path);
+        assert_eq!(fs::read(&path).unwrap(), b"first, and longer");
+        second.commit().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"second");
+        assert_eq!(names_in(directory.path()), ["table.csv"]);
+    }
+
+    #[test]
+    fn an_exclusive_writer_refuses_a_second_one_and_takes_over_what_is_left_behind() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("large.bin");
+        fs::write(with_suffix(&path, ".part"), "of a killed process").unwrap();
+        let mut first = AtomicFile::create_exclusive(&path).unwrap();
+        let second = AtomicFile::create_exclusive(&path).unwrap_err();
+        assert!(matches!(second, AtomicFileError::Locked { .. }), "{second}");
+        first.file_mut().write_all(b"new").unwrap();
+        first.commit().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert_eq!(names_in(directory.path()), ["large.bin"]);
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_named_and_leaves_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let nowhere = directory.path().join("no/such/place.csv");
+        let says = |error: AtomicFileError, path: &Path, reason: &str| {
+            let text = error.to_string();
+            assert_eq!(text, format!("cannot write {}: {reason}", path.display()));
+        };
+        says(write_whole(&nowhere, b"x").unwrap_err(), &nowhere, "there is no such directory");
+        says(AtomicFile::create(&nowhere).unwrap_err(), &nowhere, "there is no such directory");
+        let occupied = write_whole(directory.path(), b"x").unwrap_err();
+        says(occupied, directory.path(), "it is a directory");
+        assert_eq!(names_in(directory.path()), Vec::<String>::new());
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_directory_that_may_not_be_written_is_named() {
+        use std::os::unix::fs::PermissionsExt;
+        let directory = tempfile::tempdir().unwrap();
+        let closed = directory.path().join("closed");
+        fs::create_dir(&closed).unwrap();
+        fs::set_permissions(&closed, fs::Permissions::from_mode(0o555)).unwrap();
+        let path = closed.join("table.csv");
+        // The superuser may write everywhere.
+        if let Err(error) = write_whole(&path, b"x") {
+            let text = error.to_string();
+            assert!(
+                text.contains(path.to_str().unwrap()) && text.contains("not allowed"),
+                "{text}"
+            );
+            assert_eq!(names_in(&closed), Vec::<String>::new());
+        }
+        fs::set_permissions(&closed, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_device_is_written_to_and_a_link_stays_a_link() {
+        let directory = tempfile::tempdir().unwrap();
+        write_whole(Path::new("/dev/null"), b"x").unwrap();
+        assert!(!Path::new("/dev/null").is_file());
+        let problem = write_whole(Path::new("/dev/full"), b"x").unwrap_err().to_string();
+        assert!(problem.contains("disk is full"), "{problem}");
+        let (path, link) = (directory.path().join("a.csv"), directory.path().join("b.csv"));
+        fs::write(&path, "old").unwrap();
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        write_whole(&link, b"new").unwrap();
+        assert!(link.is_symlink());
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+    }
+
+    #[test]
+    fn a_file_in_the_way_is_moved_beside_itself() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("notes.json");
+        for number in 1..=2 {
+            fs::write(&path, format!("broken {number}")).unwrap();
+            let aside = move_aside(&path).unwrap();
+            assert_eq!(aside, directory.path().join(format!("notes.broken-{number}")));
+            assert_eq!(fs::read_to_string(aside).unwrap(), format!("broken {number}"));
+        }
+        let error = move_aside(&path).unwrap_err().to_string();
+        assert_eq!(error, format!("this file is in the way: {}", path.display()));
+    }
+}
