@@ -12,11 +12,8 @@ const MAX_BARS: usize = 32;
 /// What a list of figures looks like.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Statistics {
-    /// How many figures.
     pub count: u64,
-    /// Their sum.
     pub sum: u128,
-    /// The smallest.
     pub min: u64,
     /// Half of them are no larger.
     pub p50: u64,
@@ -24,7 +21,6 @@ pub struct Statistics {
     pub p90: u64,
     /// 99 % of them are no larger.
     pub p99: u64,
-    /// The largest.
     pub max: u64,
     /// Sum / count; 0 where there are none.
     pub mean: f64,
@@ -79,7 +75,6 @@ impl Statistics {
 pub struct Bar {
     /// The smallest figure that counts here.
     pub first: u64,
-    /// The largest one.
     pub last: u64,
     /// How many there are.
     pub count: u64,

@@ -16,7 +16,6 @@ pub const MAX_VARIABLES: usize = 50_000;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Breakdown {
-    /// Not at all.
     #[default]
     None,
     /// By region of memory.
@@ -32,7 +31,6 @@ pub enum Breakdown {
 pub struct CurveKey {
     /// How it is split.
     pub breakdown: Breakdown,
-    /// Whether gaps count.
     pub include_gaps: bool,
     /// In which order tiles stand.
     pub order: Order,
@@ -129,7 +127,6 @@ fn add_gaps(
 pub struct TreeRow {
     /// Number of parents.
     pub depth: u32,
-    /// What it is.
     pub name: String,
     /// Bytes, one per column; in the row of places on the chip, these.
     pub bytes: Vec<u64>,
@@ -219,9 +216,7 @@ pub fn details(report: &Report, tiles: &[u32]) -> Result<Vec<TreeRow>, ReportErr
 /// A name with one value per column, and a number beside it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
-    /// What it is.
     pub name: String,
-    /// More about it.
     pub about: String,
     /// How many, over all columns.
     pub count: u64,
@@ -232,7 +227,6 @@ pub struct Listed {
 /// A list, and whether it is all there is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listing {
-    /// The entries.
     pub rows: Vec<Listed>,
     /// The variable of each entry, where entries are variables.
     pub variables: Vec<VariableId>,

@@ -24,7 +24,6 @@ pub enum Layer {
     Model,
     /// A call of a library: `layer1/conv/Conv_5x5`.
     Library,
-    /// A program.
     Program,
 }
 
@@ -43,7 +42,6 @@ pub struct OpRow {
     pub block: String,
     /// IPU of the replica.
     pub ipu: Option<u32>,
-    /// Shapes in words.
     pub shapes: String,
     /// The programs it is made of, in the order of the compiled program.
     pub programs: Vec<ProgramId>,
@@ -63,7 +61,6 @@ pub struct OpRow {
     pub flops: u64,
     /// Bytes of variables made for it over all tiles.
     pub memory: u64,
-    /// Number of vertices.
     pub vertices: u64,
     /// Code of its exchanges and codelets on the tile that has most of it.
     pub code_most: u64,
@@ -81,7 +78,6 @@ impl OpRow {
 /// All operations of a layer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Operations {
-    /// The operations.
     pub rows: Vec<OpRow>,
     /// Whether all steps of the run were counted.
     pub complete: bool,
@@ -403,7 +399,6 @@ fn add_runs<T: Clone + PartialEq>(sums: &mut [u64], runs: &TileRuns<T>, value: i
 /// A line of the planner's choice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanLine {
-    /// Key and value.
     pub line: Line,
     /// The value, where it is a number of cycles of a phase.
     pub cycles: Option<u64>,

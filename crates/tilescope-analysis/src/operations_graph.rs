@@ -59,11 +59,9 @@ pub struct Edge {
 pub struct OpGraph {
     /// What each operation costs.
     pub rows: Vec<OpRow>,
-    /// The nodes.
     pub nodes: Vec<Node>,
     /// The arrows, without repetition.
     pub edges: Vec<Edge>,
-    /// Number of layers.
     pub layers: usize,
     /// The IPUs, from the left.
     pub lanes: Vec<Lane>,
@@ -76,12 +74,11 @@ impl OpGraph {
     }
 }
 
-/// What is shown.
+/// The options that decide which graph is laid out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GraphKey {
     /// Passes beside the forward one.
     pub backward: bool,
-    /// Weight updates.
     pub update: bool,
     /// Blocks whose operations are shown one by one, by name; `None` shows all of them so.
     pub open: Option<Vec<String>>,

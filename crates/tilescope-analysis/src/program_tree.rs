@@ -15,7 +15,6 @@ use tilescope_report::{
 pub struct Group {
     /// Its root; `None` is the list of all programs, where the tree was not recorded.
     pub root: Option<ProgramId>,
-    /// Words for people.
     pub title: String,
     /// Whether it is called by others.
     pub function: bool,
@@ -56,7 +55,6 @@ fn shown_children(program: &Program) -> &[ProgramId] {
 /// A line of the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// Its program.
     pub id: ProgramId,
     /// Number of parents.
     pub depth: u32,
@@ -137,7 +135,7 @@ pub fn find(
     None
 }
 
-/// `OnTileExecute (layer1/conv/Convolve)`
+/// A line of the tree: `OnTileExecute (layer1/conv/Convolve)`.
 pub fn label(program: &Program) -> String {
     let mut text = program.kind.name().to_owned();
     if !program.name.is_empty() {
@@ -152,9 +150,7 @@ pub fn label(program: &Program) -> String {
 /// A name with a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fact {
-    /// What it is.
     pub name: &'static str,
-    /// How much.
     pub value: String,
     /// How it is worked out, where it is derived.
     pub formula: Option<&'static str>,

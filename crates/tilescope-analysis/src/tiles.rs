@@ -19,11 +19,8 @@ pub enum Order {
 /// What a curve shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Layer {
-    /// All of it.
     Total,
-    /// One region.
     Region(Region),
-    /// One category.
     Category(Category),
     /// Always-live bytes.
     AlwaysLive,
@@ -35,20 +32,16 @@ pub enum Layer {
     Received,
     /// Bytes sent in exchanges and copies.
     Sent,
-    /// Messages received.
     MessagesIn,
-    /// Messages sent.
     MessagesOut,
-    /// Vertex instances.
     Vertices,
-    /// Clock cycles.
     Cycles,
     /// One of several things beside each other, by its place among them.
     Nth(u8),
 }
 
 impl Layer {
-    /// Words for people.
+    /// The name as users read it.
     pub fn title(self) -> &'static str {
         match self {
             Self::Total => "Tile memory",
@@ -77,15 +70,12 @@ pub(crate) fn region_title(region: Region) -> &'static str {
     }
 }
 
-/// What is counted.
+/// The unit of a curve's values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Unit {
-    /// Bytes.
     #[default]
     Bytes,
-    /// Things.
     Count,
-    /// Clock cycles.
     Cycles,
 }
 
@@ -111,9 +101,7 @@ impl Unit {
 /// One value per place on the axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Curve {
-    /// What it shows.
     pub layer: Layer,
-    /// Values, by place.
     pub values: Vec<u64>,
 }
 
@@ -130,7 +118,6 @@ pub struct Curves {
     pub max: u64,
     /// What a place has; 0 where that means nothing.
     pub capacity: u64,
-    /// What is counted.
     pub unit: Unit,
 }
 
@@ -224,7 +211,6 @@ pub struct FloorPlan {
     pub known: bool,
     /// Tiles of a column.
     pub rows: u32,
-    /// Chips.
     pub ipus: u32,
 }
 

@@ -132,7 +132,7 @@ impl App {
         }
     }
 
-    /// Paints a frame.
+    /// Runs one frame: takes input, paints the window.
     pub fn ui(&mut self, ui: &mut Ui) {
         let Self { session, commands, .. } = self;
         commands.extend(action::pressed(ui.ctx(), session));

@@ -27,7 +27,6 @@ pub(crate) enum Ended {
 
 /// A simulation under way.
 pub struct Simulation {
-    /// The spec's name.
     pub spec: String,
     percent: Arc<AtomicU64>,
     cancelled: Arc<AtomicBool>,
@@ -83,7 +82,7 @@ impl Simulation {
         self.ended.try_recv().ok()
     }
 
-    /// Stops it.
+    /// Kills the simulation.
     pub fn cancel(&self) {
         self.cancelled.store(true, Ordering::SeqCst);
         let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);

@@ -23,7 +23,6 @@ pub struct ChosenStep {
     pub sub_lane: u8,
     /// Position on that lane.
     pub position: u64,
-    /// The step.
     pub step: StepId,
 }
 
@@ -34,7 +33,6 @@ pub enum Command {
     Open(PathBuf),
     /// Ask for a path in the system's dialog.
     OpenDialog,
-    /// Compare two reports.
     Compare(PathBuf, PathBuf),
     /// Compare the report that is shown with another one.
     CompareWith(PathBuf),
@@ -62,13 +60,11 @@ pub enum Command {
     ShowTab(Option<usize>),
     /// Show the tab after the one that is shown, or the one before.
     NextTab(bool),
-    /// Close a tab.
     CloseTab(usize),
     /// Read the open report again.
     Reload,
     /// Go back to what was looked at before.
     Undo,
-    /// Go forward again.
     Redo,
     /// Show what is shown in another window too.
     NewWindow,
@@ -92,7 +88,6 @@ pub enum Command {
     CloseReport,
     /// Show a view of the open report, by its name.
     ShowView(&'static str),
-    /// Choose colours.
     SetTheme(ThemeChoice),
     /// Choose units, colours, text size and what dragging does.
     SetLook(Look),
@@ -108,11 +103,9 @@ pub enum Command {
     Ask(Wish),
     /// Simulate a bundled spec.
     Simulate(String),
-    /// Stop the simulation.
     CancelSimulation,
     /// Take a report off the list of recent ones.
     ForgetRecent(PathBuf),
-    /// Choose tiles.
     SelectTiles(Vec<u32>),
     /// Choose a step, or none.
     SelectStep(Option<ChosenStep>),

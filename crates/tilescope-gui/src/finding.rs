@@ -50,7 +50,6 @@ struct MeasureKey {
 pub struct Finder {
     /// Whether it is shown.
     pub open: bool,
-    /// What is typed.
     pub text: String,
     /// The result that was gone to.
     pub at: Option<usize>,
@@ -107,7 +106,6 @@ impl Finder {
         }
     }
 
-    /// The panel.
     pub(crate) fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
         ui.horizontal(|ui| {
             ui.heading("Find");
@@ -419,7 +417,6 @@ fn measured_ui(ui: &mut Ui, measured: &Measured, amount: Amount) -> Option<Bar> 
     picked
 }
 
-/// Names and figures.
 pub(crate) fn statistics_ui(ui: &mut Ui, statistics: &Statistics, bytes: bool) {
     let palette = Palette::of(ui.visuals());
     let grid = egui::Grid::new("statistics").num_columns(2).spacing(vec2(18.0, 3.0));

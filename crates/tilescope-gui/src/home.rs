@@ -23,7 +23,6 @@ const TWO_COLUMNS: f32 = 820.0;
 /// Widest the content gets.
 const MAX_WIDTH: f32 = 1080.0;
 
-/// The whole screen.
 pub(crate) fn home_ui(ui: &mut Ui, session: &mut Session, commands: &mut Vec<Command>) {
     let palette = Palette::of(ui.visuals());
     let frame = Frame::new().fill(palette.raised);

@@ -25,7 +25,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Every kind.
+    /// All kinds of message, the mildest first.
     pub const ALL: [Self; 3] = [Self::Done, Self::Warning, Self::Error];
 
     /// The word before the message: nothing is told by a colour alone.
@@ -68,7 +68,6 @@ impl Kind {
 pub struct Message {
     /// How it is meant.
     pub kind: Kind,
-    /// What it says.
     pub text: String,
 }
 
@@ -78,7 +77,6 @@ impl Message {
         Self { kind: Kind::Done, text: text.into() }
     }
 
-    /// Something wants attention.
     pub(crate) fn warning(text: impl Into<String>) -> Self {
         Self { kind: Kind::Warning, text: text.into() }
     }

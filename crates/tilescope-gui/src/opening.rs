@@ -11,9 +11,7 @@ use tilescope_report::{Outcome, Report, Target};
 pub struct Opened {
     /// As the user named it.
     pub path: PathBuf,
-    /// The report.
     pub report: Arc<Report>,
-    /// Its machine.
     pub target: Arc<Target>,
     /// How far the program got.
     pub outcome: Outcome,
@@ -100,9 +98,7 @@ impl<T: Send + 'static> Pending<T> {
 /// A report that comes with the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Demo {
-    /// Its directory's name.
     pub name: String,
-    /// Its directory.
     pub path: PathBuf,
 }
 

@@ -10,7 +10,6 @@ const MOST: usize = 8;
 /// What is typed, and what begins like it.
 #[derive(Default)]
 pub struct PathBox {
-    /// What is typed.
     pub text: String,
     offered: Slot<String, Vec<PathBuf>>,
 }

@@ -25,7 +25,6 @@ pub enum SaveWhat {
 }
 
 impl SaveWhat {
-    /// Words for people.
     pub(crate) fn title(&self) -> String {
         match self {
             Self::Png => "PNG picture".to_owned(),
@@ -51,21 +50,17 @@ impl SaveWhat {
 /// What is to be saved where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Saving {
-    /// What.
     pub what: SaveWhat,
-    /// Where.
     pub path: PathBuf,
     /// Width and height of pictures in pixels.
     pub size: (u32, u32),
     /// Size of text in pictures, in percent.
     pub text_percent: u16,
-    /// Colours of pictures.
     pub theme: Theme,
 }
 
 /// What is on the screen when something is saved.
 pub(crate) struct Shown {
-    /// The report.
     pub opened: Opened,
     /// The report it is compared with.
     pub compared: Option<PathBuf>,

@@ -31,7 +31,6 @@ pub struct Tabs {
 }
 
 impl Tabs {
-    /// Number of tabs.
     pub(crate) fn count(&self) -> usize {
         self.parked.len()
     }

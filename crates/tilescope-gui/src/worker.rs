@@ -66,7 +66,6 @@ pub(crate) enum Asked<'a, T> {
     Fresh(&'a T),
     /// The answer to an earlier question, while this one is worked on.
     Stale(&'a T),
-    /// No answer yet.
     Waiting,
     /// The work broke down; a bug of ours.
     Failed,

@@ -26,7 +26,6 @@ pub struct ReportBuilder {
     /// The compiled program; tile memory is worked out by [`ReportBuilder::compilation`] unless it
     /// is set.
     pub parts: Compilation,
-    /// Executed steps.
     pub steps: Vec<Step>,
     /// Marks on the trace.
     pub marks: Vec<Mark>,

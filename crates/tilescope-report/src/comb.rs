@@ -53,12 +53,10 @@ impl Comb {
         self.end() + self.every * (self.times - 1)
     }
 
-    /// Number of tiles.
     pub(super) fn count(&self) -> u64 {
         u64::from(self.length) * u64::from(self.times)
     }
 
-    /// The runs.
     pub(super) fn ranges(&self) -> impl Iterator<Item = TileRange> {
         let comb = *self;
         (0..comb.times).map(move |time| {

@@ -520,7 +520,6 @@ impl Cells<'_> {
         }
     }
 
-    /// Bytes.
     pub(super) fn blob(&self, column: usize) -> Option<&[u8]> {
         match self.value(column) {
             ValueRef::Blob(bytes) => Some(bytes),

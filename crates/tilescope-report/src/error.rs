@@ -20,7 +20,6 @@ pub enum ReportError {
     NoReport {
         /// What is there instead, in words.
         found: String,
-        /// The directory.
         path: PathBuf,
     },
     /// The file is of another kind.
@@ -28,7 +27,6 @@ pub enum ReportError {
     NotAReport {
         /// What the file looks like, in words.
         found: String,
-        /// The file.
         path: PathBuf,
     },
     /// The file ends before its own header says it should.
@@ -41,7 +39,6 @@ pub enum ReportError {
         size: u64,
         /// Size its header promises, in bytes.
         expected: u64,
-        /// The file.
         path: PathBuf,
     },
     /// The content contradicts itself.
@@ -49,13 +46,11 @@ pub enum ReportError {
     Damaged {
         /// Which part, and how one can tell.
         problem: String,
-        /// The file.
         path: PathBuf,
     },
     /// The system refused to read.
     #[error("cannot read: {source}: {}", path.display())]
     Read {
-        /// The system's reason.
         source: io::Error,
         /// The file or directory.
         path: PathBuf,
@@ -63,7 +58,6 @@ pub enum ReportError {
     /// The system refused to write.
     #[error("cannot write: {problem}: {}", path.display())]
     Write {
-        /// The system's reason.
         problem: String,
         /// The file or directory.
         path: PathBuf,
@@ -71,7 +65,6 @@ pub enum ReportError {
     /// No space is left for the report.
     #[error("no space left to write the report: {}", path.display())]
     Full {
-        /// The unfinished file.
         path: PathBuf,
     },
     /// The writer was given something that is not a report: a bug of its caller.

@@ -94,7 +94,6 @@ pub(super) struct Named {
     pub(super) bytes: u64,
     /// (variable, tile) pairs.
     pub(super) tiles: u64,
-    /// One of them.
     pub(super) id: Option<VariableId>,
 }
 

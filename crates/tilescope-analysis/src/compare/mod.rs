@@ -34,11 +34,9 @@ use tilescope_report::{Report, ReportError};
 /// What belongs together in two reports.
 #[derive(Clone, Debug, Default)]
 pub struct Alignment {
-    /// Programs.
     pub programs: ProgramPairs,
     /// Executed steps; `None` if one report was not executed.
     pub steps: Option<Steps>,
-    /// Operations and variables.
     pub links: Links,
 }
 
@@ -64,7 +62,6 @@ pub struct Sides<'a> {
     pub source: &'a Report,
     /// The report it is compared with.
     pub target: &'a Report,
-    /// What belongs together.
     pub alignment: &'a Alignment,
 }
 
@@ -82,7 +79,6 @@ impl Sides<'_> {
 pub struct Comparison {
     /// Name of the view, as the command line spells it.
     pub view: &'static str,
-    /// Compares.
     pub tables: fn(&Sides<'_>) -> Result<Vec<Table>, ReportError>,
 }
 

@@ -24,18 +24,15 @@ pub struct Spot {
     pub ipu: u32,
     /// Its group of tiles.
     pub sub_lane: u8,
-    /// The step.
     pub step: LaneStep,
 }
 
 /// What the steps of one report add up to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sum {
-    /// Number of steps.
     pub steps: u64,
     /// Cycles of all lanes.
     pub cycles: u64,
-    /// One of them.
     pub spot: Option<Spot>,
 }
 
@@ -55,9 +52,7 @@ pub enum What {
 /// What became slower or faster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
-    /// What it is.
     pub what: What,
-    /// Words for it.
     pub name: String,
     /// Its steps in the source.
     pub source: Sum,
@@ -79,7 +74,6 @@ pub struct Run {
     pub source: u64,
     /// Position of the first in the target.
     pub target: u64,
-    /// Number of steps.
     pub count: u64,
 }
 

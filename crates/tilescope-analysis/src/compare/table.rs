@@ -9,15 +9,12 @@ use tilescope_report::units::{exact_bytes, grouped, percent};
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 #[serde(untagged)]
 pub enum Cell {
-    /// Bytes.
     Bytes(u64),
-    /// Things, or cycles.
     Count(u64),
     /// A share of one.
     Share(f64),
     /// A measured or derived number.
     Real(f64),
-    /// Anything else.
     Words(String),
 }
 
@@ -54,7 +51,6 @@ impl Cell {
 /// One thing in both reports, or in one of them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Row {
-    /// What it is.
     pub name: String,
     /// Number of rows it stands below.
     pub depth: u32,
@@ -162,11 +158,9 @@ impl Serialize for Row {
 /// Things of one kind, in both reports.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Table {
-    /// Words above it.
     pub title: &'static str,
     /// What a row is.
     pub column: &'static str,
-    /// The rows.
     pub rows: Vec<Row>,
     /// Sums over all rows, where they can be summed: the rows' changes add up to its change.
     pub total: Option<Row>,

@@ -9,9 +9,7 @@ use tilescope_report::{Exchange, Report, ReportError, Route};
 /// Senders and receivers of one exchange, or of one part of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Flow {
-    /// The program.
     pub program: ProgramId,
-    /// Where it sends.
     pub link: Link,
     /// Bytes that each sender delivers, a multicast once per receiver.
     pub sent: TileRuns<u64>,
@@ -27,7 +25,6 @@ pub struct Flow {
 /// All flows of a report between tiles.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Flows {
-    /// The flows.
     pub flows: Vec<Flow>,
     /// Tiles of the replica.
     pub tiles: u32,

@@ -20,7 +20,6 @@ pub enum Link {
     Internal,
     /// To and from the host and its memory.
     Host,
-    /// Between IPUs.
     Global,
 }
 
@@ -28,7 +27,7 @@ impl Link {
     /// Every link, in the order reports list them.
     pub const ALL: [Self; 3] = [Self::Internal, Self::Host, Self::Global];
 
-    /// Words for people.
+    /// The name as users read it.
     pub fn title(self) -> &'static str {
         match self {
             Self::Internal => "Internal",
@@ -144,7 +143,6 @@ fn traffic(report: &Report, layers: [(Layer, Field); 2]) -> Result<Vec<Curve>, R
 /// The code of one link over all tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkTotals {
-    /// Where it sends.
     pub link: Link,
     /// Bytes in the memory of the tiles.
     pub stored: u64,
@@ -152,7 +150,6 @@ pub struct LinkTotals {
     pub fullest: u64,
     /// Bytes of all programs, each counted by itself; `None` where programs were not recorded.
     pub of_programs: Option<u64>,
-    /// Number of programs.
     pub programs: u64,
     /// Messages sent, a multicast once, when each program runs once.
     pub messages: u64,
@@ -175,7 +172,6 @@ impl LinkTotals {
 /// The code of all links.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Overview {
-    /// By link.
     pub links: Vec<LinkTotals>,
     /// Copies of the program that run side by side.
     pub replicas: u32,
@@ -234,13 +230,9 @@ fn host_messages(link: Link, traffic: &TileTraffic) -> u64 {
 /// One program that moves data.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProgramRow {
-    /// The program.
     pub program: ProgramId,
-    /// Its name.
     pub name: String,
-    /// Its kind.
     pub kind: ProgramKind,
-    /// Where it sends.
     pub link: Link,
     /// The operation it was made for.
     pub operation: Option<OperationId>,
@@ -293,10 +285,9 @@ pub fn programs(report: &Report, tiles: &[u32]) -> Result<Vec<ProgramRow>, Repor
     Ok(rows)
 }
 
-/// One tile.
+/// A row of the table of tiles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TileRow {
-    /// The tile.
     pub tile: u32,
     /// Bytes of code, by link.
     pub code: [u64; 3],

@@ -19,11 +19,9 @@ pub enum Thing {
     Program(ProgramId),
     /// An operation of the model.
     Operation(OperationId),
-    /// A variable.
     Variable(VariableId),
     /// A variable that holds data of the model.
     Tensor(VariableId),
-    /// A vertex type.
     Vertex(VertexTypeId),
 }
 
@@ -54,9 +52,7 @@ impl Thing {
 /// A named thing, with the figures that are the same for every query.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Item {
-    /// What it is.
     pub thing: Thing,
-    /// Its name.
     pub name: String,
     /// What kind of thing: a program kind, an operation's kind, a memory category.
     pub kind: String,

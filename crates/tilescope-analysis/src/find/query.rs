@@ -9,19 +9,17 @@ pub struct Query {
     pub terms: Vec<Term>,
 }
 
-/// One condition.
+/// One condition of a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Term {
     /// Whether it must not hold.
     pub negated: bool,
-    /// What it asks.
     pub test: Test,
 }
 
 /// What a term asks of a thing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Test {
-    /// Its name.
     Name(Pattern),
     /// Its kind, such as `StreamCopyMid` or `Convolution`, in any case.
     Type(Pattern),
@@ -56,11 +54,9 @@ pub enum Source {
     Programs,
     /// Operations of the model.
     Operations,
-    /// Variables on tiles.
     Variables,
     /// Variables that hold data of the model.
     Tensors,
-    /// Vertex types.
     Vertices,
 }
 
@@ -91,9 +87,7 @@ impl Source {
 /// Numbers `first` to `last`, both among them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// The first one.
     pub first: u32,
-    /// The last one.
     pub last: u32,
 }
 
@@ -116,7 +110,7 @@ pub enum Amount {
 }
 
 impl Amount {
-    /// Every amount.
+    /// All amounts that a query can ask for.
     pub const ALL: [Self; 3] = [Self::Cycles, Self::Bytes, Self::Count];
 
     /// Its name in queries.

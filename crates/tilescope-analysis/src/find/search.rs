@@ -12,7 +12,6 @@ use tilescope_report::{Report, ReportError, VariableFilter};
 /// What things of one list add up to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Totals {
-    /// Number of things.
     pub things: u64,
     /// Sum of their counts.
     pub count: u64,

@@ -20,7 +20,6 @@ pub struct Peak {
     pub tile: u32,
     /// The liveness step.
     pub step: u32,
-    /// Its program.
     pub program: ProgramId,
     /// Bytes live then.
     pub bytes: u64,
@@ -31,25 +30,20 @@ pub struct Peak {
 /// Everything that rules look at.
 #[derive(Clone, Debug)]
 pub struct Facts {
-    /// The machine.
     pub target: Arc<Target>,
     /// How far the program got.
     pub outcome: Outcome,
-    /// Options in effect.
     pub options: BTreeMap<String, String>,
-    /// Batch sizes.
     pub batching: Option<Batching>,
     /// Memory of each tile.
     pub memory: Arc<TileRuns<TileMemory>>,
     /// Memory of each tile by category.
     pub categories: Arc<TileRuns<Vec<CategoryBytes>>>,
-    /// Program nodes.
     pub programs: Arc<Programs>,
     /// Operations of the model.
     pub operations: Arc<Vec<Operation>>,
     /// Compute sets with cycles and vertices.
     pub compute_sets: BTreeMap<ComputeSetId, ComputeSet>,
-    /// Codelets.
     pub vertex_types: Arc<Vec<VertexType>>,
     /// Bytes of stashes over all tiles, by variable.
     pub stashes: Vec<Live>,

@@ -87,19 +87,14 @@ impl Gain {
 pub struct Place {
     /// Name of the view, as the command line spells it.
     pub view: &'static str,
-    /// Tiles to choose.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tiles: Vec<u32>,
-    /// Program to choose.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<ProgramId>,
-    /// Operation to choose.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation: Option<OperationId>,
-    /// Variable to choose.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub variable: Option<VariableId>,
-    /// Cycles to show.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cycles: Option<CycleRange>,
 }
@@ -111,7 +106,7 @@ impl Place {
     }
 }
 
-/// Something worth knowing.
+/// A finding of one rule: what is wrong, what to do and what it may gain.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Finding {
     /// Name of the rule.
@@ -126,21 +121,19 @@ pub struct Finding {
     pub formula: &'static str,
     /// What may be gained.
     pub gain: Gain,
-    /// Where to look.
     pub place: Place,
 }
 
-/// A rule.
+/// A rule that looks for one kind of finding.
 pub struct Rule {
     /// Short key: `out_of_memory`.
     pub name: &'static str,
     /// What it looks for, in words.
     pub looks_for: &'static str,
-    /// Looks.
     pub find: fn(&Facts) -> Vec<Finding>,
 }
 
-/// Every rule.
+/// All rules, in the order in which they are tried.
 pub static RULES: &[Rule] = &[
     out_of_memory::RULE,
     full_tiles::RULE,

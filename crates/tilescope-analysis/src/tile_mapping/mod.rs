@@ -23,12 +23,10 @@ pub const MAX_REGIONS: usize = 20_000;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SubjectKind {
-    /// Variables.
     #[default]
     Tensors,
     /// Operations of the model.
     Operations,
-    /// Compute sets.
     ComputeSets,
 }
 
@@ -38,9 +36,7 @@ pub enum SubjectKind {
 pub enum Subject {
     /// A variable; in files with one row per tile, the first of those with its name.
     Tensor(VariableId),
-    /// An operation.
     Operation(OperationId),
-    /// A compute set.
     ComputeSet(ComputeSetId),
 }
 
@@ -51,7 +47,6 @@ pub enum Measure {
     /// Bytes of variables.
     #[default]
     Bytes,
-    /// Vertex instances.
     Vertices,
     /// Cycles of one execution.
     Cycles,
@@ -67,9 +62,7 @@ impl Measure {
 /// A line of the list of subjects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// What it is.
     pub subject: Subject,
-    /// Its name.
     pub name: String,
     /// Bytes, or cycles of the slowest tile.
     pub size: u64,
@@ -189,13 +182,9 @@ fn sets_of_programs(report: &Report) -> Result<Vec<(Program, ComputeSet)>, Repor
 /// All about one subject.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Mapping {
-    /// Its name.
     pub name: String,
-    /// More about it.
     pub about: String,
-    /// Bytes by tile.
     pub bytes: Vec<u64>,
-    /// Vertices by tile.
     pub vertices: Vec<u64>,
     /// Cycles of one execution by tile.
     pub cycles: Vec<u64>,

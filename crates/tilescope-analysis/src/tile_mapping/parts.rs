@@ -6,7 +6,6 @@ use tilescope_report::{Exchange, Program, ProgramKind, Report, ReportError, Targ
 /// A part of a variable on equal tiles.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Region {
-    /// The tiles.
     pub tiles: TileRange,
     /// Name of the variable.
     pub variable: String,
@@ -38,7 +37,6 @@ impl Region {
 /// Vertices of a type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VertexRow {
-    /// Codelet.
     pub name: String,
     /// Instances over all tiles.
     pub count: u64,
@@ -56,7 +54,6 @@ pub struct VertexRow {
 pub struct Rearrangement {
     /// Name of the arranging compute set, or of the exchange where nothing is arranged after it.
     pub name: String,
-    /// The exchange.
     pub exchange: ProgramId,
     /// Bytes that each tile sends.
     pub before: TileRuns<u64>,
@@ -66,16 +63,13 @@ pub struct Rearrangement {
     pub cycles: u64,
 }
 
-/// How parts compare.
+/// Evenness of a mapping: the largest part against the mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Balance {
     /// Tiles that hold a part.
     pub tiles: u64,
-    /// Sum.
     pub total: u64,
-    /// The smallest part.
     pub least: u64,
-    /// The largest part.
     pub most: u64,
     /// Largest amount that every part is a multiple of.
     pub grain: u64,

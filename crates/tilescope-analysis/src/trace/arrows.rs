@@ -11,9 +11,7 @@ const REACH: usize = 16;
 /// Bytes that a program moves from one IPU to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// IPU that sends.
     pub from: u32,
-    /// IPU that receives.
     pub to: u32,
     /// Bytes; `None` where only who takes part is known.
     pub bytes: Option<u64>,
@@ -69,7 +67,6 @@ impl Links {
 /// Data on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrow {
-    /// The exchange.
     pub step: StepId,
     /// Who sends how much to whom.
     pub link: Link,

@@ -29,24 +29,19 @@ pub struct Detail {
 /// Vertices of one type in a compute set, on the tiles of one IPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VertexCount {
-    /// Codelet.
     pub name: String,
-    /// Number of vertices.
     pub count: u64,
 }
 
 /// One step on one IPU.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepView {
-    /// Which step.
     pub step: StepId,
-    /// What it was.
     pub kind: ProgramKind,
     /// Where it copied to or from, for stream copies.
     pub stream: StreamEnd,
     /// `DoExchange (cs1_appendLatest/ExchangePre)`
     pub title: String,
-    /// The drawn bar.
     pub range: CycleRange,
     /// What is known; rows that are not known are left out.
     pub rows: Vec<Detail>,

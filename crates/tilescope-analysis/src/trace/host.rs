@@ -11,7 +11,6 @@ pub enum HostWork {
     Mixed,
     /// An IPU has begun a copy and waits for the host.
     Awaited,
-    /// Data moves.
     Moving,
 }
 

@@ -8,11 +8,9 @@ use tilescope_report::units::{CycleRange, ProgramId, StepId};
 /// What a bar stands for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Kind {
-    /// One step.
     Step(LaneStep),
     /// Several steps of one operation.
     Operation(NodeId, Several),
-    /// Several syncs.
     Syncs(Several),
     /// Everything below one part of a name.
     Parent(NodeId, Several),
@@ -23,13 +21,11 @@ pub enum Kind {
 /// Consecutive steps of a lane.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Several {
-    /// How many.
     pub steps: u64,
     /// Position of the first one on the lane.
     pub first: u64,
     /// Sum of tile balance times cycles.
     weighted_balance: f64,
-    /// Sum of cycles.
     cycles: f64,
     /// What the longest of them spends its time on, and how long that is.
     longest: (u64, Activity),
@@ -67,7 +63,7 @@ impl Several {
     }
 }
 
-/// A bar.
+/// A bar of the execution trace.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Item {
     /// The cycles it covers.

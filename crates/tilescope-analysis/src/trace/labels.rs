@@ -117,7 +117,6 @@ impl Labels {
         names.join("/")
     }
 
-    /// The node above.
     pub(crate) fn parent(&self, node: NodeId) -> Option<NodeId> {
         self.nodes.get(node.0 as usize).and_then(|node| node.parent)
     }

@@ -19,7 +19,6 @@ pub enum Style {
     /// One row per part of a name.
     #[default]
     Flame,
-    /// One row.
     Flat,
 }
 

@@ -45,7 +45,6 @@ pub struct Found {
     pub ipu: u32,
     /// Its group of tiles.
     pub sub_lane: u8,
-    /// The step.
     pub step: LaneStep,
 }
 
@@ -76,7 +75,6 @@ pub fn first_run(trace: &Trace, program: ProgramId) -> Result<Option<Found>, Rep
 /// What the executions of a program add up to on one IPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Runs {
-    /// Number of executions.
     pub steps: u64,
     /// Sum of their lengths.
     pub cycles: u64,
@@ -90,7 +88,6 @@ impl Runs {
         self.add(&Self { steps: 1, cycles: step.range.length(), bytes: moved(step) });
     }
 
-    /// Counts others too.
     pub(crate) fn add(&mut self, other: &Self) {
         self.steps += other.steps;
         self.cycles = self.cycles.saturating_add(other.cycles);

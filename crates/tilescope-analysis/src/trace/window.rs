@@ -8,9 +8,7 @@ use tilescope_report::{Activity, ReportError};
 /// Bytes over a kind of link, received and sent by the tiles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StreamTraffic {
-    /// Bytes received.
     pub received: Bytes,
-    /// Bytes sent.
     pub sent: Bytes,
 }
 
@@ -38,7 +36,6 @@ pub struct IpuTotals {
 pub struct WindowSummary {
     /// The cycles it covers.
     pub window: CycleRange,
-    /// Its IPUs.
     pub ipus: Vec<IpuTotals>,
 }
 

@@ -18,17 +18,13 @@ use egui::Context;
 /// Under which heading an action is listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
-    /// Opening, closing, saving.
     Report,
     /// Which view is shown.
     Views,
-    /// Finding and measuring.
     Find,
     /// Coming back to what was seen.
     Keep,
-    /// The window itself.
     Window,
-    /// The execution trace.
     Trace,
     /// Graphs over tiles and steps.
     Graphs,
@@ -49,7 +45,6 @@ impl Group {
         Self::Structure,
     ];
 
-    /// Words for people.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Report => "Report",
@@ -67,17 +62,13 @@ impl Group {
 /// What the view that is shown is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wish {
-    /// Zoom closer.
     Closer,
-    /// Zoom out.
     Farther,
     /// Go to the left: to earlier cycles, to lower tiles.
     Left,
     /// Go to the right.
     Right,
-    /// Go up.
     Up,
-    /// Go down.
     Down,
     /// Show the selection, or everything.
     Focus,
@@ -91,7 +82,6 @@ pub enum Wish {
     AddPrevious,
     /// Choose nothing, filter nothing.
     Clear,
-    /// Type a filter.
     Filter,
     /// Mark the selection; a mark before it goes away.
     Mark,
@@ -104,7 +94,6 @@ pub enum Wish {
 pub enum Effect {
     /// Does this, if it makes sense now.
     Do(fn(&Session) -> Option<Command>),
-    /// Shows a view.
     Show(&'static str),
     /// Asks one of these views, if it is shown.
     Ask(Wish, &'static [&'static str]),
@@ -113,7 +102,6 @@ pub enum Effect {
 /// Something that can be done.
 #[derive(Clone, Copy)]
 pub struct Action {
-    /// Name in preferences.
     pub name: &'static str,
     /// Words in menus and lists.
     pub title: &'static str,
@@ -130,7 +118,6 @@ pub struct Action {
     pub menu: Option<Icon>,
     /// What a menu says instead of the title.
     pub state: Option<fn(&Prefs) -> String>,
-    /// What it does.
     pub effect: Effect,
 }
 

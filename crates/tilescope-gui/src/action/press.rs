@@ -7,18 +7,14 @@ use std::str::FromStr;
 /// A key with its modifiers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Press {
-    /// The key.
     pub key: Key,
     /// With Ctrl (Cmd on a Mac).
     pub ctrl: bool,
-    /// With Shift.
     pub shift: bool,
-    /// With Alt.
     pub alt: bool,
 }
 
 impl Press {
-    /// The key alone.
     pub(crate) const fn key(key: Key) -> Self {
         Self { key, ctrl: false, shift: false, alt: false }
     }

@@ -12,9 +12,7 @@ const NAMES: f32 = 190.0;
 /// Colours of what one side shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SideColours {
-    /// The source.
     pub source: Color32,
-    /// The target.
     pub target: Color32,
 }
 

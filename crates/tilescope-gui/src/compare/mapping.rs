@@ -8,7 +8,6 @@ use tilescope_report::ReportError;
 
 /// The other side, and how to get there.
 pub(crate) struct Other<'a> {
-    /// What belongs together.
     pub alignment: &'a Alignment,
     /// The side a command comes from.
     pub from: Side,

@@ -40,7 +40,6 @@ enum Which {
     Live,
 }
 
-/// What is drawn.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Key {
     view: &'static str,
@@ -61,7 +60,6 @@ struct Part {
 /// The curves of both, ready to be drawn.
 struct Graph {
     stack: Arc<Stack>,
-    /// Of each layer.
     kinds: Vec<(Which, Side)>,
     /// Of the source and of the target.
     capacities: [u64; 2],
@@ -93,7 +91,6 @@ impl Overlay {
         if self.shown.graph.is_whole() { Shown::default() } else { self.shown.clone() }
     }
 
-    /// Shows that part.
     pub(crate) fn show(&mut self, shown: Shown) {
         self.shown = shown;
     }

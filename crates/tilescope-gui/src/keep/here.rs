@@ -114,7 +114,6 @@ impl Session {
         }
     }
 
-    /// Writes bookmarks.
     fn keep_notes(&mut self) {
         let Some(page) = &mut self.page else { return };
         match page.notes.save() {

@@ -25,7 +25,6 @@ const TARGET_SELECTION: &str = "target.select.";
 pub struct Link {
     /// The report; empty means the one that is open.
     pub report: PathBuf,
-    /// The place.
     pub place: Place,
 }
 

@@ -13,7 +13,6 @@ use tilescope_report::{Report, ReportError};
 pub struct Place {
     /// Name of the view.
     pub view: String,
-    /// What is chosen.
     pub selection: Selection,
     /// The state of the view.
     pub state: State,
@@ -26,7 +25,6 @@ pub struct Place {
 /// The other side of a comparison.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Beside {
-    /// The report.
     pub report: PathBuf,
     /// What is chosen in it.
     pub selection: Selection,

@@ -8,7 +8,6 @@ use crate::theme::Palette;
 use crate::widgets::icon_button_ui;
 use egui::{Align, Layout, RichText, ScrollArea, TextEdit, Ui};
 
-/// All of it.
 pub(crate) fn bookmarks_ui(ui: &mut Ui, session: &Session, commands: &mut Vec<Command>) {
     heading_ui(ui, "Bookmarks");
     let Some(page) = &session.page else { return };

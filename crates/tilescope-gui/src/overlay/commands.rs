@@ -12,7 +12,6 @@ use egui::{
     WidgetInfo, vec2,
 };
 
-/// All of it.
 pub(crate) fn commands_ui(
     ui: &mut Ui,
     overlay: &mut Overlay,

@@ -30,7 +30,6 @@ fn title(page: &str) -> &str {
     page.lines().next().unwrap_or_default().trim_start_matches("# ")
 }
 
-/// All of it.
 pub(crate) fn help_ui(ui: &mut Ui, overlay: &mut Overlay, session: &Session) {
     heading_ui(ui, "Help");
     let shown = session.page.as_ref().map(|page| page.view);

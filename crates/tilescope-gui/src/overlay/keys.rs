@@ -7,7 +7,6 @@ use crate::prefs::Prefs;
 use crate::theme::Palette;
 use egui::{Grid, RichText, ScrollArea, Ui, vec2};
 
-/// All of it.
 pub(crate) fn keys_ui(ui: &mut Ui, prefs: &Prefs) {
     heading_ui(ui, "Keys");
     let height = scroll_height(ui);

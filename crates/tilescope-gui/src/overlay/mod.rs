@@ -16,23 +16,18 @@ use egui::{Align, Context, Frame, Id, Layout, Margin, Modal, Ui};
 /// What can lie over the view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OverlayKind {
-    /// The command palette.
     Commands,
-    /// Keys and gestures.
     Keys,
     /// Bookmarks with their notes.
     Bookmarks,
     /// What to save where.
     Save,
-    /// Preferences.
     Preferences,
-    /// Pages of help.
     Help,
 }
 
 /// What lies over the view, with its state.
 pub struct Overlay {
-    /// Which it is.
     pub kind: OverlayKind,
     /// What has been typed into it.
     typed: String,
@@ -45,7 +40,6 @@ pub struct Overlay {
 }
 
 impl Overlay {
-    /// A fresh one.
     pub(crate) fn new(kind: OverlayKind) -> Self {
         Self { kind, typed: String::new(), at: 0, shown: false, capturing: None }
     }

@@ -11,7 +11,6 @@ use crate::widgets::choice_ui;
 use egui::{Event, Grid, RichText, ScrollArea, Slider, Ui, vec2};
 use tilescope_report::units::ByteUnits;
 
-/// All of it.
 pub(crate) fn preferences_ui(
     ui: &mut Ui,
     overlay: &mut Overlay,

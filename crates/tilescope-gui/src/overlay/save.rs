@@ -11,7 +11,6 @@ use egui::{Key, RichText, TextEdit, Ui};
 use std::path::PathBuf;
 use tilescope_analysis::tables;
 
-/// All of it.
 pub(crate) fn save_ui(
     ui: &mut Ui,
     overlay: &mut Overlay,

@@ -29,7 +29,6 @@ const BAND_ROWS: usize = 64;
 pub struct Picture {
     /// Pixels of a row.
     pub width: usize,
-    /// Number of rows.
     pub height: usize,
     /// The pixels; alpha is always 255.
     pub pixels: Vec<[u8; 4]>,

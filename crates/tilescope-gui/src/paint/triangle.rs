@@ -104,7 +104,6 @@ impl<'a> Band<'a> {
         self.clip.left < self.clip.right && self.clip.top < self.clip.bottom
     }
 
-    /// Paints one triangle.
     pub(super) fn triangle(&mut self, vertices: [&Vertex; 3], scale: f32, texture: &Texture) {
         let mut corners = vertices.map(|vertex| {
             [vertex.pos.x, vertex.pos.y].map(|at| snapped(at * scale).clamp(-FAR, FAR))

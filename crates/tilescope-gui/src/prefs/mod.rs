@@ -27,7 +27,6 @@ pub enum ThemeChoice {
 }
 
 impl ThemeChoice {
-    /// Every choice.
     pub(crate) const ALL: [Self; 3] = [Self::System, Self::Light, Self::Dark];
 
     /// The choice that a click goes to.
@@ -70,7 +69,7 @@ pub enum PaletteChoice {
 }
 
 impl PaletteChoice {
-    /// Every choice.
+    /// All choices, in the order they are offered.
     pub const ALL: [Self; 2] = [Self::Classic, Self::ColourBlindSafe];
 
     /// Its name on the command line.
@@ -81,7 +80,6 @@ impl PaletteChoice {
         }
     }
 
-    /// Words for people.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Classic => "Classic",
@@ -102,10 +100,8 @@ pub enum BareDrag {
 }
 
 impl BareDrag {
-    /// Every choice.
     pub(crate) const ALL: [Self; 2] = [Self::Pans, Self::Selects];
 
-    /// Words for people.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Pans => "Pans",
@@ -175,7 +171,6 @@ pub struct Recent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TracePrefs {
-    /// Flame or flat.
     pub style: Style,
     /// Show the parts of an operation as one.
     pub group_executions: bool,
@@ -255,7 +250,6 @@ pub enum GraphMetric {
     Elapsed,
     /// Code over all tiles.
     Code,
-    /// Floating point operations.
     Flops,
     /// Bytes of variables.
     Memory,
@@ -265,11 +259,9 @@ pub enum GraphMetric {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct GraphPrefs {
-    /// What colours mean.
     pub metric: GraphMetric,
     /// Show the backward pass.
     pub backward: bool,
-    /// Show weight updates.
     pub updates: bool,
     /// Let arrows say what they carry.
     pub edge_labels: bool,
@@ -285,7 +277,6 @@ impl Default for GraphPrefs {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Prefs {
-    /// Colours.
     pub theme: ThemeChoice,
     /// Side menu shows icons only.
     pub narrow_menu: bool,

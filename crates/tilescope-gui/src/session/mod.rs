@@ -26,7 +26,6 @@ use std::path::PathBuf;
 
 /// The open report and the state of its views.
 pub struct ReportPage {
-    /// The report.
     pub opened: Opened,
     /// Name of the view that is shown.
     pub view: &'static str,
@@ -91,7 +90,6 @@ pub struct Session {
     pub opening: Option<(PathBuf, Pending<Result<Opened, String>>)>,
     /// Pictures and tables being written.
     pub savings: Vec<Pending<Saved>>,
-    /// The system's dialog.
     pub dialog: Option<Pending<Option<PathBuf>>>,
     /// A simulation under way.
     pub simulation: Option<Simulation>,
@@ -126,7 +124,6 @@ impl Session {
         Self::new(store, prefs)
     }
 
-    /// The user's session.
     pub(crate) fn of_user() -> Self {
         let (store, prefs, message) = Store::open();
         let mut session = Self::new(store, prefs);

@@ -19,7 +19,6 @@ pub struct Selection {
     pub program: Option<ProgramId>,
     /// An operation of the model.
     pub operation: Option<OperationId>,
-    /// A variable.
     pub variable: Option<VariableId>,
     /// An IPU of the replica.
     pub ipu: Option<u32>,

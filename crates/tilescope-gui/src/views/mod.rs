@@ -28,11 +28,9 @@ use tilescope_report::units::CycleRange;
 
 /// What a view may look at, and where it says what the user wants.
 pub struct ViewContext<'a> {
-    /// The report.
     pub opened: &'a Opened,
     /// What the user has chosen.
     pub selection: &'a Selection,
-    /// What is remembered.
     pub prefs: &'a Prefs,
     /// Counts background work.
     pub workers: &'a Workers,
@@ -52,7 +50,6 @@ impl ViewContext<'_> {
 /// The cycles that are on the screen.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Timeline {
-    /// Where they are.
     pub axis: Axis,
     /// Points that they take.
     pub width: f32,

@@ -26,12 +26,10 @@ pub(crate) struct Variant {
     /// What it changes, in words.
     changes: Vec<String>,
     spec: String,
-    /// The report.
     pub(super) path: PathBuf,
     figures: Slot<(), Result<Figures, String>>,
 }
 
-/// What came out.
 #[derive(Clone, Debug, PartialEq)]
 struct Figures {
     cycles: Option<u64>,
@@ -91,7 +89,6 @@ impl History {
         history
     }
 
-    /// Adds a variant.
     pub(crate) fn add(&mut self, variant: Variant) {
         self.variants.push(variant);
         self.changed = true;

@@ -25,7 +25,6 @@ pub(crate) struct KeyInfo {
     pub words: Vec<String>,
     /// Value where the user sets none, as TOML.
     pub default: String,
-    /// What it means.
     pub about: String,
     /// What other frameworks call it.
     pub also: String,
@@ -50,7 +49,6 @@ pub(crate) fn keys() -> Result<Vec<KeyInfo>, String> {
 pub(crate) struct Problem {
     /// The line, where one is to blame.
     pub line: Option<usize>,
-    /// What is wrong.
     pub words: String,
 }
 

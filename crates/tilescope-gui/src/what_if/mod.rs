@@ -81,7 +81,7 @@ impl WhatIf {
         &self.text
     }
 
-    /// Changes the text.
+    /// Replaces the text of the spec.
     pub fn set_text(&mut self, text: String) {
         self.text = text;
     }

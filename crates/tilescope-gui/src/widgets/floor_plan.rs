@@ -16,12 +16,10 @@ use tilescope_report::units::grouped;
 
 /// Room for the name of a chip above it.
 const NAME: f32 = 16.0;
-/// Room between chips.
 const GAP: f32 = 10.0;
 /// Height of a tile to its width, at most and at least.
 const STRETCH: (f32, f32) = (0.35, 1.4);
 
-/// What is shown.
 #[derive(Clone, Copy)]
 pub(crate) struct Shown<'a> {
     /// Name for readers of the accessibility tree.
@@ -34,7 +32,6 @@ pub(crate) struct Shown<'a> {
     pub max: u64,
     /// Whether colours go by powers.
     pub powers: bool,
-    /// What values are.
     pub unit: Unit,
 }
 
@@ -62,7 +59,6 @@ pub(crate) struct FloorMap {
 /// Values for readers of the accessibility tree.
 #[derive(Default)]
 struct Words {
-    /// All of them.
     all: String,
     /// Name and value of every column of tiles, by IPU and column; of whole chips, where there are
     /// too many columns.
@@ -72,7 +68,6 @@ struct Words {
 /// Most columns with a node of their own.
 const MAX_COLUMNS: usize = 256;
 
-/// Where chips lie.
 struct Places {
     plan: FloorPlan,
     rect: Rect,

@@ -24,9 +24,7 @@ const KEY_PAN: f32 = 0.08;
 /// What is being dragged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Grip {
-    /// The left handle.
     Left,
-    /// The right handle.
     Right,
     /// The window between them.
     Window,

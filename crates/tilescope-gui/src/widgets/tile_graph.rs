@@ -27,7 +27,6 @@ pub(crate) struct Look {
 
 /// Curves, ready to be drawn; making it is work for the background.
 pub(crate) struct TileCurves {
-    /// The curves.
     pub curves: Curves,
     stack: Arc<Stack>,
 }
@@ -53,7 +52,6 @@ impl TileGraph {
         self.0.reset();
     }
 
-    /// Shows the graph.
     pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,

@@ -7,7 +7,6 @@ use crate::views::ViewContext;
 use egui::{Button, RichText, Ui};
 use tilescope_analysis::tiles::{parse_tiles, tiles_text};
 
-/// What is typed.
 #[derive(Default)]
 pub(crate) struct TilePicker {
     text: String,

@@ -15,7 +15,6 @@ pub(crate) struct Pieces {
 }
 
 impl Pieces {
-    /// Cuts an image.
     pub(crate) fn cut(image: ColorImage) -> Self {
         let size = image.size;
         let [width, height] = size;

@@ -55,7 +55,6 @@ impl Known {
 enum Arrangement {
     /// In one row, with room between those at its start and those at its end.
     Whole,
-    /// In several rows.
     Rows {
         /// Whether those are left out that do not fit in as many rows as there may be.
         folded: bool,

@@ -7,11 +7,9 @@ use std::ops::Range;
 /// What a step spends its cycles on: the things a pixel of a trace can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Activity {
-    /// Vertices.
     Compute,
     /// Exchange between tiles of one IPU.
     InternalExchange,
-    /// Exchange between IPUs.
     GlobalExchange,
     /// Stream copies from and to the host.
     Host,
@@ -97,13 +95,13 @@ pub struct StepOnIpu {
 }
 
 impl StepOnIpu {
-    /// The drawn bar.
+    /// The cycles its bar is drawn over.
     pub fn range(&self) -> CycleRange {
         CycleRange::new(self.from_max, self.to_max)
     }
 }
 
-/// One executed step.
+/// One execution of a leaf program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
     /// The leaf program that ran.

@@ -18,7 +18,6 @@ pub enum Category {
     GlobalExchangePacketHeader,
     /// Worker and supervisor stacks.
     Stack,
-    /// State of vertices.
     VertexInstanceState,
     /// Fields of copy vertices.
     CopyDescriptor,
@@ -28,11 +27,9 @@ pub enum Category {
     VertexFieldData,
     /// Tables of the control program.
     ControlTable,
-    /// Program flow.
     ControlCode,
     /// Switch variables and sync ids.
     ControlId,
-    /// Codelets.
     VertexCode,
     /// Exchange programs between tiles.
     InternalExchangeCode,
@@ -234,7 +231,6 @@ pub struct CategoryBytes {
 /// One step of the liveness walk over the compiled program, in program order, loop bodies once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LivenessStep {
-    /// The leaf program.
     pub program: ProgramId,
     /// Bytes of not-always-live variables over all tiles.
     pub bytes: u64,

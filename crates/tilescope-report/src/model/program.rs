@@ -7,9 +7,7 @@ use crate::units::{ComputeSetId, OperationId, ProgramId, TileRange, TileRuns, Ve
 pub enum Pass {
     /// Forward pass, or inference.
     Forward,
-    /// Gradients.
     Backward,
-    /// Optimiser.
     Update,
 }
 
@@ -66,11 +64,9 @@ pub enum ProgramKind {
     Switch,
     /// A call of a function.
     Call,
-    /// A compute set.
     OnTileExecute,
     /// Internal exchange, between tiles of one IPU.
     DoExchange,
-    /// Exchange between IPUs.
     GlobalExchange,
     /// Handshake before a host copy.
     StreamCopyBegin,
@@ -139,7 +135,7 @@ pub enum StreamEnd {
 }
 
 impl StreamEnd {
-    /// Both ends.
+    /// Both ends a stream can have.
     pub const ALL: [StreamEnd; 2] = [Self::Host, Self::RemoteBuffer];
 
     /// The name in the file.
@@ -159,7 +155,6 @@ impl StreamEnd {
 /// A node of the compiled program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Program {
-    /// What it does.
     pub kind: ProgramKind,
     /// Debug name: `cs0_layer1/conv/Conv_1/Convolve/ExchangePre`.
     pub name: String,
@@ -191,9 +186,7 @@ pub struct VertexType {
 /// Equal vertices of one compute set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VertexGroup {
-    /// Their type.
     pub vertex_type: VertexTypeId,
-    /// Instances per tile.
     pub count: TileRuns<u64>,
     /// Edges of one instance.
     pub edges: u64,
@@ -206,20 +199,17 @@ pub struct ComputeSet {
     pub name: String,
     /// Cycles of each tile that takes part, measured once and reused by all executions.
     pub cycles: TileRuns<u64>,
-    /// Its vertices.
     pub vertices: Vec<VertexGroup>,
 }
 
 /// What one tile does in an exchange or copy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TileTraffic {
-    /// Bytes received.
     pub bytes_in: u64,
     /// Bytes sent, a multicast counted once.
     pub bytes_out: u64,
     /// Bytes of the sent messages times their receivers: `sum(bytes_in) = sum(bytes_delivered)`.
     pub bytes_delivered: u64,
-    /// Messages received.
     pub messages_in: u64,
     /// Messages sent, a multicast counted once.
     pub messages_out: u64,
@@ -257,10 +247,7 @@ pub struct Exchange {
 pub struct Route {
     /// The exchange or copy program.
     pub program: ProgramId,
-    /// Senders.
     pub from: TileRange,
-    /// Receivers.
     pub to: TileRange,
-    /// Bytes that arrive.
     pub bytes: u64,
 }

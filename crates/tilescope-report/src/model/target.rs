@@ -12,7 +12,7 @@ pub enum TargetKind {
 }
 
 impl TargetKind {
-    /// Both kinds.
+    /// Both kinds of target.
     pub const ALL: [TargetKind; 2] = [Self::Ipu, Self::IpuModel];
 
     /// The name in the file, as Poplar spells it.
@@ -46,7 +46,6 @@ pub struct Target {
     pub io_tiles_per_ipu: u32,
     /// Memory of one tile.
     pub bytes_per_tile: Bytes,
-    /// Tile clock.
     pub clock: Hertz,
     /// Copies of the program that run side by side.
     pub replicas: u32,

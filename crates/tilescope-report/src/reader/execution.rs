@@ -174,7 +174,7 @@ impl Report {
         Ok(on_ipu)
     }
 
-    /// Marks by start.
+    /// The marks that pass the filter, ordered by their start.
     pub fn marks(&self, filter: &MarkFilter) -> Result<Vec<Mark>, ReportError> {
         let needed = ["id", "kind", "ipu", "first_cycle", "end_cycle"];
         if !needed.iter().all(|column| self.db.has("marks", column)) {

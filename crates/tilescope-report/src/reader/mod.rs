@@ -133,7 +133,7 @@ impl Report {
         })
     }
 
-    /// The report file.
+    /// Path of the `profile.pop` file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -143,7 +143,7 @@ impl Report {
         Bytes(self.bytes)
     }
 
-    /// Who wrote it.
+    /// The tool that wrote the report.
     pub fn origin(&self) -> Origin {
         self.origin
     }
@@ -204,7 +204,7 @@ impl Report {
         }
     }
 
-    /// Options in effect.
+    /// Options in effect, as keys and values.
     pub fn options(&self) -> Result<Vec<(String, String)>, ReportError> {
         let select = Select::all("options", &["key", "value"]);
         self.db.list(select, |cells| {

@@ -17,7 +17,7 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// One program.
+    /// The program with this id, if there is one.
     pub fn get(&self, id: ProgramId) -> Option<&Program> {
         self.place(id).map(|place| &self.nodes[place].1)
     }
@@ -36,7 +36,7 @@ impl Programs {
         self.nodes.iter().map(|(id, program)| (*id, program))
     }
 
-    /// Number of programs.
+    /// Number of programs in the report.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }

@@ -28,7 +28,7 @@ impl Report {
         Ok(self.db.number(table, "count(*)")?.unwrap_or(0) as u64)
     }
 
-    /// One variable.
+    /// The variable with this id, if there is one.
     pub fn variable(&self, id: VariableId) -> Result<Option<Variable>, ReportError> {
         let after = id.0.checked_sub(1).map(VariableId);
         let filter = VariableFilter { tiles: None, category: None, after, limit: 1 };
@@ -36,7 +36,7 @@ impl Report {
         Ok(found.filter(|(found, _)| *found == id).map(|(_, variable)| variable))
     }
 
-    /// Variables by id.
+    /// The variables with these ids, in that order.
     pub fn variables(
         &self,
         filter: &VariableFilter,

@@ -9,11 +9,9 @@ use crate::units::CycleRange;
 /// A finished piece of the index, to be packed and stored under its key: packing takes long, and
 /// whoever stores has the time.
 pub(crate) enum Blob {
-    /// Chunk of steps.
     Chunk(i64, Vec<u8>),
     /// What is kept beside a chunk.
     Details(i64, Vec<u8>),
-    /// Block of nodes.
     Nodes(i64, Vec<u8>),
 }
 

@@ -16,7 +16,6 @@ use tilescope_report::{Category, Operation, Pass, ProgramKind};
 /// What one stage does in one pass.
 #[derive(Clone, Debug)]
 pub struct Fragment {
-    /// Stage.
     pub stage: usize,
     /// Forward, backward or update.
     pub pass: Pass,
@@ -26,16 +25,13 @@ pub struct Fragment {
     pub function: ProgramId,
     /// What it fetches from streaming memory before it can start; phases fetch early.
     pub loads: Vec<Item>,
-    /// Its steps.
     pub items: Vec<Item>,
 }
 
 /// A temporary or kept variable that belongs to no tensor of the graph.
 #[derive(Clone, Debug)]
 pub(crate) struct Extra {
-    /// Name.
     pub name: String,
-    /// Category.
     pub category: Category,
     /// Operation it was made for.
     pub operation: Option<OperationId>,
@@ -51,27 +47,18 @@ pub(crate) struct Extra {
 
 /// Everything needed while fragments are made.
 pub(crate) struct Maker<'a> {
-    /// The graph.
     pub graph: &'a Graph,
-    /// Where blocks run.
     pub placement: &'a Placement,
-    /// Facts about tensors.
     pub tensors: &'a Tensors,
-    /// Layouts and plans.
     pub lowering: Lowering<'a>,
-    /// Report tables.
     pub tables: Tables,
     /// What each node of the graph lowers to, until it is put down.
     pub works: Vec<Lowered>,
-    /// Lives of tensors.
     pub lifetimes: Lifetimes,
-    /// Variables beside tensors.
     pub extras: Vec<Extra>,
     /// Operations of the report.
     pub operations: Vec<Operation>,
-    /// The spec.
     pub spec: &'a Spec,
-    /// When everything happens.
     pub schedule: &'a Schedule,
     /// Links, sync and host.
     pub system: &'a System,

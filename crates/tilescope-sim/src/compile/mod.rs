@@ -60,7 +60,6 @@ pub struct Compiled {
     pub host_inputs: Vec<HostCopy>,
     /// Copies to the host.
     pub host_outputs: Vec<HostCopy>,
-    /// Copies between IPUs.
     pub link_copies: Vec<LinkCopy>,
     /// For each IPU, the wait of its compute tiles for its I/O tiles.
     pub io_syncs: Vec<ProgramId>,
@@ -68,9 +67,7 @@ pub struct Compiled {
     pub iteration_sync: ProgramId,
     /// Which IPUs wait for each other.
     pub sync_groups: SyncGroups,
-    /// When everything happens.
     pub schedule: Schedule,
-    /// Where blocks run.
     pub placement: Placement,
     /// Links, sync and host.
     pub system: System,

@@ -36,20 +36,15 @@ pub struct LeafCost {
 /// A step of a fragment, in the order of the program.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item {
-    /// A leaf program.
     Leaf(ProgramId),
     /// Steps that run several times over.
     Loop {
-        /// Iterations.
         times: u64,
-        /// One iteration.
         body: Vec<Item>,
     },
     /// A sync of an IPU with those that wait for its host copies.
     HostSync {
-        /// The sync.
         program: ProgramId,
-        /// The IPU.
         ipu: u32,
     },
 }
@@ -57,7 +52,6 @@ pub enum Item {
 /// The leaves of a work that was added to a program.
 #[derive(Debug)]
 pub(crate) struct Placed {
-    /// What runs.
     pub items: Vec<Item>,
     /// Liveness step of each phase.
     pub steps: Vec<u32>,
@@ -65,28 +59,22 @@ pub(crate) struct Placed {
     pub shared: bool,
 }
 
-/// Tables under construction.
 #[derive(Debug)]
 pub(crate) struct Tables {
     /// Hardware or IPU Model.
     pub kind: TargetKind,
     /// Tiles of one IPU.
     pub tiles_per_ipu: u32,
-    /// Program nodes.
     pub programs: Vec<Program>,
     /// Costs of leaves that run on one IPU, by program.
     pub costs: BTreeMap<ProgramId, LeafCost>,
-    /// Compute sets.
     pub compute_sets: Vec<ComputeSet>,
-    /// Vertex types.
     pub vertex_types: Vec<VertexType>,
-    /// Exchanges and copies.
     pub exchanges: Vec<Exchange>,
     /// Who sends to whom, where that is known.
     pub routes: Vec<Route>,
     /// Liveness steps; bytes are filled in when memory is known.
     pub liveness: Vec<LivenessStep>,
-    /// Code and state.
     pub code: CodeAccount,
     vertex_type_ids: BTreeMap<String, VertexTypeId>,
     tiles_of_type: Vec<Vec<bool>>,

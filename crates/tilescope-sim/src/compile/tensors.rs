@@ -34,7 +34,6 @@ pub(crate) struct Home {
 /// A copy of activations or gradients from stage to stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Boundary {
-    /// The tensor.
     pub tensor: TensorId,
     /// Stage that sends it.
     pub from_stage: usize,
@@ -111,7 +110,6 @@ impl Tensors {
         self.root[tensor.0]
     }
 
-    /// Copies between stages.
     pub(crate) fn boundaries(&self) -> impl Iterator<Item = &Boundary> {
         self.boundaries.iter()
     }

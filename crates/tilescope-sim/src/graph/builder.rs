@@ -9,7 +9,6 @@ use tilescope_report::Pass;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{node}: {problem}")]
 pub struct GraphError {
-    /// The node.
     pub node: String,
     /// What is wrong with its operands.
     pub problem: String,
@@ -144,7 +143,7 @@ impl GraphBuilder {
         self.graph.losses.push(tensor);
     }
 
-    /// The finished graph.
+    /// Ends building and returns the graph.
     pub fn finish(self) -> Graph {
         self.graph
     }

@@ -31,17 +31,16 @@ pub struct BlockId(pub usize);
 pub struct TensorType {
     /// Sizes of the dimensions, outermost first; empty for a scalar.
     pub shape: Vec<u64>,
-    /// Element type.
     pub dtype: DType,
 }
 
 impl TensorType {
-    /// A tensor type.
+    /// The type of a tensor with this shape.
     pub fn new(shape: impl Into<Vec<u64>>, dtype: DType) -> Self {
         Self { shape: shape.into(), dtype }
     }
 
-    /// Number of elements.
+    /// Number of elements: the product of the shape.
     pub fn elements(&self) -> u64 {
         self.shape.iter().product()
     }
@@ -71,9 +70,7 @@ pub enum Role {
     Input,
     /// On the device from the start, laid out linearly by the program.
     Resident,
-    /// Weights.
     Parameter,
-    /// Optimiser state.
     State,
     /// Sum of gradients over the micro-batches of a weight update.
     Accumulator,
@@ -106,11 +103,8 @@ pub struct Tensor {
 pub struct Node {
     /// Path of names: `layer1/conv`.
     pub name: String,
-    /// What it computes.
     pub operator: Arc<dyn Operator>,
-    /// Tensors it reads.
     pub inputs: Vec<TensorId>,
-    /// Tensors it writes.
     pub outputs: Vec<TensorId>,
     /// Forward, backward or update.
     pub pass: Pass,
@@ -121,9 +115,7 @@ pub struct Node {
 /// A model, or its training graph. Nodes are in an order in which they can run.
 #[derive(Clone, Debug)]
 pub struct Graph {
-    /// Tensors.
     pub tensors: Vec<Tensor>,
-    /// Operations.
     pub nodes: Vec<Node>,
     /// Names of the blocks, in the order of the forward pass.
     pub blocks: Vec<String>,
@@ -134,7 +126,7 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// A tensor.
+    /// The tensor with this id.
     pub fn tensor(&self, id: TensorId) -> &Tensor {
         &self.tensors[id.0]
     }

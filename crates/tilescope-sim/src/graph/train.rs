@@ -7,7 +7,6 @@ use tilescope_report::Pass;
 
 /// What an operator sees while it is differentiated.
 pub struct Backward<'a> {
-    /// The forward node.
     pub node: &'a Node,
     /// Gradients of its outputs, where the loss depends on them.
     pub output_gradients: &'a [Option<TensorId>],
@@ -74,7 +73,6 @@ impl Backward<'_> {
 /// How a graph is trained.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Training {
-    /// The optimiser.
     pub optimizer: Optimizer,
     /// Whether several micro-batches share one update: gradients are then accumulated.
     pub accumulate: bool,

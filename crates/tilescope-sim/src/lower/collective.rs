@@ -21,7 +21,6 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// Name in programs.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::ReduceScatter => "reduceScatter",
@@ -33,7 +32,6 @@ impl Kind {
 /// How fragments go round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Method {
-    /// One way round.
     ClockwiseRing,
     /// Both ways to the far side: half as many steps.
     MeetInMiddleRing,
@@ -46,9 +44,7 @@ pub(crate) enum Method {
 /// The replicas that take part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ranks {
-    /// Replicas.
     pub count: u64,
-    /// IPUs of each.
     pub ipus: u64,
 }
 
@@ -59,7 +55,6 @@ pub(crate) struct Round {
     pub method: Method,
     /// Replicas that take part.
     pub ranks: u64,
-    /// Steps.
     pub steps: u64,
     /// Share of the tensor each step moves.
     pub share: f64,

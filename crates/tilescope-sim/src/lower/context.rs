@@ -13,9 +13,7 @@ use std::ops::Range;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{operation}: {problem}")]
 pub struct LowerError {
-    /// Its name.
     pub operation: String,
-    /// Why.
     pub problem: String,
 }
 
@@ -80,7 +78,6 @@ impl Lives {
 /// Models repeat their layers, so most operations equal one that was lowered before: the same
 /// operator on operands of the same types that lie the same way. Those share its [`Lowered`].
 pub struct Lowering<'a> {
-    /// The graph.
     pub graph: &'a Graph,
     /// The chip, and how many of its tiles compute.
     pub machine: Machine,
@@ -88,7 +85,6 @@ pub struct Lowering<'a> {
     pub tiles: u32,
     /// Whether the model is trained: layouts of weights then suit three passes.
     pub training: bool,
-    /// Planning bounds.
     pub planning: PlanningOptions,
     /// Plans made so far.
     pub plans: &'a PlanCache,

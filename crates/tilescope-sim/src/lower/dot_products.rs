@@ -27,7 +27,6 @@ pub(crate) struct DotProducts {
     pub rows: u64,
     /// Columns of the matrix, values of the vector.
     pub columns: u64,
-    /// Tiles.
     pub tiles: u32,
 }
 

@@ -28,7 +28,6 @@ pub enum CutDim {
 /// How layers are cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Serialisation {
-    /// The dimension.
     pub dim: CutDim,
     /// Into how many parts.
     pub parts: u64,
@@ -46,7 +45,6 @@ pub(crate) struct Cut {
 }
 
 impl Cut {
-    /// Nothing is cut.
     pub(crate) const NONE: Self = Self { x: 1, w: 1, y: 1 };
 
     /// The two operands and the result of a product.

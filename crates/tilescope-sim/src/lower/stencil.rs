@@ -34,13 +34,10 @@ pub enum Neighbours {
 /// A field of `height` x `width` cells with `channels` values each, all on one IPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Field {
-    /// Rows.
     pub height: u64,
-    /// Columns.
     pub width: u64,
     /// Values of a cell.
     pub channels: u64,
-    /// Their type.
     pub dtype: DType,
 }
 

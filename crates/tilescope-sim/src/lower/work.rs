@@ -28,9 +28,7 @@ pub enum WorkItem {
     Phase(Phase),
     /// A serial split: the body runs several times over.
     Loop {
-        /// Iterations.
         times: u64,
-        /// One iteration.
         body: Vec<WorkItem>,
     },
 }
@@ -57,11 +55,9 @@ pub enum PhaseKind {
         /// gets first.
         in_order: bool,
     },
-    /// Vertices run.
     Compute {
         /// Cycles of each tile that has vertices.
         cycles: TileRuns<u64>,
-        /// The vertices.
         vertices: Vec<VertexUse>,
     },
 }
@@ -71,7 +67,6 @@ pub enum PhaseKind {
 pub struct VertexUse {
     /// Vertex type as profiles name it: `poplin::ConvPartial1x1Out<float,float,true,false>`.
     pub vertex_type: String,
-    /// Instances per tile.
     pub count: TileRuns<u64>,
     /// Edges of one instance.
     pub edges: u64,

@@ -17,10 +17,8 @@ pub(crate) struct Layers {
     pub training: bool,
 }
 
-/// Sizes of attention.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attention {
-    /// Sequences.
     pub batch: u64,
     /// Tokens of a sequence.
     pub tokens: u64,
@@ -46,7 +44,6 @@ impl Layers {
         self.graph.block(name);
     }
 
-    /// The finished graph.
     pub(crate) fn finish(self) -> Graph {
         self.graph.finish()
     }

@@ -17,7 +17,6 @@ const SIZES: &[Key] = &[
     size("model.classes", "2", "Classes"),
 ];
 
-/// The classifier.
 pub(crate) const MODEL: ModelDef = ModelDef {
     name: "lstm",
     about: "LSTM classifier of word sequences; blocks embedding, lstm, head",

@@ -14,7 +14,6 @@ impl Activation {
     pub(crate) const RELU: Self = Self(NonLinearity::Relu);
     /// Gaussian error linear unit, by the hyperbolic tangent.
     pub(crate) const GELU: Self = Self(NonLinearity::Gelu);
-    /// Hyperbolic tangent.
     pub(crate) const TANH: Self = Self(NonLinearity::Tanh);
 }
 

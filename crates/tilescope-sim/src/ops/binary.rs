@@ -15,7 +15,6 @@ pub(crate) struct BinaryOp(pub Binary);
 impl BinaryOp {
     /// a + b
     pub(crate) const ADD: Self = Self(Binary::Add);
-    /// a b
     pub(crate) const MULTIPLY: Self = Self(Binary::Multiply);
     /// a / b
     pub(crate) const DIVIDE: Self = Self(Binary::Divide);

@@ -8,7 +8,6 @@ use crate::lower::{LowerError, Lowering, work::Work};
 /// The operand in another element type.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cast {
-    /// The new type.
     pub to: DType,
 }
 

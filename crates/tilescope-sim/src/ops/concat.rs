@@ -10,7 +10,6 @@ use tilescope_report::units::TileRuns;
 /// The operands one after the other along `axis`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Concat {
-    /// The axis.
     pub axis: usize,
 }
 

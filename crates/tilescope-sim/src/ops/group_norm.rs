@@ -9,7 +9,6 @@ use crate::lower::{LowerError, Lowering, work::Work};
 /// Group norm of `[batch, channels, height, width]`. Operands: `x`, scale, shift.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GroupNorm {
-    /// Groups of channels.
     pub groups: u64,
 }
 

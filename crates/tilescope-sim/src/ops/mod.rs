@@ -117,7 +117,6 @@ pub trait Operator: Debug + Send + Sync {
 /// Whether an output needs memory of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reuse {
-    /// It does.
     Nothing,
     /// All outputs are other views of this input.
     View(usize),

@@ -26,9 +26,7 @@ pub(crate) struct Norm {
 /// Scale, shift and their gradients: one value per channel.
 #[derive(Clone, Copy)]
 pub(crate) struct Affine {
-    /// Factors.
     pub scale: TensorId,
-    /// Summands.
     pub shift: TensorId,
 }
 
@@ -45,13 +43,11 @@ impl Affine {
 }
 
 impl Norm {
-    /// Number of statistics.
     pub(crate) fn statistics_count(&self) -> u64 {
         let kept = (0..self.shape.len()).filter(|axis| !self.statistics.contains(axis));
         kept.map(|axis| self.shape[axis]).product()
     }
 
-    /// Number of channels.
     pub(crate) fn channel_count(&self) -> u64 {
         let kept = (0..self.shape.len()).filter(|axis| !self.channels.contains(axis));
         kept.map(|axis| self.shape[axis]).product()

@@ -17,7 +17,7 @@ use crate::lower::{
 };
 use tilescope_report::units::TileRuns;
 
-/// An optimiser.
+/// An optimiser of a training model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Optimizer {
     /// Stochastic gradient descent.
@@ -36,7 +36,7 @@ pub enum Optimizer {
 }
 
 impl Optimizer {
-    /// All of them.
+    /// All of them, as specs list them.
     pub const ALL: [Self; 6] = [
         Self::Sgd,
         Self::SgdMomentum,

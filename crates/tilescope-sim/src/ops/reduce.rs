@@ -11,14 +11,13 @@ use crate::lower::{LowerError, Lowering, work::Work};
 pub struct Reduce {
     /// How elements are put together.
     pub operation: Operation,
-    /// Axes that go.
     pub axes: Vec<usize>,
     /// What becomes of the values. Where they are added to a tensor, that is the second operand.
     pub result: ResultUse,
 }
 
 impl Reduce {
-    /// The values themselves.
+    /// A reduction of the values themselves.
     pub fn new(operation: Operation, axes: Vec<usize>) -> Self {
         Self { operation, axes, result: ResultUse::PLAIN }
     }

@@ -10,7 +10,6 @@ use tilescope_report::Category;
 /// Each value of the operand for all elements along the axes it does not have.
 #[derive(Clone, Debug)]
 pub(crate) struct Repeat {
-    /// The result.
     pub ty: TensorType,
     /// Its axes that the operand does not have.
     pub axes: Vec<usize>,

@@ -7,7 +7,6 @@ use crate::lower::{LowerError, Lowering, work::Work};
 /// A tensor of the given shape with the elements of the operand, in order.
 #[derive(Clone, Debug)]
 pub struct Reshape {
-    /// The new shape.
     pub shape: Vec<u64>,
 }
 

@@ -9,9 +9,7 @@ use std::ops::Range;
 /// The elements whose index along `axis` is in `range`.
 #[derive(Clone, Debug)]
 pub(crate) struct Slice {
-    /// The axis.
     pub axis: usize,
-    /// Indices along it.
     pub range: Range<u64>,
 }
 

@@ -10,7 +10,6 @@ use crate::lower::{LowerError, Lowering, work::Work};
 /// Exponentials along an axis, divided by their sum; or the logarithm of that.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Softmax {
-    /// The axis.
     pub axis: usize,
     /// Whether the logarithm is taken.
     pub log: bool,

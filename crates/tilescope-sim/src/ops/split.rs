@@ -7,14 +7,12 @@ use crate::lower::{LowerError, Lowering, work::Work};
 /// The tensor cut along `axis` into parts of the given sizes, one output each.
 #[derive(Clone, Debug)]
 pub(crate) struct Split {
-    /// The axis.
     pub axis: usize,
     /// Sizes along it, adding up to the whole.
     pub sizes: Vec<u64>,
 }
 
 impl Split {
-    /// Equal parts.
     pub(crate) fn even(axis: usize, parts: usize, size: u64) -> Self {
         Self { axis, sizes: vec![size; parts] }
     }

@@ -11,7 +11,6 @@ use crate::graph::DType;
 pub enum Method {
     /// The matrix engine, with this many of its units.
     Amp {
-        /// Units used.
         conv_units: u64,
     },
     /// The matrix engine sliding a window of four over a row.
@@ -46,7 +45,6 @@ pub(crate) const SLIC_WINDOW: u64 = 4;
 /// A vertex with the groups of channels it works on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct VertexType {
-    /// How it multiplies.
     pub method: Method,
     /// Element type of the operands.
     pub input_type: DType,

@@ -45,11 +45,8 @@ pub(crate) const MAX_TILES: u64 = 1 << 16;
 /// Plans of the three passes over the weights of a layer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrainingPlans {
-    /// Forward pass.
     pub forward: Plan,
-    /// Input gradient.
     pub backward: Plan,
-    /// Weight gradient.
     pub update: Plan,
 }
 
@@ -137,7 +134,6 @@ pub fn plan_fully_connected(
     })
 }
 
-/// One planning problem.
 struct Task<'a> {
     machine: &'a Machine,
     params: ConvParams,

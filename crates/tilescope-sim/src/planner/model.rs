@@ -19,9 +19,7 @@ pub(crate) struct PartSize {
     pub field: [u64; 3],
     /// Kernel elements of each dimension.
     pub kernel: [u64; 3],
-    /// Batch elements.
     pub batch: u64,
-    /// Groups.
     pub groups: u64,
     /// Input channels of a group.
     pub in_channels: u64,
@@ -52,11 +50,8 @@ impl PartSize {
 /// Channels and groups that stay together when an operation is split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Grain {
-    /// Groups.
     pub groups: u64,
-    /// Input channels.
     pub in_channels: u64,
-    /// Output channels.
     pub out_channels: u64,
 }
 
@@ -74,7 +69,6 @@ impl Grain {
 /// What a model is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Role {
-    /// The pass.
     pub pass: Pass,
     /// Whether its plan is shared with the other passes.
     pub joint: bool,
@@ -85,11 +79,8 @@ pub(crate) struct Role {
 /// Elements that a part needs and makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PartElements {
-    /// Input elements.
     pub inputs: u64,
-    /// Weights.
     pub weights: u64,
-    /// Outputs.
     pub outputs: u64,
     /// Partial sums: the outputs in the groups the vertex makes.
     pub partials: u64,
@@ -102,9 +93,7 @@ pub(crate) struct Model {
     role: Role,
     /// Shape after the transform, channels padded to whole groups.
     pub padded: ConvParams,
-    /// Number of dimensions.
     pub dims: usize,
-    /// Vertex and strides.
     pub context: VertexContext,
     /// The whole operation as one part.
     pub whole: PartSize,
@@ -224,7 +213,6 @@ impl Model {
         }
     }
 
-    /// The vertex.
     pub(crate) fn vertex(&self) -> &VertexType {
         &self.context.vertex
     }

@@ -19,7 +19,6 @@ pub enum Pass {
     TrainingBackward,
     /// Weight gradient of a convolution.
     TrainingWeightUpdate,
-    /// Any matrix product.
     MatMul,
     /// A fully connected layer that is only ever run forwards.
     FcInferenceForward,
@@ -122,7 +121,6 @@ impl Hash for PlanOptions {
 /// The tiles a plan may use.
 #[derive(Clone, Copy, Debug)]
 pub struct Machine {
-    /// Chip.
     pub chip: Chip,
     /// Tiles of one IPU that compute; less than the chip's where tiles are set aside for I/O.
     pub tiles: u64,
@@ -191,7 +189,6 @@ pub struct Partition {
 }
 
 impl Partition {
-    /// Nothing is split.
     pub(crate) const WHOLE: Self = Self {
         field: [1; 3],
         kernel: [1; 3],
@@ -203,7 +200,6 @@ impl Partition {
         out_channels_serial: 1,
     };
 
-    /// Tiles used.
     pub(crate) fn tiles(&self) -> u64 {
         self.field_parts()
             * self.kernel_parts()
@@ -253,7 +249,6 @@ pub struct Estimate {
     pub rearrange_before_slice: u64,
     /// Zeroing the accumulator of serial input channels, once.
     pub zero: u64,
-    /// Slicing operands.
     pub dynamic_slice: u64,
     /// Layout changes on tile.
     pub transform_copy: u64,
@@ -269,7 +264,6 @@ pub struct Estimate {
     pub later_reduce_exchange: u64,
     /// Padding that vertices need.
     pub tile_transform: u64,
-    /// Vertices.
     pub calculate: u64,
     /// Reduction, or cast where there is nothing to reduce.
     pub reduce: u64,
@@ -281,7 +275,6 @@ pub struct Estimate {
     pub cast: u64,
     /// Iterations of the serial loop.
     pub serial: u64,
-    /// All of it.
     pub total_cycles: u64,
     /// Most temporary bytes of any tile at once.
     pub temp_bytes: u64,
@@ -317,7 +310,6 @@ pub struct Plan {
     pub options: PlanOptions,
     /// How the shape is changed first.
     pub transformed: Transformed,
-    /// The vertex.
     pub vertex: VertexType,
     /// How it is split.
     pub partition: Partition,
@@ -327,14 +319,13 @@ pub struct Plan {
     pub tile_order: TileOrder,
     /// Whether forward, backward and weight update share one plan.
     pub joint: bool,
-    /// Expected cost.
     pub estimate: Estimate,
     /// The memory bound it was found under.
     pub bound: MemoryBound,
 }
 
 impl Plan {
-    /// Tiles used.
+    /// Number of tiles the plan uses.
     pub fn tiles(&self) -> u64 {
         self.partition.tiles()
     }

@@ -27,7 +27,6 @@ pub(crate) const MAX_POINTS: u64 = 1 << 28;
 /// The best split found so far, over all models.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Best {
-    /// The split.
     pub partition: Partition,
     /// Cost of the pass itself.
     pub estimate: Estimate,
@@ -58,7 +57,6 @@ pub(crate) struct Candidate {
 /// Another pass of a joint plan, and how it sees the split of the forward pass.
 #[derive(Clone, Debug)]
 pub(crate) struct JointPass {
-    /// Its model.
     pub model: Model,
     /// Turns a split of the forward pass into its own.
     pub partition: fn(&Partition, usize) -> Partition,

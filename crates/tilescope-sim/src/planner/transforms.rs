@@ -32,7 +32,6 @@ pub struct Transform {
 /// A convolution at the stages of its transform.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transformed {
-    /// The choice.
     pub transform: Transform,
     /// After extra dimensions, deferred dilation and swap: what serial splits divide.
     pub view: ConvParams,

@@ -146,7 +146,6 @@ impl<S: Sink> Runner<'_, S> {
         Ok(())
     }
 
-    /// Copies between stages.
     pub(super) fn link_copy(&mut self, copy: &LinkCopy) -> Result<(), S::Error> {
         if let Some([sync, exchange]) = copy.exchange {
             let all = self.all.clone();
@@ -162,7 +161,6 @@ impl<S: Sink> Runner<'_, S> {
 /// Which tiles of an IPU do a host copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lane {
-    /// Those that compute.
     Compute,
     /// The I/O tiles, while the compute tiles wait.
     Io,

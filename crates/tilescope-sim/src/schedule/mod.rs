@@ -20,14 +20,12 @@ use tilescope_report::Pass;
 pub enum Phase {
     /// The pipeline fills: not all stages have work.
     RampUp,
-    /// All stages work.
     Main,
-    /// The pipeline empties.
     RampDown,
 }
 
 impl Phase {
-    /// Words for people.
+    /// The name as users read it.
     pub fn name(self) -> &'static str {
         match self {
             Self::RampUp => "ramp-up",
@@ -40,9 +38,7 @@ impl Phase {
 /// One pass of one stage for one micro-batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {
-    /// The stage.
     pub stage: usize,
-    /// Forward or backward.
     pub pass: Pass,
     /// Micro-batch of the iteration.
     pub micro_batch: u64,
@@ -81,7 +77,6 @@ pub struct Schedule {
 /// When weights are updated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Update {
-    /// Never: inference.
     Never,
     /// Once, after all slots of an iteration.
     PerIteration,

@@ -25,7 +25,6 @@ use tilescope_report::Pass;
 /// When a micro-batch is where, in slots behind its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PipelineForm {
-    /// Forward stages.
     pub stages: u64,
     /// Slots from the start of one micro-batch to the start of the next.
     pub spacing: u64,

@@ -4,7 +4,7 @@ use super::option_keys::OPTION_KEYS;
 use super::value::Value;
 use crate::model::ModelDef;
 
-/// One key.
+/// A key of a spec.
 #[derive(Clone, Copy, Debug)]
 pub struct Key {
     /// Dotted path: `options.gradient_accumulation`.
@@ -30,7 +30,6 @@ pub enum Form {
     Real(f64, f64),
     /// A number from the first up to the second, both included.
     AtLeast(f64, f64),
-    /// True or false.
     Flag,
     /// One of several words.
     OneOf(&'static [&'static str]),

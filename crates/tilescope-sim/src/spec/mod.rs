@@ -32,11 +32,9 @@ use value::Located;
 /// A checked specification: model, target and options.
 #[derive(Clone, Debug)]
 pub struct Spec {
-    /// What is run.
     pub model: ModelSpec,
     /// What it runs on.
     pub target: TargetSpec,
-    /// How it runs.
     pub options: Options,
     /// The keys that were set, as TOML: reading it again gives the same spec.
     pub text: String,

@@ -15,7 +15,6 @@ const LARGEST_SPEC_BYTES: u64 = 1 << 20;
 pub struct SpecSource {
     /// Path or bundled name, for messages.
     pub name: String,
-    /// TOML text.
     pub text: String,
     /// `key.path=value` arguments, later ones winning.
     pub overrides: Vec<String>,

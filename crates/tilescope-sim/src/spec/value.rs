@@ -8,15 +8,10 @@ use toml::de::DeValue;
 /// A value of a key.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value {
-    /// A whole number.
     Integer(i64),
-    /// A number.
     Real(f64),
-    /// True or false.
     Flag(bool),
-    /// A word.
     Text(String),
-    /// Several values.
     List(Vec<Value>),
     /// Named values in the order written.
     Table(Vec<(String, Value)>),
@@ -84,7 +79,6 @@ impl Value {
 }
 
 impl fmt::Display for Value {
-    /// As TOML.
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
             Self::Integer(value) => write!(f, "{value}"),

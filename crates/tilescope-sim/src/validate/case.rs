@@ -80,7 +80,6 @@ impl Case {
         self.graph().tensor(tensor).ty.shape.len()
     }
 
-    /// Tiles that compute.
     pub(crate) fn tiles(&self) -> u32 {
         self.machine.tiles as u32
     }
@@ -112,7 +111,6 @@ impl Case {
         self.builder.tensor(name, ty, role)
     }
 
-    /// Places a tensor.
     pub(crate) fn place(&mut self, tensor: TensorId, layout: Layout) {
         self.placed.push((tensor, layout));
     }

@@ -70,7 +70,6 @@ impl Config {
         value.trim_matches(['{', '}']).split(',').map(|word| number(word.trim())).collect()
     }
 
-    /// One whole number.
     pub(crate) fn number(&self, key: &str, default: u64) -> Result<u64, Problem> {
         match self.numbers(key)?[..] {
             [] => Ok(default),
@@ -136,7 +135,6 @@ impl Config {
         }
     }
 
-    /// An element type.
     pub(crate) fn dtype(&self, key: &str, default: DType) -> Result<DType, Problem> {
         match self.text(key) {
             None => Ok(default),
@@ -149,7 +147,6 @@ impl Config {
         }
     }
 
-    /// A switch.
     pub(crate) fn flag(&self, key: &str, default: bool) -> Result<bool, Problem> {
         match self.text(key) {
             None => Ok(default),

@@ -8,7 +8,6 @@ pub(crate) const KEYS: [&str; 4] = ["phase", "single-phase", "pass", "inference-
 /// Passes that are run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Passes {
-    /// Forward.
     pub forward: bool,
     /// Gradient of the input.
     pub backward: bool,

@@ -47,7 +47,6 @@ pub(crate) fn fully_connected(config: &Config, chip: &'static Chip) -> Result<Ca
     Ok(case)
 }
 
-/// A convolution.
 pub(crate) fn convolution(config: &Config, chip: &'static Chip) -> Result<Case, Problem> {
     let passes = Passes::of(config, Passes::ALL)?;
     let mut case = Case::new(config, chip, !passes.inference)?.with_code();

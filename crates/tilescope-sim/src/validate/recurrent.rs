@@ -8,12 +8,10 @@ use crate::lower::recurrent::Cell;
 use crate::ops::Recurrent;
 use crate::targets::Chip;
 
-/// An LSTM layer.
 pub(crate) fn lstm(config: &Config, chip: &'static Chip) -> Result<Case, Problem> {
     layer(Cell::Lstm, config, chip)
 }
 
-/// A GRU layer.
 pub(crate) fn gru(config: &Config, chip: &'static Chip) -> Result<Case, Problem> {
     layer(Cell::Gru, config, chip)
 }

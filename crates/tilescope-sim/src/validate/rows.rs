@@ -5,20 +5,15 @@ use super::families::{FAMILIES, Family};
 use crate::lower::alone::Cost;
 use crate::targets::{CHIPS, Chip, chip};
 
-/// One measured operation.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
     /// Line of the file, from 1.
     pub line: usize,
-    /// Name.
     pub name: String,
     /// What kind of operation it is.
     pub family: &'static Family,
-    /// Its parameters.
     pub config: Config,
-    /// Where it ran.
     pub chip: &'static Chip,
-    /// What it cost.
     pub measured: Cost,
 }
 

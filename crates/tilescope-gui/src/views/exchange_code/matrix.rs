@@ -55,7 +55,6 @@ impl MatrixView {
         self.axes = None;
     }
 
-    /// Shows the matrix.
     pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
@@ -343,7 +342,6 @@ fn cell_ui(response: &Response, found: &Matrix, column: usize, row: usize) {
     });
 }
 
-/// Lines between chips.
 fn chips_ui(ui: &Ui, context: &ViewContext<'_>, frame: Rect, x: Axis, y: Axis) {
     let target = &context.opened.target;
     let painter = ui.painter_at(frame);

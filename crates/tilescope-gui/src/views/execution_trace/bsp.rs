@@ -41,9 +41,7 @@ pub(crate) fn controls_ui(bar: &mut Bar<'_>, prefs: &mut TracePrefs) {
 pub(crate) struct Raster<'a> {
     /// What each tile does in each program.
     pub times: &'a TileTimes,
-    /// Names of programs.
     pub labels: &'a Labels,
-    /// Colours.
     pub palette: &'a Palette,
     /// The cycles that the image covers.
     pub window: CycleRange,

@@ -18,14 +18,12 @@ pub(crate) struct ChosenBar {
     pub row: u32,
     /// The cycles it covers.
     pub range: CycleRange,
-    /// Its full name.
     pub title: String,
     /// What is known of it.
     pub rows: Vec<(String, String)>,
 }
 
 impl ChosenBar {
-    /// Describes a bar.
     pub(crate) fn of(
         item: &Item,
         prepared: &Prepared,

@@ -30,7 +30,6 @@ struct Looks {
     veiled: bool,
 }
 
-/// A chosen bar.
 struct Chosen<'a> {
     ipu: u32,
     sub_lane: u8,

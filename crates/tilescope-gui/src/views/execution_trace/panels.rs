@@ -261,7 +261,6 @@ fn balance_ui(ui: &mut Ui, share: f64) {
     });
 }
 
-/// One step.
 pub(crate) fn step_ui(ui: &mut Ui, view: &StepView, ipu: u32) {
     let activity = Activity::of(view.kind, view.stream);
     let external = view.kind == ProgramKind::Sync && !view.title.contains("Internal");

@@ -22,7 +22,6 @@ pub(super) const TALL_FLAME_ROW: f32 = 40.0;
 pub(super) const FLAT_ROW: f32 = 34.0;
 /// Space between the groups of tiles of an IPU, where the dashed line lies.
 pub(super) const SUB_LANE_GAP: f32 = 7.0;
-/// Space between IPUs.
 pub(super) const IPU_GAP: f32 = 8.0;
 /// Narrowest bar with a name on it.
 pub(super) const LEAST_LABEL: f32 = 26.0;

@@ -53,7 +53,6 @@ impl Fill {
 pub(crate) struct Filter {
     /// In small letters; empty matches everything.
     pub text: String,
-    /// Programs that match.
     pub programs: Vec<ProgramId>,
 }
 

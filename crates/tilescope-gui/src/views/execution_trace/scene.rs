@@ -43,19 +43,15 @@ pub(crate) struct IpuLanes {
 
 /// What never changes while a report is open.
 pub(crate) struct Prepared {
-    /// The trace.
     pub trace: Trace,
-    /// Names of programs.
     pub labels: Labels,
     /// From the first cycle to the last.
     pub range: CycleRange,
-    /// The IPUs.
     pub ipus: Vec<IpuLanes>,
     /// Kinds of marks there are.
     pub mark_kinds: Vec<MarkKind>,
     /// What programs move between IPUs.
     links: Links,
-    /// The machine.
     pub target: Arc<Target>,
     /// Whether anything is copied from or to the host.
     pub host: bool,
@@ -146,11 +142,9 @@ fn ipu_lanes(trace: &Trace, labels: &Labels) -> Vec<IpuLanes> {
 pub(crate) struct SceneKey {
     /// Cycles; more than are on the screen, so that panning finds them there.
     pub window: CycleRange,
-    /// Pixels for them.
     pub width: usize,
     /// IPUs that are on the screen.
     pub ipus: Vec<u32>,
-    /// Flame or flat.
     pub style: Style,
     /// What is shown as one.
     pub grouping: Grouping,
@@ -203,9 +197,7 @@ pub(crate) struct IpuScene {
 pub(crate) struct Scene {
     /// Different for every scene.
     pub id: u64,
-    /// What it shows.
     pub key: SceneKey,
-    /// The IPUs.
     pub ipus: Vec<IpuScene>,
     /// Marks that concern all IPUs, by kind.
     pub marks: Vec<(MarkKind, MarkRow)>,

@@ -130,7 +130,6 @@ fn toggles_ui(bar: &mut Bar<'_>, prefs: &mut TracePrefs, marks: bool, several: b
     }
 }
 
-/// What colours mean.
 fn key_ui(ui: &mut Ui) {
     let palette = Palette::of(ui.visuals());
     let entries = [

@@ -15,7 +15,6 @@ use tilescope_analysis::memory::{self, Listing};
 use tilescope_report::units::{TileRange, grouped};
 use tilescope_report::{Part, Report, ReportError, Target};
 
-/// What is listed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Tab {
@@ -88,7 +87,6 @@ impl Largest {
         }
     }
 
-    /// Shows the tables.
     pub(crate) fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, fullest: Option<u32>) {
         let tabs = [
             (Tab::Vertices, "Largest vertices"),

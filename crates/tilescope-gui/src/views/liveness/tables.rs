@@ -49,9 +49,7 @@ impl Tab {
 /// What a table is made of.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Key {
-    /// Which table.
     pub tab: Tab,
-    /// Which tiles.
     pub source: Source,
     /// Which steps, one column each.
     pub steps: Vec<u32>,
@@ -75,7 +73,6 @@ pub(crate) struct Tables {
 }
 
 impl Tables {
-    /// Shows a table.
     pub(crate) fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, key: Key) {
         let (part, index, hint) = match key.tab {
             Tab::Always | Tab::Step => (Part::Variables, 0, "Filter variables"),

@@ -58,7 +58,6 @@ enum Tab {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Show {
-    /// Memory over tiles.
     #[default]
     Total,
     /// The chosen variables over tiles.

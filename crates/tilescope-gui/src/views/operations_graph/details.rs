@@ -17,7 +17,6 @@ const MOST: usize = 40;
 /// Operations that are offered where none is chosen.
 const LONGEST: usize = 8;
 
-/// Shows them.
 pub(crate) fn details_ui(ui: &mut Ui, context: &mut ViewContext<'_>, graph: &OpGraph) {
     let chosen = context.selection.operation;
     let row = chosen.and_then(|id| graph.rows.iter().find(|row| row.operation == Some(id)));

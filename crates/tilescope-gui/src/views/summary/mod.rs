@@ -276,7 +276,6 @@ fn rows_ui(ui: &mut Ui, id: &str, rows: &[Row]) {
         });
 }
 
-/// A fact.
 struct Row {
     name: String,
     value: String,

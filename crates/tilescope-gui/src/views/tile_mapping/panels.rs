@@ -13,14 +13,12 @@ use tilescope_analysis::tile_mapping::{
 use tilescope_report::Part;
 use tilescope_report::units::{TileRange, exact_bytes, grouped};
 
-/// The tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Tab {
     /// Which tiles hold which part.
     #[default]
     Regions,
-    /// Vertex types.
     Vertices,
     /// Layouts before and after data is rearranged.
     Rearrangements,
@@ -50,7 +48,6 @@ impl Tables {
         mapping.rearrangements.get(at).map(|one| (at, one))
     }
 
-    /// Shows a table.
     pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,

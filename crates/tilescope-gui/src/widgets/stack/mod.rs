@@ -48,7 +48,6 @@ pub(crate) struct Look<'a> {
     pub axis: &'a str,
     /// What a place is called: `Step 7`.
     pub label: &'a dyn Fn(usize) -> String,
-    /// What values are.
     pub unit: Unit,
     /// One colour per layer.
     pub colours: &'a [Color32],
@@ -58,7 +57,6 @@ pub(crate) struct Look<'a> {
     pub spans: &'a [(Range<usize>, String)],
     /// Places with words beside them.
     pub flags: &'a [Flag],
-    /// Lines across.
     pub levels: &'a [Level],
     /// Places that stay bright while the others are veiled; `None` veils nothing.
     pub matching: Option<&'a Matching>,
@@ -67,22 +65,17 @@ pub(crate) struct Look<'a> {
 /// A point of the graph with words beside it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Flag {
-    /// Its place.
     pub place: usize,
-    /// Its height.
     pub value: u64,
-    /// What is there.
     pub words: String,
 }
 
 /// A line across the graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Level {
-    /// Its height.
     pub value: u64,
     /// What it stands for.
     pub name: &'static str,
-    /// Its colour.
     pub colour: Color32,
 }
 
@@ -111,7 +104,6 @@ impl Matching {
         Self { before }
     }
 
-    /// Number of matches.
     pub(crate) fn count(&self) -> u32 {
         self.before.last().copied().unwrap_or(0)
     }

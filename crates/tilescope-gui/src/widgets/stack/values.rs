@@ -10,7 +10,6 @@ const FANOUT: usize = 8;
 /// Values of one meaning, by place.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Layer {
-    /// What they are.
     pub title: String,
     /// One value per place.
     pub values: Vec<u64>,
@@ -97,7 +96,6 @@ impl Stack {
         self.beside
     }
 
-    /// Number of places.
     pub(crate) fn places(&self) -> usize {
         self.places
     }

@@ -21,21 +21,17 @@ const ROW_HEIGHT: f32 = 24.0;
 const NUMBER_WIDTH: f32 = 112.0;
 const WORDS_WIDTH: f32 = 120.0;
 const SHORT_WIDTH: f32 = 72.0;
-/// Space between columns.
 const BETWEEN: f32 = 12.0;
 
 /// What a cell holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Cell {
-    /// Words.
     Text(String),
-    /// Bytes, shown exactly.
     Bytes(u64),
     /// A number of things.
     Count(u64),
     /// How much more, or less, of bytes or things.
     Change {
-        /// The difference.
         change: i128,
         /// Whether it is of bytes.
         bytes: bool,
@@ -84,7 +80,6 @@ impl Cell {
 /// A column: its title, and whether it takes the room that is left.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Column {
-    /// Words above it.
     pub title: String,
     /// Whether it holds words rather than numbers.
     pub wide: bool,
@@ -134,10 +129,8 @@ impl Column {
     }
 }
 
-/// Rows and columns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Table {
-    /// The columns.
     pub columns: Vec<Column>,
     /// The rows, each with one cell per column.
     pub rows: Vec<Vec<Cell>>,

@@ -55,9 +55,7 @@ pub(crate) struct Wanted {
 pub(crate) struct Allocation {
     /// Where each variable lies, in the order they were given.
     pub placements: Vec<TileRuns<Placement>>,
-    /// Sums per tile.
     pub memory: TileRuns<TileMemory>,
-    /// Owners per tile.
     pub categories: TileRuns<Vec<CategoryBytes>>,
 }
 

@@ -24,7 +24,6 @@ const WEIGHT_GRAIN_BYTES: u64 = 256;
 pub enum Innermost {
     /// Input channels; the batch in a weight update.
     InChannels,
-    /// Output channels.
     OutChannels,
     /// The batch: the result of a plan with swapped operands.
     Batch,
@@ -35,7 +34,6 @@ pub enum Innermost {
 pub struct OperandLayout {
     /// Bytes of each tile.
     pub bytes: TileRuns<u64>,
-    /// The innermost dimension.
     pub innermost: Innermost,
     /// Elements of it that lie together.
     pub group: u64,
@@ -55,7 +53,6 @@ pub struct PlannedLayouts {
     pub input: OperandLayout,
     /// Weights, or the right operand.
     pub weights: OperandLayout,
-    /// Result.
     pub output: OperandLayout,
 }
 

@@ -19,7 +19,6 @@ pub(crate) struct TilePart {
     pub kernel: [Range<u64>; 3],
     /// Input positions of each dimension, halo included.
     pub inputs: [u64; 3],
-    /// Batch elements.
     pub batch: u64,
     /// Groups, and how many of them are padding.
     pub groups: Padded,
@@ -72,7 +71,6 @@ impl Layout {
         Self { slice, padded, parts }
     }
 
-    /// Number of dimensions.
     pub(crate) fn dims(&self) -> usize {
         self.slice.dims.len()
     }
@@ -195,7 +193,6 @@ impl TilePart {
         self.field.iter().map(length).product()
     }
 
-    /// Kernel elements.
     pub(crate) fn kernel_elements(&self) -> u64 {
         self.kernel.iter().map(length).product()
     }

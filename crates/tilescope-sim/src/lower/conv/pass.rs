@@ -46,7 +46,6 @@ pub struct Operands<'a> {
     pub input: Source<'a>,
     /// Weights, or the right operand.
     pub weights: Source<'a>,
-    /// Result.
     pub result: Destination<'a>,
 }
 
@@ -61,7 +60,6 @@ impl Operands<'_> {
 /// A pass as phases.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lowered {
-    /// What happens.
     pub work: Work,
     /// For input and weights: the phase from which on the operand itself is not read any more, if
     /// that is known to be before the end.

@@ -14,14 +14,12 @@ const SUPERVISOR_CYCLES: u64 = 11;
 /// The elements of one tile: how many, in how many stretches of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Extent {
-    /// Elements.
     pub elements: u64,
     /// Stretches they lie in; with one, a supervisor vertex takes it.
     pub stretches: u64,
 }
 
 impl Extent {
-    /// One stretch.
     pub(crate) fn one(elements: u64) -> Self {
         Self { elements, stretches: 1 }
     }
@@ -50,7 +48,6 @@ fn tile(
     }
 }
 
-/// A unary operation.
 pub(crate) fn unary(operation: Unary, dtype: DType, extent: Extent, in_place: bool) -> u64 {
     let start = if in_place { 55 } else { 28 };
     tile(extent, (9 + SUPERVISOR_CYCLES, start), (20, 0), |count| {

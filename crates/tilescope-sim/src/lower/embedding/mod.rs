@@ -32,7 +32,6 @@ pub struct Embedding {
     pub width: u64,
     /// Rows looked up at once.
     pub lookups: u64,
-    /// Element type.
     pub dtype: DType,
 }
 

@@ -29,11 +29,8 @@ use tilescope_report::units::TileRuns;
 /// What is made of the elements of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// The largest.
     Max,
-    /// Their mean.
     Average,
-    /// Their sum.
     Sum,
 }
 
@@ -51,11 +48,8 @@ pub(crate) struct Pass {
 pub(crate) struct Pooling {
     /// What is pooled, and which way.
     pub pass: Pass,
-    /// Element type.
     pub dtype: DType,
-    /// Samples.
     pub batch: u64,
-    /// Channels.
     pub channels: u64,
     /// Planes, rows and columns.
     pub axes: [Axis; 3],
@@ -69,9 +63,7 @@ pub(crate) struct Pooling {
 /// The phases of a pooling and how its result lies.
 #[derive(Clone, Debug)]
 pub(crate) struct Pooled {
-    /// The phases.
     pub work: Work,
-    /// The result.
     pub layout: Layout,
 }
 

@@ -13,11 +13,8 @@ use crate::lower::reduce::gcd;
 pub(crate) struct View {
     /// What is pooled, and which way.
     pub pass: Pass,
-    /// Element type.
     pub dtype: DType,
-    /// Samples.
     pub batch: u64,
-    /// Channels.
     pub channels: u64,
     /// Planes, rows and columns.
     pub axes: [Axis; 3],
@@ -36,7 +33,6 @@ pub struct Plan {
     pub batch: u64,
     /// Parts of planes, rows and columns.
     pub field: [u64; 3],
-    /// Estimated cycles.
     pub cycles: u64,
 }
 

@@ -34,7 +34,7 @@ pub enum Cell {
 }
 
 impl Cell {
-    /// Name in profiles.
+    /// The name it has in debug names.
     pub fn name(self) -> &'static str {
         match self {
             Self::Lstm => "lstm",
@@ -76,20 +76,16 @@ impl Cell {
     }
 }
 
-/// A recurrent layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Layer {
     /// What each step computes.
     pub cell: Cell,
-    /// Samples.
     pub batch: u64,
-    /// Steps.
     pub steps: u64,
     /// Size of the input of a step.
     pub input: u64,
     /// Size of the output of a step.
     pub output: u64,
-    /// Element type.
     pub dtype: DType,
 }
 
@@ -225,7 +221,6 @@ impl<'a> Lowered<'a> {
         self.repeat(step, &[])
     }
 
-    /// The backward pass.
     pub(crate) fn backward(&self) -> Work {
         let mut step = self.options();
         step.slice("gradLayerNext", &self.state());

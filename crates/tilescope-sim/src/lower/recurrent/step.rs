@@ -26,12 +26,10 @@ pub(crate) struct Step<'a> {
 }
 
 impl<'a> Step<'a> {
-    /// An empty step.
     pub(crate) fn new(machine: &'a Machine, layer: Layer, state: TileRuns<u64>) -> Self {
         Self { machine, layer, state, work: Work::default() }
     }
 
-    /// The phases.
     pub(crate) fn finish(self) -> Work {
         self.work
     }
@@ -144,7 +142,6 @@ impl<'a> Step<'a> {
         self.together(what, gates, NonLinearity::cycles);
     }
 
-    /// Their gradients.
     pub(crate) fn gate_gradients(&mut self, what: &str, gates: &[(NonLinearity, u64)]) {
         self.together(what, gates, NonLinearity::backward_cycles);
     }
@@ -180,7 +177,6 @@ impl<'a> Step<'a> {
         push(&mut self.work, elementwise::phase(what, vertex, 3, &self.state, cycles));
     }
 
-    /// Counts the steps.
     pub(crate) fn count(&mut self) {
         let one = TileRuns::uniform(TileRange::new(0, 1), 1);
         let phase = elementwise::binary_in_place("seqIdxIncr", Binary::Add, DType::Int, &one);

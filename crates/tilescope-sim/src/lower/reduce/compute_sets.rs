@@ -13,7 +13,6 @@ use tilescope_report::Category;
 /// What each tile does in one stage.
 #[derive(Default)]
 pub(crate) struct StageWork {
-    /// Tiles in order.
     pub tiles: Vec<(u32, Rc<TileWork>)>,
 }
 

@@ -9,7 +9,6 @@ use crate::lower::elementwise::{LOADS_INTERLEAVED, vector_width};
 /// The form of vertex that reduces some regions: cheaper ones need more regular operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Form {
-    /// Any regions.
     Default,
     /// Any regions, one result each.
     ScalarOutputs,
@@ -24,7 +23,6 @@ pub enum Form {
 /// Types of a reduction vertex and what it computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Kind {
-    /// What it computes.
     pub operation: Operation,
     /// Type of what it reads.
     pub input: DType,
@@ -144,7 +142,7 @@ fn scalar(kind: Kind, per_operation: u64, pieces: &[u64]) -> u64 {
     5 + 5 + vectors * (2 + per_operation + 3 + 1 + update + conversion)
 }
 
-/// Greatest common divisor.
+/// The greatest common divisor.
 pub fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }

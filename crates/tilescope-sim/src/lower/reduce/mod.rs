@@ -63,14 +63,12 @@ pub struct ResultUse {
 }
 
 impl ResultUse {
-    /// It is stored.
     pub(crate) const PLAIN: Self = Self { update: false, scaled: false };
 }
 
 /// A reduction that cannot be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ReduceError {
-    /// Nothing to reduce.
     #[error("a dimension of size 0 has nothing to reduce")]
     Empty,
     /// More elements than can be counted.
@@ -138,7 +136,6 @@ pub(crate) fn add(work: &mut Work, reduction: &Reduction) -> Result<TileRuns<u64
 }
 
 impl Work {
-    /// Appends a phase.
     pub(crate) fn push(&mut self, phase: Phase) {
         self.items.push(WorkItem::Phase(phase));
     }

@@ -26,7 +26,6 @@ pub(crate) struct TileWork {
 /// What a stage computes and its types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Stage {
-    /// What it computes.
     pub operation: Operation,
     /// Type of what it reads.
     pub input: DType,

@@ -17,13 +17,11 @@ use super::plan::Machine;
 /// What one vertex computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct VertexWork {
-    /// Batch elements.
     pub batch: u64,
     /// Output elements of each dimension.
     pub field: [u64; 3],
     /// Kernel elements of each dimension.
     pub kernel: [u64; 3],
-    /// Groups of groups.
     pub conv_groups: u64,
     /// Groups of input channels.
     pub in_groups: u64,
@@ -34,7 +32,6 @@ pub(crate) struct VertexWork {
 /// What is the same for every tile of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct VertexContext {
-    /// The vertex.
     pub vertex: VertexType,
     /// Number of dimensions in use.
     pub dims: usize,
