@@ -9,7 +9,7 @@ use tilescope_report::{ComputeSet, Report, ReportError};
 /// Most bars of a histogram.
 const MAX_BARS: usize = 32;
 
-/// What a list of figures looks like.
+/// Distribution of a list of figures.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Statistics {
     pub count: u64,

@@ -12,7 +12,7 @@ use tilescope_report::{
 /// Most variables that are listed.
 pub const MAX_VARIABLES: usize = 50_000;
 
-/// How a tile's memory is split.
+/// The breakdown of a tile's memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Breakdown {
@@ -26,10 +26,10 @@ pub enum Breakdown {
     Liveness,
 }
 
-/// What the user asks for.
+/// The query key of memory curves.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CurveKey {
-    /// How it is split.
+    /// The breakdown.
     pub breakdown: Breakdown,
     pub include_gaps: bool,
     /// In which order tiles stand.
@@ -132,15 +132,15 @@ pub struct TreeRow {
     pub bytes: Vec<u64>,
     /// What they are: bytes everywhere but in the row of places on the chip.
     pub unit: Unit,
-    /// How they are worked out; empty where that goes without saying.
+    /// Their formula; empty where it is obvious.
     pub formula: &'static str,
 }
 
 const PHYSICAL: &str =
-    "place of the tile on its chip, column by column of the floor plan from 0 on";
+    "position of the tile on its chip, column by column of the floor plan, from 0";
 const INCLUDING: &str = "bytes below the highest used address of each tile";
-const EXCLUDING: &str = "bytes at addresses that are ever used";
-const NOT_OVERLAPPED: &str = "bytes at addresses that only one thing ever uses";
+const EXCLUDING: &str = "bytes at addresses used at any time";
+const NOT_OVERLAPPED: &str = "bytes at addresses used by one variable or kind of code only";
 const OVERLAPPED: &str = "bytes at addresses that several things share over time, each counted";
 
 /// What fills the tiles: one column for each of `tiles`, with its place on the chip, or one for all

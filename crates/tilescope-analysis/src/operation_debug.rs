@@ -36,7 +36,7 @@ pub fn debug_lines(
         if let Some(plan) = &of.plan {
             lines.add(1, "plan", String::new());
             let parts = json::lines(plan).unwrap_or_else(|problem| {
-                vec![Line { depth: 0, name: "not JSON".to_owned(), value: problem }]
+                vec![Line { depth: 0, name: "not valid JSON".to_owned(), value: problem }]
             });
             lines.0.extend(parts.into_iter().map(|line| Line { depth: line.depth + 2, ..line }));
         }

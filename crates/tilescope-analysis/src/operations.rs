@@ -15,7 +15,7 @@ use tilescope_report::{
     ReportError, TileTraffic, VariableFilter, VertexType,
 };
 
-/// What counts as one operation.
+/// The layer that operations are counted in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Layer {
@@ -83,7 +83,7 @@ pub struct Operations {
     pub complete: bool,
 }
 
-/// What programs cost, whoever they belong to.
+/// Costs of programs, whichever operation they belong to.
 struct Costs {
     sets: BTreeMap<ComputeSetId, ComputeSet>,
     types: std::sync::Arc<Vec<VertexType>>,
@@ -333,7 +333,7 @@ fn add_memory(report: &Report, rows: &mut [OpRow]) -> Result<(), ReportError> {
     Ok(())
 }
 
-/// What an operation costs on each tile of the replica.
+/// Costs of an operation on each tile of the replica.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PerTile {
     /// Cycles of one execution: compute sets with their names.

@@ -18,7 +18,7 @@ const SWEEPS: usize = 4;
 pub struct Node {
     /// The operations, as places in [`OpGraph::rows`].
     pub operations: Vec<usize>,
-    /// Words in its box.
+    /// The text of its box.
     pub title: String,
     /// More words in its box.
     pub about: String,
@@ -57,7 +57,7 @@ pub struct Edge {
 /// Nodes and arrows, laid out.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OpGraph {
-    /// What each operation costs.
+    /// Costs of each operation.
     pub rows: Vec<OpRow>,
     pub nodes: Vec<Node>,
     /// The arrows, without repetition.

@@ -152,7 +152,7 @@ pub fn label(program: &Program) -> String {
 pub struct Fact {
     pub name: &'static str,
     pub value: String,
-    /// How it is worked out, where it is derived.
+    /// Its formula, where it is derived.
     pub formula: Option<&'static str>,
 }
 

@@ -39,7 +39,7 @@ pub fn move_aside(path: &Path) -> Result<PathBuf, String> {
         .map(|number| path.with_extension(format!("broken-{number}")))
         .find(|aside| !aside.exists());
     let moved = aside.and_then(|aside| std::fs::rename(path, &aside).ok().map(|()| aside));
-    moved.ok_or_else(|| format!("this file is in the way: {}", path.display()))
+    moved.ok_or_else(|| format!("cannot move this file aside: {}", path.display()))
 }
 
 /// The place of the file until it is whole.
@@ -52,9 +52,11 @@ fn part_of(path: &Path) -> PathBuf {
 fn words(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::StorageFull => "the disk is full; nothing was changed".to_owned(),
-        io::ErrorKind::QuotaExceeded => "the quota is used up; nothing was changed".to_owned(),
+        io::ErrorKind::QuotaExceeded => {
+            "the disk quota is exceeded; nothing was changed".to_owned()
+        }
         io::ErrorKind::NotFound => "there is no such directory".to_owned(),
-        io::ErrorKind::PermissionDenied => "it is not allowed to be written".to_owned(),
+        io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
         io::ErrorKind::ReadOnlyFilesystem => "the disk is read-only".to_owned(),
         _ => error.to_string(),
     }

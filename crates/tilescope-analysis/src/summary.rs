@@ -88,7 +88,7 @@ pub struct ExecutionSummary {
     pub ipus: Vec<IpuSummary>,
 }
 
-/// What one IPU spends its time on.
+/// Cycles of one IPU by activity.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct IpuSummary {
     pub steps: u64,

@@ -16,7 +16,7 @@ pub enum Order {
     Hardware,
 }
 
-/// What a curve shows.
+/// The subject of a curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Layer {
     Total,
@@ -61,7 +61,7 @@ impl Layer {
     }
 }
 
-/// Words for a region.
+/// Title of a region.
 pub(crate) fn region_title(region: Region) -> &'static str {
     match region {
         Region::NonInterleaved => "Non-interleaved",
@@ -294,7 +294,7 @@ pub fn parse_tiles(text: &str, tiles: u32) -> Result<Vec<u32>, String> {
         }
         for tile in first..=last {
             if found.len() >= MOST {
-                return Err(format!("at most {MOST} tiles can be shown beside each other"));
+                return Err(format!("at most {MOST} tiles can be shown side by side"));
             }
             if !found.contains(&tile) {
                 found.push(tile);

@@ -15,9 +15,9 @@ use std::path::{Path, PathBuf};
 pub struct App {
     session: Session,
     commands: Vec<Command>,
-    /// What the window is called.
+    /// Title of the window.
     title: String,
-    /// What its frames have in common.
+    /// The egui context that all frames share.
     context: Context,
 }
 
@@ -105,17 +105,17 @@ impl App {
         self.commands.extend(known.map(|view| Command::ShowView(view.name)));
     }
 
-    /// What the window knows.
+    /// The session, read-only.
     pub fn session(&self) -> &Session {
         &self.session
     }
 
-    /// What the window knows, to change it.
+    /// The session.
     pub fn session_mut(&mut self) -> &mut Session {
         &mut self.session
     }
 
-    /// Takes in what has happened and does what was asked for.
+    /// Takes in the results of background work and applies commands.
     pub fn logic(&mut self, context: &Context) {
         self.session.receive(context);
         self.commands.extend(dropped(context).map(Command::Open));

@@ -14,14 +14,14 @@ const PROGRESS_VARIABLE: &str = "TILESCOPE_PROGRESS";
 /// Lines of a failed child that are shown.
 const LAST_WORDS: usize = 6;
 
-/// How a simulation ended.
+/// Outcome of a simulation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
     /// The directory of the report.
     Done(PathBuf),
-    /// What the child said last.
+    /// It failed; the last lines the child wrote to stderr.
     Failed(String),
-    /// The user wanted no more of it.
+    /// Cancelled by the user.
     Cancelled,
 }
 
@@ -68,7 +68,7 @@ impl Simulation {
                 let _ = sender.send(end);
                 watcher.context.request_repaint();
             })
-            .map_err(|error| format!("No thread for the simulation: {error}"))?;
+            .map_err(|error| format!("Cannot start a thread for the simulation: {error}"))?;
         Ok(Self { spec: spec.to_owned(), percent, cancelled, child, ended })
     }
 
@@ -123,7 +123,7 @@ impl Watcher {
         match status {
             Some(Ok(status)) if status.success() => Ended::Done(directory),
             Some(Ok(status)) if words.is_empty() => {
-                Ended::Failed(format!("The simulator ended without a word ({status})."))
+                Ended::Failed(format!("The simulator ended without an error message ({status})."))
             }
             _ => Ended::Failed(words.join("\n")),
         }
@@ -207,7 +207,7 @@ pub fn simulate_with(path: &std::path::Path) {
 
 /// The program that simulates, to be given arguments.
 pub(super) fn program() -> Result<Command, String> {
-    let path = PROGRAM.get().ok_or("The path of this program is not known")?;
+    let path = PROGRAM.get().ok_or("The path of this executable is unknown")?;
     Ok(Command::new(path))
 }
 

@@ -38,7 +38,7 @@ pub enum Command {
     CompareWith(PathBuf),
     /// Ask for a report to compare with, or ask no more.
     AskCompare,
-    /// Tick a report of the home screen for a comparison, or take the tick away.
+    /// Tick or untick a report of the home screen for a comparison.
     Tick(PathBuf),
     /// Take a comparison off the list of recent ones.
     ForgetComparison(PathBuf, PathBuf),
@@ -52,7 +52,7 @@ pub enum Command {
     ToggleWhatIf,
     /// Show it with a key changed to a value.
     WhatIfWith(&'static str, String),
-    /// Wait no longer for a report to be opened.
+    /// Give up opening a report.
     CancelOpening,
     /// Simulate the spec as it was changed, and compare the result.
     SimulateVariant,
@@ -63,20 +63,20 @@ pub enum Command {
     CloseTab(usize),
     /// Read the open report again.
     Reload,
-    /// Go back to what was looked at before.
+    /// Undo: restore the previous view, selection and zoom.
     Undo,
     Redo,
-    /// Show what is shown in another window too.
+    /// Open another window with the same report and view.
     NewWindow,
-    /// Put a link to what is shown on the clipboard.
+    /// Copy a link to the current view.
     CopyLink,
     /// Go where a link leads.
     GoTo(String),
-    /// Keep what is shown as a bookmark.
+    /// Bookmark the current view.
     AddBookmark,
     /// Change the list of bookmarks.
     SetBookmarks(Vec<Bookmark>),
-    /// Let the user type what to find.
+    /// Open the find panel.
     Find,
     /// Show statistics of what is selected.
     MeasureSelection,
@@ -97,9 +97,9 @@ pub enum Command {
     ResetPrefs,
     /// Show the side menu as icons only, or not.
     ToggleMenu,
-    /// Show something over the view, or take it away.
+    /// Show or close an overlay.
     Overlay(Option<OverlayKind>),
-    /// Ask the view that is shown for something.
+    /// Have the shown view perform an action.
     Ask(Wish),
     /// Simulate a bundled spec.
     Simulate(String),
@@ -142,7 +142,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// The commands that choose what a place is about.
+    /// The commands that select what a place is about.
     pub(crate) fn choose(place: &Place) -> Vec<Self> {
         let mut commands = Vec::new();
         if !place.tiles.is_empty() {

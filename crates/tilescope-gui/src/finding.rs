@@ -37,7 +37,7 @@ struct Measured {
     tiles: Vec<u64>,
 }
 
-/// What statistics are asked about.
+/// The query key of statistics.
 #[derive(Clone, Debug, PartialEq)]
 struct MeasureKey {
     query: String,
@@ -183,7 +183,7 @@ impl Finder {
         let key = query.to_string();
         match self.found.ask(ui.ctx(), context.workers, &key, search) {
             Asked::Fresh(answer) => Some((query, Some(answer.clone()))),
-            Asked::Failed => Some((query, Some(Err("The search broke down.".to_owned())))),
+            Asked::Failed => Some((query, Some(Err("The search failed.".to_owned())))),
             Asked::Stale(_) | Asked::Waiting => Some((query, None)),
         }
     }
@@ -302,7 +302,7 @@ fn measured(
     Ok(Arc::new(Measured { statistics, bars: histogram(&figures), tiles }))
 }
 
-/// What can be typed.
+/// Examples of queries.
 fn examples_ui(ui: &mut Ui, text: &mut String) {
     let palette = Palette::of(ui.visuals());
     ui.add_space(6.0);
@@ -332,7 +332,7 @@ fn error_ui(ui: &mut Ui, text: &str, error: &QueryError) {
 fn totals_ui(ui: &mut Ui, found: &Found) {
     let palette = Palette::of(ui.visuals());
     if found.hits.is_empty() {
-        ui.label("Nothing fits that.");
+        ui.label("No matches.");
     }
     for (source, totals) in &found.totals {
         let mut text = format!("{} {}", grouped(totals.things), source.name());
@@ -409,7 +409,7 @@ fn measured_ui(ui: &mut Ui, measured: &Measured, amount: Amount) -> Option<Bar> 
         ui.painter().rect_filled(column, 0.0, palette.lane);
         ui.painter().rect_filled(filled, 0.0, colour);
         focus_ui(ui, &response, column);
-        if response.on_hover_text(format!("{words}; click to keep only these")).clicked() {
+        if response.on_hover_text(format!("{words}; click to filter to these")).clicked() {
             picked = Some(*bar);
         }
     }
@@ -439,12 +439,12 @@ fn spread_ui(ui: &mut Ui, tiles: &[u64]) {
         return;
     }
     ui.add_space(8.0);
-    ui.label(super::fonts::strong("Spread over tiles"));
+    ui.label(super::fonts::strong("Distribution over tiles"));
     let used = used.count();
     let mean = tiles.iter().map(|of| *of as f64).sum::<f64>() / used.max(1) as f64;
     let fullest = tiles.iter().position(|of| *of == max).unwrap_or(0);
     let text = format!(
-        "{} of {} tiles, mean {}, most {} on tile {}",
+        "{} of {} tiles, mean {}, max {} on tile {}",
         grouped(used as u64),
         grouped(tiles.len() as u64),
         grouped(mean.round() as u64),
@@ -453,7 +453,7 @@ fn spread_ui(ui: &mut Ui, tiles: &[u64]) {
     );
     ui.label(RichText::new(text).size(12.0));
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 46.0), Sense::hover());
-    response.widget_info(|| WidgetInfo::labeled(Role::Image, true, "Spread over tiles"));
+    response.widget_info(|| WidgetInfo::labeled(Role::Image, true, "Distribution over tiles"));
     ui.painter().rect_filled(rect, 0.0, palette.lane);
     let columns = (rect.width() as usize).min(tiles.len()).max(1);
     for column in 0..columns {

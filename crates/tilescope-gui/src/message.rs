@@ -13,10 +13,10 @@ use egui::{
 /// Messages that are shown at once; older ones come up when newer ones are dismissed.
 const SHOWN: usize = 4;
 
-/// How a message is meant.
+/// Severity of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// What was asked for is done.
+    /// A command succeeded.
     Done,
     /// It is done, but not quite as asked, or something wants attention.
     Warning,
@@ -66,13 +66,13 @@ impl Kind {
 /// Something to tell the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// How it is meant.
+    /// The severity.
     pub kind: Kind,
     pub text: String,
 }
 
 impl Message {
-    /// What was asked for is done.
+    /// A command succeeded.
     pub fn done(text: impl Into<String>) -> Self {
         Self { kind: Kind::Done, text: text.into() }
     }
@@ -101,7 +101,7 @@ pub(crate) fn messages_ui(ui: &mut Ui, messages: &[Message], commands: &mut Vec<
         }
         if hidden > 0 {
             ui.horizontal(|ui| {
-                let text = format!("{hidden} more before these");
+                let text = format!("{hidden} earlier messages");
                 ui.label(RichText::new(text).color(palette.weak_text));
                 if ui.button("Dismiss all").clicked() {
                     commands.push(Command::DismissMessages);

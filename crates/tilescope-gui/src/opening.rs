@@ -13,7 +13,7 @@ pub struct Opened {
     pub path: PathBuf,
     pub report: Arc<Report>,
     pub target: Arc<Target>,
-    /// How far the program got.
+    /// Outcome of the program.
     pub outcome: Outcome,
 }
 
@@ -67,11 +67,11 @@ impl<T: Send + 'static> Pending<T> {
                 let _ = sender.send(work());
                 context.request_repaint();
             })
-            .map_err(|error| format!("No thread for this: {error}"))?;
+            .map_err(|error| format!("Cannot start a thread: {error}"))?;
         Ok(Self { since: Instant::now(), receiver })
     }
 
-    /// The result, once; `Err` if the work broke down.
+    /// The result, once; `Err` if the worker panicked.
     pub(crate) fn take(&self) -> Option<Result<T, ()>> {
         match self.receiver.try_recv() {
             Ok(result) => Some(Ok(result)),
@@ -128,7 +128,7 @@ fn demos_in(place: &Path) -> Vec<Demo> {
     demos
 }
 
-/// Where simulated reports go.
+/// Directory of simulated reports.
 pub(crate) fn simulated(spec: &str) -> PathBuf {
     data_directory().join("simulated").join(spec)
 }

@@ -8,10 +8,10 @@ use tilescope_analysis::compare::{Table, comparison, differences, table_named};
 use tilescope_analysis::save::write_whole;
 use tilescope_analysis::tables;
 
-/// Where something was saved, or why not in words for people.
+/// The path that was written, or the problem in words for people.
 pub(crate) type Saved = Result<PathBuf, String>;
 
-/// What can be saved of a view.
+/// The parts of a view that can be saved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SaveWhat {
     /// The view as pixels.
@@ -47,7 +47,7 @@ impl SaveWhat {
     }
 }
 
-/// What is to be saved where.
+/// A request to save part of a view.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Saving {
     pub what: SaveWhat,
@@ -109,8 +109,8 @@ fn difference(
     view: &str,
     title: &'static str,
 ) -> Result<Vec<u8>, String> {
-    let target = Opened::read(target.ok_or("Nothing is compared any more.")?)?;
-    let one = comparison(view).ok_or("This view compares nothing.")?;
+    let target = Opened::read(target.ok_or("The comparison has ended.")?)?;
+    let one = comparison(view).ok_or("This view has no comparison.")?;
     let tables = differences(&opened.report, &target.report, one);
     let tables = tables.map_err(|error| error.to_string())?;
     let table = table_named(&tables, Some(&Table::named(title).name()))?;

@@ -42,7 +42,7 @@ impl Tabs {
 }
 
 impl ReportPage {
-    /// What its tab is called.
+    /// Title of its tab.
     pub(crate) fn title(&self) -> String {
         match &self.compared {
             Some(compared) => format!("{} ↔ {}", self.opened.name(), compared.target.name()),

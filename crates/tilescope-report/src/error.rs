@@ -1,4 +1,4 @@
-//! What can go wrong between a report and its file, in words for people.
+//! Errors of reading and writing reports, in words for people.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,20 +12,20 @@ pub enum ReportError {
     /// Nothing at that path.
     #[error("no such file or directory: {}", path.display())]
     Missing {
-        /// What was asked for.
+        /// The path that was asked for.
         path: PathBuf,
     },
     /// A directory, but not one of a report.
     #[error("no profile.pop in this directory ({found}): {}", path.display())]
     NoReport {
-        /// What is there instead, in words.
+        /// A description of the directory's content.
         found: String,
         path: PathBuf,
     },
     /// The file is of another kind.
     #[error("{found}; a report is an SQLite file named profile.pop: {}", path.display())]
     NotAReport {
-        /// What the file looks like, in words.
+        /// A description of the file.
         found: String,
         path: PathBuf,
     },
@@ -64,9 +64,7 @@ pub enum ReportError {
     },
     /// No space is left for the report.
     #[error("no space left to write the report: {}", path.display())]
-    Full {
-        path: PathBuf,
-    },
+    Full { path: PathBuf },
     /// The writer was given something that is not a report: a bug of its caller.
     #[error("cannot be written as a report, {problem}")]
     Refused {
@@ -119,9 +117,9 @@ impl ReportError {
     pub(super) fn sqlite_reading(source: &rusqlite::Error, what: &str, path: &Path) -> Self {
         let reason = match source.sqlite_error_code() {
             Some(rusqlite::ErrorCode::OperationInterrupted) => {
-                "reading takes more work than a sound file of this size can need".to_owned()
+                "reading takes more work than an intact file of this size can need".to_owned()
             }
-            Some(rusqlite::ErrorCode::TooBig) => "a value is larger than any report has".to_owned(),
+            Some(rusqlite::ErrorCode::TooBig) => "a value is too large for a report".to_owned(),
             _ => source.to_string(),
         };
         Self::damaged(format!("{what}: {reason}"), path)

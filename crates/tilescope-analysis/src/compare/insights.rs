@@ -19,7 +19,7 @@ fn tables(sides: &Sides<'_>) -> Result<Vec<Table>, ReportError> {
         };
         list.push(row(source, target));
     }
-    let parts = [("Appeared", appeared), ("Vanished", vanished), ("In both", stayed)];
+    let parts = [("New", appeared), ("Resolved", vanished), ("In both", stayed)];
     Ok(parts.map(|(title, rows)| Table::new(title, "Finding", rows)).into())
 }
 

@@ -40,8 +40,8 @@ fn figures(source: &Option<Curve>, target: &Option<Curve>) -> Table {
         row("Always live", &|curve| Cell::Bytes(curve.always)),
         row("Not always live, at the peak", &|curve| Cell::Bytes(most(curve))),
         row("Live at the peak", &|curve| Cell::Bytes(curve.always + most(curve))),
-        row("Memory of the tiles", &|curve| Cell::Bytes(curve.capacity)),
-        row("Steps of the walk", &|curve| Cell::Count(curve.others.len() as u64)),
+        row("Capacity", &|curve| Cell::Bytes(curve.capacity)),
+        row("Program steps", &|curve| Cell::Count(curve.others.len() as u64)),
     ];
     Table::new("Liveness", "Figure", rows)
 }

@@ -31,7 +31,7 @@ pub use trace::{Drift, drift};
 
 use tilescope_report::{Report, ReportError};
 
-/// What belongs together in two reports.
+/// The alignment of two reports.
 #[derive(Clone, Debug, Default)]
 pub struct Alignment {
     pub programs: ProgramPairs,
@@ -75,7 +75,7 @@ impl Sides<'_> {
     }
 }
 
-/// How the figures of one view are compared.
+/// The comparison of one view.
 pub struct Comparison {
     /// Name of the view, as the command line spells it.
     pub view: &'static str,

@@ -1,4 +1,4 @@
-//! What operations cost, one figure per table.
+//! Costs of operations, one figure per table.
 
 use super::table::{Cell, Row, Table, joined};
 use super::{Comparison, Sides};

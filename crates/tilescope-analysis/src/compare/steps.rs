@@ -27,7 +27,7 @@ pub struct Spot {
     pub step: LaneStep,
 }
 
-/// What the steps of one report add up to.
+/// Sums over the steps of one report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sum {
     pub steps: u64,
@@ -36,7 +36,7 @@ pub struct Sum {
     pub spot: Option<Spot>,
 }
 
-/// What a row of changes stands for.
+/// The subject of a row of changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum What {
     /// A place in [`ProgramPairs::pairs`].
@@ -49,7 +49,7 @@ pub enum What {
     Rest,
 }
 
-/// What became slower or faster.
+/// A program or a stretch of steps that became slower or faster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
     pub what: What,
@@ -213,7 +213,7 @@ impl Names<'_> {
             }
             What::Kind(kind) => format!("{} of unknown program", kind.name()),
             What::Idle => "Idle".to_owned(),
-            What::Rest => "Steps behind those that were aligned".to_owned(),
+            What::Rest => "Steps after the aligned ones".to_owned(),
         }
     }
 }

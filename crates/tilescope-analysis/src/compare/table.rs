@@ -58,9 +58,9 @@ pub struct Row {
     pub source: Option<Cell>,
     /// Its value in the target; `None` where it is missing there.
     pub target: Option<Cell>,
-    /// Where it can be seen in the source.
+    /// Its place in the source.
     pub source_place: Option<Place>,
-    /// Where it can be seen in the target.
+    /// Its place in the target.
     pub target_place: Option<Place>,
 }
 
@@ -78,7 +78,7 @@ impl Row {
         }
     }
 
-    /// Target less source of bytes and counts, exactly.
+    /// Target minus source of bytes and counts, exactly.
     pub fn whole_change(&self) -> Option<i128> {
         let whole = |side: &Option<Cell>| side.as_ref().map_or(Some(0), Cell::whole);
         Some(whole(&self.target)? - whole(&self.source)?)
@@ -159,7 +159,7 @@ impl Serialize for Row {
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Table {
     pub title: &'static str,
-    /// What a row is.
+    /// Title of the column of row names.
     pub column: &'static str,
     pub rows: Vec<Row>,
     /// Sums over all rows, where they can be summed: the rows' changes add up to its change.
@@ -201,7 +201,7 @@ impl Table {
                 row.share().into(),
             ]
         };
-        let columns = vec![self.column, "source", "target", "target - source", "share of larger"];
+        let columns = vec![self.column, "source", "target", "target - source", "relative"];
         Rows { columns, rows: self.rows.iter().map(row).collect() }
     }
 

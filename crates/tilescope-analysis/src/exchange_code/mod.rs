@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use tilescope_report::units::{OperationId, ProgramId};
 use tilescope_report::{Category, CategoryBytes, ProgramKind, Report, ReportError, TileTraffic};
 
-/// Where code sends data.
+/// The link that code sends over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Link {
@@ -57,7 +57,7 @@ impl Link {
     }
 }
 
-/// What curves over tiles show.
+/// The measures of curves over tiles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Measure {

@@ -63,7 +63,7 @@ impl Reader {
         let start = self.at;
         self.at += usize::from(negated);
         if negated && self.peek().is_none_or(char::is_whitespace) {
-            return self.error(start, "a minus leaves out what follows it, and nothing does");
+            return self.error(start, "expected a term after the minus");
         }
         let test = match self.field() {
             Some((start, field)) => self.field_test(start, &field)?,
@@ -103,8 +103,8 @@ impl Reader {
             return self.amount(amount);
         }
         if !["name", "type", "in", "ipu", "tile"].contains(&field) {
-            let hint = "quotes make it a plain word";
-            let problem = format!("there is no field {field:?}; known: {FIELDS}; {hint}");
+            let hint = "quote it to search for it as text";
+            let problem = format!("unknown field {field:?}; known: {FIELDS}; {hint}");
             return self.error(start, problem);
         }
         let (at, sign) = (self.at, self.peek().unwrap_or(':'));
@@ -117,7 +117,7 @@ impl Reader {
             ("in", ':' | '=') => self.source(),
             ("ipu", ':' | '=') => Ok(Test::Ipu(self.spans("IPU")?)),
             ("tile", ':' | '=') => Ok(Test::Tile(self.spans("tile")?)),
-            _ => self.error(at, format!("{field} goes with a colon, not with {sign:?}")),
+            _ => self.error(at, format!("{field} takes a colon, not {sign:?}")),
         }
     }
 
@@ -136,7 +136,7 @@ impl Reader {
                 Comparison::Equal
             }
             None => {
-                let problem = format!("{} goes with >, >=, <, <= or =", amount.name());
+                let problem = format!("{} takes >, >=, <, <= or =", amount.name());
                 return self.error(self.at, problem);
             }
         };
@@ -144,9 +144,9 @@ impl Reader {
         let word = self.word();
         match number(&word) {
             Some(value) => Ok(Test::Amount(amount, comparison, value)),
-            None if word.is_empty() => self.error(at, "a number such as 10k or 64KiB goes here"),
+            None if word.is_empty() => self.error(at, "expected a number such as 10k or 64KiB"),
             None => {
-                let problem = format!("{word:?} is no number such as 800, 10k, 2.5M or 64KiB");
+                let problem = format!("{word:?} is not a number such as 800, 10k, 2.5M or 64KiB");
                 self.error(at, problem)
             }
         }
@@ -160,7 +160,7 @@ impl Reader {
             Some(source) => Ok(Test::In(source)),
             None => {
                 let known: Vec<&str> = Source::ALL.iter().map(|source| source.name()).collect();
-                self.error(at, format!("there is no list {word:?}; known: {}", known.join(", ")))
+                self.error(at, format!("unknown list {word:?}; known: {}", known.join(", ")))
             }
         }
     }
@@ -188,7 +188,7 @@ impl Reader {
                 None => return Ok(spans),
                 Some(letter) if letter.is_whitespace() => return Ok(spans),
                 Some(letter) => {
-                    let problem = format!("{letter:?} does not belong to a list of {what}s");
+                    let problem = format!("unexpected {letter:?} in a list of {what}s");
                     return self.error(self.at, problem);
                 }
             }
@@ -203,7 +203,7 @@ impl Reader {
         match digits.parse() {
             Ok(number) => Ok(number),
             Err(_) if digits.is_empty() => {
-                self.error(at, format!("the number of a{} {what} goes here", vowel(what)))
+                self.error(at, format!("expected the number of a{} {what}", vowel(what)))
             }
             Err(_) => self.error(at, format!("there is no {what} {digits}")),
         }
@@ -221,9 +221,7 @@ impl Reader {
         let at = self.at;
         match self.pattern(what)? {
             Pattern::Holds(text) | Pattern::Is(text) => Ok(Pattern::Is(text)),
-            Pattern::Regex(_) => {
-                self.error(at, "an equals sign goes with text; ~ goes with a regular expression")
-            }
+            Pattern::Regex(_) => self.error(at, "use = with text and ~ with a regular expression"),
         }
     }
 
@@ -240,7 +238,7 @@ impl Reader {
                 }
             }
             Some(letter) if !letter.is_whitespace() => Ok(Pattern::Holds(self.word())),
-            _ => self.error(start, format!("{what} goes here")),
+            _ => self.error(start, format!("expected {what}")),
         }
     }
 

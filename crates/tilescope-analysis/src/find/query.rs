@@ -1,4 +1,4 @@
-//! What is searched for: terms that must all hold, and how they are written.
+//! Search queries: terms that must all hold, and their syntax.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ pub struct Term {
     pub test: Test,
 }
 
-/// What a term asks of a thing.
+/// The condition of a term.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Test {
     Name(Pattern),
@@ -98,14 +98,14 @@ impl Span {
     }
 }
 
-/// What things have more or less of.
+/// A quantity that things have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amount {
     /// Cycles: of each single step; of all executions of a program or an operation.
     Cycles,
     /// Bytes: moved by a single step; moved by all executions of a program; held by a variable.
     Bytes,
-    /// How often it is there or was executed.
+    /// Number of instances or executions.
     Count,
 }
 
@@ -123,7 +123,7 @@ impl Amount {
     }
 }
 
-/// How an amount compares.
+/// A comparison of amounts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
     /// `>`
@@ -143,7 +143,7 @@ impl Comparison {
     pub(crate) const ALL: [Self; 5] =
         [Self::AtLeast, Self::AtMost, Self::Above, Self::Below, Self::Equal];
 
-    /// How it is written.
+    /// Its spelling in queries.
     pub(crate) fn sign(self) -> &'static str {
         match self {
             Self::Above => ">",
@@ -166,13 +166,13 @@ impl Comparison {
     }
 }
 
-/// What cannot be understood in a query, and where.
+/// A syntax error in a query, with its position.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{problem} (at character {})", .at + 1)]
 pub struct QueryError {
     /// The letter it is about, counted from 0.
     pub at: usize,
-    /// What is wrong, and what was expected.
+    /// The problem and what was expected.
     pub problem: String,
 }
 

@@ -9,7 +9,7 @@ use tilescope_report::trace::LaneStep;
 use tilescope_report::units::{ProgramId, TileRange, TileRuns, VariableId, VertexTypeId};
 use tilescope_report::{Report, ReportError, VariableFilter};
 
-/// What things of one list add up to.
+/// Totals of one list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Totals {
     pub things: u64,
@@ -21,7 +21,7 @@ pub struct Totals {
     pub bytes: u64,
 }
 
-/// What a query finds.
+/// The results of a query.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Found {
     /// The things, list by list, the dearest first. Steps count as far as they match.
@@ -265,7 +265,7 @@ struct Place {
     vertices: HashSet<VertexTypeId>,
 }
 
-/// What the terms on IPUs and tiles keep.
+/// The tiles left by terms on IPUs and tiles.
 struct Places<'a> {
     all: &'a Catalogue,
     terms: Vec<Place>,

@@ -1,4 +1,4 @@
-//! What rules look at, read from a report once.
+//! The input of all rules, read from a report once.
 
 use crate::liveness::{self, Live, Source};
 use crate::trace::{ProgramRuns, program_runs};
@@ -13,7 +13,7 @@ use tilescope_report::{
 /// Most marks of a kind that are read.
 const MAX_MARKS: usize = 100_000;
 
-/// What lives on the fullest tile when most does.
+/// The peak: what is live on the fullest tile at its fullest step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Peak {
     /// The fullest tile.
@@ -31,7 +31,7 @@ pub struct Peak {
 #[derive(Clone, Debug)]
 pub struct Facts {
     pub target: Arc<Target>,
-    /// How far the program got.
+    /// Outcome of the program.
     pub outcome: Outcome,
     pub options: BTreeMap<String, String>,
     pub batching: Option<Batching>,
@@ -176,7 +176,7 @@ impl Facts {
     }
 }
 
-/// What a program spends its time on.
+/// The activity of a program.
 pub(crate) fn activity(program: &Program) -> Activity {
     Activity::of(program.kind, program.stream)
 }

@@ -35,17 +35,17 @@ use serde::{Deserialize, Serialize};
 use tilescope_report::units::{CycleRange, OperationId, ProgramId, VariableId, percent};
 use tilescope_report::{Report, ReportError};
 
-/// What a finding is about.
+/// The subject of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Subject {
     /// Whether and how the program fits.
     Memory,
-    /// How long it takes.
+    /// Time of the run.
     Time,
 }
 
-/// What may be gained at most.
+/// Upper bound of the gain.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "of", content = "share")]
 pub enum Gain {
@@ -111,15 +111,15 @@ impl Place {
 pub struct Finding {
     /// Name of the rule.
     pub rule: &'static str,
-    /// What it is about.
+    /// The subject.
     pub subject: Subject,
     /// One sentence with the figure that proves it.
     pub sentence: String,
-    /// What to do about it.
+    /// The advice.
     pub advice: String,
-    /// How the figures are worked out.
+    /// The formula of its figures.
     pub formula: &'static str,
-    /// What may be gained.
+    /// The gain.
     pub gain: Gain,
     pub place: Place,
 }
@@ -128,7 +128,7 @@ pub struct Finding {
 pub struct Rule {
     /// Short key: `out_of_memory`.
     pub name: &'static str,
-    /// What it looks for, in words.
+    /// The problem it looks for, in words.
     pub looks_for: &'static str,
     pub find: fn(&Facts) -> Vec<Finding>,
 }

@@ -1,10 +1,10 @@
-//! What fills the fullest tile when most is live.
+//! Contents of the fullest tile at its peak.
 
 use super::{Facts, Finding, Gain, Place, Rule, Subject};
 use tilescope_report::units::{Bytes, percent};
 
 pub(crate) const RULE: Rule =
-    Rule { name: "peak", looks_for: "what fills the fullest tile when most is live", find };
+    Rule { name: "peak", looks_for: "what fills the fullest tile at its peak", find };
 
 fn find(facts: &Facts) -> Vec<Finding> {
     let Some(peak) = &facts.peak else { return Vec::new() };
@@ -32,7 +32,7 @@ fn find(facts: &Facts) -> Vec<Finding> {
             percent(share),
             Bytes(bytes),
         ),
-        advice: "Whatever is live at this step bounds the batch size.".to_owned(),
+        advice: "What is live at this step limits the batch size.".to_owned(),
         formula: "always-live bytes of the tile + most other bytes live on it at one step",
         gain: Gain::Memory(share),
         place: Place {

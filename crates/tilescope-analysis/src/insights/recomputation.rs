@@ -3,11 +3,8 @@
 use super::{Facts, Finding, Gain, Place, Rule, Subject, counted};
 use tilescope_report::units::{Bytes, percent};
 
-pub(crate) const RULE: Rule = Rule {
-    name: "recomputation",
-    looks_for: "kept activations that could be computed again",
-    find,
-};
+pub(crate) const RULE: Rule =
+    Rule { name: "recomputation", looks_for: "stashed activations that could be recomputed", find };
 
 /// Smaller stashes are not worth a second forward pass.
 const WORTH: f64 = 0.05;

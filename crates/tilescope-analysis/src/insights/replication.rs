@@ -1,11 +1,11 @@
-//! What replicas cost each of them.
+//! The cost of replication per replica.
 
 use super::{Facts, Finding, Gain, Place, Rule, Subject};
 use tilescope_report::units::{Bytes, percent};
 use tilescope_report::{Category, ProgramKind};
 
 pub(crate) const RULE: Rule =
-    Rule { name: "replication", looks_for: "what replicas cost each of them", find };
+    Rule { name: "replication", looks_for: "the cost of replication per replica", find };
 
 fn find(facts: &Facts) -> Vec<Finding> {
     let replicas = facts.target.replicas;

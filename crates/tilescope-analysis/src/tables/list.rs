@@ -14,7 +14,7 @@ type Read = Result<Rows, ReportError>;
 pub static TABLES: &[Table] = &[
     Table { view: "summary", name: "figures", about: "Every figure of the summary", read: figures },
     Table { view: "summary", name: "options", about: "Options of the engine", read: options },
-    Table { view: "insights", name: "findings", about: "What is worth doing", read: findings },
+    Table { view: "insights", name: "findings", about: "Findings of all rules", read: findings },
     Table { view: "memory", name: "tiles", about: "Memory of every tile", read: tile_memory },
     Table {
         view: "memory",

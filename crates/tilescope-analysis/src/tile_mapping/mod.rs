@@ -40,7 +40,7 @@ pub enum Subject {
     ComputeSet(ComputeSetId),
 }
 
-/// What a map shows.
+/// The measure of a map.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Measure {
@@ -53,7 +53,7 @@ pub enum Measure {
 }
 
 impl Measure {
-    /// What it is counted in.
+    /// Its unit.
     pub fn unit(self) -> Unit {
         if self == Self::Bytes { Unit::Bytes } else { Unit::Count }
     }
@@ -188,7 +188,7 @@ pub struct Mapping {
     pub vertices: Vec<u64>,
     /// Cycles of one execution by tile.
     pub cycles: Vec<u64>,
-    /// Where its variables lie.
+    /// The tiles of its variables.
     pub regions: Vec<Region>,
     /// Whether there are more regions than are listed.
     pub cut: bool,

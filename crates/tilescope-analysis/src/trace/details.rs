@@ -18,11 +18,11 @@ const DATA_BALANCE: &str = "mean bytes of all tiles of the IPU / bytes of the bu
 /// A row of details.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Detail {
-    /// What it is: `Tile balance`.
+    /// Title: `Tile balance`.
     pub name: &'static str,
-    /// How much: `2.4 %`.
+    /// Value with its unit: `2.4 %`.
     pub value: String,
-    /// How it is worked out, for figures that are derived; otherwise empty.
+    /// Formula of derived figures; otherwise empty.
     pub formula: &'static str,
 }
 
@@ -38,12 +38,12 @@ pub struct VertexCount {
 pub struct StepView {
     pub step: StepId,
     pub kind: ProgramKind,
-    /// Where it copied to or from, for stream copies.
+    /// The other end of a stream copy.
     pub stream: StreamEnd,
     /// `DoExchange (cs1_appendLatest/ExchangePre)`
     pub title: String,
     pub range: CycleRange,
-    /// What is known; rows that are not known are left out.
+    /// Rows of figures; those that are unknown are left out.
     pub rows: Vec<Detail>,
     /// Vertices of a compute set, the most frequent first.
     pub vertices: Vec<VertexCount>,

@@ -1,4 +1,4 @@
-//! What the host does, seen from the IPUs: when they wait for it, and when it moves data.
+//! Activity of the host as IPUs see it: when they wait for it, and when it moves data.
 
 use tilescope_report::trace::{Span, Trace};
 use tilescope_report::units::CycleRange;

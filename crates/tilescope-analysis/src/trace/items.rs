@@ -5,7 +5,7 @@ use tilescope_report::Activity;
 use tilescope_report::trace::{LaneStep, Span, Totals};
 use tilescope_report::units::{CycleRange, ProgramId, StepId};
 
-/// What a bar stands for.
+/// The kinds of bar.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Kind {
     Step(LaneStep),
@@ -72,7 +72,7 @@ pub struct Item {
     pub row: u32,
     /// Whether it reaches down to the last row.
     pub full_height: bool,
-    /// What it stands for.
+    /// Its kind.
     pub kind: Kind,
 }
 
@@ -126,7 +126,7 @@ impl Item {
         }
     }
 
-    /// What the bar says.
+    /// The label of the bar.
     pub fn text(&self, labels: &Labels) -> String {
         let program = |program: Option<ProgramId>| program.and_then(|id| labels.get(id));
         match &self.kind {

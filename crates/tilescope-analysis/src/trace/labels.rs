@@ -12,7 +12,7 @@ use tilescope_report::{Program, ProgramKind, Programs};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u32);
 
-/// How a program is called in the trace.
+/// The label of a program in the trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
     /// The parents' path; `None` for a program without one.

@@ -72,7 +72,7 @@ pub fn first_run(trace: &Trace, program: ProgramId) -> Result<Option<Found>, Rep
     Ok(first)
 }
 
-/// What the executions of a program add up to on one IPU.
+/// Sums over the executions of a program on one IPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Runs {
     pub steps: u64,

@@ -1,4 +1,4 @@
-//! What a window of the trace adds up to, IPU by IPU.
+//! Sums over a window of the trace, IPU by IPU.
 
 use crate::summary::{Proportions, WORKING};
 use tilescope_report::trace::{PerActivity, Trace};

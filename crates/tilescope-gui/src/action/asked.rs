@@ -1,4 +1,4 @@
-//! What the view that is shown is asked for, and what mouse and keys do in it.
+//! Actions of the shown view, and its mouse and key gestures.
 
 use super::table::plain;
 use super::{Action, Effect, Group, Press, Wish};
@@ -6,7 +6,7 @@ use egui::Key;
 
 const TRACE: &[&str] = &["execution-trace"];
 const MATRIX: &[&str] = &["exchange-code"];
-/// Views in which something can be chosen.
+/// Views with a selection.
 const CHOOSING: &[&str] = &[
     "memory",
     "liveness",
@@ -20,12 +20,12 @@ const CHOOSING: &[&str] = &[
 const ZOOMED: &[&str] = &["execution-trace", "exchange-code"];
 const FOCUSED: &[&str] = &["execution-trace", "operations-graph"];
 
-/// Actions of views, in the order of lists.
+/// Actions of views, in the order they are listed.
 pub(super) const ASKED: &[Action] = &[
     Action {
         name: "zoom-in",
         title: "Zoom in",
-        help: "Look closer, around the pointer.",
+        help: "Zoom in around the pointer.",
         keys: &[Press::key(Key::W), Press::key(Key::Plus), Press::key(Key::Equals)],
         by_place: true,
         effect: Effect::Ask(Wish::Closer, ZOOMED),
@@ -34,7 +34,7 @@ pub(super) const ASKED: &[Action] = &[
     Action {
         name: "zoom-out",
         title: "Zoom out",
-        help: "See more, around the pointer.",
+        help: "Zoom out around the pointer.",
         keys: &[Press::key(Key::S), Press::key(Key::Minus)],
         by_place: true,
         effect: Effect::Ask(Wish::Farther, ZOOMED),
@@ -43,7 +43,7 @@ pub(super) const ASKED: &[Action] = &[
     Action {
         name: "pan-left",
         title: "Pan left",
-        help: "See earlier cycles, or lower tiles.",
+        help: "Move to earlier cycles or lower tiles.",
         keys: &[Press::key(Key::A)],
         by_place: true,
         effect: Effect::Ask(Wish::Left, ZOOMED),
@@ -52,7 +52,7 @@ pub(super) const ASKED: &[Action] = &[
     Action {
         name: "pan-right",
         title: "Pan right",
-        help: "See later cycles, or higher tiles.",
+        help: "Move to later cycles or higher tiles.",
         keys: &[Press::key(Key::D)],
         by_place: true,
         effect: Effect::Ask(Wish::Right, ZOOMED),
@@ -61,7 +61,7 @@ pub(super) const ASKED: &[Action] = &[
     Action {
         name: "focus",
         title: "Zoom to the selection",
-        help: "Fill the view with what is chosen; pressed again, with everything.",
+        help: "Fit the selection to the view; press again to fit everything.",
         keys: &[Press::key(Key::F)],
         effect: Effect::Ask(Wish::Focus, FOCUSED),
         ..plain(Group::Trace)
@@ -69,7 +69,7 @@ pub(super) const ASKED: &[Action] = &[
     Action {
         name: "next-step",
         title: "Next step",
-        help: "Choose the step behind the chosen one on its lane.",
+        help: "Select the next step on the same lane.",
         keys: &[Press::key(Key::Period), Press::key(Key::ArrowRight)],
         effect: Effect::Ask(Wish::Next, TRACE),
         ..plain(Group::Trace)
@@ -77,7 +77,7 @@ pub(super) const ASKED: &[Action] = &[
     Action {
         name: "previous-step",
         title: "Previous step",
-        help: "Choose the step before the chosen one on its lane.",
+        help: "Select the previous step on the same lane.",
         keys: &[Press::key(Key::Comma), Press::key(Key::ArrowLeft)],
         effect: Effect::Ask(Wish::Previous, TRACE),
         ..plain(Group::Trace)
@@ -85,7 +85,7 @@ pub(super) const ASKED: &[Action] = &[
     Action {
         name: "add-next-step",
         title: "Add the next step",
-        help: "Choose the step behind the chosen one too, and see both beside each other.",
+        help: "Select the next step too, and show both side by side.",
         keys: &[Press::key(Key::ArrowRight).shift()],
         effect: Effect::Ask(Wish::AddNext, TRACE),
         ..plain(Group::Trace)
@@ -93,7 +93,7 @@ pub(super) const ASKED: &[Action] = &[
     Action {
         name: "add-previous-step",
         title: "Add the previous step",
-        help: "Choose the step before the chosen one too, and see both beside each other.",
+        help: "Select the previous step too, and show both side by side.",
         keys: &[Press::key(Key::ArrowLeft).shift()],
         effect: Effect::Ask(Wish::AddPrevious, TRACE),
         ..plain(Group::Trace)
@@ -101,7 +101,7 @@ pub(super) const ASKED: &[Action] = &[
     Action {
         name: "filter",
         title: "Filter steps",
-        help: "Type words that the names of steps must hold; others go pale.",
+        help: "Highlight steps whose names contain the text; others are dimmed.",
         keys: &[Press::ctrl(Key::F)],
         effect: Effect::Ask(Wish::Filter, TRACE),
         ..plain(Group::Trace)
@@ -109,7 +109,7 @@ pub(super) const ASKED: &[Action] = &[
     Action {
         name: "mark",
         title: "Mark",
-        help: "Mark what is chosen, or the cycle under the pointer, instead of other marks.",
+        help: "Mark the selection, or the cycle under the pointer; replaces other marks.",
         keys: &[Press::key(Key::M)],
         effect: Effect::Ask(Wish::Mark, TRACE),
         ..plain(Group::Find)
@@ -117,7 +117,8 @@ pub(super) const ASKED: &[Action] = &[
     Action {
         name: "add-mark",
         title: "Add a mark",
-        help: "Mark what is chosen, or the cycle under the pointer, and measure up to other marks.",
+        help: "Mark the selection, or the cycle under the pointer, and measure the distance to \
+             other marks.",
         keys: &[Press::key(Key::M).shift()],
         effect: Effect::Ask(Wish::KeepMark, TRACE),
         ..plain(Group::Find)
@@ -125,7 +126,7 @@ pub(super) const ASKED: &[Action] = &[
     Action {
         name: "clear",
         title: "Clear selection and filter",
-        help: "Choose nothing; in the trace, filter and mark nothing either.",
+        help: "Clear the selection; in the trace, the filter and the marks too.",
         keys: &[Press::key(Key::Escape)],
         effect: Effect::Ask(Wish::Clear, CHOOSING),
         ..plain(Group::Trace)
@@ -133,7 +134,7 @@ pub(super) const ASKED: &[Action] = &[
     Action {
         name: "pan-up",
         title: "Pan up",
-        help: "See lower senders in the picture of who sends to whom.",
+        help: "Move to lower senders in the traffic matrix.",
         keys: &[Press::key(Key::Q)],
         by_place: true,
         effect: Effect::Ask(Wish::Up, MATRIX),
@@ -142,7 +143,7 @@ pub(super) const ASKED: &[Action] = &[
     Action {
         name: "pan-down",
         title: "Pan down",
-        help: "See higher senders in the picture of who sends to whom.",
+        help: "Move to higher senders in the traffic matrix.",
         keys: &[Press::key(Key::E)],
         by_place: true,
         effect: Effect::Ask(Wish::Down, MATRIX),
@@ -161,19 +162,19 @@ pub(crate) const GESTURES: &[(Group, &[(&str, &str)])] = &[
             ("Alt + wheel", "Scroll the lanes"),
             ("Shift + drag", "Zoom to the range"),
             ("Double-click", "Zoom to a bar"),
-            ("Shift + click", "Choose another step beside the chosen one"),
-            ("← → ↑ ↓", "Move, narrow and widen the window, once the strip has the focus"),
+            ("Shift + click", "Add a step to the selection"),
+            ("← → ↑ ↓", "Move, narrow or widen the window while the overview has the focus"),
         ],
     ),
     (
         Group::Graphs,
         &[
             ("Wheel, drag", "Zoom and pan"),
-            ("Click", "Choose a tile or a step"),
+            ("Click", "Select a tile or a step"),
             ("Shift + click", "Add a tile; add a step as a column"),
             ("Double-click", "Show everything"),
-            ("← →", "Next and previous, once the graph has the focus; Shift adds"),
-            ("← → ↑ ↓", "Move, narrow and widen the window, once the strip has the focus"),
+            ("← →", "Next and previous while the graph has the focus; Shift adds"),
+            ("← → ↑ ↓", "Move, narrow or widen the window while the overview has the focus"),
             ("Enter in a filter", "Go to the next match"),
         ],
     ),
@@ -181,7 +182,7 @@ pub(crate) const GESTURES: &[(Group, &[(&str, &str)])] = &[
         Group::Structure,
         &[
             ("Double-click", "Fold or unfold"),
-            ("← →", "Fold and unfold the line that has the focus"),
+            ("← →", "Fold or unfold the focused line"),
             ("↑ ↓", "Next and previous row or line; in a graph, along its arrows"),
         ],
     ),

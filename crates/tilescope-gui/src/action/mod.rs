@@ -15,14 +15,14 @@ use super::prefs::Prefs;
 use super::session::Session;
 use egui::Context;
 
-/// Under which heading an action is listed.
+/// The heading an action is listed under.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
     Report,
-    /// Which view is shown.
+    /// Showing views.
     Views,
     Find,
-    /// Coming back to what was seen.
+    /// History, links and bookmarks.
     Keep,
     Window,
     Trace,
@@ -50,7 +50,7 @@ impl Group {
             Self::Report => "Report",
             Self::Views => "Views",
             Self::Find => "Find and measure",
-            Self::Keep => "Come back",
+            Self::Keep => "History and bookmarks",
             Self::Window => "Window",
             Self::Trace => "Execution trace",
             Self::Graphs => "Memory, Liveness, Exchange code, Tile mapping",
@@ -59,7 +59,7 @@ impl Group {
     }
 }
 
-/// What the view that is shown is asked for.
+/// An action that the shown view performs itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wish {
     Closer,
@@ -72,15 +72,15 @@ pub enum Wish {
     Down,
     /// Show the selection, or everything.
     Focus,
-    /// Choose the next thing.
+    /// Select the next thing.
     Next,
-    /// Choose the thing before.
+    /// Select the previous thing.
     Previous,
-    /// Choose the next thing beside what is chosen.
+    /// Select the next thing too.
     AddNext,
-    /// Choose the thing before beside what is chosen.
+    /// Select the previous thing too.
     AddPrevious,
-    /// Choose nothing, filter nothing.
+    /// Clear the selection and the filter.
     Clear,
     Filter,
     /// Mark the selection; a mark before it goes away.
@@ -89,40 +89,40 @@ pub enum Wish {
     KeepMark,
 }
 
-/// What an action does.
+/// The effect of an action.
 #[derive(Clone, Copy)]
 pub enum Effect {
-    /// Does this, if it makes sense now.
+    /// Issues this command, if it makes sense now.
     Do(fn(&Session) -> Option<Command>),
     Show(&'static str),
-    /// Asks one of these views, if it is shown.
+    /// Is performed by one of these views, if it is shown.
     Ask(Wish, &'static [&'static str]),
 }
 
-/// Something that can be done.
+/// An action of the window or of a view.
 #[derive(Clone, Copy)]
 pub struct Action {
     pub name: &'static str,
-    /// Words in menus and lists.
+    /// Title in menus and lists.
     pub title: &'static str,
     /// A sentence about it.
     pub help: &'static str,
-    /// Where it is listed.
+    /// The group it is listed in.
     pub group: Group,
     /// Keys, unless the user has chosen others.
     pub keys: &'static [Press],
     /// Whether keys go by their place on the keyboard: W A S D is where a hand lies, whatever the
     /// letters on it.
     pub by_place: bool,
-    /// Drawing of its entry at the foot of the side menu, if it has one.
+    /// Icon of its entry at the foot of the side menu, if it has one.
     pub menu: Option<Icon>,
-    /// What a menu says instead of the title.
+    /// A title in menus that depends on the state of the window.
     pub state: Option<fn(&Prefs) -> String>,
     pub effect: Effect,
 }
 
 impl Action {
-    /// The command that does it now; nothing where it makes no sense.
+    /// The command it issues now; `None` where it makes no sense.
     pub(crate) fn command(&self, session: &Session) -> Option<Command> {
         let shown = session.page.as_ref().map(|page| page.view);
         match self.effect {
@@ -143,7 +143,7 @@ impl Action {
         }
     }
 
-    /// What a menu says.
+    /// Its title in menus.
     pub fn words(&self, prefs: &Prefs) -> String {
         self.state.map_or_else(|| self.title.to_owned(), |state| state(prefs))
     }

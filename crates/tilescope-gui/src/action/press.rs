@@ -96,7 +96,7 @@ impl FromStr for Press {
         }
         let by_sign = Key::ALL.iter().copied().find(|key| key.symbol_or_name() == rest);
         let key = by_sign.or_else(|| Key::from_name(rest));
-        press.key = key.ok_or_else(|| format!("there is no key {rest:?} (in {text:?})"))?;
+        press.key = key.ok_or_else(|| format!("unknown key {rest:?} in {text:?}"))?;
         press.shift &= !is_sign(press.key);
         Ok(press)
     }

@@ -68,7 +68,7 @@ const ACTIONS: &[Action] = &[
     Action {
         name: "reload-report",
         title: "Reload report",
-        help: "Read the report again; what is selected stays selected where it still exists.",
+        help: "Read the report again; keeps the selection where it still exists.",
         keys: &[Press::ctrl(Key::R), Press::key(Key::F5)],
         menu: Some(Icon::Reload),
         effect: Effect::Do(|session| session.page.as_ref().map(|_| Command::Reload)),
@@ -104,7 +104,7 @@ const ACTIONS: &[Action] = &[
     Action {
         name: "simulate-variant",
         title: "Simulate the changed spec",
-        help: "Simulate what was changed under What if… and compare the result.",
+        help: "Simulate the changes made under What if… and compare the result.",
         effect: Effect::Do(|session| {
             session
                 .what_if_open
@@ -126,7 +126,7 @@ const ACTIONS: &[Action] = &[
     Action {
         name: "end-comparison",
         title: "End the comparison",
-        help: "Show the source of a comparison alone.",
+        help: "Close the target and keep the source.",
         effect: Effect::Do(|session| {
             session.page.as_ref()?.compared.as_ref().map(|_| Command::EndComparison)
         }),
@@ -155,7 +155,7 @@ const ACTIONS: &[Action] = &[
     Action {
         name: "cancel-simulation",
         title: "Cancel simulation",
-        help: "Stop the simulation that is running; nothing is opened.",
+        help: "Stop the running simulation; no report is opened.",
         effect: Effect::Do(|session| {
             session.simulation.as_ref().map(|_| Command::CancelSimulation)
         }),
@@ -164,7 +164,7 @@ const ACTIONS: &[Action] = &[
     Action {
         name: "new-window",
         title: "New window",
-        help: "Show in a window of its own what is shown here.",
+        help: "Open another window with the same report and view.",
         keys: &[Press::ctrl(Key::N).shift()],
         effect: Effect::Do(|_| Some(Command::NewWindow)),
         ..plain(Group::Window)
@@ -181,7 +181,7 @@ const ACTIONS: &[Action] = &[
     Action {
         name: "measure-selection",
         title: "Measure the selection",
-        help: "Count, sum, quantiles, histogram and spread over tiles of what is selected.",
+        help: "Count, sum, quantiles, histogram and distribution over tiles of the selection.",
         keys: &[Press::ctrl(Key::I)],
         effect: Effect::Do(|session| {
             let any = Selection { step: None, cycles: None, ..session.selection.clone() };
@@ -193,7 +193,7 @@ const ACTIONS: &[Action] = &[
     Action {
         name: "next-found",
         title: "Next result",
-        help: "Go to the next thing that was found.",
+        help: "Go to the next search result.",
         keys: &[Press::key(Key::N)],
         effect: Effect::Do(|session| {
             session
@@ -207,7 +207,7 @@ const ACTIONS: &[Action] = &[
     Action {
         name: "previous-found",
         title: "Previous result",
-        help: "Go to the thing that was found before this one.",
+        help: "Go to the previous search result.",
         keys: &[Press::key(Key::N).shift()],
         effect: Effect::Do(|session| {
             session
@@ -221,7 +221,7 @@ const ACTIONS: &[Action] = &[
     Action {
         name: "undo",
         title: "Undo",
-        help: "Go back to what was looked at before: view, selection, zoom and settings.",
+        help: "Go back to the previous view, selection, zoom and settings.",
         keys: &[Press::ctrl(Key::Z), Press::alt(Key::ArrowLeft)],
         effect: Effect::Do(|session| {
             let page = session.page.as_ref()?;
@@ -232,7 +232,7 @@ const ACTIONS: &[Action] = &[
     Action {
         name: "redo",
         title: "Redo",
-        help: "Go forward again to what was undone.",
+        help: "Restore what was undone.",
         keys: &[Press::ctrl(Key::Z).shift(), Press::ctrl(Key::Y), Press::alt(Key::ArrowRight)],
         effect: Effect::Do(|session| {
             let page = session.page.as_ref()?;
@@ -243,7 +243,7 @@ const ACTIONS: &[Action] = &[
     Action {
         name: "copy-link",
         title: "Copy link to this view",
-        help: "Put a link on the clipboard that restores what is shown: tilescope REPORT --at LINK.",
+        help: "Copy a link that restores this view: tilescope REPORT --at LINK.",
         keys: &[Press::ctrl(Key::C).shift()],
         effect: Effect::Do(|session| session.page.as_ref().map(|_| Command::CopyLink)),
         ..plain(Group::Keep)
@@ -251,7 +251,7 @@ const ACTIONS: &[Action] = &[
     Action {
         name: "add-bookmark",
         title: "Bookmark this view",
-        help: "Keep what is shown under a name, in a file beside the report.",
+        help: "Save this view under a name, in a file next to the report.",
         keys: &[Press::ctrl(Key::M)],
         effect: Effect::Do(|session| session.page.as_ref().map(|_| Command::AddBookmark)),
         ..plain(Group::Keep)
@@ -259,7 +259,7 @@ const ACTIONS: &[Action] = &[
     Action {
         name: "bookmarks",
         title: "Bookmarks and notes",
-        help: "List what is kept of this report; go there, rename, write a note.",
+        help: "List the bookmarks of this report: open, rename, add notes.",
         keys: &[Press::ctrl(Key::M).shift()],
         effect: Effect::Do(|session| {
             session.page.as_ref().map(|_| Command::Overlay(Some(OverlayKind::Bookmarks)))
@@ -269,7 +269,7 @@ const ACTIONS: &[Action] = &[
     Action {
         name: "save",
         title: "Save picture or table…",
-        help: "Write what is shown as PNG or SVG, or a table of this view as CSV.",
+        help: "Save the view as PNG or SVG, or one of its tables as CSV.",
         keys: &[Press::ctrl(Key::S)],
         menu: Some(Icon::Camera),
         effect: Effect::Do(|session| {
@@ -280,7 +280,7 @@ const ACTIONS: &[Action] = &[
     Action {
         name: "commands",
         title: "Commands",
-        help: "Type a few letters of what you want to do.",
+        help: "Search for a command and run it.",
         keys: &[Press::ctrl(Key::P).shift()],
         menu: Some(Icon::Play),
         effect: Effect::Do(|_| Some(Command::Overlay(Some(OverlayKind::Commands)))),
@@ -289,7 +289,7 @@ const ACTIONS: &[Action] = &[
     Action {
         name: "keys-and-help",
         title: "Keys and help",
-        help: "List every key and every gesture.",
+        help: "List all keyboard shortcuts and mouse gestures.",
         keys: &[Press::key(Key::Questionmark), Press::key(Key::F1)],
         menu: Some(Icon::Help),
         effect: Effect::Do(|_| Some(Command::Overlay(Some(OverlayKind::Keys)))),
@@ -298,7 +298,7 @@ const ACTIONS: &[Action] = &[
     Action {
         name: "help",
         title: "Help pages",
-        help: "Read about the view that is shown; every page can be searched.",
+        help: "Open the page about this view; all pages can be searched.",
         keys: &[Press::key(Key::F1).shift()],
         effect: Effect::Do(|_| Some(Command::Overlay(Some(OverlayKind::Help)))),
         ..plain(Group::Window)
@@ -314,7 +314,7 @@ const ACTIONS: &[Action] = &[
     Action {
         name: "next-theme",
         title: "Change theme",
-        help: "Light, dark, or as the system says.",
+        help: "Light, dark, or the system setting.",
         menu: Some(Icon::Theme),
         state: Some(|prefs: &Prefs| format!("Theme: {}", prefs.theme.title())),
         effect: Effect::Do(|session| Some(Command::SetTheme(session.prefs.theme.next()))),
@@ -323,7 +323,7 @@ const ACTIONS: &[Action] = &[
     Action {
         name: "toggle-menu",
         title: "Hide or show the menu",
-        help: "Show the side menu as drawings only, or with words.",
+        help: "Show the side menu as icons only, or with labels.",
         keys: &[Press::ctrl(Key::B)],
         menu: Some(Icon::Collapse),
         state: Some(|prefs: &Prefs| {
@@ -335,7 +335,7 @@ const ACTIONS: &[Action] = &[
     Action {
         name: "dismiss-messages",
         title: "Dismiss all messages",
-        help: "Take the messages above the view away.",
+        help: "Close all messages above the view.",
         effect: Effect::Do(|session| {
             (!session.messages.is_empty()).then_some(Command::DismissMessages)
         }),

@@ -68,12 +68,12 @@ pub(crate) fn sides(visuals: &Visuals) -> SideColours {
     colours(visuals).sides
 }
 
-/// What stands on what is always live.
+/// Memory that is not always live.
 pub(crate) fn upper(visuals: &Visuals) -> SideColours {
     colours(visuals).upper
 }
 
-/// What is always live.
+/// Always-live memory.
 pub(crate) fn lower(visuals: &Visuals) -> SideColours {
     colours(visuals).lower
 }

@@ -88,7 +88,7 @@ impl Lower {
             }
         };
         if tables.is_empty() {
-            hint_ui(ui, "There is nothing to compare here.");
+            hint_ui(ui, "Nothing to compare here.");
             return None;
         }
         let first = tables.iter().position(|table| table.differs).unwrap_or(0);
@@ -108,7 +108,7 @@ impl Lower {
         let at = chosen;
         let shown = &tables[at];
         if !shown.complete {
-            hint_ui(ui, "The runs are long: not every step was looked at.");
+            hint_ui(ui, "The runs are long: not every step was compared.");
         }
         let state = self.states.entry((view, at)).or_insert_with(TableState::as_given);
         let generation = (view.len() * 64 + at) as u64;
@@ -141,8 +141,8 @@ impl Shown {
             Column::text(table.column),
             side("Source"),
             side("Target"),
-            Column::number("Diff").about("Target less source; a missing side counts as nothing"),
-            Column::number("Of larger").about("The difference as a share of the larger side"),
+            Column::number("Diff").about("Target minus source; a missing side counts as zero"),
+            Column::number("Relative").about("The difference as a share of the larger side"),
         ];
         let cells = |row: &Row| {
             vec![

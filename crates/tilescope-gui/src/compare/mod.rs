@@ -30,7 +30,7 @@ use tilescope_analysis::compare::Alignment;
 use tilescope_analysis::insights::Place;
 use tilescope_report::units::CycleRange;
 
-/// What belongs together in both reports.
+/// The alignment of both reports.
 pub(crate) type Aligned = Arc<Alignment>;
 
 /// One of two reports.
@@ -43,7 +43,7 @@ pub(crate) enum Side {
     Target,
 }
 
-/// What is above the tables.
+/// The layout above the tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Layout {
@@ -65,7 +65,7 @@ struct Arrangement {
     offset: i64,
     /// The table of differences that is shown, where the user has chosen one.
     table: Option<usize>,
-    /// What the graph of both shows.
+    /// Settings of the common graph.
     graph: overlay::Shown,
 }
 
@@ -208,7 +208,7 @@ impl Compared {
         });
     }
 
-    /// What belongs together, once that is known.
+    /// The alignment, once it is known.
     fn align(&mut self, ui: &Ui, context: &ViewContext<'_>) -> Option<Result<Aligned, String>> {
         let (source, target) = (context.opened.report.clone(), self.target.report.clone());
         let question = move |(): &()| {
@@ -217,7 +217,7 @@ impl Compared {
         };
         match self.alignment.ask(ui.ctx(), context.workers, &(), question) {
             Asked::Fresh(answer) | Asked::Stale(answer) => Some(answer.clone()),
-            Asked::Failed => Some(Err("Aligning the reports broke down.".to_owned())),
+            Asked::Failed => Some(Err("Aligning the reports failed.".to_owned())),
             Asked::Waiting => None,
         }
     }
@@ -255,10 +255,10 @@ impl Compared {
             };
             self.time.controls_ui(bar, selected);
         }
-        if bar.button("Swap", "Exchange source and target") {
+        if bar.button("Swap", "Swap source and target") {
             context.commands.push(Command::SwapSides);
         }
-        if bar.button("End comparison", "Show the source alone") {
+        if bar.button("End comparison", "Close the target and keep the source") {
             context.commands.push(Command::EndComparison);
         }
         if aligned.is_none() && self.alignment.is_slow() {

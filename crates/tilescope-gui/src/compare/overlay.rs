@@ -107,12 +107,12 @@ impl Overlay {
         }
         let graph = self.graph.latest().and_then(|graph| graph.as_ref().ok());
         let prefs = context.prefs;
-        let line = "A line at the memory there is.";
+        let line = "A line at the available memory.";
         let mut shown = graph.is_some_and(|graph| level_shown(view, prefs, graph));
         match view {
             "memory" => {
                 let mut memory = prefs.memory;
-                let hint = "Count what lies unused below the last used address of a tile.";
+                let hint = "Count unused bytes below the last used address of a tile.";
                 bar.tick("Include gaps", &mut memory.include_gaps, hint);
                 if bar.tick("Show max memory", &mut shown, line) {
                     memory.max_memory = Some(shown);
@@ -147,7 +147,7 @@ impl Overlay {
         let graph = match self.graph.ask(ui.ctx(), context.workers, &key, question) {
             Asked::Fresh(Ok(graph)) if graph.stack.places() > 0 => graph.clone(),
             Asked::Fresh(Ok(_)) => {
-                missing_ui(ui, "Nothing to draw", "Neither report has recorded this.");
+                missing_ui(ui, "Nothing to draw", "Neither report recorded this.");
                 return None;
             }
             Asked::Fresh(Err(problem)) => {

@@ -1,4 +1,4 @@
-//! What a session does about places: where it is, going there, keeping and saving it.
+//! Places in a session: the current one, navigation, bookmarks and saving.
 
 use super::link::Link;
 use super::notes::{Bookmark, Notes};
@@ -13,7 +13,7 @@ use egui::Context;
 use std::path::{Path, PathBuf};
 
 impl Session {
-    /// What is looked at.
+    /// The current place.
     pub(crate) fn place(&self) -> Option<Place> {
         let page = self.page.as_ref()?;
         let (_, view) = page.views.iter().find(|(name, _)| *name == page.view)?;
@@ -60,14 +60,14 @@ impl Session {
                     strange.extend(compared.restore(info.name, selection, beside));
                 }
                 None => self.messages.push(Message::warning(format!(
-                    "This place is in a comparison with {}, which is not shown.",
+                    "This place belongs to a comparison with {}, which is not open.",
                     beside.report.display()
                 ))),
             }
         }
         if !strange.is_empty() {
             let words = strange.join(", ");
-            let words = format!("{} has no settings like these: {words}", info.title);
+            let words = format!("{}: unknown settings ignored: {words}", info.title);
             self.messages.push(Message::warning(words));
         }
     }
@@ -169,7 +169,7 @@ impl Session {
             messages.push(match ended {
                 Ok(Ok(path)) => Message::done(format!("Saved {}", path.display())),
                 Ok(Err(problem)) => Message::error(problem),
-                Err(()) => Message::error("Saving broke down."),
+                Err(()) => Message::error("Saving failed."),
             });
             false
         });

@@ -87,14 +87,14 @@ impl Notes {
     /// # Errors
     /// In words for people, if it can be kept nowhere; a message if a broken file was moved.
     pub(crate) fn save(&mut self) -> Result<Option<String>, String> {
-        let mut problem = "there is no place for them".to_owned();
+        let mut problem = "there is no directory for them".to_owned();
         for place in self.places.clone() {
             match self.save_in(&place) {
                 Ok(message) => return Ok(message),
                 Err(words) => problem = words,
             }
         }
-        Err(format!("Bookmarks cannot be kept: {problem}"))
+        Err(format!("Bookmarks cannot be saved: {problem}"))
     }
 
     fn save_in(&mut self, place: &Path) -> Result<Option<String>, String> {
@@ -146,7 +146,7 @@ fn read_file(path: &Path) -> Result<Option<Stored>, String> {
     };
     let stored: Stored = serde_json::from_str(&text).map_err(|error| error.to_string())?;
     if stored.format > FORMAT {
-        return Err("a newer tilescope has written it".to_owned());
+        return Err("it was written by a newer tilescope".to_owned());
     }
     Ok(Some(stored))
 }

@@ -47,7 +47,7 @@ pub(crate) fn commands_ui(
             }
         }
         if found.is_empty() {
-            ui.label("No command is called that.");
+            ui.label("No matching command.");
         }
     });
     if let Some((_, Some(command))) = picked {

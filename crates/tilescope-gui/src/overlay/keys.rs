@@ -15,8 +15,8 @@ pub(crate) fn keys_ui(ui: &mut Ui, prefs: &Prefs) {
             group_ui(ui, group, prefs);
         }
         ui.add_space(10.0);
-        let text = "Letters that zoom and pan go by their place on the keyboard, whatever the \
-                    layout. Other keys can be chosen in the preferences.";
+        let text = "The letters that zoom and pan go by key position, whatever the keyboard \
+             layout. Keys can be changed in the preferences.";
         ui.label(RichText::new(text).color(Palette::of(ui.visuals()).weak_text).small());
     });
 }

@@ -1,4 +1,4 @@
-//! What lies over the view for a while: the command palette, lists, questions.
+//! Overlays on the view: the command palette, lists, questions.
 
 mod bookmarks;
 mod commands;
@@ -13,7 +13,7 @@ use super::session::Session;
 use super::widgets::icon_button_ui;
 use egui::{Align, Context, Frame, Id, Layout, Margin, Modal, Ui};
 
-/// What can lie over the view.
+/// The kinds of overlay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OverlayKind {
     Commands,
@@ -26,10 +26,10 @@ pub enum OverlayKind {
     Help,
 }
 
-/// What lies over the view, with its state.
+/// An overlay and its state.
 pub struct Overlay {
     pub kind: OverlayKind,
-    /// What has been typed into it.
+    /// The text typed into it.
     typed: String,
     /// The entry that Enter means.
     at: usize,

@@ -57,9 +57,9 @@ pub(crate) fn save_ui(
     let size = (size.x.round() as u32, size.y.round() as u32);
     let text = match what {
         SaveWhat::Table(_) | SaveWhat::Differences(_) => {
-            "The whole table, with plain numbers.".to_owned()
+            "The whole table, with unformatted numbers.".to_owned()
         }
-        _ => format!("{} x {} pixels, in the colours of the window.", size.0, size.1),
+        _ => format!("{} x {} pixels, in the theme of the window.", size.0, size.1),
     };
     ui.label(RichText::new(text).color(Palette::of(ui.visuals()).weak_text));
     let path = overlay.typed.trim();

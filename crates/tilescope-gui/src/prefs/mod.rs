@@ -1,4 +1,4 @@
-//! What is remembered between two starts: theme, recent reports, choices of views.
+//! Preferences, remembered between starts: theme, recent reports, settings of views.
 
 mod store;
 
@@ -13,7 +13,7 @@ use tilescope_report::units::{ByteUnits, set_byte_units};
 /// Most recent reports that are remembered.
 const MAX_RECENT: usize = 64;
 
-/// Light, dark, or as the system says.
+/// Light, dark, or the system setting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ThemeChoice {
@@ -47,7 +47,7 @@ impl ThemeChoice {
         }
     }
 
-    /// What egui calls it.
+    /// The egui equivalent.
     pub(crate) fn preference(self) -> egui::ThemePreference {
         match self {
             Self::System => egui::ThemePreference::System,
@@ -110,15 +110,15 @@ impl BareDrag {
     }
 }
 
-/// How everything looks and feels, in every view.
+/// Look and feel of all views.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Look {
-    /// How numbers of bytes are written.
+    /// Units of bytes.
     pub units: ByteUnits,
     /// Which colours stand for things.
     pub palette: PaletteChoice,
-    /// What dragging the trace does.
+    /// The effect of dragging the trace.
     pub drag: BareDrag,
     /// Size of text and everything else, in percent.
     pub text_percent: u16,
@@ -273,7 +273,7 @@ impl Default for GraphPrefs {
     }
 }
 
-/// Everything that is remembered.
+/// All preferences.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Prefs {

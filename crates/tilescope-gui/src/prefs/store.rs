@@ -103,7 +103,7 @@ impl Store {
                 message
             }
             Some(Ok(Err(problem))) => self.give_up(&problem),
-            Some(Err(())) => self.give_up("writing them broke down"),
+            Some(Err(())) => self.give_up("writing them failed"),
         }
     }
 
@@ -127,7 +127,7 @@ impl Store {
     /// Once is enough: what cannot be written now cannot be written later either.
     fn give_up(&mut self, problem: &str) -> Option<String> {
         self.path = None;
-        Some(format!("Preferences cannot be kept: {problem}"))
+        Some(format!("Preferences cannot be saved: {problem}"))
     }
 }
 

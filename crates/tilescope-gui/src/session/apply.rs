@@ -1,4 +1,4 @@
-//! Doing what the user asked for.
+//! Applying commands.
 
 use super::{ReportPage, Session};
 use crate::command::Command;
@@ -11,7 +11,7 @@ use egui::Context;
 use std::path::PathBuf;
 
 impl Session {
-    /// Does what the user asked for.
+    /// Applies a command.
     pub(crate) fn apply(&mut self, context: &Context, command: Command) {
         match command {
             Command::Open(path) => self.open(context, path),

@@ -33,11 +33,11 @@ pub struct ReportPage {
     pub views: Vec<(&'static str, Box<dyn View>)>,
     /// The report it is compared with.
     pub compared: Option<Box<Compared>>,
-    /// Places that were looked at.
+    /// Undo and redo history of places.
     pub history: History,
-    /// Places that are kept.
+    /// Bookmarks.
     pub notes: Notes,
-    /// What is looked for.
+    /// The find panel.
     pub finder: Finder,
     /// Notice that a file has changed.
     pub(super) watches: Vec<Watch>,
@@ -61,14 +61,14 @@ impl ReportPage {
 /// Two reports that are read to be compared.
 type PendingPair = Pending<Result<(Opened, Opened), String>>;
 
-/// Everything a window knows.
+/// The state of a window.
 pub struct Session {
-    /// What is remembered between starts.
+    /// Preferences.
     pub prefs: Prefs,
     store: Store,
     /// The open report that is shown; without one, that is the home screen.
     pub page: Option<ReportPage>,
-    /// What the user has chosen.
+    /// The selection.
     pub selection: Selection,
     /// The other reports that are open.
     pub tabs: Tabs,
@@ -95,11 +95,11 @@ pub struct Session {
     pub simulation: Option<Simulation>,
     /// Files that end with the session; after the simulation, which may be writing some.
     pub(super) passing: Passing,
-    /// Things to tell the user, oldest first.
+    /// Messages to the user, oldest first.
     pub messages: Vec<Message>,
-    /// What lies over the view.
+    /// The open overlay.
     pub overlay: Option<Overlay>,
-    /// What the view that is shown is asked for in the next frame.
+    /// Actions for the shown view to perform in the next frame.
     pub wishes: Vec<Wish>,
     /// Path typed on the home screen.
     pub typed_path: PathBox,

@@ -36,7 +36,7 @@ impl Session {
                 self.go_where_asked();
             }
             Ok(Err(problem)) => self.messages.push(Message::error(problem)),
-            Err(()) => self.messages.push(Message::error("Opening the report broke down.")),
+            Err(()) => self.messages.push(Message::error("Opening the report failed.")),
         }
     }
 
@@ -51,7 +51,7 @@ impl Session {
                 self.go_where_asked();
             }
             Ok(Err(problem)) => self.messages.push(Message::error(problem)),
-            Err(()) => self.messages.push(Message::error("Opening the reports broke down.")),
+            Err(()) => self.messages.push(Message::error("Opening the reports failed.")),
         }
     }
 

@@ -1,4 +1,4 @@
-//! What the user has chosen.
+//! The user's selection.
 
 use crate::command::{ChosenStep, Command};
 use serde::{Deserialize, Serialize};

@@ -174,7 +174,7 @@ impl Palette {
         })
     }
 
-    /// What curves over tiles show.
+    /// Colours of curves over tiles.
     pub(crate) fn layer(&self, layer: Layer) -> Color32 {
         match layer {
             Layer::Total => self.memory_line,

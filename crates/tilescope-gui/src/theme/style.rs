@@ -1,4 +1,4 @@
-//! How widgets look.
+//! The style of widgets.
 
 use super::Palette;
 use crate::fonts;

@@ -33,7 +33,7 @@ impl TraceJump {
             .ask(ui, context.workers, &wanted, move |(program, _)| find(&report, *program));
         let answer = match asked {
             Asked::Fresh(answer) => answer.clone(),
-            Asked::Failed => Err("Looking for the step broke down.".to_owned()),
+            Asked::Failed => Err("Looking for the step failed.".to_owned()),
             Asked::Stale(_) | Asked::Waiting => return,
         };
         self.wanted = None;
@@ -46,7 +46,7 @@ impl TraceJump {
                 context.commands.push(Command::ShowView("execution-trace"));
             }
             Ok(None) => {
-                let words = "This program was not executed in the steps that were recorded.";
+                let words = "None of the recorded steps executes this program.";
                 context.commands.push(Command::Say(Message::warning(words)));
             }
             Err(problem) => context.commands.push(Command::Say(Message::error(problem))),

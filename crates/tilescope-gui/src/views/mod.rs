@@ -26,17 +26,17 @@ pub(crate) use jump::TraceJump;
 pub(crate) use state::{State, kept, restored};
 use tilescope_report::units::CycleRange;
 
-/// What a view may look at, and where it says what the user wants.
+/// The input of a view, and the list of commands it issues.
 pub struct ViewContext<'a> {
     pub opened: &'a Opened,
-    /// What the user has chosen.
+    /// The selection.
     pub selection: &'a Selection,
     pub prefs: &'a Prefs,
     /// Counts background work.
     pub workers: &'a Workers,
-    /// What keys and menus have asked the view for since the last frame.
+    /// Actions from keys and menus since the last frame, for the view to perform.
     pub wishes: &'a [Wish],
-    /// What is to be done once the frame is painted.
+    /// Commands to apply after the frame.
     pub commands: &'a mut Vec<Command>,
 }
 
@@ -64,13 +64,13 @@ pub trait View: Send {
     /// Shows the view in all of `ui`.
     fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>);
 
-    /// What it shows and how, as far as that differs from a fresh view of its kind.
+    /// Its settings, as far as they differ from a fresh view of its kind.
     fn state(&self) -> State;
 
     /// Shows what a state says, where `selection` is chosen; names of what it does not understand.
     fn restore(&mut self, state: &State, selection: &Selection) -> Vec<String>;
 
-    /// What chooses nothing any more of what can be chosen here.
+    /// Commands that clear this view's selection.
     fn clears(&self) -> Vec<Command> {
         Vec::new()
     }
@@ -88,7 +88,7 @@ pub trait View: Send {
 pub(crate) struct ViewInfo {
     /// Name on the command line.
     pub name: &'static str,
-    /// Words in the menu.
+    /// Title in the menu.
     pub title: &'static str,
     /// What there is to know about it: a heading, a sentence, then more.
     pub help: &'static str,
@@ -102,7 +102,7 @@ pub(crate) struct ViewInfo {
 }
 
 impl ViewInfo {
-    /// What of a state is kept for another report.
+    /// The part of a state that carries over to another report.
     pub(crate) fn settings_of(&self, mut state: State) -> State {
         state.retain(|name, _| self.settings.contains(&name.as_str()));
         state

@@ -23,7 +23,7 @@ const CHANGES: f32 = 150.0;
 pub(crate) struct Variant {
     /// `variant 3`
     name: String,
-    /// What it changes, in words.
+    /// Its changes, in words.
     changes: Vec<String>,
     spec: String,
     pub(super) path: PathBuf,
@@ -53,10 +53,10 @@ impl Figures {
 impl Variant {
     /// The report that everything began with.
     fn base(path: &Path, spec: &str) -> Self {
-        Self::new("as it was".to_owned(), spec, spec, path.to_owned())
+        Self::new("original".to_owned(), spec, spec, path.to_owned())
     }
 
-    /// What is kept of it.
+    /// The part of it that is saved.
     fn tried(&self) -> Tried {
         let Self { name, spec, path, .. } = self;
         Tried { name: name.clone(), spec: spec.clone(), report: path.clone() }
@@ -69,13 +69,13 @@ impl Variant {
     }
 }
 
-/// What was tried, oldest first.
+/// The variants, oldest first.
 #[derive(Default)]
 pub(crate) struct History {
     variants: Vec<Variant>,
     /// Places of those that are ticked, at most two.
     ticked: Vec<usize>,
-    /// Where a variant is saved.
+    /// Path to save a variant to.
     save_to: String,
     /// Whether there is something to be kept.
     changed: bool,
@@ -158,7 +158,7 @@ impl History {
         commands: &mut Vec<Command>,
     ) {
         let palette = Palette::of(ui.visuals());
-        ui.label(RichText::new("Tried").strong());
+        ui.label(RichText::new("Variants").strong());
         ScrollArea::horizontal().id_salt("variants").show(ui, |ui| {
             Grid::new("variants").striped(true).num_columns(7).show(ui, |ui| {
                 for head in ["", "", "", "Cycles", "Samples/s", "Fullest tile", "Fits"] {
@@ -197,7 +197,7 @@ impl History {
         ui.vertical(|ui| {
             ui.spacing_mut().item_spacing.y = 0.0;
             ui.set_max_width(CHANGES);
-            let hint = format!("Work on this spec\n{words}");
+            let hint = format!("Edit this spec\n{words}");
             if ui.link(&variant.name).on_hover_text(hint.trim_end()).clicked() {
                 *text = variant.spec.clone();
             }
@@ -209,7 +209,7 @@ impl History {
         // The report itself is no variant that could be forgotten.
         let forget = match at {
             0 => ui.label("").clicked(),
-            _ => icon_button_ui(ui, Icon::Close, &format!("Forget {}", variant.name)).clicked(),
+            _ => icon_button_ui(ui, Icon::Close, &format!("Delete {}", variant.name)).clicked(),
         };
         let path = variant.path.clone();
         let question = move |(): &()| {

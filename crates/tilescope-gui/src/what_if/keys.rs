@@ -26,7 +26,7 @@ pub(crate) struct KeyInfo {
     /// Value where the user sets none, as TOML.
     pub default: String,
     pub about: String,
-    /// What other frameworks call it.
+    /// Its names in other frameworks.
     pub also: String,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct KeyInfo {
 /// Why the program could not be asked, in words.
 pub(crate) fn keys() -> Result<Vec<KeyInfo>, String> {
     let output = program()?.args(["specs", "--keys", "--json"]).stdin(Stdio::null()).output();
-    let output = output.map_err(|error| format!("The simulator cannot be asked: {error}"))?;
+    let output = output.map_err(|error| format!("The simulator cannot be run: {error}"))?;
     if !output.status.success() {
         return Err(String::from_utf8_lossy(&output.stderr).trim().to_owned());
     }
@@ -58,7 +58,7 @@ pub(crate) struct Problem {
 /// Why the simulator could not be asked, in words.
 pub(crate) fn check(file: &Path) -> Result<Option<Problem>, String> {
     let output = program()?.arg("simulate").arg(file).arg("--check").stdin(Stdio::null()).output();
-    let output = output.map_err(|error| format!("The simulator cannot be asked: {error}"))?;
+    let output = output.map_err(|error| format!("The simulator cannot be run: {error}"))?;
     let said = String::from_utf8_lossy(&output.stderr);
     Ok((!output.status.success()).then(|| problem(&said, file)))
 }
@@ -74,9 +74,10 @@ fn problem(said: &str, file: &Path) -> Problem {
     });
     match numbered {
         Some((line, words)) => Problem { line: Some(line), words: words.to_owned() },
-        None if said.is_empty() => {
-            Problem { line: None, words: "The simulator refused it without a word.".to_owned() }
-        }
+        None if said.is_empty() => Problem {
+            line: None,
+            words: "The simulator rejected it without an error message.".to_owned(),
+        },
         None => Problem { line: None, words: said.replace(&name, "The spec") },
     }
 }
@@ -92,7 +93,7 @@ mod tests {
             ("error: /tmp/a.toml:7: options.x: unknown key\n", Some(7), "options.x: unknown key"),
             ("error: model.name: is missing", None, "model.name: is missing"),
             ("error: /tmp/a.toml is gone", None, "The spec is gone"),
-            ("", None, "The simulator refused it without a word."),
+            ("", None, "The simulator rejected it without an error message."),
         ];
         for (said, line, words) in cases {
             assert_eq!(problem(said, file), Problem { line, words: words.to_owned() });

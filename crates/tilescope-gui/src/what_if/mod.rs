@@ -143,7 +143,7 @@ impl WhatIf {
     fn ask_keys(&mut self, ui: &Ui, workers: &Workers) -> Result<Arc<Vec<KeyInfo>>, String> {
         match self.keys.ask(ui.ctx(), workers, &(), |()| keys::keys().map(Arc::new)) {
             Asked::Fresh(known) | Asked::Stale(known) => known.clone(),
-            Asked::Failed => Err("Asking for the keys of specs broke down.".to_owned()),
+            Asked::Failed => Err("Listing the keys of specs failed.".to_owned()),
             Asked::Waiting => Ok(Arc::default()),
         }
     }
@@ -164,7 +164,7 @@ impl WhatIf {
         };
         match self.checked.ask(ui.ctx(), workers, &self.text.clone(), question) {
             Asked::Fresh(checked) => Some(checked.clone()),
-            Asked::Failed => Some(Err("Checking the spec broke down.".to_owned())),
+            Asked::Failed => Some(Err("Checking the spec failed.".to_owned())),
             Asked::Stale(_) | Asked::Waiting => None,
         }
     }
@@ -180,8 +180,8 @@ impl WhatIf {
             });
         });
         if self.original.is_none() {
-            let text = "This report does not say which spec it was made from, so there is nothing \
-                        to change and simulate again.";
+            let text = "This report does not record the spec it was made from, so there is \
+                 nothing to change and simulate again.";
             return hint_ui(ui, text);
         }
         let keys = match self.ask_keys(ui, workers) {
@@ -208,7 +208,7 @@ impl WhatIf {
             if ui.add_enabled(ready, Button::new("Simulate and compare")).clicked() {
                 commands.push(Command::SimulateVariant);
             }
-            if ui.button("Reset").on_hover_text("The spec of the report again").clicked() {
+            if ui.button("Reset").on_hover_text("Back to the spec of the report").clicked() {
                 self.text = self.original.clone().unwrap_or_default();
             }
             if checked.is_none() {

@@ -73,7 +73,7 @@ fn make(base: &Path) -> Result<(PathBuf, File), String> {
             return Ok((path, mark));
         }
     }
-    Err(format!("There is no place for temporary files in {}", base.display()))
+    Err(format!("Cannot create a directory for temporary files in {}", base.display()))
 }
 
 fn words(error: &std::io::Error, path: &Path) -> String {

@@ -57,6 +57,7 @@ pub(crate) fn overview_ui(
     }
     let window = axis.window(limits.width).intersection(limits.range);
     let left = (rect.left() + whole.x_from_cycle(window.start)).clamp(rect.left(), rect.right());
+    // Handles never leave the strip, and never cross, or they could not be taken again.
     let right = (rect.left() + whole.x_from_cycle(window.end)).clamp(left, rect.right());
     // A window of a pixel can still be seen and taken.
     let right = right.max(left + 2.0);

@@ -203,7 +203,7 @@ impl Bar<'_> {
     /// The button that unfolds the strip, or folds it again.
     fn button_ui(&mut self, top: f32, unfolded: bool) {
         let (name, hint): (_, WidgetText) = if unfolded {
-            ("Fewer controls", "Leave the view more room".into())
+            ("Fewer controls", "Make room for the view".into())
         } else {
             ("More controls", self.hidden.join(", ").into())
         };

@@ -106,11 +106,11 @@ impl StepOnIpu {
 pub struct Step {
     /// The leaf program that ran.
     pub program: ProgramId,
-    /// What it did on each IPU that took part, by IPU.
+    /// Its parts on each IPU that took part, by IPU.
     pub ipus: Vec<StepOnIpu>,
 }
 
-/// What a mark on the trace stands for.
+/// The kinds of mark on the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MarkKind {
     /// One host call: `Engine::run #0`.
@@ -167,7 +167,7 @@ impl MarkKind {
 /// A stretch of the trace with a meaning.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mark {
-    /// What it stands for.
+    /// Its kind.
     pub kind: MarkKind,
     /// Words for people: `B1 forward`.
     pub label: String,

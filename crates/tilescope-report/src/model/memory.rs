@@ -179,7 +179,7 @@ pub struct Placement {
 pub struct Variable {
     /// `layer1/conv/weights`.
     pub name: String,
-    /// What it is for.
+    /// The memory category.
     pub category: Category,
     /// Operation it was made for.
     pub operation: Option<OperationId>,
@@ -187,7 +187,7 @@ pub struct Variable {
     pub shape: String,
     /// Liveness steps it is live in; `None` means always.
     pub lifetime: Option<Range<u32>>,
-    /// Where it lies, tile by tile.
+    /// Its placement, tile by tile.
     pub tiles: TileRuns<Placement>,
 }
 

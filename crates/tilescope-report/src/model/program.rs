@@ -125,7 +125,7 @@ impl ProgramKind {
     }
 }
 
-/// Where a stream copy goes.
+/// The other end of a stream copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StreamEnd {
     /// Host memory, through a callback.
@@ -202,7 +202,7 @@ pub struct ComputeSet {
     pub vertices: Vec<VertexGroup>,
 }
 
-/// What one tile does in an exchange or copy.
+/// Traffic and code of one tile in an exchange or copy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TileTraffic {
     pub bytes_in: u64,
@@ -236,7 +236,7 @@ impl TileTraffic {
 pub struct Exchange {
     /// The `DoExchange`, `GlobalExchange` or `StreamCopyMid` program.
     pub program: ProgramId,
-    /// What each tile that takes part does.
+    /// Traffic and code of each tile that takes part.
     pub tiles: TileRuns<TileTraffic>,
 }
 

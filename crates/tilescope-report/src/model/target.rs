@@ -1,8 +1,8 @@
-//! What a program was compiled for, and how large it is.
+//! The target a program was compiled for, and the size of its graph.
 
 use crate::units::{Bytes, Hertz, TileRange};
 
-/// What the program was compiled for.
+/// Hardware, or the IPU Model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TargetKind {
     /// Hardware: programs carry code, the host takes its time.

@@ -26,6 +26,7 @@ pub(super) fn key(path: &Path) -> Result<String, ReportError> {
     let found = fs::metadata(&whole).map_err(|e| ReportError::reading(e, path))?;
     let log = fs::metadata(beside(&whole, "-wal")).ok();
     let log = log.map_or(String::new(), |log| version(&log));
+    // The log belongs to the key: in WAL mode a report may change while its main file does not.
     Ok(format!("{}\n{}\n{log}", whole.display(), version(&found)))
 }
 
@@ -55,6 +56,7 @@ impl Unfinished {
         static BUILDS: AtomicU64 = AtomicU64::new(0);
         let (process, build) = (std::process::id(), BUILDS.fetch_add(1, Ordering::Relaxed));
         let unfinished = Self { part: beside(place, &format!(".{process}-{build}.part")) };
+        // Created here, because the connection below does not create files.
         fs::write(&unfinished.part, []).ok()?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(&unfinished.part, flags).ok()?;

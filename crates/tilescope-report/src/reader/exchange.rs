@@ -1,4 +1,4 @@
-//! What exchanges and copies move.
+//! Traffic of exchanges and copies.
 
 use super::Report;
 use super::runs::{RunCollector, comb};
@@ -68,7 +68,7 @@ impl Report {
         let routes: Vec<Route> = routes.into_iter().flatten().collect();
         if routes.len() < all {
             self.warnings
-                .add("exchange_routes names tiles that cannot be; they are left out".to_owned());
+                .add("exchange_routes names tiles that do not exist; they are left out".to_owned());
         }
         Ok(routes)
     }

@@ -74,6 +74,7 @@ impl Report {
             }
             let mut tiles: BTreeMap<u32, Vec<CategoryBytes>> = BTreeMap::new();
             for ((tile, category), bytes) in self.bytes_per_tile()? {
+                // Poplar's files do not say in which region a variable lies.
                 let region = Region::NonInterleaved;
                 let share = CategoryBytes { category, region, overlapped: false, bytes };
                 tiles.entry(tile).or_default().push(share);
@@ -98,6 +99,7 @@ impl Report {
         let mut owners: BTreeMap<(Category, Region, bool), RunCollector<u64>> = BTreeMap::new();
         self.db.read(Select::all(table, &columns), |cells| {
             let category = cells.int(0).and_then(|id| categories.get(&id).copied());
+            // The bound makes the index below safe for any number in the file.
             let region = cells.count(5, Region::ALL.len() as u64 - 1).unwrap_or(0);
             let owner = (
                 category.unwrap_or(Category::Unknown),

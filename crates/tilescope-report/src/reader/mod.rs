@@ -212,7 +212,7 @@ impl Report {
         })
     }
 
-    /// What the compiler noted.
+    /// Notes of the compiler.
     pub fn notes(&self) -> Result<Vec<String>, ReportError> {
         self.db
             .list(Select::all("notes", &["text"]), |cells| cells.long_text(0).unwrap_or_default())

@@ -117,13 +117,14 @@ impl Report {
                 programs.nodes.extend(cells.small(0).map(|id| (ProgramId(id), program(cells))));
                 Ok(ControlFlow::Continue(()))
             })?;
+            // Without a primary key in a foreign file, ids may come twice; the first one counts.
             programs.nodes.dedup_by_key(|(id, _)| *id);
             self.read_children(&mut programs)?;
             self.read_executed_kinds(&mut programs)?;
             self.drop_dangling(&mut programs)?;
             let cut = programs.cut_circles();
             if cut > 0 {
-                self.warnings.add(format!("{cut} programs are below themselves: cut"));
+                self.warnings.add(format!("{cut} programs contain themselves: cut"));
             }
             Ok(programs)
         })
@@ -207,7 +208,7 @@ impl Report {
         })
     }
 
-    /// Who reads whose results. Only earlier operations count, so that there are no circles.
+    /// Inputs of operations. Only earlier operations count, so that there are no cycles.
     fn read_operation_inputs(&self, operations: &mut [Operation]) -> Result<(), ReportError> {
         let table = "operation_inputs";
         if !["operation", "position", "input"].iter().all(|column| self.db.has(table, column)) {
@@ -227,7 +228,8 @@ impl Report {
             Ok(ControlFlow::Continue(()))
         })?;
         if lost > 0 {
-            self.warnings.add(format!("{lost} inputs of operations are no earlier ones: left out"));
+            self.warnings
+                .add(format!("{lost} inputs of operations are not earlier operations: left out"));
         }
         Ok(())
     }

@@ -1,11 +1,11 @@
-//! What the reader asks for and answers with, beyond the model.
+//! Filters and answers of the reader, beyond the model.
 
 #[cfg(doc)]
 use crate::Report;
 use crate::model::*;
 use crate::units::*;
 
-/// Who wrote a report file.
+/// The writer of a report file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// This program, in a format it knows.
@@ -88,7 +88,7 @@ impl Part {
     ];
 }
 
-/// How far a program got.
+/// Outcome of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Executed,
@@ -136,7 +136,7 @@ pub struct StepDetails {
     pub program: Option<ProgramId>,
     /// Its compute set, where it has one.
     pub compute_set: Option<ComputeSetId>,
-    /// What it did on each IPU that took part. In foreign files, what is not recorded is 0.
+    /// Its parts on each IPU that took part. In foreign files, what is not recorded is 0.
     pub ipus: Vec<StepOnIpu>,
 }
 
@@ -157,6 +157,6 @@ pub enum TraceState {
 pub struct Finding {
     /// The law, as a short key: `categories_add_up`.
     pub law: &'static str,
-    /// What breaks it, in words.
+    /// The violation, in words.
     pub text: String,
 }

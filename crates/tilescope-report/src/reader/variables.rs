@@ -57,6 +57,7 @@ impl Report {
         let (strings, categories) = (self.strings()?, self.categories()?);
         let operations = self.operations()?.len();
         let on_tiles = filter.tiles.map(|tiles| self.variables_on(tiles)).transpose()?;
+        // Pages go on behind an id instead of using OFFSET, which would read all rows before it.
         let after = [filter.after.map_or(-1, |id| i64::from(id.0))];
         let select = Select::all("vars", &COLUMNS).rest("WHERE id > ?1 ORDER BY id").params(&after);
         let mut found = Vec::new();
@@ -114,6 +115,7 @@ impl Report {
         let select = Select::all(table, &columns)
             .rest("WHERE var BETWEEN ?1 AND ?2 ORDER BY var, first_tile")
             .params(&ids);
+        // Both lists are in the order of ids: one walk joins them.
         let mut at = 0;
         let mut runs = RunCollector::default();
         let mut finish = |(id, variable): &mut (VariableId, Variable), runs: RunCollector<u64>| {
@@ -172,6 +174,7 @@ impl Report {
         filter: &VariableFilter,
     ) -> Result<Vec<(VariableId, Variable)>, ReportError> {
         let (strings, categories) = (self.strings()?, self.categories()?);
+        // Any table without a key of its own has SQLite's row numbers.
         let id = if self.db.has("vars_info", "id") { "id" } else { "rowid" };
         let columns =
             [id, FOREIGN_COLUMNS[1], FOREIGN_COLUMNS[2], FOREIGN_COLUMNS[3], FOREIGN_COLUMNS[4]];
@@ -228,7 +231,7 @@ impl Report {
             for (id, name) in named.into_iter().flatten() {
                 let category = Category::from_name(&name);
                 if category == Category::Unknown && name != Category::Unknown.name() {
-                    self.warnings.add(format!("memory category {name} is not known"));
+                    self.warnings.add(format!("unknown memory category {name}"));
                 }
                 categories.insert(id, category);
             }
@@ -246,6 +249,7 @@ fn category(cells: &Cells, categories: &BTreeMap<i64, Category>) -> Category {
 fn name(cells: &Cells, column: usize, strings: &[(i64, String)]) -> String {
     let Some(text) = cells.text(column) else { return String::new() };
     let id = text.parse::<i64>().ok();
+    // A name that merely looks like a number is kept as it is if no such string exists.
     let place = id.and_then(|id| strings.binary_search_by_key(&id, |(id, _)| *id).ok());
     place.map_or(text, |place| strings[place].1.clone())
 }

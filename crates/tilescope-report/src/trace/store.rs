@@ -1,4 +1,4 @@
-//! Where lanes get their pieces from: blobs in an SQLite file, the last used ones kept decoded.
+//! Store of the pieces of lanes: blobs in an SQLite file, the last used ones kept decoded.
 
 use super::build::{block_key, chunk_key, lane_number};
 use super::chunk::{self, CHUNK_STEPS};
@@ -72,6 +72,7 @@ impl Recent {
             if self.bytes <= CACHE_BYTES / 4 * 3 {
                 break;
             }
+            // Decoded pieces that a caller still holds live on in their `Arc`.
             if let Some((_, bytes, _)) = self.pieces.remove(&key) {
                 self.bytes -= bytes;
             }
@@ -98,12 +99,13 @@ impl Store {
         let mut sound = true;
         db.read(Select::all("trace_lanes", &columns).rest("ORDER BY lane"), |cells| {
             let info = lane_info(cells);
+            // A list without end must not fill the memory before it is refused.
             sound &= info.is_some() && lanes.len() < MAX_LANES;
             lanes.extend(info);
             Ok(if sound { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
         })?;
         if !sound {
-            return Err(db.damage("trace_lanes", "a lane that cannot be"));
+            return Err(db.damage("trace_lanes", "an impossible lane"));
         }
         let numbers = lanes.iter().map(|lane| lane_number(lane.ipu, lane.sub_lane)).collect();
         Ok(Self { db, disposable, lanes, numbers, recent: Mutex::default() })
@@ -112,6 +114,8 @@ impl Store {
     /// Steps of one chunk.
     pub(super) fn chunk(&self, lane: u32, chunk: u64) -> Result<Arc<Vec<Record>>, ReportError> {
         let key = Key::Chunk(chunk_key(self.numbers[lane as usize], chunk));
+        // The lock is not held while decoding: two threads may decode the same piece, and none
+        // waits.
         if let Some(Piece::Chunk(records)) = lock(&self.recent).get(key) {
             return Ok(records);
         }
@@ -129,7 +133,7 @@ impl Store {
         Ok(records)
     }
 
-    /// What is kept beside one chunk.
+    /// Details of the steps of one chunk.
     pub(super) fn details(&self, lane: u32, chunk: u64) -> Result<Arc<Vec<Details>>, ReportError> {
         let number = chunk_key(self.numbers[lane as usize], chunk);
         if let Some(Piece::Details(details)) = lock(&self.recent).get(Key::Details(number)) {
@@ -236,6 +240,7 @@ fn lane_info(cells: &Cells) -> Option<LaneInfo> {
     let sub_lane = cells.count(2, u64::from(MAX_SUB_LANES) - 1)? as u8;
     let steps = cells.count(3, MAX_STEPS)?;
     let (first, end) = (cells.count(4, MAX_CYCLES)?, cells.count(5, MAX_CYCLES)?);
+    // Pieces are found by this number; a wrong one would show another lane's steps.
     (lane == lane_number(ipu, sub_lane) && steps > 0 && first <= end).then_some(LaneInfo {
         ipu,
         sub_lane,

@@ -1,4 +1,4 @@
-//! What a trace answers with.
+//! Answers of a trace.
 
 use super::record::Record;
 use crate::model::{Activity, ProgramKind};
@@ -67,7 +67,7 @@ pub struct Longest {
     /// Its program, where it has one.
     pub program: Option<ProgramId>,
     pub kind: ProgramKind,
-    /// What it spent its time on.
+    /// Its activity.
     pub activity: Activity,
     /// Its length in cycles; inside a window, the part that lies in it.
     pub cycles: u64,
@@ -172,7 +172,7 @@ pub struct LaneStep {
     pub step: StepId,
     pub range: CycleRange,
     pub kind: ProgramKind,
-    /// What it spent its time on.
+    /// Its activity.
     pub activity: Activity,
     /// Its program, where it has one.
     pub program: Option<ProgramId>,

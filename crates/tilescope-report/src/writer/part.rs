@@ -24,6 +24,7 @@ impl PartFile {
         fs::create_dir_all(directory).map_err(|e| failed(e, directory))?;
         let place = directory.join(REPORT_FILE);
         let part = beside(&place, ".part");
+        // Not truncated yet: the file may belong to a writer that still holds its lock.
         let mut options = OpenOptions::new();
         let file = options.write(true).create(true).truncate(false).open(&part);
         let file = file.map_err(|e| failed(e, &part))?;
@@ -44,6 +45,7 @@ impl PartFile {
     /// Puts the file in its place, once its content is safe.
     pub(super) fn complete(mut self) -> Result<PathBuf, ReportError> {
         self.file.sync_all().map_err(|e| ReportError::writing(&e, &self.part))?;
+        // Atomic on one file system: readers see the old report or the new one, never a half.
         fs::rename(&self.part, &self.place).map_err(|e| ReportError::writing(&e, &self.place))?;
         self.complete = true;
         // The name is safe only with its directory; that some systems cannot do so is no failure.

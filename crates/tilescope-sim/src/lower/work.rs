@@ -27,10 +27,7 @@ pub enum WorkItem {
     /// One superstep half: exchange or compute.
     Phase(Phase),
     /// A serial split: the body runs several times over.
-    Loop {
-        times: u64,
-        body: Vec<WorkItem>,
-    },
+    Loop { times: u64, body: Vec<WorkItem> },
 }
 
 /// One exchange or one compute set.

@@ -23,7 +23,7 @@ impl Default for Embedding {
 impl Embedding {
     fn check(&self, table: &TensorType, indices: &TensorType) -> Result<[u64; 2], String> {
         let [rows, width] = table.shape[..] else {
-            return Err(format!("a table of rows and columns is expected, not {table}"));
+            return Err(format!("expected a table of rows and columns, found {table}"));
         };
         if indices.dtype != DType::Int {
             return Err(format!("indices are whole numbers, not {indices}"));

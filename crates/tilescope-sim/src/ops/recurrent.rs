@@ -38,7 +38,7 @@ impl Recurrent {
 
     fn layer(&self, x: &TensorType) -> Result<Layer, String> {
         let [steps, batch, input] = x.shape[..] else {
-            return Err(format!("[steps, batch, input] is expected, not {x}"));
+            return Err(format!("expected [steps, batch, input], found {x}"));
         };
         Ok(Layer { cell: self.cell, batch, steps, input, output: self.output, dtype: x.dtype })
     }

@@ -12,7 +12,7 @@ pub struct Stencil(pub Neighbours);
 /// The field a tensor is.
 fn field(ty: &TensorType) -> Result<Field, String> {
     let [height, width, channels] = ty.shape[..] else {
-        return Err(format!("a field of rows, columns and channels is expected, not {ty}"));
+        return Err(format!("expected a field of rows, columns and channels, found {ty}"));
     };
     Ok(Field { height, width, channels, dtype: ty.dtype })
 }

@@ -10,9 +10,7 @@ use crate::graph::DType;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Method {
     /// The matrix engine, with this many of its units.
-    Amp {
-        conv_units: u64,
-    },
+    Amp { conv_units: u64 },
     /// The matrix engine sliding a window of four over a row.
     Slic {
         /// Chains of units used.

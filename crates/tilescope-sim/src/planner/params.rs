@@ -46,9 +46,7 @@ pub enum PlanError {
     },
     /// Sizes that do not fit together.
     #[error("{what}")]
-    Invalid {
-        what: &'static str,
-    },
+    Invalid { what: &'static str },
     /// No vertex exists for these element types on this chip.
     #[error("no plan: {chip} has no vertex for {input} input and {partials} partials")]
     NoVertex {
@@ -60,9 +58,7 @@ pub enum PlanError {
     },
     /// The search would take longer than its documented bound.
     #[error("the search for a plan exceeds {limit} split points")]
-    SearchTooLarge {
-        limit: u64,
-    },
+    SearchTooLarge { limit: u64 },
 }
 
 /// How one operand is changed along one dimension before it is convolved.

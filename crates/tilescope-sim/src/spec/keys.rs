@@ -45,7 +45,7 @@ impl Form {
     /// # Errors
     /// What was expected instead.
     pub(crate) fn accept(&self, value: &Value) -> Result<Value, String> {
-        let wrong = || format!("{} is expected, not {}", self.describe(), value.describe());
+        let wrong = || format!("expected {}, found {}", self.describe(), value.describe());
         match (self, value) {
             (Self::Integer(min, max), Value::Integer(number)) if (min..=max).contains(&number) => {
                 Ok(value.clone())

@@ -71,11 +71,11 @@ impl Spec {
 /// The model a spec names.
 fn model_name(settings: &BTreeMap<String, Located>) -> Result<&'static ModelDef, SpecError> {
     let Some(named) = settings.get("model.name") else {
-        let problem = format!("missing key; one of {} is expected", model::names().join(", "));
+        let problem = format!("missing key; expected one of {}", model::names().join(", "));
         return Err(SpecError::new(Location::Whole, "model.name", problem));
     };
     let Value::Text(name) = &named.value else {
-        let problem = format!("a model name in quotes is expected, not {}", named.value.describe());
+        let problem = format!("expected a model name in quotes, found {}", named.value.describe());
         return Err(SpecError::new(named.location.clone(), "model.name", problem));
     };
     model::find(name).ok_or_else(|| {

@@ -319,7 +319,7 @@ fn stages(values: &Values) -> Result<Vec<Stage>, SpecError> {
             let expected = "a block name, a list of block names, or { blocks = [...], ipu = N }";
             values.refuse(
                 path,
-                format!("stage {position}: {expected} is expected, not {}", item.describe()),
+                format!("stage {position}: expected {expected}, found {}", item.describe()),
             )
         };
         let (blocks, ipu) = match item {

@@ -46,7 +46,7 @@ impl Value {
                     .map_err(|_| format!("{} is not a number", number.as_str()))?,
             ),
             DeValue::Boolean(flag) => Self::Flag(*flag),
-            DeValue::Datetime(_) => return Err("a date means nothing here".to_string()),
+            DeValue::Datetime(_) => return Err("dates are not allowed here".to_string()),
             DeValue::Array(items) => Self::List(
                 items
                     .iter()

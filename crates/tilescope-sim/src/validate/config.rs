@@ -64,7 +64,7 @@ impl Config {
         let Some(value) = self.text(key) else { return Ok(Vec::new()) };
         let number = |word: &str| {
             word.parse().ok().filter(|number| *number <= LARGEST).ok_or_else(|| {
-                Problem::Broken(format!("{key}: a whole number is expected, not {word:?}"))
+                Problem::Broken(format!("{key}: expected a whole number, found {word:?}"))
             })
         };
         value.trim_matches(['{', '}']).split(',').map(|word| number(word.trim())).collect()
@@ -123,7 +123,7 @@ impl Config {
     pub(crate) fn real(&self, key: &str, default: f64) -> Result<f64, Problem> {
         let Some(text) = self.text(key) else { return Ok(default) };
         let number = text.parse().ok().filter(|number: &f64| number.is_finite());
-        number.ok_or_else(|| Problem::Broken(format!("{key}: a number is expected, not {text:?}")))
+        number.ok_or_else(|| Problem::Broken(format!("{key}: expected a number, found {text:?}")))
     }
 
     /// Refuses a row without `key`.
@@ -142,7 +142,7 @@ impl Config {
             Some("half") => Ok(DType::Half),
             Some("float") => Ok(DType::Float),
             Some(other) => Err(Problem::Broken(format!(
-                "{key}: quarter, half or float is expected, not {other:?}"
+                "{key}: expected quarter, half or float, found {other:?}"
             ))),
         }
     }
@@ -153,7 +153,7 @@ impl Config {
             Some("true" | "1") => Ok(true),
             Some("false" | "0") => Ok(false),
             Some(other) => {
-                Err(Problem::Broken(format!("{key}: true or false is expected, not {other:?}")))
+                Err(Problem::Broken(format!("{key}: expected true or false, found {other:?}")))
             }
         }
     }

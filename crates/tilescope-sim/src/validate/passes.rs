@@ -30,7 +30,7 @@ impl Passes {
                 Some("wu") => Self { update: true, ..Self::NONE },
                 Some(other) => {
                     return Err(Problem::Broken(format!(
-                        "{key}: all, fwd, bwd or wu is expected, not {other:?}"
+                        "{key}: expected all, fwd, bwd or wu, found {other:?}"
                     )));
                 }
             };

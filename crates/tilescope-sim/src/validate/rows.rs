@@ -102,7 +102,7 @@ fn measured(column: &str, text: &str) -> Result<u64, String> {
     text.parse()
         .ok()
         .filter(|number| *number > 0)
-        .ok_or_else(|| format!("{column}: a whole number above 0 is expected, not {text:?}"))
+        .ok_or_else(|| format!("{column}: expected a whole number above 0, found {text:?}"))
 }
 
 /// Fields of a line, separated by commas; quotes protect commas.

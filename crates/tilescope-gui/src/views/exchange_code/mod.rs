@@ -35,7 +35,7 @@ pub(crate) const VIEW: ViewInfo = ViewInfo {
     create: || Box::<ExchangeCode>::default(),
 };
 
-/// What the upper half shows.
+/// The graph in the upper half.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Show {
@@ -130,8 +130,8 @@ fn why_empty(report: &Report) -> Option<(&'static str, &'static str)> {
     let recorded = report.has(Part::Exchanges) || report.has(Part::Categories);
     (!recorded).then_some((
         "No exchange code recorded",
-        "This report says neither what memory is used for nor what exchanges move. \
-         With Poplar, switch on autoReport.outputGraphProfile.",
+        "This report records neither memory categories nor exchange traffic. With Poplar, switch \
+         on autoReport.outputGraphProfile.",
     ))
 }
 
@@ -164,7 +164,7 @@ impl ExchangeCode {
                 self.graph.reset();
             }
             if context.opened.target.ipus_per_replica > 1
-                && bar.tick("Per IPU", &mut self.per_ipu, "A graph per IPU, above each other.")
+                && bar.tick("Per IPU", &mut self.per_ipu, "One graph per IPU, stacked.")
             {
                 self.graph.reset();
             }
@@ -187,11 +187,11 @@ impl ExchangeCode {
             self.link = link;
         }
         let Some(program) = context.selection.program else { return };
-        let hint = "The matrix shows the program that is chosen; show all of them";
+        let hint = "The matrix shows the selected program; show all programs";
         if bar.button("All programs", hint) {
             context.commands.push(Command::SelectProgram(None));
         }
-        let hint = "Where the chosen program ran first";
+        let hint = "Where the selected program first ran";
         if bar.button("Show in trace", hint) {
             self.jump.start(program);
         }
@@ -199,7 +199,7 @@ impl ExchangeCode {
 
     fn curves_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, measure: Measure) {
         if measure != Measure::Code && !context.opened.report.has(Part::Exchanges) {
-            let sentence = "This report does not say what each tile sends and receives.";
+            let sentence = "This report does not record what each tile sends and receives.";
             return missing_ui(ui, "No traffic recorded", sentence);
         }
         let report = context.opened.report.clone();
@@ -241,7 +241,7 @@ impl ExchangeCode {
 
     fn matrix_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
         if !context.opened.report.has(Part::Exchanges) {
-            let sentence = "This report does not say what each tile sends and receives.";
+            let sentence = "This report does not record what each tile sends and receives.";
             return missing_ui(ui, "No traffic recorded", sentence);
         }
         let report = context.opened.report.clone();
@@ -284,12 +284,12 @@ fn nothing(context: &ViewContext<'_>, measure: Measure) -> (&'static str, &'stat
     match measure {
         Measure::Code if model => (
             "No exchange code",
-            "The IPU Model generates no code, so exchanges take none. \
-             What they move is under \"Bytes by tile\".",
+            "The IPU Model generates no code, so there is no exchange code. \"Bytes by tile\" \
+             shows the traffic.",
         ),
         Measure::Code => ("No exchange code", "No tile of this program holds exchange code."),
         Measure::Traffic | Measure::Messages => {
-            ("Nothing moves", "No tile of this program sends or receives anything.")
+            ("No traffic", "No tile of this program sends or receives anything.")
         }
     }
 }

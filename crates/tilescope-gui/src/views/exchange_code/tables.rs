@@ -44,7 +44,7 @@ impl Tables {
         if tab != Tab::Overview && !context.opened.report.has(Part::Exchanges) {
             let what =
                 if tab == Tab::Programs { "programs move" } else { "tiles send and receive" };
-            return hint_ui(ui, &format!("This report does not say what {what}."));
+            return hint_ui(ui, &format!("This report does not record what {what}."));
         }
         match tab {
             Tab::Overview => self.overview_ui(ui, context),
@@ -178,11 +178,11 @@ fn tiles_of(report: &Report) -> Answer<TileRow> {
     Ok(Arc::new(Listed { rows, table: Arc::new(table) }))
 }
 
-const SHARED: &str = "Bytes of the programs, each counted by itself, less bytes in memory: \
-                      what programs share with one another.";
-const BESIDE: &str = "Bytes in memory less bytes of the programs: code that every tile holds, \
-                      whatever it exchanges.";
-const MOVED: &str = "Each program once; loops repeat them.";
+const SHARED: &str = "Code of the programs, each counted separately, minus code in memory: code \
+     that programs share.";
+const BESIDE: &str = "Code in memory minus code of the programs: code that every tile holds, \
+     whatever it exchanges.";
+const MOVED: &str = "Each program counted once; loop iterations are not counted.";
 
 fn overview_grid_ui(ui: &mut Ui, context: &mut ViewContext<'_>, overview: &Overview) {
     let palette = Palette::of(ui.visuals());
@@ -196,9 +196,9 @@ fn overview_grid_ui(ui: &mut Ui, context: &mut ViewContext<'_>, overview: &Overv
                     ("Code in memory", "Bytes over all tiles of a replica"),
                     ("Share of memory", "Bytes of code / bytes that tiles use"),
                     ("Fullest tile", "Most code of this kind on one tile"),
-                    ("Code of programs", "Sum over programs, each counted by itself"),
+                    ("Code of programs", "Sum over programs, each counted separately"),
                     ("Shared", SHARED),
-                    ("Of no program", BESIDE),
+                    ("Unattributed", BESIDE),
                     ("Programs", "Programs that move data over this link"),
                     ("Messages", MOVED),
                     ("Bytes moved", MOVED),
@@ -228,7 +228,7 @@ fn overview_grid_ui(ui: &mut Ui, context: &mut ViewContext<'_>, overview: &Overv
     });
 }
 
-/// What stands for figures that a report does not have.
+/// Placeholder of figures that a report does not have.
 const NOT_RECORDED: &str = "not recorded";
 
 fn link_ui(ui: &mut Ui, totals: &LinkTotals, used: u64) {
@@ -299,8 +299,8 @@ fn replicas_ui(ui: &mut Ui, context: &mut ViewContext<'_>, overview: &Overview) 
 fn replicas_text(overview: &Overview) -> String {
     let stored: u64 = overview.links.iter().map(|totals| totals.stored).sum();
     match overview.replicas {
-        0 | 1 => "One replica: no code is there for replication. Compare with a report of more \
-                  replicas to see what they add."
+        0 | 1 => "One replica: there is no code for replication. Compare with a report of more \
+             replicas to see what they add."
             .to_owned(),
         replicas => format!(
             "{replicas} replicas: each holds {}, all together {}. Compare with a report of one \

@@ -19,7 +19,7 @@ pub(crate) struct ChosenBar {
     /// The cycles it covers.
     pub range: CycleRange,
     pub title: String,
-    /// What is known of it.
+    /// Names and values of its properties.
     pub rows: Vec<(String, String)>,
 }
 
@@ -33,7 +33,7 @@ impl ChosenBar {
         let Item { range, row, .. } = *item;
         let mut rows = rows(item, prepared.balance);
         let hint = match item.kind {
-            Kind::Step(_) | Kind::Parent(..) => "the bars below it",
+            Kind::Step(_) | Kind::Parent(..) => "see the bars below",
             Kind::Operation(..) => "switch off Group executions to see them",
             Kind::Syncs(_) => "switch off Group syncs to see them",
             Kind::Bucket(..) => "zoom in to see them",
@@ -41,7 +41,10 @@ impl ChosenBar {
         rows.push(("Single steps".to_owned(), hint.to_owned()));
         // What lies outside of the window was not read.
         if range.start <= window.start || window.end <= range.end {
-            rows.push(("Part".to_owned(), "goes on beyond what is shown: zoom out".to_owned()));
+            rows.push((
+                "Part".to_owned(),
+                "continues outside the visible range: zoom out".to_owned(),
+            ));
         }
         Self { ipu, sub_lane, row, range, title: title(item, &prepared.labels), rows }
     }
@@ -82,7 +85,7 @@ fn rows(item: &Item, balance: bool) -> Vec<(String, String)> {
     rows
 }
 
-/// Words for an activity.
+/// Title of an activity.
 pub(crate) fn activity_title(activity: Activity) -> &'static str {
     match activity {
         Activity::Compute => "Compute",

@@ -1,4 +1,4 @@
-//! What is below the lanes: the window in figures, what is chosen, and statistics.
+//! The panel below the lanes: summary of the window, details of the selection, statistics.
 
 use super::scene::Prepared;
 use super::{ExecutionTrace, Tab, panels};
@@ -24,7 +24,7 @@ impl ExecutionTrace {
             [(Tab::Summary, "Summary"), (Tab::Details, "Details"), (Tab::Statistics, "Statistics")];
         tabs_row_ui(ui, |ui| {
             let none = self.bar.is_none() && context.selection.step.is_none();
-            let waits = |tab| (none && tab == Tab::Details).then_some("Waits for a step");
+            let waits = |tab| (none && tab == Tab::Details).then_some("Select a step first");
             waiting_tabs_ui(ui, &tabs, &mut self.tab, waits);
         });
         if !*open {
@@ -55,7 +55,7 @@ impl ExecutionTrace {
                 let known = panels::Known { bytes, balance: prepared.balance };
                 panels::summary_ui(ui, summary, &context.opened.target, known);
             }
-            Some(Err(problem)) => missing_ui(ui, "The window cannot be summed up", problem),
+            Some(Err(problem)) => missing_ui(ui, "The summary cannot be computed", problem),
             None => {}
         }
     }

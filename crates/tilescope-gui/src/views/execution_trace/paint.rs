@@ -21,7 +21,7 @@ use tilescope_analysis::trace::Item;
 use tilescope_report::MarkKind;
 use tilescope_report::units::{CycleRange, Cycles, grouped};
 
-/// How bars look beneath their names.
+/// The look of bars beneath their names.
 #[derive(Clone, Copy)]
 struct Looks {
     /// Shaded by tile balance.
@@ -70,6 +70,7 @@ impl ExecutionTrace {
         );
         for block in blocks {
             let top = places.lanes.top() + (block.top - self.scroll) as f32;
+            // Blocks out of sight cost nothing, however many IPUs there are.
             if top > places.lanes.bottom() || top + block.height() < places.lanes.top() {
                 continue;
             }
@@ -82,6 +83,8 @@ impl ExecutionTrace {
             if let Some((_, textures)) = &self.textures
                 && let Some(textures) = textures.get(index)
             {
+                // The image belongs to the window of its scene; drawn at that window's place it may
+                // be stale, but it is never in the wrong place while a new one is on its way.
                 for (texture, on) in textures.iter().zip([band.bars(), band.tiles()]) {
                     let rect = band.image_rect(scene, on);
                     texture.iter().for_each(|texture| texture.paint(&painter, rect));
@@ -96,6 +99,7 @@ impl ExecutionTrace {
                 );
                 marks_ui(ui, places.lanes, row, axis, &scene.ipus[index].marks);
             }
+            // The veil covers all bars; the chosen ones are painted again on top of it.
             if chosen.is_some() {
                 let veil = palette.lane.gamma_multiply(VEIL);
                 painter.rect_filled(band.bars(), 0.0, veil);
@@ -108,6 +112,7 @@ impl ExecutionTrace {
             self.common_marks(ui, places, axis, scene);
             let step = context.selection.step.map(|step| step.step);
             self.arrows_ui(ui, scene, blocks, (places, axis), step);
+            // The chosen step comes last, so that its outline lies over those of its companions.
             let also = self.also.iter().filter_map(|step| place_of(scene, step));
             for chosen in also.chain(chosen) {
                 self.paint_chosen(&painter, prepared, blocks, places, axis, &chosen, palette);
@@ -181,6 +186,7 @@ impl ExecutionTrace {
             let ChosenBar { ipu, sub_lane, row, range, .. } = *bar;
             let shown = scene.and_then(|scene| scene.ipus.iter().find(|shown| shown.ipu == ipu));
             let lane = shown.and_then(|ipu| ipu.lanes.iter().find(|l| l.sub_lane == sub_lane));
+            // Items have no ids: within a lane, row and start identify one.
             let own = |item: &&Item| item.row == row && item.range.start == range.start;
             let item = lane.and_then(|lane| lane.items.iter().find(own));
             let full_height = item.is_some_and(|item| item.full_height);
@@ -210,6 +216,7 @@ impl ExecutionTrace {
         if let Some(item) = chosen.item {
             let fill = colour(palette, &prepared.labels, item);
             painter.rect_filled(rect, 0.0, fill);
+            // The fill hid the label, so it is written again.
             if rect.width() >= LEAST_LABEL {
                 band.label(painter, rect, &item.text(&prepared.labels), fill);
             }
@@ -250,6 +257,7 @@ impl ExecutionTrace {
         let right = places.lanes.left() + axis.x_from_cycle(end);
         let rect = Rect::from_min_max(
             pos2(left, places.lanes.top()),
+            // A range that was just begun has no width yet.
             pos2(right.max(left + 1.0), places.lanes.bottom()),
         );
         painter.rect_filled(rect, 0.0, palette.accent.gamma_multiply(0.18));

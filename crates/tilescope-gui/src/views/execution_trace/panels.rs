@@ -24,7 +24,7 @@ pub(crate) struct Known {
     pub balance: bool,
 }
 
-/// What the visible window adds up to.
+/// Sums over the visible window.
 pub(crate) fn summary_ui(ui: &mut Ui, summary: &WindowSummary, target: &Target, known: Known) {
     let widths = widths(ui.available_width() - 10.0);
     ScrollArea::both().auto_shrink(false).id_salt("window summary").show(ui, |ui| {
@@ -276,7 +276,7 @@ pub(crate) fn step_ui(ui: &mut Ui, view: &StepView, ipu: u32) {
             row_ui(ui, name, &format!("{} x {}", grouped(vertex.count), vertex.name), "");
         }
         if view.kind == ProgramKind::StreamCopyBegin && view.stream == StreamEnd::Host {
-            row_ui(ui, "Hint", "A long begin means that the host was not ready.", "");
+            row_ui(ui, "Hint", "A long StreamCopyBegin means that the host was not ready.", "");
         }
     });
 }

@@ -1,4 +1,4 @@
-//! Where everything lies on the screen.
+//! Layout of the trace on the screen.
 
 use super::ruler::{self, MARK_HEIGHT};
 use super::scene::{IpuLanes, Prepared, Scene, rows_of};
@@ -25,14 +25,14 @@ pub(super) const SUB_LANE_GAP: f32 = 7.0;
 pub(super) const IPU_GAP: f32 = 8.0;
 /// Narrowest bar with a name on it.
 pub(super) const LEAST_LABEL: f32 = 26.0;
-/// How near the pointer must be to a narrow bar.
+/// Distance at which the pointer hits a narrow bar.
 pub(super) const REACH: f32 = 3.0;
-/// How much of a bar is covered while another one is chosen.
+/// Opacity of the veil over bars while another one is chosen.
 pub(super) const VEIL: f32 = 0.55;
 /// Width of the scroll bar.
 pub(super) const SCROLL_BAR: f32 = 10.0;
 
-/// Where everything lies on the screen.
+/// Layout of the trace on the screen.
 pub(super) struct Places {
     pub(super) overview: Rect,
     pub(super) ruler: Rect,

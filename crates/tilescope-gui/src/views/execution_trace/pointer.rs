@@ -1,4 +1,4 @@
-//! What the pointer does on the lanes.
+//! Pointer interaction on the lanes.
 
 use super::chosen::{self, ChosenBar};
 use super::places::{Band, Block, Places, REACH};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use tilescope_analysis::trace::{Item, Kind, LaneItems};
 use tilescope_report::units::{CycleRange, Cycles, grouped};
 
-/// What the pointer is over.
+/// The bar or lane under the pointer.
 struct Hit<'a> {
     ipu: u32,
     lane: &'a LaneItems,
@@ -22,7 +22,7 @@ struct Hit<'a> {
     rect: Rect,
 }
 
-/// What a click chose.
+/// The result of a click.
 enum Choice {
     Step(ChosenStep),
     Bar(ChosenBar),

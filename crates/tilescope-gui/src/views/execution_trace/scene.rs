@@ -41,7 +41,7 @@ pub(crate) struct IpuLanes {
     pub flame_rows: Vec<u32>,
 }
 
-/// What never changes while a report is open.
+/// Data of the trace that never changes while a report is open.
 pub(crate) struct Prepared {
     pub trace: Trace,
     pub labels: Labels,
@@ -50,14 +50,14 @@ pub(crate) struct Prepared {
     pub ipus: Vec<IpuLanes>,
     /// Kinds of marks there are.
     pub mark_kinds: Vec<MarkKind>,
-    /// What programs move between IPUs.
+    /// Traffic of programs between IPUs.
     links: Links,
     pub target: Arc<Target>,
     /// Whether anything is copied from or to the host.
     pub host: bool,
     /// Whether it is known how many tiles work in a step.
     pub balance: bool,
-    /// What each tile does; read when it is first shown.
+    /// Cycles of each tile; read when they are first shown.
     tile_times: OnceLock<TileTimes>,
 }
 
@@ -72,6 +72,8 @@ impl Prepared {
             Some(times) => Ok(times),
             None => {
                 let times = TileTimes::read(report)?;
+                // Two threads may have read it at once; both read the same, and the first one
+                // stays.
                 Ok(self.tile_times.get_or_init(|| times))
             }
         }
@@ -84,6 +86,7 @@ pub(crate) fn prepare(
     progress: &Arc<AtomicU64>,
     cancel: &Arc<AtomicBool>,
 ) -> Result<Option<Prepared>, ReportError> {
+    // Per mille, because an integer can be shared between threads without a lock.
     let mut tell = |share: f64| progress.store((share * 1000.0) as u64, Ordering::Relaxed);
     report.prepare_trace(&mut tell, cancel)?;
     let Some(trace) = report.trace()? else { return Ok(None) };
@@ -93,6 +96,7 @@ pub(crate) fn prepare(
     let labels = Labels::new(&*report.programs()?);
     let mut mark_kinds = Vec::new();
     for kind in MarkKind::ALL {
+        // One mark is enough to know that its kind needs a row.
         let filter = MarkFilter { kind: Some(kind), ipu: None, window: None, limit: 1 };
         if !report.marks(&filter)?.is_empty() {
             mark_kinds.push(kind);
@@ -122,6 +126,7 @@ pub(crate) fn prepare(
 fn ipu_lanes(trace: &Trace, labels: &Labels) -> Vec<IpuLanes> {
     let mut ipus: Vec<IpuLanes> = Vec::new();
     for lane in trace.lanes() {
+        // Lanes are sorted by IPU, then sub-lane.
         if ipus.last().is_none_or(|ipu| ipu.ipu != lane.ipu) {
             let (sub_lanes, flame_rows) = (Vec::new(), Vec::new());
             ipus.push(IpuLanes { ipu: lane.ipu, sub_lanes, steps: 0, flame_rows });
@@ -137,7 +142,7 @@ fn ipu_lanes(trace: &Trace, labels: &Labels) -> Vec<IpuLanes> {
     ipus
 }
 
-/// What a scene shows.
+/// The query key of a scene.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SceneKey {
     /// Cycles; more than are on the screen, so that panning finds them there.
@@ -146,7 +151,7 @@ pub(crate) struct SceneKey {
     /// IPUs that are on the screen.
     pub ipus: Vec<u32>,
     pub style: Style,
-    /// What is shown as one.
+    /// Executions and syncs that are shown as one bar.
     pub grouping: Grouping,
     /// Whether bars are shaded by tile balance.
     pub tile_balance: bool,
@@ -156,7 +161,7 @@ pub(crate) struct SceneKey {
     pub arrows: bool,
     /// The chosen step, which has arrows however narrow it is.
     pub chosen: Option<StepId>,
-    /// What is searched for, in small letters.
+    /// The filter text, in lower case.
     pub filter: String,
     /// Whether colours are those on a dark ground.
     pub dark: bool,
@@ -187,7 +192,7 @@ pub(crate) struct IpuScene {
     pub wide: Vec<Vec<u32>>,
     /// The bars as an image.
     pub image: Pieces,
-    /// What every tile does, as an image.
+    /// The raster of tiles as an image.
     pub tiles: Option<Pieces>,
     /// Its stages and updates.
     pub marks: MarkRow,
@@ -201,7 +206,7 @@ pub(crate) struct Scene {
     pub ipus: Vec<IpuScene>,
     /// Marks that concern all IPUs, by kind.
     pub marks: Vec<(MarkKind, MarkRow)>,
-    /// What the host does.
+    /// Activity of the host.
     pub host: Vec<(CycleRange, HostWork)>,
     /// Data on its way between IPUs.
     pub arrows: Vec<Arrow>,
@@ -241,6 +246,7 @@ pub(crate) fn scene(
     };
     let shown: Vec<&IpuLanes> =
         prepared.ipus.iter().filter(|lanes| key.ipus.contains(&lanes.ipu)).collect();
+    // IPUs do not depend on each other, and filling images is most of the work.
     let ipus: Result<Vec<IpuScene>, ReportError> =
         shown.par_iter().map(|lanes| ipu_scene(report, prepared, key, &filter, lanes)).collect();
     let mut marks = Vec::new();
@@ -264,6 +270,7 @@ pub(crate) fn scene(
 
 /// The widest exchanges between IPUs, wide enough to begin an arrow in.
 fn exchanges(ipus: &[IpuScene], key: &SceneKey) -> Vec<StepId> {
+    // From pixels to cycles, so that the filter below compares integers.
     let least = (key.window.length() as f64 / key.width.max(1) as f64 * LEAST_SENDER) as u64;
     let items = ipus.iter().flat_map(|ipu| &ipu.lanes).flat_map(|lane| &lane.items);
     let mut found: Vec<(u64, StepId)> = items
@@ -276,9 +283,11 @@ fn exchanges(ipus: &[IpuScene], key: &SceneKey) -> Vec<StepId> {
         })
         .collect();
     found.sort_unstable_by_key(|(length, step)| (std::cmp::Reverse(*length), *step));
+    // One exchange has a bar on every IPU that takes part, mostly all of the same length.
     found.dedup_by_key(|(_, step)| *step);
     found.truncate(MAX_SENDERS);
     let mut steps: Vec<StepId> = found.into_iter().map(|(_, step)| step).collect();
+    // The chosen step has its arrows even if it is not among the widest.
     steps.extend(key.chosen);
     steps.sort_unstable();
     steps.dedup();
@@ -324,6 +333,7 @@ fn ipu_scene(
             marks.marks.extend(row.marks);
         }
     }
+    // Two kinds share this row, and each came sorted by itself.
     marks.marks.sort_by_key(|mark| mark.cycles.start);
     let least = (key.window.length() as f64 / key.width.max(1) as f64 * LEAST_WIDE) as u64;
     let wide = lanes.iter().map(|lane| wide(lane, least)).collect();
@@ -336,7 +346,7 @@ fn wide(lane: &LaneItems, least: u64) -> Vec<u32> {
     bars.filter(|(_, item)| item.range.length() >= least.max(1)).map(|(at, _)| at).collect()
 }
 
-/// What every tile of an IPU does in a window.
+/// The raster of tiles of an IPU in a window.
 fn tiles_image(
     report: &Report,
     prepared: &Prepared,
@@ -383,6 +393,7 @@ pub(crate) fn overview(
     dark: bool,
 ) -> Result<Pieces, ReportError> {
     let Prepared { trace, labels, range, ipus, .. } = prepared;
+    // Put together, executions would all have the one colour of groups.
     let grouping = Grouping { executions: false, syncs: false };
     let lanes: Result<Vec<LaneItems>, ReportError> = ipus
         .par_iter()

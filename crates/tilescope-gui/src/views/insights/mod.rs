@@ -71,14 +71,14 @@ impl View for Insights {
         let shown = match self.shown.ask(ui.ctx(), context.workers, &(), question) {
             Asked::Fresh(Ok(shown)) | Asked::Stale(Ok(shown)) => shown.clone(),
             Asked::Fresh(Err(problem)) | Asked::Stale(Err(problem)) => {
-                return missing_ui(ui, "The report cannot be judged", problem);
+                return missing_ui(ui, "Insights cannot be computed", problem);
             }
             Asked::Failed => {
-                return missing_ui(ui, "The report cannot be judged", "Please report this.");
+                return missing_ui(ui, "Insights cannot be computed", "Please report this.");
             }
             Asked::Waiting => {
                 if self.shown.is_slow() {
-                    waiting_ui(ui, "Looking for what matters…");
+                    waiting_ui(ui, "Checking the rules…");
                 }
                 return;
             }
@@ -137,7 +137,7 @@ impl Insights {
                     findings_ui(ui, context, findings, (1 + row * columns, columns));
                 }
                 if found.is_empty() {
-                    let text = "No rule found anything worth a word in what was recorded.";
+                    let text = "No rule found a problem in what was recorded.";
                     ui.label(RichText::new(text).color(Palette::of(ui.visuals()).weak_text));
                 }
                 if !wide {
@@ -150,7 +150,7 @@ impl Insights {
 
     fn head_ui(&mut self, ui: &mut Ui, findings: &[Finding]) {
         ui.horizontal_wrapped(|ui| {
-            ui.label(strong("What to look at").size(15.0));
+            ui.label(strong("Findings").size(15.0));
             ui.add_space(8.0);
             let count = |subject: Subject| findings.iter().filter(|f| f.subject == subject).count();
             let choices = [
@@ -164,7 +164,7 @@ impl Insights {
                 }
             }
             let palette = Palette::of(ui.visuals());
-            let text = format!("{} rules were tried", RULES.len());
+            let text = format!("{} rules checked", RULES.len());
             let rules: Vec<&str> = RULES.iter().map(|rule| rule.looks_for).collect();
             ui.label(RichText::new(text).color(palette.weak_text)).on_hover_text(rules.join("\n"));
         });
@@ -219,7 +219,7 @@ fn finding_ui(ui: &mut Ui, context: &mut ViewContext<'_>, finding: &Finding, num
             let text =
                 RichText::new(finding.gain.text()).size(12.0).color(gain_colour(palette, finding));
             let gain = ui.label(text);
-            gain.on_hover_text("What may be gained at most. Gains of several findings overlap.");
+            gain.on_hover_text("Upper bound of the gain. Gains of several findings overlap.");
             if let Some(view) = VIEWS.iter().find(|view| view.name == finding.place.view) {
                 let link = ui.link(RichText::new(format!("Show in {}", view.title)).size(12.0));
                 if link.clicked() {
@@ -229,7 +229,7 @@ fn finding_ui(ui: &mut Ui, context: &mut ViewContext<'_>, finding: &Finding, num
         });
         let sentence: String = finding.sentence.chars().take(600).collect();
         let label = Label::new(sentence).wrap().selectable(true);
-        ui.add(label).on_hover_text(format!("How it is worked out: {}", finding.formula));
+        ui.add(label).on_hover_text(format!("How it is computed: {}", finding.formula));
         let advice = RichText::new(&finding.advice).color(palette.weak_text);
         ui.add(Label::new(advice).wrap());
     });

@@ -31,7 +31,7 @@ pub(crate) enum Tab {
     Vertices,
     /// Cycles of the chosen steps, tile by tile.
     Cycles,
-    /// Where the chosen steps are in the program.
+    /// Place of the selected steps in the program.
     Step,
 }
 
@@ -46,7 +46,7 @@ impl Tab {
     ];
 }
 
-/// What a table is made of.
+/// The query key of a table.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Key {
     pub tab: Tab,
@@ -174,7 +174,7 @@ fn variables(mut rows: Vec<Live>, titles: &[String]) -> (Table, Vec<VariableId>)
 fn vertices(rows: Vec<liveness::StepVertices>, titles: &[String]) -> Table {
     let mut columns = vec![Column::text("Vertex type")];
     columns.extend(titles.iter().map(Column::number));
-    columns.push(Column::number("State of one"));
+    columns.push(Column::number("State per vertex"));
     let row = |vertices: liveness::StepVertices| {
         let mut cells = vec![Cell::Text(vertices.name)];
         cells.extend(vertices.counts.into_iter().map(Cell::Count));

@@ -87,7 +87,7 @@ impl Lower {
         ui.horizontal(|ui| {
             ui.add_space(6.0);
             let waits =
-                |tab| (row.is_none() && tab != Tab::Summary).then_some("Waits for an operation");
+                |tab| (row.is_none() && tab != Tab::Summary).then_some("Select an operation first");
             waiting_tabs_ui(ui, &tabs, &mut self.tab, waits);
         });
         ui.add_space(4.0);
@@ -237,7 +237,7 @@ fn page_ui(ui: &mut Ui, title: &str, links: impl FnOnce(&mut Ui), rows: impl FnO
     });
 }
 
-/// What stands for figures that a report does not have.
+/// Placeholder of figures that a report does not have.
 const NOT_RECORDED: &str = "not recorded";
 
 fn totals_ui(ui: &mut Ui, report: &Report, (layer, rows): (OpLayer, &[OpRow])) {

@@ -64,8 +64,8 @@ impl View for OperationsView {
         if !context.opened.report.has(Part::Programs)
             && !context.opened.report.has(Part::Operations)
         {
-            let sentence = "This report holds neither operations nor programs, so their costs \
-                            cannot be told apart.";
+            let sentence = "This report records neither operations nor programs, so costs cannot \
+                 be broken down.";
             return missing_ui(ui, "No operations recorded", sentence);
         }
         if !context.opened.report.has(Part::Operations) && self.layer == Layer::Model {
@@ -98,7 +98,7 @@ impl View for OperationsView {
             }
             Asked::Waiting => {
                 if self.shown.is_slow() {
-                    waiting_ui(ui, "Adding costs up…");
+                    waiting_ui(ui, "Adding up costs…");
                 }
                 return;
             }
@@ -150,7 +150,7 @@ impl OperationsView {
                 let text = "Cycles of the run: of its first steps only";
                 let palette = Palette::of(ui.visuals());
                 ui.label(RichText::new(text).color(palette.warning))
-                    .on_hover_text("This run has more steps than can be added up in an instant.");
+                    .on_hover_text("The run has too many steps to add all of them up.");
             });
         }
     }

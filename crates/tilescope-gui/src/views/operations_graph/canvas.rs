@@ -29,7 +29,7 @@ const READABLE: f32 = 0.42;
 /// Most nodes that readers of the screen get.
 const MAX_NODES: usize = 400;
 
-/// What the user did.
+/// Input of the user on the canvas.
 pub(crate) enum Event {
     /// A node was clicked, or the ground.
     Choose(Option<usize>),
@@ -37,7 +37,7 @@ pub(crate) enum Event {
     Toggle(usize),
 }
 
-/// What is on the screen.
+/// The nodes and arrows on the screen.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Canvas {
@@ -45,7 +45,7 @@ pub(crate) struct Canvas {
     view: Option<(f32, [f32; 2])>,
 }
 
-/// How points of the graph become points on the screen.
+/// Transform from graph points to screen points.
 #[derive(Clone, Copy)]
 struct Frame {
     rect: Rect,

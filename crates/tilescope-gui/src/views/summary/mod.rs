@@ -95,10 +95,10 @@ impl View for SummaryView {
         let facts = match asked {
             Asked::Fresh(Ok(facts)) | Asked::Stale(Ok(facts)) => facts,
             Asked::Fresh(Err(problem)) | Asked::Stale(Err(problem)) => {
-                return missing_ui(ui, "The report cannot be summed up", problem);
+                return missing_ui(ui, "The summary cannot be computed", problem);
             }
             Asked::Failed => {
-                return missing_ui(ui, "The report cannot be summed up", "Please report this.");
+                return missing_ui(ui, "The summary cannot be computed", "Please report this.");
             }
             Asked::Waiting => {
                 if self.facts.is_slow() {
@@ -279,7 +279,7 @@ fn rows_ui(ui: &mut Ui, id: &str, rows: &[Row]) {
 struct Row {
     name: String,
     value: String,
-    /// How it is worked out; empty for what is read off the report.
+    /// Its formula; empty for what is read from the report.
     formula: &'static str,
 }
 
@@ -341,11 +341,11 @@ fn target_ui(ui: &mut Ui, opened: &Opened) {
 /// How finely compute sets were measured, as far as what was recorded tells.
 fn instrumentation(report: &Report) -> (&'static str, &'static str) {
     if report.has(Part::ComputeSetCycles) {
-        ("Tile", "told from what is recorded: cycles of each tile in each compute set")
+        ("Tile", "inferred from what is recorded: cycles of each tile in each compute set")
     } else if report.has(Part::Execution) {
-        ("IPU", "told from what is recorded: cycles of each IPU in each step, not of each tile")
+        ("IPU", "inferred from what is recorded: cycles of each IPU in each step, not of each tile")
     } else {
-        ("Off", "told from what is recorded: no cycles of compute sets")
+        ("Off", "inferred from what is recorded: no cycles of compute sets")
     }
 }
 
@@ -418,7 +418,7 @@ fn notes_ui(ui: &mut Ui, facts: &Facts) {
 
 fn options_ui(ui: &mut Ui, context: &mut ViewContext<'_>, facts: &Facts, filter: &mut String) {
     if facts.options.is_empty() {
-        let text = "This report has no options on record.";
+        let text = "No options were recorded.";
         ui.label(RichText::new(text).color(Palette::of(ui.visuals()).weak_text));
         return;
     }
@@ -463,7 +463,7 @@ fn tree_ui(ui: &mut Ui, lines: &Result<Vec<Line>, String>) {
         }
     };
     if lines.is_empty() {
-        ui.label(RichText::new("This file says nothing.").color(palette.weak_text));
+        ui.label(RichText::new("This file is empty.").color(palette.weak_text));
     }
     let height = (lines.len() as f32 * 20.0).min(420.0);
     ScrollArea::both().max_height(height).auto_shrink([false, true]).id_salt("tree").show_rows(

@@ -63,9 +63,9 @@ struct TileMapping {
     #[serde(skip)]
     listed: Slot<SubjectKind, Result<Arc<Listed>, String>>,
     list: TableState,
-    /// What is mapped; the largest of the list until something is chosen.
+    /// The subject of the map; the largest of the list until something is selected.
     subject: Option<Subject>,
-    /// What was chosen elsewhere in the last frame.
+    /// The selection of other tabs in the last frame.
     #[serde(skip)]
     seen: Option<Subject>,
     #[serde(skip)]
@@ -198,7 +198,7 @@ fn listed(report: &Report, kind: SubjectKind) -> Result<Arc<Listed>, String> {
 }
 
 impl TileMapping {
-    /// What is chosen in another tab is mapped here.
+    /// Follows the selection of other tabs.
     fn notice_selection(&mut self, context: &ViewContext<'_>) {
         let chosen = chosen(context.selection);
         if self.seen != chosen {
@@ -241,8 +241,8 @@ impl TileMapping {
         if let Some(measure) = bar.choice("Show", &measures, self.measure) {
             self.measure = measure;
         }
-        let hint = "Tell small values apart too: colours go by the logarithm.";
-        bar.tick("Colours by powers", &mut self.powers, hint);
+        let hint = "Logarithmic colour scale, to tell small values apart.";
+        bar.tick("Logarithmic colours", &mut self.powers, hint);
         bar.end();
         bar.add("Select tiles", |ui| self.picker.ui(ui, context));
     }
@@ -258,7 +258,7 @@ impl TileMapping {
     fn list_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, listed: &Arc<Listed>) {
         if !listed.whole {
             let most = grouped(MAX_VARIABLES as u64);
-            let text = format!("Of the first {most} variables only: what is mapped may go on.");
+            let text = format!("Of the first {most} variables only; more may be mapped.");
             ui.label(RichText::new(text).color(Palette::of(ui.visuals()).warning));
         }
         let wanted = self.subject_in(listed);
@@ -277,7 +277,7 @@ impl TileMapping {
         }
     }
 
-    /// What is chosen, or the largest of the list.
+    /// The selected entry, or the largest of the list.
     fn subject_in(&self, listed: &Listed) -> Option<Subject> {
         // Of equals the first, as the table lists them.
         let largest = || listed.entries.iter().min_by_key(|entry| std::cmp::Reverse(entry.size));
@@ -292,14 +292,14 @@ impl TileMapping {
         narrow: bool,
     ) {
         let Some(subject) = self.subject_in(listed) else {
-            return hint_ui(ui, "There is nothing of this kind in the report.");
+            return hint_ui(ui, "The report has none of these.");
         };
         let report = context.opened.report.clone();
         let question = move |subject: &Subject| mapped(&report, *subject);
         let mapped = match self.mapped.ask(ui.ctx(), context.workers, &subject, question) {
             Asked::Fresh(Ok(Some(mapped))) | Asked::Stale(Ok(Some(mapped))) => mapped.clone(),
             Asked::Fresh(Ok(None)) => {
-                return missing_ui(ui, "Not in this report", "Choose something else on the left.");
+                return missing_ui(ui, "Not in this report", "Select something else on the left.");
             }
             Asked::Fresh(Err(problem)) | Asked::Stale(Err(problem)) => {
                 return missing_ui(ui, "The mapping cannot be read", problem);
@@ -334,7 +334,7 @@ impl TileMapping {
         });
     }
 
-    /// What is mapped, and how evenly.
+    /// The subject of the map and its balance.
     fn head_ui(&self, ui: &mut Ui, mapped: &Mapped) {
         let palette = Palette::of(ui.visuals());
         let weak = |text: String| RichText::new(text).color(palette.weak_text).size(12.0);
@@ -392,7 +392,7 @@ impl TileMapping {
             let (upper, lower) = area.split_top_bottom_at_y(area.top() + half);
             let rect = if wide { [left, top][side] } else { [upper, lower][side] };
             let mut ui = ui.new_child(egui::UiBuilder::new().max_rect(rect));
-            let title = format!("{name}: what tiles {}", ["send", "receive"][side]);
+            let title = format!("{name}: bytes tiles {}", ["send", "receive"][side]);
             ui.horizontal(|ui| {
                 ui.add_space(12.0);
                 ui.label(RichText::new(&title).size(12.0));
@@ -460,7 +460,7 @@ fn facts(
         (
             "Tiles",
             format!("{} ({})", grouped(balance.tiles), percent(balance.used_share())),
-            "Tiles that hold a part, and their share of the tiles of their IPUs",
+            "Tiles that hold a part, and their share of all tiles of their IPUs",
         ),
         (
             "Per tile",

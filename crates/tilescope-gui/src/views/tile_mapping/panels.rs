@@ -22,7 +22,7 @@ pub(crate) enum Tab {
     Vertices,
     /// Layouts before and after data is rearranged.
     Rearrangements,
-    /// What can be mapped.
+    /// The list of subjects.
     List,
 }
 
@@ -92,8 +92,8 @@ impl Tables {
 
 fn nothing(tab: Tab) -> &'static str {
     match tab {
-        Tab::Regions | Tab::List => "No variable belongs to this, as far as the report says.",
-        Tab::Vertices => "No vertices belong to this, as far as the report says.",
+        Tab::Regions | Tab::List => "The report attributes no variable to this.",
+        Tab::Vertices => "The report attributes no vertices to this.",
         Tab::Rearrangements => {
             "No data is rearranged for this: no exchange is followed by vertices that only copy."
         }
@@ -115,8 +115,8 @@ fn regions(mapping: &Mapping, addresses: bool) -> Table {
     let columns = vec![
         Column::text("Tiles"),
         Column::text("Variable"),
-        Column::text("Part, in the order it is laid out"),
-        Column::number("Bytes each"),
+        Column::text("Part, in layout order"),
+        Column::number("Bytes per tile"),
         Column::number("Address"),
     ];
     let row = |region: &Region| {
@@ -137,7 +137,7 @@ fn vertices(mapping: &Mapping) -> Table {
         Column::text("About"),
         Column::number("Vertices"),
         Column::number("Tiles"),
-        Column::number("Most on a tile"),
+        Column::number("Max per tile"),
     ];
     let row = |row: &VertexRow| {
         let about = if row.strided_copy { "⚠ strided copy: rearranges data" } else { "" };

@@ -268,7 +268,7 @@ impl StackGraph {
         let name = format!("{places} on the screen");
         let shown = ui.put(rect.shrink2(vec2(0.0, 3.0)), count_drag(&mut count, limits));
         let shown = shown.accessible_name(&name);
-        if shown.on_hover_text(format!("{name}: drag, or type how many")).changed() {
+        if shown.on_hover_text(format!("{name}: drag or type a number")).changed() {
             let whole = count >= limits.range.length();
             self.axis = (!whole).then(|| axis.showing(count, limits));
         }
