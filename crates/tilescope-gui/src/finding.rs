@@ -257,12 +257,12 @@ impl Finder {
         };
         let amount = self.amount.unwrap_or(usual);
         ui.horizontal_wrapped(|ui| {
-            if let Some(source) = choice_ui(ui, "Of", &sources, source) {
+            if let Some(source) = choice_ui(ui, "List", &sources, source) {
                 self.source = Some(source);
                 self.amount = None;
             }
             let amounts = Amount::ALL.map(|amount| (amount, amount.name()));
-            if let Some(amount) = choice_ui(ui, "Figure", &amounts, amount) {
+            if let Some(amount) = choice_ui(ui, "Measure", &amounts, amount) {
                 self.amount = Some(amount);
             }
         });

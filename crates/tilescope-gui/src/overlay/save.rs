@@ -30,7 +30,7 @@ pub(crate) fn save_ui(
         titles.iter().map(|(at, title)| (*at, title.as_str())).collect();
     let mut fresh = !overlay.shown;
     ui.horizontal(|ui| {
-        if let Some(at) = choice_ui(ui, "What", &titles, overlay.at) {
+        if let Some(at) = choice_ui(ui, "Content", &titles, overlay.at) {
             overlay.at = at;
             fresh = true;
         }

@@ -161,6 +161,8 @@ impl Bar<'_> {
     fn place(&mut self, name: &'static str, contents: impl FnOnce(&mut Ui)) {
         let between = self.ui.spacing().item_spacing.x;
         let height = self.height();
+        // A group's width is known only once it is laid out: it gets more room than any group
+        // takes.
         let (from, to, layout) = if self.at_end {
             (self.end - WIDE, self.end, Layout::right_to_left(Align::Center))
         } else {
@@ -223,6 +225,7 @@ impl Bar<'_> {
 pub(crate) fn toolbar_ui(ui: &mut Ui, name: &str, contents: impl FnOnce(&mut Bar<'_>)) {
     let palette = Palette::of(ui.visuals());
     let frame = Frame::new().fill(palette.raised).inner_margin(Margin::symmetric(MARGIN as i8, 6));
+    // No gap between strip and view: the line below is drawn right at its edge.
     let spacing = std::mem::take(&mut ui.spacing_mut().item_spacing);
     frame.show(ui, |ui| {
         ui.spacing_mut().item_spacing = spacing;

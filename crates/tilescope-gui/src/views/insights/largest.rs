@@ -72,7 +72,7 @@ impl Largest {
         }
         let scopes: Vec<(Scope, &str)> =
             scopes.iter().map(|(scope, name)| (*scope, name.as_str())).collect();
-        if let Some(scope) = choice_ui(ui, "Of", &scopes, self.scope) {
+        if let Some(scope) = choice_ui(ui, "Scope", &scopes, self.scope) {
             self.scope = scope;
         }
     }

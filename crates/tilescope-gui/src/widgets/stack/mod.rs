@@ -184,6 +184,7 @@ impl Places<'_> {
 
     fn window(&self) -> Range<usize> {
         let window = self.axis.window(self.frame.width());
+        // The axis shows a little air behind the last place.
         let end = (window.end as usize).min(self.stack.places());
         (window.start as usize).min(end)..end
     }
@@ -219,6 +220,7 @@ impl StackGraph {
         let mut places = Places { stack, frame, axis, top: 1.0 };
         let levels = look.levels.iter().map(|level| level.value);
         let highest = levels.fold(stack.highest(places.window()), u64::max);
+        // Only what is in sight sets the scale, so that zooming in makes small values readable.
         places.top = highest.max(1) as f64 * 1.08;
         let response = ui.interact(frame, ui.scope_id().with(look.name), Sense::click_and_drag());
         paint(ui, &places, look);
@@ -230,6 +232,7 @@ impl StackGraph {
     }
 
     fn keep_axis(&mut self, limits: Limits) {
+        // Another number of places is another graph: its axis would point anywhere.
         let known = self.limits.filter(|old| old.range == limits.range);
         self.axis = match (self.axis, known) {
             (Some(axis), Some(old)) if (old.width - limits.width).abs() < 0.5 => Some(axis),

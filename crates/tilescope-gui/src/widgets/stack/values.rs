@@ -41,6 +41,8 @@ impl Maxima {
         let mut start = places.start.min(end);
         let mut highest = 0;
         for level in &self.levels {
+            // The ragged ends are looked at value by value; what is left are whole groups of the
+            // next level.
             while start < end && !start.is_multiple_of(FANOUT) {
                 highest = highest.max(level[start]);
                 start += 1;

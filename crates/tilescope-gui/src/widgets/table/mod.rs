@@ -248,6 +248,8 @@ impl TableState {
                 }
                 let area = egui::ScrollArea::horizontal().auto_shrink(false).id_salt("columns");
                 area.show(ui, |ui| {
+                    // Columns keep their least width and the table scrolls, instead of squeezing
+                    // numbers.
                     ui.set_width(needed);
                     rows_ui(ui, (table, &widths), order, sorted, sort, choice)
                 })
