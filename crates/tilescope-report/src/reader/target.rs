@@ -91,8 +91,8 @@ impl Report {
     fn inferred_target(&self) -> Result<Target, ReportError> {
         let tiles = self.highest_tile()?;
         let seen = self.ipus_seen()?;
-        // Both fit only multiples of 27,968 tiles, 19 IPUs of Mk2 or 23 of Mk1: no replica has that
-        // many.
+        // Both fit only multiples of 27,968 tiles, 19 IPUs of Mk2 or 23 of Mk1: no system comes in
+        // such sizes.
         let fits = |generation: &&Generation| tiles > 0 && tiles.is_multiple_of(generation.tiles);
         let generation = GENERATIONS.iter().find(fits);
         let (tiles_per_ipu, ipus) = match generation {

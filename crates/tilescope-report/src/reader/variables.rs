@@ -36,7 +36,7 @@ impl Report {
         Ok(found.filter(|(found, _)| *found == id).map(|(_, variable)| variable))
     }
 
-    /// The variables with these ids, in that order.
+    /// The variables that pass the filter, ordered by id.
     pub fn variables(
         &self,
         filter: &VariableFilter,
