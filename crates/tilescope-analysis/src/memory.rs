@@ -29,7 +29,6 @@ pub enum Breakdown {
 /// The query key of memory curves.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CurveKey {
-    /// The breakdown.
     pub breakdown: Breakdown,
     pub include_gaps: bool,
     /// In which order tiles stand.

@@ -110,7 +110,7 @@ impl App {
         &self.session
     }
 
-    /// The session.
+    /// The session, to change it.
     pub fn session_mut(&mut self) -> &mut Session {
         &mut self.session
     }

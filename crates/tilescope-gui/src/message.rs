@@ -16,7 +16,6 @@ const SHOWN: usize = 4;
 /// Severity of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A command succeeded.
     Done,
     /// It is done, but not quite as asked, or something wants attention.
     Warning,
@@ -66,7 +65,6 @@ impl Kind {
 /// Something to tell the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// The severity.
     pub kind: Kind,
     pub text: String,
 }

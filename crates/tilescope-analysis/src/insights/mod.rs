@@ -111,15 +111,12 @@ impl Place {
 pub struct Finding {
     /// Name of the rule.
     pub rule: &'static str,
-    /// The subject.
     pub subject: Subject,
     /// One sentence with the figure that proves it.
     pub sentence: String,
-    /// The advice.
     pub advice: String,
     /// The formula of its figures.
     pub formula: &'static str,
-    /// The gain.
     pub gain: Gain,
     pub place: Place,
 }

@@ -72,7 +72,6 @@ pub struct Item {
     pub row: u32,
     /// Whether it reaches down to the last row.
     pub full_height: bool,
-    /// Its kind.
     pub kind: Kind,
 }
 

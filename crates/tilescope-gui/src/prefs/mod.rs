@@ -47,7 +47,6 @@ impl ThemeChoice {
         }
     }
 
-    /// The egui equivalent.
     pub(crate) fn preference(self) -> egui::ThemePreference {
         match self {
             Self::System => egui::ThemePreference::System,

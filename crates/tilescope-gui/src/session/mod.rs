@@ -35,9 +35,7 @@ pub struct ReportPage {
     pub compared: Option<Box<Compared>>,
     /// Undo and redo history of places.
     pub history: History,
-    /// Bookmarks.
     pub notes: Notes,
-    /// The find panel.
     pub finder: Finder,
     /// Notice that a file has changed.
     pub(super) watches: Vec<Watch>,
@@ -63,12 +61,10 @@ type PendingPair = Pending<Result<(Opened, Opened), String>>;
 
 /// The state of a window.
 pub struct Session {
-    /// Preferences.
     pub prefs: Prefs,
     store: Store,
     /// The open report that is shown; without one, that is the home screen.
     pub page: Option<ReportPage>,
-    /// The selection.
     pub selection: Selection,
     /// The other reports that are open.
     pub tabs: Tabs,
@@ -97,7 +93,6 @@ pub struct Session {
     pub(super) passing: Passing,
     /// Messages to the user, oldest first.
     pub messages: Vec<Message>,
-    /// The open overlay.
     pub overlay: Option<Overlay>,
     /// Actions for the shown view to perform in the next frame.
     pub wishes: Vec<Wish>,

@@ -29,7 +29,6 @@ use tilescope_report::units::CycleRange;
 /// The input of a view, and the list of commands it issues.
 pub struct ViewContext<'a> {
     pub opened: &'a Opened,
-    /// The selection.
     pub selection: &'a Selection,
     pub prefs: &'a Prefs,
     /// Counts background work.

@@ -167,7 +167,6 @@ impl MarkKind {
 /// A stretch of the trace with a meaning.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mark {
-    /// Its kind.
     pub kind: MarkKind,
     /// Words for people: `B1 forward`.
     pub label: String,

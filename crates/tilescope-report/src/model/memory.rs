@@ -179,7 +179,6 @@ pub struct Placement {
 pub struct Variable {
     /// `layer1/conv/weights`.
     pub name: String,
-    /// The memory category.
     pub category: Category,
     /// Operation it was made for.
     pub operation: Option<OperationId>,
