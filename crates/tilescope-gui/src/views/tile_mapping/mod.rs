@@ -392,7 +392,7 @@ impl TileMapping {
             let (upper, lower) = area.split_top_bottom_at_y(area.top() + half);
             let rect = if wide { [left, top][side] } else { [upper, lower][side] };
             let mut ui = ui.new_child(egui::UiBuilder::new().max_rect(rect));
-            let title = format!("{name}: bytes tiles {}", ["send", "receive"][side]);
+            let title = format!("{name}: what tiles {}", ["send", "receive"][side]);
             ui.horizontal(|ui| {
                 ui.add_space(12.0);
                 ui.label(RichText::new(&title).size(12.0));
