@@ -31,7 +31,7 @@ fn every_view_opens_on_every_report() {
                 &["Graph of operations", "B1", "Show backward pass"]
             }
             "operations-graph" => &["Operations graph"],
-            "insights" => &["What to look at", "Memory in use", "Tiles by memory"],
+            "insights" => &["Findings", "Memory in use", "Tiles by memory"],
             "summary" => &["Target", "Report files"],
             "exchange-code" => &["Exchange code"],
             _ => &["Tile mapping"],
@@ -220,7 +220,11 @@ fn what_is_painted_is_told_in_parts() {
 fn hovering_a_derived_figure_shows_how_it_is_worked_out() {
     let cases = [
         ("summary", "Memory in use: ", "bytes in use on all tiles of a replica"),
-        ("memory", "Not overlapped", "bytes at addresses that only one thing ever uses"),
+        (
+            "memory",
+            "Not overlapped",
+            "bytes at addresses used by one variable or kind of code only",
+        ),
         ("exchange-code", "Share of memory", "Bytes of code / bytes that tiles use"),
         ("execution-trace", "Tile balance", "each weighted by its cycles"),
         ("operations", "Cycles (max)", "the slowest tile of each compute set"),
@@ -408,7 +412,7 @@ fn a_step_of_liveness_is_chosen_by_keys_and_becomes_a_column() {
     window.get_by_role_and_label(Role::Tab, "Not always live variables").click();
     settle(&mut window);
     assert!(says(&window, "Shift + click adds another step"));
-    window.get_by_label("Choose the peak").click();
+    window.get_by_label("Select the peak").click();
     settle(&mut window);
     assert!(says(&window, "Step 1") && says(&window, "3,600 B"));
     window.get_by_label("Liveness by program step").focus();
@@ -505,5 +509,5 @@ fn an_operation_is_chosen_in_all_tabs() {
     assert!(says(&window, "estimate"));
     window.get_by_role_and_label(Role::Button, "Operations graph").click();
     settle(&mut window);
-    assert!(says(&window, "Is read by") && says(&window, "layer2/conv/bias"));
+    assert!(says(&window, "Read by") && says(&window, "layer2/conv/bias"));
 }

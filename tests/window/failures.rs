@@ -67,7 +67,7 @@ fn a_child_killed_half_way_is_told_and_loses_nothing() {
     assert_eq!(session.what_if.as_ref().unwrap().text(), changed, "what was typed stays");
     let page = session.page.as_ref().unwrap();
     assert!(page.compared.is_none() && page.view == "memory");
-    assert!(says(&window, "Tick as it was") && !says(&window, "Tick variant 1"));
+    assert!(says(&window, "Tick original") && !says(&window, "Tick variant 1"));
     assert_eq!(std::fs::read(directory.path().join("profile.pop")).unwrap(), before);
 }
 
@@ -201,7 +201,7 @@ fn links_to_what_is_not_there_are_told() {
     let step = r#"select.step={"ipu":0,"sub_lane":0,"position":9,"step":123456}"#;
     let cases: &[(PathBuf, String, &str)] = &[
         (directory.path().into(), format!("tilescope:?view=execution-trace&{step}"), "no step"),
-        (directory.path().into(), "tilescope:?view=nowhere".to_owned(), "does not exist"),
+        (directory.path().into(), "tilescope:?view=nowhere".to_owned(), "unknown view"),
         (directory.path().into(), "tilescope:?view=%2".to_owned(), "damaged"),
         (directory.path().into(), "http://example.org".to_owned(), "begins with tilescope:"),
         ("/nowhere/at/all".into(), "tilescope:?view=memory".to_owned(), "/nowhere/at/all"),

@@ -40,7 +40,7 @@ fn many_messages_leave_room_for_the_view() {
     window.state_mut().session_mut().messages.extend(messages);
     settle(&mut window);
     assert!(says(&window, "message 29") && !says(&window, "message 3"));
-    assert!(says(&window, "26 more before these") && says(&window, "Memory by tile"));
+    assert!(says(&window, "26 earlier messages") && says(&window, "Memory by tile"));
     window.get_by_label("Dismiss all").click();
     settle(&mut window);
     assert!(window.state().session().messages.is_empty());

@@ -156,8 +156,8 @@ fn memory_shows_the_floor_plan_a_variable_and_compute_sets() {
     let vertices: u64 = sets.rows.iter().map(|row| row.count).sum();
     assert!(says(&window, &grouped(vertices)), "the row of totals");
     press(&mut window, Role::Tab, "Variables");
-    choose(&mut window, "Graph", "Chosen variables");
-    assert!(says(&window, "Choose a variable in the table below"));
+    choose(&mut window, "Graph", "Selected variables");
+    assert!(says(&window, "Select a variable in the table below"));
     let listing = memory::variables(&window.state().report, &[]).expect("reads");
     let largest =
         (0..listing.rows.len()).max_by_key(|at| listing.rows[*at].bytes[0]).expect("some");
@@ -166,7 +166,7 @@ fn memory_shows_the_floor_plan_a_variable_and_compute_sets() {
     settle(&mut window);
     let chosen = window.state().app.session().selection.variable;
     assert_eq!(chosen, Some(listing.variables[largest]));
-    assert!(says(&window, "Memory of the chosen variables by tile"));
+    assert!(says(&window, "Memory of the selected variables by tile"));
 }
 
 #[test]

@@ -49,7 +49,7 @@ fn set_text(window: &mut Window, change: impl Fn(&str) -> String) {
 #[test]
 fn a_changed_spec_is_simulated_and_compared() {
     let (mut window, _directory) = window();
-    assert!(says(&window, "What if") && says(&window, "as it was"));
+    assert!(says(&window, "What if") && says(&window, "original"));
     set_text(&mut window, |text| text.replace("m = 64", "m = 128"));
     window.get_by_label("Simulate and compare").click();
     until(&mut window, "compared", |window| {
@@ -57,13 +57,13 @@ fn a_changed_spec_is_simulated_and_compared() {
         page.is_some_and(|page| page.compared.is_some())
     });
     assert!(window.state().session().messages.is_empty());
-    for words in ["variant 1", "model.m = 128", "Tick variant 1", "Tick as it was"] {
+    for words in ["variant 1", "model.m = 128", "Tick variant 1", "Tick original"] {
         assert!(says(&window, words), "{words}");
     }
     // Any two of those that were tried can be compared.
     window.get_by_label("Tick variant 1").click();
     settle(&mut window);
-    window.get_by_label("Tick as it was").click();
+    window.get_by_label("Tick original").click();
     settle(&mut window);
     window.get_by_label("Compare ticked").click();
     until(&mut window, "the other way round", |window| {
@@ -108,7 +108,7 @@ fn what_was_tried_is_there_when_the_report_is_opened_again() {
     settle(&mut again);
     let text = again.state().session().what_if.as_ref().expect("open").text().to_owned();
     assert!(text.contains("m = 128"), "{text}");
-    for words in ["Tick as it was", "Tick variant 1", "Compare ticked"] {
+    for words in ["Tick original", "Tick variant 1", "Compare ticked"] {
         again.get_by_label(words).click();
         settle(&mut again);
     }
@@ -122,7 +122,7 @@ fn what_was_tried_is_there_when_the_report_is_opened_again() {
     std::fs::remove_dir_all(&report).expect("removed");
     let mut third = open();
     assert!(says(&third, "variant 1") && says(&third, "gone"));
-    third.get_by_label("Forget variant 1").click();
+    third.get_by_label("Delete variant 1").click();
     settle(&mut third);
     assert!(!says(&third, "variant 1"));
     drop(third);
@@ -188,6 +188,6 @@ fn a_report_without_a_spec_says_so() {
     let mut window = opened_window(Variant::named("foreign").opened(), "summary", SIZE);
     window.key_press_modifiers(Modifiers::COMMAND, Key::T);
     settle(&mut window);
-    assert!(says(&window, "does not say which spec it was made from"));
+    assert!(says(&window, "does not record the spec it was made from"));
     assert!(!says(&window, "Simulate and compare"));
 }

@@ -11,9 +11,7 @@ pub(crate) const MAX_PLACED: usize = 20_000;
 /// A variable on a tile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlacedVariable {
-    /// The variable.
     pub id: VariableId,
-    /// Its name.
     pub name: String,
     /// What it is for.
     pub category: MemoryCategory,
@@ -28,11 +26,9 @@ pub struct PlacedVariable {
 /// The memory of one tile.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BankMap {
-    /// The tile.
     pub tile: u32,
     /// What lies there, by row and address.
     pub placed: Vec<PlacedVariable>,
-    /// Number of rows.
     pub rows: u32,
     /// Bytes of a tile.
     pub capacity: u64,

@@ -21,12 +21,10 @@ pub enum LivenessScope {
     Whole,
     /// The tiles of one IPU.
     Ipu(u32),
-    /// One tile.
     Tile(u32),
 }
 
 impl LivenessScope {
-    /// Its tiles.
     pub(crate) fn tiles(self, target: &Target) -> TileRange {
         match self {
             Self::Whole => TileRange::new(0, target.tiles_per_replica()),
@@ -144,9 +142,7 @@ fn variables(
 /// A variable with one value per column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LiveVariable {
-    /// Which variable.
     pub id: VariableId,
-    /// Its name.
     pub name: String,
     /// Category and shape in words.
     pub about: String,
@@ -211,7 +207,6 @@ fn live(
 /// Vertices of one type, with one value per step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepVertices {
-    /// Codelet.
     pub name: String,
     /// Instances on the tiles of the source, one value per step.
     pub counts: Vec<u64>,
@@ -256,7 +251,6 @@ pub fn vertices(
 /// Cycles of one tile, one value per step; `None` where it takes no part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TileCycles {
-    /// The tile.
     pub tile: u32,
     /// Cycles, one per step.
     pub cycles: Vec<Option<u64>>,

@@ -15,11 +15,10 @@ use tilescope_report::{
 /// Most variables that are listed.
 pub const MAX_VARIABLES: usize = 50_000;
 
-/// How a tile's memory is split.
+/// The breakdown of a tile's memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MemoryBreakdown {
-    /// Not at all.
     #[default]
     None,
     /// By region of memory.
@@ -30,12 +29,10 @@ pub enum MemoryBreakdown {
     Liveness,
 }
 
-/// What the user asks for.
+/// The query key of memory curves.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MemoryCurveKey {
-    /// How it is split.
     pub breakdown: MemoryBreakdown,
-    /// Whether gaps count.
     pub include_gaps: bool,
     /// In which order tiles stand.
     pub order: TileAxisOrder,
@@ -138,21 +135,20 @@ fn add_gaps(
 pub struct MemoryTreeRow {
     /// Number of parents.
     pub depth: u32,
-    /// What it is.
     pub name: String,
     /// Bytes, one per column; in the row of places on the chip, these.
     pub bytes: Vec<u64>,
     /// What they are: bytes everywhere but in the row of places on the chip.
     pub unit: TileCurveUnit,
-    /// How they are worked out; empty where that goes without saying.
+    /// Their formula; empty where it is obvious.
     pub formula: &'static str,
 }
 
 const PHYSICAL: &str =
-    "place of the tile on its chip, column by column of the floor plan from 0 on";
+    "position of the tile on its chip, column by column of the floor plan, from 0";
 const INCLUDING: &str = "bytes below the highest used address of each tile";
-const EXCLUDING: &str = "bytes at addresses that are ever used";
-const NOT_OVERLAPPED: &str = "bytes at addresses that only one thing ever uses";
+const EXCLUDING: &str = "bytes at addresses used at any time";
+const NOT_OVERLAPPED: &str = "bytes at addresses used by one variable or kind of code only";
 const OVERLAPPED: &str = "bytes at addresses that several things share over time, each counted";
 
 /// What fills the tiles: one column for each of `tiles`, with its place on the chip, or one for all
@@ -240,9 +236,7 @@ pub fn details(report: &Report, tiles: &[u32]) -> Result<Vec<MemoryTreeRow>, Rep
 /// A name with one value per column, and a number beside it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryListRow {
-    /// What it is.
     pub name: String,
-    /// More about it.
     pub about: String,
     /// How many, over all columns.
     pub count: u64,
@@ -253,7 +247,6 @@ pub struct MemoryListRow {
 /// A list, and whether it is all there is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MemoryList {
-    /// The entries.
     pub rows: Vec<MemoryListRow>,
     /// The variable of each entry, where entries are variables.
     pub variables: Vec<VariableId>,

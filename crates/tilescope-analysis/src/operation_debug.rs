@@ -36,7 +36,11 @@ pub fn debug_lines(
         if let Some(plan) = &of.plan {
             lines.add(1, "plan", String::new());
             let parts = json::lines(plan).unwrap_or_else(|error| {
-                vec![JsonLine { depth: 0, name: "not JSON".to_owned(), value: error.to_string() }]
+                vec![JsonLine {
+                    depth: 0,
+                    name: "not valid JSON".to_owned(),
+                    value: error.to_string(),
+                }]
             });
             lines
                 .0

@@ -15,7 +15,7 @@ use tilescope_report::{
     ReportPart, TileTraffic, TrainingPass, VariableFilter, VariablePlacement, VertexTypeInfo,
 };
 
-/// What counts as one operation.
+/// The layer that operations are counted in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OperationLayer {
@@ -24,7 +24,6 @@ pub enum OperationLayer {
     Model,
     /// A call of a library: `layer1/conv/Conv_5x5`.
     Library,
-    /// A program.
     Program,
 }
 
@@ -43,7 +42,6 @@ pub struct OpRow {
     pub block: String,
     /// IPU of the replica.
     pub ipu: Option<u32>,
-    /// Shapes in words.
     pub shapes: String,
     /// The programs it is made of, in the order of the compiled program.
     pub programs: Vec<ProgramId>,
@@ -63,7 +61,6 @@ pub struct OpRow {
     pub flops: u64,
     /// Bytes of variables made for it over all tiles.
     pub memory: u64,
-    /// Number of vertices.
     pub vertices: u64,
     /// Code of its exchanges and codelets on the tile that has most of it.
     pub code_most: u64,
@@ -81,13 +78,12 @@ impl OpRow {
 /// All operations of a layer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OperationCosts {
-    /// The operations.
     pub rows: Vec<OpRow>,
     /// Whether all steps of the run were counted.
     pub complete: bool,
 }
 
-/// What programs cost, whoever they belong to.
+/// ProgramCosts of programs, whichever operation they belong to.
 struct ProgramCosts {
     sets: BTreeMap<ComputeSetId, ComputeSet>,
     types: std::sync::Arc<Vec<VertexTypeInfo>>,
@@ -337,7 +333,7 @@ fn add_memory(report: &Report, rows: &mut [OpRow]) -> Result<(), ReportError> {
     Ok(())
 }
 
-/// What an operation costs on each tile of the replica.
+/// ProgramCosts of an operation on each tile of the replica.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OperationTileCosts {
     /// Cycles of one execution: compute sets with their names.
@@ -409,7 +405,6 @@ fn add_runs<T: Clone + PartialEq>(sums: &mut [u64], runs: &TileRuns<T>, value: i
 /// A line of the planner's choice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanLine {
-    /// Key and value.
     pub line: JsonLine,
     /// The value, where it is a number of cycles of a phase.
     pub cycles: Option<u64>,

@@ -18,7 +18,7 @@ const SWEEPS: usize = 4;
 pub struct OpGraphNode {
     /// The operations, as places in [`OpGraph::rows`].
     pub operations: Vec<usize>,
-    /// Words in its box.
+    /// The text of its box.
     pub title: String,
     /// More words in its box.
     pub about: String,
@@ -57,13 +57,11 @@ pub struct OpGraphEdge {
 /// Nodes and arrows, laid out.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OpGraph {
-    /// What each operation costs.
+    /// Costs of each operation.
     pub rows: Vec<OpRow>,
-    /// The nodes.
     pub nodes: Vec<OpGraphNode>,
     /// The arrows, without repetition.
     pub edges: Vec<OpGraphEdge>,
-    /// Number of layers.
     pub layers: usize,
     /// The IPUs, from the left.
     pub lanes: Vec<OpGraphLane>,
@@ -76,12 +74,11 @@ impl OpGraph {
     }
 }
 
-/// What is shown.
+/// The options that decide which graph is laid out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OpGraphKey {
     /// Passes beside the forward one.
     pub backward: bool,
-    /// Weight updates.
     pub update: bool,
     /// Blocks whose operations are shown one by one, by name; `None` shows all of them so.
     pub open: Option<Vec<String>>,

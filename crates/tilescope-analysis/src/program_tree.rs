@@ -16,7 +16,6 @@ use tilescope_report::{
 pub struct ProgramTreeGroup {
     /// Its root; `None` is the list of all programs, where the tree was not recorded.
     pub root: Option<ProgramId>,
-    /// Words for people.
     pub title: String,
     /// Whether it is called by others.
     pub function: bool,
@@ -57,7 +56,6 @@ fn shown_children(program: &ProgramNode) -> &[ProgramId] {
 /// A line of the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramTreeRow {
-    /// Its program.
     pub id: ProgramId,
     /// Number of parents.
     pub depth: u32,
@@ -138,7 +136,7 @@ pub fn find(
     None
 }
 
-/// `OnTileExecute (layer1/conv/Convolve)`
+/// A line of the tree: `OnTileExecute (layer1/conv/Convolve)`.
 pub fn label(program: &ProgramNode) -> String {
     let mut text = program.kind.name().to_owned();
     if !program.name.is_empty() {
@@ -153,11 +151,9 @@ pub fn label(program: &ProgramNode) -> String {
 /// A name with a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramFact {
-    /// What it is.
     pub name: &'static str,
-    /// How much.
     pub value: String,
-    /// How it is worked out, where it is derived.
+    /// Its formula, where it is derived.
     pub formula: Option<&'static str>,
 }
 

@@ -9,14 +9,11 @@ use tilescope_report::{ComputeSet, Report, ReportError};
 /// Most bars of a histogram.
 const MAX_BARS: usize = 32;
 
-/// What a list of figures looks like.
+/// Distribution of a list of figures.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ValueStatistics {
-    /// How many figures.
     pub count: u64,
-    /// Their sum.
     pub sum: u128,
-    /// The smallest.
     pub min: u64,
     /// Half of them are no larger.
     pub p50: u64,
@@ -24,7 +21,6 @@ pub struct ValueStatistics {
     pub p90: u64,
     /// 99 % of them are no larger.
     pub p99: u64,
-    /// The largest.
     pub max: u64,
     /// Sum / count; 0 where there are none.
     pub mean: f64,
@@ -82,7 +78,6 @@ impl ValueStatistics {
 pub struct HistogramBar {
     /// The smallest figure that counts here.
     pub first: u64,
-    /// The largest one.
     pub last: u64,
     /// How many there are.
     pub count: u64,

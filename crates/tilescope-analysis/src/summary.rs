@@ -11,9 +11,7 @@ use tilescope_report::{
 /// Everything at a glance.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ReportSummary {
-    /// The machine.
     pub target: TargetSummary,
-    /// The compiled graph.
     pub graph: GraphSummary,
     /// Memory over all tiles of the replica, in bytes.
     pub memory: MemorySummary,
@@ -21,7 +19,7 @@ pub struct ReportSummary {
     pub execution: Option<ExecutionSummary>,
 }
 
-/// The machine.
+/// Figures of the machine.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TargetSummary {
     /// `ipu` or `ipu_model`.
@@ -39,7 +37,6 @@ pub struct TargetSummary {
     pub ipus_per_replica: u32,
     /// Memory of one tile.
     pub bytes_per_tile: u64,
-    /// Tile clock.
     pub clock_hz: u64,
 }
 
@@ -48,9 +45,7 @@ pub struct TargetSummary {
 pub struct GraphSummary {
     /// Number of compute sets.
     pub compute_sets: u64,
-    /// Number of vertices.
     pub vertices: u64,
-    /// Number of edges.
     pub edges: u64,
     /// Number of lowered variables.
     pub variables: u64,
@@ -79,7 +74,7 @@ pub struct MemorySummary {
     pub out_of_memory_tiles: u64,
 }
 
-/// The run.
+/// Figures of the execution.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ExecutionSummary {
     /// Cycles from the first step to the end of the last.
@@ -94,10 +89,9 @@ pub struct ExecutionSummary {
     pub ipus: Vec<IpuSummary>,
 }
 
-/// What one IPU spends its time on.
+/// Cycles of one IPU by activity.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct IpuSummary {
-    /// Executed steps.
     pub steps: u64,
     /// Shares of the run; they add up to 1.
     pub proportions: ActivityProportions,
@@ -108,21 +102,15 @@ pub struct IpuSummary {
 /// Shares of a stretch of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct ActivityProportions {
-    /// Vertices.
     pub compute: f64,
-    /// Exchange between tiles.
     pub internal_exchange: f64,
-    /// Exchange between IPUs.
     pub global_exchange: f64,
-    /// Host copies.
     pub host: f64,
-    /// Remote buffer copies.
     pub remote_buffer: f64,
     /// Waiting for a sync.
     pub sync: f64,
     /// Steps of unknown kind.
     pub other: f64,
-    /// Nothing.
     pub idle: f64,
 }
 

@@ -16,14 +16,11 @@ pub enum TileAxisOrder {
     Hardware,
 }
 
-/// What a curve shows.
+/// The subject of a curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum TileCurveLayer {
-    /// All of it.
     Total,
-    /// One region.
     Region(MemoryRegion),
-    /// One category.
     Category(MemoryCategory),
     /// Always-live bytes.
     AlwaysLive,
@@ -35,20 +32,16 @@ pub enum TileCurveLayer {
     Received,
     /// Bytes sent in exchanges and copies.
     Sent,
-    /// Messages received.
     MessagesIn,
-    /// Messages sent.
     MessagesOut,
-    /// Vertex instances.
     Vertices,
-    /// Clock cycles.
     Cycles,
     /// One of several things beside each other, by its place among them.
     Nth(u8),
 }
 
 impl TileCurveLayer {
-    /// Words for people.
+    /// The name as users read it.
     pub fn title(self) -> &'static str {
         match self {
             Self::Total => "Tile memory",
@@ -68,7 +61,7 @@ impl TileCurveLayer {
     }
 }
 
-/// Words for a region.
+/// Title of a region.
 pub(crate) fn region_title(region: MemoryRegion) -> &'static str {
     match region {
         MemoryRegion::NonInterleaved => "Non-interleaved",
@@ -77,15 +70,12 @@ pub(crate) fn region_title(region: MemoryRegion) -> &'static str {
     }
 }
 
-/// What is counted.
+/// The unit of a curve's values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum TileCurveUnit {
-    /// Bytes.
     #[default]
     Bytes,
-    /// Things.
     Count,
-    /// Clock cycles.
     Cycles,
 }
 
@@ -111,9 +101,7 @@ impl TileCurveUnit {
 /// One value per place on the axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TileCurve {
-    /// What it shows.
     pub layer: TileCurveLayer,
-    /// Values, by place.
     pub values: Vec<u64>,
 }
 
@@ -130,7 +118,6 @@ pub struct TileCurveStack {
     pub max: u64,
     /// What a place has; 0 where that means nothing.
     pub capacity: u64,
-    /// What is counted.
     pub unit: TileCurveUnit,
 }
 
@@ -228,7 +215,6 @@ pub struct ChipFloorPlan {
     pub known: bool,
     /// Tiles of a column.
     pub rows: u32,
-    /// Chips.
     pub ipus: u32,
 }
 

@@ -25,7 +25,6 @@ pub struct ReportBuilder {
     /// The compiled program; tile memory is worked out by [`ReportBuilder::compilation`] unless it
     /// is set.
     pub parts: CompilationReport,
-    /// Executed steps.
     pub steps: Vec<ExecutionStep>,
     /// Marks on the trace.
     pub marks: Vec<TraceMark>,

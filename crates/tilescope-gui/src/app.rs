@@ -15,9 +15,9 @@ use std::path::{Path, PathBuf};
 pub struct TilescopeApp {
     session: AppSession,
     commands: Vec<AppCommand>,
-    /// What the window is called.
+    /// Title of the window.
     title: String,
-    /// What its frames have in common.
+    /// The egui context that all frames share.
     context: Context,
 }
 
@@ -106,17 +106,17 @@ impl TilescopeApp {
         self.commands.extend(known.map(|view| AppCommand::ShowView(view.name)));
     }
 
-    /// What the window knows.
+    /// The session, read-only.
     pub fn session(&self) -> &AppSession {
         &self.session
     }
 
-    /// What the window knows, to change it.
+    /// The session, to change it.
     pub fn session_mut(&mut self) -> &mut AppSession {
         &mut self.session
     }
 
-    /// Takes in what has happened and does what was asked for.
+    /// Takes in the results of background work and applies commands.
     pub fn logic(&mut self, context: &Context) {
         self.session.poll_background_work(context);
         self.commands.extend(dropped(context).map(AppCommand::Open));
@@ -133,7 +133,7 @@ impl TilescopeApp {
         }
     }
 
-    /// Paints a frame.
+    /// Runs one frame: takes input, paints the window.
     pub fn ui(&mut self, ui: &mut Ui) {
         let Self { session, commands, .. } = self;
         commands.extend(action::commands_for_pressed_keys(ui.ctx(), session));

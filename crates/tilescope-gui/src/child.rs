@@ -53,15 +53,14 @@ impl ChildProgramError {
 pub(crate) enum SimulationOutcome {
     /// The directory of the report.
     Done(PathBuf),
-    /// What the child said last.
+    /// It failed; the last lines the child wrote to stderr.
     Failed(String),
-    /// The user wanted no more of it.
+    /// Cancelled by the user.
     Cancelled,
 }
 
 /// A simulation under way.
 pub struct SimulationProcess {
-    /// The spec's name.
     pub spec: String,
     percent: Arc<AtomicU64>,
     cancelled: Arc<AtomicBool>,
@@ -117,7 +116,7 @@ impl SimulationProcess {
         self.ended.try_recv().ok()
     }
 
-    /// Stops it.
+    /// Kills the simulation.
     pub fn cancel(&self) {
         self.cancelled.store(true, Ordering::SeqCst);
         let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
@@ -160,9 +159,9 @@ impl SimulationWatcher {
         }
         match status {
             Some(Ok(status)) if status.success() => SimulationOutcome::Done(directory),
-            Some(Ok(status)) if words.is_empty() => {
-                SimulationOutcome::Failed(format!("The simulator ended without a word ({status})."))
-            }
+            Some(Ok(status)) if words.is_empty() => SimulationOutcome::Failed(format!(
+                "The simulator ended without an error message ({status})."
+            )),
             _ => SimulationOutcome::Failed(words.join("\n")),
         }
     }

@@ -24,7 +24,6 @@ pub struct SelectedStep {
     pub sub_lane: u8,
     /// Position on that lane.
     pub position: u64,
-    /// The step.
     pub step: StepId,
 }
 
@@ -35,13 +34,12 @@ pub enum AppCommand {
     Open(PathBuf),
     /// Ask for a path in the system's dialog.
     OpenDialog,
-    /// Compare two reports.
     Compare(PathBuf, PathBuf),
     /// Compare the report that is shown with another one.
     CompareWith(PathBuf),
     /// Ask for a report to compare with, or ask no more.
     ToggleCompareDialog,
-    /// Tick a report of the home screen for a comparison, or take the tick away.
+    /// Tick or untick a report of the home screen for a comparison.
     ToggleComparisonCandidate(PathBuf),
     /// Take a comparison off the list of recent ones.
     RemoveRecentComparison(PathBuf, PathBuf),
@@ -55,7 +53,7 @@ pub enum AppCommand {
     ToggleWhatIf,
     /// Show it with a key changed to a value.
     OpenWhatIfWith(&'static str, String),
-    /// Wait no longer for a report to be opened.
+    /// Give up opening a report.
     CancelOpening,
     /// Simulate the spec as it was changed, and compare the result.
     SimulateVariant,
@@ -63,25 +61,23 @@ pub enum AppCommand {
     ShowTab(Option<usize>),
     /// Show the tab after the one that is shown, or the one before.
     NextTab(bool),
-    /// Close a tab.
     CloseTab(usize),
     /// Read the open report again.
     Reload,
-    /// Go back to what was looked at before.
+    /// Undo: restore the previous view, selection and zoom.
     Undo,
-    /// Go forward again.
     Redo,
-    /// Show what is shown in another window too.
+    /// Open another window with the same report and view.
     NewWindow,
-    /// Put a link to what is shown on the clipboard.
+    /// Copy a link to the current view.
     CopyLink,
     /// Go where a link leads.
     OpenLink(String),
-    /// Keep what is shown as a bookmark.
+    /// ReportBookmark the current view.
     AddBookmark,
     /// Change the list of bookmarks.
     SetBookmarks(Vec<ReportBookmark>),
-    /// Let the user type what to find.
+    /// Open the find panel.
     OpenSearch,
     /// Show statistics of what is selected.
     ShowSelectionStatistics,
@@ -93,7 +89,6 @@ pub enum AppCommand {
     CloseReport,
     /// Show a view of the open report, by its name.
     ShowView(&'static str),
-    /// Choose colours.
     SetTheme(ThemeChoice),
     /// Choose units, colours, text size and what dragging does.
     SetAppearance(AppearancePrefs),
@@ -103,17 +98,15 @@ pub enum AppCommand {
     ResetPrefs,
     /// Show the side menu as icons only, or not.
     ToggleMenu,
-    /// Show something over the view, or take it away.
+    /// Show or close an overlay.
     Overlay(Option<OverlayKind>),
-    /// Ask the view that is shown for something.
+    /// Have the shown view perform an action.
     SendToView(ViewAction),
     /// Simulate a bundled spec.
     Simulate(String),
-    /// Stop the simulation.
     CancelSimulation,
     /// Take a report off the list of recent ones.
     RemoveRecentReport(PathBuf),
-    /// Choose tiles.
     SelectTiles(Vec<u32>),
     /// Choose a step, or none.
     SelectStep(Option<SelectedStep>),
@@ -150,7 +143,7 @@ pub enum AppCommand {
 }
 
 impl AppCommand {
-    /// The commands that choose what a place is about.
+    /// The commands that select what a place is about.
     pub(crate) fn select_insight_location(place: &ViewLocation) -> Vec<Self> {
         let mut commands = Vec::new();
         if !place.tiles.is_empty() {

@@ -38,7 +38,7 @@ struct SearchStatistics {
     tiles: Vec<u64>,
 }
 
-/// What statistics are asked about.
+/// The query key of statistics.
 #[derive(Clone, Debug, PartialEq)]
 struct SearchStatisticsKey {
     query: String,
@@ -51,7 +51,6 @@ struct SearchStatisticsKey {
 pub struct SearchPanel {
     /// Whether it is shown.
     pub open: bool,
-    /// What is typed.
     pub text: String,
     /// The result that was gone to.
     pub current_result: Option<usize>,
@@ -108,7 +107,6 @@ impl SearchPanel {
         }
     }
 
-    /// The panel.
     pub(crate) fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
         ui.horizontal(|ui| {
             ui.heading("Find");
@@ -186,7 +184,7 @@ impl SearchPanel {
         let key = query.to_string();
         match self.results.ask(ui.ctx(), context.workers, &key, search) {
             QueryState::Fresh(answer) => Some((query, Some(answer.clone()))),
-            QueryState::Failed => Some((query, Some(Err("The search broke down.".to_owned())))),
+            QueryState::Failed => Some((query, Some(Err("The search failed.".to_owned())))),
             QueryState::Stale(_) | QueryState::Waiting => Some((query, None)),
         }
     }
@@ -273,12 +271,12 @@ impl SearchPanel {
         };
         let amount = self.amount.unwrap_or(usual);
         ui.horizontal_wrapped(|ui| {
-            if let Some(source) = choice_ui(ui, "Of", &sources, source) {
+            if let Some(source) = choice_ui(ui, "List", &sources, source) {
                 self.source = Some(source);
                 self.amount = None;
             }
             let amounts = QueryAmount::ALL.map(|amount| (amount, amount.name()));
-            if let Some(amount) = choice_ui(ui, "Figure", &amounts, amount) {
+            if let Some(amount) = choice_ui(ui, "Measure", &amounts, amount) {
                 self.amount = Some(amount);
             }
         });
@@ -320,7 +318,7 @@ fn compute_statistics(
     Ok(Arc::new(SearchStatistics { statistics, bars: histogram(&figures), tiles }))
 }
 
-/// What can be typed.
+/// Examples of queries.
 fn examples_ui(ui: &mut Ui, text: &mut String) {
     let palette = ThemePalette::for_visuals(ui.visuals());
     ui.add_space(6.0);
@@ -350,7 +348,7 @@ fn error_ui(ui: &mut Ui, text: &str, error: &SearchQueryError) {
 fn totals_ui(ui: &mut Ui, found: &SearchResults) {
     let palette = ThemePalette::for_visuals(ui.visuals());
     if found.hits.is_empty() {
-        ui.label("Nothing fits that.");
+        ui.label("No matches.");
     }
     for (source, totals) in &found.totals {
         let mut text = format!("{} {}", grouped(totals.things), source.name());
@@ -431,7 +429,7 @@ fn measured_ui(
         ui.painter().rect_filled(column, 0.0, palette.lane);
         ui.painter().rect_filled(filled, 0.0, colour);
         focus_ui(ui, &response, column);
-        if response.on_hover_text(format!("{words}; click to keep only these")).clicked() {
+        if response.on_hover_text(format!("{words}; click to filter to these")).clicked() {
             picked = Some(*bar);
         }
     }
@@ -439,7 +437,6 @@ fn measured_ui(
     picked
 }
 
-/// Names and figures.
 pub(crate) fn statistics_ui(ui: &mut Ui, statistics: &ValueStatistics, bytes: bool) {
     let palette = ThemePalette::for_visuals(ui.visuals());
     let grid = egui::Grid::new("statistics").num_columns(2).spacing(vec2(18.0, 3.0));
@@ -462,12 +459,12 @@ fn spread_ui(ui: &mut Ui, tiles: &[u64]) {
         return;
     }
     ui.add_space(8.0);
-    ui.label(super::fonts::strong("Spread over tiles"));
+    ui.label(super::fonts::strong("Distribution over tiles"));
     let used = used.count();
     let mean = tiles.iter().map(|of| *of as f64).sum::<f64>() / used.max(1) as f64;
     let fullest = tiles.iter().position(|of| *of == max).unwrap_or(0);
     let text = format!(
-        "{} of {} tiles, mean {}, most {} on tile {}",
+        "{} of {} tiles, mean {}, max {} on tile {}",
         grouped(used as u64),
         grouped(tiles.len() as u64),
         grouped(mean.round() as u64),
@@ -476,7 +473,7 @@ fn spread_ui(ui: &mut Ui, tiles: &[u64]) {
     );
     ui.label(RichText::new(text).size(12.0));
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 46.0), Sense::hover());
-    response.widget_info(|| WidgetInfo::labeled(Role::Image, true, "Spread over tiles"));
+    response.widget_info(|| WidgetInfo::labeled(Role::Image, true, "Distribution over tiles"));
     ui.painter().rect_filled(rect, 0.0, palette.lane);
     let columns = (rect.width() as usize).min(tiles.len()).max(1);
     for column in 0..columns {

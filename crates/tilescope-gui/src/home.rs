@@ -23,7 +23,6 @@ const TWO_COLUMNS: f32 = 820.0;
 /// Widest the content gets.
 const MAX_WIDTH: f32 = 1080.0;
 
-/// The whole screen.
 pub(crate) fn home_ui(ui: &mut Ui, session: &mut AppSession, commands: &mut Vec<AppCommand>) {
     let palette = ThemePalette::for_visuals(ui.visuals());
     let frame = Frame::new().fill(palette.raised);
@@ -54,8 +53,7 @@ fn title_ui(ui: &mut Ui, session: &AppSession, commands: &mut Vec<AppCommand>) {
         ui.vertical(|ui| {
             ui.spacing_mut().item_spacing.y = 1.0;
             ui.label(strong("tilescope").size(24.0));
-            let text =
-                "See why a program is slow or does not fit on IPUs, and what would change it";
+            let text = "See why a program is slow or does not fit on IPUs, and what would help";
             ui.label(RichText::new(text).color(palette.weak_text));
         });
         ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
@@ -79,7 +77,7 @@ fn cards_ui(ui: &mut Ui, session: &mut AppSession, commands: &mut Vec<AppCommand
         ui.add_space(gap);
         card_ui(ui, "Recent", |ui| recent_card_ui(ui, session, commands));
         ui.add_space(gap);
-        card_ui(ui, "Reports of your own", capture_card_ui);
+        card_ui(ui, "Your own reports", capture_card_ui);
         ui.add_space(gap);
         card_ui(ui, "Help", |ui| help_card_ui(ui, commands));
         return;
@@ -97,7 +95,7 @@ fn cards_ui(ui: &mut Ui, session: &mut AppSession, commands: &mut Vec<AppCommand
             ui.set_width(width - gap - left);
             card_ui(ui, "Recent", |ui| recent_card_ui(ui, session, commands));
             ui.add_space(gap);
-            card_ui(ui, "Reports of your own", capture_card_ui);
+            card_ui(ui, "Your own reports", capture_card_ui);
             ui.add_space(gap);
             card_ui(ui, "Help", |ui| help_card_ui(ui, commands));
         });
@@ -201,7 +199,7 @@ fn row_ui(ui: &mut Ui, icon: Icon, text: &str, about: &str, enabled: bool) -> Re
 fn open_card_ui(ui: &mut Ui, session: &mut AppSession, commands: &mut Vec<AppCommand>) {
     let palette = ThemePalette::for_visuals(ui.visuals());
     let waiting = session.dialog.is_some();
-    let about = if waiting { "Waiting for the dialog; a path can be typed below" } else { "" };
+    let about = if waiting { "Waiting for the dialog; you can also type a path below" } else { "" };
     if row_ui(ui, Icon::Folder, "Open a report…", about, !waiting).clicked() {
         commands.push(AppCommand::OpenDialog);
     }
@@ -232,7 +230,7 @@ fn simulate_card_ui(ui: &mut Ui, session: &mut AppSession, commands: &mut Vec<Ap
     }
     if specs.is_empty() {
         let text = if session.specs.latest().is_some() {
-            "The program's own specs could not be listed."
+            "The bundled specs could not be listed."
         } else {
             "Listing specs…"
         };

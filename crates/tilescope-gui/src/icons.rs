@@ -2,7 +2,7 @@
 
 use egui::{Color32, Painter, Pos2, Rect, Shape, Stroke, Vec2, pos2};
 
-/// What a drawing shows.
+/// The icons of the app.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Icon {
     /// Lines of text behind dots.
@@ -17,7 +17,6 @@ pub enum Icon {
     Tiles,
     /// A circle of an arrow.
     Reload,
-    /// A cross.
     Close,
     /// A question mark in a circle.
     Help,
@@ -25,25 +24,19 @@ pub enum Icon {
     Collapse,
     /// An arrow to the right.
     Expand,
-    /// An arrow upwards.
     Up,
-    /// An arrow downwards.
     Down,
-    /// A folder.
     Folder,
     /// A triangle to start something.
     Play,
-    /// A half-filled disc.
     Theme,
     /// A rhombus of tiles: the program's own mark.
     Mark,
-    /// A lens.
     Find,
     /// A flask, for examples.
     Flask,
     /// A curve of steps.
     Steps,
-    /// A light bulb.
     Bulb,
     /// Lines set in one below the other.
     Tree,
@@ -53,7 +46,6 @@ pub enum Icon {
     Graph,
     /// Two links of a chain.
     Link,
-    /// A camera.
     Camera,
     /// A tick in a circle.
     Done,

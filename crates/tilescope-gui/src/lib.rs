@@ -53,7 +53,8 @@ pub enum GuiError {
     /// There is no display to open a window on.
     #[error(
         "no display: neither WAYLAND_DISPLAY nor DISPLAY is set; \
-         pictures need none: tilescope export REPORT --view execution-trace -o trace.png"
+         pictures can be saved without one: tilescope export REPORT --view execution-trace -o \
+         trace.png"
     )]
     NoDisplay,
     /// The window could not be opened.
@@ -67,7 +68,7 @@ pub enum GuiError {
     #[error(transparent)]
     Report(#[from] ReportError),
     /// There is no such view.
-    #[error("there is no view {0:?}; known: {known}", known = view_names().join(", "))]
+    #[error("unknown view {0:?}; known: {known}", known = view_names().join(", "))]
     UnknownView(String),
     /// The picture could not be made.
     #[error("{0}")]

@@ -13,10 +13,9 @@ use egui::{
 /// Messages that are shown at once; older ones come up when newer ones are dismissed.
 const MAX_SHOWN: usize = 4;
 
-/// How a message is meant.
+/// Severity of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageKind {
-    /// What was asked for is done.
     Done,
     /// It is done, but not quite as asked, or something wants attention.
     Warning,
@@ -25,7 +24,7 @@ pub enum MessageKind {
 }
 
 impl MessageKind {
-    /// Every kind.
+    /// All kinds of message, the mildest first.
     pub const ALL: [Self; 3] = [Self::Done, Self::Warning, Self::Error];
 
     /// The word before the message: nothing is told by a colour alone.
@@ -66,19 +65,16 @@ impl MessageKind {
 /// Something to tell the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatusMessage {
-    /// How it is meant.
     pub kind: MessageKind,
-    /// What it says.
     pub text: String,
 }
 
 impl StatusMessage {
-    /// What was asked for is done.
+    /// A command succeeded.
     pub fn done(text: impl Into<String>) -> Self {
         Self { kind: MessageKind::Done, text: text.into() }
     }
 
-    /// Something wants attention.
     pub(crate) fn warning(text: impl Into<String>) -> Self {
         Self { kind: MessageKind::Warning, text: text.into() }
     }
@@ -103,7 +99,7 @@ pub(crate) fn messages_ui(ui: &mut Ui, messages: &[StatusMessage], commands: &mu
         }
         if hidden > 0 {
             ui.horizontal(|ui| {
-                let text = format!("{hidden} more before these");
+                let text = format!("{hidden} earlier messages");
                 ui.label(RichText::new(text).color(palette.weak_text));
                 if ui.button("Dismiss all").clicked() {
                     commands.push(AppCommand::DismissMessages);

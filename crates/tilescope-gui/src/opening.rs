@@ -12,11 +12,9 @@ use tilescope_report::{ProgramOutcome, Report, ReportError, Target};
 pub struct OpenReport {
     /// As the user named it.
     pub path: PathBuf,
-    /// The report.
     pub report: Arc<Report>,
-    /// Its machine.
     pub target: Arc<Target>,
-    /// How far the program got.
+    /// ProgramOutcome of the program.
     pub outcome: ProgramOutcome,
 }
 
@@ -79,7 +77,7 @@ impl<T: Send + 'static> BackgroundTask<T> {
         Ok(Self { since: Instant::now(), receiver })
     }
 
-    /// The result, once; `Err` if the work broke down.
+    /// The result, once; `Err` if the worker panicked.
     pub(crate) fn poll(&self) -> Option<Result<T, ()>> {
         match self.receiver.try_recv() {
             Ok(result) => Some(Ok(result)),
@@ -106,9 +104,7 @@ impl<T: Send + 'static> BackgroundTask<T> {
 /// A report that comes with the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SampleReport {
-    /// Its directory's name.
     pub name: String,
-    /// Its directory.
     pub path: PathBuf,
 }
 

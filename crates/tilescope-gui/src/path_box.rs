@@ -10,7 +10,6 @@ const MAX_COMPLETIONS: usize = 8;
 /// What is typed, and what begins like it.
 #[derive(Default)]
 pub struct PathInput {
-    /// What is typed.
     pub text: String,
     completions: BackgroundQuery<String, Vec<PathBuf>>,
 }

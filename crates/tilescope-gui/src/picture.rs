@@ -21,9 +21,7 @@ const MAX_ANSWER_WAIT: Duration = Duration::from_secs(600);
 /// Kinds of files that hold pictures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PictureFormat {
-    /// Pixels.
     Png,
-    /// Shapes and text.
     Svg,
 }
 
@@ -40,9 +38,7 @@ pub struct PictureOptions<'a> {
     pub size: (u32, u32),
     /// Size of text and everything else, in percent: 100 is a pixel per point.
     pub text_percent: u16,
-    /// Colours.
     pub theme: Theme,
-    /// Kind of file.
     pub format: PictureFormat,
 }
 

@@ -34,7 +34,7 @@ pub enum SavingError {
     NoComparison,
 }
 
-/// What can be saved of a view.
+/// The parts of a view that can be saved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExportContent {
     /// The view as pixels.
@@ -48,7 +48,6 @@ pub enum ExportContent {
 }
 
 impl ExportContent {
-    /// Words for people.
     pub(crate) fn title(&self) -> String {
         match self {
             Self::Png => "PNG picture".to_owned(),
@@ -71,24 +70,20 @@ impl ExportContent {
     }
 }
 
-/// What is to be saved where.
+/// A request to save part of a view.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExportRequest {
-    /// What.
     pub what: ExportContent,
-    /// Where.
     pub path: PathBuf,
     /// Width and height of pictures in pixels.
     pub size: (u32, u32),
     /// Size of text in pictures, in percent.
     pub text_percent: u16,
-    /// Colours of pictures.
     pub theme: Theme,
 }
 
 /// What is on the screen when something is saved.
 pub(crate) struct ExportSource {
-    /// The report.
     pub opened: OpenReport,
     /// The report it is compared with.
     pub compared: Option<PathBuf>,

@@ -1,4 +1,4 @@
-//! What surrounds the views: side menu, messages, progress.
+//! The frame around the views: side menu, messages, progress.
 
 use super::action::actions;
 use super::command::AppCommand;
@@ -114,7 +114,7 @@ fn machine(page: &ReportPage) -> String {
     }
 }
 
-/// What is looked for, at the right of the view.
+/// The find panel, at the right of the view.
 pub(crate) fn find_panel_ui(ui: &mut Ui, finder: &mut SearchPanel, context: &mut ViewContext<'_>) {
     let palette = ThemePalette::for_visuals(ui.visuals());
     let frame = Frame::new().fill(palette.raised).inner_margin(Margin::same(10));
@@ -130,7 +130,7 @@ pub(crate) fn find_panel_ui(ui: &mut Ui, finder: &mut SearchPanel, context: &mut
         });
 }
 
-/// A report being opened or simulated: what, how far, and a way out.
+/// Progress of opening or simulating a report, with a cancel button.
 pub(crate) fn progress_ui(context: &Context, session: &AppSession, commands: &mut Vec<AppCommand>) {
     let slow = session.opening_for().is_some_and(|time| time.as_millis() > 150);
     if session.opening_path().is_some() {
@@ -173,7 +173,7 @@ fn card(context: &Context, contents: impl FnOnce(&mut Ui)) {
         });
 }
 
-/// Says what letting go of a dragged file would do.
+/// Hint while a file is dragged over the window.
 pub(crate) fn drop_hint_ui(context: &Context) {
     if context.input(|i| i.raw.hovered_files.is_empty()) {
         return;

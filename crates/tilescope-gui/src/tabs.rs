@@ -31,7 +31,6 @@ pub struct ReportTabs {
 }
 
 impl ReportTabs {
-    /// Number of tabs.
     pub(crate) fn count(&self) -> usize {
         self.parked.len()
     }
@@ -43,7 +42,7 @@ impl ReportTabs {
 }
 
 impl ReportPage {
-    /// What its tab is called.
+    /// Title of its tab.
     pub(crate) fn title(&self) -> String {
         match &self.compared {
             Some(compared) => format!("{} ↔ {}", self.opened.name(), compared.target.name()),

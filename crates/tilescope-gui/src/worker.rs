@@ -60,15 +60,14 @@ impl Drop for RunningQueryGuard {
     }
 }
 
-/// How a question stands.
+/// State of a question.
 pub(crate) enum QueryState<'a, T> {
     /// The answer to this very question.
     Fresh(&'a T),
     /// The answer to an earlier question, while this one is worked on.
     Stale(&'a T),
-    /// No answer yet.
     Waiting,
-    /// The work broke down; a bug of ours.
+    /// The worker panicked; a bug of ours.
     Failed,
 }
 

@@ -36,7 +36,6 @@ impl<'a> VarintReader<'a> {
         Self(bytes)
     }
 
-    /// The next integer.
     pub(super) fn take(&mut self) -> Option<u64> {
         let mut value = 0u64;
         for (i, &byte) in self.0.iter().enumerate().take(10) {

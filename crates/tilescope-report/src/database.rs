@@ -221,7 +221,9 @@ impl ReportDatabase {
         while let Some(row) = rows.next().map_err(failed)? {
             count += 1;
             if count > self.most_rows {
-                return Err(self.damage(select.table, "more rows than the file can hold"));
+                return Err(
+                    self.damage(select.table, "more rows than a file of this size can hold")
+                );
             }
             let cells = RowCells { row, select: &select, db: self, handed: Cell::new(0) };
             if each(&cells)?.is_break() {
@@ -331,7 +333,7 @@ impl ReportDatabase {
             let cells = RowCells { row, select: &right, db: self, handed: Cell::new(0) };
             count += 1;
             if count > self.most_rows {
-                return Err(self.damage(right.table, "more rows than the file can hold"));
+                return Err(self.damage(right.table, "more rows than a file of this size can hold"));
             }
             let Some(number) = cells.int(0) else { continue };
             while current.as_ref().is_some_and(|(left, _)| *left < number) {
@@ -458,9 +460,7 @@ impl RowCells<'_> {
 
     fn reject_value<T>(&self, column: usize) -> Option<T> {
         let (table, column) = (self.select.table, self.select.columns[column]);
-        self.db
-            .warnings
-            .add(format!("{table}.{column} holds values no report has; they are left out"));
+        self.db.warnings.add(format!("{table}.{column} holds invalid values; they are left out"));
         None
     }
 
@@ -520,7 +520,6 @@ impl RowCells<'_> {
         }
     }
 
-    /// Bytes.
     pub(super) fn blob(&self, column: usize) -> Option<&[u8]> {
         match self.value(column) {
             ValueRef::Blob(bytes) => Some(bytes),

@@ -1,4 +1,4 @@
-//! What can go wrong between a report and its file, in words for people.
+//! Errors of reading and writing reports, in words for people.
 
 use crate::atomic_file::AtomicFileError;
 use std::io;
@@ -13,23 +13,21 @@ pub enum ReportError {
     /// Nothing at that path.
     #[error("no such file or directory: {}", path.display())]
     NotFound {
-        /// What was asked for.
+        /// The path that was asked for.
         path: PathBuf,
     },
     /// A directory, but not one of a report.
     #[error("no profile.pop in this directory ({found}): {}", path.display())]
     NoReportInDirectory {
-        /// What is there instead, in words.
+        /// A description of the directory's content.
         found: String,
-        /// The directory.
         path: PathBuf,
     },
     /// The file is of another kind.
     #[error("{found}; a report is an SQLite file named profile.pop: {}", path.display())]
     NotAReport {
-        /// What the file looks like, in words.
+        /// A description of the file.
         found: String,
-        /// The file.
         path: PathBuf,
     },
     /// The file ends before its own header says it should.
@@ -42,7 +40,6 @@ pub enum ReportError {
         size: u64,
         /// Size its header promises, in bytes.
         expected: u64,
-        /// The file.
         path: PathBuf,
     },
     /// The content contradicts itself.
@@ -50,13 +47,11 @@ pub enum ReportError {
     Damaged {
         /// Which part, and how one can tell.
         problem: String,
-        /// The file.
         path: PathBuf,
     },
     /// The system refused to read.
     #[error("cannot read: {source}: {}", path.display())]
     Read {
-        /// The system's reason.
         source: io::Error,
         /// The file or directory.
         path: PathBuf,
@@ -64,17 +59,13 @@ pub enum ReportError {
     /// The system refused to write.
     #[error("cannot write: {problem}: {}", path.display())]
     Write {
-        /// The system's reason.
         problem: String,
         /// The file or directory.
         path: PathBuf,
     },
     /// No space is left for the report.
     #[error("no space left to write the report: {}", path.display())]
-    DiskFull {
-        /// The unfinished file.
-        path: PathBuf,
-    },
+    DiskFull { path: PathBuf },
     /// The writer was given something that is not a report: a bug of its caller.
     #[error("cannot be written as a report, {problem}")]
     InvalidInput {
@@ -139,9 +130,9 @@ impl ReportError {
     pub(super) fn sqlite_reading(source: &rusqlite::Error, what: &str, path: &Path) -> Self {
         let reason = match source.sqlite_error_code() {
             Some(rusqlite::ErrorCode::OperationInterrupted) => {
-                "reading takes more work than a sound file of this size can need".to_owned()
+                "reading takes more work than an intact file of this size can need".to_owned()
             }
-            Some(rusqlite::ErrorCode::TooBig) => "a value is larger than any report has".to_owned(),
+            Some(rusqlite::ErrorCode::TooBig) => "a value is too large for a report".to_owned(),
             _ => source.to_string(),
         };
         Self::damaged(format!("{what}: {reason}"), path)

@@ -74,7 +74,7 @@ pub(super) fn check(path: &Path) -> Result<u64, ReportError> {
     }
     if !head.starts_with(MAGIC) {
         let known = OTHER_FILE_SIGNATURES.iter().find(|(first, _)| head.starts_with(first));
-        return not(known.map_or("this is no SQLite file", |(_, what)| what));
+        return not(known.map_or("this is not an SQLite file", |(_, what)| what));
     }
     if head.len() < 100 {
         return Err(ReportError::Truncated { size, expected: 512, path: path.to_owned() });

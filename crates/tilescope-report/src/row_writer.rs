@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::LazyLock;
 
-/// Where rows go.
 pub(super) struct RowWriter<'a> {
     pub(super) connection: &'a Connection,
     pub(super) path: &'a Path,

@@ -26,17 +26,14 @@ pub(crate) const fn user_version(format: (i32, i32)) -> i32 {
 
 /// A column of a table.
 pub(crate) struct SchemaColumn {
-    /// Its name.
     pub name: &'static str,
     /// Its type and constraints in SQL.
     pub declaration: &'static str,
-    /// What it holds.
     pub about: &'static str,
 }
 
 /// A table of a report.
 pub(crate) struct SchemaTable {
-    /// Its name.
     pub name: &'static str,
     /// What a row is.
     pub about: &'static str,

@@ -53,12 +53,10 @@ impl StridedTileRuns {
         self.first_run_end() + self.stride * (self.repeats - 1)
     }
 
-    /// Number of tiles.
     pub(super) fn count(&self) -> u64 {
         u64::from(self.run_length) * u64::from(self.repeats)
     }
 
-    /// The runs.
     pub(super) fn ranges(&self) -> impl Iterator<Item = TileRange> {
         let comb = *self;
         (0..comb.repeats).map(move |time| {

@@ -129,7 +129,7 @@ pub enum ByteUnits {
 }
 
 impl ByteUnits {
-    /// Every choice.
+    /// All choices, in the order they are offered.
     pub const ALL: [Self; 3] = [Self::Binary, Self::Si, Self::Bytes];
 
     /// Its name on the command line.
@@ -141,7 +141,7 @@ impl ByteUnits {
         }
     }
 
-    /// Words for people.
+    /// The name as users read it.
     pub fn title(self) -> &'static str {
         match self {
             Self::Binary => "KiB, MiB, GiB",
@@ -273,7 +273,7 @@ pub struct TileRange {
 }
 
 impl TileRange {
-    /// The range `first..end`.
+    /// The half-open range `first..end`.
     pub fn new(first: u32, end: u32) -> Self {
         debug_assert!(first <= end, "a tile range runs forwards: {first}..{end}");
         Self { first, end }
@@ -330,7 +330,7 @@ impl<T> TileRuns<T> {
         self.runs.iter().map(move |(tiles, value)| (moved(tiles), value))
     }
 
-    /// Number of runs.
+    /// Number of runs of equal values.
     pub fn len(&self) -> usize {
         self.runs.len()
     }

@@ -9,15 +9,12 @@ use tilescope_report::units::{exact_bytes, grouped, percent};
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 #[serde(untagged)]
 pub enum ComparisonCell {
-    /// Bytes.
     Bytes(u64),
-    /// Things, or cycles.
     Count(u64),
     /// A share of one.
     Share(f64),
     /// A measured or derived number.
     Real(f64),
-    /// Anything else.
     Text(String),
 }
 
@@ -54,7 +51,6 @@ impl ComparisonCell {
 /// One thing in both reports, or in one of them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ComparisonRow {
-    /// What it is.
     pub name: String,
     /// Number of rows it stands below.
     pub depth: u32,
@@ -62,9 +58,9 @@ pub struct ComparisonRow {
     pub source: Option<ComparisonCell>,
     /// Its value in the target; `None` where it is missing there.
     pub target: Option<ComparisonCell>,
-    /// Where it can be seen in the source.
+    /// Its place in the source.
     pub source_place: Option<ViewLocation>,
-    /// Where it can be seen in the target.
+    /// Its place in the target.
     pub target_place: Option<ViewLocation>,
 }
 
@@ -86,7 +82,7 @@ impl ComparisonRow {
         }
     }
 
-    /// Target less source of bytes and counts, exactly.
+    /// Target minus source of bytes and counts, exactly.
     pub fn whole_change(&self) -> Option<i128> {
         let whole =
             |side: &Option<ComparisonCell>| side.as_ref().map_or(Some(0), ComparisonCell::whole);
@@ -167,11 +163,9 @@ impl Serialize for ComparisonRow {
 /// Things of one kind, in both reports.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct ComparisonTable {
-    /// Words above it.
     pub title: &'static str,
-    /// What a row is.
+    /// Title of the column of row names.
     pub column: &'static str,
-    /// The rows.
     pub rows: Vec<ComparisonRow>,
     /// Sums over all rows, where they can be summed: the rows' changes add up to its change.
     pub total: Option<ComparisonRow>,
@@ -216,7 +210,7 @@ impl ComparisonTable {
                 row.share().into(),
             ]
         };
-        let columns = vec![self.column, "source", "target", "target - source", "share of larger"];
+        let columns = vec![self.column, "source", "target", "target - source", "relative"];
         TableRows { columns, rows: self.rows.iter().map(row).collect() }
     }
 

@@ -20,7 +20,7 @@ fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportErr
         };
         list.push(row(source, target));
     }
-    let parts = [("Appeared", appeared), ("Vanished", vanished), ("In both", stayed)];
+    let parts = [("New", appeared), ("Resolved", vanished), ("In both", stayed)];
     Ok(parts.map(|(title, rows)| ComparisonTable::new(title, "Finding", rows)).into())
 }
 

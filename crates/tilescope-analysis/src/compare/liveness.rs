@@ -40,8 +40,8 @@ fn figures(source: &Option<LivenessCurve>, target: &Option<LivenessCurve>) -> Co
         row("Always live", &|curve| ComparisonCell::Bytes(curve.always)),
         row("Not always live, at the peak", &|curve| ComparisonCell::Bytes(most(curve))),
         row("Live at the peak", &|curve| ComparisonCell::Bytes(curve.always + most(curve))),
-        row("Memory of the tiles", &|curve| ComparisonCell::Bytes(curve.capacity)),
-        row("Steps of the walk", &|curve| ComparisonCell::Count(curve.others.len() as u64)),
+        row("Capacity", &|curve| ComparisonCell::Bytes(curve.capacity)),
+        row("Program steps", &|curve| ComparisonCell::Count(curve.others.len() as u64)),
     ];
     ComparisonTable::new("Liveness", "Figure", rows)
 }

@@ -99,7 +99,6 @@ pub(super) struct NamedVariables {
     pub(super) bytes: u64,
     /// (variable, tile) pairs.
     pub(super) tiles: u64,
-    /// One of them.
     pub(super) id: Option<VariableId>,
 }
 

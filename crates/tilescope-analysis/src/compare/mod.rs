@@ -34,14 +34,12 @@ pub use step_alignment::{
 
 use tilescope_report::{Report, ReportError};
 
-/// What belongs together in two reports.
+/// The alignment of two reports.
 #[derive(Clone, Debug, Default)]
 pub struct ReportAlignment {
-    /// Programs.
     pub programs: ProgramPairs,
     /// Executed steps; `None` if one report was not executed.
     pub steps: Option<StepAlignment>,
-    /// Operations and variables.
     pub links: MatchedEntities,
 }
 
@@ -67,7 +65,6 @@ pub struct ComparedReports<'a> {
     pub source: &'a Report,
     /// The report it is compared with.
     pub target: &'a Report,
-    /// What belongs together.
     pub alignment: &'a ReportAlignment,
 }
 
@@ -81,11 +78,10 @@ impl ComparedReports<'_> {
     }
 }
 
-/// How the figures of one view are compared.
+/// The comparison of one view.
 pub struct ViewComparison {
     /// Name of the view, as the command line spells it.
     pub view: &'static str,
-    /// Compares.
     pub tables: fn(&ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportError>,
 }
 

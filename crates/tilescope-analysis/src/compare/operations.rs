@@ -1,4 +1,4 @@
-//! What operations cost, one figure per table.
+//! Costs of operations, one figure per table.
 
 use super::comparison_table::{ComparisonCell, ComparisonRow, ComparisonTable, pair_by_key};
 use super::{ComparedReports, ViewComparison};

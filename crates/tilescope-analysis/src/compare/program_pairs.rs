@@ -38,7 +38,6 @@ impl ProgramPairs {
         Ok(Self::new(&source, &target))
     }
 
-    /// Aligns programs.
     pub(crate) fn new(source: &ProgramNodeTable, target: &ProgramNodeTable) -> Self {
         let (a, b) = (in_order(source), in_order(target));
         let mut partner = vec![None; a.len()];

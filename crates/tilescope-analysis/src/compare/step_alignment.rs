@@ -24,22 +24,19 @@ pub struct ComparedStepLocation {
     pub ipu: u32,
     /// Its group of tiles.
     pub sub_lane: u8,
-    /// The step.
     pub step: LaneStep,
 }
 
-/// What the steps of one report add up to.
+/// StepSequenceCache over the steps of one report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StepChangeSum {
-    /// Number of steps.
     pub steps: u64,
     /// Cycles of all lanes.
     pub cycles: u64,
-    /// One of them.
     pub spot: Option<ComparedStepLocation>,
 }
 
-/// What a row of changes stands for.
+/// The subject of a row of changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum StepChangeKind {
     /// A place in [`ProgramPairs::pairs`].
@@ -52,12 +49,10 @@ pub enum StepChangeKind {
     Unaligned,
 }
 
-/// What became slower or faster.
+/// A program or a stretch of steps that became slower or faster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepChange {
-    /// What it is.
     pub what: StepChangeKind,
-    /// Words for it.
     pub name: String,
     /// Its steps in the source.
     pub source: StepChangeSum,
@@ -79,7 +74,6 @@ pub struct MatchedStepRun {
     pub source: u64,
     /// Position of the first in the target.
     pub target: u64,
-    /// Number of steps.
     pub count: u64,
 }
 
@@ -227,7 +221,7 @@ impl StepChangeNames<'_> {
             }
             StepChangeKind::Kind(kind) => format!("{} of unknown program", kind.name()),
             StepChangeKind::Idle => "Idle".to_owned(),
-            StepChangeKind::Unaligned => "Steps behind those that were aligned".to_owned(),
+            StepChangeKind::Unaligned => "Steps after the aligned ones".to_owned(),
         }
     }
 }

@@ -9,9 +9,7 @@ use tilescope_report::{ExchangeRoute, ExchangeTraffic, Report, ReportError};
 /// Senders and receivers of one exchange, or of one part of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExchangeFlow {
-    /// The program.
     pub program: ProgramId,
-    /// Where it sends.
     pub link: ExchangeLink,
     /// Bytes that each sender delivers, a multicast once per receiver.
     pub sent: TileRuns<u64>,
@@ -27,7 +25,6 @@ pub struct ExchangeFlow {
 /// All flows of a report between tiles.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ExchangeFlows {
-    /// The flows.
     pub flows: Vec<ExchangeFlow>,
     /// Tiles of the replica.
     pub tiles: u32,

@@ -17,9 +17,7 @@ pub struct ExchangeMatrixKey {
     pub receivers: TileRange,
     /// Columns and rows of cells; never more than tiles.
     pub cells: [usize; 2],
-    /// Only this link.
     pub link: Option<ExchangeLink>,
-    /// Only this program.
     pub program: Option<ProgramId>,
 }
 
@@ -62,11 +60,8 @@ impl ExchangeMatrix {
 /// Cells beside each other as one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExchangeMatrixPart {
-    /// Tiles that send.
     pub senders: TileRange,
-    /// Tiles that receive.
     pub receivers: TileRange,
-    /// What they move.
     pub bytes: f64,
 }
 
@@ -105,7 +100,7 @@ fn bin_of(window: TileRange, bins: usize, tile: u32) -> usize {
     place * bins / (window.count() as usize).max(1)
 }
 
-/// Fills the matrix.
+/// Adds the flows up into the cells of a matrix.
 pub fn matrix(flows: &ExchangeFlows, key: &ExchangeMatrixKey) -> ExchangeMatrix {
     let [columns, rows] = [
         key.cells[0].clamp(1, (key.receivers.count() as usize).max(1)),

@@ -16,7 +16,7 @@ use tilescope_report::{
     CategoryBytes, MemoryCategory, ProgramKind, Report, ReportError, TileTraffic,
 };
 
-/// Where code sends data.
+/// The link that code sends over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExchangeLink {
@@ -24,7 +24,6 @@ pub enum ExchangeLink {
     Internal,
     /// To and from the host and its memory.
     Host,
-    /// Between IPUs.
     Global,
 }
 
@@ -32,7 +31,7 @@ impl ExchangeLink {
     /// Every link, in the order reports list them.
     pub const ALL: [Self; 3] = [Self::Internal, Self::Host, Self::Global];
 
-    /// Words for people.
+    /// The name as users read it.
     pub fn title(self) -> &'static str {
         match self {
             Self::Internal => "Internal",
@@ -62,7 +61,7 @@ impl ExchangeLink {
     }
 }
 
-/// What curves over tiles show.
+/// The measures of curves over tiles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExchangeMeasure {
@@ -159,7 +158,6 @@ fn traffic(
 /// The code of one link over all tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExchangeLinkTotals {
-    /// Where it sends.
     pub link: ExchangeLink,
     /// Bytes in the memory of the tiles.
     pub stored: u64,
@@ -167,7 +165,6 @@ pub struct ExchangeLinkTotals {
     pub fullest: u64,
     /// Bytes of all programs, each counted by itself; `None` where programs were not recorded.
     pub program_bytes: Option<u64>,
-    /// Number of programs.
     pub programs: u64,
     /// Messages sent, a multicast once, when each program runs once.
     pub messages: u64,
@@ -190,7 +187,6 @@ impl ExchangeLinkTotals {
 /// The code of all links.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExchangeCodeOverview {
-    /// By link.
     pub links: Vec<ExchangeLinkTotals>,
     /// Copies of the program that run side by side.
     pub replicas: u32,
@@ -251,13 +247,9 @@ fn host_messages(link: ExchangeLink, traffic: &TileTraffic) -> u64 {
 /// One program that moves data.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExchangeProgramRow {
-    /// The program.
     pub program: ProgramId,
-    /// Its name.
     pub name: String,
-    /// Its kind.
     pub kind: ProgramKind,
-    /// Where it sends.
     pub link: ExchangeLink,
     /// The operation it was made for.
     pub operation: Option<OperationId>,
@@ -310,10 +302,9 @@ pub fn programs(report: &Report, tiles: &[u32]) -> Result<Vec<ExchangeProgramRow
     Ok(rows)
 }
 
-/// One tile.
+/// A row of the table of tiles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExchangeTileRow {
-    /// The tile.
     pub tile: u32,
     /// Bytes of code, by link.
     pub code: [u64; 3],

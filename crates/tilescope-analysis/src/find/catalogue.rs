@@ -19,11 +19,9 @@ pub enum SearchEntity {
     Program(ProgramId),
     /// An operation of the model.
     Operation(OperationId),
-    /// A variable.
     Variable(VariableId),
     /// A variable that holds data of the model.
     Tensor(VariableId),
-    /// A vertex type.
     VertexType(VertexTypeId),
 }
 
@@ -54,9 +52,7 @@ impl SearchEntity {
 /// A named thing, with the figures that are the same for every query.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CatalogueItem {
-    /// What it is.
     pub thing: SearchEntity,
-    /// Its name.
     pub name: String,
     /// What kind of thing: a program kind, an operation's kind, a memory category.
     pub kind: String,

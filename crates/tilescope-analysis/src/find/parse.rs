@@ -75,7 +75,7 @@ impl QueryParser {
         let start = self.at;
         self.at += usize::from(negated);
         if negated && self.peek().is_none_or(char::is_whitespace) {
-            return self.error(start, "a minus leaves out what follows it, and nothing does");
+            return self.error(start, "expected a term after the minus");
         }
         let test = match self.field() {
             Some((start, field)) => self.field_test(start, &field)?,
@@ -119,8 +119,8 @@ impl QueryParser {
             return self.amount(amount);
         }
         if !["name", "type", "in", "ipu", "tile"].contains(&field) {
-            let hint = "quotes make it a plain word";
-            let problem = format!("there is no field {field:?}; known: {FIELDS}; {hint}");
+            let hint = "quote it to search for it as text";
+            let problem = format!("unknown field {field:?}; known: {FIELDS}; {hint}");
             return self.error(start, problem);
         }
         let (at, sign) = (self.at, self.peek().unwrap_or(':'));
@@ -133,7 +133,7 @@ impl QueryParser {
             ("in", ':' | '=') => self.source(),
             ("ipu", ':' | '=') => Ok(QueryCondition::Ipu(self.spans("IPU")?)),
             ("tile", ':' | '=') => Ok(QueryCondition::Tile(self.spans("tile")?)),
-            _ => self.error(at, format!("{field} goes with a colon, not with {sign:?}")),
+            _ => self.error(at, format!("{field} takes a colon, not {sign:?}")),
         }
     }
 
@@ -153,7 +153,7 @@ impl QueryParser {
                 AmountComparison::Equal
             }
             None => {
-                let problem = format!("{} goes with >, >=, <, <= or =", amount.name());
+                let problem = format!("{} takes >, >=, <, <= or =", amount.name());
                 return self.error(self.at, problem);
             }
         };
@@ -161,9 +161,9 @@ impl QueryParser {
         let word = self.word();
         match number(&word) {
             Some(value) => Ok(QueryCondition::Amount(amount, comparison, value)),
-            None if word.is_empty() => self.error(at, "a number such as 10k or 64KiB goes here"),
+            None if word.is_empty() => self.error(at, "expected a number such as 10k or 64KiB"),
             None => {
-                let problem = format!("{word:?} is no number such as 800, 10k, 2.5M or 64KiB");
+                let problem = format!("{word:?} is not a number such as 800, 10k, 2.5M or 64KiB");
                 self.error(at, problem)
             }
         }
@@ -178,7 +178,7 @@ impl QueryParser {
             Some(source) => Ok(QueryCondition::In(source)),
             None => {
                 let known: Vec<&str> = SearchList::ALL.iter().map(|source| source.name()).collect();
-                self.error(at, format!("there is no list {word:?}; known: {}", known.join(", ")))
+                self.error(at, format!("unknown list {word:?}; known: {}", known.join(", ")))
             }
         }
     }
@@ -206,7 +206,7 @@ impl QueryParser {
                 None => return Ok(spans),
                 Some(letter) if letter.is_whitespace() => return Ok(spans),
                 Some(letter) => {
-                    let problem = format!("{letter:?} does not belong to a list of {what}s");
+                    let problem = format!("unexpected {letter:?} in a list of {what}s");
                     return self.error(self.at, problem);
                 }
             }
@@ -221,7 +221,7 @@ impl QueryParser {
         match digits.parse() {
             Ok(number) => Ok(number),
             Err(_) if digits.is_empty() => {
-                self.error(at, format!("the number of a{} {what} goes here", vowel(what)))
+                self.error(at, format!("expected the number of a{} {what}", vowel(what)))
             }
             Err(_) => self.error(at, format!("there is no {what} {digits}")),
         }
@@ -242,7 +242,7 @@ impl QueryParser {
                 Ok(TextPattern::Equals(text))
             }
             TextPattern::Regex(_) => {
-                self.error(at, "an equals sign goes with text; ~ goes with a regular expression")
+                self.error(at, "use = with text and ~ with a regular expression")
             }
         }
     }
@@ -260,7 +260,7 @@ impl QueryParser {
                 }
             }
             Some(letter) if !letter.is_whitespace() => Ok(TextPattern::Contains(self.word())),
-            _ => self.error(start, format!("{what} goes here")),
+            _ => self.error(start, format!("expected {what}")),
         }
     }
 

@@ -1,4 +1,4 @@
-//! What is searched for: terms that must all hold, and how they are written.
+//! Search queries: terms that must all hold, and their syntax.
 
 use std::fmt;
 
@@ -9,19 +9,17 @@ pub struct SearchQuery {
     pub terms: Vec<QueryTerm>,
 }
 
-/// One condition.
+/// One condition of a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueryTerm {
     /// Whether it must not hold.
     pub negated: bool,
-    /// What it asks.
     pub test: QueryCondition,
 }
 
-/// What a term asks of a thing.
+/// The condition of a term.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QueryCondition {
-    /// Its name.
     Name(TextPattern),
     /// Its kind, such as `StreamCopyMid` or `Convolution`, in any case.
     Type(TextPattern),
@@ -56,11 +54,9 @@ pub enum SearchList {
     Programs,
     /// Operations of the model.
     Operations,
-    /// Variables on tiles.
     Variables,
     /// Variables that hold data of the model.
     Tensors,
-    /// Vertex types.
     Vertices,
 }
 
@@ -91,9 +87,7 @@ impl SearchList {
 /// Numbers `first` to `last`, both among them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NumberRange {
-    /// The first one.
     pub first: u32,
-    /// The last one.
     pub last: u32,
 }
 
@@ -104,19 +98,19 @@ impl NumberRange {
     }
 }
 
-/// What things have more or less of.
+/// A quantity that things have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueryAmount {
     /// Cycles: of each single step; of all executions of a program or an operation.
     Cycles,
     /// Bytes: moved by a single step; moved by all executions of a program; held by a variable.
     Bytes,
-    /// How often it is there or was executed.
+    /// Number of instances or executions.
     Count,
 }
 
 impl QueryAmount {
-    /// Every amount.
+    /// All amounts that a query can ask for.
     pub const ALL: [Self; 3] = [Self::Cycles, Self::Bytes, Self::Count];
 
     /// Its name in queries.
@@ -129,7 +123,7 @@ impl QueryAmount {
     }
 }
 
-/// How an amount compares.
+/// A comparison of amounts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AmountComparison {
     /// `>`
@@ -149,7 +143,7 @@ impl AmountComparison {
     pub(crate) const ALL: [Self; 5] =
         [Self::AtLeast, Self::AtMost, Self::Above, Self::Below, Self::Equal];
 
-    /// How it is written.
+    /// Its spelling in queries.
     pub(crate) fn sign(self) -> &'static str {
         match self {
             Self::Above => ">",
@@ -172,13 +166,13 @@ impl AmountComparison {
     }
 }
 
-/// What cannot be understood in a query, and where.
+/// A syntax error in a query, with its position.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{problem} (at character {})", .at + 1)]
 pub struct SearchQueryError {
     /// The letter it is about, counted from 0.
     pub at: usize,
-    /// What is wrong, and what was expected.
+    /// The problem and what was expected.
     pub problem: String,
 }
 

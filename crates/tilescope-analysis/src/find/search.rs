@@ -12,10 +12,9 @@ use tilescope_report::trace::LaneStep;
 use tilescope_report::units::{ProgramId, TileRange, TileRuns, VariableId, VertexTypeId};
 use tilescope_report::{Report, ReportError, VariableFilter};
 
-/// What things of one list add up to.
+/// SearchTotals of one list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct SearchTotals {
-    /// Number of things.
     pub things: u64,
     /// Sum of their counts.
     pub count: u64,
@@ -25,7 +24,7 @@ pub struct SearchTotals {
     pub bytes: u64,
 }
 
-/// What a query finds.
+/// The results of a query.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SearchResults {
     /// The things, list by list, the dearest first. Steps count as far as they match.
@@ -278,7 +277,7 @@ struct LocationFilter {
     vertices: HashSet<VertexTypeId>,
 }
 
-/// What the terms on IPUs and tiles keep.
+/// The tiles left by terms on IPUs and tiles.
 struct LocationFilters<'a> {
     all: &'a SearchCatalogue,
     terms: Vec<LocationFilter>,

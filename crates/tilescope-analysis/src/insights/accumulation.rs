@@ -6,7 +6,7 @@ use tilescope_report::MarkKind;
 use tilescope_report::units::percent;
 
 pub(crate) const RULE: InsightRule =
-    InsightRule { name: "accumulation", description: "weight updates that come too often", find };
+    InsightRule { name: "accumulation", description: "weight updates that are too frequent", find };
 
 /// Updates that take less are well spread.
 const MIN_SHARE: f64 = 0.03;
@@ -31,8 +31,8 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
             super::pluralised(steps, "micro-batch").replace("batchs", "batches"),
         ),
         advice: format!(
-            "With gradient_accumulation = {} they come half as often; the learning rate may have \
-             to follow the larger batch.",
+            "gradient_accumulation = {} halves them; the learning rate may need to be adjusted to \
+             the larger batch.",
             steps * 2
         ),
         formula: "cycles of weight updates on the IPU with most of them / cycles of the run; \

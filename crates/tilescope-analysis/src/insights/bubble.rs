@@ -28,8 +28,8 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
             percent(share),
         ),
         advice: format!(
-            "With gradient_accumulation = {} instead of {steps} it would fill and drain half as \
-             often per sample.",
+            "With gradient_accumulation = {} instead of {steps} it fills and drains half as often \
+             per sample.",
             steps * 2
         ),
         formula: "1 - micro-batches x mean slot of the main phase / cycles of all phases, as a \

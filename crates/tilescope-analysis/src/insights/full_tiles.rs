@@ -25,7 +25,8 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
             Bytes(bytes),
             facts.target.bytes_per_tile,
         ),
-        advice: "It fits, but a larger micro-batch will not; see what fills this tile.".to_owned(),
+        advice: "The program fits, but a larger micro-batch may not; see what fills this tile."
+            .to_owned(),
         formula: "memory of the tile including gaps / memory it has",
         gain: InsightGain::Unknown,
         place: ViewLocation { tiles: vec![tile], ..ViewLocation::view("memory") },

@@ -1,4 +1,4 @@
-//! What rules look at, read from a report once.
+//! The input of all rules, read from a report once.
 
 use crate::liveness::{self, LiveVariable, LivenessScope};
 use crate::trace::{ProgramRuns, program_runs};
@@ -14,14 +14,13 @@ use tilescope_report::{
 /// Most marks of a kind that are read.
 const MAX_MARKS: usize = 100_000;
 
-/// What lives on the fullest tile when most does.
+/// The peak: what is live on the fullest tile at its fullest step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PeakMemoryTile {
     /// The fullest tile.
     pub tile: u32,
     /// The liveness step.
     pub step: u32,
-    /// Its program.
     pub program: ProgramId,
     /// Bytes live then.
     pub bytes: u64,
@@ -32,25 +31,20 @@ pub struct PeakMemoryTile {
 /// Everything that rules look at.
 #[derive(Clone, Debug)]
 pub struct InsightFacts {
-    /// The machine.
     pub target: Arc<Target>,
-    /// How far the program got.
+    /// ProgramOutcome of the program.
     pub outcome: ProgramOutcome,
-    /// Options in effect.
     pub options: BTreeMap<String, String>,
-    /// Batch sizes.
     pub batching: Option<BatchingConfig>,
     /// Memory of each tile.
     pub memory: Arc<TileRuns<TileMemory>>,
     /// Memory of each tile by category.
     pub categories: Arc<TileRuns<Vec<CategoryBytes>>>,
-    /// Program nodes.
     pub programs: Arc<ProgramNodeTable>,
     /// Operations of the model.
     pub operations: Arc<Vec<ModelOperation>>,
     /// Compute sets with cycles and vertices.
     pub compute_sets: BTreeMap<ComputeSetId, ComputeSet>,
-    /// Codelets.
     pub vertex_types: Arc<Vec<VertexTypeInfo>>,
     /// Bytes of stashes over all tiles, by variable.
     pub stashes: Vec<LiveVariable>,
@@ -183,7 +177,7 @@ impl InsightFacts {
     }
 }
 
-/// What a program spends its time on.
+/// The activity of a program.
 pub(crate) fn activity(program: &ProgramNode) -> StepActivity {
     StepActivity::from_program_kind(program.kind, program.stream)
 }

@@ -38,8 +38,8 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
             facts.name(id),
             percent(balance)
         ),
-        advice: "Other tiles wait for the busiest one: sizes that divide evenly over the tiles, \
-                 or a larger micro-batch, spread the work."
+        advice: "The other tiles wait for the slowest one: sizes that divide evenly over the \
+             tiles, or a larger micro-batch, spread the work."
             .to_owned(),
         formula: "tile balance: mean cycles of all tiles of the IPU / cycles of the slowest tile; \
                   gain: (1 - tile balance) x share of the run",

@@ -37,17 +37,17 @@ use serde::{Deserialize, Serialize};
 use tilescope_report::units::{CycleRange, OperationId, ProgramId, VariableId, percent};
 use tilescope_report::{Report, ReportError};
 
-/// What a finding is about.
+/// The subject of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InsightSubject {
     /// Whether and how the program fits.
     Memory,
-    /// How long it takes.
+    /// Time of the run.
     Time,
 }
 
-/// What may be gained at most.
+/// Upper bound of the gain.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "of", content = "share")]
 pub enum InsightGain {
@@ -89,19 +89,14 @@ impl InsightGain {
 pub struct ViewLocation {
     /// Name of the view, as the command line spells it.
     pub view: &'static str,
-    /// Tiles to choose.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tiles: Vec<u32>,
-    /// Program to choose.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<ProgramId>,
-    /// Operation to choose.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation: Option<OperationId>,
-    /// Variable to choose.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub variable: Option<VariableId>,
-    /// Cycles to show.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cycles: Option<CycleRange>,
 }
@@ -113,36 +108,31 @@ impl ViewLocation {
     }
 }
 
-/// Something worth knowing.
+/// A finding of one rule: what is wrong, what to do and what it may gain.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct InsightFinding {
     /// Name of the rule.
     pub rule: &'static str,
-    /// What it is about.
     pub subject: InsightSubject,
     /// One sentence with the figure that proves it.
     pub sentence: String,
-    /// What to do about it.
     pub advice: String,
-    /// How the figures are worked out.
+    /// The formula of its figures.
     pub formula: &'static str,
-    /// What may be gained.
     pub gain: InsightGain,
-    /// Where to look.
     pub place: ViewLocation,
 }
 
-/// A rule.
+/// A rule that looks for one kind of finding.
 pub struct InsightRule {
     /// Short key: `out_of_memory`.
     pub name: &'static str,
-    /// What it looks for, in words.
+    /// The problem it looks for, in words.
     pub description: &'static str,
-    /// Looks.
     pub find: fn(&InsightFacts) -> Vec<InsightFinding>,
 }
 
-/// Every rule.
+/// All rules, in the order in which they are tried.
 pub static RULES: &[InsightRule] = &[
     out_of_memory::RULE,
     full_tiles::RULE,

@@ -1,13 +1,10 @@
-//! What fills the fullest tile when most is live.
+//! Contents of the fullest tile at its peak.
 
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
 use tilescope_report::units::{Bytes, percent};
 
-pub(crate) const RULE: InsightRule = InsightRule {
-    name: "peak",
-    description: "what fills the fullest tile when most is live",
-    find,
-};
+pub(crate) const RULE: InsightRule =
+    InsightRule { name: "peak", description: "what fills the fullest tile at its peak", find };
 
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let Some(peak) = &facts.peak else { return Vec::new() };
@@ -35,7 +32,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
             percent(share),
             Bytes(bytes),
         ),
-        advice: "Whatever is live at this step bounds the batch size.".to_owned(),
+        advice: "What is live at this step limits the batch size.".to_owned(),
         formula: "always-live bytes of the tile + most other bytes live on it at one step",
         gain: InsightGain::Memory(share),
         place: ViewLocation {

@@ -36,14 +36,14 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let (operation, of_it) = worst_operation(facts);
     let name = operation.and_then(|id| facts.operations.get(id.index()));
     let most = name.map_or_else(String::new, |operation| {
-        format!("; {} pays most ({} of it)", operation.name, percent(of_it))
+        format!("; {} takes most ({} of it)", operation.name, percent(of_it))
     });
     vec![InsightFinding {
         rule: RULE.name,
         subject: InsightSubject::Time,
-        sentence: format!("IPU {ipu} changes layouts for {} of the run{most}.", percent(share)),
-        advice: "Operands lie differently from what the plan wants: reorder dimensions in the \
-                 model, or choose sizes that are multiples of 16 and 8."
+        sentence: format!("IPU {ipu} rearranges data for {} of the run{most}.", percent(share)),
+        advice: "Operands are not laid out as the plan needs them: reorder dimensions in the \
+             model, or choose sizes that are multiples of 16 and 8."
             .to_owned(),
         formula: "cycles of steps named PreArrange, OnTileCopy, Transpose, regroup or rearranged, \
                   with their exchanges, on that IPU / cycles of the run",

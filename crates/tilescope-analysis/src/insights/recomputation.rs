@@ -8,7 +8,7 @@ use tilescope_report::units::{Bytes, percent};
 
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "recomputation",
-    description: "kept activations that could be computed again",
+    description: "stashed activations that could be recomputed",
     find,
 };
 

@@ -1,11 +1,11 @@
-//! What replicas cost each of them.
+//! The cost of replication per replica.
 
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
 use tilescope_report::units::{Bytes, percent};
 use tilescope_report::{MemoryCategory, ProgramKind};
 
 pub(crate) const RULE: InsightRule =
-    InsightRule { name: "replication", description: "what replicas cost each of them", find };
+    InsightRule { name: "replication", description: "the cost of replication per replica", find };
 
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let replicas = facts.target.replicas;

@@ -25,8 +25,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
             grouped(count),
             percent(share),
         ),
-        advice: "Many small strided copies are a sign of a layout that does not suit the next \
-                 operation."
+        advice: "Many small strided copies hint at a layout that does not suit the next operation."
             .to_owned(),
         formula: "cycles of the compute set with StridedCopy vertices that takes longest / cycles \
                   of the run",

@@ -9,9 +9,7 @@ const BUCKETS: usize = 20;
 /// A tile that is among the fullest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct FullestTile {
-    /// The tile.
     pub tile: u32,
-    /// Its IPU.
     pub ipu: u32,
     /// Its memory including gaps.
     pub bytes: u64,
@@ -24,7 +22,6 @@ pub struct TileMemoryBin {
     pub from: u64,
     /// First byte count that is too much.
     pub to: u64,
-    /// Number of tiles.
     pub tiles: u64,
 }
 

@@ -35,8 +35,8 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
             percent(share),
             percent(facts.share(mean as u64)),
         ),
-        advice: "Waiting is what is left when stages differ, pipelines fill and drain, and the \
-                 host is late: see the other findings."
+        advice: "IPUs wait when stages differ, pipelines fill and drain, or the host is late: see \
+             the other findings."
             .to_owned(),
         formula: "cycles of external syncs on an IPU / cycles of the run",
         gain: InsightGain::Unknown,

@@ -10,13 +10,11 @@ use tilescope_report::{Report, ReportError};
 /// One value of a table.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TableCell {
-    /// Words.
     Text(String),
     /// A whole number, in the unit that the head of its column names.
     Number(u64),
     /// A share or another fraction.
     Fraction(f64),
-    /// Nothing is known.
     Missing,
 }
 
@@ -62,7 +60,7 @@ impl<T: Into<Self>> From<Option<T>> for TableCell {
     }
 }
 
-/// Heads and rows.
+/// Column titles and rows of a table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TableRows {
     /// Heads of columns, with units.
@@ -78,9 +76,7 @@ pub struct ReportTable {
     pub view: &'static str,
     /// Its name within the view.
     pub name: &'static str,
-    /// What it lists.
     pub about: &'static str,
-    /// Makes it.
     pub read: fn(&Report) -> Result<TableRows, ReportError>,
 }
 

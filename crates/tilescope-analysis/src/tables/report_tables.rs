@@ -22,7 +22,7 @@ pub static TABLES: &[ReportTable] = &[
     ReportTable {
         view: "insights",
         name: "findings",
-        about: "What is worth doing",
+        about: "Findings of all rules",
         read: findings,
     },
     ReportTable { view: "memory", name: "tiles", about: "Memory of every tile", read: tile_memory },

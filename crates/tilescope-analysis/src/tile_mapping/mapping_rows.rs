@@ -6,7 +6,6 @@ use tilescope_report::{ExchangeTraffic, ProgramKind, ProgramNode, Report, Report
 /// A part of a variable on equal tiles.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MappedVariableRegion {
-    /// The tiles.
     pub tiles: TileRange,
     /// Name of the variable.
     pub variable: String,
@@ -38,7 +37,6 @@ impl MappedVariableRegion {
 /// Vertices of a type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MappedVertexRow {
-    /// Codelet.
     pub name: String,
     /// Instances over all tiles.
     pub count: u64,
@@ -56,7 +54,6 @@ pub struct MappedVertexRow {
 pub struct MappedRearrangement {
     /// Name of the arranging compute set, or of the exchange where nothing is arranged after it.
     pub name: String,
-    /// The exchange.
     pub exchange: ProgramId,
     /// Bytes that each tile sends.
     pub before: TileRuns<u64>,
@@ -66,16 +63,13 @@ pub struct MappedRearrangement {
     pub cycles: u64,
 }
 
-/// How parts compare.
+/// Evenness of a mapping: the largest part against the mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TileMappingBalance {
     /// Tiles that hold a part.
     pub tiles: u64,
-    /// Sum.
     pub total: u64,
-    /// The smallest part.
     pub least: u64,
-    /// The largest part.
     pub most: u64,
     /// Largest amount that every part is a multiple of.
     pub granularity: u64,

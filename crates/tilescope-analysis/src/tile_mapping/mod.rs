@@ -26,12 +26,10 @@ pub const MAX_REGIONS: usize = 20_000;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MappingSubjectKind {
-    /// Variables.
     #[default]
     Tensors,
     /// Operations of the model.
     Operations,
-    /// Compute sets.
     ComputeSets,
 }
 
@@ -41,27 +39,24 @@ pub enum MappingSubjectKind {
 pub enum MappingSubject {
     /// A variable; in files with one row per tile, the first of those with its name.
     Tensor(VariableId),
-    /// An operation.
     Operation(OperationId),
-    /// A compute set.
     ComputeSet(ComputeSetId),
 }
 
-/// What a map shows.
+/// The measure of a map.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MappingMeasure {
     /// Bytes of variables.
     #[default]
     Bytes,
-    /// Vertex instances.
     Vertices,
     /// Cycles of one execution.
     Cycles,
 }
 
 impl MappingMeasure {
-    /// What it is counted in.
+    /// Its unit.
     pub fn unit(self) -> TileCurveUnit {
         if self == Self::Bytes { TileCurveUnit::Bytes } else { TileCurveUnit::Count }
     }
@@ -70,9 +65,7 @@ impl MappingMeasure {
 /// A line of the list of subjects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MappingListEntry {
-    /// What it is.
     pub subject: MappingSubject,
-    /// Its name.
     pub name: String,
     /// Bytes, or cycles of the slowest tile.
     pub size: u64,
@@ -200,17 +193,13 @@ fn sets_of_programs(report: &Report) -> Result<Vec<(ProgramNode, ComputeSet)>, R
 /// All about one subject.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SubjectTileMapping {
-    /// Its name.
     pub name: String,
-    /// More about it.
     pub about: String,
-    /// Bytes by tile.
     pub bytes: Vec<u64>,
-    /// Vertices by tile.
     pub vertices: Vec<u64>,
     /// Cycles of one execution by tile.
     pub cycles: Vec<u64>,
-    /// Where its variables lie.
+    /// The tiles of its variables.
     pub regions: Vec<MappedVariableRegion>,
     /// Whether there are more regions than are listed.
     pub truncated: bool,

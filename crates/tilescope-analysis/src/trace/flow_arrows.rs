@@ -11,9 +11,7 @@ const MAX_STEPS_TO_CONSUMER: usize = 16;
 /// Bytes that a program moves from one IPU to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InterIpuTransfer {
-    /// IPU that sends.
     pub from: u32,
-    /// IPU that receives.
     pub to: u32,
     /// Bytes; `None` where only who takes part is known.
     pub bytes: Option<u64>,
@@ -73,7 +71,6 @@ impl InterIpuTransfers {
 /// Data on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowArrow {
-    /// The exchange.
     pub step: StepId,
     /// Who sends how much to whom.
     pub link: InterIpuTransfer,

@@ -1,4 +1,4 @@
-//! What the host does, seen from the IPUs: when they wait for it, and when it moves data.
+//! StepActivity of the host as IPUs see it: when they wait for it, and when it moves data.
 
 use tilescope_report::trace::{LaneSpan, Trace};
 use tilescope_report::units::CycleRange;
@@ -11,7 +11,6 @@ pub enum HostActivity {
     Mixed,
     /// An IPU has begun a copy and waits for the host.
     WaitingForHost,
-    /// Data moves.
     Transferring,
 }
 

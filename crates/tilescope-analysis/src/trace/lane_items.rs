@@ -5,14 +5,12 @@ use tilescope_report::StepActivity;
 use tilescope_report::trace::{LaneSpan, LaneStep, StepTotals};
 use tilescope_report::units::{CycleRange, ProgramId, StepId};
 
-/// What a bar stands for.
+/// The kinds of bar.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LaneItemKind {
-    /// One step.
     Step(LaneStep),
     /// Several steps of one operation.
     Operation(NameTreeNodeId, StepGroupTotals),
-    /// Several syncs.
     Syncs(StepGroupTotals),
     /// Everything below one part of a name.
     Parent(NameTreeNodeId, StepGroupTotals),
@@ -23,13 +21,11 @@ pub enum LaneItemKind {
 /// Consecutive steps of a lane.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StepGroupTotals {
-    /// How many.
     pub steps: u64,
     /// Position of the first one on the lane.
     pub first: u64,
     /// Sum of tile balance times cycles.
     weighted_balance: f64,
-    /// Sum of cycles.
     cycles: f64,
     /// What the longest of them spends its time on, and how long that is.
     longest: (u64, StepActivity),
@@ -67,7 +63,7 @@ impl StepGroupTotals {
     }
 }
 
-/// A bar.
+/// A bar of the execution trace.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LaneItem {
     /// The cycles it covers.
@@ -76,7 +72,6 @@ pub struct LaneItem {
     pub row: u32,
     /// Whether it reaches down to the last row.
     pub full_height: bool,
-    /// What it stands for.
     pub kind: LaneItemKind,
 }
 
@@ -132,7 +127,7 @@ impl LaneItem {
         }
     }
 
-    /// What the bar says.
+    /// The label of the bar.
     pub fn text(&self, labels: &ProgramLabels) -> String {
         let program = |program: Option<ProgramId>| program.and_then(|id| labels.get(id));
         match &self.kind {

@@ -13,17 +13,16 @@ use tilescope_report::{ProgramKind, ReportError};
 /// Rows of a flame that are told apart; deeper names end in the last one.
 pub const MAX_ROWS: u32 = 8;
 
-/// How steps are arranged.
+/// The arrangement of steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum TraceLaneStyle {
     /// One row per part of a name.
     #[default]
     Flame,
-    /// One row.
     Flat,
 }
 
-/// What is shown as one.
+/// Steps that are shown as one bar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceStepGrouping {
     /// Exchange, arrangement and vertices of one operation.

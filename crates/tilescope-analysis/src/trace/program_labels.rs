@@ -12,7 +12,7 @@ use tilescope_report::{ProgramKind, ProgramNode, ProgramNodeTable};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NameTreeNodeId(pub u32);
 
-/// How a program is called in the trace.
+/// The label of a program in the trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramLabel {
     /// The parents' path; `None` for a program without one.
@@ -117,7 +117,6 @@ impl ProgramLabels {
         names.join("/")
     }
 
-    /// The node above.
     pub(crate) fn parent(&self, node: NameTreeNodeId) -> Option<NameTreeNodeId> {
         self.nodes.get(node.0 as usize).and_then(|node| node.parent)
     }

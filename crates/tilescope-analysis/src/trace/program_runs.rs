@@ -45,7 +45,6 @@ pub struct LaneStepLocation {
     pub ipu: u32,
     /// Its group of tiles.
     pub sub_lane: u8,
-    /// The step.
     pub step: LaneStep,
 }
 
@@ -77,10 +76,9 @@ pub fn first_run(
     Ok(first)
 }
 
-/// What the executions of a program add up to on one IPU.
+/// Sums over the executions of a program on one IPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProgramRunTotals {
-    /// Number of executions.
     pub steps: u64,
     /// Sum of their lengths.
     pub cycles: u64,
@@ -94,7 +92,6 @@ impl ProgramRunTotals {
         self.add(&Self { steps: 1, cycles: step.range.length(), bytes: moved(step) });
     }
 
-    /// Counts others too.
     pub(crate) fn add(&mut self, other: &Self) {
         self.steps += other.steps;
         self.cycles = self.cycles.saturating_add(other.cycles);

@@ -18,37 +18,32 @@ const DATA_BALANCE: &str = "mean bytes of all tiles of the IPU / bytes of the bu
 /// A row of details.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepDetailRow {
-    /// What it is: `Tile balance`.
+    /// Title: `Tile balance`.
     pub name: &'static str,
-    /// How much: `2.4 %`.
+    /// Value with its unit: `2.4 %`.
     pub value: String,
-    /// How it is worked out, for figures that are derived; otherwise empty.
+    /// Formula of derived figures; otherwise empty.
     pub formula: &'static str,
 }
 
 /// Vertices of one type in a compute set, on the tiles of one IPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VertexCount {
-    /// Codelet.
     pub name: String,
-    /// Number of vertices.
     pub count: u64,
 }
 
 /// One step on one IPU.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepDetailReport {
-    /// Which step.
     pub step: StepId,
-    /// What it was.
     pub kind: ProgramKind,
-    /// Where it copied to or from, for stream copies.
+    /// The other end of a stream copy.
     pub stream: StreamEndpoint,
     /// `DoExchange (cs1_appendLatest/ExchangePre)`
     pub title: String,
-    /// The drawn bar.
     pub range: CycleRange,
-    /// What is known; rows that are not known are left out.
+    /// StepDetailRows of figures; those that are unknown are left out.
     pub rows: Vec<StepDetailRow>,
     /// Vertices of a compute set, the most frequent first.
     pub vertices: Vec<VertexCount>,

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use tilescope_report::units::{ComputeSetId, ProgramId, TileRange, TileRuns};
 use tilescope_report::{Report, ReportError};
 
-/// What each tile does in the programs of a report.
+/// Cycles of each tile in the programs of a report.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TileWorkTimes {
     sets: BTreeMap<ComputeSetId, PerTileWork>,

@@ -1,4 +1,4 @@
-//! What a window of the trace adds up to, IPU by IPU.
+//! Sums over a window of the trace, IPU by IPU.
 
 use crate::summary::{ActivityProportions, WORKING};
 use tilescope_report::trace::{PerActivity, Trace};
@@ -8,9 +8,7 @@ use tilescope_report::{ReportError, StepActivity};
 /// Bytes over a kind of link, received and sent by the tiles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StreamTraffic {
-    /// Bytes received.
     pub received: Bytes,
-    /// Bytes sent.
     pub sent: Bytes,
 }
 
@@ -38,7 +36,6 @@ pub struct IpuTotals {
 pub struct WindowSummary {
     /// The cycles it covers.
     pub window: CycleRange,
-    /// Its IPUs.
     pub ipus: Vec<IpuTotals>,
 }
 

@@ -1,4 +1,4 @@
-//! What the view that is shown is asked for, and what mouse and keys do in it.
+//! Actions of the shown view, and its mouse and key gestures.
 
 use super::table::action_template;
 use super::{ActionEffect, ActionGroup, AppAction, KeyShortcut, ViewAction};
@@ -6,7 +6,7 @@ use egui::Key;
 
 const TRACE: &[&str] = &["execution-trace"];
 const MATRIX: &[&str] = &["exchange-code"];
-/// Views in which something can be chosen.
+/// Views with a selection.
 const VIEWS_WITH_SELECTION: &[&str] = &[
     "memory",
     "liveness",
@@ -20,12 +20,12 @@ const VIEWS_WITH_SELECTION: &[&str] = &[
 const ZOOMABLE_VIEWS: &[&str] = &["execution-trace", "exchange-code"];
 const VIEWS_WITH_ZOOM_TO_SELECTION: &[&str] = &["execution-trace", "operations-graph"];
 
-/// Actions of views, in the order of lists.
+/// Actions of views, in the order they are listed.
 pub(super) const VIEW_ACTIONS: &[AppAction] = &[
     AppAction {
         name: "zoom-in",
         title: "Zoom in",
-        help: "Look closer, around the pointer.",
+        help: "Zoom in around the pointer.",
         keys: &[
             KeyShortcut::key(Key::W),
             KeyShortcut::key(Key::Plus),
@@ -38,7 +38,7 @@ pub(super) const VIEW_ACTIONS: &[AppAction] = &[
     AppAction {
         name: "zoom-out",
         title: "Zoom out",
-        help: "See more, around the pointer.",
+        help: "Zoom out around the pointer.",
         keys: &[KeyShortcut::key(Key::S), KeyShortcut::key(Key::Minus)],
         by_physical_key: true,
         effect: ActionEffect::SendToView(ViewAction::ZoomOut, ZOOMABLE_VIEWS),
@@ -47,7 +47,7 @@ pub(super) const VIEW_ACTIONS: &[AppAction] = &[
     AppAction {
         name: "pan-left",
         title: "Pan left",
-        help: "See earlier cycles, or lower tiles.",
+        help: "Move to earlier cycles or lower tiles.",
         keys: &[KeyShortcut::key(Key::A)],
         by_physical_key: true,
         effect: ActionEffect::SendToView(ViewAction::PanLeft, ZOOMABLE_VIEWS),
@@ -56,7 +56,7 @@ pub(super) const VIEW_ACTIONS: &[AppAction] = &[
     AppAction {
         name: "pan-right",
         title: "Pan right",
-        help: "See later cycles, or higher tiles.",
+        help: "Move to later cycles or higher tiles.",
         keys: &[KeyShortcut::key(Key::D)],
         by_physical_key: true,
         effect: ActionEffect::SendToView(ViewAction::PanRight, ZOOMABLE_VIEWS),
@@ -65,7 +65,7 @@ pub(super) const VIEW_ACTIONS: &[AppAction] = &[
     AppAction {
         name: "focus",
         title: "Zoom to the selection",
-        help: "Fill the view with what is chosen; pressed again, with everything.",
+        help: "Fit the selection to the view; press again to fit everything.",
         keys: &[KeyShortcut::key(Key::F)],
         effect: ActionEffect::SendToView(ViewAction::ZoomToSelection, VIEWS_WITH_ZOOM_TO_SELECTION),
         ..action_template(ActionGroup::Trace)
@@ -73,7 +73,7 @@ pub(super) const VIEW_ACTIONS: &[AppAction] = &[
     AppAction {
         name: "next-step",
         title: "Next step",
-        help: "Choose the step behind the chosen one on its lane.",
+        help: "Select the next step on the same lane.",
         keys: &[KeyShortcut::key(Key::Period), KeyShortcut::key(Key::ArrowRight)],
         effect: ActionEffect::SendToView(ViewAction::SelectNext, TRACE),
         ..action_template(ActionGroup::Trace)
@@ -81,7 +81,7 @@ pub(super) const VIEW_ACTIONS: &[AppAction] = &[
     AppAction {
         name: "previous-step",
         title: "Previous step",
-        help: "Choose the step before the chosen one on its lane.",
+        help: "Select the previous step on the same lane.",
         keys: &[KeyShortcut::key(Key::Comma), KeyShortcut::key(Key::ArrowLeft)],
         effect: ActionEffect::SendToView(ViewAction::SelectPrevious, TRACE),
         ..action_template(ActionGroup::Trace)
@@ -89,7 +89,7 @@ pub(super) const VIEW_ACTIONS: &[AppAction] = &[
     AppAction {
         name: "add-next-step",
         title: "Add the next step",
-        help: "Choose the step behind the chosen one too, and see both beside each other.",
+        help: "Select the next step too, and show both side by side.",
         keys: &[KeyShortcut::key(Key::ArrowRight).shift()],
         effect: ActionEffect::SendToView(ViewAction::AddNextToSelection, TRACE),
         ..action_template(ActionGroup::Trace)
@@ -97,7 +97,7 @@ pub(super) const VIEW_ACTIONS: &[AppAction] = &[
     AppAction {
         name: "add-previous-step",
         title: "Add the previous step",
-        help: "Choose the step before the chosen one too, and see both beside each other.",
+        help: "Select the previous step too, and show both side by side.",
         keys: &[KeyShortcut::key(Key::ArrowLeft).shift()],
         effect: ActionEffect::SendToView(ViewAction::AddPreviousToSelection, TRACE),
         ..action_template(ActionGroup::Trace)
@@ -105,7 +105,7 @@ pub(super) const VIEW_ACTIONS: &[AppAction] = &[
     AppAction {
         name: "filter",
         title: "Filter steps",
-        help: "Type words that the names of steps must hold; others go pale.",
+        help: "Highlight steps whose names contain the text; others are dimmed.",
         keys: &[KeyShortcut::ctrl(Key::F)],
         effect: ActionEffect::SendToView(ViewAction::FocusFilter, TRACE),
         ..action_template(ActionGroup::Trace)
@@ -113,7 +113,7 @@ pub(super) const VIEW_ACTIONS: &[AppAction] = &[
     AppAction {
         name: "mark",
         title: "Mark",
-        help: "Mark what is chosen, or the cycle under the pointer, instead of other marks.",
+        help: "Mark the selection, or the cycle under the pointer; replaces other marks.",
         keys: &[KeyShortcut::key(Key::M)],
         effect: ActionEffect::SendToView(ViewAction::MarkSelection, TRACE),
         ..action_template(ActionGroup::Find)
@@ -121,7 +121,8 @@ pub(super) const VIEW_ACTIONS: &[AppAction] = &[
     AppAction {
         name: "add-mark",
         title: "Add a mark",
-        help: "Mark what is chosen, or the cycle under the pointer, and measure up to other marks.",
+        help: "Mark the selection, or the cycle under the pointer, and measure the distance to \
+             other marks.",
         keys: &[KeyShortcut::key(Key::M).shift()],
         effect: ActionEffect::SendToView(ViewAction::AddMark, TRACE),
         ..action_template(ActionGroup::Find)
@@ -129,7 +130,7 @@ pub(super) const VIEW_ACTIONS: &[AppAction] = &[
     AppAction {
         name: "clear",
         title: "Clear selection and filter",
-        help: "Choose nothing; in the trace, filter and mark nothing either.",
+        help: "Clear the selection; in the trace, the filter and the marks too.",
         keys: &[KeyShortcut::key(Key::Escape)],
         effect: ActionEffect::SendToView(ViewAction::ClearSelection, VIEWS_WITH_SELECTION),
         ..action_template(ActionGroup::Trace)
@@ -137,7 +138,7 @@ pub(super) const VIEW_ACTIONS: &[AppAction] = &[
     AppAction {
         name: "pan-up",
         title: "Pan up",
-        help: "See lower senders in the picture of who sends to whom.",
+        help: "Move to lower senders in the traffic matrix.",
         keys: &[KeyShortcut::key(Key::Q)],
         by_physical_key: true,
         effect: ActionEffect::SendToView(ViewAction::PanUp, MATRIX),
@@ -146,7 +147,7 @@ pub(super) const VIEW_ACTIONS: &[AppAction] = &[
     AppAction {
         name: "pan-down",
         title: "Pan down",
-        help: "See higher senders in the picture of who sends to whom.",
+        help: "Move to higher senders in the traffic matrix.",
         keys: &[KeyShortcut::key(Key::E)],
         by_physical_key: true,
         effect: ActionEffect::SendToView(ViewAction::PanDown, MATRIX),
@@ -165,19 +166,19 @@ pub(crate) const GESTURES: &[(ActionGroup, &[(&str, &str)])] = &[
             ("Alt + wheel", "Scroll the lanes"),
             ("Shift + drag", "Zoom to the range"),
             ("Double-click", "Zoom to a bar"),
-            ("Shift + click", "Choose another step beside the chosen one"),
-            ("← → ↑ ↓", "Move, narrow and widen the window, once the strip has the focus"),
+            ("Shift + click", "Add a step to the selection"),
+            ("← → ↑ ↓", "Move, narrow or widen the window while the overview has the focus"),
         ],
     ),
     (
         ActionGroup::Graphs,
         &[
             ("Wheel, drag", "Zoom and pan"),
-            ("Click", "Choose a tile or a step"),
+            ("Click", "Select a tile or a step"),
             ("Shift + click", "Add a tile; add a step as a column"),
             ("Double-click", "Show everything"),
-            ("← →", "Next and previous, once the graph has the focus; Shift adds"),
-            ("← → ↑ ↓", "Move, narrow and widen the window, once the strip has the focus"),
+            ("← →", "Next and previous while the graph has the focus; Shift adds"),
+            ("← → ↑ ↓", "Move, narrow or widen the window while the overview has the focus"),
             ("Enter in a filter", "Go to the next match"),
         ],
     ),
@@ -185,7 +186,7 @@ pub(crate) const GESTURES: &[(ActionGroup, &[(&str, &str)])] = &[
         ActionGroup::Structure,
         &[
             ("Double-click", "Fold or unfold"),
-            ("← →", "Fold and unfold the line that has the focus"),
+            ("← →", "Fold or unfold the focused line"),
             ("↑ ↓", "Next and previous row or line; in a graph, along its arrows"),
         ],
     ),

@@ -15,20 +15,16 @@ use super::prefs::UserPreferences;
 use super::session::AppSession;
 use egui::Context;
 
-/// Under which heading an action is listed.
+/// The heading an action is listed under.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ActionGroup {
-    /// Opening, closing, saving.
     Report,
-    /// Which view is shown.
+    /// Showing views.
     Views,
-    /// Finding and measuring.
     Find,
-    /// Coming back to what was seen.
+    /// History, links and bookmarks.
     Navigation,
-    /// The window itself.
     Window,
-    /// The execution trace.
     Trace,
     /// Graphs over tiles and steps.
     Graphs,
@@ -49,13 +45,12 @@ impl ActionGroup {
         Self::Structure,
     ];
 
-    /// Words for people.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Report => "Report",
             Self::Views => "Views",
             Self::Find => "Find and measure",
-            Self::Navigation => "Come back",
+            Self::Navigation => "History and bookmarks",
             Self::Window => "Window",
             Self::Trace => "Execution trace",
             Self::Graphs => "Memory, Liveness, Exchange code, Tile mapping",
@@ -64,34 +59,29 @@ impl ActionGroup {
     }
 }
 
-/// What the view that is shown is asked for.
+/// An action that the shown view performs itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ViewAction {
-    /// Zoom closer.
     ZoomIn,
-    /// Zoom out.
     ZoomOut,
     /// Go to the left: to earlier cycles, to lower tiles.
     PanLeft,
     /// Go to the right.
     PanRight,
-    /// Go up.
     PanUp,
-    /// Go down.
     PanDown,
     /// Show the selection, or everything.
     ZoomToSelection,
-    /// Choose the next thing.
+    /// Select the next thing.
     SelectNext,
-    /// Choose the thing before.
+    /// Select the previous thing.
     SelectPrevious,
-    /// Choose the next thing beside what is chosen.
+    /// Select the next thing too.
     AddNextToSelection,
-    /// Choose the thing before beside what is chosen.
+    /// Select the previous thing too.
     AddPreviousToSelection,
-    /// Choose nothing, filter nothing.
+    /// ClearSelection the selection and the filter.
     ClearSelection,
-    /// Type a filter.
     FocusFilter,
     /// Mark the selection; a mark before it goes away.
     MarkSelection,
@@ -99,43 +89,40 @@ pub enum ViewAction {
     AddMark,
 }
 
-/// What an action does.
+/// The effect of an action.
 #[derive(Clone, Copy)]
 pub enum ActionEffect {
-    /// Does this, if it makes sense now.
+    /// Issues this command, if it makes sense now.
     RunCommand(fn(&AppSession) -> Option<AppCommand>),
-    /// Shows a view.
     ShowView(&'static str),
-    /// Asks one of these views, if it is shown.
+    /// Is performed by one of these views, if it is shown.
     SendToView(ViewAction, &'static [&'static str]),
 }
 
-/// Something that can be done.
+/// An action of the window or of a view.
 #[derive(Clone, Copy)]
 pub struct AppAction {
-    /// Name in preferences.
     pub name: &'static str,
-    /// Words in menus and lists.
+    /// Title in menus and lists.
     pub title: &'static str,
     /// A sentence about it.
     pub help: &'static str,
-    /// Where it is listed.
+    /// The group it is listed in.
     pub group: ActionGroup,
     /// Keys, unless the user has chosen others.
     pub keys: &'static [KeyShortcut],
     /// Whether keys go by their place on the keyboard: W A S D is where a hand lies, whatever the
     /// letters on it.
     pub by_physical_key: bool,
-    /// Drawing of its entry at the foot of the side menu, if it has one.
+    /// Icon of its entry at the foot of the side menu, if it has one.
     pub menu: Option<Icon>,
-    /// What a menu says instead of the title.
+    /// A title in menus that depends on the state of the window.
     pub state: Option<fn(&UserPreferences) -> String>,
-    /// What it does.
     pub effect: ActionEffect,
 }
 
 impl AppAction {
-    /// The command that does it now; nothing where it makes no sense.
+    /// The command it issues now; `None` where it makes no sense.
     pub(crate) fn command(&self, session: &AppSession) -> Option<AppCommand> {
         let shown = session.page.as_ref().map(|page| page.view);
         match self.effect {
@@ -156,7 +143,7 @@ impl AppAction {
         }
     }
 
-    /// What a menu says.
+    /// Its title in menus.
     pub fn menu_text(&self, prefs: &UserPreferences) -> String {
         self.state.map_or_else(|| self.title.to_owned(), |state| state(prefs))
     }

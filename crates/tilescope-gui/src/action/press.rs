@@ -7,18 +7,14 @@ use std::str::FromStr;
 /// A key with its modifiers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyShortcut {
-    /// The key.
     pub key: Key,
     /// With Ctrl (Cmd on a Mac).
     pub ctrl: bool,
-    /// With Shift.
     pub shift: bool,
-    /// With Alt.
     pub alt: bool,
 }
 
 impl KeyShortcut {
-    /// The key alone.
     pub(crate) const fn key(key: Key) -> Self {
         Self { key, ctrl: false, shift: false, alt: false }
     }

@@ -70,7 +70,7 @@ const APP_ACTIONS: &[AppAction] = &[
     AppAction {
         name: "reload-report",
         title: "Reload report",
-        help: "Read the report again; what is selected stays selected where it still exists.",
+        help: "Read the report again; keeps the selection where it still exists.",
         keys: &[KeyShortcut::ctrl(Key::R), KeyShortcut::key(Key::F5)],
         menu: Some(Icon::Reload),
         effect: ActionEffect::RunCommand(|session| {
@@ -114,7 +114,7 @@ const APP_ACTIONS: &[AppAction] = &[
     AppAction {
         name: "simulate-variant",
         title: "Simulate the changed spec",
-        help: "Simulate what was changed under What if… and compare the result.",
+        help: "Simulate the changes made under What if… and compare the result.",
         effect: ActionEffect::RunCommand(|session| {
             session
                 .what_if_open
@@ -136,7 +136,7 @@ const APP_ACTIONS: &[AppAction] = &[
     AppAction {
         name: "end-comparison",
         title: "End the comparison",
-        help: "Show the source of a comparison alone.",
+        help: "Close the target and keep the source.",
         effect: ActionEffect::RunCommand(|session| {
             session.page.as_ref()?.compared.as_ref().map(|_| AppCommand::EndComparison)
         }),
@@ -165,7 +165,7 @@ const APP_ACTIONS: &[AppAction] = &[
     AppAction {
         name: "cancel-simulation",
         title: "Cancel simulation",
-        help: "Stop the simulation that is running; nothing is opened.",
+        help: "Stop the running simulation; no report is opened.",
         effect: ActionEffect::RunCommand(|session| {
             session.simulation.as_ref().map(|_| AppCommand::CancelSimulation)
         }),
@@ -174,7 +174,7 @@ const APP_ACTIONS: &[AppAction] = &[
     AppAction {
         name: "new-window",
         title: "New window",
-        help: "Show in a window of its own what is shown here.",
+        help: "Open another window with the same report and view.",
         keys: &[KeyShortcut::ctrl(Key::N).shift()],
         effect: ActionEffect::RunCommand(|_| Some(AppCommand::NewWindow)),
         ..action_template(ActionGroup::Window)
@@ -193,7 +193,7 @@ const APP_ACTIONS: &[AppAction] = &[
     AppAction {
         name: "measure-selection",
         title: "Measure the selection",
-        help: "Count, sum, quantiles, histogram and spread over tiles of what is selected.",
+        help: "Count, sum, quantiles, histogram and distribution over tiles of the selection.",
         keys: &[KeyShortcut::ctrl(Key::I)],
         effect: ActionEffect::RunCommand(|session| {
             let any = Selection { step: None, cycles: None, ..session.selection.clone() };
@@ -205,7 +205,7 @@ const APP_ACTIONS: &[AppAction] = &[
     AppAction {
         name: "next-found",
         title: "Next result",
-        help: "Go to the next thing that was found.",
+        help: "Go to the next search result.",
         keys: &[KeyShortcut::key(Key::N)],
         effect: ActionEffect::RunCommand(|session| {
             session
@@ -219,7 +219,7 @@ const APP_ACTIONS: &[AppAction] = &[
     AppAction {
         name: "previous-found",
         title: "Previous result",
-        help: "Go to the thing that was found before this one.",
+        help: "Go to the previous search result.",
         keys: &[KeyShortcut::key(Key::N).shift()],
         effect: ActionEffect::RunCommand(|session| {
             session
@@ -233,7 +233,7 @@ const APP_ACTIONS: &[AppAction] = &[
     AppAction {
         name: "undo",
         title: "Undo",
-        help: "Go back to what was looked at before: view, selection, zoom and settings.",
+        help: "Go back to the previous view, selection, zoom and settings.",
         keys: &[KeyShortcut::ctrl(Key::Z), KeyShortcut::alt(Key::ArrowLeft)],
         effect: ActionEffect::RunCommand(|session| {
             let page = session.page.as_ref()?;
@@ -244,7 +244,7 @@ const APP_ACTIONS: &[AppAction] = &[
     AppAction {
         name: "redo",
         title: "Redo",
-        help: "Go forward again to what was undone.",
+        help: "Restore what was undone.",
         keys: &[
             KeyShortcut::ctrl(Key::Z).shift(),
             KeyShortcut::ctrl(Key::Y),
@@ -259,7 +259,7 @@ const APP_ACTIONS: &[AppAction] = &[
     AppAction {
         name: "copy-link",
         title: "Copy link to this view",
-        help: "Put a link on the clipboard that restores what is shown: tilescope REPORT --at LINK.",
+        help: "Copy a link that restores this view: tilescope REPORT --at LINK.",
         keys: &[KeyShortcut::ctrl(Key::C).shift()],
         effect: ActionEffect::RunCommand(|session| {
             session.page.as_ref().map(|_| AppCommand::CopyLink)
@@ -269,7 +269,7 @@ const APP_ACTIONS: &[AppAction] = &[
     AppAction {
         name: "add-bookmark",
         title: "Bookmark this view",
-        help: "Keep what is shown under a name, in a file beside the report.",
+        help: "Save this view under a name, in a file next to the report.",
         keys: &[KeyShortcut::ctrl(Key::M)],
         effect: ActionEffect::RunCommand(|session| {
             session.page.as_ref().map(|_| AppCommand::AddBookmark)
@@ -279,7 +279,7 @@ const APP_ACTIONS: &[AppAction] = &[
     AppAction {
         name: "bookmarks",
         title: "Bookmarks and notes",
-        help: "List what is kept of this report; go there, rename, write a note.",
+        help: "List the bookmarks of this report: open, rename, add notes.",
         keys: &[KeyShortcut::ctrl(Key::M).shift()],
         effect: ActionEffect::RunCommand(|session| {
             session.page.as_ref().map(|_| AppCommand::Overlay(Some(OverlayKind::Bookmarks)))
@@ -289,7 +289,7 @@ const APP_ACTIONS: &[AppAction] = &[
     AppAction {
         name: "save",
         title: "Save picture or table…",
-        help: "Write what is shown as PNG or SVG, or a table of this view as CSV.",
+        help: "Save the view as PNG or SVG, or one of its tables as CSV.",
         keys: &[KeyShortcut::ctrl(Key::S)],
         menu: Some(Icon::Camera),
         effect: ActionEffect::RunCommand(|session| {
@@ -300,7 +300,7 @@ const APP_ACTIONS: &[AppAction] = &[
     AppAction {
         name: "commands",
         title: "Commands",
-        help: "Type a few letters of what you want to do.",
+        help: "Search for a command and run it.",
         keys: &[KeyShortcut::ctrl(Key::P).shift()],
         menu: Some(Icon::Play),
         effect: ActionEffect::RunCommand(|_| {
@@ -311,7 +311,7 @@ const APP_ACTIONS: &[AppAction] = &[
     AppAction {
         name: "keys-and-help",
         title: "Keys and help",
-        help: "List every key and every gesture.",
+        help: "List all keyboard shortcuts and mouse gestures.",
         keys: &[KeyShortcut::key(Key::Questionmark), KeyShortcut::key(Key::F1)],
         menu: Some(Icon::Help),
         effect: ActionEffect::RunCommand(|_| {
@@ -322,7 +322,7 @@ const APP_ACTIONS: &[AppAction] = &[
     AppAction {
         name: "help",
         title: "Help pages",
-        help: "Read about the view that is shown; every page can be searched.",
+        help: "Open the page about this view; all pages can be searched.",
         keys: &[KeyShortcut::key(Key::F1).shift()],
         effect: ActionEffect::RunCommand(|_| Some(AppCommand::Overlay(Some(OverlayKind::Help)))),
         ..action_template(ActionGroup::Window)
@@ -340,7 +340,7 @@ const APP_ACTIONS: &[AppAction] = &[
     AppAction {
         name: "next-theme",
         title: "Change theme",
-        help: "Light, dark, or as the system says.",
+        help: "Light, dark, or the system setting.",
         menu: Some(Icon::Theme),
         state: Some(|prefs: &UserPreferences| format!("Theme: {}", prefs.theme.title())),
         effect: ActionEffect::RunCommand(|session| {
@@ -351,7 +351,7 @@ const APP_ACTIONS: &[AppAction] = &[
     AppAction {
         name: "toggle-menu",
         title: "Hide or show the menu",
-        help: "Show the side menu as drawings only, or with words.",
+        help: "Show the side menu as icons only, or with labels.",
         keys: &[KeyShortcut::ctrl(Key::B)],
         menu: Some(Icon::Collapse),
         state: Some(|prefs: &UserPreferences| {
@@ -365,7 +365,7 @@ const APP_ACTIONS: &[AppAction] = &[
     AppAction {
         name: "dismiss-messages",
         title: "Dismiss all messages",
-        help: "Take the messages above the view away.",
+        help: "Close all messages above the view.",
         effect: ActionEffect::RunCommand(|session| {
             (!session.messages.is_empty()).then_some(AppCommand::DismissMessages)
         }),

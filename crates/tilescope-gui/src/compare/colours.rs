@@ -12,9 +12,7 @@ const NAMES: f32 = 190.0;
 /// Colours of what one side shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SideColours {
-    /// The source.
     pub source: Color32,
-    /// The target.
     pub target: Color32,
 }
 
@@ -70,12 +68,12 @@ pub(crate) fn side_colours(visuals: &Visuals) -> SideColours {
     colours(visuals).sides
 }
 
-/// What stands on what is always live.
+/// Memory that is not always live.
 pub(crate) fn not_always_live_colours(visuals: &Visuals) -> SideColours {
     colours(visuals).not_always_live
 }
 
-/// What is always live.
+/// Always-live memory.
 pub(crate) fn always_live_colours(visuals: &Visuals) -> SideColours {
     colours(visuals).always_live
 }

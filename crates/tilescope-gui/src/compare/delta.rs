@@ -100,7 +100,7 @@ fn paint(ui: &mut Ui, rect: Rect, drifts: &[StepDrift], window: CycleRange, ipu:
         painter.rect_filled(bar, 0.0, colour);
     }
     let id = ui.scope_id().with("delta lane");
-    region_ui(ui, id, frame, Role::Image, "Target less source", &words);
+    region_ui(ui, id, frame, Role::Image, "Target minus source", &words);
     let response = ui.interact(frame, id.with("hover"), Sense::hover());
     let at = response.hover_pos().and_then(|at| {
         drifts

@@ -18,8 +18,8 @@ const OUTSIDE: f32 = 9.0;
 /// Points that an arrow key moves; ten times as many with Shift.
 const STEP: f64 = 4.0;
 
-const HINT: &str = "Drag to move the target against the source in time.\n\
-                    With the keyboard: arrows, with Shift farther, Home for no offset.";
+const HINT: &str = "Drag to shift the target in time.\n\
+                    Keyboard: arrow keys, larger steps with Shift, Home for no offset.";
 
 /// State of the grip.
 #[derive(Default)]

@@ -91,7 +91,7 @@ impl DifferenceTablesPanel {
             }
         };
         if tables.is_empty() {
-            hint_ui(ui, "There is nothing to compare here.");
+            hint_ui(ui, "Nothing to compare here.");
             return None;
         }
         let first = tables.iter().position(|table| table.differs).unwrap_or(0);
@@ -111,7 +111,7 @@ impl DifferenceTablesPanel {
         let at = chosen;
         let shown = &tables[at];
         if !shown.complete {
-            hint_ui(ui, "The runs are long: not every step was looked at.");
+            hint_ui(ui, "The runs are long: not every step was compared.");
         }
         let state = self.states.entry((view, at)).or_insert_with(TableState::as_given);
         let generation = (view.len() * 64 + at) as u64;
@@ -147,8 +147,8 @@ impl DifferenceTable {
             side("Source"),
             side("Target"),
             TableWidgetColumn::number("Diff")
-                .about("Target less source; a missing side counts as nothing"),
-            TableWidgetColumn::number("Of larger")
+                .about("Target minus source; a missing side counts as zero"),
+            TableWidgetColumn::number("Relative")
                 .about("The difference as a share of the larger side"),
         ];
         let cells = |row: &ComparisonRow| {

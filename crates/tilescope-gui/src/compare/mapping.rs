@@ -8,7 +8,6 @@ use tilescope_report::ReportError;
 
 /// The other side, and how to get there.
 pub(crate) struct OtherSideMapper<'a> {
-    /// What belongs together.
     pub alignment: &'a ReportAlignment,
     /// The side a command comes from.
     pub from: ComparisonSide,

@@ -30,7 +30,7 @@ use tilescope_analysis::compare::ReportAlignment;
 use tilescope_analysis::insights::ViewLocation;
 use tilescope_report::units::CycleRange;
 
-/// What belongs together in both reports.
+/// The alignment of both reports.
 pub(crate) type SharedAlignment = Arc<ReportAlignment>;
 
 /// One of two reports.
@@ -43,7 +43,7 @@ pub(crate) enum ComparisonSide {
     Target,
 }
 
-/// What is above the tables.
+/// The layout above the tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum ComparisonLayout {
@@ -65,7 +65,7 @@ struct ComparisonSettings {
     offset: i64,
     /// The table of differences that is shown, where the user has chosen one.
     table: Option<usize>,
-    /// What the graph of both shows.
+    /// Settings of the common graph.
     graph: overlay::OverlayGraphZoom,
 }
 
@@ -210,7 +210,7 @@ impl ComparisonTarget {
         });
     }
 
-    /// What belongs together, once that is known.
+    /// The alignment, once it is known.
     fn align(
         &mut self,
         ui: &Ui,
@@ -223,7 +223,7 @@ impl ComparisonTarget {
         };
         match self.alignment.ask(ui.ctx(), context.workers, &(), question) {
             QueryState::Fresh(answer) | QueryState::Stale(answer) => Some(answer.clone()),
-            QueryState::Failed => Some(Err("Aligning the reports broke down.".to_owned())),
+            QueryState::Failed => Some(Err("Aligning the reports failed.".to_owned())),
             QueryState::Waiting => None,
         }
     }
@@ -261,10 +261,10 @@ impl ComparisonTarget {
             };
             self.time_link.controls_ui(bar, selected);
         }
-        if bar.button("Swap", "Exchange source and target") {
+        if bar.button("Swap", "Swap source and target") {
             context.commands.push(AppCommand::SwapSides);
         }
-        if bar.button("End comparison", "Show the source alone") {
+        if bar.button("End comparison", "Close the target and keep the source") {
             context.commands.push(AppCommand::EndComparison);
         }
         if aligned.is_none() && self.alignment.is_slow() {

@@ -43,7 +43,6 @@ enum OverlayCurveKind {
     NotAlwaysLive,
 }
 
-/// What is drawn.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct OverlayGraphKey {
     view: &'static str,
@@ -64,7 +63,6 @@ struct OverlayReportCurves {
 /// The curves of both, ready to be drawn.
 struct OverlayGraphData {
     stack: Arc<StackedValues>,
-    /// Of each layer.
     kinds: Vec<(OverlayCurveKind, ComparisonSide)>,
     /// Of the source and of the target.
     capacities: [u64; 2],
@@ -96,7 +94,6 @@ impl OverlayGraphPanel {
         if self.shown.graph.is_whole() { OverlayGraphZoom::default() } else { self.shown.clone() }
     }
 
-    /// Shows that part.
     pub(crate) fn show(&mut self, shown: OverlayGraphZoom) {
         self.shown = shown;
     }
@@ -113,12 +110,12 @@ impl OverlayGraphPanel {
         }
         let graph = self.graph.latest().and_then(|graph| graph.as_ref().ok());
         let prefs = context.prefs;
-        let line = "A line at the memory there is.";
+        let line = "A line at the available memory.";
         let mut shown = graph.is_some_and(|graph| level_shown(view, prefs, graph));
         match view {
             "memory" => {
                 let mut memory = prefs.memory;
-                let hint = "Count what lies unused below the last used address of a tile.";
+                let hint = "Count unused bytes below the last used address of a tile.";
                 bar.checkbox("Include gaps", &mut memory.include_gaps, hint);
                 if bar.checkbox("Show max memory", &mut shown, line) {
                     memory.max_memory = Some(shown);
@@ -154,7 +151,7 @@ impl OverlayGraphPanel {
         let graph = match self.graph.ask(ui.ctx(), context.workers, &key, question) {
             QueryState::Fresh(Ok(graph)) if graph.stack.places() > 0 => graph.clone(),
             QueryState::Fresh(Ok(_)) => {
-                empty_state_ui(ui, "Nothing to draw", "Neither report has recorded this.");
+                empty_state_ui(ui, "Nothing to draw", "Neither report recorded this.");
                 return None;
             }
             QueryState::Fresh(Err(problem)) => {

@@ -8,13 +8,13 @@ use crate::widgets::toolbar::ToolbarBuilder;
 use egui::{DragValue, Rect, RichText, Ui};
 use tilescope_report::units::CycleRange;
 
-/// How two timelines belong together.
+/// The link between two timelines.
 #[derive(Default)]
 pub(crate) struct TimeLink {
     /// Cycles that the target is ahead: what is at cycle 0 of the source is shown above this cycle
     /// of the target.
     offset: i64,
-    /// What both showed after the last frame.
+    /// The axes of both after the last frame.
     last: Option<(VisibleTimeline, VisibleTimeline)>,
     shifted: bool,
     /// Whether the source shows what it is to show from the first frame on.
@@ -50,7 +50,7 @@ impl TimeLink {
         self.offset_handle.has_focus()
     }
 
-    /// What both showed after the last frame.
+    /// The axes of both after the last frame.
     pub(crate) fn windows(&self) -> Option<(CycleRange, CycleRange)> {
         let (source, target) = self.last?;
         let window = |of: VisibleTimeline| of.axis.window(of.width);
@@ -74,11 +74,11 @@ impl TimeLink {
             ui.label(RichText::new("Offset").weak());
             let drag = DragValue::new(&mut offset).speed(scale).suffix(" cycles");
             let drag = ui.add(drag).accessible_name("Offset");
-            if drag.on_hover_text("Drag to move the target against the source").changed() {
+            if drag.on_hover_text("Drag to shift the target in time").changed() {
                 self.set(offset);
             }
         });
-        let hint = "Show the selected step and the same step of the target above each other";
+        let hint = "Shift the target so that its matching step starts with the selected one";
         if bar.button_if(selected.is_some(), "Line up", hint)
             && let Some((source, target)) = selected
         {

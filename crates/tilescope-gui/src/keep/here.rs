@@ -1,4 +1,4 @@
-//! What a session does about places: where it is, going there, keeping and saving it.
+//! Places in a session: the current one, navigation, bookmarks and saving.
 
 use super::link::ReportLink;
 use super::notes::{ReportBookmark, ReportNotes};
@@ -15,7 +15,7 @@ use egui::Context;
 use std::path::{Path, PathBuf};
 
 impl AppSession {
-    /// What is looked at.
+    /// The current place.
     pub(crate) fn navigation_state(&self) -> Option<NavigationState> {
         let page = self.page.as_ref()?;
         let (_, view) = page.views.iter().find(|(name, _)| *name == page.view)?;
@@ -66,14 +66,14 @@ impl AppSession {
                     strange.extend(compared.restore(info.name, selection, beside));
                 }
                 None => self.messages.push(StatusMessage::warning(format!(
-                    "This place is in a comparison with {}, which is not shown.",
+                    "This place belongs to a comparison with {}, which is not open.",
                     beside.report.display()
                 ))),
             }
         }
         if !strange.is_empty() {
             let words = strange.join(", ");
-            let words = format!("{} has no settings like these: {words}", info.title);
+            let words = format!("{}: unknown settings ignored: {words}", info.title);
             self.messages.push(StatusMessage::warning(words));
         }
     }
@@ -120,7 +120,6 @@ impl AppSession {
         }
     }
 
-    /// Writes bookmarks.
     fn save_notes(&mut self) {
         let Some(page) = &mut self.page else { return };
         match page.notes.save() {
@@ -178,7 +177,7 @@ impl AppSession {
             messages.push(match ended {
                 Ok(Ok(path)) => StatusMessage::done(format!("Saved {}", path.display())),
                 Ok(Err(error)) => StatusMessage::error(error.to_string()),
-                Err(()) => StatusMessage::error("Saving broke down."),
+                Err(()) => StatusMessage::error("Saving failed."),
             });
             false
         });

@@ -25,7 +25,6 @@ const TARGET_SELECTION: &str = "target.select.";
 pub struct ReportLink {
     /// The report; empty means the one that is open.
     pub report: PathBuf,
-    /// The place.
     pub place: NavigationState,
 }
 
@@ -33,16 +32,16 @@ pub struct ReportLink {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReportLinkError {
     /// It does not begin as links do.
-    #[error("a link begins with tilescope:, and this does not: {0:?}")]
+    #[error("a link begins with tilescope:, this one does not: {0:?}")]
     Scheme(String),
     /// A percent sign without two digits behind it, or letters that are no UTF-8.
     #[error("this link is damaged at {0:?}")]
     Damaged(String),
     /// It names no view, or one that does not exist.
-    #[error("this link leads to a view {0:?} that does not exist; known: {known}", known = known_views())]
+    #[error("this link names an unknown view {0:?}; known: {known}", known = known_views())]
     View(String),
     /// It selects something in a way that means nothing.
-    #[error("this link selects something strange: {0}")]
+    #[error("this link has an invalid selection: {0}")]
     Selection(String),
 }
 

@@ -17,7 +17,6 @@ const FORMAT: u32 = 1;
 /// A place with a name and a note.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReportBookmark {
-    /// Its name.
     pub name: String,
     /// What the user wrote about it.
     #[serde(default)]
@@ -31,7 +30,6 @@ pub struct ReportBookmark {
 pub struct SimulatedVariant {
     /// `variant 3`
     pub name: String,
-    /// The whole spec.
     pub spec: String,
     /// The report that came out of it.
     pub report: PathBuf,

@@ -13,7 +13,6 @@ use tilescope_report::{Report, ReportError};
 pub struct NavigationState {
     /// Name of the view.
     pub view: String,
-    /// What is chosen.
     pub selection: Selection,
     /// The state of the view.
     pub state: ViewState,
@@ -26,7 +25,6 @@ pub struct NavigationState {
 /// The other side of a comparison.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TargetNavigationState {
-    /// The report.
     pub report: PathBuf,
     /// What is chosen in it.
     pub selection: Selection,

@@ -1,4 +1,4 @@
-//! What is kept of a report: go there, rename, write a note, forget.
+//! Bookmarks of a report: open, rename, annotate, delete.
 
 use super::{heading_ui, scroll_height};
 use crate::command::AppCommand;
@@ -8,7 +8,6 @@ use crate::theme::ThemePalette;
 use crate::widgets::icon_button_ui;
 use egui::{Align, Layout, RichText, ScrollArea, TextEdit, Ui};
 
-/// All of it.
 pub(crate) fn bookmarks_ui(ui: &mut Ui, session: &AppSession, commands: &mut Vec<AppCommand>) {
     heading_ui(ui, "Bookmarks");
     let Some(page) = &session.page else { return };
@@ -18,7 +17,7 @@ pub(crate) fn bookmarks_ui(ui: &mut Ui, session: &AppSession, commands: &mut Vec
     }
     let mut bookmarks = page.notes.bookmarks.clone();
     if bookmarks.is_empty() {
-        let text = "Nothing is kept yet.";
+        let text = "No bookmarks yet.";
         ui.label(RichText::new(text).color(palette.weak_text));
     }
     let (mut gone, mut changed) = (None, false);
@@ -29,7 +28,7 @@ pub(crate) fn bookmarks_ui(ui: &mut Ui, session: &AppSession, commands: &mut Vec
                 ui.add_space(6.0);
                 ui.horizontal(|ui| {
                     ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
-                        let forget = format!("Forget bookmark {}", at + 1);
+                        let forget = format!("Delete bookmark {}", at + 1);
                         if icon_button_ui(ui, Icon::Close, &forget).clicked() {
                             gone = Some(at);
                         }

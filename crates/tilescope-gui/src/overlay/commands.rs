@@ -12,7 +12,6 @@ use egui::{
     WidgetInfo, vec2,
 };
 
-/// All of it.
 pub(crate) fn commands_ui(
     ui: &mut Ui,
     overlay: &mut OverlayState,
@@ -49,7 +48,7 @@ pub(crate) fn commands_ui(
             }
         }
         if found.is_empty() {
-            ui.label("No command is called that.");
+            ui.label("No matching command.");
         }
     });
     if let Some((_, Some(command))) = picked {

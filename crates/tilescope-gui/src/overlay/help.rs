@@ -15,7 +15,7 @@ const PAGES: [&str; 5] = [
     include_str!("../../../../assets/help/keeping.md"),
     include_str!("../../../../assets/help/saving.md"),
     concat!(
-        "# What is new\n\nWhat each version has brought, the oldest first.\n\n",
+        "# What is new\n\nChanges by version, oldest first.\n\n",
         include_str!("../../../../CHANGELOG.md"),
     ),
 ];
@@ -30,7 +30,6 @@ fn title(page: &str) -> &str {
     page.lines().next().unwrap_or_default().trim_start_matches("# ")
 }
 
-/// All of it.
 pub(crate) fn help_ui(ui: &mut Ui, overlay: &mut OverlayState, session: &AppSession) {
     heading_ui(ui, "Help");
     let shown = session.page.as_ref().map(|page| page.view);
@@ -55,7 +54,7 @@ pub(crate) fn help_ui(ui: &mut Ui, overlay: &mut OverlayState, session: &AppSess
     let height = scroll_height(ui) - 70.0;
     ScrollArea::vertical().max_height(height).auto_shrink(false).show(ui, |ui| match page {
         Some((_, page)) => page_ui(ui, page),
-        None => drop(ui.label("No page says that.")),
+        None => drop(ui.label("No matching page.")),
     });
 }
 

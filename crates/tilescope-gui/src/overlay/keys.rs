@@ -7,7 +7,6 @@ use crate::prefs::UserPreferences;
 use crate::theme::ThemePalette;
 use egui::{Grid, RichText, ScrollArea, Ui, vec2};
 
-/// All of it.
 pub(crate) fn keys_ui(ui: &mut Ui, prefs: &UserPreferences) {
     heading_ui(ui, "Keys");
     let height = scroll_height(ui);
@@ -16,8 +15,8 @@ pub(crate) fn keys_ui(ui: &mut Ui, prefs: &UserPreferences) {
             group_ui(ui, group, prefs);
         }
         ui.add_space(10.0);
-        let text = "Letters that zoom and pan go by their place on the keyboard, whatever the \
-                    layout. Other keys can be chosen in the preferences.";
+        let text = "The letters that zoom and pan go by key position, whatever the keyboard \
+             layout. Keys can be changed in the preferences.";
         ui.label(
             RichText::new(text).color(ThemePalette::for_visuals(ui.visuals()).weak_text).small(),
         );

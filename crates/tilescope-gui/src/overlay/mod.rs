@@ -1,4 +1,4 @@
-//! What lies over the view for a while: the command palette, lists, questions.
+//! Overlays on the view: the command palette, lists, questions.
 
 mod bookmarks;
 mod commands;
@@ -13,28 +13,23 @@ use super::session::AppSession;
 use super::widgets::icon_button_ui;
 use egui::{Align, Context, Frame, Id, Layout, Margin, Modal, Ui};
 
-/// What can lie over the view.
+/// The kinds of overlay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OverlayKind {
-    /// The command palette.
     CommandPalette,
-    /// Keys and gestures.
     Shortcuts,
     /// Bookmarks with their notes.
     Bookmarks,
     /// What to save where.
     ExportDialog,
-    /// Preferences.
     Preferences,
-    /// Pages of help.
     Help,
 }
 
-/// What lies over the view, with its state.
+/// An overlay and its state.
 pub struct OverlayState {
-    /// Which it is.
     pub kind: OverlayKind,
-    /// What has been typed into it.
+    /// The text typed into it.
     typed: String,
     /// The entry that Enter means.
     selected_entry: usize,
@@ -45,7 +40,6 @@ pub struct OverlayState {
 }
 
 impl OverlayState {
-    /// A fresh one.
     pub(crate) fn new(kind: OverlayKind) -> Self {
         Self {
             kind,

@@ -11,7 +11,6 @@ use crate::widgets::choice_ui;
 use egui::{Event, Grid, RichText, ScrollArea, Slider, Ui, vec2};
 use tilescope_report::units::ByteUnits;
 
-/// All of it.
 pub(crate) fn preferences_ui(
     ui: &mut Ui,
     overlay: &mut OverlayState,
@@ -28,7 +27,7 @@ pub(crate) fn preferences_ui(
         keys_ui(ui, overlay, session, commands);
         ui.add_space(10.0);
         let reset = ui.button("Reset all preferences");
-        let hint = "Recent reports and bookmarks stay.";
+        let hint = "Keeps recent reports and bookmarks.";
         if reset.on_hover_text(hint).clicked() {
             commands.push(AppCommand::ResetPrefs);
         }

@@ -11,7 +11,6 @@ use egui::{Key, RichText, TextEdit, Ui};
 use std::path::PathBuf;
 use tilescope_analysis::tables;
 
-/// All of it.
 pub(crate) fn save_ui(
     ui: &mut Ui,
     overlay: &mut OverlayState,
@@ -32,7 +31,7 @@ pub(crate) fn save_ui(
         titles.iter().map(|(at, title)| (*at, title.as_str())).collect();
     let mut fresh = !overlay.was_painted;
     ui.horizontal(|ui| {
-        if let Some(at) = choice_ui(ui, "What", &titles, overlay.selected_entry) {
+        if let Some(at) = choice_ui(ui, "Content", &titles, overlay.selected_entry) {
             overlay.selected_entry = at;
             fresh = true;
         }
@@ -59,9 +58,9 @@ pub(crate) fn save_ui(
     let size = (size.x.round() as u32, size.y.round() as u32);
     let text = match what {
         ExportContent::Table(_) | ExportContent::Differences(_) => {
-            "The whole table, with plain numbers.".to_owned()
+            "The whole table, with unformatted numbers.".to_owned()
         }
-        _ => format!("{} x {} pixels, in the colours of the window.", size.0, size.1),
+        _ => format!("{} x {} pixels, in the theme of the window.", size.0, size.1),
     };
     ui.label(RichText::new(text).color(ThemePalette::for_visuals(ui.visuals()).weak_text));
     let path = overlay.typed.trim();

@@ -29,7 +29,6 @@ const BAND_ROWS: usize = 64;
 pub struct RenderedImage {
     /// Pixels of a row.
     pub width: usize,
-    /// Number of rows.
     pub height: usize,
     /// The pixels; alpha is always 255.
     pub pixels: Vec<[u8; 4]>,
@@ -53,6 +52,8 @@ impl SoftwareRenderer {
     /// Takes over new and changed textures; to be called for every frame, in order.
     pub(crate) fn update(&mut self, delta: &mut TexturesDelta) {
         for (id, changes) in delta.set.drain() {
+            // A change without a place is the whole texture; with one it is a part, such as new
+            // glyphs.
             for change in changes {
                 match change.pos {
                     None => {
@@ -83,6 +84,8 @@ impl SoftwareRenderer {
         let [r, g, b, _] = ground.to_array();
         let mut pixels = vec![[r, g, b, 255]; width * height];
         let rows = BAND_ROWS * width.max(1);
+        // Every band paints all primitives in order: blending does not commute, bands do not
+        // overlap.
         pixels.par_chunks_mut(rows).enumerate().for_each(|(index, chunk)| {
             let mut band = PixelRowBand::new(chunk, width, index * BAND_ROWS);
             for primitive in primitives {
@@ -101,11 +104,14 @@ impl SoftwareRenderer {
         // Callbacks draw with a graphics card; none of our views has one.
         let Primitive::Mesh(mesh) = &clipped.primitive else { return };
         let Some(texture) = self.textures.get(&mesh.texture_id) else { return };
+        // Scissor rectangles of a graphics card are whole pixels; egui's backend rounds the same
+        // way.
         let clip = (clipped.clip_rect * pixels_per_point).round();
         if !band.clip_to(clip) {
             return;
         }
         for corners in mesh.triangles() {
+            // Indices come from tessellation; one out of range loses a triangle instead of a frame.
             let vertex = |index: u32| mesh.vertices.get(index as usize);
             if let [Some(a), Some(b), Some(c)] = corners.map(vertex) {
                 band.triangle([a, b, c], pixels_per_point, texture);

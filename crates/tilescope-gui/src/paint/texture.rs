@@ -48,6 +48,7 @@ impl CpuTexture {
         let (x, y) = (u * self.width as f32, v * self.height as f32);
         match self.options.magnification {
             TextureFilter::Nearest => self.texel(x.floor() as i64, y.floor() as i64),
+            // Texel centres are at halves: without the shift the image would lie half a texel off.
             TextureFilter::Linear => self.between(x - 0.5, y - 0.5),
         }
     }
@@ -77,6 +78,7 @@ fn wrapped(at: i64, size: usize, mode: TextureWrapMode) -> usize {
         TextureWrapMode::ClampToEdge => at.clamp(0, size - 1),
         TextureWrapMode::Repeat => at.rem_euclid(size),
         TextureWrapMode::MirroredRepeat => {
+            // The image and its mirror image repeat together, every two sizes.
             let twice = at.rem_euclid(2 * size);
             twice.min(2 * size - 1 - twice)
         }

@@ -44,6 +44,8 @@ impl TriangleEdge {
         let centre = scale / 2;
         // A pixel centre on an edge belongs to the triangle right of, or below, that edge.
         let owns_edge = dy < 0 || (dy == 0 && dx > 0);
+        // All integers: two triangles that share an edge get the same values with opposite signs,
+        // and the one subtracted decides which of them paints a centre exactly on it.
         let origin = dx * (centre - ay) - dy * (centre - ax) - i64::from(!owns_edge);
         Self { per_column: -dy * scale, per_row: dx * scale, origin }
     }
@@ -54,6 +56,8 @@ impl TriangleEdge {
         match self.per_column {
             0 if at_first < 0 => *to = *from,
             0 => {}
+            // `div_euclid` rounds towards minus infinity for both signs; `/` would round towards
+            // zero and shift edges left of the origin by a column.
             step if step > 0 => *from = (*from).max(-at_first.div_euclid(step)),
             step => *to = (*to).min(at_first.div_euclid(-step) + 1),
         }
@@ -75,6 +79,7 @@ impl AttributePlane {
         let (first, second) = (values[1] - values[0], values[2] - values[0]);
         let per_column = (first * (cy - ay) - second * (by - ay)) / doubled_area;
         let per_row = (second * (bx - ax) - first * (cx - ax)) / doubled_area;
+        // Planes are sampled at pixel centres, half a pixel from the corner of pixel (0, 0).
         let at_origin = values[0] + (0.5 - ax) * per_column + (0.5 - ay) * per_row;
         Self { at_origin, per_column, per_row }
     }
@@ -104,16 +109,17 @@ impl<'a> PixelRowBand<'a> {
         self.clip.left < self.clip.right && self.clip.top < self.clip.bottom
     }
 
-    /// Paints one triangle.
     pub(super) fn triangle(&mut self, vertices: [&Vertex; 3], scale: f32, texture: &CpuTexture) {
         let mut corners = vertices.map(|vertex| {
             [vertex.pos.x, vertex.pos.y].map(|at| snapped(at * scale).clamp(-FAR, FAR))
         });
+        // NaN passes through `clamp`, and every comparison with it would be false below.
         if corners.iter().flatten().any(|at| !at.is_finite()) || !self.may_touch(&corners) {
             return;
         }
         let mut vertices = vertices;
         let area = doubled_area(&corners);
+        // Degenerate after snapping: covers no pixel centre, and planes would divide by zero.
         if area == 0.0 {
             return;
         }
@@ -144,6 +150,7 @@ impl<'a> PixelRowBand<'a> {
         let lowest = corners.iter().map(|corner| corner[1]).fold(f32::MIN, f32::max);
         let top = self.clip.top.max(highest.floor() as i64);
         let bottom = self.clip.bottom.min(lowest.ceil() as i64);
+        // Row by row the three edges leave one range of columns: no test per pixel.
         for y in top..bottom {
             let (mut from, mut to) = (self.clip.left, self.clip.right);
             for edge in &edges {
@@ -181,6 +188,8 @@ impl<'a> TriangleShading<'a> {
         let colours = vertices.map(|vertex| vertex.color.to_array().map(f32::from));
         let plane = |values| AttributePlane::through(corners, area, values);
         let colour = || std::array::from_fn(|i| plane(colours.map(|colour| colour[i])));
+        // egui's filled shapes point all corners at the white texel: most triangles need no
+        // texture.
         if a.uv == b.uv && b.uv == c.uv {
             let texel = texture.sample(a.uv.x, a.uv.y);
             if texel == [255.0; 4] && !(a.color == b.color && b.color == c.color) {
@@ -197,6 +206,7 @@ impl<'a> TriangleShading<'a> {
 
     fn paint_row(&self, row: &mut [[u8; 4]], first: i64, y: i64) {
         match self {
+            // Opaque ground and panels are most of the pixels of a frame.
             Self::Flat(colour) if colour[3] >= 255.0 => {
                 row.fill([to_byte(colour[0]), to_byte(colour[1]), to_byte(colour[2]), 255]);
             }
@@ -209,6 +219,7 @@ impl<'a> TriangleShading<'a> {
             Self::Textured { colour, u, v, texture } => {
                 for (x, pixel) in (first..).zip(row) {
                     let texel = texture.sample(u.at(x, y), v.at(x, y));
+                    // Around glyphs most of a textured rectangle is transparent.
                     if texel != [0.0; 4] {
                         blend(pixel, product(colour.map(|plane| plane.at(x, y)), texel));
                     }

@@ -1,4 +1,4 @@
-//! What is remembered between two starts: theme, recent reports, choices of views.
+//! Preferences, remembered between starts: theme, recent reports, settings of views.
 
 mod store;
 
@@ -13,7 +13,7 @@ use tilescope_report::units::{ByteUnits, set_byte_units};
 /// Most recent reports that are remembered.
 const MAX_RECENT: usize = 64;
 
-/// Light, dark, or as the system says.
+/// Light, dark, or the system setting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ThemeChoice {
@@ -27,7 +27,6 @@ pub enum ThemeChoice {
 }
 
 impl ThemeChoice {
-    /// Every choice.
     pub(crate) const ALL: [Self; 3] = [Self::System, Self::Light, Self::Dark];
 
     /// The choice that a click goes to.
@@ -48,7 +47,6 @@ impl ThemeChoice {
         }
     }
 
-    /// What egui calls it.
     pub(crate) fn preference(self) -> egui::ThemePreference {
         match self {
             Self::System => egui::ThemePreference::System,
@@ -70,7 +68,7 @@ pub enum PaletteChoice {
 }
 
 impl PaletteChoice {
-    /// Every choice.
+    /// All choices, in the order they are offered.
     pub const ALL: [Self; 2] = [Self::Classic, Self::ColourBlindSafe];
 
     /// Its name on the command line.
@@ -81,7 +79,6 @@ impl PaletteChoice {
         }
     }
 
-    /// Words for people.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Classic => "Classic",
@@ -102,10 +99,8 @@ pub enum TraceDragMode {
 }
 
 impl TraceDragMode {
-    /// Every choice.
     pub(crate) const ALL: [Self; 2] = [Self::Pans, Self::Selects];
 
-    /// Words for people.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Pans => "Pans",
@@ -114,15 +109,15 @@ impl TraceDragMode {
     }
 }
 
-/// How everything looks and feels, in every view.
+/// AppearancePrefs and feel of all views.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AppearancePrefs {
-    /// How numbers of bytes are written.
+    /// Units of bytes.
     pub units: ByteUnits,
     /// Which colours stand for things.
     pub palette: PaletteChoice,
-    /// What dragging the trace does.
+    /// The effect of dragging the trace.
     pub drag: TraceDragMode,
     /// Size of text and everything else, in percent.
     pub text_percent: u16,
@@ -175,7 +170,6 @@ pub struct RecentReport {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TracePrefs {
-    /// Flame or flat.
     pub style: TraceLaneStyle,
     /// Show the parts of an operation as one.
     pub group_executions: bool,
@@ -255,7 +249,6 @@ pub enum OperationsGraphMetric {
     Elapsed,
     /// Code over all tiles.
     Code,
-    /// Floating point operations.
     Flops,
     /// Bytes of variables.
     Memory,
@@ -265,11 +258,9 @@ pub enum OperationsGraphMetric {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OperationsGraphPrefs {
-    /// What colours mean.
     pub metric: OperationsGraphMetric,
     /// Show the backward pass.
     pub backward: bool,
-    /// Show weight updates.
     pub updates: bool,
     /// Let arrows say what they carry.
     pub edge_labels: bool,
@@ -286,11 +277,10 @@ impl Default for OperationsGraphPrefs {
     }
 }
 
-/// Everything that is remembered.
+/// All preferences.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct UserPreferences {
-    /// Colours.
     pub theme: ThemeChoice,
     /// Side menu shows icons only.
     pub narrow_menu: bool,

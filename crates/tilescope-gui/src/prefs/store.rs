@@ -126,7 +126,7 @@ impl PreferencesFile {
                 message
             }
             Some(Ok(Err(error))) => self.give_up(&error.to_string()),
-            Some(Err(())) => self.give_up("writing them broke down"),
+            Some(Err(())) => self.give_up("writing them failed"),
         }
     }
 
@@ -150,7 +150,7 @@ impl PreferencesFile {
     /// Once is enough: what cannot be written now cannot be written later either.
     fn give_up(&mut self, problem: &str) -> Option<String> {
         self.path = None;
-        Some(format!("Preferences cannot be kept: {problem}"))
+        Some(format!("Preferences cannot be saved: {problem}"))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Doing what the user asked for.
+//! Applying commands.
 
 use super::{AppSession, ReportPage};
 use crate::command::AppCommand;
@@ -11,7 +11,7 @@ use egui::Context;
 use std::path::PathBuf;
 
 impl AppSession {
-    /// Does what the user asked for.
+    /// Applies a command.
     pub(crate) fn apply(&mut self, context: &Context, command: AppCommand) {
         match command {
             AppCommand::Open(path) => self.open(context, path),

@@ -27,7 +27,6 @@ use tilescope_report::ReportError;
 
 /// The open report and the state of its views.
 pub struct ReportPage {
-    /// The report.
     pub opened: OpenReport,
     /// Name of the view that is shown.
     pub view: &'static str,
@@ -35,11 +34,9 @@ pub struct ReportPage {
     pub views: Vec<(&'static str, Box<dyn ReportView>)>,
     /// The report it is compared with.
     pub compared: Option<Box<ComparisonTarget>>,
-    /// Places that were looked at.
+    /// Undo and redo history of places.
     pub history: NavigationHistory,
-    /// Places that are kept.
     pub notes: ReportNotes,
-    /// What is looked for.
     pub search: SearchPanel,
     /// Notice that a file has changed.
     pub(super) file_watchers: Vec<ReportFileWatcher>,
@@ -63,14 +60,12 @@ impl ReportPage {
 /// Two reports that are read to be compared.
 type PendingComparison = BackgroundTask<Result<(OpenReport, OpenReport), ReportError>>;
 
-/// Everything a window knows.
+/// The state of a window.
 pub struct AppSession {
-    /// What is remembered between starts.
     pub prefs: UserPreferences,
     preferences_file: PreferencesFile,
     /// The open report that is shown; without one, that is the home screen.
     pub page: Option<ReportPage>,
-    /// What the user has chosen.
     pub selection: Selection,
     /// The other reports that are open.
     pub tabs: ReportTabs,
@@ -92,17 +87,15 @@ pub struct AppSession {
     pub opening: Option<(PathBuf, BackgroundTask<Result<OpenReport, ReportError>>)>,
     /// Pictures and tables being written.
     pub exports: Vec<BackgroundTask<ExportResult>>,
-    /// The system's dialog.
     pub dialog: Option<BackgroundTask<Option<PathBuf>>>,
     /// A simulation under way.
     pub simulation: Option<SimulationProcess>,
     /// Files that end with the session; after the simulation, which may be writing some.
     pub(super) temp_directory: SessionTempDir,
-    /// Things to tell the user, oldest first.
+    /// Messages to the user, oldest first.
     pub messages: Vec<StatusMessage>,
-    /// What lies over the view.
     pub overlay: Option<OverlayState>,
-    /// What the view that is shown is asked for in the next frame.
+    /// Actions for the shown view to perform in the next frame.
     pub view_actions: Vec<ViewAction>,
     /// Path typed on the home screen.
     pub typed_path: PathInput,
@@ -127,7 +120,6 @@ impl AppSession {
         Self::new(store, prefs)
     }
 
-    /// The user's session.
     pub(crate) fn for_user() -> Self {
         let (store, prefs, message) = PreferencesFile::open();
         let mut session = Self::new(store, prefs);

@@ -36,7 +36,7 @@ impl AppSession {
                 self.follow_pending_link();
             }
             Ok(Err(error)) => self.messages.push(StatusMessage::error(error.to_string())),
-            Err(()) => self.messages.push(StatusMessage::error("Opening the report broke down.")),
+            Err(()) => self.messages.push(StatusMessage::error("Opening the report failed.")),
         }
     }
 
@@ -51,7 +51,7 @@ impl AppSession {
                 self.follow_pending_link();
             }
             Ok(Err(error)) => self.messages.push(StatusMessage::error(error.to_string())),
-            Err(()) => self.messages.push(StatusMessage::error("Opening the reports broke down.")),
+            Err(()) => self.messages.push(StatusMessage::error("Opening the reports failed.")),
         }
     }
 

@@ -1,4 +1,4 @@
-//! What the user has chosen.
+//! The user's selection.
 
 use crate::command::{AppCommand, SelectedStep};
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,6 @@ pub struct Selection {
     pub program: Option<ProgramId>,
     /// An operation of the model.
     pub operation: Option<OperationId>,
-    /// A variable.
     pub variable: Option<VariableId>,
     /// An IPU of the replica.
     pub ipu: Option<u32>,

@@ -24,11 +24,8 @@ pub struct ThemePalette {
     pub hover: Color32,
     /// Ground of the chosen row, tab or menu entry.
     pub chosen: Color32,
-    /// Lines between things.
     pub rule: Color32,
-    /// Outlines of controls.
     pub outline: Color32,
-    /// Text.
     pub text: Color32,
     /// Text that supports other text.
     pub weak_text: Color32,
@@ -36,21 +33,17 @@ pub struct ThemePalette {
     pub accent: Color32,
     /// Something works or is there.
     pub good: Color32,
-    /// Something needs attention.
     pub warning: Color32,
-    /// Something failed.
     pub error: Color32,
     /// Ground of a trace lane.
     pub lane: Color32,
     /// Ground of the part of an overview that is not in the window.
     pub shade: Color32,
-    /// Vertices.
     pub compute: Color32,
     /// Executions shown as one, and parents in the flame view.
     pub group: Color32,
     /// Exchange inside an IPU.
     pub internal_exchange: Color32,
-    /// Exchange between IPUs.
     pub global_exchange: Color32,
     /// Sync of the tiles of an IPU.
     pub internal_sync: Color32,
@@ -82,13 +75,10 @@ pub struct ThemePalette {
     pub selection: Color32,
     /// Bars of tile balance.
     pub balance: Color32,
-    /// Curve of memory.
     pub memory_line: Color32,
     /// Line of the memory a tile has.
     pub max_memory: Color32,
-    /// Always-live memory.
     pub always_live: Color32,
-    /// Not-always-live memory.
     pub not_always_live: Color32,
     /// Steps of a scale from little to much.
     pub heat: [Color32; 5],
@@ -184,7 +174,7 @@ impl ThemePalette {
         })
     }
 
-    /// What curves over tiles show.
+    /// Colours of curves over tiles.
     pub(crate) fn layer(&self, layer: TileCurveLayer) -> Color32 {
         match layer {
             TileCurveLayer::Total => self.memory_line,

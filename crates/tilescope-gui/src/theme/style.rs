@@ -1,4 +1,4 @@
-//! How widgets look.
+//! The style of widgets.
 
 use super::ThemePalette;
 use crate::fonts;

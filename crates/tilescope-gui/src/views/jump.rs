@@ -33,7 +33,7 @@ impl TraceJump {
             .ask(ui, context.workers, &wanted, move |(program, _)| find(&report, *program));
         let answer = match asked {
             QueryState::Fresh(answer) => answer.clone(),
-            QueryState::Failed => Err("Looking for the step broke down.".to_owned()),
+            QueryState::Failed => Err("Looking for the step failed.".to_owned()),
             QueryState::Stale(_) | QueryState::Waiting => return,
         };
         self.wanted = None;
@@ -46,7 +46,7 @@ impl TraceJump {
                 context.commands.push(AppCommand::ShowView("execution-trace"));
             }
             Ok(None) => {
-                let words = "This program was not executed in the steps that were recorded.";
+                let words = "None of the recorded steps executes this program.";
                 context.commands.push(AppCommand::ShowMessage(StatusMessage::warning(words)));
             }
             Err(problem) => {

@@ -26,19 +26,16 @@ pub(crate) use jump::TraceJump;
 pub(crate) use state::{ViewState, from_view_state, to_view_state};
 use tilescope_report::units::CycleRange;
 
-/// What a view may look at, and where it says what the user wants.
+/// The input of a view, and the list of commands it issues.
 pub struct ViewContext<'a> {
-    /// The report.
     pub opened: &'a OpenReport,
-    /// What the user has chosen.
     pub selection: &'a Selection,
-    /// What is remembered.
     pub prefs: &'a UserPreferences,
     /// Counts background work.
     pub workers: &'a BackgroundWorkers,
-    /// What keys and menus have asked the view for since the last frame.
+    /// Actions from keys and menus since the last frame, for the view to perform.
     pub actions: &'a [ViewAction],
-    /// What is to be done once the frame is painted.
+    /// Commands to apply after the frame.
     pub commands: &'a mut Vec<AppCommand>,
 }
 
@@ -52,7 +49,6 @@ impl ViewContext<'_> {
 /// The cycles that are on the screen.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct VisibleTimeline {
-    /// Where they are.
     pub axis: PanZoomAxis,
     /// Points that they take.
     pub width: f32,
@@ -67,13 +63,13 @@ pub trait ReportView: Send {
     /// Shows the view in all of `ui`.
     fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>);
 
-    /// What it shows and how, as far as that differs from a fresh view of its kind.
+    /// Its settings, as far as they differ from a fresh view of its kind.
     fn state(&self) -> ViewState;
 
     /// Shows what a state says, where `selection` is chosen; names of what it does not understand.
     fn restore(&mut self, state: &ViewState, selection: &Selection) -> Vec<String>;
 
-    /// What chooses nothing any more of what can be chosen here.
+    /// Commands that clear this view's selection.
     fn clear_selection_commands(&self) -> Vec<AppCommand> {
         Vec::new()
     }
@@ -91,7 +87,7 @@ pub trait ReportView: Send {
 pub(crate) struct ViewDescriptor {
     /// Name on the command line.
     pub name: &'static str,
-    /// Words in the menu.
+    /// Title in the menu.
     pub title: &'static str,
     /// What there is to know about it: a heading, a sentence, then more.
     pub help: &'static str,
@@ -105,7 +101,7 @@ pub(crate) struct ViewDescriptor {
 }
 
 impl ViewDescriptor {
-    /// What of a state is kept for another report.
+    /// The part of a state that carries over to another report.
     pub(crate) fn settings_of(&self, mut state: ViewState) -> ViewState {
         state.retain(|name, _| self.settings.contains(&name.as_str()));
         state

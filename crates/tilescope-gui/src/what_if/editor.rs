@@ -113,7 +113,7 @@ impl SpecEditor {
             for (at, word) in offers.words.iter().enumerate() {
                 let button = ui.small_button(word);
                 let first = at == 0 && offers.typed > 0;
-                let hint = if first { "Type this (Ctrl + Space)" } else { "Type this" };
+                let hint = if first { "Insert this (Ctrl + Space)" } else { "Insert this" };
                 if button.on_hover_text(hint).clicked() {
                     self.complete(ui, id, text, offers, word);
                 }
@@ -147,7 +147,7 @@ impl SpecEditor {
         let path = key_on_line(text, self.line(text));
         let key = path.and_then(|path| keys.iter().find(|key| key.path == path));
         let Some(key) = key else {
-            let hint = "Put the cursor on a key to read what it means.";
+            let hint = "Place the cursor on a key to read what it means.";
             ui.label(RichText::new(hint).color(palette.weak_text).size(11.5));
             return;
         };

@@ -1,4 +1,4 @@
-//! What a session does about changed specs: one for each report that was asked about.
+//! What-if state of a session: one changed spec per report.
 
 use super::WhatIfPanel;
 use super::spec_text::with_value;

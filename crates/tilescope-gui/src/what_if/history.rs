@@ -26,15 +26,13 @@ const CHANGES: f32 = 150.0;
 pub(crate) struct SpecVariant {
     /// `variant 3`
     name: String,
-    /// What it changes, in words.
+    /// Its changes, in words.
     changes: Vec<String>,
     spec: String,
-    /// The report.
     pub(super) path: PathBuf,
     figures: BackgroundQuery<(), Result<VariantFigures, String>>,
 }
 
-/// What came out.
 #[derive(Clone, Debug, PartialEq)]
 struct VariantFigures {
     cycles: Option<u64>,
@@ -58,10 +56,10 @@ impl VariantFigures {
 impl SpecVariant {
     /// The report that everything began with.
     fn base(path: &Path, spec: &str) -> Self {
-        Self::new("as it was".to_owned(), spec, spec, path.to_owned())
+        Self::new("original".to_owned(), spec, spec, path.to_owned())
     }
 
-    /// What is kept of it.
+    /// The part of it that is saved.
     fn to_saved(&self) -> SimulatedVariant {
         let Self { name, spec, path, .. } = self;
         SimulatedVariant { name: name.clone(), spec: spec.clone(), report: path.clone() }
@@ -74,13 +72,13 @@ impl SpecVariant {
     }
 }
 
-/// What was tried, oldest first.
+/// The variants, oldest first.
 #[derive(Default)]
 pub(crate) struct VariantList {
     variants: Vec<SpecVariant>,
     /// Places of those that are ticked, at most two.
     ticked: Vec<usize>,
-    /// Where a variant is saved.
+    /// Path to save a variant to.
     save_to: String,
     /// Whether there is something to be kept.
     changed: bool,
@@ -94,7 +92,6 @@ impl VariantList {
         history
     }
 
-    /// Adds a variant.
     pub(crate) fn add(&mut self, variant: SpecVariant) {
         self.variants.push(variant);
         self.changed = true;
@@ -164,7 +161,7 @@ impl VariantList {
         commands: &mut Vec<AppCommand>,
     ) {
         let palette = ThemePalette::for_visuals(ui.visuals());
-        ui.label(RichText::new("Tried").strong());
+        ui.label(RichText::new("Variants").strong());
         ScrollArea::horizontal().id_salt("variants").show(ui, |ui| {
             Grid::new("variants").striped(true).num_columns(7).show(ui, |ui| {
                 for head in ["", "", "", "Cycles", "Samples/s", "Fullest tile", "Fits"] {
@@ -209,7 +206,7 @@ impl VariantList {
         ui.vertical(|ui| {
             ui.spacing_mut().item_spacing.y = 0.0;
             ui.set_max_width(CHANGES);
-            let hint = format!("Work on this spec\n{words}");
+            let hint = format!("Edit this spec\n{words}");
             if ui.link(&variant.name).on_hover_text(hint.trim_end()).clicked() {
                 *text = variant.spec.clone();
             }
@@ -221,7 +218,7 @@ impl VariantList {
         // The report itself is no variant that could be forgotten.
         let forget = match at {
             0 => ui.label("").clicked(),
-            _ => icon_button_ui(ui, Icon::Close, &format!("Forget {}", variant.name)).clicked(),
+            _ => icon_button_ui(ui, Icon::Close, &format!("Delete {}", variant.name)).clicked(),
         };
         let path = variant.path.clone();
         let question = move |(): &()| {

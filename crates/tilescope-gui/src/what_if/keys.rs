@@ -25,9 +25,8 @@ pub(crate) struct SpecKeyInfo {
     pub words: Vec<String>,
     /// Value where the user sets none, as TOML.
     pub default: String,
-    /// What it means.
     pub about: String,
-    /// What other frameworks call it.
+    /// Its names in other frameworks.
     pub also: String,
 }
 
@@ -50,7 +49,6 @@ pub(crate) fn load_spec_keys() -> Result<Vec<SpecKeyInfo>, ChildProgramError> {
 pub(crate) struct SpecProblem {
     /// The line, where one is to blame.
     pub line: Option<usize>,
-    /// What is wrong.
     pub message: String,
 }
 
@@ -95,7 +93,7 @@ mod tests {
             ("error: /tmp/a.toml:7: options.x: unknown key\n", Some(7), "options.x: unknown key"),
             ("error: model.name: is missing", None, "model.name: is missing"),
             ("error: /tmp/a.toml is gone", None, "The spec is gone"),
-            ("", None, "The simulator refused it without a word."),
+            ("", None, "The simulator rejected it without an error message."),
         ];
         for (said, line, words) in cases {
             assert_eq!(problem(said, file), SpecProblem { line, message: words.to_owned() });

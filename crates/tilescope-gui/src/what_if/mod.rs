@@ -82,7 +82,7 @@ impl WhatIfPanel {
         &self.text
     }
 
-    /// Changes the text.
+    /// Replaces the text of the spec.
     pub fn set_text(&mut self, text: String) {
         self.text = text;
     }
@@ -154,7 +154,7 @@ impl WhatIfPanel {
             keys::load_spec_keys().map(Arc::new).map_err(|error| error.to_string())
         }) {
             QueryState::Fresh(known) | QueryState::Stale(known) => known.clone(),
-            QueryState::Failed => Err("Asking for the keys of specs broke down.".to_owned()),
+            QueryState::Failed => Err("Listing the keys of specs failed.".to_owned()),
             QueryState::Waiting => Ok(Arc::default()),
         }
     }
@@ -176,7 +176,7 @@ impl WhatIfPanel {
         let question = move |text: &String| question(text).map_err(|error| error.to_string());
         match self.checked.ask(ui.ctx(), workers, &self.text.clone(), question) {
             QueryState::Fresh(checked) => Some(checked.clone()),
-            QueryState::Failed => Some(Err("Checking the spec broke down.".to_owned())),
+            QueryState::Failed => Some(Err("Checking the spec failed.".to_owned())),
             QueryState::Stale(_) | QueryState::Waiting => None,
         }
     }
@@ -198,8 +198,8 @@ impl WhatIfPanel {
             });
         });
         if self.original.is_none() {
-            let text = "This report does not say which spec it was made from, so there is nothing \
-                        to change and simulate again.";
+            let text = "This report does not record the spec it was made from, so there is \
+                 nothing to change and simulate again.";
             return hint_ui(ui, text);
         }
         let keys = match self.ask_keys(ui, workers) {
@@ -226,7 +226,7 @@ impl WhatIfPanel {
             if ui.add_enabled(ready, Button::new("Simulate and compare")).clicked() {
                 commands.push(AppCommand::SimulateVariant);
             }
-            if ui.button("Reset").on_hover_text("The spec of the report again").clicked() {
+            if ui.button("Reset").on_hover_text("Back to the spec of the report").clicked() {
                 self.text = self.original.clone().unwrap_or_default();
             }
             if checked.is_none() {

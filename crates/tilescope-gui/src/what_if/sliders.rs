@@ -28,8 +28,8 @@ pub(crate) fn sliders_ui(ui: &mut Ui, text: &str, keys: &[SpecKeyInfo]) -> Optio
         let slider = Slider::new(&mut power, 0..=most)
             .custom_formatter(|power, _| (1u64 << power as u32).to_string())
             .text("Stages");
-        let hint = "IPUs of one replica; blocks are dealt over them so that the longest stage is \
-                    shortest";
+        let hint = "IPUs of one replica; blocks are split over them so that the longest stage is \
+             as short as possible";
         if ui.add(slider).on_hover_text(hint).changed() {
             changed = Some(with_pipeline_stages(text, 1 << power));
         }

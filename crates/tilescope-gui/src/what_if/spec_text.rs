@@ -124,7 +124,7 @@ pub(crate) fn changes(from: &str, to: &str) -> Vec<String> {
         }
     }
     let gone = from.keys().filter(|path| !to.contains_key(*path));
-    changes.extend(gone.map(|path| format!("{path} as usual")));
+    changes.extend(gone.map(|path| format!("{path} back to its default")));
     changes
 }
 

@@ -52,6 +52,7 @@ impl PanZoomAxis {
 
     /// Place of a cycle, in points from the left edge.
     pub(crate) fn x_from_position(&self, cycle: u64) -> f32 {
+        // The difference of two integers is exact and small near the screen; only then floats.
         let distance = (cycle as i64).saturating_sub(self.origin) as f64 - self.fraction;
         (distance / self.scale) as f32
     }
@@ -65,6 +66,7 @@ impl PanZoomAxis {
     /// The cycles on `width` points, without those before the first.
     pub(crate) fn window(&self, width: f32) -> CycleRange {
         let start = self.origin.max(0) as u64;
+        // One more cycle: the one at the right edge is partly visible.
         let end = self.position_from_x(width).saturating_add(1).max(0) as u64;
         CycleRange::new(start, end.max(start + 1))
     }
@@ -84,6 +86,7 @@ impl PanZoomAxis {
 
     fn moved(self, cycles: f64) -> Self {
         let target = self.fraction + cycles;
+        // Whole cycles go into the integer, or repeated panning would lose them to rounding.
         let whole = target.floor();
         debug_assert!((0.0..=1.0).contains(&(target - whole)), "the origin stays an integer");
         Self {
@@ -108,6 +111,7 @@ impl PanZoomAxis {
         let widest = limits.widest_scale();
         debug_assert!(factor.is_finite() && factor > 0.0, "a zoom has a factor: {factor}");
         let scale = (self.scale / factor).clamp(1.0 / MAX_POINTS_PER_CYCLE, widest);
+        // Solves `start + x * scale` being the same before and after for `start`.
         let shift = f64::from(x) * (self.scale - scale);
         Self { scale, ..self.moved(shift) }
     }
@@ -149,6 +153,7 @@ impl AxisLimits {
 pub(crate) fn tick_step(scale: f64, points: f32) -> u64 {
     let least = (scale * f64::from(points)).max(1.0);
     let power = 10f64.powf(least.log10().floor());
+    // Rounding may leave `least` a hair above a round number: that one is still meant.
     let step = [1.0, 2.0, 5.0, 10.0].into_iter().find(|m| m * power >= least * 0.999_999);
     (step.unwrap_or(10.0) * power).round().max(1.0) as u64
 }

@@ -16,12 +16,10 @@ use tilescope_report::units::grouped;
 
 /// Room for the name of a chip above it.
 const NAME: f32 = 16.0;
-/// Room between chips.
 const GAP: f32 = 10.0;
 /// Height of a tile to its width, at most and at least.
 const STRETCH: (f32, f32) = (0.35, 1.4);
 
-/// What is shown.
 #[derive(Clone, Copy)]
 pub(crate) struct FloorPlanValues<'a> {
     /// Name for readers of the accessibility tree.
@@ -34,7 +32,6 @@ pub(crate) struct FloorPlanValues<'a> {
     pub max: u64,
     /// Whether colours go by powers.
     pub log_scale: bool,
-    /// What values are.
     pub unit: TileCurveUnit,
 }
 
@@ -62,7 +59,6 @@ pub(crate) struct FloorPlanWidget {
 /// Values for readers of the accessibility tree.
 #[derive(Default)]
 struct FloorPlanDescription {
-    /// All of them.
     all: String,
     /// Name and value of every column of tiles, by IPU and column; of whole chips, where there are
     /// too many columns.
@@ -72,7 +68,6 @@ struct FloorPlanDescription {
 /// Most columns with a node of their own.
 const MAX_COLUMNS: usize = 256;
 
-/// Where chips lie.
 struct FloorPlanLayout {
     plan: ChipFloorPlan,
     rect: Rect,
@@ -101,6 +96,7 @@ impl FloorPlanLayout {
             size.x * size.y
         };
         let per_row =
+            // Of equal sizes the one with more chips per row wins.
             (1..=chips).max_by(|a, b| area(a).total_cmp(&area(b)).then(a.cmp(b))).unwrap_or(1);
         Self { plan, rect, per_row, chip: size(per_row) }
     }
@@ -115,6 +111,7 @@ impl FloorPlanLayout {
     fn tile(&self, tile: u32) -> Rect {
         let (column, row) = self.plan.cell(tile);
         let columns = self.plan.columns_per_ipu();
+        // The floor plan leaves a column without tiles between two chips.
         let chip = self.chip(column / (columns + 1));
         let cell = vec2(chip.width() / columns as f32, chip.height() / self.plan.rows as f32);
         let column = column % (columns + 1);
@@ -126,6 +123,7 @@ impl FloorPlanLayout {
         (0..self.plan.ipus as usize).find_map(|ipu| {
             let chip = self.chip(ipu);
             let share = (at - chip.min) / chip.size();
+            // `contains` takes in the right and lower edge, where the cell would be one too far.
             let inside = chip.contains(at) && share.x < 1.0 && share.y < 1.0;
             let column = (share.x * columns as f32) as usize;
             let row = (share.y * self.plan.rows as f32) as usize;
@@ -140,6 +138,8 @@ impl FloorPlanDescription {
         let most = shown.values.iter().max().copied().unwrap_or(0);
         let all = format!("{} tiles, at most {}", grouped(used as u64), shown.unit.exact(most));
         let columns = plan.columns_per_ipu();
+        // A column of each chip is a node for readers of the screen, unless there are too many of
+        // them.
         let apart = columns * plan.ipus as usize <= MAX_COLUMNS;
         let mut parts = Vec::new();
         for ipu in 0..plan.ipus {
@@ -259,6 +259,8 @@ impl FloorPlanWidget {
         }
         let options = TextureOptions {
             magnification: egui::TextureFilter::Nearest,
+            // Enlarged, a tile is a sharp square; made smaller, tiles are averaged instead of left
+            // out.
             ..TextureOptions::LINEAR
         };
         let chip = |ipu: u32| {

@@ -24,9 +24,7 @@ const KEY_PAN: f32 = 0.08;
 /// What is being dragged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OverviewDrag {
-    /// The left handle.
     Left,
-    /// The right handle.
     Right,
     /// The window between them.
     Window,
@@ -59,6 +57,7 @@ pub(crate) fn overview_ui(
     }
     let window = axis.window(limits.width).intersection(limits.range);
     let left = (rect.left() + whole.x_from_position(window.start)).clamp(rect.left(), rect.right());
+    // Handles never leave the strip, and never cross, or they could not be taken again.
     let right = (rect.left() + whole.x_from_position(window.end)).clamp(left, rect.right());
     // A window of a pixel can still be seen and taken.
     let right = right.max(left + 2.0);

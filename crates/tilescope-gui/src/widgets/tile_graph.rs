@@ -32,7 +32,6 @@ pub(crate) struct TileGraphOptions {
 
 /// Curves, ready to be drawn; making it is work for the background.
 pub(crate) struct StackedTileCurves {
-    /// The curves.
     pub curves: TileCurveStack,
     stack: Arc<StackedValues>,
 }
@@ -60,7 +59,6 @@ impl TileGraph {
         self.0.reset();
     }
 
-    /// Shows the graph.
     pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,

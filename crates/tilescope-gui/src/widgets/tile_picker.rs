@@ -7,7 +7,6 @@ use crate::views::ViewContext;
 use egui::{Button, RichText, Ui};
 use tilescope_analysis::tile_curves::{parse_tiles, tiles_text};
 
-/// What is typed.
 #[derive(Default)]
 pub(crate) struct TilePicker {
     text: String,
@@ -25,7 +24,9 @@ impl TilePicker {
             self.problem = None;
         }
         let some = !self.tiles.is_empty();
-        let clear = ui.add_enabled(some, Button::new("Clear")).on_hover_text("Choose no tile");
+        let clear = ui
+            .add_enabled(some, Button::new("Clear"))
+            .on_hover_text("Clear the selection of tiles");
         let clear = clear.clicked();
         let edited = search_ui(ui, &mut self.text, "Select tiles, e.g. 1 or 0,3-5", 180.0);
         if clear {

@@ -15,10 +15,10 @@ pub(crate) struct SplitImage {
 }
 
 impl SplitImage {
-    /// Cuts an image.
     pub(crate) fn cut(image: ColorImage) -> Self {
         let size = image.size;
         let [width, height] = size;
+        // The usual case, without a copy.
         if width <= MAX_PIECE_SIDE && height <= MAX_PIECE_SIDE {
             return Self { size, pieces: vec![([0, 0], Arc::new(image))] };
         }
@@ -46,6 +46,7 @@ impl SplitTexture {
     pub(crate) fn new(context: &Context, name: &str, image: &SplitImage) -> Self {
         let load = |(corner, piece): &([usize; 2], Arc<ColorImage>)| {
             let data = ImageData::Color(piece.clone());
+            // Mostly one image pixel is one screen pixel: interpolation could only blur it.
             let handle = context.load_texture(name, data, TextureOptions::NEAREST);
             (*corner, piece.size, handle)
         };
@@ -56,6 +57,7 @@ impl SplitTexture {
     pub(crate) fn paint(&self, painter: &Painter, rect: Rect) {
         let scale_x = f64::from(rect.width()) / self.size[0].max(1) as f64;
         let scale_y = f64::from(rect.height()) / self.size[1].max(1) as f64;
+        // Corners from the whole image in f64: pieces share them exactly and leave no seams.
         let at = |x: usize, y: usize| {
             pos2(
                 (f64::from(rect.left()) + x as f64 * scale_x) as f32,

@@ -55,7 +55,6 @@ impl ToolbarGroupSizes {
 enum ToolbarArrangement {
     /// In one row, with room between those at its start and those at its end.
     SingleRow,
-    /// In several rows.
     Rows {
         /// Whether those are left out that do not fit in as many rows as there may be.
         folded: bool,
@@ -162,6 +161,8 @@ impl ToolbarBuilder<'_> {
     fn place(&mut self, name: &'static str, contents: impl FnOnce(&mut Ui)) {
         let between = self.ui.spacing().item_spacing.x;
         let height = self.height();
+        // A group's width is known only once it is laid out: it gets more room than any group
+        // takes.
         let (from, to, layout) = if self.at_end {
             (self.end - WIDE, self.end, Layout::right_to_left(Align::Center))
         } else {
@@ -204,7 +205,7 @@ impl ToolbarBuilder<'_> {
     /// The button that unfolds the strip, or folds it again.
     fn button_ui(&mut self, top: f32, unfolded: bool) {
         let (name, hint): (_, WidgetText) = if unfolded {
-            ("Fewer controls", "Leave the view more room".into())
+            ("Fewer controls", "Make room for the view".into())
         } else {
             ("More controls", self.hidden.join(", ").into())
         };
@@ -224,6 +225,7 @@ impl ToolbarBuilder<'_> {
 pub(crate) fn toolbar_ui(ui: &mut Ui, name: &str, contents: impl FnOnce(&mut ToolbarBuilder<'_>)) {
     let palette = ThemePalette::for_visuals(ui.visuals());
     let frame = Frame::new().fill(palette.raised).inner_margin(Margin::symmetric(MARGIN as i8, 6));
+    // No gap between strip and view: the line below is drawn right at its edge.
     let spacing = std::mem::take(&mut ui.spacing_mut().item_spacing);
     frame.show(ui, |ui| {
         ui.spacing_mut().item_spacing = spacing;

@@ -7,11 +7,9 @@ use std::ops::Range;
 /// What a step spends its cycles on: the things a pixel of a trace can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StepActivity {
-    /// Vertices.
     Compute,
     /// Exchange between tiles of one IPU.
     InternalExchange,
-    /// Exchange between IPUs.
     GlobalExchange,
     /// Stream copies from and to the host.
     Host,
@@ -97,22 +95,22 @@ pub struct StepOnIpu {
 }
 
 impl StepOnIpu {
-    /// The drawn bar.
+    /// The cycles its bar is drawn over.
     pub fn range(&self) -> CycleRange {
         CycleRange::new(self.from_max, self.to_max)
     }
 }
 
-/// One executed step.
+/// One execution of a leaf program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExecutionStep {
     /// The leaf program that ran.
     pub program: ProgramId,
-    /// What it did on each IPU that took part, by IPU.
+    /// Its parts on each IPU that took part, by IPU.
     pub ipus: Vec<StepOnIpu>,
 }
 
-/// What a mark on the trace stands for.
+/// The kinds of mark on the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MarkKind {
     /// One host call: `Engine::run #0`.
@@ -169,7 +167,6 @@ impl MarkKind {
 /// A stretch of the trace with a meaning.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceMark {
-    /// What it stands for.
     pub kind: MarkKind,
     /// Words for people: `B1 forward`.
     pub label: String,

@@ -18,7 +18,6 @@ pub enum MemoryCategory {
     GlobalExchangePacketHeader,
     /// Worker and supervisor stacks.
     Stack,
-    /// State of vertices.
     VertexInstanceState,
     /// Fields of copy vertices.
     CopyDescriptor,
@@ -28,11 +27,9 @@ pub enum MemoryCategory {
     VertexFieldData,
     /// Tables of the control program.
     ControlTable,
-    /// Program flow.
     ControlCode,
     /// Switch variables and sync ids.
     ControlId,
-    /// Codelets.
     VertexCode,
     /// Exchange programs between tiles.
     InternalExchangeCode,
@@ -182,7 +179,6 @@ pub struct VariablePlacement {
 pub struct Variable {
     /// `layer1/conv/weights`.
     pub name: String,
-    /// What it is for.
     pub category: MemoryCategory,
     /// Operation it was made for.
     pub operation: Option<OperationId>,
@@ -190,7 +186,7 @@ pub struct Variable {
     pub shape: String,
     /// Liveness steps it is live in; `None` means always.
     pub lifetime: Option<Range<u32>>,
-    /// Where it lies, tile by tile.
+    /// Its placement, tile by tile.
     pub tiles: TileRuns<VariablePlacement>,
 }
 
@@ -234,7 +230,6 @@ pub struct CategoryBytes {
 /// One step of the liveness walk over the compiled program, in program order, loop bodies once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LivenessStep {
-    /// The leaf program.
     pub program: ProgramId,
     /// Bytes of not-always-live variables over all tiles.
     pub bytes: u64,

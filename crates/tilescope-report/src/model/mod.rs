@@ -20,9 +20,7 @@ use crate::units::{ProgramId, TileRuns};
 /// The compiled program: all that is known without running it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CompilationReport {
-    /// The machine.
     pub target: Target,
-    /// Sizes.
     pub graph: GraphCounts,
     /// Options in effect, as key and value.
     pub options: Vec<(String, String)>,
@@ -48,7 +46,6 @@ pub struct CompilationReport {
     pub tile_memory: TileRuns<TileMemory>,
     /// Memory of each tile by category; runs with the same owner list.
     pub tile_categories: TileRuns<Vec<CategoryBytes>>,
-    /// Liveness walk.
     pub liveness: Vec<LivenessStep>,
     /// What the reader should know: warnings of the compiler.
     pub notes: Vec<String>,

@@ -7,9 +7,7 @@ use crate::units::{ComputeSetId, OperationId, ProgramId, TileRange, TileRuns, Ve
 pub enum TrainingPass {
     /// Forward pass, or inference.
     Forward,
-    /// Gradients.
     Backward,
-    /// Optimiser.
     Update,
 }
 
@@ -66,11 +64,9 @@ pub enum ProgramKind {
     Switch,
     /// A call of a function.
     Call,
-    /// A compute set.
     OnTileExecute,
     /// Internal exchange, between tiles of one IPU.
     DoExchange,
-    /// Exchange between IPUs.
     GlobalExchange,
     /// Handshake before a host copy.
     StreamCopyBegin,
@@ -129,7 +125,7 @@ impl ProgramKind {
     }
 }
 
-/// Where a stream copy goes.
+/// The other end of a stream copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StreamEndpoint {
     /// Host memory, through a callback.
@@ -139,7 +135,7 @@ pub enum StreamEndpoint {
 }
 
 impl StreamEndpoint {
-    /// Both ends.
+    /// Both ends a stream can have.
     pub const ALL: [StreamEndpoint; 2] = [Self::Host, Self::RemoteBuffer];
 
     /// The name in the file.
@@ -159,7 +155,6 @@ impl StreamEndpoint {
 /// A node of the compiled program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProgramNode {
-    /// What it does.
     pub kind: ProgramKind,
     /// Debug name: `cs0_layer1/conv/Conv_1/Convolve/ExchangePre`.
     pub name: String,
@@ -191,9 +186,7 @@ pub struct VertexTypeInfo {
 /// Equal vertices of one compute set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VertexGroup {
-    /// Their type.
     pub vertex_type: VertexTypeId,
-    /// Instances per tile.
     pub count: TileRuns<u64>,
     /// Edges of one instance.
     pub edges: u64,
@@ -206,20 +199,17 @@ pub struct ComputeSet {
     pub name: String,
     /// Cycles of each tile that takes part, measured once and reused by all executions.
     pub cycles: TileRuns<u64>,
-    /// Its vertices.
     pub vertices: Vec<VertexGroup>,
 }
 
-/// What one tile does in an exchange or copy.
+/// Traffic and code of one tile in an exchange or copy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TileTraffic {
-    /// Bytes received.
     pub bytes_in: u64,
     /// Bytes sent, a multicast counted once.
     pub bytes_out: u64,
     /// Bytes of the sent messages times their receivers: `sum(bytes_in) = sum(bytes_delivered)`.
     pub bytes_delivered: u64,
-    /// Messages received.
     pub messages_in: u64,
     /// Messages sent, a multicast counted once.
     pub messages_out: u64,
@@ -246,7 +236,7 @@ impl TileTraffic {
 pub struct ExchangeTraffic {
     /// The `DoExchange`, `GlobalExchange` or `StreamCopyMid` program.
     pub program: ProgramId,
-    /// What each tile that takes part does.
+    /// Traffic and code of each tile that takes part.
     pub tiles: TileRuns<TileTraffic>,
 }
 
@@ -257,10 +247,7 @@ pub struct ExchangeTraffic {
 pub struct ExchangeRoute {
     /// The exchange or copy program.
     pub program: ProgramId,
-    /// Senders.
     pub from: TileRange,
-    /// Receivers.
     pub to: TileRange,
-    /// Bytes that arrive.
     pub bytes: u64,
 }

@@ -1,8 +1,8 @@
-//! What a program was compiled for, and how large it is.
+//! The target a program was compiled for, and the size of its graph.
 
 use crate::units::{Bytes, Hertz, TileRange};
 
-/// What the program was compiled for.
+/// Hardware, or the IPU Model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TargetKind {
     /// Hardware: programs carry code, the host takes its time.
@@ -12,7 +12,7 @@ pub enum TargetKind {
 }
 
 impl TargetKind {
-    /// Both kinds.
+    /// Both kinds of target.
     pub const ALL: [TargetKind; 2] = [Self::Ipu, Self::IpuModel];
 
     /// The name in the file, as Poplar spells it.
@@ -46,7 +46,6 @@ pub struct Target {
     pub io_tiles_per_ipu: u32,
     /// Memory of one tile.
     pub bytes_per_tile: Bytes,
-    /// Tile clock.
     pub clock: Hertz,
     /// Copies of the program that run side by side.
     pub replicas: u32,

@@ -1,4 +1,4 @@
-//! What exchanges and copies move.
+//! Traffic of exchanges and copies.
 
 use super::Report;
 use super::tile_run_collector::{TileRunCollector, strided_runs_at};
@@ -69,7 +69,7 @@ impl Report {
         let routes: Vec<ExchangeRoute> = routes.into_iter().flatten().collect();
         if routes.len() < all {
             self.warnings
-                .add("exchange_routes names tiles that cannot be; they are left out".to_owned());
+                .add("exchange_routes names tiles that do not exist; they are left out".to_owned());
         }
         Ok(routes)
     }

@@ -27,6 +27,7 @@ impl Report {
     pub fn step_count(&self) -> Result<u64, ReportError> {
         if self.has_columns() {
             let steps = self.meta.get("steps").and_then(|steps| steps.parse::<u64>().ok());
+            // `meta` is text that anybody may have written.
             return Ok(steps.unwrap_or(0).min(MAX_STEPS));
         }
         let (steps, bars) = (self.db.has("steps", "id"), self.db.has("steps_by_ipu", "step_id"));
@@ -34,10 +35,11 @@ impl Report {
             // Ids of our files are dense, and counting rows would read the whole table.
             let last = self.db.number("steps", "max(id)")?;
             let count = last.map_or(0, |last| last.saturating_add(1));
+            // A row takes at least a byte: more steps than bytes cannot be.
             if (0..=self.bytes as i64).contains(&count) {
                 return Ok(count as u64);
             }
-            self.warnings.add("steps.id holds values no report has");
+            self.warnings.add("steps.id holds invalid values");
         }
         let count = match (steps, bars) {
             (true, _) => self.db.number("steps", "count(*)")?,
@@ -61,8 +63,10 @@ impl Report {
         if self.has_columns() {
             return self.steps_of_columns(ids.start..StepId(end), limit);
         }
+        // `end` is at most MAX_STEPS, so both fit SQLite's signed integers.
         let within = [ids.start.0 as i64, end as i64 - 1];
         let mut steps = self.step_facts(within, limit)?;
+        // Rows per IPU are read up to the last step that was taken, not to the end of the range.
         let last = match steps.last_key_value() {
             Some((last, _)) if steps.len() == limit => *last,
             _ => end - 1,
@@ -135,6 +139,7 @@ impl Report {
         rest += if in_order { " ORDER BY step_id, ipu, sub_lane" } else { " ORDER BY step_id" };
         let select = SelectQuery::all("steps_by_ipu", &COLUMNS).clauses(&rest).params(&params);
         let mut rows: Vec<StepRow> = Vec::new();
+        // The limit counts steps, and a step has a row for each IPU.
         let (mut steps, mut last) = (0, None);
         self.db.read(select, |cells| {
             let Some(row) = StepRow::read(cells) else { return Ok(ControlFlow::Continue(())) };
@@ -174,12 +179,14 @@ impl Report {
         Ok(on_ipu)
     }
 
-    /// Marks by start.
+    /// The marks that pass the filter, ordered by their start.
     pub fn marks(&self, filter: &MarkFilter) -> Result<Vec<TraceMark>, ReportError> {
         let needed = ["id", "kind", "ipu", "first_cycle", "end_cycle"];
         if !needed.iter().all(|column| self.db.has("marks", column)) {
             return Ok(Vec::new());
         }
+        // Always true, so that the join below needs no special case. Only numbers and fixed names
+        // are put into the text, so there is nothing to quote.
         let mut conditions = vec!["1".to_owned()];
         if let Some(kind) = filter.kind {
             conditions.push(format!("kind = '{}'", kind.name()));

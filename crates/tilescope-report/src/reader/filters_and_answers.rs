@@ -1,11 +1,11 @@
-//! What the reader asks for and answers with, beyond the model.
+//! Filters and answers of the reader, beyond the model.
 
 #[cfg(doc)]
 use crate::Report;
 use crate::model::*;
 use crate::units::*;
 
-/// Who wrote a report file.
+/// The writer of a report file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReportOrigin {
     /// This program, in a format it knows.
@@ -26,9 +26,7 @@ pub enum ReportPart {
     ActiveTiles,
     /// Bytes that steps move.
     StepBytes,
-    /// Runs, iterations, stages.
     Marks,
-    /// Program nodes.
     Programs,
     /// Which program contains which.
     ProgramTree,
@@ -40,7 +38,6 @@ pub enum ReportPart {
     Vertices,
     /// Traffic and code of exchanges tile by tile.
     Exchanges,
-    /// The model's operations.
     Operations,
     /// Which operation reads whose results.
     OperationInputs,
@@ -50,17 +47,13 @@ pub enum ReportPart {
     Addresses,
     /// When variables are live; without it every variable counts as always live.
     Lifetimes,
-    /// The liveness walk.
     Liveness,
-    /// Bytes per tile.
     TileMemory,
     /// Bytes per tile by region, and with gaps; without it all bytes count as non-interleaved.
     Regions,
     /// Bytes per tile by category.
     Categories,
-    /// Options in effect.
     Options,
-    /// Batch sizes.
     Batching,
     /// The spec the report was made from.
     Spec,
@@ -95,12 +88,10 @@ impl ReportPart {
     ];
 }
 
-/// How far a program got.
+/// ProgramOutcome of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProgramOutcome {
-    /// Compiled and executed.
     Executed,
-    /// Compiled, not executed.
     CompiledOnly,
     /// Some tiles need more memory than they have, so nothing could be executed.
     OutOfMemory {
@@ -115,7 +106,6 @@ pub struct VariableFilter {
     /// Only variables with a part on one of these tiles; all their tiles are given. Variables of
     /// foreign files lie on one tile each.
     pub tiles: Option<TileRange>,
-    /// Only this category.
     pub category: Option<MemoryCategory>,
     /// Continue behind this one.
     pub after: Option<VariableId>,
@@ -126,7 +116,6 @@ pub struct VariableFilter {
 /// Which marks to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MarkFilter {
-    /// Only this kind.
     pub kind: Option<MarkKind>,
     /// Only marks of this IPU and those of no IPU in particular.
     pub ipu: Option<u32>,
@@ -139,9 +128,7 @@ pub struct MarkFilter {
 /// Everything recorded about one executed step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepDetails {
-    /// Which step.
     pub id: StepId,
-    /// What it was.
     pub kind: ProgramKind,
     /// Its kind as the file spells it; differs from `kind` where that is unknown.
     pub kind_name: String,
@@ -149,7 +136,7 @@ pub struct StepDetails {
     pub program: Option<ProgramId>,
     /// Its compute set, where it has one.
     pub compute_set: Option<ComputeSetId>,
-    /// What it did on each IPU that took part. In foreign files, what is not recorded is 0.
+    /// Its parts on each IPU that took part. In foreign files, what is not recorded is 0.
     pub ipus: Vec<StepOnIpu>,
 }
 
@@ -170,6 +157,6 @@ pub enum TraceState {
 pub struct InvariantViolation {
     /// The law, as a short key: `categories_add_up`.
     pub law: &'static str,
-    /// What breaks it, in words.
+    /// The violation, in words.
     pub text: String,
 }

@@ -26,6 +26,7 @@ pub(super) fn key(path: &Path) -> Result<String, ReportError> {
     let found = fs::metadata(&whole).map_err(|e| ReportError::reading(e, path))?;
     let log = fs::metadata(with_suffix(&whole, "-wal")).ok();
     let log = log.map_or(String::new(), |log| version(&log));
+    // The log belongs to the key: in WAL mode a report may change while its main file does not.
     Ok(format!("{}\n{}\n{log}", whole.display(), version(&found)))
 }
 

@@ -76,6 +76,7 @@ impl Report {
             }
             let mut tiles: BTreeMap<u32, Vec<CategoryBytes>> = BTreeMap::new();
             for ((tile, category), bytes) in self.bytes_per_tile()? {
+                // Poplar's files do not say in which region a variable lies.
                 let region = MemoryRegion::NonInterleaved;
                 let share = CategoryBytes { category, region, overlapped: false, bytes };
                 tiles.entry(tile).or_default().push(share);
@@ -101,6 +102,7 @@ impl Report {
             BTreeMap::new();
         self.db.read(SelectQuery::all(table, &columns), |cells| {
             let category = cells.int(0).and_then(|id| categories.get(&id).copied());
+            // The bound makes the index below safe for any number in the file.
             let region = cells.count(5, MemoryRegion::ALL.len() as u64 - 1).unwrap_or(0);
             let owner = (
                 category.unwrap_or(MemoryCategory::Unknown),

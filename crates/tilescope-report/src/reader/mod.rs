@@ -134,7 +134,7 @@ impl Report {
         })
     }
 
-    /// The report file.
+    /// Path of the `profile.pop` file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -144,7 +144,7 @@ impl Report {
         Bytes(self.bytes)
     }
 
-    /// Who wrote it.
+    /// The tool that wrote the report.
     pub fn origin(&self) -> ReportOrigin {
         self.origin
     }
@@ -210,7 +210,7 @@ impl Report {
         }
     }
 
-    /// Options in effect.
+    /// Options in effect, as keys and values.
     pub fn options(&self) -> Result<Vec<(String, String)>, ReportError> {
         let select = SelectQuery::all("options", &["key", "value"]);
         self.db.list(select, |cells| {
@@ -218,7 +218,7 @@ impl Report {
         })
     }
 
-    /// What the compiler noted.
+    /// Notes of the compiler.
     pub fn notes(&self) -> Result<Vec<String>, ReportError> {
         self.db.list(SelectQuery::all("notes", &["text"]), |cells| {
             cells.long_text(0).unwrap_or_default()

@@ -17,7 +17,7 @@ pub struct ProgramNodeTable {
 }
 
 impl ProgramNodeTable {
-    /// One program.
+    /// The program with this id, if there is one.
     pub fn get(&self, id: ProgramId) -> Option<&ProgramNode> {
         self.place(id).map(|place| &self.nodes[place].1)
     }
@@ -36,7 +36,7 @@ impl ProgramNodeTable {
         self.nodes.iter().map(|(id, program)| (*id, program))
     }
 
-    /// Number of programs.
+    /// Number of programs in the report.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
@@ -117,13 +117,14 @@ impl Report {
                 programs.nodes.extend(cells.small(0).map(|id| (ProgramId(id), program(cells))));
                 Ok(ControlFlow::Continue(()))
             })?;
+            // Without a primary key in a foreign file, ids may come twice; the first one counts.
             programs.nodes.dedup_by_key(|(id, _)| *id);
             self.read_children(&mut programs)?;
             self.read_executed_kinds(&mut programs)?;
             self.drop_dangling(&mut programs)?;
             let cut = programs.break_reference_loops();
             if cut > 0 {
-                self.warnings.add(format!("{cut} programs are below themselves: cut"));
+                self.warnings.add(format!("{cut} programs contain themselves: cut"));
             }
             Ok(programs)
         })
@@ -212,7 +213,7 @@ impl Report {
         })
     }
 
-    /// Who reads whose results. Only earlier operations count, so that there are no circles.
+    /// Inputs of operations. Only earlier operations count, so that there are no cycles.
     fn read_operation_inputs(&self, operations: &mut [ModelOperation]) -> Result<(), ReportError> {
         let table = "operation_inputs";
         if !["operation", "position", "input"].iter().all(|column| self.db.has(table, column)) {
@@ -233,7 +234,8 @@ impl Report {
             Ok(ControlFlow::Continue(()))
         })?;
         if lost > 0 {
-            self.warnings.add(format!("{lost} inputs of operations are no earlier ones: left out"));
+            self.warnings
+                .add(format!("{lost} inputs of operations are not earlier operations: left out"));
         }
         Ok(())
     }

@@ -38,7 +38,7 @@ const FILES: [(&str, &str); 8] = [
     ("archive.a", "tile programs"),
     ("serialized_graph.capnp", "the graph before compilation"),
     ("framework.json", "operations of the framework"),
-    ("app.json", "facts the application noted about itself"),
+    ("app.json", "facts the application recorded about itself"),
     ("graph.json", "compile-time report of an SDK before 2.0"),
     ("execution.json", "run-time report of an SDK before 2.0"),
 ];

@@ -8,7 +8,7 @@ use crate::model::{BatchingConfig, GraphCounts, Target, TargetKind};
 use crate::units::{Bytes, Hertz};
 use std::sync::Arc;
 
-/// What is known of a generation of chips, for files that do not name theirs.
+/// Data of a generation of chips, for files that do not name theirs.
 struct ChipGeneration {
     architecture: &'static str,
     tiles: u32,
@@ -65,6 +65,7 @@ impl Report {
             let kind = cells.text(0)?;
             let tiles_per_ipu = cells.count(4, MAX_TILES.into())? as u32;
             let ipus_per_replica = cells.count(9, MAX_IPUS.into())? as u32;
+            // The product sizes every table over tiles: refused before anything is allocated by it.
             (tiles_per_ipu.checked_mul(ipus_per_replica)? <= MAX_TILES).then_some(Target {
                 kind: TargetKind::from_name(&kind)?,
                 name: cells.text(1)?,
@@ -82,7 +83,7 @@ impl Report {
             })
         })?;
         if read == Some(None) {
-            self.warnings.add("the target is incomplete: it is inferred from tiles and IPUs");
+            self.warnings.add("the target is incomplete: inferred from tiles and IPUs");
         }
         Ok(read.flatten())
     }
@@ -90,11 +91,14 @@ impl Report {
     fn inferred_target(&self) -> Result<Target, ReportError> {
         let tiles = self.highest_tile()?;
         let seen = self.ipus_seen()?;
+        // Both fit only multiples of 27,968 tiles, 19 IPUs of Mk2 or 23 of Mk1: no system comes in
+        // such sizes.
         let fits =
             |generation: &&ChipGeneration| tiles > 0 && tiles.is_multiple_of(generation.tiles);
         let generation = GENERATIONS.iter().find(fits);
         let (tiles_per_ipu, ipus) = match generation {
             Some(generation) => (generation.tiles, (tiles / generation.tiles).max(seen)),
+            // An unknown chip: its tiles are dealt evenly to the IPUs that have steps.
             None => (tiles.div_ceil(seen.max(1)), seen.max(1)),
         };
         let ipus = ipus.clamp(1, MAX_IPUS.min(MAX_TILES / tiles_per_ipu.max(1)));
@@ -178,7 +182,7 @@ impl Report {
         Ok(read.flatten())
     }
 
-    /// How far the program got.
+    /// ProgramOutcome of the program: executed, compiled only, or out of memory.
     pub fn outcome(&self) -> Result<ProgramOutcome, ReportError> {
         if self.has(ReportPart::Execution) {
             return Ok(ProgramOutcome::Executed);

@@ -40,6 +40,8 @@ impl<T: Clone + PartialEq> TileRunCollector<T> {
             self.broken = true;
             return;
         }
+        // A few bytes in the file may stand for a million runs: counted above, before they are
+        // made.
         self.runs.extend(comb.ranges().map(|tiles| (tiles, value.clone())));
     }
 
@@ -49,6 +51,7 @@ impl<T: Clone + PartialEq> TileRunCollector<T> {
         let mut runs = TileRuns::empty();
         let mut end = 0;
         for (tiles, value) in self.runs {
+            // Sorted, so a run that overlaps any other overlaps the one kept last.
             if tiles.first < end {
                 self.broken = true;
                 continue;
@@ -58,7 +61,7 @@ impl<T: Clone + PartialEq> TileRunCollector<T> {
         }
         if self.broken {
             db.warnings.add(format!(
-                "{table} has runs of tiles that overlap or cannot be; they are left out"
+                "{table} has runs of tiles that overlap or do not exist; they are left out"
             ));
         }
         runs

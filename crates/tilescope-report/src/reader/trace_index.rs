@@ -48,6 +48,7 @@ impl PreparedTrace {
         if self.step_rows.is_empty() {
             return None;
         }
+        // Only every 8,192nd row is noted: take the noted rows around the wanted steps.
         let before = self.step_rows.partition_point(|(step, _)| *step < first);
         let behind = self.step_rows.partition_point(|(step, _)| *step <= last);
         let low = before.checked_sub(1).map_or(i64::MIN, |place| self.step_rows[place].1);
@@ -65,6 +66,7 @@ impl Report {
         if self.prepared().is_some() {
             return Ok(TraceState::Ready);
         }
+        // An index that came with the report needs no cache and no second look at the rows.
         if self.open_own_index()? {
             return Ok(TraceState::Ready);
         }
@@ -128,9 +130,10 @@ impl Report {
                 });
                 Ok(true)
             }
+            // Steps kept in columns have no rows to rebuild the index from.
             Err(error) if self.has_columns() => Err(error),
             Err(error) => {
-                self.warnings.add(format!("the trace index is read anew from the steps: {error}"));
+                self.warnings.add(format!("the trace index is rebuilt from the steps: {error}"));
                 Ok(false)
             }
         }
@@ -167,6 +170,7 @@ impl Report {
         cancel: &Arc<AtomicBool>,
     ) -> Result<PreparedTrace, ReportError> {
         let mut source = connect(&self.path, &self.warnings)?;
+        // A connection of its own: cancelling must not end queries of other threads.
         source.set_cancel(cancel.clone())?;
         let build = ForeignIndexBuilder {
             tiles_per_ipu: self.target()?.tiles_per_ipu,
@@ -179,13 +183,15 @@ impl Report {
             match build.write(connection, &key, progress) {
                 Ok(connection) => {
                     drop(connection);
+                    // If the file cannot be put in place, what follows builds a temporary one.
                     if unfinished.commit().is_ok() {
                         index_cache::trim(&place);
                         return open_cache(&place, &key);
                     }
                 }
+                // A full disk costs the cache, not the trace.
                 Err(error @ (ReportError::DiskFull { .. } | ReportError::Write { .. })) => {
-                    self.warnings.add(format!("the trace index is not kept: {error}"));
+                    self.warnings.add(format!("the trace index is not cached: {error}"));
                 }
                 Err(error) => return Err(error),
             }
@@ -209,6 +215,7 @@ impl Report {
 fn open_cache(file: &Path, key: &str) -> Result<PreparedTrace, ReportError> {
     let bytes = open_file::check(file)?;
     let (connection, _) = open_file::connect(file)?;
+    // The name of the file is only a hash of the key: two reports may share it.
     let of_file: String = connection
         .query_row("SELECT key FROM source", [], |row| row.get(0))
         .map_err(|e| ReportError::sqlite_reading(&e, "key", file))?;
@@ -254,13 +261,14 @@ fn remote_programs(db: &ReportDatabase) -> Result<HashSet<u32>, ReportError> {
         if name.contains("remotebuffer") || name.contains("remote_buffer") {
             remote.extend(cells.small(0));
         }
+        // Names in a foreign file are not ours to trust, nor is their number.
         let room = remote.len() < MAX_PROGRAMS;
         Ok(if room { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
     })?;
     Ok(remote)
 }
 
-/// What `steps` says of a step.
+/// Columns of a row of `steps`.
 #[derive(Clone, Copy)]
 struct StepProgramInfo {
     kind: ProgramKind,
@@ -275,7 +283,7 @@ struct ForeignIndexBuilder {
     remote: HashSet<u32>,
 }
 
-/// What goes on while rows are read.
+/// State of one pass over the rows.
 struct IndexBuildPass<'a> {
     build: &'a ForeignIndexBuilder,
     rows: RowWriter<'a>,
@@ -324,6 +332,7 @@ impl ForeignIndexBuilder {
             Ok(()) => {}
             Err(IndexBuildError::Failed(error)) => return Err(error),
             Err(IndexBuildError::OutOfOrder) => {
+                // Whatever the first pass wrote before it met a step out of order.
                 for table in schema::TRACE_TABLES.iter().chain(&CACHE_TABLES) {
                     rows().execute(&format!("DELETE FROM {table}"))?;
                 }
@@ -353,6 +362,7 @@ impl ForeignIndexBuilder {
     ) -> Result<(), IndexBuildError> {
         let number = self.source.number(
             "steps_by_ipu",
+            // The largest row number is read at once; counting rows walks the whole table.
             if order.ends_with("rowid") { "max(rowid)" } else { "count(*)" },
         );
         let total = number.map_err(IndexBuildError::Failed)?.unwrap_or(0).max(1) as f64;
@@ -376,6 +386,7 @@ impl ForeignIndexBuilder {
         let left = if self.source.has("steps", "id") {
             left.clauses("ORDER BY id")
         } else {
+            // Some files keep rows per IPU without a list of steps: merge with nothing.
             left.clauses("LIMIT 0")
         };
         let right = SelectQuery::all("steps_by_ipu", &columns).clauses(order);
@@ -420,6 +431,7 @@ impl IndexBuildPass<'_> {
             self.unusable += 1;
             return Ok(true);
         };
+        // The merge and the lanes need ascending steps; the caller sorts and begins again.
         if row.step < self.last_step {
             return Ok(false);
         }
@@ -479,6 +491,7 @@ impl IndexBuildPass<'_> {
         }
         self.squeezed += 1;
         let lanes = (first..MAX_SUB_LANES).map(|lane| (self.lanes.end((row.ipu, lane)), lane));
+        // The lane that is free first moves the bar least.
         let (end, lane) = lanes.min().unwrap_or_default();
         (lane, CycleRange::new(end, bar.end.max(end)))
     }
@@ -504,7 +517,7 @@ impl IndexBuildPass<'_> {
         }
         let warnings = &build.source.warnings;
         if unusable > 0 {
-            warnings.add(format!("{unusable} rows of steps_by_ipu say nothing usable: left out"));
+            warnings.add(format!("{unusable} rows of steps_by_ipu are unusable: left out"));
         }
         if squeezed > 0 {
             warnings.add(format!("{squeezed} steps overlap too many others: drawn behind them"));

@@ -28,7 +28,7 @@ impl Report {
         Ok(self.db.number(table, "count(*)")?.unwrap_or(0) as u64)
     }
 
-    /// One variable.
+    /// The variable with this id, if there is one.
     pub fn variable(&self, id: VariableId) -> Result<Option<Variable>, ReportError> {
         let after = id.0.checked_sub(1).map(VariableId);
         let filter = VariableFilter { tiles: None, category: None, after, limit: 1 };
@@ -36,7 +36,7 @@ impl Report {
         Ok(found.filter(|(found, _)| *found == id).map(|(_, variable)| variable))
     }
 
-    /// Variables by id.
+    /// The variables that pass the filter, ordered by id.
     pub fn variables(
         &self,
         filter: &VariableFilter,
@@ -57,6 +57,7 @@ impl Report {
         let (strings, categories) = (self.strings()?, self.categories()?);
         let operations = self.operations()?.len();
         let on_tiles = filter.tiles.map(|tiles| self.variables_on(tiles)).transpose()?;
+        // Pages go on behind an id instead of using OFFSET, which would read all rows before it.
         let after = [filter.after.map_or(-1, |id| i64::from(id.0))];
         let select =
             SelectQuery::all("vars", &COLUMNS).clauses("WHERE id > ?1 ORDER BY id").params(&after);
@@ -120,6 +121,7 @@ impl Report {
         let select = SelectQuery::all(table, &columns)
             .clauses("WHERE var BETWEEN ?1 AND ?2 ORDER BY var, first_tile")
             .params(&ids);
+        // Both lists are in the order of ids: one walk joins them.
         let mut at = 0;
         let mut runs = TileRunCollector::default();
         let mut finish = |(id, variable): &mut (VariableId, Variable),
@@ -184,6 +186,7 @@ impl Report {
         filter: &VariableFilter,
     ) -> Result<Vec<(VariableId, Variable)>, ReportError> {
         let (strings, categories) = (self.strings()?, self.categories()?);
+        // Any table without a key of its own has SQLite's row numbers.
         let id = if self.db.has("vars_info", "id") { "id" } else { "rowid" };
         let columns =
             [id, FOREIGN_COLUMNS[1], FOREIGN_COLUMNS[2], FOREIGN_COLUMNS[3], FOREIGN_COLUMNS[4]];
@@ -240,7 +243,7 @@ impl Report {
             for (id, name) in named.into_iter().flatten() {
                 let category = MemoryCategory::from_name(&name);
                 if category == MemoryCategory::Unknown && name != MemoryCategory::Unknown.name() {
-                    self.warnings.add(format!("memory category {name} is not known"));
+                    self.warnings.add(format!("unknown memory category {name}"));
                 }
                 categories.insert(id, category);
             }
@@ -258,6 +261,7 @@ fn category(cells: &RowCells, categories: &BTreeMap<i64, MemoryCategory>) -> Mem
 fn name(cells: &RowCells, column: usize, strings: &[(i64, String)]) -> String {
     let Some(text) = cells.text(column) else { return String::new() };
     let id = text.parse::<i64>().ok();
+    // A name that merely looks like a number is kept as it is if no such string exists.
     let place = id.and_then(|id| strings.binary_search_by_key(&id, |(id, _)| *id).ok());
     place.map_or(text, |place| strings[place].1.clone())
 }

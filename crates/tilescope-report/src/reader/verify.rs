@@ -125,7 +125,7 @@ impl Report {
                 format!("program {}: {arrived} B received, {sent} B delivered", program.0)
             });
             law.check(programs.get(program).is_some(), || {
-                format!("an exchange is of program {}, which does not exist", program.0)
+                format!("an exchange belongs to program {}, which does not exist", program.0)
             });
             received.insert(program, arrived);
         }
@@ -158,7 +158,7 @@ impl Report {
         for (step, live) in self.liveness()?.iter().enumerate() {
             law.check(programs.get(live.program).is_some(), || {
                 format!(
-                    "liveness step {step} is of program {}, which does not exist",
+                    "liveness step {step} belongs to program {}, which does not exist",
                     live.program.0
                 )
             });
@@ -229,7 +229,7 @@ impl Report {
             for step in batch {
                 let program = step.program.and_then(|id| programs.get(id));
                 law.check(program.is_some_and(|program| program.kind == step.kind), || {
-                    format!("step {} is not of the type of its program", step.id.0)
+                    format!("the type of step {} differs from its program's", step.id.0)
                 });
                 for on_ipu in &step.ipus {
                     let found = next.get_mut(&(on_ipu.ipu, on_ipu.sub_lane));

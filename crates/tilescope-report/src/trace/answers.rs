@@ -1,4 +1,4 @@
-//! What a trace answers with.
+//! Answers of a trace.
 
 use super::step_record::StepRecord;
 use crate::model::{ProgramKind, StepActivity};
@@ -66,9 +66,8 @@ impl FixedPointBalance {
 pub struct LongestStep {
     /// Its program, where it has one.
     pub program: Option<ProgramId>,
-    /// Its kind.
     pub kind: ProgramKind,
-    /// What it spent its time on.
+    /// Its activity.
     pub activity: StepActivity,
     /// Its length in cycles; inside a window, the part that lies in it.
     pub cycles: u64,
@@ -77,7 +76,6 @@ pub struct LongestStep {
 /// Sums over steps of one lane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StepTotals {
-    /// Number of steps.
     pub steps: u64,
     /// Cycles, by what they were spent on.
     pub cycles: PerActivity,
@@ -160,7 +158,6 @@ pub struct LaneInfo {
     pub ipu: u32,
     /// 0 for compute tiles; higher where other tiles of the IPU work beside them.
     pub sub_lane: u8,
-    /// Number of steps.
     pub steps: u64,
     /// From the start of the first step to the end of the last.
     pub range: CycleRange,
@@ -173,11 +170,9 @@ pub struct LaneStep {
     pub position: u64,
     /// The step; [`Report::step`](crate::Report::step) knows all about it.
     pub step: StepId,
-    /// The drawn bar.
     pub range: CycleRange,
-    /// Its kind.
     pub kind: ProgramKind,
-    /// What it spent its time on.
+    /// Its activity.
     pub activity: StepActivity,
     /// Its program, where it has one.
     pub program: Option<ProgramId>,
@@ -212,7 +207,6 @@ pub struct StepBucket {
     pub range: CycleRange,
     /// Position of the first step on the lane.
     pub first_position: u64,
-    /// The first step.
     pub first_step: StepId,
     /// Sums over the steps, whole steps even where they reach out of the window.
     pub totals: StepTotals,

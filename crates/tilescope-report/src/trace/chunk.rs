@@ -33,7 +33,7 @@ const MAIN_FIELDS: Range<usize> = 0..8;
 const DETAIL_FIELDS: Range<usize> = 8..STEP_FIELD_COUNT;
 /// Stored in place of a program id where a step has none.
 const NO_PROGRAM: u32 = u32::MAX;
-/// What a program that is spelled out is told from: no program at all.
+/// The base of the difference of a program that is spelled out: no program at all.
 const SPELLED_OUT: u64 = u64::MAX;
 /// Largest unpacked blob: every fact of every step stored, ten bytes each.
 const MAX_BLOB_BYTES: usize = CHUNK_STEPS * (1 + 10 * 8) + 256;
@@ -42,7 +42,7 @@ fn program_fact(record: &StepRecord) -> u64 {
     u64::from(record.program.map_or(NO_PROGRAM, |program| program.0))
 }
 
-/// Where a lane stands: what the next step is told relative to.
+/// StepDeltaBase on a lane, which the next step is relative to.
 #[derive(Clone, Copy, Default)]
 struct StepDeltaBase {
     step: u64,
@@ -54,6 +54,8 @@ impl StepDeltaBase {
         [
             program_fact(record),
             record.class.code(),
+            // Relative to the step before: a loop repeats these numbers exactly, absolute ones
+            // never.
             record.step.0 - self.step,
             record.range.start - self.end,
             record.range.length(),
@@ -70,6 +72,7 @@ impl StepDeltaBase {
     /// The step these facts describe; `None` if no step can have them.
     fn record(self, facts: &StepFields) -> Option<StepRecord> {
         let [program, class, steps, gap, cycles, balance, bytes_in, bytes_out, ..] = *facts;
+        // Every sum is checked: the facts may come from a hostile file.
         let program = u32::try_from(program).ok()?;
         let start = self.end.checked_add(gap)?;
         let end = start.checked_add(cycles)?;
@@ -119,6 +122,7 @@ impl ChunkColumns {
     fn raw(&self, before: StepDeltaBase) -> Vec<u8> {
         let mut raw = Vec::with_capacity(self.unexpected.len() * 2 + 64);
         write_varint(&mut raw, self.unexpected.len() as u64);
+        // Where the chunk begins, absolutely: it is decoded without the chunk before it.
         write_varint(&mut raw, before.step);
         write_varint(&mut raw, before.end);
         self.differences.iter().for_each(|column| write_varint(&mut raw, column.len() as u64));
@@ -138,6 +142,8 @@ impl<'a> ChunkColumnReader<'a> {
     /// The columns in `raw` and where they start, if they are of `count` steps.
     fn new(raw: &'a [u8], count: usize) -> Option<(Self, StepDeltaBase)> {
         let mut cursor = VarintReader::new(raw);
+        // The caller knows the number of steps from the lane; a blob that disagrees is not
+        // believed.
         (cursor.take()? == count as u64).then_some(())?;
         let position = StepDeltaBase { step: cursor.take()?, end: cursor.take()? };
         let mut lengths = [0; 8];
@@ -149,6 +155,7 @@ impl<'a> ChunkColumnReader<'a> {
         for (column, length) in differences.iter_mut().zip(lengths) {
             *column = VarintReader::new(cursor.bytes(length)?);
         }
+        // Bytes left over would mean that lengths and columns disagree.
         cursor.is_done().then_some((Self { unexpected, differences }, position))
     }
 
@@ -200,6 +207,7 @@ impl ChunkEncoder {
         let mut main = ChunkColumns::new(records.len());
         let mut beside = ChunkColumns::new(details.len());
         let mut position = self.before;
+        // Reset for each chunk, as the decoder does: no chunk depends on the one before it.
         let mut current = None;
         for (place, record) in records.iter().enumerate() {
             let detail = details.get(place).copied().unwrap_or_default();
@@ -235,7 +243,9 @@ pub(super) fn decode(
     let mut records = Vec::with_capacity(count);
     let mut current = None;
     for &differs in reading.unexpected {
+        // The program comes first, because all other facts are expected of it.
         let (index, program) = if differs & 1 == 0 {
+            // Bit 0 unset: the program is the one expected to follow.
             let index = Some(expected.follower(current)?);
             (index, expected.predicted_fields(index)[PROGRAM_FIELD])
         } else {
@@ -268,6 +278,7 @@ pub(super) fn decode_details(
         reading.apply_differences(differs, &mut facts, DETAIL_FIELDS)?;
         let [.., from_spread, to_spread, active_tiles, balance_bits] = facts;
         let balance_bits = u32::try_from(balance_bits).ok()?;
+        // Views sort and sum these shares; a NaN from the file would spread.
         f32::from_bits(balance_bits).is_finite().then_some(())?;
         let active_tiles = u32::try_from(active_tiles).ok()?;
         details.push(StepRecordDetails { from_spread, to_spread, active_tiles, balance_bits });

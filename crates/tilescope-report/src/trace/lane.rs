@@ -42,6 +42,7 @@ impl<'a> TraceLane<'a> {
     /// steps as wide as a pixel lie among narrower ones.
     pub fn spans(&self, window: CycleRange, pixels: u32) -> Result<Vec<LaneSpan>, ReportError> {
         let touching = self.touching(window)?;
+        // Rounded up, so that there are never more pixels than asked for; at least one cycle each.
         let pixel_cycles = window.length().div_ceil(u64::from(pixels.max(1))).max(1);
         let mut spans = LaneSpanCollector { window, pixel_cycles, done: Vec::new(), bucket: None };
         self.walk(self.levels(), 0..u64::MAX, &touching, &mut spans)?;
@@ -99,6 +100,8 @@ impl<'a> TraceLane<'a> {
 
     /// This lane's part of an executed step, if it took part. O(log steps).
     pub fn find(&self, step: StepId) -> Result<Option<LaneStep>, ReportError> {
+        // Ids never fall along a lane, so the last step not above the id is the one, or there is
+        // none.
         let position =
             self.partition_point(|node| node.first_step <= step, |record| record.step <= step)?;
         match position.checked_sub(1) {
@@ -189,14 +192,17 @@ impl<'a> TraceLane<'a> {
         begun: impl Fn(&PyramidNode) -> bool,
         holds: impl Fn(&StepRecord) -> bool,
     ) -> Result<u64, ReportError> {
+        // All nodes of the top level: at most 16, so the search below reads one block per level.
         let mut within = 0..pyramid::node_count(self.info().steps, self.levels());
         for level in (1..=self.levels()).rev() {
             let nodes = self.nodes(level, &within)?;
             let holding = nodes.as_slice().partition_point(&begun) as u64;
             let Some(last) = (within.start + holding).checked_sub(1).filter(|_| holding > 0) else {
+                // No node has begun, so `holds` is false from the first step of this range on.
                 return Ok(within.start * pyramid::steps_per_node(level));
             };
             let children = if level == 1 { LEAF_STEPS } else { FAN_OUT };
+            // The last node of a level may have fewer children than the others.
             let below = self.count_below(level);
             within = last * children..((last + 1) * children).min(below);
         }
@@ -238,6 +244,7 @@ impl<'a> TraceLane<'a> {
     /// The sums of one step, of which only what lies in `window` counts.
     fn clipped(&self, position: u64, window: CycleRange) -> Result<StepTotals, ReportError> {
         let mut record = self.record(position)?;
+        // Bytes are not divided: a step that is cut counts with all it moved.
         record.range = record.range.intersection(window);
         Ok(StepTotals::from_record(&record))
     }
@@ -291,12 +298,14 @@ impl<'a> TraceLane<'a> {
             if whole && spans.are_narrow(node) {
                 spans.add_narrow(node, steps.start);
             } else if level > 1 {
+                // The depth is bounded by the number of levels, at most ten.
                 self.walk(level - 1, at * FAN_OUT..(at + 1) * FAN_OUT, touching, spans)?;
             } else {
                 let (records, first) = self.chunk_of(steps.start)?;
                 let from = steps.start.max(touching.start);
                 let to = steps.end.min(touching.end);
                 let part = records.get((from - first) as usize..(to - first) as usize);
+                // Nodes and chunks are stored apart: a damaged file may have them disagree.
                 let part = part.ok_or_else(|| self.store.contradiction(self.index))?;
                 (from..).zip(part).for_each(|(position, record)| spans.add(position, record));
             }

@@ -9,11 +9,9 @@ use crate::units::CycleRange;
 /// A finished piece of the index, to be packed and stored under its key: packing takes long, and
 /// whoever stores has the time.
 pub(crate) enum TraceIndexBlob {
-    /// Chunk of steps.
     Chunk(i64, Vec<u8>),
-    /// What is kept beside a chunk.
+    /// Details of the steps of a chunk.
     Details(i64, Vec<u8>),
-    /// Block of nodes.
     Nodes(i64, Vec<u8>),
 }
 
@@ -24,6 +22,7 @@ pub(crate) fn lane_number(ipu: u32, sub_lane: u8) -> u32 {
 
 /// Key of a chunk: the lane, then its place on it.
 pub(super) fn chunk_key(lane: u32, chunk: u64) -> i64 {
+    // Keys sort by lane, then place: SQLite keeps the pieces of a lane beside each other.
     (i64::from(lane) << 40) | chunk as i64
 }
 
@@ -70,7 +69,7 @@ impl PyramidLevelBuilder {
     }
 }
 
-/// What is known of a lane when all its steps are in.
+/// A lane of which all steps are in.
 pub(crate) struct FinishedLane {
     pub(crate) steps: u64,
     pub(crate) range: CycleRange,
@@ -143,6 +142,7 @@ impl LaneBuilder {
         if !self.records.is_empty() {
             self.store_chunk(room, blobs);
         }
+        // From below upwards: completing a level hands its last node to the one above.
         for level in 0..self.levels.len() {
             if let Some(node) = self.levels[level].complete() {
                 self.propagate_node(level + 1, &node, blobs);
@@ -179,6 +179,7 @@ impl LaneBuilder {
         child: &PyramidNode,
         blobs: &mut Vec<TraceIndexBlob>,
     ) {
+        // Only the block being filled stays in memory, however many steps there are.
         if self.levels[level - 1].finished.len() == BLOCK_NODES {
             self.store_block(level - 1, blobs);
         }
@@ -194,6 +195,7 @@ impl LaneBuilder {
         let (main, beside) = self.encoder.encode(&self.records, &self.details, room);
         let key = chunk_key(self.lane, self.chunks);
         blobs.push(TraceIndexBlob::Chunk(key, main));
+        // Same key as the chunk, in a table of its own.
         blobs.extend(beside.map(|blob| TraceIndexBlob::Details(key, blob)));
         self.chunks += 1;
         self.records.clear();

@@ -74,6 +74,7 @@ pub(super) fn encode(nodes: &[PyramidNode]) -> Vec<u8> {
     let used: Vec<usize> = (0..COLUMNS).filter(|&c| rows.iter().any(|row| row[c] != 0)).collect();
     let mut raw = Vec::with_capacity(nodes.len() * used.len() * 2 + 16);
     write_varint(&mut raw, nodes.len() as u64);
+    // One bit per column that is stored; most activities never occur in a block.
     write_varint(&mut raw, used.iter().map(|&column| 1 << column).sum());
     for column in used {
         rows.iter().for_each(|row| write_varint(&mut raw, row[column]));
@@ -87,6 +88,7 @@ fn rows(nodes: &[PyramidNode]) -> Vec<[u64; COLUMNS]> {
         let mut row = [0; COLUMNS];
         let longest = node.totals.longest;
         let class = longest.map_or(0, |l| StepClass::from_activity(l.kind, l.activity).code() + 1);
+        // Gaps and differences instead of absolute numbers: small ones pack to a byte.
         row[0] = node.range.start - cycle;
         row[1] = node.range.length();
         row[2] = node.first_step.0 - step;
@@ -110,6 +112,7 @@ pub(super) fn decode(blob: &[u8], count: usize) -> Option<Vec<PyramidNode>> {
     let mut cursor = VarintReader::new(&raw);
     (count <= BLOCK_NODES && cursor.take()? == count as u64).then_some(())?;
     let used = cursor.take()?;
+    // A column that this version does not know would shift all that follow.
     (used >> COLUMNS == 0).then_some(())?;
     let mut rows = vec![[0; COLUMNS]; count];
     for column in (0..COLUMNS).filter(|column| used & (1 << column) != 0) {

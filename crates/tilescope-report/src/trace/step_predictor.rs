@@ -1,4 +1,4 @@
-//! What the programs of a lane are expected to be like: as they were the first time.
+//! StepPredictor of the programs of a lane: the facts of their first execution.
 
 use crate::codec::{VarintReader, pack, unpack, write_varint};
 use std::collections::HashMap;
@@ -11,10 +11,10 @@ pub(super) const STEP_FIELD_COUNT: usize = 12;
 pub(super) const PROGRAM_FIELD: usize = 0;
 const MAX_EXPECTATION_BYTES: usize = MAX_EXPECTATIONS * 10 * (STEP_FIELD_COUNT + 1) + 16;
 
-/// What can be said of a step, relative to the step before it on the lane: see `chunk`.
+/// StepFields about a step, relative to the step before it on the lane: see `chunk`.
 pub(super) type StepFields = [u64; STEP_FIELD_COUNT];
 
-/// What a program's first execution on a lane was like.
+/// The facts of a program's first execution on a lane.
 #[derive(Clone, Copy)]
 struct StepPrediction {
     facts: StepFields,
@@ -53,6 +53,8 @@ impl StepPredictor {
         if let Some(&known) = self.by_program.get(&facts[PROGRAM_FIELD]) {
             return Some(known);
         }
+        // Bounded over all lanes: a run of millions of programs would otherwise fill the memory.
+        // Steps of programs beyond it are spelled out.
         if *room == 0 || self.entries.len() == MAX_EXPECTATIONS {
             return None;
         }
@@ -63,18 +65,18 @@ impl StepPredictor {
         Some(new)
     }
 
-    /// What is expected to follow.
+    /// The expectation that follows `current`.
     pub(super) fn follower(&self, current: Option<u32>) -> Option<u32> {
         self.entries.get(current? as usize)?.next
     }
 
-    /// What is expected; nothing, all 0, of a program that is not known.
+    /// The expected facts; all 0 for an unknown program.
     pub(super) fn predicted_fields(&self, index: Option<u32>) -> StepFields {
         let entry = index.and_then(|index| self.entries.get(index as usize));
         entry.map_or([0; STEP_FIELD_COUNT], |entry| entry.facts)
     }
 
-    /// Where the expectation of a program is.
+    /// Index of the expectation of a program.
     pub(super) fn find(&self, program: u64) -> Option<u32> {
         self.by_program.get(&program).copied()
     }
@@ -83,6 +85,8 @@ impl StepPredictor {
     fn follow(&mut self, current: Option<u32>, next: Option<u32>) {
         let entry = current.and_then(|index| self.entries.get_mut(index as usize));
         if let Some(entry) = entry {
+            // The first one stays: the decoder gets the final list, so what was once said must
+            // hold.
             entry.next = entry.next.or(next);
         }
     }
@@ -98,6 +102,7 @@ impl StepPredictor {
         write_varint(&mut raw, self.entries.len() as u64);
         for entry in &self.entries {
             entry.facts.iter().for_each(|&fact| write_varint(&mut raw, fact));
+            // 0 stands for none, everything else is shifted by one.
             write_varint(&mut raw, entry.next.map_or(0, |next| u64::from(next) + 1));
         }
         pack(&raw)
@@ -108,6 +113,8 @@ impl StepPredictor {
         let raw = unpack(blob, MAX_EXPECTATION_BYTES)?;
         let mut cursor = VarintReader::new(&raw);
         let count = usize::try_from(cursor.take()?).ok()?;
+        // Every entry takes at least a byte: a larger count is a lie, told before anything is
+        // allocated.
         (count <= MAX_EXPECTATIONS && count <= raw.len()).then_some(())?;
         let mut expected = Self::default();
         for index in 0..count {
@@ -117,6 +124,7 @@ impl StepPredictor {
             }
             let next = cursor.take()?.checked_sub(1);
             let next = next.map(u32::try_from).transpose().ok()?;
+            // A follower that does not exist would be looked up in every chunk.
             next.is_none_or(|next| (next as usize) < count).then_some(())?;
             expected.by_program.insert(facts[PROGRAM_FIELD], index as u32);
             expected.entries.push(StepPrediction { facts, next });

@@ -1,4 +1,4 @@
-//! Where lanes get their pieces from: blobs in an SQLite file, the last used ones kept decoded.
+//! TraceStore of the pieces of lanes: blobs in an SQLite file, the last used ones kept decoded.
 
 use super::answers::LaneInfo;
 use super::chunk::{self, CHUNK_STEPS};
@@ -72,6 +72,7 @@ impl TracePieceCache {
             if self.bytes <= CACHE_BYTES / 4 * 3 {
                 break;
             }
+            // Decoded pieces that a caller still holds live on in their `Arc`.
             if let Some((_, bytes, _)) = self.pieces.remove(&key) {
                 self.bytes -= bytes;
             }
@@ -101,12 +102,13 @@ impl TraceStore {
         let mut sound = true;
         db.read(SelectQuery::all("trace_lanes", &columns).clauses("ORDER BY lane"), |cells| {
             let info = lane_info(cells);
+            // A list without end must not fill the memory before it is refused.
             sound &= info.is_some() && lanes.len() < MAX_LANES;
             lanes.extend(info);
             Ok(if sound { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
         })?;
         if !sound {
-            return Err(db.damage("trace_lanes", "a lane that cannot be"));
+            return Err(db.damage("trace_lanes", "an impossible lane"));
         }
         let numbers = lanes.iter().map(|lane| lane_number(lane.ipu, lane.sub_lane)).collect();
         Ok(Self { db, disposable, lanes, numbers, recent: Mutex::default() })
@@ -115,6 +117,8 @@ impl TraceStore {
     /// Steps of one chunk.
     pub(super) fn chunk(&self, lane: u32, chunk: u64) -> Result<Arc<Vec<StepRecord>>, ReportError> {
         let key = TraceCacheKey::Chunk(chunk_key(self.numbers[lane as usize], chunk));
+        // The lock is not held while decoding: two threads may decode the same piece, and none
+        // waits.
         if let Some(CachedTracePiece::Chunk(records)) = lock(&self.recent).get(key) {
             return Ok(records);
         }
@@ -132,7 +136,7 @@ impl TraceStore {
         Ok(records)
     }
 
-    /// What is kept beside one chunk.
+    /// Details of the steps of one chunk.
     pub(super) fn details(
         &self,
         lane: u32,
@@ -250,6 +254,7 @@ fn lane_info(cells: &RowCells) -> Option<LaneInfo> {
     let sub_lane = cells.count(2, u64::from(MAX_SUB_LANES) - 1)? as u8;
     let steps = cells.count(3, MAX_STEPS)?;
     let (first, end) = (cells.count(4, MAX_CYCLES)?, cells.count(5, MAX_CYCLES)?);
+    // Pieces are found by this number; a wrong one would show another lane's steps.
     (lane == lane_number(ipu, sub_lane) && steps > 0 && first <= end).then_some(LaneInfo {
         ipu,
         sub_lane,

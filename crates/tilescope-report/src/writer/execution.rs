@@ -13,7 +13,7 @@ use crate::writer::StepLayout;
 use rusqlite::params;
 use std::collections::BTreeMap;
 
-/// What a step takes over from its program.
+/// Facts that a step takes from its program.
 struct LeafProgramInfo {
     class: StepClass,
     kind: &'static str,
@@ -31,7 +31,7 @@ pub(super) struct ExecutionWriter {
     lanes: TraceIndexWriter,
     marks: i64,
     mark_kinds: BTreeMap<MarkKind, (u64, u64)>,
-    /// What is to be written next.
+    /// Pieces to be written next.
     pieces: Vec<ExecutionRow>,
 }
 
@@ -75,7 +75,7 @@ impl ExecutionWriter {
         Ok(())
     }
 
-    /// How steps are kept.
+    /// Layout of steps in the file.
     pub(super) fn layout(&self) -> StepLayout {
         self.layout
     }
@@ -88,6 +88,7 @@ impl ExecutionWriter {
             let problem = format!("{} is {program}, but there are {count}", of("program"));
             return Err(ReportError::invalid_input(problem));
         };
+        // The text is only made when the check fails: this runs for every step.
         checked_i64(id, MAX_STEPS, || of("number"))?;
         match self.layout {
             StepLayout::Rows => {
@@ -99,6 +100,7 @@ impl ExecutionWriter {
             }
             StepLayout::Columns => {}
         }
+        // Lanes in order and each once: rows have (step, IPU, sub-lane) as their key.
         let mut before = None;
         for on_ipu in &step.ipus {
             let lane = (on_ipu.ipu, on_ipu.sub_lane);
@@ -110,6 +112,7 @@ impl ExecutionWriter {
             let share = f64::from(on_ipu.active_tiles) / f64::from(self.tiles_per_ipu.max(1));
             let balance = f64::from(on_ipu.active_tile_balance) * share;
             let end = self.lanes.end(lane);
+            // Bars are drawn from `from_max`, so that is where overlap would be seen.
             if on_ipu.from_max < end {
                 let start = on_ipu.from_max;
                 let problem =
@@ -162,6 +165,7 @@ impl ExecutionWriter {
         }
         let (count, longest) = self.mark_kinds.entry(mark.kind).or_default();
         *count += 1;
+        // Readers look this far back for marks that reach into a window.
         *longest = mark.cycles.length().max(*longest);
         let row = MarkTableRow {
             id: self.marks,

@@ -57,6 +57,7 @@ fn row(id: u64, on_ipu: &StepOnIpu, balance: f64) -> impl rusqlite::Params {
     (
         id as i64,
         on_ipu.ipu,
+        // `Execution::check` has bounded and ordered the cycles: no difference is negative.
         (on_ipu.to_max - on_ipu.from_max) as i64,
         on_ipu.active_tiles,
         base as i64,

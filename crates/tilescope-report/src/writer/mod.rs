@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 
 const PAGE_BYTES: u64 = 4096;
 
-/// What a report says about itself.
+/// Facts about a report itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReportMeta {
     /// Program and version that made the report: `tilescope 0.1.0`.

@@ -29,13 +29,13 @@ impl Recorder {
         Ok((Self { execution, pieces }, receiver))
     }
 
-    /// As [`ReportWriter::step`](super::ReportWriter::step).
+    /// Writes a step, as [`ReportWriter::step`](super::ReportWriter::step) does.
     pub fn step(&mut self, step: &ExecutionStep) -> Result<(), ReportError> {
         self.execution.step(step)?;
         self.hand_over(BATCH)
     }
 
-    /// As [`ReportWriter::mark`](super::ReportWriter::mark).
+    /// Writes a mark, as [`ReportWriter::mark`](super::ReportWriter::mark) does.
     pub fn mark(&mut self, mark: &TraceMark) -> Result<(), ReportError> {
         self.execution.mark(mark)?;
         self.hand_over(BATCH)

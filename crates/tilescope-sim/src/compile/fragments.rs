@@ -20,7 +20,6 @@ use tilescope_report::{MemoryCategory, ModelOperation, ProgramKind, TrainingPass
 /// What one stage does in one pass.
 #[derive(Clone, Debug)]
 pub struct StageFragment {
-    /// Stage.
     pub stage: usize,
     /// Forward, backward or update.
     pub pass: TrainingPass,
@@ -30,16 +29,13 @@ pub struct StageFragment {
     pub function: ProgramId,
     /// What it fetches from streaming memory before it can start; phases fetch early.
     pub remote_loads: Vec<FragmentItem>,
-    /// Its steps.
     pub items: Vec<FragmentItem>,
 }
 
 /// A temporary or kept variable that belongs to no tensor of the graph.
 #[derive(Clone, Debug)]
 pub(crate) struct UnplacedVariable {
-    /// Name.
     pub name: String,
-    /// Category.
     pub category: MemoryCategory,
     /// Operation it was made for.
     pub operation: Option<OperationId>,
@@ -55,27 +51,18 @@ pub(crate) struct UnplacedVariable {
 
 /// Everything needed while fragments are made.
 pub(crate) struct ProgramBuilder<'a> {
-    /// The graph.
     pub graph: &'a ModelGraph,
-    /// Where blocks run.
     pub placement: &'a StagePlacement,
-    /// Facts about tensors.
     pub tensors: &'a TensorAnalysis,
-    /// Layouts and plans.
     pub lowering: LoweringContext<'a>,
-    /// Report tables.
     pub tables: ProgramTables,
     /// What each node of the graph lowers to, until it is put down.
     pub lowered_nodes: Vec<LoweredOperation>,
-    /// Lives of tensors.
     pub lifetimes: BufferLifetimes,
-    /// Variables beside tensors.
     pub unplaced_variables: Vec<UnplacedVariable>,
     /// Operations of the report.
     pub operations: Vec<ModelOperation>,
-    /// The spec.
     pub spec: &'a Spec,
-    /// When everything happens.
     pub schedule: &'a ExecutionSchedule,
     /// Links, sync and host.
     pub system: &'a SystemCosts,

@@ -61,7 +61,6 @@ pub struct CompiledProgram {
     pub host_inputs: Vec<HostStreamCopy>,
     /// Copies to the host.
     pub host_outputs: Vec<HostStreamCopy>,
-    /// Copies between IPUs.
     pub link_copies: Vec<StageCopyGroup>,
     /// For each IPU, the wait of its compute tiles for its I/O tiles.
     pub io_syncs: Vec<ProgramId>,
@@ -69,9 +68,7 @@ pub struct CompiledProgram {
     pub iteration_sync: ProgramId,
     /// Which IPUs wait for each other.
     pub sync_groups: SyncGroups,
-    /// When everything happens.
     pub schedule: ExecutionSchedule,
-    /// Where blocks run.
     pub placement: StagePlacement,
     /// Links, sync and host.
     pub system: SystemCosts,

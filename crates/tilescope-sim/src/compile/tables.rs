@@ -39,20 +39,15 @@ pub struct LeafProgramCost {
 /// A step of a fragment, in the order of the program.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FragmentItem {
-    /// A leaf program.
     Leaf(ProgramId),
     /// Steps that run several times over.
     Loop {
-        /// Iterations.
         times: u64,
-        /// One iteration.
         body: Vec<FragmentItem>,
     },
     /// A sync of an IPU with those that wait for its host copies.
     HostSync {
-        /// The sync.
         program: ProgramId,
-        /// The IPU.
         ipu: u32,
     },
 }
@@ -60,7 +55,6 @@ pub enum FragmentItem {
 /// The leaves of a work that was added to a program.
 #[derive(Debug)]
 pub(crate) struct EmittedWork {
-    /// What runs.
     pub items: Vec<FragmentItem>,
     /// Liveness step of each phase.
     pub steps: Vec<u32>,
@@ -68,28 +62,22 @@ pub(crate) struct EmittedWork {
     pub shares_code: bool,
 }
 
-/// Tables under construction.
 #[derive(Debug)]
 pub(crate) struct ProgramTables {
     /// Hardware or IPU Model.
     pub kind: TargetKind,
     /// Tiles of one IPU.
     pub tiles_per_ipu: u32,
-    /// Program nodes.
     pub programs: Vec<ProgramNode>,
     /// Costs of leaves that run on one IPU, by program.
     pub costs: BTreeMap<ProgramId, LeafProgramCost>,
-    /// Compute sets.
     pub compute_sets: Vec<ComputeSet>,
-    /// Vertex types.
     pub vertex_types: Vec<VertexTypeInfo>,
-    /// Exchanges and copies.
     pub exchanges: Vec<ExchangeTraffic>,
     /// Who sends to whom, where that is known.
     pub routes: Vec<ExchangeRoute>,
     /// Liveness steps; bytes are filled in when memory is known.
     pub liveness: Vec<LivenessStep>,
-    /// Code and state.
     pub code: TileCodeBytes,
     vertex_type_ids: BTreeMap<String, VertexTypeId>,
     tiles_of_type: Vec<Vec<bool>>,

@@ -35,7 +35,6 @@ pub(crate) struct TensorBuffer {
 /// A copy of activations or gradients from stage to stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct StageBoundary {
-    /// The tensor.
     pub tensor: TensorId,
     /// Stage that sends it.
     pub from_stage: usize,
@@ -116,7 +115,6 @@ impl TensorAnalysis {
         self.root[tensor.0]
     }
 
-    /// Copies between stages.
     pub(crate) fn boundaries(&self) -> impl Iterator<Item = &StageBoundary> {
         self.boundaries.iter()
     }

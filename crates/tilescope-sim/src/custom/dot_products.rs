@@ -29,7 +29,6 @@ pub(crate) struct MatVecDotProducts {
     pub rows: u64,
     /// Columns of the matrix, values of the vector.
     pub columns: u64,
-    /// Tiles.
     pub tiles: u32,
 }
 

@@ -39,13 +39,10 @@ pub enum StencilNeighbourhood {
 /// A field of `height` x `width` cells with `channels` values each, all on one IPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct StencilField {
-    /// Rows.
     pub height: u64,
-    /// Columns.
     pub width: u64,
     /// Values of a cell.
     pub channels: u64,
-    /// Their type.
     pub dtype: DType,
 }
 

@@ -115,7 +115,7 @@ impl GraphBuilder {
         self.graph.losses.push(tensor);
     }
 
-    /// The finished graph.
+    /// Ends building and returns the graph.
     pub fn finish(self) -> ModelGraph {
         self.graph
     }

@@ -22,11 +22,8 @@ pub(crate) struct GraphNodeId(pub usize);
 pub struct GraphNode {
     /// Path of names: `layer1/conv`.
     pub name: String,
-    /// What it computes.
     pub operator: Arc<dyn Operator>,
-    /// Tensors it reads.
     pub inputs: Vec<TensorId>,
-    /// Tensors it writes.
     pub outputs: Vec<TensorId>,
     /// Forward, backward or update.
     pub pass: TrainingPass,
@@ -44,9 +41,7 @@ impl GraphNode {
 /// A model, or its training graph. Nodes are in an order in which they can run.
 #[derive(Clone, Debug)]
 pub struct ModelGraph {
-    /// Tensors.
     pub tensors: Vec<Tensor>,
-    /// Operations.
     pub nodes: Vec<GraphNode>,
     /// Names of the blocks, in the order of the forward pass.
     pub blocks: Vec<String>,
@@ -57,7 +52,7 @@ pub struct ModelGraph {
 }
 
 impl ModelGraph {
-    /// A tensor.
+    /// The tensor with this id.
     pub fn tensor(&self, id: TensorId) -> &Tensor {
         &self.tensors[id.0]
     }

@@ -9,7 +9,6 @@ use tilescope_report::TrainingPass;
 /// How a graph is trained.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TrainingConfig {
-    /// The optimiser.
     pub optimizer: Optimizer,
     /// Whether several micro-batches share one update: gradients are then accumulated.
     pub accumulate: bool,

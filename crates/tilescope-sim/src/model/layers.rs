@@ -18,10 +18,8 @@ pub(crate) struct ModelBuilder {
     pub training: bool,
 }
 
-/// Sizes of attention.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AttentionParams {
-    /// Sequences.
     pub batch: u64,
     /// Tokens of a sequence.
     pub tokens: u64,
@@ -47,7 +45,6 @@ impl ModelBuilder {
         self.graph.block(name);
     }
 
-    /// The finished graph.
     pub(crate) fn finish(self) -> ModelGraph {
         self.graph.finish()
     }

@@ -18,7 +18,6 @@ const SIZES: &[SpecKey] = &[
     size("model.classes", "2", "Classes"),
 ];
 
-/// The classifier.
 pub(crate) const MODEL: ModelDef = ModelDef {
     name: "lstm",
     about: "LSTM classifier of word sequences; blocks embedding, lstm, head",

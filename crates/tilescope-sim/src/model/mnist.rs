@@ -12,7 +12,6 @@ use crate::spec::ModelSpec;
 const IMAGE: u64 = 28;
 const CLASSES: u64 = 10;
 
-/// The MNIST network.
 pub(crate) const MODEL: ModelDef = ModelDef {
     name: "mnist",
     about: "MNIST: conv 5x5 1-10, conv 5x5 10-20, linear 320-256, linear 256-10; blocks B1 to B4",

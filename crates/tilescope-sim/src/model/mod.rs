@@ -19,7 +19,7 @@ use crate::graph::{GraphError, ModelGraph};
 use crate::spec::{ModelSpec, SpecKey, SpecKeyType, keys};
 use std::fmt;
 
-/// A built-in model.
+/// The definition of a built-in model.
 #[derive(Clone, Copy)]
 pub struct ModelDef {
     /// Name in a spec.

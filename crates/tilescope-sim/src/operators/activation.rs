@@ -17,7 +17,6 @@ impl ActivationOp {
     pub(crate) const RELU: Self = Self(NonLinearityType::Relu);
     /// Gaussian error linear unit, by the hyperbolic tangent.
     pub(crate) const GELU: Self = Self(NonLinearityType::Gelu);
-    /// Hyperbolic tangent.
     pub(crate) const TANH: Self = Self(NonLinearityType::Tanh);
 }
 

@@ -19,7 +19,6 @@ pub(crate) struct BinaryOp(pub BinaryOpType);
 impl BinaryOp {
     /// a + b
     pub(crate) const ADD: Self = Self(BinaryOpType::Add);
-    /// a b
     pub(crate) const MULTIPLY: Self = Self(BinaryOpType::Multiply);
     /// a / b
     pub(crate) const DIVIDE: Self = Self(BinaryOpType::Divide);

@@ -11,7 +11,6 @@ use crate::shape::{DType, TensorId, TensorInfo};
 /// The operand in another element type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct CastOp {
-    /// The new type.
     pub to: DType,
 }
 

@@ -14,7 +14,6 @@ use tilescope_report::units::TileRuns;
 /// The operands one after the other along `axis`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ConcatOp {
-    /// The axis.
     pub axis: usize,
 }
 

@@ -14,9 +14,7 @@ use std::collections::HashMap;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{operation}: {problem}")]
 pub struct LoweringError {
-    /// Its name.
     pub operation: String,
-    /// Why.
     pub problem: String,
 }
 
@@ -57,7 +55,6 @@ pub struct LoweringContext<'a> {
     pub tiles: u32,
     /// Whether the model is trained: layouts of weights then suit three passes.
     pub training: bool,
-    /// Planning bounds.
     pub planning: LoweringOptions,
     /// RnnProductPlans made so far.
     pub plans: &'a PlanCache,

@@ -27,9 +27,7 @@ impl Default for EmbeddingOp {
 impl EmbeddingOp {
     fn check(&self, table: &TensorInfo, indices: &TensorInfo) -> Result<[u64; 2], ShapeError> {
         let [rows, width] = table.shape[..] else {
-            return Err(ShapeError(format!(
-                "a table of rows and columns is expected, not {table}"
-            )));
+            return Err(ShapeError(format!("expected a table of rows and columns, found {table}")));
         };
         if indices.dtype != DType::Int {
             return Err(ShapeError(format!(

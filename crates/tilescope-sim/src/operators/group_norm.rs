@@ -11,7 +11,6 @@ use crate::shape::{TensorId, TensorInfo};
 /// Group norm of `[batch, channels, height, width]`. Operands: `x`, scale, shift.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct GroupNormOp {
-    /// Groups of channels.
     pub groups: u64,
 }
 

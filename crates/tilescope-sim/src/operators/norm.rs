@@ -29,9 +29,7 @@ pub(crate) struct NormAxes {
 /// Scale, shift and their gradients: one value per channel.
 #[derive(Clone, Copy)]
 pub(crate) struct NormAffineTensors {
-    /// Factors.
     pub scale: TensorId,
-    /// Summands.
     pub shift: TensorId,
 }
 
@@ -48,13 +46,11 @@ impl NormAffineTensors {
 }
 
 impl NormAxes {
-    /// Number of statistics.
     pub(crate) fn statistics_count(&self) -> u64 {
         let kept = (0..self.shape.len()).filter(|axis| !self.statistics_axes.contains(axis));
         kept.map(|axis| self.shape[axis]).product()
     }
 
-    /// Number of channels.
     pub(crate) fn channel_count(&self) -> u64 {
         let kept = (0..self.shape.len()).filter(|axis| !self.channel_axes.contains(axis));
         kept.map(|axis| self.shape[axis]).product()

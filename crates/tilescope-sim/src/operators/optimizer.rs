@@ -15,7 +15,7 @@ use crate::poputil::layout::{ElementOrder, TensorLayout};
 use crate::shape::{DType, TensorInfo};
 use tilescope_report::units::TileRuns;
 
-/// An optimiser.
+/// An optimiser of a training model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Optimizer {
     /// Stochastic gradient descent.
@@ -34,7 +34,7 @@ pub enum Optimizer {
 }
 
 impl Optimizer {
-    /// All of them.
+    /// All of them, as specs list them.
     pub const ALL: [Self; 6] = [
         Self::Sgd,
         Self::SgdMomentum,

@@ -136,7 +136,7 @@ impl Operator for PoolOp {
         let rank = 2 + self.windows.len();
         if !(3..=5).contains(&rank) || inputs[0].shape.len() != rank {
             return Err(ShapeError(format!(
-                "[batch, channels, field..] of {} dimensions is expected, not {}",
+                "expected [batch, channels, field..] of {} dimensions, found {}",
                 self.windows.len(),
                 inputs[0]
             )));

@@ -42,7 +42,7 @@ impl RnnOp {
 
     fn layer(&self, x: &TensorInfo) -> Result<RnnParams, ShapeError> {
         let [steps, batch, input] = x.shape[..] else {
-            return Err(ShapeError(format!("[steps, batch, input] is expected, not {x}")));
+            return Err(ShapeError(format!("expected [steps, batch, input], found {x}")));
         };
         Ok(RnnParams { cell: self.cell, batch, steps, input, output: self.output, dtype: x.dtype })
     }

@@ -14,14 +14,13 @@ use crate::shape::{TensorId, TensorInfo};
 pub struct ReduceOp {
     /// How elements are put together.
     pub operation: ReduceOperation,
-    /// Axes that go.
     pub axes: Vec<usize>,
     /// What becomes of the values. Where they are added to a tensor, that is the second operand.
     pub result: ReduceResultUse,
 }
 
 impl ReduceOp {
-    /// The values themselves.
+    /// A reduction of the values themselves.
     pub fn new(operation: ReduceOperation, axes: Vec<usize>) -> Self {
         Self { operation, axes, result: ReduceResultUse::PLAIN }
     }

@@ -14,7 +14,6 @@ use tilescope_report::MemoryCategory;
 /// Each value of the operand for all elements along the axes it does not have.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct RepeatOp {
-    /// The result.
     pub ty: TensorInfo,
     /// Its axes that the operand does not have.
     pub axes: Vec<usize>,

@@ -9,7 +9,6 @@ use crate::shape::{TensorId, TensorInfo};
 /// A tensor of the given shape with the elements of the operand, in order.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ReshapeOp {
-    /// The new shape.
     pub shape: Vec<u64>,
 }
 

@@ -30,7 +30,6 @@ pub enum MatMulSerializationMode {
 /// How layers are cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MatMulSerialization {
-    /// The dimension.
     pub dim: MatMulSerializationMode,
     /// Into how many parts.
     pub parts: u64,
@@ -48,7 +47,6 @@ pub(crate) struct MatMulSerialParts {
 }
 
 impl MatMulSerialParts {
-    /// Nothing is cut.
     pub(crate) const NONE: Self = Self { x: 1, w: 1, y: 1 };
 
     /// The two operands and the result of a product.

@@ -11,9 +11,7 @@ use std::ops::Range;
 /// The elements whose index along `axis` is in `range`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct SliceOp {
-    /// The axis.
     pub axis: usize,
-    /// Indices along it.
     pub range: Range<u64>,
 }
 

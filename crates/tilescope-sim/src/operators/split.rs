@@ -9,14 +9,12 @@ use crate::shape::{TensorId, TensorInfo};
 /// The tensor cut along `axis` into parts of the given sizes, one output each.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct SplitOp {
-    /// The axis.
     pub axis: usize,
     /// Sizes along it, adding up to the whole.
     pub sizes: Vec<u64>,
 }
 
 impl SplitOp {
-    /// Equal parts.
     pub(crate) fn even(axis: usize, parts: usize, size: u64) -> Self {
         Self { axis, sizes: vec![size; parts] }
     }

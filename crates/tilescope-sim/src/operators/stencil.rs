@@ -15,7 +15,7 @@ pub struct StencilOp(pub StencilNeighbourhood);
 fn field(ty: &TensorInfo) -> Result<StencilField, ShapeError> {
     let [height, width, channels] = ty.shape[..] else {
         return Err(ShapeError(format!(
-            "a field of rows, columns and channels is expected, not {ty}"
+            "expected a field of rows, columns and channels, found {ty}"
         )));
     };
     Ok(StencilField { height, width, channels, dtype: ty.dtype })

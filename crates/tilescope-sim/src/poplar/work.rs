@@ -27,12 +27,7 @@ pub enum OperationWorkItem {
     /// One superstep half: exchange or compute.
     Phase(WorkPhase),
     /// A serial split: the body runs several times over.
-    Loop {
-        /// Iterations.
-        times: u64,
-        /// One iteration.
-        body: Vec<OperationWorkItem>,
-    },
+    Loop { times: u64, body: Vec<OperationWorkItem> },
 }
 
 /// One exchange or one compute set.
@@ -57,11 +52,9 @@ pub enum WorkPhaseKind {
         /// gets first.
         in_order: bool,
     },
-    /// Vertices run.
     Compute {
         /// Cycles of each tile that has vertices.
         cycles: TileRuns<u64>,
-        /// The vertices.
         vertices: Vec<VertexInstances>,
     },
 }
@@ -71,7 +64,6 @@ pub enum WorkPhaseKind {
 pub struct VertexInstances {
     /// Vertex type as profiles name it: `poplin::ConvPartial1x1Out<float,float,true,false>`.
     pub vertex_type: String,
-    /// Instances per tile.
     pub count: TileRuns<u64>,
     /// Edges of one instance.
     pub edges: u64,

@@ -42,19 +42,14 @@ pub enum PlanError {
     TooLarge {
         /// The size in question.
         what: &'static str,
-        /// The bound.
         limit: u64,
     },
     /// Sizes that do not fit together.
     #[error("{what}")]
-    Invalid {
-        /// What is wrong.
-        what: &'static str,
-    },
+    Invalid { what: &'static str },
     /// No vertex exists for these element types on this chip.
     #[error("no plan: {chip} has no vertex for {input} input and {partials} partials")]
     NoVertex {
-        /// Chip name.
         chip: &'static str,
         /// Element type of the input.
         input: &'static str,
@@ -63,10 +58,7 @@ pub enum PlanError {
     },
     /// The search would take longer than its documented bound.
     #[error("the search for a plan exceeds {limit} split points")]
-    SearchTooLarge {
-        /// The bound.
-        limit: u64,
-    },
+    SearchTooLarge { limit: u64 },
 }
 
 /// How one operand is changed along one dimension before it is convolved.
@@ -87,7 +79,7 @@ pub struct OperandTransform {
 }
 
 impl OperandTransform {
-    /// Changes nothing.
+    /// The transform that changes nothing.
     pub const NONE: Self = Self {
         truncation_lower: 0,
         truncation_upper: 0,
@@ -131,7 +123,6 @@ pub struct OutputTransform {
 }
 
 impl OutputTransform {
-    /// Changes nothing.
     pub(crate) const NONE: Self = Self {
         truncation_lower: 0,
         truncation_upper: 0,
@@ -147,12 +138,10 @@ impl Default for OutputTransform {
     }
 }
 
-/// One spatial dimension.
+/// One spatial dimension of a convolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FieldDim {
-    /// Input elements.
     pub input: u64,
-    /// Kernel elements.
     pub kernel: u64,
     /// What happens to the input.
     pub input_transform: OperandTransform,
@@ -202,7 +191,6 @@ impl FieldDim {
         self.transformed_input().saturating_add(1).saturating_sub(self.transformed_kernel())
     }
 
-    /// Output elements.
     pub(crate) fn output(&self) -> u64 {
         let transform = &self.output_transform;
         let cut = transform.truncation_lower.saturating_add(transform.truncation_upper);
@@ -262,7 +250,6 @@ pub struct ConvParams {
     pub input_type: DType,
     /// Element type of the result.
     pub output_type: DType,
-    /// Batch size.
     pub batch: u64,
     /// Independent convolutions side by side.
     pub conv_groups: u64,

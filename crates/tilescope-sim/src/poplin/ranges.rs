@@ -10,7 +10,6 @@ use super::params::{FieldDim, OperandTransform, dilated_size};
 use crate::shape::gcd;
 use std::ops::Range;
 
-/// The empty range.
 const NONE: Range<u64> = 0..0;
 
 impl OperandTransform {

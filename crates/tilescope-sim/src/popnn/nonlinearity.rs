@@ -14,7 +14,6 @@ pub(crate) enum NonLinearityType {
     Relu,
     /// 1 / (1 + e^-x)
     Sigmoid,
-    /// Hyperbolic tangent.
     Tanh,
     /// x times the normal distribution function of x, by the hyperbolic tangent.
     Gelu,

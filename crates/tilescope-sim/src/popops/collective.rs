@@ -22,7 +22,6 @@ pub(crate) enum CollectiveKind {
 }
 
 impl CollectiveKind {
-    /// Name in programs.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::ReduceScatter => "reduceScatter",
@@ -34,7 +33,6 @@ impl CollectiveKind {
 /// How fragments go round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CollectiveMethod {
-    /// One way round.
     ClockwiseRing,
     /// Both ways to the far side: half as many steps.
     MeetInMiddleRing,
@@ -47,9 +45,7 @@ pub(crate) enum CollectiveMethod {
 /// The replicas that take part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CollectiveRanks {
-    /// Replicas.
     pub count: u64,
-    /// IPUs of each.
     pub ipus: u64,
 }
 
@@ -60,7 +56,6 @@ pub(crate) struct CollectiveRound {
     pub method: CollectiveMethod,
     /// Replicas that take part.
     pub ranks: u64,
-    /// Steps.
     pub steps: u64,
     /// Share of the tensor each step moves.
     pub share: f64,

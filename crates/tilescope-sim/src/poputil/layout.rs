@@ -14,7 +14,6 @@ pub enum ElementOrder {
     Linear,
     /// Groups of one axis are contiguous, as planned operations read and write them.
     Grouped {
-        /// The innermost axis.
         axis: usize,
         /// Elements of it that lie together.
         group: u64,
@@ -87,7 +86,6 @@ impl ElementOrder {
 pub struct TensorLayout {
     /// Elements on each tile of the IPU, tiles numbered from 0.
     pub elements: TileRuns<u64>,
-    /// Their order.
     pub order: ElementOrder,
 }
 

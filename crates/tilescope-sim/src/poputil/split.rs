@@ -8,7 +8,6 @@ use std::ops::Range;
 pub(crate) struct SplitBounds {
     /// Elements that stay together; only the last part may end inside a grain.
     pub grain: u64,
-    /// Most parts.
     pub most: u64,
     /// Fewest elements of a part; with fewer in all there is one part.
     pub least: u64,

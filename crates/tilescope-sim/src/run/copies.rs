@@ -155,7 +155,6 @@ impl<S: StepSink> ProgramRunner<'_, S> {
         Ok(())
     }
 
-    /// Copies between stages.
     pub(super) fn link_copy(&mut self, copy: &StageCopyGroup) -> Result<(), S::Error> {
         if let Some([sync, exchange]) = copy.exchange {
             let all = self.all_ipus.clone();
@@ -171,7 +170,6 @@ impl<S: StepSink> ProgramRunner<'_, S> {
 /// Which tiles of an IPU do a host copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HostCopyLane {
-    /// Those that compute.
     Compute,
     /// The I/O tiles, while the compute tiles wait.
     Io,

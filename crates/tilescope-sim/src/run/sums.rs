@@ -7,9 +7,7 @@ use std::collections::HashMap;
 /// Steps that one IPU does on its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StepSequenceCost {
-    /// The IPU.
     pub ipu: u32,
-    /// Cycles they take.
     pub cycles: u64,
     /// How many they are.
     pub steps: u64,

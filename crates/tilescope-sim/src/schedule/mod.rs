@@ -20,14 +20,12 @@ use tilescope_report::TrainingPass;
 pub enum PipelinePhase {
     /// The pipeline fills: not all stages have work.
     RampUp,
-    /// All stages work.
     Main,
-    /// The pipeline empties.
     RampDown,
 }
 
 impl PipelinePhase {
-    /// Words for people.
+    /// The name as users read it.
     pub fn name(self) -> &'static str {
         match self {
             Self::RampUp => "ramp-up",
@@ -40,9 +38,7 @@ impl PipelinePhase {
 /// One pass of one stage for one micro-batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StageTurn {
-    /// The stage.
     pub stage: usize,
-    /// Forward or backward.
     pub pass: TrainingPass,
     /// Micro-batch of the iteration.
     pub micro_batch: u64,
@@ -81,7 +77,6 @@ pub struct ExecutionSchedule {
 /// When weights are updated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WeightUpdateTiming {
-    /// Never: inference.
     Never,
     /// Once, after all slots of an iteration.
     PerIteration,

@@ -25,7 +25,6 @@ use tilescope_report::TrainingPass;
 /// When a micro-batch is where, in slots behind its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PipelineTiming {
-    /// Forward stages.
     pub stages: u64,
     /// Slots from the start of one micro-batch to the start of the next.
     pub spacing: u64,

@@ -75,7 +75,7 @@ fn io_tiles(spec: &Spec) -> SpecConflict {
     } else if !io.is_multiple_of(2) {
         format!("an even number of I/O tiles is needed, not {io}")
     } else if io >= tiles {
-        format!("{io} I/O tiles leave none to compute: {} has {tiles}", spec.target.chip.name)
+        format!("{io} I/O tiles leave none for compute: {} has {tiles}", spec.target.chip.name)
     } else {
         return None;
     };
@@ -91,7 +91,7 @@ fn overlap(spec: &Spec) -> SpecConflict {
     }
     let key = "options.overlap_io";
     if options.num_io_tiles == 0 {
-        return Some((key, "overlap needs tiles of its own; set options.num_io_tiles".into()));
+        return Some((key, "overlap needs I/O tiles; set options.num_io_tiles".into()));
     }
     let grouped = options.execution == ExecutionStrategy::Pipelined
         && options.pipeline_schedule == PipelineSchedule::Grouped;
@@ -116,7 +116,7 @@ fn schedule(spec: &Spec) -> SpecConflict {
         let key = "options.location.optimizer_state.replicated_tensor_sharding";
         return Some((
             key,
-            "one replica has nobody to share with; set options.replication_factor".into(),
+            "sharding needs more than one replica; set options.replication_factor".into(),
         ));
     }
     None
@@ -125,11 +125,11 @@ fn schedule(spec: &Spec) -> SpecConflict {
 fn outputs(values: &CheckedSpecValues, spec: &Spec) -> SpecConflict {
     let key = "options.output_return_period";
     (values.is_set(key) && spec.options.output_mode != OutputMode::EveryN)
-        .then(|| (key, "a period means something with output_mode = \"every_n\" only".to_string()))
+        .then(|| (key, "a period only applies to output_mode = \"every_n\"".to_string()))
 }
 
 fn parts(values: &CheckedSpecValues, spec: &Spec) -> SpecConflict {
     let key = "options.serialize_matmul_factor";
     (values.is_set(key) && spec.options.serialisation.is_none())
-        .then(|| (key, "there is nothing to cut; set options.serialize_matmul".to_string()))
+        .then(|| (key, "nothing is serialised; set options.serialize_matmul".to_string()))
 }

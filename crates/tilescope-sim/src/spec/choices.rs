@@ -38,7 +38,6 @@ words! {
 words! {
     /// Stages where none are written.
     AutoStage {
-        /// One per block.
         AutoIncrement = "auto_increment",
         /// Blocks dealt evenly over the IPUs.
         SameAsIpu = "same_as_ipu",
@@ -86,11 +85,9 @@ words! {
 words! {
     /// Which IPUs a sync for host or streaming memory stops.
     SyncPattern {
-        /// All of them.
         Full = "full",
         /// Only the one that copies.
         SinglePipeline = "single_pipeline",
-        /// Every other one.
         ReplicaAndLadder = "replica_and_ladder",
     }
 }
@@ -98,7 +95,6 @@ words! {
 words! {
     /// Host copies beside compute.
     OverlapIo {
-        /// Never.
         None = "none",
         /// Within a weight update.
         InnerLoop = "inner_loop",
@@ -110,7 +106,6 @@ words! {
 words! {
     /// Which micro-batches send results to the host.
     OutputMode {
-        /// All of them.
         All = "all",
         /// The last one of a host call.
         Final = "final",
@@ -142,7 +137,6 @@ words! {
         None = "none",
         /// Loaded while the call before runs.
         Async = "async",
-        /// Loaded between calls.
         Sync = "sync",
         /// Made on the IPU.
         Synthetic = "synthetic",

@@ -11,7 +11,6 @@ pub enum SpecLocation {
     Line {
         /// Path or name of the spec.
         file: String,
-        /// Line number.
         line: usize,
     },
     /// A `--set` argument.
@@ -33,7 +32,6 @@ impl fmt::Display for SpecLocation {
 /// Why a spec was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct SpecError {
-    /// Where.
     pub location: SpecLocation,
     /// Dotted path of the key; empty where the file as a whole is meant.
     pub key: String,

@@ -4,7 +4,7 @@ use super::option_keys::OPTION_KEYS;
 use super::value::SpecValue;
 use crate::model::ModelDef;
 
-/// One key.
+/// A key of a spec.
 #[derive(Clone, Copy, Debug)]
 pub struct SpecKey {
     /// Dotted path: `options.gradient_accumulation`.
@@ -30,7 +30,6 @@ pub enum SpecKeyType {
     RealAbove(f64, f64),
     /// A number from the first up to the second, both included.
     RealFrom(f64, f64),
-    /// True or false.
     Boolean,
     /// One of several words.
     OneOf(&'static [&'static str]),
@@ -46,7 +45,7 @@ impl SpecKeyType {
     /// # Errors
     /// What was expected instead.
     pub(crate) fn accept(&self, value: &SpecValue) -> Result<SpecValue, String> {
-        let wrong = || format!("{} is expected, not {}", self.describe(), value.describe());
+        let wrong = || format!("expected {}, found {}", self.describe(), value.describe());
         match (self, value) {
             (Self::Integer(min, max), SpecValue::Integer(number))
                 if (min..=max).contains(&number) =>

@@ -32,11 +32,9 @@ use value::LocatedSpecValue;
 /// A checked specification: model, target and options.
 #[derive(Clone, Debug)]
 pub struct Spec {
-    /// What is run.
     pub model: ModelSpec,
     /// What it runs on.
     pub target: TargetSpec,
-    /// How it runs.
     pub options: SpecOptions,
     /// The keys that were set, as TOML: reading it again gives the same spec.
     pub text: String,
@@ -75,11 +73,11 @@ fn model_name(
     settings: &BTreeMap<String, LocatedSpecValue>,
 ) -> Result<&'static ModelDef, SpecError> {
     let Some(named) = settings.get("model.name") else {
-        let problem = format!("missing key; one of {} is expected", model::names().join(", "));
+        let problem = format!("missing key; expected one of {}", model::names().join(", "));
         return Err(SpecError::new(SpecLocation::NotWritten, "model.name", problem));
     };
     let SpecValue::String(name) = &named.value else {
-        let problem = format!("a model name in quotes is expected, not {}", named.value.describe());
+        let problem = format!("expected a model name in quotes, found {}", named.value.describe());
         return Err(SpecError::new(named.location.clone(), "model.name", problem));
     };
     model::find(name).ok_or_else(|| {

@@ -18,7 +18,6 @@ use tilescope_report::TargetKind;
 /// The model and how it is used.
 #[derive(Clone, Debug)]
 pub struct ModelSpec {
-    /// Its definition.
     pub definition: &'static ModelDef,
     /// Samples of one forward pass.
     pub batch_size: u64,
@@ -30,7 +29,6 @@ pub struct ModelSpec {
     pub precision: DType,
     /// Element type of weights.
     pub parameter_type: DType,
-    /// Optimiser, by name.
     pub optimizer: String,
     /// Factor of the loss.
     pub loss_scaling: f64,
@@ -48,12 +46,10 @@ impl ModelSpec {
     }
 }
 
-/// The machine.
+/// The `[target]` table of a spec.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TargetSpec {
-    /// The system.
     pub system: &'static SystemDef,
-    /// Its chip.
     pub chip: &'static Chip,
     /// Hardware or IPU Model.
     pub kind: TargetKind,
@@ -82,11 +78,8 @@ impl TensorLocation {
 /// Where the kinds of tensors live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TensorLocations {
-    /// Optimiser state.
     pub optimizer_state: TensorLocation,
-    /// Weights.
     pub weights: TensorLocation,
-    /// Gradient accumulators.
     pub accumulators: TensorLocation,
     /// Activations stashed for the backward pass.
     pub activations: TensorLocation,
@@ -124,7 +117,6 @@ pub struct HostSpec {
 /// A pipeline stage: blocks that run on one IPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StageSpec {
-    /// Blocks in order.
     pub blocks: Vec<String>,
     /// IPU of the replica.
     pub ipu: u32,
@@ -139,7 +131,6 @@ pub struct SpecOptions {
     pub stages: Vec<StageSpec>,
     /// Stages where none are written.
     pub auto_stage: AutoStage,
-    /// Pipeline schedule.
     pub pipeline_schedule: PipelineSchedule,
     /// Whose count of slots and stashes is meant.
     pub stash_convention: StashConvention,
@@ -181,9 +172,7 @@ pub struct SpecOptions {
     pub partials_type: DType,
     /// Whether halves are rounded at random.
     pub stochastic_rounding: bool,
-    /// Where tensors live.
     pub location: TensorLocations,
-    /// The host.
     pub host: HostSpec,
 }
 
@@ -330,7 +319,7 @@ fn stages(values: &CheckedSpecValues) -> Result<Vec<StageSpec>, SpecError> {
             let expected = "a block name, a list of block names, or { blocks = [...], ipu = N }";
             values.refuse(
                 path,
-                format!("stage {position}: {expected} is expected, not {}", item.describe()),
+                format!("stage {position}: expected {expected}, found {}", item.describe()),
             )
         };
         let (blocks, ipu) = match item {

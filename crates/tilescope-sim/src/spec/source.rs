@@ -15,7 +15,6 @@ const LARGEST_SPEC_BYTES: u64 = 1 << 20;
 pub struct SpecSource {
     /// Path or bundled name, for messages.
     pub name: String,
-    /// TOML text.
     pub text: String,
     /// `key.path=value` arguments, later ones winning.
     pub overrides: Vec<String>,
@@ -126,15 +125,14 @@ fn read(path: &Path) -> Result<String, SpecError> {
     let size =
         std::fs::metadata(path).map_err(|e| refuse(format!("cannot read spec: {e}: {shown}")))?;
     if size.is_dir() {
-        return Err(refuse(format!("a spec is a TOML file, this is a directory: {shown}")));
+        return Err(refuse(format!("a spec is a TOML file, not a directory: {shown}")));
     }
     if size.len() > LARGEST_SPEC_BYTES {
-        return Err(refuse(format!("a spec of more than 1 MiB is surely something else: {shown}")));
+        return Err(refuse(format!("a spec may have at most 1 MiB: {shown}")));
     }
     let bytes =
         std::fs::read(path).map_err(|e| refuse(format!("cannot read spec: {e}: {shown}")))?;
-    String::from_utf8(bytes)
-        .map_err(|_| refuse(format!("a spec is UTF-8 text, this is not: {shown}")))
+    String::from_utf8(bytes).map_err(|_| refuse(format!("a spec must be UTF-8 text: {shown}")))
 }
 
 fn line_of(text: &str, offset: usize) -> usize {

@@ -44,15 +44,15 @@ fn mistakes_are_named_with_file_line_key_and_the_nearest_right_word() {
         ),
         (
             "[model]\nname = \"mnist\"\n[target]\nipus = 5\n",
-            "spec.toml:4: target.ipus: a power of two from 1 to 64 is expected, not the number 5",
+            "spec.toml:4: target.ipus: expected a power of two from 1 to 64, found the number 5",
         ),
         (
             "[model]\nname = \"mnist\"\ntraining = \"yes\"\n",
-            "spec.toml:3: model.training: true or false is expected, not the text \"yes\"",
+            "spec.toml:3: model.training: expected true or false, found the text \"yes\"",
         ),
         (
             "[model]\nname = \"mnist\"\n[options]\nexecution = \"pipelind\"\n",
-            "spec.toml:4: options.execution: \"pipelined\", \"sharded\" or \"phased\" is expected, not the text \"pipelind\"; did you mean \"pipelined\"?",
+            "spec.toml:4: options.execution: expected \"pipelined\", \"sharded\" or \"phased\", found the text \"pipelind\"; did you mean \"pipelined\"?",
         ),
         (
             "[modle]\n",
@@ -60,7 +60,7 @@ fn mistakes_are_named_with_file_line_key_and_the_nearest_right_word() {
         ),
         (
             "[model]\nname = \"mnist\"\n[target]\nname = \"mk1\"\n[options]\nnum_io_tiles = 1216\n",
-            "spec.toml:6: options.num_io_tiles: 1216 I/O tiles leave none to compute: mk1 has 1216",
+            "spec.toml:6: options.num_io_tiles: 1216 I/O tiles leave none for compute: mk1 has 1216",
         ),
     ];
     for (text, message) in cases {

@@ -8,15 +8,10 @@ use toml::de::DeValue;
 /// A value of a key.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum SpecValue {
-    /// A whole number.
     Integer(i64),
-    /// A number.
     Float(f64),
-    /// True or false.
     Boolean(bool),
-    /// A word.
     String(String),
-    /// Several values.
     Array(Vec<SpecValue>),
     /// Named values in the order written.
     Table(Vec<(String, SpecValue)>),
@@ -51,7 +46,7 @@ impl SpecValue {
                     .map_err(|_| format!("{} is not a number", number.as_str()))?,
             ),
             DeValue::Boolean(flag) => Self::Boolean(*flag),
-            DeValue::Datetime(_) => return Err("a date means nothing here".to_string()),
+            DeValue::Datetime(_) => return Err("dates are not allowed here".to_string()),
             DeValue::Array(items) => Self::Array(
                 items
                     .iter()
@@ -84,7 +79,6 @@ impl SpecValue {
 }
 
 impl fmt::Display for SpecValue {
-    /// As TOML.
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
             Self::Integer(value) => write!(f, "{value}"),

@@ -31,7 +31,7 @@ pub struct ConvUnits {
     pub quarter_in_half_out: u32,
 }
 
-/// One IPU chip.
+/// Constants of an IPU chip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Chip {
     /// Name in a spec.
@@ -40,7 +40,6 @@ pub struct Chip {
     pub architecture: &'static str,
     /// One line for lists.
     pub about: &'static str,
-    /// Tiles.
     pub tiles: u32,
     /// Worker threads of a tile; the tile issues one instruction per cycle, round robin.
     pub workers: u32,
@@ -60,7 +59,6 @@ pub struct Chip {
     pub data_path_bytes: u32,
     /// Bytes per cycle at which weights are loaded into the matrix engine.
     pub coeff_load_bytes_per_cycle: u32,
-    /// Matrix engine.
     pub conv_units: ConvUnits,
     /// Tiles of one column of the floor plan.
     pub tiles_per_column: u32,

@@ -14,14 +14,12 @@ pub enum IpuLinkTopology {
     BarleyTwist,
 }
 
-/// A system.
+/// A system that a spec can name.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SystemDef {
     /// Name in a spec.
     pub name: &'static str,
-    /// Its chip.
     pub chip: &'static Chip,
-    /// IPUs it has.
     pub ipus: u32,
     /// How they are joined.
     pub topology: IpuLinkTopology,

@@ -82,7 +82,6 @@ impl OpBenchmarkCase {
         self.graph().tensor(tensor).ty.shape.len()
     }
 
-    /// Tiles that compute.
     pub(crate) fn tiles(&self) -> u32 {
         self.machine.tiles as u32
     }
@@ -114,7 +113,6 @@ impl OpBenchmarkCase {
         self.builder.tensor(name, ty, role)
     }
 
-    /// Places a tensor.
     pub(crate) fn place(&mut self, tensor: TensorId, layout: TensorLayout) {
         self.placed.push((tensor, layout));
     }

@@ -73,13 +73,12 @@ impl RowConfig {
         let Some(value) = self.text(key) else { return Ok(Vec::new()) };
         let number = |word: &str| {
             word.parse().ok().filter(|number| *number <= MAX_PARAMETER).ok_or_else(|| {
-                RowProblem::Malformed(format!("{key}: a whole number is expected, not {word:?}"))
+                RowProblem::Malformed(format!("{key}: expected a whole number, found {word:?}"))
             })
         };
         value.trim_matches(['{', '}']).split(',').map(|word| number(word.trim())).collect()
     }
 
-    /// One whole number.
     pub(crate) fn number(&self, key: &str, default: u64) -> Result<u64, RowProblem> {
         match self.numbers(key)?[..] {
             [] => Ok(default),
@@ -145,7 +144,7 @@ impl RowConfig {
         let Some(text) = self.text(key) else { return Ok(default) };
         let number = text.parse().ok().filter(|number: &f64| number.is_finite());
         number.ok_or_else(|| {
-            RowProblem::Malformed(format!("{key}: a number is expected, not {text:?}"))
+            RowProblem::Malformed(format!("{key}: expected a number, found {text:?}"))
         })
     }
 
@@ -158,7 +157,6 @@ impl RowConfig {
         }
     }
 
-    /// An element type.
     pub(crate) fn dtype(&self, key: &str, default: DType) -> Result<DType, RowProblem> {
         match self.text(key) {
             None => Ok(default),
@@ -166,19 +164,18 @@ impl RowConfig {
             Some("half") => Ok(DType::Half),
             Some("float") => Ok(DType::Float),
             Some(other) => Err(RowProblem::Malformed(format!(
-                "{key}: quarter, half or float is expected, not {other:?}"
+                "{key}: expected quarter, half or float, found {other:?}"
             ))),
         }
     }
 
-    /// A switch.
     pub(crate) fn flag(&self, key: &str, default: bool) -> Result<bool, RowProblem> {
         match self.text(key) {
             None => Ok(default),
             Some("true" | "1") => Ok(true),
             Some("false" | "0") => Ok(false),
             Some(other) => Err(RowProblem::Malformed(format!(
-                "{key}: true or false is expected, not {other:?}"
+                "{key}: expected true or false, found {other:?}"
             ))),
         }
     }

@@ -12,9 +12,7 @@ use crate::targets::Chip;
 pub struct OperationFamily {
     /// Name in a file.
     pub name: &'static str,
-    /// What is run.
     pub about: &'static str,
-    /// Parameters it knows.
     pub keys: &'static [&'static str],
     /// Whether it has passes that can be run alone.
     pub has_passes: bool,

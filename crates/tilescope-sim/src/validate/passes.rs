@@ -8,7 +8,6 @@ pub(crate) const PASS_KEYS: [&str; 4] = ["phase", "single-phase", "pass", "infer
 /// Passes that are run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LayerPasses {
-    /// Forward.
     pub forward: bool,
     /// Gradient of the input.
     pub backward: bool,
@@ -31,7 +30,7 @@ impl LayerPasses {
                 Some("wu") => Self { update: true, ..Self::NONE },
                 Some(other) => {
                     return Err(RowProblem::Malformed(format!(
-                        "{key}: all, fwd, bwd or wu is expected, not {other:?}"
+                        "{key}: expected all, fwd, bwd or wu, found {other:?}"
                     )));
                 }
             };

@@ -52,7 +52,6 @@ pub(crate) fn fully_connected(
     Ok(case)
 }
 
-/// A convolution.
 pub(crate) fn convolution(
     config: &RowConfig,
     chip: &'static Chip,

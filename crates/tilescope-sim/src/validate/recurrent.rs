@@ -8,12 +8,10 @@ use crate::popnn::recurrent::RnnCellType;
 use crate::shape::{DType, TensorRole};
 use crate::targets::Chip;
 
-/// An LSTM layer.
 pub(crate) fn lstm(config: &RowConfig, chip: &'static Chip) -> Result<OpBenchmarkCase, RowProblem> {
     layer(RnnCellType::Lstm, config, chip)
 }
 
-/// A GRU layer.
 pub(crate) fn gru(config: &RowConfig, chip: &'static Chip) -> Result<OpBenchmarkCase, RowProblem> {
     layer(RnnCellType::Gru, config, chip)
 }

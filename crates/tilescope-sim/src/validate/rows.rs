@@ -5,20 +5,15 @@ use super::families::{FAMILIES, OperationFamily};
 use crate::graph_lowering::alone::OpBenchmarkCost;
 use crate::targets::{CHIPS, Chip, find_chip};
 
-/// One measured operation.
 #[derive(Clone, Debug)]
 pub(crate) struct MeasuredRow {
     /// Line of the file, from 1.
     pub line: usize,
-    /// Name.
     pub name: String,
     /// What kind of operation it is.
     pub family: &'static OperationFamily,
-    /// Its parameters.
     pub config: RowConfig,
-    /// Where it ran.
     pub chip: &'static Chip,
-    /// What it cost.
     pub measured: OpBenchmarkCost,
 }
 

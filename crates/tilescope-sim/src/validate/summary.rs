@@ -16,24 +16,18 @@ pub struct ValidationSummary {
     pub skipped: Vec<SkippedRow>,
 }
 
-/// One row.
+/// Simulated and measured costs of one row.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RowCosts {
-    /// Name.
     pub name: String,
-    /// Chip.
     pub target: &'static str,
-    /// Measured cycles.
     pub cycles: u64,
-    /// Simulated cycles.
     pub simulated_cycles: u64,
     /// Measured bytes: always-live ones of all tiles, and the peak of the others on each tile.
     pub memory_bytes: u64,
-    /// The same, simulated.
     pub simulated_memory_bytes: u64,
     /// Measured highest address in use on any tile.
     pub max_tile: u64,
-    /// The same, simulated.
     pub simulated_max_tile: u64,
     /// Kind of the operation.
     #[serde(skip)]
@@ -55,18 +49,14 @@ impl RowCosts {
 /// A row without a simulated cost.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SkippedRow {
-    /// Name.
     pub name: String,
-    /// Chip.
     pub target: &'static str,
-    /// Why.
     pub reason: String,
 }
 
 /// Absolute errors over the rows of a family, as shares: 0.05 is 5 %.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct FamilyErrors {
-    /// Simulated rows.
     pub rows: u64,
     /// Mean error of cycles.
     pub cycles_mape: f64,

@@ -29,7 +29,7 @@ const FOOT: f32 = 30.0;
 /// Most cells along a side.
 const MAX_CELLS_PER_SIDE: usize = 512;
 
-/// What is zoomed to, and what is drawn already.
+/// Zoom state and the texture drawn so far.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct ExchangeMatrixPanel {
@@ -57,7 +57,6 @@ impl ExchangeMatrixPanel {
         self.axes = None;
     }
 
-    /// Shows the matrix.
     pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
@@ -96,7 +95,7 @@ impl ExchangeMatrixPanel {
         let Some(found) = found else {
             if self.cells.is_slow() {
                 ui.put(frame, |ui: &mut Ui| {
-                    waiting_ui(ui, "Adding up who sends to whom…");
+                    waiting_ui(ui, "Adding up the traffic…");
                     ui.response()
                 });
             }
@@ -104,7 +103,7 @@ impl ExchangeMatrixPanel {
         };
         if found.total == 0.0 && answers(&found, key) && self.axes_show_all(flows, frame) {
             let inner = &mut ui.new_child(egui::UiBuilder::new().max_rect(frame));
-            return empty_state_ui(inner, "Nothing moves", "No tile sends to another one here.");
+            return empty_state_ui(inner, "No traffic", "No tile sends data to another one here.");
         }
         self.texture_of(ui, &found, palette);
         let drawn = image_rect(&found, frame, x, y);
@@ -239,9 +238,9 @@ impl ExchangeMatrixPanel {
         );
         let label = egui::Label::new(RichText::new(text).size(12.0).color(palette.weak_text));
         ui.add(label.truncate()).on_hover_text(
-            "Bytes that each tile sends and receives are recorded. Which sender serves which \
-             receiver is recorded for copies between IPUs and for moves that keep the order of \
-             the data. In other exchanges a receiver gets from each sender:\n\
+            "The bytes that each tile sends and receives are recorded. Sender and receiver are \
+             recorded for copies between IPUs and for moves that keep the order of the data. In \
+             other exchanges the bytes from a sender to a receiver are estimated:\n\
              bytes received x bytes this sender delivers / bytes all senders deliver.",
         );
     }
@@ -352,7 +351,6 @@ fn cell_ui(response: &Response, found: &ExchangeMatrix, column: usize, row: usiz
     });
 }
 
-/// Lines between chips.
 fn chips_ui(ui: &Ui, context: &ViewContext<'_>, frame: Rect, x: PanZoomAxis, y: PanZoomAxis) {
     let target = &context.opened.target;
     let painter = ui.painter_at(frame);

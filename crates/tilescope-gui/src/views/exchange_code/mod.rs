@@ -35,7 +35,7 @@ pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
     create: || Box::<ExchangeCodeView>::default(),
 };
 
-/// What the upper half shows.
+/// The graph in the upper half.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum ExchangeCodeGraphMode {
@@ -133,8 +133,8 @@ fn why_empty(report: &Report) -> Option<(&'static str, &'static str)> {
     let recorded = report.has(ReportPart::Exchanges) || report.has(ReportPart::Categories);
     (!recorded).then_some((
         "No exchange code recorded",
-        "This report says neither what memory is used for nor what exchanges move. \
-         With Poplar, switch on autoReport.outputGraphProfile.",
+        "This report records neither memory categories nor exchange traffic. With Poplar, switch \
+         on autoReport.outputGraphProfile.",
     ))
 }
 
@@ -170,7 +170,7 @@ impl ExchangeCodeView {
                 self.graph.reset();
             }
             if context.opened.target.ipus_per_replica > 1
-                && bar.checkbox("Per IPU", &mut self.per_ipu, "A graph per IPU, above each other.")
+                && bar.checkbox("Per IPU", &mut self.per_ipu, "One graph per IPU, stacked.")
             {
                 self.graph.reset();
             }
@@ -193,11 +193,11 @@ impl ExchangeCodeView {
             self.link = link;
         }
         let Some(program) = context.selection.program else { return };
-        let hint = "The matrix shows the program that is chosen; show all of them";
+        let hint = "The matrix shows the selected program; show all programs";
         if bar.button("All programs", hint) {
             context.commands.push(AppCommand::SelectProgram(None));
         }
-        let hint = "Where the chosen program ran first";
+        let hint = "Where the selected program first ran";
         if bar.button("Show in trace", hint) {
             self.jump.start(program);
         }
@@ -205,7 +205,7 @@ impl ExchangeCodeView {
 
     fn curves_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, measure: ExchangeMeasure) {
         if measure != ExchangeMeasure::Code && !context.opened.report.has(ReportPart::Exchanges) {
-            let sentence = "This report does not say what each tile sends and receives.";
+            let sentence = "This report does not record what each tile sends and receives.";
             return empty_state_ui(ui, "No traffic recorded", sentence);
         }
         let report = context.opened.report.clone();
@@ -249,7 +249,7 @@ impl ExchangeCodeView {
 
     fn matrix_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
         if !context.opened.report.has(ReportPart::Exchanges) {
-            let sentence = "This report does not say what each tile sends and receives.";
+            let sentence = "This report does not record what each tile sends and receives.";
             return empty_state_ui(ui, "No traffic recorded", sentence);
         }
         let report = context.opened.report.clone();
@@ -301,14 +301,14 @@ fn zero_measure_reason(
     match measure {
         ExchangeMeasure::Code if model => (
             "No exchange code",
-            "The IPU Model generates no code, so exchanges take none. \
-             What they move is under \"Bytes by tile\".",
+            "The IPU Model generates no code, so there is no exchange code. \"Bytes by tile\" \
+             shows the traffic.",
         ),
         ExchangeMeasure::Code => {
             ("No exchange code", "No tile of this program holds exchange code.")
         }
         ExchangeMeasure::Traffic | ExchangeMeasure::Messages => {
-            ("Nothing moves", "No tile of this program sends or receives anything.")
+            ("No traffic", "No tile of this program sends or receives anything.")
         }
     }
 }

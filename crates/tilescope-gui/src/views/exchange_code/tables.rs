@@ -48,7 +48,7 @@ impl ExchangeCodeTables {
             } else {
                 "tiles send and receive"
             };
-            return hint_ui(ui, &format!("This report does not say what {what}."));
+            return hint_ui(ui, &format!("This report does not record what {what}."));
         }
         match tab {
             ExchangeCodeTab::Overview => self.overview_ui(ui, context),
@@ -192,11 +192,11 @@ fn tiles_of(report: &Report) -> ExchangeTableAnswer<ExchangeTileRow> {
     Ok(Arc::new(ExchangeTableRows { rows, table: Arc::new(table) }))
 }
 
-const SHARED_CODE_HINT: &str = "Bytes of the programs, each counted by itself, less bytes in memory: \
-                      what programs share with one another.";
-const UNATTRIBUTED_CODE_HINT: &str = "Bytes in memory less bytes of the programs: code that every tile holds, \
-                      whatever it exchanges.";
-const BYTES_MOVED_HINT: &str = "Each program once; loops repeat them.";
+const SHARED_CODE_HINT: &str = "Code of the programs, each counted separately, minus code in memory: code \
+     that programs share.";
+const UNATTRIBUTED_CODE_HINT: &str = "Code in memory minus code of the programs: code that every tile holds, \
+     whatever it exchanges.";
+const BYTES_MOVED_HINT: &str = "Each program counted once; loop iterations are not counted.";
 
 fn overview_grid_ui(ui: &mut Ui, context: &mut ViewContext<'_>, overview: &ExchangeCodeOverview) {
     let palette = ThemePalette::for_visuals(ui.visuals());
@@ -210,9 +210,9 @@ fn overview_grid_ui(ui: &mut Ui, context: &mut ViewContext<'_>, overview: &Excha
                     ("Code in memory", "Bytes over all tiles of a replica"),
                     ("Share of memory", "Bytes of code / bytes that tiles use"),
                     ("Fullest tile", "Most code of this kind on one tile"),
-                    ("Code of programs", "Sum over programs, each counted by itself"),
+                    ("Code of programs", "Sum over programs, each counted separately"),
                     ("Shared", SHARED_CODE_HINT),
-                    ("Of no program", UNATTRIBUTED_CODE_HINT),
+                    ("Unattributed", UNATTRIBUTED_CODE_HINT),
                     ("Programs", "Programs that move data over this link"),
                     ("Messages", BYTES_MOVED_HINT),
                     ("Bytes moved", BYTES_MOVED_HINT),
@@ -242,7 +242,7 @@ fn overview_grid_ui(ui: &mut Ui, context: &mut ViewContext<'_>, overview: &Excha
     });
 }
 
-/// What stands for figures that a report does not have.
+/// Placeholder of figures that a report does not have.
 const NOT_RECORDED: &str = "not recorded";
 
 fn link_ui(ui: &mut Ui, totals: &ExchangeLinkTotals, used: u64) {
@@ -313,8 +313,8 @@ fn replicas_ui(ui: &mut Ui, context: &mut ViewContext<'_>, overview: &ExchangeCo
 fn replicas_text(overview: &ExchangeCodeOverview) -> String {
     let stored: u64 = overview.links.iter().map(|totals| totals.stored).sum();
     match overview.replicas {
-        0 | 1 => "One replica: no code is there for replication. Compare with a report of more \
-                  replicas to see what they add."
+        0 | 1 => "One replica: there is no code for replication. Compare with a report of more \
+             replicas to see what they add."
             .to_owned(),
         replicas => format!(
             "{replicas} replicas: each holds {}, all together {}. Compare with a report of one \

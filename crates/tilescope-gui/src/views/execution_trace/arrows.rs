@@ -120,6 +120,7 @@ fn cycles(arrow: &FlowArrow) -> String {
 fn curve(painter: &Painter, start: Pos2, end: Pos2, stroke: Stroke) {
     let bend = vec2(0.0, (end.y - start.y) * 0.5);
     let down = if end.y >= start.y { 1.0 } else { -1.0 };
+    // The curve ends where the head begins, or its stroke would blunt the tip.
     let neck = end - vec2(0.0, HEAD * down);
     let points = [start, start + bend, neck - bend, neck];
     painter.add(CubicBezierShape::from_points_stroke(points, false, Color32::TRANSPARENT, stroke));

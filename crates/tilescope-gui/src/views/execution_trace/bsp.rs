@@ -20,19 +20,20 @@ pub(crate) const HEIGHTS: [u16; 5] = [60, 120, 240, 480, 960];
 
 /// Switches the raster on, and makes it higher or lower.
 pub(crate) fn controls_ui(bar: &mut ToolbarBuilder<'_>, prefs: &mut TracePrefs) {
-    let hint = "A row per tile below the bars: what each tile does at each cycle.";
+    let hint = "One row per tile below the bars: what each tile does at each cycle.";
     bar.checkbox("BSP", &mut prefs.tiles, hint);
     if !prefs.tiles {
         return;
     }
+    // Preferences may hold a height that is no longer offered: take the next one above it.
     let at = HEIGHTS.iter().position(|height| *height >= prefs.tiles_height).unwrap_or(0);
-    if bar.button_if(at > 0, "−", "Lower rows of tiles") {
+    if bar.button_if(at > 0, "−", "Shrink tile rows") {
         prefs.tiles_height = HEIGHTS[at - 1];
     }
-    if bar.button_if(at + 1 < HEIGHTS.len(), "+", "Higher rows of tiles") {
+    if bar.button_if(at + 1 < HEIGHTS.len(), "+", "Enlarge tile rows") {
         prefs.tiles_height = HEIGHTS[at + 1];
     }
-    if bar.button("100 %", "Rows of tiles as high as at first") {
+    if bar.button("100 %", "Reset the height of tile rows") {
         prefs.tiles_height = TracePrefs::default().tiles_height;
     }
 }
@@ -41,9 +42,7 @@ pub(crate) fn controls_ui(bar: &mut ToolbarBuilder<'_>, prefs: &mut TracePrefs) 
 pub(crate) struct BspRaster<'a> {
     /// What each tile does in each program.
     pub times: &'a TileWorkTimes,
-    /// Names of programs.
     pub labels: &'a ProgramLabels,
-    /// Colours.
     pub palette: &'a ThemePalette,
     /// The cycles that the image covers.
     pub window: CycleRange,
@@ -65,6 +64,8 @@ impl BspRaster<'_> {
                 match span {
                     LaneSpan::Step(step) => self.step(&mut image, step, rows.clone()),
                     LaneSpan::Bucket(bucket) => {
+                        // The steps of a bucket are too narrow for a row per tile: all rows show
+                        // their mean.
                         let share = bucket.totals.tile_balance(&StepActivity::ALL).unwrap_or(1.0);
                         let length = bucket.range.length().max(1) as f64;
                         let busy = (bucket.totals.cycles.total() as f64 / length).min(1.0);
@@ -81,6 +82,7 @@ impl BspRaster<'_> {
     /// Rows of a group of tiles.
     fn rows(&self, sub_lane: u8) -> Range<usize> {
         let (count, rows) = (self.tiles.count().max(1) as usize, self.size[1]);
+        // I/O tiles have the highest numbers of the IPU, so they are the last rows.
         let compute = (count - (self.io_tiles as usize).min(count)) * rows / count;
         match (sub_lane, self.io_tiles) {
             (_, 0) => 0..rows,
@@ -90,6 +92,8 @@ impl BspRaster<'_> {
     }
 
     fn step(&self, image: &mut ColorImage, step: &LaneStep, rows: Range<usize>) {
+        // Without its program a sync cannot be told apart; external is the kind that spans the
+        // lane.
         let external = step.kind == ProgramKind::Sync
             && step
                 .program
@@ -109,6 +113,7 @@ impl BspRaster<'_> {
         };
         let length = step.range.length() as f64;
         for (row, share) in shares.iter().enumerate().filter(|(_, share)| **share > 0.0) {
+            // Rounded up: a tile that works at all shows at least one cycle.
             let worked = (length * f64::from(*share)).ceil() as u64;
             let worked = CycleRange::new(step.range.start, step.range.start + worked);
             self.line(image, row, self.columns(worked), colour);
@@ -130,12 +135,14 @@ impl BspRaster<'_> {
 
     fn line(&self, image: &mut ColorImage, row: usize, columns: Range<usize>, colour: Color32) {
         let width = self.size[0];
+        // `columns` gives a range one column wide even at the right edge of the image.
         let (from, to) = (columns.start.min(width), columns.end.min(width));
         image.pixels[row * width + from..row * width + to.max(from)].fill(colour);
     }
 
     /// Columns of a range: at least one, unless all of it is outside the window.
     fn columns(&self, range: CycleRange) -> Range<usize> {
+        // Empty ranges overlap nothing, yet a step of no cycles is drawn one column wide.
         if !range.overlaps(self.window) && !range.is_empty() {
             return 0..0;
         }
@@ -144,6 +151,7 @@ impl BspRaster<'_> {
             let offset = (cycle as i64).saturating_sub(self.window.start as i64) as f64;
             (offset * scale).clamp(0.0, self.size[0] as f64)
         };
+        // At least one column, so that short steps do not vanish.
         let left = place(range.start).floor() as usize;
         left..(place(range.end).round() as usize).max(left + 1)
     }
@@ -164,12 +172,14 @@ pub(crate) fn outline(
     let y = |row: usize| rows.top() + row as f32 * rows.height() / count as f32;
     let mut outlines = Vec::new();
     let mut row = 0;
+    // Tiles that do nothing split the outline: one polygon per run of tiles that work.
     for part in shares.chunk_by(|a, b| (*a > 0.0) == (*b > 0.0)) {
         let first = row;
         row += part.len();
         if part.first().is_none_or(|share| *share <= 0.0) {
             continue;
         }
+        // Up along the straight left edge, then down along the ragged right one.
         let mut line = vec![pos2(rows.left(), y(row)), pos2(rows.left(), y(first))];
         for (at, share) in part.iter().enumerate() {
             let x = rows.left() + rows.width() * share.min(1.0);

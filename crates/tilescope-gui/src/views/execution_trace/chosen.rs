@@ -18,14 +18,12 @@ pub(crate) struct SelectedBar {
     pub row: u32,
     /// The cycles it covers.
     pub range: CycleRange,
-    /// Its full name.
     pub title: String,
-    /// What is known of it.
+    /// Names and values of its properties.
     pub rows: Vec<(String, String)>,
 }
 
 impl SelectedBar {
-    /// Describes a bar.
     pub(crate) fn from_item(
         item: &LaneItem,
         prepared: &LoadedTrace,
@@ -35,7 +33,7 @@ impl SelectedBar {
         let LaneItem { range, row, .. } = *item;
         let mut rows = rows(item, prepared.balance);
         let hint = match item.kind {
-            LaneItemKind::Step(_) | LaneItemKind::Parent(..) => "the bars below it",
+            LaneItemKind::Step(_) | LaneItemKind::Parent(..) => "see the bars below",
             LaneItemKind::Operation(..) => "switch off Group executions to see them",
             LaneItemKind::Syncs(_) => "switch off Group syncs to see them",
             LaneItemKind::Bucket(..) => "zoom in to see them",
@@ -43,7 +41,10 @@ impl SelectedBar {
         rows.push(("Single steps".to_owned(), hint.to_owned()));
         // What lies outside of the window was not read.
         if range.start <= window.start || window.end <= range.end {
-            rows.push(("Part".to_owned(), "goes on beyond what is shown: zoom out".to_owned()));
+            rows.push((
+                "Part".to_owned(),
+                "continues outside the visible range: zoom out".to_owned(),
+            ));
         }
         Self { ipu, sub_lane, row, range, title: title(item, &prepared.labels), rows }
     }
@@ -84,7 +85,7 @@ fn rows(item: &LaneItem, balance: bool) -> Vec<(String, String)> {
     rows
 }
 
-/// Words for an activity.
+/// Title of an activity.
 pub(crate) fn activity_title(activity: StepActivity) -> &'static str {
     match activity {
         StepActivity::Compute => "Compute",

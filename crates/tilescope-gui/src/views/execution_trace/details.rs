@@ -1,4 +1,4 @@
-//! What is chosen in the trace, in words: a bar, a step, or several steps beside each other.
+//! Details of the selection: a bar, a step, or several steps side by side.
 
 use super::{ExecutionTraceView, TraceDetailsTab, panels};
 use crate::command::{AppCommand, SelectedStep};
@@ -47,8 +47,7 @@ impl ExecutionTraceView {
         }
         let steps = self.chosen_steps(context);
         if steps.is_empty() {
-            let sentence = "Click on a step to see its details; \
-                            Shift + click puts another one beside it.";
+            let sentence = "Click on a step to see its details; Shift + click adds another one.";
             return hint_ui(ui, sentence);
         }
         let report = context.opened.report.clone();

@@ -65,6 +65,7 @@ impl ExecutionTraceView {
 
     /// Sets the axis up, or fits it to a window of another size.
     fn keep_axis(&mut self, limits: AxisLimits) {
+        // Layout jitters by fractions of a point; refitting for that would let the axis drift.
         let resized = self.limits.is_some_and(|old| (old.width - limits.width).abs() > 0.5);
         self.axis = match (self.axis, self.limits) {
             (Some(axis), Some(old)) if resized => {
@@ -86,6 +87,7 @@ impl ExecutionTraceView {
     ) {
         let ppp = ui.pixels_per_point();
         let count = prepared.ipus.len().max(1);
+        // A row needs one row of pixels of its own beside the separator.
         let row_height = ((rect.height() * ppp) as usize / count).max(2);
         let key = ((rect.width() * ppp).max(1.0) as usize, row_height, ui.visuals().dark_mode);
         let shared = prepared.clone();
@@ -95,6 +97,7 @@ impl ExecutionTraceView {
         let known = self.overview_texture.as_ref().is_some_and(|(drawn, _)| *drawn == key);
         if let QueryState::Fresh(Ok(image)) =
             self.overview.ask(ui.ctx(), context.workers, &key, question)
+            // Uploading a texture is dear: only once per image, not once per frame.
             && !known
         {
             self.overview_texture =
@@ -121,15 +124,18 @@ impl ExecutionTraceView {
         let Some(axis) = self.axis else { return };
         let ppp = ui.pixels_per_point();
         let cycles_per_pixel = axis.scale() / f64::from(ppp);
+        // More cycles than are on the screen, so that panning does not wait for every frame.
         let wanted = scene_window(axis, limits.width);
         let prefs = context.prefs.trace;
         let on_screen = |block: &&IpuLaneLayout<'_>| {
             let top = (block.top - self.scroll) as f32;
+            // IPUs just outside are read too, so that scrolling does not uncover empty lanes.
             top < places.lanes.height() + 200.0 && top + block.height() > -200.0
         };
         let row_height = blocks.first().map_or(FLAME_ROW, |block| block.row_height);
         let key = TraceSceneKey {
             window: wanted,
+            // Bounds the memory of an image, whatever the zoom and the width of the window.
             width: ((wanted.length() as f64 / cycles_per_pixel).ceil() as usize).clamp(1, 32_768),
             ipus: blocks.iter().filter(on_screen).map(|block| block.lanes.ipu).collect(),
             style: prefs.style,
@@ -140,6 +146,7 @@ impl ExecutionTraceView {
             chosen: context.selection.step.map(|step| step.step),
             filter: self.filter.trim().to_lowercase(),
             dark: ui.visuals().dark_mode,
+            // Images are made in physical pixels: in points, dense screens would scale them up.
             row_height: (row_height * ppp).round() as usize,
             gap: (SUB_LANE_GAP * ppp).round() as usize,
             tiles: if prefs.tiles { (f32::from(prefs.tiles_height) * ppp) as usize } else { 0 },
@@ -167,6 +174,7 @@ impl ExecutionTraceView {
             pos2(lanes.right() + 2.0, lanes.top()),
             pos2(lanes.right() + SCROLL_BAR, lanes.bottom()),
         );
+        // A handle for thousands of lanes would be too small to be taken.
         let height = ((shown / total) as f32 * track.height()).max(24.0);
         let free = f64::from(track.height() - height);
         let share = self.scroll / (total - shown);

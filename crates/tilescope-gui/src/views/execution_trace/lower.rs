@@ -1,4 +1,4 @@
-//! What is below the lanes: the window in figures, what is chosen, and statistics.
+//! The panel below the lanes: summary of the window, details of the selection, statistics.
 
 use super::scene::LoadedTrace;
 use super::{ExecutionTraceView, TraceDetailsTab, panels};
@@ -28,7 +28,7 @@ impl ExecutionTraceView {
         tabs_row_ui(ui, |ui| {
             let none = self.bar.is_none() && context.selection.step.is_none();
             let waits =
-                |tab| (none && tab == TraceDetailsTab::Details).then_some("Waits for a step");
+                |tab| (none && tab == TraceDetailsTab::Details).then_some("Select a step first");
             waiting_tabs_ui(ui, &tabs, &mut self.tab, waits);
         });
         if !*open {
@@ -59,7 +59,7 @@ impl ExecutionTraceView {
                 let known = panels::RecordedTraceColumns { bytes, balance: prepared.balance };
                 panels::summary_ui(ui, summary, &context.opened.target, known);
             }
-            Some(Err(problem)) => empty_state_ui(ui, "The window cannot be summed up", problem),
+            Some(Err(problem)) => empty_state_ui(ui, "The summary cannot be computed", problem),
             None => {}
         }
     }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use tilescope_analysis::statistics::{ValueStatistics, step_lengths};
 use tilescope_report::units::{CycleRange, Cycles, grouped, seconds};
 
-/// What statistics are asked about: a window and IPUs.
+/// The query key of statistics: a window and IPUs.
 pub(crate) type TraceStatisticsKey = (CycleRange, Vec<u32>);
 /// Statistics, and whether every step was looked at.
 pub(crate) type TraceStatisticsAnswer = Result<(ValueStatistics, bool), String>;
@@ -105,7 +105,8 @@ impl ExecutionTraceView {
             ui.add_space(4.0);
             let what = if marked { "between the marks" } else { "on the screen" };
             let text = format!(
-                "Lengths in cycles of the steps {what}: {}. M marks what is chosen, Shift+M adds a mark.",
+                "Lengths in cycles of the steps {what}: {}. M marks the selection, Shift+M adds a \
+                 mark.",
                 length_text(window, context)
             );
             ui.label(RichText::new(text).color(ThemePalette::for_visuals(ui.visuals()).weak_text));

@@ -217,7 +217,7 @@ impl ReportView for ExecutionTraceView {
     }
 }
 
-const BROKEN: &str = "Something in this program broke down while reading it; please report this.";
+const BROKEN: &str = "tilescope hit an internal error while reading it; please report this.";
 
 fn why_empty(outcome: ProgramOutcome) -> (&'static str, &'static str) {
     match outcome {
@@ -296,6 +296,7 @@ impl ExecutionTraceView {
         let pointer = ui.input(|i| i.pointer.hover_pos());
         let middle = limits.width / 2.0;
         let x = pointer.map_or(middle, |at| at.x - self.lanes_left(ui));
+        // With the pointer elsewhere, keys zoom around the middle of the lanes.
         let x = if (0.0..=limits.width).contains(&x) { x } else { middle };
         let shown = |axis: PanZoomAxis| Some(axis.clamped_to(limits));
         if self.strip_has_focus && arrow_pressed(ui) {
@@ -343,6 +344,7 @@ impl ExecutionTraceView {
         let chosen = self.chosen_range(context);
         self.axis = chosen.and_then(|range| {
             let target = zoomed_to(range, limits);
+            // Exact comparison is right: the same range gives the same axis, bit by bit.
             let there = self.axis.is_some_and(|axis| axis == target);
             (!there).then_some(target)
         });
@@ -366,6 +368,7 @@ impl ExecutionTraceView {
             let lanes = scene.ipus.iter().flat_map(|ipu| &ipu.lanes);
             lanes.filter_map(|lane| first_step(lane, window)).next()
         });
+        // Without a scene, or with none of single steps, the first lane begins the walk.
         let fallback = || {
             let lanes = prepared.ipus.first()?;
             let sub_lane = *lanes.sub_lanes.first()?;
@@ -408,6 +411,7 @@ impl ExecutionTraceView {
         let (Some(axis), Some(limits)) = (self.axis, self.limits) else { return };
         let (left, right) = (axis.x_from_position(range.start), axis.x_from_position(range.end));
         if left < 0.0 || right > limits.width {
+            // A step wider than the lanes is shown from its start.
             let middle = (left + right.min(left + limits.width)) / 2.0 - limits.width / 2.0;
             self.axis = Some(axis.panned(-middle).clamped_to(limits));
         }
@@ -449,6 +453,7 @@ fn neighbour(
 
 /// The axis that shows a bar with what is around it.
 fn zoomed_to(range: CycleRange, limits: AxisLimits) -> PanZoomAxis {
+    // A sixth on both sides; at least one cycle, or a step of no cycles would fill nothing.
     let around = range.length() / 6 + 1;
     let wider = CycleRange::new(range.start.saturating_sub(around), range.end + around);
     PanZoomAxis::fitting(wider, limits.width).clamped_to(limits)

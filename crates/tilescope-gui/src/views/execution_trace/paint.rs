@@ -23,7 +23,7 @@ use tilescope_analysis::trace::LaneItem;
 use tilescope_report::MarkKind;
 use tilescope_report::units::{CycleRange, Cycles, grouped};
 
-/// How bars look beneath their names.
+/// The look of bars beneath their names.
 #[derive(Clone, Copy)]
 struct TraceBarStyle {
     /// Shaded by tile balance.
@@ -32,7 +32,6 @@ struct TraceBarStyle {
     dimmed: bool,
 }
 
-/// A chosen bar.
 struct SelectedBarPosition<'a> {
     ipu: u32,
     sub_lane: u8,
@@ -73,6 +72,7 @@ impl ExecutionTraceView {
         );
         for block in blocks {
             let top = places.lanes.top() + (block.top - self.scroll) as f32;
+            // Blocks out of sight cost nothing, however many IPUs there are.
             if top > places.lanes.bottom() || top + block.height() < places.lanes.top() {
                 continue;
             }
@@ -85,6 +85,8 @@ impl ExecutionTraceView {
             if let Some((_, textures)) = &self.textures
                 && let Some(textures) = textures.get(index)
             {
+                // The image belongs to the window of its scene; drawn at that window's place it may
+                // be stale, but it is never in the wrong place while a new one is on its way.
                 for (texture, on) in textures.iter().zip([band.bars(), band.tiles()]) {
                     let rect = band.image_rect(scene, on);
                     texture.iter().for_each(|texture| texture.paint(&painter, rect));
@@ -99,6 +101,7 @@ impl ExecutionTraceView {
                 );
                 marks_ui(ui, places.lanes, row, axis, &scene.ipus[index].marks);
             }
+            // The veil covers all bars; the chosen ones are painted again on top of it.
             if chosen.is_some() {
                 let veil = palette.lane.gamma_multiply(DIMMED_SHARE);
                 painter.rect_filled(band.bars(), 0.0, veil);
@@ -113,6 +116,7 @@ impl ExecutionTraceView {
             self.common_marks(ui, places, axis, scene);
             let step = context.selection.step.map(|step| step.step);
             self.arrows_ui(ui, scene, blocks, (places, axis), step);
+            // The chosen step comes last, so that its outline lies over those of its companions.
             let also = self.also.iter().filter_map(|step| step_bar_position(scene, step));
             for chosen in also.chain(chosen) {
                 self.paint_chosen(&painter, prepared, blocks, places, axis, &chosen, palette);
@@ -192,6 +196,7 @@ impl ExecutionTraceView {
             let SelectedBar { ipu, sub_lane, row, range, .. } = *bar;
             let shown = scene.and_then(|scene| scene.ipus.iter().find(|shown| shown.ipu == ipu));
             let lane = shown.and_then(|ipu| ipu.lanes.iter().find(|l| l.sub_lane == sub_lane));
+            // Items have no ids: within a lane, row and start identify one.
             let own = |item: &&LaneItem| item.row == row && item.range.start == range.start;
             let item = lane.and_then(|lane| lane.items.iter().find(own));
             let full_height = item.is_some_and(|item| item.full_height);
@@ -221,6 +226,7 @@ impl ExecutionTraceView {
         if let Some(item) = chosen.item {
             let fill = colour(palette, &prepared.labels, item);
             painter.rect_filled(rect, 0.0, fill);
+            // The fill hid the label, so it is written again.
             if rect.width() >= LEAST_LABEL {
                 band.label(painter, rect, &item.text(&prepared.labels), fill);
             }
@@ -261,6 +267,7 @@ impl ExecutionTraceView {
         let right = places.lanes.left() + axis.x_from_position(end);
         let rect = Rect::from_min_max(
             pos2(left, places.lanes.top()),
+            // A range that was just begun has no width yet.
             pos2(right.max(left + 1.0), places.lanes.bottom()),
         );
         painter.rect_filled(rect, 0.0, palette.accent.gamma_multiply(0.18));

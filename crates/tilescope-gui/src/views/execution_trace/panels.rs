@@ -24,7 +24,7 @@ pub(crate) struct RecordedTraceColumns {
     pub balance: bool,
 }
 
-/// What the visible window adds up to.
+/// Sums over the visible window.
 pub(crate) fn summary_ui(
     ui: &mut Ui,
     summary: &WindowSummary,
@@ -275,7 +275,6 @@ fn balance_ui(ui: &mut Ui, share: f64) {
     });
 }
 
-/// One step.
 pub(crate) fn step_ui(ui: &mut Ui, view: &StepDetailReport, ipu: u32) {
     let activity = StepActivity::from_program_kind(view.kind, view.stream);
     let external = view.kind == ProgramKind::Sync && !view.title.contains("Internal");
@@ -291,7 +290,7 @@ pub(crate) fn step_ui(ui: &mut Ui, view: &StepDetailReport, ipu: u32) {
             row_ui(ui, name, &format!("{} x {}", grouped(vertex.count), vertex.name), "");
         }
         if view.kind == ProgramKind::StreamCopyBegin && view.stream == StreamEndpoint::Host {
-            row_ui(ui, "Hint", "A long begin means that the host was not ready.", "");
+            row_ui(ui, "Hint", "A long StreamCopyBegin means that the host was not ready.", "");
         }
     });
 }

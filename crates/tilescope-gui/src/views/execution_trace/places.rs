@@ -1,4 +1,4 @@
-//! Where everything lies on the screen.
+//! Layout of the trace on the screen.
 
 use super::ruler::{self, MARK_HEIGHT};
 use super::scene::{IpuLanes, LoadedTrace, TraceScene, rows_of};
@@ -22,18 +22,17 @@ pub(super) const TALL_FLAME_ROW: f32 = 40.0;
 pub(super) const FLAT_ROW: f32 = 34.0;
 /// Space between the groups of tiles of an IPU, where the dashed line lies.
 pub(super) const SUB_LANE_GAP: f32 = 7.0;
-/// Space between IPUs.
 pub(super) const IPU_GAP: f32 = 8.0;
 /// Narrowest bar with a name on it.
 pub(super) const LEAST_LABEL: f32 = 26.0;
-/// How near the pointer must be to a narrow bar.
+/// Distance at which the pointer hits a narrow bar.
 pub(super) const HIT_TOLERANCE: f32 = 3.0;
-/// How much of a bar is covered while another one is chosen.
+/// Opacity of the veil over bars while another one is chosen.
 pub(super) const DIMMED_SHARE: f32 = 0.55;
 /// Width of the scroll bar.
 pub(super) const SCROLL_BAR: f32 = 10.0;
 
-/// Where everything lies on the screen.
+/// Layout of the trace on the screen.
 pub(super) struct TraceViewLayout {
     pub(super) overview: Rect,
     pub(super) ruler: Rect,

@@ -1,4 +1,4 @@
-//! What the pointer does on the lanes.
+//! Pointer interaction on the lanes.
 
 use super::chosen::{self, SelectedBar};
 use super::places::{HIT_TOLERANCE, IpuLaneLayout, IpuLanesOnScreen, TraceViewLayout};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use tilescope_analysis::trace::{LaneItem, LaneItemKind, LaneItemList};
 use tilescope_report::units::{CycleRange, Cycles, grouped};
 
-/// What the pointer is over.
+/// The bar or lane under the pointer.
 struct LaneHit<'a> {
     ipu: u32,
     lane: &'a LaneItemList,
@@ -22,7 +22,7 @@ struct LaneHit<'a> {
     rect: Rect,
 }
 
-/// What a click chose.
+/// The result of a click.
 enum LaneClickTarget {
     Step(SelectedStep),
     Bar(SelectedBar),

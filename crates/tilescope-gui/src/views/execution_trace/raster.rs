@@ -17,7 +17,7 @@ const LEAST_COVER: f32 = 0.25;
 /// How far bars that do not match the filter are mixed with the lane.
 const FILTERED_OUT: f32 = 0.78;
 
-/// How lanes are filled.
+/// The layout and scale of a lane image.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct BarRasterLayout {
     /// The cycles that the image covers.
@@ -48,12 +48,11 @@ impl BarRasterLayout {
     }
 }
 
-/// What is searched for.
+/// The filter of steps.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct BarFilter {
     /// In small letters; empty matches everything.
     pub text: String,
-    /// Programs that match.
     pub programs: Vec<ProgramId>,
 }
 
@@ -112,6 +111,8 @@ impl BarRasterizer<'_> {
     ) {
         let fill = self.fill;
         let scale = fill.width as f64 / fill.window.length().max(1) as f64;
+        // Subtract as integers first: cycles up to 2^63 keep no unit digits as floats. The clamp
+        // keeps bars that reach far out of the window within what a `usize` column can hold.
         let place = |cycle: u64| {
             let offset = cycle as i64 - fill.window.start as i64;
             (offset as f64 * scale).clamp(-4.0, fill.width as f64 + 4.0)
@@ -120,19 +121,25 @@ impl BarRasterizer<'_> {
         if right <= 0.0 || left >= fill.width as f64 {
             return;
         }
+        // Flames deeper than the lane is high share its last row.
         let row = item.row.min(fill.rows[self.sub_lane].saturating_sub(1));
         let bucket = matches!(item.kind, LaneItemKind::Bucket(..));
+        // A bucket stands for steps that are each narrower than a pixel, even where it is wider
+        // itself.
         if bucket || right - left < 1.0 {
             let busy = busy_share(item);
             narrow.add(row, (left, right), busy, colour, balance, item.steps() > 1);
             return;
         }
+        // Edges are rounded, not floored, so that a bar ends in the column where its neighbour
+        // begins.
         let from = left.round().max(0.0) as usize;
         let to = (right.round() as usize).clamp(from + 1, fill.width.max(from + 1));
         // A gap tells neighbours apart where there is room for it.
         let to = if to - from >= 4 { to - 1 } else { to };
         let rows = if item.full_height { fill.rows[self.sub_lane] - row } else { 1 };
         let top = fill.top(self.sub_lane) + row as usize * fill.row_height;
+        // The last row of pixels stays the colour of the lane and separates the rows.
         let height = rows as usize * fill.row_height - 1;
         let bright =
             if fill.tile_balance { (balance * height as f32).round() as usize } else { height };
@@ -140,6 +147,7 @@ impl BarRasterizer<'_> {
         for y in 0..height {
             let pixel = if y < bright { colour } else { dim };
             let start = (top + y) * fill.width;
+            // Rounding may put a bar at the right edge behind the last column.
             let end = to.min(fill.width);
             if from < end {
                 self.image.pixels[start + from..start + end].fill(pixel);
@@ -187,6 +195,7 @@ impl NarrowBarColumns {
         balance: f32,
         several: bool,
     ) {
+        // A bar of no cycles still covers the column it starts in.
         let first = left.max(0.0).floor() as usize;
         let end = (right.ceil() as usize).clamp(first + 1, self.width.max(first + 1));
         for x in first..end.min(self.width) {
@@ -218,6 +227,7 @@ impl NarrowBarColumns {
             let (row, x) = (index / self.width, index % self.width);
             let [r, g, b] = column.colour.map(|sum| (sum / column.cover) as u8);
             let own = Color32::from_rgb(r, g, b);
+            // Rounding and the least weights may add up to more than one column.
             let strength = column.cover.clamp(LEAST_COVER, 1.0);
             let balance = if fill.tile_balance { column.balance / column.cover } else { 1.0 };
             let top = fill.top(sub_lane) + row * fill.row_height;

@@ -42,27 +42,23 @@ pub(crate) struct IpuLanes {
     pub flame_rows: Vec<u32>,
 }
 
-/// What never changes while a report is open.
+/// Data of the trace that never changes while a report is open.
 pub(crate) struct LoadedTrace {
-    /// The trace.
     pub trace: Trace,
-    /// Names of programs.
     pub labels: ProgramLabels,
     /// From the first cycle to the last.
     pub range: CycleRange,
-    /// The IPUs.
     pub ipus: Vec<IpuLanes>,
     /// Kinds of marks there are.
     pub mark_kinds: Vec<MarkKind>,
-    /// What programs move between IPUs.
+    /// Traffic of programs between IPUs.
     links: InterIpuTransfers,
-    /// The machine.
     pub target: Arc<Target>,
     /// Whether anything is copied from or to the host.
     pub host: bool,
     /// Whether it is known how many tiles work in a step.
     pub balance: bool,
-    /// What each tile does; read when it is first shown.
+    /// Cycles of each tile; read when they are first shown.
     tile_times: OnceLock<TileWorkTimes>,
 }
 
@@ -77,6 +73,8 @@ impl LoadedTrace {
             Some(times) => Ok(times),
             None => {
                 let times = TileWorkTimes::read(report)?;
+                // Two threads may have read it at once; both read the same, and the first one
+                // stays.
                 Ok(self.tile_times.get_or_init(|| times))
             }
         }
@@ -89,6 +87,7 @@ pub(crate) fn prepare(
     progress: &Arc<AtomicU64>,
     cancel: &Arc<AtomicBool>,
 ) -> Result<Option<LoadedTrace>, ReportError> {
+    // Per mille, because an integer can be shared between threads without a lock.
     let mut tell = |share: f64| progress.store((share * 1000.0) as u64, Ordering::Relaxed);
     report.prepare_trace(&mut tell, cancel)?;
     let Some(trace) = report.trace()? else { return Ok(None) };
@@ -98,6 +97,7 @@ pub(crate) fn prepare(
     let labels = ProgramLabels::new(&*report.programs()?);
     let mut mark_kinds = Vec::new();
     for kind in MarkKind::ALL {
+        // One mark is enough to know that its kind needs a row.
         let filter = MarkFilter { kind: Some(kind), ipu: None, window: None, limit: 1 };
         if !report.marks(&filter)?.is_empty() {
             mark_kinds.push(kind);
@@ -127,6 +127,7 @@ pub(crate) fn prepare(
 fn ipu_lanes(trace: &Trace, labels: &ProgramLabels) -> Vec<IpuLanes> {
     let mut ipus: Vec<IpuLanes> = Vec::new();
     for lane in trace.lanes() {
+        // Lanes are sorted by IPU, then sub-lane.
         if ipus.last().is_none_or(|ipu| ipu.ipu != lane.ipu) {
             let (sub_lanes, flame_rows) = (Vec::new(), Vec::new());
             ipus.push(IpuLanes { ipu: lane.ipu, sub_lanes, steps: 0, flame_rows });
@@ -142,18 +143,16 @@ fn ipu_lanes(trace: &Trace, labels: &ProgramLabels) -> Vec<IpuLanes> {
     ipus
 }
 
-/// What a scene shows.
+/// The query key of a scene.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TraceSceneKey {
     /// Cycles; more than are on the screen, so that panning finds them there.
     pub window: CycleRange,
-    /// Pixels for them.
     pub width: usize,
     /// IPUs that are on the screen.
     pub ipus: Vec<u32>,
-    /// Flame or flat.
     pub style: TraceLaneStyle,
-    /// What is shown as one.
+    /// Executions and syncs that are shown as one bar.
     pub grouping: TraceStepGrouping,
     /// Whether bars are shaded by tile balance.
     pub tile_balance: bool,
@@ -163,7 +162,7 @@ pub(crate) struct TraceSceneKey {
     pub arrows: bool,
     /// The chosen step, which has arrows however narrow it is.
     pub chosen: Option<StepId>,
-    /// What is searched for, in small letters.
+    /// The filter text, in lower case.
     pub filter: String,
     /// Whether colours are those on a dark ground.
     pub dark: bool,
@@ -194,7 +193,7 @@ pub(crate) struct IpuLaneScene {
     pub labelled_bars: Vec<Vec<u32>>,
     /// The bars as an image.
     pub image: SplitImage,
-    /// What every tile does, as an image.
+    /// The raster of tiles as an image.
     pub tiles: Option<SplitImage>,
     /// Its stages and updates.
     pub marks: TraceMarkRow,
@@ -204,13 +203,11 @@ pub(crate) struct IpuLaneScene {
 pub(crate) struct TraceScene {
     /// Different for every scene.
     pub id: u64,
-    /// What it shows.
     pub key: TraceSceneKey,
-    /// The IPUs.
     pub ipus: Vec<IpuLaneScene>,
     /// Marks that concern all IPUs, by kind.
     pub marks: Vec<(MarkKind, TraceMarkRow)>,
-    /// What the host does.
+    /// StepActivity of the host.
     pub host: Vec<(CycleRange, HostActivity)>,
     /// Data on its way between IPUs.
     pub arrows: Vec<FlowArrow>,
@@ -250,6 +247,7 @@ pub(crate) fn build_scene(
     };
     let shown: Vec<&IpuLanes> =
         prepared.ipus.iter().filter(|lanes| key.ipus.contains(&lanes.ipu)).collect();
+    // IPUs do not depend on each other, and filling images is most of the work.
     let ipus: Result<Vec<IpuLaneScene>, ReportError> =
         shown.par_iter().map(|lanes| ipu_scene(report, prepared, key, &filter, lanes)).collect();
     let mut marks = Vec::new();
@@ -273,6 +271,7 @@ pub(crate) fn build_scene(
 
 /// The widest exchanges between IPUs, wide enough to begin an arrow in.
 fn exchanges(ipus: &[IpuLaneScene], key: &TraceSceneKey) -> Vec<StepId> {
+    // From pixels to cycles, so that the filter below compares integers.
     let least = (key.window.length() as f64 / key.width.max(1) as f64 * LEAST_SENDER) as u64;
     let items = ipus.iter().flat_map(|ipu| &ipu.lanes).flat_map(|lane| &lane.items);
     let mut found: Vec<(u64, StepId)> = items
@@ -285,9 +284,11 @@ fn exchanges(ipus: &[IpuLaneScene], key: &TraceSceneKey) -> Vec<StepId> {
         })
         .collect();
     found.sort_unstable_by_key(|(length, step)| (std::cmp::Reverse(*length), *step));
+    // One exchange has a bar on every IPU that takes part, mostly all of the same length.
     found.dedup_by_key(|(_, step)| *step);
     found.truncate(MAX_SENDERS);
     let mut steps: Vec<StepId> = found.into_iter().map(|(_, step)| step).collect();
+    // The chosen step has its arrows even if it is not among the widest.
     steps.extend(key.chosen);
     steps.sort_unstable();
     steps.dedup();
@@ -333,6 +334,7 @@ fn ipu_scene(
             marks.marks.extend(row.marks);
         }
     }
+    // Two kinds share this row, and each came sorted by itself.
     marks.marks.sort_by_key(|mark| mark.cycles.start);
     let least = (key.window.length() as f64 / key.width.max(1) as f64 * LEAST_WIDE) as u64;
     let wide = lanes.iter().map(|lane| labelled_bars(lane, least)).collect();
@@ -345,7 +347,7 @@ fn labelled_bars(lane: &LaneItemList, least: u64) -> Vec<u32> {
     bars.filter(|(_, item)| item.range.length() >= least.max(1)).map(|(at, _)| at).collect()
 }
 
-/// What every tile of an IPU does in a window.
+/// The raster of tiles of an IPU in a window.
 fn tiles_image(
     report: &Report,
     prepared: &LoadedTrace,
@@ -392,6 +394,7 @@ pub(crate) fn overview(
     dark: bool,
 ) -> Result<SplitImage, ReportError> {
     let LoadedTrace { trace, labels, range, ipus, .. } = prepared;
+    // Put together, executions would all have the one colour of groups.
     let grouping = TraceStepGrouping { executions: false, syncs: false };
     let lanes: Result<Vec<LaneItemList>, ReportError> = ipus
         .par_iter()

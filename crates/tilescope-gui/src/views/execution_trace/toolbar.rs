@@ -102,7 +102,7 @@ impl ExecutionTraceView {
             }
             let drag = count_drag(&mut cycles, limits).suffix(" cycles");
             let shown = ui.add(drag).accessible_name("Cycles on the screen");
-            if shown.on_hover_text("Cycles on the screen: drag, or type how many").changed() {
+            if shown.on_hover_text("Cycles on the screen: drag or type a number").changed() {
                 self.axis = Some(axis.with_visible_count(cycles, limits));
             }
         });
@@ -118,33 +118,32 @@ fn toggles_ui(bar: &mut ToolbarBuilder<'_>, prefs: &mut TracePrefs, marks: bool,
     );
     let hint = "Show syncs that follow one another as one bar.";
     bar.checkbox("Group syncs", &mut prefs.group_syncs, hint);
-    let hint = "Bright is the share of the tiles' time that is used; the rest of a bar is dim.";
+    let hint = "The bright part of a bar is its tile balance; the rest is dimmed.";
     bar.checkbox("Tile balance", &mut prefs.tile_balance, hint);
     if marks {
         let hint = "Rows for runs, iterations, pipeline phases and stages, and the host.";
         bar.checkbox("Marks", &mut prefs.marks, hint);
     }
     if several {
-        let hint = "From exchanges between IPUs to the steps that use what arrives.";
+        let hint = "From exchanges between IPUs to the steps that use the data.";
         bar.checkbox("Arrows", &mut prefs.arrows, hint);
     }
 }
 
-/// What colours mean.
 fn colour_legend_ui(ui: &mut Ui) {
     let palette = ThemePalette::for_visuals(ui.visuals());
     let entries = [
         (palette.compute, "Compute set (OnTileExecute)"),
-        (palette.group, "Everything below a name"),
+        (palette.group, "Group of steps with a common name"),
         (palette.internal_exchange, "Exchange inside an IPU (DoExchange)"),
         (palette.global_exchange, "Exchange between IPUs (GlobalExchange)"),
         (palette.internal_sync, "Sync inside an IPU"),
         (palette.external_sync, "Sync with other IPUs or the host"),
         (palette.stream_copy, "Stream copy"),
-        (palette.stream_begin, "Its begin: waiting for the host"),
-        (palette.stream_mid, "Its middle: moving data, host"),
-        (palette.remote_mid, "Its middle: moving data, remote buffer"),
-        (palette.stream_end, "Its end"),
+        (palette.stream_begin, "StreamCopyBegin: waiting for the host"),
+        (palette.stream_mid, "StreamCopyMid: host"),
+        (palette.remote_mid, "StreamCopyMid: remote buffer"),
+        (palette.stream_end, "StreamCopyEnd"),
     ];
     for (colour, text) in entries {
         ui.horizontal(|ui| legend_ui(ui, colour, text));
@@ -154,6 +153,6 @@ fn colour_legend_ui(ui: &mut Ui) {
         ui.horizontal(|ui| legend_ui(ui, colour, text));
     }
     ui.separator();
-    let text = "Dotted foot: several steps in one pixel; the colour is their mixture.";
+    let text = "Dotted base: several steps in one pixel; their colours are mixed.";
     ui.label(RichText::new(text).color(palette.weak_text).size(12.0));
 }

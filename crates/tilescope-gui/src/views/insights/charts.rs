@@ -31,9 +31,9 @@ pub(crate) fn memory_ui(ui: &mut Ui, context: &mut ViewContext<'_>, picture: &Ti
             ui.spacing_mut().item_spacing.x = gap;
             for panel in row {
                 let (title, hint) = [
-                    ("Memory in use", "Bytes ever used on all tiles, gaps not included."),
+                    ("Memory in use", "Bytes used over all tiles, excluding gaps."),
                     ("Fullest tiles", "Bytes below the last used address of a tile."),
-                    ("Tiles by memory", "How many tiles use how much, gaps included."),
+                    ("Tiles by memory", "Number of tiles by bytes used, including gaps."),
                 ][*panel];
                 panel_ui(ui, width, title, hint, |ui| match panel {
                     0 => verdict_ui(ui, picture),
@@ -67,7 +67,7 @@ fn panel_ui(ui: &mut Ui, width: f32, title: &str, hint: &str, contents: impl FnO
 fn verdict_ui(ui: &mut Ui, picture: &TileMemoryOverview) {
     let palette = ThemePalette::for_visuals(ui.visuals());
     if picture.capacity == 0 || picture.used == 0 {
-        let text = "This report does not say how much memory is used of how much.";
+        let text = "This report does not record how much memory is used and available.";
         ui.label(RichText::new(text).color(palette.weak_text));
         return;
     }
@@ -88,17 +88,17 @@ fn verdict_ui(ui: &mut Ui, picture: &TileMemoryOverview) {
         format!("{} of {} ({})", Bytes(picture.used), Bytes(picture.capacity), percent(share));
     ui.label(text).on_hover_text(exact_bytes(picture.used));
     if picture.overfull > 0 {
-        let text = format!("{} tiles need more than they have", grouped(picture.overfull));
+        let text = format!("{} tiles need more memory than they have", grouped(picture.overfull));
         ui.label(RichText::new(text).color(palette.error));
     }
-    let text = "A report tells of one replica.";
+    let text = "Figures are per replica.";
     ui.label(RichText::new(text).color(palette.weak_text).size(11.5));
 }
 
 fn worst_ui(ui: &mut Ui, context: &mut ViewContext<'_>, picture: &TileMemoryOverview) {
     let most = picture.worst.iter().map(|tile| tile.bytes).max().unwrap_or(0);
     if most == 0 {
-        let text = "Memory of single tiles was not recorded.";
+        let text = "Memory per tile was not recorded.";
         ui.label(RichText::new(text).color(ThemePalette::for_visuals(ui.visuals()).weak_text));
         return;
     }
@@ -144,7 +144,7 @@ fn worst_tile_ui(ui: &mut Ui, worst: &FullestTile, top: u64, capacity: u64) -> b
         painter.vline(x - 0.5, ground.y_range(), Stroke::new(1.5, palette.max_memory));
     }
     painter.text(rect.right_center(), Align2::RIGHT_CENTER, &value, font, palette.text);
-    let hint = format!("{}, gaps included; click to see what fills it", exact_bytes(worst.bytes));
+    let hint = format!("{}, including gaps; click to see what fills it", exact_bytes(worst.bytes));
     response.on_hover_text(hint).clicked()
 }
 
@@ -152,7 +152,7 @@ fn histogram_ui(ui: &mut Ui, picture: &TileMemoryOverview) {
     let palette = ThemePalette::for_visuals(ui.visuals());
     let most = picture.histogram.iter().map(|bucket| bucket.tiles).max().unwrap_or(0);
     if most == 0 {
-        let text = "Memory of single tiles was not recorded.";
+        let text = "Memory per tile was not recorded.";
         ui.label(RichText::new(text).color(palette.weak_text));
         return;
     }

@@ -15,7 +15,6 @@ use tilescope_analysis::memory::{self, MemoryList};
 use tilescope_report::units::{TileRange, grouped};
 use tilescope_report::{Report, ReportError, ReportPart, Target};
 
-/// What is listed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum LargestListTab {
@@ -74,7 +73,7 @@ impl LargestLists {
         }
         let scopes: Vec<(LargestListScope, &str)> =
             scopes.iter().map(|(scope, name)| (*scope, name.as_str())).collect();
-        if let Some(scope) = choice_ui(ui, "Of", &scopes, self.scope) {
+        if let Some(scope) = choice_ui(ui, "LargestListScope", &scopes, self.scope) {
             self.scope = scope;
         }
     }
@@ -91,7 +90,6 @@ impl LargestLists {
         }
     }
 
-    /// Shows the tables.
     pub(crate) fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, fullest: Option<u32>) {
         let tabs = [
             (LargestListTab::Vertices, "Largest vertices"),

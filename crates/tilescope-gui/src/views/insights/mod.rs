@@ -72,14 +72,14 @@ impl ReportView for InsightsView {
         let shown = match self.shown.ask(ui.ctx(), context.workers, &(), question) {
             QueryState::Fresh(Ok(shown)) | QueryState::Stale(Ok(shown)) => shown.clone(),
             QueryState::Fresh(Err(problem)) | QueryState::Stale(Err(problem)) => {
-                return empty_state_ui(ui, "The report cannot be judged", problem);
+                return empty_state_ui(ui, "Insights cannot be computed", problem);
             }
             QueryState::Failed => {
-                return empty_state_ui(ui, "The report cannot be judged", "Please report this.");
+                return empty_state_ui(ui, "Insights cannot be computed", "Please report this.");
             }
             QueryState::Waiting => {
                 if self.shown.is_slow() {
-                    waiting_ui(ui, "Looking for what matters…");
+                    waiting_ui(ui, "Checking the rules…");
                 }
                 return;
             }
@@ -138,7 +138,7 @@ impl InsightsView {
                     findings_ui(ui, context, findings, (1 + row * columns, columns));
                 }
                 if found.is_empty() {
-                    let text = "No rule found anything worth a word in what was recorded.";
+                    let text = "No rule found a problem in what was recorded.";
                     ui.label(
                         RichText::new(text)
                             .color(ThemePalette::for_visuals(ui.visuals()).weak_text),
@@ -154,7 +154,7 @@ impl InsightsView {
 
     fn head_ui(&mut self, ui: &mut Ui, findings: &[InsightFinding]) {
         ui.horizontal_wrapped(|ui| {
-            ui.label(strong("What to look at").size(15.0));
+            ui.label(strong("Findings").size(15.0));
             ui.add_space(8.0);
             let count =
                 |subject: InsightSubject| findings.iter().filter(|f| f.subject == subject).count();
@@ -175,7 +175,7 @@ impl InsightsView {
                 }
             }
             let palette = ThemePalette::for_visuals(ui.visuals());
-            let text = format!("{} rules were tried", RULES.len());
+            let text = format!("{} rules checked", RULES.len());
             let rules: Vec<&str> = RULES.iter().map(|rule| rule.description).collect();
             ui.label(RichText::new(text).color(palette.weak_text)).on_hover_text(rules.join("\n"));
         });
@@ -230,7 +230,7 @@ fn finding_ui(ui: &mut Ui, context: &mut ViewContext<'_>, finding: &InsightFindi
             let text =
                 RichText::new(finding.gain.text()).size(12.0).color(gain_colour(palette, finding));
             let gain = ui.label(text);
-            gain.on_hover_text("What may be gained at most. Gains of several findings overlap.");
+            gain.on_hover_text("Upper bound of the gain. Gains of several findings overlap.");
             if let Some(view) = VIEWS.iter().find(|view| view.name == finding.place.view) {
                 let link = ui.link(RichText::new(format!("Show in {}", view.title)).size(12.0));
                 if link.clicked() {
@@ -240,7 +240,7 @@ fn finding_ui(ui: &mut Ui, context: &mut ViewContext<'_>, finding: &InsightFindi
         });
         let sentence: String = finding.sentence.chars().take(600).collect();
         let label = Label::new(sentence).wrap().selectable(true);
-        ui.add(label).on_hover_text(format!("How it is worked out: {}", finding.formula));
+        ui.add(label).on_hover_text(format!("How it is computed: {}", finding.formula));
         let advice = RichText::new(&finding.advice).color(palette.weak_text);
         ui.add(Label::new(advice).wrap());
     });

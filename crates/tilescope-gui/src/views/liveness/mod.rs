@@ -230,7 +230,7 @@ impl LivenessView {
         let flags: Vec<GraphAnnotation> = peak.map(flag).into_iter().collect();
         let (value, colour) = (shown.curve.capacity, palette.max_memory);
         let level = self.max_memory(context.prefs.liveness, &shown.curve);
-        let level = level.then_some(GraphLevelLine { value, name: "Memory there is", colour });
+        let level = level.then_some(GraphLevelLine { value, name: "Capacity", colour });
         let levels: Vec<GraphLevelLine> = level.into_iter().collect();
         let colours = [palette.always_live, palette.not_always_live];
         let always = context.prefs.liveness.always_live;
@@ -293,7 +293,7 @@ impl LivenessView {
         ui.horizontal(|ui| {
             ui.add_space(6.0);
             let none = self.steps.is_empty();
-            let waits = |tab| (none && tab != LivenessTab::Always).then_some("Waits for a step");
+            let waits = |tab| (none && tab != LivenessTab::Always).then_some("Select a step first");
             waiting_tabs_ui(ui, &LivenessTab::ALL, &mut self.tab, waits);
         });
         ui.add_space(4.0);
@@ -328,7 +328,7 @@ impl LivenessView {
                         Shift + click adds another step as a column.";
             ui.label(RichText::new(text).color(palette.weak_text));
             if let Some(peak) = shown.curve.peak()
-                && ui.button("Choose the peak").clicked()
+                && ui.button("Select the peak").clicked()
             {
                 self.choose(context, &shown.curve, peak as u32, false);
             }
@@ -348,7 +348,7 @@ impl LivenessView {
         let hint = "Show always-live memory as a band below the rest.";
         bar.checkbox("Include always live", &mut prefs.always_live, hint);
         let mut level = self.max_memory(old, &shown.curve);
-        let hint = "A line at the memory of the tiles that are shown: bytes per tile x tiles.";
+        let hint = "A line at the memory of the tiles shown: bytes per tile x tiles.";
         if bar.checkbox("Show max memory", &mut level, hint) {
             prefs.max_memory = Some(level);
         }
@@ -359,7 +359,7 @@ impl LivenessView {
         if bar.button("All steps", "Show the whole program") {
             self.graph.reset();
         }
-        if bar.button("Peak", "Choose the step with most live bytes")
+        if bar.button("Peak", "Select the step with the most live bytes")
             && let Some(peak) = shown.curve.peak()
         {
             self.choose(context, &shown.curve, peak as u32, false);
@@ -378,7 +378,7 @@ impl LivenessView {
         bar.add("Filter steps", |ui| {
             let box_ui = search_ui(ui, &mut self.filter, "Filter steps", 160.0);
             let button = ui.add_enabled(wanted, egui::Button::new("Next"));
-            let pressed = button.on_hover_text("Go to the next of them (Enter)").clicked();
+            let pressed = button.on_hover_text("Go to the next match (Enter)").clicked();
             let entered = box_ui.lost_focus() && ui.input(|input| input.key_pressed(Key::Enter));
             next = pressed || entered;
             if next {
@@ -431,7 +431,7 @@ impl LivenessView {
         bar.add("Tile", |ui| {
             let drag = egui::DragValue::new(&mut tile).prefix("Tile ").speed(0.2);
             let drag = ui.add(drag.range(0..=tiles.saturating_sub(1))).accessible_name("Tile");
-            if drag.on_hover_text("Show one tile: drag, or type its number").changed() {
+            if drag.on_hover_text("Show one tile: drag or type its number").changed() {
                 self.source = LivenessScope::Tile(tile);
             }
         });
@@ -450,7 +450,7 @@ fn call_out_ui(ui: &mut Ui, shown: &LivenessGraphData, step: usize) {
         for (name, bytes) in [
             ("Not always live", others),
             ("Always live", curve.always),
-            ("Together", curve.total(step)),
+            ("Total", curve.total(step)),
         ] {
             ui.label(name);
             ui.label(exact_bytes(bytes));
@@ -474,6 +474,6 @@ fn activity_label(kind: ProgramKind) -> &'static str {
             "moves data from or to the host"
         }
         ProgramKind::Sync => "waits",
-        _ => "steers the program",
+        _ => "controls the program flow",
     }
 }

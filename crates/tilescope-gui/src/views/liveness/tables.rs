@@ -31,7 +31,7 @@ pub(crate) enum LivenessTab {
     Vertices,
     /// Cycles of the chosen steps, tile by tile.
     Cycles,
-    /// Where the chosen steps are in the program.
+    /// Place of the selected steps in the program.
     Step,
 }
 
@@ -46,12 +46,10 @@ impl LivenessTab {
     ];
 }
 
-/// What a table is made of.
+/// The query key of a table.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LivenessTableKey {
-    /// Which table.
     pub tab: LivenessTab,
-    /// Which tiles.
     pub source: LivenessScope,
     /// Which steps, one column each.
     pub steps: Vec<u32>,
@@ -75,7 +73,6 @@ pub(crate) struct LivenessTables {
 }
 
 impl LivenessTables {
-    /// Shows a table.
     pub(crate) fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, key: LivenessTableKey) {
         let (part, index, hint) = match key.tab {
             LivenessTab::Always | LivenessTab::Step => {
@@ -189,7 +186,7 @@ fn variables(mut rows: Vec<LiveVariable>, titles: &[String]) -> (TableWidgetData
 fn vertices(rows: Vec<liveness::StepVertices>, titles: &[String]) -> TableWidgetData {
     let mut columns = vec![TableWidgetColumn::text("Vertex type")];
     columns.extend(titles.iter().map(TableWidgetColumn::number));
-    columns.push(TableWidgetColumn::number("State of one"));
+    columns.push(TableWidgetColumn::number("State per vertex"));
     let row = |vertices: liveness::StepVertices| {
         let mut cells = vec![TableWidgetCell::Text(vertices.name)];
         cells.extend(vertices.counts.into_iter().map(TableWidgetCell::Count));

@@ -41,7 +41,7 @@ pub(crate) struct MemoryMapPanel {
     scroll: f32,
 }
 
-/// Where things are in this frame.
+/// Layout of the memory map in this frame.
 struct MemoryMapLayout {
     rect: Rect,
     axis: PanZoomAxis,
@@ -231,14 +231,14 @@ fn head_ui(ui: &mut Ui, context: &ViewContext<'_>, map: &BankMap) {
     ui.horizontal_wrapped(|ui| {
         ui.add_space(SIDE);
         let which = match context.selection.tiles.is_empty() {
-            true => "the fullest; select a tile to see another one",
-            false => "the tile selected last",
+            true => "the fullest tile; select another one to see its map",
+            false => "the last tile selected",
         };
         ui.label(strong(format!("Tile {}", grouped(map.tile.into()))));
         ui.label(RichText::new(which).color(palette.weak_text));
         let banks = map.capacity.checked_div(map.bank).unwrap_or(0);
         let text = format!(
-            "{} in {} banks of {}; interleaved from {} on",
+            "{} in {} banks of {}; interleaved from {}",
             Bytes(map.capacity),
             grouped(banks),
             Bytes(map.bank),
@@ -249,7 +249,7 @@ fn head_ui(ui: &mut Ui, context: &ViewContext<'_>, map: &BankMap) {
              are read at once, 128 bits a cycle.",
         );
         if map.truncated {
-            let text = "There are more variables than are shown.";
+            let text = "Not all variables are shown.";
             ui.label(RichText::new(text).color(palette.warning));
         }
     });

@@ -56,11 +56,10 @@ enum MemoryTab {
     ComputeSets,
 }
 
-/// What the upper half shows.
+/// The graph in the upper half.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum MemoryGraphMode {
-    /// Memory over tiles.
     #[default]
     Total,
     /// The chosen variables over tiles.
@@ -212,8 +211,8 @@ impl MemoryView {
     /// The bytes of the chosen variables.
     fn variables_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
         if self.variables.is_empty() {
-            let sentence = "Choose a variable in the table below to see where it lies; \
-                            Shift + click adds another one.";
+            let sentence = "Select a variable in the table below to see its tiles; Shift + click \
+                 adds another one.";
             return hint_ui(ui, sentence);
         }
         let report = context.opened.report.clone();
@@ -226,7 +225,7 @@ impl MemoryView {
             }
             None => return,
         };
-        let name = "Memory of the chosen variables by tile";
+        let name = "Memory of the selected variables by tile";
         let look =
             TileGraphOptions { name, order: self.order, per_ipu: self.per_ipu, max_memory: false };
         self.graph.ui(ui, context, &curves, look);
@@ -273,13 +272,14 @@ impl MemoryView {
             .speed(most as f64 * 0.005)
             .custom_formatter(|bytes, _| grouped(bytes as u64))
             .custom_parser(|text| text.replace([',', ' '], "").parse().ok())
-            .prefix("Strongest from ")
+            .prefix("Full colour from ")
             .suffix(" B");
-        let hint = "Tiles with this many bytes or more have the strongest colour: drag, or type";
+        let hint = "Tiles with at least this many bytes have the full colour: drag or type a \
+             number";
         if ui.add(drag).on_hover_text(hint).changed() {
             self.strongest = Some(strongest);
         }
-        if self.strongest.is_some() && ui.button("As the fullest tile").clicked() {
+        if self.strongest.is_some() && ui.button("Reset to the fullest tile").clicked() {
             self.strongest = None;
         }
     }
@@ -297,7 +297,7 @@ fn breakdowns(report: &Report) -> Vec<(MemoryBreakdown, &'static str)> {
     known.map(|(breakdown, name, _)| (breakdown, name)).collect()
 }
 
-/// What the only curve is called.
+/// Title of the only curve.
 fn total_title(key: &MemoryCurveKey) -> &'static str {
     match (key.per_ipu, key.include_gaps) {
         (false, false) => "Tile memory (without gaps)",
@@ -401,7 +401,7 @@ impl MemoryView {
     fn controls_ui(&mut self, bar: &mut ToolbarBuilder<'_>, context: &mut ViewContext<'_>) {
         let mut shows = vec![
             (MemoryGraphMode::Total, "Total memory"),
-            (MemoryGraphMode::Variables, "Chosen variables"),
+            (MemoryGraphMode::Variables, "Selected variables"),
             (MemoryGraphMode::Map(None), "Tile map"),
         ];
         if context.opened.report.has(ReportPart::Categories) {
@@ -430,15 +430,15 @@ impl MemoryView {
             self.graph.reset();
         }
         if map {
-            let hint = "Tell small values apart too: colours go by the logarithm.";
-            bar.checkbox("Colours by powers", &mut self.powers, hint);
+            let hint = "Logarithmic colour scale, to tell small values apart.";
+            bar.checkbox("Logarithmic colours", &mut self.powers, hint);
         }
         let old = context.prefs.memory;
         let mut prefs: MemoryPrefs = old;
-        let hint = "Count what lies unused below the last used address of a tile.";
+        let hint = "Count unused bytes below the last used address of a tile.";
         bar.checkbox("Include gaps", &mut prefs.include_gaps, hint);
         let mut shown = self.max_memory(old);
-        if bar.checkbox("Show max memory", &mut shown, "A line at the memory that a tile has.") {
+        if bar.checkbox("Show max memory", &mut shown, "A line at the memory per tile.") {
             prefs.max_memory = Some(shown);
         }
         if prefs != old {
@@ -446,7 +446,7 @@ impl MemoryView {
         }
         if !map
             && context.opened.target.ipus_per_replica > 1
-            && bar.checkbox("Per IPU", &mut self.per_ipu, "A graph per IPU, above each other.")
+            && bar.checkbox("Per IPU", &mut self.per_ipu, "One graph per IPU, stacked.")
         {
             self.graph.reset();
         }

@@ -8,7 +8,6 @@ use tilescope_report::{Report, ReportPart, TrainingPass};
 pub(crate) struct OperationColumn {
     /// Key under which it is remembered.
     pub key: &'static str,
-    /// Short title.
     pub title: &'static str,
     /// Title in full, and how the figure is worked out.
     pub about: &'static str,

@@ -88,7 +88,7 @@ impl OperationDetailsPanel {
             ui.add_space(6.0);
             let waits = |tab| {
                 (row.is_none() && tab != OperationDetailsTab::Summary)
-                    .then_some("Waits for an operation")
+                    .then_some("Select an operation first")
             };
             waiting_tabs_ui(ui, &tabs, &mut self.tab, waits);
         });
@@ -247,7 +247,7 @@ fn page_ui(ui: &mut Ui, title: &str, links: impl FnOnce(&mut Ui), rows: impl FnO
     });
 }
 
-/// What stands for figures that a report does not have.
+/// Placeholder of figures that a report does not have.
 const NOT_RECORDED: &str = "not recorded";
 
 fn totals_ui(ui: &mut Ui, report: &Report, (layer, rows): (OpLayer, &[OpRow])) {

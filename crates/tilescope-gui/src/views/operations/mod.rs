@@ -64,8 +64,8 @@ impl ReportView for OperationsView {
         if !context.opened.report.has(ReportPart::Programs)
             && !context.opened.report.has(ReportPart::Operations)
         {
-            let sentence = "This report holds neither operations nor programs, so their costs \
-                            cannot be told apart.";
+            let sentence = "This report records neither operations nor programs, so costs cannot \
+                 be broken down.";
             return empty_state_ui(ui, "No operations recorded", sentence);
         }
         if !context.opened.report.has(ReportPart::Operations) && self.layer == OperationLayer::Model
@@ -99,7 +99,7 @@ impl ReportView for OperationsView {
             }
             QueryState::Waiting => {
                 if self.shown.is_slow() {
-                    waiting_ui(ui, "Adding costs up…");
+                    waiting_ui(ui, "Adding up costs…");
                 }
                 return;
             }
@@ -152,7 +152,7 @@ impl OperationsView {
                 let text = "Cycles of the run: of its first steps only";
                 let palette = ThemePalette::for_visuals(ui.visuals());
                 ui.label(RichText::new(text).color(palette.warning))
-                    .on_hover_text("This run has more steps than can be added up in an instant.");
+                    .on_hover_text("The run has too many steps to add all of them up.");
             });
         }
     }

@@ -29,7 +29,7 @@ const READABLE: f32 = 0.42;
 /// Most nodes that readers of the screen get.
 const MAX_NODES: usize = 400;
 
-/// What the user did.
+/// Input of the user on the canvas.
 pub(crate) enum GraphCanvasEvent {
     /// A node was clicked, or the ground.
     Select(Option<usize>),
@@ -37,7 +37,7 @@ pub(crate) enum GraphCanvasEvent {
     ToggleFold(usize),
 }
 
-/// What is on the screen.
+/// The nodes and arrows on the screen.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct GraphCanvas {
@@ -45,7 +45,7 @@ pub(crate) struct GraphCanvas {
     view: Option<(f32, [f32; 2])>,
 }
 
-/// How points of the graph become points on the screen.
+/// Transform from graph points to screen points.
 #[derive(Clone, Copy)]
 struct GraphViewport {
     rect: Rect,

@@ -17,7 +17,6 @@ const MOST: usize = 40;
 /// Operations that are offered where none is chosen.
 const LONGEST: usize = 8;
 
-/// Shows them.
 pub(crate) fn details_ui(ui: &mut Ui, context: &mut ViewContext<'_>, graph: &OpGraph) {
     let chosen = context.selection.operation;
     let row = chosen.and_then(|id| graph.rows.iter().find(|row| row.operation == Some(id)));
@@ -41,7 +40,7 @@ pub(crate) fn details_ui(ui: &mut Ui, context: &mut ViewContext<'_>, graph: &OpG
             ui.add_space(30.0);
             ui.vertical(|ui| links_ui(ui, context, graph, "Reads", &reads));
             ui.add_space(30.0);
-            ui.vertical(|ui| links_ui(ui, context, graph, "Is read by", &readers));
+            ui.vertical(|ui| links_ui(ui, context, graph, "Read by", &readers));
         });
         ui.add_space(8.0);
     });
@@ -151,7 +150,7 @@ fn links_ui(
     let palette = ThemePalette::for_visuals(ui.visuals());
     ui.label(RichText::new(title).color(palette.weak_text));
     if operations.is_empty() {
-        ui.label("nothing that is an operation");
+        ui.label("no operations");
     }
     for id in operations.iter().take(MOST) {
         let name = graph.rows.get(id.index()).map_or("unknown", |row| row.name.as_str());

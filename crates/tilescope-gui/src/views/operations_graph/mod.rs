@@ -109,14 +109,14 @@ impl ReportView for OperationsGraphView {
             }
             QueryState::Waiting => {
                 if self.graph.is_slow() {
-                    waiting_ui(ui, "Laying the graph out…");
+                    waiting_ui(ui, "Laying out the graph…");
                 }
                 return;
             }
         };
         let Some(shown) = shown else {
-            let sentence = "This report does not say which operation reads whose results, so there \
-                            is no graph to draw. The Operations view lists what they cost.";
+            let sentence = "This report does not record which operation reads whose results, so \
+                 there is no graph to draw. The Operations view lists their costs.";
             return empty_state_ui(ui, "No graph recorded", sentence);
         };
         if !std::mem::replace(&mut self.judged, true) && hides_too_much(&shown) {
@@ -194,13 +194,13 @@ impl OperationsGraphView {
         if (prefs.backward, prefs.updates) != (old.backward, old.updates) {
             self.canvas.fit();
         }
-        let hint = "Shapes of what arrows carry, where there is room for words.";
+        let hint = "Shapes of the tensors on the arrows, where there is room.";
         bar.checkbox("Edge labels", &mut prefs.edge_labels, hint);
         if prefs != old {
             context.commands.push(AppCommand::SetGraphPrefs(prefs));
         }
         bar.align_right();
-        if bar.button("Whole graph", "Make everything fit (F)") {
+        if bar.button("Whole graph", "Fit the whole graph (F)") {
             self.canvas.fit();
         }
         if bar.button("Unfold all", "Show every operation") {

@@ -21,13 +21,10 @@ const INDENT: f32 = 18.0;
 
 /// What is shown of the lines.
 pub(crate) struct ProgramTreeRowsInput<'a> {
-    /// All programs.
     pub programs: &'a ProgramNodeTable,
-    /// The chosen one.
     pub chosen: Option<ProgramId>,
     /// The operation of the chosen one: its other programs are lit.
     pub operation: Option<OperationId>,
-    /// What is folded.
     pub folded: &'a BTreeSet<ProgramId>,
     /// Letters to look for, in lower case.
     pub filter: String,
@@ -37,11 +34,8 @@ pub(crate) struct ProgramTreeRowsInput<'a> {
     pub focus: Option<ProgramId>,
 }
 
-/// What was clicked.
 pub(crate) enum ProgramTreeRowEvent {
-    /// A triangle.
     ToggleFold(ProgramId),
-    /// A name.
     Select(ProgramId),
     /// The name above or below the one with the focus, which is to have it next.
     MoveFocus(ProgramId),

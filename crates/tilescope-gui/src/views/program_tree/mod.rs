@@ -117,7 +117,7 @@ impl ReportView for ProgramTreeView {
             }
         };
         if forest.groups.is_empty() {
-            let sentence = "This report does not hold the compiled program, so there is no tree.";
+            let sentence = "This report does not record the compiled program, so there is no tree.";
             return empty_state_ui(ui, "No program recorded", sentence);
         }
         self.group = self.group.min(forest.groups.len() - 1);
@@ -220,7 +220,7 @@ impl ProgramTreeView {
         bar.add("Search for steps", |ui| {
             let box_ui = search_ui(ui, &mut self.filter, "Search for steps", 200.0);
             let button = ui.add_enabled(found.is_some(), egui::Button::new("Next"));
-            let pressed = button.on_hover_text("Go to the next of them (Enter)").clicked();
+            let pressed = button.on_hover_text("Go to the next match (Enter)").clicked();
             let entered = box_ui.lost_focus() && ui.input(|input| input.key_pressed(Key::Enter));
             next = pressed || entered;
             if next {
@@ -239,7 +239,7 @@ impl ProgramTreeView {
         if bar.button("Unfold all", "Show every level") {
             self.folded = Arc::default();
         }
-        if bar.button("Fold all", "Leave the first level open")
+        if bar.button("Fold all", "Show the first level only")
             && let Some(lines) = lines
         {
             let inner = lines.rows.iter().filter(|row| row.parent && row.depth > 0);
@@ -301,7 +301,7 @@ impl ProgramTreeView {
         }
         CentralPanel::default().frame(frame).show(ui, |ui| match lines {
             Some(lines) => self.lines_ui(ui, context, forest, lines),
-            None if self.lines.is_slow() => waiting_ui(ui, "Laying the tree out…"),
+            None if self.lines.is_slow() => waiting_ui(ui, "Laying out the tree…"),
             None => {}
         });
     }

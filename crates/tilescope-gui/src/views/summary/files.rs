@@ -23,12 +23,12 @@ pub(crate) fn files_ui(ui: &mut Ui, opened: &OpenReport, facts: &SummaryPageData
             for file in &facts.files {
                 let old = facts.written.is_some_and(|written| file.is_older_than(written));
                 let words = |size: Bytes| match old {
-                    true => format!("{}, left of an earlier run", exact_bytes(size.0)),
+                    true => format!("{}, left over from an earlier run", exact_bytes(size.0)),
                     false => exact_bytes(size.0),
                 };
                 let size = file.found.map(|(size, _)| words(size));
                 let found = size.is_some();
-                file_ui(ui, found, file.name, file.about, size.as_deref().unwrap_or("not there"));
+                file_ui(ui, found, file.name, file.about, size.as_deref().unwrap_or("missing"));
             }
         },
     );

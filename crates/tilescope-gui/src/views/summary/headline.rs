@@ -14,10 +14,8 @@ use tilescope_report::{ProgramOutcome, Target};
 const ONE_ROW: f32 = 640.0;
 /// Height of a figure.
 const HEIGHT: f32 = 78.0;
-/// Room between figures.
 const GAP: f32 = 12.0;
 
-/// One figure.
 struct HeadlineFigure {
     title: &'static str,
     value: String,

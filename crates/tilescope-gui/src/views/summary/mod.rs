@@ -98,10 +98,10 @@ impl ReportView for SummaryView {
         let facts = match asked {
             QueryState::Fresh(Ok(facts)) | QueryState::Stale(Ok(facts)) => facts,
             QueryState::Fresh(Err(problem)) | QueryState::Stale(Err(problem)) => {
-                return empty_state_ui(ui, "The report cannot be summed up", problem);
+                return empty_state_ui(ui, "The summary cannot be computed", problem);
             }
             QueryState::Failed => {
-                return empty_state_ui(ui, "The report cannot be summed up", "Please report this.");
+                return empty_state_ui(ui, "The summary cannot be computed", "Please report this.");
             }
             QueryState::Waiting => {
                 if self.facts.is_slow() {
@@ -284,11 +284,10 @@ fn rows_ui(ui: &mut Ui, id: &str, rows: &[SummaryFactRow]) {
         });
 }
 
-/// A fact.
 struct SummaryFactRow {
     name: String,
     value: String,
-    /// How it is worked out; empty for what is read off the report.
+    /// Its formula; empty for what is read from the report.
     formula: &'static str,
 }
 
@@ -350,11 +349,11 @@ fn target_ui(ui: &mut Ui, opened: &OpenReport) {
 /// How finely compute sets were measured, as far as what was recorded tells.
 fn instrumentation(report: &Report) -> (&'static str, &'static str) {
     if report.has(ReportPart::ComputeSetCycles) {
-        ("Tile", "told from what is recorded: cycles of each tile in each compute set")
+        ("Tile", "inferred from what is recorded: cycles of each tile in each compute set")
     } else if report.has(ReportPart::Execution) {
-        ("IPU", "told from what is recorded: cycles of each IPU in each step, not of each tile")
+        ("IPU", "inferred from what is recorded: cycles of each IPU in each step, not of each tile")
     } else {
-        ("Off", "told from what is recorded: no cycles of compute sets")
+        ("Off", "inferred from what is recorded: no cycles of compute sets")
     }
 }
 
@@ -432,7 +431,7 @@ fn options_ui(
     filter: &mut String,
 ) {
     if facts.options.is_empty() {
-        let text = "This report has no options on record.";
+        let text = "No options were recorded.";
         ui.label(RichText::new(text).color(ThemePalette::for_visuals(ui.visuals()).weak_text));
         return;
     }
@@ -480,7 +479,7 @@ fn tree_ui(ui: &mut Ui, lines: &Result<Vec<JsonLine>, String>) {
         }
     };
     if lines.is_empty() {
-        ui.label(RichText::new("This file says nothing.").color(palette.weak_text));
+        ui.label(RichText::new("This file is empty.").color(palette.weak_text));
     }
     let height = (lines.len() as f32 * 20.0).min(420.0);
     ScrollArea::both().max_height(height).auto_shrink([false, true]).id_salt("tree").show_rows(

@@ -67,9 +67,9 @@ struct TileMappingView {
     #[serde(skip)]
     listed: BackgroundQuery<MappingSubjectKind, Result<Arc<MappingSubjectList>, String>>,
     list: TableState,
-    /// What is mapped; the largest of the list until something is chosen.
+    /// The subject of the map; the largest of the list until something is selected.
     subject: Option<MappingSubject>,
-    /// What was chosen elsewhere in the last frame.
+    /// The selection of other tabs in the last frame.
     #[serde(skip)]
     seen: Option<MappingSubject>,
     #[serde(skip)]
@@ -203,7 +203,7 @@ fn listed(report: &Report, kind: MappingSubjectKind) -> Result<Arc<MappingSubjec
 }
 
 impl TileMappingView {
-    /// What is chosen in another tab is mapped here.
+    /// Follows the selection of other tabs.
     fn notice_selection(&mut self, context: &ViewContext<'_>) {
         let chosen = chosen(context.selection);
         if self.seen != chosen {
@@ -246,8 +246,8 @@ impl TileMappingView {
         if let Some(measure) = bar.choice("Show", &measures, self.measure) {
             self.measure = measure;
         }
-        let hint = "Tell small values apart too: colours go by the logarithm.";
-        bar.checkbox("Colours by powers", &mut self.powers, hint);
+        let hint = "Logarithmic colour scale, to tell small values apart.";
+        bar.checkbox("Logarithmic colours", &mut self.powers, hint);
         bar.align_right();
         bar.add("Select tiles", |ui| self.picker.ui(ui, context));
     }
@@ -268,7 +268,7 @@ impl TileMappingView {
     ) {
         if !listed.whole {
             let most = grouped(MAX_VARIABLES as u64);
-            let text = format!("Of the first {most} variables only: what is mapped may go on.");
+            let text = format!("Of the first {most} variables only; more may be mapped.");
             ui.label(RichText::new(text).color(ThemePalette::for_visuals(ui.visuals()).warning));
         }
         let wanted = self.subject_in(listed);
@@ -287,7 +287,7 @@ impl TileMappingView {
         }
     }
 
-    /// What is chosen, or the largest of the list.
+    /// The selected entry, or the largest of the list.
     fn subject_in(&self, listed: &MappingSubjectList) -> Option<MappingSubject> {
         // Of equals the first, as the table lists them.
         let largest = || listed.entries.iter().min_by_key(|entry| std::cmp::Reverse(entry.size));
@@ -302,7 +302,7 @@ impl TileMappingView {
         narrow: bool,
     ) {
         let Some(subject) = self.subject_in(listed) else {
-            return hint_ui(ui, "There is nothing of this kind in the report.");
+            return hint_ui(ui, "The report has none of these.");
         };
         let report = context.opened.report.clone();
         let question = move |subject: &MappingSubject| mapped(&report, *subject);
@@ -314,7 +314,7 @@ impl TileMappingView {
                 return empty_state_ui(
                     ui,
                     "Not in this report",
-                    "Choose something else on the left.",
+                    "Select something else on the left.",
                 );
             }
             QueryState::Fresh(Err(problem)) | QueryState::Stale(Err(problem)) => {
@@ -350,7 +350,7 @@ impl TileMappingView {
         });
     }
 
-    /// What is mapped, and how evenly.
+    /// The subject of the map and its balance.
     fn head_ui(&self, ui: &mut Ui, mapped: &TileMappingData) {
         let palette = ThemePalette::for_visuals(ui.visuals());
         let weak = |text: String| RichText::new(text).color(palette.weak_text).size(12.0);
@@ -489,7 +489,7 @@ fn facts(
         (
             "Tiles",
             format!("{} ({})", grouped(balance.tiles), percent(balance.used_share())),
-            "Tiles that hold a part, and their share of the tiles of their IPUs",
+            "Tiles that hold a part, and their share of all tiles of their IPUs",
         ),
         (
             "Per tile",

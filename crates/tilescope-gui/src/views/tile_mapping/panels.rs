@@ -14,18 +14,16 @@ use tilescope_analysis::tile_mapping::{
 use tilescope_report::ReportPart;
 use tilescope_report::units::{TileRange, exact_bytes, grouped};
 
-/// The tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum TileMappingTab {
     /// Which tiles hold which part.
     #[default]
     Regions,
-    /// Vertex types.
     Vertices,
     /// Layouts before and after data is rearranged.
     Rearrangements,
-    /// What can be mapped.
+    /// The list of subjects.
     List,
 }
 
@@ -51,7 +49,6 @@ impl TileMappingTables {
         mapping.rearrangements.get(at).map(|one| (at, one))
     }
 
-    /// Shows a table.
     pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
@@ -97,9 +94,9 @@ impl TileMappingTables {
 fn empty_table_text(tab: TileMappingTab) -> &'static str {
     match tab {
         TileMappingTab::Regions | TileMappingTab::List => {
-            "No variable belongs to this, as far as the report says."
+            "The report attributes no variable to this."
         }
-        TileMappingTab::Vertices => "No vertices belong to this, as far as the report says.",
+        TileMappingTab::Vertices => "The report attributes no vertices to this.",
         TileMappingTab::Rearrangements => {
             "No data is rearranged for this: no exchange is followed by vertices that only copy."
         }
@@ -121,8 +118,8 @@ fn regions(mapping: &SubjectTileMapping, addresses: bool) -> TableWidgetData {
     let columns = vec![
         TableWidgetColumn::text("Tiles"),
         TableWidgetColumn::text("Variable"),
-        TableWidgetColumn::text("Part, in the order it is laid out"),
-        TableWidgetColumn::number("Bytes each"),
+        TableWidgetColumn::text("Part, in layout order"),
+        TableWidgetColumn::number("Bytes per tile"),
         TableWidgetColumn::number("Address"),
     ];
     let row = |region: &MappedVariableRegion| {
@@ -147,7 +144,7 @@ fn vertices(mapping: &SubjectTileMapping) -> TableWidgetData {
         TableWidgetColumn::text("About"),
         TableWidgetColumn::number("Vertices"),
         TableWidgetColumn::number("Tiles"),
-        TableWidgetColumn::number("Most on a tile"),
+        TableWidgetColumn::number("Max per tile"),
     ];
     let row = |row: &MappedVertexRow| {
         let about = if row.strided_copy { "⚠ strided copy: rearranges data" } else { "" };

@@ -48,7 +48,6 @@ pub(crate) struct StackGraphInput<'a> {
     pub axis: &'a str,
     /// What a place is called: `Step 7`.
     pub label: &'a dyn Fn(usize) -> String,
-    /// What values are.
     pub unit: TileCurveUnit,
     /// One colour per layer.
     pub colours: &'a [Color32],
@@ -58,7 +57,6 @@ pub(crate) struct StackGraphInput<'a> {
     pub spans: &'a [(Range<usize>, String)],
     /// Places with words beside them.
     pub annotations: &'a [GraphAnnotation],
-    /// Lines across.
     pub levels: &'a [GraphLevelLine],
     /// Places that stay bright while the others are veiled; `None` veils nothing.
     pub matching: Option<&'a MatchedPlaces>,
@@ -67,22 +65,17 @@ pub(crate) struct StackGraphInput<'a> {
 /// A point of the graph with words beside it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct GraphAnnotation {
-    /// Its place.
     pub place: usize,
-    /// Its height.
     pub value: u64,
-    /// What is there.
     pub words: String,
 }
 
 /// A line across the graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct GraphLevelLine {
-    /// Its height.
     pub value: u64,
     /// What it stands for.
     pub name: &'static str,
-    /// Its colour.
     pub colour: Color32,
 }
 
@@ -111,7 +104,6 @@ impl MatchedPlaces {
         Self { before }
     }
 
-    /// Number of matches.
     pub(crate) fn count(&self) -> u32 {
         self.before.last().copied().unwrap_or(0)
     }
@@ -192,6 +184,7 @@ impl StackGraphLayout<'_> {
 
     fn window(&self) -> Range<usize> {
         let window = self.axis.window(self.frame.width());
+        // The axis shows a little air behind the last place.
         let end = (window.end as usize).min(self.stack.places());
         (window.start as usize).min(end)..end
     }
@@ -232,6 +225,7 @@ impl StackGraph {
         let mut places = StackGraphLayout { stack, frame, axis, top: 1.0 };
         let levels = look.levels.iter().map(|level| level.value);
         let highest = levels.fold(stack.highest(places.window()), u64::max);
+        // Only what is in sight sets the scale, so that zooming in makes small values readable.
         places.top = highest.max(1) as f64 * 1.08;
         let response = ui.interact(frame, ui.scope_id().with(look.name), Sense::click_and_drag());
         paint(ui, &places, look);
@@ -243,6 +237,7 @@ impl StackGraph {
     }
 
     fn keep_axis(&mut self, limits: AxisLimits) {
+        // Another number of places is another graph: its axis would point anywhere.
         let known = self.limits.filter(|old| old.range == limits.range);
         self.axis = match (self.axis, known) {
             (Some(axis), Some(old)) if (old.width - limits.width).abs() < 0.5 => Some(axis),
@@ -290,7 +285,7 @@ impl StackGraph {
         let name = format!("{places} on the screen");
         let shown = ui.put(rect.shrink2(vec2(0.0, 3.0)), count_drag(&mut count, limits));
         let shown = shown.accessible_name(&name);
-        if shown.on_hover_text(format!("{name}: drag, or type how many")).changed() {
+        if shown.on_hover_text(format!("{name}: drag or type a number")).changed() {
             let whole = count >= limits.range.length();
             self.axis = (!whole).then(|| axis.with_visible_count(count, limits));
         }

@@ -68,6 +68,8 @@ pub(super) fn paint(ui: &Ui, places: &StackGraphLayout<'_>, look: &StackGraphInp
 /// wider.
 fn columns(places: &StackGraphLayout<'_>, layer: Option<usize>) -> Vec<(f32, f32, f32)> {
     let window = places.window();
+    // At most one column per point, however many tiles there are; each shows its highest place, so
+    // that a single full tile among thousands stays visible.
     let per_column = window.len().div_ceil((places.frame.width() as usize).max(1)).max(1);
     let mut found: Vec<(f32, f32, f32)> = Vec::with_capacity(window.len() / per_column + 1);
     let mut first = window.start;
@@ -156,6 +158,7 @@ fn outline(
     points.dedup();
     let mut kept: Vec<egui::Pos2> = Vec::with_capacity(points.len());
     for point in points {
+        // Fewer points matter: egui tessellates every one of them into several triangles.
         if let [.., a, b] = kept[..]
             && a.y == b.y
             && b.y == point.y
@@ -177,6 +180,7 @@ fn grid(
     let font = FontId::proportional(11.0);
     let step = mark_step(look.unit, places.top, f64::from(frame.height() / 38.0).clamp(2.0, 10.0));
     let line = Stroke::new(1.0, palette.rule);
+    // Bounded, so that a tiny or zero step cannot stall a frame.
     for index in 0..32 {
         let value = (f64::from(index) * step) as u64;
         if value as f64 > places.top {
@@ -287,8 +291,10 @@ pub(super) fn silhouette(
     let lowest = (0..places).map(|place| stack.total(place)).min().unwrap_or(0) as f64;
     // What is the same everywhere would hide what differs.
     let base = if lowest * 2.0 > highest { lowest - (highest - lowest) * 0.2 } else { 0.0 };
+    // A little air above the highest place.
     let top = (highest - base).max(1.0) * 1.06;
     for x in 0..width {
+        // Rounded down and up: every place is in a column, however many there are.
         let first = x * places / width;
         let end = ((x + 1) * places).div_ceil(width).max(first + 1);
         let value = stack.highest(first..end) as f64 - base;

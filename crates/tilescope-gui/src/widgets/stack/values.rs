@@ -10,7 +10,6 @@ const FANOUT: usize = 8;
 /// Values of one meaning, by place.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StackLayer {
-    /// What they are.
     pub title: String,
     /// One value per place.
     pub values: Vec<u64>,
@@ -42,6 +41,8 @@ impl RangeMaxima {
         let mut start = places.start.min(end);
         let mut highest = 0;
         for level in &self.levels {
+            // The ragged ends are looked at value by value; what is left are whole groups of the
+            // next level.
             while start < end && !start.is_multiple_of(FANOUT) {
                 highest = highest.max(level[start]);
                 start += 1;
@@ -97,7 +98,6 @@ impl StackedValues {
         self.overlaid
     }
 
-    /// Number of places.
     pub(crate) fn places(&self) -> usize {
         self.places
     }

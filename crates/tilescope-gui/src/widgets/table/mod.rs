@@ -21,21 +21,17 @@ const ROW_HEIGHT: f32 = 24.0;
 const NUMBER_WIDTH: f32 = 112.0;
 const WORDS_WIDTH: f32 = 120.0;
 const SHORT_WIDTH: f32 = 72.0;
-/// Space between columns.
 const BETWEEN: f32 = 12.0;
 
 /// What a cell holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TableWidgetCell {
-    /// Words.
     Text(String),
-    /// Bytes, shown exactly.
     Bytes(u64),
     /// A number of things.
     Count(u64),
     /// How much more, or less, of bytes or things.
     Change {
-        /// The difference.
         change: i128,
         /// Whether it is of bytes.
         bytes: bool,
@@ -84,7 +80,6 @@ impl TableWidgetCell {
 /// A column: its title, and whether it takes the room that is left.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TableWidgetColumn {
-    /// Words above it.
     pub title: String,
     /// Whether it holds words rather than numbers.
     pub wide: bool,
@@ -134,10 +129,8 @@ impl TableWidgetColumn {
     }
 }
 
-/// Rows and columns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TableWidgetData {
-    /// The columns.
     pub columns: Vec<TableWidgetColumn>,
     /// The rows, each with one cell per column.
     pub rows: Vec<Vec<TableWidgetCell>>,
@@ -255,6 +248,8 @@ impl TableState {
                 }
                 let area = egui::ScrollArea::horizontal().auto_shrink(false).id_salt("columns");
                 area.show(ui, |ui| {
+                    // Columns keep their least width and the table scrolls, instead of squeezing
+                    // numbers.
                     ui.set_width(needed);
                     rows_ui(ui, (table, &widths), order, sorted, sort, choice)
                 })

@@ -55,9 +55,7 @@ pub(crate) struct AllocationRequest {
 pub(crate) struct TileMemoryAllocation {
     /// Where each variable lies, in the order they were given.
     pub placements: Vec<TileRuns<VariablePlacement>>,
-    /// Sums per tile.
     pub memory: TileRuns<TileMemory>,
-    /// Owners per tile.
     pub categories: TileRuns<Vec<CategoryBytes>>,
 }
 

@@ -11,7 +11,6 @@ use tilescope_report::units::TileRuns;
 /// The order in which variables of a tile are placed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PlacementClass {
-    /// Executable.
     Code,
     /// Always live, about the same size everywhere.
     AlwaysLiveEven,

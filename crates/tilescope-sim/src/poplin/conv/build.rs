@@ -15,11 +15,9 @@ const MESSAGE_BYTES: u64 = 256;
 /// What one tile receives of one operand, and how much of the operand it holds for others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OperandExchangeFlow {
-    /// Bytes received.
     pub received: u64,
     /// Bytes sent at most, a multicast counted once: what the tile holds for others.
     pub sent: u64,
-    /// Messages received.
     pub messages_in: u64,
     /// Different messages that what is sent consists of: one, a multicast, if 0.
     pub messages_out: u64,
@@ -113,7 +111,6 @@ impl ConvWorkBuilder {
         self.outer = Some((std::mem::take(&mut self.items), times));
     }
 
-    /// Ends the loop.
     pub(crate) fn end_loop(&mut self) {
         if let Some((items, times)) = self.outer.take() {
             let body = std::mem::replace(&mut self.items, items);
@@ -156,7 +153,6 @@ impl ConvWorkBuilder {
         });
     }
 
-    /// The work.
     pub(crate) fn finish(mut self) -> OperationWork {
         self.end_loop();
         OperationWork { items: self.items, temporaries: self.temporaries }

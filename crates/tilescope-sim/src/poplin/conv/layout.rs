@@ -25,7 +25,6 @@ const WEIGHT_GRAIN_BYTES: u64 = 256;
 pub enum InnermostDim {
     /// Input channels; the batch in a weight update.
     InChannels,
-    /// Output channels.
     OutChannels,
     /// The batch: the result of a plan with swapped operands.
     Batch,
@@ -36,7 +35,6 @@ pub enum InnermostDim {
 pub struct OperandLayout {
     /// Bytes of each tile.
     pub bytes: TileRuns<u64>,
-    /// The innermost dimension.
     pub innermost: InnermostDim,
     /// Elements of it that lie together.
     pub group: u64,
@@ -56,7 +54,6 @@ pub struct ConvPlanLayouts {
     pub input: OperandLayout,
     /// Weights, or the right operand.
     pub weights: OperandLayout,
-    /// Result.
     pub output: OperandLayout,
 }
 

@@ -20,7 +20,6 @@ pub(crate) struct ConvTilePart {
     pub kernel: [Range<u64>; 3],
     /// Input positions of each dimension, halo included.
     pub inputs: [u64; 3],
-    /// Batch elements.
     pub batch: u64,
     /// Groups, and how many of them are padding.
     pub groups: PaddedSize,
@@ -73,7 +72,6 @@ impl PartitionedConv {
         Self { slice, padded, parts }
     }
 
-    /// Number of dimensions.
     pub(crate) fn dims(&self) -> usize {
         self.slice.dims.len()
     }
@@ -196,7 +194,6 @@ impl ConvTilePart {
         self.field.iter().map(length).product()
     }
 
-    /// Kernel elements.
     pub(crate) fn kernel_elements(&self) -> u64 {
         self.kernel.iter().map(length).product()
     }

@@ -49,7 +49,6 @@ pub struct ConvPassOperands<'a> {
     pub input: OperandSource<'a>,
     /// Weights, or the right operand.
     pub weights: OperandSource<'a>,
-    /// Result.
     pub result: ResultDestination<'a>,
 }
 
@@ -64,7 +63,6 @@ impl ConvPassOperands<'_> {
 /// A pass as phases.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoweredConvPass {
-    /// What happens.
     pub work: OperationWork,
     /// For input and weights: the phase from which on the operand itself is not read any more, if
     /// that is known to be before the end.

@@ -35,11 +35,9 @@ const MAX_ROW_LENGTHS: u64 = 64;
 /// One vertex on one tile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ConvTileVertex {
-    /// Cycles.
     pub cycles: u64,
     /// Vertex type as profiles name it.
     pub vertex_type: String,
-    /// Edges.
     pub edges: u64,
     /// Bytes of arrays its fields point to.
     pub field_bytes: u64,

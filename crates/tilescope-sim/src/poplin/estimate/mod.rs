@@ -16,13 +16,11 @@ use crate::targets::IpuTarget;
 /// What one vertex computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ConvVertexWork {
-    /// Batch elements.
     pub batch: u64,
     /// Output elements of each dimension.
     pub field: [u64; 3],
     /// Kernel elements of each dimension.
     pub kernel: [u64; 3],
-    /// Groups of groups.
     pub conv_groups: u64,
     /// Groups of input channels.
     pub in_groups: u64,
@@ -33,7 +31,6 @@ pub(crate) struct ConvVertexWork {
 /// What is the same for every tile of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ConvVertexContext {
-    /// The vertex.
     pub vertex: ConvVertexType,
     /// Number of dimensions in use.
     pub dims: usize,

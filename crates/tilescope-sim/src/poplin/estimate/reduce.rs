@@ -37,7 +37,6 @@ fn split_stages(depth: u64, stages: u32) -> (Vec<u64>, f32) {
 pub(crate) struct ConvReduceStage {
     /// Partial sums added to one.
     pub depth: u64,
-    /// Results.
     pub outputs: u64,
     /// Whether it is the last one.
     pub last: bool,

@@ -34,12 +34,12 @@ pub struct PlanCache {
 }
 
 impl PlanCache {
-    /// An empty cache.
+    /// A cache that holds no plan.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// [`plan`], remembered.
+    /// [`plan`], each problem solved once.
     pub fn plan(
         &self,
         machine: &IpuTarget,
@@ -50,7 +50,7 @@ impl PlanCache {
         cached_or_insert(&self.single, key, || plan(machine, params, options))
     }
 
-    /// [`plan_convolution`], remembered.
+    /// [`plan_convolution`], each problem solved once.
     pub fn convolution(
         &self,
         machine: &IpuTarget,
@@ -61,7 +61,7 @@ impl PlanCache {
         cached_or_insert(&self.training, key, || plan_convolution(machine, params, options))
     }
 
-    /// [`plan_fully_connected`], remembered.
+    /// [`plan_fully_connected`], each problem solved once.
     pub fn fully_connected(
         &self,
         machine: &IpuTarget,

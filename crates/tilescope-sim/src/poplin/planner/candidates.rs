@@ -11,10 +11,7 @@ use crate::targets::IpuTarget;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ConvMethod {
     /// The matrix engine, with this many of its units.
-    Amp {
-        /// Units used.
-        conv_units: u64,
-    },
+    Amp { conv_units: u64 },
     /// The matrix engine sliding a window of four over a row.
     Slic {
         /// Chains of units used.
@@ -47,7 +44,6 @@ pub(crate) const SLIC_WINDOW: u64 = 4;
 /// A vertex with the groups of channels it works on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ConvVertexType {
-    /// How it multiplies.
     pub method: ConvMethod,
     /// Element type of the operands.
     pub input_type: DType,

@@ -45,11 +45,8 @@ pub(crate) const MAX_TILES: u64 = 1 << 16;
 /// Plans of the three passes over the weights of a layer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConvTrainingPlans {
-    /// Forward pass.
     pub forward: ConvPlan,
-    /// Input gradient.
     pub backward: ConvPlan,
-    /// Weight gradient.
     pub update: ConvPlan,
 }
 
@@ -145,7 +142,6 @@ pub fn plan_fully_connected(
     })
 }
 
-/// One planning problem.
 struct ConvPlanningTask<'a> {
     machine: &'a IpuTarget,
     params: ConvParams,

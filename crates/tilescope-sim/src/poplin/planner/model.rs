@@ -21,9 +21,7 @@ pub(crate) struct ConvPartSize {
     pub field: [u64; 3],
     /// Kernel elements of each dimension.
     pub kernel: [u64; 3],
-    /// Batch elements.
     pub batch: u64,
-    /// Groups.
     pub groups: u64,
     /// Input channels of a group.
     pub in_channels: u64,
@@ -54,11 +52,8 @@ impl ConvPartSize {
 /// Channels and groups that stay together when an operation is split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ConvGrainSize {
-    /// Groups.
     pub groups: u64,
-    /// Input channels.
     pub in_channels: u64,
-    /// Output channels.
     pub out_channels: u64,
 }
 
@@ -76,7 +71,6 @@ impl ConvGrainSize {
 /// What a model is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ConvModelRole {
-    /// The pass.
     pub pass: ConvPass,
     /// Whether its plan is shared with the other passes.
     pub joint: bool,
@@ -87,11 +81,8 @@ pub(crate) struct ConvModelRole {
 /// Elements that a part needs and makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ConvPartElements {
-    /// Input elements.
     pub inputs: u64,
-    /// Weights.
     pub weights: u64,
-    /// Outputs.
     pub outputs: u64,
     /// Partial sums: the outputs in the groups the vertex makes.
     pub partials: u64,
@@ -104,9 +95,7 @@ pub(crate) struct ConvCostModel {
     role: ConvModelRole,
     /// Shape after the transform, channels padded to whole groups.
     pub padded: ConvParams,
-    /// Number of dimensions.
     pub dims: usize,
-    /// Vertex and strides.
     pub context: ConvVertexContext,
     /// The whole operation as one part.
     pub whole: ConvPartSize,
@@ -231,7 +220,6 @@ impl ConvCostModel {
         }
     }
 
-    /// The vertex.
     pub(crate) fn vertex(&self) -> &ConvVertexType {
         &self.context.vertex
     }

@@ -18,7 +18,6 @@ pub enum ConvPass {
     TrainingBackward,
     /// Weight gradient of a convolution.
     TrainingWeightUpdate,
-    /// Any matrix product.
     MatMul,
     /// A fully connected layer that is only ever run forwards.
     FcInferenceForward,
@@ -140,7 +139,6 @@ pub struct ConvPartition {
 }
 
 impl ConvPartition {
-    /// Nothing is split.
     pub(crate) const WHOLE: Self = Self {
         field: [1; 3],
         kernel: [1; 3],
@@ -152,7 +150,6 @@ impl ConvPartition {
         out_channels_serial: 1,
     };
 
-    /// Tiles used.
     pub(crate) fn tiles(&self) -> u64 {
         self.field_parts()
             * self.kernel_parts()
@@ -202,7 +199,6 @@ pub struct ConvPlanEstimate {
     pub rearrange_before_slice: u64,
     /// Zeroing the accumulator of serial input channels, once.
     pub zero: u64,
-    /// Slicing operands.
     pub dynamic_slice: u64,
     /// Layout changes on tile.
     pub transform_copy: u64,
@@ -218,7 +214,6 @@ pub struct ConvPlanEstimate {
     pub later_reduce_exchange: u64,
     /// Padding that vertices need.
     pub tile_transform: u64,
-    /// Vertices.
     pub calculate: u64,
     /// Reduction, or cast where there is nothing to reduce.
     pub reduce: u64,
@@ -230,7 +225,6 @@ pub struct ConvPlanEstimate {
     pub cast: u64,
     /// Iterations of the serial loop.
     pub serial: u64,
-    /// All of it.
     pub total_cycles: u64,
     /// Most temporary bytes of any tile at once.
     pub temp_bytes: u64,
@@ -266,7 +260,6 @@ pub struct ConvPlan {
     pub options: ConvOptions,
     /// How the shape is changed first.
     pub transformed: TransformedConvParams,
-    /// The vertex.
     pub vertex: ConvVertexType,
     /// How it is split.
     pub partition: ConvPartition,
@@ -276,14 +269,13 @@ pub struct ConvPlan {
     pub tile_order: LinearizeTileOrder,
     /// Whether forward, backward and weight update share one plan.
     pub joint: bool,
-    /// Expected cost.
     pub estimate: ConvPlanEstimate,
     /// The memory bound it was found under.
     pub bound: MemoryBound,
 }
 
 impl ConvPlan {
-    /// Tiles used.
+    /// Number of tiles the plan uses.
     pub fn tiles(&self) -> u64 {
         self.partition.tiles()
     }

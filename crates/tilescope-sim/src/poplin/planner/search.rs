@@ -28,7 +28,6 @@ pub(crate) const MAX_POINTS: u64 = 1 << 28;
 /// The best split found so far, over all models.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct BestPartition {
-    /// The split.
     pub partition: ConvPartition,
     /// Cost of the pass itself.
     pub estimate: ConvPlanEstimate,
@@ -59,7 +58,6 @@ pub(crate) struct ConvPlanCandidate {
 /// Another pass of a joint plan, and how it sees the split of the forward pass.
 #[derive(Clone, Debug)]
 pub(crate) struct JointPass {
-    /// Its model.
     pub model: ConvCostModel,
     /// Turns a split of the forward pass into its own.
     pub partition: fn(&ConvPartition, usize) -> ConvPartition,

@@ -32,7 +32,6 @@ pub struct ConvTransform {
 /// A convolution at the stages of its transform.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TransformedConvParams {
-    /// The choice.
     pub transform: ConvTransform,
     /// After extra dimensions, deferred dilation and swap: what serial splits divide.
     pub view: ConvParams,

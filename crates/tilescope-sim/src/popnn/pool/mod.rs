@@ -32,11 +32,8 @@ use tilescope_report::units::TileRuns;
 /// What is made of the elements of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PoolingType {
-    /// The largest.
     Max,
-    /// Their mean.
     Average,
-    /// Their sum.
     Sum,
 }
 
@@ -54,11 +51,8 @@ pub(crate) struct PoolingPass {
 pub(crate) struct PoolingParams {
     /// What is pooled, and which way.
     pub pass: PoolingPass,
-    /// Element type.
     pub dtype: DType,
-    /// Samples.
     pub batch: u64,
-    /// Channels.
     pub channels: u64,
     /// Planes, rows and columns.
     pub axes: [PoolAxis; 3],
@@ -72,9 +66,7 @@ pub(crate) struct PoolingParams {
 /// The phases of a pooling and how its result lies.
 #[derive(Clone, Debug)]
 pub(crate) struct LoweredPooling {
-    /// The phases.
     pub work: OperationWork,
-    /// The result.
     pub layout: TensorLayout,
 }
 

@@ -13,11 +13,8 @@ use crate::shape::gcd;
 pub(crate) struct PoolingPlanShape {
     /// What is pooled, and which way.
     pub pass: PoolingPass,
-    /// Element type.
     pub dtype: DType,
-    /// Samples.
     pub batch: u64,
-    /// Channels.
     pub channels: u64,
     /// Planes, rows and columns.
     pub axes: [PoolAxis; 3],
@@ -36,7 +33,6 @@ pub struct PoolPlan {
     pub batch: u64,
     /// Parts of planes, rows and columns.
     pub field: [u64; 3],
-    /// Estimated cycles.
     pub cycles: u64,
 }
 

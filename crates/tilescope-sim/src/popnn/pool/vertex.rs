@@ -10,9 +10,7 @@ use std::ops::Range;
 /// A box of results that one tile makes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct PoolOutputBox {
-    /// Samples.
     pub batch: u64,
-    /// Groups of channels.
     pub groups: u64,
     /// Vectors of 64 bits in a group.
     pub vectors: u64,
@@ -32,7 +30,6 @@ impl PoolOutputBox {
 pub(crate) struct PoolWorkList {
     /// Rows, whole or in part.
     pub rows: u64,
-    /// Runs.
     pub runs: u64,
     /// Results of all runs, less one a run: repeats of the inner loop.
     pub repeats: u64,

@@ -11,11 +11,8 @@ pub(crate) struct PoolAxis {
     pub elements: u64,
     /// Size of a window.
     pub kernel: u64,
-    /// Distance of windows.
     pub stride: u64,
-    /// Padding in front.
     pub before: u64,
-    /// Padding behind.
     pub behind: u64,
 }
 

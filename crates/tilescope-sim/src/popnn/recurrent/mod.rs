@@ -40,7 +40,7 @@ pub enum RnnCellType {
 }
 
 impl RnnCellType {
-    /// Name in profiles.
+    /// The name it has in debug names.
     pub fn name(self) -> &'static str {
         match self {
             Self::Lstm => "lstm",
@@ -82,20 +82,16 @@ impl RnnCellType {
     }
 }
 
-/// A recurrent layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct RnnParams {
     /// What each step computes.
     pub cell: RnnCellType,
-    /// Samples.
     pub batch: u64,
-    /// Steps.
     pub steps: u64,
     /// Size of the input of a step.
     pub input: u64,
     /// Size of the output of a step.
     pub output: u64,
-    /// Element type.
     pub dtype: DType,
 }
 
@@ -233,7 +229,6 @@ impl<'a> RnnLowering<'a> {
         self.time_loop(step, &[])
     }
 
-    /// The backward pass.
     pub(crate) fn backward(&self) -> OperationWork {
         let mut step = self.step_builder();
         step.slice("gradLayerNext", &self.state());

@@ -29,12 +29,10 @@ pub(crate) struct RnnStepBuilder<'a> {
 }
 
 impl<'a> RnnStepBuilder<'a> {
-    /// An empty step.
     pub(crate) fn new(machine: &'a IpuTarget, layer: RnnParams, state: TileRuns<u64>) -> Self {
         Self { machine, layer, state, work: OperationWork::default() }
     }
 
-    /// The phases.
     pub(crate) fn finish(self) -> OperationWork {
         self.work
     }
@@ -147,7 +145,6 @@ impl<'a> RnnStepBuilder<'a> {
         self.together(what, gates, NonLinearityType::cycles);
     }
 
-    /// Their gradients.
     pub(crate) fn gate_gradients(&mut self, what: &str, gates: &[(NonLinearityType, u64)]) {
         self.together(what, gates, NonLinearityType::backward_cycles);
     }
@@ -183,7 +180,6 @@ impl<'a> RnnStepBuilder<'a> {
         push(&mut self.work, elementwise::phase(what, vertex, 3, &self.state, cycles));
     }
 
-    /// Counts the steps.
     pub(crate) fn count(&mut self) {
         let one = TileRuns::uniform(TileRange::new(0, 1), 1);
         let phase = elementwise::binary_in_place("seqIdxIncr", BinaryOpType::Add, DType::Int, &one);

@@ -15,14 +15,12 @@ const SUPERVISOR_CYCLES: u64 = 11;
 /// The elements of one tile: how many, in how many stretches of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ElementwiseExtent {
-    /// Elements.
     pub elements: u64,
     /// Stretches they lie in; with one, a supervisor vertex takes it.
     pub stretches: u64,
 }
 
 impl ElementwiseExtent {
-    /// One stretch.
     pub(crate) fn one(elements: u64) -> Self {
         Self { elements, stretches: 1 }
     }
@@ -51,7 +49,6 @@ fn tile(
     }
 }
 
-/// A unary operation.
 pub(crate) fn unary(
     operation: UnaryOpType,
     dtype: DType,

@@ -9,7 +9,6 @@ use crate::shape::DType;
 pub(crate) enum UnaryOpType {
     /// |x|
     Absolute,
-    /// cos x
     Cos,
     /// Gauss error function.
     Erf,
@@ -17,7 +16,6 @@ pub(crate) enum UnaryOpType {
     Exp,
     /// 1 / x
     Inverse,
-    /// ln x
     Log,
     /// -x
     Negate,
@@ -27,13 +25,11 @@ pub(crate) enum UnaryOpType {
     Rsqrt,
     /// 1 / (1 + e^-x)
     Sigmoid,
-    /// sin x
     Sin,
     /// square root of x
     Sqrt,
     /// x^2
     Square,
-    /// Hyperbolic tangent.
     Tanh,
 }
 
@@ -44,13 +40,10 @@ pub(crate) enum BinaryOpType {
     Add,
     /// a - b
     Subtract,
-    /// a b
     Multiply,
     /// a / b
     Divide,
-    /// The larger.
     Maximum,
-    /// The smaller.
     Minimum,
     /// a^b
     Power,

@@ -7,7 +7,6 @@ use crate::targets::WORKERS;
 /// Matrices of one shape on a tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TransposeMatrices {
-    /// How many.
     pub count: u64,
     /// Rows of one before it is transposed.
     pub rows: u64,

@@ -34,7 +34,6 @@ pub struct MultiSliceParams {
     pub width: u64,
     /// Rows looked up at once.
     pub lookups: u64,
-    /// Element type.
     pub dtype: DType,
 }
 

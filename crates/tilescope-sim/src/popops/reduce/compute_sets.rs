@@ -15,7 +15,6 @@ use tilescope_report::MemoryCategory;
 /// What each tile does in one stage.
 #[derive(Default)]
 pub(crate) struct ReduceStageWork {
-    /// Tiles in order.
     pub tiles: Vec<(u32, Rc<ReduceTileWork>)>,
 }
 

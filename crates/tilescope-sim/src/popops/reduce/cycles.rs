@@ -10,7 +10,6 @@ use crate::shape::gcd;
 /// The form of vertex that reduces some regions: cheaper ones need more regular operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ReductionSpecialisation {
-    /// Any regions.
     Default,
     /// Any regions, one result each.
     ScalarOutputRegions,
@@ -25,7 +24,6 @@ pub enum ReductionSpecialisation {
 /// Types of a reduction vertex and what it computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ReduceVertexType {
-    /// What it computes.
     pub operation: ReduceOperation,
     /// Type of what it reads.
     pub input: DType,

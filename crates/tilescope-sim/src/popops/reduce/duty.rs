@@ -8,14 +8,11 @@ use std::ops::Range;
 
 /// Columns that a tile reduces from some source tiles.
 pub(crate) struct ReductionTask {
-    /// The columns.
     pub columns: Range<u64>,
-    /// The tiles.
     pub sources: Vec<u32>,
 }
 
 impl ReductionTask {
-    /// Number of columns.
     pub(crate) fn width(&self) -> u64 {
         self.columns.end - self.columns.start
     }

@@ -16,7 +16,6 @@ pub(crate) struct MemoryStretchShape {
     dim: usize,
     /// Elements before it since that dimension's index last changed.
     start: u64,
-    /// Its elements.
     length: u64,
 }
 

@@ -63,14 +63,12 @@ pub struct ReduceResultUse {
 }
 
 impl ReduceResultUse {
-    /// It is stored.
     pub(crate) const PLAIN: Self = Self { update: false, scaled: false };
 }
 
 /// A reduction that cannot be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ReduceError {
-    /// Nothing to reduce.
     #[error("a dimension of size 0 has nothing to reduce")]
     Empty,
     /// More elements than can be counted.

@@ -5,21 +5,14 @@ use crate::shape::DType;
 /// How elements are put together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ReduceOperation {
-    /// Sum.
     Add,
-    /// Sum of squares.
     SquareAdd,
-    /// Product.
     Multiply,
-    /// Largest.
     Max,
-    /// Smallest.
     Min,
     /// Logarithm of the sum of exponentials.
     LogAdd,
-    /// All true.
     And,
-    /// Any true.
     Or,
 }
 

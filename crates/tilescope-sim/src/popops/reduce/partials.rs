@@ -13,7 +13,6 @@ pub(crate) struct IntermediatePartials {
 /// Neighbouring columns that lie on the same tiles.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PartialsSources {
-    /// The columns.
     pub columns: Range<u64>,
     /// Tiles that hold them, ascending.
     pub tiles: Vec<u32>,

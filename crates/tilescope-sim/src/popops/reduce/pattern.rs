@@ -12,7 +12,6 @@ use std::ops::Range;
 /// One dimension of a tensor, in the order of its memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ReduceDim {
-    /// Its size.
     pub size: u64,
     /// Whether it is reduced; otherwise it stays.
     pub reduced: bool,
@@ -27,7 +26,6 @@ pub(crate) struct PartialsPattern {
     pub offset: u64,
     /// Distance of the runs; 1 where there is only one.
     pub stride: u64,
-    /// Runs.
     pub outer: u64,
 }
 
@@ -41,7 +39,6 @@ pub(crate) struct PartialsDescription {
 }
 
 impl PartialsDescription {
-    /// Number of columns.
     pub(crate) fn width(&self) -> u64 {
         width(&self.columns)
     }
@@ -97,7 +94,6 @@ pub(crate) fn collapse(dims: &[ReduceDim]) -> Vec<ReduceDim> {
 
 /// Elements that lie together: the same number of each of some neighbouring columns.
 struct ColumnPiece {
-    /// The columns.
     columns: Range<u64>,
     /// Elements of the tile before it.
     offset: u64,

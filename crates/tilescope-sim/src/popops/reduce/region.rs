@@ -25,11 +25,9 @@ pub(crate) enum RegionOperands {
 pub(crate) struct RegionReduction {
     /// The results, as columns in the order of memory.
     pub columns: Vec<Range<u64>>,
-    /// Number of results.
     pub outputs: u64,
     /// Elements of one result in a row.
     pub inner: u64,
-    /// Rows.
     pub outer: u64,
     /// Where the elements lie.
     pub operands: RegionOperands,
@@ -38,7 +36,6 @@ pub(crate) struct RegionReduction {
 /// One vertex of a compute set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ReduceVertex {
-    /// Its form.
     pub form: ReductionSpecialisation,
     /// Its types and operation.
     pub kind: ReduceVertexType,

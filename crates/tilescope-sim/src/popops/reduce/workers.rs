@@ -27,7 +27,6 @@ pub(crate) struct ReduceTileWork {
 /// What a stage computes and its types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ReduceStageTypes {
-    /// What it computes.
     pub operation: ReduceOperation,
     /// Type of what it reads.
     pub input: DType,
