@@ -1,6 +1,7 @@
 //! Simulates a program in memory and takes figures from its run.
 
 use super::CliError;
+use serde::Deserialize;
 use std::convert::Infallible;
 use tilescope_report::units::CycleRange;
 use tilescope_report::{Category, Mark, MarkKind, ProgramKind, Step, StreamEnd};
@@ -9,24 +10,18 @@ use tilescope_sim::run::{Rehearsal, Sink, call_size, loader_seconds, rehearse, r
 use tilescope_sim::spec::{Spec, SpecSource};
 
 /// A bundled spec with overrides.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Program {
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SpecWithOverrides {
     /// Name of the spec.
-    pub spec: &'static str,
-    /// Keys that differ.
-    pub overrides: &'static [&'static str],
-}
-
-/// A bundled spec with overrides.
-pub(super) const fn program(spec: &'static str, overrides: &'static [&'static str]) -> Program {
-    Program { spec, overrides }
+    pub spec: String,
+    #[serde(default, rename = "set")]
+    overrides: Vec<String>,
 }
 
 /// A program that was compiled and run.
-pub(super) struct Simulated {
-    /// The spec.
+pub(super) struct SimulatedProgram {
     pub spec: Spec,
-    /// The compiled program.
     pub compiled: Compiled,
     /// Cycles of the run.
     pub cycles: u64,
@@ -41,19 +36,17 @@ pub(super) struct Simulated {
     waits: Vec<CycleRange>,
 }
 
-impl Simulated {
+impl SimulatedProgram {
     /// Compiles and runs a program.
-    pub(super) fn new(program: &Program) -> Result<Self, CliError> {
+    pub(super) fn new(program: &SpecWithOverrides) -> Result<Self, CliError> {
         let failed = |problem: String| CliError::Failed(format!("{}: {problem}", program.spec));
-        let overrides: Vec<String> =
-            program.overrides.iter().map(|text| (*text).to_string()).collect();
-        let source =
-            SpecSource::find(program.spec, &overrides).map_err(|e| failed(e.to_string()))?;
+        let source = SpecSource::find(&program.spec, &program.overrides)
+            .map_err(|e| failed(e.to_string()))?;
         let spec = Spec::build(&source).map_err(|e| failed(e.to_string()))?;
         let compiled = compile(&spec).map_err(|e| failed(e.to_string()))?;
         let rehearsal: Rehearsal = rehearse(&compiled, &spec);
         let ipus = compiled.compilation.target.ipus_per_replica as usize;
-        let mut watch = Watch {
+        let mut watch = FigureMeasurementSink {
             compiled: &compiled,
             cycles: 0,
             marks: Vec::new(),
@@ -66,7 +59,7 @@ impl Simulated {
             Ok(()) => {}
             Err(never) => match never {},
         }
-        let Watch { cycles, marks, links, remote, io, waits, .. } = watch;
+        let FigureMeasurementSink { cycles, marks, links, remote, io, waits, .. } = watch;
         Ok(Self { spec, compiled, cycles, marks, links, remote, io, waits })
     }
 
@@ -176,7 +169,7 @@ impl Simulated {
 }
 
 /// Adds a run up as it passes.
-struct Watch<'a> {
+struct FigureMeasurementSink<'a> {
     compiled: &'a Compiled,
     cycles: u64,
     marks: Vec<Mark>,
@@ -186,7 +179,7 @@ struct Watch<'a> {
     waits: Vec<CycleRange>,
 }
 
-impl Sink for Watch<'_> {
+impl Sink for FigureMeasurementSink<'_> {
     type Error = Infallible;
 
     fn step(&mut self, step: &Step) -> Result<(), Infallible> {
