@@ -10,6 +10,7 @@ mod common;
 mod report_support;
 
 mod cli;
+mod commands_document;
 mod compare;
 mod cost_laws;
 mod find;
