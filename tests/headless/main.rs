@@ -13,6 +13,7 @@ mod cli;
 mod commands_document;
 mod compare;
 mod cost_laws;
+mod documents;
 mod find;
 mod format_document;
 mod insights;
