@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes the sample reports anew. They are what the simulator says about the bundled specs.
+# Rewrites the sample reports: bundled specs, simulated.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

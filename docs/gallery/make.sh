@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Draws the gallery anew: every view in both themes, from simulated reports.
+# Redraws the gallery: every view in both themes, from simulated reports.
 # Needs ImageMagick's `convert`, which makes the pictures small: at most 256 colours each.
 #
 #   docs/gallery/make.sh [PATH OF TILESCOPE]     default: built here, in release

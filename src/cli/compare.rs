@@ -24,15 +24,15 @@ fn arguments(command: clap::Command) -> clap::Command {
         Arg::new(name).value_name(value).required(true).help(help)
     };
     command
-        .about("Compare two reports: source, target and what the target has more or less")
-        .arg(report("source", "SOURCE", "The report that is compared"))
-        .arg(report("target", "TARGET", "The report it is compared with"))
+        .about("Compare two reports: source, target and difference")
+        .arg(report("source", "SOURCE", "Baseline report"))
+        .arg(report("target", "TARGET", "Report to compare with the baseline"))
         .arg(
             Arg::new("view")
                 .long("view")
                 .value_name("NAME")
                 .default_value("summary")
-                .help("Figures of this view, or all"),
+                .help("View whose figures are compared, or all"),
         )
         .arg(
             Arg::new("limit")
@@ -40,18 +40,18 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .value_name("N")
                 .default_value(DEFAULT_LIMIT)
                 .value_parser(clap::value_parser!(usize))
-                .help("Rows of each table; 0 for all"),
+                .help("Maximum number of rows per table; 0 for all"),
         )
         .arg(
             Arg::new("fail-over")
                 .long("fail-over")
                 .value_name("PERCENT")
                 .value_parser(clap::value_parser!(f64))
-                .help("Fail if the target takes more cycles, memory or a fuller tile by more than this, or no longer runs"),
+                .help("Fail if cycles, memory or the fullest tile grew by more than this, or the target no longer runs"),
         )
         .arg(json_argument())
         .after_help(
-            "A percentage is of the larger side; that of --fail-over is of the source.\n\n\
+            "Percentages are relative to the larger side; that of --fail-over is relative to the source.\n\n\
              Examples:\n  tilescope compare before after\n  \
              tilescope compare before after --view execution-trace --limit 50\n  \
              tilescope compare before after --view all --json\n  \
@@ -73,7 +73,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     }
     let over = matches.get_one::<f64>("fail-over").copied();
     if let Some(percent) = over.filter(|percent| !percent.is_finite() || *percent < 0.0) {
-        let problem = format!("--fail-over takes a percentage of 0 or more, not {percent}");
+        let problem = format!("--fail-over expects a percentage of at least 0, not {percent}");
         return Err(CliError::Usage(problem));
     }
     let path = |name: &str| matches.get_one::<String>(name).map_or("", String::as_str);
@@ -161,7 +161,7 @@ fn print(table: &ComparisonTable, limit: usize, output: &mut dyn Write) -> Resul
         writeln!(output, "  … {hidden} more rows (--limit 0 for all)")?;
     }
     if !table.complete {
-        writeln!(output, "  Not every step of the run was looked at.")?;
+        writeln!(output, "  The run is long: not every step was compared.")?;
     }
     writeln!(output)?;
     Ok(())
@@ -205,5 +205,5 @@ fn worse(name: &str, before: u64, after: u64, percent: f64) -> Option<String> {
     let share = grown / (before as f64).max(1.0) * 100.0;
     let more = grouped(after.saturating_sub(before));
     (grown > bound)
-        .then(|| format!("{name} grew by {share:.2} % ({more} more), allowed are {percent} %"))
+        .then(|| format!("{name} grew by {share:.2} % ({more} more); {percent} % is allowed"))
 }

@@ -35,12 +35,12 @@ fn arguments(command: clap::Command) -> clap::Command {
         Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
     };
     command
-        .about("Write a view of a report as PNG or SVG, same pixels as the window, or its tables as CSV")
+        .about("Write a view of a report as PNG or SVG, exactly as the window draws it, or one of its tables as CSV")
         .arg(
             Arg::new("report")
                 .value_name("REPORT")
                 .required_unless_present_any(lists)
-                .help("A directory with a profile.pop, or a .pop file"),
+                .help("Report: a directory that contains profile.pop, or a .pop file"),
         )
         .arg(list("list-views", "List the views"))
         .arg(list("list-tables", "List the tables of all views"))
@@ -49,7 +49,7 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .long("view")
                 .value_name("NAME")
                 .required_unless_present_any(lists)
-                .help("The view to write"),
+                .help("View to write"),
         )
         .arg(
             Arg::new("format")
@@ -57,19 +57,19 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .value_name("FORMAT")
                 .value_parser(["png", "svg", "csv"])
                 .default_value("png")
-                .help("Kind of file"),
+                .help("File format"),
         )
-        .arg(Arg::new("table").long("table").value_name("NAME").help("The table to write as CSV [default: the first of the view]"))
-        .arg(Arg::new("compare").long("compare").value_name("REPORT").help("The report to compare it with"))
-        .arg(Arg::new("at").long("at").value_name("LINK").help("A copied link: what it shows is drawn"))
-        .arg(Arg::new("size").long("size").value_name("WxH").help("Size of pictures in pixels [default: 1600x900]"))
+        .arg(Arg::new("table").long("table").value_name("NAME").help("Table to write as CSV [default: the first of the view]"))
+        .arg(Arg::new("compare").long("compare").value_name("REPORT").help("Second report, shown beside the first"))
+        .arg(Arg::new("at").long("at").value_name("LINK").help("Draw the place a copied link points to"))
+        .arg(Arg::new("size").long("size").value_name("WxH").help("Size of the picture in pixels [default: 1600x900]"))
         .arg(
             Arg::new("theme")
                 .long("theme")
                 .value_name("THEME")
                 .value_parser(["light", "dark"])
                 .default_value("light")
-                .help("Ground of pictures"),
+                .help("Theme of the picture"),
         )
         .arg(
             Arg::new("palette")
@@ -77,7 +77,7 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .value_name("PALETTE")
                 .value_parser(PALETTES)
                 .default_value(PALETTES[0])
-                .help("Colours of pictures"),
+                .help("Colours of the picture"),
         )
         .arg(
             Arg::new("units")
@@ -85,7 +85,7 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .value_name("UNITS")
                 .value_parser(ByteUnits::ALL.map(ByteUnits::name))
                 .default_value(ByteUnits::default().name())
-                .help("How pictures write bytes: powers of 1024, powers of 1000, or all digits"),
+                .help("Units of byte counts: powers of 1024, powers of 1000, or all digits"),
         )
         .arg(
             Arg::new("text-size")
@@ -93,7 +93,7 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .value_name("PERCENT")
                 .value_parser(clap::value_parser!(u16).range(50..=300))
                 .default_value("100")
-                .help("Size of text and everything else in pictures"),
+                .help("Scale of text and everything else in the picture"),
         )
         .arg(Arg::new("output").short('o').long("output").value_name("FILE").help("File to write [default: VIEW.FORMAT]"))
         .after_help(EXAMPLES)
@@ -125,14 +125,15 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         return Ok(());
     }
     if text("table").is_some() {
-        return Err(CliError::Usage("--table goes with --format csv".to_owned()));
+        return Err(CliError::Usage("--table needs --format csv".to_owned()));
     }
     picture(matches, output)
 }
 
 #[cfg(not(feature = "gui"))]
 fn picture(_: &ArgMatches, _: &mut dyn Write) -> Result<(), CliError> {
-    let problem = "this build draws no pictures (cargo feature \"gui\"); --format csv works";
+    let problem =
+        "this build cannot draw pictures (it lacks the cargo feature \"gui\"); --format csv works";
     Err(CliError::Usage(problem.to_string()))
 }
 
@@ -199,7 +200,7 @@ fn parse_size(text: &str) -> Result<(u32, u32), CliError> {
     match size {
         Some((width @ 64..=16_384, height @ 64..=16_384)) => Ok((width, height)),
         _ => Err(CliError::Usage(format!(
-            "a size such as 1600x900 is expected (64 to 16384 pixels), not {text:?}"
+            "expected a size such as 1600x900 (64 to 16384 pixels), not {text:?}"
         ))),
     }
 }

@@ -12,8 +12,8 @@ use tilescope_report::units::{binary_bytes, grouped};
 pub(super) const COMMAND: CliCommand = CliCommand { name: "find", arguments, run };
 
 const QUERIES: &str = "\
-Words must occur in the name, in any case; /conv[0-9]+/ is a regular expression, \"two words\" keeps
-them together, and a minus in front leaves names out. Filters:
+Every word must occur in the name (case-insensitive); /conv[0-9]+/ is a regular expression,
+\"two words\" is a phrase, and a leading minus excludes names. Filters:
   type:StreamCopyMid  in:steps  name~attn  name=relu  ipu:0..3  tile:17
   cycles>10k  bytes>=64KiB  count<3
 Lists: steps, operations, programs, variables, tensors, vertices.
@@ -29,11 +29,11 @@ fn arguments(command: clap::Command) -> clap::Command {
         .value_name("N")
         .value_parser(value_parser!(usize))
         .default_value("50")
-        .help("Most things to list; totals count all of them");
+        .help("Maximum number of results to list; totals include all of them");
     command
-        .about("Find steps, operations, programs, variables, tensors and vertices of a report")
+        .about("Find steps, operations, programs, variables, tensors and vertices in a report")
         .arg(report_argument())
-        .arg(Arg::new("query").value_name("QUERY").required(true).help("What to look for"))
+        .arg(Arg::new("query").value_name("QUERY").required(true).help("What to find, see below"))
         .arg(json_argument())
         .arg(limit)
         .after_help(QUERIES)
@@ -83,7 +83,7 @@ fn json(query: &SearchQuery, found: &SearchResults, limit: usize) -> Value {
 
 fn print(found: &SearchResults, limit: usize, output: &mut dyn Write) -> Result<(), CliError> {
     if found.hits.is_empty() {
-        writeln!(output, "Nothing in this report fits that.")?;
+        writeln!(output, "No matches.")?;
     }
     let number = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), grouped);
     let bytes = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), binary_bytes);
@@ -111,10 +111,10 @@ fn print(found: &SearchResults, limit: usize, output: &mut dyn Write) -> Result<
     }
     let rest = found.hits.len().saturating_sub(limit);
     if rest > 0 {
-        writeln!(output, "… and {} more; --limit shows them", grouped(rest as u64))?;
+        writeln!(output, "… and {} more (raise --limit to list them)", grouped(rest as u64))?;
     }
     if !found.complete {
-        writeln!(output, "Only the first steps of this long trace were counted.")?;
+        writeln!(output, "The trace is long: only its first steps were searched.")?;
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ pub(super) const COMMAND: CliCommand = CliCommand { name: "insights", arguments,
 
 fn arguments(command: clap::Command) -> clap::Command {
     command
-        .about("Say what is worth doing about a program, the most important first")
+        .about("List what is worth improving in a program, most important first")
         .arg(report_argument())
         .arg(json_argument())
         .after_help("Examples:\n  tilescope insights out\n  tilescope insights out --json")
@@ -26,7 +26,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         return Ok(());
     }
     if found.is_empty() {
-        writeln!(output, "No rule found anything in what this report has recorded.")?;
+        writeln!(output, "No rule found anything to improve in this report.")?;
     }
     for (index, finding) in found.iter().enumerate() {
         let subject = match finding.subject {

@@ -8,7 +8,7 @@ mod export;
 mod find;
 mod insights;
 mod progress;
-mod seeds;
+mod reproduce;
 mod simulate;
 mod specs;
 mod summary;
@@ -36,7 +36,7 @@ pub(crate) struct CliCommand {
 pub(crate) const COMMANDS: &[CliCommand] = &[
     simulate::COMMAND,
     specs::COMMAND,
-    seeds::COMMAND,
+    reproduce::COMMAND,
     summary::COMMAND,
     insights::COMMAND,
     find::COMMAND,
@@ -45,6 +45,9 @@ pub(crate) const COMMANDS: &[CliCommand] = &[
     export::COMMAND,
     validate::COMMAND,
 ];
+
+/// Old names of commands that are still understood, with the new ones.
+const RENAMED_COMMANDS: &[(&str, &str)] = &[("seeds", "reproduce")];
 
 /// Why a command ended without its result.
 #[derive(Debug, thiserror::Error)]
@@ -67,7 +70,7 @@ const AFTER_HELP: &str = "\
 Examples:
   tilescope                                  home screen of the desktop app
   tilescope out                              open the report in directory out
-  tilescope out --at 'tilescope:/x?view=…'   the same, where a copied link leads
+  tilescope out --at 'tilescope:/x?view=…'   the same, at the place a copied link points to
   tilescope before --compare after           open two reports side by side
   tilescope --headless -o out                simulate the MNIST pipeline, no display needed
   tilescope simulate matmul_chain -o out --set model.m=1600
@@ -75,23 +78,23 @@ Examples:
   tilescope compare before after --fail-over 2
   tilescope export out --view memory --format png -o memory.png
 
-Exit codes: 0 fine, 1 the job failed, 2 wrong usage.";
+Exit codes: 0 success, 1 the command failed, 2 usage error.";
 
 /// The whole command line, as clap sees it.
 pub(crate) fn arguments() -> clap::Command {
     let mut program = clap::Command::new("tilescope")
         .version(env!("CARGO_PKG_VERSION"))
-        .about("See why a program is slow or does not fit on Graphcore IPUs, and what would change it")
+        .about("Find out why a program is slow or does not fit on Graphcore IPUs, and what would change that")
         .after_help(AFTER_HELP)
         .args_conflicts_with_subcommands(true)
-        .arg(Arg::new("report").value_name("REPORT").help("Report to open: a directory, a .pop file, or a copied link"))
-        .arg(Arg::new("at").long("at").value_name("LINK").requires("report").help("Show what a copied link shows"))
+        .arg(Arg::new("report").value_name("REPORT").help("Report to open: a directory, a .pop file or a copied link"))
+        .arg(Arg::new("at").long("at").value_name("LINK").requires("report").help("Go to the place a copied link points to"))
         .arg(
             Arg::new("compare")
                 .long("compare")
                 .value_name("REPORT")
                 .requires("report")
-                .help("Report to compare it with"),
+                .help("Second report, shown beside the first"),
         )
         .arg(
             Arg::new("headless")
@@ -112,7 +115,8 @@ pub(crate) fn arguments() -> clap::Command {
 
 /// Runs the program with these arguments, the program's name first.
 pub(crate) fn run(given: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let given: Vec<OsString> = given.into_iter().collect();
+    let mut given: Vec<OsString> = given.into_iter().collect();
+    accept_old_command_name(&mut given);
     if let Some(problem) = misspelt_command(&given) {
         let _ = writeln!(io::stderr(), "error: {problem}");
         return ExitCode::from(2);
@@ -139,6 +143,16 @@ pub(crate) fn run(given: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
+/// Replaces the old name of a command by the new one, and says so.
+fn accept_old_command_name(given: &mut [OsString]) {
+    let Some(word) = given.get_mut(1) else { return };
+    let renamed = RENAMED_COMMANDS.iter().find(|(old, _)| word.as_os_str() == *old);
+    if let Some((old, new)) = renamed {
+        let _ = writeln!(io::stderr(), "note: `{old}` is now `{new}`");
+        *word = OsString::from(new);
+    }
+}
+
 /// A first argument that is no report but nearly a command: clap would take it for a report.
 fn misspelt_command(given: &[OsString]) -> Option<String> {
     let word = given.get(1)?.to_str()?;
@@ -151,7 +165,7 @@ fn misspelt_command(given: &[OsString]) -> Option<String> {
     let near = likeness(best.name) >= 0.6;
     near.then(|| {
         format!(
-            "no command and no report is called {word:?}; did you mean tilescope {}?",
+            "there is no command or report named {word:?}; did you mean tilescope {}?",
             best.name
         )
     })
@@ -174,12 +188,12 @@ fn report_argument() -> Arg {
     Arg::new("report")
         .value_name("REPORT")
         .required(true)
-        .help("A directory with a profile.pop, or a .pop file")
+        .help("Report: a directory that contains profile.pop, or a .pop file")
 }
 
 /// The argument that asks for JSON.
 fn json_argument() -> Arg {
-    Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print one JSON object")
+    Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print JSON instead of text")
 }
 
 /// Opens the report an argument names; warnings go to stderr.

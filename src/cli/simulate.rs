@@ -33,14 +33,14 @@ fn arguments(command: clap::Command) -> clap::Command {
             Arg::new("balance")
                 .long("balance")
                 .action(ArgAction::SetTrue)
-                .help("Print the split of blocks over IPUs whose longest stage is shortest, and simulate it too"),
+                .help("Print the split of blocks over IPUs that makes the longest stage shortest, and simulate before and after"),
         )
         .arg(
             Arg::new("check")
                 .long("check")
                 .action(ArgAction::SetTrue)
                 .conflicts_with("balance")
-                .help("Only say whether the spec is sane; write nothing"),
+                .help("Check the spec without simulating it"),
         )
         .after_help(
             "Examples:\n  tilescope simulate mnist_pipeline -o out --set options.gradient_accumulation=20\n  \
@@ -55,7 +55,7 @@ pub(super) fn output_argument() -> Arg {
         .long("output")
         .value_name("DIR")
         .default_value(DEFAULT_DIRECTORY)
-        .help("Directory the report is written to")
+        .help("Directory to write the report to")
 }
 
 /// `--set KEY=VALUE`
@@ -71,7 +71,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let name = matches.get_one::<String>("spec").map_or("", String::as_str);
     if matches.get_flag("check") {
         Spec::build(&source(name, matches)?).map_err(usage)?;
-        return Ok(writeln!(output, "The spec is sane.")?);
+        return Ok(writeln!(output, "The spec is valid.")?);
     }
     if matches.get_flag("balance") {
         return balanced(name, matches, output);
@@ -94,7 +94,7 @@ fn balanced(name: &str, matches: &ArgMatches, output: &mut dyn Write) -> Result<
     writeln!(output, "{split}")?;
     for (blocks, cycles) in &stages {
         let cycles = grouped(*cycles);
-        writeln!(output, "  {:30} {cycles} cycles a micro-batch", blocks.join(" + "))?;
+        writeln!(output, "  {:30} {cycles} cycles per micro-batch", blocks.join(" + "))?;
     }
     writeln!(output, "\nBefore:")?;
     simulate_one(&source, matches, output)?;
@@ -127,7 +127,7 @@ fn simulate_spec(name: &str, matches: &ArgMatches, output: &mut dyn Write) -> Re
     let directory = simulate_one(&source(name, matches)?, matches, output)?;
     writeln!(
         output,
-        "\nNext: tilescope {directory}            look at it\n      tilescope summary {directory}    all figures"
+        "\nNext: tilescope {directory}            open it\n      tilescope summary {directory}    print all figures"
     )?;
     Ok(())
 }

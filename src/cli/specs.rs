@@ -14,8 +14,8 @@ pub(super) const COMMAND: CliCommand = CliCommand { name: "specs", arguments, ru
 
 fn arguments(command: clap::Command) -> clap::Command {
     command
-        .about("List the bundled specs, print one to start from, or list the keys of specs")
-        .arg(Arg::new("name").value_name("NAME").help("The spec to print"))
+        .about("List the bundled specs, print one as a starting point, or list every key of a spec")
+        .arg(Arg::new("name").value_name("NAME").help("Bundled spec to print"))
         .arg(
             Arg::new("keys")
                 .long("keys")
@@ -28,7 +28,7 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .long("json")
                 .action(ArgAction::SetTrue)
                 .requires("keys")
-                .help("Print the keys as one JSON list"),
+                .help("Print the keys as JSON"),
         )
         .after_help(
             "Examples:\n  tilescope specs\n  tilescope specs mnist_pipeline > my_model.toml\n  \

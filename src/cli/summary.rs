@@ -13,7 +13,7 @@ pub(super) const COMMAND: CliCommand = CliCommand { name: "summary", arguments, 
 
 fn arguments(command: clap::Command) -> clap::Command {
     command
-        .about("Print the figures of a report")
+        .about("Print the key figures of a report")
         .arg(report_argument())
         .arg(json_argument())
         .after_help("Examples:\n  tilescope summary out\n  tilescope summary out --json")
@@ -127,7 +127,7 @@ fn print(report: &Report, figures: &ReportSummary, output: &mut dyn Write) -> Re
         ("Including gaps", memory.total_including_gaps),
         ("Excluding gaps", memory.total_excluding_gaps),
         ("Always live", memory.always_live),
-        ("Peak of the rest", memory.peak_not_always_live),
+        ("Peak of not-always-live", memory.peak_not_always_live),
         ("Fullest tile", memory.max_tile_including_gaps),
     ] {
         table.row(name, &exact_bytes(bytes))?;

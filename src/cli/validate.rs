@@ -9,17 +9,35 @@ use tilescope_sim::validate::{ValidationSummary, validate};
 /// `tilescope validate`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "validate", arguments, run };
 
+const FILE_FORMAT: &str = "\
+Columns, in any order:
+  name                           any name
+  family                         gemm, fc, conv, pooling, reduction, embedding, lstm or gru
+  config                         words of key=value, spelled as in poplibs' tools; lists are
+                                 separated by commas
+  target                         mk1, mk2 or bow
+  cycles                         cycles without host transfers
+  memory_bytes                   always-live bytes of all tiles, plus each tile's peak of the others
+  max_tile_bytes_including_gaps  highest address in use on any tile
+
+Defaults of config: half data, float partials, batch 1, stride 1, padding 0, one group, no bias.
+Rows that cannot be simulated are listed as skipped.
+
+Examples:
+  tilescope validate tests/data/poplar_ipumodel_ops.csv
+  tilescope validate my_rows.csv --json";
+
 fn arguments(command: clap::Command) -> clap::Command {
     command
-        .about("Simulate measured operations and show how far off the cost model is")
-        .arg(Arg::new("file").value_name("FILE.csv").required(true).help(
-            "Columns: name, family, config, target, cycles, memory_bytes, max_tile_bytes_including_gaps",
-        ))
-        .arg(json_argument())
-        .after_help(
-            "Examples:\n  tilescope validate tests/data/poplar_ipumodel_ops.csv\n  \
-             tilescope validate my_rows.csv --json",
+        .about("Simulate measured operations and print the errors of the cost model")
+        .arg(
+            Arg::new("file")
+                .value_name("FILE.csv")
+                .required(true)
+                .help("CSV file with one measured operation per line"),
         )
+        .arg(json_argument())
+        .after_help(FILE_FORMAT)
 }
 
 fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {

@@ -9,9 +9,7 @@ pub(super) const COMMAND: CliCommand = CliCommand { name: "verify", arguments, r
 
 fn arguments(command: clap::Command) -> clap::Command {
     command
-        .about(
-            "Check that a report obeys its own laws: sums add up, ids exist, steps do not overlap",
-        )
+        .about("Check that a report is consistent: sums add up, ids exist, steps do not overlap")
         .arg(report_argument())
         .after_help("Example:\n  tilescope verify out")
 }
@@ -23,9 +21,9 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         writeln!(output, "{}: {}", finding.law, finding.text)?;
     }
     if findings.is_empty() {
-        writeln!(output, "{}: all laws hold", report.path().display())?;
+        writeln!(output, "{}: consistent", report.path().display())?;
         return Ok(());
     }
     let path = report.path().display();
-    Err(CliError::Failed(format!("{} laws are broken: {path}", findings.len())))
+    Err(CliError::Failed(format!("{} inconsistencies found: {path}", findings.len())))
 }

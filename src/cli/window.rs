@@ -17,8 +17,8 @@ pub(super) fn open(
 
 /// Says that there is no app in this build.
 #[cfg(not(feature = "gui"))]
-pub fn open(_: Option<&str>, _: Option<&str>, _: Option<&str>) -> Result<(), CliError> {
-    let problem = "this build has no desktop app (cargo feature \"gui\"); \
+pub(super) fn open(_: Option<&str>, _: Option<&str>, _: Option<&str>) -> Result<(), CliError> {
+    let problem = "this build has no desktop app (it lacks the cargo feature \"gui\"); \
                    try tilescope --headless -o out, or tilescope --help";
     Err(CliError::Usage(problem.to_string()))
 }

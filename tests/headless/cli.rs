@@ -122,6 +122,16 @@ fn wrong_usage_exits_with_two_and_the_right_word() {
 }
 
 #[test]
+fn the_old_name_of_a_command_is_understood_with_a_note() {
+    let [old, new] = ["seeds", "reproduce"].map(|name| tilescope(&[name, "--help"]));
+    assert!(old.status.success());
+    assert_eq!(stdout(&old), stdout(&new));
+    assert!(stderr(&old).contains("`seeds` is now `reproduce`"), "{}", stderr(&old));
+    assert!(!stdout(&tilescope(&["--help"])).contains("seeds"));
+    assert_eq!(stderr(&new), "");
+}
+
+#[test]
 fn broken_reports_exit_with_one_and_say_why() {
     let directory = tempfile::tempdir().expect("directory");
     let make = |name: &str, bytes: &[u8]| {

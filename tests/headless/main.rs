@@ -10,8 +10,10 @@ mod common;
 mod report_support;
 
 mod cli;
+mod commands_document;
 mod compare;
 mod cost_laws;
+mod documents;
 mod find;
 mod format_document;
 mod insights;

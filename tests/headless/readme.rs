@@ -3,8 +3,9 @@
 use tilescope_sim::model::MODELS;
 use tilescope_sim::spec::keys::KEYS;
 
-fn readme() -> String {
-    std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).expect("README.md")
+fn specs() -> String {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/specs.md");
+    std::fs::read_to_string(path).expect("docs/specs.md")
 }
 
 fn options() -> String {
@@ -46,8 +47,8 @@ fn nothing_is_documented_that_is_no_key() {
 
 #[test]
 fn every_model_is_named() {
-    let readme = readme();
+    let specs = specs();
     for model in MODELS {
-        assert!(readme.contains(&format!("`{}`", model.name)), "{}", model.name);
+        assert!(specs.contains(&format!("`{}`", model.name)), "{}", model.name);
     }
 }

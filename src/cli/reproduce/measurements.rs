@@ -1,6 +1,7 @@
 //! Simulates a program in memory and takes figures from its run.
 
 use super::CliError;
+use serde::Deserialize;
 use std::convert::Infallible;
 use tilescope_report::units::CycleRange;
 use tilescope_report::{
@@ -13,27 +14,18 @@ use tilescope_sim::run::{
 use tilescope_sim::spec::{Spec, SpecSource};
 
 /// A bundled spec with overrides.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct SpecWithOverrides {
     /// Name of the spec.
-    pub spec: &'static str,
-    /// Keys that differ.
-    pub overrides: &'static [&'static str],
-}
-
-/// A bundled spec with overrides.
-pub(super) const fn program(
-    spec: &'static str,
-    overrides: &'static [&'static str],
-) -> SpecWithOverrides {
-    SpecWithOverrides { spec, overrides }
+    pub spec: String,
+    #[serde(default, rename = "set")]
+    overrides: Vec<String>,
 }
 
 /// A program that was compiled and run.
 pub(super) struct SimulatedProgram {
-    /// The spec.
     pub spec: Spec,
-    /// The compiled program.
     pub compiled: CompiledProgram,
     /// Cycles of the run.
     pub cycles: u64,
@@ -52,10 +44,8 @@ impl SimulatedProgram {
     /// Compiles and runs a program.
     pub(super) fn new(program: &SpecWithOverrides) -> Result<Self, CliError> {
         let failed = |problem: String| CliError::Failed(format!("{}: {problem}", program.spec));
-        let overrides: Vec<String> =
-            program.overrides.iter().map(|text| (*text).to_string()).collect();
-        let source =
-            SpecSource::find(program.spec, &overrides).map_err(|e| failed(e.to_string()))?;
+        let source = SpecSource::find(&program.spec, &program.overrides)
+            .map_err(|e| failed(e.to_string()))?;
         let spec = Spec::build(&source).map_err(|e| failed(e.to_string()))?;
         let compiled = compile(&spec).map_err(|e| failed(e.to_string()))?;
         let rehearsal: DryRunSummary = dry_run(&compiled, &spec);

@@ -1,15 +1,15 @@
-//! `seeds`: every figure that Graphcore's guides and tutorials print, beside its simulation.
+//! `reproduce`: every figure that Graphcore's guides and tutorials print, beside its simulation.
 
-mod applications;
-mod figures;
-mod measure;
+mod measurements;
+mod published_figures;
 
 use super::progress::ProgressReporter;
 use super::{CliCommand, CliError};
-use applications::APPLICATIONS;
 use clap::{Arg, ArgAction, ArgMatches};
-use figures::{FIGURES, FITTED_CONSTANTS, FigureTolerance, PublishedFigure, PublishedFigureKind};
-use measure::SimulatedProgram;
+use measurements::{SimulatedProgram, SpecWithOverrides};
+use published_figures::{
+    FigureTolerance, PublishedFigure, PublishedFigureKind, PublishedFigures, number,
+};
 use rayon::prelude::*;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -18,33 +18,28 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tilescope_report::units::percent;
 
-/// `tilescope seeds`
-pub(super) const COMMAND: CliCommand = CliCommand { name: "seeds", arguments, run };
+pub(super) const COMMAND: CliCommand = CliCommand { name: "reproduce", arguments, run };
 
 fn arguments(command: clap::Command) -> clap::Command {
     command
-        .about("Simulate the published figures of Graphcore's guides and compare")
+        .about("Simulate the programs of Graphcore's publications and compare with the published figures")
         .arg(
             Arg::new("json")
                 .long("json")
                 .action(ArgAction::SetTrue)
-                .help("Print one JSON list, an object for each figure"),
+                .help("Print a JSON list with one object per figure"),
         )
-        .after_help("Examples:\n  tilescope seeds\n  tilescope seeds --json")
+        .after_help("Examples:\n  tilescope reproduce\n  tilescope reproduce --json")
 }
 
 /// A figure with its simulation.
 #[derive(Clone, Debug, Serialize)]
-struct PublishedFigureRow {
-    /// Name for scripts.
-    id: &'static str,
+struct PublishedFigureRow<'a> {
+    id: &'a str,
     /// Text it comes from.
-    publication: &'static str,
-    /// What it is.
-    what: &'static str,
-    /// As published.
+    publication: &'a str,
+    what: &'a str,
     published: f64,
-    /// As simulated.
     simulated: f64,
     /// Relative error; absolute where the published figure is 0.
     error: f64,
@@ -58,16 +53,16 @@ struct PublishedFigureRow {
     fits: bool,
 }
 
-impl PublishedFigureRow {
-    fn new(figure: &PublishedFigure, simulated: f64, fits: bool) -> Self {
+impl<'a> PublishedFigureRow<'a> {
+    fn new(figure: &'a PublishedFigure, simulated: f64, fits: bool) -> Self {
         let error = match figure.published {
             0.0 => simulated,
             published => simulated / published - 1.0,
         };
         Self {
-            id: figure.id,
-            publication: figure.publication,
-            what: figure.what,
+            id: &figure.id,
+            publication: &figure.publication,
+            what: &figure.what,
             published: figure.published,
             simulated,
             error,
@@ -80,59 +75,61 @@ impl PublishedFigureRow {
 }
 
 fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
-    let rows = rows()?;
+    let published =
+        PublishedFigures::read().map_err(|error| CliError::Failed(error.to_string()))?;
+    let rows = rows(&published)?;
     if matches.get_flag("json") {
         let text =
             serde_json::to_string_pretty(&rows).map_err(|e| CliError::Failed(e.to_string()))?;
         writeln!(output, "{text}")?;
         return Ok(());
     }
-    print(&rows, output)
-}
-
-/// The figures in the order of the table.
-fn all_figures() -> impl Iterator<Item = &'static PublishedFigure> {
-    FIGURES.iter().chain(APPLICATIONS)
+    print(&rows, &published.fitted_constants, output)
 }
 
 /// Simulates each program once and takes all figures from them.
-fn rows() -> Result<Vec<PublishedFigureRow>, CliError> {
-    let mut programs: Vec<measure::SpecWithOverrides> =
-        all_figures().flat_map(|figure| figure.programs.iter().copied()).collect();
-    programs.sort_unstable();
-    programs.dedup();
+fn rows(published: &PublishedFigures) -> Result<Vec<PublishedFigureRow<'_>>, CliError> {
+    let programs = &published.programs;
     let progress = Mutex::new(ProgressReporter::new());
     let done = AtomicUsize::new(0);
-    let simulate = |program: &measure::SpecWithOverrides| {
+    let simulate = |(name, program): (&String, &SpecWithOverrides)| {
         let simulated = SimulatedProgram::new(program)?;
         let share = (done.fetch_add(1, Ordering::Relaxed) + 1) as f64 / programs.len() as f64;
         if let Ok(mut progress) = progress.lock() {
             progress.at(share);
         }
-        Ok((*program, simulated))
+        Ok((name.clone(), simulated))
     };
     let simulated: Result<BTreeMap<_, _>, CliError> = programs.par_iter().map(simulate).collect();
     if let Ok(progress) = progress.lock() {
         progress.finish();
     }
     let simulated = simulated?;
-    let row = |figure: &PublishedFigure| {
-        let runs: Vec<&SimulatedProgram> =
-            figure.programs.iter().filter_map(|program| simulated.get(program)).collect();
-        let value = (figure.measure)(&runs).ok_or_else(|| {
-            CliError::Failed(format!("{}: the simulation has no such figure", figure.id))
-        })?;
-        let fits = runs.iter().all(|run| run.compiled.tiles_out_of_memory() == 0);
-        Ok(PublishedFigureRow::new(figure, value, fits))
-    };
-    all_figures().map(row).collect()
+    published.figures.iter().map(|figure| row(figure, &simulated)).collect()
 }
 
-fn print(rows: &[PublishedFigureRow], output: &mut dyn Write) -> Result<(), CliError> {
+fn row<'a>(
+    figure: &'a PublishedFigure,
+    simulated: &BTreeMap<String, SimulatedProgram>,
+) -> Result<PublishedFigureRow<'a>, CliError> {
+    let runs: Option<Vec<&SimulatedProgram>> =
+        figure.programs.iter().map(|program| simulated.get(program)).collect();
+    let value = runs.as_ref().and_then(|runs| figure.measured(runs)).ok_or_else(|| {
+        CliError::Failed(format!("{}: the simulation does not show this figure", figure.id))
+    })?;
+    let fits = runs.iter().flatten().all(|run| run.compiled.tiles_out_of_memory() == 0);
+    Ok(PublishedFigureRow::new(figure, value, fits))
+}
+
+fn print(
+    rows: &[PublishedFigureRow<'_>],
+    fitted_constants: &[String],
+    output: &mut dyn Write,
+) -> Result<(), CliError> {
     let widest = rows.iter().map(|row| row.what.chars().count()).max().unwrap_or(0);
     writeln!(
         output,
-        "{:widest$}  {:14}  {:>13}  {:>13}  {:>8}  {:9}  pass",
+        "{:widest$}  {:15}  {:>13}  {:>13}  {:>8}  {:9}  pass",
         "figure", "seed", "published", "simulated", "error", "kind"
     )?;
     for row in rows {
@@ -144,11 +141,11 @@ fn print(rows: &[PublishedFigureRow], output: &mut dyn Write) -> Result<(), CliE
         };
         writeln!(
             output,
-            "{:widest$}  {:14}  {:>13}  {:>13}  {:>8}  {:9}  {pass}",
+            "{:widest$}  {:15}  {:>13}  {:>13}  {:>8}  {:9}  {pass}",
             row.what,
             row.publication,
-            figures::number(row.published),
-            figures::number(row.simulated),
+            number(row.published),
+            number(row.simulated),
             percent(row.error),
             row.kind
         )?;
@@ -159,18 +156,14 @@ fn print(rows: &[PublishedFigureRow], output: &mut dyn Write) -> Result<(), CliE
     let predicted = PublishedFigureKind::Predicted.name();
     writeln!(
         output,
-        "\n{} predicted figures are as close as claimed, {} are missed; {} were fitted on and prove nothing, {} are inputs",
+        "\n{} predicted figures are within tolerance, {} are not; {} were used for fitting and prove nothing, {} are inputs",
         count(Some(true), predicted),
         count(Some(false), predicted),
         rows.iter().filter(|row| row.kind == PublishedFigureKind::Fitted.name()).count(),
         rows.iter().filter(|row| row.kind == PublishedFigureKind::Input.name()).count(),
     )?;
-    writeln!(
-        output,
-        "{} constants were fitted: {}",
-        FITTED_CONSTANTS.len(),
-        FITTED_CONSTANTS.join("; ")
-    )?;
+    let fitted = fitted_constants.join("; ");
+    writeln!(output, "{} constants were fitted: {fitted}", fitted_constants.len())?;
     Ok(())
 }
 
@@ -202,18 +195,19 @@ mod tests {
     use tilescope_sim::spec::find_bundled_spec;
 
     #[test]
-    fn every_figure_has_its_own_name_and_a_bundled_spec() {
-        for (position, figure) in all_figures().enumerate() {
-            assert!(all_figures().take(position).all(|o| o.id != figure.id), "{}", figure.id);
+    fn every_figure_has_its_own_name_and_programs_of_bundled_specs() {
+        let published = PublishedFigures::read().expect("the file is as the code expects it");
+        let (figures, programs) = (&published.figures, &published.programs);
+        for (position, figure) in figures.iter().enumerate() {
+            assert!(figures[..position].iter().all(|o| o.id != figure.id), "{}", figure.id);
             assert!(!figure.programs.is_empty(), "{}", figure.id);
-            for program in figure.programs {
-                assert!(
-                    find_bundled_spec(program.spec).is_some(),
-                    "{}: {}",
-                    figure.id,
-                    program.spec
-                );
+            for program in &figure.programs {
+                assert!(programs.contains_key(program), "{}: {program}", figure.id);
             }
+        }
+        for (name, program) in programs {
+            assert!(find_bundled_spec(&program.spec).is_some(), "{name}: {}", program.spec);
+            assert!(figures.iter().any(|figure| figure.programs.contains(name)), "{name}: unused");
         }
     }
 

@@ -1,0 +1,192 @@
+//! The published figures: what was printed, how close the simulation claims to come, and how to
+//! measure it. They stand in `assets/published_figures.toml`.
+
+use super::measurements::{SimulatedProgram, SpecWithOverrides};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use tilescope_report::MemoryCategory;
+use tilescope_report::units::grouped;
+
+/// The file, as it was when the program was built.
+const PUBLISHED_FIGURES: &str = include_str!("../../../assets/published_figures.toml");
+
+/// Every published figure, and the programs they are measured on.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PublishedFigures {
+    /// Constants and keys that were fitted on figures of this list.
+    pub fitted_constants: Vec<String>,
+    /// By the names that figures call them.
+    pub programs: BTreeMap<String, SpecWithOverrides>,
+    #[serde(rename = "figure")]
+    pub figures: Vec<PublishedFigure>,
+}
+
+impl PublishedFigures {
+    pub(super) fn read() -> Result<Self, toml::de::Error> {
+        toml::from_str(PUBLISHED_FIGURES)
+    }
+}
+
+/// What a figure says about the simulator.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum PublishedFigureKind {
+    /// Nothing was fitted on it.
+    #[default]
+    Predicted,
+    /// A constant or a key of the spec was fitted on it: it proves nothing.
+    Fitted,
+    /// It was put in: it belongs to the machine, not to the model.
+    Input,
+}
+
+impl PublishedFigureKind {
+    /// Word for tables and scripts.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Predicted => "predicted",
+            Self::Fitted => "fitted",
+            Self::Input => "input",
+        }
+    }
+}
+
+/// How close the simulation claims to come.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum FigureTolerance {
+    /// Within this relative error.
+    Relative(f64),
+    Exact,
+    Above(f64),
+    /// From one to the other.
+    Between(f64, f64),
+    None,
+}
+
+/// What a figure that counts bytes counts them in.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub(super) enum FigureUnit {
+    KiB,
+    MiB,
+}
+
+impl FigureUnit {
+    fn bytes(self) -> f64 {
+        match self {
+            Self::KiB => 1024.0,
+            Self::MiB => 1024.0 * 1024.0,
+        }
+    }
+}
+
+/// How a figure is measured on its programs: on the first one, unless it says otherwise.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum FigureMeasurement {
+    CyclesPerWeightUpdate,
+    HostCallsPerSecond,
+    SamplesPerCall,
+    SamplesPerSecond,
+    /// Where samples are packs of sequences.
+    SequencesPerSecond,
+    /// The loaders alone, without any IPU.
+    LoaderSamplesPerSecond,
+    /// The first slot of a pipeline, counted from 1, in which every stage makes both passes.
+    FirstFullSlot,
+    /// Bytes over links to this IPU, per weight update.
+    LinkBytesIn(usize),
+    /// Bytes over links from this IPU, per weight update.
+    LinkBytesOut(usize),
+    /// Micro-batches in the stashes of the stage on this IPU.
+    FifoDepth(u32),
+    /// Cycles of the first step whose name ends so.
+    StepCycles(String),
+    /// Share of the IPUs' cycles in copies from and to remote buffers.
+    RemoteBufferShare,
+    /// Share of the I/O tiles' copies that is hidden behind compute.
+    HiddenIoShare,
+    /// Of programs with prefetch depths 1, 2, …: the smallest depth within 1 % of the best.
+    SmallestGoodPrefetchDepth,
+    /// Bytes of a category of memory on all tiles of a replica.
+    CategoryBytes(MemoryCategory),
+    /// The same of the second program, over that of the first.
+    CategoryRatio(MemoryCategory),
+}
+
+impl FigureMeasurement {
+    /// The figure before it is put into units; `None` where the programs do not show it.
+    fn of(&self, programs: &[&SimulatedProgram]) -> Option<f64> {
+        let first = *programs.first()?;
+        match self {
+            Self::CyclesPerWeightUpdate => first.iteration_cycles(),
+            Self::HostCallsPerSecond => Some(1.0 / first.seconds()),
+            Self::SamplesPerCall => first.samples(),
+            Self::SamplesPerSecond => first.throughput(),
+            Self::SequencesPerSecond => first.sequences(),
+            Self::LoaderSamplesPerSecond => first.loader_throughput(),
+            Self::FirstFullSlot => first.first_full_slot(),
+            Self::LinkBytesIn(ipu) => Some(first.linked(*ipu).0),
+            Self::LinkBytesOut(ipu) => Some(first.linked(*ipu).1),
+            Self::FifoDepth(ipu) => first.fifo_depth(*ipu),
+            Self::StepCycles(suffix) => first.step_cycles(suffix),
+            Self::RemoteBufferShare => Some(first.remote_share()),
+            Self::HiddenIoShare => first.hidden_share(),
+            Self::SmallestGoodPrefetchDepth => smallest_good_prefetch_depth(programs),
+            Self::CategoryBytes(category) => Some(first.category_bytes(*category)),
+            Self::CategoryRatio(category) => {
+                let [one, many] = programs else { return None };
+                Some(many.category_bytes(*category) / one.category_bytes(*category))
+            }
+        }
+    }
+}
+
+fn smallest_good_prefetch_depth(programs: &[&SimulatedProgram]) -> Option<f64> {
+    let best = programs.iter().map(|program| program.cycles).min()?;
+    let good = |program: &&SimulatedProgram| program.cycles as f64 <= 1.01 * best as f64;
+    Some(programs.iter().position(good)? as f64 + 1.0)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PublishedFigure {
+    pub id: String,
+    /// Text it comes from.
+    pub publication: String,
+    pub what: String,
+    pub published: f64,
+    /// How close the simulation claims to come.
+    pub tolerance: FigureTolerance,
+    /// What was done with it.
+    #[serde(default)]
+    pub kind: PublishedFigureKind,
+    /// Names of the programs it is measured on.
+    pub programs: Vec<String>,
+    measure: FigureMeasurement,
+    unit: Option<FigureUnit>,
+    decimals: Option<i32>,
+}
+
+impl PublishedFigure {
+    /// What its programs, in order, give for it; `None` where they do not show it.
+    pub(super) fn measured(&self, programs: &[&SimulatedProgram]) -> Option<f64> {
+        let value = self.measure.of(programs)? / self.unit.map_or(1.0, FigureUnit::bytes);
+        Some(self.decimals.map_or(value, |decimals| {
+            let power = 10_f64.powi(decimals);
+            (value * power).round() / power
+        }))
+    }
+}
+
+/// A number in three or more figures, without a fraction where it is large.
+pub(super) fn number(value: f64) -> String {
+    if value.abs() >= 1000.0 {
+        grouped(value.round() as u64)
+    } else if value.fract() == 0.0 {
+        format!("{value}")
+    } else {
+        format!("{value:.3}")
+    }
+}
