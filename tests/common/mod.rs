@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tilescope_report::Report;
 use tilescope_sim::graph::{DType, GraphBuilder, Role, TensorType};
+use tilescope_sim::lower::Lowering;
 use tilescope_sim::lower::work::Work;
-use tilescope_sim::lower::{Lowering, PlanningOptions};
 use tilescope_sim::ops::Operator;
-use tilescope_sim::planner::{Machine, PlanCache};
+use tilescope_sim::planner::{Machine, PlanCache, PoplibsOptions};
 use tilescope_sim::simulate;
 use tilescope_sim::spec::{Spec, SpecSource};
 
@@ -53,8 +53,8 @@ pub(crate) fn lowered(
     builder.apply_all("node", operator, &tensors).expect("operands fit");
     let graph = builder.finish();
     let plans = PlanCache::new();
-    let planning = PlanningOptions::default();
-    let mut lowering = Lowering::new(&graph, machine, training, planning, &plans);
+    let planning = PoplibsOptions::default();
+    let mut lowering = Lowering::new(&graph, machine, training, &planning, &plans);
     lowering.lower(&graph.nodes[0]).expect("lowers").work
 }
 

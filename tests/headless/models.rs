@@ -3,10 +3,10 @@
 use tilescope_report::Pass;
 use tilescope_sim::compile::compile;
 use tilescope_sim::graph::{Graph, Training};
-use tilescope_sim::lower::{Lowering, PlanningOptions};
+use tilescope_sim::lower::Lowering;
 use tilescope_sim::model;
 use tilescope_sim::ops::Optimizer;
-use tilescope_sim::planner::{Machine, PlanCache};
+use tilescope_sim::planner::{Machine, PlanCache, PoplibsOptions};
 use tilescope_sim::spec::{Spec, SpecSource};
 use tilescope_sim::targets::MK2;
 
@@ -180,8 +180,8 @@ fn every_tensor_of_every_model_lies_somewhere_as_a_whole() {
         let trained = !graph.losses.is_empty();
         let graph = if trained { graph.train(training).expect("trains") } else { graph };
         let (machine, plans) = (Machine::whole(MK2), PlanCache::new());
-        let mut lowering =
-            Lowering::new(&graph, machine, trained, PlanningOptions::default(), &plans);
+        let planning = PoplibsOptions::default();
+        let mut lowering = Lowering::new(&graph, machine, trained, &planning, &plans);
         lowering.plan_ahead();
         for node in &graph.nodes {
             lowering.lower(node).expect("lowers");

@@ -6,9 +6,19 @@ use tilescope_sim::lower::conv::{self, Operands, Source};
 use tilescope_sim::lower::work::{PhaseKind, Work};
 use tilescope_sim::planner::{
     ConvParams, FieldDim, Machine, MemoryBound, OperandTransform, OutputTransform, Pass, Plan,
-    PlanCache, PlanOptions, TrainingPlans, plan, plan_convolution, plan_fully_connected,
+    PlanCache, PlanOptions, PoplibsOptions, TrainingPlans, plan, plan_convolution,
+    plan_fully_connected,
 };
+use tilescope_sim::spec::Proportion;
 use tilescope_sim::targets::{CHIPS, chip};
+
+/// Of a forward pass in training, with that share of memory and those partials.
+fn training_options(share: f64, partials_type: DType) -> PlanOptions {
+    let available_memory_proportion = Proportion::new(share);
+    let library =
+        PoplibsOptions { available_memory_proportion, partials_type, ..PoplibsOptions::default() };
+    PlanOptions { pass: Pass::TrainingForward, library }
+}
 
 fn machine(name: &str) -> Machine {
     Machine::whole(*chip(name).expect("a chip"))
@@ -88,10 +98,7 @@ fn any_params() -> impl Strategy<Value = ConvParams> {
 }
 
 fn training_plans(machine: &Machine, params: &ConvParams, proportion: f64) -> TrainingPlans {
-    let options = PlanOptions {
-        available_memory_proportion: proportion,
-        ..PlanOptions::new(Pass::TrainingForward)
-    };
+    let options = training_options(proportion, DType::Float);
     plan_convolution(machine, params, &options).expect("a plan")
 }
 
@@ -241,10 +248,7 @@ proptest! {
     ) {
         let machine = machine("mk2");
         let planned = |proportion: f64| {
-            let options = PlanOptions {
-                available_memory_proportion: proportion,
-                ..PlanOptions::new(Pass::TrainingForward)
-            };
+            let options = training_options(proportion, DType::Float);
             plan(&machine, &params, &options).expect("a plan")
         };
         let (a, b) = (planned(less), planned(more));
@@ -428,11 +432,7 @@ proptest! {
         partials in 0..TYPES.len(),
     ) {
         let machine = Machine { tiles, ..Machine::whole(*CHIPS[chip]) };
-        let options = PlanOptions {
-            available_memory_proportion: proportion,
-            partials: TYPES[partials],
-            ..PlanOptions::new(Pass::TrainingForward)
-        };
+        let options = training_options(proportion, TYPES[partials]);
         if let Ok(plans) = plan_convolution(&machine, &params, &options) {
             works(&machine, &plans);
             plans.forward.describe();

@@ -1,10 +1,10 @@
 //! Embeddings and recurrent layers as operators of a graph: shapes, gradients, conservation.
 
 use tilescope_sim::graph::{DType, Graph, GraphBuilder, GraphError, Role, TensorType, Training};
+use tilescope_sim::lower::Lowering;
 use tilescope_sim::lower::work::{PhaseKind, Work};
-use tilescope_sim::lower::{Lowering, PlanningOptions};
 use tilescope_sim::ops::{CrossEntropy, Embedding, Operator, Optimizer, Recurrent, Reshape};
-use tilescope_sim::planner::{Machine, PlanCache};
+use tilescope_sim::planner::{Machine, PlanCache, PoplibsOptions};
 use tilescope_sim::targets::chip;
 
 const STEPS: u64 = 5;
@@ -33,9 +33,9 @@ fn model(layer: impl Operator + 'static, units: u64, parts: u64) -> Result<Graph
 
 fn lowered(graph: &Graph, name: &str) -> Vec<(String, Work)> {
     let machine = Machine::whole(*chip(name).expect("a chip"));
-    let planning = PlanningOptions::default();
+    let planning = PoplibsOptions::default();
     let plans = PlanCache::new();
-    let mut lowering = Lowering::new(graph, machine, true, planning, &plans);
+    let mut lowering = Lowering::new(graph, machine, true, &planning, &plans);
     let lower = |node: &tilescope_sim::graph::Node| {
         let work = node.operator.lower(&mut lowering, node).expect("a plan");
         for output in &node.outputs {

@@ -80,10 +80,11 @@ const MNIST_LOADED: Program = program(
         "options.host.seconds_per_sample=266e-6",
     ],
 );
-const GUIDE_PIPELINE: Program = program("mnist_pipeline", &["options.stash_convention=seed"]);
+const GUIDE_PIPELINE: Program =
+    program("mnist_pipeline", &["options.stash_convention=memory_guide"]);
 const GUIDE_INTERLEAVED: Program = program(
     "mnist_pipeline",
-    &["options.stash_convention=seed", "options.pipeline_schedule=interleaved"],
+    &["options.stash_convention=memory_guide", "options.pipeline_schedule=interleaved"],
 );
 
 macro_rules! prefetch {

@@ -18,8 +18,7 @@ pub(crate) use transfers::{HostCopy, LinkCopy};
 
 use crate::graph::{Graph, GraphError, Role, TensorId, Training};
 use crate::lower::code::CodeAccount;
-use crate::lower::{LowerError, Lowering, PlanningOptions, alone};
-use crate::ops::Optimizer;
+use crate::lower::{LowerError, Lowering, alone};
 use crate::planner::{Machine, PlanCache};
 use crate::schedule::{Placement, Schedule, SyncGroups, balanced};
 use crate::spec::{Spec, SpecError};
@@ -198,26 +197,18 @@ fn build_graph(spec: &Spec) -> Result<Graph, CompileError> {
     if !spec.model.training {
         return Ok(graph);
     }
-    let optimizer = Optimizer::find(&spec.model.optimizer).unwrap_or_else(|| {
-        panic!("KEYS lists optimiser {}, Optimizer does not", spec.model.optimizer)
-    });
     Ok(graph.train(Training {
-        optimizer,
+        optimizer: spec.model.optimizer,
         accumulate: spec.options.gradient_accumulation > 1,
         loss_scaling: spec.model.loss_scaling,
     })?)
 }
 
-fn lowering<'a>(spec: &Spec, graph: &'a Graph, plans: &'a PlanCache) -> Lowering<'a> {
+fn lowering<'a>(spec: &'a Spec, graph: &'a Graph, plans: &'a PlanCache) -> Lowering<'a> {
     let chip = spec.target.chip;
     let tiles = u64::from(chip.tiles - spec.options.num_io_tiles);
-    let planning = PlanningOptions {
-        available_memory_proportion: spec.options.available_memory_proportion,
-        partials_type: spec.options.partials_type,
-        serialisation: spec.options.serialisation,
-        conv_dithering: spec.options.conv_dithering,
-    };
-    Lowering::new(graph, Machine { chip: *chip, tiles }, spec.model.training, planning, plans)
+    let machine = Machine { chip: *chip, tiles };
+    Lowering::new(graph, machine, spec.model.training, &spec.options.library, plans)
 }
 
 /// Cycles of the forward and backward nodes of each block, for one micro-batch. Blocks that cannot
@@ -251,12 +242,11 @@ pub fn balance(spec: &Spec) -> Result<Vec<(Vec<String>, u64)>, CompileError> {
 
 /// Optimiser state that the replicas share out.
 fn sharded_tensors(spec: &Spec, graph: &Graph) -> BTreeSet<TensorId> {
-    let location = &spec.options.location;
-    if !location.sharded_state {
+    let sharding = &spec.options.location.sharding;
+    if !sharding.replicated_tensor_sharding {
         return BTreeSet::new();
     }
-    let large =
-        |id: &TensorId| graph.tensor(*id).ty.elements() >= location.min_elements_for_sharding;
+    let large = |id: &TensorId| graph.tensor(*id).ty.elements() >= sharding.min_elements_for_rts;
     graph.with_role(Role::State).filter(large).collect()
 }
 

@@ -1,10 +1,9 @@
 //! What an operator knows while it is lowered: the machine, the graph, and how tensors lie.
 
 use super::layout::Layout;
-use super::serialise::Serialisation;
 use super::work::{Place, Work};
-use crate::graph::{DType, Graph, Node, Role, TensorId, TensorType};
-use crate::planner::{Machine, Pass, PlanCache, PlanOptions};
+use crate::graph::{Graph, Node, Role, TensorId, TensorType};
+use crate::planner::{Machine, PlanCache, PoplibsOptions};
 use rayon::prelude::*;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -17,32 +16,6 @@ pub struct LowerError {
     pub operation: String,
     /// Why.
     pub problem: String,
-}
-
-/// Bounds and types that planned operations obey.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PlanningOptions {
-    /// Share of a tile's memory that temporaries of one operation may fill.
-    pub available_memory_proportion: f64,
-    /// Element type of partial sums.
-    pub partials_type: DType,
-    /// How linear layers are cut into parts.
-    pub serialisation: Option<Serialisation>,
-    /// Whether each convolution begins at a tile of its own.
-    pub conv_dithering: bool,
-}
-
-/// What an operation alone is planned with.
-impl Default for PlanningOptions {
-    fn default() -> Self {
-        let planned = PlanOptions::new(Pass::MatMul);
-        Self {
-            available_memory_proportion: planned.available_memory_proportion,
-            partials_type: planned.partials,
-            serialisation: None,
-            conv_dithering: false,
-        }
-    }
 }
 
 /// When operands and results of an operation exist, in phases of its work, and what its vertices
@@ -88,8 +61,8 @@ pub struct Lowering<'a> {
     pub tiles: u32,
     /// Whether the model is trained: layouts of weights then suit three passes.
     pub training: bool,
-    /// Planning bounds.
-    pub planning: PlanningOptions,
+    /// What operations are planned with.
+    pub planning: &'a PoplibsOptions,
     /// Plans made so far.
     pub plans: &'a PlanCache,
     layouts: Vec<Option<usize>>,
@@ -150,7 +123,7 @@ impl<'a> Lowering<'a> {
         graph: &'a Graph,
         machine: Machine,
         training: bool,
-        planning: PlanningOptions,
+        planning: &'a PoplibsOptions,
         plans: &'a PlanCache,
     ) -> Self {
         let mut lowering = Self {

@@ -24,5 +24,4 @@ pub(crate) mod split;
 pub mod stencil;
 pub mod work;
 
-pub use context::{Lives, LowerError, Lowered, Lowering, PlanningOptions};
-pub(crate) use serialise::{CutDim, Serialisation};
+pub use context::{Lives, LowerError, Lowered, Lowering};

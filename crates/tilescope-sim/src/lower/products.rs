@@ -9,7 +9,7 @@ use super::conv::{
 };
 use super::layout::{Layout, Order};
 use super::runs;
-use super::serialise::Cut;
+use super::serialise::{Cut, Serialisation};
 use super::work::{Place, Work};
 use crate::graph::{Node, Role, TensorId, TensorType};
 use crate::ops::{Convolution, MatMul, Product, Sizes};
@@ -94,7 +94,7 @@ impl Lowering<'_> {
         let sizes = matmul.sizes(&types);
         let sizes =
             sizes.map_err(|problem| LowerError { operation: node.name.clone(), problem })?;
-        let cut = self.planning.serialisation.and_then(|serial| serial.cut(sizes));
+        let cut = Serialisation::chosen(self.planning).and_then(|serial| serial.cut(sizes));
         let (Sizes { groups, m, k, n }, cut) = cut.unwrap_or((sizes, Cut::NONE));
         let params = ConvParams::matmul(types[0].dtype, groups, m, k, n);
         if self.training {
@@ -228,11 +228,7 @@ impl Lowering<'_> {
     }
 
     fn plan_options(&self, pass: Pass) -> PlanOptions {
-        PlanOptions {
-            pass,
-            partials: self.planning.partials_type,
-            available_memory_proportion: self.planning.available_memory_proportion,
-        }
+        PlanOptions { pass, library: *self.planning }
     }
 
     fn conv_plans(

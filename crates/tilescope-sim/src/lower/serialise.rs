@@ -10,13 +10,15 @@ use super::elementwise::{self, Binary};
 use super::work::{Phase, Place, Temporary, Work, WorkItem};
 use crate::graph::{Node, TensorId};
 use crate::ops::{Product, Sizes};
+use crate::planner::PoplibsOptions;
 use crate::planner::estimate::elementwise::dynamic_slice;
+use crate::spec::SerializeMatmul;
 use tilescope_report::Category;
 use tilescope_report::units::TileRuns;
 
 /// Dimension of a layer `x[m,k] . w[k,n]` that is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CutDim {
+pub(crate) enum CutDim {
     /// `m`, rows of the input.
     InputChannels,
     /// `k`, which is summed over.
@@ -27,7 +29,7 @@ pub enum CutDim {
 
 /// How layers are cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Serialisation {
+pub(crate) struct Serialisation {
     /// The dimension.
     pub dim: CutDim,
     /// Into how many parts.
@@ -65,6 +67,17 @@ impl Cut {
 }
 
 impl Serialisation {
+    /// The cut that was asked for, if any was.
+    pub(crate) fn chosen(options: &PoplibsOptions) -> Option<Self> {
+        let dim = match options.serialize_matmul {
+            SerializeMatmul::None => return None,
+            SerializeMatmul::InputChannels => CutDim::InputChannels,
+            SerializeMatmul::ReducingDim => CutDim::Reducing,
+            SerializeMatmul::OutputChannels => CutDim::OutputChannels,
+        };
+        Some(Self { dim, parts: options.serialize_matmul_factor })
+    }
+
     /// Sizes of one part of a layer, and how its tensors are cut. Products side by side, as in
     /// attention, are no layer, and what does not divide evenly stays whole.
     pub(crate) fn cut(self, whole: Sizes) -> Option<(Sizes, Cut)> {

@@ -11,7 +11,9 @@ use crate::graph::{DType, Graph, GraphError, TensorId};
 use crate::ops::{
     Activation, BinaryOp, Cast, CrossEntropy, Embedding, MatMul, Reshape, Scale, Slice,
 };
+use crate::spec::keys::Framework;
 use crate::spec::{Form, Key, ModelSpec};
+use std::borrow::Cow;
 
 /// Sizes of BERT-Large for phase 1; other sizes are set in a spec.
 const SIZES: &[Key] = &[
@@ -22,13 +24,13 @@ const SIZES: &[Key] = &[
     size("model.vocab_size", "30522", "Words"),
     size("model.max_positions", "512", "Rows of the position embedding"),
     size("model.sequence_length", "128", "Tokens of a sequence"),
-    Key {
-        path: "model.masked_tokens",
-        form: Form::Integer(1, 1 << 24),
-        default: "20",
-        about: "Tokens of a sequence that are to be guessed",
-        also: "max_predictions_per_seq",
-    },
+    Key::of_model(
+        "model.masked_tokens",
+        Form::Integer(1, 1 << 24),
+        "20",
+        "Tokens of a sequence that are to be guessed",
+        &[(Framework::Applications, Cow::Borrowed("max_predictions_per_seq"))],
+    ),
 ];
 
 /// Segments a token can belong to.

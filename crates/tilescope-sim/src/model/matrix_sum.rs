@@ -9,13 +9,13 @@ use crate::spec::{Form, Key, ModelSpec};
 const SIZES: &[Key] = &[
     size("model.m", "768", "Rows of both matrices"),
     size("model.n", "768", "Columns of both matrices"),
-    Key {
-        path: "model.columns_first",
-        form: Form::Integer(0, 1),
-        default: "1",
-        about: "1 keeps the second matrix column by column, 0 row by row as the first",
-        also: "",
-    },
+    Key::of_model(
+        "model.columns_first",
+        Form::Integer(0, 1),
+        "1",
+        "1 keeps the second matrix column by column, 0 row by row as the first",
+        &[],
+    ),
 ];
 
 /// `sum = a + b`.

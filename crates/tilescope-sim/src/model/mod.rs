@@ -72,18 +72,13 @@ pub(crate) fn find(name: &str) -> Option<&'static ModelDef> {
 
 /// The key of a size with a default.
 const fn size(path: &'static str, default: &'static str, about: &'static str) -> Key {
-    Key { path, form: Form::Integer(1, keys::LARGEST_SIZE), default, about, also: "" }
+    Key::of_model(path, Form::Integer(1, keys::LARGEST_SIZE), default, about, &[])
 }
 
 /// The key of the number of layers: each is a block, so a graph of them must stay a graph.
 const fn depth(default: &'static str) -> Key {
-    Key {
-        path: "model.layers",
-        form: Form::Integer(1, 64),
-        default,
-        about: "Layers, each a block of its own",
-        also: "",
-    }
+    let about = "Layers, each a block of its own";
+    Key::of_model("model.layers", Form::Integer(1, 64), default, about, &[])
 }
 
 /// Checks that one size is a multiple of another.

@@ -11,20 +11,14 @@ const SIZES: &[Key] = &[
     size("model.height", "1000", "Rows of the field"),
     size("model.width", "1000", "Columns of the field"),
     size("model.channels", "1", "Values of a cell: 4 for an image with transparency"),
-    Key {
-        path: "model.corners",
-        form: Form::Integer(0, 1),
-        default: "0",
-        about: "1 reads the cells at corners too: 9 points; 0 reads 5",
-        also: "",
-    },
-    Key {
-        path: "model.sweeps",
-        form: Form::Integer(1, 64),
-        default: "1",
-        about: "Sweeps over the field",
-        also: "",
-    },
+    Key::of_model(
+        "model.corners",
+        Form::Integer(0, 1),
+        "0",
+        "1 reads the cells at corners too: 9 points; 0 reads 5",
+        &[],
+    ),
+    Key::of_model("model.sweeps", Form::Integer(1, 64), "1", "Sweeps over the field", &[]),
 ];
 
 /// Sweeps over a field.

@@ -69,11 +69,7 @@ impl Recurrent {
     ) -> Result<Lowered<'a>, LowerError> {
         let explain = |problem| LowerError { operation: node.name.clone(), problem };
         let layer = self.layer(lowering.ty(x)).map_err(explain)?;
-        let options = PlanOptions {
-            pass: Pass::FcInferenceForward,
-            partials: lowering.planning.partials_type,
-            available_memory_proportion: lowering.planning.available_memory_proportion,
-        };
+        let options = PlanOptions { pass: Pass::FcInferenceForward, library: *lowering.planning };
         Lowered::new(machine, layer, self.keep, options, lowering.plans)
             .map_err(|error| explain(error.to_string()))
     }

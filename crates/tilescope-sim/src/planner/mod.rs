@@ -25,6 +25,7 @@ mod layout_change;
 pub(crate) mod model;
 pub(crate) mod params;
 pub mod plan;
+mod poplibs_options;
 pub(crate) mod ranges;
 pub(crate) mod search;
 pub(crate) mod transforms;
@@ -32,6 +33,7 @@ pub(crate) mod transforms;
 pub use cache::PlanCache;
 pub use params::{ConvParams, FieldDim, OperandTransform, OutputTransform, PlanError};
 pub use plan::{Estimate, Machine, MemoryBound, Partition, Pass, Plan, PlanOptions, TileOrder};
+pub use poplibs_options::PoplibsOptions;
 
 use crate::graph::DType;
 use candidates::VertexType;
@@ -180,7 +182,7 @@ impl<'a> Task<'a> {
     /// Bytes of a tile that temporaries may take; `None` for no bound, which is what a proportion
     /// of zero means to Poplar.
     fn bound_bytes(&self) -> Option<u64> {
-        let proportion = self.options.available_memory_proportion;
+        let proportion = self.options.library.available_memory_proportion.get();
         let bytes = (self.machine.chip.bytes_per_tile as f64 * proportion) as u64;
         (bytes > 0).then_some(bytes)
     }

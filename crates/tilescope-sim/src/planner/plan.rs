@@ -2,11 +2,11 @@
 
 use super::candidates::{Method, VertexType};
 use super::params::ConvParams;
+use super::poplibs_options::PoplibsOptions;
 use super::transforms::{Transform, Transformed};
 use crate::graph::DType;
 use crate::targets::Chip;
 use serde_json::{Value, json};
-use std::hash::{Hash, Hasher};
 
 /// What an operation is for; it decides which layout changes the planner expects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -70,20 +70,18 @@ impl Pass {
 }
 
 /// What a plan is made for, beside the shape.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PlanOptions {
     /// What the operation is for.
     pub pass: Pass,
-    /// Element type of partial sums: half or float.
-    pub partials: DType,
-    /// Share of tile memory that temporaries may take.
-    pub available_memory_proportion: f64,
+    /// What the whole program is planned with.
+    pub library: PoplibsOptions,
 }
 
 impl PlanOptions {
-    /// Poplar's defaults: float partials, 0.6 of the memory.
+    /// With Poplar's defaults.
     pub fn new(pass: Pass) -> Self {
-        Self { pass, partials: DType::Float, available_memory_proportion: 0.6 }
+        Self { pass, library: PoplibsOptions::default() }
     }
 
     /// The same for another pass.
@@ -96,26 +94,9 @@ impl PlanOptions {
         match input {
             DType::Float => DType::Float,
             DType::Quarter => DType::Half,
-            _ if self.partials == DType::Half => DType::Half,
+            _ if self.library.partials_type == DType::Half => DType::Half,
             _ => DType::Float,
         }
-    }
-}
-
-impl PartialEq for PlanOptions {
-    fn eq(&self, other: &Self) -> bool {
-        let key = |options: &Self| {
-            (options.pass, options.partials, options.available_memory_proportion.to_bits())
-        };
-        key(self) == key(other)
-    }
-}
-
-impl Eq for PlanOptions {}
-
-impl Hash for PlanOptions {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        (self.pass, self.partials, self.available_memory_proportion.to_bits()).hash(state);
     }
 }
 

@@ -48,7 +48,7 @@ impl PipelineForm {
         let length = match (training, schedule, convention) {
             (false, ..) => stages,
             (true, Schedule::Grouped, StashConvention::Popart) => 2 * stages - 1,
-            (true, Schedule::Grouped, StashConvention::Seed) => 2 * stages + 1,
+            (true, Schedule::Grouped, StashConvention::MemoryGuide) => 2 * stages + 1,
             (true, Schedule::Interleaved | Schedule::Sequential, _) => 2 * stages,
         };
         let spacing = match (training, schedule) {
@@ -82,9 +82,9 @@ impl PipelineForm {
         match (self.schedule, self.convention) {
             (Schedule::Sequential, _) => 1,
             (Schedule::Grouped, StashConvention::Popart) => 2 * (to_the_end - 1) + 1,
-            (Schedule::Grouped, StashConvention::Seed) => 2 * to_the_end + 1,
+            (Schedule::Grouped, StashConvention::MemoryGuide) => 2 * to_the_end + 1,
             (Schedule::Interleaved, StashConvention::Popart) => to_the_end,
-            (Schedule::Interleaved, StashConvention::Seed) => self.stages + 1,
+            (Schedule::Interleaved, StashConvention::MemoryGuide) => self.stages + 1,
         }
     }
 
@@ -136,7 +136,8 @@ mod tests {
             Just(Schedule::Interleaved),
             Just(Schedule::Sequential)
         ];
-        let convention = prop_oneof![Just(StashConvention::Popart), Just(StashConvention::Seed)];
+        let convention =
+            prop_oneof![Just(StashConvention::Popart), Just(StashConvention::MemoryGuide)];
         (1usize..9, schedule, convention).prop_map(|(stages, schedule, convention)| {
             PipelineForm::new(stages, schedule, convention, true)
         })
@@ -179,7 +180,7 @@ mod tests {
     #[test]
     fn all_stages_are_busy_exactly_in_the_main_phase() {
         for stages in [2usize, 4, 8] {
-            for convention in [StashConvention::Popart, StashConvention::Seed] {
+            for convention in [StashConvention::Popart, StashConvention::MemoryGuide] {
                 let form = PipelineForm::new(stages, Schedule::Grouped, convention, true);
                 for slot in form.slots(30) {
                     let full = slot.turns.len() == 2 * stages;

@@ -1,6 +1,6 @@
 //! What concerns several keys at once: combinations that no machine runs are refused here.
 
-use super::choices::{Execution, OutputMode, OverlapIo, Recomputation, Schedule};
+use super::choices::{Execution, OutputMode, OverlapIo, Recomputation, Schedule, SerializeMatmul};
 use super::{Spec, SpecError, Values};
 use crate::targets;
 
@@ -110,7 +110,7 @@ fn schedule(spec: &Spec) -> Problem {
         return Some(("options.recomputation", problem.into()));
     }
     let location = &options.location;
-    if location.sharded_state && options.replication_factor < 2 {
+    if location.sharding.replicated_tensor_sharding && options.replication_factor < 2 {
         let key = "options.location.optimizer_state.replicated_tensor_sharding";
         return Some((
             key,
@@ -128,6 +128,6 @@ fn outputs(values: &Values, spec: &Spec) -> Problem {
 
 fn parts(values: &Values, spec: &Spec) -> Problem {
     let key = "options.serialize_matmul_factor";
-    (values.is_set(key) && spec.options.serialisation.is_none())
+    (values.is_set(key) && spec.options.library.serialize_matmul == SerializeMatmul::None)
         .then(|| (key, "there is nothing to cut; set options.serialize_matmul".to_string()))
 }

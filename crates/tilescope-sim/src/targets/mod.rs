@@ -12,7 +12,9 @@ pub(crate) use c600::C600;
 pub(crate) use mk1::MK1;
 pub use mk2::MK2;
 pub(crate) use system::System;
-pub(crate) use systems::{SYSTEM_NAMES, SystemDef, Topology, find as find_system, next_that_fits};
+pub(crate) use systems::{
+    DEFAULT_SYSTEM, SYSTEM_NAMES, SystemDef, Topology, find as find_system, next_that_fits,
+};
 
 /// Multiply-accumulate units of one tile's matrix engine, by element type of input and partials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

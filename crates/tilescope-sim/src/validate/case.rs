@@ -2,11 +2,12 @@
 
 use super::config::{Config, Problem};
 use crate::graph::{DType, Graph, GraphBuilder, NodeId, Role, TensorId, TensorType};
+use crate::lower::Lowering;
 use crate::lower::alone::Program;
 use crate::lower::layout::Layout;
-use crate::lower::{Lowering, PlanningOptions};
 use crate::ops::{Operator, Optimizer};
-use crate::planner::{Machine, PlanCache};
+use crate::planner::{Machine, PlanCache, PoplibsOptions};
+use crate::spec::Proportion;
 use crate::targets::Chip;
 use std::collections::BTreeSet;
 
@@ -14,7 +15,7 @@ use std::collections::BTreeSet;
 pub(crate) struct Case {
     machine: Machine,
     training: bool,
-    planning: PlanningOptions,
+    planning: PoplibsOptions,
     builder: GraphBuilder,
     /// Tensors that the tool places itself.
     placed: Vec<(TensorId, Layout)>,
@@ -42,15 +43,17 @@ impl Case {
                 chip.name, chip.tiles
             )));
         }
-        let share = config.real("available-memory-proportion", 0.6)?;
+        let defaults = PoplibsOptions::default();
+        let share = defaults.available_memory_proportion.get();
+        let share = config.real("available-memory-proportion", share)?;
         if !(0.0..=1.0).contains(&share) {
             let problem = format!("available-memory-proportion: {share} is no share of memory");
             return Err(Problem::Broken(problem));
         }
-        let planning = PlanningOptions {
-            available_memory_proportion: share,
-            partials_type: config.dtype("partials-type", DType::Float)?,
-            ..PlanningOptions::default()
+        let planning = PoplibsOptions {
+            available_memory_proportion: Proportion::new(share),
+            partials_type: config.dtype("partials-type", defaults.partials_type)?,
+            ..defaults
         };
         let mut builder = GraphBuilder::new();
         builder.block("row");
@@ -173,7 +176,7 @@ impl Case {
     pub(crate) fn program(self) -> Result<Program, Problem> {
         let (graph, plans) = (self.builder.finish(), PlanCache::new());
         let mut lowering =
-            Lowering::new(&graph, self.machine, self.training, self.planning, &plans);
+            Lowering::new(&graph, self.machine, self.training, &self.planning, &plans);
         for (tensor, layout) in self.placed {
             lowering.lay_out(tensor, layout);
         }
