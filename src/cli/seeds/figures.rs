@@ -81,10 +81,10 @@ const MNIST_LOADED: SpecWithOverrides = program(
     ],
 );
 const GUIDE_PIPELINE: SpecWithOverrides =
-    program("mnist_pipeline", &["options.stash_convention=seed"]);
+    program("mnist_pipeline", &["options.stash_convention=memory_guide"]);
 const GUIDE_INTERLEAVED: SpecWithOverrides = program(
     "mnist_pipeline",
-    &["options.stash_convention=seed", "options.pipeline_schedule=interleaved"],
+    &["options.stash_convention=memory_guide", "options.pipeline_schedule=interleaved"],
 );
 
 macro_rules! prefetch {
