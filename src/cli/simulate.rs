@@ -70,7 +70,7 @@ pub(super) fn set_argument() -> Arg {
 fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let name = matches.get_one::<String>("spec").map_or("", String::as_str);
     if matches.get_flag("check") {
-        Spec::build(&source(name, matches)?).map_err(usage)?;
+        build(&source(name, matches)?)?;
         return Ok(writeln!(output, "The spec is valid.")?);
     }
     if matches.get_flag("balance") {
@@ -114,6 +114,15 @@ pub(super) fn headless(matches: &ArgMatches, output: &mut dyn Write) -> Result<(
     )
 }
 
+/// The checked spec; warnings go to stderr.
+fn build(source: &SpecSource) -> Result<Spec, CliError> {
+    let spec = Spec::build(source).map_err(usage)?;
+    for warning in &spec.warnings {
+        let _ = writeln!(std::io::stderr(), "warning: {warning}");
+    }
+    Ok(spec)
+}
+
 fn usage(error: tilescope_sim::spec::SpecError) -> CliError {
     CliError::Usage(error.to_string())
 }
@@ -138,7 +147,7 @@ fn simulate_one<'a>(
     matches: &'a ArgMatches,
     output: &mut dyn Write,
 ) -> Result<&'a str, CliError> {
-    let spec = Spec::build(source).map_err(usage)?;
+    let spec = build(source)?;
     let directory = matches.get_one::<String>("output").map_or(DEFAULT_DIRECTORY, String::as_str);
     let mut progress = ProgressReporter::new();
     let result = simulate(&spec, Path::new(directory), |share| progress.at(share));

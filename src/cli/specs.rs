@@ -1,13 +1,12 @@
-//! `specs`: lists the bundled specs, prints one, or lists the keys of specs.
+//! `specs`: lists the bundled specs, prints one, lists the keys of specs, or prints their schema.
 
 use super::{CliCommand, CliError};
 use clap::{Arg, ArgAction, ArgMatches};
 use serde_json::{Value, json};
 use std::io::Write;
 use tilescope_sim::model::MODELS;
-use tilescope_sim::spec::BUNDLED_SPECS;
-use tilescope_sim::spec::SpecSource;
-use tilescope_sim::spec::keys::{KEYS, SpecKey, SpecKeyType};
+use tilescope_sim::spec::keys::{KEYS, KeyControl, SpecKey, SpecKeyType};
+use tilescope_sim::spec::{BUNDLED_SPECS, SpecSource, schema};
 
 /// `tilescope specs`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "specs", arguments, run };
@@ -30,15 +29,25 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .requires("keys")
                 .help("Print the keys as JSON"),
         )
+        .arg(
+            Arg::new("schema")
+                .long("schema")
+                .action(ArgAction::SetTrue)
+                .conflicts_with_all(["name", "keys"])
+                .help("Print a JSON schema of specs, for editors that complete TOML by one"),
+        )
         .after_help(
             "Examples:\n  tilescope specs\n  tilescope specs mnist_pipeline > my_model.toml\n  \
-             tilescope specs --keys",
+             tilescope specs --keys\n  tilescope specs --schema > options.schema.json",
         )
 }
 
 fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     if matches.get_flag("keys") {
         return keys(matches.get_flag("json"), output);
+    }
+    if matches.get_flag("schema") {
+        return print_json(&schema(), output);
     }
     match matches.get_one::<String>("name") {
         Some(name) => {
@@ -74,17 +83,19 @@ fn all_keys() -> impl Iterator<Item = (Option<&'static str>, &'static SpecKey)> 
 fn keys(as_json: bool, output: &mut dyn Write) -> Result<(), CliError> {
     if as_json {
         let list: Vec<Value> = all_keys().map(|(model, key)| key_json(model, key)).collect();
-        let text = serde_json::to_string_pretty(&list);
-        let text = text.map_err(|error| CliError::Failed(error.to_string()))?;
-        return Ok(writeln!(output, "{text}")?);
+        return print_json(&Value::Array(list), output);
     }
     for (model, key) in all_keys() {
-        let default = if key.default.is_empty() { "none" } else { key.default };
+        let default = if key.default.is_empty() { "none" } else { &*key.default };
         let of = model.map_or_else(String::new, |model| format!(" (model {model:?})"));
         writeln!(output, "{}{of}: {}; default {default}", key.path, key.value_type.describe())?;
         writeln!(output, "    {}", key.about)?;
     }
     Ok(())
+}
+
+fn print_json(value: &Value, output: &mut dyn Write) -> Result<(), CliError> {
+    Ok(writeln!(output, "{value:#}")?)
 }
 
 /// A key as editors need it.
@@ -104,6 +115,13 @@ fn key_json(model: Option<&str>, key: &SpecKey) -> Value {
         SpecKeyType::ModelName => MODELS.iter().map(|model| model.name).collect(),
         _ => Vec::new(),
     };
+    let (slider, check_box) = match &key.notes.control {
+        Some(KeyControl::Slider { label, reach }) => {
+            (json!({ "label": label, "reach": reach }), Value::Null)
+        }
+        Some(KeyControl::CheckBox { label }) => (Value::Null, json!(label)),
+        None => (Value::Null, Value::Null),
+    };
     json!({
         "path": key.path,
         "model": model,
@@ -114,6 +132,8 @@ fn key_json(model: Option<&str>, key: &SpecKey) -> Value {
         "words": words,
         "default": key.default,
         "about": key.about,
-        "also": key.other_names,
+        "also": key.known_as(),
+        "slider": slider,
+        "check_box": check_box,
     })
 }

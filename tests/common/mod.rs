@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tilescope_report::Report;
 use tilescope_sim::graph::GraphBuilder;
+use tilescope_sim::operators::LoweringContext;
 use tilescope_sim::operators::Operator;
-use tilescope_sim::operators::{LoweringContext, LoweringOptions};
 use tilescope_sim::poplar::work::OperationWork;
-use tilescope_sim::poplin::planner::PlanCache;
+use tilescope_sim::poplin::planner::{PlanCache, PoplibsOptions};
 use tilescope_sim::shape::{DType, TensorInfo, TensorRole};
 use tilescope_sim::simulate;
 use tilescope_sim::spec::{Spec, SpecSource};
@@ -55,8 +55,8 @@ pub(crate) fn lowered(
     builder.apply_all("node", operator, &tensors).expect("operands fit");
     let graph = builder.finish();
     let plans = PlanCache::new();
-    let planning = LoweringOptions::default();
-    let mut lowering = LoweringContext::new(&graph.tensors, machine, training, planning, &plans);
+    let planning = PoplibsOptions::default();
+    let mut lowering = LoweringContext::new(&graph.tensors, machine, training, &planning, &plans);
     graph.nodes[0].operator.lower(&mut lowering, &graph.nodes[0].operands()).expect("lowers").work
 }
 

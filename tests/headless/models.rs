@@ -5,9 +5,9 @@ use tilescope_sim::compile::compile;
 use tilescope_sim::graph::{ModelGraph, TrainingConfig};
 use tilescope_sim::graph_lowering::GraphLowering;
 use tilescope_sim::model;
+use tilescope_sim::operators::LoweringContext;
 use tilescope_sim::operators::Optimizer;
-use tilescope_sim::operators::{LoweringContext, LoweringOptions};
-use tilescope_sim::poplin::planner::PlanCache;
+use tilescope_sim::poplin::planner::{PlanCache, PoplibsOptions};
 use tilescope_sim::spec::{Spec, SpecSource};
 use tilescope_sim::targets::IpuTarget;
 use tilescope_sim::targets::MK2;
@@ -183,8 +183,8 @@ fn every_tensor_of_every_model_lies_somewhere_as_a_whole() {
         let trained = !graph.losses.is_empty();
         let graph = if trained { graph.train(training).expect("trains") } else { graph };
         let (machine, plans) = (IpuTarget::all_tiles_of(MK2), PlanCache::new());
-        let planning = LoweringOptions::default();
-        let mut context = LoweringContext::new(&graph.tensors, machine, trained, planning, &plans);
+        let planning = PoplibsOptions::default();
+        let mut context = LoweringContext::new(&graph.tensors, machine, trained, &planning, &plans);
         let mut lowering = GraphLowering::new(&graph, &mut context);
         lowering.plan_ahead();
         for node in &graph.nodes {

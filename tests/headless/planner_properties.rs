@@ -5,13 +5,22 @@ use tilescope_sim::poplar::work::{OperationWork, WorkPhaseKind};
 use tilescope_sim::poplin::conv;
 use tilescope_sim::poplin::conv::{ConvPassOperands, OperandSource};
 use tilescope_sim::poplin::planner::{
-    ConvOptions, ConvPass, ConvPlan, ConvTrainingPlans, MemoryBound, PlanCache, plan,
-    plan_convolution, plan_fully_connected,
+    ConvOptions, ConvPass, ConvPlan, ConvTrainingPlans, MemoryBound, PlanCache, PoplibsOptions,
+    plan, plan_convolution, plan_fully_connected,
 };
 use tilescope_sim::poplin::{ConvParams, FieldDim, OperandTransform, OutputTransform};
 use tilescope_sim::shape::DType;
+use tilescope_sim::spec::Proportion;
 use tilescope_sim::targets::IpuTarget;
 use tilescope_sim::targets::{CHIPS, find_chip};
+
+/// Of a forward pass in training, with that share of memory and those partials.
+fn training_options(share: f64, partials_type: DType) -> ConvOptions {
+    let available_memory_proportion = Proportion::new(share);
+    let library =
+        PoplibsOptions { available_memory_proportion, partials_type, ..PoplibsOptions::default() };
+    ConvOptions { pass: ConvPass::TrainingForward, library }
+}
 
 fn machine(name: &str) -> IpuTarget {
     IpuTarget::all_tiles_of(*find_chip(name).expect("a chip"))
@@ -91,10 +100,7 @@ fn any_params() -> impl Strategy<Value = ConvParams> {
 }
 
 fn training_plans(machine: &IpuTarget, params: &ConvParams, proportion: f64) -> ConvTrainingPlans {
-    let options = ConvOptions {
-        available_memory_proportion: proportion,
-        ..ConvOptions::new(ConvPass::TrainingForward)
-    };
+    let options = training_options(proportion, DType::Float);
     plan_convolution(machine, params, &options).expect("a plan")
 }
 
@@ -244,10 +250,7 @@ proptest! {
     ) {
         let machine = machine("mk2");
         let planned = |proportion: f64| {
-            let options = ConvOptions {
-                available_memory_proportion: proportion,
-                ..ConvOptions::new(ConvPass::TrainingForward)
-            };
+            let options = training_options(proportion, DType::Float);
             plan(&machine, &params, &options).expect("a plan")
         };
         let (a, b) = (planned(less), planned(more));
@@ -431,11 +434,7 @@ proptest! {
         partials in 0..TYPES.len(),
     ) {
         let machine = IpuTarget { tiles, ..IpuTarget::all_tiles_of(*CHIPS[chip]) };
-        let options = ConvOptions {
-            available_memory_proportion: proportion,
-            partials: TYPES[partials],
-            ..ConvOptions::new(ConvPass::TrainingForward)
-        };
+        let options = training_options(proportion, TYPES[partials]);
         if let Ok(plans) = plan_convolution(&machine, &params, &options) {
             works(&machine, &plans);
             plans.forward.describe();

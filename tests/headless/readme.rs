@@ -1,47 +1,82 @@
 //! The documents tell the truth about keys and models.
 
 use tilescope_sim::model::MODELS;
-use tilescope_sim::spec::keys::KEYS;
+use tilescope_sim::spec::keys::{KEYS, SpecKey};
 
 fn specs() -> String {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/specs.md");
     std::fs::read_to_string(path).expect("docs/specs.md")
 }
 
-fn options() -> String {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/options.md");
-    std::fs::read_to_string(path).expect("docs/options.md")
-}
+/// The tables of options and the prose around them.
+const OPTIONS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/options.md");
+
+/// Set to write what is generated, instead of comparing it.
+const UPDATE: &str = "UPDATE_DOCS";
 
 /// Names of the views, as the document spells them.
 const VIEWS: [&str; 6] =
     ["Summary", "Memory", "Execution trace", "Operations", "Program tree", "notes"];
 
+/// Tables of options, in the order of the document; a key stands in the innermost one it is in.
+const TABLES: [&str; 5] = ["model", "target", "options", "options.location", "options.host"];
+
+fn row(key: &SpecKey) -> String {
+    let default =
+        if key.default.is_empty() { "-".to_string() } else { format!("`{}`", key.default) };
+    let known_as = Some(key.known_as()).filter(|names| !names.is_empty());
+    format!(
+        "| `{}` | {} | {default} | {} | {} | {} |\n",
+        key.path,
+        key.value_type.describe(),
+        key.about,
+        known_as.as_deref().unwrap_or("-"),
+        key.notes.shows_in
+    )
+}
+
+fn table_of(key: &SpecKey) -> &'static str {
+    let inside = |table: &&&str| key.path.starts_with(&format!("{table}."));
+    TABLES.iter().filter(inside).max_by_key(|table| table.len()).expect("a documented table")
+}
+
+/// The document with its tables as the declarations of the keys have them.
+fn with_tables(document: &str) -> String {
+    let mut document = document.to_string();
+    for table in TABLES {
+        let mut rows = "| key | values | default | meaning | known elsewhere as | shows in |\n\
+                        |---|---|---|---|---|---|\n"
+            .to_string();
+        rows.extend(KEYS.iter().filter(|key| table_of(key) == table).map(row));
+        let mark = format!("<!-- keys of {table} -->\n");
+        let (before, rest) = document.split_once(&mark).unwrap_or_else(|| panic!("no {mark}"));
+        let (_, after) = rest.split_once("<!-- end -->").expect("an end of each table");
+        document = format!("{before}{mark}{rows}<!-- end -->{after}");
+    }
+    document
+}
+
 #[test]
-fn every_key_is_documented_with_its_default_its_other_names_and_its_view() {
-    let options = options();
-    for key in KEYS {
-        let default =
-            if key.default.is_empty() { "-".to_string() } else { format!("`{}`", key.default) };
-        let also = if key.other_names.is_empty() { "-" } else { key.other_names };
-        let row = format!(
-            "| `{}` | {} | {default} | {} | {also} | ",
-            key.path,
-            key.value_type.describe(),
-            key.about
-        );
-        let rest = options.lines().find_map(|line| line.strip_prefix(row.as_str()));
-        let rest = rest.unwrap_or_else(|| panic!("docs/options.md lacks this row:\n{row}"));
-        assert!(VIEWS.iter().any(|view| rest.contains(view)), "{}: no view in {rest:?}", key.path);
+fn the_tables_of_options_are_those_of_the_declarations() {
+    let document = std::fs::read_to_string(OPTIONS).expect("docs/options.md");
+    let wanted = with_tables(&document);
+    if std::env::var_os(UPDATE).is_some() {
+        std::fs::write(OPTIONS, &wanted).expect("docs/options.md is written");
+    } else {
+        let stale = wanted.lines().find(|line| !document.lines().any(|old| old == *line));
+        assert!(document == wanted, "{UPDATE}=1 cargo test writes docs/options.md: {stale:?}");
     }
 }
 
 #[test]
-fn nothing_is_documented_that_is_no_key() {
-    let options = options();
-    let keys = options.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
-    for documented in keys {
-        assert!(KEYS.iter().any(|key| key.path == documented), "{documented}");
+fn every_key_says_which_view_shows_it() {
+    for key in KEYS.iter() {
+        let views = &key.notes.shows_in;
+        assert!(
+            VIEWS.iter().any(|view| views.contains(view)),
+            "{}: no view in {views:?}",
+            key.path
+        );
     }
 }
 

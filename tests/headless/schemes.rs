@@ -59,7 +59,7 @@ const SCHEMES: &[Scheme] = &[
     scheme(
         "stashes as the memory guide counts them",
         &[],
-        &["options.stash_convention=seed"],
+        &["options.stash_convention=memory_guide"],
         Some(Greater),
         Some(Greater),
     ),
@@ -288,12 +288,12 @@ fn sharded_state_takes_a_share_of_the_memory() {
 #[test]
 fn stashes_are_as_deep_as_each_convention_says() {
     let depths = |overrides: &[&str]| compiled(overrides).schedule.stash_depths.clone();
-    let seed = "options.stash_convention=seed";
+    let guide = "options.stash_convention=memory_guide";
     let interleaved = "options.pipeline_schedule=interleaved";
     assert_eq!(depths(&[]), [7, 5, 3, 1]);
-    assert_eq!(depths(&[seed]), [9, 7, 5, 3]);
+    assert_eq!(depths(&[guide]), [9, 7, 5, 3]);
     assert_eq!(depths(&[interleaved]), [4, 3, 2, 1]);
-    assert_eq!(depths(&[interleaved, seed]), [5, 5, 5, 5]);
+    assert_eq!(depths(&[interleaved, guide]), [5, 5, 5, 5]);
 }
 
 #[test]
@@ -396,7 +396,7 @@ fn any_options() -> impl Strategy<Value = Vec<String>> {
     let schemes = (
         one_of(&["pipelined", "sharded", "phased"]),
         one_of(&["grouped", "interleaved", "sequential"]),
-        one_of(&["popart", "seed"]),
+        one_of(&["popart", "memory_guide"]),
         one_of(&["none", "auto", "checkpoints", "pipeline"]),
         one_of(&["full", "single_pipeline", "replica_and_ladder"]),
         1u32..14,

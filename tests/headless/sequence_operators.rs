@@ -1,12 +1,12 @@
 //! Embeddings and recurrent layers as operators of a graph: shapes, gradients, conservation.
 
 use tilescope_sim::graph::{GraphBuilder, GraphError, ModelGraph, TrainingConfig};
+use tilescope_sim::operators::LoweringContext;
 use tilescope_sim::operators::{
     CrossEntropyOp, EmbeddingOp, Operator, Optimizer, ReshapeOp, RnnOp,
 };
-use tilescope_sim::operators::{LoweringContext, LoweringOptions};
 use tilescope_sim::poplar::work::{OperationWork, WorkPhaseKind};
-use tilescope_sim::poplin::planner::PlanCache;
+use tilescope_sim::poplin::planner::{PlanCache, PoplibsOptions};
 use tilescope_sim::shape::{DType, TensorInfo, TensorRole};
 use tilescope_sim::targets::IpuTarget;
 use tilescope_sim::targets::find_chip;
@@ -40,9 +40,9 @@ fn model(layer: impl Operator + 'static, units: u64, parts: u64) -> Result<Model
 
 fn lowered(graph: &ModelGraph, name: &str) -> Vec<(String, OperationWork)> {
     let machine = IpuTarget::all_tiles_of(*find_chip(name).expect("a chip"));
-    let planning = LoweringOptions::default();
+    let planning = PoplibsOptions::default();
     let plans = PlanCache::new();
-    let mut lowering = LoweringContext::new(&graph.tensors, machine, true, planning, &plans);
+    let mut lowering = LoweringContext::new(&graph.tensors, machine, true, &planning, &plans);
     let lower = |node: &tilescope_sim::graph::GraphNode| {
         let work = node.operator.lower(&mut lowering, &node.operands()).expect("a plan").work;
         for output in &node.outputs {

@@ -28,6 +28,19 @@ pub(crate) struct SpecKeyInfo {
     pub about: String,
     /// Its names in other frameworks.
     pub also: String,
+    /// Its slider, where it has one.
+    pub slider: Option<KeySlider>,
+    /// What its check box says, where it has one.
+    pub check_box: Option<String>,
+}
+
+/// How a key is changed with a slider.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub(crate) struct KeySlider {
+    /// What it says.
+    pub label: String,
+    /// The largest value it reaches where the key takes more.
+    pub reach: f64,
 }
 
 /// Every key that specs may have.

@@ -1,17 +1,8 @@
 //! The options that are changed most, without typing.
 
-use super::keys::SpecKeyInfo;
+use super::keys::{KeySlider, SpecKeyInfo};
 use super::spec_text::{values, with_value};
 use egui::{Slider, Ui};
-
-/// Keys with a slider: words, and the largest value it reaches where the key takes more.
-const SLIDERS: [(&str, &str, f64); 5] = [
-    ("options.gradient_accumulation", "Accumulation", 4096.0),
-    ("options.device_iterations", "Device iterations", 1024.0),
-    ("options.replication_factor", "Replicas", 64.0),
-    ("options.num_io_tiles", "I/O tiles", 512.0),
-    ("options.available_memory_proportion", "Memory proportion", 1.0),
-];
 
 /// Shows the sliders; the changed text.
 pub(crate) fn sliders_ui(ui: &mut Ui, text: &str, keys: &[SpecKeyInfo]) -> Option<String> {
@@ -20,8 +11,7 @@ pub(crate) fn sliders_ui(ui: &mut Ui, text: &str, keys: &[SpecKeyInfo]) -> Optio
         set.get(&key.path).cloned().unwrap_or_else(|| key.default.clone())
     };
     let mut changed = None;
-    let find = |path: &str| keys.iter().find(|key| key.path == path);
-    if let Some(key) = find("target.ipus") {
+    if let Some(key) = keys.iter().find(|key| key.path == "target.ipus") {
         let ipus = value(key).parse::<u64>().unwrap_or(1).max(1);
         let mut power = ipus.ilog2();
         let most = key.max.map_or(6, |max| (max as u64).max(1).ilog2());
@@ -34,28 +24,27 @@ pub(crate) fn sliders_ui(ui: &mut Ui, text: &str, keys: &[SpecKeyInfo]) -> Optio
             changed = Some(with_pipeline_stages(text, 1 << power));
         }
     }
-    for (path, words, reach) in SLIDERS {
-        let Some(key) = find(path) else { continue };
+    for key in keys {
+        let Some(KeySlider { label, reach }) = &key.slider else { continue };
         let mut number = value(key).parse::<f64>().unwrap_or(0.0);
-        let (least, most) = (key.min.unwrap_or(0.0), key.max.unwrap_or(reach).min(reach));
+        let (least, most) = (key.min.unwrap_or(0.0), key.max.unwrap_or(*reach).min(*reach));
         let range = least..=most.max(number);
-        let slider = Slider::new(&mut number, range).text(words);
+        let slider = Slider::new(&mut number, range).text(label.as_str());
         let slider = if key.kind == "real" {
             slider.step_by(0.01)
         } else {
             slider.integer().logarithmic(most > 1000.0)
         };
         if ui.add(slider).on_hover_text(&key.about).changed() {
-            changed = Some(with_value(text, path, &number.to_string()));
+            changed = Some(with_value(text, &key.path, &number.to_string()));
         }
     }
     ui.horizontal_wrapped(|ui| {
-        for key in keys.iter().filter(|key| key.path.ends_with(".on_chip")) {
-            let what = key.path.trim_end_matches(".on_chip").rsplit('.').next().unwrap_or("");
-            let mut on_chip = value(key) == "true";
-            let words = format!("{} on chip", what.replace('_', " "));
-            if ui.checkbox(&mut on_chip, words).on_hover_text(&key.about).changed() {
-                changed = Some(with_value(text, &key.path, &on_chip.to_string()));
+        for key in keys {
+            let Some(label) = &key.check_box else { continue };
+            let mut ticked = value(key) == "true";
+            if ui.checkbox(&mut ticked, label.as_str()).on_hover_text(&key.about).changed() {
+                changed = Some(with_value(text, &key.path, &ticked.to_string()));
             }
         }
     });

@@ -18,7 +18,7 @@ pub(crate) use transfers::{HostStreamCopy, StageCopyGroup};
 
 use crate::graph::{GraphError, ModelGraph, TrainingConfig};
 use crate::graph_lowering::{GraphLowering, alone};
-use crate::operators::{LoweringContext, LoweringError, LoweringOptions, Optimizer};
+use crate::operators::{LoweringContext, LoweringError};
 use crate::poplar::code::TileCodeBytes;
 use crate::poplin::planner::PlanCache;
 use crate::schedule::{ExecutionSchedule, StagePlacement, SyncGroups, split_balanced};
@@ -197,32 +197,22 @@ fn build_graph(spec: &Spec) -> Result<ModelGraph, CompileError> {
     if !spec.model.training {
         return Ok(graph);
     }
-    let optimizer = Optimizer::find(&spec.model.optimizer).unwrap_or_else(|| {
-        panic!("KEYS lists optimiser {}, Optimizer does not", spec.model.optimizer)
-    });
     Ok(graph.train(TrainingConfig {
-        optimizer,
+        optimizer: spec.model.optimizer,
         accumulate: spec.options.gradient_accumulation > 1,
         loss_scaling: spec.model.loss_scaling,
     })?)
 }
 
-fn lowering<'a>(spec: &Spec, graph: &'a ModelGraph, plans: &'a PlanCache) -> LoweringContext<'a> {
+fn lowering<'a>(
+    spec: &'a Spec,
+    graph: &'a ModelGraph,
+    plans: &'a PlanCache,
+) -> LoweringContext<'a> {
     let chip = spec.target.chip;
     let tiles = u64::from(chip.tiles - spec.options.num_io_tiles);
-    let planning = LoweringOptions {
-        available_memory_proportion: spec.options.available_memory_proportion,
-        partials_type: spec.options.partials_type,
-        serialisation: spec.options.serialisation,
-        conv_dithering: spec.options.conv_dithering,
-    };
-    LoweringContext::new(
-        &graph.tensors,
-        IpuTarget { chip: *chip, tiles },
-        spec.model.training,
-        planning,
-        plans,
-    )
+    let machine = IpuTarget { chip: *chip, tiles };
+    LoweringContext::new(&graph.tensors, machine, spec.model.training, &spec.options.library, plans)
 }
 
 /// Cycles of the forward and backward nodes of each block, for one micro-batch. Blocks that cannot
@@ -257,11 +247,11 @@ pub fn balance(spec: &Spec) -> Result<Vec<(Vec<String>, u64)>, CompileError> {
 
 /// Optimiser state that the replicas share out.
 fn sharded_tensors(spec: &Spec, graph: &ModelGraph) -> BTreeSet<TensorId> {
-    let location = &spec.options.location;
-    if !location.replicated_tensor_sharding {
+    let sharding = &spec.options.location.sharding;
+    if !sharding.replicated_tensor_sharding {
         return BTreeSet::new();
     }
-    let large = |id: &TensorId| graph.tensor(*id).ty.elements() >= location.min_elements_for_rts;
+    let large = |id: &TensorId| graph.tensor(*id).ty.elements() >= sharding.min_elements_for_rts;
     graph.with_role(TensorRole::OptimizerState).filter(large).collect()
 }
 

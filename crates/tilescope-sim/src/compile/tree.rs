@@ -89,7 +89,7 @@ fn prologue(maker: &mut ProgramBuilder) -> ProgramPrologue {
     let name = "switchControlBroadcast";
     let phase = exchange::broadcast(name, &word, TileRange::new(0, tiles), tiles, speed);
     let mut broadcast = phase.map_or(Vec::new(), |phase| maker.control_exchange(phase));
-    if maker.spec.options.stochastic_rounding {
+    if maker.spec.options.library.stochastic_rounding {
         for ipu in 0..maker.spec.target.ipus {
             copies.push(stream_copy(&mut maker.tables, "randomSeed", 0, ipu, &seed(1), true));
             broadcast.extend(set_seed(maker, ipu));

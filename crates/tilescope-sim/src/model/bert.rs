@@ -13,7 +13,9 @@ use crate::operators::{
     SliceOp,
 };
 use crate::shape::{DType, TensorId};
+use crate::spec::keys::Framework;
 use crate::spec::{ModelSpec, SpecKey, SpecKeyType};
+use std::borrow::Cow;
 
 /// Sizes of BERT-Large for phase 1; other sizes are set in a spec.
 const SIZES: &[SpecKey] = &[
@@ -24,13 +26,13 @@ const SIZES: &[SpecKey] = &[
     size("model.vocab_size", "30522", "Words"),
     size("model.max_positions", "512", "Rows of the position embedding"),
     size("model.sequence_length", "128", "Tokens of a sequence"),
-    SpecKey {
-        path: "model.masked_tokens",
-        value_type: SpecKeyType::Integer(1, 1 << 24),
-        default: "20",
-        about: "Tokens of a sequence that are to be guessed",
-        other_names: "max_predictions_per_seq",
-    },
+    SpecKey::of_model(
+        "model.masked_tokens",
+        SpecKeyType::Integer(1, 1 << 24),
+        "20",
+        "Tokens of a sequence that are to be guessed",
+        &[(Framework::Applications, Cow::Borrowed("max_predictions_per_seq"))],
+    ),
 ];
 
 /// Segments a token can belong to.

@@ -10,13 +10,13 @@ use crate::spec::{ModelSpec, SpecKey, SpecKeyType};
 const SIZES: &[SpecKey] = &[
     size("model.m", "768", "Rows of both matrices"),
     size("model.n", "768", "Columns of both matrices"),
-    SpecKey {
-        path: "model.columns_first",
-        value_type: SpecKeyType::Integer(0, 1),
-        default: "1",
-        about: "1 keeps the second matrix column by column, 0 row by row as the first",
-        other_names: "",
-    },
+    SpecKey::of_model(
+        "model.columns_first",
+        SpecKeyType::Integer(0, 1),
+        "1",
+        "1 keeps the second matrix column by column, 0 row by row as the first",
+        &[],
+    ),
 ];
 
 /// `sum = a + b`.

@@ -72,24 +72,13 @@ pub(crate) fn find(name: &str) -> Option<&'static ModelDef> {
 
 /// The key of a size with a default.
 const fn size(path: &'static str, default: &'static str, about: &'static str) -> SpecKey {
-    SpecKey {
-        path,
-        value_type: SpecKeyType::Integer(1, keys::LARGEST_SIZE),
-        default,
-        about,
-        other_names: "",
-    }
+    SpecKey::of_model(path, SpecKeyType::Integer(1, keys::LARGEST_SIZE), default, about, &[])
 }
 
 /// The key of the number of layers: each is a block, so a graph of them must stay a graph.
 const fn depth(default: &'static str) -> SpecKey {
-    SpecKey {
-        path: "model.layers",
-        value_type: SpecKeyType::Integer(1, 64),
-        default,
-        about: "Layers, each a block of its own",
-        other_names: "",
-    }
+    let about = "Layers, each a block of its own";
+    SpecKey::of_model("model.layers", SpecKeyType::Integer(1, 64), default, about, &[])
 }
 
 /// Checks that one size is a multiple of another.

@@ -12,20 +12,20 @@ const SIZES: &[SpecKey] = &[
     size("model.height", "1000", "Rows of the field"),
     size("model.width", "1000", "Columns of the field"),
     size("model.channels", "1", "Values of a cell: 4 for an image with transparency"),
-    SpecKey {
-        path: "model.corners",
-        value_type: SpecKeyType::Integer(0, 1),
-        default: "0",
-        about: "1 reads the cells at corners too: 9 points; 0 reads 5",
-        other_names: "",
-    },
-    SpecKey {
-        path: "model.sweeps",
-        value_type: SpecKeyType::Integer(1, 64),
-        default: "1",
-        about: "Sweeps over the field",
-        other_names: "",
-    },
+    SpecKey::of_model(
+        "model.corners",
+        SpecKeyType::Integer(0, 1),
+        "0",
+        "1 reads the cells at corners too: 9 points; 0 reads 5",
+        &[],
+    ),
+    SpecKey::of_model(
+        "model.sweeps",
+        SpecKeyType::Integer(1, 64),
+        "1",
+        "Sweeps over the field",
+        &[],
+    ),
 ];
 
 /// Sweeps over a field.

@@ -1,12 +1,11 @@
-//! StepChangeKind an operator knows while it is lowered: the machine, its operands, and how tensors lie.
+//! What an operator knows while it is lowered: the machine, its operands, and how tensors lie.
 
-use super::serialise::MatMulSerialization;
 use crate::poplar::OperandLiveness;
 use crate::poplar::work::OperationWork;
-use crate::poplin::planner::{ConvOptions, ConvPass, PlanCache};
+use crate::poplin::planner::{PlanCache, PoplibsOptions};
 use crate::popops::rearrange;
 use crate::poputil::layout::TensorLayout;
-use crate::shape::{DType, Tensor, TensorId, TensorInfo, TensorRole};
+use crate::shape::{Tensor, TensorId, TensorInfo, TensorRole};
 use crate::targets::IpuTarget;
 use std::collections::HashMap;
 
@@ -18,33 +17,7 @@ pub struct LoweringError {
     pub problem: String,
 }
 
-/// SplitBounds and types that planned operations obey.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct LoweringOptions {
-    /// ConvWorkerShare of a tile's memory that temporaries of one operation may fill.
-    pub available_memory_proportion: f64,
-    /// Element type of partial sums.
-    pub partials_type: DType,
-    /// How linear layers are cut into parts.
-    pub serialisation: Option<MatMulSerialization>,
-    /// Whether each convolution begins at a tile of its own.
-    pub conv_dithering: bool,
-}
-
-/// StepChangeKind an operation alone is planned with.
-impl Default for LoweringOptions {
-    fn default() -> Self {
-        let planned = ConvOptions::new(ConvPass::MatMul);
-        Self {
-            available_memory_proportion: planned.available_memory_proportion,
-            partials_type: planned.partials,
-            serialisation: None,
-            conv_dithering: false,
-        }
-    }
-}
-
-/// StepChangeKind the operators of one graph share while they are lowered: the machine, the plans, and how
+/// What the operators of one graph share while they are lowered: the machine, the plans, and how
 /// every tensor lies so far.
 pub struct LoweringContext<'a> {
     /// The tensors of the graph.
@@ -55,17 +28,18 @@ pub struct LoweringContext<'a> {
     pub tiles: u32,
     /// Whether the model is trained: layouts of weights then suit three passes.
     pub training: bool,
-    pub planning: LoweringOptions,
-    /// RnnProductPlans made so far.
+    /// What operations are planned with.
+    pub planning: &'a PoplibsOptions,
+    /// Plans made so far.
     pub plans: &'a PlanCache,
     layouts: Vec<Option<usize>>,
     known_layouts: LayoutInterner,
 }
 
-/// StepChangeKind an operation lowers to.
+/// What an operation lowers to.
 #[derive(Clone, Debug, Default)]
 pub struct LoweredOperation {
-    /// StepChangeKind the tiles do.
+    /// What the tiles do.
     pub work: OperationWork,
     /// The planner's choice as a JSON object, where there was one.
     pub plan: Option<String>,
@@ -85,14 +59,14 @@ impl From<OperationWork> for LoweredOperation {
 pub struct NodeOperands<'a> {
     /// Path of names: `layer1/conv`.
     pub name: &'a str,
-    /// TensorAnalysis it reads.
+    /// Tensors it reads.
     pub inputs: &'a [TensorId],
-    /// TensorAnalysis it writes.
+    /// Tensors it writes.
     pub outputs: &'a [TensorId],
 }
 
 impl NodeOperands<'_> {
-    /// StepChangeKind it reads, then what it makes.
+    /// What it reads, then what it makes.
     pub(crate) fn all(&self) -> impl Iterator<Item = TensorId> {
         self.inputs.iter().chain(self.outputs).copied()
     }
@@ -120,7 +94,7 @@ impl<'a> LoweringContext<'a> {
         tensors: &'a [Tensor],
         machine: IpuTarget,
         training: bool,
-        planning: LoweringOptions,
+        planning: &'a PoplibsOptions,
         plans: &'a PlanCache,
     ) -> Self {
         let mut lowering = Self {
@@ -146,7 +120,7 @@ impl<'a> LoweringContext<'a> {
         &self.tensors[tensor.0].ty
     }
 
-    /// StepChangeKind a tensor is to the program.
+    /// What a tensor is to the program.
     pub(crate) fn role(&self, tensor: TensorId) -> TensorRole {
         self.tensors[tensor.0].role
     }

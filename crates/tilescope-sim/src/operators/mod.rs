@@ -45,9 +45,7 @@ pub(crate) use bias_add::AddBiasOp;
 pub(crate) use binary::BinaryOp;
 pub(crate) use cast::CastOp;
 pub(crate) use concat::ConcatOp;
-pub use context::{
-    LoweredOperation, LoweringContext, LoweringError, LoweringOptions, NodeOperands,
-};
+pub use context::{LoweredOperation, LoweringContext, LoweringError, NodeOperands};
 pub use convolution::{ConvDimTransforms, ConvOp};
 pub use cross_entropy::CrossEntropyOp;
 pub(crate) use dropout::DropoutOp;
@@ -68,7 +66,6 @@ pub use reduce::ReduceOp;
 pub(crate) use repeat::RepeatOp;
 pub use reshape::ReshapeOp;
 pub(crate) use scale::ScaleOp;
-pub(crate) use serialise::{MatMulSerialization, MatMulSerializationMode};
 pub use shard::ShardCrossing;
 pub(crate) use shard::TensorParallelOp;
 pub(crate) use slice::SliceOp;

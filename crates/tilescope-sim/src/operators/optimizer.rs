@@ -44,8 +44,19 @@ impl Optimizer {
         Self::Lamb,
     ];
 
+    /// The names of all of them, as a spec may use them.
+    pub(crate) const NAMES: [&'static str; Self::ALL.len()] = {
+        let mut names = [""; Self::ALL.len()];
+        let mut at = 0;
+        while at < names.len() {
+            names[at] = Self::ALL[at].name();
+            at += 1;
+        }
+        names
+    };
+
     /// Name in a spec.
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Sgd => "sgd",
             Self::SgdMomentum => "sgd_momentum",

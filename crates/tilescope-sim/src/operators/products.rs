@@ -3,7 +3,7 @@
 //! An operand that nobody has placed yet is placed as the plan wants it. One that lies elsewhere,
 //! or in another order, is rearranged, and that is part of the operation's work.
 
-use super::serialise::MatMulSerialParts;
+use super::serialise::{MatMulSerialParts, MatMulSerialization};
 use super::{
     ConvOp, LoweredOperation, LoweringContext, LoweringError, MatMulOp, MatMulPhase, MatMulSizes,
     NodeOperands,
@@ -108,7 +108,8 @@ impl LoweringContext<'_> {
             operation: node.name.to_string(),
             problem: error.to_string(),
         })?;
-        let cut = self.planning.serialisation.and_then(|serial| serial.split_sizes(sizes));
+        let cut =
+            MatMulSerialization::chosen(self.planning).and_then(|serial| serial.split_sizes(sizes));
         let (MatMulSizes { groups, m, k, n }, cut) =
             cut.unwrap_or((sizes, MatMulSerialParts::NONE));
         let params = ConvParams::matmul(types[0].dtype, groups, m, k, n);
@@ -268,11 +269,7 @@ impl LoweringContext<'_> {
     }
 
     fn plan_options(&self, pass: ConvPass) -> ConvOptions {
-        ConvOptions {
-            pass,
-            partials: self.planning.partials_type,
-            available_memory_proportion: self.planning.available_memory_proportion,
-        }
+        ConvOptions { pass, library: *self.planning }
     }
 
     fn conv_plans(

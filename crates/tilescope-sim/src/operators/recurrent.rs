@@ -74,11 +74,8 @@ impl RnnOp {
         let explain = |problem| LoweringError { operation: node.name.to_string(), problem };
         let layer =
             self.layer(lowering.tensor_type(x)).map_err(|error| explain(error.to_string()))?;
-        let options = ConvOptions {
-            pass: ConvPass::FcInferenceForward,
-            partials: lowering.planning.partials_type,
-            available_memory_proportion: lowering.planning.available_memory_proportion,
-        };
+        let options =
+            ConvOptions { pass: ConvPass::FcInferenceForward, library: *lowering.planning };
         RnnLowering::new(machine, layer, self.keeps_intermediates, options, lowering.plans)
             .map_err(|error| explain(error.to_string()))
     }

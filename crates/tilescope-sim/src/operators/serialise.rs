@@ -9,16 +9,18 @@ use super::{LoweringContext, MatMulPhase, MatMulSizes, NodeOperands};
 use crate::poplar::work::{
     MemoryConstraint, OperationWork, OperationWorkItem, TemporaryVariable, WorkPhase,
 };
+use crate::poplin::planner::PoplibsOptions;
 use crate::popops::elementwise;
 use crate::popops::elementwise::BinaryOpType;
 use crate::popops::planner_cycles::dynamic_slice;
 use crate::shape::TensorId;
+use crate::spec::SerializeMatMulOption;
 use tilescope_report::MemoryCategory;
 use tilescope_report::units::TileRuns;
 
 /// Dimension of a layer `x[m,k] . w[k,n]` that is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MatMulSerializationMode {
+pub(crate) enum MatMulSerializationMode {
     /// `m`, rows of the input.
     InputChannels,
     /// `k`, which is summed over.
@@ -29,7 +31,7 @@ pub enum MatMulSerializationMode {
 
 /// How layers are cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MatMulSerialization {
+pub(crate) struct MatMulSerialization {
     pub dim: MatMulSerializationMode,
     /// Into how many parts.
     pub parts: u64,
@@ -65,6 +67,17 @@ impl MatMulSerialParts {
 }
 
 impl MatMulSerialization {
+    /// The cut that was asked for, if any was.
+    pub(crate) fn chosen(options: &PoplibsOptions) -> Option<Self> {
+        let dim = match options.serialize_matmul {
+            SerializeMatMulOption::None => return None,
+            SerializeMatMulOption::InputChannels => MatMulSerializationMode::InputChannels,
+            SerializeMatMulOption::ReducingDim => MatMulSerializationMode::ReducingDim,
+            SerializeMatMulOption::OutputChannels => MatMulSerializationMode::OutputChannels,
+        };
+        Some(Self { dim, parts: options.serialize_matmul_factor })
+    }
+
     /// Sizes of one part of a layer, and how its tensors are cut. Products side by side, as in
     /// attention, are no layer, and what does not divide evenly stays whole.
     pub(crate) fn split_sizes(

@@ -47,7 +47,7 @@ impl PipelineTiming {
         let length = match (training, schedule, convention) {
             (false, ..) => stages,
             (true, PipelineSchedule::Grouped, StashConvention::Popart) => 2 * stages - 1,
-            (true, PipelineSchedule::Grouped, StashConvention::Seed) => 2 * stages + 1,
+            (true, PipelineSchedule::Grouped, StashConvention::MemoryGuide) => 2 * stages + 1,
             (true, PipelineSchedule::Interleaved | PipelineSchedule::Sequential, _) => 2 * stages,
         };
         let spacing = match (training, schedule) {
@@ -85,9 +85,9 @@ impl PipelineTiming {
         match (self.schedule, self.convention) {
             (PipelineSchedule::Sequential, _) => 1,
             (PipelineSchedule::Grouped, StashConvention::Popart) => 2 * (to_the_end - 1) + 1,
-            (PipelineSchedule::Grouped, StashConvention::Seed) => 2 * to_the_end + 1,
+            (PipelineSchedule::Grouped, StashConvention::MemoryGuide) => 2 * to_the_end + 1,
             (PipelineSchedule::Interleaved, StashConvention::Popart) => to_the_end,
-            (PipelineSchedule::Interleaved, StashConvention::Seed) => self.stages + 1,
+            (PipelineSchedule::Interleaved, StashConvention::MemoryGuide) => self.stages + 1,
         }
     }
 
@@ -147,7 +147,8 @@ mod tests {
             Just(PipelineSchedule::Interleaved),
             Just(PipelineSchedule::Sequential)
         ];
-        let convention = prop_oneof![Just(StashConvention::Popart), Just(StashConvention::Seed)];
+        let convention =
+            prop_oneof![Just(StashConvention::Popart), Just(StashConvention::MemoryGuide)];
         (1usize..9, schedule, convention).prop_map(|(stages, schedule, convention)| {
             PipelineTiming::new(stages, schedule, convention, true)
         })
@@ -190,7 +191,7 @@ mod tests {
     #[test]
     fn all_stages_are_busy_exactly_in_the_main_phase() {
         for stages in [2usize, 4, 8] {
-            for convention in [StashConvention::Popart, StashConvention::Seed] {
+            for convention in [StashConvention::Popart, StashConvention::MemoryGuide] {
                 let form = PipelineTiming::new(stages, PipelineSchedule::Grouped, convention, true);
                 for slot in form.slots(30) {
                     let full = slot.turns.len() == 2 * stages;

@@ -2,6 +2,7 @@
 
 use super::choices::{
     ExecutionStrategy, OutputMode, OverlapIo, PipelineSchedule, RecomputationType,
+    SerializeMatMulOption,
 };
 use super::{CheckedSpecValues, Spec, SpecError};
 use crate::targets;
@@ -112,7 +113,7 @@ fn schedule(spec: &Spec) -> SpecConflict {
         return Some(("options.recomputation", problem.into()));
     }
     let location = &options.location;
-    if location.replicated_tensor_sharding && options.replication_factor < 2 {
+    if location.sharding.replicated_tensor_sharding && options.replication_factor < 2 {
         let key = "options.location.optimizer_state.replicated_tensor_sharding";
         return Some((
             key,
@@ -130,6 +131,6 @@ fn outputs(values: &CheckedSpecValues, spec: &Spec) -> SpecConflict {
 
 fn parts(values: &CheckedSpecValues, spec: &Spec) -> SpecConflict {
     let key = "options.serialize_matmul_factor";
-    (values.is_set(key) && spec.options.serialisation.is_none())
+    (values.is_set(key) && spec.options.library.serialize_matmul == SerializeMatMulOption::None)
         .then(|| (key, "nothing is serialised; set options.serialize_matmul".to_string()))
 }

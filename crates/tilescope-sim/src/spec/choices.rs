@@ -1,31 +1,16 @@
 //! Options that are one of several words.
 
-use super::CheckedSpecValues;
+use super::declare::{SpecField, spec_words};
+use super::{SpecKeyType, SpecValue};
+use crate::model::{self, ModelDef};
+use crate::operators::Optimizer;
+use crate::shape::DType;
+use crate::targets::{self, SystemDef};
+use tilescope_report::TargetKind;
 
-/// Words of a key that become values of an enum.
-macro_rules! words {
-    ($(#[$doc:meta])* $name:ident { $($(#[$item_doc:meta])* $item:ident = $word:literal,)+ }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        #[allow(unreachable_pub, reason = "of the words of a spec, most are options of it")]
-        pub enum $name {
-            $($(#[$item_doc])* $item,)+
-        }
-
-        impl $name {
-            pub(super) fn read(values: &CheckedSpecValues, path: &str) -> Self {
-                match values.text(path).as_str() {
-                    $($word => Self::$item,)+
-                    other => panic!("KEYS allows {other:?} for {path}, the options do not"),
-                }
-            }
-        }
-    };
-}
-
-words! {
+spec_words! {
     /// How stages share the IPUs.
-    ExecutionStrategy {
+    pub enum ExecutionStrategy {
         /// Several micro-batches in flight.
         Pipelined = "pipelined",
         /// One micro-batch at a time.
@@ -35,9 +20,9 @@ words! {
     }
 }
 
-words! {
+spec_words! {
     /// Stages where none are written.
-    AutoStage {
+    pub enum AutoStage {
         AutoIncrement = "auto_increment",
         /// Blocks dealt evenly over the IPUs.
         SameAsIpu = "same_as_ipu",
@@ -46,9 +31,9 @@ words! {
     }
 }
 
-words! {
+spec_words! {
     /// Order of passes in a pipeline.
-    PipelineSchedule {
+    pub enum PipelineSchedule {
         /// Each IPU makes a forward and a backward pass per slot.
         Grouped = "grouped",
         /// Each IPU makes one pass per slot, forward and backward in turn.
@@ -58,19 +43,19 @@ words! {
     }
 }
 
-words! {
+spec_words! {
     /// Whose count of slots and stashes is meant.
-    StashConvention {
+    pub enum StashConvention {
         /// PopART's: `2 (S - 1 - s) + 1`.
         Popart = "popart",
         /// The memory guide's: `2 (S - s) + 1`; `S + 1` when interleaved.
-        Seed = "seed",
+        MemoryGuide = "memory_guide" | "seed",
     }
 }
 
-words! {
+spec_words! {
     /// What the backward pass computes again.
-    RecomputationType {
+    pub enum RecomputationType {
         /// Nothing: all activations are kept.
         None = "none",
         /// Chosen by the program: each block from its inputs.
@@ -82,9 +67,9 @@ words! {
     }
 }
 
-words! {
+spec_words! {
     /// Which IPUs a sync for host or streaming memory stops.
-    SyncPattern {
+    pub enum SyncPattern {
         Full = "full",
         /// Only the one that copies.
         SinglePipeline = "single_pipeline",
@@ -92,9 +77,9 @@ words! {
     }
 }
 
-words! {
+spec_words! {
     /// Host copies beside compute.
-    OverlapIo {
+    pub enum OverlapIo {
         None = "none",
         /// Within a weight update.
         InnerLoop = "inner_loop",
@@ -103,9 +88,9 @@ words! {
     }
 }
 
-words! {
+spec_words! {
     /// Which micro-batches send results to the host.
-    OutputMode {
+    pub enum OutputMode {
         All = "all",
         /// The last one of a host call.
         Final = "final",
@@ -116,9 +101,9 @@ words! {
     }
 }
 
-words! {
+spec_words! {
     /// Element type of samples on their way to the IPU.
-    StreamInputType {
+    pub enum StreamInputType {
         /// That of the model.
         Model = "model",
         /// float32.
@@ -130,9 +115,9 @@ words! {
     }
 }
 
-words! {
+spec_words! {
     /// Where samples come from.
-    DataLoaderMode {
+    pub enum DataLoaderMode {
         /// Always ready: only stream callbacks take time.
         None = "none",
         /// Loaded while the call before runs.
@@ -143,9 +128,9 @@ words! {
     }
 }
 
-words! {
+spec_words! {
     /// Which dimension linear layers are cut along.
-    SerializeMatMulOption {
+    pub enum SerializeMatMulOption {
         /// None: layers stay whole.
         None = "none",
         /// Rows of the input.
@@ -154,5 +139,111 @@ words! {
         ReducingDim = "reducing_dim",
         /// Columns of the weights.
         OutputChannels = "output_channels",
+    }
+}
+
+spec_words! {
+    /// Element types of a model.
+    pub enum ModelPrecision {
+        /// Everything in float32.
+        Float32 = "float32",
+        /// Weights in float32, all that is computed in float16.
+        Mixed = "mixed",
+        /// Everything in float16.
+        Float16 = "float16",
+    }
+}
+
+impl ModelPrecision {
+    /// Of activations, and of all that is computed.
+    pub(super) fn computed(self) -> DType {
+        if self == Self::Float32 { DType::Float } else { DType::Half }
+    }
+
+    /// Of weights.
+    pub(super) fn weights(self) -> DType {
+        if self == Self::Float16 { DType::Half } else { DType::Float }
+    }
+}
+
+/// Element type of partial sums.
+impl SpecField for DType {
+    const FORM: SpecKeyType = SpecKeyType::OneOf(&["float32", "float16"]);
+
+    fn from_spec(value: &SpecValue) -> Option<Self> {
+        match value {
+            SpecValue::String(word) if word == "float32" => Some(Self::Float),
+            SpecValue::String(word) if word == "float16" => Some(Self::Half),
+            _ => None,
+        }
+    }
+
+    fn to_spec(&self) -> SpecValue {
+        SpecValue::String(self.name().to_string())
+    }
+}
+
+impl SpecField for TargetKind {
+    const FORM: SpecKeyType = SpecKeyType::OneOf(&["ipu", "ipu_model"]);
+
+    fn from_spec(value: &SpecValue) -> Option<Self> {
+        match value {
+            SpecValue::String(word) if word == "ipu" => Some(Self::Ipu),
+            SpecValue::String(word) if word == "ipu_model" => Some(Self::IpuModel),
+            _ => None,
+        }
+    }
+
+    fn to_spec(&self) -> SpecValue {
+        let word = match self {
+            Self::Ipu => "ipu",
+            Self::IpuModel => "ipu_model",
+        };
+        SpecValue::String(word.to_string())
+    }
+}
+
+impl SpecField for &'static SystemDef {
+    const FORM: SpecKeyType = SpecKeyType::OneOf(&targets::SYSTEM_NAMES);
+
+    fn from_spec(value: &SpecValue) -> Option<Self> {
+        match value {
+            SpecValue::String(name) => targets::find_system(name),
+            _ => None,
+        }
+    }
+
+    fn to_spec(&self) -> SpecValue {
+        SpecValue::String(self.name.to_string())
+    }
+}
+
+impl SpecField for &'static ModelDef {
+    const FORM: SpecKeyType = SpecKeyType::ModelName;
+
+    fn from_spec(value: &SpecValue) -> Option<Self> {
+        match value {
+            SpecValue::String(name) => model::find(name),
+            _ => None,
+        }
+    }
+
+    fn to_spec(&self) -> SpecValue {
+        SpecValue::String(self.name.to_string())
+    }
+}
+
+impl SpecField for Optimizer {
+    const FORM: SpecKeyType = SpecKeyType::OneOf(&Self::NAMES);
+
+    fn from_spec(value: &SpecValue) -> Option<Self> {
+        match value {
+            SpecValue::String(name) => Self::find(name),
+            _ => None,
+        }
+    }
+
+    fn to_spec(&self) -> SpecValue {
+        SpecValue::String(self.name().to_string())
     }
 }

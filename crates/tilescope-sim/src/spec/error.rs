@@ -78,6 +78,26 @@ impl SpecError {
     }
 }
 
+/// A word of an earlier version, which the next one will not take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpecWarning {
+    /// Where.
+    pub location: SpecLocation,
+    /// Dotted path of the key.
+    pub key: String,
+    /// The word.
+    pub old: &'static str,
+    /// The word that took its place.
+    pub new: &'static str,
+}
+
+impl fmt::Display for SpecWarning {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let Self { location, key, old, new } = self;
+        write!(f, "{location}{key}: {old:?} is called {new:?} now; the next version will refuse it")
+    }
+}
+
 /// The choice most like `word`, if any is alike enough to be a slip of the pen.
 fn nearest<'a>(word: &str, choices: &[&'a str]) -> Option<&'a str> {
     // Paths are compared by their last part too: `gradient_acumulation` in the wrong table.

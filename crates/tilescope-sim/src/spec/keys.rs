@@ -1,22 +1,178 @@
 //! Every key a spec may have: form, default, meaning, and the names other frameworks give it.
 
-use super::option_keys::OPTION_KEYS;
+use super::declare::{SpecTable, TablePlace};
+use super::options::{ModelSpec, SpecOptions, TargetSpec};
 use super::value::SpecValue;
 use crate::model::ModelDef;
+use std::borrow::Cow;
+use std::sync::LazyLock;
 
 /// A key of a spec.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct SpecKey {
     /// Dotted path: `options.gradient_accumulation`.
-    pub path: &'static str,
+    pub path: Cow<'static, str>,
     /// What values it takes.
     pub value_type: SpecKeyType,
+    /// Words of earlier versions that it still takes.
+    pub(crate) renamed: &'static [Renamed],
     /// Value in effect where the user sets none, as TOML; empty where there is none.
-    pub default: &'static str,
+    pub default: Cow<'static, str>,
     /// What it means, one sentence.
-    pub about: &'static str,
-    /// What PopTorch, PopART or Poplar call it.
-    pub other_names: &'static str,
+    pub about: Cow<'static, str>,
+    /// What else is known about it.
+    pub notes: KeyNotes,
+}
+
+impl SpecKey {
+    /// A key that belongs to one model.
+    pub(crate) const fn of_model(
+        path: &'static str,
+        value_type: SpecKeyType,
+        default: &'static str,
+        about: &'static str,
+        names: &'static [KnownName],
+    ) -> Self {
+        let names = Cow::Borrowed(names);
+        Self {
+            path: Cow::Borrowed(path),
+            value_type,
+            renamed: &[],
+            default: Cow::Borrowed(default),
+            about: Cow::Borrowed(about),
+            notes: KeyNotes { names, shows_in: String::new(), control: None },
+        }
+    }
+
+    /// What other programs call it, in one line; empty where none knows it.
+    pub fn known_as(&self) -> String {
+        let names: Vec<&str> = self.notes.names.iter().map(|(_, name)| &**name).collect();
+        names.join("; ")
+    }
+}
+
+/// A word of a key that has another name now.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Renamed {
+    /// As it was.
+    pub old: &'static str,
+    /// As it is.
+    pub new: &'static str,
+}
+
+/// Who calls an option by another name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framework {
+    /// PopTorch.
+    PopTorch,
+    /// PopART, its tools among it.
+    PopArt,
+    /// TensorFlow for the IPU.
+    TensorFlow,
+    /// Poplar and its libraries.
+    Poplar,
+    /// Programs that run on these.
+    Applications,
+}
+
+impl Framework {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::PopTorch => "PopTorch",
+            Self::PopArt => "PopART",
+            Self::TensorFlow => "TensorFlow",
+            Self::Poplar => "Poplar",
+            Self::Applications => "Applications",
+        }
+    }
+}
+
+/// A name that somebody has for a key.
+pub type KnownName = (Framework, Cow<'static, str>);
+
+/// How a key can be changed without typing.
+#[derive(Clone, Debug, PartialEq)]
+pub enum KeyControl {
+    /// A slider.
+    Slider {
+        /// What it says.
+        label: String,
+        /// The largest value it reaches where the key takes more.
+        reach: f64,
+    },
+    /// A check box.
+    CheckBox {
+        /// What it says.
+        label: String,
+    },
+}
+
+/// What is known about a key besides its values and their meaning.
+#[derive(Clone, Debug, Default)]
+pub struct KeyNotes {
+    /// What other programs call it.
+    pub names: Cow<'static, [KnownName]>,
+    /// Where a report shows what it does.
+    pub shows_in: String,
+    /// How it can be changed without typing.
+    pub control: Option<KeyControl>,
+}
+
+/// The words in the braces of an entry of a table.
+impl KeyNotes {
+    fn named(mut self, framework: Framework, name: &str) -> Self {
+        self.names.to_mut().push((framework, Cow::Owned(name.to_string())));
+        self
+    }
+
+    pub(crate) fn poptorch(self, name: &str) -> Self {
+        self.named(Framework::PopTorch, name)
+    }
+
+    pub(crate) fn popart(self, name: &str) -> Self {
+        self.named(Framework::PopArt, name)
+    }
+
+    pub(crate) fn tensorflow(self, name: &str) -> Self {
+        self.named(Framework::TensorFlow, name)
+    }
+
+    pub(crate) fn poplar(self, name: &str) -> Self {
+        self.named(Framework::Poplar, name)
+    }
+
+    pub(crate) fn applications(self, name: &str) -> Self {
+        self.named(Framework::Applications, name)
+    }
+
+    pub(crate) fn shows_in(self, views: &str) -> Self {
+        Self { shows_in: views.to_string(), ..self }
+    }
+
+    pub(crate) fn slider(self, (label, reach): (&str, f64)) -> Self {
+        Self { control: Some(KeyControl::Slider { label: label.to_string(), reach }), ..self }
+    }
+
+    pub(crate) fn check_box(self, label: &str) -> Self {
+        Self { control: Some(KeyControl::CheckBox { label: label.to_string() }), ..self }
+    }
+
+    /// The notes with every text changed; what is empty then is no name.
+    pub(crate) fn map_texts(self, change: impl Fn(&str) -> String) -> Self {
+        let names =
+            self.names.iter().map(|(framework, name)| (*framework, Cow::Owned(change(name))));
+        Self {
+            names: names.filter(|(_, name): &KnownName| !name.is_empty()).collect(),
+            shows_in: change(&self.shows_in),
+            control: self.control.map(|control| match control {
+                KeyControl::Slider { label, reach } => {
+                    KeyControl::Slider { label: change(&label), reach }
+                }
+                KeyControl::CheckBox { label } => KeyControl::CheckBox { label: change(&label) },
+            }),
+        }
+    }
 }
 
 /// The values a key takes.
@@ -116,105 +272,19 @@ impl SpecKeyType {
 /// Largest count any size key takes: keeps products of sizes far from overflow.
 pub(crate) const LARGEST_SIZE: i64 = 1 << 24;
 
-/// The keys of every spec. A model adds its own sizes: [`ModelDef::sizes`].
-pub const KEYS: &[SpecKey] = &joined();
+/// A count of things of which there is at least one.
+pub(super) const COUNT: SpecKeyType = SpecKeyType::Integer(1, LARGEST_SIZE);
 
-const KEY_COUNT: usize = MODEL_AND_TARGET.len() + OPTION_KEYS.len();
-
-const fn joined() -> [SpecKey; KEY_COUNT] {
-    let mut keys = [MODEL_AND_TARGET[0]; KEY_COUNT];
-    let mut at = 0;
-    while at < KEY_COUNT {
-        keys[at] = if at < MODEL_AND_TARGET.len() {
-            MODEL_AND_TARGET[at]
-        } else {
-            OPTION_KEYS[at - MODEL_AND_TARGET.len()]
-        };
-        at += 1;
-    }
+/// The keys of every spec, in the order in which they are documented and reports list them. A
+/// model adds its own sizes: [`ModelDef::sizes`].
+pub static KEYS: LazyLock<Vec<SpecKey>> = LazyLock::new(|| {
+    let mut keys = Vec::new();
+    let place = |prefix| TablePlace { prefix, words: &[] };
+    ModelSpec::declare(&place("model"), &mut keys);
+    TargetSpec::declare(&place("target"), &mut keys);
+    SpecOptions::declare(&place("options"), &mut keys);
     keys
-}
-
-/// The keys of `[model]` and `[target]`.
-const MODEL_AND_TARGET: &[SpecKey] = &[
-    SpecKey {
-        path: "model.name",
-        value_type: SpecKeyType::ModelName,
-        default: "",
-        about: "One of the built-in models",
-        other_names: "",
-    },
-    SpecKey {
-        path: "model.batch_size",
-        value_type: SpecKeyType::Integer(1, LARGEST_SIZE),
-        default: "1",
-        about: "Samples of one forward pass (the micro-batch)",
-        other_names: "poptorch.DataLoader batch_size; micro-batch size",
-    },
-    SpecKey {
-        path: "model.packing_factor",
-        value_type: SpecKeyType::RealFrom(1.0, 1024.0),
-        default: "1",
-        about: "Sequences in a sample on average, where several share one: published rates count them",
-        other_names: "packed BERT dataset",
-    },
-    SpecKey {
-        path: "model.training",
-        value_type: SpecKeyType::Boolean,
-        default: "true",
-        about: "Whether gradients and a weight update follow the forward pass",
-        other_names: "poptorch.trainingModel / inferenceModel",
-    },
-    SpecKey {
-        path: "model.precision",
-        value_type: SpecKeyType::OneOf(&["float32", "mixed", "float16"]),
-        default: "\"float32\"",
-        about: "Element type of weights and activations; mixed keeps weights in float32 and computes in float16",
-        other_names: "model.half(); autocast; Trainer(precision=16)",
-    },
-    SpecKey {
-        path: "model.optimizer",
-        value_type: SpecKeyType::OneOf(&[
-            "sgd",
-            "sgd_momentum",
-            "sgd_momentum_combined",
-            "adam",
-            "adamw",
-            "lamb",
-        ]),
-        default: "\"sgd\"",
-        about: "Optimiser of a training model; combined: momentum and accumulated gradient share a tensor",
-        other_names: "poptorch.optim.SGD(use_combined_accum) / AdamW / LAMB",
-    },
-    SpecKey {
-        path: "model.loss_scaling",
-        value_type: SpecKeyType::RealAbove(0.0, 16_777_216.0),
-        default: "1",
-        about: "Factor of the loss that keeps gradients in half precision above zero",
-        other_names: "poptorch.optim loss_scaling",
-    },
-    SpecKey {
-        path: "target.name",
-        value_type: SpecKeyType::OneOf(&crate::targets::SYSTEM_NAMES),
-        default: "\"mk2\"",
-        about: "The system, or a chip that stands for as many as are needed",
-        other_names: "IPUModel ipuVersion; Pod size",
-    },
-    SpecKey {
-        path: "target.type",
-        value_type: SpecKeyType::OneOf(&["ipu", "ipu_model"]),
-        default: "\"ipu\"",
-        about: "Hardware, or Poplar's IPU Model: no code is generated and the host answers at once",
-        other_names: "poptorch.Options.useIpuModel",
-    },
-    SpecKey {
-        path: "target.ipus",
-        value_type: SpecKeyType::PowerOfTwo(64),
-        default: "1",
-        about: "IPUs of one replica",
-        other_names: "IPUModel numIPUs",
-    },
-];
+});
 
 /// The keys that apply to a model: those of every spec, then its own.
 pub(crate) fn for_model(model: &ModelDef) -> impl Iterator<Item = &'static SpecKey> {

@@ -1,31 +1,39 @@
 //! What the user writes: a TOML file with the tables `[model]`, `[target]` and `[options]`.
 //!
-//! [`keys::KEYS`] lists every key with its form, default and meaning. The list drives parsing, the
-//! `--set` overrides, the error messages and the documentation, so they cannot disagree. After a
+//! Each key is declared once, in `options.rs` or, where the planner needs it, as a field of
+//! [`PoplibsOptions`](crate::poplin::planner::PoplibsOptions): the entry makes the field that the simulator
+//! reads and an item of [`keys::KEYS`], which drives parsing, the `--set` overrides, the error
+//! messages, the documentation, the JSON schema and the editor, so they cannot disagree. After a
 //! [`Spec`] is built nothing asks again whether it is sane.
 
 mod bundled;
 mod checks;
 mod choices;
+pub(crate) mod declare;
 mod error;
 pub mod keys;
-mod option_keys;
 mod options;
+mod schema;
 mod source;
+mod stages;
 mod value;
 
 pub use bundled::{BUNDLED_SPECS, BundledSpecText, find_bundled_spec};
 pub use choices::{
     AutoStage, DataLoaderMode, ExecutionStrategy, OutputMode, OverlapIo, PipelineSchedule,
-    RecomputationType, StashConvention, StreamInputType, SyncPattern,
+    RecomputationType, SerializeMatMulOption, StashConvention, StreamInputType, SyncPattern,
 };
-pub use error::{SpecError, SpecLocation};
+pub use declare::Proportion;
+pub use error::{SpecError, SpecLocation, SpecWarning};
 pub(crate) use keys::{SpecKey, SpecKeyType};
-pub(crate) use options::{HostSpec, ModelSpec, SpecOptions, StageSpec, TargetSpec, TensorLocation};
+pub(crate) use options::{HostSpec, ModelSpec, SpecOptions, TargetSpec, TensorLocation};
+pub use schema::schema;
 pub use source::SpecSource;
+pub(crate) use stages::StageSpec;
 pub(crate) use value::SpecValue;
 
 use crate::model::{self, ModelDef};
+use declare::SpecField;
 use std::collections::BTreeMap;
 use value::LocatedSpecValue;
 
@@ -40,6 +48,8 @@ pub struct Spec {
     pub text: String,
     /// Every key that applies to the model, with the value in effect.
     pub effective_values: Vec<(String, String)>,
+    /// What is written in the way of an earlier version.
+    pub warnings: Vec<SpecWarning>,
     locations: BTreeMap<String, SpecLocation>,
 }
 
@@ -90,6 +100,7 @@ fn model_name(
 pub(crate) struct CheckedSpecValues {
     model: &'static ModelDef,
     set: BTreeMap<String, LocatedSpecValue>,
+    warnings: Vec<SpecWarning>,
 }
 
 impl CheckedSpecValues {
@@ -100,20 +111,22 @@ impl CheckedSpecValues {
     ) -> Result<Self, SpecError> {
         let known: Vec<&SpecKey> = keys::for_model(model).collect();
         let mut set = set;
+        let mut warnings = Vec::new();
         for (path, located) in &mut set {
             let Some(key) = known.iter().find(|key| key.path == *path) else {
-                let paths: Vec<&str> = known.iter().map(|key| key.path).collect();
+                let paths: Vec<&str> = known.iter().map(|key| &*key.path).collect();
                 let problem = format!("unknown key for model {:?}", model.name);
                 return Err(
                     SpecError::new(located.location.clone(), path, problem).nearest(path, &paths)
                 );
             };
+            warnings.extend(rename(key, located));
             located.value = key.value_type.accept(&located.value).map_err(|problem| {
                 SpecError::new(located.location.clone(), path, problem)
                     .choices(&key.value_type, &located.value)
             })?;
         }
-        Ok(Self { model, set })
+        Ok(Self { model, set, warnings })
     }
 
     /// Whether the user set this key.
@@ -126,37 +139,28 @@ impl CheckedSpecValues {
         self.set.iter().map(|(path, located)| (path.clone(), located.location.clone())).collect()
     }
 
-    /// The value in effect: set or default.
-    fn get(&self, path: &str) -> SpecValue {
+    /// The value of a field of a table, where there is one besides its default.
+    pub(crate) fn field<T: SpecField>(&self, prefix: &str, name: &str) -> Option<T> {
+        self.chosen(&format!("{prefix}.{name}")).and_then(|value| T::from_spec(&value))
+    }
+
+    /// The value that was set, or that follows from others that were.
+    fn chosen(&self, path: &str) -> Option<SpecValue> {
         if let Some(located) = self.set.get(path) {
-            return located.value.clone();
+            return Some(located.value.clone());
         }
         // Phases live from streaming memory: what is not said to stay on the chip leaves it.
-        if path.ends_with(".on_chip") && self.text("options.execution") == "phased" {
-            return SpecValue::Boolean(false);
-        }
-        let key = keys::for_model(self.model).find(|key| key.path == path);
-        let key = key.unwrap_or_else(|| panic!("{path} is asked for but not listed in KEYS"));
-        SpecValue::parse(key.default).unwrap_or(SpecValue::String(String::new()))
+        let phased = || self.field("options", "execution") == Some(ExecutionStrategy::Phased);
+        (path.ends_with(".on_chip") && phased()).then_some(SpecValue::Boolean(false))
     }
 
-    fn integer(&self, path: &str) -> u64 {
-        match self.get(path) {
-            SpecValue::Integer(value) => value.max(0) as u64,
-            other => panic!("{path} is read as an integer but listed as {}", other.describe()),
-        }
-    }
-
-    fn real(&self, path: &str) -> f64 {
-        match self.get(path) {
-            SpecValue::Float(value) => value,
-            SpecValue::Integer(value) => value as f64,
-            other => panic!("{path} is read as a number but listed as {}", other.describe()),
-        }
-    }
-
-    fn flag(&self, path: &str) -> bool {
-        matches!(self.get(path), SpecValue::Boolean(true))
+    /// The value in effect: chosen or default.
+    fn get(&self, path: &str) -> SpecValue {
+        self.chosen(path).unwrap_or_else(|| {
+            let key = keys::for_model(self.model).find(|key| key.path == path);
+            let default = key.and_then(|key| SpecValue::parse(&key.default));
+            default.unwrap_or(SpecValue::String(String::new()))
+        })
     }
 
     fn text(&self, path: &str) -> String {
@@ -172,6 +176,19 @@ impl CheckedSpecValues {
             self.set.get(path).map_or(SpecLocation::NotWritten, |located| located.location.clone());
         SpecError::new(location, path, problem)
     }
+}
+
+/// Puts the word of today in the place of one of an earlier version.
+fn rename(key: &SpecKey, located: &mut LocatedSpecValue) -> Option<SpecWarning> {
+    let SpecValue::String(word) = &located.value else { return None };
+    let renamed = key.renamed.iter().find(|renamed| renamed.old == word)?;
+    located.value = SpecValue::String(renamed.new.to_string());
+    Some(SpecWarning {
+        location: located.location.clone(),
+        key: key.path.to_string(),
+        old: renamed.old,
+        new: renamed.new,
+    })
 }
 
 #[cfg(test)]

@@ -1,39 +1,73 @@
-//! From checked values to the specification the simulator works with.
+//! The options of a spec, one entry for each, and how they become the specification that the
+//! simulator works with. What Poplar's libraries are told stands in [`PoplibsOptions`].
 
 use super::choices::{
-    AutoStage, DataLoaderMode, ExecutionStrategy, OutputMode, OverlapIo, PipelineSchedule,
-    RecomputationType, SerializeMatMulOption, StashConvention, StreamInputType, SyncPattern,
+    AutoStage, DataLoaderMode, ExecutionStrategy, ModelPrecision, OutputMode, OverlapIo,
+    PipelineSchedule, RecomputationType, StashConvention, StreamInputType, SyncPattern,
 };
+use super::declare::{SpecField, SpecTable, spec_table};
 use super::error::SpecError;
-use super::keys;
-use super::value::SpecValue;
+use super::keys::{self, COUNT, SpecKeyType};
+use super::stages::{self, StageSpec};
 use super::{CheckedSpecValues, Spec, checks};
-use crate::model::ModelDef;
-use crate::operators::{MatMulSerialization, MatMulSerializationMode};
+use crate::model::{self, ModelDef};
+use crate::operators::Optimizer;
+use crate::poplin::planner::PoplibsOptions;
 use crate::shape::DType;
 use crate::targets::{self, Chip, SystemDef};
 use std::collections::BTreeMap;
 use tilescope_report::TargetKind;
 
-/// The model and how it is used.
-#[derive(Clone, Debug)]
-pub struct ModelSpec {
-    pub definition: &'static ModelDef,
-    /// Samples of one forward pass.
-    pub batch_size: u64,
-    /// Sequences in a sample, on average.
-    pub packing_factor: f64,
-    /// Whether it is trained.
-    pub training: bool,
-    /// Element type of activations, and of all that is computed.
-    pub precision: DType,
-    /// Element type of weights.
-    pub parameter_type: DType,
-    pub optimizer: String,
-    /// Factor of the loss.
-    pub loss_scaling: f64,
-    /// The model's own sizes, by the last part of their key.
-    pub sizes: BTreeMap<&'static str, u64>,
+spec_table! {
+    /// The model and how it is used.
+    #[derive(Clone, Debug)]
+    pub struct ModelSpec {
+        /// One of the built-in models
+        definition as "name": &'static ModelDef = &model::MODELS[0], written "" => {
+            shows_in: "Summary; Program tree",
+        }
+        /// Samples of one forward pass (the micro-batch)
+        batch_size: u64 = 1, in COUNT => {
+            shows_in: "Summary: samples per call; Memory",
+            poptorch: "poptorch.DataLoader batch_size",
+            popart: "micro-batch size",
+        }
+        /// Sequences in a sample on average, where several share one: published rates count them
+        packing_factor: f64 = 1.0, in SpecKeyType::RealFrom(1.0, 1024.0), written "1" => {
+            shows_in: "Summary: a note with the rate in sequences",
+            applications: "packed BERT dataset",
+        }
+        /// Whether gradients and a weight update follow the forward pass
+        training: bool = true => {
+            shows_in: "Execution trace: no backward passes, stashes or updates without it",
+            poptorch: "poptorch.trainingModel / inferenceModel",
+        }
+        /// Element type of weights and activations; mixed keeps weights in float32 and computes in
+        /// float16
+        number_formats as "precision": ModelPrecision = ModelPrecision::Float32 => {
+            shows_in: "Memory; Operations: cycles of matmuls",
+            poptorch: "model.half(); autocast; Trainer(precision=16)",
+        }
+        /// Optimiser of a training model; combined: momentum and accumulated gradient share a
+        /// tensor
+        optimizer: Optimizer = Optimizer::Sgd => {
+            shows_in: "Memory: state variables; Execution trace: length of the update",
+            poptorch: "poptorch.optim.SGD(use_combined_accum) / AdamW / LAMB",
+        }
+        /// Factor of the loss that keeps gradients in half precision above zero
+        loss_scaling: f64 = 1.0, in SpecKeyType::RealAbove(0.0, 16_777_216.0), written "1" => {
+            shows_in: "Execution trace: `…/scaling` in the backward pass",
+            poptorch: "poptorch.optim loss_scaling",
+        }
+        derived {
+            /// Element type of activations, and of all that is computed.
+            precision: DType = number_formats.computed(),
+            /// Element type of weights.
+            parameter_type: DType = number_formats.weights(),
+            /// The model's own sizes, by the last part of their key.
+            sizes: BTreeMap<&'static str, u64> = BTreeMap::new(),
+        }
+    }
 }
 
 impl ModelSpec {
@@ -46,26 +80,54 @@ impl ModelSpec {
     }
 }
 
-/// The `[target]` table of a spec.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct TargetSpec {
-    pub system: &'static SystemDef,
-    pub chip: &'static Chip,
-    /// Hardware or IPU Model.
-    pub kind: TargetKind,
-    /// IPUs of one replica.
-    pub ipus: u32,
+spec_table! {
+    /// The machine.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct TargetSpec {
+        /// The system, or a chip that stands for as many as are needed
+        system as "name": &'static SystemDef = targets::DEFAULT_SYSTEM => {
+            shows_in: "Summary: target",
+            poplar: "IPUModel ipuVersion; Pod size",
+        }
+        /// Hardware, or Poplar's IPU Model: no code is generated and the host answers at once
+        kind as "type": TargetKind = TargetKind::Ipu => {
+            shows_in: "Memory: code categories are zero on an IPU Model",
+            poptorch: "poptorch.Options.useIpuModel",
+        }
+        /// IPUs of one replica
+        ipus: u32 = 1, in SpecKeyType::PowerOfTwo(64) => {
+            shows_in: "Execution trace: one lane for each IPU",
+            poplar: "IPUModel numIPUs",
+        }
+        derived {
+            /// Its chip.
+            chip: &'static Chip = system.chip,
+        }
+    }
 }
 
-/// Where a kind of tensor lives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TensorLocation {
-    /// In tile memory, not in streaming memory.
-    pub on_chip: bool,
-    /// The I/O tiles load and store it.
-    pub use_io_tiles: bool,
-    /// Fewest elements of a tensor that leaves the chip.
-    pub min_elements_for_off_chip: u64,
+spec_table! {
+    /// Where a kind of tensor lives.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct TensorLocation {
+        /// Keep {what} in tile memory, not in streaming memory
+        on_chip: bool = true => {
+            shows_in: "Execution trace: {moves}; Memory",
+            poptorch: "TensorLocations.{setter} useOnChipStorage",
+            tensorflow: "{offload}",
+            check_box: "{label} on chip",
+        }
+        /// Let the I/O tiles move what lives in streaming memory
+        use_io_tiles: bool = false => {
+            shows_in: "Execution trace: `…/interTilesetCopy` beside remote buffer copies",
+            poptorch: "TensorLocations.{setter} useIOTilesToLoad, useIOTilesToStore",
+        }
+        /// Fewest elements of a tensor that leaves the chip
+        min_elements_for_off_chip: u64 = 2 => {
+            shows_in: "Memory: which tensors are always live",
+            poptorch: "TensorLocations.{setter} minElementsForOffChip",
+        }
+    }
 }
 
 impl TensorLocation {
@@ -75,287 +137,280 @@ impl TensorLocation {
     }
 }
 
-/// Where the kinds of tensors live.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TensorLocations {
-    pub optimizer_state: TensorLocation,
-    pub weights: TensorLocation,
-    pub accumulators: TensorLocation,
-    /// Activations stashed for the backward pass.
-    pub activations: TensorLocation,
-    /// Whether optimiser state is split over the replicas.
-    pub replicated_tensor_sharding: bool,
-    /// Fewest elements of a tensor that is split.
-    pub min_elements_for_rts: u64,
+spec_table! {
+    /// How optimiser state is split over the replicas.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct OptimizerStateSharding {
+        /// Split optimiser state over the replicas: each updates its shard of the weights
+        replicated_tensor_sharding: bool = false => {
+            shows_in: "Memory: state variables; Execution trace: reduceScatter and allGather around a shorter update",
+            poptorch: "useReplicatedTensorSharding",
+            tensorflow: "replicated_optimizer_state_sharding",
+        }
+        /// Fewest elements of a tensor that is split over the replicas
+        min_elements_for_rts: u64 = 8192 => {
+            shows_in: "Memory: which state is split",
+            poptorch: "minElementsForReplicatedTensorSharding",
+        }
+    }
 }
 
-/// The host: what it does and how long it takes.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct HostSpec {
-    /// Where samples come from.
-    pub loader: DataLoaderMode,
-    /// Loader processes of an instance.
-    pub num_workers: u64,
-    /// Time one worker takes for one sample.
-    pub seconds_per_sample: f64,
-    /// Time of a loader per host call besides its samples.
-    pub seconds_per_call: f64,
-    /// Rate at which a loader copies samples.
-    pub copy_bytes_per_second: f64,
-    /// Calls a loader may run ahead.
-    pub buffer_size: u64,
-    /// Spread of the time of a micro-batch, as a share of its mean.
-    pub sample_time_spread: f64,
-    /// Time of the callback that fills a micro-batch's buffers.
-    pub seconds_per_micro_batch: f64,
-    /// Time the framework holds every device iteration up.
-    pub seconds_per_iteration: f64,
-    /// Rate between host and one IPU, where the system's own is not meant.
-    pub bytes_per_second: Option<f64>,
+spec_table! {
+    /// Where the kinds of tensors live.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct TensorLocations {
+        tables {
+            /// Optimiser state.
+            optimizer_state: TensorLocation = "optimizer_state" {
+                what: "optimiser state",
+                label: "optimizer state",
+                setter: "setOptimizerLocation",
+                offload: "offload_weight_update_variables",
+                moves: "remote buffer copies around the update",
+            }
+            /// Its parts on the replicas.
+            sharding: OptimizerStateSharding = "optimizer_state" {}
+            /// Weights.
+            weights: TensorLocation = "weights" {
+                what: "weights",
+                label: "weights",
+                setter: "setWeightLocation",
+                offload: "",
+                moves: "remote buffer copies around the passes",
+            }
+            /// Gradient accumulators.
+            accumulators: TensorLocation = "accumulators" {
+                what: "gradient accumulators",
+                label: "accumulators",
+                setter: "setAccumulatorLocation",
+                offload: "",
+                moves: "remote buffer copies around the backward passes",
+            }
+            /// Activations stashed for the backward pass.
+            activations: TensorLocation = "activations" {
+                what: "activations stashed for the backward pass",
+                label: "activations",
+                setter: "setActivationLocation",
+                offload: "offload_activations",
+                moves: "`…/remoteStore` and `…/remoteLoad` in place of stashes",
+            }
+        }
+    }
 }
 
-/// A pipeline stage: blocks that run on one IPU.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StageSpec {
-    pub blocks: Vec<String>,
-    /// IPU of the replica.
-    pub ipu: u32,
+/// A time that the host takes.
+const SECONDS: SpecKeyType = SpecKeyType::RealFrom(0.0, 1000.0);
+
+spec_table! {
+    /// The host: what it does and how long it takes.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct HostSpec {
+        /// Where samples come from: always ready, loaded during the call before, loaded between
+        /// calls, or made on the IPU without any host copy
+        loader: DataLoaderMode = DataLoaderMode::None => {
+            shows_in: "Execution trace: no stream copies when synthetic, else the first StreamCopyBegin",
+            poptorch: "poptorch.DataLoaderMode",
+            popart: "enableSyntheticData",
+        }
+        /// Loader processes of an instance that prepare samples side by side
+        num_workers: u64 = 1, in SpecKeyType::Integer(1, 1024) => {
+            shows_in: "Execution trace: StreamCopyBegin; Summary: samples per second (first copy of the call)",
+            poptorch: "poptorch.DataLoader num_workers",
+        }
+        /// Time one worker takes to prepare one sample
+        seconds_per_sample: f64 = 0.0, in SECONDS => {
+            shows_in: "Execution trace: StreamCopyBegin; Summary: samples per second (first copy of the call)",
+        }
+        /// Time an instance's loader takes per host call besides its samples
+        seconds_per_call: f64 = 0.0, in SECONDS => {
+            shows_in: "Execution trace: StreamCopyBegin; Summary: samples per second (first copy of the call)",
+        }
+        /// Rate at which an instance's loader copies samples into the host's buffers
+        copy_bytes_per_second: f64 = 2.5e10, in SpecKeyType::RealAbove(0.0, 1.0e13), written "2.5e10" => {
+            shows_in: "Execution trace: StreamCopyBegin; Summary: samples per second (first copy of the call)",
+        }
+        /// Calls an asynchronous loader may run ahead
+        buffer_size: u64 = 3, in SpecKeyType::Integer(1, 1024) => {
+            shows_in: "Execution trace: StreamCopyBegin; Summary: samples per second (first copy of the call)",
+            poptorch: "async_options buffer_size",
+        }
+        /// Spread of the time a micro-batch takes the host, as a share of its mean
+        sample_time_spread: f64 = 0.0, in SpecKeyType::RealFrom(0.0, 1.0) => {
+            shows_in: "Execution trace: StreamCopyBegin; Summary: samples per second",
+        }
+        /// Time of the stream callback that fills a micro-batch's buffers
+        seconds_per_micro_batch: f64 = 0.0, in SECONDS => {
+            shows_in: "Execution trace: StreamCopyBegin; Summary: samples per second",
+            popart: "IStepIO callback",
+        }
+        /// Time the framework on the host holds every device iteration up
+        seconds_per_iteration: f64 = 0.0, in SECONDS => {
+            shows_in: "Execution trace: External sync at the end of each iteration",
+        }
+        /// Rate between the host and one IPU; 0 for the system's own
+        bytes_per_second: Option<f64> = None, in SpecKeyType::RealFrom(0.0, 1.0e12) => {
+            shows_in: "Execution trace: StreamCopyMid",
+        }
+    }
 }
 
-/// How the model is run.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SpecOptions {
-    /// Pipelined, sharded or phased.
-    pub execution: ExecutionStrategy,
-    /// Stages as written; empty means one per block. Names are checked against the model later.
-    pub stages: Vec<StageSpec>,
-    /// Stages where none are written.
-    pub auto_stage: AutoStage,
-    pub pipeline_schedule: PipelineSchedule,
-    /// Whose count of slots and stashes is meant.
-    pub stash_convention: StashConvention,
-    /// What the backward pass computes again.
-    pub recomputation: RecomputationType,
-    /// Micro-batches per weight update.
-    pub gradient_accumulation: u64,
-    /// Loops per host call.
-    pub device_iterations: u64,
-    /// Copies of the program.
-    pub replication_factor: u32,
-    /// IPUs that linear layers are split over.
-    pub tensor_parallel: u32,
-    /// Host processes that share the replicas.
-    pub num_instances: u32,
-    /// Which IPUs a sync for the host stops.
-    pub sync_pattern: SyncPattern,
-    /// I/O tiles per IPU.
-    pub num_io_tiles: u32,
-    /// Host copies beside compute.
-    pub overlap_io: OverlapIo,
-    /// Micro-batches the host prepares ahead.
-    pub prefetch_depth: u64,
-    /// Which results are sent.
-    pub output_mode: OutputMode,
-    /// Micro-batches from one sent result to the next.
-    pub output_return_period: u64,
-    /// Element type of samples on their way.
-    pub input_type: StreamInputType,
-    /// Whether the IPU scales and shifts samples.
-    pub normalise_on_ipu: bool,
-    /// Bound on temporaries of planned operations, as a share of tile memory.
-    pub available_memory_proportion: f64,
-    /// How linear layers are cut into parts.
-    pub serialisation: Option<MatMulSerialization>,
-    /// Whether each convolution begins at a tile of its own.
-    pub conv_dithering: bool,
-    /// Element type of partial sums.
-    pub partials_type: DType,
-    /// Whether halves are rounded at random.
-    pub stochastic_rounding: bool,
-    pub location: TensorLocations,
-    pub host: HostSpec,
+spec_table! {
+    /// How the model is run.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct SpecOptions {
+        /// How stages share the IPUs: several micro-batches at once, one after the other, or in
+        /// phases whose weights come from streaming memory
+        execution: ExecutionStrategy = ExecutionStrategy::Pipelined => {
+            shows_in: "Execution trace: who works at the same time",
+            poptorch: "poptorch.PipelinedExecution / ShardedExecution / ParallelPhasedExecution",
+        }
+        /// Blocks of the model grouped into stages, one IPU each unless `ipu` is given; empty means
+        /// `auto_stage`
+        stages: Vec<StageSpec> = Vec::new() => {
+            shows_in: "Execution trace: stage marks of each lane",
+            poptorch: "poptorch.Stage(...).ipu(...)",
+        }
+        /// Stages where none are written: one per block, blocks dealt evenly over the IPUs, or the
+        /// split whose longest stage is shortest
+        auto_stage: AutoStage = AutoStage::AutoIncrement => {
+            shows_in: "Execution trace: lengths of the stages; `tilescope simulate --balance`",
+            poptorch: "poptorch.AutoStage",
+            popart: "virtualGraphMode Auto",
+        }
+        /// Order of forward and backward passes of a pipeline
+        pipeline_schedule: PipelineSchedule = PipelineSchedule::Grouped => {
+            shows_in: "Execution trace: order of passes; Memory: stashes",
+            tensorflow: "PipelineSchedule.Grouped / Interleaved / Sequential (TensorFlow)",
+        }
+        /// Slots and stashes counted as PopART does, with 2(S-1-s)+1 entries, or as the memory
+        /// guide does, with 2(S-s)+1 (interleaved: S+1)
+        stash_convention: StashConvention = StashConvention::Popart => {
+            shows_in: "Execution trace: slots of the ramp-up; Memory: `…/stash` variables",
+        }
+        /// What the backward pass computes again: nothing, each block from its inputs (auto,
+        /// checkpoints), or the whole stage from its inputs
+        recomputation: RecomputationType = RecomputationType::None => {
+            shows_in: "Memory: smaller stashes; Execution trace: `…/recompute` steps",
+            popart: "autoRecomputation RecomputationType",
+            poptorch: "recomputationCheckpoint",
+        }
+        /// Micro-batches per weight update
+        gradient_accumulation: u64 = 1, in COUNT => {
+            shows_in: "Summary: samples per call; Execution trace: share of the ramps",
+            poptorch: "poptorch.Options.Training.gradientAccumulation",
+            popart: "accumulationFactor",
+            slider: ("Accumulation", 4096.0),
+        }
+        /// Weight updates (or inference passes) per host call
+        device_iterations: u64 = 1, in COUNT => {
+            shows_in: "Execution trace: iteration marks; Summary: samples per call",
+            poptorch: "poptorch.Options.deviceIterations",
+            popart: "batchesPerStep",
+            tensorflow: "steps_per_execution",
+            slider: ("Device iterations", 1024.0),
+        }
+        /// Copies of the program that work side by side, over all instances
+        replication_factor: u32 = 1, in SpecKeyType::Integer(1, 256) => {
+            shows_in: "Summary: replicas; Execution trace: `…/crossReplicaCopy`; Memory: control and exchange code",
+            poptorch: "poptorch.Options.replicationFactor",
+            popart: "replicatedGraphCount, globalReplicationFactor",
+            slider: ("Replicas", 64.0),
+        }
+        /// IPUs that take the place of each one, with the columns of linear layers split over them
+        tensor_parallel: u32 = 1, in SpecKeyType::PowerOfTwo(64) => {
+            shows_in: "Execution trace: `…/allGather` behind linear layers, `…/all_reduce` in backward passes",
+            popart: "tensor parallel execution (popxl replica grouping)",
+        }
+        /// Host processes that share the replicas, each with a loader of its own
+        num_instances: u32 = 1, in SpecKeyType::Integer(1, 256) => {
+            shows_in: "Summary: samples per second where the host is the limit; notes: global replica offsets",
+            poptorch: "poprun --num-instances",
+            popart: "enableDistributedReplicatedGraphs, globalReplicaOffset",
+        }
+        /// Which IPUs a sync for host or streaming memory stops: all, only the one, or every other
+        sync_pattern: SyncPattern = SyncPattern::Full => {
+            shows_in: "Execution trace: who waits in External sync; notes: GS1 and GS2",
+            poptorch: "poptorch.Options.syncPattern",
+            popart: "popart.SyncPattern",
+        }
+        /// Tiles of each IPU set aside for input and output; 0, or an even number from 32
+        num_io_tiles: u32 = 0, in SpecKeyType::Integer(0, 1470) => {
+            shows_in: "Memory: the last tiles; Execution trace: sub-lane of the I/O tiles",
+            poptorch: "poptorch.Options.TensorLocations.numIOTiles",
+            tensorflow: "io_tiles.num_io_tiles",
+            slider: ("I/O tiles", 512.0),
+        }
+        /// Host copies of the next micro-batch beside compute: never, within a weight update, or
+        /// across updates
+        overlap_io: OverlapIo = OverlapIo::None => {
+            shows_in: "Execution trace: StreamCopy beside compute in its sub-lane",
+            poptorch: "poptorch.OverlapMode",
+            popart: "ExchangeStrategy JustInTime / OverlapInnerLoop / OverlapLoops",
+        }
+        /// Micro-batches the host prepares ahead in the stream buffers
+        prefetch_depth: u64 = 1, in SpecKeyType::Integer(1, 64) => {
+            shows_in: "Execution trace: length of StreamCopyBegin; notes: host memory of stream buffers",
+            popart: "defaultPrefetchBufferingDepth",
+            tensorflow: "IPUInfeedQueue prefetch_depth",
+        }
+        /// Which micro-batches send their results to the host; sum adds them up on the IPU
+        output_mode: OutputMode = OutputMode::All => {
+            shows_in: "Execution trace: `…/copyToHost`",
+            poptorch: "poptorch.OutputMode",
+            popart: "AnchorReturnType",
+        }
+        /// Micro-batches from one sent result to the next with output mode every_n
+        output_return_period: u64 = 1, in COUNT => {
+            shows_in: "Execution trace: `…/copyToHost`",
+            poptorch: "poptorch.Options.outputMode(OutputMode.EveryN, n)",
+        }
+        /// Element type in which samples cross from the host; the IPU casts them to the model's
+        input_type: StreamInputType = StreamInputType::Model => {
+            shows_in: "Execution trace: bytes of `copyFromHost`, and a Cast behind it",
+            applications: "uint8 or half dataset with a cast in the model",
+        }
+        /// Scale and shift the samples on the IPU instead of on the host
+        normalise_on_ipu: bool = false => {
+            shows_in: "Execution trace: `…/normalise` behind `copyFromHost`",
+            applications: "normalisation moved into the model",
+        }
+        tables {
+            /// What Poplar's libraries are told.
+            library: PoplibsOptions = "" {}
+            /// Where tensors live.
+            location: TensorLocations = "location" {}
+            /// The host.
+            host: HostSpec = "host" {}
+        }
+    }
 }
 
 /// Puts the specification together and checks what concerns several keys.
 pub(super) fn assemble(values: &CheckedSpecValues) -> Result<Spec, SpecError> {
+    stages::check(values)?;
+    let mut model = ModelSpec::read("model", values);
+    model.training &= model.definition.trainable;
+    model.sizes = sizes(values);
     let spec = Spec {
-        model: model(values),
-        target: target(values),
-        options: options(values)?,
+        model,
+        target: TargetSpec::read("target", values),
+        options: SpecOptions::read("options", values),
         text: text(values),
         effective_values: effective(values),
+        warnings: values.warnings.clone(),
         locations: values.locations(),
     };
     checks::check(values, &spec)?;
     Ok(spec)
 }
 
-fn dtype(values: &CheckedSpecValues, path: &str) -> DType {
-    if values.text(path) == "float16" { DType::Half } else { DType::Float }
-}
-
-fn model(values: &CheckedSpecValues) -> ModelSpec {
+/// The sizes of the model, by the last part of their key.
+fn sizes(values: &CheckedSpecValues) -> BTreeMap<&'static str, u64> {
     let sizes = values.model.sizes.iter().map(|key| {
-        let name = key.path.rsplit('.').next().unwrap_or(key.path);
-        (name, values.integer(key.path))
+        let name = key.path.rsplit('.').next().unwrap_or(&key.path);
+        (name, u64::from_spec(&values.get(&key.path)).unwrap_or(0))
     });
-    let (precision, parameter_type) = match values.text("model.precision").as_str() {
-        "float16" => (DType::Half, DType::Half),
-        "mixed" => (DType::Half, DType::Float),
-        _ => (DType::Float, DType::Float),
-    };
-    ModelSpec {
-        definition: values.model,
-        batch_size: values.integer("model.batch_size"),
-        packing_factor: values.real("model.packing_factor"),
-        training: values.flag("model.training") && values.model.trainable,
-        precision,
-        parameter_type,
-        optimizer: values.text("model.optimizer"),
-        loss_scaling: values.real("model.loss_scaling"),
-        sizes: sizes.collect(),
-    }
-}
-
-fn target(values: &CheckedSpecValues) -> TargetSpec {
-    let name = values.text("target.name");
-    let system = targets::find_system(&name)
-        .unwrap_or_else(|| panic!("KEYS lists system {name}, SYSTEMS does not"));
-    TargetSpec {
-        system,
-        chip: system.chip,
-        kind: match values.text("target.type").as_str() {
-            "ipu_model" => TargetKind::IpuModel,
-            _ => TargetKind::Ipu,
-        },
-        ipus: values.integer("target.ipus") as u32,
-    }
-}
-
-fn options(values: &CheckedSpecValues) -> Result<SpecOptions, SpecError> {
-    Ok(SpecOptions {
-        execution: ExecutionStrategy::read(values, "options.execution"),
-        stages: stages(values)?,
-        auto_stage: AutoStage::read(values, "options.auto_stage"),
-        pipeline_schedule: PipelineSchedule::read(values, "options.pipeline_schedule"),
-        stash_convention: StashConvention::read(values, "options.stash_convention"),
-        recomputation: RecomputationType::read(values, "options.recomputation"),
-        gradient_accumulation: values.integer("options.gradient_accumulation"),
-        device_iterations: values.integer("options.device_iterations"),
-        replication_factor: values.integer("options.replication_factor") as u32,
-        tensor_parallel: values.integer("options.tensor_parallel") as u32,
-        num_instances: values.integer("options.num_instances") as u32,
-        sync_pattern: SyncPattern::read(values, "options.sync_pattern"),
-        num_io_tiles: values.integer("options.num_io_tiles") as u32,
-        overlap_io: OverlapIo::read(values, "options.overlap_io"),
-        prefetch_depth: values.integer("options.prefetch_depth"),
-        output_mode: OutputMode::read(values, "options.output_mode"),
-        output_return_period: values.integer("options.output_return_period"),
-        input_type: StreamInputType::read(values, "options.input_type"),
-        normalise_on_ipu: values.flag("options.normalise_on_ipu"),
-        available_memory_proportion: values.real("options.available_memory_proportion"),
-        serialisation: serialisation(values),
-        conv_dithering: values.flag("options.conv_dithering"),
-        partials_type: dtype(values, "options.partials_type"),
-        stochastic_rounding: values.flag("options.stochastic_rounding"),
-        location: locations(values),
-        host: host(values),
-    })
-}
-
-fn serialisation(values: &CheckedSpecValues) -> Option<MatMulSerialization> {
-    let dim = match SerializeMatMulOption::read(values, "options.serialize_matmul") {
-        SerializeMatMulOption::None => return None,
-        SerializeMatMulOption::InputChannels => MatMulSerializationMode::InputChannels,
-        SerializeMatMulOption::ReducingDim => MatMulSerializationMode::ReducingDim,
-        SerializeMatMulOption::OutputChannels => MatMulSerializationMode::OutputChannels,
-    };
-    Some(MatMulSerialization { dim, parts: values.integer("options.serialize_matmul_factor") })
-}
-
-fn locations(values: &CheckedSpecValues) -> TensorLocations {
-    let location = |what: &str| {
-        let path = |key: &str| format!("options.location.{what}.{key}");
-        TensorLocation {
-            on_chip: values.flag(&path("on_chip")),
-            use_io_tiles: values.flag(&path("use_io_tiles")),
-            min_elements_for_off_chip: values.integer(&path("min_elements_for_off_chip")),
-        }
-    };
-    let state = "options.location.optimizer_state";
-    TensorLocations {
-        optimizer_state: location("optimizer_state"),
-        weights: location("weights"),
-        accumulators: location("accumulators"),
-        activations: location("activations"),
-        replicated_tensor_sharding: values.flag(&format!("{state}.replicated_tensor_sharding")),
-        min_elements_for_rts: values.integer(&format!("{state}.min_elements_for_rts")),
-    }
-}
-
-fn host(values: &CheckedSpecValues) -> HostSpec {
-    let real = |key: &str| values.real(&format!("options.host.{key}"));
-    HostSpec {
-        loader: DataLoaderMode::read(values, "options.host.loader"),
-        num_workers: values.integer("options.host.num_workers"),
-        seconds_per_sample: real("seconds_per_sample"),
-        seconds_per_call: real("seconds_per_call"),
-        copy_bytes_per_second: real("copy_bytes_per_second"),
-        buffer_size: values.integer("options.host.buffer_size"),
-        sample_time_spread: real("sample_time_spread"),
-        seconds_per_micro_batch: real("seconds_per_micro_batch"),
-        seconds_per_iteration: real("seconds_per_iteration"),
-        bytes_per_second: Some(real("bytes_per_second")).filter(|rate| *rate > 0.0),
-    }
-}
-
-/// Reads the stages: each item a block, a list of blocks, or a table with `blocks` and `ipu`.
-/// Stages without an IPU take the position in the list.
-fn stages(values: &CheckedSpecValues) -> Result<Vec<StageSpec>, SpecError> {
-    let path = "options.stages";
-    let SpecValue::Array(items) = values.get(path) else { return Ok(Vec::new()) };
-    let stage = |(position, item): (usize, &SpecValue)| {
-        let wrong = || {
-            let expected = "a block name, a list of block names, or { blocks = [...], ipu = N }";
-            values.refuse(
-                path,
-                format!("stage {position}: expected {expected}, found {}", item.describe()),
-            )
-        };
-        let (blocks, ipu) = match item {
-            SpecValue::Table(entries) => {
-                if let Some((key, _)) =
-                    entries.iter().find(|(key, _)| key != "blocks" && key != "ipu")
-                {
-                    let problem = format!("stage {position}: unknown key {key:?}");
-                    return Err(values.refuse(path, problem).nearest(key, &["blocks", "ipu"]));
-                }
-                let find = |name: &str| entries.iter().find(|(key, _)| key == name).map(|(_, v)| v);
-                let ipu = match find("ipu") {
-                    Some(SpecValue::Integer(ipu)) if (0..64).contains(ipu) => *ipu as u32,
-                    None => position as u32,
-                    Some(_) => return Err(wrong()),
-                };
-                (find("blocks").cloned().ok_or_else(wrong)?, ipu)
-            }
-            other => (other.clone(), position as u32),
-        };
-        let blocks = match blocks {
-            SpecValue::String(block) => vec![block],
-            SpecValue::Array(names) => names
-                .into_iter()
-                .map(
-                    |name| if let SpecValue::String(name) = name { Ok(name) } else { Err(wrong()) },
-                )
-                .collect::<Result<_, _>>()?,
-            _ => return Err(wrong()),
-        };
-        if blocks.is_empty() {
-            return Err(values.refuse(path, format!("stage {position} has no blocks")));
-        }
-        Ok(StageSpec { blocks, ipu })
-    };
-    items.iter().enumerate().map(stage).collect()
+    sizes.collect()
 }
 
 /// The keys that were set, as TOML, in the order of the key list.
@@ -363,11 +418,11 @@ fn text(values: &CheckedSpecValues) -> String {
     let mut text = String::new();
     for section in ["model", "target", "options"] {
         let keys = keys::for_model(values.model)
-            .filter(|key| key.path.split('.').next() == Some(section) && values.is_set(key.path));
+            .filter(|key| key.path.split('.').next() == Some(section) && values.is_set(&key.path));
         let lines: Vec<String> = keys
             .map(|key| {
-                let name = key.path.split_once('.').map_or(key.path, |(_, name)| name);
-                format!("{name} = {}\n", values.get(key.path))
+                let name = key.path.split_once('.').map_or(&*key.path, |(_, name)| name);
+                format!("{name} = {}\n", values.get(&key.path))
             })
             .collect();
         if !lines.is_empty() {
@@ -380,5 +435,7 @@ fn text(values: &CheckedSpecValues) -> String {
 
 /// Every key that applies with its value, for the options table of a report.
 fn effective(values: &CheckedSpecValues) -> Vec<(String, String)> {
-    keys::for_model(values.model).map(|key| (key.path.to_string(), values.text(key.path))).collect()
+    keys::for_model(values.model)
+        .map(|key| (key.path.to_string(), values.text(&key.path)))
+        .collect()
 }

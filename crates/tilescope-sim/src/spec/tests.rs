@@ -1,3 +1,4 @@
+use super::declare::SpecTable;
 use super::*;
 
 fn spec(text: &str) -> Result<Spec, SpecError> {
@@ -25,9 +26,96 @@ fn every_key_accepts_its_default() {
         if key.default.is_empty() {
             continue;
         }
-        let value = SpecValue::parse(key.default).expect(key.path);
-        key.value_type.accept(&value).expect(key.path);
+        let value = SpecValue::parse(&key.default).expect(&key.path);
+        key.value_type.accept(&value).expect(&key.path);
         assert!(!key.about.is_empty() && !key.about.ends_with('.'), "{}", key.path);
+        assert!(!key.about.contains('{') && !key.known_as().contains('{'), "{}", key.path);
+        for renamed in key.renamed {
+            let (old, new) =
+                (SpecValue::String(renamed.old.into()), SpecValue::String(renamed.new.into()));
+            assert!(
+                key.value_type.accept(&old).is_err() && key.value_type.accept(&new).is_ok(),
+                "{}",
+                key.path
+            );
+        }
+    }
+}
+
+/// A default is written twice where its text is not as TOML prints it.
+#[test]
+fn defaults_in_words_are_those_of_the_fields() {
+    let silent = spec("[model]\nname = \"mnist\"\n").expect("valid");
+    for key in keys::KEYS.iter().filter(|key| !key.default.is_empty()) {
+        let set = format!("{}={}", key.path, key.default);
+        let mut source = SpecSource::from_text("spec.toml", "[model]\nname = \"mnist\"\n");
+        source.overrides = vec![set.clone()];
+        // A period and a number of parts are refused where nothing has them.
+        let Ok(said) = Spec::build(&source) else { continue };
+        let read = |spec: &Spec| format!("{:?} {:?} {:?}", spec.model, spec.target, spec.options);
+        assert_eq!(read(&said), read(&silent), "{set}");
+    }
+}
+
+#[test]
+fn every_word_of_a_key_is_read_as_a_value_of_its_own() {
+    for key in keys::KEYS.iter() {
+        let SpecKeyType::OneOf(words) = key.value_type else { continue };
+        let read = words.iter().map(|word| {
+            let set = BTreeMap::from([(
+                key.path.to_string(),
+                LocatedSpecValue {
+                    value: SpecValue::String((*word).into()),
+                    location: SpecLocation::NotWritten,
+                },
+            )]);
+            let values = CheckedSpecValues { model: &model::MODELS[0], set, warnings: Vec::new() };
+            let tables = (
+                options::ModelSpec::read("model", &values),
+                options::TargetSpec::read("target", &values),
+                options::SpecOptions::read("options", &values),
+            );
+            format!("{tables:?}")
+        });
+        let different: std::collections::BTreeSet<String> = read.collect();
+        assert_eq!(different.len(), words.len(), "{}", key.path);
+    }
+}
+
+#[test]
+fn a_word_of_an_earlier_version_is_taken_with_a_warning() {
+    let text = "[model]\nname = \"mnist\"\n[options]\nstash_convention = \"seed\"\n";
+    let spec = spec(text).expect("still taken");
+    assert_eq!(spec.options.stash_convention, StashConvention::MemoryGuide);
+    assert!(spec.text.contains("stash_convention = \"memory_guide\""), "{}", spec.text);
+    let warnings: Vec<String> = spec.warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        warnings,
+        [
+            "spec.toml:4: options.stash_convention: \"seed\" is called \"memory_guide\" now; the next version will refuse it"
+        ]
+    );
+}
+
+/// The schema has a place for every key of every bundled spec, and its words.
+#[test]
+fn the_schema_knows_every_key() {
+    let schema = schema();
+    for key in model::MODELS.iter().flat_map(keys::for_model) {
+        let property = key.path.split('.').fold(&schema, |at, name| {
+            assert_eq!(at["additionalProperties"], false, "{}", key.path);
+            &at["properties"][name]
+        });
+        let about = property["description"].as_str().expect(&key.path);
+        assert!(about.contains(&*key.about), "{}: {about}", key.path);
+        if let SpecKeyType::OneOf(words) = key.value_type {
+            assert_eq!(
+                property["enum"].as_array().map(Vec::len),
+                Some(words.len()),
+                "{}",
+                key.path
+            );
+        }
     }
 }
 

@@ -15,7 +15,7 @@ pub(crate) use mk1::MK1;
 pub use mk2::MK2;
 pub(crate) use system::SystemCosts;
 pub(crate) use systems::{
-    IpuLinkTopology, SYSTEM_NAMES, SystemDef, find_system, smallest_system_with,
+    DEFAULT_SYSTEM, IpuLinkTopology, SYSTEM_NAMES, SystemDef, find_system, smallest_system_with,
 };
 
 /// Multiply-accumulate units of one tile's matrix engine, by element type of input and partials.

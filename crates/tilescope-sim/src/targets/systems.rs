@@ -39,12 +39,15 @@ const fn system(name: &'static str, chip: &'static Chip, ipus: u32) -> SystemDef
     SystemDef { name, chip, ipus, topology, link_domain: RACK_IPUS }
 }
 
+/// The system of a spec that names none.
+pub(crate) const DEFAULT_SYSTEM: &SystemDef = &system("mk2", &MK2, 256);
+
 /// Every system, each family from small to large. A bare chip stands for as many as are asked for,
 /// up to the largest pod.
 pub(crate) const SYSTEMS: &[SystemDef] = &[
     SystemDef { topology: IpuLinkTopology::BarleyTwist, ..system("mk1", &MK1, C2_SERVER_IPUS) },
     SystemDef { topology: IpuLinkTopology::BarleyTwist, ..system("c2_card", &MK1, 2) },
-    system("mk2", &MK2, 256),
+    *DEFAULT_SYSTEM,
     system("m2000", &MK2, 4),
     system("pod4", &MK2, 4),
     system("pod16", &MK2, 16),

@@ -3,11 +3,12 @@
 use super::config::{RowConfig, RowProblem};
 use crate::graph::{GraphBuilder, GraphNodeId, ModelGraph};
 use crate::graph_lowering::alone::OpBenchmarkProgram;
-use crate::operators::{LoweringContext, LoweringOptions};
+use crate::operators::LoweringContext;
 use crate::operators::{Operator, Optimizer};
-use crate::poplin::planner::PlanCache;
+use crate::poplin::planner::{PlanCache, PoplibsOptions};
 use crate::poputil::layout::TensorLayout;
 use crate::shape::{DType, TensorId, TensorInfo, TensorRole};
+use crate::spec::Proportion;
 use crate::targets::Chip;
 use crate::targets::IpuTarget;
 use std::collections::BTreeSet;
@@ -16,7 +17,7 @@ use std::collections::BTreeSet;
 pub(crate) struct OpBenchmarkCase {
     machine: IpuTarget,
     training: bool,
-    planning: LoweringOptions,
+    planning: PoplibsOptions,
     builder: GraphBuilder,
     /// Tensors that the tool places itself.
     placed: Vec<(TensorId, TensorLayout)>,
@@ -44,15 +45,17 @@ impl OpBenchmarkCase {
                 chip.name, chip.tiles
             )));
         }
-        let share = config.real("available-memory-proportion", 0.6)?;
+        let defaults = PoplibsOptions::default();
+        let share = defaults.available_memory_proportion.get();
+        let share = config.real("available-memory-proportion", share)?;
         if !(0.0..=1.0).contains(&share) {
             let problem = format!("available-memory-proportion: {share} is no share of memory");
             return Err(RowProblem::Malformed(problem));
         }
-        let planning = LoweringOptions {
-            available_memory_proportion: share,
-            partials_type: config.dtype("partials-type", DType::Float)?,
-            ..LoweringOptions::default()
+        let planning = PoplibsOptions {
+            available_memory_proportion: Proportion::new(share),
+            partials_type: config.dtype("partials-type", defaults.partials_type)?,
+            ..defaults
         };
         let mut builder = GraphBuilder::new();
         builder.block("row");
@@ -176,7 +179,7 @@ impl OpBenchmarkCase {
             &graph.tensors,
             self.machine,
             self.training,
-            self.planning,
+            &self.planning,
             &plans,
         );
         for (tensor, layout) in self.placed {

@@ -22,6 +22,7 @@ mod joint;
 mod layout_change;
 pub(crate) mod model;
 pub mod plan;
+mod poplibs_options;
 pub(crate) mod search;
 pub(crate) mod transforms;
 
@@ -30,6 +31,7 @@ pub use plan::{
     ConvOptions, ConvPartition, ConvPass, ConvPlan, ConvPlanEstimate, LinearizeTileOrder,
     MemoryBound,
 };
+pub use poplibs_options::PoplibsOptions;
 
 use crate::poplin::{ConvParams, FieldDim, PlanError};
 use crate::shape::DType;
@@ -184,7 +186,7 @@ impl<'a> ConvPlanningTask<'a> {
     /// Bytes of a tile that temporaries may take; `None` for no bound, which is what a proportion
     /// of zero means to Poplar.
     fn bound_bytes(&self) -> Option<u64> {
-        let proportion = self.options.available_memory_proportion;
+        let proportion = self.options.library.available_memory_proportion.get();
         let bytes = (self.machine.chip.bytes_per_tile as f64 * proportion) as u64;
         (bytes > 0).then_some(bytes)
     }

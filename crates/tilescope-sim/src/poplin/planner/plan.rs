@@ -1,11 +1,11 @@
 //! A plan: how an operation is spread over tiles, and what the planner expects it to cost.
 
 use super::candidates::{ConvMethod, ConvVertexType};
+use super::poplibs_options::PoplibsOptions;
 use super::transforms::{ConvTransform, TransformedConvParams};
 use crate::poplin::params::ConvParams;
 use crate::shape::DType;
 use serde_json::{Value, json};
-use std::hash::{Hash, Hasher};
 
 /// What an operation is for; it decides which layout changes the planner expects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -68,20 +68,18 @@ impl ConvPass {
 }
 
 /// What a plan is made for, beside the shape.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ConvOptions {
     /// What the operation is for.
     pub pass: ConvPass,
-    /// Element type of partial sums: half or float.
-    pub partials: DType,
-    /// Share of tile memory that temporaries may take.
-    pub available_memory_proportion: f64,
+    /// What the whole program is planned with.
+    pub library: PoplibsOptions,
 }
 
 impl ConvOptions {
-    /// Poplar's defaults: float partials, 0.6 of the memory.
+    /// With Poplar's defaults.
     pub fn new(pass: ConvPass) -> Self {
-        Self { pass, partials: DType::Float, available_memory_proportion: 0.6 }
+        Self { pass, library: PoplibsOptions::default() }
     }
 
     /// The same for another pass.
@@ -94,26 +92,9 @@ impl ConvOptions {
         match input {
             DType::Float => DType::Float,
             DType::Quarter => DType::Half,
-            _ if self.partials == DType::Half => DType::Half,
+            _ if self.library.partials_type == DType::Half => DType::Half,
             _ => DType::Float,
         }
-    }
-}
-
-impl PartialEq for ConvOptions {
-    fn eq(&self, other: &Self) -> bool {
-        let key = |options: &Self| {
-            (options.pass, options.partials, options.available_memory_proportion.to_bits())
-        };
-        key(self) == key(other)
-    }
-}
-
-impl Eq for ConvOptions {}
-
-impl Hash for ConvOptions {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        (self.pass, self.partials, self.available_memory_proportion.to_bits()).hash(state);
     }
 }
 

@@ -1,0 +1,47 @@
+//! The options that reach the planner, and with which plans are kept.
+
+use crate::shape::DType;
+use crate::spec::SerializeMatMulOption;
+use crate::spec::SpecKeyType;
+use crate::spec::declare::{Proportion, spec_table};
+
+spec_table! {
+    /// What Poplar's libraries are told, for all operations of a program.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub struct PoplibsOptions {
+        /// Share of a tile's memory that temporaries of one matmul or convolution may fill
+        available_memory_proportion: Proportion = Proportion::new(0.6) => {
+            shows_in: "Operations: plans; Memory: temporaries",
+            poplar: "availableMemoryProportion",
+            slider: ("Memory proportion", 1.0),
+        }
+        /// Compute linear layers in parts one after the other, cut along one of their dimensions
+        /// where it divides evenly
+        serialize_matmul: SerializeMatMulOption = SerializeMatMulOption::None => {
+            shows_in: "Program tree: Repeat around the layer; Memory: smaller temporaries",
+            poptorch: "poptorch.SerializedMatMul mode",
+            popart: "MatMulSerializationMode",
+        }
+        /// Parts of a serialised linear layer
+        serialize_matmul_factor: u64 = 2, in SpecKeyType::Integer(2, 1024) => {
+            shows_in: "Program tree: times of the Repeat",
+            poptorch: "poptorch.SerializedMatMul factor",
+        }
+        /// Let each convolution begin at a tile of its own, by its shape, instead of tile 0:
+        /// weights are spread more evenly
+        conv_dithering: bool = false => {
+            shows_in: "Memory: the fullest tile; Tile mapping",
+            poplar: "enableConvDithering",
+        }
+        /// Element type of partial sums inside matmuls and convolutions
+        partials_type: DType = DType::Float => {
+            shows_in: "Operations: plans; Memory: partials",
+            poplar: "partialsType",
+        }
+        /// Round to half at random, which takes a seed on every tile
+        stochastic_rounding: bool = false => {
+            shows_in: "Execution trace: `randomSeed` at the start; Memory: `randomSeed`",
+            popart: "enableStochasticRounding",
+        }
+    }
+}

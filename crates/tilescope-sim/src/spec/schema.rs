@@ -1,0 +1,147 @@
+//! A JSON schema of specs, by which editors of TOML complete and check them.
+//!
+//! Draft 7 with the plain keywords that every editor knows: no `if`, no `const`.
+
+use super::keys::{KEYS, SpecKey, SpecKeyType};
+use super::value::SpecValue;
+use crate::model::{self, MODELS};
+use serde_json::{Map, Value as Json, json};
+use std::collections::BTreeMap;
+
+/// The schema of a spec. The sizes of all models stand side by side: which model has which is said
+/// in their descriptions, and checked when the spec is read.
+pub fn schema() -> Json {
+    let mut root = table("Specification of a simulation");
+    for key in KEYS.iter() {
+        put(&mut root, &key.path, property(key, &describe(key)));
+    }
+    for (path, of) in sizes() {
+        put(&mut root, path, of);
+    }
+    root["$schema"] = json!("http://json-schema.org/draft-07/schema#");
+    root["required"] = json!(["model"]);
+    root["properties"]["model"]["required"] = json!(["name"]);
+    root
+}
+
+/// The sizes of all models by path. One that several models have takes what any of them takes.
+fn sizes() -> Vec<(&'static str, Json)> {
+    let mut sizes: BTreeMap<&'static str, (SpecKeyType, Vec<String>)> = BTreeMap::new();
+    for (model, key) in
+        MODELS.iter().flat_map(|model| model.sizes.iter().map(move |key| (model, key)))
+    {
+        let (form, known) = sizes.entry(&key.path).or_insert((key.value_type, Vec::new()));
+        *form = form.or(key.value_type);
+        known.push(format!("{} (model {:?}, default {})", describe(key), model.name, key.default));
+    }
+    let json = |(form, known): (SpecKeyType, Vec<String>)| {
+        let mut json = form.schema();
+        json["description"] = json!(known.join("\n\n"));
+        json
+    };
+    sizes.into_iter().map(|(path, known)| (path, json(known))).collect()
+}
+
+/// Puts a property where its dotted path says, in tables that are made on the way.
+fn put(root: &mut Json, path: &str, property: Json) {
+    let mut parts: Vec<&str> = path.split('.').collect();
+    let name = parts.pop().unwrap_or_default();
+    let mut at = root;
+    for part in parts {
+        let inner = &mut at["properties"][part];
+        if inner.is_null() {
+            *inner = table(&format!("[{part}]"));
+        }
+        at = inner;
+    }
+    at["properties"][name] = property;
+}
+
+fn table(about: &str) -> Json {
+    json!({
+        "type": "object",
+        "description": about,
+        "additionalProperties": false,
+        "properties": Map::new(),
+    })
+}
+
+/// What is known about a key, for a tooltip.
+fn describe(key: &SpecKey) -> String {
+    let names = key.notes.names.iter().map(|(who, name)| format!("{}: {name}", who.name()));
+    let shown = Some(&key.notes.shows_in).filter(|views| !views.is_empty());
+    let shown = shown.map(|views| format!("Shown in: {views}"));
+    std::iter::once(key.about.to_string()).chain(names).chain(shown).collect::<Vec<_>>().join("\n")
+}
+
+fn property(key: &SpecKey, description: &str) -> Json {
+    let mut property = key.value_type.schema();
+    property["description"] = json!(description);
+    if let Some(default) = SpecValue::parse(&key.default) {
+        property["default"] = default.json();
+    }
+    property
+}
+
+impl SpecKeyType {
+    /// Whole numbers of either range.
+    fn or(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Integer(a, b), Self::Integer(c, d)) => Self::Integer(a.min(c), b.max(d)),
+            _ => self,
+        }
+    }
+
+    /// The values in terms of the schema.
+    fn schema(&self) -> Json {
+        match self {
+            Self::Integer(min, max) => json!({ "type": "integer", "minimum": min, "maximum": max }),
+            Self::PowerOfTwo(max) => {
+                let powers: Vec<i64> =
+                    (0..63).map(|power| 1 << power).take_while(|power| power <= max).collect();
+                json!({ "type": "integer", "enum": powers })
+            }
+            Self::RealAbove(above, up_to) => {
+                json!({ "type": "number", "exclusiveMinimum": above, "maximum": up_to })
+            }
+            Self::RealFrom(from, up_to) => {
+                json!({ "type": "number", "minimum": from, "maximum": up_to })
+            }
+            Self::Boolean => json!({ "type": "boolean" }),
+            Self::OneOf(words) => json!({ "type": "string", "enum": words }),
+            Self::ModelName => json!({ "type": "string", "enum": model::names() }),
+            Self::Stages => stages(),
+        }
+    }
+}
+
+/// A stage: a block, blocks, or blocks and the IPU they run on.
+fn stages() -> Json {
+    let block = json!({ "type": "string" });
+    let blocks = json!({ "type": "array", "items": block, "minItems": 1 });
+    let placed = json!({
+        "type": "object",
+        "additionalProperties": false,
+        "required": ["blocks"],
+        "properties": {
+            "blocks": { "anyOf": [block, blocks] },
+            "ipu": { "type": "integer", "minimum": 0, "maximum": 63 },
+        },
+    });
+    json!({ "type": "array", "items": { "anyOf": [block, blocks, placed] } })
+}
+
+impl SpecValue {
+    fn json(&self) -> Json {
+        match self {
+            Self::Integer(number) => json!(number),
+            Self::Float(number) => json!(number),
+            Self::Boolean(flag) => json!(flag),
+            Self::String(text) => json!(text),
+            Self::Array(items) => items.iter().map(Self::json).collect(),
+            Self::Table(entries) => {
+                entries.iter().map(|(key, value)| (key.clone(), value.json())).collect()
+            }
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! The stages of a pipeline, as a spec writes them.
+
+use super::CheckedSpecValues;
+use super::declare::SpecField;
+use super::error::SpecError;
+use super::keys::SpecKeyType;
+use super::value::SpecValue;
+
+/// The key of the stages.
+const STAGES: &str = "options.stages";
+
+/// A pipeline stage: blocks that run on one IPU.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StageSpec {
+    /// Blocks in order.
+    pub blocks: Vec<String>,
+    /// IPU of the replica.
+    pub ipu: u32,
+}
+
+/// Why stages cannot be read.
+enum StagesProblem {
+    /// An item is no stage.
+    NoStage { position: usize, item: SpecValue },
+    /// A table has a key that no stage has.
+    UnknownKey { position: usize, key: String },
+    /// A stage has no blocks.
+    NoBlocks { position: usize },
+}
+
+impl SpecField for Vec<StageSpec> {
+    const FORM: SpecKeyType = SpecKeyType::Stages;
+
+    fn from_spec(value: &SpecValue) -> Option<Self> {
+        match value {
+            SpecValue::Array(items) => read(items).ok(),
+            _ => None,
+        }
+    }
+
+    fn to_spec(&self) -> SpecValue {
+        let table = |stage: &StageSpec| {
+            let blocks = stage.blocks.iter().cloned().map(SpecValue::String).collect();
+            SpecValue::Table(vec![
+                ("blocks".to_string(), SpecValue::Array(blocks)),
+                ("ipu".to_string(), SpecValue::Integer(i64::from(stage.ipu))),
+            ])
+        };
+        SpecValue::Array(self.iter().map(table).collect())
+    }
+}
+
+/// Refuses stages that cannot be read.
+pub(super) fn check(values: &CheckedSpecValues) -> Result<(), SpecError> {
+    let SpecValue::Array(items) = values.get(STAGES) else { return Ok(()) };
+    let refuse = |problem| values.refuse(STAGES, problem);
+    read(&items).map(|_| ()).map_err(|problem| match problem {
+        StagesProblem::NoStage { position, item } => {
+            let expected = "a block name, a list of block names, or { blocks = [...], ipu = N }";
+            refuse(format!("stage {position}: {expected} is expected, not {}", item.describe()))
+        }
+        StagesProblem::UnknownKey { position, key } => {
+            refuse(format!("stage {position}: unknown key {key:?}"))
+                .nearest(&key, &["blocks", "ipu"])
+        }
+        StagesProblem::NoBlocks { position } => refuse(format!("stage {position} has no blocks")),
+    })
+}
+
+/// Reads stages: each item a block, a list of blocks, or a table with `blocks` and `ipu`. Stages
+/// without an IPU take the position in the list.
+fn read(items: &[SpecValue]) -> Result<Vec<StageSpec>, StagesProblem> {
+    items.iter().enumerate().map(|(position, item)| stage(position, item)).collect()
+}
+
+fn stage(position: usize, item: &SpecValue) -> Result<StageSpec, StagesProblem> {
+    let wrong = || StagesProblem::NoStage { position, item: item.clone() };
+    let (blocks, ipu) = match item {
+        SpecValue::Table(entries) => {
+            if let Some((key, _)) = entries.iter().find(|(key, _)| key != "blocks" && key != "ipu")
+            {
+                return Err(StagesProblem::UnknownKey { position, key: key.clone() });
+            }
+            let find = |name: &str| entries.iter().find(|(key, _)| key == name).map(|(_, v)| v);
+            let ipu = match find("ipu") {
+                Some(SpecValue::Integer(ipu)) if (0..64).contains(ipu) => *ipu as u32,
+                None => position as u32,
+                Some(_) => return Err(wrong()),
+            };
+            (find("blocks").cloned().ok_or_else(wrong)?, ipu)
+        }
+        other => (other.clone(), position as u32),
+    };
+    let blocks: Vec<String> = match blocks {
+        SpecValue::String(block) => vec![block],
+        SpecValue::Array(names) => names
+            .into_iter()
+            .map(|name| if let SpecValue::String(name) = name { Ok(name) } else { Err(wrong()) })
+            .collect::<Result<_, _>>()?,
+        _ => return Err(wrong()),
+    };
+    if blocks.is_empty() {
+        return Err(StagesProblem::NoBlocks { position });
+    }
+    Ok(StageSpec { blocks, ipu })
+}
