@@ -7,7 +7,7 @@ use super::opening::Opened;
 use super::prefs::Look;
 use super::session::Session;
 use super::views::{VIEWS, ViewContext};
-use super::{action, compare, fonts, home, message, overlay, shell, tabs, theme, what_if};
+use super::{action, ask, fonts, home, messages_ui, overlay, session_what_if, shell, tabs, theme};
 use egui::{Context, Ui};
 use std::path::{Path, PathBuf};
 
@@ -138,10 +138,10 @@ impl App {
         commands.extend(action::pressed(ui.ctx(), session));
         tabs::tabs_ui(ui, session, commands);
         shell::side_menu_ui(ui, session, commands);
-        what_if::panel_ui(ui, session, commands);
+        session_what_if::what_if_panel_ui(ui, session, commands);
         let wishes = std::mem::take(&mut session.wishes);
         if let Some(page) = &mut session.page {
-            message::messages_ui(ui, &session.messages, commands);
+            messages_ui::messages_ui(ui, &session.messages, commands);
             let mut context = ViewContext {
                 opened: &page.opened,
                 selection: &session.selection,
@@ -168,11 +168,11 @@ impl App {
                 });
             }
         } else {
-            message::messages_ui(ui, &session.messages, commands);
+            messages_ui::messages_ui(ui, &session.messages, commands);
             home::home_ui(ui, session, commands);
         }
         overlay::overlay_ui(ui.ctx(), &mut self.session, &mut self.commands);
-        compare::ask_ui(ui.ctx(), &mut self.session, &mut self.commands);
+        ask::ask_ui(ui.ctx(), &mut self.session, &mut self.commands);
         shell::progress_ui(ui.ctx(), &self.session, &mut self.commands);
         shell::drop_hint_ui(ui.ctx());
         if !self.commands.is_empty() {

@@ -3,10 +3,10 @@
 
 use super::GuiError;
 use super::app::App;
+use super::appearance::zoom_factor;
 use super::keep::{Link, LinkError};
 use super::opening::Opened;
 use super::paint::{Painter, Picture};
-use super::prefs::zoom_factor;
 use egui::{Context, FullOutput, Pos2, RawInput, Rect, Theme, Vec2};
 use std::path::Path;
 use std::time::Duration;

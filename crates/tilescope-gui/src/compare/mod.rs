@@ -1,7 +1,6 @@
 //! Two reports in one window: every view twice, side by side, or both in one graph, with tables of
 //! differences below. What is chosen on one side is chosen on the other.
 
-mod ask;
 mod colours;
 mod delta;
 mod grip;
@@ -9,8 +8,6 @@ mod lower;
 mod mapping;
 mod overlay;
 mod time;
-
-pub(crate) use ask::ask_ui;
 
 use super::action::Wish;
 use super::command::Command;

@@ -3,14 +3,12 @@
 
 use super::link::Link;
 use crate::merge::merged_list;
-use crate::opening::data_directory;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use tilescope_analysis::save::{move_aside, write_whole};
-use tilescope_report::REPORT_FILE;
 
 /// Name of the file beside `profile.pop`.
-const FILE: &str = "tilescope-notes.json";
+pub(crate) const NOTES_FILE: &str = "tilescope-notes.json";
 /// What newer files would say instead.
 const FORMAT: u32 = 1;
 
@@ -59,9 +57,10 @@ pub struct Notes {
 }
 
 impl Notes {
-    /// What is kept about a report, and a message if that could not be understood.
-    pub(crate) fn read(report: &Path) -> (Self, Option<String>) {
-        let mut notes = Self { places: places(report), ..Self::default() };
+    /// What is kept in one of these files, the best place first, and a message if that could not
+    /// be understood.
+    pub(crate) fn read(places: Vec<PathBuf>) -> (Self, Option<String>) {
+        let mut notes = Self { places, ..Self::default() };
         let mut message = None;
         for place in notes.places.clone() {
             match read_file(&place) {
@@ -119,7 +118,7 @@ impl Notes {
             stored.tried = merged_list(&known.tried, &self.tried, &there.tried);
         }
         let text = serde_json::to_string_pretty(&stored).map_err(|error| error.to_string())?;
-        if let Some(directory) = place.parent().filter(|_| !place.ends_with(FILE)) {
+        if let Some(directory) = place.parent().filter(|_| !place.ends_with(NOTES_FILE)) {
             // If that fails, so does writing.
             let _ = std::fs::create_dir_all(directory);
         }
@@ -153,29 +152,6 @@ fn read_file(path: &Path) -> Result<Option<Stored>, String> {
     Ok(Some(stored))
 }
 
-/// Beside the report, and in the user's data directory under a number made of its path.
-fn places(report: &Path) -> Vec<PathBuf> {
-    let report = std::path::absolute(report).unwrap_or_else(|_| report.to_owned());
-    let beside = match report.file_name() {
-        Some(name) if name != REPORT_FILE => {
-            let mut name = name.to_owned();
-            name.push(".notes.json");
-            report.with_file_name(name)
-        }
-        _ => report.with_file_name(FILE),
-    };
-    let bytes = report.as_os_str().as_encoded_bytes();
-    let own = data_directory().join("notes").join(format!("{:016x}.json", number(bytes)));
-    vec![beside, own]
-}
-
-/// FNV-1a: the same number for the same path, in every version.
-fn number(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -187,9 +163,7 @@ mod tests {
 
     /// Notes of a report in a directory; the second place is in it too.
     fn notes(directory: &Path) -> (Notes, Option<String>) {
-        let (mut notes, message) = Notes::read(&directory.join(REPORT_FILE));
-        notes.places[1] = directory.join("data/own.json");
-        (notes, message)
+        Notes::read(vec![directory.join(NOTES_FILE), directory.join("data/own.json")])
     }
 
     #[test]
@@ -211,7 +185,7 @@ mod tests {
     fn garbage_is_told_and_never_lost() {
         for garbage in ["", "[7", "{\"format\": 99, \"bookmarks\": []}", "\u{0}"] {
             let directory = tempfile::tempdir().unwrap();
-            std::fs::write(directory.path().join(FILE), garbage).unwrap();
+            std::fs::write(directory.path().join(NOTES_FILE), garbage).unwrap();
             let (mut found, message) = notes(directory.path());
             assert!(message.is_some() && found.bookmarks.is_empty(), "{garbage:?}");
             found.add("new".to_owned(), &link());
@@ -227,7 +201,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let (mut found, _) = notes(directory.path());
         // A directory cannot be written as a file, whoever asks.
-        std::fs::create_dir(directory.path().join(FILE)).unwrap();
+        std::fs::create_dir(directory.path().join(NOTES_FILE)).unwrap();
         found.add("new".to_owned(), &link());
         assert_eq!(found.save(), Ok(None));
         assert!(directory.path().join("data/own.json").is_file());

@@ -67,7 +67,8 @@ pub(crate) fn save_ui(
     let clicked = ui.add_enabled(!path.is_empty(), egui::Button::new("Save")).clicked();
     if (clicked || entered) && !path.is_empty() {
         let path = PathBuf::from(path);
-        let saving = Saving { what, path, size, text_percent, theme: ui.ctx().theme() };
+        let dark = ui.ctx().theme() == egui::Theme::Dark;
+        let saving = Saving { what, path, size, text_percent, dark };
         commands.push(Command::Overlay(None));
         commands.push(Command::Save(saving));
     }

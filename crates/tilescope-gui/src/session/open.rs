@@ -1,10 +1,12 @@
 //! Opening reports, by themselves or two to be compared, and making them by simulation.
 
 use super::Session;
+use crate::background_task::Pending;
 use crate::child::{Ended, Simulation};
 use crate::command::Command;
 use crate::message::Message;
-use crate::opening::{Opened, Pending, simulated};
+use crate::opening::Opened;
+use crate::report_locations::simulated;
 use crate::what_if::WhatIf;
 use egui::Context;
 use std::path::{Path, PathBuf};

@@ -3,7 +3,6 @@
 mod colours;
 mod style;
 
-use super::prefs::PaletteChoice;
 pub use colours::{DARK, DARK_SAFE, LIGHT, LIGHT_SAFE};
 use egui::{Color32, Visuals};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -108,9 +107,10 @@ const fn rgb(hex: u32) -> Color32 {
 /// pictures are made on many threads.
 static SAFE: AtomicBool = AtomicBool::new(false);
 
-/// Chooses the colours of everything that is painted from now on.
-pub(crate) fn choose(palette: PaletteChoice) {
-    SAFE.store(palette == PaletteChoice::ColourBlindSafe, Ordering::Relaxed);
+/// Chooses the colours of everything that is painted from now on: those that everybody can tell
+/// apart, or those that IPU profilers have always shown.
+pub(crate) fn choose(safe: bool) {
+    SAFE.store(safe, Ordering::Relaxed);
 }
 
 /// Whether colours are those that everybody can tell apart.

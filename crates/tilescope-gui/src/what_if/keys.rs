@@ -1,10 +1,7 @@
-//! What the program says about specs: their keys, and whether one is sane. The simulator is asked
-//! through a child process, as for everything else.
+//! What the program says about specs: their keys, and whether one is sane.
 
-use crate::child::program;
 use serde::Deserialize;
 use std::path::Path;
-use std::process::Stdio;
 
 /// A key of a spec.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -31,20 +28,6 @@ pub(crate) struct KeyInfo {
     pub also: String,
 }
 
-/// Every key that specs may have.
-///
-/// # Errors
-/// Why the program could not be asked, in words.
-pub(crate) fn keys() -> Result<Vec<KeyInfo>, String> {
-    let output = program()?.args(["specs", "--keys", "--json"]).stdin(Stdio::null()).output();
-    let output = output.map_err(|error| format!("The simulator cannot be asked: {error}"))?;
-    if !output.status.success() {
-        return Err(String::from_utf8_lossy(&output.stderr).trim().to_owned());
-    }
-    serde_json::from_slice(&output.stdout)
-        .map_err(|error| format!("The simulator's keys cannot be read: {error}"))
-}
-
 /// What is wrong with a spec, and on which line, counted from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Problem {
@@ -54,18 +37,20 @@ pub(crate) struct Problem {
     pub words: String,
 }
 
-/// Asks the simulator about the spec in a file; `None` where it is sane.
-///
-/// # Errors
-/// Why the simulator could not be asked, in words.
-pub(crate) fn check(file: &Path) -> Result<Option<Problem>, String> {
-    let output = program()?.arg("simulate").arg(file).arg("--check").stdin(Stdio::null()).output();
-    let output = output.map_err(|error| format!("The simulator cannot be asked: {error}"))?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    Ok((!output.status.success()).then(|| problem(&said, file)))
+/// What was found wrong with a spec; `Err` where the simulator could not be asked.
+pub(crate) type Checked = Result<Option<Problem>, String>;
+
+/// How the simulator is asked about specs. It takes its time: not for the UI thread.
+#[derive(Clone, Copy)]
+pub(crate) struct SpecQueries {
+    /// Every key that specs may have.
+    pub keys: fn() -> Result<Vec<KeyInfo>, String>,
+    /// What is wrong with a spec; a directory takes files that are needed to ask.
+    pub check: fn(&Path, &str) -> Checked,
 }
 
-fn problem(said: &str, file: &Path) -> Problem {
+/// What the simulator has said about the spec in a file.
+pub(crate) fn problem(said: &str, file: &Path) -> Problem {
     let said = said.trim();
     let said = said.strip_prefix("error: ").unwrap_or(said);
     let name = file.display().to_string();

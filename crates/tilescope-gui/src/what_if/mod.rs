@@ -2,35 +2,24 @@
 //! compared with the report it began with, and every variant that was tried is kept in a list.
 
 mod editor;
-mod here;
 mod history;
-mod keys;
-mod passing;
+pub(crate) mod keys;
 mod sliders;
-mod spec_text;
+pub(crate) mod spec_text;
 
-use super::child::Simulation;
 use super::command::Command;
 use super::icons::Icon;
 use super::keep::Notes;
 use super::message::Message;
 use super::opening::Opened;
-use super::session::Session;
 use super::theme::Palette;
 use super::widgets::{hint_ui, icon_button_ui};
 use super::worker::{Asked, Slot, Workers};
-use egui::{Align, Button, Context, Frame, Layout, Margin, Panel, RichText, ScrollArea, Ui};
+use egui::{Align, Button, Layout, RichText, Ui};
 use history::{History, Variant};
-use keys::{KeyInfo, Problem};
-pub(crate) use passing::{Passing, sweep};
+use keys::{Checked, KeyInfo, SpecQueries};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
-
-/// Below the directory of simulated reports: what was tried.
-const DIRECTORY: &str = "what-if";
-
-type Checked = Result<Option<Problem>, String>;
 
 /// A spec that is being changed, and what was tried.
 pub struct WhatIf {
@@ -56,10 +45,8 @@ pub struct WhatIf {
 impl WhatIf {
     /// The spec of a report, to be changed, with what was tried before; variants are written to
     /// `directory`, specs that are only checked to `passing`.
-    pub(crate) fn new(opened: &Opened, directory: PathBuf, passing: PathBuf) -> Self {
+    pub(crate) fn new(opened: &Opened, notes: Notes, directory: PathBuf, passing: PathBuf) -> Self {
         let (base, spec) = (opened.path.as_path(), opened.report.spec());
-        // What cannot be read there was told when the report was opened.
-        let (notes, _) = Notes::read(opened.report.path());
         let history = spec.map(|spec| History::new(base, spec, &notes.tried)).unwrap_or_default();
         Self {
             base: base.to_owned(),
@@ -96,22 +83,15 @@ impl WhatIf {
         self.original.is_some() && matches!(self.checked.latest(), Some(Ok(None)))
     }
 
-    /// Starts to simulate the text as it is.
-    ///
-    /// # Errors
-    /// Why that is not possible, in words.
-    pub(crate) fn start(&mut self, context: &Context) -> Result<Simulation, String> {
+    /// A name for the text as a variant, and the directory to write it and its report to.
+    pub(crate) fn next_variant(&self) -> (String, &Path) {
+        (self.history.next_name(), &self.directory)
+    }
+
+    /// The text is being simulated as a variant of that name; its report will be at `place`.
+    pub(crate) fn started(&mut self, name: String, place: PathBuf) {
         let original = self.original.as_deref().unwrap_or_default();
-        let name = self.history.next_name();
-        let place = free_place(&self.directory, &name);
-        let spec = place.with_extension("toml");
-        std::fs::create_dir_all(&self.directory).map_err(|error| words(&error, &spec))?;
-        write(&spec, &self.text)?;
-        let mut simulation =
-            Simulation::start(&spec.display().to_string(), place.clone(), context)?;
-        simulation.spec = name.clone();
         self.running = Some(Variant::new(name, original, &self.text, place));
-        Ok(simulation)
     }
 
     /// A simulation has ended with a report: the report to compare it with, if it was a variant.
@@ -140,8 +120,13 @@ impl WhatIf {
     }
 
     /// What keys there are; none until that is known.
-    fn ask_keys(&mut self, ui: &Ui, workers: &Workers) -> Result<Arc<Vec<KeyInfo>>, String> {
-        match self.keys.ask(ui.ctx(), workers, &(), |()| keys::keys().map(Arc::new)) {
+    fn ask_keys(
+        &mut self,
+        ui: &Ui,
+        workers: &Workers,
+        queries: SpecQueries,
+    ) -> Result<Arc<Vec<KeyInfo>>, String> {
+        match self.keys.ask(ui.ctx(), workers, &(), move |()| (queries.keys)().map(Arc::new)) {
             Asked::Fresh(known) | Asked::Stale(known) => known.clone(),
             Asked::Failed => Err("Asking for the keys of specs broke down.".to_owned()),
             Asked::Waiting => Ok(Arc::default()),
@@ -149,19 +134,9 @@ impl WhatIf {
     }
 
     /// What is wrong with the text, as far as that is known.
-    fn ask_check(&mut self, ui: &Ui, workers: &Workers) -> Option<Checked> {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
+    fn ask_check(&mut self, ui: &Ui, workers: &Workers, queries: SpecQueries) -> Option<Checked> {
         let directory = self.passing.clone();
-        let question = move |text: &String| {
-            // What is checked meanwhile for another text or report has a file of its own.
-            let number = NEXT.fetch_add(1, Ordering::Relaxed);
-            let file = directory.join(format!("check-{number}.toml"));
-            write(&file, text)?;
-            let checked = keys::check(&file);
-            // The directory goes with the session; so would the file.
-            let _ = std::fs::remove_file(&file);
-            checked
-        };
+        let question = move |text: &String| (queries.check)(&directory, text);
         match self.checked.ask(ui.ctx(), workers, &self.text.clone(), question) {
             Asked::Fresh(checked) => Some(checked.clone()),
             Asked::Failed => Some(Err("Checking the spec broke down.".to_owned())),
@@ -169,7 +144,14 @@ impl WhatIf {
         }
     }
 
-    fn ui(&mut self, ui: &mut Ui, workers: &Workers, busy: bool, commands: &mut Vec<Command>) {
+    /// The spec and what was tried; `busy` while a simulation is running.
+    pub(crate) fn ui(
+        &mut self,
+        ui: &mut Ui,
+        (workers, queries): (&Workers, SpecQueries),
+        busy: bool,
+        commands: &mut Vec<Command>,
+    ) {
         let palette = Palette::of(ui.visuals());
         ui.horizontal(|ui| {
             ui.heading("What if");
@@ -184,14 +166,14 @@ impl WhatIf {
                         to change and simulate again.";
             return hint_ui(ui, text);
         }
-        let keys = match self.ask_keys(ui, workers) {
+        let keys = match self.ask_keys(ui, workers, queries) {
             Ok(keys) => keys,
             Err(problem) => {
                 ui.label(RichText::new(problem).color(palette.error));
                 Arc::default()
             }
         };
-        let checked = self.ask_check(ui, workers);
+        let checked = self.ask_check(ui, workers, queries);
         if let Some(text) = sliders::sliders_ui(ui, &self.text, &keys) {
             self.text = text;
         }
@@ -218,48 +200,4 @@ impl WhatIf {
         ui.separator();
         self.history.ui(ui, workers, &mut self.text, commands);
     }
-}
-
-/// The first place for a variant that is not taken.
-fn free_place(directory: &Path, name: &str) -> PathBuf {
-    let numbered = (1..).map(|number: u32| directory.join(format!("{name}-{number}")));
-    let free = |place: &PathBuf| !place.exists();
-    let plain = directory.join(name);
-    std::iter::once(plain.clone()).chain(numbered).take(100_000).find(free).unwrap_or(plain)
-}
-
-fn write(path: &Path, text: &str) -> Result<(), String> {
-    std::fs::write(path, text).map_err(|error| words(&error, path))
-}
-
-fn words(error: &std::io::Error, path: &Path) -> String {
-    format!("The spec cannot be written: {error}: {}", path.display())
-}
-
-/// Where variants of the user's session are kept.
-pub(crate) fn user_directory() -> PathBuf {
-    super::opening::simulated(DIRECTORY)
-}
-
-/// The panel beside the view, if it is open.
-pub(crate) fn panel_ui(ui: &mut Ui, session: &mut Session, commands: &mut Vec<Command>) {
-    if !session.what_if_open {
-        return;
-    }
-    let busy = session.simulation.is_some();
-    let workers = session.workers.clone();
-    let (Some(what_if), Some(_)) = (&mut session.what_if, &session.page) else { return };
-    let palette = Palette::of(ui.visuals());
-    let frame = Frame::new().fill(palette.page).inner_margin(Margin::symmetric(14, 10));
-    let most = (ui.available_width() - 320.0).max(261.0);
-    Panel::right("what if")
-        .resizable(true)
-        .default_size(400.0_f32.min(most))
-        .size_range(260.0..=most)
-        .frame(frame)
-        .show(ui, |ui| {
-            ScrollArea::vertical().auto_shrink(false).id_salt("what if").show(ui, |ui| {
-                what_if.ui(ui, &workers, busy, commands);
-            });
-        });
 }

@@ -5,9 +5,9 @@
 //! be written means nothing is remembered, and both are said once. Writing happens on a thread: other
 //! windows and slow disks keep no frame waiting.
 
-use super::{MAX_RECENT, Prefs, Recent};
+use crate::background_task::Pending;
 use crate::merge::{merged_list, merged_value};
-use crate::opening::Pending;
+use crate::prefs::{MAX_RECENT, Prefs, Recent};
 use egui::Context;
 use serde_json::{Value, json};
 use std::cmp::Reverse;

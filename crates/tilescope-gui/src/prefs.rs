@@ -1,17 +1,14 @@
 //! What is remembered between two starts: theme, recent reports, choices of views.
 
-mod store;
-
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
-pub(crate) use store::Store;
 use tilescope_analysis::trace::Style;
-use tilescope_report::units::{ByteUnits, set_byte_units};
+use tilescope_report::units::ByteUnits;
 
 /// Most recent reports that are remembered.
-const MAX_RECENT: usize = 64;
+pub(crate) const MAX_RECENT: usize = 64;
 
 /// Light, dark, or as the system says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,15 +42,6 @@ impl ThemeChoice {
             Self::System => "System",
             Self::Light => "Light",
             Self::Dark => "Dark",
-        }
-    }
-
-    /// What egui calls it.
-    pub(crate) fn preference(self) -> egui::ThemePreference {
-        match self {
-            Self::System => egui::ThemePreference::System,
-            Self::Light => egui::ThemePreference::Light,
-            Self::Dark => egui::ThemePreference::Dark,
         }
     }
 }
@@ -141,26 +129,6 @@ impl Default for Look {
 
 /// Least and most percent that text may have.
 pub const TEXT_PERCENT: std::ops::RangeInclusive<u16> = 50..=300;
-
-impl Look {
-    /// Makes it so, for everything that is painted from now on.
-    pub fn apply(self, context: &egui::Context) {
-        self.choose();
-        super::theme::install_styles(context);
-        context.set_zoom_factor(zoom_factor(self.text_percent));
-    }
-
-    /// Chooses what is the same for all windows and pictures of the process: units and colours.
-    pub fn choose(self) {
-        set_byte_units(self.units);
-        super::theme::choose(self.palette);
-    }
-}
-
-/// Pixels per point where text has so many percent.
-pub(crate) fn zoom_factor(text_percent: u16) -> f32 {
-    f32::from(text_percent.clamp(*TEXT_PERCENT.start(), *TEXT_PERCENT.end())) / 100.0
-}
 
 /// A report that was open.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,14 +1,14 @@
 //! What a session does about places: where it is, going there, keeping and saving it.
 
-use super::link::Link;
-use super::notes::{Bookmark, Notes};
-use super::place::{Place, carried, existing, set_view_prefs, view_prefs};
-use super::watch::Watch;
 use crate::child::new_window;
+use crate::export_task::Shown;
+use crate::keep::{Bookmark, Link, Notes, Place, carried, existing, set_view_prefs, view_prefs};
 use crate::message::Message;
-use crate::saving::{Saving, Shown};
+use crate::report_locations::notes_files;
+use crate::saving::Saving;
 use crate::session::{ReportPage, Selection, Session};
 use crate::views;
+use crate::watch::Watch;
 use egui::Context;
 use std::path::{Path, PathBuf};
 
@@ -134,7 +134,7 @@ impl Session {
     /// Gives a page what is kept of its report, and what is left of the page that showed it before.
     pub(crate) fn furnish(&mut self, page: &mut ReportPage, old: Option<ReportPage>) {
         let file = page.opened.report.path().to_owned();
-        let (notes, message) = Notes::read(&file);
+        let (notes, message) = Notes::read(notes_files(&file));
         page.notes = notes;
         self.messages.extend(message.map(Message::warning));
         let target = page.compared.as_ref().map(|with| with.target.report.path());
