@@ -12,6 +12,7 @@ mod program_tree;
 mod state;
 mod summary;
 mod tile_mapping;
+mod tile_selection;
 
 use super::action::Wish;
 use super::command::Command;

@@ -1,15 +1,14 @@
-//! A graph over tiles or IPUs: curves that stand on each other, a call-out at the pointer, and
-//! clicks that choose.
+//! A graph over tiles or IPUs: curves that stand on each other, a call-out at the pointer, and what
+//! was clicked.
 
 use super::stack::{Answer, Layer, Level, Look as StackLook, Stack, StackGraph};
-use super::tile_picker::pick;
-use crate::command::Command;
+use super::tile_picker::TileClick;
 use crate::theme::Palette;
-use crate::views::ViewContext;
 use egui::{Color32, Response, RichText, Sense, Ui, vec2};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tilescope_analysis::tiles::{Curve, Curves, Layer as Of, Order};
+use tilescope_report::Target;
 use tilescope_report::units::{Bytes, grouped, percent};
 
 /// What is shown, and how.
@@ -23,6 +22,26 @@ pub(crate) struct Look {
     pub per_ipu: bool,
     /// Whether the line of a tile's capacity is shown.
     pub max_memory: bool,
+}
+
+/// The machine whose tiles are shown, and what of it is chosen.
+#[derive(Clone, Copy)]
+pub(crate) struct ChosenTiles<'a> {
+    /// The machine.
+    pub target: &'a Target,
+    /// Tiles that are chosen.
+    pub tiles: &'a [u32],
+    /// The IPU that is chosen.
+    pub ipu: Option<u32>,
+}
+
+/// What was clicked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TileGraphClick {
+    /// A tile.
+    Tile(TileClick),
+    /// An IPU, where there is one place for each.
+    Ipu(u32),
 }
 
 /// Curves, ready to be drawn; making it is work for the background.
@@ -53,29 +72,29 @@ impl TileGraph {
         self.0.reset();
     }
 
-    /// Shows the graph.
+    /// Shows the graph; what was clicked.
     pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
-        context: &mut ViewContext<'_>,
+        on: ChosenTiles<'_>,
         shown: &TileCurves,
         look: Look,
-    ) {
+    ) -> Option<TileGraphClick> {
         let palette = Palette::of(ui.visuals());
         let curves = &shown.curves;
         let colours: Vec<Color32> =
             curves.layers.iter().map(|curve| palette.layer(curve.layer)).collect();
         let chosen: Vec<usize> = if look.per_ipu {
-            context.selection.ipu.map(|ipu| ipu as usize).into_iter().collect()
+            on.ipu.map(|ipu| ipu as usize).into_iter().collect()
         } else {
-            context.selection.tiles.iter().filter_map(|tile| curves.place_of(*tile)).collect()
+            on.tiles.iter().filter_map(|tile| curves.place_of(*tile)).collect()
         };
         let axis = match (look.per_ipu, look.order) {
             (true, _) => "IPUs",
             (false, Order::Software) => "Tiles (software order)",
             (false, Order::Hardware) => "Tiles (hardware order)",
         };
-        let target = &context.opened.target;
+        let target = on.target;
         let (ipus, per_ipu) = (target.ipus_per_replica, target.tiles_per_ipu.max(1));
         let label = |place: usize| match (look.per_ipu, curves.tile_at(place)) {
             (true, ipu) => format!("IPU {ipu}"),
@@ -102,15 +121,11 @@ impl TileGraph {
         if let Some(place) = hovered {
             call_out_ui(&response, shown, &colours, &label(place), place);
         }
-        match clicked {
-            Some((place, _)) if look.per_ipu => {
-                let ipu =
-                    u32::try_from(place).ok().filter(|ipu| Some(*ipu) != context.selection.ipu);
-                context.commands.push(Command::SelectIpu(ipu));
-            }
-            Some((place, add)) => pick(context, curves.tile_at(place), add),
-            None => {}
+        let (place, add) = clicked?;
+        if look.per_ipu {
+            return u32::try_from(place).ok().map(TileGraphClick::Ipu);
         }
+        Some(TileGraphClick::Tile(TileClick { tile: curves.tile_at(place), add }))
     }
 }
 

@@ -10,6 +10,7 @@ use crate::command::Command;
 use crate::icons::Icon;
 use crate::session::Selection;
 use crate::theme::Palette;
+use crate::views::tile_selection::{tile_graph_ui, tile_picker_ui};
 use crate::widgets::tile_graph::{Look, TileCurves, TileGraph};
 use crate::widgets::tile_picker::TilePicker;
 use crate::widgets::toolbar::{Bar, toolbar_ui};
@@ -174,7 +175,7 @@ impl ExchangeCode {
             self.graph.reset();
             self.matrix.reset();
         }
-        bar.add("Select tiles", |ui| self.picker.ui(ui, context));
+        bar.add("Select tiles", |ui| tile_picker_ui(ui, context, &mut self.picker));
     }
 
     fn matrix_controls_ui(&mut self, bar: &mut Bar<'_>, context: &mut ViewContext<'_>) {
@@ -236,7 +237,7 @@ impl ExchangeCode {
         };
         let (order, per_ipu) = (self.order, self.per_ipu);
         let look = Look { name, order, per_ipu, max_memory: false };
-        self.graph.ui(ui, context, &curves, look);
+        tile_graph_ui(ui, context, &mut self.graph, (&curves, look));
     }
 
     fn matrix_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {

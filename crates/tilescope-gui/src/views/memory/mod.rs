@@ -10,6 +10,7 @@ use crate::icons::Icon;
 use crate::prefs::MemoryPrefs;
 use crate::session::Selection;
 use crate::theme::Palette;
+use crate::views::tile_selection::{floor_plan_ui, tile_graph_ui, tile_picker_ui};
 use crate::widgets::floor_plan::{FloorMap, Shown};
 use crate::widgets::heat::scale_ui;
 use crate::widgets::stack::is_near;
@@ -189,7 +190,7 @@ impl Memory {
             per_ipu: self.per_ipu,
             max_memory: self.max_memory(context.prefs.memory),
         };
-        self.graph.ui(ui, context, curves, look);
+        tile_graph_ui(ui, context, &mut self.graph, (curves, look));
     }
 
     /// The bytes of the chosen variables.
@@ -209,7 +210,7 @@ impl Memory {
         };
         let name = "Memory of the chosen variables by tile";
         let look = Look { name, order: self.order, per_ipu: self.per_ipu, max_memory: false };
-        self.graph.ui(ui, context, &curves, look);
+        tile_graph_ui(ui, context, &mut self.graph, (&curves, look));
     }
 
     /// Memory on the floor plan.
@@ -240,7 +241,7 @@ impl Memory {
         let generation = generation.wrapping_add(place.map_or(0, |at| 1 + at as u64));
         let name = "Memory on the floor plan";
         let shown = Shown { name, values, generation, max, powers: self.powers, unit };
-        self.map.ui(ui, context, shown);
+        floor_plan_ui(ui, context, &mut self.map, shown);
     }
 }
 
@@ -429,6 +430,6 @@ impl Memory {
         if bar.button("Whole chip", "Show all tiles") {
             self.graph.reset();
         }
-        bar.add("Select tiles", |ui| self.picker.ui(ui, context));
+        bar.add("Select tiles", |ui| tile_picker_ui(ui, context, &mut self.picker));
     }
 }

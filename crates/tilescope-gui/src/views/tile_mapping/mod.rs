@@ -8,6 +8,7 @@ use crate::command::Command;
 use crate::icons::Icon;
 use crate::session::Selection;
 use crate::theme::Palette;
+use crate::views::tile_selection::{floor_plan_ui, tile_picker_ui};
 use crate::widgets::floor_plan::{FloorMap, Shown};
 use crate::widgets::heat::scale_ui;
 use crate::widgets::table::{Cell, Column, Table, TableState};
@@ -244,7 +245,7 @@ impl TileMapping {
         let hint = "Tell small values apart too: colours go by the logarithm.";
         bar.tick("Colours by powers", &mut self.powers, hint);
         bar.end();
-        bar.add("Select tiles", |ui| self.picker.ui(ui, context));
+        bar.add("Select tiles", |ui| tile_picker_ui(ui, context, &mut self.picker));
     }
 
     /// Measures that the mapped thing has.
@@ -377,7 +378,7 @@ impl TileMapping {
             let name = "Floor plan";
             let part = self.measure as u64;
             let shown = Shown { name, values, generation: generation(part), max, powers, unit };
-            return self.maps[0].ui(ui, context, shown);
+            return floor_plan_ui(ui, context, &mut self.maps[0], shown);
         };
         let tiles = mapped.mapping.bytes.len();
         let spread = |runs| tilescope_analysis::tiles::spread(runs, tiles, |bytes: &u64| *bytes);
@@ -400,7 +401,7 @@ impl TileMapping {
             let generation = generation(8 + 2 * at as u64 + side as u64);
             let unit = Measure::Bytes.unit();
             let shown = Shown { name: &title, values, generation, max, powers, unit };
-            self.maps[side].ui(&mut ui, context, shown);
+            floor_plan_ui(&mut ui, context, &mut self.maps[side], shown);
         }
         ui.allocate_rect(area, egui::Sense::hover());
     }
