@@ -1,12 +1,12 @@
 //! The window: takes in what has happened, then paints.
 
-use super::command::Command;
+use super::command::{Command, Wish};
 use super::keep::Link;
 use super::message::Message;
 use super::opening::Opened;
 use super::prefs::Look;
 use super::session::Session;
-use super::views::{VIEWS, ViewContext};
+use super::views::ViewContext;
 use super::{action, ask, fonts, home, messages_ui, overlay, session_what_if, shell, tabs, theme};
 use egui::{Context, Ui};
 use std::path::{Path, PathBuf};
@@ -99,10 +99,9 @@ impl App {
         }
     }
 
-    /// Shows a view of the open report.
+    /// Shows a view of the open report, by its name.
     pub fn show_view(&mut self, name: &str) {
-        let known = VIEWS.iter().find(|view| view.name == name);
-        self.commands.extend(known.map(|view| Command::ShowView(view.name)));
+        self.commands.extend(name.parse().map(Command::ShowView));
     }
 
     /// What the window knows.
@@ -156,7 +155,7 @@ impl App {
             }
             let name = page.view;
             if let Some((_, view)) = page.views.iter_mut().find(|(view, _)| *view == name) {
-                if wishes.contains(&action::Wish::Clear) {
+                if wishes.contains(&Wish::Clear) {
                     context.commands.extend(view.clears());
                 }
                 let frame = egui::Frame::new().fill(ui.visuals().panel_fill);

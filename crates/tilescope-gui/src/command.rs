@@ -1,14 +1,13 @@
-//! What the user asks for. Views and menus push commands; [`apply`](super::session::Session::apply)
-//! is the only code that acts on them.
+//! What the user asks for. Views and menus push commands; the session applies them, and nothing else
+//! acts on them.
 
-use super::action::Wish;
 use super::keep::Bookmark;
 use super::message::Message;
-use super::overlay::OverlayKind;
 use super::prefs::{
     GraphPrefs, LivenessPrefs, Look, MemoryPrefs, OperationPrefs, ThemeChoice, TracePrefs,
 };
 use super::saving::Saving;
+use super::view_id::ViewId;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use tilescope_analysis::insights::Place;
@@ -25,6 +24,58 @@ pub struct ChosenStep {
     pub position: u64,
     /// The step.
     pub step: StepId,
+}
+
+/// What the view that is shown is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wish {
+    /// Zoom closer.
+    Closer,
+    /// Zoom out.
+    Farther,
+    /// Go to the left: to earlier cycles, to lower tiles.
+    Left,
+    /// Go to the right.
+    Right,
+    /// Go up.
+    Up,
+    /// Go down.
+    Down,
+    /// Show the selection, or everything.
+    Focus,
+    /// Choose the next thing.
+    Next,
+    /// Choose the thing before.
+    Previous,
+    /// Choose the next thing beside what is chosen.
+    AddNext,
+    /// Choose the thing before beside what is chosen.
+    AddPrevious,
+    /// Choose nothing, filter nothing.
+    Clear,
+    /// Type a filter.
+    Filter,
+    /// Mark the selection; a mark before it goes away.
+    Mark,
+    /// Mark the selection and keep other marks.
+    KeepMark,
+}
+
+/// What can lie over the view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OverlayKind {
+    /// The command palette.
+    Commands,
+    /// Keys and gestures.
+    Keys,
+    /// Bookmarks with their notes.
+    Bookmarks,
+    /// What to save where.
+    Save,
+    /// Preferences.
+    Preferences,
+    /// Pages of help.
+    Help,
 }
 
 /// One thing to do.
@@ -90,8 +141,8 @@ pub enum Command {
     Save(Saving),
     /// Close the tab that is shown.
     CloseReport,
-    /// Show a view of the open report, by its name.
-    ShowView(&'static str),
+    /// Show a view of the open report.
+    ShowView(ViewId),
     /// Choose colours.
     SetTheme(ThemeChoice),
     /// Choose units, colours, text size and what dragging does.

@@ -4,6 +4,7 @@ use super::background_task::Pending;
 use super::opening::Opened;
 use super::picture::{Export, PictureFormat, picture_file};
 use super::saving::{SaveWhat, Saving};
+use super::view_id::ViewId;
 use egui::{Context, Theme};
 use std::path::{Path, PathBuf};
 use tilescope_analysis::compare::{Table, comparison, differences, table_named};
@@ -19,8 +20,8 @@ pub(crate) struct Shown {
     pub opened: Opened,
     /// The report it is compared with.
     pub compared: Option<PathBuf>,
-    /// Name of the view.
-    pub view: &'static str,
+    /// The view.
+    pub view: ViewId,
     /// A link to the place in it.
     pub link: String,
 }
@@ -39,6 +40,7 @@ impl Saving {
 
     fn bytes(&self, shown: Shown) -> Result<Vec<u8>, String> {
         let Shown { opened, compared, view, link } = shown;
+        let view = view.name();
         let format = match self.what {
             SaveWhat::Png => PictureFormat::Png,
             SaveWhat::Svg => PictureFormat::Svg,

@@ -3,6 +3,7 @@
 use super::command::Command;
 use super::icons::Icon;
 use super::theme::Palette;
+use super::view_id::ViewId;
 use super::views::{TraceJump, ViewContext};
 use super::widgets::{choice_ui, focus_ui, hint_ui, icon_button_ui, search_ui, tabs_ui};
 use super::worker::{Asked, Slot};
@@ -228,21 +229,21 @@ impl Finder {
             }
             Thing::Program(program) => {
                 context.commands.push(Command::SelectProgram(Some(program)));
-                "program-tree"
+                ViewId::ProgramTree
             }
             Thing::Operation(operation) => {
                 context.commands.push(Command::SelectOperation(Some(operation)));
-                "operations"
+                ViewId::Operations
             }
             Thing::Variable(variable) => {
                 context.commands.push(Command::SelectVariable(Some(variable)));
-                "memory"
+                ViewId::Memory
             }
             Thing::Tensor(variable) => {
                 context.commands.push(Command::SelectVariable(Some(variable)));
-                "tile-mapping"
+                ViewId::TileMapping
             }
-            Thing::Vertex(_) => "memory",
+            Thing::Vertex(_) => ViewId::Memory,
         };
         context.commands.push(Command::ShowView(view));
     }

@@ -1,14 +1,12 @@
 //! The home screen: open, simulate, recent.
 
-use super::command::Command;
+use super::command::{Command, OverlayKind};
 use super::fonts::strong;
 use super::icons::{self, Icon};
 use super::keep::{Link, Place};
-use super::overlay::OverlayKind;
 use super::prefs::Recent;
 use super::session::Session;
 use super::theme::Palette;
-use super::views::VIEWS;
 use super::widgets::{ICON_BUTTON, elided::elided, focus_ui, icon_button_ui};
 use egui::accesskit::Role;
 use egui::{
@@ -332,7 +330,7 @@ fn recent_ui(
             commands.push(Command::Open(recent.path.clone()));
         }
         if icon_button_ui(ui, Icon::Link, "Copy link to this report").clicked() {
-            let place = Place { view: VIEWS[0].name.to_owned(), ..Place::default() };
+            let place = Place::default();
             ui.ctx().copy_text(Link::new(&recent.path, place).to_string());
         }
         if icon_button_ui(ui, Icon::Close, "Remove from recent reports").clicked() {

@@ -41,6 +41,7 @@ mod spec_queries;
 mod store;
 pub(crate) mod tabs;
 pub mod theme;
+mod view_id;
 mod views;
 #[cfg(test)]
 mod vision;
@@ -54,6 +55,8 @@ pub use egui::Theme;
 pub use opening::Opened;
 pub use picture::{Export, PictureFormat, draw, picture, picture_file};
 pub use prefs::{Look, PaletteChoice, TEXT_PERCENT};
+
+pub use view_id::{UnknownViewName, ViewId};
 
 use std::path::Path;
 
@@ -77,8 +80,8 @@ pub enum GuiError {
     #[error("{0}")]
     Report(String),
     /// There is no such view.
-    #[error("there is no view {0:?}; known: {known}", known = view_names().join(", "))]
-    UnknownView(String),
+    #[error(transparent)]
+    UnknownView(#[from] UnknownViewName),
     /// The picture could not be made.
     #[error("{0}")]
     Png(#[from] paint::PngError),
@@ -92,7 +95,7 @@ pub enum GuiError {
 
 /// Names of all views, as the command line spells them.
 pub fn view_names() -> Vec<&'static str> {
-    views::VIEWS.iter().map(|view| view.name).collect()
+    ViewId::all().map(ViewId::name).collect()
 }
 
 /// Draws a view of a report into a file.
@@ -100,9 +103,7 @@ pub fn view_names() -> Vec<&'static str> {
 /// # Errors
 /// A report that cannot be opened, an unknown view, a file that cannot be written.
 pub fn export(report: &Path, export: &Export<'_>, out: &Path) -> Result<(), GuiError> {
-    if !view_names().contains(&export.view) {
-        return Err(GuiError::UnknownView(export.view.to_owned()));
-    }
+    let _known: ViewId = export.view.parse()?;
     let opened = Opened::read(report).map_err(GuiError::Report)?;
     let bytes = picture_file(opened, export)?;
     tilescope_analysis::save::write_whole(out, &bytes).map_err(GuiError::Write)

@@ -7,7 +7,6 @@ use crate::message::Message;
 use crate::report_locations::notes_files;
 use crate::saving::Saving;
 use crate::session::{ReportPage, Selection, Session};
-use crate::views;
 use crate::watch::Watch;
 use egui::Context;
 use std::path::{Path, PathBuf};
@@ -18,7 +17,7 @@ impl Session {
         let page = self.page.as_ref()?;
         let (_, view) = page.views.iter().find(|(name, _)| *name == page.view)?;
         Some(Place {
-            view: page.view.to_owned(),
+            view: page.view,
             selection: Selection { cycles: None, ..self.selection.clone() },
             state: view.state(),
             prefs: view_prefs(page.view, &self.prefs),
@@ -42,12 +41,12 @@ impl Session {
     /// Shows a place of the open report; what does not exist there is said.
     pub fn go(&mut self, place: &Place) {
         let Some(page) = &mut self.page else { return };
-        let Some(info) = views::VIEWS.iter().find(|info| info.name == place.view) else { return };
-        page.view = info.name;
+        let view = place.view;
+        page.view = view;
         let (selection, gone) = existing(&place.selection, &page.opened);
         self.selection = selection;
         self.messages.extend(gone.into_iter().map(Message::warning));
-        let mut strange = set_view_prefs(info.name, &place.prefs, &mut self.prefs);
+        let mut strange = set_view_prefs(view, &place.prefs, &mut self.prefs);
         if let Some(view) = page.shown() {
             strange.extend(view.restore(&place.state, &self.selection));
         }
@@ -57,7 +56,7 @@ impl Session {
                 Some(compared) => {
                     let (selection, gone) = existing(&beside.selection, &compared.target);
                     self.messages.extend(gone.into_iter().map(Message::warning));
-                    strange.extend(compared.restore(info.name, selection, beside));
+                    strange.extend(compared.restore(view, selection, beside));
                 }
                 None => self.messages.push(Message::warning(format!(
                     "This place is in a comparison with {}, which is not shown.",
@@ -67,7 +66,7 @@ impl Session {
         }
         if !strange.is_empty() {
             let words = strange.join(", ");
-            let words = format!("{} has no settings like these: {words}", info.title);
+            let words = format!("{} has no settings like these: {words}", view.title());
             self.messages.push(Message::warning(words));
         }
     }

@@ -33,9 +33,9 @@ pub(crate) fn side_menu_ui(ui: &mut Ui, session: &Session, commands: &mut Vec<Co
             report_name_ui(ui, page, narrow);
             ui.add_space(8.0);
             for view in VIEWS {
-                let chosen = view.name == page.view;
-                if menu_entry_ui(ui, view.icon, view.title, chosen, narrow).clicked() {
-                    commands.push(Command::ShowView(view.name));
+                let chosen = view.id == page.view;
+                if menu_entry_ui(ui, view.icon, view.id.title(), chosen, narrow).clicked() {
+                    commands.push(Command::ShowView(view.id));
                 }
             }
             let entries = actions().iter().filter(|action| action.menu.is_some()).count();

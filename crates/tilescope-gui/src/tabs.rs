@@ -112,7 +112,7 @@ impl Session {
             None => selection.kept(&opened.target),
         };
         let view = old.as_ref().map(|old| old.view).or(asked_in);
-        let view = view.unwrap_or(VIEWS[0].name);
+        let view = view.unwrap_or_default();
         let mut page = ReportPage::new(opened, view);
         page.compared = with.map(|with| Box::new(Compared::new(with)));
         self.furnish(&mut page, old);

@@ -1,24 +1,26 @@
 //! What the view that is shown is asked for, and what mouse and keys do in it.
 
 use super::table::plain;
-use super::{Action, Effect, Group, Press, Wish};
+use super::{Action, Effect, Group, Press};
+use crate::command::Wish;
+use crate::view_id::ViewId;
 use egui::Key;
 
-const TRACE: &[&str] = &["execution-trace"];
-const MATRIX: &[&str] = &["exchange-code"];
+const TRACE: &[ViewId] = &[ViewId::ExecutionTrace];
+const MATRIX: &[ViewId] = &[ViewId::ExchangeCode];
 /// Views in which something can be chosen.
-const CHOOSING: &[&str] = &[
-    "memory",
-    "liveness",
-    "program-tree",
-    "operations",
-    "operations-graph",
-    "execution-trace",
-    "exchange-code",
-    "tile-mapping",
+const CHOOSING: &[ViewId] = &[
+    ViewId::Memory,
+    ViewId::Liveness,
+    ViewId::ProgramTree,
+    ViewId::Operations,
+    ViewId::OperationsGraph,
+    ViewId::ExecutionTrace,
+    ViewId::ExchangeCode,
+    ViewId::TileMapping,
 ];
-const ZOOMED: &[&str] = &["execution-trace", "exchange-code"];
-const FOCUSED: &[&str] = &["execution-trace", "operations-graph"];
+const ZOOMED: &[ViewId] = &[ViewId::ExecutionTrace, ViewId::ExchangeCode];
+const FOCUSED: &[ViewId] = &[ViewId::ExecutionTrace, ViewId::OperationsGraph];
 
 /// Actions of views, in the order of lists.
 pub(super) const ASKED: &[Action] = &[

@@ -9,10 +9,11 @@ pub(crate) use asked::GESTURES;
 pub(crate) use press::Press;
 pub use table::actions;
 
-use super::command::Command;
+use super::command::{Command, Wish};
 use super::icons::Icon;
 use super::prefs::Prefs;
 use super::session::Session;
+use super::view_id::ViewId;
 use egui::Context;
 
 /// Under which heading an action is listed.
@@ -64,50 +65,15 @@ impl Group {
     }
 }
 
-/// What the view that is shown is asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wish {
-    /// Zoom closer.
-    Closer,
-    /// Zoom out.
-    Farther,
-    /// Go to the left: to earlier cycles, to lower tiles.
-    Left,
-    /// Go to the right.
-    Right,
-    /// Go up.
-    Up,
-    /// Go down.
-    Down,
-    /// Show the selection, or everything.
-    Focus,
-    /// Choose the next thing.
-    Next,
-    /// Choose the thing before.
-    Previous,
-    /// Choose the next thing beside what is chosen.
-    AddNext,
-    /// Choose the thing before beside what is chosen.
-    AddPrevious,
-    /// Choose nothing, filter nothing.
-    Clear,
-    /// Type a filter.
-    Filter,
-    /// Mark the selection; a mark before it goes away.
-    Mark,
-    /// Mark the selection and keep other marks.
-    KeepMark,
-}
-
 /// What an action does.
 #[derive(Clone, Copy)]
 pub enum Effect {
     /// Does this, if it makes sense now.
     Do(fn(&Session) -> Option<Command>),
     /// Shows a view.
-    Show(&'static str),
+    Show(ViewId),
     /// Asks one of these views, if it is shown.
-    Ask(Wish, &'static [&'static str]),
+    Ask(Wish, &'static [ViewId]),
 }
 
 /// Something that can be done.

@@ -2,9 +2,8 @@
 
 use super::asked::ASKED;
 use super::{Action, Effect, Group, Press};
-use crate::command::Command;
+use crate::command::{Command, OverlayKind};
 use crate::icons::Icon;
-use crate::overlay::OverlayKind;
 use crate::prefs::Prefs;
 use crate::session::Selection;
 use crate::views::VIEWS;
@@ -15,10 +14,10 @@ use std::sync::LazyLock;
 pub fn actions() -> &'static [Action] {
     static ALL: LazyLock<Vec<Action>> = LazyLock::new(|| {
         let views = VIEWS.iter().enumerate().map(|(at, view)| Action {
-            name: view.name,
-            title: view.title,
+            name: view.id.name(),
+            title: view.id.title(),
             help: view.about(),
-            effect: Effect::Show(view.name),
+            effect: Effect::Show(view.id),
             keys: VIEW_KEYS.get(at..=at).unwrap_or_default(),
             ..plain(Group::Views)
         });
@@ -374,11 +373,10 @@ mod tests {
     }
 
     #[test]
-    fn only_known_views_are_asked() {
+    fn what_is_asked_of_views_is_asked_of_some() {
         for action in actions() {
             if let Effect::Ask(_, views) = action.effect {
-                let known = |view: &&str| VIEWS.iter().any(|known| known.name == *view);
-                assert!(!views.is_empty() && views.iter().all(known), "{}", action.name);
+                assert!(!views.is_empty(), "{}", action.name);
             }
         }
     }

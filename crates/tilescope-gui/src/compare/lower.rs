@@ -2,6 +2,7 @@
 
 use super::{Aligned, Side};
 use crate::opening::Opened;
+use crate::view_id::ViewId;
 use crate::widgets::below::tabs_row_ui;
 use crate::widgets::table::{Cell, Column, Table, TableState};
 use crate::widgets::{hint_ui, missing_ui, tabs_ui, waiting_ui};
@@ -26,23 +27,23 @@ type Answer = Result<Arc<Vec<Shown>>, String>;
 /// State of the tables of all views.
 #[derive(Default)]
 pub(crate) struct Lower {
-    tables: Slot<&'static str, Answer>,
-    chosen: BTreeMap<&'static str, usize>,
-    states: BTreeMap<(&'static str, usize), TableState>,
-    row: Option<(&'static str, usize, usize)>,
+    tables: Slot<ViewId, Answer>,
+    chosen: BTreeMap<ViewId, usize>,
+    states: BTreeMap<(ViewId, usize), TableState>,
+    row: Option<(ViewId, usize, usize)>,
 }
 
 impl Lower {
     /// The table of a view that the user has chosen.
-    pub(crate) fn chosen(&self, view: &str) -> Option<usize> {
-        self.chosen.get(view).copied()
+    pub(crate) fn chosen(&self, view: ViewId) -> Option<usize> {
+        self.chosen.get(&view).copied()
     }
 
     /// Shows that table of a view, or the first that differs.
-    pub(crate) fn choose(&mut self, view: &'static str, table: Option<usize>) {
+    pub(crate) fn choose(&mut self, view: ViewId, table: Option<usize>) {
         match table {
             Some(table) => drop(self.chosen.insert(view, table)),
-            None => drop(self.chosen.remove(view)),
+            None => drop(self.chosen.remove(&view)),
         }
     }
 
@@ -57,15 +58,15 @@ impl Lower {
         &mut self,
         ui: &mut Ui,
         workers: &Workers,
-        view: &'static str,
+        view: ViewId,
         (source, target): (&Opened, &Opened),
         (aligned, open): (&Aligned, &mut bool),
     ) -> Option<[Option<Place>; 2]> {
         let (source, target) = (source.report.clone(), target.report.clone());
         let alignment = aligned.clone();
-        let question = move |view: &&'static str| {
+        let question = move |view: &ViewId| {
             let sides = Sides { source: &source, target: &target, alignment: &alignment };
-            let tables = comparison(view).map_or(Ok(Vec::new()), |one| (one.tables)(&sides));
+            let tables = comparison(view.name()).map_or(Ok(Vec::new()), |one| (one.tables)(&sides));
             let tables = tables.map_err(|error| error.to_string())?;
             Ok(Arc::new(tables.into_iter().map(Shown::new).collect()))
         };
@@ -111,7 +112,7 @@ impl Lower {
             hint_ui(ui, "The runs are long: not every step was looked at.");
         }
         let state = self.states.entry((view, at)).or_insert_with(TableState::as_given);
-        let generation = (view.len() * 64 + at) as u64;
+        let generation = (view as usize * 64 + at) as u64;
         let row = self.row.filter(|row| (row.0, row.1) == (view, at)).map(|row| row.2);
         let clicked = ui
             .push_id((view, at), |ui| {

@@ -9,11 +9,11 @@ mod mapping;
 mod overlay;
 mod time;
 
-use super::action::Wish;
-use super::command::Command;
+use super::command::{Command, Wish};
 use super::keep::Beside;
 use super::opening::Opened;
 use super::session::Selection;
+use super::view_id::ViewId;
 use super::views::{self, State, View, ViewContext, kept, restored};
 use super::widgets::below::Below;
 use super::widgets::toolbar::{Bar, toolbar_ui};
@@ -72,7 +72,7 @@ pub struct Compared {
     pub target: Opened,
     /// What is chosen in it.
     pub selection: Selection,
-    views: Vec<(&'static str, Box<dyn View>)>,
+    views: Vec<(ViewId, Box<dyn View>)>,
     alignment: Slot<(), Result<Aligned, String>>,
     layout: Layout,
     lower: lower::Lower,
@@ -87,7 +87,7 @@ pub struct Compared {
 impl Compared {
     /// A comparison with a report.
     pub(crate) fn new(target: Opened) -> Self {
-        let views = views::VIEWS.iter().map(|info| (info.name, (info.create)())).collect();
+        let views = views::VIEWS.iter().map(|info| (info.id, (info.create)())).collect();
         Self {
             target,
             selection: Selection::default(),
@@ -104,7 +104,7 @@ impl Compared {
     }
 
     /// What a place says about this side of the comparison, in a view.
-    pub(crate) fn beside(&self, view: &'static str) -> Beside {
+    pub(crate) fn beside(&self, view: ViewId) -> Beside {
         let report = &self.target.path;
         let shown = self.views.iter().find(|(name, _)| *name == view);
         let arrangement = Arrangement {
@@ -124,7 +124,7 @@ impl Compared {
     /// Shows what a place says, where `selection` exists; names of what means nothing here.
     pub(crate) fn restore(
         &mut self,
-        view: &'static str,
+        view: ViewId,
         selection: Selection,
         place: &Beside,
     ) -> Vec<String> {
@@ -136,7 +136,7 @@ impl Compared {
         strange
     }
 
-    fn arrange(&mut self, view: &'static str, layout: &State) -> Vec<String> {
+    fn arrange(&mut self, view: ViewId, layout: &State) -> Vec<String> {
         let (arrangement, strange) = restored::<Arrangement>(layout);
         self.layout = arrangement.layout;
         self.time = time::TimeLink::placed(arrangement.offset);
@@ -153,7 +153,7 @@ impl Compared {
         self.overlay.show(before.overlay.shown());
         self.selection = selection.clone();
         for ((name, fresh), (_, old)) in self.views.iter_mut().zip(&before.views) {
-            self.lower.choose(name, before.lower.chosen(name));
+            self.lower.choose(*name, before.lower.chosen(*name));
             fresh.restore(&old.state(), selection);
         }
     }
@@ -172,7 +172,7 @@ impl Compared {
     pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
-        name: &'static str,
+        name: ViewId,
         view: &mut dyn View,
         context: &mut ViewContext<'_>,
     ) {
@@ -222,7 +222,7 @@ impl Compared {
     fn controls_ui(
         &mut self,
         bar: &mut Bar<'_>,
-        name: &'static str,
+        name: ViewId,
         context: &mut ViewContext<'_>,
         aligned: &Option<Result<Aligned, String>>,
     ) {
@@ -245,7 +245,7 @@ impl Compared {
         if overlay::has(name) && self.layout == Layout::Overlay {
             self.overlay.controls_ui(bar, name, context);
         }
-        if name == "execution-trace" && self.layout == Layout::SideBySide {
+        if name == ViewId::ExecutionTrace && self.layout == Layout::SideBySide {
             let selected = match aligned {
                 Some(Ok(_)) => self.selected_starts(context),
                 _ => None,
@@ -280,7 +280,7 @@ impl Compared {
     fn lower_ui(
         &mut self,
         ui: &mut Ui,
-        name: &'static str,
+        name: ViewId,
         context: &mut ViewContext<'_>,
         aligned: &Option<Result<Aligned, String>>,
         open: &mut bool,
@@ -316,7 +316,7 @@ impl Compared {
     fn panes_ui(
         &mut self,
         ui: &mut Ui,
-        name: &'static str,
+        name: ViewId,
         view: &mut dyn View,
         context: &mut ViewContext<'_>,
         aligned: &Option<Result<Aligned, String>>,
@@ -324,7 +324,7 @@ impl Compared {
         let aligned = aligned.as_ref().and_then(|found| found.as_ref().ok());
         let mut area = ui.available_rect_before_wrap();
         if let (true, Some(aligned), Some(timeline)) =
-            (name == "execution-trace", aligned, view.timeline())
+            (name == ViewId::ExecutionTrace, aligned, view.timeline())
         {
             let reports = (context.opened, &self.target);
             let ipu = context.selection.step.map(|step| step.ipu).or(context.selection.ipu);

@@ -8,6 +8,7 @@ use crate::opening::Opened;
 use crate::prefs::Prefs;
 use crate::session::Selection;
 use crate::theme::Palette;
+use crate::view_id::ViewId;
 use crate::views::ViewContext;
 use crate::widgets::stack::{Answer as Done, Flag, Layer, Level, Look, Stack, StackGraph, is_near};
 use crate::widgets::tile_picker::picked;
@@ -25,10 +26,10 @@ use tilescope_report::units::{Bytes, ProgramId, exact_bytes, grouped, percent};
 use tilescope_report::{Report, ReportError};
 
 /// Views whose graphs can be laid over each other.
-const VIEWS: [&str; 3] = ["memory", "liveness", "exchange-code"];
+const VIEWS: [ViewId; 3] = [ViewId::Memory, ViewId::Liveness, ViewId::ExchangeCode];
 
 /// Whether a view has a graph that both reports fit into.
-pub(crate) fn has(view: &str) -> bool {
+pub(crate) fn has(view: ViewId) -> bool {
     VIEWS.contains(&view)
 }
 
@@ -43,7 +44,7 @@ enum Which {
 /// What is drawn.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Key {
-    view: &'static str,
+    view: ViewId,
     include_gaps: bool,
 }
 
@@ -76,7 +77,7 @@ type Answer = Result<Arc<Graph>, String>;
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Shown {
-    view: String,
+    view: Option<ViewId>,
     graph: StackGraph,
 }
 
@@ -102,7 +103,7 @@ impl Overlay {
     pub(crate) fn controls_ui(
         &mut self,
         bar: &mut Bar<'_>,
-        view: &str,
+        view: ViewId,
         context: &mut ViewContext<'_>,
     ) {
         if bar.button("All", "Show the whole graph") {
@@ -111,9 +112,9 @@ impl Overlay {
         let graph = self.graph.latest().and_then(|graph| graph.as_ref().ok());
         let prefs = context.prefs;
         let line = "A line at the memory there is.";
-        let mut shown = graph.is_some_and(|graph| level_shown(view, prefs, graph));
+        let mut shown = graph.is_some_and(|graph| level_shown(Some(view), prefs, graph));
         match view {
-            "memory" => {
+            ViewId::Memory => {
                 let mut memory = prefs.memory;
                 let hint = "Count what lies unused below the last used address of a tile.";
                 bar.tick("Include gaps", &mut memory.include_gaps, hint);
@@ -124,7 +125,7 @@ impl Overlay {
                     context.commands.push(Command::SetMemoryPrefs(memory));
                 }
             }
-            "liveness" => {
+            ViewId::Liveness => {
                 let mut liveness = prefs.liveness;
                 if bar.tick("Show max memory", &mut shown, line) {
                     liveness.max_memory = Some(shown);
@@ -139,7 +140,7 @@ impl Overlay {
     pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
-        view: &'static str,
+        view: ViewId,
         context: &ViewContext<'_>,
         (target, chosen): (&Opened, &Selection),
     ) -> Option<(Side, Command)> {
@@ -168,8 +169,8 @@ impl Overlay {
                 return None;
             }
         };
-        if self.shown.view != view {
-            self.shown = Shown { view: view.to_owned(), ..Shown::default() };
+        if self.shown.view != Some(view) {
+            self.shown = Shown { view: Some(view), ..Shown::default() };
         }
         self.graph_ui(ui, context, &graph, chosen)
     }
@@ -181,14 +182,14 @@ impl Overlay {
         graph: &Graph,
         in_target: &Selection,
     ) -> Option<(Side, Command)> {
-        let steps = self.shown.view == "liveness";
+        let steps = self.shown.view == Some(ViewId::Liveness);
         let visuals = ui.visuals();
         let colour = |(which, side): &(Which, Side)| colour(*which, *side, visuals);
         let colours: Vec<Color32> = graph.kinds.iter().map(colour).collect();
         let what = if steps { "Program step" } else { "Tile" };
         let label = |place: usize| format!("{what} {}", grouped(place as u64));
         let flags: Vec<Flag> = flags(graph).collect();
-        let shown = level_shown(&self.shown.view, context.prefs, graph);
+        let shown = level_shown(self.shown.view, context.prefs, graph);
         let levels = if shown { levels(graph, visuals) } else { Vec::new() };
         let chosen = if steps {
             let place = |programs: &[ProgramId], selection: &Selection| {
@@ -249,10 +250,10 @@ fn colour(which: Which, side: Side, visuals: &Visuals) -> Color32 {
 }
 
 /// Whether the lines of the memory there is are shown: as chosen, or where one of them is near.
-fn level_shown(view: &str, prefs: &Prefs, graph: &Graph) -> bool {
+fn level_shown(view: Option<ViewId>, prefs: &Prefs, graph: &Graph) -> bool {
     let chosen = match view {
-        "memory" => prefs.memory.max_memory,
-        "liveness" => prefs.liveness.max_memory,
+        Some(ViewId::Memory) => prefs.memory.max_memory,
+        Some(ViewId::Liveness) => prefs.liveness.max_memory,
         _ => Some(false),
     };
     let most = graph.stack.highest(0..graph.stack.places());
@@ -327,7 +328,7 @@ fn graph(key: Key, source: &Report, target: &Report) -> Result<Graph, ReportErro
 fn part(key: Key, report: &Report) -> Result<Part, ReportError> {
     let mut part = Part { series: Vec::new(), capacity: 0, peak: None, programs: Vec::new() };
     match key.view {
-        "liveness" => {
+        ViewId::Liveness => {
             let Some(curve) = curve(report, Source::Whole)? else { return Ok(part) };
             let all: Vec<u64> = curve.others.iter().map(|bytes| curve.always + bytes).collect();
             part.peak = curve.peak().map(|step| (step, curve.total(step)));
@@ -337,7 +338,7 @@ fn part(key: Key, report: &Report) -> Result<Part, ReportError> {
             part.series.push(("Always live", Which::AlwaysLive, always));
             part.programs = curve.programs;
         }
-        "exchange-code" => {
+        ViewId::ExchangeCode => {
             let curves = exchange_code::curves(report, Measure::Code, Order::default(), false)?;
             part.series.push(("Exchange code", Which::Plain, totals(&curves)));
         }

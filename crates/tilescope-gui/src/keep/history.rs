@@ -87,10 +87,12 @@ impl History {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::session::Selection;
     use proptest::prelude::*;
 
     fn place(name: u8) -> Place {
-        Place { view: name.to_string(), ..Place::default() }
+        let selection = Selection { tiles: vec![name.into()], ..Selection::default() };
+        Place { selection, ..Place::default() }
     }
 
     fn visit(history: &mut History, name: u8, time: &mut f64) {

@@ -6,7 +6,8 @@
 
 use super::place::{Beside, Place};
 use crate::session::Selection;
-use crate::views::{State, VIEWS, kept, restored};
+use crate::view_id::{UnknownViewName, known_view_names};
+use crate::views::{State, kept, restored};
 use serde_json::Value;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -39,15 +40,11 @@ pub enum LinkError {
     #[error("this link is damaged at {0:?}")]
     Damaged(String),
     /// It names no view, or one that does not exist.
-    #[error("this link leads to a view {0:?} that does not exist; known: {known}", known = known_views())]
+    #[error("this link leads to a view {0:?} that does not exist; known: {known}", known = known_view_names())]
     View(String),
     /// It selects something in a way that means nothing.
     #[error("this link selects something strange: {0}")]
     Selection(String),
-}
-
-fn known_views() -> String {
-    VIEWS.iter().map(|view| view.name).collect::<Vec<_>>().join(", ")
 }
 
 impl Link {
@@ -62,7 +59,7 @@ impl fmt::Display for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Place { view, selection, state, prefs, beside } = &self.place;
         let path = self.report.to_string_lossy();
-        write!(f, "{SCHEME}{}?view={}", encoded(&path), encoded(view))?;
+        write!(f, "{SCHEME}{}?view={}", encoded(&path), encoded(view.name()))?;
         let parts = [(SELECTION, &kept(selection)), ("", state), (PREFS, prefs)];
         write_fields(f, &parts)?;
         let Some(beside) = beside else { return Ok(()) };
@@ -92,13 +89,14 @@ impl FromStr for Link {
         };
         let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
         let mut place = Place::default();
+        let mut view = String::new();
         let (mut selection, mut selection_beside) = (State::new(), State::new());
         let mut beside = Beside::default();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let (name, value) = (decoded(name)?, decoded(value)?);
             if name == "view" {
-                place.view = value;
+                view = value;
             } else if name == COMPARE {
                 beside.report = PathBuf::from(value);
             } else if let Some(name) = name.strip_prefix(LAYOUT) {
@@ -115,9 +113,7 @@ impl FromStr for Link {
                 place.state.insert(name, read(&value));
             }
         }
-        if !VIEWS.iter().any(|view| view.name == place.view) {
-            return Err(LinkError::View(place.view));
-        }
+        place.view = view.parse().map_err(|UnknownViewName(name)| LinkError::View(name))?;
         place.selection = chosen(&selection)?;
         if !beside.report.as_os_str().is_empty() {
             beside.selection = chosen(&selection_beside)?;
@@ -215,7 +211,7 @@ mod tests {
                 layout: state.clone(),
             }));
             let prefs = state.clone();
-            let place = Place { view: "memory".to_owned(), selection, state, prefs, beside };
+            let place = Place { view: crate::view_id::ViewId::Memory, selection, state, prefs, beside };
             let link = Link { report: PathBuf::from(path), place };
             prop_assert_eq!(link.to_string().parse(), Ok(link));
         }

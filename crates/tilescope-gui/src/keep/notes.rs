@@ -158,7 +158,10 @@ mod tests {
     use crate::keep::Place;
 
     fn link() -> Link {
-        Link::new(Path::new("/a"), Place { view: "memory".to_owned(), ..Place::default() })
+        Link::new(
+            Path::new("/a"),
+            Place { view: crate::view_id::ViewId::Memory, ..Place::default() },
+        )
     }
 
     /// Notes of a report in a directory; the second place is in it too.

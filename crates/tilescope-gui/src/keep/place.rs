@@ -3,6 +3,7 @@
 use crate::opening::Opened;
 use crate::prefs::Prefs;
 use crate::session::Selection;
+use crate::view_id::ViewId;
 use crate::views::{State, kept, restored};
 use std::path::PathBuf;
 use tilescope_report::units::{OperationId, ProgramId, StepId, VariableId};
@@ -11,8 +12,8 @@ use tilescope_report::{Report, ReportError};
 /// Which view is shown, what is selected, how the view shows it, and the view's settings.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Place {
-    /// Name of the view.
-    pub view: String,
+    /// The view.
+    pub view: ViewId,
     /// What is chosen.
     pub selection: Selection,
     /// The state of the view.
@@ -39,32 +40,31 @@ pub struct Beside {
 impl Place {
     /// Its name in lists, unless the user gives it one.
     pub(crate) fn title(&self) -> String {
-        let info = crate::views::VIEWS.iter().find(|info| info.name == self.view);
-        info.map_or_else(|| self.view.clone(), |info| info.title.to_owned())
+        self.view.title().to_owned()
     }
 }
 
 /// The settings that a view obeys.
-pub(crate) fn view_prefs(view: &str, prefs: &Prefs) -> State {
+pub(crate) fn view_prefs(view: ViewId, prefs: &Prefs) -> State {
     match view {
-        "execution-trace" => kept(&prefs.trace),
-        "memory" => kept(&prefs.memory),
-        "liveness" => kept(&prefs.liveness),
-        "operations" => kept(&prefs.operations),
-        "operations-graph" => kept(&prefs.operations_graph),
+        ViewId::ExecutionTrace => kept(&prefs.trace),
+        ViewId::Memory => kept(&prefs.memory),
+        ViewId::Liveness => kept(&prefs.liveness),
+        ViewId::Operations => kept(&prefs.operations),
+        ViewId::OperationsGraph => kept(&prefs.operations_graph),
         _ => State::new(),
     }
 }
 
 /// Changes the settings that a view obeys; names of what it does not understand.
-pub(crate) fn set_view_prefs(view: &str, state: &State, prefs: &mut Prefs) -> Vec<String> {
+pub(crate) fn set_view_prefs(view: ViewId, state: &State, prefs: &mut Prefs) -> Vec<String> {
     let strange;
     match view {
-        "execution-trace" => (prefs.trace, strange) = restored(state),
-        "memory" => (prefs.memory, strange) = restored(state),
-        "liveness" => (prefs.liveness, strange) = restored(state),
-        "operations" => (prefs.operations, strange) = restored(state),
-        "operations-graph" => (prefs.operations_graph, strange) = restored(state),
+        ViewId::ExecutionTrace => (prefs.trace, strange) = restored(state),
+        ViewId::Memory => (prefs.memory, strange) = restored(state),
+        ViewId::Liveness => (prefs.liveness, strange) = restored(state),
+        ViewId::Operations => (prefs.operations, strange) = restored(state),
+        ViewId::OperationsGraph => (prefs.operations_graph, strange) = restored(state),
         _ => strange = state.keys().cloned().collect(),
     }
     strange

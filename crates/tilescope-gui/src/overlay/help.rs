@@ -35,7 +35,7 @@ pub(crate) fn help_ui(ui: &mut Ui, overlay: &mut Overlay, session: &Session) {
     heading_ui(ui, "Help");
     let shown = session.page.as_ref().map(|page| page.view);
     if !overlay.shown {
-        let at = VIEWS.iter().position(|view| Some(view.name) == shown);
+        let at = VIEWS.iter().position(|view| Some(view.id) == shown);
         // Without a report, the first question is how to open one.
         overlay.at = at.unwrap_or(VIEWS.len());
     }
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn pages_of_views_are_called_as_the_views() {
         for view in VIEWS {
-            assert_eq!(title(view.help), view.title);
+            assert_eq!(title(view.help), view.id.title());
         }
     }
 }

@@ -7,28 +7,11 @@ mod keys;
 mod preferences;
 mod save;
 
-use super::command::Command;
+use super::command::{Command, OverlayKind};
 use super::icons::Icon;
 use super::session::Session;
 use super::widgets::icon_button_ui;
 use egui::{Align, Context, Frame, Id, Layout, Margin, Modal, Ui};
-
-/// What can lie over the view.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OverlayKind {
-    /// The command palette.
-    Commands,
-    /// Keys and gestures.
-    Keys,
-    /// Bookmarks with their notes.
-    Bookmarks,
-    /// What to save where.
-    Save,
-    /// Preferences.
-    Preferences,
-    /// Pages of help.
-    Help,
-}
 
 /// What lies over the view, with its state.
 pub struct Overlay {

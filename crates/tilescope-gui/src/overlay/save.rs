@@ -24,7 +24,7 @@ pub(crate) fn save_ui(
     let choices: Vec<SaveWhat> = [SaveWhat::Png, SaveWhat::Svg]
         .into_iter()
         .chain(compared.into_iter().map(SaveWhat::Differences))
-        .chain(tables::of_view(page.view).map(|table| SaveWhat::Table(table.name)))
+        .chain(tables::of_view(page.view.name()).map(|table| SaveWhat::Table(table.name)))
         .collect();
     let titles: Vec<(usize, String)> = choices.iter().map(SaveWhat::title).enumerate().collect();
     let titles: Vec<(usize, &str)> =
@@ -38,7 +38,7 @@ pub(crate) fn save_ui(
     });
     let Some(what) = choices.get(overlay.at).copied() else { return };
     if fresh {
-        overlay.typed = what.file_name(&page.opened.name(), page.view);
+        overlay.typed = what.file_name(&page.opened.name(), page.view.name());
     }
     let edit = TextEdit::singleline(&mut overlay.typed).desired_width(ui.available_width() - 18.0);
     let output = edit.show(ui);

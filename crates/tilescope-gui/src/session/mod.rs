@@ -5,9 +5,9 @@ mod apply;
 mod open;
 mod selection;
 
-use super::action::Wish;
 use super::background_task::Pending;
 use super::child::{BundledSpec, Simulation, bundled_specs};
+use super::command::Wish;
 use super::compare::Compared;
 use super::export_task::Saved;
 use super::finding::Finder;
@@ -22,6 +22,7 @@ use super::report_locations::{Demo, demos};
 use super::session_what_if::variants_directory;
 use super::store::Store;
 use super::tabs::Tabs;
+use super::view_id::ViewId;
 use super::views::{self, View};
 use super::watch::Watch;
 use super::what_if::WhatIf;
@@ -34,10 +35,10 @@ use std::path::PathBuf;
 pub struct ReportPage {
     /// The report.
     pub opened: Opened,
-    /// Name of the view that is shown.
-    pub view: &'static str,
+    /// The view that is shown.
+    pub view: ViewId,
     /// The views, in the order of the menu.
-    pub views: Vec<(&'static str, Box<dyn View>)>,
+    pub views: Vec<(ViewId, Box<dyn View>)>,
     /// The report it is compared with.
     pub compared: Option<Box<Compared>>,
     /// Places that were looked at.
@@ -51,8 +52,8 @@ pub struct ReportPage {
 }
 
 impl ReportPage {
-    pub(super) fn new(opened: Opened, view: &'static str) -> Self {
-        let views = views::VIEWS.iter().map(|info| (info.name, (info.create)())).collect();
+    pub(super) fn new(opened: Opened, view: ViewId) -> Self {
+        let views = views::VIEWS.iter().map(|info| (info.id, (info.create)())).collect();
         let (history, notes) = (History::default(), Notes::default());
         let (finder, compared, watches) = (Finder::default(), None, Vec::new());
         Self { opened, view, views, compared, history, notes, finder, watches }

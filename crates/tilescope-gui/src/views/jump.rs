@@ -3,6 +3,7 @@
 use super::ViewContext;
 use crate::command::{ChosenStep, Command};
 use crate::message::Message;
+use crate::view_id::ViewId;
 use crate::worker::{Asked, Slot};
 use egui::Context;
 use tilescope_analysis::trace::{Found, first_run};
@@ -43,7 +44,7 @@ impl TraceJump {
                 let chosen = ChosenStep { ipu, sub_lane, position, step: step.step };
                 context.commands.push(Command::SelectStep(Some(chosen)));
                 context.commands.push(Command::ShowCycles(Some(step.range)));
-                context.commands.push(Command::ShowView("execution-trace"));
+                context.commands.push(Command::ShowView(ViewId::ExecutionTrace));
             }
             Ok(None) => {
                 let words = "This program was not executed in the steps that were recorded.";

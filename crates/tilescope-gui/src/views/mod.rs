@@ -14,12 +14,12 @@ mod summary;
 mod tile_mapping;
 mod tile_selection;
 
-use super::action::Wish;
-use super::command::Command;
+use super::command::{Command, Wish};
 use super::icons::Icon;
 use super::opening::Opened;
 use super::prefs::Prefs;
 use super::session::Selection;
+use super::view_id::ViewId;
 use super::widgets::axis::Axis;
 use super::worker::Workers;
 use egui::{Rect, Ui};
@@ -90,10 +90,8 @@ pub trait View: Send {
 
 /// A view as menus see it.
 pub(crate) struct ViewInfo {
-    /// Name on the command line.
-    pub name: &'static str,
-    /// Words in the menu.
-    pub title: &'static str,
+    /// Which it is.
+    pub id: ViewId,
     /// What there is to know about it: a heading, a sentence, then more.
     pub help: &'static str,
     /// Drawing in the menu.
@@ -131,3 +129,13 @@ pub(crate) static VIEWS: &[ViewInfo] = &[
     exchange_code::VIEW,
     tile_mapping::VIEW,
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_view_is_listed_in_the_order_of_its_id() {
+        assert!(VIEWS.iter().map(|info| info.id).eq(ViewId::all()));
+    }
+}

@@ -1,7 +1,6 @@
 //! The matrix of senders and receivers: rows send, columns receive.
 
-use crate::action::Wish;
-use crate::command::Command;
+use crate::command::{Command, Wish};
 use crate::theme::Palette;
 use crate::views::ViewContext;
 use crate::widgets::axis::{Axis, Limits, tick_step};

@@ -10,6 +10,7 @@ use crate::command::Command;
 use crate::icons::Icon;
 use crate::session::Selection;
 use crate::theme::Palette;
+use crate::view_id::ViewId;
 use crate::views::tile_selection::{tile_graph_ui, tile_picker_ui};
 use crate::widgets::tile_graph::{Look, TileCurves, TileGraph};
 use crate::widgets::tile_picker::TilePicker;
@@ -28,8 +29,7 @@ use tilescope_report::{Part, Report, TargetKind};
 
 /// This view, for the list.
 pub(crate) const VIEW: ViewInfo = ViewInfo {
-    name: "exchange-code",
-    title: "Exchange code",
+    id: ViewId::ExchangeCode,
     help: include_str!("../../../../../assets/help/exchange-code.md"),
     icon: Icon::Exchange,
     settings: &["show", "link", "order", "tab"],
@@ -92,7 +92,7 @@ impl View for ExchangeCode {
         }
         self.notice_program(context);
         self.jump.update(ui.ctx(), context);
-        toolbar_ui(ui, VIEW.name, |bar| self.controls_ui(bar, context));
+        toolbar_ui(ui, VIEW.id.name(), |bar| self.controls_ui(bar, context));
         let height = ui.available_height();
         let frame = Frame::new().fill(Palette::of(ui.visuals()).page);
         Panel::bottom("exchange tables")

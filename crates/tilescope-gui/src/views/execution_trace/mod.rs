@@ -19,12 +19,12 @@ mod toolbar;
 
 use super::state::{State, kept, restored};
 use super::{Timeline, View, ViewContext, ViewInfo};
-use crate::action::Wish;
-use crate::command::{ChosenStep, Command};
+use crate::command::{ChosenStep, Command, Wish};
 use crate::icons::Icon;
 use crate::prefs::{BareDrag, TracePrefs};
 use crate::session::Selection;
 use crate::theme::Palette;
+use crate::view_id::ViewId;
 use crate::widgets::axis::{Axis, Limits};
 use crate::widgets::below::Below;
 use crate::widgets::overview;
@@ -45,8 +45,7 @@ use tilescope_report::{Outcome, Report};
 
 /// This view, for the list.
 pub(crate) const VIEW: ViewInfo = ViewInfo {
-    name: "execution-trace",
-    title: "Execution trace",
+    id: ViewId::ExecutionTrace,
     help: include_str!("../../../../../assets/help/execution-trace.md"),
     icon: Icon::Trace,
     settings: &["tab"],
@@ -194,7 +193,7 @@ impl View for ExecutionTrace {
                         // Coming back to this view begins anew.
                         self.cancel = Cancel::default();
                         self.prepared = Slot::default();
-                        context.commands.push(Command::ShowView("summary"));
+                        context.commands.push(Command::ShowView(ViewId::Summary));
                     }
                 }
                 return;
@@ -255,7 +254,7 @@ impl ExecutionTrace {
     }
 
     fn trace_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, prepared: &Arc<Prepared>) {
-        toolbar_ui(ui, VIEW.name, |bar| self.controls_ui(bar, context, prepared));
+        toolbar_ui(ui, VIEW.id.name(), |bar| self.controls_ui(bar, context, prepared));
         let palette = Palette::of(ui.visuals());
         let height = ui.available_height();
         let frame = Frame::new().fill(palette.page).inner_margin(Margin::same(0));

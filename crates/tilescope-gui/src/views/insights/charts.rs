@@ -4,6 +4,7 @@ use crate::command::Command;
 use crate::fonts::strong;
 use crate::prefs::MemoryPrefs;
 use crate::theme::Palette;
+use crate::view_id::ViewId;
 use crate::views::ViewContext;
 use egui::accesskit::Role;
 use egui::{
@@ -110,7 +111,7 @@ fn worst_ui(ui: &mut Ui, context: &mut ViewContext<'_>, picture: &MemoryPicture)
             let prefs = MemoryPrefs { include_gaps: true, ..context.prefs.memory };
             context.commands.push(Command::SetMemoryPrefs(prefs));
             context.commands.push(Command::SelectTiles(vec![worst.tile]));
-            context.commands.push(Command::ShowView("memory"));
+            context.commands.push(Command::ShowView(ViewId::Memory));
         }
     }
 }

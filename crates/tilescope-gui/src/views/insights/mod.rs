@@ -4,12 +4,13 @@ mod charts;
 mod largest;
 
 use super::state::{State, kept, restored};
-use super::{VIEWS, View, ViewContext, ViewInfo};
+use super::{View, ViewContext, ViewInfo};
 use crate::command::Command;
 use crate::fonts::strong;
 use crate::icons::Icon;
 use crate::session::Selection;
 use crate::theme::Palette;
+use crate::view_id::ViewId;
 use crate::widgets::{missing_ui, tables_height, waiting_ui};
 use crate::worker::{Asked, Slot};
 use egui::{
@@ -26,8 +27,7 @@ use tilescope_report::{Report, ReportError};
 
 /// This view, for the list.
 pub(crate) const VIEW: ViewInfo = ViewInfo {
-    name: "insights",
-    title: "Insights",
+    id: ViewId::Insights,
     help: include_str!("../../../../../assets/help/insights.md"),
     icon: Icon::Bulb,
     settings: &["wanted"],
@@ -220,10 +220,10 @@ fn finding_ui(ui: &mut Ui, context: &mut ViewContext<'_>, finding: &Finding, num
                 RichText::new(finding.gain.text()).size(12.0).color(gain_colour(palette, finding));
             let gain = ui.label(text);
             gain.on_hover_text("What may be gained at most. Gains of several findings overlap.");
-            if let Some(view) = VIEWS.iter().find(|view| view.name == finding.place.view) {
-                let link = ui.link(RichText::new(format!("Show in {}", view.title)).size(12.0));
+            if let Ok(view) = finding.place.view.parse::<ViewId>() {
+                let link = ui.link(RichText::new(format!("Show in {}", view.title())).size(12.0));
                 if link.clicked() {
-                    go(context, &finding.place, view.name);
+                    go(context, &finding.place, view);
                 }
             }
         });
@@ -247,7 +247,7 @@ fn gain_colour(palette: &Palette, finding: &Finding) -> Color32 {
 }
 
 /// Chooses what a finding is about and shows it.
-fn go(context: &mut ViewContext<'_>, place: &Place, view: &'static str) {
+fn go(context: &mut ViewContext<'_>, place: &Place, view: ViewId) {
     context.commands.extend(Command::choose(place));
     context.commands.push(Command::ShowView(view));
 }

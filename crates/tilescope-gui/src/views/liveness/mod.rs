@@ -11,6 +11,7 @@ use crate::icons::Icon;
 use crate::prefs::LivenessPrefs;
 use crate::session::Selection;
 use crate::theme::Palette;
+use crate::view_id::ViewId;
 use crate::widgets::stack::{
     Answer, Flag, Layer, Level, Look, Matching, Stack, StackGraph, is_near,
 };
@@ -29,8 +30,7 @@ use tilescope_report::{ProgramKind, Report, ReportError};
 
 /// This view, for the list.
 pub(crate) const VIEW: ViewInfo = ViewInfo {
-    name: "liveness",
-    title: "Liveness",
+    id: ViewId::Liveness,
     help: include_str!("../../../../../assets/help/liveness.md"),
     icon: Icon::Steps,
     settings: &["tab"],
@@ -108,7 +108,7 @@ impl View for Liveness {
             return missing_ui(ui, "No liveness recorded", sentence);
         };
         self.notice_selection(context, &shown.curve);
-        toolbar_ui(ui, VIEW.name, |bar| self.controls_ui(bar, context, &shown));
+        toolbar_ui(ui, VIEW.id.name(), |bar| self.controls_ui(bar, context, &shown));
         self.panels_ui(ui, context, &shown);
         self.jump.update(ui.ctx(), context);
     }

@@ -5,6 +5,7 @@ use super::does;
 use crate::command::Command;
 use crate::fonts::strong;
 use crate::theme::Palette;
+use crate::view_id::ViewId;
 use crate::views::ViewContext;
 use crate::views::jump::TraceJump;
 use crate::widgets::table::{Cell, Column, Table, TableState};
@@ -218,7 +219,7 @@ pub(crate) fn steps_ui(
                 ui.label(format!("{bytes} live"));
                 if ui.link("Program tree").clicked() {
                     context.commands.push(Command::SelectProgram(Some(*program)));
-                    context.commands.push(Command::ShowView("program-tree"));
+                    context.commands.push(Command::ShowView(ViewId::ProgramTree));
                 }
                 if context.opened.report.has(Part::Execution)
                     && ui.link("Execution trace").clicked()

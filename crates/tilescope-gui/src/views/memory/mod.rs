@@ -10,6 +10,7 @@ use crate::icons::Icon;
 use crate::prefs::MemoryPrefs;
 use crate::session::Selection;
 use crate::theme::Palette;
+use crate::view_id::ViewId;
 use crate::views::tile_selection::{floor_plan_ui, tile_graph_ui, tile_picker_ui};
 use crate::widgets::floor_plan::{FloorMap, Shown};
 use crate::widgets::heat::scale_ui;
@@ -32,8 +33,7 @@ use tilescope_report::{Category, Part, Report};
 
 /// This view, for the list.
 pub(crate) const VIEW: ViewInfo = ViewInfo {
-    name: "memory",
-    title: "Memory",
+    id: ViewId::Memory,
     help: include_str!("../../../../../assets/help/memory.md"),
     icon: Icon::Chip,
     settings: &["show", "breakdown", "order", "powers", "tab"],
@@ -102,7 +102,7 @@ struct Memory {
 impl View for Memory {
     fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
         self.notice_selection(context);
-        toolbar_ui(ui, VIEW.name, |bar| self.controls_ui(bar, context));
+        toolbar_ui(ui, VIEW.id.name(), |bar| self.controls_ui(bar, context));
         let prefs = context.prefs.memory;
         let plain = CurveKey { include_gaps: prefs.include_gaps, ..CurveKey::default() };
         let key = match self.show {

@@ -6,6 +6,7 @@ use super::lists::{debug_ui, flops_ui};
 use crate::command::Command;
 use crate::fonts::strong;
 use crate::theme::Palette;
+use crate::view_id::ViewId;
 use crate::views::ViewContext;
 use crate::views::jump::TraceJump;
 use crate::views::tile_selection::pick;
@@ -133,7 +134,7 @@ impl Lower {
                         ui.add_space(14.0);
                         if ui.link(label(program)).on_hover_text("Show in Program tree").clicked() {
                             context.commands.push(Command::SelectProgram(Some(id)));
-                            context.commands.push(Command::ShowView("program-tree"));
+                            context.commands.push(Command::ShowView(ViewId::ProgramTree));
                         }
                         if executed && ui.link("Execution trace").clicked() {
                             self.jump.start(id);
@@ -275,11 +276,11 @@ fn summary_ui(ui: &mut Ui, context: &mut ViewContext<'_>, layer: OpLayer, row: &
                 && ui.link("Show in Program tree").clicked()
             {
                 context.commands.push(Command::SelectProgram(Some(*first)));
-                context.commands.push(Command::ShowView("program-tree"));
+                context.commands.push(Command::ShowView(ViewId::ProgramTree));
             }
             if row.operation.is_some() && ui.link("Show in Operations graph").clicked() {
                 context.commands.push(Command::SelectOperation(row.operation));
-                context.commands.push(Command::ShowView("operations-graph"));
+                context.commands.push(Command::ShowView(ViewId::OperationsGraph));
             }
         });
     };

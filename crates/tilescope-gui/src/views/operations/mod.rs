@@ -11,6 +11,7 @@ use crate::icons::Icon;
 use crate::prefs::OperationPrefs;
 use crate::session::Selection;
 use crate::theme::Palette;
+use crate::view_id::ViewId;
 use crate::widgets::table::{Table, TableState};
 use crate::widgets::toolbar::{Bar, toolbar_ui};
 use crate::widgets::{missing_ui, tables_height, waiting_ui};
@@ -26,8 +27,7 @@ use tilescope_report::units::OperationId;
 
 /// This view, for the list.
 pub(crate) const VIEW: ViewInfo = ViewInfo {
-    name: "operations",
-    title: "Operations",
+    id: ViewId::Operations,
     help: include_str!("../../../../../assets/help/operations.md"),
     icon: Icon::Table,
     settings: &["layer"],
@@ -71,7 +71,7 @@ impl View for OperationsView {
         if !context.opened.report.has(Part::Operations) && self.layer == Layer::Model {
             self.layer = Layer::Library;
         }
-        toolbar_ui(ui, VIEW.name, |bar| self.controls_ui(bar, context));
+        toolbar_ui(ui, VIEW.id.name(), |bar| self.controls_ui(bar, context));
         let report = context.opened.report.clone();
         let key = (self.layer, context.prefs.operations.switched.clone());
         let question = move |(layer, switched): &(Layer, Vec<String>)| {

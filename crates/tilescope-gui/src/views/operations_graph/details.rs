@@ -3,6 +3,7 @@
 use crate::command::Command;
 use crate::fonts::strong;
 use crate::theme::Palette;
+use crate::view_id::ViewId;
 use crate::views::ViewContext;
 use crate::views::operations::columns::{COLUMNS, pass_title};
 use crate::widgets::table::Cell;
@@ -109,13 +110,13 @@ fn facts_ui(ui: &mut Ui, context: &mut ViewContext<'_>, row: &OpRow) {
     ui.add(Label::new(strong(title)).selectable(true).extend());
     ui.horizontal(|ui| {
         if ui.link("Show in Operations").clicked() {
-            context.commands.push(Command::ShowView("operations"));
+            context.commands.push(Command::ShowView(ViewId::Operations));
         }
         if let Some(first) = row.programs.first()
             && ui.link("Show in Program tree").clicked()
         {
             context.commands.push(Command::SelectProgram(Some(*first)));
-            context.commands.push(Command::ShowView("program-tree"));
+            context.commands.push(Command::ShowView(ViewId::ProgramTree));
         }
     });
     let report = context.opened.report.clone();

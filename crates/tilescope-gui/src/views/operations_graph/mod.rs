@@ -5,12 +5,12 @@ mod details;
 
 use super::state::{State, kept, restored};
 use super::{View, ViewContext, ViewInfo};
-use crate::action::Wish;
-use crate::command::Command;
+use crate::command::{Command, Wish};
 use crate::icons::Icon;
 use crate::prefs::{GraphMetric as Metric, GraphPrefs};
 use crate::session::Selection;
 use crate::theme::Palette;
+use crate::view_id::ViewId;
 use crate::widgets::toolbar::{Bar, toolbar_ui};
 use crate::widgets::{missing_ui, tables_height, waiting_ui};
 use crate::worker::{Asked, Slot};
@@ -23,8 +23,7 @@ use tilescope_analysis::operations_graph::{GraphKey, Node, OpGraph, graph};
 
 /// This view, for the list.
 pub(crate) const VIEW: ViewInfo = ViewInfo {
-    name: "operations-graph",
-    title: "Operations graph",
+    id: ViewId::OperationsGraph,
     help: include_str!("../../../../../assets/help/operations-graph.md"),
     icon: Icon::Graph,
     settings: &[],
@@ -122,7 +121,7 @@ impl View for OperationsGraph {
         if !std::mem::replace(&mut self.judged, true) && hides_too_much(&shown) {
             self.open = None;
         }
-        toolbar_ui(ui, VIEW.name, |bar| self.controls_ui(bar, context));
+        toolbar_ui(ui, VIEW.id.name(), |bar| self.controls_ui(bar, context));
         let height = ui.available_height();
         let frame = Frame::new().fill(Palette::of(ui.visuals()).page);
         Panel::bottom("graph details")

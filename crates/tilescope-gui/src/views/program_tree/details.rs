@@ -4,6 +4,7 @@ use super::lines::kind_colour;
 use crate::command::Command;
 use crate::fonts::strong;
 use crate::theme::Palette;
+use crate::view_id::ViewId;
 use crate::views::ViewContext;
 use crate::views::jump::TraceJump;
 use crate::widgets::missing_ui;
@@ -113,11 +114,11 @@ fn links_ui(
             jump.start(id);
         }
         if context.opened.report.has(Part::Liveness) && ui.link("Show in Liveness").clicked() {
-            context.commands.push(Command::ShowView("liveness"));
+            context.commands.push(Command::ShowView(ViewId::Liveness));
         }
         if operation.is_some() && ui.link("Show in Operations").clicked() {
             context.commands.push(Command::SelectOperation(operation));
-            context.commands.push(Command::ShowView("operations"));
+            context.commands.push(Command::ShowView(ViewId::Operations));
         }
     });
 }

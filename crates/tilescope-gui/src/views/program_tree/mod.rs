@@ -10,6 +10,7 @@ use crate::command::Command;
 use crate::icons::Icon;
 use crate::session::Selection;
 use crate::theme::Palette;
+use crate::view_id::ViewId;
 use crate::widgets::toolbar::{Bar, toolbar_ui, weak_ui};
 use crate::widgets::{missing_ui, search_ui, tables_height, waiting_ui};
 use crate::worker::{Asked, Slot};
@@ -24,8 +25,7 @@ use tilescope_report::{ProgramKind, Programs, Report};
 
 /// This view, for the list.
 pub(crate) const VIEW: ViewInfo = ViewInfo {
-    name: "program-tree",
-    title: "Program tree",
+    id: ViewId::ProgramTree,
     help: include_str!("../../../../../assets/help/program-tree.md"),
     icon: Icon::Tree,
     settings: &["ids"],
@@ -122,7 +122,7 @@ impl View for ProgramTree {
         self.follow(ui, context, &forest);
         let lines = self.lines(ui, context, &forest);
         let narrow = ui.available_width() < NARROW;
-        toolbar_ui(ui, VIEW.name, |bar| {
+        toolbar_ui(ui, VIEW.id.name(), |bar| {
             if narrow {
                 self.group_ui(bar, &forest);
             }

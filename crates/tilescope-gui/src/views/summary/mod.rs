@@ -11,6 +11,7 @@ use crate::icons::Icon;
 use crate::opening::Opened;
 use crate::session::Selection;
 use crate::theme::Palette;
+use crate::view_id::ViewId;
 use crate::widgets::{focus_ui, missing_ui, search_ui, waiting_ui};
 use crate::worker::{Asked, Slot};
 use egui::accesskit::Role;
@@ -27,8 +28,7 @@ use tilescope_report::{Batching, FileBeside, Part, Report};
 
 /// This view, for the list.
 pub(crate) const VIEW: ViewInfo = ViewInfo {
-    name: "summary",
-    title: "Summary",
+    id: ViewId::Summary,
     help: include_str!("../../../../../assets/help/summary.md"),
     icon: Icon::List,
     settings: &[],

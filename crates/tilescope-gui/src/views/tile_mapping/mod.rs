@@ -8,6 +8,7 @@ use crate::command::Command;
 use crate::icons::Icon;
 use crate::session::Selection;
 use crate::theme::Palette;
+use crate::view_id::ViewId;
 use crate::views::tile_selection::{floor_plan_ui, tile_picker_ui};
 use crate::widgets::floor_plan::{FloorMap, Shown};
 use crate::widgets::heat::scale_ui;
@@ -28,8 +29,7 @@ use tilescope_report::{Part, Report};
 
 /// This view, for the list.
 pub(crate) const VIEW: ViewInfo = ViewInfo {
-    name: "tile-mapping",
-    title: "Tile mapping",
+    id: ViewId::TileMapping,
     help: include_str!("../../../../../assets/help/tile-mapping.md"),
     icon: Icon::Tiles,
     settings: &["kind", "measure", "powers", "tab"],
@@ -90,7 +90,7 @@ fn chosen(selection: &Selection) -> Option<Subject> {
 impl View for TileMapping {
     fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
         self.notice_selection(context);
-        toolbar_ui(ui, VIEW.name, |bar| self.controls_ui(bar, context));
+        toolbar_ui(ui, VIEW.id.name(), |bar| self.controls_ui(bar, context));
         if !recorded(&context.opened.report, self.kind) {
             let (heading, sentence) = why_empty(self.kind);
             return missing_ui(ui, heading, sentence);
