@@ -2,61 +2,25 @@
 //!
 //! One way for everything: views show what the [`session`] knows and push commands, and
 //! `Session::apply` acts on them before the next frame. Views ask [`tilescope_analysis`] off the UI
-//! thread through a [`worker::Slot`], arrange plain items, then paint; a frame costs what fits on
+//! thread through a [`widgets::worker::Slot`], arrange plain items, then paint; a frame costs what fits on
 //! the screen. This layer never simulates: it starts the program as a child process and opens the
 //! report that comes out.
 
-pub mod action;
-pub mod app;
-mod appearance;
-mod ask;
-mod background_task;
-mod child;
-mod command;
-pub(crate) mod compare;
-mod export_task;
-mod finding;
-mod fonts;
-mod home;
-mod icons;
-pub mod keep;
-mod measuring;
-mod merge;
-pub mod message;
-mod messages_ui;
-mod opening;
-mod overlay;
+mod model;
 pub mod paint;
-mod passing;
-mod path_box;
-mod picture;
-mod prefs;
-mod report_locations;
-mod saving;
-pub mod session;
-mod session_navigation;
-mod session_what_if;
 mod shell;
-mod spec_queries;
-mod store;
-pub(crate) mod tabs;
 pub mod theme;
-mod view_id;
 mod views;
-#[cfg(test)]
-mod vision;
-mod watch;
-pub(crate) mod what_if;
 mod widgets;
-pub(crate) mod worker;
 
-pub use child::simulate_with;
 pub use egui::Theme;
-pub use opening::Opened;
-pub use picture::{Export, PictureFormat, draw, picture, picture_file};
-pub use prefs::{Look, PaletteChoice, TEXT_PERCENT};
-
-pub use view_id::{UnknownViewName, ViewId};
+pub use model::opening::Opened;
+pub use model::prefs::{Look, PaletteChoice, TEXT_PERCENT};
+pub use model::view_id::{UnknownViewName, ViewId};
+pub use model::{keep, message};
+pub use shell::child::simulate_with;
+pub use shell::picture::{Export, PictureFormat, draw, picture, picture_file};
+pub use shell::{action, app, session};
 
 use std::path::Path;
 
@@ -125,7 +89,7 @@ pub fn run(
         return Err(GuiError::NoDisplay);
     }
     // Without it the app still shows reports, and says why it cannot simulate.
-    let _known = child::simulate_with_this_program();
+    let _known = shell::child::simulate_with_this_program();
     let viewport = egui::ViewportBuilder::default()
         .with_title("tilescope")
         .with_app_id("tilescope")

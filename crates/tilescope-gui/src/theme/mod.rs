@@ -1,7 +1,10 @@
 //! Every colour of the app, and how widgets look.
 
 mod colours;
+pub(crate) mod fonts;
 mod style;
+#[cfg(test)]
+pub(crate) mod vision;
 
 pub use colours::{DARK, DARK_SAFE, LIGHT, LIGHT_SAFE};
 use egui::{Color32, Visuals};
@@ -260,7 +263,7 @@ fn luminance(colour: Color32) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vision::least_difference;
+    use crate::theme::vision::least_difference;
 
     const ALL: [&Palette; 4] = [&LIGHT, &DARK, &LIGHT_SAFE, &DARK_SAFE];
 

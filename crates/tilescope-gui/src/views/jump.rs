@@ -1,10 +1,10 @@
 //! Links from programs to where they ran in the execution trace.
 
 use super::ViewContext;
-use crate::command::{ChosenStep, Command};
-use crate::message::Message;
-use crate::view_id::ViewId;
-use crate::worker::{Asked, Slot};
+use crate::model::command::{ChosenStep, Command};
+use crate::model::message::Message;
+use crate::model::view_id::ViewId;
+use crate::widgets::worker::{Asked, Slot};
 use egui::Context;
 use tilescope_analysis::trace::{Found, first_run};
 use tilescope_report::Report;

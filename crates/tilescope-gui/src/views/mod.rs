@@ -1,7 +1,9 @@
 //! The views of a report: one file and one line in [`VIEWS`] each.
 
+pub(crate) mod compare;
 mod exchange_code;
 mod execution_trace;
+pub(crate) mod finding;
 mod insights;
 mod jump;
 mod liveness;
@@ -9,22 +11,22 @@ mod memory;
 mod operations;
 mod operations_graph;
 mod program_tree;
-mod state;
 mod summary;
 mod tile_mapping;
 mod tile_selection;
+pub(crate) mod what_if;
 
-use super::command::{Command, Wish};
-use super::icons::Icon;
-use super::opening::Opened;
-use super::prefs::Prefs;
-use super::session::Selection;
-use super::view_id::ViewId;
-use super::widgets::axis::Axis;
-use super::worker::Workers;
+use crate::model::command::{Command, Wish};
+use crate::model::opening::Opened;
+use crate::model::prefs::Prefs;
+use crate::model::selection::Selection;
+use crate::model::state::State;
+use crate::model::view_id::ViewId;
+use crate::widgets::axis::Axis;
+use crate::widgets::icons::Icon;
+use crate::widgets::worker::Workers;
 use egui::{Rect, Ui};
 pub(crate) use jump::TraceJump;
-pub(crate) use state::{State, kept, restored};
 use tilescope_report::units::CycleRange;
 
 /// What a view may look at, and where it says what the user wants.

@@ -1,7 +1,7 @@
 //! Widgets over tiles, in step with the selection that all views share.
 
 use super::ViewContext;
-use crate::command::Command;
+use crate::model::command::Command;
 use crate::widgets::floor_plan::{FloorMap, Shown};
 use crate::widgets::tile_graph::{ChosenTiles, Look, TileCurves, TileGraph, TileGraphClick};
 use crate::widgets::tile_picker::{TileClick, TilePicker, picked};

@@ -301,7 +301,7 @@ fn tile_ui(response: &Response, target: &Target, shown: Shown<'_>, tile: u32) {
             0 | 1 => format!("Tile {}", grouped(tile.into())),
             _ => format!("Tile {} (IPU {})", grouped(tile.into()), tile / per_ipu),
         };
-        ui.label(crate::fonts::strong(name));
+        ui.label(crate::theme::fonts::strong(name));
         let text = RichText::new(shown.unit.exact(value));
         ui.label(text.color(Palette::of(ui.visuals()).weak_text));
     });

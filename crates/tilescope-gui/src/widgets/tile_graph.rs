@@ -140,7 +140,7 @@ fn call_out_ui(
     let (curves, stack) = (&shown.curves, &shown.stack);
     response.clone().on_hover_ui_at_pointer(|ui| {
         let palette = Palette::of(ui.visuals());
-        ui.label(crate::fonts::strong(title));
+        ui.label(crate::theme::fonts::strong(title));
         let grid = egui::Grid::new("call-out").num_columns(3).min_col_width(0.0);
         grid.spacing(vec2(8.0, 3.0)).show(ui, |ui| {
             for (layer, title) in stack.titles().iter().enumerate().rev() {

@@ -1,13 +1,13 @@
 //! The matrix of senders and receivers: rows send, columns receive.
 
-use crate::command::{Command, Wish};
+use crate::model::command::{Command, Wish};
 use crate::theme::Palette;
 use crate::views::ViewContext;
 use crate::widgets::axis::{Axis, Limits, tick_step};
 use crate::widgets::heat::{log_share, scale_ui};
 use crate::widgets::tiled::{Pieces, Tiled};
+use crate::widgets::worker::Slot;
 use crate::widgets::{focus_ui, missing_ui, node_ui, waiting_ui};
-use crate::worker::Slot;
 use egui::accesskit::Role;
 use egui::{
     Align2, Color32, ColorImage, CursorIcon, FontId, Rect, Response, RichText, Sense, Stroke,
@@ -336,7 +336,7 @@ fn cell_ui(response: &Response, found: &Matrix, column: usize, row: usize) {
     let (senders, receivers) = found.tiles(column, row);
     let bytes = found.get(column, row);
     response.clone().on_hover_ui_at_pointer(|ui| {
-        ui.label(crate::fonts::strong(exact_bytes(bytes.round() as u64)));
+        ui.label(crate::theme::fonts::strong(exact_bytes(bytes.round() as u64)));
         let text = format!("from {} to {}", range_text(senders), range_text(receivers));
         ui.label(RichText::new(text).color(Palette::of(ui.visuals()).weak_text));
     });

@@ -1,14 +1,14 @@
 //! The tables below: sums by link, programs, tiles.
 
 use super::Tab;
-use crate::command::Command;
-use crate::fonts::strong;
+use crate::model::command::Command;
 use crate::theme::Palette;
+use crate::theme::fonts::strong;
 use crate::views::ViewContext;
 use crate::views::tile_selection::pick;
 use crate::widgets::table::{Cell, Column, Table, TableState};
+use crate::widgets::worker::{Asked, Slot};
 use crate::widgets::{hint_ui, missing_ui, waiting_ui};
-use crate::worker::{Asked, Slot};
 use egui::{Grid, RichText, ScrollArea, Ui, vec2};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;

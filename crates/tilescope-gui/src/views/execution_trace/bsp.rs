@@ -5,7 +5,7 @@
 
 use super::colours::{blended, step_colour};
 use super::scene::Prepared;
-use crate::prefs::TracePrefs;
+use crate::model::prefs::TracePrefs;
 use crate::theme::{Palette, mix};
 use crate::widgets::toolbar::Bar;
 use egui::{Color32, ColorImage, Pos2, Rect, pos2};

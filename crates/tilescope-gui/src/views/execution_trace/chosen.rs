@@ -1,7 +1,7 @@
 //! What is chosen in the trace: a step, which every tab knows, or a bar that stands for several.
 
 use super::scene::{Prepared, Scene};
-use crate::command::ChosenStep;
+use crate::model::command::ChosenStep;
 use serde::{Deserialize, Serialize};
 use tilescope_analysis::trace::{Item, Kind, Labels};
 use tilescope_report::Activity;

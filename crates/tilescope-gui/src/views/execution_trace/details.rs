@@ -1,7 +1,7 @@
 //! What is chosen in the trace, in words: a bar, a step, or several steps beside each other.
 
 use super::{ExecutionTrace, Tab, panels};
-use crate::command::{ChosenStep, Command};
+use crate::model::command::{ChosenStep, Command};
 use crate::views::ViewContext;
 use crate::widgets::{hint_ui, missing_ui};
 use egui::Ui;

@@ -9,7 +9,7 @@ use crate::views::ViewContext;
 use crate::widgets::axis::{Axis, Limits};
 use crate::widgets::overview::{self, overview_ui};
 use crate::widgets::tiled::{Pieces, Tiled};
-use crate::worker::Asked;
+use crate::widgets::worker::Asked;
 use egui::accesskit::Role;
 use egui::{Align2, CornerRadius, FontId, Rect, Response, Sense, Ui, WidgetInfo, pos2, vec2};
 use std::sync::Arc;

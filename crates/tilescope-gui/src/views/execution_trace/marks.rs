@@ -3,9 +3,9 @@
 use super::places::Places;
 use super::scene::Prepared;
 use super::{ExecutionTrace, StepView};
-use crate::finding::statistics_ui;
 use crate::theme::Palette;
 use crate::views::ViewContext;
+use crate::views::finding::statistics_ui;
 use crate::widgets::axis::Axis;
 use crate::widgets::missing_ui;
 use egui::{Align2, FontId, RichText, ScrollArea, Stroke, Ui, pos2, vec2};

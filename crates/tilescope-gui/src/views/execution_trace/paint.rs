@@ -7,7 +7,7 @@ use super::places::{Band, Block, GUTTER, LEAST_LABEL, Places, VEIL};
 use super::ruler::{MARK_HEIGHT, marks_ui};
 use super::scene::{Prepared, Scene};
 use super::{ExecutionTrace, id};
-use crate::command::ChosenStep;
+use crate::model::command::ChosenStep;
 use crate::theme::{Palette, mix};
 use crate::views::ViewContext;
 use crate::widgets::axis::Axis;
@@ -148,7 +148,7 @@ impl ExecutionTrace {
         let name = format!("IPU {}", block.lanes.ipu);
         let rect =
             Rect::from_min_size(pos2(gutter.left(), top), vec2(gutter.width(), block.height()));
-        let font = FontId::new(12.0, crate::fonts::strong_family());
+        let font = FontId::new(12.0, crate::theme::fonts::strong_family());
         // The name stays on the screen as long as a part of its lanes does.
         let y = (top + 2.0).max(gutter.top() + 2.0).min(rect.bottom() - 18.0);
         let at = pos2(gutter.right() - 10.0, y);

@@ -4,8 +4,8 @@ use super::chosen::{self, ChosenBar};
 use super::places::{Band, Block, Places, REACH};
 use super::scene::Prepared;
 use super::{ExecutionTrace, Tab, padded, zoomed_to};
-use crate::command::{ChosenStep, Command};
-use crate::prefs::BareDrag;
+use crate::model::command::{ChosenStep, Command};
+use crate::model::prefs::BareDrag;
 use crate::theme::{LIGHT, Palette};
 use crate::views::ViewContext;
 use crate::widgets::axis::{Axis, Limits};
@@ -178,7 +178,7 @@ fn tooltip_ui(response: &Response, hit: &Hit<'_>, prepared: &Prepared) {
         ui.set_max_width(420.0);
         let palette = Palette::of(ui.visuals());
         let title: String = chosen::title(hit.item, &prepared.labels).chars().take(240).collect();
-        ui.label(crate::fonts::strong(title));
+        ui.label(crate::theme::fonts::strong(title));
         let length = Cycles(hit.item.range.length());
         let mut text = format!("{length} cycles");
         if let Some(balance) = hit.item.tile_balance().filter(|_| prepared.balance) {

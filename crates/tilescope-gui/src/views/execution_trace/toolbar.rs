@@ -2,8 +2,8 @@
 
 use super::scene::Prepared;
 use super::{ExecutionTrace, arrows, bsp};
-use crate::command::Command;
-use crate::prefs::TracePrefs;
+use crate::model::command::Command;
+use crate::model::prefs::TracePrefs;
 use crate::theme::Palette;
 use crate::views::ViewContext;
 use crate::widgets::axis::count_drag;

@@ -1,10 +1,10 @@
 //! The panels about memory: does it fit, which tiles are worst, how are the others.
 
-use crate::command::Command;
-use crate::fonts::strong;
-use crate::prefs::MemoryPrefs;
+use crate::model::command::Command;
+use crate::model::prefs::MemoryPrefs;
+use crate::model::view_id::ViewId;
 use crate::theme::Palette;
-use crate::view_id::ViewId;
+use crate::theme::fonts::strong;
 use crate::views::ViewContext;
 use egui::accesskit::Role;
 use egui::{

@@ -1,11 +1,11 @@
 //! The largest vertices, exchanges and variables, of the model, an IPU or the fullest tile.
 
-use crate::fonts::strong;
 use crate::theme::Palette;
+use crate::theme::fonts::strong;
 use crate::views::ViewContext;
 use crate::widgets::table::{Cell, Column, Table, TableState};
+use crate::widgets::worker::{Asked, Slot};
 use crate::widgets::{choice_ui, hint_ui, missing_ui, tabs_ui, waiting_ui};
-use crate::worker::{Asked, Slot};
 use egui::Ui;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;

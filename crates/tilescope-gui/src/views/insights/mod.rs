@@ -3,16 +3,16 @@
 mod charts;
 mod largest;
 
-use super::state::{State, kept, restored};
 use super::{View, ViewContext, ViewInfo};
-use crate::command::Command;
-use crate::fonts::strong;
-use crate::icons::Icon;
-use crate::session::Selection;
+use crate::model::command::Command;
+use crate::model::selection::Selection;
+use crate::model::state::{State, kept, restored};
+use crate::model::view_id::ViewId;
 use crate::theme::Palette;
-use crate::view_id::ViewId;
+use crate::theme::fonts::strong;
+use crate::widgets::icons::Icon;
+use crate::widgets::worker::{Asked, Slot};
 use crate::widgets::{missing_ui, tables_height, waiting_ui};
-use crate::worker::{Asked, Slot};
 use egui::{
     CentralPanel, Color32, CornerRadius, Frame, Label, Margin, Panel, RichText, ScrollArea, Stroke,
     Ui, vec2,

@@ -3,21 +3,21 @@
 mod tables;
 
 use super::jump::TraceJump;
-use super::state::{State, kept, restored};
 use super::{View, ViewContext, ViewInfo};
-use crate::command::Command;
-use crate::fonts::strong;
-use crate::icons::Icon;
-use crate::prefs::LivenessPrefs;
-use crate::session::Selection;
+use crate::model::command::Command;
+use crate::model::prefs::LivenessPrefs;
+use crate::model::selection::Selection;
+use crate::model::state::{State, kept, restored};
+use crate::model::view_id::ViewId;
 use crate::theme::Palette;
-use crate::view_id::ViewId;
+use crate::theme::fonts::strong;
+use crate::widgets::icons::Icon;
 use crate::widgets::stack::{
     Answer, Flag, Layer, Level, Look, Matching, Stack, StackGraph, is_near,
 };
 use crate::widgets::toolbar::{Bar, toolbar_ui, weak_ui};
+use crate::widgets::worker::{Asked, Slot};
 use crate::widgets::{missing_ui, search_ui, tables_height, waiting_tabs_ui, waiting_ui};
-use crate::worker::{Asked, Slot};
 use egui::{CentralPanel, Frame, Key, Panel, RichText, Ui};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;

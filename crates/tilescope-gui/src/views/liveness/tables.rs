@@ -2,15 +2,15 @@
 //! in the program.
 
 use super::does;
-use crate::command::Command;
-use crate::fonts::strong;
+use crate::model::command::Command;
+use crate::model::view_id::ViewId;
 use crate::theme::Palette;
-use crate::view_id::ViewId;
+use crate::theme::fonts::strong;
 use crate::views::ViewContext;
 use crate::views::jump::TraceJump;
 use crate::widgets::table::{Cell, Column, Table, TableState};
+use crate::widgets::worker::{Asked, Slot};
 use crate::widgets::{hint_ui, missing_ui, waiting_ui};
-use crate::worker::{Asked, Slot};
 use egui::{Label, RichText, ScrollArea, Ui};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;

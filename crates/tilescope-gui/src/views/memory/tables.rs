@@ -1,12 +1,12 @@
 //! The tables below the graph: the tree of details, variables, vertices, exchanges.
 
 use super::Tab;
-use crate::fonts::strong;
 use crate::theme::Palette;
+use crate::theme::fonts::strong;
 use crate::views::ViewContext;
 use crate::widgets::table::{Cell, Column, Table, TableState};
+use crate::widgets::worker::{Asked, Slot};
 use crate::widgets::{focus_ui, hint_ui, missing_ui, region_ui, waiting_ui};
-use crate::worker::{Asked, Slot};
 use egui::accesskit::Role;
 use egui::{
     Align2, Rect, RichText, ScrollArea, Sense, Stroke, TextStyle, Ui, WidgetInfo, pos2, vec2,

@@ -3,17 +3,17 @@
 
 use super::columns::{COLUMNS, pass_title};
 use super::lists::{debug_ui, flops_ui};
-use crate::command::Command;
-use crate::fonts::strong;
+use crate::model::command::Command;
+use crate::model::view_id::ViewId;
 use crate::theme::Palette;
-use crate::view_id::ViewId;
+use crate::theme::fonts::strong;
 use crate::views::ViewContext;
 use crate::views::jump::TraceJump;
 use crate::views::tile_selection::pick;
 use crate::widgets::stack::{Layer, Look, Stack, StackGraph};
 use crate::widgets::table::Cell;
+use crate::widgets::worker::{Asked, Slot};
 use crate::widgets::{hint_ui, missing_ui, waiting_tabs_ui, waiting_ui};
-use crate::worker::{Asked, Slot};
 use egui::{Color32, CornerRadius, Grid, Label, Rect, RichText, ScrollArea, Sense, Ui, vec2};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;

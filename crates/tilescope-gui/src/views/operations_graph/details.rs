@@ -1,9 +1,9 @@
 //! The chosen operation: what it costs, what it reads, who reads it.
 
-use crate::command::Command;
-use crate::fonts::strong;
+use crate::model::command::Command;
+use crate::model::view_id::ViewId;
 use crate::theme::Palette;
-use crate::view_id::ViewId;
+use crate::theme::fonts::strong;
 use crate::views::ViewContext;
 use crate::views::operations::columns::{COLUMNS, pass_title};
 use crate::widgets::table::Cell;

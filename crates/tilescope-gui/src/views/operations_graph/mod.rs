@@ -3,17 +3,17 @@
 mod canvas;
 mod details;
 
-use super::state::{State, kept, restored};
 use super::{View, ViewContext, ViewInfo};
-use crate::command::{Command, Wish};
-use crate::icons::Icon;
-use crate::prefs::{GraphMetric as Metric, GraphPrefs};
-use crate::session::Selection;
+use crate::model::command::{Command, Wish};
+use crate::model::prefs::{GraphMetric as Metric, GraphPrefs};
+use crate::model::selection::Selection;
+use crate::model::state::{State, kept, restored};
+use crate::model::view_id::ViewId;
 use crate::theme::Palette;
-use crate::view_id::ViewId;
+use crate::widgets::icons::Icon;
 use crate::widgets::toolbar::{Bar, toolbar_ui};
+use crate::widgets::worker::{Asked, Slot};
 use crate::widgets::{missing_ui, tables_height, waiting_ui};
-use crate::worker::{Asked, Slot};
 use canvas::{Canvas, Event};
 use egui::{CentralPanel, Frame, Panel, Ui};
 use serde::{Deserialize, Serialize};

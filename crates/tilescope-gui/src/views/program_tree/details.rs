@@ -1,14 +1,14 @@
 //! What is known of the chosen node, and the ways from it to other tabs.
 
 use super::lines::kind_colour;
-use crate::command::Command;
-use crate::fonts::strong;
+use crate::model::command::Command;
+use crate::model::view_id::ViewId;
 use crate::theme::Palette;
-use crate::view_id::ViewId;
+use crate::theme::fonts::strong;
 use crate::views::ViewContext;
 use crate::views::jump::TraceJump;
 use crate::widgets::missing_ui;
-use crate::worker::Slot;
+use crate::widgets::worker::Slot;
 use egui::{CornerRadius, Grid, Label, Rect, RichText, ScrollArea, Ui, pos2, vec2};
 use tilescope_analysis::program_tree::{Fact, facts, label};
 use tilescope_report::units::{OperationId, ProgramId, grouped};

@@ -4,16 +4,16 @@ mod details;
 mod lines;
 
 use super::jump::TraceJump;
-use super::state::{State, kept, restored};
 use super::{View, ViewContext, ViewInfo};
-use crate::command::Command;
-use crate::icons::Icon;
-use crate::session::Selection;
+use crate::model::command::Command;
+use crate::model::selection::Selection;
+use crate::model::state::{State, kept, restored};
+use crate::model::view_id::ViewId;
 use crate::theme::Palette;
-use crate::view_id::ViewId;
+use crate::widgets::icons::Icon;
 use crate::widgets::toolbar::{Bar, toolbar_ui, weak_ui};
+use crate::widgets::worker::{Asked, Slot};
 use crate::widgets::{missing_ui, search_ui, tables_height, waiting_ui};
-use crate::worker::{Asked, Slot};
 use details::Details;
 use egui::{Button, CentralPanel, Frame, Key, Panel, RichText, ScrollArea, Ui};
 use serde::{Deserialize, Serialize};
@@ -69,7 +69,7 @@ struct ProgramTree {
     #[serde(skip)]
     lines: Slot<LinesKey, Arc<Lines>>,
     group: usize,
-    #[serde(with = "super::state::shared")]
+    #[serde(with = "crate::model::state::shared")]
     folded: Arc<BTreeSet<ProgramId>>,
     filter: String,
     ids: bool,

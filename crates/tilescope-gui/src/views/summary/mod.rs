@@ -3,17 +3,17 @@
 mod files;
 mod headline;
 
-use super::state::{State, kept, restored};
 use super::{View, ViewContext, ViewInfo};
-use crate::command::Command;
-use crate::fonts::strong;
-use crate::icons::Icon;
-use crate::opening::Opened;
-use crate::session::Selection;
+use crate::model::command::Command;
+use crate::model::opening::Opened;
+use crate::model::selection::Selection;
+use crate::model::state::{State, kept, restored};
+use crate::model::view_id::ViewId;
 use crate::theme::Palette;
-use crate::view_id::ViewId;
+use crate::theme::fonts::strong;
+use crate::widgets::icons::Icon;
+use crate::widgets::worker::{Asked, Slot};
 use crate::widgets::{focus_ui, missing_ui, search_ui, waiting_ui};
-use crate::worker::{Asked, Slot};
 use egui::accesskit::Role;
 use egui::{
     Align2, CornerRadius, FontId, Frame, Grid, Label, Margin, RichText, ScrollArea, Sense, Stroke,
@@ -224,7 +224,7 @@ impl<'b> Blocks<'_, 'b> {
         response
             .widget_info(|| WidgetInfo::selected(Role::DisclosureTriangle, true, !folded, title));
         let colour = if response.hovered() { palette.accent } else { palette.text };
-        let font = FontId::new(14.5, crate::fonts::strong_family());
+        let font = FontId::new(14.5, crate::theme::fonts::strong_family());
         let at = rect.left_center() + vec2(20.0, 0.0);
         ui.painter().text(at, Align2::LEFT_CENTER, title, font, colour);
         triangle(ui, rect.left_center() + vec2(7.0, 0.0), folded, colour);

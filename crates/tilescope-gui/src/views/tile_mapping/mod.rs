@@ -2,21 +2,21 @@
 
 mod panels;
 
-use super::state::{State, kept, restored};
 use super::{View, ViewContext, ViewInfo};
-use crate::command::Command;
-use crate::icons::Icon;
-use crate::session::Selection;
+use crate::model::command::Command;
+use crate::model::selection::Selection;
+use crate::model::state::{State, kept, restored};
+use crate::model::view_id::ViewId;
 use crate::theme::Palette;
-use crate::view_id::ViewId;
 use crate::views::tile_selection::{floor_plan_ui, tile_picker_ui};
 use crate::widgets::floor_plan::{FloorMap, Shown};
 use crate::widgets::heat::scale_ui;
+use crate::widgets::icons::Icon;
 use crate::widgets::table::{Cell, Column, Table, TableState};
 use crate::widgets::tile_picker::TilePicker;
 use crate::widgets::toolbar::{Bar, toolbar_ui};
+use crate::widgets::worker::{Asked, Slot};
 use crate::widgets::{hint_ui, missing_ui, tables_height, tabs_ui, waiting_ui};
-use crate::worker::{Asked, Slot};
 use egui::{CentralPanel, Frame, Panel, RichText, Ui};
 use panels::{Tab, Tables};
 use serde::{Deserialize, Serialize};
@@ -343,7 +343,7 @@ impl TileMapping {
             ui,
             |ui| {
                 let name: String = mapped.mapping.name.chars().take(400).collect();
-                ui.add(egui::Label::new(crate::fonts::strong(name)).truncate());
+                ui.add(egui::Label::new(crate::theme::fonts::strong(name)).truncate());
                 if !mapped.mapping.about.is_empty() {
                     let about: String = mapped.mapping.about.chars().take(400).collect();
                     ui.add(egui::Label::new(weak(about)).truncate());

@@ -1,0 +1,363 @@
+//! Curves of both reports in one graph: memory and exchange code over tiles, liveness over steps.
+
+use super::Side;
+use super::colours::{self, SideColours};
+use crate::model::command::Command;
+use crate::model::opening::Opened;
+use crate::model::prefs::Prefs;
+use crate::model::selection::Selection;
+use crate::model::view_id::ViewId;
+use crate::theme::Palette;
+use crate::theme::fonts::strong;
+use crate::views::ViewContext;
+use crate::widgets::stack::{Answer as Done, Flag, Layer, Level, Look, Stack, StackGraph, is_near};
+use crate::widgets::tile_picker::picked;
+use crate::widgets::toolbar::Bar;
+use crate::widgets::worker::{Asked, Slot};
+use crate::widgets::{legend_ui, missing_ui, waiting_ui};
+use egui::{Color32, Ui, Visuals};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use tilescope_analysis::exchange_code::{self, Measure};
+use tilescope_analysis::liveness::{Source, curve};
+use tilescope_analysis::memory::{Breakdown, CurveKey, curves};
+use tilescope_analysis::tiles::{Curves, Order, Unit};
+use tilescope_report::units::{Bytes, ProgramId, exact_bytes, grouped, percent};
+use tilescope_report::{Report, ReportError};
+
+/// Views whose graphs can be laid over each other.
+const VIEWS: [ViewId; 3] = [ViewId::Memory, ViewId::Liveness, ViewId::ExchangeCode];
+
+/// Whether a view has a graph that both reports fit into.
+pub(crate) fn has(view: ViewId) -> bool {
+    VIEWS.contains(&view)
+}
+
+/// What a curve shows, beside whose it is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Which {
+    Plain,
+    AlwaysLive,
+    Live,
+}
+
+/// What is drawn.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Key {
+    view: ViewId,
+    include_gaps: bool,
+}
+
+/// What one report adds to the graph.
+struct Part {
+    series: Vec<(&'static str, Which, Vec<u64>)>,
+    /// What a place has; 0 where that means nothing.
+    capacity: u64,
+    /// Place and height of the highest point, where that has a name.
+    peak: Option<(usize, u64)>,
+    /// The program of each place, where places are steps.
+    programs: Vec<ProgramId>,
+}
+
+/// The curves of both, ready to be drawn.
+struct Graph {
+    stack: Arc<Stack>,
+    /// Of each layer.
+    kinds: Vec<(Which, Side)>,
+    /// Of the source and of the target.
+    capacities: [u64; 2],
+    peaks: [Option<(usize, u64)>; 2],
+    /// Of the source and of the target.
+    programs: [Vec<ProgramId>; 2],
+}
+
+type Answer = Result<Arc<Graph>, String>;
+
+/// Which part of which graph is on the screen.
+#[derive(Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Shown {
+    view: Option<ViewId>,
+    graph: StackGraph,
+}
+
+/// State of the graph.
+#[derive(Default)]
+pub(crate) struct Overlay {
+    graph: Slot<Key, Answer>,
+    shown: Shown,
+}
+
+impl Overlay {
+    /// Which part is on the screen; the whole graph stays whole in a window of another width.
+    pub(crate) fn shown(&self) -> Shown {
+        if self.shown.graph.is_whole() { Shown::default() } else { self.shown.clone() }
+    }
+
+    /// Shows that part.
+    pub(crate) fn show(&mut self, shown: Shown) {
+        self.shown = shown;
+    }
+
+    /// Controls beside the name of the reports.
+    pub(crate) fn controls_ui(
+        &mut self,
+        bar: &mut Bar<'_>,
+        view: ViewId,
+        context: &mut ViewContext<'_>,
+    ) {
+        if bar.button("All", "Show the whole graph") {
+            self.shown.graph.reset();
+        }
+        let graph = self.graph.latest().and_then(|graph| graph.as_ref().ok());
+        let prefs = context.prefs;
+        let line = "A line at the memory there is.";
+        let mut shown = graph.is_some_and(|graph| level_shown(Some(view), prefs, graph));
+        match view {
+            ViewId::Memory => {
+                let mut memory = prefs.memory;
+                let hint = "Count what lies unused below the last used address of a tile.";
+                bar.tick("Include gaps", &mut memory.include_gaps, hint);
+                if bar.tick("Show max memory", &mut shown, line) {
+                    memory.max_memory = Some(shown);
+                }
+                if memory != prefs.memory {
+                    context.commands.push(Command::SetMemoryPrefs(memory));
+                }
+            }
+            ViewId::Liveness => {
+                let mut liveness = prefs.liveness;
+                if bar.tick("Show max memory", &mut shown, line) {
+                    liveness.max_memory = Some(shown);
+                    context.commands.push(Command::SetLivenessPrefs(liveness));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Shows the graph of a view in all of `ui`; what was chosen in it, and on which side.
+    pub(crate) fn ui(
+        &mut self,
+        ui: &mut Ui,
+        view: ViewId,
+        context: &ViewContext<'_>,
+        (target, chosen): (&Opened, &Selection),
+    ) -> Option<(Side, Command)> {
+        let (a, b) = (context.opened.report.clone(), target.report.clone());
+        let question =
+            move |key: &Key| graph(*key, &a, &b).map(Arc::new).map_err(|error| error.to_string());
+        let key = Key { view, include_gaps: context.prefs.memory.include_gaps };
+        let graph = match self.graph.ask(ui.ctx(), context.workers, &key, question) {
+            Asked::Fresh(Ok(graph)) if graph.stack.places() > 0 => graph.clone(),
+            Asked::Fresh(Ok(_)) => {
+                missing_ui(ui, "Nothing to draw", "Neither report has recorded this.");
+                return None;
+            }
+            Asked::Fresh(Err(problem)) => {
+                missing_ui(ui, "The graph cannot be read", problem);
+                return None;
+            }
+            Asked::Failed => {
+                missing_ui(ui, "The graph cannot be read", "Please report this.");
+                return None;
+            }
+            Asked::Stale(_) | Asked::Waiting => {
+                if self.graph.is_slow() {
+                    waiting_ui(ui, "Reading both reports…");
+                }
+                return None;
+            }
+        };
+        if self.shown.view != Some(view) {
+            self.shown = Shown { view: Some(view), ..Shown::default() };
+        }
+        self.graph_ui(ui, context, &graph, chosen)
+    }
+
+    fn graph_ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &ViewContext<'_>,
+        graph: &Graph,
+        in_target: &Selection,
+    ) -> Option<(Side, Command)> {
+        let steps = self.shown.view == Some(ViewId::Liveness);
+        let visuals = ui.visuals();
+        let colour = |(which, side): &(Which, Side)| colour(*which, *side, visuals);
+        let colours: Vec<Color32> = graph.kinds.iter().map(colour).collect();
+        let what = if steps { "Program step" } else { "Tile" };
+        let label = |place: usize| format!("{what} {}", grouped(place as u64));
+        let flags: Vec<Flag> = flags(graph).collect();
+        let shown = level_shown(self.shown.view, context.prefs, graph);
+        let levels = if shown { levels(graph, visuals) } else { Vec::new() };
+        let chosen = if steps {
+            let place = |programs: &[ProgramId], selection: &Selection| {
+                let chosen = selection.program?;
+                programs.iter().position(|program| *program == chosen)
+            };
+            let [source, target] = &graph.programs;
+            let places = [place(source, context.selection), place(target, in_target)];
+            places.into_iter().flatten().collect()
+        } else {
+            let tiles = context.selection.tiles.iter().chain(&in_target.tiles);
+            let mut places: Vec<usize> = tiles.map(|tile| *tile as usize).collect();
+            places.sort_unstable();
+            places.dedup();
+            places
+        };
+        let look = Look {
+            name: "Both reports",
+            axis: if steps { "Program steps" } else { "Tiles (software order)" },
+            label: &label,
+            unit: Unit::Bytes,
+            colours: &colours,
+            chosen: &chosen,
+            spans: &[],
+            flags: &flags,
+            levels: &levels,
+            matching: None,
+        };
+        let Done { response, hovered, clicked } = self.shown.graph.ui(ui, &graph.stack, &look);
+        if let Some(place) = hovered {
+            let title = label(place);
+            response.on_hover_ui_at_pointer(|ui| call_out_ui(ui, graph, &colours, &title, place));
+        }
+        let (place, add) = clicked?;
+        if steps {
+            let known = graph.programs.iter().zip([Side::Source, Side::Target]);
+            let mut found = known.filter_map(|(of, side)| Some((side, *of.get(place)?)));
+            return found.next().map(|(side, id)| (side, Command::SelectProgram(Some(id))));
+        }
+        let tile = u32::try_from(place).ok()?;
+        let here = tile < context.opened.target.tiles_per_replica();
+        let (side, tiles) = match here {
+            true => (Side::Source, &context.selection.tiles),
+            false => (Side::Target, &in_target.tiles),
+        };
+        Some((side, Command::SelectTiles(picked(tiles, tile, add))))
+    }
+}
+
+/// The colour of a curve.
+fn colour(which: Which, side: Side, visuals: &Visuals) -> Color32 {
+    let SideColours { source, target } = match which {
+        Which::Plain => colours::sides(visuals),
+        Which::AlwaysLive => colours::lower(visuals),
+        Which::Live => colours::upper(visuals),
+    };
+    if side == Side::Target { target } else { source }
+}
+
+/// Whether the lines of the memory there is are shown: as chosen, or where one of them is near.
+fn level_shown(view: Option<ViewId>, prefs: &Prefs, graph: &Graph) -> bool {
+    let chosen = match view {
+        Some(ViewId::Memory) => prefs.memory.max_memory,
+        Some(ViewId::Liveness) => prefs.liveness.max_memory,
+        _ => Some(false),
+    };
+    let most = graph.stack.highest(0..graph.stack.places());
+    let near = |capacity: &u64| *capacity > 0 && is_near(*capacity, most);
+    chosen.unwrap_or_else(|| graph.capacities.iter().any(near))
+}
+
+/// One line where both have the same memory, else one of each.
+fn levels(graph: &Graph, visuals: &Visuals) -> Vec<Level> {
+    let [source, target] = graph.capacities;
+    if source == target || source == 0 || target == 0 {
+        let (value, colour) = (source.max(target), Palette::of(visuals).max_memory);
+        let level = Level { value, name: "Max memory", colour };
+        return Some(level).filter(|level| level.value > 0).into_iter().collect();
+    }
+    let sides = colours::sides(visuals);
+    let level = |name, value, colour| Level { value, name, colour };
+    vec![
+        level("Max memory (Source)", source, sides.source),
+        level("Max memory (Target)", target, sides.target),
+    ]
+}
+
+fn flags(graph: &Graph) -> impl Iterator<Item = Flag> {
+    let sides = graph.peaks.iter().zip(["Source", "Target"]);
+    sides.filter_map(|(peak, side)| {
+        let (place, value) = (*peak)?;
+        let words = format!("{side}: peak {} at step {}", Bytes(value), grouped(place as u64));
+        Some(Flag { place, value, words })
+    })
+}
+
+fn call_out_ui(ui: &mut Ui, graph: &Graph, colours: &[Color32], title: &str, place: usize) {
+    ui.label(strong(title));
+    for (layer, title) in graph.stack.titles().iter().enumerate() {
+        let value = graph.stack.value(layer, place);
+        let capacity = graph.capacities[usize::from(graph.kinds[layer].1 == Side::Target)];
+        let share = match graph.kinds[layer].0 {
+            Which::AlwaysLive => String::new(),
+            _ if capacity == 0 => String::new(),
+            _ => {
+                let share = percent(value as f64 / capacity as f64);
+                format!(", {share} of {}", Bytes(capacity))
+            }
+        };
+        ui.horizontal(|ui| {
+            legend_ui(ui, colours[layer], &format!("{title}: {}{share}", exact_bytes(value)));
+        });
+    }
+}
+
+fn graph(key: Key, source: &Report, target: &Report) -> Result<Graph, ReportError> {
+    let [mut a, mut b] = [part(key, source)?, part(key, target)?];
+    let (mut layers, mut kinds) = (Vec::new(), Vec::new());
+    for (part, side) in [(&mut a, Side::Source), (&mut b, Side::Target)] {
+        for (title, which, values) in part.series.drain(..) {
+            let title = format!("{side:?}: {title}");
+            layers.push(Layer { title, values });
+            kinds.push((which, side));
+        }
+    }
+    Ok(Graph {
+        stack: Arc::new(Stack::beside(layers)),
+        kinds,
+        capacities: [a.capacity, b.capacity],
+        peaks: [a.peak, b.peak],
+        programs: [a.programs, b.programs],
+    })
+}
+
+/// What a report adds to the graph of a view.
+fn part(key: Key, report: &Report) -> Result<Part, ReportError> {
+    let mut part = Part { series: Vec::new(), capacity: 0, peak: None, programs: Vec::new() };
+    match key.view {
+        ViewId::Liveness => {
+            let Some(curve) = curve(report, Source::Whole)? else { return Ok(part) };
+            let all: Vec<u64> = curve.others.iter().map(|bytes| curve.always + bytes).collect();
+            part.peak = curve.peak().map(|step| (step, curve.total(step)));
+            part.capacity = curve.capacity;
+            let always = vec![curve.always; all.len()];
+            part.series.push(("Not always live", Which::Live, all));
+            part.series.push(("Always live", Which::AlwaysLive, always));
+            part.programs = curve.programs;
+        }
+        ViewId::ExchangeCode => {
+            let curves = exchange_code::curves(report, Measure::Code, Order::default(), false)?;
+            part.series.push(("Exchange code", Which::Plain, totals(&curves)));
+        }
+        _ => {
+            let Key { include_gaps, .. } = key;
+            let key = CurveKey { breakdown: Breakdown::None, include_gaps, ..CurveKey::default() };
+            let curves = curves(report, &key)?;
+            part.capacity = curves.capacity;
+            let title = match include_gaps {
+                true => "Tile memory (including gaps)",
+                false => "Tile memory (without gaps)",
+            };
+            part.series.push((title, Which::Plain, totals(&curves)));
+        }
+    }
+    part.series.retain(|(_, _, values)| !values.is_empty());
+    Ok(part)
+}
+
+fn totals(curves: &Curves) -> Vec<u64> {
+    (0..curves.places).map(|place| curves.total(place)).collect()
+}
