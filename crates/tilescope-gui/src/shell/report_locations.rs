@@ -55,7 +55,8 @@ fn data_directory() -> PathBuf {
     base.join("tilescope")
 }
 
-/// Where the notes of a report are kept, the best place first: beside the report, and in the user's data directory under a number made of its path.
+/// Where the notes of a report are kept, the best place first: beside the report, and in the user's
+/// data directory under a number made of its path.
 pub(crate) fn notes_files(report: &Path) -> Vec<PathBuf> {
     let report = std::path::absolute(report).unwrap_or_else(|_| report.to_owned());
     let beside = match report.file_name() {
