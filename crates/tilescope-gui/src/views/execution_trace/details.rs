@@ -1,7 +1,7 @@
 //! What is chosen in the trace, in words: a bar, a step, or several steps beside each other.
 
 use super::{ExecutionTraceView, TraceDetailsTab, panels};
-use crate::command::{AppCommand, SelectedStep};
+use crate::model::command::{AppCommand, SelectedStep};
 use crate::views::ViewContext;
 use crate::widgets::{empty_state_ui, hint_ui};
 use egui::Ui;
