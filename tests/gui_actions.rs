@@ -60,7 +60,7 @@ fn the_palette_does_what_is_typed() {
     settle(&mut window);
     window.key_press(Key::Enter);
     settle(&mut window);
-    assert_eq!(window.state().session().page.as_ref().unwrap().view, "execution-trace");
+    assert_eq!(window.state().session().page.as_ref().unwrap().view.name(), "execution-trace");
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn keys_go_by_place_or_by_letter_and_can_be_changed() {
     session.prefs.keys.insert("summary".to_owned(), vec!["J".to_owned()]);
     window.event(press(Key::J, None));
     settle(&mut window);
-    assert_eq!(window.state().session().page.as_ref().unwrap().view, "summary");
+    assert_eq!(window.state().session().page.as_ref().unwrap().view.name(), "summary");
 }
 
 /// Selects something.

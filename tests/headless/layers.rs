@@ -1,4 +1,5 @@
-//! The table of crates in ARCHITECTURE.md, held against the manifests that the compiler enforces.
+//! The tables of ARCHITECTURE.md: crates, held against the manifests that the compiler enforces, and
+//! floors of the window, held against the paths that its modules name.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -7,10 +8,10 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Crate -> crates of this workspace it may know, as ARCHITECTURE.md says.
-fn crate_table() -> BTreeMap<String, BTreeSet<String>> {
+/// Name -> names it may know, by the table of ARCHITECTURE.md below this head.
+fn table(head: &str) -> BTreeMap<String, BTreeSet<String>> {
     let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");
-    let (_, rows) = text.split_once("| crate | may know |").expect("the table of crates");
+    let (_, rows) = text.split_once(head).expect("the table");
     let rows = rows.lines().skip(2).map_while(|line| line.strip_prefix("| `"));
     rows.map(|row| {
         let mut names = row.split('`').step_by(2).map(str::to_owned);
@@ -60,9 +61,118 @@ fn all_sources() -> Vec<PathBuf> {
 
 #[test]
 fn crates_know_only_what_the_table_allows() {
-    let table = crate_table();
+    let table = table("| crate | may know |");
     assert!(table.len() >= 5, "the table was read: {table:?}");
     assert_eq!(table, manifests());
+}
+
+/// A source file of the window without comments and tests, its floor, and how deep its module is.
+struct FloorSource {
+    file: PathBuf,
+    floor: String,
+    depth: usize,
+    code: String,
+}
+
+impl FloorSource {
+    fn read(file: PathBuf, sources: &Path) -> Self {
+        let inside = file.strip_prefix(sources).expect("a path of the window").with_extension("");
+        let parts = inside.iter().map(|part| part.to_string_lossy().into_owned());
+        let parts: Vec<String> = parts.filter(|part| part != "mod").collect();
+        let text = std::fs::read_to_string(&file).expect("source");
+        let product = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+        let code = product.lines().filter(|line| !line.trim_start().starts_with("//"));
+        let code = code.collect::<Vec<_>>().join("\n");
+        Self { file, floor: parts[0].clone(), depth: parts.len(), code }
+    }
+}
+
+/// Everything of the window but the root of its crate, which only gathers what others may use.
+fn window_sources() -> Vec<FloorSource> {
+    let directory = root().join("crates/tilescope-gui/src");
+    let files = sources(&directory).into_iter().filter(|file| !file.ends_with("src/lib.rs"));
+    files.map(|file| FloorSource::read(file, &directory)).collect()
+}
+
+/// What paths of a module so deep name in the root of the crate: modules, or items of it.
+fn names_in_root(code: &str, depth: usize) -> Vec<String> {
+    let mut names = Vec::new();
+    for (at, start) in code.match_indices("crate::").chain(code.match_indices("super::")) {
+        if code[..at].ends_with(|before: char| before.is_alphanumeric() || "_:".contains(before)) {
+            continue;
+        }
+        let mut rest = &code[at..];
+        let mut climbed = 0;
+        if let Some(below) = rest.strip_prefix("crate::") {
+            (rest, climbed) = (below, depth);
+        }
+        while let Some(above) = rest.strip_prefix("super::") {
+            (rest, climbed) = (above, climbed + 1);
+        }
+        assert!(climbed <= depth || start == "crate::", "above the root: {rest:.40}");
+        if climbed == depth {
+            names.extend(first_names(rest));
+        }
+    }
+    names
+}
+
+/// The name a path begins with, or those of a group.
+fn first_names(path: &str) -> Vec<String> {
+    let word = |text: &str| {
+        let word = text.trim_start().chars().take_while(|c| c.is_alphanumeric() || *c == '_');
+        word.collect::<String>()
+    };
+    let Some(group) = path.strip_prefix('{') else { return vec![word(path)] };
+    let (mut names, mut nested, mut start) = (Vec::new(), 0, 0);
+    for (at, sign) in group.char_indices() {
+        match sign {
+            '{' => nested += 1,
+            '}' if nested > 0 => nested -= 1,
+            ',' | '}' if nested == 0 => {
+                names.push(word(&group[start..at]));
+                start = at + 1;
+            }
+            _ => {}
+        }
+        if sign == '}' && start > at {
+            break;
+        }
+    }
+    names.retain(|name| !name.is_empty());
+    names
+}
+
+#[test]
+fn floors_of_the_window_import_only_those_below() {
+    let table = table("| floor | may import |");
+    assert!(table.len() >= 6, "the table was read: {table:?}");
+    let sources = window_sources();
+    let known: BTreeSet<&String> = sources.iter().map(|source| &source.floor).collect();
+    assert_eq!(known, table.keys().collect(), "every module is on a floor");
+    for FloorSource { file, floor, depth, code } in &sources {
+        for name in names_in_root(code, *depth) {
+            // What the root itself defines is made of all floors: it is above them.
+            let is_item = !table.contains_key(&name);
+            let allowed = if is_item { floor == "shell" } else { table[floor].contains(&name) };
+            assert!(allowed || *floor == name, "{}: {floor} imports {name}", file.display());
+        }
+    }
+}
+
+#[test]
+fn paths_to_the_root_are_found_however_they_are_written() {
+    let code = "use crate::a::X;\nuse super::super::{b, c::{D, E}, f::{self}};\nsuper::near::g();\n\
+                pub(crate) fn h() { super::super::i() }";
+    assert_eq!(names_in_root(code, 2), ["a", "b", "c", "f", "i"]);
+}
+
+#[test]
+fn the_model_of_the_window_sees_no_display() {
+    for FloorSource { file, floor, code, .. } in window_sources() {
+        let display = ["egui", "eframe", "rfd"].into_iter().find(|name| code.contains(name));
+        assert!(floor != "model" || display.is_none(), "{}: {display:?}", file.display());
+    }
 }
 
 #[test]

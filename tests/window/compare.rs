@@ -194,7 +194,7 @@ fn sides_are_exchanged_and_a_comparison_ends() {
     settle(&mut window);
     let page = window.state().session().page.as_ref().expect("shown");
     assert!(page.compared.is_none());
-    assert_eq!((page.opened.path.clone(), page.view), (target.opened().path, "memory"));
+    assert_eq!((page.opened.path.clone(), page.view.name()), (target.opened().path, "memory"));
 }
 
 #[test]
@@ -207,7 +207,7 @@ fn tabs_hold_several_reports() {
     assert_eq!(window.state().session().tab_titles().len(), 2);
     let shown = |window: &Window| {
         let page = window.state().session().page.as_ref();
-        page.map(|page| (page.opened.path.clone(), page.view))
+        page.map(|page| (page.opened.path.clone(), page.view.name()))
     };
     assert_eq!(shown(&window), Some((second.opened().path, "liveness")));
     window.key_press_modifiers(Modifiers::COMMAND, Key::Tab);

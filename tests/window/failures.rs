@@ -66,7 +66,7 @@ fn a_child_killed_half_way_is_told_and_loses_nothing() {
     let session = window.state().session();
     assert_eq!(session.what_if.as_ref().unwrap().text(), changed, "what was typed stays");
     let page = session.page.as_ref().unwrap();
-    assert!(page.compared.is_none() && page.view == "memory");
+    assert!(page.compared.is_none() && page.view.name() == "memory");
     assert!(says(&window, "Tick original") && !says(&window, "Tick variant 1"));
     assert_eq!(std::fs::read(directory.path().join("profile.pop")).unwrap(), before);
 }

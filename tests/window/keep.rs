@@ -132,7 +132,7 @@ fn bookmarks_are_kept_beside_the_report() {
     assert!(std::fs::read_to_string(&kept).unwrap().contains("fullest tile"));
     again.get_by_label("Go there").click();
     settle(&mut again);
-    assert_eq!(again.state().session().page.as_ref().unwrap().view, "memory");
+    assert_eq!(again.state().session().page.as_ref().unwrap().view.name(), "memory");
 }
 
 /// Waits for files being written.

@@ -85,7 +85,7 @@ fn open_zoom_search_change_compare_bookmark_save_close_and_come_back() {
     });
     window.get_by_label("Simulate and compare").click();
     until(&mut window, "compared", is_compared);
-    assert_eq!(window.state().session().page.as_ref().unwrap().view, "execution-trace");
+    assert_eq!(window.state().session().page.as_ref().unwrap().view.name(), "execution-trace");
     assert!(says(&window, "options.gradient_accumulation = 20"), "it is in the list of variants");
     press(&mut window, Modifiers::CTRL, Key::T);
     assert!(says(&window, "Slower and faster"));

@@ -2,46 +2,27 @@
 //!
 //! One way for everything: views show what the [`session`] knows and push commands, and
 //! `Session::apply` acts on them before the next frame. Views ask [`tilescope_analysis`] off the UI
-//! thread through a [`worker::BackgroundQuery`], arrange plain items, then paint; a frame costs what fits on
-//! the screen. This layer never simulates: it starts the program as a child process and opens the
-//! report that comes out.
+//! thread through a [`widgets::worker::BackgroundQuery`], arrange plain items, then paint; a frame costs what
+//! fits on the screen. This layer never simulates: it starts the program as a child process and
+//! opens the report that comes out.
+//!
+//! The folders are floors: ARCHITECTURE.md says which may import which, and a test holds it true.
 
-pub mod action;
-pub mod app;
-mod child;
-mod command;
-pub(crate) mod compare;
-mod finding;
-mod fonts;
-mod home;
-mod icons;
-pub mod keep;
-mod measuring;
-mod merge;
-pub mod message;
-mod opening;
-mod overlay;
+mod model;
 pub mod paint;
-mod path_box;
-mod picture;
-mod prefs;
-mod saving;
-pub mod session;
 mod shell;
-pub(crate) mod tabs;
 pub mod theme;
 mod views;
-#[cfg(test)]
-mod vision;
-pub(crate) mod what_if;
 mod widgets;
-pub(crate) mod worker;
 
-pub use child::simulate_with;
 pub use egui::Theme;
-pub use opening::OpenReport;
-pub use picture::{PictureFormat, PictureOptions, draw, picture, picture_file};
-pub use prefs::{AppearancePrefs, PaletteChoice, TEXT_PERCENT};
+pub use model::opening::OpenReport;
+pub use model::prefs::{AppearancePrefs, PaletteChoice, TEXT_PERCENT};
+pub use model::view_id::{UnknownViewName, ViewId};
+pub use model::{keep, message};
+pub use shell::child::simulate_with;
+pub use shell::picture::{PictureFormat, PictureOptions, draw, picture, picture_file};
+pub use shell::{action, app, session};
 
 use std::path::Path;
 use tilescope_report::ReportError;
@@ -68,8 +49,8 @@ pub enum GuiError {
     #[error(transparent)]
     Report(#[from] ReportError),
     /// There is no such view.
-    #[error("unknown view {0:?}; known: {known}", known = view_names().join(", "))]
-    UnknownView(String),
+    #[error(transparent)]
+    UnknownView(#[from] UnknownViewName),
     /// The picture could not be made.
     #[error("{0}")]
     Png(#[from] paint::PngEncodeError),
@@ -83,7 +64,7 @@ pub enum GuiError {
 
 /// Names of all views, as the command line spells them.
 pub fn view_names() -> Vec<&'static str> {
-    views::VIEWS.iter().map(|view| view.name).collect()
+    ViewId::all().map(ViewId::name).collect()
 }
 
 /// Draws a view of a report into a file.
@@ -91,9 +72,7 @@ pub fn view_names() -> Vec<&'static str> {
 /// # Errors
 /// A report that cannot be opened, an unknown view, a file that cannot be written.
 pub fn export(report: &Path, export: &PictureOptions<'_>, out: &Path) -> Result<(), GuiError> {
-    if !view_names().contains(&export.view) {
-        return Err(GuiError::UnknownView(export.view.to_owned()));
-    }
+    let _known: ViewId = export.view.parse()?;
     let opened = OpenReport::read(report)?;
     let bytes = picture_file(opened, export)?;
     Ok(write_whole(out, &bytes)?)
@@ -115,7 +94,7 @@ pub fn run(
         return Err(GuiError::NoDisplay);
     }
     // Without it the app still shows reports, and says why it cannot simulate.
-    let _known = child::simulate_with_this_program();
+    let _known = shell::child::simulate_with_this_program();
     let viewport = egui::ViewportBuilder::default()
         .with_title("tilescope")
         .with_app_id("tilescope")

@@ -1,9 +1,11 @@
 //! Every colour of the app, and how widgets look.
 
 mod colours;
+pub(crate) mod fonts;
 mod style;
+#[cfg(test)]
+pub(crate) mod vision;
 
-use super::prefs::PaletteChoice;
 pub use colours::{DARK, DARK_SAFE, LIGHT, LIGHT_SAFE};
 use egui::{Color32, Visuals};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -98,9 +100,10 @@ const fn rgb(hex: u32) -> Color32 {
 /// pictures are made on many threads.
 static COLOUR_BLIND_SAFE: AtomicBool = AtomicBool::new(false);
 
-/// Chooses the colours of everything that is painted from now on.
-pub(crate) fn set_process_palette(palette: PaletteChoice) {
-    COLOUR_BLIND_SAFE.store(palette == PaletteChoice::ColourBlindSafe, Ordering::Relaxed);
+/// Chooses the colours of everything that is painted from now on: those that everybody can tell
+/// apart, or those that IPU profilers have always shown.
+pub(crate) fn set_process_palette(safe: bool) {
+    COLOUR_BLIND_SAFE.store(safe, Ordering::Relaxed);
 }
 
 /// Whether colours are those that everybody can tell apart.
@@ -251,7 +254,7 @@ fn luminance(colour: Color32) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vision::least_difference;
+    use crate::theme::vision::least_difference;
 
     const ALL: [&ThemePalette; 4] = [&LIGHT, &DARK, &LIGHT_SAFE, &DARK_SAFE];
 

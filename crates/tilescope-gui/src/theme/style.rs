@@ -1,7 +1,7 @@
 //! The style of widgets.
 
 use super::ThemePalette;
-use crate::fonts;
+use crate::theme::fonts;
 use egui::{
     Color32, Context, CornerRadius, FontFamily, FontId, Margin, Shadow, Stroke, Style, TextStyle,
     Theme, Vec2, Visuals,

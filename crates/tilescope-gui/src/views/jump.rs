@@ -1,9 +1,10 @@
 //! Links from programs to where they ran in the execution trace.
 
 use super::ViewContext;
-use crate::command::{AppCommand, SelectedStep};
-use crate::message::StatusMessage;
-use crate::worker::{BackgroundQuery, QueryState};
+use crate::model::command::{AppCommand, SelectedStep};
+use crate::model::message::StatusMessage;
+use crate::model::view_id::ViewId;
+use crate::widgets::worker::{BackgroundQuery, QueryState};
 use egui::Context;
 use tilescope_analysis::trace::{LaneStepLocation, first_run};
 use tilescope_report::Report;
@@ -43,7 +44,7 @@ impl TraceJump {
                 let chosen = SelectedStep { ipu, sub_lane, position, step: step.step };
                 context.commands.push(AppCommand::SelectStep(Some(chosen)));
                 context.commands.push(AppCommand::ZoomToCycles(Some(step.range)));
-                context.commands.push(AppCommand::ShowView("execution-trace"));
+                context.commands.push(AppCommand::ShowView(ViewId::ExecutionTrace));
             }
             Ok(None) => {
                 let words = "None of the recorded steps executes this program.";

@@ -1,7 +1,9 @@
 //! The views of a report: one file and one line in [`VIEWS`] each.
 
+pub(crate) mod compare;
 mod exchange_code;
 mod execution_trace;
+pub(crate) mod finding;
 mod insights;
 mod jump;
 mod liveness;
@@ -9,21 +11,22 @@ mod memory;
 mod operations;
 mod operations_graph;
 mod program_tree;
-mod state;
 mod summary;
 mod tile_mapping;
+mod tile_selection;
+pub(crate) mod what_if;
 
-use super::action::ViewAction;
-use super::command::AppCommand;
-use super::icons::Icon;
-use super::opening::OpenReport;
-use super::prefs::UserPreferences;
-use super::session::Selection;
-use super::widgets::axis::PanZoomAxis;
-use super::worker::BackgroundWorkers;
+use crate::model::command::{AppCommand, ViewAction};
+use crate::model::opening::OpenReport;
+use crate::model::prefs::UserPreferences;
+use crate::model::selection::Selection;
+use crate::model::state::ViewState;
+use crate::model::view_id::ViewId;
+use crate::widgets::axis::PanZoomAxis;
+use crate::widgets::icons::Icon;
+use crate::widgets::worker::BackgroundWorkers;
 use egui::{Rect, Ui};
 pub(crate) use jump::TraceJump;
-pub(crate) use state::{ViewState, from_view_state, to_view_state};
 use tilescope_report::units::CycleRange;
 
 /// The input of a view, and the list of commands it issues.
@@ -85,10 +88,8 @@ pub trait ReportView: Send {
 
 /// A view as menus see it.
 pub(crate) struct ViewDescriptor {
-    /// Name on the command line.
-    pub name: &'static str,
-    /// Title in the menu.
-    pub title: &'static str,
+    /// Which it is.
+    pub id: ViewId,
     /// What there is to know about it: a heading, a sentence, then more.
     pub help: &'static str,
     /// Drawing in the menu.
@@ -126,3 +127,13 @@ pub(crate) static VIEWS: &[ViewDescriptor] = &[
     exchange_code::VIEW,
     tile_mapping::VIEW,
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_view_is_listed_in_the_order_of_its_id() {
+        assert!(VIEWS.iter().map(|info| info.id).eq(ViewId::all()));
+    }
+}

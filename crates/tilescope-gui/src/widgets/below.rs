@@ -2,8 +2,8 @@
 //! no more than its tabs; a button opens and closes it.
 
 use super::{ICON_BUTTON, icon_button_ui};
-use crate::icons::Icon;
 use crate::theme::ThemePalette;
+use crate::widgets::icons::Icon;
 use egui::{Frame, Panel, Rect, Ui, UiBuilder, vec2};
 
 /// Height of tabs alone.

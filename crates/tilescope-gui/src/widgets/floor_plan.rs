@@ -1,17 +1,17 @@
 //! A value per tile on the floor plan of the chips: the chips of a replica side by side, every
-//! tile a cell, brightness is the value. A click chooses a tile.
+//! tile a cell, brightness is the value. Tiles can be clicked.
 
 use super::heat::log_share;
-use super::tile_picker::select_tile;
+use super::tile_picker::TileClick;
 use super::{focus_ui, node_ui};
 use crate::theme::ThemePalette;
-use crate::views::ViewContext;
 use egui::accesskit::Role;
 use egui::{
     Align2, Color32, ColorImage, EventFilter, FontId, Key, Pos2, Rect, Response, RichText, Sense,
     Stroke, StrokeKind, TextureHandle, TextureOptions, Ui, WidgetInfo, pos2, vec2,
 };
 use tilescope_analysis::tile_curves::{ChipFloorPlan, TileCurveUnit};
+use tilescope_report::Target;
 use tilescope_report::units::grouped;
 
 /// Room for the name of a chip above it.
@@ -168,21 +168,22 @@ impl FloorPlanDescription {
 }
 
 impl FloorPlanWidget {
-    /// Shows the chips in all the room there is.
+    /// Shows the chips of a machine, with the tiles that are chosen, in all the room there is; the
+    /// tile that was clicked.
     pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
-        context: &mut ViewContext<'_>,
+        (target, chosen): (&Target, &[u32]),
         shown: FloorPlanValues<'_>,
-    ) {
+    ) -> Option<TileClick> {
         let rect = ui.available_rect_before_wrap().shrink2(vec2(12.0, 4.0));
         let response = ui.allocate_rect(rect, Sense::click());
         let palette = ThemePalette::for_visuals(ui.visuals());
-        let plan = ChipFloorPlan::from_target(&context.opened.target);
+        let plan = ChipFloorPlan::from_target(target);
         let places = FloorPlanLayout::of(plan, rect);
         self.draw(ui, plan, shown, palette);
         let painter = ui.painter_at(rect.expand(2.0));
-        let Some((_, chips)) = &self.chips else { return };
+        let (_, chips) = self.chips.as_ref()?;
         let whole = Rect::from_min_max(pos2(0.0, 0.0), pos2(1.0, 1.0));
         for (ipu, texture) in chips.iter().enumerate() {
             let chip = places.chip(ipu);
@@ -195,8 +196,8 @@ impl FloorPlanWidget {
             painter.text(at, Align2::LEFT_BOTTOM, name, font, palette.weak_text);
         }
         let stroke = Stroke::new(2.0, palette.selection);
-        let exists = |tile: &&u32| **tile < context.opened.target.tiles_per_replica();
-        for tile in context.selection.tiles.iter().filter(exists) {
+        let exists = |tile: &&u32| **tile < target.tiles_per_replica();
+        for tile in chosen.iter().filter(exists) {
             painter.rect_stroke(places.tile(*tile), 0.0, stroke, StrokeKind::Outside);
         }
         self.name_ui(ui, &response, shown, &places);
@@ -205,16 +206,13 @@ impl FloorPlanWidget {
         if let Some(tile) = hovered {
             let line = Stroke::new(1.0, palette.text);
             painter.rect_stroke(places.tile(tile), 0.0, line, StrokeKind::Outside);
-            tile_ui(&response, context, shown, tile);
+            tile_ui(&response, target, shown, tile);
         }
-        if let Some((tile, add)) = arrows(ui, &response, plan, context.selection.tiles.last()) {
-            select_tile(context, tile, add);
-        }
+        let by_key = arrows(ui, &response, plan, chosen.last());
         let clicked = response.clicked().then(|| response.interact_pointer_pos()).flatten();
-        if let Some(tile) = clicked.and_then(|at| places.tile_at(at)) {
-            let add = ui.input(|input| input.modifiers.shift || input.modifiers.command);
-            select_tile(context, tile, add);
-        }
+        let add = ui.input(|input| input.modifiers.shift || input.modifiers.command);
+        let clicked = clicked.and_then(|at| places.tile_at(at));
+        clicked.map(|tile| TileClick { tile, add }).or(by_key)
     }
 
     /// What readers of the accessibility tree find. Counting goes over all tiles: once per map.
@@ -277,7 +275,7 @@ fn arrows(
     response: &Response,
     plan: ChipFloorPlan,
     last: Option<&u32>,
-) -> Option<(u32, bool)> {
+) -> Option<TileClick> {
     if !response.has_focus() {
         return None;
     }
@@ -295,13 +293,13 @@ fn arrows(
     if (right, down) == (0, 0) {
         return None;
     }
-    let Some(last) = last else { return Some((0, add)) };
+    let Some(last) = last else { return Some(TileClick { tile: 0, add }) };
     let (column, row) = plan.cell(*last);
     let row = usize::try_from(row as i64 + down).ok()?;
     // Chips have a column without tiles between them.
     let columns = [right, 2 * right].map(|by| usize::try_from(column as i64 + by));
     let mut tiles = columns.iter().flatten().filter_map(|column| plan.tile_at(*column, row));
-    tiles.next().map(|tile| (tile, add))
+    tiles.next().map(|tile| TileClick { tile, add })
 }
 
 fn image(
@@ -319,8 +317,7 @@ fn image(
     ColorImage::new([columns, rows], (0..columns * rows).map(pixel).collect())
 }
 
-fn tile_ui(response: &Response, context: &ViewContext<'_>, shown: FloorPlanValues<'_>, tile: u32) {
-    let target = &context.opened.target;
+fn tile_ui(response: &Response, target: &Target, shown: FloorPlanValues<'_>, tile: u32) {
     let per_ipu = target.tiles_per_ipu.max(1);
     let value = shown.values.get(tile as usize).copied().unwrap_or(0);
     response.clone().on_hover_ui_at_pointer(|ui| {
@@ -328,7 +325,7 @@ fn tile_ui(response: &Response, context: &ViewContext<'_>, shown: FloorPlanValue
             0 | 1 => format!("Tile {}", grouped(tile.into())),
             _ => format!("Tile {} (IPU {})", grouped(tile.into()), tile / per_ipu),
         };
-        ui.label(crate::fonts::strong(name));
+        ui.label(crate::theme::fonts::strong(name));
         let text = RichText::new(shown.unit.exact(value));
         ui.label(text.color(ThemePalette::for_visuals(ui.visuals()).weak_text));
     });

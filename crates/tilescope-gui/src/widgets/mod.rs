@@ -1,26 +1,30 @@
 //! Parts that several views share.
 
 pub(crate) mod axis;
+pub(crate) mod background_task;
 pub(crate) mod below;
 pub(crate) mod elided;
 pub(crate) mod floor_plan;
 pub(crate) mod heat;
+pub(crate) mod icons;
 pub(crate) mod overview;
+pub(crate) mod path_box;
 pub(crate) mod stack;
 pub(crate) mod table;
 pub(crate) mod tile_graph;
 pub(crate) mod tile_picker;
 pub(crate) mod tiled;
 pub(crate) mod toolbar;
+pub(crate) mod worker;
 
-use super::fonts::strong;
-use super::icons::{self, Icon};
-use super::theme::{ThemePalette, mix};
+use crate::theme::fonts::strong;
+use crate::theme::{ThemePalette, mix};
 use egui::accesskit::Role;
 use egui::{
     Align, Align2, Color32, CornerRadius, EventFilter, FontId, Id, Key, Layout, Rect, Response,
     RichText, Sense, Shape, Stroke, StrokeKind, TextEdit, TextStyle, Ui, Vec2, WidgetInfo, vec2,
 };
+use icons::Icon;
 
 /// Space between the edge of a page and what is on it.
 pub(crate) const MARGIN: f32 = 12.0;

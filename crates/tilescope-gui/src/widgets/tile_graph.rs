@@ -1,20 +1,19 @@
-//! A graph over tiles or IPUs: curves that stand on each other, a call-out at the pointer, and
-//! clicks that choose.
+//! A graph over tiles or IPUs: curves that stand on each other, a call-out at the pointer, and what
+//! was clicked.
 
 use super::stack::{
     GraphLevelLine, StackGraph, StackGraphInput as StackLook, StackGraphResponse, StackLayer,
     StackedValues,
 };
-use super::tile_picker::select_tile;
-use crate::command::AppCommand;
+use super::tile_picker::TileClick;
 use crate::theme::ThemePalette;
-use crate::views::ViewContext;
 use egui::{Color32, Response, RichText, Sense, Ui, vec2};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tilescope_analysis::tile_curves::{
     TileAxisOrder, TileCurve, TileCurveLayer as Of, TileCurveStack,
 };
+use tilescope_report::Target;
 use tilescope_report::units::{Bytes, grouped, percent};
 
 /// What is shown, and how.
@@ -28,6 +27,26 @@ pub(crate) struct TileGraphOptions {
     pub per_ipu: bool,
     /// Whether the line of a tile's capacity is shown.
     pub max_memory: bool,
+}
+
+/// The machine whose tiles are shown, and what of it is chosen.
+#[derive(Clone, Copy)]
+pub(crate) struct ChosenTiles<'a> {
+    /// The machine.
+    pub target: &'a Target,
+    /// Tiles that are chosen.
+    pub tiles: &'a [u32],
+    /// The IPU that is chosen.
+    pub ipu: Option<u32>,
+}
+
+/// What was clicked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TileGraphClick {
+    /// A tile.
+    Tile(TileClick),
+    /// An IPU, where there is one place for each.
+    Ipu(u32),
 }
 
 /// Curves, ready to be drawn; making it is work for the background.
@@ -59,28 +78,29 @@ impl TileGraph {
         self.0.reset();
     }
 
+    /// Shows the graph; what was clicked.
     pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
-        context: &mut ViewContext<'_>,
+        on: ChosenTiles<'_>,
         shown: &StackedTileCurves,
         look: TileGraphOptions,
-    ) {
+    ) -> Option<TileGraphClick> {
         let palette = ThemePalette::for_visuals(ui.visuals());
         let curves = &shown.curves;
         let colours: Vec<Color32> =
             curves.layers.iter().map(|curve| palette.layer(curve.layer)).collect();
         let chosen: Vec<usize> = if look.per_ipu {
-            context.selection.ipu.map(|ipu| ipu as usize).into_iter().collect()
+            on.ipu.map(|ipu| ipu as usize).into_iter().collect()
         } else {
-            context.selection.tiles.iter().filter_map(|tile| curves.place_of(*tile)).collect()
+            on.tiles.iter().filter_map(|tile| curves.place_of(*tile)).collect()
         };
         let axis = match (look.per_ipu, look.order) {
             (true, _) => "IPUs",
             (false, TileAxisOrder::Software) => "Tiles (software order)",
             (false, TileAxisOrder::Hardware) => "Tiles (hardware order)",
         };
-        let target = &context.opened.target;
+        let target = on.target;
         let (ipus, per_ipu) = (target.ipus_per_replica, target.tiles_per_ipu.max(1));
         let label = |place: usize| match (look.per_ipu, curves.tile_at(place)) {
             (true, ipu) => format!("IPU {ipu}"),
@@ -108,15 +128,11 @@ impl TileGraph {
         if let Some(place) = hovered {
             call_out_ui(&response, shown, &colours, &label(place), place);
         }
-        match clicked {
-            Some((place, _)) if look.per_ipu => {
-                let ipu =
-                    u32::try_from(place).ok().filter(|ipu| Some(*ipu) != context.selection.ipu);
-                context.commands.push(AppCommand::SelectIpu(ipu));
-            }
-            Some((place, add)) => select_tile(context, curves.tile_at(place), add),
-            None => {}
+        let (place, add) = clicked?;
+        if look.per_ipu {
+            return u32::try_from(place).ok().map(TileGraphClick::Ipu);
         }
+        Some(TileGraphClick::Tile(TileClick { tile: curves.tile_at(place), add }))
     }
 }
 
@@ -131,7 +147,7 @@ fn call_out_ui(
     let (curves, stack) = (&shown.curves, &shown.stack);
     response.clone().on_hover_ui_at_pointer(|ui| {
         let palette = ThemePalette::for_visuals(ui.visuals());
-        ui.label(crate::fonts::strong(title));
+        ui.label(crate::theme::fonts::strong(title));
         let grid = egui::Grid::new("call-out").num_columns(3).min_col_width(0.0);
         grid.spacing(vec2(8.0, 3.0)).show(ui, |ui| {
             for (layer, title) in stack.titles().iter().enumerate().rev() {

@@ -1,9 +1,7 @@
-//! The box for tile numbers, in step with the selection that all tabs share.
+//! The box for tile numbers, in step with the tiles that are chosen elsewhere.
 
 use super::search_ui;
-use crate::command::AppCommand;
 use crate::theme::ThemePalette;
-use crate::views::ViewContext;
 use egui::{Button, RichText, Ui};
 use tilescope_analysis::tile_curves::{parse_tiles, tiles_text};
 
@@ -16,10 +14,11 @@ pub(crate) struct TilePicker {
 }
 
 impl TilePicker {
-    /// Shows the box and a button that empties it.
-    pub(crate) fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
-        if context.selection.tiles != self.tiles {
-            self.tiles = context.selection.tiles.clone();
+    /// Shows the box and a button that empties it, where `chosen` of so many tiles are chosen; the
+    /// tiles that are typed, once they change.
+    pub(crate) fn ui(&mut self, ui: &mut Ui, chosen: &[u32], count: u32) -> Option<Vec<u32>> {
+        if chosen != self.tiles {
+            self.tiles = chosen.to_vec();
             self.text = tiles_text(&self.tiles);
             self.problem = None;
         }
@@ -32,12 +31,13 @@ impl TilePicker {
         if clear {
             self.text.clear();
         }
+        let mut typed = None;
         if edited.changed() || clear {
-            match parse_tiles(&self.text, context.opened.target.tiles_per_replica()) {
+            match parse_tiles(&self.text, count) {
                 Ok(tiles) => {
                     self.problem = None;
-                    self.tiles = tiles.clone();
-                    context.commands.push(AppCommand::SelectTiles(tiles));
+                    self.tiles.clone_from(&tiles);
+                    typed = Some(tiles);
                 }
                 Err(error) => self.problem = Some(error.to_string()),
             }
@@ -48,16 +48,21 @@ impl TilePicker {
                 RichText::new(problem).color(ThemePalette::for_visuals(ui.visuals()).error),
             );
         }
+        typed
     }
 }
 
-/// Chooses a tile alone, or adds it to those chosen; a chosen one is taken out.
-pub(crate) fn select_tile(context: &mut ViewContext<'_>, tile: u32, add: bool) {
-    let tiles = toggled_tiles(&context.selection.tiles, tile, add);
-    context.commands.push(AppCommand::SelectTiles(tiles));
+/// A tile that was clicked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TileClick {
+    /// The tile.
+    pub tile: u32,
+    /// Whether it is chosen beside those that are.
+    pub add: bool,
 }
 
-/// The tiles that are chosen after a click on one, where `chosen` are chosen.
+/// The tiles that are chosen after a click on one, where `chosen` are chosen: that one alone, or
+/// added to them; a chosen one is taken out.
 pub(crate) fn toggled_tiles(chosen: &[u32], tile: u32, add: bool) -> Vec<u32> {
     let mut tiles = if add { chosen.to_vec() } else { Vec::new() };
     match tiles.iter().position(|known| *known == tile) {

@@ -1,14 +1,13 @@
 //! The matrix of senders and receivers: rows send, columns receive.
 
-use crate::action::ViewAction;
-use crate::command::AppCommand;
+use crate::model::command::{AppCommand, ViewAction};
 use crate::theme::ThemePalette;
 use crate::views::ViewContext;
 use crate::widgets::axis::{AxisLimits, PanZoomAxis, tick_step};
 use crate::widgets::heat::{log_share, scale_ui};
 use crate::widgets::tiled::{SplitImage, SplitTexture};
+use crate::widgets::worker::BackgroundQuery;
 use crate::widgets::{empty_state_ui, focus_ui, node_ui, waiting_ui};
-use crate::worker::BackgroundQuery;
 use egui::accesskit::Role;
 use egui::{
     Align2, Color32, ColorImage, CursorIcon, FontId, Rect, Response, RichText, Sense, Stroke,
@@ -345,7 +344,7 @@ fn cell_ui(response: &Response, found: &ExchangeMatrix, column: usize, row: usiz
     let (senders, receivers) = found.tiles(column, row);
     let bytes = found.get(column, row);
     response.clone().on_hover_ui_at_pointer(|ui| {
-        ui.label(crate::fonts::strong(exact_bytes(bytes.round() as u64)));
+        ui.label(crate::theme::fonts::strong(exact_bytes(bytes.round() as u64)));
         let text = format!("from {} to {}", range_text(senders), range_text(receivers));
         ui.label(RichText::new(text).color(ThemePalette::for_visuals(ui.visuals()).weak_text));
     });

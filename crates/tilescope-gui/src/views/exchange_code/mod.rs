@@ -4,17 +4,19 @@ mod matrix;
 mod tables;
 
 use super::jump::TraceJump;
-use super::state::{ViewState, from_view_state, to_view_state};
 use super::{ReportView, ViewContext, ViewDescriptor};
-use crate::command::AppCommand;
-use crate::icons::Icon;
-use crate::session::Selection;
+use crate::model::command::AppCommand;
+use crate::model::selection::Selection;
+use crate::model::state::{ViewState, from_view_state, to_view_state};
+use crate::model::view_id::ViewId;
 use crate::theme::ThemePalette;
+use crate::views::tile_selection::{tile_graph_ui, tile_picker_ui};
+use crate::widgets::icons::Icon;
 use crate::widgets::tile_graph::{StackedTileCurves, TileGraph, TileGraphOptions};
 use crate::widgets::tile_picker::TilePicker;
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui};
+use crate::widgets::worker::{BackgroundQuery, QueryState};
 use crate::widgets::{empty_state_ui, tables_height, tabs_ui, waiting_ui};
-use crate::worker::{BackgroundQuery, QueryState};
 use egui::{CentralPanel, Frame, Panel, Ui};
 use matrix::ExchangeMatrixPanel;
 use serde::{Deserialize, Serialize};
@@ -27,8 +29,7 @@ use tilescope_report::{Report, ReportPart, TargetKind};
 
 /// This view, for the list.
 pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
-    name: "exchange-code",
-    title: "Exchange code",
+    id: ViewId::ExchangeCode,
     help: include_str!("../../../../../assets/help/exchange-code.md"),
     icon: Icon::Exchange,
     settings: &["show", "link", "order", "tab"],
@@ -94,7 +95,7 @@ impl ReportView for ExchangeCodeView {
         }
         self.notice_program(context);
         self.jump.update(ui.ctx(), context);
-        toolbar_ui(ui, VIEW.name, |bar| self.controls_ui(bar, context));
+        toolbar_ui(ui, VIEW.id.name(), |bar| self.controls_ui(bar, context));
         let height = ui.available_height();
         let frame = Frame::new().fill(ThemePalette::for_visuals(ui.visuals()).page);
         Panel::bottom("exchange tables")
@@ -180,7 +181,7 @@ impl ExchangeCodeView {
             self.graph.reset();
             self.matrix.reset();
         }
-        bar.add("Select tiles", |ui| self.picker.ui(ui, context));
+        bar.add("Select tiles", |ui| tile_picker_ui(ui, context, &mut self.picker));
     }
 
     fn matrix_controls_ui(&mut self, bar: &mut ToolbarBuilder<'_>, context: &mut ViewContext<'_>) {
@@ -244,7 +245,7 @@ impl ExchangeCodeView {
         };
         let (order, per_ipu) = (self.order, self.per_ipu);
         let look = TileGraphOptions { name, order, per_ipu, max_memory: false };
-        self.graph.ui(ui, context, &curves, look);
+        tile_graph_ui(ui, context, &mut self.graph, (&curves, look));
     }
 
     fn matrix_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {

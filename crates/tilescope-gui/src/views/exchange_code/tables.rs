@@ -1,14 +1,14 @@
 //! The tables below: sums by link, programs, tiles.
 
 use super::ExchangeCodeTab;
-use crate::command::AppCommand;
-use crate::fonts::strong;
+use crate::model::command::AppCommand;
 use crate::theme::ThemePalette;
+use crate::theme::fonts::strong;
 use crate::views::ViewContext;
+use crate::views::tile_selection::select_tile;
 use crate::widgets::table::{TableState, TableWidgetCell, TableWidgetColumn, TableWidgetData};
-use crate::widgets::tile_picker::select_tile;
+use crate::widgets::worker::{BackgroundQuery, QueryState};
 use crate::widgets::{empty_state_ui, hint_ui, waiting_ui};
-use crate::worker::{BackgroundQuery, QueryState};
 use egui::{Grid, RichText, ScrollArea, Ui, vec2};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;

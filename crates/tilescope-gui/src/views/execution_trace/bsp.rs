@@ -5,7 +5,7 @@
 
 use super::colours::{blended_activity_colour, step_colour};
 use super::scene::LoadedTrace;
-use crate::prefs::TracePrefs;
+use crate::model::prefs::TracePrefs;
 use crate::theme::{ThemePalette, mix};
 use crate::widgets::toolbar::ToolbarBuilder;
 use egui::{Color32, ColorImage, Pos2, Rect, pos2};

@@ -1,7 +1,7 @@
 //! What is chosen in the trace: a step, which every tab knows, or a bar that stands for several.
 
 use super::scene::{LoadedTrace, TraceScene};
-use crate::command::SelectedStep;
+use crate::model::command::SelectedStep;
 use serde::{Deserialize, Serialize};
 use tilescope_analysis::trace::{LaneItem, LaneItemKind, ProgramLabels};
 use tilescope_report::StepActivity;

@@ -1,7 +1,7 @@
 //! Details of the selection: a bar, a step, or several steps side by side.
 
 use super::{ExecutionTraceView, TraceDetailsTab, panels};
-use crate::command::{AppCommand, SelectedStep};
+use crate::model::command::{AppCommand, SelectedStep};
 use crate::views::ViewContext;
 use crate::widgets::{empty_state_ui, hint_ui};
 use egui::Ui;

@@ -12,7 +12,7 @@ use crate::views::ViewContext;
 use crate::widgets::axis::{AxisLimits, PanZoomAxis};
 use crate::widgets::overview::{self, overview_ui};
 use crate::widgets::tiled::{SplitImage, SplitTexture};
-use crate::worker::QueryState;
+use crate::widgets::worker::QueryState;
 use egui::accesskit::Role;
 use egui::{Align2, CornerRadius, FontId, Rect, Response, Sense, Ui, WidgetInfo, pos2, vec2};
 use std::sync::Arc;

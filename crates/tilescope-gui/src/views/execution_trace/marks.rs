@@ -3,9 +3,9 @@
 use super::places::TraceViewLayout;
 use super::scene::LoadedTrace;
 use super::{ExecutionTraceView, StepDetailReport};
-use crate::finding::statistics_ui;
 use crate::theme::ThemePalette;
 use crate::views::ViewContext;
+use crate::views::finding::statistics_ui;
 use crate::widgets::axis::PanZoomAxis;
 use crate::widgets::empty_state_ui;
 use egui::{Align2, FontId, RichText, ScrollArea, Stroke, Ui, pos2, vec2};

@@ -17,21 +17,21 @@ mod ruler;
 mod scene;
 mod toolbar;
 
-use super::state::{ViewState, from_view_state, to_view_state};
 use super::{ReportView, ViewContext, ViewDescriptor, VisibleTimeline};
-use crate::action::ViewAction;
-use crate::command::{AppCommand, SelectedStep};
-use crate::icons::Icon;
-use crate::prefs::{TraceDragMode, TracePrefs};
-use crate::session::Selection;
+use crate::model::command::{AppCommand, SelectedStep, ViewAction};
+use crate::model::prefs::{TraceDragMode, TracePrefs};
+use crate::model::selection::Selection;
+use crate::model::state::{ViewState, from_view_state, to_view_state};
+use crate::model::view_id::ViewId;
 use crate::theme::ThemePalette;
 use crate::widgets::axis::{AxisLimits, PanZoomAxis};
 use crate::widgets::below::BottomPanel;
+use crate::widgets::icons::Icon;
 use crate::widgets::overview;
 use crate::widgets::tiled::{SplitImage, SplitTexture};
 use crate::widgets::toolbar::toolbar_ui;
+use crate::widgets::worker::{BackgroundQuery, QueryState};
 use crate::widgets::{empty_state_ui, waiting_ui};
-use crate::worker::{BackgroundQuery, QueryState};
 use chosen::SelectedBar;
 use egui::{CentralPanel, Frame, Id, Margin, Rect, Ui};
 use scene::{LoadedTrace, TraceScene, TraceSceneKey, prepare};
@@ -45,8 +45,7 @@ use tilescope_report::{ProgramOutcome, Report};
 
 /// This view, for the list.
 pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
-    name: "execution-trace",
-    title: "Execution trace",
+    id: ViewId::ExecutionTrace,
     help: include_str!("../../../../../assets/help/execution-trace.md"),
     icon: Icon::Trace,
     settings: &["tab"],
@@ -194,7 +193,7 @@ impl ReportView for ExecutionTraceView {
                         // Coming back to this view begins anew.
                         self.cancel = CancelOnDrop::default();
                         self.prepared = BackgroundQuery::default();
-                        context.commands.push(AppCommand::ShowView("summary"));
+                        context.commands.push(AppCommand::ShowView(ViewId::Summary));
                     }
                 }
                 return;
@@ -260,7 +259,7 @@ impl ExecutionTraceView {
         context: &mut ViewContext<'_>,
         prepared: &Arc<LoadedTrace>,
     ) {
-        toolbar_ui(ui, VIEW.name, |bar| self.controls_ui(bar, context, prepared));
+        toolbar_ui(ui, VIEW.id.name(), |bar| self.controls_ui(bar, context, prepared));
         let palette = ThemePalette::for_visuals(ui.visuals());
         let height = ui.available_height();
         let frame = Frame::new().fill(palette.page).inner_margin(Margin::same(0));

@@ -9,7 +9,7 @@ use super::places::{
 use super::ruler::{MARK_HEIGHT, marks_ui};
 use super::scene::{LoadedTrace, TraceScene};
 use super::{ExecutionTraceView, id};
-use crate::command::SelectedStep;
+use crate::model::command::SelectedStep;
 use crate::theme::{ThemePalette, mix};
 use crate::views::ViewContext;
 use crate::widgets::axis::PanZoomAxis;
@@ -162,7 +162,7 @@ impl ExecutionTraceView {
         let name = format!("IPU {}", block.lanes.ipu);
         let rect =
             Rect::from_min_size(pos2(gutter.left(), top), vec2(gutter.width(), block.height()));
-        let font = FontId::new(12.0, crate::fonts::strong_family());
+        let font = FontId::new(12.0, crate::theme::fonts::strong_family());
         // The name stays on the screen as long as a part of its lanes does.
         let y = (top + 2.0).max(gutter.top() + 2.0).min(rect.bottom() - 18.0);
         let at = pos2(gutter.right() - 10.0, y);

@@ -2,8 +2,8 @@
 
 use super::chosen::{SelectedBar, activity_title};
 use super::colours::step_colour;
-use crate::fonts::strong;
 use crate::theme::ThemePalette;
+use crate::theme::fonts::strong;
 use egui::accesskit::Role;
 use egui::{
     Color32, CornerRadius, Grid, Rect, RichText, ScrollArea, Sense, Ui, WidgetInfo, pos2, vec2,

@@ -4,8 +4,8 @@ use super::chosen::{self, SelectedBar};
 use super::places::{HIT_TOLERANCE, IpuLaneLayout, IpuLanesOnScreen, TraceViewLayout};
 use super::scene::LoadedTrace;
 use super::{ExecutionTraceView, TraceDetailsTab, scene_window, zoomed_to};
-use crate::command::{AppCommand, SelectedStep};
-use crate::prefs::TraceDragMode;
+use crate::model::command::{AppCommand, SelectedStep};
+use crate::model::prefs::TraceDragMode;
 use crate::theme::{LIGHT, ThemePalette};
 use crate::views::ViewContext;
 use crate::widgets::axis::{AxisLimits, PanZoomAxis};
@@ -205,7 +205,7 @@ fn tooltip_ui(response: &Response, hit: &LaneHit<'_>, prepared: &LoadedTrace) {
         ui.set_max_width(420.0);
         let palette = ThemePalette::for_visuals(ui.visuals());
         let title: String = chosen::title(hit.item, &prepared.labels).chars().take(240).collect();
-        ui.label(crate::fonts::strong(title));
+        ui.label(crate::theme::fonts::strong(title));
         let length = Cycles(hit.item.range.length());
         let mut text = format!("{length} cycles");
         if let Some(balance) = hit.item.tile_balance().filter(|_| prepared.balance) {

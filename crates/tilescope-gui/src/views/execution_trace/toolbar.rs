@@ -2,8 +2,8 @@
 
 use super::scene::LoadedTrace;
 use super::{ExecutionTraceView, arrows, bsp};
-use crate::command::AppCommand;
-use crate::prefs::TracePrefs;
+use crate::model::command::AppCommand;
+use crate::model::prefs::TracePrefs;
 use crate::theme::ThemePalette;
 use crate::views::ViewContext;
 use crate::widgets::axis::count_drag;

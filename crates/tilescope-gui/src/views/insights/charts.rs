@@ -1,9 +1,10 @@
 //! The panels about memory: does it fit, which tiles are worst, how are the others.
 
-use crate::command::AppCommand;
-use crate::fonts::strong;
-use crate::prefs::MemoryPrefs;
+use crate::model::command::AppCommand;
+use crate::model::prefs::MemoryPrefs;
+use crate::model::view_id::ViewId;
 use crate::theme::ThemePalette;
+use crate::theme::fonts::strong;
 use crate::views::ViewContext;
 use egui::accesskit::Role;
 use egui::{
@@ -110,7 +111,7 @@ fn worst_ui(ui: &mut Ui, context: &mut ViewContext<'_>, picture: &TileMemoryOver
             let prefs = MemoryPrefs { include_gaps: true, ..context.prefs.memory };
             context.commands.push(AppCommand::SetMemoryPrefs(prefs));
             context.commands.push(AppCommand::SelectTiles(vec![worst.tile]));
-            context.commands.push(AppCommand::ShowView("memory"));
+            context.commands.push(AppCommand::ShowView(ViewId::Memory));
         }
     }
 }

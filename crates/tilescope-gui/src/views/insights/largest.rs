@@ -1,11 +1,11 @@
 //! The largest vertices, exchanges and variables, of the model, an IPU or the fullest tile.
 
-use crate::fonts::strong;
 use crate::theme::ThemePalette;
+use crate::theme::fonts::strong;
 use crate::views::ViewContext;
 use crate::widgets::table::{TableState, TableWidgetCell, TableWidgetColumn, TableWidgetData};
+use crate::widgets::worker::{BackgroundQuery, QueryState};
 use crate::widgets::{choice_ui, empty_state_ui, hint_ui, tabs_ui, waiting_ui};
-use crate::worker::{BackgroundQuery, QueryState};
 use egui::Ui;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;

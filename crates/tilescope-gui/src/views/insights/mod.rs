@@ -3,15 +3,16 @@
 mod charts;
 mod largest;
 
-use super::state::{ViewState, from_view_state, to_view_state};
-use super::{ReportView, VIEWS, ViewContext, ViewDescriptor};
-use crate::command::AppCommand;
-use crate::fonts::strong;
-use crate::icons::Icon;
-use crate::session::Selection;
+use super::{ReportView, ViewContext, ViewDescriptor};
+use crate::model::command::AppCommand;
+use crate::model::selection::Selection;
+use crate::model::state::{ViewState, from_view_state, to_view_state};
+use crate::model::view_id::ViewId;
 use crate::theme::ThemePalette;
+use crate::theme::fonts::strong;
+use crate::widgets::icons::Icon;
+use crate::widgets::worker::{BackgroundQuery, QueryState};
 use crate::widgets::{empty_state_ui, tables_height, waiting_ui};
-use crate::worker::{BackgroundQuery, QueryState};
 use egui::{
     CentralPanel, Color32, CornerRadius, Frame, Label, Margin, Panel, RichText, ScrollArea, Stroke,
     Ui, vec2,
@@ -27,8 +28,7 @@ use tilescope_report::{Report, ReportError};
 
 /// This view, for the list.
 pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
-    name: "insights",
-    title: "Insights",
+    id: ViewId::Insights,
     help: include_str!("../../../../../assets/help/insights.md"),
     icon: Icon::Bulb,
     settings: &["wanted"],
@@ -231,10 +231,10 @@ fn finding_ui(ui: &mut Ui, context: &mut ViewContext<'_>, finding: &InsightFindi
                 RichText::new(finding.gain.text()).size(12.0).color(gain_colour(palette, finding));
             let gain = ui.label(text);
             gain.on_hover_text("Upper bound of the gain. Gains of several findings overlap.");
-            if let Some(view) = VIEWS.iter().find(|view| view.name == finding.place.view) {
-                let link = ui.link(RichText::new(format!("Show in {}", view.title)).size(12.0));
+            if let Ok(view) = finding.place.view.parse::<ViewId>() {
+                let link = ui.link(RichText::new(format!("Show in {}", view.title())).size(12.0));
                 if link.clicked() {
-                    go(context, &finding.place, view.name);
+                    go(context, &finding.place, view);
                 }
             }
         });
@@ -258,7 +258,7 @@ fn gain_colour(palette: &ThemePalette, finding: &InsightFinding) -> Color32 {
 }
 
 /// Chooses what a finding is about and shows it.
-fn go(context: &mut ViewContext<'_>, place: &ViewLocation, view: &'static str) {
+fn go(context: &mut ViewContext<'_>, place: &ViewLocation, view: ViewId) {
     context.commands.extend(AppCommand::select_insight_location(place));
     context.commands.push(AppCommand::ShowView(view));
 }

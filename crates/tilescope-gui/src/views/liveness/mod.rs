@@ -3,21 +3,22 @@
 mod tables;
 
 use super::jump::TraceJump;
-use super::state::{ViewState, from_view_state, to_view_state};
 use super::{ReportView, ViewContext, ViewDescriptor};
-use crate::command::AppCommand;
-use crate::fonts::strong;
-use crate::icons::Icon;
-use crate::prefs::LivenessPrefs;
-use crate::session::Selection;
+use crate::model::command::AppCommand;
+use crate::model::prefs::LivenessPrefs;
+use crate::model::selection::Selection;
+use crate::model::state::{ViewState, from_view_state, to_view_state};
+use crate::model::view_id::ViewId;
 use crate::theme::ThemePalette;
+use crate::theme::fonts::strong;
+use crate::widgets::icons::Icon;
 use crate::widgets::stack::{
     GraphAnnotation, GraphLevelLine, MatchedPlaces, StackGraph, StackGraphInput,
     StackGraphResponse, StackLayer, StackedValues, is_near,
 };
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui, weak_ui};
+use crate::widgets::worker::{BackgroundQuery, QueryState};
 use crate::widgets::{empty_state_ui, search_ui, tables_height, waiting_tabs_ui, waiting_ui};
-use crate::worker::{BackgroundQuery, QueryState};
 use egui::{CentralPanel, Frame, Key, Panel, RichText, Ui};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -30,8 +31,7 @@ use tilescope_report::{ProgramKind, Report, ReportError};
 
 /// This view, for the list.
 pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
-    name: "liveness",
-    title: "Liveness",
+    id: ViewId::Liveness,
     help: include_str!("../../../../../assets/help/liveness.md"),
     icon: Icon::Steps,
     settings: &["tab"],
@@ -109,7 +109,7 @@ impl ReportView for LivenessView {
             return empty_state_ui(ui, "No liveness recorded", sentence);
         };
         self.notice_selection(context, &shown.curve);
-        toolbar_ui(ui, VIEW.name, |bar| self.controls_ui(bar, context, &shown));
+        toolbar_ui(ui, VIEW.id.name(), |bar| self.controls_ui(bar, context, &shown));
         self.panels_ui(ui, context, &shown);
         self.jump.update(ui.ctx(), context);
     }

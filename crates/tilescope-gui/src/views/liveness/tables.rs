@@ -2,14 +2,15 @@
 //! in the program.
 
 use super::activity_label;
-use crate::command::AppCommand;
-use crate::fonts::strong;
+use crate::model::command::AppCommand;
+use crate::model::view_id::ViewId;
 use crate::theme::ThemePalette;
+use crate::theme::fonts::strong;
 use crate::views::ViewContext;
 use crate::views::jump::TraceJump;
 use crate::widgets::table::{TableState, TableWidgetCell, TableWidgetColumn, TableWidgetData};
+use crate::widgets::worker::{BackgroundQuery, QueryState};
 use crate::widgets::{empty_state_ui, hint_ui, waiting_ui};
-use crate::worker::{BackgroundQuery, QueryState};
 use egui::{Label, RichText, ScrollArea, Ui};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -229,7 +230,7 @@ pub(crate) fn steps_ui(
                 ui.label(format!("{bytes} live"));
                 if ui.link("Program tree").clicked() {
                     context.commands.push(AppCommand::SelectProgram(Some(*program)));
-                    context.commands.push(AppCommand::ShowView("program-tree"));
+                    context.commands.push(AppCommand::ShowView(ViewId::ProgramTree));
                 }
                 if context.opened.report.has(ReportPart::Execution)
                     && ui.link("Execution trace").clicked()

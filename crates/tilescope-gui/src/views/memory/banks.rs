@@ -1,13 +1,13 @@
 //! The memory map: what lies at which address of a tile. What is always live is on top; below it,
 //! what shares addresses over time, each part in a row where it overlaps nothing.
 
-use crate::fonts::strong;
 use crate::theme::ThemePalette;
+use crate::theme::fonts::strong;
 use crate::views::ViewContext;
 use crate::widgets::axis::{AxisLimits, PanZoomAxis, tick_step};
 use crate::widgets::elided::elided;
+use crate::widgets::worker::BackgroundQuery;
 use crate::widgets::{empty_state_ui, focus_ui, hint_ui, node_ui, waiting_ui};
-use crate::worker::BackgroundQuery;
 use egui::accesskit::Role;
 use egui::{
     Align2, Color32, CursorIcon, EventFilter, FontId, Key, Mesh, Pos2, Rect, Response, RichText,

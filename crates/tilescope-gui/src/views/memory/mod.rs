@@ -3,21 +3,23 @@
 mod banks;
 mod tables;
 
-use super::state::{ViewState, from_view_state, to_view_state};
 use super::{ReportView, ViewContext, ViewDescriptor};
-use crate::command::AppCommand;
-use crate::icons::Icon;
-use crate::prefs::MemoryPrefs;
-use crate::session::Selection;
+use crate::model::command::AppCommand;
+use crate::model::prefs::MemoryPrefs;
+use crate::model::selection::Selection;
+use crate::model::state::{ViewState, from_view_state, to_view_state};
+use crate::model::view_id::ViewId;
 use crate::theme::ThemePalette;
+use crate::views::tile_selection::{floor_plan_ui, tile_graph_ui, tile_picker_ui};
 use crate::widgets::floor_plan::{FloorPlanValues, FloorPlanWidget};
 use crate::widgets::heat::scale_ui;
+use crate::widgets::icons::Icon;
 use crate::widgets::stack::is_near;
 use crate::widgets::tile_graph::{StackedTileCurves, TileGraph, TileGraphOptions};
 use crate::widgets::tile_picker::TilePicker;
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui};
+use crate::widgets::worker::{BackgroundQuery, QueryState};
 use crate::widgets::{empty_state_ui, hint_ui, tabs_ui, waiting_ui};
-use crate::worker::{BackgroundQuery, QueryState};
 use banks::MemoryMapPanel;
 use egui::{CentralPanel, Frame, Panel, Ui};
 use serde::{Deserialize, Serialize};
@@ -33,8 +35,7 @@ use tilescope_report::{MemoryCategory, Report, ReportPart};
 
 /// This view, for the list.
 pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
-    name: "memory",
-    title: "Memory",
+    id: ViewId::Memory,
     help: include_str!("../../../../../assets/help/memory.md"),
     icon: Icon::Chip,
     settings: &["show", "breakdown", "order", "powers", "tab"],
@@ -102,7 +103,7 @@ struct MemoryView {
 impl ReportView for MemoryView {
     fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
         self.notice_selection(context);
-        toolbar_ui(ui, VIEW.name, |bar| self.controls_ui(bar, context));
+        toolbar_ui(ui, VIEW.id.name(), |bar| self.controls_ui(bar, context));
         let prefs = context.prefs.memory;
         let plain =
             MemoryCurveKey { include_gaps: prefs.include_gaps, ..MemoryCurveKey::default() };
@@ -205,7 +206,7 @@ impl MemoryView {
             per_ipu: self.per_ipu,
             max_memory: self.max_memory(context.prefs.memory),
         };
-        self.graph.ui(ui, context, curves, look);
+        tile_graph_ui(ui, context, &mut self.graph, (curves, look));
     }
 
     /// The bytes of the chosen variables.
@@ -228,7 +229,7 @@ impl MemoryView {
         let name = "Memory of the selected variables by tile";
         let look =
             TileGraphOptions { name, order: self.order, per_ipu: self.per_ipu, max_memory: false };
-        self.graph.ui(ui, context, &curves, look);
+        tile_graph_ui(ui, context, &mut self.graph, (&curves, look));
     }
 
     /// Memory on the floor plan.
@@ -259,7 +260,7 @@ impl MemoryView {
         let generation = generation.wrapping_add(place.map_or(0, |at| 1 + at as u64));
         let name = "Memory on the floor plan";
         let shown = FloorPlanValues { name, values, generation, max, log_scale: self.powers, unit };
-        self.map.ui(ui, context, shown);
+        floor_plan_ui(ui, context, &mut self.map, shown);
     }
 }
 
@@ -454,6 +455,6 @@ impl MemoryView {
         if bar.button("Whole chip", "Show all tiles") {
             self.graph.reset();
         }
-        bar.add("Select tiles", |ui| self.picker.ui(ui, context));
+        bar.add("Select tiles", |ui| tile_picker_ui(ui, context, &mut self.picker));
     }
 }

@@ -1,12 +1,12 @@
 //! The tables below the graph: the tree of details, variables, vertices, exchanges.
 
 use super::MemoryTab;
-use crate::fonts::strong;
 use crate::theme::ThemePalette;
+use crate::theme::fonts::strong;
 use crate::views::ViewContext;
 use crate::widgets::table::{TableState, TableWidgetCell, TableWidgetColumn, TableWidgetData};
+use crate::widgets::worker::{BackgroundQuery, QueryState};
 use crate::widgets::{empty_state_ui, focus_ui, hint_ui, region_ui, waiting_ui};
-use crate::worker::{BackgroundQuery, QueryState};
 use egui::accesskit::Role;
 use egui::{
     Align2, Rect, RichText, ScrollArea, Sense, Stroke, TextStyle, Ui, WidgetInfo, pos2, vec2,

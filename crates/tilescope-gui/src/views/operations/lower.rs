@@ -3,16 +3,17 @@
 
 use super::columns::{COLUMNS, pass_title};
 use super::lists::{debug_ui, flops_ui};
-use crate::command::AppCommand;
-use crate::fonts::strong;
+use crate::model::command::AppCommand;
+use crate::model::view_id::ViewId;
 use crate::theme::ThemePalette;
+use crate::theme::fonts::strong;
 use crate::views::ViewContext;
 use crate::views::jump::TraceJump;
+use crate::views::tile_selection::select_tile;
 use crate::widgets::stack::{StackGraph, StackGraphInput, StackLayer, StackedValues};
 use crate::widgets::table::TableWidgetCell;
-use crate::widgets::tile_picker::select_tile;
+use crate::widgets::worker::{BackgroundQuery, QueryState};
 use crate::widgets::{empty_state_ui, hint_ui, waiting_tabs_ui, waiting_ui};
-use crate::worker::{BackgroundQuery, QueryState};
 use egui::{Color32, CornerRadius, Grid, Label, Rect, RichText, ScrollArea, Sense, Ui, vec2};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -139,7 +140,7 @@ impl OperationDetailsPanel {
                         ui.add_space(14.0);
                         if ui.link(label(program)).on_hover_text("Show in Program tree").clicked() {
                             context.commands.push(AppCommand::SelectProgram(Some(id)));
-                            context.commands.push(AppCommand::ShowView("program-tree"));
+                            context.commands.push(AppCommand::ShowView(ViewId::ProgramTree));
                         }
                         if executed && ui.link("Execution trace").clicked() {
                             self.jump.start(id);
@@ -285,11 +286,11 @@ fn summary_ui(ui: &mut Ui, context: &mut ViewContext<'_>, layer: OpLayer, row: &
                 && ui.link("Show in Program tree").clicked()
             {
                 context.commands.push(AppCommand::SelectProgram(Some(*first)));
-                context.commands.push(AppCommand::ShowView("program-tree"));
+                context.commands.push(AppCommand::ShowView(ViewId::ProgramTree));
             }
             if row.operation.is_some() && ui.link("Show in Operations graph").clicked() {
                 context.commands.push(AppCommand::SelectOperation(row.operation));
-                context.commands.push(AppCommand::ShowView("operations-graph"));
+                context.commands.push(AppCommand::ShowView(ViewId::OperationsGraph));
             }
         });
     };

@@ -4,17 +4,18 @@ pub(crate) mod columns;
 mod lists;
 mod lower;
 
-use super::state::{ViewState, from_view_state, to_view_state};
 use super::{ReportView, ViewContext, ViewDescriptor};
-use crate::command::AppCommand;
-use crate::icons::Icon;
-use crate::prefs::OperationPrefs;
-use crate::session::Selection;
+use crate::model::command::AppCommand;
+use crate::model::prefs::OperationPrefs;
+use crate::model::selection::Selection;
+use crate::model::state::{ViewState, from_view_state, to_view_state};
+use crate::model::view_id::ViewId;
 use crate::theme::ThemePalette;
+use crate::widgets::icons::Icon;
 use crate::widgets::table::{TableState, TableWidgetData};
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui};
+use crate::widgets::worker::{BackgroundQuery, QueryState};
 use crate::widgets::{empty_state_ui, tables_height, waiting_ui};
-use crate::worker::{BackgroundQuery, QueryState};
 use egui::{CentralPanel, Frame, Panel, RichText, Ui};
 use lower::OperationDetailsPanel;
 use serde::{Deserialize, Serialize};
@@ -26,8 +27,7 @@ use tilescope_report::units::OperationId;
 
 /// This view, for the list.
 pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
-    name: "operations",
-    title: "Operations",
+    id: ViewId::Operations,
     help: include_str!("../../../../../assets/help/operations.md"),
     icon: Icon::Table,
     settings: &["layer"],
@@ -72,7 +72,7 @@ impl ReportView for OperationsView {
         {
             self.layer = OperationLayer::Library;
         }
-        toolbar_ui(ui, VIEW.name, |bar| self.controls_ui(bar, context));
+        toolbar_ui(ui, VIEW.id.name(), |bar| self.controls_ui(bar, context));
         let report = context.opened.report.clone();
         let key = (self.layer, context.prefs.operations.switched.clone());
         let question = move |(layer, switched): &(OperationLayer, Vec<String>)| {

@@ -1,7 +1,7 @@
 //! Nodes and arrows on the screen: pan, zoom, choose, fold.
 
 use super::Metric;
-use crate::prefs::OperationsGraphPrefs;
+use crate::model::prefs::OperationsGraphPrefs;
 use crate::theme::{ThemePalette, mix};
 use crate::widgets::elided::elided;
 use crate::widgets::{focus_ui, legend_ui};
@@ -248,7 +248,7 @@ fn lanes(painter: &Painter, graph: &OpGraph, frame: GraphViewport, palette: &The
         painter.vline(right, frame.rect.y_range(), Stroke::new(1.0, palette.rule));
         let Some(ipu) = lane.ipu else { continue };
         let at = pos2(band.center().x, frame.screen(vec2(0.0, 8.0)).y.max(frame.rect.top() + 4.0));
-        let font = FontId::new(12.5, crate::fonts::strong_family());
+        let font = FontId::new(12.5, crate::theme::fonts::strong_family());
         painter.text(at, Align2::CENTER_TOP, format!("IPU {ipu}"), font, palette.weak_text);
     }
 }
@@ -381,7 +381,7 @@ fn call_out_ui(response: &Response, graph: &OpGraph, index: usize, metric: Metri
     response.clone().on_hover_ui_at_pointer(|ui| {
         let palette = ThemePalette::for_visuals(ui.visuals());
         let title: String = node.title.chars().take(200).collect();
-        ui.label(crate::fonts::strong(title));
+        ui.label(crate::theme::fonts::strong(title));
         let on = node.ipu.map_or(String::new(), |ipu| format!(" on IPU {ipu}"));
         ui.label(RichText::new(format!("{}{on}", node.about)).color(palette.weak_text));
         if let [only] = node.operations[..]

@@ -1,8 +1,9 @@
 //! The chosen operation: what it costs, what it reads, who reads it.
 
-use crate::command::AppCommand;
-use crate::fonts::strong;
+use crate::model::command::AppCommand;
+use crate::model::view_id::ViewId;
 use crate::theme::ThemePalette;
+use crate::theme::fonts::strong;
 use crate::views::ViewContext;
 use crate::views::operations::columns::{COLUMNS, pass_title};
 use crate::widgets::table::TableWidgetCell;
@@ -108,13 +109,13 @@ fn facts_ui(ui: &mut Ui, context: &mut ViewContext<'_>, row: &OpRow) {
     ui.add(Label::new(strong(title)).selectable(true).extend());
     ui.horizontal(|ui| {
         if ui.link("Show in Operations").clicked() {
-            context.commands.push(AppCommand::ShowView("operations"));
+            context.commands.push(AppCommand::ShowView(ViewId::Operations));
         }
         if let Some(first) = row.programs.first()
             && ui.link("Show in Program tree").clicked()
         {
             context.commands.push(AppCommand::SelectProgram(Some(*first)));
-            context.commands.push(AppCommand::ShowView("program-tree"));
+            context.commands.push(AppCommand::ShowView(ViewId::ProgramTree));
         }
     });
     let report = context.opened.report.clone();

@@ -3,17 +3,17 @@
 mod canvas;
 mod details;
 
-use super::state::{ViewState, from_view_state, to_view_state};
 use super::{ReportView, ViewContext, ViewDescriptor};
-use crate::action::ViewAction;
-use crate::command::AppCommand;
-use crate::icons::Icon;
-use crate::prefs::{OperationsGraphMetric as Metric, OperationsGraphPrefs};
-use crate::session::Selection;
+use crate::model::command::{AppCommand, ViewAction};
+use crate::model::prefs::{OperationsGraphMetric as Metric, OperationsGraphPrefs};
+use crate::model::selection::Selection;
+use crate::model::state::{ViewState, from_view_state, to_view_state};
+use crate::model::view_id::ViewId;
 use crate::theme::ThemePalette;
+use crate::widgets::icons::Icon;
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui};
+use crate::widgets::worker::{BackgroundQuery, QueryState};
 use crate::widgets::{empty_state_ui, tables_height, waiting_ui};
-use crate::worker::{BackgroundQuery, QueryState};
 use canvas::{GraphCanvas, GraphCanvasEvent};
 use egui::{CentralPanel, Frame, Panel, Ui};
 use serde::{Deserialize, Serialize};
@@ -23,8 +23,7 @@ use tilescope_analysis::operations_graph::{OpGraph, OpGraphKey, OpGraphNode, gra
 
 /// This view, for the list.
 pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
-    name: "operations-graph",
-    title: "Operations graph",
+    id: ViewId::OperationsGraph,
     help: include_str!("../../../../../assets/help/operations-graph.md"),
     icon: Icon::Graph,
     settings: &[],
@@ -122,7 +121,7 @@ impl ReportView for OperationsGraphView {
         if !std::mem::replace(&mut self.judged, true) && hides_too_much(&shown) {
             self.open = None;
         }
-        toolbar_ui(ui, VIEW.name, |bar| self.controls_ui(bar, context));
+        toolbar_ui(ui, VIEW.id.name(), |bar| self.controls_ui(bar, context));
         let height = ui.available_height();
         let frame = Frame::new().fill(ThemePalette::for_visuals(ui.visuals()).page);
         Panel::bottom("graph details")

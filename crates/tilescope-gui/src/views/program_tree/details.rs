@@ -1,13 +1,14 @@
 //! What is known of the chosen node, and the ways from it to other tabs.
 
 use super::lines::kind_colour;
-use crate::command::AppCommand;
-use crate::fonts::strong;
+use crate::model::command::AppCommand;
+use crate::model::view_id::ViewId;
 use crate::theme::ThemePalette;
+use crate::theme::fonts::strong;
 use crate::views::ViewContext;
 use crate::views::jump::TraceJump;
 use crate::widgets::empty_state_ui;
-use crate::worker::BackgroundQuery;
+use crate::widgets::worker::BackgroundQuery;
 use egui::{CornerRadius, Grid, Label, Rect, RichText, ScrollArea, Ui, pos2, vec2};
 use tilescope_analysis::program_tree::{ProgramFact, facts, label};
 use tilescope_report::units::{OperationId, ProgramId, grouped};
@@ -116,11 +117,11 @@ fn links_ui(
         }
         if context.opened.report.has(ReportPart::Liveness) && ui.link("Show in Liveness").clicked()
         {
-            context.commands.push(AppCommand::ShowView("liveness"));
+            context.commands.push(AppCommand::ShowView(ViewId::Liveness));
         }
         if operation.is_some() && ui.link("Show in Operations").clicked() {
             context.commands.push(AppCommand::SelectOperation(operation));
-            context.commands.push(AppCommand::ShowView("operations"));
+            context.commands.push(AppCommand::ShowView(ViewId::Operations));
         }
     });
 }

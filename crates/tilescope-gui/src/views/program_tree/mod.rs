@@ -4,15 +4,16 @@ mod details;
 mod lines;
 
 use super::jump::TraceJump;
-use super::state::{ViewState, from_view_state, to_view_state};
 use super::{ReportView, ViewContext, ViewDescriptor};
-use crate::command::AppCommand;
-use crate::icons::Icon;
-use crate::session::Selection;
+use crate::model::command::AppCommand;
+use crate::model::selection::Selection;
+use crate::model::state::{ViewState, from_view_state, to_view_state};
+use crate::model::view_id::ViewId;
 use crate::theme::ThemePalette;
+use crate::widgets::icons::Icon;
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui, weak_ui};
+use crate::widgets::worker::{BackgroundQuery, QueryState};
 use crate::widgets::{empty_state_ui, search_ui, tables_height, waiting_ui};
-use crate::worker::{BackgroundQuery, QueryState};
 use details::ProgramDetailsPanel;
 use egui::{Button, CentralPanel, Frame, Key, Panel, RichText, ScrollArea, Ui};
 use serde::{Deserialize, Serialize};
@@ -26,8 +27,7 @@ use tilescope_report::{ProgramKind, ProgramNodeTable, Report};
 
 /// This view, for the list.
 pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
-    name: "program-tree",
-    title: "Program tree",
+    id: ViewId::ProgramTree,
     help: include_str!("../../../../../assets/help/program-tree.md"),
     icon: Icon::Tree,
     settings: &["ids"],
@@ -71,7 +71,7 @@ struct ProgramTreeView {
     #[serde(skip)]
     lines: BackgroundQuery<VisibleProgramRowsKey, Arc<VisibleProgramRows>>,
     group: usize,
-    #[serde(with = "super::state::shared")]
+    #[serde(with = "crate::model::state::shared")]
     folded: Arc<BTreeSet<ProgramId>>,
     filter: String,
     ids: bool,
@@ -124,7 +124,7 @@ impl ReportView for ProgramTreeView {
         self.follow(ui, context, &forest);
         let lines = self.lines(ui, context, &forest);
         let narrow = ui.available_width() < NARROW;
-        toolbar_ui(ui, VIEW.name, |bar| {
+        toolbar_ui(ui, VIEW.id.name(), |bar| {
             if narrow {
                 self.group_ui(bar, &forest);
             }

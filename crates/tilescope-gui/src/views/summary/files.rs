@@ -1,7 +1,7 @@
 //! The files that a report is made of.
 
 use super::{SummaryFactRow, SummaryPageData, row, rows_ui};
-use crate::opening::OpenReport;
+use crate::model::opening::OpenReport;
 use crate::theme::ThemePalette;
 use egui::{Grid, Label, RichText, Ui, vec2};
 use std::time::UNIX_EPOCH;
@@ -58,7 +58,7 @@ fn file_ui(ui: &mut Ui, found: bool, name: &str, about: &str, size: &str) {
         true => ("✓", palette.good, palette.text),
         false => ("?", palette.weak_text, palette.weak_text),
     };
-    ui.label(RichText::new(mark).color(colour).family(crate::fonts::strong_family()));
+    ui.label(RichText::new(mark).color(colour).family(crate::theme::fonts::strong_family()));
     ui.label(RichText::new(name).color(text));
     ui.label(RichText::new(about).color(palette.weak_text));
     ui.label(RichText::new(size).color(palette.weak_text));

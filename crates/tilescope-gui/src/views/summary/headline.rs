@@ -1,7 +1,7 @@
 //! The figures people look for first, as large as they are important.
 
 use super::SummaryPageData;
-use crate::opening::OpenReport;
+use crate::model::opening::OpenReport;
 use crate::theme::ThemePalette;
 use crate::widgets::elided::elided;
 use egui::accesskit::Role;
@@ -118,7 +118,7 @@ fn card_ui(ui: &mut Ui, width: f32, card: &HeadlineFigure) {
     let name = line(title, FontId::proportional(12.0), palette.weak_text);
     ui.painter().galley(inner.min, name, palette.weak_text);
     let colour = if *bad { palette.error } else { palette.text };
-    let figure = line(value, FontId::new(18.0, crate::fonts::strong_family()), colour);
+    let figure = line(value, FontId::new(18.0, crate::theme::fonts::strong_family()), colour);
     ui.painter().galley(inner.min + vec2(0.0, 16.0), figure, colour);
     let words = line(about, FontId::proportional(11.5), palette.weak_text);
     ui.painter().galley(inner.min + vec2(0.0, 42.0), words, palette.weak_text);

@@ -3,16 +3,17 @@
 mod files;
 mod headline;
 
-use super::state::{ViewState, from_view_state, to_view_state};
 use super::{ReportView, ViewContext, ViewDescriptor};
-use crate::command::AppCommand;
-use crate::fonts::strong;
-use crate::icons::Icon;
-use crate::opening::OpenReport;
-use crate::session::Selection;
+use crate::model::command::AppCommand;
+use crate::model::opening::OpenReport;
+use crate::model::selection::Selection;
+use crate::model::state::{ViewState, from_view_state, to_view_state};
+use crate::model::view_id::ViewId;
 use crate::theme::ThemePalette;
+use crate::theme::fonts::strong;
+use crate::widgets::icons::Icon;
+use crate::widgets::worker::{BackgroundQuery, QueryState};
 use crate::widgets::{empty_state_ui, focus_ui, search_ui, waiting_ui};
-use crate::worker::{BackgroundQuery, QueryState};
 use egui::accesskit::Role;
 use egui::{
     Align2, CornerRadius, FontId, Frame, Grid, Label, Margin, RichText, ScrollArea, Sense, Stroke,
@@ -27,8 +28,7 @@ use tilescope_report::{BatchingConfig, Report, ReportPart, SidecarFile};
 
 /// This view, for the list.
 pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
-    name: "summary",
-    title: "Summary",
+    id: ViewId::Summary,
     help: include_str!("../../../../../assets/help/summary.md"),
     icon: Icon::List,
     settings: &[],
@@ -232,7 +232,7 @@ impl<'b> SummaryBlocks<'_, 'b> {
         response
             .widget_info(|| WidgetInfo::selected(Role::DisclosureTriangle, true, !folded, title));
         let colour = if response.hovered() { palette.accent } else { palette.text };
-        let font = FontId::new(14.5, crate::fonts::strong_family());
+        let font = FontId::new(14.5, crate::theme::fonts::strong_family());
         let at = rect.left_center() + vec2(20.0, 0.0);
         ui.painter().text(at, Align2::LEFT_CENTER, title, font, colour);
         triangle(ui, rect.left_center() + vec2(7.0, 0.0), folded, colour);

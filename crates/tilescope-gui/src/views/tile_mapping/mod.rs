@@ -2,19 +2,21 @@
 
 mod panels;
 
-use super::state::{ViewState, from_view_state, to_view_state};
 use super::{ReportView, ViewContext, ViewDescriptor};
-use crate::command::AppCommand;
-use crate::icons::Icon;
-use crate::session::Selection;
+use crate::model::command::AppCommand;
+use crate::model::selection::Selection;
+use crate::model::state::{ViewState, from_view_state, to_view_state};
+use crate::model::view_id::ViewId;
 use crate::theme::ThemePalette;
+use crate::views::tile_selection::{floor_plan_ui, tile_picker_ui};
 use crate::widgets::floor_plan::{FloorPlanValues, FloorPlanWidget};
 use crate::widgets::heat::scale_ui;
+use crate::widgets::icons::Icon;
 use crate::widgets::table::{TableState, TableWidgetCell, TableWidgetColumn, TableWidgetData};
 use crate::widgets::tile_picker::TilePicker;
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui};
+use crate::widgets::worker::{BackgroundQuery, QueryState};
 use crate::widgets::{empty_state_ui, hint_ui, tables_height, tabs_ui, waiting_ui};
-use crate::worker::{BackgroundQuery, QueryState};
 use egui::{CentralPanel, Frame, Panel, RichText, Ui};
 use panels::{TileMappingTab, TileMappingTables};
 use serde::{Deserialize, Serialize};
@@ -28,8 +30,7 @@ use tilescope_report::{Report, ReportPart};
 
 /// This view, for the list.
 pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
-    name: "tile-mapping",
-    title: "Tile mapping",
+    id: ViewId::TileMapping,
     help: include_str!("../../../../../assets/help/tile-mapping.md"),
     icon: Icon::Tiles,
     settings: &["kind", "measure", "powers", "tab"],
@@ -93,7 +94,7 @@ fn chosen(selection: &Selection) -> Option<MappingSubject> {
 impl ReportView for TileMappingView {
     fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
         self.notice_selection(context);
-        toolbar_ui(ui, VIEW.name, |bar| self.controls_ui(bar, context));
+        toolbar_ui(ui, VIEW.id.name(), |bar| self.controls_ui(bar, context));
         if !recorded(&context.opened.report, self.kind) {
             let (heading, sentence) = why_empty(self.kind);
             return empty_state_ui(ui, heading, sentence);
@@ -249,7 +250,7 @@ impl TileMappingView {
         let hint = "Logarithmic colour scale, to tell small values apart.";
         bar.checkbox("Logarithmic colours", &mut self.powers, hint);
         bar.align_right();
-        bar.add("Select tiles", |ui| self.picker.ui(ui, context));
+        bar.add("Select tiles", |ui| tile_picker_ui(ui, context, &mut self.picker));
     }
 
     /// Measures that the mapped thing has.
@@ -358,7 +359,7 @@ impl TileMappingView {
             ui,
             |ui| {
                 let name: String = mapped.mapping.name.chars().take(400).collect();
-                ui.add(egui::Label::new(crate::fonts::strong(name)).truncate());
+                ui.add(egui::Label::new(crate::theme::fonts::strong(name)).truncate());
                 if !mapped.mapping.about.is_empty() {
                     let about: String = mapped.mapping.about.chars().take(400).collect();
                     ui.add(egui::Label::new(weak(about)).truncate());
@@ -400,7 +401,7 @@ impl TileMappingView {
                 log_scale: powers,
                 unit,
             };
-            return self.maps[0].ui(ui, context, shown);
+            return floor_plan_ui(ui, context, &mut self.maps[0], shown);
         };
         let tiles = mapped.mapping.bytes.len();
         let spread =
@@ -425,7 +426,7 @@ impl TileMappingView {
             let unit = MappingMeasure::Bytes.unit();
             let shown =
                 FloorPlanValues { name: &title, values, generation, max, log_scale: powers, unit };
-            self.maps[side].ui(&mut ui, context, shown);
+            floor_plan_ui(&mut ui, context, &mut self.maps[side], shown);
         }
         ui.allocate_rect(area, egui::Sense::hover());
     }

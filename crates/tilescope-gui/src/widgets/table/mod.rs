@@ -5,9 +5,9 @@ mod order;
 
 use super::elided::without_middle;
 use super::{hint_ui, neighbour, search_ui};
-use crate::fonts::{strong, strong_family};
 use crate::theme::ThemePalette;
-use crate::worker::{BackgroundQuery, BackgroundWorkers};
+use crate::theme::fonts::{strong, strong_family};
+use crate::widgets::worker::{BackgroundQuery, BackgroundWorkers};
 use egui::accesskit::Role;
 use egui::{Align, FontId, Label, Layout, RichText, Sense, TextStyle, Ui, WidgetInfo};
 use egui_extras::{Column as Width, TableBuilder};

@@ -1,0 +1,217 @@
+//! What the user asks for. Views and menus push commands; the session applies them, and nothing else
+//! acts on them.
+
+use crate::model::keep::ReportBookmark;
+use crate::model::message::StatusMessage;
+use crate::model::prefs::{
+    AppearancePrefs, LivenessPrefs, MemoryPrefs, OperationPrefs, OperationsGraphPrefs, ThemeChoice,
+    TracePrefs,
+};
+use crate::model::saving::ExportRequest;
+use crate::model::view_id::ViewId;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use tilescope_analysis::insights::ViewLocation;
+use tilescope_report::units::{CycleRange, OperationId, ProgramId, StepId, VariableId};
+
+/// A step that is chosen in the trace: every tab knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SelectedStep {
+    /// IPU of the replica.
+    pub ipu: u32,
+    /// Its group of tiles.
+    pub sub_lane: u8,
+    /// Position on that lane.
+    pub position: u64,
+    pub step: StepId,
+}
+
+/// What the view that is shown is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ViewAction {
+    /// Zoom closer.
+    ZoomIn,
+    /// Zoom out.
+    ZoomOut,
+    /// Go to the left: to earlier cycles, to lower tiles.
+    PanLeft,
+    /// Go to the right.
+    PanRight,
+    /// Go up.
+    PanUp,
+    /// Go down.
+    PanDown,
+    /// Show the selection, or everything.
+    ZoomToSelection,
+    /// Choose the next thing.
+    SelectNext,
+    /// Choose the thing before.
+    SelectPrevious,
+    /// Choose the next thing beside what is chosen.
+    AddNextToSelection,
+    /// Choose the thing before beside what is chosen.
+    AddPreviousToSelection,
+    /// Choose nothing, filter nothing.
+    ClearSelection,
+    /// Type a filter.
+    FocusFilter,
+    /// Mark the selection; a mark before it goes away.
+    MarkSelection,
+    /// Mark the selection and keep other marks.
+    AddMark,
+}
+
+/// What can lie over the view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OverlayKind {
+    /// The command palette.
+    CommandPalette,
+    /// Keys and gestures.
+    Shortcuts,
+    /// Bookmarks with their notes.
+    Bookmarks,
+    /// What to save where.
+    ExportDialog,
+    /// Preferences.
+    Preferences,
+    /// Pages of help.
+    Help,
+}
+
+/// One thing to do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AppCommand {
+    /// Open a report: a directory or a file.
+    Open(PathBuf),
+    /// Ask for a path in the system's dialog.
+    OpenDialog,
+    Compare(PathBuf, PathBuf),
+    /// Compare the report that is shown with another one.
+    CompareWith(PathBuf),
+    /// Ask for a report to compare with, or ask no more.
+    ToggleCompareDialog,
+    /// Tick or untick a report of the home screen for a comparison.
+    ToggleComparisonCandidate(PathBuf),
+    /// Take a comparison off the list of recent ones.
+    RemoveRecentComparison(PathBuf, PathBuf),
+    /// Exchange source and target.
+    SwapSides,
+    /// Show the source alone.
+    EndComparison,
+    /// Choose something in the target of a comparison.
+    ApplyToTarget(Box<AppCommand>),
+    /// Show the spec of the report to be changed, or not.
+    ToggleWhatIf,
+    /// Show it with a key changed to a value.
+    OpenWhatIfWith(&'static str, String),
+    /// Give up opening a report.
+    CancelOpening,
+    /// Simulate the spec as it was changed, and compare the result.
+    SimulateVariant,
+    /// Show a tab, or the home screen.
+    ShowTab(Option<usize>),
+    /// Show the tab after the one that is shown, or the one before.
+    NextTab(bool),
+    CloseTab(usize),
+    /// Read the open report again.
+    Reload,
+    /// Undo: restore the previous view, selection and zoom.
+    Undo,
+    Redo,
+    /// Open another window with the same report and view.
+    NewWindow,
+    /// Copy a link to the current view.
+    CopyLink,
+    /// Go where a link leads.
+    OpenLink(String),
+    /// ReportBookmark the current view.
+    AddBookmark,
+    /// Change the list of bookmarks.
+    SetBookmarks(Vec<ReportBookmark>),
+    /// Open the find panel.
+    OpenSearch,
+    /// Show statistics of what is selected.
+    ShowSelectionStatistics,
+    /// Go on to a later result, or below 0 to an earlier one.
+    NextSearchResult(i64),
+    /// Write a picture or a table.
+    Export(ExportRequest),
+    /// Close the tab that is shown.
+    CloseReport,
+    /// Show a view of the open report.
+    ShowView(ViewId),
+    SetTheme(ThemeChoice),
+    /// Choose units, colours, text size and what dragging does.
+    SetAppearance(AppearancePrefs),
+    /// Choose the keys of an action, or go back to those of the table.
+    SetShortcuts(&'static str, Option<Vec<String>>),
+    /// Go back to the preferences of a first start.
+    ResetPrefs,
+    /// Show the side menu as icons only, or not.
+    ToggleMenu,
+    /// Show or close an overlay.
+    Overlay(Option<OverlayKind>),
+    /// Have the shown view perform an action.
+    SendToView(ViewAction),
+    /// Simulate a bundled spec.
+    Simulate(String),
+    CancelSimulation,
+    /// Take a report off the list of recent ones.
+    RemoveRecentReport(PathBuf),
+    SelectTiles(Vec<u32>),
+    /// Choose a step, or none.
+    SelectStep(Option<SelectedStep>),
+    /// Let the trace show these cycles, or say that it does.
+    ZoomToCycles(Option<CycleRange>),
+    /// Choose a node of the compiled program, or none.
+    SelectProgram(Option<ProgramId>),
+    /// Choose an operation of the model, or none.
+    SelectOperation(Option<OperationId>),
+    /// Choose a variable, or none.
+    SelectVariable(Option<VariableId>),
+    /// Choose an IPU, or none.
+    SelectIpu(Option<u32>),
+    /// Change choices of the execution trace.
+    SetTracePrefs(TracePrefs),
+    /// Change choices of the memory view.
+    SetMemoryPrefs(MemoryPrefs),
+    /// Change choices of the liveness view.
+    SetLivenessPrefs(LivenessPrefs),
+    /// Change choices of the operations view.
+    SetOperationPrefs(OperationPrefs),
+    /// Change choices of the operations graph.
+    SetGraphPrefs(OperationsGraphPrefs),
+    /// Fold or unfold a block of the summary.
+    ToggleBlock(&'static str),
+    /// Change the filter of the options table.
+    SetOptionFilter(String),
+    /// Tell the user something.
+    ShowMessage(StatusMessage),
+    /// The message has been read.
+    DismissMessage(usize),
+    /// All messages have been read.
+    DismissMessages,
+}
+
+impl AppCommand {
+    /// The commands that select what a place is about.
+    pub(crate) fn select_insight_location(place: &ViewLocation) -> Vec<Self> {
+        let mut commands = Vec::new();
+        if !place.tiles.is_empty() {
+            commands.push(Self::SelectTiles(place.tiles.clone()));
+        }
+        if place.program.is_some() {
+            commands.push(Self::SelectProgram(place.program));
+        }
+        if place.operation.is_some() {
+            commands.push(Self::SelectOperation(place.operation));
+        }
+        if place.variable.is_some() {
+            commands.push(Self::SelectVariable(place.variable));
+        }
+        if place.cycles.is_some() {
+            commands.push(Self::ZoomToCycles(place.cycles));
+        }
+        commands
+    }
+}

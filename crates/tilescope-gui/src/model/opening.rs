@@ -1,0 +1,46 @@
+//! A report that is open.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tilescope_report::{ProgramOutcome, Report, ReportError, Target};
+
+/// A report and what every view needs to know of it.
+#[derive(Clone)]
+pub struct OpenReport {
+    /// As the user named it.
+    pub path: PathBuf,
+    /// The report.
+    pub report: Arc<Report>,
+    /// Its machine.
+    pub target: Arc<Target>,
+    /// How far the program got.
+    pub outcome: ProgramOutcome,
+}
+
+impl OpenReport {
+    /// Opens a report, and reads what is shown of it at once.
+    pub fn read(path: &Path) -> Result<Self, ReportError> {
+        let report = Report::open(path)?;
+        let target = report.target()?;
+        let outcome = report.outcome()?;
+        Ok(Self { path: path.to_owned(), report: Arc::new(report), target, outcome })
+    }
+
+    /// Where it is, whichever directory a window is started in.
+    pub(crate) fn absolute_path(&self) -> PathBuf {
+        std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone())
+    }
+
+    /// A short name: that of its directory, or of the file if it has a name of its own.
+    pub fn name(&self) -> String {
+        let path = self.absolute_path();
+        let file = path.file_name().map(|name| name.to_string_lossy().into_owned());
+        match file {
+            Some(name) if name != tilescope_report::REPORT_FILE => name,
+            _ => path
+                .parent()
+                .and_then(Path::file_name)
+                .map_or_else(|| "report".to_owned(), |name| name.to_string_lossy().into_owned()),
+        }
+    }
+}

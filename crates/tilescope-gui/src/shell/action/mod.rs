@@ -1,0 +1,172 @@
+//! The one table of what can be done: menus, keys, the list of keys and the command palette are
+//! made from it. A new action is one line in [`table`].
+
+mod asked;
+mod press;
+mod table;
+
+pub(crate) use asked::GESTURES;
+pub(crate) use press::KeyShortcut;
+pub use table::actions;
+
+use crate::model::command::{AppCommand, ViewAction};
+use crate::model::prefs::UserPreferences;
+use crate::model::view_id::ViewId;
+use crate::shell::session::AppSession;
+use crate::widgets::icons::Icon;
+use egui::Context;
+
+/// The heading an action is listed under.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ActionGroup {
+    Report,
+    /// Showing views.
+    Views,
+    Find,
+    /// History, links and bookmarks.
+    Navigation,
+    Window,
+    Trace,
+    /// Graphs over tiles and steps.
+    Graphs,
+    /// The program tree and the graph of operations.
+    Structure,
+}
+
+impl ActionGroup {
+    /// Every group, in the order of lists.
+    pub(crate) const ALL: [Self; 8] = [
+        Self::Report,
+        Self::Views,
+        Self::Find,
+        Self::Navigation,
+        Self::Window,
+        Self::Trace,
+        Self::Graphs,
+        Self::Structure,
+    ];
+
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Self::Report => "Report",
+            Self::Views => "Views",
+            Self::Find => "Find and measure",
+            Self::Navigation => "History and bookmarks",
+            Self::Window => "Window",
+            Self::Trace => "Execution trace",
+            Self::Graphs => "Memory, Liveness, Exchange code, Tile mapping",
+            Self::Structure => "Program tree and operations graph",
+        }
+    }
+}
+
+/// What an action does.
+#[derive(Clone, Copy)]
+pub enum ActionEffect {
+    /// Issues this command, if it makes sense now.
+    RunCommand(fn(&AppSession) -> Option<AppCommand>),
+    /// Shows a view.
+    ShowView(ViewId),
+    /// Asks one of these views, if it is shown.
+    SendToView(ViewAction, &'static [ViewId]),
+}
+
+/// An action of the window or of a view.
+#[derive(Clone, Copy)]
+pub struct AppAction {
+    pub name: &'static str,
+    /// Title in menus and lists.
+    pub title: &'static str,
+    /// A sentence about it.
+    pub help: &'static str,
+    /// The group it is listed in.
+    pub group: ActionGroup,
+    /// Keys, unless the user has chosen others.
+    pub keys: &'static [KeyShortcut],
+    /// Whether keys go by their place on the keyboard: W A S D is where a hand lies, whatever the
+    /// letters on it.
+    pub by_physical_key: bool,
+    /// Icon of its entry at the foot of the side menu, if it has one.
+    pub menu: Option<Icon>,
+    /// A title in menus that depends on the state of the window.
+    pub state: Option<fn(&UserPreferences) -> String>,
+    pub effect: ActionEffect,
+}
+
+impl AppAction {
+    /// The command it issues now; `None` where it makes no sense.
+    pub(crate) fn command(&self, session: &AppSession) -> Option<AppCommand> {
+        let shown = session.page.as_ref().map(|page| page.view);
+        match self.effect {
+            ActionEffect::RunCommand(command) => command(session),
+            ActionEffect::ShowView(view) => shown.map(|_| AppCommand::ShowView(view)),
+            ActionEffect::SendToView(wish, views) => {
+                shown.filter(|shown| views.contains(shown)).map(|_| AppCommand::SendToView(wish))
+            }
+        }
+    }
+
+    /// Its keys: the user's, or those of the table.
+    pub(crate) fn shortcuts(&self, prefs: &UserPreferences) -> Vec<KeyShortcut> {
+        match prefs.keys.get(self.name) {
+            // What cannot be read was told when preferences were opened.
+            Some(chosen) => chosen.iter().filter_map(|text| text.parse().ok()).collect(),
+            None => self.keys.to_vec(),
+        }
+    }
+
+    /// Its title in menus.
+    pub fn menu_text(&self, prefs: &UserPreferences) -> String {
+        self.state.map_or_else(|| self.title.to_owned(), |state| state(prefs))
+    }
+
+    /// Its keys as text, with `or` between them.
+    pub fn shortcut_text(&self, prefs: &UserPreferences) -> String {
+        let texts: Vec<String> = self.shortcuts(prefs).iter().map(KeyShortcut::to_string).collect();
+        texts.join(" or ")
+    }
+
+    /// Whether both can be meant by one key at the same time.
+    pub(crate) fn conflicts_with(&self, other: &Self) -> bool {
+        match (self.effect, other.effect) {
+            (ActionEffect::SendToView(_, a), ActionEffect::SendToView(_, b)) => {
+                a.iter().any(|view| b.contains(view))
+            }
+            _ => true,
+        }
+    }
+}
+
+/// What the keys pressed since the last frame ask for. Keys of actions that act on the whole
+/// window are taken away from the widgets.
+pub(crate) fn commands_for_pressed_keys(
+    context: &Context,
+    session: &AppSession,
+) -> Vec<AppCommand> {
+    if session.overlay.as_ref().is_some_and(|overlay| overlay.capturing_shortcut_for.is_some()) {
+        return Vec::new();
+    }
+    let typing = context.text_edit_focused();
+    let covered = context.any_popup_open() || session.overlay.is_some();
+    let mut commands = Vec::new();
+    context.input_mut(|input| {
+        input.events.retain(|event| {
+            let Some((letter, place)) = KeyShortcut::from_event(event) else { return true };
+            if typing && letter.types_text() {
+                return true;
+            }
+            let meant = |action: &&AppAction| {
+                let press = if action.by_physical_key { place } else { letter };
+                let hidden = covered && matches!(action.effect, ActionEffect::SendToView(..));
+                !hidden && action.shortcuts(&session.prefs).contains(&press)
+            };
+            let found = actions().iter().filter(meant);
+            let found = found.filter_map(|action| Some((action, action.command(session)?))).next();
+            let Some((action, command)) = found else { return true };
+            commands.push(command);
+            // A widget with the focus may want the arrows that a view wants too.
+            matches!(action.effect, ActionEffect::SendToView(..))
+        });
+    });
+    commands
+}

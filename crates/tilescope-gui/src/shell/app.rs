@@ -1,0 +1,202 @@
+//! The window: takes in what has happened, then paints.
+
+use super::{action, ask, home, messages_ui, overlay, session_what_if, tabs, window_frame};
+use crate::model::command::{AppCommand, ViewAction};
+use crate::model::keep::ReportLink;
+use crate::model::message::StatusMessage;
+use crate::model::opening::OpenReport;
+use crate::model::prefs::AppearancePrefs;
+use crate::shell::session::AppSession;
+use crate::theme::{self, fonts};
+use crate::views::ViewContext;
+use egui::{Context, Ui};
+use std::path::{Path, PathBuf};
+
+/// The app, in a window or without one.
+pub struct TilescopeApp {
+    session: AppSession,
+    commands: Vec<AppCommand>,
+    /// Title of the window.
+    title: String,
+    /// The egui context that all frames share.
+    context: Context,
+}
+
+impl TilescopeApp {
+    /// The user's app: on a report, on a place in it that a link leads to, on two of them compared,
+    /// or on the home screen.
+    pub(crate) fn for_user(
+        context: &Context,
+        report: Option<&Path>,
+        compare: Option<&Path>,
+        at: Option<&str>,
+    ) -> Self {
+        let mut app = Self::new(context, AppSession::for_user());
+        context.add_font_provider(std::sync::Arc::new(fonts::SystemFontFallback));
+        // A covered window is painted all the same: some servers report every window as covered.
+        context.send_viewport_cmd(egui::ViewportCommand::RequestPaintWhileHidden);
+        match (report.zip(compare), at) {
+            (Some((source, target)), None) => {
+                app.commands.push(AppCommand::Compare(source.to_owned(), target.to_owned()));
+            }
+            _ => app.open_at(context, report, compare, at),
+        }
+        app
+    }
+
+    /// Opens a report, beside another one if there is one, and in it the place that a link leads to.
+    pub fn open_at(
+        &mut self,
+        context: &Context,
+        report: Option<&Path>,
+        compare: Option<&Path>,
+        at: Option<&str>,
+    ) {
+        match (report, at.map(str::parse::<ReportLink>)) {
+            (Some(report), Some(Ok(mut link))) => {
+                if let Some(target) = compare {
+                    let beside = link.place.target.get_or_insert_default();
+                    target.clone_into(&mut beside.report);
+                }
+                self.session.open_at(context, report.to_owned(), link);
+            }
+            (report, link) => {
+                self.commands.extend(report.map(|path| AppCommand::Open(path.to_owned())));
+                if let Some(Err(problem)) = link {
+                    self.commands
+                        .push(AppCommand::ShowMessage(StatusMessage::error(problem.to_string())));
+                }
+            }
+        }
+    }
+
+    /// An app that remembers nothing, on a report or on the home screen.
+    pub fn detached(context: &Context, opened: Option<OpenReport>) -> Self {
+        let mut session = AppSession::detached();
+        if let Some(opened) = opened {
+            session.show(opened);
+        }
+        Self::new(context, session)
+    }
+
+    fn new(context: &Context, session: AppSession) -> Self {
+        theme::install(context);
+        if session.prefs.look != AppearancePrefs::default() {
+            session.prefs.look.apply(context);
+        }
+        context.set_theme(session.prefs.theme.preference());
+        // Pointing at a bar and turning the wheel zooms the trace, not the window.
+        context.options_mut(|options| options.zoom_with_keyboard = true);
+        Self { session, commands: Vec::new(), title: String::new(), context: context.clone() }
+    }
+
+    /// Compares the open report with another one, in the tab that shows it.
+    pub fn compare(&mut self, target: OpenReport) {
+        let source = self.session.page.as_ref().map(|page| page.opened.clone());
+        let alone = self.session.tabs.current();
+        if let Some(source) = source {
+            self.session.show_page(source, Some(target));
+            let same = alone == self.session.tabs.current();
+            alone.into_iter().filter(|_| !same).for_each(|at| self.session.close_tab(at));
+        }
+    }
+
+    /// Shows a view of the open report, by its name.
+    pub fn show_view(&mut self, name: &str) {
+        self.commands.extend(name.parse().map(AppCommand::ShowView));
+    }
+
+    /// The session, read-only.
+    pub fn session(&self) -> &AppSession {
+        &self.session
+    }
+
+    /// The session, to change it.
+    pub fn session_mut(&mut self) -> &mut AppSession {
+        &mut self.session
+    }
+
+    /// Takes in the results of background work and applies commands.
+    pub fn logic(&mut self, context: &Context) {
+        self.session.poll_background_work(context);
+        self.commands.extend(dropped(context).map(AppCommand::Open));
+        for command in std::mem::take(&mut self.commands) {
+            self.session.apply(context, command);
+        }
+        self.session.record_navigation(context);
+        self.session.save(context);
+        let report = self.session.page.as_ref().map(|page| page.title());
+        let title = report.map_or_else(|| "tilescope".to_owned(), |r| format!("{r} - tilescope"));
+        if title != self.title {
+            context.send_viewport_cmd(egui::ViewportCommand::Title(title.clone()));
+            self.title = title;
+        }
+    }
+
+    /// Runs one frame: takes input, paints the window.
+    pub fn ui(&mut self, ui: &mut Ui) {
+        let Self { session, commands, .. } = self;
+        commands.extend(action::commands_for_pressed_keys(ui.ctx(), session));
+        tabs::tabs_ui(ui, session, commands);
+        window_frame::side_menu_ui(ui, session, commands);
+        session_what_if::what_if_panel_ui(ui, session, commands);
+        let wishes = std::mem::take(&mut session.view_actions);
+        if let Some(page) = &mut session.page {
+            messages_ui::messages_ui(ui, &session.messages, commands);
+            let mut context = ViewContext {
+                opened: &page.opened,
+                selection: &session.selection,
+                prefs: &session.prefs,
+                workers: &session.workers,
+                actions: &wishes,
+                commands,
+            };
+            page.search.update(ui, &mut context);
+            if page.search.open {
+                window_frame::find_panel_ui(ui, &mut page.search, &mut context);
+            }
+            let name = page.view;
+            if let Some((_, view)) = page.views.iter_mut().find(|(view, _)| *view == name) {
+                if wishes.contains(&ViewAction::ClearSelection) {
+                    context.commands.extend(view.clear_selection_commands());
+                }
+                let frame = egui::Frame::new().fill(ui.visuals().panel_fill);
+                egui::CentralPanel::default().frame(frame).show(ui, |ui| {
+                    match &mut page.compared {
+                        Some(compared) => compared.ui(ui, page.view, view.as_mut(), &mut context),
+                        None => view.ui(ui, &mut context),
+                    }
+                });
+            }
+        } else {
+            messages_ui::messages_ui(ui, &session.messages, commands);
+            home::home_ui(ui, session, commands);
+        }
+        overlay::overlay_ui(ui.ctx(), &mut self.session, &mut self.commands);
+        ask::compare_dialog_ui(ui.ctx(), &mut self.session, &mut self.commands);
+        window_frame::progress_ui(ui.ctx(), &self.session, &mut self.commands);
+        window_frame::drop_hint_ui(ui.ctx());
+        if !self.commands.is_empty() {
+            ui.ctx().request_repaint();
+        }
+    }
+}
+
+/// The file or directory that was dropped on the window.
+fn dropped(context: &Context) -> Option<PathBuf> {
+    context.input(|i| i.raw.dropped_files.first().map(|file| file.path().to_owned()))
+}
+
+impl eframe::App for TilescopeApp {
+    fn logic(&mut self, context: &Context, _: &mut eframe::Frame) {
+        self.logic(context);
+    }
+
+    fn ui(&mut self, ui: &mut Ui, _: &mut eframe::Frame) {
+        self.ui(ui);
+    }
+
+    fn on_exit(&mut self, _: Option<&eframe::glow::Context>) {
+        self.session.finish(&self.context);
+    }
+}

@@ -1,0 +1,103 @@
+//! Writing pictures and tables on a thread of its own.
+
+use crate::GuiError;
+use crate::model::opening::OpenReport;
+use crate::model::saving::{ExportContent, ExportRequest};
+use crate::model::view_id::ViewId;
+use crate::shell::picture::{PictureFormat, PictureOptions, picture_file};
+use crate::widgets::background_task::{BackgroundTask, PendingStartError};
+use egui::{Context, Theme};
+use std::path::{Path, PathBuf};
+use tilescope_analysis::compare::{
+    ComparisonTable, UnknownDifferencesError, comparison, differences, table_named,
+};
+use tilescope_analysis::tables::{self, UnknownTableError};
+use tilescope_report::ReportError;
+use tilescope_report::atomic_file::{AtomicFileError, write_whole};
+
+/// Where something was saved, or why not.
+pub(crate) type ExportResult = Result<PathBuf, SavingError>;
+
+/// Why something could not be saved.
+#[derive(Debug, thiserror::Error)]
+pub enum SavingError {
+    #[error(transparent)]
+    File(#[from] AtomicFileError),
+    #[error(transparent)]
+    Picture(#[from] GuiError),
+    #[error(transparent)]
+    Report(#[from] ReportError),
+    #[error(transparent)]
+    Table(#[from] UnknownTableError),
+    #[error(transparent)]
+    Differences(#[from] UnknownDifferencesError),
+    #[error("Nothing is compared any more.")]
+    NothingCompared,
+    #[error("This view compares nothing.")]
+    NoComparison,
+}
+
+/// What is on the screen when something is saved.
+pub(crate) struct ExportSource {
+    pub opened: OpenReport,
+    /// The report it is compared with.
+    pub compared: Option<PathBuf>,
+    /// The view.
+    pub view: ViewId,
+    /// A link to the place in it.
+    pub link: String,
+}
+
+impl ExportRequest {
+    /// Starts to write; words about how it went come later.
+    ///
+    /// # Errors
+    /// There is no thread for it.
+    pub(crate) fn start(
+        self,
+        context: &Context,
+        shown: ExportSource,
+    ) -> Result<BackgroundTask<ExportResult>, PendingStartError> {
+        BackgroundTask::start("save", context, move || {
+            let bytes = self.bytes(shown)?;
+            write_whole(&self.path, &bytes)?;
+            Ok(self.path)
+        })
+    }
+
+    fn bytes(&self, shown: ExportSource) -> Result<Vec<u8>, SavingError> {
+        let ExportSource { opened, compared, view, link } = shown;
+        let view = view.name();
+        let format = match self.what {
+            ExportContent::Png => PictureFormat::Png,
+            ExportContent::Svg => PictureFormat::Svg,
+            ExportContent::Table(name) => {
+                let table = tables::named(view, Some(name))?;
+                let rows = (table.read)(&opened.report)?;
+                return Ok(rows.csv().into_bytes());
+            }
+            ExportContent::Differences(title) => {
+                return difference(&opened, compared.as_deref(), view, title);
+            }
+        };
+        let Self { size, text_percent, dark, .. } = *self;
+        let theme = if dark { Theme::Dark } else { Theme::Light };
+        let compare = compared.as_deref();
+        let export =
+            PictureOptions { view, compare, at: Some(&link), size, text_percent, theme, format };
+        Ok(picture_file(opened, &export)?)
+    }
+}
+
+fn difference(
+    opened: &OpenReport,
+    target: Option<&Path>,
+    view: &str,
+    title: &'static str,
+) -> Result<Vec<u8>, SavingError> {
+    let target = OpenReport::read(target.ok_or(SavingError::NothingCompared)?)?;
+    let one = comparison(view).ok_or(SavingError::NoComparison)?;
+    let tables = differences(&opened.report, &target.report, one)?;
+    let table = table_named(&tables, Some(&ComparisonTable::named(title).name()))?;
+    Ok(table.as_rows().csv().into_bytes())
+}

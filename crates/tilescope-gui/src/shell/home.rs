@@ -1,0 +1,382 @@
+//! The home screen: open, simulate, recent.
+
+use crate::model::command::{AppCommand, OverlayKind};
+use crate::model::keep::{NavigationState, ReportLink};
+use crate::model::prefs::RecentReport;
+use crate::shell::session::AppSession;
+use crate::theme::ThemePalette;
+use crate::theme::fonts::strong;
+use crate::widgets::icons::{self, Icon};
+use crate::widgets::{ICON_BUTTON, elided::elided, focus_ui, icon_button_ui};
+use egui::accesskit::Role;
+use egui::{
+    Align, Align2, CentralPanel, CornerRadius, FontId, Frame, Layout, Margin, Rect, Response,
+    RichText, ScrollArea, Sense, Stroke, TextStyle, Ui, Vec2, WidgetInfo, vec2,
+};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tilescope_report::units::format_timestamp;
+
+/// Width at which cards stand beside each other.
+const TWO_COLUMNS: f32 = 820.0;
+/// Widest the content gets.
+const MAX_WIDTH: f32 = 1080.0;
+
+pub(crate) fn home_ui(ui: &mut Ui, session: &mut AppSession, commands: &mut Vec<AppCommand>) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
+    let frame = Frame::new().fill(palette.raised);
+    CentralPanel::default().frame(frame).show(ui, |ui| {
+        ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
+            let width = MAX_WIDTH.min(ui.available_width() - 40.0);
+            let side = (ui.available_width() - width) / 2.0;
+            ui.horizontal_top(|ui| {
+                ui.add_space(side);
+                ui.vertical(|ui| {
+                    ui.set_width(width);
+                    ui.add_space(34.0);
+                    title_ui(ui, session, commands);
+                    ui.add_space(22.0);
+                    cards_ui(ui, session, commands, width);
+                    ui.add_space(30.0);
+                });
+            });
+        });
+    });
+}
+
+fn title_ui(ui: &mut Ui, session: &AppSession, commands: &mut Vec<AppCommand>) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
+    ui.horizontal(|ui| {
+        let (rect, _) = ui.allocate_exact_size(Vec2::splat(44.0), Sense::hover());
+        icons::paint(ui.painter(), rect, Icon::Mark, palette.compute);
+        ui.vertical(|ui| {
+            ui.spacing_mut().item_spacing.y = 1.0;
+            ui.label(strong("tilescope").size(24.0));
+            let text = "See why a program is slow or does not fit on IPUs, and what would help";
+            ui.label(RichText::new(text).color(palette.weak_text));
+        });
+        ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
+            if icon_button_ui(ui, Icon::Help, "Keys and help").clicked() {
+                commands.push(AppCommand::Overlay(Some(OverlayKind::Shortcuts)));
+            }
+            let theme = format!("Theme: {}", session.prefs.theme.title());
+            if icon_button_ui(ui, Icon::Theme, &theme).clicked() {
+                commands.push(AppCommand::SetTheme(session.prefs.theme.next()));
+            }
+        });
+    });
+}
+
+fn cards_ui(ui: &mut Ui, session: &mut AppSession, commands: &mut Vec<AppCommand>, width: f32) {
+    let gap = 16.0;
+    if width < TWO_COLUMNS {
+        card_ui(ui, "Open", |ui| open_card_ui(ui, session, commands));
+        ui.add_space(gap);
+        card_ui(ui, "Simulate", |ui| simulate_card_ui(ui, session, commands));
+        ui.add_space(gap);
+        card_ui(ui, "Recent", |ui| recent_card_ui(ui, session, commands));
+        ui.add_space(gap);
+        card_ui(ui, "Your own reports", capture_card_ui);
+        ui.add_space(gap);
+        card_ui(ui, "Help", |ui| help_card_ui(ui, commands));
+        return;
+    }
+    ui.horizontal_top(|ui| {
+        ui.spacing_mut().item_spacing.x = gap;
+        let left = ((width - gap) * 0.42).round();
+        ui.vertical(|ui| {
+            ui.set_width(left);
+            card_ui(ui, "Open", |ui| open_card_ui(ui, session, commands));
+            ui.add_space(gap);
+            card_ui(ui, "Simulate", |ui| simulate_card_ui(ui, session, commands));
+        });
+        ui.vertical(|ui| {
+            ui.set_width(width - gap - left);
+            card_ui(ui, "Recent", |ui| recent_card_ui(ui, session, commands));
+            ui.add_space(gap);
+            card_ui(ui, "Your own reports", capture_card_ui);
+            ui.add_space(gap);
+            card_ui(ui, "Help", |ui| help_card_ui(ui, commands));
+        });
+    });
+}
+
+/// Ways to words about everything; nothing of it needs a network.
+fn help_card_ui(ui: &mut Ui, commands: &mut Vec<AppCommand>) {
+    let entries = [
+        (
+            "How do I open, capture and compare reports?",
+            "every view and its figures, and what is new",
+            OverlayKind::Help,
+        ),
+        ("Keys and gestures", "what the keyboard and the mouse do", OverlayKind::Shortcuts),
+        ("Preferences", "units, colours, text size, keys", OverlayKind::Preferences),
+    ];
+    for (text, about, kind) in entries {
+        if row_ui(ui, Icon::Help, text, about, true).clicked() {
+            commands.push(AppCommand::Overlay(Some(kind)));
+        }
+    }
+}
+
+/// How to get a report out of an SDK, or out of a spec.
+fn capture_card_ui(ui: &mut Ui) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
+    let lines = [
+        ("With Poplar, PopART, PopTorch or TensorFlow on an IPU:", CAPTURE),
+        ("Without hardware, from a model and options in a TOML file:", SIMULATE),
+    ];
+    for (words, command) in lines {
+        ui.label(RichText::new(words).color(palette.weak_text));
+        Frame::new()
+            .fill(palette.raised)
+            .corner_radius(CornerRadius::same(5))
+            .inner_margin(Margin::symmetric(10, 6))
+            .show(ui, |ui| {
+                ui.set_width(ui.available_width());
+                let text = RichText::new(command).monospace();
+                ui.add(egui::Label::new(text).wrap().selectable(true));
+            });
+        ui.add_space(4.0);
+    }
+}
+
+const CAPTURE: &str =
+    "POPLAR_ENGINE_OPTIONS='{\"autoReport.all\":\"true\", \"autoReport.directory\":\"./report\"}'";
+const SIMULATE: &str = "tilescope simulate my_model.toml -o out";
+
+fn card_ui(ui: &mut Ui, title: &str, contents: impl FnOnce(&mut Ui)) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
+    Frame::new()
+        .fill(palette.page)
+        .stroke(Stroke::new(1.0, palette.rule))
+        .corner_radius(CornerRadius::same(10))
+        .inner_margin(Margin::same(18))
+        .show(ui, |ui| {
+            ui.set_width(ui.available_width());
+            ui.heading(title);
+            ui.add_space(6.0);
+            contents(ui);
+        });
+}
+
+/// A row with a drawing, words and, below them, smaller words.
+fn row_ui(ui: &mut Ui, icon: Icon, text: &str, about: &str, enabled: bool) -> Response {
+    let palette = ThemePalette::for_visuals(ui.visuals());
+    let height = if about.is_empty() { 36.0 } else { 46.0 };
+    let sense = if enabled { Sense::click() } else { Sense::hover() };
+    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), height), sense);
+    response.widget_info(|| WidgetInfo::labeled(Role::Button, enabled, text));
+    if enabled && response.hovered() {
+        ui.painter().rect_filled(
+            rect.expand2(vec2(8.0, 0.0)),
+            CornerRadius::same(6),
+            palette.hover,
+        );
+    }
+    focus_ui(ui, &response, rect.expand2(vec2(8.0, 0.0)));
+    let colour = if enabled { palette.accent } else { palette.weak_text };
+    let square =
+        Rect::from_center_size(egui::pos2(rect.left() + 11.0, rect.center().y), Vec2::splat(20.0));
+    icons::paint(ui.painter(), square, icon, colour);
+    let left = rect.left() + 34.0;
+    let width = rect.right() - left;
+    let font = TextStyle::Body.resolve(ui.style());
+    let words = elided(ui.painter(), text, font, colour, width);
+    let small = FontId::proportional(11.5);
+    let lines = elided(ui.painter(), about, small, palette.weak_text, width);
+    let tall = words.size().y + if about.is_empty() { 0.0 } else { lines.size().y + 1.0 };
+    let top = rect.center().y - tall / 2.0;
+    let lower = top + words.size().y + 1.0;
+    ui.painter().galley(egui::pos2(left, top), words, colour);
+    if !about.is_empty() {
+        ui.painter().galley(egui::pos2(left, lower), lines, palette.weak_text);
+    }
+    response
+}
+
+fn open_card_ui(ui: &mut Ui, session: &mut AppSession, commands: &mut Vec<AppCommand>) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
+    let waiting = session.dialog.is_some();
+    let about = if waiting { "Waiting for the dialog; you can also type a path below" } else { "" };
+    if row_ui(ui, Icon::Folder, "Open a report…", about, !waiting).clicked() {
+        commands.push(AppCommand::OpenDialog);
+    }
+    for demo in &session.sample_reports {
+        let text = format!("Open demo report {}", demo.name);
+        if row_ui(ui, Icon::Flask, &text, "", true).clicked() {
+            commands.push(AppCommand::Open(demo.path.clone()));
+        }
+    }
+    ui.add_space(8.0);
+    let workers = session.workers.clone();
+    commands.extend(session.typed_path.ui(ui, &workers).map(AppCommand::Open));
+    ui.add_space(2.0);
+    let hint = "Or drop a report on this window.";
+    ui.label(RichText::new(hint).color(palette.weak_text).size(11.5));
+}
+
+fn simulate_card_ui(ui: &mut Ui, session: &mut AppSession, commands: &mut Vec<AppCommand>) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
+    let running = session.simulation.is_some();
+    let specs = session.bundled(ui.ctx()).to_vec();
+    for spec in &specs {
+        let row = row_ui(ui, Icon::Play, &spec.name, &spec.about, !running);
+        let hint = format!("{}\nSimulate this spec and open the report", spec.about);
+        if row.on_hover_text(hint).clicked() {
+            commands.push(AppCommand::Simulate(spec.name.clone()));
+        }
+    }
+    if specs.is_empty() {
+        let text = if session.specs.latest().is_some() {
+            "The bundled specs could not be listed."
+        } else {
+            "Listing specs…"
+        };
+        ui.label(RichText::new(text).color(palette.weak_text));
+    }
+}
+
+fn recent_card_ui(ui: &mut Ui, session: &mut AppSession, commands: &mut Vec<AppCommand>) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
+    if session.prefs.recent.is_empty() {
+        let text = "Reports you open are listed here.";
+        ui.label(RichText::new(text).color(palette.weak_text));
+        return;
+    }
+    let exist = session.recent_exist(ui.ctx());
+    ScrollArea::vertical().max_height(420.0).show(ui, |ui| {
+        ui.spacing_mut().item_spacing.y = 2.0;
+        for (recent, exists) in session.prefs.recent.iter().zip(exist) {
+            let ticked = session.comparison_candidates.contains(&recent.path);
+            recent_ui(ui, recent, exists, ticked, commands);
+        }
+    });
+    comparisons_ui(ui, session, commands);
+}
+
+/// Comparing the two reports that are ticked, and comparisons of before.
+fn comparisons_ui(ui: &mut Ui, session: &AppSession, commands: &mut Vec<AppCommand>) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
+    ui.add_space(6.0);
+    if let [source, target] = session.comparison_candidates.as_slice() {
+        let text = format!("Compare {} with {}", names(source).0, names(target).0);
+        if row_ui(ui, Icon::Exchange, &text, "", true).clicked() {
+            commands.push(AppCommand::Compare(source.clone(), target.clone()));
+        }
+    } else {
+        let text = "Tick two reports to compare them.";
+        ui.label(RichText::new(text).color(palette.weak_text).size(11.5));
+    }
+    for (source, target) in session.prefs.recent_comparisons.iter().take(MAX_COMPARISONS) {
+        ui.horizontal(|ui| {
+            let text = format!("{} ↔ {}", names(source).0, names(target).0);
+            let entry = egui::Button::new(&text).frame(false).truncate();
+            let hint = format!("Compare\n{}\n{}", source.display(), target.display());
+            if ui.add(entry).on_hover_text(hint).clicked() {
+                commands.push(AppCommand::Compare(source.clone(), target.clone()));
+            }
+            if icon_button_ui(ui, Icon::Close, "Remove from recent comparisons").clicked() {
+                let forget = AppCommand::RemoveRecentComparison(source.clone(), target.clone());
+                commands.push(forget);
+            }
+        });
+    }
+}
+
+/// Comparisons of before that are listed.
+const MAX_COMPARISONS: usize = 8;
+
+fn recent_ui(
+    ui: &mut Ui,
+    recent: &RecentReport,
+    exists: bool,
+    ticked: bool,
+    commands: &mut Vec<AppCommand>,
+) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
+    let (name, place) = names(&recent.path);
+    ui.horizontal(|ui| {
+        let mut tick = ticked;
+        let tick = ui.checkbox(&mut tick, "").accessible_name(format!("Tick {name}"));
+        if tick.on_hover_text("Tick two reports to compare them").clicked() {
+            commands.push(AppCommand::ToggleComparisonCandidate(recent.path.clone()));
+        }
+        let icons = 2.0 * (ICON_BUTTON + ui.spacing().item_spacing.x);
+        let width = ui.available_width() - icons;
+        let (rect, response) = ui.allocate_exact_size(vec2(width, 44.0), Sense::click());
+        response.widget_info(|| WidgetInfo::labeled(Role::Button, true, format!("Open {name}")));
+        if response.hovered() {
+            ui.painter().rect_filled(rect, CornerRadius::same(6), palette.hover);
+        }
+        focus_ui(ui, &response, rect);
+        let colour = if exists { palette.accent } else { palette.weak_text };
+        let when = if exists { age(recent.opened_unix_seconds) } else { "missing".to_owned() };
+        let small = FontId::proportional(11.5);
+        let right = rect.right_center() - vec2(8.0, 0.0);
+        let when_colour = if exists { palette.weak_text } else { palette.warning };
+        let painted =
+            ui.painter().text(right, Align2::RIGHT_CENTER, when, small.clone(), when_colour);
+        let room = painted.left() - rect.left() - 20.0;
+        let font = TextStyle::Body.resolve(ui.style());
+        let title = elided(ui.painter(), &name, font, colour, room);
+        ui.painter().galley(rect.min + vec2(8.0, 5.0), title, colour);
+        let path = elided(ui.painter(), &place, small, palette.weak_text, room);
+        ui.painter().galley(rect.min + vec2(8.0, 24.0), path, palette.weak_text);
+        let opened = format_timestamp(recent.opened_unix_seconds);
+        let shown = format!("{}\nOpened {opened}", recent.path.display());
+        if response.on_hover_text(shown).clicked() {
+            commands.push(AppCommand::Open(recent.path.clone()));
+        }
+        if icon_button_ui(ui, Icon::Link, "Copy link to this report").clicked() {
+            let place = NavigationState::default();
+            ui.ctx().copy_text(ReportLink::new(&recent.path, place).to_string());
+        }
+        if icon_button_ui(ui, Icon::Close, "Remove from recent reports").clicked() {
+            commands.push(AppCommand::RemoveRecentReport(recent.path.clone()));
+        }
+    });
+}
+
+/// Last part of a path, and the rest.
+fn names(path: &std::path::Path) -> (String, String) {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+    let place = path.parent().map(|parent| parent.display().to_string());
+    (name.unwrap_or_else(|| path.display().to_string()), place.unwrap_or_default())
+}
+
+/// How long ago a time was, in words.
+fn age(unix_seconds: u64) -> String {
+    let then = UNIX_EPOCH + Duration::from_secs(unix_seconds);
+    let seconds = SystemTime::now().duration_since(then).map_or(0, |since| since.as_secs());
+    age_in_words(seconds)
+}
+
+fn age_in_words(seconds: u64) -> String {
+    let counted = |count: u64, unit: &str| {
+        let plural = if count == 1 { "" } else { "s" };
+        format!("{count} {unit}{plural} ago")
+    };
+    match seconds {
+        0..60 => "just now".to_owned(),
+        60..3_600 => counted(seconds / 60, "minute"),
+        3_600..86_400 => counted(seconds / 3_600, "hour"),
+        86_400..5_184_000 => counted(seconds / 86_400, "day"),
+        _ => counted(seconds / 2_592_000, "month"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_are_told_in_one_unit() {
+        let cases = [(0, "just now"), (60, "1 minute ago"), (7_200, "2 hours ago")];
+        for (seconds, words) in cases {
+            assert_eq!(age_in_words(seconds), words);
+        }
+        assert_eq!(age_in_words(86_400 * 3), "3 days ago");
+        assert_eq!(age_in_words(86_400 * 400), "13 months ago");
+    }
+}

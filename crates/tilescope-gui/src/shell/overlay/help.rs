@@ -1,0 +1,116 @@
+//! Help without a network: a page for every view and for what all views share, searchable.
+
+use super::{OverlayState, heading_ui, scroll_height};
+use crate::shell::session::AppSession;
+use crate::theme::ThemePalette;
+use crate::theme::fonts::strong;
+use crate::views::VIEWS;
+use crate::widgets::search_ui;
+use egui::{RichText, ScrollArea, Ui};
+
+/// Pages beside those of the views.
+const PAGES: [&str; 5] = [
+    include_str!("../../../../../assets/help/opening.md"),
+    include_str!("../../../../../assets/help/finding.md"),
+    include_str!("../../../../../assets/help/keeping.md"),
+    include_str!("../../../../../assets/help/saving.md"),
+    concat!(
+        "# What is new\n\nChanges by version, oldest first.\n\n",
+        include_str!("../../../../../CHANGELOG.md"),
+    ),
+];
+
+/// Every page, those of the views first.
+pub(crate) fn pages() -> impl Iterator<Item = &'static str> {
+    VIEWS.iter().map(|view| view.help).chain(PAGES)
+}
+
+/// The words of a page's heading.
+fn title(page: &str) -> &str {
+    page.lines().next().unwrap_or_default().trim_start_matches("# ")
+}
+
+pub(crate) fn help_ui(ui: &mut Ui, overlay: &mut OverlayState, session: &AppSession) {
+    heading_ui(ui, "Help");
+    let shown = session.page.as_ref().map(|page| page.view);
+    if !overlay.was_painted {
+        let at = VIEWS.iter().position(|view| Some(view.id) == shown);
+        // Without a report, the first question is how to open one.
+        overlay.selected_entry = at.unwrap_or(VIEWS.len());
+    }
+    let width = ui.available_width() - 18.0;
+    search_ui(ui, &mut overlay.typed, "Search help", width);
+    let wanted = overlay.typed.trim().to_lowercase();
+    let found: Vec<(usize, &str)> =
+        pages().enumerate().filter(|(_, page)| page.to_lowercase().contains(&wanted)).collect();
+    ui.horizontal_wrapped(|ui| {
+        for (at, page) in &found {
+            if ui.selectable_label(*at == overlay.selected_entry, title(page)).clicked() {
+                overlay.selected_entry = *at;
+            }
+        }
+    });
+    let page = found.iter().find(|(at, _)| *at == overlay.selected_entry).or(found.first());
+    let height = scroll_height(ui) - 70.0;
+    ScrollArea::vertical().max_height(height).auto_shrink(false).show(ui, |ui| match page {
+        Some((_, page)) => page_ui(ui, page),
+        None => drop(ui.label("No matching page.")),
+    });
+}
+
+/// Headings, paragraphs and tables of Markdown, as our pages use them.
+fn page_ui(ui: &mut Ui, page: &str) {
+    for block in page.split("\n\n") {
+        if let Some(heading) = block.strip_prefix("## ") {
+            ui.label(strong(heading.trim()));
+        } else if let Some(heading) = block.strip_prefix("# ") {
+            ui.add_space(4.0);
+            ui.label(strong(heading.trim()).size(16.0));
+        } else if block.starts_with('|') {
+            table_ui(ui, block);
+        } else {
+            ui.label(plain(block.trim()));
+        }
+        ui.add_space(4.0);
+    }
+}
+
+fn table_ui(ui: &mut Ui, block: &str) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
+    egui::Grid::new(("help table", block.len())).num_columns(2).show(ui, |ui| {
+        // The line below the head only says that it is one.
+        for (at, line) in block.lines().enumerate().filter(|(at, _)| *at != 1) {
+            for cell in line.trim_matches('|').split('|') {
+                let text = RichText::new(plain(cell.trim()));
+                ui.label(if at == 0 { text.color(palette.weak_text) } else { text });
+            }
+            ui.end_row();
+        }
+    });
+}
+
+/// Text without the marks for keys and emphasis.
+fn plain(text: &str) -> String {
+    text.replace(['`', '*'], "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_page_has_a_heading_and_a_sentence() {
+        for page in pages() {
+            assert!(page.starts_with("# "), "{page}");
+            let sentence = page.split("\n\n").nth(1).unwrap_or_default();
+            assert!(sentence.ends_with('.') && !sentence.contains('\n'), "{}", title(page));
+        }
+    }
+
+    #[test]
+    fn pages_of_views_are_called_as_the_views() {
+        for view in VIEWS {
+            assert_eq!(title(view.help), view.id.title());
+        }
+    }
+}

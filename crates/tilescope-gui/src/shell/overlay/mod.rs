@@ -1,0 +1,88 @@
+//! Overlays on the view: the command palette, lists, questions.
+
+mod bookmarks;
+mod commands;
+mod help;
+mod keys;
+mod preferences;
+mod save;
+
+use crate::model::command::{AppCommand, OverlayKind};
+use crate::shell::session::AppSession;
+use crate::widgets::icon_button_ui;
+use crate::widgets::icons::Icon;
+use egui::{Align, Context, Frame, Id, Layout, Margin, Modal, Ui};
+
+/// What lies over the view, with its state.
+pub struct OverlayState {
+    pub kind: OverlayKind,
+    /// The text typed into it.
+    typed: String,
+    /// The entry that Enter means.
+    selected_entry: usize,
+    /// Whether it has been painted before.
+    was_painted: bool,
+    /// The action whose new key is waited for.
+    pub capturing_shortcut_for: Option<&'static str>,
+}
+
+impl OverlayState {
+    pub(crate) fn new(kind: OverlayKind) -> Self {
+        Self {
+            kind,
+            typed: String::new(),
+            selected_entry: 0,
+            was_painted: false,
+            capturing_shortcut_for: None,
+        }
+    }
+}
+
+/// Paints what lies over the view.
+pub(crate) fn overlay_ui(
+    context: &Context,
+    session: &mut AppSession,
+    commands: &mut Vec<AppCommand>,
+) {
+    let Some(mut overlay) = session.overlay.take() else { return };
+    let frame = Frame::window(&context.global_style()).inner_margin(Margin::same(20));
+    let response = Modal::new(Id::unique("overlay")).frame(frame).show(context, |ui| {
+        let width = if overlay.kind == OverlayKind::Shortcuts { 520.0 } else { 560.0_f32 };
+        ui.set_width(width.min(context.content_rect().width() - 60.0));
+        match overlay.kind {
+            OverlayKind::CommandPalette => {
+                commands::commands_ui(ui, &mut overlay, session, commands)
+            }
+            OverlayKind::Shortcuts => keys::keys_ui(ui, &session.prefs),
+            OverlayKind::Bookmarks => bookmarks::bookmarks_ui(ui, session, commands),
+            OverlayKind::Preferences => {
+                preferences::preferences_ui(ui, &mut overlay, session, commands);
+            }
+            OverlayKind::Help => help::help_ui(ui, &mut overlay, session),
+            OverlayKind::ExportDialog => save::save_ui(ui, &mut overlay, session, commands),
+        }
+    });
+    overlay.was_painted = true;
+    if response.should_close() {
+        commands.push(AppCommand::Overlay(None));
+    }
+    session.overlay = Some(overlay);
+}
+
+/// A heading with a cross at the right.
+fn heading_ui(ui: &mut Ui, title: &str) {
+    ui.horizontal(|ui| {
+        ui.heading(title);
+        ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
+            if icon_button_ui(ui, Icon::Close, &format!("Close {}", title.to_lowercase())).clicked()
+            {
+                ui.close();
+            }
+        });
+    });
+}
+
+/// Height left for what scrolls.
+fn scroll_height(ui: &Ui) -> f32 {
+    (ui.ctx().content_rect().height() - 160.0).max(80.0)
+}

@@ -1,0 +1,80 @@
+//! Where reports and what belongs to them lie: samples, simulated reports, notes.
+
+use crate::model::keep::NOTES_FILE;
+use std::path::{Path, PathBuf};
+use tilescope_report::REPORT_FILE;
+
+/// A report that comes with the program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SampleReport {
+    /// Its directory's name.
+    pub name: String,
+    /// Its directory.
+    pub path: PathBuf,
+}
+
+/// The reports in `sample_reports` beside the executable, or where it was built.
+pub(crate) fn demos() -> Vec<SampleReport> {
+    let beside = std::env::current_exe().ok().and_then(|exe| exe.parent().map(Path::to_owned));
+    let places = beside
+        .into_iter()
+        .flat_map(|directory| {
+            [directory.join("sample_reports"), directory.join("../share/tilescope/sample_reports")]
+        })
+        .chain([PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../sample_reports"))]);
+    places.map(|place| demos_in(&place)).find(|demos| !demos.is_empty()).unwrap_or_default()
+}
+
+fn demos_in(place: &Path) -> Vec<SampleReport> {
+    let Ok(entries) = std::fs::read_dir(place) else { return Vec::new() };
+    let mut demos: Vec<SampleReport> = entries
+        .flatten()
+        .filter(|entry| entry.path().join(REPORT_FILE).is_file())
+        .map(|entry| SampleReport {
+            name: entry.file_name().to_string_lossy().into_owned(),
+            path: entry.path(),
+        })
+        .collect();
+    demos.sort_by(|a, b| a.name.cmp(&b.name));
+    demos
+}
+
+/// Where simulated reports go.
+pub(crate) fn simulated_report_directory(spec: &str) -> PathBuf {
+    data_directory().join("simulated").join(spec)
+}
+
+/// The program's part of the user's data directory, or else of the temporary one.
+fn data_directory() -> PathBuf {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    let base = set("XDG_DATA_HOME")
+        .map(PathBuf::from)
+        .filter(|path| path.is_absolute())
+        .or_else(|| set("HOME").map(|home| PathBuf::from(home).join(".local/share")))
+        .unwrap_or_else(std::env::temp_dir);
+    base.join("tilescope")
+}
+
+/// Where the notes of a report are kept, the best place first: beside the report, and in the user's
+/// data directory under a number made of its path.
+pub(crate) fn notes_files(report: &Path) -> Vec<PathBuf> {
+    let report = std::path::absolute(report).unwrap_or_else(|_| report.to_owned());
+    let beside = match report.file_name() {
+        Some(name) if name != REPORT_FILE => {
+            let mut name = name.to_owned();
+            name.push(".notes.json");
+            report.with_file_name(name)
+        }
+        _ => report.with_file_name(NOTES_FILE),
+    };
+    let bytes = report.as_os_str().as_encoded_bytes();
+    let own = data_directory().join("notes").join(format!("{:016x}.json", number(bytes)));
+    vec![beside, own]
+}
+
+/// FNV-1a: the same number for the same path, in every version.
+fn number(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}

@@ -1,0 +1,196 @@
+//! The frame around the views: side menu, messages, progress.
+
+use crate::model::command::AppCommand;
+use crate::shell::action::actions;
+use crate::shell::session::{AppSession, ReportPage};
+use crate::theme::ThemePalette;
+use crate::theme::fonts::strong;
+use crate::views::finding::SearchPanel;
+use crate::views::{VIEWS, ViewContext};
+use crate::widgets::icons::Icon;
+use crate::widgets::{MENU_ENTRY, elided::elided, menu_entry_ui};
+use egui::{
+    Align2, Color32, Context, CornerRadius, FontId, Frame, Id, Margin, Order, Panel, ProgressBar,
+    ScrollArea, Stroke, Ui, vec2,
+};
+use tilescope_report::{ProgramOutcome, ReportOrigin, TargetKind};
+
+const WIDE_MENU: f32 = 196.0;
+const NARROW_MENU: f32 = 52.0;
+/// A window narrower than this shows the menu as icons only.
+const NARROW_WINDOW: f32 = 760.0;
+
+/// The menu on the left: views above, what concerns the report and the window below.
+pub(crate) fn side_menu_ui(ui: &mut Ui, session: &AppSession, commands: &mut Vec<AppCommand>) {
+    let Some(page) = &session.page else { return };
+    let palette = ThemePalette::for_visuals(ui.visuals());
+    let narrow = session.prefs.narrow_menu || ui.available_width() < NARROW_WINDOW;
+    let frame = Frame::new().fill(palette.raised).inner_margin(Margin::symmetric(8, 10));
+    let width = if narrow { NARROW_MENU } else { WIDE_MENU };
+    Panel::left("side menu").exact_size(width).resizable(false).frame(frame).show(ui, |ui| {
+        ui.spacing_mut().item_spacing.y = 2.0;
+        ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
+            report_name_ui(ui, page, narrow);
+            ui.add_space(8.0);
+            for view in VIEWS {
+                let chosen = view.id == page.view;
+                if menu_entry_ui(ui, view.icon, view.id.title(), chosen, narrow).clicked() {
+                    commands.push(AppCommand::ShowView(view.id));
+                }
+            }
+            let entries = actions().iter().filter(|action| action.menu.is_some()).count();
+            let entries = entries as f32 * (MENU_ENTRY + ui.spacing().item_spacing.y) + 2.0;
+            ui.add_space((ui.available_height() - entries).max(10.0));
+            menu_foot_ui(ui, session, narrow, commands);
+        });
+    });
+}
+
+/// Actions with a drawing, below the views.
+fn menu_foot_ui(ui: &mut Ui, session: &AppSession, narrow: bool, commands: &mut Vec<AppCommand>) {
+    for action in actions() {
+        let Some(icon) = action.menu else { continue };
+        // A window too narrow for words shows drawings whatever was chosen.
+        let icon = if icon == Icon::Collapse && narrow { Icon::Expand } else { icon };
+        let words = action.menu_text(&session.prefs);
+        let entry = menu_entry_ui(ui, icon, &words, false, narrow);
+        let keys = action.shortcut_text(&session.prefs);
+        let hint = if keys.is_empty() {
+            action.help.to_owned()
+        } else {
+            format!("{} ({keys})", action.help)
+        };
+        if entry.on_hover_text(hint).clicked() {
+            commands.extend(action.command(session));
+        }
+    }
+}
+
+/// Which report this is, and on which machine.
+fn report_name_ui(ui: &mut Ui, page: &ReportPage, narrow: bool) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
+    let name = page.opened.name();
+    let path = page.opened.report.path().display().to_string();
+    if narrow {
+        let size = vec2(ui.available_width(), 30.0);
+        let (rect, response) = ui.allocate_exact_size(size, egui::Sense::hover());
+        crate::widgets::icons::paint(ui.painter(), rect.shrink(5.0), Icon::Mark, palette.compute);
+        response.on_hover_text(format!("{name}\n{path}"));
+        return;
+    }
+    let size = vec2(ui.available_width(), 50.0);
+    let (rect, response) = ui.allocate_exact_size(size, egui::Sense::hover());
+    let mark = egui::Rect::from_min_size(rect.min + vec2(7.0, 4.0), vec2(22.0, 22.0));
+    crate::widgets::icons::paint(ui.painter(), mark, Icon::Mark, palette.compute);
+    let width = rect.width() - 42.0;
+    let font = FontId::new(13.5, crate::theme::fonts::strong_family());
+    let title = elided(ui.painter(), &name, font, palette.text, width);
+    ui.painter().galley(rect.min + vec2(38.0, 6.0), title, palette.text);
+    let small = FontId::proportional(11.5);
+    let about =
+        elided(ui.painter(), &machine(page), small.clone(), palette.weak_text, rect.width() - 10.0);
+    ui.painter().galley(rect.min + vec2(7.0, 32.0), about, palette.weak_text);
+    response.on_hover_text(format!("{name}\n{}\n{path}", machine(page)));
+}
+
+fn machine(page: &ReportPage) -> String {
+    let target = &page.opened.target;
+    let ipus = match target.num_ipus {
+        0 => "IPUs unknown".to_owned(),
+        1 => "1 IPU".to_owned(),
+        count => format!("{count} IPUs"),
+    };
+    let architecture =
+        if target.architecture.is_empty() { "unknown" } else { &target.architecture };
+    let model = if target.kind == TargetKind::IpuModel { " model" } else { "" };
+    let state = match page.opened.outcome {
+        ProgramOutcome::Executed => "",
+        ProgramOutcome::CompiledOnly => " · compiled only",
+        ProgramOutcome::OutOfMemory { .. } => " · out of memory",
+    };
+    match page.opened.report.origin() {
+        ReportOrigin::Foreign if target.architecture.is_empty() => format!("{ipus}{state}"),
+        _ => format!("{ipus} · {architecture}{model}{state}"),
+    }
+}
+
+/// The find panel, at the right of the view.
+pub(crate) fn find_panel_ui(ui: &mut Ui, finder: &mut SearchPanel, context: &mut ViewContext<'_>) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
+    let frame = Frame::new().fill(palette.raised).inner_margin(Margin::same(10));
+    let widest = (ui.available_width() * 0.6).max(161.0);
+    Panel::right("find")
+        .resizable(true)
+        .default_size(360.0_f32.min(widest))
+        .size_range(160.0..=widest)
+        .frame(frame)
+        .show(ui, |ui| {
+            ui.take_available_space();
+            finder.ui(ui, context);
+        });
+}
+
+/// Progress of opening or simulating a report, with a cancel button.
+pub(crate) fn progress_ui(context: &Context, session: &AppSession, commands: &mut Vec<AppCommand>) {
+    let slow = session.opening_for().is_some_and(|time| time.as_millis() > 150);
+    if session.opening_path().is_some() {
+        context.request_repaint_after_secs(0.2);
+    }
+    let Some(simulation) = &session.simulation else {
+        if slow {
+            let path = session.opening_path().map(|path| path.display().to_string());
+            card(context, |ui| {
+                ui.horizontal(|ui| {
+                    ui.spinner();
+                    ui.label(format!("Opening {}", path.unwrap_or_default()));
+                    if ui.button("Cancel").clicked() {
+                        commands.push(AppCommand::CancelOpening);
+                    }
+                });
+            });
+        }
+        return;
+    };
+    card(context, |ui| {
+        ui.label(strong(format!("Simulating {}", simulation.spec)));
+        ui.horizontal(|ui| {
+            let bar =
+                ProgressBar::new(simulation.progress()).desired_width(220.0).show_percentage();
+            ui.add(bar);
+            if ui.button("Cancel").clicked() {
+                commands.push(AppCommand::CancelSimulation);
+            }
+        });
+    });
+}
+
+fn card(context: &Context, contents: impl FnOnce(&mut Ui)) {
+    egui::Area::new(Id::unique("progress"))
+        .order(Order::Foreground)
+        .anchor(Align2::RIGHT_BOTTOM, vec2(-16.0, -16.0))
+        .show(context, |ui| {
+            Frame::popup(ui.style()).inner_margin(Margin::same(12)).show(ui, contents);
+        });
+}
+
+/// Hint while a file is dragged over the window.
+pub(crate) fn drop_hint_ui(context: &Context) {
+    if context.input(|i| i.raw.hovered_files.is_empty()) {
+        return;
+    }
+    let painter = context.layer_painter(egui::LayerId::new(Order::Foreground, Id::unique("drop")));
+    let rect = context.content_rect();
+    let palette = ThemePalette::for_visuals(&context.global_style().visuals);
+    painter.rect_filled(rect, CornerRadius::ZERO, Color32::from_black_alpha(90));
+    let box_rect = egui::Rect::from_center_size(rect.center(), vec2(360.0, 90.0));
+    let stroke = Stroke::new(2.0, palette.accent);
+    painter.rect(box_rect, CornerRadius::same(8), palette.page, stroke, egui::StrokeKind::Inside);
+    let font = FontId::proportional(15.0);
+    painter.text(
+        rect.center(),
+        Align2::CENTER_CENTER,
+        "Drop to open the report",
+        font,
+        palette.text,
+    );
+}

@@ -1,0 +1,215 @@
+//! The tables of differences.
+
+use super::{ComparisonSide, SharedAlignment};
+use crate::model::opening::OpenReport;
+use crate::model::view_id::ViewId;
+use crate::widgets::below::tabs_row_ui;
+use crate::widgets::table::{TableState, TableWidgetCell, TableWidgetColumn, TableWidgetData};
+use crate::widgets::worker::{BackgroundQuery, BackgroundWorkers, QueryState};
+use crate::widgets::{empty_state_ui, hint_ui, tabs_ui, waiting_ui};
+use egui::Ui;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tilescope_analysis::compare::{
+    ComparedReports, ComparisonCell as Value, ComparisonRow, ComparisonTable as Compared,
+    comparison,
+};
+use tilescope_analysis::insights::ViewLocation;
+
+/// A table of differences, ready to be shown.
+struct DifferenceTable {
+    title: &'static str,
+    table: Arc<TableWidgetData>,
+    places: Vec<[Option<ViewLocation>; 2]>,
+    complete: bool,
+    differs: bool,
+}
+
+type DifferenceTablesAnswer = Result<Arc<Vec<DifferenceTable>>, String>;
+
+/// State of the tables of all views.
+#[derive(Default)]
+pub(crate) struct DifferenceTablesPanel {
+    tables: BackgroundQuery<ViewId, DifferenceTablesAnswer>,
+    chosen: BTreeMap<ViewId, usize>,
+    states: BTreeMap<(ViewId, usize), TableState>,
+    row: Option<(ViewId, usize, usize)>,
+}
+
+impl DifferenceTablesPanel {
+    /// The table of a view that the user has chosen.
+    pub(crate) fn chosen(&self, view: ViewId) -> Option<usize> {
+        self.chosen.get(&view).copied()
+    }
+
+    /// Shows that table of a view, or the first that differs.
+    pub(crate) fn choose(&mut self, view: ViewId, table: Option<usize>) {
+        match table {
+            Some(table) => drop(self.chosen.insert(view, table)),
+            None => drop(self.chosen.remove(&view)),
+        }
+    }
+
+    /// Titles of the tables that were shown last.
+    pub(crate) fn titles(&self) -> Vec<&'static str> {
+        let tables = self.tables.latest().and_then(|answer| answer.as_ref().ok());
+        tables.map_or_else(Vec::new, |tables| tables.iter().map(|table| table.title).collect())
+    }
+
+    /// Shows the tables of a view; where the row that was clicked can be seen.
+    pub(crate) fn ui(
+        &mut self,
+        ui: &mut Ui,
+        workers: &BackgroundWorkers,
+        view: ViewId,
+        (source, target): (&OpenReport, &OpenReport),
+        (aligned, open): (&SharedAlignment, &mut bool),
+    ) -> Option<[Option<ViewLocation>; 2]> {
+        let (source, target) = (source.report.clone(), target.report.clone());
+        let alignment = aligned.clone();
+        let question = move |view: &ViewId| {
+            let sides = ComparedReports { source: &source, target: &target, alignment: &alignment };
+            let tables = comparison(view.name()).map_or(Ok(Vec::new()), |one| (one.tables)(&sides));
+            let tables = tables.map_err(|error| error.to_string())?;
+            Ok(Arc::new(tables.into_iter().map(DifferenceTable::new).collect()))
+        };
+        let tables = match self.tables.ask(ui.ctx(), workers, &view, question) {
+            QueryState::Fresh(Ok(tables)) => tables.clone(),
+            QueryState::Fresh(Err(problem)) => {
+                empty_state_ui(ui, "The reports cannot be compared", problem);
+                return None;
+            }
+            QueryState::Failed => {
+                empty_state_ui(ui, "The reports cannot be compared", "Please report this.");
+                return None;
+            }
+            // Tables of another view say nothing about this one.
+            QueryState::Stale(_) | QueryState::Waiting => {
+                if self.tables.is_slow() {
+                    waiting_ui(ui, "Comparing…");
+                }
+                return None;
+            }
+        };
+        if tables.is_empty() {
+            hint_ui(ui, "Nothing to compare here.");
+            return None;
+        }
+        let first = tables.iter().position(|table| table.differs).unwrap_or(0);
+        let mut chosen = self.chosen(view).unwrap_or(first).min(tables.len() - 1);
+        let titles: Vec<(usize, &str)> =
+            tables.iter().enumerate().map(|(at, table)| (at, table.title)).collect();
+        let before = chosen;
+        tabs_row_ui(ui, |ui| tabs_ui(ui, &titles, &mut chosen));
+        if chosen != before {
+            self.chosen.insert(view, chosen);
+        }
+        if !*open {
+            *open = chosen != before;
+            return None;
+        }
+        ui.add_space(2.0);
+        let at = chosen;
+        let shown = &tables[at];
+        if !shown.complete {
+            hint_ui(ui, "The runs are long: not every step was compared.");
+        }
+        let state = self.states.entry((view, at)).or_insert_with(TableState::as_given);
+        let generation = (view as usize * 64 + at) as u64;
+        let row = self.row.filter(|row| (row.0, row.1) == (view, at)).map(|row| row.2);
+        let clicked = ui
+            .push_id((view, at), |ui| {
+                state.choose_ui(
+                    ui,
+                    workers,
+                    &shown.table,
+                    generation,
+                    "Filter rows",
+                    row.as_slice(),
+                )
+            })
+            .inner?;
+        self.row = Some((view, at, clicked));
+        shown.places.get(clicked).cloned()
+    }
+}
+
+impl DifferenceTable {
+    fn new(table: Compared) -> Self {
+        let worded = |row: &ComparisonRow| {
+            [&row.source, &row.target].iter().any(|side| matches!(side, Some(Value::Text(_))))
+        };
+        let words = table.rows.iter().any(worded);
+        let side = |title: &str| {
+            if words { TableWidgetColumn::text(title) } else { TableWidgetColumn::number(title) }
+        };
+        let columns = vec![
+            TableWidgetColumn::text(table.column),
+            side("Source"),
+            side("Target"),
+            TableWidgetColumn::number("Diff")
+                .about("Target minus source; a missing side counts as zero"),
+            TableWidgetColumn::number("Relative")
+                .about("The difference as a share of the larger side"),
+        ];
+        let cells = |row: &ComparisonRow| {
+            vec![
+                TableWidgetCell::Text(format!("{:1$}{2}", "", row.depth as usize * 4, row.name)),
+                cell(&row.source),
+                cell(&row.target),
+                difference(row),
+                share(row),
+            ]
+        };
+        Self {
+            title: table.title,
+            differs: table.rows.iter().any(|row| !row.is_same()),
+            complete: table.complete,
+            table: Arc::new(TableWidgetData {
+                columns,
+                rows: table.rows.iter().map(cells).collect(),
+                totals: table.total.is_some(),
+            }),
+            places: table
+                .rows
+                .into_iter()
+                .map(|row| [row.source_place, row.target_place])
+                .collect(),
+        }
+    }
+}
+
+fn cell(side: &Option<Value>) -> TableWidgetCell {
+    match side {
+        None => TableWidgetCell::Missing,
+        Some(Value::Bytes(bytes)) => TableWidgetCell::Bytes(*bytes),
+        Some(Value::Count(count)) => TableWidgetCell::Count(*count),
+        Some(value) => TableWidgetCell::Text(value.text()),
+    }
+}
+
+fn difference(row: &ComparisonRow) -> TableWidgetCell {
+    let bytes = [&row.source, &row.target].iter().any(|side| matches!(side, Some(Value::Bytes(_))));
+    match row.whole_change() {
+        Some(change) => TableWidgetCell::Change { change, bytes },
+        None => TableWidgetCell::Text(row.change_text()),
+    }
+}
+
+fn share(row: &ComparisonRow) -> TableWidgetCell {
+    match row.share() {
+        // In ten-thousandths: two decimals of a percentage.
+        Some(share) => TableWidgetCell::Share((share.abs() * 10_000.0).round() as u32),
+        None => TableWidgetCell::Text(String::new()),
+    }
+}
+
+/// The commands that show places on both sides.
+pub(crate) fn locations_by_side(
+    places: &[Option<ViewLocation>; 2],
+) -> impl Iterator<Item = (ComparisonSide, &ViewLocation)> {
+    [ComparisonSide::Source, ComparisonSide::Target]
+        .into_iter()
+        .zip(places)
+        .filter_map(|(side, place)| place.as_ref().map(|place| (side, place)))
+}

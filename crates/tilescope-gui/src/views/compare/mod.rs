@@ -1,0 +1,446 @@
+//! Two reports in one window: every view twice, side by side, or both in one graph, with tables of
+//! differences below. What is chosen on one side is chosen on the other.
+
+mod colours;
+mod delta;
+mod grip;
+mod lower;
+mod mapping;
+mod overlay;
+mod time;
+
+use crate::model::command::{AppCommand, ViewAction};
+use crate::model::keep::TargetNavigationState;
+use crate::model::opening::OpenReport;
+use crate::model::selection::Selection;
+use crate::model::state::{ViewState, from_view_state, to_view_state};
+use crate::model::view_id::ViewId;
+use crate::views::{self, ReportView, ViewContext};
+use crate::widgets::below::BottomPanel;
+use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui};
+use crate::widgets::worker::{BackgroundQuery, QueryState};
+use crate::widgets::{empty_state_ui, tables_height};
+use egui::{CentralPanel, Event, Frame, Margin, Rect, Ui, UiBuilder, pos2};
+use mapping::{OtherSideMapper, is_selection_command};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use tilescope_analysis::compare::ReportAlignment;
+use tilescope_analysis::insights::ViewLocation;
+use tilescope_report::units::CycleRange;
+
+/// The alignment of both reports.
+pub(crate) type SharedAlignment = Arc<ReportAlignment>;
+
+/// One of two reports.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum ComparisonSide {
+    /// The report that is compared, on the left.
+    #[default]
+    Source,
+    /// The report it is compared with, on the right.
+    Target,
+}
+
+/// The layout above the tables.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum ComparisonLayout {
+    /// The view of both reports beside each other.
+    #[default]
+    SideBySide,
+    /// Both in one graph, for views that have one.
+    Overlay,
+    /// Nothing: the tables take all the room.
+    Tables,
+}
+
+/// How both sides are shown, as links have it.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+struct ComparisonSettings {
+    layout: ComparisonLayout,
+    /// Cycles that the target is ahead.
+    offset: i64,
+    /// The table of differences that is shown, where the user has chosen one.
+    table: Option<usize>,
+    /// Settings of the common graph.
+    graph: overlay::OverlayGraphZoom,
+}
+
+/// The report that another one is compared with, and how that is shown.
+pub struct ComparisonTarget {
+    /// The report on the right.
+    pub target: OpenReport,
+    /// What is chosen in it.
+    pub selection: Selection,
+    views: Vec<(ViewId, Box<dyn ReportView>)>,
+    alignment: BackgroundQuery<(), Result<SharedAlignment, String>>,
+    layout: ComparisonLayout,
+    difference_tables: lower::DifferenceTablesPanel,
+    tables_panel: BottomPanel,
+    overlay_graph: overlay::OverlayGraphPanel,
+    delta_lane: delta::CycleDeltaLane,
+    time_link: time::TimeLink,
+    /// The side that keys go to.
+    active_side: ComparisonSide,
+}
+
+impl ComparisonTarget {
+    /// A comparison with a report.
+    pub(crate) fn new(target: OpenReport) -> Self {
+        let views = views::VIEWS.iter().map(|info| (info.id, (info.create)())).collect();
+        Self {
+            target,
+            selection: Selection::default(),
+            views,
+            alignment: BackgroundQuery::default(),
+            layout: ComparisonLayout::default(),
+            difference_tables: lower::DifferenceTablesPanel::default(),
+            tables_panel: BottomPanel::default(),
+            overlay_graph: overlay::OverlayGraphPanel::default(),
+            delta_lane: delta::CycleDeltaLane::default(),
+            time_link: time::TimeLink::default(),
+            active_side: ComparisonSide::default(),
+        }
+    }
+
+    /// What a place says about this side of the comparison, in a view.
+    pub(crate) fn target_navigation_state(&self, view: ViewId) -> TargetNavigationState {
+        let report = &self.target.path;
+        let shown = self.views.iter().find(|(name, _)| *name == view);
+        let arrangement = ComparisonSettings {
+            layout: self.layout,
+            offset: self.time_link.offset(),
+            table: self.difference_tables.chosen(view),
+            graph: self.overlay_graph.shown(),
+        };
+        TargetNavigationState {
+            report: std::path::absolute(report).unwrap_or_else(|_| report.clone()),
+            selection: Selection { cycles: None, ..self.selection.clone() },
+            state: shown.map(|(_, view)| view.state()).unwrap_or_default(),
+            layout: to_view_state(&arrangement),
+        }
+    }
+
+    /// Shows what a place says, where `selection` exists; names of what means nothing here.
+    pub(crate) fn restore(
+        &mut self,
+        view: ViewId,
+        selection: Selection,
+        place: &TargetNavigationState,
+    ) -> Vec<String> {
+        let mut strange = self.restore_settings(view, &place.layout);
+        if let Some((_, shown)) = self.views.iter_mut().find(|(name, _)| *name == view) {
+            strange.extend(shown.restore(&place.state, &selection));
+        }
+        self.selection = selection;
+        strange
+    }
+
+    fn restore_settings(&mut self, view: ViewId, layout: &ViewState) -> Vec<String> {
+        let (arrangement, strange) = from_view_state::<ComparisonSettings>(layout);
+        self.layout = arrangement.layout;
+        self.time_link = time::TimeLink::with_offset(arrangement.offset);
+        self.difference_tables.choose(view, arrangement.table);
+        self.overlay_graph.show(arrangement.graph);
+        strange
+    }
+
+    /// Goes on where a comparison of the same reports, read before, was; `selection` is what is left
+    /// of what was chosen there.
+    pub(crate) fn inherit_from(&mut self, before: &Self, selection: &Selection) {
+        self.layout = before.layout;
+        self.time_link = time::TimeLink::with_offset(before.time_link.offset());
+        self.overlay_graph.show(before.overlay_graph.shown());
+        self.selection = selection.clone();
+        for ((name, fresh), (_, old)) in self.views.iter_mut().zip(&before.views) {
+            self.difference_tables.choose(*name, before.difference_tables.chosen(*name));
+            fresh.restore(&old.state(), selection);
+        }
+    }
+
+    /// Titles of the tables of differences that are shown.
+    pub fn tables(&self) -> Vec<&'static str> {
+        self.difference_tables.titles()
+    }
+
+    /// The cycles that both traces show.
+    pub fn cycles(&self) -> Option<(CycleRange, CycleRange)> {
+        self.time_link.windows()
+    }
+
+    /// Shows a view of both reports; `view` is that of the source, whose words `context` has.
+    pub(crate) fn ui(
+        &mut self,
+        ui: &mut Ui,
+        name: ViewId,
+        view: &mut dyn ReportView,
+        context: &mut ViewContext<'_>,
+    ) {
+        let aligned = self.align(ui, context);
+        toolbar_ui(ui, "comparison", |bar| self.controls_ui(bar, name, context, &aligned));
+        let page = crate::theme::ThemePalette::for_visuals(ui.visuals()).page;
+        let frame = Frame::new().fill(page).inner_margin(Margin::same(0));
+        if self.layout == ComparisonLayout::Tables {
+            CentralPanel::default().frame(frame).show(ui, |ui| {
+                self.difference_tables_ui(ui, name, context, &aligned, &mut true);
+            });
+            return;
+        }
+        let mut below = std::mem::take(&mut self.tables_panel);
+        below.ui(ui, "differences", (tables_height(ui, 0.28), 560.0), |ui, open| {
+            self.difference_tables_ui(ui, name, context, &aligned, open);
+        });
+        self.tables_panel = below;
+        CentralPanel::default().frame(frame).show(ui, |ui| {
+            let overlaid =
+                self.layout == ComparisonLayout::Overlay && overlay::has_overlay_graph(name);
+            match (&aligned, overlaid) {
+                (Some(Ok(aligned)), true) => {
+                    let target = (&self.target, &self.selection);
+                    if let Some((side, command)) = self.overlay_graph.ui(ui, name, context, target)
+                    {
+                        self.dispatch_to_both_sides(context, side, vec![command], Some(aligned));
+                    }
+                }
+                _ => self.panes_ui(ui, name, view, context, &aligned),
+            }
+        });
+    }
+
+    /// The alignment, once it is known.
+    fn align(
+        &mut self,
+        ui: &Ui,
+        context: &ViewContext<'_>,
+    ) -> Option<Result<SharedAlignment, String>> {
+        let (source, target) = (context.opened.report.clone(), self.target.report.clone());
+        let question = move |(): &()| {
+            let found = ReportAlignment::read(&source, &target);
+            found.map(Arc::new).map_err(|error| error.to_string())
+        };
+        match self.alignment.ask(ui.ctx(), context.workers, &(), question) {
+            QueryState::Fresh(answer) | QueryState::Stale(answer) => Some(answer.clone()),
+            QueryState::Failed => Some(Err("Aligning the reports failed.".to_owned())),
+            QueryState::Waiting => None,
+        }
+    }
+
+    fn controls_ui(
+        &mut self,
+        bar: &mut ToolbarBuilder<'_>,
+        name: ViewId,
+        context: &mut ViewContext<'_>,
+        aligned: &Option<Result<SharedAlignment, String>>,
+    ) {
+        let (source, target) = (context.opened.name(), self.target.name());
+        bar.add("Source", |ui| colours::side_ui(ui, ComparisonSide::Source, &source));
+        bar.add("Target", |ui| colours::side_ui(ui, ComparisonSide::Target, &target));
+        let mut layouts = vec![(ComparisonLayout::SideBySide, "Side by side")];
+        if overlay::has_overlay_graph(name) {
+            layouts.push((ComparisonLayout::Overlay, "One graph"));
+        }
+        layouts.push((ComparisonLayout::Tables, "Tables only"));
+        let shown = if layouts.iter().any(|one| one.0 == self.layout) {
+            self.layout
+        } else {
+            ComparisonLayout::SideBySide
+        };
+        if let Some(layout) = bar.choice("Layout", &layouts, shown) {
+            self.layout = layout;
+        }
+        if overlay::has_overlay_graph(name) && self.layout == ComparisonLayout::Overlay {
+            self.overlay_graph.controls_ui(bar, name, context);
+        }
+        if name == ViewId::ExecutionTrace && self.layout == ComparisonLayout::SideBySide {
+            let selected = match aligned {
+                Some(Ok(_)) => self.selected_starts(context),
+                _ => None,
+            };
+            self.time_link.controls_ui(bar, selected);
+        }
+        if bar.button("Swap", "Swap source and target") {
+            context.commands.push(AppCommand::SwapSides);
+        }
+        if bar.button("End comparison", "Close the target and keep the source") {
+            context.commands.push(AppCommand::EndComparison);
+        }
+        if aligned.is_none() && self.alignment.is_slow() {
+            bar.add("Aligning", |ui| {
+                ui.spinner();
+                ui.label("Aligning…");
+            });
+        }
+    }
+
+    /// First cycles of the steps that are chosen on both sides.
+    fn selected_starts(&self, context: &ViewContext<'_>) -> Option<(u64, u64)> {
+        let start = |opened: &OpenReport, selection: &Selection| {
+            let chosen = selection.step?;
+            let trace = opened.report.trace().ok()??;
+            let step = trace.lane_of(chosen.ipu, chosen.sub_lane)?.step(chosen.position);
+            Some(step.ok()??.range.start)
+        };
+        Some((start(context.opened, context.selection)?, start(&self.target, &self.selection)?))
+    }
+
+    fn difference_tables_ui(
+        &mut self,
+        ui: &mut Ui,
+        name: ViewId,
+        context: &mut ViewContext<'_>,
+        aligned: &Option<Result<SharedAlignment, String>>,
+        open: &mut bool,
+    ) {
+        match aligned {
+            None => {}
+            Some(Err(problem)) => empty_state_ui(ui, "The reports cannot be compared", problem),
+            Some(Ok(aligned)) => {
+                let reports = (context.opened, &self.target);
+                let clicked =
+                    self.difference_tables.ui(ui, context.workers, name, reports, (aligned, open));
+                if let Some(places) = clicked {
+                    self.select_on_both_sides(&places, context);
+                }
+            }
+        }
+    }
+
+    /// Shows places on both sides; their first cycles above each other.
+    fn select_on_both_sides(
+        &mut self,
+        places: &[Option<ViewLocation>; 2],
+        context: &mut ViewContext<'_>,
+    ) {
+        let start =
+            |place: &Option<ViewLocation>| place.as_ref()?.cycles.map(|cycles| cycles.start);
+        if let (Some(source), Some(target)) = (start(&places[0]), start(&places[1])) {
+            self.time_link.line_up(source, target);
+        }
+        for (side, place) in lower::locations_by_side(places) {
+            let commands = AppCommand::select_insight_location(place).into_iter();
+            context.commands.extend(commands.map(|command| match side {
+                ComparisonSide::Source => command,
+                ComparisonSide::Target => AppCommand::ApplyToTarget(Box::new(command)),
+            }));
+        }
+    }
+
+    fn panes_ui(
+        &mut self,
+        ui: &mut Ui,
+        name: ViewId,
+        view: &mut dyn ReportView,
+        context: &mut ViewContext<'_>,
+        aligned: &Option<Result<SharedAlignment, String>>,
+    ) {
+        let aligned = aligned.as_ref().and_then(|found| found.as_ref().ok());
+        let mut area = ui.available_rect_before_wrap();
+        if let (true, Some(aligned), Some(timeline)) =
+            (name == ViewId::ExecutionTrace, aligned, view.timeline())
+        {
+            let reports = (context.opened, &self.target);
+            let ipu = context.selection.step.map(|step| step.ipu).or(context.selection.ipu);
+            let lane =
+                Rect::from_min_max(pos2(area.left(), area.bottom() - delta::HEIGHT), area.max);
+            area.max.y = lane.top();
+            self.delta_lane.ui(ui, lane, context.workers, reports, aligned, (timeline, ipu));
+        }
+        let middle = area.center().x.round();
+        let left = Rect::from_min_max(area.min, pos2(middle - 1.0, area.bottom()));
+        let right = Rect::from_min_max(pos2(middle + 1.0, area.top()), area.max);
+        ui.painter().vline(middle, area.y_range(), ui.visuals().widgets.noninteractive.bg_stroke);
+        if let Some(at) = ui.input(|i| i.pointer.hover_pos()).filter(|at| area.contains(*at)) {
+            self.active_side =
+                if at.x < middle { ComparisonSide::Source } else { ComparisonSide::Target };
+        }
+        let (mut from_source, mut from_target) = (Vec::new(), Vec::new());
+        // What keys and menus ask for goes where the pointer is, but arrows move the grip that has
+        // the focus.
+        let held = self.time_link.has_focus();
+        let arrows = [
+            ViewAction::SelectNext,
+            ViewAction::SelectPrevious,
+            ViewAction::AddNextToSelection,
+            ViewAction::AddPreviousToSelection,
+        ];
+        let arrow = |wish: &ViewAction| arrows.contains(wish);
+        let wishes = context.actions.iter().filter(|wish| !(held && arrow(wish)));
+        let wishes = &*wishes.copied().collect::<Vec<ViewAction>>();
+        let asked = |side: ComparisonSide| if side == self.active_side { wishes } else { &[] };
+        let (of_source, of_target) = (asked(ComparisonSide::Source), asked(ComparisonSide::Target));
+        let mut source =
+            ViewContext { commands: &mut from_source, actions: of_source, ..context.reborrow() };
+        pane(ui, left, ComparisonSide::Source, self.active_side, |ui| view.ui(ui, &mut source));
+        let other = self.views.iter_mut().find(|(known, _)| *known == name);
+        let Some((_, other)) = other else { return };
+        let mut target = ViewContext {
+            opened: &self.target,
+            selection: &self.selection,
+            commands: &mut from_target,
+            actions: of_target,
+            ..context.reborrow()
+        };
+        pane(ui, right, ComparisonSide::Target, self.active_side, |ui| other.ui(ui, &mut target));
+        self.time_link.synchronise(view, other.as_mut());
+        if let Some(timeline) = other.timeline() {
+            self.time_link.grip_ui(ui, right, timeline);
+        }
+        self.dispatch_to_both_sides(context, ComparisonSide::Source, from_source, aligned);
+        self.dispatch_to_both_sides(context, ComparisonSide::Target, from_target, aligned);
+    }
+
+    /// Asks for what was asked for on one side, and for the same on the other, where there is the
+    /// same.
+    fn dispatch_to_both_sides(
+        &self,
+        context: &mut ViewContext<'_>,
+        from: ComparisonSide,
+        commands: Vec<AppCommand>,
+        aligned: Option<&SharedAlignment>,
+    ) {
+        let opened = if from == ComparisonSide::Source { &self.target } else { context.opened };
+        let other = aligned.map(|alignment| OtherSideMapper { alignment, from, opened });
+        let to_target = |command: AppCommand| AppCommand::ApplyToTarget(Box::new(command));
+        for command in commands {
+            let there = other.as_ref().and_then(|other| other.command(&command));
+            match from {
+                ComparisonSide::Source => {
+                    context.commands.push(command);
+                    context.commands.extend(there.map(to_target));
+                }
+                ComparisonSide::Target => {
+                    let own = is_selection_command(&command);
+                    context.commands.push(if own { to_target(command) } else { command });
+                    context.commands.extend(there);
+                }
+            }
+        }
+    }
+}
+
+/// One side; keys reach only the active one.
+fn pane(
+    ui: &mut Ui,
+    rect: Rect,
+    side: ComparisonSide,
+    active: ComparisonSide,
+    contents: impl FnOnce(&mut Ui),
+) {
+    let is_key = |event: &Event| matches!(event, Event::Key { .. } | Event::Text(_));
+    let taken = (side != active).then(|| {
+        ui.input_mut(|input| {
+            let all = std::mem::take(&mut input.events);
+            input.events = all.iter().filter(|event| !is_key(event)).cloned().collect();
+            all
+        })
+    });
+    let salt = if side == ComparisonSide::Source { "source" } else { "target" };
+    ui.scope_builder(UiBuilder::new().id_salt(salt).max_rect(rect), |ui| {
+        ui.set_clip_rect(rect.intersect(ui.clip_rect()));
+        contents(ui);
+    });
+    if let Some(events) = taken {
+        ui.input_mut(|input| input.events = events);
+    }
+}

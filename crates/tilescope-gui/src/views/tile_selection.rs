@@ -1,0 +1,56 @@
+//! Widgets over tiles, in step with the selection that all views share.
+
+use super::ViewContext;
+use crate::model::command::AppCommand;
+use crate::widgets::floor_plan::{FloorPlanValues, FloorPlanWidget};
+use crate::widgets::tile_graph::{
+    ChosenTiles, StackedTileCurves, TileGraph, TileGraphClick, TileGraphOptions,
+};
+use crate::widgets::tile_picker::{TileClick, TilePicker, toggled_tiles};
+use egui::Ui;
+
+/// Chooses a tile alone, or adds it to those chosen; a chosen one is taken out.
+pub(crate) fn select_tile(context: &mut ViewContext<'_>, tile: u32, add: bool) {
+    let tiles = toggled_tiles(&context.selection.tiles, tile, add);
+    context.commands.push(AppCommand::SelectTiles(tiles));
+}
+
+/// The box for tile numbers.
+pub(crate) fn tile_picker_ui(ui: &mut Ui, context: &mut ViewContext<'_>, picker: &mut TilePicker) {
+    let count = context.opened.target.tiles_per_replica();
+    let typed = picker.ui(ui, &context.selection.tiles, count);
+    context.commands.extend(typed.map(AppCommand::SelectTiles));
+}
+
+/// A graph over tiles or IPUs; a click chooses.
+pub(crate) fn tile_graph_ui(
+    ui: &mut Ui,
+    context: &mut ViewContext<'_>,
+    graph: &mut TileGraph,
+    (curves, look): (&StackedTileCurves, TileGraphOptions),
+) {
+    let selection = context.selection;
+    let target = &context.opened.target;
+    let on = ChosenTiles { target, tiles: &selection.tiles, ipu: selection.ipu };
+    match graph.ui(ui, on, curves, look) {
+        Some(TileGraphClick::Tile(TileClick { tile, add })) => select_tile(context, tile, add),
+        Some(TileGraphClick::Ipu(ipu)) => {
+            let chosen = Some(ipu).filter(|ipu| Some(*ipu) != selection.ipu);
+            context.commands.push(AppCommand::SelectIpu(chosen));
+        }
+        None => {}
+    }
+}
+
+/// A value per tile on the floor plan of the chips; a click chooses.
+pub(crate) fn floor_plan_ui(
+    ui: &mut Ui,
+    context: &mut ViewContext<'_>,
+    map: &mut FloorPlanWidget,
+    shown: FloorPlanValues<'_>,
+) {
+    let on = (context.opened.target.as_ref(), context.selection.tiles.as_slice());
+    if let Some(TileClick { tile, add }) = map.ui(ui, on, shown) {
+        select_tile(context, tile, add);
+    }
+}

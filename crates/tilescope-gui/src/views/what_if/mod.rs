@@ -1,0 +1,214 @@
+//! What if: the spec of a report beside its views, to be changed and simulated again. The result is
+//! compared with the report it began with, and every variant that was tried is kept in a list.
+
+mod editor;
+mod history;
+pub(crate) mod keys;
+mod sliders;
+pub(crate) mod spec_text;
+
+use crate::model::command::AppCommand;
+use crate::model::keep::ReportNotes;
+use crate::model::message::StatusMessage;
+use crate::model::opening::OpenReport;
+use crate::theme::ThemePalette;
+use crate::widgets::icons::Icon;
+use crate::widgets::worker::{BackgroundQuery, BackgroundWorkers, QueryState};
+use crate::widgets::{hint_ui, icon_button_ui};
+use egui::{Align, Button, Layout, RichText, Ui};
+use history::{SpecVariant, VariantList};
+use keys::{SpecCheckResult, SpecKeyInfo, SpecQueries};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A spec that is being changed, and what was tried.
+pub struct WhatIfPanel {
+    /// The report it began with.
+    base: PathBuf,
+    /// The spec of that report; `None` where it has none.
+    original: Option<String>,
+    text: String,
+    /// Where specs and reports of variants are written.
+    directory: PathBuf,
+    /// Where specs are written that are only checked: no other window writes there.
+    check_directory: PathBuf,
+    keys: BackgroundQuery<(), Result<Arc<Vec<SpecKeyInfo>>, String>>,
+    checked: BackgroundQuery<String, SpecCheckResult>,
+    editor: editor::SpecEditor,
+    history: VariantList,
+    /// Where what was tried is kept.
+    notes: ReportNotes,
+    /// The variant that is being simulated.
+    running: Option<SpecVariant>,
+}
+
+impl WhatIfPanel {
+    /// The spec of a report, to be changed, with what was tried before; variants are written to
+    /// `directory`, specs that are only checked to `check_directory`.
+    pub(crate) fn new(
+        opened: &OpenReport,
+        notes: ReportNotes,
+        directory: PathBuf,
+        check_directory: PathBuf,
+    ) -> Self {
+        let (base, spec) = (opened.path.as_path(), opened.report.spec());
+        let history =
+            spec.map(|spec| VariantList::new(base, spec, &notes.tried)).unwrap_or_default();
+        Self {
+            base: base.to_owned(),
+            original: spec.map(str::to_owned),
+            text: spec.unwrap_or_default().to_owned(),
+            directory,
+            check_directory,
+            keys: BackgroundQuery::default(),
+            checked: BackgroundQuery::default(),
+            editor: editor::SpecEditor::default(),
+            history,
+            notes,
+            running: None,
+        }
+    }
+
+    /// The text as it is now.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Replaces the text of the spec.
+    pub fn set_text(&mut self, text: String) {
+        self.text = text;
+    }
+
+    /// Whether it is about this report or one of its variants.
+    pub(crate) fn is_about(&self, path: &Path) -> bool {
+        self.base == path || self.history.has(path)
+    }
+
+    /// Whether the simulator has found nothing wrong with the text.
+    pub fn is_spec_valid(&self) -> bool {
+        self.original.is_some() && matches!(self.checked.latest(), Some(Ok(None)))
+    }
+
+    /// A name for the text as a variant, and the directory to write it and its report to.
+    pub(crate) fn next_variant(&self) -> (String, &Path) {
+        (self.history.next_name(), &self.directory)
+    }
+
+    /// The text is being simulated as a variant of that name; its report will be at `place`.
+    pub(crate) fn started(&mut self, name: String, place: PathBuf) {
+        let original = self.original.as_deref().unwrap_or_default();
+        self.running = Some(SpecVariant::new(name, original, &self.text, place));
+    }
+
+    /// A simulation has ended with a report: the report to compare it with, if it was a variant.
+    pub(crate) fn finished(&mut self, path: &Path) -> Option<PathBuf> {
+        let variant = self.running.take_if(|variant| variant.path == path)?;
+        self.history.add(variant);
+        Some(self.base.clone())
+    }
+
+    /// Keeps what was tried, if that has changed; a message if something is to be told.
+    pub(crate) fn save_variants(&mut self) -> Option<StatusMessage> {
+        self.notes.tried = self.history.take_changed()?;
+        let told = match self.notes.save() {
+            Ok(message) => message.map(StatusMessage::warning),
+            Err(error) => Some(StatusMessage::error(error.to_string())),
+        };
+        // What another window has tried since is among it.
+        let original = self.original.as_deref().unwrap_or_default();
+        self.history.add_from_notes(original, &self.notes.tried);
+        told
+    }
+
+    /// A simulation has ended without a report.
+    pub(crate) fn stopped(&mut self) {
+        self.running = None;
+    }
+
+    /// What keys there are; none until that is known.
+    fn ask_keys(
+        &mut self,
+        ui: &Ui,
+        workers: &BackgroundWorkers,
+        queries: SpecQueries,
+    ) -> Result<Arc<Vec<SpecKeyInfo>>, String> {
+        match self.keys.ask(ui.ctx(), workers, &(), move |()| (queries.keys)().map(Arc::new)) {
+            QueryState::Fresh(known) | QueryState::Stale(known) => known.clone(),
+            QueryState::Failed => Err("Listing the keys of specs failed.".to_owned()),
+            QueryState::Waiting => Ok(Arc::default()),
+        }
+    }
+
+    /// What is wrong with the text, as far as that is known.
+    fn ask_check(
+        &mut self,
+        ui: &Ui,
+        workers: &BackgroundWorkers,
+        queries: SpecQueries,
+    ) -> Option<SpecCheckResult> {
+        let directory = self.check_directory.clone();
+        let question = move |text: &String| (queries.check)(&directory, text);
+        match self.checked.ask(ui.ctx(), workers, &self.text.clone(), question) {
+            QueryState::Fresh(checked) => Some(checked.clone()),
+            QueryState::Failed => Some(Err("Checking the spec failed.".to_owned())),
+            QueryState::Stale(_) | QueryState::Waiting => None,
+        }
+    }
+
+    /// The spec and what was tried; `busy` while a simulation is running.
+    pub(crate) fn ui(
+        &mut self,
+        ui: &mut Ui,
+        (workers, queries): (&BackgroundWorkers, SpecQueries),
+        busy: bool,
+        commands: &mut Vec<AppCommand>,
+    ) {
+        let palette = ThemePalette::for_visuals(ui.visuals());
+        ui.horizontal(|ui| {
+            ui.heading("What if");
+            ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
+                if icon_button_ui(ui, Icon::Close, "Close what-if").clicked() {
+                    commands.push(AppCommand::ToggleWhatIf);
+                }
+            });
+        });
+        if self.original.is_none() {
+            let text = "This report does not record the spec it was made from, so there is \
+                 nothing to change and simulate again.";
+            return hint_ui(ui, text);
+        }
+        let keys = match self.ask_keys(ui, workers, queries) {
+            Ok(keys) => keys,
+            Err(problem) => {
+                ui.label(RichText::new(problem).color(palette.error));
+                Arc::default()
+            }
+        };
+        let checked = self.ask_check(ui, workers, queries);
+        if let Some(text) = sliders::sliders_ui(ui, &self.text, &keys) {
+            self.text = text;
+        }
+        ui.add_space(6.0);
+        let problem = checked.as_ref().and_then(|checked| checked.as_ref().ok()?.as_ref());
+        self.editor.ui(ui, &mut self.text, &keys, problem, &self.history);
+        if let Some(Err(words)) = &checked {
+            ui.label(RichText::new(words).color(palette.error));
+        }
+        ui.add_space(6.0);
+        let sane = matches!(checked, Some(Ok(None)));
+        ui.horizontal(|ui| {
+            let ready = sane && !busy;
+            if ui.add_enabled(ready, Button::new("Simulate and compare")).clicked() {
+                commands.push(AppCommand::SimulateVariant);
+            }
+            if ui.button("Reset").on_hover_text("Back to the spec of the report").clicked() {
+                self.text = self.original.clone().unwrap_or_default();
+            }
+            if checked.is_none() {
+                ui.spinner();
+            }
+        });
+        ui.separator();
+        self.history.ui(ui, workers, &mut self.text, commands);
+    }
+}

@@ -1,0 +1,60 @@
+//! Work on a thread of its own that gives one result: opening, saving, the system's dialogs.
+
+use std::io;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, channel};
+use std::time::{Duration, Instant};
+
+/// The system has no thread for work beside the window.
+#[derive(Debug, thiserror::Error)]
+#[error("No thread for this: {0}")]
+pub(crate) struct PendingStartError(io::Error);
+
+/// Work on a thread of its own, with a result some time.
+pub struct BackgroundTask<T> {
+    since: Instant,
+    receiver: Receiver<T>,
+}
+
+impl<T: Send + 'static> BackgroundTask<T> {
+    /// Starts `work`; the window is painted again when it is done.
+    pub(crate) fn start(
+        name: &str,
+        context: &egui::Context,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<Self, PendingStartError> {
+        let (sender, receiver) = channel();
+        let context = context.clone();
+        std::thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(move || {
+                // Nobody listens any more if the user was faster.
+                let _ = sender.send(work());
+                context.request_repaint();
+            })
+            .map_err(PendingStartError)?;
+        Ok(Self { since: Instant::now(), receiver })
+    }
+
+    /// The result, once; `Err` if the worker panicked.
+    pub(crate) fn poll(&self) -> Option<Result<T, ()>> {
+        match self.receiver.try_recv() {
+            Ok(result) => Some(Ok(result)),
+            Err(TryRecvError::Empty) => None,
+            Err(TryRecvError::Disconnected) => Some(Err(())),
+        }
+    }
+
+    /// Waits so long for the result, where that is more important than the next frame.
+    pub(crate) fn wait(&self, time: Duration) -> Option<Result<T, ()>> {
+        match self.receiver.recv_timeout(time) {
+            Ok(result) => Some(Ok(result)),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => Some(Err(())),
+        }
+    }
+
+    /// For how long it has been at work.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.since.elapsed()
+    }
+}
