@@ -83,7 +83,7 @@ pub struct OperationCosts {
     pub complete: bool,
 }
 
-/// ProgramCosts of programs, whichever operation they belong to.
+/// Costs of programs, whichever operation they belong to.
 struct ProgramCosts {
     sets: BTreeMap<ComputeSetId, ComputeSet>,
     types: std::sync::Arc<Vec<VertexTypeInfo>>,
@@ -333,7 +333,7 @@ fn add_memory(report: &Report, rows: &mut [OpRow]) -> Result<(), ReportError> {
     Ok(())
 }
 
-/// ProgramCosts of an operation on each tile of the replica.
+/// Costs of an operation on each tile of the replica.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OperationTileCosts {
     /// Cycles of one execution: compute sets with their names.

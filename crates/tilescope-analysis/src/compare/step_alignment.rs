@@ -27,7 +27,7 @@ pub struct ComparedStepLocation {
     pub step: LaneStep,
 }
 
-/// StepSequenceCache over the steps of one report.
+/// Sums over the steps of one report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StepChangeSum {
     pub steps: u64,

@@ -12,7 +12,7 @@ use tilescope_report::trace::LaneStep;
 use tilescope_report::units::{ProgramId, TileRange, TileRuns, VariableId, VertexTypeId};
 use tilescope_report::{Report, ReportError, VariableFilter};
 
-/// SearchTotals of one list.
+/// Totals of one list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct SearchTotals {
     pub things: u64,

@@ -32,7 +32,7 @@ pub struct PeakMemoryTile {
 #[derive(Clone, Debug)]
 pub struct InsightFacts {
     pub target: Arc<Target>,
-    /// ProgramOutcome of the program.
+    /// Outcome of the program.
     pub outcome: ProgramOutcome,
     pub options: BTreeMap<String, String>,
     pub batching: Option<BatchingConfig>,

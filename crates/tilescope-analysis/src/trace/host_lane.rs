@@ -1,4 +1,4 @@
-//! StepActivity of the host as IPUs see it: when they wait for it, and when it moves data.
+//! Activity of the host as IPUs see it: when they wait for it, and when it moves data.
 
 use tilescope_report::trace::{LaneSpan, Trace};
 use tilescope_report::units::CycleRange;

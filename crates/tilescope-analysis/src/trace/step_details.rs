@@ -43,7 +43,7 @@ pub struct StepDetailReport {
     /// `DoExchange (cs1_appendLatest/ExchangePre)`
     pub title: String,
     pub range: CycleRange,
-    /// StepDetailRows of figures; those that are unknown are left out.
+    /// Rows of figures; those that are unknown are left out.
     pub rows: Vec<StepDetailRow>,
     /// Vertices of a compute set, the most frequent first.
     pub vertices: Vec<VertexCount>,

@@ -98,7 +98,7 @@ impl TraceDragMode {
     }
 }
 
-/// AppearancePrefs and feel of all views.
+/// Look and feel of all views.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AppearancePrefs {

@@ -88,7 +88,7 @@ impl ReportPart {
     ];
 }
 
-/// ProgramOutcome of a program.
+/// Outcome of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProgramOutcome {
     Executed,

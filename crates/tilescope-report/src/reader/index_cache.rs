@@ -53,7 +53,7 @@ pub(super) fn create(place: &Path) -> Option<(AtomicFile, Connection)> {
     Some((file, connection))
 }
 
-/// Removes the oldest cache files with_suffix `newest`.
+/// Removes the oldest cache files beside `newest`.
 pub(super) fn trim(newest: &Path) {
     let entries = newest.parent().and_then(|directory| fs::read_dir(directory).ok());
     let indexes = entries.into_iter().flatten().flatten().filter_map(|entry| {

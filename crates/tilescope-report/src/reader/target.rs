@@ -182,7 +182,7 @@ impl Report {
         Ok(read.flatten())
     }
 
-    /// ProgramOutcome of the program: executed, compiled only, or out of memory.
+    /// Outcome of the program: executed, compiled only, or out of memory.
     pub fn outcome(&self) -> Result<ProgramOutcome, ReportError> {
         if self.has(ReportPart::Execution) {
             return Ok(ProgramOutcome::Executed);

@@ -42,7 +42,7 @@ fn program_fact(record: &StepRecord) -> u64 {
     u64::from(record.program.map_or(NO_PROGRAM, |program| program.0))
 }
 
-/// StepDeltaBase on a lane, which the next step is relative to.
+/// Position on a lane, which the next step is relative to.
 #[derive(Clone, Copy, Default)]
 struct StepDeltaBase {
     step: u64,

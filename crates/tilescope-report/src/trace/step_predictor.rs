@@ -1,4 +1,4 @@
-//! StepPredictor of the programs of a lane: the facts of their first execution.
+//! Expectations of the programs of a lane: the facts of their first execution.
 
 use crate::codec::{VarintReader, pack, unpack, write_varint};
 use std::collections::HashMap;
@@ -11,7 +11,7 @@ pub(super) const STEP_FIELD_COUNT: usize = 12;
 pub(super) const PROGRAM_FIELD: usize = 0;
 const MAX_EXPECTATION_BYTES: usize = MAX_EXPECTATIONS * 10 * (STEP_FIELD_COUNT + 1) + 16;
 
-/// StepFields about a step, relative to the step before it on the lane: see `chunk`.
+/// Facts about a step, relative to the step before it on the lane: see `chunk`.
 pub(super) type StepFields = [u64; STEP_FIELD_COUNT];
 
 /// The facts of a program's first execution on a lane.

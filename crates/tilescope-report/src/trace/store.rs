@@ -1,4 +1,4 @@
-//! TraceStore of the pieces of lanes: blobs in an SQLite file, the last used ones kept decoded.
+//! Store of the pieces of lanes: blobs in an SQLite file, the last used ones kept decoded.
 
 use super::answers::LaneInfo;
 use super::chunk::{self, CHUNK_STEPS};

@@ -1,4 +1,4 @@
-//! OperationCosts whose vertices a user writes.
+//! Operations whose vertices a user writes.
 
 pub(crate) mod dot_products;
 pub mod stencil;

@@ -15,7 +15,7 @@ use std::collections::{HashMap, HashSet};
 /// operator on operands of the same types that lie the same way. Those share its [`LoweredOperation`].
 pub struct GraphLowering<'a, 'b> {
     graph: &'a ModelGraph,
-    /// StepChangeKind the operators share: among others, how the tensors lie so far.
+    /// What the operators share: among others, how the tensors lie so far.
     pub context: &'b mut LoweringContext<'a>,
     lowered: HashMap<LoweringCacheKey, LoweringCacheEntry>,
 }
@@ -35,7 +35,7 @@ impl LoweringCacheKey {
     }
 }
 
-/// StepChangeKind an operation lowered to, and the numbers of its operands' layouts then.
+/// What an operation lowered to, and the numbers of its operands' layouts then.
 struct LoweringCacheEntry {
     lowered: LoweredOperation,
     layouts: Vec<Option<usize>>,
@@ -48,7 +48,7 @@ impl<'a, 'b> GraphLowering<'a, 'b> {
     }
 
     /// Makes all plans that operations of the graph will ask for, in parallel, and lays weights out
-    /// for them, whoever reads them first. StepChangeKind cannot be planned is found again, and said, when
+    /// for them, whoever reads them first. What cannot be planned is found again, and said, when
     /// the operation is lowered.
     pub fn plan_ahead(&mut self) {
         let graph = self.graph;

@@ -161,7 +161,7 @@ impl<'a> LoweringContext<'a> {
         self.machine.exchange_speed()
     }
 
-    /// EntryOccurrences `tensor` as `layout` says if nobody has placed it yet, or brings it there.
+    /// Places `tensor` as `layout` says if nobody has placed it yet, or brings it there.
     pub(crate) fn place_or_relayout(
         &mut self,
         tensor: TensorId,

@@ -1,6 +1,6 @@
 //! Softmax cross-entropy of logits against class labels.
 //!
-//! LoweredOperation as popnn and PopART do (poplibs lib/popnn/NonLinearity.cpp): maximum, difference,
+//! Lowered as popnn and PopART do (poplibs lib/popnn/NonLinearity.cpp): maximum, difference,
 //! exponential, sum, inverse, product; then the picked probabilities, their logarithm and its sum.
 
 use super::parts::{self, TensorRows};

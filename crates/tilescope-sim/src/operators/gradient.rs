@@ -1,4 +1,4 @@
-//! StepChangeKind an operator sees of the graph while it is differentiated.
+//! What an operator sees of the graph while it is differentiated.
 
 use super::{NodeOperands, Operator};
 use crate::shape::{TensorId, TensorInfo};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 pub struct GraphError {
     /// The node.
     pub node: String,
-    /// StepChangeKind is wrong with its operands.
+    /// What is wrong with its operands.
     pub problem: String,
 }
 
@@ -31,7 +31,7 @@ pub(crate) trait OperationSink {
     ) -> Result<Vec<TensorId>, GraphError>;
 }
 
-/// StepChangeKind an operator sees while it is differentiated.
+/// What an operator sees while it is differentiated.
 pub struct GradientBuilder<'a> {
     /// The forward node.
     pub node: NodeOperands<'a>,

@@ -5,7 +5,7 @@ use std::any::Any;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// ViewComparison of operators of unknown type; every operator that is `Eq` and `Hash` has it.
+/// Comparison of operators of unknown type; every operator that is `Eq` and `Hash` has it.
 pub trait OperatorIdentity: Any {
     /// Whether `other` is an operator of the same type with the same parameters.
     fn is_same(&self, other: &dyn Any) -> bool;

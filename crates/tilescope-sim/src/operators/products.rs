@@ -156,7 +156,7 @@ impl LoweringContext<'_> {
         ))
     }
 
-    /// ProductTensorAxes of the operands of a layer.
+    /// Axes of the operands of a layer.
     fn matmul_axes(&self, node: &NodeOperands, matmul: &MatMulOp) -> Option<ProductOperandAxes> {
         let leading = self.tensor_type(node.inputs[0]).shape.len().checked_sub(2)?;
         let weights = if matmul.transposed { TRANSPOSED_WEIGHTS_AXES } else { MATMUL_WEIGHTS_AXES };

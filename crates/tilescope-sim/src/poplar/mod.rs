@@ -1,4 +1,4 @@
-//! StepChangeKind Poplar itself does with a program: work of the tiles, exchange, code, memory.
+//! What Poplar itself does with a program: work of the tiles, exchange, code, memory.
 
 pub(crate) mod allocate;
 pub(crate) mod code;

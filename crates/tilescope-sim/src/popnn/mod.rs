@@ -1,4 +1,4 @@
-//! OperationCosts of popnn: poolings, recurrent layers, non-linearities.
+//! Operations of popnn: poolings, recurrent layers, non-linearities.
 
 mod nonlinearity;
 pub mod pool;

@@ -1,4 +1,4 @@
-//! OperationCosts of popops: element-wise, reductions, multi-slices, collectives, and the copies
+//! Operations of popops: element-wise, reductions, multi-slices, collectives, and the copies
 //! between layouts.
 
 pub(crate) mod collective;

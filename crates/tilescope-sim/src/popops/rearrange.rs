@@ -1,4 +1,4 @@
-//! TensorLayout changes between operations: an exchange, then copies on the tiles that bring the
+//! Layout changes between operations: an exchange, then copies on the tiles that bring the
 //! elements into the order the next vertices read.
 
 use super::elementwise;

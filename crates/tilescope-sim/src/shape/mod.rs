@@ -1,4 +1,4 @@
-//! StepChangeKind every layer of the simulator says about tensors: element types, shapes, roles.
+//! What every layer of the simulator says about tensors: element types, shapes, roles.
 
 mod dtype;
 mod math;

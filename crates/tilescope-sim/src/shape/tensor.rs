@@ -1,4 +1,4 @@
-//! TensorAnalysis: shape, element type, and what they are to the program.
+//! Tensors: shape, element type, and what they are to the program.
 
 use super::DType;
 use std::fmt;
@@ -14,7 +14,7 @@ pub struct BlockId(pub usize);
 /// Shape and element type.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TensorInfo {
-    /// MatMulSizes of the dimensions, outermost first; empty for a scalar.
+    /// Sizes of the dimensions, outermost first; empty for a scalar.
     pub shape: Vec<u64>,
     /// Element type.
     pub dtype: DType,
@@ -49,7 +49,7 @@ impl fmt::Display for ShapeDisplay<'_> {
     }
 }
 
-/// StepChangeKind a tensor is to the program, which decides where it lives and for how long.
+/// What a tensor is to the program, which decides where it lives and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TensorRole {
     /// Streamed from the host for each micro-batch.
@@ -60,9 +60,9 @@ pub enum TensorRole {
     Parameter,
     /// Optimiser state.
     OptimizerState,
-    /// StepSequenceCost of gradients over the micro-batches of a weight update.
+    /// Sum of gradients over the micro-batches of a weight update.
     Accumulator,
-    /// SharedPlanResult by an operation.
+    /// Made by an operation.
     Activation,
 }
 
@@ -80,8 +80,8 @@ pub struct Tensor {
     pub name: String,
     /// Shape and element type.
     pub ty: TensorInfo,
-    /// StepChangeKind it is to the program.
+    /// What it is to the program.
     pub role: TensorRole,
-    /// FlameLeaf whose IPU holds it.
+    /// Block whose IPU holds it.
     pub block: BlockId,
 }

@@ -75,7 +75,7 @@ impl fmt::Display for KeyShortcut {
     }
 }
 
-/// A text that is no press from_event a key.
+/// A text that is no press of a key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no key {key:?} (in {text:?})")]
 pub struct UnknownKeyError {

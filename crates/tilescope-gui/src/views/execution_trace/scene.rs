@@ -207,7 +207,7 @@ pub(crate) struct TraceScene {
     pub ipus: Vec<IpuLaneScene>,
     /// Marks that concern all IPUs, by kind.
     pub marks: Vec<(MarkKind, TraceMarkRow)>,
-    /// StepActivity of the host.
+    /// Activity of the host.
     pub host: Vec<(CycleRange, HostActivity)>,
     /// Data on its way between IPUs.
     pub arrows: Vec<FlowArrow>,

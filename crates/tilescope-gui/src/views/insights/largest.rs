@@ -73,7 +73,7 @@ impl LargestLists {
         }
         let scopes: Vec<(LargestListScope, &str)> =
             scopes.iter().map(|(scope, name)| (*scope, name.as_str())).collect();
-        if let Some(scope) = choice_ui(ui, "LargestListScope", &scopes, self.scope) {
+        if let Some(scope) = choice_ui(ui, "Scope", &scopes, self.scope) {
             self.scope = scope;
         }
     }

@@ -13,7 +13,7 @@
 //! The estimate chooses plans, it does not predict cycles: that is the business of
 //! [`super::conv`].
 //!
-//! MatMulSizes are search_within_bound ([`super::params::MAX_MACS`] and its neighbours), so that no arithmetic in
+//! Sizes are bounded ([`super::params::MAX_MACS`] and its neighbours), so that no arithmetic in
 //! here can overflow; beyond them, and for empty shapes, planning is a [`PlanError`].
 
 mod cache;
