@@ -304,7 +304,7 @@ fn addresses_that_cannot_be_are_left_out() {
     // A first tile above all tiles, and an address above all memory.
     for blob in ["ffffffffffffffffff01", "0002ffffffffffffffffff01"] {
         let (_, warnings) = ask_changed(&format!("UPDATE var_addresses SET data = x'{blob}'"));
-        let told = "var_addresses has runs of tiles that overlap or cannot be";
+        let told = "var_addresses has runs of tiles that overlap or do not exist";
         assert!(warnings.iter().any(|w| w.contains(told)), "{blob}: {warnings:?}");
     }
 }
@@ -427,7 +427,7 @@ fn huge_values_are_not_loaded() {
     );
     assert!(errors.iter().any(|text| text.contains("too large for a report")), "{errors:?}");
     assert!(
-        errors.iter().any(|text| text.contains("compute_sets.name holds values")),
+        errors.iter().any(|text| text.contains("compute_sets.name holds invalid values")),
         "{errors:?}"
     );
 }

@@ -155,10 +155,13 @@ fn broken_files_are_refused_with_the_line() {
         (row("a,gemm,m=1 k=1 n=1,mk2,many,1,1"), "line 4: cycles"),
         (row("a,gemm,m=1 k=1 n=1,mk2,0,1,1"), "line 4: cycles"),
         (row("a,gemm,m=1 k=1,mk2,1,1,1"), "line 4: config lacks n"),
-        (row("a,gemm,m=1 k=1 n=one,mk2,1,1,1"), "line 4: n: a whole number"),
+        (row("a,gemm,m=1 k=1 n=one,mk2,1,1,1"), "line 4: n: expected a whole number"),
         (row("a,gemm,\"m=1,mk2,1,1,1"), "line 4: a quote is not closed"),
         (row("a,gemm,m,mk2,1,1,1"), "line 4: key=value"),
-        (row("a,fc,input-size=8 output-size=8 phase=sideways,mk2,1,1,1"), "line 4: phase: all"),
+        (
+            row("a,fc,input-size=8 output-size=8 phase=sideways,mk2,1,1,1"),
+            "line 4: phase: expected all",
+        ),
         (
             row(
                 "a,conv,\"field=8,8 kernel-size=1,1,1 input-channels=8 output-channels=8\",mk2,1,1,1",

@@ -155,7 +155,7 @@ fn mistakes_are_named_with_file_line_key_and_the_nearest_right_word() {
         assert_eq!(refusal(text), message);
     }
     let nameless = refusal("[model]\n");
-    assert!(nameless.starts_with("model.name: missing key; one of "), "{nameless}");
+    assert!(nameless.starts_with("model.name: missing key; expected one of "), "{nameless}");
     for model in model::MODELS {
         assert!(nameless.contains(model.name), "{nameless}");
     }

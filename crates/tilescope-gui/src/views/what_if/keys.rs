@@ -74,7 +74,7 @@ pub(crate) fn problem(said: &str, file: &Path) -> SpecProblem {
         Some((line, words)) => SpecProblem { line: Some(line), message: words.to_owned() },
         None if said.is_empty() => SpecProblem {
             line: None,
-            message: "The simulator refused it without a word.".to_owned(),
+            message: "The simulator rejected it without an error message.".to_owned(),
         },
         None => SpecProblem { line: None, message: said.replace(&name, "The spec") },
     }

@@ -168,7 +168,7 @@ mod tests {
     fn changes_are_told_in_words() {
         let changed = with_value(TEXT, "model.width", "7");
         assert_eq!(changes(TEXT, &changed), ["model.width = 7"]);
-        assert_eq!(changes(&changed, TEXT), ["model.width as usual"]);
+        assert_eq!(changes(&changed, TEXT), ["model.width back to its default"]);
         assert!(changes(TEXT, TEXT).is_empty());
     }
 
