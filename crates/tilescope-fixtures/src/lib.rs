@@ -2,13 +2,13 @@
 //!
 //! ```
 //! use tilescope_fixtures::ReportBuilder;
-//! use tilescope_report::{Category, ProgramKind};
+//! use tilescope_report::{MemoryCategory, ProgramKind};
 //!
 //! let mut report = ReportBuilder::new(2, 4);
 //! let conv = report.compute("conv/Convolve", 100);
 //! let sync = report.program(ProgramKind::Sync, "External");
 //! report.run(conv, 0..100).run(sync, 100..120).run_on(conv, 1, 120..220);
-//! report.variable("weights", Category::Variable, 0..8, 1024, None);
+//! report.variable("weights", MemoryCategory::Variable, 0..8, 1024, None);
 //! assert_eq!(report.steps.len(), 3);
 //! assert_eq!(report.compilation().tile_memory.get(7).unwrap().always_live, 1024);
 //! ```
