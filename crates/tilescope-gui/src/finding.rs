@@ -4,20 +4,20 @@ use super::command::Command;
 use super::icons::Icon;
 use super::theme::Palette;
 use super::views::{TraceJump, ViewContext};
-use super::widgets::{choice_ui, focus_ui, hint_ui, icon_button_ui, search_ui, tabs_ui};
-use super::worker::{Asked, Slot};
+use super::widgets::query_state::QueryTexts;
+use super::widgets::{choice_ui, focus_ui, icon_button_ui, search_ui, tabs_ui};
+use super::worker::{BackgroundQuery, QueryState, Versioned};
 use egui::accesskit::Role;
 use egui::{
     Align, Align2, CornerRadius, FontId, Key, Layout, Rect, Response, RichText, ScrollArea, Sense,
     TextStyle, Ui, WidgetInfo, pos2, vec2,
 };
-use std::sync::Arc;
 use tilescope_analysis::find::{
     Amount, Catalogue, Found, Item, Query, QueryError, Source, Thing, find, values,
 };
 use tilescope_analysis::measure::{Bar, Statistics, histogram, spread};
-use tilescope_report::Report;
 use tilescope_report::units::{grouped, grouped_wide, short_bytes};
+use tilescope_report::{Report, ReportError};
 
 /// Height of a result.
 const ROW: f32 = 38.0;
@@ -58,9 +58,9 @@ pub struct Finder {
     tab: Tab,
     source: Option<Source>,
     amount: Option<Amount>,
-    catalogue: Slot<(), Result<Arc<Catalogue>, String>>,
-    found: Slot<String, Result<Arc<Found>, String>>,
-    measured: Slot<MeasureKey, Result<Arc<Measured>, String>>,
+    catalogue: BackgroundQuery<(), Catalogue>,
+    found: BackgroundQuery<String, Found>,
+    measured: BackgroundQuery<MeasureKey, Measured>,
     /// Results to go on by, once they are known.
     steps: i64,
     jump: TraceJump,
@@ -97,7 +97,7 @@ impl Finder {
             self.steps = 0;
             return;
         }
-        let Some((_, Some(Ok(found)))) = self.ask(ui, context) else { return };
+        let Some(QueryState::Fresh(found)) = self.ask(ui, context) else { return };
         let count = found.hits.len() as i64;
         let by = std::mem::take(&mut self.steps);
         if count > 0 {
@@ -138,59 +138,36 @@ impl Finder {
             self.ask_catalogue(ui, context);
             return examples_ui(ui, &mut self.text);
         }
-        match self.ask(ui, context) {
-            Some((_, Some(Ok(found)))) => self.found_ui(ui, context, &found),
-            Some((_, Some(Err(problem)))) => hint_ui(ui, &problem),
-            Some((_, None)) => {
-                ui.add_space(8.0);
-                ui.spinner();
-            }
-            None => {}
+        let texts = QueryTexts { waiting: "Searching…", failed: "Nothing can be found" };
+        if let Some(found) = self.ask(ui, context) {
+            found.show(ui, texts, |ui, found| self.found_ui(ui, context, found));
         }
         if let Err(error) = self.text.parse::<Query>() {
             error_ui(ui, &self.text, &error);
         }
     }
 
-    fn ask_catalogue(
-        &mut self,
-        ui: &Ui,
-        context: &ViewContext<'_>,
-    ) -> Option<Result<Arc<Catalogue>, String>> {
+    fn ask_catalogue(&mut self, ui: &Ui, context: &ViewContext<'_>) -> QueryState<Catalogue> {
         let report = context.opened.report.clone();
-        let read = move |(): &()| {
-            Catalogue::read(&report).map(Arc::new).map_err(|error| error.to_string())
-        };
-        self.catalogue.ask(ui.ctx(), context.workers, &(), read).answer().cloned()
+        let read = move |(): &()| Catalogue::read(&report);
+        self.catalogue.ask(ui.ctx(), context.workers, &(), read)
     }
 
     /// What is found, as far as it is known; nothing if the query means nothing.
-    #[expect(clippy::type_complexity, reason = "an answer that may not be there yet")]
-    fn ask(
-        &mut self,
-        ui: &Ui,
-        context: &ViewContext<'_>,
-    ) -> Option<(Query, Option<Result<Arc<Found>, String>>)> {
+    fn ask(&mut self, ui: &Ui, context: &ViewContext<'_>) -> Option<QueryState<Found>> {
         let query: Query = self.text.parse().ok()?;
         let catalogue = match self.ask_catalogue(ui, context) {
-            Some(Ok(catalogue)) => catalogue,
-            Some(Err(problem)) => return Some((query, Some(Err(problem)))),
-            None => return Some((query, None)),
+            QueryState::Fresh(catalogue) | QueryState::Stale { answer: catalogue, .. } => catalogue,
+            QueryState::Waiting { overdue } => return Some(QueryState::Waiting { overdue }),
+            QueryState::Failed(error) => return Some(QueryState::Failed(error)),
         };
         let report = context.opened.report.clone();
-        let wanted = query.clone();
-        let search = move |_: &String| {
-            find(&report, &catalogue, &wanted).map(Arc::new).map_err(|error| error.to_string())
-        };
         let key = query.to_string();
-        match self.found.ask(ui.ctx(), context.workers, &key, search) {
-            Asked::Fresh(answer) => Some((query, Some(answer.clone()))),
-            Asked::Failed => Some((query, Some(Err("The search broke down.".to_owned())))),
-            Asked::Stale(_) | Asked::Waiting => Some((query, None)),
-        }
+        let search = move |_: &String| find(&report, &catalogue, &query);
+        Some(self.found.ask(ui.ctx(), context.workers, &key, search).fresh_only())
     }
 
-    fn found_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, found: &Arc<Found>) {
+    fn found_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, found: &Versioned<Found>) {
         totals_ui(ui, found);
         let tabs = [(Tab::Results, "Results"), (Tab::Statistics, "Statistics")];
         tabs_ui(ui, &tabs, &mut self.tab);
@@ -200,7 +177,7 @@ impl Finder {
         }
     }
 
-    fn results_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, found: &Arc<Found>) {
+    fn results_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, found: &Found) {
         let mut picked = None;
         ui.spacing_mut().item_spacing.y = 0.0;
         let area = ScrollArea::vertical().auto_shrink(false).id_salt("results");
@@ -247,7 +224,12 @@ impl Finder {
         context.commands.push(Command::ShowView(view));
     }
 
-    fn statistics_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, found: &Arc<Found>) {
+    fn statistics_ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &mut ViewContext<'_>,
+        found: &Versioned<Found>,
+    ) {
         let sources: Vec<(Source, &str)> =
             found.totals.keys().map(|source| (*source, source.name())).collect();
         let Some((first, _)) = sources.first().copied() else { return };
@@ -270,21 +252,18 @@ impl Finder {
         });
         let Ok(query) = self.text.parse::<Query>() else { return };
         let key = MeasureKey { query: query.to_string(), source, amount };
-        let catalogue = self.catalogue.latest().and_then(|answer| answer.as_ref().ok()).cloned();
-        let Some(catalogue) = catalogue else { return };
+        let Some(catalogue) = self.catalogue.latest().cloned() else { return };
         let (report, found) = (context.opened.report.clone(), found.clone());
         let question = move |key: &MeasureKey| measured(&report, &catalogue, &query, &found, key);
-        match self.measured.ask(ui.ctx(), context.workers, &key, question).answer() {
-            Some(Ok(measured)) => {
-                if let Some(bar) = measured_ui(ui, measured, amount) {
-                    let name = amount.name();
-                    self.text = format!("{} in:{}", self.text.trim(), source.name());
-                    self.text += &format!(" {name}>={} {name}<={}", bar.first, bar.last);
-                }
+        let texts = QueryTexts { waiting: "Counting…", failed: "There are no statistics" };
+        let measured = self.measured.ask(ui.ctx(), context.workers, &key, question);
+        measured.show(ui, texts, |ui, measured| {
+            if let Some(bar) = measured_ui(ui, measured, amount) {
+                let name = amount.name();
+                self.text = format!("{} in:{}", self.text.trim(), source.name());
+                self.text += &format!(" {name}>={} {name}<={}", bar.first, bar.last);
             }
-            Some(Err(problem)) => hint_ui(ui, problem),
-            None => drop(ui.spinner()),
-        }
+        });
     }
 }
 
@@ -294,14 +273,13 @@ fn measured(
     query: &Query,
     found: &Found,
     key: &MeasureKey,
-) -> Result<Arc<Measured>, String> {
-    let words = |error: tilescope_report::ReportError| error.to_string();
-    let mut figures = values(report, query, found, key.source, key.amount).map_err(words)?;
+) -> Result<Measured, ReportError> {
+    let mut figures = values(report, query, found, key.source, key.amount)?;
     let statistics = Statistics::of(&mut figures);
     let of_source = |hit: &&Item| hit.thing.source() == key.source;
     let things: Vec<Item> = found.hits.iter().filter(of_source).cloned().collect();
-    let tiles = spread(report, &catalogue.runs, &things).map_err(words)?;
-    Ok(Arc::new(Measured { statistics, bars: histogram(&figures), tiles }))
+    let tiles = spread(report, &catalogue.runs, &things)?;
+    Ok(Measured { statistics, bars: histogram(&figures), tiles })
 }
 
 /// What can be typed.

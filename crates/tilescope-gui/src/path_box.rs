@@ -1,6 +1,6 @@
 //! A box to type the path of a report into, with what begins like it below.
 
-use super::worker::{Slot, Workers};
+use super::worker::{BackgroundQuery, Workers};
 use egui::{Button, Key, Margin, RichText, TextEdit, Ui};
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ const MOST: usize = 8;
 pub struct PathBox {
     /// What is typed.
     pub text: String,
-    offered: Slot<String, Vec<PathBuf>>,
+    offered: BackgroundQuery<String, Vec<PathBuf>>,
 }
 
 impl PathBox {
@@ -45,16 +45,16 @@ impl PathBox {
             return None;
         }
         let question = |typed: &String| beginning_with(typed.trim());
-        let asked = self.offered.ask(ui.ctx(), workers, &self.text, question);
-        let offered = asked.answer().cloned().unwrap_or_default();
+        let asked = self.offered.compute(ui.ctx(), workers, &self.text, question);
+        let offered = asked.answer()?;
         let mut opened = None;
-        for path in offered {
-            let report = is_report(&path);
+        for path in offered.iter() {
+            let report = is_report(path);
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let words = if report { name } else { format!("{name}/") };
             if ui.add(Button::new(words).frame(false).truncate()).clicked() {
                 if report {
-                    opened = Some(path);
+                    opened = Some(path.clone());
                 } else {
                     self.text = format!("{}/", path.display());
                 }

@@ -4,10 +4,11 @@ use super::{Aligned, colours};
 use crate::opening::Opened;
 use crate::theme::Palette;
 use crate::views::Timeline;
+use crate::widgets::query_state::QueryTexts;
 use crate::widgets::region_ui;
-use crate::worker::{Slot, Workers};
+use crate::worker::{BackgroundQuery, Workers};
 use egui::accesskit::Role;
-use egui::{Align2, FontId, Rect, Sense, Ui, pos2, vec2};
+use egui::{Align2, FontId, Rect, Sense, Ui, UiBuilder, pos2, vec2};
 use std::sync::Arc;
 use tilescope_analysis::compare::{Drift, drift};
 use tilescope_report::Report;
@@ -21,12 +22,11 @@ const GUTTER: f32 = 96.0;
 const PIECES: u32 = 240;
 
 type Key = (CycleRange, u32);
-type Answer = Result<Vec<Drift>, String>;
 
 /// State of the lane.
 #[derive(Default)]
 pub(crate) struct Delta {
-    drifts: Slot<Key, Answer>,
+    drifts: BackgroundQuery<Key, Vec<Drift>>,
 }
 
 impl Delta {
@@ -43,12 +43,11 @@ impl Delta {
         let ipu = ipu.unwrap_or(0);
         let window = timeline.axis.window(timeline.width).intersection(timeline.run);
         let (a, b, alignment) = (source.report.clone(), target.report.clone(), aligned.clone());
-        let question = move |(window, ipu): &Key| {
-            drifts(&a, &b, &alignment, *ipu, *window).map_err(|error| error.to_string())
-        };
-        let answer = self.drifts.ask(ui.ctx(), workers, &(window, ipu), question).answer();
-        let Some(Ok(drifts)) = answer else { return };
-        paint(ui, rect, drifts, window, ipu);
+        let question = move |(window, ipu): &Key| drifts(&a, &b, &alignment, *ipu, *window);
+        let found = self.drifts.ask(ui.ctx(), workers, &(window, ipu), question);
+        let texts = QueryTexts { waiting: "Comparing…", failed: "The lane cannot be read" };
+        let lane = &mut ui.new_child(UiBuilder::new().max_rect(rect));
+        found.show(lane, texts, |ui, drifts| paint(ui, rect, drifts, window, ipu));
     }
 }
 

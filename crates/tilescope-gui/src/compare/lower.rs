@@ -3,14 +3,16 @@
 use super::{Aligned, Side};
 use crate::opening::Opened;
 use crate::widgets::below::tabs_row_ui;
+use crate::widgets::query_state::QueryTexts;
 use crate::widgets::table::{Cell, Column, Table, TableState};
-use crate::widgets::{hint_ui, missing_ui, tabs_ui, waiting_ui};
-use crate::worker::{Asked, Slot, Workers};
+use crate::widgets::{hint_ui, tabs_ui};
+use crate::worker::{BackgroundQuery, Versioned, Workers};
 use egui::Ui;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tilescope_analysis::compare::{Cell as Value, Row, Sides, Table as Compared, comparison};
 use tilescope_analysis::insights::Place;
+use tilescope_report::ReportError;
 
 /// A table of differences, ready to be shown.
 struct Shown {
@@ -21,12 +23,10 @@ struct Shown {
     differs: bool,
 }
 
-type Answer = Result<Arc<Vec<Shown>>, String>;
-
 /// State of the tables of all views.
 #[derive(Default)]
 pub(crate) struct Lower {
-    tables: Slot<&'static str, Answer>,
+    tables: BackgroundQuery<&'static str, Vec<Shown>>,
     chosen: BTreeMap<&'static str, usize>,
     states: BTreeMap<(&'static str, usize), TableState>,
     row: Option<(&'static str, usize, usize)>,
@@ -48,7 +48,7 @@ impl Lower {
 
     /// Titles of the tables that were shown last.
     pub(crate) fn titles(&self) -> Vec<&'static str> {
-        let tables = self.tables.latest().and_then(|answer| answer.as_ref().ok());
+        let tables = self.tables.latest();
         tables.map_or_else(Vec::new, |tables| tables.iter().map(|table| table.title).collect())
     }
 
@@ -66,27 +66,23 @@ impl Lower {
         let question = move |view: &&'static str| {
             let sides = Sides { source: &source, target: &target, alignment: &alignment };
             let tables = comparison(view).map_or(Ok(Vec::new()), |one| (one.tables)(&sides));
-            let tables = tables.map_err(|error| error.to_string())?;
-            Ok(Arc::new(tables.into_iter().map(Shown::new).collect()))
+            Ok::<_, ReportError>(tables?.into_iter().map(Shown::new).collect())
         };
-        let tables = match self.tables.ask(ui.ctx(), workers, &view, question) {
-            Asked::Fresh(Ok(tables)) => tables.clone(),
-            Asked::Fresh(Err(problem)) => {
-                missing_ui(ui, "The reports cannot be compared", problem);
-                return None;
-            }
-            Asked::Failed => {
-                missing_ui(ui, "The reports cannot be compared", "Please report this.");
-                return None;
-            }
-            // Tables of another view say nothing about this one.
-            Asked::Stale(_) | Asked::Waiting => {
-                if self.tables.is_slow() {
-                    waiting_ui(ui, "Comparing…");
-                }
-                return None;
-            }
-        };
+        let texts =
+            QueryTexts { waiting: "Comparing…", failed: "The reports cannot be compared" };
+        // Tables of another view say nothing about this one.
+        let tables = self.tables.ask(ui.ctx(), workers, &view, question).fresh_only();
+        let show = |ui: &mut Ui, tables: &_| self.tables_ui(ui, workers, view, (tables, open));
+        tables.show(ui, texts, show).flatten()
+    }
+
+    fn tables_ui(
+        &mut self,
+        ui: &mut Ui,
+        workers: &Workers,
+        view: &'static str,
+        (tables, open): (&Versioned<Vec<Shown>>, &mut bool),
+    ) -> Option<[Option<Place>; 2]> {
         if tables.is_empty() {
             hint_ui(ui, "There is nothing to compare here.");
             return None;
@@ -111,7 +107,7 @@ impl Lower {
             hint_ui(ui, "The runs are long: not every step was looked at.");
         }
         let state = self.states.entry((view, at)).or_insert_with(TableState::as_given);
-        let generation = (view.len() * 64 + at) as u64;
+        let generation = tables.version();
         let row = self.row.filter(|row| (row.0, row.1) == (view, at)).map(|row| row.2);
         let clicked = ui
             .push_id((view, at), |ui| {

@@ -13,25 +13,26 @@ mod time;
 pub(crate) use ask::ask_ui;
 
 use super::action::Wish;
-use super::command::Command;
+use super::command::{ChosenStep, Command};
 use super::keep::Beside;
 use super::opening::Opened;
 use super::session::Selection;
 use super::views::{self, State, View, ViewContext, kept, restored};
 use super::widgets::below::Below;
+use super::widgets::query_state::QueryTexts;
+use super::widgets::tables_height;
 use super::widgets::toolbar::{Bar, toolbar_ui};
-use super::widgets::{missing_ui, tables_height};
-use super::worker::{Asked, Slot};
+use super::worker::{BackgroundQuery, QueryState, Versioned};
 use egui::{CentralPanel, Event, Frame, Margin, Rect, Ui, UiBuilder, pos2};
 use mapping::{Other, is_choice};
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 use tilescope_analysis::compare::Alignment;
 use tilescope_analysis::insights::Place;
 use tilescope_report::units::CycleRange;
+use tilescope_report::{Report, ReportError};
 
 /// What belongs together in both reports.
-pub(crate) type Aligned = Arc<Alignment>;
+pub(crate) type Aligned = Versioned<Alignment>;
 
 /// One of two reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,7 +77,9 @@ pub struct Compared {
     /// What is chosen in it.
     pub selection: Selection,
     views: Vec<(&'static str, Box<dyn View>)>,
-    alignment: Slot<(), Result<Aligned, String>>,
+    alignment: BackgroundQuery<(), Alignment>,
+    /// First cycles of the steps that are chosen on both sides.
+    starts: BackgroundQuery<(ChosenStep, ChosenStep), Option<(u64, u64)>>,
     layout: Layout,
     lower: lower::Lower,
     below: Below,
@@ -95,7 +98,8 @@ impl Compared {
             target,
             selection: Selection::default(),
             views,
-            alignment: Slot::default(),
+            alignment: BackgroundQuery::default(),
+            starts: BackgroundQuery::default(),
             layout: Layout::default(),
             lower: lower::Lower::default(),
             below: Below::default(),
@@ -196,30 +200,23 @@ impl Compared {
         self.below = below;
         CentralPanel::default().frame(frame).show(ui, |ui| {
             let overlaid = self.layout == Layout::Overlay && overlay::has(name);
-            match (&aligned, overlaid) {
-                (Some(Ok(aligned)), true) => {
+            match (aligned.answer(), overlaid) {
+                (Some(aligned), true) => {
                     let target = (&self.target, &self.selection);
                     if let Some((side, command)) = self.overlay.ui(ui, name, context, target) {
                         self.ask_both(context, side, vec![command], Some(aligned));
                     }
                 }
-                _ => self.panes_ui(ui, name, view, context, &aligned),
+                (aligned, _) => self.panes_ui(ui, name, view, context, aligned),
             }
         });
     }
 
     /// What belongs together, once that is known.
-    fn align(&mut self, ui: &Ui, context: &ViewContext<'_>) -> Option<Result<Aligned, String>> {
+    fn align(&mut self, ui: &Ui, context: &ViewContext<'_>) -> QueryState<Alignment> {
         let (source, target) = (context.opened.report.clone(), self.target.report.clone());
-        let question = move |(): &()| {
-            let found = Alignment::read(&source, &target);
-            found.map(Arc::new).map_err(|error| error.to_string())
-        };
-        match self.alignment.ask(ui.ctx(), context.workers, &(), question) {
-            Asked::Fresh(answer) | Asked::Stale(answer) => Some(answer.clone()),
-            Asked::Failed => Some(Err("Aligning the reports broke down.".to_owned())),
-            Asked::Waiting => None,
-        }
+        let question = move |(): &()| Alignment::read(&source, &target);
+        self.alignment.ask(ui.ctx(), context.workers, &(), question)
     }
 
     fn controls_ui(
@@ -227,7 +224,7 @@ impl Compared {
         bar: &mut Bar<'_>,
         name: &'static str,
         context: &mut ViewContext<'_>,
-        aligned: &Option<Result<Aligned, String>>,
+        aligned: &QueryState<Alignment>,
     ) {
         let (source, target) = (context.opened.name(), self.target.name());
         bar.add("Source", |ui| colours::side_ui(ui, Side::Source, &source));
@@ -249,9 +246,9 @@ impl Compared {
             self.overlay.controls_ui(bar, name, context);
         }
         if name == "execution-trace" && self.layout == Layout::SideBySide {
-            let selected = match aligned {
-                Some(Ok(_)) => self.selected_starts(context),
-                _ => None,
+            let selected = match aligned.answer() {
+                Some(_) => self.selected_starts(bar.context(), context),
+                None => None,
             };
             self.time.controls_ui(bar, selected);
         }
@@ -261,7 +258,7 @@ impl Compared {
         if bar.button("End comparison", "Show the source alone") {
             context.commands.push(Command::EndComparison);
         }
-        if aligned.is_none() && self.alignment.is_slow() {
+        if aligned.is_overdue() {
             bar.add("Aligning", |ui| {
                 ui.spinner();
                 ui.label("Aligning…");
@@ -270,14 +267,22 @@ impl Compared {
     }
 
     /// First cycles of the steps that are chosen on both sides.
-    fn selected_starts(&self, context: &ViewContext<'_>) -> Option<(u64, u64)> {
-        let start = |opened: &Opened, selection: &Selection| {
-            let chosen = selection.step?;
-            let trace = opened.report.trace().ok()??;
-            let step = trace.lane_of(chosen.ipu, chosen.sub_lane)?.step(chosen.position);
-            Some(step.ok()??.range.start)
+    fn selected_starts(
+        &mut self,
+        ui: &egui::Context,
+        context: &ViewContext<'_>,
+    ) -> Option<(u64, u64)> {
+        let chosen = (context.selection.step?, self.selection.step?);
+        let (source, target) = (context.opened.report.clone(), self.target.report.clone());
+        let question = move |(in_source, in_target): &(ChosenStep, ChosenStep)| {
+            let starts = (start_of(&source, *in_source)?, start_of(&target, *in_target)?);
+            Ok::<_, ReportError>(starts.0.zip(starts.1))
         };
-        Some((start(context.opened, context.selection)?, start(&self.target, &self.selection)?))
+        match self.starts.ask(ui, context.workers, &chosen, question) {
+            QueryState::Fresh(starts) => *starts,
+            // Without them nothing can be lined up.
+            _ => None,
+        }
     }
 
     fn lower_ui(
@@ -285,19 +290,16 @@ impl Compared {
         ui: &mut Ui,
         name: &'static str,
         context: &mut ViewContext<'_>,
-        aligned: &Option<Result<Aligned, String>>,
+        aligned: &QueryState<Alignment>,
         open: &mut bool,
     ) {
-        match aligned {
-            None => {}
-            Some(Err(problem)) => missing_ui(ui, "The reports cannot be compared", problem),
-            Some(Ok(aligned)) => {
-                let reports = (context.opened, &self.target);
-                let clicked = self.lower.ui(ui, context.workers, name, reports, (aligned, open));
-                if let Some(places) = clicked {
-                    self.show(&places, context);
-                }
-            }
+        let texts = QueryTexts { waiting: "Aligning…", failed: "The reports cannot be compared" };
+        let reports = (context.opened, &self.target);
+        let clicked = aligned.show(ui, texts, |ui, aligned| {
+            self.lower.ui(ui, context.workers, name, reports, (aligned, open))
+        });
+        if let Some(places) = clicked.flatten() {
+            self.show(&places, context);
         }
     }
 
@@ -322,9 +324,8 @@ impl Compared {
         name: &'static str,
         view: &mut dyn View,
         context: &mut ViewContext<'_>,
-        aligned: &Option<Result<Aligned, String>>,
+        aligned: Option<&Aligned>,
     ) {
-        let aligned = aligned.as_ref().and_then(|found| found.as_ref().ok());
         let mut area = ui.available_rect_before_wrap();
         if let (true, Some(aligned), Some(timeline)) =
             (name == "execution-trace", aligned, view.timeline())
@@ -401,6 +402,14 @@ impl Compared {
             }
         }
     }
+}
+
+/// The first cycle of a step, if it is in the report.
+fn start_of(report: &Report, chosen: ChosenStep) -> Result<Option<u64>, ReportError> {
+    let trace = report.trace()?;
+    let lane = trace.as_ref().and_then(|trace| trace.lane_of(chosen.ipu, chosen.sub_lane));
+    let step = lane.map(|lane| lane.step(chosen.position)).transpose()?.flatten();
+    Ok(step.map(|step| step.range.start))
 }
 
 /// One side; keys reach only the active one.

@@ -9,14 +9,14 @@ use crate::prefs::Prefs;
 use crate::session::Selection;
 use crate::theme::Palette;
 use crate::views::ViewContext;
+use crate::widgets::query_state::QueryTexts;
 use crate::widgets::stack::{Answer as Done, Flag, Layer, Level, Look, Stack, StackGraph, is_near};
 use crate::widgets::tile_picker::picked;
 use crate::widgets::toolbar::Bar;
-use crate::widgets::{legend_ui, missing_ui, waiting_ui};
-use crate::worker::{Asked, Slot};
+use crate::widgets::{legend_ui, missing_ui};
+use crate::worker::{BackgroundQuery, Versioned};
 use egui::{Color32, Ui, Visuals};
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 use tilescope_analysis::exchange_code::{self, Measure};
 use tilescope_analysis::liveness::{Source, curve};
 use tilescope_analysis::memory::{Breakdown, CurveKey, curves};
@@ -60,7 +60,7 @@ struct Part {
 
 /// The curves of both, ready to be drawn.
 struct Graph {
-    stack: Arc<Stack>,
+    stack: Versioned<Stack>,
     /// Of each layer.
     kinds: Vec<(Which, Side)>,
     /// Of the source and of the target.
@@ -69,8 +69,6 @@ struct Graph {
     /// Of the source and of the target.
     programs: [Vec<ProgramId>; 2],
 }
-
-type Answer = Result<Arc<Graph>, String>;
 
 /// Which part of which graph is on the screen.
 #[derive(Clone, Default, Serialize, Deserialize)]
@@ -83,7 +81,7 @@ pub(crate) struct Shown {
 /// State of the graph.
 #[derive(Default)]
 pub(crate) struct Overlay {
-    graph: Slot<Key, Answer>,
+    graph: BackgroundQuery<Key, Graph>,
     shown: Shown,
 }
 
@@ -108,7 +106,7 @@ impl Overlay {
         if bar.button("All", "Show the whole graph") {
             self.shown.graph.reset();
         }
-        let graph = self.graph.latest().and_then(|graph| graph.as_ref().ok());
+        let graph = self.graph.latest();
         let prefs = context.prefs;
         let line = "A line at the memory there is.";
         let mut shown = graph.is_some_and(|graph| level_shown(view, prefs, graph));
@@ -144,34 +142,22 @@ impl Overlay {
         (target, chosen): (&Opened, &Selection),
     ) -> Option<(Side, Command)> {
         let (a, b) = (context.opened.report.clone(), target.report.clone());
-        let question =
-            move |key: &Key| graph(*key, &a, &b).map(Arc::new).map_err(|error| error.to_string());
+        let question = move |key: &Key| graph(*key, &a, &b);
         let key = Key { view, include_gaps: context.prefs.memory.include_gaps };
-        let graph = match self.graph.ask(ui.ctx(), context.workers, &key, question) {
-            Asked::Fresh(Ok(graph)) if graph.stack.places() > 0 => graph.clone(),
-            Asked::Fresh(Ok(_)) => {
+        let texts =
+            QueryTexts { waiting: "Reading both reports…", failed: "The graph cannot be read" };
+        let graph = self.graph.ask(ui.ctx(), context.workers, &key, question).fresh_only();
+        let picked = graph.show(ui, texts, |ui, graph| {
+            if graph.stack.places() == 0 {
                 missing_ui(ui, "Nothing to draw", "Neither report has recorded this.");
                 return None;
             }
-            Asked::Fresh(Err(problem)) => {
-                missing_ui(ui, "The graph cannot be read", problem);
-                return None;
+            if self.shown.view != view {
+                self.shown = Shown { view: view.to_owned(), ..Shown::default() };
             }
-            Asked::Failed => {
-                missing_ui(ui, "The graph cannot be read", "Please report this.");
-                return None;
-            }
-            Asked::Stale(_) | Asked::Waiting => {
-                if self.graph.is_slow() {
-                    waiting_ui(ui, "Reading both reports…");
-                }
-                return None;
-            }
-        };
-        if self.shown.view != view {
-            self.shown = Shown { view: view.to_owned(), ..Shown::default() };
-        }
-        self.graph_ui(ui, context, &graph, chosen)
+            self.graph_ui(ui, context, graph, chosen)
+        });
+        picked.flatten()
     }
 
     fn graph_ui(
@@ -315,7 +301,7 @@ fn graph(key: Key, source: &Report, target: &Report) -> Result<Graph, ReportErro
         }
     }
     Ok(Graph {
-        stack: Arc::new(Stack::beside(layers)),
+        stack: Versioned::new(Stack::beside(layers)),
         kinds,
         capacities: [a.capacity, b.capacity],
         peaks: [a.peak, b.peak],

@@ -1,6 +1,6 @@
 //! Notices that the file of a report has changed, without waiting for a slow disk.
 
-use crate::worker::{Asked, Slot, Workers};
+use crate::worker::{BackgroundQuery, QueryState, Workers};
 use egui::Context;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
@@ -15,7 +15,7 @@ type Stamp = Option<(SystemTime, u64)>;
 pub(crate) struct Watch {
     path: PathBuf,
     since: Instant,
-    stamp: Slot<u64, Stamp>,
+    stamp: BackgroundQuery<u64, Stamp>,
     /// Looking is no work that anyone waits for.
     workers: Workers,
     /// The file as it was opened.
@@ -30,7 +30,7 @@ impl Watch {
         Self {
             path: path.to_owned(),
             since: Instant::now(),
-            stamp: Slot::default(),
+            stamp: BackgroundQuery::default(),
             workers: Workers::default(),
             opened: None,
             changed: None,
@@ -41,11 +41,10 @@ impl Watch {
     pub(crate) fn has_changed(&mut self, context: &Context) -> bool {
         let turn = self.since.elapsed().as_secs() / PERIOD.as_secs();
         let path = self.path.clone();
-        let asked = self.stamp.ask(context, &self.workers, &turn, move |_| stamp(&path));
+        let asked = self.stamp.compute(context, &self.workers, &turn, move |_| stamp(&path));
         context.request_repaint_after(PERIOD);
-        let Asked::Fresh(stamp) = asked else { return false };
-        let stamp = *stamp;
-        self.judge(turn, stamp)
+        let QueryState::Fresh(stamp) = asked else { return false };
+        self.judge(turn, *stamp)
     }
 
     fn judge(&mut self, turn: u64, stamp: Stamp) -> bool {

@@ -19,7 +19,7 @@ use super::saving::Saved;
 use super::tabs::Tabs;
 use super::views::{self, View};
 use super::what_if::{self, Passing, WhatIf};
-use super::worker::{Asked, Slot, Workers};
+use super::worker::{BackgroundQuery, QueryState, Workers};
 use egui::Context;
 pub use selection::Selection;
 use std::path::PathBuf;
@@ -108,9 +108,9 @@ pub struct Session {
     /// Reports that come with the program.
     pub demos: Vec<Demo>,
     /// Specs that come with the program.
-    pub specs: Slot<(), Vec<BundledSpec>>,
+    pub specs: BackgroundQuery<(), Vec<BundledSpec>>,
     /// Which recent reports still exist; asking may take long on disks far away.
-    existing: Slot<Vec<PathBuf>, Vec<bool>>,
+    existing: BackgroundQuery<Vec<PathBuf>, Vec<bool>>,
     /// Counts background work.
     pub workers: Workers,
     /// Whether reports are read again when their files change.
@@ -162,8 +162,8 @@ impl Session {
             wishes: Vec::new(),
             typed_path: PathBox::default(),
             demos: Vec::new(),
-            specs: Slot::default(),
-            existing: Slot::default(),
+            specs: BackgroundQuery::default(),
+            existing: BackgroundQuery::default(),
             workers: Workers::default(),
             watches: false,
             asked: None,
@@ -197,8 +197,8 @@ impl Session {
     /// Asks for the list of bundled specs.
     pub(crate) fn bundled(&mut self, context: &Context) -> &[BundledSpec] {
         let workers = self.workers.clone();
-        let asked = self.specs.ask(context, &workers, &(), |()| bundled_specs());
-        asked.answer().map_or(&[], Vec::as_slice)
+        self.specs.compute(context, &workers, &(), |()| bundled_specs());
+        self.specs.latest().map_or(&[], |specs| specs)
     }
 
     /// For each recent report, whether it still exists; yes until the opposite is known.
@@ -207,9 +207,9 @@ impl Session {
             self.prefs.recent.iter().map(|recent| recent.path.clone()).collect();
         let workers = self.workers.clone();
         let question = |paths: &Vec<PathBuf>| paths.iter().map(|path| path.exists()).collect();
-        match self.existing.ask(context, &workers, &paths, question) {
-            Asked::Fresh(known) => known.clone(),
-            Asked::Stale(_) | Asked::Waiting | Asked::Failed => vec![true; paths.len()],
+        match self.existing.compute(context, &workers, &paths, question) {
+            QueryState::Fresh(known) => known.to_vec(),
+            _ => vec![true; paths.len()],
         }
     }
 }

@@ -3,18 +3,18 @@
 use super::ViewContext;
 use crate::command::{ChosenStep, Command};
 use crate::message::Message;
-use crate::worker::{Asked, Slot};
+use crate::worker::BackgroundQuery;
 use egui::Context;
 use tilescope_analysis::trace::{Found, first_run};
-use tilescope_report::Report;
 use tilescope_report::units::ProgramId;
+use tilescope_report::{Report, ReportError};
 
 /// A way to the trace that is being looked for.
 #[derive(Default)]
 pub(crate) struct TraceJump {
     wanted: Option<(ProgramId, u64)>,
     presses: u64,
-    found: Slot<(ProgramId, u64), Result<Option<Found>, String>>,
+    found: BackgroundQuery<(ProgramId, u64), Option<Found>>,
 }
 
 impl TraceJump {
@@ -28,16 +28,11 @@ impl TraceJump {
     pub(crate) fn update(&mut self, ui: &Context, context: &mut ViewContext<'_>) {
         let Some(wanted) = self.wanted else { return };
         let report = context.opened.report.clone();
-        let asked = self
-            .found
-            .ask(ui, context.workers, &wanted, move |(program, _)| find(&report, *program));
-        let answer = match asked {
-            Asked::Fresh(answer) => answer.clone(),
-            Asked::Failed => Err("Looking for the step broke down.".to_owned()),
-            Asked::Stale(_) | Asked::Waiting => return,
-        };
+        let question = move |(program, _): &(ProgramId, u64)| find(&report, *program);
+        let asked = self.found.ask(ui, context.workers, &wanted, question);
+        let Some(answer) = asked.finished() else { return };
         self.wanted = None;
-        match answer {
+        match answer.map(|found| (*found).clone()) {
             Ok(Some(Found { ipu, sub_lane, step })) => {
                 let position = step.position;
                 let chosen = ChosenStep { ipu, sub_lane, position, step: step.step };
@@ -49,15 +44,14 @@ impl TraceJump {
                 let words = "This program was not executed in the steps that were recorded.";
                 context.commands.push(Command::Say(Message::warning(words)));
             }
-            Err(problem) => context.commands.push(Command::Say(Message::error(problem))),
+            Err(error) => context.commands.push(Command::Say(Message::error(error.to_string()))),
         }
     }
 }
 
-fn find(report: &Report, program: ProgramId) -> Result<Option<Found>, String> {
-    let words = |error: tilescope_report::ReportError| error.to_string();
-    match report.trace().map_err(words)? {
-        Some(trace) => first_run(&trace, program).map_err(words),
+fn find(report: &Report, program: ProgramId) -> Result<Option<Found>, ReportError> {
+    match report.trace()? {
+        Some(trace) => first_run(&trace, program),
         None => Ok(None),
     }
 }

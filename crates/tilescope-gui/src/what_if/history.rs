@@ -9,7 +9,7 @@ use crate::keep::Tried;
 use crate::message::Message;
 use crate::theme::Palette;
 use crate::widgets::icon_button_ui;
-use crate::worker::{Asked, Slot, Workers};
+use crate::worker::{BackgroundQuery, QueryState, Workers};
 use egui::{Grid, Label, RichText, ScrollArea, TextEdit, Ui};
 use std::path::{Path, PathBuf};
 use tilescope_analysis::summary::{Summary, summary};
@@ -28,7 +28,7 @@ pub(crate) struct Variant {
     spec: String,
     /// The report.
     pub(super) path: PathBuf,
-    figures: Slot<(), Result<Figures, String>>,
+    figures: BackgroundQuery<(), Figures>,
 }
 
 /// What came out.
@@ -67,7 +67,7 @@ impl Variant {
     /// A spec that changes the original one.
     pub(crate) fn new(name: String, original: &str, spec: &str, path: PathBuf) -> Self {
         let changes = changes(original, spec);
-        Self { name, changes, spec: spec.to_owned(), path, figures: Slot::default() }
+        Self { name, changes, spec: spec.to_owned(), path, figures: BackgroundQuery::default() }
     }
 }
 
@@ -137,7 +137,7 @@ impl History {
     /// more cycles than as it was.
     pub(crate) fn costs(&self, key: &KeyInfo) -> Vec<String> {
         let value = |variant: &Variant| values(&variant.spec).remove(&key.path);
-        let figures = |variant: &Variant| variant.figures.latest()?.as_ref().ok().cloned();
+        let figures = |variant: &Variant| Some(Figures::clone(variant.figures.latest()?));
         let before = self.variants.first().and_then(figures).and_then(|figures| figures.cycles);
         let line = |variant: &Variant| {
             let Figures { cycles, fullest, .. } = figures(variant)?;
@@ -215,14 +215,12 @@ impl History {
             _ => icon_button_ui(ui, Icon::Close, &format!("Forget {}", variant.name)).clicked(),
         };
         let path = variant.path.clone();
-        let question = move |(): &()| {
-            let report = Report::open(&path).map_err(|error| error.to_string())?;
-            summary(&report).map(|of| Figures::of(&of)).map_err(|error| error.to_string())
-        };
+        let question = move |(): &()| summary(&Report::open(&path)?).map(|of| Figures::of(&of));
         match variant.figures.ask(ui.ctx(), workers, &(), question) {
-            Asked::Fresh(Ok(figures)) => figures_ui(ui, figures),
-            Asked::Fresh(Err(problem)) => {
-                ui.label(RichText::new("gone").color(palette.error)).on_hover_text(problem);
+            QueryState::Fresh(figures) => figures_ui(ui, &figures),
+            QueryState::Failed(error) => {
+                let gone = RichText::new("gone").color(palette.error);
+                ui.label(gone).on_hover_text(error.to_string());
                 (0..3).for_each(|_| drop(ui.label("")));
             }
             _ => (0..4).for_each(|_| drop(ui.label("…"))),

@@ -18,19 +18,16 @@ use super::opening::Opened;
 use super::session::Session;
 use super::theme::Palette;
 use super::widgets::{hint_ui, icon_button_ui};
-use super::worker::{Asked, Slot, Workers};
+use super::worker::{BackgroundQuery, QueryState, Workers};
 use egui::{Align, Button, Context, Frame, Layout, Margin, Panel, RichText, ScrollArea, Ui};
 use history::{History, Variant};
 use keys::{KeyInfo, Problem};
 pub(crate) use passing::{Passing, sweep};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Below the directory of simulated reports: what was tried.
 const DIRECTORY: &str = "what-if";
-
-type Checked = Result<Option<Problem>, String>;
 
 /// A spec that is being changed, and what was tried.
 pub struct WhatIf {
@@ -43,8 +40,9 @@ pub struct WhatIf {
     directory: PathBuf,
     /// Where specs are written that are only checked: no other window writes there.
     passing: PathBuf,
-    keys: Slot<(), Result<Arc<Vec<KeyInfo>>, String>>,
-    checked: Slot<String, Checked>,
+    keys: BackgroundQuery<(), Vec<KeyInfo>>,
+    /// What is wrong with the text, if anything.
+    checked: BackgroundQuery<String, Option<Problem>>,
     editor: editor::Editor,
     history: History,
     /// Where what was tried is kept.
@@ -67,8 +65,8 @@ impl WhatIf {
             text: spec.unwrap_or_default().to_owned(),
             directory,
             passing,
-            keys: Slot::default(),
-            checked: Slot::default(),
+            keys: BackgroundQuery::default(),
+            checked: BackgroundQuery::default(),
             editor: editor::Editor::default(),
             history,
             notes,
@@ -93,7 +91,7 @@ impl WhatIf {
 
     /// Whether the simulator has found nothing wrong with the text.
     pub fn is_sane(&self) -> bool {
-        self.original.is_some() && matches!(self.checked.latest(), Some(Ok(None)))
+        self.original.is_some() && self.checked.latest().is_some_and(|found| found.is_none())
     }
 
     /// Starts to simulate the text as it is.
@@ -139,17 +137,8 @@ impl WhatIf {
         self.running = None;
     }
 
-    /// What keys there are; none until that is known.
-    fn ask_keys(&mut self, ui: &Ui, workers: &Workers) -> Result<Arc<Vec<KeyInfo>>, String> {
-        match self.keys.ask(ui.ctx(), workers, &(), |()| keys::keys().map(Arc::new)) {
-            Asked::Fresh(known) | Asked::Stale(known) => known.clone(),
-            Asked::Failed => Err("Asking for the keys of specs broke down.".to_owned()),
-            Asked::Waiting => Ok(Arc::default()),
-        }
-    }
-
     /// What is wrong with the text, as far as that is known.
-    fn ask_check(&mut self, ui: &Ui, workers: &Workers) -> Option<Checked> {
+    fn ask_check(&mut self, ui: &Ui, workers: &Workers) -> QueryState<Option<Problem>> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let directory = self.passing.clone();
         let question = move |text: &String| {
@@ -162,11 +151,7 @@ impl WhatIf {
             let _ = std::fs::remove_file(&file);
             checked
         };
-        match self.checked.ask(ui.ctx(), workers, &self.text.clone(), question) {
-            Asked::Fresh(checked) => Some(checked.clone()),
-            Asked::Failed => Some(Err("Checking the spec broke down.".to_owned())),
-            Asked::Stale(_) | Asked::Waiting => None,
-        }
+        self.checked.ask(ui.ctx(), workers, &self.text, question).fresh_only()
     }
 
     fn ui(&mut self, ui: &mut Ui, workers: &Workers, busy: bool, commands: &mut Vec<Command>) {
@@ -184,25 +169,24 @@ impl WhatIf {
                         to change and simulate again.";
             return hint_ui(ui, text);
         }
-        let keys = match self.ask_keys(ui, workers) {
-            Ok(keys) => keys,
-            Err(problem) => {
-                ui.label(RichText::new(problem).color(palette.error));
-                Arc::default()
-            }
-        };
+        let keys = self.keys.ask(ui.ctx(), workers, &(), |()| keys::keys());
+        if let QueryState::Failed(error) = &keys {
+            ui.label(RichText::new(error.to_string()).color(palette.error));
+        }
+        // None until they are known.
+        let keys = keys.answer().map_or(&[][..], |keys| keys);
         let checked = self.ask_check(ui, workers);
-        if let Some(text) = sliders::sliders_ui(ui, &self.text, &keys) {
+        if let Some(text) = sliders::sliders_ui(ui, &self.text, keys) {
             self.text = text;
         }
         ui.add_space(6.0);
-        let problem = checked.as_ref().and_then(|checked| checked.as_ref().ok()?.as_ref());
-        self.editor.ui(ui, &mut self.text, &keys, problem, &self.history);
-        if let Some(Err(words)) = &checked {
-            ui.label(RichText::new(words).color(palette.error));
+        let problem = checked.answer().and_then(|found| found.as_ref());
+        self.editor.ui(ui, &mut self.text, keys, problem, &self.history);
+        if let QueryState::Failed(error) = &checked {
+            ui.label(RichText::new(error.to_string()).color(palette.error));
         }
         ui.add_space(6.0);
-        let sane = matches!(checked, Some(Ok(None)));
+        let sane = checked.answer().is_some_and(|found| found.is_none());
         ui.horizontal(|ui| {
             let ready = sane && !busy;
             if ui.add_enabled(ready, Button::new("Simulate and compare")).clicked() {
@@ -211,7 +195,7 @@ impl WhatIf {
             if ui.button("Reset").on_hover_text("The spec of the report again").clicked() {
                 self.text = self.original.clone().unwrap_or_default();
             }
-            if checked.is_none() {
+            if matches!(checked, QueryState::Waiting { .. }) {
                 ui.spinner();
             }
         });

@@ -6,9 +6,9 @@ use super::tile_picker::pick;
 use crate::command::Command;
 use crate::theme::Palette;
 use crate::views::ViewContext;
+use crate::worker::Versioned;
 use egui::{Color32, Response, RichText, Sense, Ui, vec2};
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 use tilescope_analysis::tiles::{Curve, Curves, Layer as Of, Order};
 use tilescope_report::units::{Bytes, grouped, percent};
 
@@ -29,7 +29,7 @@ pub(crate) struct Look {
 pub(crate) struct TileCurves {
     /// The curves.
     pub curves: Curves,
-    stack: Arc<Stack>,
+    stack: Versioned<Stack>,
 }
 
 impl TileCurves {
@@ -37,7 +37,7 @@ impl TileCurves {
     pub(crate) fn new(curves: Curves, title: impl Fn(Of) -> String) -> Self {
         let layer =
             |curve: &Curve| Layer { title: title(curve.layer), values: curve.values.clone() };
-        let stack = Arc::new(Stack::new(curves.layers.iter().map(layer).collect()));
+        let stack = Versioned::new(Stack::new(curves.layers.iter().map(layer).collect()));
         Self { curves, stack }
     }
 }

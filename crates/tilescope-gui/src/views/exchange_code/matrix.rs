@@ -6,16 +6,16 @@ use crate::theme::Palette;
 use crate::views::ViewContext;
 use crate::widgets::axis::{Axis, Limits, tick_step};
 use crate::widgets::heat::{log_share, scale_ui};
+use crate::widgets::query_state::QueryTexts;
 use crate::widgets::tiled::{Pieces, Tiled};
-use crate::widgets::{focus_ui, missing_ui, node_ui, waiting_ui};
-use crate::worker::Slot;
+use crate::widgets::{focus_ui, missing_ui, node_ui};
+use crate::worker::{BackgroundQuery, Versioned};
 use egui::accesskit::Role;
 use egui::{
     Align2, Color32, ColorImage, CursorIcon, FontId, Rect, Response, RichText, Sense, Stroke,
     StrokeKind, Ui, Vec2, WidgetInfo, pos2, vec2,
 };
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 use tilescope_analysis::exchange_code::{Flows, Link, Matrix, MatrixKey, MatrixPart, matrix};
 use tilescope_report::units::{CycleRange, ProgramId, TileRange, exact_bytes, grouped, percent};
 
@@ -37,10 +37,10 @@ pub(crate) struct MatrixView {
     #[serde(skip)]
     program: Option<ProgramId>,
     #[serde(skip)]
-    cells: Slot<MatrixKey, Arc<Matrix>>,
-    /// The matrix that was drawn, by its address, and whether in dark colours.
+    cells: BackgroundQuery<MatrixKey, Matrix>,
+    /// The matrix that was drawn, by its version, and whether in dark colours.
     #[serde(skip)]
-    texture: Option<((usize, bool), Tiled)>,
+    texture: Option<((u64, bool), Tiled)>,
     /// The same matrix in words: senders and receivers, what they move, and their tiles.
     #[serde(skip)]
     words: Vec<(String, String, MatrixPart)>,
@@ -60,7 +60,7 @@ impl MatrixView {
         &mut self,
         ui: &mut Ui,
         context: &mut ViewContext<'_>,
-        flows: &Arc<Flows>,
+        flows: &Versioned<Flows>,
         link: Option<Link>,
         program: Option<ProgramId>,
     ) {
@@ -85,20 +85,17 @@ impl MatrixView {
             program,
         };
         let shared = flows.clone();
-        let question = move |key: &MatrixKey| Arc::new(matrix(&shared, key));
-        let found = self.cells.ask(ui.ctx(), context.workers, &key, question).answer().cloned();
+        let question = move |key: &MatrixKey| matrix(&shared, key);
+        let found = self.cells.compute(ui.ctx(), context.workers, &key, question);
         let palette = Palette::of(ui.visuals());
         let painter = ui.painter_at(frame);
         painter.rect_filled(frame, 0.0, palette.lane);
-        let Some(found) = found else {
-            if self.cells.is_slow() {
-                ui.put(frame, |ui: &mut Ui| {
-                    waiting_ui(ui, "Adding up who sends to whom…");
-                    ui.response()
-                });
-            }
-            return;
+        let texts = QueryTexts {
+            waiting: "Adding up who sends to whom…",
+            failed: "Exchanges cannot be added up",
         };
+        let inner = &mut ui.new_child(egui::UiBuilder::new().max_rect(frame));
+        let Some(found) = found.show(inner, texts, |_, found| found.clone()) else { return };
         if found.total == 0.0 && answers(&found, key) && self.axes_show_all(flows, frame) {
             let inner = &mut ui.new_child(egui::UiBuilder::new().max_rect(frame));
             return missing_ui(inner, "Nothing moves", "No tile sends to another one here.");
@@ -155,8 +152,8 @@ impl MatrixView {
         self.axes = Some(self.axes.map_or(fresh, kept));
     }
 
-    fn texture_of(&mut self, ui: &Ui, found: &Arc<Matrix>, palette: &Palette) {
-        let id = (Arc::as_ptr(found) as usize, ui.visuals().dark_mode);
+    fn texture_of(&mut self, ui: &Ui, found: &Versioned<Matrix>, palette: &Palette) {
+        let id = (found.version(), ui.visuals().dark_mode);
         if self.texture.as_ref().is_none_or(|(known, _)| *known != id) {
             let pieces = Pieces::cut(image(found, palette));
             self.texture = Some((id, Tiled::new(ui.ctx(), "who sends to whom", &pieces)));

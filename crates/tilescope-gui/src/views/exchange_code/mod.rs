@@ -10,20 +10,20 @@ use crate::command::Command;
 use crate::icons::Icon;
 use crate::session::Selection;
 use crate::theme::Palette;
+use crate::widgets::query_state::QueryTexts;
 use crate::widgets::tile_graph::{Look, TileCurves, TileGraph};
 use crate::widgets::tile_picker::TilePicker;
 use crate::widgets::toolbar::{Bar, toolbar_ui};
-use crate::widgets::{missing_ui, tables_height, tabs_ui, waiting_ui};
-use crate::worker::{Asked, Slot};
+use crate::widgets::{missing_ui, tables_height, tabs_ui};
+use crate::worker::BackgroundQuery;
 use egui::{CentralPanel, Frame, Panel, Ui};
 use matrix::MatrixView;
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 use tables::Tables;
 use tilescope_analysis::exchange_code::{Flows, Link, Measure, curves};
 use tilescope_analysis::tiles::Order;
 use tilescope_report::units::ProgramId;
-use tilescope_report::{Part, Report, TargetKind};
+use tilescope_report::{Part, Report, ReportError, TargetKind};
 
 /// This view, for the list.
 pub(crate) const VIEW: ViewInfo = ViewInfo {
@@ -64,9 +64,9 @@ enum Tab {
 #[serde(default)]
 struct ExchangeCode {
     #[serde(skip)]
-    curves: Slot<(Measure, Order, bool), Result<Arc<TileCurves>, String>>,
+    curves: BackgroundQuery<(Measure, Order, bool), TileCurves>,
     #[serde(skip)]
-    flows: Slot<(), Result<Arc<Flows>, String>>,
+    flows: BackgroundQuery<(), Flows>,
     show: Show,
     order: Order,
     per_ipu: bool,
@@ -205,38 +205,25 @@ impl ExchangeCode {
         let report = context.opened.report.clone();
         let key = (measure, self.order, self.per_ipu);
         let question = move |&(measure, order, per_ipu): &(Measure, Order, bool)| {
-            let found = curves(&report, measure, order, per_ipu);
-            let ready = |curves| Arc::new(TileCurves::new(curves, |of| of.title().to_owned()));
-            found.map(ready).map_err(|error| error.to_string())
+            let found = curves(&report, measure, order, per_ipu)?;
+            Ok::<_, ReportError>(TileCurves::new(found, |of| of.title().to_owned()))
         };
-        let asked = self.curves.ask(ui.ctx(), context.workers, &key, question);
-        let curves = match asked {
-            Asked::Fresh(Ok(curves)) | Asked::Stale(Ok(curves)) => curves.clone(),
-            Asked::Fresh(Err(problem)) | Asked::Stale(Err(problem)) => {
-                return missing_ui(ui, "Exchange code cannot be read", problem);
+        let texts =
+            QueryTexts { waiting: "Reading exchanges…", failed: "Exchange code cannot be read" };
+        self.curves.ask(ui.ctx(), context.workers, &key, question).show(ui, texts, |ui, curves| {
+            if curves.curves.max == 0 {
+                let (heading, sentence) = nothing(context, measure);
+                return missing_ui(ui, heading, sentence);
             }
-            Asked::Failed => {
-                return missing_ui(ui, "Exchange code cannot be read", "Please report this.");
-            }
-            Asked::Waiting => {
-                if self.curves.is_slow() {
-                    waiting_ui(ui, "Reading exchanges…");
-                }
-                return;
-            }
-        };
-        if curves.curves.max == 0 {
-            let (heading, sentence) = nothing(context, measure);
-            return missing_ui(ui, heading, sentence);
-        }
-        let name = match measure {
-            Measure::Code => "Exchange code by tile",
-            Measure::Traffic => "Bytes received and sent by tile",
-            Measure::Messages => "Messages by tile",
-        };
-        let (order, per_ipu) = (self.order, self.per_ipu);
-        let look = Look { name, order, per_ipu, max_memory: false };
-        self.graph.ui(ui, context, &curves, look);
+            let name = match measure {
+                Measure::Code => "Exchange code by tile",
+                Measure::Traffic => "Bytes received and sent by tile",
+                Measure::Messages => "Messages by tile",
+            };
+            let (order, per_ipu) = (self.order, self.per_ipu);
+            let look = Look { name, order, per_ipu, max_memory: false };
+            self.graph.ui(ui, context, curves, look);
+        });
     }
 
     fn matrix_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
@@ -245,25 +232,14 @@ impl ExchangeCode {
             return missing_ui(ui, "No traffic recorded", sentence);
         }
         let report = context.opened.report.clone();
-        let question =
-            move |(): &()| Flows::read(&report).map(Arc::new).map_err(|error| error.to_string());
-        match self.flows.ask(ui.ctx(), context.workers, &(), question) {
-            Asked::Fresh(Ok(flows)) | Asked::Stale(Ok(flows)) => {
-                let flows = flows.clone();
-                // Programs that move nothing between tiles are no reason to show nothing.
-                let program = self.program.filter(|program| flows.tiles_of(*program).is_some());
-                self.matrix.ui(ui, context, &flows, self.link, program);
-            }
-            Asked::Fresh(Err(problem)) | Asked::Stale(Err(problem)) => {
-                missing_ui(ui, "Exchanges cannot be read", problem);
-            }
-            Asked::Failed => missing_ui(ui, "Exchanges cannot be read", "Please report this."),
-            Asked::Waiting => {
-                if self.flows.is_slow() {
-                    waiting_ui(ui, "Reading exchanges…");
-                }
-            }
-        }
+        let texts =
+            QueryTexts { waiting: "Reading exchanges…", failed: "Exchanges cannot be read" };
+        let flows = self.flows.ask(ui.ctx(), context.workers, &(), move |()| Flows::read(&report));
+        flows.show(ui, texts, |ui, flows| {
+            // Programs that move nothing between tiles are no reason to show nothing.
+            let program = self.program.filter(|program| flows.tiles_of(*program).is_some());
+            self.matrix.ui(ui, context, flows, self.link, program);
+        });
     }
 
     fn tables_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {

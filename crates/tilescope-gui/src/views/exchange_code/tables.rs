@@ -5,10 +5,11 @@ use crate::command::Command;
 use crate::fonts::strong;
 use crate::theme::Palette;
 use crate::views::ViewContext;
+use crate::widgets::hint_ui;
+use crate::widgets::query_state::{LIST_TEXTS, QueryTexts};
 use crate::widgets::table::{Cell, Column, Table, TableState};
 use crate::widgets::tile_picker::pick;
-use crate::widgets::{hint_ui, missing_ui, waiting_ui};
-use crate::worker::{Asked, Slot};
+use crate::worker::{BackgroundQuery, Versioned};
 use egui::{Grid, RichText, ScrollArea, Ui, vec2};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use tilescope_analysis::exchange_code::{
     self as analysis, Link, LinkTotals, Overview, ProgramRow, TileRow,
 };
 use tilescope_report::units::{Bytes, exact_bytes, grouped, percent};
-use tilescope_report::{Part, Report};
+use tilescope_report::{Part, Report, ReportError};
 
 /// A list with what its rows stand for.
 struct Listed<T> {
@@ -24,18 +25,16 @@ struct Listed<T> {
     table: Arc<Table>,
 }
 
-type Answer<T> = Result<Arc<Listed<T>>, String>;
-
 /// State of all tables.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Tables {
     #[serde(skip)]
-    overview: Slot<(), Result<Overview, String>>,
+    overview: BackgroundQuery<(), Overview>,
     #[serde(skip)]
-    programs: Slot<Vec<u32>, Answer<ProgramRow>>,
+    programs: BackgroundQuery<Vec<u32>, Listed<ProgramRow>>,
     #[serde(skip)]
-    tiles: Slot<(), Answer<TileRow>>,
+    tiles: BackgroundQuery<(), Listed<TileRow>>,
     states: [TableState; 2],
 }
 
@@ -55,30 +54,30 @@ impl Tables {
 
     fn overview_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
         let report = context.opened.report.clone();
-        let question =
-            move |(): &()| analysis::overview(&report).map_err(|error| error.to_string());
-        match self.overview.ask(ui.ctx(), context.workers, &(), question) {
-            Asked::Fresh(Ok(found)) | Asked::Stale(Ok(found)) => {
-                overview_grid_ui(ui, context, found);
-            }
-            Asked::Fresh(Err(problem)) | Asked::Stale(Err(problem)) => {
-                missing_ui(ui, "Exchange code cannot be read", problem);
-            }
-            Asked::Failed => missing_ui(ui, "Exchange code cannot be read", "Please report this."),
-            Asked::Waiting => {}
-        }
+        let question = move |(): &()| analysis::overview(&report);
+        let texts = QueryTexts { waiting: "Reading…", failed: "Exchange code cannot be read" };
+        let found = self.overview.ask(ui.ctx(), context.workers, &(), question);
+        found.show(ui, texts, |ui, found| overview_grid_ui(ui, context, found));
     }
 
     fn programs_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
         let report = context.opened.report.clone();
         let key = context.selection.tiles.clone();
         let question = move |tiles: &Vec<u32>| programs_of(&report, tiles);
-        let asked = self.programs.ask(ui.ctx(), context.workers, &key, question);
-        let Some(listed) = listed_ui(ui, asked) else { return };
+        let listed = self.programs.ask(ui.ctx(), context.workers, &key, question);
+        listed.show(ui, LIST_TEXTS, |ui, listed| self.programs_table_ui(ui, context, listed));
+    }
+
+    fn programs_table_ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &mut ViewContext<'_>,
+        listed: &Versioned<Listed<ProgramRow>>,
+    ) {
         let state = &mut self.states[0];
         let chosen = context.selection.program;
         let chosen = listed.rows.iter().position(|row| Some(row.program) == chosen);
-        let generation = Arc::as_ptr(&listed.table) as u64;
+        let generation = listed.version();
         let clicked = ui
             .push_id("programs", |ui| {
                 let hint = "Filter programs";
@@ -102,12 +101,20 @@ impl Tables {
     fn tiles_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
         let report = context.opened.report.clone();
         let question = move |(): &()| tiles_of(&report);
-        let asked = self.tiles.ask(ui.ctx(), context.workers, &(), question);
-        let Some(listed) = listed_ui(ui, asked) else { return };
+        let listed = self.tiles.ask(ui.ctx(), context.workers, &(), question);
+        listed.show(ui, LIST_TEXTS, |ui, listed| self.tiles_table_ui(ui, context, listed));
+    }
+
+    fn tiles_table_ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &mut ViewContext<'_>,
+        listed: &Versioned<Listed<TileRow>>,
+    ) {
         let state = &mut self.states[1];
         let place = |tile: &u32| listed.rows.iter().position(|row| row.tile == *tile);
         let chosen: Vec<usize> = context.selection.tiles.iter().filter_map(place).collect();
-        let generation = Arc::as_ptr(&listed.table) as u64;
+        let generation = listed.version();
         let clicked = ui
             .push_id("tiles", |ui| {
                 let hint = "Filter tiles";
@@ -121,21 +128,8 @@ impl Tables {
     }
 }
 
-/// The list, or a sentence in its place.
-fn listed_ui<T>(ui: &mut Ui, asked: Asked<'_, Answer<T>>) -> Option<Arc<Listed<T>>> {
-    match asked {
-        Asked::Fresh(Ok(listed)) | Asked::Stale(Ok(listed)) => return Some(listed.clone()),
-        Asked::Fresh(Err(problem)) | Asked::Stale(Err(problem)) => {
-            missing_ui(ui, "The list cannot be read", problem);
-        }
-        Asked::Failed => missing_ui(ui, "The list cannot be read", "Please report this."),
-        Asked::Waiting => waiting_ui(ui, "Reading…"),
-    }
-    None
-}
-
-fn programs_of(report: &Report, tiles: &[u32]) -> Answer<ProgramRow> {
-    let rows = analysis::programs(report, tiles).map_err(|error| error.to_string())?;
+fn programs_of(report: &Report, tiles: &[u32]) -> Result<Listed<ProgramRow>, ReportError> {
+    let rows = analysis::programs(report, tiles)?;
     let number = Column::number;
     let columns = vec![
         Column::text("Program"),
@@ -157,11 +151,11 @@ fn programs_of(report: &Report, tiles: &[u32]) -> Answer<ProgramRow> {
         ]
     };
     let table = Table { columns, rows: rows.iter().map(row).collect(), totals: true };
-    Ok(Arc::new(Listed { rows, table: Arc::new(table) }))
+    Ok(Listed { rows, table: Arc::new(table) })
 }
 
-fn tiles_of(report: &Report) -> Answer<TileRow> {
-    let rows = analysis::tiles(report).map_err(|error| error.to_string())?;
+fn tiles_of(report: &Report) -> Result<Listed<TileRow>, ReportError> {
+    let rows = analysis::tiles(report)?;
     let mut columns = vec![Column::text("Tile")];
     let code = |link: Link| Column::number(format!("{} code", link.title()));
     columns.extend(Link::ALL.map(|link| code(link).about("Bytes in the memory of this tile")));
@@ -175,7 +169,7 @@ fn tiles_of(report: &Report) -> Answer<TileRow> {
         cells
     };
     let table = Table { columns, rows: rows.iter().map(row).collect(), totals: true };
-    Ok(Arc::new(Listed { rows, table: Arc::new(table) }))
+    Ok(Listed { rows, table: Arc::new(table) })
 }
 
 const SHARED: &str = "Bytes of the programs, each counted by itself, less bytes in memory: \

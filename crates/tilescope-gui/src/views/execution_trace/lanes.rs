@@ -9,10 +9,9 @@ use crate::views::ViewContext;
 use crate::widgets::axis::{Axis, Limits};
 use crate::widgets::overview::{self, overview_ui};
 use crate::widgets::tiled::{Pieces, Tiled};
-use crate::worker::Asked;
+use crate::worker::{QueryState, Versioned};
 use egui::accesskit::Role;
 use egui::{Align2, CornerRadius, FontId, Rect, Response, Sense, Ui, WidgetInfo, pos2, vec2};
-use std::sync::Arc;
 
 impl ExecutionTrace {
     /// Left edge of the lanes.
@@ -24,7 +23,7 @@ impl ExecutionTrace {
         &mut self,
         ui: &mut Ui,
         context: &mut ViewContext<'_>,
-        prepared: &Arc<Prepared>,
+        prepared: &Versioned<Prepared>,
     ) {
         let area = ui.available_rect_before_wrap();
         ui.allocate_rect(area, Sense::hover());
@@ -77,7 +76,7 @@ impl ExecutionTrace {
         &mut self,
         ui: &mut Ui,
         context: &ViewContext<'_>,
-        prepared: &Arc<Prepared>,
+        prepared: &Versioned<Prepared>,
         rect: Rect,
         limits: Limits,
     ) {
@@ -87,14 +86,14 @@ impl ExecutionTrace {
         let key = ((rect.width() * ppp).max(1.0) as usize, row_height, ui.visuals().dark_mode);
         let shared = prepared.clone();
         let question = move |(width, row, dark): &(usize, usize, bool)| {
-            super::scene::overview(&shared, (*width, *row), *dark).map_err(|e| e.to_string())
+            super::scene::overview(&shared, (*width, *row), *dark)
         };
         let known = self.overview_texture.as_ref().is_some_and(|(drawn, _)| *drawn == key);
-        if let Asked::Fresh(Ok(image)) =
+        if let QueryState::Fresh(image) =
             self.overview.ask(ui.ctx(), context.workers, &key, question)
             && !known
         {
-            self.overview_texture = Some((key, Tiled::new(ui.ctx(), "trace overview", image)));
+            self.overview_texture = Some((key, Tiled::new(ui.ctx(), "trace overview", &image)));
         }
         let image = self.overview_texture.as_ref().map(|(_, texture)| (texture, prepared.range));
         let axis = self.axis.unwrap_or_else(|| Axis::fitting(limits.range, limits.width));
@@ -109,7 +108,7 @@ impl ExecutionTrace {
         &mut self,
         ui: &Ui,
         context: &ViewContext<'_>,
-        prepared: &Arc<Prepared>,
+        prepared: &Versioned<Prepared>,
         blocks: &[Block<'_>],
         places: &Places,
         limits: Limits,
@@ -142,14 +141,14 @@ impl ExecutionTrace {
         };
         let question = ask_scene(context.opened.report.clone(), prepared.clone());
         let asked = self.scene.ask(ui.ctx(), context.workers, &key, question);
-        if let Some(Ok(scene)) = asked.answer()
-            && self.textures.as_ref().is_none_or(|(id, _)| *id != scene.id)
+        if let Some(scene) = asked.answer()
+            && self.textures.as_ref().is_none_or(|(version, _)| *version != scene.version())
         {
             let texture = |image: &Pieces| Tiled::new(ui.ctx(), "lanes", image);
             let both =
                 |ipu: &IpuScene| [Some(&ipu.image), ipu.tiles.as_ref()].map(|i| i.map(texture));
             let textures = scene.ipus.iter().map(both).collect();
-            self.textures = Some((scene.id, textures));
+            self.textures = Some((scene.version(), textures));
         }
     }
 

@@ -4,9 +4,10 @@ use super::scene::Prepared;
 use super::{ExecutionTrace, Tab, panels};
 use crate::views::ViewContext;
 use crate::widgets::below::tabs_row_ui;
-use crate::widgets::{missing_ui, waiting_tabs_ui};
+use crate::widgets::query_state::QueryTexts;
+use crate::widgets::waiting_tabs_ui;
+use crate::worker::Versioned;
 use egui::Ui;
-use std::sync::Arc;
 use tilescope_analysis::trace::window_summary;
 use tilescope_report::units::CycleRange;
 
@@ -16,7 +17,7 @@ impl ExecutionTrace {
         &mut self,
         ui: &mut Ui,
         context: &ViewContext<'_>,
-        prepared: &Arc<Prepared>,
+        prepared: &Versioned<Prepared>,
         open: &mut bool,
     ) {
         let before = self.tab;
@@ -39,24 +40,27 @@ impl ExecutionTrace {
         }
     }
 
-    fn summary_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, prepared: &Arc<Prepared>) {
+    fn summary_ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &ViewContext<'_>,
+        prepared: &Versioned<Prepared>,
+    ) {
         let (Some(axis), Some(limits)) = (self.axis, self.limits) else { return };
         // Beside a longer run, there is more on the screen than this one.
         let window = axis.window(limits.width).intersection(prepared.range);
         let ipus = self.shown_ipus(prepared);
         let shared = prepared.clone();
         let question = move |(window, ipus): &(CycleRange, Vec<u32>)| {
-            window_summary(&shared.trace, *window, ipus).map_err(|error| error.to_string())
+            window_summary(&shared.trace, *window, ipus)
         };
-        let asked = self.summary.ask(ui.ctx(), context.workers, &(window, ipus), question);
-        match asked.answer() {
-            Some(Ok(summary)) => {
-                let bytes = context.opened.report.has(tilescope_report::Part::StepBytes);
-                let known = panels::Known { bytes, balance: prepared.balance };
-                panels::summary_ui(ui, summary, &context.opened.target, known);
-            }
-            Some(Err(problem)) => missing_ui(ui, "The window cannot be summed up", problem),
-            None => {}
-        }
+        let texts =
+            QueryTexts { waiting: "Adding up…", failed: "The window cannot be summed up" };
+        let summary = self.summary.ask(ui.ctx(), context.workers, &(window, ipus), question);
+        summary.show(ui, texts, |ui, summary| {
+            let bytes = context.opened.report.has(tilescope_report::Part::StepBytes);
+            let known = panels::Known { bytes, balance: prepared.balance };
+            panels::summary_ui(ui, summary, &context.opened.target, known);
+        });
     }
 }

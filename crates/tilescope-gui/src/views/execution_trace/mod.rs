@@ -22,16 +22,18 @@ use super::{Timeline, View, ViewContext, ViewInfo};
 use crate::action::Wish;
 use crate::command::{ChosenStep, Command};
 use crate::icons::Icon;
+use crate::message::Message;
 use crate::prefs::{BareDrag, TracePrefs};
 use crate::session::Selection;
 use crate::theme::Palette;
 use crate::widgets::axis::{Axis, Limits};
 use crate::widgets::below::Below;
+use crate::widgets::missing_ui;
 use crate::widgets::overview;
+use crate::widgets::query_state::QueryTexts;
 use crate::widgets::tiled::{Pieces, Tiled};
 use crate::widgets::toolbar::toolbar_ui;
-use crate::widgets::{missing_ui, waiting_ui};
-use crate::worker::{Asked, Slot};
+use crate::worker::{BackgroundQuery, QueryState, Versioned};
 use chosen::ChosenBar;
 use egui::{CentralPanel, Frame, Id, Margin, Rect, Ui};
 use scene::{Prepared, Scene, SceneKey, prepare};
@@ -41,7 +43,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tilescope_analysis::trace::{Grouping, StepView, WindowSummary};
 use tilescope_report::units::{CycleRange, StepId};
-use tilescope_report::{Outcome, Report};
+use tilescope_report::{Outcome, Report, ReportError};
 
 /// This view, for the list.
 pub(crate) const VIEW: ViewInfo = ViewInfo {
@@ -79,21 +81,19 @@ struct Neighbour {
 #[serde(default)]
 struct ExecutionTrace {
     #[serde(skip)]
-    prepared: Slot<(), Result<Option<Arc<Prepared>>, String>>,
+    prepared: BackgroundQuery<(), Option<Versioned<Prepared>>>,
     #[serde(skip)]
     progress: Arc<AtomicU64>,
     #[serde(skip)]
-    cancel: Cancel,
+    scene: BackgroundQuery<SceneKey, Scene>,
     #[serde(skip)]
-    scene: Slot<SceneKey, Result<Scene, String>>,
+    overview: BackgroundQuery<(usize, usize, bool), Pieces>,
     #[serde(skip)]
-    overview: Slot<(usize, usize, bool), Result<Pieces, String>>,
+    summary: BackgroundQuery<(CycleRange, Vec<u32>), WindowSummary>,
     #[serde(skip)]
-    summary: Slot<(CycleRange, Vec<u32>), Result<WindowSummary, String>>,
+    details: BackgroundQuery<Vec<ChosenStep>, Vec<StepView>>,
     #[serde(skip)]
-    details: Slot<Vec<ChosenStep>, Result<Vec<StepView>, String>>,
-    #[serde(skip)]
-    neighbour: Slot<Neighbour, Option<(ChosenStep, CycleRange)>>,
+    neighbour: BackgroundQuery<Neighbour, Option<(ChosenStep, CycleRange)>>,
     #[serde(skip)]
     asked_neighbour: Option<Neighbour>,
     #[serde(skip)]
@@ -118,7 +118,7 @@ struct ExecutionTrace {
     /// What the user has marked, in order.
     marks: Vec<CycleRange>,
     #[serde(skip)]
-    measured: Slot<marks::MeasureKey, marks::Measured>,
+    measured: BackgroundQuery<marks::MeasureKey, marks::Measured>,
     /// The cycles of this report.
     #[serde(skip)]
     run: Option<CycleRange>,
@@ -143,16 +143,6 @@ struct ExecutionTrace {
     below: Below,
 }
 
-/// Tells who reads the trace that nobody waits for it any more.
-#[derive(Default)]
-struct Cancel(Arc<AtomicBool>);
-
-impl Drop for Cancel {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::SeqCst);
-    }
-}
-
 impl View for ExecutionTrace {
     fn timeline(&self) -> Option<Timeline> {
         let (axis, limits) = (self.axis?, self.limits?);
@@ -165,44 +155,41 @@ impl View for ExecutionTrace {
     }
 
     fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+        // Coming back to this view begins anew.
+        if self.prepared.is_cancelled() {
+            self.prepared.retry();
+        }
         let report = context.opened.report.clone();
-        let (progress, cancel) = (self.progress.clone(), self.cancel.0.clone());
-        let question = move |(): &()| {
-            let prepared = prepare(&report, &progress, &cancel);
-            prepared.map(|found| found.map(Arc::new)).map_err(|error| error.to_string())
+        let progress = self.progress.clone();
+        let question = move |(): &(), cancelled: &Arc<AtomicBool>| {
+            prepare(&report, &progress, cancelled).map(|found| found.map(Versioned::new))
         };
-        let prepared = match self.prepared.ask(ui.ctx(), context.workers, &(), question) {
-            Asked::Fresh(Ok(Some(prepared))) => prepared.clone(),
-            Asked::Fresh(Ok(None)) => {
+        let prepared = self.prepared.ask_cancellable(ui.ctx(), context.workers, &(), question);
+        if matches!(prepared, QueryState::Waiting { .. }) {
+            ui.ctx().request_repaint_after_secs(0.1);
+        }
+        let share = self.progress.load(Ordering::Relaxed) as f64 / 1000.0;
+        let waiting = match share {
+            0.0 => "Reading the trace…".to_owned(),
+            share => format!("Indexing this trace once: {:.0} %", share * 100.0),
+        };
+        let texts = QueryTexts { waiting: &waiting, failed: "The trace cannot be read" };
+        let overdue = prepared.is_overdue();
+        prepared.show(ui, texts, |ui, prepared| match prepared.as_ref() {
+            Some(prepared) => {
+                self.drag = context.prefs.look.drag;
+                self.notice_selection(context);
+                self.trace_ui(ui, context, prepared);
+            }
+            None => {
                 let (heading, sentence) = why_empty(context.opened.outcome);
-                return missing_ui(ui, heading, sentence);
+                missing_ui(ui, heading, sentence);
             }
-            Asked::Fresh(Err(problem)) => {
-                return missing_ui(ui, "The trace cannot be read", problem);
-            }
-            Asked::Failed => return missing_ui(ui, "The trace cannot be read", BROKEN),
-            Asked::Stale(_) | Asked::Waiting => {
-                let share = self.progress.load(Ordering::Relaxed) as f64 / 1000.0;
-                let words = match share {
-                    0.0 => "Reading the trace…".to_owned(),
-                    share => format!("Indexing this trace once: {:.0} %", share * 100.0),
-                };
-                ui.ctx().request_repaint_after_secs(0.1);
-                if self.prepared.is_slow() {
-                    waiting_ui(ui, &words);
-                    if ui.vertical_centered(|ui| ui.button("Cancel")).inner.clicked() {
-                        // Coming back to this view begins anew.
-                        self.cancel = Cancel::default();
-                        self.prepared = Slot::default();
-                        context.commands.push(Command::ShowView("summary"));
-                    }
-                }
-                return;
-            }
-        };
-        self.drag = context.prefs.look.drag;
-        self.notice_selection(context);
-        self.trace_ui(ui, context, &prepared);
+        });
+        if overdue && ui.vertical_centered(|ui| ui.button("Cancel")).inner.clicked() {
+            self.prepared.cancel();
+            context.commands.push(Command::ShowView("summary"));
+        }
     }
 
     fn state(&self) -> State {
@@ -216,8 +203,6 @@ impl View for ExecutionTrace {
         strange
     }
 }
-
-const BROKEN: &str = "Something in this program broke down while reading it; please report this.";
 
 fn why_empty(outcome: Outcome) -> (&'static str, &'static str) {
     match outcome {
@@ -254,7 +239,12 @@ impl ExecutionTrace {
         }
     }
 
-    fn trace_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, prepared: &Arc<Prepared>) {
+    fn trace_ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &mut ViewContext<'_>,
+        prepared: &Versioned<Prepared>,
+    ) {
         toolbar_ui(ui, VIEW.name, |bar| self.controls_ui(bar, context, prepared));
         let palette = Palette::of(ui.visuals());
         let height = ui.available_height();
@@ -344,7 +334,7 @@ impl ExecutionTrace {
             return;
         }
         // Nothing is chosen: begin with what is on the screen.
-        let first = self.scene.latest().and_then(|scene| scene.as_ref().ok()).and_then(|scene| {
+        let first = self.scene.latest().and_then(|scene| {
             let window = self.axis?.window(self.limits?.width);
             let lanes = scene.ipus.iter().flat_map(|ipu| &ipu.lanes);
             lanes.filter_map(|lane| first_step(lane, window)).next()
@@ -366,22 +356,21 @@ impl ExecutionTrace {
         &mut self,
         ui: &Ui,
         context: &mut ViewContext<'_>,
-        prepared: &Arc<Prepared>,
+        prepared: &Versioned<Prepared>,
     ) {
         let Some(wanted) = self.asked_neighbour else { return };
         let shared = prepared.clone();
         let question = move |wanted: &Neighbour| neighbour(&shared, wanted);
-        match self.neighbour.ask(ui.ctx(), context.workers, &wanted, question) {
-            Asked::Fresh(found) => {
-                let found = *found;
-                self.asked_neighbour = None;
-                if let Some((step, range)) = found {
-                    self.select_step(context, step, wanted.add);
-                    self.bring_into_view(range);
-                }
+        let asked = self.neighbour.ask(ui.ctx(), context.workers, &wanted, question);
+        let Some(found) = asked.finished() else { return };
+        self.asked_neighbour = None;
+        match found.map(|found| *found) {
+            Ok(Some((step, range))) => {
+                self.select_step(context, step, wanted.add);
+                self.bring_into_view(range);
             }
-            Asked::Failed => self.asked_neighbour = None,
-            Asked::Stale(_) | Asked::Waiting => {}
+            Ok(None) => {}
+            Err(error) => context.commands.push(Command::Say(Message::error(error.to_string()))),
         }
     }
 
@@ -417,13 +406,17 @@ fn first_step(
     Some(ChosenStep { ipu: lane.ipu, sub_lane: lane.sub_lane, position, step })
 }
 
-fn neighbour(prepared: &Prepared, wanted: &Neighbour) -> Option<(ChosenStep, CycleRange)> {
+fn neighbour(
+    prepared: &Prepared,
+    wanted: &Neighbour,
+) -> Result<Option<(ChosenStep, CycleRange)>, ReportError> {
     let ChosenStep { ipu, sub_lane, position, .. } = wanted.of;
-    let lane = prepared.trace.lane_of(ipu, sub_lane)?;
-    let found = if wanted.forwards { lane.next(position) } else { lane.previous(position) };
-    let found = found.ok().flatten()?;
-    let step = ChosenStep { ipu, sub_lane, position: found.position, step: found.step };
-    Some((step, found.range))
+    let Some(lane) = prepared.trace.lane_of(ipu, sub_lane) else { return Ok(None) };
+    let found = if wanted.forwards { lane.next(position)? } else { lane.previous(position)? };
+    Ok(found.map(|found| {
+        let step = ChosenStep { ipu, sub_lane, position: found.position, step: found.step };
+        (step, found.range)
+    }))
 }
 
 /// The axis that shows a bar with what is around it.
@@ -455,11 +448,9 @@ fn id(ui: &Ui, part: &'static str) -> Id {
     ui.scope_id().with(("execution trace", part))
 }
 
-type SceneAnswer = Result<Scene, String>;
-
 fn ask_scene(
     report: Arc<Report>,
-    prepared: Arc<Prepared>,
-) -> impl FnOnce(&SceneKey) -> SceneAnswer {
-    move |key| scene::scene(&report, &prepared, key).map_err(|error| error.to_string())
+    prepared: Versioned<Prepared>,
+) -> impl FnOnce(&SceneKey) -> Result<Scene, ReportError> {
+    move |key| scene::scene(&report, &prepared, key)
 }

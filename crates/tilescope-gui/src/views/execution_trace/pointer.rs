@@ -9,8 +9,8 @@ use crate::prefs::BareDrag;
 use crate::theme::{LIGHT, Palette};
 use crate::views::ViewContext;
 use crate::widgets::axis::{Axis, Limits};
+use crate::worker::Versioned;
 use egui::{CursorIcon, PointerButton, Pos2, Rect, Response, RichText, Stroke, StrokeKind, Ui};
-use std::sync::Arc;
 use tilescope_analysis::trace::{Item, Kind, LaneItems};
 use tilescope_report::units::{CycleRange, Cycles, grouped};
 
@@ -34,7 +34,7 @@ impl ExecutionTrace {
         &mut self,
         ui: &Ui,
         context: &mut ViewContext<'_>,
-        prepared: &Arc<Prepared>,
+        prepared: &Versioned<Prepared>,
         blocks: &[Block<'_>],
         places: &Places,
         limits: Limits,
@@ -142,7 +142,7 @@ impl ExecutionTrace {
         places: &Places,
         axis: Axis,
     ) -> Option<Hit<'a>> {
-        let scene = self.scene.latest()?.as_ref().ok()?;
+        let scene = self.scene.latest()?;
         let y = f64::from(at.y - places.lanes.top()) + self.scroll;
         let inside =
             |block: &&Block<'_>| block.top <= y && y < block.top + f64::from(block.height());

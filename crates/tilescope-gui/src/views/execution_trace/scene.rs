@@ -201,8 +201,6 @@ pub(crate) struct IpuScene {
 
 /// A window of the trace, ready to paint.
 pub(crate) struct Scene {
-    /// Different for every scene.
-    pub id: u64,
     /// What it shows.
     pub key: SceneKey,
     /// The IPUs.
@@ -239,7 +237,6 @@ pub(crate) fn scene(
     prepared: &Prepared,
     key: &SceneKey,
 ) -> Result<Scene, ReportError> {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
     let filter = Filter {
         text: key.filter.clone(),
         programs: match key.filter.as_str() {
@@ -266,8 +263,7 @@ pub(crate) fn scene(
         true => arrows(&prepared.trace, &prepared.links, &exchanges(&ipus, key))?,
         false => Vec::new(),
     };
-    let id = NEXT.fetch_add(1, Ordering::Relaxed);
-    Ok(Scene { id, key: key.clone(), ipus, marks, host, arrows })
+    Ok(Scene { key: key.clone(), ipus, marks, host, arrows })
 }
 
 /// The widest exchanges between IPUs, wide enough to begin an arrow in.

@@ -3,13 +3,13 @@
 use crate::fonts::strong;
 use crate::theme::Palette;
 use crate::views::ViewContext;
+use crate::widgets::query_state::LIST_TEXTS;
 use crate::widgets::table::{Cell, Column, Table, TableState};
-use crate::widgets::{choice_ui, hint_ui, missing_ui, tabs_ui, waiting_ui};
-use crate::worker::{Asked, Slot};
+use crate::widgets::{choice_ui, hint_ui, tabs_ui};
+use crate::worker::BackgroundQuery;
 use egui::Ui;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use tilescope_analysis::liveness::{Live, Source, always_live, curve, live_at};
 use tilescope_analysis::memory::{self, Listing};
 use tilescope_report::units::{TileRange, grouped};
@@ -40,9 +40,6 @@ enum Scope {
     Tile,
 }
 
-/// A table, with what tells it from the next.
-type Listed = Result<(u64, Arc<Table>), String>;
-
 /// State of the tables.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -50,12 +47,12 @@ pub(crate) struct Largest {
     tab: Tab,
     scope: Scope,
     #[serde(skip)]
-    listed: Slot<(Tab, Source, TileRange), Listed>,
+    listed: BackgroundQuery<(Tab, Source, TileRange), Arc<Table>>,
     states: [TableState; 4],
     /// The vertex type whose compute sets are listed beside it.
     vertex: Option<String>,
     #[serde(skip)]
-    users: Slot<(String, TileRange), Listed>,
+    users: BackgroundQuery<(String, TileRange), Arc<Table>>,
     users_state: TableState,
 }
 
@@ -133,32 +130,21 @@ impl Largest {
         };
         let question = move |(tab, source, tiles): &(Tab, Source, TileRange)| {
             if *tab == Tab::Peak {
-                return live_at_peak(&report, *source).map_err(|error| error.to_string());
+                return live_at_peak(&report, *source);
             }
-            listed(&report, *tab, &listed_tiles(*tiles, all)).map_err(|error| error.to_string())
+            listed(&report, *tab, &listed_tiles(*tiles, all))
         };
         let key = (self.tab, source, tiles);
-        let (generation, table) = match self.listed.ask(ui.ctx(), context.workers, &key, question) {
-            Asked::Fresh(Ok(answer)) => answer.clone(),
-            Asked::Fresh(Err(problem)) => {
-                return missing_ui(ui, "The list cannot be read", problem);
-            }
-            Asked::Failed => {
-                return missing_ui(ui, "The list cannot be read", "Please report this.");
-            }
-            Asked::Stale(_) | Asked::Waiting => {
-                if self.listed.is_slow() {
-                    waiting_ui(ui, "Reading…");
-                }
-                return;
-            }
-        };
+        let listed = self.listed.ask(ui.ctx(), context.workers, &key, question);
         let hint = format!("Filter {what}");
-        if self.tab == Tab::Vertices {
-            return self.vertices_ui(ui, context, (generation, &table), tiles);
-        }
-        ui.push_id(index, |ui| {
-            self.states[index].ui(ui, context.workers, &table, generation, &hint);
+        listed.fresh_only().show(ui, LIST_TEXTS, |ui, table| {
+            let generation = table.version();
+            if self.tab == Tab::Vertices {
+                return self.vertices_ui(ui, context, (generation, table), tiles);
+            }
+            ui.push_id(index, |ui| {
+                self.states[index].ui(ui, context.workers, table, generation, &hint);
+            });
         });
     }
 
@@ -230,22 +216,14 @@ impl Largest {
         let report = context.opened.report.clone();
         let all = context.opened.target.tiles_per_replica();
         let question = move |(vertex, tiles): &(String, TileRange)| {
-            users(&report, vertex, &listed_tiles(*tiles, all)).map_err(|error| error.to_string())
+            users(&report, vertex, &listed_tiles(*tiles, all))
         };
-        let (generation, table) =
-            match self.users.ask(ui.ctx(), context.workers, &(vertex, tiles), question) {
-                Asked::Fresh(Ok(answer)) => answer.clone(),
-                Asked::Fresh(Err(problem)) => {
-                    return missing_ui(ui, "The list cannot be read", problem);
-                }
-                Asked::Failed => {
-                    return missing_ui(ui, "The list cannot be read", "Please report this.");
-                }
-                Asked::Stale(_) | Asked::Waiting => return,
-            };
-        ui.push_id("users", |ui| {
-            let hint = "Filter compute sets";
-            self.users_state.ui(ui, context.workers, &table, generation, hint);
+        let users = self.users.ask(ui.ctx(), context.workers, &(vertex, tiles), question);
+        users.fresh_only().show(ui, LIST_TEXTS, |ui, table| {
+            ui.push_id("users", |ui| {
+                let hint = "Filter compute sets";
+                self.users_state.ui(ui, context.workers, table, table.version(), hint);
+            });
         });
     }
 }
@@ -255,13 +233,13 @@ fn listed_tiles(tiles: TileRange, all: u32) -> Vec<u32> {
     if tiles.count() == all { Vec::new() } else { (tiles.first..tiles.end).collect() }
 }
 
-fn users(report: &Report, vertex: &str, tiles: &[u32]) -> Result<(u64, Arc<Table>), ReportError> {
+fn users(report: &Report, vertex: &str, tiles: &[u32]) -> Result<Arc<Table>, ReportError> {
     let listing = memory::users_of(report, vertex, tiles)?;
     Ok(made(listing, "Compute set", "State", "Vertices"))
 }
 
 /// What is live at the step with most live bytes, always-live variables among it.
-fn live_at_peak(report: &Report, source: Source) -> Result<(u64, Arc<Table>), ReportError> {
+fn live_at_peak(report: &Report, source: Source) -> Result<Arc<Table>, ReportError> {
     let peak = curve(report, source)?.and_then(|curve| curve.peak());
     let mut live = always_live(report, source)?;
     if let Some(peak) = peak {
@@ -285,16 +263,10 @@ fn live_at_peak(report: &Report, source: Source) -> Result<(u64, Arc<Table>), Re
         ]
     };
     let table = Table { columns, rows: live.into_iter().map(row).collect(), totals: true };
-    Ok((next_generation(), Arc::new(table)))
+    Ok(Arc::new(table))
 }
 
-/// Tells a table from the next.
-fn next_generation() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
-    NEXT.fetch_add(1, Ordering::Relaxed)
-}
-
-fn listed(report: &Report, tab: Tab, tiles: &[u32]) -> Result<(u64, Arc<Table>), ReportError> {
+fn listed(report: &Report, tab: Tab, tiles: &[u32]) -> Result<Arc<Table>, ReportError> {
     let (listing, name, bytes, count): (Listing, _, _, _) = match tab {
         Tab::Vertices => {
             (memory::vertices(report, tiles)?, "Vertex type", "State and code", "Vertices")
@@ -308,7 +280,7 @@ fn listed(report: &Report, tab: Tab, tiles: &[u32]) -> Result<(u64, Arc<Table>),
 }
 
 /// A table of a list, one column of bytes.
-fn made(listing: Listing, name: &str, bytes: &str, count: &str) -> (u64, Arc<Table>) {
+fn made(listing: Listing, name: &str, bytes: &str, count: &str) -> Arc<Table> {
     let columns = vec![
         Column::text(name),
         Column::text("About"),
@@ -326,5 +298,5 @@ fn made(listing: Listing, name: &str, bytes: &str, count: &str) -> (u64, Arc<Tab
     };
     let rows = listing.rows.into_iter().map(row).collect();
     let table = Table { columns, rows, totals: true };
-    (next_generation(), Arc::new(table))
+    Arc::new(table)
 }

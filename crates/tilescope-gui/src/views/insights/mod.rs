@@ -10,15 +10,15 @@ use crate::fonts::strong;
 use crate::icons::Icon;
 use crate::session::Selection;
 use crate::theme::Palette;
-use crate::widgets::{missing_ui, tables_height, waiting_ui};
-use crate::worker::{Asked, Slot};
+use crate::widgets::query_state::QueryTexts;
+use crate::widgets::tables_height;
+use crate::worker::BackgroundQuery;
 use egui::{
     CentralPanel, Color32, CornerRadius, Frame, Label, Margin, Panel, RichText, ScrollArea, Stroke,
     Ui, vec2,
 };
 use largest::Largest;
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 use tilescope_analysis::insights::{
     Facts, Finding, Gain, MemoryPicture, Place, RULES, Subject, memory_picture, ranked,
 };
@@ -58,7 +58,7 @@ enum Wanted {
 #[serde(default)]
 struct Insights {
     #[serde(skip)]
-    shown: Slot<(), Result<Arc<Shown>, String>>,
+    shown: BackgroundQuery<(), Shown>,
     wanted: Wanted,
     largest: Largest,
 }
@@ -66,36 +66,12 @@ struct Insights {
 impl View for Insights {
     fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
         let report = context.opened.report.clone();
-        let question =
-            move |(): &()| shown(&report).map(Arc::new).map_err(|error| error.to_string());
-        let shown = match self.shown.ask(ui.ctx(), context.workers, &(), question) {
-            Asked::Fresh(Ok(shown)) | Asked::Stale(Ok(shown)) => shown.clone(),
-            Asked::Fresh(Err(problem)) | Asked::Stale(Err(problem)) => {
-                return missing_ui(ui, "The report cannot be judged", problem);
-            }
-            Asked::Failed => {
-                return missing_ui(ui, "The report cannot be judged", "Please report this.");
-            }
-            Asked::Waiting => {
-                if self.shown.is_slow() {
-                    waiting_ui(ui, "Looking for what matters…");
-                }
-                return;
-            }
+        let texts = QueryTexts {
+            waiting: "Looking for what matters…",
+            failed: "The report cannot be judged",
         };
-        let frame = Frame::new().fill(Palette::of(ui.visuals()).page);
-        let height = ui.available_height();
-        Panel::bottom("insight tables")
-            .resizable(true)
-            .default_size(tables_height(ui, 0.28))
-            .size_range(60.0..=(height - 120.0).max(61.0))
-            .frame(frame)
-            .show(ui, |ui| {
-                ui.take_available_space();
-                let fullest = shown.picture.worst.first().map(|tile| tile.tile);
-                self.largest.ui(ui, context, fullest);
-            });
-        CentralPanel::default().frame(frame).show(ui, |ui| self.page_ui(ui, context, &shown));
+        let found = self.shown.ask(ui.ctx(), context.workers, &(), move |()| shown(&report));
+        found.show(ui, texts, |ui, shown| self.panels_ui(ui, context, shown));
     }
 
     fn state(&self) -> State {
@@ -115,6 +91,22 @@ fn shown(report: &Report) -> Result<Shown, ReportError> {
 }
 
 impl Insights {
+    fn panels_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, shown: &Shown) {
+        let frame = Frame::new().fill(Palette::of(ui.visuals()).page);
+        let height = ui.available_height();
+        Panel::bottom("insight tables")
+            .resizable(true)
+            .default_size(tables_height(ui, 0.28))
+            .size_range(60.0..=(height - 120.0).max(61.0))
+            .frame(frame)
+            .show(ui, |ui| {
+                ui.take_available_space();
+                let fullest = shown.picture.worst.first().map(|tile| tile.tile);
+                self.largest.ui(ui, context, fullest);
+            });
+        CentralPanel::default().frame(frame).show(ui, |ui| self.page_ui(ui, context, shown));
+    }
+
     fn page_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, shown: &Shown) {
         ScrollArea::vertical().auto_shrink(false).id_salt("findings").show(ui, |ui| {
             Frame::new().inner_margin(Margin::symmetric(20, 14)).show(ui, |ui| {

@@ -11,16 +11,16 @@ use crate::icons::Icon;
 use crate::prefs::LivenessPrefs;
 use crate::session::Selection;
 use crate::theme::Palette;
+use crate::widgets::query_state::QueryTexts;
 use crate::widgets::stack::{
     Answer, Flag, Layer, Level, Look, Matching, Stack, StackGraph, is_near,
 };
 use crate::widgets::toolbar::{Bar, toolbar_ui, weak_ui};
-use crate::widgets::{missing_ui, search_ui, tables_height, waiting_tabs_ui, waiting_ui};
-use crate::worker::{Asked, Slot};
+use crate::widgets::{missing_ui, search_ui, tables_height, waiting_tabs_ui};
+use crate::worker::{BackgroundQuery, QueryState, Versioned};
 use egui::{CentralPanel, Frame, Key, Panel, RichText, Ui};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
-use std::sync::Arc;
 use tables::{Tab, Tables};
 use tilescope_analysis::liveness::{Curve, Source, curve};
 use tilescope_analysis::tiles::Unit;
@@ -43,13 +43,13 @@ const MAX_COLUMNS: usize = 8;
 /// The curve of a source, ready to be drawn.
 struct Shown {
     curve: Curve,
-    stack: Arc<Stack>,
+    stack: Versioned<Stack>,
     /// What each step is, in words.
     labels: Vec<String>,
 }
 
 /// A curve, if there is one.
-type Answered = Result<Option<Arc<Shown>>, String>;
+type Answered = Option<Versioned<Shown>>;
 /// A variable's name and the steps it is live in; `None` means always.
 type Lifetime = (String, Option<Range<u32>>);
 
@@ -59,7 +59,7 @@ type Lifetime = (String, Option<Range<u32>>);
 struct Liveness {
     source: Source,
     #[serde(skip)]
-    curve: Slot<(Source, bool), Answered>,
+    curve: BackgroundQuery<(Source, bool), Answered>,
     graph: StackGraph,
     tables: Tables,
     tab: Tab,
@@ -69,11 +69,11 @@ struct Liveness {
     #[serde(skip)]
     program: Option<ProgramId>,
     #[serde(skip)]
-    lifetime: Slot<VariableId, Result<Option<Lifetime>, String>>,
+    lifetime: BackgroundQuery<VariableId, Option<Lifetime>>,
     filter: String,
-    /// Steps that the filter finds.
+    /// Steps that the filter finds, by the version of the curve and what is typed.
     #[serde(skip)]
-    matching: Slot<(u64, String), Arc<Matching>>,
+    matching: BackgroundQuery<(u64, String), Matching>,
     #[serde(skip)]
     jump: TraceJump,
 }
@@ -83,34 +83,20 @@ impl View for Liveness {
         self.source = existing(self.source, context);
         let report = context.opened.report.clone();
         let key = (self.source, context.prefs.liveness.always_live);
-        let question = move |(source, always): &(Source, bool)| {
-            let shown = shown(&report, *source, *always);
-            shown.map(|found| found.map(Arc::new)).map_err(|error| error.to_string())
-        };
-        let shown = match self.curve.ask(ui.ctx(), context.workers, &key, question) {
-            Asked::Fresh(Ok(shown)) | Asked::Stale(Ok(shown)) => shown.clone(),
-            Asked::Fresh(Err(problem)) | Asked::Stale(Err(problem)) => {
-                return missing_ui(ui, "Liveness cannot be read", problem);
-            }
-            Asked::Failed => {
-                return missing_ui(ui, "Liveness cannot be read", "Please report this.");
-            }
-            Asked::Waiting => {
-                if self.curve.is_slow() {
-                    waiting_ui(ui, "Reading liveness…");
-                }
-                return;
-            }
-        };
-        let Some(shown) = shown.filter(|shown| shown.stack.places() > 0) else {
-            let sentence = "This report does not say which variables are live at which step of \
-                            the program, so there is no curve to draw.";
-            return missing_ui(ui, "No liveness recorded", sentence);
-        };
-        self.notice_selection(context, &shown.curve);
-        toolbar_ui(ui, VIEW.name, |bar| self.controls_ui(bar, context, &shown));
-        self.panels_ui(ui, context, &shown);
-        self.jump.update(ui.ctx(), context);
+        let question = move |(source, always): &(Source, bool)| shown(&report, *source, *always);
+        let texts =
+            QueryTexts { waiting: "Reading liveness…", failed: "Liveness cannot be read" };
+        self.curve.ask(ui.ctx(), context.workers, &key, question).show(ui, texts, |ui, answer| {
+            let Some(shown) = answer.as_ref().filter(|shown| shown.stack.places() > 0) else {
+                let sentence = "This report does not say which variables are live at which step \
+                                of the program, so there is no curve to draw.";
+                return missing_ui(ui, "No liveness recorded", sentence);
+            };
+            self.notice_selection(context, &shown.curve);
+            toolbar_ui(ui, VIEW.name, |bar| self.controls_ui(bar, context, shown));
+            self.panels_ui(ui, context, shown);
+            self.jump.update(ui.ctx(), context);
+        });
     }
 
     fn clears(&self) -> Vec<Command> {
@@ -139,7 +125,7 @@ fn existing(source: Source, context: &ViewContext<'_>) -> Source {
     }
 }
 
-fn shown(report: &Report, source: Source, always: bool) -> Result<Option<Shown>, ReportError> {
+fn shown(report: &Report, source: Source, always: bool) -> Result<Answered, ReportError> {
     let Some(curve) = curve(report, source)? else { return Ok(None) };
     let programs = report.programs()?;
     let label = |id: &ProgramId| match programs.get(*id) {
@@ -153,8 +139,8 @@ fn shown(report: &Report, source: Source, always: bool) -> Result<Option<Shown>,
         Layer { title: "Always live".to_owned(), values: vec![below; curve.others.len()] },
         Layer { title: "Not always live".to_owned(), values: curve.others.clone() },
     ];
-    let stack = Arc::new(Stack::new(if always { layers } else { layers[1..].to_vec() }));
-    Ok(Some(Shown { curve, stack, labels }))
+    let stack = Versioned::new(Stack::new(if always { layers } else { layers[1..].to_vec() }));
+    Ok(Some(Versioned::new(Shown { curve, stack, labels })))
 }
 
 impl Liveness {
@@ -255,19 +241,18 @@ impl Liveness {
         let Some(variable) = context.selection.variable else { return Vec::new() };
         let report = context.opened.report.clone();
         let question = move |id: &VariableId| {
-            let found = report.variable(*id).map_err(|error| error.to_string())?;
-            Ok(found.map(|variable| (variable.name, variable.lifetime)))
+            let found = report.variable(*id)?;
+            Ok::<_, ReportError>(found.map(|variable| (variable.name, variable.lifetime)))
         };
-        match self.lifetime.ask(ui.ctx(), context.workers, &variable, question) {
-            Asked::Fresh(Ok(Some((name, life)))) => {
-                let range = match life {
-                    Some(life) => life.start as usize..life.end as usize,
-                    None => 0..steps,
-                };
-                vec![(range, name.clone())]
-            }
-            _ => Vec::new(),
-        }
+        let found = self.lifetime.ask(ui.ctx(), context.workers, &variable, question);
+        // The lifetime of another variable, or none: nothing to draw.
+        let QueryState::Fresh(found) = found else { return Vec::new() };
+        let Some((name, life)) = found.as_ref() else { return Vec::new() };
+        let range = match life {
+            Some(life) => life.start as usize..life.end as usize,
+            None => 0..steps,
+        };
+        vec![(range, name.clone())]
     }
 
     /// Whether the line of the memory there is is shown: as chosen, or where it is near.
@@ -322,7 +307,7 @@ impl Liveness {
         &mut self,
         bar: &mut Bar<'_>,
         context: &mut ViewContext<'_>,
-        shown: &Arc<Shown>,
+        shown: &Versioned<Shown>,
     ) {
         self.source_ui(bar, context);
         self.filter_ui(bar, context, shown);
@@ -350,7 +335,12 @@ impl Liveness {
     }
 
     /// The box that finds steps by name, the others are veiled; Enter goes from one to the next.
-    fn filter_ui(&mut self, bar: &mut Bar<'_>, context: &mut ViewContext<'_>, shown: &Arc<Shown>) {
+    fn filter_ui(
+        &mut self,
+        bar: &mut Bar<'_>,
+        context: &mut ViewContext<'_>,
+        shown: &Versioned<Shown>,
+    ) {
         let wanted = !self.filter.trim().is_empty();
         let mut next = false;
         bar.add("Filter steps", |ui| {
@@ -367,13 +357,13 @@ impl Liveness {
         if wanted.is_empty() {
             return;
         }
-        let (shared, key) = (shown.clone(), (Arc::as_ptr(shown) as u64, wanted));
+        let (shared, key) = (shown.clone(), (shown.version(), wanted));
         let question = move |(_, wanted): &(u64, String)| {
             let holds = |label: &String| label.to_lowercase().contains(wanted);
-            Arc::new(Matching::new(shared.labels.iter().map(holds)))
+            Matching::new(shared.labels.iter().map(holds))
         };
-        let asked = self.matching.ask(bar.context(), context.workers, &key, question);
-        let Some(matching) = asked.answer().cloned() else { return };
+        let asked = self.matching.compute(bar.context(), context.workers, &key, question);
+        let Some(matching) = asked.answer() else { return };
         let text = format!("{} steps", grouped(matching.count().into()));
         bar.add("Found", |ui| weak_ui(ui, text));
         let last = self.steps.last().map(|step| *step as usize);

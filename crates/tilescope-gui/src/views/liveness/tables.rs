@@ -7,13 +7,13 @@ use crate::fonts::strong;
 use crate::theme::Palette;
 use crate::views::ViewContext;
 use crate::views::jump::TraceJump;
+use crate::widgets::hint_ui;
+use crate::widgets::query_state::LIST_TEXTS;
 use crate::widgets::table::{Cell, Column, Table, TableState};
-use crate::widgets::{hint_ui, missing_ui, waiting_ui};
-use crate::worker::{Asked, Slot};
+use crate::worker::{BackgroundQuery, Versioned};
 use egui::{Label, RichText, ScrollArea, Ui};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use tilescope_analysis::liveness::{self, Curve, Live, Source, enclosing};
 use tilescope_report::units::{ProgramId, VariableId, exact_bytes, grouped};
 use tilescope_report::{Part, Report, ReportError};
@@ -58,11 +58,9 @@ pub(crate) struct Key {
 }
 
 /// A table, and the variable of each row where rows are variables.
-#[derive(Clone)]
 struct Made {
-    generation: u64,
     table: Arc<Table>,
-    variables: Arc<Vec<VariableId>>,
+    variables: Vec<VariableId>,
 }
 
 /// State of all tables.
@@ -70,7 +68,7 @@ struct Made {
 #[serde(default)]
 pub(crate) struct Tables {
     #[serde(skip)]
-    made: Slot<Key, Result<Made, String>>,
+    made: BackgroundQuery<Key, Made>,
     states: [TableState; 4],
 }
 
@@ -88,45 +86,39 @@ impl Tables {
             return hint_ui(ui, &format!("The {what} were not recorded in this report."));
         }
         let report = context.opened.report.clone();
-        let question = move |key: &Key| made(&report, key).map_err(|error| error.to_string());
-        let made = match self.made.ask(ui.ctx(), context.workers, &key, question) {
-            Asked::Fresh(Ok(made)) => made.clone(),
-            Asked::Fresh(Err(problem)) => {
-                return missing_ui(ui, "The list cannot be read", problem);
-            }
-            Asked::Failed => {
-                return missing_ui(ui, "The list cannot be read", "Please report this.");
-            }
-            Asked::Stale(_) | Asked::Waiting => {
-                if self.made.is_slow() {
-                    waiting_ui(ui, "Reading…");
-                }
-                return;
-            }
-        };
-        if made.table.rows.is_empty() && matches!(key.tab, Tab::Vertices | Tab::Cycles) {
-            return hint_ui(ui, "This step runs no vertices.");
-        }
+        let question = move |key: &Key| made(&report, key);
+        let made = self.made.ask(ui.ctx(), context.workers, &key, question).fresh_only();
         let state = &mut self.states[index];
-        ui.push_id(index, |ui| {
-            let Made { generation, table, variables } = &made;
-            if variables.is_empty() {
-                return state.ui(ui, context.workers, table, *generation, hint);
+        made.show(ui, LIST_TEXTS, |ui, made| {
+            if made.table.rows.is_empty() && matches!(key.tab, Tab::Vertices | Tab::Cycles) {
+                return hint_ui(ui, "This step runs no vertices.");
             }
-            let chosen = context.selection.variable;
-            let chosen = variables.iter().position(|id| Some(*id) == chosen);
-            let clicked =
-                state.choose_ui(ui, context.workers, table, *generation, hint, chosen.as_slice());
-            if let Some(row) = clicked {
-                let variable = if chosen == Some(row) { None } else { variables.get(row).copied() };
-                context.commands.push(Command::SelectVariable(variable));
-            }
+            ui.push_id(index, |ui| table_ui(ui, context, state, made, hint));
         });
     }
 }
 
+fn table_ui(
+    ui: &mut Ui,
+    context: &mut ViewContext<'_>,
+    state: &mut TableState,
+    made: &Versioned<Made>,
+    hint: &str,
+) {
+    let (generation, table, variables) = (made.version(), &made.table, &made.variables);
+    if variables.is_empty() {
+        return state.ui(ui, context.workers, table, generation, hint);
+    }
+    let chosen = context.selection.variable;
+    let chosen = variables.iter().position(|id| Some(*id) == chosen);
+    let clicked = state.choose_ui(ui, context.workers, table, generation, hint, chosen.as_slice());
+    if let Some(row) = clicked {
+        let variable = if chosen == Some(row) { None } else { variables.get(row).copied() };
+        context.commands.push(Command::SelectVariable(variable));
+    }
+}
+
 fn made(report: &Report, key: &Key) -> Result<Made, ReportError> {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
     let titles: Vec<String> =
         key.steps.iter().map(|step| format!("Step {}", grouped((*step).into()))).collect();
     let walk = report.liveness()?;
@@ -149,8 +141,7 @@ fn made(report: &Report, key: &Key) -> Result<Made, ReportError> {
             (cycles(liveness::cycles(report, key.source, &programs)?, &titles), Vec::new())
         }
     };
-    let generation = NEXT.fetch_add(1, Ordering::Relaxed);
-    Ok(Made { generation, table: Arc::new(table), variables: Arc::new(variables) })
+    Ok(Made { table: Arc::new(table), variables })
 }
 
 fn variables(mut rows: Vec<Live>, titles: &[String]) -> (Table, Vec<VariableId>) {

@@ -12,22 +12,22 @@ use crate::session::Selection;
 use crate::theme::Palette;
 use crate::widgets::floor_plan::{FloorMap, Shown};
 use crate::widgets::heat::scale_ui;
+use crate::widgets::query_state::QueryTexts;
 use crate::widgets::stack::is_near;
 use crate::widgets::tile_graph::{Look, TileCurves, TileGraph};
 use crate::widgets::tile_picker::TilePicker;
 use crate::widgets::toolbar::{Bar, toolbar_ui};
-use crate::widgets::{hint_ui, missing_ui, tabs_ui, waiting_ui};
-use crate::worker::{Asked, Slot};
+use crate::widgets::{hint_ui, missing_ui, tabs_ui};
+use crate::worker::{BackgroundQuery, Versioned};
 use banks::Banks;
 use egui::{CentralPanel, Frame, Panel, Ui};
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 use tables::Tables;
 use tilescope_analysis::memory::{Breakdown, CurveKey, curves};
 use tilescope_analysis::tile_mapping::{Subject, mapping};
 use tilescope_analysis::tiles::{Curve, Curves, Layer, Order, Unit};
 use tilescope_report::units::{VariableId, grouped};
-use tilescope_report::{Category, Part, Report};
+use tilescope_report::{Category, Part, Report, ReportError};
 
 /// This view, for the list.
 pub(crate) const VIEW: ViewInfo = ViewInfo {
@@ -75,12 +75,12 @@ type VariableKey = (Vec<VariableId>, Order, bool);
 #[serde(default)]
 struct Memory {
     #[serde(skip)]
-    curves: Slot<CurveKey, Result<Arc<TileCurves>, String>>,
+    curves: BackgroundQuery<CurveKey, TileCurves>,
     show: Show,
     /// Variables that are chosen, in the order in which they were.
     variables: Vec<VariableId>,
     #[serde(skip)]
-    variable: Slot<VariableKey, Result<Arc<TileCurves>, String>>,
+    variable: BackgroundQuery<VariableKey, TileCurves>,
     #[serde(skip)]
     map: FloorMap,
     /// Whether colours of the map go by powers.
@@ -121,29 +121,17 @@ impl View for Memory {
                 Layer::Total => total.to_owned(),
                 layer => layer.title().to_owned(),
             };
-            let ready = |curves| Arc::new(TileCurves::new(curves, title));
-            curves(&report, key).map(ready).map_err(|error| error.to_string())
+            curves(&report, key).map(|curves| TileCurves::new(curves, title))
         };
-        let asked = self.curves.ask(ui.ctx(), context.workers, &key, question);
-        let curves = match asked {
-            Asked::Fresh(Ok(curves)) | Asked::Stale(Ok(curves)) => curves.clone(),
-            Asked::Fresh(Err(problem)) | Asked::Stale(Err(problem)) => {
-                return missing_ui(ui, "Memory cannot be read", problem);
+        let texts = QueryTexts { waiting: "Reading memory…", failed: "Memory cannot be read" };
+        self.curves.ask(ui.ctx(), context.workers, &key, question).show(ui, texts, |ui, curves| {
+            if curves.curves.max == 0 {
+                let sentence = "This report does not say how much memory its tiles use. \
+                                With Poplar, switch on autoReport.outputGraphProfile.";
+                return missing_ui(ui, "No memory recorded", sentence);
             }
-            Asked::Failed => return missing_ui(ui, "Memory cannot be read", "Please report this."),
-            Asked::Waiting => {
-                if self.curves.is_slow() {
-                    waiting_ui(ui, "Reading memory…");
-                }
-                return;
-            }
-        };
-        if curves.curves.max == 0 {
-            let sentence = "This report does not say how much memory its tiles use. \
-                            With Poplar, switch on autoReport.outputGraphProfile.";
-            return missing_ui(ui, "No memory recorded", sentence);
-        }
-        self.panels_ui(ui, context, &curves);
+            self.panels_ui(ui, context, curves);
+        });
     }
 
     fn clears(&self) -> Vec<Command> {
@@ -163,7 +151,12 @@ impl View for Memory {
 }
 
 impl Memory {
-    fn panels_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, curves: &Arc<TileCurves>) {
+    fn panels_ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &mut ViewContext<'_>,
+        curves: &Versioned<TileCurves>,
+    ) {
         let height = ui.available_height();
         let frame = Frame::new().fill(Palette::of(ui.visuals()).page);
         Panel::bottom("memory tables")
@@ -182,7 +175,7 @@ impl Memory {
         });
     }
 
-    fn total_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, curves: &Arc<TileCurves>) {
+    fn total_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, curves: &TileCurves) {
         let look = Look {
             name: "Memory by tile",
             order: self.order,
@@ -201,15 +194,14 @@ impl Memory {
         }
         let report = context.opened.report.clone();
         let key = (self.variables.clone(), self.order, self.per_ipu);
-        let question = move |key: &VariableKey| of_variables(&report, key).map(Arc::new);
-        let curves = match self.variable.ask(ui.ctx(), context.workers, &key, question).answer() {
-            Some(Ok(curves)) => curves.clone(),
-            Some(Err(problem)) => return missing_ui(ui, "The variable cannot be read", problem),
-            None => return,
-        };
-        let name = "Memory of the chosen variables by tile";
-        let look = Look { name, order: self.order, per_ipu: self.per_ipu, max_memory: false };
-        self.graph.ui(ui, context, &curves, look);
+        let question = move |key: &VariableKey| of_variables(&report, key);
+        let curves = self.variable.ask(ui.ctx(), context.workers, &key, question);
+        let texts = QueryTexts { waiting: "Reading…", failed: "The variable cannot be read" };
+        curves.show(ui, texts, |ui, curves| {
+            let name = "Memory of the chosen variables by tile";
+            let look = Look { name, order: self.order, per_ipu: self.per_ipu, max_memory: false };
+            self.graph.ui(ui, context, curves, look);
+        });
     }
 
     /// Memory on the floor plan.
@@ -217,11 +209,11 @@ impl Memory {
         &mut self,
         ui: &mut Ui,
         context: &mut ViewContext<'_>,
-        curves: &Arc<TileCurves>,
+        curves: &Versioned<TileCurves>,
         category: Option<Category>,
     ) {
         let layer = category.map_or(Layer::Total, Layer::Category);
-        let generation = Arc::as_ptr(curves) as u64;
+        let version = curves.version();
         let curves = &curves.curves;
         let Some(curve) = curves.layers.iter().find(|curve| curve.layer == layer) else {
             return hint_ui(ui, "No tile has memory of this kind.");
@@ -237,7 +229,7 @@ impl Memory {
             ui.label(layer.title());
         });
         let place = category.and_then(|c| Category::ALL.iter().position(|known| *known == c));
-        let generation = generation.wrapping_add(place.map_or(0, |at| 1 + at as u64));
+        let generation = (version, place.map_or(0, |at| 1 + at as u64));
         let name = "Memory on the floor plan";
         let shown = Shown { name, values, generation, max, powers: self.powers, unit };
         self.map.ui(ui, context, shown);
@@ -288,16 +280,15 @@ fn total_title(key: &CurveKey) -> &'static str {
 }
 
 /// One layer per variable.
-fn of_variables(report: &Report, key: &VariableKey) -> Result<TileCurves, String> {
+fn of_variables(report: &Report, key: &VariableKey) -> Result<TileCurves, ReportError> {
     let (ids, order, per_ipu) = key;
     let (mut layers, mut titles) = (Vec::new(), Vec::new());
     for (place, id) in (0u8..).zip(ids) {
-        let found = mapping(report, Subject::Tensor(*id)).map_err(|error| error.to_string())?;
-        let Some(mapping) = found else { continue };
+        let Some(mapping) = mapping(report, Subject::Tensor(*id))? else { continue };
         layers.push(Curve { layer: Layer::Nth(place), values: mapping.bytes });
         titles.push((Layer::Nth(place), mapping.name));
     }
-    let target = report.target().map_err(|error| error.to_string())?;
+    let target = report.target()?;
     let curves = Curves::stacked(layers, Unit::Bytes).arranged(&target, *order, *per_ipu);
     Ok(TileCurves::new(curves, |layer| {
         let named = titles.iter().find(|(known, _)| *known == layer);
@@ -308,7 +299,7 @@ fn of_variables(report: &Report, key: &VariableKey) -> Result<TileCurves, String
 impl Memory {
     /// Whether the line of a tile's capacity is shown: as chosen, or where it is near.
     fn max_memory(&self, prefs: MemoryPrefs) -> bool {
-        let latest = self.curves.latest().and_then(|curves| curves.as_ref().ok());
+        let latest = self.curves.latest();
         let near = latest.is_some_and(|shown| is_near(shown.curves.capacity, shown.curves.max));
         prefs.max_memory.unwrap_or(near)
     }

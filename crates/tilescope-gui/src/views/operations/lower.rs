@@ -8,14 +8,14 @@ use crate::fonts::strong;
 use crate::theme::Palette;
 use crate::views::ViewContext;
 use crate::views::jump::TraceJump;
+use crate::widgets::query_state::QueryTexts;
 use crate::widgets::stack::{Layer, Look, Stack, StackGraph};
 use crate::widgets::table::Cell;
 use crate::widgets::tile_picker::pick;
-use crate::widgets::{hint_ui, missing_ui, waiting_tabs_ui, waiting_ui};
-use crate::worker::{Asked, Slot};
+use crate::widgets::{hint_ui, waiting_tabs_ui};
+use crate::worker::{BackgroundQuery, Versioned};
 use egui::{Color32, CornerRadius, Grid, Label, Rect, RichText, ScrollArea, Sense, Ui, vec2};
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 use tilescope_analysis::json::Line;
 use tilescope_analysis::operation_debug::debug_lines;
 use tilescope_analysis::operations::{
@@ -24,7 +24,7 @@ use tilescope_analysis::operations::{
 use tilescope_analysis::program_tree::label;
 use tilescope_analysis::tiles::Unit;
 use tilescope_report::units::{Bytes, OperationId, ProgramId, exact_bytes, grouped, percent};
-use tilescope_report::{Category, Part, Report};
+use tilescope_report::{Category, Part, Report, ReportError};
 
 /// The tables below the table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,8 +42,8 @@ enum Tab {
 
 /// Costs tile by tile, ready to be drawn.
 struct Graphs {
-    cycles: Arc<Stack>,
-    code: Arc<Stack>,
+    cycles: Versioned<Stack>,
+    code: Versioned<Stack>,
 }
 
 /// The operation and the programs that are told about.
@@ -55,9 +55,9 @@ type DebugKey = (Option<OperationId>, Vec<ProgramId>);
 pub(crate) struct Lower {
     tab: Tab,
     #[serde(skip)]
-    debug: Slot<DebugKey, Result<Vec<Line>, String>>,
+    debug: BackgroundQuery<DebugKey, Vec<Line>>,
     #[serde(skip)]
-    graphs: Slot<Vec<ProgramId>, Result<Arc<Graphs>, String>>,
+    graphs: BackgroundQuery<Vec<ProgramId>, Graphs>,
     cycles: StackGraph,
     code: StackGraph,
     #[serde(skip)]
@@ -108,14 +108,11 @@ impl Lower {
     fn debug_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, row: &OpRow) {
         let report = context.opened.report.clone();
         let key = (row.operation, row.programs.clone());
-        let question = move |(operation, programs): &DebugKey| {
-            debug_lines(&report, *operation, programs).map_err(|error| error.to_string())
-        };
-        match self.debug.ask(ui.ctx(), context.workers, &key, question).answer() {
-            Some(Ok(lines)) => debug_ui(ui, lines),
-            Some(Err(problem)) => missing_ui(ui, "The operation cannot be read", problem),
-            None => {}
-        }
+        let question =
+            move |(operation, programs): &DebugKey| debug_lines(&report, *operation, programs);
+        let texts = QueryTexts { waiting: "Reading…", failed: "The operation cannot be read" };
+        let lines = self.debug.ask(ui.ctx(), context.workers, &key, question);
+        lines.show(ui, texts, |ui, lines| debug_ui(ui, lines));
     }
 
     fn programs_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, row: &OpRow) {
@@ -147,17 +144,12 @@ impl Lower {
     fn graphs_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, row: &OpRow) {
         let report = context.opened.report.clone();
         let question = move |programs: &Vec<ProgramId>| graphs(&report, programs);
-        let graphs = match self.graphs.ask(ui.ctx(), context.workers, &row.programs, question) {
-            Asked::Fresh(Ok(graphs)) => graphs.clone(),
-            Asked::Fresh(Err(problem)) => return missing_ui(ui, "Costs cannot be read", problem),
-            Asked::Failed => return missing_ui(ui, "Costs cannot be read", "Please report this."),
-            Asked::Stale(_) | Asked::Waiting => {
-                if self.graphs.is_slow() {
-                    waiting_ui(ui, "Reading…");
-                }
-                return;
-            }
-        };
+        let texts = QueryTexts { waiting: "Reading…", failed: "Costs cannot be read" };
+        let graphs = self.graphs.ask(ui.ctx(), context.workers, &row.programs, question);
+        graphs.fresh_only().show(ui, texts, |ui, graphs| self.graph_ui(ui, context, graphs));
+    }
+
+    fn graph_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, graphs: &Graphs) {
         let cycles = self.tab == Tab::Cycles;
         let stack = if cycles { &graphs.cycles } else { &graphs.code };
         if (0..stack.places()).all(|tile| stack.total(tile) == 0) {
@@ -200,17 +192,16 @@ impl Lower {
     }
 }
 
-fn graphs(report: &Report, programs: &[ProgramId]) -> Result<Arc<Graphs>, String> {
-    let PerTile { cycles, vertex_code, exchange_code } =
-        per_tile(report, programs).map_err(|error| error.to_string())?;
+fn graphs(report: &Report, programs: &[ProgramId]) -> Result<Graphs, ReportError> {
+    let PerTile { cycles, vertex_code, exchange_code } = per_tile(report, programs)?;
     let layer = |(title, values): (String, Vec<u64>)| Layer { title, values };
-    Ok(Arc::new(Graphs {
-        cycles: Arc::new(Stack::new(cycles.into_iter().map(layer).collect())),
-        code: Arc::new(Stack::new(vec![
+    Ok(Graphs {
+        cycles: Versioned::new(Stack::new(cycles.into_iter().map(layer).collect())),
+        code: Versioned::new(Stack::new(vec![
             layer(("Vertex code".to_owned(), vertex_code)),
             layer(("Exchange code".to_owned(), exchange_code)),
         ])),
-    }))
+    })
 }
 
 fn row_ui(ui: &mut Ui, name: &str, value: &str, about: &str) {

@@ -11,18 +11,18 @@ use crate::icons::Icon;
 use crate::prefs::OperationPrefs;
 use crate::session::Selection;
 use crate::theme::Palette;
+use crate::widgets::query_state::QueryTexts;
 use crate::widgets::table::{Table, TableState};
 use crate::widgets::toolbar::{Bar, toolbar_ui};
-use crate::widgets::{missing_ui, tables_height, waiting_ui};
-use crate::worker::{Asked, Slot};
+use crate::widgets::{missing_ui, tables_height};
+use crate::worker::{BackgroundQuery, Versioned};
 use egui::{CentralPanel, Frame, Panel, RichText, Ui};
 use lower::Lower;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use tilescope_analysis::operations::{Layer, OpRow, operations};
-use tilescope_report::Part;
 use tilescope_report::units::OperationId;
+use tilescope_report::{Part, ReportError};
 
 /// This view, for the list.
 pub(crate) const VIEW: ViewInfo = ViewInfo {
@@ -36,7 +36,6 @@ pub(crate) const VIEW: ViewInfo = ViewInfo {
 
 /// Operations and the table of them.
 struct Shown {
-    generation: u64,
     layer: Layer,
     rows: Vec<OpRow>,
     table: Arc<Table>,
@@ -49,7 +48,7 @@ struct Shown {
 struct OperationsView {
     layer: Layer,
     #[serde(skip)]
-    shown: Slot<(Layer, Vec<String>), Result<Arc<Shown>, String>>,
+    shown: BackgroundQuery<(Layer, Vec<String>), Shown>,
     table: TableState,
     /// The row that is chosen in a layer.
     chosen: Option<(Layer, usize)>,
@@ -75,36 +74,23 @@ impl View for OperationsView {
         let report = context.opened.report.clone();
         let key = (self.layer, context.prefs.operations.switched.clone());
         let question = move |(layer, switched): &(Layer, Vec<String>)| {
-            static NEXT: AtomicU64 = AtomicU64::new(1);
-            let found = operations(&report, *layer).map_err(|error| error.to_string())?;
+            let found = operations(&report, *layer)?;
             let cells = |row| columns::cells(row, switched, &report, *layer);
             let rows = found.rows.iter().map(cells).collect();
             let table = Table { columns: columns::titles(switched), rows, totals: true };
-            Ok(Arc::new(Shown {
-                generation: NEXT.fetch_add(1, Ordering::Relaxed),
+            Ok::<Shown, ReportError>(Shown {
                 layer: *layer,
                 rows: found.rows,
                 table: Arc::new(table),
                 complete: found.complete,
-            }))
+            })
         };
-        let shown = match self.shown.ask(ui.ctx(), context.workers, &key, question) {
-            Asked::Fresh(Ok(shown)) | Asked::Stale(Ok(shown)) => shown.clone(),
-            Asked::Fresh(Err(problem)) | Asked::Stale(Err(problem)) => {
-                return missing_ui(ui, "Operations cannot be read", problem);
-            }
-            Asked::Failed => {
-                return missing_ui(ui, "Operations cannot be read", "Please report this.");
-            }
-            Asked::Waiting => {
-                if self.shown.is_slow() {
-                    waiting_ui(ui, "Adding costs up…");
-                }
-                return;
-            }
-        };
-        self.follow(context, &shown);
-        self.panels_ui(ui, context, &shown);
+        let texts =
+            QueryTexts { waiting: "Adding costs up…", failed: "Operations cannot be read" };
+        self.shown.ask(ui.ctx(), context.workers, &key, question).show(ui, texts, |ui, shown| {
+            self.follow(context, shown);
+            self.panels_ui(ui, context, shown);
+        });
     }
 
     fn clears(&self) -> Vec<Command> {
@@ -143,7 +129,7 @@ impl OperationsView {
             self.layer = layer;
         }
         bar.add("Columns", |ui| drop(ui.menu_button("Columns", |ui| columns_ui(ui, context))));
-        if let Some(Ok(shown)) = self.shown.latest()
+        if let Some(shown) = self.shown.latest()
             && !shown.complete
         {
             bar.add("First steps only", |ui| {
@@ -155,7 +141,7 @@ impl OperationsView {
         }
     }
 
-    fn panels_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, shown: &Arc<Shown>) {
+    fn panels_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, shown: &Versioned<Shown>) {
         let height = ui.available_height();
         let frame = Frame::new().fill(Palette::of(ui.visuals()).page);
         let chosen = self.chosen.filter(|(layer, _)| *layer == shown.layer).map(|(_, row)| row);
@@ -176,7 +162,7 @@ impl OperationsView {
         CentralPanel::default().frame(frame).show(ui, |ui| {
             ui.add_space(6.0);
             let hint = "Filter operations";
-            let (table, generation) = (&shown.table, shown.generation);
+            let (table, generation) = (&shown.table, shown.version());
             let clicked = self.table.choose_ui(
                 ui,
                 context.workers,

@@ -6,8 +6,8 @@ use crate::fonts::strong;
 use crate::theme::Palette;
 use crate::views::ViewContext;
 use crate::views::jump::TraceJump;
-use crate::widgets::missing_ui;
-use crate::worker::Slot;
+use crate::widgets::query_state::QueryTexts;
+use crate::worker::BackgroundQuery;
 use egui::{CornerRadius, Grid, Label, Rect, RichText, ScrollArea, Ui, pos2, vec2};
 use tilescope_analysis::program_tree::{Fact, facts, label};
 use tilescope_report::units::{OperationId, ProgramId, grouped};
@@ -16,7 +16,7 @@ use tilescope_report::{Part, ProgramKind, Programs};
 /// State of the details.
 #[derive(Default)]
 pub(crate) struct Details {
-    facts: Slot<ProgramId, Result<Vec<Fact>, String>>,
+    facts: BackgroundQuery<ProgramId, Vec<Fact>>,
 }
 
 impl Details {
@@ -34,8 +34,9 @@ impl Details {
             return tally_ui(ui, tally);
         };
         let report = context.opened.report.clone();
-        let question = move |id: &ProgramId| facts(&report, *id).map_err(|error| error.to_string());
-        let asked = self.facts.ask(ui.ctx(), context.workers, &id, question);
+        let question = move |id: &ProgramId| facts(&report, *id);
+        let known = self.facts.ask(ui.ctx(), context.workers, &id, question);
+        let texts = QueryTexts { waiting: "Reading…", failed: "The node cannot be read" };
         let palette = Palette::of(ui.visuals());
         ScrollArea::both().auto_shrink(false).id_salt("program details").show(ui, |ui| {
             ui.add_space(8.0);
@@ -48,11 +49,7 @@ impl Details {
                     let target = program.children.first().copied();
                     let function = target.filter(|_| program.kind == ProgramKind::Call);
                     links_ui(ui, context, (id, function), program.operation, jump);
-                    match asked.answer() {
-                        Some(Ok(facts)) => facts_ui(ui, facts),
-                        Some(Err(problem)) => missing_ui(ui, "The node cannot be read", problem),
-                        None => {}
-                    }
+                    known.show(ui, texts, |ui, facts| facts_ui(ui, facts));
                 });
             });
             let bottom = ui.cursor().top() - 4.0;

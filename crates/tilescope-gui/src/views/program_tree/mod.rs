@@ -10,9 +10,10 @@ use crate::command::Command;
 use crate::icons::Icon;
 use crate::session::Selection;
 use crate::theme::Palette;
+use crate::widgets::query_state::QueryTexts;
 use crate::widgets::toolbar::{Bar, toolbar_ui, weak_ui};
-use crate::widgets::{missing_ui, search_ui, tables_height, waiting_ui};
-use crate::worker::{Asked, Slot};
+use crate::widgets::{missing_ui, search_ui, tables_height};
+use crate::worker::{BackgroundQuery, QueryState, Versioned};
 use details::Details;
 use egui::{Button, CentralPanel, Frame, Key, Panel, RichText, ScrollArea, Ui};
 use serde::{Deserialize, Serialize};
@@ -20,7 +21,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use tilescope_analysis::program_tree::{Group, Row, find, groups, label, rows, tally};
 use tilescope_report::units::{ProgramId, StepId, grouped};
-use tilescope_report::{ProgramKind, Programs, Report};
+use tilescope_report::{ProgramKind, Programs, Report, ReportError};
 
 /// This view, for the list.
 pub(crate) const VIEW: ViewInfo = ViewInfo {
@@ -65,9 +66,9 @@ type Found = Option<(usize, Vec<ProgramId>)>;
 #[serde(default)]
 struct ProgramTree {
     #[serde(skip)]
-    forest: Slot<(), Result<Arc<Forest>, String>>,
+    forest: BackgroundQuery<(), Forest>,
     #[serde(skip)]
-    lines: Slot<LinesKey, Arc<Lines>>,
+    lines: BackgroundQuery<LinesKey, Lines>,
     group: usize,
     #[serde(with = "super::state::shared")]
     folded: Arc<BTreeSet<ProgramId>>,
@@ -77,12 +78,12 @@ struct ProgramTree {
     #[serde(skip)]
     seen: Option<ProgramId>,
     #[serde(skip)]
-    found: Slot<ProgramId, Found>,
+    found: BackgroundQuery<ProgramId, Found>,
     /// The step whose program was last taken over.
     #[serde(skip)]
     seen_step: Option<StepId>,
     #[serde(skip)]
-    step: Slot<StepId, Option<ProgramId>>,
+    step: BackgroundQuery<StepId, Option<ProgramId>>,
     /// The program to scroll to, once its line is there.
     #[serde(skip)]
     wanted: Option<ProgramId>,
@@ -98,38 +99,20 @@ struct ProgramTree {
 impl View for ProgramTree {
     fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
         let report = context.opened.report.clone();
-        let question = move |(): &()| forest(&report).map(Arc::new);
-        let forest = match self.forest.ask(ui.ctx(), context.workers, &(), question) {
-            Asked::Fresh(Ok(forest)) | Asked::Stale(Ok(forest)) => forest.clone(),
-            Asked::Fresh(Err(problem)) | Asked::Stale(Err(problem)) => {
-                return missing_ui(ui, "The program cannot be read", problem);
+        let texts =
+            QueryTexts { waiting: "Reading the program…", failed: "The program cannot be read" };
+        let found = self.forest.ask(ui.ctx(), context.workers, &(), move |()| forest(&report));
+        found.show(ui, texts, |ui, forest| match forest.groups.len() {
+            0 => {
+                let sentence =
+                    "This report does not hold the compiled program, so there is no tree.";
+                missing_ui(ui, "No program recorded", sentence);
             }
-            Asked::Failed => {
-                return missing_ui(ui, "The program cannot be read", "Please report this.");
+            groups => {
+                self.group = self.group.min(groups - 1);
+                self.forest_ui(ui, context, forest);
             }
-            Asked::Waiting => {
-                if self.forest.is_slow() {
-                    waiting_ui(ui, "Reading the program…");
-                }
-                return;
-            }
-        };
-        if forest.groups.is_empty() {
-            let sentence = "This report does not hold the compiled program, so there is no tree.";
-            return missing_ui(ui, "No program recorded", sentence);
-        }
-        self.group = self.group.min(forest.groups.len() - 1);
-        self.follow(ui, context, &forest);
-        let lines = self.lines(ui, context, &forest);
-        let narrow = ui.available_width() < NARROW;
-        toolbar_ui(ui, VIEW.name, |bar| {
-            if narrow {
-                self.group_ui(bar, &forest);
-            }
-            self.controls_ui(bar, context, lines.as_deref());
         });
-        self.panels_ui(ui, context, &forest, lines.as_deref());
-        self.jump.update(ui.ctx(), context);
     }
 
     fn clears(&self) -> Vec<Command> {
@@ -150,22 +133,43 @@ impl View for ProgramTree {
     }
 }
 
-fn forest(report: &Report) -> Result<Forest, String> {
-    let programs = report.programs().map_err(|error| error.to_string())?;
+fn forest(report: &Report) -> Result<Forest, ReportError> {
+    let programs = report.programs()?;
     let groups = groups(&programs);
     let tallies = groups.iter().map(|group| tally(&programs, group.root)).collect();
     Ok(Forest { programs, groups, tallies })
 }
 
 impl ProgramTree {
+    fn forest_ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &mut ViewContext<'_>,
+        forest: &Versioned<Forest>,
+    ) {
+        self.follow(ui, context, forest);
+        let lines = self.lines(ui, context, forest);
+        let narrow = ui.available_width() < NARROW;
+        toolbar_ui(ui, VIEW.name, |bar| {
+            if narrow {
+                self.group_ui(bar, forest);
+            }
+            self.controls_ui(bar, context, lines.answer().map(|lines| &**lines));
+        });
+        self.panels_ui(ui, context, forest, &lines);
+        self.jump.update(ui.ctx(), context);
+    }
+
     /// Shows what was chosen elsewhere: a step's program, or a program.
-    fn follow(&mut self, ui: &Ui, context: &mut ViewContext<'_>, forest: &Arc<Forest>) {
+    fn follow(&mut self, ui: &Ui, context: &mut ViewContext<'_>, forest: &Versioned<Forest>) {
         let step = context.selection.step.map(|step| step.step);
         if let Some(step) = step.filter(|_| step != self.seen_step) {
             let report = context.opened.report.clone();
-            let question = move |step: &StepId| report.step(*step).ok().flatten()?.program;
-            if let Asked::Fresh(program) = self.step.ask(ui.ctx(), context.workers, &step, question)
-            {
+            let question = move |step: &StepId| {
+                Ok::<_, ReportError>(report.step(*step)?.and_then(|step| step.program))
+            };
+            let asked = self.step.ask(ui.ctx(), context.workers, &step, question);
+            if let QueryState::Fresh(program) = asked {
                 self.seen_step = Some(step);
                 if program.is_some() && *program != context.selection.program {
                     context.commands.push(Command::SelectProgram(*program));
@@ -177,9 +181,10 @@ impl ProgramTree {
         };
         let shared = forest.clone();
         let question = move |id: &ProgramId| find(&shared.programs, &shared.groups, *id);
-        if let Asked::Fresh(found) = self.found.ask(ui.ctx(), context.workers, &program, question) {
+        let found = self.found.compute(ui.ctx(), context.workers, &program, question);
+        if let QueryState::Fresh(found) = found {
             self.seen = Some(program);
-            if let Some((group, above)) = found {
+            if let Some((group, above)) = found.as_ref() {
                 self.group = *group;
                 let folded = Arc::make_mut(&mut self.folded);
                 folded.retain(|id| !above.contains(id));
@@ -192,16 +197,16 @@ impl ProgramTree {
         &mut self,
         ui: &Ui,
         context: &ViewContext<'_>,
-        forest: &Arc<Forest>,
-    ) -> Option<Arc<Lines>> {
+        forest: &Versioned<Forest>,
+    ) -> QueryState<Lines> {
         let key = LinesKey {
             group: self.group,
             folded: self.folded.clone(),
             filter: self.filter.trim().to_lowercase(),
         };
         let forest = forest.clone();
-        let question = move |key: &LinesKey| Arc::new(lines(&forest, key));
-        self.lines.ask(ui.ctx(), context.workers, &key, question).answer().cloned()
+        let question = move |key: &LinesKey| lines(&forest, key);
+        self.lines.compute(ui.ctx(), context.workers, &key, question)
     }
 
     fn controls_ui(
@@ -273,8 +278,8 @@ impl ProgramTree {
         &mut self,
         ui: &mut Ui,
         context: &mut ViewContext<'_>,
-        forest: &Arc<Forest>,
-        lines: Option<&Lines>,
+        forest: &Forest,
+        lines: &QueryState<Lines>,
     ) {
         let height = ui.available_height();
         let frame = Frame::new().fill(Palette::of(ui.visuals()).page);
@@ -294,10 +299,10 @@ impl ProgramTree {
                 self.groups_ui(ui, forest);
             });
         }
-        CentralPanel::default().frame(frame).show(ui, |ui| match lines {
-            Some(lines) => self.lines_ui(ui, context, forest, lines),
-            None if self.lines.is_slow() => waiting_ui(ui, "Laying the tree out…"),
-            None => {}
+        let texts =
+            QueryTexts { waiting: "Laying the tree out…", failed: "The tree cannot be laid out" };
+        CentralPanel::default().frame(frame).show(ui, |ui| {
+            lines.show(ui, texts, |ui, lines| self.lines_ui(ui, context, forest, lines));
         });
     }
 

@@ -10,11 +10,12 @@ use crate::session::Selection;
 use crate::theme::Palette;
 use crate::widgets::floor_plan::{FloorMap, Shown};
 use crate::widgets::heat::scale_ui;
+use crate::widgets::query_state::{LIST_TEXTS, QueryTexts};
 use crate::widgets::table::{Cell, Column, Table, TableState};
 use crate::widgets::tile_picker::TilePicker;
 use crate::widgets::toolbar::{Bar, toolbar_ui};
-use crate::widgets::{hint_ui, missing_ui, tables_height, tabs_ui, waiting_ui};
-use crate::worker::{Asked, Slot};
+use crate::widgets::{hint_ui, missing_ui, tables_height, tabs_ui};
+use crate::worker::{BackgroundQuery, Versioned};
 use egui::{CentralPanel, Frame, Panel, RichText, Ui};
 use panels::{Tab, Tables};
 use serde::{Deserialize, Serialize};
@@ -23,7 +24,7 @@ use tilescope_analysis::tile_mapping::{
     Balance, Entry, MAX_VARIABLES, Mapping, Measure, Subject, SubjectKind, mapping, subjects,
 };
 use tilescope_report::units::{exact_bytes, grouped, percent};
-use tilescope_report::{Part, Report};
+use tilescope_report::{Part, Report, ReportError};
 
 /// This view, for the list.
 pub(crate) const VIEW: ViewInfo = ViewInfo {
@@ -42,7 +43,7 @@ struct Listed {
     whole: bool,
 }
 
-/// A mapping, and what tells it from others.
+/// What is mapped, where it lies, and how evenly by each measure.
 struct Mapped {
     subject: Subject,
     mapping: Mapping,
@@ -61,7 +62,7 @@ const MEASURES: [(Measure, &str); 3] =
 struct TileMapping {
     kind: SubjectKind,
     #[serde(skip)]
-    listed: Slot<SubjectKind, Result<Arc<Listed>, String>>,
+    listed: BackgroundQuery<SubjectKind, Listed>,
     list: TableState,
     /// What is mapped; the largest of the list until something is chosen.
     subject: Option<Subject>,
@@ -69,7 +70,7 @@ struct TileMapping {
     #[serde(skip)]
     seen: Option<Subject>,
     #[serde(skip)]
-    mapped: Slot<Subject, Result<Option<Arc<Mapped>>, String>>,
+    mapped: BackgroundQuery<Subject, Option<Versioned<Mapped>>>,
     measure: Measure,
     powers: bool,
     #[serde(skip)]
@@ -96,44 +97,8 @@ impl View for TileMapping {
         }
         let report = context.opened.report.clone();
         let question = move |kind: &SubjectKind| listed(&report, *kind);
-        let listed = match self.listed.ask(ui.ctx(), context.workers, &self.kind, question) {
-            Asked::Fresh(Ok(listed)) => listed.clone(),
-            Asked::Fresh(Err(problem)) => {
-                return missing_ui(ui, "The list cannot be read", problem);
-            }
-            Asked::Failed => {
-                return missing_ui(ui, "The list cannot be read", "Please report this.");
-            }
-            Asked::Stale(_) | Asked::Waiting => {
-                if self.listed.is_slow() {
-                    waiting_ui(ui, "Reading…");
-                }
-                return;
-            }
-        };
-        let width = ui.available_width();
-        let palette = Palette::of(ui.visuals());
-        let frame = Frame::new().fill(palette.page);
-        if width < NARROW {
-            CentralPanel::default().frame(frame).show(ui, |ui| {
-                self.mapping_ui(ui, context, &listed, true);
-            });
-            return;
-        }
-        self.tab = if self.tab == Tab::List { Tab::Regions } else { self.tab };
-        Panel::left("subjects")
-            .resizable(true)
-            .default_size((width * 0.34).clamp(190.0, 470.0))
-            .size_range(150.0..=(width - 160.0).max(151.0))
-            .frame(frame.inner_margin(egui::Margin { right: 10, ..egui::Margin::ZERO }))
-            .show(ui, |ui| {
-                ui.take_available_space();
-                ui.add_space(6.0);
-                self.list_ui(ui, context, &listed);
-            });
-        CentralPanel::default().frame(frame).show(ui, |ui| {
-            self.mapping_ui(ui, context, &listed, false);
-        });
+        let listed = self.listed.ask(ui.ctx(), context.workers, &self.kind, question);
+        listed.fresh_only().show(ui, LIST_TEXTS, |ui, listed| self.panels_ui(ui, context, listed));
     }
 
     fn clears(&self) -> Vec<Command> {
@@ -149,6 +114,39 @@ impl View for TileMapping {
         (*self, strange) = restored(state);
         self.seen = chosen(selection);
         strange
+    }
+}
+
+impl TileMapping {
+    fn panels_ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &mut ViewContext<'_>,
+        listed: &Versioned<Listed>,
+    ) {
+        let width = ui.available_width();
+        let palette = Palette::of(ui.visuals());
+        let frame = Frame::new().fill(palette.page);
+        if width < NARROW {
+            CentralPanel::default().frame(frame).show(ui, |ui| {
+                self.mapping_ui(ui, context, listed, true);
+            });
+            return;
+        }
+        self.tab = if self.tab == Tab::List { Tab::Regions } else { self.tab };
+        Panel::left("subjects")
+            .resizable(true)
+            .default_size((width * 0.34).clamp(190.0, 470.0))
+            .size_range(150.0..=(width - 160.0).max(151.0))
+            .frame(frame.inner_margin(egui::Margin { right: 10, ..egui::Margin::ZERO }))
+            .show(ui, |ui| {
+                ui.take_available_space();
+                ui.add_space(6.0);
+                self.list_ui(ui, context, listed);
+            });
+        CentralPanel::default().frame(frame).show(ui, |ui| {
+            self.mapping_ui(ui, context, listed, false);
+        });
     }
 }
 
@@ -177,8 +175,8 @@ fn why_empty(kind: SubjectKind) -> (&'static str, &'static str) {
     }
 }
 
-fn listed(report: &Report, kind: SubjectKind) -> Result<Arc<Listed>, String> {
-    let (entries, whole) = subjects(report, kind).map_err(|error| error.to_string())?;
+fn listed(report: &Report, kind: SubjectKind) -> Result<Listed, ReportError> {
+    let (entries, whole) = subjects(report, kind)?;
     let (name, size) = match kind {
         SubjectKind::Tensors => ("Tensor", "Bytes"),
         SubjectKind::Operations => ("Operation", "Bytes"),
@@ -194,7 +192,7 @@ fn listed(report: &Report, kind: SubjectKind) -> Result<Arc<Listed>, String> {
     };
     let rows = entries.iter().map(row).collect();
     let table = Arc::new(Table { columns, rows, totals: false });
-    Ok(Arc::new(Listed { entries, table, whole }))
+    Ok(Listed { entries, table, whole })
 }
 
 impl TileMapping {
@@ -249,13 +247,13 @@ impl TileMapping {
 
     /// Measures that the mapped thing has.
     fn measures(&self) -> Vec<(Measure, &'static str)> {
-        let latest = self.mapped.latest().and_then(|answer| answer.as_ref().ok()?.clone());
-        let has = |measure| latest.as_ref().is_none_or(|mapped| mapped.mapping.has(measure));
+        let latest = self.mapped.latest().and_then(|answer| answer.as_ref());
+        let has = |measure| latest.is_none_or(|mapped| mapped.mapping.has(measure));
         let found: Vec<_> = MEASURES.into_iter().filter(|(measure, _)| has(*measure)).collect();
         if found.is_empty() { MEASURES[..1].to_vec() } else { found }
     }
 
-    fn list_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, listed: &Arc<Listed>) {
+    fn list_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, listed: &Versioned<Listed>) {
         if !listed.whole {
             let most = grouped(MAX_VARIABLES as u64);
             let text = format!("Of the first {most} variables only: what is mapped may go on.");
@@ -263,7 +261,7 @@ impl TileMapping {
         }
         let wanted = self.subject_in(listed);
         let chosen = listed.entries.iter().position(|entry| Some(entry.subject) == wanted);
-        let generation = Arc::as_ptr(&listed.table) as u64;
+        let generation = listed.version();
         let clicked = self.list.choose_ui(
             ui,
             context.workers,
@@ -288,7 +286,7 @@ impl TileMapping {
         &mut self,
         ui: &mut Ui,
         context: &mut ViewContext<'_>,
-        listed: &Arc<Listed>,
+        listed: &Versioned<Listed>,
         narrow: bool,
     ) {
         let Some(subject) = self.subject_in(listed) else {
@@ -296,24 +294,22 @@ impl TileMapping {
         };
         let report = context.opened.report.clone();
         let question = move |subject: &Subject| mapped(&report, *subject);
-        let mapped = match self.mapped.ask(ui.ctx(), context.workers, &subject, question) {
-            Asked::Fresh(Ok(Some(mapped))) | Asked::Stale(Ok(Some(mapped))) => mapped.clone(),
-            Asked::Fresh(Ok(None)) => {
-                return missing_ui(ui, "Not in this report", "Choose something else on the left.");
-            }
-            Asked::Fresh(Err(problem)) | Asked::Stale(Err(problem)) => {
-                return missing_ui(ui, "The mapping cannot be read", problem);
-            }
-            Asked::Failed => {
-                return missing_ui(ui, "The mapping cannot be read", "Please report this.");
-            }
-            Asked::Stale(Ok(None)) | Asked::Waiting => {
-                if self.mapped.is_slow() {
-                    waiting_ui(ui, "Reading…");
-                }
-                return;
-            }
-        };
+        let texts = QueryTexts { waiting: "Reading…", failed: "The mapping cannot be read" };
+        let mapped = self.mapped.ask(ui.ctx(), context.workers, &subject, question);
+        mapped.show(ui, texts, |ui, mapped| match mapped.as_ref() {
+            Some(mapped) => self.mapped_ui(ui, context, mapped, narrow.then_some(listed)),
+            None => missing_ui(ui, "Not in this report", "Choose something else on the left."),
+        });
+    }
+
+    /// The map and the tables below it; with the list among them where that is given.
+    fn mapped_ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &mut ViewContext<'_>,
+        mapped: &Versioned<Mapped>,
+        listed: Option<&Versioned<Listed>>,
+    ) {
         if !mapped.mapping.has(self.measure) {
             let other = MEASURES.into_iter().find(|(measure, _)| mapped.mapping.has(*measure));
             self.measure = other.map_or(Measure::Bytes, |(measure, _)| measure);
@@ -326,11 +322,11 @@ impl TileMapping {
             .frame(frame)
             .show(ui, |ui| {
                 ui.take_available_space();
-                self.tables_ui(ui, context, &mapped, narrow.then_some(listed));
+                self.tables_ui(ui, context, mapped, listed);
             });
         CentralPanel::default().frame(frame).show(ui, |ui| {
-            self.head_ui(ui, &mapped);
-            self.maps_ui(ui, context, &mapped);
+            self.head_ui(ui, mapped);
+            self.maps_ui(ui, context, mapped);
         });
     }
 
@@ -359,15 +355,12 @@ impl TileMapping {
         );
     }
 
-    fn maps_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, mapped: &Mapped) {
+    fn maps_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, mapped: &Versioned<Mapped>) {
         let rearranged = match self.tab {
             Tab::Rearrangements => self.tables.rearrangement(&mapped.mapping),
             _ => None,
         };
-        let generation = |part: u64| {
-            let id: *const Mapped = mapped;
-            (id as u64).wrapping_mul(31).wrapping_add(part)
-        };
+        let generation = |part: u64| (mapped.version(), part);
         let powers = self.powers;
         let Some((at, one)) = rearranged else {
             let values = mapped.mapping.values(self.measure);
@@ -410,8 +403,8 @@ impl TileMapping {
         &mut self,
         ui: &mut Ui,
         context: &mut ViewContext<'_>,
-        mapped: &Arc<Mapped>,
-        listed: Option<&Arc<Listed>>,
+        mapped: &Versioned<Mapped>,
+        listed: Option<&Versioned<Listed>>,
     ) {
         let rearranged = format!("Rearrangements ({})", mapped.mapping.rearrangements.len());
         let tabs = [
@@ -428,18 +421,17 @@ impl TileMapping {
         if let (Tab::List, Some(listed)) = (self.tab, listed) {
             return self.list_ui(ui, context, listed);
         }
-        let id: *const Mapped = Arc::as_ptr(mapped);
-        self.tables.ui(ui, context, self.tab, &mapped.mapping, (mapped.subject, id as u64));
+        let which = (mapped.subject, mapped.version());
+        self.tables.ui(ui, context, self.tab, &mapped.mapping, which);
     }
 }
 
-fn mapped(report: &Report, subject: Subject) -> Result<Option<Arc<Mapped>>, String> {
-    let words = |error: tilescope_report::ReportError| error.to_string();
-    let target = report.target().map_err(words)?;
-    let found = mapping(report, subject).map_err(words)?;
+fn mapped(report: &Report, subject: Subject) -> Result<Option<Versioned<Mapped>>, ReportError> {
+    let target = report.target()?;
+    let found = mapping(report, subject)?;
     Ok(found.map(|mapping| {
         let balances = MEASURES.map(|(measure, _)| Balance::of(mapping.values(measure), &target));
-        Arc::new(Mapped { subject, mapping, balances })
+        Versioned::new(Mapped { subject, mapping, balances })
     }))
 }
 

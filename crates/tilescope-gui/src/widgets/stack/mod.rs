@@ -14,6 +14,7 @@ use super::overview::{Grip, overview_ui};
 use super::tiled::{Pieces, Tiled};
 use super::{focus_ui, legend_ui, node_ui};
 use crate::theme::Palette;
+use crate::worker::Versioned;
 use egui::accesskit::Role;
 use egui::{
     Color32, CursorIcon, EventFilter, Key, Pos2, Rect, Response, RichText, Sense, Ui, WidgetInfo,
@@ -23,7 +24,6 @@ use paint::{paint, silhouette};
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Serialize, Serializer};
 use std::ops::Range;
-use std::sync::Arc;
 use tilescope_analysis::tiles::Unit;
 use tilescope_report::units::CycleRange;
 
@@ -152,7 +152,7 @@ pub(crate) struct StackGraph {
     #[serde(skip)]
     grip: Option<Grip>,
     #[serde(skip)]
-    strip: Option<(usize, usize, bool, Tiled)>,
+    strip: Option<(usize, u64, bool, Tiled)>,
 }
 
 impl Serialize for StackGraph {
@@ -209,7 +209,7 @@ impl StackGraph {
     }
 
     /// Shows the graph in the room there is.
-    pub(crate) fn ui(&mut self, ui: &mut Ui, stack: &Arc<Stack>, look: &Look<'_>) -> Answer {
+    pub(crate) fn ui(&mut self, ui: &mut Ui, stack: &Versioned<Stack>, look: &Look<'_>) -> Answer {
         let area = ui.available_rect_before_wrap();
         let (area, _) = ui.allocate_exact_size(area.size(), Sense::hover());
         let left = area.left() + AXIS_WIDTH;
@@ -250,9 +250,9 @@ impl StackGraph {
         self.limits = Some(limits);
     }
 
-    fn strip_ui(&mut self, ui: &mut Ui, stack: &Arc<Stack>, rect: Rect, limits: Limits) {
+    fn strip_ui(&mut self, ui: &mut Ui, stack: &Versioned<Stack>, rect: Rect, limits: Limits) {
         let pixels = ui.pixels_per_point();
-        let key = ((rect.width() * pixels) as usize, Arc::as_ptr(stack) as usize);
+        let key = ((rect.width() * pixels) as usize, stack.version());
         let dark = ui.visuals().dark_mode;
         let known =
             self.strip.as_ref().is_some_and(|(w, id, d, _)| (*w, *id, *d) == (key.0, key.1, dark));

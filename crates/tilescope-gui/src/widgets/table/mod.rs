@@ -7,7 +7,7 @@ use super::elided::without_middle;
 use super::{hint_ui, neighbour, search_ui};
 use crate::fonts::{strong, strong_family};
 use crate::theme::Palette;
-use crate::worker::{Slot, Workers};
+use crate::worker::{BackgroundQuery, Workers};
 use egui::accesskit::Role;
 use egui::{Align, FontId, Label, Layout, RichText, Sense, TextStyle, Ui, WidgetInfo};
 use egui_extras::{Column as Width, TableBuilder};
@@ -155,7 +155,7 @@ pub(crate) struct TableState {
     /// Column and direction; without it, by the first column of numbers, largest first.
     sort: Option<(usize, bool)>,
     #[serde(skip)]
-    order: Slot<(u64, usize, bool, String), Order>,
+    order: BackgroundQuery<(u64, usize, bool, String), Order>,
     /// The row that a key has led to, until it has the focus.
     #[serde(skip)]
     focus: Option<usize>,
@@ -224,7 +224,7 @@ impl TableState {
         let filter = self.filter.trim().to_lowercase();
         let shared = table.clone();
         let key = (generation, column.min(table.columns.len()), descending, filter);
-        let asked = self.order.ask(
+        let asked = self.order.compute(
             ui.ctx(),
             workers,
             &key,
