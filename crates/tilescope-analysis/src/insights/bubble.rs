@@ -1,6 +1,7 @@
 //! Slots of a pipeline in which not all stages work.
 
 use super::{Facts, Finding, Gain, Place, Rule, Subject};
+use crate::label_conventions::is_ramp;
 use tilescope_report::units::percent;
 use tilescope_report::{Mark, MarkKind};
 
@@ -15,7 +16,7 @@ fn find(facts: &Facts) -> Vec<Finding> {
     let Some(share) = bubble(facts, steps).filter(|share| *share >= WORTH) else {
         return Vec::new();
     };
-    let ramp = facts.marks_of(MarkKind::Phase).find(|mark| mark.label.contains("ramp"));
+    let ramp = facts.marks_of(MarkKind::Phase).find(|mark| is_ramp(mark));
     vec![Finding {
         rule: RULE.name,
         subject: Subject::Time,
@@ -40,8 +41,7 @@ fn find(facts: &Facts) -> Vec<Finding> {
 /// that is full, a micro-batch costs one slot.
 fn bubble(facts: &Facts, steps: u64) -> Option<f64> {
     let phases: Vec<&Mark> = facts.marks_of(MarkKind::Phase).collect();
-    let main: Vec<&Mark> =
-        phases.iter().copied().filter(|mark| !mark.label.contains("ramp")).collect();
+    let main: Vec<&Mark> = phases.iter().copied().filter(|mark| !is_ramp(mark)).collect();
     let inside = |slot: &&Mark| main.iter().any(|phase| phase.cycles.overlaps(slot.cycles));
     let slots: Vec<u64> =
         facts.marks_of(MarkKind::Slot).filter(inside).map(|slot| slot.cycles.length()).collect();

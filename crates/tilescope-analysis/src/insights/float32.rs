@@ -1,6 +1,7 @@
 //! Large float32 variables on the fullest tile at its peak.
 
 use super::{Facts, Finding, Gain, Place, Rule, Subject};
+use crate::label_conventions::is_float32;
 use crate::liveness::Live;
 use tilescope_report::units::{Bytes, percent};
 
@@ -13,7 +14,7 @@ const WORTH: f64 = 0.05;
 fn find(facts: &Facts) -> Vec<Finding> {
     let Some(peak) = facts.peak.as_ref().filter(|peak| peak.bytes > 0) else { return Vec::new() };
     // The largest come first.
-    let wide = peak.variables.iter().filter(|live| live.about.contains("float32"));
+    let wide = peak.variables.iter().filter(|live| is_float32(&live.about));
     let candidates: Vec<&Live> = wide.collect();
     let bytes = |live: &Live| live.bytes.iter().sum::<u64>();
     let all: u64 = candidates.iter().map(|live| bytes(live)).sum();
