@@ -32,7 +32,7 @@ impl TraceJump {
         let asked = self.found.ask(ui, context.workers, &wanted, question);
         let Some(answer) = asked.finished() else { return };
         self.wanted = None;
-        match answer.map(|found| (*found).clone()) {
+        match answer.map(|found| *found) {
             Ok(Some(Found { ipu, sub_lane, step })) => {
                 let position = step.position;
                 let chosen = ChosenStep { ipu, sub_lane, position, step: step.step };
