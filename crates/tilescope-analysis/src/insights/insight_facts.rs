@@ -1,5 +1,6 @@
 //! What rules look at, read from a report once.
 
+use crate::label_conventions::is_stash;
 use crate::liveness::{self, LiveVariable, LivenessScope};
 use crate::trace::{ProgramRuns, program_runs};
 use std::collections::BTreeMap;
@@ -71,7 +72,7 @@ impl InsightFacts {
         let runs = report.trace()?.map(|trace| program_runs(&trace)).transpose()?;
         let memory = report.tile_memory()?;
         let always = liveness::always_live(report, LivenessScope::Whole)?;
-        let stashes = always.into_iter().filter(|live| live.name.ends_with("/stash")).collect();
+        let stashes = always.into_iter().filter(|live| is_stash(&live.name)).collect();
         Ok(Self {
             target: report.target()?,
             outcome: report.outcome()?,

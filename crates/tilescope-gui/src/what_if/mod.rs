@@ -24,13 +24,10 @@ use history::{SpecVariant, VariantList};
 use keys::{SpecKeyInfo, SpecProblem};
 pub(crate) use passing::{SessionTempDir, remove_stale_directories};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Below the directory of simulated reports: what was tried.
 const DIRECTORY: &str = "what-if";
-
-type SpecCheckResult = Result<Option<SpecProblem>, String>;
 
 /// A spec that is being changed, and what was tried.
 pub struct WhatIfPanel {
@@ -43,8 +40,9 @@ pub struct WhatIfPanel {
     directory: PathBuf,
     /// Where specs are written that are only checked: no other window writes there.
     check_directory: PathBuf,
-    keys: BackgroundQuery<(), Result<Arc<Vec<SpecKeyInfo>>, String>>,
-    checked: BackgroundQuery<String, SpecCheckResult>,
+    keys: BackgroundQuery<(), Vec<SpecKeyInfo>>,
+    /// What is wrong with the text, if anything.
+    checked: BackgroundQuery<String, Option<SpecProblem>>,
     editor: editor::SpecEditor,
     history: VariantList,
     /// Where what was tried is kept.
@@ -94,7 +92,7 @@ impl WhatIfPanel {
 
     /// Whether the simulator has found nothing wrong with the text.
     pub fn is_spec_valid(&self) -> bool {
-        self.original.is_some() && matches!(self.checked.latest(), Some(Ok(None)))
+        self.original.is_some() && self.checked.latest().is_some_and(|found| found.is_none())
     }
 
     /// Starts to simulate the text as it is.
@@ -144,23 +142,12 @@ impl WhatIfPanel {
         self.running = None;
     }
 
-    /// What keys there are; none until that is known.
-    fn ask_keys(
+    /// What is wrong with the text, as far as that is known.
+    fn ask_check(
         &mut self,
         ui: &Ui,
         workers: &BackgroundWorkers,
-    ) -> Result<Arc<Vec<SpecKeyInfo>>, String> {
-        match self.keys.ask(ui.ctx(), workers, &(), |()| {
-            keys::load_spec_keys().map(Arc::new).map_err(|error| error.to_string())
-        }) {
-            QueryState::Fresh(known) | QueryState::Stale(known) => known.clone(),
-            QueryState::Failed => Err("Asking for the keys of specs broke down.".to_owned()),
-            QueryState::Waiting => Ok(Arc::default()),
-        }
-    }
-
-    /// What is wrong with the text, as far as that is known.
-    fn ask_check(&mut self, ui: &Ui, workers: &BackgroundWorkers) -> Option<SpecCheckResult> {
+    ) -> QueryState<Option<SpecProblem>> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let directory = self.check_directory.clone();
         let question = move |text: &String| {
@@ -173,12 +160,7 @@ impl WhatIfPanel {
             let _ = std::fs::remove_file(&file);
             checked
         };
-        let question = move |text: &String| question(text).map_err(|error| error.to_string());
-        match self.checked.ask(ui.ctx(), workers, &self.text.clone(), question) {
-            QueryState::Fresh(checked) => Some(checked.clone()),
-            QueryState::Failed => Some(Err("Checking the spec broke down.".to_owned())),
-            QueryState::Stale(_) | QueryState::Waiting => None,
-        }
+        self.checked.ask(ui.ctx(), workers, &self.text, question).fresh_only()
     }
 
     fn ui(
@@ -202,25 +184,24 @@ impl WhatIfPanel {
                         to change and simulate again.";
             return hint_ui(ui, text);
         }
-        let keys = match self.ask_keys(ui, workers) {
-            Ok(keys) => keys,
-            Err(problem) => {
-                ui.label(RichText::new(problem).color(palette.error));
-                Arc::default()
-            }
-        };
+        let keys = self.keys.ask(ui.ctx(), workers, &(), |()| keys::load_spec_keys());
+        if let QueryState::Failed(error) = &keys {
+            ui.label(RichText::new(error.to_string()).color(palette.error));
+        }
+        // None until they are known.
+        let keys = keys.answer().map_or(&[][..], |keys| keys);
         let checked = self.ask_check(ui, workers);
-        if let Some(text) = sliders::sliders_ui(ui, &self.text, &keys) {
+        if let Some(text) = sliders::sliders_ui(ui, &self.text, keys) {
             self.text = text;
         }
         ui.add_space(6.0);
-        let problem = checked.as_ref().and_then(|checked| checked.as_ref().ok()?.as_ref());
-        self.editor.ui(ui, &mut self.text, &keys, problem, &self.history);
-        if let Some(Err(words)) = &checked {
-            ui.label(RichText::new(words).color(palette.error));
+        let problem = checked.answer().and_then(|found| found.as_ref());
+        self.editor.ui(ui, &mut self.text, keys, problem, &self.history);
+        if let QueryState::Failed(error) = &checked {
+            ui.label(RichText::new(error.to_string()).color(palette.error));
         }
         ui.add_space(6.0);
-        let sane = matches!(checked, Some(Ok(None)));
+        let sane = checked.answer().is_some_and(|found| found.is_none());
         ui.horizontal(|ui| {
             let ready = sane && !busy;
             if ui.add_enabled(ready, Button::new("Simulate and compare")).clicked() {
@@ -229,7 +210,7 @@ impl WhatIfPanel {
             if ui.button("Reset").on_hover_text("The spec of the report again").clicked() {
                 self.text = self.original.clone().unwrap_or_default();
             }
-            if checked.is_none() {
+            if matches!(checked, QueryState::Waiting { .. }) {
                 ui.spinner();
             }
         });

@@ -6,6 +6,7 @@ pub(crate) mod elided;
 pub(crate) mod floor_plan;
 pub(crate) mod heat;
 pub(crate) mod overview;
+pub(crate) mod query_state;
 pub(crate) mod stack;
 pub(crate) mod table;
 pub(crate) mod tile_graph;

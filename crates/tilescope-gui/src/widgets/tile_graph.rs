@@ -9,9 +9,9 @@ use super::tile_picker::select_tile;
 use crate::command::AppCommand;
 use crate::theme::ThemePalette;
 use crate::views::ViewContext;
+use crate::worker::Versioned;
 use egui::{Color32, Response, RichText, Sense, Ui, vec2};
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 use tilescope_analysis::tile_curves::{
     TileAxisOrder, TileCurve, TileCurveLayer as Of, TileCurveStack,
 };
@@ -34,7 +34,7 @@ pub(crate) struct TileGraphOptions {
 pub(crate) struct StackedTileCurves {
     /// The curves.
     pub curves: TileCurveStack,
-    stack: Arc<StackedValues>,
+    stack: Versioned<StackedValues>,
 }
 
 impl StackedTileCurves {
@@ -44,7 +44,7 @@ impl StackedTileCurves {
             title: title(curve.layer),
             values: curve.values.clone(),
         };
-        let stack = Arc::new(StackedValues::new(curves.layers.iter().map(layer).collect()));
+        let stack = Versioned::new(StackedValues::new(curves.layers.iter().map(layer).collect()));
         Self { curves, stack }
     }
 }

@@ -5,10 +5,11 @@ use crate::command::AppCommand;
 use crate::fonts::strong;
 use crate::theme::ThemePalette;
 use crate::views::ViewContext;
+use crate::widgets::hint_ui;
+use crate::widgets::query_state::{LIST_TEXTS, QueryTexts};
 use crate::widgets::table::{TableState, TableWidgetCell, TableWidgetColumn, TableWidgetData};
 use crate::widgets::tile_picker::select_tile;
-use crate::widgets::{empty_state_ui, hint_ui, waiting_ui};
-use crate::worker::{BackgroundQuery, QueryState};
+use crate::worker::{BackgroundQuery, Versioned};
 use egui::{Grid, RichText, ScrollArea, Ui, vec2};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use tilescope_analysis::exchange_code::{
     ExchangeTileRow,
 };
 use tilescope_report::units::{Bytes, exact_bytes, grouped, percent};
-use tilescope_report::{Report, ReportPart};
+use tilescope_report::{Report, ReportError, ReportPart};
 
 /// A list with what its rows stand for.
 struct ExchangeTableRows<T> {
@@ -25,18 +26,16 @@ struct ExchangeTableRows<T> {
     table: Arc<TableWidgetData>,
 }
 
-type ExchangeTableAnswer<T> = Result<Arc<ExchangeTableRows<T>>, String>;
-
 /// State of all tables.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct ExchangeCodeTables {
     #[serde(skip)]
-    overview: BackgroundQuery<(), Result<ExchangeCodeOverview, String>>,
+    overview: BackgroundQuery<(), ExchangeCodeOverview>,
     #[serde(skip)]
-    programs: BackgroundQuery<Vec<u32>, ExchangeTableAnswer<ExchangeProgramRow>>,
+    programs: BackgroundQuery<Vec<u32>, ExchangeTableRows<ExchangeProgramRow>>,
     #[serde(skip)]
-    tiles: BackgroundQuery<(), ExchangeTableAnswer<ExchangeTileRow>>,
+    tiles: BackgroundQuery<(), ExchangeTableRows<ExchangeTileRow>>,
     states: [TableState; 2],
 }
 
@@ -59,32 +58,30 @@ impl ExchangeCodeTables {
 
     fn overview_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
         let report = context.opened.report.clone();
-        let question =
-            move |(): &()| analysis::overview(&report).map_err(|error| error.to_string());
-        match self.overview.ask(ui.ctx(), context.workers, &(), question) {
-            QueryState::Fresh(Ok(found)) | QueryState::Stale(Ok(found)) => {
-                overview_grid_ui(ui, context, found);
-            }
-            QueryState::Fresh(Err(problem)) | QueryState::Stale(Err(problem)) => {
-                empty_state_ui(ui, "Exchange code cannot be read", problem);
-            }
-            QueryState::Failed => {
-                empty_state_ui(ui, "Exchange code cannot be read", "Please report this.")
-            }
-            QueryState::Waiting => {}
-        }
+        let question = move |(): &()| analysis::overview(&report);
+        let texts = QueryTexts { waiting: "Reading…", failed: "Exchange code cannot be read" };
+        let found = self.overview.ask(ui.ctx(), context.workers, &(), question);
+        found.show(ui, texts, |ui, found| overview_grid_ui(ui, context, found));
     }
 
     fn programs_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
         let report = context.opened.report.clone();
         let key = context.selection.tiles.clone();
         let question = move |tiles: &Vec<u32>| programs_of(&report, tiles);
-        let asked = self.programs.ask(ui.ctx(), context.workers, &key, question);
-        let Some(listed) = listed_ui(ui, asked) else { return };
+        let listed = self.programs.ask(ui.ctx(), context.workers, &key, question);
+        listed.show(ui, LIST_TEXTS, |ui, listed| self.programs_table_ui(ui, context, listed));
+    }
+
+    fn programs_table_ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &mut ViewContext<'_>,
+        listed: &Versioned<ExchangeTableRows<ExchangeProgramRow>>,
+    ) {
         let state = &mut self.states[0];
         let chosen = context.selection.program;
         let chosen = listed.rows.iter().position(|row| Some(row.program) == chosen);
-        let generation = Arc::as_ptr(&listed.table) as u64;
+        let generation = listed.version();
         let clicked = ui
             .push_id("programs", |ui| {
                 let hint = "Filter programs";
@@ -108,12 +105,20 @@ impl ExchangeCodeTables {
     fn tiles_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
         let report = context.opened.report.clone();
         let question = move |(): &()| tiles_of(&report);
-        let asked = self.tiles.ask(ui.ctx(), context.workers, &(), question);
-        let Some(listed) = listed_ui(ui, asked) else { return };
+        let listed = self.tiles.ask(ui.ctx(), context.workers, &(), question);
+        listed.show(ui, LIST_TEXTS, |ui, listed| self.tiles_table_ui(ui, context, listed));
+    }
+
+    fn tiles_table_ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &mut ViewContext<'_>,
+        listed: &Versioned<ExchangeTableRows<ExchangeTileRow>>,
+    ) {
         let state = &mut self.states[1];
         let place = |tile: &u32| listed.rows.iter().position(|row| row.tile == *tile);
         let chosen: Vec<usize> = context.selection.tiles.iter().filter_map(place).collect();
-        let generation = Arc::as_ptr(&listed.table) as u64;
+        let generation = listed.version();
         let clicked = ui
             .push_id("tiles", |ui| {
                 let hint = "Filter tiles";
@@ -127,26 +132,11 @@ impl ExchangeCodeTables {
     }
 }
 
-/// The list, or a sentence in its place.
-fn listed_ui<T>(
-    ui: &mut Ui,
-    asked: QueryState<'_, ExchangeTableAnswer<T>>,
-) -> Option<Arc<ExchangeTableRows<T>>> {
-    match asked {
-        QueryState::Fresh(Ok(listed)) | QueryState::Stale(Ok(listed)) => {
-            return Some(listed.clone());
-        }
-        QueryState::Fresh(Err(problem)) | QueryState::Stale(Err(problem)) => {
-            empty_state_ui(ui, "The list cannot be read", problem);
-        }
-        QueryState::Failed => empty_state_ui(ui, "The list cannot be read", "Please report this."),
-        QueryState::Waiting => waiting_ui(ui, "Reading…"),
-    }
-    None
-}
-
-fn programs_of(report: &Report, tiles: &[u32]) -> ExchangeTableAnswer<ExchangeProgramRow> {
-    let rows = analysis::programs(report, tiles).map_err(|error| error.to_string())?;
+fn programs_of(
+    report: &Report,
+    tiles: &[u32],
+) -> Result<ExchangeTableRows<ExchangeProgramRow>, ReportError> {
+    let rows = analysis::programs(report, tiles)?;
     let number = TableWidgetColumn::number;
     let columns = vec![
         TableWidgetColumn::text("Program"),
@@ -168,11 +158,11 @@ fn programs_of(report: &Report, tiles: &[u32]) -> ExchangeTableAnswer<ExchangePr
         ]
     };
     let table = TableWidgetData { columns, rows: rows.iter().map(row).collect(), totals: true };
-    Ok(Arc::new(ExchangeTableRows { rows, table: Arc::new(table) }))
+    Ok(ExchangeTableRows { rows, table: Arc::new(table) })
 }
 
-fn tiles_of(report: &Report) -> ExchangeTableAnswer<ExchangeTileRow> {
-    let rows = analysis::tiles(report).map_err(|error| error.to_string())?;
+fn tiles_of(report: &Report) -> Result<ExchangeTableRows<ExchangeTileRow>, ReportError> {
+    let rows = analysis::tiles(report)?;
     let mut columns = vec![TableWidgetColumn::text("Tile")];
     let code = |link: ExchangeLink| TableWidgetColumn::number(format!("{} code", link.title()));
     columns
@@ -189,7 +179,7 @@ fn tiles_of(report: &Report) -> ExchangeTableAnswer<ExchangeTileRow> {
         cells
     };
     let table = TableWidgetData { columns, rows: rows.iter().map(row).collect(), totals: true };
-    Ok(Arc::new(ExchangeTableRows { rows, table: Arc::new(table) }))
+    Ok(ExchangeTableRows { rows, table: Arc::new(table) })
 }
 
 const SHARED_CODE_HINT: &str = "Bytes of the programs, each counted by itself, less bytes in memory: \
