@@ -5,10 +5,10 @@ use clap::{Arg, ArgMatches};
 use serde_json::{Map, Value};
 use std::io::Write;
 use tilescope_analysis::compare::{
-    Alignment, COMPARISONS, Cell, Sides, Table, comparison, differences, table_named,
+    Alignment, COMPARISONS, Sides, Table, comparison, differences, table_named,
 };
+use tilescope_analysis::data_table::{DataTable, TableCell};
 use tilescope_analysis::summary::{Summary, summary};
-use tilescope_analysis::tables::Rows;
 use tilescope_report::units::grouped;
 use tilescope_report::{Report, ReportError};
 
@@ -109,13 +109,13 @@ pub(super) fn rows(
     target: &str,
     view: &str,
     table: Option<&str>,
-) -> Result<Rows, CliError> {
+) -> Result<DataTable, CliError> {
     let target = open_path(target)?;
     let Some(one) = comparison(view) else {
         return Err(CliError::Usage(format!("there is no view {view:?} to compare")));
     };
     let tables = differences(source, &target, one).map_err(failed)?;
-    table_named(&tables, table).map(Table::as_rows).map_err(CliError::Usage)
+    table_named(&tables, table).map(Table::data).map_err(CliError::Usage)
 }
 
 fn cut(table: &mut Table, limit: usize) {
@@ -132,7 +132,8 @@ fn print(table: &Table, limit: usize, output: &mut dyn Write) -> Result<(), CliE
     }
     writeln!(output, "{}", table.title)?;
     let shown = &table.rows[..table.rows.len().min(limit)];
-    let cell = |side: &Option<Cell>| side.as_ref().map_or_else(|| "-".to_owned(), Cell::text);
+    let cell =
+        |side: &Option<TableCell>| side.as_ref().map_or_else(|| "-".to_owned(), TableCell::text);
     let mut lines = vec![[table.column, "Source", "Target", "Diff"].map(str::to_owned)];
     for row in shown.iter().chain(&table.total) {
         let name = format!("{:1$}{2}", "", row.depth as usize * 2, row.name);

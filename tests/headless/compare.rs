@@ -7,8 +7,9 @@ use std::path::Path;
 use std::sync::OnceLock;
 use tempfile::TempDir;
 use tilescope_analysis::compare::{
-    Alignment, COMPARISONS, Cell, Row, Sides, Table, What, comparison, drift,
+    Alignment, COMPARISONS, Row, Sides, Table, What, comparison, drift,
 };
+use tilescope_analysis::data_table::TableCell;
 use tilescope_report::trace::Lane;
 use tilescope_report::{MarkKind, ProgramKind, Report, ReportBuilder, Step};
 
@@ -256,5 +257,5 @@ fn twice_the_accumulation_is_seen_as_such() {
     let changed: Vec<&Row> = spec.rows.iter().filter(|row| !row.is_same()).collect();
     assert_eq!(changed.len(), 1);
     assert_eq!(changed[0].name, "options.gradient_accumulation");
-    assert_eq!(changed[0].target, Some(Cell::Words("20".to_owned())));
+    assert_eq!(changed[0].target, Some(TableCell::Text("20".to_owned())));
 }

@@ -119,5 +119,5 @@ fn difference(
     let tables = differences(&opened.report, &target.report, one);
     let tables = tables.map_err(|error| error.to_string())?;
     let table = table_named(&tables, Some(&Table::named(title).name()))?;
-    Ok(table.as_rows().csv().into_bytes())
+    Ok(table.data().csv().into_bytes())
 }

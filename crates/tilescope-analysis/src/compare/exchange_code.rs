@@ -2,8 +2,9 @@
 
 use super::memory::numbered;
 use super::programs::title;
-use super::table::{Cell, Row, Table};
+use super::table::{Row, Table};
 use super::{Comparison, Sides};
+use crate::data_table::TableCell;
 use crate::exchange_code::{LinkTotals, Overview, overview, programs, tiles};
 use crate::insights::Place;
 use std::collections::BTreeMap;
@@ -20,9 +21,9 @@ fn tables(sides: &Sides<'_>) -> Result<Vec<Table>, ReportError> {
     })?;
     let place = |tile| Some(Place { tiles: vec![tile], ..Place::view("exchange-code") });
     Ok(vec![
-        links("Code", &source, &target, |link| Cell::Bytes(link.stored)),
-        links("Bytes moved", &source, &target, |link| Cell::Bytes(link.bytes)),
-        links("Messages", &source, &target, |link| Cell::Count(link.messages)),
+        links("Code", &source, &target, |link| TableCell::Bytes(link.stored)),
+        links("Bytes moved", &source, &target, |link| TableCell::Bytes(link.bytes)),
+        links("Messages", &source, &target, |link| TableCell::Count(link.messages)),
         of_programs(sides)?,
         numbered("Tiles", "Tile", &code.0, &code.1, place),
     ])
@@ -32,7 +33,7 @@ fn links(
     title: &'static str,
     source: &Overview,
     target: &Overview,
-    value: fn(&LinkTotals) -> Cell,
+    value: fn(&LinkTotals) -> TableCell,
 ) -> Table {
     // Every overview has every link, in one order.
     let rows = source
@@ -59,7 +60,7 @@ fn of_programs(sides: &Sides<'_>) -> Result<Table, ReportError> {
         let program = program.or_else(|| in_target.and_then(|id| of_target.get(id)));
         let Some(program) = program else { continue };
         let cell = |id: Option<ProgramId>, known: &BTreeMap<ProgramId, TileTraffic>| {
-            Some(Cell::Bytes(known.get(&id?)?.code_bytes))
+            Some(TableCell::Bytes(known.get(&id?)?.code_bytes))
         };
         rows.push(Row {
             source_place: in_source.map(place),

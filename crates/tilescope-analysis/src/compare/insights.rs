@@ -1,7 +1,8 @@
 //! Findings that appeared, vanished or stayed.
 
-use super::table::{Cell, Row, Table, joined};
+use super::table::{Row, Table, joined};
 use super::{Comparison, Sides};
+use crate::data_table::TableCell;
 use crate::insights::{Finding, insights};
 use tilescope_report::ReportError;
 
@@ -26,8 +27,9 @@ fn tables(sides: &Sides<'_>) -> Result<Vec<Table>, ReportError> {
 /// What the rule says on each side.
 fn row(source: Option<Finding>, target: Option<Finding>) -> Row {
     let name = source.as_ref().or(target.as_ref()).map_or("", |finding| finding.rule);
-    let words =
-        |side: &Option<Finding>| side.as_ref().map(|finding| Cell::Words(finding.sentence.clone()));
+    let words = |side: &Option<Finding>| {
+        side.as_ref().map(|finding| TableCell::Text(finding.sentence.clone()))
+    };
     Row {
         source: words(&source),
         target: words(&target),

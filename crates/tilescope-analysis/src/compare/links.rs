@@ -1,6 +1,7 @@
 //! Which operation and which variable of one report is which of the other: by name, in order.
 
-use super::table::{Cell, Row, Table, joined};
+use super::table::{Row, Table, joined};
+use crate::data_table::TableCell;
 use crate::insights::Place;
 use std::collections::BTreeMap;
 use tilescope_report::units::{OperationId, VariableId};
@@ -126,7 +127,7 @@ pub(super) fn variable_table(
     source: ByName,
     target: ByName,
 ) -> Table {
-    let sum = |of: &ByName| Some(Cell::Bytes(of.values().map(|named| named.bytes).sum()));
+    let sum = |of: &ByName| Some(TableCell::Bytes(of.values().map(|named| named.bytes).sum()));
     let total = (sum(&source), sum(&target));
     let keyed = |of: ByName| of.into_iter().map(|(key, named)| (key.clone(), (key, named)));
     let place = |side: &Option<(_, Named)>| {
@@ -141,7 +142,8 @@ pub(super) fn variable_table(
                 format!("{name} ({})", category.title())
             }
         });
-        let cell = |side: &Option<(_, Named)>| side.as_ref().map(|(_, n)| Cell::Bytes(n.bytes));
+        let cell =
+            |side: &Option<(_, Named)>| side.as_ref().map(|(_, n)| TableCell::Bytes(n.bytes));
         Row {
             source_place: place(&source),
             target_place: place(&target),

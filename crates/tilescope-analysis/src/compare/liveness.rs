@@ -2,8 +2,9 @@
 
 use super::links::{variable_table, variables_by_name};
 use super::programs::{Pair, title};
-use super::table::{Cell, Row, Table};
+use super::table::{Row, Table};
 use super::{Comparison, Sides};
+use crate::data_table::TableCell;
 use crate::insights::Place;
 use crate::liveness::{Curve, Source, curve};
 use std::collections::BTreeMap;
@@ -33,15 +34,15 @@ fn tables(sides: &Sides<'_>) -> Result<Vec<Table>, ReportError> {
 
 fn figures(source: &Option<Curve>, target: &Option<Curve>) -> Table {
     let most = |curve: &Curve| curve.others.iter().copied().max().unwrap_or(0);
-    let row = |name: &str, value: &dyn Fn(&Curve) -> Cell| {
+    let row = |name: &str, value: &dyn Fn(&Curve) -> TableCell| {
         Row::new(name, source.as_ref().map(value), target.as_ref().map(value))
     };
     let rows = vec![
-        row("Always live", &|curve| Cell::Bytes(curve.always)),
-        row("Not always live, at the peak", &|curve| Cell::Bytes(most(curve))),
-        row("Live at the peak", &|curve| Cell::Bytes(curve.always + most(curve))),
-        row("Memory of the tiles", &|curve| Cell::Bytes(curve.capacity)),
-        row("Steps of the walk", &|curve| Cell::Count(curve.others.len() as u64)),
+        row("Always live", &|curve| TableCell::Bytes(curve.always)),
+        row("Not always live, at the peak", &|curve| TableCell::Bytes(most(curve))),
+        row("Live at the peak", &|curve| TableCell::Bytes(curve.always + most(curve))),
+        row("Memory of the tiles", &|curve| TableCell::Bytes(curve.capacity)),
+        row("Steps of the walk", &|curve| TableCell::Count(curve.others.len() as u64)),
     ];
     Table::new("Liveness", "Figure", rows)
 }
@@ -63,7 +64,7 @@ fn steps(
     let (in_source, in_target) = (bytes(source), bytes(target));
     let (of_source, of_target) = sides.both(|report| report.programs())?;
     let cell = |id: Option<ProgramId>, known: &BTreeMap<ProgramId, u64>| {
-        id.and_then(|id| known.get(&id)).map(|bytes| Cell::Bytes(*bytes))
+        id.and_then(|id| known.get(&id)).map(|bytes| TableCell::Bytes(*bytes))
     };
     let place =
         |id: Option<ProgramId>| Some(Place { program: Some(id?), ..Place::view("liveness") });

@@ -1,8 +1,9 @@
 //! Memory by region, category, variable, IPU and tile.
 
 use super::links::variables_by_name;
-use super::table::{Cell, Row, Table, joined};
+use super::table::{Row, Table, joined};
 use super::{Comparison, Sides};
+use crate::data_table::TableCell;
 use crate::insights::Place;
 use crate::memory::details;
 use crate::summary::summary;
@@ -49,7 +50,8 @@ fn tree(sides: &Sides<'_>) -> Result<Table, ReportError> {
     let mut seen = std::collections::BTreeSet::new();
     let rows =
         order.into_iter().filter(|(path, _)| seen.insert(path.clone())).map(|(path, row)| {
-            let cell = |known: &BTreeMap<String, u64>| known.get(path).map(|b| Cell::Bytes(*b));
+            let cell =
+                |known: &BTreeMap<String, u64>| known.get(path).map(|b| TableCell::Bytes(*b));
             let (source, target) = (cell(&of_source), cell(&of_target));
             Row { depth: row.depth, ..Row::new(row.name.clone(), source, target) }
         });
@@ -58,12 +60,12 @@ fn tree(sides: &Sides<'_>) -> Result<Table, ReportError> {
 
 fn categories(sides: &Sides<'_>) -> Result<Table, ReportError> {
     let (source, target) = sides.both(|report| Ok(summary(report)?.memory.by_category))?;
-    let sum = |of: &BTreeMap<&str, u64>| Some(Cell::Bytes(of.values().sum()));
+    let sum = |of: &BTreeMap<&str, u64>| Some(TableCell::Bytes(of.values().sum()));
     let total = (sum(&source), sum(&target));
     let named = |of: BTreeMap<&'static str, u64>| of.into_iter().map(|one| (one.0, one));
     let rows = joined(named(source), named(target)).into_iter().map(|(source, target)| {
         let name = source.or(target).map_or("", |(name, _)| name);
-        let cell = |side: Option<(&str, u64)>| side.map(|(_, bytes)| Cell::Bytes(bytes));
+        let cell = |side: Option<(&str, u64)>| side.map(|(_, bytes)| TableCell::Bytes(bytes));
         Row::new(name, cell(source), cell(target))
     });
     let table = Table::new("Categories", "Category", rows.collect());
@@ -118,16 +120,17 @@ pub(super) fn numbered(
     let mut all: Vec<u32> = source.keys().chain(target.keys()).copied().collect();
     all.sort_unstable();
     all.dedup();
-    let cell =
-        |of: &BTreeMap<u32, u64>, number: u32| of.get(&number).map(|bytes| Cell::Bytes(*bytes));
+    let cell = |of: &BTreeMap<u32, u64>, number: u32| {
+        of.get(&number).map(|bytes| TableCell::Bytes(*bytes))
+    };
     let row = |number: u32| {
         let (source, target) = (cell(source, number), cell(target, number));
-        let link = |side: &Option<Cell>| side.as_ref().and_then(|_| place(number));
+        let link = |side: &Option<TableCell>| side.as_ref().and_then(|_| place(number));
         let (source_place, target_place) = (link(&source), link(&target));
         let name = format!("{what} {number}");
         Row { source_place, target_place, ..Row::new(name, source, target) }
     };
-    let sum = |of: &BTreeMap<u32, u64>| Some(Cell::Bytes(of.values().sum()));
+    let sum = |of: &BTreeMap<u32, u64>| Some(TableCell::Bytes(of.values().sum()));
     let total = (sum(source), sum(target));
     let rows = all.into_iter().map(row).collect();
     Table::new(title, what, rows).by_larger().with_total(total.0, total.1)

@@ -26,7 +26,7 @@ mod trace;
 pub(crate) use links::Links;
 pub(crate) use programs::ProgramPairs;
 pub use steps::{Change, LanePair, MAX_STEPS, Run, Spot, Steps, Sum, What};
-pub use table::{Cell, Row, Table};
+pub use table::{Row, Table};
 pub use trace::{Drift, drift};
 
 use tilescope_report::{Report, ReportError};

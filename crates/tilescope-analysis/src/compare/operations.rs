@@ -1,7 +1,8 @@
 //! What operations cost, one figure per table.
 
-use super::table::{Cell, Row, Table, joined};
+use super::table::{Row, Table, joined};
 use super::{Comparison, Sides};
+use crate::data_table::TableCell;
 use crate::insights::Place;
 use crate::operations::{Layer, OpRow, operations};
 use tilescope_report::ReportError;
@@ -9,17 +10,17 @@ use tilescope_report::ReportError;
 pub(super) const COMPARISON: Comparison = Comparison { view: "operations", tables };
 
 /// A figure of an operation, in words and how it is read.
-type Figure = (&'static str, fn(&OpRow) -> Cell);
+type Figure = (&'static str, fn(&OpRow) -> TableCell);
 
 /// Figures of an operation.
 const FIGURES: &[Figure] = &[
-    ("Elapsed cycles", |row| Cell::Count(row.elapsed)),
-    ("Cycles of the slowest tile", |row| Cell::Count(row.cycles_slowest)),
-    ("Cycles of all tiles", |row| Cell::Count(row.cycles_all_tiles)),
-    ("Memory", |row| Cell::Bytes(row.memory)),
-    ("Code", |row| Cell::Bytes(row.code())),
-    ("Floating point operations", |row| Cell::Count(row.flops)),
-    ("Vertices", |row| Cell::Count(row.vertices)),
+    ("Elapsed cycles", |row| TableCell::Count(row.elapsed)),
+    ("Cycles of the slowest tile", |row| TableCell::Count(row.cycles_slowest)),
+    ("Cycles of all tiles", |row| TableCell::Count(row.cycles_all_tiles)),
+    ("Memory", |row| TableCell::Bytes(row.memory)),
+    ("Code", |row| TableCell::Bytes(row.code())),
+    ("Floating point operations", |row| TableCell::Count(row.flops)),
+    ("Vertices", |row| TableCell::Count(row.vertices)),
 ];
 
 fn tables(sides: &Sides<'_>) -> Result<Vec<Table>, ReportError> {
@@ -29,7 +30,7 @@ fn tables(sides: &Sides<'_>) -> Result<Vec<Table>, ReportError> {
         rows.into_iter().map(|row| ((row.name.clone(), row.kind.clone(), row.pass), row))
     };
     let pairs = joined(keyed(source.rows), keyed(target.rows));
-    let table = |(title, figure): &(&'static str, fn(&OpRow) -> Cell)| {
+    let table = |(title, figure): &(&'static str, fn(&OpRow) -> TableCell)| {
         let rows = pairs.iter().map(|(source, target)| row(source, target, *figure)).collect();
         let total = (total(&pairs, |pair| &pair.0, *figure), total(&pairs, |p| &p.1, *figure));
         let table = Table::new(title, "Operation", rows).by_larger();
@@ -40,7 +41,7 @@ fn tables(sides: &Sides<'_>) -> Result<Vec<Table>, ReportError> {
 
 type OpPair = (Option<OpRow>, Option<OpRow>);
 
-fn row(source: &Option<OpRow>, target: &Option<OpRow>, figure: fn(&OpRow) -> Cell) -> Row {
+fn row(source: &Option<OpRow>, target: &Option<OpRow>, figure: fn(&OpRow) -> TableCell) -> Row {
     let name = source.as_ref().or(target.as_ref()).map_or("", |row| &row.name);
     let place = |side: &Option<OpRow>| {
         let operation = side.as_ref()?.operation;
@@ -56,14 +57,14 @@ fn row(source: &Option<OpRow>, target: &Option<OpRow>, figure: fn(&OpRow) -> Cel
 fn total(
     pairs: &[OpPair],
     side: fn(&OpPair) -> &Option<OpRow>,
-    figure: fn(&OpRow) -> Cell,
-) -> Option<Cell> {
+    figure: fn(&OpRow) -> TableCell,
+) -> Option<TableCell> {
     let (mut sum, mut bytes) = (0u64, false);
     for cell in pairs.iter().filter_map(|pair| side(pair).as_ref()).map(figure) {
-        bytes |= matches!(cell, Cell::Bytes(_));
-        if let Cell::Bytes(value) | Cell::Count(value) = cell {
+        bytes |= matches!(cell, TableCell::Bytes(_));
+        if let TableCell::Bytes(value) | TableCell::Count(value) = cell {
             sum = sum.saturating_add(value);
         }
     }
-    Some(if bytes { Cell::Bytes(sum) } else { Cell::Count(sum) })
+    Some(if bytes { TableCell::Bytes(sum) } else { TableCell::Count(sum) })
 }

@@ -1,7 +1,8 @@
 //! The model's graph: how many operations of each operator, and how many results they read.
 
-use super::table::{Cell, Row, Table, joined};
+use super::table::{Row, Table, joined};
 use super::{Comparison, Sides};
+use crate::data_table::TableCell;
 use std::collections::BTreeMap;
 use tilescope_report::{Report, ReportError};
 
@@ -21,13 +22,13 @@ fn tables(sides: &Sides<'_>) -> Result<Vec<Table>, ReportError> {
     type Figure = fn(&(u64, u64)) -> u64;
     let figures: [(&'static str, Figure); 2] = [("Operations", |k| k.0), ("Inputs", |k| k.1)];
     let table = |(title, figure): (&'static str, Figure)| {
-        let sum = |of: &BTreeMap<String, _>| Some(Cell::Count(of.values().map(figure).sum()));
+        let sum = |of: &BTreeMap<String, _>| Some(TableCell::Count(of.values().map(figure).sum()));
         let keyed = |of: &BTreeMap<String, (u64, u64)>| -> Vec<(String, (String, u64))> {
             of.iter().map(|(kind, of)| (kind.clone(), (kind.clone(), figure(of)))).collect()
         };
         let rows = joined(keyed(&source), keyed(&target)).into_iter().map(|(source, target)| {
             let name = source.as_ref().or(target.as_ref()).map(|(kind, _)| kind.clone());
-            let cell = |side: Option<(String, u64)>| side.map(|(_, count)| Cell::Count(count));
+            let cell = |side: Option<(String, u64)>| side.map(|(_, count)| TableCell::Count(count));
             Row::new(name.unwrap_or_default(), cell(source), cell(target))
         });
         let table = Table::new(title, "Operator", rows.collect()).by_larger();

@@ -1,8 +1,9 @@
 //! The compiled program: nodes of each kind, and programs that only one report has.
 
 use super::programs::{Pair, title};
-use super::table::{Cell, Row, Table};
+use super::table::{Row, Table};
 use super::{Comparison, Sides};
+use crate::data_table::TableCell;
 use crate::insights::Place;
 use tilescope_report::{ProgramKind, Programs, ReportError};
 
@@ -22,7 +23,7 @@ fn tables(sides: &Sides<'_>) -> Result<Vec<Table>, ReportError> {
     };
     let on = |programs: &Programs, id: Option<_>| {
         let ipu = id.and_then(|id| programs.get(id)).and_then(|program| program.ipu);
-        Some(Cell::Words(ipu.map_or("several IPUs".to_owned(), |ipu| format!("IPU {ipu}"))))
+        Some(TableCell::Text(ipu.map_or("several IPUs".to_owned(), |ipu| format!("IPU {ipu}"))))
     };
     let moved = pairs.iter().filter(moved).map(|pair| Row {
         source: on(&source, pair.source),
@@ -40,14 +41,14 @@ fn tables(sides: &Sides<'_>) -> Result<Vec<Table>, ReportError> {
 fn kinds(source: &Programs, target: &Programs) -> Table {
     let count = |programs: &Programs, kind| {
         let of = programs.iter().filter(|(_, program)| program.kind == kind).count();
-        (of > 0).then_some(Cell::Count(of as u64))
+        (of > 0).then_some(TableCell::Count(of as u64))
     };
     let row = |kind: ProgramKind| {
         let row = Row::new(kind.name(), count(source, kind), count(target, kind));
         (row.source.is_some() || row.target.is_some()).then_some(row)
     };
     let rows = ProgramKind::ALL.into_iter().filter_map(row).collect();
-    let total = |programs: &Programs| Some(Cell::Count(programs.len() as u64));
+    let total = |programs: &Programs| Some(TableCell::Count(programs.len() as u64));
     let table = Table::new("Programs by kind", "Kind", rows).by_larger();
     table.with_total(total(source), total(target))
 }
@@ -56,7 +57,7 @@ fn row(pair: &Pair, source: &Programs, target: &Programs) -> Row {
     let program = pair.source.and_then(|id| source.get(id));
     let program = program.or_else(|| pair.target.and_then(|id| target.get(id)));
     let place = |id: Option<_>| Some(Place { program: Some(id?), ..Place::view("program-tree") });
-    let one = |id: Option<_>| id.map(|_| Cell::Count(1));
+    let one = |id: Option<_>| id.map(|_| TableCell::Count(1));
     Row {
         source_place: place(pair.source),
         target_place: place(pair.target),

@@ -1,14 +1,15 @@
 //! Machine, graph, memory, run and options at a glance.
 
-use super::table::{Cell, Row, Table, joined};
+use super::table::{Row, Table, joined};
 use super::{Comparison, Sides};
+use crate::data_table::TableCell;
 use crate::summary::{ExecutionSummary, Summary, summary};
 use tilescope_report::ReportError;
 
 pub(super) const COMPARISON: Comparison = Comparison { view: "summary", tables };
 
 /// Values of a report by name.
-type Named = (&'static str, Option<Cell>);
+type Named = (&'static str, Option<TableCell>);
 /// A title, and what stands below it.
 type Section = (&'static str, fn(&Summary) -> Vec<Named>);
 
@@ -35,20 +36,20 @@ impl Row {
     }
 }
 
-fn count(value: impl Into<u64>) -> Option<Cell> {
-    Some(Cell::Count(value.into()))
+fn count(value: impl Into<u64>) -> Option<TableCell> {
+    Some(TableCell::Count(value.into()))
 }
 
 fn machine(of: &Summary) -> Vec<Named> {
     let target = &of.target;
     vec![
-        ("Type", Some(Cell::Words(target.kind.to_owned()))),
-        ("Architecture", Some(Cell::Words(target.architecture.clone()))),
+        ("Type", Some(TableCell::Text(target.kind.to_owned()))),
+        ("Architecture", Some(TableCell::Text(target.architecture.clone()))),
         ("IPUs", count(target.num_ipus)),
         ("Tiles per IPU", count(target.tiles_per_ipu)),
         ("Replicas", count(target.replicas)),
         ("IPUs per replica", count(target.ipus_per_replica)),
-        ("Memory per tile", Some(Cell::Bytes(target.bytes_per_tile))),
+        ("Memory per tile", Some(TableCell::Bytes(target.bytes_per_tile))),
         ("Clock in Hz", count(target.clock_hz)),
     ]
 }
@@ -65,7 +66,7 @@ fn graph(of: &Summary) -> Vec<Named> {
 
 fn memory(of: &Summary) -> Vec<Named> {
     let memory = &of.memory;
-    let bytes = |value| Some(Cell::Bytes(value));
+    let bytes = |value| Some(TableCell::Bytes(value));
     vec![
         ("Including gaps", bytes(memory.total_including_gaps)),
         ("Excluding gaps", bytes(memory.total_excluding_gaps)),
@@ -78,12 +79,12 @@ fn memory(of: &Summary) -> Vec<Named> {
 
 fn execution(of: &Summary) -> Vec<Named> {
     let value =
-        |of_run: fn(&ExecutionSummary) -> Option<Cell>| of.execution.as_ref().and_then(of_run);
+        |of_run: fn(&ExecutionSummary) -> Option<TableCell>| of.execution.as_ref().and_then(of_run);
     vec![
         ("Cycles", value(|run| count(run.total_cycles))),
-        ("Seconds", value(|run| Some(Cell::Real(run.seconds)))),
+        ("Seconds", value(|run| Some(TableCell::Real(run.seconds)))),
         ("Samples", value(|run| run.samples.and_then(count))),
-        ("Samples per second", value(|run| run.samples_per_second.map(Cell::Real))),
+        ("Samples per second", value(|run| run.samples_per_second.map(TableCell::Real))),
         ("Steps", value(|run| count(run.ipus.iter().map(|ipu| ipu.steps).sum::<u64>()))),
     ]
 }
@@ -123,7 +124,7 @@ type Keyed = Option<(String, String)>;
 fn words(title: &'static str, column: &'static str, pairs: Vec<(Keyed, Keyed)>) -> Table {
     let row = |(source, target): (Keyed, Keyed)| {
         let name = source.as_ref().or(target.as_ref()).map(|(key, _)| key.clone());
-        let cell = |side: Keyed| side.map(|(_, value)| Cell::Words(value));
+        let cell = |side: Keyed| side.map(|(_, value)| TableCell::Text(value));
         Row::new(name.unwrap_or_default(), cell(source), cell(target))
     };
     let mut rows: Vec<Row> = pairs.into_iter().map(row).collect();

@@ -1,55 +1,9 @@
 //! Values of two reports side by side.
 
+use crate::data_table::{DataTable, TableCell, TableColumn};
 use crate::insights::Place;
-use crate::tables::{self, Rows};
 use serde::ser::{Serialize, SerializeStruct, Serializer};
-use tilescope_report::units::{exact_bytes, grouped, percent};
-
-/// A value of one report.
-#[derive(Clone, Debug, PartialEq, serde::Serialize)]
-#[serde(untagged)]
-pub enum Cell {
-    /// Bytes.
-    Bytes(u64),
-    /// Things, or cycles.
-    Count(u64),
-    /// A share of one.
-    Share(f64),
-    /// A measured or derived number.
-    Real(f64),
-    /// Anything else.
-    Words(String),
-}
-
-impl Cell {
-    /// As a number, for whatever has one.
-    pub(crate) fn number(&self) -> Option<f64> {
-        match self {
-            Self::Bytes(value) | Self::Count(value) => Some(*value as f64),
-            Self::Share(value) | Self::Real(value) => Some(*value),
-            Self::Words(_) => None,
-        }
-    }
-
-    /// The value in full.
-    pub fn text(&self) -> String {
-        match self {
-            Self::Bytes(value) => exact_bytes(*value),
-            Self::Count(value) => grouped(*value),
-            Self::Share(value) => percent(*value),
-            Self::Real(value) => format!("{value:.2}"),
-            Self::Words(words) => words.clone(),
-        }
-    }
-
-    /// A whole number, for bytes and counts.
-    fn whole(&self) -> Option<i128> {
-        match self {
-            Self::Bytes(value) | Self::Count(value) => Some(i128::from(*value)),
-            Self::Share(_) | Self::Real(_) | Self::Words(_) => None,
-        }
-    }
-}
+use tilescope_report::units::grouped;
 
 /// One thing in both reports, or in one of them.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -59,9 +13,9 @@ pub struct Row {
     /// Number of rows it stands below.
     pub depth: u32,
     /// Its value in the source; `None` where it is missing there.
-    pub source: Option<Cell>,
+    pub source: Option<TableCell>,
     /// Its value in the target; `None` where it is missing there.
-    pub target: Option<Cell>,
+    pub target: Option<TableCell>,
     /// Where it can be seen in the source.
     pub source_place: Option<Place>,
     /// Where it can be seen in the target.
@@ -70,7 +24,11 @@ pub struct Row {
 
 impl Row {
     /// A row without links.
-    pub(crate) fn new(name: impl Into<String>, source: Option<Cell>, target: Option<Cell>) -> Self {
+    pub(crate) fn new(
+        name: impl Into<String>,
+        source: Option<TableCell>,
+        target: Option<TableCell>,
+    ) -> Self {
         Self { name: name.into(), source, target, ..Self::default() }
     }
 
@@ -84,7 +42,7 @@ impl Row {
 
     /// Target less source of bytes and counts, exactly.
     pub fn whole_change(&self) -> Option<i128> {
-        let whole = |side: &Option<Cell>| side.as_ref().map_or(Some(0), Cell::whole);
+        let whole = |side: &Option<TableCell>| side.as_ref().map_or(Some(0), TableCell::whole);
         Some(whole(&self.target)? - whole(&self.source)?)
     }
 
@@ -96,7 +54,7 @@ impl Row {
 
     /// The larger of both values; nothing for words.
     pub(crate) fn larger(&self) -> f64 {
-        let side = |side: &Option<Cell>| number(side).map_or(0.0, f64::abs);
+        let side = |side: &Option<TableCell>| number(side).map_or(0.0, f64::abs);
         side(&self.source).max(side(&self.target))
     }
 
@@ -113,14 +71,36 @@ impl Row {
         let sign = if change > 0.0 { "+" } else { "" };
         let kind = self.source.as_ref().or(self.target.as_ref());
         let number = match (kind, self.whole_change()) {
-            (Some(Cell::Bytes(_)), Some(change)) => format!("{sign}{} B", signed(change)),
+            (Some(TableCell::Bytes(_)), Some(change)) => format!("{sign}{} B", signed(change)),
             (_, Some(change)) => format!("{sign}{}", signed(change)),
-            (Some(Cell::Share(_)), None) => {
+            (Some(TableCell::Share(_)), None) => {
                 return format!("{sign}{:.1} points", change * 100.0);
             }
             (_, None) => format!("{sign}{change:.2}"),
         };
         format!("{number} ({:.2} %)", self.share().unwrap_or(0.0).abs() * 100.0)
+    }
+
+    /// As a row of a table: name, both sides, the change and its share of the larger side.
+    fn cells(&self) -> Vec<TableCell> {
+        vec![
+            TableCell::Text(self.name.clone()),
+            self.source.clone().into(),
+            self.target.clone().into(),
+            self.change_cell(),
+            self.share().map_or_else(|| "".into(), TableCell::ChangeShare),
+        ]
+    }
+
+    fn change_cell(&self) -> TableCell {
+        let bytes = |side: &Option<TableCell>| matches!(side, Some(TableCell::Bytes(_)));
+        match (self.whole_change(), self.change()) {
+            (Some(change), _) => {
+                TableCell::Change { change, bytes: bytes(&self.source) || bytes(&self.target) }
+            }
+            (None, Some(change)) => TableCell::RealChange(change),
+            (None, None) => self.change_text().into(),
+        }
     }
 
     /// The same with source and target exchanged.
@@ -135,8 +115,8 @@ impl Row {
     }
 }
 
-fn number(side: &Option<Cell>) -> Option<f64> {
-    side.as_ref().map_or(Some(0.0), Cell::number)
+fn number(side: &Option<TableCell>) -> Option<f64> {
+    side.as_ref().map_or(Some(0.0), TableCell::number)
 }
 
 fn signed(value: i128) -> String {
@@ -191,24 +171,20 @@ impl Table {
     }
 
     /// Its rows as columns of source, target, difference and share of the larger side.
-    pub fn as_rows(&self) -> Rows {
-        let cell = |side: &Option<Cell>| match side {
-            None => tables::Cell::Nothing,
-            Some(Cell::Bytes(value) | Cell::Count(value)) => tables::Cell::Number(*value),
-            Some(Cell::Share(value) | Cell::Real(value)) => tables::Cell::Fraction(*value),
-            Some(Cell::Words(words)) => tables::Cell::Text(words.clone()),
-        };
-        let row = |row: &Row| {
-            vec![
-                tables::Cell::Text(row.name.clone()),
-                cell(&row.source),
-                cell(&row.target),
-                row.change().into(),
-                row.share().into(),
-            ]
-        };
-        let columns = vec![self.column, "source", "target", "target - source", "share of larger"];
-        Rows { columns, rows: self.rows.iter().map(row).collect() }
+    pub fn data(&self) -> DataTable {
+        let sides = self.rows.iter().flat_map(|row| [&row.source, &row.target]);
+        let words = sides.flatten().any(|cell| matches!(cell, TableCell::Text(_)));
+        let side = if words { TableColumn::text } else { TableColumn::number };
+        let columns = vec![
+            TableColumn::text(self.column),
+            side("Source"),
+            side("Target"),
+            TableColumn::number("Diff")
+                .about("Target less source; a missing side counts as nothing"),
+            TableColumn::number("Of larger").about("The difference as a share of the larger side"),
+        ];
+        let table = DataTable::new(columns, self.rows.iter().map(Row::cells).collect());
+        if self.total.is_some() { table.with_totals() } else { table }
     }
 
     /// The same with the larger side first; names decide among equals.
@@ -219,7 +195,11 @@ impl Table {
     }
 
     /// The same with a total row.
-    pub(crate) fn with_total(mut self, source: Option<Cell>, target: Option<Cell>) -> Self {
+    pub(crate) fn with_total(
+        mut self,
+        source: Option<TableCell>,
+        target: Option<TableCell>,
+    ) -> Self {
         self.total = Some(Row::new("Total", source, target));
         self
     }
@@ -251,15 +231,15 @@ mod tests {
     #[test]
     fn changes_are_told_against_the_larger_side() {
         let row = |source, target| Row::new("a", source, target);
-        let bytes = |value| Some(Cell::Bytes(value));
+        let bytes = |value| Some(TableCell::Bytes(value));
         let cases = [
             (row(bytes(700), bytes(1000)), "+300 B (30.00 %)"),
             (row(bytes(1000), bytes(700)), "-300 B (30.00 %)"),
             (row(None, bytes(5)), "+5 B (100.00 %)"),
             (row(bytes(5), None), "-5 B (100.00 %)"),
             (row(bytes(0), bytes(0)), "0 B (0.00 %)"),
-            (row(Some(Cell::Share(0.5)), Some(Cell::Share(0.25))), "-25.0 points"),
-            (row(Some(Cell::Words("a".into())), None), "differs"),
+            (row(Some(TableCell::Share(0.5)), Some(TableCell::Share(0.25))), "-25.0 points"),
+            (row(Some(TableCell::Text("a".into())), None), "differs"),
         ];
         for (row, text) in cases {
             assert_eq!(row.change_text(), text);

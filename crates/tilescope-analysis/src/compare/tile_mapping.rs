@@ -1,8 +1,9 @@
 //! Over how many tiles data and compute sets are spread.
 
 use super::links::{Named, variables_by_name};
-use super::table::{Cell, Row, Table, joined};
+use super::table::{Row, Table, joined};
 use super::{Comparison, Sides};
+use crate::data_table::TableCell;
 use crate::insights::Place;
 use tilescope_report::units::VariableId;
 use tilescope_report::{Category, ComputeSet, Report, ReportError};
@@ -20,7 +21,8 @@ fn tensors(sides: &Sides<'_>) -> Result<Table, ReportError> {
         |of: super::links::ByName| of.into_iter().map(|((_, name), n)| (name.clone(), (name, n)));
     let rows = joined(keyed(source), keyed(target)).into_iter().map(|(source, target)| {
         let name = source.as_ref().or(target.as_ref()).map(|(name, _)| name.clone());
-        let cell = |side: &Option<(String, Named)>| side.as_ref().map(|s| Cell::Count(s.1.tiles));
+        let cell =
+            |side: &Option<(String, Named)>| side.as_ref().map(|s| TableCell::Count(s.1.tiles));
         let id = |side: &Option<(String, Named)>| side.as_ref().and_then(|s| s.1.id);
         let place = |variable: Option<VariableId>| {
             Some(Place { variable: Some(variable?), ..Place::view("tile-mapping") })
@@ -42,8 +44,9 @@ fn compute_sets(sides: &Sides<'_>) -> Result<Table, ReportError> {
     let (source, target) = sides.both(sets)?;
     let rows = joined(source, target).into_iter().map(|(source, target)| {
         let name = source.as_ref().or(target.as_ref()).map(|set| set.name.clone());
-        let cell =
-            |side: &Option<ComputeSet>| side.as_ref().map(|s| Cell::Count(s.cycles.tile_count()));
+        let cell = |side: &Option<ComputeSet>| {
+            side.as_ref().map(|s| TableCell::Count(s.cycles.tile_count()))
+        };
         Row::new(name.unwrap_or_default(), cell(&source), cell(&target))
     });
     Ok(Table::new("Compute sets", "Tiles of compute set", rows.collect()).by_larger())

@@ -1,8 +1,9 @@
 //! The run: where its cycles went, lane by lane, and what became slower or faster.
 
 use super::steps::{Change, LanePair, Steps, Sum, activity_cycles};
-use super::table::{Cell, Row, Table};
+use super::table::{Row, Table};
 use super::{Comparison, Sides};
+use crate::data_table::TableCell;
 use crate::insights::Place;
 use tilescope_report::trace::Lane;
 use tilescope_report::units::CycleRange;
@@ -29,13 +30,14 @@ fn activities(sides: &Sides<'_>) -> Result<Table, ReportError> {
     let (source, target) = sides.both(cycles)?;
     let names = source.iter().chain(&target).next().into_iter().flatten().map(|(name, _)| *name);
     let row = |(at, name): (usize, &str)| {
-        let cell =
-            |side: &Option<Vec<(&str, u64)>>| side.as_ref().map(|values| Cell::Count(values[at].1));
+        let cell = |side: &Option<Vec<(&str, u64)>>| {
+            side.as_ref().map(|values| TableCell::Count(values[at].1))
+        };
         Row::new(name.replace('_', " "), cell(&source), cell(&target))
     };
     let rows: Vec<Row> = names.enumerate().map(row).collect();
     let sum = |side: &Option<Vec<(&str, u64)>>| {
-        side.as_ref().map(|values| Cell::Count(values.iter().map(|value| value.1).sum()))
+        side.as_ref().map(|values| TableCell::Count(values.iter().map(|value| value.1).sum()))
     };
     let total = (sum(&source), sum(&target));
     let table = Table::new("Cycles of all lanes", "Activity", rows).by_larger();
@@ -47,7 +49,7 @@ fn changes(steps: &Steps, values: fn(&Change) -> (u64, u64), cycles: bool) -> Ta
     let row = |change: &Change| {
         let (source, target) = values(change);
         let present =
-            |sum: Sum, value| (sum.steps > 0 || sum.cycles > 0).then_some(Cell::Count(value));
+            |sum: Sum, value| (sum.steps > 0 || sum.cycles > 0).then_some(TableCell::Count(value));
         Row {
             source_place: place(change.source),
             target_place: place(change.target),
@@ -64,7 +66,7 @@ fn changes(steps: &Steps, values: fn(&Change) -> (u64, u64), cycles: bool) -> Ta
     let table = Table { complete: steps.complete, ..Table::new(title, column, rows) };
     if cycles {
         let (source, target) = steps.lane_cycles;
-        return table.with_total(Some(Cell::Count(source)), Some(Cell::Count(target)));
+        return table.with_total(Some(TableCell::Count(source)), Some(TableCell::Count(target)));
     }
     let mut table = table.by_larger();
     table.rows.retain(|row| row.larger() > 0.0);
@@ -85,7 +87,7 @@ fn lanes(steps: &Steps) -> Table {
     let rows = steps.lanes.iter().map(|lane| {
         let beside = if lane.sub_lane > 0 { ", I/O tiles" } else { "" };
         let cell = |side: Option<tilescope_report::trace::LaneInfo>| {
-            side.map(|info| Cell::Count(info.range.length()))
+            side.map(|info| TableCell::Count(info.range.length()))
         };
         Row::new(format!("IPU {}{beside}", lane.ipu), cell(lane.source), cell(lane.target))
     });

@@ -3,19 +3,20 @@
 use super::{Aligned, Side};
 use crate::opening::Opened;
 use crate::widgets::below::tabs_row_ui;
-use crate::widgets::table::{Cell, Column, Table, TableState};
+use crate::widgets::table::TableState;
 use crate::widgets::{hint_ui, missing_ui, tabs_ui, waiting_ui};
 use crate::worker::{Asked, Slot, Workers};
 use egui::Ui;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tilescope_analysis::compare::{Cell as Value, Row, Sides, Table as Compared, comparison};
+use tilescope_analysis::compare::{Sides, Table as Compared, comparison};
+use tilescope_analysis::data_table::DataTable;
 use tilescope_analysis::insights::Place;
 
 /// A table of differences, ready to be shown.
 struct Shown {
     title: &'static str,
-    table: Arc<Table>,
+    table: Arc<DataTable>,
     places: Vec<[Option<Place>; 2]>,
     complete: bool,
     differs: bool,
@@ -132,67 +133,22 @@ impl Lower {
 
 impl Shown {
     fn new(table: Compared) -> Self {
-        let worded = |row: &Row| {
-            [&row.source, &row.target].iter().any(|side| matches!(side, Some(Value::Words(_))))
-        };
-        let words = table.rows.iter().any(worded);
-        let side = |title: &str| if words { Column::text(title) } else { Column::number(title) };
-        let columns = vec![
-            Column::text(table.column),
-            side("Source"),
-            side("Target"),
-            Column::number("Diff").about("Target less source; a missing side counts as nothing"),
-            Column::number("Of larger").about("The difference as a share of the larger side"),
-        ];
-        let cells = |row: &Row| {
-            vec![
-                Cell::Text(format!("{:1$}{2}", "", row.depth as usize * 4, row.name)),
-                cell(&row.source),
-                cell(&row.target),
-                difference(row),
-                share(row),
-            ]
-        };
+        let mut data = table.data();
+        // Depth is seen as indentation.
+        for (cells, row) in data.rows.iter_mut().zip(&table.rows) {
+            cells[0] = format!("{:1$}{2}", "", row.depth as usize * 4, row.name).into();
+        }
         Self {
             title: table.title,
             differs: table.rows.iter().any(|row| !row.is_same()),
             complete: table.complete,
-            table: Arc::new(Table {
-                columns,
-                rows: table.rows.iter().map(cells).collect(),
-                totals: table.total.is_some(),
-            }),
+            table: Arc::new(data),
             places: table
                 .rows
                 .into_iter()
                 .map(|row| [row.source_place, row.target_place])
                 .collect(),
         }
-    }
-}
-
-fn cell(side: &Option<Value>) -> Cell {
-    match side {
-        None => Cell::Missing,
-        Some(Value::Bytes(bytes)) => Cell::Bytes(*bytes),
-        Some(Value::Count(count)) => Cell::Count(*count),
-        Some(value) => Cell::Text(value.text()),
-    }
-}
-
-fn difference(row: &Row) -> Cell {
-    let bytes = [&row.source, &row.target].iter().any(|side| matches!(side, Some(Value::Bytes(_))));
-    match row.whole_change() {
-        Some(change) => Cell::Change { change, bytes },
-        None => Cell::Text(row.change_text()),
-    }
-}
-
-fn share(row: &Row) -> Cell {
-    match row.share() {
-        // In ten-thousandths: two decimals of a percentage.
-        Some(share) => Cell::Share((share.abs() * 10_000.0).round() as u32),
-        None => Cell::Text(String::new()),
     }
 }
 

@@ -5,23 +5,23 @@ use crate::command::Command;
 use crate::fonts::strong;
 use crate::theme::Palette;
 use crate::views::ViewContext;
-use crate::widgets::table::{Cell, Column, Table, TableState};
+use crate::widgets::table::TableState;
 use crate::widgets::tile_picker::pick;
 use crate::widgets::{hint_ui, missing_ui, waiting_ui};
 use crate::worker::{Asked, Slot};
 use egui::{Grid, RichText, ScrollArea, Ui, vec2};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use tilescope_analysis::exchange_code::{
-    self as analysis, Link, LinkTotals, Overview, ProgramRow, TileRow,
-};
-use tilescope_report::units::{Bytes, exact_bytes, grouped, percent};
+use tilescope_analysis::data_table::{DataTable, TableCell};
+use tilescope_analysis::exchange_code::{self as analysis, Link, Overview, ProgramRow, TileRow};
+use tilescope_analysis::tables::exchange_code as columns;
+use tilescope_report::units::exact_bytes;
 use tilescope_report::{Part, Report};
 
 /// A list with what its rows stand for.
 struct Listed<T> {
     rows: Vec<T>,
-    table: Arc<Table>,
+    table: Arc<DataTable>,
 }
 
 type Answer<T> = Result<Arc<Listed<T>>, String>;
@@ -136,84 +136,36 @@ fn listed_ui<T>(ui: &mut Ui, asked: Asked<'_, Answer<T>>) -> Option<Arc<Listed<T
 
 fn programs_of(report: &Report, tiles: &[u32]) -> Answer<ProgramRow> {
     let rows = analysis::programs(report, tiles).map_err(|error| error.to_string())?;
-    let number = Column::number;
-    let columns = vec![
-        Column::text("Program"),
-        number("Code").about("Code of this program, summed over tiles"),
-        number("Received").about("Bytes that arrive when it runs once, summed over tiles"),
-        number("Sent").about("Bytes that leave when it runs once; a multicast counts once"),
-        number("Messages sent").about("When it runs once; a multicast counts once"),
-        number("Tiles").about("Tiles that take part"),
-    ];
-    let row = |row: &ProgramRow| {
-        let name = format!("{}: {}", row.kind.name(), row.name);
-        vec![
-            Cell::Text(name),
-            Cell::Bytes(row.traffic.code_bytes),
-            Cell::Bytes(row.traffic.bytes_in),
-            Cell::Bytes(row.traffic.bytes_out),
-            Cell::Count(row.traffic.messages_out),
-            Cell::Count(row.tiles),
-        ]
-    };
-    let table = Table { columns, rows: rows.iter().map(row).collect(), totals: true };
-    Ok(Arc::new(Listed { rows, table: Arc::new(table) }))
+    let table = Arc::new(columns::programs(&rows));
+    Ok(Arc::new(Listed { rows, table }))
 }
 
 fn tiles_of(report: &Report) -> Answer<TileRow> {
     let rows = analysis::tiles(report).map_err(|error| error.to_string())?;
-    let mut columns = vec![Column::text("Tile")];
-    let code = |link: Link| Column::number(format!("{} code", link.title()));
-    columns.extend(Link::ALL.map(|link| code(link).about("Bytes in the memory of this tile")));
-    let moved = ["Received", "Sent", "Messages received", "Messages sent"];
-    columns.extend(moved.map(|title| Column::number(title).about(MOVED)));
-    let row = |row: &TileRow| {
-        let mut cells = vec![Cell::Text(format!("Tile {}", grouped(row.tile.into())))];
-        cells.extend(row.code.map(Cell::Bytes));
-        cells.extend([row.traffic.bytes_in, row.traffic.bytes_out].map(Cell::Bytes));
-        cells.extend([row.traffic.messages_in, row.traffic.messages_out].map(Cell::Count));
-        cells
-    };
-    let table = Table { columns, rows: rows.iter().map(row).collect(), totals: true };
-    Ok(Arc::new(Listed { rows, table: Arc::new(table) }))
+    let table = Arc::new(columns::tiles(&rows));
+    Ok(Arc::new(Listed { rows, table }))
 }
-
-const SHARED: &str = "Bytes of the programs, each counted by itself, less bytes in memory: \
-                      what programs share with one another.";
-const BESIDE: &str = "Bytes in memory less bytes of the programs: code that every tile holds, \
-                      whatever it exchanges.";
-const MOVED: &str = "Each program once; loops repeat them.";
 
 fn overview_grid_ui(ui: &mut Ui, context: &mut ViewContext<'_>, overview: &Overview) {
     let palette = Palette::of(ui.visuals());
+    let table = columns::overview(overview);
     ScrollArea::both().auto_shrink(false).id_salt("exchange overview").show(ui, |ui| {
         ui.add_space(6.0);
         ui.horizontal(|ui| {
             ui.add_space(14.0);
             Grid::new("links").num_columns(10).spacing(vec2(26.0, 8.0)).show(ui, |ui| {
-                let titles = [
-                    ("Link", ""),
-                    ("Code in memory", "Bytes over all tiles of a replica"),
-                    ("Share of memory", "Bytes of code / bytes that tiles use"),
-                    ("Fullest tile", "Most code of this kind on one tile"),
-                    ("Code of programs", "Sum over programs, each counted by itself"),
-                    ("Shared", SHARED),
-                    ("Of no program", BESIDE),
-                    ("Programs", "Programs that move data over this link"),
-                    ("Messages", MOVED),
-                    ("Bytes moved", MOVED),
-                ];
-                for (title, hint) in titles {
-                    let label = ui.label(RichText::new(title).color(palette.weak_text).size(12.0));
-                    if !hint.is_empty() {
-                        label.on_hover_text(hint);
+                for column in &table.columns {
+                    let title = RichText::new(&column.title);
+                    let label = ui.label(title.color(palette.weak_text).size(12.0));
+                    if !column.about.is_empty() {
+                        label.on_hover_text(column.about);
                     }
                 }
                 ui.end_row();
-                for totals in &overview.links {
-                    link_ui(ui, totals, overview.used);
+                for (totals, row) in overview.links.iter().zip(&table.rows) {
+                    link_ui(ui, totals.link, row);
                 }
-                total_ui(ui, overview);
+                total_ui(ui, overview, &table);
             });
         });
         ui.add_space(10.0);
@@ -231,52 +183,44 @@ fn overview_grid_ui(ui: &mut Ui, context: &mut ViewContext<'_>, overview: &Overv
 /// What stands for figures that a report does not have.
 const NOT_RECORDED: &str = "not recorded";
 
-fn link_ui(ui: &mut Ui, totals: &LinkTotals, used: u64) {
+/// A figure of the overview.
+fn figure(cell: &TableCell) -> String {
+    if *cell == TableCell::Missing { NOT_RECORDED.to_owned() } else { cell.text() }
+}
+
+fn link_ui(ui: &mut Ui, link: Link, row: &[TableCell]) {
     let palette = Palette::of(ui.visuals());
     ui.horizontal(|ui| {
         let (dot, _) = ui.allocate_exact_size(vec2(10.0, 10.0), egui::Sense::hover());
-        ui.painter().rect_filled(dot, 2.0, palette.category(totals.link.category()));
-        ui.label(totals.link.title());
+        ui.painter().rect_filled(dot, 2.0, palette.category(link.category()));
+        ui.label(row.first().map(figure).unwrap_or_default());
     });
-    let known = totals.of_programs.is_some();
-    let unknown = || NOT_RECORDED.to_owned();
-    let told = |text: String| if known { text } else { unknown() };
-    let cells = [
-        exact_bytes(totals.stored),
-        share(totals.stored, used),
-        exact_bytes(totals.fullest),
-        totals.of_programs.map_or_else(unknown, exact_bytes),
-        totals.shared().map_or_else(unknown, exact_bytes),
-        totals.beside().map_or_else(unknown, exact_bytes),
-        told(grouped(totals.programs)),
-        told(grouped(totals.messages)),
-        told(Bytes(totals.bytes).to_string()),
-    ];
-    for cell in cells {
-        ui.label(cell);
+    for cell in row.iter().skip(1) {
+        ui.label(figure(cell));
     }
     ui.end_row();
 }
 
-fn share(part: u64, all: u64) -> String {
-    if all == 0 { "-".to_owned() } else { percent(part as f64 / all as f64) }
-}
-
-fn total_ui(ui: &mut Ui, overview: &Overview) {
-    let sum = |value: fn(&LinkTotals) -> u64| overview.links.iter().map(value).sum::<u64>();
-    let known = overview.links.iter().any(|totals| totals.of_programs.is_some());
-    let told = |text: String| strong(if known { text } else { NOT_RECORDED.to_owned() });
+/// All links together: sums of what can be summed, and the share that these sums make.
+fn total_ui(ui: &mut Ui, overview: &Overview, table: &DataTable) {
     ui.label(strong("All"));
-    let stored = sum(|totals| totals.stored);
-    ui.label(strong(exact_bytes(stored)));
-    ui.label(strong(share(stored, overview.used)));
-    ui.label("");
-    ui.label(told(exact_bytes(sum(|totals| totals.of_programs.unwrap_or(0)))));
-    ui.label(told(exact_bytes(sum(|totals| totals.shared().unwrap_or(0)))));
-    ui.label(told(exact_bytes(sum(|totals| totals.beside().unwrap_or(0)))));
-    ui.label(told(grouped(sum(|totals| totals.programs))));
-    ui.label(told(grouped(sum(|totals| totals.messages))));
-    ui.label(told(Bytes(sum(|totals| totals.bytes)).to_string()));
+    for (at, column) in table.columns.iter().enumerate().skip(1) {
+        let cells = table.rows.iter().filter_map(|row| row.get(at));
+        let text = match column.title.as_str() {
+            // The fullest tile of one link is not that of another.
+            "Fullest tile" => String::new(),
+            "Share of memory" => {
+                let stored = overview.links.iter().map(|totals| totals.stored).sum();
+                figure(&columns::share(stored, overview.used))
+            }
+            _ => {
+                let known = cells.filter(|cell| **cell != TableCell::Missing).cloned();
+                let sum = known.map(Some).reduce(|sum, cell| sum?.plus(&cell?)).flatten();
+                sum.map_or_else(|| NOT_RECORDED.to_owned(), |sum| sum.text())
+            }
+        };
+        ui.label(strong(text));
+    }
     ui.end_row();
 }
 

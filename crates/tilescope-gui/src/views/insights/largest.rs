@@ -3,15 +3,17 @@
 use crate::fonts::strong;
 use crate::theme::Palette;
 use crate::views::ViewContext;
-use crate::widgets::table::{Cell, Column, Table, TableState};
+use crate::widgets::table::TableState;
 use crate::widgets::{choice_ui, hint_ui, missing_ui, tabs_ui, waiting_ui};
 use crate::worker::{Asked, Slot};
 use egui::Ui;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tilescope_analysis::liveness::{Live, Source, always_live, curve, live_at};
+use tilescope_analysis::data_table::{DataTable, TableCell};
+use tilescope_analysis::liveness::{Source, always_live, curve, live_at};
 use tilescope_analysis::memory::{self, Listing};
+use tilescope_analysis::tables::{liveness as live_columns, memory as columns};
 use tilescope_report::units::{TileRange, grouped};
 use tilescope_report::{Part, Report, ReportError, Target};
 
@@ -41,7 +43,7 @@ enum Scope {
 }
 
 /// A table, with what tells it from the next.
-type Listed = Result<(u64, Arc<Table>), String>;
+type Listed = Result<(u64, Arc<DataTable>), String>;
 
 /// State of the tables.
 #[derive(Default, Serialize, Deserialize)]
@@ -167,10 +169,10 @@ impl Largest {
         &mut self,
         ui: &mut Ui,
         context: &ViewContext<'_>,
-        (generation, table): (u64, &Arc<Table>),
+        (generation, table): (u64, &Arc<DataTable>),
         tiles: TileRange,
     ) {
-        let name = |row: &Vec<Cell>| row.first().map(Cell::text);
+        let name = |row: &Vec<TableCell>| row.first().map(TableCell::text);
         let place = table.rows.iter().position(|row| name(row) == self.vertex);
         let Some(vertex) = self.vertex.clone().filter(|_| place.is_some()) else {
             return self.types_ui(ui, context, (generation, table), None);
@@ -200,7 +202,7 @@ impl Largest {
         &mut self,
         ui: &mut Ui,
         context: &ViewContext<'_>,
-        (generation, table): (u64, &Arc<Table>),
+        (generation, table): (u64, &Arc<DataTable>),
         chosen: Option<usize>,
     ) {
         let (state, workers) = (&mut self.states[0], context.workers);
@@ -209,7 +211,7 @@ impl Largest {
         });
         if let Some(row) = clicked.inner {
             let again = chosen == Some(row);
-            let name = table.rows[row].first().map(Cell::text);
+            let name = table.rows[row].first().map(TableCell::text);
             self.vertex = name.filter(|_| !again);
         }
     }
@@ -255,36 +257,23 @@ fn listed_tiles(tiles: TileRange, all: u32) -> Vec<u32> {
     if tiles.count() == all { Vec::new() } else { (tiles.first..tiles.end).collect() }
 }
 
-fn users(report: &Report, vertex: &str, tiles: &[u32]) -> Result<(u64, Arc<Table>), ReportError> {
-    let listing = memory::users_of(report, vertex, tiles)?;
-    Ok(made(listing, "Compute set", "State", "Vertices"))
+fn users(
+    report: &Report,
+    vertex: &str,
+    tiles: &[u32],
+) -> Result<(u64, Arc<DataTable>), ReportError> {
+    let listing = summed(memory::users_of(report, vertex, tiles)?);
+    Ok((next_generation(), Arc::new(columns::compute_sets(&listing, &[]))))
 }
 
 /// What is live at the step with most live bytes, always-live variables among it.
-fn live_at_peak(report: &Report, source: Source) -> Result<(u64, Arc<Table>), ReportError> {
+fn live_at_peak(report: &Report, source: Source) -> Result<(u64, Arc<DataTable>), ReportError> {
     let peak = curve(report, source)?.and_then(|curve| curve.peak());
     let mut live = always_live(report, source)?;
     if let Some(peak) = peak {
         live.extend(live_at(report, source, &[peak as u32])?);
     }
-    live.retain(|live| live.bytes.iter().any(|bytes| *bytes > 0));
-    let size = peak.map_or_else(|| "Size".to_owned(), |p| format!("At step {}", grouped(p as u64)));
-    let columns = vec![
-        Column::text("Variable"),
-        Column::text("About"),
-        Column::short("Live"),
-        Column::number(size),
-    ];
-    let row = |live: Live| {
-        let always = if live.lifetime.is_none() { "always" } else { "now" };
-        vec![
-            Cell::Text(live.name),
-            Cell::Text(live.about),
-            Cell::Text(always.to_owned()),
-            Cell::Bytes(live.bytes.iter().sum()),
-        ]
-    };
-    let table = Table { columns, rows: live.into_iter().map(row).collect(), totals: true };
+    let table = live_columns::live_at_peak(&live, peak);
     Ok((next_generation(), Arc::new(table)))
 }
 
@@ -294,37 +283,21 @@ fn next_generation() -> u64 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-fn listed(report: &Report, tab: Tab, tiles: &[u32]) -> Result<(u64, Arc<Table>), ReportError> {
-    let (listing, name, bytes, count): (Listing, _, _, _) = match tab {
-        Tab::Vertices => {
-            (memory::vertices(report, tiles)?, "Vertex type", "State and code", "Vertices")
-        }
-        Tab::Exchanges => (memory::exchanges(report, tiles)?, "Exchange", "Code", "Messages"),
+fn listed(report: &Report, tab: Tab, tiles: &[u32]) -> Result<(u64, Arc<DataTable>), ReportError> {
+    let table = match tab {
+        Tab::Vertices => columns::vertices(&summed(memory::vertices(report, tiles)?), &[]),
+        Tab::Exchanges => columns::exchanges(&summed(memory::exchanges(report, tiles)?), &[]),
         Tab::Variables | Tab::Peak => {
-            (memory::variables(report, tiles)?, "Variable", "Size", "Tiles")
+            columns::variables(&summed(memory::variables(report, tiles)?), &[])
         }
     };
-    Ok(made(listing, name, bytes, count))
+    Ok((next_generation(), Arc::new(table)))
 }
 
-/// A table of a list, one column of bytes.
-fn made(listing: Listing, name: &str, bytes: &str, count: &str) -> (u64, Arc<Table>) {
-    let columns = vec![
-        Column::text(name),
-        Column::text("About"),
-        Column::number(bytes),
-        Column::number(count),
-    ];
-    let row = |listed: memory::Listed| {
-        let bytes = listed.bytes.iter().sum();
-        vec![
-            Cell::Text(listed.name),
-            Cell::Text(listed.about),
-            Cell::Bytes(bytes),
-            Cell::Count(listed.count),
-        ]
-    };
-    let rows = listing.rows.into_iter().map(row).collect();
-    let table = Table { columns, rows, totals: true };
-    (next_generation(), Arc::new(table))
+/// A list with one column of bytes for all tiles that were asked for.
+fn summed(mut listing: Listing) -> Listing {
+    for listed in &mut listing.rows {
+        listed.bytes = vec![listed.bytes.iter().sum()];
+    }
+    listing
 }

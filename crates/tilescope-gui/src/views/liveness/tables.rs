@@ -7,14 +7,16 @@ use crate::fonts::strong;
 use crate::theme::Palette;
 use crate::views::ViewContext;
 use crate::views::jump::TraceJump;
-use crate::widgets::table::{Cell, Column, Table, TableState};
+use crate::widgets::table::TableState;
 use crate::widgets::{hint_ui, missing_ui, waiting_ui};
 use crate::worker::{Asked, Slot};
 use egui::{Label, RichText, ScrollArea, Ui};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use tilescope_analysis::data_table::DataTable;
 use tilescope_analysis::liveness::{self, Curve, Live, Source, enclosing};
+use tilescope_analysis::tables::liveness as columns;
 use tilescope_report::units::{ProgramId, VariableId, exact_bytes, grouped};
 use tilescope_report::{Part, Report, ReportError};
 
@@ -61,7 +63,7 @@ pub(crate) struct Key {
 #[derive(Clone)]
 struct Made {
     generation: u64,
-    table: Arc<Table>,
+    table: Arc<DataTable>,
     variables: Arc<Vec<VariableId>>,
 }
 
@@ -127,75 +129,35 @@ impl Tables {
 
 fn made(report: &Report, key: &Key) -> Result<Made, ReportError> {
     static NEXT: AtomicU64 = AtomicU64::new(1);
-    let titles: Vec<String> =
-        key.steps.iter().map(|step| format!("Step {}", grouped((*step).into()))).collect();
     let walk = report.liveness()?;
     let programs: Vec<ProgramId> =
         key.steps.iter().filter_map(|step| walk.get(*step as usize)).map(|s| s.program).collect();
+    let (source, steps) = (key.source, &key.steps);
     let (table, variables) = match key.tab {
         Tab::Always | Tab::Step => {
-            let title = match key.source {
-                Source::Whole => "All tiles".to_owned(),
-                Source::Ipu(ipu) => format!("IPU {ipu}"),
-                Source::Tile(tile) => format!("Tile {}", grouped(tile.into())),
-            };
-            variables(liveness::always_live(report, key.source)?, &[title])
+            let rows = liveness::always_live(report, source)?;
+            (columns::always_live(&rows, source), ids(&rows))
         }
-        Tab::Others => variables(liveness::live_at(report, key.source, &key.steps)?, &titles),
+        Tab::Others => {
+            let rows = liveness::live_at(report, source, steps)?;
+            (columns::live_at(&rows, steps), ids(&rows))
+        }
         Tab::Vertices => {
-            (vertices(liveness::vertices(report, key.source, &programs)?, &titles), Vec::new())
+            let rows = liveness::vertices(report, source, &programs)?;
+            (columns::vertices(&rows, steps), Vec::new())
         }
         Tab::Cycles => {
-            (cycles(liveness::cycles(report, key.source, &programs)?, &titles), Vec::new())
+            let rows = liveness::cycles(report, source, &programs)?;
+            (columns::cycles(&rows, steps), Vec::new())
         }
     };
     let generation = NEXT.fetch_add(1, Ordering::Relaxed);
     Ok(Made { generation, table: Arc::new(table), variables: Arc::new(variables) })
 }
 
-fn variables(mut rows: Vec<Live>, titles: &[String]) -> (Table, Vec<VariableId>) {
-    rows.retain(|live| live.bytes.iter().any(|bytes| *bytes > 0));
-    let mut columns = vec![Column::text("Variable"), Column::text("About")];
-    columns.extend(titles.iter().map(Column::number));
-    let row = |live: &Live| {
-        let about = match &live.lifetime {
-            None => live.about.clone(),
-            Some(life) => {
-                let last = life.end.saturating_sub(1);
-                let steps = format!("{} - {}", grouped(life.start.into()), grouped(last.into()));
-                format!("{}, live in steps {steps}", live.about)
-            }
-        };
-        let mut cells = vec![Cell::Text(live.name.clone()), Cell::Text(about)];
-        cells.extend(live.bytes.iter().map(|bytes| Cell::Bytes(*bytes)));
-        cells
-    };
-    let cells = rows.iter().map(row).collect();
-    (Table { columns, rows: cells, totals: true }, rows.iter().map(|live| live.id).collect())
-}
-
-fn vertices(rows: Vec<liveness::StepVertices>, titles: &[String]) -> Table {
-    let mut columns = vec![Column::text("Vertex type")];
-    columns.extend(titles.iter().map(Column::number));
-    columns.push(Column::number("State of one"));
-    let row = |vertices: liveness::StepVertices| {
-        let mut cells = vec![Cell::Text(vertices.name)];
-        cells.extend(vertices.counts.into_iter().map(Cell::Count));
-        cells.push(Cell::Bytes(vertices.state_bytes));
-        cells
-    };
-    Table { columns, rows: rows.into_iter().map(row).collect(), totals: false }
-}
-
-fn cycles(rows: Vec<liveness::TileCycles>, titles: &[String]) -> Table {
-    let mut columns = vec![Column::text("Tile")];
-    columns.extend(titles.iter().map(Column::number));
-    let row = |of: liveness::TileCycles| {
-        let mut cells = vec![Cell::Text(format!("Tile {}", grouped(of.tile.into())))];
-        cells.extend(of.cycles.into_iter().map(|cycles| Cell::Count(cycles.unwrap_or(0))));
-        cells
-    };
-    Table { columns, rows: rows.into_iter().map(row).collect(), totals: false }
+/// The variables of the rows of a table.
+fn ids(rows: &[Live]) -> Vec<VariableId> {
+    rows.iter().filter(|live| columns::holds_bytes(live)).map(|live| live.id).collect()
 }
 
 /// Each chosen step with the programs around it.

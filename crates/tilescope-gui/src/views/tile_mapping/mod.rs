@@ -10,7 +10,7 @@ use crate::session::Selection;
 use crate::theme::Palette;
 use crate::widgets::floor_plan::{FloorMap, Shown};
 use crate::widgets::heat::scale_ui;
-use crate::widgets::table::{Cell, Column, Table, TableState};
+use crate::widgets::table::TableState;
 use crate::widgets::tile_picker::TilePicker;
 use crate::widgets::toolbar::{Bar, toolbar_ui};
 use crate::widgets::{hint_ui, missing_ui, tables_height, tabs_ui, waiting_ui};
@@ -19,6 +19,8 @@ use egui::{CentralPanel, Frame, Panel, RichText, Ui};
 use panels::{Tab, Tables};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use tilescope_analysis::data_table::DataTable;
+use tilescope_analysis::tables::tile_mapping as columns;
 use tilescope_analysis::tile_mapping::{
     Balance, Entry, MAX_VARIABLES, Mapping, Measure, Subject, SubjectKind, mapping, subjects,
 };
@@ -38,7 +40,7 @@ pub(crate) const VIEW: ViewInfo = ViewInfo {
 /// Everything of a kind, as a table.
 struct Listed {
     entries: Vec<Entry>,
-    table: Arc<Table>,
+    table: Arc<DataTable>,
     whole: bool,
 }
 
@@ -179,21 +181,7 @@ fn why_empty(kind: SubjectKind) -> (&'static str, &'static str) {
 
 fn listed(report: &Report, kind: SubjectKind) -> Result<Arc<Listed>, String> {
     let (entries, whole) = subjects(report, kind).map_err(|error| error.to_string())?;
-    let (name, size) = match kind {
-        SubjectKind::Tensors => ("Tensor", "Bytes"),
-        SubjectKind::Operations => ("Operation", "Bytes"),
-        SubjectKind::ComputeSets => ("Compute set", "Cycles"),
-    };
-    let columns = vec![Column::text(name), Column::number(size)];
-    let row = |entry: &Entry| {
-        let size = match kind {
-            SubjectKind::ComputeSets => Cell::Count(entry.size),
-            _ => Cell::Bytes(entry.size),
-        };
-        vec![Cell::Text(entry.name.clone()), size]
-    };
-    let rows = entries.iter().map(row).collect();
-    let table = Arc::new(Table { columns, rows, totals: false });
+    let table = Arc::new(columns::subjects(&entries, kind));
     Ok(Arc::new(Listed { entries, table, whole }))
 }
 

@@ -3,15 +3,15 @@
 use crate::theme::Palette;
 use crate::views::ViewContext;
 use crate::widgets::hint_ui;
-use crate::widgets::table::{Cell, Column, Table, TableState};
+use crate::widgets::table::TableState;
 use egui::{RichText, Ui};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use tilescope_analysis::tile_mapping::{
-    MAX_REGIONS, Mapping, Rearrangement, Region, Subject, VertexRow,
-};
+use tilescope_analysis::data_table::DataTable;
+use tilescope_analysis::tables::tile_mapping as columns;
+use tilescope_analysis::tile_mapping::{MAX_REGIONS, Mapping, Rearrangement, Subject};
 use tilescope_report::Part;
-use tilescope_report::units::{TileRange, exact_bytes, grouped};
+use tilescope_report::units::grouped;
 
 /// The tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -33,7 +33,7 @@ pub(crate) enum Tab {
 #[serde(default)]
 pub(crate) struct Tables {
     #[serde(skip)]
-    made: Option<(u64, [Arc<Table>; 3])>,
+    made: Option<(u64, [Arc<DataTable>; 3])>,
     states: [TableState; 3],
     /// The rearrangement that is shown, of which subject.
     rearrangement: Option<(Subject, usize)>,
@@ -103,85 +103,11 @@ fn nothing(tab: Tab) -> &'static str {
     }
 }
 
-fn tables(mapping: &Mapping, addresses: bool) -> [Arc<Table>; 3] {
-    [regions(mapping, addresses), vertices(mapping), rearrangements(mapping)].map(Arc::new)
-}
-
-fn tiles_text(tiles: TileRange) -> String {
-    match tiles.count() {
-        1 => format!("Tile {}", grouped(tiles.first.into())),
-        _ => format!("Tiles {} - {}", grouped(tiles.first.into()), grouped((tiles.end - 1).into())),
-    }
-}
-
-fn regions(mapping: &Mapping, addresses: bool) -> Table {
-    let columns = vec![
-        Column::text("Tiles"),
-        Column::text("Variable"),
-        Column::text("Part, in the order it is laid out"),
-        Column::number("Bytes each"),
-        Column::number("Address"),
-    ];
-    let row = |region: &Region| {
-        vec![
-            Cell::Text(tiles_text(region.tiles)),
-            Cell::Text(region.variable.clone()),
-            Cell::Text(region.part()),
-            Cell::Bytes(region.bytes),
-            if addresses { Cell::Count(region.offset) } else { Cell::Missing },
-        ]
-    };
-    Table { columns, rows: mapping.regions.iter().map(row).collect(), totals: false }
-}
-
-fn vertices(mapping: &Mapping) -> Table {
-    let columns = vec![
-        Column::text("Vertex type"),
-        Column::text("About"),
-        Column::number("Vertices"),
-        Column::number("Tiles"),
-        Column::number("Most on a tile"),
-    ];
-    let row = |row: &VertexRow| {
-        let about = if row.strided_copy { "⚠ strided copy: rearranges data" } else { "" };
-        vec![
-            Cell::Text(row.name.clone()),
-            Cell::Text(about.to_owned()),
-            Cell::Count(row.count),
-            Cell::Count(row.tiles),
-            Cell::Count(row.most),
-        ]
-    };
-    Table { columns, rows: mapping.vertex_types.iter().map(row).collect(), totals: false }
-}
-
-fn rearrangements(mapping: &Mapping) -> Table {
-    let columns = vec![
-        Column::text("Rearrangement"),
-        Column::text("About"),
-        Column::number("Bytes"),
-        Column::number("Cycles"),
-    ];
-    let row = |one: &Rearrangement| {
-        let (from, to) = (holders(&one.before), holders(&one.after));
-        let about = format!(
-            "{} tiles, at most {} -> {} tiles, at most {}",
-            grouped(from),
-            exact_bytes(one.before.max()),
-            grouped(to),
-            exact_bytes(one.after.max())
-        );
-        vec![
-            Cell::Text(one.name.clone()),
-            Cell::Text(about),
-            Cell::Bytes(one.after.total()),
-            Cell::Count(one.cycles),
-        ]
-    };
-    Table { columns, rows: mapping.rearrangements.iter().map(row).collect(), totals: false }
-}
-
-fn holders(tiles: &tilescope_report::units::TileRuns<u64>) -> u64 {
-    let some = tiles.iter().filter(|(_, bytes)| **bytes > 0);
-    some.map(|(range, _)| u64::from(range.count())).sum()
+fn tables(mapping: &Mapping, addresses: bool) -> [Arc<DataTable>; 3] {
+    [
+        columns::regions(mapping, addresses),
+        columns::vertices(mapping),
+        columns::rearrangements(mapping),
+    ]
+    .map(Arc::new)
 }

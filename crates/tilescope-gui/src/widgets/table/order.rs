@@ -1,6 +1,6 @@
 //! Which rows of a table are shown and in which order, with their sums.
 
-use super::{Cell, Table};
+use tilescope_analysis::data_table::{DataTable, TableCell};
 
 /// Which rows are shown, in which order.
 #[derive(Default)]
@@ -10,9 +10,9 @@ pub(crate) struct Order {
     /// Places of the rows.
     pub rows: Vec<u32>,
     /// Sums over these rows; `None` for columns of words.
-    pub sums: Vec<Option<Cell>>,
+    pub sums: Vec<Option<TableCell>>,
     /// The widest number of each column among these rows and their sums.
-    pub widest: Vec<Option<Cell>>,
+    pub widest: Vec<Option<TableCell>>,
 }
 
 impl Order {
@@ -23,13 +23,10 @@ impl Order {
 }
 
 /// The rows that hold a text, ordered by a column.
-pub(crate) fn order(table: &Table, column: usize, descending: bool, filter: &str) -> Order {
-    let holds = |row: &Vec<Cell>| {
-        let mut words = row.iter().filter_map(|cell| match cell {
-            Cell::Text(text) => Some(text),
-            _ => None,
-        });
-        filter.is_empty() || words.any(|text| text.to_lowercase().contains(filter))
+pub(crate) fn order(table: &DataTable, column: usize, descending: bool, filter: &str) -> Order {
+    let holds = |row: &Vec<TableCell>| {
+        let mut names = row.iter().filter(|cell| cell.is_name());
+        filter.is_empty() || names.any(|cell| cell.text().to_lowercase().contains(filter))
     };
     let mut rows: Vec<u32> =
         (0..).zip(&table.rows).filter(|(_, row)| holds(row)).map(|(index, _)| index).collect();
@@ -43,32 +40,33 @@ pub(crate) fn order(table: &Table, column: usize, descending: bool, filter: &str
         if descending { ordering.reverse() } else { ordering }
     });
     let columns = 0..table.columns.len();
-    let sums: Vec<Option<Cell>> = columns.clone().map(|column| sum(table, &rows, column)).collect();
+    let sums: Vec<Option<TableCell>> =
+        columns.clone().map(|column| sum(table, &rows, column)).collect();
     let widest = columns.zip(&sums).map(|(column, sum)| widest(table, &rows, column, sum));
     let widest = widest.collect();
     Order { generation: 0, rows, sums, widest }
 }
 
 /// The cell with most digits: the one of the largest number.
-fn widest(table: &Table, rows: &[u32], column: usize, sum: &Option<Cell>) -> Option<Cell> {
+fn widest(
+    table: &DataTable,
+    rows: &[u32],
+    column: usize,
+    sum: &Option<TableCell>,
+) -> Option<TableCell> {
     let cells = rows.iter().filter_map(|row| table.rows[*row as usize].get(column));
-    let numbers = cells.chain(sum).filter(|cell| !matches!(cell, Cell::Text(_)));
+    let numbers = cells.chain(sum).filter(|cell| !matches!(cell, TableCell::Text(_)));
     numbers.max_by(|a, b| a.compare(b)).cloned()
 }
 
-fn sum(table: &Table, rows: &[u32], column: usize) -> Option<Cell> {
-    let mut total: Option<Cell> = None;
+fn sum(table: &DataTable, rows: &[u32], column: usize) -> Option<TableCell> {
+    let mut total: Option<TableCell> = None;
     for row in rows {
         total = match (table.rows[*row as usize].get(column)?, total) {
-            (Cell::Text(_) | Cell::Share(_), _) => return None,
-            (Cell::Missing, sum) => sum,
-            (cell, None) => Some(cell.clone()),
-            (Cell::Bytes(value), Some(Cell::Bytes(sum))) => Some(Cell::Bytes(sum + value)),
-            (Cell::Count(value), Some(Cell::Count(sum))) => Some(Cell::Count(sum + value)),
-            (Cell::Change { change, bytes }, Some(Cell::Change { change: sum, .. })) => {
-                Some(Cell::Change { change: change + sum, bytes: *bytes })
-            }
-            (_, Some(_)) => return None,
+            (TableCell::Missing, sum) => sum,
+            (cell, None) if cell.is_summable() => Some(cell.clone()),
+            (cell, Some(sum)) => Some(sum.plus(cell)?),
+            (_, None) => return None,
         };
     }
     total
@@ -76,16 +74,15 @@ fn sum(table: &Table, rows: &[u32], column: usize) -> Option<Cell> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Column;
     use super::*;
+    use tilescope_analysis::data_table::TableColumn;
 
-    fn table() -> Table {
-        let row = |name: &str, bytes| vec![Cell::Text(name.to_owned()), Cell::Bytes(bytes)];
-        Table {
-            columns: vec![Column::text("Variable"), Column::number("Size")],
-            rows: vec![row("beta", 7), row("alpha", 40), row("Alphabet", 2)],
-            totals: true,
-        }
+    fn table() -> DataTable {
+        let row =
+            |name: &str, bytes| vec![TableCell::Text(name.to_owned()), TableCell::Bytes(bytes)];
+        let columns = vec![TableColumn::text("Variable"), TableColumn::bytes("Size")];
+        let rows = vec![row("beta", 7), row("alpha", 40), row("Alphabet", 2)];
+        DataTable::new(columns, rows).with_totals()
     }
 
     #[test]
@@ -99,16 +96,16 @@ mod tests {
     fn the_total_is_that_of_the_rows_shown() {
         let order = order(&table(), 1, true, "alpha");
         assert_eq!(order.rows, [1, 2]);
-        assert_eq!(order.sums, [None, Some(Cell::Bytes(42))]);
+        assert_eq!(order.sums, [None, Some(TableCell::Bytes(42))]);
     }
 
     #[test]
     fn columns_have_room_for_their_largest_number() {
         let widest = order(&table(), 0, false, "").widest;
-        assert_eq!(widest, [None, Some(Cell::Bytes(49))], "the total is larger than any row");
+        assert_eq!(widest, [None, Some(TableCell::Bytes(49))], "the total is larger than any row");
         let mut changes = table();
         for (row, change) in changes.rows.iter_mut().zip([-1_000, 7, 1_000]) {
-            row[1] = Cell::Change { change, bytes: true };
+            row[1] = TableCell::Change { change, bytes: true };
         }
         let widest = order(&changes, 0, false, "").widest[1].clone();
         assert_eq!(widest.map(|cell| cell.text().len()), Some("-1,000 B".len()));
