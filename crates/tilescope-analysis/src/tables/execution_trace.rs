@@ -9,8 +9,10 @@ use tilescope_report::{Part, Report};
 pub mod at {
     use std::ops::Range;
 
-    /// The IPU, and how many steps it executes.
-    pub const IPU: Range<usize> = 0..2;
+    /// The IPU.
+    pub const IPU: Range<usize> = 0..1;
+    /// Steps that it executes.
+    pub const STEPS: Range<usize> = 1..2;
     /// Shares of the window, by activity.
     pub const SHARES: Range<usize> = 2..10;
     /// How many tiles work.
@@ -23,9 +25,12 @@ pub mod at {
     pub const GLOBAL_EXCHANGE: Range<usize> = 15..17;
 }
 
-const SHARE: &str = "Cycles of this kind of step in the window / cycles of the window";
+const SHARE: &str = "Cycles of each kind of step in the window / cycles of the window";
 const BALANCE: &str = "Mean tile balance of the steps in the window, each weighted by its cycles; \
                        steps that only wait for a sync do not count";
+const HOST: &str = "Bytes of the window's stream copies from and to the host";
+const REMOTE_BUFFER: &str = "Bytes of the window's stream copies from and to remote buffers";
+const GLOBAL_EXCHANGE: &str = "Bytes of the window's exchanges with other IPUs";
 
 /// What each IPU spends a window on; bytes and balance are missing where they were not recorded.
 pub fn ipus(ipus: &[IpuTotals], report: &Report) -> DataTable {
@@ -69,6 +74,8 @@ fn columns() -> Vec<TableColumn> {
     ];
     columns.extend(shares.map(|title| TableColumn::number(title).about(SHARE)));
     columns.push(TableColumn::number("Tile balance").about(BALANCE));
-    columns.extend(moved.map(TableColumn::bytes));
+    let abouts = [HOST, HOST, REMOTE_BUFFER, REMOTE_BUFFER, GLOBAL_EXCHANGE, GLOBAL_EXCHANGE];
+    let moved = moved.into_iter().zip(abouts);
+    columns.extend(moved.map(|(title, about)| TableColumn::bytes(title).about(about)));
     columns
 }

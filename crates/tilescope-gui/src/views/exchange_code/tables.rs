@@ -134,6 +134,16 @@ fn listed_ui<T>(ui: &mut Ui, asked: Asked<'_, Answer<T>>) -> Option<Arc<Listed<T
     None
 }
 
+/// The table of this name as the view has it.
+#[cfg(test)]
+pub(in crate::views) fn seen(report: &Report, name: &str) -> DataTable {
+    match name {
+        "overview" => columns::overview(&analysis::overview(report).unwrap()),
+        "programs" => programs_of(report, &[]).unwrap().table.as_ref().clone(),
+        _ => tiles_of(report).unwrap().table.as_ref().clone(),
+    }
+}
+
 fn programs_of(report: &Report, tiles: &[u32]) -> Answer<ProgramRow> {
     let rows = analysis::programs(report, tiles).map_err(|error| error.to_string())?;
     let table = Arc::new(columns::programs(&rows));

@@ -127,6 +127,16 @@ impl Tables {
     }
 }
 
+/// The table of this name as the view has it.
+#[cfg(test)]
+pub(in crate::views) fn seen(report: &Report, name: &str) -> DataTable {
+    let curve = liveness::curve(report, Source::Whole).unwrap();
+    let peak = curve.and_then(|curve| curve.peak()).into_iter().map(|step| step as u32);
+    let tab = if name == "peak" { Tab::Others } else { Tab::Always };
+    let key = Key { tab, source: Source::Whole, steps: peak.collect() };
+    made(report, &key).unwrap().table.as_ref().clone()
+}
+
 fn made(report: &Report, key: &Key) -> Result<Made, ReportError> {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let walk = report.liveness()?;

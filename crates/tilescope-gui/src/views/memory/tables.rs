@@ -256,6 +256,19 @@ fn tree_row_ui(
     clicked
 }
 
+/// The table of this name as the view has it.
+#[cfg(test)]
+pub(in crate::views) fn seen(report: &Report, name: &str) -> DataTable {
+    let tab = match name {
+        "details" => return columns::details(&memory::details(report, &[]).unwrap(), &[]),
+        "variables" => Tab::Variables,
+        "vertices" => Tab::Vertices,
+        "compute-sets" => Tab::ComputeSets,
+        _ => Tab::Exchanges,
+    };
+    listed(report, tab, &[]).unwrap().table.as_ref().clone()
+}
+
 fn listed(report: &Report, tab: Tab, tiles: &[u32]) -> TableAnswer {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     type List = fn(&Report, &[u32]) -> Result<Listing, ReportError>;

@@ -179,6 +179,17 @@ fn why_empty(kind: SubjectKind) -> (&'static str, &'static str) {
     }
 }
 
+/// The list of what is called so, as the view has it.
+#[cfg(test)]
+pub(super) fn seen(report: &Report, name: &str) -> DataTable {
+    let kind = match name {
+        "tensors" => SubjectKind::Tensors,
+        "operations" => SubjectKind::Operations,
+        _ => SubjectKind::ComputeSets,
+    };
+    listed(report, kind).unwrap().table.as_ref().clone()
+}
+
 fn listed(report: &Report, kind: SubjectKind) -> Result<Arc<Listed>, String> {
     let (entries, whole) = subjects(report, kind).map_err(|error| error.to_string())?;
     let table = Arc::new(columns::subjects(&entries, kind));
