@@ -243,7 +243,9 @@ fn rows_ui(
             }
             if let Some(choice) = &mut choice {
                 let response = row.response();
-                let name = table.rows[place].first().map(TableCell::text).unwrap_or_default();
+                // Not every program has a name: its kind stands in for it.
+                let mut names = table.rows[place].iter().map(TableCell::text);
+                let name = names.find(|text| !text.is_empty()).unwrap_or_default();
                 response.widget_info(|| WidgetInfo::selected(Role::Row, true, chosen, &name));
                 clicked = response.clicked().then_some(place).or(clicked);
                 if *choice.focus == Some(place) {
