@@ -210,7 +210,7 @@ fn compare_prints_both_sides_and_gates() {
     let export = tilescope(&[&arguments[..], &table[..]].concat());
     assert!(export.status.success(), "{}", stderr(&export));
     let text = std::fs::read_to_string(&csv).unwrap();
-    assert!(text.starts_with("Variable,source,target,target - source,share of larger\n"), "{text}");
+    assert!(text.starts_with("variable,source,target,diff,of larger\n"), "{text}");
     let wrong = ["--format", "csv", "--table", "nonsense"];
     assert_eq!(failure(&[&arguments[..], &wrong[..]].concat()).0, 2);
     // A job that watches cycles and memory: worse fails, equal and better pass.

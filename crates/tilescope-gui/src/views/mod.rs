@@ -9,6 +9,8 @@ mod memory;
 mod operations;
 mod operations_graph;
 mod program_tree;
+#[cfg(test)]
+mod seen_is_saved;
 mod state;
 mod summary;
 mod tile_mapping;

@@ -1,7 +1,7 @@
 //! Memory: how full every tile is, and what fills it.
 
 mod banks;
-mod tables;
+pub(super) mod tables;
 
 use super::state::{ViewState, from_view_state, to_view_state};
 use super::{ReportView, ViewContext, ViewDescriptor};
