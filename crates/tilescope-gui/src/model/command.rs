@@ -124,7 +124,7 @@ pub enum AppCommand {
     CopyLink,
     /// Go where a link leads.
     OpenLink(String),
-    /// ReportBookmark the current view.
+    /// Bookmark the current view.
     AddBookmark,
     /// Change the list of bookmarks.
     SetBookmarks(Vec<ReportBookmark>),

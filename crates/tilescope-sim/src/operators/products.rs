@@ -193,7 +193,7 @@ impl LoweringContext<'_> {
             return Ok(product);
         }
         let work = self.loop_over_serial_parts(node, matmul.product, cut, product.work);
-        // ConvPassOperands are read, and results written, in every part.
+        // Operands are read, and results written, in every part.
         Ok(LoweredOperation { work, liveness: OperandLiveness::default(), ..product })
     }
 
