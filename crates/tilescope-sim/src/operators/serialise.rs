@@ -9,12 +9,11 @@ use super::{LoweringContext, MatMulPhase, MatMulSizes, NodeOperands};
 use crate::poplar::work::{
     MemoryConstraint, OperationWork, OperationWorkItem, TemporaryVariable, WorkPhase,
 };
-use crate::poplin::planner::PoplibsOptions;
+use crate::poplin::planner::{PoplibsOptions, SerializeMatMulOption};
 use crate::popops::elementwise;
 use crate::popops::elementwise::BinaryOpType;
 use crate::popops::planner_cycles::dynamic_slice;
 use crate::shape::TensorId;
-use crate::spec::SerializeMatMulOption;
 use tilescope_report::MemoryCategory;
 use tilescope_report::units::TileRuns;
 

@@ -2,9 +2,9 @@
 
 use super::choices::{
     ExecutionStrategy, OutputMode, OverlapIo, PipelineSchedule, RecomputationType,
-    SerializeMatMulOption,
 };
 use super::{CheckedSpecValues, Spec, SpecError};
+use crate::poplin::planner::SerializeMatMulOption;
 use crate::targets;
 
 /// Fewest I/O tiles PopART takes (willow/src/popx/irlowering.cpp).

@@ -1,9 +1,21 @@
 //! The options that reach the planner, and with which plans are kept.
 
 use crate::shape::DType;
-use crate::spec::SerializeMatMulOption;
-use crate::spec::SpecKeyType;
-use crate::spec::declare::{Proportion, spec_table};
+use crate::spec_keys::{Proportion, SpecKeyType, spec_table, spec_words};
+
+spec_words! {
+    /// Which dimension linear layers are cut along.
+    pub enum SerializeMatMulOption {
+        /// None: layers stay whole.
+        None = "none",
+        /// Rows of the input.
+        InputChannels = "input_channels",
+        /// The dimension that is summed over.
+        ReducingDim = "reducing_dim",
+        /// Columns of the weights.
+        OutputChannels = "output_channels",
+    }
+}
 
 spec_table! {
     /// What Poplar's libraries are told, for all operations of a program.
