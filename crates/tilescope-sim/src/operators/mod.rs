@@ -38,6 +38,7 @@ mod stencil;
 mod transpose;
 mod unary;
 
+pub use crate::poplin::matmul::MatMulPhase;
 pub(crate) use accumulate::AccumulateOp;
 pub(crate) use activation::ActivationOp;
 pub(crate) use batch_norm::BatchNormOp;
@@ -57,7 +58,7 @@ pub use key::OperatorIdentity;
 pub(crate) use key::OperatorKey;
 pub(crate) use layer_norm::LayerNormOp;
 pub use mat_vec::MatVecOp;
-pub use matmul::{MatMulOp, MatMulPhase, MatMulSizes};
+pub use matmul::MatMulOp;
 pub(crate) use nll::NllOp;
 pub use optimizer::Optimizer;
 pub use pool::{PoolOp, PoolWindow};

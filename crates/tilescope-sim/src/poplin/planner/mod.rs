@@ -31,7 +31,7 @@ pub use plan::{
     ConvOptions, ConvPartition, ConvPass, ConvPlan, ConvPlanEstimate, LinearizeTileOrder,
     MemoryBound,
 };
-pub use poplibs_options::{PoplibsOptions, SerializeMatMulOption};
+pub use poplibs_options::PoplibsOptions;
 
 use crate::poplin::{ConvParams, FieldDim, PlanError};
 use crate::shape::DType;

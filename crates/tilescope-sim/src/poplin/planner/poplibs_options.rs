@@ -1,21 +1,8 @@
 //! The options that reach the planner, and with which plans are kept.
 
+use crate::poplin::matmul::MatMulSerializationMode;
 use crate::shape::DType;
-use crate::spec_keys::{Proportion, SpecKeyType, spec_table, spec_words};
-
-spec_words! {
-    /// Which dimension linear layers are cut along.
-    pub enum SerializeMatMulOption {
-        /// None: layers stay whole.
-        None = "none",
-        /// Rows of the input.
-        InputChannels = "input_channels",
-        /// The dimension that is summed over.
-        ReducingDim = "reducing_dim",
-        /// Columns of the weights.
-        OutputChannels = "output_channels",
-    }
-}
+use crate::spec_keys::{Proportion, SpecKeyType, spec_table};
 
 spec_table! {
     /// What Poplar's libraries are told, for all operations of a program.
@@ -29,7 +16,7 @@ spec_table! {
         }
         /// Compute linear layers in parts one after the other, cut along one of their dimensions
         /// where it divides evenly
-        serialize_matmul: SerializeMatMulOption = SerializeMatMulOption::None => {
+        serialize_matmul: MatMulSerializationMode = MatMulSerializationMode::None => {
             shows_in: "Program tree: Repeat around the layer; Memory: smaller temporaries",
             poptorch: "poptorch.SerializedMatMul mode",
             popart: "MatMulSerializationMode",
