@@ -175,6 +175,12 @@ fn expect_operands(inputs: &[TensorInfo], count: usize) -> Result<(), ShapeError
     }
 }
 
+/// The type of a function of every element: that of its only operand.
+fn infer_elementwise(inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
+    expect_operands(inputs, 1)?;
+    Ok(vec![inputs[0].clone()])
+}
+
 /// Checks that two types are equal.
 fn expect_same(a: &TensorInfo, b: &TensorInfo) -> Result<(), ShapeError> {
     if a == b { Ok(()) } else { Err(ShapeError(format!("operands differ: {a} and {b}"))) }
