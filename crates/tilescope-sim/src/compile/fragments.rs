@@ -14,7 +14,7 @@ use crate::spec::{Spec, TensorLocation};
 use crate::targets::SystemCosts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use tilescope_report::units::{OperationId, ProgramId, TileRuns};
+use tilescope_report::units::{Bytes, OperationId, ProgramId, TileRuns};
 use tilescope_report::{MemoryCategory, ModelOperation, ProgramKind, TrainingPass};
 
 /// What one stage does in one pass.
@@ -46,7 +46,7 @@ pub(crate) struct UnplacedVariable {
     /// What its vertices need of its place.
     pub place: MemoryConstraint,
     /// Bytes on each tile of the replica.
-    pub bytes: TileRuns<u64>,
+    pub bytes: TileRuns<Bytes>,
 }
 
 /// Everything needed while fragments are made.
@@ -82,7 +82,7 @@ impl ProgramBuilder<'_> {
     }
 
     /// Bytes of a tensor on each tile of an IPU, laid out as it lies.
-    pub(super) fn bytes(&mut self, tensor: TensorId) -> TileRuns<u64> {
+    pub(super) fn bytes(&mut self, tensor: TensorId) -> TileRuns<Bytes> {
         let element_bytes = self.lowering.tensor_type(tensor).dtype.bytes();
         let bytes = self.lowering.layout_or_linear(tensor).bytes(element_bytes);
         if !self.sharded.contains(&tensor) {
@@ -90,7 +90,7 @@ impl ProgramBuilder<'_> {
         }
         let replicas = u64::from(self.spec.options.replication_factor);
         // Elements stay whole.
-        bytes.map(|bytes| (bytes / element_bytes).div_ceil(replicas) * element_bytes)
+        bytes.map(|bytes| (*bytes / element_bytes).div_ceil(replicas) * element_bytes)
     }
 
     /// Where tensors of a role live; `None` for those that never leave the chip.
@@ -328,8 +328,8 @@ impl ProgramBuilder<'_> {
     ) {
         for (phase, _) in work.phases() {
             let WorkPhaseKind::Compute { vertices, .. } = &phase.kind else { continue };
-            for vertex in vertices.iter().filter(|vertex| vertex.constant_bytes > 0) {
-                let bytes = vertex.count.map(|count| count * vertex.constant_bytes);
+            for vertex in vertices.iter().filter(|vertex| !vertex.constant_bytes.is_zero()) {
+                let bytes = vertex.count.map(|count| *count * vertex.constant_bytes);
                 self.unplaced_variables.push(UnplacedVariable {
                     name: format!("{name}/{}/worklists", phase.name),
                     category: MemoryCategory::Constant,

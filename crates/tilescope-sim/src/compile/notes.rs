@@ -106,13 +106,13 @@ fn io_tiles(compiled: &CompiledProgram) -> Option<String> {
         copies
             .filter(|copy| copy.ipu == ipu)
             .map(|copy| copy.bytes_in + copy.bytes_out)
-            .sum::<u64>()
+            .sum::<Bytes>()
     };
-    let most = (0..target.ipus_per_replica).map(of_ipu).max().unwrap_or(0);
-    let rule = (IO_TILE_OVERHEAD * most as f64 / target.bytes_per_tile.0 as f64).ceil() as u32;
+    let most = (0..target.ipus_per_replica).map(of_ipu).max().unwrap_or_default();
+    let rule = (IO_TILE_OVERHEAD * most.as_f64() / target.bytes_per_tile.as_f64()).ceil() as u32;
     Some(format!(
         "{tiles} I/O tiles on each IPU; a micro-batch of {} asks for {} by the rule of thumb",
-        Bytes(most),
+        most,
         rule.next_power_of_two().max(32)
     ))
 }
@@ -128,13 +128,13 @@ fn helper_threads(spec: &Spec) -> Option<String> {
 
 /// Host memory of the stream buffers: one micro-batch for each prefetched one.
 fn stream_buffers(compiled: &CompiledProgram, spec: &Spec) -> Option<String> {
-    let inputs: u64 = compiled.host_inputs.iter().map(|copy| copy.bytes_in).sum();
+    let inputs: Bytes = compiled.host_inputs.iter().map(|copy| copy.bytes_in).sum();
     let depth = spec.options.prefetch_depth;
     let local = u64::from(spec.options.replication_factor / spec.options.num_instances);
     let copies = compiled.compilation.programs.iter();
     let any = copies.filter(|program| program.kind == ProgramKind::StreamCopyMid).count() > 0;
-    (any && inputs > 0 && depth > 1).then(|| {
-        let bytes = Bytes(inputs * depth * local);
+    (any && !inputs.is_zero() && depth > 1).then(|| {
+        let bytes = inputs * depth * local;
         format!(
             "Stream buffers of an instance take {bytes} of host memory at prefetch depth {depth}"
         )

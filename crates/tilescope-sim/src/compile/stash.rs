@@ -8,7 +8,7 @@ use crate::poplar::work::{
 };
 use crate::popops::collective::slice_cycles;
 use crate::shape::{DType, ShapeDisplay, TensorId};
-use tilescope_report::units::{OperationId, TileRuns};
+use tilescope_report::units::{Bytes, OperationId, TileRuns};
 use tilescope_report::{MemoryCategory, ModelOperation, TrainingPass};
 
 impl ProgramBuilder<'_> {
@@ -96,7 +96,7 @@ impl ProgramBuilder<'_> {
         }
         self.lifetimes.extend_to(home, first..end);
         if !restore {
-            let bytes = self.bytes(tensor).map(|bytes| bytes * depth).shifted(self.offset(ipu));
+            let bytes = self.bytes(tensor).map(|bytes| *bytes * depth).shifted(self.offset(ipu));
             self.unplaced_variables.push(UnplacedVariable {
                 name: format!("{}/stash", self.graph.tensor(tensor).name),
                 category: MemoryCategory::Variable,
@@ -118,8 +118,8 @@ fn slice_work(elements: &TileRuns<u64>, restore: bool, dtype: DType) -> Operatio
         vertex_type: format!("popops::{kind}<{}>", dtype.poplar_name()),
         count: elements.map(|_| 1),
         edges: 3,
-        field_bytes: 0,
-        constant_bytes: 0,
+        field_bytes: Bytes::ZERO,
+        constant_bytes: Bytes::ZERO,
     };
     let cycles = elements.map(|count| slice_cycles(*count, dtype));
     let name = if restore { "DynamicSlice" } else { "DynamicUpdate" }.to_string();

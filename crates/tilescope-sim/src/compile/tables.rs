@@ -10,7 +10,7 @@ use crate::poplar::work::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 use tilescope_report::units::{
-    ComputeSetId, OperationId, ProgramId, TileRange, TileRuns, VertexTypeId,
+    Bytes, ComputeSetId, Cycles, OperationId, ProgramId, TileRange, TileRuns, VertexTypeId,
 };
 use tilescope_report::{
     ComputeSet, ExchangeRoute, ExchangeTraffic, LivenessStep, MemoryCategory, ProgramKind,
@@ -23,17 +23,17 @@ pub struct LeafProgramCost {
     /// IPU of the replica.
     pub ipu: u32,
     /// Cycles of the slowest tile: the length of the step.
-    pub cycles: u64,
+    pub cycles: Cycles,
     /// Cycles of the fastest active tile.
-    pub fastest_tile_cycles: u64,
+    pub fastest_tile_cycles: Cycles,
     /// Tiles that do something.
     pub active_tiles: u32,
     /// Mean active cycles over the longest.
     pub tile_balance: f32,
     /// Bytes received by tiles.
-    pub bytes_in: u64,
+    pub bytes_in: Bytes,
     /// Bytes sent by tiles.
-    pub bytes_out: u64,
+    pub bytes_out: Bytes,
 }
 
 /// A step of a fragment, in the order of the program.
@@ -184,12 +184,12 @@ impl ProgramTables {
     }
 
     /// Adds as much code to each tile that `tiles` names on an IPU.
-    pub(crate) fn code_on(
+    pub(crate) fn code_on<T>(
         &mut self,
         category: MemoryCategory,
         ipu: u32,
-        tiles: &TileRuns<u64>,
-        bytes: u64,
+        tiles: &TileRuns<T>,
+        bytes: Bytes,
     ) {
         for (range, _) in tiles.shifted(ipu * self.tiles_per_ipu).iter() {
             for tile in range.first..range.end {
@@ -208,7 +208,7 @@ impl ProgramTables {
     }
 
     /// Accounts for code or state of a program on one tile, unless it shares another's.
-    fn add_code_unless_shared(&mut self, category: MemoryCategory, tile: u32, bytes: u64) {
+    fn add_code_unless_shared(&mut self, category: MemoryCategory, tile: u32, bytes: Bytes) {
         if !self.shared_code {
             self.code.add(category, tile, bytes);
         }
@@ -285,7 +285,7 @@ impl ProgramTables {
         &mut self,
         program: ProgramNode,
         cost: LeafProgramCost,
-        tiles: &TileRuns<u64>,
+        tiles: &TileRuns<Bytes>,
     ) -> ProgramId {
         let print = fingerprint(&(program.kind as u8, tiles));
         let code = self.outlines.entry(cost.ipu).or_default().add(print);
@@ -319,11 +319,11 @@ impl ProgramTables {
         program: ProgramId,
         ipu: u32,
         traffic: &TileRuns<TileTraffic>,
-        cycles: &TileRuns<u64>,
+        cycles: &TileRuns<Cycles>,
     ) {
         let kind = self.kind;
         let start = EXCHANGE_START_CYCLES - INTERNAL_SYNC_CYCLES;
-        let total = |count: fn(&TileTraffic) -> u64| traffic.map(count).total();
+        let total = |count: fn(&TileTraffic) -> u64| Bytes(traffic.map(count).total());
         self.costs.insert(
             program,
             LeafProgramCost {
@@ -333,8 +333,10 @@ impl ProgramTables {
             },
         );
         self.step_code(ipu, cycles);
-        let tiles = traffic
-            .map(|tile| TileTraffic { code_bytes: code::exchange_code_bytes(tile, kind), ..*tile });
+        let tiles = traffic.map(|tile| TileTraffic {
+            code_bytes: code::exchange_code_bytes(tile, kind).0,
+            ..*tile
+        });
         self.traffic(program, ipu, tiles, MemoryCategory::InternalExchangeCode);
     }
 
@@ -349,22 +351,22 @@ impl ProgramTables {
         let tiles = tiles.shifted(ipu * self.tiles_per_ipu);
         for (range, tile) in tiles.iter() {
             for tile_number in range.first..range.end {
-                self.add_code_unless_shared(category, tile_number, tile.code_bytes);
+                self.add_code_unless_shared(category, tile_number, Bytes(tile.code_bytes));
             }
         }
         self.exchanges.push(ExchangeTraffic { program, tiles });
     }
 
     /// Control code of one step on the tiles that take part.
-    fn step_code(&mut self, ipu: u32, cycles: &TileRuns<u64>) {
-        self.code_on(MemoryCategory::ControlCode, ipu, cycles, code::CONTROL_BYTES_PER_STEP);
+    fn step_code<T>(&mut self, ipu: u32, tiles: &TileRuns<T>) {
+        self.code_on(MemoryCategory::ControlCode, ipu, tiles, code::CONTROL_BYTES_PER_STEP);
     }
 
     fn compute_set(
         &mut self,
         name: &str,
         ipu: u32,
-        cycles: &TileRuns<u64>,
+        cycles: &TileRuns<Cycles>,
         vertices: &[VertexInstances],
     ) -> ComputeSetId {
         let offset = ipu * self.tiles_per_ipu;
@@ -375,7 +377,7 @@ impl ProgramTables {
         }
         self.compute_sets.push(ComputeSet {
             name: name.to_string(),
-            cycles: cycles.shifted(offset),
+            cycles: cycles.map(|cycles| cycles.0).shifted(offset),
             vertices: groups,
         });
         ComputeSetId(self.compute_sets.len() as u32 - 1)
@@ -393,12 +395,12 @@ impl ProgramTables {
                 self.add_code_unless_shared(
                     MemoryCategory::VertexInstanceState,
                     tile,
-                    instances * state,
+                    *instances * state,
                 );
                 self.add_code_unless_shared(
                     MemoryCategory::VertexFieldData,
                     tile,
-                    instances * vertex.field_bytes,
+                    *instances * vertex.field_bytes,
                 );
                 if copies {
                     self.code.add_copy_code(tile);
@@ -406,7 +408,7 @@ impl ProgramTables {
                     &mut self.tiles_of_type[id.index()][tile as usize],
                     true,
                 ) {
-                    self.code.add(MemoryCategory::VertexCode, tile, code_bytes);
+                    self.code.add(MemoryCategory::VertexCode, tile, Bytes(code_bytes));
                 }
             }
         }
@@ -420,8 +422,8 @@ impl ProgramTables {
         let id = VertexTypeId(self.vertex_types.len() as u32);
         self.vertex_types.push(VertexTypeInfo {
             name: vertex.vertex_type.clone(),
-            code_bytes: code::vertex_code_bytes(&vertex.vertex_type, self.kind),
-            state_bytes: code::vertex_state_bytes(vertex.edges),
+            code_bytes: code::vertex_code_bytes(&vertex.vertex_type, self.kind).0,
+            state_bytes: code::vertex_state_bytes(vertex.edges).0,
         });
         self.vertex_type_ids.insert(vertex.vertex_type.clone(), id);
         self.tiles_of_type.push(vec![false; self.code.category(MemoryCategory::Stack).len()]);
@@ -444,34 +446,35 @@ pub(crate) fn empty_program(kind: ProgramKind) -> ProgramNode {
 }
 
 /// A step in which all tiles of an IPU take part for as long.
-pub(crate) fn whole_ipu_cost(ipu: u32, cycles: u64, tiles: u32) -> LeafProgramCost {
+pub(crate) fn whole_ipu_cost(ipu: u32, cycles: Cycles, tiles: u32) -> LeafProgramCost {
     LeafProgramCost {
         ipu,
         cycles,
         fastest_tile_cycles: cycles,
         active_tiles: tiles,
         tile_balance: 1.0,
-        bytes_in: 0,
-        bytes_out: 0,
+        bytes_in: Bytes::ZERO,
+        bytes_out: Bytes::ZERO,
     }
 }
 
-fn compute_cost(ipu: u32, cycles: &TileRuns<u64>) -> LeafProgramCost {
+fn compute_cost(ipu: u32, cycles: &TileRuns<Cycles>) -> LeafProgramCost {
     cost(ipu, cycles, COMPUTE_START_CYCLES)
 }
 
 /// Cost of a step from the cycles of its tiles, with `start` cycles before they begin.
-fn cost(ipu: u32, cycles: &TileRuns<u64>, start: u64) -> LeafProgramCost {
+fn cost(ipu: u32, cycles: &TileRuns<Cycles>, start: Cycles) -> LeafProgramCost {
     let tiles = cycles.tile_count();
     let longest = start + cycles.max();
-    let mean = start as f64 + cycles.total() as f64 / tiles.max(1) as f64;
+    let mean = start.as_f64() + cycles.total().as_f64() / tiles.max(1) as f64;
     LeafProgramCost {
         ipu,
         cycles: longest,
-        fastest_tile_cycles: start + cycles.iter().map(|(_, cycles)| *cycles).min().unwrap_or(0),
+        fastest_tile_cycles: start
+            + cycles.iter().map(|(_, cycles)| *cycles).min().unwrap_or_default(),
         active_tiles: tiles as u32,
-        tile_balance: if longest == 0 { 1.0 } else { (mean / longest as f64) as f32 },
-        bytes_in: 0,
-        bytes_out: 0,
+        tile_balance: if longest.is_zero() { 1.0 } else { (mean / longest.as_f64()) as f32 },
+        bytes_in: Bytes::ZERO,
+        bytes_out: Bytes::ZERO,
     }
 }

@@ -13,7 +13,7 @@ use crate::poplar::work::{OperationWork, OperationWorkItem};
 use crate::popops::collective;
 use crate::popops::collective::{CollectiveKind, CollectiveRanks, CollectiveRound};
 use crate::shape::{BlockId, DType, Tensor, TensorId, TensorInfo, TensorRole};
-use tilescope_report::units::{OperationId, TileRuns};
+use tilescope_report::units::{Bytes, Cycles, OperationId, TileRuns};
 use tilescope_report::{MemoryCategory, ProgramKind, ProgramNode, TileTraffic, TrainingPass};
 
 impl ProgramBuilder<'_> {
@@ -177,7 +177,12 @@ impl ProgramBuilder<'_> {
             temporaries: Vec::new(),
         };
         let mut items = self.tables.work(Some(operation), name, ipu, &phases(slice)).items;
-        items.extend(self.cross_replica_copy(name, &part.map(|n| n * dtype.bytes()), round, ipu));
+        items.extend(self.cross_replica_copy(
+            name,
+            &part.map(|count| *count * dtype.bytes()),
+            round,
+            ipu,
+        ));
         if let Some(add) = add {
             items.extend(self.tables.work(Some(operation), name, ipu, &phases(add)).items);
         }
@@ -188,7 +193,7 @@ impl ProgramBuilder<'_> {
     fn cross_replica_copy(
         &mut self,
         name: &str,
-        bytes: &TileRuns<u64>,
+        bytes: &TileRuns<Bytes>,
         round: &CollectiveRound,
         ipu: u32,
     ) -> Vec<FragmentItem> {
@@ -200,7 +205,7 @@ impl ProgramBuilder<'_> {
         let waiting = super::tables::whole_ipu_cost(ipu, cycles, self.tables.tiles_per_ipu);
         self.tables.costs.insert(sync, waiting);
         self.tables.programs[sync.index()].ipu = Some(ipu);
-        let cycles = (total as f64 / round.bytes_per_cycle).ceil() as u64;
+        let cycles = Cycles((total.as_f64() / round.bytes_per_cycle).ceil() as u64);
         let cost = LeafProgramCost {
             bytes_in: total,
             bytes_out: total,
@@ -215,20 +220,21 @@ impl ProgramBuilder<'_> {
         // Equal steps of one IPU share their code.
         let print = format!("{round:?} {bytes:?}");
         let known = self.tables.code_exists_or_insert(ipu, &print);
-        let code_bytes = if known { 0 } else { code::collective_code_bytes(target) };
+        let code_bytes = if known { Bytes::ZERO } else { code::collective_code_bytes(target) };
         let traffic = bytes.map(|bytes| TileTraffic {
-            bytes_in: *bytes,
-            bytes_out: *bytes,
-            bytes_delivered: *bytes,
+            bytes_in: bytes.0,
+            bytes_out: bytes.0,
+            bytes_delivered: bytes.0,
             messages_in: send_instructions(*bytes, 1),
             messages_out: send_instructions(*bytes, 1),
-            code_bytes,
+            code_bytes: code_bytes.0,
         });
         self.tables.traffic(copy, ipu, traffic, MemoryCategory::GlobalExchangeCode);
         if !known {
-            let (control, internal) = code::collective_step_bytes(round.steps, round.ranks);
-            self.tables.code_on(MemoryCategory::ControlCode, ipu, bytes, control);
-            self.tables.code_on(MemoryCategory::InternalExchangeCode, ipu, bytes, internal);
+            let steps = code::collective_step_bytes(round.steps, round.ranks);
+            self.tables.code_on(MemoryCategory::ControlCode, ipu, bytes, steps.control);
+            let category = MemoryCategory::InternalExchangeCode;
+            self.tables.code_on(category, ipu, bytes, steps.internal_exchange);
         }
         vec![FragmentItem::Leaf(sync), FragmentItem::Leaf(copy)]
     }

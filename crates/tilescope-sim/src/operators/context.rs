@@ -6,7 +6,7 @@ use crate::poplin::planner::{PlanCache, PoplibsOptions};
 use crate::popops::rearrange;
 use crate::poputil::layout::TensorLayout;
 use crate::shape::{DType, Tensor, TensorId, TensorInfo, TensorRole};
-use crate::targets::IpuTarget;
+use crate::targets::{BytesPerCycle, IpuTarget};
 use std::collections::HashMap;
 use tilescope_report::units::TileRuns;
 
@@ -172,8 +172,8 @@ impl<'a> LoweringContext<'a> {
         work.into()
     }
 
-    /// Bytes a tile sends or receives per cycle.
-    pub(crate) fn exchange_speed(&self) -> u64 {
+    /// What a tile sends or receives in an exchange.
+    pub(crate) fn exchange_speed(&self) -> BytesPerCycle {
         self.machine.exchange_speed()
     }
 

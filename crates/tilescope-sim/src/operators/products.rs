@@ -437,7 +437,7 @@ fn to_tensor_layout(
     let mut left = ty.elements();
     let mut elements = TileRuns::empty();
     for (tiles, bytes) in layout.bytes.iter() {
-        let share = bytes.div_ceil(ty.dtype.bytes());
+        let share = bytes.next_multiple_of(ty.dtype.bytes()) / ty.dtype.bytes();
         let full = u64::from(tiles.count()).min(left / share.max(1)) as u32;
         elements.push(TileRange::new(tiles.first, tiles.first + full), share);
         left -= u64::from(full) * share;

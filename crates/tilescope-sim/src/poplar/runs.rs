@@ -1,29 +1,34 @@
 //! Arithmetic on values per tile.
 
-use tilescope_report::units::{TileRange, TileRuns};
+use tilescope_report::units::{Quantity, TileRange, TileRuns};
 
 /// Values of some tiles in order, as runs; zeros are left out.
-pub(crate) fn per_tile(values: impl IntoIterator<Item = (u32, u64)>) -> TileRuns<u64> {
+pub(crate) fn per_tile<T: Quantity>(values: impl IntoIterator<Item = (u32, T)>) -> TileRuns<T> {
     let mut runs = TileRuns::empty();
-    for (tile, value) in values.into_iter().filter(|(_, value)| *value > 0) {
+    for (tile, value) in values.into_iter().filter(|(_, value)| *value > T::ZERO) {
         runs.push(TileRange::new(tile, tile + 1), value);
     }
     runs
 }
 
 /// Sum of two values on each tile that has any.
-pub(crate) fn add_per_tile(a: &TileRuns<u64>, b: &TileRuns<u64>) -> TileRuns<u64> {
+pub(crate) fn add_per_tile<T: Quantity>(a: &TileRuns<T>, b: &TileRuns<T>) -> TileRuns<T> {
     either(a, b, |a, b| a + b)
 }
 
 /// The larger of two values on each tile that has any.
-pub(crate) fn max_per_tile(a: &TileRuns<u64>, b: &TileRuns<u64>) -> TileRuns<u64> {
-    either(a, b, u64::max)
+pub(crate) fn max_per_tile<T: Quantity>(a: &TileRuns<T>, b: &TileRuns<T>) -> TileRuns<T> {
+    either(a, b, T::max)
 }
 
-fn either(a: &TileRuns<u64>, b: &TileRuns<u64>, join_values: fn(u64, u64) -> u64) -> TileRuns<u64> {
+fn either<T: Quantity>(
+    a: &TileRuns<T>,
+    b: &TileRuns<T>,
+    join_values: fn(T, T) -> T,
+) -> TileRuns<T> {
     let mut present = TileRuns::empty();
-    for (tiles, value) in merge_per_tile(a, b, join_values).iter().filter(|(_, value)| **value > 0)
+    for (tiles, value) in
+        merge_per_tile(a, b, join_values).iter().filter(|(_, value)| **value > T::ZERO)
     {
         present.push(tiles, *value);
     }

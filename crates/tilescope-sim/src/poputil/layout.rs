@@ -5,7 +5,7 @@ use super::split::{self, SplitBounds};
 use crate::poplar::runs::per_tile;
 use crate::shape::gcd;
 use std::ops::Range;
-use tilescope_report::units::{TileRange, TileRuns};
+use tilescope_report::units::{Bytes, TileRange, TileRuns};
 
 /// The order of elements inside the tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -91,15 +91,15 @@ pub struct TensorLayout {
 
 /// Fewest bytes of a tensor that `mapTensorLinearly` puts on one tile
 /// (poplibs lib/poputil/TileMapping.cpp).
-const LINEAR_MIN_BYTES: u64 = 128;
+const LINEAR_MIN_BYTES: Bytes = Bytes(128);
 
 /// Width of a load.
-const LOAD_BYTES: u64 = 8;
+const LOAD_BYTES: Bytes = Bytes(8);
 
 impl TensorLayout {
     /// Elements dealt out evenly from tile 0 up, as `poputil::mapTensorLinearly` does: in grains
     /// of 8 bytes, at least 128 bytes on a tile, as few tiles as keep the fullest one small (poplibs lib/poputil/TileMapping.cpp).
-    pub(crate) fn linear(elements: u64, element_bytes: u64, tiles: u32) -> Self {
+    pub(crate) fn linear(elements: u64, element_bytes: Bytes, tiles: u32) -> Self {
         Self {
             elements: linear_mapping(elements, element_bytes, LINEAR_MIN_BYTES, tiles),
             order: ElementOrder::Linear,
@@ -113,10 +113,10 @@ impl TensorLayout {
     pub(crate) fn broadcast_operand(
         shape: &[u64],
         elements: u64,
-        element_bytes: u64,
+        element_bytes: Bytes,
         tiles: u32,
     ) -> Self {
-        let grain = (LOAD_BYTES / element_bytes.max(1)).max(1);
+        let grain = (LOAD_BYTES / element_bytes).max(1);
         let bounds = SplitBounds { grain, most: tiles.into(), least: grain };
         let parts: Vec<Range<u64>> = split::split_evenly(elements, bounds).collect();
         let free = u64::from(tiles) + 1 - parts.len() as u64;
@@ -169,8 +169,8 @@ impl TensorLayout {
     }
 
     /// Bytes on each tile.
-    pub(crate) fn bytes(&self, element_bytes: u64) -> TileRuns<u64> {
-        self.elements.map(|count| count * element_bytes)
+    pub(crate) fn bytes(&self, element_bytes: Bytes) -> TileRuns<Bytes> {
+        self.elements.map(|count| *count * element_bytes)
     }
 }
 
@@ -178,14 +178,14 @@ impl TensorLayout {
 /// hold at least `min_bytes` each.
 pub(crate) fn linear_mapping(
     elements: u64,
-    element_bytes: u64,
-    min_bytes: u64,
+    element_bytes: Bytes,
+    min_bytes: Bytes,
     tiles: u32,
 ) -> TileRuns<u64> {
     let bounds = SplitBounds {
-        grain: (8 / element_bytes).max(1),
+        grain: (LOAD_BYTES / element_bytes).max(1),
         most: u64::from(tiles),
-        least: min_bytes.div_ceil(element_bytes),
+        least: min_bytes.next_multiple_of(element_bytes) / element_bytes,
     };
     let counts = split::split_evenly(elements, bounds).map(|part| Some(part.end - part.start));
     let mapping = TileRuns::from_tiles(0, counts);
@@ -200,8 +200,8 @@ mod tests {
 
     #[test]
     fn small_tensors_stay_on_few_tiles() {
-        assert_eq!(TensorLayout::linear(10, 4, 1472).elements.tile_count(), 1);
-        assert_eq!(TensorLayout::linear(64, 4, 1472).elements.tile_count(), 2);
+        assert_eq!(TensorLayout::linear(10, Bytes(4), 1472).elements.tile_count(), 1);
+        assert_eq!(TensorLayout::linear(64, Bytes(4), 1472).elements.tile_count(), 2);
     }
 
     #[test]
@@ -230,7 +230,7 @@ mod tests {
         ) {
             let (axis, inner) = (axis % shape.len(), inner % shape.len());
             let elements = shape.iter().product();
-            let mut layout = TensorLayout::linear(elements, 4, 40);
+            let mut layout = TensorLayout::linear(elements, Bytes(4), 40);
             if grouped {
                 layout.order = ElementOrder::Grouped { axis: inner, group };
             }
@@ -243,7 +243,7 @@ mod tests {
 
         #[test]
         fn every_element_has_one_tile(elements in 1u64..5_000_000, bytes in prop_oneof![Just(1u64), Just(2), Just(4)]) {
-            let layout = TensorLayout::linear(elements, bytes, 1216);
+            let layout = TensorLayout::linear(elements, Bytes(bytes), 1216);
             prop_assert_eq!(layout.elements.total(), elements);
             prop_assert!(layout.elements.tile_count() <= 1216);
         }

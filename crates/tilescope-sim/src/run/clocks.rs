@@ -2,32 +2,33 @@
 
 use crate::compile::LeafProgramCost;
 use tilescope_report::StepOnIpu;
+use tilescope_report::units::Cycles;
 
 /// The time on each IPU, in cycles since the start of the run: that of its compute tiles and that
 /// of its I/O tiles.
 pub(crate) struct IpuClocks {
-    now: Vec<u64>,
-    io: Vec<u64>,
+    now: Vec<Cycles>,
+    io: Vec<Cycles>,
 }
 
 impl IpuClocks {
     /// All clocks at 0.
     pub(crate) fn new(ipus: u32) -> Self {
-        Self { now: vec![0; ipus as usize], io: vec![0; ipus as usize] }
+        Self { now: vec![Cycles::ZERO; ipus as usize], io: vec![Cycles::ZERO; ipus as usize] }
     }
 
     /// The time on one IPU.
-    pub(crate) fn at(&self, ipu: u32) -> u64 {
+    pub(crate) fn at(&self, ipu: u32) -> Cycles {
         self.now[ipu as usize]
     }
 
     /// The latest time on any IPU.
-    pub(crate) fn latest(&self) -> u64 {
-        self.now.iter().chain(&self.io).copied().max().unwrap_or(0)
+    pub(crate) fn latest(&self) -> Cycles {
+        self.now.iter().chain(&self.io).copied().max().unwrap_or_default()
     }
 
     /// The time on the I/O tiles of one IPU.
-    pub(crate) fn io_at(&self, ipu: u32) -> u64 {
+    pub(crate) fn io_at(&self, ipu: u32) -> Cycles {
         self.io[ipu as usize]
     }
 
@@ -54,7 +55,7 @@ impl IpuClocks {
     }
 
     /// Lets an IPU work for some cycles.
-    pub(crate) fn advance(&mut self, ipu: u32, cycles: u64) {
+    pub(crate) fn advance(&mut self, ipu: u32, cycles: Cycles) {
         self.now[ipu as usize] += cycles;
     }
 
@@ -62,10 +63,10 @@ impl IpuClocks {
     pub(crate) fn sync_ipus(
         &mut self,
         ipus: &[u32],
-        sync_cycles: u64,
+        sync_cycles: Cycles,
         tiles: u32,
     ) -> Vec<StepOnIpu> {
-        let last = ipus.iter().map(|ipu| self.now[*ipu as usize]).max().unwrap_or(0);
+        let last = ipus.iter().map(|ipu| self.now[*ipu as usize]).max().unwrap_or_default();
         let release = last + sync_cycles;
         debug_assert!(
             ipus.iter().all(|ipu| self.at(*ipu) <= release),
@@ -76,10 +77,10 @@ impl IpuClocks {
             StepOnIpu {
                 ipu: *ipu,
                 sub_lane: 0,
-                from_min: start,
-                from_max: start,
-                to_min: release,
-                to_max: release,
+                from_min: start.0,
+                from_max: start.0,
+                to_min: release.0,
+                to_max: release.0,
                 active_tiles: tiles,
                 active_tile_balance: 1.0,
                 bytes_in: 0,
@@ -91,8 +92,11 @@ impl IpuClocks {
 }
 
 /// A step of so much that begins at `start`.
-fn step(cost: &LeafProgramCost, start: u64, sub_lane: u8) -> StepOnIpu {
-    debug_assert!(cost.active_tiles > 0 || cost.bytes_in + cost.bytes_out == 0, "bytes need tiles");
+fn step(cost: &LeafProgramCost, start: Cycles, sub_lane: u8) -> StepOnIpu {
+    debug_assert!(
+        cost.active_tiles > 0 || (cost.bytes_in + cost.bytes_out).is_zero(),
+        "bytes need tiles"
+    );
     debug_assert!(
         (0.0..=1.0).contains(&cost.tile_balance),
         "balance is a share: {}",
@@ -101,13 +105,13 @@ fn step(cost: &LeafProgramCost, start: u64, sub_lane: u8) -> StepOnIpu {
     StepOnIpu {
         ipu: cost.ipu,
         sub_lane,
-        from_min: start,
-        from_max: start,
-        to_min: start + cost.fastest_tile_cycles.min(cost.cycles),
-        to_max: start + cost.cycles,
+        from_min: start.0,
+        from_max: start.0,
+        to_min: (start + cost.fastest_tile_cycles.min(cost.cycles)).0,
+        to_max: (start + cost.cycles).0,
         active_tiles: cost.active_tiles,
         active_tile_balance: cost.tile_balance,
-        bytes_in: cost.bytes_in,
-        bytes_out: cost.bytes_out,
+        bytes_in: cost.bytes_in.0,
+        bytes_out: cost.bytes_out.0,
     }
 }

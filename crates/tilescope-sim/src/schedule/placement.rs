@@ -5,6 +5,7 @@ use super::pipeline::PipelineTiming;
 use crate::graph::ModelGraph;
 use crate::shape::BlockId;
 use crate::spec::{AutoStage, ExecutionStrategy, PipelineSchedule, Spec, SpecError, StageSpec};
+use tilescope_report::units::Cycles;
 
 /// A stage with its IPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +25,7 @@ pub struct StagePlacement {
 }
 
 /// Cycles of each block for one micro-batch, forward and backward, where they are asked for.
-pub(crate) type BlockCosts<'a> = &'a dyn Fn() -> Vec<u64>;
+pub(crate) type BlockCosts<'a> = &'a dyn Fn() -> Vec<Cycles>;
 
 impl StagePlacement {
     /// Places the blocks of `graph` as `spec` says.

@@ -8,6 +8,7 @@ use crate::poplin::estimate::reduce::ConvReduceStage;
 use crate::poplin::planner::candidates::ConvMethod;
 use crate::shape::DType;
 use tilescope_report::MemoryCategory;
+use tilescope_report::units::{Bytes, Cycles};
 
 impl ConvPassLowering<'_> {
     /// Stages of the reduction, or the cast where there is one partial sum per output. Partial
@@ -28,7 +29,7 @@ impl ConvPassLowering<'_> {
         if kept {
             let method = self.plan.vertex.method;
             let interleaved = matches!(method, ConvMethod::Amp { .. } | ConvMethod::Slic { .. });
-            let bytes: Vec<u64> = made.iter().map(|made| made * partials.bytes()).collect();
+            let bytes: Vec<Bytes> = made.iter().map(|made| *made * partials.bytes()).collect();
             let name = format!("{}/partials", self.name);
             self.builder.temporary(
                 name,
@@ -44,7 +45,7 @@ impl ConvPassLowering<'_> {
     pub(super) fn cast(&mut self, what: &str, elements: &[u64], [from, to]: [DType; 2]) {
         let cycles =
             elements.iter().map(|&count| reduce::cast_cycles(self.machine, count, from, to));
-        let cycles: Vec<u64> = cycles.collect();
+        let cycles: Vec<Cycles> = cycles.collect();
         let kind = format!("popops::Cast1D<{},{}>", from.poplar_name(), to.poplar_name());
         let vertices = vec![vertex_on(kind, elements.iter().map(|count| u64::from(*count > 0)), 2)];
         self.builder.compute(format!("{}/{what}", self.name), &cycles, vertices);
@@ -72,7 +73,7 @@ impl ConvPassLowering<'_> {
         let start = self.builder.phase_count();
         let gathered = |stage: &ConvReduceStage| {
             let received = (stage.depth - 1) * stage.outputs * from.bytes();
-            let messages_in = if received > 0 { stage.depth - 1 } else { 0 };
+            let messages_in = if !received.is_zero() { stage.depth - 1 } else { 0 };
             // As many tiles want a share of what this one has as it gets shares from.
             let messages_out = messages_in;
             OperandExchangeFlow {
@@ -84,16 +85,16 @@ impl ConvPassLowering<'_> {
             }
         };
         let flows: Vec<OperandExchangeFlow> = stages.iter().map(gathered).collect();
-        let buffers: Vec<u64> = flows.iter().map(|flow| flow.received).collect();
+        let buffers: Vec<Bytes> = flows.iter().map(|flow| flow.received).collect();
         self.builder.exchange(machine, format!("{name}/ExchangePre"), &[flows]);
         let cycles = stages.iter().map(|stage| match *stage {
-            ConvReduceStage { outputs: 0, .. } => 0,
+            ConvReduceStage { outputs: 0, .. } => Cycles::ZERO,
             ConvReduceStage { depth: 1, outputs, .. } => {
                 reduce::cast_cycles(machine, outputs, from, to)
             }
             _ => reduce::stage_cycles(machine, stage, from, to),
         });
-        let cycles: Vec<u64> = cycles.collect();
+        let cycles: Vec<Cycles> = cycles.collect();
         let vertices = [true, false].map(|single| {
             let kind = format!(
                 "poplin::ReduceAdd<{},{},{single},false>",

@@ -5,6 +5,7 @@ use super::{ConvVertexContext, ConvVertexWork};
 use crate::poplin::planner::candidates::{ConvVertexType, weights_per_conv_unit};
 use crate::shape::DType;
 use crate::targets::IpuTarget;
+use tilescope_report::units::Cycles;
 
 /// What decides the speed of the inner loops.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +30,7 @@ impl AmpCycleEstimator {
             quarter: vertex.input_type == DType::Quarter,
             units,
             passes: vertex.out_chans_per_group.div_ceil(units),
-            weight_load: units * weight_bytes / u64::from(machine.chip.coeff_load_bytes_per_cycle),
+            weight_load: units * weight_bytes.0 / machine.chip.coeff_load_speed.0,
             workers: machine.workers(),
         }
     }
@@ -105,29 +106,25 @@ impl AmpCycleEstimator {
     }
 
     /// Cycles of the 1x1 vertex (`getConvPartial1x1SupervisorOuterLoopCycleEstimate`).
-    pub(crate) fn cycles_1x1(&self, work: &ConvVertexWork, rows: ConvOutputRows) -> u64 {
+    pub(crate) fn cycles_1x1(&self, work: &ConvVertexWork, rows: ConvOutputRows) -> Cycles {
         let (conv_groups, in_groups, out_groups) =
             (work.conv_groups, work.in_groups, work.out_groups);
         let first = self.inner_1x1(rows, true);
         let later = self.inner_1x1(rows, false);
         let loads = self.weight_load;
         if self.quarter {
-            return 46
-                + conv_groups
-                    * (21
-                        + out_groups
-                            * (46
-                                + 131
-                                + loads
-                                + first
-                                + (in_groups - 1) * (108 + loads + later)));
+            let out_group = 46 + 131 + loads + first + (in_groups - 1) * (108 + loads + later);
+            return Cycles(46 + conv_groups * (21 + out_groups * out_group));
         }
         let (kept, kept_per_group) = self.retention();
         let pass = |overhead: u64, inner: u64| {
             out_groups * (19 + self.passes * (overhead + loads + inner))
         };
-        50 + self.workers * (kept + kept_per_group * (in_groups * conv_groups - 1))
-            + conv_groups * (12 + (in_groups - 1) * (16 + pass(6, later)) + 11 + pass(7, first))
+        Cycles(
+            50 + self.workers * (kept + kept_per_group * (in_groups * conv_groups - 1))
+                + conv_groups
+                    * (12 + (in_groups - 1) * (16 + pass(6, later)) + 11 + pass(7, first)),
+        )
     }
 
     /// Cycles of a worker of the nx1 vertex for one kernel position
@@ -150,7 +147,7 @@ impl AmpCycleEstimator {
 
     /// Cycles of one kernel position of the nx1 vertex, whose outputs are `rows`
     /// (`getConvPartialnx1SupervisorInnerLoopCycleEstimate`, one turn of its loop over the kernel).
-    pub(crate) fn kernel_position_cycles_nx1(&self, rows: ConvOutputRows, height: u64) -> u64 {
+    pub(crate) fn kernel_position_cycles_nx1(&self, rows: ConvOutputRows, height: u64) -> Cycles {
         let (most, least) = rows.worker_cost_extremes(self.workers, |share| self.worker_nx1(share));
         let switch = match height {
             1 => 15,
@@ -159,7 +156,7 @@ impl AmpCycleEstimator {
             _ => 20 * height,
         };
         let workers = (self.workers * most).max(self.workers * least + 9);
-        12 + self.passes * (self.weight_load + switch + 3 + workers)
+        Cycles(12 + self.passes * (self.weight_load + switch + 3 + workers))
     }
 
     /// Cycles of the nx1 vertex: `inner` is the sum over kernel positions, `field` the outputs
@@ -169,19 +166,25 @@ impl AmpCycleEstimator {
         machine: &IpuTarget,
         vertex: &ConvVertexType,
         work: &ConvVertexWork,
-        inner: u64,
+        inner: Cycles,
         field: u64,
-    ) -> u64 {
+    ) -> Cycles {
         let (conv_groups, in_groups, out_groups) =
             (work.conv_groups, work.in_groups, work.out_groups);
         let zero_retention = zero_partials_retention(self.float_partials);
-        NX1_OVERHEAD
-            + self.workers * (NX1_RETENTION + zero_retention)
-            + conv_groups * (out_groups * 17 + out_groups.saturating_sub(1) * 6 + 1)
-            + conv_groups.saturating_sub(1) * 6
-            + 1
-            + conv_groups * (16 + in_groups * (14 + out_groups * (14 + inner)))
-            + zero_cycles(machine, field * vertex.out_chans_per_group, out_groups * conv_groups)
+        Cycles(
+            NX1_OVERHEAD
+                + self.workers * (NX1_RETENTION + zero_retention)
+                + conv_groups * (out_groups * 17 + out_groups.saturating_sub(1) * 6 + 1)
+                + conv_groups.saturating_sub(1) * 6
+                + 1
+                + conv_groups * (16 + in_groups * (14 + out_groups * (14 + inner.0)))
+                + zero_cycles(
+                    machine,
+                    field * vertex.out_chans_per_group,
+                    out_groups * conv_groups,
+                ),
+        )
     }
 }
 
@@ -190,7 +193,7 @@ const NX1_OVERHEAD: u64 = 103;
 
 /// Worker cycles saved by state kept between calls of the zeroing vertex
 /// (`zeroPartialsRetentionSavings`).
-pub(crate) fn zero_partials_retention(float_partials: bool) -> u64 {
+pub(super) fn zero_partials_retention(float_partials: bool) -> u64 {
     if float_partials { 9 } else { 10 }
 }
 
@@ -200,7 +203,7 @@ const NX1_RETENTION: u64 = 6;
 
 /// Cycles to zero `groups` blocks of `elements` partials each
 /// (`getZeroSupervisorVertexCycleEstimate`). Poplibs always counts them as floats here.
-pub(crate) fn zero_cycles(machine: &IpuTarget, elements: u64, groups: u64) -> u64 {
+pub(super) fn zero_cycles(machine: &IpuTarget, elements: u64, groups: u64) -> u64 {
     let per_worker = elements.div_ceil(machine.workers());
     let vectors = per_worker.div_ceil(machine.vector_width(DType::Float));
     (vectors + 14 - 9) * machine.workers() * groups
@@ -212,7 +215,7 @@ pub(crate) fn cycles(
     machine: &IpuTarget,
     work: &ConvVertexWork,
     units: u64,
-) -> u64 {
+) -> Cycles {
     let engine = AmpCycleEstimator::new(&context.vertex, machine, units);
     let dims = context.dims;
     let height = context.vertex.kernel_height(machine);
@@ -224,7 +227,7 @@ pub(crate) fn cycles(
     }
     let outer = work.kernel[0].div_ceil(height);
     let inner = outer * positions / work.kernel[0] / outer;
-    let inner = outer * (14 + inner * engine.kernel_position_cycles_nx1(rows, height));
+    let inner = outer * (Cycles(14) + inner * engine.kernel_position_cycles_nx1(rows, height));
     engine.cycles_nx1(machine, &context.vertex, work, inner, field)
 }
 
@@ -238,8 +241,8 @@ pub(crate) fn active_rows(context: &ConvVertexContext, work: &ConvVertexWork) ->
     }
 }
 
-/// A bound on [`cycles`]: weight loads and one core loop per output.
-pub(crate) fn cycles_lower_bound(
+/// A bound on [`cycles`], as a plain number: weight loads and one core loop per output.
+pub(super) fn cycles_lower_bound(
     context: &ConvVertexContext,
     work: &ConvVertexWork,
     groups: u64,

@@ -2,6 +2,7 @@
 
 use crate::shape::DType;
 use crate::targets::IpuTarget;
+use tilescope_report::units::Cycles;
 
 /// Depths left after each intermediate stage of a reduction of `depth` partial sums; empty if one
 /// stage does it. More stages mean fewer messages, `n * depth^(1/n)` for `n` stages (poplibs
@@ -82,7 +83,7 @@ pub(crate) fn stage_cycles(
     stage: &ConvReduceStage,
     partials: DType,
     output: DType,
-) -> u64 {
+) -> Cycles {
     let workers = machine.workers();
     let vector = if partials == DType::Float { 4 } else { 8 };
     let loads = vector / machine.vector_width(partials).min(vector);
@@ -96,7 +97,8 @@ pub(crate) fn stage_cycles(
             (false, true) => 10,
             (false, false) => 9,
         };
-        return (20 + (loads * (stage.depth - 1) + overhead) * loops) * workers + 33;
+        let worker = 20 + (loads * (stage.depth - 1) + overhead) * loops;
+        return Cycles(worker * workers + 33);
     }
     let tail = stage.outputs % vector;
     let loops = stage.outputs / vector + u64::from(tail.count_ones());
@@ -115,15 +117,15 @@ pub(crate) fn stage_cycles(
         (false, true) => 9,
         (false, false) => 8,
     };
-    (cycles + ((loads + 1) * stage.depth + overhead) * per_worker) * workers
+    Cycles((cycles + ((loads + 1) * stage.depth + overhead) * per_worker) * workers)
 }
 
 /// Cycles to cast `elements` of a tile (`estimateCastCycles`).
-pub(crate) fn cast_cycles(machine: &IpuTarget, elements: u64, from: DType, to: DType) -> u64 {
+pub(crate) fn cast_cycles(machine: &IpuTarget, elements: u64, from: DType, to: DType) -> Cycles {
     let per_worker = elements.div_ceil(machine.workers());
     let loads = per_worker.div_ceil(machine.vector_width(from));
     let stores = per_worker.div_ceil(machine.vector_width(to));
-    (loads.max(stores) + 26) * machine.workers()
+    Cycles((loads.max(stores) + 26) * machine.workers())
 }
 
 /// Cycles of all stages of the reduction, or of the cast where there is nothing to reduce. With
@@ -135,10 +137,10 @@ pub(crate) fn reduce_cycles(
     serial_inputs: u64,
     partials: DType,
     output: DType,
-) -> u64 {
+) -> Cycles {
     if depth <= 1 {
         let casts = (partials == DType::Float) != (output == DType::Float) && serial_inputs == 1;
-        return if casts { cast_cycles(machine, outputs, partials, output) } else { 0 };
+        return if casts { cast_cycles(machine, outputs, partials, output) } else { Cycles::ZERO };
     }
     stages(outputs * depth, depth)
         .iter()

@@ -209,7 +209,7 @@ impl ConvVertexCandidateContext<'_> {
     fn amp_is_usable(&self, units: u64, in_chans: u64, out_chans: u64, on_chip: u64) -> bool {
         let input = self.params.input_type;
         let full = weights_per_conv_unit(input);
-        let loads_are_aligned = (in_chans * input.bytes()).is_multiple_of(8);
+        let loads_are_aligned = (in_chans * input.bytes()).0.is_multiple_of(8);
         (out_chans == units || out_chans == full * units / on_chip)
             && full.is_multiple_of(in_chans)
             && out_chans.is_multiple_of(units)

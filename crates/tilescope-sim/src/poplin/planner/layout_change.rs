@@ -9,10 +9,29 @@ use super::plan::ConvPass;
 use super::transforms::ConvTransform;
 use crate::poplin::params::ConvParams;
 use crate::shape::DType;
-use crate::targets::IpuTarget;
+use crate::targets::{BytesPerCycle, IpuTarget};
+use tilescope_report::units::{Bytes, Cycles};
 
-/// Bytes an on-tile copy moves per cycle.
-const COPY_BYTES_PER_CYCLE: u64 = 8;
+/// What an on-tile copy moves.
+const COPY_SPEED: BytesPerCycle = BytesPerCycle(8);
+
+/// What layout changes cost one tile.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LayoutChangeCost {
+    /// Copies on the tile.
+    pub copy: Cycles,
+    /// Exchanges between tiles.
+    pub exchange: Cycles,
+    /// Temporaries.
+    pub bytes: Bytes,
+}
+
+impl LayoutChangeCost {
+    /// Copies and exchanges, which follow each other.
+    pub(crate) fn cycles(&self) -> Cycles {
+        self.copy + self.exchange
+    }
+}
 
 /// One rearranged set of elements.
 #[derive(Clone, Copy, Debug)]
@@ -20,7 +39,7 @@ struct LayoutChangeTerm {
     /// Elements over all tiles.
     elements: u64,
     /// Bytes of an element.
-    element_bytes: u64,
+    element_bytes: Bytes,
     /// Neighbouring elements that stay together.
     contiguous_elements: u64,
     /// Cycles per copied unit as a fraction: 5/4 for well divisible channels, else 5/3.
@@ -30,13 +49,14 @@ struct LayoutChangeTerm {
 }
 
 impl LayoutChangeTerm {
-    /// Copy cycles, exchange cycles and bytes of one of `tiles` tiles.
-    fn cost(&self, machine: &IpuTarget, tiles: u64) -> (u64, u64, u64) {
+    /// What it costs one of `tiles` tiles.
+    fn cost(&self, machine: &IpuTarget, tiles: u64) -> LayoutChangeCost {
         let bytes = self.elements.div_ceil(tiles) * self.element_bytes;
-        let per_cycle = COPY_BYTES_PER_CYCLE.min(self.contiguous_elements * self.element_bytes);
-        let copy = (bytes * self.scale.0).div_ceil(per_cycle * self.scale.1);
-        let exchange = if self.exchanged { machine.exchange_cycles(bytes, false) } else { 0 };
-        (copy, exchange, bytes)
+        let per_cycle = COPY_SPEED.0.min((self.contiguous_elements * self.element_bytes).0);
+        let copy = BytesPerCycle(per_cycle * self.scale.1).cycles_for(bytes * self.scale.0);
+        let exchange =
+            if self.exchanged { machine.exchange_cycles(bytes, false) } else { Cycles::ZERO };
+        LayoutChangeCost { copy, exchange, bytes }
     }
 }
 
@@ -114,13 +134,16 @@ impl LayoutChange {
         Self { changes }
     }
 
-    /// Copy cycles, exchange cycles and temporary bytes of one of `tiles` tiles. Changes happen
-    /// one after the other, source and target side by side.
-    pub(crate) fn cost(&self, machine: &IpuTarget, tiles: u64) -> (u64, u64, u64) {
-        let costs = self.changes.iter().map(|change| change.cost(machine, tiles));
-        let (copy, exchange, bytes) =
-            costs.fold((0, 0, 0), |sum, cost| (sum.0 + cost.0, sum.1 + cost.1, sum.2.max(cost.2)));
-        (copy, exchange, 2 * bytes)
+    /// What all changes cost one of `tiles` tiles: they happen one after the other, source and
+    /// target side by side.
+    pub(crate) fn cost(&self, machine: &IpuTarget, tiles: u64) -> LayoutChangeCost {
+        let mut sum = LayoutChangeCost::default();
+        for change in self.changes.iter().map(|change| change.cost(machine, tiles)) {
+            sum.copy += change.copy;
+            sum.exchange += change.exchange;
+            sum.bytes = sum.bytes.max(2 * change.bytes);
+        }
+        sum
     }
 }
 

@@ -28,7 +28,7 @@ use crate::targets::IpuTarget;
 use std::sync::Arc;
 use step::RnnStepBuilder;
 use tilescope_report::MemoryCategory;
-use tilescope_report::units::TileRuns;
+use tilescope_report::units::{Bytes, TileRuns};
 
 /// What a layer computes in each step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -165,28 +165,28 @@ impl<'a> RnnLowering<'a> {
     }
 
     /// Bytes of a sequence of `count` tensors of `size` a step.
-    fn sequence(&self, size: u64, count: u64) -> TileRuns<u64> {
+    fn sequence(&self, size: u64, count: u64) -> TileRuns<Bytes> {
         let bytes = self.layer.steps * count * self.layer.dtype.bytes();
-        self.spread(size).map(|elements| elements * bytes)
+        self.spread(size).map(|elements| *elements * bytes)
     }
 
     /// Bytes of the sequence of inputs, or of their gradients.
-    pub(crate) fn inputs(&self) -> TileRuns<u64> {
+    pub(crate) fn inputs(&self) -> TileRuns<Bytes> {
         self.sequence(self.layer.input, 1)
     }
 
     /// Bytes of the sequence of outputs, or of their gradients.
-    pub(crate) fn outputs(&self) -> TileRuns<u64> {
+    pub(crate) fn outputs(&self) -> TileRuns<Bytes> {
         self.sequence(self.layer.output, 1)
     }
 
     /// Bytes of what the forward pass keeps.
-    pub(crate) fn kept(&self) -> TileRuns<u64> {
+    pub(crate) fn kept(&self) -> TileRuns<Bytes> {
         self.sequence(self.layer.output, self.layer.cell.kept())
     }
 
     /// Bytes of the gradients of the units, which the weight update needs.
-    pub(crate) fn unit_gradients(&self) -> TileRuns<u64> {
+    pub(crate) fn unit_gradients(&self) -> TileRuns<Bytes> {
         self.sequence(self.layer.output, self.layer.cell.units())
     }
 
@@ -196,7 +196,7 @@ impl<'a> RnnLowering<'a> {
     }
 
     /// Bytes of the weights.
-    pub(crate) fn weights(&self) -> TileRuns<u64> {
+    pub(crate) fn weights(&self) -> TileRuns<Bytes> {
         let shares = self
             .plans
             .iter()
@@ -287,7 +287,7 @@ impl<'a> RnnLowering<'a> {
             result: ReduceResultUse::PLAIN,
             output_mapping: None,
             tiles: self.machine.tiles as u32,
-            bytes_per_cycle: u64::from(self.machine.chip.exchange_bytes_per_cycle),
+            speed: self.machine.exchange_speed(),
         };
         // Sizes were checked when the layer was planned: the dimensions fit the layout.
         let reduced = reduce::add(work, &reduction);
@@ -320,7 +320,7 @@ impl<'a> RnnLowering<'a> {
     /// Brings the gradients of input and state from the product that made both.
     fn gather_gradients(&self, step: &mut RnnStepBuilder) {
         let inputs = self.spread(self.layer.input);
-        let bytes = inputs.map(|elements| elements * self.layer.dtype.bytes());
+        let bytes = inputs.map(|elements| *elements * self.layer.dtype.bytes());
         step.gather("{Prev + Input}Grad", &self.state(), &bytes);
     }
 
@@ -337,7 +337,7 @@ impl<'a> RnnLowering<'a> {
     fn accumulated(&self, plans: &ConvTrainingPlans) -> OperationWork {
         let mut work = conv::lower(self.machine, &plans.update, &PLANNED_OPERANDS).work;
         let bytes = planned_layouts(self.machine, &plans.update).output.bytes;
-        let elements = bytes.map(|bytes| bytes / self.layer.dtype.bytes());
+        let elements = bytes.map(|bytes| *bytes / self.layer.dtype.bytes());
         work.push(elementwise::scaled_add("AccumulateWeights", self.layer.dtype, &elements));
         // The product's result is a tensor of its own, made by its last phase.
         let end = work.phases().len();

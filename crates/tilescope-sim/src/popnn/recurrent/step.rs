@@ -10,11 +10,11 @@ use crate::popops::elementwise;
 use crate::popops::elementwise::{
     BinaryOpType, ElementwiseExtent, TransposeMatrices, UnaryOpType, cycles, vector_width,
 };
-use crate::popops::rearrange::on_tile_copies;
+use crate::popops::rearrange::{COPY_SPEED, on_tile_copies};
 use crate::shape::DType;
 use crate::targets::IpuTarget;
 use crate::targets::WORKERS;
-use tilescope_report::units::{TileRange, TileRuns};
+use tilescope_report::units::{Bytes, Cycles, TileRange, TileRuns};
 
 /// Rows of the blocks that products' results are transposed in: samples that lie together.
 const BLOCK_ROWS: u64 = 8;
@@ -70,7 +70,7 @@ impl<'a> RnnStepBuilder<'a> {
 
     /// Copies `elements` of each tile that stay there.
     pub(crate) fn copy_on_tile(&mut self, what: &str, elements: &TileRuns<u64>) {
-        let cycles = elements.map(|count| (count * self.dtype().bytes()).div_ceil(8));
+        let cycles = elements.map(|count| COPY_SPEED.cycles_for(*count * self.dtype().bytes()));
         push(&mut self.work, on_tile_copies(what, "poplar_rt::Memcpy64Bit", &cycles));
     }
 
@@ -82,7 +82,7 @@ impl<'a> RnnStepBuilder<'a> {
 
     /// Brings a product's result to the tiles of `elements`: transposed in groups first, so that the
     /// state's dimension is innermost. `more` bytes come along.
-    pub(crate) fn gather(&mut self, what: &str, elements: &TileRuns<u64>, more: &TileRuns<u64>) {
+    pub(crate) fn gather(&mut self, what: &str, elements: &TileRuns<u64>, more: &TileRuns<Bytes>) {
         let dtype = self.dtype();
         let vertex = format!("poplar_rt::Transpose<{}>", dtype.poplar_name());
         let name = format!("{what}/Transpose");
@@ -92,8 +92,8 @@ impl<'a> RnnStepBuilder<'a> {
             elementwise::transpose(dtype, matrices)
         };
         push(&mut self.work, elementwise::phase(&name, vertex, 2, elements, turn));
-        let bytes = runs::add_per_tile(&elements.map(|count| count * dtype.bytes()), more);
-        let speed = u64::from(self.machine.chip.exchange_bytes_per_cycle);
+        let bytes = runs::add_per_tile(&elements.map(|count| *count * dtype.bytes()), more);
+        let speed = self.machine.exchange_speed();
         let tiles = self.machine.tiles as u32;
         self.work.push_some(exchange::phase(what, &bytes, &bytes, (2, 2), tiles, speed));
     }
@@ -101,7 +101,7 @@ impl<'a> RnnStepBuilder<'a> {
     /// Brings units from their product, and adds the bias of each to all samples.
     pub(crate) fn gather_units(&mut self, what: &str, units: u64) {
         let elements = self.units(units);
-        let bias = elements.map(|count| count * self.layer.dtype.bytes());
+        let bias = elements.map(|count| *count * self.layer.dtype.bytes());
         self.gather(what, &elements, &bias);
         self.in_place("AddBias", BinaryOpType::Add, units);
     }
@@ -153,7 +153,7 @@ impl<'a> RnnStepBuilder<'a> {
         &mut self,
         what: &str,
         gates: &[(NonLinearityType, u64)],
-        cycles: fn(NonLinearityType, DType, u64) -> u64,
+        cycles: fn(NonLinearityType, DType, u64) -> Cycles,
     ) {
         let dtype = self.dtype();
         let all = |elements: &u64| {
@@ -181,7 +181,7 @@ impl<'a> RnnStepBuilder<'a> {
     }
 
     pub(crate) fn count(&mut self) {
-        let one = TileRuns::uniform(TileRange::new(0, 1), 1);
+        let one = TileRuns::uniform(TileRange::new(0, 1), 1u64);
         let phase = elementwise::binary_in_place("seqIdxIncr", BinaryOpType::Add, DType::Int, &one);
         push(&mut self.work, phase);
     }

@@ -10,15 +10,18 @@ pub(crate) use transpose::{TransposeMatrices, transpose};
 
 use crate::poplar::work::{VertexInstances, WorkPhase, WorkPhaseKind};
 use crate::shape::DType;
-use tilescope_report::units::TileRuns;
+use tilescope_report::units::{Bytes, Cycles, TileRuns};
 
 /// Whether operands are taken to lie in interleaved memory, where a load brings 128 bits: poplibs'
 /// setting that fits the op benchmarks.
 pub(super) const LOADS_INTERLEAVED: bool = true;
 
+/// Bytes of one load or store.
+pub(crate) const VECTOR_BYTES: Bytes = Bytes(8);
+
 /// Elements of one 64-bit vector.
 pub(crate) fn vector_width(dtype: DType) -> u64 {
-    8 / dtype.bytes()
+    VECTOR_BYTES / dtype.bytes()
 }
 
 /// A compute phase with one vertex on each tile that has cycles.
@@ -26,14 +29,14 @@ pub(crate) fn compute(
     name: &str,
     vertex_type: String,
     edges: u64,
-    cycles: TileRuns<u64>,
+    cycles: TileRuns<Cycles>,
 ) -> WorkPhase {
     let vertices = VertexInstances {
         vertex_type,
         count: cycles.map(|_| 1),
         edges,
-        field_bytes: 0,
-        constant_bytes: 0,
+        field_bytes: Bytes::ZERO,
+        constant_bytes: Bytes::ZERO,
     };
     WorkPhase {
         name: name.to_string(),
@@ -42,13 +45,16 @@ pub(crate) fn compute(
 }
 
 /// A compute phase with one vertex on each tile of `elements`, its cycles a function of them.
-pub(crate) fn phase(
+pub(crate) fn phase<T>(
     name: &str,
     vertex_type: String,
     edges: u64,
-    elements: &TileRuns<u64>,
-    cycles: impl FnMut(&u64) -> u64,
-) -> WorkPhase {
+    elements: &TileRuns<T>,
+    cycles: impl FnMut(&T) -> Cycles,
+) -> WorkPhase
+where
+    T: Clone + PartialEq,
+{
     compute(name, vertex_type, edges, elements.map(cycles))
 }
 

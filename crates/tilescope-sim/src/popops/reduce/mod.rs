@@ -25,6 +25,7 @@ use super::elementwise;
 use crate::poplar::work::OperationWork;
 use crate::poputil::layout::ElementOrder;
 use crate::shape::DType;
+use crate::targets::BytesPerCycle;
 use tilescope_report::units::TileRuns;
 
 /// What is reduced to what.
@@ -50,7 +51,7 @@ pub(crate) struct ReductionRequest<'a> {
     /// Tiles of the IPU.
     pub tiles: u32,
     /// Exchange speed of a tile.
-    pub bytes_per_cycle: u64,
+    pub speed: BytesPerCycle,
 }
 
 /// What becomes of what a reduction computes.

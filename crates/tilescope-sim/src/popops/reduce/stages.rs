@@ -15,7 +15,7 @@ use crate::poplar::runs::per_tile;
 use crate::poplar::work::{MemoryConstraint, OperationWork, TemporaryVariable};
 use crate::popops::elementwise;
 use crate::popops::elementwise::vector_width;
-use crate::popops::rearrange::{copy_vertex, on_tile_copies};
+use crate::popops::rearrange::{COPY_SPEED, copy_vertex, on_tile_copies};
 use crate::poputil::split;
 use crate::poputil::split::SplitBounds;
 use crate::shape::DType;
@@ -25,7 +25,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::rc::Rc;
 use tilescope_report::MemoryCategory;
-use tilescope_report::units::TileRuns;
+use tilescope_report::units::{Bytes, TileRuns};
 
 /// Partial results per result from which on another stage between tiles pays
 /// (poplibs lib/popops/reduction, reductionFactorThresholdToAddMoreStages).
@@ -55,7 +55,7 @@ struct StretchPartials {
 }
 
 /// Bytes of a partial result of an element type on each tile.
-fn bytes_per_tile(partials: &IntermediatePartials, dtype: DType) -> TileRuns<u64> {
+fn bytes_per_tile(partials: &IntermediatePartials, dtype: DType) -> TileRuns<Bytes> {
     per_tile(partials.tiles.iter().map(|(tile, columns)| (*tile, width(columns) * dtype.bytes())))
 }
 
@@ -108,7 +108,11 @@ impl<'a> ReductionStages<'a> {
             let rotated = self.rotated_bytes();
             if !rotated.is_empty() {
                 let vertex = copy_vertex(DType::Float, 2);
-                work.push(on_tile_copies(&name, vertex, &rotated.map(|bytes| bytes.div_ceil(8))));
+                work.push(on_tile_copies(
+                    &name,
+                    vertex,
+                    &rotated.map(|bytes| COPY_SPEED.cycles_for(*bytes)),
+                ));
             }
             let (moved, others) =
                 held.tiles.iter().cloned().partition(|(tile, _)| rotated.get(*tile).is_some());
@@ -238,7 +242,7 @@ impl<'a> ReductionStages<'a> {
     }
 
     /// Bytes of results that vertices write in another order than they are kept.
-    fn rotated_bytes(&self) -> TileRuns<u64> {
+    fn rotated_bytes(&self) -> TileRuns<Bytes> {
         let mut known: HashMap<MemoryStretchShape, u64> = HashMap::new();
         per_tile(memory::stretches(self.reduction.input).map(|(tile, range)| {
             let (shape, _) = MemoryStretchShape::from_range(self.dims, &range);
@@ -421,9 +425,9 @@ impl<'a> ReductionStages<'a> {
         duties: &BTreeMap<u32, Vec<ReductionTask>>,
         stage: ReduceStageTypes,
         regions: impl Fn(&[ReductionTask]) -> Vec<RegionReduction>,
-    ) -> (TileRuns<u64>, ReduceStageWork) {
+    ) -> (TileRuns<Bytes>, ReduceStageWork) {
         let bytes = self.dtype.bytes();
-        let mut own: BTreeMap<u32, u64> = BTreeMap::new();
+        let mut own: BTreeMap<u32, Bytes> = BTreeMap::new();
         let mut known: HashMap<Vec<(u64, u64)>, Rc<ReduceTileWork>> = HashMap::new();
         let mut done = ReduceStageWork::default();
         let mut messages = Vec::with_capacity(duties.len());
@@ -433,19 +437,19 @@ impl<'a> ReductionStages<'a> {
                 .entry(shape.collect())
                 .or_insert_with(|| Rc::new(assign_regions(stage, regions(duties))));
             done.tiles.push((*tile, mine.clone()));
-            let kept: u64 = duties
+            let kept: Bytes = duties
                 .iter()
                 .filter(|duty| duty.sources.contains(tile))
                 .map(|duty| duty.width() * bytes)
                 .sum();
             *own.entry(*tile).or_default() += kept;
             messages.push((*tile, senders(duties, *tile)));
-            let all: u64 =
+            let all: Bytes =
                 duties.iter().map(|duty| duty.width() * bytes * duty.sources.len() as u64).sum();
             (*tile, all - kept)
         }));
         let sent = per_tile(held.tiles.iter().map(|(tile, columns)| {
-            (*tile, width(columns) * bytes - own.get(tile).copied().unwrap_or(0))
+            (*tile, width(columns) * bytes - own.get(tile).copied().unwrap_or_default())
         }));
         work.push_some(exchange::gather(
             name,
@@ -453,7 +457,7 @@ impl<'a> ReductionStages<'a> {
             &sent,
             &per_tile(messages),
             self.reduction.tiles,
-            self.reduction.bytes_per_cycle,
+            self.reduction.speed,
         ));
         (received, done)
     }
@@ -463,7 +467,7 @@ impl<'a> ReductionStages<'a> {
         &self,
         work: &mut OperationWork,
         name: &str,
-        bytes: TileRuns<u64>,
+        bytes: TileRuns<Bytes>,
         start: usize,
     ) {
         work.temporaries.push(TemporaryVariable {

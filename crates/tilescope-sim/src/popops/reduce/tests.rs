@@ -2,6 +2,7 @@ use super::*;
 use crate::poplar::work::WorkPhaseKind;
 use crate::poputil::layout::TensorLayout;
 use proptest::prelude::*;
+use tilescope_report::units::Cycles;
 
 struct ReductionOutcome {
     work: OperationWork,
@@ -26,14 +27,14 @@ fn reduce(
         result: ReduceResultUse::PLAIN,
         output_mapping: None,
         tiles,
-        bytes_per_cycle: 4,
+        speed: BytesPerCycle(4),
     };
     let mut work = OperationWork::default();
     let results = add(&mut work, &reduction).expect("a reduction");
     ReductionOutcome { work, results }
 }
 
-fn cycles(work: &OperationWork) -> u64 {
+fn cycles(work: &OperationWork) -> Cycles {
     crate::graph_lowering::alone::cycles(work)
 }
 
@@ -72,7 +73,7 @@ fn impossible_shapes_are_errors() {
         (&short, ReduceError::Mismatch { held: 4, expected: 8 }),
     ];
     for (dims, expected) in cases {
-        let input = TensorLayout::linear(4, 2, 4).elements;
+        let input = TensorLayout::linear(4, DType::Half.bytes(), 4).elements;
         let reduction = ReductionRequest {
             name: "reduce",
             operation: ReduceOperation::Add,
@@ -83,7 +84,7 @@ fn impossible_shapes_are_errors() {
             result: ReduceResultUse::PLAIN,
             output_mapping: None,
             tiles: 4,
-            bytes_per_cycle: 4,
+            speed: BytesPerCycle(4),
         };
         assert_eq!(add(&mut OperationWork::default(), &reduction), Err(expected));
     }
@@ -136,7 +137,7 @@ proptest! {
                 }
                 WorkPhaseKind::Compute { cycles, vertices } => {
                     let busy = vertices.iter().map(|vertex| vertex.count.tile_count()).max();
-                    prop_assert!(busy.unwrap_or(0) > 0 && cycles.max() > 0);
+                    prop_assert!(busy.unwrap_or(0) > 0 && !cycles.max().is_zero());
                 }
             }
         }
