@@ -18,8 +18,8 @@ mod scene;
 mod toolbar;
 
 use super::{ReportView, ViewContext, ViewDescriptor, VisibleTimeline};
-use crate::message::StatusMessage;
 use crate::model::command::{AppCommand, SelectedStep, ViewAction};
+use crate::model::message::StatusMessage;
 use crate::model::prefs::{TraceDragMode, TracePrefs};
 use crate::model::selection::Selection;
 use crate::model::state::{ViewState, from_view_state, to_view_state};
