@@ -79,7 +79,8 @@ fn gradient_dim(dim: &FieldDim) -> FieldDim {
     let (input, kernel, output) =
         (&dim.input_transform, &dim.kernel_transform, &dim.output_transform);
     // Each transform turns into its opposite: what was strided is dilated, what was truncated is
-    // padded. The halo is there because the first input meets the last kernel element.
+    // padded. The halo is what outermost inputs read through all
+    // kernel elements but one.
     let halo = dim.transformed_kernel() - 1;
     FieldDim {
         input: dim.output(),
@@ -200,7 +201,7 @@ fn truncate_ignored_operands(dim: &mut FieldDim, size: u64) {
 
 fn truncate_to(transform: &mut OperandTransform, size: u64, begin: u64, end: u64) {
     if begin > transform.truncation_lower {
-        // An element that goes takes the gaps of the dilation behind it along.
+        // One truncated element leaves `dilation` transformed positions to padding.
         transform.padding_lower += (begin - transform.truncation_lower) * transform.dilation;
         transform.truncation_lower = begin;
     }
