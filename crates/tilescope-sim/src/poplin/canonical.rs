@@ -79,8 +79,7 @@ fn gradient_dim(dim: &FieldDim) -> FieldDim {
     let (input, kernel, output) =
         (&dim.input_transform, &dim.kernel_transform, &dim.output_transform);
     // Each transform turns into its opposite: what was strided is dilated, what was truncated is
-    // padded. The halo is what outermost inputs read through all
-    // kernel elements but one.
+    // padded. The halo is what outermost inputs read through all kernel elements but one.
     let halo = dim.transformed_kernel() - 1;
     FieldDim {
         input: dim.output(),

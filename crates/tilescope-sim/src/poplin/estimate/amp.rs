@@ -65,7 +65,8 @@ impl AmpCycleEstimator {
             };
             return base - if zeroing && outputs > 0 { 5 } else { 0 };
         }
-        // Up to two outputs take branches of their own round the pipelined loop, which starts at three.
+        // Up to two outputs take branches of their own round the pipelined loop, which starts at
+        // three.
         if self.is_common_half() {
             let extra = if zeroing { 2 } else { 4 };
             let base = match outputs {
