@@ -35,7 +35,7 @@ fn contiguous(from: ElementOrder, to: ElementOrder, shape: &[u64]) -> u64 {
 /// On-tile copies of `bytes` that lie together in pieces of `piece` bytes, all workers of a tile.
 /// Pieces smaller than a word are copied a half at a time.
 pub(crate) fn arrange(name: &str, vertex: &str, bytes: &TileRuns<u64>, piece: u64) -> WorkPhase {
-    // Memory is written a word at a time, so a piece of half a word is read, merged and written.
+    // A piece of half a word shares its word with another: it is read, merged and written.
     let words = piece.is_multiple_of(WORD_BYTES);
     let mut phase = elementwise::phase(name, vertex.to_string(), 2, bytes, |bytes| {
         if words {

@@ -38,6 +38,8 @@ impl ElementOrder {
     pub(crate) fn reshaped(self, from: &[u64], to: &[u64]) -> Self {
         let Self::Grouped { axis, group } = self else { return self };
         let step = |shape: &[u64], axis: usize| shape[axis + 1..].iter().product::<u64>();
+        // An axis runs along the groups if a step on it is as many elements: any other would cross
+        // them.
         let along = |new: &usize| to[*new] > 1 && step(to, *new) == step(from, axis);
         match (0..to.len()).find(along) {
             Some(new) => Self::Grouped { axis: new, group: gcd(group, to[new]) },

@@ -169,6 +169,8 @@ pub(crate) fn lists(
             .count() as u64
     };
     let row = |row: u64, (runs, repeats): (u64, u64)| {
+        // A position of the window has a run in this row only if its row and plane have an operand:
+        // padding takes no cycles.
         let reached = reached(vertical, lines.start + row % height)
             * reached(across, planes.start + row / height % depth);
         let rows = u64::from(reached * runs > 0);

@@ -122,8 +122,7 @@ pub(crate) fn split_columns(
     let elements = region.outputs * region.inner;
     let fits = |parts: &u64| {
         region.outputs.is_multiple_of(*parts)
-            // Parts that are no whole vectors would lose their fast vertex, and with it more than
-            // an idle worker costs.
+            // Parts that are no whole vectors would get a slower vertex.
             && (elements / parts).is_multiple_of(vector_width(input))
     };
     let parts = (2..=splits).filter(fits).max().unwrap_or(1);
