@@ -3,10 +3,12 @@
 
 pub mod bank_map;
 pub mod compare;
+pub mod data_table;
 pub mod exchange_code;
 pub mod find;
 pub mod insights;
 pub mod json;
+mod label_conventions;
 pub mod liveness;
 pub mod memory;
 pub mod operation_debug;

@@ -4,33 +4,32 @@ use super::{ComparisonSide, SharedAlignment};
 use crate::model::opening::OpenReport;
 use crate::model::view_id::ViewId;
 use crate::widgets::below::tabs_row_ui;
-use crate::widgets::table::{TableState, TableWidgetCell, TableWidgetColumn, TableWidgetData};
-use crate::widgets::worker::{BackgroundQuery, BackgroundWorkers, QueryState};
-use crate::widgets::{empty_state_ui, hint_ui, tabs_ui, waiting_ui};
+use crate::widgets::query_state::QueryTexts;
+use crate::widgets::table::TableState;
+use crate::widgets::worker::Versioned;
+use crate::widgets::worker::{BackgroundQuery, BackgroundWorkers};
+use crate::widgets::{hint_ui, tabs_ui};
 use egui::Ui;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tilescope_analysis::compare::{
-    ComparedReports, ComparisonCell as Value, ComparisonRow, ComparisonTable as Compared,
-    comparison,
-};
+use tilescope_analysis::compare::{ComparedReports, ComparisonTable as Compared, comparison};
+use tilescope_analysis::data_table::DataTable;
 use tilescope_analysis::insights::ViewLocation;
+use tilescope_report::ReportError;
 
 /// A table of differences, ready to be shown.
 struct DifferenceTable {
     title: &'static str,
-    table: Arc<TableWidgetData>,
+    table: Arc<DataTable>,
     places: Vec<[Option<ViewLocation>; 2]>,
     complete: bool,
     differs: bool,
 }
 
-type DifferenceTablesAnswer = Result<Arc<Vec<DifferenceTable>>, String>;
-
 /// State of the tables of all views.
 #[derive(Default)]
 pub(crate) struct DifferenceTablesPanel {
-    tables: BackgroundQuery<ViewId, DifferenceTablesAnswer>,
+    tables: BackgroundQuery<ViewId, Vec<DifferenceTable>>,
     chosen: BTreeMap<ViewId, usize>,
     states: BTreeMap<(ViewId, usize), TableState>,
     row: Option<(ViewId, usize, usize)>,
@@ -52,7 +51,7 @@ impl DifferenceTablesPanel {
 
     /// Titles of the tables that were shown last.
     pub(crate) fn titles(&self) -> Vec<&'static str> {
-        let tables = self.tables.latest().and_then(|answer| answer.as_ref().ok());
+        let tables = self.tables.latest();
         tables.map_or_else(Vec::new, |tables| tables.iter().map(|table| table.title).collect())
     }
 
@@ -70,27 +69,23 @@ impl DifferenceTablesPanel {
         let question = move |view: &ViewId| {
             let sides = ComparedReports { source: &source, target: &target, alignment: &alignment };
             let tables = comparison(view.name()).map_or(Ok(Vec::new()), |one| (one.tables)(&sides));
-            let tables = tables.map_err(|error| error.to_string())?;
-            Ok(Arc::new(tables.into_iter().map(DifferenceTable::new).collect()))
+            Ok::<_, ReportError>(tables?.into_iter().map(DifferenceTable::new).collect())
         };
-        let tables = match self.tables.ask(ui.ctx(), workers, &view, question) {
-            QueryState::Fresh(Ok(tables)) => tables.clone(),
-            QueryState::Fresh(Err(problem)) => {
-                empty_state_ui(ui, "The reports cannot be compared", problem);
-                return None;
-            }
-            QueryState::Failed => {
-                empty_state_ui(ui, "The reports cannot be compared", "Please report this.");
-                return None;
-            }
-            // Tables of another view say nothing about this one.
-            QueryState::Stale(_) | QueryState::Waiting => {
-                if self.tables.is_slow() {
-                    waiting_ui(ui, "Comparing…");
-                }
-                return None;
-            }
-        };
+        let texts =
+            QueryTexts { waiting: "Comparing…", failed: "The reports cannot be compared" };
+        // Tables of another view say nothing about this one.
+        let tables = self.tables.ask(ui.ctx(), workers, &view, question).fresh_only();
+        let show = |ui: &mut Ui, tables: &_| self.tables_ui(ui, workers, view, (tables, open));
+        tables.show(ui, texts, show).flatten()
+    }
+
+    fn tables_ui(
+        &mut self,
+        ui: &mut Ui,
+        workers: &BackgroundWorkers,
+        view: ViewId,
+        (tables, open): (&Versioned<Vec<DifferenceTable>>, &mut bool),
+    ) -> Option<[Option<ViewLocation>; 2]> {
         if tables.is_empty() {
             hint_ui(ui, "Nothing to compare here.");
             return None;
@@ -115,7 +110,7 @@ impl DifferenceTablesPanel {
             hint_ui(ui, "The runs are long: not every step was compared.");
         }
         let state = self.states.entry((view, at)).or_insert_with(TableState::as_given);
-        let generation = (view as usize * 64 + at) as u64;
+        let generation = tables.version();
         let row = self.row.filter(|row| (row.0, row.1) == (view, at)).map(|row| row.2);
         let clicked = ui
             .push_id((view, at), |ui| {
@@ -136,71 +131,22 @@ impl DifferenceTablesPanel {
 
 impl DifferenceTable {
     fn new(table: Compared) -> Self {
-        let worded = |row: &ComparisonRow| {
-            [&row.source, &row.target].iter().any(|side| matches!(side, Some(Value::Text(_))))
-        };
-        let words = table.rows.iter().any(worded);
-        let side = |title: &str| {
-            if words { TableWidgetColumn::text(title) } else { TableWidgetColumn::number(title) }
-        };
-        let columns = vec![
-            TableWidgetColumn::text(table.column),
-            side("Source"),
-            side("Target"),
-            TableWidgetColumn::number("Diff")
-                .about("Target minus source; a missing side counts as zero"),
-            TableWidgetColumn::number("Relative")
-                .about("The difference as a share of the larger side"),
-        ];
-        let cells = |row: &ComparisonRow| {
-            vec![
-                TableWidgetCell::Text(format!("{:1$}{2}", "", row.depth as usize * 4, row.name)),
-                cell(&row.source),
-                cell(&row.target),
-                difference(row),
-                share(row),
-            ]
-        };
+        let mut data = table.data();
+        // Depth is seen as indentation.
+        for (cells, row) in data.rows.iter_mut().zip(&table.rows) {
+            cells[0] = format!("{:1$}{2}", "", row.depth as usize * 4, row.name).into();
+        }
         Self {
             title: table.title,
             differs: table.rows.iter().any(|row| !row.is_same()),
             complete: table.complete,
-            table: Arc::new(TableWidgetData {
-                columns,
-                rows: table.rows.iter().map(cells).collect(),
-                totals: table.total.is_some(),
-            }),
+            table: Arc::new(data),
             places: table
                 .rows
                 .into_iter()
                 .map(|row| [row.source_place, row.target_place])
                 .collect(),
         }
-    }
-}
-
-fn cell(side: &Option<Value>) -> TableWidgetCell {
-    match side {
-        None => TableWidgetCell::Missing,
-        Some(Value::Bytes(bytes)) => TableWidgetCell::Bytes(*bytes),
-        Some(Value::Count(count)) => TableWidgetCell::Count(*count),
-        Some(value) => TableWidgetCell::Text(value.text()),
-    }
-}
-
-fn difference(row: &ComparisonRow) -> TableWidgetCell {
-    let bytes = [&row.source, &row.target].iter().any(|side| matches!(side, Some(Value::Bytes(_))));
-    match row.whole_change() {
-        Some(change) => TableWidgetCell::Change { change, bytes },
-        None => TableWidgetCell::Text(row.change_text()),
-    }
-}
-
-fn share(row: &ComparisonRow) -> TableWidgetCell {
-    match row.share() {
-        // In ten-thousandths: two decimals of a percentage.
-        Some(share) => TableWidgetCell::Share((share.abs() * 10_000.0).round() as u32),
-        None => TableWidgetCell::Text(String::new()),
     }
 }
 

@@ -4,9 +4,13 @@ use super::MemoryTab;
 use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
 use crate::views::ViewContext;
-use crate::widgets::table::{TableState, TableWidgetCell, TableWidgetColumn, TableWidgetData};
-use crate::widgets::worker::{BackgroundQuery, QueryState};
-use crate::widgets::{empty_state_ui, focus_ui, hint_ui, region_ui, waiting_ui};
+use crate::widgets::query_state::LIST_TEXTS;
+use crate::widgets::query_state::QueryTexts;
+use crate::widgets::table::TableState;
+use crate::widgets::worker::BackgroundQuery;
+use crate::widgets::worker::BackgroundWorkers;
+use crate::widgets::worker::Versioned;
+use crate::widgets::{focus_ui, hint_ui, region_ui};
 use egui::accesskit::Role;
 use egui::{
     Align2, Rect, RichText, ScrollArea, Sense, Stroke, TextStyle, Ui, WidgetInfo, pos2, vec2,
@@ -14,35 +18,31 @@ use egui::{
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use tilescope_analysis::data_table::{DataTable, TableCell};
 use tilescope_analysis::memory::{self, MemoryList, MemoryTreeRow};
-use tilescope_analysis::tile_curves::TileCurveUnit;
+use tilescope_analysis::tables::memory as columns;
 use tilescope_report::units::{VariableId, grouped};
-use tilescope_report::{Report, ReportPart};
+use tilescope_report::{Report, ReportError, ReportPart};
 
 const ROW_HEIGHT: f32 = 23.0;
 const VALUE_WIDTH: f32 = 150.0;
 
-/// A table, what tells it from others, the variables of its rows, and whether there are more.
-#[derive(Clone)]
+/// A table, the variables of its rows, and whether there are more.
 struct MemoryTableData {
-    generation: u64,
-    table: Arc<TableWidgetData>,
-    variables: Arc<Vec<VariableId>>,
+    table: Arc<DataTable>,
+    variables: Vec<VariableId>,
     truncated: bool,
 }
-
-type MemoryTableAnswer = Result<MemoryTableData, String>;
 
 /// State of all tables.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct MemoryTables {
     #[serde(skip)]
-    details: BackgroundQuery<Vec<u32>, Result<Vec<MemoryTreeRow>, String>>,
+    details: BackgroundQuery<Vec<u32>, Vec<MemoryTreeRow>>,
     folded: BTreeSet<String>,
     #[serde(skip)]
-    listed: BackgroundQuery<(MemoryTab, Vec<u32>), MemoryTableAnswer>,
+    listed: BackgroundQuery<(MemoryTab, Vec<u32>), MemoryTableData>,
     states: [TableState; 4],
 }
 
@@ -75,84 +75,51 @@ impl MemoryTables {
         let report = context.opened.report.clone();
         let key = (tab, context.selection.tiles.clone());
         let question = move |(tab, tiles): &(MemoryTab, Vec<u32>)| listed(&report, *tab, tiles);
-        let asked = self.listed.ask(ui.ctx(), context.workers, &key, question);
-        let answer = match asked {
-            QueryState::Fresh(answer) => Some(answer.clone()),
-            // The table of another tab is no stand-in.
-            QueryState::Stale(_) | QueryState::Waiting => None,
-            QueryState::Failed => {
-                empty_state_ui(ui, "The list cannot be read", "Please report this.");
-                return None;
+        let listed = self.listed.ask(ui.ctx(), context.workers, &key, question);
+        let (state, workers) = (&mut self.states[index], context.workers);
+        // The table of another tab is no stand-in.
+        let clicked = listed.fresh_only().show(ui, LIST_TEXTS, |ui, listed| {
+            if listed.truncated {
+                cut_ui(ui);
             }
-        };
-        match answer {
-            Some(Ok(MemoryTableData { generation, table, variables, truncated: cut })) => {
-                if cut {
-                    let most = grouped(memory::MAX_VARIABLES as u64);
-                    let text = format!(
-                        "Only the first {most} are listed; select tiles to see all of theirs."
-                    );
-                    ui.horizontal(|ui| {
-                        ui.add_space(8.0);
-                        ui.label(
-                            RichText::new(text)
-                                .color(ThemePalette::for_visuals(ui.visuals()).warning),
-                        );
-                    });
+            let hint =
+                ["Filter variables", "Filter vertices", "Filter exchanges", "Filter compute sets"]
+                    [index];
+            ui.push_id(index, |ui| match tab {
+                MemoryTab::Variables => variables_ui(ui, workers, state, listed, (hint, chosen)),
+                _ => {
+                    state.ui(ui, workers, &listed.table, listed.version(), hint);
+                    None
                 }
-                let hint = [
-                    "Filter variables",
-                    "Filter vertices",
-                    "Filter exchanges",
-                    "Filter compute sets",
-                ][index];
-                let (state, workers) = (&mut self.states[index], context.workers);
-                let clicked = ui.push_id(index, |ui| {
-                    if tab != MemoryTab::Variables {
-                        state.ui(ui, workers, &table, generation, hint);
-                        return None;
-                    }
-                    let place = |id: &VariableId| variables.iter().position(|own| own == id);
-                    let chosen: Vec<usize> = chosen.iter().filter_map(place).collect();
-                    state.choose_ui(ui, workers, &table, generation, hint, &chosen)
-                });
-                let id = clicked.inner.and_then(|row| variables.get(row))?;
-                let add = ui.input(|input| input.modifiers.shift || input.modifiers.command);
-                return Some((*id, add));
-            }
-            Some(Err(problem)) => empty_state_ui(ui, "The list cannot be read", &problem),
-            None if self.listed.is_slow() => waiting_ui(ui, "Reading…"),
-            None => {}
-        }
-        None
+            })
+            .inner
+        });
+        clicked.flatten()
     }
 
     fn details_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         let tiles = context.selection.tiles.clone();
         let report = context.opened.report.clone();
-        let question = move |tiles: &Vec<u32>| {
-            memory::details(&report, tiles).map_err(|error| error.to_string())
-        };
-        let rows = match self.details.ask(ui.ctx(), context.workers, &tiles, question).answer() {
-            Some(Ok(rows)) => rows,
-            Some(Err(problem)) => return empty_state_ui(ui, "Details cannot be read", problem),
-            None => return,
-        };
-        let columns = rows.first().map_or(1, |row| row.bytes.len());
+        let question = move |tiles: &Vec<u32>| memory::details(&report, tiles);
+        let texts = QueryTexts { waiting: "Reading…", failed: "Details cannot be read" };
+        let rows = self.details.ask(ui.ctx(), context.workers, &tiles, question);
+        rows.show(ui, texts, |ui, rows| self.tree_ui(ui, &tiles, rows));
+    }
+
+    fn tree_ui(&mut self, ui: &mut Ui, tiles: &[u32], rows: &[MemoryTreeRow]) {
         // While details of other tiles are on their way, titles must not run ahead of them.
-        let titles: Vec<String> = match (tiles.is_empty(), tiles.len() == columns) {
-            (false, true) => {
-                tiles.iter().map(|tile| format!("Tile {}", grouped((*tile).into()))).collect()
-            }
-            _ => vec!["All tiles".to_owned()],
-        };
+        let ready = rows.first().is_none_or(|row| row.bytes.len() == tiles.len().max(1));
+        let table = columns::details(rows, if ready { tiles } else { &[] });
+        // Depth is seen as the indentation of the part.
+        let titles: Vec<&str> =
+            table.columns.iter().skip(2).map(|column| column.title.as_str()).collect();
         let folded = &mut self.folded;
         ScrollArea::both().auto_shrink(false).id_salt("memory details").show(ui, |ui| {
             ui.spacing_mut().item_spacing.y = 0.0;
             tree_header_ui(ui, &titles);
             let mut hidden_below: Option<u32> = None;
             let mut shown = 0;
-            for (index, row) in rows.iter().enumerate() {
+            for (index, (row, cells)) in rows.iter().zip(&table.rows).enumerate() {
                 if hidden_below.is_some_and(|depth| row.depth > depth) {
                     continue;
                 }
@@ -163,7 +130,7 @@ impl MemoryTables {
                     hidden_below = Some(row.depth);
                 }
                 shown += 1;
-                if tree_row_ui(ui, row, parent, is_folded, shown % 2 == 0) {
+                if tree_row_ui(ui, (row, &cells[2..]), parent, is_folded, shown % 2 == 0) {
                     if is_folded {
                         folded.remove(&row.name)
                     } else {
@@ -176,6 +143,31 @@ impl MemoryTables {
     }
 }
 
+/// Says that not everything is listed.
+fn cut_ui(ui: &mut Ui) {
+    let most = grouped(memory::MAX_VARIABLES as u64);
+    let text = format!("Only the first {most} are listed; select tiles to see all of theirs.");
+    ui.horizontal(|ui| {
+        ui.add_space(8.0);
+        ui.label(RichText::new(text).color(ThemePalette::for_visuals(ui.visuals()).warning));
+    });
+}
+
+/// The table of variables; the one that was clicked, and whether it is to be added.
+fn variables_ui(
+    ui: &mut Ui,
+    workers: &BackgroundWorkers,
+    state: &mut TableState,
+    listed: &Versioned<MemoryTableData>,
+    (hint, chosen): (&str, &[VariableId]),
+) -> Option<(VariableId, bool)> {
+    let place = |id: &VariableId| listed.variables.iter().position(|own| own == id);
+    let chosen: Vec<usize> = chosen.iter().filter_map(place).collect();
+    let row = state.choose_ui(ui, workers, &listed.table, listed.version(), hint, &chosen)?;
+    let add = ui.input(|input| input.modifiers.shift || input.modifiers.command);
+    Some((*listed.variables.get(row)?, add))
+}
+
 fn value_rect(row: Rect, name_width: f32, column: usize) -> Rect {
     let left = row.left() + name_width + column as f32 * VALUE_WIDTH;
     Rect::from_min_size(pos2(left, row.top()), vec2(VALUE_WIDTH, row.height()))
@@ -185,7 +177,7 @@ fn name_width(ui: &Ui) -> f32 {
     (ui.clip_rect().width() * 0.4).clamp(220.0, 360.0)
 }
 
-fn tree_header_ui(ui: &mut Ui, titles: &[String]) {
+fn tree_header_ui(ui: &mut Ui, titles: &[&str]) {
     let palette = ThemePalette::for_visuals(ui.visuals());
     let names = name_width(ui);
     let size = vec2(names + titles.len() as f32 * VALUE_WIDTH + 16.0, ROW_HEIGHT);
@@ -205,7 +197,7 @@ fn tree_header_ui(ui: &mut Ui, titles: &[String]) {
 /// One line of the tree; whether it was clicked to fold or unfold it.
 fn tree_row_ui(
     ui: &mut Ui,
-    row: &MemoryTreeRow,
+    (row, cells): (&MemoryTreeRow, &[TableCell]),
     parent: bool,
     folded: bool,
     striped: bool,
@@ -215,7 +207,7 @@ fn tree_row_ui(
     let size = vec2(names + row.bytes.len() as f32 * VALUE_WIDTH + 16.0, ROW_HEIGHT);
     let sense = if parent { Sense::click() } else { Sense::hover() };
     let (rect, response) = ui.allocate_exact_size(size, sense);
-    let values: Vec<String> = row.bytes.iter().map(|value| row.unit.exact(*value)).collect();
+    let values: Vec<String> = cells.iter().map(TableCell::text).collect();
     let role = if parent { Role::DisclosureTriangle } else { Role::Row };
     response.widget_info(|| WidgetInfo::selected(role, true, parent && !folded, &row.name));
     ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(values.join(", ")));
@@ -248,10 +240,9 @@ fn tree_row_ui(
     );
     let at = pos2(left + 16.0, rect.center().y - galley.size().y / 2.0);
     ui.painter().galley(at, galley, palette.text);
-    for (column, (value, bytes)) in values.iter().zip(&row.bytes).enumerate() {
+    for (column, (value, cell)) in values.iter().zip(cells).enumerate() {
         let at = value_rect(rect, names, column).right_center();
-        let nothing = *bytes == 0 && row.unit == TileCurveUnit::Bytes;
-        let colour = if nothing { palette.weak_text } else { palette.text };
+        let colour = if *cell == TableCell::Bytes(0) { palette.weak_text } else { palette.text };
         ui.painter().text(at, Align2::RIGHT_CENTER, value, body.clone(), colour);
     }
     let clicked = response.clicked();
@@ -261,64 +252,32 @@ fn tree_row_ui(
     clicked
 }
 
-fn listed(report: &Report, tab: MemoryTab, tiles: &[u32]) -> MemoryTableAnswer {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
-    let words = |error: tilescope_report::ReportError| error.to_string();
-    let (listing, name, count, bytes) = match tab {
-        MemoryTab::Details => (MemoryList::default(), "", "", ""),
-        MemoryTab::Variables => {
-            (memory::variables(report, tiles).map_err(words)?, "Variable", "Tiles", "Size")
-        }
-        MemoryTab::Vertices => (
-            memory::vertices(report, tiles).map_err(words)?,
-            "Vertex type",
-            "Vertices",
-            "State and code",
-        ),
-        MemoryTab::ComputeSets => (
-            memory::compute_sets(report, tiles).map_err(words)?,
-            "Compute set",
-            "Vertices",
-            "State",
-        ),
-        MemoryTab::Exchanges => {
-            (memory::exchanges(report, tiles).map_err(words)?, "Exchange", "Messages", "Code")
-        }
+/// The table of this name as the view has it.
+#[cfg(test)]
+pub(in crate::views) fn seen(report: &Report, name: &str) -> DataTable {
+    let tab = match name {
+        "details" => return columns::details(&memory::details(report, &[]).unwrap(), &[]),
+        "variables" => MemoryTab::Variables,
+        "vertices" => MemoryTab::Vertices,
+        "compute-sets" => MemoryTab::ComputeSets,
+        _ => MemoryTab::Exchanges,
     };
-    let table = table(&listing, tiles, name, count, bytes);
-    Ok(MemoryTableData {
-        generation: NEXT.fetch_add(1, Ordering::Relaxed),
-        table: Arc::new(table),
-        variables: Arc::new(listing.variables),
-        truncated: listing.truncated,
-    })
+    listed(report, tab, &[]).unwrap().table.as_ref().clone()
 }
 
-fn table(
-    listing: &MemoryList,
-    tiles: &[u32],
-    name: &str,
-    count: &str,
-    bytes: &str,
-) -> TableWidgetData {
-    let mut columns = vec![TableWidgetColumn::text(name), TableWidgetColumn::text("About")];
-    match tiles {
-        [] => columns.push(TableWidgetColumn::number(bytes)),
-        tiles => columns.extend(
-            tiles
-                .iter()
-                .map(|tile| TableWidgetColumn::number(format!("Tile {}", grouped((*tile).into())))),
-        ),
-    }
-    columns.push(TableWidgetColumn::number(count));
-    let row = |listed: &memory::MemoryListRow| {
-        let mut cells = vec![
-            TableWidgetCell::Text(listed.name.clone()),
-            TableWidgetCell::Text(listed.about.clone()),
-        ];
-        cells.extend(listed.bytes.iter().map(|bytes| TableWidgetCell::Bytes(*bytes)));
-        cells.push(TableWidgetCell::Count(listed.count));
-        cells
+fn listed(report: &Report, tab: MemoryTab, tiles: &[u32]) -> Result<MemoryTableData, ReportError> {
+    type List = fn(&Report, &[u32]) -> Result<MemoryList, ReportError>;
+    type Columns = fn(&MemoryList, &[u32]) -> DataTable;
+    let (list, columns): (List, Columns) = match tab {
+        MemoryTab::Variables | MemoryTab::Details => (memory::variables, columns::variables),
+        MemoryTab::Vertices => (memory::vertices, columns::vertices),
+        MemoryTab::ComputeSets => (memory::compute_sets, columns::compute_sets),
+        MemoryTab::Exchanges => (memory::exchanges, columns::exchanges),
     };
-    TableWidgetData { columns, rows: listing.rows.iter().map(row).collect(), totals: true }
+    let listing = list(report, tiles)?;
+    Ok(MemoryTableData {
+        table: Arc::new(columns(&listing, tiles)),
+        variables: listing.variables,
+        truncated: listing.truncated,
+    })
 }
