@@ -68,6 +68,8 @@ pub(crate) fn transpose(
     if count == 1 || (rows == 4 && columns == 4 && count <= 4) {
         workers * worker(count)
     } else {
+        // The supervisor vertex takes 7 cycles itself and jumps over the first 7 of the worker's
+        // codelet.
         7 + workers * (worker(per_worker) - 7)
     }
 }
