@@ -94,7 +94,7 @@ impl SearchPanel {
     }
 
     /// Does what keys ask for, whether or not the panel is shown.
-    pub(crate) fn update(&mut self, ui: &Ui, context: &mut ViewContext<'_>) {
+    pub(crate) fn update(&mut self, ui: &Ui, context: &ViewContext<'_>) {
         self.jump.update(ui.ctx(), context);
         if self.steps == 0 || !self.has_query() {
             self.steps = 0;
@@ -110,7 +110,7 @@ impl SearchPanel {
         }
     }
 
-    pub(crate) fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+    pub(crate) fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         ui.horizontal(|ui| {
             ui.heading("Find");
             ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
@@ -172,7 +172,7 @@ impl SearchPanel {
     fn found_ui(
         &mut self,
         ui: &mut Ui,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         found: &Versioned<SearchResults>,
     ) {
         totals_ui(ui, found);
@@ -185,7 +185,7 @@ impl SearchPanel {
         }
     }
 
-    fn results_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, found: &SearchResults) {
+    fn results_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, found: &SearchResults) {
         let mut picked = None;
         ui.spacing_mut().item_spacing.y = 0.0;
         let area = ScrollArea::vertical().auto_shrink(false).id_salt("results");
@@ -203,7 +203,7 @@ impl SearchPanel {
     }
 
     /// Shows a result where it belongs.
-    fn show_result(&mut self, at: usize, found: &SearchResults, context: &mut ViewContext<'_>) {
+    fn show_result(&mut self, at: usize, found: &SearchResults, context: &ViewContext<'_>) {
         let Some(hit) = found.hits.get(at) else { return };
         self.current_result = Some(at);
         let view = match hit.thing {
@@ -235,7 +235,7 @@ impl SearchPanel {
     fn statistics_ui(
         &mut self,
         ui: &mut Ui,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         found: &Versioned<SearchResults>,
     ) {
         let sources: Vec<(SearchList, &str)> =

@@ -27,7 +27,7 @@ impl TraceJump {
     }
 
     /// Goes there if it has been found.
-    pub(crate) fn update(&mut self, ui: &Context, context: &mut ViewContext<'_>) {
+    pub(crate) fn update(&mut self, ui: &Context, context: &ViewContext<'_>) {
         let Some(wanted) = self.wanted else { return };
         let report = context.opened.report.clone();
         let question = move |(program, _): &(ProgramId, u64)| find(&report, *program);

@@ -10,7 +10,7 @@ mod overlay;
 mod time;
 
 use crate::model::command::SelectedStep;
-use crate::model::command::{AppCommand, ViewAction};
+use crate::model::command::{AppCommand, CommandQueue, ViewAction};
 use crate::model::keep::TargetNavigationState;
 use crate::model::opening::OpenReport;
 use crate::model::selection::Selection;
@@ -182,7 +182,7 @@ impl ComparisonTarget {
         ui: &mut Ui,
         name: ViewId,
         view: &mut dyn ReportView,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
     ) {
         let aligned = self.align(ui, context);
         toolbar_ui(ui, "comparison", |bar| self.controls_ui(bar, name, context, &aligned));
@@ -226,7 +226,7 @@ impl ComparisonTarget {
         &mut self,
         bar: &mut ToolbarBuilder<'_>,
         name: ViewId,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         aligned: &QueryState<ReportAlignment>,
     ) {
         let (source, target) = (context.opened.name(), self.target.name());
@@ -292,7 +292,7 @@ impl ComparisonTarget {
         &mut self,
         ui: &mut Ui,
         name: ViewId,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         aligned: &QueryState<ReportAlignment>,
         open: &mut bool,
     ) {
@@ -310,7 +310,7 @@ impl ComparisonTarget {
     fn select_on_both_sides(
         &mut self,
         places: &[Option<ViewLocation>; 2],
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
     ) {
         let start =
             |place: &Option<ViewLocation>| place.as_ref()?.cycles.map(|cycles| cycles.start);
@@ -331,7 +331,7 @@ impl ComparisonTarget {
         ui: &mut Ui,
         name: ViewId,
         view: &mut dyn ReportView,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         aligned: Option<&SharedAlignment>,
     ) {
         let mut area = ui.available_rect_before_wrap();
@@ -353,7 +353,7 @@ impl ComparisonTarget {
             self.active_side =
                 if at.x < middle { ComparisonSide::Source } else { ComparisonSide::Target };
         }
-        let (mut from_source, mut from_target) = (Vec::new(), Vec::new());
+        let (from_source, from_target) = (CommandQueue::default(), CommandQueue::default());
         // What keys and menus ask for goes where the pointer is, but arrows move the grip that has
         // the focus.
         let held = self.time_link.has_focus();
@@ -368,32 +368,31 @@ impl ComparisonTarget {
         let wishes = &*wishes.copied().collect::<Vec<ViewAction>>();
         let asked = |side: ComparisonSide| if side == self.active_side { wishes } else { &[] };
         let (of_source, of_target) = (asked(ComparisonSide::Source), asked(ComparisonSide::Target));
-        let mut source =
-            ViewContext { commands: &mut from_source, actions: of_source, ..context.reborrow() };
-        pane(ui, left, ComparisonSide::Source, self.active_side, |ui| view.ui(ui, &mut source));
+        let source = ViewContext { commands: &from_source, actions: of_source, ..*context };
+        pane(ui, left, ComparisonSide::Source, self.active_side, |ui| view.ui(ui, &source));
         let other = self.views.iter_mut().find(|(known, _)| *known == name);
         let Some((_, other)) = other else { return };
-        let mut target = ViewContext {
+        let target = ViewContext {
             opened: &self.target,
             selection: &self.selection,
-            commands: &mut from_target,
+            commands: &from_target,
             actions: of_target,
-            ..context.reborrow()
+            ..*context
         };
-        pane(ui, right, ComparisonSide::Target, self.active_side, |ui| other.ui(ui, &mut target));
+        pane(ui, right, ComparisonSide::Target, self.active_side, |ui| other.ui(ui, &target));
         self.time_link.synchronise(view, other.as_mut());
         if let Some(timeline) = other.timeline() {
             self.time_link.grip_ui(ui, right, timeline);
         }
-        self.dispatch_to_both_sides(context, ComparisonSide::Source, from_source, aligned);
-        self.dispatch_to_both_sides(context, ComparisonSide::Target, from_target, aligned);
+        self.dispatch_to_both_sides(context, ComparisonSide::Source, from_source.take(), aligned);
+        self.dispatch_to_both_sides(context, ComparisonSide::Target, from_target.take(), aligned);
     }
 
     /// Asks for what was asked for on one side, and for the same on the other, where there is the
     /// same.
     fn dispatch_to_both_sides(
         &self,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         from: ComparisonSide,
         commands: Vec<AppCommand>,
         aligned: Option<&SharedAlignment>,

@@ -103,7 +103,7 @@ impl OverlayGraphPanel {
         &mut self,
         bar: &mut ToolbarBuilder<'_>,
         view: ViewId,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
     ) {
         if bar.button("All", "Show the whole graph") {
             self.shown.graph.reset();

@@ -60,7 +60,7 @@ impl ExchangeMatrixPanel {
     pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         flows: &Versioned<ExchangeFlows>,
         link: Option<ExchangeLink>,
         program: Option<ProgramId>,
@@ -167,7 +167,7 @@ impl ExchangeMatrixPanel {
     fn pointer_ui(
         &mut self,
         ui: &Ui,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         response: &Response,
         found: &ExchangeMatrix,
         drawn: Rect,

@@ -14,12 +14,7 @@ const MAX_COLUMNS: usize = 8;
 
 impl ExecutionTraceView {
     /// Chooses a step, alone or beside those chosen before; a chosen one is taken out again.
-    pub(super) fn select_step(
-        &mut self,
-        context: &mut ViewContext<'_>,
-        step: SelectedStep,
-        add: bool,
-    ) {
+    pub(super) fn select_step(&mut self, context: &ViewContext<'_>, step: SelectedStep, add: bool) {
         let mut chosen = if add { self.chosen_steps(context) } else { Vec::new() };
         match chosen.iter().position(|known| *known == step) {
             Some(at) if add => drop(chosen.remove(at)),

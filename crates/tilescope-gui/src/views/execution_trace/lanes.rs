@@ -26,7 +26,7 @@ impl ExecutionTraceView {
     pub(super) fn lanes_ui(
         &mut self,
         ui: &mut Ui,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         prepared: &Versioned<LoadedTrace>,
     ) {
         let area = ui.available_rect_before_wrap();

@@ -155,7 +155,7 @@ impl ReportView for ExecutionTraceView {
         self.reach = Some(reach);
     }
 
-    fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+    fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         // Coming back to this view begins anew.
         if self.prepared.is_cancelled() {
             self.prepared.retry();
@@ -225,7 +225,7 @@ fn why_empty(outcome: ProgramOutcome) -> (&'static str, &'static str) {
 
 impl ExecutionTraceView {
     /// A step chosen elsewhere, or by a key, is shown with its details.
-    fn notice_selection(&mut self, context: &mut ViewContext<'_>) {
+    fn notice_selection(&mut self, context: &ViewContext<'_>) {
         if let (Some(range), Some(limits)) = (context.selection.cycles, self.limits) {
             self.axis = Some(zoomed_to(range, limits));
             context.commands.push(AppCommand::ZoomToCycles(None));
@@ -243,7 +243,7 @@ impl ExecutionTraceView {
     fn trace_ui(
         &mut self,
         ui: &mut Ui,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         prepared: &Versioned<LoadedTrace>,
     ) {
         toolbar_ui(ui, VIEW.id.name(), |bar| self.controls_ui(bar, context, prepared));
@@ -274,7 +274,7 @@ impl ExecutionTraceView {
     fn perform_action(
         &mut self,
         ui: &Ui,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         prepared: &LoadedTrace,
         wish: ViewAction,
     ) {
@@ -338,7 +338,7 @@ impl ExecutionTraceView {
 
     fn select_neighbour_step(
         &mut self,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         prepared: &LoadedTrace,
         (forwards, add): (bool, bool),
     ) {
@@ -372,7 +372,7 @@ impl ExecutionTraceView {
     fn look_up_neighbour(
         &mut self,
         ui: &Ui,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         prepared: &Versioned<LoadedTrace>,
     ) {
         let Some(wanted) = self.asked_neighbour else { return };

@@ -33,7 +33,7 @@ impl ExecutionTraceView {
     pub(super) fn pointer_ui(
         &mut self,
         ui: &Ui,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         prepared: &Versioned<LoadedTrace>,
         blocks: &[IpuLaneLayout<'_>],
         places: &TraceViewLayout,
@@ -64,12 +64,7 @@ impl ExecutionTraceView {
         self.wheel(ui, places, axis, limits, response);
     }
 
-    fn choose(
-        &mut self,
-        context: &mut ViewContext<'_>,
-        chosen: Option<LaneClickTarget>,
-        add: bool,
-    ) {
+    fn choose(&mut self, context: &ViewContext<'_>, chosen: Option<LaneClickTarget>, add: bool) {
         self.bar = None;
         match chosen {
             Some(LaneClickTarget::Step(step)) => self.select_step(context, step, add),

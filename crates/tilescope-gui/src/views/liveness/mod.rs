@@ -81,7 +81,7 @@ struct LivenessView {
 }
 
 impl ReportView for LivenessView {
-    fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+    fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         self.source = available_source(self.source, context);
         let report = context.opened.report.clone();
         let key = (self.source, context.prefs.liveness.always_live);
@@ -164,13 +164,7 @@ impl LivenessView {
         self.steps = step.map(|step| step as u32).into_iter().collect();
     }
 
-    fn choose(
-        &mut self,
-        context: &mut ViewContext<'_>,
-        curve: &LivenessCurve,
-        step: u32,
-        add: bool,
-    ) {
+    fn choose(&mut self, context: &ViewContext<'_>, curve: &LivenessCurve, step: u32, add: bool) {
         match self.steps.iter().position(|known| *known == step) {
             Some(at) if add => drop(self.steps.remove(at)),
             _ if add => {
@@ -187,7 +181,7 @@ impl LivenessView {
         context.commands.push(AppCommand::SelectProgram(self.program));
     }
 
-    fn panels_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, shown: &LivenessGraphData) {
+    fn panels_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, shown: &LivenessGraphData) {
         let height = ui.available_height();
         let frame = Frame::new().fill(ThemePalette::for_visuals(ui.visuals()).page);
         Panel::bottom("liveness tables")
@@ -202,7 +196,7 @@ impl LivenessView {
         CentralPanel::default().frame(frame).show(ui, |ui| self.graph_ui(ui, context, shown));
     }
 
-    fn graph_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, shown: &LivenessGraphData) {
+    fn graph_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, shown: &LivenessGraphData) {
         let palette = ThemePalette::for_visuals(ui.visuals());
         let wanted = !self.filter.trim().is_empty();
         let matching = self.matching.latest().filter(|_| wanted).cloned();
@@ -277,7 +271,7 @@ impl LivenessView {
         curve.capacity > 0 && prefs.max_memory.unwrap_or(near)
     }
 
-    fn tables_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, shown: &LivenessGraphData) {
+    fn tables_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, shown: &LivenessGraphData) {
         ui.horizontal(|ui| {
             ui.add_space(6.0);
             let none = self.steps.is_empty();
@@ -306,7 +300,7 @@ impl LivenessView {
     fn ask_for_step_ui(
         &mut self,
         ui: &mut Ui,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         shown: &LivenessGraphData,
     ) {
         let palette = ThemePalette::for_visuals(ui.visuals());
@@ -326,7 +320,7 @@ impl LivenessView {
     fn controls_ui(
         &mut self,
         bar: &mut ToolbarBuilder<'_>,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         shown: &Versioned<LivenessGraphData>,
     ) {
         self.source_ui(bar, context);
@@ -358,7 +352,7 @@ impl LivenessView {
     fn filter_ui(
         &mut self,
         bar: &mut ToolbarBuilder<'_>,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         shown: &Versioned<LivenessGraphData>,
     ) {
         let wanted = !self.filter.trim().is_empty();
@@ -392,7 +386,7 @@ impl LivenessView {
         }
     }
 
-    fn source_ui(&mut self, bar: &mut ToolbarBuilder<'_>, context: &mut ViewContext<'_>) {
+    fn source_ui(&mut self, bar: &mut ToolbarBuilder<'_>, context: &ViewContext<'_>) {
         let mut sources = vec![(LivenessScope::Whole, "Whole program".to_owned())];
         let ipus = context.opened.target.ipus_per_replica;
         if ipus > 1 {

@@ -75,7 +75,7 @@ pub(crate) struct LivenessTables {
 }
 
 impl LivenessTables {
-    pub(crate) fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, key: LivenessTableKey) {
+    pub(crate) fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, key: LivenessTableKey) {
         let (part, index, hint) = match key.tab {
             LivenessTab::Always | LivenessTab::Step => {
                 (ReportPart::Variables, 0, "Filter variables")
@@ -115,7 +115,7 @@ pub(in crate::views) fn seen(report: &Report, name: &str) -> DataTable {
 
 fn table_ui(
     ui: &mut Ui,
-    context: &mut ViewContext<'_>,
+    context: &ViewContext<'_>,
     state: &mut TableState,
     made: &Versioned<LivenessTableData>,
     hint: &str,
@@ -169,7 +169,7 @@ fn ids(rows: &[LiveVariable]) -> Vec<VariableId> {
 /// Each chosen step with the programs around it.
 pub(crate) fn steps_ui(
     ui: &mut Ui,
-    context: &mut ViewContext<'_>,
+    context: &ViewContext<'_>,
     steps: &[(u32, ProgramId)],
     curve: &LivenessCurve,
     jump: &mut TraceJump,

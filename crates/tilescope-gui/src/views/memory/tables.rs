@@ -59,7 +59,7 @@ impl MemoryTables {
     pub(super) fn ui(
         &mut self,
         ui: &mut Ui,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         tab: MemoryTab,
         chosen: &[VariableId],
     ) -> Option<(VariableId, bool)> {

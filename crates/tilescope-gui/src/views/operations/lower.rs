@@ -73,7 +73,7 @@ impl OperationDetailsPanel {
     pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         (layer, rows): (OpLayer, &[OpRow]),
         row: Option<&OpRow>,
     ) -> Option<usize> {
@@ -125,7 +125,7 @@ impl OperationDetailsPanel {
         lines.show(ui, texts, |ui, lines| debug_ui(ui, lines));
     }
 
-    fn programs_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, row: &OpRow) {
+    fn programs_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, row: &OpRow) {
         // Programs were read when the table was.
         let Ok(programs) = context.opened.report.programs() else { return };
         let executed = context.opened.report.has(ReportPart::Execution);
@@ -151,7 +151,7 @@ impl OperationDetailsPanel {
         });
     }
 
-    fn graphs_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, row: &OpRow) {
+    fn graphs_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, row: &OpRow) {
         let report = context.opened.report.clone();
         let question = move |programs: &Vec<ProgramId>| graphs(&report, programs);
         let texts = QueryTexts { waiting: "Reading…", failed: "Costs cannot be read" };
@@ -159,12 +159,7 @@ impl OperationDetailsPanel {
         graphs.fresh_only().show(ui, texts, |ui, graphs| self.graph_ui(ui, context, graphs));
     }
 
-    fn graph_ui(
-        &mut self,
-        ui: &mut Ui,
-        context: &mut ViewContext<'_>,
-        graphs: &OperationTileGraphs,
-    ) {
+    fn graph_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, graphs: &OperationTileGraphs) {
         let cycles = self.tab == OperationDetailsTab::Cycles;
         let stack = if cycles { &graphs.cycles } else { &graphs.code };
         if (0..stack.places()).all(|tile| stack.total(tile) == 0) {
@@ -273,7 +268,7 @@ fn totals_ui(ui: &mut Ui, report: &Report, (layer, rows): (OpLayer, &[OpRow])) {
     );
 }
 
-fn summary_ui(ui: &mut Ui, context: &mut ViewContext<'_>, layer: OpLayer, row: &OpRow) {
+fn summary_ui(ui: &mut Ui, context: &ViewContext<'_>, layer: OpLayer, row: &OpRow) {
     let report = context.opened.report.clone();
     let links = |ui: &mut Ui| {
         ui.horizontal(|ui| {

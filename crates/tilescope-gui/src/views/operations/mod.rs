@@ -63,7 +63,7 @@ struct OperationsView {
 }
 
 impl ReportView for OperationsView {
-    fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+    fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         if !context.opened.report.has(ReportPart::Programs)
             && !context.opened.report.has(ReportPart::Operations)
         {
@@ -123,7 +123,7 @@ impl OperationsView {
         }
     }
 
-    fn controls_ui(&mut self, bar: &mut ToolbarBuilder<'_>, context: &mut ViewContext<'_>) {
+    fn controls_ui(&mut self, bar: &mut ToolbarBuilder<'_>, context: &ViewContext<'_>) {
         let mut layers =
             vec![(OperationLayer::Library, "Library calls"), (OperationLayer::Program, "Programs")];
         if context.opened.report.has(ReportPart::Operations) {
@@ -148,7 +148,7 @@ impl OperationsView {
     fn panels_ui(
         &mut self,
         ui: &mut Ui,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         shown: &Versioned<OperationsTableData>,
     ) {
         let height = ui.available_height();
@@ -190,7 +190,7 @@ impl OperationsView {
 }
 
 /// Which columns are shown.
-fn columns_ui(ui: &mut Ui, context: &mut ViewContext<'_>) {
+fn columns_ui(ui: &mut Ui, context: &ViewContext<'_>) {
     let mut switched = context.prefs.operations.switched.clone();
     for known in tables::COLUMNS {
         let mut shown = columns::is_shown(known, &switched);

@@ -91,7 +91,7 @@ fn hides_too_much(graph: &OpGraph) -> bool {
 }
 
 impl ReportView for OperationsGraphView {
-    fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+    fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         if !std::mem::replace(&mut self.folded, true) {
             self.open = Some(Vec::new());
         }
@@ -129,7 +129,7 @@ impl ReportView for OperationsGraphView {
 }
 
 impl OperationsGraphView {
-    fn graph_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, shown: &Versioned<OpGraph>) {
+    fn graph_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, shown: &Versioned<OpGraph>) {
         if !std::mem::replace(&mut self.judged, true) && hides_too_much(shown) {
             self.open = None;
         }
@@ -179,7 +179,7 @@ impl OperationsGraphView {
         open.dedup();
     }
 
-    fn controls_ui(&mut self, bar: &mut ToolbarBuilder<'_>, context: &mut ViewContext<'_>) {
+    fn controls_ui(&mut self, bar: &mut ToolbarBuilder<'_>, context: &ViewContext<'_>) {
         let old = context.prefs.operations_graph;
         let mut prefs: OperationsGraphPrefs = old;
         if let Some(metric) = bar.choice("Colour", &Metric::ALL, prefs.metric) {

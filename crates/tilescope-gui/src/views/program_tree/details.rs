@@ -25,7 +25,7 @@ impl ProgramDetailsPanel {
     pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         programs: &ProgramNodeTable,
         tally: &[(ProgramKind, u64)],
         jump: &mut TraceJump,
@@ -94,7 +94,7 @@ fn tally_ui(ui: &mut Ui, tally: &[(ProgramKind, u64)]) {
 
 fn links_ui(
     ui: &mut Ui,
-    context: &mut ViewContext<'_>,
+    context: &ViewContext<'_>,
     (id, function): (ProgramId, Option<ProgramId>),
     operation: Option<OperationId>,
     jump: &mut TraceJump,

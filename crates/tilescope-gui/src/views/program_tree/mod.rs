@@ -101,7 +101,7 @@ struct ProgramTreeView {
 }
 
 impl ReportView for ProgramTreeView {
-    fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+    fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         let report = context.opened.report.clone();
         let texts =
             QueryTexts { waiting: "Reading the program…", failed: "The program cannot be read" };
@@ -148,7 +148,7 @@ impl ProgramTreeView {
     fn forest_ui(
         &mut self,
         ui: &mut Ui,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         forest: &Versioned<ProgramForest>,
     ) {
         self.follow(ui, context, forest);
@@ -165,12 +165,7 @@ impl ProgramTreeView {
     }
 
     /// Shows what was chosen elsewhere: a step's program, or a program.
-    fn follow(
-        &mut self,
-        ui: &Ui,
-        context: &mut ViewContext<'_>,
-        forest: &Versioned<ProgramForest>,
-    ) {
+    fn follow(&mut self, ui: &Ui, context: &ViewContext<'_>, forest: &Versioned<ProgramForest>) {
         let step = context.selection.step.map(|step| step.step);
         if let Some(step) = step.filter(|_| step != self.seen_step) {
             let report = context.opened.report.clone();
@@ -221,7 +216,7 @@ impl ProgramTreeView {
     fn controls_ui(
         &mut self,
         bar: &mut ToolbarBuilder<'_>,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         lines: Option<&VisibleProgramRows>,
     ) {
         let found = lines.filter(|_| !self.filter.trim().is_empty());
@@ -267,7 +262,7 @@ impl ProgramTreeView {
     }
 
     /// Chooses the next line that matches, after the one that is chosen.
-    fn select_next_match(&mut self, context: &mut ViewContext<'_>, lines: &VisibleProgramRows) {
+    fn select_next_match(&mut self, context: &ViewContext<'_>, lines: &VisibleProgramRows) {
         let chosen = context.selection.program;
         let at = lines.rows.iter().position(|row| Some(row.id) == chosen);
         let later = lines.matches.iter().find(|place| at.is_none_or(|at| **place > at));
@@ -278,7 +273,7 @@ impl ProgramTreeView {
         }
     }
 
-    fn choose(&mut self, context: &mut ViewContext<'_>, program: ProgramId) {
+    fn choose(&mut self, context: &ViewContext<'_>, program: ProgramId) {
         self.seen = Some(program);
         context.commands.push(AppCommand::SelectProgram(Some(program)));
     }
@@ -286,7 +281,7 @@ impl ProgramTreeView {
     fn panels_ui(
         &mut self,
         ui: &mut Ui,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         forest: &ProgramForest,
         lines: &QueryState<VisibleProgramRows>,
     ) {
@@ -347,7 +342,7 @@ impl ProgramTreeView {
     fn lines_ui(
         &mut self,
         ui: &mut Ui,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         forest: &ProgramForest,
         lines: &VisibleProgramRows,
     ) {

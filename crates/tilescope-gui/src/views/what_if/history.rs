@@ -3,7 +3,7 @@
 
 use super::keys::SpecKeyInfo;
 use super::spec_text::{changes, values};
-use crate::model::command::AppCommand;
+use crate::model::command::{AppCommand, CommandQueue};
 use crate::model::keep::SimulatedVariant;
 use crate::model::message::StatusMessage;
 use crate::theme::ThemePalette;
@@ -159,7 +159,7 @@ impl VariantList {
         ui: &mut Ui,
         workers: &BackgroundWorkers,
         text: &mut String,
-        commands: &mut Vec<AppCommand>,
+        commands: &CommandQueue,
     ) {
         let palette = ThemePalette::for_visuals(ui.visuals());
         ui.label(RichText::new("Variants").strong());
@@ -236,7 +236,7 @@ impl VariantList {
         forget
     }
 
-    fn buttons_ui(&mut self, ui: &mut Ui, commands: &mut Vec<AppCommand>) {
+    fn buttons_ui(&mut self, ui: &mut Ui, commands: &CommandQueue) {
         let ticked: Vec<&SpecVariant> =
             self.ticked.iter().filter_map(|at| self.variants.get(*at)).collect();
         ui.horizontal_wrapped(|ui| {

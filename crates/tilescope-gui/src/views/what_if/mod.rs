@@ -7,7 +7,7 @@ pub(crate) mod keys;
 mod sliders;
 pub(crate) mod spec_text;
 
-use crate::model::command::AppCommand;
+use crate::model::command::{AppCommand, CommandQueue};
 use crate::model::keep::ReportNotes;
 use crate::model::message::StatusMessage;
 use crate::model::opening::OpenReport;
@@ -143,7 +143,7 @@ impl WhatIfPanel {
         ui: &mut Ui,
         (workers, queries): (&BackgroundWorkers, SpecQueries),
         busy: bool,
-        commands: &mut Vec<AppCommand>,
+        commands: &CommandQueue,
     ) {
         let palette = ThemePalette::for_visuals(ui.visuals());
         ui.horizontal(|ui| {
