@@ -55,6 +55,7 @@ fn documents() -> Vec<PathBuf> {
 fn links_between_documents_lead_to_files() {
     for path in documents() {
         let text = std::fs::read_to_string(&path).expect("a document");
+        assert!(!text.trim().is_empty(), "{} is empty", path.display());
         let links = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
         for link in links.filter(|link| !link.starts_with("http")) {
             let file = link.split('#').next().unwrap_or_default();
