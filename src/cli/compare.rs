@@ -5,11 +5,11 @@ use clap::{Arg, ArgMatches};
 use serde_json::{Map, Value};
 use std::io::Write;
 use tilescope_analysis::compare::{
-    COMPARISONS, ComparedReports, ComparisonCell, ComparisonTable, ReportAlignment, comparison,
-    differences, table_named,
+    COMPARISONS, ComparedReports, ComparisonTable, ReportAlignment, comparison, differences,
+    table_named,
 };
+use tilescope_analysis::data_table::{DataTable, TableCell};
 use tilescope_analysis::summary::{ReportSummary, summary};
-use tilescope_analysis::tables::TableRows;
 use tilescope_report::units::grouped;
 use tilescope_report::{Report, ReportError};
 
@@ -110,14 +110,14 @@ pub(super) fn rows(
     target: &str,
     view: &str,
     table: Option<&str>,
-) -> Result<TableRows, CliError> {
+) -> Result<DataTable, CliError> {
     let target = open_path(target)?;
     let Some(one) = comparison(view) else {
         return Err(CliError::Usage(format!("there is no view {view:?} to compare")));
     };
     let tables = differences(source, &target, one).map_err(failed)?;
     table_named(&tables, table)
-        .map(ComparisonTable::as_rows)
+        .map(ComparisonTable::data)
         .map_err(|error| CliError::Usage(error.to_string()))
 }
 
@@ -135,9 +135,8 @@ fn print(table: &ComparisonTable, limit: usize, output: &mut dyn Write) -> Resul
     }
     writeln!(output, "{}", table.title)?;
     let shown = &table.rows[..table.rows.len().min(limit)];
-    let cell = |side: &Option<ComparisonCell>| {
-        side.as_ref().map_or_else(|| "-".to_owned(), ComparisonCell::text)
-    };
+    let cell =
+        |side: &Option<TableCell>| side.as_ref().map_or_else(|| "-".to_owned(), TableCell::text);
     let mut lines = vec![[table.column, "Source", "Target", "Diff"].map(str::to_owned)];
     for row in shown.iter().chain(&table.total) {
         let name = format!("{:1$}{2}", "", row.depth as usize * 2, row.name);

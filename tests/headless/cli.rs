@@ -220,7 +220,7 @@ fn compare_prints_both_sides_and_gates() {
     let export = tilescope(&[&arguments[..], &table[..]].concat());
     assert!(export.status.success(), "{}", stderr(&export));
     let text = std::fs::read_to_string(&csv).unwrap();
-    assert!(text.starts_with("Variable,source,target,target - source,relative\n"), "{text}");
+    assert!(text.starts_with("variable,source,target,diff,relative\n"), "{text}");
     let wrong = ["--format", "csv", "--table", "nonsense"];
     assert_eq!(failure(&[&arguments[..], &wrong[..]].concat()).0, 2);
     // A job that watches cycles and memory: worse fails, equal and better pass.

@@ -7,9 +7,10 @@ use std::path::Path;
 use std::sync::OnceLock;
 use tempfile::TempDir;
 use tilescope_analysis::compare::{
-    COMPARISONS, ComparedReports, ComparisonCell, ComparisonRow, ComparisonTable, ReportAlignment,
-    StepChangeKind, comparison, drift,
+    COMPARISONS, ComparedReports, ComparisonRow, ComparisonTable, ReportAlignment, StepChangeKind,
+    comparison, drift,
 };
+use tilescope_analysis::data_table::TableCell;
 use tilescope_fixtures::ReportBuilder;
 use tilescope_report::trace::TraceLane;
 use tilescope_report::{ExecutionStep, MarkKind, ProgramKind, Report};
@@ -262,5 +263,5 @@ fn twice_the_accumulation_is_seen_as_such() {
     let changed: Vec<&ComparisonRow> = spec.rows.iter().filter(|row| !row.is_same()).collect();
     assert_eq!(changed.len(), 1);
     assert_eq!(changed[0].name, "options.gradient_accumulation");
-    assert_eq!(changed[0].target, Some(ComparisonCell::Text("20".to_owned())));
+    assert_eq!(changed[0].target, Some(TableCell::Text("20".to_owned())));
 }

@@ -4,7 +4,8 @@
 use crate::common;
 use crate::common::{stderr, stdout, tilescope};
 use crate::report_support;
-use tilescope_analysis::tables::{TABLES, TableCell, named};
+use tilescope_analysis::data_table::TableCell;
+use tilescope_analysis::tables::{TABLES, named};
 use tilescope_report::Report;
 
 fn pipeline() -> (tempfile::TempDir, Report) {
@@ -18,8 +19,11 @@ fn pipeline() -> (tempfile::TempDir, Report) {
 /// A column of numbers, summed.
 fn sum(report: &Report, view: &str, table: &str, column: &str) -> u64 {
     let rows = (named(view, Some(table)).unwrap().read)(report).unwrap();
-    let at = rows.columns.iter().position(|head| *head == column).unwrap();
-    let number = |cell: &TableCell| if let TableCell::Number(value) = cell { *value } else { 0 };
+    let at = rows.columns.iter().position(|known| known.title == column).unwrap();
+    let number = |cell: &TableCell| match cell {
+        TableCell::Bytes(value) | TableCell::Count(value) => *value,
+        _ => 0,
+    };
     rows.rows.iter().map(|row| number(&row[at])).sum()
 }
 
@@ -44,11 +48,11 @@ fn every_table_has_its_columns_on_every_report() {
 #[test]
 fn tables_of_one_thing_agree() {
     let (_directory, report) = pipeline();
-    let variables = sum(&report, "memory", "variables", "bytes");
-    let always = sum(&report, "liveness", "always-live", "bytes");
+    let variables = sum(&report, "memory", "variables", "Size");
+    let always = sum(&report, "liveness", "always-live", "All tiles");
     assert!(variables > 0 && always > 0 && always <= variables);
-    let steps: u64 = sum(&report, "execution-trace", "ipus", "steps");
-    let executions = sum(&report, "execution-trace", "programs", "executions");
+    let steps: u64 = sum(&report, "execution-trace", "ipus", "Steps");
+    let executions = sum(&report, "execution-trace", "programs", "Executions");
     assert!(steps > 0 && executions >= steps);
 }
 

@@ -163,7 +163,7 @@ fn of_exchange_code(report: &Report) -> Result<Vec<String>, ReportError> {
             exact_bytes(link.fullest),
             grouped(link.programs),
             grouped(link.messages),
-            Bytes(link.bytes).to_string(),
+            exact_bytes(link.bytes),
         ];
         figures.extend([link.shared(), link.unattributed()].into_iter().flatten().map(exact_bytes));
         figures

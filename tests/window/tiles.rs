@@ -100,7 +100,7 @@ fn choosing_a_program_shows_who_sends_to_whom_in_it() {
     choose(&mut window, "Show", "Who sends to whom");
     let whole = window.get_by_label("Who sends to whom").accesskit_node().value();
     press(&mut window, Role::Tab, "Programs");
-    press(&mut window, Role::Label, "GlobalExchange: inter-ipu-copies/GlobalPre");
+    press(&mut window, Role::Label, "inter-ipu-copies/GlobalPre");
     let part = window.get_by_label("Who sends to whom").accesskit_node().value();
     assert_ne!(whole, part);
     let traffic = exchange_code::programs(&window.state().report, &[]).expect("reads");

@@ -1,52 +1,9 @@
 //! Values of two reports side by side.
 
+use crate::data_table::{DataTable, TableCell, TableColumn};
 use crate::insights::ViewLocation;
-use crate::tables::{self, TableRows};
 use serde::ser::{Serialize, SerializeStruct, Serializer};
-use tilescope_report::units::{exact_bytes, grouped, percent};
-
-/// A value of one report.
-#[derive(Clone, Debug, PartialEq, serde::Serialize)]
-#[serde(untagged)]
-pub enum ComparisonCell {
-    Bytes(u64),
-    Count(u64),
-    /// A share of one.
-    Share(f64),
-    /// A measured or derived number.
-    Real(f64),
-    Text(String),
-}
-
-impl ComparisonCell {
-    /// As a number, for whatever has one.
-    pub(crate) fn number(&self) -> Option<f64> {
-        match self {
-            Self::Bytes(value) | Self::Count(value) => Some(*value as f64),
-            Self::Share(value) | Self::Real(value) => Some(*value),
-            Self::Text(_) => None,
-        }
-    }
-
-    /// The value in full.
-    pub fn text(&self) -> String {
-        match self {
-            Self::Bytes(value) => exact_bytes(*value),
-            Self::Count(value) => grouped(*value),
-            Self::Share(value) => percent(*value),
-            Self::Real(value) => format!("{value:.2}"),
-            Self::Text(words) => words.clone(),
-        }
-    }
-
-    /// A whole number, for bytes and counts.
-    fn whole(&self) -> Option<i128> {
-        match self {
-            Self::Bytes(value) | Self::Count(value) => Some(i128::from(*value)),
-            Self::Share(_) | Self::Real(_) | Self::Text(_) => None,
-        }
-    }
-}
+use tilescope_report::units::grouped;
 
 /// One thing in both reports, or in one of them.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -55,10 +12,10 @@ pub struct ComparisonRow {
     /// Number of rows it stands below.
     pub depth: u32,
     /// Its value in the source; `None` where it is missing there.
-    pub source: Option<ComparisonCell>,
+    pub source: Option<TableCell>,
     /// Its value in the target; `None` where it is missing there.
-    pub target: Option<ComparisonCell>,
-    /// Its place in the source.
+    pub target: Option<TableCell>,
+    /// Where it can be seen in the source.
     pub source_place: Option<ViewLocation>,
     /// Its place in the target.
     pub target_place: Option<ViewLocation>,
@@ -68,8 +25,8 @@ impl ComparisonRow {
     /// A row without links.
     pub(crate) fn new(
         name: impl Into<String>,
-        source: Option<ComparisonCell>,
-        target: Option<ComparisonCell>,
+        source: Option<TableCell>,
+        target: Option<TableCell>,
     ) -> Self {
         Self { name: name.into(), source, target, ..Self::default() }
     }
@@ -84,8 +41,7 @@ impl ComparisonRow {
 
     /// Target minus source of bytes and counts, exactly.
     pub fn whole_change(&self) -> Option<i128> {
-        let whole =
-            |side: &Option<ComparisonCell>| side.as_ref().map_or(Some(0), ComparisonCell::whole);
+        let whole = |side: &Option<TableCell>| side.as_ref().map_or(Some(0), TableCell::whole);
         Some(whole(&self.target)? - whole(&self.source)?)
     }
 
@@ -97,7 +53,7 @@ impl ComparisonRow {
 
     /// The larger of both values; nothing for words.
     pub(crate) fn larger(&self) -> f64 {
-        let side = |side: &Option<ComparisonCell>| number(side).map_or(0.0, f64::abs);
+        let side = |side: &Option<TableCell>| number(side).map_or(0.0, f64::abs);
         side(&self.source).max(side(&self.target))
     }
 
@@ -114,14 +70,36 @@ impl ComparisonRow {
         let sign = if change > 0.0 { "+" } else { "" };
         let kind = self.source.as_ref().or(self.target.as_ref());
         let number = match (kind, self.whole_change()) {
-            (Some(ComparisonCell::Bytes(_)), Some(change)) => format!("{sign}{} B", signed(change)),
+            (Some(TableCell::Bytes(_)), Some(change)) => format!("{sign}{} B", signed(change)),
             (_, Some(change)) => format!("{sign}{}", signed(change)),
-            (Some(ComparisonCell::Share(_)), None) => {
+            (Some(TableCell::Share(_)), None) => {
                 return format!("{sign}{:.1} points", change * 100.0);
             }
             (_, None) => format!("{sign}{change:.2}"),
         };
         format!("{number} ({:.2} %)", self.share().unwrap_or(0.0).abs() * 100.0)
+    }
+
+    /// As a row of a table: name, both sides, the change and its share of the larger side.
+    fn cells(&self) -> Vec<TableCell> {
+        vec![
+            TableCell::Text(self.name.clone()),
+            self.source.clone().into(),
+            self.target.clone().into(),
+            self.change_cell(),
+            self.share().map_or_else(|| "".into(), TableCell::ChangeShare),
+        ]
+    }
+
+    fn change_cell(&self) -> TableCell {
+        let bytes = |side: &Option<TableCell>| matches!(side, Some(TableCell::Bytes(_)));
+        match (self.whole_change(), self.change()) {
+            (Some(change), _) => {
+                TableCell::Change { change, bytes: bytes(&self.source) || bytes(&self.target) }
+            }
+            (None, Some(change)) => TableCell::RealChange(change),
+            (None, None) => self.change_text().into(),
+        }
     }
 
     /// The same with source and target exchanged.
@@ -136,8 +114,8 @@ impl ComparisonRow {
     }
 }
 
-fn number(side: &Option<ComparisonCell>) -> Option<f64> {
-    side.as_ref().map_or(Some(0.0), ComparisonCell::number)
+fn number(side: &Option<TableCell>) -> Option<f64> {
+    side.as_ref().map_or(Some(0.0), TableCell::number)
 }
 
 fn signed(value: i128) -> String {
@@ -190,28 +168,19 @@ impl ComparisonTable {
     }
 
     /// Its rows as columns of source, target, difference and share of the larger side.
-    pub fn as_rows(&self) -> TableRows {
-        let cell = |side: &Option<ComparisonCell>| match side {
-            None => tables::TableCell::Missing,
-            Some(ComparisonCell::Bytes(value) | ComparisonCell::Count(value)) => {
-                tables::TableCell::Number(*value)
-            }
-            Some(ComparisonCell::Share(value) | ComparisonCell::Real(value)) => {
-                tables::TableCell::Fraction(*value)
-            }
-            Some(ComparisonCell::Text(words)) => tables::TableCell::Text(words.clone()),
-        };
-        let row = |row: &ComparisonRow| {
-            vec![
-                tables::TableCell::Text(row.name.clone()),
-                cell(&row.source),
-                cell(&row.target),
-                row.change().into(),
-                row.share().into(),
-            ]
-        };
-        let columns = vec![self.column, "source", "target", "target - source", "relative"];
-        TableRows { columns, rows: self.rows.iter().map(row).collect() }
+    pub fn data(&self) -> DataTable {
+        let sides = self.rows.iter().flat_map(|row| [&row.source, &row.target]);
+        let words = sides.flatten().any(|cell| matches!(cell, TableCell::Text(_)));
+        let side = if words { TableColumn::text } else { TableColumn::number };
+        let columns = vec![
+            TableColumn::text(self.column),
+            side("Source"),
+            side("Target"),
+            TableColumn::number("Diff").about("Target minus source; a missing side counts as zero"),
+            TableColumn::number("Relative").about("The difference as a share of the larger side"),
+        ];
+        let table = DataTable::new(columns, self.rows.iter().map(ComparisonRow::cells).collect());
+        if self.total.is_some() { table.with_totals() } else { table }
     }
 
     /// The same with the larger side first; names decide among equals.
@@ -224,8 +193,8 @@ impl ComparisonTable {
     /// The same with a total row.
     pub(crate) fn with_total(
         mut self,
-        source: Option<ComparisonCell>,
-        target: Option<ComparisonCell>,
+        source: Option<TableCell>,
+        target: Option<TableCell>,
     ) -> Self {
         self.total = Some(ComparisonRow::new("Total", source, target));
         self
@@ -258,18 +227,15 @@ mod tests {
     #[test]
     fn changes_are_told_against_the_larger_side() {
         let row = |source, target| ComparisonRow::new("a", source, target);
-        let bytes = |value| Some(ComparisonCell::Bytes(value));
+        let bytes = |value| Some(TableCell::Bytes(value));
         let cases = [
             (row(bytes(700), bytes(1000)), "+300 B (30.00 %)"),
             (row(bytes(1000), bytes(700)), "-300 B (30.00 %)"),
             (row(None, bytes(5)), "+5 B (100.00 %)"),
             (row(bytes(5), None), "-5 B (100.00 %)"),
             (row(bytes(0), bytes(0)), "0 B (0.00 %)"),
-            (
-                row(Some(ComparisonCell::Share(0.5)), Some(ComparisonCell::Share(0.25))),
-                "-25.0 points",
-            ),
-            (row(Some(ComparisonCell::Text("a".into())), None), "differs"),
+            (row(Some(TableCell::Share(0.5)), Some(TableCell::Share(0.25))), "-25.0 points"),
+            (row(Some(TableCell::Text("a".into())), None), "differs"),
         ];
         for (row, text) in cases {
             assert_eq!(row.change_text(), text);

@@ -1,9 +1,10 @@
 //! Exchange code and traffic by link, program and tile.
 
-use super::comparison_table::{ComparisonCell, ComparisonRow, ComparisonTable};
+use super::comparison_table::{ComparisonRow, ComparisonTable};
 use super::memory::numbered;
 use super::program_pairs::title;
 use super::{ComparedReports, ViewComparison};
+use crate::data_table::TableCell;
 use crate::exchange_code::{ExchangeCodeOverview, ExchangeLinkTotals, overview, programs, tiles};
 use crate::insights::ViewLocation;
 use std::collections::BTreeMap;
@@ -21,9 +22,9 @@ fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportErr
     let place =
         |tile| Some(ViewLocation { tiles: vec![tile], ..ViewLocation::view("exchange-code") });
     Ok(vec![
-        links("Code", &source, &target, |link| ComparisonCell::Bytes(link.stored)),
-        links("Bytes moved", &source, &target, |link| ComparisonCell::Bytes(link.bytes)),
-        links("Messages", &source, &target, |link| ComparisonCell::Count(link.messages)),
+        links("Code", &source, &target, |link| TableCell::Bytes(link.stored)),
+        links("Bytes moved", &source, &target, |link| TableCell::Bytes(link.bytes)),
+        links("Messages", &source, &target, |link| TableCell::Count(link.messages)),
         of_programs(sides)?,
         numbered("Tiles", "Tile", &code.0, &code.1, place),
     ])
@@ -33,7 +34,7 @@ fn links(
     title: &'static str,
     source: &ExchangeCodeOverview,
     target: &ExchangeCodeOverview,
-    value: fn(&ExchangeLinkTotals) -> ComparisonCell,
+    value: fn(&ExchangeLinkTotals) -> TableCell,
 ) -> ComparisonTable {
     // Every overview has every link, in one order.
     let rows = source
@@ -61,7 +62,7 @@ fn of_programs(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportErr
         let program = program.or_else(|| in_target.and_then(|id| of_target.get(id)));
         let Some(program) = program else { continue };
         let cell = |id: Option<ProgramId>, known: &BTreeMap<ProgramId, TileTraffic>| {
-            Some(ComparisonCell::Bytes(known.get(&id?)?.code_bytes))
+            Some(TableCell::Bytes(known.get(&id?)?.code_bytes))
         };
         rows.push(ComparisonRow {
             source_place: in_source.map(place),

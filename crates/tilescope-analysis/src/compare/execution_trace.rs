@@ -1,8 +1,9 @@
 //! The run: where its cycles went, lane by lane, and what became slower or faster.
 
-use super::comparison_table::{ComparisonCell, ComparisonRow, ComparisonTable};
+use super::comparison_table::{ComparisonRow, ComparisonTable};
 use super::step_alignment::{LanePair, StepAlignment, StepChange, StepChangeSum, activity_cycles};
 use super::{ComparedReports, ViewComparison};
+use crate::data_table::TableCell;
 use crate::insights::ViewLocation;
 use tilescope_report::trace::TraceLane;
 use tilescope_report::units::CycleRange;
@@ -30,13 +31,13 @@ fn activities(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportErro
     let names = source.iter().chain(&target).next().into_iter().flatten().map(|(name, _)| *name);
     let row = |(at, name): (usize, &str)| {
         let cell = |side: &Option<Vec<(&str, u64)>>| {
-            side.as_ref().map(|values| ComparisonCell::Count(values[at].1))
+            side.as_ref().map(|values| TableCell::Count(values[at].1))
         };
         ComparisonRow::new(name.replace('_', " "), cell(&source), cell(&target))
     };
     let rows: Vec<ComparisonRow> = names.enumerate().map(row).collect();
     let sum = |side: &Option<Vec<(&str, u64)>>| {
-        side.as_ref().map(|values| ComparisonCell::Count(values.iter().map(|value| value.1).sum()))
+        side.as_ref().map(|values| TableCell::Count(values.iter().map(|value| value.1).sum()))
     };
     let total = (sum(&source), sum(&target));
     let table = ComparisonTable::new("Cycles of all lanes", "Activity", rows).by_larger();
@@ -52,7 +53,7 @@ fn changes(
     let row = |change: &StepChange| {
         let (source, target) = values(change);
         let present = |sum: StepChangeSum, value| {
-            (sum.steps > 0 || sum.cycles > 0).then_some(ComparisonCell::Count(value))
+            (sum.steps > 0 || sum.cycles > 0).then_some(TableCell::Count(value))
         };
         ComparisonRow {
             source_place: place(change.source),
@@ -71,8 +72,7 @@ fn changes(
         ComparisonTable { complete: steps.complete, ..ComparisonTable::new(title, column, rows) };
     if cycles {
         let (source, target) = steps.lane_cycles;
-        return table
-            .with_total(Some(ComparisonCell::Count(source)), Some(ComparisonCell::Count(target)));
+        return table.with_total(Some(TableCell::Count(source)), Some(TableCell::Count(target)));
     }
     let mut table = table.by_larger();
     table.rows.retain(|row| row.larger() > 0.0);
@@ -93,7 +93,7 @@ fn lanes(steps: &StepAlignment) -> ComparisonTable {
     let rows = steps.lanes.iter().map(|lane| {
         let beside = if lane.sub_lane > 0 { ", I/O tiles" } else { "" };
         let cell = |side: Option<tilescope_report::trace::LaneInfo>| {
-            side.map(|info| ComparisonCell::Count(info.range.length()))
+            side.map(|info| TableCell::Count(info.range.length()))
         };
         ComparisonRow::new(
             format!("IPU {}{beside}", lane.ipu),

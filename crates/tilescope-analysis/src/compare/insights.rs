@@ -1,7 +1,8 @@
 //! Findings that appeared, vanished or stayed.
 
-use super::comparison_table::{ComparisonCell, ComparisonRow, ComparisonTable, pair_by_key};
+use super::comparison_table::{ComparisonRow, ComparisonTable, pair_by_key};
 use super::{ComparedReports, ViewComparison};
+use crate::data_table::TableCell;
 use crate::insights::{InsightFinding, insights};
 use tilescope_report::ReportError;
 
@@ -28,7 +29,7 @@ fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportErr
 fn row(source: Option<InsightFinding>, target: Option<InsightFinding>) -> ComparisonRow {
     let name = source.as_ref().or(target.as_ref()).map_or("", |finding| finding.rule);
     let words = |side: &Option<InsightFinding>| {
-        side.as_ref().map(|finding| ComparisonCell::Text(finding.sentence.clone()))
+        side.as_ref().map(|finding| TableCell::Text(finding.sentence.clone()))
     };
     ComparisonRow {
         source: words(&source),

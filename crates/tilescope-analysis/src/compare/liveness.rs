@@ -1,9 +1,10 @@
 //! What lives when: always-live and other variables, and the liveness walk step by step.
 
-use super::comparison_table::{ComparisonCell, ComparisonRow, ComparisonTable};
+use super::comparison_table::{ComparisonRow, ComparisonTable};
 use super::matched_entities::{variable_table, variables_by_name};
 use super::program_pairs::{ProgramPair, title};
 use super::{ComparedReports, ViewComparison};
+use crate::data_table::TableCell;
 use crate::insights::ViewLocation;
 use crate::liveness::{LivenessCurve, LivenessScope, curve};
 use std::collections::BTreeMap;
@@ -33,15 +34,15 @@ fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportErr
 
 fn figures(source: &Option<LivenessCurve>, target: &Option<LivenessCurve>) -> ComparisonTable {
     let most = |curve: &LivenessCurve| curve.others.iter().copied().max().unwrap_or(0);
-    let row = |name: &str, value: &dyn Fn(&LivenessCurve) -> ComparisonCell| {
+    let row = |name: &str, value: &dyn Fn(&LivenessCurve) -> TableCell| {
         ComparisonRow::new(name, source.as_ref().map(value), target.as_ref().map(value))
     };
     let rows = vec![
-        row("Always live", &|curve| ComparisonCell::Bytes(curve.always)),
-        row("Not always live, at the peak", &|curve| ComparisonCell::Bytes(most(curve))),
-        row("Live at the peak", &|curve| ComparisonCell::Bytes(curve.always + most(curve))),
-        row("Capacity", &|curve| ComparisonCell::Bytes(curve.capacity)),
-        row("Program steps", &|curve| ComparisonCell::Count(curve.others.len() as u64)),
+        row("Always live", &|curve| TableCell::Bytes(curve.always)),
+        row("Not always live, at the peak", &|curve| TableCell::Bytes(most(curve))),
+        row("Live at the peak", &|curve| TableCell::Bytes(curve.always + most(curve))),
+        row("Capacity", &|curve| TableCell::Bytes(curve.capacity)),
+        row("Program steps", &|curve| TableCell::Count(curve.others.len() as u64)),
     ];
     ComparisonTable::new("Liveness", "Figure", rows)
 }
@@ -63,7 +64,7 @@ fn steps(
     let (in_source, in_target) = (bytes(source), bytes(target));
     let (of_source, of_target) = sides.both(|report| report.programs())?;
     let cell = |id: Option<ProgramId>, known: &BTreeMap<ProgramId, u64>| {
-        id.and_then(|id| known.get(&id)).map(|bytes| ComparisonCell::Bytes(*bytes))
+        id.and_then(|id| known.get(&id)).map(|bytes| TableCell::Bytes(*bytes))
     };
     let place = |id: Option<ProgramId>| {
         Some(ViewLocation { program: Some(id?), ..ViewLocation::view("liveness") })

@@ -1,6 +1,7 @@
 //! Which operation and which variable of one report is which of the other: by name, in order.
 
-use super::comparison_table::{ComparisonCell, ComparisonRow, ComparisonTable, pair_by_key};
+use super::comparison_table::{ComparisonRow, ComparisonTable, pair_by_key};
+use crate::data_table::TableCell;
 use crate::insights::ViewLocation;
 use std::collections::BTreeMap;
 use tilescope_report::units::{OperationId, VariableId};
@@ -130,9 +131,8 @@ pub(super) fn variable_table(
     source: VariablesByName,
     target: VariablesByName,
 ) -> ComparisonTable {
-    let sum = |of: &VariablesByName| {
-        Some(ComparisonCell::Bytes(of.values().map(|named| named.bytes).sum()))
-    };
+    let sum =
+        |of: &VariablesByName| Some(TableCell::Bytes(of.values().map(|named| named.bytes).sum()));
     let total = (sum(&source), sum(&target));
     let keyed =
         |of: VariablesByName| of.into_iter().map(|(key, named)| (key.clone(), (key, named)));
@@ -149,7 +149,7 @@ pub(super) fn variable_table(
             }
         });
         let cell = |side: &Option<(_, NamedVariables)>| {
-            side.as_ref().map(|(_, n)| ComparisonCell::Bytes(n.bytes))
+            side.as_ref().map(|(_, n)| TableCell::Bytes(n.bytes))
         };
         ComparisonRow {
             source_place: place(&source),

@@ -1,8 +1,9 @@
 //! Memory by region, category, variable, IPU and tile.
 
-use super::comparison_table::{ComparisonCell, ComparisonRow, ComparisonTable, pair_by_key};
+use super::comparison_table::{ComparisonRow, ComparisonTable, pair_by_key};
 use super::matched_entities::variables_by_name;
 use super::{ComparedReports, ViewComparison};
+use crate::data_table::TableCell;
 use crate::insights::ViewLocation;
 use crate::memory::details;
 use crate::summary::summary;
@@ -50,7 +51,7 @@ fn tree(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportError> {
     let rows =
         order.into_iter().filter(|(path, _)| seen.insert(path.clone())).map(|(path, row)| {
             let cell =
-                |known: &BTreeMap<String, u64>| known.get(path).map(|b| ComparisonCell::Bytes(*b));
+                |known: &BTreeMap<String, u64>| known.get(path).map(|b| TableCell::Bytes(*b));
             let (source, target) = (cell(&of_source), cell(&of_target));
             ComparisonRow {
                 depth: row.depth,
@@ -62,12 +63,12 @@ fn tree(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportError> {
 
 fn categories(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportError> {
     let (source, target) = sides.both(|report| Ok(summary(report)?.memory.by_category))?;
-    let sum = |of: &BTreeMap<&str, u64>| Some(ComparisonCell::Bytes(of.values().sum()));
+    let sum = |of: &BTreeMap<&str, u64>| Some(TableCell::Bytes(of.values().sum()));
     let total = (sum(&source), sum(&target));
     let named = |of: BTreeMap<&'static str, u64>| of.into_iter().map(|one| (one.0, one));
     let rows = pair_by_key(named(source), named(target)).into_iter().map(|(source, target)| {
         let name = source.or(target).map_or("", |(name, _)| name);
-        let cell = |side: Option<(&str, u64)>| side.map(|(_, bytes)| ComparisonCell::Bytes(bytes));
+        let cell = |side: Option<(&str, u64)>| side.map(|(_, bytes)| TableCell::Bytes(bytes));
         ComparisonRow::new(name, cell(source), cell(target))
     });
     let table = ComparisonTable::new("Categories", "Category", rows.collect());
@@ -123,16 +124,16 @@ pub(super) fn numbered(
     all.sort_unstable();
     all.dedup();
     let cell = |of: &BTreeMap<u32, u64>, number: u32| {
-        of.get(&number).map(|bytes| ComparisonCell::Bytes(*bytes))
+        of.get(&number).map(|bytes| TableCell::Bytes(*bytes))
     };
     let row = |number: u32| {
         let (source, target) = (cell(source, number), cell(target, number));
-        let link = |side: &Option<ComparisonCell>| side.as_ref().and_then(|_| place(number));
+        let link = |side: &Option<TableCell>| side.as_ref().and_then(|_| place(number));
         let (source_place, target_place) = (link(&source), link(&target));
         let name = format!("{what} {number}");
         ComparisonRow { source_place, target_place, ..ComparisonRow::new(name, source, target) }
     };
-    let sum = |of: &BTreeMap<u32, u64>| Some(ComparisonCell::Bytes(of.values().sum()));
+    let sum = |of: &BTreeMap<u32, u64>| Some(TableCell::Bytes(of.values().sum()));
     let total = (sum(source), sum(target));
     let rows = all.into_iter().map(row).collect();
     ComparisonTable::new(title, what, rows).by_larger().with_total(total.0, total.1)

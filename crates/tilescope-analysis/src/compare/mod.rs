@@ -23,7 +23,7 @@ mod step_alignment;
 mod summary;
 mod tile_mapping;
 
-pub use comparison_table::{ComparisonCell, ComparisonRow, ComparisonTable};
+pub use comparison_table::{ComparisonRow, ComparisonTable};
 pub use execution_trace::{StepDrift, drift};
 pub(crate) use matched_entities::MatchedEntities;
 pub(crate) use program_pairs::ProgramPairs;

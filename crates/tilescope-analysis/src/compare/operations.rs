@@ -1,7 +1,8 @@
 //! Costs of operations, one figure per table.
 
-use super::comparison_table::{ComparisonCell, ComparisonRow, ComparisonTable, pair_by_key};
+use super::comparison_table::{ComparisonRow, ComparisonTable, pair_by_key};
 use super::{ComparedReports, ViewComparison};
+use crate::data_table::TableCell;
 use crate::insights::ViewLocation;
 use crate::operations::{OpRow, OperationLayer, operations};
 use tilescope_report::ReportError;
@@ -9,17 +10,17 @@ use tilescope_report::ReportError;
 pub(super) const COMPARISON: ViewComparison = ViewComparison { view: "operations", tables };
 
 /// A figure of an operation, in words and how it is read.
-type OperationFigure = (&'static str, fn(&OpRow) -> ComparisonCell);
+type OperationFigure = (&'static str, fn(&OpRow) -> TableCell);
 
 /// Figures of an operation.
 const FIGURES: &[OperationFigure] = &[
-    ("Elapsed cycles", |row| ComparisonCell::Count(row.elapsed)),
-    ("Cycles of the slowest tile", |row| ComparisonCell::Count(row.cycles_slowest)),
-    ("Cycles of all tiles", |row| ComparisonCell::Count(row.cycles_all_tiles)),
-    ("Memory", |row| ComparisonCell::Bytes(row.memory)),
-    ("Code", |row| ComparisonCell::Bytes(row.code())),
-    ("Floating point operations", |row| ComparisonCell::Count(row.flops)),
-    ("Vertices", |row| ComparisonCell::Count(row.vertices)),
+    ("Elapsed cycles", |row| TableCell::Count(row.elapsed)),
+    ("Cycles of the slowest tile", |row| TableCell::Count(row.cycles_slowest)),
+    ("Cycles of all tiles", |row| TableCell::Count(row.cycles_all_tiles)),
+    ("Memory", |row| TableCell::Bytes(row.memory)),
+    ("Code", |row| TableCell::Bytes(row.code())),
+    ("Floating point operations", |row| TableCell::Count(row.flops)),
+    ("Vertices", |row| TableCell::Count(row.vertices)),
 ];
 
 fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportError> {
@@ -29,7 +30,7 @@ fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportErr
         rows.into_iter().map(|row| ((row.name.clone(), row.kind.clone(), row.pass), row))
     };
     let pairs = pair_by_key(keyed(source.rows), keyed(target.rows));
-    let table = |(title, figure): &(&'static str, fn(&OpRow) -> ComparisonCell)| {
+    let table = |(title, figure): &(&'static str, fn(&OpRow) -> TableCell)| {
         let rows = pairs.iter().map(|(source, target)| row(source, target, *figure)).collect();
         let total = (total(&pairs, |pair| &pair.0, *figure), total(&pairs, |p| &p.1, *figure));
         let table = ComparisonTable::new(title, "Operation", rows).by_larger();
@@ -43,7 +44,7 @@ type OpRowPair = (Option<OpRow>, Option<OpRow>);
 fn row(
     source: &Option<OpRow>,
     target: &Option<OpRow>,
-    figure: fn(&OpRow) -> ComparisonCell,
+    figure: fn(&OpRow) -> TableCell,
 ) -> ComparisonRow {
     let name = source.as_ref().or(target.as_ref()).map_or("", |row| &row.name);
     let place = |side: &Option<OpRow>| {
@@ -60,14 +61,14 @@ fn row(
 fn total(
     pairs: &[OpRowPair],
     side: fn(&OpRowPair) -> &Option<OpRow>,
-    figure: fn(&OpRow) -> ComparisonCell,
-) -> Option<ComparisonCell> {
+    figure: fn(&OpRow) -> TableCell,
+) -> Option<TableCell> {
     let (mut sum, mut bytes) = (0u64, false);
     for cell in pairs.iter().filter_map(|pair| side(pair).as_ref()).map(figure) {
-        bytes |= matches!(cell, ComparisonCell::Bytes(_));
-        if let ComparisonCell::Bytes(value) | ComparisonCell::Count(value) = cell {
+        bytes |= matches!(cell, TableCell::Bytes(_));
+        if let TableCell::Bytes(value) | TableCell::Count(value) = cell {
             sum = sum.saturating_add(value);
         }
     }
-    Some(if bytes { ComparisonCell::Bytes(sum) } else { ComparisonCell::Count(sum) })
+    Some(if bytes { TableCell::Bytes(sum) } else { TableCell::Count(sum) })
 }

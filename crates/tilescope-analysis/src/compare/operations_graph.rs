@@ -1,7 +1,8 @@
 //! The model's graph: how many operations of each operator, and how many results they read.
 
-use super::comparison_table::{ComparisonCell, ComparisonRow, ComparisonTable, pair_by_key};
+use super::comparison_table::{ComparisonRow, ComparisonTable, pair_by_key};
 use super::{ComparedReports, ViewComparison};
+use crate::data_table::TableCell;
 use std::collections::BTreeMap;
 use tilescope_report::{Report, ReportError};
 
@@ -22,17 +23,15 @@ fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportErr
     let figures: [(&'static str, GraphFigureFn); 2] =
         [("Operations", |k| k.0), ("Inputs", |k| k.1)];
     let table = |(title, figure): (&'static str, GraphFigureFn)| {
-        let sum =
-            |of: &BTreeMap<String, _>| Some(ComparisonCell::Count(of.values().map(figure).sum()));
+        let sum = |of: &BTreeMap<String, _>| Some(TableCell::Count(of.values().map(figure).sum()));
         let keyed = |of: &BTreeMap<String, (u64, u64)>| -> Vec<(String, (String, u64))> {
             of.iter().map(|(kind, of)| (kind.clone(), (kind.clone(), figure(of)))).collect()
         };
         let rows =
             pair_by_key(keyed(&source), keyed(&target)).into_iter().map(|(source, target)| {
                 let name = source.as_ref().or(target.as_ref()).map(|(kind, _)| kind.clone());
-                let cell = |side: Option<(String, u64)>| {
-                    side.map(|(_, count)| ComparisonCell::Count(count))
-                };
+                let cell =
+                    |side: Option<(String, u64)>| side.map(|(_, count)| TableCell::Count(count));
                 ComparisonRow::new(name.unwrap_or_default(), cell(source), cell(target))
             });
         let table = ComparisonTable::new(title, "Operator", rows.collect()).by_larger();

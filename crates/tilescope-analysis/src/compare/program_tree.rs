@@ -1,8 +1,9 @@
 //! The compiled program: nodes of each kind, and programs that only one report has.
 
-use super::comparison_table::{ComparisonCell, ComparisonRow, ComparisonTable};
+use super::comparison_table::{ComparisonRow, ComparisonTable};
 use super::program_pairs::{ProgramPair, title};
 use super::{ComparedReports, ViewComparison};
+use crate::data_table::TableCell;
 use crate::insights::ViewLocation;
 use tilescope_report::{ProgramKind, ProgramNodeTable, ReportError};
 
@@ -23,9 +24,7 @@ fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportErr
     };
     let on = |programs: &ProgramNodeTable, id: Option<_>| {
         let ipu = id.and_then(|id| programs.get(id)).and_then(|program| program.ipu);
-        Some(ComparisonCell::Text(
-            ipu.map_or("several IPUs".to_owned(), |ipu| format!("IPU {ipu}")),
-        ))
+        Some(TableCell::Text(ipu.map_or("several IPUs".to_owned(), |ipu| format!("IPU {ipu}"))))
     };
     let moved = pairs.iter().filter(moved).map(|pair| ComparisonRow {
         source: on(&source, pair.source),
@@ -43,14 +42,14 @@ fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportErr
 fn kinds(source: &ProgramNodeTable, target: &ProgramNodeTable) -> ComparisonTable {
     let count = |programs: &ProgramNodeTable, kind| {
         let of = programs.iter().filter(|(_, program)| program.kind == kind).count();
-        (of > 0).then_some(ComparisonCell::Count(of as u64))
+        (of > 0).then_some(TableCell::Count(of as u64))
     };
     let row = |kind: ProgramKind| {
         let row = ComparisonRow::new(kind.name(), count(source, kind), count(target, kind));
         (row.source.is_some() || row.target.is_some()).then_some(row)
     };
     let rows = ProgramKind::ALL.into_iter().filter_map(row).collect();
-    let total = |programs: &ProgramNodeTable| Some(ComparisonCell::Count(programs.len() as u64));
+    let total = |programs: &ProgramNodeTable| Some(TableCell::Count(programs.len() as u64));
     let table = ComparisonTable::new("Programs by kind", "Kind", rows).by_larger();
     table.with_total(total(source), total(target))
 }
@@ -61,7 +60,7 @@ fn row(pair: &ProgramPair, source: &ProgramNodeTable, target: &ProgramNodeTable)
     let place = |id: Option<_>| {
         Some(ViewLocation { program: Some(id?), ..ViewLocation::view("program-tree") })
     };
-    let one = |id: Option<_>| id.map(|_| ComparisonCell::Count(1));
+    let one = |id: Option<_>| id.map(|_| TableCell::Count(1));
     ComparisonRow {
         source_place: place(pair.source),
         target_place: place(pair.target),

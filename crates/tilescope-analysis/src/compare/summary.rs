@@ -1,14 +1,15 @@
 //! Machine, graph, memory, run and options at a glance.
 
-use super::comparison_table::{ComparisonCell, ComparisonRow, ComparisonTable, pair_by_key};
+use super::comparison_table::{ComparisonRow, ComparisonTable, pair_by_key};
 use super::{ComparedReports, ViewComparison};
+use crate::data_table::TableCell;
 use crate::summary::{ExecutionSummary, ReportSummary, summary};
 use tilescope_report::ReportError;
 
 pub(super) const COMPARISON: ViewComparison = ViewComparison { view: "summary", tables };
 
 /// Values of a report by name.
-type SummaryFigure = (&'static str, Option<ComparisonCell>);
+type SummaryFigure = (&'static str, Option<TableCell>);
 /// A title, and what stands below it.
 type SummarySection = (&'static str, fn(&ReportSummary) -> Vec<SummaryFigure>);
 
@@ -39,20 +40,20 @@ impl ComparisonRow {
     }
 }
 
-fn count(value: impl Into<u64>) -> Option<ComparisonCell> {
-    Some(ComparisonCell::Count(value.into()))
+fn count(value: impl Into<u64>) -> Option<TableCell> {
+    Some(TableCell::Count(value.into()))
 }
 
 fn machine(of: &ReportSummary) -> Vec<SummaryFigure> {
     let target = &of.target;
     vec![
-        ("Type", Some(ComparisonCell::Text(target.kind.to_owned()))),
-        ("Architecture", Some(ComparisonCell::Text(target.architecture.clone()))),
+        ("Type", Some(TableCell::Text(target.kind.to_owned()))),
+        ("Architecture", Some(TableCell::Text(target.architecture.clone()))),
         ("IPUs", count(target.num_ipus)),
         ("Tiles per IPU", count(target.tiles_per_ipu)),
         ("Replicas", count(target.replicas)),
         ("IPUs per replica", count(target.ipus_per_replica)),
-        ("Memory per tile", Some(ComparisonCell::Bytes(target.bytes_per_tile))),
+        ("Memory per tile", Some(TableCell::Bytes(target.bytes_per_tile))),
         ("Clock in Hz", count(target.clock_hz)),
     ]
 }
@@ -69,7 +70,7 @@ fn graph(of: &ReportSummary) -> Vec<SummaryFigure> {
 
 fn memory(of: &ReportSummary) -> Vec<SummaryFigure> {
     let memory = &of.memory;
-    let bytes = |value| Some(ComparisonCell::Bytes(value));
+    let bytes = |value| Some(TableCell::Bytes(value));
     vec![
         ("Including gaps", bytes(memory.total_including_gaps)),
         ("Excluding gaps", bytes(memory.total_excluding_gaps)),
@@ -81,14 +82,13 @@ fn memory(of: &ReportSummary) -> Vec<SummaryFigure> {
 }
 
 fn execution(of: &ReportSummary) -> Vec<SummaryFigure> {
-    let value = |of_run: fn(&ExecutionSummary) -> Option<ComparisonCell>| {
-        of.execution.as_ref().and_then(of_run)
-    };
+    let value =
+        |of_run: fn(&ExecutionSummary) -> Option<TableCell>| of.execution.as_ref().and_then(of_run);
     vec![
         ("Cycles", value(|run| count(run.total_cycles))),
-        ("Seconds", value(|run| Some(ComparisonCell::Real(run.seconds)))),
+        ("Seconds", value(|run| Some(TableCell::Real(run.seconds)))),
         ("Samples", value(|run| run.samples.and_then(count))),
-        ("Samples per second", value(|run| run.samples_per_second.map(ComparisonCell::Real))),
+        ("Samples per second", value(|run| run.samples_per_second.map(TableCell::Real))),
         ("Steps", value(|run| count(run.ipus.iter().map(|ipu| ipu.steps).sum::<u64>()))),
     ]
 }
@@ -132,7 +132,7 @@ fn key_value_table(
 ) -> ComparisonTable {
     let row = |(source, target): (OptionEntry, OptionEntry)| {
         let name = source.as_ref().or(target.as_ref()).map(|(key, _)| key.clone());
-        let cell = |side: OptionEntry| side.map(|(_, value)| ComparisonCell::Text(value));
+        let cell = |side: OptionEntry| side.map(|(_, value)| TableCell::Text(value));
         ComparisonRow::new(name.unwrap_or_default(), cell(source), cell(target))
     };
     let mut rows: Vec<ComparisonRow> = pairs.into_iter().map(row).collect();

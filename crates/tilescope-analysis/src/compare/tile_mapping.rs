@@ -1,8 +1,9 @@
 //! Over how many tiles data and compute sets are spread.
 
-use super::comparison_table::{ComparisonCell, ComparisonRow, ComparisonTable, pair_by_key};
+use super::comparison_table::{ComparisonRow, ComparisonTable, pair_by_key};
 use super::matched_entities::{NamedVariables, variables_by_name};
 use super::{ComparedReports, ViewComparison};
+use crate::data_table::TableCell;
 use crate::insights::ViewLocation;
 use tilescope_report::units::VariableId;
 use tilescope_report::{ComputeSet, MemoryCategory, Report, ReportError};
@@ -22,7 +23,7 @@ fn tensors(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportError> 
     let rows = pair_by_key(keyed(source), keyed(target)).into_iter().map(|(source, target)| {
         let name = source.as_ref().or(target.as_ref()).map(|(name, _)| name.clone());
         let cell = |side: &Option<(String, NamedVariables)>| {
-            side.as_ref().map(|s| ComparisonCell::Count(s.1.tiles))
+            side.as_ref().map(|s| TableCell::Count(s.1.tiles))
         };
         let id = |side: &Option<(String, NamedVariables)>| side.as_ref().and_then(|s| s.1.id);
         let place = |variable: Option<VariableId>| {
@@ -46,7 +47,7 @@ fn compute_sets(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportEr
     let rows = pair_by_key(source, target).into_iter().map(|(source, target)| {
         let name = source.as_ref().or(target.as_ref()).map(|set| set.name.clone());
         let cell = |side: &Option<ComputeSet>| {
-            side.as_ref().map(|s| ComparisonCell::Count(s.cycles.tile_count()))
+            side.as_ref().map(|s| TableCell::Count(s.cycles.tile_count()))
         };
         ComparisonRow::new(name.unwrap_or_default(), cell(&source), cell(&target))
     });

@@ -1,73 +1,19 @@
-//! The tables of every view as names, columns and rows: what is saved as CSV.
+//! The tables of every view: columns and cells are declared here once, for the window, for CSV
+//! files and for the command line.
 
+pub mod exchange_code;
+pub mod execution_trace;
+pub mod liveness;
+pub mod memory;
+pub mod operations;
 mod report_tables;
+pub mod tile_mapping;
 
 pub use report_tables::TABLES;
 
-use std::fmt::Write;
+use crate::data_table::{DataTable, TableColumn};
+use tilescope_report::units::grouped;
 use tilescope_report::{Report, ReportError};
-
-/// One value of a table.
-#[derive(Clone, Debug, PartialEq)]
-pub enum TableCell {
-    Text(String),
-    /// A whole number, in the unit that the head of its column names.
-    Number(u64),
-    /// A share or another fraction.
-    Fraction(f64),
-    Missing,
-}
-
-impl From<u64> for TableCell {
-    fn from(value: u64) -> Self {
-        Self::Number(value)
-    }
-}
-
-impl From<u32> for TableCell {
-    fn from(value: u32) -> Self {
-        Self::Number(value.into())
-    }
-}
-
-impl From<usize> for TableCell {
-    fn from(value: usize) -> Self {
-        Self::Number(value as u64)
-    }
-}
-
-impl From<f64> for TableCell {
-    fn from(value: f64) -> Self {
-        Self::Fraction(value)
-    }
-}
-
-impl From<&str> for TableCell {
-    fn from(text: &str) -> Self {
-        Self::Text(text.to_owned())
-    }
-}
-
-impl From<String> for TableCell {
-    fn from(text: String) -> Self {
-        Self::Text(text)
-    }
-}
-
-impl<T: Into<Self>> From<Option<T>> for TableCell {
-    fn from(value: Option<T>) -> Self {
-        value.map_or(Self::Missing, Into::into)
-    }
-}
-
-/// Column titles and rows of a table.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct TableRows {
-    /// Heads of columns, with units.
-    pub columns: Vec<&'static str>,
-    /// Rows, each as long as there are columns.
-    pub rows: Vec<Vec<TableCell>>,
-}
 
 /// A table that a report can give.
 #[derive(Debug)]
@@ -77,7 +23,10 @@ pub struct ReportTable {
     /// Its name within the view.
     pub name: &'static str,
     pub about: &'static str,
-    pub read: fn(&Report) -> Result<TableRows, ReportError>,
+    /// Whether its view shows it as a table; others show its figures as graphs, trees or cards.
+    pub on_screen: bool,
+    /// Makes it.
+    pub read: fn(&Report) -> Result<DataTable, ReportError>,
 }
 
 /// A table that a view does not have.
@@ -124,56 +73,18 @@ pub fn named(view: &str, name: Option<&str>) -> Result<&'static ReportTable, Unk
     })
 }
 
-impl TableRows {
-    /// As RFC 4180 writes tables, with plain line ends.
-    pub fn csv(&self) -> String {
-        let mut text = self.columns.iter().map(|head| quoted(head)).collect::<Vec<_>>().join(",");
-        text.push('\n');
-        for row in &self.rows {
-            for (at, cell) in row.iter().enumerate() {
-                if at > 0 {
-                    text.push(',');
-                }
-                // Writing into a text cannot fail.
-                let _ = match cell {
-                    TableCell::Text(words) => write!(text, "{}", quoted(words)),
-                    TableCell::Number(value) => write!(text, "{value}"),
-                    TableCell::Fraction(value) => write!(text, "{value}"),
-                    TableCell::Missing => Ok(()),
-                };
-            }
-            text.push('\n');
-        }
-        text
-    }
-}
-
-/// Text in quotes where a comma, a quote or a line end makes that necessary.
-fn quoted(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.to_owned()
+/// Columns of bytes: one for each tile, or one of this title for all of them.
+fn tile_columns(tiles: &[u32], title: &str) -> Vec<TableColumn> {
+    let of_tile = |tile: &u32| TableColumn::bytes(format!("Tile {}", grouped((*tile).into())));
+    match tiles {
+        [] => vec![TableColumn::bytes(title)],
+        tiles => tiles.iter().map(of_tile).collect(),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn values_are_quoted_only_where_they_must_be() {
-        let rows = TableRows {
-            columns: vec!["name", "bytes"],
-            rows: vec![
-                vec!["a,b \"c\"".into(), 7u64.into()],
-                vec!["plain".into(), TableCell::Missing],
-                vec![0.25.into(), 1u32.into()],
-            ],
-        };
-        let csv = "name,bytes\n\"a,b \"\"c\"\"\",7\nplain,\n0.25,1\n";
-        assert_eq!(rows.csv(), csv);
-    }
 
     #[test]
     fn names_are_unique_within_a_view() {

@@ -99,5 +99,5 @@ fn difference(
     let one = comparison(view).ok_or(SavingError::NoComparison)?;
     let tables = differences(&opened.report, &target.report, one)?;
     let table = table_named(&tables, Some(&ComparisonTable::named(title).name()))?;
-    Ok(table.as_rows().csv().into_bytes())
+    Ok(table.data().csv().into_bytes())
 }

@@ -11,6 +11,8 @@ mod memory;
 mod operations;
 mod operations_graph;
 mod program_tree;
+#[cfg(test)]
+mod seen_is_saved;
 mod summary;
 mod tile_mapping;
 mod tile_selection;

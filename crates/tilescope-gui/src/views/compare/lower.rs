@@ -4,22 +4,20 @@ use super::{ComparisonSide, SharedAlignment};
 use crate::model::opening::OpenReport;
 use crate::model::view_id::ViewId;
 use crate::widgets::below::tabs_row_ui;
-use crate::widgets::table::{TableState, TableWidgetCell, TableWidgetColumn, TableWidgetData};
+use crate::widgets::table::TableState;
 use crate::widgets::worker::{BackgroundQuery, BackgroundWorkers, QueryState};
 use crate::widgets::{empty_state_ui, hint_ui, tabs_ui, waiting_ui};
 use egui::Ui;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tilescope_analysis::compare::{
-    ComparedReports, ComparisonCell as Value, ComparisonRow, ComparisonTable as Compared,
-    comparison,
-};
+use tilescope_analysis::compare::{ComparedReports, ComparisonTable as Compared, comparison};
+use tilescope_analysis::data_table::DataTable;
 use tilescope_analysis::insights::ViewLocation;
 
 /// A table of differences, ready to be shown.
 struct DifferenceTable {
     title: &'static str,
-    table: Arc<TableWidgetData>,
+    table: Arc<DataTable>,
     places: Vec<[Option<ViewLocation>; 2]>,
     complete: bool,
     differs: bool,
@@ -136,71 +134,22 @@ impl DifferenceTablesPanel {
 
 impl DifferenceTable {
     fn new(table: Compared) -> Self {
-        let worded = |row: &ComparisonRow| {
-            [&row.source, &row.target].iter().any(|side| matches!(side, Some(Value::Text(_))))
-        };
-        let words = table.rows.iter().any(worded);
-        let side = |title: &str| {
-            if words { TableWidgetColumn::text(title) } else { TableWidgetColumn::number(title) }
-        };
-        let columns = vec![
-            TableWidgetColumn::text(table.column),
-            side("Source"),
-            side("Target"),
-            TableWidgetColumn::number("Diff")
-                .about("Target minus source; a missing side counts as zero"),
-            TableWidgetColumn::number("Relative")
-                .about("The difference as a share of the larger side"),
-        ];
-        let cells = |row: &ComparisonRow| {
-            vec![
-                TableWidgetCell::Text(format!("{:1$}{2}", "", row.depth as usize * 4, row.name)),
-                cell(&row.source),
-                cell(&row.target),
-                difference(row),
-                share(row),
-            ]
-        };
+        let mut data = table.data();
+        // Depth is seen as indentation.
+        for (cells, row) in data.rows.iter_mut().zip(&table.rows) {
+            cells[0] = format!("{:1$}{2}", "", row.depth as usize * 4, row.name).into();
+        }
         Self {
             title: table.title,
             differs: table.rows.iter().any(|row| !row.is_same()),
             complete: table.complete,
-            table: Arc::new(TableWidgetData {
-                columns,
-                rows: table.rows.iter().map(cells).collect(),
-                totals: table.total.is_some(),
-            }),
+            table: Arc::new(data),
             places: table
                 .rows
                 .into_iter()
                 .map(|row| [row.source_place, row.target_place])
                 .collect(),
         }
-    }
-}
-
-fn cell(side: &Option<Value>) -> TableWidgetCell {
-    match side {
-        None => TableWidgetCell::Missing,
-        Some(Value::Bytes(bytes)) => TableWidgetCell::Bytes(*bytes),
-        Some(Value::Count(count)) => TableWidgetCell::Count(*count),
-        Some(value) => TableWidgetCell::Text(value.text()),
-    }
-}
-
-fn difference(row: &ComparisonRow) -> TableWidgetCell {
-    let bytes = [&row.source, &row.target].iter().any(|side| matches!(side, Some(Value::Bytes(_))));
-    match row.whole_change() {
-        Some(change) => TableWidgetCell::Change { change, bytes },
-        None => TableWidgetCell::Text(row.change_text()),
-    }
-}
-
-fn share(row: &ComparisonRow) -> TableWidgetCell {
-    match row.share() {
-        // In ten-thousandths: two decimals of a percentage.
-        Some(share) => TableWidgetCell::Share((share.abs() * 10_000.0).round() as u32),
-        None => TableWidgetCell::Text(String::new()),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Exchange code: what it costs on every tile, which programs it belongs to, who sends to whom.
 
 mod matrix;
-mod tables;
+pub(super) mod tables;
 
 use super::jump::TraceJump;
 use super::{ReportView, ViewContext, ViewDescriptor};

@@ -6,23 +6,24 @@ use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
 use crate::views::ViewContext;
 use crate::views::tile_selection::select_tile;
-use crate::widgets::table::{TableState, TableWidgetCell, TableWidgetColumn, TableWidgetData};
+use crate::widgets::table::TableState;
 use crate::widgets::worker::{BackgroundQuery, QueryState};
 use crate::widgets::{empty_state_ui, hint_ui, waiting_ui};
 use egui::{Grid, RichText, ScrollArea, Ui, vec2};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use tilescope_analysis::data_table::{DataTable, TableCell};
 use tilescope_analysis::exchange_code::{
-    self as analysis, ExchangeCodeOverview, ExchangeLink, ExchangeLinkTotals, ExchangeProgramRow,
-    ExchangeTileRow,
+    self as analysis, ExchangeCodeOverview, ExchangeLink, ExchangeProgramRow, ExchangeTileRow,
 };
-use tilescope_report::units::{Bytes, exact_bytes, grouped, percent};
+use tilescope_analysis::tables::exchange_code as columns;
+use tilescope_report::units::exact_bytes;
 use tilescope_report::{Report, ReportPart};
 
 /// A list with what its rows stand for.
 struct ExchangeTableRows<T> {
     rows: Vec<T>,
-    table: Arc<TableWidgetData>,
+    table: Arc<DataTable>,
 }
 
 type ExchangeTableAnswer<T> = Result<Arc<ExchangeTableRows<T>>, String>;
@@ -145,89 +146,48 @@ fn listed_ui<T>(
     None
 }
 
+/// The table of this name as the view has it.
+#[cfg(test)]
+pub(in crate::views) fn seen(report: &Report, name: &str) -> DataTable {
+    match name {
+        "overview" => columns::overview(&analysis::overview(report).unwrap()),
+        "programs" => programs_of(report, &[]).unwrap().table.as_ref().clone(),
+        _ => tiles_of(report).unwrap().table.as_ref().clone(),
+    }
+}
+
 fn programs_of(report: &Report, tiles: &[u32]) -> ExchangeTableAnswer<ExchangeProgramRow> {
     let rows = analysis::programs(report, tiles).map_err(|error| error.to_string())?;
-    let number = TableWidgetColumn::number;
-    let columns = vec![
-        TableWidgetColumn::text("Program"),
-        number("Code").about("Code of this program, summed over tiles"),
-        number("Received").about("Bytes that arrive when it runs once, summed over tiles"),
-        number("Sent").about("Bytes that leave when it runs once; a multicast counts once"),
-        number("Messages sent").about("When it runs once; a multicast counts once"),
-        number("Tiles").about("Tiles that take part"),
-    ];
-    let row = |row: &ExchangeProgramRow| {
-        let name = format!("{}: {}", row.kind.name(), row.name);
-        vec![
-            TableWidgetCell::Text(name),
-            TableWidgetCell::Bytes(row.traffic.code_bytes),
-            TableWidgetCell::Bytes(row.traffic.bytes_in),
-            TableWidgetCell::Bytes(row.traffic.bytes_out),
-            TableWidgetCell::Count(row.traffic.messages_out),
-            TableWidgetCell::Count(row.tiles),
-        ]
-    };
-    let table = TableWidgetData { columns, rows: rows.iter().map(row).collect(), totals: true };
-    Ok(Arc::new(ExchangeTableRows { rows, table: Arc::new(table) }))
+    let table = Arc::new(columns::programs(&rows));
+    Ok(Arc::new(ExchangeTableRows { rows, table }))
 }
 
 fn tiles_of(report: &Report) -> ExchangeTableAnswer<ExchangeTileRow> {
     let rows = analysis::tiles(report).map_err(|error| error.to_string())?;
-    let mut columns = vec![TableWidgetColumn::text("Tile")];
-    let code = |link: ExchangeLink| TableWidgetColumn::number(format!("{} code", link.title()));
-    columns
-        .extend(ExchangeLink::ALL.map(|link| code(link).about("Bytes in the memory of this tile")));
-    let moved = ["Received", "Sent", "Messages received", "Messages sent"];
-    columns.extend(moved.map(|title| TableWidgetColumn::number(title).about(BYTES_MOVED_HINT)));
-    let row = |row: &ExchangeTileRow| {
-        let mut cells = vec![TableWidgetCell::Text(format!("Tile {}", grouped(row.tile.into())))];
-        cells.extend(row.code.map(TableWidgetCell::Bytes));
-        cells.extend([row.traffic.bytes_in, row.traffic.bytes_out].map(TableWidgetCell::Bytes));
-        cells.extend(
-            [row.traffic.messages_in, row.traffic.messages_out].map(TableWidgetCell::Count),
-        );
-        cells
-    };
-    let table = TableWidgetData { columns, rows: rows.iter().map(row).collect(), totals: true };
-    Ok(Arc::new(ExchangeTableRows { rows, table: Arc::new(table) }))
+    let table = Arc::new(columns::tiles(&rows));
+    Ok(Arc::new(ExchangeTableRows { rows, table }))
 }
-
-const SHARED_CODE_HINT: &str = "Code of the programs, each counted separately, minus code in memory: code \
-     that programs share.";
-const UNATTRIBUTED_CODE_HINT: &str = "Code in memory minus code of the programs: code that every tile holds, \
-     whatever it exchanges.";
-const BYTES_MOVED_HINT: &str = "Each program counted once; loop iterations are not counted.";
 
 fn overview_grid_ui(ui: &mut Ui, context: &mut ViewContext<'_>, overview: &ExchangeCodeOverview) {
     let palette = ThemePalette::for_visuals(ui.visuals());
+    let table = columns::overview(overview);
     ScrollArea::both().auto_shrink(false).id_salt("exchange overview").show(ui, |ui| {
         ui.add_space(6.0);
         ui.horizontal(|ui| {
             ui.add_space(14.0);
             Grid::new("links").num_columns(10).spacing(vec2(26.0, 8.0)).show(ui, |ui| {
-                let titles = [
-                    ("Link", ""),
-                    ("Code in memory", "Bytes over all tiles of a replica"),
-                    ("Share of memory", "Bytes of code / bytes that tiles use"),
-                    ("Fullest tile", "Most code of this kind on one tile"),
-                    ("Code of programs", "Sum over programs, each counted separately"),
-                    ("Shared", SHARED_CODE_HINT),
-                    ("Unattributed", UNATTRIBUTED_CODE_HINT),
-                    ("Programs", "Programs that move data over this link"),
-                    ("Messages", BYTES_MOVED_HINT),
-                    ("Bytes moved", BYTES_MOVED_HINT),
-                ];
-                for (title, hint) in titles {
-                    let label = ui.label(RichText::new(title).color(palette.weak_text).size(12.0));
-                    if !hint.is_empty() {
-                        label.on_hover_text(hint);
+                for column in &table.columns {
+                    let title = RichText::new(&column.title);
+                    let label = ui.label(title.color(palette.weak_text).size(12.0));
+                    if !column.about.is_empty() {
+                        label.on_hover_text(column.about);
                     }
                 }
                 ui.end_row();
-                for totals in &overview.links {
-                    link_ui(ui, totals, overview.used);
+                for (totals, row) in overview.links.iter().zip(&table.rows) {
+                    link_ui(ui, totals.link, row);
                 }
-                total_ui(ui, overview);
+                total_ui(ui, overview, &table);
             });
         });
         ui.add_space(10.0);
@@ -245,52 +205,44 @@ fn overview_grid_ui(ui: &mut Ui, context: &mut ViewContext<'_>, overview: &Excha
 /// Placeholder of figures that a report does not have.
 const NOT_RECORDED: &str = "not recorded";
 
-fn link_ui(ui: &mut Ui, totals: &ExchangeLinkTotals, used: u64) {
+/// A figure of the overview.
+fn figure(cell: &TableCell) -> String {
+    if *cell == TableCell::Missing { NOT_RECORDED.to_owned() } else { cell.text() }
+}
+
+fn link_ui(ui: &mut Ui, link: ExchangeLink, row: &[TableCell]) {
     let palette = ThemePalette::for_visuals(ui.visuals());
     ui.horizontal(|ui| {
         let (dot, _) = ui.allocate_exact_size(vec2(10.0, 10.0), egui::Sense::hover());
-        ui.painter().rect_filled(dot, 2.0, palette.category(totals.link.category()));
-        ui.label(totals.link.title());
+        ui.painter().rect_filled(dot, 2.0, palette.category(link.category()));
+        ui.label(row.first().map(figure).unwrap_or_default());
     });
-    let known = totals.program_bytes.is_some();
-    let unknown = || NOT_RECORDED.to_owned();
-    let told = |text: String| if known { text } else { unknown() };
-    let cells = [
-        exact_bytes(totals.stored),
-        share(totals.stored, used),
-        exact_bytes(totals.fullest),
-        totals.program_bytes.map_or_else(unknown, exact_bytes),
-        totals.shared().map_or_else(unknown, exact_bytes),
-        totals.unattributed().map_or_else(unknown, exact_bytes),
-        told(grouped(totals.programs)),
-        told(grouped(totals.messages)),
-        told(Bytes(totals.bytes).to_string()),
-    ];
-    for cell in cells {
-        ui.label(cell);
+    for cell in row.iter().skip(1) {
+        ui.label(figure(cell));
     }
     ui.end_row();
 }
 
-fn share(part: u64, all: u64) -> String {
-    if all == 0 { "-".to_owned() } else { percent(part as f64 / all as f64) }
-}
-
-fn total_ui(ui: &mut Ui, overview: &ExchangeCodeOverview) {
-    let sum = |value: fn(&ExchangeLinkTotals) -> u64| overview.links.iter().map(value).sum::<u64>();
-    let known = overview.links.iter().any(|totals| totals.program_bytes.is_some());
-    let told = |text: String| strong(if known { text } else { NOT_RECORDED.to_owned() });
+/// All links together: sums of what can be summed, and the share that these sums make.
+fn total_ui(ui: &mut Ui, overview: &ExchangeCodeOverview, table: &DataTable) {
     ui.label(strong("All"));
-    let stored = sum(|totals| totals.stored);
-    ui.label(strong(exact_bytes(stored)));
-    ui.label(strong(share(stored, overview.used)));
-    ui.label("");
-    ui.label(told(exact_bytes(sum(|totals| totals.program_bytes.unwrap_or(0)))));
-    ui.label(told(exact_bytes(sum(|totals| totals.shared().unwrap_or(0)))));
-    ui.label(told(exact_bytes(sum(|totals| totals.unattributed().unwrap_or(0)))));
-    ui.label(told(grouped(sum(|totals| totals.programs))));
-    ui.label(told(grouped(sum(|totals| totals.messages))));
-    ui.label(told(Bytes(sum(|totals| totals.bytes)).to_string()));
+    for (at, column) in table.columns.iter().enumerate().skip(1) {
+        let cells = table.rows.iter().filter_map(|row| row.get(at));
+        let text = match column.title.as_str() {
+            // The fullest tile of one link is not that of another.
+            "Fullest tile" => String::new(),
+            "Share of memory" => {
+                let stored = overview.links.iter().map(|totals| totals.stored).sum();
+                figure(&columns::share(stored, overview.used))
+            }
+            _ => {
+                let known = cells.filter(|cell| **cell != TableCell::Missing).cloned();
+                let sum = known.map(Some).reduce(|sum, cell| sum?.plus(&cell?)).flatten();
+                sum.map_or_else(|| NOT_RECORDED.to_owned(), |sum| sum.text())
+            }
+        };
+        ui.label(strong(text));
+    }
     ui.end_row();
 }
 

@@ -7,6 +7,7 @@ use crate::widgets::below::tabs_row_ui;
 use crate::widgets::{empty_state_ui, waiting_tabs_ui};
 use egui::Ui;
 use std::sync::Arc;
+use tilescope_analysis::tables::execution_trace as columns;
 use tilescope_analysis::trace::window_summary;
 use tilescope_report::units::CycleRange;
 
@@ -57,7 +58,8 @@ impl ExecutionTraceView {
             Some(Ok(summary)) => {
                 let bytes = context.opened.report.has(tilescope_report::ReportPart::StepBytes);
                 let known = panels::RecordedTraceColumns { bytes, balance: prepared.balance };
-                panels::summary_ui(ui, summary, &context.opened.target, known);
+                let table = columns::ipus(&summary.ipus, &context.opened.report);
+                panels::summary_ui(ui, summary, &table, &context.opened.target, known);
             }
             Some(Err(problem)) => empty_state_ui(ui, "The summary cannot be computed", problem),
             None => {}

@@ -9,7 +9,7 @@ mod lanes;
 mod lower;
 mod marks;
 mod paint;
-mod panels;
+pub(super) mod panels;
 mod places;
 mod pointer;
 mod raster;

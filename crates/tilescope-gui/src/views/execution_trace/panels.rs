@@ -1,6 +1,6 @@
 //! The tables below the lanes: what the window adds up to, and what one step did.
 
-use super::chosen::{SelectedBar, activity_title};
+use super::chosen::SelectedBar;
 use super::colours::step_colour;
 use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
@@ -8,9 +8,11 @@ use egui::accesskit::Role;
 use egui::{
     Color32, CornerRadius, Grid, Rect, RichText, ScrollArea, Sense, Ui, WidgetInfo, pos2, vec2,
 };
-use tilescope_analysis::summary::ActivityProportions;
-use tilescope_analysis::trace::{IpuTotals, StepDetailReport, StreamTraffic, WindowSummary};
-use tilescope_report::units::{Cycles, grouped, percent, seconds};
+use std::ops::Range;
+use tilescope_analysis::data_table::{DataTable, TableCell, TableColumn};
+use tilescope_analysis::tables::execution_trace::at;
+use tilescope_analysis::trace::{StepDetailReport, WindowSummary};
+use tilescope_report::units::{Bytes, Cycles, grouped, percent, seconds};
 use tilescope_report::{ProgramKind, StepActivity, StreamEndpoint, Target};
 
 const LEFT: f32 = 14.0;
@@ -28,6 +30,7 @@ pub(crate) struct RecordedTraceColumns {
 pub(crate) fn summary_ui(
     ui: &mut Ui,
     summary: &WindowSummary,
+    table: &DataTable,
     target: &Target,
     known: RecordedTraceColumns,
 ) {
@@ -50,88 +53,85 @@ pub(crate) fn summary_ui(
             ui.label(RichText::new(text).color(palette.weak_text));
         });
         ui.add_space(4.0);
-        header_ui(ui, &widths);
+        header_ui(ui, &widths, table);
         // Rows that are scrolled out of sight are not laid out.
-        let (count, height) = (summary.ipus.len(), row_height(&widths));
+        let (count, height) = (table.rows.len(), row_height(&widths));
         let top = ui.cursor().top();
         let all = vec2(widths.iter().sum::<f32>(), count as f32 * height);
         let seen = |y: f32| (((y - top) / height).max(0.0) as usize).min(count);
         let rows = seen(ui.clip_rect().top())..(seen(ui.clip_rect().bottom()) + 1).min(count);
         let (rect, _) = ui.allocate_exact_size(all + vec2(LEFT, 8.0), Sense::hover());
-        for (index, totals) in summary.ipus.iter().enumerate().take(rows.end).skip(rows.start) {
+        for (index, cells) in table.rows.iter().enumerate().take(rows.end).skip(rows.start) {
             let row = Rect::from_min_size(
                 pos2(rect.left() + LEFT, top + index as f32 * height),
                 vec2(all.x, height),
             );
-            ipu_ui(ui, row, &widths, totals, known);
+            ipu_ui(ui, row, &widths, (table, cells), known);
         }
     });
 }
 
-/// Titles and widths of the columns of the summary, and how their figures are worked out; the
-/// second one takes the room that is left.
-const COLUMNS: [(&str, f32, &str); 6] = [
-    ("IPU", 40.0, "IPU of the replica"),
-    ("Proportions", 400.0, "Cycles of each kind of step in the window / cycles of the window"),
-    (
-        "Tile balance",
-        140.0,
-        "Mean tile balance of the steps in the window, each weighted by its cycles; \
-         steps that only wait for a sync do not count",
-    ),
-    ("StreamCopy host (Rx/Tx)", 165.0, "Bytes of the window's stream copies from and to the host"),
-    (
-        "StreamCopy remote buffer (Rx/Tx)",
-        220.0,
-        "Bytes of the window's stream copies from and to remote buffers",
-    ),
-    ("GlobalExchange (Rx/Tx)", 160.0, "Bytes of the window's exchanges with other IPUs"),
+/// How the columns of the table are shown: several of them together under one title, with a width.
+/// Shares take the room that is left.
+pub(crate) const GROUPS: [(&str, f32, Range<usize>); 7] = [
+    ("IPU", 40.0, at::IPU),
+    ("Steps", 90.0, at::STEPS),
+    ("Proportions", 400.0, at::SHARES),
+    ("Tile balance", 140.0, at::BALANCE),
+    ("StreamCopy host (Rx/Tx)", 165.0, at::HOST),
+    ("StreamCopy remote buffer (Rx/Tx)", 220.0, at::REMOTE_BUFFER),
+    ("GlobalExchange (Rx/Tx)", 160.0, at::GLOBAL_EXCHANGE),
 ];
+/// The place of the proportions.
+const SHARES: usize = 2;
 /// Most room for proportions.
 const MOST_PROPORTIONS: f32 = 860.0;
 /// Height of a row whose shares stand in two lines.
 const TWO_LINES: f32 = 60.0;
 
 /// Widths of the columns in the room there is.
-fn widths(room: f32) -> [f32; 6] {
-    let mut widths = COLUMNS.map(|(_, width, _)| width);
-    let others = widths.iter().sum::<f32>() - widths[1];
-    widths[1] = (room - others - LEFT).clamp(widths[1], MOST_PROPORTIONS);
+fn widths(room: f32) -> [f32; 7] {
+    let mut widths = GROUPS.map(|(_, width, _)| width);
+    let others = widths.iter().sum::<f32>() - widths[SHARES];
+    widths[SHARES] = (room - others - LEFT).clamp(widths[SHARES], MOST_PROPORTIONS);
     widths
 }
 
 /// Height of a row of the summary: shares stand in one line where there is room, else in two.
-fn row_height(widths: &[f32; 6]) -> f32 {
-    if widths[1] < MOST_PROPORTIONS { TWO_LINES } else { 42.0 }
+fn row_height(widths: &[f32; 7]) -> f32 {
+    if widths[SHARES] < MOST_PROPORTIONS { TWO_LINES } else { 42.0 }
 }
 
 /// A cell of a row: its left edge is that of the column.
 fn cell_ui(
     ui: &mut Ui,
     row: Rect,
-    widths: &[f32; 6],
-    (ipu, column): (Option<u32>, usize),
+    widths: &[f32; 7],
+    (ipu, column): (Option<&TableCell>, usize),
     contents: impl FnOnce(&mut Ui),
 ) {
     let left: f32 = widths[..column].iter().sum();
     let corner = pos2(row.left() + left, row.top());
     let rect = Rect::from_min_size(corner, vec2(widths[column] - 12.0, row.height()));
     let layout = egui::Layout::left_to_right(egui::Align::Center);
-    let builder = egui::UiBuilder::new().id_salt(("window totals", ipu, column)).layout(layout);
+    let builder = egui::UiBuilder::new()
+        .id_salt(("window totals", ipu.map(TableCell::text), column))
+        .layout(layout);
     let mut cell = ui.new_child(builder.max_rect(rect));
     cell.set_clip_rect(ui.clip_rect().intersect(rect));
     contents(&mut cell);
 }
 
-fn header_ui(ui: &mut Ui, widths: &[f32; 6]) {
+fn header_ui(ui: &mut Ui, widths: &[f32; 7], table: &DataTable) {
     let palette = ThemePalette::for_visuals(ui.visuals());
     let width: f32 = widths.iter().sum();
     let (row, _) = ui.allocate_exact_size(vec2(LEFT + width, 20.0), Sense::hover());
     let row = row.with_min_x(row.left() + LEFT);
-    for (column, (title, _, formula)) in COLUMNS.iter().enumerate() {
+    for (column, (title, _, range)) in GROUPS.into_iter().enumerate() {
+        let formula = table.columns.get(range.start).map_or("", |column| column.about);
         cell_ui(ui, row, widths, (None, column), |ui| {
-            let text = RichText::new(*title).color(palette.weak_text).size(12.0);
-            ui.add(egui::Label::new(text).extend()).on_hover_text(*formula);
+            let text = RichText::new(title).color(palette.weak_text).size(12.0);
+            ui.add(egui::Label::new(text).extend()).on_hover_text(formula);
         });
     }
 }
@@ -139,83 +139,102 @@ fn header_ui(ui: &mut Ui, widths: &[f32; 6]) {
 fn ipu_ui(
     ui: &mut Ui,
     row: Rect,
-    widths: &[f32; 6],
-    totals: &IpuTotals,
+    widths: &[f32; 7],
+    (table, cells): (&DataTable, &[TableCell]),
     known: RecordedTraceColumns,
 ) {
     let palette = ThemePalette::for_visuals(ui.visuals());
-    let place = |column: usize| (Some(totals.ipu), column);
-    cell_ui(ui, row, widths, place(0), |ui| {
-        ui.label(strong(totals.ipu.to_string()));
-    });
-    cell_ui(ui, row, widths, place(1), |ui| {
-        ui.vertical(|ui| {
-            ui.add_space(3.0);
-            ui.spacing_mut().item_spacing.y = 3.0;
-            proportions_ui(ui, totals, row.height());
-        });
-    });
-    cell_ui(ui, row, widths, place(2), |ui| match totals.tile_balance {
-        _ if !known.balance => drop(ui.label("not recorded")),
-        Some(share) => balance_ui(ui, share),
-        None => {
-            ui.label("-");
-        }
-    });
-    for (column, traffic) in (3..).zip([totals.host, totals.remote_buffer, totals.global_exchange])
-    {
-        let text = if known.bytes { traffic_text(traffic) } else { "not recorded".to_owned() };
-        let none = traffic == StreamTraffic::default();
-        let colour = if none { palette.weak_text } else { palette.text };
-        cell_ui(ui, row, widths, place(column), |ui| {
-            ui.add(egui::Label::new(RichText::new(text).color(colour)).extend());
+    for (column, (_, _, range)) in GROUPS.into_iter().enumerate() {
+        let titles = table.columns.get(range.clone()).unwrap_or_default();
+        let group = cells.get(range.clone()).unwrap_or_default();
+        cell_ui(ui, row, widths, (cells.first(), column), |ui| match (range, group) {
+            (at::IPU, [ipu]) => drop(ui.label(strong(ipu.text()))),
+            (at::SHARES, shares) => {
+                ui.vertical(|ui| {
+                    ui.add_space(3.0);
+                    ui.spacing_mut().item_spacing.y = 3.0;
+                    proportions_ui(ui, &cells[0], (titles, shares), row.height());
+                });
+            }
+            (at::BALANCE, _) if !known.balance => drop(ui.label(NOT_RECORDED)),
+            (at::BALANCE, [TableCell::Share(share)]) => balance_ui(ui, *share),
+            (at::BALANCE, _) => drop(ui.label("-")),
+            (_, [one]) => drop(ui.label(one.text())),
+            (_, traffic) => {
+                let none = traffic.iter().all(|cell| *cell == TableCell::Bytes(0));
+                let weak = none || !known.bytes;
+                let colour = if weak { palette.weak_text } else { palette.text };
+                let text =
+                    if known.bytes { traffic_text(traffic) } else { NOT_RECORDED.to_owned() };
+                ui.add(egui::Label::new(RichText::new(text).color(colour)).extend());
+            }
         });
     }
 }
 
-fn traffic_text(traffic: StreamTraffic) -> String {
-    format!("{} / {}", traffic.received, traffic.sent)
+/// What stands for figures that a report does not have.
+const NOT_RECORDED: &str = "not recorded";
+
+/// Bytes in three figures, one after the other.
+fn traffic_text(traffic: &[TableCell]) -> String {
+    let short = |cell: &TableCell| match cell {
+        TableCell::Bytes(bytes) => Bytes(*bytes).to_string(),
+        other => other.text(),
+    };
+    traffic.iter().map(short).collect::<Vec<_>>().join(" / ")
 }
 
-/// Shares with their colour and name, without those of nothing.
-fn parts(
+/// Colours of shares, in the order of the columns.
+fn share_colours(palette: &ThemePalette) -> [Color32; 8] {
+    let [compute, internal, global, host, remote, sync, other] = [
+        StepActivity::Compute,
+        StepActivity::InternalExchange,
+        StepActivity::GlobalExchange,
+        StepActivity::Host,
+        StepActivity::RemoteBuffer,
+        StepActivity::Sync,
+        StepActivity::Other,
+    ]
+    .map(|activity| palette.activity(activity));
+    [compute, internal, global, host, remote, sync, other, palette.lane]
+}
+
+/// Shares with their colour, name and text, without those of nothing.
+fn parts<'a>(
     palette: &ThemePalette,
-    shares: &ActivityProportions,
-) -> Vec<(Color32, &'static str, f64)> {
-    let of = |activity: StepActivity, share: f64| {
-        (palette.activity(activity), activity_title(activity), share)
+    columns: &'a [TableColumn],
+    cells: &[TableCell],
+) -> Vec<(Color32, f64, &'a str, String)> {
+    let all = share_colours(palette).into_iter().zip(columns).zip(cells);
+    let part = |((colour, column), cell): ((Color32, &'a TableColumn), &TableCell)| {
+        (colour, cell.number().unwrap_or(0.0), column.title.as_str(), cell.text())
     };
-    let all = [
-        of(StepActivity::Compute, shares.compute),
-        of(StepActivity::InternalExchange, shares.internal_exchange),
-        of(StepActivity::GlobalExchange, shares.global_exchange),
-        of(StepActivity::Host, shares.host),
-        of(StepActivity::RemoteBuffer, shares.remote_buffer),
-        of(StepActivity::Sync, shares.sync),
-        of(StepActivity::Other, shares.other),
-        (palette.lane, "Idle", shares.idle),
-    ];
-    all.into_iter().filter(|(_, _, share)| *share >= 0.0005).collect()
+    all.map(part).filter(|(_, share, ..)| *share >= 0.0005).collect()
 }
 
 /// Size of the words below the bar of shares.
 const WORDS: f32 = 11.5;
 
 /// Shares as a bar and as text, in a row this high.
-fn proportions_ui(ui: &mut Ui, totals: &IpuTotals, height: f32) {
+fn proportions_ui(
+    ui: &mut Ui,
+    ipu: &TableCell,
+    (columns, cells): (&[TableColumn], &[TableCell]),
+    height: f32,
+) {
     let palette = ThemePalette::for_visuals(ui.visuals());
-    let parts = parts(palette, &totals.proportions);
+    let parts = parts(palette, columns, cells);
     let text: Vec<String> =
-        parts.iter().map(|(_, name, share)| format!("{name} {}", percent(*share))).collect();
+        parts.iter().map(|(_, _, name, share)| format!("{name} {share}")).collect();
     let size = vec2(ui.available_width() - 16.0, 13.0);
     let (rect, response) = ui.allocate_exact_size(size, Sense::hover());
-    let name = format!("Proportions of IPU {}", totals.ipu);
+    let name = format!("Proportions of IPU {}", ipu.text());
     response.widget_info(|| WidgetInfo::labeled(Role::Image, true, &name));
     ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(text.join(", ")));
     response.on_hover_text(text.join("\n"));
     ui.painter().rect_filled(rect, CornerRadius::same(2), palette.lane);
     let mut left = rect.left();
-    for (colour, _, share) in &parts {
+    for (colour, share, ..) in &parts {
         let right = (left + *share as f32 * rect.width()).min(rect.right());
         let part = Rect::from_min_max(pos2(left, rect.top()), pos2(right, rect.bottom()));
         ui.painter().rect_filled(part, 0.0, *colour);
@@ -242,7 +261,7 @@ fn proportions_ui(ui: &mut Ui, totals: &IpuTotals, height: f32) {
         });
         let end = shown + fits.count().max(1);
         ui.horizontal(|ui| {
-            for ((colour, _, _), text) in parts[shown..end].iter().zip(&text[shown..end]) {
+            for ((colour, ..), text) in parts[shown..end].iter().zip(&text[shown..end]) {
                 share_ui(ui, *colour, text);
             }
         });

@@ -3,15 +3,17 @@
 use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
 use crate::views::ViewContext;
-use crate::widgets::table::{TableState, TableWidgetCell, TableWidgetColumn, TableWidgetData};
+use crate::widgets::table::TableState;
 use crate::widgets::worker::{BackgroundQuery, QueryState};
 use crate::widgets::{choice_ui, empty_state_ui, hint_ui, tabs_ui, waiting_ui};
 use egui::Ui;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tilescope_analysis::liveness::{LiveVariable, LivenessScope, always_live, curve, live_at};
+use tilescope_analysis::data_table::{DataTable, TableCell};
+use tilescope_analysis::liveness::{LivenessScope, always_live, curve, live_at};
 use tilescope_analysis::memory::{self, MemoryList};
+use tilescope_analysis::tables::{liveness as live_columns, memory as columns};
 use tilescope_report::units::{TileRange, grouped};
 use tilescope_report::{Report, ReportError, ReportPart, Target};
 
@@ -40,7 +42,7 @@ enum LargestListScope {
 }
 
 /// A table, with what tells it from the next.
-type LargestListAnswer = Result<(u64, Arc<TableWidgetData>), String>;
+type LargestListAnswer = Result<(u64, Arc<DataTable>), String>;
 
 /// State of the tables.
 #[derive(Default, Serialize, Deserialize)]
@@ -168,10 +170,10 @@ impl LargestLists {
         &mut self,
         ui: &mut Ui,
         context: &ViewContext<'_>,
-        (generation, table): (u64, &Arc<TableWidgetData>),
+        (generation, table): (u64, &Arc<DataTable>),
         tiles: TileRange,
     ) {
-        let name = |row: &Vec<TableWidgetCell>| row.first().map(TableWidgetCell::text);
+        let name = |row: &Vec<TableCell>| row.first().map(TableCell::text);
         let place = table.rows.iter().position(|row| name(row) == self.vertex);
         let Some(vertex) = self.vertex.clone().filter(|_| place.is_some()) else {
             return self.types_ui(ui, context, (generation, table), None);
@@ -201,7 +203,7 @@ impl LargestLists {
         &mut self,
         ui: &mut Ui,
         context: &ViewContext<'_>,
-        (generation, table): (u64, &Arc<TableWidgetData>),
+        (generation, table): (u64, &Arc<DataTable>),
         chosen: Option<usize>,
     ) {
         let (state, workers) = (&mut self.states[0], context.workers);
@@ -210,7 +212,7 @@ impl LargestLists {
         });
         if let Some(row) = clicked.inner {
             let again = chosen == Some(row);
-            let name = table.rows[row].first().map(TableWidgetCell::text);
+            let name = table.rows[row].first().map(TableCell::text);
             self.vertex = name.filter(|_| !again);
         }
     }
@@ -260,40 +262,22 @@ fn users(
     report: &Report,
     vertex: &str,
     tiles: &[u32],
-) -> Result<(u64, Arc<TableWidgetData>), ReportError> {
-    let listing = memory::users_of(report, vertex, tiles)?;
-    Ok(listing_table(listing, "Compute set", "State", "Vertices"))
+) -> Result<(u64, Arc<DataTable>), ReportError> {
+    let listing = summed(memory::users_of(report, vertex, tiles)?);
+    Ok((next_generation(), Arc::new(columns::compute_sets(&listing, &[]))))
 }
 
 /// What is live at the step with most live bytes, always-live variables among it.
 fn live_at_peak(
     report: &Report,
     source: LivenessScope,
-) -> Result<(u64, Arc<TableWidgetData>), ReportError> {
+) -> Result<(u64, Arc<DataTable>), ReportError> {
     let peak = curve(report, source)?.and_then(|curve| curve.peak());
     let mut live = always_live(report, source)?;
     if let Some(peak) = peak {
         live.extend(live_at(report, source, &[peak as u32])?);
     }
-    live.retain(|live| live.bytes.iter().any(|bytes| *bytes > 0));
-    let size = peak.map_or_else(|| "Size".to_owned(), |p| format!("At step {}", grouped(p as u64)));
-    let columns = vec![
-        TableWidgetColumn::text("Variable"),
-        TableWidgetColumn::text("About"),
-        TableWidgetColumn::short("Live"),
-        TableWidgetColumn::number(size),
-    ];
-    let row = |live: LiveVariable| {
-        let always = if live.lifetime.is_none() { "always" } else { "now" };
-        vec![
-            TableWidgetCell::Text(live.name),
-            TableWidgetCell::Text(live.about),
-            TableWidgetCell::Text(always.to_owned()),
-            TableWidgetCell::Bytes(live.bytes.iter().sum()),
-        ]
-    };
-    let table =
-        TableWidgetData { columns, rows: live.into_iter().map(row).collect(), totals: true };
+    let table = live_columns::live_at_peak(&live, peak);
     Ok((next_generation(), Arc::new(table)))
 }
 
@@ -307,44 +291,25 @@ fn listed(
     report: &Report,
     tab: LargestListTab,
     tiles: &[u32],
-) -> Result<(u64, Arc<TableWidgetData>), ReportError> {
-    let (listing, name, bytes, count): (MemoryList, _, _, _) = match tab {
+) -> Result<(u64, Arc<DataTable>), ReportError> {
+    let table = match tab {
         LargestListTab::Vertices => {
-            (memory::vertices(report, tiles)?, "Vertex type", "State and code", "Vertices")
+            columns::vertices(&summed(memory::vertices(report, tiles)?), &[])
         }
         LargestListTab::Exchanges => {
-            (memory::exchanges(report, tiles)?, "Exchange", "Code", "Messages")
+            columns::exchanges(&summed(memory::exchanges(report, tiles)?), &[])
         }
         LargestListTab::Variables | LargestListTab::Peak => {
-            (memory::variables(report, tiles)?, "Variable", "Size", "Tiles")
+            columns::variables(&summed(memory::variables(report, tiles)?), &[])
         }
     };
-    Ok(listing_table(listing, name, bytes, count))
+    Ok((next_generation(), Arc::new(table)))
 }
 
-/// A table of a list, one column of bytes.
-fn listing_table(
-    listing: MemoryList,
-    name: &str,
-    bytes: &str,
-    count: &str,
-) -> (u64, Arc<TableWidgetData>) {
-    let columns = vec![
-        TableWidgetColumn::text(name),
-        TableWidgetColumn::text("About"),
-        TableWidgetColumn::number(bytes),
-        TableWidgetColumn::number(count),
-    ];
-    let row = |listed: memory::MemoryListRow| {
-        let bytes = listed.bytes.iter().sum();
-        vec![
-            TableWidgetCell::Text(listed.name),
-            TableWidgetCell::Text(listed.about),
-            TableWidgetCell::Bytes(bytes),
-            TableWidgetCell::Count(listed.count),
-        ]
-    };
-    let rows = listing.rows.into_iter().map(row).collect();
-    let table = TableWidgetData { columns, rows, totals: true };
-    (next_generation(), Arc::new(table))
+/// A list with one column of bytes for all tiles that were asked for.
+fn summed(mut listing: MemoryList) -> MemoryList {
+    for listed in &mut listing.rows {
+        listed.bytes = vec![listed.bytes.iter().sum()];
+    }
+    listing
 }

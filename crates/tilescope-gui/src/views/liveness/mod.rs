@@ -1,6 +1,6 @@
 //! Liveness: what lives at each step of the compiled program.
 
-mod tables;
+pub(super) mod tables;
 
 use super::jump::TraceJump;
 use super::{ReportView, ViewContext, ViewDescriptor};

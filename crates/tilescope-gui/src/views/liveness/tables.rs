@@ -8,14 +8,16 @@ use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
 use crate::views::ViewContext;
 use crate::views::jump::TraceJump;
-use crate::widgets::table::{TableState, TableWidgetCell, TableWidgetColumn, TableWidgetData};
+use crate::widgets::table::TableState;
 use crate::widgets::worker::{BackgroundQuery, QueryState};
 use crate::widgets::{empty_state_ui, hint_ui, waiting_ui};
 use egui::{Label, RichText, ScrollArea, Ui};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use tilescope_analysis::data_table::DataTable;
 use tilescope_analysis::liveness::{self, LiveVariable, LivenessCurve, LivenessScope, enclosing};
+use tilescope_analysis::tables::liveness as columns;
 use tilescope_report::units::{ProgramId, VariableId, exact_bytes, grouped};
 use tilescope_report::{Report, ReportError, ReportPart};
 
@@ -60,7 +62,7 @@ pub(crate) struct LivenessTableKey {
 #[derive(Clone)]
 struct LivenessTableData {
     generation: u64,
-    table: Arc<TableWidgetData>,
+    table: Arc<DataTable>,
     variables: Arc<Vec<VariableId>>,
 }
 
@@ -129,85 +131,47 @@ impl LivenessTables {
     }
 }
 
+/// The table of this name as the view has it.
+#[cfg(test)]
+pub(in crate::views) fn seen(report: &Report, name: &str) -> DataTable {
+    let curve = liveness::curve(report, LivenessScope::Whole).unwrap();
+    let peak = curve.and_then(|curve| curve.peak()).into_iter().map(|step| step as u32);
+    let tab = if name == "peak" { LivenessTab::Others } else { LivenessTab::Always };
+    let key = LivenessTableKey { tab, source: LivenessScope::Whole, steps: peak.collect() };
+    load_table(report, &key).unwrap().table.as_ref().clone()
+}
+
 fn load_table(report: &Report, key: &LivenessTableKey) -> Result<LivenessTableData, ReportError> {
     static NEXT: AtomicU64 = AtomicU64::new(1);
-    let titles: Vec<String> =
-        key.steps.iter().map(|step| format!("Step {}", grouped((*step).into()))).collect();
     let walk = report.liveness()?;
     let programs: Vec<ProgramId> =
         key.steps.iter().filter_map(|step| walk.get(*step as usize)).map(|s| s.program).collect();
+    let (source, steps) = (key.source, &key.steps);
     let (table, variables) = match key.tab {
         LivenessTab::Always | LivenessTab::Step => {
-            let title = match key.source {
-                LivenessScope::Whole => "All tiles".to_owned(),
-                LivenessScope::Ipu(ipu) => format!("IPU {ipu}"),
-                LivenessScope::Tile(tile) => format!("Tile {}", grouped(tile.into())),
-            };
-            variables(liveness::always_live(report, key.source)?, &[title])
+            let rows = liveness::always_live(report, source)?;
+            (columns::always_live(&rows, source), ids(&rows))
         }
         LivenessTab::Others => {
-            variables(liveness::live_at(report, key.source, &key.steps)?, &titles)
+            let rows = liveness::live_at(report, source, steps)?;
+            (columns::live_at(&rows, steps), ids(&rows))
         }
         LivenessTab::Vertices => {
-            (vertices(liveness::vertices(report, key.source, &programs)?, &titles), Vec::new())
+            let rows = liveness::vertices(report, source, &programs)?;
+            (columns::vertices(&rows, steps), Vec::new())
         }
         LivenessTab::Cycles => {
-            (cycles(liveness::cycles(report, key.source, &programs)?, &titles), Vec::new())
+            let rows = liveness::cycles(report, source, &programs)?;
+            (columns::cycles(&rows, steps), Vec::new())
         }
     };
     let generation = NEXT.fetch_add(1, Ordering::Relaxed);
     Ok(LivenessTableData { generation, table: Arc::new(table), variables: Arc::new(variables) })
 }
 
-fn variables(mut rows: Vec<LiveVariable>, titles: &[String]) -> (TableWidgetData, Vec<VariableId>) {
-    rows.retain(|live| live.bytes.iter().any(|bytes| *bytes > 0));
-    let mut columns = vec![TableWidgetColumn::text("Variable"), TableWidgetColumn::text("About")];
-    columns.extend(titles.iter().map(TableWidgetColumn::number));
-    let row = |live: &LiveVariable| {
-        let about = match &live.lifetime {
-            None => live.about.clone(),
-            Some(life) => {
-                let last = life.end.saturating_sub(1);
-                let steps = format!("{} - {}", grouped(life.start.into()), grouped(last.into()));
-                format!("{}, live in steps {steps}", live.about)
-            }
-        };
-        let mut cells =
-            vec![TableWidgetCell::Text(live.name.clone()), TableWidgetCell::Text(about)];
-        cells.extend(live.bytes.iter().map(|bytes| TableWidgetCell::Bytes(*bytes)));
-        cells
-    };
-    let cells = rows.iter().map(row).collect();
-    (
-        TableWidgetData { columns, rows: cells, totals: true },
-        rows.iter().map(|live| live.id).collect(),
-    )
-}
-
-fn vertices(rows: Vec<liveness::StepVertices>, titles: &[String]) -> TableWidgetData {
-    let mut columns = vec![TableWidgetColumn::text("Vertex type")];
-    columns.extend(titles.iter().map(TableWidgetColumn::number));
-    columns.push(TableWidgetColumn::number("State per vertex"));
-    let row = |vertices: liveness::StepVertices| {
-        let mut cells = vec![TableWidgetCell::Text(vertices.name)];
-        cells.extend(vertices.counts.into_iter().map(TableWidgetCell::Count));
-        cells.push(TableWidgetCell::Bytes(vertices.state_bytes));
-        cells
-    };
-    TableWidgetData { columns, rows: rows.into_iter().map(row).collect(), totals: false }
-}
-
-fn cycles(rows: Vec<liveness::TileCycles>, titles: &[String]) -> TableWidgetData {
-    let mut columns = vec![TableWidgetColumn::text("Tile")];
-    columns.extend(titles.iter().map(TableWidgetColumn::number));
-    let row = |of: liveness::TileCycles| {
-        let mut cells = vec![TableWidgetCell::Text(format!("Tile {}", grouped(of.tile.into())))];
-        cells.extend(
-            of.cycles.into_iter().map(|cycles| TableWidgetCell::Count(cycles.unwrap_or(0))),
-        );
-        cells
-    };
-    TableWidgetData { columns, rows: rows.into_iter().map(row).collect(), totals: false }
+/// The variables of the rows of a table.
+fn ids(rows: &[LiveVariable]) -> Vec<VariableId> {
+    rows.iter().filter(|live| columns::holds_bytes(live)).map(|live| live.id).collect()
 }
 
 /// Each chosen step with the programs around it.

@@ -1,7 +1,7 @@
 //! Memory: how full every tile is, and what fills it.
 
 mod banks;
-mod tables;
+pub(super) mod tables;
 
 use super::{ReportView, ViewContext, ViewDescriptor};
 use crate::model::command::AppCommand;

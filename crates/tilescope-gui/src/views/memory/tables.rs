@@ -4,7 +4,7 @@ use super::MemoryTab;
 use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
 use crate::views::ViewContext;
-use crate::widgets::table::{TableState, TableWidgetCell, TableWidgetColumn, TableWidgetData};
+use crate::widgets::table::TableState;
 use crate::widgets::worker::{BackgroundQuery, QueryState};
 use crate::widgets::{empty_state_ui, focus_ui, hint_ui, region_ui, waiting_ui};
 use egui::accesskit::Role;
@@ -15,10 +15,11 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use tilescope_analysis::data_table::{DataTable, TableCell};
 use tilescope_analysis::memory::{self, MemoryList, MemoryTreeRow};
-use tilescope_analysis::tile_curves::TileCurveUnit;
+use tilescope_analysis::tables::memory as columns;
 use tilescope_report::units::{VariableId, grouped};
-use tilescope_report::{Report, ReportPart};
+use tilescope_report::{Report, ReportError, ReportPart};
 
 const ROW_HEIGHT: f32 = 23.0;
 const VALUE_WIDTH: f32 = 150.0;
@@ -27,7 +28,7 @@ const VALUE_WIDTH: f32 = 150.0;
 #[derive(Clone)]
 struct MemoryTableData {
     generation: u64,
-    table: Arc<TableWidgetData>,
+    table: Arc<DataTable>,
     variables: Arc<Vec<VariableId>>,
     truncated: bool,
 }
@@ -138,21 +139,19 @@ impl MemoryTables {
             Some(Err(problem)) => return empty_state_ui(ui, "Details cannot be read", problem),
             None => return,
         };
-        let columns = rows.first().map_or(1, |row| row.bytes.len());
         // While details of other tiles are on their way, titles must not run ahead of them.
-        let titles: Vec<String> = match (tiles.is_empty(), tiles.len() == columns) {
-            (false, true) => {
-                tiles.iter().map(|tile| format!("Tile {}", grouped((*tile).into()))).collect()
-            }
-            _ => vec!["All tiles".to_owned()],
-        };
+        let ready = rows.first().is_none_or(|row| row.bytes.len() == tiles.len().max(1));
+        let table = columns::details(rows, if ready { &tiles } else { &[] });
+        // Depth is seen as the indentation of the part.
+        let titles: Vec<&str> =
+            table.columns.iter().skip(2).map(|column| column.title.as_str()).collect();
         let folded = &mut self.folded;
         ScrollArea::both().auto_shrink(false).id_salt("memory details").show(ui, |ui| {
             ui.spacing_mut().item_spacing.y = 0.0;
             tree_header_ui(ui, &titles);
             let mut hidden_below: Option<u32> = None;
             let mut shown = 0;
-            for (index, row) in rows.iter().enumerate() {
+            for (index, (row, cells)) in rows.iter().zip(&table.rows).enumerate() {
                 if hidden_below.is_some_and(|depth| row.depth > depth) {
                     continue;
                 }
@@ -163,7 +162,7 @@ impl MemoryTables {
                     hidden_below = Some(row.depth);
                 }
                 shown += 1;
-                if tree_row_ui(ui, row, parent, is_folded, shown % 2 == 0) {
+                if tree_row_ui(ui, (row, &cells[2..]), parent, is_folded, shown % 2 == 0) {
                     if is_folded {
                         folded.remove(&row.name)
                     } else {
@@ -185,7 +184,7 @@ fn name_width(ui: &Ui) -> f32 {
     (ui.clip_rect().width() * 0.4).clamp(220.0, 360.0)
 }
 
-fn tree_header_ui(ui: &mut Ui, titles: &[String]) {
+fn tree_header_ui(ui: &mut Ui, titles: &[&str]) {
     let palette = ThemePalette::for_visuals(ui.visuals());
     let names = name_width(ui);
     let size = vec2(names + titles.len() as f32 * VALUE_WIDTH + 16.0, ROW_HEIGHT);
@@ -205,7 +204,7 @@ fn tree_header_ui(ui: &mut Ui, titles: &[String]) {
 /// One line of the tree; whether it was clicked to fold or unfold it.
 fn tree_row_ui(
     ui: &mut Ui,
-    row: &MemoryTreeRow,
+    (row, cells): (&MemoryTreeRow, &[TableCell]),
     parent: bool,
     folded: bool,
     striped: bool,
@@ -215,7 +214,7 @@ fn tree_row_ui(
     let size = vec2(names + row.bytes.len() as f32 * VALUE_WIDTH + 16.0, ROW_HEIGHT);
     let sense = if parent { Sense::click() } else { Sense::hover() };
     let (rect, response) = ui.allocate_exact_size(size, sense);
-    let values: Vec<String> = row.bytes.iter().map(|value| row.unit.exact(*value)).collect();
+    let values: Vec<String> = cells.iter().map(TableCell::text).collect();
     let role = if parent { Role::DisclosureTriangle } else { Role::Row };
     response.widget_info(|| WidgetInfo::selected(role, true, parent && !folded, &row.name));
     ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(values.join(", ")));
@@ -248,10 +247,9 @@ fn tree_row_ui(
     );
     let at = pos2(left + 16.0, rect.center().y - galley.size().y / 2.0);
     ui.painter().galley(at, galley, palette.text);
-    for (column, (value, bytes)) in values.iter().zip(&row.bytes).enumerate() {
+    for (column, (value, cell)) in values.iter().zip(cells).enumerate() {
         let at = value_rect(rect, names, column).right_center();
-        let nothing = *bytes == 0 && row.unit == TileCurveUnit::Bytes;
-        let colour = if nothing { palette.weak_text } else { palette.text };
+        let colour = if *cell == TableCell::Bytes(0) { palette.weak_text } else { palette.text };
         ui.painter().text(at, Align2::RIGHT_CENTER, value, body.clone(), colour);
     }
     let clicked = response.clicked();
@@ -261,64 +259,34 @@ fn tree_row_ui(
     clicked
 }
 
+/// The table of this name as the view has it.
+#[cfg(test)]
+pub(in crate::views) fn seen(report: &Report, name: &str) -> DataTable {
+    let tab = match name {
+        "details" => return columns::details(&memory::details(report, &[]).unwrap(), &[]),
+        "variables" => MemoryTab::Variables,
+        "vertices" => MemoryTab::Vertices,
+        "compute-sets" => MemoryTab::ComputeSets,
+        _ => MemoryTab::Exchanges,
+    };
+    listed(report, tab, &[]).unwrap().table.as_ref().clone()
+}
+
 fn listed(report: &Report, tab: MemoryTab, tiles: &[u32]) -> MemoryTableAnswer {
     static NEXT: AtomicU64 = AtomicU64::new(1);
-    let words = |error: tilescope_report::ReportError| error.to_string();
-    let (listing, name, count, bytes) = match tab {
-        MemoryTab::Details => (MemoryList::default(), "", "", ""),
-        MemoryTab::Variables => {
-            (memory::variables(report, tiles).map_err(words)?, "Variable", "Tiles", "Size")
-        }
-        MemoryTab::Vertices => (
-            memory::vertices(report, tiles).map_err(words)?,
-            "Vertex type",
-            "Vertices",
-            "State and code",
-        ),
-        MemoryTab::ComputeSets => (
-            memory::compute_sets(report, tiles).map_err(words)?,
-            "Compute set",
-            "Vertices",
-            "State",
-        ),
-        MemoryTab::Exchanges => {
-            (memory::exchanges(report, tiles).map_err(words)?, "Exchange", "Messages", "Code")
-        }
+    type List = fn(&Report, &[u32]) -> Result<MemoryList, ReportError>;
+    type Columns = fn(&MemoryList, &[u32]) -> DataTable;
+    let (list, columns): (List, Columns) = match tab {
+        MemoryTab::Variables | MemoryTab::Details => (memory::variables, columns::variables),
+        MemoryTab::Vertices => (memory::vertices, columns::vertices),
+        MemoryTab::ComputeSets => (memory::compute_sets, columns::compute_sets),
+        MemoryTab::Exchanges => (memory::exchanges, columns::exchanges),
     };
-    let table = table(&listing, tiles, name, count, bytes);
+    let listing = list(report, tiles).map_err(|error| error.to_string())?;
     Ok(MemoryTableData {
         generation: NEXT.fetch_add(1, Ordering::Relaxed),
-        table: Arc::new(table),
+        table: Arc::new(columns(&listing, tiles)),
         variables: Arc::new(listing.variables),
         truncated: listing.truncated,
     })
-}
-
-fn table(
-    listing: &MemoryList,
-    tiles: &[u32],
-    name: &str,
-    count: &str,
-    bytes: &str,
-) -> TableWidgetData {
-    let mut columns = vec![TableWidgetColumn::text(name), TableWidgetColumn::text("About")];
-    match tiles {
-        [] => columns.push(TableWidgetColumn::number(bytes)),
-        tiles => columns.extend(
-            tiles
-                .iter()
-                .map(|tile| TableWidgetColumn::number(format!("Tile {}", grouped((*tile).into())))),
-        ),
-    }
-    columns.push(TableWidgetColumn::number(count));
-    let row = |listed: &memory::MemoryListRow| {
-        let mut cells = vec![
-            TableWidgetCell::Text(listed.name.clone()),
-            TableWidgetCell::Text(listed.about.clone()),
-        ];
-        cells.extend(listed.bytes.iter().map(|bytes| TableWidgetCell::Bytes(*bytes)));
-        cells.push(TableWidgetCell::Count(listed.count));
-        cells
-    };
-    TableWidgetData { columns, rows: listing.rows.iter().map(row).collect(), totals: true }
 }

@@ -1,7 +1,6 @@
 //! Below the table: the chosen operation in words, its programs, its costs tile by tile, and the
 //! planner's choice.
 
-use super::columns::{COLUMNS, pass_title};
 use super::lists::{debug_ui, flops_ui};
 use crate::model::command::AppCommand;
 use crate::model::view_id::ViewId;
@@ -11,18 +10,19 @@ use crate::views::ViewContext;
 use crate::views::jump::TraceJump;
 use crate::views::tile_selection::select_tile;
 use crate::widgets::stack::{StackGraph, StackGraphInput, StackLayer, StackedValues};
-use crate::widgets::table::TableWidgetCell;
 use crate::widgets::worker::{BackgroundQuery, QueryState};
 use crate::widgets::{empty_state_ui, hint_ui, waiting_tabs_ui, waiting_ui};
 use egui::{Color32, CornerRadius, Grid, Label, Rect, RichText, ScrollArea, Sense, Ui, vec2};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use tilescope_analysis::data_table::TableCell;
 use tilescope_analysis::json::JsonLine;
 use tilescope_analysis::operation_debug::debug_lines;
 use tilescope_analysis::operations::{
     OpRow, OperationLayer as OpLayer, OperationTileCosts, PlanLine, per_tile, plan_lines,
 };
 use tilescope_analysis::program_tree::label;
+use tilescope_analysis::tables::operations::{COLUMNS, pass_title};
 use tilescope_analysis::tile_curves::TileCurveUnit;
 use tilescope_report::units::{Bytes, OperationId, ProgramId, exact_bytes, grouped, percent};
 use tilescope_report::{MemoryCategory, Report, ReportPart};
@@ -305,8 +305,8 @@ fn summary_ui(ui: &mut Ui, context: &mut ViewContext<'_>, layer: OpLayer, row: &
             row_ui(ui, name, value, name);
         }
         let numbers = COLUMNS.iter().filter_map(|known| match known.cell(row, &report, layer) {
-            TableWidgetCell::Text(_) => None,
-            TableWidgetCell::Missing => Some((known, NOT_RECORDED.to_owned())),
+            TableCell::Text(_) | TableCell::Id(_) => None,
+            TableCell::Missing => Some((known, NOT_RECORDED.to_owned())),
             cell => Some((known, cell.text())),
         });
         for (known, text) in numbers {

@@ -12,7 +12,7 @@ use crate::model::state::{ViewState, from_view_state, to_view_state};
 use crate::model::view_id::ViewId;
 use crate::theme::ThemePalette;
 use crate::widgets::icons::Icon;
-use crate::widgets::table::{TableState, TableWidgetData};
+use crate::widgets::table::TableState;
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui};
 use crate::widgets::worker::{BackgroundQuery, QueryState};
 use crate::widgets::{empty_state_ui, tables_height, waiting_ui};
@@ -21,7 +21,9 @@ use lower::OperationDetailsPanel;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use tilescope_analysis::data_table::DataTable;
 use tilescope_analysis::operations::{OpRow, OperationLayer, operations};
+use tilescope_analysis::tables::operations as tables;
 use tilescope_report::ReportPart;
 use tilescope_report::units::OperationId;
 
@@ -39,7 +41,7 @@ struct OperationsTableData {
     generation: u64,
     layer: OperationLayer,
     rows: Vec<OpRow>,
-    table: Arc<TableWidgetData>,
+    table: Arc<DataTable>,
     complete: bool,
 }
 
@@ -78,9 +80,7 @@ impl ReportView for OperationsView {
         let question = move |(layer, switched): &(OperationLayer, Vec<String>)| {
             static NEXT: AtomicU64 = AtomicU64::new(1);
             let found = operations(&report, *layer).map_err(|error| error.to_string())?;
-            let cells = |row| columns::cells(row, switched, &report, *layer);
-            let rows = found.rows.iter().map(cells).collect();
-            let table = TableWidgetData { columns: columns::titles(switched), rows, totals: true };
+            let table = columns::shown(tables::operations(&found.rows, &report, *layer), switched);
             Ok(Arc::new(OperationsTableData {
                 generation: NEXT.fetch_add(1, Ordering::Relaxed),
                 layer: *layer,
@@ -204,7 +204,7 @@ impl OperationsView {
 /// Which columns are shown.
 fn columns_ui(ui: &mut Ui, context: &mut ViewContext<'_>) {
     let mut switched = context.prefs.operations.switched.clone();
-    for known in columns::COLUMNS {
+    for known in tables::COLUMNS {
         let mut shown = columns::is_shown(known, &switched);
         let title = if known.title == "IPU" { "On IPU" } else { known.title };
         if ui.checkbox(&mut shown, title).on_hover_text(known.about).changed() {

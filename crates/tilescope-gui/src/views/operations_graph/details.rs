@@ -5,12 +5,12 @@ use crate::model::view_id::ViewId;
 use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
 use crate::views::ViewContext;
-use crate::views::operations::columns::{COLUMNS, pass_title};
-use crate::widgets::table::TableWidgetCell;
 use egui::{Grid, Label, RichText, ScrollArea, Ui, vec2};
 use std::collections::BTreeMap;
+use tilescope_analysis::data_table::TableCell;
 use tilescope_analysis::operations::{OpRow, OperationLayer};
 use tilescope_analysis::operations_graph::OpGraph;
+use tilescope_analysis::tables::operations::{COLUMNS, pass_title};
 use tilescope_report::units::{OperationId, grouped};
 
 /// Most operations that are listed on one side.
@@ -130,7 +130,7 @@ fn facts_ui(ui: &mut Ui, context: &mut ViewContext<'_>, row: &OpRow) {
             }
             for known in COLUMNS {
                 let cell = known.cell(row, &report, OperationLayer::Model);
-                if let TableWidgetCell::Bytes(_) | TableWidgetCell::Count(_) = cell {
+                if let TableCell::Bytes(_) | TableCell::Count(_) = cell {
                     let name = RichText::new(known.title).color(palette.weak_text);
                     ui.label(name).on_hover_text(known.about);
                     ui.label(cell.text());

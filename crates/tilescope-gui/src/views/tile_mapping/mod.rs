@@ -12,7 +12,7 @@ use crate::views::tile_selection::{floor_plan_ui, tile_picker_ui};
 use crate::widgets::floor_plan::{FloorPlanValues, FloorPlanWidget};
 use crate::widgets::heat::scale_ui;
 use crate::widgets::icons::Icon;
-use crate::widgets::table::{TableState, TableWidgetCell, TableWidgetColumn, TableWidgetData};
+use crate::widgets::table::TableState;
 use crate::widgets::tile_picker::TilePicker;
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui};
 use crate::widgets::worker::{BackgroundQuery, QueryState};
@@ -21,6 +21,8 @@ use egui::{CentralPanel, Frame, Panel, RichText, Ui};
 use panels::{TileMappingTab, TileMappingTables};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use tilescope_analysis::data_table::DataTable;
+use tilescope_analysis::tables::tile_mapping as columns;
 use tilescope_analysis::tile_mapping::{
     MAX_VARIABLES, MappingListEntry, MappingMeasure, MappingSubject, MappingSubjectKind,
     SubjectTileMapping, TileMappingBalance, mapping, subjects,
@@ -40,7 +42,7 @@ pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
 /// Everything of a kind, as a table.
 struct MappingSubjectList {
     entries: Vec<MappingListEntry>,
-    table: Arc<TableWidgetData>,
+    table: Arc<DataTable>,
     whole: bool,
 }
 
@@ -183,23 +185,20 @@ fn why_empty(kind: MappingSubjectKind) -> (&'static str, &'static str) {
     }
 }
 
+/// The list of what is called so, as the view has it.
+#[cfg(test)]
+pub(super) fn seen(report: &Report, name: &str) -> DataTable {
+    let kind = match name {
+        "tensors" => MappingSubjectKind::Tensors,
+        "operations" => MappingSubjectKind::Operations,
+        _ => MappingSubjectKind::ComputeSets,
+    };
+    listed(report, kind).unwrap().table.as_ref().clone()
+}
+
 fn listed(report: &Report, kind: MappingSubjectKind) -> Result<Arc<MappingSubjectList>, String> {
     let (entries, whole) = subjects(report, kind).map_err(|error| error.to_string())?;
-    let (name, size) = match kind {
-        MappingSubjectKind::Tensors => ("Tensor", "Bytes"),
-        MappingSubjectKind::Operations => ("Operation", "Bytes"),
-        MappingSubjectKind::ComputeSets => ("Compute set", "Cycles"),
-    };
-    let columns = vec![TableWidgetColumn::text(name), TableWidgetColumn::number(size)];
-    let row = |entry: &MappingListEntry| {
-        let size = match kind {
-            MappingSubjectKind::ComputeSets => TableWidgetCell::Count(entry.size),
-            _ => TableWidgetCell::Bytes(entry.size),
-        };
-        vec![TableWidgetCell::Text(entry.name.clone()), size]
-    };
-    let rows = entries.iter().map(row).collect();
-    let table = Arc::new(TableWidgetData { columns, rows, totals: false });
+    let table = Arc::new(columns::subjects(&entries, kind));
     Ok(Arc::new(MappingSubjectList { entries, table, whole }))
 }
 

@@ -3,16 +3,17 @@
 use crate::theme::ThemePalette;
 use crate::views::ViewContext;
 use crate::widgets::hint_ui;
-use crate::widgets::table::{TableState, TableWidgetCell, TableWidgetColumn, TableWidgetData};
+use crate::widgets::table::TableState;
 use egui::{RichText, Ui};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use tilescope_analysis::data_table::DataTable;
+use tilescope_analysis::tables::tile_mapping as columns;
 use tilescope_analysis::tile_mapping::{
-    MAX_REGIONS, MappedRearrangement, MappedVariableRegion, MappedVertexRow, MappingSubject,
-    SubjectTileMapping,
+    MAX_REGIONS, MappedRearrangement, MappingSubject, SubjectTileMapping,
 };
 use tilescope_report::ReportPart;
-use tilescope_report::units::{TileRange, exact_bytes, grouped};
+use tilescope_report::units::grouped;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -32,7 +33,7 @@ pub(crate) enum TileMappingTab {
 #[serde(default)]
 pub(crate) struct TileMappingTables {
     #[serde(skip)]
-    made: Option<(u64, [Arc<TableWidgetData>; 3])>,
+    made: Option<(u64, [Arc<DataTable>; 3])>,
     states: [TableState; 3],
     /// The rearrangement that is shown, of which subject.
     rearrangement: Option<(MappingSubject, usize)>,
@@ -103,93 +104,11 @@ fn empty_table_text(tab: TileMappingTab) -> &'static str {
     }
 }
 
-fn tables(mapping: &SubjectTileMapping, addresses: bool) -> [Arc<TableWidgetData>; 3] {
-    [regions(mapping, addresses), vertices(mapping), rearrangements(mapping)].map(Arc::new)
-}
-
-fn tiles_text(tiles: TileRange) -> String {
-    match tiles.count() {
-        1 => format!("Tile {}", grouped(tiles.first.into())),
-        _ => format!("Tiles {} - {}", grouped(tiles.first.into()), grouped((tiles.end - 1).into())),
-    }
-}
-
-fn regions(mapping: &SubjectTileMapping, addresses: bool) -> TableWidgetData {
-    let columns = vec![
-        TableWidgetColumn::text("Tiles"),
-        TableWidgetColumn::text("Variable"),
-        TableWidgetColumn::text("Part, in layout order"),
-        TableWidgetColumn::number("Bytes per tile"),
-        TableWidgetColumn::number("Address"),
-    ];
-    let row = |region: &MappedVariableRegion| {
-        vec![
-            TableWidgetCell::Text(tiles_text(region.tiles)),
-            TableWidgetCell::Text(region.variable.clone()),
-            TableWidgetCell::Text(region.part()),
-            TableWidgetCell::Bytes(region.bytes),
-            if addresses {
-                TableWidgetCell::Count(region.offset)
-            } else {
-                TableWidgetCell::Missing
-            },
-        ]
-    };
-    TableWidgetData { columns, rows: mapping.regions.iter().map(row).collect(), totals: false }
-}
-
-fn vertices(mapping: &SubjectTileMapping) -> TableWidgetData {
-    let columns = vec![
-        TableWidgetColumn::text("Vertex type"),
-        TableWidgetColumn::text("About"),
-        TableWidgetColumn::number("Vertices"),
-        TableWidgetColumn::number("Tiles"),
-        TableWidgetColumn::number("Max per tile"),
-    ];
-    let row = |row: &MappedVertexRow| {
-        let about = if row.strided_copy { "⚠ strided copy: rearranges data" } else { "" };
-        vec![
-            TableWidgetCell::Text(row.name.clone()),
-            TableWidgetCell::Text(about.to_owned()),
-            TableWidgetCell::Count(row.count),
-            TableWidgetCell::Count(row.tiles),
-            TableWidgetCell::Count(row.most),
-        ]
-    };
-    TableWidgetData { columns, rows: mapping.vertex_types.iter().map(row).collect(), totals: false }
-}
-
-fn rearrangements(mapping: &SubjectTileMapping) -> TableWidgetData {
-    let columns = vec![
-        TableWidgetColumn::text("Rearrangement"),
-        TableWidgetColumn::text("About"),
-        TableWidgetColumn::number("Bytes"),
-        TableWidgetColumn::number("Cycles"),
-    ];
-    let row = |one: &MappedRearrangement| {
-        let (from, to) = (holders(&one.before), holders(&one.after));
-        let about = format!(
-            "{} tiles, at most {} -> {} tiles, at most {}",
-            grouped(from),
-            exact_bytes(one.before.max()),
-            grouped(to),
-            exact_bytes(one.after.max())
-        );
-        vec![
-            TableWidgetCell::Text(one.name.clone()),
-            TableWidgetCell::Text(about),
-            TableWidgetCell::Bytes(one.after.total()),
-            TableWidgetCell::Count(one.cycles),
-        ]
-    };
-    TableWidgetData {
-        columns,
-        rows: mapping.rearrangements.iter().map(row).collect(),
-        totals: false,
-    }
-}
-
-fn holders(tiles: &tilescope_report::units::TileRuns<u64>) -> u64 {
-    let some = tiles.iter().filter(|(_, bytes)| **bytes > 0);
-    some.map(|(range, _)| u64::from(range.count())).sum()
+fn tables(mapping: &SubjectTileMapping, addresses: bool) -> [Arc<DataTable>; 3] {
+    [
+        columns::regions(mapping, addresses),
+        columns::vertices(mapping),
+        columns::rearrangements(mapping),
+    ]
+    .map(Arc::new)
 }

@@ -13,9 +13,9 @@ use egui::{Align, FontId, Label, Layout, RichText, Sense, TextStyle, Ui, WidgetI
 use egui_extras::{Column as Width, TableBuilder};
 use order::{TableRowOrder, order};
 use serde::{Deserialize, Serialize};
-use std::cmp::Ordering;
 use std::sync::Arc;
-use tilescope_report::units::{exact_bytes, grouped};
+use tilescope_analysis::data_table::{ColumnAlignment, DataTable, TableCell, TableColumn};
+use tilescope_report::units::grouped;
 
 const ROW_HEIGHT: f32 = 24.0;
 const NUMBER_WIDTH: f32 = 112.0;
@@ -23,119 +23,27 @@ const WORDS_WIDTH: f32 = 120.0;
 const SHORT_WIDTH: f32 = 72.0;
 const BETWEEN: f32 = 12.0;
 
-/// What a cell holds.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum TableWidgetCell {
-    Text(String),
-    Bytes(u64),
-    /// A number of things.
-    Count(u64),
-    /// How much more, or less, of bytes or things.
-    Change {
-        change: i128,
-        /// Whether it is of bytes.
-        bytes: bool,
-    },
-    /// A share in ten-thousandths.
-    Share(u32),
-    /// Nothing where other rows have a number.
-    Missing,
-}
-
-impl TableWidgetCell {
-    /// The cell as text.
-    pub(crate) fn text(&self) -> String {
-        match self {
-            Self::Text(text) => text.clone(),
-            Self::Bytes(bytes) => exact_bytes(*bytes),
-            Self::Count(count) => grouped(*count),
-            Self::Change { change, bytes } => {
-                let sign = ["-", "", "+"][(change.signum() + 1) as usize];
-                let size = u64::try_from(change.unsigned_abs()).unwrap_or(u64::MAX);
-                let size = if *bytes { exact_bytes(size) } else { grouped(size) };
-                format!("{sign}{size}")
-            }
-            Self::Share(share) => format!("{:.2} %", f64::from(*share) / 100.0),
-            Self::Missing => "—".to_owned(),
+/// Narrowest that a column can be read in, where `widest` is its widest number: of numbers all
+/// digits are shown, or they are others.
+fn least_width(ui: &Ui, column: &TableColumn, widest: Option<&TableCell>) -> f32 {
+    match (is_wide(column), column.short, widest) {
+        (true, true, _) => SHORT_WIDTH,
+        (true, false, _) => WORDS_WIDTH,
+        (false, _, None) => NUMBER_WIDTH,
+        (false, _, Some(cell)) => {
+            // As totals are written.
+            let font = FontId::new(TextStyle::Body.resolve(ui.style()).size, strong_family());
+            let colour = ui.visuals().text_color();
+            let galley = ui.painter().layout_no_wrap(cell.text(), font, colour);
+            // Signs are not all as wide as each other.
+            (galley.size().x.ceil() + 4.0).max(NUMBER_WIDTH)
         }
     }
-
-    /// What cells of a column are ordered by: words before numbers.
-    fn rank(&self) -> (u128, &str) {
-        match self {
-            Self::Text(text) => (0, text),
-            Self::Missing => (1, ""),
-            Self::Bytes(value) | Self::Count(value) => (2 + u128::from(*value), ""),
-            // The larger difference is the more important one, whichever way it goes.
-            Self::Change { change, .. } => (2 + change.unsigned_abs(), ""),
-            Self::Share(share) => (2 + u128::from(*share), ""),
-        }
-    }
-
-    fn compare(&self, other: &Self) -> Ordering {
-        self.rank().cmp(&other.rank())
-    }
 }
 
-/// A column: its title, and whether it takes the room that is left.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct TableWidgetColumn {
-    pub title: String,
-    /// Whether it holds words rather than numbers.
-    pub wide: bool,
-    /// Whether its words are few letters.
-    pub short: bool,
-    /// What it holds in full, and how it is worked out.
-    pub about: &'static str,
-}
-
-impl TableWidgetColumn {
-    /// A column of words.
-    pub(crate) fn text(title: &str) -> Self {
-        Self { title: title.to_owned(), wide: true, short: false, about: "" }
-    }
-
-    /// A column of words of few letters.
-    pub(crate) fn short(title: &str) -> Self {
-        Self { short: true, ..Self::text(title) }
-    }
-
-    /// A column of numbers.
-    pub(crate) fn number(title: impl Into<String>) -> Self {
-        Self { title: title.into(), wide: false, short: false, about: "" }
-    }
-
-    /// Narrowest that can be read, where `widest` is its widest number: of numbers all digits are
-    /// shown, or they are others.
-    fn least_width(&self, ui: &Ui, widest: Option<&TableWidgetCell>) -> f32 {
-        match (self.wide, self.short, widest) {
-            (true, true, _) => SHORT_WIDTH,
-            (true, false, _) => WORDS_WIDTH,
-            (false, _, None) => NUMBER_WIDTH,
-            (false, _, Some(cell)) => {
-                // As totals are written.
-                let font = FontId::new(TextStyle::Body.resolve(ui.style()).size, strong_family());
-                let colour = ui.visuals().text_color();
-                let galley = ui.painter().layout_no_wrap(cell.text(), font, colour);
-                // Signs are not all as wide as each other.
-                (galley.size().x.ceil() + 4.0).max(NUMBER_WIDTH)
-            }
-        }
-    }
-
-    /// Says what it holds in full.
-    pub(crate) fn about(self, about: &'static str) -> Self {
-        Self { about, ..self }
-    }
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct TableWidgetData {
-    pub columns: Vec<TableWidgetColumn>,
-    /// The rows, each with one cell per column.
-    pub rows: Vec<Vec<TableWidgetCell>>,
-    /// Whether a row of sums makes sense.
-    pub totals: bool,
+/// Whether a column takes the room that is left.
+fn is_wide(column: &TableColumn) -> bool {
+    column.alignment == ColumnAlignment::Left
 }
 
 /// How the user looks at a table.
@@ -171,7 +79,7 @@ impl TableState {
         &mut self,
         ui: &mut Ui,
         workers: &BackgroundWorkers,
-        table: &Arc<TableWidgetData>,
+        table: &Arc<DataTable>,
         generation: u64,
         hint: &str,
     ) {
@@ -183,7 +91,7 @@ impl TableState {
         &mut self,
         ui: &mut Ui,
         workers: &BackgroundWorkers,
-        table: &Arc<TableWidgetData>,
+        table: &Arc<DataTable>,
         generation: u64,
         hint: &str,
         chosen: &[usize],
@@ -195,7 +103,7 @@ impl TableState {
         &mut self,
         ui: &mut Ui,
         workers: &BackgroundWorkers,
-        table: &Arc<TableWidgetData>,
+        table: &Arc<DataTable>,
         generation: u64,
         hint: &str,
         choice: Option<&[usize]>,
@@ -210,7 +118,7 @@ impl TableState {
             self.count_ui(ui, table);
         });
         ui.add_space(4.0);
-        let first_number = table.columns.iter().position(|column| !column.wide).unwrap_or(0);
+        let first_number = table.columns.iter().position(|column| !is_wide(column)).unwrap_or(0);
         // Behind the last column all rows are alike.
         let unsorted = if self.as_given { table.columns.len() } else { first_number };
         let (column, descending) = self.sort.unwrap_or((unsorted, true));
@@ -240,7 +148,7 @@ impl TableState {
             .show(ui, |ui| {
                 let columns = table.columns.iter().zip(&order.widest);
                 let widths =
-                    columns.map(|(column, widest)| column.least_width(ui, widest.as_ref()));
+                    columns.map(|(column, widest)| least_width(ui, column, widest.as_ref()));
                 let widths: Vec<f32> = widths.collect();
                 let needed: f32 = widths.iter().map(|width| width + BETWEEN).sum();
                 if needed <= ui.available_width() {
@@ -258,7 +166,7 @@ impl TableState {
             .inner
     }
 
-    fn count_ui(&self, ui: &mut Ui, table: &TableWidgetData) {
+    fn count_ui(&self, ui: &mut Ui, table: &DataTable) {
         let shown = self.order.latest().map_or(table.rows.len(), |order| order.rows.len());
         let all = table.rows.len();
         let text = if shown == all {
@@ -272,7 +180,7 @@ impl TableState {
 
 fn rows_ui(
     ui: &mut Ui,
-    (table, widths): (&TableWidgetData, &[f32]),
+    (table, widths): (&DataTable, &[f32]),
     order: &TableRowOrder,
     sorted: (usize, bool),
     sort: &mut Option<(usize, bool)>,
@@ -293,7 +201,7 @@ fn rows_ui(
     let across = Layout::left_to_right(Align::Center);
     let mut builder = builder.sense(sense).cell_layout(across);
     for (column, width) in table.columns.iter().zip(widths) {
-        builder = builder.column(match (column.wide, column.short) {
+        builder = builder.column(match (is_wide(column), column.short) {
             (true, true) => Width::exact(*width).clip(true),
             (true, false) => Width::remainder().at_least(*width).clip(true),
             (false, _) => Width::exact(*width),
@@ -330,13 +238,15 @@ fn rows_ui(
             row.set_selected(chosen);
             for (column, cell) in table.columns.iter().zip(&table.rows[place]) {
                 let text = RichText::new(cell.text());
-                let zero = matches!(cell, TableWidgetCell::Bytes(0) | TableWidgetCell::Count(0));
+                let zero = matches!(cell, TableCell::Bytes(0) | TableCell::Count(0));
                 let text = if zero { text.color(palette.weak_text) } else { text };
                 row.col(|ui| cell_ui(ui, column, text, !choosing));
             }
             if let Some(choice) = &mut choice {
                 let response = row.response();
-                let name = table.rows[place].first().map(TableWidgetCell::text).unwrap_or_default();
+                // Not every program has a name: its kind stands in for it.
+                let mut names = table.rows[place].iter().map(TableCell::text);
+                let name = names.find(|text| !text.is_empty()).unwrap_or_default();
                 response.widget_info(|| WidgetInfo::selected(Role::Row, true, chosen, &name));
                 clicked = response.clicked().then_some(place).or(clicked);
                 if *choice.focus == Some(place) {
@@ -354,8 +264,8 @@ fn rows_ui(
     clicked
 }
 
-fn cell_ui(ui: &mut Ui, column: &TableWidgetColumn, text: RichText, selectable: bool) {
-    let (layout, full) = match column.wide {
+fn cell_ui(ui: &mut Ui, column: &TableColumn, text: RichText, selectable: bool) {
+    let (layout, full) = match is_wide(column) {
         true => (Layout::left_to_right(Align::Center), true),
         false => (Layout::right_to_left(Align::Center), false),
     };
@@ -384,7 +294,7 @@ fn path_that_fits(ui: &Ui, text: &str) -> Option<String> {
 
 fn header_ui(
     ui: &mut Ui,
-    column: &TableWidgetColumn,
+    column: &TableColumn,
     index: usize,
     (sorted, descending): (usize, bool),
     sort: &mut Option<(usize, bool)>,
@@ -396,7 +306,7 @@ fn header_ui(
         (true, true) => " ▼",
         (true, false) => " ▲",
     };
-    let align = if column.wide { Align::Min } else { Align::Max };
+    let align = if is_wide(column) { Align::Min } else { Align::Max };
     let layout = Layout::left_to_right(Align::Center).with_main_align(align);
     ui.with_layout(layout.with_main_justify(true), |ui| {
         let colour = if chosen { palette.text } else { palette.weak_text };
@@ -411,7 +321,7 @@ fn header_ui(
         };
         if response.on_hover_text(hint).interact(Sense::click()).clicked() {
             // Numbers are sought from the largest, words from the first.
-            let first = !column.wide;
+            let first = !is_wide(column);
             *sort = Some((index, if chosen { !descending } else { first }));
         }
     });

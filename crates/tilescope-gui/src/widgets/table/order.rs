@@ -1,6 +1,6 @@
 //! Which rows of a table are shown and in which order, with their sums.
 
-use super::{TableWidgetCell, TableWidgetData};
+use tilescope_analysis::data_table::{DataTable, TableCell};
 
 /// Which rows are shown, in which order.
 #[derive(Default)]
@@ -10,9 +10,9 @@ pub(crate) struct TableRowOrder {
     /// Places of the rows.
     pub rows: Vec<u32>,
     /// Sums over these rows; `None` for columns of words.
-    pub sums: Vec<Option<TableWidgetCell>>,
+    pub sums: Vec<Option<TableCell>>,
     /// The widest number of each column among these rows and their sums.
-    pub widest: Vec<Option<TableWidgetCell>>,
+    pub widest: Vec<Option<TableCell>>,
 }
 
 impl TableRowOrder {
@@ -24,17 +24,14 @@ impl TableRowOrder {
 
 /// The rows that hold a text, ordered by a column.
 pub(crate) fn order(
-    table: &TableWidgetData,
+    table: &DataTable,
     column: usize,
     descending: bool,
     filter: &str,
 ) -> TableRowOrder {
-    let holds = |row: &Vec<TableWidgetCell>| {
-        let mut words = row.iter().filter_map(|cell| match cell {
-            TableWidgetCell::Text(text) => Some(text),
-            _ => None,
-        });
-        filter.is_empty() || words.any(|text| text.to_lowercase().contains(filter))
+    let holds = |row: &Vec<TableCell>| {
+        let mut names = row.iter().filter(|cell| cell.is_name());
+        filter.is_empty() || names.any(|cell| cell.text().to_lowercase().contains(filter))
     };
     let mut rows: Vec<u32> =
         (0..).zip(&table.rows).filter(|(_, row)| holds(row)).map(|(index, _)| index).collect();
@@ -48,7 +45,7 @@ pub(crate) fn order(
         if descending { ordering.reverse() } else { ordering }
     });
     let columns = 0..table.columns.len();
-    let sums: Vec<Option<TableWidgetCell>> =
+    let sums: Vec<Option<TableCell>> =
         columns.clone().map(|column| sum(table, &rows, column)).collect();
     let widest = columns.zip(&sums).map(|(column, sum)| widest(table, &rows, column, sum));
     let widest = widest.collect();
@@ -57,34 +54,24 @@ pub(crate) fn order(
 
 /// The cell with most digits: the one of the largest number.
 fn widest(
-    table: &TableWidgetData,
+    table: &DataTable,
     rows: &[u32],
     column: usize,
-    sum: &Option<TableWidgetCell>,
-) -> Option<TableWidgetCell> {
+    sum: &Option<TableCell>,
+) -> Option<TableCell> {
     let cells = rows.iter().filter_map(|row| table.rows[*row as usize].get(column));
-    let numbers = cells.chain(sum).filter(|cell| !matches!(cell, TableWidgetCell::Text(_)));
+    let numbers = cells.chain(sum).filter(|cell| !matches!(cell, TableCell::Text(_)));
     numbers.max_by(|a, b| a.compare(b)).cloned()
 }
 
-fn sum(table: &TableWidgetData, rows: &[u32], column: usize) -> Option<TableWidgetCell> {
-    let mut total: Option<TableWidgetCell> = None;
+fn sum(table: &DataTable, rows: &[u32], column: usize) -> Option<TableCell> {
+    let mut total: Option<TableCell> = None;
     for row in rows {
         total = match (table.rows[*row as usize].get(column)?, total) {
-            (TableWidgetCell::Text(_) | TableWidgetCell::Share(_), _) => return None,
-            (TableWidgetCell::Missing, sum) => sum,
-            (cell, None) => Some(cell.clone()),
-            (TableWidgetCell::Bytes(value), Some(TableWidgetCell::Bytes(sum))) => {
-                Some(TableWidgetCell::Bytes(sum + value))
-            }
-            (TableWidgetCell::Count(value), Some(TableWidgetCell::Count(sum))) => {
-                Some(TableWidgetCell::Count(sum + value))
-            }
-            (
-                TableWidgetCell::Change { change, bytes },
-                Some(TableWidgetCell::Change { change: sum, .. }),
-            ) => Some(TableWidgetCell::Change { change: change + sum, bytes: *bytes }),
-            (_, Some(_)) => return None,
+            (TableCell::Missing, sum) => sum,
+            (cell, None) if cell.is_summable() => Some(cell.clone()),
+            (cell, Some(sum)) => Some(sum.plus(cell)?),
+            (_, None) => return None,
         };
     }
     total
@@ -92,18 +79,15 @@ fn sum(table: &TableWidgetData, rows: &[u32], column: usize) -> Option<TableWidg
 
 #[cfg(test)]
 mod tests {
-    use super::super::TableWidgetColumn;
     use super::*;
+    use tilescope_analysis::data_table::TableColumn;
 
-    fn table() -> TableWidgetData {
-        let row = |name: &str, bytes| {
-            vec![TableWidgetCell::Text(name.to_owned()), TableWidgetCell::Bytes(bytes)]
-        };
-        TableWidgetData {
-            columns: vec![TableWidgetColumn::text("Variable"), TableWidgetColumn::number("Size")],
-            rows: vec![row("beta", 7), row("alpha", 40), row("Alphabet", 2)],
-            totals: true,
-        }
+    fn table() -> DataTable {
+        let row =
+            |name: &str, bytes| vec![TableCell::Text(name.to_owned()), TableCell::Bytes(bytes)];
+        let columns = vec![TableColumn::text("Variable"), TableColumn::bytes("Size")];
+        let rows = vec![row("beta", 7), row("alpha", 40), row("Alphabet", 2)];
+        DataTable::new(columns, rows).with_totals()
     }
 
     #[test]
@@ -117,20 +101,16 @@ mod tests {
     fn the_total_is_that_of_the_rows_shown() {
         let order = order(&table(), 1, true, "alpha");
         assert_eq!(order.rows, [1, 2]);
-        assert_eq!(order.sums, [None, Some(TableWidgetCell::Bytes(42))]);
+        assert_eq!(order.sums, [None, Some(TableCell::Bytes(42))]);
     }
 
     #[test]
     fn columns_have_room_for_their_largest_number() {
         let widest = order(&table(), 0, false, "").widest;
-        assert_eq!(
-            widest,
-            [None, Some(TableWidgetCell::Bytes(49))],
-            "the total is larger than any row"
-        );
+        assert_eq!(widest, [None, Some(TableCell::Bytes(49))], "the total is larger than any row");
         let mut changes = table();
         for (row, change) in changes.rows.iter_mut().zip([-1_000, 7, 1_000]) {
-            row[1] = TableWidgetCell::Change { change, bytes: true };
+            row[1] = TableCell::Change { change, bytes: true };
         }
         let widest = order(&changes, 0, false, "").widest[1].clone();
         assert_eq!(widest.map(|cell| cell.text().len()), Some("-1,000 B".len()));

@@ -1,0 +1,342 @@
+//! A table as every reader has it: views, CSV files, the command line and comparisons draw from
+//! the same columns and cells, so that what is seen is what is saved.
+
+use serde::ser::{Serialize, Serializer};
+use std::cmp::Ordering;
+use std::fmt::Write;
+use tilescope_report::units::{exact_bytes, grouped, percent};
+
+/// One value of a table.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TableCell {
+    /// Words.
+    Text(String),
+    /// Bytes, shown exactly.
+    Bytes(u64),
+    /// A number of things, or cycles.
+    Count(u64),
+    /// A number that names something: never summed, never grouped by thousands.
+    Id(u64),
+    /// A tile by its number.
+    Tile(u32),
+    /// How much more, or less, of bytes or things.
+    Change {
+        /// The difference.
+        change: i128,
+        /// Whether it is of bytes.
+        bytes: bool,
+    },
+    /// A share of one.
+    Share(f64),
+    /// A change as a share of the larger side, from -1 to 1.
+    ChangeShare(f64),
+    /// A measured or derived number.
+    Real(f64),
+    /// How much more, or less, of a measured or derived number.
+    RealChange(f64),
+    /// Nothing where other rows have a number.
+    Missing,
+}
+
+impl From<&str> for TableCell {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<String> for TableCell {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<Option<Self>> for TableCell {
+    fn from(value: Option<Self>) -> Self {
+        value.unwrap_or(Self::Missing)
+    }
+}
+
+impl TableCell {
+    /// The value in full, as people read it.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::Bytes(bytes) => exact_bytes(*bytes),
+            Self::Count(count) => grouped(*count),
+            Self::Id(id) => id.to_string(),
+            Self::Tile(tile) => format!("Tile {}", grouped((*tile).into())),
+            Self::Change { change, bytes } => {
+                let size = u64::try_from(change.unsigned_abs()).unwrap_or(u64::MAX);
+                let size = if *bytes { exact_bytes(size) } else { grouped(size) };
+                format!("{}{size}", ["-", "", "+"][(change.signum() + 1) as usize])
+            }
+            Self::Share(share) => percent(*share),
+            Self::ChangeShare(share) => {
+                let sign = if *share > 0.0 { "+" } else { "" };
+                format!("{sign}{:.2} %", share * 100.0)
+            }
+            Self::Real(value) => format!("{value:.2}"),
+            Self::RealChange(value) if *value > 0.0 => format!("+{value:.2}"),
+            Self::RealChange(value) => format!("{value:.2}"),
+            Self::Missing => "—".to_owned(),
+        }
+    }
+
+    /// The value as programs read it: digits without separators or units, in the unit that the
+    /// head of the column names.
+    pub fn plain(&self) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::Bytes(value) | Self::Count(value) | Self::Id(value) => value.to_string(),
+            Self::Tile(tile) => tile.to_string(),
+            Self::Change { change, .. } => change.to_string(),
+            Self::Missing => String::new(),
+            Self::Share(value)
+            | Self::ChangeShare(value)
+            | Self::Real(value)
+            | Self::RealChange(value) => value.to_string(),
+        }
+    }
+
+    /// A whole number, for all that is counted.
+    pub(crate) fn whole(&self) -> Option<i128> {
+        match self {
+            Self::Bytes(value) | Self::Count(value) | Self::Id(value) => Some((*value).into()),
+            Self::Tile(tile) => Some((*tile).into()),
+            Self::Change { change, .. } => Some(*change),
+            Self::Share(_) | Self::ChangeShare(_) | Self::Real(_) | Self::RealChange(_) => None,
+            Self::Text(_) | Self::Missing => None,
+        }
+    }
+
+    /// As a number, for whatever has one.
+    pub fn number(&self) -> Option<f64> {
+        match self {
+            Self::Share(value)
+            | Self::ChangeShare(value)
+            | Self::Real(value)
+            | Self::RealChange(value) => Some(*value),
+            _ => self.whole().map(|value| value as f64),
+        }
+    }
+
+    /// The order of cells in a column: words, then what is missing, then numbers. The larger
+    /// difference is the more important one, whichever way it goes.
+    pub fn compare(&self, other: &Self) -> Ordering {
+        let class = |cell: &Self| match cell {
+            Self::Text(_) => 0,
+            Self::Missing => 1,
+            _ => 2,
+        };
+        class(self).cmp(&class(other)).then_with(|| {
+            // Bytes of large programs have more digits than a fraction can hold.
+            match (self, other, self.whole(), other.whole()) {
+                (Self::Text(a), Self::Text(b), ..) => a.cmp(b),
+                (_, _, Some(a), Some(b)) => a.unsigned_abs().cmp(&b.unsigned_abs()),
+                _ => {
+                    let size = |cell: &Self| cell.number().map_or(0.0, f64::abs);
+                    size(self).total_cmp(&size(other))
+                }
+            }
+        })
+    }
+
+    /// Both added up; `None` where a sum means nothing.
+    pub fn plus(&self, other: &Self) -> Option<Self> {
+        match (self, other) {
+            (Self::Bytes(a), Self::Bytes(b)) => Some(Self::Bytes(a + b)),
+            (Self::Count(a), Self::Count(b)) => Some(Self::Count(a + b)),
+            (Self::Change { change: a, bytes }, Self::Change { change: b, .. }) => {
+                Some(Self::Change { change: a + b, bytes: *bytes })
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether a column of such cells can be summed.
+    pub fn is_summable(&self) -> bool {
+        matches!(self, Self::Bytes(_) | Self::Count(_) | Self::Change { .. })
+    }
+
+    /// Whether a search for words looks at it.
+    pub fn is_name(&self) -> bool {
+        matches!(self, Self::Text(_) | Self::Id(_) | Self::Tile(_))
+    }
+}
+
+impl Serialize for TableCell {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Text(text) => serializer.serialize_str(text),
+            Self::Bytes(value) | Self::Count(value) | Self::Id(value) => {
+                serializer.serialize_u64(*value)
+            }
+            Self::Tile(tile) => serializer.serialize_u32(*tile),
+            Self::Change { change, .. } => match i64::try_from(*change) {
+                Ok(change) => serializer.serialize_i64(change),
+                Err(_) => serializer.serialize_f64(*change as f64),
+            },
+            Self::Share(value)
+            | Self::ChangeShare(value)
+            | Self::Real(value)
+            | Self::RealChange(value) => serializer.serialize_f64(*value),
+            Self::Missing => serializer.serialize_none(),
+        }
+    }
+}
+
+/// On which side of a column its cells stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ColumnAlignment {
+    /// Words, from the left.
+    Left,
+    /// Numbers, digits of one worth below each other.
+    Right,
+}
+
+/// A column of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableColumn {
+    /// Words above it.
+    pub title: String,
+    /// The unit of its numbers, where a number by itself does not say it.
+    pub unit: Option<&'static str>,
+    /// What it holds in full, and how it is worked out; empty where the title says it.
+    pub about: &'static str,
+    /// On which side its cells stand.
+    pub alignment: ColumnAlignment,
+    /// Whether its words are of few letters.
+    pub short: bool,
+}
+
+impl TableColumn {
+    /// A column of words.
+    pub fn text(title: impl Into<String>) -> Self {
+        let alignment = ColumnAlignment::Left;
+        Self { title: title.into(), unit: None, about: "", alignment, short: false }
+    }
+
+    /// A column of words of few letters.
+    pub(crate) fn short(title: impl Into<String>) -> Self {
+        Self { short: true, ..Self::text(title) }
+    }
+
+    /// A column of numbers.
+    pub fn number(title: impl Into<String>) -> Self {
+        Self { alignment: ColumnAlignment::Right, ..Self::text(title) }
+    }
+
+    /// A column of bytes.
+    pub fn bytes(title: impl Into<String>) -> Self {
+        Self { unit: Some("bytes"), ..Self::number(title) }
+    }
+
+    /// The same with words about what it holds.
+    #[must_use]
+    pub fn about(self, about: &'static str) -> Self {
+        Self { about, ..self }
+    }
+
+    /// Its title as the head of a column of a file: in lower case, with the unit.
+    pub fn head(&self) -> String {
+        let title = self.title.to_lowercase();
+        match self.unit {
+            Some(unit) => format!("{title} ({unit})"),
+            None => title,
+        }
+    }
+}
+
+/// Columns and rows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DataTable {
+    /// The columns.
+    pub columns: Vec<TableColumn>,
+    /// The rows, each with one cell per column.
+    pub rows: Vec<Vec<TableCell>>,
+    /// Whether a row of sums makes sense.
+    pub totals: bool,
+}
+
+impl DataTable {
+    /// A table without a row of sums.
+    pub fn new(columns: Vec<TableColumn>, rows: Vec<Vec<TableCell>>) -> Self {
+        debug_assert!(rows.iter().all(|row| row.len() == columns.len()), "a cell for each column");
+        Self { columns, rows, totals: false }
+    }
+
+    /// The same with a row of sums.
+    #[must_use]
+    pub fn with_totals(self) -> Self {
+        Self { totals: true, ..self }
+    }
+
+    /// The same without the columns that are not wanted, by their places.
+    #[must_use]
+    pub fn with_columns(self, wanted: impl Fn(usize) -> bool) -> Self {
+        let columns: Vec<usize> = (0..self.columns.len()).filter(|at| wanted(*at)).collect();
+        let row = |row: &Vec<TableCell>| columns.iter().map(|at| row[*at].clone()).collect();
+        let rows = self.rows.iter().map(row).collect();
+        let columns = columns.iter().map(|at| self.columns[*at].clone()).collect();
+        Self { columns, rows, totals: self.totals }
+    }
+
+    /// As RFC 4180 writes tables, with plain line ends.
+    pub fn csv(&self) -> String {
+        let heads: Vec<String> = self.columns.iter().map(|of| quoted(&of.head())).collect();
+        let mut text = heads.join(",");
+        text.push('\n');
+        for row in &self.rows {
+            for (at, cell) in row.iter().enumerate() {
+                let comma = if at > 0 { "," } else { "" };
+                // Writing into a text cannot fail.
+                let _ = write!(text, "{comma}{}", quoted(&cell.plain()));
+            }
+            text.push('\n');
+        }
+        text
+    }
+}
+
+/// Text in quotes where a comma, a quote or a line end makes that necessary.
+fn quoted(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_quoted_only_where_they_must_be() {
+        let columns = vec![TableColumn::text("Name"), TableColumn::bytes("Size")];
+        let rows = vec![
+            vec!["a,b \"c\"".into(), TableCell::Bytes(7_000)],
+            vec!["plain".into(), TableCell::Missing],
+            vec![TableCell::Share(0.25), TableCell::Count(1)],
+        ];
+        let csv = "name,size (bytes)\n\"a,b \"\"c\"\"\",7000\nplain,\n0.25,1\n";
+        assert_eq!(DataTable::new(columns, rows).csv(), csv);
+    }
+
+    #[test]
+    fn numbers_are_ordered_by_their_size_and_stand_behind_words() {
+        let change = |change| TableCell::Change { change, bytes: false };
+        let rising = [
+            "a".into(),
+            TableCell::Missing,
+            change(1),
+            change(-3),
+            TableCell::Real(3.5),
+            TableCell::Count(u64::MAX - 1),
+            TableCell::Count(u64::MAX),
+        ];
+        for pair in rising.windows(2) {
+            assert_eq!(pair[0].compare(&pair[1]), Ordering::Less, "{pair:?}");
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! The table of what IPUs spend a window of the run on.
+
+use crate::data_table::{DataTable, TableCell, TableColumn};
+use crate::trace::IpuTotals;
+use tilescope_report::units::Bytes;
+use tilescope_report::{Report, ReportPart};
+
+/// Where the parts of a row stand.
+pub mod at {
+    use std::ops::Range;
+
+    /// The IPU.
+    pub const IPU: Range<usize> = 0..1;
+    /// Steps that it executes.
+    pub const STEPS: Range<usize> = 1..2;
+    /// Shares of the window, by activity.
+    pub const SHARES: Range<usize> = 2..10;
+    /// How many tiles work.
+    pub const BALANCE: Range<usize> = 10..11;
+    /// Bytes from and to the host.
+    pub const HOST: Range<usize> = 11..13;
+    /// Bytes from and to remote buffers.
+    pub const REMOTE_BUFFER: Range<usize> = 13..15;
+    /// Bytes from and to other IPUs.
+    pub const GLOBAL_EXCHANGE: Range<usize> = 15..17;
+}
+
+const SHARE: &str = "Cycles of each kind of step in the window / cycles of the window";
+const BALANCE: &str = "Mean tile balance of the steps in the window, each weighted by its cycles; \
+                       steps that only wait for a sync do not count";
+const HOST: &str = "Bytes of the window's stream copies from and to the host";
+const REMOTE_BUFFER: &str = "Bytes of the window's stream copies from and to remote buffers";
+const GLOBAL_EXCHANGE: &str = "Bytes of the window's exchanges with other IPUs";
+
+/// What each IPU spends a window on; bytes and balance are missing where they were not recorded.
+pub fn ipus(ipus: &[IpuTotals], report: &Report) -> DataTable {
+    let (bytes, balance) = (report.has(ReportPart::StepBytes), report.has(ReportPart::ActiveTiles));
+    let moved = |of: Bytes| TableCell::from(bytes.then_some(TableCell::Bytes(of.0)));
+    let row = |of: &IpuTotals| {
+        let share = &of.proportions;
+        let mut cells = vec![TableCell::Id(of.ipu.into()), TableCell::Count(of.steps)];
+        cells.extend(share.iter().map(|(_, share)| TableCell::Share(share)));
+        cells.push(of.tile_balance.filter(|_| balance).map(TableCell::Share).into());
+        for traffic in [of.host, of.remote_buffer, of.global_exchange] {
+            cells.extend([traffic.received, traffic.sent].map(moved));
+        }
+        cells
+    };
+    DataTable::new(columns(), ipus.iter().map(row).collect())
+}
+
+fn columns() -> Vec<TableColumn> {
+    let shares = [
+        "Compute",
+        "Internal exchange",
+        "Global exchange",
+        "Host copies",
+        "Remote buffers",
+        "Sync",
+        "Other",
+        "Idle",
+    ];
+    let moved = [
+        "From the host",
+        "To the host",
+        "From remote buffers",
+        "To remote buffers",
+        "From other IPUs",
+        "To other IPUs",
+    ];
+    let mut columns = vec![
+        TableColumn::short("IPU").about("IPU of the replica"),
+        TableColumn::number("Steps").about("Executed steps that touch the window"),
+    ];
+    columns.extend(shares.map(|title| TableColumn::number(title).about(SHARE)));
+    columns.push(TableColumn::number("Tile balance").about(BALANCE));
+    let abouts = [HOST, HOST, REMOTE_BUFFER, REMOTE_BUFFER, GLOBAL_EXCHANGE, GLOBAL_EXCHANGE];
+    let moved = moved.into_iter().zip(abouts);
+    columns.extend(moved.map(|(title, about)| TableColumn::bytes(title).about(about)));
+    columns
+}

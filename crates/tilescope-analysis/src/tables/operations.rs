@@ -1,0 +1,181 @@
+//! The table of operations.
+
+use crate::data_table::{DataTable, TableCell, TableColumn};
+use crate::operations::{OpRow, OperationLayer};
+use tilescope_report::{Report, ReportPart, TrainingPass};
+
+/// A column: what it holds, and how it gets it.
+pub struct OperationColumn {
+    /// Key under which it is remembered.
+    pub key: &'static str,
+    /// Short title.
+    pub title: &'static str,
+    /// Title in full, and how the figure is worked out.
+    pub about: &'static str,
+    /// Whether it is shown at first.
+    pub shown: bool,
+    /// What a report must have recorded for it.
+    part: Option<ReportPart>,
+    /// Whether only operations of the model have it.
+    model: bool,
+    /// Takes it from an operation.
+    cell: fn(&OpRow) -> TableCell,
+}
+
+impl OperationColumn {
+    /// The figure of an operation; missing where nothing of the kind was recorded.
+    pub fn cell(&self, row: &OpRow, report: &Report, layer: OperationLayer) -> TableCell {
+        let recorded = self.part.is_none_or(|part| report.has(part));
+        let told = recorded && (!self.model || layer == OperationLayer::Model);
+        if told { (self.cell)(row) } else { TableCell::Missing }
+    }
+
+    const fn requiring_part(self, part: ReportPart) -> Self {
+        Self { part: Some(part), ..self }
+    }
+
+    const fn model_only(self) -> Self {
+        Self { model: true, ..self }
+    }
+}
+
+/// Words for a pass.
+pub fn pass_title(pass: Option<TrainingPass>) -> &'static str {
+    match pass {
+        Some(TrainingPass::Forward) => "Forward",
+        Some(TrainingPass::Backward) => "Backward",
+        Some(TrainingPass::Update) => "Update",
+        None => "",
+    }
+}
+
+const fn column(
+    key: &'static str,
+    title: &'static str,
+    about: &'static str,
+    shown: bool,
+    cell: fn(&OpRow) -> TableCell,
+) -> OperationColumn {
+    OperationColumn { key, title, about, shown, part: None, model: false, cell }
+}
+
+/// Every column, in the order of the table; the name is always first.
+pub static COLUMNS: &[OperationColumn] = &[
+    column("kind", "Operator", "Operator, or kind of program", true, |row| {
+        TableCell::Text(row.kind.clone())
+    }),
+    column("pass", "Pass", "Forward, backward or update", true, |row| {
+        TableCell::Text(pass_title(row.pass).to_owned())
+    }),
+    column("block", "Block", "Block of the model", false, |row| TableCell::Text(row.block.clone())),
+    column("shapes", "Shapes", "Operands and results", false, |row| {
+        TableCell::Text(row.shapes.clone())
+    }),
+    column("ipu", "IPU", "IPU of the replica", true, |row| {
+        row.ipu.map_or_else(|| "".into(), |ipu| TableCell::Id(ipu.into()))
+    }),
+    column(
+        "elapsed",
+        "Cycles (run)",
+        "Cycles of all its steps in the run, exchanges included",
+        true,
+        |row| TableCell::Count(row.elapsed),
+    )
+    .requiring_part(ReportPart::Execution),
+    column("executions", "Executions", "Executions of its most frequent program", false, |row| {
+        TableCell::Count(row.executions)
+    })
+    .requiring_part(ReportPart::Execution),
+    column(
+        "slowest",
+        "Cycles (max)",
+        "Cycles of one execution: the slowest tile of each compute set, added up",
+        true,
+        |row| TableCell::Count(row.cycles_slowest),
+    )
+    .requiring_part(ReportPart::ComputeSetCycles),
+    column(
+        "all_tiles",
+        "Cycles (tot)",
+        "Cycles of one execution summed over tiles; not elapsed time",
+        false,
+        |row| TableCell::Count(row.cycles_all_tiles),
+    )
+    .requiring_part(ReportPart::ComputeSetCycles),
+    column(
+        "code",
+        "Code (tot)",
+        "Exchange code, and code of its codelets once per tile; operations may share codelets",
+        true,
+        |row| TableCell::Bytes(row.code()),
+    )
+    .requiring_part(ReportPart::Exchanges),
+    column(
+        "code_most",
+        "Code (max)",
+        "Exchange code and code of its codelets on the tile that has most of both together",
+        false,
+        |row| TableCell::Bytes(row.code_most),
+    )
+    .requiring_part(ReportPart::Exchanges),
+    column("exchange_code", "Exchange code", "Code of its exchanges", false, |row| {
+        TableCell::Bytes(row.exchange_code)
+    })
+    .requiring_part(ReportPart::Exchanges),
+    column("vertex_code", "Vertex code", "Code of its codelets, once per tile", false, |row| {
+        TableCell::Bytes(row.vertex_code)
+    })
+    .requiring_part(ReportPart::Vertices),
+    column("flops", "FLOPs", "Floating point operations of one execution", true, |row| {
+        TableCell::Count(row.flops)
+    })
+    .requiring_part(ReportPart::Operations)
+    .model_only(),
+    column("memory", "Memory", "Bytes of the variables made for it, over all tiles", true, |row| {
+        TableCell::Bytes(row.memory)
+    })
+    .requiring_part(ReportPart::Variables)
+    .model_only(),
+    column(
+        "memory_most",
+        "Memory (max)",
+        "Bytes of the variables made for it on the tile that has most of them, whenever they live",
+        false,
+        |row| TableCell::Bytes(row.memory_most),
+    )
+    .requiring_part(ReportPart::Variables)
+    .model_only(),
+    column("vertices", "Vertices", "Number of vertices", false, |row| {
+        TableCell::Count(row.vertices)
+    })
+    .requiring_part(ReportPart::Vertices),
+    column("programs", "Steps", "Number of its programs", false, |row| {
+        TableCell::Count(row.programs.len() as u64)
+    }),
+];
+
+/// Columns of few letters.
+const SHORT: [&str; 3] = ["pass", "block", "ipu"];
+
+impl OperationColumn {
+    fn column(&self) -> TableColumn {
+        let column = match (self.cell)(&OpRow::default()) {
+            TableCell::Text(_) if SHORT.contains(&self.key) => TableColumn::short(self.title),
+            TableCell::Text(_) => TableColumn::text(self.title),
+            TableCell::Bytes(_) => TableColumn::bytes(self.title),
+            _ => TableColumn::number(self.title),
+        };
+        column.about(self.about)
+    }
+}
+
+/// What operations of a layer cost, in all columns: the name, then those of [`COLUMNS`].
+pub fn operations(rows: &[OpRow], report: &Report, layer: OperationLayer) -> DataTable {
+    let known = COLUMNS.iter().map(OperationColumn::column);
+    let columns = std::iter::once(TableColumn::text("Operation")).chain(known).collect();
+    let cells = |row: &OpRow| {
+        let known = COLUMNS.iter().map(|known| known.cell(row, report, layer));
+        std::iter::once(row.name.as_str().into()).chain(known).collect()
+    };
+    DataTable::new(columns, rows.iter().map(cells).collect()).with_totals()
+}

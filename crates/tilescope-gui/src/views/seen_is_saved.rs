@@ -1,0 +1,126 @@
+//! What the tables of views show is what is saved of them: every table of the list, column by
+//! column and cell by cell.
+
+use super::{exchange_code, execution_trace, liveness, memory, operations, tile_mapping};
+use tilescope_analysis::data_table::{DataTable, TableCell};
+use tilescope_analysis::tables::{TABLES, execution_trace as ipu_columns};
+use tilescope_analysis::trace::window_summary;
+use tilescope_fixtures::ReportBuilder;
+use tilescope_report::units::{TileRange, TileRuns, VertexTypeId};
+use tilescope_report::{MemoryCategory, Report, VertexGroup, VertexTypeInfo};
+
+/// Rows of each table that are compared.
+const ROWS: usize = 8;
+
+fn report() -> (tempfile::TempDir, Report) {
+    let mut builder = ReportBuilder::new(2, 8);
+    let operation = builder.operation("layer, \"a\"", "conv2d");
+    let work = builder.compute("a/Convolve", 1_234);
+    let exchange = builder.exchange("a/ExchangePre", 4_321);
+    for program in [work, exchange] {
+        builder.parts.programs[program.index()].operation = Some(operation);
+    }
+    let kind = VertexTypeInfo { name: "v".to_owned(), code_bytes: 40, state_bytes: 12 };
+    builder.parts.vertex_types.push(kind);
+    let count = TileRuns::uniform(TileRange::new(2, 6), 3);
+    let group = VertexGroup { vertex_type: VertexTypeId(0), count, edges: 1 };
+    builder.parts.compute_sets[0].vertices.push(group);
+    builder.variable("always", MemoryCategory::Constant, 0..16, 1_000, None);
+    builder.variable("code", MemoryCategory::InternalExchangeCode, 0..16, 16, None);
+    builder.variable("now", MemoryCategory::Variable, 0..3, 10_000, Some(0..2));
+    builder.live(work, 30_000).live(exchange, 30_000);
+    builder.run(work, 0..1_234).run(exchange, 1_234..2_000);
+    let directory = tempfile::tempdir().unwrap();
+    let report = Report::open(builder.write(directory.path()).unwrap()).unwrap();
+    (directory, report)
+}
+
+/// A table as its view has it; `None` for what is drawn.
+fn seen(report: &Report, view: &str, name: &str) -> Option<DataTable> {
+    Some(match (view, name) {
+        ("memory", "tiles") | ("liveness", "steps") | ("execution-trace", "programs") => {
+            return None;
+        }
+        ("memory", _) => memory::tables::seen(report, name),
+        ("liveness", _) => liveness::tables::seen(report, name),
+        ("operations", _) => operations::columns::seen(report, name),
+        ("exchange-code", _) => exchange_code::tables::seen(report, name),
+        ("tile-mapping", _) => tile_mapping::seen(report, name),
+        ("execution-trace", _) => {
+            let trace = report.trace().unwrap().unwrap();
+            let summary = window_summary(&trace, trace.range(), &[0, 1]).unwrap();
+            ipu_columns::ipus(&summary.ipus, report)
+        }
+        _ => return None,
+    })
+}
+
+/// The fields of each line of a CSV file.
+fn fields(csv: &str) -> Vec<Vec<String>> {
+    let mut lines = vec![vec![String::new()]];
+    let mut quoted = false;
+    let mut letters = csv.chars().peekable();
+    while let Some(letter) = letters.next() {
+        let line = lines.last_mut().unwrap();
+        match letter {
+            '"' if quoted && letters.next_if_eq(&'"').is_some() => {
+                line.last_mut().unwrap().push('"');
+            }
+            '"' => quoted = !quoted,
+            ',' if !quoted => line.push(String::new()),
+            '\n' if !quoted => lines.push(vec![String::new()]),
+            letter => line.last_mut().unwrap().push(letter),
+        }
+    }
+    lines.pop();
+    lines
+}
+
+/// Whether the text on the screen says what the field of the file says.
+fn says_the_same(cell: &TableCell, field: &str) -> bool {
+    let text = cell.text();
+    match cell {
+        TableCell::Text(_) | TableCell::Id(_) => text == field,
+        TableCell::Missing => field.is_empty(),
+        TableCell::Share(_) => {
+            // Screens round to a tenth of a percent.
+            let percent: f64 = text.trim_end_matches(" %").parse().unwrap();
+            (percent / 100.0 - field.parse::<f64>().unwrap()).abs() < 0.000_51
+        }
+        _ => {
+            let digits = text.trim_start_matches("Tile ").trim_end_matches(" B").replace(',', "");
+            digits == field
+        }
+    }
+}
+
+#[test]
+fn every_table_shows_what_is_saved_of_it() {
+    let (_directory, report) = report();
+    for table in TABLES {
+        let place = format!("{} {}", table.view, table.name);
+        let seen = seen(&report, table.view, table.name);
+        assert_eq!(seen.is_some(), table.on_screen, "{place}");
+        let Some(seen) = seen else { continue };
+        let saved = fields(&(table.read)(&report).unwrap().csv());
+        let (heads, rows) = saved.split_first().unwrap();
+        let titles: Vec<String> = seen.columns.iter().map(|column| column.head()).collect();
+        assert_eq!(&titles, heads, "{place}");
+        assert!(!rows.is_empty() && rows.len() == seen.rows.len(), "{place}: {}", rows.len());
+        for (row, cells) in rows.iter().zip(&seen.rows).take(ROWS) {
+            assert_eq!(row.len(), cells.len(), "{place}");
+            for (field, cell) in row.iter().zip(cells) {
+                assert!(says_the_same(cell, field), "{place}: {cell:?} is saved as {field:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn shares_and_bytes_of_ipus_are_shown_in_the_order_of_their_columns() {
+    let groups = execution_trace::panels::GROUPS;
+    let shown: Vec<usize> = groups.into_iter().flat_map(|(_, _, columns)| columns).collect();
+    let (_directory, report) = report();
+    let columns = ipu_columns::ipus(&[], &report).columns;
+    assert_eq!(shown, (0..columns.len()).collect::<Vec<usize>>());
+}
