@@ -96,6 +96,13 @@ fn paths_in_documents_exist() {
             assert!(root().join(&path).exists(), "{name}: there is no {path}");
         }
     }
+    // Paths of the model's document begin at the sources of the simulator.
+    let text = document("docs/model.md");
+    for path in code_spans(&text).filter(|span| span.contains('/') && !span.contains(' ')) {
+        let places = [root().to_owned(), root().join("crates/tilescope-sim/src")];
+        let exists = places.iter().any(|place| place.join(path).exists());
+        assert!(exists, "docs/model.md: there is no {path}");
+    }
 }
 
 /// The part of ARCHITECTURE.md below a heading.
