@@ -7,6 +7,7 @@ use crate::widgets::tile_graph::{
     ChosenTiles, StackedTileCurves, TileGraph, TileGraphClick, TileGraphOptions,
 };
 use crate::widgets::tile_picker::{TileClick, TilePicker, toggled_tiles};
+use crate::widgets::worker::Versioned;
 use egui::Ui;
 
 /// Chooses a tile alone, or adds it to those chosen; a chosen one is taken out.
@@ -27,7 +28,7 @@ pub(crate) fn tile_graph_ui(
     ui: &mut Ui,
     context: &mut ViewContext<'_>,
     graph: &mut TileGraph,
-    (curves, look): (&StackedTileCurves, TileGraphOptions),
+    (curves, look): (&Versioned<StackedTileCurves>, TileGraphOptions),
 ) {
     let selection = context.selection;
     let target = &context.opened.target;

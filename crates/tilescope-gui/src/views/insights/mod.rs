@@ -11,15 +11,15 @@ use crate::model::view_id::ViewId;
 use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
 use crate::widgets::icons::Icon;
-use crate::widgets::worker::{BackgroundQuery, QueryState};
-use crate::widgets::{empty_state_ui, tables_height, waiting_ui};
+use crate::widgets::query_state::QueryTexts;
+use crate::widgets::tables_height;
+use crate::widgets::worker::BackgroundQuery;
 use egui::{
     CentralPanel, Color32, CornerRadius, Frame, Label, Margin, Panel, RichText, ScrollArea, Stroke,
     Ui, vec2,
 };
 use largest::LargestLists;
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 use tilescope_analysis::insights::{
     InsightFacts, InsightFinding, InsightGain, InsightSubject, RULES, TileMemoryOverview,
     ViewLocation, ranked, tile_memory_overview,
@@ -59,7 +59,7 @@ enum InsightsFilter {
 #[serde(default)]
 struct InsightsView {
     #[serde(skip)]
-    shown: BackgroundQuery<(), Result<Arc<InsightsPageData>, String>>,
+    shown: BackgroundQuery<(), InsightsPageData>,
     wanted: InsightsFilter,
     largest: LargestLists,
 }
@@ -67,36 +67,11 @@ struct InsightsView {
 impl ReportView for InsightsView {
     fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
         let report = context.opened.report.clone();
-        let question =
-            move |(): &()| load_insights(&report).map(Arc::new).map_err(|error| error.to_string());
-        let shown = match self.shown.ask(ui.ctx(), context.workers, &(), question) {
-            QueryState::Fresh(Ok(shown)) | QueryState::Stale(Ok(shown)) => shown.clone(),
-            QueryState::Fresh(Err(problem)) | QueryState::Stale(Err(problem)) => {
-                return empty_state_ui(ui, "Insights cannot be computed", problem);
-            }
-            QueryState::Failed => {
-                return empty_state_ui(ui, "Insights cannot be computed", "Please report this.");
-            }
-            QueryState::Waiting => {
-                if self.shown.is_slow() {
-                    waiting_ui(ui, "Checking the rules…");
-                }
-                return;
-            }
-        };
-        let frame = Frame::new().fill(ThemePalette::for_visuals(ui.visuals()).page);
-        let height = ui.available_height();
-        Panel::bottom("insight tables")
-            .resizable(true)
-            .default_size(tables_height(ui, 0.28))
-            .size_range(60.0..=(height - 120.0).max(61.0))
-            .frame(frame)
-            .show(ui, |ui| {
-                ui.take_available_space();
-                let fullest = shown.picture.worst.first().map(|tile| tile.tile);
-                self.largest.ui(ui, context, fullest);
-            });
-        CentralPanel::default().frame(frame).show(ui, |ui| self.page_ui(ui, context, &shown));
+        let texts =
+            QueryTexts { waiting: "Checking the rules…", failed: "Insights cannot be computed" };
+        let found =
+            self.shown.ask(ui.ctx(), context.workers, &(), move |()| load_insights(&report));
+        found.show(ui, texts, |ui, shown| self.panels_ui(ui, context, shown));
     }
 
     fn state(&self) -> ViewState {
@@ -116,6 +91,22 @@ fn load_insights(report: &Report) -> Result<InsightsPageData, ReportError> {
 }
 
 impl InsightsView {
+    fn panels_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, shown: &InsightsPageData) {
+        let frame = Frame::new().fill(ThemePalette::for_visuals(ui.visuals()).page);
+        let height = ui.available_height();
+        Panel::bottom("insight tables")
+            .resizable(true)
+            .default_size(tables_height(ui, 0.28))
+            .size_range(60.0..=(height - 120.0).max(61.0))
+            .frame(frame)
+            .show(ui, |ui| {
+                ui.take_available_space();
+                let fullest = shown.picture.worst.first().map(|tile| tile.tile);
+                self.largest.ui(ui, context, fullest);
+            });
+        CentralPanel::default().frame(frame).show(ui, |ui| self.page_ui(ui, context, shown));
+    }
+
     fn page_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, shown: &InsightsPageData) {
         ScrollArea::vertical().auto_shrink(false).id_salt("findings").show(ui, |ui| {
             Frame::new().inner_margin(Margin::symmetric(20, 14)).show(ui, |ui| {
