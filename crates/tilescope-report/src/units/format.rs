@@ -1,0 +1,174 @@
+//! How quantities are written.
+
+use serde::{Deserialize, Serialize};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// An integer with thousands separators: `12,345,678`.
+pub fn grouped(value: u64) -> String {
+    grouped_wide(value.into())
+}
+
+/// The same for sums that may be larger than any single figure.
+pub fn grouped_wide(value: u128) -> String {
+    let digits = value.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Exact bytes with separators and unit, as tables show them: `638,976 B`.
+pub fn exact_bytes(value: u64) -> String {
+    format!("{} B", grouped(value))
+}
+
+/// How numbers of bytes are written where three figures are enough.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ByteUnits {
+    /// Powers of 1024: `57.1 MiB`.
+    #[default]
+    Binary,
+    /// Powers of 1000: `59.9 MB`.
+    Si,
+    /// All digits: `59,873,280 B`.
+    Bytes,
+}
+
+impl ByteUnits {
+    /// All choices, in the order they are offered.
+    pub const ALL: [Self; 3] = [Self::Binary, Self::Si, Self::Bytes];
+
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Binary => "binary",
+            Self::Si => "si",
+            Self::Bytes => "bytes",
+        }
+    }
+
+    /// The name as users read it.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Binary => "KiB, MiB, GiB",
+            Self::Si => "kB, MB, GB",
+            Self::Bytes => "All digits",
+        }
+    }
+}
+
+/// What is chosen, as a place in [`ByteUnits::ALL`]: a matter of the whole program, because
+/// numbers are written in all its corners.
+static CHOSEN_UNITS: AtomicUsize = AtomicUsize::new(0);
+
+/// Chooses how [`short_bytes`] writes from now on.
+pub fn set_byte_units(units: ByteUnits) {
+    let at = ByteUnits::ALL.iter().position(|known| *known == units).unwrap_or(0);
+    CHOSEN_UNITS.store(at, Ordering::Relaxed);
+}
+
+/// Bytes to three figures, in the units that are chosen.
+pub fn short_bytes(value: u64) -> String {
+    let chosen = ByteUnits::ALL.get(CHOSEN_UNITS.load(Ordering::Relaxed));
+    bytes_in(chosen.copied().unwrap_or_default(), value)
+}
+
+/// Bytes to three figures in binary multiples, whatever is chosen: `57.1 MiB`.
+pub fn binary_bytes(value: u64) -> String {
+    bytes_in(ByteUnits::Binary, value)
+}
+
+fn bytes_in(units: ByteUnits, value: u64) -> String {
+    let (base, names) = match units {
+        ByteUnits::Binary => (1024, ["KiB", "MiB", "GiB", "TiB", "PiB"]),
+        ByteUnits::Si => (1000, ["kB", "MB", "GB", "TB", "PB"]),
+        ByteUnits::Bytes => return exact_bytes(value),
+    };
+    if value < base {
+        return format!("{value} B");
+    }
+    let mut scaled = value as f64 / base as f64;
+    let mut name = 0;
+    while scaled >= 999.5 && name + 1 < names.len() {
+        scaled /= base as f64;
+        name += 1;
+    }
+    format!("{} {}", three_figures(scaled), names[name])
+}
+
+/// Three significant figures for values below 1,000: `9.81`, `98.1`, `981`.
+fn three_figures(value: f64) -> String {
+    if value >= 99.95 {
+        format!("{value:.0}")
+    } else if value >= 9.995 {
+        format!("{value:.1}")
+    } else {
+        format!("{value:.2}")
+    }
+}
+
+/// A share of one as a percentage with one decimal: `0.893` is `89.3 %`.
+pub fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+/// Seconds in the unit that leaves one to three digits before the point: `26.1 us`.
+pub fn seconds(value: f64) -> String {
+    let (scale, unit) = match value.abs() {
+        v if v >= 1.0 || v == 0.0 => (1.0, "s"),
+        v if v >= 1e-3 => (1e3, "ms"),
+        v if v >= 1e-6 => (1e6, "us"),
+        _ => (1e9, "ns"),
+    };
+    format!("{} {unit}", three_figures(value * scale))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_print_in_three_figures() {
+        let cases = [(8, "8 B"), (1023, "1023 B"), (1024, "1.00 KiB"), (638_976, "624 KiB")];
+        for (value, text) in cases {
+            assert_eq!(binary_bytes(value), text);
+        }
+        assert_eq!(binary_bytes(940_572_672), "897 MiB");
+        assert_eq!(binary_bytes(1023 * 1024 + 1023), "1.00 MiB");
+    }
+
+    #[test]
+    fn units_are_powers_of_1024_or_of_1000_or_none() {
+        let cases = [
+            (ByteUnits::Binary, 638_976, "624 KiB"),
+            (ByteUnits::Si, 638_976, "639 kB"),
+            (ByteUnits::Si, 999_999, "1.00 MB"),
+            (ByteUnits::Si, 999, "999 B"),
+            (ByteUnits::Bytes, 638_976, "638,976 B"),
+        ];
+        for (units, value, text) in cases {
+            assert_eq!(bytes_in(units, value), text);
+        }
+    }
+
+    #[test]
+    fn integers_print_in_groups_of_three() {
+        let cases = [(0, "0"), (999, "999"), (1000, "1,000"), (1_211_970, "1,211,970")];
+        for (value, text) in cases {
+            assert_eq!(grouped(value), text);
+        }
+    }
+
+    #[test]
+    fn seconds_pick_their_unit() {
+        let cases = [(0.0, "0.00 s"), (2.6e-5, "26.0 us"), (0.0091, "9.10 ms"), (90.0, "90.0 s")];
+        for (value, text) in cases {
+            assert_eq!(seconds(value), text);
+        }
+    }
+}

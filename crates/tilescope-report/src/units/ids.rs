@@ -1,0 +1,94 @@
+//! Typed positions: of entries in the tables of a report, and of tiles and IPUs.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::ops::{Add, Sub};
+
+/// Defines an id: a typed index into one table of the report.
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(pub u32);
+
+        impl $name {
+            /// The position in its table.
+            pub fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+    };
+}
+id!(/// A compiled program node, in `programs`.
+    ProgramId);
+id!(/// A compute set, in `compute_sets`.
+    ComputeSetId);
+id!(/// A vertex type, in `vertex_types`.
+    VertexTypeId);
+id!(/// A lowered variable, in `vars`.
+    VariableId);
+id!(/// An operation of the model, in `operations`.
+    OperationId);
+
+/// An executed step, counted over all runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct StepId(pub u64);
+
+/// Defines a position in a row of equals: it moves by plain numbers, and two of them differ by one.
+macro_rules! position {
+    ($(#[$doc:meta])* $name:ident) => {
+        id!($(#[$doc])* $name);
+
+        impl Add<u32> for $name {
+            type Output = Self;
+            fn add(self, count: u32) -> Self {
+                Self(self.0 + count)
+            }
+        }
+
+        impl Sub<u32> for $name {
+            type Output = Self;
+            fn sub(self, count: u32) -> Self {
+                Self(self.0 - count)
+            }
+        }
+
+        impl Sub for $name {
+            type Output = u32;
+            /// How many lie from `first` up to this one.
+            fn sub(self, first: Self) -> u32 {
+                self.0 - first.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            /// The number alone, as the file and the tables have it.
+            fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                fmt::Display::fmt(&self.0, f)
+            }
+        }
+    };
+}
+position!(/// A tile, numbered over all IPUs of a replica: tile `t` of IPU `i` is
+    /// `i * tiles_per_ipu + t` in software order.
+    TileId);
+position!(/// An IPU of a replica, from 0.
+    IpuId);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_move_by_numbers_and_differ_by_them() {
+        for (tile, count) in [(0, 0), (0, 1472), (1471, 1)] {
+            let (first, moved) = (TileId(tile), TileId(tile) + count);
+            assert_eq!((moved - first, moved - count), (count, first));
+            assert_eq!(moved.index(), (tile + count) as usize);
+            assert_eq!(format!("{moved:>6}"), format!("{:>6}", tile + count));
+        }
+        assert!(IpuId(1) < IpuId(2));
+    }
+}

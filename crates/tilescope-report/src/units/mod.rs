@@ -1,0 +1,25 @@
+//! Quantities, ids and ranges of the IPU world, and the only code that prints them.
+//!
+//! Cycles, bytes, tiles and steps are all integers here, and mixing them up is *the* bug of this
+//! field, so each has a type. Ranges are half-open. Values carried per tile are stored as
+//! [`TileRuns`]: neighbouring tiles with the same value share one entry, because a planned
+//! operation gives the same work to nearly all tiles.
+
+mod format;
+mod ids;
+mod quantity;
+mod range;
+mod tile_runs;
+mod timestamp;
+
+pub use format::{
+    ByteUnits, binary_bytes, exact_bytes, grouped, grouped_wide, percent, seconds, set_byte_units,
+    short_bytes,
+};
+pub use ids::{
+    ComputeSetId, IpuId, OperationId, ProgramId, StepId, TileId, VariableId, VertexTypeId,
+};
+pub use quantity::{Bytes, Cycles, Elements, Hertz, Quantity};
+pub use range::{CycleRange, TileRange};
+pub use tile_runs::TileRuns;
+pub use timestamp::format_timestamp;

@@ -1,0 +1,298 @@
+//! Amounts of one kind each: cycles, bytes, elements, and the clock that turns cycles into seconds.
+//!
+//! An amount adds to and is compared with its own kind only, and is multiplied and divided by plain
+//! numbers. As with plain integers, a sum or product that passes the largest `u64` and a difference
+//! below zero panic in debug builds; `saturating_*` and `checked_*` are for values that strangers
+//! wrote. The way in and out is the public field, so that every change of kind can be seen.
+
+use super::format::{grouped, short_bytes};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::iter::Sum;
+use std::ops::{Add, AddAssign, Div, Mul, MulAssign, Rem, Sub, SubAssign};
+
+/// An amount that can be summed over tiles, see [`TileRuns`](super::TileRuns).
+pub trait Quantity:
+    Copy + Default + Ord + Add<Output = Self> + Mul<u64, Output = Self> + Sum<Self>
+{
+    /// None of it: what tiles without a value count as.
+    const ZERO: Self;
+}
+
+impl Quantity for u64 {
+    const ZERO: Self = 0;
+}
+
+/// Defines an amount: a number of one kind of thing.
+macro_rules! quantity {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(
+            Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize,
+            Deserialize,
+        )]
+        #[serde(transparent)]
+        pub struct $name(pub u64);
+
+        impl $name {
+            /// None at all.
+            pub const ZERO: Self = Self(0);
+            /// More than any that is counted: the start of a search for the least.
+            pub const MAX: Self = Self(u64::MAX);
+
+            /// Whether there is none.
+            pub const fn is_zero(self) -> bool {
+                self.0 == 0
+            }
+
+            /// The number for ratios and axes; exact up to 2^53.
+            pub const fn as_f64(self) -> f64 {
+                self.0 as f64
+            }
+
+            /// The difference, or none where `other` is larger.
+            #[must_use]
+            pub const fn saturating_sub(self, other: Self) -> Self {
+                Self(self.0.saturating_sub(other.0))
+            }
+
+            /// The sum, at most the largest number there is.
+            #[must_use]
+            pub const fn saturating_add(self, other: Self) -> Self {
+                Self(self.0.saturating_add(other.0))
+            }
+
+            /// The product, at most the largest number there is.
+            #[must_use]
+            pub const fn saturating_mul(self, times: u64) -> Self {
+                Self(self.0.saturating_mul(times))
+            }
+
+            /// The sum, where it is a number there is.
+            pub fn checked_add(self, other: Self) -> Option<Self> {
+                self.0.checked_add(other.0).map(Self)
+            }
+
+            /// The difference, where `other` is not larger.
+            pub fn checked_sub(self, other: Self) -> Option<Self> {
+                self.0.checked_sub(other.0).map(Self)
+            }
+
+            /// The distance between both, whichever is larger.
+            #[must_use]
+            pub const fn abs_diff(self, other: Self) -> Self {
+                Self(self.0.abs_diff(other.0))
+            }
+
+            /// The largest of `parts` parts that are as equal as whole numbers allow.
+            #[must_use]
+            pub const fn div_ceil(self, parts: u64) -> Self {
+                Self(self.0.div_ceil(parts))
+            }
+
+            /// The least multiple of `unit` that is not smaller.
+            #[must_use]
+            pub const fn next_multiple_of(self, unit: Self) -> Self {
+                Self(self.0.next_multiple_of(unit.0))
+            }
+        }
+
+        impl Quantity for $name {
+            const ZERO: Self = Self(0);
+        }
+
+        impl Add for $name {
+            type Output = Self;
+            fn add(self, other: Self) -> Self {
+                Self(self.0 + other.0)
+            }
+        }
+
+        impl Sub for $name {
+            type Output = Self;
+            fn sub(self, other: Self) -> Self {
+                Self(self.0 - other.0)
+            }
+        }
+
+        impl AddAssign for $name {
+            fn add_assign(&mut self, other: Self) {
+                self.0 += other.0;
+            }
+        }
+
+        impl SubAssign for $name {
+            fn sub_assign(&mut self, other: Self) {
+                self.0 -= other.0;
+            }
+        }
+
+        impl Mul<u64> for $name {
+            type Output = Self;
+            fn mul(self, times: u64) -> Self {
+                Self(self.0 * times)
+            }
+        }
+
+        impl Mul<$name> for u64 {
+            type Output = $name;
+            fn mul(self, amount: $name) -> $name {
+                amount * self
+            }
+        }
+
+        impl MulAssign<u64> for $name {
+            fn mul_assign(&mut self, times: u64) {
+                self.0 *= times;
+            }
+        }
+
+        impl Div<u64> for $name {
+            type Output = Self;
+            fn div(self, parts: u64) -> Self {
+                Self(self.0 / parts)
+            }
+        }
+
+        impl Div for $name {
+            type Output = u64;
+            /// How often `unit` fits in.
+            fn div(self, unit: Self) -> u64 {
+                self.0 / unit.0
+            }
+        }
+
+        impl Rem for $name {
+            type Output = Self;
+            /// What is left over behind the last whole `unit`.
+            fn rem(self, unit: Self) -> Self {
+                Self(self.0 % unit.0)
+            }
+        }
+
+        impl Sum for $name {
+            fn sum<I: Iterator<Item = Self>>(amounts: I) -> Self {
+                Self(amounts.map(|amount| amount.0).sum())
+            }
+        }
+
+        impl<'a> Sum<&'a $name> for $name {
+            fn sum<I: Iterator<Item = &'a Self>>(amounts: I) -> Self {
+                amounts.copied().sum()
+            }
+        }
+    };
+}
+quantity!(/// A number of clock cycles of an IPU: a duration, or a moment counted from the first cycle.
+    Cycles);
+quantity!(/// A number of bytes: a size, or an address counted from the start of a memory.
+    Bytes);
+quantity!(/// A number of elements of tensors, whatever their type.
+    Elements);
+
+impl Mul<Bytes> for Elements {
+    type Output = Bytes;
+    /// The bytes of as many elements of `element` bytes each.
+    fn mul(self, element: Bytes) -> Bytes {
+        element * self.0
+    }
+}
+
+/// A clock frequency.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Hertz(pub u64);
+
+impl Cycles {
+    /// Wall time of this many cycles at `clock`, in seconds; 0 where the clock is unknown.
+    pub fn seconds_at(self, clock: Hertz) -> f64 {
+        if clock.0 == 0 { 0.0 } else { self.0 as f64 / clock.0 as f64 }
+    }
+}
+
+impl fmt::Display for Cycles {
+    /// Thousands separators, no unit: `1,211,970`.
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.pad(&grouped(self.0))
+    }
+}
+
+impl fmt::Display for Bytes {
+    /// To three figures in the units that are chosen: `624 KiB`, `8 B`.
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.pad(&short_bytes(self.0))
+    }
+}
+
+impl fmt::Display for Hertz {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.pad(&format!("{} MHz", grouped(self.0 / 1_000_000)))
+    }
+}
+
+impl fmt::Display for Elements {
+    /// Thousands separators, no unit: `1,211,970`.
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.pad(&grouped(self.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Amounts small enough that no product of three of them overflows.
+    fn small() -> std::ops::Range<u64> {
+        0..1 << 20
+    }
+
+    proptest! {
+        #[test]
+        fn amounts_add_and_multiply_as_numbers_do(a in small(), b in small(), times in small()) {
+            let (x, y) = (Cycles(a), Cycles(b));
+            prop_assert_eq!(x + y, Cycles(a + b));
+            prop_assert_eq!(x + y - y, x);
+            prop_assert_eq!((x + y) * times, x * times + times * y);
+            prop_assert_eq!([x, y].iter().sum::<Cycles>(), x + y);
+            prop_assert_eq!([x, y].into_iter().sum::<Cycles>(), x + y);
+            let (mut sum, mut product) = (x, x);
+            sum += y;
+            sum -= x;
+            product *= times;
+            prop_assert_eq!((sum, product), (y, x * times));
+        }
+
+        #[test]
+        fn quotient_and_rest_give_the_amount_back(a in any::<u64>(), unit in 1u64..1 << 32) {
+            let (bytes, unit) = (Bytes(a), Bytes(unit));
+            prop_assert_eq!(unit * (bytes / unit) + bytes % unit, bytes);
+            prop_assert_eq!(Bytes(bytes / unit), bytes / unit.0);
+            prop_assert!(bytes.div_ceil(unit.0).saturating_mul(unit.0) >= bytes);
+        }
+
+        #[test]
+        fn multiples_are_the_least_that_cover(a in small(), unit in 1u64..1 << 20) {
+            let (bytes, unit) = (Bytes(a), Bytes(unit));
+            let padded = bytes.next_multiple_of(unit);
+            prop_assert!((padded % unit).is_zero() && padded >= bytes && padded - bytes < unit);
+        }
+
+        #[test]
+        fn saturation_agrees_with_what_can_be_checked(a in any::<u64>(), b in any::<u64>()) {
+            let (x, y) = (Bytes(a), Bytes(b));
+            prop_assert_eq!(x.saturating_add(y), x.checked_add(y).unwrap_or(Bytes::MAX));
+            prop_assert_eq!(x.saturating_sub(y), x.checked_sub(y).unwrap_or(Bytes::ZERO));
+            prop_assert_eq!(x.abs_diff(y), x.max(y) - x.min(y));
+        }
+
+        #[test]
+        fn elements_times_their_size_are_bytes(count in small(), size in 1u64..16) {
+            let bytes = Elements(count) * Bytes(size);
+            prop_assert_eq!(bytes / Bytes(size), count);
+            prop_assert_eq!(bytes, Bytes(count * size));
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Half-open ranges of cycles and of tiles.
+
+use serde::{Deserialize, Serialize};
+
+/// A half-open range of cycles, `start..end`.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub struct CycleRange {
+    /// First cycle of the range.
+    pub start: u64,
+    /// First cycle after the range; never below `start`.
+    pub end: u64,
+}
+
+impl CycleRange {
+    /// The range `start..end`; an `end` below `start` gives an empty range at `start`.
+    pub fn new(start: u64, end: u64) -> Self {
+        Self { start, end: end.max(start) }
+    }
+
+    /// Number of cycles in the range.
+    pub fn length(self) -> u64 {
+        debug_assert!(self.start <= self.end, "a range runs forwards: {self:?}");
+        self.end - self.start
+    }
+
+    /// Whether no cycle is in the range.
+    pub fn is_empty(self) -> bool {
+        self.start == self.end
+    }
+
+    /// The part that both ranges cover; empty where they do not meet.
+    pub fn intersection(self, other: Self) -> Self {
+        let start = self.start.max(other.start);
+        Self::new(start, self.end.min(other.end))
+    }
+
+    /// Whether both ranges share at least one cycle.
+    pub fn overlaps(self, other: Self) -> bool {
+        !self.intersection(other).is_empty()
+    }
+
+    /// The smallest range that covers both.
+    pub fn union(self, other: Self) -> Self {
+        Self { start: self.start.min(other.start), end: self.end.max(other.end) }
+    }
+}
+
+/// A half-open range of tiles, `first..end`, numbered over all IPUs of a replica:
+/// tile `t` of IPU `i` is `i * tiles_per_ipu + t` in software order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct TileRange {
+    /// First tile of the range.
+    pub first: u32,
+    /// First tile after the range.
+    pub end: u32,
+}
+
+impl TileRange {
+    /// The half-open range `first..end`.
+    pub fn new(first: u32, end: u32) -> Self {
+        debug_assert!(first <= end, "a tile range runs forwards: {first}..{end}");
+        Self { first, end }
+    }
+
+    /// Number of tiles in the range.
+    pub fn count(self) -> u32 {
+        self.end - self.first
+    }
+
+    /// Whether `tile` lies in the range.
+    pub fn contains(self, tile: u32) -> bool {
+        (self.first..self.end).contains(&tile)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_half_open() {
+        let (a, b) = (CycleRange::new(0, 10), CycleRange::new(10, 20));
+        assert!(!a.overlaps(b));
+        assert_eq!(a.union(b), CycleRange::new(0, 20));
+        assert_eq!(a.intersection(CycleRange::new(4, 30)).length(), 6);
+    }
+}

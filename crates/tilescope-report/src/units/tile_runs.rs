@@ -1,0 +1,249 @@
+//! One value per tile, kept as runs of tiles with the same value.
+
+use super::{Quantity, TileRange};
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+/// One value per tile, run-length encoded: sorted, disjoint ranges; tiles in no run have no value.
+///
+/// Clones and shifted copies share their runs until one of them changes: equal operations on many
+/// IPUs then cost the memory of one.
+#[derive(Clone, Debug)]
+pub struct TileRuns<T> {
+    runs: Arc<Vec<(TileRange, T)>>,
+    /// Added to the tiles of all runs.
+    offset: u32,
+}
+
+impl<T> Default for TileRuns<T> {
+    fn default() -> Self {
+        Self { runs: Arc::new(Vec::new()), offset: 0 }
+    }
+}
+
+impl<T: PartialEq> PartialEq for TileRuns<T> {
+    fn eq(&self, other: &Self) -> bool {
+        let shared = Arc::ptr_eq(&self.runs, &other.runs) && self.offset == other.offset;
+        shared || self.runs.len() == other.runs.len() && self.iter().eq(other.iter())
+    }
+}
+
+impl<T: Eq> Eq for TileRuns<T> {}
+
+impl<T: Hash> Hash for TileRuns<T> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.iter().for_each(|run| run.hash(state));
+    }
+}
+
+impl<T> TileRuns<T> {
+    /// The runs in tile order.
+    pub fn iter(&self) -> impl Iterator<Item = (TileRange, &T)> {
+        let moved =
+            |tiles: &TileRange| TileRange::new(tiles.first + self.offset, tiles.end + self.offset);
+        self.runs.iter().map(move |(tiles, value)| (moved(tiles), value))
+    }
+
+    /// Number of runs of equal values.
+    pub fn len(&self) -> usize {
+        self.runs.len()
+    }
+
+    /// Whether no tile has a value.
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// Number of tiles that have a value.
+    pub fn tile_count(&self) -> u64 {
+        self.runs.iter().map(|(tiles, _)| u64::from(tiles.count())).sum()
+    }
+
+    /// The value of one tile.
+    pub fn get(&self, tile: u32) -> Option<&T> {
+        let tile = tile.checked_sub(self.offset)?;
+        let at = self.runs.partition_point(|(tiles, _)| tiles.end <= tile);
+        self.runs.get(at).filter(|(tiles, _)| tiles.contains(tile)).map(|(_, value)| value)
+    }
+
+    /// The same values `offset` tiles higher.
+    pub fn shifted(&self, offset: u32) -> Self {
+        Self { runs: Arc::clone(&self.runs), offset: self.offset + offset }
+    }
+
+    /// Where the runs are kept: equal for copies that share them on the same tiles, so that work
+    /// on them can be done once. Copies that do not share may still be equal.
+    pub fn shared_key(&self) -> (usize, u32) {
+        (Arc::as_ptr(&self.runs) as usize, self.offset)
+    }
+}
+
+impl<T: Clone + PartialEq> TileRuns<T> {
+    /// No tile has a value.
+    pub fn empty() -> Self {
+        Self::default()
+    }
+
+    /// The same value on every tile of `tiles`.
+    pub fn uniform(tiles: TileRange, value: T) -> Self {
+        let mut runs = Self::empty();
+        runs.push(tiles, value);
+        runs
+    }
+
+    /// One value per tile, the first belonging to tile `first`; `None` leaves the tile out.
+    pub fn from_tiles(first: u32, values: impl IntoIterator<Item = Option<T>>) -> Self {
+        let mut runs = Self::empty();
+        for (tile, value) in (first..).zip(values) {
+            if let Some(value) = value {
+                runs.push(TileRange::new(tile, tile + 1), value);
+            }
+        }
+        runs
+    }
+
+    /// Appends a run behind all others; it joins the last one where they touch and agree.
+    pub fn push(&mut self, tiles: TileRange, value: T) {
+        if tiles.count() == 0 {
+            return;
+        }
+        if self.offset != 0 {
+            let runs = self.iter().map(|(tiles, value)| (tiles, value.clone())).collect();
+            (self.runs, self.offset) = (Arc::new(runs), 0);
+        }
+        let runs = Arc::make_mut(&mut self.runs);
+        if let Some((last, last_value)) = runs.last_mut() {
+            assert!(last.end <= tiles.first, "runs are pushed in tile order");
+            if last.end == tiles.first && *last_value == value {
+                last.end = tiles.end;
+                return;
+            }
+        }
+        runs.push((tiles, value));
+    }
+
+    /// The values of tiles `0..tiles` moved up by `by`; those that pass the end go on at 0.
+    pub fn rotated(&self, by: u32, tiles: u32) -> Self {
+        if by == 0 {
+            return self.clone();
+        }
+        let moved = |tile: u32| tile + by;
+        let wrapped = self.iter().filter(|(range, _)| moved(range.end) > tiles);
+        let wrapped = wrapped.map(|(range, value)| {
+            let first = moved(range.first).saturating_sub(tiles);
+            (TileRange::new(first, moved(range.end) - tiles), value)
+        });
+        let rest = self.iter().filter(|(range, _)| moved(range.first) < tiles);
+        let rest = rest.map(|(range, value)| {
+            (TileRange::new(moved(range.first), moved(range.end).min(tiles)), value)
+        });
+        let mut rotated = Self::empty();
+        for (range, value) in wrapped.chain(rest) {
+            rotated.push(range, value.clone());
+        }
+        debug_assert_eq!(rotated.tile_count(), self.tile_count(), "a rotation keeps every tile");
+        rotated
+    }
+
+    /// The values of tiles `0..tiles` in the opposite order.
+    pub fn mirrored(&self, tiles: u32) -> Self {
+        let mut mirrored = Self::empty();
+        let runs: Vec<_> = self.iter().collect();
+        for (range, value) in runs.into_iter().rev() {
+            mirrored.push(TileRange::new(tiles - range.end, tiles - range.first), value.clone());
+        }
+        debug_assert_eq!(mirrored.tile_count(), self.tile_count(), "a mirror keeps every tile");
+        mirrored
+    }
+
+    /// The same ranges with other values.
+    pub fn map<U: Clone + PartialEq>(&self, mut change: impl FnMut(&T) -> U) -> TileRuns<U> {
+        let mut mapped = TileRuns::empty();
+        for (tiles, value) in self.iter() {
+            mapped.push(tiles, change(value));
+        }
+        mapped
+    }
+}
+
+impl<T: Quantity> TileRuns<T> {
+    /// Pairs of values, one pair for each tile that has a value; `others` counts as zero where it
+    /// has none.
+    pub fn zip<U: Quantity, V: Clone + PartialEq>(
+        &self,
+        others: &TileRuns<U>,
+        mut join: impl FnMut(T, U) -> V,
+    ) -> TileRuns<V> {
+        let mut joined = TileRuns::empty();
+        let mut others = others.iter().peekable();
+        for (tiles, value) in self.iter() {
+            let mut first = tiles.first;
+            while first < tiles.end {
+                while others.next_if(|(range, _)| range.end <= first).is_some() {}
+                let (end, other) = match others.peek() {
+                    Some((range, other)) if range.first <= first => (range.end, **other),
+                    Some((range, _)) => (range.first, U::ZERO),
+                    None => (tiles.end, U::ZERO),
+                };
+                let end = end.min(tiles.end);
+                joined.push(TileRange::new(first, end), join(*value, other));
+                first = end;
+            }
+        }
+        debug_assert_eq!(joined.tile_count(), self.tile_count(), "one pair for each tile");
+        joined
+    }
+
+    /// Sum over all tiles.
+    pub fn total(&self) -> T {
+        self.runs.iter().map(|(tiles, value)| *value * u64::from(tiles.count())).sum()
+    }
+
+    /// Largest value of any tile; zero where no tile has one.
+    pub fn max(&self) -> T {
+        self.runs.iter().map(|(_, value)| *value).max().unwrap_or(T::ZERO)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Bytes, Cycles};
+    use super::*;
+
+    #[test]
+    fn rotation_moves_every_tile_and_goes_round() {
+        let mut runs = TileRuns::empty();
+        runs.push(TileRange::new(0, 3), 'a');
+        runs.push(TileRange::new(5, 8), 'b');
+        for by in 0..8 {
+            let rotated = runs.rotated(by, 8);
+            for tile in 0..8 {
+                assert_eq!(rotated.get((tile + by) % 8), runs.get(tile), "{tile} by {by}");
+            }
+        }
+    }
+
+    #[test]
+    fn touching_runs_with_one_value_join() {
+        let mut runs = TileRuns::uniform(TileRange::new(0, 4), 7u64);
+        runs.push(TileRange::new(4, 6), 7);
+        runs.push(TileRange::new(8, 9), 7);
+        assert_eq!(runs.len(), 2);
+        assert_eq!((runs.total(), runs.max(), runs.tile_count()), (49, 7, 7));
+        assert_eq!((runs.get(5), runs.get(6), runs.get(8)), (Some(&7), None, Some(&7)));
+    }
+
+    #[test]
+    fn runs_of_two_kinds_pair_tile_by_tile() {
+        let cycles = TileRuns::uniform(TileRange::new(0, 4), Cycles(7));
+        let mut bytes = TileRuns::uniform(TileRange::new(1, 2), Bytes(5));
+        bytes.push(TileRange::new(3, 9), Bytes(6));
+        let pairs = cycles.zip(&bytes, |cycles, bytes| (cycles, bytes));
+        for tile in 0..9 {
+            let pair = cycles.get(tile).map(|&c| (c, bytes.get(tile).copied().unwrap_or_default()));
+            assert_eq!(pairs.get(tile), pair.as_ref(), "tile {tile}");
+        }
+        assert_eq!((cycles.total(), bytes.total()), (Cycles(28), Bytes(41)));
+        assert_eq!((bytes.max(), TileRuns::<Bytes>::empty().max()), (Bytes(6), Bytes::ZERO));
+    }
+}
