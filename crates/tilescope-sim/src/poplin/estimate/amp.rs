@@ -46,13 +46,15 @@ impl AmpCycleEstimator {
         !self.float_inputs && (self.float_partials || self.units == 16)
     }
 
-    /// Cycles saved by state kept between calls: by the first call, and for every input group.
+    /// Cycles saved by state kept between calls: by the first call, and for every input group
+    /// (`conv1x1WorkerRetentionSavings`).
     fn retention(&self) -> (u64, u64) {
         // Registers that a worker finds as its last call left them are not set up again.
         if self.is_common_half() && !self.quarter { (10, 2) } else { (0, 0) }
     }
 
-    /// Cycles of a worker of the 1x1 vertex for `outputs` outputs.
+    /// Cycles of a worker of the 1x1 vertex for `outputs` outputs: the inside of
+    /// `getConvPartial1x1SupervisorInnerLoopCycleEstimate`.
     fn worker_1x1(&self, outputs: u64, zeroing: bool) -> u64 {
         let more = |first: u64| first + (outputs.saturating_sub(3)) * self.core();
         if self.quarter {
@@ -99,7 +101,9 @@ impl AmpCycleEstimator {
     }
 
     /// Cycles until all workers of the 1x1 vertex have done one pass over at most one row each.
-    /// Workers without outputs have no entry and cost nothing.
+    /// Workers without outputs have no entry and cost nothing
+    /// (`getConvPartial1x1SupervisorInnerLoopCycleEstimate`; the 14 cycles let the fastest worker
+    /// leave).
     fn inner_1x1(&self, rows: ConvOutputRows, zeroing: bool) -> u64 {
         let (most, least) = rows.worker_cost_extremes(self.workers, |share: ConvWorkerShare| {
             if share.first == 0 { 0 } else { self.worker_1x1(share.first, zeroing) }
@@ -108,7 +112,7 @@ impl AmpCycleEstimator {
         (self.workers * most).max(self.workers * least + 14)
     }
 
-    /// Cycles of the 1x1 vertex.
+    /// Cycles of the 1x1 vertex (`getConvPartial1x1SupervisorOuterLoopCycleEstimate`).
     pub(crate) fn cycles_1x1(&self, work: &ConvVertexWork, rows: ConvOutputRows) -> u64 {
         let (conv_groups, in_groups, out_groups) =
             (work.conv_groups, work.in_groups, work.out_groups);
@@ -137,7 +141,8 @@ impl AmpCycleEstimator {
             + conv_groups * (12 + (in_groups - 1) * (16 + pass(6, later)) + 11 + pass(7, first))
     }
 
-    /// Cycles of a worker of the nx1 vertex for one kernel position.
+    /// Cycles of a worker of the nx1 vertex for one kernel position
+    /// (`getConvPartialnx1SupervisorInnerLoopCycleEstimate`).
     fn worker_nx1(&self, share: ConvWorkerShare) -> u64 {
         let row = |outputs: u64| {
             let cycles = match (outputs, self.float_inputs) {
@@ -154,7 +159,8 @@ impl AmpCycleEstimator {
         17 + u64::from(!self.float_partials) + share.sum_over_worklist(row)
     }
 
-    /// Cycles of one kernel position of the nx1 vertex, whose outputs are `rows`.
+    /// Cycles of one kernel position of the nx1 vertex, whose outputs are `rows`
+    /// (`getConvPartialnx1SupervisorInnerLoopCycleEstimate`, one turn of its loop over the kernel).
     pub(crate) fn kernel_position_cycles_nx1(&self, rows: ConvOutputRows, height: u64) -> u64 {
         let (most, least) = rows.worker_cost_extremes(self.workers, |share| self.worker_nx1(share));
         // The more kernel rows share a unit, the more pieces its weights are gathered from.
@@ -169,7 +175,7 @@ impl AmpCycleEstimator {
     }
 
     /// Cycles of the nx1 vertex: `inner` is the sum over kernel positions, `field` the outputs
-    /// to be zeroed first.
+    /// to be zeroed first (`getConvPartialnx1SupervisorOuterLoopCycleEstimate`).
     pub(crate) fn cycles_nx1(
         &self,
         machine: &IpuTarget,
@@ -181,8 +187,9 @@ impl AmpCycleEstimator {
         let (conv_groups, in_groups, out_groups) =
             (work.conv_groups, work.in_groups, work.out_groups);
         // This vertex only ever adds, so all partials are zeroed before its first kernel position.
-        let zero_retention = if self.float_partials { 9 } else { 10 };
-        103 + self.workers * (NX1_RETENTION + zero_retention)
+        let zero_retention = zero_partials_retention(self.float_partials);
+        NX1_OVERHEAD
+            + self.workers * (NX1_RETENTION + zero_retention)
             // A taken `brnzdec` stalls the supervisor for six cycles, the last one falls through in
             // one.
             + conv_groups * (out_groups * 17 + out_groups.saturating_sub(1) * 6 + 1)
@@ -193,11 +200,21 @@ impl AmpCycleEstimator {
     }
 }
 
-/// Worker cycles saved by state kept between calls of the nx1 vertex.
+/// Supervisor cycles of the nx1 vertex outside all loops (`convNx1Overhead`).
+const NX1_OVERHEAD: u64 = 103;
+
+/// Worker cycles saved by state kept between calls of the zeroing vertex
+/// (`zeroPartialsRetentionSavings`).
+pub(crate) fn zero_partials_retention(float_partials: bool) -> u64 {
+    if float_partials { 9 } else { 10 }
+}
+
+/// Worker cycles saved by state kept between calls of the nx1 vertex
+/// (`convnx1WorkerRetentionSavings`).
 const NX1_RETENTION: u64 = 6;
 
-/// Cycles to zero `groups` blocks of `elements` partials each. Poplibs always counts them as
-/// floats here.
+/// Cycles to zero `groups` blocks of `elements` partials each
+/// (`getZeroSupervisorVertexCycleEstimate`). Poplibs always counts them as floats here.
 pub(crate) fn zero_cycles(machine: &IpuTarget, elements: u64, groups: u64) -> u64 {
     let per_worker = elements.div_ceil(machine.workers());
     let vectors = per_worker.div_ceil(machine.vector_width(DType::Float));

@@ -5,7 +5,7 @@ use super::{ConvVertexContext, ConvVertexWork, amp};
 use crate::shape::gcd;
 use crate::targets::IpuTarget;
 
-/// Cycles of a dot product of `size` input channels.
+/// Cycles of a dot product of `size` input channels (`getDenseDotProductCycles`).
 fn dot_product(float_inputs: bool, float_partials: bool, size: u64) -> u64 {
     // 7 cycles set up and wind down the loop, add the old partial sum and branch. Channels that do
     // not fill 64-bit vectors go one by one.
@@ -15,6 +15,11 @@ fn dot_product(float_inputs: bool, float_partials: bool, size: u64) -> u64 {
         (false, false) if size.is_multiple_of(4) => 11 + size / 4,
         (false, false) => 12 + size,
     }
+}
+
+/// Supervisor cycles of a dot product vertex outside all loops (`convHorizontalMacOverhead`).
+fn horizontal_mac_overhead(float_inputs: bool) -> u64 {
+    if float_inputs { 58 } else { 63 }
 }
 
 /// Rows dealt to workers in equal parts: whole rows and parts of a row of the busiest worker.
@@ -33,7 +38,9 @@ fn deal(rows: u64, workers: u64) -> BusiestWorkerRows {
     BusiestWorkerRows { whole: busiest / cut, parts: busiest % cut, cut }
 }
 
-/// Cycles of a dot product vertex.
+/// Cycles of a dot product vertex (`getConvPartialHorizontalMacCycleEstimate` for a worker,
+/// `getConvPartialHorizontalMacSupervisorInnerLoopCycleEstimate` and
+/// `getConvPartialHorizontalMacSupervisorOuterLoopCycleEstimate` around it).
 pub(crate) fn horizontal_cycles(
     context: &ConvVertexContext,
     machine: &IpuTarget,
@@ -68,8 +75,8 @@ pub(crate) fn horizontal_cycles(
     let positions: u64 = work.kernel[..context.dims].iter().product();
     let inner = machine.workers() * (positions * position + 16);
 
-    let zero_retention = if float_partials { 9 } else { 10 };
-    let overhead = if float_inputs { 58 } else { 63 };
+    let zero_retention = amp::zero_partials_retention(float_partials);
+    let overhead = horizontal_mac_overhead(float_inputs);
     let zero = amp::zero_cycles(
         machine,
         rows * work.field[last] * vertex.out_chans_per_group,
@@ -81,7 +88,9 @@ pub(crate) fn horizontal_cycles(
         + zero
 }
 
-/// Cycles of an element product vertex; `None` if it has more than one output channel.
+/// Cycles of an element product vertex; `None` if it has more than one output channel
+/// (`getConvPartialVerticalMacCycleEstimate` for a worker, the `getConvPartialVerticalMacSupervisor`
+/// estimates for zeroing, reduction and the loops around it).
 pub(crate) fn vertical_cycles(
     context: &ConvVertexContext,
     machine: &IpuTarget,
@@ -111,7 +120,8 @@ pub(crate) fn vertical_cycles(
     Some(61 + 13 + 26 + groups * work.conv_groups)
 }
 
-/// Cycles of an outer product vertex; `None` if it has more than one column times one row.
+/// Cycles of an outer product vertex; `None` if it has more than one column times one row
+/// (`getOuterProductCycleEstimate`).
 pub(crate) fn outer_product_cycles(
     context: &ConvVertexContext,
     machine: &IpuTarget,

@@ -83,7 +83,7 @@ pub(crate) fn is_single_input(
         && bytes.next_multiple_of(element) < (machine.chip.bytes_per_tile - element) / 16
 }
 
-/// Cycles of a reduction vertex.
+/// Cycles of a reduction vertex (`getReduceCycleEstimate`).
 pub(crate) fn stage_cycles(
     machine: &IpuTarget,
     stage: &ConvReduceStage,
@@ -129,7 +129,7 @@ pub(crate) fn stage_cycles(
     (cycles + ((loads + 1) * stage.depth + overhead) * per_worker) * workers
 }
 
-/// Cycles to cast `elements` of a tile.
+/// Cycles to cast `elements` of a tile (`estimateCastCycles`).
 pub(crate) fn cast_cycles(machine: &IpuTarget, elements: u64, from: DType, to: DType) -> u64 {
     let per_worker = elements.div_ceil(machine.workers());
     let loads = per_worker.div_ceil(machine.vector_width(from));

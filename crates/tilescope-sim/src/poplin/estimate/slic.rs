@@ -27,7 +27,8 @@ impl SlicVertexVariant {
         }
     }
 
-    /// Cycles of one pass over a row of `outputs`.
+    /// Cycles of one pass over a row of `outputs`: the inside of
+    /// `getConvPartialSlicSupervisorInnerLoopCycleEstimate`.
     fn row(&self, outputs: u64, zeroing: bool) -> u64 {
         let cycles = if self.stride == 1 {
             let unrolled = if self.merges { 6 } else { 5 };
@@ -48,7 +49,8 @@ impl SlicVertexVariant {
         cycles - u64::from(self.float_partials)
     }
 
-    /// Cycles of a worker for one group and sub-kernel.
+    /// Cycles of a worker for one group and sub-kernel
+    /// (`getConvPartialSlicSupervisorInnerLoopCycleEstimate`).
     fn worker(&self, share: ConvWorkerShare, zeroing: bool) -> u64 {
         let entry = |outputs: u64| {
             let start = if self.merges { 9 } else { 10 } + u64::from(zeroing);
@@ -60,7 +62,8 @@ impl SlicVertexVariant {
 }
 
 /// Cycles of a SLIC vertex; `None` if it has more than one group of channels or a stride the
-/// vertex does not know.
+/// vertex does not know (`getConvPartialSlicSupervisorOuterLoopCycleEstimate`, with
+/// `getConvPartialSlicSupervisorWeightLoadCycleEstimate`).
 pub(crate) fn cycles(
     context: &ConvVertexContext,
     machine: &IpuTarget,

@@ -46,7 +46,9 @@ impl PoolWorkList {
 /// Cycles to unpack a compressed pointer.
 const UNPACK_CYCLES: u64 = 2;
 
-/// Tile cycles of a vertex whose workers have these lists and set `results` results to start with.
+/// Tile cycles of a vertex whose workers have these lists and set `results` results to start with
+/// (`getPoolingCycles`; rows and vectors as `poolVertexCyclesPerRow` and
+/// `poolVertexCyclesPerVector` count them).
 pub(super) fn cycles(
     pass: PoolingPass,
     groups: u64,

@@ -1,5 +1,5 @@
 //! Cycles of reduction vertices, one worker's (poplibs lib/popops/reduction/
-//! CycleEstimationFunctions.cpp).
+//! CycleEstimationFunctions.cpp, `getCyclesEstimateForReduce` where nothing else is said).
 
 use super::ReduceResultUse;
 use super::operation::ReduceOperation;
@@ -79,7 +79,8 @@ pub(crate) fn strided(kind: ReduceVertexType, outputs: u64, rows: u64, stride: u
     CALL_CYCLES + 17 + 6 * outputs.div_ceil(step) + per_loop * rows * outputs / step
 }
 
-/// `outputs` results, each from its own stretch of `length` elements.
+/// `outputs` results, each from its own stretch of `length` elements
+/// (`getCycleEstimateReduceAllRegionsContinuous`).
 pub(crate) fn continuous(kind: ReduceVertexType, outputs: u64, length: u64) -> u64 {
     let (width, per_loop) = kind.inner(ReductionSpecialisation::AllRegionsContinuous);
     let width =

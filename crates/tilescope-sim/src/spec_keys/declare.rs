@@ -1,8 +1,9 @@
 //! How an option is declared: [`spec_table!`] makes a struct, its defaults, its reader and its
 //! keys from one entry per option, [`spec_words!`] an enum and the words that stand for it.
 
-use super::keys::{KeyNotes, LARGEST_SIZE, Renamed, SpecKey, SpecKeyType};
-use super::{CheckedSpecValues, SpecValue};
+use super::key::{KeyNotes, LARGEST_SIZE, Renamed, SpecKey, SpecKeyType};
+use super::value::SpecValue;
+use crate::shape::DType;
 use std::borrow::Cow;
 
 /// A type that a key of a spec may have.
@@ -19,13 +20,24 @@ pub(crate) trait SpecField: Sized {
     fn to_spec(&self) -> SpecValue;
 }
 
+/// What tables are read from: values that were checked against their keys.
+pub(crate) trait ChosenValues {
+    /// The value in effect in place of the default.
+    fn chosen(&self, path: &str) -> Option<SpecValue>;
+
+    /// The value of a field of a table, where there is one besides its default.
+    fn field<T: SpecField>(&self, prefix: &str, name: &str) -> Option<T> {
+        self.chosen(&format!("{prefix}.{name}")).and_then(|value| T::from_spec(&value))
+    }
+}
+
 /// A table of a spec.
 pub(crate) trait SpecTable: Sized {
     /// Adds its keys; `place` says where the table stands.
     fn declare(place: &TablePlace, keys: &mut Vec<SpecKey>);
 
     /// Reads it from values that were checked against its keys.
-    fn read(prefix: &str, values: &CheckedSpecValues) -> Self;
+    fn read(prefix: &str, values: &impl ChosenValues) -> Self;
 }
 
 /// Where a table stands, and how the texts of its keys are completed there: `{name}` in a text
@@ -180,6 +192,23 @@ impl SpecField for Proportion {
     }
 }
 
+/// Element type of partial sums.
+impl SpecField for DType {
+    const FORM: SpecKeyType = SpecKeyType::OneOf(&["float32", "float16"]);
+
+    fn from_spec(value: &SpecValue) -> Option<Self> {
+        match value {
+            SpecValue::String(word) if word == "float32" => Some(Self::Float),
+            SpecValue::String(word) if word == "float16" => Some(Self::Half),
+            _ => None,
+        }
+    }
+
+    fn to_spec(&self) -> SpecValue {
+        SpecValue::String(self.name().to_string())
+    }
+}
+
 /// An enum and the words that stand for its items in a spec. A word of an earlier version stands
 /// behind `|`: it is still taken, with a warning.
 macro_rules! spec_words {
@@ -193,23 +222,23 @@ macro_rules! spec_words {
             $($(#[doc = $item_doc])* $item,)+
         }
 
-        impl $crate::spec::declare::SpecField for $name {
-            const FORM: $crate::spec::SpecKeyType = $crate::spec::SpecKeyType::OneOf(&[$($word),+]);
-            const RENAMED: &'static [$crate::spec::keys::Renamed] =
-                &[$($($crate::spec::keys::Renamed { old: $old, new: $word },)*)+];
+        impl $crate::spec_keys::SpecField for $name {
+            const FORM: $crate::spec_keys::SpecKeyType = $crate::spec_keys::SpecKeyType::OneOf(&[$($word),+]);
+            const RENAMED: &'static [$crate::spec_keys::Renamed] =
+                &[$($($crate::spec_keys::Renamed { old: $old, new: $word },)*)+];
 
-            fn from_spec(value: &$crate::spec::SpecValue) -> Option<Self> {
+            fn from_spec(value: &$crate::spec_keys::SpecValue) -> Option<Self> {
                 match value {
-                    $($crate::spec::SpecValue::String(word) if word == $word => Some(Self::$item),)+
+                    $($crate::spec_keys::SpecValue::String(word) if word == $word => Some(Self::$item),)+
                     _ => None,
                 }
             }
 
-            fn to_spec(&self) -> $crate::spec::SpecValue {
+            fn to_spec(&self) -> $crate::spec_keys::SpecValue {
                 let word = match self {
                     $(Self::$item => $word,)+
                 };
-                $crate::spec::SpecValue::String(word.to_string())
+                $crate::spec_keys::SpecValue::String(word.to_string())
             }
         }
     };
@@ -273,35 +302,35 @@ macro_rules! spec_table {
             }
         }
 
-        impl $crate::spec::declare::SpecTable for $name {
+        impl $crate::spec_keys::SpecTable for $name {
             fn declare(
-                place: &$crate::spec::declare::TablePlace,
-                keys: &mut Vec<$crate::spec::SpecKey>,
+                place: &$crate::spec_keys::TablePlace,
+                keys: &mut Vec<$crate::spec_keys::SpecKey>,
             ) {
                 $(keys.push(place.key::<$ty>(
                     spec_table!(@key $field $($key)?),
                     spec_table!(@form $ty $(, $form)?),
                     spec_table!(@written $ty, $default $(, $written)?),
                     concat!($($about),+),
-                    $crate::spec::keys::KeyNotes::default()$(.$note($text))*,
+                    $crate::spec_keys::KeyNotes::default()$(.$note($text))*,
                 ));)*
-                $($(<$inner_ty as $crate::spec::declare::SpecTable>::declare(
-                    &$crate::spec::declare::TablePlace {
-                        prefix: &$crate::spec::declare::inner_prefix(place.prefix, $inner_name),
+                $($(<$inner_ty as $crate::spec_keys::SpecTable>::declare(
+                    &$crate::spec_keys::TablePlace {
+                        prefix: &$crate::spec_keys::inner_prefix(place.prefix, $inner_name),
                         words: &[$((stringify!($place), $word)),*],
                     },
                     keys,
                 );)+)?
             }
 
-            fn read(prefix: &str, values: &$crate::spec::CheckedSpecValues) -> Self {
+            fn read(prefix: &str, values: &impl $crate::spec_keys::ChosenValues) -> Self {
                 $(let $field: $ty =
-                    values.field(prefix, spec_table!(@key $field $($key)?)).unwrap_or($default);)*
+                    $crate::spec_keys::ChosenValues::field(values, prefix, spec_table!(@key $field $($key)?)).unwrap_or($default);)*
                 Self {
                     $($($derived: $value,)+)?
                     $($field,)*
-                    $($($inner: <$inner_ty as $crate::spec::declare::SpecTable>::read(
-                        &$crate::spec::declare::inner_prefix(prefix, $inner_name),
+                    $($($inner: <$inner_ty as $crate::spec_keys::SpecTable>::read(
+                        &$crate::spec_keys::inner_prefix(prefix, $inner_name),
                         values,
                     ),)+)?
                 }
@@ -310,10 +339,10 @@ macro_rules! spec_table {
     };
     (@key $field:ident) => { stringify!($field) };
     (@key $field:ident $key:literal) => { $key };
-    (@form $ty:ty) => { <$ty as $crate::spec::declare::SpecField>::FORM };
+    (@form $ty:ty) => { <$ty as $crate::spec_keys::SpecField>::FORM };
     (@form $ty:ty, $form:expr) => { $form };
     (@written $ty:ty, $default:expr) => {
-        $crate::spec::declare::SpecField::to_spec(&{
+        $crate::spec_keys::SpecField::to_spec(&{
             let default: $ty = $default;
             default
         })

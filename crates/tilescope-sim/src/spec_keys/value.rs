@@ -1,6 +1,5 @@
-//! Values of a spec, with the place they were written.
+//! Values of a spec.
 
-use super::error::SpecLocation;
 use std::fmt;
 use toml::Spanned;
 use toml::de::DeValue;
@@ -17,13 +16,6 @@ pub(crate) enum SpecValue {
     Table(Vec<(String, SpecValue)>),
 }
 
-/// A value and where it was written.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct LocatedSpecValue {
-    pub value: SpecValue,
-    pub location: SpecLocation,
-}
-
 impl SpecValue {
     /// Reads a TOML value: `20`, `0.6`, `true`, `"pipelined"`, `["B1", "B2"]`.
     pub(crate) fn parse(text: &str) -> Option<Self> {
@@ -31,7 +23,7 @@ impl SpecValue {
     }
 
     /// Converts a parsed TOML value.
-    pub(super) fn from_toml(value: &DeValue) -> Result<Self, String> {
+    pub(crate) fn from_toml(value: &DeValue) -> Result<Self, String> {
         Ok(match value {
             DeValue::String(text) => Self::String(text.to_string()),
             DeValue::Integer(number) => Self::Integer(
