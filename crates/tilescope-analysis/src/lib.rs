@@ -8,6 +8,7 @@ pub mod exchange_code;
 pub mod find;
 pub mod insights;
 pub mod json;
+mod label_conventions;
 pub mod liveness;
 pub mod memory;
 pub mod operation_debug;

@@ -1,6 +1,7 @@
 //! Slots of a pipeline in which not all stages work.
 
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
+use crate::label_conventions::is_ramp;
 use tilescope_report::units::percent;
 use tilescope_report::{MarkKind, TraceMark};
 
@@ -18,7 +19,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let Some(share) = bubble(facts, steps).filter(|share| *share >= MIN_SHARE) else {
         return Vec::new();
     };
-    let ramp = facts.marks_of(MarkKind::Phase).find(|mark| mark.label.contains("ramp"));
+    let ramp = facts.marks_of(MarkKind::Phase).find(|mark| is_ramp(mark));
     vec![InsightFinding {
         rule: RULE.name,
         subject: InsightSubject::Time,
@@ -46,8 +47,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
 /// that is full, a micro-batch costs one slot.
 fn bubble(facts: &InsightFacts, steps: u64) -> Option<f64> {
     let phases: Vec<&TraceMark> = facts.marks_of(MarkKind::Phase).collect();
-    let main: Vec<&TraceMark> =
-        phases.iter().copied().filter(|mark| !mark.label.contains("ramp")).collect();
+    let main: Vec<&TraceMark> = phases.iter().copied().filter(|mark| !is_ramp(mark)).collect();
     let inside = |slot: &&TraceMark| main.iter().any(|phase| phase.cycles.overlaps(slot.cycles));
     let slots: Vec<u64> =
         facts.marks_of(MarkKind::Slot).filter(inside).map(|slot| slot.cycles.length()).collect();

@@ -1,6 +1,7 @@
 //! Large float32 variables on the fullest tile at its peak.
 
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
+use crate::label_conventions::is_float32;
 use crate::liveness::LiveVariable;
 use tilescope_report::units::{Bytes, percent};
 
@@ -16,7 +17,7 @@ const MIN_SHARE: f64 = 0.05;
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let Some(peak) = facts.peak.as_ref().filter(|peak| peak.bytes > 0) else { return Vec::new() };
     // The largest come first.
-    let wide = peak.variables.iter().filter(|live| live.about.contains("float32"));
+    let wide = peak.variables.iter().filter(|live| is_float32(&live.about));
     let candidates: Vec<&LiveVariable> = wide.collect();
     let bytes = |live: &LiveVariable| live.bytes.iter().sum::<u64>();
     let all: u64 = candidates.iter().map(|live| bytes(live)).sum();

@@ -1,5 +1,6 @@
 //! The input of all rules, read from a report once.
 
+use crate::label_conventions::is_stash;
 use crate::liveness::{self, LiveVariable, LivenessScope};
 use crate::trace::{ProgramRuns, program_runs};
 use std::collections::BTreeMap;
@@ -65,7 +66,7 @@ impl InsightFacts {
         let runs = report.trace()?.map(|trace| program_runs(&trace)).transpose()?;
         let memory = report.tile_memory()?;
         let always = liveness::always_live(report, LivenessScope::Whole)?;
-        let stashes = always.into_iter().filter(|live| live.name.ends_with("/stash")).collect();
+        let stashes = always.into_iter().filter(|live| is_stash(&live.name)).collect();
         Ok(Self {
             target: report.target()?,
             outcome: report.outcome()?,

@@ -1,6 +1,7 @@
 //! Compute sets made of very many strided copies.
 
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
+use crate::tile_mapping::is_strided_copy;
 use tilescope_report::ProgramKind;
 use tilescope_report::units::{ProgramId, grouped, percent};
 
@@ -44,7 +45,7 @@ fn worst(facts: &InsightFacts) -> Option<(ProgramId, u64, u64)> {
         let groups = set.map_or(&[][..], |set| &set.vertices);
         let strided = groups.iter().filter(|group| {
             let kind = facts.vertex_types.get(group.vertex_type.index());
-            kind.is_some_and(|kind| kind.name.contains("StridedCopy"))
+            kind.is_some_and(|kind| is_strided_copy(&kind.name))
         });
         strided.map(|group| group.count.total()).sum()
     };

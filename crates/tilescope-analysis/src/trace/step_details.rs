@@ -98,7 +98,10 @@ pub fn step_view(
         route_rows(report, program, ipu, &mut rows)?;
     }
     if let Some(program) = program
-        && details.kind.name().starts_with("StreamCopy")
+        && matches!(
+            details.kind,
+            ProgramKind::StreamCopyBegin | ProgramKind::StreamCopyMid | ProgramKind::StreamCopyEnd
+        )
     {
         let end = match program.stream {
             StreamEndpoint::Host => "Host",

@@ -1,7 +1,7 @@
 //! The window: takes in what has happened, then paints.
 
 use super::{action, ask, home, messages_ui, overlay, session_what_if, tabs, window_frame};
-use crate::model::command::{AppCommand, ViewAction};
+use crate::model::command::{AppCommand, CommandQueue, ViewAction};
 use crate::model::keep::ReportLink;
 use crate::model::message::StatusMessage;
 use crate::model::opening::OpenReport;
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 /// The app, in a window or without one.
 pub struct TilescopeApp {
     session: AppSession,
-    commands: Vec<AppCommand>,
+    commands: CommandQueue,
     /// Title of the window.
     title: String,
     /// The egui context that all frames share.
@@ -87,7 +87,12 @@ impl TilescopeApp {
         context.set_theme(session.prefs.theme.preference());
         // Pointing at a bar and turning the wheel zooms the trace, not the window.
         context.options_mut(|options| options.zoom_with_keyboard = true);
-        Self { session, commands: Vec::new(), title: String::new(), context: context.clone() }
+        Self {
+            session,
+            commands: CommandQueue::default(),
+            title: String::new(),
+            context: context.clone(),
+        }
     }
 
     /// Compares the open report with another one, in the tab that shows it.
@@ -120,7 +125,7 @@ impl TilescopeApp {
     pub fn logic(&mut self, context: &Context) {
         self.session.poll_background_work(context);
         self.commands.extend(dropped(context).map(AppCommand::Open));
-        for command in std::mem::take(&mut self.commands) {
+        for command in self.commands.take() {
             self.session.apply(context, command);
         }
         self.session.record_navigation(context);
@@ -143,7 +148,7 @@ impl TilescopeApp {
         let wishes = std::mem::take(&mut session.view_actions);
         if let Some(page) = &mut session.page {
             messages_ui::messages_ui(ui, &session.messages, commands);
-            let mut context = ViewContext {
+            let context = ViewContext {
                 opened: &page.opened,
                 selection: &session.selection,
                 prefs: &session.prefs,
@@ -151,9 +156,9 @@ impl TilescopeApp {
                 actions: &wishes,
                 commands,
             };
-            page.search.update(ui, &mut context);
+            page.search.update(ui, &context);
             if page.search.open {
-                window_frame::find_panel_ui(ui, &mut page.search, &mut context);
+                window_frame::find_panel_ui(ui, &mut page.search, &context);
             }
             let name = page.view;
             if let Some((_, view)) = page.views.iter_mut().find(|(view, _)| *view == name) {
@@ -163,8 +168,8 @@ impl TilescopeApp {
                 let frame = egui::Frame::new().fill(ui.visuals().panel_fill);
                 egui::CentralPanel::default().frame(frame).show(ui, |ui| {
                     match &mut page.compared {
-                        Some(compared) => compared.ui(ui, page.view, view.as_mut(), &mut context),
-                        None => view.ui(ui, &mut context),
+                        Some(compared) => compared.ui(ui, page.view, view.as_mut(), &context),
+                        None => view.ui(ui, &context),
                     }
                 });
             }
@@ -172,9 +177,9 @@ impl TilescopeApp {
             messages_ui::messages_ui(ui, &session.messages, commands);
             home::home_ui(ui, session, commands);
         }
-        overlay::overlay_ui(ui.ctx(), &mut self.session, &mut self.commands);
-        ask::compare_dialog_ui(ui.ctx(), &mut self.session, &mut self.commands);
-        window_frame::progress_ui(ui.ctx(), &self.session, &mut self.commands);
+        overlay::overlay_ui(ui.ctx(), &mut self.session, &self.commands);
+        ask::compare_dialog_ui(ui.ctx(), &mut self.session, &self.commands);
+        window_frame::progress_ui(ui.ctx(), &self.session, &self.commands);
         window_frame::drop_hint_ui(ui.ctx());
         if !self.commands.is_empty() {
             ui.ctx().request_repaint();

@@ -1,6 +1,6 @@
 //! Asking which report to compare with.
 
-use crate::model::command::AppCommand;
+use crate::model::command::{AppCommand, CommandQueue};
 use crate::shell::session::AppSession;
 use crate::theme::ThemePalette;
 use crate::widgets::icon_button_ui;
@@ -14,7 +14,7 @@ use std::path::PathBuf;
 pub(crate) fn compare_dialog_ui(
     context: &Context,
     session: &mut AppSession,
-    commands: &mut Vec<AppCommand>,
+    commands: &CommandQueue,
 ) {
     let known = known(session);
     let Some(typed) = &mut session.compare_dialog_text else { return };

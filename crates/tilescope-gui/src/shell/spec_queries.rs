@@ -1,19 +1,16 @@
 //! Asks the simulator about specs, through a child process as for everything else.
 
 use crate::shell::child::{ChildProgramError, program};
-use crate::views::what_if::keys::{
-    SpecCheckResult, SpecKeyInfo, SpecProblem, SpecQueries, problem,
-};
+use crate::views::what_if::keys::{SpecKeyInfo, SpecProblem, SpecQueries, problem};
+use crate::widgets::worker::BackgroundQueryError;
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Asks this program.
 pub(crate) const SPEC_QUERIES: SpecQueries = SpecQueries {
-    keys: || load_spec_keys().map_err(|error| error.to_string()),
-    check: |directory, text| -> SpecCheckResult {
-        check_text(directory, text).map_err(|error| error.to_string())
-    },
+    keys: || load_spec_keys().map_err(BackgroundQueryError::failed),
+    check: |directory, text| check_text(directory, text).map_err(BackgroundQueryError::failed),
 };
 
 /// Every key that specs may have.

@@ -2,7 +2,7 @@
 //!
 //! What is shown is in [`AppSession::page`] and [`AppSession::selection`]; the others are parked here.
 
-use crate::model::command::AppCommand;
+use crate::model::command::{AppCommand, CommandQueue};
 use crate::model::keep::carry_over_selection;
 use crate::model::opening::OpenReport;
 use crate::model::selection::Selection;
@@ -181,7 +181,7 @@ impl AppSession {
 }
 
 /// The tabs above everything else, where there are several reports or none is shown.
-pub(crate) fn tabs_ui(ui: &mut Ui, session: &AppSession, commands: &mut Vec<AppCommand>) {
+pub(crate) fn tabs_ui(ui: &mut Ui, session: &AppSession, commands: &CommandQueue) {
     let count = session.tabs.count();
     if count == 0 || (count == 1 && session.page.is_some()) {
         return;
@@ -203,7 +203,7 @@ pub(crate) fn tabs_ui(ui: &mut Ui, session: &AppSession, commands: &mut Vec<AppC
     });
 }
 
-fn tab_ui(ui: &mut Ui, (at, title): (usize, &str), chosen: bool, commands: &mut Vec<AppCommand>) {
+fn tab_ui(ui: &mut Ui, (at, title): (usize, &str), chosen: bool, commands: &CommandQueue) {
     let palette = ThemePalette::for_visuals(ui.visuals());
     let colour = if chosen { palette.text } else { palette.weak_text };
     let font = TextStyle::Body.resolve(ui.style());

@@ -41,11 +41,10 @@ impl ReportFileWatcher {
     pub(crate) fn has_changed(&mut self, context: &Context) -> bool {
         let turn = self.since.elapsed().as_secs() / PERIOD.as_secs();
         let path = self.path.clone();
-        let asked = self.stamp.ask(context, &self.workers, &turn, move |_| stamp(&path));
+        let asked = self.stamp.compute(context, &self.workers, &turn, move |_| stamp(&path));
         context.request_repaint_after(PERIOD);
         let QueryState::Fresh(stamp) = asked else { return false };
-        let stamp = *stamp;
-        self.judge(turn, stamp)
+        self.judge(turn, *stamp)
     }
 
     fn judge(&mut self, turn: u64, stamp: FileStamp) -> bool {

@@ -5,20 +5,22 @@ use crate::model::view_id::ViewId;
 use crate::theme::ThemePalette;
 use crate::views::{TraceJump, ViewContext};
 use crate::widgets::icons::Icon;
+use crate::widgets::query_state::QueryTexts;
+use crate::widgets::worker::Versioned;
 use crate::widgets::worker::{BackgroundQuery, QueryState};
-use crate::widgets::{choice_ui, focus_ui, hint_ui, icon_button_ui, search_ui, tabs_ui};
+use crate::widgets::{choice_ui, focus_ui, icon_button_ui, search_ui, tabs_ui};
 use egui::accesskit::Role;
 use egui::{
     Align, Align2, CornerRadius, FontId, Key, Layout, Rect, Response, RichText, ScrollArea, Sense,
     TextStyle, Ui, WidgetInfo, pos2, vec2,
 };
-use std::sync::Arc;
 use tilescope_analysis::find::{
     CatalogueItem, QueryAmount, SearchCatalogue, SearchEntity, SearchList, SearchQuery,
     SearchQueryError, SearchResults, find, values,
 };
 use tilescope_analysis::statistics::{HistogramBar, ValueStatistics, histogram, spread};
 use tilescope_report::Report;
+use tilescope_report::ReportError;
 use tilescope_report::units::{grouped, grouped_wide, short_bytes};
 
 /// Height of a result.
@@ -59,9 +61,9 @@ pub struct SearchPanel {
     tab: SearchPanelTab,
     source: Option<SearchList>,
     amount: Option<QueryAmount>,
-    catalogue: BackgroundQuery<(), Result<Arc<SearchCatalogue>, String>>,
-    results: BackgroundQuery<String, Result<Arc<SearchResults>, String>>,
-    statistics: BackgroundQuery<SearchStatisticsKey, Result<Arc<SearchStatistics>, String>>,
+    catalogue: BackgroundQuery<(), SearchCatalogue>,
+    results: BackgroundQuery<String, SearchResults>,
+    statistics: BackgroundQuery<SearchStatisticsKey, SearchStatistics>,
     /// Results to go on by, once they are known.
     steps: i64,
     jump: TraceJump,
@@ -92,13 +94,13 @@ impl SearchPanel {
     }
 
     /// Does what keys ask for, whether or not the panel is shown.
-    pub(crate) fn update(&mut self, ui: &Ui, context: &mut ViewContext<'_>) {
+    pub(crate) fn update(&mut self, ui: &Ui, context: &ViewContext<'_>) {
         self.jump.update(ui.ctx(), context);
         if self.steps == 0 || !self.has_query() {
             self.steps = 0;
             return;
         }
-        let Some((_, Some(Ok(found)))) = self.ask(ui, context) else { return };
+        let Some(QueryState::Fresh(found)) = self.ask(ui, context) else { return };
         let count = found.hits.len() as i64;
         let by = std::mem::take(&mut self.steps);
         if count > 0 {
@@ -108,7 +110,7 @@ impl SearchPanel {
         }
     }
 
-    pub(crate) fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+    pub(crate) fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         ui.horizontal(|ui| {
             ui.heading("Find");
             ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
@@ -138,59 +140,41 @@ impl SearchPanel {
             self.ask_catalogue(ui, context);
             return examples_ui(ui, &mut self.text);
         }
-        match self.ask(ui, context) {
-            Some((_, Some(Ok(found)))) => self.found_ui(ui, context, &found),
-            Some((_, Some(Err(problem)))) => hint_ui(ui, &problem),
-            Some((_, None)) => {
-                ui.add_space(8.0);
-                ui.spinner();
-            }
-            None => {}
+        let texts = QueryTexts { waiting: "Searching…", failed: "Nothing can be found" };
+        if let Some(found) = self.ask(ui, context) {
+            found.show(ui, texts, |ui, found| self.found_ui(ui, context, found));
         }
         if let Err(error) = self.text.parse::<SearchQuery>() {
             error_ui(ui, &self.text, &error);
         }
     }
 
-    fn ask_catalogue(
-        &mut self,
-        ui: &Ui,
-        context: &ViewContext<'_>,
-    ) -> Option<Result<Arc<SearchCatalogue>, String>> {
+    fn ask_catalogue(&mut self, ui: &Ui, context: &ViewContext<'_>) -> QueryState<SearchCatalogue> {
         let report = context.opened.report.clone();
-        let read = move |(): &()| {
-            SearchCatalogue::read(&report).map(Arc::new).map_err(|error| error.to_string())
-        };
-        self.catalogue.ask(ui.ctx(), context.workers, &(), read).answer().cloned()
+        let read = move |(): &()| SearchCatalogue::read(&report);
+        self.catalogue.ask(ui.ctx(), context.workers, &(), read)
     }
 
     /// What is found, as far as it is known; nothing if the query means nothing.
-    #[expect(clippy::type_complexity, reason = "an answer that may not be there yet")]
-    fn ask(
-        &mut self,
-        ui: &Ui,
-        context: &ViewContext<'_>,
-    ) -> Option<(SearchQuery, Option<Result<Arc<SearchResults>, String>>)> {
+    fn ask(&mut self, ui: &Ui, context: &ViewContext<'_>) -> Option<QueryState<SearchResults>> {
         let query: SearchQuery = self.text.parse().ok()?;
         let catalogue = match self.ask_catalogue(ui, context) {
-            Some(Ok(catalogue)) => catalogue,
-            Some(Err(problem)) => return Some((query, Some(Err(problem)))),
-            None => return Some((query, None)),
+            QueryState::Fresh(catalogue) | QueryState::Stale { answer: catalogue, .. } => catalogue,
+            QueryState::Waiting { overdue } => return Some(QueryState::Waiting { overdue }),
+            QueryState::Failed(error) => return Some(QueryState::Failed(error)),
         };
         let report = context.opened.report.clone();
-        let wanted = query.clone();
-        let search = move |_: &String| {
-            find(&report, &catalogue, &wanted).map(Arc::new).map_err(|error| error.to_string())
-        };
         let key = query.to_string();
-        match self.results.ask(ui.ctx(), context.workers, &key, search) {
-            QueryState::Fresh(answer) => Some((query, Some(answer.clone()))),
-            QueryState::Failed => Some((query, Some(Err("The search failed.".to_owned())))),
-            QueryState::Stale(_) | QueryState::Waiting => Some((query, None)),
-        }
+        let search = move |_: &String| find(&report, &catalogue, &query);
+        Some(self.results.ask(ui.ctx(), context.workers, &key, search).fresh_only())
     }
 
-    fn found_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, found: &Arc<SearchResults>) {
+    fn found_ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &ViewContext<'_>,
+        found: &Versioned<SearchResults>,
+    ) {
         totals_ui(ui, found);
         let tabs =
             [(SearchPanelTab::Results, "Results"), (SearchPanelTab::Statistics, "Statistics")];
@@ -201,12 +185,7 @@ impl SearchPanel {
         }
     }
 
-    fn results_ui(
-        &mut self,
-        ui: &mut Ui,
-        context: &mut ViewContext<'_>,
-        found: &Arc<SearchResults>,
-    ) {
+    fn results_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, found: &SearchResults) {
         let mut picked = None;
         ui.spacing_mut().item_spacing.y = 0.0;
         let area = ScrollArea::vertical().auto_shrink(false).id_salt("results");
@@ -224,7 +203,7 @@ impl SearchPanel {
     }
 
     /// Shows a result where it belongs.
-    fn show_result(&mut self, at: usize, found: &SearchResults, context: &mut ViewContext<'_>) {
+    fn show_result(&mut self, at: usize, found: &SearchResults, context: &ViewContext<'_>) {
         let Some(hit) = found.hits.get(at) else { return };
         self.current_result = Some(at);
         let view = match hit.thing {
@@ -256,8 +235,8 @@ impl SearchPanel {
     fn statistics_ui(
         &mut self,
         ui: &mut Ui,
-        context: &mut ViewContext<'_>,
-        found: &Arc<SearchResults>,
+        context: &ViewContext<'_>,
+        found: &Versioned<SearchResults>,
     ) {
         let sources: Vec<(SearchList, &str)> =
             found.totals.keys().map(|source| (*source, source.name())).collect();
@@ -283,23 +262,20 @@ impl SearchPanel {
         });
         let Ok(query) = self.text.parse::<SearchQuery>() else { return };
         let key = SearchStatisticsKey { query: query.to_string(), source, amount };
-        let catalogue = self.catalogue.latest().and_then(|answer| answer.as_ref().ok()).cloned();
-        let Some(catalogue) = catalogue else { return };
+        let Some(catalogue) = self.catalogue.latest().cloned() else { return };
         let (report, found) = (context.opened.report.clone(), found.clone());
         let question = move |key: &SearchStatisticsKey| {
             compute_statistics(&report, &catalogue, &query, &found, key)
         };
-        match self.statistics.ask(ui.ctx(), context.workers, &key, question).answer() {
-            Some(Ok(measured)) => {
-                if let Some(bar) = measured_ui(ui, measured, amount) {
-                    let name = amount.name();
-                    self.text = format!("{} in:{}", self.text.trim(), source.name());
-                    self.text += &format!(" {name}>={} {name}<={}", bar.first, bar.last);
-                }
+        let texts = QueryTexts { waiting: "Counting…", failed: "There are no statistics" };
+        let measured = self.statistics.ask(ui.ctx(), context.workers, &key, question);
+        measured.show(ui, texts, |ui, measured| {
+            if let Some(bar) = measured_ui(ui, measured, amount) {
+                let name = amount.name();
+                self.text = format!("{} in:{}", self.text.trim(), source.name());
+                self.text += &format!(" {name}>={} {name}<={}", bar.first, bar.last);
             }
-            Some(Err(problem)) => hint_ui(ui, problem),
-            None => drop(ui.spinner()),
-        }
+        });
     }
 }
 
@@ -309,14 +285,13 @@ fn compute_statistics(
     query: &SearchQuery,
     found: &SearchResults,
     key: &SearchStatisticsKey,
-) -> Result<Arc<SearchStatistics>, String> {
-    let words = |error: tilescope_report::ReportError| error.to_string();
-    let mut figures = values(report, query, found, key.source, key.amount).map_err(words)?;
+) -> Result<SearchStatistics, ReportError> {
+    let mut figures = values(report, query, found, key.source, key.amount)?;
     let statistics = ValueStatistics::from_values(&mut figures);
     let of_source = |hit: &&CatalogueItem| hit.thing.source() == key.source;
     let things: Vec<CatalogueItem> = found.hits.iter().filter(of_source).cloned().collect();
-    let tiles = spread(report, &catalogue.runs, &things).map_err(words)?;
-    Ok(Arc::new(SearchStatistics { statistics, bars: histogram(&figures), tiles }))
+    let tiles = spread(report, &catalogue.runs, &things)?;
+    Ok(SearchStatistics { statistics, bars: histogram(&figures), tiles })
 }
 
 /// Examples of queries.

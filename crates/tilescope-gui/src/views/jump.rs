@@ -4,10 +4,11 @@ use super::ViewContext;
 use crate::model::command::{AppCommand, SelectedStep};
 use crate::model::message::StatusMessage;
 use crate::model::view_id::ViewId;
-use crate::widgets::worker::{BackgroundQuery, QueryState};
+use crate::widgets::worker::BackgroundQuery;
 use egui::Context;
 use tilescope_analysis::trace::{LaneStepLocation, first_run};
 use tilescope_report::Report;
+use tilescope_report::ReportError;
 use tilescope_report::units::ProgramId;
 
 /// A way to the trace that is being looked for.
@@ -15,7 +16,7 @@ use tilescope_report::units::ProgramId;
 pub(crate) struct TraceJump {
     wanted: Option<(ProgramId, u64)>,
     presses: u64,
-    found: BackgroundQuery<(ProgramId, u64), Result<Option<LaneStepLocation>, String>>,
+    found: BackgroundQuery<(ProgramId, u64), Option<LaneStepLocation>>,
 }
 
 impl TraceJump {
@@ -26,19 +27,14 @@ impl TraceJump {
     }
 
     /// Goes there if it has been found.
-    pub(crate) fn update(&mut self, ui: &Context, context: &mut ViewContext<'_>) {
+    pub(crate) fn update(&mut self, ui: &Context, context: &ViewContext<'_>) {
         let Some(wanted) = self.wanted else { return };
         let report = context.opened.report.clone();
-        let asked = self
-            .found
-            .ask(ui, context.workers, &wanted, move |(program, _)| find(&report, *program));
-        let answer = match asked {
-            QueryState::Fresh(answer) => answer.clone(),
-            QueryState::Failed => Err("Looking for the step failed.".to_owned()),
-            QueryState::Stale(_) | QueryState::Waiting => return,
-        };
+        let question = move |(program, _): &(ProgramId, u64)| find(&report, *program);
+        let asked = self.found.ask(ui, context.workers, &wanted, question);
+        let Some(answer) = asked.finished() else { return };
         self.wanted = None;
-        match answer {
+        match answer.map(|found| *found) {
             Ok(Some(LaneStepLocation { ipu, sub_lane, step })) => {
                 let position = step.position;
                 let chosen = SelectedStep { ipu, sub_lane, position, step: step.step };
@@ -50,17 +46,16 @@ impl TraceJump {
                 let words = "None of the recorded steps executes this program.";
                 context.commands.push(AppCommand::ShowMessage(StatusMessage::warning(words)));
             }
-            Err(problem) => {
-                context.commands.push(AppCommand::ShowMessage(StatusMessage::error(problem)))
-            }
+            Err(error) => context
+                .commands
+                .push(AppCommand::ShowMessage(StatusMessage::error(error.to_string()))),
         }
     }
 }
 
-fn find(report: &Report, program: ProgramId) -> Result<Option<LaneStepLocation>, String> {
-    let words = |error: tilescope_report::ReportError| error.to_string();
-    match report.trace().map_err(words)? {
-        Some(trace) => first_run(&trace, program).map_err(words),
+fn find(report: &Report, program: ProgramId) -> Result<Option<LaneStepLocation>, ReportError> {
+    match report.trace()? {
+        Some(trace) => first_run(&trace, program),
         None => Ok(None),
     }
 }

@@ -18,7 +18,7 @@ mod tile_mapping;
 mod tile_selection;
 pub(crate) mod what_if;
 
-use crate::model::command::{AppCommand, ViewAction};
+use crate::model::command::{AppCommand, CommandQueue, ViewAction};
 use crate::model::opening::OpenReport;
 use crate::model::prefs::UserPreferences;
 use crate::model::selection::Selection;
@@ -31,7 +31,9 @@ use egui::{Rect, Ui};
 pub(crate) use jump::TraceJump;
 use tilescope_report::units::CycleRange;
 
-/// The input of a view, and the list of commands it issues.
+/// What a view reads, and where its events go. Nothing in it can be changed: what a view wants done
+/// it says, and the session does it once the frame is over.
+#[derive(Clone, Copy)]
 pub struct ViewContext<'a> {
     pub opened: &'a OpenReport,
     pub selection: &'a Selection,
@@ -41,14 +43,7 @@ pub struct ViewContext<'a> {
     /// Actions from keys and menus since the last frame, for the view to perform.
     pub actions: &'a [ViewAction],
     /// Commands to apply after the frame.
-    pub commands: &'a mut Vec<AppCommand>,
-}
-
-impl ViewContext<'_> {
-    /// The same once more, for a while.
-    pub(crate) fn reborrow(&mut self) -> ViewContext<'_> {
-        ViewContext { commands: self.commands, ..*self }
-    }
+    pub commands: &'a CommandQueue,
 }
 
 /// The cycles that are on the screen.
@@ -66,7 +61,7 @@ pub struct VisibleTimeline {
 /// State and looks of a view of one report.
 pub trait ReportView: Send {
     /// Shows the view in all of `ui`.
-    fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>);
+    fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>);
 
     /// Its settings, as far as they differ from a fresh view of its kind.
     fn state(&self) -> ViewState;

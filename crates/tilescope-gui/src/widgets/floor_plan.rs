@@ -26,8 +26,8 @@ pub(crate) struct FloorPlanValues<'a> {
     pub name: &'a str,
     /// One value per tile.
     pub values: &'a [u64],
-    /// Tells these values from others.
-    pub generation: u64,
+    /// Tells these values from others: the version of what they are of, and which part of it.
+    pub generation: (u64, u64),
     /// The value of the strongest colour.
     pub max: u64,
     /// Whether colours go by powers.
@@ -46,14 +46,14 @@ impl FloorPlanValues<'_> {
 }
 
 /// What was drawn: which values, and the colours they were drawn in.
-type FloorPlanTextureKey = (u64, u64, bool, bool);
+type FloorPlanTextureKey = ((u64, u64), u64, bool, bool);
 
 /// Chips that are drawn already.
 #[derive(Default)]
 pub(crate) struct FloorPlanWidget {
     chips: Option<(FloorPlanTextureKey, Vec<TextureHandle>)>,
     /// The values in words, and which values those are.
-    words: (u64, FloorPlanDescription),
+    words: ((u64, u64), FloorPlanDescription),
 }
 
 /// Values for readers of the accessibility tree.

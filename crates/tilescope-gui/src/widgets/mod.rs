@@ -9,6 +9,7 @@ pub(crate) mod heat;
 pub(crate) mod icons;
 pub(crate) mod overview;
 pub(crate) mod path_box;
+pub(crate) mod query_state;
 pub(crate) mod stack;
 pub(crate) mod table;
 pub(crate) mod tile_graph;

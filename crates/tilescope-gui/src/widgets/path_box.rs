@@ -44,16 +44,16 @@ impl PathInput {
             return None;
         }
         let question = |typed: &String| beginning_with(typed.trim());
-        let asked = self.completions.ask(ui.ctx(), workers, &self.text, question);
-        let offered = asked.answer().cloned().unwrap_or_default();
+        let asked = self.completions.compute(ui.ctx(), workers, &self.text, question);
+        let offered = asked.answer()?;
         let mut opened = None;
-        for path in offered {
-            let report = is_report(&path);
+        for path in offered.iter() {
+            let report = is_report(path);
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let words = if report { name } else { format!("{name}/") };
             if ui.add(Button::new(words).frame(false).truncate()).clicked() {
                 if report {
-                    opened = Some(path);
+                    opened = Some(path.clone());
                 } else {
                     self.text = format!("{}/", path.display());
                 }

@@ -7,9 +7,9 @@ use super::stack::{
 };
 use super::tile_picker::TileClick;
 use crate::theme::ThemePalette;
+use crate::widgets::worker::Versioned;
 use egui::{Color32, Response, RichText, Sense, Ui, vec2};
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 use tilescope_analysis::tile_curves::{
     TileAxisOrder, TileCurve, TileCurveLayer as Of, TileCurveStack,
 };
@@ -52,7 +52,7 @@ pub(crate) enum TileGraphClick {
 /// Curves, ready to be drawn; making it is work for the background.
 pub(crate) struct StackedTileCurves {
     pub curves: TileCurveStack,
-    stack: Arc<StackedValues>,
+    stack: Versioned<StackedValues>,
 }
 
 impl StackedTileCurves {
@@ -62,7 +62,7 @@ impl StackedTileCurves {
             title: title(curve.layer),
             values: curve.values.clone(),
         };
-        let stack = Arc::new(StackedValues::new(curves.layers.iter().map(layer).collect()));
+        let stack = Versioned::new(StackedValues::new(curves.layers.iter().map(layer).collect()));
         Self { curves, stack }
     }
 }

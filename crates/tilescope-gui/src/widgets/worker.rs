@@ -1,19 +1,26 @@
 //! Asking slow questions off the UI thread.
 //!
-//! A [`BackgroundQuery`] holds the answer to one changing question. Views ask on every frame; the slot works
-//! on one question at a time, skips those that were overtaken while it worked, and keeps the last
-//! answer until a newer one is there, so that a view never falls back to nothing.
+//! A [`BackgroundQuery`] holds the answer to one changing question. Views ask on every frame; the
+//! query works on one question at a time, skips those that were overtaken while it worked, and
+//! keeps the last answer until a newer one is there, so that a view never falls back to nothing.
+//!
+//! What comes back is a [`QueryState`]: it owns its answer, so that the view is free to change while
+//! it shows it, and [`QueryState::show`] draws whatever there is. Answers are [`Versioned`]: what is
+//! made of one, a texture or a sorted table, is kept under its version.
 
+use std::fmt;
+use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
+use tilescope_report::ReportError;
 
 /// After this long without an answer, views say that they are waiting.
 const OVERDUE_AFTER: Duration = Duration::from_millis(150);
 
-/// Counts questions being worked on; shared by all slots of a window.
+/// Counts questions being worked on; shared by all queries of a window.
 #[derive(Clone, Default)]
 pub struct BackgroundWorkers(Arc<BackgroundWorkerState>);
 
@@ -60,33 +67,157 @@ impl Drop for RunningQueryGuard {
     }
 }
 
-/// State of a question.
-pub(crate) enum QueryState<'a, T> {
-    /// The answer to this very question.
-    Fresh(&'a T),
-    /// The answer to an earlier question, while this one is worked on.
-    Stale(&'a T),
-    Waiting,
-    /// The worker panicked; a bug of ours.
-    Failed,
+/// A value that is shared, told from every other by its version.
+///
+/// The address of a value would not do: another one may have it once the first is gone.
+pub(crate) struct Versioned<T> {
+    version: u64,
+    value: Arc<T>,
 }
 
-impl<'a, T> QueryState<'a, T> {
-    /// The newest answer there is.
-    pub(crate) fn answer(&self) -> Option<&'a T> {
-        match self {
-            Self::Fresh(answer) | Self::Stale(answer) => Some(answer),
-            Self::Waiting | Self::Failed => None,
+impl<T> Versioned<T> {
+    /// A value with a version of its own.
+    pub(crate) fn new(value: T) -> Self {
+        static NEXT_VERSION: AtomicU64 = AtomicU64::new(1);
+        Self { version: NEXT_VERSION.fetch_add(1, Ordering::Relaxed), value: Arc::new(value) }
+    }
+
+    /// What no other value has.
+    pub(crate) fn version(&self) -> u64 {
+        self.version
+    }
+}
+
+impl<T> Clone for Versioned<T> {
+    fn clone(&self) -> Self {
+        Self { version: self.version, value: self.value.clone() }
+    }
+}
+
+impl<T> Deref for Versioned<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Versioned<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "version {}: {:?}", self.version, self.value)
+    }
+}
+
+/// Why a question has no answer.
+#[derive(Clone, Debug, thiserror::Error)]
+pub(crate) enum BackgroundQueryError {
+    /// The work met something that it cannot go on with.
+    #[error("{0}")]
+    Failed(Arc<dyn std::error::Error + Send + Sync>),
+    /// Whoever asked wants no answer any more.
+    #[error("This was cancelled.")]
+    Cancelled,
+    /// The work broke down; a bug of ours.
+    #[error("Something in this program broke down here; please report this.")]
+    Panicked,
+}
+
+impl From<ReportError> for BackgroundQueryError {
+    fn from(error: ReportError) -> Self {
+        match error {
+            ReportError::Cancelled => Self::Cancelled,
+            error => Self::failed(error),
         }
     }
 }
 
-/// Since when a question is worked on, and where its answer will come from.
-type PendingQuery<K, T> = (Instant, Receiver<(K, Option<T>)>);
+impl BackgroundQueryError {
+    /// Work that met this error.
+    pub(crate) fn failed(error: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self::Failed(Arc::new(error))
+    }
+}
+
+/// How a question stands.
+#[derive(Debug)]
+pub(crate) enum QueryState<T> {
+    /// The answer to this very question.
+    Fresh(Versioned<T>),
+    /// The answer to an earlier question, while this one is worked on.
+    Stale {
+        /// The earlier answer.
+        answer: Versioned<T>,
+        /// Whether this has taken long enough to say so.
+        overdue: bool,
+    },
+    /// No answer yet.
+    Waiting {
+        /// Whether this has taken long enough to say so.
+        overdue: bool,
+    },
+    /// There is no answer to this very question, and why.
+    Failed(BackgroundQueryError),
+}
+
+impl<T> QueryState<T> {
+    /// The newest answer there is.
+    pub(crate) fn answer(&self) -> Option<&Versioned<T>> {
+        match self {
+            Self::Fresh(answer) | Self::Stale { answer, .. } => Some(answer),
+            Self::Waiting { .. } | Self::Failed(_) => None,
+        }
+    }
+
+    /// How the work on this very question ended; `None` while it goes on.
+    pub(crate) fn finished(self) -> Option<Result<Versioned<T>, BackgroundQueryError>> {
+        match self {
+            Self::Fresh(answer) => Some(Ok(answer)),
+            Self::Failed(error) => Some(Err(error)),
+            Self::Stale { .. } | Self::Waiting { .. } => None,
+        }
+    }
+
+    /// The same, where the answer to an earlier question is no stand-in for this one.
+    pub(crate) fn fresh_only(self) -> Self {
+        match self {
+            Self::Stale { overdue, .. } => Self::Waiting { overdue },
+            state => state,
+        }
+    }
+
+    /// Whether there is nothing to show, and has not been for long enough to say so.
+    pub(crate) fn is_overdue(&self) -> bool {
+        matches!(self, Self::Waiting { overdue: true })
+    }
+}
+
+/// A question that is worked on.
+struct PendingQuery<K, T> {
+    key: K,
+    since: Instant,
+    receiver: Receiver<Result<Versioned<T>, BackgroundQueryError>>,
+    cancelled: Arc<AtomicBool>,
+}
+
+impl<K, T> PendingQuery<K, T> {
+    fn is_overdue(&self) -> bool {
+        self.since.elapsed() >= OVERDUE_AFTER
+    }
+}
+
+/// Nobody waits for the answer any more.
+impl<K, T> Drop for PendingQuery<K, T> {
+    fn drop(&mut self) {
+        self.cancelled.store(true, Ordering::SeqCst);
+    }
+}
+
+/// A question, and how the work on it ended.
+type AnsweredQuery<K, T> = (K, Result<Versioned<T>, BackgroundQueryError>);
 
 /// One changing question and its newest answer.
 pub struct BackgroundQuery<K, T> {
-    answer: Option<(K, Option<T>)>,
+    answer: Option<AnsweredQuery<K, T>>,
     pending: Option<PendingQuery<K, T>>,
 }
 
@@ -96,54 +227,100 @@ impl<K, T> Default for BackgroundQuery<K, T> {
     }
 }
 
+impl<K, T> BackgroundQuery<K, T> {
+    /// The newest answer, whatever was asked since.
+    pub(crate) fn latest(&self) -> Option<&Versioned<T>> {
+        self.answer.as_ref().and_then(|(_, answer)| answer.as_ref().ok())
+    }
+
+    /// Why the question that was answered last has no answer.
+    pub(crate) fn latest_error(&self) -> Option<&BackgroundQueryError> {
+        self.answer.as_ref().and_then(|(_, answer)| answer.as_ref().err())
+    }
+}
+
 impl<K, T> BackgroundQuery<K, T>
 where
     K: Clone + PartialEq + Send + 'static,
-    T: Send + 'static,
+    T: Send + Sync + 'static,
 {
     /// Asks `question` about `key`, unless that is known already or other work is under way.
-    pub(crate) fn ask(
+    pub(crate) fn ask<E: Into<BackgroundQueryError>>(
+        &mut self,
+        context: &egui::Context,
+        workers: &BackgroundWorkers,
+        key: &K,
+        question: impl FnOnce(&K) -> Result<T, E> + Send + 'static,
+    ) -> QueryState<T> {
+        self.ask_cancellable(context, workers, key, |key, _| question(key))
+    }
+
+    /// Asks a question that always has an answer.
+    pub(crate) fn compute(
         &mut self,
         context: &egui::Context,
         workers: &BackgroundWorkers,
         key: &K,
         question: impl FnOnce(&K) -> T + Send + 'static,
-    ) -> QueryState<'_, T> {
+    ) -> QueryState<T> {
+        self.ask(context, workers, key, |key| Ok::<T, BackgroundQueryError>(question(key)))
+    }
+
+    /// Asks a question that looks now and then whether anyone still waits for its answer.
+    pub(crate) fn ask_cancellable<E: Into<BackgroundQueryError>>(
+        &mut self,
+        context: &egui::Context,
+        workers: &BackgroundWorkers,
+        key: &K,
+        question: impl FnOnce(&K, &Arc<AtomicBool>) -> Result<T, E> + Send + 'static,
+    ) -> QueryState<T> {
         self.receive();
         let known = self.answer.as_ref().is_some_and(|(answered, _)| answered == key);
         if !known && self.pending.is_none() {
             self.start(context, workers, key.clone(), question);
         }
-        if let Some((since, _)) = &self.pending {
-            let wait = OVERDUE_AFTER.saturating_sub(since.elapsed());
+        if let Some(pending) = &self.pending {
+            let wait = OVERDUE_AFTER.saturating_sub(pending.since.elapsed());
             if !wait.is_zero() {
                 context.request_repaint_after(wait);
             }
         }
-        match &self.answer {
-            Some((answered, Some(answer))) if answered == key => QueryState::Fresh(answer),
-            Some((answered, None)) if answered == key => QueryState::Failed,
-            Some((_, Some(answer))) => QueryState::Stale(answer),
-            _ => QueryState::Waiting,
+        self.state_of(key)
+    }
+
+    /// Gives up what is worked on; it stays unanswered until [`Self::retry`].
+    pub(crate) fn cancel(&mut self) {
+        if let Some(pending) = self.pending.take() {
+            self.answer = Some((pending.key.clone(), Err(BackgroundQueryError::Cancelled)));
         }
     }
 
-    /// Whether the work under way has taken long enough to say so.
-    pub(crate) fn is_slow(&self) -> bool {
-        self.pending.as_ref().is_some_and(|(since, _)| since.elapsed() >= OVERDUE_AFTER)
+    /// Whether the question that was worked on last was given up.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        matches!(self.latest_error(), Some(BackgroundQueryError::Cancelled))
     }
 
-    /// The newest answer, whatever was asked since.
-    pub(crate) fn latest(&self) -> Option<&T> {
-        self.answer.as_ref().and_then(|(_, answer)| answer.as_ref())
+    /// Forgets why there was no answer, so that the question is worked on once more.
+    pub(crate) fn retry(&mut self) {
+        self.answer.take_if(|(_, answer)| answer.is_err());
+    }
+
+    fn state_of(&self, key: &K) -> QueryState<T> {
+        let overdue = self.pending.as_ref().is_some_and(PendingQuery::is_overdue);
+        match &self.answer {
+            Some((answered, Ok(answer))) if answered == key => QueryState::Fresh(answer.clone()),
+            Some((answered, Err(error))) if answered == key => QueryState::Failed(error.clone()),
+            Some((_, Ok(answer))) => QueryState::Stale { answer: answer.clone(), overdue },
+            _ => QueryState::Waiting { overdue },
+        }
     }
 
     fn receive(&mut self) {
-        let Some((_, receiver)) = &self.pending else { return };
-        match receiver.try_recv() {
+        let Some(pending) = &self.pending else { return };
+        match pending.receiver.try_recv() {
             Ok(answer) => {
                 // Freeing a large answer takes longer than painting a frame.
-                let overtaken = self.answer.replace(answer);
+                let overtaken = self.answer.replace((pending.key.clone(), answer));
                 in_background(move || drop(overtaken));
             }
             Err(TryRecvError::Empty) => return,
@@ -152,21 +329,28 @@ where
         self.pending = None;
     }
 
-    fn start(
+    fn start<E: Into<BackgroundQueryError>>(
         &mut self,
         context: &egui::Context,
         workers: &BackgroundWorkers,
         key: K,
-        question: impl FnOnce(&K) -> T + Send + 'static,
+        question: impl FnOnce(&K, &Arc<AtomicBool>) -> Result<T, E> + Send + 'static,
     ) {
         let (sender, receiver) = channel();
         let (context, job) = (context.clone(), workers.start());
-        self.pending = Some((Instant::now(), receiver));
+        let cancelled = Arc::new(AtomicBool::new(false));
+        let (asked, flag) = (key.clone(), cancelled.clone());
+        self.pending = Some(PendingQuery { key, since: Instant::now(), receiver, cancelled });
         in_background(move || {
             // A panic inside rayon would take the whole app along.
-            let answer = catch_unwind(AssertUnwindSafe(|| question(&key))).ok();
+            let ended = catch_unwind(AssertUnwindSafe(|| question(&asked, &flag)));
+            let answer = match ended {
+                Ok(Ok(answer)) => Ok(Versioned::new(answer)),
+                Ok(Err(error)) => Err(error.into()),
+                Err(_) => Err(BackgroundQueryError::Panicked),
+            };
             // Nobody listens any more once the view is closed.
-            let _ = sender.send((key, answer));
+            let _ = sender.send(answer);
             drop(job);
             context.request_repaint();
         });
@@ -191,6 +375,28 @@ fn in_background(work: impl FnOnce() + Send + 'static) {
 mod tests {
     use super::*;
 
+    /// What is asked, and what it is asked with.
+    struct Asking {
+        context: egui::Context,
+        workers: BackgroundWorkers,
+        query: BackgroundQuery<u32, u32>,
+    }
+
+    impl Asking {
+        fn new() -> Self {
+            let (context, workers) = (egui::Context::default(), BackgroundWorkers::default());
+            Self { context, workers, query: BackgroundQuery::default() }
+        }
+
+        fn tenfold(&mut self, key: u32) -> QueryState<u32> {
+            self.query.compute(&self.context, &self.workers, &key, |key| key * 10)
+        }
+
+        fn settle(&self) {
+            settled(&self.workers);
+        }
+    }
+
     fn settled(workers: &BackgroundWorkers) {
         workers.wait(Duration::from_secs(10));
         assert!(!workers.busy());
@@ -198,51 +404,112 @@ mod tests {
 
     #[test]
     fn an_answer_stays_until_a_newer_one_is_there() {
-        let (context, workers, mut slot) =
-            (egui::Context::default(), BackgroundWorkers::default(), BackgroundQuery::default());
-        assert!(matches!(slot.ask(&context, &workers, &1, |k| k * 10), QueryState::Waiting));
-        settled(&workers);
-        assert!(matches!(slot.ask(&context, &workers, &1, |k| k * 10), QueryState::Fresh(10)));
-        assert!(matches!(slot.ask(&context, &workers, &2, |k| k * 10), QueryState::Stale(10)));
-        settled(&workers);
-        assert!(matches!(slot.ask(&context, &workers, &2, |k| k * 10), QueryState::Fresh(20)));
+        let mut asking = Asking::new();
+        assert!(matches!(asking.tenfold(1), QueryState::Waiting { .. }));
+        asking.settle();
+        assert!(matches!(asking.tenfold(1), QueryState::Fresh(answer) if *answer == 10));
+        let stale = asking.tenfold(2);
+        assert!(matches!(&stale, QueryState::Stale { answer, .. } if **answer == 10));
+        assert!(matches!(stale.fresh_only(), QueryState::Waiting { .. }));
+        asking.settle();
+        assert!(matches!(asking.tenfold(2), QueryState::Fresh(answer) if *answer == 20));
+    }
+
+    #[test]
+    fn versions_change_with_answers_only() {
+        let mut asking = Asking::new();
+        let mut version = |key| {
+            asking.tenfold(key);
+            asking.settle();
+            let state = asking.tenfold(key);
+            state.answer().map(Versioned::version).expect("an answer")
+        };
+        let first = version(1);
+        assert_eq!(version(1), first);
+        let second = version(2);
+        assert_ne!(second, first);
+        // What was forgotten meanwhile is a new answer.
+        assert!(![first, second].contains(&version(1)));
     }
 
     #[test]
     fn questions_overtaken_while_working_are_skipped() {
-        let (context, workers, mut slot) =
-            (egui::Context::default(), BackgroundWorkers::default(), BackgroundQuery::default());
+        let mut asking = Asking::new();
         let count = Arc::new(AtomicUsize::new(0));
-        for key in 0..100 {
+        let mut ask = |key| {
             let count = count.clone();
-            slot.ask(&context, &workers, &key, move |key| {
+            asking.query.compute(&asking.context, &asking.workers, &key, move |key| {
                 std::thread::sleep(Duration::from_millis(50));
                 count.fetch_add(1, Ordering::SeqCst);
                 *key
-            });
-        }
-        settled(&workers);
+            })
+        };
+        (0..100).for_each(|key| drop(ask(key)));
+        asking.settle();
         assert!(count.load(Ordering::SeqCst) < 10);
+        // The last one has not been worked on yet.
+        assert!(!matches!(asking.tenfold(99), QueryState::Fresh(_)));
+        asking.settle();
+        assert!(matches!(asking.tenfold(99), QueryState::Fresh(answer) if *answer == 990));
+    }
+
+    #[test]
+    fn an_error_answers_its_own_question_only() {
+        let mut asking = Asking::new();
+        let mut ask = |key| {
+            let question = |_: &u32| {
+                let error = std::io::Error::other("no such thing");
+                Err(BackgroundQueryError::Failed(Arc::new(error)))
+            };
+            asking.query.ask(&asking.context, &asking.workers, &key, question)
+        };
+        ask(1);
+        settled(&asking.workers);
+        let QueryState::Failed(error) = ask(1) else { panic!("an error") };
+        assert_eq!(error.to_string(), "no such thing");
+        assert!(matches!(ask(2), QueryState::Waiting { .. }));
     }
 
     #[test]
     fn a_question_that_panics_is_an_answer_too() {
-        let (context, workers, mut slot) = (
-            egui::Context::default(),
-            BackgroundWorkers::default(),
-            BackgroundQuery::<u32, u32>::default(),
-        );
-        slot.ask(&context, &workers, &1, |_| std::panic::resume_unwind(Box::new("test")));
-        settled(&workers);
-        assert!(matches!(slot.ask(&context, &workers, &1, |_| 1), QueryState::Failed));
+        let mut asking = Asking::new();
+        let question = |_: &u32| std::panic::resume_unwind(Box::new("test"));
+        asking.query.compute(&asking.context, &asking.workers, &1, question);
+        asking.settle();
+        let state = asking.tenfold(1);
+        assert!(matches!(state, QueryState::Failed(BackgroundQueryError::Panicked)));
     }
 
     #[test]
-    fn a_slot_may_go_away_while_it_is_asked() {
-        let (context, workers) = (egui::Context::default(), BackgroundWorkers::default());
-        let mut slot = BackgroundQuery::default();
-        slot.ask(&context, &workers, &1, |_| std::thread::sleep(Duration::from_millis(20)));
-        drop(slot);
-        settled(&workers);
+    fn a_cancelled_question_ends_and_can_be_asked_again() {
+        let mut asking = Asking::new();
+        let until_cancelled = |_: &u32, cancelled: &Arc<AtomicBool>| -> Result<u32, ReportError> {
+            while !cancelled.load(Ordering::SeqCst) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            Err(ReportError::Cancelled)
+        };
+        asking.query.ask_cancellable(&asking.context, &asking.workers, &1, until_cancelled);
+        assert!(!asking.query.is_cancelled());
+        asking.query.cancel();
+        asking.settle();
+        assert!(asking.query.is_cancelled());
+        let state = asking.tenfold(1);
+        assert!(matches!(state, QueryState::Failed(BackgroundQueryError::Cancelled)));
+        asking.query.retry();
+        assert!(matches!(asking.tenfold(1), QueryState::Waiting { .. }));
+        asking.settle();
+        assert!(matches!(asking.tenfold(1), QueryState::Fresh(answer) if *answer == 10));
+    }
+
+    #[test]
+    fn a_query_may_go_away_while_it_is_asked() {
+        let mut asking = Asking::new();
+        asking.query.compute(&asking.context, &asking.workers, &1, |_| {
+            std::thread::sleep(Duration::from_millis(20));
+            1
+        });
+        drop(asking.query);
+        settled(&asking.workers);
     }
 }

@@ -25,6 +25,7 @@ const TRANSPOSING_MESSAGES: u64 = 16;
 /// Send instructions for equal messages of `bytes` in all: each takes its own.
 pub(crate) fn send_instructions(bytes: Bytes, messages: u64) -> u64 {
     let messages = messages.max(1);
+    // The send count has six bits; a half word at the end still takes a word.
     let send = WORD_BYTES * WORDS_PER_SEND;
     messages * (bytes.div_ceil(messages).next_multiple_of(send) / send)
 }
@@ -93,6 +94,7 @@ pub(crate) fn phase(
         return None;
     }
     let traffic = traffic(received, sent, |_| messages.0, messages.1, tiles);
+    // Tiles send and receive at the same time, each way at the full rate.
     let cycles = traffic.map(|tile| speed.cycles_for(Bytes(tile.bytes_in.max(tile.bytes_out))));
     Some(WorkPhase {
         name: format!("{name}/ExchangePre"),
@@ -116,6 +118,8 @@ pub(crate) fn gather(
     let count = |tile| messages.get(tile).copied().unwrap_or(1);
     let traffic = traffic(received, sent, count, 1, tiles);
     let cycles = traffic.map(|tile| {
+        // The receiver's exchange program turns to another sender for every message; senders run
+        // through what they hold.
         let receiving = speed.cycles_for(Bytes(tile.bytes_in)) + MESSAGE_CYCLES * tile.messages_in;
         receiving.max(speed.cycles_for(Bytes(tile.bytes_out)))
     });

@@ -70,6 +70,8 @@ pub(crate) fn transpose(
     if count == 1 || (rows == 4 && columns == 4 && count <= 4) {
         Cycles(workers * worker(count))
     } else {
+        // The supervisor vertex takes 7 cycles itself and jumps over the first 7 of the worker's
+        // codelet.
         Cycles(7 + workers * (worker(per_worker) - 7))
     }
 }

@@ -43,6 +43,7 @@ pub(crate) fn arrange(
     bytes: &TileRuns<Bytes>,
     piece: Bytes,
 ) -> WorkPhase {
+    // A piece of half a word shares its word with another: it is read, merged and written.
     let words = is_whole_words(piece);
     let mut phase = elementwise::phase(name, vertex.to_string(), 2, bytes, |bytes| {
         if words {
@@ -102,6 +103,7 @@ pub(crate) fn bring(
         machine.tiles as u32,
         machine.exchange_speed(),
     ));
+    // Without a change of order the exchange itself puts every word in its place.
     if reorder {
         let together = contiguous(from.order, to.order, &ty.shape);
         let vertex = copy_vertex(ty.dtype, together);
@@ -114,6 +116,7 @@ pub(crate) fn bring(
         category: MemoryCategory::Rearrangement,
         bytes,
         memory_constraint: MemoryConstraint::Any,
+        // One phase longer: the operation that asked for the layout reads it in its first phase.
         live: 0..phases + 1,
     });
     work

@@ -1,7 +1,7 @@
 //! The command palette: type a few letters, press Enter.
 
 use super::{OverlayState, scroll_height};
-use crate::model::command::AppCommand;
+use crate::model::command::{AppCommand, CommandQueue};
 use crate::shell::action::{AppAction, actions};
 use crate::shell::session::AppSession;
 use crate::theme::ThemePalette;
@@ -16,7 +16,7 @@ pub(crate) fn commands_ui(
     ui: &mut Ui,
     overlay: &mut OverlayState,
     session: &AppSession,
-    commands: &mut Vec<AppCommand>,
+    commands: &CommandQueue,
 ) {
     // Before the text box takes them.
     let (up, down, enter) = ui.input_mut(|input| {

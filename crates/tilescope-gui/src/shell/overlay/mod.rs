@@ -7,7 +7,7 @@ mod keys;
 mod preferences;
 mod save;
 
-use crate::model::command::{AppCommand, OverlayKind};
+use crate::model::command::{AppCommand, CommandQueue, OverlayKind};
 use crate::shell::session::AppSession;
 use crate::widgets::icon_button_ui;
 use crate::widgets::icons::Icon;
@@ -39,11 +39,7 @@ impl OverlayState {
 }
 
 /// Paints what lies over the view.
-pub(crate) fn overlay_ui(
-    context: &Context,
-    session: &mut AppSession,
-    commands: &mut Vec<AppCommand>,
-) {
+pub(crate) fn overlay_ui(context: &Context, session: &mut AppSession, commands: &CommandQueue) {
     let Some(mut overlay) = session.overlay.take() else { return };
     let frame = Frame::window(&context.global_style()).inner_margin(Margin::same(20));
     let response = Modal::new(Id::unique("overlay")).frame(frame).show(context, |ui| {

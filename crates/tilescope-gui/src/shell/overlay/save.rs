@@ -1,7 +1,7 @@
 //! Saving what is shown: a picture, or a table of the view.
 
 use super::{OverlayState, heading_ui};
-use crate::model::command::AppCommand;
+use crate::model::command::{AppCommand, CommandQueue};
 use crate::model::saving::{ExportContent, ExportRequest};
 use crate::shell::session::AppSession;
 use crate::theme::ThemePalette;
@@ -15,7 +15,7 @@ pub(crate) fn save_ui(
     ui: &mut Ui,
     overlay: &mut OverlayState,
     session: &AppSession,
-    commands: &mut Vec<AppCommand>,
+    commands: &CommandQueue,
 ) {
     heading_ui(ui, "Save");
     let Some(page) = &session.page else { return };

@@ -196,8 +196,8 @@ impl AppSession {
     /// Asks for the list of bundled specs.
     pub(crate) fn bundled(&mut self, context: &Context) -> &[BundledSpec] {
         let workers = self.workers.clone();
-        let asked = self.specs.ask(context, &workers, &(), |()| bundled_specs());
-        asked.answer().map_or(&[], Vec::as_slice)
+        self.specs.compute(context, &workers, &(), |()| bundled_specs());
+        self.specs.latest().map_or(&[], |specs| specs)
     }
 
     /// For each recent report, whether it still exists; yes until the opposite is known.
@@ -206,11 +206,9 @@ impl AppSession {
             self.prefs.recent.iter().map(|recent| recent.path.clone()).collect();
         let workers = self.workers.clone();
         let question = |paths: &Vec<PathBuf>| paths.iter().map(|path| path.exists()).collect();
-        match self.recent_existence.ask(context, &workers, &paths, question) {
-            QueryState::Fresh(known) => known.clone(),
-            QueryState::Stale(_) | QueryState::Waiting | QueryState::Failed => {
-                vec![true; paths.len()]
-            }
+        match self.recent_existence.compute(context, &workers, &paths, question) {
+            QueryState::Fresh(known) => known.to_vec(),
+            _ => vec![true; paths.len()],
         }
     }
 }

@@ -4,10 +4,11 @@ use super::{SharedAlignment, colours};
 use crate::model::opening::OpenReport;
 use crate::theme::ThemePalette;
 use crate::views::VisibleTimeline;
+use crate::widgets::query_state::QueryTexts;
 use crate::widgets::region_ui;
 use crate::widgets::worker::{BackgroundQuery, BackgroundWorkers};
 use egui::accesskit::Role;
-use egui::{Align2, FontId, Rect, Sense, Ui, pos2, vec2};
+use egui::{Align2, FontId, Rect, Sense, Ui, UiBuilder, pos2, vec2};
 use std::sync::Arc;
 use tilescope_analysis::compare::{StepDrift, drift};
 use tilescope_report::Report;
@@ -21,12 +22,11 @@ const GUTTER: f32 = 96.0;
 const MAX_DELTA_BINS: u32 = 240;
 
 type CycleDeltaKey = (CycleRange, u32);
-type CycleDeltaAnswer = Result<Vec<StepDrift>, String>;
 
 /// State of the lane.
 #[derive(Default)]
 pub(crate) struct CycleDeltaLane {
-    drifts: BackgroundQuery<CycleDeltaKey, CycleDeltaAnswer>,
+    drifts: BackgroundQuery<CycleDeltaKey, Vec<StepDrift>>,
 }
 
 impl CycleDeltaLane {
@@ -43,12 +43,12 @@ impl CycleDeltaLane {
         let ipu = ipu.unwrap_or(0);
         let window = timeline.axis.window(timeline.width).intersection(timeline.run);
         let (a, b, alignment) = (source.report.clone(), target.report.clone(), aligned.clone());
-        let question = move |(window, ipu): &CycleDeltaKey| {
-            drifts(&a, &b, &alignment, *ipu, *window).map_err(|error| error.to_string())
-        };
-        let answer = self.drifts.ask(ui.ctx(), workers, &(window, ipu), question).answer();
-        let Some(Ok(drifts)) = answer else { return };
-        paint(ui, rect, drifts, window, ipu);
+        let question =
+            move |(window, ipu): &CycleDeltaKey| drifts(&a, &b, &alignment, *ipu, *window);
+        let found = self.drifts.ask(ui.ctx(), workers, &(window, ipu), question);
+        let texts = QueryTexts { waiting: "Comparing…", failed: "The lane cannot be read" };
+        let lane = &mut ui.new_child(UiBuilder::new().max_rect(rect));
+        found.show(lane, texts, |ui, drifts| paint(ui, rect, drifts, window, ipu));
     }
 }
 

@@ -4,15 +4,18 @@ use super::{ComparisonSide, SharedAlignment};
 use crate::model::opening::OpenReport;
 use crate::model::view_id::ViewId;
 use crate::widgets::below::tabs_row_ui;
+use crate::widgets::query_state::QueryTexts;
 use crate::widgets::table::TableState;
-use crate::widgets::worker::{BackgroundQuery, BackgroundWorkers, QueryState};
-use crate::widgets::{empty_state_ui, hint_ui, tabs_ui, waiting_ui};
+use crate::widgets::worker::Versioned;
+use crate::widgets::worker::{BackgroundQuery, BackgroundWorkers};
+use crate::widgets::{hint_ui, tabs_ui};
 use egui::Ui;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tilescope_analysis::compare::{ComparedReports, ComparisonTable as Compared, comparison};
 use tilescope_analysis::data_table::DataTable;
 use tilescope_analysis::insights::ViewLocation;
+use tilescope_report::ReportError;
 
 /// A table of differences, ready to be shown.
 struct DifferenceTable {
@@ -23,12 +26,10 @@ struct DifferenceTable {
     differs: bool,
 }
 
-type DifferenceTablesAnswer = Result<Arc<Vec<DifferenceTable>>, String>;
-
 /// State of the tables of all views.
 #[derive(Default)]
 pub(crate) struct DifferenceTablesPanel {
-    tables: BackgroundQuery<ViewId, DifferenceTablesAnswer>,
+    tables: BackgroundQuery<ViewId, Vec<DifferenceTable>>,
     chosen: BTreeMap<ViewId, usize>,
     states: BTreeMap<(ViewId, usize), TableState>,
     row: Option<(ViewId, usize, usize)>,
@@ -50,7 +51,7 @@ impl DifferenceTablesPanel {
 
     /// Titles of the tables that were shown last.
     pub(crate) fn titles(&self) -> Vec<&'static str> {
-        let tables = self.tables.latest().and_then(|answer| answer.as_ref().ok());
+        let tables = self.tables.latest();
         tables.map_or_else(Vec::new, |tables| tables.iter().map(|table| table.title).collect())
     }
 
@@ -68,27 +69,23 @@ impl DifferenceTablesPanel {
         let question = move |view: &ViewId| {
             let sides = ComparedReports { source: &source, target: &target, alignment: &alignment };
             let tables = comparison(view.name()).map_or(Ok(Vec::new()), |one| (one.tables)(&sides));
-            let tables = tables.map_err(|error| error.to_string())?;
-            Ok(Arc::new(tables.into_iter().map(DifferenceTable::new).collect()))
+            Ok::<_, ReportError>(tables?.into_iter().map(DifferenceTable::new).collect())
         };
-        let tables = match self.tables.ask(ui.ctx(), workers, &view, question) {
-            QueryState::Fresh(Ok(tables)) => tables.clone(),
-            QueryState::Fresh(Err(problem)) => {
-                empty_state_ui(ui, "The reports cannot be compared", problem);
-                return None;
-            }
-            QueryState::Failed => {
-                empty_state_ui(ui, "The reports cannot be compared", "Please report this.");
-                return None;
-            }
-            // Tables of another view say nothing about this one.
-            QueryState::Stale(_) | QueryState::Waiting => {
-                if self.tables.is_slow() {
-                    waiting_ui(ui, "Comparing…");
-                }
-                return None;
-            }
-        };
+        let texts =
+            QueryTexts { waiting: "Comparing…", failed: "The reports cannot be compared" };
+        // Tables of another view say nothing about this one.
+        let tables = self.tables.ask(ui.ctx(), workers, &view, question).fresh_only();
+        let show = |ui: &mut Ui, tables: &_| self.tables_ui(ui, workers, view, (tables, open));
+        tables.show(ui, texts, show).flatten()
+    }
+
+    fn tables_ui(
+        &mut self,
+        ui: &mut Ui,
+        workers: &BackgroundWorkers,
+        view: ViewId,
+        (tables, open): (&Versioned<Vec<DifferenceTable>>, &mut bool),
+    ) -> Option<[Option<ViewLocation>; 2]> {
         if tables.is_empty() {
             hint_ui(ui, "Nothing to compare here.");
             return None;
@@ -113,7 +110,7 @@ impl DifferenceTablesPanel {
             hint_ui(ui, "The runs are long: not every step was compared.");
         }
         let state = self.states.entry((view, at)).or_insert_with(TableState::as_given);
-        let generation = (view as usize * 64 + at) as u64;
+        let generation = tables.version();
         let row = self.row.filter(|row| (row.0, row.1) == (view, at)).map(|row| row.2);
         let clicked = ui
             .push_id((view, at), |ui| {

@@ -9,7 +9,8 @@ mod mapping;
 mod overlay;
 mod time;
 
-use crate::model::command::{AppCommand, ViewAction};
+use crate::model::command::SelectedStep;
+use crate::model::command::{AppCommand, CommandQueue, ViewAction};
 use crate::model::keep::TargetNavigationState;
 use crate::model::opening::OpenReport;
 use crate::model::selection::Selection;
@@ -17,19 +18,22 @@ use crate::model::state::{ViewState, from_view_state, to_view_state};
 use crate::model::view_id::ViewId;
 use crate::views::{self, ReportView, ViewContext};
 use crate::widgets::below::BottomPanel;
+use crate::widgets::query_state::QueryTexts;
+use crate::widgets::tables_height;
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui};
+use crate::widgets::worker::Versioned;
 use crate::widgets::worker::{BackgroundQuery, QueryState};
-use crate::widgets::{empty_state_ui, tables_height};
 use egui::{CentralPanel, Event, Frame, Margin, Rect, Ui, UiBuilder, pos2};
 use mapping::{OtherSideMapper, is_selection_command};
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 use tilescope_analysis::compare::ReportAlignment;
 use tilescope_analysis::insights::ViewLocation;
+use tilescope_report::Report;
+use tilescope_report::ReportError;
 use tilescope_report::units::CycleRange;
 
 /// The alignment of both reports.
-pub(crate) type SharedAlignment = Arc<ReportAlignment>;
+pub(crate) type SharedAlignment = Versioned<ReportAlignment>;
 
 /// One of two reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,7 +78,9 @@ pub struct ComparisonTarget {
     /// What is chosen in it.
     pub selection: Selection,
     views: Vec<(ViewId, Box<dyn ReportView>)>,
-    alignment: BackgroundQuery<(), Result<SharedAlignment, String>>,
+    alignment: BackgroundQuery<(), ReportAlignment>,
+    /// First cycles of the steps that are chosen on both sides.
+    starts: BackgroundQuery<(SelectedStep, SelectedStep), Option<(u64, u64)>>,
     layout: ComparisonLayout,
     difference_tables: lower::DifferenceTablesPanel,
     tables_panel: BottomPanel,
@@ -94,6 +100,7 @@ impl ComparisonTarget {
             selection: Selection::default(),
             views,
             alignment: BackgroundQuery::default(),
+            starts: BackgroundQuery::default(),
             layout: ComparisonLayout::default(),
             difference_tables: lower::DifferenceTablesPanel::default(),
             tables_panel: BottomPanel::default(),
@@ -175,7 +182,7 @@ impl ComparisonTarget {
         ui: &mut Ui,
         name: ViewId,
         view: &mut dyn ReportView,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
     ) {
         let aligned = self.align(ui, context);
         toolbar_ui(ui, "comparison", |bar| self.controls_ui(bar, name, context, &aligned));
@@ -195,43 +202,32 @@ impl ComparisonTarget {
         CentralPanel::default().frame(frame).show(ui, |ui| {
             let overlaid =
                 self.layout == ComparisonLayout::Overlay && overlay::has_overlay_graph(name);
-            match (&aligned, overlaid) {
-                (Some(Ok(aligned)), true) => {
+            match (aligned.answer(), overlaid) {
+                (Some(aligned), true) => {
                     let target = (&self.target, &self.selection);
                     if let Some((side, command)) = self.overlay_graph.ui(ui, name, context, target)
                     {
                         self.dispatch_to_both_sides(context, side, vec![command], Some(aligned));
                     }
                 }
-                _ => self.panes_ui(ui, name, view, context, &aligned),
+                (aligned, _) => self.panes_ui(ui, name, view, context, aligned),
             }
         });
     }
 
     /// The alignment, once it is known.
-    fn align(
-        &mut self,
-        ui: &Ui,
-        context: &ViewContext<'_>,
-    ) -> Option<Result<SharedAlignment, String>> {
+    fn align(&mut self, ui: &Ui, context: &ViewContext<'_>) -> QueryState<ReportAlignment> {
         let (source, target) = (context.opened.report.clone(), self.target.report.clone());
-        let question = move |(): &()| {
-            let found = ReportAlignment::read(&source, &target);
-            found.map(Arc::new).map_err(|error| error.to_string())
-        };
-        match self.alignment.ask(ui.ctx(), context.workers, &(), question) {
-            QueryState::Fresh(answer) | QueryState::Stale(answer) => Some(answer.clone()),
-            QueryState::Failed => Some(Err("Aligning the reports failed.".to_owned())),
-            QueryState::Waiting => None,
-        }
+        let question = move |(): &()| ReportAlignment::read(&source, &target);
+        self.alignment.ask(ui.ctx(), context.workers, &(), question)
     }
 
     fn controls_ui(
         &mut self,
         bar: &mut ToolbarBuilder<'_>,
         name: ViewId,
-        context: &mut ViewContext<'_>,
-        aligned: &Option<Result<SharedAlignment, String>>,
+        context: &ViewContext<'_>,
+        aligned: &QueryState<ReportAlignment>,
     ) {
         let (source, target) = (context.opened.name(), self.target.name());
         bar.add("Source", |ui| colours::side_ui(ui, ComparisonSide::Source, &source));
@@ -253,9 +249,9 @@ impl ComparisonTarget {
             self.overlay_graph.controls_ui(bar, name, context);
         }
         if name == ViewId::ExecutionTrace && self.layout == ComparisonLayout::SideBySide {
-            let selected = match aligned {
-                Some(Ok(_)) => self.selected_starts(context),
-                _ => None,
+            let selected = match aligned.answer() {
+                Some(_) => self.selected_starts(bar.context(), context),
+                None => None,
             };
             self.time_link.controls_ui(bar, selected);
         }
@@ -265,7 +261,7 @@ impl ComparisonTarget {
         if bar.button("End comparison", "Close the target and keep the source") {
             context.commands.push(AppCommand::EndComparison);
         }
-        if aligned.is_none() && self.alignment.is_slow() {
+        if aligned.is_overdue() {
             bar.add("Aligning", |ui| {
                 ui.spinner();
                 ui.label("Aligning…");
@@ -274,35 +270,39 @@ impl ComparisonTarget {
     }
 
     /// First cycles of the steps that are chosen on both sides.
-    fn selected_starts(&self, context: &ViewContext<'_>) -> Option<(u64, u64)> {
-        let start = |opened: &OpenReport, selection: &Selection| {
-            let chosen = selection.step?;
-            let trace = opened.report.trace().ok()??;
-            let step = trace.lane_of(chosen.ipu, chosen.sub_lane)?.step(chosen.position);
-            Some(step.ok()??.range.start)
+    fn selected_starts(
+        &mut self,
+        ui: &egui::Context,
+        context: &ViewContext<'_>,
+    ) -> Option<(u64, u64)> {
+        let chosen = (context.selection.step?, self.selection.step?);
+        let (source, target) = (context.opened.report.clone(), self.target.report.clone());
+        let question = move |(in_source, in_target): &(SelectedStep, SelectedStep)| {
+            let starts = (start_of(&source, *in_source)?, start_of(&target, *in_target)?);
+            Ok::<_, ReportError>(starts.0.zip(starts.1))
         };
-        Some((start(context.opened, context.selection)?, start(&self.target, &self.selection)?))
+        match self.starts.ask(ui, context.workers, &chosen, question) {
+            QueryState::Fresh(starts) => *starts,
+            // Without them nothing can be lined up.
+            _ => None,
+        }
     }
 
     fn difference_tables_ui(
         &mut self,
         ui: &mut Ui,
         name: ViewId,
-        context: &mut ViewContext<'_>,
-        aligned: &Option<Result<SharedAlignment, String>>,
+        context: &ViewContext<'_>,
+        aligned: &QueryState<ReportAlignment>,
         open: &mut bool,
     ) {
-        match aligned {
-            None => {}
-            Some(Err(problem)) => empty_state_ui(ui, "The reports cannot be compared", problem),
-            Some(Ok(aligned)) => {
-                let reports = (context.opened, &self.target);
-                let clicked =
-                    self.difference_tables.ui(ui, context.workers, name, reports, (aligned, open));
-                if let Some(places) = clicked {
-                    self.select_on_both_sides(&places, context);
-                }
-            }
+        let texts = QueryTexts { waiting: "Aligning…", failed: "The reports cannot be compared" };
+        let reports = (context.opened, &self.target);
+        let clicked = aligned.show(ui, texts, |ui, aligned| {
+            self.difference_tables.ui(ui, context.workers, name, reports, (aligned, open))
+        });
+        if let Some(places) = clicked.flatten() {
+            self.select_on_both_sides(&places, context);
         }
     }
 
@@ -310,7 +310,7 @@ impl ComparisonTarget {
     fn select_on_both_sides(
         &mut self,
         places: &[Option<ViewLocation>; 2],
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
     ) {
         let start =
             |place: &Option<ViewLocation>| place.as_ref()?.cycles.map(|cycles| cycles.start);
@@ -331,10 +331,9 @@ impl ComparisonTarget {
         ui: &mut Ui,
         name: ViewId,
         view: &mut dyn ReportView,
-        context: &mut ViewContext<'_>,
-        aligned: &Option<Result<SharedAlignment, String>>,
+        context: &ViewContext<'_>,
+        aligned: Option<&SharedAlignment>,
     ) {
-        let aligned = aligned.as_ref().and_then(|found| found.as_ref().ok());
         let mut area = ui.available_rect_before_wrap();
         if let (true, Some(aligned), Some(timeline)) =
             (name == ViewId::ExecutionTrace, aligned, view.timeline())
@@ -354,7 +353,7 @@ impl ComparisonTarget {
             self.active_side =
                 if at.x < middle { ComparisonSide::Source } else { ComparisonSide::Target };
         }
-        let (mut from_source, mut from_target) = (Vec::new(), Vec::new());
+        let (from_source, from_target) = (CommandQueue::default(), CommandQueue::default());
         // What keys and menus ask for goes where the pointer is, but arrows move the grip that has
         // the focus.
         let held = self.time_link.has_focus();
@@ -369,32 +368,31 @@ impl ComparisonTarget {
         let wishes = &*wishes.copied().collect::<Vec<ViewAction>>();
         let asked = |side: ComparisonSide| if side == self.active_side { wishes } else { &[] };
         let (of_source, of_target) = (asked(ComparisonSide::Source), asked(ComparisonSide::Target));
-        let mut source =
-            ViewContext { commands: &mut from_source, actions: of_source, ..context.reborrow() };
-        pane(ui, left, ComparisonSide::Source, self.active_side, |ui| view.ui(ui, &mut source));
+        let source = ViewContext { commands: &from_source, actions: of_source, ..*context };
+        pane(ui, left, ComparisonSide::Source, self.active_side, |ui| view.ui(ui, &source));
         let other = self.views.iter_mut().find(|(known, _)| *known == name);
         let Some((_, other)) = other else { return };
-        let mut target = ViewContext {
+        let target = ViewContext {
             opened: &self.target,
             selection: &self.selection,
-            commands: &mut from_target,
+            commands: &from_target,
             actions: of_target,
-            ..context.reborrow()
+            ..*context
         };
-        pane(ui, right, ComparisonSide::Target, self.active_side, |ui| other.ui(ui, &mut target));
+        pane(ui, right, ComparisonSide::Target, self.active_side, |ui| other.ui(ui, &target));
         self.time_link.synchronise(view, other.as_mut());
         if let Some(timeline) = other.timeline() {
             self.time_link.grip_ui(ui, right, timeline);
         }
-        self.dispatch_to_both_sides(context, ComparisonSide::Source, from_source, aligned);
-        self.dispatch_to_both_sides(context, ComparisonSide::Target, from_target, aligned);
+        self.dispatch_to_both_sides(context, ComparisonSide::Source, from_source.take(), aligned);
+        self.dispatch_to_both_sides(context, ComparisonSide::Target, from_target.take(), aligned);
     }
 
     /// Asks for what was asked for on one side, and for the same on the other, where there is the
     /// same.
     fn dispatch_to_both_sides(
         &self,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         from: ComparisonSide,
         commands: Vec<AppCommand>,
         aligned: Option<&SharedAlignment>,
@@ -417,6 +415,14 @@ impl ComparisonTarget {
             }
         }
     }
+}
+
+/// The first cycle of a step, if it is in the report.
+fn start_of(report: &Report, chosen: SelectedStep) -> Result<Option<u64>, ReportError> {
+    let trace = report.trace()?;
+    let lane = trace.as_ref().and_then(|trace| trace.lane_of(chosen.ipu, chosen.sub_lane));
+    let step = lane.map(|lane| lane.step(chosen.position)).transpose()?.flatten();
+    Ok(step.map(|step| step.range.start))
 }
 
 /// One side; keys reach only the active one.

@@ -10,17 +10,18 @@ use crate::model::view_id::ViewId;
 use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
 use crate::views::ViewContext;
+use crate::widgets::query_state::QueryTexts;
 use crate::widgets::stack::{
     GraphAnnotation, GraphLevelLine, StackGraph, StackGraphInput, StackGraphResponse as Done,
     StackLayer, StackedValues, is_near,
 };
 use crate::widgets::tile_picker::toggled_tiles;
 use crate::widgets::toolbar::ToolbarBuilder;
-use crate::widgets::worker::{BackgroundQuery, QueryState};
-use crate::widgets::{empty_state_ui, legend_ui, waiting_ui};
+use crate::widgets::worker::BackgroundQuery;
+use crate::widgets::worker::Versioned;
+use crate::widgets::{empty_state_ui, legend_ui};
 use egui::{Color32, Ui, Visuals};
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 use tilescope_analysis::exchange_code::{self, ExchangeMeasure};
 use tilescope_analysis::liveness::{LivenessScope, curve};
 use tilescope_analysis::memory::{MemoryBreakdown, MemoryCurveKey, curves};
@@ -63,7 +64,7 @@ struct OverlayReportCurves {
 
 /// The curves of both, ready to be drawn.
 struct OverlayGraphData {
-    stack: Arc<StackedValues>,
+    stack: Versioned<StackedValues>,
     kinds: Vec<(OverlayCurveKind, ComparisonSide)>,
     /// Of the source and of the target.
     capacities: [u64; 2],
@@ -71,8 +72,6 @@ struct OverlayGraphData {
     /// Of the source and of the target.
     programs: [Vec<ProgramId>; 2],
 }
-
-type OverlayGraphAnswer = Result<Arc<OverlayGraphData>, String>;
 
 /// Which part of which graph is on the screen.
 #[derive(Clone, Default, Serialize, Deserialize)]
@@ -85,7 +84,7 @@ pub(crate) struct OverlayGraphZoom {
 /// State of the graph.
 #[derive(Default)]
 pub(crate) struct OverlayGraphPanel {
-    graph: BackgroundQuery<OverlayGraphKey, OverlayGraphAnswer>,
+    graph: BackgroundQuery<OverlayGraphKey, OverlayGraphData>,
     shown: OverlayGraphZoom,
 }
 
@@ -104,12 +103,12 @@ impl OverlayGraphPanel {
         &mut self,
         bar: &mut ToolbarBuilder<'_>,
         view: ViewId,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
     ) {
         if bar.button("All", "Show the whole graph") {
             self.shown.graph.reset();
         }
-        let graph = self.graph.latest().and_then(|graph| graph.as_ref().ok());
+        let graph = self.graph.latest();
         let prefs = context.prefs;
         let line = "A line at the available memory.";
         let mut shown = graph.is_some_and(|graph| level_shown(Some(view), prefs, graph));
@@ -145,35 +144,22 @@ impl OverlayGraphPanel {
         (target, chosen): (&OpenReport, &Selection),
     ) -> Option<(ComparisonSide, AppCommand)> {
         let (a, b) = (context.opened.report.clone(), target.report.clone());
-        let question = move |key: &OverlayGraphKey| {
-            graph(*key, &a, &b).map(Arc::new).map_err(|error| error.to_string())
-        };
+        let question = move |key: &OverlayGraphKey| graph(*key, &a, &b);
         let key = OverlayGraphKey { view, include_gaps: context.prefs.memory.include_gaps };
-        let graph = match self.graph.ask(ui.ctx(), context.workers, &key, question) {
-            QueryState::Fresh(Ok(graph)) if graph.stack.places() > 0 => graph.clone(),
-            QueryState::Fresh(Ok(_)) => {
+        let texts =
+            QueryTexts { waiting: "Reading both reports…", failed: "The graph cannot be read" };
+        let graph = self.graph.ask(ui.ctx(), context.workers, &key, question).fresh_only();
+        let toggled_tiles = graph.show(ui, texts, |ui, graph| {
+            if graph.stack.places() == 0 {
                 empty_state_ui(ui, "Nothing to draw", "Neither report recorded this.");
                 return None;
             }
-            QueryState::Fresh(Err(problem)) => {
-                empty_state_ui(ui, "The graph cannot be read", problem);
-                return None;
+            if self.shown.view != Some(view) {
+                self.shown = OverlayGraphZoom { view: Some(view), ..OverlayGraphZoom::default() };
             }
-            QueryState::Failed => {
-                empty_state_ui(ui, "The graph cannot be read", "Please report this.");
-                return None;
-            }
-            QueryState::Stale(_) | QueryState::Waiting => {
-                if self.graph.is_slow() {
-                    waiting_ui(ui, "Reading both reports…");
-                }
-                return None;
-            }
-        };
-        if self.shown.view != Some(view) {
-            self.shown = OverlayGraphZoom { view: Some(view), ..OverlayGraphZoom::default() };
-        }
-        self.graph_ui(ui, context, &graph, chosen)
+            self.graph_ui(ui, context, graph, chosen)
+        });
+        toggled_tiles.flatten()
     }
 
     fn graph_ui(
@@ -329,7 +315,7 @@ fn graph(
         }
     }
     Ok(OverlayGraphData {
-        stack: Arc::new(StackedValues::overlaid(layers)),
+        stack: Versioned::new(StackedValues::overlaid(layers)),
         kinds,
         capacities: [a.capacity, b.capacity],
         peaks: [a.peak, b.peak],

@@ -5,16 +5,17 @@ use crate::theme::ThemePalette;
 use crate::views::ViewContext;
 use crate::widgets::axis::{AxisLimits, PanZoomAxis, tick_step};
 use crate::widgets::heat::{log_share, scale_ui};
+use crate::widgets::query_state::QueryTexts;
 use crate::widgets::tiled::{SplitImage, SplitTexture};
 use crate::widgets::worker::BackgroundQuery;
-use crate::widgets::{empty_state_ui, focus_ui, node_ui, waiting_ui};
+use crate::widgets::worker::Versioned;
+use crate::widgets::{empty_state_ui, focus_ui, node_ui};
 use egui::accesskit::Role;
 use egui::{
     Align2, Color32, ColorImage, CursorIcon, FontId, Rect, Response, RichText, Sense, Stroke,
     StrokeKind, Ui, Vec2, WidgetInfo, pos2, vec2,
 };
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 use tilescope_analysis::exchange_code::{
     ExchangeFlows, ExchangeLink, ExchangeMatrix, ExchangeMatrixKey, ExchangeMatrixPart, matrix,
 };
@@ -38,10 +39,10 @@ pub(crate) struct ExchangeMatrixPanel {
     #[serde(skip)]
     program: Option<ProgramId>,
     #[serde(skip)]
-    cells: BackgroundQuery<ExchangeMatrixKey, Arc<ExchangeMatrix>>,
-    /// The matrix that was drawn, by its address, and whether in dark colours.
+    cells: BackgroundQuery<ExchangeMatrixKey, ExchangeMatrix>,
+    /// The matrix that was drawn, by its version, and whether in dark colours.
     #[serde(skip)]
-    texture: Option<((usize, bool), SplitTexture)>,
+    texture: Option<((u64, bool), SplitTexture)>,
     /// The same matrix in words: senders and receivers, what they move, and their tiles.
     #[serde(skip)]
     words: Vec<(String, String, ExchangeMatrixPart)>,
@@ -59,8 +60,8 @@ impl ExchangeMatrixPanel {
     pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
-        context: &mut ViewContext<'_>,
-        flows: &Arc<ExchangeFlows>,
+        context: &ViewContext<'_>,
+        flows: &Versioned<ExchangeFlows>,
         link: Option<ExchangeLink>,
         program: Option<ProgramId>,
     ) {
@@ -86,20 +87,17 @@ impl ExchangeMatrixPanel {
             program,
         };
         let shared = flows.clone();
-        let question = move |key: &ExchangeMatrixKey| Arc::new(matrix(&shared, key));
-        let found = self.cells.ask(ui.ctx(), context.workers, &key, question).answer().cloned();
+        let question = move |key: &ExchangeMatrixKey| matrix(&shared, key);
+        let found = self.cells.compute(ui.ctx(), context.workers, &key, question);
         let palette = ThemePalette::for_visuals(ui.visuals());
         let painter = ui.painter_at(frame);
         painter.rect_filled(frame, 0.0, palette.lane);
-        let Some(found) = found else {
-            if self.cells.is_slow() {
-                ui.put(frame, |ui: &mut Ui| {
-                    waiting_ui(ui, "Adding up the traffic…");
-                    ui.response()
-                });
-            }
-            return;
+        let texts = QueryTexts {
+            waiting: "Adding up the traffic…",
+            failed: "Exchanges cannot be added up",
         };
+        let inner = &mut ui.new_child(egui::UiBuilder::new().max_rect(frame));
+        let Some(found) = found.show(inner, texts, |_, found| found.clone()) else { return };
         if found.total == 0.0 && answers(&found, key) && self.axes_show_all(flows, frame) {
             let inner = &mut ui.new_child(egui::UiBuilder::new().max_rect(frame));
             return empty_state_ui(inner, "No traffic", "No tile sends data to another one here.");
@@ -156,8 +154,8 @@ impl ExchangeMatrixPanel {
         self.axes = Some(self.axes.map_or(fresh, kept));
     }
 
-    fn texture_of(&mut self, ui: &Ui, found: &Arc<ExchangeMatrix>, palette: &ThemePalette) {
-        let id = (Arc::as_ptr(found) as usize, ui.visuals().dark_mode);
+    fn texture_of(&mut self, ui: &Ui, found: &Versioned<ExchangeMatrix>, palette: &ThemePalette) {
+        let id = (found.version(), ui.visuals().dark_mode);
         if self.texture.as_ref().is_none_or(|(known, _)| *known != id) {
             let pieces = SplitImage::cut(image(found, palette));
             self.texture = Some((id, SplitTexture::new(ui.ctx(), "who sends to whom", &pieces)));
@@ -169,7 +167,7 @@ impl ExchangeMatrixPanel {
     fn pointer_ui(
         &mut self,
         ui: &Ui,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         response: &Response,
         found: &ExchangeMatrix,
         drawn: Rect,

@@ -12,18 +12,19 @@ use crate::model::view_id::ViewId;
 use crate::theme::ThemePalette;
 use crate::views::tile_selection::{tile_graph_ui, tile_picker_ui};
 use crate::widgets::icons::Icon;
+use crate::widgets::query_state::QueryTexts;
 use crate::widgets::tile_graph::{StackedTileCurves, TileGraph, TileGraphOptions};
 use crate::widgets::tile_picker::TilePicker;
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui};
-use crate::widgets::worker::{BackgroundQuery, QueryState};
-use crate::widgets::{empty_state_ui, tables_height, tabs_ui, waiting_ui};
+use crate::widgets::worker::BackgroundQuery;
+use crate::widgets::{empty_state_ui, tables_height, tabs_ui};
 use egui::{CentralPanel, Frame, Panel, Ui};
 use matrix::ExchangeMatrixPanel;
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 use tables::ExchangeCodeTables;
 use tilescope_analysis::exchange_code::{ExchangeFlows, ExchangeLink, ExchangeMeasure, curves};
 use tilescope_analysis::tile_curves::TileAxisOrder;
+use tilescope_report::ReportError;
 use tilescope_report::units::ProgramId;
 use tilescope_report::{Report, ReportPart, TargetKind};
 
@@ -65,12 +66,9 @@ enum ExchangeCodeTab {
 #[serde(default)]
 struct ExchangeCodeView {
     #[serde(skip)]
-    curves: BackgroundQuery<
-        (ExchangeMeasure, TileAxisOrder, bool),
-        Result<Arc<StackedTileCurves>, String>,
-    >,
+    curves: BackgroundQuery<(ExchangeMeasure, TileAxisOrder, bool), StackedTileCurves>,
     #[serde(skip)]
-    flows: BackgroundQuery<(), Result<Arc<ExchangeFlows>, String>>,
+    flows: BackgroundQuery<(), ExchangeFlows>,
     show: ExchangeCodeGraphMode,
     order: TileAxisOrder,
     per_ipu: bool,
@@ -89,7 +87,7 @@ struct ExchangeCodeView {
 }
 
 impl ReportView for ExchangeCodeView {
-    fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+    fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         if let Some((heading, sentence)) = why_empty(&context.opened.report) {
             return empty_state_ui(ui, heading, sentence);
         }
@@ -149,7 +147,7 @@ impl ExchangeCodeView {
         self.program = program;
     }
 
-    fn controls_ui(&mut self, bar: &mut ToolbarBuilder<'_>, context: &mut ViewContext<'_>) {
+    fn controls_ui(&mut self, bar: &mut ToolbarBuilder<'_>, context: &ViewContext<'_>) {
         let shows = [
             (ExchangeCodeGraphMode::Curves(ExchangeMeasure::Code), "Code by tile"),
             (ExchangeCodeGraphMode::Curves(ExchangeMeasure::Traffic), "Bytes by tile"),
@@ -184,7 +182,7 @@ impl ExchangeCodeView {
         bar.add("Select tiles", |ui| tile_picker_ui(ui, context, &mut self.picker));
     }
 
-    fn matrix_controls_ui(&mut self, bar: &mut ToolbarBuilder<'_>, context: &mut ViewContext<'_>) {
+    fn matrix_controls_ui(&mut self, bar: &mut ToolbarBuilder<'_>, context: &ViewContext<'_>) {
         let links = [
             (None, "All links"),
             (Some(ExchangeLink::Internal), "Inside IPUs"),
@@ -204,7 +202,7 @@ impl ExchangeCodeView {
         }
     }
 
-    fn curves_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, measure: ExchangeMeasure) {
+    fn curves_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, measure: ExchangeMeasure) {
         if measure != ExchangeMeasure::Code && !context.opened.report.has(ReportPart::Exchanges) {
             let sentence = "This report does not record what each tile sends and receives.";
             return empty_state_ui(ui, "No traffic recorded", sentence);
@@ -213,72 +211,45 @@ impl ExchangeCodeView {
         let key = (measure, self.order, self.per_ipu);
         let question =
             move |&(measure, order, per_ipu): &(ExchangeMeasure, TileAxisOrder, bool)| {
-                let found = curves(&report, measure, order, per_ipu);
-                let ready =
-                    |curves| Arc::new(StackedTileCurves::new(curves, |of| of.title().to_owned()));
-                found.map(ready).map_err(|error| error.to_string())
+                let found = curves(&report, measure, order, per_ipu)?;
+                Ok::<_, ReportError>(StackedTileCurves::new(found, |of| of.title().to_owned()))
             };
-        let asked = self.curves.ask(ui.ctx(), context.workers, &key, question);
-        let curves = match asked {
-            QueryState::Fresh(Ok(curves)) | QueryState::Stale(Ok(curves)) => curves.clone(),
-            QueryState::Fresh(Err(problem)) | QueryState::Stale(Err(problem)) => {
-                return empty_state_ui(ui, "Exchange code cannot be read", problem);
+        let texts =
+            QueryTexts { waiting: "Reading exchanges…", failed: "Exchange code cannot be read" };
+        self.curves.ask(ui.ctx(), context.workers, &key, question).show(ui, texts, |ui, curves| {
+            if curves.curves.max == 0 {
+                let (heading, sentence) = zero_measure_reason(context, measure);
+                return empty_state_ui(ui, heading, sentence);
             }
-            QueryState::Failed => {
-                return empty_state_ui(ui, "Exchange code cannot be read", "Please report this.");
-            }
-            QueryState::Waiting => {
-                if self.curves.is_slow() {
-                    waiting_ui(ui, "Reading exchanges…");
-                }
-                return;
-            }
-        };
-        if curves.curves.max == 0 {
-            let (heading, sentence) = zero_measure_reason(context, measure);
-            return empty_state_ui(ui, heading, sentence);
-        }
-        let name = match measure {
-            ExchangeMeasure::Code => "Exchange code by tile",
-            ExchangeMeasure::Traffic => "Bytes received and sent by tile",
-            ExchangeMeasure::Messages => "Messages by tile",
-        };
-        let (order, per_ipu) = (self.order, self.per_ipu);
-        let look = TileGraphOptions { name, order, per_ipu, max_memory: false };
-        tile_graph_ui(ui, context, &mut self.graph, (&curves, look));
+            let name = match measure {
+                ExchangeMeasure::Code => "Exchange code by tile",
+                ExchangeMeasure::Traffic => "Bytes received and sent by tile",
+                ExchangeMeasure::Messages => "Messages by tile",
+            };
+            let (order, per_ipu) = (self.order, self.per_ipu);
+            let look = TileGraphOptions { name, order, per_ipu, max_memory: false };
+            tile_graph_ui(ui, context, &mut self.graph, (curves, look));
+        });
     }
 
-    fn matrix_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+    fn matrix_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         if !context.opened.report.has(ReportPart::Exchanges) {
             let sentence = "This report does not record what each tile sends and receives.";
             return empty_state_ui(ui, "No traffic recorded", sentence);
         }
         let report = context.opened.report.clone();
-        let question = move |(): &()| {
-            ExchangeFlows::read(&report).map(Arc::new).map_err(|error| error.to_string())
-        };
-        match self.flows.ask(ui.ctx(), context.workers, &(), question) {
-            QueryState::Fresh(Ok(flows)) | QueryState::Stale(Ok(flows)) => {
-                let flows = flows.clone();
-                // Programs that move nothing between tiles are no reason to show nothing.
-                let program = self.program.filter(|program| flows.tiles_of(*program).is_some());
-                self.matrix.ui(ui, context, &flows, self.link, program);
-            }
-            QueryState::Fresh(Err(problem)) | QueryState::Stale(Err(problem)) => {
-                empty_state_ui(ui, "Exchanges cannot be read", problem);
-            }
-            QueryState::Failed => {
-                empty_state_ui(ui, "Exchanges cannot be read", "Please report this.")
-            }
-            QueryState::Waiting => {
-                if self.flows.is_slow() {
-                    waiting_ui(ui, "Reading exchanges…");
-                }
-            }
-        }
+        let texts =
+            QueryTexts { waiting: "Reading exchanges…", failed: "Exchanges cannot be read" };
+        let flows =
+            self.flows.ask(ui.ctx(), context.workers, &(), move |()| ExchangeFlows::read(&report));
+        flows.show(ui, texts, |ui, flows| {
+            // Programs that move nothing between tiles are no reason to show nothing.
+            let program = self.program.filter(|program| flows.tiles_of(*program).is_some());
+            self.matrix.ui(ui, context, flows, self.link, program);
+        });
     }
 
-    fn tables_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+    fn tables_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         let tabs = [
             (ExchangeCodeTab::Overview, "Overview"),
             (ExchangeCodeTab::Programs, "Programs"),

@@ -6,9 +6,12 @@ use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
 use crate::views::ViewContext;
 use crate::views::tile_selection::select_tile;
+use crate::widgets::hint_ui;
+use crate::widgets::query_state::LIST_TEXTS;
+use crate::widgets::query_state::QueryTexts;
 use crate::widgets::table::TableState;
-use crate::widgets::worker::{BackgroundQuery, QueryState};
-use crate::widgets::{empty_state_ui, hint_ui, waiting_ui};
+use crate::widgets::worker::BackgroundQuery;
+use crate::widgets::worker::Versioned;
 use egui::{Grid, RichText, ScrollArea, Ui, vec2};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -17,6 +20,7 @@ use tilescope_analysis::exchange_code::{
     self as analysis, ExchangeCodeOverview, ExchangeLink, ExchangeProgramRow, ExchangeTileRow,
 };
 use tilescope_analysis::tables::exchange_code as columns;
+use tilescope_report::ReportError;
 use tilescope_report::units::exact_bytes;
 use tilescope_report::{Report, ReportPart};
 
@@ -26,23 +30,21 @@ struct ExchangeTableRows<T> {
     table: Arc<DataTable>,
 }
 
-type ExchangeTableAnswer<T> = Result<Arc<ExchangeTableRows<T>>, String>;
-
 /// State of all tables.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct ExchangeCodeTables {
     #[serde(skip)]
-    overview: BackgroundQuery<(), Result<ExchangeCodeOverview, String>>,
+    overview: BackgroundQuery<(), ExchangeCodeOverview>,
     #[serde(skip)]
-    programs: BackgroundQuery<Vec<u32>, ExchangeTableAnswer<ExchangeProgramRow>>,
+    programs: BackgroundQuery<Vec<u32>, ExchangeTableRows<ExchangeProgramRow>>,
     #[serde(skip)]
-    tiles: BackgroundQuery<(), ExchangeTableAnswer<ExchangeTileRow>>,
+    tiles: BackgroundQuery<(), ExchangeTableRows<ExchangeTileRow>>,
     states: [TableState; 2],
 }
 
 impl ExchangeCodeTables {
-    pub(super) fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, tab: ExchangeCodeTab) {
+    pub(super) fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, tab: ExchangeCodeTab) {
         if tab != ExchangeCodeTab::Overview && !context.opened.report.has(ReportPart::Exchanges) {
             let what = if tab == ExchangeCodeTab::Programs {
                 "programs move"
@@ -58,34 +60,32 @@ impl ExchangeCodeTables {
         }
     }
 
-    fn overview_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+    fn overview_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         let report = context.opened.report.clone();
-        let question =
-            move |(): &()| analysis::overview(&report).map_err(|error| error.to_string());
-        match self.overview.ask(ui.ctx(), context.workers, &(), question) {
-            QueryState::Fresh(Ok(found)) | QueryState::Stale(Ok(found)) => {
-                overview_grid_ui(ui, context, found);
-            }
-            QueryState::Fresh(Err(problem)) | QueryState::Stale(Err(problem)) => {
-                empty_state_ui(ui, "Exchange code cannot be read", problem);
-            }
-            QueryState::Failed => {
-                empty_state_ui(ui, "Exchange code cannot be read", "Please report this.")
-            }
-            QueryState::Waiting => {}
-        }
+        let question = move |(): &()| analysis::overview(&report);
+        let texts = QueryTexts { waiting: "Reading…", failed: "Exchange code cannot be read" };
+        let found = self.overview.ask(ui.ctx(), context.workers, &(), question);
+        found.show(ui, texts, |ui, found| overview_grid_ui(ui, context, found));
     }
 
-    fn programs_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+    fn programs_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         let report = context.opened.report.clone();
         let key = context.selection.tiles.clone();
         let question = move |tiles: &Vec<u32>| programs_of(&report, tiles);
-        let asked = self.programs.ask(ui.ctx(), context.workers, &key, question);
-        let Some(listed) = listed_ui(ui, asked) else { return };
+        let listed = self.programs.ask(ui.ctx(), context.workers, &key, question);
+        listed.show(ui, LIST_TEXTS, |ui, listed| self.programs_table_ui(ui, context, listed));
+    }
+
+    fn programs_table_ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &ViewContext<'_>,
+        listed: &Versioned<ExchangeTableRows<ExchangeProgramRow>>,
+    ) {
         let state = &mut self.states[0];
         let chosen = context.selection.program;
         let chosen = listed.rows.iter().position(|row| Some(row.program) == chosen);
-        let generation = Arc::as_ptr(&listed.table) as u64;
+        let generation = listed.version();
         let clicked = ui
             .push_id("programs", |ui| {
                 let hint = "Filter programs";
@@ -106,15 +106,23 @@ impl ExchangeCodeTables {
         }
     }
 
-    fn tiles_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+    fn tiles_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         let report = context.opened.report.clone();
         let question = move |(): &()| tiles_of(&report);
-        let asked = self.tiles.ask(ui.ctx(), context.workers, &(), question);
-        let Some(listed) = listed_ui(ui, asked) else { return };
+        let listed = self.tiles.ask(ui.ctx(), context.workers, &(), question);
+        listed.show(ui, LIST_TEXTS, |ui, listed| self.tiles_table_ui(ui, context, listed));
+    }
+
+    fn tiles_table_ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &ViewContext<'_>,
+        listed: &Versioned<ExchangeTableRows<ExchangeTileRow>>,
+    ) {
         let state = &mut self.states[1];
         let place = |tile: &u32| listed.rows.iter().position(|row| row.tile == *tile);
         let chosen: Vec<usize> = context.selection.tiles.iter().filter_map(place).collect();
-        let generation = Arc::as_ptr(&listed.table) as u64;
+        let generation = listed.version();
         let clicked = ui
             .push_id("tiles", |ui| {
                 let hint = "Filter tiles";
@@ -128,24 +136,6 @@ impl ExchangeCodeTables {
     }
 }
 
-/// The list, or a sentence in its place.
-fn listed_ui<T>(
-    ui: &mut Ui,
-    asked: QueryState<'_, ExchangeTableAnswer<T>>,
-) -> Option<Arc<ExchangeTableRows<T>>> {
-    match asked {
-        QueryState::Fresh(Ok(listed)) | QueryState::Stale(Ok(listed)) => {
-            return Some(listed.clone());
-        }
-        QueryState::Fresh(Err(problem)) | QueryState::Stale(Err(problem)) => {
-            empty_state_ui(ui, "The list cannot be read", problem);
-        }
-        QueryState::Failed => empty_state_ui(ui, "The list cannot be read", "Please report this."),
-        QueryState::Waiting => waiting_ui(ui, "Reading…"),
-    }
-    None
-}
-
 /// The table of this name as the view has it.
 #[cfg(test)]
 pub(in crate::views) fn seen(report: &Report, name: &str) -> DataTable {
@@ -156,19 +146,22 @@ pub(in crate::views) fn seen(report: &Report, name: &str) -> DataTable {
     }
 }
 
-fn programs_of(report: &Report, tiles: &[u32]) -> ExchangeTableAnswer<ExchangeProgramRow> {
-    let rows = analysis::programs(report, tiles).map_err(|error| error.to_string())?;
+fn programs_of(
+    report: &Report,
+    tiles: &[u32],
+) -> Result<ExchangeTableRows<ExchangeProgramRow>, ReportError> {
+    let rows = analysis::programs(report, tiles)?;
     let table = Arc::new(columns::programs(&rows));
-    Ok(Arc::new(ExchangeTableRows { rows, table }))
+    Ok(ExchangeTableRows { rows, table })
 }
 
-fn tiles_of(report: &Report) -> ExchangeTableAnswer<ExchangeTileRow> {
-    let rows = analysis::tiles(report).map_err(|error| error.to_string())?;
+fn tiles_of(report: &Report) -> Result<ExchangeTableRows<ExchangeTileRow>, ReportError> {
+    let rows = analysis::tiles(report)?;
     let table = Arc::new(columns::tiles(&rows));
-    Ok(Arc::new(ExchangeTableRows { rows, table }))
+    Ok(ExchangeTableRows { rows, table })
 }
 
-fn overview_grid_ui(ui: &mut Ui, context: &mut ViewContext<'_>, overview: &ExchangeCodeOverview) {
+fn overview_grid_ui(ui: &mut Ui, context: &ViewContext<'_>, overview: &ExchangeCodeOverview) {
     let palette = ThemePalette::for_visuals(ui.visuals());
     let table = columns::overview(overview);
     ScrollArea::both().auto_shrink(false).id_salt("exchange overview").show(ui, |ui| {
@@ -250,7 +243,7 @@ fn total_ui(ui: &mut Ui, overview: &ExchangeCodeOverview, table: &DataTable) {
 const TRIED_REPLICAS: u32 = 4;
 
 /// A way to see what replicas add: the same program with another number of them.
-fn replicas_ui(ui: &mut Ui, context: &mut ViewContext<'_>, overview: &ExchangeCodeOverview) {
+fn replicas_ui(ui: &mut Ui, context: &ViewContext<'_>, overview: &ExchangeCodeOverview) {
     let (replicas, words) = match overview.replicas {
         0 | 1 => (TRIED_REPLICAS, format!("Try {TRIED_REPLICAS} replicas…")),
         _ => (1, "Try one replica…".to_owned()),

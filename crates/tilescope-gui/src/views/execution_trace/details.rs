@@ -3,22 +3,18 @@
 use super::{ExecutionTraceView, TraceDetailsTab, panels};
 use crate::model::command::{AppCommand, SelectedStep};
 use crate::views::ViewContext;
+use crate::widgets::query_state::QueryTexts;
 use crate::widgets::{empty_state_ui, hint_ui};
 use egui::Ui;
 use tilescope_analysis::trace::{StepDetailReport, step_view};
-use tilescope_report::Report;
+use tilescope_report::{Report, ReportError};
 
 /// Most steps that are columns beside each other.
 const MAX_COLUMNS: usize = 8;
 
 impl ExecutionTraceView {
     /// Chooses a step, alone or beside those chosen before; a chosen one is taken out again.
-    pub(super) fn select_step(
-        &mut self,
-        context: &mut ViewContext<'_>,
-        step: SelectedStep,
-        add: bool,
-    ) {
+    pub(super) fn select_step(&mut self, context: &ViewContext<'_>, step: SelectedStep, add: bool) {
         let mut chosen = if add { self.chosen_steps(context) } else { Vec::new() };
         match chosen.iter().position(|known| *known == step) {
             Some(at) if add => drop(chosen.remove(at)),
@@ -52,21 +48,19 @@ impl ExecutionTraceView {
         }
         let report = context.opened.report.clone();
         let question = move |steps: &Vec<SelectedStep>| views(&report, steps);
-        match self.details.ask(ui.ctx(), context.workers, &steps, question).answer() {
-            Some(Ok(views)) => match (views.as_slice(), steps.as_slice()) {
-                ([], _) => empty_state_ui(ui, "No details", "This step is not in the report."),
-                ([view], [step]) => panels::step_ui(ui, view, step.ipu),
-                (views, _) => panels::steps_ui(ui, views),
-            },
-            Some(Err(problem)) => empty_state_ui(ui, "The step cannot be read", problem),
-            None => {}
-        }
+        let texts = QueryTexts { waiting: "Reading…", failed: "The step cannot be read" };
+        let views = self.details.ask(ui.ctx(), context.workers, &steps, question);
+        views.show(ui, texts, |ui, views| match (views.as_slice(), steps.as_slice()) {
+            ([], _) => empty_state_ui(ui, "No details", "This step is not in the report."),
+            ([view], [step]) => panels::step_ui(ui, view, step.ipu),
+            (views, _) => panels::steps_ui(ui, views),
+        });
     }
 }
 
 /// Those of the steps that are in the report.
-fn views(report: &Report, steps: &[SelectedStep]) -> Result<Vec<StepDetailReport>, String> {
+fn views(report: &Report, steps: &[SelectedStep]) -> Result<Vec<StepDetailReport>, ReportError> {
     let view = |step: &SelectedStep| step_view(report, step.step, step.ipu, step.sub_lane);
     let found: Result<Vec<Option<StepDetailReport>>, _> = steps.iter().map(view).collect();
-    Ok(found.map_err(|error| error.to_string())?.into_iter().flatten().collect())
+    Ok(found?.into_iter().flatten().collect())
 }

@@ -13,9 +13,9 @@ use crate::widgets::axis::{AxisLimits, PanZoomAxis};
 use crate::widgets::overview::{self, overview_ui};
 use crate::widgets::tiled::{SplitImage, SplitTexture};
 use crate::widgets::worker::QueryState;
+use crate::widgets::worker::Versioned;
 use egui::accesskit::Role;
 use egui::{Align2, CornerRadius, FontId, Rect, Response, Sense, Ui, WidgetInfo, pos2, vec2};
-use std::sync::Arc;
 
 impl ExecutionTraceView {
     /// Left edge of the lanes.
@@ -26,8 +26,8 @@ impl ExecutionTraceView {
     pub(super) fn lanes_ui(
         &mut self,
         ui: &mut Ui,
-        context: &mut ViewContext<'_>,
-        prepared: &Arc<LoadedTrace>,
+        context: &ViewContext<'_>,
+        prepared: &Versioned<LoadedTrace>,
     ) {
         let area = ui.available_rect_before_wrap();
         ui.allocate_rect(area, Sense::hover());
@@ -81,7 +81,7 @@ impl ExecutionTraceView {
         &mut self,
         ui: &mut Ui,
         context: &ViewContext<'_>,
-        prepared: &Arc<LoadedTrace>,
+        prepared: &Versioned<LoadedTrace>,
         rect: Rect,
         limits: AxisLimits,
     ) {
@@ -92,16 +92,16 @@ impl ExecutionTraceView {
         let key = ((rect.width() * ppp).max(1.0) as usize, row_height, ui.visuals().dark_mode);
         let shared = prepared.clone();
         let question = move |(width, row, dark): &(usize, usize, bool)| {
-            super::scene::overview(&shared, (*width, *row), *dark).map_err(|e| e.to_string())
+            super::scene::overview(&shared, (*width, *row), *dark)
         };
         let known = self.overview_texture.as_ref().is_some_and(|(drawn, _)| *drawn == key);
-        if let QueryState::Fresh(Ok(image)) =
+        if let QueryState::Fresh(image) =
             self.overview.ask(ui.ctx(), context.workers, &key, question)
             // Uploading a texture is dear: only once per image, not once per frame.
             && !known
         {
             self.overview_texture =
-                Some((key, SplitTexture::new(ui.ctx(), "trace overview", image)));
+                Some((key, SplitTexture::new(ui.ctx(), "trace overview", &image)));
         }
         let image = self.overview_texture.as_ref().map(|(_, texture)| (texture, prepared.range));
         let axis = self.axis.unwrap_or_else(|| PanZoomAxis::fitting(limits.range, limits.width));
@@ -116,7 +116,7 @@ impl ExecutionTraceView {
         &mut self,
         ui: &Ui,
         context: &ViewContext<'_>,
-        prepared: &Arc<LoadedTrace>,
+        prepared: &Versioned<LoadedTrace>,
         blocks: &[IpuLaneLayout<'_>],
         places: &TraceViewLayout,
         limits: AxisLimits,
@@ -153,14 +153,14 @@ impl ExecutionTraceView {
         };
         let question = ask_scene(context.opened.report.clone(), prepared.clone());
         let asked = self.scene.ask(ui.ctx(), context.workers, &key, question);
-        if let Some(Ok(scene)) = asked.answer()
-            && self.textures.as_ref().is_none_or(|(id, _)| *id != scene.id)
+        if let Some(scene) = asked.answer()
+            && self.textures.as_ref().is_none_or(|(version, _)| *version != scene.version())
         {
             let texture = |image: &SplitImage| SplitTexture::new(ui.ctx(), "lanes", image);
             let both =
                 |ipu: &IpuLaneScene| [Some(&ipu.image), ipu.tiles.as_ref()].map(|i| i.map(texture));
             let textures = scene.ipus.iter().map(both).collect();
-            self.textures = Some((scene.id, textures));
+            self.textures = Some((scene.version(), textures));
         }
     }
 

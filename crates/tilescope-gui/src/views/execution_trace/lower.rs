@@ -4,9 +4,10 @@ use super::scene::LoadedTrace;
 use super::{ExecutionTraceView, TraceDetailsTab, panels};
 use crate::views::ViewContext;
 use crate::widgets::below::tabs_row_ui;
-use crate::widgets::{empty_state_ui, waiting_tabs_ui};
+use crate::widgets::query_state::QueryTexts;
+use crate::widgets::waiting_tabs_ui;
+use crate::widgets::worker::Versioned;
 use egui::Ui;
-use std::sync::Arc;
 use tilescope_analysis::tables::execution_trace as columns;
 use tilescope_analysis::trace::window_summary;
 use tilescope_report::units::CycleRange;
@@ -17,7 +18,7 @@ impl ExecutionTraceView {
         &mut self,
         ui: &mut Ui,
         context: &ViewContext<'_>,
-        prepared: &Arc<LoadedTrace>,
+        prepared: &Versioned<LoadedTrace>,
         open: &mut bool,
     ) {
         let before = self.tab;
@@ -44,25 +45,28 @@ impl ExecutionTraceView {
         }
     }
 
-    fn summary_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, prepared: &Arc<LoadedTrace>) {
+    fn summary_ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &ViewContext<'_>,
+        prepared: &Versioned<LoadedTrace>,
+    ) {
         let (Some(axis), Some(limits)) = (self.axis, self.limits) else { return };
         // Beside a longer run, there is more on the screen than this one.
         let window = axis.window(limits.width).intersection(prepared.range);
         let ipus = self.shown_ipus(prepared);
         let shared = prepared.clone();
         let question = move |(window, ipus): &(CycleRange, Vec<u32>)| {
-            window_summary(&shared.trace, *window, ipus).map_err(|error| error.to_string())
+            window_summary(&shared.trace, *window, ipus)
         };
-        let asked = self.summary.ask(ui.ctx(), context.workers, &(window, ipus), question);
-        match asked.answer() {
-            Some(Ok(summary)) => {
-                let bytes = context.opened.report.has(tilescope_report::ReportPart::StepBytes);
-                let known = panels::RecordedTraceColumns { bytes, balance: prepared.balance };
-                let table = columns::ipus(&summary.ipus, &context.opened.report);
-                panels::summary_ui(ui, summary, &table, &context.opened.target, known);
-            }
-            Some(Err(problem)) => empty_state_ui(ui, "The summary cannot be computed", problem),
-            None => {}
-        }
+        let texts =
+            QueryTexts { waiting: "Adding up…", failed: "The summary cannot be computed" };
+        let summary = self.summary.ask(ui.ctx(), context.workers, &(window, ipus), question);
+        summary.show(ui, texts, |ui, summary| {
+            let bytes = context.opened.report.has(tilescope_report::ReportPart::StepBytes);
+            let known = panels::RecordedTraceColumns { bytes, balance: prepared.balance };
+            let table = columns::ipus(&summary.ipus, &context.opened.report);
+            panels::summary_ui(ui, summary, &table, &context.opened.target, known);
+        });
     }
 }

@@ -7,16 +7,17 @@ use crate::theme::ThemePalette;
 use crate::views::ViewContext;
 use crate::views::finding::statistics_ui;
 use crate::widgets::axis::PanZoomAxis;
-use crate::widgets::empty_state_ui;
+use crate::widgets::query_state::QueryTexts;
+use crate::widgets::worker::Versioned;
 use egui::{Align2, FontId, RichText, ScrollArea, Stroke, Ui, pos2, vec2};
-use std::sync::Arc;
 use tilescope_analysis::statistics::{ValueStatistics, step_lengths};
+use tilescope_report::ReportError;
 use tilescope_report::units::{CycleRange, Cycles, grouped, seconds};
 
 /// The query key of statistics: a window and IPUs.
 pub(crate) type TraceStatisticsKey = (CycleRange, Vec<u32>);
 /// Statistics, and whether every step was looked at.
-pub(crate) type TraceStatisticsAnswer = Result<(ValueStatistics, bool), String>;
+pub(crate) type TraceStatisticsAnswer = (ValueStatistics, bool);
 
 impl ExecutionTraceView {
     /// Marks what is chosen, or the cycle under the pointer; beside other marks, or instead.
@@ -31,7 +32,7 @@ impl ExecutionTraceView {
     /// The cycles of what is chosen.
     pub(super) fn chosen_range(&self, context: &ViewContext<'_>) -> Option<CycleRange> {
         self.bar.as_ref().map(|bar| bar.range).or_else(|| {
-            let details: &StepDetailReport = self.details.latest()?.as_ref().ok()?.last()?;
+            let details: &StepDetailReport = self.details.latest()?.last()?;
             context.selection.step.filter(|step| step.step == details.step)?;
             Some(details.range)
         })
@@ -82,7 +83,7 @@ impl ExecutionTraceView {
         &mut self,
         ui: &mut Ui,
         context: &ViewContext<'_>,
-        prepared: &Arc<LoadedTrace>,
+        prepared: &Versioned<LoadedTrace>,
     ) {
         let (Some(axis), Some(limits)) = (self.axis, self.limits) else { return };
         let shown = axis.window(limits.width).intersection(prepared.range);
@@ -90,30 +91,32 @@ impl ExecutionTraceView {
         let key = (window, self.shown_ipus(prepared));
         let report = context.opened.report.clone();
         let question = move |(window, ipus): &TraceStatisticsKey| {
-            let (mut lengths, complete) =
-                step_lengths(&report, *window, ipus).map_err(|error| error.to_string())?;
-            Ok((ValueStatistics::from_values(&mut lengths), complete))
+            let (mut lengths, complete) = step_lengths(&report, *window, ipus)?;
+            Ok::<TraceStatisticsAnswer, ReportError>((
+                ValueStatistics::from_values(&mut lengths),
+                complete,
+            ))
         };
         let marked = self.marked_range().is_some();
-        let answer = self.measured.ask(ui.ctx(), context.workers, &key, question);
-        let (statistics, complete) = match answer.answer() {
-            Some(Ok(measured)) => *measured,
-            Some(Err(problem)) => return empty_state_ui(ui, "The steps cannot be read", problem),
-            None => return drop(ui.spinner()),
-        };
-        ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
-            ui.add_space(4.0);
-            let what = if marked { "between the marks" } else { "on the screen" };
-            let text = format!(
-                "Lengths in cycles of the steps {what}: {}. M marks the selection, Shift+M adds a \
-                 mark.",
-                length_text(window, context)
-            );
-            ui.label(RichText::new(text).color(ThemePalette::for_visuals(ui.visuals()).weak_text));
-            statistics_ui(ui, &statistics, false);
-            if !complete {
-                ui.label("Only the first steps of this long trace were counted.");
-            }
+        let texts = QueryTexts { waiting: "Counting steps…", failed: "The steps cannot be read" };
+        let measured = self.measured.ask(ui.ctx(), context.workers, &key, question);
+        measured.show(ui, texts, |ui, measured| {
+            let (statistics, complete) = **measured;
+            ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
+                ui.add_space(4.0);
+                let what = if marked { "between the marks" } else { "on the screen" };
+                let text = format!(
+                    "Lengths in cycles of the steps {what}: {}. M marks the selection, Shift+M adds a mark.",
+                    length_text(window, context)
+                );
+                ui.label(
+                    RichText::new(text).color(ThemePalette::for_visuals(ui.visuals()).weak_text),
+                );
+                statistics_ui(ui, &statistics, false);
+                if !complete {
+                    ui.label("Only the first steps of this long trace were counted.");
+                }
+            });
         });
     }
 }

@@ -19,6 +19,7 @@ mod toolbar;
 
 use super::{ReportView, ViewContext, ViewDescriptor, VisibleTimeline};
 use crate::model::command::{AppCommand, SelectedStep, ViewAction};
+use crate::model::message::StatusMessage;
 use crate::model::prefs::{TraceDragMode, TracePrefs};
 use crate::model::selection::Selection;
 use crate::model::state::{ViewState, from_view_state, to_view_state};
@@ -26,12 +27,14 @@ use crate::model::view_id::ViewId;
 use crate::theme::ThemePalette;
 use crate::widgets::axis::{AxisLimits, PanZoomAxis};
 use crate::widgets::below::BottomPanel;
+use crate::widgets::empty_state_ui;
 use crate::widgets::icons::Icon;
 use crate::widgets::overview;
+use crate::widgets::query_state::QueryTexts;
 use crate::widgets::tiled::{SplitImage, SplitTexture};
 use crate::widgets::toolbar::toolbar_ui;
+use crate::widgets::worker::Versioned;
 use crate::widgets::worker::{BackgroundQuery, QueryState};
-use crate::widgets::{empty_state_ui, waiting_ui};
 use chosen::SelectedBar;
 use egui::{CentralPanel, Frame, Id, Margin, Rect, Ui};
 use scene::{LoadedTrace, TraceScene, TraceSceneKey, prepare};
@@ -40,6 +43,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tilescope_analysis::trace::{StepDetailReport, TraceStepGrouping, WindowSummary};
+use tilescope_report::ReportError;
 use tilescope_report::units::{CycleRange, StepId};
 use tilescope_report::{ProgramOutcome, Report};
 
@@ -78,19 +82,17 @@ struct NeighbourStepKey {
 #[serde(default)]
 struct ExecutionTraceView {
     #[serde(skip)]
-    prepared: BackgroundQuery<(), Result<Option<Arc<LoadedTrace>>, String>>,
+    prepared: BackgroundQuery<(), Option<Versioned<LoadedTrace>>>,
     #[serde(skip)]
     progress: Arc<AtomicU64>,
     #[serde(skip)]
-    cancel: CancelOnDrop,
+    scene: BackgroundQuery<TraceSceneKey, TraceScene>,
     #[serde(skip)]
-    scene: BackgroundQuery<TraceSceneKey, Result<TraceScene, String>>,
+    overview: BackgroundQuery<(usize, usize, bool), SplitImage>,
     #[serde(skip)]
-    overview: BackgroundQuery<(usize, usize, bool), Result<SplitImage, String>>,
+    summary: BackgroundQuery<(CycleRange, Vec<u32>), WindowSummary>,
     #[serde(skip)]
-    summary: BackgroundQuery<(CycleRange, Vec<u32>), Result<WindowSummary, String>>,
-    #[serde(skip)]
-    details: BackgroundQuery<Vec<SelectedStep>, Result<Vec<StepDetailReport>, String>>,
+    details: BackgroundQuery<Vec<SelectedStep>, Vec<StepDetailReport>>,
     #[serde(skip)]
     neighbour: BackgroundQuery<NeighbourStepKey, Option<(SelectedStep, CycleRange)>>,
     #[serde(skip)]
@@ -142,16 +144,6 @@ struct ExecutionTraceView {
     below: BottomPanel,
 }
 
-/// Tells who reads the trace that nobody waits for it any more.
-#[derive(Default)]
-struct CancelOnDrop(Arc<AtomicBool>);
-
-impl Drop for CancelOnDrop {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::SeqCst);
-    }
-}
-
 impl ReportView for ExecutionTraceView {
     fn timeline(&self) -> Option<VisibleTimeline> {
         let (axis, limits) = (self.axis?, self.limits?);
@@ -163,45 +155,42 @@ impl ReportView for ExecutionTraceView {
         self.reach = Some(reach);
     }
 
-    fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+    fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
+        // Coming back to this view begins anew.
+        if self.prepared.is_cancelled() {
+            self.prepared.retry();
+        }
         let report = context.opened.report.clone();
-        let (progress, cancel) = (self.progress.clone(), self.cancel.0.clone());
-        let question = move |(): &()| {
-            let prepared = prepare(&report, &progress, &cancel);
-            prepared.map(|found| found.map(Arc::new)).map_err(|error| error.to_string())
+        let progress = self.progress.clone();
+        let question = move |(): &(), cancelled: &Arc<AtomicBool>| {
+            prepare(&report, &progress, cancelled).map(|found| found.map(Versioned::new))
         };
-        let prepared = match self.prepared.ask(ui.ctx(), context.workers, &(), question) {
-            QueryState::Fresh(Ok(Some(prepared))) => prepared.clone(),
-            QueryState::Fresh(Ok(None)) => {
+        let prepared = self.prepared.ask_cancellable(ui.ctx(), context.workers, &(), question);
+        if matches!(prepared, QueryState::Waiting { .. }) {
+            ui.ctx().request_repaint_after_secs(0.1);
+        }
+        let share = self.progress.load(Ordering::Relaxed) as f64 / 1000.0;
+        let waiting = match share {
+            0.0 => "Reading the trace…".to_owned(),
+            share => format!("Indexing this trace once: {:.0} %", share * 100.0),
+        };
+        let texts = QueryTexts { waiting: &waiting, failed: "The trace cannot be read" };
+        let overdue = prepared.is_overdue();
+        prepared.show(ui, texts, |ui, prepared| match prepared.as_ref() {
+            Some(prepared) => {
+                self.drag = context.prefs.look.drag;
+                self.notice_selection(context);
+                self.trace_ui(ui, context, prepared);
+            }
+            None => {
                 let (heading, sentence) = why_empty(context.opened.outcome);
-                return empty_state_ui(ui, heading, sentence);
+                empty_state_ui(ui, heading, sentence);
             }
-            QueryState::Fresh(Err(problem)) => {
-                return empty_state_ui(ui, "The trace cannot be read", problem);
-            }
-            QueryState::Failed => return empty_state_ui(ui, "The trace cannot be read", BROKEN),
-            QueryState::Stale(_) | QueryState::Waiting => {
-                let share = self.progress.load(Ordering::Relaxed) as f64 / 1000.0;
-                let words = match share {
-                    0.0 => "Reading the trace…".to_owned(),
-                    share => format!("Indexing this trace once: {:.0} %", share * 100.0),
-                };
-                ui.ctx().request_repaint_after_secs(0.1);
-                if self.prepared.is_slow() {
-                    waiting_ui(ui, &words);
-                    if ui.vertical_centered(|ui| ui.button("Cancel")).inner.clicked() {
-                        // Coming back to this view begins anew.
-                        self.cancel = CancelOnDrop::default();
-                        self.prepared = BackgroundQuery::default();
-                        context.commands.push(AppCommand::ShowView(ViewId::Summary));
-                    }
-                }
-                return;
-            }
-        };
-        self.drag = context.prefs.look.drag;
-        self.notice_selection(context);
-        self.trace_ui(ui, context, &prepared);
+        });
+        if overdue && ui.vertical_centered(|ui| ui.button("Cancel")).inner.clicked() {
+            self.prepared.cancel();
+            context.commands.push(AppCommand::ShowView(ViewId::Summary));
+        }
     }
 
     fn state(&self) -> ViewState {
@@ -215,8 +204,6 @@ impl ReportView for ExecutionTraceView {
         strange
     }
 }
-
-const BROKEN: &str = "tilescope hit an internal error while reading it; please report this.";
 
 fn why_empty(outcome: ProgramOutcome) -> (&'static str, &'static str) {
     match outcome {
@@ -238,7 +225,7 @@ fn why_empty(outcome: ProgramOutcome) -> (&'static str, &'static str) {
 
 impl ExecutionTraceView {
     /// A step chosen elsewhere, or by a key, is shown with its details.
-    fn notice_selection(&mut self, context: &mut ViewContext<'_>) {
+    fn notice_selection(&mut self, context: &ViewContext<'_>) {
         if let (Some(range), Some(limits)) = (context.selection.cycles, self.limits) {
             self.axis = Some(zoomed_to(range, limits));
             context.commands.push(AppCommand::ZoomToCycles(None));
@@ -256,8 +243,8 @@ impl ExecutionTraceView {
     fn trace_ui(
         &mut self,
         ui: &mut Ui,
-        context: &mut ViewContext<'_>,
-        prepared: &Arc<LoadedTrace>,
+        context: &ViewContext<'_>,
+        prepared: &Versioned<LoadedTrace>,
     ) {
         toolbar_ui(ui, VIEW.id.name(), |bar| self.controls_ui(bar, context, prepared));
         let palette = ThemePalette::for_visuals(ui.visuals());
@@ -287,7 +274,7 @@ impl ExecutionTraceView {
     fn perform_action(
         &mut self,
         ui: &Ui,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         prepared: &LoadedTrace,
         wish: ViewAction,
     ) {
@@ -351,7 +338,7 @@ impl ExecutionTraceView {
 
     fn select_neighbour_step(
         &mut self,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         prepared: &LoadedTrace,
         (forwards, add): (bool, bool),
     ) {
@@ -362,7 +349,7 @@ impl ExecutionTraceView {
             return;
         }
         // Nothing is chosen: begin with what is on the screen.
-        let first = self.scene.latest().and_then(|scene| scene.as_ref().ok()).and_then(|scene| {
+        let first = self.scene.latest().and_then(|scene| {
             let window = self.axis?.window(self.limits?.width);
             let lanes = scene.ipus.iter().flat_map(|ipu| &ipu.lanes);
             lanes.filter_map(|lane| first_step(lane, window)).next()
@@ -385,23 +372,24 @@ impl ExecutionTraceView {
     fn look_up_neighbour(
         &mut self,
         ui: &Ui,
-        context: &mut ViewContext<'_>,
-        prepared: &Arc<LoadedTrace>,
+        context: &ViewContext<'_>,
+        prepared: &Versioned<LoadedTrace>,
     ) {
         let Some(wanted) = self.asked_neighbour else { return };
         let shared = prepared.clone();
         let question = move |wanted: &NeighbourStepKey| neighbour(&shared, wanted);
-        match self.neighbour.ask(ui.ctx(), context.workers, &wanted, question) {
-            QueryState::Fresh(found) => {
-                let found = *found;
-                self.asked_neighbour = None;
-                if let Some((step, range)) = found {
-                    self.select_step(context, step, wanted.add);
-                    self.bring_into_view(range);
-                }
+        let asked = self.neighbour.ask(ui.ctx(), context.workers, &wanted, question);
+        let Some(found) = asked.finished() else { return };
+        self.asked_neighbour = None;
+        match found.map(|found| *found) {
+            Ok(Some((step, range))) => {
+                self.select_step(context, step, wanted.add);
+                self.bring_into_view(range);
             }
-            QueryState::Failed => self.asked_neighbour = None,
-            QueryState::Stale(_) | QueryState::Waiting => {}
+            Ok(None) => {}
+            Err(error) => context
+                .commands
+                .push(AppCommand::ShowMessage(StatusMessage::error(error.to_string()))),
         }
     }
 
@@ -441,13 +429,14 @@ fn first_step(
 fn neighbour(
     prepared: &LoadedTrace,
     wanted: &NeighbourStepKey,
-) -> Option<(SelectedStep, CycleRange)> {
+) -> Result<Option<(SelectedStep, CycleRange)>, ReportError> {
     let SelectedStep { ipu, sub_lane, position, .. } = wanted.from;
-    let lane = prepared.trace.lane_of(ipu, sub_lane)?;
-    let found = if wanted.forwards { lane.next(position) } else { lane.previous(position) };
-    let found = found.ok().flatten()?;
-    let step = SelectedStep { ipu, sub_lane, position: found.position, step: found.step };
-    Some((step, found.range))
+    let Some(lane) = prepared.trace.lane_of(ipu, sub_lane) else { return Ok(None) };
+    let found = if wanted.forwards { lane.next(position)? } else { lane.previous(position)? };
+    Ok(found.map(|found| {
+        let step = SelectedStep { ipu, sub_lane, position: found.position, step: found.step };
+        (step, found.range)
+    }))
 }
 
 /// The axis that shows a bar with what is around it.
@@ -480,11 +469,9 @@ fn id(ui: &Ui, part: &'static str) -> Id {
     ui.scope_id().with(("execution trace", part))
 }
 
-type TraceSceneAnswer = Result<TraceScene, String>;
-
 fn ask_scene(
     report: Arc<Report>,
-    prepared: Arc<LoadedTrace>,
-) -> impl FnOnce(&TraceSceneKey) -> TraceSceneAnswer {
-    move |key| scene::build_scene(&report, &prepared, key).map_err(|error| error.to_string())
+    prepared: Versioned<LoadedTrace>,
+) -> impl FnOnce(&TraceSceneKey) -> Result<TraceScene, ReportError> {
+    move |key| scene::build_scene(&report, &prepared, key)
 }

@@ -55,16 +55,12 @@ impl ExecutionTraceView {
     ) {
         let palette = ThemePalette::for_visuals(ui.visuals());
         let painter = ui.painter_at(places.lanes);
-        let scene = match self.scene.latest() {
-            Some(Ok(scene)) => Some(scene),
-            Some(Err(problem)) => {
-                let font = FontId::proportional(13.0);
-                let at = places.lanes.center();
-                painter.text(at, Align2::CENTER_CENTER, problem, font, palette.error);
-                None
-            }
-            None => None,
-        };
+        let scene = self.scene.latest().map(|scene| &**scene);
+        if let Some(error) = self.scene.latest_error() {
+            let font = FontId::proportional(13.0);
+            let at = places.lanes.center();
+            painter.text(at, Align2::CENTER_CENTER, error, font, palette.error);
+        }
         let chosen = self.chosen_place(context, scene);
         let gutter = Rect::from_min_max(
             pos2(places.lanes.left() - GUTTER, places.lanes.top()),

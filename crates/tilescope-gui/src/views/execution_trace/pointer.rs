@@ -9,8 +9,8 @@ use crate::model::prefs::TraceDragMode;
 use crate::theme::{LIGHT, ThemePalette};
 use crate::views::ViewContext;
 use crate::widgets::axis::{AxisLimits, PanZoomAxis};
+use crate::widgets::worker::Versioned;
 use egui::{CursorIcon, PointerButton, Pos2, Rect, Response, RichText, Stroke, StrokeKind, Ui};
-use std::sync::Arc;
 use tilescope_analysis::trace::{LaneItem, LaneItemKind, LaneItemList};
 use tilescope_report::units::{CycleRange, Cycles, grouped};
 
@@ -33,8 +33,8 @@ impl ExecutionTraceView {
     pub(super) fn pointer_ui(
         &mut self,
         ui: &Ui,
-        context: &mut ViewContext<'_>,
-        prepared: &Arc<LoadedTrace>,
+        context: &ViewContext<'_>,
+        prepared: &Versioned<LoadedTrace>,
         blocks: &[IpuLaneLayout<'_>],
         places: &TraceViewLayout,
         limits: AxisLimits,
@@ -64,12 +64,7 @@ impl ExecutionTraceView {
         self.wheel(ui, places, axis, limits, response);
     }
 
-    fn choose(
-        &mut self,
-        context: &mut ViewContext<'_>,
-        chosen: Option<LaneClickTarget>,
-        add: bool,
-    ) {
+    fn choose(&mut self, context: &ViewContext<'_>, chosen: Option<LaneClickTarget>, add: bool) {
         self.bar = None;
         match chosen {
             Some(LaneClickTarget::Step(step)) => self.select_step(context, step, add),
@@ -163,7 +158,7 @@ impl ExecutionTraceView {
         places: &TraceViewLayout,
         axis: PanZoomAxis,
     ) -> Option<LaneHit<'a>> {
-        let scene = self.scene.latest()?.as_ref().ok()?;
+        let scene = self.scene.latest()?;
         let y = f64::from(at.y - places.lanes.top()) + self.scroll;
         let inside = |block: &&IpuLaneLayout<'_>| {
             block.top <= y && y < block.top + f64::from(block.height())

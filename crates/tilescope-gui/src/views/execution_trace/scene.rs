@@ -201,8 +201,6 @@ pub(crate) struct IpuLaneScene {
 
 /// A window of the trace, ready to paint.
 pub(crate) struct TraceScene {
-    /// Different for every scene.
-    pub id: u64,
     pub key: TraceSceneKey,
     pub ipus: Vec<IpuLaneScene>,
     /// Marks that concern all IPUs, by kind.
@@ -237,7 +235,6 @@ pub(crate) fn build_scene(
     prepared: &LoadedTrace,
     key: &TraceSceneKey,
 ) -> Result<TraceScene, ReportError> {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
     let filter = BarFilter {
         text: key.filter.clone(),
         programs: match key.filter.as_str() {
@@ -265,8 +262,7 @@ pub(crate) fn build_scene(
         true => arrows(&prepared.trace, &prepared.links, &exchanges(&ipus, key))?,
         false => Vec::new(),
     };
-    let id = NEXT.fetch_add(1, Ordering::Relaxed);
-    Ok(TraceScene { id, key: key.clone(), ipus, marks, host, arrows })
+    Ok(TraceScene { key: key.clone(), ipus, marks, host, arrows })
 }
 
 /// The widest exchanges between IPUs, wide enough to begin an arrow in.

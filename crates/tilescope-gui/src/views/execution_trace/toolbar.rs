@@ -18,7 +18,7 @@ impl ExecutionTraceView {
     pub(super) fn controls_ui(
         &mut self,
         bar: &mut ToolbarBuilder<'_>,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         prepared: &LoadedTrace,
     ) {
         let old = context.prefs.trace;

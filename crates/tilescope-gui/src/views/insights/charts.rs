@@ -22,7 +22,7 @@ const LEAST_WIDTH: f32 = 300.0;
 pub(crate) const ALL_BESIDE: f32 = 3.0 * LEAST_WIDTH;
 
 /// Shows the panels beside or below each other.
-pub(crate) fn memory_ui(ui: &mut Ui, context: &mut ViewContext<'_>, picture: &TileMemoryOverview) {
+pub(crate) fn memory_ui(ui: &mut Ui, context: &ViewContext<'_>, picture: &TileMemoryOverview) {
     let columns = ((ui.available_width() / LEAST_WIDTH) as usize).clamp(1, 3);
     let gap = 12.0;
     let width = (ui.available_width() - gap * (columns as f32 - 1.0)) / columns as f32;
@@ -96,7 +96,7 @@ fn verdict_ui(ui: &mut Ui, picture: &TileMemoryOverview) {
     ui.label(RichText::new(text).color(palette.weak_text).size(11.5));
 }
 
-fn worst_ui(ui: &mut Ui, context: &mut ViewContext<'_>, picture: &TileMemoryOverview) {
+fn worst_ui(ui: &mut Ui, context: &ViewContext<'_>, picture: &TileMemoryOverview) {
     let most = picture.worst.iter().map(|tile| tile.bytes).max().unwrap_or(0);
     if most == 0 {
         let text = "Memory per tile was not recorded.";

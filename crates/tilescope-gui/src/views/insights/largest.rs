@@ -3,13 +3,13 @@
 use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
 use crate::views::ViewContext;
+use crate::widgets::query_state::LIST_TEXTS;
 use crate::widgets::table::TableState;
-use crate::widgets::worker::{BackgroundQuery, QueryState};
-use crate::widgets::{choice_ui, empty_state_ui, hint_ui, tabs_ui, waiting_ui};
+use crate::widgets::worker::BackgroundQuery;
+use crate::widgets::{choice_ui, hint_ui, tabs_ui};
 use egui::Ui;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use tilescope_analysis::data_table::{DataTable, TableCell};
 use tilescope_analysis::liveness::{LivenessScope, always_live, curve, live_at};
 use tilescope_analysis::memory::{self, MemoryList};
@@ -41,9 +41,6 @@ enum LargestListScope {
     Tile,
 }
 
-/// A table, with what tells it from the next.
-type LargestListAnswer = Result<(u64, Arc<DataTable>), String>;
-
 /// State of the tables.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -51,12 +48,12 @@ pub(crate) struct LargestLists {
     tab: LargestListTab,
     scope: LargestListScope,
     #[serde(skip)]
-    listed: BackgroundQuery<(LargestListTab, LivenessScope, TileRange), LargestListAnswer>,
+    listed: BackgroundQuery<(LargestListTab, LivenessScope, TileRange), Arc<DataTable>>,
     states: [TableState; 4],
     /// The vertex type whose compute sets are listed beside it.
     vertex: Option<String>,
     #[serde(skip)]
-    users: BackgroundQuery<(String, TileRange), LargestListAnswer>,
+    users: BackgroundQuery<(String, TileRange), Arc<DataTable>>,
     users_state: TableState,
 }
 
@@ -136,32 +133,21 @@ impl LargestLists {
         };
         let question = move |(tab, source, tiles): &(LargestListTab, LivenessScope, TileRange)| {
             if *tab == LargestListTab::Peak {
-                return live_at_peak(&report, *source).map_err(|error| error.to_string());
+                return live_at_peak(&report, *source);
             }
-            listed(&report, *tab, &listed_tiles(*tiles, all)).map_err(|error| error.to_string())
+            listed(&report, *tab, &listed_tiles(*tiles, all))
         };
         let key = (self.tab, source, tiles);
-        let (generation, table) = match self.listed.ask(ui.ctx(), context.workers, &key, question) {
-            QueryState::Fresh(Ok(answer)) => answer.clone(),
-            QueryState::Fresh(Err(problem)) => {
-                return empty_state_ui(ui, "The list cannot be read", problem);
-            }
-            QueryState::Failed => {
-                return empty_state_ui(ui, "The list cannot be read", "Please report this.");
-            }
-            QueryState::Stale(_) | QueryState::Waiting => {
-                if self.listed.is_slow() {
-                    waiting_ui(ui, "Reading…");
-                }
-                return;
-            }
-        };
+        let listed = self.listed.ask(ui.ctx(), context.workers, &key, question);
         let hint = format!("Filter {what}");
-        if self.tab == LargestListTab::Vertices {
-            return self.vertices_ui(ui, context, (generation, &table), tiles);
-        }
-        ui.push_id(index, |ui| {
-            self.states[index].ui(ui, context.workers, &table, generation, &hint);
+        listed.fresh_only().show(ui, LIST_TEXTS, |ui, table| {
+            let generation = table.version();
+            if self.tab == LargestListTab::Vertices {
+                return self.vertices_ui(ui, context, (generation, table), tiles);
+            }
+            ui.push_id(index, |ui| {
+                self.states[index].ui(ui, context.workers, table, generation, &hint);
+            });
         });
     }
 
@@ -233,22 +219,14 @@ impl LargestLists {
         let report = context.opened.report.clone();
         let all = context.opened.target.tiles_per_replica();
         let question = move |(vertex, tiles): &(String, TileRange)| {
-            users(&report, vertex, &listed_tiles(*tiles, all)).map_err(|error| error.to_string())
+            users(&report, vertex, &listed_tiles(*tiles, all))
         };
-        let (generation, table) =
-            match self.users.ask(ui.ctx(), context.workers, &(vertex, tiles), question) {
-                QueryState::Fresh(Ok(answer)) => answer.clone(),
-                QueryState::Fresh(Err(problem)) => {
-                    return empty_state_ui(ui, "The list cannot be read", problem);
-                }
-                QueryState::Failed => {
-                    return empty_state_ui(ui, "The list cannot be read", "Please report this.");
-                }
-                QueryState::Stale(_) | QueryState::Waiting => return,
-            };
-        ui.push_id("users", |ui| {
-            let hint = "Filter compute sets";
-            self.users_state.ui(ui, context.workers, &table, generation, hint);
+        let users = self.users.ask(ui.ctx(), context.workers, &(vertex, tiles), question);
+        users.fresh_only().show(ui, LIST_TEXTS, |ui, table| {
+            ui.push_id("users", |ui| {
+                let hint = "Filter compute sets";
+                self.users_state.ui(ui, context.workers, table, table.version(), hint);
+            });
         });
     }
 }
@@ -258,40 +236,26 @@ fn listed_tiles(tiles: TileRange, all: u32) -> Vec<u32> {
     if tiles.count() == all { Vec::new() } else { (tiles.first..tiles.end).collect() }
 }
 
-fn users(
-    report: &Report,
-    vertex: &str,
-    tiles: &[u32],
-) -> Result<(u64, Arc<DataTable>), ReportError> {
+fn users(report: &Report, vertex: &str, tiles: &[u32]) -> Result<Arc<DataTable>, ReportError> {
     let listing = summed(memory::users_of(report, vertex, tiles)?);
-    Ok((next_generation(), Arc::new(columns::compute_sets(&listing, &[]))))
+    Ok(Arc::new(columns::compute_sets(&listing, &[])))
 }
 
 /// What is live at the step with most live bytes, always-live variables among it.
-fn live_at_peak(
-    report: &Report,
-    source: LivenessScope,
-) -> Result<(u64, Arc<DataTable>), ReportError> {
+fn live_at_peak(report: &Report, source: LivenessScope) -> Result<Arc<DataTable>, ReportError> {
     let peak = curve(report, source)?.and_then(|curve| curve.peak());
     let mut live = always_live(report, source)?;
     if let Some(peak) = peak {
         live.extend(live_at(report, source, &[peak as u32])?);
     }
-    let table = live_columns::live_at_peak(&live, peak);
-    Ok((next_generation(), Arc::new(table)))
-}
-
-/// Tells a table from the next.
-fn next_generation() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
-    NEXT.fetch_add(1, Ordering::Relaxed)
+    Ok(Arc::new(live_columns::live_at_peak(&live, peak)))
 }
 
 fn listed(
     report: &Report,
     tab: LargestListTab,
     tiles: &[u32],
-) -> Result<(u64, Arc<DataTable>), ReportError> {
+) -> Result<Arc<DataTable>, ReportError> {
     let table = match tab {
         LargestListTab::Vertices => {
             columns::vertices(&summed(memory::vertices(report, tiles)?), &[])
@@ -303,7 +267,7 @@ fn listed(
             columns::variables(&summed(memory::variables(report, tiles)?), &[])
         }
     };
-    Ok((next_generation(), Arc::new(table)))
+    Ok(Arc::new(table))
 }
 
 /// A list with one column of bytes for all tiles that were asked for.

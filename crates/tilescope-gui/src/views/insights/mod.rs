@@ -11,15 +11,15 @@ use crate::model::view_id::ViewId;
 use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
 use crate::widgets::icons::Icon;
-use crate::widgets::worker::{BackgroundQuery, QueryState};
-use crate::widgets::{empty_state_ui, tables_height, waiting_ui};
+use crate::widgets::query_state::QueryTexts;
+use crate::widgets::tables_height;
+use crate::widgets::worker::BackgroundQuery;
 use egui::{
     CentralPanel, Color32, CornerRadius, Frame, Label, Margin, Panel, RichText, ScrollArea, Stroke,
     Ui, vec2,
 };
 use largest::LargestLists;
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 use tilescope_analysis::insights::{
     InsightFacts, InsightFinding, InsightGain, InsightSubject, RULES, TileMemoryOverview,
     ViewLocation, ranked, tile_memory_overview,
@@ -59,44 +59,19 @@ enum InsightsFilter {
 #[serde(default)]
 struct InsightsView {
     #[serde(skip)]
-    shown: BackgroundQuery<(), Result<Arc<InsightsPageData>, String>>,
+    shown: BackgroundQuery<(), InsightsPageData>,
     wanted: InsightsFilter,
     largest: LargestLists,
 }
 
 impl ReportView for InsightsView {
-    fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+    fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         let report = context.opened.report.clone();
-        let question =
-            move |(): &()| load_insights(&report).map(Arc::new).map_err(|error| error.to_string());
-        let shown = match self.shown.ask(ui.ctx(), context.workers, &(), question) {
-            QueryState::Fresh(Ok(shown)) | QueryState::Stale(Ok(shown)) => shown.clone(),
-            QueryState::Fresh(Err(problem)) | QueryState::Stale(Err(problem)) => {
-                return empty_state_ui(ui, "Insights cannot be computed", problem);
-            }
-            QueryState::Failed => {
-                return empty_state_ui(ui, "Insights cannot be computed", "Please report this.");
-            }
-            QueryState::Waiting => {
-                if self.shown.is_slow() {
-                    waiting_ui(ui, "Checking the rules…");
-                }
-                return;
-            }
-        };
-        let frame = Frame::new().fill(ThemePalette::for_visuals(ui.visuals()).page);
-        let height = ui.available_height();
-        Panel::bottom("insight tables")
-            .resizable(true)
-            .default_size(tables_height(ui, 0.28))
-            .size_range(60.0..=(height - 120.0).max(61.0))
-            .frame(frame)
-            .show(ui, |ui| {
-                ui.take_available_space();
-                let fullest = shown.picture.worst.first().map(|tile| tile.tile);
-                self.largest.ui(ui, context, fullest);
-            });
-        CentralPanel::default().frame(frame).show(ui, |ui| self.page_ui(ui, context, &shown));
+        let texts =
+            QueryTexts { waiting: "Checking the rules…", failed: "Insights cannot be computed" };
+        let found =
+            self.shown.ask(ui.ctx(), context.workers, &(), move |()| load_insights(&report));
+        found.show(ui, texts, |ui, shown| self.panels_ui(ui, context, shown));
     }
 
     fn state(&self) -> ViewState {
@@ -116,7 +91,23 @@ fn load_insights(report: &Report) -> Result<InsightsPageData, ReportError> {
 }
 
 impl InsightsView {
-    fn page_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, shown: &InsightsPageData) {
+    fn panels_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, shown: &InsightsPageData) {
+        let frame = Frame::new().fill(ThemePalette::for_visuals(ui.visuals()).page);
+        let height = ui.available_height();
+        Panel::bottom("insight tables")
+            .resizable(true)
+            .default_size(tables_height(ui, 0.28))
+            .size_range(60.0..=(height - 120.0).max(61.0))
+            .frame(frame)
+            .show(ui, |ui| {
+                ui.take_available_space();
+                let fullest = shown.picture.worst.first().map(|tile| tile.tile);
+                self.largest.ui(ui, context, fullest);
+            });
+        CentralPanel::default().frame(frame).show(ui, |ui| self.page_ui(ui, context, shown));
+    }
+
+    fn page_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, shown: &InsightsPageData) {
         ScrollArea::vertical().auto_shrink(false).id_salt("findings").show(ui, |ui| {
             Frame::new().inner_margin(Margin::symmetric(20, 14)).show(ui, |ui| {
                 let columns = ((ui.available_width() / COLUMN) as usize).clamp(1, 3);
@@ -186,11 +177,11 @@ impl InsightsView {
 /// Findings beside each other, numbered from `first` on.
 fn findings_ui(
     ui: &mut Ui,
-    context: &mut ViewContext<'_>,
+    context: &ViewContext<'_>,
     findings: &[&InsightFinding],
     (first, columns): (usize, usize),
 ) {
-    let one = |ui: &mut Ui, context: &mut ViewContext<'_>, number: usize| {
+    let one = |ui: &mut Ui, context: &ViewContext<'_>, number: usize| {
         let finding = findings[number - first];
         ui.push_id(number, |ui| finding_ui(ui, context, finding, number));
     };
@@ -205,7 +196,7 @@ fn findings_ui(
 }
 
 /// One finding: number, what may be gained, the sentence, the advice, the link.
-fn finding_ui(ui: &mut Ui, context: &mut ViewContext<'_>, finding: &InsightFinding, number: usize) {
+fn finding_ui(ui: &mut Ui, context: &ViewContext<'_>, finding: &InsightFinding, number: usize) {
     let palette = ThemePalette::for_visuals(ui.visuals());
     let colour = match (finding.gain, finding.subject) {
         (InsightGain::Everything, _) => palette.error,
@@ -258,7 +249,7 @@ fn gain_colour(palette: &ThemePalette, finding: &InsightFinding) -> Color32 {
 }
 
 /// Chooses what a finding is about and shows it.
-fn go(context: &mut ViewContext<'_>, place: &ViewLocation, view: ViewId) {
+fn go(context: &ViewContext<'_>, place: &ViewLocation, view: ViewId) {
     context.commands.extend(AppCommand::select_insight_location(place));
     context.commands.push(AppCommand::ShowView(view));
 }

@@ -12,17 +12,18 @@ use crate::model::view_id::ViewId;
 use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
 use crate::widgets::icons::Icon;
+use crate::widgets::query_state::QueryTexts;
 use crate::widgets::stack::{
     GraphAnnotation, GraphLevelLine, MatchedPlaces, StackGraph, StackGraphInput,
     StackGraphResponse, StackLayer, StackedValues, is_near,
 };
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui, weak_ui};
+use crate::widgets::worker::Versioned;
 use crate::widgets::worker::{BackgroundQuery, QueryState};
-use crate::widgets::{empty_state_ui, search_ui, tables_height, waiting_tabs_ui, waiting_ui};
+use crate::widgets::{empty_state_ui, search_ui, tables_height, waiting_tabs_ui};
 use egui::{CentralPanel, Frame, Key, Panel, RichText, Ui};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
-use std::sync::Arc;
 use tables::{LivenessTab, LivenessTables};
 use tilescope_analysis::liveness::{LivenessCurve, LivenessScope, curve};
 use tilescope_analysis::tile_curves::TileCurveUnit;
@@ -44,13 +45,13 @@ const MAX_COLUMNS: usize = 8;
 /// The curve of a source, ready to be drawn.
 struct LivenessGraphData {
     curve: LivenessCurve,
-    stack: Arc<StackedValues>,
+    stack: Versioned<StackedValues>,
     /// What each step is, in words.
     labels: Vec<String>,
 }
 
 /// A curve, if there is one.
-type LivenessGraphAnswer = Result<Option<Arc<LivenessGraphData>>, String>;
+type LivenessGraphAnswer = Option<Versioned<LivenessGraphData>>;
 /// A variable's name and the steps it is live in; `None` means always.
 type VariableLifetime = (String, Option<Range<u32>>);
 
@@ -70,48 +71,35 @@ struct LivenessView {
     #[serde(skip)]
     program: Option<ProgramId>,
     #[serde(skip)]
-    lifetime: BackgroundQuery<VariableId, Result<Option<VariableLifetime>, String>>,
+    lifetime: BackgroundQuery<VariableId, Option<VariableLifetime>>,
     filter: String,
-    /// Steps that the filter finds.
+    /// Steps that the filter finds, by the version of the curve and what is typed.
     #[serde(skip)]
-    matching: BackgroundQuery<(u64, String), Arc<MatchedPlaces>>,
+    matching: BackgroundQuery<(u64, String), MatchedPlaces>,
     #[serde(skip)]
     jump: TraceJump,
 }
 
 impl ReportView for LivenessView {
-    fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+    fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         self.source = available_source(self.source, context);
         let report = context.opened.report.clone();
         let key = (self.source, context.prefs.liveness.always_live);
-        let question = move |(source, always): &(LivenessScope, bool)| {
-            let shown = load_graph(&report, *source, *always);
-            shown.map(|found| found.map(Arc::new)).map_err(|error| error.to_string())
-        };
-        let shown = match self.curve.ask(ui.ctx(), context.workers, &key, question) {
-            QueryState::Fresh(Ok(shown)) | QueryState::Stale(Ok(shown)) => shown.clone(),
-            QueryState::Fresh(Err(problem)) | QueryState::Stale(Err(problem)) => {
-                return empty_state_ui(ui, "Liveness cannot be read", problem);
-            }
-            QueryState::Failed => {
-                return empty_state_ui(ui, "Liveness cannot be read", "Please report this.");
-            }
-            QueryState::Waiting => {
-                if self.curve.is_slow() {
-                    waiting_ui(ui, "Reading liveness…");
-                }
-                return;
-            }
-        };
-        let Some(shown) = shown.filter(|shown| shown.stack.places() > 0) else {
-            let sentence = "This report does not say which variables are live at which step of \
-                            the program, so there is no curve to draw.";
-            return empty_state_ui(ui, "No liveness recorded", sentence);
-        };
-        self.notice_selection(context, &shown.curve);
-        toolbar_ui(ui, VIEW.id.name(), |bar| self.controls_ui(bar, context, &shown));
-        self.panels_ui(ui, context, &shown);
-        self.jump.update(ui.ctx(), context);
+        let question =
+            move |(source, always): &(LivenessScope, bool)| load_graph(&report, *source, *always);
+        let texts =
+            QueryTexts { waiting: "Reading liveness…", failed: "Liveness cannot be read" };
+        self.curve.ask(ui.ctx(), context.workers, &key, question).show(ui, texts, |ui, answer| {
+            let Some(shown) = answer.as_ref().filter(|shown| shown.stack.places() > 0) else {
+                let sentence = "This report does not say which variables are live at which step \
+                                of the program, so there is no curve to draw.";
+                return empty_state_ui(ui, "No liveness recorded", sentence);
+            };
+            self.notice_selection(context, &shown.curve);
+            toolbar_ui(ui, VIEW.id.name(), |bar| self.controls_ui(bar, context, shown));
+            self.panels_ui(ui, context, shown);
+            self.jump.update(ui.ctx(), context);
+        });
     }
 
     fn clear_selection_commands(&self) -> Vec<AppCommand> {
@@ -144,7 +132,7 @@ fn load_graph(
     report: &Report,
     source: LivenessScope,
     always: bool,
-) -> Result<Option<LivenessGraphData>, ReportError> {
+) -> Result<LivenessGraphAnswer, ReportError> {
     let Some(curve) = curve(report, source)? else { return Ok(None) };
     let programs = report.programs()?;
     let label = |id: &ProgramId| match programs.get(*id) {
@@ -158,8 +146,9 @@ fn load_graph(
         StackLayer { title: "Always live".to_owned(), values: vec![below; curve.others.len()] },
         StackLayer { title: "Not always live".to_owned(), values: curve.others.clone() },
     ];
-    let stack = Arc::new(StackedValues::new(if always { layers } else { layers[1..].to_vec() }));
-    Ok(Some(LivenessGraphData { curve, stack, labels }))
+    let stack =
+        Versioned::new(StackedValues::new(if always { layers } else { layers[1..].to_vec() }));
+    Ok(Some(Versioned::new(LivenessGraphData { curve, stack, labels })))
 }
 
 impl LivenessView {
@@ -175,13 +164,7 @@ impl LivenessView {
         self.steps = step.map(|step| step as u32).into_iter().collect();
     }
 
-    fn choose(
-        &mut self,
-        context: &mut ViewContext<'_>,
-        curve: &LivenessCurve,
-        step: u32,
-        add: bool,
-    ) {
+    fn choose(&mut self, context: &ViewContext<'_>, curve: &LivenessCurve, step: u32, add: bool) {
         match self.steps.iter().position(|known| *known == step) {
             Some(at) if add => drop(self.steps.remove(at)),
             _ if add => {
@@ -198,7 +181,7 @@ impl LivenessView {
         context.commands.push(AppCommand::SelectProgram(self.program));
     }
 
-    fn panels_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, shown: &LivenessGraphData) {
+    fn panels_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, shown: &LivenessGraphData) {
         let height = ui.available_height();
         let frame = Frame::new().fill(ThemePalette::for_visuals(ui.visuals()).page);
         Panel::bottom("liveness tables")
@@ -213,7 +196,7 @@ impl LivenessView {
         CentralPanel::default().frame(frame).show(ui, |ui| self.graph_ui(ui, context, shown));
     }
 
-    fn graph_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, shown: &LivenessGraphData) {
+    fn graph_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, shown: &LivenessGraphData) {
         let palette = ThemePalette::for_visuals(ui.visuals());
         let wanted = !self.filter.trim().is_empty();
         let matching = self.matching.latest().filter(|_| wanted).cloned();
@@ -267,19 +250,18 @@ impl LivenessView {
         let Some(variable) = context.selection.variable else { return Vec::new() };
         let report = context.opened.report.clone();
         let question = move |id: &VariableId| {
-            let found = report.variable(*id).map_err(|error| error.to_string())?;
-            Ok(found.map(|variable| (variable.name, variable.lifetime)))
+            let found = report.variable(*id)?;
+            Ok::<_, ReportError>(found.map(|variable| (variable.name, variable.lifetime)))
         };
-        match self.lifetime.ask(ui.ctx(), context.workers, &variable, question) {
-            QueryState::Fresh(Ok(Some((name, life)))) => {
-                let range = match life {
-                    Some(life) => life.start as usize..life.end as usize,
-                    None => 0..steps,
-                };
-                vec![(range, name.clone())]
-            }
-            _ => Vec::new(),
-        }
+        let found = self.lifetime.ask(ui.ctx(), context.workers, &variable, question);
+        // The lifetime of another variable, or none: nothing to draw.
+        let QueryState::Fresh(found) = found else { return Vec::new() };
+        let Some((name, life)) = found.as_ref() else { return Vec::new() };
+        let range = match life {
+            Some(life) => life.start as usize..life.end as usize,
+            None => 0..steps,
+        };
+        vec![(range, name.clone())]
     }
 
     /// Whether the line of the memory there is is shown: as chosen, or where it is near.
@@ -289,7 +271,7 @@ impl LivenessView {
         curve.capacity > 0 && prefs.max_memory.unwrap_or(near)
     }
 
-    fn tables_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, shown: &LivenessGraphData) {
+    fn tables_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, shown: &LivenessGraphData) {
         ui.horizontal(|ui| {
             ui.add_space(6.0);
             let none = self.steps.is_empty();
@@ -318,7 +300,7 @@ impl LivenessView {
     fn ask_for_step_ui(
         &mut self,
         ui: &mut Ui,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         shown: &LivenessGraphData,
     ) {
         let palette = ThemePalette::for_visuals(ui.visuals());
@@ -338,8 +320,8 @@ impl LivenessView {
     fn controls_ui(
         &mut self,
         bar: &mut ToolbarBuilder<'_>,
-        context: &mut ViewContext<'_>,
-        shown: &Arc<LivenessGraphData>,
+        context: &ViewContext<'_>,
+        shown: &Versioned<LivenessGraphData>,
     ) {
         self.source_ui(bar, context);
         self.filter_ui(bar, context, shown);
@@ -370,8 +352,8 @@ impl LivenessView {
     fn filter_ui(
         &mut self,
         bar: &mut ToolbarBuilder<'_>,
-        context: &mut ViewContext<'_>,
-        shown: &Arc<LivenessGraphData>,
+        context: &ViewContext<'_>,
+        shown: &Versioned<LivenessGraphData>,
     ) {
         let wanted = !self.filter.trim().is_empty();
         let mut next = false;
@@ -389,13 +371,13 @@ impl LivenessView {
         if wanted.is_empty() {
             return;
         }
-        let (shared, key) = (shown.clone(), (Arc::as_ptr(shown) as u64, wanted));
+        let (shared, key) = (shown.clone(), (shown.version(), wanted));
         let question = move |(_, wanted): &(u64, String)| {
             let holds = |label: &String| label.to_lowercase().contains(wanted);
-            Arc::new(MatchedPlaces::new(shared.labels.iter().map(holds)))
+            MatchedPlaces::new(shared.labels.iter().map(holds))
         };
-        let asked = self.matching.ask(bar.context(), context.workers, &key, question);
-        let Some(matching) = asked.answer().cloned() else { return };
+        let asked = self.matching.compute(bar.context(), context.workers, &key, question);
+        let Some(matching) = asked.answer() else { return };
         let text = format!("{} steps", grouped(matching.count().into()));
         bar.add("Found", |ui| weak_ui(ui, text));
         let last = self.steps.last().map(|step| *step as usize);
@@ -404,7 +386,7 @@ impl LivenessView {
         }
     }
 
-    fn source_ui(&mut self, bar: &mut ToolbarBuilder<'_>, context: &mut ViewContext<'_>) {
+    fn source_ui(&mut self, bar: &mut ToolbarBuilder<'_>, context: &ViewContext<'_>) {
         let mut sources = vec![(LivenessScope::Whole, "Whole program".to_owned())];
         let ipus = context.opened.target.ipus_per_replica;
         if ipus > 1 {

@@ -8,13 +8,14 @@ use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
 use crate::views::ViewContext;
 use crate::views::jump::TraceJump;
+use crate::widgets::hint_ui;
+use crate::widgets::query_state::LIST_TEXTS;
 use crate::widgets::table::TableState;
-use crate::widgets::worker::{BackgroundQuery, QueryState};
-use crate::widgets::{empty_state_ui, hint_ui, waiting_ui};
+use crate::widgets::worker::BackgroundQuery;
+use crate::widgets::worker::Versioned;
 use egui::{Label, RichText, ScrollArea, Ui};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use tilescope_analysis::data_table::DataTable;
 use tilescope_analysis::liveness::{self, LiveVariable, LivenessCurve, LivenessScope, enclosing};
 use tilescope_analysis::tables::liveness as columns;
@@ -59,11 +60,9 @@ pub(crate) struct LivenessTableKey {
 }
 
 /// A table, and the variable of each row where rows are variables.
-#[derive(Clone)]
 struct LivenessTableData {
-    generation: u64,
     table: Arc<DataTable>,
-    variables: Arc<Vec<VariableId>>,
+    variables: Vec<VariableId>,
 }
 
 /// State of all tables.
@@ -71,12 +70,12 @@ struct LivenessTableData {
 #[serde(default)]
 pub(crate) struct LivenessTables {
     #[serde(skip)]
-    made: BackgroundQuery<LivenessTableKey, Result<LivenessTableData, String>>,
+    made: BackgroundQuery<LivenessTableKey, LivenessTableData>,
     states: [TableState; 4],
 }
 
 impl LivenessTables {
-    pub(crate) fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, key: LivenessTableKey) {
+    pub(crate) fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, key: LivenessTableKey) {
         let (part, index, hint) = match key.tab {
             LivenessTab::Always | LivenessTab::Step => {
                 (ReportPart::Variables, 0, "Filter variables")
@@ -90,43 +89,16 @@ impl LivenessTables {
             return hint_ui(ui, &format!("The {what} were not recorded in this report."));
         }
         let report = context.opened.report.clone();
-        let question = move |key: &LivenessTableKey| {
-            load_table(&report, key).map_err(|error| error.to_string())
-        };
-        let made = match self.made.ask(ui.ctx(), context.workers, &key, question) {
-            QueryState::Fresh(Ok(made)) => made.clone(),
-            QueryState::Fresh(Err(problem)) => {
-                return empty_state_ui(ui, "The list cannot be read", problem);
-            }
-            QueryState::Failed => {
-                return empty_state_ui(ui, "The list cannot be read", "Please report this.");
-            }
-            QueryState::Stale(_) | QueryState::Waiting => {
-                if self.made.is_slow() {
-                    waiting_ui(ui, "Reading…");
-                }
-                return;
-            }
-        };
-        if made.table.rows.is_empty()
-            && matches!(key.tab, LivenessTab::Vertices | LivenessTab::Cycles)
-        {
-            return hint_ui(ui, "This step runs no vertices.");
-        }
+        let question = move |key: &LivenessTableKey| load_table(&report, key);
+        let made = self.made.ask(ui.ctx(), context.workers, &key, question).fresh_only();
         let state = &mut self.states[index];
-        ui.push_id(index, |ui| {
-            let LivenessTableData { generation, table, variables } = &made;
-            if variables.is_empty() {
-                return state.ui(ui, context.workers, table, *generation, hint);
+        made.show(ui, LIST_TEXTS, |ui, made| {
+            if made.table.rows.is_empty()
+                && matches!(key.tab, LivenessTab::Vertices | LivenessTab::Cycles)
+            {
+                return hint_ui(ui, "This step runs no vertices.");
             }
-            let chosen = context.selection.variable;
-            let chosen = variables.iter().position(|id| Some(*id) == chosen);
-            let clicked =
-                state.choose_ui(ui, context.workers, table, *generation, hint, chosen.as_slice());
-            if let Some(row) = clicked {
-                let variable = if chosen == Some(row) { None } else { variables.get(row).copied() };
-                context.commands.push(AppCommand::SelectVariable(variable));
-            }
+            ui.push_id(index, |ui| table_ui(ui, context, state, made, hint));
         });
     }
 }
@@ -141,8 +113,29 @@ pub(in crate::views) fn seen(report: &Report, name: &str) -> DataTable {
     load_table(report, &key).unwrap().table.as_ref().clone()
 }
 
+fn table_ui(
+    ui: &mut Ui,
+    context: &ViewContext<'_>,
+    state: &mut TableState,
+    made: &Versioned<LivenessTableData>,
+    hint: &str,
+) {
+    let (generation, table, variables) = (made.version(), &made.table, &made.variables);
+    if variables.is_empty() {
+        return state.ui(ui, context.workers, table, generation, hint);
+    }
+    let chosen = context.selection.variable;
+    let chosen = variables.iter().position(|id| Some(*id) == chosen);
+    let clicked = state.choose_ui(ui, context.workers, table, generation, hint, chosen.as_slice());
+    if let Some(row) = clicked {
+        let variable = if chosen == Some(row) { None } else { variables.get(row).copied() };
+        context.commands.push(AppCommand::SelectVariable(variable));
+    }
+}
+
 fn load_table(report: &Report, key: &LivenessTableKey) -> Result<LivenessTableData, ReportError> {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
+    let _titles: Vec<String> =
+        key.steps.iter().map(|step| format!("Step {}", grouped((*step).into()))).collect();
     let walk = report.liveness()?;
     let programs: Vec<ProgramId> =
         key.steps.iter().filter_map(|step| walk.get(*step as usize)).map(|s| s.program).collect();
@@ -165,8 +158,7 @@ fn load_table(report: &Report, key: &LivenessTableKey) -> Result<LivenessTableDa
             (columns::cycles(&rows, steps), Vec::new())
         }
     };
-    let generation = NEXT.fetch_add(1, Ordering::Relaxed);
-    Ok(LivenessTableData { generation, table: Arc::new(table), variables: Arc::new(variables) })
+    Ok(LivenessTableData { table: Arc::new(table), variables })
 }
 
 /// The variables of the rows of a table.
@@ -177,7 +169,7 @@ fn ids(rows: &[LiveVariable]) -> Vec<VariableId> {
 /// Each chosen step with the programs around it.
 pub(crate) fn steps_ui(
     ui: &mut Ui,
-    context: &mut ViewContext<'_>,
+    context: &ViewContext<'_>,
     steps: &[(u32, ProgramId)],
     curve: &LivenessCurve,
     jump: &mut TraceJump,

@@ -6,16 +6,17 @@ use crate::theme::fonts::strong;
 use crate::views::ViewContext;
 use crate::widgets::axis::{AxisLimits, PanZoomAxis, tick_step};
 use crate::widgets::elided::elided;
+use crate::widgets::query_state::QueryTexts;
 use crate::widgets::worker::BackgroundQuery;
-use crate::widgets::{empty_state_ui, focus_ui, hint_ui, node_ui, waiting_ui};
+use crate::widgets::{focus_ui, hint_ui, node_ui};
 use egui::accesskit::Role;
 use egui::{
     Align2, Color32, CursorIcon, EventFilter, FontId, Key, Mesh, Pos2, Rect, Response, RichText,
     Sense, Shape, Stroke, StrokeKind, Ui, WidgetInfo, pos2, vec2,
 };
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 use tilescope_analysis::bank_map::{BankMap, PlacedVariable, bank_map};
+use tilescope_report::ReportError;
 use tilescope_report::units::{Bytes, CycleRange, VariableId, exact_bytes, grouped};
 
 /// Heights of a row, at least and at most.
@@ -27,15 +28,12 @@ const LEAST_LABEL: f32 = 34.0;
 /// Room beside the map.
 const SIDE: f32 = 14.0;
 
-/// A tile's map, or why there is none.
-type MemoryMapAnswer = Result<Arc<BankMap>, String>;
-
 /// State of the map.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct MemoryMapPanel {
     #[serde(skip)]
-    map: BackgroundQuery<Option<u32>, MemoryMapAnswer>,
+    map: BackgroundQuery<Option<u32>, BankMap>,
     axis: Option<PanZoomAxis>,
     limits: Option<(u64, f32)>,
     scroll: f32,
@@ -87,29 +85,26 @@ impl MemoryMapPanel {
         let report = context.opened.report.clone();
         let tile = context.selection.tiles.last().copied();
         let question = move |tile: &Option<u32>| {
-            let words = |error: tilescope_report::ReportError| error.to_string();
-            let fullest = || -> Result<u32, String> {
-                let memory = report.tile_memory().map_err(words)?;
+            let fullest = || -> Result<u32, ReportError> {
+                let memory = report.tile_memory()?;
                 let tiles = memory.iter().map(|(tiles, of)| (of.excluding_gaps(), tiles.first));
                 let most = tiles.max_by_key(|(bytes, tile)| (*bytes, std::cmp::Reverse(*tile)));
                 Ok(most.map_or(0, |(_, tile)| tile))
             };
-            let tile = tile.map_or_else(fullest, Ok)?;
-            bank_map(&report, tile).map(Arc::new).map_err(words)
+            bank_map(&report, tile.map_or_else(fullest, Ok)?)
         };
-        let map = match self.map.ask(ui.ctx(), context.workers, &tile, question).answer() {
-            Some(Ok(map)) => map.clone(),
-            Some(Err(problem)) => {
-                empty_state_ui(ui, "The memory map cannot be read", problem);
-                return None;
-            }
-            None => {
-                if self.map.is_slow() {
-                    waiting_ui(ui, "Reading…");
-                }
-                return None;
-            }
-        };
+        let texts = QueryTexts { waiting: "Reading…", failed: "The memory map cannot be read" };
+        let map = self.map.ask(ui.ctx(), context.workers, &tile, question);
+        map.show(ui, texts, |ui, map| self.tile_ui(ui, context, map, chosen)).flatten()
+    }
+
+    fn tile_ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &ViewContext<'_>,
+        map: &BankMap,
+        chosen: &[VariableId],
+    ) -> Option<VariableId> {
         if map.placed.is_empty() {
             hint_ui(ui, &format!("No variable lies on tile {}.", grouped(map.tile.into())));
             return None;
@@ -118,7 +113,7 @@ impl MemoryMapPanel {
             hint_ui(ui, "This report does not say at which address variables lie.");
             return None;
         }
-        self.map_ui(ui, context, &map, chosen)
+        self.map_ui(ui, context, map, chosen)
     }
 
     fn map_ui(

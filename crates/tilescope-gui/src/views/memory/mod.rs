@@ -14,22 +14,24 @@ use crate::views::tile_selection::{floor_plan_ui, tile_graph_ui, tile_picker_ui}
 use crate::widgets::floor_plan::{FloorPlanValues, FloorPlanWidget};
 use crate::widgets::heat::scale_ui;
 use crate::widgets::icons::Icon;
+use crate::widgets::query_state::QueryTexts;
 use crate::widgets::stack::is_near;
 use crate::widgets::tile_graph::{StackedTileCurves, TileGraph, TileGraphOptions};
 use crate::widgets::tile_picker::TilePicker;
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui};
-use crate::widgets::worker::{BackgroundQuery, QueryState};
-use crate::widgets::{empty_state_ui, hint_ui, tabs_ui, waiting_ui};
+use crate::widgets::worker::BackgroundQuery;
+use crate::widgets::worker::Versioned;
+use crate::widgets::{empty_state_ui, hint_ui, tabs_ui};
 use banks::MemoryMapPanel;
 use egui::{CentralPanel, Frame, Panel, Ui};
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 use tables::MemoryTables;
 use tilescope_analysis::memory::{MemoryBreakdown, MemoryCurveKey, curves};
 use tilescope_analysis::tile_curves::{
     TileAxisOrder, TileCurve, TileCurveLayer, TileCurveStack, TileCurveUnit,
 };
 use tilescope_analysis::tile_mapping::{MappingSubject, mapping};
+use tilescope_report::ReportError;
 use tilescope_report::units::{VariableId, grouped};
 use tilescope_report::{MemoryCategory, Report, ReportPart};
 
@@ -77,12 +79,12 @@ type VariableCurvesKey = (Vec<VariableId>, TileAxisOrder, bool);
 #[serde(default)]
 struct MemoryView {
     #[serde(skip)]
-    curves: BackgroundQuery<MemoryCurveKey, Result<Arc<StackedTileCurves>, String>>,
+    curves: BackgroundQuery<MemoryCurveKey, StackedTileCurves>,
     show: MemoryGraphMode,
     /// Variables that are chosen, in the order in which they were.
     variables: Vec<VariableId>,
     #[serde(skip)]
-    variable: BackgroundQuery<VariableCurvesKey, Result<Arc<StackedTileCurves>, String>>,
+    variable: BackgroundQuery<VariableCurvesKey, StackedTileCurves>,
     #[serde(skip)]
     map: FloorPlanWidget,
     /// Whether colours of the map go by powers.
@@ -101,7 +103,7 @@ struct MemoryView {
 }
 
 impl ReportView for MemoryView {
-    fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+    fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         self.notice_selection(context);
         toolbar_ui(ui, VIEW.id.name(), |bar| self.controls_ui(bar, context));
         let prefs = context.prefs.memory;
@@ -126,31 +128,17 @@ impl ReportView for MemoryView {
                 TileCurveLayer::Total => total.to_owned(),
                 layer => layer.title().to_owned(),
             };
-            let ready = |curves| Arc::new(StackedTileCurves::new(curves, title));
-            curves(&report, key).map(ready).map_err(|error| error.to_string())
+            curves(&report, key).map(|curves| StackedTileCurves::new(curves, title))
         };
-        let asked = self.curves.ask(ui.ctx(), context.workers, &key, question);
-        let curves = match asked {
-            QueryState::Fresh(Ok(curves)) | QueryState::Stale(Ok(curves)) => curves.clone(),
-            QueryState::Fresh(Err(problem)) | QueryState::Stale(Err(problem)) => {
-                return empty_state_ui(ui, "Memory cannot be read", problem);
+        let texts = QueryTexts { waiting: "Reading memory…", failed: "Memory cannot be read" };
+        self.curves.ask(ui.ctx(), context.workers, &key, question).show(ui, texts, |ui, curves| {
+            if curves.curves.max == 0 {
+                let sentence = "This report does not say how much memory its tiles use. \
+                                With Poplar, switch on autoReport.outputGraphProfile.";
+                return empty_state_ui(ui, "No memory recorded", sentence);
             }
-            QueryState::Failed => {
-                return empty_state_ui(ui, "Memory cannot be read", "Please report this.");
-            }
-            QueryState::Waiting => {
-                if self.curves.is_slow() {
-                    waiting_ui(ui, "Reading memory…");
-                }
-                return;
-            }
-        };
-        if curves.curves.max == 0 {
-            let sentence = "This report does not say how much memory its tiles use. \
-                            With Poplar, switch on autoReport.outputGraphProfile.";
-            return empty_state_ui(ui, "No memory recorded", sentence);
-        }
-        self.panels_ui(ui, context, &curves);
+            self.panels_ui(ui, context, curves);
+        });
     }
 
     fn clear_selection_commands(&self) -> Vec<AppCommand> {
@@ -173,8 +161,8 @@ impl MemoryView {
     fn panels_ui(
         &mut self,
         ui: &mut Ui,
-        context: &mut ViewContext<'_>,
-        curves: &Arc<StackedTileCurves>,
+        context: &ViewContext<'_>,
+        curves: &Versioned<StackedTileCurves>,
     ) {
         let height = ui.available_height();
         let frame = Frame::new().fill(ThemePalette::for_visuals(ui.visuals()).page);
@@ -197,8 +185,8 @@ impl MemoryView {
     fn total_ui(
         &mut self,
         ui: &mut Ui,
-        context: &mut ViewContext<'_>,
-        curves: &Arc<StackedTileCurves>,
+        context: &ViewContext<'_>,
+        curves: &Versioned<StackedTileCurves>,
     ) {
         let look = TileGraphOptions {
             name: "Memory by tile",
@@ -210,7 +198,7 @@ impl MemoryView {
     }
 
     /// The bytes of the chosen variables.
-    fn variables_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+    fn variables_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         if self.variables.is_empty() {
             let sentence = "Select a variable in the table below to see its tiles; Shift + click \
                  adds another one.";
@@ -218,30 +206,31 @@ impl MemoryView {
         }
         let report = context.opened.report.clone();
         let key = (self.variables.clone(), self.order, self.per_ipu);
-        let question = move |key: &VariableCurvesKey| variable_curves(&report, key).map(Arc::new);
-        let curves = match self.variable.ask(ui.ctx(), context.workers, &key, question).answer() {
-            Some(Ok(curves)) => curves.clone(),
-            Some(Err(problem)) => {
-                return empty_state_ui(ui, "The variable cannot be read", problem);
-            }
-            None => return,
-        };
-        let name = "Memory of the selected variables by tile";
-        let look =
-            TileGraphOptions { name, order: self.order, per_ipu: self.per_ipu, max_memory: false };
-        tile_graph_ui(ui, context, &mut self.graph, (&curves, look));
+        let question = move |key: &VariableCurvesKey| variable_curves(&report, key);
+        let curves = self.variable.ask(ui.ctx(), context.workers, &key, question);
+        let texts = QueryTexts { waiting: "Reading…", failed: "The variable cannot be read" };
+        curves.show(ui, texts, |ui, curves| {
+            let name = "Memory of the selected variables by tile";
+            let look = TileGraphOptions {
+                name,
+                order: self.order,
+                per_ipu: self.per_ipu,
+                max_memory: false,
+            };
+            tile_graph_ui(ui, context, &mut self.graph, (curves, look));
+        });
     }
 
     /// Memory on the floor plan.
     fn map_ui(
         &mut self,
         ui: &mut Ui,
-        context: &mut ViewContext<'_>,
-        curves: &Arc<StackedTileCurves>,
+        context: &ViewContext<'_>,
+        curves: &Versioned<StackedTileCurves>,
         category: Option<MemoryCategory>,
     ) {
         let layer = category.map_or(TileCurveLayer::Total, TileCurveLayer::Category);
-        let generation = Arc::as_ptr(curves) as u64;
+        let version = curves.version();
         let curves = &curves.curves;
         let Some(curve) = curves.layers.iter().find(|curve| curve.layer == layer) else {
             return hint_ui(ui, "No tile has memory of this kind.");
@@ -257,7 +246,7 @@ impl MemoryView {
             ui.label(layer.title());
         });
         let place = category.and_then(|c| MemoryCategory::ALL.iter().position(|known| *known == c));
-        let generation = generation.wrapping_add(place.map_or(0, |at| 1 + at as u64));
+        let generation = (version, place.map_or(0, |at| 1 + at as u64));
         let name = "Memory on the floor plan";
         let shown = FloorPlanValues { name, values, generation, max, log_scale: self.powers, unit };
         floor_plan_ui(ui, context, &mut self.map, shown);
@@ -309,17 +298,18 @@ fn total_title(key: &MemoryCurveKey) -> &'static str {
 }
 
 /// One layer per variable.
-fn variable_curves(report: &Report, key: &VariableCurvesKey) -> Result<StackedTileCurves, String> {
+fn variable_curves(
+    report: &Report,
+    key: &VariableCurvesKey,
+) -> Result<StackedTileCurves, ReportError> {
     let (ids, order, per_ipu) = key;
     let (mut layers, mut titles) = (Vec::new(), Vec::new());
     for (place, id) in (0u8..).zip(ids) {
-        let found =
-            mapping(report, MappingSubject::Tensor(*id)).map_err(|error| error.to_string())?;
-        let Some(mapping) = found else { continue };
+        let Some(mapping) = mapping(report, MappingSubject::Tensor(*id))? else { continue };
         layers.push(TileCurve { layer: TileCurveLayer::Nth(place), values: mapping.bytes });
         titles.push((TileCurveLayer::Nth(place), mapping.name));
     }
-    let target = report.target().map_err(|error| error.to_string())?;
+    let target = report.target()?;
     let curves =
         TileCurveStack::stacked(layers, TileCurveUnit::Bytes).arranged(&target, *order, *per_ipu);
     Ok(StackedTileCurves::new(curves, |layer| {
@@ -331,12 +321,12 @@ fn variable_curves(report: &Report, key: &VariableCurvesKey) -> Result<StackedTi
 impl MemoryView {
     /// Whether the line of a tile's capacity is shown: as chosen, or where it is near.
     fn max_memory(&self, prefs: MemoryPrefs) -> bool {
-        let latest = self.curves.latest().and_then(|curves| curves.as_ref().ok());
+        let latest = self.curves.latest();
         let near = latest.is_some_and(|shown| is_near(shown.curves.capacity, shown.curves.max));
         prefs.max_memory.unwrap_or(near)
     }
 
-    fn tables_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+    fn tables_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         let tabs = [
             (MemoryTab::Details, "Details"),
             (MemoryTab::ComputeSets, "Compute sets"),
@@ -365,7 +355,7 @@ impl MemoryView {
     }
 
     /// Whether variables are a table or a map; remembered.
-    fn variables_look_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+    fn variables_look_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         let mut prefs = context.prefs.memory;
         ui.horizontal(|ui| {
             ui.add_space(12.0);
@@ -387,7 +377,7 @@ impl MemoryView {
         }
     }
 
-    fn choose(&mut self, context: &mut ViewContext<'_>, variable: VariableId, add: bool) {
+    fn choose(&mut self, context: &ViewContext<'_>, variable: VariableId, add: bool) {
         match self.variables.iter().position(|known| *known == variable) {
             Some(at) if add => drop(self.variables.remove(at)),
             _ if add => {
@@ -399,7 +389,7 @@ impl MemoryView {
         context.commands.push(AppCommand::SelectVariable(self.variables.last().copied()));
     }
 
-    fn controls_ui(&mut self, bar: &mut ToolbarBuilder<'_>, context: &mut ViewContext<'_>) {
+    fn controls_ui(&mut self, bar: &mut ToolbarBuilder<'_>, context: &ViewContext<'_>) {
         let mut shows = vec![
             (MemoryGraphMode::Total, "Total memory"),
             (MemoryGraphMode::Variables, "Selected variables"),

@@ -4,9 +4,13 @@ use super::MemoryTab;
 use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
 use crate::views::ViewContext;
+use crate::widgets::query_state::LIST_TEXTS;
+use crate::widgets::query_state::QueryTexts;
 use crate::widgets::table::TableState;
-use crate::widgets::worker::{BackgroundQuery, QueryState};
-use crate::widgets::{empty_state_ui, focus_ui, hint_ui, region_ui, waiting_ui};
+use crate::widgets::worker::BackgroundQuery;
+use crate::widgets::worker::BackgroundWorkers;
+use crate::widgets::worker::Versioned;
+use crate::widgets::{focus_ui, hint_ui, region_ui};
 use egui::accesskit::Role;
 use egui::{
     Align2, Rect, RichText, ScrollArea, Sense, Stroke, TextStyle, Ui, WidgetInfo, pos2, vec2,
@@ -14,7 +18,6 @@ use egui::{
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use tilescope_analysis::data_table::{DataTable, TableCell};
 use tilescope_analysis::memory::{self, MemoryList, MemoryTreeRow};
 use tilescope_analysis::tables::memory as columns;
@@ -24,26 +27,29 @@ use tilescope_report::{Report, ReportError, ReportPart};
 const ROW_HEIGHT: f32 = 23.0;
 const VALUE_WIDTH: f32 = 150.0;
 
-/// A table, what tells it from others, the variables of its rows, and whether there are more.
-#[derive(Clone)]
+/// A table, the variables of its rows, and whether there are more.
 struct MemoryTableData {
-    generation: u64,
     table: Arc<DataTable>,
-    variables: Arc<Vec<VariableId>>,
+    variables: Vec<VariableId>,
     truncated: bool,
 }
 
-type MemoryTableAnswer = Result<MemoryTableData, String>;
+/// What fills the tiles, and the table of it for those that were asked about: together, so that
+/// titles never run ahead of figures.
+struct MemoryTree {
+    rows: Vec<MemoryTreeRow>,
+    table: DataTable,
+}
 
 /// State of all tables.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct MemoryTables {
     #[serde(skip)]
-    details: BackgroundQuery<Vec<u32>, Result<Vec<MemoryTreeRow>, String>>,
+    details: BackgroundQuery<Vec<u32>, MemoryTree>,
     folded: BTreeSet<String>,
     #[serde(skip)]
-    listed: BackgroundQuery<(MemoryTab, Vec<u32>), MemoryTableAnswer>,
+    listed: BackgroundQuery<(MemoryTab, Vec<u32>), MemoryTableData>,
     states: [TableState; 4],
 }
 
@@ -53,7 +59,7 @@ impl MemoryTables {
     pub(super) fn ui(
         &mut self,
         ui: &mut Ui,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         tab: MemoryTab,
         chosen: &[VariableId],
     ) -> Option<(VariableId, bool)> {
@@ -76,72 +82,42 @@ impl MemoryTables {
         let report = context.opened.report.clone();
         let key = (tab, context.selection.tiles.clone());
         let question = move |(tab, tiles): &(MemoryTab, Vec<u32>)| listed(&report, *tab, tiles);
-        let asked = self.listed.ask(ui.ctx(), context.workers, &key, question);
-        let answer = match asked {
-            QueryState::Fresh(answer) => Some(answer.clone()),
-            // The table of another tab is no stand-in.
-            QueryState::Stale(_) | QueryState::Waiting => None,
-            QueryState::Failed => {
-                empty_state_ui(ui, "The list cannot be read", "Please report this.");
-                return None;
+        let listed = self.listed.ask(ui.ctx(), context.workers, &key, question);
+        let (state, workers) = (&mut self.states[index], context.workers);
+        // The table of another tab is no stand-in.
+        let clicked = listed.fresh_only().show(ui, LIST_TEXTS, |ui, listed| {
+            if listed.truncated {
+                cut_ui(ui);
             }
-        };
-        match answer {
-            Some(Ok(MemoryTableData { generation, table, variables, truncated: cut })) => {
-                if cut {
-                    let most = grouped(memory::MAX_VARIABLES as u64);
-                    let text = format!(
-                        "Only the first {most} are listed; select tiles to see all of theirs."
-                    );
-                    ui.horizontal(|ui| {
-                        ui.add_space(8.0);
-                        ui.label(
-                            RichText::new(text)
-                                .color(ThemePalette::for_visuals(ui.visuals()).warning),
-                        );
-                    });
+            let hint =
+                ["Filter variables", "Filter vertices", "Filter exchanges", "Filter compute sets"]
+                    [index];
+            ui.push_id(index, |ui| match tab {
+                MemoryTab::Variables => variables_ui(ui, workers, state, listed, (hint, chosen)),
+                _ => {
+                    state.ui(ui, workers, &listed.table, listed.version(), hint);
+                    None
                 }
-                let hint = [
-                    "Filter variables",
-                    "Filter vertices",
-                    "Filter exchanges",
-                    "Filter compute sets",
-                ][index];
-                let (state, workers) = (&mut self.states[index], context.workers);
-                let clicked = ui.push_id(index, |ui| {
-                    if tab != MemoryTab::Variables {
-                        state.ui(ui, workers, &table, generation, hint);
-                        return None;
-                    }
-                    let place = |id: &VariableId| variables.iter().position(|own| own == id);
-                    let chosen: Vec<usize> = chosen.iter().filter_map(place).collect();
-                    state.choose_ui(ui, workers, &table, generation, hint, &chosen)
-                });
-                let id = clicked.inner.and_then(|row| variables.get(row))?;
-                let add = ui.input(|input| input.modifiers.shift || input.modifiers.command);
-                return Some((*id, add));
-            }
-            Some(Err(problem)) => empty_state_ui(ui, "The list cannot be read", &problem),
-            None if self.listed.is_slow() => waiting_ui(ui, "Reading…"),
-            None => {}
-        }
-        None
+            })
+            .inner
+        });
+        clicked.flatten()
     }
 
     fn details_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         let tiles = context.selection.tiles.clone();
         let report = context.opened.report.clone();
         let question = move |tiles: &Vec<u32>| {
-            memory::details(&report, tiles).map_err(|error| error.to_string())
+            let rows = memory::details(&report, tiles)?;
+            let table = columns::details(&rows, tiles);
+            Ok::<_, ReportError>(MemoryTree { rows, table })
         };
-        let rows = match self.details.ask(ui.ctx(), context.workers, &tiles, question).answer() {
-            Some(Ok(rows)) => rows,
-            Some(Err(problem)) => return empty_state_ui(ui, "Details cannot be read", problem),
-            None => return,
-        };
-        // While details of other tiles are on their way, titles must not run ahead of them.
-        let ready = rows.first().is_none_or(|row| row.bytes.len() == tiles.len().max(1));
-        let table = columns::details(rows, if ready { &tiles } else { &[] });
+        let texts = QueryTexts { waiting: "Reading…", failed: "Details cannot be read" };
+        let rows = self.details.ask(ui.ctx(), context.workers, &tiles, question);
+        rows.show(ui, texts, |ui, tree| self.tree_ui(ui, tree));
+    }
+
+    fn tree_ui(&mut self, ui: &mut Ui, MemoryTree { rows, table }: &MemoryTree) {
         // Depth is seen as the indentation of the part.
         let titles: Vec<&str> =
             table.columns.iter().skip(2).map(|column| column.title.as_str()).collect();
@@ -173,6 +149,31 @@ impl MemoryTables {
             ui.add_space(8.0);
         });
     }
+}
+
+/// Says that not everything is listed.
+fn cut_ui(ui: &mut Ui) {
+    let most = grouped(memory::MAX_VARIABLES as u64);
+    let text = format!("Only the first {most} are listed; select tiles to see all of theirs.");
+    ui.horizontal(|ui| {
+        ui.add_space(8.0);
+        ui.label(RichText::new(text).color(ThemePalette::for_visuals(ui.visuals()).warning));
+    });
+}
+
+/// The table of variables; the one that was clicked, and whether it is to be added.
+fn variables_ui(
+    ui: &mut Ui,
+    workers: &BackgroundWorkers,
+    state: &mut TableState,
+    listed: &Versioned<MemoryTableData>,
+    (hint, chosen): (&str, &[VariableId]),
+) -> Option<(VariableId, bool)> {
+    let place = |id: &VariableId| listed.variables.iter().position(|own| own == id);
+    let chosen: Vec<usize> = chosen.iter().filter_map(place).collect();
+    let row = state.choose_ui(ui, workers, &listed.table, listed.version(), hint, &chosen)?;
+    let add = ui.input(|input| input.modifiers.shift || input.modifiers.command);
+    Some((*listed.variables.get(row)?, add))
 }
 
 fn value_rect(row: Rect, name_width: f32, column: usize) -> Rect {
@@ -272,8 +273,7 @@ pub(in crate::views) fn seen(report: &Report, name: &str) -> DataTable {
     listed(report, tab, &[]).unwrap().table.as_ref().clone()
 }
 
-fn listed(report: &Report, tab: MemoryTab, tiles: &[u32]) -> MemoryTableAnswer {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
+fn listed(report: &Report, tab: MemoryTab, tiles: &[u32]) -> Result<MemoryTableData, ReportError> {
     type List = fn(&Report, &[u32]) -> Result<MemoryList, ReportError>;
     type Columns = fn(&MemoryList, &[u32]) -> DataTable;
     let (list, columns): (List, Columns) = match tab {
@@ -282,11 +282,10 @@ fn listed(report: &Report, tab: MemoryTab, tiles: &[u32]) -> MemoryTableAnswer {
         MemoryTab::ComputeSets => (memory::compute_sets, columns::compute_sets),
         MemoryTab::Exchanges => (memory::exchanges, columns::exchanges),
     };
-    let listing = list(report, tiles).map_err(|error| error.to_string())?;
+    let listing = list(report, tiles)?;
     Ok(MemoryTableData {
-        generation: NEXT.fetch_add(1, Ordering::Relaxed),
         table: Arc::new(columns(&listing, tiles)),
-        variables: Arc::new(listing.variables),
+        variables: listing.variables,
         truncated: listing.truncated,
     })
 }

@@ -9,12 +9,13 @@ use crate::theme::fonts::strong;
 use crate::views::ViewContext;
 use crate::views::jump::TraceJump;
 use crate::views::tile_selection::select_tile;
+use crate::widgets::query_state::QueryTexts;
 use crate::widgets::stack::{StackGraph, StackGraphInput, StackLayer, StackedValues};
-use crate::widgets::worker::{BackgroundQuery, QueryState};
-use crate::widgets::{empty_state_ui, hint_ui, waiting_tabs_ui, waiting_ui};
+use crate::widgets::worker::BackgroundQuery;
+use crate::widgets::worker::Versioned;
+use crate::widgets::{hint_ui, waiting_tabs_ui};
 use egui::{Color32, CornerRadius, Grid, Label, Rect, RichText, ScrollArea, Sense, Ui, vec2};
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 use tilescope_analysis::data_table::TableCell;
 use tilescope_analysis::json::JsonLine;
 use tilescope_analysis::operation_debug::debug_lines;
@@ -24,6 +25,7 @@ use tilescope_analysis::operations::{
 use tilescope_analysis::program_tree::label;
 use tilescope_analysis::tables::operations::{COLUMNS, pass_title};
 use tilescope_analysis::tile_curves::TileCurveUnit;
+use tilescope_report::ReportError;
 use tilescope_report::units::{Bytes, OperationId, ProgramId, exact_bytes, grouped, percent};
 use tilescope_report::{MemoryCategory, Report, ReportPart};
 
@@ -43,8 +45,8 @@ enum OperationDetailsTab {
 
 /// Costs tile by tile, ready to be drawn.
 struct OperationTileGraphs {
-    cycles: Arc<StackedValues>,
-    code: Arc<StackedValues>,
+    cycles: Versioned<StackedValues>,
+    code: Versioned<StackedValues>,
 }
 
 /// The operation and the programs that are told about.
@@ -56,9 +58,9 @@ type OperationDebugKey = (Option<OperationId>, Vec<ProgramId>);
 pub(crate) struct OperationDetailsPanel {
     tab: OperationDetailsTab,
     #[serde(skip)]
-    debug: BackgroundQuery<OperationDebugKey, Result<Vec<JsonLine>, String>>,
+    debug: BackgroundQuery<OperationDebugKey, Vec<JsonLine>>,
     #[serde(skip)]
-    graphs: BackgroundQuery<Vec<ProgramId>, Result<Arc<OperationTileGraphs>, String>>,
+    graphs: BackgroundQuery<Vec<ProgramId>, OperationTileGraphs>,
     cycles: StackGraph,
     code: StackGraph,
     #[serde(skip)]
@@ -71,7 +73,7 @@ impl OperationDetailsPanel {
     pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         (layer, rows): (OpLayer, &[OpRow]),
         row: Option<&OpRow>,
     ) -> Option<usize> {
@@ -116,16 +118,14 @@ impl OperationDetailsPanel {
         let report = context.opened.report.clone();
         let key = (row.operation, row.programs.clone());
         let question = move |(operation, programs): &OperationDebugKey| {
-            debug_lines(&report, *operation, programs).map_err(|error| error.to_string())
+            debug_lines(&report, *operation, programs)
         };
-        match self.debug.ask(ui.ctx(), context.workers, &key, question).answer() {
-            Some(Ok(lines)) => debug_ui(ui, lines),
-            Some(Err(problem)) => empty_state_ui(ui, "The operation cannot be read", problem),
-            None => {}
-        }
+        let texts = QueryTexts { waiting: "Reading…", failed: "The operation cannot be read" };
+        let lines = self.debug.ask(ui.ctx(), context.workers, &key, question);
+        lines.show(ui, texts, |ui, lines| debug_ui(ui, lines));
     }
 
-    fn programs_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, row: &OpRow) {
+    fn programs_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, row: &OpRow) {
         // Programs were read when the table was.
         let Ok(programs) = context.opened.report.programs() else { return };
         let executed = context.opened.report.has(ReportPart::Execution);
@@ -151,24 +151,15 @@ impl OperationDetailsPanel {
         });
     }
 
-    fn graphs_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, row: &OpRow) {
+    fn graphs_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, row: &OpRow) {
         let report = context.opened.report.clone();
         let question = move |programs: &Vec<ProgramId>| graphs(&report, programs);
-        let graphs = match self.graphs.ask(ui.ctx(), context.workers, &row.programs, question) {
-            QueryState::Fresh(Ok(graphs)) => graphs.clone(),
-            QueryState::Fresh(Err(problem)) => {
-                return empty_state_ui(ui, "Costs cannot be read", problem);
-            }
-            QueryState::Failed => {
-                return empty_state_ui(ui, "Costs cannot be read", "Please report this.");
-            }
-            QueryState::Stale(_) | QueryState::Waiting => {
-                if self.graphs.is_slow() {
-                    waiting_ui(ui, "Reading…");
-                }
-                return;
-            }
-        };
+        let texts = QueryTexts { waiting: "Reading…", failed: "Costs cannot be read" };
+        let graphs = self.graphs.ask(ui.ctx(), context.workers, &row.programs, question);
+        graphs.fresh_only().show(ui, texts, |ui, graphs| self.graph_ui(ui, context, graphs));
+    }
+
+    fn graph_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, graphs: &OperationTileGraphs) {
         let cycles = self.tab == OperationDetailsTab::Cycles;
         let stack = if cycles { &graphs.cycles } else { &graphs.code };
         if (0..stack.places()).all(|tile| stack.total(tile) == 0) {
@@ -211,17 +202,16 @@ impl OperationDetailsPanel {
     }
 }
 
-fn graphs(report: &Report, programs: &[ProgramId]) -> Result<Arc<OperationTileGraphs>, String> {
-    let OperationTileCosts { cycles, vertex_code, exchange_code } =
-        per_tile(report, programs).map_err(|error| error.to_string())?;
+fn graphs(report: &Report, programs: &[ProgramId]) -> Result<OperationTileGraphs, ReportError> {
+    let OperationTileCosts { cycles, vertex_code, exchange_code } = per_tile(report, programs)?;
     let layer = |(title, values): (String, Vec<u64>)| StackLayer { title, values };
-    Ok(Arc::new(OperationTileGraphs {
-        cycles: Arc::new(StackedValues::new(cycles.into_iter().map(layer).collect())),
-        code: Arc::new(StackedValues::new(vec![
+    Ok(OperationTileGraphs {
+        cycles: Versioned::new(StackedValues::new(cycles.into_iter().map(layer).collect())),
+        code: Versioned::new(StackedValues::new(vec![
             layer(("Vertex code".to_owned(), vertex_code)),
             layer(("Exchange code".to_owned(), exchange_code)),
         ])),
-    }))
+    })
 }
 
 fn row_ui(ui: &mut Ui, name: &str, value: &str, about: &str) {
@@ -278,7 +268,7 @@ fn totals_ui(ui: &mut Ui, report: &Report, (layer, rows): (OpLayer, &[OpRow])) {
     );
 }
 
-fn summary_ui(ui: &mut Ui, context: &mut ViewContext<'_>, layer: OpLayer, row: &OpRow) {
+fn summary_ui(ui: &mut Ui, context: &ViewContext<'_>, layer: OpLayer, row: &OpRow) {
     let report = context.opened.report.clone();
     let links = |ui: &mut Ui| {
         ui.horizontal(|ui| {

@@ -12,18 +12,20 @@ use crate::model::state::{ViewState, from_view_state, to_view_state};
 use crate::model::view_id::ViewId;
 use crate::theme::ThemePalette;
 use crate::widgets::icons::Icon;
+use crate::widgets::query_state::QueryTexts;
 use crate::widgets::table::TableState;
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui};
-use crate::widgets::worker::{BackgroundQuery, QueryState};
-use crate::widgets::{empty_state_ui, tables_height, waiting_ui};
+use crate::widgets::worker::BackgroundQuery;
+use crate::widgets::worker::Versioned;
+use crate::widgets::{empty_state_ui, tables_height};
 use egui::{CentralPanel, Frame, Panel, RichText, Ui};
 use lower::OperationDetailsPanel;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use tilescope_analysis::data_table::DataTable;
 use tilescope_analysis::operations::{OpRow, OperationLayer, operations};
 use tilescope_analysis::tables::operations as tables;
+use tilescope_report::ReportError;
 use tilescope_report::ReportPart;
 use tilescope_report::units::OperationId;
 
@@ -38,7 +40,6 @@ pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
 
 /// Operations and the table of them.
 struct OperationsTableData {
-    generation: u64,
     layer: OperationLayer,
     rows: Vec<OpRow>,
     table: Arc<DataTable>,
@@ -51,7 +52,7 @@ struct OperationsTableData {
 struct OperationsView {
     layer: OperationLayer,
     #[serde(skip)]
-    shown: BackgroundQuery<(OperationLayer, Vec<String>), Result<Arc<OperationsTableData>, String>>,
+    shown: BackgroundQuery<(OperationLayer, Vec<String>), OperationsTableData>,
     table: TableState,
     /// The row that is chosen in a layer.
     chosen: Option<(OperationLayer, usize)>,
@@ -62,7 +63,7 @@ struct OperationsView {
 }
 
 impl ReportView for OperationsView {
-    fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+    fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         if !context.opened.report.has(ReportPart::Programs)
             && !context.opened.report.has(ReportPart::Operations)
         {
@@ -78,34 +79,21 @@ impl ReportView for OperationsView {
         let report = context.opened.report.clone();
         let key = (self.layer, context.prefs.operations.switched.clone());
         let question = move |(layer, switched): &(OperationLayer, Vec<String>)| {
-            static NEXT: AtomicU64 = AtomicU64::new(1);
-            let found = operations(&report, *layer).map_err(|error| error.to_string())?;
+            let found = operations(&report, *layer)?;
             let table = columns::shown(tables::operations(&found.rows, &report, *layer), switched);
-            Ok(Arc::new(OperationsTableData {
-                generation: NEXT.fetch_add(1, Ordering::Relaxed),
+            Ok::<OperationsTableData, ReportError>(OperationsTableData {
                 layer: *layer,
                 rows: found.rows,
                 table: Arc::new(table),
                 complete: found.complete,
-            }))
+            })
         };
-        let shown = match self.shown.ask(ui.ctx(), context.workers, &key, question) {
-            QueryState::Fresh(Ok(shown)) | QueryState::Stale(Ok(shown)) => shown.clone(),
-            QueryState::Fresh(Err(problem)) | QueryState::Stale(Err(problem)) => {
-                return empty_state_ui(ui, "Operations cannot be read", problem);
-            }
-            QueryState::Failed => {
-                return empty_state_ui(ui, "Operations cannot be read", "Please report this.");
-            }
-            QueryState::Waiting => {
-                if self.shown.is_slow() {
-                    waiting_ui(ui, "Adding up costs…");
-                }
-                return;
-            }
-        };
-        self.follow(context, &shown);
-        self.panels_ui(ui, context, &shown);
+        let texts =
+            QueryTexts { waiting: "Adding up costs…", failed: "Operations cannot be read" };
+        self.shown.ask(ui.ctx(), context.workers, &key, question).show(ui, texts, |ui, shown| {
+            self.follow(context, shown);
+            self.panels_ui(ui, context, shown);
+        });
     }
 
     fn clear_selection_commands(&self) -> Vec<AppCommand> {
@@ -135,7 +123,7 @@ impl OperationsView {
         }
     }
 
-    fn controls_ui(&mut self, bar: &mut ToolbarBuilder<'_>, context: &mut ViewContext<'_>) {
+    fn controls_ui(&mut self, bar: &mut ToolbarBuilder<'_>, context: &ViewContext<'_>) {
         let mut layers =
             vec![(OperationLayer::Library, "Library calls"), (OperationLayer::Program, "Programs")];
         if context.opened.report.has(ReportPart::Operations) {
@@ -145,7 +133,7 @@ impl OperationsView {
             self.layer = layer;
         }
         bar.add("Columns", |ui| drop(ui.menu_button("Columns", |ui| columns_ui(ui, context))));
-        if let Some(Ok(shown)) = self.shown.latest()
+        if let Some(shown) = self.shown.latest()
             && !shown.complete
         {
             bar.add("First steps only", |ui| {
@@ -160,8 +148,8 @@ impl OperationsView {
     fn panels_ui(
         &mut self,
         ui: &mut Ui,
-        context: &mut ViewContext<'_>,
-        shown: &Arc<OperationsTableData>,
+        context: &ViewContext<'_>,
+        shown: &Versioned<OperationsTableData>,
     ) {
         let height = ui.available_height();
         let frame = Frame::new().fill(ThemePalette::for_visuals(ui.visuals()).page);
@@ -183,7 +171,7 @@ impl OperationsView {
         CentralPanel::default().frame(frame).show(ui, |ui| {
             ui.add_space(6.0);
             let hint = "Filter operations";
-            let (table, generation) = (&shown.table, shown.generation);
+            let (table, generation) = (&shown.table, shown.version());
             let clicked = self.table.choose_ui(
                 ui,
                 context.workers,
@@ -202,7 +190,7 @@ impl OperationsView {
 }
 
 /// Which columns are shown.
-fn columns_ui(ui: &mut Ui, context: &mut ViewContext<'_>) {
+fn columns_ui(ui: &mut Ui, context: &ViewContext<'_>) {
     let mut switched = context.prefs.operations.switched.clone();
     for known in tables::COLUMNS {
         let mut shown = columns::is_shown(known, &switched);

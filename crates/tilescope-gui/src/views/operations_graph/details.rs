@@ -5,12 +5,17 @@ use crate::model::view_id::ViewId;
 use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
 use crate::views::ViewContext;
+use crate::widgets::query_state::QueryTexts;
+use crate::widgets::worker::BackgroundQuery;
+use crate::widgets::worker::Versioned;
 use egui::{Grid, Label, RichText, ScrollArea, Ui, vec2};
 use std::collections::BTreeMap;
 use tilescope_analysis::data_table::TableCell;
 use tilescope_analysis::operations::{OpRow, OperationLayer};
 use tilescope_analysis::operations_graph::OpGraph;
 use tilescope_analysis::tables::operations::{COLUMNS, pass_title};
+use tilescope_report::Report;
+use tilescope_report::ReportError;
 use tilescope_report::units::{OperationId, grouped};
 
 /// Most operations that are listed on one side.
@@ -18,37 +23,70 @@ const MOST: usize = 40;
 /// Operations that are offered where none is chosen.
 const LONGEST: usize = 8;
 
-pub(crate) fn details_ui(ui: &mut Ui, context: &mut ViewContext<'_>, graph: &OpGraph) {
-    let chosen = context.selection.operation;
-    let row = chosen.and_then(|id| graph.rows.iter().find(|row| row.operation == Some(id)));
-    let Some((id, row)) = chosen.zip(row) else {
-        return overview_ui(ui, context, graph);
-    };
-    // Operations were read when the graph was.
-    let Ok(operations) = context.opened.report.operations() else { return };
+/// What an operation reads, and who reads what it makes.
+struct DataDependences {
+    reads: Vec<OperationId>,
+    readers: Vec<OperationId>,
+}
+
+/// State of the details.
+#[derive(Default)]
+pub(crate) struct Details {
+    /// By the version of the graph and the operation.
+    dependences: BackgroundQuery<(u64, OperationId), DataDependences>,
+}
+
+impl Details {
+    pub(crate) fn ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &ViewContext<'_>,
+        graph: &Versioned<OpGraph>,
+    ) {
+        let chosen = context.selection.operation;
+        let row = chosen.and_then(|id| graph.rows.iter().find(|row| row.operation == Some(id)));
+        let Some((id, row)) = chosen.zip(row) else {
+            return overview_ui(ui, context, graph);
+        };
+        let (report, shared) = (context.opened.report.clone(), graph.clone());
+        let question = move |(_, id): &(u64, OperationId)| dependences(&report, &shared, *id);
+        let key = (graph.version(), id);
+        let state = self.dependences.ask(ui.ctx(), context.workers, &key, question).fresh_only();
+        let texts = QueryTexts { waiting: "Reading…", failed: "Operations cannot be read" };
+        ScrollArea::both().auto_shrink(false).id_salt("graph details").show(ui, |ui| {
+            ui.add_space(8.0);
+            ui.horizontal_top(|ui| {
+                ui.add_space(14.0);
+                ui.vertical(|ui| facts_ui(ui, context, row));
+                ui.add_space(30.0);
+                state.show(ui, texts, |ui, found| {
+                    ui.vertical(|ui| links_ui(ui, context, graph, "Reads", &found.reads));
+                    ui.add_space(30.0);
+                    ui.vertical(|ui| links_ui(ui, context, graph, "Read by", &found.readers));
+                });
+            });
+            ui.add_space(8.0);
+        });
+    }
+}
+
+fn dependences(
+    report: &Report,
+    graph: &OpGraph,
+    id: OperationId,
+) -> Result<DataDependences, ReportError> {
+    let operations = report.operations()?;
     let reads = operations.get(id.index()).map(|of| of.inputs.clone()).unwrap_or_default();
     let is_reader = |of: &&OpRow| {
         let operation = of.operation.and_then(|other| operations.get(other.index()));
         operation.is_some_and(|operation| operation.inputs.contains(&id))
     };
-    let readers: Vec<OperationId> =
-        graph.rows.iter().filter(is_reader).filter_map(|row| row.operation).collect();
-    ScrollArea::both().auto_shrink(false).id_salt("graph details").show(ui, |ui| {
-        ui.add_space(8.0);
-        ui.horizontal_top(|ui| {
-            ui.add_space(14.0);
-            ui.vertical(|ui| facts_ui(ui, context, row));
-            ui.add_space(30.0);
-            ui.vertical(|ui| links_ui(ui, context, graph, "Reads", &reads));
-            ui.add_space(30.0);
-            ui.vertical(|ui| links_ui(ui, context, graph, "Read by", &readers));
-        });
-        ui.add_space(8.0);
-    });
+    let readers = graph.rows.iter().filter(is_reader).filter_map(|row| row.operation).collect();
+    Ok(DataDependences { reads, readers })
 }
 
 /// Where nothing is chosen: what there is on each IPU, and what takes longest.
-fn overview_ui(ui: &mut Ui, context: &mut ViewContext<'_>, graph: &OpGraph) {
+fn overview_ui(ui: &mut Ui, context: &ViewContext<'_>, graph: &OpGraph) {
     let palette = ThemePalette::for_visuals(ui.visuals());
     let mut ipus: BTreeMap<Option<u32>, (u64, u64, u64)> = BTreeMap::new();
     for row in &graph.rows {
@@ -103,7 +141,7 @@ fn overview_ui(ui: &mut Ui, context: &mut ViewContext<'_>, graph: &OpGraph) {
     });
 }
 
-fn facts_ui(ui: &mut Ui, context: &mut ViewContext<'_>, row: &OpRow) {
+fn facts_ui(ui: &mut Ui, context: &ViewContext<'_>, row: &OpRow) {
     let palette = ThemePalette::for_visuals(ui.visuals());
     let title: String = row.name.chars().take(300).collect();
     ui.add(Label::new(strong(title)).selectable(true).extend());
@@ -143,7 +181,7 @@ fn facts_ui(ui: &mut Ui, context: &mut ViewContext<'_>, row: &OpRow) {
 
 fn links_ui(
     ui: &mut Ui,
-    context: &mut ViewContext<'_>,
+    context: &ViewContext<'_>,
     graph: &OpGraph,
     title: &str,
     operations: &[OperationId],

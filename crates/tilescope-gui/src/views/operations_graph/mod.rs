@@ -11,15 +11,18 @@ use crate::model::state::{ViewState, from_view_state, to_view_state};
 use crate::model::view_id::ViewId;
 use crate::theme::ThemePalette;
 use crate::widgets::icons::Icon;
+use crate::widgets::query_state::QueryTexts;
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui};
-use crate::widgets::worker::{BackgroundQuery, QueryState};
-use crate::widgets::{empty_state_ui, tables_height, waiting_ui};
+use crate::widgets::worker::BackgroundQuery;
+use crate::widgets::worker::Versioned;
+use crate::widgets::{empty_state_ui, tables_height};
 use canvas::{GraphCanvas, GraphCanvasEvent};
+use details::Details;
 use egui::{CentralPanel, Frame, Panel, Ui};
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 use tilescope_analysis::operations::OpRow;
 use tilescope_analysis::operations_graph::{OpGraph, OpGraphKey, OpGraphNode, graph};
+use tilescope_report::ReportError;
 
 /// This view, for the list.
 pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
@@ -64,7 +67,7 @@ impl Metric {
 #[serde(default)]
 struct OperationsGraphView {
     #[serde(skip)]
-    graph: BackgroundQuery<OpGraphKey, Result<Option<Arc<OpGraph>>, String>>,
+    graph: BackgroundQuery<OpGraphKey, Option<Versioned<OpGraph>>>,
     /// Blocks that are unfolded; `None` shows every operation.
     open: Option<Vec<String>>,
     /// Whether blocks have been folded at first.
@@ -72,6 +75,8 @@ struct OperationsGraphView {
     /// Whether it has been seen if that hides too much.
     judged: bool,
     canvas: GraphCanvas,
+    #[serde(skip)]
+    details: Details,
 }
 
 /// Fewer blocks than these show nothing of how operations depend on each other.
@@ -86,7 +91,7 @@ fn hides_too_much(graph: &OpGraph) -> bool {
 }
 
 impl ReportView for OperationsGraphView {
-    fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+    fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         if !std::mem::replace(&mut self.folded, true) {
             self.open = Some(Vec::new());
         }
@@ -94,58 +99,16 @@ impl ReportView for OperationsGraphView {
         let prefs = context.prefs.operations_graph;
         let key =
             OpGraphKey { backward: prefs.backward, update: prefs.updates, open: self.open.clone() };
-        let question = move |key: &OpGraphKey| {
-            let found = graph(&report, key).map_err(|error| error.to_string())?;
-            Ok(found.map(Arc::new))
-        };
-        let shown = match self.graph.ask(ui.ctx(), context.workers, &key, question) {
-            QueryState::Fresh(Ok(shown)) | QueryState::Stale(Ok(shown)) => shown.clone(),
-            QueryState::Fresh(Err(problem)) | QueryState::Stale(Err(problem)) => {
-                return empty_state_ui(ui, "The graph cannot be read", problem);
-            }
-            QueryState::Failed => {
-                return empty_state_ui(ui, "The graph cannot be read", "Please report this.");
-            }
-            QueryState::Waiting => {
-                if self.graph.is_slow() {
-                    waiting_ui(ui, "Laying out the graph…");
-                }
-                return;
-            }
-        };
-        let Some(shown) = shown else {
-            let sentence = "This report does not record which operation reads whose results, so \
-                 there is no graph to draw. The Operations view lists their costs.";
-            return empty_state_ui(ui, "No graph recorded", sentence);
-        };
-        if !std::mem::replace(&mut self.judged, true) && hides_too_much(&shown) {
-            self.open = None;
-        }
-        toolbar_ui(ui, VIEW.id.name(), |bar| self.controls_ui(bar, context));
-        let height = ui.available_height();
-        let frame = Frame::new().fill(ThemePalette::for_visuals(ui.visuals()).page);
-        Panel::bottom("graph details")
-            .resizable(true)
-            .default_size(tables_height(ui, 0.3))
-            .size_range(60.0..=(height - 120.0).max(61.0))
-            .frame(frame)
-            .show(ui, |ui| {
-                ui.take_available_space();
-                details::details_ui(ui, context, &shown);
-            });
-        CentralPanel::default().frame(frame).show(ui, |ui| {
-            let chosen = context.selection.operation;
-            if context.actions.contains(&ViewAction::ZoomToSelection) {
-                self.canvas.fit();
-            }
-            match self.canvas.ui(ui, &shown, prefs, chosen) {
-                Some(GraphCanvasEvent::Select(node)) => {
-                    let row = node.and_then(|node| shown.nodes.get(node)?.operations.first());
-                    let operation = row.and_then(|row| shown.rows.get(*row)?.operation);
-                    context.commands.push(AppCommand::SelectOperation(operation));
-                }
-                Some(GraphCanvasEvent::ToggleFold(node)) => self.toggle(&shown, node),
-                None => {}
+        let question =
+            move |key: &OpGraphKey| Ok::<_, ReportError>(graph(&report, key)?.map(Versioned::new));
+        let texts =
+            QueryTexts { waiting: "Laying out the graph…", failed: "The graph cannot be read" };
+        let graph = self.graph.ask(ui.ctx(), context.workers, &key, question);
+        graph.show(ui, texts, |ui, graph| match graph.as_ref() {
+            Some(graph) => self.graph_ui(ui, context, graph),
+            None => {
+                let sentence = "This report does not record which operation reads whose results, so there is no graph to draw. The Operations view lists their costs.";
+                empty_state_ui(ui, "No graph recorded", sentence);
             }
         });
     }
@@ -166,6 +129,40 @@ impl ReportView for OperationsGraphView {
 }
 
 impl OperationsGraphView {
+    fn graph_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, shown: &Versioned<OpGraph>) {
+        if !std::mem::replace(&mut self.judged, true) && hides_too_much(shown) {
+            self.open = None;
+        }
+        toolbar_ui(ui, VIEW.id.name(), |bar| self.controls_ui(bar, context));
+        let prefs = context.prefs.operations_graph;
+        let height = ui.available_height();
+        let frame = Frame::new().fill(ThemePalette::for_visuals(ui.visuals()).page);
+        Panel::bottom("graph details")
+            .resizable(true)
+            .default_size(tables_height(ui, 0.3))
+            .size_range(60.0..=(height - 120.0).max(61.0))
+            .frame(frame)
+            .show(ui, |ui| {
+                ui.take_available_space();
+                self.details.ui(ui, context, shown);
+            });
+        CentralPanel::default().frame(frame).show(ui, |ui| {
+            let chosen = context.selection.operation;
+            if context.actions.contains(&ViewAction::ZoomToSelection) {
+                self.canvas.fit();
+            }
+            match self.canvas.ui(ui, shown, prefs, chosen) {
+                Some(GraphCanvasEvent::Select(node)) => {
+                    let row = node.and_then(|node| shown.nodes.get(node)?.operations.first());
+                    let operation = row.and_then(|row| shown.rows.get(*row)?.operation);
+                    context.commands.push(AppCommand::SelectOperation(operation));
+                }
+                Some(GraphCanvasEvent::ToggleFold(node)) => self.toggle(shown, node),
+                None => {}
+            }
+        });
+    }
+
     /// Shows the operations of a block, or the block as one.
     fn toggle(&mut self, graph: &OpGraph, node: usize) {
         let Some(block) = graph.nodes.get(node).map(|node| node.block.clone()) else { return };
@@ -182,7 +179,7 @@ impl OperationsGraphView {
         open.dedup();
     }
 
-    fn controls_ui(&mut self, bar: &mut ToolbarBuilder<'_>, context: &mut ViewContext<'_>) {
+    fn controls_ui(&mut self, bar: &mut ToolbarBuilder<'_>, context: &ViewContext<'_>) {
         let old = context.prefs.operations_graph;
         let mut prefs: OperationsGraphPrefs = old;
         if let Some(metric) = bar.choice("Colour", &Metric::ALL, prefs.metric) {

@@ -7,7 +7,7 @@ use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
 use crate::views::ViewContext;
 use crate::views::jump::TraceJump;
-use crate::widgets::empty_state_ui;
+use crate::widgets::query_state::QueryTexts;
 use crate::widgets::worker::BackgroundQuery;
 use egui::{CornerRadius, Grid, Label, Rect, RichText, ScrollArea, Ui, pos2, vec2};
 use tilescope_analysis::program_tree::{ProgramFact, facts, label};
@@ -17,7 +17,7 @@ use tilescope_report::{ProgramKind, ProgramNodeTable, ReportPart};
 /// State of the details.
 #[derive(Default)]
 pub(crate) struct ProgramDetailsPanel {
-    facts: BackgroundQuery<ProgramId, Result<Vec<ProgramFact>, String>>,
+    facts: BackgroundQuery<ProgramId, Vec<ProgramFact>>,
 }
 
 impl ProgramDetailsPanel {
@@ -25,7 +25,7 @@ impl ProgramDetailsPanel {
     pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         programs: &ProgramNodeTable,
         tally: &[(ProgramKind, u64)],
         jump: &mut TraceJump,
@@ -35,8 +35,9 @@ impl ProgramDetailsPanel {
             return tally_ui(ui, tally);
         };
         let report = context.opened.report.clone();
-        let question = move |id: &ProgramId| facts(&report, *id).map_err(|error| error.to_string());
-        let asked = self.facts.ask(ui.ctx(), context.workers, &id, question);
+        let question = move |id: &ProgramId| facts(&report, *id);
+        let known = self.facts.ask(ui.ctx(), context.workers, &id, question);
+        let texts = QueryTexts { waiting: "Reading…", failed: "The node cannot be read" };
         let palette = ThemePalette::for_visuals(ui.visuals());
         ScrollArea::both().auto_shrink(false).id_salt("program details").show(ui, |ui| {
             ui.add_space(8.0);
@@ -49,13 +50,7 @@ impl ProgramDetailsPanel {
                     let target = program.children.first().copied();
                     let function = target.filter(|_| program.kind == ProgramKind::Call);
                     links_ui(ui, context, (id, function), program.operation, jump);
-                    match asked.answer() {
-                        Some(Ok(facts)) => facts_ui(ui, facts),
-                        Some(Err(problem)) => {
-                            empty_state_ui(ui, "The node cannot be read", problem)
-                        }
-                        None => {}
-                    }
+                    known.show(ui, texts, |ui, facts| facts_ui(ui, facts));
                 });
             });
             let bottom = ui.cursor().top() - 4.0;
@@ -99,7 +94,7 @@ fn tally_ui(ui: &mut Ui, tally: &[(ProgramKind, u64)]) {
 
 fn links_ui(
     ui: &mut Ui,
-    context: &mut ViewContext<'_>,
+    context: &ViewContext<'_>,
     (id, function): (ProgramId, Option<ProgramId>),
     operation: Option<OperationId>,
     jump: &mut TraceJump,

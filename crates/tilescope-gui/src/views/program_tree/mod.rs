@@ -11,9 +11,11 @@ use crate::model::state::{ViewState, from_view_state, to_view_state};
 use crate::model::view_id::ViewId;
 use crate::theme::ThemePalette;
 use crate::widgets::icons::Icon;
+use crate::widgets::query_state::QueryTexts;
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui, weak_ui};
+use crate::widgets::worker::Versioned;
 use crate::widgets::worker::{BackgroundQuery, QueryState};
-use crate::widgets::{empty_state_ui, search_ui, tables_height, waiting_ui};
+use crate::widgets::{empty_state_ui, search_ui, tables_height};
 use details::ProgramDetailsPanel;
 use egui::{Button, CentralPanel, Frame, Key, Panel, RichText, ScrollArea, Ui};
 use serde::{Deserialize, Serialize};
@@ -22,6 +24,7 @@ use std::sync::Arc;
 use tilescope_analysis::program_tree::{
     ProgramTreeGroup, ProgramTreeRow, find, groups, label, rows, tally,
 };
+use tilescope_report::ReportError;
 use tilescope_report::units::{ProgramId, StepId, grouped};
 use tilescope_report::{ProgramKind, ProgramNodeTable, Report};
 
@@ -67,9 +70,9 @@ type ProgramTreePath = Option<(usize, Vec<ProgramId>)>;
 #[serde(default)]
 struct ProgramTreeView {
     #[serde(skip)]
-    forest: BackgroundQuery<(), Result<Arc<ProgramForest>, String>>,
+    forest: BackgroundQuery<(), ProgramForest>,
     #[serde(skip)]
-    lines: BackgroundQuery<VisibleProgramRowsKey, Arc<VisibleProgramRows>>,
+    lines: BackgroundQuery<VisibleProgramRowsKey, VisibleProgramRows>,
     group: usize,
     #[serde(with = "crate::model::state::shared")]
     folded: Arc<BTreeSet<ProgramId>>,
@@ -98,40 +101,22 @@ struct ProgramTreeView {
 }
 
 impl ReportView for ProgramTreeView {
-    fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+    fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         let report = context.opened.report.clone();
-        let question = move |(): &()| forest(&report).map(Arc::new);
-        let forest = match self.forest.ask(ui.ctx(), context.workers, &(), question) {
-            QueryState::Fresh(Ok(forest)) | QueryState::Stale(Ok(forest)) => forest.clone(),
-            QueryState::Fresh(Err(problem)) | QueryState::Stale(Err(problem)) => {
-                return empty_state_ui(ui, "The program cannot be read", problem);
+        let texts =
+            QueryTexts { waiting: "Reading the program…", failed: "The program cannot be read" };
+        let found = self.forest.ask(ui.ctx(), context.workers, &(), move |()| forest(&report));
+        found.show(ui, texts, |ui, forest| match forest.groups.len() {
+            0 => {
+                let sentence =
+                    "This report does not record the compiled program, so there is no tree.";
+                empty_state_ui(ui, "No program recorded", sentence);
             }
-            QueryState::Failed => {
-                return empty_state_ui(ui, "The program cannot be read", "Please report this.");
+            groups => {
+                self.group = self.group.min(groups - 1);
+                self.forest_ui(ui, context, forest);
             }
-            QueryState::Waiting => {
-                if self.forest.is_slow() {
-                    waiting_ui(ui, "Reading the program…");
-                }
-                return;
-            }
-        };
-        if forest.groups.is_empty() {
-            let sentence = "This report does not record the compiled program, so there is no tree.";
-            return empty_state_ui(ui, "No program recorded", sentence);
-        }
-        self.group = self.group.min(forest.groups.len() - 1);
-        self.follow(ui, context, &forest);
-        let lines = self.lines(ui, context, &forest);
-        let narrow = ui.available_width() < NARROW;
-        toolbar_ui(ui, VIEW.id.name(), |bar| {
-            if narrow {
-                self.group_ui(bar, &forest);
-            }
-            self.controls_ui(bar, context, lines.as_deref());
         });
-        self.panels_ui(ui, context, &forest, lines.as_deref());
-        self.jump.update(ui.ctx(), context);
     }
 
     fn clear_selection_commands(&self) -> Vec<AppCommand> {
@@ -152,23 +137,43 @@ impl ReportView for ProgramTreeView {
     }
 }
 
-fn forest(report: &Report) -> Result<ProgramForest, String> {
-    let programs = report.programs().map_err(|error| error.to_string())?;
+fn forest(report: &Report) -> Result<ProgramForest, ReportError> {
+    let programs = report.programs()?;
     let groups = groups(&programs);
     let tallies = groups.iter().map(|group| tally(&programs, group.root)).collect();
     Ok(ProgramForest { programs, groups, tallies })
 }
 
 impl ProgramTreeView {
+    fn forest_ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &ViewContext<'_>,
+        forest: &Versioned<ProgramForest>,
+    ) {
+        self.follow(ui, context, forest);
+        let lines = self.lines(ui, context, forest);
+        let narrow = ui.available_width() < NARROW;
+        toolbar_ui(ui, VIEW.id.name(), |bar| {
+            if narrow {
+                self.group_ui(bar, forest);
+            }
+            self.controls_ui(bar, context, lines.answer().map(|lines| &**lines));
+        });
+        self.panels_ui(ui, context, forest, &lines);
+        self.jump.update(ui.ctx(), context);
+    }
+
     /// Shows what was chosen elsewhere: a step's program, or a program.
-    fn follow(&mut self, ui: &Ui, context: &mut ViewContext<'_>, forest: &Arc<ProgramForest>) {
+    fn follow(&mut self, ui: &Ui, context: &ViewContext<'_>, forest: &Versioned<ProgramForest>) {
         let step = context.selection.step.map(|step| step.step);
         if let Some(step) = step.filter(|_| step != self.seen_step) {
             let report = context.opened.report.clone();
-            let question = move |step: &StepId| report.step(*step).ok().flatten()?.program;
-            if let QueryState::Fresh(program) =
-                self.step.ask(ui.ctx(), context.workers, &step, question)
-            {
+            let question = move |step: &StepId| {
+                Ok::<_, ReportError>(report.step(*step)?.and_then(|step| step.program))
+            };
+            let asked = self.step.ask(ui.ctx(), context.workers, &step, question);
+            if let QueryState::Fresh(program) = asked {
                 self.seen_step = Some(step);
                 if program.is_some() && *program != context.selection.program {
                     context.commands.push(AppCommand::SelectProgram(*program));
@@ -180,11 +185,10 @@ impl ProgramTreeView {
         };
         let shared = forest.clone();
         let question = move |id: &ProgramId| find(&shared.programs, &shared.groups, *id);
-        if let QueryState::Fresh(found) =
-            self.found.ask(ui.ctx(), context.workers, &program, question)
-        {
+        let found = self.found.compute(ui.ctx(), context.workers, &program, question);
+        if let QueryState::Fresh(found) = found {
             self.seen = Some(program);
-            if let Some((group, above)) = found {
+            if let Some((group, above)) = found.as_ref() {
                 self.group = *group;
                 let folded = Arc::make_mut(&mut self.folded);
                 folded.retain(|id| !above.contains(id));
@@ -197,22 +201,22 @@ impl ProgramTreeView {
         &mut self,
         ui: &Ui,
         context: &ViewContext<'_>,
-        forest: &Arc<ProgramForest>,
-    ) -> Option<Arc<VisibleProgramRows>> {
+        forest: &Versioned<ProgramForest>,
+    ) -> QueryState<VisibleProgramRows> {
         let key = VisibleProgramRowsKey {
             group: self.group,
             folded: self.folded.clone(),
             filter: self.filter.trim().to_lowercase(),
         };
         let forest = forest.clone();
-        let question = move |key: &VisibleProgramRowsKey| Arc::new(lines(&forest, key));
-        self.lines.ask(ui.ctx(), context.workers, &key, question).answer().cloned()
+        let question = move |key: &VisibleProgramRowsKey| lines(&forest, key);
+        self.lines.compute(ui.ctx(), context.workers, &key, question)
     }
 
     fn controls_ui(
         &mut self,
         bar: &mut ToolbarBuilder<'_>,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         lines: Option<&VisibleProgramRows>,
     ) {
         let found = lines.filter(|_| !self.filter.trim().is_empty());
@@ -258,7 +262,7 @@ impl ProgramTreeView {
     }
 
     /// Chooses the next line that matches, after the one that is chosen.
-    fn select_next_match(&mut self, context: &mut ViewContext<'_>, lines: &VisibleProgramRows) {
+    fn select_next_match(&mut self, context: &ViewContext<'_>, lines: &VisibleProgramRows) {
         let chosen = context.selection.program;
         let at = lines.rows.iter().position(|row| Some(row.id) == chosen);
         let later = lines.matches.iter().find(|place| at.is_none_or(|at| **place > at));
@@ -269,7 +273,7 @@ impl ProgramTreeView {
         }
     }
 
-    fn choose(&mut self, context: &mut ViewContext<'_>, program: ProgramId) {
+    fn choose(&mut self, context: &ViewContext<'_>, program: ProgramId) {
         self.seen = Some(program);
         context.commands.push(AppCommand::SelectProgram(Some(program)));
     }
@@ -277,9 +281,9 @@ impl ProgramTreeView {
     fn panels_ui(
         &mut self,
         ui: &mut Ui,
-        context: &mut ViewContext<'_>,
-        forest: &Arc<ProgramForest>,
-        lines: Option<&VisibleProgramRows>,
+        context: &ViewContext<'_>,
+        forest: &ProgramForest,
+        lines: &QueryState<VisibleProgramRows>,
     ) {
         let height = ui.available_height();
         let frame = Frame::new().fill(ThemePalette::for_visuals(ui.visuals()).page);
@@ -299,10 +303,10 @@ impl ProgramTreeView {
                 self.groups_ui(ui, forest);
             });
         }
-        CentralPanel::default().frame(frame).show(ui, |ui| match lines {
-            Some(lines) => self.lines_ui(ui, context, forest, lines),
-            None if self.lines.is_slow() => waiting_ui(ui, "Laying out the tree…"),
-            None => {}
+        let texts =
+            QueryTexts { waiting: "Laying out the tree…", failed: "The tree cannot be laid out" };
+        CentralPanel::default().frame(frame).show(ui, |ui| {
+            lines.show(ui, texts, |ui, lines| self.lines_ui(ui, context, forest, lines));
         });
     }
 
@@ -338,7 +342,7 @@ impl ProgramTreeView {
     fn lines_ui(
         &mut self,
         ui: &mut Ui,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         forest: &ProgramForest,
         lines: &VisibleProgramRows,
     ) {

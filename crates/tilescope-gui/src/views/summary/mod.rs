@@ -12,8 +12,9 @@ use crate::model::view_id::ViewId;
 use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
 use crate::widgets::icons::Icon;
-use crate::widgets::worker::{BackgroundQuery, QueryState};
-use crate::widgets::{empty_state_ui, focus_ui, search_ui, waiting_ui};
+use crate::widgets::query_state::QueryTexts;
+use crate::widgets::worker::BackgroundQuery;
+use crate::widgets::{focus_ui, search_ui};
 use egui::accesskit::Role;
 use egui::{
     Align2, CornerRadius, FontId, Frame, Grid, Label, Margin, RichText, ScrollArea, Sense, Stroke,
@@ -23,6 +24,7 @@ use serde::{Deserialize, Serialize};
 use std::time::SystemTime;
 use tilescope_analysis::json::{self, JsonLine};
 use tilescope_analysis::summary::{ReportSummary, summary};
+use tilescope_report::ReportError;
 use tilescope_report::units::{Bytes, Cycles, Hertz, grouped, seconds};
 use tilescope_report::{BatchingConfig, Report, ReportPart, SidecarFile};
 
@@ -51,6 +53,9 @@ struct SummaryPageData {
     meta: Vec<(String, String)>,
 }
 
+const TEXTS: QueryTexts<'static> =
+    QueryTexts { waiting: "Reading the report…", failed: "The summary cannot be computed" };
+
 /// Files whose contents are shown, if they are there.
 const JSON_FILES: [&str; 2] = ["app.json", "framework.json"];
 
@@ -59,18 +64,16 @@ const JSON_FILES: [&str; 2] = ["app.json", "framework.json"];
 #[serde(default)]
 struct SummaryView {
     #[serde(skip)]
-    facts: BackgroundQuery<(), Result<Box<SummaryPageData>, String>>,
+    facts: BackgroundQuery<(), SummaryPageData>,
     filter: Option<String>,
 }
 
-fn facts(report: &Report) -> Result<Box<SummaryPageData>, String> {
-    let words = |error: tilescope_report::ReportError| error.to_string();
-    let summary = summary(report).map_err(words)?;
-    Ok(Box::new(SummaryPageData {
-        summary,
-        batching: report.batching().map_err(words)?,
-        options: report.options().map_err(words)?,
-        notes: report.notes().map_err(words)?,
+fn facts(report: &Report) -> Result<SummaryPageData, ReportError> {
+    Ok(SummaryPageData {
+        summary: summary(report)?,
+        batching: report.batching()?,
+        options: report.options()?,
+        notes: report.notes()?,
         warnings: report.warnings(),
         spec: report.spec().map(str::to_owned),
         files: report.sidecar_files(),
@@ -80,7 +83,7 @@ fn facts(report: &Report) -> Result<Box<SummaryPageData>, String> {
             .filter_map(|name| Some((name, tree(report, name)?)))
             .collect(),
         meta: report.meta().iter().map(|(key, value)| (key.clone(), value.clone())).collect(),
-    }))
+    })
 }
 
 /// A JSON file beside the report, line by line; `None` if there is none.
@@ -92,30 +95,17 @@ fn tree(report: &Report, name: &str) -> Option<Result<Vec<JsonLine>, String>> {
 }
 
 impl ReportView for SummaryView {
-    fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+    fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         let report = context.opened.report.clone();
-        let asked = self.facts.ask(ui.ctx(), context.workers, &(), move |()| facts(&report));
-        let facts = match asked {
-            QueryState::Fresh(Ok(facts)) | QueryState::Stale(Ok(facts)) => facts,
-            QueryState::Fresh(Err(problem)) | QueryState::Stale(Err(problem)) => {
-                return empty_state_ui(ui, "The summary cannot be computed", problem);
-            }
-            QueryState::Failed => {
-                return empty_state_ui(ui, "The summary cannot be computed", "Please report this.");
-            }
-            QueryState::Waiting => {
-                if self.facts.is_slow() {
-                    waiting_ui(ui, "Reading the report…");
-                }
-                return;
-            }
-        };
+        let facts = self.facts.ask(ui.ctx(), context.workers, &(), move |()| facts(&report));
         let filter = self.filter.get_or_insert_with(|| context.prefs.option_filter.clone());
-        ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
-            Frame::new().inner_margin(Margin::symmetric(24, 18)).show(ui, |ui| {
-                let most = if ui.available_width() > THREE_COLUMNS { 2800.0 } else { 1180.0 };
-                ui.set_width(ui.available_width().min(most));
-                page_ui(ui, context, facts, filter);
+        facts.show(ui, TEXTS, |ui, facts| {
+            ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
+                Frame::new().inner_margin(Margin::symmetric(24, 18)).show(ui, |ui| {
+                    let most = if ui.available_width() > THREE_COLUMNS { 2800.0 } else { 1180.0 };
+                    ui.set_width(ui.available_width().min(most));
+                    page_ui(ui, context, facts, filter);
+                });
             });
         });
     }
@@ -131,12 +121,7 @@ impl ReportView for SummaryView {
     }
 }
 
-fn page_ui(
-    ui: &mut Ui,
-    context: &mut ViewContext<'_>,
-    facts: &SummaryPageData,
-    filter: &mut String,
-) {
+fn page_ui(ui: &mut Ui, context: &ViewContext<'_>, facts: &SummaryPageData, filter: &mut String) {
     ui.label(strong("Program information").size(19.0));
     ui.add_space(10.0);
     headline::headline_ui(ui, context.opened, facts);
@@ -183,7 +168,7 @@ const THREE_COLUMNS: f32 = 2750.0;
 
 /// Blocks that can be folded; what is folded is remembered.
 struct SummaryBlocks<'a, 'b> {
-    context: &'a mut ViewContext<'b>,
+    context: &'a ViewContext<'b>,
 }
 
 impl<'b> SummaryBlocks<'_, 'b> {
@@ -222,7 +207,7 @@ impl<'b> SummaryBlocks<'_, 'b> {
         &mut self,
         ui: &mut Ui,
         title: &'static str,
-        contents: impl FnOnce(&mut Ui, &mut ViewContext<'b>),
+        contents: impl FnOnce(&mut Ui, &ViewContext<'b>),
     ) {
         let palette = ThemePalette::for_visuals(ui.visuals());
         let folded = self.context.prefs.folded_blocks.iter().any(|block| block == title);
@@ -426,7 +411,7 @@ fn notes_ui(ui: &mut Ui, facts: &SummaryPageData) {
 
 fn options_ui(
     ui: &mut Ui,
-    context: &mut ViewContext<'_>,
+    context: &ViewContext<'_>,
     facts: &SummaryPageData,
     filter: &mut String,
 ) {

@@ -12,11 +12,14 @@ use crate::views::tile_selection::{floor_plan_ui, tile_picker_ui};
 use crate::widgets::floor_plan::{FloorPlanValues, FloorPlanWidget};
 use crate::widgets::heat::scale_ui;
 use crate::widgets::icons::Icon;
+use crate::widgets::query_state::LIST_TEXTS;
+use crate::widgets::query_state::QueryTexts;
 use crate::widgets::table::TableState;
 use crate::widgets::tile_picker::TilePicker;
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui};
-use crate::widgets::worker::{BackgroundQuery, QueryState};
-use crate::widgets::{empty_state_ui, hint_ui, tables_height, tabs_ui, waiting_ui};
+use crate::widgets::worker::BackgroundQuery;
+use crate::widgets::worker::Versioned;
+use crate::widgets::{empty_state_ui, hint_ui, tables_height, tabs_ui};
 use egui::{CentralPanel, Frame, Panel, RichText, Ui};
 use panels::{TileMappingTab, TileMappingTables};
 use serde::{Deserialize, Serialize};
@@ -27,6 +30,7 @@ use tilescope_analysis::tile_mapping::{
     MAX_VARIABLES, MappingListEntry, MappingMeasure, MappingSubject, MappingSubjectKind,
     SubjectTileMapping, TileMappingBalance, mapping, subjects,
 };
+use tilescope_report::ReportError;
 use tilescope_report::units::{exact_bytes, grouped, percent};
 use tilescope_report::{Report, ReportPart};
 
@@ -46,7 +50,7 @@ struct MappingSubjectList {
     whole: bool,
 }
 
-/// A mapping, and what tells it from others.
+/// What is mapped, where it lies, and how evenly by each measure.
 struct TileMappingData {
     subject: MappingSubject,
     mapping: SubjectTileMapping,
@@ -68,7 +72,7 @@ const MEASURES: [(MappingMeasure, &str); 3] = [
 struct TileMappingView {
     kind: MappingSubjectKind,
     #[serde(skip)]
-    listed: BackgroundQuery<MappingSubjectKind, Result<Arc<MappingSubjectList>, String>>,
+    listed: BackgroundQuery<MappingSubjectKind, MappingSubjectList>,
     list: TableState,
     /// The subject of the map; the largest of the list until something is selected.
     subject: Option<MappingSubject>,
@@ -76,7 +80,7 @@ struct TileMappingView {
     #[serde(skip)]
     seen: Option<MappingSubject>,
     #[serde(skip)]
-    mapped: BackgroundQuery<MappingSubject, Result<Option<Arc<TileMappingData>>, String>>,
+    mapped: BackgroundQuery<MappingSubject, Option<Versioned<TileMappingData>>>,
     measure: MappingMeasure,
     powers: bool,
     #[serde(skip)]
@@ -94,7 +98,7 @@ fn chosen(selection: &Selection) -> Option<MappingSubject> {
 }
 
 impl ReportView for TileMappingView {
-    fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+    fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         self.notice_selection(context);
         toolbar_ui(ui, VIEW.id.name(), |bar| self.controls_ui(bar, context));
         if !recorded(&context.opened.report, self.kind) {
@@ -103,45 +107,8 @@ impl ReportView for TileMappingView {
         }
         let report = context.opened.report.clone();
         let question = move |kind: &MappingSubjectKind| listed(&report, *kind);
-        let listed = match self.listed.ask(ui.ctx(), context.workers, &self.kind, question) {
-            QueryState::Fresh(Ok(listed)) => listed.clone(),
-            QueryState::Fresh(Err(problem)) => {
-                return empty_state_ui(ui, "The list cannot be read", problem);
-            }
-            QueryState::Failed => {
-                return empty_state_ui(ui, "The list cannot be read", "Please report this.");
-            }
-            QueryState::Stale(_) | QueryState::Waiting => {
-                if self.listed.is_slow() {
-                    waiting_ui(ui, "Reading…");
-                }
-                return;
-            }
-        };
-        let width = ui.available_width();
-        let palette = ThemePalette::for_visuals(ui.visuals());
-        let frame = Frame::new().fill(palette.page);
-        if width < NARROW {
-            CentralPanel::default().frame(frame).show(ui, |ui| {
-                self.mapping_ui(ui, context, &listed, true);
-            });
-            return;
-        }
-        self.tab =
-            if self.tab == TileMappingTab::List { TileMappingTab::Regions } else { self.tab };
-        Panel::left("subjects")
-            .resizable(true)
-            .default_size((width * 0.34).clamp(190.0, 470.0))
-            .size_range(150.0..=(width - 160.0).max(151.0))
-            .frame(frame.inner_margin(egui::Margin { right: 10, ..egui::Margin::ZERO }))
-            .show(ui, |ui| {
-                ui.take_available_space();
-                ui.add_space(6.0);
-                self.list_ui(ui, context, &listed);
-            });
-        CentralPanel::default().frame(frame).show(ui, |ui| {
-            self.mapping_ui(ui, context, &listed, false);
-        });
+        let listed = self.listed.ask(ui.ctx(), context.workers, &self.kind, question);
+        listed.fresh_only().show(ui, LIST_TEXTS, |ui, listed| self.panels_ui(ui, context, listed));
     }
 
     fn clear_selection_commands(&self) -> Vec<AppCommand> {
@@ -157,6 +124,40 @@ impl ReportView for TileMappingView {
         (*self, strange) = from_view_state(state);
         self.seen = chosen(selection);
         strange
+    }
+}
+
+impl TileMappingView {
+    fn panels_ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &ViewContext<'_>,
+        listed: &Versioned<MappingSubjectList>,
+    ) {
+        let width = ui.available_width();
+        let palette = ThemePalette::for_visuals(ui.visuals());
+        let frame = Frame::new().fill(palette.page);
+        if width < NARROW {
+            CentralPanel::default().frame(frame).show(ui, |ui| {
+                self.mapping_ui(ui, context, listed, true);
+            });
+            return;
+        }
+        self.tab =
+            if self.tab == TileMappingTab::List { TileMappingTab::Regions } else { self.tab };
+        Panel::left("subjects")
+            .resizable(true)
+            .default_size((width * 0.34).clamp(190.0, 470.0))
+            .size_range(150.0..=(width - 160.0).max(151.0))
+            .frame(frame.inner_margin(egui::Margin { right: 10, ..egui::Margin::ZERO }))
+            .show(ui, |ui| {
+                ui.take_available_space();
+                ui.add_space(6.0);
+                self.list_ui(ui, context, listed);
+            });
+        CentralPanel::default().frame(frame).show(ui, |ui| {
+            self.mapping_ui(ui, context, listed, false);
+        });
     }
 }
 
@@ -196,10 +197,10 @@ pub(super) fn seen(report: &Report, name: &str) -> DataTable {
     listed(report, kind).unwrap().table.as_ref().clone()
 }
 
-fn listed(report: &Report, kind: MappingSubjectKind) -> Result<Arc<MappingSubjectList>, String> {
-    let (entries, whole) = subjects(report, kind).map_err(|error| error.to_string())?;
+fn listed(report: &Report, kind: MappingSubjectKind) -> Result<MappingSubjectList, ReportError> {
+    let (entries, whole) = subjects(report, kind)?;
     let table = Arc::new(columns::subjects(&entries, kind));
-    Ok(Arc::new(MappingSubjectList { entries, table, whole }))
+    Ok(MappingSubjectList { entries, table, whole })
 }
 
 impl TileMappingView {
@@ -219,7 +220,7 @@ impl TileMappingView {
         }
     }
 
-    fn choose(&mut self, context: &mut ViewContext<'_>, subject: MappingSubject) {
+    fn choose(&mut self, context: &ViewContext<'_>, subject: MappingSubject) {
         self.subject = Some(subject);
         let (variable, operation) = match subject {
             MappingSubject::Tensor(variable) => (Some(variable), None),
@@ -232,7 +233,7 @@ impl TileMappingView {
         }
     }
 
-    fn controls_ui(&mut self, bar: &mut ToolbarBuilder<'_>, context: &mut ViewContext<'_>) {
+    fn controls_ui(&mut self, bar: &mut ToolbarBuilder<'_>, context: &ViewContext<'_>) {
         let kinds = [
             (MappingSubjectKind::Tensors, "Tensors"),
             (MappingSubjectKind::Operations, "Operations"),
@@ -254,8 +255,8 @@ impl TileMappingView {
 
     /// Measures that the mapped thing has.
     fn measures(&self) -> Vec<(MappingMeasure, &'static str)> {
-        let latest = self.mapped.latest().and_then(|answer| answer.as_ref().ok()?.clone());
-        let has = |measure| latest.as_ref().is_none_or(|mapped| mapped.mapping.has(measure));
+        let latest = self.mapped.latest().and_then(|answer| answer.as_ref());
+        let has = |measure| latest.is_none_or(|mapped| mapped.mapping.has(measure));
         let found: Vec<_> = MEASURES.into_iter().filter(|(measure, _)| has(*measure)).collect();
         if found.is_empty() { MEASURES[..1].to_vec() } else { found }
     }
@@ -263,8 +264,8 @@ impl TileMappingView {
     fn list_ui(
         &mut self,
         ui: &mut Ui,
-        context: &mut ViewContext<'_>,
-        listed: &Arc<MappingSubjectList>,
+        context: &ViewContext<'_>,
+        listed: &Versioned<MappingSubjectList>,
     ) {
         if !listed.whole {
             let most = grouped(MAX_VARIABLES as u64);
@@ -273,7 +274,7 @@ impl TileMappingView {
         }
         let wanted = self.subject_in(listed);
         let chosen = listed.entries.iter().position(|entry| Some(entry.subject) == wanted);
-        let generation = Arc::as_ptr(&listed.table) as u64;
+        let generation = listed.version();
         let clicked = self.list.choose_ui(
             ui,
             context.workers,
@@ -297,8 +298,8 @@ impl TileMappingView {
     fn mapping_ui(
         &mut self,
         ui: &mut Ui,
-        context: &mut ViewContext<'_>,
-        listed: &Arc<MappingSubjectList>,
+        context: &ViewContext<'_>,
+        listed: &Versioned<MappingSubjectList>,
         narrow: bool,
     ) {
         let Some(subject) = self.subject_in(listed) else {
@@ -306,30 +307,22 @@ impl TileMappingView {
         };
         let report = context.opened.report.clone();
         let question = move |subject: &MappingSubject| mapped(&report, *subject);
-        let mapped = match self.mapped.ask(ui.ctx(), context.workers, &subject, question) {
-            QueryState::Fresh(Ok(Some(mapped))) | QueryState::Stale(Ok(Some(mapped))) => {
-                mapped.clone()
-            }
-            QueryState::Fresh(Ok(None)) => {
-                return empty_state_ui(
-                    ui,
-                    "Not in this report",
-                    "Select something else on the left.",
-                );
-            }
-            QueryState::Fresh(Err(problem)) | QueryState::Stale(Err(problem)) => {
-                return empty_state_ui(ui, "The mapping cannot be read", problem);
-            }
-            QueryState::Failed => {
-                return empty_state_ui(ui, "The mapping cannot be read", "Please report this.");
-            }
-            QueryState::Stale(Ok(None)) | QueryState::Waiting => {
-                if self.mapped.is_slow() {
-                    waiting_ui(ui, "Reading…");
-                }
-                return;
-            }
-        };
+        let texts = QueryTexts { waiting: "Reading…", failed: "The mapping cannot be read" };
+        let mapped = self.mapped.ask(ui.ctx(), context.workers, &subject, question);
+        mapped.show(ui, texts, |ui, mapped| match mapped.as_ref() {
+            Some(mapped) => self.mapped_ui(ui, context, mapped, narrow.then_some(listed)),
+            None => empty_state_ui(ui, "Not in this report", "Select something else on the left."),
+        });
+    }
+
+    /// The map and the tables below it; with the list among them where that is given.
+    fn mapped_ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &ViewContext<'_>,
+        mapped: &Versioned<TileMappingData>,
+        listed: Option<&Versioned<MappingSubjectList>>,
+    ) {
         if !mapped.mapping.has(self.measure) {
             let other = MEASURES.into_iter().find(|(measure, _)| mapped.mapping.has(*measure));
             self.measure = other.map_or(MappingMeasure::Bytes, |(measure, _)| measure);
@@ -342,11 +335,11 @@ impl TileMappingView {
             .frame(frame)
             .show(ui, |ui| {
                 ui.take_available_space();
-                self.tables_ui(ui, context, &mapped, narrow.then_some(listed));
+                self.tables_ui(ui, context, mapped, listed);
             });
         CentralPanel::default().frame(frame).show(ui, |ui| {
-            self.head_ui(ui, &mapped);
-            self.maps_ui(ui, context, &mapped);
+            self.head_ui(ui, mapped);
+            self.maps_ui(ui, context, mapped);
         });
     }
 
@@ -375,15 +368,17 @@ impl TileMappingView {
         );
     }
 
-    fn maps_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, mapped: &TileMappingData) {
+    fn maps_ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &ViewContext<'_>,
+        mapped: &Versioned<TileMappingData>,
+    ) {
         let rearranged = match self.tab {
             TileMappingTab::Rearrangements => self.tables.rearrangement(&mapped.mapping),
             _ => None,
         };
-        let generation = |part: u64| {
-            let id: *const TileMappingData = mapped;
-            (id as u64).wrapping_mul(31).wrapping_add(part)
-        };
+        let generation = |part: u64| (mapped.version(), part);
         let powers = self.powers;
         let Some((at, one)) = rearranged else {
             let values = mapped.mapping.values(self.measure);
@@ -434,9 +429,9 @@ impl TileMappingView {
     fn tables_ui(
         &mut self,
         ui: &mut Ui,
-        context: &mut ViewContext<'_>,
-        mapped: &Arc<TileMappingData>,
-        listed: Option<&Arc<MappingSubjectList>>,
+        context: &ViewContext<'_>,
+        mapped: &Versioned<TileMappingData>,
+        listed: Option<&Versioned<MappingSubjectList>>,
     ) {
         let rearranged = format!("Rearrangements ({})", mapped.mapping.rearrangements.len());
         let tabs = [
@@ -453,22 +448,21 @@ impl TileMappingView {
         if let (TileMappingTab::List, Some(listed)) = (self.tab, listed) {
             return self.list_ui(ui, context, listed);
         }
-        let id: *const TileMappingData = Arc::as_ptr(mapped);
-        self.tables.ui(ui, context, self.tab, &mapped.mapping, (mapped.subject, id as u64));
+        let which = (mapped.subject, mapped.version());
+        self.tables.ui(ui, context, self.tab, &mapped.mapping, which);
     }
 }
 
 fn mapped(
     report: &Report,
     subject: MappingSubject,
-) -> Result<Option<Arc<TileMappingData>>, String> {
-    let words = |error: tilescope_report::ReportError| error.to_string();
-    let target = report.target().map_err(words)?;
-    let found = mapping(report, subject).map_err(words)?;
+) -> Result<Option<Versioned<TileMappingData>>, ReportError> {
+    let target = report.target()?;
+    let found = mapping(report, subject)?;
     Ok(found.map(|mapping| {
         let balances = MEASURES
             .map(|(measure, _)| TileMappingBalance::from_values(mapping.values(measure), &target));
-        Arc::new(TileMappingData { subject, mapping, balances })
+        Versioned::new(TileMappingData { subject, mapping, balances })
     }))
 }
 

@@ -3,7 +3,7 @@
 
 use super::keys::SpecKeyInfo;
 use super::spec_text::{changes, values};
-use crate::model::command::AppCommand;
+use crate::model::command::{AppCommand, CommandQueue};
 use crate::model::keep::SimulatedVariant;
 use crate::model::message::StatusMessage;
 use crate::theme::ThemePalette;
@@ -30,7 +30,7 @@ pub(crate) struct SpecVariant {
     changes: Vec<String>,
     spec: String,
     pub(super) path: PathBuf,
-    figures: BackgroundQuery<(), Result<VariantFigures, String>>,
+    figures: BackgroundQuery<(), VariantFigures>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -137,7 +137,8 @@ impl VariantList {
     /// more cycles than as it was.
     pub(crate) fn value_costs(&self, key: &SpecKeyInfo) -> Vec<String> {
         let value = |variant: &SpecVariant| values(&variant.spec).remove(&key.path);
-        let figures = |variant: &SpecVariant| variant.figures.latest()?.as_ref().ok().cloned();
+        let figures =
+            |variant: &SpecVariant| Some(VariantFigures::clone(variant.figures.latest()?));
         let before = self.variants.first().and_then(figures).and_then(|figures| figures.cycles);
         let line = |variant: &SpecVariant| {
             let VariantFigures { cycles, fullest, .. } = figures(variant)?;
@@ -158,7 +159,7 @@ impl VariantList {
         ui: &mut Ui,
         workers: &BackgroundWorkers,
         text: &mut String,
-        commands: &mut Vec<AppCommand>,
+        commands: &CommandQueue,
     ) {
         let palette = ThemePalette::for_visuals(ui.visuals());
         ui.label(RichText::new("Variants").strong());
@@ -221,14 +222,13 @@ impl VariantList {
             _ => icon_button_ui(ui, Icon::Close, &format!("Delete {}", variant.name)).clicked(),
         };
         let path = variant.path.clone();
-        let question = move |(): &()| {
-            let report = Report::open(&path).map_err(|error| error.to_string())?;
-            summary(&report).map(|of| VariantFigures::of(&of)).map_err(|error| error.to_string())
-        };
+        let question =
+            move |(): &()| summary(&Report::open(&path)?).map(|of| VariantFigures::of(&of));
         match variant.figures.ask(ui.ctx(), workers, &(), question) {
-            QueryState::Fresh(Ok(figures)) => figures_ui(ui, figures),
-            QueryState::Fresh(Err(problem)) => {
-                ui.label(RichText::new("gone").color(palette.error)).on_hover_text(problem);
+            QueryState::Fresh(figures) => figures_ui(ui, &figures),
+            QueryState::Failed(error) => {
+                let gone = RichText::new("gone").color(palette.error);
+                ui.label(gone).on_hover_text(error.to_string());
                 (0..3).for_each(|_| drop(ui.label("")));
             }
             _ => (0..4).for_each(|_| drop(ui.label("…"))),
@@ -236,7 +236,7 @@ impl VariantList {
         forget
     }
 
-    fn buttons_ui(&mut self, ui: &mut Ui, commands: &mut Vec<AppCommand>) {
+    fn buttons_ui(&mut self, ui: &mut Ui, commands: &CommandQueue) {
         let ticked: Vec<&SpecVariant> =
             self.ticked.iter().filter_map(|at| self.variants.get(*at)).collect();
         ui.horizontal_wrapped(|ui| {

@@ -1,5 +1,6 @@
 //! What the program says about specs: their keys, and whether one is sane.
 
+use crate::widgets::worker::BackgroundQueryError;
 use serde::Deserialize;
 use std::path::Path;
 
@@ -49,13 +50,13 @@ pub(crate) struct SpecProblem {
 }
 
 /// What was found wrong with a spec; `Err` where the simulator could not be asked.
-pub(crate) type SpecCheckResult = Result<Option<SpecProblem>, String>;
+pub(crate) type SpecCheckResult = Result<Option<SpecProblem>, BackgroundQueryError>;
 
 /// How the simulator is asked about specs. It takes its time: not for the UI thread.
 #[derive(Clone, Copy)]
 pub(crate) struct SpecQueries {
     /// Every key that specs may have.
-    pub keys: fn() -> Result<Vec<SpecKeyInfo>, String>,
+    pub keys: fn() -> Result<Vec<SpecKeyInfo>, BackgroundQueryError>,
     /// What is wrong with a spec; a directory takes files that are needed to ask.
     pub check: fn(&Path, &str) -> SpecCheckResult,
 }

@@ -7,7 +7,7 @@ pub(crate) mod keys;
 mod sliders;
 pub(crate) mod spec_text;
 
-use crate::model::command::AppCommand;
+use crate::model::command::{AppCommand, CommandQueue};
 use crate::model::keep::ReportNotes;
 use crate::model::message::StatusMessage;
 use crate::model::opening::OpenReport;
@@ -17,9 +17,8 @@ use crate::widgets::worker::{BackgroundQuery, BackgroundWorkers, QueryState};
 use crate::widgets::{hint_ui, icon_button_ui};
 use egui::{Align, Button, Layout, RichText, Ui};
 use history::{SpecVariant, VariantList};
-use keys::{SpecCheckResult, SpecKeyInfo, SpecQueries};
+use keys::{SpecKeyInfo, SpecProblem, SpecQueries};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 /// A spec that is being changed, and what was tried.
 pub struct WhatIfPanel {
@@ -32,8 +31,9 @@ pub struct WhatIfPanel {
     directory: PathBuf,
     /// Where specs are written that are only checked: no other window writes there.
     check_directory: PathBuf,
-    keys: BackgroundQuery<(), Result<Arc<Vec<SpecKeyInfo>>, String>>,
-    checked: BackgroundQuery<String, SpecCheckResult>,
+    keys: BackgroundQuery<(), Vec<SpecKeyInfo>>,
+    /// What is wrong with the text, if anything.
+    checked: BackgroundQuery<String, Option<SpecProblem>>,
     editor: editor::SpecEditor,
     history: VariantList,
     /// Where what was tried is kept.
@@ -86,7 +86,7 @@ impl WhatIfPanel {
 
     /// Whether the simulator has found nothing wrong with the text.
     pub fn is_spec_valid(&self) -> bool {
-        self.original.is_some() && matches!(self.checked.latest(), Some(Ok(None)))
+        self.original.is_some() && self.checked.latest().is_some_and(|found| found.is_none())
     }
 
     /// A name for the text as a variant, and the directory to write it and its report to.
@@ -125,34 +125,16 @@ impl WhatIfPanel {
         self.running = None;
     }
 
-    /// What keys there are; none until that is known.
-    fn ask_keys(
-        &mut self,
-        ui: &Ui,
-        workers: &BackgroundWorkers,
-        queries: SpecQueries,
-    ) -> Result<Arc<Vec<SpecKeyInfo>>, String> {
-        match self.keys.ask(ui.ctx(), workers, &(), move |()| (queries.keys)().map(Arc::new)) {
-            QueryState::Fresh(known) | QueryState::Stale(known) => known.clone(),
-            QueryState::Failed => Err("Listing the keys of specs failed.".to_owned()),
-            QueryState::Waiting => Ok(Arc::default()),
-        }
-    }
-
     /// What is wrong with the text, as far as that is known.
     fn ask_check(
         &mut self,
         ui: &Ui,
         workers: &BackgroundWorkers,
         queries: SpecQueries,
-    ) -> Option<SpecCheckResult> {
+    ) -> QueryState<Option<SpecProblem>> {
         let directory = self.check_directory.clone();
         let question = move |text: &String| (queries.check)(&directory, text);
-        match self.checked.ask(ui.ctx(), workers, &self.text.clone(), question) {
-            QueryState::Fresh(checked) => Some(checked.clone()),
-            QueryState::Failed => Some(Err("Checking the spec failed.".to_owned())),
-            QueryState::Stale(_) | QueryState::Waiting => None,
-        }
+        self.checked.ask(ui.ctx(), workers, &self.text, question).fresh_only()
     }
 
     /// The spec and what was tried; `busy` while a simulation is running.
@@ -161,7 +143,7 @@ impl WhatIfPanel {
         ui: &mut Ui,
         (workers, queries): (&BackgroundWorkers, SpecQueries),
         busy: bool,
-        commands: &mut Vec<AppCommand>,
+        commands: &CommandQueue,
     ) {
         let palette = ThemePalette::for_visuals(ui.visuals());
         ui.horizontal(|ui| {
@@ -177,25 +159,24 @@ impl WhatIfPanel {
                  nothing to change and simulate again.";
             return hint_ui(ui, text);
         }
-        let keys = match self.ask_keys(ui, workers, queries) {
-            Ok(keys) => keys,
-            Err(problem) => {
-                ui.label(RichText::new(problem).color(palette.error));
-                Arc::default()
-            }
-        };
+        let keys = self.keys.ask(ui.ctx(), workers, &(), move |()| (queries.keys)());
+        if let QueryState::Failed(error) = &keys {
+            ui.label(RichText::new(error.to_string()).color(palette.error));
+        }
+        // None until they are known.
+        let keys = keys.answer().map_or(&[][..], |keys| keys);
         let checked = self.ask_check(ui, workers, queries);
-        if let Some(text) = sliders::sliders_ui(ui, &self.text, &keys) {
+        if let Some(text) = sliders::sliders_ui(ui, &self.text, keys) {
             self.text = text;
         }
         ui.add_space(6.0);
-        let problem = checked.as_ref().and_then(|checked| checked.as_ref().ok()?.as_ref());
-        self.editor.ui(ui, &mut self.text, &keys, problem, &self.history);
-        if let Some(Err(words)) = &checked {
-            ui.label(RichText::new(words).color(palette.error));
+        let problem = checked.answer().and_then(|found| found.as_ref());
+        self.editor.ui(ui, &mut self.text, keys, problem, &self.history);
+        if let QueryState::Failed(error) = &checked {
+            ui.label(RichText::new(error.to_string()).color(palette.error));
         }
         ui.add_space(6.0);
-        let sane = matches!(checked, Some(Ok(None)));
+        let sane = checked.answer().is_some_and(|found| found.is_none());
         ui.horizontal(|ui| {
             let ready = sane && !busy;
             if ui.add_enabled(ready, Button::new("Simulate and compare")).clicked() {
@@ -204,7 +185,7 @@ impl WhatIfPanel {
             if ui.button("Reset").on_hover_text("Back to the spec of the report").clicked() {
                 self.text = self.original.clone().unwrap_or_default();
             }
-            if checked.is_none() {
+            if matches!(checked, QueryState::Waiting { .. }) {
                 ui.spinner();
             }
         });

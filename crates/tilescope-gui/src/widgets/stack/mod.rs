@@ -14,6 +14,7 @@ use super::overview::{OverviewDrag, overview_ui};
 use super::tiled::{SplitImage, SplitTexture};
 use super::{focus_ui, legend_ui, node_ui};
 use crate::theme::ThemePalette;
+use crate::widgets::worker::Versioned;
 use egui::accesskit::Role;
 use egui::{
     Color32, CursorIcon, EventFilter, Key, Pos2, Rect, Response, RichText, Sense, Ui, WidgetInfo,
@@ -23,7 +24,6 @@ use paint::{paint, silhouette};
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Serialize, Serializer};
 use std::ops::Range;
-use std::sync::Arc;
 use tilescope_analysis::tile_curves::TileCurveUnit;
 use tilescope_report::units::CycleRange;
 
@@ -144,7 +144,7 @@ pub(crate) struct StackGraph {
     #[serde(skip)]
     grip: Option<OverviewDrag>,
     #[serde(skip)]
-    strip: Option<(usize, usize, bool, SplitTexture)>,
+    strip: Option<(usize, u64, bool, SplitTexture)>,
 }
 
 impl Serialize for StackGraph {
@@ -205,7 +205,7 @@ impl StackGraph {
     pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
-        stack: &Arc<StackedValues>,
+        stack: &Versioned<StackedValues>,
         look: &StackGraphInput<'_>,
     ) -> StackGraphResponse {
         let area = ui.available_rect_before_wrap();
@@ -253,12 +253,12 @@ impl StackGraph {
     fn strip_ui(
         &mut self,
         ui: &mut Ui,
-        stack: &Arc<StackedValues>,
+        stack: &Versioned<StackedValues>,
         rect: Rect,
         limits: AxisLimits,
     ) {
         let pixels = ui.pixels_per_point();
-        let key = ((rect.width() * pixels) as usize, Arc::as_ptr(stack) as usize);
+        let key = ((rect.width() * pixels) as usize, stack.version());
         let dark = ui.visuals().dark_mode;
         let known =
             self.strip.as_ref().is_some_and(|(w, id, d, _)| (*w, *id, *d) == (key.0, key.1, dark));

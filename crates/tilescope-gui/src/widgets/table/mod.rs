@@ -125,7 +125,7 @@ impl TableState {
         let filter = self.filter.trim().to_lowercase();
         let shared = table.clone();
         let key = (generation, column.min(table.columns.len()), descending, filter);
-        let asked = self.order.ask(
+        let asked = self.order.compute(
             ui.ctx(),
             workers,
             &key,

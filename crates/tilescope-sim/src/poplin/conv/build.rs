@@ -67,8 +67,11 @@ impl ConvWorkBuilder {
                 all.bytes_out += sent.0;
                 all.bytes_delivered += delivered.0;
                 all.messages_in += flow.messages_in;
+                // A send instruction carries up to 64 words and never part of two messages.
                 let each = flow.messages_out.max(1);
                 all.messages_out += each * messages(sent.div_ceil(each));
+                // Operands arrive one after the other over the tile's one link; only all that it
+                // sends runs beside them.
                 cycles[tile] +=
                     machine.exchange_cycles(flow.received, flow.paired) + flow.placing_cycles;
             }
@@ -77,6 +80,8 @@ impl ConvWorkBuilder {
             *cycles = (*cycles).max(machine.exchange_cycles(Bytes(traffic.bytes_out), false));
         }
         let takes_part = |tile: &usize| traffic[*tile] != TileTraffic::default();
+        // Poplar elides copies of what is in place already; an empty phase would still cost its
+        // start.
         if !(0..tiles).any(|tile| takes_part(&tile)) {
             return;
         }
@@ -186,6 +191,7 @@ fn deliveries(flows: &[OperandExchangeFlow]) -> Vec<Bytes> {
                 if held > 0 { (u128::from(flow.sent.0), held) } else { (1, even.max(1)) };
             let start = if held > 0 { before } else { tile as u128 };
             before += weight;
+            // Differences of rounded running sums add up to the total, rounded shares would not.
             let share = received * (start + weight) / all - received * start / all;
             Bytes(share as u64)
         })

@@ -41,6 +41,7 @@ impl TransposeBlockShape {
         if !self.from.is_multiple_of(MIN_BLOCK_SIDE) || !self.to.is_multiple_of(MIN_BLOCK_SIDE) {
             return self;
         }
+        // Few large blocks would leave most tiles idle while some transpose for long.
         let mut area = self.from * self.to / (MIN_BLOCK_SIDE * MIN_BLOCK_SIDE);
         let blocks = self.count(elements);
         let mut cut = 1;
@@ -81,6 +82,7 @@ pub(crate) fn deal(count: u64, grain: u64, tiles: u64) -> Vec<u64> {
     let grain = grain.max(1);
     let grains = count.div_ceil(grain);
     let at = |tile: u64| {
+        // Rounded up, so that a tensor of few grains begins at tile 0.
         let grain_index = (u128::from(tile) * u128::from(grains)).div_ceil(u128::from(tiles));
         (grain_index as u64 * grain).min(count)
     };
@@ -102,6 +104,7 @@ pub(crate) fn relocate(
     let flow = bytes.iter().map(|&bytes| OperandExchangeFlow {
         received: bytes,
         sent: bytes,
+        // However few pieces there are, long ones are sent in instructions of 64 words.
         messages_in: if !bytes.is_zero() { messages_in.max(messages(bytes)) } else { 0 },
         placing_cycles: Cycles((bytes.as_f64() * placing).round() as u64),
         ..OperandExchangeFlow::default()

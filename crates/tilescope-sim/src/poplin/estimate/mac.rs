@@ -8,6 +8,8 @@ use tilescope_report::units::Cycles;
 
 /// Cycles of a dot product of `size` input channels (`getDenseDotProductCycles`).
 fn dot_product(float_inputs: bool, float_partials: bool, size: u64) -> u64 {
+    // 7 cycles set up and wind down the loop, add the old partial sum and branch. Channels that do
+    // not fill 64-bit vectors go one by one.
     match (float_inputs, float_partials) {
         (true, _) => 7 + if size.is_multiple_of(2) { size } else { 2 * size },
         (false, true) => 7 + if size.is_multiple_of(4) { size / 4 } else { size },
@@ -30,6 +32,8 @@ struct BusiestWorkerRows {
 }
 
 fn deal(rows: u64, workers: u64) -> BusiestWorkerRows {
+    // Into as many parts as make the number of parts divide by the workers: else some would idle
+    // while others do a whole row more.
     let cut = workers / gcd(workers, rows);
     let busiest = (rows * cut).div_ceil(workers);
     BusiestWorkerRows { whole: busiest / cut, parts: busiest % cut, cut }
@@ -46,6 +50,8 @@ pub(crate) fn horizontal_cycles(
     let vertex = &context.vertex;
     let (float_inputs, float_partials) = (vertex.float_inputs(), vertex.float_partials());
     let last = context.dims - 1;
+    // By the whole dilation, even where strides cancel some of it: so does poplibs' estimate of
+    // this vertex, unlike that of AMP.
     let outer = (0..last).map(|dim| work.field[dim].div_ceil(context.dilation[dim]));
     let rows = work.batch * outer.product::<u64>();
     let row = work.field[last].div_ceil(context.dilation[last]);
@@ -93,6 +99,8 @@ pub(crate) fn vertical_cycles(
     machine: &IpuTarget,
     work: &ConvVertexWork,
 ) -> Option<Cycles> {
+    // The vertex multiplies one input with one output channel, several groups of a depthwise
+    // convolution at a time.
     if work.out_groups > 1 {
         return None;
     }
@@ -100,6 +108,8 @@ pub(crate) fn vertical_cycles(
     let field: u64 = work.field[..context.dims].iter().product();
     let (height, width) = (work.kernel[..last].iter().product::<u64>(), work.kernel[last]);
     let dealt = deal(field * work.batch, machine.workers());
+    // 5 of the 20 store and reload the accumulators. poplibs charges them for every entry, although
+    // only a change of outputs takes them.
     let entry = |width: u64| 20 + 2 * (width - 1);
     let worker =
         6 + height * (dealt.whole * entry(width) + dealt.parts * entry(width.div_ceil(dealt.cut)));
@@ -130,6 +140,8 @@ pub(crate) fn outer_product_cycles(
     let groups = work.out_groups * work.conv_groups;
     let (float, entry) = (context.vertex.float_inputs() || context.float_output, chans);
     let cycles = if float {
+        // The unrolled loop needs so many channels to fill, works on whole vectors, and strides
+        // over rows with a field of limited size; all else takes the slow loop.
         let row = if entry >= 6 && entry.is_multiple_of(2) && entry / 2 + 1 < 512 {
             6 + (entry - 6) / 2
         } else {

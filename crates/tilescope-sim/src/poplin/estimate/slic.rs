@@ -46,6 +46,7 @@ impl SlicVertexVariant {
         } else {
             15 + 2 * (outputs - 3)
         };
+        // A dummy dual load moves both pointers at once for float partials.
         cycles - u64::from(self.float_partials)
     }
 
@@ -81,6 +82,8 @@ pub(crate) fn cycles(
     let outputs = rows.count * rows.length;
     let inner = |zeroing: bool| {
         let (most, _) = rows.worker_cost_extremes(workers, |share| window.worker(share, zeroing));
+        // The buffers are merged with the last sub-kernel; it is charged with the first, the
+        // zeroing one, because that comes as often.
         let merge = if window.merges && zeroing { 2 + 2 * outputs } else { 0 };
         most * workers + merge
     };
@@ -88,6 +91,8 @@ pub(crate) fn cycles(
     let other: u64 = work.kernel[..last].iter().product();
     let sub_kernels = work.kernel[last].div_ceil(SLIC_WINDOW) * other;
     let groups = work.conv_groups;
+    // Sixteen 64-bit loads fill the units. Weights of several groups are not in the order they
+    // take, so workers rearrange them first.
     let weight_load = 16
         + match context.vertex.groups_per_group {
             1 => 18,
@@ -100,6 +105,8 @@ pub(crate) fn cycles(
             + per_group * groups
             + 6 * (groups - 1)
             + 1
+            // Six cycles of a taken `brnzdec` in all iterations but the last, as in `per_group`
+            // above.
             + (weight_load + per_kernel) * sub_kernels
             + 6 * (sub_kernels - 1)
             + 1

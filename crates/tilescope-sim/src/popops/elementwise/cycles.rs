@@ -29,6 +29,7 @@ impl ElementwiseExtent {
 
     /// Elements of the busiest worker, and its pieces of stretches.
     fn worker(self) -> (u64, u64) {
+        // A two-dimensional vertex is one worker's, so stretches are dealt whole.
         let pieces = self.stretches.max(1).div_ceil(WORKERS);
         (self.elements.div_ceil(WORKERS), pieces)
     }
@@ -107,6 +108,8 @@ pub(crate) fn with_outer_vector(
     let aligned = columns.is_multiple_of(vector_width(dtype));
     let outer = if aligned { 7 } else { 25 };
     let row = |count: u64| outer + operation.inner_with_scalar(dtype, count, true);
+    // Either workers share the rows, or all of them take a part of every row: few long rows want
+    // the latter.
     let by_row = rows.div_ceil(WORKERS) * row(columns);
     let by_column = rows * row(columns.div_ceil(WORKERS));
     Cycles(WORKERS * (15 + by_row.min(by_column)) + SUPERVISOR_CYCLES)
@@ -130,6 +133,7 @@ pub(crate) fn with_inner_vector(
         (BinaryOpType::Multiply, true) => inner_multiply_half(length, blocks),
         (_, true) => inner_add_half(length, blocks),
     };
+    // Blocks of odd length begin inside a word every other time.
     let odd = if half && length % 2 == 1 { 8 } else { 0 };
     let start = if half { 19 } else { 17 };
     Cycles(13 + WORKERS * (start + odd + core))
@@ -174,6 +178,8 @@ pub(crate) fn scaled_add(target: DType, source: DType, elements: u64) -> Cycles 
     let width = vector_width(target);
     let (vectors, rest) = (elements / width / WORKERS, elements % width);
     let mixed = target == DType::Half && source == DType::Float;
+    // poplibs can take a cycle off each vector for operands in interleaved memory; the published
+    // rows were estimated so.
     let faster = u64::from(LOADS_INTERLEAVED && target == source);
     let main = match (vectors, mixed) {
         (0, _) => 0,
@@ -198,6 +204,7 @@ pub(crate) fn scaled_add(target: DType, source: DType, elements: u64) -> Cycles 
 /// `aXPlusbYMixedSupervisorCycleEstimate`).
 pub(crate) fn axpby(target: DType, scale: DType, elements: u64) -> Cycles {
     if target == DType::Half && scale == DType::Float {
+        // A worker that stored a single half would write into the word of its neighbour.
         let count = elements.div_ceil(WORKERS).next_multiple_of(2);
         let supervisor = 1 + 6 + 10 + 15 * 6 + 9 + 5 + 28;
         return Cycles(supervisor + WORKERS * (19 + axpby_mixed(count)));
@@ -238,6 +245,8 @@ fn cast_core(from: DType, to: DType, elements: u64) -> u64 {
         (DType::UInt8, DType::Float) => 4 + cast_rounds(elements, 14, 10),
         (DType::Half | DType::Float, DType::UInt8) => 7 + cast_rounds(elements, 15, 12),
         _ if floating(from) && floating(to) => {
+            // As many elements as two loads bring and one store takes: a tile has two read ports
+            // and one write port.
             let width = (2 * load).min(store);
             let loads = width / width.min(load * if LOADS_INTERLEAVED { 2 } else { 1 });
             let cycles = loads.max(width / width.min(store));

@@ -123,6 +123,7 @@ fn is_whole(bytes: Bytes, unit: Bytes) -> bool {
 
 /// Pieces of a pattern: rows that lie end to end count as one.
 fn pieces(pattern: &PartialsPattern, outputs: u64) -> Vec<u64> {
+    // Rows end to end are one operand of the vertex, that is one pointer instead of many.
     let row = pattern.inner * outputs;
     if pattern.inner == 1 && pattern.stride == outputs {
         vec![row * pattern.outer]
@@ -134,6 +135,7 @@ fn pieces(pattern: &PartialsPattern, outputs: u64) -> Vec<u64> {
 /// Whether the results lie side by side.
 fn side_by_side(regions: &[RegionReduction]) -> bool {
     let mut columns = regions.iter().flat_map(|region| &region.columns);
+    // A vertex with one output pointer writes its results one behind the other.
     let Some(first) = columns.next() else { return true };
     let mut end = first.end;
     columns.all(|range| std::mem::replace(&mut end, range.end) == range.start)
@@ -189,6 +191,8 @@ fn is_single_input(regions: &[RegionReduction], kind: ReduceVertexType) -> bool 
 fn is_strided(regions: &[RegionReduction], kind: ReduceVertexType) -> bool {
     let first = &regions[0];
     let outputs: u64 = regions.iter().map(|region| region.outputs).sum();
+    // The strided vertex loads 64 bits of every row and stores words: rows and results that end
+    // inside one would need a tail it has no code for.
     if !is_whole(first.outputs * kind.output.bytes(), WORD_BYTES)
         || !is_whole(outputs * kind.input.bytes(), VECTOR_BYTES)
         || !is_whole(first.outputs * kind.input.bytes(), VECTOR_BYTES)
@@ -247,6 +251,8 @@ fn specialisation_for(
 fn state_cost(form: ReductionSpecialisation, regions: usize) -> usize {
     match form {
         ReductionSpecialisation::Default | ReductionSpecialisation::ScalarOutputRegions => {
+            // 14 bytes, 2 for each region, and poplibs adds the 2 cycles that the inner loop takes
+            // more.
             2 * regions + 14 + 2
         }
         ReductionSpecialisation::ScalarOutputSingleInput
@@ -265,6 +271,8 @@ fn takes_many(form: ReductionSpecialisation) -> bool {
 
 /// Regions from which on a form is cheaper than adding them to a general vertex.
 fn worthwhile(form: ReductionSpecialisation) -> usize {
+    // From here on a vertex of its own has less state than these regions add to the general one,
+    // two bytes each.
     if takes_many(form) { state_cost(form, 0) / 2 } else { usize::MAX }
 }
 
@@ -277,6 +285,7 @@ fn longest_run(
     let (mut length, mut chosen) = (1, specialisation_for(&regions[..1], kind, first_stage));
     while length < regions.len() {
         let candidate = specialisation_for(&regions[..=length], kind, first_stage);
+        // All other forms take a single region, or gain nothing by more.
         if !takes_many(candidate) {
             break;
         }
@@ -297,6 +306,8 @@ fn group_into_vertices(
     ) {
         return vec![regions.to_vec()];
     }
+    // poplibs weighs bytes of vertex state, not cycles: first the runs that always pay for a
+    // vertex, then all the rest in one vertex or in several, whichever has less state.
     let (mut dealt, mut left) = (Vec::new(), Vec::new());
     let mut at = 0;
     while at < regions.len() {
@@ -366,6 +377,7 @@ fn vertex_cycles(
         ReductionSpecialisation::StridedReduce => match &first.operands {
             RegionOperands::Regular { stride, .. } => {
                 let aligned = is_whole(*stride * kind.input.bytes(), VECTOR_BYTES);
+                // Rows that do not begin at 64 bits are copied side by side before the vertex runs.
                 let stride = if aligned { *stride } else { first.outputs };
                 cycles::strided(kind, outputs, first.outer, stride)
             }

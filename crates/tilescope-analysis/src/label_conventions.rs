@@ -1,0 +1,50 @@
+//! What can be told from names and labels only, because reports have no field for it. Each function
+//! says who writes what it looks for.
+
+use tilescope_report::TraceMark;
+
+/// Whether a phase is one in which a pipeline fills or drains. Marks of phases are labelled
+/// `ramp-up`, `main` and `ramp-down` by the simulator (`PipelinePhase::name` of its schedule).
+pub(crate) fn is_ramp(phase: &TraceMark) -> bool {
+    matches!(phase.label.as_str(), "ramp-up" | "ramp-down")
+}
+
+/// Whether a variable holds activations until their backward pass. The simulator names it after the
+/// tensor it keeps: `name/stash`.
+pub(crate) fn is_stash(variable: &str) -> bool {
+    variable.ends_with("/stash")
+}
+
+/// Whether a variable is of 32-bit floating point, by what [`crate::liveness::LiveVariable`] says
+/// about it: its category and its shape, which all reports begin with the type (`float32[10,5]`).
+pub(crate) fn is_float32(about: &str) -> bool {
+    about.contains("float32")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tilescope_report::MarkKind;
+    use tilescope_report::units::{CycleRange, StepId};
+
+    #[test]
+    fn phases_that_fill_or_drain_are_ramps() {
+        let phase = |label: &str| TraceMark {
+            kind: MarkKind::Phase,
+            label: label.to_owned(),
+            ipu: None,
+            pass: None,
+            index: 0,
+            steps: StepId(0)..StepId(1),
+            cycles: CycleRange::new(0, 1),
+        };
+        assert!(is_ramp(&phase("ramp-up")) && is_ramp(&phase("ramp-down")));
+        assert!(!is_ramp(&phase("main")));
+    }
+
+    #[test]
+    fn stashes_and_types_are_told_by_their_names() {
+        assert!(is_stash("encoder/x/stash") && !is_stash("encoder/stash/x"));
+        assert!(is_float32("Variable, float32[10,5]") && !is_float32("Variable, float16[10,5]"));
+    }
+}
