@@ -4,6 +4,7 @@
 
 use crate::common;
 use proptest::prelude::*;
+use tilescope_report::units::Bytes;
 use tilescope_sim::custom::stencil::StencilNeighbourhood;
 use tilescope_sim::operators::{
     ConvOp, EmbeddingOp, MatMulOp, MatVecOp, Operator, PoolOp, PoolWindow, ReduceOp, RnnOp,
@@ -338,9 +339,9 @@ proptest! {
         let work = lowered(IpuTarget::all_tiles_of(MK2), pool, &[(image, DType::Half)]);
         let received = |(phase, _): (&WorkPhase, u64)| match &phase.kind {
             WorkPhaseKind::Exchange { traffic, .. } => traffic.map(|tile| tile.bytes_in).total(),
-            WorkPhaseKind::Compute { .. } => 0,
+            WorkPhaseKind::Compute { .. } => Bytes::ZERO,
         };
-        prop_assert_eq!(work.phases().into_iter().map(received).sum::<u64>(), bytes);
+        prop_assert_eq!(work.phases().into_iter().map(received).sum::<Bytes>(), Bytes(bytes));
     }
 }
 

@@ -3,7 +3,7 @@
 use super::CliError;
 use serde::Deserialize;
 use std::convert::Infallible;
-use tilescope_report::units::CycleRange;
+use tilescope_report::units::{Bytes, CycleRange};
 use tilescope_report::{
     ExecutionStep, MarkKind, MemoryCategory, ProgramKind, StreamEndpoint, TraceMark,
 };
@@ -32,7 +32,7 @@ pub(super) struct SimulatedProgram {
     /// Where the run's marks begin and end.
     marks: Vec<TraceMark>,
     /// Bytes to and from each IPU over links, by the iteration they were moved in.
-    links: Vec<Vec<(u64, u64)>>,
+    links: Vec<Vec<(Bytes, Bytes)>>,
     /// Cycles of remote buffer copies, over all IPUs.
     remote: u64,
     /// Copies of the I/O tiles of IPU 0, and stretches in which its compute tiles only wait.
@@ -54,7 +54,7 @@ impl SimulatedProgram {
             compiled: &compiled,
             cycles: 0,
             marks: Vec::new(),
-            links: vec![vec![(0, 0); ipus]],
+            links: vec![vec![(Bytes::ZERO, Bytes::ZERO); ipus]],
             remote: 0,
             io: Vec::new(),
             waits: Vec::new(),
@@ -91,7 +91,7 @@ impl SimulatedProgram {
     pub(super) fn category_bytes(&self, category: MemoryCategory) -> f64 {
         let variables = self.compiled.compilation.variables.iter();
         let mine = variables.filter(|variable| variable.category == category);
-        mine.map(|variable| variable.tiles.map(|place| place.bytes).total()).sum::<u64>() as f64
+        mine.map(|variable| variable.tiles.map(|place| place.bytes).total()).sum::<Bytes>().as_f64()
     }
 
     /// Samples per second of the loaders without any IPU.
@@ -109,7 +109,7 @@ impl SimulatedProgram {
     /// Bytes to and from an IPU over links in one iteration.
     pub(super) fn linked(&self, ipu: usize) -> (f64, f64) {
         let first = self.links.first().and_then(|links| links.get(ipu)).copied();
-        first.map_or((0.0, 0.0), |(bytes_in, bytes_out)| (bytes_in as f64, bytes_out as f64))
+        first.map_or((0.0, 0.0), |(bytes_in, bytes_out)| (bytes_in.as_f64(), bytes_out.as_f64()))
     }
 
     /// The first slot, counted from 1, in which every stage makes both passes.
@@ -135,7 +135,7 @@ impl SimulatedProgram {
                 variable.name == name && first.is_some_and(|(run, _)| tiles.contains(run.first))
             };
             let variable = variables.iter().find(here)?;
-            Some(variable.tiles.map(|place| place.bytes).total())
+            Some(variable.tiles.map(|place| place.bytes).total().0)
         };
         let names = variables.iter().filter_map(|variable| variable.name.strip_suffix("/stash"));
         let depth = |name: &str| {
@@ -177,7 +177,7 @@ struct FigureMeasurementSink<'a> {
     compiled: &'a CompiledProgram,
     cycles: u64,
     marks: Vec<TraceMark>,
-    links: Vec<Vec<(u64, u64)>>,
+    links: Vec<Vec<(Bytes, Bytes)>>,
     remote: u64,
     io: Vec<CycleRange>,
     waits: Vec<CycleRange>,
@@ -221,7 +221,7 @@ impl StepSink for FigureMeasurementSink<'_> {
     fn mark(&mut self, mark: &TraceMark) -> Result<(), Infallible> {
         if mark.kind == MarkKind::Iteration {
             let ipus = self.links[0].len();
-            self.links.push(vec![(0, 0); ipus]);
+            self.links.push(vec![(Bytes::ZERO, Bytes::ZERO); ipus]);
         }
         self.marks.push(mark.clone());
         Ok(())

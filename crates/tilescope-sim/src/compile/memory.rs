@@ -10,7 +10,7 @@ use crate::shape::{TensorId, TensorRole};
 use crate::targets::Chip;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use tilescope_report::units::TileRuns;
+use tilescope_report::units::{Bytes, TileRuns};
 use tilescope_report::{MemoryCategory, TrainingPass, Variable};
 
 /// The variables of a program and where they lie.
@@ -170,6 +170,6 @@ fn fill_liveness(maker: &mut ProgramBuilder, variables: &[UnplacedVariable]) {
     let mut live = 0;
     for (step, change) in maker.tables.liveness.iter_mut().zip(changes) {
         live += change;
-        step.bytes = live as u64;
+        step.bytes = Bytes(live as u64);
     }
 }

@@ -93,7 +93,7 @@ impl CompiledProgram {
     pub fn tiles_out_of_memory(&self) -> u64 {
         let tiles = self.compilation.tile_memory.iter();
         tiles
-            .filter(|(_, tile)| tile.overflowed > 0)
+            .filter(|(_, tile)| tile.overflowed > Bytes::ZERO)
             .map(|(range, _)| u64::from(range.count()))
             .sum()
     }

@@ -8,7 +8,7 @@ use crate::graph::GraphNode;
 use crate::poplar::work::{OperationWork, OperationWorkItem};
 use crate::poplar::{code, exchange};
 use crate::shape::{TensorId, TensorRole};
-use tilescope_report::units::TileRuns;
+use tilescope_report::units::{Bytes, TileRuns};
 use tilescope_report::{
     MemoryCategory, ProgramKind, ProgramNode, StreamEndpoint, TileTraffic, TrainingPass,
 };
@@ -98,8 +98,16 @@ impl ProgramBuilder<'_> {
                 let known = self.tables.code_exists_or_insert(ipu, &format!("{load} {bytes:?}"));
                 let traffic = bytes.map(|bytes| {
                     let (bytes_in, bytes_out) = if load { (*bytes, 0) } else { (0, *bytes) };
-                    let mut tile = TileTraffic { bytes_in, bytes_out, ..TileTraffic::default() };
-                    tile.code_bytes = if known { 0 } else { code::host_code_bytes(&tile, target) };
+                    let mut tile = TileTraffic {
+                        bytes_in: Bytes(bytes_in),
+                        bytes_out: Bytes(bytes_out),
+                        ..TileTraffic::default()
+                    };
+                    tile.code_bytes = if known {
+                        Bytes::ZERO
+                    } else {
+                        Bytes(code::host_code_bytes(&tile, target))
+                    };
                     tile
                 });
                 self.tables.traffic(id, ipu, traffic, MemoryCategory::HostExchangeCode);
@@ -156,7 +164,11 @@ impl ProgramBuilder<'_> {
             }
             for (range, bytes) in self.bytes(home.tensor).shifted(self.offset(home.ipu)).iter() {
                 let bytes_out = if self.spec.model.training { *bytes } else { 0 };
-                let tile = TileTraffic { bytes_in: *bytes, bytes_out, ..TileTraffic::default() };
+                let tile = TileTraffic {
+                    bytes_in: Bytes(*bytes),
+                    bytes_out: Bytes(bytes_out),
+                    ..TileTraffic::default()
+                };
                 let code_bytes = code::host_code_bytes(&tile, target);
                 for tile in range.first..range.end {
                     self.tables.code.add(MemoryCategory::HostExchangeCode, tile, code_bytes);

@@ -10,7 +10,7 @@ use crate::poplar::work::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 use tilescope_report::units::{
-    ComputeSetId, OperationId, ProgramId, TileRange, TileRuns, VertexTypeId,
+    Bytes, ComputeSetId, OperationId, ProgramId, TileRange, TileRuns, VertexTypeId,
 };
 use tilescope_report::{
     ComputeSet, ExchangeRoute, ExchangeTraffic, LivenessStep, MemoryCategory, ProgramKind,
@@ -140,7 +140,7 @@ impl ProgramTables {
     /// Adds a leaf that is one step of the liveness walk.
     pub(crate) fn push_leaf(&mut self, program: ProgramNode) -> ProgramId {
         let id = self.program(program);
-        self.liveness.push(LivenessStep { program: id, bytes: 0 });
+        self.liveness.push(LivenessStep { program: id, bytes: Bytes::ZERO });
         id
     }
 
@@ -327,14 +327,16 @@ impl ProgramTables {
         self.costs.insert(
             program,
             LeafProgramCost {
-                bytes_in: total(|tile| tile.bytes_in),
-                bytes_out: total(|tile| tile.bytes_out),
+                bytes_in: total(|tile| tile.bytes_in.0),
+                bytes_out: total(|tile| tile.bytes_out.0),
                 ..cost(ipu, cycles, start)
             },
         );
         self.step_code(ipu, cycles);
-        let tiles = traffic
-            .map(|tile| TileTraffic { code_bytes: code::exchange_code_bytes(tile, kind), ..*tile });
+        let tiles = traffic.map(|tile| TileTraffic {
+            code_bytes: Bytes(code::exchange_code_bytes(tile, kind)),
+            ..*tile
+        });
         self.traffic(program, ipu, tiles, MemoryCategory::InternalExchangeCode);
     }
 
@@ -349,7 +351,7 @@ impl ProgramTables {
         let tiles = tiles.shifted(ipu * self.tiles_per_ipu);
         for (range, tile) in tiles.iter() {
             for tile_number in range.first..range.end {
-                self.add_code_unless_shared(category, tile_number, tile.code_bytes);
+                self.add_code_unless_shared(category, tile_number, tile.code_bytes.0);
             }
         }
         self.exchanges.push(ExchangeTraffic { program, tiles });
@@ -406,7 +408,7 @@ impl ProgramTables {
                     &mut self.tiles_of_type[id.index()][tile as usize],
                     true,
                 ) {
-                    self.code.add(MemoryCategory::VertexCode, tile, code_bytes);
+                    self.code.add(MemoryCategory::VertexCode, tile, code_bytes.0);
                 }
             }
         }
@@ -420,8 +422,8 @@ impl ProgramTables {
         let id = VertexTypeId(self.vertex_types.len() as u32);
         self.vertex_types.push(VertexTypeInfo {
             name: vertex.vertex_type.clone(),
-            code_bytes: code::vertex_code_bytes(&vertex.vertex_type, self.kind),
-            state_bytes: code::vertex_state_bytes(vertex.edges),
+            code_bytes: Bytes(code::vertex_code_bytes(&vertex.vertex_type, self.kind)),
+            state_bytes: Bytes(code::vertex_state_bytes(vertex.edges)),
         });
         self.vertex_type_ids.insert(vertex.vertex_type.clone(), id);
         self.tiles_of_type.push(vec![false; self.code.category(MemoryCategory::Stack).len()]);

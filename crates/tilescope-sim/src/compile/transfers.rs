@@ -13,7 +13,7 @@ use crate::poputil::layout::linear_mapping;
 use crate::schedule::StageCopyTiming;
 use crate::shape::{DType, TensorId, TensorRole};
 use crate::spec::{DataLoaderMode, OutputMode, StreamInputType};
-use tilescope_report::units::{ProgramId, TileRuns};
+use tilescope_report::units::{Bytes, ProgramId, TileRuns};
 use tilescope_report::{
     ExchangeRoute, MemoryCategory, ProgramKind, ProgramNode, StreamEndpoint, TileTraffic,
     TrainingPass,
@@ -275,8 +275,12 @@ impl ProgramBuilder<'_> {
             copy.flows.push((from, to, bytes.total()));
             // Both ends lay the tensor out alike.
             let (first, end) = (self.tables.tiles_of(from), self.tables.tiles_of(to));
-            let route =
-                ExchangeRoute { program: exchange, from: first, to: end, bytes: bytes.total() };
+            let route = ExchangeRoute {
+                program: exchange,
+                from: first,
+                to: end,
+                bytes: Bytes(bytes.total()),
+            };
             self.tables.routes.push(route);
             add_inter_ipu_traffic(&mut tiles, &bytes.shifted(self.offset(from)), true);
             add_inter_ipu_traffic(&mut tiles, &bytes.shifted(self.offset(to)), false);
@@ -291,7 +295,8 @@ impl ProgramBuilder<'_> {
         let replicas = u64::from(self.spec.options.replication_factor);
         let tiles = tiles.into_iter().map(|tile| {
             let code_bytes = replicas * code::global_code_bytes(&tile, target);
-            (tile != TileTraffic::default()).then_some(TileTraffic { code_bytes, ..tile })
+            (tile != TileTraffic::default())
+                .then_some(TileTraffic { code_bytes: Bytes(code_bytes), ..tile })
         });
         let tiles = TileRuns::from_tiles(0, tiles.collect::<Vec<_>>());
         self.tables.traffic(exchange, 0, tiles, MemoryCategory::GlobalExchangeCode);
@@ -338,11 +343,11 @@ fn add_inter_ipu_traffic(tiles: &mut [TileTraffic], bytes: &TileRuns<u64>, sends
     for (range, bytes) in bytes.iter() {
         for tile in &mut tiles[range.first as usize..range.end as usize] {
             if sends_it {
-                tile.bytes_out += bytes;
-                tile.bytes_delivered += bytes;
+                tile.bytes_out += Bytes(*bytes);
+                tile.bytes_delivered += Bytes(*bytes);
                 tile.messages_out += send_instructions(*bytes, 1);
             } else {
-                tile.bytes_in += bytes;
+                tile.bytes_in += Bytes(*bytes);
                 tile.messages_in += send_instructions(*bytes, 1);
             }
         }
@@ -387,8 +392,12 @@ pub(crate) fn stream_copy(
     let tiles = bytes.map(|bytes| {
         let (bytes_in, bytes_out) = if to_ipu { (*bytes, 0) } else { (0, *bytes) };
         // What comes from the host was sent by no tile, what goes there is received by none.
-        let mut tile = TileTraffic { bytes_in, bytes_out, ..TileTraffic::default() };
-        tile.code_bytes = code::host_code_bytes(&tile, kind);
+        let mut tile = TileTraffic {
+            bytes_in: Bytes(bytes_in),
+            bytes_out: Bytes(bytes_out),
+            ..TileTraffic::default()
+        };
+        tile.code_bytes = Bytes(code::host_code_bytes(&tile, kind));
         tile
     });
     tables.traffic(programs[2], ipu, tiles, MemoryCategory::HostExchangeCode);

@@ -13,7 +13,7 @@ use crate::poplar::work::{OperationWork, OperationWorkItem};
 use crate::popops::collective;
 use crate::popops::collective::{CollectiveKind, CollectiveRanks, CollectiveRound};
 use crate::shape::{BlockId, DType, Tensor, TensorId, TensorInfo, TensorRole};
-use tilescope_report::units::{OperationId, TileRuns};
+use tilescope_report::units::{Bytes, OperationId, TileRuns};
 use tilescope_report::{MemoryCategory, ProgramKind, ProgramNode, TileTraffic, TrainingPass};
 
 impl ProgramBuilder<'_> {
@@ -217,12 +217,12 @@ impl ProgramBuilder<'_> {
         let known = self.tables.code_exists_or_insert(ipu, &print);
         let code_bytes = if known { 0 } else { code::collective_code_bytes(target) };
         let traffic = bytes.map(|bytes| TileTraffic {
-            bytes_in: *bytes,
-            bytes_out: *bytes,
-            bytes_delivered: *bytes,
+            bytes_in: Bytes(*bytes),
+            bytes_out: Bytes(*bytes),
+            bytes_delivered: Bytes(*bytes),
             messages_in: send_instructions(*bytes, 1),
             messages_out: send_instructions(*bytes, 1),
-            code_bytes,
+            code_bytes: Bytes(code_bytes),
         });
         self.tables.traffic(copy, ipu, traffic, MemoryCategory::GlobalExchangeCode);
         if !known {

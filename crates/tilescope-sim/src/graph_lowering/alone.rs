@@ -196,8 +196,8 @@ pub(crate) fn cost(chip: &Chip, program: &OpBenchmarkProgram) -> OpBenchmarkCost
     OpBenchmarkCost {
         // One more sync than the works have exchanges: the tiles wait for the upload.
         cycles: EXCHANGE_START_CYCLES + program.works.iter().map(cycles).sum::<u64>(),
-        memory_bytes: sum(|tile| tile.always_live) + sum(|tile| tile.peak_not_always_live),
-        fullest_tile_bytes: memory.map(|tile| tile.including_gaps).max(),
+        memory_bytes: sum(|tile| tile.always_live.0) + sum(|tile| tile.peak_not_always_live.0),
+        fullest_tile_bytes: memory.map(|tile| tile.including_gaps).max().0,
     }
 }
 

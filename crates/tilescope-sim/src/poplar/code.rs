@@ -5,6 +5,7 @@
 //! bytes of BERT-Large). On an IPU Model no code is generated: its rows are zero.
 
 use crate::targets::Chip;
+use tilescope_report::units::Bytes;
 use tilescope_report::{MemoryCategory, TargetKind, TileTraffic};
 
 /// Bytes each tile has before the program does anything, by category: an adder on GC2
@@ -106,7 +107,8 @@ pub(crate) fn global_code_bytes(traffic: &TileTraffic, kind: TargetKind) -> u64 
     match kind {
         TargetKind::IpuModel => 0,
         TargetKind::Ipu => {
-            let ends = u64::from(traffic.bytes_in > 0) + u64::from(traffic.bytes_out > 0);
+            let ends = u64::from(traffic.bytes_in > Bytes::ZERO)
+                + u64::from(traffic.bytes_out > Bytes::ZERO);
             let sends = traffic.messages_in + traffic.messages_out;
             INTER_IPU_COPY_CODE_BYTES.0 * ends + INTER_IPU_COPY_CODE_BYTES.1 * sends
         }
@@ -150,8 +152,8 @@ pub(crate) fn host_code_bytes(traffic: &TileTraffic, kind: TargetKind) -> u64 {
     match kind {
         TargetKind::IpuModel => 0,
         TargetKind::Ipu => {
-            let packets = traffic.bytes_in.div_ceil(HOST_PACKET_BYTES.0)
-                + traffic.bytes_out.div_ceil(HOST_PACKET_BYTES.1);
+            let packets = traffic.bytes_in.0.div_ceil(HOST_PACKET_BYTES.0)
+                + traffic.bytes_out.0.div_ceil(HOST_PACKET_BYTES.1);
             (packets as f64 * HOST_BYTES_PER_PACKET).round() as u64
         }
     }

@@ -6,7 +6,7 @@
 use super::constants::MESSAGE_CYCLES;
 use super::work::{WorkPhase, WorkPhaseKind};
 use tilescope_report::TileTraffic;
-use tilescope_report::units::{TileRange, TileRuns};
+use tilescope_report::units::{Bytes, TileRange, TileRuns};
 
 /// Bytes of a word: the least that an exchange moves.
 pub(crate) const WORD_BYTES: u64 = 4;
@@ -56,22 +56,22 @@ fn traffic(
         left -= bytes_delivered;
         left_out -= bytes_out;
         Some(TileTraffic {
-            bytes_in,
-            bytes_out,
-            bytes_delivered,
+            bytes_in: Bytes(bytes_in),
+            bytes_out: Bytes(bytes_out),
+            bytes_delivered: Bytes(bytes_delivered),
             messages_in: if bytes_in > 0 { messages_in(tile) } else { 0 },
             messages_out: if bytes_out > 0 {
                 send_instructions(bytes_out, messages_out)
             } else {
                 0
             },
-            code_bytes: 0,
+            code_bytes: Bytes::ZERO,
         })
     });
     let traffic = TileRuns::from_tiles(0, per_tile.collect::<Vec<_>>());
     debug_assert_eq!(
         traffic.map(|tile| tile.bytes_delivered).total(),
-        if total_out == 0 { 0 } else { total_in },
+        Bytes(if total_out == 0 { 0 } else { total_in }),
         "what senders deliver is what receivers get"
     );
     traffic
@@ -90,7 +90,7 @@ pub(crate) fn phase(
         return None;
     }
     let traffic = traffic(received, sent, |_| messages.0, messages.1, tiles);
-    let cycles = traffic.map(|tile| tile.bytes_in.max(tile.bytes_out).div_ceil(bytes_per_cycle));
+    let cycles = traffic.map(|tile| tile.bytes_in.max(tile.bytes_out).0.div_ceil(bytes_per_cycle));
     Some(WorkPhase {
         name: format!("{name}/ExchangePre"),
         kind: WorkPhaseKind::Exchange { traffic, cycles, in_order: false },
@@ -113,8 +113,9 @@ pub(crate) fn gather(
     let count = |tile| messages.get(tile).copied().unwrap_or(1);
     let traffic = traffic(received, sent, count, 1, tiles);
     let cycles = traffic.map(|tile| {
-        let receiving = tile.bytes_in.div_ceil(bytes_per_cycle) + MESSAGE_CYCLES * tile.messages_in;
-        receiving.max(tile.bytes_out.div_ceil(bytes_per_cycle))
+        let receiving =
+            tile.bytes_in.0.div_ceil(bytes_per_cycle) + MESSAGE_CYCLES * tile.messages_in;
+        receiving.max(tile.bytes_out.0.div_ceil(bytes_per_cycle))
     });
     Some(WorkPhase {
         name: format!("{name}/ExchangePre"),
@@ -163,8 +164,8 @@ mod tests {
             let held = TileRuns::uniform(TileRange::new(0, holders), bytes);
             let phase = broadcast("bias", &held, TileRange::new(0, receivers), 128, 4).expect("bytes move");
             let WorkPhaseKind::Exchange { traffic, .. } = phase.kind else { panic!("an exchange") };
-            let received: u64 = traffic.map(|tile| tile.bytes_in).total();
-            let delivered: u64 = traffic.map(|tile| tile.bytes_delivered).total();
+            let received: u64 = traffic.map(|tile| tile.bytes_in).total().0;
+            let delivered: u64 = traffic.map(|tile| tile.bytes_delivered).total().0;
             prop_assert_eq!(received, delivered);
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::compile::LeafProgramCost;
 use tilescope_report::StepOnIpu;
+use tilescope_report::units::Bytes;
 
 /// The time on each IPU, in cycles since the start of the run: that of its compute tiles and that
 /// of its I/O tiles.
@@ -82,8 +83,8 @@ impl IpuClocks {
                 to_max: release,
                 active_tiles: tiles,
                 active_tile_balance: 1.0,
-                bytes_in: 0,
-                bytes_out: 0,
+                bytes_in: Bytes::ZERO,
+                bytes_out: Bytes::ZERO,
             }
         };
         ipus.iter().map(wait).collect()
@@ -107,7 +108,7 @@ fn step(cost: &LeafProgramCost, start: u64, sub_lane: u8) -> StepOnIpu {
         to_max: start + cost.cycles,
         active_tiles: cost.active_tiles,
         active_tile_balance: cost.tile_balance,
-        bytes_in: cost.bytes_in,
-        bytes_out: cost.bytes_out,
+        bytes_in: Bytes(cost.bytes_in),
+        bytes_out: Bytes(cost.bytes_out),
     }
 }

@@ -4,6 +4,7 @@ use super::place::ABSENT;
 use super::slots::AllocationSlot;
 use crate::targets::Chip;
 use std::collections::{BTreeMap, BinaryHeap};
+use tilescope_report::units::Bytes;
 use tilescope_report::{CategoryBytes, MemoryCategory, MemoryRegion, TileMemory};
 
 /// Sums of the tile whose slots have these sizes and addresses; `peak` is what its
@@ -30,7 +31,7 @@ pub(crate) fn account(
             category,
             region,
             overlapped,
-            bytes,
+            bytes: Bytes(bytes),
         })
         .collect();
     let in_region = |region: MemoryRegion| {
@@ -39,12 +40,12 @@ pub(crate) fn account(
     let always = slots.iter().zip(sizes).filter(|(slot, _)| slot.is_always_live());
     let held = offsets.iter().zip(sizes).filter(|(offset, _)| **offset != ABSENT);
     let memory = TileMemory {
-        including_gaps: held.map(|(offset, size)| offset + size).max().unwrap_or(0),
+        including_gaps: Bytes(held.map(|(offset, size)| offset + size).max().unwrap_or(0)),
         non_interleaved: in_region(MemoryRegion::NonInterleaved),
         interleaved: in_region(MemoryRegion::Interleaved),
         overflowed: in_region(MemoryRegion::Overflowed),
-        always_live: always.map(|(_, size)| size).sum(),
-        peak_not_always_live: peak,
+        always_live: Bytes(always.map(|(_, size)| size).sum()),
+        peak_not_always_live: Bytes(peak),
     };
     debug_assert!(memory.including_gaps >= memory.excluding_gaps(), "gaps only add");
     debug_assert!(
@@ -52,7 +53,7 @@ pub(crate) fn account(
         "what lives at once has addresses of its own"
     );
     debug_assert_eq!(
-        categories.iter().map(|part| part.bytes).sum::<u64>(),
+        categories.iter().map(|part| part.bytes).sum::<Bytes>(),
         memory.excluding_gaps(),
         "every byte has one owner"
     );

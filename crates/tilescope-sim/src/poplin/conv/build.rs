@@ -6,7 +6,7 @@ use crate::poplar::work::{
 };
 use crate::targets::IpuTarget;
 use std::ops::Range;
-use tilescope_report::units::{TileRange, TileRuns};
+use tilescope_report::units::{Bytes, TileRange, TileRuns};
 use tilescope_report::{MemoryCategory, TileTraffic};
 
 /// Bytes of the longest message; longer sends are split.
@@ -63,9 +63,9 @@ impl ConvWorkBuilder {
             for (tile, (flow, delivered)) in flow.iter().zip(delivered).enumerate() {
                 let all = &mut traffic[tile];
                 let sent = flow.sent.min(delivered);
-                all.bytes_in += flow.received;
-                all.bytes_out += sent;
-                all.bytes_delivered += delivered;
+                all.bytes_in += Bytes(flow.received);
+                all.bytes_out += Bytes(sent);
+                all.bytes_delivered += Bytes(delivered);
                 all.messages_in += flow.messages_in;
                 let each = flow.messages_out.max(1);
                 all.messages_out += each * messages(sent.div_ceil(each));
@@ -74,7 +74,7 @@ impl ConvWorkBuilder {
             }
         }
         for (cycles, traffic) in cycles.iter_mut().zip(&traffic) {
-            *cycles = (*cycles).max(machine.exchange_cycles(traffic.bytes_out, false));
+            *cycles = (*cycles).max(machine.exchange_cycles(traffic.bytes_out.0, false));
         }
         let takes_part = |tile: &usize| traffic[*tile] != TileTraffic::default();
         if !(0..tiles).any(|tile| takes_part(&tile)) {
