@@ -339,9 +339,9 @@ proptest! {
         let work = lowered(IpuTarget::all_tiles_of(MK2), pool, &[(image, DType::Half)]);
         let received = |(phase, _): (&WorkPhase, u64)| match &phase.kind {
             WorkPhaseKind::Exchange { traffic, .. } => traffic.map(|tile| tile.bytes_in).total(),
-            WorkPhaseKind::Compute { .. } => 0,
+            WorkPhaseKind::Compute { .. } => Bytes::ZERO,
         };
-        prop_assert_eq!(work.phases().into_iter().map(received).sum::<u64>(), bytes.0);
+        prop_assert_eq!(work.phases().into_iter().map(received).sum::<Bytes>(), bytes);
     }
 }
 

@@ -135,9 +135,9 @@ fn check_work(machine: &IpuTarget, work: &OperationWork) -> Result<(), TestCaseE
         match &phase.kind {
             WorkPhaseKind::Exchange { traffic, cycles, .. } => {
                 let sum = |of: fn(&tilescope_report::TileTraffic) -> u64| traffic.map(of).total();
-                let received = sum(|tile| tile.bytes_in);
-                prop_assert_eq!(received, sum(|tile| tile.bytes_delivered), "{}", phase.name);
-                let sent = sum(|tile| tile.bytes_out);
+                let received = sum(|tile| tile.bytes_in.0);
+                prop_assert_eq!(received, sum(|tile| tile.bytes_delivered.0), "{}", phase.name);
+                let sent = sum(|tile| tile.bytes_out.0);
                 prop_assert!(sent <= received && (sent > 0 || received == 0), "{}", phase.name);
                 prop_assert_eq!(traffic.tile_count(), cycles.tile_count());
                 prop_assert!(traffic.get(machine.tiles as u32).is_none());

@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
-use tilescope_report::units::CycleRange;
+use tilescope_report::units::{Bytes, CycleRange};
 use tilescope_report::{ExecutionStep, MarkKind, ProgramKind, TraceMark, TrainingPass};
 use tilescope_sim::compile::{CompiledProgram, compile};
 use tilescope_sim::run::{StepSink, dry_run, run};
@@ -255,15 +255,15 @@ fn memory_belongs_to_one_ipu(compiled: &CompiledProgram) {
             .collect();
         assert_eq!(ipus.len(), 1, "{} lies on {ipus:?}", variable.name);
     }
-    let categories: u64 = compiled
+    let categories: Bytes = compiled
         .compilation
         .tile_categories
         .iter()
         .map(|(range, parts)| {
-            u64::from(range.count()) * parts.iter().map(|part| part.bytes).sum::<u64>()
+            u64::from(range.count()) * parts.iter().map(|part| part.bytes).sum::<Bytes>()
         })
         .sum();
-    let tiles: u64 = compiled
+    let tiles: Bytes = compiled
         .compilation
         .tile_memory
         .iter()

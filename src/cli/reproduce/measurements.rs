@@ -98,7 +98,7 @@ impl SimulatedProgram {
     pub(super) fn category_bytes(&self, category: MemoryCategory) -> f64 {
         let variables = self.compiled.compilation.variables.iter();
         let mine = variables.filter(|variable| variable.category == category);
-        mine.map(|variable| variable.tiles.map(|place| place.bytes).total()).sum::<u64>() as f64
+        mine.map(|variable| variable.tiles.map(|place| place.bytes).total()).sum::<Bytes>().as_f64()
     }
 
     /// Samples per second of the loaders without any IPU.
@@ -143,7 +143,7 @@ impl SimulatedProgram {
                 variable.name == name && first.is_some_and(|(run, _)| tiles.contains(run.first))
             };
             let variable = variables.iter().find(here)?;
-            Some(variable.tiles.map(|place| place.bytes).total())
+            Some(variable.tiles.map(|place| place.bytes).total().0)
         };
         let names = variables.iter().filter_map(|variable| variable.name.strip_suffix("/stash"));
         let depth = |name: &str| {
@@ -202,8 +202,8 @@ impl StepSink for FigureMeasurementSink<'_> {
                 ProgramKind::GlobalExchange => {
                     if let Some(links) = self.links.last_mut() {
                         let link = &mut links[on_ipu.ipu as usize];
-                        link.bytes_in += Bytes(on_ipu.bytes_in);
-                        link.bytes_out += Bytes(on_ipu.bytes_out);
+                        link.bytes_in += on_ipu.bytes_in;
+                        link.bytes_out += on_ipu.bytes_out;
                     }
                 }
                 ProgramKind::StreamCopyBegin

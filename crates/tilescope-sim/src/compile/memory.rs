@@ -170,6 +170,6 @@ fn fill_liveness(maker: &mut ProgramBuilder, variables: &[UnplacedVariable]) {
     let mut live = 0;
     for (step, change) in maker.tables.liveness.iter_mut().zip(changes) {
         live += change;
-        step.bytes = live as u64;
+        step.bytes = Bytes(live as u64);
     }
 }

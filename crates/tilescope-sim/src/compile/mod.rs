@@ -94,7 +94,7 @@ impl CompiledProgram {
     pub fn tiles_out_of_memory(&self) -> u64 {
         let tiles = self.compilation.tile_memory.iter();
         tiles
-            .filter(|(_, tile)| tile.overflowed > 0)
+            .filter(|(_, tile)| !tile.overflowed.is_zero())
             .map(|(range, _)| u64::from(range.count()))
             .sum()
     }

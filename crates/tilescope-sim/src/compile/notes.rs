@@ -27,19 +27,19 @@ pub(crate) fn notes(compiled: &CompiledProgram, spec: &Spec) -> Vec<String> {
 
 fn out_of_memory(compiled: &CompiledProgram) -> Option<String> {
     let over = compiled.tiles_out_of_memory();
-    let bytes = || -> u64 {
+    let bytes = || -> Bytes {
         let categories = compiled.compilation.tile_categories.iter();
         categories
             .map(|(range, parts)| {
                 let bytes = parts.iter().filter(|part| part.region == MemoryRegion::Overflowed);
-                u64::from(range.count()) * bytes.map(|part| part.bytes).sum::<u64>()
+                u64::from(range.count()) * bytes.map(|part| part.bytes).sum::<Bytes>()
             })
             .sum()
     };
     (over > 0).then(|| {
         format!(
             "Warning: Out of memory: {over} tiles need more than they have, {} in all; the program was compiled but not run",
-            Bytes(bytes())
+            bytes()
         )
     })
 }

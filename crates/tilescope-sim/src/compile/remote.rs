@@ -100,10 +100,11 @@ impl ProgramBuilder<'_> {
                 // Equal copies share code: their buffers are rows of one, found by an offset.
                 let known = self.tables.code_exists_or_insert(ipu, &format!("{load} {bytes:?}"));
                 let traffic = bytes.map(|bytes| {
-                    let (bytes_in, bytes_out) = if load { (bytes.0, 0) } else { (0, bytes.0) };
+                    let (bytes_in, bytes_out) =
+                        if load { (*bytes, Bytes::ZERO) } else { (Bytes::ZERO, *bytes) };
                     let mut tile = TileTraffic { bytes_in, bytes_out, ..TileTraffic::default() };
                     tile.code_bytes =
-                        if known { 0 } else { code::host_code_bytes(&tile, target).0 };
+                        if known { Bytes::ZERO } else { code::host_code_bytes(&tile, target) };
                     tile
                 });
                 self.tables.traffic(id, ipu, traffic, MemoryCategory::HostExchangeCode);
@@ -159,8 +160,8 @@ impl ProgramBuilder<'_> {
                 continue;
             }
             for (range, bytes) in self.bytes(home.tensor).shifted(self.offset(home.ipu)).iter() {
-                let bytes_out = if self.spec.model.training { bytes.0 } else { 0 };
-                let tile = TileTraffic { bytes_in: bytes.0, bytes_out, ..TileTraffic::default() };
+                let bytes_out = if self.spec.model.training { *bytes } else { Bytes::ZERO };
+                let tile = TileTraffic { bytes_in: *bytes, bytes_out, ..TileTraffic::default() };
                 let code_bytes = code::host_code_bytes(&tile, target);
                 for tile in range.first..range.end {
                     self.tables.code.add(MemoryCategory::HostExchangeCode, tile, code_bytes);

@@ -140,7 +140,7 @@ impl ProgramTables {
     /// Adds a leaf that is one step of the liveness walk.
     pub(crate) fn push_leaf(&mut self, program: ProgramNode) -> ProgramId {
         let id = self.program(program);
-        self.liveness.push(LivenessStep { program: id, bytes: 0 });
+        self.liveness.push(LivenessStep { program: id, bytes: Bytes::ZERO });
         id
     }
 
@@ -323,7 +323,7 @@ impl ProgramTables {
     ) {
         let kind = self.kind;
         let start = EXCHANGE_START_CYCLES - INTERNAL_SYNC_CYCLES;
-        let total = |count: fn(&TileTraffic) -> u64| Bytes(traffic.map(count).total());
+        let total = |count: fn(&TileTraffic) -> Bytes| traffic.map(count).total();
         self.costs.insert(
             program,
             LeafProgramCost {
@@ -333,10 +333,8 @@ impl ProgramTables {
             },
         );
         self.step_code(ipu, cycles);
-        let tiles = traffic.map(|tile| TileTraffic {
-            code_bytes: code::exchange_code_bytes(tile, kind).0,
-            ..*tile
-        });
+        let tiles = traffic
+            .map(|tile| TileTraffic { code_bytes: code::exchange_code_bytes(tile, kind), ..*tile });
         self.traffic(program, ipu, tiles, MemoryCategory::InternalExchangeCode);
     }
 
@@ -351,7 +349,7 @@ impl ProgramTables {
         let tiles = tiles.shifted(ipu * self.tiles_per_ipu);
         for (range, tile) in tiles.iter() {
             for tile_number in range.first..range.end {
-                self.add_code_unless_shared(category, tile_number, Bytes(tile.code_bytes));
+                self.add_code_unless_shared(category, tile_number, tile.code_bytes);
             }
         }
         self.exchanges.push(ExchangeTraffic { program, tiles });
@@ -408,7 +406,7 @@ impl ProgramTables {
                     &mut self.tiles_of_type[id.index()][tile as usize],
                     true,
                 ) {
-                    self.code.add(MemoryCategory::VertexCode, tile, Bytes(code_bytes));
+                    self.code.add(MemoryCategory::VertexCode, tile, code_bytes);
                 }
             }
         }
@@ -422,8 +420,8 @@ impl ProgramTables {
         let id = VertexTypeId(self.vertex_types.len() as u32);
         self.vertex_types.push(VertexTypeInfo {
             name: vertex.vertex_type.clone(),
-            code_bytes: code::vertex_code_bytes(&vertex.vertex_type, self.kind).0,
-            state_bytes: code::vertex_state_bytes(vertex.edges).0,
+            code_bytes: code::vertex_code_bytes(&vertex.vertex_type, self.kind),
+            state_bytes: code::vertex_state_bytes(vertex.edges),
         });
         self.vertex_type_ids.insert(vertex.vertex_type.clone(), id);
         self.tiles_of_type.push(vec![false; self.code.category(MemoryCategory::Stack).len()]);

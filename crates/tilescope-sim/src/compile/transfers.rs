@@ -286,7 +286,7 @@ impl ProgramBuilder<'_> {
             // Both ends lay the tensor out alike.
             let (first, end) = (self.tables.tiles_of(from), self.tables.tiles_of(to));
             let route =
-                ExchangeRoute { program: exchange, from: first, to: end, bytes: bytes.total().0 };
+                ExchangeRoute { program: exchange, from: first, to: end, bytes: bytes.total() };
             self.tables.routes.push(route);
             add_inter_ipu_traffic(&mut tiles, &bytes.shifted(self.offset(from)), true);
             add_inter_ipu_traffic(&mut tiles, &bytes.shifted(self.offset(to)), false);
@@ -301,8 +301,7 @@ impl ProgramBuilder<'_> {
         let replicas = u64::from(self.spec.options.replication_factor);
         let tiles = tiles.into_iter().map(|tile| {
             let code_bytes = replicas * code::global_code_bytes(&tile, target);
-            (tile != TileTraffic::default())
-                .then_some(TileTraffic { code_bytes: code_bytes.0, ..tile })
+            (tile != TileTraffic::default()).then_some(TileTraffic { code_bytes, ..tile })
         });
         let tiles = TileRuns::from_tiles(0, tiles.collect::<Vec<_>>());
         self.tables.traffic(exchange, 0, tiles, MemoryCategory::GlobalExchangeCode);
@@ -349,11 +348,11 @@ fn add_inter_ipu_traffic(tiles: &mut [TileTraffic], bytes: &TileRuns<Bytes>, sen
     for (range, bytes) in bytes.iter() {
         for tile in &mut tiles[range.first as usize..range.end as usize] {
             if sends_it {
-                tile.bytes_out += bytes.0;
-                tile.bytes_delivered += bytes.0;
+                tile.bytes_out += *bytes;
+                tile.bytes_delivered += *bytes;
                 tile.messages_out += send_instructions(*bytes, 1);
             } else {
-                tile.bytes_in += bytes.0;
+                tile.bytes_in += *bytes;
                 tile.messages_in += send_instructions(*bytes, 1);
             }
         }
@@ -398,10 +397,11 @@ pub(crate) fn stream_copy(
     ];
     let kind = tables.kind;
     let tiles = bytes.map(|bytes| {
-        let (bytes_in, bytes_out) = if to_ipu { (bytes.0, 0) } else { (0, bytes.0) };
+        let (bytes_in, bytes_out) =
+            if to_ipu { (*bytes, Bytes::ZERO) } else { (Bytes::ZERO, *bytes) };
         // What comes from the host was sent by no tile, what goes there is received by none.
         let mut tile = TileTraffic { bytes_in, bytes_out, ..TileTraffic::default() };
-        tile.code_bytes = code::host_code_bytes(&tile, kind).0;
+        tile.code_bytes = code::host_code_bytes(&tile, kind);
         tile
     });
     tables.traffic(programs[2], ipu, tiles, MemoryCategory::HostExchangeCode);

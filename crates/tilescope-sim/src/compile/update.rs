@@ -222,12 +222,12 @@ impl ProgramBuilder<'_> {
         let known = self.tables.code_exists_or_insert(ipu, &print);
         let code_bytes = if known { Bytes::ZERO } else { code::collective_code_bytes(target) };
         let traffic = bytes.map(|bytes| TileTraffic {
-            bytes_in: bytes.0,
-            bytes_out: bytes.0,
-            bytes_delivered: bytes.0,
+            bytes_in: *bytes,
+            bytes_out: *bytes,
+            bytes_delivered: *bytes,
             messages_in: send_instructions(*bytes, 1),
             messages_out: send_instructions(*bytes, 1),
-            code_bytes: code_bytes.0,
+            code_bytes,
         });
         self.tables.traffic(copy, ipu, traffic, MemoryCategory::GlobalExchangeCode);
         if !known {

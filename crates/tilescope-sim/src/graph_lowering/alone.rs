@@ -194,12 +194,12 @@ impl<'a> OpBenchmarkLiveness<'a> {
 /// Costs of a program.
 pub(crate) fn cost(chip: &Chip, program: &OpBenchmarkProgram) -> OpBenchmarkCost {
     let memory = allocate(chip, &variables(chip, program), program.tiles).memory;
-    let sum = |bytes: fn(&TileMemory) -> u64| Bytes(memory.map(bytes).total());
+    let sum = |bytes: fn(&TileMemory) -> Bytes| memory.map(bytes).total();
     OpBenchmarkCost {
         // One more sync than the works have exchanges: the tiles wait for the upload.
         cycles: EXCHANGE_START_CYCLES + program.works.iter().map(cycles).sum::<Cycles>(),
         memory_bytes: sum(|tile| tile.always_live) + sum(|tile| tile.peak_not_always_live),
-        fullest_tile_bytes: Bytes(memory.map(|tile| tile.including_gaps).max()),
+        fullest_tile_bytes: memory.map(|tile| tile.including_gaps).max(),
     }
 }
 

@@ -113,7 +113,8 @@ pub(crate) fn global_code_bytes(traffic: &TileTraffic, kind: TargetKind) -> Byte
     match kind {
         TargetKind::IpuModel => Bytes::ZERO,
         TargetKind::Ipu => {
-            let ends = u64::from(traffic.bytes_in > 0) + u64::from(traffic.bytes_out > 0);
+            let ends = u64::from(traffic.bytes_in > Bytes::ZERO)
+                + u64::from(traffic.bytes_out > Bytes::ZERO);
             let sends = traffic.messages_in + traffic.messages_out;
             INTER_IPU_END_CODE_BYTES * ends + INTER_IPU_SEND_CODE_BYTES * sends
         }
@@ -164,8 +165,9 @@ pub(crate) fn host_code_bytes(traffic: &TileTraffic, kind: TargetKind) -> Bytes 
     match kind {
         TargetKind::IpuModel => Bytes::ZERO,
         TargetKind::Ipu => {
-            let packets = traffic.bytes_in.div_ceil(HOST_PACKET_IN_BYTES.0)
-                + traffic.bytes_out.div_ceil(HOST_PACKET_OUT_BYTES.0);
+            let packets = traffic.bytes_in.next_multiple_of(HOST_PACKET_IN_BYTES)
+                / HOST_PACKET_IN_BYTES
+                + traffic.bytes_out.next_multiple_of(HOST_PACKET_OUT_BYTES) / HOST_PACKET_OUT_BYTES;
             Bytes((packets as f64 * HOST_BYTES_PER_PACKET).round() as u64)
         }
     }

@@ -60,21 +60,21 @@ fn traffic(
         left -= bytes_delivered;
         left_out -= bytes_out;
         Some(TileTraffic {
-            bytes_in: bytes_in.0,
-            bytes_out: bytes_out.0,
-            bytes_delivered: bytes_delivered.0,
+            bytes_in,
+            bytes_out,
+            bytes_delivered,
             messages_in: if bytes_in.is_zero() { 0 } else { messages_in(tile) },
             messages_out: if bytes_out.is_zero() {
                 0
             } else {
                 send_instructions(bytes_out, messages_out)
             },
-            code_bytes: 0,
+            code_bytes: Bytes::ZERO,
         })
     });
     let traffic = TileRuns::from_tiles(0, per_tile.collect::<Vec<_>>());
     debug_assert_eq!(
-        Bytes(traffic.map(|tile| tile.bytes_delivered).total()),
+        traffic.map(|tile| tile.bytes_delivered).total(),
         if total_out.is_zero() { Bytes::ZERO } else { total_in },
         "what senders deliver is what receivers get"
     );
@@ -95,7 +95,7 @@ pub(crate) fn phase(
     }
     let traffic = traffic(received, sent, |_| messages.0, messages.1, tiles);
     // Tiles send and receive at the same time, each way at the full rate.
-    let cycles = traffic.map(|tile| speed.cycles_for(Bytes(tile.bytes_in.max(tile.bytes_out))));
+    let cycles = traffic.map(|tile| speed.cycles_for(tile.bytes_in.max(tile.bytes_out)));
     Some(WorkPhase {
         name: format!("{name}/ExchangePre"),
         kind: WorkPhaseKind::Exchange { traffic, cycles, in_order: false },
@@ -120,8 +120,8 @@ pub(crate) fn gather(
     let cycles = traffic.map(|tile| {
         // The receiver's exchange program turns to another sender for every message; senders run
         // through what they hold.
-        let receiving = speed.cycles_for(Bytes(tile.bytes_in)) + MESSAGE_CYCLES * tile.messages_in;
-        receiving.max(speed.cycles_for(Bytes(tile.bytes_out)))
+        let receiving = speed.cycles_for(tile.bytes_in) + MESSAGE_CYCLES * tile.messages_in;
+        receiving.max(speed.cycles_for(tile.bytes_out))
     });
     Some(WorkPhase {
         name: format!("{name}/ExchangePre"),
@@ -170,8 +170,8 @@ mod tests {
             let held = TileRuns::uniform(TileRange::new(0, holders), Bytes(bytes));
             let phase = broadcast("bias", &held, TileRange::new(0, receivers), 128, BytesPerCycle(4)).expect("bytes move");
             let WorkPhaseKind::Exchange { traffic, .. } = phase.kind else { panic!("an exchange") };
-            let received: u64 = traffic.map(|tile| tile.bytes_in).total();
-            let delivered: u64 = traffic.map(|tile| tile.bytes_delivered).total();
+            let received = traffic.map(|tile| tile.bytes_in).total();
+            let delivered = traffic.map(|tile| tile.bytes_delivered).total();
             prop_assert_eq!(received, delivered);
         }
     }

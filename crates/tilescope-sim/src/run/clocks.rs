@@ -2,7 +2,7 @@
 
 use crate::compile::LeafProgramCost;
 use tilescope_report::StepOnIpu;
-use tilescope_report::units::Cycles;
+use tilescope_report::units::{Bytes, Cycles};
 
 /// The time on each IPU, in cycles since the start of the run: that of its compute tiles and that
 /// of its I/O tiles.
@@ -83,8 +83,8 @@ impl IpuClocks {
                 to_max: release.0,
                 active_tiles: tiles,
                 active_tile_balance: 1.0,
-                bytes_in: 0,
-                bytes_out: 0,
+                bytes_in: Bytes::ZERO,
+                bytes_out: Bytes::ZERO,
             }
         };
         ipus.iter().map(wait).collect()
@@ -111,7 +111,7 @@ fn step(cost: &LeafProgramCost, start: Cycles, sub_lane: u8) -> StepOnIpu {
         to_max: (start + cost.cycles).0,
         active_tiles: cost.active_tiles,
         active_tile_balance: cost.tile_balance,
-        bytes_in: cost.bytes_in.0,
-        bytes_out: cost.bytes_out.0,
+        bytes_in: cost.bytes_in,
+        bytes_out: cost.bytes_out,
     }
 }

@@ -32,7 +32,7 @@ pub(crate) fn account(
             category,
             region,
             overlapped,
-            bytes: bytes.0,
+            bytes,
         })
         .collect();
     let in_region = |region: MemoryRegion| {
@@ -41,12 +41,12 @@ pub(crate) fn account(
     let always = slots.iter().zip(sizes).filter(|(slot, _)| slot.is_always_live());
     let held = offsets.iter().zip(sizes).filter(|(offset, _)| **offset != ABSENT);
     let memory = TileMemory {
-        including_gaps: held.map(|(offset, size)| *offset + *size).max().unwrap_or_default().0,
+        including_gaps: held.map(|(offset, size)| *offset + *size).max().unwrap_or_default(),
         non_interleaved: in_region(MemoryRegion::NonInterleaved),
         interleaved: in_region(MemoryRegion::Interleaved),
         overflowed: in_region(MemoryRegion::Overflowed),
-        always_live: always.map(|(_, size)| size).sum::<Bytes>().0,
-        peak_not_always_live: peak.0,
+        always_live: always.map(|(_, size)| size).sum(),
+        peak_not_always_live: peak,
     };
     debug_assert!(memory.including_gaps >= memory.excluding_gaps(), "gaps only add");
     debug_assert!(
@@ -54,7 +54,7 @@ pub(crate) fn account(
         "what lives at once has addresses of its own"
     );
     debug_assert_eq!(
-        categories.iter().map(|part| part.bytes).sum::<u64>(),
+        categories.iter().map(|part| part.bytes).sum::<Bytes>(),
         memory.excluding_gaps(),
         "every byte has one owner"
     );

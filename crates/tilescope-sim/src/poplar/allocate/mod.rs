@@ -99,7 +99,7 @@ pub(crate) fn allocate(
     debug_assert_eq!(allocation.placements.len(), variables.len());
     debug_assert!(
         allocation.placements.iter().zip(variables).all(|(placed, variable)| {
-            Bytes(placed.map(|on| on.bytes).total()) == variable.bytes.total()
+            placed.map(|on| on.bytes).total() == variable.bytes.total()
         }),
         "every variable is placed as a whole"
     );
@@ -204,7 +204,7 @@ impl IpuMemoryAllocator {
             for (tile, (bytes, class)) in (self.tiles.first..).zip(row.iter().zip(&self.classes)) {
                 if !bytes.is_zero() {
                     let offset = self.offsets[*class][number];
-                    let placement = VariablePlacement { bytes: bytes.0, offset: offset.0 };
+                    let placement = VariablePlacement { bytes: *bytes, offset };
                     placements.push(TileRange::new(tile, tile + 1), placement);
                 }
             }
@@ -279,15 +279,15 @@ mod tests {
     #[test]
     fn variables_that_never_meet_share_addresses() {
         let tile = memory(&[wanted(1000, Some(0..3), false), wanted(800, Some(3..5), false)]);
-        assert_eq!((tile.excluding_gaps(), tile.including_gaps), (1000, 1000));
-        assert_eq!(tile.peak_not_always_live, 1000);
+        assert_eq!((tile.excluding_gaps(), tile.including_gaps), (Bytes(1000), Bytes(1000)));
+        assert_eq!(tile.peak_not_always_live, Bytes(1000));
     }
 
     #[test]
     fn one_interleaved_variable_makes_the_extent_jump() {
         let tile = memory(&[wanted(100, None, false), wanted(6400, Some(1..2), true)]);
-        assert_eq!(tile.including_gaps, 212_992 + 24 + 6400);
-        assert_eq!((tile.non_interleaved, tile.interleaved), (100, 6400));
+        assert_eq!(tile.including_gaps, Bytes(212_992 + 24 + 6400));
+        assert_eq!((tile.non_interleaved, tile.interleaved), (Bytes(100), Bytes(6400)));
     }
 
     #[test]
@@ -296,20 +296,20 @@ mod tests {
             wanted(1320, None, false),
             placed(32, Some(1..2), MemoryConstraint::OwnMemoryElement),
         ]);
-        assert_eq!(tile.including_gaps, 16_384 + 24 + 32);
+        assert_eq!(tile.including_gaps, Bytes(16_384 + 24 + 32));
     }
 
     /// A small variable at the bottom of interleaved memory leaves no room for a large one.
     #[test]
     fn another_order_is_tried_before_memory_overflows() {
         let [small, large] = [wanted(10_000, Some(0..3), true), wanted(420_000, Some(0..3), false)];
-        assert_eq!(memory(&[small, large]).including_gaps, 430_000);
+        assert_eq!(memory(&[small, large]).including_gaps, Bytes(430_000));
     }
 
     #[test]
     fn what_does_not_fit_overflows() {
         let tile = memory(&[wanted(700_000, None, false)]);
-        assert_eq!(tile.overflowed, 700_000 - 638_976);
+        assert_eq!(tile.overflowed, Bytes(700_000 - 638_976));
     }
 
     proptest! {
@@ -324,11 +324,11 @@ mod tests {
                 .collect();
             let allocation = allocate(&MK2, &variables, 1);
             let tile = *allocation.memory.get(0).expect("tile 0 exists");
-            let owned: u64 = allocation.categories.get(0).expect("tile 0 exists").iter().map(|part| part.bytes).sum();
+            let owned: Bytes = allocation.categories.get(0).expect("tile 0 exists").iter().map(|part| part.bytes).sum();
             prop_assert_eq!(owned, tile.excluding_gaps());
             prop_assert!(tile.including_gaps >= tile.excluding_gaps());
             prop_assert!(tile.excluding_gaps() >= tile.always_live.max(tile.peak_not_always_live));
-            prop_assert!(tile.excluding_gaps() <= sizes.iter().map(|size| size.0).sum());
+            prop_assert!(tile.excluding_gaps() <= sizes.iter().map(|size| Bytes(size.0)).sum());
             // Variables that are live together never overlap.
             for (a, first) in allocation.placements.iter().enumerate() {
                 for (b, second) in allocation.placements.iter().enumerate().take(a) {

@@ -63,9 +63,9 @@ impl ConvWorkBuilder {
             for (tile, (flow, delivered)) in flow.iter().zip(delivered).enumerate() {
                 let all = &mut traffic[tile];
                 let sent = flow.sent.min(delivered);
-                all.bytes_in += flow.received.0;
-                all.bytes_out += sent.0;
-                all.bytes_delivered += delivered.0;
+                all.bytes_in += flow.received;
+                all.bytes_out += sent;
+                all.bytes_delivered += delivered;
                 all.messages_in += flow.messages_in;
                 // A send instruction carries up to 64 words and never part of two messages.
                 let each = flow.messages_out.max(1);
@@ -77,7 +77,7 @@ impl ConvWorkBuilder {
             }
         }
         for (cycles, traffic) in cycles.iter_mut().zip(&traffic) {
-            *cycles = (*cycles).max(machine.exchange_cycles(Bytes(traffic.bytes_out), false));
+            *cycles = (*cycles).max(machine.exchange_cycles(traffic.bytes_out, false));
         }
         let takes_part = |tile: &usize| traffic[*tile] != TileTraffic::default();
         // Poplar elides copies of what is in place already; an empty phase would still cost its
