@@ -10,7 +10,7 @@ use crate::shape::{TensorId, TensorRole};
 use crate::targets::Chip;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use tilescope_report::units::{Bytes, TileRuns};
+use tilescope_report::units::{Bytes, IpuId, TileRuns};
 use tilescope_report::{MemoryCategory, TrainingPass, Variable};
 
 /// The variables of a program and where they lie.
@@ -95,9 +95,9 @@ struct LinearMapper {
     /// The parameter that each state belongs to; they lie on the same tiles.
     owners: BTreeMap<TensorId, TensorId>,
     /// First tile of each tensor.
-    starts: BTreeMap<(u32, TensorId), u32>,
+    starts: BTreeMap<(IpuId, TensorId), u32>,
     /// Where the next one starts, by IPU.
-    next: BTreeMap<u32, u32>,
+    next: BTreeMap<IpuId, u32>,
 }
 
 impl LinearMapper {
@@ -135,7 +135,7 @@ impl LinearMapper {
         } else {
             0
         };
-        bytes.rotated(first, tiles).shifted(home.ipu * tiles)
+        bytes.rotated(first, tiles).shifted(home.ipu.0 * tiles)
     }
 }
 

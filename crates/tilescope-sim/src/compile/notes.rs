@@ -3,7 +3,7 @@
 use super::CompiledProgram;
 use crate::schedule::WeightUpdateTiming;
 use crate::spec::{OverlapIo, Spec};
-use tilescope_report::units::Bytes;
+use tilescope_report::units::{Bytes, IpuId};
 use tilescope_report::{MemoryRegion, ProgramKind};
 
 /// Memory of an I/O tile that is not for data, as a share of the data: the memory guide's rule of
@@ -101,14 +101,14 @@ fn io_tiles(compiled: &CompiledProgram) -> Option<String> {
     if tiles == 0 {
         return None;
     }
-    let of_ipu = |ipu: u32| {
+    let of_ipu = |ipu: IpuId| {
         let copies = compiled.host_inputs.iter().chain(&compiled.host_outputs);
         copies
             .filter(|copy| copy.ipu == ipu)
             .map(|copy| copy.bytes_in + copy.bytes_out)
             .sum::<Bytes>()
     };
-    let most = (0..target.ipus_per_replica).map(of_ipu).max().unwrap_or_default();
+    let most = (0..target.ipus_per_replica).map(IpuId).map(of_ipu).max().unwrap_or_default();
     let rule = (IO_TILE_OVERHEAD * most.as_f64() / target.bytes_per_tile.as_f64()).ceil() as u32;
     Some(format!(
         "{tiles} I/O tiles on each IPU; a micro-batch of {} asks for {} by the rule of thumb",

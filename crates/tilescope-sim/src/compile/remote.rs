@@ -8,7 +8,7 @@ use crate::graph::GraphNode;
 use crate::poplar::work::{OperationWork, OperationWorkItem};
 use crate::poplar::{code, exchange};
 use crate::shape::{TensorId, TensorRole};
-use tilescope_report::units::{Bytes, Cycles, TileRuns};
+use tilescope_report::units::{Bytes, Cycles, IpuId, TileRuns};
 use tilescope_report::{
     MemoryCategory, ProgramKind, ProgramNode, StreamEndpoint, TileTraffic, TrainingPass,
 };
@@ -23,7 +23,7 @@ impl ProgramBuilder<'_> {
     pub(super) fn remote_copy(
         &mut self,
         name: &str,
-        ipu: u32,
+        ipu: IpuId,
         bytes: &TileRuns<Bytes>,
         load: bool,
         use_io_tiles: bool,
@@ -47,7 +47,7 @@ impl ProgramBuilder<'_> {
     pub(super) fn inter_tileset_copy(
         &mut self,
         name: &str,
-        ipu: u32,
+        ipu: IpuId,
         from: &TileRuns<Bytes>,
         to: &TileRuns<Bytes>,
     ) -> Vec<FragmentItem> {
@@ -62,7 +62,7 @@ impl ProgramBuilder<'_> {
     fn remote_stream(
         &mut self,
         name: &str,
-        ipu: u32,
+        ipu: IpuId,
         bytes: &TileRuns<Bytes>,
         load: bool,
     ) -> Vec<FragmentItem> {
@@ -93,7 +93,7 @@ impl ProgramBuilder<'_> {
         for (kind, cost) in steps {
             let stream = StreamEndpoint::RemoteBuffer;
             let program =
-                ProgramNode { name: name.clone(), ipu: Some(ipu), stream, ..empty_program(kind) };
+                ProgramNode { name: name.clone(), ipu: Some(ipu.0), stream, ..empty_program(kind) };
             let id = self.tables.push_leaf_with_cost(program, cost, bytes);
             if kind == ProgramKind::StreamCopyMid {
                 let target = self.tables.kind;
@@ -118,7 +118,7 @@ impl ProgramBuilder<'_> {
     pub(super) fn remote_tensor_copy(
         &mut self,
         tensor: TensorId,
-        ipu: u32,
+        ipu: IpuId,
         load: bool,
     ) -> Vec<FragmentItem> {
         let name = self.graph.tensor(tensor).name.clone();
@@ -136,7 +136,7 @@ impl ProgramBuilder<'_> {
     pub(super) fn accumulator_copy(
         &mut self,
         node: &GraphNode,
-        ipu: u32,
+        ipu: IpuId,
         load: bool,
     ) -> Vec<FragmentItem> {
         let accumulators = node.inputs.iter().copied().filter(|tensor| {

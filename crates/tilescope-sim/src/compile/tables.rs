@@ -10,7 +10,7 @@ use crate::poplar::work::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 use tilescope_report::units::{
-    Bytes, ComputeSetId, Cycles, OperationId, ProgramId, TileRange, TileRuns, VertexTypeId,
+    Bytes, ComputeSetId, Cycles, IpuId, OperationId, ProgramId, TileRange, TileRuns, VertexTypeId,
 };
 use tilescope_report::{
     ComputeSet, ExchangeRoute, ExchangeTraffic, LivenessStep, MemoryCategory, ProgramKind,
@@ -21,7 +21,7 @@ use tilescope_report::{
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LeafProgramCost {
     /// IPU of the replica.
-    pub ipu: u32,
+    pub ipu: IpuId,
     /// Cycles of the slowest tile: the length of the step.
     pub cycles: Cycles,
     /// Cycles of the fastest active tile.
@@ -48,7 +48,7 @@ pub enum FragmentItem {
     /// A sync of an IPU with those that wait for its host copies.
     HostSync {
         program: ProgramId,
-        ipu: u32,
+        ipu: IpuId,
     },
 }
 
@@ -82,17 +82,22 @@ pub(crate) struct ProgramTables {
     vertex_type_ids: BTreeMap<String, VertexTypeId>,
     tiles_of_type: Vec<Vec<bool>>,
     /// What each IPU runs, for code that is shared.
-    outlines: BTreeMap<u32, OutlineSequence>,
+    outlines: BTreeMap<IpuId, OutlineSequence>,
     /// Code besides steps that an IPU has already, by its fingerprint.
-    known_code: BTreeSet<(u32, u64)>,
+    known_code: BTreeSet<(IpuId, u64)>,
     /// Whether what is added now runs code that is there already.
     shared_code: bool,
 }
 
 impl ProgramTables {
+    /// First tile of an IPU.
+    pub(crate) fn first_tile(&self, ipu: IpuId) -> u32 {
+        ipu.0 * self.tiles_per_ipu
+    }
+
     /// All tiles of an IPU.
-    pub(crate) fn tiles_of(&self, ipu: u32) -> TileRange {
-        let first = ipu * self.tiles_per_ipu;
+    pub(crate) fn tiles_of(&self, ipu: IpuId) -> TileRange {
+        let first = self.first_tile(ipu);
         TileRange::new(first, first + self.tiles_per_ipu)
     }
 
@@ -154,7 +159,7 @@ impl ProgramTables {
         &mut self,
         operation: Option<OperationId>,
         operation_name: &str,
-        ipu: u32,
+        ipu: IpuId,
         work: &OperationWork,
     ) -> EmittedWork {
         let mut steps = Vec::new();
@@ -174,12 +179,12 @@ impl ProgramTables {
     }
 
     /// Whether an IPU has code for what `print` describes already; from now on it has.
-    pub(crate) fn code_exists_or_insert(&mut self, ipu: u32, print: &str) -> bool {
+    pub(crate) fn code_exists_or_insert(&mut self, ipu: IpuId, print: &str) -> bool {
         !self.known_code.insert((ipu, fingerprint(&print)))
     }
 
     /// Tells that what follows on an IPU uses kept tensors of its own: a call has to be told which.
-    pub(crate) fn bind_arguments(&mut self, ipu: u32) {
+    pub(crate) fn bind_arguments(&mut self, ipu: IpuId) {
         self.outlines.entry(ipu).or_default().end_call();
     }
 
@@ -187,11 +192,11 @@ impl ProgramTables {
     pub(crate) fn code_on<T>(
         &mut self,
         category: MemoryCategory,
-        ipu: u32,
+        ipu: IpuId,
         tiles: &TileRuns<T>,
         bytes: Bytes,
     ) {
-        for (range, _) in tiles.shifted(ipu * self.tiles_per_ipu).iter() {
+        for (range, _) in tiles.shifted(self.first_tile(ipu)).iter() {
             for tile in range.first..range.end {
                 self.add_code_unless_shared(category, tile, bytes);
             }
@@ -199,7 +204,7 @@ impl ProgramTables {
     }
 
     /// Control code of a call of outlined code, on the tiles that its first phase uses.
-    fn call_code(&mut self, ipu: u32, work: &OperationWork) {
+    fn call_code(&mut self, ipu: IpuId, work: &OperationWork) {
         if let Some((phase, _)) = work.phases().first() {
             let (WorkPhaseKind::Exchange { cycles, .. } | WorkPhaseKind::Compute { cycles, .. }) =
                 &phase.kind;
@@ -218,7 +223,7 @@ impl ProgramTables {
         &mut self,
         operation: Option<OperationId>,
         name: &str,
-        ipu: u32,
+        ipu: IpuId,
         items: &[OperationWorkItem],
         steps: &mut Vec<u32>,
     ) -> Vec<FragmentItem> {
@@ -242,13 +247,16 @@ impl ProgramTables {
         &mut self,
         operation: Option<OperationId>,
         operation_name: &str,
-        ipu: u32,
+        ipu: IpuId,
         phase: &WorkPhase,
         steps: &mut Vec<u32>,
     ) -> Vec<FragmentItem> {
         let name = format!("{operation_name}/{}", phase.name);
-        let base =
-            ProgramNode { ipu: Some(ipu), operation, ..empty_program(ProgramKind::OnTileExecute) };
+        let base = ProgramNode {
+            ipu: Some(ipu.0),
+            operation,
+            ..empty_program(ProgramKind::OnTileExecute)
+        };
         match &phase.kind {
             WorkPhaseKind::Exchange { traffic, cycles, in_order } => {
                 let sync = self.internal_sync(ipu);
@@ -303,10 +311,10 @@ impl ProgramTables {
     }
 
     /// A sync of the tiles of one IPU.
-    pub(crate) fn internal_sync(&mut self, ipu: u32) -> ProgramId {
+    pub(crate) fn internal_sync(&mut self, ipu: IpuId) -> ProgramId {
         let sync = self.program(ProgramNode {
             name: "Internal".to_string(),
-            ipu: Some(ipu),
+            ipu: Some(ipu.0),
             ..empty_program(ProgramKind::Sync)
         });
         let tiles = self.tiles_per_ipu;
@@ -317,7 +325,7 @@ impl ProgramTables {
     fn exchange(
         &mut self,
         program: ProgramId,
-        ipu: u32,
+        ipu: IpuId,
         traffic: &TileRuns<TileTraffic>,
         cycles: &TileRuns<Cycles>,
     ) {
@@ -342,11 +350,11 @@ impl ProgramTables {
     pub(crate) fn traffic(
         &mut self,
         program: ProgramId,
-        ipu: u32,
+        ipu: IpuId,
         tiles: TileRuns<TileTraffic>,
         category: MemoryCategory,
     ) {
-        let tiles = tiles.shifted(ipu * self.tiles_per_ipu);
+        let tiles = tiles.shifted(self.first_tile(ipu));
         for (range, tile) in tiles.iter() {
             for tile_number in range.first..range.end {
                 self.add_code_unless_shared(category, tile_number, tile.code_bytes);
@@ -356,18 +364,18 @@ impl ProgramTables {
     }
 
     /// Control code of one step on the tiles that take part.
-    fn step_code<T>(&mut self, ipu: u32, tiles: &TileRuns<T>) {
+    fn step_code<T>(&mut self, ipu: IpuId, tiles: &TileRuns<T>) {
         self.code_on(MemoryCategory::ControlCode, ipu, tiles, code::CONTROL_BYTES_PER_STEP);
     }
 
     fn compute_set(
         &mut self,
         name: &str,
-        ipu: u32,
+        ipu: IpuId,
         cycles: &TileRuns<Cycles>,
         vertices: &[VertexInstances],
     ) -> ComputeSetId {
-        let offset = ipu * self.tiles_per_ipu;
+        let offset = self.first_tile(ipu);
         let groups: Vec<VertexGroup> =
             vertices.iter().map(|vertex| self.vertices(vertex, offset)).collect();
         if !self.shared_code {
@@ -444,7 +452,7 @@ pub(crate) fn empty_program(kind: ProgramKind) -> ProgramNode {
 }
 
 /// A step in which all tiles of an IPU take part for as long.
-pub(crate) fn whole_ipu_cost(ipu: u32, cycles: Cycles, tiles: u32) -> LeafProgramCost {
+pub(crate) fn whole_ipu_cost(ipu: IpuId, cycles: Cycles, tiles: u32) -> LeafProgramCost {
     LeafProgramCost {
         ipu,
         cycles,
@@ -456,12 +464,12 @@ pub(crate) fn whole_ipu_cost(ipu: u32, cycles: Cycles, tiles: u32) -> LeafProgra
     }
 }
 
-fn compute_cost(ipu: u32, cycles: &TileRuns<Cycles>) -> LeafProgramCost {
+fn compute_cost(ipu: IpuId, cycles: &TileRuns<Cycles>) -> LeafProgramCost {
     cost(ipu, cycles, COMPUTE_START_CYCLES)
 }
 
 /// Cost of a step from the cycles of its tiles, with `start` cycles before they begin.
-fn cost(ipu: u32, cycles: &TileRuns<Cycles>, start: Cycles) -> LeafProgramCost {
+fn cost(ipu: IpuId, cycles: &TileRuns<Cycles>, start: Cycles) -> LeafProgramCost {
     let tiles = cycles.tile_count();
     let longest = start + cycles.max();
     let mean = start.as_f64() + cycles.total().as_f64() / tiles.max(1) as f64;

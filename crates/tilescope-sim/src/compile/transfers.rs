@@ -13,7 +13,7 @@ use crate::poputil::layout::linear_mapping;
 use crate::schedule::StageCopyTiming;
 use crate::shape::{DType, TensorId, TensorRole};
 use crate::spec::{DataLoaderMode, OutputMode, StreamInputType};
-use tilescope_report::units::{Bytes, ProgramId, TileRuns};
+use tilescope_report::units::{Bytes, IpuId, ProgramId, TileRuns};
 use tilescope_report::{
     ExchangeRoute, MemoryCategory, ProgramKind, ProgramNode, StreamEndpoint, TileTraffic,
     TrainingPass,
@@ -25,7 +25,7 @@ pub struct HostStreamCopy {
     /// Stage on that IPU.
     pub stage: usize,
     /// IPU of the replica.
-    pub ipu: u32,
+    pub ipu: IpuId,
     /// The sync before it, and its three steps.
     pub programs: [ProgramId; 4],
     /// Bytes to the IPU.
@@ -44,9 +44,9 @@ pub struct HostStreamCopy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InterIpuFlow {
     /// The IPU of the replica that sends.
-    pub from: u32,
+    pub from: IpuId,
     /// The IPU of the replica that receives.
-    pub to: u32,
+    pub to: IpuId,
     pub bytes: Bytes,
 }
 
@@ -172,7 +172,7 @@ impl ProgramBuilder<'_> {
     }
 
     /// Adds a result to its sum on the IPU, where only sums are sent.
-    fn sum_of_outputs(&mut self, tensor: TensorId, ipu: u32) -> Vec<FragmentItem> {
+    fn sum_of_outputs(&mut self, tensor: TensorId, ipu: IpuId) -> Vec<FragmentItem> {
         if self.spec.options.output_mode != OutputMode::Sum {
             return Vec::new();
         }
@@ -191,7 +191,7 @@ impl ProgramBuilder<'_> {
     fn keep_buffer(
         &mut self,
         name: &str,
-        ipu: u32,
+        ipu: IpuId,
         bytes: &TileRuns<Bytes>,
         lifetime: Option<std::ops::Range<u32>>,
     ) {
@@ -304,7 +304,7 @@ impl ProgramBuilder<'_> {
             (tile != TileTraffic::default()).then_some(TileTraffic { code_bytes, ..tile })
         });
         let tiles = TileRuns::from_tiles(0, tiles.collect::<Vec<_>>());
-        self.tables.traffic(exchange, 0, tiles, MemoryCategory::GlobalExchangeCode);
+        self.tables.traffic(exchange, IpuId(0), tiles, MemoryCategory::GlobalExchangeCode);
         copy.exchange = Some([sync, exchange]);
     }
 
@@ -376,7 +376,7 @@ pub(crate) fn stream_copy(
     tables: &mut ProgramTables,
     name: &str,
     stage: usize,
-    ipu: u32,
+    ipu: IpuId,
     bytes: &TileRuns<Bytes>,
     to_ipu: bool,
 ) -> HostStreamCopy {
@@ -384,7 +384,7 @@ pub(crate) fn stream_copy(
     let mut step = |kind| {
         tables.push_leaf(ProgramNode {
             name: name.to_string(),
-            ipu: Some(ipu),
+            ipu: Some(ipu.0),
             stream: StreamEndpoint::Host,
             ..empty_program(kind)
         })

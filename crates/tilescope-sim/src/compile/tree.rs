@@ -11,7 +11,7 @@ use crate::popops::elementwise;
 use crate::schedule::{ExecutionSchedule, ScheduleSlot, WeightUpdateTiming};
 use crate::targets::WORKERS;
 use std::collections::BTreeMap;
-use tilescope_report::units::{Bytes, Cycles, ProgramId, TileRange, TileRuns};
+use tilescope_report::units::{Bytes, Cycles, IpuId, ProgramId, TileRange, TileRuns};
 use tilescope_report::{MemoryCategory, ProgramKind, ProgramNode, TrainingPass};
 
 /// The pieces of a program and its roots.
@@ -82,8 +82,8 @@ pub(crate) fn assemble(
 fn prologue(maker: &mut ProgramBuilder) -> ProgramPrologue {
     let word = TileRuns::uniform(TileRange::new(0, 1), Bytes(4));
     let mut copies = vec![
-        stream_copy(&mut maker.tables, "programId0", 0, 0, &word, true),
-        stream_copy(&mut maker.tables, "programId0/ack", 0, 0, &word, false),
+        stream_copy(&mut maker.tables, "programId0", 0, IpuId(0), &word, true),
+        stream_copy(&mut maker.tables, "programId0/ack", 0, IpuId(0), &word, false),
     ];
     let tiles = maker.lowering.tiles;
     let speed = maker.lowering.exchange_speed();
@@ -91,7 +91,7 @@ fn prologue(maker: &mut ProgramBuilder) -> ProgramPrologue {
     let phase = exchange::broadcast(name, &word, TileRange::new(0, tiles), tiles, speed);
     let mut broadcast = phase.map_or(Vec::new(), |phase| maker.control_exchange(phase));
     if maker.spec.options.library.stochastic_rounding {
-        for ipu in 0..maker.spec.target.ipus {
+        for ipu in (0..maker.spec.target.ipus).map(IpuId) {
             copies.push(stream_copy(&mut maker.tables, "randomSeed", 0, ipu, &seed(1), true));
             broadcast.extend(set_seed(maker, ipu));
         }
@@ -112,7 +112,7 @@ fn seed(tiles: u32) -> TileRuns<Bytes> {
 }
 
 /// Spreads the seed over the tiles of an IPU and sets their generators.
-fn set_seed(maker: &mut ProgramBuilder, ipu: u32) -> Vec<FragmentItem> {
+fn set_seed(maker: &mut ProgramBuilder, ipu: IpuId) -> Vec<FragmentItem> {
     let tiles = maker.lowering.tiles;
     let speed = maker.lowering.exchange_speed();
     let all = TileRange::new(0, tiles);
@@ -134,7 +134,7 @@ fn set_seed(maker: &mut ProgramBuilder, ipu: u32) -> Vec<FragmentItem> {
         shape: "uint32[2]".to_string(),
         lifetime: None,
         place: MemoryConstraint::Any,
-        bytes: seed(tiles).shifted(ipu * maker.tables.tiles_per_ipu),
+        bytes: seed(tiles).shifted(maker.tables.first_tile(ipu)),
     });
     maker.tables.work(None, "random", ipu, &OperationWork { items, temporaries: Vec::new() }).items
 }

@@ -13,7 +13,7 @@ use crate::poplar::work::{OperationWork, OperationWorkItem};
 use crate::popops::collective;
 use crate::popops::collective::{CollectiveKind, CollectiveRanks, CollectiveRound};
 use crate::shape::{BlockId, DType, Tensor, TensorId, TensorInfo, TensorRole};
-use tilescope_report::units::{Bytes, Cycles, OperationId, TileRuns};
+use tilescope_report::units::{Bytes, Cycles, IpuId, OperationId, TileRuns};
 use tilescope_report::{MemoryCategory, ProgramKind, ProgramNode, TileTraffic, TrainingPass};
 
 impl ProgramBuilder<'_> {
@@ -23,7 +23,7 @@ impl ProgramBuilder<'_> {
         index: usize,
         node: &GraphNode,
         stage: usize,
-        ipu: u32,
+        ipu: IpuId,
     ) -> Vec<FragmentItem> {
         let operation = self.operation(node, &node.name, (stage, node.pass), ipu, None);
         let gradient = node.inputs[1];
@@ -104,7 +104,7 @@ impl ProgramBuilder<'_> {
         &mut self,
         node: &GraphNode,
         operation: OperationId,
-        ipu: u32,
+        ipu: IpuId,
     ) -> Vec<FragmentItem> {
         let ranks =
             CollectiveRanks { count: u64::from(self.spec.options.tensor_parallel), ipus: 1 };
@@ -126,7 +126,7 @@ impl ProgramBuilder<'_> {
         kind: CollectiveKind,
         tensor: TensorId,
         operation: OperationId,
-        ipu: u32,
+        ipu: IpuId,
     ) -> Vec<FragmentItem> {
         let options = &self.spec.options;
         let ipus = u64::from(self.spec.target.ipus * options.tensor_parallel);
@@ -140,7 +140,7 @@ impl ProgramBuilder<'_> {
         kind: CollectiveKind,
         tensor: TensorId,
         operation: OperationId,
-        ipu: u32,
+        ipu: IpuId,
     ) -> Vec<FragmentItem> {
         let dtype = self.lowering.tensor_type(tensor).dtype;
         let elements = self.lowering.layout_or_linear(tensor).elements;
@@ -167,7 +167,7 @@ impl ProgramBuilder<'_> {
         elements: &TileRuns<u64>,
         round: &CollectiveRound,
         operation: OperationId,
-        ipu: u32,
+        ipu: IpuId,
     ) -> Vec<FragmentItem> {
         let share = |count: &u64| (*count as f64 * round.share).ceil() as u64;
         let part = elements.map(share);
@@ -195,7 +195,7 @@ impl ProgramBuilder<'_> {
         name: &str,
         bytes: &TileRuns<Bytes>,
         round: &CollectiveRound,
-        ipu: u32,
+        ipu: IpuId,
     ) -> Vec<FragmentItem> {
         let total = bytes.total();
         let tiles = bytes.tile_count() as u32;
@@ -204,7 +204,7 @@ impl ProgramBuilder<'_> {
         let cycles = self.system.external_sync_cycles;
         let waiting = super::tables::whole_ipu_cost(ipu, cycles, self.tables.tiles_per_ipu);
         self.tables.costs.insert(sync, waiting);
-        self.tables.programs[sync.index()].ipu = Some(ipu);
+        self.tables.programs[sync.index()].ipu = Some(ipu.0);
         let cycles = Cycles((total.as_f64() / round.bytes_per_cycle).ceil() as u64);
         let cost = LeafProgramCost {
             bytes_in: total,
@@ -214,7 +214,7 @@ impl ProgramBuilder<'_> {
         };
         let name = format!("{name}/crossReplicaCopy");
         let program =
-            ProgramNode { name, ipu: Some(ipu), ..empty_program(ProgramKind::GlobalExchange) };
+            ProgramNode { name, ipu: Some(ipu.0), ..empty_program(ProgramKind::GlobalExchange) };
         let target = self.tables.kind;
         let copy = self.tables.push_leaf_with_cost(program, cost, bytes);
         // Equal steps of one IPU share their code.

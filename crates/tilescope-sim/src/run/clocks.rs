@@ -2,7 +2,7 @@
 
 use crate::compile::LeafProgramCost;
 use tilescope_report::StepOnIpu;
-use tilescope_report::units::{Bytes, Cycles};
+use tilescope_report::units::{Bytes, Cycles, IpuId};
 
 /// The time on each IPU, in cycles since the start of the run: that of its compute tiles and that
 /// of its I/O tiles.
@@ -18,8 +18,8 @@ impl IpuClocks {
     }
 
     /// The time on one IPU.
-    pub(crate) fn at(&self, ipu: u32) -> Cycles {
-        self.now[ipu as usize]
+    pub(crate) fn at(&self, ipu: IpuId) -> Cycles {
+        self.now[ipu.index()]
     }
 
     /// The latest time on any IPU.
@@ -28,54 +28,54 @@ impl IpuClocks {
     }
 
     /// The time on the I/O tiles of one IPU.
-    pub(crate) fn io_at(&self, ipu: u32) -> Cycles {
-        self.io[ipu as usize]
+    pub(crate) fn io_at(&self, ipu: IpuId) -> Cycles {
+        self.io[ipu.index()]
     }
 
     /// The I/O tiles of an IPU do nothing before its compute tiles are where they are now.
-    pub(crate) fn sync_io_to_compute(&mut self, ipu: u32) {
-        let now = self.now[ipu as usize];
-        let io = &mut self.io[ipu as usize];
+    pub(crate) fn sync_io_to_compute(&mut self, ipu: IpuId) {
+        let now = self.now[ipu.index()];
+        let io = &mut self.io[ipu.index()];
         *io = now.max(*io);
     }
 
     /// Lets the I/O tiles of an IPU do a step.
     pub(crate) fn run_io_step(&mut self, cost: &LeafProgramCost) -> StepOnIpu {
-        let start = self.io[cost.ipu as usize];
-        self.io[cost.ipu as usize] = start + cost.cycles;
+        let start = self.io[cost.ipu.index()];
+        self.io[cost.ipu.index()] = start + cost.cycles;
         step(cost, start, 1)
     }
 
     /// Lets one IPU do a step. Its tiles are in lock-step since the last sync, so all active ones
     /// start together.
     pub(crate) fn run_step(&mut self, cost: &LeafProgramCost) -> StepOnIpu {
-        let start = self.now[cost.ipu as usize];
-        self.now[cost.ipu as usize] = start + cost.cycles;
+        let start = self.now[cost.ipu.index()];
+        self.now[cost.ipu.index()] = start + cost.cycles;
         step(cost, start, 0)
     }
 
     /// Lets an IPU work for some cycles.
-    pub(crate) fn advance(&mut self, ipu: u32, cycles: Cycles) {
-        self.now[ipu as usize] += cycles;
+    pub(crate) fn advance(&mut self, ipu: IpuId, cycles: Cycles) {
+        self.now[ipu.index()] += cycles;
     }
 
     /// Joins some IPUs: each waits for the last, and then for the sync itself.
     pub(crate) fn sync_ipus(
         &mut self,
-        ipus: &[u32],
+        ipus: &[IpuId],
         sync_cycles: Cycles,
         tiles: u32,
     ) -> Vec<StepOnIpu> {
-        let last = ipus.iter().map(|ipu| self.now[*ipu as usize]).max().unwrap_or_default();
+        let last = ipus.iter().map(|ipu| self.now[ipu.index()]).max().unwrap_or_default();
         let release = last + sync_cycles;
         debug_assert!(
             ipus.iter().all(|ipu| self.at(*ipu) <= release),
             "a sync lets nobody go before all have come"
         );
-        let wait = |ipu: &u32| {
-            let start = std::mem::replace(&mut self.now[*ipu as usize], release);
+        let wait = |ipu: &IpuId| {
+            let start = std::mem::replace(&mut self.now[ipu.index()], release);
             StepOnIpu {
-                ipu: *ipu,
+                ipu: ipu.0,
                 sub_lane: 0,
                 from_min: start.0,
                 from_max: start.0,
@@ -103,7 +103,7 @@ fn step(cost: &LeafProgramCost, start: Cycles, sub_lane: u8) -> StepOnIpu {
         cost.tile_balance
     );
     StepOnIpu {
-        ipu: cost.ipu,
+        ipu: cost.ipu.0,
         sub_lane,
         from_min: start.0,
         from_max: start.0,

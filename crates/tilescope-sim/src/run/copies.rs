@@ -6,14 +6,14 @@ use crate::compile::{
 };
 use crate::spec::OverlapIo;
 use tilescope_report::MarkKind;
-use tilescope_report::units::{Bytes, Cycles, ProgramId};
+use tilescope_report::units::{Bytes, Cycles, IpuId, ProgramId};
 
 impl<S: StepSink> ProgramRunner<'_, S> {
     /// A sync of some IPUs that takes `extra` cycles longer than its signal.
     pub(super) fn external_sync(
         &mut self,
         program: ProgramId,
-        ipus: &[u32],
+        ipus: &[IpuId],
         extra: Cycles,
     ) -> Result<(), S::Error> {
         let tiles = self.compiled.compilation.target.tiles_per_ipu;
@@ -110,7 +110,7 @@ impl<S: StepSink> ProgramRunner<'_, S> {
     }
 
     /// The compute tiles of an IPU wait for its I/O tiles.
-    fn wait_for_io(&mut self, ipu: u32) -> Result<(), S::Error> {
+    fn wait_for_io(&mut self, ipu: IpuId) -> Result<(), S::Error> {
         let behind = self.clocks.io_at(ipu).saturating_sub(self.clocks.at(ipu));
         if behind.is_zero() {
             return Ok(());
@@ -118,7 +118,7 @@ impl<S: StepSink> ProgramRunner<'_, S> {
         let tiles = self.compiled.compilation.target.compute_tiles_per_ipu();
         let cost = crate::compile::whole_ipu_cost(ipu, behind, tiles);
         let waiting = self.clocks.run_step(&cost);
-        self.emit(self.compiled.io_syncs[ipu as usize], [waiting])
+        self.emit(self.compiled.io_syncs[ipu.index()], [waiting])
     }
 
     /// The steps of a stream copy. It cannot begin before cycle `filled`.
@@ -196,22 +196,22 @@ fn link_costs(copy: &StageCopyGroup, compiled: &CompiledProgram) -> Vec<LeafProg
             None => links.push(*flow),
         }
     }
-    let cost = |ipu: u32| {
+    let cost = |ipu: IpuId| {
         let mine = links.iter().filter(|link| link.from == ipu || link.to == ipu);
         let cycles =
             mine.map(|link| compiled.system.link_cycles(link.from, link.to, link.bytes)).max()?;
-        let total = |count: fn(&InterIpuFlow, u32) -> bool| {
+        let total = |count: fn(&InterIpuFlow, IpuId) -> bool| {
             links.iter().filter(|link| count(link, ipu)).map(|link| link.bytes).sum()
         };
         Some(LeafProgramCost {
             ipu,
             cycles,
             fastest_tile_cycles: cycles,
-            active_tiles: copy.active_tiles.get(ipu as usize).copied().unwrap_or(0),
+            active_tiles: copy.active_tiles.get(ipu.index()).copied().unwrap_or(0),
             tile_balance: 1.0,
             bytes_in: total(|link, ipu| link.to == ipu),
             bytes_out: total(|link, ipu| link.from == ipu),
         })
     };
-    (0..compiled.compilation.target.ipus_per_replica).filter_map(cost).collect()
+    (0..compiled.compilation.target.ipus_per_replica).map(IpuId).filter_map(cost).collect()
 }

@@ -19,7 +19,7 @@ use clocks::IpuClocks;
 use host::HostTimeline;
 use std::collections::BTreeSet;
 use sums::StepSequenceCache;
-use tilescope_report::units::{Bytes, CycleRange, Cycles, Hertz, ProgramId, StepId};
+use tilescope_report::units::{Bytes, CycleRange, Cycles, Hertz, IpuId, ProgramId, StepId};
 use tilescope_report::{ExecutionStep, MarkKind, StepOnIpu, TraceMark, TrainingPass};
 
 /// Takes the executed steps in program order, and the marks once their last step is out.
@@ -148,7 +148,7 @@ fn run_from<S: StepSink>(
         clocks: IpuClocks::new(ipus),
         host: HostTimeline::new(spec, input_bytes, samples_ready),
         prefetched: BTreeSet::new(),
-        all_ipus: (0..ipus).collect(),
+        all_ipus: (0..ipus).map(IpuId).collect(),
         next_step: 0,
     };
     let start = runner.position();
@@ -201,7 +201,7 @@ struct ProgramRunner<'a, S> {
     host: HostTimeline,
     /// Copies from the host whose next micro-batch is on the I/O tiles already.
     prefetched: BTreeSet<ProgramId>,
-    all_ipus: Vec<u32>,
+    all_ipus: Vec<IpuId>,
     next_step: u64,
 }
 
@@ -228,7 +228,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         &mut self,
         kind: MarkKind,
         label: &str,
-        ipu: Option<u32>,
+        ipu: Option<IpuId>,
         pass: Option<TrainingPass>,
         index: u64,
         start: &RunPosition,
@@ -244,7 +244,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         self.sink.mark(&TraceMark {
             kind,
             label: label.to_string(),
-            ipu,
+            ipu: ipu.map(|ipu| ipu.0),
             pass,
             index,
             steps: StepId(start.step)..StepId(self.next_step),

@@ -3,12 +3,12 @@
 use super::LeafCostTable;
 use crate::compile::FragmentItem;
 use std::collections::HashMap;
-use tilescope_report::units::Cycles;
+use tilescope_report::units::{Cycles, IpuId};
 
 /// Steps that one IPU does on its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StepSequenceCost {
-    pub ipu: u32,
+    pub ipu: IpuId,
     pub cycles: Cycles,
     /// How many they are.
     pub steps: u64,

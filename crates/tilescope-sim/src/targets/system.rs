@@ -2,7 +2,7 @@
 
 use super::{IpuLinkTopology, SystemDef};
 use tilescope_report::TargetKind;
-use tilescope_report::units::{Bytes, Cycles};
+use tilescope_report::units::{Bytes, Cycles, IpuId};
 
 /// Transfer and sync costs of a system, in cycles and bytes per cycle of its chip.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -106,10 +106,13 @@ impl SystemCosts {
     }
 
     /// Cycles to move `bytes` from one IPU to another over links nobody else uses.
-    pub(crate) fn link_cycles(&self, from: u32, to: u32, bytes: Bytes) -> Cycles {
+    pub(crate) fn link_cycles(&self, from: IpuId, to: IpuId, bytes: Bytes) -> Cycles {
         debug_assert_ne!(from, to, "an IPU has no link to itself");
-        let speed =
-            if from ^ 1 == to { self.pair_bytes_per_cycle } else { self.ladder_bytes_per_cycle };
+        let speed = if from.0 ^ 1 == to.0 {
+            self.pair_bytes_per_cycle
+        } else {
+            self.ladder_bytes_per_cycle
+        };
         Cycles((bytes.as_f64() / speed).ceil() as u64)
     }
 
