@@ -8,7 +8,7 @@ use crate::poplar::work::{
 };
 use crate::popops::collective::slice_cycles;
 use crate::shape::{DType, ShapeDisplay, TensorId};
-use tilescope_report::units::{Bytes, OperationId, TileRuns};
+use tilescope_report::units::{Bytes, Elements, OperationId, TileRuns};
 use tilescope_report::{MemoryCategory, ModelOperation, TrainingPass};
 
 impl ProgramBuilder<'_> {
@@ -112,7 +112,7 @@ impl ProgramBuilder<'_> {
 }
 
 /// A dynamic slice (or its update) of one micro-batch of a stash.
-fn slice_work(elements: &TileRuns<u64>, restore: bool, dtype: DType) -> OperationWork {
+fn slice_work(elements: &TileRuns<Elements>, restore: bool, dtype: DType) -> OperationWork {
     let kind = if restore { "DynamicSlice1D" } else { "DynamicUpdateSlice1D" };
     let vertices = VertexInstances {
         vertex_type: format!("popops::{kind}<{}>", dtype.poplar_name()),

@@ -13,7 +13,7 @@ use crate::poputil::layout::linear_mapping;
 use crate::schedule::StageCopyTiming;
 use crate::shape::{DType, TensorId, TensorRole};
 use crate::spec::{DataLoaderMode, OutputMode, StreamInputType};
-use tilescope_report::units::{Bytes, IpuId, ProgramId, TileRuns};
+use tilescope_report::units::{Bytes, Elements, IpuId, ProgramId, TileRuns};
 use tilescope_report::{
     ExchangeRoute, MemoryCategory, ProgramKind, ProgramNode, StreamEndpoint, TileTraffic,
     TrainingPass,
@@ -362,7 +362,7 @@ fn add_inter_ipu_traffic(tiles: &mut [TileTraffic], bytes: &TileRuns<Bytes>, sen
 /// Bytes of each I/O tile when `total` bytes are dealt out over them; they follow the compute tiles.
 pub(crate) fn io_mapping(compute_tiles: u32, io_tiles: u32, total: Bytes) -> TileRuns<Bytes> {
     let byte = Bytes(1);
-    let mapping = linear_mapping(total / byte, byte, byte, io_tiles);
+    let mapping = linear_mapping(Elements(total / byte), byte, byte, io_tiles);
     mapping.map(|bytes| *bytes * byte).shifted(compute_tiles)
 }
 

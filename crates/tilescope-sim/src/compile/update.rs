@@ -13,7 +13,7 @@ use crate::poplar::work::{OperationWork, OperationWorkItem};
 use crate::popops::collective;
 use crate::popops::collective::{CollectiveKind, CollectiveRanks, CollectiveRound};
 use crate::shape::{BlockId, DType, Tensor, TensorId, TensorInfo, TensorRole};
-use tilescope_report::units::{Bytes, Cycles, IpuId, OperationId, TileRuns};
+use tilescope_report::units::{Bytes, Cycles, Elements, IpuId, OperationId, TileRuns};
 use tilescope_report::{MemoryCategory, ProgramKind, ProgramNode, TileTraffic, TrainingPass};
 
 impl ProgramBuilder<'_> {
@@ -86,7 +86,7 @@ impl ProgramBuilder<'_> {
         let replicas = u64::from(self.spec.options.replication_factor);
         let shard = |id: &TensorId| {
             let whole = self.graph.tensor(*id);
-            let elements = whole.ty.elements().div_ceil(replicas);
+            let elements = whole.ty.elements().div_ceil(replicas).0;
             let ty = TensorInfo::new([elements], whole.ty.dtype);
             Tensor { ty, block: BlockId(0), ..whole.clone() }
         };
@@ -164,12 +164,12 @@ impl ProgramBuilder<'_> {
         kind: CollectiveKind,
         name: &str,
         dtype: DType,
-        elements: &TileRuns<u64>,
+        elements: &TileRuns<Elements>,
         round: &CollectiveRound,
         operation: OperationId,
         ipu: IpuId,
     ) -> Vec<FragmentItem> {
-        let share = |count: &u64| (*count as f64 * round.share).ceil() as u64;
+        let share = |count: &Elements| Elements((count.as_f64() * round.share).ceil() as u64);
         let part = elements.map(share);
         let (slice, add) = collective::step_phases(kind, dtype, &part);
         let phases = |phase| OperationWork {

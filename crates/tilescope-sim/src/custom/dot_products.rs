@@ -11,7 +11,7 @@ use crate::poplar::work::{
 use crate::poputil::layout::{ElementOrder, TensorLayout};
 use crate::targets::{BytesPerCycle, WORKERS};
 use tilescope_report::MemoryCategory;
-use tilescope_report::units::{Bytes, Cycles, Quantity, TileRuns};
+use tilescope_report::units::{Bytes, Cycles, Elements, Quantity, TileRuns};
 
 /// Bytes of a value: the codelets know floats only.
 const FLOAT_BYTES: Bytes = Bytes(4);
@@ -76,7 +76,7 @@ impl MatVecDotProducts {
 
     /// How the result lies.
     pub(crate) fn result(&self) -> TensorLayout {
-        let elements = self.per_tile(self.rows, |rows| rows.end - rows.start);
+        let elements = self.per_tile(self.rows, |rows| Elements(rows.end - rows.start));
         TensorLayout { elements, order: ElementOrder::Linear }
     }
 

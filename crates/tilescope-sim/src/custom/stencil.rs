@@ -19,7 +19,7 @@ use crate::poputil::split::SplitBounds;
 use crate::shape::DType;
 use crate::targets::{BytesPerCycle, WORKERS};
 use tilescope_report::MemoryCategory;
-use tilescope_report::units::{Bytes, Cycles, Quantity, TileRuns};
+use tilescope_report::units::{Bytes, Cycles, Elements, Quantity, TileRuns};
 
 /// Streams a loop steps through: the rows above, at and below the result, and the result itself.
 const LOOP_STREAMS: u64 = 4;
@@ -131,7 +131,7 @@ impl StencilField {
     /// How the field lies: a rectangle on each tile.
     pub(crate) fn layout(&self, tiles: u32) -> TensorLayout {
         let grid = self.grid(u64::from(tiles));
-        let elements = grid.per_tile(|height, width, _| height * width * self.channels);
+        let elements = grid.per_tile(|height, width, _| Elements(height * width * self.channels));
         TensorLayout { elements, order: ElementOrder::Reshaped }
     }
 
@@ -288,7 +288,7 @@ mod tests {
         fn every_cell_has_one_tile(height in 1u64..400, width in 1u64..400, tiles in 1u32..1473) {
             let field = StencilField { height, width, channels: 3, dtype: DType::Half };
             let layout = field.layout(tiles);
-            prop_assert_eq!(layout.elements.total(), height * width * 3);
+            prop_assert_eq!(layout.elements.total(), Elements(height * width * 3));
             prop_assert!(layout.elements.tile_count() <= u64::from(tiles));
         }
     }

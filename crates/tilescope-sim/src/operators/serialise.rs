@@ -10,7 +10,7 @@ use crate::popops::elementwise::BinaryOpType;
 use crate::popops::planner_cycles::dynamic_slice;
 use crate::shape::TensorId;
 use tilescope_report::MemoryCategory;
-use tilescope_report::units::{Bytes, TileRuns};
+use tilescope_report::units::{Bytes, Elements, TileRuns};
 
 impl LoweringContext<'_> {
     /// The loop over the parts of a product, around the `work` of one part.
@@ -62,7 +62,7 @@ impl LoweringContext<'_> {
     }
 
     /// Elements of one part on each tile: every tile holds its share of all parts.
-    fn part_elements(&mut self, tensor: TensorId, parts: u64) -> TileRuns<u64> {
+    fn part_elements(&mut self, tensor: TensorId, parts: u64) -> TileRuns<Elements> {
         self.layout_or_linear(tensor).elements.map(|count| count.div_ceil(parts))
     }
 
@@ -77,7 +77,7 @@ impl LoweringContext<'_> {
         let elements = self.part_elements(tensor, parts);
         let vertex = format!("popops::{vertex}<{}>", dtype.poplar_name());
         elementwise::phase(name, vertex, 2, &elements, |count| {
-            dynamic_slice(&machine, *count, dtype)
+            dynamic_slice(&machine, count.0, dtype)
         })
     }
 }

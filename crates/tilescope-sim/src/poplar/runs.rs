@@ -1,6 +1,6 @@
 //! Arithmetic on values per tile.
 
-use tilescope_report::units::{Quantity, TileRange, TileRuns};
+use tilescope_report::units::{Elements, Quantity, TileRange, TileRuns};
 
 /// Values of some tiles in order, as runs; zeros are left out.
 pub(crate) fn per_tile<T: Quantity>(values: impl IntoIterator<Item = (u32, T)>) -> TileRuns<T> {
@@ -61,17 +61,17 @@ pub(crate) fn merge_per_tile<T: Copy + Default + PartialEq>(
 }
 
 /// Elements without those that only pad the end: `real` ones are left.
-pub(crate) fn trimmed(elements: &TileRuns<u64>, real: u64) -> TileRuns<u64> {
+pub(crate) fn trimmed(elements: &TileRuns<Elements>, real: Elements) -> TileRuns<Elements> {
     let mut padding = elements.total().saturating_sub(real);
-    if padding == 0 {
+    if padding.is_zero() {
         return elements.clone();
     }
-    let tiles: Vec<(u32, u64)> = elements
+    let tiles: Vec<(u32, Elements)> = elements
         .iter()
         .flat_map(|(range, count)| (range.first..range.end).map(move |tile| (tile, *count)))
         .collect();
     // Padding lies behind the last real element, so it is cut from the last tiles.
-    let mut kept: Vec<(u32, u64)> = tiles
+    let mut kept: Vec<(u32, Elements)> = tiles
         .into_iter()
         .rev()
         .map(|(tile, count)| {

@@ -10,7 +10,7 @@ use crate::poplar::work::WorkPhase;
 use crate::shape::DType;
 use crate::targets::WORKERS;
 use crate::targets::{IpuLinkTopology, SystemCosts};
-use tilescope_report::units::{Bytes, Cycles, TileRuns};
+use tilescope_report::units::{Bytes, Cycles, Elements, TileRuns};
 
 /// The two halves of an all-reduce; each is a collective of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,7 +158,7 @@ pub(crate) fn rounds(
 pub(crate) fn step_phases(
     kind: CollectiveKind,
     dtype: DType,
-    elements: &TileRuns<u64>,
+    elements: &TileRuns<Elements>,
 ) -> (WorkPhase, Option<WorkPhase>) {
     let slice = elementwise::compute(
         "dynamicSlice",
@@ -173,7 +173,7 @@ pub(crate) fn step_phases(
 
 /// Cycles to slice `count` elements of a tile out of a larger tensor: `25 + 6 (39 + 24 + 2 n / 6 v)`
 /// (poplibs lib/popops/popopsCycleEstimators.cpp, DynamicSlice1D).
-pub(crate) fn slice_cycles(count: u64, dtype: DType) -> Cycles {
+pub(crate) fn slice_cycles(Elements(count): Elements, dtype: DType) -> Cycles {
     let width = elementwise::vector_width(dtype);
     Cycles(25 + WORKERS * (39 + 24 + 2 * count.div_ceil(WORKERS * width)))
 }

@@ -28,7 +28,7 @@ use plan::PoolingPlanShape;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use tilescope_report::MemoryCategory;
-use tilescope_report::units::{Bytes, Cycles, Quantity, TileRuns};
+use tilescope_report::units::{Bytes, Cycles, Elements, Quantity, TileRuns};
 
 /// What is made of the elements of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -152,14 +152,15 @@ impl PoolingParams {
 
     /// Results on each tile, in groups of channels.
     fn layout(&self, plan: &PoolPlan, boxes: &[vertex::PoolOutputBox]) -> TensorLayout {
-        let results =
-            boxes.iter().map(|piece| piece.batch * piece.groups * piece.results() * plan.group);
+        let results = boxes
+            .iter()
+            .map(|piece| Elements(piece.batch * piece.groups * piece.results() * plan.group));
         let elements = per_tile((0u32..).zip(results));
         let real = self.axes.map(|axis| axis.results(self.pass.backward)).iter().product::<u64>()
             * self.batch
             * self.channels;
         TensorLayout {
-            elements: runs::trimmed(&elements, real),
+            elements: runs::trimmed(&elements, Elements(real)),
             order: ElementOrder::Grouped { axis: 1, group: plan.group },
         }
     }

@@ -28,7 +28,7 @@ use crate::targets::IpuTarget;
 use std::sync::Arc;
 use step::RnnStepBuilder;
 use tilescope_report::MemoryCategory;
-use tilescope_report::units::{Bytes, TileRuns};
+use tilescope_report::units::{Bytes, Elements, TileRuns};
 
 /// What a layer computes in each step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -151,18 +151,20 @@ impl<'a> RnnLowering<'a> {
     }
 
     /// Elements on each tile of one tensor of a step, `size` for each sample.
-    fn spread(&self, size: u64) -> TileRuns<u64> {
+    fn spread(&self, size: u64) -> TileRuns<Elements> {
         // poplibs' `Rnn.cpp` getNumGrains: 16 elements stay together, or what divides the size
         // evenly.
         let grain = gcd(STATE_GRAIN, size);
         let grains = size / grain * self.layer.batch;
         let each = grains.div_ceil(self.machine.tiles).max(1);
         let used = grains.div_ceil(each);
-        per_tile((0..used).map(|tile| (tile as u32, (grains - tile * each).min(each) * grain)))
+        per_tile(
+            (0..used).map(|tile| (tile as u32, Elements((grains - tile * each).min(each) * grain))),
+        )
     }
 
     /// Elements on each tile of a tensor of the state's size.
-    fn state(&self) -> TileRuns<u64> {
+    fn state(&self) -> TileRuns<Elements> {
         self.spread(self.layer.output)
     }
 
@@ -299,8 +301,8 @@ impl<'a> RnnLowering<'a> {
     }
 
     /// `count` tensors of the state's size where the state lies.
-    fn units(&self, count: u64) -> TileRuns<u64> {
-        self.state().map(|elements| elements * count)
+    fn units(&self, count: u64) -> TileRuns<Elements> {
+        self.state().map(|elements| *elements * count)
     }
 
     /// One product of the forward pass.
@@ -341,7 +343,7 @@ impl<'a> RnnLowering<'a> {
     fn accumulated(&self, plans: &ConvTrainingPlans) -> OperationWork {
         let mut work = conv::lower(self.machine, &plans.update, &PLANNED_OPERANDS).work;
         let bytes = planned_layouts(self.machine, &plans.update).output.bytes;
-        let elements = bytes.map(|bytes| *bytes / self.layer.dtype.bytes());
+        let elements = bytes.map(|bytes| Elements(*bytes / self.layer.dtype.bytes()));
         work.push(elementwise::scaled_add("AccumulateWeights", self.layer.dtype, &elements));
         // The product's result is a tensor of its own, made by its last phase.
         let end = work.phases().len();

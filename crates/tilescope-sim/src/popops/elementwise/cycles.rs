@@ -9,7 +9,7 @@ use super::operation::{BinaryOpType, UnaryOpType};
 use super::{LOADS_INTERLEAVED, vector_width};
 use crate::shape::DType;
 use crate::targets::WORKERS;
-use tilescope_report::units::Cycles;
+use tilescope_report::units::{Cycles, Elements};
 
 /// Cycles a supervisor spends on starting and joining its workers (basicOpSupervisorOverhead).
 const SUPERVISOR_CYCLES: u64 = 11;
@@ -17,13 +17,13 @@ const SUPERVISOR_CYCLES: u64 = 11;
 /// The elements of one tile: how many, in how many stretches of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ElementwiseExtent {
-    pub elements: u64,
+    pub elements: Elements,
     /// Stretches they lie in; with one, a supervisor vertex takes it.
     pub stretches: u64,
 }
 
 impl ElementwiseExtent {
-    pub(crate) fn one(elements: u64) -> Self {
+    pub(crate) fn one(elements: Elements) -> Self {
         Self { elements, stretches: 1 }
     }
 
@@ -31,7 +31,7 @@ impl ElementwiseExtent {
     fn worker(self) -> (u64, u64) {
         // A two-dimensional vertex is one worker's, so stretches are dealt whole.
         let pieces = self.stretches.max(1).div_ceil(WORKERS);
-        (self.elements.div_ceil(WORKERS), pieces)
+        (self.elements.0.div_ceil(WORKERS), pieces)
     }
 }
 
@@ -100,7 +100,7 @@ pub(crate) fn with_scalar(
 pub(crate) fn with_outer_vector(
     operation: BinaryOpType,
     dtype: DType,
-    elements: u64,
+    Elements(elements): Elements,
     rows: u64,
 ) -> Cycles {
     let rows = rows.clamp(1, elements.max(1));
@@ -120,7 +120,7 @@ pub(crate) fn with_outer_vector(
 pub(crate) fn with_inner_vector(
     operation: BinaryOpType,
     dtype: DType,
-    elements: u64,
+    Elements(elements): Elements,
     length: u64,
 ) -> Cycles {
     let length = length.clamp(1, elements.max(1));
@@ -174,7 +174,7 @@ fn inner_add_half(length: u64, blocks: u64) -> u64 {
 }
 
 /// `target += scale * source` with a constant scale (`scaledArithmeticSupervisorCycleEstimate`).
-pub(crate) fn scaled_add(target: DType, source: DType, elements: u64) -> Cycles {
+pub(crate) fn scaled_add(target: DType, source: DType, Elements(elements): Elements) -> Cycles {
     let width = vector_width(target);
     let (vectors, rest) = (elements / width / WORKERS, elements % width);
     let mixed = target == DType::Half && source == DType::Float;
@@ -202,14 +202,14 @@ pub(crate) fn scaled_add(target: DType, source: DType, elements: u64) -> Cycles 
 
 /// `target = a target + b source` with scales that are tensors (`aXPlusbYSupervisor`,
 /// `aXPlusbYMixedSupervisorCycleEstimate`).
-pub(crate) fn axpby(target: DType, scale: DType, elements: u64) -> Cycles {
+pub(crate) fn axpby(target: DType, scale: DType, Elements(elements): Elements) -> Cycles {
     if target == DType::Half && scale == DType::Float {
         // A worker that stored a single half would write into the word of its neighbour.
         let count = elements.div_ceil(WORKERS).next_multiple_of(2);
         let supervisor = 1 + 6 + 10 + 15 * 6 + 9 + 5 + 28;
         return Cycles(supervisor + WORKERS * (19 + axpby_mixed(count)));
     }
-    scaled_add(target, target, elements) + Cycles(12)
+    scaled_add(target, target, Elements(elements)) + Cycles(12)
 }
 
 /// A worker's halves scaled in single precision, two at a time (`aXPlusbYMixedCoreCycleEstimate`).
@@ -230,7 +230,8 @@ pub(crate) fn cast(from: DType, to: DType, extent: ElementwiseExtent) -> Cycles 
     let (elements, pieces) = extent.worker();
     Cycles(if extent.stretches <= 1 {
         // Workers take multiples of four elements.
-        19 + WORKERS * (23 + cast_core(from, to, elements.next_multiple_of(4).min(extent.elements)))
+        19 + WORKERS
+            * (23 + cast_core(from, to, elements.next_multiple_of(4).min(extent.elements.0)))
     } else {
         WORKERS * (5 + pieces * (11 + cast_core(from, to, elements.div_ceil(pieces))))
     })
@@ -270,7 +271,7 @@ fn cast_rounds(elements: u64, first: u64, cycles: u64) -> u64 {
 
 /// Every element set to one value; workers share a tile's elements, two vectors each at least
 /// (poplibs lib/popops/Fill.cpp).
-pub(crate) fn fill(dtype: DType, elements: u64) -> Cycles {
+pub(crate) fn fill(dtype: DType, Elements(elements): Elements) -> Cycles {
     let start = if dtype == DType::Half { 26 } else { 23 };
     let width = vector_width(dtype);
     let busiest = elements.div_ceil(WORKERS).max(2 * width).min(elements);
@@ -279,18 +280,18 @@ pub(crate) fn fill(dtype: DType, elements: u64) -> Cycles {
 
 /// Random bits, and the elements they keep (`DropoutSupervisor` in poplibs
 /// lib/poprand/poprandCycleEstimators.cpp).
-pub(crate) fn dropout(dtype: DType, elements: u64) -> Cycles {
+pub(crate) fn dropout(dtype: DType, Elements(elements): Elements) -> Cycles {
     Cycles(6 + 2 * elements.div_ceil(vector_width(dtype)) + WORKERS * 24)
 }
 
 /// Rows of a table with a one where the index says, by the supervisor (`EncodeOneHot`).
-pub(crate) fn one_hot(dtype: DType, indices: u64) -> Cycles {
+pub(crate) fn one_hot(dtype: DType, Elements(indices): Elements) -> Cycles {
     Cycles(SUPERVISOR_CYCLES + indices * if dtype == DType::Half { 74 } else { 100 })
 }
 
 /// A slice that starts where a tensor says: `parts` stretches of `region` elements
 /// (`getDynamicSlice1dEstimate`).
-pub(crate) fn dynamic_slice(dtype: DType, region: u64, parts: u64) -> Cycles {
+pub(crate) fn dynamic_slice(dtype: DType, Elements(region): Elements, parts: u64) -> Cycles {
     let copies = region.div_ceil(WORKERS) / vector_width(dtype);
     Cycles(SUPERVISOR_CYCLES + 14 + WORKERS * (41 + (27 + copies) * parts))
 }
@@ -302,14 +303,14 @@ mod tests {
 
     #[test]
     fn vertices_cost_what_the_estimators_say() {
-        let one = ElementwiseExtent::one(600);
+        let one = ElementwiseExtent::one(Elements(600));
         // 100 elements a worker: 6 x (28 + 25 x 3) + 20, 6 x (32 + 25 x 3) + 11.
         assert_eq!(unary(UnaryOpType::Relu, DType::Half, one, false), Cycles(638));
         assert_eq!(binary(BinaryOpType::Add, DType::Half, one, false), Cycles(653));
         // 25 vectors a worker in one cycle each: 6 x (20 + 25) + 11.
         assert_eq!(with_scalar(BinaryOpType::Multiply, DType::Half, one, true), Cycles(281));
         // 21 + 6 + 11 + 7 + 12 + 6 x (15 + 6 + 2 x 24 + 4).
-        assert_eq!(scaled_add(DType::Half, DType::Half, 600), Cycles(495));
+        assert_eq!(scaled_add(DType::Half, DType::Half, Elements(600)), Cycles(495));
         // 6 x (23 + 19 + 25 + 2) + 19.
         assert_eq!(cast(DType::Float, DType::Half, one), Cycles(433));
     }
@@ -317,13 +318,13 @@ mod tests {
     #[test]
     fn several_stretches_cost_more_than_one() {
         for stretches in [6, 12, 60] {
-            let several = ElementwiseExtent { elements: 600, stretches };
+            let several = ElementwiseExtent { elements: Elements(600), stretches };
             let cost = with_scalar(BinaryOpType::Add, DType::Float, several, true);
             assert!(
                 cost > with_scalar(
                     BinaryOpType::Add,
                     DType::Float,
-                    ElementwiseExtent::one(600),
+                    ElementwiseExtent::one(Elements(600)),
                     true
                 )
             );
@@ -334,21 +335,21 @@ mod tests {
         #[test]
         fn more_elements_never_cost_less(elements in 0u64..100_000, more in 0u64..1000, half: bool) {
             let dtype = if half { DType::Half } else { DType::Float };
-            let (few, many) = (ElementwiseExtent::one(elements), ElementwiseExtent::one(elements + more * 48));
+            let (few, many) = (ElementwiseExtent::one(Elements(elements)), ElementwiseExtent::one(Elements(elements + more * 48)));
             prop_assert!(unary(UnaryOpType::Exp, dtype, few, true) <= unary(UnaryOpType::Exp, dtype, many, true));
             prop_assert!(binary(BinaryOpType::Divide, dtype, few, false) <= binary(BinaryOpType::Divide, dtype, many, false));
             prop_assert!(cast(dtype, DType::Float, few) <= cast(dtype, DType::Float, many));
-            prop_assert!(scaled_add(dtype, dtype, elements) <= scaled_add(dtype, dtype, elements + more * 48));
-            prop_assert!(axpby(dtype, DType::Float, elements) <= axpby(dtype, DType::Float, elements + more * 48));
-            prop_assert!(fill(dtype, elements) <= fill(dtype, elements + more));
+            prop_assert!(scaled_add(dtype, dtype, Elements(elements)) <= scaled_add(dtype, dtype, Elements(elements + more * 48)));
+            prop_assert!(axpby(dtype, DType::Float, Elements(elements)) <= axpby(dtype, DType::Float, Elements(elements + more * 48)));
+            prop_assert!(fill(dtype, Elements(elements)) <= fill(dtype, Elements(elements + more)));
         }
 
         #[test]
         fn no_shape_panics(elements in 0u64..10_000, rows in 0u64..100, half: bool) {
             let dtype = if half { DType::Half } else { DType::Float };
             for operation in [BinaryOpType::Add, BinaryOpType::Multiply, BinaryOpType::Divide] {
-                with_outer_vector(operation, dtype, elements, rows);
-                with_inner_vector(operation, dtype, elements, rows);
+                with_outer_vector(operation, dtype, Elements(elements), rows);
+                with_inner_vector(operation, dtype, Elements(elements), rows);
             }
         }
     }

@@ -10,7 +10,7 @@ pub(crate) use transpose::{TransposeMatrices, transpose};
 
 use crate::poplar::work::{VertexInstances, WorkPhase, WorkPhaseKind};
 use crate::shape::DType;
-use tilescope_report::units::{Bytes, Cycles, TileRuns};
+use tilescope_report::units::{Bytes, Cycles, Elements, TileRuns};
 
 /// Whether operands are taken to lie in interleaved memory, where a load brings 128 bits: poplibs'
 /// setting that fits the op benchmarks.
@@ -63,7 +63,7 @@ pub(crate) fn unary(
     name: &str,
     operation: UnaryOpType,
     dtype: DType,
-    elements: &TileRuns<u64>,
+    elements: &TileRuns<Elements>,
 ) -> WorkPhase {
     let (op, ty) = (operation.name(), dtype.poplar_name());
     let vertex = format!("popops::UnaryOp1DSupervisor<popops::expr::UnaryOpType::{op},{ty}>");
@@ -77,7 +77,7 @@ pub(crate) fn unary_in_place(
     name: &str,
     operation: UnaryOpType,
     dtype: DType,
-    elements: &TileRuns<u64>,
+    elements: &TileRuns<Elements>,
 ) -> WorkPhase {
     let (op, ty) = (operation.name(), dtype.poplar_name());
     let vertex =
@@ -92,7 +92,7 @@ pub(crate) fn binary(
     name: &str,
     operation: BinaryOpType,
     dtype: DType,
-    elements: &TileRuns<u64>,
+    elements: &TileRuns<Elements>,
 ) -> WorkPhase {
     let (op, ty) = (operation.name(), dtype.poplar_name());
     let vertex = format!("popops::BinaryOp1DSupervisor<popops::expr::BinaryOpType::{op},{ty}>");
@@ -106,7 +106,7 @@ pub(crate) fn binary_in_place(
     name: &str,
     operation: BinaryOpType,
     dtype: DType,
-    elements: &TileRuns<u64>,
+    elements: &TileRuns<Elements>,
 ) -> WorkPhase {
     let (op, ty) = (operation.name(), dtype.poplar_name());
     let vertex =
@@ -121,7 +121,7 @@ pub(crate) fn scalar_in_place(
     name: &str,
     operation: BinaryOpType,
     dtype: DType,
-    elements: &TileRuns<u64>,
+    elements: &TileRuns<Elements>,
 ) -> WorkPhase {
     let (op, ty) = (operation.name(), dtype.poplar_name());
     let form = "BroadcastScalar1DInPlaceSupervisor";
@@ -132,21 +132,21 @@ pub(crate) fn scalar_in_place(
 }
 
 /// A phase of `target += scale * source`.
-pub(crate) fn scaled_add(name: &str, dtype: DType, elements: &TileRuns<u64>) -> WorkPhase {
+pub(crate) fn scaled_add(name: &str, dtype: DType, elements: &TileRuns<Elements>) -> WorkPhase {
     let ty = dtype.poplar_name();
     let vertex = format!("popops::ScaledAddSupervisor<{ty},{ty},{ty},true,false>");
     phase(name, vertex, 2, elements, |count| cycles::scaled_add(dtype, dtype, *count))
 }
 
 /// A phase of `target = a target + b source`.
-pub(crate) fn axpby(name: &str, dtype: DType, elements: &TileRuns<u64>) -> WorkPhase {
+pub(crate) fn axpby(name: &str, dtype: DType, elements: &TileRuns<Elements>) -> WorkPhase {
     let ty = dtype.poplar_name();
     let vertex = format!("popops::aXPlusbYSupervisor<{ty},float,false,false>");
     phase(name, vertex, 4, elements, |count| cycles::axpby(dtype, DType::Float, *count))
 }
 
 /// A phase of a change of element type; a copy where there is none.
-pub(crate) fn cast(name: &str, from: DType, to: DType, elements: &TileRuns<u64>) -> WorkPhase {
+pub(crate) fn cast(name: &str, from: DType, to: DType, elements: &TileRuns<Elements>) -> WorkPhase {
     let vertex = if from == to {
         "poplar_rt::DstStridedCopy64BitMultiAccess".to_string()
     } else {
@@ -156,7 +156,7 @@ pub(crate) fn cast(name: &str, from: DType, to: DType, elements: &TileRuns<u64>)
 }
 
 /// A phase that sets every element to one value.
-pub(crate) fn fill(name: &str, dtype: DType, elements: &TileRuns<u64>) -> WorkPhase {
+pub(crate) fn fill(name: &str, dtype: DType, elements: &TileRuns<Elements>) -> WorkPhase {
     let vertex = format!("popops::Fill<{}>", dtype.poplar_name());
     phase(name, vertex, 1, elements, |count| cycles::fill(dtype, *count))
 }
@@ -168,8 +168,8 @@ mod tests {
 
     #[test]
     fn phases_have_a_vertex_on_every_tile_with_elements() {
-        let mut elements = TileRuns::uniform(TileRange::new(0, 4), 100);
-        elements.push(TileRange::new(8, 10), 60);
+        let mut elements = TileRuns::uniform(TileRange::new(0, 4), Elements(100));
+        elements.push(TileRange::new(8, 10), Elements(60));
         let phase = unary("Op/Exp", UnaryOpType::Exp, DType::Half, &elements);
         let WorkPhaseKind::Compute { cycles, vertices } = phase.kind else {
             panic!("a compute set")

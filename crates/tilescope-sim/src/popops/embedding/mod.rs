@@ -23,7 +23,7 @@ use crate::shape::DType;
 use crate::targets::IpuTarget;
 use plan::INDICES_PER_TILE;
 use tilescope_report::MemoryCategory;
-use tilescope_report::units::{Bytes, Cycles, Quantity, TileRange, TileRuns};
+use tilescope_report::units::{Bytes, Cycles, Elements, Quantity, TileRange, TileRuns};
 
 /// A table and how often it is looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -112,7 +112,7 @@ impl<'a> MultiSliceLowering<'a> {
             let grains = at.rows * at.columns.div_ceil(grain);
             // The table is stored once, spread over the tiles that use it, and broadcast to all of
             // them for each gather: poplibs trades exchange for persistent memory here.
-            part(grains, self.plan.lookups, at.index[0]) * grain
+            Elements(part(grains, self.plan.lookups, at.index[0]) * grain)
         };
         TensorLayout {
             elements: self.on_tiles(held),
@@ -123,7 +123,7 @@ impl<'a> MultiSliceLowering<'a> {
     /// How the rows that are looked up, or are to be added, lie.
     pub(crate) fn slices(&self) -> TensorLayout {
         let group = self.embedding.grain();
-        let held = |at: &MultiSliceTilePart| at.second_stage_lookups * at.columns;
+        let held = |at: &MultiSliceTilePart| Elements(at.second_stage_lookups * at.columns);
         TensorLayout {
             elements: self.on_tiles(held),
             order: ElementOrder::Grouped { axis: 1, group },
@@ -133,7 +133,8 @@ impl<'a> MultiSliceLowering<'a> {
     /// How the indices lie.
     pub(crate) fn indices(&self) -> TensorLayout {
         let least = INDICES_PER_TILE * WORD_BYTES;
-        let elements = linear_mapping(self.embedding.lookups, WORD_BYTES, least, self.tiles());
+        let lookups = Elements(self.embedding.lookups);
+        let elements = linear_mapping(lookups, WORD_BYTES, least, self.tiles());
         TensorLayout { elements, order: ElementOrder::Linear }
     }
 
@@ -279,7 +280,7 @@ impl<'a> MultiSliceLowering<'a> {
             self.cast_slices(&mut work);
         }
         let made_at = work.phases().len();
-        let sums = self.on_tiles(|part| part.rows * part.columns);
+        let sums = self.on_tiles(|part| Elements(part.rows * part.columns));
         if several {
             work.push(elementwise::fill("multiUpdateAdd/zero", dtype, &sums));
         }
@@ -322,7 +323,7 @@ impl<'a> MultiSliceLowering<'a> {
     /// Updates of narrow type are copied, then cast: sums are kept in floats.
     fn cast_slices(&self, work: &mut OperationWork) {
         let dtype = self.embedding.dtype;
-        let one = TileRuns::uniform(TileRange::new(0, 1), 1u64);
+        let one = TileRuns::uniform(TileRange::new(0, 1), Elements(1));
         work.push(elementwise::cast("multiUpdateAdd/CastScale", dtype, DType::Float, &one));
         if dtype == DType::Float {
             return;
@@ -346,12 +347,12 @@ impl<'a> MultiSliceLowering<'a> {
     fn add_sums(
         &self,
         work: &mut OperationWork,
-        sums: &TileRuns<u64>,
+        sums: &TileRuns<Elements>,
         made_at: usize,
     ) -> Result<(), ReduceError> {
         let dtype = self.embedding.dtype;
         let float = DType::Float;
-        let columns = sums.total() / self.plan.lookups;
+        let columns = (sums.total() / self.plan.lookups).0;
         let reduction = ReductionRequest {
             name: "multiUpdateAdd/Reduce",
             operation: ReduceOperation::Add,

@@ -25,7 +25,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::rc::Rc;
 use tilescope_report::MemoryCategory;
-use tilescope_report::units::{Bytes, TileRuns};
+use tilescope_report::units::{Bytes, Elements, TileRuns};
 
 /// Partial results per result from which on another stage between tiles pays
 /// (poplibs lib/popops/reduction, reductionFactorThresholdToAddMoreStages).
@@ -88,7 +88,7 @@ impl<'a> ReductionStages<'a> {
     }
 
     /// Adds all stages; returns the results on each tile.
-    pub(crate) fn lower(mut self, work: &mut OperationWork) -> TileRuns<u64> {
+    pub(crate) fn lower(mut self, work: &mut OperationWork) -> TileRuns<Elements> {
         self.first_phase = work.phases().len();
         let partial = ReduceStageTypes { first: true, ..self.stage(self.accumulator) };
         let (mut held, several, tiles) = self.reduce_on_tiles(partial);
@@ -101,7 +101,8 @@ impl<'a> ReductionStages<'a> {
             let (_, _, tiles) =
                 self.reduce_on_tiles(ReduceStageTypes { output, result, ..partial });
             tiles.add_to(work, &name, self.accumulator);
-            return per_tile(held.tiles.iter().map(|(tile, columns)| (*tile, width(columns))));
+            let results = held.tiles.iter();
+            return per_tile(results.map(|(tile, columns)| (*tile, Elements(width(columns)))));
         }
         if several {
             let name = format!("{}/ReduceOnTile/InToIntermediateNoExchange", self.reduction.name);
@@ -139,7 +140,8 @@ impl<'a> ReductionStages<'a> {
         } else if self.needs_cast(&held) {
             let name = format!("{}/PreExchangeCast", self.reduction.name);
             let start = work.phases().len();
-            let elements = per_tile(held.tiles.iter().map(|(tile, at)| (*tile, width(at))));
+            let elements = held.tiles.iter().map(|(tile, at)| (*tile, Elements(width(at))));
+            let elements = per_tile(elements);
             work.push(elementwise::cast(&name, self.dtype, DType::Float, &elements));
             self.dtype = DType::Float;
             self.add_partials_variable(work, &held, start, "cast", MemoryConstraint::Any);
@@ -381,7 +383,7 @@ impl<'a> ReductionStages<'a> {
         &mut self,
         work: &mut OperationWork,
         held: &IntermediatePartials,
-    ) -> TileRuns<u64> {
+    ) -> TileRuns<Elements> {
         let name = format!("{}/ReduceFinalStage/IntermediateToOutput", self.reduction.name);
         let width = vector_width(self.dtype);
         // Four vectors a tile keep most workers busy. poplibs asks for four and not six, as evening
@@ -407,7 +409,7 @@ impl<'a> ReductionStages<'a> {
             duties.insert(tile, cut);
             results.push(
                 tilescope_report::units::TileRange::new(tile, tile + 1),
-                part.end - part.start,
+                Elements(part.end - part.start),
             );
         }
         let ReductionRequest { output, result, .. } = *self.reduction;
