@@ -77,7 +77,7 @@ impl LoweringContext<'_> {
         let elements = self.part_elements(tensor, parts);
         let vertex = format!("popops::{vertex}<{}>", dtype.poplar_name());
         elementwise::phase(name, vertex, 2, &elements, |count| {
-            dynamic_slice(&machine, count.0, dtype)
+            dynamic_slice(&machine, *count, dtype)
         })
     }
 }

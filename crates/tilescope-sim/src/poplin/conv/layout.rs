@@ -11,7 +11,7 @@ use crate::poplin::planner::ConvPlan;
 use crate::poplin::planner::candidates::ConvMethod;
 use crate::shape::gcd;
 use crate::targets::IpuTarget;
-use tilescope_report::units::{Bytes, TileRuns};
+use tilescope_report::units::{Bytes, Elements, TileRuns};
 
 /// Smallest piece of an input on one tile (poplibs `Convolution.cpp`
 /// mapActivationsOrWeights).
@@ -60,7 +60,7 @@ pub struct ConvPlanLayouts {
 /// The layouts `plan` wants and makes.
 pub fn planned_layouts(machine: &IpuTarget, plan: &ConvPlan) -> ConvPlanLayouts {
     let params = &plan.params;
-    let bytes = |elements: u64| elements * params.input_type.bytes();
+    let bytes = |elements: Elements| elements * params.input_type.bytes();
     let group = gcd(plan.vertex.in_chans_per_group, params.in_channels);
     let operand = |shares: Vec<Bytes>| OperandLayout {
         bytes: tile_runs_of(shares.into_iter().map(|bytes| (!bytes.is_zero()).then_some(bytes))),
@@ -122,7 +122,7 @@ pub(crate) fn result_shares(plan: &ConvPlan) -> Vec<Bytes> {
         let real = part.field_elements() * part.batch * part.out_channels.real * part.groups.real;
         // Serial output channels leave one slice after the other on the same tiles; padding
         // channels are cut off when the result leaves the convolution.
-        (real * serial).div_ceil(depth) * element
+        Elements(real * serial).div_ceil(depth) * element
     });
     share.collect()
 }

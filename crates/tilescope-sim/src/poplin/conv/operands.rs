@@ -12,7 +12,7 @@ use crate::poplar::work::MemoryConstraint;
 use crate::poplin::planner::{ConvPass as PlanPass, ConvPlan};
 use crate::shape::gcd;
 use tilescope_report::MemoryCategory;
-use tilescope_report::units::{Bytes, Cycles};
+use tilescope_report::units::{Bytes, Cycles, Elements};
 
 /// More users than this, and an operand in another layout is rearranged once before it is sent
 /// to them (poplibs `Convolution.cpp` inViewMaxBroadcastDests).
@@ -61,7 +61,7 @@ impl ConvPassLowering<'_> {
     fn transpose_blocks(&mut self, forward: &ConvPlan, stored: &[Bytes]) -> bool {
         let Some(blocks) = weight_blocks(forward, self.plan) else { return false };
         let element = self.element_bytes();
-        let counts = stored.iter().map(|bytes| blocks.count(*bytes / element)).collect();
+        let counts = stored.iter().map(|bytes| blocks.count(Elements(*bytes / element))).collect();
         let name = format!("{}/WeightsTranspose", self.name);
         let data_type = self.plan.params.input_type;
         let tensors = [BlockTransposition { blocks, counts }];
@@ -92,7 +92,7 @@ impl ConvPassLowering<'_> {
             // One copy for each run of channels that belong to one group; what lies between is
             // zeros.
             let piece = self.plan.params.in_channels;
-            let cycles = self.per_tile(|part| piece_cycles(self.layout.weights(part) / piece));
+            let cycles = self.per_tile(|part| piece_cycles(self.layout.weights(part).0 / piece));
             let name = format!("{}/combineConvGroups/OnTileCopy-0", self.name);
             self.builder.copies(name, &cycles, &[]);
         }
@@ -243,7 +243,11 @@ impl ConvPassLowering<'_> {
     }
 
     /// The blocks of a transposed operand.
-    fn transposition(&self, source: &OperandSource, elements: u64) -> Option<BlockTransposition> {
+    fn transposition(
+        &self,
+        source: &OperandSource,
+        elements: Elements,
+    ) -> Option<BlockTransposition> {
         let OperandSource::Transposed { group, tiles } = *source else { return None };
         let grain = regroup_grain(self.plan.params.input_type);
         let to = self.plan.vertex.in_chans_per_group;
@@ -283,7 +287,7 @@ impl ConvPassLowering<'_> {
             if moved[operand as usize] {
                 // Both operands go in one exchange, so a tile takes the time of all that arrives.
                 arriving.iter_mut().zip(shares).for_each(|(sum, share)| *sum += *share);
-                let elements = shares.iter().map(|bytes| *bytes / self.element_bytes());
+                let elements = shares.iter().map(|bytes| Elements(*bytes / self.element_bytes()));
                 let pieces = elements.map(|elements| self.pieces_of_share(source, elements));
                 copied.iter_mut().zip(pieces).for_each(|(sum, pieces)| *sum += pieces);
                 self.used_until[operand as usize].get_or_insert(from + 1);
@@ -318,7 +322,7 @@ impl ConvPassLowering<'_> {
     }
 
     /// Pieces of a ragged operand among `elements` of it, anywhere in the tensor.
-    fn pieces_of_share(&self, source: &OperandSource, elements: u64) -> u64 {
+    fn pieces_of_share(&self, source: &OperandSource, Elements(elements): Elements) -> u64 {
         let channels = self.layout.slice.in_channels;
         match *source {
             _ if !self.is_ragged() => 0,
@@ -349,7 +353,7 @@ impl ConvPassLowering<'_> {
         match *source {
             OperandSource::SameInnermost { group } if group == self.layout.slice.in_channels => {
                 let has_end = part.in_channels.real < part.in_channels.size;
-                if has_end { elements / part.in_channels.size } else { 0 }
+                if has_end { elements.0 / part.in_channels.size } else { 0 }
             }
             _ => self.pieces_of_share(source, elements),
         }

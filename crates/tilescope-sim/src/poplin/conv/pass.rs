@@ -11,7 +11,7 @@ use crate::poplar::constants::{
 use crate::poplar::work::OperationWork;
 use crate::poplin::planner::{ConvPlan, ConvTrainingPlans};
 use crate::targets::IpuTarget;
-use tilescope_report::units::{Bytes, Cycles};
+use tilescope_report::units::{Bytes, Cycles, Elements};
 
 /// How an operand lies before the pass.
 #[derive(Clone, Copy, Debug)]
@@ -177,7 +177,8 @@ impl<'a> ConvPassLowering<'a> {
     /// Bytes of the transformed operands of one serial iteration, spread over the used tiles.
     pub(super) fn operand_shares(&self) -> [Vec<Bytes>; 2] {
         let padded = &self.layout.padded;
-        let share = |elements: u64| spread(elements * self.element_bytes(), Bytes(8), self.tiles());
+        let share =
+            |elements: Elements| spread(elements * self.element_bytes(), Bytes(8), self.tiles());
         [share(padded.input_elements()), share(padded.weight_elements())]
     }
 

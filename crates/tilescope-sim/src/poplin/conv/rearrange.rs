@@ -14,7 +14,7 @@ use crate::shape::DType;
 use crate::shape::gcd;
 use crate::targets::IpuTarget;
 use tilescope_report::MemoryCategory;
-use tilescope_report::units::{Bytes, Cycles};
+use tilescope_report::units::{Bytes, Cycles, Elements};
 
 /// Messages a tile receives and sends when data moves to another mapping with the same innermost
 /// dimension, and when that changes too. Guessed from the exchange code of published profiles.
@@ -37,7 +37,7 @@ impl TransposeBlockShape {
     /// Smaller blocks of the same elements, where sides are multiples of four: cut by the prime
     /// factors of the area in units of 4x4, the smallest first, as long as there are no more
     /// blocks than tiles (popops `Rearrange.cpp` updateGrouping).
-    pub(crate) fn spread(self, elements: u64, tiles: u64) -> Self {
+    pub(crate) fn spread(self, elements: Elements, tiles: u64) -> Self {
         if !self.from.is_multiple_of(MIN_BLOCK_SIDE) || !self.to.is_multiple_of(MIN_BLOCK_SIDE) {
             return self;
         }
@@ -58,8 +58,8 @@ impl TransposeBlockShape {
     }
 
     /// Blocks that hold `elements`.
-    pub(crate) fn count(&self, elements: u64) -> u64 {
-        elements.div_ceil((self.from * self.to).max(1))
+    pub(crate) fn count(&self, elements: Elements) -> u64 {
+        elements.div_ceil((self.from * self.to).max(1)).0
     }
 }
 
@@ -127,7 +127,7 @@ impl BlockTransposition {
     /// regroupTensor).
     pub(crate) fn dealt(
         blocks: TransposeBlockShape,
-        elements: u64,
+        elements: Elements,
         holders: u64,
         tiles: u64,
     ) -> Self {
@@ -250,10 +250,10 @@ mod tests {
     #[test]
     fn blocks_spread_over_tiles_down_to_four_by_four() {
         let blocks = |from, to| TransposeBlockShape { from, to };
-        assert_eq!(blocks(8, 8).spread(201_600, 1_472), blocks(8, 8));
-        assert_eq!(blocks(16, 16).spread(16 * 16 * 300, 1_472), blocks(4, 16));
-        assert_eq!(blocks(16, 16).spread(16 * 16, 1_472), blocks(4, 4));
-        assert_eq!(blocks(6, 16).spread(6 * 16, 1_472), blocks(6, 16));
+        assert_eq!(blocks(8, 8).spread(Elements(201_600), 1_472), blocks(8, 8));
+        assert_eq!(blocks(16, 16).spread(Elements(16 * 16 * 300), 1_472), blocks(4, 16));
+        assert_eq!(blocks(16, 16).spread(Elements(16 * 16), 1_472), blocks(4, 4));
+        assert_eq!(blocks(6, 16).spread(Elements(6 * 16), 1_472), blocks(6, 16));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::poplar::constants::RAGGED_PIECE_COPY_CYCLES;
 use crate::popops::planner_cycles;
 use crate::shape::gcd;
 use tilescope_report::MemoryCategory;
-use tilescope_report::units::{Bytes, Cycles};
+use tilescope_report::units::{Bytes, Cycles, Elements};
 
 /// Bytes of a loop counter.
 const COUNTER_BYTES: Bytes = Bytes(4);
@@ -34,8 +34,9 @@ impl ConvPassLowering<'_> {
         };
         let (inputs, weights) = (view.input_elements(), view.weight_elements());
         let sliced_inputs = split.in_channels_serial > 1 && foreign(&operands.input);
-        let elements = if sliced_inputs { inputs } else { 0 }
-            + if foreign(&operands.weights) { weights } else { 0 };
+        let when =
+            |condition: bool, elements: Elements| if condition { elements } else { Elements::ZERO };
+        let elements = when(sliced_inputs, inputs) + when(foreign(&operands.weights), weights);
         let bytes = spread(elements * self.element_bytes(), Bytes(8), self.machine.tiles);
         let name = format!("{}/rearrangedBeforeSlice", self.name);
         let start = self.builder.phase_count();
@@ -68,14 +69,18 @@ impl ConvPassLowering<'_> {
         let params = &self.plan.params;
         let view = &self.plan.transformed.view;
         let serial = split.serial();
-        let share = |elements: u64| deal(elements / serial, 1, self.tiles());
+        let share = |elements: Elements| -> Vec<Elements> {
+            let shares = deal((elements / serial).0, 1, self.tiles());
+            shares.into_iter().map(Elements).collect()
+        };
         // Serial output channels use all of the input every time: only weights are sliced then.
-        let inputs = if split.in_channels_serial > 1 { view.input_elements() } else { 0 };
+        let inputs =
+            if split.in_channels_serial > 1 { view.input_elements() } else { Elements::ZERO };
         let tensors = [("input", share(inputs)), ("weights", share(view.weight_elements()))];
         let mut cycles = vec![Cycles::ZERO; self.layout.parts.len()];
         for (_, elements) in &tensors {
             for (cycles, elements) in cycles.iter_mut().zip(elements) {
-                if *elements > 0 {
+                if !elements.is_zero() {
                     *cycles += planner_cycles::dynamic_slice(machine, *elements, params.input_type);
                 }
             }
@@ -133,7 +138,7 @@ impl ConvPassLowering<'_> {
     }
 
     /// Adds the result of one slice of the input channels; returns the name of the sum.
-    fn accumulate(&mut self, outputs: &[u64]) -> String {
+    fn accumulate(&mut self, outputs: &[Elements]) -> String {
         let data_type = self.plan.vertex.partial_type;
         let name = format!("{}/serialOut[0]", self.name);
         let cycles = outputs
@@ -150,7 +155,7 @@ impl ConvPassLowering<'_> {
     }
 
     /// Writes the result of one slice of the output channels; returns the name of the result.
-    fn write_slice(&mut self, outputs: &[u64]) -> String {
+    fn write_slice(&mut self, outputs: &[Elements]) -> String {
         let data_type = self.plan.params.output_type;
         let name = format!("{}/serialUpdate[0]", self.name);
         self.send_counter(&name);
@@ -158,7 +163,7 @@ impl ConvPassLowering<'_> {
         // The ragged last group is copied in pieces, in and out.
         let ragged = !self.layout.slice.out_channels.is_multiple_of(group);
         let copies = if ragged { 2.0 * RAGGED_PIECE_COPY_CYCLES } else { 0.0 };
-        let of_part = |(outputs, part): (&u64, &ConvTilePart)| {
+        let of_part = |(outputs, part): (&Elements, &ConvTilePart)| {
             let positions = part.field_elements() * part.batch * part.groups.size;
             planner_cycles::dynamic_slice(self.machine, *outputs, data_type)
                 + Cycles((positions as f64 * copies).round() as u64)

@@ -10,7 +10,7 @@ use super::transforms::ConvTransform;
 use crate::poplin::params::ConvParams;
 use crate::shape::DType;
 use crate::targets::{BytesPerCycle, IpuTarget};
-use tilescope_report::units::{Bytes, Cycles};
+use tilescope_report::units::{Bytes, Cycles, Elements};
 
 /// What an on-tile copy moves.
 const COPY_SPEED: BytesPerCycle = BytesPerCycle(8);
@@ -37,11 +37,11 @@ impl LayoutChangeCost {
 #[derive(Clone, Copy, Debug)]
 struct LayoutChangeTerm {
     /// Elements over all tiles.
-    elements: u64,
+    elements: Elements,
     /// Bytes of an element.
     element_bytes: Bytes,
     /// Neighbouring elements that stay together.
-    contiguous_elements: u64,
+    contiguous_elements: Elements,
     /// Cycles per copied unit as a fraction: 5/4 for well divisible channels, else 5/3.
     scale: (u64, u64),
     /// Whether elements move between tiles.
@@ -101,30 +101,33 @@ impl LayoutChange {
             || (pass == ConvPass::FcTrainingWeightUpdate && !role.joint);
         // The next layer is assumed to take as many channels at a time as the engine multiplies.
         let full = weights_per_conv_unit(original.input_type);
-        let group = vertex.out_chans_per_group;
-        let regroup_outputs = !pass.is_fully_connected() && group != full;
+        let group = Elements(vertex.out_chans_per_group);
+        let regroup_outputs = !pass.is_fully_connected() && group.0 != full;
         // The backward pass takes the weights in blocks of both passes' groups, which get small
         // where one does not divide the other.
-        let regroup_weights = pass == ConvPass::TrainingForward && !group.is_multiple_of(full);
+        let regroup_weights = pass == ConvPass::TrainingForward && !group.0.is_multiple_of(full);
 
         let mut changes = Vec::new();
-        let operand =
-            |elements: u64, together: u64, scaled_by: u64, exchanged: bool| LayoutChangeTerm {
+        let operand = |elements: Elements, together: Elements, scaled_by: u64, exchanged: bool| {
+            LayoutChangeTerm {
                 elements,
                 // poplibs takes the size of the output's elements for the operands too.
                 element_bytes: original.output_type.bytes(),
                 contiguous_elements: together,
                 scale: scale(shape.input_type, scaled_by),
                 exchanged,
-            };
+            }
+        };
         if regroup_weights && !weights {
             changes.push(operand(whole.weights, group, shape.out_channels, false));
         }
         if inputs || weights {
-            let elements =
-                if inputs { whole.inputs } else { 0 } + if weights { whole.weights } else { 0 };
+            let when = |condition: bool, elements: Elements| {
+                if condition { elements } else { Elements::ZERO }
+            };
+            let elements = when(inputs, whole.inputs) + when(weights, whole.weights);
             let channels = shape.in_channels.saturating_mul(shape.out_channels);
-            changes.push(operand(elements, 1, channels, true));
+            changes.push(operand(elements, Elements(1), channels, true));
         }
         if outputs || regroup_outputs {
             changes.push(LayoutChangeTerm {
@@ -132,7 +135,7 @@ impl LayoutChange {
                 element_bytes: original.output_type.bytes(),
                 // A rearrangement may scatter every element; a regroup keeps channel groups
                 // together.
-                contiguous_elements: if outputs { 1 } else { group },
+                contiguous_elements: if outputs { Elements(1) } else { group },
                 scale: scale(shape.output_type, shape.out_channels),
                 exchanged: outputs,
             });

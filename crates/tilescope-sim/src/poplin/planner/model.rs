@@ -13,7 +13,7 @@ use crate::poplin::params::{ConvParams, FieldDim, OutputTransform};
 use crate::popops::planner_cycles;
 use crate::shape::DType;
 use crate::targets::IpuTarget;
-use tilescope_report::units::{Bytes, Cycles};
+use tilescope_report::units::{Bytes, Cycles, Elements};
 
 /// Elements of the largest part of a split operation. Channels and groups are padded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,11 +82,11 @@ pub(crate) struct ConvModelRole {
 /// Elements that a part needs and makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ConvPartElements {
-    pub inputs: u64,
-    pub weights: u64,
-    pub outputs: u64,
+    pub inputs: Elements,
+    pub weights: Elements,
+    pub outputs: Elements,
     /// Partial sums: the outputs in the groups the vertex makes.
-    pub partials: u64,
+    pub partials: Elements,
 }
 
 /// Cycles to bring operands to the tiles.
@@ -300,10 +300,10 @@ impl ConvCostModel {
         let (grain, group) = (self.grain.out_channels, self.vertex().out_chans_per_group);
         let pixels = field * size.batch * size.groups;
         ConvPartElements {
-            inputs: inputs * size.batch * size.in_channels * size.groups,
-            weights: kernel * size.in_channels * size.out_channels * size.groups,
-            outputs: pixels * size.out_channels,
-            partials: pixels * (size.out_channels / grain * group),
+            inputs: Elements(inputs * size.batch * size.in_channels * size.groups),
+            weights: Elements(kernel * size.in_channels * size.out_channels * size.groups),
+            outputs: Elements(pixels * size.out_channels),
+            partials: Elements(pixels * (size.out_channels / grain * group)),
         }
     }
 
@@ -367,7 +367,7 @@ impl ConvCostModel {
     }
 
     /// Cycles to bring partial sums to the first stage of the reduction.
-    pub(crate) fn first_reduce_exchange(&self, outputs: u64) -> Cycles {
+    pub(crate) fn first_reduce_exchange(&self, outputs: Elements) -> Cycles {
         self.machine.exchange_cycles(outputs * self.vertex().partial_type.bytes(), false)
     }
 
@@ -430,7 +430,7 @@ impl ConvCostModel {
         // anything is broadcast.
         let inputs_share = self.padded.input_elements().div_ceil(tiles);
         let weights_share = self.padded.weight_elements().div_ceil(tiles);
-        let sliced = |elements: u64, parts: u64, data_type: DType| {
+        let sliced = |elements: Elements, parts: u64, data_type: DType| {
             if parts == 1 {
                 Cycles::ZERO
             } else {
@@ -449,7 +449,7 @@ impl ConvCostModel {
                 before_slice,
                 // One element per cycle on tile, since nothing is known of the layout they come in.
                 machine.exchange_cycles(weights_share * input_type.bytes(), false)
-                    + Cycles(weights_share),
+                    + Cycles(weights_share.0),
             ),
             zero: when(serial_inputs, planner_cycles::zero(machine, outputs, partials)),
             // Serial output channels slice the weights only, serial input channels both operands.
@@ -543,7 +543,7 @@ impl ConvCostModel {
     }
 
     /// Cycles to bring partial sums to all but the first stage of the reduction.
-    fn later_reduce_exchange(&self, partials: u64, depth: u64) -> Cycles {
+    fn later_reduce_exchange(&self, partials: Elements, depth: u64) -> Cycles {
         let stages = reduce::stages(partials, depth);
         // Every stage but the first receives what the one before it made.
         let received = stages.iter().take(stages.len().saturating_sub(1));
@@ -551,13 +551,14 @@ impl ConvCostModel {
     }
 
     /// Temporary bytes of the reduction: what its intermediate stages start with.
-    fn reduce_bytes(&self, outputs: u64, depth: u64) -> Bytes {
+    fn reduce_bytes(&self, outputs: Elements, depth: u64) -> Bytes {
         let stages = reduce::stage_depths(depth).len();
         let made = reduce::stages(outputs * depth, depth);
         let starts = std::iter::once(outputs * depth).chain(made.iter().map(|stage| stage.outputs));
         // poplibs loops over the intermediate stages only, so a reduction in one stage has no
         // temporaries (`ConvModel.cpp` addReduceCycleEstimate).
-        let most = if depth <= 1 { 0 } else { starts.take(stages).max().unwrap_or(0) };
+        let most =
+            if depth <= 1 { Elements::ZERO } else { starts.take(stages).max().unwrap_or_default() };
         most * self.vertex().partial_type.bytes()
     }
 

@@ -20,7 +20,7 @@ use crate::poplin::estimate::vertex_cycles_lower_bound;
 use crate::poplin::params::PlanError;
 use crate::targets::IpuTarget;
 use std::ops::Range;
-use tilescope_report::units::{Bytes, Cycles};
+use tilescope_report::units::{Bytes, Cycles, Elements};
 
 /// Most split points, partial ones included, that one plan may look at: some ten seconds. A large
 /// convolution visits 10^7.
@@ -342,7 +342,7 @@ impl PartitionSearchLoops<'_> {
             * size.batch
             * size.out_channels
             * size.groups;
-        let partials = self.model.first_reduce_exchange(outputs);
+        let partials = self.model.first_reduce_exchange(Elements(outputs));
         // One output in this many is active, however the dimensions are rounded.
         let steps: u64 = (dim..dims).map(|dim| self.model.context.dilation[dim]).product();
         let mut context = self.model.context;
