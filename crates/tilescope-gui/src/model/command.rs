@@ -1,13 +1,13 @@
 //! What the user asks for. Views and menus push commands; the session applies them, and nothing else
 //! acts on them.
 
-use crate::model::keep::ReportBookmark;
+use crate::model::export_request::ExportRequest;
 use crate::model::message::StatusMessage;
-use crate::model::prefs::{
+use crate::model::navigation::ReportBookmark;
+use crate::model::preferences::{
     AppearancePrefs, LivenessPrefs, MemoryPrefs, OperationPrefs, OperationsGraphPrefs, ThemeChoice,
     TracePrefs,
 };
-use crate::model::saving::ExportRequest;
 use crate::model::view_id::ViewId;
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;

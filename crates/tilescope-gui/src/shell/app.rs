@@ -1,11 +1,13 @@
 //! The window: takes in what has happened, then paints.
 
-use super::{action, ask, home, messages_ui, overlay, session_what_if, tabs, window_frame};
+use super::{
+    action, compare_dialog, home, messages_ui, overlay, report_tabs, session_what_if, window_frame,
+};
 use crate::model::command::{AppCommand, CommandQueue, ViewAction};
-use crate::model::keep::ReportLink;
 use crate::model::message::StatusMessage;
-use crate::model::opening::OpenReport;
-use crate::model::prefs::AppearancePrefs;
+use crate::model::navigation::ReportLink;
+use crate::model::open_report::OpenReport;
+use crate::model::preferences::AppearancePrefs;
 use crate::shell::session::AppSession;
 use crate::theme::{self, fonts};
 use crate::views::ViewContext;
@@ -142,7 +144,7 @@ impl TilescopeApp {
     pub fn ui(&mut self, ui: &mut Ui) {
         let Self { session, commands, .. } = self;
         commands.extend(action::commands_for_pressed_keys(ui.ctx(), session));
-        tabs::tabs_ui(ui, session, commands);
+        report_tabs::tabs_ui(ui, session, commands);
         window_frame::side_menu_ui(ui, session, commands);
         session_what_if::what_if_panel_ui(ui, session, commands);
         let wishes = std::mem::take(&mut session.view_actions);
@@ -178,7 +180,7 @@ impl TilescopeApp {
             home::home_ui(ui, session, commands);
         }
         overlay::overlay_ui(ui.ctx(), &mut self.session, &self.commands);
-        ask::compare_dialog_ui(ui.ctx(), &mut self.session, &self.commands);
+        compare_dialog::compare_dialog_ui(ui.ctx(), &mut self.session, &self.commands);
         window_frame::progress_ui(ui.ctx(), &self.session, &self.commands);
         window_frame::drop_hint_ui(ui.ctx());
         if !self.commands.is_empty() {

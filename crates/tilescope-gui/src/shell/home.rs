@@ -1,13 +1,13 @@
 //! The home screen: open, simulate, recent.
 
 use crate::model::command::{AppCommand, CommandQueue, OverlayKind};
-use crate::model::keep::{NavigationState, ReportLink};
-use crate::model::prefs::RecentReport;
+use crate::model::navigation::{NavigationState, ReportLink};
+use crate::model::preferences::RecentReport;
 use crate::shell::session::AppSession;
 use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
 use crate::widgets::icons::{self, Icon};
-use crate::widgets::{ICON_BUTTON, elided::elided, focus_ui, icon_button_ui};
+use crate::widgets::{ICON_BUTTON, elided_text::elided, focus_ui, icon_button_ui};
 use egui::accesskit::Role;
 use egui::{
     Align, Align2, CentralPanel, CornerRadius, FontId, Frame, Layout, Margin, Rect, Response,

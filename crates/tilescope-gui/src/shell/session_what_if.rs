@@ -1,11 +1,11 @@
 //! What-if state of a session: one changed spec per report.
 
 use crate::model::command::CommandQueue;
-use crate::model::keep::ReportNotes;
 use crate::model::message::StatusMessage;
-use crate::shell::child::{ChildProgramError, SimulationProcess};
+use crate::model::navigation::ReportNotes;
 use crate::shell::report_locations::{notes_files, simulated_report_directory};
 use crate::shell::session::AppSession;
+use crate::shell::simulation_process::{ChildProgramError, SimulationProcess};
 use crate::shell::spec_queries::{SPEC_QUERIES, write_spec};
 use crate::theme::ThemePalette;
 use crate::views::what_if::WhatIfPanel;

@@ -5,10 +5,10 @@ use crate::shell::action::actions;
 use crate::shell::session::{AppSession, ReportPage};
 use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
-use crate::views::finding::SearchPanel;
+use crate::views::search_panel::SearchPanel;
 use crate::views::{VIEWS, ViewContext};
 use crate::widgets::icons::Icon;
-use crate::widgets::{MENU_ENTRY, elided::elided, menu_entry_ui};
+use crate::widgets::{MENU_ENTRY, elided_text::elided, menu_entry_ui};
 use egui::{
     Align2, Color32, Context, CornerRadius, FontId, Frame, Id, Margin, Order, Panel, ProgressBar,
     ScrollArea, Stroke, Ui, vec2,

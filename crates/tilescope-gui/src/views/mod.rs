@@ -3,33 +3,33 @@
 pub(crate) mod compare;
 mod exchange_code;
 mod execution_trace;
-pub(crate) mod finding;
 mod insights;
-mod jump;
 mod liveness;
 mod memory;
 mod operations;
 mod operations_graph;
 mod program_tree;
+pub(crate) mod search_panel;
 #[cfg(test)]
 mod seen_is_saved;
 mod summary;
 mod tile_mapping;
 mod tile_selection;
+mod trace_jump;
 pub(crate) mod what_if;
 
 use crate::model::command::{AppCommand, CommandQueue, ViewAction};
-use crate::model::opening::OpenReport;
-use crate::model::prefs::UserPreferences;
+use crate::model::open_report::OpenReport;
+use crate::model::preferences::UserPreferences;
 use crate::model::selection::Selection;
-use crate::model::state::ViewState;
 use crate::model::view_id::ViewId;
-use crate::widgets::axis::PanZoomAxis;
+use crate::model::view_state::ViewState;
+use crate::widgets::background_query::BackgroundWorkers;
 use crate::widgets::icons::Icon;
-use crate::widgets::worker::BackgroundWorkers;
+use crate::widgets::pan_zoom_axis::PanZoomAxis;
 use egui::{Rect, Ui};
-pub(crate) use jump::TraceJump;
 use tilescope_report::units::CycleRange;
+pub(crate) use trace_jump::TraceJump;
 
 /// What a view reads, and where its events go. Nothing in it can be changed: what a view wants done
 /// it says, and the session does it once the frame is over.

@@ -2,12 +2,12 @@
 
 use super::ViewContext;
 use crate::model::command::AppCommand;
+use crate::widgets::background_query::Versioned;
 use crate::widgets::floor_plan::{FloorPlanValues, FloorPlanWidget};
 use crate::widgets::tile_graph::{
     ChosenTiles, StackedTileCurves, TileGraph, TileGraphClick, TileGraphOptions,
 };
 use crate::widgets::tile_picker::{TileClick, TilePicker, toggled_tiles};
-use crate::widgets::worker::Versioned;
 use egui::Ui;
 
 /// Chooses a tile alone, or adds it to those chosen; a chosen one is taken out.

@@ -2,7 +2,7 @@
 
 use super::{OverlayState, heading_ui, scroll_height};
 use crate::model::command::{AppCommand, CommandQueue};
-use crate::model::prefs::{AppearancePrefs, PaletteChoice, ThemeChoice, TraceDragMode};
+use crate::model::preferences::{AppearancePrefs, PaletteChoice, ThemeChoice, TraceDragMode};
 use crate::shell::action::{KeyShortcut, actions};
 use crate::shell::session::AppSession;
 use crate::theme::ThemePalette;

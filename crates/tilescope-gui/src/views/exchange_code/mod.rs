@@ -3,20 +3,20 @@
 mod matrix;
 pub(super) mod tables;
 
-use super::jump::TraceJump;
+use super::trace_jump::TraceJump;
 use super::{ReportView, ViewContext, ViewDescriptor};
 use crate::model::command::AppCommand;
 use crate::model::selection::Selection;
-use crate::model::state::{ViewState, from_view_state, to_view_state};
 use crate::model::view_id::ViewId;
+use crate::model::view_state::{ViewState, from_view_state, to_view_state};
 use crate::theme::ThemePalette;
 use crate::views::tile_selection::{tile_graph_ui, tile_picker_ui};
+use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::icons::Icon;
 use crate::widgets::query_state::QueryTexts;
 use crate::widgets::tile_graph::{StackedTileCurves, TileGraph, TileGraphOptions};
 use crate::widgets::tile_picker::TilePicker;
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui};
-use crate::widgets::worker::BackgroundQuery;
 use crate::widgets::{empty_state_ui, tables_height, tabs_ui};
 use egui::{CentralPanel, Frame, Panel, Ui};
 use matrix::ExchangeMatrixPanel;

@@ -1,43 +1,43 @@
 //! The execution trace: what every IPU did, cycle by cycle.
 
-mod arrows;
-mod bsp;
-mod chosen;
-pub(super) mod colours;
-mod details;
+pub(super) mod bar_colours;
+mod bar_raster;
+mod bsp_raster;
+mod details_panel;
+pub(super) mod details_tables;
+mod exchange_arrows;
+mod lane_interaction;
+mod lane_layout;
+mod lane_painting;
 mod lanes;
-mod lower;
-mod marks;
-mod paint;
-pub(super) mod panels;
-mod places;
-mod pointer;
-mod raster;
 mod ruler;
 mod scene;
+mod selected_bar;
+mod step_details;
 mod toolbar;
+mod user_marks;
 
 use super::{ReportView, ViewContext, ViewDescriptor, VisibleTimeline};
 use crate::model::command::{AppCommand, SelectedStep, ViewAction};
 use crate::model::message::StatusMessage;
-use crate::model::prefs::{TraceDragMode, TracePrefs};
+use crate::model::preferences::{TraceDragMode, TracePrefs};
 use crate::model::selection::Selection;
-use crate::model::state::{ViewState, from_view_state, to_view_state};
 use crate::model::view_id::ViewId;
+use crate::model::view_state::{ViewState, from_view_state, to_view_state};
 use crate::theme::ThemePalette;
-use crate::widgets::axis::{AxisLimits, PanZoomAxis};
-use crate::widgets::below::BottomPanel;
+use crate::widgets::background_query::Versioned;
+use crate::widgets::background_query::{BackgroundQuery, QueryState};
+use crate::widgets::bottom_panel::BottomPanel;
 use crate::widgets::empty_state_ui;
 use crate::widgets::icons::Icon;
-use crate::widgets::overview;
+use crate::widgets::overview_strip;
+use crate::widgets::pan_zoom_axis::{AxisLimits, PanZoomAxis};
 use crate::widgets::query_state::QueryTexts;
-use crate::widgets::tiled::{SplitImage, SplitTexture};
+use crate::widgets::split_texture::{SplitImage, SplitTexture};
 use crate::widgets::toolbar::toolbar_ui;
-use crate::widgets::worker::Versioned;
-use crate::widgets::worker::{BackgroundQuery, QueryState};
-use chosen::SelectedBar;
 use egui::{CentralPanel, Frame, Id, Margin, Rect, Ui};
 use scene::{LoadedTrace, TraceScene, TraceSceneKey, prepare};
+use selected_bar::SelectedBar;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -106,7 +106,7 @@ struct ExecutionTraceView {
     #[serde(skip)]
     overview_texture: Option<((usize, usize, bool), SplitTexture)>,
     #[serde(skip)]
-    grip: Option<overview::OverviewDrag>,
+    grip: Option<overview_strip::OverviewDrag>,
     /// What dragging without Shift does.
     #[serde(skip)]
     drag: TraceDragMode,
@@ -119,7 +119,7 @@ struct ExecutionTraceView {
     /// What the user has marked, in order.
     marks: Vec<CycleRange>,
     #[serde(skip)]
-    measured: BackgroundQuery<marks::TraceStatisticsKey, marks::TraceStatisticsAnswer>,
+    measured: BackgroundQuery<user_marks::TraceStatisticsKey, user_marks::TraceStatisticsAnswer>,
     /// The cycles of this report.
     #[serde(skip)]
     run: Option<CycleRange>,

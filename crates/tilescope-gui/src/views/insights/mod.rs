@@ -1,24 +1,24 @@
 //! Insights: what is worth doing about this program, and where it shows.
 
-mod charts;
-mod largest;
+mod largest_lists;
+mod memory_panels;
 
 use super::{ReportView, ViewContext, ViewDescriptor};
 use crate::model::command::AppCommand;
 use crate::model::selection::Selection;
-use crate::model::state::{ViewState, from_view_state, to_view_state};
 use crate::model::view_id::ViewId;
+use crate::model::view_state::{ViewState, from_view_state, to_view_state};
 use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
+use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::icons::Icon;
 use crate::widgets::query_state::QueryTexts;
 use crate::widgets::tables_height;
-use crate::widgets::worker::BackgroundQuery;
 use egui::{
     CentralPanel, Color32, CornerRadius, Frame, Label, Margin, Panel, RichText, ScrollArea, Stroke,
     Ui, vec2,
 };
-use largest::LargestLists;
+use largest_lists::LargestLists;
 use serde::{Deserialize, Serialize};
 use tilescope_analysis::insights::{
     InsightFacts, InsightFinding, InsightGain, InsightSubject, RULES, TileMemoryOverview,
@@ -113,9 +113,9 @@ impl InsightsView {
                 let columns = ((ui.available_width() / COLUMN) as usize).clamp(1, 3);
                 ui.set_width(ui.available_width().min(columns as f32 * WIDEST));
                 // In a narrow window the panels would push the findings off the screen.
-                let wide = ui.available_width() > charts::ALL_BESIDE;
+                let wide = ui.available_width() > memory_panels::ALL_BESIDE;
                 if wide {
-                    charts::memory_ui(ui, context, &shown.picture);
+                    memory_panels::memory_ui(ui, context, &shown.picture);
                     ui.add_space(10.0);
                 }
                 self.head_ui(ui, &shown.findings);
@@ -137,7 +137,7 @@ impl InsightsView {
                 }
                 if !wide {
                     ui.add_space(10.0);
-                    charts::memory_ui(ui, context, &shown.picture);
+                    memory_panels::memory_ui(ui, context, &shown.picture);
                 }
             });
         });

@@ -2,24 +2,24 @@
 
 pub(super) mod tables;
 
-use super::jump::TraceJump;
+use super::trace_jump::TraceJump;
 use super::{ReportView, ViewContext, ViewDescriptor};
 use crate::model::command::AppCommand;
-use crate::model::prefs::LivenessPrefs;
+use crate::model::preferences::LivenessPrefs;
 use crate::model::selection::Selection;
-use crate::model::state::{ViewState, from_view_state, to_view_state};
 use crate::model::view_id::ViewId;
+use crate::model::view_state::{ViewState, from_view_state, to_view_state};
 use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
+use crate::widgets::background_query::Versioned;
+use crate::widgets::background_query::{BackgroundQuery, QueryState};
 use crate::widgets::icons::Icon;
 use crate::widgets::query_state::QueryTexts;
-use crate::widgets::stack::{
+use crate::widgets::stack_graph::{
     GraphAnnotation, GraphLevelLine, MatchedPlaces, StackGraph, StackGraphInput,
     StackGraphResponse, StackLayer, StackedValues, is_near,
 };
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui, weak_ui};
-use crate::widgets::worker::Versioned;
-use crate::widgets::worker::{BackgroundQuery, QueryState};
 use crate::widgets::{empty_state_ui, search_ui, tables_height, waiting_tabs_ui};
 use egui::{CentralPanel, Frame, Key, Panel, RichText, Ui};
 use serde::{Deserialize, Serialize};

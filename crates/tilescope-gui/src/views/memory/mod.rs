@@ -1,29 +1,29 @@
 //! Memory: how full every tile is, and what fills it.
 
-mod banks;
+mod memory_map;
 pub(super) mod tables;
 
 use super::{ReportView, ViewContext, ViewDescriptor};
 use crate::model::command::AppCommand;
-use crate::model::prefs::MemoryPrefs;
+use crate::model::preferences::MemoryPrefs;
 use crate::model::selection::Selection;
-use crate::model::state::{ViewState, from_view_state, to_view_state};
 use crate::model::view_id::ViewId;
+use crate::model::view_state::{ViewState, from_view_state, to_view_state};
 use crate::theme::ThemePalette;
 use crate::views::tile_selection::{floor_plan_ui, tile_graph_ui, tile_picker_ui};
+use crate::widgets::background_query::BackgroundQuery;
+use crate::widgets::background_query::Versioned;
 use crate::widgets::floor_plan::{FloorPlanValues, FloorPlanWidget};
-use crate::widgets::heat::scale_ui;
+use crate::widgets::heat_scale::scale_ui;
 use crate::widgets::icons::Icon;
 use crate::widgets::query_state::QueryTexts;
-use crate::widgets::stack::is_near;
+use crate::widgets::stack_graph::is_near;
 use crate::widgets::tile_graph::{StackedTileCurves, TileGraph, TileGraphOptions};
 use crate::widgets::tile_picker::TilePicker;
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui};
-use crate::widgets::worker::BackgroundQuery;
-use crate::widgets::worker::Versioned;
 use crate::widgets::{empty_state_ui, hint_ui, tabs_ui};
-use banks::MemoryMapPanel;
 use egui::{CentralPanel, Frame, Panel, Ui};
+use memory_map::MemoryMapPanel;
 use serde::{Deserialize, Serialize};
 use tables::MemoryTables;
 use tilescope_analysis::memory::{MemoryBreakdown, MemoryCurveKey, curves};

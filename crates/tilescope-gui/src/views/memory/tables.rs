@@ -4,12 +4,12 @@ use super::MemoryTab;
 use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
 use crate::views::ViewContext;
+use crate::widgets::background_query::BackgroundQuery;
+use crate::widgets::background_query::BackgroundWorkers;
+use crate::widgets::background_query::Versioned;
 use crate::widgets::query_state::LIST_TEXTS;
 use crate::widgets::query_state::QueryTexts;
 use crate::widgets::table::TableState;
-use crate::widgets::worker::BackgroundQuery;
-use crate::widgets::worker::BackgroundWorkers;
-use crate::widgets::worker::Versioned;
 use crate::widgets::{focus_ui, hint_ui, region_ui};
 use egui::accesskit::Role;
 use egui::{

@@ -1,25 +1,25 @@
 //! Operations: what each of them costs, and how the planner split it.
 
 pub(crate) mod columns;
-mod lists;
-mod lower;
+mod details_panel;
+mod flops_and_debug;
 
 use super::{ReportView, ViewContext, ViewDescriptor};
 use crate::model::command::AppCommand;
-use crate::model::prefs::OperationPrefs;
+use crate::model::preferences::OperationPrefs;
 use crate::model::selection::Selection;
-use crate::model::state::{ViewState, from_view_state, to_view_state};
 use crate::model::view_id::ViewId;
+use crate::model::view_state::{ViewState, from_view_state, to_view_state};
 use crate::theme::ThemePalette;
+use crate::widgets::background_query::BackgroundQuery;
+use crate::widgets::background_query::Versioned;
 use crate::widgets::icons::Icon;
 use crate::widgets::query_state::QueryTexts;
 use crate::widgets::table::TableState;
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui};
-use crate::widgets::worker::BackgroundQuery;
-use crate::widgets::worker::Versioned;
 use crate::widgets::{empty_state_ui, tables_height};
+use details_panel::OperationDetailsPanel;
 use egui::{CentralPanel, Frame, Panel, RichText, Ui};
-use lower::OperationDetailsPanel;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tilescope_analysis::data_table::DataTable;

@@ -1,24 +1,24 @@
 //! The operations graph: the model as nodes and arrows, one lane per IPU.
 
-mod canvas;
 mod details;
+mod graph_canvas;
 
 use super::{ReportView, ViewContext, ViewDescriptor};
 use crate::model::command::{AppCommand, ViewAction};
-use crate::model::prefs::{OperationsGraphMetric as Metric, OperationsGraphPrefs};
+use crate::model::preferences::{OperationsGraphMetric as Metric, OperationsGraphPrefs};
 use crate::model::selection::Selection;
-use crate::model::state::{ViewState, from_view_state, to_view_state};
 use crate::model::view_id::ViewId;
+use crate::model::view_state::{ViewState, from_view_state, to_view_state};
 use crate::theme::ThemePalette;
+use crate::widgets::background_query::BackgroundQuery;
+use crate::widgets::background_query::Versioned;
 use crate::widgets::icons::Icon;
 use crate::widgets::query_state::QueryTexts;
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui};
-use crate::widgets::worker::BackgroundQuery;
-use crate::widgets::worker::Versioned;
 use crate::widgets::{empty_state_ui, tables_height};
-use canvas::{GraphCanvas, GraphCanvasEvent};
 use details::Details;
 use egui::{CentralPanel, Frame, Panel, Ui};
+use graph_canvas::{GraphCanvas, GraphCanvasEvent};
 use serde::{Deserialize, Serialize};
 use tilescope_analysis::operations::OpRow;
 use tilescope_analysis::operations_graph::{OpGraph, OpGraphKey, OpGraphNode, graph};

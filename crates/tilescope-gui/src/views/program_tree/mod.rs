@@ -1,20 +1,20 @@
 //! The program tree: what the compiled program consists of, and what each node does.
 
 mod details;
-mod lines;
+mod tree_rows;
 
-use super::jump::TraceJump;
+use super::trace_jump::TraceJump;
 use super::{ReportView, ViewContext, ViewDescriptor};
 use crate::model::command::AppCommand;
 use crate::model::selection::Selection;
-use crate::model::state::{ViewState, from_view_state, to_view_state};
 use crate::model::view_id::ViewId;
+use crate::model::view_state::{ViewState, from_view_state, to_view_state};
 use crate::theme::ThemePalette;
+use crate::widgets::background_query::Versioned;
+use crate::widgets::background_query::{BackgroundQuery, QueryState};
 use crate::widgets::icons::Icon;
 use crate::widgets::query_state::QueryTexts;
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui, weak_ui};
-use crate::widgets::worker::Versioned;
-use crate::widgets::worker::{BackgroundQuery, QueryState};
 use crate::widgets::{empty_state_ui, search_ui, tables_height};
 use details::ProgramDetailsPanel;
 use egui::{Button, CentralPanel, Frame, Key, Panel, RichText, ScrollArea, Ui};
@@ -74,7 +74,7 @@ struct ProgramTreeView {
     #[serde(skip)]
     lines: BackgroundQuery<VisibleProgramRowsKey, VisibleProgramRows>,
     group: usize,
-    #[serde(with = "crate::model::state::shared")]
+    #[serde(with = "crate::model::view_state::shared")]
     folded: Arc<BTreeSet<ProgramId>>,
     filter: String,
     ids: bool,
@@ -348,7 +348,7 @@ impl ProgramTreeView {
     ) {
         let chosen = context.selection.program;
         let operation = chosen.and_then(|id| forest.programs.get(id)).and_then(|p| p.operation);
-        let look = lines::ProgramTreeRowsInput {
+        let look = tree_rows::ProgramTreeRowsInput {
             programs: &forest.programs,
             chosen,
             operation,
@@ -361,15 +361,15 @@ impl ProgramTreeView {
         if place.is_some() {
             self.wanted = None;
         }
-        match lines::lines_ui(ui, &lines.rows, &look, place) {
-            Some(lines::ProgramTreeRowEvent::ToggleFold(id)) => {
+        match tree_rows::lines_ui(ui, &lines.rows, &look, place) {
+            Some(tree_rows::ProgramTreeRowEvent::ToggleFold(id)) => {
                 let folded = Arc::make_mut(&mut self.folded);
                 if !folded.remove(&id) {
                     folded.insert(id);
                 }
             }
-            Some(lines::ProgramTreeRowEvent::Select(id)) => self.choose(context, id),
-            Some(lines::ProgramTreeRowEvent::MoveFocus(id)) => {
+            Some(tree_rows::ProgramTreeRowEvent::Select(id)) => self.choose(context, id),
+            Some(tree_rows::ProgramTreeRowEvent::MoveFocus(id)) => {
                 self.choose(context, id);
                 (self.wanted, self.focus) = (Some(id), Some(id));
             }

@@ -5,15 +5,15 @@ mod headline;
 
 use super::{ReportView, ViewContext, ViewDescriptor};
 use crate::model::command::AppCommand;
-use crate::model::opening::OpenReport;
+use crate::model::open_report::OpenReport;
 use crate::model::selection::Selection;
-use crate::model::state::{ViewState, from_view_state, to_view_state};
 use crate::model::view_id::ViewId;
+use crate::model::view_state::{ViewState, from_view_state, to_view_state};
 use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
+use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::icons::Icon;
 use crate::widgets::query_state::QueryTexts;
-use crate::widgets::worker::BackgroundQuery;
 use crate::widgets::{focus_ui, search_ui};
 use egui::accesskit::Role;
 use egui::{

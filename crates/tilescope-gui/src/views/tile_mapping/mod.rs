@@ -1,29 +1,29 @@
 //! Tile mapping: which tiles hold which part of a tensor, an operation or a compute set.
 
-mod panels;
+mod tables;
 
 use super::{ReportView, ViewContext, ViewDescriptor};
 use crate::model::command::AppCommand;
 use crate::model::selection::Selection;
-use crate::model::state::{ViewState, from_view_state, to_view_state};
 use crate::model::view_id::ViewId;
+use crate::model::view_state::{ViewState, from_view_state, to_view_state};
 use crate::theme::ThemePalette;
 use crate::views::tile_selection::{floor_plan_ui, tile_picker_ui};
+use crate::widgets::background_query::BackgroundQuery;
+use crate::widgets::background_query::Versioned;
 use crate::widgets::floor_plan::{FloorPlanValues, FloorPlanWidget};
-use crate::widgets::heat::scale_ui;
+use crate::widgets::heat_scale::scale_ui;
 use crate::widgets::icons::Icon;
 use crate::widgets::query_state::LIST_TEXTS;
 use crate::widgets::query_state::QueryTexts;
 use crate::widgets::table::TableState;
 use crate::widgets::tile_picker::TilePicker;
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui};
-use crate::widgets::worker::BackgroundQuery;
-use crate::widgets::worker::Versioned;
 use crate::widgets::{empty_state_ui, hint_ui, tables_height, tabs_ui};
 use egui::{CentralPanel, Frame, Panel, RichText, Ui};
-use panels::{TileMappingTab, TileMappingTables};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use tables::{TileMappingTab, TileMappingTables};
 use tilescope_analysis::data_table::DataTable;
 use tilescope_analysis::tables::tile_mapping as columns;
 use tilescope_analysis::tile_mapping::{
