@@ -1,8 +1,10 @@
-//! The example in the documents is valid, the README names every view, and links lead to files.
+//! The example in the documents is valid, the README names every view, links and paths lead to
+//! files, and names in ARCHITECTURE.md are names in the code.
 
 #[cfg(feature = "gui")]
 use crate::common::stdout;
 use crate::common::{stderr, tilescope};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 fn root() -> &'static Path {
@@ -53,11 +55,121 @@ fn documents() -> Vec<PathBuf> {
 fn links_between_documents_lead_to_files() {
     for path in documents() {
         let text = std::fs::read_to_string(&path).expect("a document");
+        assert!(!text.trim().is_empty(), "{} is empty", path.display());
         let links = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
         for link in links.filter(|link| !link.starts_with("http")) {
             let file = link.split('#').next().unwrap_or_default();
             let target = path.parent().expect("a folder").join(file);
             assert!(target.exists(), "{}: {link}", path.display());
+        }
+    }
+}
+
+/// What stands between backticks.
+fn code_spans(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}
+
+/// Folders in which a path of the repository may begin.
+const FOLDERS: [&str; 8] =
+    ["crates/", "src/", "docs/", "assets/", "tests/", "benches/", "xtask/", ".ci/"];
+
+/// The paths a span stands for: none if it is no path or has a `<placeholder>`, several if it has
+/// `{a,b}`.
+fn paths_of(span: &str) -> Vec<String> {
+    let is_path = FOLDERS.iter().any(|folder| span.starts_with(folder));
+    if !is_path || span.contains(['<', '*', ' ', '\n']) {
+        return Vec::new();
+    }
+    let braces = span.split_once('{').and_then(|(before, rest)| {
+        let (choices, after) = rest.split_once('}')?;
+        Some(choices.split(',').map(|choice| format!("{before}{choice}{after}")).collect())
+    });
+    braces.unwrap_or_else(|| vec![span.to_owned()])
+}
+
+#[test]
+fn paths_in_documents_exist() {
+    for name in ["ARCHITECTURE.md", "CONTRIBUTING.md", "README.md"] {
+        let text = document(name);
+        for path in code_spans(&text).flat_map(paths_of) {
+            assert!(root().join(&path).exists(), "{name}: there is no {path}");
+        }
+    }
+    // Paths of the model's document begin at the sources of the simulator.
+    let text = document("docs/model.md");
+    for path in code_spans(&text).filter(|span| span.contains('/') && !span.contains(' ')) {
+        let places = [root().to_owned(), root().join("crates/tilescope-sim/src")];
+        let exists = places.iter().any(|place| place.join(path).exists());
+        assert!(exists, "docs/model.md: there is no {path}");
+    }
+}
+
+/// The part of ARCHITECTURE.md below a heading.
+fn section<'a>(text: &'a str, heading: &str) -> &'a str {
+    let (_, below) = text.split_once(&format!("\n## {heading}\n")).expect(heading);
+    below.split("\n## ").next().unwrap_or_default()
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_alphanumeric() && c != '_')
+}
+
+/// The last name of `Type::function` or `value.field`; none of what is no name.
+fn last_name(span: &str) -> Option<&str> {
+    let is_name = span.starts_with(|c: char| c.is_alphabetic())
+        && span.chars().all(|c| c.is_alphanumeric() || "_:.".contains(c));
+    let is_file = [".md", ".toml", ".pop", ".rs"].iter().any(|end| span.ends_with(end));
+    if is_name && !is_file { words(span).last() } else { None }
+}
+
+/// Every word of the code and of its manifest, comments left out.
+fn words_of_the_code() -> BTreeSet<String> {
+    let mut folders: Vec<PathBuf> = ["src", "crates", "tests"].map(|f| root().join(f)).into();
+    let mut words_found = BTreeSet::new();
+    let mut add = |text: &str| {
+        let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+        words_found.extend(code.flat_map(words).map(str::to_owned));
+    };
+    add(&document("Cargo.toml"));
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|e| e == "rs") {
+                add(&std::fs::read_to_string(path).expect("source"));
+            }
+        }
+    }
+    words_found
+}
+
+#[test]
+fn names_in_the_glossary_and_the_invariants_are_in_the_code() {
+    let text = document("ARCHITECTURE.md");
+    let rows = section(&text, "Glossary").lines().filter(|line| line.starts_with("| "));
+    let types: Vec<&str> = rows.filter_map(|row| row.rsplit('|').nth(1)).collect();
+    assert!(types.len() > 60, "the glossary was read");
+    let known = words_of_the_code();
+    let spans = types.into_iter().flat_map(code_spans);
+    for name in spans.chain(code_spans(section(&text, "Invariants"))).filter_map(last_name) {
+        assert!(known.contains(name), "ARCHITECTURE.md: nothing is called {name}");
+    }
+}
+
+#[test]
+fn names_in_the_walks_stand_in_the_files_beside_them() {
+    let text = document("ARCHITECTURE.md");
+    let steps = section(&text, "Walks").lines().filter(|line| line.starts_with(char::is_numeric));
+    let steps: Vec<&str> = steps.collect();
+    assert!(steps.len() > 30, "the walks were read");
+    for step in steps {
+        let files = code_spans(step).flat_map(paths_of).filter(|path| path.ends_with(".rs"));
+        let code: Vec<String> = files.map(|path| document(&path)).collect();
+        for name in code_spans(step).filter_map(last_name) {
+            let stands = code.iter().any(|code| words(code).any(|word| word == name));
+            assert!(stands, "ARCHITECTURE.md: no {name} in the files of: {step}");
         }
     }
 }

@@ -1,5 +1,5 @@
 //! The tables of ARCHITECTURE.md: crates, held against the manifests that the compiler enforces, and
-//! floors of the window, held against the paths that its modules name.
+//! floors of the window and of the simulator, held against the paths that their modules name.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -66,7 +66,7 @@ fn crates_know_only_what_the_table_allows() {
     assert_eq!(table, manifests());
 }
 
-/// A source file of the window without comments and tests, its floor, and how deep its module is.
+/// A source file of a crate built in floors without comments and tests, its floor, and how deep its module is.
 struct FloorSource {
     file: PathBuf,
     floor: String,
@@ -76,7 +76,7 @@ struct FloorSource {
 
 impl FloorSource {
     fn read(file: PathBuf, sources: &Path) -> Self {
-        let inside = file.strip_prefix(sources).expect("a path of the window").with_extension("");
+        let inside = file.strip_prefix(sources).expect("a path of the crate").with_extension("");
         let parts = inside.iter().map(|part| part.to_string_lossy().into_owned());
         let parts: Vec<String> = parts.filter(|part| part != "mod").collect();
         let text = std::fs::read_to_string(&file).expect("source");
@@ -87,11 +87,25 @@ impl FloorSource {
     }
 }
 
-/// Everything of the window but the root of its crate, which only gathers what others may use.
-fn window_sources() -> Vec<FloorSource> {
-    let directory = root().join("crates/tilescope-gui/src");
-    let files = sources(&directory).into_iter().filter(|file| !file.ends_with("src/lib.rs"));
+/// Everything of a crate but its root, which only gathers what others may use, and tests.
+fn floor_sources(name: &str) -> Vec<FloorSource> {
+    let directory = root().join(format!("crates/{name}/src"));
+    let no_floor = ["src/lib.rs", "tests.rs"];
+    let files = sources(&directory);
+    let files = files.into_iter().filter(|file| !no_floor.iter().any(|name| file.ends_with(name)));
     files.map(|file| FloorSource::read(file, &directory)).collect()
+}
+
+fn window_sources() -> Vec<FloorSource> {
+    floor_sources("tilescope-gui")
+}
+
+/// The floors of the simulator, the lowest first, as ARCHITECTURE.md has them in a row.
+fn floors_of_the_simulator() -> Vec<String> {
+    let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");
+    let (_, row) = text.split_once("as the absence of circles: ").expect("the row");
+    let (row, _) = row.split_once(". ").expect("the end of the row");
+    row.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
 /// What paths of a module so deep name in the root of the crate: modules, or items of it.
@@ -156,6 +170,21 @@ fn floors_of_the_window_import_only_those_below() {
             let is_item = !table.contains_key(&name);
             let allowed = if is_item { floor == "shell" } else { table[floor].contains(&name) };
             assert!(allowed || *floor == name, "{}: {floor} imports {name}", file.display());
+        }
+    }
+}
+
+#[test]
+fn floors_of_the_simulator_import_only_those_before_them() {
+    let floors = floors_of_the_simulator();
+    let height = |name: &str| floors.iter().position(|floor| floor == name);
+    let sources = floor_sources("tilescope-sim");
+    let known: BTreeSet<&String> = sources.iter().map(|source| &source.floor).collect();
+    assert_eq!(known, floors.iter().collect(), "every module is in the row");
+    for FloorSource { file, floor, depth, code } in &sources {
+        for name in names_in_root(code, *depth) {
+            assert!(height(&name) <= height(floor), "{}: {floor} imports {name}", file.display());
+            assert!(height(&name).is_some(), "{}: {name} of the root", file.display());
         }
     }
 }

@@ -26,7 +26,7 @@ fn a_link_restores_the_view_it_was_copied_from() {
         look_around(&mut seen, view);
         let copied = link(&seen);
         let mut fresh = window(variant, "summary", SIZE);
-        let place = copied.parse::<tilescope_gui::keep::ReportLink>().unwrap().place;
+        let place = copied.parse::<tilescope_gui::navigation::ReportLink>().unwrap().place;
         fresh.state_mut().session_mut().go_to(&place);
         settle(&mut fresh);
         assert_eq!(link(&fresh), copied, "{} {view}", variant.name);
@@ -50,7 +50,7 @@ fn a_link_to_a_trace_that_was_moved_restores_every_pixel() {
             }
             let copied = link(&seen);
             let mut fresh = window(variant, "summary", SIZE);
-            let place = copied.parse::<tilescope_gui::keep::ReportLink>().unwrap().place;
+            let place = copied.parse::<tilescope_gui::navigation::ReportLink>().unwrap().place;
             fresh.state_mut().session_mut().go_to(&place);
             settle(&mut fresh);
             show_the_same(&mut seen, &mut fresh, SIZE, &format!("{name} {keys}"));
@@ -105,7 +105,7 @@ fn report(directory: &Path) -> OpenReport {
 fn a_link_to_what_does_not_exist_is_told() {
     let mut window = window(Variant::named("small"), "summary", SIZE);
     let text = "tilescope:?view=memory&select.tiles=[3,999999]&select.program=77777&order=banana";
-    let place = text.parse::<tilescope_gui::keep::ReportLink>().unwrap().place;
+    let place = text.parse::<tilescope_gui::navigation::ReportLink>().unwrap().place;
     window.state_mut().session_mut().go_to(&place);
     settle(&mut window);
     let session = window.state().session();

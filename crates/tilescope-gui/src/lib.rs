@@ -2,7 +2,7 @@
 //!
 //! One way for everything: views show what the [`session`] knows and push commands, and
 //! `Session::apply` acts on them before the next frame. Views ask [`tilescope_analysis`] off the UI
-//! thread through a [`widgets::worker::BackgroundQuery`], arrange plain items, then paint; a frame costs what
+//! thread through a [`widgets::background_query::BackgroundQuery`], arrange plain items, then paint; a frame costs what
 //! fits on the screen. This layer never simulates: it starts the program as a child process and
 //! opens the report that comes out.
 //!
@@ -16,12 +16,12 @@ mod views;
 mod widgets;
 
 pub use egui::Theme;
-pub use model::opening::OpenReport;
-pub use model::prefs::{AppearancePrefs, PaletteChoice, TEXT_PERCENT};
+pub use model::open_report::OpenReport;
+pub use model::preferences::{AppearancePrefs, PaletteChoice, TEXT_PERCENT};
 pub use model::view_id::{UnknownViewName, ViewId};
-pub use model::{keep, message};
-pub use shell::child::simulate_with;
-pub use shell::picture::{PictureFormat, PictureOptions, draw, picture, picture_file};
+pub use model::{message, navigation};
+pub use shell::picture_export::{PictureFormat, PictureOptions, draw, picture, picture_file};
+pub use shell::simulation_process::simulate_with;
 pub use shell::{action, app, session};
 
 use std::path::Path;
@@ -94,7 +94,7 @@ pub fn run(
         return Err(GuiError::NoDisplay);
     }
     // Without it the app still shows reports, and says why it cannot simulate.
-    let _known = shell::child::simulate_with_this_program();
+    let _known = shell::simulation_process::simulate_with_this_program();
     let viewport = egui::ViewportBuilder::default()
         .with_title("tilescope")
         .with_app_id("tilescope")

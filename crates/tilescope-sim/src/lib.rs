@@ -16,6 +16,7 @@ pub mod run;
 pub(crate) mod schedule;
 pub mod shape;
 pub mod spec;
+pub(crate) mod spec_keys;
 pub mod targets;
 pub mod validate;
 

@@ -1,18 +1,50 @@
 //! What the user asks for. Views and menus push commands; the session applies them, and nothing else
 //! acts on them.
 
-use crate::model::keep::ReportBookmark;
+use crate::model::export_request::ExportRequest;
 use crate::model::message::StatusMessage;
-use crate::model::prefs::{
+use crate::model::navigation::ReportBookmark;
+use crate::model::preferences::{
     AppearancePrefs, LivenessPrefs, MemoryPrefs, OperationPrefs, OperationsGraphPrefs, ThemeChoice,
     TracePrefs,
 };
-use crate::model::saving::ExportRequest;
 use crate::model::view_id::ViewId;
 use serde::{Deserialize, Serialize};
+use std::cell::RefCell;
 use std::path::PathBuf;
 use tilescope_analysis::insights::ViewLocation;
 use tilescope_report::units::{CycleRange, OperationId, ProgramId, StepId, VariableId};
+
+/// Collects what is asked for during a frame, in order.
+///
+/// It is shared by everything that draws, which therefore needs nothing else that it may change; the
+/// session takes and applies the commands between two frames.
+#[derive(Debug, Default)]
+pub struct CommandQueue(RefCell<Vec<AppCommand>>);
+
+impl CommandQueue {
+    /// Asks for something to be done after this frame.
+    pub fn push(&self, command: AppCommand) {
+        self.0.borrow_mut().push(command);
+    }
+
+    /// Asks for all of it, in this order.
+    pub fn extend(&self, commands: impl IntoIterator<Item = AppCommand>) {
+        // Collected first: the iterator may itself ask for something.
+        let commands: Vec<AppCommand> = commands.into_iter().collect();
+        self.0.borrow_mut().extend(commands);
+    }
+
+    /// Whether nothing was asked for.
+    pub fn is_empty(&self) -> bool {
+        self.0.borrow().is_empty()
+    }
+
+    /// Everything that was asked for since it was last taken.
+    pub fn take(&self) -> Vec<AppCommand> {
+        self.0.take()
+    }
+}
 
 /// A step that is chosen in the trace: every tab knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,13 +2,13 @@
 //! Nothing here knows how it is shown.
 
 pub(crate) mod command;
-pub mod keep;
-pub(crate) mod measuring;
-pub(crate) mod merge;
+pub(crate) mod export_request;
 pub mod message;
-pub(crate) mod opening;
-pub(crate) mod prefs;
-pub(crate) mod saving;
+pub mod navigation;
+pub(crate) mod open_report;
+pub(crate) mod preferences;
 pub(crate) mod selection;
-pub(crate) mod state;
+pub(crate) mod selection_query;
+pub(crate) mod three_way_merge;
 pub(crate) mod view_id;
+pub(crate) mod view_state;

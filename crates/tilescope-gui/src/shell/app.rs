@@ -1,11 +1,13 @@
 //! The window: takes in what has happened, then paints.
 
-use super::{action, ask, home, messages_ui, overlay, session_what_if, tabs, window_frame};
-use crate::model::command::{AppCommand, ViewAction};
-use crate::model::keep::ReportLink;
+use super::{
+    action, compare_dialog, home, messages_ui, overlay, report_tabs, session_what_if, window_frame,
+};
+use crate::model::command::{AppCommand, CommandQueue, ViewAction};
 use crate::model::message::StatusMessage;
-use crate::model::opening::OpenReport;
-use crate::model::prefs::AppearancePrefs;
+use crate::model::navigation::ReportLink;
+use crate::model::open_report::OpenReport;
+use crate::model::preferences::AppearancePrefs;
 use crate::shell::session::AppSession;
 use crate::theme::{self, fonts};
 use crate::views::ViewContext;
@@ -15,7 +17,7 @@ use std::path::{Path, PathBuf};
 /// The app, in a window or without one.
 pub struct TilescopeApp {
     session: AppSession,
-    commands: Vec<AppCommand>,
+    commands: CommandQueue,
     /// Title of the window.
     title: String,
     /// The egui context that all frames share.
@@ -87,7 +89,12 @@ impl TilescopeApp {
         context.set_theme(session.prefs.theme.preference());
         // Pointing at a bar and turning the wheel zooms the trace, not the window.
         context.options_mut(|options| options.zoom_with_keyboard = true);
-        Self { session, commands: Vec::new(), title: String::new(), context: context.clone() }
+        Self {
+            session,
+            commands: CommandQueue::default(),
+            title: String::new(),
+            context: context.clone(),
+        }
     }
 
     /// Compares the open report with another one, in the tab that shows it.
@@ -120,7 +127,7 @@ impl TilescopeApp {
     pub fn logic(&mut self, context: &Context) {
         self.session.poll_background_work(context);
         self.commands.extend(dropped(context).map(AppCommand::Open));
-        for command in std::mem::take(&mut self.commands) {
+        for command in self.commands.take() {
             self.session.apply(context, command);
         }
         self.session.record_navigation(context);
@@ -137,13 +144,13 @@ impl TilescopeApp {
     pub fn ui(&mut self, ui: &mut Ui) {
         let Self { session, commands, .. } = self;
         commands.extend(action::commands_for_pressed_keys(ui.ctx(), session));
-        tabs::tabs_ui(ui, session, commands);
+        report_tabs::tabs_ui(ui, session, commands);
         window_frame::side_menu_ui(ui, session, commands);
         session_what_if::what_if_panel_ui(ui, session, commands);
         let wishes = std::mem::take(&mut session.view_actions);
         if let Some(page) = &mut session.page {
             messages_ui::messages_ui(ui, &session.messages, commands);
-            let mut context = ViewContext {
+            let context = ViewContext {
                 opened: &page.opened,
                 selection: &session.selection,
                 prefs: &session.prefs,
@@ -151,9 +158,9 @@ impl TilescopeApp {
                 actions: &wishes,
                 commands,
             };
-            page.search.update(ui, &mut context);
+            page.search.update(ui, &context);
             if page.search.open {
-                window_frame::find_panel_ui(ui, &mut page.search, &mut context);
+                window_frame::find_panel_ui(ui, &mut page.search, &context);
             }
             let name = page.view;
             if let Some((_, view)) = page.views.iter_mut().find(|(view, _)| *view == name) {
@@ -163,8 +170,8 @@ impl TilescopeApp {
                 let frame = egui::Frame::new().fill(ui.visuals().panel_fill);
                 egui::CentralPanel::default().frame(frame).show(ui, |ui| {
                     match &mut page.compared {
-                        Some(compared) => compared.ui(ui, page.view, view.as_mut(), &mut context),
-                        None => view.ui(ui, &mut context),
+                        Some(compared) => compared.ui(ui, page.view, view.as_mut(), &context),
+                        None => view.ui(ui, &context),
                     }
                 });
             }
@@ -172,9 +179,9 @@ impl TilescopeApp {
             messages_ui::messages_ui(ui, &session.messages, commands);
             home::home_ui(ui, session, commands);
         }
-        overlay::overlay_ui(ui.ctx(), &mut self.session, &mut self.commands);
-        ask::compare_dialog_ui(ui.ctx(), &mut self.session, &mut self.commands);
-        window_frame::progress_ui(ui.ctx(), &self.session, &mut self.commands);
+        overlay::overlay_ui(ui.ctx(), &mut self.session, &self.commands);
+        compare_dialog::compare_dialog_ui(ui.ctx(), &mut self.session, &self.commands);
+        window_frame::progress_ui(ui.ctx(), &self.session, &self.commands);
         window_frame::drop_hint_ui(ui.ctx());
         if !self.commands.is_empty() {
             ui.ctx().request_repaint();

@@ -1,6 +1,6 @@
 //! Preferences of how everything looks, put into effect.
 
-use crate::model::prefs::{AppearancePrefs, PaletteChoice, TEXT_PERCENT, ThemeChoice};
+use crate::model::preferences::{AppearancePrefs, PaletteChoice, TEXT_PERCENT, ThemeChoice};
 use crate::theme;
 use tilescope_report::units::set_byte_units;
 

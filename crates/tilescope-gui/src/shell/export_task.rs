@@ -1,10 +1,10 @@
 //! Writing pictures and tables on a thread of its own.
 
 use crate::GuiError;
-use crate::model::opening::OpenReport;
-use crate::model::saving::{ExportContent, ExportRequest};
+use crate::model::export_request::{ExportContent, ExportRequest};
+use crate::model::open_report::OpenReport;
 use crate::model::view_id::ViewId;
-use crate::shell::picture::{PictureFormat, PictureOptions, picture_file};
+use crate::shell::picture_export::{PictureFormat, PictureOptions, picture_file};
 use crate::widgets::background_task::{BackgroundTask, PendingStartError};
 use egui::{Context, Theme};
 use std::path::{Path, PathBuf};

@@ -1,13 +1,13 @@
 //! The home screen: open, simulate, recent.
 
-use crate::model::command::{AppCommand, OverlayKind};
-use crate::model::keep::{NavigationState, ReportLink};
-use crate::model::prefs::RecentReport;
+use crate::model::command::{AppCommand, CommandQueue, OverlayKind};
+use crate::model::navigation::{NavigationState, ReportLink};
+use crate::model::preferences::RecentReport;
 use crate::shell::session::AppSession;
 use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
 use crate::widgets::icons::{self, Icon};
-use crate::widgets::{ICON_BUTTON, elided::elided, focus_ui, icon_button_ui};
+use crate::widgets::{ICON_BUTTON, elided_text::elided, focus_ui, icon_button_ui};
 use egui::accesskit::Role;
 use egui::{
     Align, Align2, CentralPanel, CornerRadius, FontId, Frame, Layout, Margin, Rect, Response,
@@ -21,7 +21,7 @@ const TWO_COLUMNS: f32 = 820.0;
 /// Widest the content gets.
 const MAX_WIDTH: f32 = 1080.0;
 
-pub(crate) fn home_ui(ui: &mut Ui, session: &mut AppSession, commands: &mut Vec<AppCommand>) {
+pub(crate) fn home_ui(ui: &mut Ui, session: &mut AppSession, commands: &CommandQueue) {
     let palette = ThemePalette::for_visuals(ui.visuals());
     let frame = Frame::new().fill(palette.raised);
     CentralPanel::default().frame(frame).show(ui, |ui| {
@@ -43,7 +43,7 @@ pub(crate) fn home_ui(ui: &mut Ui, session: &mut AppSession, commands: &mut Vec<
     });
 }
 
-fn title_ui(ui: &mut Ui, session: &AppSession, commands: &mut Vec<AppCommand>) {
+fn title_ui(ui: &mut Ui, session: &AppSession, commands: &CommandQueue) {
     let palette = ThemePalette::for_visuals(ui.visuals());
     ui.horizontal(|ui| {
         let (rect, _) = ui.allocate_exact_size(Vec2::splat(44.0), Sense::hover());
@@ -66,7 +66,7 @@ fn title_ui(ui: &mut Ui, session: &AppSession, commands: &mut Vec<AppCommand>) {
     });
 }
 
-fn cards_ui(ui: &mut Ui, session: &mut AppSession, commands: &mut Vec<AppCommand>, width: f32) {
+fn cards_ui(ui: &mut Ui, session: &mut AppSession, commands: &CommandQueue, width: f32) {
     let gap = 16.0;
     if width < TWO_COLUMNS {
         card_ui(ui, "Open", |ui| open_card_ui(ui, session, commands));
@@ -101,7 +101,7 @@ fn cards_ui(ui: &mut Ui, session: &mut AppSession, commands: &mut Vec<AppCommand
 }
 
 /// Ways to words about everything; nothing of it needs a network.
-fn help_card_ui(ui: &mut Ui, commands: &mut Vec<AppCommand>) {
+fn help_card_ui(ui: &mut Ui, commands: &CommandQueue) {
     let entries = [
         (
             "How do I open, capture and compare reports?",
@@ -194,7 +194,7 @@ fn row_ui(ui: &mut Ui, icon: Icon, text: &str, about: &str, enabled: bool) -> Re
     response
 }
 
-fn open_card_ui(ui: &mut Ui, session: &mut AppSession, commands: &mut Vec<AppCommand>) {
+fn open_card_ui(ui: &mut Ui, session: &mut AppSession, commands: &CommandQueue) {
     let palette = ThemePalette::for_visuals(ui.visuals());
     let waiting = session.dialog.is_some();
     let about = if waiting { "Waiting for the dialog; you can also type a path below" } else { "" };
@@ -215,7 +215,7 @@ fn open_card_ui(ui: &mut Ui, session: &mut AppSession, commands: &mut Vec<AppCom
     ui.label(RichText::new(hint).color(palette.weak_text).size(11.5));
 }
 
-fn simulate_card_ui(ui: &mut Ui, session: &mut AppSession, commands: &mut Vec<AppCommand>) {
+fn simulate_card_ui(ui: &mut Ui, session: &mut AppSession, commands: &CommandQueue) {
     let palette = ThemePalette::for_visuals(ui.visuals());
     let running = session.simulation.is_some();
     let specs = session.bundled(ui.ctx()).to_vec();
@@ -236,7 +236,7 @@ fn simulate_card_ui(ui: &mut Ui, session: &mut AppSession, commands: &mut Vec<Ap
     }
 }
 
-fn recent_card_ui(ui: &mut Ui, session: &mut AppSession, commands: &mut Vec<AppCommand>) {
+fn recent_card_ui(ui: &mut Ui, session: &mut AppSession, commands: &CommandQueue) {
     let palette = ThemePalette::for_visuals(ui.visuals());
     if session.prefs.recent.is_empty() {
         let text = "Reports you open are listed here.";
@@ -255,7 +255,7 @@ fn recent_card_ui(ui: &mut Ui, session: &mut AppSession, commands: &mut Vec<AppC
 }
 
 /// Comparing the two reports that are ticked, and comparisons of before.
-fn comparisons_ui(ui: &mut Ui, session: &AppSession, commands: &mut Vec<AppCommand>) {
+fn comparisons_ui(ui: &mut Ui, session: &AppSession, commands: &CommandQueue) {
     let palette = ThemePalette::for_visuals(ui.visuals());
     ui.add_space(6.0);
     if let [source, target] = session.comparison_candidates.as_slice() {
@@ -291,7 +291,7 @@ fn recent_ui(
     recent: &RecentReport,
     exists: bool,
     ticked: bool,
-    commands: &mut Vec<AppCommand>,
+    commands: &CommandQueue,
 ) {
     let palette = ThemePalette::for_visuals(ui.visuals());
     let (name, place) = names(&recent.path);

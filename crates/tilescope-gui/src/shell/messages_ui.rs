@@ -1,6 +1,6 @@
 //! Messages above the view, newest last.
 
-use crate::model::command::AppCommand;
+use crate::model::command::{AppCommand, CommandQueue};
 use crate::model::message::{MessageKind, StatusMessage};
 use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
@@ -43,7 +43,7 @@ impl MessageKind {
 }
 
 /// Messages above the view, each with a cross to close it.
-pub(crate) fn messages_ui(ui: &mut Ui, messages: &[StatusMessage], commands: &mut Vec<AppCommand>) {
+pub(crate) fn messages_ui(ui: &mut Ui, messages: &[StatusMessage], commands: &CommandQueue) {
     if messages.is_empty() {
         return;
     }
@@ -66,7 +66,7 @@ pub(crate) fn messages_ui(ui: &mut Ui, messages: &[StatusMessage], commands: &mu
     });
 }
 
-fn message_ui(ui: &mut Ui, index: usize, message: &StatusMessage, commands: &mut Vec<AppCommand>) {
+fn message_ui(ui: &mut Ui, index: usize, message: &StatusMessage, commands: &CommandQueue) {
     let palette = ThemePalette::for_visuals(ui.visuals());
     let StatusMessage { kind, text } = message;
     let colour = kind.colour(palette);

@@ -1,6 +1,6 @@
 //! Where reports and what belongs to them lie: samples, simulated reports, notes.
 
-use crate::model::keep::NOTES_FILE;
+use crate::model::navigation::NOTES_FILE;
 use std::path::{Path, PathBuf};
 use tilescope_report::REPORT_FILE;
 

@@ -1,17 +1,17 @@
 //! Places in a session: the current one, navigation, bookmarks and saving.
 
-use crate::model::keep::{
+use crate::model::export_request::ExportRequest;
+use crate::model::message::StatusMessage;
+use crate::model::navigation::{
     NavigationState, ReportBookmark, ReportLink, ReportNotes, carry_over_selection,
     existing_selection, set_view_prefs, view_prefs,
 };
-use crate::model::message::StatusMessage;
-use crate::model::saving::ExportRequest;
 use crate::model::selection::Selection;
-use crate::shell::child::new_window;
 use crate::shell::export_task::ExportSource;
+use crate::shell::report_file_watcher::ReportFileWatcher;
 use crate::shell::report_locations::notes_files;
 use crate::shell::session::{AppSession, ReportPage};
-use crate::shell::watch::ReportFileWatcher;
+use crate::shell::simulation_process::new_window;
 use egui::Context;
 use std::path::{Path, PathBuf};
 

@@ -1,11 +1,11 @@
 //! What-if state of a session: one changed spec per report.
 
-use crate::model::command::AppCommand;
-use crate::model::keep::ReportNotes;
+use crate::model::command::CommandQueue;
 use crate::model::message::StatusMessage;
-use crate::shell::child::{ChildProgramError, SimulationProcess};
+use crate::model::navigation::ReportNotes;
 use crate::shell::report_locations::{notes_files, simulated_report_directory};
 use crate::shell::session::AppSession;
+use crate::shell::simulation_process::{ChildProgramError, SimulationProcess};
 use crate::shell::spec_queries::{SPEC_QUERIES, write_spec};
 use crate::theme::ThemePalette;
 use crate::views::what_if::WhatIfPanel;
@@ -114,11 +114,7 @@ pub(crate) fn variants_directory() -> PathBuf {
 }
 
 /// The panel beside the view, if it is open.
-pub(crate) fn what_if_panel_ui(
-    ui: &mut Ui,
-    session: &mut AppSession,
-    commands: &mut Vec<AppCommand>,
-) {
+pub(crate) fn what_if_panel_ui(ui: &mut Ui, session: &mut AppSession, commands: &CommandQueue) {
     if !session.what_if_open {
         return;
     }

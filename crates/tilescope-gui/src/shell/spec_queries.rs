@@ -1,8 +1,8 @@
 //! Asks the simulator about specs, through a child process as for everything else.
 
-use crate::shell::child::{ChildProgramError, program};
-use crate::views::what_if::keys::{SpecKeyInfo, SpecProblem, SpecQueries, problem};
-use crate::widgets::worker::BackgroundQueryError;
+use crate::shell::simulation_process::{ChildProgramError, program};
+use crate::views::what_if::spec_keys::{SpecKeyInfo, SpecProblem, SpecQueries, problem};
+use crate::widgets::background_query::BackgroundQueryError;
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,14 +1,14 @@
 //! The frame around the views: side menu, messages, progress.
 
-use crate::model::command::AppCommand;
+use crate::model::command::{AppCommand, CommandQueue};
 use crate::shell::action::actions;
 use crate::shell::session::{AppSession, ReportPage};
 use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
-use crate::views::finding::SearchPanel;
+use crate::views::search_panel::SearchPanel;
 use crate::views::{VIEWS, ViewContext};
 use crate::widgets::icons::Icon;
-use crate::widgets::{MENU_ENTRY, elided::elided, menu_entry_ui};
+use crate::widgets::{MENU_ENTRY, elided_text::elided, menu_entry_ui};
 use egui::{
     Align2, Color32, Context, CornerRadius, FontId, Frame, Id, Margin, Order, Panel, ProgressBar,
     ScrollArea, Stroke, Ui, vec2,
@@ -21,7 +21,7 @@ const NARROW_MENU: f32 = 52.0;
 const NARROW_WINDOW: f32 = 760.0;
 
 /// The menu on the left: views above, what concerns the report and the window below.
-pub(crate) fn side_menu_ui(ui: &mut Ui, session: &AppSession, commands: &mut Vec<AppCommand>) {
+pub(crate) fn side_menu_ui(ui: &mut Ui, session: &AppSession, commands: &CommandQueue) {
     let Some(page) = &session.page else { return };
     let palette = ThemePalette::for_visuals(ui.visuals());
     let narrow = session.prefs.narrow_menu || ui.available_width() < NARROW_WINDOW;
@@ -47,7 +47,7 @@ pub(crate) fn side_menu_ui(ui: &mut Ui, session: &AppSession, commands: &mut Vec
 }
 
 /// Actions with a drawing, below the views.
-fn menu_foot_ui(ui: &mut Ui, session: &AppSession, narrow: bool, commands: &mut Vec<AppCommand>) {
+fn menu_foot_ui(ui: &mut Ui, session: &AppSession, narrow: bool, commands: &CommandQueue) {
     for action in actions() {
         let Some(icon) = action.menu else { continue };
         // A window too narrow for words shows drawings whatever was chosen.
@@ -115,7 +115,7 @@ fn machine(page: &ReportPage) -> String {
 }
 
 /// The find panel, at the right of the view.
-pub(crate) fn find_panel_ui(ui: &mut Ui, finder: &mut SearchPanel, context: &mut ViewContext<'_>) {
+pub(crate) fn find_panel_ui(ui: &mut Ui, finder: &mut SearchPanel, context: &ViewContext<'_>) {
     let palette = ThemePalette::for_visuals(ui.visuals());
     let frame = Frame::new().fill(palette.raised).inner_margin(Margin::same(10));
     let widest = (ui.available_width() * 0.6).max(161.0);
@@ -131,7 +131,7 @@ pub(crate) fn find_panel_ui(ui: &mut Ui, finder: &mut SearchPanel, context: &mut
 }
 
 /// Progress of opening or simulating a report, with a cancel button.
-pub(crate) fn progress_ui(context: &Context, session: &AppSession, commands: &mut Vec<AppCommand>) {
+pub(crate) fn progress_ui(context: &Context, session: &AppSession, commands: &CommandQueue) {
     let slow = session.opening_for().is_some_and(|time| time.as_millis() > 150);
     if session.opening_path().is_some() {
         context.request_repaint_after_secs(0.2);

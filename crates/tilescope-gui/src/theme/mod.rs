@@ -1,17 +1,17 @@
 //! Every colour of the app, and how widgets look.
 
-mod colours;
-pub(crate) mod fonts;
-mod style;
 #[cfg(test)]
-pub(crate) mod vision;
+pub(crate) mod colour_vision;
+pub(crate) mod fonts;
+mod palettes;
+mod widget_style;
 
-pub use colours::{DARK, DARK_SAFE, LIGHT, LIGHT_SAFE};
 use egui::{Color32, Visuals};
+pub use palettes::{DARK, DARK_SAFE, LIGHT, LIGHT_SAFE};
 use std::sync::atomic::{AtomicBool, Ordering};
-pub use style::{install, install_styles};
 use tilescope_analysis::tile_curves::TileCurveLayer;
 use tilescope_report::{MemoryCategory, MemoryRegion, StepActivity};
+pub use widget_style::{install, install_styles};
 
 /// Colours of one theme.
 #[derive(Debug)]
@@ -254,7 +254,7 @@ fn luminance(colour: Color32) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::theme::vision::least_difference;
+    use crate::theme::colour_vision::least_difference;
 
     const ALL: [&ThemePalette; 4] = [&LIGHT, &DARK, &LIGHT_SAFE, &DARK_SAFE];
 

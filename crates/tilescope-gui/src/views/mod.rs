@@ -3,35 +3,37 @@
 pub(crate) mod compare;
 mod exchange_code;
 mod execution_trace;
-pub(crate) mod finding;
 mod insights;
-mod jump;
 mod liveness;
 mod memory;
 mod operations;
 mod operations_graph;
 mod program_tree;
+pub(crate) mod search_panel;
 #[cfg(test)]
 mod seen_is_saved;
 mod summary;
 mod tile_mapping;
 mod tile_selection;
+mod trace_jump;
 pub(crate) mod what_if;
 
-use crate::model::command::{AppCommand, ViewAction};
-use crate::model::opening::OpenReport;
-use crate::model::prefs::UserPreferences;
+use crate::model::command::{AppCommand, CommandQueue, ViewAction};
+use crate::model::open_report::OpenReport;
+use crate::model::preferences::UserPreferences;
 use crate::model::selection::Selection;
-use crate::model::state::ViewState;
 use crate::model::view_id::ViewId;
-use crate::widgets::axis::PanZoomAxis;
+use crate::model::view_state::ViewState;
+use crate::widgets::background_query::BackgroundWorkers;
 use crate::widgets::icons::Icon;
-use crate::widgets::worker::BackgroundWorkers;
+use crate::widgets::pan_zoom_axis::PanZoomAxis;
 use egui::{Rect, Ui};
-pub(crate) use jump::TraceJump;
 use tilescope_report::units::CycleRange;
+pub(crate) use trace_jump::TraceJump;
 
-/// The input of a view, and the list of commands it issues.
+/// What a view reads, and where its events go. Nothing in it can be changed: what a view wants done
+/// it says, and the session does it once the frame is over.
+#[derive(Clone, Copy)]
 pub struct ViewContext<'a> {
     pub opened: &'a OpenReport,
     pub selection: &'a Selection,
@@ -41,14 +43,7 @@ pub struct ViewContext<'a> {
     /// Actions from keys and menus since the last frame, for the view to perform.
     pub actions: &'a [ViewAction],
     /// Commands to apply after the frame.
-    pub commands: &'a mut Vec<AppCommand>,
-}
-
-impl ViewContext<'_> {
-    /// The same once more, for a while.
-    pub(crate) fn reborrow(&mut self) -> ViewContext<'_> {
-        ViewContext { commands: self.commands, ..*self }
-    }
+    pub commands: &'a CommandQueue,
 }
 
 /// The cycles that are on the screen.
@@ -66,7 +61,7 @@ pub struct VisibleTimeline {
 /// State and looks of a view of one report.
 pub trait ReportView: Send {
     /// Shows the view in all of `ui`.
-    fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>);
+    fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>);
 
     /// Its settings, as far as they differ from a fresh view of its kind.
     fn state(&self) -> ViewState;

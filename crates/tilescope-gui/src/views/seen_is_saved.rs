@@ -119,7 +119,7 @@ fn every_table_shows_what_is_saved_of_it() {
 
 #[test]
 fn shares_and_bytes_of_ipus_are_shown_in_the_order_of_their_columns() {
-    let groups = execution_trace::panels::GROUPS;
+    let groups = execution_trace::details_tables::GROUPS;
     let shown: Vec<usize> = groups.into_iter().flat_map(|(_, _, columns)| columns).collect();
     let (_directory, report) = report();
     let columns = ipu_columns::ipus(&[], &report).columns;

@@ -2,22 +2,22 @@
 
 use super::ViewContext;
 use crate::model::command::AppCommand;
+use crate::widgets::background_query::Versioned;
 use crate::widgets::floor_plan::{FloorPlanValues, FloorPlanWidget};
 use crate::widgets::tile_graph::{
     ChosenTiles, StackedTileCurves, TileGraph, TileGraphClick, TileGraphOptions,
 };
 use crate::widgets::tile_picker::{TileClick, TilePicker, toggled_tiles};
-use crate::widgets::worker::Versioned;
 use egui::Ui;
 
 /// Chooses a tile alone, or adds it to those chosen; a chosen one is taken out.
-pub(crate) fn select_tile(context: &mut ViewContext<'_>, tile: u32, add: bool) {
+pub(crate) fn select_tile(context: &ViewContext<'_>, tile: u32, add: bool) {
     let tiles = toggled_tiles(&context.selection.tiles, tile, add);
     context.commands.push(AppCommand::SelectTiles(tiles));
 }
 
 /// The box for tile numbers.
-pub(crate) fn tile_picker_ui(ui: &mut Ui, context: &mut ViewContext<'_>, picker: &mut TilePicker) {
+pub(crate) fn tile_picker_ui(ui: &mut Ui, context: &ViewContext<'_>, picker: &mut TilePicker) {
     let count = context.opened.target.tiles_per_replica();
     let typed = picker.ui(ui, &context.selection.tiles, count);
     context.commands.extend(typed.map(AppCommand::SelectTiles));
@@ -26,7 +26,7 @@ pub(crate) fn tile_picker_ui(ui: &mut Ui, context: &mut ViewContext<'_>, picker:
 /// A graph over tiles or IPUs; a click chooses.
 pub(crate) fn tile_graph_ui(
     ui: &mut Ui,
-    context: &mut ViewContext<'_>,
+    context: &ViewContext<'_>,
     graph: &mut TileGraph,
     (curves, look): (&Versioned<StackedTileCurves>, TileGraphOptions),
 ) {
@@ -46,7 +46,7 @@ pub(crate) fn tile_graph_ui(
 /// A value per tile on the floor plan of the chips; a click chooses.
 pub(crate) fn floor_plan_ui(
     ui: &mut Ui,
-    context: &mut ViewContext<'_>,
+    context: &ViewContext<'_>,
     map: &mut FloorPlanWidget,
     shown: FloorPlanValues<'_>,
 ) {

@@ -1,7 +1,7 @@
 //! A value per tile on the floor plan of the chips: the chips of a replica side by side, every
 //! tile a cell, brightness is the value. Tiles can be clicked.
 
-use super::heat::log_share;
+use super::heat_scale::log_share;
 use super::tile_picker::TileClick;
 use super::{focus_ui, node_ui};
 use crate::theme::ThemePalette;

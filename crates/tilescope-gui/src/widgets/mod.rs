@@ -1,22 +1,22 @@
 //! Parts that several views share.
 
-pub(crate) mod axis;
+pub(crate) mod background_query;
 pub(crate) mod background_task;
-pub(crate) mod below;
-pub(crate) mod elided;
+pub(crate) mod bottom_panel;
+pub(crate) mod elided_text;
 pub(crate) mod floor_plan;
-pub(crate) mod heat;
+pub(crate) mod heat_scale;
 pub(crate) mod icons;
-pub(crate) mod overview;
-pub(crate) mod path_box;
+pub(crate) mod overview_strip;
+pub(crate) mod pan_zoom_axis;
+pub(crate) mod path_input;
 pub(crate) mod query_state;
-pub(crate) mod stack;
+pub(crate) mod split_texture;
+pub(crate) mod stack_graph;
 pub(crate) mod table;
 pub(crate) mod tile_graph;
 pub(crate) mod tile_picker;
-pub(crate) mod tiled;
 pub(crate) mod toolbar;
-pub(crate) mod worker;
 
 use crate::theme::fonts::strong;
 use crate::theme::{ThemePalette, mix};

@@ -1,7 +1,7 @@
 //! How the state of a question is drawn: alike in every view.
 
 use super::{empty_state_ui, waiting_ui};
-use crate::widgets::worker::{QueryState, Versioned};
+use crate::widgets::background_query::{QueryState, Versioned};
 use egui::Ui;
 
 /// What a view says while there is no answer.

@@ -1,13 +1,13 @@
 //! A graph over tiles or IPUs: curves that stand on each other, a call-out at the pointer, and what
 //! was clicked.
 
-use super::stack::{
+use super::stack_graph::{
     GraphLevelLine, StackGraph, StackGraphInput as StackLook, StackGraphResponse, StackLayer,
     StackedValues,
 };
 use super::tile_picker::TileClick;
 use crate::theme::ThemePalette;
-use crate::widgets::worker::Versioned;
+use crate::widgets::background_query::Versioned;
 use egui::{Color32, Response, RichText, Sense, Ui, vec2};
 use serde::{Deserialize, Serialize};
 use tilescope_analysis::tile_curves::{

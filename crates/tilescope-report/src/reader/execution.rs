@@ -135,6 +135,8 @@ impl Report {
             rest += " AND rowid BETWEEN ?3 AND ?4";
             params.extend([low, high]);
         }
+        // Our rows have these columns as their key, so their order is free; foreign tables need not
+        // have all of them.
         let in_order = self.origin == ReportOrigin::Tilescope;
         rest += if in_order { " ORDER BY step_id, ipu, sub_lane" } else { " ORDER BY step_id" };
         let select = SelectQuery::all("steps_by_ipu", &COLUMNS).clauses(&rest).params(&params);

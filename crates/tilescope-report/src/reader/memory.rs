@@ -164,6 +164,8 @@ impl Report {
 /// Memory of a tile of which only the sum is known.
 fn tile_memory_from_total(total: Bytes) -> TileMemory {
     TileMemory {
+        // Files with a single number tell neither gaps nor liveness nor regions. Taking all of it
+        // as always live never shows room that is not there.
         including_gaps: total,
         non_interleaved: total,
         always_live: total,

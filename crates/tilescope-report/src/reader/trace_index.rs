@@ -313,6 +313,7 @@ impl ForeignIndexBuilder {
         let path =
             PathBuf::from(connection.path().filter(|p| !p.is_empty()).unwrap_or("temporary file"));
         let rows = || RowWriter { connection: &connection, path: &path };
+        // A cache that is not completed is thrown away, so nothing of it has to survive a crash.
         rows().execute(&format!(
             "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;
              PRAGMA cache_size = -8192; PRAGMA application_id = {}; BEGIN; {CREATE_CACHE}",

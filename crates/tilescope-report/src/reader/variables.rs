@@ -56,6 +56,7 @@ impl Report {
     ) -> Result<Vec<(VariableId, Variable)>, ReportError> {
         let (strings, categories) = (self.strings()?, self.categories()?);
         let operations = self.operations()?.len();
+        // Ids first: a variable is one row here, and its tiles are in another table.
         let on_tiles = filter.tiles.map(|tiles| self.variables_on(tiles)).transpose()?;
         // Pages go on behind an id instead of using OFFSET, which would read all rows before it.
         let after = [filter.after.map_or(-1, |id| i64::from(id.0))];
@@ -99,6 +100,8 @@ impl Report {
         let params = [i64::from(tiles.end)];
         let columns = ["var", "first_tile", "end_tile", "every", "times"];
         let select = SelectQuery::all("var_tiles", &columns)
+            // SQLite can bound where runs begin, but not where strided ones end: the rest is
+            // checked row by row.
             .clauses("WHERE first_tile < ?1")
             .params(&params);
         let on_tiles = |cells: &RowCells| {

@@ -218,6 +218,8 @@ impl Report {
         let lanes: Vec<TraceLane> =
             (0..trace.lanes().len()).filter_map(|lane| trace.lane(lane)).collect();
         let key = |lane: &TraceLane| (lane.info().ipu, lane.info().sub_lane);
+        // One position per lane, so that rows and lanes are walked side by side and memory does not
+        // grow with the run.
         let mut next: BTreeMap<(u32, u8), (&TraceLane, u64, u64)> =
             lanes.iter().map(|lane| (key(lane), (lane, 0, 0))).collect();
         let programs = self.programs()?;
@@ -257,6 +259,8 @@ impl Report {
                 format!("IPU {}: {} steps in the index, {position} in rows", info.ipu, info.steps)
             });
             let indexed = lane.totals(info.range)?.cycles.total();
+            // Sums come from nodes of the pyramid, busy cycles from rows: two ways to the same
+            // number.
             law.check(indexed == *busy && indexed <= info.range.length(), || {
                 format!("IPU {}: {indexed} busy cycles in the index, {busy} in rows", info.ipu)
             });

@@ -275,6 +275,8 @@ pub(super) fn decode_details(
     let (mut reading, _) = ChunkColumnReader::new(&raw, records.len())?;
     let mut details = Vec::with_capacity(records.len());
     for (record, &differs) in records.iter().zip(reading.unexpected) {
+        // Programs are known from the chunk by now, so none has to be followed from the step
+        // before.
         let mut facts = expected.predicted_fields(expected.find(program_fact(record)));
         reading.apply_differences(differs, &mut facts, DETAIL_FIELDS)?;
         let [.., from_spread, to_spread, active_tiles, balance_bits] = facts;

@@ -149,6 +149,7 @@ impl TraceStore {
             return Ok(details);
         }
         let (records, expected) = (self.chunk(lane, chunk)?, self.expectations(lane)?);
+        // Decoded against the steps of the chunk, since what is expected goes by their programs.
         let what = BlobColumn { table: "trace_details", column: "data", key: "id" };
         let details =
             self.decoded(&what, number, |blob| chunk::decode_details(blob, &records, &expected))?;

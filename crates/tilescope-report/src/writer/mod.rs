@@ -159,6 +159,8 @@ impl ReportWriter {
         let (mut recorder, pieces) = Recorder::new(compilation, layout)?;
         std::thread::scope(|scope| {
             let running = scope.spawn(move || run(&mut recorder).and_then(|()| recorder.end()));
+            // Pieces queue while the compiled program is written: the connection stays with one
+            // thread, and rows come in the same order as without a recorder.
             let written = self.compilation(compilation).and_then(|()| {
                 pieces.iter().flatten().try_for_each(|piece| piece.insert(&self.rows()))
             });
@@ -178,9 +180,12 @@ impl ReportWriter {
         let Some(execution) = self.execution.take() else {
             return Err(ReportError::invalid_input("a report has a compilation"));
         };
+        // The row was written at the beginning, before the layout was chosen.
         let layout = execution.layout().name();
         self.rows().execute(&format!("UPDATE meta SET value = '{layout}' WHERE key = 'layout'"))?;
         execution.finish(&self.rows())?;
+        // Indexed once at the end: keeping an index up with every mark moves its pages again and
+        // again.
         self.rows().execute(schema::MARKS_INDEX)?;
         self.rows().execute("COMMIT")?;
         let Self { connection, part, .. } = self;

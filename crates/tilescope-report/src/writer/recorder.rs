@@ -54,6 +54,7 @@ impl Recorder {
         }
         let batch = self.execution.pieces().collect();
         let gone = |_| ReportError::invalid_input("an earlier part could not be written");
+        // Waits where the queue is full: a run faster than the disk must not fill the memory.
         self.pieces.send(batch).map_err(gone)
     }
 }

@@ -43,6 +43,8 @@ impl MatVecDotProducts {
         let busy =
             |vertices: u64, values: u64| vertices.next_multiple_of(WORKERS) * vertex_cycles(values);
         busy(products, longest)
+            // Vertices of one segment come in a row, so a tile needs a part of the vector once for
+            // all rows it has of that segment.
             + products.div_ceil(self.rows) * longest * FLOAT_BYTES / bytes_per_cycle
             + busy(sums, segments)
             + sums * segments * FLOAT_BYTES / bytes_per_cycle

@@ -156,6 +156,7 @@ impl StencilField {
         let workers = grid.per_tile(|height, width, _| stripes(height, width));
         let stitched = grid.per_tile(|height, width, _| {
             let (rows, columns) = Self::stripe(height, width);
+            // With a halo of one cell all round, between neighbouring stripes of the tile as well.
             stripes(height, width) * (rows + 2) * (columns + 2) * cell
         });
         let each = neighbours.vector_instructions(self.dtype, self.channels);

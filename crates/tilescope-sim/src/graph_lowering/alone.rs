@@ -49,6 +49,7 @@ pub fn cycles(work: &OperationWork) -> u64 {
 /// memory in words, pointers take two bytes.
 pub(crate) fn state_bytes(chip: &Chip, vertex: &VertexInstances) -> u64 {
     const COUNTS_BYTES: u64 = 6;
+    // 16 bits of words reach 256 KiB: all of a tile of the first chip.
     let pointer = if chip.bytes_per_tile <= 4 << 16 { 2 } else { 4 };
     vertex.edges * pointer + COUNTS_BYTES + vertex.field_bytes
 }
@@ -145,6 +146,7 @@ impl<'a> OpBenchmarkLiveness<'a> {
     fn note(&mut self, tensor: TensorId, place: MemoryConstraint, live: Range<u32>) {
         let owner = self.owners[tensor.0];
         let known = self.places.entry(owner).or_default();
+        // Views share the memory of their tensor, so the strictest of all needs counts.
         *known = place.max(*known);
         let span = self.live.entry(owner).or_insert_with(|| live.clone());
         *span = span.start.min(live.start)..span.end.max(live.end);

@@ -54,6 +54,7 @@ impl<'a, 'b> GraphLowering<'a, 'b> {
         let graph = self.graph;
         let planned: Vec<&GraphNode> =
             graph.nodes.iter().filter(|node| node.operator.is_planned()).collect();
+        // Each plan is asked for once, or equal layers would search for it at the same time.
         let mut numbers: HashMap<(OperatorKey, Vec<TensorInfo>), usize> = HashMap::new();
         let mut different: Vec<&GraphNode> = Vec::new();
         let kinds = planned.iter().map(|node| {
@@ -73,6 +74,7 @@ impl<'a, 'b> GraphLowering<'a, 'b> {
             .filter(|node| node.operator.is_cast())
             .flat_map(|node| node.outputs.iter().copied())
             .collect();
+        // In the order of the graph, not of the threads: of several readers the first decides.
         for (node, kind) in planned.into_iter().zip(kinds) {
             let tensor = node.inputs[1];
             let kept = graph.tensor(tensor).role == TensorRole::Parameter;
@@ -93,6 +95,8 @@ impl<'a, 'b> GraphLowering<'a, 'b> {
         let operands = node.operands();
         let key = LoweringCacheKey::new(node, self.context);
         if let Some(known) = self.lowered.get(&key) {
+            // Lowering also lays out operands that lay nowhere yet. An operation that is found has
+            // to leave the same behind.
             for (tensor, layout) in operands.all().zip(&known.layouts) {
                 self.context.lay_out_as(tensor, *layout);
             }

@@ -1,11 +1,11 @@
 //! Three sums of vectors from the host: the example whose memory report is printed in the
 //! documentation of TensorFlow for the IPU (graphcore/tensorflow docs/logging.rst).
 
-use super::{ModelDef, size};
+use super::{ModelDef, ModelSpec, size};
 use crate::graph::{GraphBuilder, GraphError, ModelGraph};
 use crate::operators::BinaryOp;
 use crate::shape::{TensorInfo, TensorRole};
-use crate::spec::{ModelSpec, SpecKey};
+use crate::spec_keys::SpecKey;
 
 const SIZES: &[SpecKey] = &[size("model.elements", "2", "Values of each vector")];
 

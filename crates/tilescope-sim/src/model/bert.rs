@@ -6,15 +6,14 @@
 //! on another IPU than `embeddings` its weights are kept there too.
 
 use super::layers::{AttentionParams, ModelBuilder};
-use super::{ModelDef, size};
+use super::{ModelDef, ModelSpec, size};
 use crate::graph::{GraphError, ModelGraph};
 use crate::operators::{
     ActivationOp, BinaryOp, CastOp, CrossEntropyOp, EmbeddingOp, MatMulOp, ReshapeOp, ScaleOp,
     SliceOp,
 };
 use crate::shape::{DType, TensorId};
-use crate::spec::keys::Framework;
-use crate::spec::{ModelSpec, SpecKey, SpecKeyType};
+use crate::spec_keys::{Framework, SpecKey, SpecKeyType};
 use std::borrow::Cow;
 
 /// Sizes of BERT-Large for phase 1; other sizes are set in a spec.

@@ -2,10 +2,10 @@
 //! two linear layers, and a log-softmax that, as the tutorial writes it, runs over the batch.
 
 use super::layers::ModelBuilder;
-use super::{ModelDef, size};
+use super::{ModelDef, ModelSpec, size};
 use crate::graph::{GraphError, ModelGraph};
 use crate::operators::{ActivationOp, ConvOp, GroupNormOp, NllOp, PoolOp, SoftmaxOp};
-use crate::spec::{ModelSpec, SpecKey};
+use crate::spec_keys::SpecKey;
 
 const SIZES: &[SpecKey] = &[
     size("model.image_size", "128", "Side of the square images, which have one channel"),

@@ -5,11 +5,11 @@
 //! on another IPU than `embeddings` its weights are kept there too.
 
 use super::layers::{AttentionParams, ModelBuilder};
-use super::{ModelDef, size};
+use super::{ModelDef, ModelSpec, size};
 use crate::graph::{GraphError, ModelGraph};
 use crate::operators::{BinaryOp, CrossEntropyOp, EmbeddingOp, MatMulOp};
 use crate::shape::DType;
-use crate::spec::{ModelSpec, SpecKey};
+use crate::spec_keys::SpecKey;
 
 /// Sizes of GPT-2 Small; other sizes are set in a spec.
 const SIZES: &[SpecKey] = &[

@@ -1,12 +1,12 @@
 //! The layers models are made of: parameters, and the operators around them.
 
+use super::ModelSpec;
 use crate::graph::{GraphBuilder, GraphError, ModelGraph};
 use crate::operators::{
     ActivationOp, AddBiasOp, BatchNormOp, BinaryOp, CastOp, ConvOp, CrossEntropyOp, DropoutOp,
     LayerNormOp, MatMulOp, Operator, ReshapeOp, ScaleOp, SoftmaxOp, SplitOp, TransposeOp,
 };
 use crate::shape::{DType, TensorId, TensorInfo, TensorRole};
-use crate::spec::ModelSpec;
 
 /// A model under construction.
 pub(crate) struct ModelBuilder {

@@ -4,11 +4,11 @@
 //! Blocks for stages: `embedding`, `lstm`, `head`.
 
 use super::layers::ModelBuilder;
-use super::{ModelDef, size};
+use super::{ModelDef, ModelSpec, size};
 use crate::graph::{GraphError, ModelGraph};
 use crate::operators::{EmbeddingOp, RnnOp, SliceOp};
 use crate::shape::DType;
-use crate::spec::{ModelSpec, SpecKey};
+use crate::spec_keys::SpecKey;
 
 const SIZES: &[SpecKey] = &[
     size("model.vocab_size", "20000", "Words"),

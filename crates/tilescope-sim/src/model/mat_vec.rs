@@ -1,11 +1,11 @@
 //! A matrix times a vector, both streamed from the host, in codelets of one's own: the program of
 //! Poplar's tutorial on it (graphcore/examples tut6_matrix_vector_opt).
 
-use super::{ModelDef, size};
+use super::{ModelDef, ModelSpec, size};
 use crate::graph::{GraphBuilder, GraphError, ModelGraph};
 use crate::operators::MatVecOp;
 use crate::shape::{DType, TensorInfo, TensorRole};
-use crate::spec::{ModelSpec, SpecKey};
+use crate::spec_keys::SpecKey;
 
 const SIZES: &[SpecKey] = &[
     size("model.rows", "10000", "Rows of the matrix"),

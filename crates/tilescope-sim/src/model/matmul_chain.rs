@@ -1,11 +1,11 @@
 //! Two matmuls in a row on tensors that are already on the device: the program of the Poplar
 //! profiling tutorial (graphcore/examples tut4_profiling).
 
-use super::{ModelDef, size};
+use super::{ModelDef, ModelSpec, size};
 use crate::graph::{GraphBuilder, GraphError, ModelGraph};
 use crate::operators::MatMulOp;
 use crate::shape::{DType, TensorInfo, TensorRole};
-use crate::spec::{ModelSpec, SpecKey};
+use crate::spec_keys::SpecKey;
 
 const SIZES: &[SpecKey] = &[
     size("model.m", "800", "Rows of the first matrix"),

@@ -1,11 +1,11 @@
 //! The sum of two matrices that are already on the device: how they lie decides whether one of them
 //! is rearranged first (memory guide, section 4.8).
 
-use super::{ModelDef, size};
+use super::{ModelDef, ModelSpec, size};
 use crate::graph::{GraphBuilder, GraphError, ModelGraph};
 use crate::operators::{BinaryOp, TransposeOp};
 use crate::shape::{TensorInfo, TensorRole};
-use crate::spec::{ModelSpec, SpecKey, SpecKeyType};
+use crate::spec_keys::{SpecKey, SpecKeyType};
 
 const SIZES: &[SpecKey] = &[
     size("model.m", "768", "Rows of both matrices"),

@@ -1,10 +1,10 @@
 //! A multi-layer perceptron of any depth, one block per layer: the plainest model to pipeline.
 
 use super::layers::ModelBuilder;
-use super::{ModelDef, size};
+use super::{ModelDef, ModelSpec, size};
 use crate::graph::{GraphError, ModelGraph};
 use crate::operators::ActivationOp;
-use crate::spec::{ModelSpec, SpecKey};
+use crate::spec_keys::SpecKey;
 
 const SIZES: &[SpecKey] = &[
     super::depth("4"),

@@ -1,12 +1,11 @@
 //! The network of the PopTorch pipelining tutorial (SDK 3.0): two convolution layers and two
 //! linear ones on MNIST images, in blocks B1 to B4.
 
-use super::ModelDef;
 use super::layers::ModelBuilder;
+use super::{ModelDef, ModelSpec};
 use crate::graph::{GraphError, ModelGraph};
 use crate::operators::{ActivationOp, ConvOp, PoolOp};
 use crate::shape::TensorId;
-use crate::spec::ModelSpec;
 
 /// Images are 28 x 28 in one channel; ten classes.
 const IMAGE: u64 = 28;

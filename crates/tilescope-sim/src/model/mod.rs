@@ -11,13 +11,16 @@ mod matmul_chain;
 mod matrix_sum;
 mod mlp;
 mod mnist;
+mod model_spec;
 mod resnet;
 mod stencil;
 mod vit;
 
 use crate::graph::{GraphError, ModelGraph};
-use crate::spec::{ModelSpec, SpecKey, SpecKeyType, keys};
+use crate::spec_keys::{LARGEST_SIZE, SpecKey, SpecKeyType};
 use std::fmt;
+
+pub(crate) use model_spec::ModelSpec;
 
 /// The definition of a built-in model.
 #[derive(Clone, Copy)]
@@ -72,7 +75,7 @@ pub(crate) fn find(name: &str) -> Option<&'static ModelDef> {
 
 /// The key of a size with a default.
 const fn size(path: &'static str, default: &'static str, about: &'static str) -> SpecKey {
-    SpecKey::of_model(path, SpecKeyType::Integer(1, keys::LARGEST_SIZE), default, about, &[])
+    SpecKey::of_model(path, SpecKeyType::Integer(1, LARGEST_SIZE), default, about, &[])
 }
 
 /// The key of the number of layers: each is a block, so a graph of them must stay a graph.

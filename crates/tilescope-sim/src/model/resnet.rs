@@ -4,11 +4,11 @@
 //! Blocks for stages: `stem`, `layer1_0` to `layer4_N`, `head`.
 
 use super::layers::ModelBuilder;
-use super::{ModelDef, size};
+use super::{ModelDef, ModelSpec, size};
 use crate::graph::{GraphError, ModelGraph};
 use crate::operators::{ActivationOp, BinaryOp, ConvOp, PoolOp};
 use crate::shape::TensorId;
-use crate::spec::{ModelSpec, SpecKey};
+use crate::spec_keys::SpecKey;
 
 const SIZES: &[SpecKey] = &[
     size(

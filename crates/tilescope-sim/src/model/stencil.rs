@@ -1,12 +1,12 @@
 //! Sweeps of a stencil over a field: heat that spreads (simehaa/IPU HeatEquation2D), an image that
 //! is blurred (thorbenlouw/lbm-graphcore GaussianBlurLowLevel).
 
-use super::{ModelDef, size};
+use super::{ModelDef, ModelSpec, size};
 use crate::custom::stencil::StencilNeighbourhood;
 use crate::graph::{GraphBuilder, GraphError, ModelGraph};
 use crate::operators::StencilOp;
 use crate::shape::{TensorInfo, TensorRole};
-use crate::spec::{ModelSpec, SpecKey, SpecKeyType};
+use crate::spec_keys::{SpecKey, SpecKeyType};
 
 const SIZES: &[SpecKey] = &[
     size("model.height", "1000", "Rows of the field"),

@@ -4,11 +4,11 @@
 //! Blocks for stages: `embeddings`, `layer0` to `layer11`, `head`.
 
 use super::layers::{AttentionParams, ModelBuilder};
-use super::{ModelDef, size};
+use super::{ModelDef, ModelSpec, size};
 use crate::graph::{GraphError, ModelGraph};
 use crate::operators::{BinaryOp, ConcatOp, RepeatOp, SliceOp, TransposeOp};
 use crate::shape::TensorInfo;
-use crate::spec::{ModelSpec, SpecKey};
+use crate::spec_keys::SpecKey;
 
 const SIZES: &[SpecKey] = &[
     size("model.image_size", "224", "Side of the square RGB images, a multiple of patch_size"),

@@ -2,9 +2,8 @@
 
 use super::{
     GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
-    Operator, OutputAlias, ShapeError, expect_operands, expect_same,
+    Operator, OutputAlias, ShapeError, expect_operands, expect_same, infer_elementwise,
 };
-use crate::poplar::work::OperationWork;
 use crate::popnn::NonLinearityType;
 use crate::shape::{TensorId, TensorInfo};
 
@@ -26,8 +25,7 @@ impl Operator for ActivationOp {
     }
 
     fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
-        expect_operands(inputs, 1)?;
-        Ok(vec![inputs[0].clone()])
+        infer_elementwise(inputs)
     }
 
     fn flops(&self, _: &[TensorInfo], outputs: &[TensorInfo]) -> u64 {
@@ -53,12 +51,7 @@ impl Operator for ActivationOp {
         lowering: &mut LoweringContext,
         node: &NodeOperands,
     ) -> Result<LoweredOperation, LoweringError> {
-        let dtype = lowering.tensor_type(node.inputs[0]).dtype;
-        let layout = lowering.layout_or_linear(node.inputs[0]);
-        let mut work = OperationWork::default();
-        work.push(self.0.phase(dtype, &layout.elements));
-        lowering.set_layout(node.outputs[0], layout);
-        Ok(work.into())
+        Ok(lowering.lower_elementwise(node, |dtype, elements| self.0.phase(dtype, elements)))
     }
 
     fn output_alias(&self) -> OutputAlias {

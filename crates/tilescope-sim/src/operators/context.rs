@@ -1,13 +1,14 @@
 //! What an operator knows while it is lowered: the machine, its operands, and how tensors lie.
 
 use crate::poplar::OperandLiveness;
-use crate::poplar::work::OperationWork;
+use crate::poplar::work::{OperationWork, WorkPhase};
 use crate::poplin::planner::{PlanCache, PoplibsOptions};
 use crate::popops::rearrange;
 use crate::poputil::layout::TensorLayout;
-use crate::shape::{Tensor, TensorId, TensorInfo, TensorRole};
+use crate::shape::{DType, Tensor, TensorId, TensorInfo, TensorRole};
 use crate::targets::IpuTarget;
 use std::collections::HashMap;
+use tilescope_report::units::TileRuns;
 
 /// An operation that cannot be lowered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -154,6 +155,21 @@ impl<'a> LoweringContext<'a> {
         let layout = TensorLayout::linear(ty.elements(), ty.dtype.bytes(), self.tiles);
         self.set_layout(tensor, layout.clone());
         layout
+    }
+
+    /// Lowers a function of every element of the first operand: one phase where the elements are,
+    /// and a result that lies as they do.
+    pub(crate) fn lower_elementwise(
+        &mut self,
+        node: &NodeOperands,
+        phase: impl FnOnce(DType, &TileRuns<u64>) -> WorkPhase,
+    ) -> LoweredOperation {
+        let dtype = self.tensor_type(node.inputs[0]).dtype;
+        let layout = self.layout_or_linear(node.inputs[0]);
+        let mut work = OperationWork::default();
+        work.push(phase(dtype, &layout.elements));
+        self.set_layout(node.outputs[0], layout);
+        work.into()
     }
 
     /// Bytes a tile sends or receives per cycle.

@@ -5,9 +5,8 @@
 
 use super::{
     GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
-    Operator, ShapeError, expect_operands,
+    Operator, ShapeError, infer_elementwise,
 };
-use crate::poplar::work::OperationWork;
 use crate::popops::elementwise;
 use crate::shape::{TensorId, TensorInfo};
 
@@ -21,8 +20,7 @@ impl Operator for DropoutOp {
     }
 
     fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
-        expect_operands(inputs, 1)?;
-        Ok(vec![inputs[0].clone()])
+        infer_elementwise(inputs)
     }
 
     fn flops(&self, _: &[TensorInfo], outputs: &[TensorInfo]) -> u64 {
@@ -42,14 +40,11 @@ impl Operator for DropoutOp {
         lowering: &mut LoweringContext,
         node: &NodeOperands,
     ) -> Result<LoweredOperation, LoweringError> {
-        let dtype = lowering.tensor_type(node.inputs[0]).dtype;
-        let layout = lowering.layout_or_linear(node.inputs[0]);
-        let vertex = format!("poprand::DropoutSupervisor<{}>", dtype.poplar_name());
-        let mut work = OperationWork::default();
-        work.push(elementwise::phase("Dropout", vertex, 2, &layout.elements, |count| {
-            elementwise::cycles::dropout(dtype, *count)
-        }));
-        lowering.set_layout(node.outputs[0], layout);
-        Ok(work.into())
+        Ok(lowering.lower_elementwise(node, |dtype, elements| {
+            let vertex = format!("poprand::DropoutSupervisor<{}>", dtype.poplar_name());
+            elementwise::phase("Dropout", vertex, 2, elements, |count| {
+                elementwise::cycles::dropout(dtype, *count)
+            })
+        }))
     }
 }

@@ -4,20 +4,9 @@ use super::{
     GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
     Operator, ShapeError, expect_operands,
 };
+use crate::poplin::matmul::{MatMulPhase, MatMulSizes};
 use crate::poputil::layout::TensorLayout;
 use crate::shape::{TensorId, TensorInfo};
-
-/// Which of the three products of a fully-connected layer this is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum MatMulPhase {
-    /// `x[m,k] . w[k,n]`
-    #[default]
-    Forward,
-    /// `dy[m,n] . transpose(w[k,n])`, the gradient of `x`
-    InputGradient,
-    /// `transpose(x[m,k]) . dy[m,n]`, the gradient of `w`
-    WeightGradient,
-}
 
 /// A product of two matrices, or of as many pairs of them as the leading dimension says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -26,19 +15,6 @@ pub struct MatMulOp {
     pub product: MatMulPhase,
     /// Whether `w` is given as `[n, k]`.
     pub transposed: bool,
-}
-
-/// Sizes of a layer `x[m,k] . w[k,n]` in `groups`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MatMulSizes {
-    /// Products side by side.
-    pub groups: u64,
-    /// Rows of `x`.
-    pub m: u64,
-    /// Columns of `x`.
-    pub k: u64,
-    /// Columns of the result.
-    pub n: u64,
 }
 
 /// Leading dimension, rows and columns of a matrix or of several.

@@ -38,6 +38,7 @@ mod stencil;
 mod transpose;
 mod unary;
 
+pub use crate::poplin::matmul::MatMulPhase;
 pub(crate) use accumulate::AccumulateOp;
 pub(crate) use activation::ActivationOp;
 pub(crate) use batch_norm::BatchNormOp;
@@ -57,7 +58,7 @@ pub use key::OperatorIdentity;
 pub(crate) use key::OperatorKey;
 pub(crate) use layer_norm::LayerNormOp;
 pub use mat_vec::MatVecOp;
-pub use matmul::{MatMulOp, MatMulPhase, MatMulSizes};
+pub use matmul::MatMulOp;
 pub(crate) use nll::NllOp;
 pub use optimizer::Optimizer;
 pub use pool::{PoolOp, PoolWindow};
@@ -172,6 +173,12 @@ fn expect_operands(inputs: &[TensorInfo], count: usize) -> Result<(), ShapeError
     } else {
         Err(ShapeError(format!("{count} operands are expected, not {}", inputs.len())))
     }
+}
+
+/// The type of a function of every element: that of its only operand.
+fn infer_elementwise(inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
+    expect_operands(inputs, 1)?;
+    Ok(vec![inputs[0].clone()])
 }
 
 /// Checks that two types are equal.

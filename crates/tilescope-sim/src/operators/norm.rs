@@ -6,9 +6,11 @@
 //! statistics; product with the scale and sum with the shift. The gradient whitens the input
 //! again, as PopART's does.
 
-use super::ShapeError;
 use super::parts::{TensorRows, push_temporary};
-use super::{LoweredOperation, LoweringContext, LoweringError, NodeOperands};
+use super::{
+    GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
+    Operator, ShapeError, expect_operands,
+};
 use crate::poplar::work::OperationWork;
 use crate::popops::elementwise;
 use crate::popops::elementwise::BinaryOpType;
@@ -24,6 +26,90 @@ pub(crate) struct NormAxes {
     pub statistics_axes: Vec<usize>,
     /// Axes that all have the same scale and shift.
     pub channel_axes: Vec<usize>,
+}
+
+/// Which values share statistics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum NormKind {
+    /// Those of a channel, over the batch.
+    Batch,
+    /// Those along the last axis.
+    Layer,
+    /// Those of a group of channels of one sample.
+    Group {
+        /// Groups of channels.
+        groups: u64,
+    },
+}
+
+impl NormKind {
+    pub(crate) fn axes(self, x: &TensorInfo) -> NormAxes {
+        match self {
+            Self::Batch => {
+                let others: Vec<usize> = (0..x.shape.len()).filter(|axis| *axis != 1).collect();
+                NormAxes {
+                    shape: x.shape.clone(),
+                    statistics_axes: others.clone(),
+                    channel_axes: others,
+                }
+            }
+            Self::Layer => {
+                let channels = x.shape.last().copied().unwrap_or(1);
+                NormAxes {
+                    shape: vec![x.elements() / channels.max(1), channels],
+                    statistics_axes: vec![1],
+                    channel_axes: vec![0],
+                }
+            }
+            Self::Group { groups } => NormAxes {
+                shape: vec![x.shape[0], groups, x.shape[1] / groups, x.shape[2..].iter().product()],
+                statistics_axes: vec![2, 3],
+                channel_axes: vec![0, 3],
+            },
+        }
+    }
+
+    /// Gradients of input, scale and shift of a forward node with these three operands first.
+    pub(crate) fn gradients(
+        self,
+        backward: &mut GradientBuilder,
+    ) -> Result<Vec<TensorId>, GraphError> {
+        let (inputs, outputs) = (&backward.node.inputs, &backward.node.outputs);
+        let operands = [inputs[0], inputs[1], outputs[1], outputs[2], backward.gradient()?];
+        backward.apply_all("grad", NormGradOp(self), &operands)
+    }
+}
+
+/// Gradients of input, scale and shift. Operands: input, scale, mean, inverse standard deviation,
+/// gradient of the output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct NormGradOp(NormKind);
+
+impl Operator for NormGradOp {
+    fn kind(&self) -> &'static str {
+        match self.0 {
+            NormKind::Batch => "batch_norm_grad",
+            NormKind::Layer => "layer_norm_grad",
+            NormKind::Group { .. } => "group_norm_grad",
+        }
+    }
+
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
+        expect_operands(inputs, 5)?;
+        Ok(vec![inputs[0].clone(), inputs[1].clone(), inputs[1].clone()])
+    }
+
+    fn flops(&self, inputs: &[TensorInfo], _: &[TensorInfo]) -> u64 {
+        GRADIENT_FLOPS_PER_ELEMENT * inputs[0].elements()
+    }
+
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &NodeOperands,
+    ) -> Result<LoweredOperation, LoweringError> {
+        self.0.axes(lowering.tensor_type(node.inputs[0])).backward(lowering, node)
+    }
 }
 
 /// Scale, shift and their gradients: one value per channel.
@@ -144,9 +230,8 @@ impl NormAxes {
         channels.apply_broadcast(lowering, work, "Norm/shift", BinaryOpType::Add, &shift);
     }
 
-    /// The gradient. Operands of `node`: input, scale, mean, inverse standard deviation, gradient
-    /// of the output; results: gradients of input, scale and shift.
-    pub(crate) fn backward(
+    /// The work of a [`NormGradOp`].
+    fn backward(
         &self,
         lowering: &mut LoweringContext,
         node: &NodeOperands,
@@ -296,4 +381,4 @@ pub(crate) fn expect_channels(inputs: &[TensorInfo], channels: u64) -> Result<()
 pub(crate) const FORWARD_FLOPS_PER_ELEMENT: u64 = 7;
 
 /// Operations per element of the gradient: whitening, two products, four sums, scale and the rest.
-pub(crate) const GRADIENT_FLOPS_PER_ELEMENT: u64 = 13;
+const GRADIENT_FLOPS_PER_ELEMENT: u64 = 13;

@@ -3,10 +3,8 @@
 //! An operand that nobody has placed yet is placed as the plan wants it. One that lies elsewhere,
 //! or in another order, is rearranged, and that is part of the operation's work.
 
-use super::serialise::{MatMulSerialParts, MatMulSerialization};
 use super::{
-    ConvOp, LoweredOperation, LoweringContext, LoweringError, MatMulOp, MatMulPhase, MatMulSizes,
-    NodeOperands,
+    ConvOp, LoweredOperation, LoweringContext, LoweringError, MatMulOp, MatMulPhase, NodeOperands,
 };
 use crate::poplar::work::MemoryConstraint;
 use crate::poplar::{OperandLiveness, runs};
@@ -14,7 +12,8 @@ use crate::poplin::conv::{
     ConvPassOperands, ConvStartTile, InnermostDim, OperandLayout, OperandSource, planned_layouts,
     result_memory_constraint,
 };
-use crate::poplin::planner::{ConvOptions, ConvPass, ConvPlan, ConvTrainingPlans};
+use crate::poplin::matmul::{MatMulSerialParts, MatMulSerialization, MatMulSizes};
+use crate::poplin::planner::{ConvOptions, ConvPass, ConvPlan, ConvTrainingPlans, PoplibsOptions};
 use crate::poplin::{ConvParams, PlanError, conv};
 use crate::poputil::layout::{ElementOrder, TensorLayout};
 use crate::shape::{TensorId, TensorInfo, TensorRole};
@@ -108,8 +107,9 @@ impl LoweringContext<'_> {
             operation: node.name.to_string(),
             problem: error.to_string(),
         })?;
-        let cut =
-            MatMulSerialization::chosen(self.planning).and_then(|serial| serial.split_sizes(sizes));
+        let PoplibsOptions { serialize_matmul, serialize_matmul_factor, .. } = *self.planning;
+        let serial = MatMulSerialization { mode: serialize_matmul, parts: serialize_matmul_factor };
+        let cut = serial.split_sizes(sizes);
         let (MatMulSizes { groups, m, k, n }, cut) =
             cut.unwrap_or((sizes, MatMulSerialParts::NONE));
         let params = ConvParams::matmul(types[0].dtype, groups, m, k, n);

@@ -2,9 +2,8 @@
 
 use super::{
     GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
-    Operator, OutputAlias, ShapeError, expect_operands,
+    Operator, OutputAlias, ShapeError, infer_elementwise,
 };
-use crate::poplar::work::OperationWork;
 use crate::popops::elementwise;
 use crate::popops::elementwise::BinaryOpType;
 use crate::shape::{TensorId, TensorInfo};
@@ -34,8 +33,7 @@ impl Operator for ScaleOp {
     }
 
     fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
-        expect_operands(inputs, 1)?;
-        Ok(vec![inputs[0].clone()])
+        infer_elementwise(inputs)
     }
 
     fn flops(&self, _: &[TensorInfo], outputs: &[TensorInfo]) -> u64 {
@@ -55,13 +53,9 @@ impl Operator for ScaleOp {
         lowering: &mut LoweringContext,
         node: &NodeOperands,
     ) -> Result<LoweredOperation, LoweringError> {
-        let dtype = lowering.tensor_type(node.inputs[0]).dtype;
-        let layout = lowering.layout_or_linear(node.inputs[0]);
-        let mut work = OperationWork::default();
-        let elements = &layout.elements;
-        work.push(elementwise::scalar_in_place("Op/Mul", BinaryOpType::Multiply, dtype, elements));
-        lowering.set_layout(node.outputs[0], layout);
-        Ok(work.into())
+        Ok(lowering.lower_elementwise(node, |dtype, elements| {
+            elementwise::scalar_in_place("Op/Mul", BinaryOpType::Multiply, dtype, elements)
+        }))
     }
 
     fn output_alias(&self) -> OutputAlias {

@@ -1,112 +1,16 @@
-//! Linear layers computed in parts, one after the other (poptorch.SerializedMatMul, PopART
-//! willow/src/transforms/serializematmuls.cpp): temporaries of one part at a time.
-//!
-//! One dimension of the layer is cut. In each of its three products that dimension belongs to two
-//! of the three tensors: operands that have it are sliced, a result that has it is put together,
-//! and a result that lacks it is added up.
+//! The loop over the parts of a linear layer that is computed one part after the other.
 
-use super::{LoweringContext, MatMulPhase, MatMulSizes, NodeOperands};
+use super::{LoweringContext, MatMulPhase, NodeOperands};
 use crate::poplar::work::{
     MemoryConstraint, OperationWork, OperationWorkItem, TemporaryVariable, WorkPhase,
 };
-use crate::poplin::planner::PoplibsOptions;
+use crate::poplin::matmul::MatMulSerialParts;
 use crate::popops::elementwise;
 use crate::popops::elementwise::BinaryOpType;
 use crate::popops::planner_cycles::dynamic_slice;
 use crate::shape::TensorId;
-use crate::spec::SerializeMatMulOption;
 use tilescope_report::MemoryCategory;
 use tilescope_report::units::TileRuns;
-
-/// Dimension of a layer `x[m,k] . w[k,n]` that is cut.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum MatMulSerializationMode {
-    /// `m`, rows of the input.
-    InputChannels,
-    /// `k`, which is summed over.
-    ReducingDim,
-    /// `n`, columns of the weights.
-    OutputChannels,
-}
-
-/// How layers are cut.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct MatMulSerialization {
-    pub dim: MatMulSerializationMode,
-    /// Into how many parts.
-    pub parts: u64,
-}
-
-/// Into how many parts the tensors of a layer are cut.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct MatMulSerialParts {
-    /// `x[m,k]` and its gradient.
-    pub x: u64,
-    /// `w[k,n]` and its gradient.
-    pub w: u64,
-    /// `y[m,n]` and its gradient.
-    pub y: u64,
-}
-
-impl MatMulSerialParts {
-    pub(crate) const NONE: Self = Self { x: 1, w: 1, y: 1 };
-
-    /// The two operands and the result of a product.
-    fn operand_and_result_parts(self, product: MatMulPhase) -> ([u64; 2], u64) {
-        match product {
-            MatMulPhase::Forward => ([self.x, self.w], self.y),
-            MatMulPhase::InputGradient => ([self.y, self.w], self.x),
-            MatMulPhase::WeightGradient => ([self.x, self.y], self.w),
-        }
-    }
-
-    /// Parts of the loop.
-    fn parts(self) -> u64 {
-        self.x.max(self.w).max(self.y)
-    }
-}
-
-impl MatMulSerialization {
-    /// The cut that was asked for, if any was.
-    pub(crate) fn chosen(options: &PoplibsOptions) -> Option<Self> {
-        let dim = match options.serialize_matmul {
-            SerializeMatMulOption::None => return None,
-            SerializeMatMulOption::InputChannels => MatMulSerializationMode::InputChannels,
-            SerializeMatMulOption::ReducingDim => MatMulSerializationMode::ReducingDim,
-            SerializeMatMulOption::OutputChannels => MatMulSerializationMode::OutputChannels,
-        };
-        Some(Self { dim, parts: options.serialize_matmul_factor })
-    }
-
-    /// Sizes of one part of a layer, and how its tensors are cut. Products side by side, as in
-    /// attention, are no layer, and what does not divide evenly stays whole.
-    pub(crate) fn split_sizes(
-        self,
-        whole: MatMulSizes,
-    ) -> Option<(MatMulSizes, MatMulSerialParts)> {
-        let Self { dim, parts } = self;
-        let mut part = whole;
-        let size = match dim {
-            MatMulSerializationMode::InputChannels => &mut part.m,
-            MatMulSerializationMode::ReducingDim => &mut part.k,
-            MatMulSerializationMode::OutputChannels => &mut part.n,
-        };
-        if whole.groups > 1 || parts < 2 || !size.is_multiple_of(parts) {
-            return None;
-        }
-        *size /= parts;
-        let cut = match dim {
-            MatMulSerializationMode::InputChannels => {
-                MatMulSerialParts { x: parts, w: 1, y: parts }
-            }
-            MatMulSerializationMode::ReducingDim => MatMulSerialParts { x: parts, w: parts, y: 1 },
-            MatMulSerializationMode::OutputChannels => {
-                MatMulSerialParts { x: 1, w: parts, y: parts }
-            }
-        };
-        Some((part, cut))
-    }
-}
 
 impl LoweringContext<'_> {
     /// The loop over the parts of a product, around the `work` of one part.
@@ -175,34 +79,5 @@ impl LoweringContext<'_> {
         elementwise::phase(name, vertex, 2, &elements, |count| {
             dynamic_slice(&machine, *count, dtype)
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SIZES: MatMulSizes = MatMulSizes { groups: 1, m: 6, k: 8, n: 10 };
-
-    #[test]
-    fn a_dimension_belongs_to_two_tensors() {
-        for (dim, cut) in [
-            (MatMulSerializationMode::InputChannels, MatMulSerialParts { x: 2, w: 1, y: 2 }),
-            (MatMulSerializationMode::ReducingDim, MatMulSerialParts { x: 2, w: 2, y: 1 }),
-            (MatMulSerializationMode::OutputChannels, MatMulSerialParts { x: 1, w: 2, y: 2 }),
-        ] {
-            let (part, is) =
-                MatMulSerialization { dim, parts: 2 }.split_sizes(SIZES).expect("even sizes");
-            assert_eq!(is, cut);
-            assert_eq!(2 * part.m * part.k * part.n, 6 * 8 * 10);
-        }
-    }
-
-    #[test]
-    fn what_does_not_divide_stays_whole() {
-        let cut = |parts| MatMulSerialization { dim: MatMulSerializationMode::ReducingDim, parts };
-        assert_eq!(cut(3).split_sizes(SIZES), None);
-        assert_eq!(cut(1).split_sizes(SIZES), None);
-        assert_eq!(cut(2).split_sizes(MatMulSizes { groups: 4, ..SIZES }), None);
     }
 }

@@ -2,9 +2,8 @@
 
 use super::{
     BinaryOp, GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError,
-    NodeOperands, Operator, OutputAlias, ScaleOp, ShapeError, expect_operands,
+    NodeOperands, Operator, OutputAlias, ScaleOp, ShapeError, infer_elementwise,
 };
-use crate::poplar::work::OperationWork;
 use crate::popops::elementwise;
 use crate::popops::elementwise::UnaryOpType;
 use crate::shape::{TensorId, TensorInfo};
@@ -19,8 +18,7 @@ impl Operator for UnaryOp {
     }
 
     fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
-        expect_operands(inputs, 1)?;
-        Ok(vec![inputs[0].clone()])
+        infer_elementwise(inputs)
     }
 
     fn flops(&self, _: &[TensorInfo], outputs: &[TensorInfo]) -> u64 {
@@ -72,12 +70,9 @@ impl Operator for UnaryOp {
         lowering: &mut LoweringContext,
         node: &NodeOperands,
     ) -> Result<LoweredOperation, LoweringError> {
-        let dtype = lowering.tensor_type(node.inputs[0]).dtype;
-        let layout = lowering.layout_or_linear(node.inputs[0]);
-        let mut work = OperationWork::default();
-        work.push(elementwise::unary_in_place("Op", self.0, dtype, &layout.elements));
-        lowering.set_layout(node.outputs[0], layout);
-        Ok(work.into())
+        Ok(lowering.lower_elementwise(node, |dtype, elements| {
+            elementwise::unary_in_place("Op", self.0, dtype, elements)
+        }))
     }
 
     fn output_alias(&self) -> OutputAlias {

@@ -204,6 +204,7 @@ impl TileCodeBytes {
 
     /// Notes that a tile copies data; the shared copy code is added once.
     pub(crate) fn add_copy_code(&mut self, tile: u32) {
+        // All copy vertices of a tile run the same code.
         if !std::mem::replace(&mut self.has_copies[tile as usize], true) {
             self.add(MemoryCategory::VertexCode, tile, COPY_CODE_BYTES);
         }

@@ -6,7 +6,7 @@
 //! with the phases that lowering makes of them. They are shared by all operations and chips.
 //! `tests/headless/validate.rs` states the errors that remain.
 
-/// E: cycles to start an exchange phase, sync included. Added once per phase by the run.
+/// Cycles to start an exchange phase, sync included. Added once per phase by the run.
 /// Fitted on Poplar IPU Model op benchmarks, `tests/data/poplar_ipumodel_ops.csv`.
 pub const EXCHANGE_START_CYCLES: u64 = 320;
 
@@ -14,24 +14,24 @@ pub const EXCHANGE_START_CYCLES: u64 = 320;
 /// Poplar's matmul tutorial has about 100 cycles between steps.
 pub(crate) const INTERNAL_SYNC_CYCLES: u64 = 100;
 
-/// C: cycles to start a compute set, sync included. Added once per compute set by the run.
+/// Cycles to start a compute set, sync included. Added once per compute set by the run.
 /// Fitted on Poplar IPU Model op benchmarks, `tests/data/poplar_ipumodel_ops.csv`.
 pub(crate) const COMPUTE_START_CYCLES: u64 = 80;
 
-/// kx: cycles to arrange broadcast weights on the tile, per cycle of their exchange at 4 bytes
+/// Cycles to arrange broadcast weights on the tile, per cycle of their exchange at 4 bytes
 /// per cycle. Fitted on Poplar IPU Model op benchmarks, `tests/data/poplar_ipumodel_ops.csv`.
 pub(crate) const WEIGHT_REARRANGE_CYCLES_PER_EXCHANGE_CYCLE: f64 = 0.241;
 
-/// al: cycles per byte of rearranged data whose elements are smaller than a word, for exchanges
+/// Cycles per byte of rearranged data whose elements are smaller than a word, for exchanges
 /// move words. Fitted on Poplar IPU Model op benchmarks, `tests/data/poplar_ipumodel_ops.csv`; of
 /// floats the best fit is 0.
 pub(crate) const SUBWORD_REARRANGE_CYCLES_PER_BYTE: f64 = 0.262;
 
-/// nx: cycles per byte of the input of kernels larger than one, spent gathering it on the tile.
+/// Cycles per byte of the input of kernels larger than one, spent gathering it on the tile.
 /// Fitted on Poplar IPU Model op benchmarks, `tests/data/poplar_ipumodel_ops.csv`.
 pub(crate) const KERNEL_GATHER_CYCLES_PER_BYTE: f64 = 0.068;
 
-/// ch: cycles per piece gathered where groups of channels do not divide the channels. Fitted on
+/// Cycles per piece gathered where groups of channels do not divide the channels. Fitted on
 /// Poplar IPU Model op benchmarks, `tests/data/poplar_ipumodel_ops.csv`.
 pub(crate) const RAGGED_PIECE_COPY_CYCLES: f64 = 13.5;
 

@@ -24,6 +24,7 @@ const TRANSPOSING_MESSAGES: u64 = 16;
 /// Send instructions for equal messages of `bytes` in all: each takes its own.
 pub(crate) fn send_instructions(bytes: u64, messages: u64) -> u64 {
     let messages = messages.max(1);
+    // The send count has six bits; a half word at the end still takes a word.
     messages * bytes.div_ceil(messages).div_ceil(WORD_BYTES * WORDS_PER_SEND)
 }
 
@@ -90,6 +91,7 @@ pub(crate) fn phase(
         return None;
     }
     let traffic = traffic(received, sent, |_| messages.0, messages.1, tiles);
+    // Tiles send and receive at the same time, each way at the full rate.
     let cycles = traffic.map(|tile| tile.bytes_in.max(tile.bytes_out).0.div_ceil(bytes_per_cycle));
     Some(WorkPhase {
         name: format!("{name}/ExchangePre"),
@@ -113,6 +115,8 @@ pub(crate) fn gather(
     let count = |tile| messages.get(tile).copied().unwrap_or(1);
     let traffic = traffic(received, sent, count, 1, tiles);
     let cycles = traffic.map(|tile| {
+        // The receiver's exchange program turns to another sender for every message; senders run
+        // through what they hold.
         let receiving =
             tile.bytes_in.0.div_ceil(bytes_per_cycle) + MESSAGE_CYCLES * tile.messages_in;
         receiving.max(tile.bytes_out.0.div_ceil(bytes_per_cycle))

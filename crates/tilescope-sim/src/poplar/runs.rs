@@ -42,6 +42,7 @@ pub(crate) fn merge_per_tile<T: Copy + Default + PartialEq>(
     };
     let mut edges = [ends(a), ends(b)].concat();
     edges.sort_unstable();
+    // Both are constant between neighbouring borders, so one look there is enough.
     edges.dedup();
     let mut joined = TileRuns::empty();
     for pair in edges.windows(2) {
@@ -64,6 +65,7 @@ pub(crate) fn trimmed(elements: &TileRuns<u64>, real: u64) -> TileRuns<u64> {
         .iter()
         .flat_map(|(range, count)| (range.first..range.end).map(move |tile| (tile, *count)))
         .collect();
+    // Padding lies behind the last real element, so it is cut from the last tiles.
     let mut kept: Vec<(u32, u64)> = tiles
         .into_iter()
         .rev()

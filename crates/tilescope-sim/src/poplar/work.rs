@@ -162,6 +162,8 @@ impl OperationWork {
     /// Puts two works of as many steps at the end, step by step in one: their vertices share
     /// compute sets. Works of different steps follow each other.
     pub(crate) fn append_merged(&mut self, one: Self, other: Self) {
+        // Supersteps are common to all tiles: an exchange of one work cannot run beside a compute
+        // set of the other, so works of other steps share nothing.
         if !one.has_same_phase_kinds(&other) {
             self.append(one);
             self.append(other);

@@ -58,6 +58,8 @@ impl ConvParams {
 /// Padding a dimension gets when its operands are swapped: the "valid" convolution turns into one
 /// that slides the other way.
 fn swapped_dim(dim: FieldDim) -> FieldDim {
+    // Sliding the longer operand over the shorter one takes this much padding on both sides, and
+    // gives the outputs in reverse unless both are flipped.
     let extra = dim.transformed_input() - dim.transformed_kernel();
     let mut swapped = FieldDim {
         input: dim.kernel,
@@ -76,6 +78,8 @@ fn swapped_dim(dim: FieldDim) -> FieldDim {
 fn gradient_dim(dim: &FieldDim) -> FieldDim {
     let (input, kernel, output) =
         (&dim.input_transform, &dim.kernel_transform, &dim.output_transform);
+    // Each transform turns into its opposite: what was strided is dilated, what was truncated is
+    // padded. The halo is what outermost inputs read through all kernel elements but one.
     let halo = dim.transformed_kernel() - 1;
     FieldDim {
         input: dim.output(),
@@ -111,6 +115,8 @@ fn weight_update_dim(dim: &FieldDim) -> FieldDim {
     let (kernel, output) = (&dim.kernel_transform, &dim.output_transform);
     FieldDim {
         input: dim.input,
+        // Input and output gradient meet at every offset that a kernel element has, so the field of
+        // this convolution is the kernel: its dilation becomes the stride.
         kernel: dim.output(),
         input_transform: OperandTransform {
             flip: dim.input_transform.flip != kernel.flip,
@@ -135,6 +141,8 @@ fn weight_update_dim(dim: &FieldDim) -> FieldDim {
 }
 
 fn canonical_dim(mut dim: FieldDim) -> Result<FieldDim, PlanError> {
+    // The order of poplibs `ConvParams::canonicalize`: truncating what no output needs leaves
+    // padding, which later steps cancel against the other operand or against truncated results.
     let size = dim.output();
     pad_zero_outputs(&mut dim, size)?;
     truncate_ignored_outputs(&mut dim);
@@ -156,6 +164,7 @@ fn pad_zero_outputs(dim: &mut FieldDim, size: u64) -> Result<(), PlanError> {
     }
     let output = &mut dim.output_transform;
     if computed.start > output.padding_lower {
+        // Truncation counts results before they are strided, padding after it.
         output.truncation_lower += (computed.start - output.padding_lower) * output.stride;
         output.padding_lower = computed.start;
     }
@@ -175,6 +184,7 @@ fn truncate_ignored_outputs(dim: &mut FieldDim) {
     let kept = untransformed.saturating_sub(output.truncation_lower + output.truncation_upper);
     let ignored = kept.saturating_sub(1) % output.stride;
     output.truncation_upper += ignored;
+    // A stride without a second result would keep two equal shapes apart.
     if kept - ignored == 1 {
         output.stride = 1;
     }
@@ -190,6 +200,7 @@ fn truncate_ignored_operands(dim: &mut FieldDim, size: u64) {
 
 fn truncate_to(transform: &mut OperandTransform, size: u64, begin: u64, end: u64) {
     if begin > transform.truncation_lower {
+        // One truncated element leaves `dilation` transformed positions to padding.
         transform.padding_lower += (begin - transform.truncation_lower) * transform.dilation;
         transform.truncation_lower = begin;
     }
@@ -211,6 +222,7 @@ fn ends(transform: &mut OperandTransform) -> (&mut u64, &mut u64) {
 /// Zeros times zeros add nothing: padding of both operands at the same end is dropped.
 fn remove_common_padding(dim: &mut FieldDim) {
     for upper in [false, true] {
+        // One element must be left of the kernel, be it padding.
         let most = dim.transformed_kernel() - 1;
         let (input_lower, input_upper) = ends(&mut dim.input_transform);
         let (kernel_lower, kernel_upper) = ends(&mut dim.kernel_transform);
@@ -225,6 +237,7 @@ fn remove_common_padding(dim: &mut FieldDim) {
 /// Padding whose results are truncated is not needed.
 fn remove_truncated_padding(dim: &mut FieldDim) {
     for upper in [false, true] {
+        // One result must be left to truncate.
         let most = dim.untransformed_output() - 1;
         let (lower_end, upper_end) = ends(&mut dim.input_transform);
         let output = &mut dim.output_transform;

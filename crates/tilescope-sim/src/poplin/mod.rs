@@ -3,6 +3,7 @@
 pub(crate) mod canonical;
 pub mod conv;
 pub(crate) mod estimate;
+pub mod matmul;
 pub(crate) mod params;
 pub mod planner;
 pub(crate) mod ranges;

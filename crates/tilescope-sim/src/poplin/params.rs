@@ -91,6 +91,7 @@ impl OperandTransform {
 
     /// Size after truncation of `size` elements.
     pub(crate) fn truncated(&self, size: u64) -> u64 {
+        // Saturating, as are the sizes below: `validate` calls them before it knows any bound.
         size.saturating_sub(self.truncation_lower.saturating_add(self.truncation_upper))
     }
 
@@ -272,6 +273,8 @@ impl ConvParams {
             conv_groups: groups,
             in_channels: k,
             out_channels: n,
+            // poplibs has no plan for a product of its own. A field of one leaves it to the
+            // transforms to turn rows into a field, where that is better.
             dims: vec![FieldDim::new(1, 1)],
         }
     }
@@ -350,6 +353,8 @@ impl ConvParams {
         let input = field(FieldDim::transformed_input);
         let kernel = field(|dim| dim.kernel);
         let output = field(FieldDim::output);
+        // Transforms multiply dimensions into channels, so these are checked again for every
+        // candidate.
         self.in_channels.max(self.out_channels) <= MAX_CHANNELS
             && bounded(&[input, batch, groups, in_channels], MAX_ELEMENTS)
             && bounded(&[kernel, groups, in_channels, out_channels], MAX_ELEMENTS)

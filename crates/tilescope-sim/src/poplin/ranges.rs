@@ -47,9 +47,12 @@ impl FieldDim {
         let (stride, last) = (output.stride as i64, last as i64 - 1);
         let low = (begin - output.padding_lower) as i64;
         let high = (end - 1 - output.padding_lower) as i64;
+        // Outputs that read padding on either side are left out: `0 <= t * stride + offset <=
+        // last`. `div_euclid` rounds down, so the lower end adds one where something remains.
         let low =
             low.max((-offset).div_euclid(stride) + i64::from((-offset).rem_euclid(stride) > 0));
         let high = high.min((last - offset).div_euclid(stride));
+        // Of what is left, only every `period`-th output lands on an element and not in a gap.
         let Some((residue, period)) = congruent(stride, offset, input.dilation as i64) else {
             return NONE;
         };
@@ -100,6 +103,8 @@ impl FieldDim {
         if begin >= end || kernel.is_empty() {
             return Some(NONE);
         }
+        // Neighbouring outputs fill the gaps of a dilated kernel if there are enough of them, and
+        // kernel elements the gaps of a stride: then every position between the ends is read.
         let along_outputs = output.stride == 1 && end - begin >= filter.dilation;
         let along_kernel = filter.dilation == 1 && kernel.end - kernel.start >= output.stride;
         if input.dilation != 1 || !(along_outputs || along_kernel) {
@@ -130,6 +135,8 @@ impl FieldDim {
             if touched.is_empty() {
                 return NONE;
             }
+            // For one kernel element inputs rise with outputs, or fall if flipped: the ends are
+            // enough.
             let first = self.input_index(touched.start, kernel);
             let last = self.input_index(touched.end - 1, kernel);
             match (first, last) {
@@ -179,6 +186,8 @@ impl FieldDim {
         if outputs == self.output() && kernel == self.kernel {
             return whole;
         }
+        // Without the dilation of the kernel, as in poplibs: plans of dilated kernels expect fewer
+        // inputs than they get.
         let dilated = (outputs - 1) * self.output_transform.stride + kernel;
         ((dilated - 1) / self.input_transform.dilation + 1).min(whole)
     }
@@ -192,6 +201,7 @@ impl FieldDim {
 
 /// The `t` with `factor * t + offset = 0 (mod modulus)`: their residue and period.
 fn congruent(factor: i64, offset: i64, modulus: i64) -> Option<(i64, i64)> {
+    // Stride and dilation with a common factor may never meet at this offset: no solution.
     let common = gcd(factor as u64, modulus as u64) as i64;
     if offset.rem_euclid(common) != 0 {
         return None;

@@ -1,5 +1,5 @@
 //! Non-linearities of popnn, in place, and their gradients (poplibs
-//! lib/popnn/popnnCycleEstimators.cpp).
+//! lib/popnn/PerformanceEstimation.hpp, and lib/popnn/popnnCycleEstimators.cpp around them).
 
 use crate::poplar::work::WorkPhase;
 use crate::popops::elementwise::{phase, vector_width};
@@ -50,7 +50,7 @@ impl NonLinearityType {
         }
     }
 
-    /// Cycles of one vector, and of one more inside the loop.
+    /// Cycles of one vector inside the loop (`getNonLinearityOpCycles`).
     fn vector_cycles(self, half: bool) -> u64 {
         match (self, half) {
             (Self::Relu, _) => 1,
@@ -61,7 +61,7 @@ impl NonLinearityType {
         }
     }
 
-    /// Cycles of one vector of the gradient.
+    /// Cycles of one vector of the gradient (`getNonLinearityGradOpCycles`).
     fn gradient_cycles(self, half: bool) -> u64 {
         match (self, half) {
             (Self::Gelu, false) => 10,
@@ -70,7 +70,7 @@ impl NonLinearityType {
         }
     }
 
-    /// Tile cycles on `elements` elements.
+    /// Tile cycles on `elements` elements (`NonLinearitySupervisor`).
     pub(crate) fn cycles(self, dtype: DType, elements: u64) -> u64 {
         let half = dtype == DType::Half;
         let vectors = elements.div_ceil(WORKERS).div_ceil(vector_width(dtype));
@@ -80,7 +80,7 @@ impl NonLinearityType {
         WORKERS * (20 + main + 3) + 9
     }
 
-    /// Tile cycles of the gradient on `elements` elements.
+    /// Tile cycles of the gradient on `elements` elements (`NonLinearityGradSupervisor`).
     pub(crate) fn backward_cycles(self, dtype: DType, elements: u64) -> u64 {
         let vectors = elements.div_ceil(WORKERS).div_ceil(vector_width(dtype));
         let cycles = self.gradient_cycles(dtype == DType::Half);

@@ -80,6 +80,8 @@ pub(crate) fn method(
     kind: CollectiveKind,
     bytes: u64,
 ) -> CollectiveMethod {
+    // Thresholds are for what an IPU puts in: its part of an all-gather, all of a reduce-scatter,
+    // whose thresholds are twice as high.
     let bytes = match kind {
         CollectiveKind::AllGather => bytes / ranks.count.max(1),
         CollectiveKind::ReduceScatter => bytes / 2,
@@ -94,6 +96,8 @@ pub(crate) fn method(
         }
         IpuLinkTopology::BarleyTwist => CollectiveMethod::QuadDirectionalRing,
         IpuLinkTopology::Torus if ranks.ipus > 1 => CollectiveMethod::MeetInMiddleRing,
+        // Upstream and downstream neighbours of two ranks are the same: two streams would only
+        // share its links.
         _ if ranks.ipus > 1 || ranks.count <= 2 => CollectiveMethod::ClockwiseRing,
         _ if small => CollectiveMethod::MeetInMiddleRing,
         _ => CollectiveMethod::BidirectionalRingPair,
@@ -133,14 +137,18 @@ pub(crate) fn rounds(
         }
     };
     if in_rack > 1 {
+        // Two neighbours of a pair have four links between them, up and down the ladder there are
+        // two.
         let pair = in_rack == 2 && ranks.ipus == 1;
         let speed = if pair { system.pair_bytes_per_cycle } else { system.ladder_bytes_per_cycle };
         rounds.push(round(in_rack, 1.0, speed));
     }
     if racks > 1 {
+        // Between racks each replica only moves the part that it reduced in its own.
         rounds.push(round(racks, 1.0 / in_rack as f64, system.gateway_bytes_per_cycle));
     }
     if kind == CollectiveKind::AllGather {
+        // Gathering undoes scattering step by step: between racks first.
         rounds.reverse();
     }
     rounds

@@ -4,18 +4,18 @@
 use crate::shape::DType;
 use crate::targets::IpuTarget;
 
-/// Cycles of a supervisor around an elementwise vertex.
+/// Cycles of a supervisor around an elementwise vertex (`basicOpSupervisorOverhead`).
 const SUPERVISOR: u64 = 11;
 
 /// Cycles to slice `elements` of a tile out of a larger tensor, or to write them back
-/// (`DynamicSlice1d`).
+/// (`getDynamicSlice1dEstimate`).
 pub(crate) fn dynamic_slice(machine: &IpuTarget, elements: u64, data_type: DType) -> u64 {
     let per_worker = elements.div_ceil(machine.workers());
     let vectors = per_worker / machine.vector_width(data_type);
     SUPERVISOR + 14 + (41 + 27 + vectors) * machine.workers()
 }
 
-/// Cycles to add `elements` of a tile in place (`BinaryOp1DInPlaceSupervisor`). Like all loops
+/// Cycles to add `elements` of a tile in place (`getBinaryOp1DInPlaceSupervisorEstimate`). Like all loops
 /// here that read two operands, it takes 2 cycles per vector: the published benchmarks were
 /// estimated with operands in interleaved memory.
 pub(crate) fn add_in_place(machine: &IpuTarget, elements: u64, data_type: DType) -> u64 {
@@ -24,14 +24,15 @@ pub(crate) fn add_in_place(machine: &IpuTarget, elements: u64, data_type: DType)
     machine.workers() * (58 + 2 * vectors) + SUPERVISOR
 }
 
-/// Cycles to zero `elements` of a tile.
+/// Cycles to zero `elements` of a tile (`estimateZeroSupervisorCycles` in
+/// `lib/poplin/PerformanceEstimation.hpp`).
 pub(crate) fn zero(machine: &IpuTarget, elements: u64, data_type: DType) -> u64 {
     let per_loop = machine.workers() * machine.vector_width(data_type);
     elements.div_ceil(per_loop) * machine.workers()
 }
 
 /// Cycles to transpose `count` blocks of `rows` x `columns` on one tile (popops
-/// `Transpose` vertices): small or single blocks run on one worker, others are dealt out.
+/// `TransposeWorkerCycles`, `Transpose2d`): small or single blocks run on one worker, others are dealt out.
 pub(crate) fn transpose(
     machine: &IpuTarget,
     count: u64,
@@ -68,6 +69,8 @@ pub(crate) fn transpose(
     if count == 1 || (rows == 4 && columns == 4 && count <= 4) {
         workers * worker(count)
     } else {
+        // The supervisor vertex takes 7 cycles itself and jumps over the first 7 of the worker's
+        // codelet.
         7 + workers * (worker(per_worker) - 7)
     }
 }

@@ -35,6 +35,7 @@ fn contiguous(from: ElementOrder, to: ElementOrder, shape: &[u64]) -> u64 {
 /// On-tile copies of `bytes` that lie together in pieces of `piece` bytes, all workers of a tile.
 /// Pieces smaller than a word are copied a half at a time.
 pub(crate) fn arrange(name: &str, vertex: &str, bytes: &TileRuns<u64>, piece: u64) -> WorkPhase {
+    // A piece of half a word shares its word with another: it is read, merged and written.
     let words = piece.is_multiple_of(WORD_BYTES);
     let mut phase = elementwise::phase(name, vertex.to_string(), 2, bytes, |bytes| {
         if words {
@@ -90,6 +91,7 @@ pub(crate) fn bring(
         machine.tiles as u32,
         machine.exchange_speed(),
     ));
+    // Without a change of order the exchange itself puts every word in its place.
     if reorder {
         let together = contiguous(from.order, to.order, &ty.shape);
         let vertex = copy_vertex(ty.dtype, together);
@@ -102,6 +104,7 @@ pub(crate) fn bring(
         category: MemoryCategory::Rearrangement,
         bytes,
         memory_constraint: MemoryConstraint::Any,
+        // One phase longer: the operation that asked for the layout reads it in its first phase.
         live: 0..phases + 1,
     });
     work

@@ -38,6 +38,8 @@ impl ElementOrder {
     pub(crate) fn reshaped(self, from: &[u64], to: &[u64]) -> Self {
         let Self::Grouped { axis, group } = self else { return self };
         let step = |shape: &[u64], axis: usize| shape[axis + 1..].iter().product::<u64>();
+        // An axis runs along the groups if a step on it is as many elements: any other would cross
+        // them.
         let along = |new: &usize| to[*new] > 1 && step(to, *new) == step(from, axis);
         match (0..to.len()).find(along) {
             Some(new) => Self::Grouped { axis: new, group: gcd(group, to[new]) },
@@ -119,6 +121,7 @@ impl TensorLayout {
         let grain = (LOAD_BYTES / element_bytes.max(1)).max(1);
         let bounds = SplitBounds { grain, most: tiles.into(), least: grain };
         let parts: Vec<Range<u64>> = split::split_evenly(elements, bounds).collect();
+        // So many first tiles leave room for all parts, without going round past the last tile.
         let free = u64::from(tiles) + 1 - parts.len() as u64;
         let first = (hash(shape.iter().copied()) % free) as u32;
         let held = (first..).zip(parts).map(|(tile, part)| (tile, part.end - part.start));
@@ -132,6 +135,7 @@ impl TensorLayout {
     /// lib/poputil/VarStructure.cpp, detectInnermostGrouping).
     pub(crate) fn group_on_tile(&self, shape: &[u64]) -> u64 {
         let (_, group) = self.order.innermost(shape);
+        // A tile that holds less than a group, or ends inside one, leaves smaller runs.
         gcd(group, self.elements.max().min(group))
     }
 
@@ -149,6 +153,8 @@ impl TensorLayout {
                 let part = left.min(*size);
                 left -= part;
                 let (low, high) = (range.start * step, range.end * step);
+                // A stretch repeats blocks of the whole axis, each with the range in the same
+                // place.
                 let block = (step * shape[axis]).max(1);
                 part / block * (high - low) + (part % block).clamp(low, high) - low
             };

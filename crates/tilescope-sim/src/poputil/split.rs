@@ -20,6 +20,7 @@ pub(crate) fn split_evenly(total: u64, bounds: SplitBounds) -> impl Iterator<Ite
     let least = bounds.least.div_ceil(grain).max(1);
     let most = bounds.most.max(1).min((grains / least).max(1));
     let largest = grains.div_ceil(most).max(1);
+    // Fewer parts of the same largest size: the others would only take vertices and messages.
     let count = grains.div_ceil(largest);
     // Rounding down deals the odd grains evenly over the parts.
     let start = move |part: u64| {

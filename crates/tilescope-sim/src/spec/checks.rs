@@ -2,9 +2,9 @@
 
 use super::choices::{
     ExecutionStrategy, OutputMode, OverlapIo, PipelineSchedule, RecomputationType,
-    SerializeMatMulOption,
 };
 use super::{CheckedSpecValues, Spec, SpecError};
+use crate::poplin::matmul::MatMulSerializationMode;
 use crate::targets;
 
 /// Fewest I/O tiles PopART takes (willow/src/popx/irlowering.cpp).
@@ -131,6 +131,6 @@ fn outputs(values: &CheckedSpecValues, spec: &Spec) -> SpecConflict {
 
 fn parts(values: &CheckedSpecValues, spec: &Spec) -> SpecConflict {
     let key = "options.serialize_matmul_factor";
-    (values.is_set(key) && spec.options.library.serialize_matmul == SerializeMatMulOption::None)
+    (values.is_set(key) && spec.options.library.serialize_matmul == MatMulSerializationMode::None)
         .then(|| (key, "nothing is serialised; set options.serialize_matmul".to_string()))
 }

@@ -1,10 +1,7 @@
 //! Options that are one of several words.
 
-use super::declare::{SpecField, spec_words};
-use super::{SpecKeyType, SpecValue};
-use crate::model::{self, ModelDef};
 use crate::operators::Optimizer;
-use crate::shape::DType;
+use crate::spec_keys::{SpecField, SpecKeyType, SpecValue, spec_words};
 use crate::targets::{self, SystemDef};
 use tilescope_report::TargetKind;
 
@@ -128,61 +125,6 @@ spec_words! {
     }
 }
 
-spec_words! {
-    /// Which dimension linear layers are cut along.
-    pub enum SerializeMatMulOption {
-        /// None: layers stay whole.
-        None = "none",
-        /// Rows of the input.
-        InputChannels = "input_channels",
-        /// The dimension that is summed over.
-        ReducingDim = "reducing_dim",
-        /// Columns of the weights.
-        OutputChannels = "output_channels",
-    }
-}
-
-spec_words! {
-    /// Element types of a model.
-    pub enum ModelPrecision {
-        /// Everything in float32.
-        Float32 = "float32",
-        /// Weights in float32, all that is computed in float16.
-        Mixed = "mixed",
-        /// Everything in float16.
-        Float16 = "float16",
-    }
-}
-
-impl ModelPrecision {
-    /// Of activations, and of all that is computed.
-    pub(super) fn computed(self) -> DType {
-        if self == Self::Float32 { DType::Float } else { DType::Half }
-    }
-
-    /// Of weights.
-    pub(super) fn weights(self) -> DType {
-        if self == Self::Float16 { DType::Half } else { DType::Float }
-    }
-}
-
-/// Element type of partial sums.
-impl SpecField for DType {
-    const FORM: SpecKeyType = SpecKeyType::OneOf(&["float32", "float16"]);
-
-    fn from_spec(value: &SpecValue) -> Option<Self> {
-        match value {
-            SpecValue::String(word) if word == "float32" => Some(Self::Float),
-            SpecValue::String(word) if word == "float16" => Some(Self::Half),
-            _ => None,
-        }
-    }
-
-    fn to_spec(&self) -> SpecValue {
-        SpecValue::String(self.name().to_string())
-    }
-}
-
 impl SpecField for TargetKind {
     const FORM: SpecKeyType = SpecKeyType::OneOf(&["ipu", "ipu_model"]);
 
@@ -209,21 +151,6 @@ impl SpecField for &'static SystemDef {
     fn from_spec(value: &SpecValue) -> Option<Self> {
         match value {
             SpecValue::String(name) => targets::find_system(name),
-            _ => None,
-        }
-    }
-
-    fn to_spec(&self) -> SpecValue {
-        SpecValue::String(self.name.to_string())
-    }
-}
-
-impl SpecField for &'static ModelDef {
-    const FORM: SpecKeyType = SpecKeyType::ModelName;
-
-    fn from_spec(value: &SpecValue) -> Option<Self> {
-        match value {
-            SpecValue::String(name) => model::find(name),
             _ => None,
         }
     }

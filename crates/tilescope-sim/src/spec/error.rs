@@ -1,7 +1,6 @@
 //! Errors that say what is wrong, where, and what would be right.
 
-use super::keys::SpecKeyType;
-use super::value::SpecValue;
+use crate::spec_keys::{SpecKeyType, SpecValue};
 use std::fmt;
 
 /// Where a value was written.

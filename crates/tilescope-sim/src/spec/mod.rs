@@ -1,41 +1,37 @@
 //! What the user writes: a TOML file with the tables `[model]`, `[target]` and `[options]`.
 //!
-//! Each key is declared once, in `options.rs` or, where the planner needs it, as a field of
-//! [`PoplibsOptions`](crate::poplin::planner::PoplibsOptions): the entry makes the field that the simulator
-//! reads and an item of [`keys::KEYS`], which drives parsing, the `--set` overrides, the error
-//! messages, the documentation, the JSON schema and the editor, so they cannot disagree. After a
-//! [`Spec`] is built nothing asks again whether it is sane.
+//! Each key is declared once, in `options.rs` or, where a folder below needs it, in
+//! [`ModelSpec`] or [`PoplibsOptions`](crate::poplin::planner::PoplibsOptions): the entry makes the
+//! field that the simulator reads and an item of [`keys::KEYS`], which drives parsing, the `--set`
+//! overrides, the error messages, the documentation, the JSON schema and the editor, so they cannot
+//! disagree. After a [`Spec`] is built nothing asks again whether it is sane.
 
 mod bundled;
 mod checks;
 mod choices;
-pub(crate) mod declare;
 mod error;
 pub mod keys;
 mod options;
 mod schema;
 mod source;
 mod stages;
-mod value;
 
+pub use crate::spec_keys::Proportion;
 pub use bundled::{BUNDLED_SPECS, BundledSpecText, find_bundled_spec};
 pub use choices::{
     AutoStage, DataLoaderMode, ExecutionStrategy, OutputMode, OverlapIo, PipelineSchedule,
-    RecomputationType, SerializeMatMulOption, StashConvention, StreamInputType, SyncPattern,
+    RecomputationType, StashConvention, StreamInputType, SyncPattern,
 };
-pub use declare::Proportion;
 pub use error::{SpecError, SpecLocation, SpecWarning};
-pub(crate) use keys::{SpecKey, SpecKeyType};
-pub(crate) use options::{HostSpec, ModelSpec, SpecOptions, TargetSpec, TensorLocation};
+pub(crate) use options::{HostSpec, SpecOptions, TargetSpec, TensorLocation};
 pub use schema::schema;
 pub use source::SpecSource;
 pub(crate) use stages::StageSpec;
-pub(crate) use value::SpecValue;
 
-use crate::model::{self, ModelDef};
-use declare::SpecField;
+use crate::model::{self, ModelDef, ModelSpec};
+use crate::spec_keys::{ChosenValues, SpecKey, SpecValue};
+use source::LocatedSpecValue;
 use std::collections::BTreeMap;
-use value::LocatedSpecValue;
 
 /// A checked specification: model, target and options.
 #[derive(Clone, Debug)]
@@ -139,21 +135,6 @@ impl CheckedSpecValues {
         self.set.iter().map(|(path, located)| (path.clone(), located.location.clone())).collect()
     }
 
-    /// The value of a field of a table, where there is one besides its default.
-    pub(crate) fn field<T: SpecField>(&self, prefix: &str, name: &str) -> Option<T> {
-        self.chosen(&format!("{prefix}.{name}")).and_then(|value| T::from_spec(&value))
-    }
-
-    /// The value that was set, or that follows from others that were.
-    fn chosen(&self, path: &str) -> Option<SpecValue> {
-        if let Some(located) = self.set.get(path) {
-            return Some(located.value.clone());
-        }
-        // Phases live from streaming memory: what is not said to stay on the chip leaves it.
-        let phased = || self.field("options", "execution") == Some(ExecutionStrategy::Phased);
-        (path.ends_with(".on_chip") && phased()).then_some(SpecValue::Boolean(false))
-    }
-
     /// The value in effect: chosen or default.
     fn get(&self, path: &str) -> SpecValue {
         self.chosen(path).unwrap_or_else(|| {
@@ -175,6 +156,18 @@ impl CheckedSpecValues {
         let location =
             self.set.get(path).map_or(SpecLocation::NotWritten, |located| located.location.clone());
         SpecError::new(location, path, problem)
+    }
+}
+
+impl ChosenValues for CheckedSpecValues {
+    /// The value that was set, or that follows from others that were.
+    fn chosen(&self, path: &str) -> Option<SpecValue> {
+        if let Some(located) = self.set.get(path) {
+            return Some(located.value.clone());
+        }
+        // Phases live from streaming memory: what is not said to stay on the chip leaves it.
+        let phased = || self.field("options", "execution") == Some(ExecutionStrategy::Phased);
+        (path.ends_with(".on_chip") && phased()).then_some(SpecValue::Boolean(false))
     }
 }
 

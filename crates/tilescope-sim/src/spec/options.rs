@@ -2,83 +2,18 @@
 //! simulator works with. What Poplar's libraries are told stands in [`PoplibsOptions`].
 
 use super::choices::{
-    AutoStage, DataLoaderMode, ExecutionStrategy, ModelPrecision, OutputMode, OverlapIo,
-    PipelineSchedule, RecomputationType, StashConvention, StreamInputType, SyncPattern,
+    AutoStage, DataLoaderMode, ExecutionStrategy, OutputMode, OverlapIo, PipelineSchedule,
+    RecomputationType, StashConvention, StreamInputType, SyncPattern,
 };
-use super::declare::{SpecField, SpecTable, spec_table};
 use super::error::SpecError;
-use super::keys::{self, COUNT, SpecKeyType};
 use super::stages::{self, StageSpec};
-use super::{CheckedSpecValues, Spec, checks};
-use crate::model::{self, ModelDef};
-use crate::operators::Optimizer;
+use super::{CheckedSpecValues, Spec, checks, keys};
+use crate::model::ModelSpec;
 use crate::poplin::planner::PoplibsOptions;
-use crate::shape::DType;
+use crate::spec_keys::{COUNT, SpecField, SpecKeyType, SpecTable, spec_table};
 use crate::targets::{self, Chip, SystemDef};
 use std::collections::BTreeMap;
 use tilescope_report::TargetKind;
-
-spec_table! {
-    /// The model and how it is used.
-    #[derive(Clone, Debug)]
-    pub struct ModelSpec {
-        /// One of the built-in models
-        definition as "name": &'static ModelDef = &model::MODELS[0], written "" => {
-            shows_in: "Summary; Program tree",
-        }
-        /// Samples of one forward pass (the micro-batch)
-        batch_size: u64 = 1, in COUNT => {
-            shows_in: "Summary: samples per call; Memory",
-            poptorch: "poptorch.DataLoader batch_size",
-            popart: "micro-batch size",
-        }
-        /// Sequences in a sample on average, where several share one: published rates count them
-        packing_factor: f64 = 1.0, in SpecKeyType::RealFrom(1.0, 1024.0), written "1" => {
-            shows_in: "Summary: a note with the rate in sequences",
-            applications: "packed BERT dataset",
-        }
-        /// Whether gradients and a weight update follow the forward pass
-        training: bool = true => {
-            shows_in: "Execution trace: no backward passes, stashes or updates without it",
-            poptorch: "poptorch.trainingModel / inferenceModel",
-        }
-        /// Element type of weights and activations; mixed keeps weights in float32 and computes in
-        /// float16
-        number_formats as "precision": ModelPrecision = ModelPrecision::Float32 => {
-            shows_in: "Memory; Operations: cycles of matmuls",
-            poptorch: "model.half(); autocast; Trainer(precision=16)",
-        }
-        /// Optimiser of a training model; combined: momentum and accumulated gradient share a
-        /// tensor
-        optimizer: Optimizer = Optimizer::Sgd => {
-            shows_in: "Memory: state variables; Execution trace: length of the update",
-            poptorch: "poptorch.optim.SGD(use_combined_accum) / AdamW / LAMB",
-        }
-        /// Factor of the loss that keeps gradients in half precision above zero
-        loss_scaling: f64 = 1.0, in SpecKeyType::RealAbove(0.0, 16_777_216.0), written "1" => {
-            shows_in: "Execution trace: `…/scaling` in the backward pass",
-            poptorch: "poptorch.optim loss_scaling",
-        }
-        derived {
-            /// Element type of activations, and of all that is computed.
-            precision: DType = number_formats.computed(),
-            /// Element type of weights.
-            parameter_type: DType = number_formats.weights(),
-            /// The model's own sizes, by the last part of their key.
-            sizes: BTreeMap<&'static str, u64> = BTreeMap::new(),
-        }
-    }
-}
-
-impl ModelSpec {
-    /// One of the model's own sizes.
-    pub(crate) fn size(&self, name: &str) -> u64 {
-        *self
-            .sizes
-            .get(name)
-            .unwrap_or_else(|| panic!("model {} lists no size {name}", self.definition.name))
-    }
-}
 
 spec_table! {
     /// The machine.

@@ -2,9 +2,9 @@
 //!
 //! Draft 7 with the plain keywords that every editor knows: no `if`, no `const`.
 
-use super::keys::{KEYS, SpecKey, SpecKeyType};
-use super::value::SpecValue;
+use super::keys::KEYS;
 use crate::model::{self, MODELS};
+use crate::spec_keys::{SpecKey, SpecKeyType, SpecValue};
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
 

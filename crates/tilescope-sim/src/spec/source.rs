@@ -2,13 +2,20 @@
 
 use super::bundled::{BUNDLED_SPECS, find_bundled_spec};
 use super::error::{SpecError, SpecLocation};
-use super::value::{LocatedSpecValue, SpecValue};
+use crate::spec_keys::SpecValue;
 use std::collections::BTreeMap;
 use std::path::Path;
 use toml::de::{DeTable, DeValue};
 
 /// Most bytes a spec file may have; far above any real one.
 const LARGEST_SPEC_BYTES: u64 = 1 << 20;
+
+/// A value and where it was written.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct LocatedSpecValue {
+    pub value: SpecValue,
+    pub location: SpecLocation,
+}
 
 /// The text of a spec and what overrides it.
 #[derive(Clone, Debug)]

@@ -1,10 +1,8 @@
 //! The stages of a pipeline, as a spec writes them.
 
 use super::CheckedSpecValues;
-use super::declare::SpecField;
 use super::error::SpecError;
-use super::keys::SpecKeyType;
-use super::value::SpecValue;
+use crate::spec_keys::{SpecField, SpecKeyType, SpecValue};
 
 /// The key of the stages.
 const STAGES: &str = "options.stages";

@@ -1,5 +1,5 @@
-use super::declare::SpecTable;
 use super::*;
+use crate::spec_keys::{SpecKeyType, SpecTable};
 
 fn spec(text: &str) -> Result<Spec, SpecError> {
     Spec::build(&SpecSource::from_text("spec.toml", text))
@@ -71,7 +71,7 @@ fn every_word_of_a_key_is_read_as_a_value_of_its_own() {
             )]);
             let values = CheckedSpecValues { model: &model::MODELS[0], set, warnings: Vec::new() };
             let tables = (
-                options::ModelSpec::read("model", &values),
+                ModelSpec::read("model", &values),
                 options::TargetSpec::read("target", &values),
                 options::SpecOptions::read("options", &values),
             );

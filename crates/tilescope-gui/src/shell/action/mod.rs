@@ -1,16 +1,16 @@
 //! The one table of what can be done: menus, keys, the list of keys and the command palette are
 //! made from it. A new action is one line in [`table`].
 
-mod asked;
-mod press;
-mod table;
+mod app_actions;
+mod key_shortcut;
+mod view_actions;
 
-pub(crate) use asked::GESTURES;
-pub(crate) use press::KeyShortcut;
-pub use table::actions;
+pub use app_actions::actions;
+pub(crate) use key_shortcut::KeyShortcut;
+pub(crate) use view_actions::GESTURES;
 
 use crate::model::command::{AppCommand, ViewAction};
-use crate::model::prefs::UserPreferences;
+use crate::model::preferences::UserPreferences;
 use crate::model::view_id::ViewId;
 use crate::shell::session::AppSession;
 use crate::widgets::icons::Icon;

@@ -1,14 +1,14 @@
 //! Bookmarks of a report: open, rename, annotate, delete.
 
 use super::{heading_ui, scroll_height};
-use crate::model::command::AppCommand;
+use crate::model::command::{AppCommand, CommandQueue};
 use crate::shell::session::AppSession;
 use crate::theme::ThemePalette;
 use crate::widgets::icon_button_ui;
 use crate::widgets::icons::Icon;
 use egui::{Align, Layout, RichText, ScrollArea, TextEdit, Ui};
 
-pub(crate) fn bookmarks_ui(ui: &mut Ui, session: &AppSession, commands: &mut Vec<AppCommand>) {
+pub(crate) fn bookmarks_ui(ui: &mut Ui, session: &AppSession, commands: &CommandQueue) {
     heading_ui(ui, "Bookmarks");
     let Some(page) = &session.page else { return };
     let palette = ThemePalette::for_visuals(ui.visuals());

@@ -15,7 +15,7 @@ const PAGES: [&str; 5] = [
     include_str!("../../../../../assets/help/keeping.md"),
     include_str!("../../../../../assets/help/saving.md"),
     concat!(
-        "# What is new\n\nChanges by version, oldest first.\n\n",
+        "# What is new\n\nChanges by version, newest first.\n\n",
         include_str!("../../../../../CHANGELOG.md"),
     ),
 ];
@@ -61,7 +61,7 @@ pub(crate) fn help_ui(ui: &mut Ui, overlay: &mut OverlayState, session: &AppSess
 /// Headings, paragraphs and tables of Markdown, as our pages use them.
 fn page_ui(ui: &mut Ui, page: &str) {
     for block in page.split("\n\n") {
-        if let Some(heading) = block.strip_prefix("## ") {
+        if let Some(heading) = block.strip_prefix("## ").or_else(|| block.strip_prefix("### ")) {
             ui.label(strong(heading.trim()));
         } else if let Some(heading) = block.strip_prefix("# ") {
             ui.add_space(4.0);

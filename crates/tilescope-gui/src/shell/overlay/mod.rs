@@ -1,13 +1,13 @@
 //! Overlays on the view: the command palette, lists, questions.
 
 mod bookmarks;
-mod commands;
+mod command_palette;
+mod export_dialog;
 mod help;
-mod keys;
 mod preferences;
-mod save;
+mod shortcut_list;
 
-use crate::model::command::{AppCommand, OverlayKind};
+use crate::model::command::{AppCommand, CommandQueue, OverlayKind};
 use crate::shell::session::AppSession;
 use crate::widgets::icon_button_ui;
 use crate::widgets::icons::Icon;
@@ -39,11 +39,7 @@ impl OverlayState {
 }
 
 /// Paints what lies over the view.
-pub(crate) fn overlay_ui(
-    context: &Context,
-    session: &mut AppSession,
-    commands: &mut Vec<AppCommand>,
-) {
+pub(crate) fn overlay_ui(context: &Context, session: &mut AppSession, commands: &CommandQueue) {
     let Some(mut overlay) = session.overlay.take() else { return };
     let frame = Frame::window(&context.global_style()).inner_margin(Margin::same(20));
     let response = Modal::new(Id::unique("overlay")).frame(frame).show(context, |ui| {
@@ -51,15 +47,17 @@ pub(crate) fn overlay_ui(
         ui.set_width(width.min(context.content_rect().width() - 60.0));
         match overlay.kind {
             OverlayKind::CommandPalette => {
-                commands::commands_ui(ui, &mut overlay, session, commands)
+                command_palette::commands_ui(ui, &mut overlay, session, commands)
             }
-            OverlayKind::Shortcuts => keys::keys_ui(ui, &session.prefs),
+            OverlayKind::Shortcuts => shortcut_list::keys_ui(ui, &session.prefs),
             OverlayKind::Bookmarks => bookmarks::bookmarks_ui(ui, session, commands),
             OverlayKind::Preferences => {
                 preferences::preferences_ui(ui, &mut overlay, session, commands);
             }
             OverlayKind::Help => help::help_ui(ui, &mut overlay, session),
-            OverlayKind::ExportDialog => save::save_ui(ui, &mut overlay, session, commands),
+            OverlayKind::ExportDialog => {
+                export_dialog::save_ui(ui, &mut overlay, session, commands)
+            }
         }
     });
     overlay.was_painted = true;

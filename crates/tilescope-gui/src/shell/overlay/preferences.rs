@@ -1,8 +1,8 @@
 //! Preferences: how numbers, colours and text look, what dragging does, and every key.
 
 use super::{OverlayState, heading_ui, scroll_height};
-use crate::model::command::AppCommand;
-use crate::model::prefs::{AppearancePrefs, PaletteChoice, ThemeChoice, TraceDragMode};
+use crate::model::command::{AppCommand, CommandQueue};
+use crate::model::preferences::{AppearancePrefs, PaletteChoice, ThemeChoice, TraceDragMode};
 use crate::shell::action::{KeyShortcut, actions};
 use crate::shell::session::AppSession;
 use crate::theme::ThemePalette;
@@ -15,7 +15,7 @@ pub(crate) fn preferences_ui(
     ui: &mut Ui,
     overlay: &mut OverlayState,
     session: &AppSession,
-    commands: &mut Vec<AppCommand>,
+    commands: &CommandQueue,
 ) {
     heading_ui(ui, "Preferences");
     let height = scroll_height(ui);
@@ -34,7 +34,7 @@ pub(crate) fn preferences_ui(
     });
 }
 
-fn look_ui(ui: &mut Ui, session: &AppSession, commands: &mut Vec<AppCommand>) {
+fn look_ui(ui: &mut Ui, session: &AppSession, commands: &CommandQueue) {
     let old = session.prefs.look;
     let mut look: AppearancePrefs = old;
     let mut theme = session.prefs.theme;
@@ -77,12 +77,7 @@ fn look_ui(ui: &mut Ui, session: &AppSession, commands: &mut Vec<AppCommand>) {
     }
 }
 
-fn keys_ui(
-    ui: &mut Ui,
-    overlay: &mut OverlayState,
-    session: &AppSession,
-    commands: &mut Vec<AppCommand>,
-) {
+fn keys_ui(ui: &mut Ui, overlay: &mut OverlayState, session: &AppSession, commands: &CommandQueue) {
     let palette = ThemePalette::for_visuals(ui.visuals());
     if let Some(name) = overlay.capturing_shortcut_for
         && let Some(press) = captured(ui)

@@ -2,9 +2,9 @@
 
 use super::{AppSession, ReportPage};
 use crate::model::command::AppCommand;
-use crate::model::keep::ReportLink;
-use crate::model::measuring::selection_query;
 use crate::model::message::StatusMessage;
+use crate::model::navigation::ReportLink;
+use crate::model::selection_query::selection_query;
 use crate::shell::overlay::OverlayState;
 use crate::views::compare::ComparisonTarget;
 use egui::Context;

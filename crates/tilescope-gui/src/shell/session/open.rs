@@ -3,9 +3,9 @@
 use super::AppSession;
 use crate::model::command::AppCommand;
 use crate::model::message::StatusMessage;
-use crate::model::opening::OpenReport;
-use crate::shell::child::{SimulationOutcome, SimulationProcess};
+use crate::model::open_report::OpenReport;
 use crate::shell::report_locations::simulated_report_directory;
+use crate::shell::simulation_process::{SimulationOutcome, SimulationProcess};
 use crate::views::what_if::WhatIfPanel;
 use crate::widgets::background_task::BackgroundTask;
 use egui::Context;

@@ -1,30 +1,30 @@
 //! Two reports in one window: every view twice, side by side, or both in one graph, with tables of
 //! differences below. What is chosen on one side is chosen on the other.
 
-mod colours;
-mod delta;
-mod grip;
-mod lower;
-mod mapping;
-mod overlay;
-mod time;
+mod cycle_delta_lane;
+mod difference_tables;
+mod offset_handle;
+mod overlay_graph;
+mod selection_mapping;
+mod side_colours;
+mod time_link;
 
 use crate::model::command::SelectedStep;
-use crate::model::command::{AppCommand, ViewAction};
-use crate::model::keep::TargetNavigationState;
-use crate::model::opening::OpenReport;
+use crate::model::command::{AppCommand, CommandQueue, ViewAction};
+use crate::model::navigation::TargetNavigationState;
+use crate::model::open_report::OpenReport;
 use crate::model::selection::Selection;
-use crate::model::state::{ViewState, from_view_state, to_view_state};
 use crate::model::view_id::ViewId;
+use crate::model::view_state::{ViewState, from_view_state, to_view_state};
 use crate::views::{self, ReportView, ViewContext};
-use crate::widgets::below::BottomPanel;
+use crate::widgets::background_query::Versioned;
+use crate::widgets::background_query::{BackgroundQuery, QueryState};
+use crate::widgets::bottom_panel::BottomPanel;
 use crate::widgets::query_state::QueryTexts;
 use crate::widgets::tables_height;
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui};
-use crate::widgets::worker::Versioned;
-use crate::widgets::worker::{BackgroundQuery, QueryState};
 use egui::{CentralPanel, Event, Frame, Margin, Rect, Ui, UiBuilder, pos2};
-use mapping::{OtherSideMapper, is_selection_command};
+use selection_mapping::{OtherSideMapper, is_selection_command};
 use serde::{Deserialize, Serialize};
 use tilescope_analysis::compare::ReportAlignment;
 use tilescope_analysis::insights::ViewLocation;
@@ -68,7 +68,7 @@ struct ComparisonSettings {
     /// The table of differences that is shown, where the user has chosen one.
     table: Option<usize>,
     /// Settings of the common graph.
-    graph: overlay::OverlayGraphZoom,
+    graph: overlay_graph::OverlayGraphZoom,
 }
 
 /// The report that another one is compared with, and how that is shown.
@@ -82,11 +82,11 @@ pub struct ComparisonTarget {
     /// First cycles of the steps that are chosen on both sides.
     starts: BackgroundQuery<(SelectedStep, SelectedStep), Option<(u64, u64)>>,
     layout: ComparisonLayout,
-    difference_tables: lower::DifferenceTablesPanel,
+    difference_tables: difference_tables::DifferenceTablesPanel,
     tables_panel: BottomPanel,
-    overlay_graph: overlay::OverlayGraphPanel,
-    delta_lane: delta::CycleDeltaLane,
-    time_link: time::TimeLink,
+    overlay_graph: overlay_graph::OverlayGraphPanel,
+    delta_lane: cycle_delta_lane::CycleDeltaLane,
+    time_link: time_link::TimeLink,
     /// The side that keys go to.
     active_side: ComparisonSide,
 }
@@ -102,11 +102,11 @@ impl ComparisonTarget {
             alignment: BackgroundQuery::default(),
             starts: BackgroundQuery::default(),
             layout: ComparisonLayout::default(),
-            difference_tables: lower::DifferenceTablesPanel::default(),
+            difference_tables: difference_tables::DifferenceTablesPanel::default(),
             tables_panel: BottomPanel::default(),
-            overlay_graph: overlay::OverlayGraphPanel::default(),
-            delta_lane: delta::CycleDeltaLane::default(),
-            time_link: time::TimeLink::default(),
+            overlay_graph: overlay_graph::OverlayGraphPanel::default(),
+            delta_lane: cycle_delta_lane::CycleDeltaLane::default(),
+            time_link: time_link::TimeLink::default(),
             active_side: ComparisonSide::default(),
         }
     }
@@ -147,7 +147,7 @@ impl ComparisonTarget {
     fn restore_settings(&mut self, view: ViewId, layout: &ViewState) -> Vec<String> {
         let (arrangement, strange) = from_view_state::<ComparisonSettings>(layout);
         self.layout = arrangement.layout;
-        self.time_link = time::TimeLink::with_offset(arrangement.offset);
+        self.time_link = time_link::TimeLink::with_offset(arrangement.offset);
         self.difference_tables.choose(view, arrangement.table);
         self.overlay_graph.show(arrangement.graph);
         strange
@@ -157,7 +157,7 @@ impl ComparisonTarget {
     /// of what was chosen there.
     pub(crate) fn inherit_from(&mut self, before: &Self, selection: &Selection) {
         self.layout = before.layout;
-        self.time_link = time::TimeLink::with_offset(before.time_link.offset());
+        self.time_link = time_link::TimeLink::with_offset(before.time_link.offset());
         self.overlay_graph.show(before.overlay_graph.shown());
         self.selection = selection.clone();
         for ((name, fresh), (_, old)) in self.views.iter_mut().zip(&before.views) {
@@ -182,7 +182,7 @@ impl ComparisonTarget {
         ui: &mut Ui,
         name: ViewId,
         view: &mut dyn ReportView,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
     ) {
         let aligned = self.align(ui, context);
         toolbar_ui(ui, "comparison", |bar| self.controls_ui(bar, name, context, &aligned));
@@ -201,7 +201,7 @@ impl ComparisonTarget {
         self.tables_panel = below;
         CentralPanel::default().frame(frame).show(ui, |ui| {
             let overlaid =
-                self.layout == ComparisonLayout::Overlay && overlay::has_overlay_graph(name);
+                self.layout == ComparisonLayout::Overlay && overlay_graph::has_overlay_graph(name);
             match (aligned.answer(), overlaid) {
                 (Some(aligned), true) => {
                     let target = (&self.target, &self.selection);
@@ -226,14 +226,14 @@ impl ComparisonTarget {
         &mut self,
         bar: &mut ToolbarBuilder<'_>,
         name: ViewId,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         aligned: &QueryState<ReportAlignment>,
     ) {
         let (source, target) = (context.opened.name(), self.target.name());
-        bar.add("Source", |ui| colours::side_ui(ui, ComparisonSide::Source, &source));
-        bar.add("Target", |ui| colours::side_ui(ui, ComparisonSide::Target, &target));
+        bar.add("Source", |ui| side_colours::side_ui(ui, ComparisonSide::Source, &source));
+        bar.add("Target", |ui| side_colours::side_ui(ui, ComparisonSide::Target, &target));
         let mut layouts = vec![(ComparisonLayout::SideBySide, "Side by side")];
-        if overlay::has_overlay_graph(name) {
+        if overlay_graph::has_overlay_graph(name) {
             layouts.push((ComparisonLayout::Overlay, "One graph"));
         }
         layouts.push((ComparisonLayout::Tables, "Tables only"));
@@ -245,7 +245,7 @@ impl ComparisonTarget {
         if let Some(layout) = bar.choice("Layout", &layouts, shown) {
             self.layout = layout;
         }
-        if overlay::has_overlay_graph(name) && self.layout == ComparisonLayout::Overlay {
+        if overlay_graph::has_overlay_graph(name) && self.layout == ComparisonLayout::Overlay {
             self.overlay_graph.controls_ui(bar, name, context);
         }
         if name == ViewId::ExecutionTrace && self.layout == ComparisonLayout::SideBySide {
@@ -292,7 +292,7 @@ impl ComparisonTarget {
         &mut self,
         ui: &mut Ui,
         name: ViewId,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         aligned: &QueryState<ReportAlignment>,
         open: &mut bool,
     ) {
@@ -310,14 +310,14 @@ impl ComparisonTarget {
     fn select_on_both_sides(
         &mut self,
         places: &[Option<ViewLocation>; 2],
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
     ) {
         let start =
             |place: &Option<ViewLocation>| place.as_ref()?.cycles.map(|cycles| cycles.start);
         if let (Some(source), Some(target)) = (start(&places[0]), start(&places[1])) {
             self.time_link.line_up(source, target);
         }
-        for (side, place) in lower::locations_by_side(places) {
+        for (side, place) in difference_tables::locations_by_side(places) {
             let commands = AppCommand::select_insight_location(place).into_iter();
             context.commands.extend(commands.map(|command| match side {
                 ComparisonSide::Source => command,
@@ -331,7 +331,7 @@ impl ComparisonTarget {
         ui: &mut Ui,
         name: ViewId,
         view: &mut dyn ReportView,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         aligned: Option<&SharedAlignment>,
     ) {
         let mut area = ui.available_rect_before_wrap();
@@ -340,8 +340,10 @@ impl ComparisonTarget {
         {
             let reports = (context.opened, &self.target);
             let ipu = context.selection.step.map(|step| step.ipu).or(context.selection.ipu);
-            let lane =
-                Rect::from_min_max(pos2(area.left(), area.bottom() - delta::HEIGHT), area.max);
+            let lane = Rect::from_min_max(
+                pos2(area.left(), area.bottom() - cycle_delta_lane::HEIGHT),
+                area.max,
+            );
             area.max.y = lane.top();
             self.delta_lane.ui(ui, lane, context.workers, reports, aligned, (timeline, ipu));
         }
@@ -353,7 +355,7 @@ impl ComparisonTarget {
             self.active_side =
                 if at.x < middle { ComparisonSide::Source } else { ComparisonSide::Target };
         }
-        let (mut from_source, mut from_target) = (Vec::new(), Vec::new());
+        let (from_source, from_target) = (CommandQueue::default(), CommandQueue::default());
         // What keys and menus ask for goes where the pointer is, but arrows move the grip that has
         // the focus.
         let held = self.time_link.has_focus();
@@ -368,32 +370,31 @@ impl ComparisonTarget {
         let wishes = &*wishes.copied().collect::<Vec<ViewAction>>();
         let asked = |side: ComparisonSide| if side == self.active_side { wishes } else { &[] };
         let (of_source, of_target) = (asked(ComparisonSide::Source), asked(ComparisonSide::Target));
-        let mut source =
-            ViewContext { commands: &mut from_source, actions: of_source, ..context.reborrow() };
-        pane(ui, left, ComparisonSide::Source, self.active_side, |ui| view.ui(ui, &mut source));
+        let source = ViewContext { commands: &from_source, actions: of_source, ..*context };
+        pane(ui, left, ComparisonSide::Source, self.active_side, |ui| view.ui(ui, &source));
         let other = self.views.iter_mut().find(|(known, _)| *known == name);
         let Some((_, other)) = other else { return };
-        let mut target = ViewContext {
+        let target = ViewContext {
             opened: &self.target,
             selection: &self.selection,
-            commands: &mut from_target,
+            commands: &from_target,
             actions: of_target,
-            ..context.reborrow()
+            ..*context
         };
-        pane(ui, right, ComparisonSide::Target, self.active_side, |ui| other.ui(ui, &mut target));
+        pane(ui, right, ComparisonSide::Target, self.active_side, |ui| other.ui(ui, &target));
         self.time_link.synchronise(view, other.as_mut());
         if let Some(timeline) = other.timeline() {
             self.time_link.grip_ui(ui, right, timeline);
         }
-        self.dispatch_to_both_sides(context, ComparisonSide::Source, from_source, aligned);
-        self.dispatch_to_both_sides(context, ComparisonSide::Target, from_target, aligned);
+        self.dispatch_to_both_sides(context, ComparisonSide::Source, from_source.take(), aligned);
+        self.dispatch_to_both_sides(context, ComparisonSide::Target, from_target.take(), aligned);
     }
 
     /// Asks for what was asked for on one side, and for the same on the other, where there is the
     /// same.
     fn dispatch_to_both_sides(
         &self,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         from: ComparisonSide,
         commands: Vec<AppCommand>,
         aligned: Option<&SharedAlignment>,

@@ -3,12 +3,12 @@
 use crate::model::command::{AppCommand, ViewAction};
 use crate::theme::ThemePalette;
 use crate::views::ViewContext;
-use crate::widgets::axis::{AxisLimits, PanZoomAxis, tick_step};
-use crate::widgets::heat::{log_share, scale_ui};
+use crate::widgets::background_query::BackgroundQuery;
+use crate::widgets::background_query::Versioned;
+use crate::widgets::heat_scale::{log_share, scale_ui};
+use crate::widgets::pan_zoom_axis::{AxisLimits, PanZoomAxis, tick_step};
 use crate::widgets::query_state::QueryTexts;
-use crate::widgets::tiled::{SplitImage, SplitTexture};
-use crate::widgets::worker::BackgroundQuery;
-use crate::widgets::worker::Versioned;
+use crate::widgets::split_texture::{SplitImage, SplitTexture};
 use crate::widgets::{empty_state_ui, focus_ui, node_ui};
 use egui::accesskit::Role;
 use egui::{
@@ -60,7 +60,7 @@ impl ExchangeMatrixPanel {
     pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         flows: &Versioned<ExchangeFlows>,
         link: Option<ExchangeLink>,
         program: Option<ProgramId>,
@@ -167,7 +167,7 @@ impl ExchangeMatrixPanel {
     fn pointer_ui(
         &mut self,
         ui: &Ui,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         response: &Response,
         found: &ExchangeMatrix,
         drawn: Rect,

@@ -3,20 +3,20 @@
 mod matrix;
 pub(super) mod tables;
 
-use super::jump::TraceJump;
+use super::trace_jump::TraceJump;
 use super::{ReportView, ViewContext, ViewDescriptor};
 use crate::model::command::AppCommand;
 use crate::model::selection::Selection;
-use crate::model::state::{ViewState, from_view_state, to_view_state};
 use crate::model::view_id::ViewId;
+use crate::model::view_state::{ViewState, from_view_state, to_view_state};
 use crate::theme::ThemePalette;
 use crate::views::tile_selection::{tile_graph_ui, tile_picker_ui};
+use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::icons::Icon;
 use crate::widgets::query_state::QueryTexts;
 use crate::widgets::tile_graph::{StackedTileCurves, TileGraph, TileGraphOptions};
 use crate::widgets::tile_picker::TilePicker;
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui};
-use crate::widgets::worker::BackgroundQuery;
 use crate::widgets::{empty_state_ui, tables_height, tabs_ui};
 use egui::{CentralPanel, Frame, Panel, Ui};
 use matrix::ExchangeMatrixPanel;
@@ -87,7 +87,7 @@ struct ExchangeCodeView {
 }
 
 impl ReportView for ExchangeCodeView {
-    fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+    fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         if let Some((heading, sentence)) = why_empty(&context.opened.report) {
             return empty_state_ui(ui, heading, sentence);
         }
@@ -147,7 +147,7 @@ impl ExchangeCodeView {
         self.program = program;
     }
 
-    fn controls_ui(&mut self, bar: &mut ToolbarBuilder<'_>, context: &mut ViewContext<'_>) {
+    fn controls_ui(&mut self, bar: &mut ToolbarBuilder<'_>, context: &ViewContext<'_>) {
         let shows = [
             (ExchangeCodeGraphMode::Curves(ExchangeMeasure::Code), "Code by tile"),
             (ExchangeCodeGraphMode::Curves(ExchangeMeasure::Traffic), "Bytes by tile"),
@@ -182,7 +182,7 @@ impl ExchangeCodeView {
         bar.add("Select tiles", |ui| tile_picker_ui(ui, context, &mut self.picker));
     }
 
-    fn matrix_controls_ui(&mut self, bar: &mut ToolbarBuilder<'_>, context: &mut ViewContext<'_>) {
+    fn matrix_controls_ui(&mut self, bar: &mut ToolbarBuilder<'_>, context: &ViewContext<'_>) {
         let links = [
             (None, "All links"),
             (Some(ExchangeLink::Internal), "Inside IPUs"),
@@ -202,7 +202,7 @@ impl ExchangeCodeView {
         }
     }
 
-    fn curves_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, measure: ExchangeMeasure) {
+    fn curves_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, measure: ExchangeMeasure) {
         if measure != ExchangeMeasure::Code && !context.opened.report.has(ReportPart::Exchanges) {
             let sentence = "This report does not record what each tile sends and receives.";
             return empty_state_ui(ui, "No traffic recorded", sentence);
@@ -232,7 +232,7 @@ impl ExchangeCodeView {
         });
     }
 
-    fn matrix_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+    fn matrix_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         if !context.opened.report.has(ReportPart::Exchanges) {
             let sentence = "This report does not record what each tile sends and receives.";
             return empty_state_ui(ui, "No traffic recorded", sentence);
@@ -249,7 +249,7 @@ impl ExchangeCodeView {
         });
     }
 
-    fn tables_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+    fn tables_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         let tabs = [
             (ExchangeCodeTab::Overview, "Overview"),
             (ExchangeCodeTab::Programs, "Programs"),

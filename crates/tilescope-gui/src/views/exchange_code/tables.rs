@@ -6,12 +6,12 @@ use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
 use crate::views::ViewContext;
 use crate::views::tile_selection::select_tile;
+use crate::widgets::background_query::BackgroundQuery;
+use crate::widgets::background_query::Versioned;
 use crate::widgets::hint_ui;
 use crate::widgets::query_state::LIST_TEXTS;
 use crate::widgets::query_state::QueryTexts;
 use crate::widgets::table::TableState;
-use crate::widgets::worker::BackgroundQuery;
-use crate::widgets::worker::Versioned;
 use egui::{Grid, RichText, ScrollArea, Ui, vec2};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -44,7 +44,7 @@ pub(crate) struct ExchangeCodeTables {
 }
 
 impl ExchangeCodeTables {
-    pub(super) fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, tab: ExchangeCodeTab) {
+    pub(super) fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, tab: ExchangeCodeTab) {
         if tab != ExchangeCodeTab::Overview && !context.opened.report.has(ReportPart::Exchanges) {
             let what = if tab == ExchangeCodeTab::Programs {
                 "programs move"
@@ -60,7 +60,7 @@ impl ExchangeCodeTables {
         }
     }
 
-    fn overview_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+    fn overview_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         let report = context.opened.report.clone();
         let question = move |(): &()| analysis::overview(&report);
         let texts = QueryTexts { waiting: "Reading…", failed: "Exchange code cannot be read" };
@@ -68,7 +68,7 @@ impl ExchangeCodeTables {
         found.show(ui, texts, |ui, found| overview_grid_ui(ui, context, found));
     }
 
-    fn programs_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+    fn programs_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         let report = context.opened.report.clone();
         let key = context.selection.tiles.clone();
         let question = move |tiles: &Vec<u32>| programs_of(&report, tiles);
@@ -79,7 +79,7 @@ impl ExchangeCodeTables {
     fn programs_table_ui(
         &mut self,
         ui: &mut Ui,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         listed: &Versioned<ExchangeTableRows<ExchangeProgramRow>>,
     ) {
         let state = &mut self.states[0];
@@ -106,7 +106,7 @@ impl ExchangeCodeTables {
         }
     }
 
-    fn tiles_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+    fn tiles_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         let report = context.opened.report.clone();
         let question = move |(): &()| tiles_of(&report);
         let listed = self.tiles.ask(ui.ctx(), context.workers, &(), question);
@@ -116,7 +116,7 @@ impl ExchangeCodeTables {
     fn tiles_table_ui(
         &mut self,
         ui: &mut Ui,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         listed: &Versioned<ExchangeTableRows<ExchangeTileRow>>,
     ) {
         let state = &mut self.states[1];
@@ -161,7 +161,7 @@ fn tiles_of(report: &Report) -> Result<ExchangeTableRows<ExchangeTileRow>, Repor
     Ok(ExchangeTableRows { rows, table })
 }
 
-fn overview_grid_ui(ui: &mut Ui, context: &mut ViewContext<'_>, overview: &ExchangeCodeOverview) {
+fn overview_grid_ui(ui: &mut Ui, context: &ViewContext<'_>, overview: &ExchangeCodeOverview) {
     let palette = ThemePalette::for_visuals(ui.visuals());
     let table = columns::overview(overview);
     ScrollArea::both().auto_shrink(false).id_salt("exchange overview").show(ui, |ui| {
@@ -243,7 +243,7 @@ fn total_ui(ui: &mut Ui, overview: &ExchangeCodeOverview, table: &DataTable) {
 const TRIED_REPLICAS: u32 = 4;
 
 /// A way to see what replicas add: the same program with another number of them.
-fn replicas_ui(ui: &mut Ui, context: &mut ViewContext<'_>, overview: &ExchangeCodeOverview) {
+fn replicas_ui(ui: &mut Ui, context: &ViewContext<'_>, overview: &ExchangeCodeOverview) {
     let (replicas, words) = match overview.replicas {
         0 | 1 => (TRIED_REPLICAS, format!("Try {TRIED_REPLICAS} replicas…")),
         _ => (1, "Try one replica…".to_owned()),

@@ -1,6 +1,6 @@
 //! The lanes: what is on the screen, and what has to be read for it.
 
-use super::places::{
+use super::lane_layout::{
     FLAME_ROW, GUTTER, IpuLaneLayout, SCROLL_BAR, SUB_LANE_GAP, TraceViewLayout, ipu_lane_layouts,
     trace_view_layout,
 };
@@ -9,11 +9,11 @@ use super::scene::{COMMON_MARKS, IpuLaneScene, LoadedTrace, TraceSceneKey};
 use super::{ExecutionTraceView, ask_scene, grouping, id, scene_window};
 use crate::theme::ThemePalette;
 use crate::views::ViewContext;
-use crate::widgets::axis::{AxisLimits, PanZoomAxis};
-use crate::widgets::overview::{self, overview_ui};
-use crate::widgets::tiled::{SplitImage, SplitTexture};
-use crate::widgets::worker::QueryState;
-use crate::widgets::worker::Versioned;
+use crate::widgets::background_query::QueryState;
+use crate::widgets::background_query::Versioned;
+use crate::widgets::overview_strip::{self, overview_ui};
+use crate::widgets::pan_zoom_axis::{AxisLimits, PanZoomAxis};
+use crate::widgets::split_texture::{SplitImage, SplitTexture};
 use egui::accesskit::Role;
 use egui::{Align2, CornerRadius, FontId, Rect, Response, Sense, Ui, WidgetInfo, pos2, vec2};
 
@@ -26,7 +26,7 @@ impl ExecutionTraceView {
     pub(super) fn lanes_ui(
         &mut self,
         ui: &mut Ui,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         prepared: &Versioned<LoadedTrace>,
     ) {
         let area = ui.available_rect_before_wrap();
@@ -108,7 +108,7 @@ impl ExecutionTraceView {
         if let Some(moved) = overview_ui(ui, rect, image, axis, limits, &mut self.grip) {
             self.axis = Some(moved);
         }
-        self.strip_has_focus = ui.memory(|memory| memory.has_focus(overview::id(ui)));
+        self.strip_has_focus = ui.memory(|memory| memory.has_focus(overview_strip::id(ui)));
     }
 
     /// Asks for the scene that is on the screen, unless it is on its way.

@@ -1,43 +1,43 @@
 //! The execution trace: what every IPU did, cycle by cycle.
 
-mod arrows;
-mod bsp;
-mod chosen;
-pub(super) mod colours;
-mod details;
+pub(super) mod bar_colours;
+mod bar_raster;
+mod bsp_raster;
+mod details_panel;
+pub(super) mod details_tables;
+mod exchange_arrows;
+mod lane_interaction;
+mod lane_layout;
+mod lane_painting;
 mod lanes;
-mod lower;
-mod marks;
-mod paint;
-pub(super) mod panels;
-mod places;
-mod pointer;
-mod raster;
 mod ruler;
 mod scene;
+mod selected_bar;
+mod step_details;
 mod toolbar;
+mod user_marks;
 
 use super::{ReportView, ViewContext, ViewDescriptor, VisibleTimeline};
-use crate::message::StatusMessage;
 use crate::model::command::{AppCommand, SelectedStep, ViewAction};
-use crate::model::prefs::{TraceDragMode, TracePrefs};
+use crate::model::message::StatusMessage;
+use crate::model::preferences::{TraceDragMode, TracePrefs};
 use crate::model::selection::Selection;
-use crate::model::state::{ViewState, from_view_state, to_view_state};
 use crate::model::view_id::ViewId;
+use crate::model::view_state::{ViewState, from_view_state, to_view_state};
 use crate::theme::ThemePalette;
-use crate::widgets::axis::{AxisLimits, PanZoomAxis};
-use crate::widgets::below::BottomPanel;
+use crate::widgets::background_query::Versioned;
+use crate::widgets::background_query::{BackgroundQuery, QueryState};
+use crate::widgets::bottom_panel::BottomPanel;
 use crate::widgets::empty_state_ui;
 use crate::widgets::icons::Icon;
-use crate::widgets::overview;
+use crate::widgets::overview_strip;
+use crate::widgets::pan_zoom_axis::{AxisLimits, PanZoomAxis};
 use crate::widgets::query_state::QueryTexts;
-use crate::widgets::tiled::{SplitImage, SplitTexture};
+use crate::widgets::split_texture::{SplitImage, SplitTexture};
 use crate::widgets::toolbar::toolbar_ui;
-use crate::widgets::worker::Versioned;
-use crate::widgets::worker::{BackgroundQuery, QueryState};
-use chosen::SelectedBar;
 use egui::{CentralPanel, Frame, Id, Margin, Rect, Ui};
 use scene::{LoadedTrace, TraceScene, TraceSceneKey, prepare};
+use selected_bar::SelectedBar;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -106,7 +106,7 @@ struct ExecutionTraceView {
     #[serde(skip)]
     overview_texture: Option<((usize, usize, bool), SplitTexture)>,
     #[serde(skip)]
-    grip: Option<overview::OverviewDrag>,
+    grip: Option<overview_strip::OverviewDrag>,
     /// What dragging without Shift does.
     #[serde(skip)]
     drag: TraceDragMode,
@@ -119,7 +119,7 @@ struct ExecutionTraceView {
     /// What the user has marked, in order.
     marks: Vec<CycleRange>,
     #[serde(skip)]
-    measured: BackgroundQuery<marks::TraceStatisticsKey, marks::TraceStatisticsAnswer>,
+    measured: BackgroundQuery<user_marks::TraceStatisticsKey, user_marks::TraceStatisticsAnswer>,
     /// The cycles of this report.
     #[serde(skip)]
     run: Option<CycleRange>,
@@ -155,7 +155,7 @@ impl ReportView for ExecutionTraceView {
         self.reach = Some(reach);
     }
 
-    fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+    fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         // Coming back to this view begins anew.
         if self.prepared.is_cancelled() {
             self.prepared.retry();
@@ -225,7 +225,7 @@ fn why_empty(outcome: ProgramOutcome) -> (&'static str, &'static str) {
 
 impl ExecutionTraceView {
     /// A step chosen elsewhere, or by a key, is shown with its details.
-    fn notice_selection(&mut self, context: &mut ViewContext<'_>) {
+    fn notice_selection(&mut self, context: &ViewContext<'_>) {
         if let (Some(range), Some(limits)) = (context.selection.cycles, self.limits) {
             self.axis = Some(zoomed_to(range, limits));
             context.commands.push(AppCommand::ZoomToCycles(None));
@@ -243,7 +243,7 @@ impl ExecutionTraceView {
     fn trace_ui(
         &mut self,
         ui: &mut Ui,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         prepared: &Versioned<LoadedTrace>,
     ) {
         toolbar_ui(ui, VIEW.id.name(), |bar| self.controls_ui(bar, context, prepared));
@@ -274,7 +274,7 @@ impl ExecutionTraceView {
     fn perform_action(
         &mut self,
         ui: &Ui,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         prepared: &LoadedTrace,
         wish: ViewAction,
     ) {
@@ -338,7 +338,7 @@ impl ExecutionTraceView {
 
     fn select_neighbour_step(
         &mut self,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         prepared: &LoadedTrace,
         (forwards, add): (bool, bool),
     ) {
@@ -372,7 +372,7 @@ impl ExecutionTraceView {
     fn look_up_neighbour(
         &mut self,
         ui: &Ui,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         prepared: &Versioned<LoadedTrace>,
     ) {
         let Some(wanted) = self.asked_neighbour else { return };

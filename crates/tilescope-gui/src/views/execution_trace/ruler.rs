@@ -2,8 +2,8 @@
 
 use super::scene::TraceMarkRow;
 use crate::theme::ThemePalette;
-use crate::widgets::axis::{PanZoomAxis, tick_step};
-use crate::widgets::{elided::elided, node_ui};
+use crate::widgets::pan_zoom_axis::{PanZoomAxis, tick_step};
+use crate::widgets::{elided_text::elided, node_ui};
 use egui::accesskit::Role;
 use egui::{Color32, CornerRadius, FontId, Painter, Rect, Stroke, Ui, pos2, vec2};
 use tilescope_report::units::Cycles;

@@ -1,10 +1,10 @@
 //! What is read and drawn in the background: once per report what never changes, and for each
 //! window the bars, their image and the marks above them.
 
-use super::bsp::BspRaster;
-use super::raster::{BarFilter, BarRasterLayout, raster};
+use super::bar_raster::{BarFilter, BarRasterLayout, raster};
+use super::bsp_raster::BspRaster;
 use crate::theme::ThemePalette;
-use crate::widgets::tiled::SplitImage;
+use crate::widgets::split_texture::SplitImage;
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};

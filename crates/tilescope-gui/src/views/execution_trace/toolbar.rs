@@ -1,12 +1,12 @@
 //! The strip of controls above the lanes.
 
 use super::scene::LoadedTrace;
-use super::{ExecutionTraceView, arrows, bsp};
+use super::{ExecutionTraceView, bsp_raster, exchange_arrows};
 use crate::model::command::AppCommand;
-use crate::model::prefs::TracePrefs;
+use crate::model::preferences::TracePrefs;
 use crate::theme::ThemePalette;
 use crate::views::ViewContext;
-use crate::widgets::axis::count_drag;
+use crate::widgets::pan_zoom_axis::count_drag;
 use crate::widgets::toolbar::{ToolbarBuilder, weak_ui};
 use crate::widgets::{legend_ui, search_ui};
 use egui::{RichText, Ui};
@@ -18,7 +18,7 @@ impl ExecutionTraceView {
     pub(super) fn controls_ui(
         &mut self,
         bar: &mut ToolbarBuilder<'_>,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         prepared: &LoadedTrace,
     ) {
         let old = context.prefs.trace;
@@ -41,7 +41,7 @@ impl ExecutionTraceView {
         });
         let marked = !prepared.mark_kinds.is_empty() || prepared.host;
         toggles_ui(bar, &mut prefs, marked, prepared.ipus.len() > 1);
-        bsp::controls_ui(bar, &mut prefs);
+        bsp_raster::controls_ui(bar, &mut prefs);
         bar.add("Key", |ui| drop(ui.menu_button("Key", colour_legend_ui)));
         if prefs != old {
             context.commands.push(AppCommand::SetTracePrefs(prefs));
@@ -149,7 +149,8 @@ fn colour_legend_ui(ui: &mut Ui) {
         ui.horizontal(|ui| legend_ui(ui, colour, text));
     }
     for work in [HostActivity::WaitingForHost, HostActivity::Mixed, HostActivity::Transferring] {
-        let (colour, text) = (arrows::host_colour(palette, work), arrows::host_words(work));
+        let (colour, text) =
+            (exchange_arrows::host_colour(palette, work), exchange_arrows::host_words(work));
         ui.horizontal(|ui| legend_ui(ui, colour, text));
     }
     ui.separator();

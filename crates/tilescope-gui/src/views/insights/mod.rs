@@ -1,24 +1,24 @@
 //! Insights: what is worth doing about this program, and where it shows.
 
-mod charts;
-mod largest;
+mod largest_lists;
+mod memory_panels;
 
 use super::{ReportView, ViewContext, ViewDescriptor};
 use crate::model::command::AppCommand;
 use crate::model::selection::Selection;
-use crate::model::state::{ViewState, from_view_state, to_view_state};
 use crate::model::view_id::ViewId;
+use crate::model::view_state::{ViewState, from_view_state, to_view_state};
 use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
+use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::icons::Icon;
 use crate::widgets::query_state::QueryTexts;
 use crate::widgets::tables_height;
-use crate::widgets::worker::BackgroundQuery;
 use egui::{
     CentralPanel, Color32, CornerRadius, Frame, Label, Margin, Panel, RichText, ScrollArea, Stroke,
     Ui, vec2,
 };
-use largest::LargestLists;
+use largest_lists::LargestLists;
 use serde::{Deserialize, Serialize};
 use tilescope_analysis::insights::{
     InsightFacts, InsightFinding, InsightGain, InsightSubject, RULES, TileMemoryOverview,
@@ -65,7 +65,7 @@ struct InsightsView {
 }
 
 impl ReportView for InsightsView {
-    fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+    fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         let report = context.opened.report.clone();
         let texts =
             QueryTexts { waiting: "Checking the rules…", failed: "Insights cannot be computed" };
@@ -91,7 +91,7 @@ fn load_insights(report: &Report) -> Result<InsightsPageData, ReportError> {
 }
 
 impl InsightsView {
-    fn panels_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, shown: &InsightsPageData) {
+    fn panels_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, shown: &InsightsPageData) {
         let frame = Frame::new().fill(ThemePalette::for_visuals(ui.visuals()).page);
         let height = ui.available_height();
         Panel::bottom("insight tables")
@@ -107,15 +107,15 @@ impl InsightsView {
         CentralPanel::default().frame(frame).show(ui, |ui| self.page_ui(ui, context, shown));
     }
 
-    fn page_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, shown: &InsightsPageData) {
+    fn page_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, shown: &InsightsPageData) {
         ScrollArea::vertical().auto_shrink(false).id_salt("findings").show(ui, |ui| {
             Frame::new().inner_margin(Margin::symmetric(20, 14)).show(ui, |ui| {
                 let columns = ((ui.available_width() / COLUMN) as usize).clamp(1, 3);
                 ui.set_width(ui.available_width().min(columns as f32 * WIDEST));
                 // In a narrow window the panels would push the findings off the screen.
-                let wide = ui.available_width() > charts::ALL_BESIDE;
+                let wide = ui.available_width() > memory_panels::ALL_BESIDE;
                 if wide {
-                    charts::memory_ui(ui, context, &shown.picture);
+                    memory_panels::memory_ui(ui, context, &shown.picture);
                     ui.add_space(10.0);
                 }
                 self.head_ui(ui, &shown.findings);
@@ -137,7 +137,7 @@ impl InsightsView {
                 }
                 if !wide {
                     ui.add_space(10.0);
-                    charts::memory_ui(ui, context, &shown.picture);
+                    memory_panels::memory_ui(ui, context, &shown.picture);
                 }
             });
         });
@@ -177,11 +177,11 @@ impl InsightsView {
 /// Findings beside each other, numbered from `first` on.
 fn findings_ui(
     ui: &mut Ui,
-    context: &mut ViewContext<'_>,
+    context: &ViewContext<'_>,
     findings: &[&InsightFinding],
     (first, columns): (usize, usize),
 ) {
-    let one = |ui: &mut Ui, context: &mut ViewContext<'_>, number: usize| {
+    let one = |ui: &mut Ui, context: &ViewContext<'_>, number: usize| {
         let finding = findings[number - first];
         ui.push_id(number, |ui| finding_ui(ui, context, finding, number));
     };
@@ -196,7 +196,7 @@ fn findings_ui(
 }
 
 /// One finding: number, what may be gained, the sentence, the advice, the link.
-fn finding_ui(ui: &mut Ui, context: &mut ViewContext<'_>, finding: &InsightFinding, number: usize) {
+fn finding_ui(ui: &mut Ui, context: &ViewContext<'_>, finding: &InsightFinding, number: usize) {
     let palette = ThemePalette::for_visuals(ui.visuals());
     let colour = match (finding.gain, finding.subject) {
         (InsightGain::Everything, _) => palette.error,
@@ -249,7 +249,7 @@ fn gain_colour(palette: &ThemePalette, finding: &InsightFinding) -> Color32 {
 }
 
 /// Chooses what a finding is about and shows it.
-fn go(context: &mut ViewContext<'_>, place: &ViewLocation, view: ViewId) {
+fn go(context: &ViewContext<'_>, place: &ViewLocation, view: ViewId) {
     context.commands.extend(AppCommand::select_insight_location(place));
     context.commands.push(AppCommand::ShowView(view));
 }

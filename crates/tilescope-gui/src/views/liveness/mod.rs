@@ -2,24 +2,24 @@
 
 pub(super) mod tables;
 
-use super::jump::TraceJump;
+use super::trace_jump::TraceJump;
 use super::{ReportView, ViewContext, ViewDescriptor};
 use crate::model::command::AppCommand;
-use crate::model::prefs::LivenessPrefs;
+use crate::model::preferences::LivenessPrefs;
 use crate::model::selection::Selection;
-use crate::model::state::{ViewState, from_view_state, to_view_state};
 use crate::model::view_id::ViewId;
+use crate::model::view_state::{ViewState, from_view_state, to_view_state};
 use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
+use crate::widgets::background_query::Versioned;
+use crate::widgets::background_query::{BackgroundQuery, QueryState};
 use crate::widgets::icons::Icon;
 use crate::widgets::query_state::QueryTexts;
-use crate::widgets::stack::{
+use crate::widgets::stack_graph::{
     GraphAnnotation, GraphLevelLine, MatchedPlaces, StackGraph, StackGraphInput,
     StackGraphResponse, StackLayer, StackedValues, is_near,
 };
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui, weak_ui};
-use crate::widgets::worker::Versioned;
-use crate::widgets::worker::{BackgroundQuery, QueryState};
 use crate::widgets::{empty_state_ui, search_ui, tables_height, waiting_tabs_ui};
 use egui::{CentralPanel, Frame, Key, Panel, RichText, Ui};
 use serde::{Deserialize, Serialize};
@@ -81,7 +81,7 @@ struct LivenessView {
 }
 
 impl ReportView for LivenessView {
-    fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+    fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         self.source = available_source(self.source, context);
         let report = context.opened.report.clone();
         let key = (self.source, context.prefs.liveness.always_live);
@@ -167,13 +167,7 @@ impl LivenessView {
         self.steps = step.map(|step| step as u32).into_iter().collect();
     }
 
-    fn choose(
-        &mut self,
-        context: &mut ViewContext<'_>,
-        curve: &LivenessCurve,
-        step: u32,
-        add: bool,
-    ) {
+    fn choose(&mut self, context: &ViewContext<'_>, curve: &LivenessCurve, step: u32, add: bool) {
         match self.steps.iter().position(|known| *known == step) {
             Some(at) if add => drop(self.steps.remove(at)),
             _ if add => {
@@ -190,7 +184,7 @@ impl LivenessView {
         context.commands.push(AppCommand::SelectProgram(self.program));
     }
 
-    fn panels_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, shown: &LivenessGraphData) {
+    fn panels_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, shown: &LivenessGraphData) {
         let height = ui.available_height();
         let frame = Frame::new().fill(ThemePalette::for_visuals(ui.visuals()).page);
         Panel::bottom("liveness tables")
@@ -205,7 +199,7 @@ impl LivenessView {
         CentralPanel::default().frame(frame).show(ui, |ui| self.graph_ui(ui, context, shown));
     }
 
-    fn graph_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, shown: &LivenessGraphData) {
+    fn graph_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, shown: &LivenessGraphData) {
         let palette = ThemePalette::for_visuals(ui.visuals());
         let wanted = !self.filter.trim().is_empty();
         let matching = self.matching.latest().filter(|_| wanted).cloned();
@@ -280,7 +274,7 @@ impl LivenessView {
         curve.capacity > Bytes::ZERO && prefs.max_memory.unwrap_or(near)
     }
 
-    fn tables_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, shown: &LivenessGraphData) {
+    fn tables_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, shown: &LivenessGraphData) {
         ui.horizontal(|ui| {
             ui.add_space(6.0);
             let none = self.steps.is_empty();
@@ -309,7 +303,7 @@ impl LivenessView {
     fn ask_for_step_ui(
         &mut self,
         ui: &mut Ui,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         shown: &LivenessGraphData,
     ) {
         let palette = ThemePalette::for_visuals(ui.visuals());
@@ -329,7 +323,7 @@ impl LivenessView {
     fn controls_ui(
         &mut self,
         bar: &mut ToolbarBuilder<'_>,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         shown: &Versioned<LivenessGraphData>,
     ) {
         self.source_ui(bar, context);
@@ -361,7 +355,7 @@ impl LivenessView {
     fn filter_ui(
         &mut self,
         bar: &mut ToolbarBuilder<'_>,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         shown: &Versioned<LivenessGraphData>,
     ) {
         let wanted = !self.filter.trim().is_empty();
@@ -395,7 +389,7 @@ impl LivenessView {
         }
     }
 
-    fn source_ui(&mut self, bar: &mut ToolbarBuilder<'_>, context: &mut ViewContext<'_>) {
+    fn source_ui(&mut self, bar: &mut ToolbarBuilder<'_>, context: &ViewContext<'_>) {
         let mut sources = vec![(LivenessScope::Whole, "Whole program".to_owned())];
         let ipus = context.opened.target.ipus_per_replica;
         if ipus > 1 {

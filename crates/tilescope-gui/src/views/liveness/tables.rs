@@ -7,12 +7,12 @@ use crate::model::view_id::ViewId;
 use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
 use crate::views::ViewContext;
-use crate::views::jump::TraceJump;
+use crate::views::trace_jump::TraceJump;
+use crate::widgets::background_query::BackgroundQuery;
+use crate::widgets::background_query::Versioned;
 use crate::widgets::hint_ui;
 use crate::widgets::query_state::LIST_TEXTS;
 use crate::widgets::table::TableState;
-use crate::widgets::worker::BackgroundQuery;
-use crate::widgets::worker::Versioned;
 use egui::{Label, RichText, ScrollArea, Ui};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -75,7 +75,7 @@ pub(crate) struct LivenessTables {
 }
 
 impl LivenessTables {
-    pub(crate) fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, key: LivenessTableKey) {
+    pub(crate) fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, key: LivenessTableKey) {
         let (part, index, hint) = match key.tab {
             LivenessTab::Always | LivenessTab::Step => {
                 (ReportPart::Variables, 0, "Filter variables")
@@ -115,7 +115,7 @@ pub(in crate::views) fn seen(report: &Report, name: &str) -> DataTable {
 
 fn table_ui(
     ui: &mut Ui,
-    context: &mut ViewContext<'_>,
+    context: &ViewContext<'_>,
     state: &mut TableState,
     made: &Versioned<LivenessTableData>,
     hint: &str,
@@ -169,7 +169,7 @@ fn ids(rows: &[LiveVariable]) -> Vec<VariableId> {
 /// Each chosen step with the programs around it.
 pub(crate) fn steps_ui(
     ui: &mut Ui,
-    context: &mut ViewContext<'_>,
+    context: &ViewContext<'_>,
     steps: &[(u32, ProgramId)],
     curve: &LivenessCurve,
     jump: &mut TraceJump,

@@ -1,29 +1,29 @@
 //! Memory: how full every tile is, and what fills it.
 
-mod banks;
+mod memory_map;
 pub(super) mod tables;
 
 use super::{ReportView, ViewContext, ViewDescriptor};
 use crate::model::command::AppCommand;
-use crate::model::prefs::MemoryPrefs;
+use crate::model::preferences::MemoryPrefs;
 use crate::model::selection::Selection;
-use crate::model::state::{ViewState, from_view_state, to_view_state};
 use crate::model::view_id::ViewId;
+use crate::model::view_state::{ViewState, from_view_state, to_view_state};
 use crate::theme::ThemePalette;
 use crate::views::tile_selection::{floor_plan_ui, tile_graph_ui, tile_picker_ui};
+use crate::widgets::background_query::BackgroundQuery;
+use crate::widgets::background_query::Versioned;
 use crate::widgets::floor_plan::{FloorPlanValues, FloorPlanWidget};
-use crate::widgets::heat::scale_ui;
+use crate::widgets::heat_scale::scale_ui;
 use crate::widgets::icons::Icon;
 use crate::widgets::query_state::QueryTexts;
-use crate::widgets::stack::is_near;
+use crate::widgets::stack_graph::is_near;
 use crate::widgets::tile_graph::{StackedTileCurves, TileGraph, TileGraphOptions};
 use crate::widgets::tile_picker::TilePicker;
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui};
-use crate::widgets::worker::BackgroundQuery;
-use crate::widgets::worker::Versioned;
 use crate::widgets::{empty_state_ui, hint_ui, tabs_ui};
-use banks::MemoryMapPanel;
 use egui::{CentralPanel, Frame, Panel, Ui};
+use memory_map::MemoryMapPanel;
 use serde::{Deserialize, Serialize};
 use tables::MemoryTables;
 use tilescope_analysis::memory::{MemoryBreakdown, MemoryCurveKey, curves};
@@ -103,7 +103,7 @@ struct MemoryView {
 }
 
 impl ReportView for MemoryView {
-    fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+    fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         self.notice_selection(context);
         toolbar_ui(ui, VIEW.id.name(), |bar| self.controls_ui(bar, context));
         let prefs = context.prefs.memory;
@@ -161,7 +161,7 @@ impl MemoryView {
     fn panels_ui(
         &mut self,
         ui: &mut Ui,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         curves: &Versioned<StackedTileCurves>,
     ) {
         let height = ui.available_height();
@@ -185,7 +185,7 @@ impl MemoryView {
     fn total_ui(
         &mut self,
         ui: &mut Ui,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         curves: &Versioned<StackedTileCurves>,
     ) {
         let look = TileGraphOptions {
@@ -198,7 +198,7 @@ impl MemoryView {
     }
 
     /// The bytes of the chosen variables.
-    fn variables_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+    fn variables_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         if self.variables.is_empty() {
             let sentence = "Select a variable in the table below to see its tiles; Shift + click \
                  adds another one.";
@@ -225,7 +225,7 @@ impl MemoryView {
     fn map_ui(
         &mut self,
         ui: &mut Ui,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         curves: &Versioned<StackedTileCurves>,
         category: Option<MemoryCategory>,
     ) {
@@ -326,7 +326,7 @@ impl MemoryView {
         prefs.max_memory.unwrap_or(near)
     }
 
-    fn tables_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+    fn tables_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         let tabs = [
             (MemoryTab::Details, "Details"),
             (MemoryTab::ComputeSets, "Compute sets"),
@@ -355,7 +355,7 @@ impl MemoryView {
     }
 
     /// Whether variables are a table or a map; remembered.
-    fn variables_look_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+    fn variables_look_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         let mut prefs = context.prefs.memory;
         ui.horizontal(|ui| {
             ui.add_space(12.0);
@@ -377,7 +377,7 @@ impl MemoryView {
         }
     }
 
-    fn choose(&mut self, context: &mut ViewContext<'_>, variable: VariableId, add: bool) {
+    fn choose(&mut self, context: &ViewContext<'_>, variable: VariableId, add: bool) {
         match self.variables.iter().position(|known| *known == variable) {
             Some(at) if add => drop(self.variables.remove(at)),
             _ if add => {
@@ -389,7 +389,7 @@ impl MemoryView {
         context.commands.push(AppCommand::SelectVariable(self.variables.last().copied()));
     }
 
-    fn controls_ui(&mut self, bar: &mut ToolbarBuilder<'_>, context: &mut ViewContext<'_>) {
+    fn controls_ui(&mut self, bar: &mut ToolbarBuilder<'_>, context: &ViewContext<'_>) {
         let mut shows = vec![
             (MemoryGraphMode::Total, "Total memory"),
             (MemoryGraphMode::Variables, "Selected variables"),

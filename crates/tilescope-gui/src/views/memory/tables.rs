@@ -4,12 +4,12 @@ use super::MemoryTab;
 use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
 use crate::views::ViewContext;
+use crate::widgets::background_query::BackgroundQuery;
+use crate::widgets::background_query::BackgroundWorkers;
+use crate::widgets::background_query::Versioned;
 use crate::widgets::query_state::LIST_TEXTS;
 use crate::widgets::query_state::QueryTexts;
 use crate::widgets::table::TableState;
-use crate::widgets::worker::BackgroundQuery;
-use crate::widgets::worker::BackgroundWorkers;
-use crate::widgets::worker::Versioned;
 use crate::widgets::{focus_ui, hint_ui, region_ui};
 use egui::accesskit::Role;
 use egui::{
@@ -34,12 +34,19 @@ struct MemoryTableData {
     truncated: bool,
 }
 
+/// What fills the tiles, and the table of it for those that were asked about: together, so that
+/// titles never run ahead of figures.
+struct MemoryTree {
+    rows: Vec<MemoryTreeRow>,
+    table: DataTable,
+}
+
 /// State of all tables.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct MemoryTables {
     #[serde(skip)]
-    details: BackgroundQuery<Vec<u32>, Vec<MemoryTreeRow>>,
+    details: BackgroundQuery<Vec<u32>, MemoryTree>,
     folded: BTreeSet<String>,
     #[serde(skip)]
     listed: BackgroundQuery<(MemoryTab, Vec<u32>), MemoryTableData>,
@@ -52,7 +59,7 @@ impl MemoryTables {
     pub(super) fn ui(
         &mut self,
         ui: &mut Ui,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         tab: MemoryTab,
         chosen: &[VariableId],
     ) -> Option<(VariableId, bool)> {
@@ -100,16 +107,17 @@ impl MemoryTables {
     fn details_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         let tiles = context.selection.tiles.clone();
         let report = context.opened.report.clone();
-        let question = move |tiles: &Vec<u32>| memory::details(&report, tiles);
+        let question = move |tiles: &Vec<u32>| {
+            let rows = memory::details(&report, tiles)?;
+            let table = columns::details(&rows, tiles);
+            Ok::<_, ReportError>(MemoryTree { rows, table })
+        };
         let texts = QueryTexts { waiting: "Reading…", failed: "Details cannot be read" };
         let rows = self.details.ask(ui.ctx(), context.workers, &tiles, question);
-        rows.show(ui, texts, |ui, rows| self.tree_ui(ui, &tiles, rows));
+        rows.show(ui, texts, |ui, tree| self.tree_ui(ui, tree));
     }
 
-    fn tree_ui(&mut self, ui: &mut Ui, tiles: &[u32], rows: &[MemoryTreeRow]) {
-        // While details of other tiles are on their way, titles must not run ahead of them.
-        let ready = rows.first().is_none_or(|row| row.bytes.len() == tiles.len().max(1));
-        let table = columns::details(rows, if ready { tiles } else { &[] });
+    fn tree_ui(&mut self, ui: &mut Ui, MemoryTree { rows, table }: &MemoryTree) {
         // Depth is seen as the indentation of the part.
         let titles: Vec<&str> =
             table.columns.iter().skip(2).map(|column| column.title.as_str()).collect();

@@ -1,25 +1,25 @@
 //! Operations: what each of them costs, and how the planner split it.
 
 pub(crate) mod columns;
-mod lists;
-mod lower;
+mod details_panel;
+mod flops_and_debug;
 
 use super::{ReportView, ViewContext, ViewDescriptor};
 use crate::model::command::AppCommand;
-use crate::model::prefs::OperationPrefs;
+use crate::model::preferences::OperationPrefs;
 use crate::model::selection::Selection;
-use crate::model::state::{ViewState, from_view_state, to_view_state};
 use crate::model::view_id::ViewId;
+use crate::model::view_state::{ViewState, from_view_state, to_view_state};
 use crate::theme::ThemePalette;
+use crate::widgets::background_query::BackgroundQuery;
+use crate::widgets::background_query::Versioned;
 use crate::widgets::icons::Icon;
 use crate::widgets::query_state::QueryTexts;
 use crate::widgets::table::TableState;
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui};
-use crate::widgets::worker::BackgroundQuery;
-use crate::widgets::worker::Versioned;
 use crate::widgets::{empty_state_ui, tables_height};
+use details_panel::OperationDetailsPanel;
 use egui::{CentralPanel, Frame, Panel, RichText, Ui};
-use lower::OperationDetailsPanel;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tilescope_analysis::data_table::DataTable;
@@ -63,7 +63,7 @@ struct OperationsView {
 }
 
 impl ReportView for OperationsView {
-    fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+    fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         if !context.opened.report.has(ReportPart::Programs)
             && !context.opened.report.has(ReportPart::Operations)
         {
@@ -123,7 +123,7 @@ impl OperationsView {
         }
     }
 
-    fn controls_ui(&mut self, bar: &mut ToolbarBuilder<'_>, context: &mut ViewContext<'_>) {
+    fn controls_ui(&mut self, bar: &mut ToolbarBuilder<'_>, context: &ViewContext<'_>) {
         let mut layers =
             vec![(OperationLayer::Library, "Library calls"), (OperationLayer::Program, "Programs")];
         if context.opened.report.has(ReportPart::Operations) {
@@ -148,7 +148,7 @@ impl OperationsView {
     fn panels_ui(
         &mut self,
         ui: &mut Ui,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         shown: &Versioned<OperationsTableData>,
     ) {
         let height = ui.available_height();
@@ -190,7 +190,7 @@ impl OperationsView {
 }
 
 /// Which columns are shown.
-fn columns_ui(ui: &mut Ui, context: &mut ViewContext<'_>) {
+fn columns_ui(ui: &mut Ui, context: &ViewContext<'_>) {
     let mut switched = context.prefs.operations.switched.clone();
     for known in tables::COLUMNS {
         let mut shown = columns::is_shown(known, &switched);

@@ -5,9 +5,9 @@ use crate::model::view_id::ViewId;
 use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
 use crate::views::ViewContext;
+use crate::widgets::background_query::BackgroundQuery;
+use crate::widgets::background_query::Versioned;
 use crate::widgets::query_state::QueryTexts;
-use crate::widgets::worker::BackgroundQuery;
-use crate::widgets::worker::Versioned;
 use egui::{Grid, Label, RichText, ScrollArea, Ui, vec2};
 use std::collections::BTreeMap;
 use tilescope_analysis::data_table::TableCell;
@@ -40,7 +40,7 @@ impl Details {
     pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         graph: &Versioned<OpGraph>,
     ) {
         let chosen = context.selection.operation;
@@ -86,7 +86,7 @@ fn dependences(
 }
 
 /// Where nothing is chosen: what there is on each IPU, and what takes longest.
-fn overview_ui(ui: &mut Ui, context: &mut ViewContext<'_>, graph: &OpGraph) {
+fn overview_ui(ui: &mut Ui, context: &ViewContext<'_>, graph: &OpGraph) {
     let palette = ThemePalette::for_visuals(ui.visuals());
     let mut ipus: BTreeMap<Option<u32>, (u64, u64, u64)> = BTreeMap::new();
     for row in &graph.rows {
@@ -141,7 +141,7 @@ fn overview_ui(ui: &mut Ui, context: &mut ViewContext<'_>, graph: &OpGraph) {
     });
 }
 
-fn facts_ui(ui: &mut Ui, context: &mut ViewContext<'_>, row: &OpRow) {
+fn facts_ui(ui: &mut Ui, context: &ViewContext<'_>, row: &OpRow) {
     let palette = ThemePalette::for_visuals(ui.visuals());
     let title: String = row.name.chars().take(300).collect();
     ui.add(Label::new(strong(title)).selectable(true).extend());
@@ -181,7 +181,7 @@ fn facts_ui(ui: &mut Ui, context: &mut ViewContext<'_>, row: &OpRow) {
 
 fn links_ui(
     ui: &mut Ui,
-    context: &mut ViewContext<'_>,
+    context: &ViewContext<'_>,
     graph: &OpGraph,
     title: &str,
     operations: &[OperationId],

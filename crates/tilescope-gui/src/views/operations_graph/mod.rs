@@ -1,24 +1,24 @@
 //! The operations graph: the model as nodes and arrows, one lane per IPU.
 
-mod canvas;
 mod details;
+mod graph_canvas;
 
 use super::{ReportView, ViewContext, ViewDescriptor};
 use crate::model::command::{AppCommand, ViewAction};
-use crate::model::prefs::{OperationsGraphMetric as Metric, OperationsGraphPrefs};
+use crate::model::preferences::{OperationsGraphMetric as Metric, OperationsGraphPrefs};
 use crate::model::selection::Selection;
-use crate::model::state::{ViewState, from_view_state, to_view_state};
 use crate::model::view_id::ViewId;
+use crate::model::view_state::{ViewState, from_view_state, to_view_state};
 use crate::theme::ThemePalette;
+use crate::widgets::background_query::BackgroundQuery;
+use crate::widgets::background_query::Versioned;
 use crate::widgets::icons::Icon;
 use crate::widgets::query_state::QueryTexts;
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui};
-use crate::widgets::worker::BackgroundQuery;
-use crate::widgets::worker::Versioned;
 use crate::widgets::{empty_state_ui, tables_height};
-use canvas::{GraphCanvas, GraphCanvasEvent};
 use details::Details;
 use egui::{CentralPanel, Frame, Panel, Ui};
+use graph_canvas::{GraphCanvas, GraphCanvasEvent};
 use serde::{Deserialize, Serialize};
 use tilescope_analysis::operations::OpRow;
 use tilescope_analysis::operations_graph::{OpGraph, OpGraphKey, OpGraphNode, graph};
@@ -91,7 +91,7 @@ fn hides_too_much(graph: &OpGraph) -> bool {
 }
 
 impl ReportView for OperationsGraphView {
-    fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+    fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         if !std::mem::replace(&mut self.folded, true) {
             self.open = Some(Vec::new());
         }
@@ -129,7 +129,7 @@ impl ReportView for OperationsGraphView {
 }
 
 impl OperationsGraphView {
-    fn graph_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, shown: &Versioned<OpGraph>) {
+    fn graph_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, shown: &Versioned<OpGraph>) {
         if !std::mem::replace(&mut self.judged, true) && hides_too_much(shown) {
             self.open = None;
         }
@@ -179,7 +179,7 @@ impl OperationsGraphView {
         open.dedup();
     }
 
-    fn controls_ui(&mut self, bar: &mut ToolbarBuilder<'_>, context: &mut ViewContext<'_>) {
+    fn controls_ui(&mut self, bar: &mut ToolbarBuilder<'_>, context: &ViewContext<'_>) {
         let old = context.prefs.operations_graph;
         let mut prefs: OperationsGraphPrefs = old;
         if let Some(metric) = bar.choice("Colour", &Metric::ALL, prefs.metric) {

@@ -1,14 +1,14 @@
 //! What is known of the chosen node, and the ways from it to other tabs.
 
-use super::lines::kind_colour;
+use super::tree_rows::kind_colour;
 use crate::model::command::AppCommand;
 use crate::model::view_id::ViewId;
 use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
 use crate::views::ViewContext;
-use crate::views::jump::TraceJump;
+use crate::views::trace_jump::TraceJump;
+use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::query_state::QueryTexts;
-use crate::widgets::worker::BackgroundQuery;
 use egui::{CornerRadius, Grid, Label, Rect, RichText, ScrollArea, Ui, pos2, vec2};
 use tilescope_analysis::program_tree::{ProgramFact, facts, label};
 use tilescope_report::units::{OperationId, ProgramId, grouped};
@@ -25,7 +25,7 @@ impl ProgramDetailsPanel {
     pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         programs: &ProgramNodeTable,
         tally: &[(ProgramKind, u64)],
         jump: &mut TraceJump,
@@ -94,7 +94,7 @@ fn tally_ui(ui: &mut Ui, tally: &[(ProgramKind, u64)]) {
 
 fn links_ui(
     ui: &mut Ui,
-    context: &mut ViewContext<'_>,
+    context: &ViewContext<'_>,
     (id, function): (ProgramId, Option<ProgramId>),
     operation: Option<OperationId>,
     jump: &mut TraceJump,

@@ -1,20 +1,20 @@
 //! The program tree: what the compiled program consists of, and what each node does.
 
 mod details;
-mod lines;
+mod tree_rows;
 
-use super::jump::TraceJump;
+use super::trace_jump::TraceJump;
 use super::{ReportView, ViewContext, ViewDescriptor};
 use crate::model::command::AppCommand;
 use crate::model::selection::Selection;
-use crate::model::state::{ViewState, from_view_state, to_view_state};
 use crate::model::view_id::ViewId;
+use crate::model::view_state::{ViewState, from_view_state, to_view_state};
 use crate::theme::ThemePalette;
+use crate::widgets::background_query::Versioned;
+use crate::widgets::background_query::{BackgroundQuery, QueryState};
 use crate::widgets::icons::Icon;
 use crate::widgets::query_state::QueryTexts;
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui, weak_ui};
-use crate::widgets::worker::Versioned;
-use crate::widgets::worker::{BackgroundQuery, QueryState};
 use crate::widgets::{empty_state_ui, search_ui, tables_height};
 use details::ProgramDetailsPanel;
 use egui::{Button, CentralPanel, Frame, Key, Panel, RichText, ScrollArea, Ui};
@@ -74,7 +74,7 @@ struct ProgramTreeView {
     #[serde(skip)]
     lines: BackgroundQuery<VisibleProgramRowsKey, VisibleProgramRows>,
     group: usize,
-    #[serde(with = "crate::model::state::shared")]
+    #[serde(with = "crate::model::view_state::shared")]
     folded: Arc<BTreeSet<ProgramId>>,
     filter: String,
     ids: bool,
@@ -101,7 +101,7 @@ struct ProgramTreeView {
 }
 
 impl ReportView for ProgramTreeView {
-    fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+    fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         let report = context.opened.report.clone();
         let texts =
             QueryTexts { waiting: "Reading the program…", failed: "The program cannot be read" };
@@ -148,7 +148,7 @@ impl ProgramTreeView {
     fn forest_ui(
         &mut self,
         ui: &mut Ui,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         forest: &Versioned<ProgramForest>,
     ) {
         self.follow(ui, context, forest);
@@ -165,12 +165,7 @@ impl ProgramTreeView {
     }
 
     /// Shows what was chosen elsewhere: a step's program, or a program.
-    fn follow(
-        &mut self,
-        ui: &Ui,
-        context: &mut ViewContext<'_>,
-        forest: &Versioned<ProgramForest>,
-    ) {
+    fn follow(&mut self, ui: &Ui, context: &ViewContext<'_>, forest: &Versioned<ProgramForest>) {
         let step = context.selection.step.map(|step| step.step);
         if let Some(step) = step.filter(|_| step != self.seen_step) {
             let report = context.opened.report.clone();
@@ -221,7 +216,7 @@ impl ProgramTreeView {
     fn controls_ui(
         &mut self,
         bar: &mut ToolbarBuilder<'_>,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         lines: Option<&VisibleProgramRows>,
     ) {
         let found = lines.filter(|_| !self.filter.trim().is_empty());
@@ -267,7 +262,7 @@ impl ProgramTreeView {
     }
 
     /// Chooses the next line that matches, after the one that is chosen.
-    fn select_next_match(&mut self, context: &mut ViewContext<'_>, lines: &VisibleProgramRows) {
+    fn select_next_match(&mut self, context: &ViewContext<'_>, lines: &VisibleProgramRows) {
         let chosen = context.selection.program;
         let at = lines.rows.iter().position(|row| Some(row.id) == chosen);
         let later = lines.matches.iter().find(|place| at.is_none_or(|at| **place > at));
@@ -278,7 +273,7 @@ impl ProgramTreeView {
         }
     }
 
-    fn choose(&mut self, context: &mut ViewContext<'_>, program: ProgramId) {
+    fn choose(&mut self, context: &ViewContext<'_>, program: ProgramId) {
         self.seen = Some(program);
         context.commands.push(AppCommand::SelectProgram(Some(program)));
     }
@@ -286,7 +281,7 @@ impl ProgramTreeView {
     fn panels_ui(
         &mut self,
         ui: &mut Ui,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         forest: &ProgramForest,
         lines: &QueryState<VisibleProgramRows>,
     ) {
@@ -347,13 +342,13 @@ impl ProgramTreeView {
     fn lines_ui(
         &mut self,
         ui: &mut Ui,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         forest: &ProgramForest,
         lines: &VisibleProgramRows,
     ) {
         let chosen = context.selection.program;
         let operation = chosen.and_then(|id| forest.programs.get(id)).and_then(|p| p.operation);
-        let look = lines::ProgramTreeRowsInput {
+        let look = tree_rows::ProgramTreeRowsInput {
             programs: &forest.programs,
             chosen,
             operation,
@@ -366,15 +361,15 @@ impl ProgramTreeView {
         if place.is_some() {
             self.wanted = None;
         }
-        match lines::lines_ui(ui, &lines.rows, &look, place) {
-            Some(lines::ProgramTreeRowEvent::ToggleFold(id)) => {
+        match tree_rows::lines_ui(ui, &lines.rows, &look, place) {
+            Some(tree_rows::ProgramTreeRowEvent::ToggleFold(id)) => {
                 let folded = Arc::make_mut(&mut self.folded);
                 if !folded.remove(&id) {
                     folded.insert(id);
                 }
             }
-            Some(lines::ProgramTreeRowEvent::Select(id)) => self.choose(context, id),
-            Some(lines::ProgramTreeRowEvent::MoveFocus(id)) => {
+            Some(tree_rows::ProgramTreeRowEvent::Select(id)) => self.choose(context, id),
+            Some(tree_rows::ProgramTreeRowEvent::MoveFocus(id)) => {
                 self.choose(context, id);
                 (self.wanted, self.focus) = (Some(id), Some(id));
             }

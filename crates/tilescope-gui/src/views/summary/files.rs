@@ -1,7 +1,7 @@
 //! The files that a report is made of.
 
 use super::{SummaryFactRow, SummaryPageData, row, rows_ui};
-use crate::model::opening::OpenReport;
+use crate::model::open_report::OpenReport;
 use crate::theme::ThemePalette;
 use egui::{Grid, Label, RichText, Ui, vec2};
 use std::time::UNIX_EPOCH;

@@ -1,9 +1,9 @@
 //! The figures people look for first, as large as they are important.
 
 use super::SummaryPageData;
-use crate::model::opening::OpenReport;
+use crate::model::open_report::OpenReport;
 use crate::theme::ThemePalette;
-use crate::widgets::elided::elided;
+use crate::widgets::elided_text::elided;
 use egui::accesskit::Role;
 use egui::{CornerRadius, FontId, Sense, Stroke, Ui, WidgetInfo, vec2};
 use tilescope_analysis::summary::{ExecutionSummary, MemorySummary};

@@ -5,15 +5,15 @@ mod headline;
 
 use super::{ReportView, ViewContext, ViewDescriptor};
 use crate::model::command::AppCommand;
-use crate::model::opening::OpenReport;
+use crate::model::open_report::OpenReport;
 use crate::model::selection::Selection;
-use crate::model::state::{ViewState, from_view_state, to_view_state};
 use crate::model::view_id::ViewId;
+use crate::model::view_state::{ViewState, from_view_state, to_view_state};
 use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
+use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::icons::Icon;
 use crate::widgets::query_state::QueryTexts;
-use crate::widgets::worker::BackgroundQuery;
 use crate::widgets::{focus_ui, search_ui};
 use egui::accesskit::Role;
 use egui::{
@@ -95,7 +95,7 @@ fn tree(report: &Report, name: &str) -> Option<Result<Vec<JsonLine>, String>> {
 }
 
 impl ReportView for SummaryView {
-    fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+    fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         let report = context.opened.report.clone();
         let facts = self.facts.ask(ui.ctx(), context.workers, &(), move |()| facts(&report));
         let filter = self.filter.get_or_insert_with(|| context.prefs.option_filter.clone());
@@ -121,12 +121,7 @@ impl ReportView for SummaryView {
     }
 }
 
-fn page_ui(
-    ui: &mut Ui,
-    context: &mut ViewContext<'_>,
-    facts: &SummaryPageData,
-    filter: &mut String,
-) {
+fn page_ui(ui: &mut Ui, context: &ViewContext<'_>, facts: &SummaryPageData, filter: &mut String) {
     ui.label(strong("Program information").size(19.0));
     ui.add_space(10.0);
     headline::headline_ui(ui, context.opened, facts);
@@ -173,7 +168,7 @@ const THREE_COLUMNS: f32 = 2750.0;
 
 /// Blocks that can be folded; what is folded is remembered.
 struct SummaryBlocks<'a, 'b> {
-    context: &'a mut ViewContext<'b>,
+    context: &'a ViewContext<'b>,
 }
 
 impl<'b> SummaryBlocks<'_, 'b> {
@@ -212,7 +207,7 @@ impl<'b> SummaryBlocks<'_, 'b> {
         &mut self,
         ui: &mut Ui,
         title: &'static str,
-        contents: impl FnOnce(&mut Ui, &mut ViewContext<'b>),
+        contents: impl FnOnce(&mut Ui, &ViewContext<'b>),
     ) {
         let palette = ThemePalette::for_visuals(ui.visuals());
         let folded = self.context.prefs.folded_blocks.iter().any(|block| block == title);
@@ -416,7 +411,7 @@ fn notes_ui(ui: &mut Ui, facts: &SummaryPageData) {
 
 fn options_ui(
     ui: &mut Ui,
-    context: &mut ViewContext<'_>,
+    context: &ViewContext<'_>,
     facts: &SummaryPageData,
     filter: &mut String,
 ) {

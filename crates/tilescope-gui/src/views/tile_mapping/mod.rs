@@ -1,29 +1,29 @@
 //! Tile mapping: which tiles hold which part of a tensor, an operation or a compute set.
 
-mod panels;
+mod tables;
 
 use super::{ReportView, ViewContext, ViewDescriptor};
 use crate::model::command::AppCommand;
 use crate::model::selection::Selection;
-use crate::model::state::{ViewState, from_view_state, to_view_state};
 use crate::model::view_id::ViewId;
+use crate::model::view_state::{ViewState, from_view_state, to_view_state};
 use crate::theme::ThemePalette;
 use crate::views::tile_selection::{floor_plan_ui, tile_picker_ui};
+use crate::widgets::background_query::BackgroundQuery;
+use crate::widgets::background_query::Versioned;
 use crate::widgets::floor_plan::{FloorPlanValues, FloorPlanWidget};
-use crate::widgets::heat::scale_ui;
+use crate::widgets::heat_scale::scale_ui;
 use crate::widgets::icons::Icon;
 use crate::widgets::query_state::LIST_TEXTS;
 use crate::widgets::query_state::QueryTexts;
 use crate::widgets::table::TableState;
 use crate::widgets::tile_picker::TilePicker;
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui};
-use crate::widgets::worker::BackgroundQuery;
-use crate::widgets::worker::Versioned;
 use crate::widgets::{empty_state_ui, hint_ui, tables_height, tabs_ui};
 use egui::{CentralPanel, Frame, Panel, RichText, Ui};
-use panels::{TileMappingTab, TileMappingTables};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use tables::{TileMappingTab, TileMappingTables};
 use tilescope_analysis::data_table::DataTable;
 use tilescope_analysis::tables::tile_mapping as columns;
 use tilescope_analysis::tile_mapping::{
@@ -98,7 +98,7 @@ fn chosen(selection: &Selection) -> Option<MappingSubject> {
 }
 
 impl ReportView for TileMappingView {
-    fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+    fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         self.notice_selection(context);
         toolbar_ui(ui, VIEW.id.name(), |bar| self.controls_ui(bar, context));
         if !recorded(&context.opened.report, self.kind) {
@@ -131,7 +131,7 @@ impl TileMappingView {
     fn panels_ui(
         &mut self,
         ui: &mut Ui,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         listed: &Versioned<MappingSubjectList>,
     ) {
         let width = ui.available_width();
@@ -220,7 +220,7 @@ impl TileMappingView {
         }
     }
 
-    fn choose(&mut self, context: &mut ViewContext<'_>, subject: MappingSubject) {
+    fn choose(&mut self, context: &ViewContext<'_>, subject: MappingSubject) {
         self.subject = Some(subject);
         let (variable, operation) = match subject {
             MappingSubject::Tensor(variable) => (Some(variable), None),
@@ -233,7 +233,7 @@ impl TileMappingView {
         }
     }
 
-    fn controls_ui(&mut self, bar: &mut ToolbarBuilder<'_>, context: &mut ViewContext<'_>) {
+    fn controls_ui(&mut self, bar: &mut ToolbarBuilder<'_>, context: &ViewContext<'_>) {
         let kinds = [
             (MappingSubjectKind::Tensors, "Tensors"),
             (MappingSubjectKind::Operations, "Operations"),
@@ -264,7 +264,7 @@ impl TileMappingView {
     fn list_ui(
         &mut self,
         ui: &mut Ui,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         listed: &Versioned<MappingSubjectList>,
     ) {
         if !listed.whole {
@@ -298,7 +298,7 @@ impl TileMappingView {
     fn mapping_ui(
         &mut self,
         ui: &mut Ui,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         listed: &Versioned<MappingSubjectList>,
         narrow: bool,
     ) {
@@ -319,7 +319,7 @@ impl TileMappingView {
     fn mapped_ui(
         &mut self,
         ui: &mut Ui,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         mapped: &Versioned<TileMappingData>,
         listed: Option<&Versioned<MappingSubjectList>>,
     ) {
@@ -371,7 +371,7 @@ impl TileMappingView {
     fn maps_ui(
         &mut self,
         ui: &mut Ui,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         mapped: &Versioned<TileMappingData>,
     ) {
         let rearranged = match self.tab {
@@ -429,7 +429,7 @@ impl TileMappingView {
     fn tables_ui(
         &mut self,
         ui: &mut Ui,
-        context: &mut ViewContext<'_>,
+        context: &ViewContext<'_>,
         mapped: &Versioned<TileMappingData>,
         listed: Option<&Versioned<MappingSubjectList>>,
     ) {

@@ -1,24 +1,24 @@
 //! What if: the spec of a report beside its views, to be changed and simulated again. The result is
 //! compared with the report it began with, and every variant that was tried is kept in a list.
 
-mod editor;
-mod history;
-pub(crate) mod keys;
-mod sliders;
+mod option_sliders;
+mod spec_editor;
+pub(crate) mod spec_keys;
 pub(crate) mod spec_text;
+mod variant_list;
 
-use crate::model::command::AppCommand;
-use crate::model::keep::ReportNotes;
+use crate::model::command::{AppCommand, CommandQueue};
 use crate::model::message::StatusMessage;
-use crate::model::opening::OpenReport;
+use crate::model::navigation::ReportNotes;
+use crate::model::open_report::OpenReport;
 use crate::theme::ThemePalette;
+use crate::widgets::background_query::{BackgroundQuery, BackgroundWorkers, QueryState};
 use crate::widgets::icons::Icon;
-use crate::widgets::worker::{BackgroundQuery, BackgroundWorkers, QueryState};
 use crate::widgets::{hint_ui, icon_button_ui};
 use egui::{Align, Button, Layout, RichText, Ui};
-use history::{SpecVariant, VariantList};
-use keys::{SpecKeyInfo, SpecProblem, SpecQueries};
+use spec_keys::{SpecKeyInfo, SpecProblem, SpecQueries};
 use std::path::{Path, PathBuf};
+use variant_list::{SpecVariant, VariantList};
 
 /// A spec that is being changed, and what was tried.
 pub struct WhatIfPanel {
@@ -34,7 +34,7 @@ pub struct WhatIfPanel {
     keys: BackgroundQuery<(), Vec<SpecKeyInfo>>,
     /// What is wrong with the text, if anything.
     checked: BackgroundQuery<String, Option<SpecProblem>>,
-    editor: editor::SpecEditor,
+    editor: spec_editor::SpecEditor,
     history: VariantList,
     /// Where what was tried is kept.
     notes: ReportNotes,
@@ -62,7 +62,7 @@ impl WhatIfPanel {
             check_directory,
             keys: BackgroundQuery::default(),
             checked: BackgroundQuery::default(),
-            editor: editor::SpecEditor::default(),
+            editor: spec_editor::SpecEditor::default(),
             history,
             notes,
             running: None,
@@ -143,7 +143,7 @@ impl WhatIfPanel {
         ui: &mut Ui,
         (workers, queries): (&BackgroundWorkers, SpecQueries),
         busy: bool,
-        commands: &mut Vec<AppCommand>,
+        commands: &CommandQueue,
     ) {
         let palette = ThemePalette::for_visuals(ui.visuals());
         ui.horizontal(|ui| {
@@ -166,7 +166,7 @@ impl WhatIfPanel {
         // None until they are known.
         let keys = keys.answer().map_or(&[][..], |keys| keys);
         let checked = self.ask_check(ui, workers, queries);
-        if let Some(text) = sliders::sliders_ui(ui, &self.text, keys) {
+        if let Some(text) = option_sliders::sliders_ui(ui, &self.text, keys) {
             self.text = text;
         }
         ui.add_space(6.0);

@@ -1,17 +1,17 @@
 //! Tables: sortable columns, a filter box, a row of totals. Only the rows on the screen are laid
 //! out; sorting and filtering happen off the UI thread.
 
-mod order;
+mod row_order;
 
-use super::elided::without_middle;
+use super::elided_text::without_middle;
 use super::{hint_ui, neighbour, search_ui};
 use crate::theme::ThemePalette;
 use crate::theme::fonts::{strong, strong_family};
-use crate::widgets::worker::{BackgroundQuery, BackgroundWorkers};
+use crate::widgets::background_query::{BackgroundQuery, BackgroundWorkers};
 use egui::accesskit::Role;
 use egui::{Align, FontId, Label, Layout, RichText, Sense, TextStyle, Ui, WidgetInfo};
 use egui_extras::{Column as Width, TableBuilder};
-use order::{TableRowOrder, order};
+use row_order::{TableRowOrder, order};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tilescope_analysis::data_table::{ColumnAlignment, DataTable, TableCell, TableColumn};

@@ -18,6 +18,7 @@ pub(crate) fn account(
 ) -> (TileMemory, Vec<CategoryBytes>) {
     let mut owners: BTreeMap<(MemoryCategory, MemoryRegion, bool), u64> = BTreeMap::new();
     owned_stretches(sizes, offsets, |start, end, owner, overlapped| {
+        // A variable may reach over a border of regions; each byte counts where it lies.
         for (region, from, to) in regions(chip) {
             let bytes = end.min(to).saturating_sub(start.max(from));
             if bytes > 0 {
@@ -88,6 +89,8 @@ fn owned_stretches(sizes: &[u64], offsets: &[u64], mut found: impl FnMut(u64, u6
         let start = starts.get(next_start).map_or(u64::MAX, |(offset, _)| *offset);
         let address = start.min(ends[next_end]);
         let live = next_start - next_end;
+        // Between two borders the same variables are live at every address; a report names one
+        // owner for each, the largest.
         if live > 0 && address > at {
             while users.peek().is_some_and(|(bytes, slot)| offsets[*slot] + bytes <= at) {
                 users.pop();

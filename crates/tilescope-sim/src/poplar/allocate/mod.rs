@@ -75,6 +75,7 @@ pub(crate) fn allocate(
         .map(|first| TileRange::new(first, tiles.min(first + chip.tiles)))
         .collect();
     for range in &ranges {
+        // Slots that lie on other IPUs would only widen the tables.
         let reaches = |slot: &&AllocationSlot| {
             let (first, last) = (slot.bytes.iter().next(), slot.bytes.iter().last());
             first.zip(last).is_some_and(|((first, _), (last, _))| {
@@ -140,6 +141,8 @@ impl IpuMemoryAllocator {
         let (classes, mut sizes) = classify(&tiles, |tile| tile.to_vec());
         let visits = (0..self.slots.len()).map(|slot| meetings.count(slot));
         self.classes = classes;
+        // Too many different tiles to place each on its own: they share addresses by what they
+        // hold, whatever its size, which only makes gaps larger than they are.
         if visits.sum::<u64>().saturating_mul(sizes.len() as u64) > MAX_INTERFERENCE_CHECKS {
             let held = |tile: &[u64]| tile.iter().map(|bytes| *bytes > 0).collect::<Vec<bool>>();
             (self.classes, sizes) = classify(&tiles, held);
@@ -168,6 +171,7 @@ impl IpuMemoryAllocator {
                 changes.push((life.end, false, number));
             }
         }
+        // `false` sorts before `true`: what ends makes room for what begins at the same step.
         changes.sort_unstable();
         let mut live = Array1::<u64>::zeros(self.bytes.len_of(Axis(1)));
         let mut peaks = live.clone();
@@ -204,6 +208,7 @@ impl IpuMemoryAllocator {
                     placements.push(TileRange::new(tile, tile + 1), placement);
                 }
             }
+            // Members are never live together and have the same bytes, so they share every address.
             for member in &slot.members {
                 allocation.placements[*member] = placements.clone();
             }

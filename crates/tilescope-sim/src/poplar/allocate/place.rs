@@ -23,6 +23,8 @@ pub(crate) fn place(
     sizes: &[u64],
 ) -> Vec<u64> {
     let first = place_in_order(chip, slots, meetings, sizes, PlacementOrder::ByMemoryConstraint);
+    // What needs interleaved memory has the least choice, so it goes first. Only where that
+    // overflows the order by size is tried, which leaves smaller gaps.
     if extent(&first, sizes) <= chip.bytes_per_tile {
         return first;
     }
@@ -61,6 +63,7 @@ fn place_in_order(
     let (mut passing, uneven) =
         (by_rank(PlacementClass::FirstFit), by_rank(PlacementClass::AlwaysLiveUneven));
     let code_end = tile.stack_up(&code, 0);
+    // Fetching code and loading data from the same memory element would wait for each other.
     let steady_end = tile.stack_up(&steady, code_end.next_multiple_of(chip.memory_element_bytes));
     passing.sort_by_key(|slot| {
         let place =
@@ -72,9 +75,12 @@ fn place_in_order(
         let stays = |slot: usize| slots[slot].is_always_live();
         let all = stays(slot);
         tile.place_first_fit(slot, lowest, |other| {
+            // The matrix has no bits for what is always live: that meets everything.
             all || stays(other) || meetings.interferes(slot, other)
         });
     }
+    // Last, since its size differs on nearly every tile: placed earlier it would shift all others,
+    // and each tile would need addresses of its own.
     for slot in uneven {
         tile.place_first_fit(slot, steady_end, |_| true);
     }
@@ -87,6 +93,8 @@ fn lowest_address(chip: &Chip, place: MemoryConstraint, below: u64) -> u64 {
     match place {
         MemoryConstraint::Any => below,
         MemoryConstraint::OwnMemoryElement => {
+            // Two accesses to one element in a cycle conflict, so vertices that read one variable
+            // and write another at once want them in different elements.
             below.next_multiple_of(element) + ELEMENT_RESERVED_BYTES
         }
         MemoryConstraint::Interleaved => {
@@ -125,6 +133,7 @@ impl TileMemoryAllocator<'_> {
     fn place_first_fit(&mut self, slot: usize, lowest: u64, meets: impl Fn(usize) -> bool) {
         let size = self.sizes[slot];
         let mut offset = lowest;
+        // Sorted by start only: variables that never meet overlap, so that an end may lie behind.
         for other in &self.placed {
             if other.end <= offset || !meets(other.slot) {
                 continue;

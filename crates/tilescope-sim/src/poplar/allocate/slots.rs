@@ -86,6 +86,8 @@ pub(crate) fn assign_slots(variables: &[AllocationRequest]) -> Vec<AllocationSlo
             slots.push(AllocationSlot::from_request(at, variable));
             continue;
         };
+        // Only variables that share one set of runs are joined: comparing the bytes of all
+        // variables tile by tile would take longer than it saves.
         let key = (variable.category, variable.memory_constraint, variable.bytes.shared_key());
         let candidates = alike.entry(key).or_default();
         let free = |slot: &&usize| {
@@ -102,6 +104,7 @@ pub(crate) fn assign_slots(variables: &[AllocationRequest]) -> Vec<AllocationSlo
             }
         }
     }
+    // Back in the order the variables were given, which decides addresses where sizes are equal.
     slots.sort_by_key(|slot| slot.members.iter().copied().min());
     slots
 }
@@ -118,6 +121,7 @@ impl SlotInterferenceMatrix {
     /// Works out which of `slots` meet while they pass. What is always live meets all others and
     /// has no bits; neither has code, which is stacked.
     pub(crate) fn new(slots: &[AllocationSlot]) -> Self {
+        // A bit for every pair: asked millions of times while slots are placed.
         let words = slots.len().div_ceil(64);
         let mut meetings = Self { bits: vec![0; words * slots.len()], words };
         let mut lives: Vec<(&Range<u32>, u32)> = Vec::new();
@@ -129,6 +133,8 @@ impl SlotInterferenceMatrix {
         lives.sort_by_key(|(life, number)| (life.start, *number));
         let mut current: Vec<(u32, u32)> = Vec::new();
         for (life, number) in lives {
+            // A sweep over the lifetimes by their start: few are live at once, while all pairs
+            // would be quadratic in the temporaries of a program.
             current.retain(|(end, _)| *end > life.start);
             for (_, other) in &current {
                 meetings.set(number, *other);

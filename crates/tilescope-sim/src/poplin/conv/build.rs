@@ -67,8 +67,11 @@ impl ConvWorkBuilder {
                 all.bytes_out += Bytes(sent);
                 all.bytes_delivered += Bytes(delivered);
                 all.messages_in += flow.messages_in;
+                // A send instruction carries up to 64 words and never part of two messages.
                 let each = flow.messages_out.max(1);
                 all.messages_out += each * messages(sent.div_ceil(each));
+                // Operands arrive one after the other over the tile's one link; only all that it
+                // sends runs beside them.
                 cycles[tile] +=
                     machine.exchange_cycles(flow.received, flow.paired) + flow.placing_cycles;
             }
@@ -77,6 +80,8 @@ impl ConvWorkBuilder {
             *cycles = (*cycles).max(machine.exchange_cycles(traffic.bytes_out.0, false));
         }
         let takes_part = |tile: &usize| traffic[*tile] != TileTraffic::default();
+        // Poplar elides copies of what is in place already; an empty phase would still cost its
+        // start.
         if !(0..tiles).any(|tile| takes_part(&tile)) {
             return;
         }
@@ -180,6 +185,7 @@ fn deliveries(flows: &[OperandExchangeFlow]) -> Vec<u64> {
                 if held > 0 { (u128::from(flow.sent), held) } else { (1, even.max(1)) };
             let start = if held > 0 { before } else { tile as u128 };
             before += weight;
+            // Differences of rounded running sums add up to the total, rounded shares would not.
             let share = received * (start + weight) / all - received * start / all;
             share as u64
         })

@@ -93,6 +93,8 @@ fn grain_bytes(plan: &ConvPlan, as_weights: bool) -> u64 {
     } else {
         (inputs, INPUT_GRAIN_BYTES)
     };
+    // poplibs chose the least bytes of a tile by experiment: more of them make less exchange code
+    // but less balanced exchanges.
     let grain = elements * vertex.input_type.bytes();
     grain * least.div_ceil(grain)
 }
@@ -100,6 +102,7 @@ fn grain_bytes(plan: &ConvPlan, as_weights: bool) -> u64 {
 /// The result lies where the last stage of the reduction leaves it.
 fn output_layout(plan: &ConvPlan) -> OperandLayout {
     let shares = result_shares(plan).into_iter().map(|bytes| (bytes > 0).then_some(bytes));
+    // With operands swapped the vertices made the batch as their output channels.
     let innermost = if plan.transform().swap_operands {
         InnermostDim::Batch
     } else {
@@ -117,6 +120,8 @@ pub(crate) fn result_shares(plan: &ConvPlan) -> Vec<u64> {
     let serial = plan.partition.out_channels_serial;
     let share = layout.parts.iter().map(|part| {
         let real = part.field_elements() * part.batch * part.out_channels.real * part.groups.real;
+        // Serial output channels leave one slice after the other on the same tiles; padding
+        // channels are cut off when the result leaves the convolution.
         (real * serial).div_ceil(depth) * element
     });
     share.collect()
@@ -130,6 +135,7 @@ pub fn result_memory_constraint(plan: &ConvPlan) -> MemoryConstraint {
         && split.serial() == 1
         && plan.partial_type() == plan.params.output_type;
     match plan.vertex.method {
+        // They load and store partials 128 bits at a time, which only interleaved memory can.
         ConvMethod::Amp { .. } | ConvMethod::Slic { .. } if direct => MemoryConstraint::Interleaved,
         _ => MemoryConstraint::Any,
     }

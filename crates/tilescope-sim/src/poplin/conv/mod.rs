@@ -54,6 +54,8 @@ impl<'a> ConvPassOperands<'a> {
     /// Operands of the weight update, whose result is brought to where the forward weights are.
     /// Input and output gradient lie as the other two passes want them.
     pub fn weight_update(plans: &'a ConvTrainingPlans) -> Self {
+        // The weight update sums over the batch, so what was innermost for the other passes,
+        // channels, is not for it: both operands are turned around.
         let wanted_by = |plan: &ConvPlan| OperandSource::Transposed {
             group: plan.vertex.in_chans_per_group,
             tiles: plan.tiles(),
@@ -80,6 +82,7 @@ pub fn forward(
 pub fn lowered_macs(plan: &ConvPlan) -> u64 {
     let layout = PartitionedConv::from_plan(plan);
     let tiles = layout.parts.iter().map(|part| layout.macs(part));
+    // `parts` are those of one slice, and serial splits divide the channels evenly.
     tiles.sum::<u64>() * plan.partition.serial()
 }
 

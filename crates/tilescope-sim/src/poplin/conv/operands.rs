@@ -30,6 +30,8 @@ impl ConvPassLowering<'_> {
     pub(super) fn transpose_weights(&mut self, operands: &ConvPassOperands) {
         let OperandSource::ForwardWeights(forward) = operands.weights else { return };
         let transposed_at = self.builder.phase_count();
+        // Two steps, as in poplibs: turning blocks around where they lie needs no exchange, and
+        // makes the blocks larger that are sent after it, so fewer messages and less exchange code.
         let stored = weight_shares(self.machine, forward);
         let transposed = self.transpose_blocks(forward, &stored);
         let name = format!("{}/bwdWeights", self.name);
@@ -37,6 +39,8 @@ impl ConvPassLowering<'_> {
         let swapped = self.plan.transform().swap_operands;
         let operand = if swapped { ConvOperand::Input } else { ConvOperand::Weights };
         if self.plan.joint {
+            // Nothing moves in a joint plan: the backward pass runs where the forward pass has its
+            // weights.
             if transposed {
                 self.add_rearranged(operand, name, transposed_at, stored);
             }
@@ -78,6 +82,8 @@ impl ConvPassLowering<'_> {
     /// together on the tile in pieces of the input channels of one group.
     pub(super) fn combine_groups(&mut self) {
         if self.plan.transform().combine_groups > 1 {
+            // One copy for each run of channels that belong to one group; what lies between is
+            // zeros.
             let piece = self.plan.params.in_channels;
             let cycles = self.per_tile(|part| piece_cycles(self.layout.weights(part) / piece));
             let name = format!("{}/combineConvGroups/OnTileCopy-0", self.name);
@@ -92,6 +98,7 @@ impl ConvPassLowering<'_> {
         let reshapes =
             !transform.expand_dims.is_empty() || !transform.flatten_to_channels.is_empty();
         let shares = self.operand_shares();
+        // Both operands always change their innermost dimension here, whatever users they have.
         if self.plan.options.pass.is_weight_update() {
             if self.plan.partition.in_channels_serial > 1 {
                 let both: Vec<u64> = shares[0].iter().zip(&shares[1]).map(|(a, b)| a + b).collect();
@@ -101,6 +108,8 @@ impl ConvPassLowering<'_> {
             self.move_to_plan_layout(operands, [true; 2], shares);
             return;
         }
+        // Expanding writes elements out several times. poplibs does that once, before the
+        // broadcast, however few tiles need the result.
         if reshapes {
             let name = format!("{}/preRegroup", self.name);
             self.relocate(&name, &shares[0], true);
@@ -118,6 +127,9 @@ impl ConvPassLowering<'_> {
         self.regroup(operands);
         let ragged = self.is_ragged();
         let users = self.users();
+        // An operand in another layout is rearranged by every tile that receives it, which costs
+        // exchange code on each. With many users, or elements that lie singly, one copy ahead is
+        // cheaper.
         let moves = |source: &OperandSource, users: u64| match source {
             OperandSource::Transposed { .. } | OperandSource::SameInnermost { group: 1 } => true,
             OperandSource::SameInnermost { .. } => users > IN_VIEW_MAX_BROADCAST_DESTS,
@@ -169,6 +181,7 @@ impl ConvPassLowering<'_> {
                 .collect(),
             ConvOperand::Weights => {
                 let wanted = self.plan.vertex.out_chans_per_group;
+                // Weights have their output channels around the input channels, then the kernel.
                 let group = gcd(wanted, self.layout.slice.out_channels);
                 let kernels = innermost_first.map(|(_, field)| (field.kernel, field.kernel));
                 [(group, group)].into_iter().chain(kernels).collect()
@@ -211,6 +224,7 @@ impl ConvPassLowering<'_> {
     /// them in every last block of a row.
     fn add_padding_cycles(&self, tensor: &BlockTransposition, cycles: &mut [u64]) {
         let missing = self.layout.padded.in_channels - self.layout.slice.in_channels;
+        // Blocks are numbered through rows, so a tile pads as many rows as end among its blocks.
         let blocks_of_row = self.layout.padded.in_channels.div_ceil(tensor.blocks.to);
         let mut first = 0;
         for (cycles, count) in cycles.iter_mut().zip(&tensor.counts) {
@@ -228,6 +242,7 @@ impl ConvPassLowering<'_> {
         if !to.is_multiple_of(grain) {
             return None;
         }
+        // The transpose vertices take whole 64-bit words of either side only.
         let from = if group.is_multiple_of(grain) { group } else { grain };
         Some(BlockTransposition::dealt(
             TransposeBlockShape { from, to },
@@ -258,6 +273,7 @@ impl ConvPassLowering<'_> {
         let sources = [&operands.input, &operands.weights];
         for (operand, (source, shares)) in OPERANDS.into_iter().zip(sources.iter().zip(&shares)) {
             if moved[operand as usize] {
+                // Both operands go in one exchange, so a tile takes the time of all that arrives.
                 arriving.iter_mut().zip(shares).for_each(|(sum, share)| *sum += share);
                 let elements = shares.iter().map(|bytes| bytes / self.element_bytes());
                 let pieces = elements.map(|elements| self.pieces_of_share(source, elements));
@@ -266,6 +282,8 @@ impl ConvPassLowering<'_> {
             } else {
                 let pieces = self.per_tile(|part| self.pieces_of_part(source, operand, part));
                 self.gathered_pieces.iter_mut().zip(pieces).for_each(|(sum, more)| *sum += more);
+                // With the same innermost dimension but other tiles, no share of it is where it is
+                // used.
                 self.in_place[operand as usize] =
                     !matches!(source, OperandSource::SameInnermost { .. });
             }
@@ -336,6 +354,7 @@ impl ConvPassLowering<'_> {
         if self.plan.joint {
             return;
         }
+        // A joint plan makes gradients on the tiles of the weights; all others have to bring them.
         let data_type = self.plan.params.output_type;
         let shares = weight_shares(self.machine, forward);
         let made = self.builder.phase_count().saturating_sub(1);
@@ -378,6 +397,7 @@ fn weight_blocks(forward: &ConvPlan, backward: &ConvPlan) -> Option<TransposeBlo
     let out_group = gcd(from.out_chans_per_group, params.out_channels);
     let in_group = gcd(from.in_chans_per_group, params.in_channels);
     let wanted = gcd(to.in_chans_per_group, backward.params.in_channels);
+    // Blocks must not reach over a group as stored, or turning them around takes an exchange.
     let rows = if out_group.is_multiple_of(wanted) { wanted } else { out_group };
     (rows > 1).then_some(TransposeBlockShape { from: in_group, to: rows })
 }

@@ -95,6 +95,7 @@ impl PartitionedConv {
     /// Multiply-accumulates of a tile that count: neither padding nor truncated.
     pub(crate) fn macs(&self, part: &ConvTilePart) -> u64 {
         let along = self.slice.dims.iter().enumerate().map(|(dim, field)| {
+            // Outputs between the steps meet zeros of a dilated input: the vertex skips them.
             let step = field.active_output_step();
             let hits = |kernel| length(&field.outputs_of_kernel(&part.field[dim], kernel));
             part.kernel[dim].clone().map(|kernel| hits(kernel).div_ceil(step)).sum::<u64>()
@@ -146,6 +147,8 @@ fn cut_parts(plan: &ConvPlan, slice: &ConvParams, grain: ConvGrainSize) -> Vec<C
     let mut order: [usize; 10] = std::array::from_fn(|axis| axis);
     match plan.tile_order {
         LinearizeTileOrder::Standard => {}
+        // Axis 1 is the input channels; they trade places with the innermost field dimension in
+        // use.
         LinearizeTileOrder::FcBackward => order.swap(1, 5 + dims),
         LinearizeTileOrder::FcWeightUpdate => order.swap(1, 9),
     }
@@ -158,6 +161,7 @@ fn cut_parts(plan: &ConvPlan, slice: &ConvParams, grain: ConvGrainSize) -> Vec<C
                 index[axis] = rest % counts[axis];
                 rest /= counts[axis];
             }
+            // Tiles that differ in input channels or kernel only add to the same outputs.
             let kernel_index =
                 [0, 1, 2].iter().fold(0, |at, dim| at * counts[2 + dim] + index[2 + dim]);
             let kernel_parts: usize = counts[2..5].iter().product();
@@ -207,6 +211,7 @@ pub(crate) fn length(range: &Range<u64>) -> u64 {
 /// `size` elements in `parts` parts of whole grains; the last grain may be short.
 pub(crate) fn split_into_grains(size: u64, grain: u64, parts: u64) -> Vec<Range<u64>> {
     let grains = size.div_ceil(grain);
+    // The same rounding as poplibs: which parts get the odd grains decides which tiles are fullest.
     let at = |part: u64| (part * grains / parts * grain).min(size);
     (0..parts).map(|part| at(part)..at(part + 1)).collect()
 }

@@ -82,6 +82,7 @@ pub fn lower(machine: &IpuTarget, plan: &ConvPlan, operands: &ConvPassOperands) 
     pass.convolve();
     if let Some(before_loop) = before_loop {
         pass.end_serial(before_loop);
+        // The next iteration reads the operands again.
         pass.used_until = [None; 2];
     }
     pass.move_result(operands);
@@ -89,6 +90,7 @@ pub fn lower(machine: &IpuTarget, plan: &ConvPlan, operands: &ConvPassOperands) 
     let result_from = pass.builder.phase_count().saturating_sub(1);
     let mut used_until = pass.used_until;
     if plan.transform().swap_operands {
+        // Back to the operands as the caller knows them.
         used_until.reverse();
     }
     LoweredConvPass { work: pass.builder.finish(), used_until, result_from }
@@ -166,6 +168,8 @@ impl<'a> ConvPassLowering<'a> {
     /// Tiles that use the same input, and the same weights.
     pub(super) fn users(&self) -> [u64; 2] {
         let split = &self.plan.partition;
+        // Parts of the kernel read the same input but for its halo, parts of field and batch the
+        // same weights.
         [split.out_channels * split.kernel_parts(), split.field_parts() * split.batch]
     }
 
@@ -182,6 +186,7 @@ impl<'a> ConvPassLowering<'a> {
         let exchange_at = self.builder.phase_count();
         let flows = [self.input_flow(), self.weight_flow()];
         let copies = self.arranging_copies(&flows);
+        // Both operands come in one exchange phase, which is started and synchronised once.
         let broadcast: Vec<u64> = flows[1].iter().map(|flow| flow.received).collect();
         self.builder.exchange(self.machine, format!("{name}/ExchangePre"), &flows);
         let cycles = self.arrange_cycles(&broadcast);
@@ -200,6 +205,8 @@ impl<'a> ConvPassLowering<'a> {
         let split = &self.plan.partition;
         let tiles = self.tiles();
         let padded = &self.layout.padded;
+        // With halos parts overlap, so their shares are more than there is: no tile holds more than
+        // an even part of the input.
         let even = padded.input_elements() * self.element_bytes() / tiles;
         let paired = split.out_channels.is_multiple_of(2);
         let users = self.users()[0];
@@ -245,6 +252,7 @@ impl<'a> ConvPassLowering<'a> {
 
     /// Cycles to arrange received operands for the vertices.
     fn arrange_cycles(&self, broadcast_weights: &[u64]) -> Vec<u64> {
+        // A single kernel element reads its input in the order it came.
         let gathers = self.layout.slice.kernel_field() > 1;
         let pieces = self.gathered_pieces.iter().map(|pieces| piece_cycles(*pieces));
         let parts = self.layout.parts.iter().zip(broadcast_weights).zip(pieces);

@@ -40,6 +40,7 @@ impl TransposeBlockShape {
         if !self.from.is_multiple_of(MIN_BLOCK_SIDE) || !self.to.is_multiple_of(MIN_BLOCK_SIDE) {
             return self;
         }
+        // Few large blocks would leave most tiles idle while some transpose for long.
         let mut area = self.from * self.to / (MIN_BLOCK_SIDE * MIN_BLOCK_SIDE);
         let blocks = self.count(elements);
         let mut cut = 1;
@@ -75,6 +76,7 @@ pub(crate) fn spread(bytes: u64, grain_bytes: u64, tiles: u64) -> Vec<u64> {
     let grain = grain_bytes.max(1);
     let grains = bytes.div_ceil(grain);
     let at = |tile: u64| {
+        // Rounded up, so that a tensor of few grains begins at tile 0.
         let grain_index = (u128::from(tile) * u128::from(grains)).div_ceil(u128::from(tiles));
         (grain_index as u64 * grain).min(bytes)
     };
@@ -96,6 +98,7 @@ pub(crate) fn relocate(
     let flow = bytes.iter().map(|&bytes| OperandExchangeFlow {
         received: bytes,
         sent: bytes,
+        // However few pieces there are, long ones are sent in instructions of 64 words.
         messages_in: if bytes > 0 { messages_in.max(messages(bytes)) } else { 0 },
         placing_cycles: (bytes as f64 * placing).round() as u64,
         ..OperandExchangeFlow::default()

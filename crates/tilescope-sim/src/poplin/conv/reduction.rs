@@ -16,8 +16,10 @@ impl ConvPassLowering<'_> {
         let split = &self.plan.partition;
         let partials = self.plan.vertex.partial_type;
         let serial_inputs = split.in_channels_serial > 1;
+        // Slices still have to be added: narrowing each sum would round once per iteration.
         let output = if serial_inputs { partials } else { self.plan.params.output_type };
         let depth = split.reduction_depth();
+        // Otherwise the vertices write the result itself, which `result_memory_constraint` places.
         let kept = depth > 1 || partials != output || split.serial() > 1;
         let made = self.per_tile(|part| self.layout.partials(part));
         if depth > 1 {
@@ -53,6 +55,7 @@ impl ConvPassLowering<'_> {
     fn reduce_stages(&mut self, made: &[u64], depth: u64, output: DType) {
         let partials = self.plan.vertex.partial_type;
         let vector = self.machine.vector_width(output);
+        // A share that ends inside a channel group or a vector would be stored in pieces.
         let grain = self.plan.vertex.out_chans_per_group.next_multiple_of(vector);
         let parts = made.iter().zip(&self.layout.parts);
         let stages: Vec<Vec<ConvReduceStage>> =
@@ -71,6 +74,7 @@ impl ConvPassLowering<'_> {
         let machine = self.machine;
         let start = self.builder.phase_count();
         let gathered = |stage: &ConvReduceStage| {
+            // One of the partial sums was made here.
             let received = (stage.depth - 1) * stage.outputs * from.bytes();
             let messages_in = if received > 0 { stage.depth - 1 } else { 0 };
             // As many tiles want a share of what this one has as it gets shares from.
@@ -88,6 +92,8 @@ impl ConvPassLowering<'_> {
         self.builder.exchange(machine, format!("{name}/ExchangePre"), &[flows]);
         let cycles = stages.iter().map(|stage| match *stage {
             ConvReduceStage { outputs: 0, .. } => 0,
+            // A depth that does not divide leaves tiles with a single partial sum, which still has
+            // to take the type of the stage's result.
             ConvReduceStage { depth: 1, outputs, .. } => {
                 reduce::cast_cycles(machine, outputs, from, to)
             }

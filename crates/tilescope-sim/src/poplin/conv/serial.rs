@@ -44,6 +44,7 @@ impl ConvPassLowering<'_> {
     pub(super) fn gather_slices(&mut self, name: &str, bytes: &[u64]) {
         let view = &self.plan.transformed.view;
         let group = self.plan.vertex.in_chans_per_group;
+        // A slice that ends inside a group leaves pieces that no whole copy fits.
         let piece = gcd(group, view.in_channels / self.plan.partition.in_channels_serial);
         if piece == group {
             return;
@@ -63,6 +64,7 @@ impl ConvPassLowering<'_> {
         let view = &self.plan.transformed.view;
         let serial = split.serial();
         let share = |elements: u64| spread(elements / serial, 1, self.tiles());
+        // Serial output channels use all of the input every time: only weights are sliced then.
         let inputs = if split.in_channels_serial > 1 { view.input_elements() } else { 0 };
         let tensors = [("input", share(inputs)), ("weights", share(view.weight_elements()))];
         let mut cycles = vec![0; self.layout.parts.len()];
@@ -75,6 +77,7 @@ impl ConvPassLowering<'_> {
         }
         let from = self.builder.phase_count();
         let name = format!("{}/serialSlice[0]", self.name);
+        // The offset of a slice is known at run time only, and the counter lies on one tile.
         self.send_counter(&name);
         let kind = format!("popops::DynamicSlice1d<{}>", params.input_type.poplar_name());
         let vertices = vec![vertex_on(kind, cycles.iter().map(|cycles| u64::from(*cycles > 0)), 3)];
@@ -105,11 +108,15 @@ impl ConvPassLowering<'_> {
         let depth = split.reduction_depth();
         let outputs = self.per_tile(|part| self.layout.partials(part).div_ceil(depth));
         let (partials, output) = (self.plan.vertex.partial_type, self.plan.params.output_type);
+        // Slices of input channels add into one result of partials, slices of output channels each
+        // write their own part of it.
         let (name, data_type) = if split.in_channels_serial > 1 {
             (self.accumulate(&outputs), partials)
         } else {
             (self.write_slice(&outputs), output)
         };
+        // The result lives from before the loop on: every iteration writes its part of the same
+        // memory.
         let element = split.out_channels_serial * data_type.bytes();
         let result: Vec<u64> = outputs.iter().map(|outputs| outputs * element).collect();
         self.builder.temporary(name, MemoryCategory::Variable, false, before_loop, &result);

@@ -39,8 +39,11 @@ impl ConvStartTile {
         };
         let field = forward.dims.iter().map(|dim| dim.input);
         let hash = hash([forward.conv_groups].into_iter().chain(field).chain(channels));
+        // Beginning inside a pair would make parts that read the same input sit on different buses.
         let buses = u64::from(tiles).div_ceil(TILES_PER_BUS).max(1);
         let first = (hash % buses * TILES_PER_BUS) as u32;
+        // One hash for both, as in poplibs: with an even number of buses all that begin at an odd
+        // one go downwards.
         Self { first, descending: hash % 2 == 1, tiles }
     }
 

@@ -41,6 +41,8 @@ impl ConvPassLowering<'_> {
         let split = &self.plan.partition;
         let vertex = &self.plan.vertex;
         let (input_users, weight_users) = (split.out_channels, self.users()[1]);
+        // Poplar copies a vertex operand unless a whole region of it lies on the tile. Halos come
+        // from neighbours, so no region of the input is whole then.
         let in_place = [self.in_place[0] && !self.has_halo(), self.in_place[1]];
         let of_part = |(tile, part): (u64, &ConvTilePart)| {
             let groups = part.groups.size / vertex.groups_per_group;
@@ -48,6 +50,8 @@ impl ConvPassLowering<'_> {
             let out_groups = part.out_channels.size / vertex.out_chans_per_group;
             let inputs = self.layout.inputs(part) * self.element_bytes();
             let weights = self.layout.weights(part) * self.element_bytes();
+            // Tiles are numbered with output channels innermost, so these are the users of one
+            // input; field and batch follow, the users of one set of weights.
             let input_user = tile % split.out_channels;
             let weight_user = tile / split.out_channels % weight_users;
             let copied = |operand: ConvOperand, bytes, regions, users, user| {
@@ -79,6 +83,9 @@ impl ConvPassLowering<'_> {
         if !explicit.contains(&true) {
             return None;
         }
+        // Padding takes memory like data: poplibs makes it a variable, as parts that alias one
+        // constant zero would be rearranged between exchange and vertices (`ConvVertices.cpp`,
+        // T5913).
         let height = self.plan.vertex.kernel_height(self.machine);
         let slic = matches!(self.plan.vertex.method, ConvMethod::Slic { .. });
         let last = self.layout.dims() - 1;
@@ -121,6 +128,9 @@ impl ConvPassLowering<'_> {
     fn slic_buffers(&mut self, from: usize) {
         let vertex = &self.plan.vertex;
         let bytes = self.per_tile(|part| {
+            // The vertex swaps between its outputs and this buffer, so that one instruction loads
+            // from one while it stores to the other (`ConvVertices.cpp`, ld2xst64pace). It holds
+            // one group of groups.
             let groups = (part.groups.size / vertex.groups_per_group).max(1);
             self.layout.partials(part) * vertex.partial_type.bytes() / groups + SLIC_SCRATCH_BYTES
         });
@@ -132,6 +142,7 @@ impl ConvPassLowering<'_> {
 /// Bytes of an operand of `regions` contiguous regions that user `user` of `users` has to copy:
 /// regions that lie wholly in its own share are read where they are.
 fn copied_bytes(bytes: u64, regions: u64, users: u64, user: u64) -> u64 {
+    // A region that crosses from one share into the next is in pieces on both tiles, and copied.
     let begin = (user * regions).div_ceil(users);
     let end = (user + 1) * regions / users;
     let whole = end.saturating_sub(begin);

@@ -67,6 +67,8 @@ pub(crate) fn convolve(
     layout: &PartitionedConv,
 ) -> Vec<ConvTileVertex> {
     let maker = ConvVertexBuilder::new(plan, machine, layout);
+    // Most tiles have the same part but for its place, and finding active outputs walks over kernel
+    // positions, so both are remembered.
     let mut axes = DimActiveOutputsCache::default();
     let mut made: HashMap<ConvVertexKey, ConvTileVertex> = HashMap::new();
     layout
@@ -105,6 +107,7 @@ impl<'a> ConvVertexBuilder<'a> {
         let dims = layout.dims();
         let (mut dilation, mut stride) = ([1; 3], [1; 3]);
         for (dim, field) in layout.slice.dims.iter().enumerate() {
+            // Where the tile writes out dilation and padding itself, the vertex sees a plain field.
             dilation[dim] = if explicit[dim] { 1 } else { field.input_transform.dilation };
             stride[dim] = field.output_transform.stride;
         }
@@ -139,6 +142,8 @@ impl<'a> ConvVertexBuilder<'a> {
             *counts = found;
             covers &= full;
             same_steps &=
+                // The 1x1 vertex steps through input and output alike; a single output takes no
+                // step.
                 length(outputs) == 1 || self.context.dilation[dim] == self.context.stride[dim];
         }
         let work = ConvVertexWork {
@@ -192,6 +197,7 @@ impl<'a> ConvVertexBuilder<'a> {
                 (0, entries, cycles, self.plain_name(method))
             }
         };
+        // One pointer for each group of input, of output and of weights, and one for the work list.
         let operands = work.conv_groups * (work.in_groups + work.out_groups)
             + work.conv_groups * work.in_groups * work.out_groups;
         let edges = operands + 1;
@@ -225,6 +231,8 @@ impl<'a> ConvVertexBuilder<'a> {
         let engine = AmpCycleEstimator::new(&self.plan.vertex, self.machine, units);
         let workers = self.machine.workers();
         let rows = self.rows(key);
+        // Its work list has one entry per worker. poplibs makes any more an nx1 vertex rather than
+        // have a second kind of 1x1 (`ConvVertices.cpp`).
         let one_row_each = (0..workers).all(|worker| {
             rows.count * rows.length == 0 || rows.worker_share(worker, workers).entries() <= 1
         });
@@ -260,6 +268,8 @@ impl<'a> ConvVertexBuilder<'a> {
                         rows.worker_share(worker, workers).entries()
                     }
                 });
+                // Workers without outputs keep an empty entry, since lists are found by worker
+                // number.
                 entries += positions * lists.sum::<u64>().max(workers);
             }
         }

@@ -29,6 +29,8 @@ impl AmpCycleEstimator {
             quarter: vertex.input_type == DType::Quarter,
             units,
             passes: vertex.out_chans_per_group.div_ceil(units),
+            // A unit takes 32 bytes of weights. The supervisor loads them while all workers wait;
+            // loads of 128 bits exist, but poplibs leaves them off.
             weight_load: units * weight_bytes / u64::from(machine.chip.coeff_load_bytes_per_cycle),
             workers: machine.workers(),
         }
@@ -44,12 +46,15 @@ impl AmpCycleEstimator {
         !self.float_inputs && (self.float_partials || self.units == 16)
     }
 
-    /// Cycles saved by state kept between calls: by the first call, and for every input group.
+    /// Cycles saved by state kept between calls: by the first call, and for every input group
+    /// (`conv1x1WorkerRetentionSavings`).
     fn retention(&self) -> (u64, u64) {
+        // Registers that a worker finds as its last call left them are not set up again.
         if self.is_common_half() && !self.quarter { (10, 2) } else { (0, 0) }
     }
 
-    /// Cycles of a worker of the 1x1 vertex for `outputs` outputs.
+    /// Cycles of a worker of the 1x1 vertex for `outputs` outputs: the inside of
+    /// `getConvPartial1x1SupervisorInnerLoopCycleEstimate`.
     fn worker_1x1(&self, outputs: u64, zeroing: bool) -> u64 {
         let more = |first: u64| first + (outputs.saturating_sub(3)) * self.core();
         if self.quarter {
@@ -62,6 +67,8 @@ impl AmpCycleEstimator {
             };
             return base - if zeroing && outputs > 0 { 5 } else { 0 };
         }
+        // Up to two outputs take branches of their own round the pipelined loop, which starts at
+        // three.
         if self.is_common_half() {
             let extra = if zeroing { 2 } else { 4 };
             let base = match outputs {
@@ -79,6 +86,8 @@ impl AmpCycleEstimator {
         } else {
             2
         };
+        // Other codelets have no loop that starts from zeros: they clear their outputs first and
+        // add to them like to any partials.
         let zero = if zeroing && outputs > 0 { 2 + zero_cycles * outputs } else { 0 };
         zero + match (outputs, self.float_inputs) {
             (0, _) => 24,
@@ -92,18 +101,22 @@ impl AmpCycleEstimator {
     }
 
     /// Cycles until all workers of the 1x1 vertex have done one pass over at most one row each.
-    /// Workers without outputs have no entry and cost nothing.
+    /// Workers without outputs have no entry and cost nothing
+    /// (`getConvPartial1x1SupervisorInnerLoopCycleEstimate`; the 14 cycles let the fastest worker
+    /// leave).
     fn inner_1x1(&self, rows: ConvOutputRows, zeroing: bool) -> u64 {
         let (most, least) = rows.worker_cost_extremes(self.workers, |share: ConvWorkerShare| {
             if share.first == 0 { 0 } else { self.worker_1x1(share.first, zeroing) }
         });
+        // Even with equal shares the supervisor waits for the worker that it started last.
         (self.workers * most).max(self.workers * least + 14)
     }
 
-    /// Cycles of the 1x1 vertex.
+    /// Cycles of the 1x1 vertex (`getConvPartial1x1SupervisorOuterLoopCycleEstimate`).
     pub(crate) fn cycles_1x1(&self, work: &ConvVertexWork, rows: ConvOutputRows) -> u64 {
         let (conv_groups, in_groups, out_groups) =
             (work.conv_groups, work.in_groups, work.out_groups);
+        // Only the first group of input channels starts from zeros, the others add to its partials.
         let first = self.inner_1x1(rows, true);
         let later = self.inner_1x1(rows, false);
         let loads = self.weight_load;
@@ -122,11 +135,14 @@ impl AmpCycleEstimator {
         let pass = |overhead: u64, inner: u64| {
             out_groups * (19 + self.passes * (overhead + loads + inner))
         };
+        // `worker_1x1` takes kept state off every call; the first call had none to keep, and pays
+        // here.
         50 + self.workers * (kept + kept_per_group * (in_groups * conv_groups - 1))
             + conv_groups * (12 + (in_groups - 1) * (16 + pass(6, later)) + 11 + pass(7, first))
     }
 
-    /// Cycles of a worker of the nx1 vertex for one kernel position.
+    /// Cycles of a worker of the nx1 vertex for one kernel position
+    /// (`getConvPartialnx1SupervisorInnerLoopCycleEstimate`).
     fn worker_nx1(&self, share: ConvWorkerShare) -> u64 {
         let row = |outputs: u64| {
             let cycles = match (outputs, self.float_inputs) {
@@ -143,9 +159,11 @@ impl AmpCycleEstimator {
         17 + u64::from(!self.float_partials) + share.sum_over_worklist(row)
     }
 
-    /// Cycles of one kernel position of the nx1 vertex, whose outputs are `rows`.
+    /// Cycles of one kernel position of the nx1 vertex, whose outputs are `rows`
+    /// (`getConvPartialnx1SupervisorInnerLoopCycleEstimate`, one turn of its loop over the kernel).
     pub(crate) fn kernel_position_cycles_nx1(&self, rows: ConvOutputRows, height: u64) -> u64 {
         let (most, least) = rows.worker_cost_extremes(self.workers, |share| self.worker_nx1(share));
+        // The more kernel rows share a unit, the more pieces its weights are gathered from.
         let switch = match height {
             1 => 15,
             2 => 46,
@@ -157,7 +175,7 @@ impl AmpCycleEstimator {
     }
 
     /// Cycles of the nx1 vertex: `inner` is the sum over kernel positions, `field` the outputs
-    /// to be zeroed first.
+    /// to be zeroed first (`getConvPartialnx1SupervisorOuterLoopCycleEstimate`).
     pub(crate) fn cycles_nx1(
         &self,
         machine: &IpuTarget,
@@ -168,8 +186,12 @@ impl AmpCycleEstimator {
     ) -> u64 {
         let (conv_groups, in_groups, out_groups) =
             (work.conv_groups, work.in_groups, work.out_groups);
-        let zero_retention = if self.float_partials { 9 } else { 10 };
-        103 + self.workers * (NX1_RETENTION + zero_retention)
+        // This vertex only ever adds, so all partials are zeroed before its first kernel position.
+        let zero_retention = zero_partials_retention(self.float_partials);
+        NX1_OVERHEAD
+            + self.workers * (NX1_RETENTION + zero_retention)
+            // A taken `brnzdec` stalls the supervisor for six cycles, the last one falls through in
+            // one.
             + conv_groups * (out_groups * 17 + out_groups.saturating_sub(1) * 6 + 1)
             + conv_groups.saturating_sub(1) * 6
             + 1
@@ -178,14 +200,25 @@ impl AmpCycleEstimator {
     }
 }
 
-/// Worker cycles saved by state kept between calls of the nx1 vertex.
+/// Supervisor cycles of the nx1 vertex outside all loops (`convNx1Overhead`).
+const NX1_OVERHEAD: u64 = 103;
+
+/// Worker cycles saved by state kept between calls of the zeroing vertex
+/// (`zeroPartialsRetentionSavings`).
+pub(crate) fn zero_partials_retention(float_partials: bool) -> u64 {
+    if float_partials { 9 } else { 10 }
+}
+
+/// Worker cycles saved by state kept between calls of the nx1 vertex
+/// (`convnx1WorkerRetentionSavings`).
 const NX1_RETENTION: u64 = 6;
 
-/// Cycles to zero `groups` blocks of `elements` partials each. Poplibs always counts them as
-/// floats here.
+/// Cycles to zero `groups` blocks of `elements` partials each
+/// (`getZeroSupervisorVertexCycleEstimate`). Poplibs always counts them as floats here.
 pub(crate) fn zero_cycles(machine: &IpuTarget, elements: u64, groups: u64) -> u64 {
     let per_worker = elements.div_ceil(machine.workers());
     let vectors = per_worker.div_ceil(machine.vector_width(DType::Float));
+    // 9 of the 14 cycles of a call are kept state, which the caller adds once for the first call.
     (vectors + 14 - 9) * machine.workers() * groups
 }
 
@@ -202,6 +235,8 @@ pub(crate) fn cycles(
     let positions: u64 = work.kernel[..dims].iter().product();
     let field: u64 = work.field[..dims].iter().product::<u64>() * work.batch;
     let rows = active_rows(context, work);
+    // A choice for the whole operation, as poplibs plans; every tile chooses again by its own work
+    // list when it is lowered.
     if context.may_use_1x1 && height == 1 && positions == 1 {
         return engine.cycles_1x1(work, rows);
     }
@@ -214,6 +249,8 @@ pub(crate) fn cycles(
 /// The outputs that one kernel position contributes to.
 pub(crate) fn active_rows(context: &ConvVertexContext, work: &ConvVertexWork) -> ConvOutputRows {
     let last = context.dims - 1;
+    // Other outputs meet the zeros between dilated inputs at this kernel element: they have no
+    // entry in the work list.
     let outer = (0..last).map(|dim| work.field[dim].div_ceil(context.active_step(dim)));
     ConvOutputRows {
         count: work.batch * outer.product::<u64>(),

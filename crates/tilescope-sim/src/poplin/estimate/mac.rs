@@ -5,14 +5,21 @@ use super::{ConvVertexContext, ConvVertexWork, amp};
 use crate::shape::gcd;
 use crate::targets::IpuTarget;
 
-/// Cycles of a dot product of `size` input channels.
+/// Cycles of a dot product of `size` input channels (`getDenseDotProductCycles`).
 fn dot_product(float_inputs: bool, float_partials: bool, size: u64) -> u64 {
+    // 7 cycles set up and wind down the loop, add the old partial sum and branch. Channels that do
+    // not fill 64-bit vectors go one by one.
     match (float_inputs, float_partials) {
         (true, _) => 7 + if size.is_multiple_of(2) { size } else { 2 * size },
         (false, true) => 7 + if size.is_multiple_of(4) { size / 4 } else { size },
         (false, false) if size.is_multiple_of(4) => 11 + size / 4,
         (false, false) => 12 + size,
     }
+}
+
+/// Supervisor cycles of a dot product vertex outside all loops (`convHorizontalMacOverhead`).
+fn horizontal_mac_overhead(float_inputs: bool) -> u64 {
+    if float_inputs { 58 } else { 63 }
 }
 
 /// Rows dealt to workers in equal parts: whole rows and parts of a row of the busiest worker.
@@ -24,12 +31,16 @@ struct BusiestWorkerRows {
 }
 
 fn deal(rows: u64, workers: u64) -> BusiestWorkerRows {
+    // Into as many parts as make the number of parts divide by the workers: else some would idle
+    // while others do a whole row more.
     let cut = workers / gcd(workers, rows);
     let busiest = (rows * cut).div_ceil(workers);
     BusiestWorkerRows { whole: busiest / cut, parts: busiest % cut, cut }
 }
 
-/// Cycles of a dot product vertex.
+/// Cycles of a dot product vertex (`getConvPartialHorizontalMacCycleEstimate` for a worker,
+/// `getConvPartialHorizontalMacSupervisorInnerLoopCycleEstimate` and
+/// `getConvPartialHorizontalMacSupervisorOuterLoopCycleEstimate` around it).
 pub(crate) fn horizontal_cycles(
     context: &ConvVertexContext,
     machine: &IpuTarget,
@@ -38,6 +49,8 @@ pub(crate) fn horizontal_cycles(
     let vertex = &context.vertex;
     let (float_inputs, float_partials) = (vertex.float_inputs(), vertex.float_partials());
     let last = context.dims - 1;
+    // By the whole dilation, even where strides cancel some of it: so does poplibs' estimate of
+    // this vertex, unlike that of AMP.
     let outer = (0..last).map(|dim| work.field[dim].div_ceil(context.dilation[dim]));
     let rows = work.batch * outer.product::<u64>();
     let row = work.field[last].div_ceil(context.dilation[last]);
@@ -62,8 +75,8 @@ pub(crate) fn horizontal_cycles(
     let positions: u64 = work.kernel[..context.dims].iter().product();
     let inner = machine.workers() * (positions * position + 16);
 
-    let zero_retention = if float_partials { 9 } else { 10 };
-    let overhead = if float_inputs { 58 } else { 63 };
+    let zero_retention = amp::zero_partials_retention(float_partials);
+    let overhead = horizontal_mac_overhead(float_inputs);
     let zero = amp::zero_cycles(
         machine,
         rows * work.field[last] * vertex.out_chans_per_group,
@@ -75,12 +88,16 @@ pub(crate) fn horizontal_cycles(
         + zero
 }
 
-/// Cycles of an element product vertex; `None` if it has more than one output channel.
+/// Cycles of an element product vertex; `None` if it has more than one output channel
+/// (`getConvPartialVerticalMacCycleEstimate` for a worker, the `getConvPartialVerticalMacSupervisor`
+/// estimates for zeroing, reduction and the loops around it).
 pub(crate) fn vertical_cycles(
     context: &ConvVertexContext,
     machine: &IpuTarget,
     work: &ConvVertexWork,
 ) -> Option<u64> {
+    // The vertex multiplies one input with one output channel, several groups of a depthwise
+    // convolution at a time.
     if work.out_groups > 1 {
         return None;
     }
@@ -88,6 +105,8 @@ pub(crate) fn vertical_cycles(
     let field: u64 = work.field[..context.dims].iter().product();
     let (height, width) = (work.kernel[..last].iter().product::<u64>(), work.kernel[last]);
     let dealt = deal(field * work.batch, machine.workers());
+    // 5 of the 20 store and reload the accumulators. poplibs charges them for every entry, although
+    // only a change of outputs takes them.
     let entry = |width: u64| 20 + 2 * (width - 1);
     let worker =
         6 + height * (dealt.whole * entry(width) + dealt.parts * entry(width.div_ceil(dealt.cut)));
@@ -101,7 +120,8 @@ pub(crate) fn vertical_cycles(
     Some(61 + 13 + 26 + groups * work.conv_groups)
 }
 
-/// Cycles of an outer product vertex; `None` if it has more than one column times one row.
+/// Cycles of an outer product vertex; `None` if it has more than one column times one row
+/// (`getOuterProductCycleEstimate`).
 pub(crate) fn outer_product_cycles(
     context: &ConvVertexContext,
     machine: &IpuTarget,
@@ -117,6 +137,8 @@ pub(crate) fn outer_product_cycles(
     let groups = work.out_groups * work.conv_groups;
     let (float, entry) = (context.vertex.float_inputs() || context.float_output, chans);
     let cycles = if float {
+        // The unrolled loop needs so many channels to fill, works on whole vectors, and strides
+        // over rows with a field of limited size; all else takes the slow loop.
         let row = if entry >= 6 && entry.is_multiple_of(2) && entry / 2 + 1 < 512 {
             6 + (entry - 6) / 2
         } else {

@@ -73,6 +73,8 @@ pub(crate) fn vertex_cycles(
 pub(crate) fn vertex_cycles_lower_bound(context: &ConvVertexContext, work: &ConvVertexWork) -> u64 {
     let dims = context.dims;
     let positions: u64 = work.kernel[..dims].iter().product();
+    // With a dilated input one output in `dilation` meets a given kernel element, or more where
+    // strides share a factor: this is the least.
     let elements = work.batch
         * (0..dims).map(|dim| work.field[dim].div_ceil(context.dilation[dim])).product::<u64>();
     let groups = work.conv_groups * work.in_groups;

@@ -8,6 +8,7 @@ use crate::targets::IpuTarget;
 /// `ConvReducePlan.cpp`).
 pub(crate) fn stage_depths(depth: u64) -> Vec<u64> {
     let stages = match depth {
+        // Found by benchmarks, as poplibs says: what is saved is mostly exchange code.
         125.. => 3,
         16.. => 2,
         _ => 1,
@@ -21,6 +22,8 @@ fn split_stages(depth: u64, stages: u32) -> (Vec<u64>, f32) {
         return (Vec::new(), depth as f32);
     }
     let exponent = f64::from(stages - 1) / f64::from(stages);
+    // The best depth is a root that is rarely whole, so both neighbours are tried. Messages are
+    // counted in single precision like in poplibs, or near ties would fall the other way.
     let lower = (depth as f64).powf(exponent) as u64;
     let with = |next: u64| {
         let (rest, messages) = split_stages(next, stages - 1);
@@ -49,6 +52,7 @@ pub(crate) fn stages(partials: u64, depth: u64) -> Vec<ConvReduceStage> {
     }
     let (mut remaining, mut outputs) = (depth, partials);
     let mut found = Vec::new();
+    // Depths that do not divide leave less than was planned, hence the second rounding.
     for target in stage_depths(depth) {
         let depth = remaining.div_ceil(target);
         remaining = remaining.div_ceil(depth);
@@ -71,12 +75,15 @@ pub(crate) fn is_single_input(
 ) -> bool {
     let vector = if partials == DType::Float { 4 } else { 8 };
     let element = machine.chip.memory_element_bytes;
+    // One of the partial sums was made on this tile and is not part of the block that arrives.
     let bytes = (stage.depth - 1) * stage.outputs * partials.bytes();
+    // poplibs measures memory from the first to the last element's offset, one element short. On
+    // the first chip a sixteenth of that is less than one element, so nothing ever fits.
     stage.outputs.is_multiple_of(vector)
         && bytes.next_multiple_of(element) < (machine.chip.bytes_per_tile - element) / 16
 }
 
-/// Cycles of a reduction vertex.
+/// Cycles of a reduction vertex (`getReduceCycleEstimate`).
 pub(crate) fn stage_cycles(
     machine: &IpuTarget,
     stage: &ConvReduceStage,
@@ -85,6 +92,8 @@ pub(crate) fn stage_cycles(
 ) -> u64 {
     let workers = machine.workers();
     let vector = if partials == DType::Float { 4 } else { 8 };
+    // 64 bits at a time: loads of 128 need partials in interleaved memory, which poplibs asks for
+    // only with its fast reduction, off by default.
     let loads = vector / machine.vector_width(partials).min(vector);
     let float_partials = partials == DType::Float;
     let float_output = output == DType::Float;
@@ -98,6 +107,7 @@ pub(crate) fn stage_cycles(
         };
         return (20 + (loads * (stage.depth - 1) + overhead) * loops) * workers + 33;
     }
+    // What is left of a vector is done in halves of it: one loop for each bit of the rest.
     let tail = stage.outputs % vector;
     let loops = stage.outputs / vector + u64::from(tail.count_ones());
     let mut cycles = 32;
@@ -115,10 +125,11 @@ pub(crate) fn stage_cycles(
         (false, true) => 9,
         (false, false) => 8,
     };
+    // One cycle more per partial sum, for its pointer: they do not lie in one block.
     (cycles + ((loads + 1) * stage.depth + overhead) * per_worker) * workers
 }
 
-/// Cycles to cast `elements` of a tile.
+/// Cycles to cast `elements` of a tile (`estimateCastCycles`).
 pub(crate) fn cast_cycles(machine: &IpuTarget, elements: u64, from: DType, to: DType) -> u64 {
     let per_worker = elements.div_ceil(machine.workers());
     let loads = per_worker.div_ceil(machine.vector_width(from));

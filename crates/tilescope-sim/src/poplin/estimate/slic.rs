@@ -27,7 +27,8 @@ impl SlicVertexVariant {
         }
     }
 
-    /// Cycles of one pass over a row of `outputs`.
+    /// Cycles of one pass over a row of `outputs`: the inside of
+    /// `getConvPartialSlicSupervisorInnerLoopCycleEstimate`.
     fn row(&self, outputs: u64, zeroing: bool) -> u64 {
         let cycles = if self.stride == 1 {
             let unrolled = if self.merges { 6 } else { 5 };
@@ -44,10 +45,12 @@ impl SlicVertexVariant {
         } else {
             15 + 2 * (outputs - 3)
         };
+        // A dummy dual load moves both pointers at once for float partials.
         cycles - u64::from(self.float_partials)
     }
 
-    /// Cycles of a worker for one group and sub-kernel.
+    /// Cycles of a worker for one group and sub-kernel
+    /// (`getConvPartialSlicSupervisorInnerLoopCycleEstimate`).
     fn worker(&self, share: ConvWorkerShare, zeroing: bool) -> u64 {
         let entry = |outputs: u64| {
             let start = if self.merges { 9 } else { 10 } + u64::from(zeroing);
@@ -59,7 +62,8 @@ impl SlicVertexVariant {
 }
 
 /// Cycles of a SLIC vertex; `None` if it has more than one group of channels or a stride the
-/// vertex does not know.
+/// vertex does not know (`getConvPartialSlicSupervisorOuterLoopCycleEstimate`, with
+/// `getConvPartialSlicSupervisorWeightLoadCycleEstimate`).
 pub(crate) fn cycles(
     context: &ConvVertexContext,
     machine: &IpuTarget,
@@ -77,6 +81,8 @@ pub(crate) fn cycles(
     let outputs = rows.count * rows.length;
     let inner = |zeroing: bool| {
         let (most, _) = rows.worker_cost_extremes(workers, |share| window.worker(share, zeroing));
+        // The buffers are merged with the last sub-kernel; it is charged with the first, the
+        // zeroing one, because that comes as often.
         let merge = if window.merges && zeroing { 2 + 2 * outputs } else { 0 };
         most * workers + merge
     };
@@ -84,6 +90,8 @@ pub(crate) fn cycles(
     let other: u64 = work.kernel[..last].iter().product();
     let sub_kernels = work.kernel[last].div_ceil(SLIC_WINDOW) * other;
     let groups = work.conv_groups;
+    // Sixteen 64-bit loads fill the units. Weights of several groups are not in the order they
+    // take, so workers rearrange them first.
     let weight_load = 16
         + match context.vertex.groups_per_group {
             1 => 18,
@@ -96,6 +104,8 @@ pub(crate) fn cycles(
             + per_group * groups
             + 6 * (groups - 1)
             + 1
+            // Six cycles of a taken `brnzdec` in all iterations but the last, as in `per_group`
+            // above.
             + (weight_load + per_kernel) * sub_kernels
             + 6 * (sub_kernels - 1)
             + 1

@@ -90,10 +90,12 @@ fn cached_or_insert<T>(
     key: PlanCacheKey,
     make: impl FnOnce() -> Result<T, PlanError>,
 ) -> SharedPlanResult<T> {
+    // Entries go in whole, so a thread that panicked cannot have left half a plan behind.
     let locked = || entries.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(made) = locked().get(&key) {
         return made.clone();
     }
+    // Planned without the lock: a search takes up to seconds, and other shapes must not wait.
     let made = make().map(Arc::new);
     locked().entry(key).or_insert(made).clone()
 }

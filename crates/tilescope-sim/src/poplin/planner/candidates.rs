@@ -115,6 +115,7 @@ pub(crate) fn candidates(
     let context =
         ConvVertexCandidateContext { params, machine, pass: options.pass, partials, joint };
     let mut found = context.amp();
+    // Switched off by poplibs for a bug of its own (`ConvVertexType.cpp`, T18365).
     if !options.pass.is_fully_connected() {
         found.extend(context.slic());
     }
@@ -163,6 +164,8 @@ impl ConvVertexCandidateContext<'_> {
         let params = self.params;
         let full = weights_per_conv_unit(params.input_type);
         let mut found = Vec::new();
+        // Sums that end inside the engine are never stored as partials, so the vertex can write the
+        // result type itself. That takes all input channels in one group.
         if params.output_type.bytes() < self.partials.bytes()
             && params.in_channels <= full
             && params.dims.iter().all(|dim| dim.kernel == 1)
@@ -209,26 +212,33 @@ impl ConvVertexCandidateContext<'_> {
     fn amp_is_usable(&self, units: u64, in_chans: u64, out_chans: u64, on_chip: u64) -> bool {
         let input = self.params.input_type;
         let full = weights_per_conv_unit(input);
+        // Inputs are read 64 bits at a time, so a group must not end inside such a word.
         let loads_are_aligned = (in_chans * input.bytes()).is_multiple_of(8);
+        // Apart from the engine's own width only the group that a next convolution takes as input
+        // is worth trying: it saves a regroup, and in a weight update it fills the engine.
         (out_chans == units || out_chans == full * units / on_chip)
             && full.is_multiple_of(in_chans)
             && out_chans.is_multiple_of(units)
             && loads_are_aligned
             // The weight update takes the forward input channels as output channels.
             && (!self.joint_forward() || in_chans.is_multiple_of(units))
+            // Inference has no weight update, and its output is rearranged whatever the group.
             && (self.pass != ConvPass::FcInferenceForward || out_chans == units)
     }
 
     fn slic(&self) -> Vec<ConvVertexType> {
+        // No joint plans: poplibs' transforms between the passes do not know SLIC (T17666).
         if self.params.input_type != DType::Half || self.joint {
             return Vec::new();
         }
         let units = self.machine.conv_units(DType::Half, self.partials);
+        // Two chains exist on either chip; where there are four, the cycle estimate rejects two.
         let chains: &[u64] = match self.partials {
             DType::Float => &[2],
             _ if units == 16 => &[4, 2],
             _ => &[2],
         };
+        // Groups times channels is four halves, one 64-bit load.
         let groupings = [[1, 4, 4], [2, 2, 2], [4, 1, 1]];
         chains
             .iter()
@@ -243,8 +253,11 @@ impl ConvVertexCandidateContext<'_> {
     /// them only add padding.
     fn hmac(&self) -> Vec<ConvVertexType> {
         let float_inputs = self.params.input_type == DType::Float;
+        // Pairs of halves fill the 4-byte words of the exchange, so none has to be padded on its
+        // way.
         let grain = if float_inputs { 1 } else { 2 };
         let channels = self.params.in_channels.next_multiple_of(grain);
+        // The codelet for half partials makes two in its inner loop, to balance loads and stores.
         let out_chans = if self.partials == DType::Float { 1 } else { 2 };
         let units = self.machine.conv_units(self.params.input_type, self.partials).max(1);
         let mut found = Vec::new();
@@ -269,6 +282,8 @@ impl ConvVertexCandidateContext<'_> {
     }
 
     fn vmac(&self) -> Vec<ConvVertexType> {
+        // Only this combination is written in assembly: four groups of one channel fill a 64-bit
+        // load.
         if self.params.input_type != DType::Half || self.partials != DType::Float {
             return Vec::new();
         }
@@ -278,6 +293,8 @@ impl ConvVertexCandidateContext<'_> {
     fn outer_product(&self) -> Vec<ConvVertexType> {
         let params = self.params;
         let single = params.in_channels == 1 && params.dims.iter().all(|dim| dim.kernel == 1);
+        // The result has the type of the inputs. Narrower than partials is allowed only where no
+        // reduction follows that would lose precision.
         if params.input_type.bytes() < self.partials.bytes() && !single {
             return Vec::new();
         }
@@ -296,6 +313,7 @@ fn sort(candidates: &mut [ConvVertexType], params: &ConvParams, machine: &IpuTar
         let useful = vertex.max_macs_per_cycle(machine) as f64 * (1.0 - padding);
         (useful, padding, vertex.partial_type.bytes())
     };
+    // Must be stable: full ties keep the order in which poplibs lists the methods.
     candidates.sort_by(|a, b| {
         let ((useful_a, padding_a, bytes_a), (useful_b, padding_b, bytes_b)) = (rank(a), rank(b));
         useful_b

@@ -126,9 +126,12 @@ fn update_vertex(
 ) -> Result<Option<ConvVertexType>, PlanError> {
     let (inputs, outputs) = (forward.out_chans_per_group, forward.in_chans_per_group);
     let swapped = params.weight_update()?.swapped()?;
+    // The outer product works on groups of one channel, the dot product makes one output channel at
+    // a time; any wider group needs the engine (poplibs getFullyConnectedWUMethod).
     let method = if swapped.in_channels == 1 && inputs == 1 {
         ConvMethod::OuterProduct
     } else if outputs != 1 {
+        // Only the kind is compared below; the units are those of the candidate.
         ConvMethod::Amp { conv_units: 0 }
     } else {
         match forward.method {
@@ -147,6 +150,7 @@ fn update_vertex(
     }
     let groups_are_given = same_kind(forward.method, method);
     let options = options.with_pass(ConvPass::FcTrainingWeightUpdate);
+    // The most promising candidate comes first, and poplibs takes the first that fits.
     Ok(candidates::candidates(&swapped, machine, &options, true).into_iter().find(|vertex| {
         let groups = (vertex.in_chans_per_group, vertex.out_chans_per_group);
         same_kind(vertex.method, method) && (!groups_are_given || groups == (inputs, outputs))
@@ -169,6 +173,8 @@ pub(crate) fn passes(
         std::mem::swap(&mut turned.dims[dims - 1].input, &mut turned.in_channels);
         turned
     };
+    // These passes run where the forward pass has its weights, so neighbouring tiles read different
+    // inputs: with their tile orders `operand_exchange` pairs nothing.
     let backward = ConvCostModel::joint_pass(
         machine,
         ConvModelRole {

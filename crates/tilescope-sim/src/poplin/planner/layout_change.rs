@@ -33,6 +33,7 @@ impl LayoutChangeTerm {
     /// Copy cycles, exchange cycles and bytes of one of `tiles` tiles.
     fn cost(&self, machine: &IpuTarget, tiles: u64) -> (u64, u64, u64) {
         let bytes = self.elements.div_ceil(tiles) * self.element_bytes;
+        // A copy moves 64 bits at a time only where as much stays together.
         let per_cycle = COPY_BYTES_PER_CYCLE.min(self.contiguous_elements * self.element_bytes);
         let copy = (bytes * self.scale.0).div_ceil(per_cycle * self.scale.1);
         let exchange = if self.exchanged { machine.exchange_cycles(bytes, false) } else { 0 };
@@ -82,12 +83,15 @@ impl LayoutChange {
         let full = weights_per_conv_unit(original.input_type);
         let group = vertex.out_chans_per_group;
         let regroup_outputs = !pass.is_fully_connected() && group != full;
+        // The backward pass takes the weights in blocks of both passes' groups, which get small
+        // where one does not divide the other.
         let regroup_weights = pass == ConvPass::TrainingForward && !group.is_multiple_of(full);
 
         let mut changes = Vec::new();
         let operand =
             |elements: u64, together: u64, scaled_by: u64, exchanged: bool| LayoutChangeTerm {
                 elements,
+                // poplibs takes the size of the output's elements for the operands too.
                 element_bytes: original.output_type.bytes(),
                 contiguous_elements: together,
                 scale: scale(shape.input_type, scaled_by),
@@ -106,6 +110,8 @@ impl LayoutChange {
             changes.push(LayoutChangeTerm {
                 elements: whole.outputs,
                 element_bytes: original.output_type.bytes(),
+                // A rearrangement may scatter every element; a regroup keeps channel groups
+                // together.
                 contiguous_elements: if outputs { 1 } else { group },
                 scale: scale(shape.output_type, shape.out_channels),
                 exchanged: outputs,

@@ -76,6 +76,8 @@ pub fn plan_convolution(
     let of = |pass: ConvPass| options.with_pass(pass);
     let forward = plan(machine, params, &of(ConvPass::TrainingForward))?;
     let gradient = params.gradient()?;
+    // As poplibs' `single_conv_layer` does it: a gradient of the same canonical shape runs on the
+    // forward plan, whatever planning it as a backward pass would have chosen.
     let backward = if gradient == forward.params {
         forward.clone()
     } else {
@@ -112,12 +114,16 @@ pub fn plan_fully_connected(
         )?,
     ];
     debug_assert_eq!(forward.macs(), params.macs(), "planning changes no work");
+    // Neither way is always cheaper: a joint plan moves no weights between passes, but only knows
+    // swapped operands and no parallel split of output channels.
     let mut joint_found = joint.search_within_bound()?;
     let mut found = [
         separate[0].search_within_bound()?,
         separate[1].search_within_bound()?,
         separate[2].search_within_bound()?,
     ];
+    // The bound is raised only where neither way fits, since a plan above it loses to any plan
+    // within it. Passes that did fit keep their plans (poplibs `ConvPlan.cpp` runPlanner).
     if joint_found.is_none() && found.iter().any(Option::is_none) {
         joint_found = joint.search_with_raised_bound().ok();
         for (task, found) in separate.iter().zip(&mut found) {
@@ -132,6 +138,7 @@ pub fn plan_fully_connected(
     if let Some(joint_found) = joint_found {
         let cycles = [&first, &second, &third].map(|found| found.best.total_cycles).iter().sum();
         let bytes = [&first, &second, &third].map(|found| found.best.temp_bytes);
+        // Temporaries of one pass are gone before the next one starts.
         let bytes = bytes.into_iter().max().unwrap_or(0);
         if !joint.separate_is_cheaper((cycles, bytes), &joint_found.best) {
             return joint.finish_joint(joint_found);
@@ -207,6 +214,8 @@ impl<'a> ConvPlanningTask<'a> {
                 if let Some(found) = self.search(MemoryBound::Raised(bytes))? {
                     return Ok(found);
                 }
+                // Beyond this no plan is expected to fit anyway, so the fastest of all is as good
+                // as any.
                 if bytes >= 2 * self.machine.chip.bytes_per_tile {
                     break;
                 }
@@ -220,6 +229,8 @@ impl<'a> ConvPlanningTask<'a> {
         let memory = bound.bytes().unwrap_or(u64::MAX);
         let mut found: Option<ConvPlanSearchResult> = None;
         let mut best: Option<BestPartition> = None;
+        // One best for all candidates: what the promising ones find early rules out most of the
+        // later ones before their loops begin.
         let mut search = PartitionSearchBudget::default();
         for transformed in transforms::candidates(&self.params, &self.options, self.joint) {
             let vertices =
@@ -228,6 +239,8 @@ impl<'a> ConvPlanningTask<'a> {
                 let Some(candidate) = self.candidate(&transformed, vertex)? else { continue };
                 let before = best;
                 search::improve(self.machine, &candidate, memory, &mut best, &mut search)?;
+                // Only a strictly cheaper split replaces `best`, so of equal ones the candidate
+                // that poplibs tries first wins.
                 if let Some(best) = best.filter(|best| before != Some(*best)) {
                     found = Some(ConvPlanSearchResult {
                         best,
@@ -271,10 +284,14 @@ impl<'a> ConvPlanningTask<'a> {
     /// backward pass in a joint plan; pairs where one output would be half a word.
     fn field_grain(&self, shape: &ConvParams, vertex: &ConvVertexType) -> u64 {
         if self.joint {
+            // These outputs become the input channels of the backward pass, and poplibs gives both
+            // passes the same groups.
             return vertex.in_chans_per_group;
         }
         let innermost = shape.dims.last().map_or(1, FieldDim::output);
         let odd_channels = !vertex.out_chans_per_group.is_multiple_of(2);
+        // An odd number of halves on a tile ends inside a 4-byte word, which makes the next layer
+        // rearrange them at great cost (poplibs `ConvPlan.cpp` createPlan).
         let pairs = shape.output_type == DType::Half && odd_channels;
         if pairs && innermost.is_multiple_of(2) { 2 } else { 1 }
     }
@@ -282,6 +299,8 @@ impl<'a> ConvPlanningTask<'a> {
     fn separate_is_cheaper(&self, separate: (u64, u64), joint: &BestPartition) -> bool {
         let bound = self.bound_bytes().unwrap_or(u64::MAX);
         let (cycles, bytes) = separate;
+        // What fits the bound wins whatever it costs; where neither fits, the separate plans also
+        // need fewer bytes to win, cycles no longer count.
         if bytes <= bound {
             joint.temp_bytes > bound || cycles < joint.total_cycles
         } else {
@@ -307,6 +326,8 @@ impl<'a> ConvPlanningTask<'a> {
 
     /// The three plans of a joint plan.
     fn finish_joint(&self, found: ConvPlanSearchResult) -> Result<ConvTrainingPlans, PlanError> {
+        // The search kept only the winning split, so the models of the other passes are built
+        // again.
         let candidate =
             self.candidate(&found.transformed, found.vertex)?.ok_or_else(|| self.no_vertex())?;
         let split = found.best.partition;
@@ -317,6 +338,7 @@ impl<'a> ConvPlanningTask<'a> {
             let dims = candidate.model.dims;
             let (split, size): (ConvPartition, ConvPartSize) =
                 ((other.partition)(&split, dims), (other.size)(&size, dims));
+            // Never the default: the search evaluated this split for every pass.
             let calculate = other.model.compute_cycles(&split, &size).unwrap_or(0);
             let estimate = other.model.estimate(&split, &size, calculate);
             joint::derive(&forward, pass, params, *other.model.vertex(), estimate)

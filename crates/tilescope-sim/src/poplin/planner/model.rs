@@ -125,6 +125,8 @@ impl ConvCostModel {
         field_grain: u64,
     ) -> Self {
         let shape = &transformed.shape;
+        // Vertices take whole groups of channels, so the missing ones are zeros that cost exchange,
+        // memory and cycles like any other.
         let padded = ConvParams {
             conv_groups: shape.conv_groups.next_multiple_of(vertex.groups_per_group),
             in_channels: shape.in_channels.next_multiple_of(vertex.in_chans_per_group),
@@ -155,6 +157,8 @@ impl ConvCostModel {
     ) -> Self {
         let [original, padded, unpadded] = shapes;
         let padded = padded.clone();
+        // poplibs starts the other passes with an empty set of transformed dimensions, whatever the
+        // forward pass did to its own (addBwdEstimates, addWuEstimates).
         let mut model = Self::of_shape(machine, role, padded, [false; 3], vertex, whole);
         model.grain = grain;
         model.set_result(original, transformed, unpadded);
@@ -187,6 +191,8 @@ impl ConvCostModel {
         let (mut dilation, mut stride, mut needed_inputs) = ([1; 3], [1; 3], [1; 3]);
         for (dim, field) in padded.dims.iter().enumerate() {
             needed_inputs[dim] = field.output();
+            // Expanding a dimension wrote out its dilation, padding and stride, so that the vertex
+            // sees a plain field.
             if !dim_is_transformed[dim] {
                 dilation[dim] = field.input_transform.dilation;
                 stride[dim] = field.output_transform.stride;
@@ -231,6 +237,8 @@ impl ConvCostModel {
         match self.vertex().method {
             ConvMethod::Amp { .. } | ConvMethod::Hmac | ConvMethod::Vmac => true,
             ConvMethod::Slic { .. } => {
+                // Weights sit in registers while the window slides, so zeros between them would
+                // have to be stored there; strides of 1 and 2 are built into the instruction.
                 let kernel_is_plain = |dim: &FieldDim| {
                     let kernel = &dim.kernel_transform;
                     !dim.input_transform.flip
@@ -241,6 +249,8 @@ impl ConvCostModel {
                 };
                 dims.iter().all(kernel_is_plain) && self.context.innermost_stride <= 2
             }
+            // The vertex makes output `x` of input `x` alone: nothing may shift or thin out the
+            // field.
             ConvMethod::OuterProduct => dims.iter().all(|dim| {
                 dim.output_transform == OutputTransform::NONE
                     && dim.input_transform.dilation == 1
@@ -321,9 +331,14 @@ impl ConvCostModel {
         elements: &ConvPartElements,
     ) -> (u64, u64) {
         let bytes = self.padded.input_type.bytes();
+        // Operands lie in equal shares on the tiles that use them, so each tile has one share
+        // already and an operand with a single user is not exchanged at all.
         let inputs = elements.inputs - elements.inputs / split.out_channels;
         let users = split.field_parts() * split.batch;
         let weights = elements.weights - elements.weights / users;
+        // Parts that differ only in output channels are on neighbouring tiles and read the same
+        // input, which both tiles of a pair receive in one cycle. With an odd number of parts some
+        // pairs want different inputs (poplibs `ExchangeEstimator.hpp`).
         let paired =
             self.role.order == LinearizeTileOrder::Standard && split.out_channels.is_multiple_of(2);
         (
@@ -354,6 +369,8 @@ impl ConvCostModel {
             batch: size.batch,
             field: size.field,
             kernel: size.kernel,
+            // Grains are counted as groups even where a joint pass has a vertex with other groups:
+            // so does poplibs (`ConvModel.cpp` makeConvSize).
             conv_groups: size.groups / self.grain.groups,
             in_groups: size.in_channels / self.grain.in_channels,
             out_groups: size.out_channels / self.grain.out_channels,
@@ -364,6 +381,8 @@ impl ConvCostModel {
     pub(crate) fn compute_cycles(&self, split: &ConvPartition, size: &ConvPartSize) -> Option<u64> {
         let cycles = vertex_cycles(&self.context, &self.machine, &self.vertex_work(size))?;
         let tile_cycles = split.tiles() * split.serial() * cycles;
+        // poplibs adds this only to prune its search and calls it redundant (addEstimates). It is
+        // not where an estimate beats the vertex' peak rate: such plans are ruled out.
         let plausible = self.macs / self.vertex().max_macs_per_cycle(&self.machine);
         (plausible <= tile_cycles).then_some(cycles)
     }
@@ -382,6 +401,8 @@ impl ConvCostModel {
         let (tiles, serial) = (split.tiles(), split.serial());
         let depth = split.reduction_depth();
         let partials = vertex.partial_type;
+        // All tiles with partial sums of the same outputs take part in reducing them, each an equal
+        // share.
         let outputs = elements.partials.div_ceil(depth);
 
         let (input_exchange, weight_exchange) = self.operand_exchange(split, &elements);
@@ -389,6 +410,8 @@ impl ConvCostModel {
             self.layout.cost(machine, tiles);
         let (tile_transform, padding_bytes) = self.tile_transform(split, size);
         let input_type = self.padded.input_type;
+        // Slices are cut from the stored tensors, which are spread over the tiles once, before
+        // anything is broadcast.
         let inputs_share = self.padded.input_elements().div_ceil(tiles);
         let weights_share = self.padded.weight_elements().div_ceil(tiles);
         let sliced = |elements: u64, parts: u64, data_type: DType| {
@@ -398,21 +421,29 @@ impl ConvCostModel {
                 planner_cycles::dynamic_slice(machine, elements.div_ceil(parts), data_type)
             }
         };
+        // Serial input channels accumulate: the result starts as zeros, keeps the type of partials
+        // until the last slice has been added, and is cast once behind the loop.
         let serial_inputs = split.in_channels_serial > 1;
         let when = |condition: bool, value: u64| if condition { value } else { 0 };
+        // The weights may be laid out for another pass of the layer. The rearranged copy lives as
+        // long as the loop, so it is added to the other temporaries below, not maximised with them.
         let before_slice = serial > 1 && self.role.pass.is_fully_connected() && !self.role.joint;
         let mut estimate = ConvPlanEstimate {
             rearrange_before_slice: when(
                 before_slice,
+                // One element per cycle on tile, since nothing is known of the layout they come in.
                 machine.exchange_cycles(weights_share * input_type.bytes(), false) + weights_share,
             ),
             zero: when(serial_inputs, planner_cycles::zero(machine, outputs, partials)),
+            // Serial output channels slice the weights only, serial input channels both operands.
             dynamic_slice: sliced(inputs_share, split.in_channels_serial, input_type)
                 + sliced(weights_share, serial, input_type),
             transform_copy,
             transform_exchange,
             input_exchange,
             weight_exchange,
+            // Charged even at depth 1, where nothing is sent. A quirk that decides between plans,
+            // so it stays; `conv` leaves it out of what is executed.
             first_reduce_exchange: self.first_reduce_exchange(elements.outputs),
             later_reduce_exchange: self.later_reduce_exchange(elements.outputs, depth),
             tile_transform,
@@ -452,6 +483,7 @@ impl ConvCostModel {
                     + estimate.dynamic_update
                     + estimate.add_in_place);
 
+        // Counted twice while the copy is being made: source and copy are live together.
         let sliced_weights = when(before_slice, weights_share * input_type.bytes());
         estimate.temp_bytes = sliced_weights
             + transform_bytes
@@ -479,6 +511,8 @@ impl ConvCostModel {
     pub(crate) fn conv_bytes_lower_bound(&self, fewest: &ConvPartSize, dim: usize) -> u64 {
         let vertex = self.vertex();
         let dims = self.dims;
+        // How many inputs the inner dimensions need depends on splits not yet chosen; one each is
+        // safe.
         let inputs: u64 = (0..dim).map(|dim| self.part_inputs(fewest, dim)).product();
         let inputs = inputs * fewest.batch * fewest.in_channels * fewest.groups;
         let kernel: u64 = fewest.kernel[..dims].iter().product();
@@ -502,6 +536,8 @@ impl ConvCostModel {
         let stages = reduce::stage_depths(depth).len();
         let made = reduce::stages(outputs * depth, depth);
         let starts = std::iter::once(outputs * depth).chain(made.iter().map(|stage| stage.outputs));
+        // poplibs loops over the intermediate stages only, so a reduction in one stage has no
+        // temporaries (`ConvModel.cpp` addReduceCycleEstimate).
         let most = if depth <= 1 { 0 } else { starts.take(stages).max().unwrap_or(0) };
         most * self.vertex().partial_type.bytes()
     }
@@ -513,12 +549,17 @@ impl ConvCostModel {
         let mut input_padding = [0; 3];
         match vertex.method {
             ConvMethod::Amp { .. } => {
+                // Where input channels do not fill a unit, rows of the outermost kernel dimension
+                // do, and a kernel that is no multiple of them is padded.
                 let height = vertex.kernel_height(&self.machine);
                 self.pad_kernel(split, 0, height, &mut kernel_padding, &mut input_padding);
             }
             ConvMethod::Slic { .. } => {
                 let last = self.dims - 1;
                 self.pad_kernel(split, last, SLIC_WINDOW, &mut kernel_padding, &mut input_padding);
+                // The vertex can neither dilate nor pad its input, so that is written out as zeros.
+                // Starting from the outputs of the part, not its inputs, is poplibs' rough count
+                // (truncateDilateAndPadInput).
                 for (dim, padding) in input_padding.iter_mut().enumerate().take(self.dims) {
                     let transform = &self.padded.dims[dim].input_transform;
                     let padded = size.field[dim] + *padding;
@@ -545,6 +586,7 @@ impl ConvCostModel {
         let bytes = self.padded.input_type.bytes();
         let paired =
             self.role.order == LinearizeTileOrder::Standard && split.out_channels.is_multiple_of(2);
+        // Zeros are copied from a constant, so they come over the exchange like data.
         let cycles = self.machine.exchange_cycles(kernel_zeros * bytes, false)
             + self.machine.exchange_cycles(input_zeros * bytes, paired);
         (cycles, (kernel_zeros + input_zeros) * bytes)
@@ -564,6 +606,8 @@ impl ConvCostModel {
             return;
         }
         let (size, parts) = (self.padded.dims[dim].kernel, split.kernel[dim]);
+        // poplibs' note wants the larger padding, its formula takes the larger remainder: of two
+        // incomplete parts that is the one with less to pad. Kept, as it decides between plans.
         let fullest = (size / parts % multiple).max(size.div_ceil(parts) % multiple);
         let missing = (multiple - fullest) % multiple;
         kernel[dim] += missing;
@@ -575,6 +619,8 @@ impl ConvCostModel {
 /// vertex needs, judged on the whole operation.
 fn writes_everything(params: &ConvParams, transformed: &[bool; 3]) -> bool {
     let Some((_, outer)) = params.dims.split_last() else { return false };
+    // To save memory the 1x1 vertex has one work list entry per worker, so all outputs must be one
+    // row; and it has no pass that zeroes outputs it does not write.
     if params.batch != 1 || outer.iter().any(|dim| dim.input != 1) {
         return false;
     }

@@ -157,6 +157,8 @@ impl ConvPartition {
 
     /// Partial sums that are added up for one output.
     pub(crate) fn reduction_depth(&self) -> u64 {
+        // Sums run over input channels and kernel elements, so only their splits leave parts to
+        // add.
         self.in_channels * self.kernel_parts()
     }
 }

@@ -1,9 +1,8 @@
 //! The options that reach the planner, and with which plans are kept.
 
+use crate::poplin::matmul::MatMulSerializationMode;
 use crate::shape::DType;
-use crate::spec::SerializeMatMulOption;
-use crate::spec::SpecKeyType;
-use crate::spec::declare::{Proportion, spec_table};
+use crate::spec_keys::{Proportion, SpecKeyType, spec_table};
 
 spec_table! {
     /// What Poplar's libraries are told, for all operations of a program.
@@ -17,7 +16,7 @@ spec_table! {
         }
         /// Compute linear layers in parts one after the other, cut along one of their dimensions
         /// where it divides evenly
-        serialize_matmul: SerializeMatMulOption = SerializeMatMulOption::None => {
+        serialize_matmul: MatMulSerializationMode = MatMulSerializationMode::None => {
             shows_in: "Program tree: Repeat around the layer; Memory: smaller temporaries",
             poptorch: "poptorch.SerializedMatMul mode",
             popart: "MatMulSerializationMode",

@@ -91,7 +91,11 @@ fn parallel_splits(grains: u64, grain: u64, most: u64) -> Vec<AxisSplit> {
 /// Splits of channels: the serial ones divide `channels` evenly, and parallel and serial parts
 /// together are the smallest number that gives their largest part.
 fn channel_splits(grains: u64, grain: u64, channels: u64, most: u64) -> Vec<AxisSplit> {
+    // poplibs' `ceildivConstrainDivisor` has no other splits, though some would score better: six
+    // parts are paired on the exchange, five parts of the same size are not.
     let smallest = |parts: u64| parts == 1 || grains.div_ceil(parts) != grains.div_ceil(parts - 1);
+    // The serial loop repeats one program, so all its slices are equally large; padding does not
+    // count, as it is added to each slice on its own.
     let serial_splits = (1..=most.min(grains)).filter(|serial| channels.is_multiple_of(*serial));
     let mut found = Vec::new();
     for serial in serial_splits {
@@ -130,6 +134,7 @@ pub(crate) fn improve(
     if !model.suits_vertex() || model.layout_bytes(machine.tiles) > memory_bound {
         return Ok(());
     }
+    // Not `>=`: with as many cycles a plan may still win by its temporary bytes.
     if best.is_some_and(|best| model.cycles_lower_bound() > best.total_cycles) {
         return Ok(());
     }
@@ -164,8 +169,10 @@ impl PartitionSearchLoops<'_> {
         let mut inputs = splits(whole.in_channels / in_group, in_group, in_channels);
         let mut outputs = splits(whole.out_channels / out_group, out_group, out_channels);
         if !self.candidate.others.is_empty() {
-            // Every weight of a joint plan is used on one tile, in all passes.
+            // Serial input channels would be a serial field in the backward pass, which poplibs
+            // cannot run.
             inputs.retain(|split| split.serial == 1);
+            // Every weight of a joint plan is used on one tile, in all passes.
             outputs.retain(|split| split.parallel == 1);
         }
         let kernels = self.kernel_splits();
@@ -175,6 +182,7 @@ impl PartitionSearchLoops<'_> {
 
         for input in &inputs {
             for output in &outputs {
+                // poplibs runs one serial loop, over input or over output channels, never both.
                 if input.parallel * output.parallel > self.tiles
                     || input.serial.min(output.serial) > 1
                 {
@@ -205,6 +213,8 @@ impl PartitionSearchLoops<'_> {
     fn kernel_splits(&self) -> Vec<([u64; 3], [u64; 3])> {
         let whole = self.model.whole.kernel;
         let mut found = vec![([1; 3], whole)];
+        // poplibs has no code for a split of the innermost kernel dimension (`ConvModel.cpp`
+        // constructModel, T12883).
         for dim in 0..self.model.dims - 1 {
             let splits = parallel_splits(whole[dim], 1, self.tiles);
             let extended = found.iter().flat_map(|(parts, sizes)| {
@@ -228,6 +238,7 @@ impl PartitionSearchLoops<'_> {
         groups: &[AxisSplit],
         batches: &[AxisSplit],
     ) -> Result<(), PlanError> {
+        // Splits come in ascending order, so the first that needs too many tiles ends the loop.
         for group in groups {
             let split = ConvPartition { groups: group.parallel, ..split };
             if split.tiles() > self.tiles {
@@ -270,6 +281,7 @@ impl PartitionSearchLoops<'_> {
             (split.field[dim], size.field[dim]) = (parallel, largest);
             self.over_field(split, size, dim + 1)?;
         }
+        // Bounds of the outer dimensions rely on inner ones being whole.
         (split.field[dim], size.field[dim]) = (1, self.model.whole.field[dim]);
         Ok(())
     }
@@ -320,6 +332,7 @@ impl PartitionSearchLoops<'_> {
         let share = remaining.div_ceil(self.tiles / split.tiles());
         let mut fewest = *size;
         fewest.field[dim..dims].fill(1);
+        // Only the product counts below, so one dimension takes all of it.
         fewest.field[dims - 1] *= share;
         if self.model.conv_bytes_lower_bound(&fewest, dim) > self.memory_bound {
             return false;
@@ -366,6 +379,7 @@ impl PartitionSearchLoops<'_> {
                 ((other.partition)(split, self.model.dims), (other.size)(size, self.model.dims));
             let Some(calculate) = other.model.compute_cycles(&split, &size) else { return };
             let estimate = other.model.estimate(&split, &size, calculate);
+            // Passes run one after the other: cycles add up, temporaries do not.
             best.total_cycles += estimate.total_cycles;
             best.temp_bytes = best.temp_bytes.max(estimate.temp_bytes);
         }

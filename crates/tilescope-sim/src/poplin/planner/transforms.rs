@@ -58,6 +58,8 @@ pub(crate) fn candidates(
 ) -> Vec<TransformedConvParams> {
     let mut base = params.clone();
     let extra_dims = 2usize.saturating_sub(base.dims.len());
+    // The nx1 vertex treats the outermost and the innermost dimension differently and takes them
+    // for two, so a single one gets an outer dimension of size one.
     base.dims.splice(0..0, std::iter::repeat_n(FieldDim::new(1, 1), extra_dims));
     let dilate_after = defer_dilation(&mut base);
 
@@ -150,6 +152,8 @@ fn defer_dilation(params: &mut ConvParams) -> Vec<usize> {
     let mut deferred = Vec::new();
     for (index, dim) in params.dims.iter_mut().enumerate().rev() {
         let (input, output) = (&mut dim.input_transform, &mut dim.output_transform);
+        // With a transformed kernel of one, an inserted zero only ever makes a zero output, so it
+        // can go in afterwards.
         let plain = input.padding_lower == 0
             && input.padding_upper == 0
             && output.stride == 1
@@ -158,6 +162,7 @@ fn defer_dilation(params: &mut ConvParams) -> Vec<usize> {
             && dim.kernel_transform.transformed(dim.kernel) == 1;
         if input.dilation != 1 && plain {
             input.dilation = 1;
+            // Output padding lies around the dilated result, so it waits as well.
             output.padding_lower = 0;
             output.padding_upper = 0;
             deferred.push(index);
@@ -183,6 +188,8 @@ fn expand_candidates(params: &ConvParams) -> Vec<Vec<usize>> {
     let useful = (0..params.dims.len()).filter(|&dim| {
         let mut expanded = params.clone();
         expand(&mut expanded, dim);
+        // poplibs' heuristic against a search that explodes: with more kernel than input, most of
+        // what would be written out is padding.
         expanded != *params && params.dims[dim].input >= params.dims[dim].kernel
     });
     subsets(useful.collect())
@@ -202,6 +209,8 @@ fn channel_flatten_candidates(params: &ConvParams) -> Vec<Vec<usize>> {
 fn subsets(items: Vec<usize>) -> Vec<Vec<usize>> {
     (0..1usize << items.len())
         .map(|mask| {
+            // The order does not change the shape; poplibs expands inner dimensions first because
+            // the copies are cheaper.
             let chosen = items.iter().enumerate().rev().filter(|(bit, _)| mask >> bit & 1 == 1);
             chosen.map(|(_, item)| *item).collect()
         })
@@ -242,6 +251,8 @@ fn flatten_to_channels(params: &ConvParams, dims: &[usize]) -> Option<ConvParams
 
 /// Merges batch and every plain dimension into the innermost plain one.
 fn merge_dims(params: &mut ConvParams) -> Vec<usize> {
+    // One long row is dealt evenly to the workers and lets the 1x1 vertex be used, which knows no
+    // second row.
     let plain = |dim: &FieldDim| {
         let input = &dim.input_transform;
         dim.transformed_kernel() == 1
@@ -275,7 +286,10 @@ fn combine_candidates(params: &ConvParams, joint: bool) -> Vec<u64> {
         _ => (4, 16, false),
     };
     let mut factors = vec![1];
+    // The other passes of a joint plan swap these channels with the batch, which may be any size.
     if useful && params.conv_groups > 1 && !joint {
+        // From what fills one 64-bit load to what fills a conv unit. Weights between the combined
+        // groups are zeros: wasted products, but the engine would idle on so few channels anyway.
         let (least, most) = (load_elements / channels, most / channels);
         factors.extend(
             std::iter::successors(Some(least), |factor| Some(factor * 2))

@@ -91,6 +91,8 @@ impl PoolingParams {
         let free = seen(narrow);
         let plan = free.plan(tiles, bytes_per_cycle, 1)?;
         let wide = seen(preferred);
+        // Convolutions take 16 halves or 8 floats: a result in such groups saves the next operation
+        // a rearrangement.
         if plan.group < preferred && wide.channels >= preferred {
             let kept = wide.plan(tiles, bytes_per_cycle, preferred);
             if let Some(kept) = kept.filter(|kept| kept.cycles < plan.cycles * 4 / 3) {

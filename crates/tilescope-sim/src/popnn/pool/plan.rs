@@ -44,6 +44,7 @@ impl PoolingPlanShape {
     /// independent of them is seen as columns, but for `channels` channels (gatherDimsTransformIn).
     pub(crate) fn gather_dims(self, channels: u64) -> Self {
         let all = self.batch * self.channels;
+        // Windows that neither overlap nor reach padding do not depend on their neighbours.
         let separate = self.axes.iter().all(|axis| {
             (axis.before, axis.behind) == (0, 0)
                 && axis.stride >= axis.kernel
@@ -54,6 +55,7 @@ impl PoolingPlanShape {
             return view;
         }
         let [planes, rows, columns] = &mut view.axes;
+        // The inner loop of the vertex runs along columns, so the longer they are the better.
         for outer in [planes, rows] {
             columns.elements *= outer.elements / outer.stride;
             outer.elements = outer.stride;
@@ -151,6 +153,8 @@ impl PoolingPlanShape {
     fn estimate(&self, piece: PoolPartSize, bytes_per_cycle: u64) -> u64 {
         let mut compute = self.vertex(piece);
         for (axis, size) in self.results().into_iter().enumerate() {
+            // poplibs tries each dimension alone: a tile smaller in several of them might be slower
+            // still, but asking for all of those would take too many estimates (`PoolPlan.cpp`).
             if size % piece.field[axis] != 0 {
                 let mut smaller = piece;
                 smaller.field[axis] -= 1;
@@ -158,6 +162,7 @@ impl PoolingPlanShape {
             }
         }
         let bytes = self.bytes(piece);
+        // A penalty for leaving the groups found in memory, four bytes a cycle.
         let rearranged = if piece.group == self.grouping { 0 } else { bytes / 4 };
         compute + bytes / bytes_per_cycle + rearranged
     }
@@ -181,6 +186,8 @@ impl PoolingPlanShape {
             let stride = if self.pass.backward { 1 } else { axis.stride };
             operands *= (size - 1) * stride + axis.kernel;
         }
+        // To find which element was the maximum takes operand and result of the forward pass as
+        // well.
         if self.pass.kind == PoolingType::Max && self.pass.backward {
             2 * operands + results
         } else {

@@ -46,7 +46,9 @@ impl PoolWorkList {
 /// Cycles to unpack a compressed pointer.
 const UNPACK_CYCLES: u64 = 2;
 
-/// Tile cycles of a vertex whose workers have these lists and set `results` results to start with.
+/// Tile cycles of a vertex whose workers have these lists and set `results` results to start with
+/// (`getPoolingCycles`; rows and vectors as `poolVertexCyclesPerRow` and
+/// `poolVertexCyclesPerVector` count them).
 pub(super) fn cycles(
     pass: PoolingPass,
     groups: u64,
@@ -67,6 +69,7 @@ fn worker_cycles(
     list: PoolWorkList,
 ) -> u64 {
     let maxima_backward = pass.kind == PoolingType::Max && pass.backward;
+    // Results are set to their start value by all workers evenly, whatever their work lists.
     let initialised = results * vectors / WORKERS;
     let start = 4 + 2 + 2 + 7 + 2 + UNPACK_CYCLES + (4 + initialised) * groups + 6 + UNPACK_CYCLES;
     if list.rows == 0 {
@@ -93,6 +96,7 @@ fn worker_cycles(
 
 /// Results of each worker of a box, in memory order.
 fn shares(results: u64) -> impl Iterator<Item = Range<u64>> {
+    // By results, never by positions of the window: a result that two workers add to would be lost.
     (0..WORKERS).map(move |worker| worker * results / WORKERS..(worker + 1) * results / WORKERS)
 }
 
@@ -167,6 +171,8 @@ pub(crate) fn lists(
             .count() as u64
     };
     let row = |row: u64, (runs, repeats): (u64, u64)| {
+        // A position of the window has a run in this row only if its row and plane have an operand:
+        // padding takes no cycles.
         let reached = reached(vertical, lines.start + row % height)
             * reached(across, planes.start + row / height % depth);
         let rows = u64::from(reached * runs > 0);

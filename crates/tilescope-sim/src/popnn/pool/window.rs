@@ -47,6 +47,7 @@ impl PoolAxis {
             let first_window = |element: u64| {
                 (element + self.before).saturating_sub(position).div_ceil(self.stride)
             };
+            // Strides may leave elements at the end that no window reaches.
             let upto = |element: u64| first_window(element).min(windows);
             upto(range.end) - upto(range.start)
         } else {

@@ -12,6 +12,7 @@ pub(crate) fn forward(step: &mut RnnStepBuilder, lowered: &RnnLowering, training
     step.append(lowered.product(0));
     step.gather_units("BasicGruCell", 2);
     step.gates("update/reset sigmoid", &[(NonLinearityType::Sigmoid, 2)]);
+    // The multiplication in place below overwrites the gate that the backward pass needs.
     if training {
         step.keep_unit("resetGateOut");
     }

@@ -8,10 +8,13 @@ use crate::popops::elementwise::{BinaryOpType, UnaryOpType};
 
 /// The forward step. Without training, units and state are overwritten.
 pub(crate) fn forward(step: &mut RnnStepBuilder, lowered: &RnnLowering, training: bool) {
+    // All four units at once, on input and state side by side: one large product uses the engine
+    // better than eight small ones.
     step.append(lowered.product(0));
     step.gather_units("BasicLstmCell", 4);
     step.gates("OutputGate", &[(NonLinearityType::Sigmoid, 3), (NonLinearityType::Tanh, 1)]);
     if training {
+        // The backward pass needs gates and candidate as they were, so nothing is overwritten.
         step.binary("{Forget + Input}Gate", BinaryOpType::Multiply, 2);
         step.in_place("AddCellCand", BinaryOpType::Add, 1);
         step.unary("Tanh", UnaryOpType::Tanh);

@@ -152,6 +152,8 @@ impl<'a> RnnLowering<'a> {
 
     /// Elements on each tile of one tensor of a step, `size` for each sample.
     fn spread(&self, size: u64) -> TileRuns<u64> {
+        // poplibs' `Rnn.cpp` getNumGrains: 16 elements stay together, or what divides the size
+        // evenly.
         let grain = gcd(STATE_GRAIN, size);
         let grains = size / grain * self.layer.batch;
         let each = grains.div_ceil(self.machine.tiles).max(1);
@@ -242,6 +244,8 @@ impl<'a> RnnLowering<'a> {
         step.update("inputGrad", &self.spread(self.layer.input));
         step.update("bwdIntermediates", &self.units(units));
         step.count();
+        // Weights are the same in every step: transposing them once before the loop takes memory
+        // for all of it, but not `steps` times the cycles.
         let turned: Vec<OperationWork> =
             self.plans.iter().filter_map(|plans| self.transposed_weights(plans)).collect();
         self.time_loop(step, &turned)

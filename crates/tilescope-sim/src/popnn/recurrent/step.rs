@@ -118,6 +118,8 @@ impl<'a> RnnStepBuilder<'a> {
 
     fn arithmetic(&mut self, what: &str, operation: BinaryOpType, units: u64, in_place: bool) {
         let dtype = self.dtype();
+        // Units are variables of their own, so that several of them need a vertex for scattered
+        // regions.
         let form = match (units, in_place) {
             (1, false) => "BinaryOp1DSupervisor",
             (1, true) => "BinaryOp1DInPlaceSupervisor",

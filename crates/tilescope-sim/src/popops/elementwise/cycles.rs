@@ -27,6 +27,7 @@ impl ElementwiseExtent {
 
     /// Elements of the busiest worker, and its pieces of stretches.
     fn worker(self) -> (u64, u64) {
+        // A two-dimensional vertex is one worker's, so stretches are dealt whole.
         let pieces = self.stretches.max(1).div_ceil(WORKERS);
         (self.elements.div_ceil(WORKERS), pieces)
     }
@@ -49,6 +50,7 @@ fn tile(
     }
 }
 
+/// `UnaryOp1DSupervisor`, `UnaryOp1DInPlaceSupervisor` and `UnaryOp2D`.
 pub(crate) fn unary(
     operation: UnaryOpType,
     dtype: DType,
@@ -61,7 +63,8 @@ pub(crate) fn unary(
     })
 }
 
-/// A binary operation on operands of one shape.
+/// A binary operation on operands of one shape (`BinaryOp1DSupervisor`,
+/// `BinaryOp1DInPlaceSupervisor`, `BinaryOp2D`).
 pub(crate) fn binary(
     operation: BinaryOpType,
     dtype: DType,
@@ -78,7 +81,7 @@ pub(crate) fn binary(
     })
 }
 
-/// A binary operation with a scalar.
+/// A binary operation with a scalar (`broadcastArithmeticSupervisorCycleEstimate`).
 pub(crate) fn with_scalar(
     operation: BinaryOpType,
     dtype: DType,
@@ -91,7 +94,7 @@ pub(crate) fn with_scalar(
 }
 
 /// A binary operation with a vector whose elements each belong to one of `rows` rows: by rows or
-/// by columns, whichever is faster.
+/// by columns, whichever is faster (`BroadcastVectorOuterCycleEstimate`).
 pub(crate) fn with_outer_vector(
     operation: BinaryOpType,
     dtype: DType,
@@ -103,12 +106,15 @@ pub(crate) fn with_outer_vector(
     let aligned = columns.is_multiple_of(vector_width(dtype));
     let outer = if aligned { 7 } else { 25 };
     let row = |count: u64| outer + operation.inner_with_scalar(dtype, count, true);
+    // Either workers share the rows, or all of them take a part of every row: few long rows want
+    // the latter.
     let by_row = rows.div_ceil(WORKERS) * row(columns);
     let by_column = rows * row(columns.div_ceil(WORKERS));
     WORKERS * (15 + by_row.min(by_column)) + SUPERVISOR_CYCLES
 }
 
-/// A sum, difference or product with a vector of `length` elements that repeats along memory.
+/// A sum, difference or product with a vector of `length` elements that repeats along memory
+/// (`BroadcastVectorInnerSupervisor`).
 pub(crate) fn with_inner_vector(
     operation: BinaryOpType,
     dtype: DType,
@@ -125,21 +131,24 @@ pub(crate) fn with_inner_vector(
         (BinaryOpType::Multiply, true) => inner_multiply_half(length, blocks),
         (_, true) => inner_add_half(length, blocks),
     };
+    // Blocks of odd length begin inside a word every other time.
     let odd = if half && length % 2 == 1 { 8 } else { 0 };
     let start = if half { 19 } else { 17 };
     13 + WORKERS * (start + odd + core)
 }
 
-/// Pairs of halves, two divisions each.
+/// Pairs of halves, two divisions each (`vectorInnerSupervisorDivCycles`).
 fn inner_divide_half(length: u64, blocks: u64) -> u64 {
     14 + length.div_ceil(2) * (13 + blocks.saturating_sub(1) * 8)
 }
 
-/// Elements one at a time: what does not fit whole vectors.
+/// Elements one at a time: what does not fit whole vectors (the scalar loops of
+/// `vectorInnerSupervisorAddCycles`).
 fn inner_scalar_half(length: u64, blocks: u64) -> u64 {
     6 + length * (5 + 9 * blocks)
 }
 
+/// `vectorInnerSupervisorMulCycles`.
 fn inner_multiply_half(length: u64, blocks: u64) -> u64 {
     if !length.is_multiple_of(4) {
         return 3 + inner_scalar_half(length, blocks);
@@ -148,6 +157,7 @@ fn inner_multiply_half(length: u64, blocks: u64) -> u64 {
     5 + 4 + length / 4 * (7 + 2 * blocks)
 }
 
+/// `vectorInnerSupervisorAddCycles`.
 fn inner_add_half(length: u64, blocks: u64) -> u64 {
     if length > 2048 {
         3 + inner_scalar_half(length, blocks)
@@ -161,11 +171,13 @@ fn inner_add_half(length: u64, blocks: u64) -> u64 {
     }
 }
 
-/// `target += scale * source` with a constant scale.
+/// `target += scale * source` with a constant scale (`scaledArithmeticSupervisorCycleEstimate`).
 pub(crate) fn scaled_add(target: DType, source: DType, elements: u64) -> u64 {
     let width = vector_width(target);
     let (vectors, rest) = (elements / width / WORKERS, elements % width);
     let mixed = target == DType::Half && source == DType::Float;
+    // poplibs can take a cycle off each vector for operands in interleaved memory; the published
+    // rows were estimated so.
     let faster = u64::from(LOADS_INTERLEAVED && target == source);
     let main = match (vectors, mixed) {
         (0, _) => 0,
@@ -186,9 +198,11 @@ pub(crate) fn scaled_add(target: DType, source: DType, elements: u64) -> u64 {
     supervisor + WORKERS * (15 + main + 2 + 1 + tail + 1)
 }
 
-/// `target = a target + b source` with scales that are tensors.
+/// `target = a target + b source` with scales that are tensors (`aXPlusbYSupervisor`,
+/// `aXPlusbYMixedSupervisorCycleEstimate`).
 pub(crate) fn axpby(target: DType, scale: DType, elements: u64) -> u64 {
     if target == DType::Half && scale == DType::Float {
+        // A worker that stored a single half would write into the word of its neighbour.
         let count = elements.div_ceil(WORKERS).next_multiple_of(2);
         let supervisor = 1 + 6 + 10 + 15 * 6 + 9 + 5 + 28;
         return supervisor + WORKERS * (19 + axpby_mixed(count));
@@ -196,7 +210,7 @@ pub(crate) fn axpby(target: DType, scale: DType, elements: u64) -> u64 {
     scaled_add(target, target, elements) + 12
 }
 
-/// A worker's halves scaled in single precision, two at a time.
+/// A worker's halves scaled in single precision, two at a time (`aXPlusbYMixedCoreCycleEstimate`).
 fn axpby_mixed(count: u64) -> u64 {
     let more = count.saturating_sub(4);
     let main = match (count, more) {
@@ -209,7 +223,7 @@ fn axpby_mixed(count: u64) -> u64 {
     4 + main + 1
 }
 
-/// A change of element type.
+/// A change of element type (`CastSupervisor`, `Cast2d`).
 pub(crate) fn cast(from: DType, to: DType, extent: ElementwiseExtent) -> u64 {
     let (elements, pieces) = extent.worker();
     if extent.stretches <= 1 {
@@ -229,6 +243,8 @@ fn cast_core(from: DType, to: DType, elements: u64) -> u64 {
         (DType::UInt8, DType::Float) => 4 + cast_rounds(elements, 14, 10),
         (DType::Half | DType::Float, DType::UInt8) => 7 + cast_rounds(elements, 15, 12),
         _ if floating(from) && floating(to) => {
+            // As many elements as two loads bring and one store takes: a tile has two read ports
+            // and one write port.
             let width = (2 * load).min(store);
             let loads = width / width.min(load * if LOADS_INTERLEAVED { 2 } else { 1 });
             let cycles = loads.max(width / width.min(store));
@@ -241,7 +257,7 @@ fn cast_core(from: DType, to: DType, elements: u64) -> u64 {
     }
 }
 
-/// Rounds of four elements; the first fills the pipeline.
+/// Rounds of four elements; the first fills the pipeline (the 8-bit cases of `castWorkerCycles`).
 fn cast_rounds(elements: u64, first: u64, cycles: u64) -> u64 {
     let main = match elements / 4 {
         0 => 0,
@@ -259,17 +275,19 @@ pub(crate) fn fill(dtype: DType, elements: u64) -> u64 {
     WORKERS * (start + busiest.div_ceil(width))
 }
 
-/// Random bits, and the elements they keep (poplibs lib/poprand/poprandCycleEstimators.cpp).
+/// Random bits, and the elements they keep (`DropoutSupervisor` in poplibs
+/// lib/poprand/poprandCycleEstimators.cpp).
 pub(crate) fn dropout(dtype: DType, elements: u64) -> u64 {
     6 + 2 * elements.div_ceil(vector_width(dtype)) + WORKERS * 24
 }
 
-/// Rows of a table with a one where the index says, by the supervisor.
+/// Rows of a table with a one where the index says, by the supervisor (`EncodeOneHot`).
 pub(crate) fn one_hot(dtype: DType, indices: u64) -> u64 {
     SUPERVISOR_CYCLES + indices * if dtype == DType::Half { 74 } else { 100 }
 }
 
-/// A slice that starts where a tensor says: `parts` stretches of `region` elements.
+/// A slice that starts where a tensor says: `parts` stretches of `region` elements
+/// (`getDynamicSlice1dEstimate`).
 pub(crate) fn dynamic_slice(dtype: DType, region: u64, parts: u64) -> u64 {
     let copies = region.div_ceil(WORKERS) / vector_width(dtype);
     SUPERVISOR_CYCLES + 14 + WORKERS * (41 + (27 + copies) * parts)

@@ -250,6 +250,8 @@ impl BinaryOpType {
     /// Worker cycles of the inner loop on `count` elements.
     pub(crate) fn inner(self, dtype: DType, count: u64, in_place: bool) -> u64 {
         let round = OpLoopCosts::lookup(BINARY_LOOP_COSTS, self).round(dtype, in_place);
+        // Two loads and a store a vector; in place and interleaved one load brings both operands.
+        // Compiled loops have a branch besides.
         let extra = match (round.elements, self.is_assembly(dtype)) {
             (0, true) if in_place && LOADS_INTERLEAVED => 1,
             (0, true) => 2,

@@ -6,7 +6,7 @@ use crate::popops::elementwise::vector_width;
 use crate::shape::DType;
 use crate::targets::WORKERS;
 
-/// Copies `lookups` rows of `columns` elements; workers share the lookups.
+/// Copies `lookups` rows of `columns` elements; workers share the lookups (`multiSlicer`).
 pub(crate) fn gather(dtype: DType, lookups: u64, columns: u64) -> u64 {
     if lookups == 0 {
         return 0;
@@ -15,7 +15,8 @@ pub(crate) fn gather(dtype: DType, lookups: u64, columns: u64) -> u64 {
     WORKERS * (16 + lookups.div_ceil(WORKERS) * row)
 }
 
-/// Adds `lookups` rows of `columns` elements: one worker does it all, because rows may repeat.
+/// Adds `lookups` rows of `columns` elements: one worker does it all, because rows may repeat
+/// (`MultiUpdateAdd`).
 pub(crate) fn update(dtype: DType, lookups: u64, columns: u64) -> u64 {
     if lookups == 0 {
         return 0;

@@ -83,6 +83,8 @@ impl<'a> MultiSliceLowering<'a> {
                         rows: part(embedding.rows, plan.rows, row),
                         columns: columns.min(embedding.width),
                         lookups,
+                        // Tiles with the same lookups and columns but other rows share choosing
+                        // among their results.
                         second_stage_lookups: part(lookups, plan.rows, row),
                     });
                 }
@@ -108,6 +110,8 @@ impl<'a> MultiSliceLowering<'a> {
         let grain = self.embedding.grain();
         let held = |at: &MultiSliceTilePart| {
             let grains = at.rows * at.columns.div_ceil(grain);
+            // The table is stored once, spread over the tiles that use it, and broadcast to all of
+            // them for each gather: poplibs trades exchange for persistent memory here.
             part(grains, self.plan.lookups, at.index[0]) * grain
         };
         TensorLayout {
@@ -241,6 +245,8 @@ impl<'a> MultiSliceLowering<'a> {
             ));
         }
         let from = work.phases().len();
+        // Each part of the rows gives a result for every lookup; only one of them is of the right
+        // row.
         let candidates = self.on_tiles(|part| {
             self.plan.rows * part.second_stage_lookups * part.columns * self.element()
         });
@@ -267,6 +273,7 @@ impl<'a> MultiSliceLowering<'a> {
     pub(crate) fn update(&self) -> Result<OperationWork, ReduceError> {
         let mut work = OperationWork::default();
         let several = self.plan.lookups > 1;
+        // Split lookups add into partial tables of their own, and poplibs sums those in floats.
         let dtype = if several { DType::Float } else { self.embedding.dtype };
         if several {
             self.cast_slices(&mut work);
@@ -373,6 +380,7 @@ impl<'a> MultiSliceLowering<'a> {
         let from = work.phases().len();
         let wide = table.map(|count| count * float.bytes());
         if dtype != float {
+            // The table is widened for the sum and narrowed after it, so that it rounds once.
             work.push(elementwise::cast("multiUpdateAdd/castBase", dtype, float, &table));
         }
         let held = reduced.map(|count| count * float.bytes());

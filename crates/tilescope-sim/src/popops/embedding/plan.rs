@@ -45,6 +45,8 @@ pub fn plan(embedding: &MultiSliceParams, tiles: u64, updated: bool) -> SlicePla
     let grain = embedding.grain();
     let mut best = (u64::MAX, SlicePlan { columns: 1, rows: 1, lookups: 1 });
     for (columns, grains) in splits(embedding.width.div_ceil(grain), tiles) {
+        // With fewer than two rows on a tile, overhead that poplibs does not count exceeds the
+        // memory that is saved.
         let most_rows = embedding.rows.div_ceil(2).min(tiles / columns);
         for (rows, entries) in splits(embedding.rows, most_rows) {
             for (lookups, each) in splits(embedding.lookups, tiles / (columns * rows)) {
@@ -91,6 +93,8 @@ impl SlicePlanMemoryEstimate<'_> {
         } else {
             self.gather_bytes()
         };
+        // Temporaries share their memory with those of other operations; table, output and code do
+        // not.
         PERSISTENT_WEIGHT * (persistent + self.exchange_code()) + passing
     }
 
@@ -123,6 +127,7 @@ impl SlicePlanMemoryEstimate<'_> {
 
     fn exchange_code(&self) -> u64 {
         let split = |parts: u64| if parts > 1 { parts } else { 0 };
+        // A message from every tile that holds some of the indices, once for each stage.
         let indices = self.lookups_per_tile.div_ceil(self.indices());
         let (table, rows) = (split(self.plan.lookups), split(self.plan.rows));
         let update = if self.updated { indices + table } else { 0 };
@@ -152,6 +157,8 @@ impl SlicePlanMemoryEstimate<'_> {
         let updates = split(self.plan.rows, self.lookups_per_tile * self.columns());
         let partials = split(self.plan.lookups, self.rows_per_tile * self.columns());
         let adding = updates + partials + self.lookups_per_tile * WORD_BYTES;
+        // Casting, adding and reducing follow each other. Reduced sums take as much as the
+        // partials, as does the table in floats.
         (cast + updates).max(adding).max(2 * partials)
     }
 }

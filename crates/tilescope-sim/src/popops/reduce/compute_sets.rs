@@ -49,6 +49,7 @@ impl ReduceStageWork {
 /// The vertices of one compute set by type and number of edges.
 fn vertex_uses(stage: &ReduceStageWork, set: usize) -> Vec<VertexInstances> {
     let mut types: HashMap<(ReductionSpecialisation, ReduceVertexType), String> = HashMap::new();
+    // Sorted by name, as the order of vertices reaches the report.
     let mut counts: BTreeMap<(String, u64), BTreeMap<u32, u64>> = BTreeMap::new();
     for (work, tiles) in by_work(stage) {
         let mut mine: BTreeMap<(&str, u64), u64> = BTreeMap::new();
@@ -81,6 +82,8 @@ fn by_work(stage: &ReduceStageWork) -> Vec<(&ReduceTileWork, Vec<u32>)> {
     let mut known: HashMap<*const ReduceTileWork, usize> = HashMap::new();
     let mut found: Vec<(&ReduceTileWork, Vec<u32>)> = Vec::new();
     for (tile, work) in &stage.tiles {
+        // Tiles that do the same share one `Rc`; its address only finds them, the order is that of
+        // tiles.
         let at = *known.entry(Rc::as_ptr(work)).or_insert(found.len());
         if at == found.len() {
             found.push((work, Vec::new()));

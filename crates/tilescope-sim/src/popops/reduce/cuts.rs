@@ -10,6 +10,8 @@ pub(crate) fn rows_per_worker(rows: u64, workers: u64, grain: u64) -> Vec<u64> {
     if rows <= 3 || workers <= 1 {
         return vec![rows];
     }
+    // As few as make the largest part no larger: 9 rows for 4 workers are 3, 3, 3, not 3, 2, 2, 2
+    // (poplibs splitRowsToWorkers).
     let parts = (rows / 2).min(rows.div_ceil(rows.div_ceil(workers)));
     let mut split = vec![grain * (rows / (parts * grain)); parts as usize];
     let rest = rows % (parts * grain);
@@ -120,6 +122,7 @@ pub(crate) fn split_columns(
     let elements = region.outputs * region.inner;
     let fits = |parts: &u64| {
         region.outputs.is_multiple_of(*parts)
+            // Parts that are no whole vectors would get a slower vertex.
             && (elements / parts).is_multiple_of(vector_width(input))
     };
     let parts = (2..=splits).filter(fits).max().unwrap_or(1);

@@ -1,5 +1,5 @@
 //! Cycles of reduction vertices, one worker's (poplibs lib/popops/reduction/
-//! CycleEstimationFunctions.cpp).
+//! CycleEstimationFunctions.cpp, `getCyclesEstimateForReduce` where nothing else is said).
 
 use super::ReduceResultUse;
 use super::operation::ReduceOperation;
@@ -72,12 +72,15 @@ impl ReduceVertexType {
 
 /// `outputs` results from `rows` rows that lie `stride` elements apart.
 pub(crate) fn strided(kind: ReduceVertexType, outputs: u64, rows: u64, stride: u64) -> u64 {
+    // Rows may begin at any multiple of what stride and accumulator have in common, so a loop
+    // cannot take more.
     let (width, per_loop) = kind.inner(ReductionSpecialisation::StridedReduce);
     let step = gcd(width.min(kind.load_width()), stride).max(1);
     CALL_CYCLES + 17 + 6 * outputs.div_ceil(step) + per_loop * rows * outputs / step
 }
 
-/// `outputs` results, each from its own stretch of `length` elements.
+/// `outputs` results, each from its own stretch of `length` elements
+/// (`getCycleEstimateReduceAllRegionsContinuous`).
 pub(crate) fn continuous(kind: ReduceVertexType, outputs: u64, length: u64) -> u64 {
     let (width, per_loop) = kind.inner(ReductionSpecialisation::AllRegionsContinuous);
     let width =
@@ -103,6 +106,7 @@ pub(crate) fn general<'a>(
     kind: ReduceVertexType,
     regions: impl Iterator<Item = (u64, &'a [u64])>,
 ) -> u64 {
+    // All other operations and types are compiled from C++, without assembly.
     if kind.operation.is_vectorised() {
         CALL_CYCLES
             + 3
@@ -131,6 +135,8 @@ fn vectorised(kind: ReduceVertexType, outputs: u64, pieces: &[u64]) -> u64 {
     let mut cycles = 16 + 6 + 2 * checks + 2;
     cycles += vectors * (3 + 2 * sums + store(width) + 1) + vectors * parts * 10;
     cycles += vectors * rows * (2 * sums + 2 + width / load + 3);
+    // What does not fill the accumulator is done in halves of it, with a pass over all rows for
+    // each.
     for remainder in (0..checks).map(|bit| 1 << bit).filter(|part| (outputs % width) & part != 0) {
         cycles += 2 + 2 * sums + store(remainder) + parts * 10;
         cycles += rows * (2 + remainder / remainder.min(load) + 3);

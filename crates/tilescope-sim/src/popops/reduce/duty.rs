@@ -40,6 +40,8 @@ pub(crate) fn final_regions(duties: &[ReductionTask], grain: u64) -> Vec<RegionR
         .flatten()
         .map(|columns| (columns.clone(), rows_of(&columns)))
         .collect();
+    // Sources can only be received side by side, as rows of one stretch, if they send equally many
+    // rows of whole grains.
     let alike = parts.iter().all(|(columns, rows)| {
         *rows == parts[0].1 && (columns.end - columns.start).is_multiple_of(grain)
     });

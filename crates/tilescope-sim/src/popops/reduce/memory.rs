@@ -29,6 +29,8 @@ impl MemoryStretchShape {
         while at > 0 {
             let ReduceDim { size, reduced } = dims[at];
             let all = elements * size;
+            // Inside one index of this dimension: what lies outside it only moves the columns, so
+            // the shape leaves it out and more tiles look alike.
             if range.start / all == range.end.saturating_sub(1) / all {
                 break;
             }

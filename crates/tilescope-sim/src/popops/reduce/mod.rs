@@ -127,6 +127,7 @@ pub(crate) fn add(
         return Err(ReduceError::Mismatch { held, expected: elements });
     }
     let dims = pattern::collapse(reduction.dims);
+    // Only dimensions of size one are reduced: elements stay, but may change their type.
     if dims.iter().all(|dim| !dim.reduced) {
         let (name, input) = (format!("{}/ReduceCast", reduction.name), reduction.input);
         work.push(match reduction.result {

@@ -78,6 +78,7 @@ impl ReduceOperation {
 
     /// What puts partial results together.
     pub(crate) fn combining(self) -> Self {
+        // Partial results have been squared already.
         if self == Self::SquareAdd { Self::Add } else { self }
     }
 

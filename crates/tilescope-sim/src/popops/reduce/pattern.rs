@@ -124,6 +124,8 @@ fn pieces(dims: &[ReduceDim], range: Range<u64>) -> Vec<ColumnPiece> {
         let rest = range.end - start;
         let base = column(outer, row);
         let part = (inner.size - within).min(rest);
+        // Whole runs of a reduced innermost dimension follow each other as columns do, up to where
+        // the dimension around it starts over.
         let (first, count, elements) = match inner.reduced {
             false => (base * inner.size + within, part, 1),
             true if part < inner.size => (base, 1, part),
@@ -187,6 +189,8 @@ fn patterns(runs: &[(u64, u64)]) -> Vec<PartialsPattern> {
         let fresh = PartialsPattern { inner: length, offset, stride: 0, outer: 1 };
         match found.last_mut() {
             Some(pattern) if pattern.stride == 0 || pattern.stride == distance => {
+                // As in poplibs the distance is noted where a run begins, before its length is
+                // known: a pattern of one run may keep the distance to a run that is no part of it.
                 pattern.stride = distance;
                 if pattern.inner == length {
                     pattern.outer += 1;

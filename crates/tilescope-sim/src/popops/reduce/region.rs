@@ -115,6 +115,7 @@ impl RegionReduction {
 
 /// Pieces of a pattern: rows that lie end to end count as one.
 fn pieces(pattern: &PartialsPattern, outputs: u64) -> Vec<u64> {
+    // Rows end to end are one operand of the vertex, that is one pointer instead of many.
     let row = pattern.inner * outputs;
     if pattern.inner == 1 && pattern.stride == outputs {
         vec![row * pattern.outer]
@@ -126,6 +127,7 @@ fn pieces(pattern: &PartialsPattern, outputs: u64) -> Vec<u64> {
 /// Whether the results lie side by side.
 fn side_by_side(regions: &[RegionReduction]) -> bool {
     let mut columns = regions.iter().flat_map(|region| &region.columns);
+    // A vertex with one output pointer writes its results one behind the other.
     let Some(first) = columns.next() else { return true };
     let mut end = first.end;
     columns.all(|range| std::mem::replace(&mut end, range.end) == range.start)
@@ -181,6 +183,8 @@ fn is_single_input(regions: &[RegionReduction], kind: ReduceVertexType) -> bool 
 fn is_strided(regions: &[RegionReduction], kind: ReduceVertexType) -> bool {
     let first = &regions[0];
     let outputs: u64 = regions.iter().map(|region| region.outputs).sum();
+    // The strided vertex loads 64 bits of every row and stores words: rows and results that end
+    // inside one would need a tail it has no code for.
     if !(first.outputs * kind.output.bytes()).is_multiple_of(4)
         || !(outputs * kind.input.bytes()).is_multiple_of(8)
         || !(first.outputs * kind.input.bytes()).is_multiple_of(8)
@@ -239,6 +243,8 @@ fn specialisation_for(
 fn state_cost(form: ReductionSpecialisation, regions: usize) -> usize {
     match form {
         ReductionSpecialisation::Default | ReductionSpecialisation::ScalarOutputRegions => {
+            // 14 bytes, 2 for each region, and poplibs adds the 2 cycles that the inner loop takes
+            // more.
             2 * regions + 14 + 2
         }
         ReductionSpecialisation::ScalarOutputSingleInput
@@ -257,6 +263,8 @@ fn takes_many(form: ReductionSpecialisation) -> bool {
 
 /// Regions from which on a form is cheaper than adding them to a general vertex.
 fn worthwhile(form: ReductionSpecialisation) -> usize {
+    // From here on a vertex of its own has less state than these regions add to the general one,
+    // two bytes each.
     if takes_many(form) { state_cost(form, 0) / 2 } else { usize::MAX }
 }
 
@@ -269,6 +277,7 @@ fn longest_run(
     let (mut length, mut chosen) = (1, specialisation_for(&regions[..1], kind, first_stage));
     while length < regions.len() {
         let candidate = specialisation_for(&regions[..=length], kind, first_stage);
+        // All other forms take a single region, or gain nothing by more.
         if !takes_many(candidate) {
             break;
         }
@@ -289,6 +298,8 @@ fn group_into_vertices(
     ) {
         return vec![regions.to_vec()];
     }
+    // poplibs weighs bytes of vertex state, not cycles: first the runs that always pay for a
+    // vertex, then all the rest in one vertex or in several, whichever has less state.
     let (mut dealt, mut left) = (Vec::new(), Vec::new());
     let mut at = 0;
     while at < regions.len() {
@@ -358,6 +369,7 @@ fn vertex_cycles(
         ReductionSpecialisation::StridedReduce => match &first.operands {
             RegionOperands::Regular { stride, .. } => {
                 let aligned = (stride * kind.input.bytes()).is_multiple_of(8);
+                // Rows that do not begin at 64 bits are copied side by side before the vertex runs.
                 let stride = if aligned { *stride } else { first.outputs };
                 cycles::strided(kind, outputs, first.outer, stride)
             }

@@ -83,6 +83,7 @@ impl<'a> ReductionStages<'a> {
 
     /// Columns that stay together when outputs are split (findGrainSizeForOp).
     fn grain(&self, dtype: DType) -> u64 {
+        // Sums have accumulators of 128 bits: a split inside one leaves it half empty.
         vector_width(dtype) * if self.operation.is_sum() { 2 } else { 1 }
     }
 
@@ -91,6 +92,8 @@ impl<'a> ReductionStages<'a> {
         self.first_phase = work.phases().len();
         let partial = ReduceStageTypes { first: true, ..self.stage(self.accumulator) };
         let (mut held, several, tiles) = self.reduce_on_tiles(partial);
+        // Where no column is on two tiles, the first stage makes the results themselves, in their
+        // own type and without partials.
         let local = joined(&held.stretches()).iter().all(|stretch| stretch.tiles.len() == 1);
         if local {
             let name = format!("{}/ReduceOnTile/InToOutNoExchange", self.reduction.name);
@@ -105,6 +108,8 @@ impl<'a> ReductionStages<'a> {
             let start = work.phases().len();
             tiles.add_to(work, &name, self.accumulator);
             self.advance();
+            // Vertices write in the order of memory, later stages expect columns in ascending
+            // order.
             let rotated = self.rotated_bytes();
             if !rotated.is_empty() {
                 let vertex = copy_vertex(DType::Float, 2);
@@ -268,6 +273,8 @@ impl<'a> ReductionStages<'a> {
     /// Whether the partial results are still worth a stage of their own (calculateNextStep).
     fn needs_intermediate_stage(&self, held: &IntermediatePartials) -> bool {
         let spread = held.stretches().iter().map(|stretch| stretch.tiles.len()).max().unwrap_or(0);
+        // With results on most tiles and few partial sums each, going straight to the last stage
+        // takes less exchange and control code and is hardly slower (poplibs calculateNextStep).
         let few = (spread as f64) < 2.0 * (self.tiles() as f64).sqrt();
         if few && held.tiles.len() as u64 > self.tiles() * 3 / 4 {
             return false;
@@ -285,6 +292,8 @@ impl<'a> ReductionStages<'a> {
         let stretches = held.stretches();
         let pieces = self.pieces(held, &stretches);
         let mut duties: BTreeMap<u32, Vec<ReductionTask>> = BTreeMap::new();
+        // A single piece stays where its first part is: with many small reductions, tile 0 would
+        // get all of them (poplibs ReductionStages.cpp).
         let mut tile = match &pieces[..] {
             [(only, _)] => only.tiles[0],
             _ => 0,
@@ -296,6 +305,7 @@ impl<'a> ReductionStages<'a> {
                     .entry(tile)
                     .or_default()
                     .push(ReductionTask { columns, sources: sources.to_vec() });
+                // Round robin, as poplibs does: it is not known here which tiles have less to do.
                 tile = (tile + 1) % self.reduction.tiles;
             }
         }
@@ -334,6 +344,8 @@ impl<'a> ReductionStages<'a> {
         let total = held.elements();
         let grain = self.grain(self.dtype);
         let narrowest = stretches.iter().map(|s| s.columns.end - s.columns.start).min();
+        // Pieces as wide as leave each column the square root of the tiles that hold it now: longer
+        // pieces mean less exchange code (poplibs calculateSplit).
         let depth = (total as f64 / self.columns() as f64).sqrt().floor().max(1.0) as u64;
         let grains = narrowest.unwrap_or(0) / grain / depth;
         let bounds = SplitBounds { grain, most: self.tiles(), least: grain.max(grains * grain) };
@@ -351,6 +363,7 @@ impl<'a> ReductionStages<'a> {
                 if size / splits < PARTIALS_WORTH_A_STAGE {
                     splits = (size / PARTIALS_WORTH_A_STAGE).max(1);
                 }
+                // A piece of one row would be moved without being reduced.
                 if rows / splits < 2 {
                     splits = (rows / 2).max(1);
                 }
@@ -367,6 +380,8 @@ impl<'a> ReductionStages<'a> {
     ) -> TileRuns<u64> {
         let name = format!("{}/ReduceFinalStage/IntermediateToOutput", self.reduction.name);
         let width = vector_width(self.dtype);
+        // Four vectors a tile keep most workers busy. poplibs asks for four and not six, as evening
+        // out over tiles would make a seventh vertex on some.
         let bounds = SplitBounds { grain: width, most: self.tiles(), least: 4 * width };
         let parts: Vec<(u32, Range<u64>)> = match self.reduction.output_mapping {
             Some(wanted) => memory::stretches(wanted).collect(),
@@ -433,6 +448,7 @@ impl<'a> ReductionStages<'a> {
                 .entry(shape.collect())
                 .or_insert_with(|| Rc::new(assign_regions(stage, regions(duties))));
             done.tiles.push((*tile, mine.clone()));
+            // What a tile reduces of its own is not exchanged.
             let kept: u64 = duties
                 .iter()
                 .filter(|duty| duty.sources.contains(tile))

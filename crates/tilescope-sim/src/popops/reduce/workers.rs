@@ -77,6 +77,8 @@ pub(crate) fn assign_regions(
     let mut dealer =
         RegionWorkerAssigner { stage, work: ReduceTileWork::default(), free_workers: WORKERS };
     let total = regions.len() as u64;
+    // The order matters: each way takes the regions it suits best, and workers it occupies are not
+    // there for the splits of the next one.
     let rest = dealer.runs(regions, total);
     let total = rest.len() as u64;
     let rest = dealer.repeated_runs(rest, total);
@@ -112,6 +114,7 @@ impl RegionWorkerAssigner {
 
     /// Times each of `chosen` regions can be split until `total` regions fill all workers.
     fn most_splits(&self, total: u64, chosen: u64) -> u64 {
+        // Every region needs a worker; only what is left over is worth splitting for.
         let others = total - chosen;
         ((self.free_workers.saturating_sub(others)) / chosen.max(1)).max(1)
     }
@@ -166,6 +169,9 @@ impl RegionWorkerAssigner {
             .flat_map(|region| split_columns(region, splits, self.stage.input))
             .collect();
         self.take_workers(parts.len() as u64);
+        // `A0 A1 B0 B1 A2 A3 B2 B3`: adding rows to each other leaves `A even, A odd, B even, B
+        // odd`, whose runs a second set reduces. Reducing each column at once would take a general
+        // vertex.
         for part in &parts {
             let elements = part.outputs * part.inner;
             let rows = RegionReduction {
@@ -199,6 +205,9 @@ impl RegionWorkerAssigner {
         }
         let splits = self.most_splits(total, candidates.len() as u64);
         for region in candidates {
+            // Columns `A B` seen as rows `A0 B0 A1 B1` fill vectors; a second set adds what belongs
+            // to one column. Wider cases would leave it too much, so poplibs stops at three
+            // columns.
             let row = if width == 4 && region.outputs == 2 { 4 } else { region.outputs * width };
             if !fits_wider_rows(&region, row) {
                 rest.push(region);
@@ -250,6 +259,8 @@ impl RegionWorkerAssigner {
     }
 
     fn split_by_rows(&mut self, region: &RegionReduction, splits: u64) {
+        // A single column is cut inside its run, so parts are whole vectors; rows of more are whole
+        // anyway.
         let grain = if region.outputs == 1 { vector_width(self.stage.input) } else { 1 };
         let rows = rows_per_worker(region.depth(), splits, grain);
         let parts = split_rows(region, &rows);
@@ -270,8 +281,11 @@ impl RegionWorkerAssigner {
 
 /// Elements a worker takes per cycle, roughly, for regions of `outputs` results of this type.
 fn elements_per_cycle(outputs: u64, dtype: DType, operation: ReduceOperation) -> u64 {
+    // Accumulators take eight halves or four floats a cycle, twice what other operations do.
     let sums = operation.is_sum() && matches!(dtype, DType::Half | DType::Float);
     let width = vector_width(dtype) * if sums { 2 } else { 1 };
+    // Narrow rows are taken as if they were full vectors, and what is left is put together at the
+    // end.
     if outputs.is_power_of_two() && outputs <= width {
         return width;
     }
@@ -299,6 +313,7 @@ fn row_splits(regions: &[RegionReduction], dealer: &RegionWorkerAssigner) -> Vec
     let most: Vec<u64> = regions
         .iter()
         .zip(&cycles)
+        // Parts of one row reduce nothing.
         .map(|(region, cycles)| (region.depth() / 2).min(cycles / LEAST_CYCLES))
         .collect();
     let mut splits = vec![1; regions.len()];
@@ -307,6 +322,7 @@ fn row_splits(regions: &[RegionReduction], dealer: &RegionWorkerAssigner) -> Vec
         let longest = cycles.iter().max().copied().unwrap_or(0);
         let Some(slowest) = cycles.iter().position(|cycles| *cycles == longest) else { break };
         let parts = splits[slowest] + 1;
+        // A split reduction pays for a second stage as well.
         let after = 2 * VERTEX_CYCLES + rough[slowest] / parts;
         if parts >= most[slowest] || after >= longest {
             break;
@@ -314,6 +330,7 @@ fn row_splits(regions: &[RegionReduction], dealer: &RegionWorkerAssigner) -> Vec
         splits[slowest] = parts;
         cycles[slowest] = after;
     }
+    // Splits that leave the slowest as slow would only cost vertex state and another compute set.
     let gained = cycles.iter().max().is_some_and(|longest| *longest < longest_unsplit);
     if gained { splits } else { vec![1; regions.len()] }
 }
@@ -327,6 +344,8 @@ fn assign(
 ) -> Vec<Vec<RegionReduction>> {
     let cycles: Vec<u64> = regions.iter().map(|region| rough_cycles(region, stage)).collect();
     let mean = cycles.iter().sum::<u64>() as f64 / cycles.len() as f64;
+    // With nothing to balance, neighbours stay together: dealt in turn, no two of them could share
+    // an efficient vertex.
     let tolerance = (0.1 * mean).max(8.0);
     let (low, high) = ((mean - tolerance).max(0.0) as u64, (mean + tolerance) as u64);
     let workers = workers.max(1) as usize;
@@ -343,6 +362,8 @@ fn assign(
             .collect();
     }
     let mut order: Vec<usize> = (0..regions.len()).collect();
+    // The cheapest first: poplibs' note says the opposite of its code. Stable, so that equal ones
+    // stay side by side.
     order.sort_by_key(|at| cycles[*at]);
     let mut dealt: Vec<(u64, Vec<usize>)> = vec![(0, Vec::new()); workers.min(regions.len())];
     for at in order {

@@ -1,0 +1,137 @@
+//! Undo and redo of what is looked at.
+
+use super::navigation_state::NavigationState;
+
+/// Most places that are remembered.
+const MAX_ENTRIES: usize = 200;
+/// Seconds for which a place must be looked at to be remembered: a drag is one step.
+const DWELL_SECONDS: f64 = 0.4;
+
+/// Places that were looked at.
+#[derive(Debug, Default)]
+pub struct NavigationHistory {
+    past: Vec<NavigationState>,
+    current: Option<NavigationState>,
+    future: Vec<NavigationState>,
+    /// A place that is new, and since when.
+    candidate: Option<(NavigationState, f64)>,
+    /// Until when changes belong to the place that was gone back to: views settle after it.
+    settling: Option<f64>,
+}
+
+impl NavigationHistory {
+    /// Takes notice of the place that is shown at a time in seconds; whether it has to be asked
+    /// again soon.
+    pub(crate) fn record(&mut self, place: NavigationState, time: f64) -> bool {
+        if self.settling.is_some_and(|until| time < until) || self.current.is_none() {
+            self.current = Some(place);
+            self.candidate = None;
+            return self.settling.is_some();
+        }
+        self.settling = None;
+        if self.current.as_ref() == Some(&place) {
+            self.candidate = None;
+            return false;
+        }
+        match &self.candidate {
+            Some((known, since)) if *known == place => {
+                if time - since >= DWELL_SECONDS {
+                    self.push(place);
+                    return false;
+                }
+            }
+            _ => self.candidate = Some((place, time)),
+        }
+        true
+    }
+
+    fn push(&mut self, place: NavigationState) {
+        self.candidate = None;
+        self.future.clear();
+        self.past.extend(self.current.replace(place));
+        let surplus = self.past.len().saturating_sub(MAX_ENTRIES);
+        self.past.drain(..surplus);
+    }
+
+    /// The place before this one, if there is one.
+    pub(crate) fn undo(&mut self, time: f64) -> Option<NavigationState> {
+        // What was not looked at for long is a place to come back to all the same.
+        if let Some((place, _)) = self.candidate.take() {
+            self.push(place);
+        }
+        let place = self.past.pop()?;
+        self.future.extend(self.current.replace(place.clone()));
+        self.settling = Some(time + DWELL_SECONDS);
+        Some(place)
+    }
+
+    /// The place that undo came from, if it did.
+    pub(crate) fn redo(&mut self, time: f64) -> Option<NavigationState> {
+        let place = self.future.pop()?;
+        self.past.extend(self.current.replace(place.clone()));
+        self.settling = Some(time + DWELL_SECONDS);
+        Some(place)
+    }
+
+    /// Whether there is a place to go back to.
+    pub(crate) fn can_undo(&self) -> bool {
+        !self.past.is_empty() || self.candidate.is_some()
+    }
+
+    /// Whether there is a place to go forward to.
+    pub(crate) fn can_redo(&self) -> bool {
+        !self.future.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::selection::Selection;
+    use proptest::prelude::*;
+
+    fn place(name: u8) -> NavigationState {
+        let selection = Selection { tiles: vec![name.into()], ..Selection::default() };
+        NavigationState { selection, ..NavigationState::default() }
+    }
+
+    fn visit(history: &mut NavigationHistory, name: u8, time: &mut f64) {
+        for _ in 0..2 {
+            *time += 1.0;
+            history.record(place(name), *time);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn undo_then_redo_changes_nothing(
+            names in proptest::collection::vec(any::<u8>(), 1..30),
+            back in 0usize..30,
+        ) {
+            let (mut history, mut time) = (NavigationHistory::default(), 0.0);
+            names.iter().for_each(|name| visit(&mut history, *name, &mut time));
+            let end = history.current.clone();
+            let undone = (0..back).take_while(|_| history.undo(time).is_some()).count();
+            for _ in 0..undone {
+                prop_assert!(history.redo(time).is_some());
+            }
+            prop_assert_eq!(&history.current, &end);
+            prop_assert!(!history.can_redo());
+        }
+    }
+
+    #[test]
+    fn a_drag_is_one_step_and_settling_is_none() {
+        let (mut history, mut time) = (NavigationHistory::default(), 0.0);
+        visit(&mut history, 0, &mut time);
+        for name in 1..50 {
+            time += 0.01;
+            history.record(place(name), time);
+        }
+        visit(&mut history, 50, &mut time);
+        assert_eq!(history.undo(time), Some(place(0)));
+        history.record(place(77), time + 0.1);
+        assert!(history.can_redo(), "views settle after going back");
+        assert_eq!(history.redo(time), Some(place(50)));
+    }
+}

@@ -1,0 +1,149 @@
+//! A place in a report: everything that tells one look at it from another.
+
+use crate::model::open_report::OpenReport;
+use crate::model::preferences::UserPreferences;
+use crate::model::selection::Selection;
+use crate::model::view_id::ViewId;
+use crate::model::view_state::{ViewState, from_view_state, to_view_state};
+use std::path::PathBuf;
+use tilescope_report::units::{OperationId, ProgramId, StepId, VariableId};
+use tilescope_report::{Report, ReportError};
+
+/// Which view is shown, what is selected, how the view shows it, and the view's settings.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NavigationState {
+    /// The view.
+    pub view: ViewId,
+    pub selection: Selection,
+    /// The state of the view.
+    pub state: ViewState,
+    /// The settings that the view obeys.
+    pub prefs: ViewState,
+    /// The other side, where the report is compared.
+    pub target: Option<Box<TargetNavigationState>>,
+}
+
+/// The other side of a comparison.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TargetNavigationState {
+    pub report: PathBuf,
+    /// What is chosen in it.
+    pub selection: Selection,
+    /// The state of its view.
+    pub state: ViewState,
+    /// How both sides are laid out.
+    pub layout: ViewState,
+}
+
+impl NavigationState {
+    /// Its name in lists, unless the user gives it one.
+    pub(crate) fn title(&self) -> String {
+        self.view.title().to_owned()
+    }
+}
+
+/// The settings that a view obeys.
+pub(crate) fn view_prefs(view: ViewId, prefs: &UserPreferences) -> ViewState {
+    match view {
+        ViewId::ExecutionTrace => to_view_state(&prefs.trace),
+        ViewId::Memory => to_view_state(&prefs.memory),
+        ViewId::Liveness => to_view_state(&prefs.liveness),
+        ViewId::Operations => to_view_state(&prefs.operations),
+        ViewId::OperationsGraph => to_view_state(&prefs.operations_graph),
+        _ => ViewState::new(),
+    }
+}
+
+/// Changes the settings that a view obeys; names of what it does not understand.
+pub(crate) fn set_view_prefs(
+    view: ViewId,
+    state: &ViewState,
+    prefs: &mut UserPreferences,
+) -> Vec<String> {
+    let strange;
+    match view {
+        ViewId::ExecutionTrace => (prefs.trace, strange) = from_view_state(state),
+        ViewId::Memory => (prefs.memory, strange) = from_view_state(state),
+        ViewId::Liveness => (prefs.liveness, strange) = from_view_state(state),
+        ViewId::Operations => (prefs.operations, strange) = from_view_state(state),
+        ViewId::OperationsGraph => (prefs.operations_graph, strange) = from_view_state(state),
+        _ => strange = state.keys().cloned().collect(),
+    }
+    strange
+}
+
+/// What of a selection exists in a report, and words about the rest.
+pub(crate) fn existing_selection(
+    selection: &Selection,
+    opened: &OpenReport,
+) -> (Selection, Vec<String>) {
+    let mut found = selection.clone();
+    let mut gone = Vec::new();
+    let (report, target) = (&opened.report, &opened.target);
+    let mut say = |what: String| gone.push(format!("This report has no {what}."));
+    found.tiles.retain(|tile| {
+        let exists = *tile < target.tiles_per_replica();
+        if !exists {
+            say(format!("tile {tile}"));
+        }
+        exists
+    });
+    if let Some(ipu) = found.ipu.take_if(|ipu| *ipu >= target.ipus_per_replica) {
+        say(format!("IPU {ipu}"));
+    }
+    if let Some(chosen) = found.step.take_if(|chosen| !step_exists(report, chosen.step)) {
+        say(format!("step {}", chosen.step.0));
+    }
+    if let Some(id) = found.program.take_if(|id| program_name(report, *id).is_none()) {
+        say(format!("program {}", id.0));
+    }
+    if let Some(id) = found.operation.take_if(|id| operation_name(report, *id).is_none()) {
+        say(format!("operation {}", id.0));
+    }
+    if let Some(id) = found.variable.take_if(|id| variable_name(report, *id).is_none()) {
+        say(format!("variable {}", id.0));
+    }
+    (found, gone)
+}
+
+/// What is left of a selection when a report was read again, or another one was opened: numbers
+/// count as the same thing only where its name is the same.
+pub(crate) fn carry_over_selection(
+    selection: &Selection,
+    old: &Report,
+    new: &OpenReport,
+) -> Selection {
+    let (mut kept, _) = existing_selection(selection, new);
+    let report = &new.report;
+    kept.step = kept.step.filter(|chosen| {
+        let name = |report: &Report| {
+            let step = report.step(chosen.step).ok()??;
+            Some((step.kind_name, step.program.and_then(|id| program_name(report, id))))
+        };
+        name(old) == name(report)
+    });
+    kept.program = kept.program.filter(|id| program_name(old, *id) == program_name(report, *id));
+    kept.operation =
+        kept.operation.filter(|id| operation_name(old, *id) == operation_name(report, *id));
+    kept.variable =
+        kept.variable.filter(|id| variable_name(old, *id) == variable_name(report, *id));
+    kept
+}
+
+fn step_exists(report: &Report, id: StepId) -> bool {
+    report.step(id).ok().flatten().is_some()
+}
+
+fn program_name(report: &Report, id: ProgramId) -> Option<String> {
+    let programs = report.programs().ok()?;
+    programs.get(id).map(|program| format!("{} {}", program.kind.name(), program.name))
+}
+
+fn operation_name(report: &Report, id: OperationId) -> Option<String> {
+    report.operations().ok()?.get(id.index()).map(|operation| operation.name.clone())
+}
+
+fn variable_name(report: &Report, id: VariableId) -> Option<String> {
+    let found: Result<_, ReportError> = report.variable(id);
+    found.ok()?.map(|variable| variable.name)
+}

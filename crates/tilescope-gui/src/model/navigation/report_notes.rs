@@ -1,0 +1,260 @@
+//! What is kept about a report: bookmarks with notes, and what was tried with its spec. In a file
+//! beside the report; in the user's data directory where the report cannot be written to.
+
+use super::report_link::ReportLink;
+use crate::model::three_way_merge::merged_list;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use tilescope_report::atomic_file::{AtomicFileError, move_aside, write_whole};
+
+/// Name of the file beside `profile.pop`.
+pub(crate) const NOTES_FILE: &str = "tilescope-notes.json";
+/// What newer files would say instead.
+const FORMAT: u32 = 1;
+
+/// A place with a name and a note.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReportBookmark {
+    pub name: String,
+    /// What the user wrote about it.
+    #[serde(default)]
+    pub note: String,
+    /// Where it leads: a link.
+    pub link: String,
+}
+
+/// A changed spec that was simulated.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SimulatedVariant {
+    /// `variant 3`
+    pub name: String,
+    pub spec: String,
+    /// The report that came out of it.
+    pub report: PathBuf,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct ReportNotesFile {
+    format: u32,
+    bookmarks: Vec<ReportBookmark>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    tried: Vec<SimulatedVariant>,
+}
+
+/// What is kept about a report.
+#[derive(Debug, Default)]
+pub struct ReportNotes {
+    /// Bookmarks, oldest first.
+    pub bookmarks: Vec<ReportBookmark>,
+    /// Specs that were tried, oldest first.
+    pub tried: Vec<SimulatedVariant>,
+    /// Where they are kept, the best place first.
+    candidate_paths: Vec<PathBuf>,
+    /// What was last read or written.
+    last_synced: ReportNotesFile,
+}
+
+/// Why a file of bookmarks could not be read or written.
+#[derive(Debug, thiserror::Error)]
+enum NotesFileError {
+    #[error("there is no place for them")]
+    NoPlace,
+    #[error("a newer tilescope has written it")]
+    Newer,
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    #[error(transparent)]
+    Write(#[from] AtomicFileError),
+}
+
+/// No place takes the bookmarks.
+#[derive(Debug, thiserror::Error)]
+#[error("Bookmarks cannot be kept: {0}")]
+pub(crate) struct NotesSaveError(NotesFileError);
+
+impl ReportNotes {
+    /// What is kept in one of these files, the best place first, and a message if that could not
+    /// be understood.
+    pub(crate) fn read(candidate_paths: Vec<PathBuf>) -> (Self, Option<String>) {
+        let mut notes = Self { candidate_paths, ..Self::default() };
+        let mut message = None;
+        for place in notes.candidate_paths.clone() {
+            match read_file(&place) {
+                Ok(None) => {}
+                Ok(Some(stored)) => {
+                    notes.take(stored);
+                    break;
+                }
+                Err(problem) => {
+                    let path = place.display();
+                    message = message.or_else(|| {
+                        Some(format!(
+                            "Bookmarks could not be read: {problem}: {path}\n\
+                             The file is kept; a new bookmark moves it aside first."
+                        ))
+                    });
+                }
+            }
+        }
+        (notes, message)
+    }
+
+    /// Writes everything, together with what another window has written since.
+    ///
+    /// # Errors
+    /// It can be kept nowhere. A message if a broken file was moved.
+    pub(crate) fn save(&mut self) -> Result<Option<String>, NotesSaveError> {
+        let mut problem = NotesFileError::NoPlace;
+        for place in self.candidate_paths.clone() {
+            match self.save_in(&place) {
+                Ok(message) => return Ok(message),
+                Err(error) => problem = error,
+            }
+        }
+        Err(NotesSaveError(problem))
+    }
+
+    fn save_in(&mut self, place: &Path) -> Result<Option<String>, NotesFileError> {
+        let mut message = None;
+        let there = match read_file(place) {
+            Ok(there) => there,
+            Err(_) if place.is_file() => {
+                let aside = move_aside(place)?;
+                let aside = aside.display();
+                message = Some(format!("The bookmarks that could not be read are now in {aside}"));
+                None
+            }
+            Err(error) => return Err(error),
+        };
+        let mut stored = ReportNotesFile {
+            format: FORMAT,
+            bookmarks: self.bookmarks.clone(),
+            tried: self.tried.clone(),
+        };
+        if let Some(there) = there {
+            let known = &self.last_synced;
+            stored.bookmarks = merged_list(&known.bookmarks, &self.bookmarks, &there.bookmarks);
+            stored.tried = merged_list(&known.tried, &self.tried, &there.tried);
+        }
+        let text = serde_json::to_string_pretty(&stored)?;
+        if let Some(directory) = place.parent().filter(|_| !place.ends_with(NOTES_FILE)) {
+            // If that fails, so does writing.
+            let _ = std::fs::create_dir_all(directory);
+        }
+        write_whole(place, text.as_bytes())?;
+        self.take(stored);
+        Ok(message)
+    }
+
+    fn take(&mut self, stored: ReportNotesFile) {
+        self.bookmarks.clone_from(&stored.bookmarks);
+        self.tried.clone_from(&stored.tried);
+        self.last_synced = stored;
+    }
+
+    /// Keeps a place under a name.
+    pub(crate) fn add(&mut self, name: String, link: &ReportLink) {
+        self.bookmarks.push(ReportBookmark { name, note: String::new(), link: link.to_string() });
+    }
+}
+
+fn read_file(path: &Path) -> Result<Option<ReportNotesFile>, NotesFileError> {
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let stored: ReportNotesFile = serde_json::from_str(&text)?;
+    if stored.format > FORMAT {
+        return Err(NotesFileError::Newer);
+    }
+    Ok(Some(stored))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::navigation::NavigationState;
+
+    fn link() -> ReportLink {
+        ReportLink::new(
+            Path::new("/a"),
+            NavigationState {
+                view: crate::model::view_id::ViewId::Memory,
+                ..NavigationState::default()
+            },
+        )
+    }
+
+    /// Notes of a report in a directory; the second place is in it too.
+    fn notes(directory: &Path) -> (ReportNotes, Option<String>) {
+        ReportNotes::read(vec![directory.join(NOTES_FILE), directory.join("data/own.json")])
+    }
+
+    #[test]
+    fn bookmarks_come_back_and_those_of_two_windows_add_up() {
+        let directory = tempfile::tempdir().unwrap();
+        let (mut first, message) = notes(directory.path());
+        assert_eq!(message, None);
+        let (mut second, _) = notes(directory.path());
+        first.add("one".to_owned(), &link());
+        assert_eq!(first.save().unwrap(), None);
+        second.add("two".to_owned(), &link());
+        assert_eq!(second.save().unwrap(), None);
+        let (read, _) = notes(directory.path());
+        let names: Vec<&str> = read.bookmarks.iter().map(|of| of.name.as_str()).collect();
+        assert_eq!(names, ["two", "one"], "those of the window that writes come first");
+    }
+
+    #[test]
+    fn garbage_is_told_and_never_lost() {
+        for garbage in ["", "[7", "{\"format\": 99, \"bookmarks\": []}", "\u{0}"] {
+            let directory = tempfile::tempdir().unwrap();
+            std::fs::write(directory.path().join(NOTES_FILE), garbage).unwrap();
+            let (mut found, message) = notes(directory.path());
+            assert!(message.is_some() && found.bookmarks.is_empty(), "{garbage:?}");
+            found.add("new".to_owned(), &link());
+            assert!(found.save().unwrap().is_some(), "it says where the old file went");
+            let aside = directory.path().join("tilescope-notes.broken-1");
+            assert_eq!(std::fs::read_to_string(aside).unwrap(), garbage);
+            assert_eq!(notes(directory.path()).0.bookmarks.len(), 1);
+        }
+    }
+
+    #[test]
+    fn where_the_report_cannot_be_written_to_the_data_directory_is_used() {
+        let directory = tempfile::tempdir().unwrap();
+        let (mut found, _) = notes(directory.path());
+        // A directory cannot be written as a file, whoever asks.
+        std::fs::create_dir(directory.path().join(NOTES_FILE)).unwrap();
+        found.add("new".to_owned(), &link());
+        assert_eq!(found.save().unwrap(), None);
+        assert!(directory.path().join("data/own.json").is_file());
+    }
+
+    #[test]
+    fn what_was_tried_and_what_was_marked_do_not_undo_each_other() {
+        let directory = tempfile::tempdir().unwrap();
+        let tried = |name: &str| SimulatedVariant {
+            name: name.to_owned(),
+            spec: "[model]\n".to_owned(),
+            report: directory.path().join(name),
+        };
+        let (mut marking, _) = notes(directory.path());
+        let (mut trying, _) = notes(directory.path());
+        trying.tried.push(tried("variant 1"));
+        trying.tried.push(tried("variant 2"));
+        assert_eq!(trying.save().unwrap(), None);
+        marking.add("one".to_owned(), &link());
+        assert_eq!(marking.save().unwrap(), None);
+        trying.tried.remove(0);
+        assert_eq!(trying.save().unwrap(), None);
+        marking.add("two".to_owned(), &link());
+        assert_eq!(marking.save().unwrap(), None);
+        let (read, _) = notes(directory.path());
+        assert_eq!(read.tried, [tried("variant 2")], "what one takes away, the other leaves away");
+        assert_eq!(read.bookmarks.len(), 2);
+    }
+}

@@ -1,0 +1,51 @@
+//! Statistics of what is selected: the query that finds just that.
+
+use crate::model::open_report::OpenReport;
+use crate::model::selection::Selection;
+use tilescope_analysis::find::{
+    NumberRange, QueryCondition, QueryTerm, SearchList, SearchQuery, TextPattern,
+};
+use tilescope_report::Report;
+use tilescope_report::units::ProgramId;
+
+/// A query for what is selected: the executed steps of a program, an operation, a variable, what
+/// lies on tiles, or the steps of an IPU; the first of these that is selected.
+pub(crate) fn selection_query(selection: &Selection, opened: &OpenReport) -> Option<SearchQuery> {
+    let report = &opened.report;
+    let name = |name: &str| QueryCondition::Name(TextPattern::Equals(name.to_owned()));
+    let tests = if let Some(program) = selection.program {
+        program_tests(report, program, selection.ipu)?
+    } else if let Some(id) = selection.operation {
+        let operations = report.operations().ok()?;
+        vec![QueryCondition::In(SearchList::Operations), name(&operations.get(id.index())?.name)]
+    } else if let Some(id) = selection.variable {
+        vec![QueryCondition::In(SearchList::Variables), name(&report.variable(id).ok()??.name)]
+    } else if !selection.tiles.is_empty() {
+        let spans = selection.tiles.iter().map(|tile| NumberRange { first: *tile, last: *tile });
+        vec![QueryCondition::In(SearchList::Variables), QueryCondition::Tile(spans.collect())]
+    } else {
+        vec![QueryCondition::In(SearchList::Steps), on_ipu(selection.ipu?)]
+    };
+    let terms = tests.into_iter().map(|test| QueryTerm { negated: false, test }).collect();
+    Some(SearchQuery { terms })
+}
+
+fn program_tests(
+    report: &Report,
+    program: ProgramId,
+    ipu: Option<u32>,
+) -> Option<Vec<QueryCondition>> {
+    let programs = report.programs().ok()?;
+    let program = programs.get(program)?;
+    let kind = QueryCondition::Type(TextPattern::Equals(program.kind.name().to_owned()));
+    let mut tests = vec![QueryCondition::In(SearchList::Steps), kind];
+    if !program.name.is_empty() {
+        tests.push(QueryCondition::Name(TextPattern::Equals(program.name.clone())));
+    }
+    tests.extend(ipu.map(on_ipu));
+    Some(tests)
+}
+
+fn on_ipu(ipu: u32) -> QueryCondition {
+    QueryCondition::Ipu(vec![NumberRange { first: ipu, last: ipu }])
+}

@@ -1,0 +1,53 @@
+//! The list of keys, made from the table of actions.
+
+use super::{heading_ui, scroll_height};
+use crate::model::preferences::UserPreferences;
+use crate::shell::action::{ActionGroup, GESTURES, actions};
+use crate::theme::ThemePalette;
+use crate::theme::fonts::strong;
+use egui::{Grid, RichText, ScrollArea, Ui, vec2};
+
+pub(crate) fn keys_ui(ui: &mut Ui, prefs: &UserPreferences) {
+    heading_ui(ui, "Keys");
+    let height = scroll_height(ui);
+    ScrollArea::vertical().max_height(height).min_scrolled_height(height).show(ui, |ui| {
+        for group in ActionGroup::ALL {
+            group_ui(ui, group, prefs);
+        }
+        ui.add_space(10.0);
+        let text = "The letters that zoom and pan go by key position, whatever the keyboard \
+             layout. Keys can be changed in the preferences.";
+        ui.label(
+            RichText::new(text).color(ThemePalette::for_visuals(ui.visuals()).weak_text).small(),
+        );
+    });
+}
+
+fn group_ui(ui: &mut Ui, group: ActionGroup, prefs: &UserPreferences) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
+    let bound = actions().iter().filter(|action| action.group == group);
+    let bound: Vec<_> = bound
+        .map(|action| (action.shortcut_text(prefs), action.title, action.help))
+        .filter(|(keys, ..)| !keys.is_empty())
+        .collect();
+    let gestures = GESTURES.iter().filter(|(of, _)| *of == group).flat_map(|(_, list)| *list);
+    ui.add_space(8.0);
+    ui.label(strong(group.title()));
+    Grid::new(group.title())
+        .num_columns(2)
+        .min_col_width(130.0)
+        .min_row_height(17.0)
+        .spacing(vec2(18.0, 5.0))
+        .show(ui, |ui| {
+            for (keys, what) in gestures {
+                ui.label(RichText::new(*keys).color(palette.weak_text));
+                ui.label(*what);
+                ui.end_row();
+            }
+            for (keys, title, help) in bound {
+                ui.label(RichText::new(keys).color(palette.weak_text));
+                ui.label(title).on_hover_text(help);
+                ui.end_row();
+            }
+        });
+}

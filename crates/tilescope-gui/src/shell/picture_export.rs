@@ -1,0 +1,149 @@
+//! Views as pictures, without a display: the very code that paints the window, run until all its
+//! questions are answered, drawn by [`paint`](crate::paint) or written down as SVG.
+
+use crate::GuiError;
+use crate::model::navigation::{ReportLink, ReportLinkError};
+use crate::model::open_report::OpenReport;
+use crate::paint::{RenderedImage, SoftwareRenderer};
+use crate::shell::app::TilescopeApp;
+use crate::shell::appearance::zoom_factor;
+use egui::{Context, FullOutput, Pos2, RawInput, Rect, Theme, Vec2};
+use std::path::Path;
+use std::time::Duration;
+
+/// Frames after which a picture is taken even if something still moves.
+const MAX_FRAMES: usize = 200;
+/// Frames in a row without open questions that mean everything is there.
+const IDLE_FRAMES: usize = 6;
+/// Longest time to wait for answers between two frames.
+const MAX_ANSWER_WAIT: Duration = Duration::from_secs(600);
+
+/// Kinds of files that hold pictures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PictureFormat {
+    Png,
+    Svg,
+}
+
+/// What is to be drawn, and how.
+#[derive(Clone, Debug)]
+pub struct PictureOptions<'a> {
+    /// Name of the view.
+    pub view: &'a str,
+    /// The report to compare it with.
+    pub compare: Option<&'a Path>,
+    /// A link to the place in the view; without one, the view as it is at first.
+    pub at: Option<&'a str>,
+    /// Width and height in pixels.
+    pub size: (u32, u32),
+    /// Size of text and everything else, in percent: 100 is a pixel per point.
+    pub text_percent: u16,
+    pub theme: Theme,
+    pub format: PictureFormat,
+}
+
+/// The bytes of a file with a picture of a view: the same for the same report and export.
+///
+/// # Errors
+/// A link that leads nowhere, a picture that cannot be encoded.
+pub fn picture_file(opened: OpenReport, export: &PictureOptions<'_>) -> Result<Vec<u8>, GuiError> {
+    let (context, mut app) = prepared(Some(opened), export.view, export.theme);
+    context.set_zoom_factor(zoom_factor(export.text_percent));
+    let mut link: Option<ReportLink> = match export.at.map(str::parse) {
+        Some(Err(error)) => return Err(GuiError::Link(ReportLinkError::to_string(&error))),
+        link => link.and_then(Result::ok),
+    };
+    let beside = link.as_mut().and_then(|link| link.place.target.as_mut());
+    if let (Some(path), Some(beside)) = (export.compare, beside) {
+        // The place counts, whatever report it was beside.
+        path.clone_into(&mut beside.report);
+    }
+    let linked = link.as_ref().and_then(|link| link.place.target.as_ref());
+    if let Some(path) = export.compare.or(linked.map(|beside| beside.report.as_path())) {
+        app.compare(OpenReport::read(path)?);
+    }
+    if let Some(link) = link {
+        app.session_mut().go_to(&link.place);
+        app.show_view(export.view);
+        if let Some(problem) = app.session().messages.first() {
+            return Err(GuiError::Link(problem.text.clone()));
+        }
+    }
+    let (width, height) = export.size;
+    match export.format {
+        PictureFormat::Png => Ok(draw(&context, &mut app, export.size).png()?),
+        PictureFormat::Svg => {
+            let svg = run_until_idle(&context, &mut app, export.size, |painter, output| {
+                let ground = context.global_style().visuals.panel_fill;
+                painter.svg([width, height], output.pixels_per_point, ground, &output.shapes)
+            });
+            Ok(svg.into_bytes())
+        }
+    }
+}
+
+/// Draws the home screen, or a view of a report.
+pub fn picture(
+    opened: Option<OpenReport>,
+    view: &str,
+    size: (u32, u32),
+    theme: Theme,
+) -> RenderedImage {
+    let (context, mut app) = prepared(opened, view, theme);
+    draw(&context, &mut app, size)
+}
+
+fn prepared(opened: Option<OpenReport>, view: &str, theme: Theme) -> (Context, TilescopeApp) {
+    let context = Context::default();
+    let mut app = TilescopeApp::detached(&context, opened);
+    context.set_theme(theme);
+    context.all_styles_mut(|style| style.animation_time = 0.0);
+    app.show_view(view);
+    (context, app)
+}
+
+/// Draws an app as it is, once it has come to rest.
+pub fn draw(
+    context: &Context,
+    app: &mut TilescopeApp,
+    (width, height): (u32, u32),
+) -> RenderedImage {
+    run_until_idle(context, app, (width, height), |painter, output| {
+        let primitives = context.tessellate(output.shapes, output.pixels_per_point);
+        let ground = context.global_style().visuals.panel_fill;
+        let side = [width as usize, height as usize];
+        painter.paint(side, output.pixels_per_point, ground, &primitives)
+    })
+}
+
+/// Runs an app until it has come to rest, and takes its last frame.
+fn run_until_idle<T>(
+    context: &Context,
+    app: &mut TilescopeApp,
+    (width, height): (u32, u32),
+    take: impl FnOnce(&SoftwareRenderer, FullOutput) -> T,
+) -> T {
+    let pixels = Vec2::new(width as f32, height as f32);
+    let mut painter = SoftwareRenderer::default();
+    let (mut calm, mut frame) = (0, 0);
+    loop {
+        let points = pixels / context.zoom_factor();
+        let input = RawInput {
+            screen_rect: Some(Rect::from_min_size(Pos2::ZERO, points)),
+            max_texture_side: Some(16_384),
+            time: Some(frame as f64),
+            ..RawInput::default()
+        };
+        let mut output = context.run_ui(input, |ui| {
+            app.logic(ui.ctx());
+            app.ui(ui);
+        });
+        painter.update(&mut output.textures_delta);
+        calm = if app.session().workers.busy() { 0 } else { calm + 1 };
+        frame += 1;
+        if calm >= IDLE_FRAMES || frame == MAX_FRAMES {
+            return take(&painter, output);
+        }
+        app.session().workers.wait(MAX_ANSWER_WAIT);
+    }
+}

@@ -1,0 +1,420 @@
+//! The file that preferences live in: one JSON file below the user's configuration directory, which
+//! all windows share.
+//!
+//! Nothing here may fail the app: garbage means defaults and is moved aside, a directory that cannot
+//! be written means nothing is remembered, and both are said once. Writing happens on a thread: other
+//! windows and slow disks keep no frame waiting.
+
+use crate::model::preferences::{MAX_RECENT, RecentReport, UserPreferences};
+use crate::model::three_way_merge::{merged_list, merged_value};
+use crate::widgets::background_task::BackgroundTask;
+use egui::Context;
+use serde_json::{Value, json};
+use std::cmp::Reverse;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use tilescope_report::atomic_file::{AtomicFileError, move_aside, write_whole};
+
+/// How long a window waits for another one that is writing: as many tries, with a pause after each.
+const TRIES: u32 = 100;
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// How long the end of the program waits for what is being written.
+const MAX_EXIT_WAIT: Duration = Duration::from_secs(2);
+
+/// Why preferences could not be read or written.
+#[derive(Debug, thiserror::Error)]
+enum PrefsFileError {
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    #[error(transparent)]
+    Write(#[from] AtomicFileError),
+}
+
+/// What was written, with what other windows have opened, and a message if something is to be told.
+type PreferencesWriteResult = Result<(UserPreferences, Option<String>), PrefsFileError>;
+
+/// The file, and what this window last read from it or wrote to it.
+pub(crate) struct PreferencesFile {
+    path: Option<PathBuf>,
+    last_synced: UserPreferences,
+    /// What is being written.
+    writing: Option<(UserPreferences, BackgroundTask<PreferencesWriteResult>)>,
+}
+
+impl PreferencesFile {
+    /// Preferences that are kept nowhere, for pictures and tests.
+    pub(crate) fn in_memory() -> (Self, UserPreferences) {
+        (
+            Self { path: None, last_synced: UserPreferences::default(), writing: None },
+            UserPreferences::default(),
+        )
+    }
+
+    /// The user's file, what it says, and a message if it could not be understood.
+    pub(crate) fn open() -> (Self, UserPreferences, Option<String>) {
+        match directory() {
+            Some(directory) => Self::open_file(directory.join("preferences.json")),
+            None => {
+                let (store, prefs) = Self::in_memory();
+                (store, prefs, None)
+            }
+        }
+    }
+
+    fn open_file(path: PathBuf) -> (Self, UserPreferences, Option<String>) {
+        let (mut prefs, message) = match read(&path) {
+            Ok(found) => (found.map(|(_, prefs)| prefs).unwrap_or_default(), None),
+            Err(problem) => {
+                let path = path.display();
+                let message = format!(
+                    "Preferences could not be read, defaults are used: {problem}: {path}\n\
+                     The file is kept; the first change moves it aside."
+                );
+                (UserPreferences::default(), Some(message))
+            }
+        };
+        prefs.recent.truncate(MAX_RECENT);
+        (Self { path: Some(path), last_synced: prefs.clone(), writing: None }, prefs, message)
+    }
+
+    /// Takes in what was written, and starts to write what has changed since; a message if something
+    /// is to be told. What others have changed stays in the file as it is, what they have opened is
+    /// taken over.
+    pub(crate) fn save(
+        &mut self,
+        context: &Context,
+        prefs: &mut UserPreferences,
+    ) -> Option<String> {
+        let told = self.receive(Duration::ZERO, prefs);
+        told.or(self.start(context, prefs))
+    }
+
+    /// Writes what has changed, for as long as the end of the program may wait.
+    pub(crate) fn finish(
+        &mut self,
+        context: &Context,
+        prefs: &mut UserPreferences,
+    ) -> Option<String> {
+        let end = Instant::now() + MAX_EXIT_WAIT;
+        let mut told = None;
+        loop {
+            told = told.or(self.start(context, prefs));
+            let left = end.saturating_duration_since(Instant::now());
+            if self.writing.is_none() || left.is_zero() {
+                return told;
+            }
+            told = told.or(self.receive(left, prefs));
+        }
+    }
+
+    /// Takes in what was written, if that is done within `wait`.
+    fn receive(&mut self, wait: Duration, prefs: &mut UserPreferences) -> Option<String> {
+        let (mine, written) = self.writing.take()?;
+        match written.wait(wait) {
+            None => {
+                self.writing = Some((mine, written));
+                None
+            }
+            Some(Ok(Ok((merged, message)))) => {
+                merge_recent_lists(&mine, prefs, &merged);
+                self.last_synced = merged;
+                message
+            }
+            Some(Ok(Err(error))) => self.give_up(&error.to_string()),
+            Some(Err(())) => self.give_up("writing them failed"),
+        }
+    }
+
+    fn start(&mut self, context: &Context, prefs: &UserPreferences) -> Option<String> {
+        if self.writing.is_some() || self.last_synced == *prefs {
+            return None;
+        }
+        let Some(path) = self.path.clone() else {
+            self.last_synced = prefs.clone();
+            return None;
+        };
+        let (known, mut mine) = (self.last_synced.clone(), prefs.clone());
+        let work = move || write(&path, &known, &mut mine).map(|message| (mine, message));
+        match BackgroundTask::start("preferences", context, work) {
+            Ok(written) => self.writing = Some((prefs.clone(), written)),
+            Err(error) => return self.give_up(&error.to_string()),
+        }
+        None
+    }
+
+    /// Once is enough: what cannot be written now cannot be written later either.
+    fn give_up(&mut self, problem: &str) -> Option<String> {
+        self.path = None;
+        Some(format!("Preferences cannot be saved: {problem}"))
+    }
+}
+
+/// Lists of what was opened, with what other windows have opened by the time that `mine` was
+/// written as `merged`.
+fn merge_recent_lists(
+    mine: &UserPreferences,
+    prefs: &mut UserPreferences,
+    merged: &UserPreferences,
+) {
+    prefs.recent = merged_recent(&mine.recent, &prefs.recent, &merged.recent);
+    prefs.recent_comparisons = merged_list(
+        &mine.recent_comparisons,
+        &prefs.recent_comparisons,
+        &merged.recent_comparisons,
+    );
+    prefs.recent_comparisons.truncate(MAX_RECENT);
+}
+
+/// Writes what has changed since `known`; a message if something is to be told.
+fn write(
+    path: &Path,
+    known: &UserPreferences,
+    prefs: &mut UserPreferences,
+) -> Result<Option<String>, PrefsFileError> {
+    if let Some(directory) = path.parent() {
+        std::fs::create_dir_all(directory)?;
+    }
+    let _lock = lock(path);
+    let mut message = None;
+    let there = match read(path) {
+        Ok(there) => there,
+        Err(_) => {
+            let aside = move_aside(path)?;
+            let aside = aside.display();
+            message = Some(format!("The preferences that could not be read are now in {aside}"));
+            None
+        }
+    };
+    let (value, there) = there.unwrap_or_else(|| (json!({}), known.clone()));
+    let text = merged(known, &value, &there, prefs)?;
+    write_whole(path, text.as_bytes())?;
+    Ok(message)
+}
+
+/// What the file is to say, where it says `value` by now.
+fn merged(
+    known: &UserPreferences,
+    value: &Value,
+    there: &UserPreferences,
+    prefs: &mut UserPreferences,
+) -> Result<String, serde_json::Error> {
+    merge_recent_lists(known, prefs, there);
+    let mut value =
+        merged_value(&serde_json::to_value(known)?, &serde_json::to_value(&*prefs)?, value);
+    // These are not changed as a whole.
+    value["recent"] = serde_json::to_value(&prefs.recent)?;
+    value["recent_comparisons"] = serde_json::to_value(&prefs.recent_comparisons)?;
+    let folded = merged_list(&known.folded_blocks, &prefs.folded_blocks, &there.folded_blocks);
+    value["folded_blocks"] = serde_json::to_value(folded)?;
+    serde_json::to_string_pretty(&value)
+}
+
+/// Reports that any window has opened, newest first, each once.
+fn merged_recent(
+    known: &[RecentReport],
+    mine: &[RecentReport],
+    there: &[RecentReport],
+) -> Vec<RecentReport> {
+    let mut all = merged_list(known, mine, there);
+    // Of equal times, what this window has opened last comes first, as it does in its own list.
+    all.sort_by_key(|recent| Reverse(recent.opened_unix_seconds));
+    let mut merged: Vec<RecentReport> = Vec::new();
+    for recent in all {
+        if merged.iter().all(|known| known.path != recent.path) {
+            merged.push(recent);
+        }
+    }
+    merged.truncate(MAX_RECENT);
+    merged
+}
+
+/// What a file says, as it is and as this version understands it; nothing if there is none.
+fn read(path: &Path) -> Result<Option<(Value, UserPreferences)>, PrefsFileError> {
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
+            return Err(error.into());
+        }
+        Err(_) => return Ok(None),
+    };
+    let value: Value = serde_json::from_str(&text)?;
+    let prefs = serde_json::from_value(value.clone())?;
+    Ok(Some((value, prefs)))
+}
+
+/// Keeps other windows from writing until it is dropped. Where files cannot be locked, or another
+/// window takes too long, writing goes on without: the file is replaced whole in any case.
+fn lock(path: &Path) -> Option<File> {
+    let file = File::create(path.with_extension("lock")).ok()?;
+    for _ in 0..TRIES {
+        if file.try_lock().is_ok() {
+            return Some(file);
+        }
+        std::thread::sleep(PAUSE);
+    }
+    None
+}
+
+fn directory() -> Option<PathBuf> {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    let base = set("XDG_CONFIG_HOME")
+        .map(PathBuf::from)
+        .filter(|path| path.is_absolute())
+        .or_else(|| set("HOME").map(|home| PathBuf::from(home).join(".config")))?;
+    Some(base.join("tilescope"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::preferences::{PaletteChoice, ThemeChoice};
+
+    #[test]
+    fn preferences_come_back() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("deep/preferences.json");
+        let (mut store, mut prefs, message) = PreferencesFile::open_file(path.clone());
+        assert_eq!(message, None);
+        prefs.theme = ThemeChoice::Dark;
+        prefs.remember(Path::new("a"));
+        prefs.remember(Path::new("b"));
+        prefs.remember(Path::new("a"));
+        assert_eq!(store.finish(&Context::default(), &mut prefs), None);
+        let (_, read, _) = PreferencesFile::open_file(path);
+        assert_eq!(read, prefs);
+        let order: Vec<&Path> = read.recent.iter().map(|recent| recent.path.as_path()).collect();
+        assert_eq!(order, [Path::new("a"), Path::new("b")]);
+    }
+
+    #[test]
+    fn garbage_means_defaults_and_a_message() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("preferences.json");
+        for garbage in ["", "[7", "{\"theme\": 7}", "\u{0}\u{1}"] {
+            std::fs::write(&path, garbage).unwrap();
+            let (mut store, mut prefs, message) = PreferencesFile::open_file(path.clone());
+            assert_eq!(prefs, UserPreferences::default());
+            assert!(message.is_some(), "{garbage:?}");
+            prefs.narrow_menu = true;
+            assert!(
+                store
+                    .finish(&Context::default(), &mut prefs)
+                    .is_some_and(|said| said.contains("broken-"))
+            );
+            assert!(PreferencesFile::open_file(path.clone()).1.narrow_menu);
+        }
+    }
+
+    #[test]
+    fn a_place_that_cannot_be_written_is_said_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        let (mut store, mut prefs, _) = PreferencesFile::open_file(file.join("preferences.json"));
+        prefs.narrow_menu = true;
+        assert!(store.finish(&Context::default(), &mut prefs).is_some());
+        prefs.narrow_menu = false;
+        assert!(store.finish(&Context::default(), &mut prefs).is_none());
+    }
+
+    #[test]
+    fn the_list_of_recent_reports_is_bounded() {
+        let mut prefs = UserPreferences::default();
+        for i in 0..100 {
+            prefs.remember(Path::new(&i.to_string()));
+        }
+        assert_eq!(prefs.recent.len(), MAX_RECENT);
+        assert_eq!(prefs.recent[0].path, Path::new("99"));
+    }
+
+    #[test]
+    fn two_windows_keep_what_both_have_changed() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("preferences.json");
+        let (mut first, mut one, _) = PreferencesFile::open_file(path.clone());
+        let (mut second, mut two, _) = PreferencesFile::open_file(path.clone());
+        let (a, b) = (Path::new("a"), Path::new("b"));
+        one.theme = ThemeChoice::Dark;
+        one.remember(a);
+        one.remember_comparison(a, b);
+        one.keys.insert("find".to_owned(), vec!["F3".to_owned()]);
+        one.folded_blocks.push("Graph".to_owned());
+        assert_eq!(first.finish(&Context::default(), &mut one), None);
+        two.look.palette = PaletteChoice::ColourBlindSafe;
+        two.remember(b);
+        two.remember_comparison(b, a);
+        two.folded_blocks.push("Target".to_owned());
+        assert_eq!(second.finish(&Context::default(), &mut two), None);
+        assert_eq!(two.theme, ThemeChoice::System, "a window's own look stays until it is closed");
+        // The first one goes on, and takes back what it had changed.
+        one.keys.clear();
+        one.narrow_menu = true;
+        assert_eq!(first.finish(&Context::default(), &mut one), None);
+        let (_, read, message) = PreferencesFile::open_file(path);
+        assert_eq!(message, None);
+        assert_eq!(read.theme, ThemeChoice::Dark);
+        assert_eq!(read.look.palette, PaletteChoice::ColourBlindSafe);
+        assert!(read.narrow_menu && read.keys.is_empty());
+        let mut recent: Vec<&Path> = read.recent.iter().map(|of| of.path.as_path()).collect();
+        recent.sort();
+        assert_eq!(recent, [a, b], "the other window has opened it since");
+        assert_eq!(read.recent_comparisons.len(), 2);
+        assert_eq!(read.folded_blocks.len(), 2);
+        assert_eq!(one.recent, read.recent, "what another window has opened is offered here too");
+    }
+
+    #[test]
+    fn what_a_newer_version_has_written_stays() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("preferences.json");
+        std::fs::write(&path, r#"{"theme": "dark", "hologram": {"depth": 3}}"#).unwrap();
+        let (mut store, mut prefs, message) = PreferencesFile::open_file(path.clone());
+        assert_eq!((prefs.theme, message), (ThemeChoice::Dark, None));
+        prefs.narrow_menu = true;
+        assert_eq!(store.finish(&Context::default(), &mut prefs), None);
+        let text = std::fs::read_to_string(path).unwrap();
+        assert!(text.contains("\"depth\": 3") && text.contains("\"dark\""), "{text}");
+    }
+
+    #[test]
+    fn no_frame_waits_for_another_window() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("preferences.json");
+        let (mut store, mut prefs, _) = PreferencesFile::open_file(path.clone());
+        let context = Context::default();
+        let held = lock(&path).unwrap();
+        prefs.narrow_menu = true;
+        assert_eq!(store.save(&context, &mut prefs), None);
+        assert!(store.writing.is_some(), "a thread waits for the other window");
+        prefs.remember(Path::new("a"));
+        assert_eq!(store.save(&context, &mut prefs), None);
+        drop(held);
+        assert_eq!(store.finish(&context, &mut prefs), None);
+        let (_, read, _) = PreferencesFile::open_file(path);
+        assert!(read.narrow_menu && read == prefs, "the change after it is kept as well");
+    }
+
+    #[test]
+    fn many_windows_at_once_lose_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("preferences.json");
+        std::thread::scope(|scope| {
+            for window in 0..3 {
+                let path = path.clone();
+                scope.spawn(move || {
+                    for file in 0..4 {
+                        let (mut store, mut prefs, _) = PreferencesFile::open_file(path.clone());
+                        prefs.remember(Path::new(&format!("{window}/{file}")));
+                        assert_eq!(store.finish(&Context::default(), &mut prefs), None);
+                    }
+                });
+            }
+        });
+        assert_eq!(PreferencesFile::open_file(path).1.recent.len(), 12);
+    }
+}

@@ -1,0 +1,376 @@
+//! Curves of both reports in one graph: memory and exchange code over tiles, liveness over steps.
+
+use super::ComparisonSide;
+use super::side_colours::{self, SideColours};
+use crate::model::command::AppCommand;
+use crate::model::open_report::OpenReport;
+use crate::model::preferences::UserPreferences;
+use crate::model::selection::Selection;
+use crate::model::view_id::ViewId;
+use crate::theme::ThemePalette;
+use crate::theme::fonts::strong;
+use crate::views::ViewContext;
+use crate::widgets::background_query::BackgroundQuery;
+use crate::widgets::background_query::Versioned;
+use crate::widgets::query_state::QueryTexts;
+use crate::widgets::stack_graph::{
+    GraphAnnotation, GraphLevelLine, StackGraph, StackGraphInput, StackGraphResponse as Done,
+    StackLayer, StackedValues, is_near,
+};
+use crate::widgets::tile_picker::toggled_tiles;
+use crate::widgets::toolbar::ToolbarBuilder;
+use crate::widgets::{empty_state_ui, legend_ui};
+use egui::{Color32, Ui, Visuals};
+use serde::{Deserialize, Serialize};
+use tilescope_analysis::exchange_code::{self, ExchangeMeasure};
+use tilescope_analysis::liveness::{LivenessScope, curve};
+use tilescope_analysis::memory::{MemoryBreakdown, MemoryCurveKey, curves};
+use tilescope_analysis::tile_curves::{TileAxisOrder, TileCurveStack, TileCurveUnit};
+use tilescope_report::units::{Bytes, ProgramId, exact_bytes, grouped, percent};
+use tilescope_report::{Report, ReportError};
+
+/// Views whose graphs can be laid over each other.
+const VIEWS: [ViewId; 3] = [ViewId::Memory, ViewId::Liveness, ViewId::ExchangeCode];
+
+/// Whether a view has a graph that both reports fit into.
+pub(crate) fn has_overlay_graph(view: ViewId) -> bool {
+    VIEWS.contains(&view)
+}
+
+/// What a curve shows, beside whose it is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum OverlayCurveKind {
+    Total,
+    AlwaysLive,
+    NotAlwaysLive,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct OverlayGraphKey {
+    view: ViewId,
+    include_gaps: bool,
+}
+
+/// What one report adds to the graph.
+struct OverlayReportCurves {
+    series: Vec<(&'static str, OverlayCurveKind, Vec<u64>)>,
+    /// What a place has; 0 where that means nothing.
+    capacity: u64,
+    /// Place and height of the highest point, where that has a name.
+    peak: Option<(usize, u64)>,
+    /// The program of each place, where places are steps.
+    programs: Vec<ProgramId>,
+}
+
+/// The curves of both, ready to be drawn.
+struct OverlayGraphData {
+    stack: Versioned<StackedValues>,
+    kinds: Vec<(OverlayCurveKind, ComparisonSide)>,
+    /// Of the source and of the target.
+    capacities: [u64; 2],
+    peaks: [Option<(usize, u64)>; 2],
+    /// Of the source and of the target.
+    programs: [Vec<ProgramId>; 2],
+}
+
+/// Which part of which graph is on the screen.
+#[derive(Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct OverlayGraphZoom {
+    view: Option<ViewId>,
+    graph: StackGraph,
+}
+
+/// State of the graph.
+#[derive(Default)]
+pub(crate) struct OverlayGraphPanel {
+    graph: BackgroundQuery<OverlayGraphKey, OverlayGraphData>,
+    shown: OverlayGraphZoom,
+}
+
+impl OverlayGraphPanel {
+    /// Which part is on the screen; the whole graph stays whole in a window of another width.
+    pub(crate) fn shown(&self) -> OverlayGraphZoom {
+        if self.shown.graph.is_whole() { OverlayGraphZoom::default() } else { self.shown.clone() }
+    }
+
+    pub(crate) fn show(&mut self, shown: OverlayGraphZoom) {
+        self.shown = shown;
+    }
+
+    /// Controls beside the name of the reports.
+    pub(crate) fn controls_ui(
+        &mut self,
+        bar: &mut ToolbarBuilder<'_>,
+        view: ViewId,
+        context: &ViewContext<'_>,
+    ) {
+        if bar.button("All", "Show the whole graph") {
+            self.shown.graph.reset();
+        }
+        let graph = self.graph.latest();
+        let prefs = context.prefs;
+        let line = "A line at the available memory.";
+        let mut shown = graph.is_some_and(|graph| level_shown(Some(view), prefs, graph));
+        match view {
+            ViewId::Memory => {
+                let mut memory = prefs.memory;
+                let hint = "Count unused bytes below the last used address of a tile.";
+                bar.checkbox("Include gaps", &mut memory.include_gaps, hint);
+                if bar.checkbox("Show max memory", &mut shown, line) {
+                    memory.max_memory = Some(shown);
+                }
+                if memory != prefs.memory {
+                    context.commands.push(AppCommand::SetMemoryPrefs(memory));
+                }
+            }
+            ViewId::Liveness => {
+                let mut liveness = prefs.liveness;
+                if bar.checkbox("Show max memory", &mut shown, line) {
+                    liveness.max_memory = Some(shown);
+                    context.commands.push(AppCommand::SetLivenessPrefs(liveness));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Shows the graph of a view in all of `ui`; what was chosen in it, and on which side.
+    pub(crate) fn ui(
+        &mut self,
+        ui: &mut Ui,
+        view: ViewId,
+        context: &ViewContext<'_>,
+        (target, chosen): (&OpenReport, &Selection),
+    ) -> Option<(ComparisonSide, AppCommand)> {
+        let (a, b) = (context.opened.report.clone(), target.report.clone());
+        let question = move |key: &OverlayGraphKey| graph(*key, &a, &b);
+        let key = OverlayGraphKey { view, include_gaps: context.prefs.memory.include_gaps };
+        let texts =
+            QueryTexts { waiting: "Reading both reports…", failed: "The graph cannot be read" };
+        let graph = self.graph.ask(ui.ctx(), context.workers, &key, question).fresh_only();
+        let toggled_tiles = graph.show(ui, texts, |ui, graph| {
+            if graph.stack.places() == 0 {
+                empty_state_ui(ui, "Nothing to draw", "Neither report recorded this.");
+                return None;
+            }
+            if self.shown.view != Some(view) {
+                self.shown = OverlayGraphZoom { view: Some(view), ..OverlayGraphZoom::default() };
+            }
+            self.graph_ui(ui, context, graph, chosen)
+        });
+        toggled_tiles.flatten()
+    }
+
+    fn graph_ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &ViewContext<'_>,
+        graph: &OverlayGraphData,
+        in_target: &Selection,
+    ) -> Option<(ComparisonSide, AppCommand)> {
+        let steps = self.shown.view == Some(ViewId::Liveness);
+        let visuals = ui.visuals();
+        let colour =
+            |(which, side): &(OverlayCurveKind, ComparisonSide)| colour(*which, *side, visuals);
+        let colours: Vec<Color32> = graph.kinds.iter().map(colour).collect();
+        let what = if steps { "Program step" } else { "Tile" };
+        let label = |place: usize| format!("{what} {}", grouped(place as u64));
+        let flags: Vec<GraphAnnotation> = flags(graph).collect();
+        let shown = level_shown(self.shown.view, context.prefs, graph);
+        let levels = if shown { levels(graph, visuals) } else { Vec::new() };
+        let chosen = if steps {
+            let place = |programs: &[ProgramId], selection: &Selection| {
+                let chosen = selection.program?;
+                programs.iter().position(|program| *program == chosen)
+            };
+            let [source, target] = &graph.programs;
+            let places = [place(source, context.selection), place(target, in_target)];
+            places.into_iter().flatten().collect()
+        } else {
+            let tiles = context.selection.tiles.iter().chain(&in_target.tiles);
+            let mut places: Vec<usize> = tiles.map(|tile| *tile as usize).collect();
+            places.sort_unstable();
+            places.dedup();
+            places
+        };
+        let look = StackGraphInput {
+            name: "Both reports",
+            axis: if steps { "Program steps" } else { "Tiles (software order)" },
+            label: &label,
+            unit: TileCurveUnit::Bytes,
+            colours: &colours,
+            chosen: &chosen,
+            spans: &[],
+            annotations: &flags,
+            levels: &levels,
+            matching: None,
+        };
+        let Done { response, hovered, clicked } = self.shown.graph.ui(ui, &graph.stack, &look);
+        if let Some(place) = hovered {
+            let title = label(place);
+            response.on_hover_ui_at_pointer(|ui| call_out_ui(ui, graph, &colours, &title, place));
+        }
+        let (place, add) = clicked?;
+        if steps {
+            let known = graph.programs.iter().zip([ComparisonSide::Source, ComparisonSide::Target]);
+            let mut found = known.filter_map(|(of, side)| Some((side, *of.get(place)?)));
+            return found.next().map(|(side, id)| (side, AppCommand::SelectProgram(Some(id))));
+        }
+        let tile = u32::try_from(place).ok()?;
+        let here = tile < context.opened.target.tiles_per_replica();
+        let (side, tiles) = match here {
+            true => (ComparisonSide::Source, &context.selection.tiles),
+            false => (ComparisonSide::Target, &in_target.tiles),
+        };
+        Some((side, AppCommand::SelectTiles(toggled_tiles(tiles, tile, add))))
+    }
+}
+
+/// The colour of a curve.
+fn colour(which: OverlayCurveKind, side: ComparisonSide, visuals: &Visuals) -> Color32 {
+    let SideColours { source, target } = match which {
+        OverlayCurveKind::Total => side_colours::side_colours(visuals),
+        OverlayCurveKind::AlwaysLive => side_colours::always_live_colours(visuals),
+        OverlayCurveKind::NotAlwaysLive => side_colours::not_always_live_colours(visuals),
+    };
+    if side == ComparisonSide::Target { target } else { source }
+}
+
+/// Whether the lines of the memory there is are shown: as chosen, or where one of them is near.
+fn level_shown(view: Option<ViewId>, prefs: &UserPreferences, graph: &OverlayGraphData) -> bool {
+    let chosen = match view {
+        Some(ViewId::Memory) => prefs.memory.max_memory,
+        Some(ViewId::Liveness) => prefs.liveness.max_memory,
+        _ => Some(false),
+    };
+    let most = graph.stack.highest(0..graph.stack.places());
+    let near = |capacity: &u64| *capacity > 0 && is_near(*capacity, most);
+    chosen.unwrap_or_else(|| graph.capacities.iter().any(near))
+}
+
+/// One line where both have the same memory, else one of each.
+fn levels(graph: &OverlayGraphData, visuals: &Visuals) -> Vec<GraphLevelLine> {
+    let [source, target] = graph.capacities;
+    if source == target || source == 0 || target == 0 {
+        let (value, colour) = (source.max(target), ThemePalette::for_visuals(visuals).max_memory);
+        let level = GraphLevelLine { value, name: "Max memory", colour };
+        return Some(level).filter(|level| level.value > 0).into_iter().collect();
+    }
+    let sides = side_colours::side_colours(visuals);
+    let level = |name, value, colour| GraphLevelLine { value, name, colour };
+    vec![
+        level("Max memory (Source)", source, sides.source),
+        level("Max memory (Target)", target, sides.target),
+    ]
+}
+
+fn flags(graph: &OverlayGraphData) -> impl Iterator<Item = GraphAnnotation> {
+    let sides = graph.peaks.iter().zip(["Source", "Target"]);
+    sides.filter_map(|(peak, side)| {
+        let (place, value) = (*peak)?;
+        let words = format!("{side}: peak {} at step {}", Bytes(value), grouped(place as u64));
+        Some(GraphAnnotation { place, value, words })
+    })
+}
+
+fn call_out_ui(
+    ui: &mut Ui,
+    graph: &OverlayGraphData,
+    colours: &[Color32],
+    title: &str,
+    place: usize,
+) {
+    ui.label(strong(title));
+    for (layer, title) in graph.stack.titles().iter().enumerate() {
+        let value = graph.stack.value(layer, place);
+        let capacity =
+            graph.capacities[usize::from(graph.kinds[layer].1 == ComparisonSide::Target)];
+        let share = match graph.kinds[layer].0 {
+            OverlayCurveKind::AlwaysLive => String::new(),
+            _ if capacity == 0 => String::new(),
+            _ => {
+                let share = percent(value as f64 / capacity as f64);
+                format!(", {share} of {}", Bytes(capacity))
+            }
+        };
+        ui.horizontal(|ui| {
+            legend_ui(ui, colours[layer], &format!("{title}: {}{share}", exact_bytes(value)));
+        });
+    }
+}
+
+fn graph(
+    key: OverlayGraphKey,
+    source: &Report,
+    target: &Report,
+) -> Result<OverlayGraphData, ReportError> {
+    let [mut a, mut b] = [report_curves(key, source)?, report_curves(key, target)?];
+    let (mut layers, mut kinds) = (Vec::new(), Vec::new());
+    for (part, side) in [(&mut a, ComparisonSide::Source), (&mut b, ComparisonSide::Target)] {
+        for (title, which, values) in part.series.drain(..) {
+            let title = format!("{side:?}: {title}");
+            layers.push(StackLayer { title, values });
+            kinds.push((which, side));
+        }
+    }
+    Ok(OverlayGraphData {
+        stack: Versioned::new(StackedValues::overlaid(layers)),
+        kinds,
+        capacities: [a.capacity, b.capacity],
+        peaks: [a.peak, b.peak],
+        programs: [a.programs, b.programs],
+    })
+}
+
+/// What a report adds to the graph of a view.
+fn report_curves(
+    key: OverlayGraphKey,
+    report: &Report,
+) -> Result<OverlayReportCurves, ReportError> {
+    let mut part =
+        OverlayReportCurves { series: Vec::new(), capacity: 0, peak: None, programs: Vec::new() };
+    match key.view {
+        ViewId::Liveness => {
+            let Some(curve) = curve(report, LivenessScope::Whole)? else { return Ok(part) };
+            let all: Vec<u64> =
+                curve.others.iter().map(|bytes| (curve.always + *bytes).0).collect();
+            part.peak = curve.peak().map(|step| (step, curve.total(step).0));
+            part.capacity = curve.capacity.0;
+            let always = vec![curve.always.0; all.len()];
+            part.series.push(("Not always live", OverlayCurveKind::NotAlwaysLive, all));
+            part.series.push(("Always live", OverlayCurveKind::AlwaysLive, always));
+            part.programs = curve.programs;
+        }
+        ViewId::ExchangeCode => {
+            let curves = exchange_code::curves(
+                report,
+                ExchangeMeasure::Code,
+                TileAxisOrder::default(),
+                false,
+            )?;
+            part.series.push(("Exchange code", OverlayCurveKind::Total, totals(&curves)));
+        }
+        _ => {
+            let OverlayGraphKey { include_gaps, .. } = key;
+            let key = MemoryCurveKey {
+                breakdown: MemoryBreakdown::None,
+                include_gaps,
+                ..MemoryCurveKey::default()
+            };
+            let curves = curves(report, &key)?;
+            part.capacity = curves.capacity;
+            let title = match include_gaps {
+                true => "Tile memory (including gaps)",
+                false => "Tile memory (without gaps)",
+            };
+            part.series.push((title, OverlayCurveKind::Total, totals(&curves)));
+        }
+    }
+    part.series.retain(|(_, _, values)| !values.is_empty());
+    Ok(part)
+}
+
+fn totals(curves: &TileCurveStack) -> Vec<u64> {
+    (0..curves.places).map(|place| curves.total(place)).collect()
+}

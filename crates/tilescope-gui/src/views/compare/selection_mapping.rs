@@ -1,0 +1,97 @@
+//! What is chosen on one side, in the words of the other.
+
+use super::ComparisonSide;
+use crate::model::command::{AppCommand, SelectedStep};
+use crate::model::open_report::OpenReport;
+use tilescope_analysis::compare::ReportAlignment;
+use tilescope_report::ReportError;
+
+/// The other side, and how to get there.
+pub(crate) struct OtherSideMapper<'a> {
+    pub alignment: &'a ReportAlignment,
+    /// The side a command comes from.
+    pub from: ComparisonSide,
+    /// The report of the other side.
+    pub opened: &'a OpenReport,
+}
+
+impl OtherSideMapper<'_> {
+    /// The command that chooses the same on the other side, where it has the same.
+    pub(crate) fn command(&self, command: &AppCommand) -> Option<AppCommand> {
+        let target = &self.opened.target;
+        let links = &self.alignment.links;
+        let to_target = self.from == ComparisonSide::Source;
+        Some(match command {
+            AppCommand::SelectTiles(tiles) => {
+                let there = tiles.iter().copied();
+                let there = there.filter(|tile| *tile < target.tiles_per_replica()).collect();
+                AppCommand::SelectTiles(there)
+            }
+            AppCommand::SelectIpu(ipu) => {
+                AppCommand::SelectIpu(ipu.filter(|ipu| *ipu < target.ipus_per_replica))
+            }
+            AppCommand::SelectProgram(None) => AppCommand::SelectProgram(None),
+            AppCommand::SelectProgram(Some(id)) => {
+                let programs = &self.alignment.programs;
+                let there =
+                    if to_target { programs.to_target(*id) } else { programs.to_source(*id) };
+                AppCommand::SelectProgram(Some(there?))
+            }
+            AppCommand::SelectOperation(None) => AppCommand::SelectOperation(None),
+            AppCommand::SelectOperation(Some(id)) => {
+                let there = if to_target {
+                    links.operation_to_target(*id)
+                } else {
+                    links.operation_to_source(*id)
+                };
+                AppCommand::SelectOperation(Some(there?))
+            }
+            AppCommand::SelectVariable(None) => AppCommand::SelectVariable(None),
+            AppCommand::SelectVariable(Some(id)) => {
+                let there = if to_target {
+                    links.variable_to_target(*id)
+                } else {
+                    links.variable_to_source(*id)
+                };
+                AppCommand::SelectVariable(Some(there?))
+            }
+            AppCommand::SelectStep(None) => AppCommand::SelectStep(None),
+            AppCommand::SelectStep(Some(step)) => {
+                AppCommand::SelectStep(Some(self.step(step).ok().flatten()?))
+            }
+            _ => return None,
+        })
+    }
+
+    fn step(&self, chosen: &SelectedStep) -> Result<Option<SelectedStep>, ReportError> {
+        let SelectedStep { ipu, sub_lane, position, .. } = *chosen;
+        let steps = self.alignment.steps.as_ref();
+        let Some(lane) = steps.and_then(|steps| steps.lane(ipu, sub_lane)) else {
+            return Ok(None);
+        };
+        let there = match self.from {
+            ComparisonSide::Source => lane.to_target(position),
+            ComparisonSide::Target => lane.to_source(position),
+        };
+        let (Some(position), Some(trace)) = (there, self.opened.report.trace()?) else {
+            return Ok(None);
+        };
+        let found = trace.lane_of(ipu, sub_lane).map(|lane| lane.step(position)).transpose()?;
+        let found = found.flatten();
+        Ok(found.map(|step| SelectedStep { ipu, sub_lane, position, step: step.step }))
+    }
+}
+
+/// Whether a command says what is chosen or shown in a report.
+pub(crate) fn is_selection_command(command: &AppCommand) -> bool {
+    matches!(
+        command,
+        AppCommand::SelectTiles(_)
+            | AppCommand::SelectStep(_)
+            | AppCommand::ZoomToCycles(_)
+            | AppCommand::SelectProgram(_)
+            | AppCommand::SelectOperation(_)
+            | AppCommand::SelectVariable(_)
+            | AppCommand::SelectIpu(_)
+    )
+}

@@ -1,0 +1,112 @@
+//! Colours of the two sides.
+
+use super::ComparisonSide;
+use crate::theme::is_colour_blind_safe;
+use crate::widgets::elided_text::without_middle;
+use crate::widgets::legend_ui;
+use egui::{Color32, FontId, Ui, Visuals};
+
+/// Widest name of a report in a strip of controls, in points; all of it is told by hovering.
+const NAMES: f32 = 190.0;
+
+/// Colours of what one side shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SideColours {
+    pub source: Color32,
+    pub target: Color32,
+}
+
+const fn pair(source: u32, target: u32) -> SideColours {
+    SideColours { source: rgb(source), target: rgb(target) }
+}
+
+const fn rgb(hex: u32) -> Color32 {
+    Color32::from_rgb((hex >> 16) as u8, (hex >> 8) as u8, hex as u8)
+}
+
+/// The colours of a theme: of the two sides, of what stands on always-live memory, and of that.
+struct ComparisonPalette {
+    sides: SideColours,
+    not_always_live: SideColours,
+    always_live: SideColours,
+}
+
+/// As the profilers of IPUs have always shown them: red and blue, violet and green, red and orange.
+const LIGHT: ComparisonPalette = ComparisonPalette {
+    sides: pair(0xc9_3a_3a, 0x3f_52_d9),
+    not_always_live: pair(0x7e_71_ed, 0x2e_9e_55),
+    always_live: pair(0xc9_3a_3a, 0xe8_8a_2e),
+};
+const DARK: ComparisonPalette = ComparisonPalette {
+    sides: pair(0xf2_6d_6d, 0x72_83_f7),
+    not_always_live: pair(0xa9_9c_f5, 0x58_c0_7a),
+    always_live: pair(0xf2_6d_6d, 0xe8_8a_2e),
+};
+/// Told apart with any colour vision: shades of orange for the source, of blue for the target.
+const LIGHT_SAFE: ComparisonPalette = ComparisonPalette {
+    sides: pair(0xd5_5e_00, 0x00_72_b2),
+    not_always_live: pair(0xd5_5e_00, 0x00_72_b2),
+    always_live: pair(0x7a_2f_00, 0x56_b4_e9),
+};
+const DARK_SAFE: ComparisonPalette = ComparisonPalette {
+    sides: pair(0xf0_80_30, 0x4a_7d_ff),
+    not_always_live: pair(0xf0_80_30, 0x4a_7d_ff),
+    always_live: pair(0xff_d0_a0, 0xb8_d8_ff),
+};
+
+fn colours(visuals: &Visuals) -> &'static ComparisonPalette {
+    match (visuals.dark_mode, is_colour_blind_safe()) {
+        (false, false) => &LIGHT,
+        (true, false) => &DARK,
+        (false, true) => &LIGHT_SAFE,
+        (true, true) => &DARK_SAFE,
+    }
+}
+
+/// Of the two sides.
+pub(crate) fn side_colours(visuals: &Visuals) -> SideColours {
+    colours(visuals).sides
+}
+
+/// Memory that is not always live.
+pub(crate) fn not_always_live_colours(visuals: &Visuals) -> SideColours {
+    colours(visuals).not_always_live
+}
+
+/// Always-live memory.
+pub(crate) fn always_live_colours(visuals: &Visuals) -> SideColours {
+    colours(visuals).always_live
+}
+
+/// Colour and name of a report.
+pub(crate) fn side_ui(ui: &mut Ui, side: ComparisonSide, name: &str) {
+    let sides = side_colours(ui.visuals());
+    let (colour, text) = match side {
+        ComparisonSide::Source => (sides.source, format!("Source: {name}")),
+        ComparisonSide::Target => (sides.target, format!("Target: {name}")),
+    };
+    let (font, ink) = (FontId::proportional(12.0), ui.visuals().text_color());
+    match without_middle(ui.painter(), &text, font, ink, NAMES) {
+        Some(short) => {
+            ui.scope(|ui| legend_ui(ui, colour, &short)).response.on_hover_text(text);
+        }
+        None => legend_ui(ui, colour, &text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::theme::colour_vision::least_difference;
+
+    #[test]
+    fn safe_sides_are_told_apart_with_any_colour_vision() {
+        for colours in [LIGHT_SAFE, DARK_SAFE] {
+            let ComparisonPalette { sides, not_always_live: upper, always_live: lower } = colours;
+            assert!(least_difference(&[sides.source, sides.target]) >= 0.2);
+            let curves = [upper.source, upper.target, lower.source, lower.target];
+            let difference = least_difference(&curves);
+            assert!(difference >= 0.1, "{difference}");
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Two traces that show the same cycles: zooming or panning one moves the other, the target shifted
+//! against the source by an offset.
+
+use super::offset_handle::OffsetHandle;
+use crate::views::{ReportView, VisibleTimeline};
+use crate::widgets::pan_zoom_axis::PanZoomAxis;
+use crate::widgets::toolbar::ToolbarBuilder;
+use egui::{DragValue, Rect, RichText, Ui};
+use tilescope_report::units::CycleRange;
+
+/// The link between two timelines.
+#[derive(Default)]
+pub(crate) struct TimeLink {
+    /// Cycles that the target is ahead: what is at cycle 0 of the source is shown above this cycle
+    /// of the target.
+    offset: i64,
+    /// The axes of both after the last frame.
+    last: Option<(VisibleTimeline, VisibleTimeline)>,
+    shifted: bool,
+    /// Whether the source shows what it is to show from the first frame on.
+    initialised: bool,
+    offset_handle: OffsetHandle,
+}
+
+impl TimeLink {
+    /// A link with an offset, of a source that shows what it is to show.
+    pub(crate) fn with_offset(offset: i64) -> Self {
+        Self { offset, initialised: true, ..Self::default() }
+    }
+
+    /// Cycles that the target is ahead.
+    pub(crate) fn offset(&self) -> i64 {
+        self.offset
+    }
+
+    /// Shows cycle `source` of one above cycle `target` of the other.
+    pub(crate) fn line_up(&mut self, source: u64, target: u64) {
+        self.set(target as i64 - source as i64);
+    }
+
+    /// Shows the grip on the lanes of the target, which lie in `pane`.
+    pub(crate) fn grip_ui(&mut self, ui: &Ui, pane: Rect, target: VisibleTimeline) {
+        if let Some(offset) = self.offset_handle.ui(ui, pane, target, self.offset) {
+            self.set(offset);
+        }
+    }
+
+    /// Whether the arrow keys move the grip.
+    pub(crate) fn has_focus(&self) -> bool {
+        self.offset_handle.has_focus()
+    }
+
+    /// The axes of both after the last frame.
+    pub(crate) fn windows(&self) -> Option<(CycleRange, CycleRange)> {
+        let (source, target) = self.last?;
+        let window = |of: VisibleTimeline| of.axis.window(of.width);
+        Some((window(source), window(target)))
+    }
+
+    fn set(&mut self, offset: i64) {
+        self.shifted |= self.offset != offset;
+        self.offset = offset;
+    }
+
+    /// The offset, to be dragged or typed; `selected` are the starts of the steps that are chosen.
+    pub(crate) fn controls_ui(
+        &mut self,
+        bar: &mut ToolbarBuilder<'_>,
+        selected: Option<(u64, u64)>,
+    ) {
+        let scale = self.last.as_ref().map_or(1.0, |(source, _)| source.axis.scale());
+        let mut offset = self.offset;
+        bar.add("Offset", |ui| {
+            ui.label(RichText::new("Offset").weak());
+            let drag = DragValue::new(&mut offset).speed(scale).suffix(" cycles");
+            let drag = ui.add(drag).accessible_name("Offset");
+            if drag.on_hover_text("Drag to shift the target in time").changed() {
+                self.set(offset);
+            }
+        });
+        let hint = "Shift the target so that its matching step starts with the selected one";
+        if bar.button_if(selected.is_some(), "Line up", hint)
+            && let Some((source, target)) = selected
+        {
+            self.line_up(source, target);
+        }
+        if bar.button_if(self.offset != 0, "No offset", "Show the same cycles on both sides") {
+            self.set(0);
+        }
+    }
+
+    /// Lets the side follow that the user did not move.
+    pub(crate) fn synchronise(&mut self, source: &mut dyn ReportView, target: &mut dyn ReportView) {
+        let (Some(a), Some(b)) = (source.timeline(), target.timeline()) else { return };
+        let reach = (
+            a.run.union(shifted_range(b.run, -self.offset)),
+            b.run.union(shifted_range(a.run, self.offset)),
+        );
+        match self.last {
+            Some((_, last)) if b.axis != last.axis && !self.shifted => {
+                source.show_timeline(b.axis.shifted(-self.offset), reach.0);
+            }
+            Some((last, _)) if a.axis == last.axis && !self.shifted => {}
+            // What the user moved leads.
+            Some(_) => target.show_timeline(a.axis.shifted(self.offset), reach.1),
+            None if self.initialised => {
+                source.show_timeline(a.axis, reach.0);
+                target.show_timeline(a.axis.shifted(self.offset), reach.1);
+            }
+            // At first, all of both is shown.
+            None => {
+                let axis = PanZoomAxis::fitting(reach.0, a.width);
+                source.show_timeline(axis, reach.0);
+                target.show_timeline(axis.shifted(self.offset), reach.1);
+            }
+        }
+        self.shifted = false;
+        self.last = source.timeline().zip(target.timeline());
+    }
+}
+
+/// A range moved by an offset, without what would lie before the first cycle.
+fn shifted_range(range: CycleRange, offset: i64) -> CycleRange {
+    let at = |cycle: u64| cycle.saturating_add_signed(offset);
+    CycleRange::new(at(range.start), at(range.end))
+}

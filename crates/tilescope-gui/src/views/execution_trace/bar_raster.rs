@@ -1,0 +1,246 @@
+//! Fills the lanes of one IPU into an image: as many bars as there are pixels cost no more than
+//! the image itself.
+//!
+//! A bar at least a pixel wide is a rectangle; its upper part, as high as its tile balance, is
+//! bright. Narrower bars share their pixel column by the part of it that they cover, but never
+//! less than a quarter, so that nothing disappears; columns that stand for several steps get a
+//! dotted line at the foot.
+
+use super::bar_colours::{colour, matches};
+use crate::theme::{ThemePalette, mix};
+use egui::{Color32, ColorImage};
+use tilescope_analysis::trace::{LaneItem, LaneItemKind, LaneItemList, ProgramLabels};
+use tilescope_report::units::{CycleRange, ProgramId};
+
+/// Least part of a column that a narrow bar shows on.
+const LEAST_COVER: f32 = 0.25;
+/// How far bars that do not match the filter are mixed with the lane.
+const FILTERED_OUT: f32 = 0.78;
+
+/// The layout and scale of a lane image.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct BarRasterLayout {
+    /// The cycles that the image covers.
+    pub window: CycleRange,
+    /// Columns of the image.
+    pub width: usize,
+    /// Height of a row, in pixels.
+    pub row_height: usize,
+    /// Rows of each sub-lane, from the top.
+    pub rows: Vec<u32>,
+    /// Rows of pixels between sub-lanes.
+    pub gap: usize,
+    /// Whether bars are shaded by tile balance.
+    pub tile_balance: bool,
+}
+
+impl BarRasterLayout {
+    /// Height of the image.
+    pub(crate) fn height(&self) -> usize {
+        let rows: usize = self.rows.iter().map(|rows| *rows as usize).sum();
+        rows * self.row_height + self.gap * self.rows.len().saturating_sub(1)
+    }
+
+    /// First pixel row of a sub-lane.
+    pub(crate) fn top(&self, sub_lane: usize) -> usize {
+        let above: usize = self.rows[..sub_lane].iter().map(|rows| *rows as usize).sum();
+        above * self.row_height + self.gap * sub_lane
+    }
+}
+
+/// The filter of steps.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct BarFilter {
+    /// In small letters; empty matches everything.
+    pub text: String,
+    pub programs: Vec<ProgramId>,
+}
+
+/// Fills the lanes of one IPU.
+pub(crate) fn raster(
+    lanes: &[LaneItemList],
+    labels: &ProgramLabels,
+    fill: &BarRasterLayout,
+    filter: &BarFilter,
+    palette: &ThemePalette,
+) -> ColorImage {
+    let size = [fill.width, fill.height().max(1)];
+    let mut image = ColorImage::filled(size, palette.lane);
+    for (index, lane) in lanes.iter().enumerate().take(fill.rows.len()) {
+        let mut narrow = NarrowBarColumns::new(fill.rows[index], fill.width);
+        for item in &lane.items {
+            let look = bar_style(item, labels, filter, palette);
+            let wide = BarRasterizer { image: &mut image, fill, sub_lane: index, palette };
+            wide.put(item, look, &mut narrow);
+        }
+        narrow.put(&mut image, fill, index, palette);
+    }
+    image
+}
+
+/// Colour and bright share of a bar.
+fn bar_style(
+    item: &LaneItem,
+    labels: &ProgramLabels,
+    filter: &BarFilter,
+    palette: &ThemePalette,
+) -> (Color32, f32) {
+    let full = colour(palette, labels, item);
+    let balance = item.tile_balance().map_or(1.0, |share| share as f32);
+    let all = filter.text.is_empty();
+    if all || matches(item, labels, &filter.programs, &filter.text) {
+        (full, balance)
+    } else {
+        (mix(full, palette.lane, FILTERED_OUT), balance)
+    }
+}
+
+struct BarRasterizer<'a> {
+    image: &'a mut ColorImage,
+    fill: &'a BarRasterLayout,
+    sub_lane: usize,
+    palette: &'a ThemePalette,
+}
+
+impl BarRasterizer<'_> {
+    fn put(
+        self,
+        item: &LaneItem,
+        (colour, balance): (Color32, f32),
+        narrow: &mut NarrowBarColumns,
+    ) {
+        let fill = self.fill;
+        let scale = fill.width as f64 / fill.window.length().max(1) as f64;
+        // Subtract as integers first: cycles up to 2^63 keep no unit digits as floats. The clamp
+        // keeps bars that reach far out of the window within what a `usize` column can hold.
+        let place = |cycle: u64| {
+            let offset = cycle as i64 - fill.window.start as i64;
+            (offset as f64 * scale).clamp(-4.0, fill.width as f64 + 4.0)
+        };
+        let (left, right) = (place(item.range.start), place(item.range.end));
+        if right <= 0.0 || left >= fill.width as f64 {
+            return;
+        }
+        // Flames deeper than the lane is high share its last row.
+        let row = item.row.min(fill.rows[self.sub_lane].saturating_sub(1));
+        let bucket = matches!(item.kind, LaneItemKind::Bucket(..));
+        // A bucket stands for steps that are each narrower than a pixel, even where it is wider
+        // itself.
+        if bucket || right - left < 1.0 {
+            let busy = busy_share(item);
+            narrow.add(row, (left, right), busy, colour, balance, item.steps() > 1);
+            return;
+        }
+        // Edges are rounded, not floored, so that a bar ends in the column where its neighbour
+        // begins.
+        let from = left.round().max(0.0) as usize;
+        let to = (right.round() as usize).clamp(from + 1, fill.width.max(from + 1));
+        // A gap tells neighbours apart where there is room for it.
+        let to = if to - from >= 4 { to - 1 } else { to };
+        let rows = if item.full_height { fill.rows[self.sub_lane] - row } else { 1 };
+        let top = fill.top(self.sub_lane) + row as usize * fill.row_height;
+        // The last row of pixels stays the colour of the lane and separates the rows.
+        let height = rows as usize * fill.row_height - 1;
+        let bright =
+            if fill.tile_balance { (balance * height as f32).round() as usize } else { height };
+        let dim = self.palette.dimmed(colour);
+        for y in 0..height {
+            let pixel = if y < bright { colour } else { dim };
+            let start = (top + y) * fill.width;
+            // Rounding may put a bar at the right edge behind the last column.
+            let end = to.min(fill.width);
+            if from < end {
+                self.image.pixels[start + from..start + end].fill(pixel);
+            }
+        }
+    }
+}
+
+/// Share of a bar in which something runs.
+fn busy_share(item: &LaneItem) -> f32 {
+    match &item.kind {
+        LaneItemKind::Bucket(totals, _) => {
+            let length = item.range.length().max(1) as f32;
+            (totals.cycles.total() as f32 / length).min(1.0)
+        }
+        _ => 1.0,
+    }
+}
+
+/// What narrow bars leave in the columns of a sub-lane, row by row.
+struct NarrowBarColumns {
+    width: usize,
+    columns: Vec<NarrowBarPixel>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct NarrowBarPixel {
+    colour: [f32; 3],
+    balance: f32,
+    cover: f32,
+    several: bool,
+}
+
+impl NarrowBarColumns {
+    fn new(rows: u32, width: usize) -> Self {
+        Self { width, columns: vec![NarrowBarPixel::default(); rows as usize * width] }
+    }
+
+    fn add(
+        &mut self,
+        row: u32,
+        (left, right): (f64, f64),
+        busy: f32,
+        colour: Color32,
+        balance: f32,
+        several: bool,
+    ) {
+        // A bar of no cycles still covers the column it starts in.
+        let first = left.max(0.0).floor() as usize;
+        let end = (right.ceil() as usize).clamp(first + 1, self.width.max(first + 1));
+        for x in first..end.min(self.width) {
+            let inside = (right.min(x as f64 + 1.0) - left.max(x as f64)).max(0.0) as f32;
+            let cover = inside * busy;
+            let column = &mut self.columns[row as usize * self.width + x];
+            let [r, g, b, _] = colour.to_array().map(f32::from);
+            // A weight above nothing, so that steps of no cycles show as well.
+            let weight = cover.max(1e-3);
+            for (sum, value) in column.colour.iter_mut().zip([r, g, b]) {
+                *sum += value * weight;
+            }
+            column.balance += balance * weight;
+            column.cover += weight;
+            // The first column of a bar says that it is several.
+            column.several |= several;
+        }
+    }
+
+    fn put(
+        &self,
+        image: &mut ColorImage,
+        fill: &BarRasterLayout,
+        sub_lane: usize,
+        palette: &ThemePalette,
+    ) {
+        let foot = (fill.row_height / 18).max(1);
+        for (index, column) in self.columns.iter().enumerate().filter(|(_, c)| c.cover > 0.0) {
+            let (row, x) = (index / self.width, index % self.width);
+            let [r, g, b] = column.colour.map(|sum| (sum / column.cover) as u8);
+            let own = Color32::from_rgb(r, g, b);
+            // Rounding and the least weights may add up to more than one column.
+            let strength = column.cover.clamp(LEAST_COVER, 1.0);
+            let balance = if fill.tile_balance { column.balance / column.cover } else { 1.0 };
+            let top = fill.top(sub_lane) + row * fill.row_height;
+            let height = fill.row_height - 1;
+            let bright = (balance * height as f32).round() as usize;
+            let upper = mix(palette.lane, own, strength);
+            let lower = mix(palette.lane, palette.dimmed(own), strength);
+            for y in 0..height {
+                let dotted = column.several && y + foot >= height && (x / 2).is_multiple_of(2);
+                let pixel = if y < bright { upper } else { lower };
+                let pixel = if dotted { mix(pixel, palette.text, 0.4) } else { pixel };
+                image.pixels[(top + y) * self.width + x] = pixel;
+            }
+        }
+    }
+}

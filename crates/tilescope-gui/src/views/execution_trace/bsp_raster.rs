@@ -1,0 +1,238 @@
+//! The raster below the bars of an IPU: what every tile does at every cycle.
+//!
+//! One row per tile where there is room, else one row for several tiles, as long as they work on
+//! average. Steps narrower than a pixel colour all rows by the share of tiles that work.
+
+use super::bar_colours::{blended_activity_colour, step_colour};
+use super::scene::LoadedTrace;
+use crate::model::preferences::TracePrefs;
+use crate::theme::{ThemePalette, mix};
+use crate::widgets::toolbar::ToolbarBuilder;
+use egui::{Color32, ColorImage, Pos2, Rect, pos2};
+use std::ops::Range;
+use tilescope_analysis::trace::{LaneItem, LaneItemKind, ProgramLabels, TileWorkTimes};
+use tilescope_report::trace::{LaneSpan, LaneStep};
+use tilescope_report::units::{CycleRange, TileRange};
+use tilescope_report::{ProgramKind, StepActivity};
+
+/// Heights of the raster that can be chosen, in points.
+pub(crate) const HEIGHTS: [u16; 5] = [60, 120, 240, 480, 960];
+
+/// Switches the raster on, and makes it higher or lower.
+pub(crate) fn controls_ui(bar: &mut ToolbarBuilder<'_>, prefs: &mut TracePrefs) {
+    let hint = "One row per tile below the bars: what each tile does at each cycle.";
+    bar.checkbox("BSP", &mut prefs.tiles, hint);
+    if !prefs.tiles {
+        return;
+    }
+    // Preferences may hold a height that is no longer offered: take the next one above it.
+    let at = HEIGHTS.iter().position(|height| *height >= prefs.tiles_height).unwrap_or(0);
+    if bar.button_if(at > 0, "−", "Shrink tile rows") {
+        prefs.tiles_height = HEIGHTS[at - 1];
+    }
+    if bar.button_if(at + 1 < HEIGHTS.len(), "+", "Enlarge tile rows") {
+        prefs.tiles_height = HEIGHTS[at + 1];
+    }
+    if bar.button("100 %", "Reset the height of tile rows") {
+        prefs.tiles_height = TracePrefs::default().tiles_height;
+    }
+}
+
+/// What is filled, and how.
+pub(crate) struct BspRaster<'a> {
+    /// What each tile does in each program.
+    pub times: &'a TileWorkTimes,
+    pub labels: &'a ProgramLabels,
+    pub palette: &'a ThemePalette,
+    /// The cycles that the image covers.
+    pub window: CycleRange,
+    /// Columns and rows of the image.
+    pub size: [usize; 2],
+    /// All tiles of the IPU.
+    pub tiles: TileRange,
+    /// Tiles of the IPU that are set aside for I/O; the last ones.
+    pub io_tiles: u32,
+}
+
+impl BspRaster<'_> {
+    /// Fills the image from the spans of each group of tiles.
+    pub(crate) fn fill(&self, lanes: &[(u8, Vec<LaneSpan>)]) -> ColorImage {
+        let mut image = ColorImage::filled(self.size, self.palette.lane);
+        for (sub_lane, spans) in lanes {
+            let rows = self.rows(*sub_lane);
+            for span in spans {
+                match span {
+                    LaneSpan::Step(step) => self.step(&mut image, step, rows.clone()),
+                    LaneSpan::Bucket(bucket) => {
+                        // The steps of a bucket are too narrow for a row per tile: all rows show
+                        // their mean.
+                        let share = bucket.totals.tile_balance(&StepActivity::ALL).unwrap_or(1.0);
+                        let length = bucket.range.length().max(1) as f64;
+                        let busy = (bucket.totals.cycles.total() as f64 / length).min(1.0);
+                        let colour = blended_activity_colour(self.palette, &bucket.totals);
+                        let colour = mix(self.palette.lane, colour, (share * busy) as f32);
+                        self.block(&mut image, bucket.range, rows.clone(), colour);
+                    }
+                }
+            }
+        }
+        image
+    }
+
+    /// Rows of a group of tiles.
+    fn rows(&self, sub_lane: u8) -> Range<usize> {
+        let (count, rows) = (self.tiles.count().max(1) as usize, self.size[1]);
+        // I/O tiles have the highest numbers of the IPU, so they are the last rows.
+        let compute = (count - (self.io_tiles as usize).min(count)) * rows / count;
+        match (sub_lane, self.io_tiles) {
+            (_, 0) => 0..rows,
+            (0, _) => 0..compute,
+            _ => compute..rows,
+        }
+    }
+
+    fn step(&self, image: &mut ColorImage, step: &LaneStep, rows: Range<usize>) {
+        // Without its program a sync cannot be told apart; external is the kind that spans the
+        // lane.
+        let external = step.kind == ProgramKind::Sync
+            && step
+                .program
+                .and_then(|program| self.labels.get(program))
+                .is_none_or(|label| label.full_height);
+        let colour = step_colour(self.palette, step.kind, step.activity, external);
+        let known =
+            step.program.and_then(|program| self.times.rows(program, self.tiles, self.size[1]));
+        let Some(shares) = known else {
+            // Which tiles work is not known: all rows show how many do.
+            let share = match step.kind {
+                ProgramKind::Sync => 1.0,
+                _ => step.tile_balance.share() as f32,
+            };
+            let colour = mix(self.palette.lane, colour, share);
+            return self.block(image, step.range, rows, colour);
+        };
+        let length = step.range.length() as f64;
+        for (row, share) in shares.iter().enumerate().filter(|(_, share)| **share > 0.0) {
+            // Rounded up: a tile that works at all shows at least one cycle.
+            let worked = (length * f64::from(*share)).ceil() as u64;
+            let worked = CycleRange::new(step.range.start, step.range.start + worked);
+            self.line(image, row, self.columns(worked), colour);
+        }
+    }
+
+    fn block(
+        &self,
+        image: &mut ColorImage,
+        range: CycleRange,
+        rows: Range<usize>,
+        colour: Color32,
+    ) {
+        let columns = self.columns(range);
+        for row in rows {
+            self.line(image, row, columns.clone(), colour);
+        }
+    }
+
+    fn line(&self, image: &mut ColorImage, row: usize, columns: Range<usize>, colour: Color32) {
+        let width = self.size[0];
+        // `columns` gives a range one column wide even at the right edge of the image.
+        let (from, to) = (columns.start.min(width), columns.end.min(width));
+        image.pixels[row * width + from..row * width + to.max(from)].fill(colour);
+    }
+
+    /// Columns of a range: at least one, unless all of it is outside the window.
+    fn columns(&self, range: CycleRange) -> Range<usize> {
+        // Empty ranges overlap nothing, yet a step of no cycles is drawn one column wide.
+        if !range.overlaps(self.window) && !range.is_empty() {
+            return 0..0;
+        }
+        let scale = self.size[0] as f64 / self.window.length().max(1) as f64;
+        let place = |cycle: u64| {
+            let offset = (cycle as i64).saturating_sub(self.window.start as i64) as f64;
+            (offset * scale).clamp(0.0, self.size[0] as f64)
+        };
+        // At least one column, so that short steps do not vanish.
+        let left = place(range.start).floor() as usize;
+        left..(place(range.end).round() as usize).max(left + 1)
+    }
+}
+
+/// Outlines of a chosen step around the tiles that work in it, each row as long as its tiles work;
+/// `None` where that is not known. `rows` is the step's place in the raster of tiles.
+pub(crate) fn outline(
+    prepared: &LoadedTrace,
+    item: &LaneItem,
+    ipu: u32,
+    rows: Rect,
+) -> Option<Vec<Vec<Pos2>>> {
+    let LaneItemKind::Step(step) = &item.kind else { return None };
+    let (times, program) = (prepared.known_tile_times()?, step.program?);
+    let count = rows.height().max(1.0) as usize;
+    let shares = times.rows(program, prepared.target.tiles_of_ipu(ipu), count)?;
+    let y = |row: usize| rows.top() + row as f32 * rows.height() / count as f32;
+    let mut outlines = Vec::new();
+    let mut row = 0;
+    // Tiles that do nothing split the outline: one polygon per run of tiles that work.
+    for part in shares.chunk_by(|a, b| (*a > 0.0) == (*b > 0.0)) {
+        let first = row;
+        row += part.len();
+        if part.first().is_none_or(|share| *share <= 0.0) {
+            continue;
+        }
+        // Up along the straight left edge, then down along the ragged right one.
+        let mut line = vec![pos2(rows.left(), y(row)), pos2(rows.left(), y(first))];
+        for (at, share) in part.iter().enumerate() {
+            let x = rows.left() + rows.width() * share.min(1.0);
+            line.extend([pos2(x, y(first + at)), pos2(x, y(first + at + 1))]);
+        }
+        outlines.push(line);
+    }
+    Some(outlines)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::theme::LIGHT;
+    use tilescope_fixtures::ReportBuilder;
+    use tilescope_report::Report;
+    use tilescope_report::units::TileRuns;
+
+    #[test]
+    fn a_part_of_the_raster_is_what_the_whole_has_there() {
+        let mut builder = ReportBuilder::new(1, 8);
+        let work = builder.compute("a", 80);
+        builder.parts.compute_sets[0].cycles =
+            TileRuns::from_tiles(0, (1..9u64).map(|tile| Some(10 * tile)));
+        builder.root(ProgramKind::Sequence, "main", &[work]);
+        builder.run(work, 0..80).run(work, 100..180);
+        let directory = tempfile::tempdir().unwrap();
+        let report = Report::open(builder.write(directory.path()).unwrap()).unwrap();
+        let (times, trace) =
+            (TileWorkTimes::read(&report).unwrap(), report.trace().unwrap().unwrap());
+        let labels = ProgramLabels::new(&report.programs().unwrap());
+        let drawn = |first: u64, end: u64| {
+            let window = CycleRange::new(first, end);
+            let size = [(end - first) as usize, 8];
+            let spans = trace.lane_of(0, 0).unwrap().spans(window, size[0] as u32).unwrap();
+            let raster = BspRaster {
+                times: &times,
+                labels: &labels,
+                palette: &LIGHT,
+                window,
+                size,
+                tiles: TileRange::new(0, 8),
+                io_tiles: 0,
+            };
+            raster.fill(&[(0, spans)])
+        };
+        let whole = drawn(0, 200);
+        let busy = whole.pixels.iter().filter(|pixel| **pixel == LIGHT.compute).count();
+        assert_eq!(busy, 2 * (10 + 20 + 30 + 40 + 50 + 60 + 70 + 80));
+        for (first, end) in [(0, 50), (30, 60), (50, 120), (110, 200)] {
+            let part = drawn(first as u64, end as u64);
+            let size = [end - first, 8];
+            assert_eq!(part, whole.region_by_pixels([first, 0], size), "{first}..{end}");
+        }
+    }
+}

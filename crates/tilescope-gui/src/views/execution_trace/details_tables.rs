@@ -1,0 +1,394 @@
+//! The tables below the lanes: what the window adds up to, and what one step did.
+
+use super::bar_colours::step_colour;
+use super::selected_bar::SelectedBar;
+use crate::theme::ThemePalette;
+use crate::theme::fonts::strong;
+use egui::accesskit::Role;
+use egui::{
+    Color32, CornerRadius, Grid, Rect, RichText, ScrollArea, Sense, Ui, WidgetInfo, pos2, vec2,
+};
+use std::ops::Range;
+use tilescope_analysis::data_table::{DataTable, TableCell, TableColumn};
+use tilescope_analysis::tables::execution_trace::at;
+use tilescope_analysis::trace::{StepDetailReport, WindowSummary};
+use tilescope_report::units::{Bytes, Cycles, grouped, percent, seconds};
+use tilescope_report::{ProgramKind, StepActivity, StreamEndpoint, Target};
+
+const LEFT: f32 = 14.0;
+
+/// What is known beside cycles.
+#[derive(Clone, Copy)]
+pub(crate) struct RecordedTraceColumns {
+    /// Bytes that steps move.
+    pub bytes: bool,
+    /// How many tiles work in a step.
+    pub balance: bool,
+}
+
+/// Sums over the visible window.
+pub(crate) fn summary_ui(
+    ui: &mut Ui,
+    summary: &WindowSummary,
+    table: &DataTable,
+    target: &Target,
+    known: RecordedTraceColumns,
+) {
+    let widths = widths(ui.available_width() - 10.0);
+    ScrollArea::both().auto_shrink(false).id_salt("window summary").show(ui, |ui| {
+        ui.add_space(6.0);
+        ui.horizontal(|ui| {
+            ui.add_space(LEFT);
+            let cycles = Cycles(summary.window.length());
+            ui.label(strong(format!("Total cycles {cycles}")));
+            let time = cycles.seconds_at(target.clock);
+            let palette = ThemePalette::for_visuals(ui.visuals());
+            let place =
+                format!("{} - {}", Cycles(summary.window.start), Cycles(summary.window.end));
+            let text = if time > 0.0 {
+                format!("visible range {place}, {} at {}", seconds(time), target.clock)
+            } else {
+                format!("visible range {place}")
+            };
+            ui.label(RichText::new(text).color(palette.weak_text));
+        });
+        ui.add_space(4.0);
+        header_ui(ui, &widths, table);
+        // Rows that are scrolled out of sight are not laid out.
+        let (count, height) = (table.rows.len(), row_height(&widths));
+        let top = ui.cursor().top();
+        let all = vec2(widths.iter().sum::<f32>(), count as f32 * height);
+        let seen = |y: f32| (((y - top) / height).max(0.0) as usize).min(count);
+        let rows = seen(ui.clip_rect().top())..(seen(ui.clip_rect().bottom()) + 1).min(count);
+        let (rect, _) = ui.allocate_exact_size(all + vec2(LEFT, 8.0), Sense::hover());
+        for (index, cells) in table.rows.iter().enumerate().take(rows.end).skip(rows.start) {
+            let row = Rect::from_min_size(
+                pos2(rect.left() + LEFT, top + index as f32 * height),
+                vec2(all.x, height),
+            );
+            ipu_ui(ui, row, &widths, (table, cells), known);
+        }
+    });
+}
+
+/// How the columns of the table are shown: several of them together under one title, with a width.
+/// Shares take the room that is left.
+pub(crate) const GROUPS: [(&str, f32, Range<usize>); 7] = [
+    ("IPU", 40.0, at::IPU),
+    ("Steps", 90.0, at::STEPS),
+    ("Proportions", 400.0, at::SHARES),
+    ("Tile balance", 140.0, at::BALANCE),
+    ("StreamCopy host (Rx/Tx)", 165.0, at::HOST),
+    ("StreamCopy remote buffer (Rx/Tx)", 220.0, at::REMOTE_BUFFER),
+    ("GlobalExchange (Rx/Tx)", 160.0, at::GLOBAL_EXCHANGE),
+];
+/// The place of the proportions.
+const SHARES: usize = 2;
+/// Most room for proportions.
+const MOST_PROPORTIONS: f32 = 860.0;
+/// Height of a row whose shares stand in two lines.
+const TWO_LINES: f32 = 60.0;
+
+/// Widths of the columns in the room there is.
+fn widths(room: f32) -> [f32; 7] {
+    let mut widths = GROUPS.map(|(_, width, _)| width);
+    let others = widths.iter().sum::<f32>() - widths[SHARES];
+    widths[SHARES] = (room - others - LEFT).clamp(widths[SHARES], MOST_PROPORTIONS);
+    widths
+}
+
+/// Height of a row of the summary: shares stand in one line where there is room, else in two.
+fn row_height(widths: &[f32; 7]) -> f32 {
+    if widths[SHARES] < MOST_PROPORTIONS { TWO_LINES } else { 42.0 }
+}
+
+/// A cell of a row: its left edge is that of the column.
+fn cell_ui(
+    ui: &mut Ui,
+    row: Rect,
+    widths: &[f32; 7],
+    (ipu, column): (Option<&TableCell>, usize),
+    contents: impl FnOnce(&mut Ui),
+) {
+    let left: f32 = widths[..column].iter().sum();
+    let corner = pos2(row.left() + left, row.top());
+    let rect = Rect::from_min_size(corner, vec2(widths[column] - 12.0, row.height()));
+    let layout = egui::Layout::left_to_right(egui::Align::Center);
+    let builder = egui::UiBuilder::new()
+        .id_salt(("window totals", ipu.map(TableCell::text), column))
+        .layout(layout);
+    let mut cell = ui.new_child(builder.max_rect(rect));
+    cell.set_clip_rect(ui.clip_rect().intersect(rect));
+    contents(&mut cell);
+}
+
+fn header_ui(ui: &mut Ui, widths: &[f32; 7], table: &DataTable) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
+    let width: f32 = widths.iter().sum();
+    let (row, _) = ui.allocate_exact_size(vec2(LEFT + width, 20.0), Sense::hover());
+    let row = row.with_min_x(row.left() + LEFT);
+    for (column, (title, _, range)) in GROUPS.into_iter().enumerate() {
+        let formula = table.columns.get(range.start).map_or("", |column| column.about);
+        cell_ui(ui, row, widths, (None, column), |ui| {
+            let text = RichText::new(title).color(palette.weak_text).size(12.0);
+            ui.add(egui::Label::new(text).extend()).on_hover_text(formula);
+        });
+    }
+}
+
+fn ipu_ui(
+    ui: &mut Ui,
+    row: Rect,
+    widths: &[f32; 7],
+    (table, cells): (&DataTable, &[TableCell]),
+    known: RecordedTraceColumns,
+) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
+    for (column, (_, _, range)) in GROUPS.into_iter().enumerate() {
+        let titles = table.columns.get(range.clone()).unwrap_or_default();
+        let group = cells.get(range.clone()).unwrap_or_default();
+        cell_ui(ui, row, widths, (cells.first(), column), |ui| match (range, group) {
+            (at::IPU, [ipu]) => drop(ui.label(strong(ipu.text()))),
+            (at::SHARES, shares) => {
+                ui.vertical(|ui| {
+                    ui.add_space(3.0);
+                    ui.spacing_mut().item_spacing.y = 3.0;
+                    proportions_ui(ui, &cells[0], (titles, shares), row.height());
+                });
+            }
+            (at::BALANCE, _) if !known.balance => drop(ui.label(NOT_RECORDED)),
+            (at::BALANCE, [TableCell::Share(share)]) => balance_ui(ui, *share),
+            (at::BALANCE, _) => drop(ui.label("-")),
+            (_, [one]) => drop(ui.label(one.text())),
+            (_, traffic) => {
+                let none = traffic.iter().all(|cell| *cell == TableCell::Bytes(Bytes::ZERO));
+                let weak = none || !known.bytes;
+                let colour = if weak { palette.weak_text } else { palette.text };
+                let text =
+                    if known.bytes { traffic_text(traffic) } else { NOT_RECORDED.to_owned() };
+                ui.add(egui::Label::new(RichText::new(text).color(colour)).extend());
+            }
+        });
+    }
+}
+
+/// What stands for figures that a report does not have.
+const NOT_RECORDED: &str = "not recorded";
+
+/// Bytes in three figures, one after the other.
+fn traffic_text(traffic: &[TableCell]) -> String {
+    let short = |cell: &TableCell| match cell {
+        TableCell::Bytes(bytes) => bytes.to_string(),
+        other => other.text(),
+    };
+    traffic.iter().map(short).collect::<Vec<_>>().join(" / ")
+}
+
+/// Colours of shares, in the order of the columns.
+fn share_colours(palette: &ThemePalette) -> [Color32; 8] {
+    let [compute, internal, global, host, remote, sync, other] = [
+        StepActivity::Compute,
+        StepActivity::InternalExchange,
+        StepActivity::GlobalExchange,
+        StepActivity::Host,
+        StepActivity::RemoteBuffer,
+        StepActivity::Sync,
+        StepActivity::Other,
+    ]
+    .map(|activity| palette.activity(activity));
+    [compute, internal, global, host, remote, sync, other, palette.lane]
+}
+
+/// Shares with their colour, name and text, without those of nothing.
+fn parts<'a>(
+    palette: &ThemePalette,
+    columns: &'a [TableColumn],
+    cells: &[TableCell],
+) -> Vec<(Color32, f64, &'a str, String)> {
+    let all = share_colours(palette).into_iter().zip(columns).zip(cells);
+    let part = |((colour, column), cell): ((Color32, &'a TableColumn), &TableCell)| {
+        (colour, cell.number().unwrap_or(0.0), column.title.as_str(), cell.text())
+    };
+    all.map(part).filter(|(_, share, ..)| *share >= 0.0005).collect()
+}
+
+/// Size of the words below the bar of shares.
+const WORDS: f32 = 11.5;
+
+/// Shares as a bar and as text, in a row this high.
+fn proportions_ui(
+    ui: &mut Ui,
+    ipu: &TableCell,
+    (columns, cells): (&[TableColumn], &[TableCell]),
+    height: f32,
+) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
+    let parts = parts(palette, columns, cells);
+    let text: Vec<String> =
+        parts.iter().map(|(_, _, name, share)| format!("{name} {share}")).collect();
+    let size = vec2(ui.available_width() - 16.0, 13.0);
+    let (rect, response) = ui.allocate_exact_size(size, Sense::hover());
+    let name = format!("Proportions of IPU {}", ipu.text());
+    response.widget_info(|| WidgetInfo::labeled(Role::Image, true, &name));
+    ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(text.join(", ")));
+    response.on_hover_text(text.join("\n"));
+    ui.painter().rect_filled(rect, CornerRadius::same(2), palette.lane);
+    let mut left = rect.left();
+    for (colour, share, ..) in &parts {
+        let right = (left + *share as f32 * rect.width()).min(rect.right());
+        let part = Rect::from_min_max(pos2(left, rect.top()), pos2(right, rect.bottom()));
+        ui.painter().rect_filled(part, 0.0, *colour);
+        left = right;
+    }
+    let width = |text: &String| {
+        let font = egui::FontId::proportional(WORDS);
+        ui.painter().layout_no_wrap(text.clone(), font, palette.text).size().x + 21.0
+    };
+    let widths: Vec<f32> = text.iter().map(width).collect();
+    let room = ui.available_width();
+    // Lines as high as their words: two of them fit below the bar, hovering tells the rest.
+    ui.spacing_mut().interact_size.y = WORDS + 3.0;
+    let mut shown = 0;
+    let lines = if height < TWO_LINES { 1 } else { 2 };
+    for _ in 0..lines {
+        if shown == parts.len() {
+            break;
+        }
+        let mut taken = 0.0;
+        let fits = widths[shown..].iter().take_while(|width| {
+            taken += **width;
+            taken <= room
+        });
+        let end = shown + fits.count().max(1);
+        ui.horizontal(|ui| {
+            for ((colour, ..), text) in parts[shown..end].iter().zip(&text[shown..end]) {
+                share_ui(ui, *colour, text);
+            }
+        });
+        shown = end;
+    }
+}
+
+/// A share: its colour and its words.
+fn share_ui(ui: &mut Ui, colour: Color32, text: &str) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
+    ui.spacing_mut().item_spacing.x = 4.0;
+    let (dot, _) = ui.allocate_exact_size(vec2(8.0, 8.0), Sense::hover());
+    let line = egui::Stroke::new(1.0, palette.outline);
+    let inside = egui::StrokeKind::Inside;
+    let line = if colour == palette.lane { line } else { egui::Stroke::NONE };
+    ui.painter().rect(dot, CornerRadius::same(2), colour, line, inside);
+    ui.label(RichText::new(text).size(WORDS));
+    ui.add_space(5.0);
+}
+
+fn balance_ui(ui: &mut Ui, share: f64) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
+    ui.horizontal(|ui| {
+        let (rect, _) = ui.allocate_exact_size(vec2(64.0, 14.0), Sense::hover());
+        ui.painter().rect_filled(rect, CornerRadius::same(2), palette.lane);
+        let width = rect.width() * share.clamp(0.0, 1.0) as f32;
+        let filled = Rect::from_min_size(rect.min, vec2(width, rect.height()));
+        ui.painter().rect_filled(filled, CornerRadius::same(2), palette.balance);
+        ui.label(percent(share));
+    });
+}
+
+pub(crate) fn step_ui(ui: &mut Ui, view: &StepDetailReport, ipu: u32) {
+    let activity = StepActivity::from_program_kind(view.kind, view.stream);
+    let external = view.kind == ProgramKind::Sync && !view.title.contains("Internal");
+    let palette = ThemePalette::for_visuals(ui.visuals());
+    let colour = step_colour(palette, view.kind, activity, external);
+    let title = format!("{} on IPU {ipu}", view.title);
+    details_ui(ui, colour, &title, |ui| {
+        for row in &view.rows {
+            row_ui(ui, row.name, &row.value, row.formula);
+        }
+        for (index, vertex) in view.vertices.iter().enumerate() {
+            let name = if index == 0 { "Vertices" } else { "" };
+            row_ui(ui, name, &format!("{} x {}", grouped(vertex.count), vertex.name), "");
+        }
+        if view.kind == ProgramKind::StreamCopyBegin && view.stream == StreamEndpoint::Host {
+            row_ui(ui, "Hint", "A long StreamCopyBegin means that the host was not ready.", "");
+        }
+    });
+}
+
+/// Several steps beside each other: a row for each name that any of them has, a column for each
+/// step.
+pub(crate) fn steps_ui(ui: &mut Ui, views: &[StepDetailReport]) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
+    let mut names: Vec<(&str, &str)> = Vec::new();
+    for row in views.iter().flat_map(|view| &view.rows) {
+        if !names.iter().any(|(name, _)| *name == row.name) {
+            names.push((row.name, row.formula));
+        }
+    }
+    let together: u64 = views.iter().map(|view| view.range.length()).sum();
+    let title = format!("{} steps, {} cycles in all", views.len(), grouped(together));
+    details_ui(ui, palette.selection, &title, |ui| {
+        ui.label("");
+        for view in views {
+            let title: String = view.title.chars().take(80).collect();
+            ui.add(egui::Label::new(strong(title)).extend());
+        }
+        ui.end_row();
+        for (name, formula) in names {
+            ui.label(RichText::new(name).color(palette.weak_text)).on_hover_text(formula);
+            for view in views {
+                let row = view.rows.iter().find(|row| row.name == name);
+                let value = row.map_or("—", |row| row.value.as_str());
+                ui.add(egui::Label::new(value).selectable(true).extend());
+            }
+            ui.end_row();
+        }
+    });
+}
+
+/// A bar that stands for several steps.
+pub(crate) fn bar_ui(ui: &mut Ui, bar: &SelectedBar) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
+    let title = format!("{} on IPU {}", bar.title, bar.ipu);
+    details_ui(ui, palette.group, &title, |ui| {
+        for (name, value) in &bar.rows {
+            row_ui(ui, name, value, "");
+        }
+    });
+}
+
+/// A title with an edge in a colour, and rows below it.
+fn details_ui(ui: &mut Ui, colour: Color32, title: &str, rows: impl FnOnce(&mut Ui)) {
+    ScrollArea::both().auto_shrink(false).id_salt("step details").show(ui, |ui| {
+        ui.add_space(6.0);
+        let top = ui.cursor().top();
+        ui.horizontal_top(|ui| {
+            ui.add_space(LEFT + 10.0);
+            ui.vertical(|ui| {
+                let title: String = title.chars().take(600).collect();
+                ui.add(egui::Label::new(strong(title)).selectable(true).extend());
+                ui.add_space(2.0);
+                Grid::new("details")
+                    .num_columns(2)
+                    .min_row_height(17.0)
+                    .spacing(vec2(24.0, 5.0))
+                    .show(ui, rows);
+            });
+        });
+        let bottom = ui.cursor().top() - 4.0;
+        let left = ui.min_rect().left() + LEFT;
+        let edge = Rect::from_min_max(pos2(left, top), pos2(left + 4.0, bottom));
+        ui.painter().rect_filled(edge, CornerRadius::same(2), colour);
+        ui.add_space(8.0);
+    });
+}
+
+/// A name and a value; how the value is worked out, if it is derived, shows on hovering.
+fn row_ui(ui: &mut Ui, name: &str, value: &str, formula: &str) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
+    ui.label(RichText::new(name).color(palette.weak_text));
+    let label = ui.add(egui::Label::new(value).selectable(true).extend());
+    if !formula.is_empty() {
+        label.on_hover_text(formula);
+    }
+    ui.end_row();
+}

@@ -1,0 +1,372 @@
+//! Below the table: the chosen operation in words, its programs, its costs tile by tile, and the
+//! planner's choice.
+
+use super::flops_and_debug::{debug_ui, flops_ui};
+use crate::model::command::AppCommand;
+use crate::model::view_id::ViewId;
+use crate::theme::ThemePalette;
+use crate::theme::fonts::strong;
+use crate::views::ViewContext;
+use crate::views::tile_selection::select_tile;
+use crate::views::trace_jump::TraceJump;
+use crate::widgets::background_query::BackgroundQuery;
+use crate::widgets::background_query::Versioned;
+use crate::widgets::query_state::QueryTexts;
+use crate::widgets::stack_graph::{StackGraph, StackGraphInput, StackLayer, StackedValues};
+use crate::widgets::{hint_ui, waiting_tabs_ui};
+use egui::{Color32, CornerRadius, Grid, Label, Rect, RichText, ScrollArea, Sense, Ui, vec2};
+use serde::{Deserialize, Serialize};
+use tilescope_analysis::data_table::TableCell;
+use tilescope_analysis::json::JsonLine;
+use tilescope_analysis::operation_debug::debug_lines;
+use tilescope_analysis::operations::{
+    OpRow, OperationLayer as OpLayer, OperationTileCosts, PlanLine, per_tile, plan_lines,
+};
+use tilescope_analysis::program_tree::label;
+use tilescope_analysis::tables::operations::{COLUMNS, pass_title};
+use tilescope_analysis::tile_curves::TileCurveUnit;
+use tilescope_report::ReportError;
+use tilescope_report::units::{Bytes, OperationId, ProgramId, exact_bytes, grouped, percent};
+use tilescope_report::{MemoryCategory, Report, ReportPart};
+
+/// The tables below the table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum OperationDetailsTab {
+    #[default]
+    Summary,
+    Programs,
+    Code,
+    Cycles,
+    Flops,
+    Plan,
+    Debug,
+}
+
+/// Costs tile by tile, ready to be drawn.
+struct OperationTileGraphs {
+    cycles: Versioned<StackedValues>,
+    code: Versioned<StackedValues>,
+}
+
+/// The operation and the programs that are told about.
+type OperationDebugKey = (Option<OperationId>, Vec<ProgramId>);
+
+/// State of what is below.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct OperationDetailsPanel {
+    tab: OperationDetailsTab,
+    #[serde(skip)]
+    debug: BackgroundQuery<OperationDebugKey, Vec<JsonLine>>,
+    #[serde(skip)]
+    graphs: BackgroundQuery<Vec<ProgramId>, OperationTileGraphs>,
+    cycles: StackGraph,
+    code: StackGraph,
+    #[serde(skip)]
+    jump: TraceJump,
+}
+
+impl OperationDetailsPanel {
+    /// Shows it; `rows` are all operations of the layer, `row` the chosen one. The place of the one that is
+    /// chosen here.
+    pub(crate) fn ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &ViewContext<'_>,
+        (layer, rows): (OpLayer, &[OpRow]),
+        row: Option<&OpRow>,
+    ) -> Option<usize> {
+        let mut chosen = None;
+        let tabs = [
+            (OperationDetailsTab::Summary, "Summary"),
+            (OperationDetailsTab::Programs, "Steps"),
+            (OperationDetailsTab::Code, "Code"),
+            (OperationDetailsTab::Cycles, "Cycles"),
+            (OperationDetailsTab::Flops, "FLOPs"),
+            (OperationDetailsTab::Plan, "Plan"),
+            (OperationDetailsTab::Debug, "Debug"),
+        ];
+        ui.horizontal(|ui| {
+            ui.add_space(6.0);
+            let waits = |tab| {
+                (row.is_none() && tab != OperationDetailsTab::Summary)
+                    .then_some("Select an operation first")
+            };
+            waiting_tabs_ui(ui, &tabs, &mut self.tab, waits);
+        });
+        ui.add_space(4.0);
+        match (self.tab, row) {
+            (OperationDetailsTab::Summary, None) => {
+                totals_ui(ui, &context.opened.report, (layer, rows))
+            }
+            (_, None) => hint_ui(ui, "Click on an operation above to display its details."),
+            (OperationDetailsTab::Summary, Some(row)) => summary_ui(ui, context, layer, row),
+            (OperationDetailsTab::Programs, Some(row)) => self.programs_ui(ui, context, row),
+            (OperationDetailsTab::Code | OperationDetailsTab::Cycles, Some(row)) => {
+                self.graphs_ui(ui, context, row)
+            }
+            (OperationDetailsTab::Plan, Some(row)) => plan_ui(ui, context, row),
+            (OperationDetailsTab::Flops, Some(row)) => chosen = flops_ui(ui, rows, row),
+            (OperationDetailsTab::Debug, Some(row)) => self.debug_ui(ui, context, row),
+        }
+        self.jump.update(ui.ctx(), context);
+        chosen
+    }
+
+    fn debug_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, row: &OpRow) {
+        let report = context.opened.report.clone();
+        let key = (row.operation, row.programs.clone());
+        let question = move |(operation, programs): &OperationDebugKey| {
+            debug_lines(&report, *operation, programs)
+        };
+        let texts = QueryTexts { waiting: "Reading…", failed: "The operation cannot be read" };
+        let lines = self.debug.ask(ui.ctx(), context.workers, &key, question);
+        lines.show(ui, texts, |ui, lines| debug_ui(ui, lines));
+    }
+
+    fn programs_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, row: &OpRow) {
+        // Programs were read when the table was.
+        let Ok(programs) = context.opened.report.programs() else { return };
+        let executed = context.opened.report.has(ReportPart::Execution);
+        let area = ScrollArea::both().auto_shrink(false).id_salt("operation programs");
+        area.show_rows(ui, 20.0, row.programs.len(), |ui, shown| {
+            for place in shown {
+                let id = row.programs[place];
+                let Some(program) = programs.get(id) else { continue };
+                ui.push_id(place, |ui| {
+                    ui.horizontal(|ui| {
+                        ui.set_height(18.0);
+                        ui.add_space(14.0);
+                        if ui.link(label(program)).on_hover_text("Show in Program tree").clicked() {
+                            context.commands.push(AppCommand::SelectProgram(Some(id)));
+                            context.commands.push(AppCommand::ShowView(ViewId::ProgramTree));
+                        }
+                        if executed && ui.link("Execution trace").clicked() {
+                            self.jump.start(id);
+                        }
+                    });
+                });
+            }
+        });
+    }
+
+    fn graphs_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, row: &OpRow) {
+        let report = context.opened.report.clone();
+        let question = move |programs: &Vec<ProgramId>| graphs(&report, programs);
+        let texts = QueryTexts { waiting: "Reading…", failed: "Costs cannot be read" };
+        let graphs = self.graphs.ask(ui.ctx(), context.workers, &row.programs, question);
+        graphs.fresh_only().show(ui, texts, |ui, graphs| self.graph_ui(ui, context, graphs));
+    }
+
+    fn graph_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, graphs: &OperationTileGraphs) {
+        let cycles = self.tab == OperationDetailsTab::Cycles;
+        let stack = if cycles { &graphs.cycles } else { &graphs.code };
+        if (0..stack.places()).all(|tile| stack.total(tile) == 0) {
+            let what = if cycles { "cycles" } else { "code" };
+            return hint_ui(ui, &format!("No {what} of this operation was recorded on any tile."));
+        }
+        let palette = ThemePalette::for_visuals(ui.visuals());
+        let shades: Vec<Color32> =
+            (0..stack.titles().len()).map(|layer| palette.categorical_colour(layer)).collect();
+        let code = [
+            palette.category(MemoryCategory::VertexCode),
+            palette.category(MemoryCategory::InternalExchangeCode),
+        ];
+        let chosen: Vec<usize> =
+            context.selection.tiles.iter().map(|tile| *tile as usize).collect();
+        let label = |tile: usize| format!("Tile {}", grouped(tile as u64));
+        let look = StackGraphInput {
+            name: if cycles { "Cycles by tile" } else { "Code by tile" },
+            axis: "Tiles",
+            label: &label,
+            unit: if cycles { TileCurveUnit::Cycles } else { TileCurveUnit::Bytes },
+            colours: if cycles { &shades } else { &code },
+            chosen: &chosen,
+            spans: &[],
+            annotations: &[],
+            levels: &[],
+            matching: None,
+        };
+        let graph = if cycles { &mut self.cycles } else { &mut self.code };
+        let answer = graph.ui(ui, stack, &look);
+        if let Some(tile) = answer.hovered {
+            answer.response.on_hover_ui_at_pointer(|ui| {
+                ui.label(strong(label(tile)));
+                ui.label(look.unit.exact(stack.total(tile)));
+            });
+        }
+        if let Some((tile, add)) = answer.clicked {
+            select_tile(context, tile as u32, add);
+        }
+    }
+}
+
+fn graphs(report: &Report, programs: &[ProgramId]) -> Result<OperationTileGraphs, ReportError> {
+    let OperationTileCosts { cycles, vertex_code, exchange_code } = per_tile(report, programs)?;
+    let layer = |(title, values): (String, Vec<u64>)| StackLayer { title, values };
+    let numbers = |bytes: Vec<Bytes>| bytes.into_iter().map(|bytes| bytes.0).collect();
+    Ok(OperationTileGraphs {
+        cycles: Versioned::new(StackedValues::new(cycles.into_iter().map(layer).collect())),
+        code: Versioned::new(StackedValues::new(vec![
+            layer(("Vertex code".to_owned(), numbers(vertex_code))),
+            layer(("Exchange code".to_owned(), numbers(exchange_code))),
+        ])),
+    })
+}
+
+fn row_ui(ui: &mut Ui, name: &str, value: &str, about: &str) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
+    ui.label(RichText::new(name).color(palette.weak_text)).on_hover_text(about);
+    ui.add(Label::new(value).selectable(true).extend());
+    ui.end_row();
+}
+
+fn page_ui(ui: &mut Ui, title: &str, links: impl FnOnce(&mut Ui), rows: impl FnOnce(&mut Ui)) {
+    ScrollArea::both().auto_shrink(false).id_salt("operation summary").show(ui, |ui| {
+        ui.add_space(6.0);
+        ui.horizontal_top(|ui| {
+            ui.add_space(14.0);
+            ui.vertical(|ui| {
+                let title: String = title.chars().take(600).collect();
+                ui.add(Label::new(strong(title)).selectable(true).extend());
+                links(ui);
+                let grid = Grid::new("operation rows").num_columns(2);
+                grid.min_row_height(17.0).spacing(vec2(24.0, 4.0)).show(ui, rows);
+            });
+        });
+        ui.add_space(8.0);
+    });
+}
+
+/// Placeholder of figures that a report does not have.
+const NOT_RECORDED: &str = "not recorded";
+
+fn totals_ui(ui: &mut Ui, report: &Report, (layer, rows): (OpLayer, &[OpRow])) {
+    let known = |holds: bool, text: String| if holds { text } else { NOT_RECORDED.to_owned() };
+    let sum = |value: fn(&OpRow) -> u64| rows.iter().map(value).fold(0, u64::saturating_add);
+    page_ui(
+        ui,
+        "All operations",
+        |_| (),
+        |ui| {
+            row_ui(ui, "Operations", &grouped(rows.len() as u64), "Rows of this layer");
+            let code = sum(|row| row.code().0);
+            let about = "Sum over operations; codelets that several share count for each";
+            let text = format!("{} ({})", Bytes(code), exact_bytes(code));
+            row_ui(ui, "Code", &known(report.has(ReportPart::Exchanges), text), about);
+            let about = "Sum over tiles of one execution of each; not elapsed time";
+            let text = grouped(sum(|row| row.cycles_all_tiles));
+            let holds = report.has(ReportPart::ComputeSetCycles);
+            row_ui(ui, "Cycles, all tiles", &known(holds, text), about);
+            let about = "Steps of the run added up over IPUs";
+            let text = grouped(sum(|row| row.elapsed));
+            row_ui(ui, "Cycles in the run", &known(report.has(ReportPart::Execution), text), about);
+            let holds = report.has(ReportPart::Operations) && layer == OpLayer::Model;
+            let text = known(holds, grouped(sum(|row| row.flops)));
+            row_ui(ui, "FLOPs", &text, "One execution of each operation of the model");
+        },
+    );
+}
+
+fn summary_ui(ui: &mut Ui, context: &ViewContext<'_>, layer: OpLayer, row: &OpRow) {
+    let report = context.opened.report.clone();
+    let links = |ui: &mut Ui| {
+        ui.horizontal(|ui| {
+            if let Some(first) = row.programs.first()
+                && ui.link("Show in Program tree").clicked()
+            {
+                context.commands.push(AppCommand::SelectProgram(Some(*first)));
+                context.commands.push(AppCommand::ShowView(ViewId::ProgramTree));
+            }
+            if row.operation.is_some() && ui.link("Show in Operations graph").clicked() {
+                context.commands.push(AppCommand::SelectOperation(row.operation));
+                context.commands.push(AppCommand::ShowView(ViewId::OperationsGraph));
+            }
+        });
+    };
+    page_ui(ui, &row.name, links, |ui| {
+        let words = [
+            ("Operator", row.kind.as_str()),
+            ("Pass", pass_title(row.pass)),
+            ("Block", row.block.as_str()),
+            ("Shapes", row.shapes.as_str()),
+        ];
+        for (name, value) in words.into_iter().filter(|(_, value)| !value.is_empty()) {
+            row_ui(ui, name, value, name);
+        }
+        let numbers = COLUMNS.iter().filter_map(|known| match known.cell(row, &report, layer) {
+            TableCell::Text(_) | TableCell::Id(_) => None,
+            TableCell::Missing => Some((known, NOT_RECORDED.to_owned())),
+            cell => Some((known, cell.text())),
+        });
+        for (known, text) in numbers {
+            row_ui(ui, known.title, &text, known.about);
+        }
+        if row.elapsed > 0 && row.flops > 0 {
+            let rate = row.flops as f64 * row.executions as f64 / row.elapsed as f64;
+            let about = "FLOPs x executions / cycles of its steps in the run";
+            row_ui(ui, "FLOPs per cycle", &format!("{rate:.1}"), about);
+        }
+    });
+}
+
+fn plan_ui(ui: &mut Ui, context: &ViewContext<'_>, row: &OpRow) {
+    // Operations were read when the table was.
+    let Ok(operations) = context.opened.report.operations() else { return };
+    let operation = row.operation.and_then(|id| operations.get(id.index()));
+    let Some(plan) = operation.and_then(|operation| operation.plan.as_deref()) else {
+        let sentence = "No plan was recorded for this operation: only matmuls, convolutions and \
+                        poolings are planned, and other tools do not write their plans down.";
+        return hint_ui(ui, sentence);
+    };
+    let lines = plan_lines(plan);
+    let most = lines.iter().filter(|line| !is_total(line)).filter_map(|line| line.cycles).max();
+    let total: u64 =
+        lines.iter().filter(|line| !is_total(line)).filter_map(|line| line.cycles).sum();
+    ScrollArea::both().auto_shrink(false).id_salt("plan").show(ui, |ui| {
+        ui.add_space(6.0);
+        ui.horizontal_top(|ui| {
+            ui.add_space(14.0);
+            let grid = Grid::new("plan lines").num_columns(3).min_row_height(17.0);
+            grid.spacing(vec2(20.0, 4.0)).show(ui, |ui| {
+                for line in &lines {
+                    plan_line_ui(ui, line, most.unwrap_or(0), total);
+                }
+            });
+        });
+        ui.add_space(8.0);
+    });
+}
+
+/// Whether a line is a sum of others.
+fn is_total(plan: &PlanLine) -> bool {
+    plan.line.name.to_lowercase().contains("total")
+}
+
+fn plan_line_ui(ui: &mut Ui, plan: &PlanLine, most: u64, total: u64) {
+    let line = &plan.line;
+    let palette = ThemePalette::for_visuals(ui.visuals());
+    ui.horizontal(|ui| {
+        ui.add_space(line.depth as f32 * 16.0);
+        let name = RichText::new(&line.name);
+        ui.label(if line.value.is_empty() {
+            strong(&line.name)
+        } else {
+            name.color(palette.weak_text)
+        });
+    });
+    ui.add(Label::new(&line.value).selectable(true).extend());
+    if let Some(cycles) = plan.cycles.filter(|_| most > 0 && !is_total(plan)) {
+        ui.horizontal(|ui| {
+            let (rect, _) = ui.allocate_exact_size(vec2(160.0, 10.0), Sense::hover());
+            let width = rect.width() * cycles as f32 / most as f32;
+            let bar = Rect::from_min_size(rect.min, vec2(width, rect.height()));
+            ui.painter().rect_filled(bar, CornerRadius::same(2), palette.balance);
+            let text = percent(cycles as f64 / total.max(1) as f64);
+            ui.label(RichText::new(text).color(palette.weak_text).size(12.0))
+                .on_hover_text("Share of the estimated cycles of all phases");
+        });
+    }
+    ui.end_row();
+}

@@ -1,0 +1,398 @@
+//! Nodes and arrows on the screen: pan, zoom, choose, fold.
+
+use super::Metric;
+use crate::model::preferences::OperationsGraphPrefs;
+use crate::theme::{ThemePalette, mix};
+use crate::widgets::elided_text::elided;
+use crate::widgets::{focus_ui, legend_ui};
+use egui::accesskit::Role;
+use egui::epaint::CubicBezierShape;
+use egui::{
+    Align2, Color32, CornerRadius, CursorIcon, FontId, Key, Label, Painter, Pos2, Rect, Response,
+    RichText, Sense, Shape, Stroke, StrokeKind, Ui, Vec2, WidgetInfo, pos2, vec2,
+};
+use serde::{Deserialize, Serialize};
+use tilescope_analysis::operations_graph::{OpGraph, OpGraphNode};
+use tilescope_report::TrainingPass;
+use tilescope_report::units::{OperationId, grouped};
+
+/// Distance between middles of nodes side by side, and of layers, in points at scale 1.
+const PITCH: Vec2 = vec2(184.0, 74.0);
+/// Size of a node at scale 1.
+const SIZE: Vec2 = vec2(160.0, 42.0);
+/// Room above the first layer, for the names of lanes.
+const HEAD: f32 = 34.0;
+/// Smallest and largest scale.
+const SCALES: (f32, f32) = (0.02, 2.5);
+/// Below this scale, boxes have no words and arrows no bend.
+const READABLE: f32 = 0.42;
+/// Most nodes that readers of the screen get.
+const MAX_NODES: usize = 400;
+
+/// Input of the user on the canvas.
+pub(crate) enum GraphCanvasEvent {
+    /// A node was clicked, or the ground.
+    Select(Option<usize>),
+    /// A node is to be folded or unfolded.
+    ToggleFold(usize),
+}
+
+/// The nodes and arrows on the screen.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct GraphCanvas {
+    /// Scale, and the point of the graph at the left upper corner; `None` until it is made to fit.
+    view: Option<(f32, [f32; 2])>,
+}
+
+/// Transform from graph points to screen points.
+#[derive(Clone, Copy)]
+struct GraphViewport {
+    rect: Rect,
+    scale: f32,
+    corner: Vec2,
+}
+
+impl GraphViewport {
+    fn screen(&self, at: Vec2) -> Pos2 {
+        self.rect.min + (at - self.corner) * self.scale
+    }
+
+    fn graph(&self, at: Pos2) -> Vec2 {
+        (at - self.rect.min) / self.scale + self.corner
+    }
+
+    fn node(&self, node: &OpGraphNode) -> Rect {
+        let middle = vec2(node.x as f32 * PITCH.x, HEAD + (node.layer as f32 + 0.5) * PITCH.y);
+        Rect::from_center_size(self.screen(middle), SIZE * self.scale)
+    }
+}
+
+impl GraphCanvas {
+    /// Shows all of the graph again.
+    pub(crate) fn fit(&mut self) {
+        self.view = None;
+    }
+
+    /// Shows the graph in the room there is.
+    pub(crate) fn ui(
+        &mut self,
+        ui: &mut Ui,
+        graph: &OpGraph,
+        prefs: OperationsGraphPrefs,
+        chosen: Option<OperationId>,
+    ) -> Option<GraphCanvasEvent> {
+        let metric = prefs.metric;
+        let (rect, response) = ui.allocate_exact_size(ui.available_size(), Sense::click_and_drag());
+        let known = self.view.map(|(scale, corner)| (scale, Vec2::from(corner)));
+        let (scale, corner) = known.unwrap_or_else(|| fitting(graph, rect));
+        let frame = GraphViewport { rect, scale, corner };
+        let moved = moved(ui, &response, frame);
+        if (moved.scale, moved.corner) != (frame.scale, frame.corner) {
+            self.view = Some((moved.scale, moved.corner.into()));
+        }
+        let hovered = response.hover_pos().and_then(|at| hit(graph, moved, at));
+        let holds = |node: &OpGraphNode| {
+            let rows = node.operations.iter().filter_map(|row| graph.rows.get(*row));
+            chosen.is_some() && rows.into_iter().any(|row| row.operation == chosen)
+        };
+        let chosen = graph.nodes.iter().position(holds);
+        paint(ui, graph, moved, metric, (chosen, hovered));
+        if prefs.edge_labels && moved.scale >= READABLE {
+            edge_labels(ui, graph, moved);
+        }
+        describe_ui(ui, graph, moved, &response);
+        legend(ui, rect, graph, metric);
+        if let Some(node) = hovered
+            && !response.dragged()
+        {
+            call_out_ui(&response, graph, node, metric);
+        }
+        if response.double_clicked() {
+            return hovered.map(GraphCanvasEvent::ToggleFold);
+        }
+        if response.clicked() {
+            return Some(GraphCanvasEvent::Select(hovered));
+        }
+        keys(ui, &response, graph, chosen)
+    }
+}
+
+/// The scale at which the graph fits; what would be too small to read starts at the upper left.
+fn fitting(graph: &OpGraph, rect: Rect) -> (f32, Vec2) {
+    let size = vec2(graph.width() as f32 * PITCH.x, HEAD + graph.layers as f32 * PITCH.y + 30.0);
+    let size = size.max(vec2(1.0, 1.0));
+    let fits = (rect.width() / size.x).min(rect.height() / size.y);
+    let scale = fits.clamp(READABLE, 1.6);
+    let spare = (rect.size() / scale - size) / 2.0;
+    (scale, vec2(-spare.x.max(0.0), -spare.y.max(0.0)))
+}
+
+fn moved(ui: &Ui, response: &Response, frame: GraphViewport) -> GraphViewport {
+    let mut moved = frame;
+    if response.dragged() {
+        ui.ctx().set_cursor_icon(CursorIcon::Grabbing);
+        moved.corner -= response.drag_delta() / frame.scale;
+    }
+    if let Some(at) = response.hover_pos() {
+        let (delta, zoom) = ui.input(|input| (input.smooth_scroll_delta(), input.zoom_delta()));
+        let factor = zoom * (delta.y * 0.004).exp();
+        if factor != 1.0 {
+            let under = frame.graph(at);
+            moved.scale = (frame.scale * factor).clamp(SCALES.0, SCALES.1);
+            moved.corner = under - (at - frame.rect.min) / moved.scale;
+        }
+        moved.corner.x -= delta.x / moved.scale;
+    }
+    moved
+}
+
+/// Arrow keys go along arrows: up to what a node reads, down to what reads it.
+fn keys(
+    ui: &Ui,
+    response: &Response,
+    graph: &OpGraph,
+    chosen: Option<usize>,
+) -> Option<GraphCanvasEvent> {
+    if !response.has_focus() {
+        return None;
+    }
+    let filter = egui::EventFilter { vertical_arrows: true, ..egui::EventFilter::default() };
+    ui.memory_mut(|memory| memory.set_focus_lock_filter(response.id, filter));
+    let (up, down) = ui.input(|i| (i.key_pressed(Key::ArrowUp), i.key_pressed(Key::ArrowDown)));
+    let Some(node) = chosen else {
+        return (up || down)
+            .then_some(GraphCanvasEvent::Select((!graph.nodes.is_empty()).then_some(0)));
+    };
+    let above = || graph.edges.iter().find(|edge| edge.to == node).map(|edge| edge.from);
+    let below = || graph.edges.iter().find(|edge| edge.from == node).map(|edge| edge.to);
+    let next = if up { above() } else { below() };
+    next.filter(|_| up || down).map(|node| GraphCanvasEvent::Select(Some(node)))
+}
+
+fn hit(graph: &OpGraph, frame: GraphViewport, at: Pos2) -> Option<usize> {
+    graph.nodes.iter().position(|node| frame.node(node).contains(at))
+}
+
+fn paint(
+    ui: &Ui,
+    graph: &OpGraph,
+    frame: GraphViewport,
+    metric: Metric,
+    (chosen, hovered): (Option<usize>, Option<usize>),
+) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
+    let painter = ui.painter_at(frame.rect);
+    lanes(&painter, graph, frame, palette);
+    let lit = chosen.or(hovered);
+    for edge in &graph.edges {
+        let near = lit == Some(edge.from) || lit == Some(edge.to);
+        let (from, to) = (frame.node(&graph.nodes[edge.from]), frame.node(&graph.nodes[edge.to]));
+        if from.union(to).intersects(frame.rect) {
+            let quiet = mix(palette.outline, palette.weak_text, 0.35);
+            let colour = if near { palette.accent } else { quiet };
+            arrow(&painter, from, to, frame.scale, colour, if near { 2.0 } else { 1.0 });
+        }
+    }
+    let values: Vec<Option<u64>> =
+        graph.nodes.iter().map(|node| metric.node_value(graph, node)).collect();
+    let most = values.iter().flatten().copied().max().unwrap_or(0).max(1);
+    for (index, (node, value)) in graph.nodes.iter().zip(&values).enumerate() {
+        let rect = frame.node(node);
+        if !rect.intersects(frame.rect) {
+            continue;
+        }
+        let colour = match value {
+            Some(value) => heat(palette, *value as f32 / most as f32),
+            None => pass_colour(palette, node.pass),
+        };
+        paint_node(&painter, rect, node, frame.scale, colour, palette);
+        if chosen == Some(index) || hovered == Some(index) {
+            let width = if chosen == Some(index) { 2.5 } else { 1.5 };
+            let stroke = Stroke::new(width, palette.selection);
+            painter.rect_stroke(rect, CornerRadius::same(5), stroke, StrokeKind::Outside);
+        }
+    }
+}
+
+/// What each arrow carries: the shape of the results of the operation it comes from.
+fn edge_labels(ui: &Ui, graph: &OpGraph, frame: GraphViewport) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
+    let painter = ui.painter_at(frame.rect);
+    for edge in &graph.edges {
+        // The results of a folded block have no one shape.
+        let [operation] = graph.nodes[edge.from].operations[..] else { continue };
+        let shapes = graph.rows.get(operation).map_or("", |row| row.shapes.as_str());
+        let Some((_, shape)) = shapes.rsplit_once("->") else { continue };
+        let (from, to) = (frame.node(&graph.nodes[edge.from]), frame.node(&graph.nodes[edge.to]));
+        let middle = from.center_bottom() + (to.center_top() - from.center_bottom()) * 0.5;
+        if !frame.rect.contains(middle) {
+            continue;
+        }
+        let font = FontId::proportional(10.5 * frame.scale.min(1.2));
+        let text = elided(&painter, shape.trim(), font, palette.weak_text, SIZE.x * frame.scale);
+        let ground = Rect::from_center_size(middle, text.size()).expand(1.0);
+        painter.rect_filled(ground, CornerRadius::same(2), palette.page);
+        painter.galley(ground.shrink(1.0).min, text, palette.weak_text);
+    }
+}
+
+fn lanes(painter: &Painter, graph: &OpGraph, frame: GraphViewport, palette: &ThemePalette) {
+    for (index, lane) in graph.lanes.iter().enumerate() {
+        let left = frame.screen(vec2(lane.left as f32 * PITCH.x, 0.0)).x;
+        let right = frame.screen(vec2((lane.left + lane.width) as f32 * PITCH.x, 0.0)).x;
+        let band = Rect::from_x_y_ranges(left..=right, frame.rect.y_range());
+        if index % 2 == 0 {
+            painter.rect_filled(band, 0.0, palette.stripe);
+        }
+        painter.vline(right, frame.rect.y_range(), Stroke::new(1.0, palette.rule));
+        let Some(ipu) = lane.ipu else { continue };
+        let at = pos2(band.center().x, frame.screen(vec2(0.0, 8.0)).y.max(frame.rect.top() + 4.0));
+        let font = FontId::new(12.5, crate::theme::fonts::strong_family());
+        painter.text(at, Align2::CENTER_TOP, format!("IPU {ipu}"), font, palette.weak_text);
+    }
+}
+
+fn arrow(painter: &Painter, from: Rect, to: Rect, scale: f32, colour: Color32, width: f32) {
+    let (start, end) = (from.center_bottom(), to.center_top());
+    let stroke = Stroke::new(width, colour);
+    if scale < READABLE {
+        painter.line_segment([start, end], stroke);
+        return;
+    }
+    let bend = ((end.y - start.y).abs() * 0.5).max(14.0 * scale);
+    let points = [start, start + vec2(0.0, bend), end - vec2(0.0, bend), end];
+    let fill = Color32::TRANSPARENT;
+    painter.add(CubicBezierShape::from_points_stroke(points, false, fill, stroke));
+    let tip = 5.0 * scale.min(1.2);
+    let head = vec![end, end + vec2(-tip * 0.7, -tip * 1.4), end + vec2(tip * 0.7, -tip * 1.4)];
+    painter.add(Shape::convex_polygon(head, colour, Stroke::NONE));
+}
+
+fn paint_node(
+    painter: &Painter,
+    rect: Rect,
+    node: &OpGraphNode,
+    scale: f32,
+    colour: Color32,
+    palette: &ThemePalette,
+) {
+    let several = node.operations.len() > 1;
+    let corner = CornerRadius::same((5.0 * scale).clamp(1.0, 8.0) as u8);
+    let line = Stroke::new(1.0, mix(colour, palette.text, 0.35));
+    if several {
+        // A second edge behind it: there is more inside.
+        let behind = rect.translate(vec2(3.0, 3.0) * scale);
+        painter.rect(behind, corner, mix(colour, palette.page, 0.4), line, StrokeKind::Inside);
+    }
+    painter.rect(rect, corner, colour, line, StrokeKind::Inside);
+    if scale < READABLE {
+        return;
+    }
+    let ink = palette.label_text_on(colour);
+    let room = rect.width() - 12.0 * scale;
+    let line = |text: &str, size: f32| {
+        elided(painter, text, FontId::proportional((size * scale).clamp(6.0, 22.0)), ink, room)
+    };
+    let title = match (several, node.pass) {
+        (true, Some(pass)) => format!("{} {}", node.title, pass.name()),
+        _ => node.title.clone(),
+    };
+    let (title, about) = (line(&title, 13.0), line(&node.about, 11.0));
+    let top = rect.center().y - (title.size().y + about.size().y) / 2.0;
+    let below = top + title.size().y;
+    painter.galley(pos2(rect.center().x - title.size().x / 2.0, top), title, ink);
+    painter.galley(pos2(rect.center().x - about.size().x / 2.0, below), about, ink);
+}
+
+fn pass_colour(palette: &ThemePalette, pass: Option<TrainingPass>) -> Color32 {
+    match pass {
+        Some(TrainingPass::Forward) | None => palette.forward,
+        Some(TrainingPass::Backward) => palette.backward,
+        Some(TrainingPass::Update) => palette.update,
+    }
+}
+
+/// Pale to strong, as a share of the largest; the root of it, so that small ones can be told apart.
+fn heat(palette: &ThemePalette, share: f32) -> Color32 {
+    mix(palette.lane, palette.compute, share.clamp(0.0, 1.0).sqrt())
+}
+
+fn describe_ui(ui: &Ui, graph: &OpGraph, frame: GraphViewport, response: &Response) {
+    response.widget_info(|| WidgetInfo::labeled(Role::Canvas, true, "Graph of operations"));
+    let value = format!("{} nodes, {} arrows", graph.nodes.len(), graph.edges.len());
+    ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(value));
+    focus_ui(ui, response, frame.rect);
+    let shown =
+        graph.nodes.iter().enumerate().filter(|(_, node)| frame.node(node).intersects(frame.rect));
+    for (index, node) in shown.take(MAX_NODES) {
+        let rect = frame.node(node).intersect(frame.rect);
+        ui.ctx().accesskit_node_builder(response.id.with(index), |access| {
+            access.set_role(Role::GraphicsObject);
+            access.set_label(node.title.clone());
+            access.set_value(node.about.clone());
+            access.set_bounds(egui::accesskit::Rect {
+                x0: rect.left().into(),
+                y0: rect.top().into(),
+                x1: rect.right().into(),
+                y1: rect.bottom().into(),
+            });
+        });
+    }
+}
+
+fn legend(ui: &mut Ui, rect: Rect, graph: &OpGraph, metric: Metric) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
+    let foot = Rect::from_min_max(pos2(rect.left() + 10.0, rect.bottom() - 26.0), rect.max);
+    ui.painter().rect_filled(foot.expand2(vec2(10.0, 0.0)), 0.0, palette.page);
+    ui.scope_builder(egui::UiBuilder::new().max_rect(foot), |ui| {
+        ui.horizontal(|ui| {
+            ui.spacing_mut().item_spacing.x = 6.0;
+            match metric {
+                Metric::Pass => {
+                    for (pass, name) in [
+                        (TrainingPass::Forward, "Forward"),
+                        (TrainingPass::Backward, "Backward"),
+                        (TrainingPass::Update, "Weight update"),
+                    ] {
+                        legend_ui(ui, pass_colour(palette, Some(pass)), name);
+                        ui.add_space(8.0);
+                    }
+                }
+                metric => {
+                    let values =
+                        graph.nodes.iter().filter_map(|node| metric.node_value(graph, node));
+                    let most = values.max().unwrap_or(0);
+                    legend_ui(ui, heat(palette, 0.0), "0");
+                    legend_ui(ui, heat(palette, 0.5), &grouped(most / 2));
+                    legend_ui(ui, heat(palette, 1.0), &grouped(most));
+                    ui.add_space(8.0);
+                }
+            }
+            let text = "Double-click a block to unfold it, or one of its operations to fold it.";
+            let text = RichText::new(text).color(palette.weak_text).size(12.0);
+            ui.add(Label::new(text).truncate());
+        });
+    });
+}
+
+fn call_out_ui(response: &Response, graph: &OpGraph, index: usize, metric: Metric) {
+    let node = &graph.nodes[index];
+    response.clone().on_hover_ui_at_pointer(|ui| {
+        let palette = ThemePalette::for_visuals(ui.visuals());
+        let title: String = node.title.chars().take(200).collect();
+        ui.label(crate::theme::fonts::strong(title));
+        let on = node.ipu.map_or(String::new(), |ipu| format!(" on IPU {ipu}"));
+        ui.label(RichText::new(format!("{}{on}", node.about)).color(palette.weak_text));
+        if let [only] = node.operations[..]
+            && let Some(row) = graph.rows.get(only).filter(|row| !row.shapes.is_empty())
+        {
+            ui.label(&row.shapes);
+        }
+        if let Some(value) = metric.node_value(graph, node) {
+            let name = Metric::ALL.iter().find(|(known, _)| *known == metric);
+            let name = name.map_or("", |(_, name)| name);
+            ui.label(format!("{name}: {}", grouped(value)));
+        }
+    });
+}

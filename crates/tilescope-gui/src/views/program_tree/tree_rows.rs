@@ -1,0 +1,165 @@
+//! The lines of the tree: only those on the screen are laid out.
+
+use crate::theme::ThemePalette;
+use crate::views::execution_trace::bar_colours::step_colour;
+use crate::widgets::elided_text::elided;
+use crate::widgets::{focus_ui, neighbour};
+use egui::accesskit::Role;
+use egui::{
+    Align2, Color32, FontId, Key, Rect, Response, ScrollArea, Sense, TextStyle, Ui, WidgetInfo,
+    pos2, vec2,
+};
+use std::collections::BTreeSet;
+use tilescope_analysis::program_tree::{ProgramTreeRow, label};
+use tilescope_report::units::{OperationId, ProgramId};
+use tilescope_report::{ProgramKind, ProgramNode, ProgramNodeTable, StepActivity};
+
+/// Height of a line.
+const HEIGHT: f32 = 22.0;
+/// How far a child is set in.
+const INDENT: f32 = 18.0;
+
+/// What is shown of the lines.
+pub(crate) struct ProgramTreeRowsInput<'a> {
+    pub programs: &'a ProgramNodeTable,
+    pub chosen: Option<ProgramId>,
+    /// The operation of the chosen one: its other programs are lit.
+    pub operation: Option<OperationId>,
+    pub folded: &'a BTreeSet<ProgramId>,
+    /// Letters to look for, in lower case.
+    pub filter: String,
+    /// Whether ids are shown.
+    pub ids: bool,
+    /// The line that is to have the focus.
+    pub focus: Option<ProgramId>,
+}
+
+pub(crate) enum ProgramTreeRowEvent {
+    ToggleFold(ProgramId),
+    Select(ProgramId),
+    /// The name above or below the one with the focus, which is to have it next.
+    MoveFocus(ProgramId),
+}
+
+/// Shows the lines, and scrolls to one of them.
+pub(crate) fn lines_ui(
+    ui: &mut Ui,
+    rows: &[ProgramTreeRow],
+    look: &ProgramTreeRowsInput<'_>,
+    scroll_to: Option<usize>,
+) -> Option<ProgramTreeRowEvent> {
+    let mut clicked = None;
+    ui.spacing_mut().item_spacing.y = 0.0;
+    let deepest = rows.iter().map(|row| row.depth).max().unwrap_or(0);
+    let mut area = ScrollArea::both().auto_shrink(false).id_salt("program lines");
+    if let Some(place) = scroll_to {
+        let middle = (ui.available_height() / 2.0 - HEIGHT).max(0.0);
+        area = area.vertical_scroll_offset((place as f32 * HEIGHT - middle).max(0.0));
+    }
+    area.show_rows(ui, HEIGHT, rows.len(), |ui, shown| {
+        let width = (deepest as f32 * INDENT + 640.0).max(ui.available_width());
+        for place in shown {
+            let Some(program) = look.programs.get(rows[place].id) else { continue };
+            let (response, line) = line_ui(ui, &rows[place], program, look, (place, width));
+            if look.focus == Some(rows[place].id) {
+                response.request_focus();
+            }
+            let next = neighbour(&response, place, rows.len());
+            let line =
+                line.or_else(|| next.map(|next| ProgramTreeRowEvent::MoveFocus(rows[next].id)));
+            clicked = line.or(clicked.take());
+        }
+    });
+    clicked
+}
+
+fn line_ui(
+    ui: &mut Ui,
+    row: &ProgramTreeRow,
+    program: &ProgramNode,
+    look: &ProgramTreeRowsInput<'_>,
+    (place, width): (usize, f32),
+) -> (Response, Option<ProgramTreeRowEvent>) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
+    let chosen = look.chosen == Some(row.id);
+    let mut text = label(program);
+    if look.ids {
+        text = format!("{text} (Id: {})", row.id.0);
+    }
+    let (rect, _) = ui.allocate_exact_size(vec2(width, HEIGHT), Sense::hover());
+    let response = ui.interact(rect, ui.scope_id().with(("line", place)), Sense::click());
+    response.widget_info(|| WidgetInfo::selected(Role::TreeItem, true, chosen, &text));
+    let open = !look.folded.contains(&row.id);
+    ui.ctx().accesskit_node_builder(response.id, |node| {
+        node.set_level(row.depth as usize + 1);
+        if row.parent {
+            node.set_expanded(open);
+        }
+    });
+    let related = look.operation.is_some() && program.operation == look.operation;
+    let ground = if chosen {
+        Some(palette.chosen)
+    } else if response.hovered() {
+        Some(palette.hover)
+    } else if related {
+        Some(palette.internal_sync.gamma_multiply(0.45))
+    } else {
+        None
+    };
+    if let Some(ground) = ground {
+        ui.painter().rect_filled(rect, 0.0, ground);
+    }
+    focus_ui(ui, &response, rect);
+    let left = rect.left() + 10.0 + row.depth as f32 * INDENT;
+    let mut folds = false;
+    if row.parent {
+        let square = Rect::from_min_size(pos2(left - 4.0, rect.top()), vec2(18.0, HEIGHT));
+        let triangle = ui.interact(square, response.id.with("fold"), Sense::click());
+        let name = if open { "Fold" } else { "Unfold" };
+        triangle.widget_info(|| WidgetInfo::selected(Role::DisclosureTriangle, true, open, name));
+        let mark = if open { "▼" } else { "▶" };
+        let colour = if triangle.hovered() { palette.text } else { palette.weak_text };
+        ui.painter().text(
+            square.center(),
+            Align2::CENTER_CENTER,
+            mark,
+            FontId::proportional(9.0),
+            colour,
+        );
+        folds = triangle.clicked();
+    }
+    let bar = Rect::from_min_size(pos2(left + 16.0, rect.top() + 3.0), vec2(4.0, HEIGHT - 6.0));
+    ui.painter().rect_filled(bar, 1.5, kind_colour(palette, program));
+    let weak = !look.filter.is_empty() && !text.to_lowercase().contains(&look.filter);
+    let colour = if weak { palette.weak_text } else { palette.text };
+    let font = TextStyle::Body.resolve(ui.style());
+    let at = pos2(left + 26.0, rect.center().y);
+    let galley = elided(ui.painter(), &text, font, colour, rect.right() - at.x - 6.0);
+    ui.painter().galley(at - vec2(0.0, galley.size().y / 2.0), galley, colour);
+    let keys = response.has_focus().then(|| {
+        ui.input(|input| (input.key_pressed(Key::ArrowLeft), input.key_pressed(Key::ArrowRight)))
+    });
+    let (fold, unfold) = keys.unwrap_or_default();
+    if folds || (row.parent && ((fold && open) || (unfold && !open))) {
+        return (response, Some(ProgramTreeRowEvent::ToggleFold(row.id)));
+    }
+    if row.parent && response.double_clicked() {
+        return (response, Some(ProgramTreeRowEvent::ToggleFold(row.id)));
+    }
+    let clicked = response.clicked().then_some(ProgramTreeRowEvent::Select(row.id));
+    (response, clicked)
+}
+
+/// The colour of a node, as the trace paints its steps; what only holds others is green.
+pub(crate) fn kind_colour(palette: &ThemePalette, program: &ProgramNode) -> Color32 {
+    let external = program.name != "Internal";
+    match program.kind {
+        ProgramKind::Sequence | ProgramKind::Repeat | ProgramKind::Call | ProgramKind::Switch => {
+            palette.good
+        }
+        kind => {
+            let activity = StepActivity::from_program_kind(kind, program.stream);
+            step_colour(palette, kind, activity, external)
+        }
+    }
+}

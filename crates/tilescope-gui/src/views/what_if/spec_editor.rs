@@ -1,0 +1,200 @@
+//! The text of the spec: completion, the key under the cursor, the line that is wrong.
+
+use super::spec_keys::{SpecKeyInfo, SpecProblem};
+use super::spec_text::{key_on_line, table_on_line, values};
+use super::variant_list::VariantList;
+use crate::theme::ThemePalette;
+use egui::text::{CCursor, CCursorRange};
+use egui::text_edit::TextEditState;
+use egui::{Color32, Id, Key, Modifiers, Rect, RichText, TextEdit, Ui, pos2};
+
+/// Most words that are offered.
+const MAX_COMPLETIONS: usize = 10;
+
+/// State of the editor.
+#[derive(Default)]
+pub(crate) struct SpecEditor {
+    /// Where the cursor was last, in characters.
+    cursor: usize,
+}
+
+/// What could be typed at the cursor.
+struct SpecCompletions {
+    /// Characters in front of the cursor that an offer takes the place of.
+    typed: usize,
+    words: Vec<String>,
+}
+
+impl SpecEditor {
+    /// Shows the text to be edited.
+    pub(crate) fn ui(
+        &mut self,
+        ui: &mut Ui,
+        text: &mut String,
+        keys: &[SpecKeyInfo],
+        problem: Option<&SpecProblem>,
+        history: &VariantList,
+    ) {
+        let offers = self.offers(text, keys);
+        let id = ui.scope_id().with("spec text");
+        let focused = ui.ctx().memory(|memory| memory.has_focus(id));
+        let take = !offers.words.is_empty()
+            && offers.typed > 0
+            && focused
+            && ui.input_mut(|i| i.consume_key(Modifiers::CTRL, Key::Space));
+        if let (true, Some(word)) = (take, offers.words.first()) {
+            self.complete(ui, id, text, &offers, word);
+        }
+        let output = TextEdit::multiline(text)
+            .id(id)
+            .code_editor()
+            .desired_width(f32::INFINITY)
+            .desired_rows(14)
+            .show(ui);
+        output.response.response.clone().accessible_name("Text of the spec");
+        if let Some(range) = output.cursor_range {
+            self.cursor = range.primary.index.into();
+        }
+        let line = problem.and_then(|problem| problem.line);
+        if let Some(row) = line.and_then(|line| row_of_line(&output.galley, line)) {
+            let rect = row.translate(output.galley_pos.to_vec2());
+            let across = output.response.response.rect;
+            let rect = Rect::from_min_max(
+                pos2(across.left(), rect.top()),
+                pos2(across.right(), rect.bottom()),
+            );
+            let colour = ThemePalette::for_visuals(ui.visuals()).error;
+            let painter = ui.painter().with_clip_rect(across);
+            painter.rect_filled(rect, 0.0, faint(colour));
+        }
+        self.offers_ui(ui, id, text, &offers);
+        problem_ui(ui, problem);
+        self.key_ui(ui, text, keys, history);
+    }
+
+    fn line(&self, text: &str) -> usize {
+        text.chars().take(self.cursor).filter(|letter| *letter == '\n').count()
+    }
+
+    fn offers(&self, text: &str, keys: &[SpecKeyInfo]) -> SpecCompletions {
+        let line = self.line(text);
+        let before: String = text.chars().take(self.cursor).collect();
+        let start = before.rsplit('\n').next().unwrap_or("");
+        let model = values(text).get("model.name").map(|name| name.trim_matches('"').to_owned());
+        let fits = |key: &&SpecKeyInfo| key.model.is_none() || key.model == model;
+        let (typed, all): (&str, Vec<String>) = match start.split_once('=') {
+            Some((_, value)) => {
+                let path = key_on_line(text, line).unwrap_or_default();
+                let key = keys.iter().find(|key| key.path == path);
+                let words = key.map(words).unwrap_or_default();
+                (value.trim_start(), words)
+            }
+            None => {
+                let table = table_on_line(text, line);
+                let set = values(text);
+                let inside = keys.iter().filter(fits).filter(|key| !set.contains_key(&key.path));
+                let names = inside.filter_map(|key| {
+                    key.path.strip_prefix(&format!("{table}.")).map(str::to_owned)
+                });
+                (start.trim_start(), names.collect())
+            }
+        };
+        let begins = |word: &String| word.starts_with(typed) && word != typed;
+        let words = all.into_iter().filter(begins).take(MAX_COMPLETIONS).collect();
+        SpecCompletions { typed: typed.chars().count(), words }
+    }
+
+    fn offers_ui(&mut self, ui: &mut Ui, id: Id, text: &mut String, offers: &SpecCompletions) {
+        if offers.words.is_empty() {
+            return;
+        }
+        ui.horizontal_wrapped(|ui| {
+            ui.spacing_mut().item_spacing.x = 4.0;
+            for (at, word) in offers.words.iter().enumerate() {
+                let button = ui.small_button(word);
+                let first = at == 0 && offers.typed > 0;
+                let hint = if first { "Insert this (Ctrl + Space)" } else { "Insert this" };
+                if button.on_hover_text(hint).clicked() {
+                    self.complete(ui, id, text, offers, word);
+                }
+            }
+        });
+    }
+
+    /// Types a word in the place of what was typed of it.
+    fn complete(
+        &mut self,
+        ui: &Ui,
+        id: Id,
+        text: &mut String,
+        offers: &SpecCompletions,
+        word: &str,
+    ) {
+        let start = self.cursor.saturating_sub(offers.typed);
+        let front: String = text.chars().take(start).collect();
+        let back: String = text.chars().skip(self.cursor).collect();
+        *text = format!("{front}{word}{back}");
+        self.cursor = start + word.chars().count();
+        let mut state = TextEditState::load(ui.ctx(), id).unwrap_or_default();
+        state.cursor.set_char_range(Some(CCursorRange::one(CCursor::new(self.cursor))));
+        state.store(ui.ctx(), id);
+        ui.ctx().memory_mut(|memory| memory.request_focus(id));
+    }
+
+    /// What there is to know about the key under the cursor, and what its values have cost so far.
+    fn key_ui(&self, ui: &mut Ui, text: &str, keys: &[SpecKeyInfo], history: &VariantList) {
+        let palette = ThemePalette::for_visuals(ui.visuals());
+        let path = key_on_line(text, self.line(text));
+        let key = path.and_then(|path| keys.iter().find(|key| key.path == path));
+        let Some(key) = key else {
+            let hint = "Place the cursor on a key to read what it means.";
+            ui.label(RichText::new(hint).color(palette.weak_text).size(11.5));
+            return;
+        };
+        ui.label(RichText::new(&key.path).strong());
+        ui.label(&key.about);
+        let default = if key.default.is_empty() { "none" } else { &key.default };
+        let text = format!("{}; default {default}", key.values);
+        ui.label(RichText::new(text).color(palette.weak_text).size(11.5));
+        if !key.also.is_empty() {
+            ui.label(RichText::new(&key.also).color(palette.weak_text).size(11.5));
+        }
+        for line in history.value_costs(key) {
+            ui.label(RichText::new(line).size(11.5));
+        }
+    }
+}
+
+/// Values of a key that can be listed, as TOML.
+fn words(key: &SpecKeyInfo) -> Vec<String> {
+    match key.kind.as_str() {
+        "flag" => vec!["true".to_owned(), "false".to_owned()],
+        "word" => key.words.iter().map(|word| format!("{word:?}")).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn problem_ui(ui: &mut Ui, problem: Option<&SpecProblem>) {
+    let Some(problem) = problem else { return };
+    let words = match problem.line {
+        Some(line) => format!("Line {line}: {}", problem.message),
+        None => problem.message.clone(),
+    };
+    ui.label(RichText::new(words).color(ThemePalette::for_visuals(ui.visuals()).error));
+}
+
+fn faint(colour: Color32) -> Color32 {
+    colour.gamma_multiply(0.18)
+}
+
+/// The first row on the screen of a line, counted from 1.
+fn row_of_line(galley: &egui::Galley, line: usize) -> Option<Rect> {
+    let mut at = 1;
+    for row in &galley.rows {
+        if at == line {
+            return Some(row.rect());
+        }
+        at += usize::from(row.ends_with_newline);
+    }
+    None
+}

@@ -1,0 +1,101 @@
+//! What the program says about specs: their keys, and whether one is sane.
+
+use crate::widgets::background_query::BackgroundQueryError;
+use serde::Deserialize;
+use std::path::Path;
+
+/// A key of a spec.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub(crate) struct SpecKeyInfo {
+    /// Dotted path: `options.gradient_accumulation`.
+    pub path: String,
+    /// The model it belongs to; `None` for all.
+    pub model: Option<String>,
+    /// Its values in words.
+    pub values: String,
+    /// `integer`, `power_of_two`, `real`, `flag`, `word` or `stages`.
+    pub kind: String,
+    /// Smallest value of a number.
+    pub min: Option<f64>,
+    /// Largest value of a number.
+    pub max: Option<f64>,
+    /// Values of a word.
+    pub words: Vec<String>,
+    /// Value where the user sets none, as TOML.
+    pub default: String,
+    pub about: String,
+    /// Its names in other frameworks.
+    pub also: String,
+    /// Its slider, where it has one.
+    pub slider: Option<KeySlider>,
+    /// What its check box says, where it has one.
+    pub check_box: Option<String>,
+}
+
+/// How a key is changed with a slider.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub(crate) struct KeySlider {
+    /// What it says.
+    pub label: String,
+    /// The largest value it reaches where the key takes more.
+    pub reach: f64,
+}
+
+/// What is wrong with a spec, and on which line, counted from 1.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SpecProblem {
+    /// The line, where one is to blame.
+    pub line: Option<usize>,
+    pub message: String,
+}
+
+/// What was found wrong with a spec; `Err` where the simulator could not be asked.
+pub(crate) type SpecCheckResult = Result<Option<SpecProblem>, BackgroundQueryError>;
+
+/// How the simulator is asked about specs. It takes its time: not for the UI thread.
+#[derive(Clone, Copy)]
+pub(crate) struct SpecQueries {
+    /// Every key that specs may have.
+    pub keys: fn() -> Result<Vec<SpecKeyInfo>, BackgroundQueryError>,
+    /// What is wrong with a spec; a directory takes files that are needed to ask.
+    pub check: fn(&Path, &str) -> SpecCheckResult,
+}
+
+/// What the simulator has said about the spec in a file.
+pub(crate) fn problem(said: &str, file: &Path) -> SpecProblem {
+    let said = said.trim();
+    let said = said.strip_prefix("error: ").unwrap_or(said);
+    let name = file.display().to_string();
+    let behind = said.strip_prefix(name.as_str()).and_then(|rest| rest.strip_prefix(':'));
+    let numbered = behind.and_then(|rest| {
+        let (line, words) = rest.split_once(": ")?;
+        Some((line.parse().ok()?, words))
+    });
+    match numbered {
+        Some((line, words)) => SpecProblem { line: Some(line), message: words.to_owned() },
+        None if said.is_empty() => SpecProblem {
+            line: None,
+            message: "The simulator rejected it without an error message.".to_owned(),
+        },
+        None => SpecProblem { line: None, message: said.replace(&name, "The spec") },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn problems_know_their_line() {
+        let file = Path::new("/tmp/a.toml");
+        let cases = [
+            ("error: /tmp/a.toml:7: options.x: unknown key\n", Some(7), "options.x: unknown key"),
+            ("error: model.name: is missing", None, "model.name: is missing"),
+            ("error: /tmp/a.toml is gone", None, "The spec is gone"),
+            ("", None, "The simulator rejected it without an error message."),
+        ];
+        for (said, line, words) in cases {
+            assert_eq!(problem(said, file), SpecProblem { line, message: words.to_owned() });
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! Variants that were tried: what they change and what came out. Any two can be compared, and each
+//! can be saved.
+
+use super::spec_keys::SpecKeyInfo;
+use super::spec_text::{changes, values};
+use crate::model::command::{AppCommand, CommandQueue};
+use crate::model::message::StatusMessage;
+use crate::model::navigation::SimulatedVariant;
+use crate::theme::ThemePalette;
+use crate::widgets::background_query::{BackgroundQuery, BackgroundWorkers, QueryState};
+use crate::widgets::icon_button_ui;
+use crate::widgets::icons::Icon;
+use egui::{Grid, Label, RichText, ScrollArea, TextEdit, Ui};
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use tilescope_analysis::summary::{ReportSummary, summary};
+use tilescope_report::atomic_file::{AtomicFile, AtomicFileError, write_whole};
+use tilescope_report::units::{binary_bytes, grouped};
+use tilescope_report::{REPORT_FILE, Report};
+
+/// Widest line with what a variant changes, in points; all of it is told by hovering.
+const CHANGES: f32 = 150.0;
+
+/// A spec that was simulated, and its report.
+pub(crate) struct SpecVariant {
+    /// `variant 3`
+    name: String,
+    /// Its changes, in words.
+    changes: Vec<String>,
+    spec: String,
+    pub(super) path: PathBuf,
+    figures: BackgroundQuery<(), VariantFigures>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct VariantFigures {
+    cycles: Option<u64>,
+    samples_per_second: Option<f64>,
+    fullest: u64,
+    fits: bool,
+}
+
+impl VariantFigures {
+    fn of(summary: &ReportSummary) -> Self {
+        let run = summary.execution.as_ref();
+        Self {
+            cycles: run.map(|run| run.total_cycles),
+            samples_per_second: run.and_then(|run| run.samples_per_second),
+            fullest: summary.memory.max_tile_including_gaps.0,
+            fits: summary.memory.out_of_memory_tiles == 0,
+        }
+    }
+}
+
+impl SpecVariant {
+    /// The report that everything began with.
+    fn base(path: &Path, spec: &str) -> Self {
+        Self::new("original".to_owned(), spec, spec, path.to_owned())
+    }
+
+    /// The part of it that is saved.
+    fn to_saved(&self) -> SimulatedVariant {
+        let Self { name, spec, path, .. } = self;
+        SimulatedVariant { name: name.clone(), spec: spec.clone(), report: path.clone() }
+    }
+
+    /// A spec that changes the original one.
+    pub(crate) fn new(name: String, original: &str, spec: &str, path: PathBuf) -> Self {
+        let changes = changes(original, spec);
+        Self { name, changes, spec: spec.to_owned(), path, figures: BackgroundQuery::default() }
+    }
+}
+
+/// The variants, oldest first.
+#[derive(Default)]
+pub(crate) struct VariantList {
+    variants: Vec<SpecVariant>,
+    /// Places of those that are ticked, at most two.
+    ticked: Vec<usize>,
+    /// Path to save a variant to.
+    save_to: String,
+    /// Whether there is something to be kept.
+    changed: bool,
+}
+
+impl VariantList {
+    /// Everything that began with a report.
+    pub(crate) fn new(base: &Path, spec: &str, tried: &[SimulatedVariant]) -> Self {
+        let mut history = Self { variants: vec![SpecVariant::base(base, spec)], ..Self::default() };
+        history.add_from_notes(spec, tried);
+        history
+    }
+
+    pub(crate) fn add(&mut self, variant: SpecVariant) {
+        self.variants.push(variant);
+        self.changed = true;
+    }
+
+    /// Adds what was tried elsewhere, as changes of the original spec.
+    pub(crate) fn add_from_notes(&mut self, original: &str, tried: &[SimulatedVariant]) {
+        for SimulatedVariant { name, spec, report } in tried {
+            if !self.has(report) {
+                self.variants.push(SpecVariant::new(name.clone(), original, spec, report.clone()));
+            }
+        }
+    }
+
+    /// What is to be kept, if that has changed since it was last asked for.
+    pub(crate) fn take_changed(&mut self) -> Option<Vec<SimulatedVariant>> {
+        let changed = std::mem::take(&mut self.changed);
+        changed.then(|| self.variants.iter().skip(1).map(SpecVariant::to_saved).collect())
+    }
+
+    /// Takes a variant off the list; its spec and report stay where they are.
+    fn forget(&mut self, at: usize) {
+        self.variants.remove(at);
+        self.ticked.clear();
+        self.changed = true;
+    }
+
+    /// Whether a report is one of them.
+    pub(crate) fn has(&self, path: &Path) -> bool {
+        self.variants.iter().any(|variant| variant.path == path)
+    }
+
+    /// A name that none of them has.
+    pub(crate) fn next_name(&self) -> String {
+        let name = |number: usize| format!("variant {number}");
+        let taken = |wanted: &str| self.variants.iter().any(|variant| variant.name == wanted);
+        let last = (1..=self.variants.len()).rev().find(|number| taken(&name(*number)));
+        let first = last.map_or(1, |last| last + 1);
+        (first..).map(name).find(|name| !taken(name)).unwrap_or_default()
+    }
+
+    /// What each value of a key that was tried has cost: cycles and the fullest tile, and how much
+    /// more cycles than as it was.
+    pub(crate) fn value_costs(&self, key: &SpecKeyInfo) -> Vec<String> {
+        let value = |variant: &SpecVariant| values(&variant.spec).remove(&key.path);
+        let figures =
+            |variant: &SpecVariant| Some(VariantFigures::clone(variant.figures.latest()?));
+        let before = self.variants.first().and_then(figures).and_then(|figures| figures.cycles);
+        let line = |variant: &SpecVariant| {
+            let VariantFigures { cycles, fullest, .. } = figures(variant)?;
+            let value = value(variant).unwrap_or_else(|| format!("{} (default)", key.default));
+            let run = cycles.map_or_else(
+                || "not run".to_owned(),
+                |cycles| format!("{} cycles{}", grouped(cycles), share_text(before, cycles)),
+            );
+            let fullest = binary_bytes(fullest);
+            Some(format!("{value}: {run}, fullest tile {fullest} ({})", variant.name))
+        };
+        self.variants.iter().filter_map(line).collect()
+    }
+
+    /// The list with what can be done; `text` takes the spec that is to be worked on.
+    pub(crate) fn ui(
+        &mut self,
+        ui: &mut Ui,
+        workers: &BackgroundWorkers,
+        text: &mut String,
+        commands: &CommandQueue,
+    ) {
+        let palette = ThemePalette::for_visuals(ui.visuals());
+        ui.label(RichText::new("Variants").strong());
+        ScrollArea::horizontal().id_salt("variants").show(ui, |ui| {
+            Grid::new("variants").striped(true).num_columns(7).show(ui, |ui| {
+                for head in ["", "", "", "Cycles", "Samples/s", "Fullest tile", "Fits"] {
+                    ui.label(RichText::new(head).color(palette.weak_text).size(12.0));
+                }
+                ui.end_row();
+                let mut forgotten = None;
+                for at in 0..self.variants.len() {
+                    if self.row_ui(ui, workers, at, text) {
+                        forgotten = Some(at);
+                    }
+                    ui.end_row();
+                }
+                forgotten.into_iter().for_each(|at| self.forget(at));
+            });
+        });
+        self.buttons_ui(ui, commands);
+    }
+
+    /// A row; whether its variant is to be taken off the list.
+    fn row_ui(
+        &mut self,
+        ui: &mut Ui,
+        workers: &BackgroundWorkers,
+        at: usize,
+        text: &mut String,
+    ) -> bool {
+        let palette = ThemePalette::for_visuals(ui.visuals());
+        let variant = &mut self.variants[at];
+        let mut ticked = self.ticked.contains(&at);
+        let tick = ui.checkbox(&mut ticked, "");
+        let tick = tick.accessible_name(format!("Tick {}", variant.name));
+        if tick.clicked() {
+            self.ticked.retain(|known| *known != at);
+            if ticked {
+                self.ticked.push(at);
+                let surplus = self.ticked.len().saturating_sub(2);
+                self.ticked.drain(..surplus);
+            }
+        }
+        let words = variant.changes.join(", ");
+        ui.vertical(|ui| {
+            ui.spacing_mut().item_spacing.y = 0.0;
+            ui.set_max_width(CHANGES);
+            let hint = format!("Edit this spec\n{words}");
+            if ui.link(&variant.name).on_hover_text(hint.trim_end()).clicked() {
+                *text = variant.spec.clone();
+            }
+            if !words.is_empty() {
+                let small = RichText::new(&words).color(palette.weak_text).size(11.0);
+                ui.add(Label::new(small).truncate());
+            }
+        });
+        // The report itself is no variant that could be forgotten.
+        let forget = match at {
+            0 => ui.label("").clicked(),
+            _ => icon_button_ui(ui, Icon::Close, &format!("Delete {}", variant.name)).clicked(),
+        };
+        let path = variant.path.clone();
+        let question =
+            move |(): &()| summary(&Report::open(&path)?).map(|of| VariantFigures::of(&of));
+        match variant.figures.ask(ui.ctx(), workers, &(), question) {
+            QueryState::Fresh(figures) => figures_ui(ui, &figures),
+            QueryState::Failed(error) => {
+                let gone = RichText::new("gone").color(palette.error);
+                ui.label(gone).on_hover_text(error.to_string());
+                (0..3).for_each(|_| drop(ui.label("")));
+            }
+            _ => (0..4).for_each(|_| drop(ui.label("…"))),
+        }
+        forget
+    }
+
+    fn buttons_ui(&mut self, ui: &mut Ui, commands: &CommandQueue) {
+        let ticked: Vec<&SpecVariant> =
+            self.ticked.iter().filter_map(|at| self.variants.get(*at)).collect();
+        ui.horizontal_wrapped(|ui| {
+            let two = ui.add_enabled(ticked.len() == 2, egui::Button::new("Compare ticked"));
+            if let (true, [source, target]) = (two.clicked(), ticked.as_slice()) {
+                commands.push(AppCommand::Compare(source.path.clone(), target.path.clone()));
+            }
+            let hint = RichText::new("Directory or .toml file to save to");
+            let edit = TextEdit::singleline(&mut self.save_to).hint_text(hint).desired_width(170.0);
+            ui.add(edit).accessible_name("Where to save the ticked variant");
+            let path = PathBuf::from(self.save_to.trim());
+            let ready = ticked.len() == 1 && !self.save_to.trim().is_empty();
+            if ui.add_enabled(ready, egui::Button::new("Save")).clicked()
+                && let [variant] = ticked.as_slice()
+            {
+                commands.push(AppCommand::ShowMessage(match save(variant, &path) {
+                    Ok(()) => {
+                        StatusMessage::done(format!("Saved {} to {}", variant.name, path.display()))
+                    }
+                    Err(error) => StatusMessage::error(format!("Not saved: {error}")),
+                }));
+            }
+        });
+    }
+}
+
+/// How much more cycles than before: ` (+12.50 %)`.
+fn share_text(before: Option<u64>, cycles: u64) -> String {
+    match before.filter(|before| *before > 0 && *before != cycles) {
+        Some(before) => {
+            let share = (cycles as f64 / before as f64 - 1.0) * 100.0;
+            format!(" ({share:+.2} %)")
+        }
+        None => String::new(),
+    }
+}
+
+fn figures_ui(ui: &mut Ui, figures: &VariantFigures) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
+    let dash = || "—".to_owned();
+    ui.label(figures.cycles.map_or_else(dash, grouped));
+    ui.label(figures.samples_per_second.map_or_else(dash, |rate| grouped(rate.round() as u64)));
+    ui.label(binary_bytes(figures.fullest));
+    if figures.fits {
+        ui.label("yes");
+    } else {
+        ui.label(RichText::new("no").color(palette.error));
+    }
+}
+
+/// Why a variant could not be saved.
+#[derive(Debug, thiserror::Error)]
+enum VariantSaveError {
+    #[error(transparent)]
+    Write(#[from] AtomicFileError),
+    #[error("cannot make the directory {}: {source}", path.display())]
+    Directory { path: PathBuf, source: io::Error },
+    #[error("cannot copy {} to {}: {source}", from.display(), to.display())]
+    Copy { from: PathBuf, to: PathBuf, source: io::Error },
+}
+
+/// Writes the spec to a `.toml` file, or the report with its spec into a directory. What is there is
+/// only replaced by something whole.
+fn save(variant: &SpecVariant, path: &Path) -> Result<(), VariantSaveError> {
+    if path.extension().is_some_and(|extension| extension == "toml") {
+        return Ok(write_whole(path, variant.spec.as_bytes())?);
+    }
+    std::fs::create_dir_all(path)
+        .map_err(|source| VariantSaveError::Directory { path: path.to_owned(), source })?;
+    let report = variant.path.join(REPORT_FILE);
+    let report = if report.is_file() { report } else { variant.path.clone() };
+    copy_whole(&report, &path.join(REPORT_FILE))?;
+    Ok(write_whole(&path.join("spec.toml"), variant.spec.as_bytes())?)
+}
+
+fn copy_whole(from: &Path, to: &Path) -> Result<(), VariantSaveError> {
+    let mut copy = AtomicFile::create(to)?;
+    File::open(from)
+        .and_then(|mut report| io::copy(&mut report, copy.file_mut()))
+        .map_err(|source| VariantSaveError::Copy { from: from.into(), to: to.into(), source })?;
+    copy.commit()?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variant_is_saved_as_spec_and_as_report() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        std::fs::create_dir(at("report")).unwrap();
+        std::fs::write(at("report").join(REPORT_FILE), "pop").unwrap();
+        let variant = SpecVariant::new("v".into(), "", "[model]\n", at("report"));
+        save(&variant, &at("mine.toml")).unwrap();
+        save(&variant, &at("kept")).unwrap();
+        let read = |path: PathBuf| std::fs::read_to_string(path).unwrap();
+        assert_eq!(read(at("mine.toml")), "[model]\n");
+        assert_eq!(read(at("kept").join("spec.toml")), "[model]\n");
+        assert_eq!(read(at("kept").join(REPORT_FILE)), "pop");
+    }
+
+    #[test]
+    fn what_was_there_stays_where_saving_fails() {
+        let directory = tempfile::tempdir().unwrap();
+        let kept = directory.path().join("kept");
+        std::fs::create_dir(&kept).unwrap();
+        std::fs::write(kept.join(REPORT_FILE), "old").unwrap();
+        let variant = SpecVariant::new("v".into(), "", "", directory.path().join("nowhere"));
+        assert!(save(&variant, &kept).is_err());
+        assert_eq!(std::fs::read_to_string(kept.join(REPORT_FILE)).unwrap(), "old");
+        assert_eq!(std::fs::read_dir(&kept).unwrap().count(), 1);
+    }
+}

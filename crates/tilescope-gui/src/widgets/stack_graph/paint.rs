@@ -1,0 +1,307 @@
+//! How a graph of stacked values is painted.
+
+use super::values::{StackedValues, mark_step};
+use super::{GraphAnnotation, MatchedPlaces, StackGraphInput, StackGraphLayout};
+use crate::theme::{ThemePalette, mix};
+use crate::widgets::elided_text::elided;
+use crate::widgets::pan_zoom_axis::tick_step;
+use egui::{Align2, Color32, ColorImage, FontId, Mesh, Painter, Rect, Shape, Stroke, Ui, pos2};
+use tilescope_report::units::grouped;
+
+/// Width of the line along the top of a layer.
+const LINE: f32 = 1.3;
+/// Most columns of each of many layers that have a line along their top.
+const MOST_OUTLINED: usize = 400;
+
+/// Paints the graph and what stands on it.
+pub(super) fn paint(ui: &Ui, places: &StackGraphLayout<'_>, look: &StackGraphInput<'_>) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
+    let painter = ui.painter();
+    grid(painter, places, look, palette);
+    let inside = ui.painter_at(places.frame);
+    let ground = columns(places, None);
+    let mut below = ground.clone();
+    let count = places.stack.titles().len();
+    // A few layers are pale with a line along their top; many are told apart by their colours.
+    let paleness = [0.85, 0.75].get(count.saturating_sub(1)).copied().unwrap_or(0.25);
+    for (index, colour) in look.colours.iter().enumerate().take(count) {
+        let above = columns(places, Some(index));
+        if places.stack.is_overlaid() {
+            // What is behind shines through.
+            fill(&inside, places, &ground, &above, colour.gamma_multiply(0.16));
+            // Of two that are the same, the one behind shows on both sides.
+            let width = if index < count / 2 { 3.0 } else { LINE };
+            outline(&inside, places, &above, Stroke::new(width, *colour));
+            continue;
+        }
+        fill(&inside, places, &below, &above, mix(*colour, palette.page, paleness));
+        if count <= 2 || above.len() <= MOST_OUTLINED {
+            outline(&inside, places, &above, Stroke::new(LINE, *colour));
+        }
+        below = above;
+    }
+    if let Some(matching) = look.matching {
+        veil(&inside, places, matching, palette.page.gamma_multiply(0.72));
+    }
+    spans(&inside, places, look, palette);
+    for place in look.chosen {
+        let (from, to) = (places.x(*place), places.x(place + 1));
+        let middle = (from + to) / 2.0;
+        if to - from > 3.0 {
+            let band = Rect::from_x_y_ranges(from..=to, places.frame.y_range());
+            inside.rect_filled(band, 0.0, palette.selection.gamma_multiply(0.16));
+        }
+        inside.vline(middle, places.frame.y_range(), Stroke::new(1.5, palette.selection));
+    }
+    for level in look.levels {
+        let line = Stroke::new(1.5, level.colour);
+        inside.hline(places.frame.x_range(), places.y(level.value), line);
+    }
+    for (index, flag) in look.annotations.iter().enumerate() {
+        // Two of them may be at one place: their words stand on either side.
+        paint_flag(&inside, places, flag, index % 2 == 1, palette);
+    }
+    painter.hline(places.frame.x_range(), places.frame.bottom(), Stroke::new(1.0, palette.outline));
+}
+
+/// Left edge, right edge and height of each column of pixels, or of each place where those are
+/// wider.
+fn columns(places: &StackGraphLayout<'_>, layer: Option<usize>) -> Vec<(f32, f32, f32)> {
+    let window = places.window();
+    // At most one column per point, however many tiles there are; each shows its highest place, so
+    // that a single full tile among thousands stays visible.
+    let per_column = window.len().div_ceil((places.frame.width() as usize).max(1)).max(1);
+    let mut found: Vec<(f32, f32, f32)> = Vec::with_capacity(window.len() / per_column + 1);
+    let mut first = window.start;
+    while first < window.end {
+        let end = (first + per_column).min(window.end);
+        let highest = layer.map_or(0, |layer| places.stack.highest_upto(layer, first..end));
+        found.push((places.x(first), places.x(end), places.y(highest)));
+        first = end;
+    }
+    found
+}
+
+fn fill(
+    painter: &Painter,
+    places: &StackGraphLayout<'_>,
+    below: &[(f32, f32, f32)],
+    above: &[(f32, f32, f32)],
+    colour: Color32,
+) {
+    let mut mesh = Mesh::default();
+    let mut run: Option<(f32, f32, f32, f32)> = None;
+    for ((left, right, bottom), (_, _, top)) in below.iter().zip(above) {
+        if *left >= places.frame.right() {
+            break;
+        }
+        match &mut run {
+            // Neighbours of the same height are one rectangle.
+            Some((_, end, low, high)) if *low == *bottom && *high == *top => *end = *right,
+            _ => {
+                quad(&mut mesh, run.replace((*left, *right, *bottom, *top)), colour);
+            }
+        }
+    }
+    quad(&mut mesh, run, colour);
+    painter.add(Shape::mesh(mesh));
+}
+
+/// Adds a rectangle from its left, right, lower and upper edge, if it has a height.
+fn quad(mesh: &mut Mesh, run: Option<(f32, f32, f32, f32)>, colour: Color32) {
+    let Some((left, right, bottom, top)) = run.filter(|run| run.2 > run.3) else { return };
+    mesh.add_colored_rect(Rect::from_min_max(pos2(left, top), pos2(right, bottom)), colour);
+}
+
+/// Covers the columns of pixels that hold no match.
+fn veil(
+    painter: &Painter,
+    places: &StackGraphLayout<'_>,
+    matching: &MatchedPlaces,
+    colour: Color32,
+) {
+    let (window, frame) = (places.window(), places.frame);
+    let per_column = window.len().div_ceil((frame.width() as usize).max(1)).max(1);
+    let mut mesh = Mesh::default();
+    let mut run: Option<(f32, f32, f32, f32)> = None;
+    for first in window.clone().step_by(per_column) {
+        let end = (first + per_column).min(window.end);
+        if matching.any(first..end) {
+            quad(&mut mesh, run.take(), colour);
+            continue;
+        }
+        let right = places.x(end).min(frame.right());
+        match &mut run {
+            Some((_, last, _, _)) => *last = right,
+            None => {
+                let left = places.x(first).max(frame.left());
+                run = Some((left, right, frame.bottom(), frame.top()));
+            }
+        }
+    }
+    quad(&mut mesh, run, colour);
+    painter.add(Shape::mesh(mesh));
+}
+
+fn outline(
+    painter: &Painter,
+    places: &StackGraphLayout<'_>,
+    above: &[(f32, f32, f32)],
+    line: Stroke,
+) {
+    let mut points = Vec::with_capacity(above.len() * 2);
+    for (left, right, y) in above {
+        points.push(pos2(left.max(places.frame.left() - 2.0), *y));
+        points.push(pos2(right.min(places.frame.right() + 2.0), *y));
+    }
+    // What lies on a straight line needs no points of its own.
+    points.dedup();
+    let mut kept: Vec<egui::Pos2> = Vec::with_capacity(points.len());
+    for point in points {
+        // Fewer points matter: egui tessellates every one of them into several triangles.
+        if let [.., a, b] = kept[..]
+            && a.y == b.y
+            && b.y == point.y
+        {
+            kept.pop();
+        }
+        kept.push(point);
+    }
+    painter.add(Shape::line(kept, line));
+}
+
+fn grid(
+    painter: &Painter,
+    places: &StackGraphLayout<'_>,
+    look: &StackGraphInput<'_>,
+    palette: &ThemePalette,
+) {
+    let frame = places.frame;
+    let font = FontId::proportional(11.0);
+    let step = mark_step(look.unit, places.top, f64::from(frame.height() / 38.0).clamp(2.0, 10.0));
+    let line = Stroke::new(1.0, palette.rule);
+    // Bounded, so that a tiny or zero step cannot stall a frame.
+    for index in 0..32 {
+        let value = (f64::from(index) * step) as u64;
+        if value as f64 > places.top {
+            break;
+        }
+        let y = places.y(value);
+        painter.hline(frame.x_range(), y, line);
+        let text = look.unit.short(value);
+        let at = pos2(frame.left() - 8.0, y);
+        painter.text(at, Align2::RIGHT_CENTER, text, font.clone(), palette.weak_text);
+    }
+    let step = tick_step(places.axis.scale(), 80.0) as usize;
+    let window = places.window();
+    let mut place = window.start.div_ceil(step) * step;
+    while place < window.end {
+        let x = (places.x(place) + places.x(place + 1)) / 2.0;
+        if x <= frame.right() && x >= frame.left() {
+            painter.vline(
+                x,
+                frame.bottom()..=frame.bottom() + 4.0,
+                Stroke::new(1.0, palette.outline),
+            );
+            let text = grouped(place as u64);
+            let at = pos2(x, frame.bottom() + 6.0);
+            painter.text(at, Align2::CENTER_TOP, text, font.clone(), palette.weak_text);
+        }
+        place += step;
+    }
+    let at = pos2(frame.center().x, frame.bottom() + 21.0);
+    painter.text(at, Align2::CENTER_TOP, look.axis, FontId::proportional(11.5), palette.weak_text);
+}
+
+/// What covers a part of the axis: bars along the top, each with its name.
+fn spans(
+    painter: &Painter,
+    places: &StackGraphLayout<'_>,
+    look: &StackGraphInput<'_>,
+    palette: &ThemePalette,
+) {
+    for (index, (covered, name)) in look.spans.iter().enumerate() {
+        let (left, right) = (places.x(covered.start), places.x(covered.end));
+        let right = right.max(left + 2.0);
+        let area = Rect::from_x_y_ranges(left..=right, places.frame.y_range());
+        painter.rect_filled(area, 0.0, palette.accent.gamma_multiply(0.10));
+        let top = places.frame.top() + 4.0 + index as f32 * 18.0;
+        let bar = Rect::from_min_max(pos2(left, top), pos2(right, top + 4.0));
+        painter.rect_filled(bar, 2.0, palette.accent);
+        let from = left.clamp(
+            places.frame.left() + 2.0,
+            (places.frame.right() - 120.0).max(places.frame.left() + 2.0),
+        );
+        let room = places.frame.right() - from - 4.0;
+        let text = elided(painter, name, FontId::proportional(11.5), palette.text, room);
+        let at = pos2(from, top + 5.0);
+        painter.rect_filled(Rect::from_min_size(at, text.size()).expand(1.0), 2.0, palette.page);
+        painter.galley(at, text, palette.text);
+    }
+}
+
+fn paint_flag(
+    painter: &Painter,
+    places: &StackGraphLayout<'_>,
+    flag: &GraphAnnotation,
+    words_left: bool,
+    palette: &ThemePalette,
+) {
+    let x = (places.x(flag.place) + places.x(flag.place + 1)) / 2.0;
+    if !places.frame.x_range().contains(x) {
+        return;
+    }
+    let y = places.y(flag.value);
+    let dashes = Shape::dashed_line(
+        &[pos2(x, places.frame.bottom()), pos2(x, y)],
+        Stroke::new(1.0, palette.text),
+        4.0,
+        3.0,
+    );
+    painter.extend(dashes);
+    painter.circle_filled(pos2(x, y), 3.0, palette.text);
+    let text = painter.layout_no_wrap(flag.words.clone(), FontId::proportional(11.5), palette.text);
+    let (before, behind) = (x - 8.0 - text.size().x, x + 8.0);
+    let fits_before = before >= places.frame.left();
+    let fits_behind = behind + text.size().x <= places.frame.right();
+    let left = match (fits_before, fits_behind) {
+        (true, true) if words_left => before,
+        (_, true) => behind,
+        (true, false) => before,
+        // In a narrow graph they stand where there is most room.
+        (false, false) => (x - text.size().x / 2.0)
+            .min(places.frame.right() - text.size().x)
+            .max(places.frame.left()),
+    };
+    let top = (y - text.size().y / 2.0).max(places.frame.top() + 1.0);
+    let ground = Rect::from_min_size(pos2(left, top), text.size()).expand(2.0);
+    painter.rect_filled(ground, 3.0, palette.page.gamma_multiply(0.85));
+    painter.galley(pos2(left, top), text, palette.text);
+}
+
+/// All places as a grey shape.
+pub(super) fn silhouette(
+    stack: &StackedValues,
+    [width, height]: [usize; 2],
+    palette: &ThemePalette,
+) -> ColorImage {
+    let mut image = ColorImage::filled([width, height], palette.raised);
+    let places = stack.places().max(1);
+    let highest = stack.highest(0..places).max(1) as f64;
+    let lowest = (0..places).map(|place| stack.total(place)).min().unwrap_or(0) as f64;
+    // What is the same everywhere would hide what differs.
+    let base = if lowest * 2.0 > highest { lowest - (highest - lowest) * 0.2 } else { 0.0 };
+    // A little air above the highest place.
+    let top = (highest - base).max(1.0) * 1.06;
+    for x in 0..width {
+        // Rounded down and up: every place is in a column, however many there are.
+        let first = x * places / width;
+        let end = ((x + 1) * places).div_ceil(width).max(first + 1);
+        let value = stack.highest(first..end) as f64 - base;
+        let filled = (value / top * height as f64).round() as usize;
+        for y in height - filled.min(height)..height {
+            image.pixels[y * width + x] = palette.outline;
+        }
+    }
+    image
+}

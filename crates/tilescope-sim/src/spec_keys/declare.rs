@@ -1,0 +1,354 @@
+//! How an option is declared: [`spec_table!`] makes a struct, its defaults, its reader and its
+//! keys from one entry per option, [`spec_words!`] an enum and the words that stand for it.
+
+use super::key::{KeyNotes, LARGEST_SIZE, Renamed, SpecKey, SpecKeyType};
+use super::value::SpecValue;
+use crate::shape::DType;
+use std::borrow::Cow;
+
+/// A type that a key of a spec may have.
+pub(crate) trait SpecField: Sized {
+    /// What it accepts where its entry does not say otherwise.
+    const FORM: SpecKeyType;
+    /// Words of earlier versions.
+    const RENAMED: &'static [Renamed] = &[];
+
+    /// The value, where it is one that [`Self::FORM`] accepts.
+    fn from_spec(value: &SpecValue) -> Option<Self>;
+
+    /// The value as a spec writes it.
+    fn to_spec(&self) -> SpecValue;
+}
+
+/// What tables are read from: values that were checked against their keys.
+pub(crate) trait ChosenValues {
+    /// The value in effect in place of the default.
+    fn chosen(&self, path: &str) -> Option<SpecValue>;
+
+    /// The value of a field of a table, where there is one besides its default.
+    fn field<T: SpecField>(&self, prefix: &str, name: &str) -> Option<T> {
+        self.chosen(&format!("{prefix}.{name}")).and_then(|value| T::from_spec(&value))
+    }
+}
+
+/// A table of a spec.
+pub(crate) trait SpecTable: Sized {
+    /// Adds its keys; `place` says where the table stands.
+    fn declare(place: &TablePlace, keys: &mut Vec<SpecKey>);
+
+    /// Reads it from values that were checked against its keys.
+    fn read(prefix: &str, values: &impl ChosenValues) -> Self;
+}
+
+/// Where a table stands, and how the texts of its keys are completed there: `{name}` in a text
+/// gives way to the word of that name.
+pub(crate) struct TablePlace<'a> {
+    pub prefix: &'a str,
+    pub words: &'a [(&'a str, &'a str)],
+}
+
+impl TablePlace<'_> {
+    /// A key of the table.
+    pub(crate) fn key<T: SpecField>(
+        &self,
+        name: &str,
+        form: SpecKeyType,
+        default: String,
+        about: &str,
+        notes: KeyNotes,
+    ) -> SpecKey {
+        SpecKey {
+            path: Cow::Owned(format!("{}.{name}", self.prefix)),
+            value_type: form,
+            renamed: T::RENAMED,
+            default: Cow::Owned(default),
+            about: Cow::Owned(self.complete(about.trim())),
+            notes: notes.map_texts(|text| self.complete(text)),
+        }
+    }
+
+    fn complete(&self, text: &str) -> String {
+        let replace =
+            |text: String, (name, word): &(&str, &str)| text.replace(&format!("{{{name}}}"), word);
+        self.words.iter().fold(text.to_string(), replace)
+    }
+}
+
+/// Path of a table inside another; an empty name leaves its keys in the outer table.
+pub(crate) fn inner_prefix(prefix: &str, name: &str) -> String {
+    if name.is_empty() { prefix.to_string() } else { format!("{prefix}.{name}") }
+}
+
+impl SpecField for u64 {
+    const FORM: SpecKeyType = SpecKeyType::Integer(0, LARGEST_SIZE);
+
+    fn from_spec(value: &SpecValue) -> Option<Self> {
+        match value {
+            SpecValue::Integer(number) => Self::try_from(*number).ok(),
+            _ => None,
+        }
+    }
+
+    fn to_spec(&self) -> SpecValue {
+        SpecValue::Integer(i64::try_from(*self).unwrap_or(i64::MAX))
+    }
+}
+
+impl SpecField for u32 {
+    const FORM: SpecKeyType = u64::FORM;
+
+    fn from_spec(value: &SpecValue) -> Option<Self> {
+        u64::from_spec(value).and_then(|number| Self::try_from(number).ok())
+    }
+
+    fn to_spec(&self) -> SpecValue {
+        SpecValue::Integer(i64::from(*self))
+    }
+}
+
+impl SpecField for f64 {
+    const FORM: SpecKeyType = SpecKeyType::RealFrom(0.0, Self::MAX);
+
+    fn from_spec(value: &SpecValue) -> Option<Self> {
+        match value {
+            SpecValue::Float(number) => Some(*number),
+            SpecValue::Integer(number) => Some(*number as Self),
+            _ => None,
+        }
+    }
+
+    fn to_spec(&self) -> SpecValue {
+        SpecValue::Float(*self)
+    }
+}
+
+/// A number of which 0 means that there is none.
+impl SpecField for Option<f64> {
+    const FORM: SpecKeyType = f64::FORM;
+
+    fn from_spec(value: &SpecValue) -> Option<Self> {
+        f64::from_spec(value).map(|number| Some(number).filter(|number| *number > 0.0))
+    }
+
+    fn to_spec(&self) -> SpecValue {
+        SpecValue::Float(self.unwrap_or(0.0))
+    }
+}
+
+impl SpecField for bool {
+    const FORM: SpecKeyType = SpecKeyType::Boolean;
+
+    fn from_spec(value: &SpecValue) -> Option<Self> {
+        match value {
+            SpecValue::Boolean(flag) => Some(*flag),
+            _ => None,
+        }
+    }
+
+    fn to_spec(&self) -> SpecValue {
+        SpecValue::Boolean(*self)
+    }
+}
+
+/// A share that can be compared and hashed, so that it may be part of the key of a cache.
+#[derive(Clone, Copy, Debug)]
+pub struct Proportion(f64);
+
+impl Proportion {
+    /// A share of a whole: 0 to 1.
+    pub const fn new(share: f64) -> Self {
+        Self(share)
+    }
+
+    /// The share.
+    pub fn get(self) -> f64 {
+        self.0
+    }
+}
+
+impl PartialEq for Proportion {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.to_bits() == other.0.to_bits()
+    }
+}
+
+impl Eq for Proportion {}
+
+impl std::hash::Hash for Proportion {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.0.to_bits().hash(state);
+    }
+}
+
+impl SpecField for Proportion {
+    const FORM: SpecKeyType = SpecKeyType::RealAbove(0.0, 1.0);
+
+    fn from_spec(value: &SpecValue) -> Option<Self> {
+        f64::from_spec(value).map(Self)
+    }
+
+    fn to_spec(&self) -> SpecValue {
+        SpecValue::Float(self.0)
+    }
+}
+
+/// Element type of partial sums.
+impl SpecField for DType {
+    const FORM: SpecKeyType = SpecKeyType::OneOf(&["float32", "float16"]);
+
+    fn from_spec(value: &SpecValue) -> Option<Self> {
+        match value {
+            SpecValue::String(word) if word == "float32" => Some(Self::Float),
+            SpecValue::String(word) if word == "float16" => Some(Self::Half),
+            _ => None,
+        }
+    }
+
+    fn to_spec(&self) -> SpecValue {
+        SpecValue::String(self.name().to_string())
+    }
+}
+
+/// An enum and the words that stand for its items in a spec. A word of an earlier version stands
+/// behind `|`: it is still taken, with a warning.
+macro_rules! spec_words {
+    ($(#[doc = $doc:literal])* $vis:vis enum $name:ident {
+        $($(#[doc = $item_doc:literal])* $item:ident = $word:literal $(| $old:literal)*,)+
+    }) => {
+        $(#[doc = $doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[allow(unreachable_pub, reason = "of the words of a spec, most are options of it")]
+        $vis enum $name {
+            $($(#[doc = $item_doc])* $item,)+
+        }
+
+        impl $crate::spec_keys::SpecField for $name {
+            const FORM: $crate::spec_keys::SpecKeyType = $crate::spec_keys::SpecKeyType::OneOf(&[$($word),+]);
+            const RENAMED: &'static [$crate::spec_keys::Renamed] =
+                &[$($($crate::spec_keys::Renamed { old: $old, new: $word },)*)+];
+
+            fn from_spec(value: &$crate::spec_keys::SpecValue) -> Option<Self> {
+                match value {
+                    $($crate::spec_keys::SpecValue::String(word) if word == $word => Some(Self::$item),)+
+                    _ => None,
+                }
+            }
+
+            fn to_spec(&self) -> $crate::spec_keys::SpecValue {
+                let word = match self {
+                    $(Self::$item => $word,)+
+                };
+                $crate::spec_keys::SpecValue::String(word.to_string())
+            }
+        }
+    };
+}
+
+/// A table of a spec: one entry per key.
+///
+/// ```text
+/// /// What it means: documentation of the field, and the text that users read.
+/// field as "key": Type = default, in Form::Integer(1, 8), written "0.1e1" => {
+///     shows_in: "Execution trace", poptorch: "poptorch.Options.x",
+/// }
+/// ```
+///
+/// The key is called like the field unless `as` says otherwise, takes what its type takes unless
+/// `in` does, and its default is printed as TOML prints it unless `written` does. What stands in
+/// the braces are methods of [`KeyNotes`]. After the entries come `tables` inside this one, and
+/// fields `derived` from the ones above.
+macro_rules! spec_table {
+    (
+        $(#[doc = $doc:literal])*
+        #[derive($($derive:ident),+)]
+        $vis:vis struct $name:ident {
+            $(
+                $(#[doc = $about:literal])+
+                $field:ident $(as $key:literal)? : $ty:ty = $default:expr
+                    $(, in $form:expr)? $(, written $written:literal)?
+                    => { $($note:ident : $text:expr),* $(,)? }
+            )*
+            $(tables {
+                $(
+                    $(#[doc = $inner_doc:literal])+
+                    $inner:ident : $inner_ty:ty = $inner_name:literal
+                        { $($place:ident : $word:literal),* $(,)? }
+                )+
+            })?
+            $(derived {
+                $(
+                    $(#[doc = $derived_doc:literal])+
+                    $derived:ident : $derived_ty:ty = $value:expr,
+                )+
+            })?
+        }
+    ) => {
+        $(#[doc = $doc])*
+        #[derive($($derive),+)]
+        $vis struct $name {
+            $($(#[doc = $about])+ pub $field: $ty,)*
+            $($($(#[doc = $inner_doc])+ pub $inner: $inner_ty,)+)?
+            $($($(#[doc = $derived_doc])+ pub $derived: $derived_ty,)+)?
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                $(let $field: $ty = $default;)*
+                Self {
+                    $($($derived: $value,)+)?
+                    $($field,)*
+                    $($($inner: <$inner_ty>::default(),)+)?
+                }
+            }
+        }
+
+        impl $crate::spec_keys::SpecTable for $name {
+            fn declare(
+                place: &$crate::spec_keys::TablePlace,
+                keys: &mut Vec<$crate::spec_keys::SpecKey>,
+            ) {
+                $(keys.push(place.key::<$ty>(
+                    spec_table!(@key $field $($key)?),
+                    spec_table!(@form $ty $(, $form)?),
+                    spec_table!(@written $ty, $default $(, $written)?),
+                    concat!($($about),+),
+                    $crate::spec_keys::KeyNotes::default()$(.$note($text))*,
+                ));)*
+                $($(<$inner_ty as $crate::spec_keys::SpecTable>::declare(
+                    &$crate::spec_keys::TablePlace {
+                        prefix: &$crate::spec_keys::inner_prefix(place.prefix, $inner_name),
+                        words: &[$((stringify!($place), $word)),*],
+                    },
+                    keys,
+                );)+)?
+            }
+
+            fn read(prefix: &str, values: &impl $crate::spec_keys::ChosenValues) -> Self {
+                $(let $field: $ty =
+                    $crate::spec_keys::ChosenValues::field(values, prefix, spec_table!(@key $field $($key)?)).unwrap_or($default);)*
+                Self {
+                    $($($derived: $value,)+)?
+                    $($field,)*
+                    $($($inner: <$inner_ty as $crate::spec_keys::SpecTable>::read(
+                        &$crate::spec_keys::inner_prefix(prefix, $inner_name),
+                        values,
+                    ),)+)?
+                }
+            }
+        }
+    };
+    (@key $field:ident) => { stringify!($field) };
+    (@key $field:ident $key:literal) => { $key };
+    (@form $ty:ty) => { <$ty as $crate::spec_keys::SpecField>::FORM };
+    (@form $ty:ty, $form:expr) => { $form };
+    (@written $ty:ty, $default:expr) => {
+        $crate::spec_keys::SpecField::to_spec(&{
+            let default: $ty = $default;
+            default
+        })
+        .to_string()
+    };
+    (@written $ty:ty, $default:expr, $written:literal) => { $written.to_string() };
+}
+
+pub(crate) use {spec_table, spec_words};

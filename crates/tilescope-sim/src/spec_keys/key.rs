@@ -1,0 +1,272 @@
+//! A key of a spec: form, default, meaning, and the names other frameworks give it.
+
+use super::value::SpecValue;
+use std::borrow::Cow;
+
+/// A key of a spec.
+#[derive(Clone, Debug)]
+pub struct SpecKey {
+    /// Dotted path: `options.gradient_accumulation`.
+    pub path: Cow<'static, str>,
+    /// What values it takes.
+    pub value_type: SpecKeyType,
+    /// Words of earlier versions that it still takes.
+    pub(crate) renamed: &'static [Renamed],
+    /// Value in effect where the user sets none, as TOML; empty where there is none.
+    pub default: Cow<'static, str>,
+    /// What it means, one sentence.
+    pub about: Cow<'static, str>,
+    /// What else is known about it.
+    pub notes: KeyNotes,
+}
+
+impl SpecKey {
+    /// A key that belongs to one model.
+    pub(crate) const fn of_model(
+        path: &'static str,
+        value_type: SpecKeyType,
+        default: &'static str,
+        about: &'static str,
+        names: &'static [KnownName],
+    ) -> Self {
+        let names = Cow::Borrowed(names);
+        Self {
+            path: Cow::Borrowed(path),
+            value_type,
+            renamed: &[],
+            default: Cow::Borrowed(default),
+            about: Cow::Borrowed(about),
+            notes: KeyNotes { names, shows_in: String::new(), control: None },
+        }
+    }
+
+    /// What other programs call it, in one line; empty where none knows it.
+    pub fn known_as(&self) -> String {
+        let names: Vec<&str> = self.notes.names.iter().map(|(_, name)| &**name).collect();
+        names.join("; ")
+    }
+}
+
+/// A word of a key that has another name now.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Renamed {
+    /// As it was.
+    pub old: &'static str,
+    /// As it is.
+    pub new: &'static str,
+}
+
+/// Who calls an option by another name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framework {
+    /// PopTorch.
+    PopTorch,
+    /// PopART, its tools among it.
+    PopArt,
+    /// TensorFlow for the IPU.
+    TensorFlow,
+    /// Poplar and its libraries.
+    Poplar,
+    /// Programs that run on these.
+    Applications,
+}
+
+impl Framework {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::PopTorch => "PopTorch",
+            Self::PopArt => "PopART",
+            Self::TensorFlow => "TensorFlow",
+            Self::Poplar => "Poplar",
+            Self::Applications => "Applications",
+        }
+    }
+}
+
+/// A name that somebody has for a key.
+pub type KnownName = (Framework, Cow<'static, str>);
+
+/// How a key can be changed without typing.
+#[derive(Clone, Debug, PartialEq)]
+pub enum KeyControl {
+    /// A slider.
+    Slider {
+        /// What it says.
+        label: String,
+        /// The largest value it reaches where the key takes more.
+        reach: f64,
+    },
+    /// A check box.
+    CheckBox {
+        /// What it says.
+        label: String,
+    },
+}
+
+/// What is known about a key besides its values and their meaning.
+#[derive(Clone, Debug, Default)]
+pub struct KeyNotes {
+    /// What other programs call it.
+    pub names: Cow<'static, [KnownName]>,
+    /// Where a report shows what it does.
+    pub shows_in: String,
+    /// How it can be changed without typing.
+    pub control: Option<KeyControl>,
+}
+
+/// The words in the braces of an entry of a table.
+impl KeyNotes {
+    fn named(mut self, framework: Framework, name: &str) -> Self {
+        self.names.to_mut().push((framework, Cow::Owned(name.to_string())));
+        self
+    }
+
+    pub(crate) fn poptorch(self, name: &str) -> Self {
+        self.named(Framework::PopTorch, name)
+    }
+
+    pub(crate) fn popart(self, name: &str) -> Self {
+        self.named(Framework::PopArt, name)
+    }
+
+    pub(crate) fn tensorflow(self, name: &str) -> Self {
+        self.named(Framework::TensorFlow, name)
+    }
+
+    pub(crate) fn poplar(self, name: &str) -> Self {
+        self.named(Framework::Poplar, name)
+    }
+
+    pub(crate) fn applications(self, name: &str) -> Self {
+        self.named(Framework::Applications, name)
+    }
+
+    pub(crate) fn shows_in(self, views: &str) -> Self {
+        Self { shows_in: views.to_string(), ..self }
+    }
+
+    pub(crate) fn slider(self, (label, reach): (&str, f64)) -> Self {
+        Self { control: Some(KeyControl::Slider { label: label.to_string(), reach }), ..self }
+    }
+
+    pub(crate) fn check_box(self, label: &str) -> Self {
+        Self { control: Some(KeyControl::CheckBox { label: label.to_string() }), ..self }
+    }
+
+    /// The notes with every text changed; what is empty then is no name.
+    pub(crate) fn map_texts(self, change: impl Fn(&str) -> String) -> Self {
+        let names =
+            self.names.iter().map(|(framework, name)| (*framework, Cow::Owned(change(name))));
+        Self {
+            names: names.filter(|(_, name): &KnownName| !name.is_empty()).collect(),
+            shows_in: change(&self.shows_in),
+            control: self.control.map(|control| match control {
+                KeyControl::Slider { label, reach } => {
+                    KeyControl::Slider { label: change(&label), reach }
+                }
+                KeyControl::CheckBox { label } => KeyControl::CheckBox { label: change(&label) },
+            }),
+        }
+    }
+}
+
+/// The values a key takes.
+#[derive(Clone, Copy, Debug)]
+pub enum SpecKeyType {
+    /// A whole number in a closed range.
+    Integer(i64, i64),
+    /// A power of two up to a largest value.
+    PowerOfTwo(i64),
+    /// A number above the first and up to the second.
+    RealAbove(f64, f64),
+    /// A number from the first up to the second, both included.
+    RealFrom(f64, f64),
+    Boolean,
+    /// One of several words.
+    OneOf(&'static [&'static str]),
+    /// The name of a model.
+    ModelName,
+    /// Pipeline stages: `[["B1"], ["B2", "B3"]]`, `["B1", "B2"]`, or tables with `blocks` and `ipu`.
+    Stages,
+}
+
+impl SpecKeyType {
+    /// Checks a value and brings it into the one form the rest of the code reads.
+    ///
+    /// # Errors
+    /// What was expected instead.
+    pub(crate) fn accept(&self, value: &SpecValue) -> Result<SpecValue, String> {
+        let wrong = || format!("expected {}, found {}", self.describe(), value.describe());
+        match (self, value) {
+            (Self::Integer(min, max), SpecValue::Integer(number))
+                if (min..=max).contains(&number) =>
+            {
+                Ok(value.clone())
+            }
+            (Self::PowerOfTwo(max), SpecValue::Integer(number))
+                if *number >= 1 && number <= max && (*number as u64).is_power_of_two() =>
+            {
+                Ok(value.clone())
+            }
+            (Self::RealAbove(above, up_to), SpecValue::Integer(_) | SpecValue::Float(_)) => {
+                let number = match value {
+                    SpecValue::Integer(number) => *number as f64,
+                    SpecValue::Float(number) => *number,
+                    _ => return Err(wrong()),
+                };
+                if number > *above && number <= *up_to {
+                    Ok(SpecValue::Float(number))
+                } else {
+                    Err(wrong())
+                }
+            }
+            (Self::RealFrom(from, up_to), SpecValue::Integer(_) | SpecValue::Float(_)) => {
+                let number = match value {
+                    SpecValue::Integer(number) => *number as f64,
+                    SpecValue::Float(number) => *number,
+                    _ => return Err(wrong()),
+                };
+                if number >= *from && number <= *up_to {
+                    Ok(SpecValue::Float(number))
+                } else {
+                    Err(wrong())
+                }
+            }
+            (Self::Boolean, SpecValue::Boolean(_)) => Ok(value.clone()),
+            (Self::OneOf(words), SpecValue::String(word)) if words.contains(&word.as_str()) => {
+                Ok(value.clone())
+            }
+            (Self::ModelName, SpecValue::String(_)) => Ok(value.clone()),
+            (Self::Stages, SpecValue::Array(_)) => Ok(value.clone()),
+            _ => Err(wrong()),
+        }
+    }
+
+    /// The values in words: `a whole number from 1 to 64`.
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Integer(min, max) => format!("a whole number from {min} to {max}"),
+            Self::PowerOfTwo(max) => format!("a power of two from 1 to {max}"),
+            Self::RealAbove(above, up_to) => format!("a number above {above} and up to {up_to}"),
+            Self::RealFrom(from, up_to) => format!("a number from {from} to {up_to}"),
+            Self::Boolean => "true or false".to_string(),
+            Self::OneOf(words) => {
+                let quoted: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
+                match quoted.split_last() {
+                    Some((only, [])) => only.clone(),
+                    Some((last, rest)) => format!("{} or {last}", rest.join(", ")),
+                    None => String::new(),
+                }
+            }
+            Self::ModelName => "the name of a model".to_string(),
+            Self::Stages => "a list of stages, such as [[\"B1\"], [\"B2\", \"B3\"]]".to_string(),
+        }
+    }
+}
+
+/// Largest count any size key takes: keeps products of sizes far from overflow.
+pub(crate) const LARGEST_SIZE: i64 = 1 << 24;
+
+/// A count of things of which there is at least one.
+pub(crate) const COUNT: SpecKeyType = SpecKeyType::Integer(1, LARGEST_SIZE);

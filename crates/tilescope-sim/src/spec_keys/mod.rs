@@ -1,0 +1,15 @@
+//! How the keys of a spec are declared. Folders below `spec` declare theirs where they are used:
+//! [`ModelSpec`](crate::model::ModelSpec) and
+//! [`PoplibsOptions`](crate::poplin::planner::PoplibsOptions).
+
+mod declare;
+mod key;
+mod value;
+
+pub use declare::Proportion;
+pub(crate) use declare::{
+    ChosenValues, SpecField, SpecTable, TablePlace, inner_prefix, spec_table, spec_words,
+};
+pub(crate) use key::{COUNT, LARGEST_SIZE, Renamed};
+pub use key::{Framework, KeyControl, KeyNotes, KnownName, SpecKey, SpecKeyType};
+pub(crate) use value::SpecValue;
