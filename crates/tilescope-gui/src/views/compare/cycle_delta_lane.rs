@@ -41,7 +41,7 @@ impl CycleDeltaLane {
         (timeline, ipu): (VisibleTimeline, Option<u32>),
     ) {
         let ipu = ipu.unwrap_or(0);
-        let window = timeline.axis.window(timeline.width).intersection(timeline.run);
+        let window = timeline.cycles().intersection(timeline.run);
         let (a, b, alignment) = (source.report.clone(), target.report.clone(), aligned.clone());
         let question =
             move |(window, ipu): &CycleDeltaKey| drifts(&a, &b, &alignment, *ipu, *window);

@@ -8,6 +8,7 @@ use crate::model::command::{AppCommand, SelectedStep};
 use crate::model::preferences::TraceDragMode;
 use crate::theme::{LIGHT, ThemePalette};
 use crate::views::ViewContext;
+use crate::views::cycle_axis::axis_range_of_cycles;
 use crate::widgets::background_query::Versioned;
 use crate::widgets::pan_zoom_axis::{AxisLimits, PanZoomAxis};
 use egui::{CursorIcon, PointerButton, Pos2, Rect, Response, RichText, Stroke, StrokeKind, Ui};
@@ -107,7 +108,7 @@ impl ExecutionTraceView {
                 let (start, end) = (from.min(to).max(0) as u64, from.max(to).max(0) as u64);
                 self.range_from = None;
                 if end > start {
-                    let range = CycleRange::new(start, end);
+                    let range = axis_range_of_cycles(CycleRange::new(start, end));
                     self.axis =
                         Some(PanZoomAxis::fitting_exactly(range, limits.width).clamped_to(limits));
                 }
