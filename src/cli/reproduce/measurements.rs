@@ -3,7 +3,7 @@
 use super::CliError;
 use serde::Deserialize;
 use std::convert::Infallible;
-use tilescope_report::units::{Bytes, CycleRange};
+use tilescope_report::units::{Bytes, CycleRange, Cycles};
 use tilescope_report::{
     ExecutionStep, MarkKind, MemoryCategory, ProgramKind, StreamEndpoint, TraceMark,
 };
@@ -28,13 +28,13 @@ pub(super) struct SimulatedProgram {
     pub spec: Spec,
     pub compiled: CompiledProgram,
     /// Cycles of the run.
-    pub cycles: u64,
+    pub cycles: Cycles,
     /// Where the run's marks begin and end.
     marks: Vec<TraceMark>,
     /// Bytes to and from each IPU over links, by the iteration they were moved in.
     links: Vec<Vec<(Bytes, Bytes)>>,
     /// Cycles of remote buffer copies, over all IPUs.
-    remote: u64,
+    remote: Cycles,
     /// Copies of the I/O tiles of IPU 0, and stretches in which its compute tiles only wait.
     io: Vec<CycleRange>,
     waits: Vec<CycleRange>,
@@ -52,10 +52,10 @@ impl SimulatedProgram {
         let ipus = compiled.compilation.target.ipus_per_replica as usize;
         let mut watch = FigureMeasurementSink {
             compiled: &compiled,
-            cycles: 0,
+            cycles: Cycles::ZERO,
             marks: Vec::new(),
             links: vec![vec![(Bytes::ZERO, Bytes::ZERO); ipus]],
-            remote: 0,
+            remote: Cycles::ZERO,
             io: Vec::new(),
             waits: Vec::new(),
         };
@@ -69,7 +69,7 @@ impl SimulatedProgram {
 
     /// Seconds of the run.
     pub(super) fn seconds(&self) -> f64 {
-        self.cycles as f64 / self.spec.target.chip.clock_hz as f64
+        self.cycles.as_f64() / self.spec.target.chip.clock_hz as f64
     }
 
     /// Samples of a host call.
@@ -103,7 +103,7 @@ impl SimulatedProgram {
     /// Cycles of the second iteration: the first begins with the start of the program.
     pub(super) fn iteration_cycles(&self) -> Option<f64> {
         let mut iterations = self.marks.iter().filter(|mark| mark.kind == MarkKind::Iteration);
-        iterations.nth(1).map(|mark| mark.cycles.length() as f64)
+        iterations.nth(1).map(|mark| mark.cycles.length().as_f64())
     }
 
     /// Bytes to and from an IPU over links in one iteration.
@@ -157,28 +157,28 @@ impl SimulatedProgram {
     /// Share of the IPUs' cycles in copies from and to remote buffers.
     pub(super) fn remote_share(&self) -> f64 {
         let ipus = u64::from(self.compiled.compilation.target.ipus_per_replica);
-        self.remote as f64 / (self.cycles * ipus).max(1) as f64
+        self.remote.as_f64() / (self.cycles * ipus).max(Cycles(1)).as_f64()
     }
 
     /// Share of the I/O tiles' copies during which the compute tiles do something else than wait.
     pub(super) fn hidden_share(&self) -> Option<f64> {
-        let all: u64 = self.io.iter().map(|copy| copy.length()).sum();
-        let shown: u64 = self
+        let all: Cycles = self.io.iter().map(|copy| copy.length()).sum();
+        let shown: Cycles = self
             .io
             .iter()
             .flat_map(|copy| self.waits.iter().map(|wait| copy.intersection(*wait).length()))
             .sum();
-        (all > 0).then(|| 1.0 - shown as f64 / all as f64)
+        (!all.is_zero()).then(|| 1.0 - shown.as_f64() / all.as_f64())
     }
 }
 
 /// Adds a run up as it passes.
 struct FigureMeasurementSink<'a> {
     compiled: &'a CompiledProgram,
-    cycles: u64,
+    cycles: Cycles,
     marks: Vec<TraceMark>,
     links: Vec<Vec<(Bytes, Bytes)>>,
-    remote: u64,
+    remote: Cycles,
     io: Vec<CycleRange>,
     waits: Vec<CycleRange>,
 }

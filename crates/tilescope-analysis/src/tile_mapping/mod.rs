@@ -11,7 +11,9 @@ use super::tile_curves::{TileCurveUnit, spread};
 use mapping_rows::{element_bytes, rearrangements};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use tilescope_report::units::{Bytes, ComputeSetId, OperationId, TileRange, TileRuns, VariableId};
+use tilescope_report::units::{
+    Bytes, ComputeSetId, Cycles, OperationId, TileRange, TileRuns, VariableId,
+};
 use tilescope_report::{
     ComputeSet, MemoryCategory, ProgramNode, Report, ReportError, Variable, VariableFilter,
     VariablePlacement,
@@ -173,7 +175,7 @@ fn compute_sets(report: &Report) -> Result<Vec<MappingListEntry>, ReportError> {
     let entry = |(id, set): (ComputeSetId, ComputeSet)| MappingListEntry {
         subject: MappingSubject::ComputeSet(id),
         name: set.name.clone(),
-        size: set.cycles.max(),
+        size: set.cycles.max().0,
         tiles: set.cycles.tile_count(),
     };
     Ok(report.compute_sets()?.into_iter().map(entry).collect())
@@ -448,7 +450,7 @@ mod tests {
         let report = opened(&builder);
         let mapping = mapping(&report, MappingSubject::Operation(operation)).unwrap().unwrap();
         let [one] = &mapping.rearrangements[..] else { panic!("one rearrangement") };
-        assert_eq!((one.exchange, one.cycles), (exchange, 12));
+        assert_eq!((one.exchange, one.cycles), (exchange, Cycles(12)));
         assert_eq!((one.before.total(), one.after.total()), (Bytes(8 * 24), Bytes(8 * 24)));
         assert_eq!(mapping.cycles[0], 52);
     }

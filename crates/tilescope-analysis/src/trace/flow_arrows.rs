@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use tilescope_report::trace::{LaneStep, Trace};
-use tilescope_report::units::{Bytes, CycleRange, ProgramId, StepId};
+use tilescope_report::units::{Bytes, CycleRange, Cycles, ProgramId, StepId};
 use tilescope_report::{ProgramKind, Report, ReportError};
 
 /// Steps behind an exchange among which the one that uses the data is sought.
@@ -163,7 +163,8 @@ mod tests {
         let links = InterIpuTransfers::read(&report).unwrap();
         let found = arrows(&trace, &links, &[StepId(0)]).unwrap();
         let link = InterIpuTransfer { from: 0, to: 1, bytes: None };
-        let (sent, used) = (CycleRange::new(10, 20), CycleRange::new(25, 75));
+        let (sent, used) =
+            (CycleRange::new(Cycles(10), Cycles(20)), CycleRange::new(Cycles(25), Cycles(75)));
         assert_eq!(found, [FlowArrow { step: StepId(0), link, sent, used }]);
         assert_eq!(arrows(&trace, &links, &[StepId(1)]).unwrap(), []);
     }

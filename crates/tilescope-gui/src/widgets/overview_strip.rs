@@ -9,7 +9,7 @@ use egui::{
     Color32, CornerRadius, CursorIcon, EventFilter, Id, Key, Rect, Response, Sense, Stroke,
     StrokeKind, Ui, WidgetInfo, pos2, vec2,
 };
-use tilescope_report::units::{CycleRange, Cycles};
+use tilescope_report::units::{Cycles, PositionRange};
 
 /// Height of the strip.
 pub(crate) const HEIGHT: f32 = 46.0;
@@ -40,7 +40,7 @@ pub(crate) fn id(ui: &Ui) -> Id {
 pub(crate) fn overview_ui(
     ui: &mut Ui,
     rect: Rect,
-    image: Option<(&SplitTexture, CycleRange)>,
+    image: Option<(&SplitTexture, PositionRange)>,
     axis: PanZoomAxis,
     limits: AxisLimits,
     grip: &mut Option<OverviewDrag>,
@@ -100,10 +100,10 @@ pub(crate) fn overview_ui(
     }
     let moved = match *grip {
         Some(OverviewDrag::Left) if response.dragged() => {
-            CycleRange::new(cycle(pointer.x).min(window.end.saturating_sub(1)), window.end)
+            PositionRange::new(cycle(pointer.x).min(window.end.saturating_sub(1)), window.end)
         }
         Some(OverviewDrag::Right) if response.dragged() => {
-            CycleRange::new(window.start, cycle(pointer.x).max(window.start + 1))
+            PositionRange::new(window.start, cycle(pointer.x).max(window.start + 1))
         }
         Some(OverviewDrag::Window) if response.dragged() => {
             let cycles = f64::from(response.drag_delta().x) * whole.scale();

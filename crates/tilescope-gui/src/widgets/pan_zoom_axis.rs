@@ -5,7 +5,7 @@
 
 use egui::DragValue;
 use serde::{Deserialize, Serialize};
-use tilescope_report::units::{CycleRange, grouped};
+use tilescope_report::units::{PositionRange, grouped};
 
 /// Most points that one cycle is drawn on.
 const MAX_POINTS_PER_CYCLE: f64 = 40.0;
@@ -25,7 +25,7 @@ pub struct PanZoomAxis {
 
 impl PanZoomAxis {
     /// The axis that shows all of `range` on `width` points, with a little air on both sides.
-    pub(crate) fn fitting(range: CycleRange, width: f32) -> Self {
+    pub(crate) fn fitting(range: PositionRange, width: f32) -> Self {
         let length = (range.length() as f64).max(1.0);
         let scale = length * (1.0 + 2.0 * SLACK) / f64::from(width.max(1.0));
         let scale = scale.max(1.0 / MAX_POINTS_PER_CYCLE);
@@ -34,7 +34,7 @@ impl PanZoomAxis {
     }
 
     /// The axis that shows `range` on `width` points from edge to edge.
-    pub(crate) fn fitting_exactly(range: CycleRange, width: f32) -> Self {
+    pub(crate) fn fitting_exactly(range: PositionRange, width: f32) -> Self {
         let scale = (range.length() as f64).max(1.0) / f64::from(width.max(1.0));
         let scale = scale.max(1.0 / MAX_POINTS_PER_CYCLE);
         Self { origin: range.start as i64, fraction: 0.0, scale }
@@ -64,11 +64,11 @@ impl PanZoomAxis {
     }
 
     /// The cycles on `width` points, without those before the first.
-    pub(crate) fn window(&self, width: f32) -> CycleRange {
+    pub(crate) fn window(&self, width: f32) -> PositionRange {
         let start = self.origin.max(0) as u64;
         // One more cycle: the one at the right edge is partly visible.
         let end = self.position_from_x(width).saturating_add(1).max(0) as u64;
-        CycleRange::new(start, end.max(start + 1))
+        PositionRange::new(start, end.max(start + 1))
     }
 
     /// How many cycles are on the screen.
@@ -136,7 +136,7 @@ impl PanZoomAxis {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct AxisLimits {
     /// From the first cycle to the last.
-    pub range: CycleRange,
+    pub range: PositionRange,
     /// Width in points.
     pub width: f32,
 }
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn as_many_cycles_are_shown_as_were_asked_for() {
-        let limits = AxisLimits { range: CycleRange::new(0, 100_000), width: 830.0 };
+        let limits = AxisLimits { range: PositionRange::new(0, 100_000), width: 830.0 };
         let whole = PanZoomAxis::fitting_exactly(limits.range, limits.width);
         assert_eq!(whole.count(limits), 100_000);
         for count in [100_000, 50_000, 1_472, 333, 21] {
@@ -188,14 +188,14 @@ mod tests {
     }
 
     const LIMITS: AxisLimits =
-        AxisLimits { range: CycleRange { start: 0, end: 1 << 60 }, width: 1600.0 };
+        AxisLimits { range: PositionRange { start: 0, end: 1 << 60 }, width: 1600.0 };
 
     fn axes() -> Vec<PanZoomAxis> {
         let starts = [0u64, 1, 999_983, 1 << 40, (1 << 53) + 1, 1 << 60];
         let lengths = [1u64, 10, 1_000, 123_457, 1 << 33];
         starts
             .iter()
-            .flat_map(|start| lengths.iter().map(move |l| CycleRange::new(*start, start + l)))
+            .flat_map(|start| lengths.iter().map(move |l| PositionRange::new(*start, start + l)))
             .map(|range| PanZoomAxis::fitting(range, 1600.0))
             .collect()
     }
@@ -219,7 +219,7 @@ mod tests {
     #[test]
     fn neighbouring_cycles_are_told_apart_however_far_out() {
         let far = 1 << 60;
-        let axis = PanZoomAxis::fitting(CycleRange::new(far, far + 100), 1600.0);
+        let axis = PanZoomAxis::fitting(PositionRange::new(far, far + 100), 1600.0);
         let gap = axis.x_from_position(far + 51) - axis.x_from_position(far + 50);
         assert!((gap - 15.4).abs() < 0.1, "{gap}");
     }
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn the_run_stays_on_the_screen() {
-        let limits = AxisLimits { range: CycleRange::new(1_000, 11_000), width: 1000.0 };
+        let limits = AxisLimits { range: PositionRange::new(1_000, 11_000), width: 1000.0 };
         let axis = PanZoomAxis::fitting(limits.range, limits.width).zoomed(10.0, 500.0, limits);
         for far in [-1e7f32, 1e7] {
             let window = axis.panned(far).clamped_to(limits).window(limits.width);
@@ -265,7 +265,7 @@ mod tests {
 
     #[test]
     fn a_wait_ten_thousand_times_longer_than_the_rest_can_be_zoomed_away() {
-        let limits = AxisLimits { range: CycleRange::new(0, 350_000_000), width: 1600.0 };
+        let limits = AxisLimits { range: PositionRange::new(0, 350_000_000), width: 1600.0 };
         let mut axis = PanZoomAxis::fitting(limits.range, limits.width);
         for _ in 0..60 {
             let x = axis.x_from_position(349_990_000);
@@ -273,7 +273,7 @@ mod tests {
         }
         let window = axis.window(limits.width);
         assert!(
-            window.length() < 100 && window.overlaps(CycleRange::new(349_989_950, 349_990_050))
+            window.length() < 100 && window.overlaps(PositionRange::new(349_989_950, 349_990_050))
         );
     }
 

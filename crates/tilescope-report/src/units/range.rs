@@ -1,31 +1,38 @@
 //! Half-open ranges of cycles and of tiles.
 
+use super::{Cycles, Quantity};
 use serde::{Deserialize, Serialize};
 
-/// A half-open range of cycles, `start..end`.
+/// A half-open range of one kind of thing, `start..end`.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
-pub struct CycleRange {
-    /// First cycle of the range.
-    pub start: u64,
-    /// First cycle after the range; never below `start`.
-    pub end: u64,
+pub struct QuantityRange<Q> {
+    /// The first of the range.
+    pub start: Q,
+    /// The first after the range; never below `start`.
+    pub end: Q,
 }
 
-impl CycleRange {
+/// A half-open range of cycles, counted from the first one of the trace.
+pub type CycleRange = QuantityRange<Cycles>;
+
+/// A half-open range of positions on an axis, whatever the axis counts.
+pub type PositionRange = QuantityRange<u64>;
+
+impl<Q: Quantity> QuantityRange<Q> {
     /// The range `start..end`; an `end` below `start` gives an empty range at `start`.
-    pub fn new(start: u64, end: u64) -> Self {
+    pub fn new(start: Q, end: Q) -> Self {
         Self { start, end: end.max(start) }
     }
 
-    /// Number of cycles in the range.
-    pub fn length(self) -> u64 {
+    /// How much the range covers.
+    pub fn length(self) -> Q {
         debug_assert!(self.start <= self.end, "a range runs forwards: {self:?}");
         self.end - self.start
     }
 
-    /// Whether no cycle is in the range.
+    /// Whether nothing is in the range.
     pub fn is_empty(self) -> bool {
         self.start == self.end
     }
@@ -36,7 +43,7 @@ impl CycleRange {
         Self::new(start, self.end.min(other.end))
     }
 
-    /// Whether both ranges share at least one cycle.
+    /// Whether both ranges share anything.
     pub fn overlaps(self, other: Self) -> bool {
         !self.intersection(other).is_empty()
     }
@@ -44,6 +51,16 @@ impl CycleRange {
     /// The smallest range that covers both.
     pub fn union(self, other: Self) -> Self {
         Self { start: self.start.min(other.start), end: self.end.max(other.end) }
+    }
+
+    /// The same range on an axis.
+    pub fn positions(self) -> PositionRange {
+        PositionRange { start: self.start.number(), end: self.end.number() }
+    }
+
+    /// What a range on an axis stands for, where the axis counts this kind of thing.
+    pub fn from_positions(range: PositionRange) -> Self {
+        Self { start: Q::from_number(range.start), end: Q::from_number(range.end) }
     }
 }
 
@@ -81,9 +98,10 @@ mod tests {
 
     #[test]
     fn ranges_are_half_open() {
-        let (a, b) = (CycleRange::new(0, 10), CycleRange::new(10, 20));
+        let (a, b) =
+            (CycleRange::new(Cycles::ZERO, Cycles(10)), CycleRange::new(Cycles(10), Cycles(20)));
         assert!(!a.overlaps(b));
-        assert_eq!(a.union(b), CycleRange::new(0, 20));
-        assert_eq!(a.intersection(CycleRange::new(4, 30)).length(), 6);
+        assert_eq!(a.union(b), CycleRange::new(Cycles::ZERO, Cycles(20)));
+        assert_eq!(a.intersection(CycleRange::new(Cycles(4), Cycles(30))).length(), Cycles(6));
     }
 }

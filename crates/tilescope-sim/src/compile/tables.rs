@@ -10,7 +10,7 @@ use crate::poplar::work::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 use tilescope_report::units::{
-    Bytes, ComputeSetId, OperationId, ProgramId, TileRange, TileRuns, VertexTypeId,
+    Bytes, ComputeSetId, Cycles, OperationId, ProgramId, TileRange, TileRuns, VertexTypeId,
 };
 use tilescope_report::{
     ComputeSet, ExchangeRoute, ExchangeTraffic, LivenessStep, MemoryCategory, ProgramKind,
@@ -377,7 +377,7 @@ impl ProgramTables {
         }
         self.compute_sets.push(ComputeSet {
             name: name.to_string(),
-            cycles: cycles.shifted(offset),
+            cycles: cycles.shifted(offset).map(|cycles| Cycles(*cycles)),
             vertices: groups,
         });
         ComputeSetId(self.compute_sets.len() as u32 - 1)

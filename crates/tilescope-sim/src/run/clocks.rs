@@ -2,7 +2,7 @@
 
 use crate::compile::LeafProgramCost;
 use tilescope_report::StepOnIpu;
-use tilescope_report::units::Bytes;
+use tilescope_report::units::{Bytes, Cycles};
 
 /// The time on each IPU, in cycles since the start of the run: that of its compute tiles and that
 /// of its I/O tiles.
@@ -77,10 +77,10 @@ impl IpuClocks {
             StepOnIpu {
                 ipu: *ipu,
                 sub_lane: 0,
-                from_min: start,
-                from_max: start,
-                to_min: release,
-                to_max: release,
+                from_min: Cycles(start),
+                from_max: Cycles(start),
+                to_min: Cycles(release),
+                to_max: Cycles(release),
                 active_tiles: tiles,
                 active_tile_balance: 1.0,
                 bytes_in: Bytes::ZERO,
@@ -102,10 +102,10 @@ fn step(cost: &LeafProgramCost, start: u64, sub_lane: u8) -> StepOnIpu {
     StepOnIpu {
         ipu: cost.ipu,
         sub_lane,
-        from_min: start,
-        from_max: start,
-        to_min: start + cost.fastest_tile_cycles.min(cost.cycles),
-        to_max: start + cost.cycles,
+        from_min: Cycles(start),
+        from_max: Cycles(start),
+        to_min: Cycles(start + cost.fastest_tile_cycles.min(cost.cycles)),
+        to_max: Cycles(start + cost.cycles),
         active_tiles: cost.active_tiles,
         active_tile_balance: cost.tile_balance,
         bytes_in: Bytes(cost.bytes_in),

@@ -6,7 +6,7 @@
 
 use crate::spec::{DataLoaderMode, HostSpec, Spec};
 use std::collections::{BTreeMap, VecDeque};
-use tilescope_report::units::{CycleRange, ProgramId};
+use tilescope_report::units::{CycleRange, Cycles, ProgramId};
 
 /// Calls over which the loader's mean lead is taken.
 const LOADER_SIMULATED_CALLS: u64 = 64;
@@ -97,9 +97,9 @@ impl HostTimeline {
     /// other.
     pub(crate) fn callback(&mut self, stream: ProgramId) -> Option<(u64, CycleRange)> {
         let entry = self.streams.get(&stream)?;
-        let busy = CycleRange::new(entry.begun.max(self.shown_until), entry.filled);
+        let busy = CycleRange::new(Cycles(entry.begun.max(self.shown_until)), Cycles(entry.filled));
         (entry.begun < entry.filled && busy.start < busy.end).then(|| {
-            self.shown_until = busy.end;
+            self.shown_until = busy.end.0;
             (entry.fetched - 1, busy)
         })
     }

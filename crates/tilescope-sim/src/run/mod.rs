@@ -19,7 +19,7 @@ use clocks::IpuClocks;
 use host::HostTimeline;
 use std::collections::BTreeSet;
 use sums::StepSequenceCache;
-use tilescope_report::units::{CycleRange, ProgramId, StepId};
+use tilescope_report::units::{CycleRange, Cycles, ProgramId, StepId};
 use tilescope_report::{ExecutionStep, MarkKind, StepOnIpu, TraceMark, TrainingPass};
 
 /// Takes the executed steps in program order, and the marks once their last step is out.
@@ -234,7 +234,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
             pass,
             index,
             steps: StepId(start.step)..StepId(self.next_step),
-            cycles: CycleRange::new(start.cycle, end_cycle),
+            cycles: CycleRange::new(Cycles(start.cycle), Cycles(end_cycle)),
         })
     }
 

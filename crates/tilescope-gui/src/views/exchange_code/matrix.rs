@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use tilescope_analysis::exchange_code::{
     ExchangeFlows, ExchangeLink, ExchangeMatrix, ExchangeMatrixKey, ExchangeMatrixPart, matrix,
 };
-use tilescope_report::units::{CycleRange, ProgramId, TileRange, exact_bytes, grouped, percent};
+use tilescope_report::units::{PositionRange, ProgramId, TileRange, exact_bytes, grouped, percent};
 
 /// Room for tile numbers left of the matrix and above it.
 const LEFT: f32 = 74.0;
@@ -127,7 +127,7 @@ impl ExchangeMatrixPanel {
     /// Shows some tiles, or all of them.
     fn zoom_to(&mut self, tiles: Option<TileRange>, limits: [AxisLimits; 2]) {
         self.axes = Some(limits.map(|limits| {
-            let part = tiles.map(|t| CycleRange::new(t.first.into(), t.end.into()));
+            let part = tiles.map(|t| PositionRange::new(t.first.into(), t.end.into()));
             PanZoomAxis::fitting_exactly(part.unwrap_or(limits.range), limits.width)
         }));
     }
@@ -249,7 +249,7 @@ fn answers(found: &ExchangeMatrix, key: ExchangeMatrixKey) -> bool {
 }
 
 fn limits(count: u32, frame: Rect) -> [AxisLimits; 2] {
-    let range = CycleRange::new(0, u64::from(count.max(1)));
+    let range = PositionRange::new(0, u64::from(count.max(1)));
     [frame.width(), frame.height()].map(|width| AxisLimits { range, width })
 }
 

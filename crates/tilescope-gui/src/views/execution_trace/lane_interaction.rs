@@ -107,9 +107,11 @@ impl ExecutionTraceView {
                 let (start, end) = (from.min(to).max(0) as u64, from.max(to).max(0) as u64);
                 self.range_from = None;
                 if end > start {
-                    let range = CycleRange::new(start, end);
-                    self.axis =
-                        Some(PanZoomAxis::fitting_exactly(range, limits.width).clamped_to(limits));
+                    let range = CycleRange::new(Cycles(start), Cycles(end));
+                    self.axis = Some(
+                        PanZoomAxis::fitting_exactly(range.positions(), limits.width)
+                            .clamped_to(limits),
+                    );
                 }
             } else if !response.dragged() {
                 self.range_from = None;
@@ -170,7 +172,7 @@ impl ExecutionTraceView {
         let cycle = axis.position_from_x(at.x - places.lanes.left());
         let cycle = u64::try_from(cycle).ok()?;
         let slack = (axis.scale() * f64::from(HIT_TOLERANCE)) as u64;
-        let item = lane.hit(row, cycle, slack)?;
+        let item = lane.hit(row, Cycles(cycle), Cycles(slack))?;
         let top = places.lanes.top() + (block.top - self.scroll) as f32;
         let palette = &LIGHT;
         let band = IpuLanesOnScreen { palette, axis, places, block, top };
@@ -202,7 +204,7 @@ fn tooltip_ui(response: &Response, hit: &LaneHit<'_>, prepared: &LoadedTrace) {
         let title: String =
             selected_bar::title(hit.item, &prepared.labels).chars().take(240).collect();
         ui.label(crate::theme::fonts::strong(title));
-        let length = Cycles(hit.item.range.length());
+        let length = hit.item.range.length();
         let mut text = format!("{length} cycles");
         if let Some(balance) = hit.item.tile_balance().filter(|_| prepared.balance) {
             text.push_str(&format!(", tile balance {}", tilescope_report::units::percent(balance)));

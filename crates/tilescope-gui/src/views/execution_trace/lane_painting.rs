@@ -293,10 +293,9 @@ impl IpuLanesOnScreen<'_> {
         let ipu = &scene.ipus[index];
         let window = self.axis.window(self.places.lanes.width());
         for (sub_lane, (lane, wide)) in ipu.lanes.iter().zip(&ipu.labelled_bars).enumerate() {
-            let wide = wide
-                .iter()
-                .filter_map(|at| lane.items.get(*at as usize))
-                .filter(|item| item.range.start < window.end && item.range.end > window.start);
+            let wide = wide.iter().filter_map(|at| lane.items.get(*at as usize)).filter(|item| {
+                item.range.start < Cycles(window.end) && item.range.end > Cycles(window.start)
+            });
             for item in wide {
                 let rect = self.item_rect(sub_lane, item.row, item.range, item.full_height);
                 if rect.width() < LEAST_LABEL {
@@ -345,7 +344,7 @@ impl IpuLanesOnScreen<'_> {
 
     fn bar_node_ui(&self, ui: &Ui, lane: (u32, u8), item: &LaneItem, rect: Rect, text: &str) {
         let bar = id(ui, "bar").with((lane, item.row, item.first_position()));
-        let cycles = || format!("{} cycles", Cycles(item.range.length()));
+        let cycles = || format!("{} cycles", item.range.length());
         node_ui(ui, bar, rect, Role::Cell, || (text.to_owned(), cycles()));
     }
 

@@ -44,7 +44,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tilescope_analysis::trace::{StepDetailReport, TraceStepGrouping, WindowSummary};
 use tilescope_report::ReportError;
-use tilescope_report::units::{CycleRange, StepId};
+use tilescope_report::units::{CycleRange, Cycles, StepId};
 use tilescope_report::{ProgramOutcome, Report};
 
 /// This view, for the list.
@@ -352,7 +352,7 @@ impl ExecutionTraceView {
         let first = self.scene.latest().and_then(|scene| {
             let window = self.axis?.window(self.limits?.width);
             let lanes = scene.ipus.iter().flat_map(|ipu| &ipu.lanes);
-            lanes.filter_map(|lane| first_step(lane, window)).next()
+            lanes.filter_map(|lane| first_step(lane, CycleRange::from_positions(window))).next()
         });
         // Without a scene, or with none of single steps, the first lane begins the walk.
         let fallback = || {
@@ -396,7 +396,8 @@ impl ExecutionTraceView {
     /// Pans so that a step chosen by a key is on the screen.
     fn bring_into_view(&mut self, range: CycleRange) {
         let (Some(axis), Some(limits)) = (self.axis, self.limits) else { return };
-        let (left, right) = (axis.x_from_position(range.start), axis.x_from_position(range.end));
+        let (left, right) =
+            (axis.x_from_position(range.start.0), axis.x_from_position(range.end.0));
         if left < 0.0 || right > limits.width {
             // A step wider than the lanes is shown from its start.
             let middle = (left + right.min(left + limits.width)) / 2.0 - limits.width / 2.0;
@@ -442,9 +443,9 @@ fn neighbour(
 /// The axis that shows a bar with what is around it.
 fn zoomed_to(range: CycleRange, limits: AxisLimits) -> PanZoomAxis {
     // A sixth on both sides; at least one cycle, or a step of no cycles would fill nothing.
-    let around = range.length() / 6 + 1;
+    let around = range.length() / 6 + Cycles(1);
     let wider = CycleRange::new(range.start.saturating_sub(around), range.end + around);
-    PanZoomAxis::fitting(wider, limits.width).clamped_to(limits)
+    PanZoomAxis::fitting(wider.positions(), limits.width).clamped_to(limits)
 }
 
 /// How the parts of an operation are put together.
@@ -461,7 +462,7 @@ fn scene_window(axis: PanZoomAxis, width: f32) -> CycleRange {
     let window = axis.window(width);
     let start = (window.start / block * block).saturating_sub(block / 2);
     let end = start.saturating_add(block.saturating_mul(6)).max(window.end.saturating_add(1));
-    CycleRange::new(start, end)
+    CycleRange::new(Cycles(start), Cycles(end))
 }
 
 /// Identifies parts of this view to egui.

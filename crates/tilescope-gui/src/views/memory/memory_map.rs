@@ -17,7 +17,7 @@ use egui::{
 use serde::{Deserialize, Serialize};
 use tilescope_analysis::bank_map::{BankMap, PlacedVariable, bank_map};
 use tilescope_report::ReportError;
-use tilescope_report::units::{Bytes, CycleRange, VariableId, exact_bytes, grouped};
+use tilescope_report::units::{Bytes, PositionRange, VariableId, exact_bytes, grouped};
 
 /// Heights of a row, at least and at most.
 const ROW: (f32, f32) = (9.0, 22.0);
@@ -129,13 +129,14 @@ impl MemoryMapPanel {
         let rect = area.with_min_y((area.top() + RULER).min(area.bottom() - 10.0));
         let last = map.placed.iter().map(|part| part.addresses.end).max().unwrap_or(Bytes::ZERO);
         let end = last.max(map.capacity).max(Bytes(1));
-        let limits = AxisLimits { range: CycleRange::new(0, end.0), width: rect.width().max(20.0) };
+        let limits =
+            AxisLimits { range: PositionRange::new(0, end.0), width: rect.width().max(20.0) };
         if self.limits != Some((end.0, limits.width)) {
             self.limits = Some((end.0, limits.width));
             self.axis = None;
         }
         // At first as far as anything lies; all of memory is a turn of the wheel away.
-        let used = CycleRange::new(0, ((last + last / 16).clamp(Bytes(1), end)).0);
+        let used = PositionRange::new(0, ((last + last / 16).clamp(Bytes(1), end)).0);
         let axis = self.axis.unwrap_or_else(|| PanZoomAxis::fitting_exactly(used, limits.width));
         let row = (rect.height() / map.rows.max(1) as f32).floor().clamp(ROW.0, ROW.1);
         let most = (map.rows as f32 * row - rect.height()).max(0.0);

@@ -63,7 +63,7 @@ fn of_run(run: &ExecutionSummary) -> Vec<HeadlineFigure> {
     };
     let mut cards = vec![HeadlineFigure {
         title: "Run",
-        value: format!("{} cycles", Cycles(run.total_cycles)),
+        value: format!("{} cycles", run.total_cycles),
         about: time,
         formula: "end of the last step - start of the first; time = cycles / tile clock",
         bad: false,

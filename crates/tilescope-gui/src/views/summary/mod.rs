@@ -377,7 +377,7 @@ fn batching_ui(ui: &mut Ui, facts: &SummaryPageData) {
     }
     if let Some(run) = &facts.summary.execution {
         let formula = "end of the last step - start of the first";
-        rows.push(derived("Total cycles", Cycles(run.total_cycles), formula));
+        rows.push(derived("Total cycles", run.total_cycles, formula));
         if run.seconds > 0.0 {
             let formula = "total cycles / tile clock";
             rows.push(derived("Time on the device", seconds(run.seconds), formula));

@@ -25,7 +25,7 @@ use serde::ser::SerializeStruct;
 use serde::{Deserialize, Serialize, Serializer};
 use std::ops::Range;
 use tilescope_analysis::tile_curves::TileCurveUnit;
-use tilescope_report::units::CycleRange;
+use tilescope_report::units::PositionRange;
 
 /// Height of the strip above the graph.
 const STRIP: f32 = 30.0;
@@ -216,7 +216,8 @@ impl StackGraph {
         let bottom = (area.bottom() - LEGEND - FOOT).max(strip.bottom() + 30.0);
         let frame =
             Rect::from_min_max(pos2(left, strip.bottom() + 8.0), pos2(left + width, bottom));
-        let limits = AxisLimits { range: CycleRange::new(0, stack.places().max(1) as u64), width };
+        let limits =
+            AxisLimits { range: PositionRange::new(0, stack.places().max(1) as u64), width };
         self.keep_axis(limits);
         self.strip_ui(ui, stack, strip, limits);
         let beside = Rect::from_x_y_ranges(area.left() + 6.0..=left - 6.0, strip.y_range());
