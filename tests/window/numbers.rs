@@ -12,7 +12,7 @@ use tilescope_analysis::program_tree::{groups, tally};
 use tilescope_analysis::tile_mapping::{MappingMeasure, MappingSubjectKind, mapping, subjects};
 use tilescope_analysis::{exchange_code, memory, summary, tile_curves};
 use tilescope_gui::view_names;
-use tilescope_report::units::{Bytes, Cycles, exact_bytes, grouped, percent};
+use tilescope_report::units::{Bytes, exact_bytes, grouped, percent};
 use tilescope_report::{Report, ReportError, ReportPart};
 
 /// Names and values of everything a reader of the accessibility tree finds, a line each.

@@ -11,9 +11,7 @@ use super::tile_curves::{TileCurveUnit, spread};
 use mapping_rows::{element_bytes, rearrangements};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use tilescope_report::units::{
-    Bytes, ComputeSetId, Cycles, OperationId, TileRange, TileRuns, VariableId,
-};
+use tilescope_report::units::{Bytes, ComputeSetId, OperationId, TileRange, TileRuns, VariableId};
 use tilescope_report::{
     ComputeSet, MemoryCategory, ProgramNode, Report, ReportError, Variable, VariableFilter,
     VariablePlacement,
@@ -387,6 +385,7 @@ fn compute_set(
 mod tests {
     use super::*;
     use tilescope_fixtures::ReportBuilder;
+    use tilescope_report::units::Cycles;
 
     fn opened(builder: &ReportBuilder) -> Report {
         let directory = tempfile::tempdir().unwrap();

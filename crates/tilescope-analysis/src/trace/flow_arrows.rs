@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use tilescope_report::trace::{LaneStep, Trace};
-use tilescope_report::units::{Bytes, CycleRange, Cycles, ProgramId, StepId};
+use tilescope_report::units::{Bytes, CycleRange, ProgramId, StepId};
 use tilescope_report::{ProgramKind, Report, ReportError};
 
 /// Steps behind an exchange among which the one that uses the data is sought.
@@ -136,6 +136,7 @@ fn first_consumer(
 mod tests {
     use super::*;
     use tilescope_fixtures::ReportBuilder;
+    use tilescope_report::units::Cycles;
     use tilescope_report::{ExecutionStep, StepOnIpu};
 
     /// IPU 0 sends to IPU 1, which waits and then works.

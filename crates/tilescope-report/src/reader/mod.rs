@@ -34,7 +34,6 @@ use super::model::*;
 use super::trace::Trace;
 use super::writer::StepLayout;
 use super::{open_file, schema};
-use crate::units::Cycles;
 use crate::units::*;
 use std::collections::BTreeMap;
 use std::fs;

@@ -12,7 +12,7 @@ use crate::limits::MAX_SUB_LANES;
 use crate::model::{ProgramKind, StreamEndpoint};
 use crate::row_writer::RowWriter;
 use crate::trace::{StepClass, StepRecord, Trace, TraceIndexWriter};
-use crate::units::{ComputeSetId, CycleRange, Cycles, ProgramId, StepId};
+use crate::units::{ComputeSetId, CycleRange, ProgramId, StepId};
 use crate::{open_file, schema};
 use rusqlite::{Connection, params};
 use std::collections::{BTreeMap, HashSet};

@@ -20,6 +20,6 @@ pub use ids::{
     ComputeSetId, IpuId, OperationId, ProgramId, StepId, TileId, VariableId, VertexTypeId,
 };
 pub use quantity::{Bytes, Cycles, Elements, Hertz, Quantity};
-pub use range::{CycleRange, PositionRange, QuantityRange, TileRange};
+pub use range::{CycleRange, TileRange};
 pub use tile_runs::TileRuns;
 pub use timestamp::format_timestamp;

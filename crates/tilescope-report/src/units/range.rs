@@ -1,38 +1,32 @@
 //! Half-open ranges of cycles and of tiles.
 
-use super::{Cycles, Quantity};
+use super::Cycles;
 use serde::{Deserialize, Serialize};
 
-/// A half-open range of one kind of thing, `start..end`.
+/// A half-open range of cycles, `start..end`, counted from the first one of the trace.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
-pub struct QuantityRange<Q> {
-    /// The first of the range.
-    pub start: Q,
-    /// The first after the range; never below `start`.
-    pub end: Q,
+pub struct CycleRange {
+    /// First cycle of the range.
+    pub start: Cycles,
+    /// First cycle after the range; never below `start`.
+    pub end: Cycles,
 }
 
-/// A half-open range of cycles, counted from the first one of the trace.
-pub type CycleRange = QuantityRange<Cycles>;
-
-/// A half-open range of positions on an axis, whatever the axis counts.
-pub type PositionRange = QuantityRange<u64>;
-
-impl<Q: Quantity> QuantityRange<Q> {
+impl CycleRange {
     /// The range `start..end`; an `end` below `start` gives an empty range at `start`.
-    pub fn new(start: Q, end: Q) -> Self {
+    pub fn new(start: Cycles, end: Cycles) -> Self {
         Self { start, end: end.max(start) }
     }
 
-    /// How much the range covers.
-    pub fn length(self) -> Q {
+    /// Number of cycles in the range.
+    pub fn length(self) -> Cycles {
         debug_assert!(self.start <= self.end, "a range runs forwards: {self:?}");
         self.end - self.start
     }
 
-    /// Whether nothing is in the range.
+    /// Whether no cycle is in the range.
     pub fn is_empty(self) -> bool {
         self.start == self.end
     }
@@ -43,7 +37,7 @@ impl<Q: Quantity> QuantityRange<Q> {
         Self::new(start, self.end.min(other.end))
     }
 
-    /// Whether both ranges share anything.
+    /// Whether both ranges share at least one cycle.
     pub fn overlaps(self, other: Self) -> bool {
         !self.intersection(other).is_empty()
     }
@@ -51,16 +45,6 @@ impl<Q: Quantity> QuantityRange<Q> {
     /// The smallest range that covers both.
     pub fn union(self, other: Self) -> Self {
         Self { start: self.start.min(other.start), end: self.end.max(other.end) }
-    }
-
-    /// The same range on an axis.
-    pub fn positions(self) -> PositionRange {
-        PositionRange { start: self.start.number(), end: self.end.number() }
-    }
-
-    /// What a range on an axis stands for, where the axis counts this kind of thing.
-    pub fn from_positions(range: PositionRange) -> Self {
-        Self { start: Q::from_number(range.start), end: Q::from_number(range.end) }
     }
 }
 

@@ -41,21 +41,14 @@ impl CycleDeltaLane {
         (timeline, ipu): (VisibleTimeline, Option<u32>),
     ) {
         let ipu = ipu.unwrap_or(0);
-        let window = timeline.axis.window(timeline.width).intersection(timeline.run.positions());
+        let window = timeline.cycles().intersection(timeline.run);
         let (a, b, alignment) = (source.report.clone(), target.report.clone(), aligned.clone());
         let question =
             move |(window, ipu): &CycleDeltaKey| drifts(&a, &b, &alignment, *ipu, *window);
-        let found = self.drifts.ask(
-            ui.ctx(),
-            workers,
-            &(CycleRange::from_positions(window), ipu),
-            question,
-        );
+        let found = self.drifts.ask(ui.ctx(), workers, &(window, ipu), question);
         let texts = QueryTexts { waiting: "Comparing…", failed: "The lane cannot be read" };
         let lane = &mut ui.new_child(UiBuilder::new().max_rect(rect));
-        found.show(lane, texts, |ui, drifts| {
-            paint(ui, rect, drifts, CycleRange::from_positions(window), ipu)
-        });
+        found.show(lane, texts, |ui, drifts| paint(ui, rect, drifts, window, ipu));
     }
 }
 

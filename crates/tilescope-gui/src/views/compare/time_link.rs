@@ -2,8 +2,8 @@
 //! against the source by an offset.
 
 use super::offset_handle::OffsetHandle;
+use crate::views::cycle_axis::fitting_cycles;
 use crate::views::{ReportView, VisibleTimeline};
-use crate::widgets::pan_zoom_axis::PanZoomAxis;
 use crate::widgets::toolbar::ToolbarBuilder;
 use egui::{DragValue, Rect, RichText, Ui};
 use tilescope_report::units::{CycleRange, Cycles};
@@ -53,11 +53,7 @@ impl TimeLink {
     /// The axes of both after the last frame.
     pub(crate) fn windows(&self) -> Option<(CycleRange, CycleRange)> {
         let (source, target) = self.last?;
-        let window = |of: VisibleTimeline| of.axis.window(of.width);
-        Some((
-            CycleRange::from_positions(window(source)),
-            CycleRange::from_positions(window(target)),
-        ))
+        Some((source.cycles(), target.cycles()))
     }
 
     fn set(&mut self, offset: i64) {
@@ -112,7 +108,7 @@ impl TimeLink {
             }
             // At first, all of both is shown.
             None => {
-                let axis = PanZoomAxis::fitting(reach.0.positions(), a.width);
+                let axis = fitting_cycles(reach.0, a.width);
                 source.show_timeline(axis, reach.0);
                 target.show_timeline(axis.shifted(self.offset), reach.1);
             }

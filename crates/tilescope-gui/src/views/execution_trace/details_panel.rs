@@ -3,6 +3,7 @@
 use super::scene::LoadedTrace;
 use super::{ExecutionTraceView, TraceDetailsTab, details_tables};
 use crate::views::ViewContext;
+use crate::views::cycle_axis::cycles_on_screen;
 use crate::widgets::background_query::Versioned;
 use crate::widgets::bottom_panel::tabs_row_ui;
 use crate::widgets::query_state::QueryTexts;
@@ -53,7 +54,7 @@ impl ExecutionTraceView {
     ) {
         let (Some(axis), Some(limits)) = (self.axis, self.limits) else { return };
         // Beside a longer run, there is more on the screen than this one.
-        let window = axis.window(limits.width).intersection(prepared.range.positions());
+        let window = cycles_on_screen(axis, limits.width).intersection(prepared.range);
         let ipus = self.shown_ipus(prepared);
         let shared = prepared.clone();
         let question = move |(window, ipus): &(CycleRange, Vec<u32>)| {
@@ -61,12 +62,7 @@ impl ExecutionTraceView {
         };
         let texts =
             QueryTexts { waiting: "Adding up…", failed: "The summary cannot be computed" };
-        let summary = self.summary.ask(
-            ui.ctx(),
-            context.workers,
-            &(CycleRange::from_positions(window), ipus),
-            question,
-        );
+        let summary = self.summary.ask(ui.ctx(), context.workers, &(window, ipus), question);
         summary.show(ui, texts, |ui, summary| {
             let bytes = context.opened.report.has(tilescope_report::ReportPart::StepBytes);
             let known = details_tables::RecordedTraceColumns { bytes, balance: prepared.balance };

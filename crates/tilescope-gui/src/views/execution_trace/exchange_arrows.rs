@@ -11,7 +11,7 @@ use egui::accesskit::Role;
 use egui::epaint::CubicBezierShape;
 use egui::{Color32, Painter, Pos2, Rect, Shape, Stroke, Ui, Vec2, pos2, vec2};
 use tilescope_analysis::trace::{FlowArrow, HostActivity};
-use tilescope_report::units::{Cycles, StepId};
+use tilescope_report::units::StepId;
 
 /// Length of an arrow's head.
 const HEAD: f32 = 7.0;

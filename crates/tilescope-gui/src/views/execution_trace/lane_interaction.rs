@@ -8,6 +8,7 @@ use crate::model::command::{AppCommand, SelectedStep};
 use crate::model::preferences::TraceDragMode;
 use crate::theme::{LIGHT, ThemePalette};
 use crate::views::ViewContext;
+use crate::views::cycle_axis::axis_range_of_cycles;
 use crate::widgets::background_query::Versioned;
 use crate::widgets::pan_zoom_axis::{AxisLimits, PanZoomAxis};
 use egui::{CursorIcon, PointerButton, Pos2, Rect, Response, RichText, Stroke, StrokeKind, Ui};
@@ -107,11 +108,9 @@ impl ExecutionTraceView {
                 let (start, end) = (from.min(to).max(0) as u64, from.max(to).max(0) as u64);
                 self.range_from = None;
                 if end > start {
-                    let range = CycleRange::new(Cycles(start), Cycles(end));
-                    self.axis = Some(
-                        PanZoomAxis::fitting_exactly(range.positions(), limits.width)
-                            .clamped_to(limits),
-                    );
+                    let range = axis_range_of_cycles(CycleRange::new(Cycles(start), Cycles(end)));
+                    self.axis =
+                        Some(PanZoomAxis::fitting_exactly(range, limits.width).clamped_to(limits));
                 }
             } else if !response.dragged() {
                 self.range_from = None;

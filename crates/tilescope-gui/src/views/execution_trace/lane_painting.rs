@@ -12,6 +12,7 @@ use super::{ExecutionTraceView, id};
 use crate::model::command::SelectedStep;
 use crate::theme::{ThemePalette, mix};
 use crate::views::ViewContext;
+use crate::views::cycle_axis::cycles_on_screen;
 use crate::widgets::pan_zoom_axis::PanZoomAxis;
 use crate::widgets::{elided_text::elided, focus_ui, node_ui, region_ui};
 use egui::accesskit::Role;
@@ -291,11 +292,12 @@ impl IpuLanesOnScreen<'_> {
         looks: TraceBarStyle,
     ) {
         let ipu = &scene.ipus[index];
-        let window = self.axis.window(self.places.lanes.width());
+        let window = cycles_on_screen(self.axis, self.places.lanes.width());
         for (sub_lane, (lane, wide)) in ipu.lanes.iter().zip(&ipu.labelled_bars).enumerate() {
-            let wide = wide.iter().filter_map(|at| lane.items.get(*at as usize)).filter(|item| {
-                item.range.start < Cycles(window.end) && item.range.end > Cycles(window.start)
-            });
+            let wide = wide
+                .iter()
+                .filter_map(|at| lane.items.get(*at as usize))
+                .filter(|item| item.range.start < window.end && item.range.end > window.start);
             for item in wide {
                 let rect = self.item_rect(sub_lane, item.row, item.range, item.full_height);
                 if rect.width() < LEAST_LABEL {

@@ -9,6 +9,7 @@ use super::scene::{COMMON_MARKS, IpuLaneScene, LoadedTrace, TraceSceneKey};
 use super::{ExecutionTraceView, ask_scene, grouping, id, scene_window};
 use crate::theme::ThemePalette;
 use crate::views::ViewContext;
+use crate::views::cycle_axis::{axis_range_of_cycles, limits_of_cycles};
 use crate::widgets::background_query::QueryState;
 use crate::widgets::background_query::Versioned;
 use crate::widgets::overview_strip::{self, overview_ui};
@@ -39,7 +40,7 @@ impl ExecutionTraceView {
         // Where there is little room, lanes reach out of it.
         self.lanes = Some(places.lanes.union(places.ruler).intersect(area));
         let range = self.reach.map_or(prepared.range, |reach| reach.union(prepared.range));
-        let limits = AxisLimits { range: range.positions(), width: places.lanes.width() };
+        let limits = limits_of_cycles(range, places.lanes.width());
         self.keep_axis(limits);
         let palette = ThemePalette::for_visuals(ui.visuals());
         self.strip_ui(ui, context, prepared, places.overview, limits);
@@ -106,7 +107,7 @@ impl ExecutionTraceView {
         let image = self
             .overview_texture
             .as_ref()
-            .map(|(_, texture)| (texture, prepared.range.positions()));
+            .map(|(_, texture)| (texture, axis_range_of_cycles(prepared.range)));
         let axis = self.axis.unwrap_or_else(|| PanZoomAxis::fitting(limits.range, limits.width));
         if let Some(moved) = overview_ui(ui, rect, image, axis, limits, &mut self.grip) {
             self.axis = Some(moved);

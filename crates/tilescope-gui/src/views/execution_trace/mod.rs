@@ -17,6 +17,7 @@ mod step_details;
 mod toolbar;
 mod user_marks;
 
+use super::cycle_axis::{cycles_on_screen, fitting_cycles};
 use super::{ReportView, ViewContext, ViewDescriptor, VisibleTimeline};
 use crate::model::command::{AppCommand, SelectedStep, ViewAction};
 use crate::model::message::StatusMessage;
@@ -350,9 +351,9 @@ impl ExecutionTraceView {
         }
         // Nothing is chosen: begin with what is on the screen.
         let first = self.scene.latest().and_then(|scene| {
-            let window = self.axis?.window(self.limits?.width);
+            let window = cycles_on_screen(self.axis?, self.limits?.width);
             let lanes = scene.ipus.iter().flat_map(|ipu| &ipu.lanes);
-            lanes.filter_map(|lane| first_step(lane, CycleRange::from_positions(window))).next()
+            lanes.filter_map(|lane| first_step(lane, window)).next()
         });
         // Without a scene, or with none of single steps, the first lane begins the walk.
         let fallback = || {
@@ -445,7 +446,7 @@ fn zoomed_to(range: CycleRange, limits: AxisLimits) -> PanZoomAxis {
     // A sixth on both sides; at least one cycle, or a step of no cycles would fill nothing.
     let around = range.length() / 6 + Cycles(1);
     let wider = CycleRange::new(range.start.saturating_sub(around), range.end + around);
-    PanZoomAxis::fitting(wider.positions(), limits.width).clamped_to(limits)
+    fitting_cycles(wider, limits.width).clamped_to(limits)
 }
 
 /// How the parts of an operation are put together.
@@ -459,10 +460,12 @@ fn grouping(prefs: &TracePrefs) -> TraceStepGrouping {
 fn scene_window(axis: PanZoomAxis, width: f32) -> CycleRange {
     let length = ((axis.scale() * f64::from(width)).ceil() as u64).max(1);
     let block = length.div_ceil(4);
-    let window = axis.window(width);
-    let start = (window.start / block * block).saturating_sub(block / 2);
-    let end = start.saturating_add(block.saturating_mul(6)).max(window.end.saturating_add(1));
-    CycleRange::new(Cycles(start), Cycles(end))
+    let window = cycles_on_screen(axis, width);
+    let start = (window.start / block * block).saturating_sub(Cycles(block / 2));
+    let end = start
+        .saturating_add(Cycles(block.saturating_mul(6)))
+        .max(window.end.saturating_add(Cycles(1)));
+    CycleRange::new(start, end)
 }
 
 /// Identifies parts of this view to egui.

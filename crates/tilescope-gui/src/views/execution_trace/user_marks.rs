@@ -5,6 +5,7 @@ use super::scene::LoadedTrace;
 use super::{ExecutionTraceView, StepDetailReport};
 use crate::theme::ThemePalette;
 use crate::views::ViewContext;
+use crate::views::cycle_axis::cycles_on_screen;
 use crate::views::search_panel::statistics_ui;
 use crate::widgets::background_query::Versioned;
 use crate::widgets::pan_zoom_axis::PanZoomAxis;
@@ -86,8 +87,8 @@ impl ExecutionTraceView {
         prepared: &Versioned<LoadedTrace>,
     ) {
         let (Some(axis), Some(limits)) = (self.axis, self.limits) else { return };
-        let shown = axis.window(limits.width).intersection(prepared.range.positions());
-        let window = self.marked_range().unwrap_or(CycleRange::from_positions(shown));
+        let shown = cycles_on_screen(axis, limits.width).intersection(prepared.range);
+        let window = self.marked_range().unwrap_or(shown);
         let key = (window, self.shown_ipus(prepared));
         let report = context.opened.report.clone();
         let question = move |(window, ipus): &TraceStatisticsKey| {

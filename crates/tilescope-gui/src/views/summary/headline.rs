@@ -7,7 +7,7 @@ use crate::widgets::elided_text::elided;
 use egui::accesskit::Role;
 use egui::{CornerRadius, FontId, Sense, Stroke, Ui, WidgetInfo, vec2};
 use tilescope_analysis::summary::{ExecutionSummary, MemorySummary};
-use tilescope_report::units::{Cycles, grouped, percent, seconds};
+use tilescope_report::units::{grouped, percent, seconds};
 use tilescope_report::{ProgramOutcome, Target};
 
 /// Narrower than this, figures stand in rows of two.

@@ -25,7 +25,7 @@ use std::time::SystemTime;
 use tilescope_analysis::json::{self, JsonLine};
 use tilescope_analysis::summary::{ReportSummary, summary};
 use tilescope_report::ReportError;
-use tilescope_report::units::{Bytes, Cycles, Hertz, grouped, seconds};
+use tilescope_report::units::{Bytes, Hertz, grouped, seconds};
 use tilescope_report::{BatchingConfig, Report, ReportPart, SidecarFile};
 
 /// This view, for the list.
