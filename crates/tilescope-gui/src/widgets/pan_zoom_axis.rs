@@ -14,7 +14,7 @@ const SLACK: f64 = 0.02;
 
 /// Which cycles are on the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct PanZoomAxis {
+pub(crate) struct PanZoomAxis {
     /// Cycle at the left edge, rounded down.
     origin: i64,
     /// What was rounded off, 0 to 1.
