@@ -11,7 +11,7 @@ use tilescope_analysis::find::{SearchCatalogue, SearchQuery, find};
 use tilescope_fixtures::ReportBuilder;
 use tilescope_gui::app::TilescopeApp;
 use tilescope_gui::{OpenReport, theme, view_names};
-use tilescope_report::units::{OperationId, TileRange, TileRuns, VertexTypeId};
+use tilescope_report::units::{Bytes, OperationId, TileRange, TileRuns, VertexTypeId};
 use tilescope_report::{
     ExecutionStep, MarkKind, MemoryCategory, ModelOperation, ProgramKind, TileTraffic,
     TrainingPass, VertexGroup, VertexTypeInfo,
@@ -32,8 +32,8 @@ fn write_report(directory: &Path) {
     };
     let kind = VertexTypeInfo {
         name: "poplin::ConvPartial1x1Out".to_owned(),
-        code_bytes: 400,
-        state_bytes: 24,
+        code_bytes: Bytes(400),
+        state_bytes: Bytes(24),
     };
     report.parts.vertex_types.push(kind);
     let mut programs = Vec::new();
@@ -42,12 +42,12 @@ fn write_report(directory: &Path) {
         let exchange = report.exchange(&format!("cs{layer}_{name}/Convolve/ExchangePre"), 64);
         let moved = uneven(layer);
         let traffic = |bytes: &u64| TileTraffic {
-            bytes_in: *bytes,
-            bytes_out: *bytes,
-            bytes_delivered: *bytes,
+            bytes_in: Bytes(*bytes),
+            bytes_out: Bytes(*bytes),
+            bytes_delivered: Bytes(*bytes),
             messages_in: 4,
             messages_out: 4,
-            code_bytes: 40,
+            code_bytes: Bytes(40),
         };
         if let Some(last) = report.parts.exchanges.last_mut() {
             last.tiles = moved.map(traffic);

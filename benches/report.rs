@@ -48,7 +48,7 @@ impl Loop {
             let mut bar = self.report.bar(ipu, start..end);
             bar.from_min = start.saturating_sub(u64::from(program.0) % 13);
             bar.active_tile_balance = 0.5 + (program.0 % 50) as f32 / 100.0;
-            (bar.bytes_in, bar.bytes_out) = (bytes, bytes);
+            (bar.bytes_in, bar.bytes_out) = (Bytes(bytes), Bytes(bytes));
             bar
         };
         let ipus = (0..self.report.parts.target.ipus_per_replica).map(bar).collect();

@@ -190,7 +190,7 @@ fn gate(source: &Report, target: &Report, percent: f64) -> Result<(), CliError> 
         ("memory", before.total_excluding_gaps, after.total_excluding_gaps),
         ("fullest tile", before.max_tile_including_gaps, after.max_tile_including_gaps),
     ];
-    problems.extend(memory.iter().filter_map(|(name, a, b)| worse(name, *a, *b, percent)));
+    problems.extend(memory.iter().filter_map(|(name, a, b)| worse(name, a.0, b.0, percent)));
     if after.out_of_memory_tiles > before.out_of_memory_tiles {
         problems.push(format!("{} tiles are out of memory", after.out_of_memory_tiles));
     }

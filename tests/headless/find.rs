@@ -9,6 +9,7 @@ use tilescope_analysis::find::{
 };
 use tilescope_analysis::statistics::{ValueStatistics, spread};
 use tilescope_report::Report;
+use tilescope_report::units::Bytes;
 
 struct Pipeline {
     report: Report,
@@ -53,7 +54,7 @@ fn totals_are_the_sums_of_the_hits() {
             assert_eq!(totals.things, hits.clone().count() as u64);
             assert_eq!(totals.count, sum(|hit| hit.count));
             assert_eq!(totals.cycles, sum(|hit| hit.cycles.unwrap_or(0)));
-            assert_eq!(totals.bytes, sum(|hit| hit.bytes.unwrap_or(0)));
+            assert_eq!(totals.bytes, Bytes(sum(|hit| hit.bytes.unwrap_or(Bytes::ZERO).0)));
         }
     }
 }
@@ -108,7 +109,7 @@ fn a_variable_spreads_over_its_tiles() {
     let largest = found("in:variables").hits.into_iter().max_by_key(|hit| hit.bytes).unwrap();
     let tiles =
         spread(&PIPELINE.report, &PIPELINE.catalogue.runs, std::slice::from_ref(&largest)).unwrap();
-    assert_eq!(Some(tiles.iter().sum::<u64>()), largest.bytes);
+    assert_eq!(Some(Bytes(tiles.iter().sum())), largest.bytes);
     assert_eq!(tiles.iter().filter(|bytes| **bytes > 0).count() as u64, largest.count);
 }
 

@@ -85,15 +85,18 @@ fn a_plain_file_is_understood() {
 
     let memory = report.tile_memory().unwrap();
     let total = |tile: u64| (0..4).map(|c| 64 * (1 + (tile * 7 + c * 131) % 97)).sum::<u64>();
-    assert_eq!(memory.get(100).unwrap().excluding_gaps(), total(100));
+    assert_eq!(memory.get(100).unwrap().excluding_gaps(), Bytes(total(100)));
     let categories = report.tile_categories().unwrap();
-    assert_eq!(categories.get(100).unwrap().iter().map(|c| c.bytes).sum::<u64>(), total(100));
+    assert_eq!(
+        categories.get(100).unwrap().iter().map(|c| c.bytes).sum::<Bytes>(),
+        Bytes(total(100))
+    );
     let code = categories
         .get(5)
         .unwrap()
         .iter()
         .find(|c| c.category == MemoryCategory::InternalExchangeCode);
-    assert_eq!(code.unwrap().bytes, 64 * (1 + (5 * 7 + 2 * 131) % 97));
+    assert_eq!(code.unwrap().bytes, Bytes(64 * (1 + (5 * 7 + 2 * 131) % 97)));
 
     let programs = report.programs().unwrap();
     let kind = |id| programs.get(ProgramId(id)).unwrap().kind;

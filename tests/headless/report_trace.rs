@@ -57,8 +57,8 @@ fn slow_totals(steps: &[LaneStep], window: CycleRange) -> (u64, [[u64; 7]; 3], O
         let at = step.activity as usize;
         count += 1;
         sums[0][at] += cycles;
-        sums[1][at] += step.bytes_in;
-        sums[2][at] += step.bytes_out;
+        sums[1][at] += step.bytes_in.0;
+        sums[2][at] += step.bytes_out.0;
         longest = longest.max(Some(cycles));
     }
     (count, sums, longest)
@@ -69,7 +69,8 @@ fn check_totals(lane: TraceLane, steps: &[LaneStep], window: CycleRange) {
     let (count, sums, longest) = slow_totals(steps, window);
     assert_eq!(totals.steps, count, "{window:?}");
     for activity in StepActivity::ALL {
-        let fast = [&totals.cycles, &totals.bytes_in, &totals.bytes_out].map(|part| part[activity]);
+        let (bytes_in, bytes_out) = (totals.bytes_in[activity], totals.bytes_out[activity]);
+        let fast = [totals.cycles[activity], bytes_in.0, bytes_out.0];
         assert_eq!(fast, sums.map(|part| part[activity as usize]), "{activity:?} {window:?}");
     }
     assert_eq!(totals.longest.map(|longest| longest.cycles), longest);

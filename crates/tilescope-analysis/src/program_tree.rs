@@ -280,7 +280,7 @@ fn traffic(runs: &[(u32, TileTraffic)], facts: &mut ProgramFactList) {
     };
     type TileTrafficField = fn(&TileTraffic) -> u64;
     let sides: [(&'static str, TileTrafficField, &str); 2] =
-        [("Received", |of| of.bytes_in, "to"), ("Sent", |of| of.bytes_out, "by")];
+        [("Received", |of| of.bytes_in.0, "to"), ("Sent", |of| of.bytes_out.0, "by")];
     for (name, value, word) in sides {
         let count = tiles(value);
         if count > 0 {
@@ -293,7 +293,7 @@ fn traffic(runs: &[(u32, TileTraffic)], facts: &mut ProgramFactList) {
     if messages > 0 {
         facts.add("Messages received", grouped(messages));
     }
-    facts.add("Exchange code", exact_bytes(sum(|of| of.code_bytes)));
+    facts.add("Exchange code", exact_bytes(sum(|of| of.code_bytes.0)));
 }
 
 #[cfg(test)]

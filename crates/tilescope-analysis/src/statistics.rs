@@ -168,7 +168,7 @@ pub fn spread(
             }
             SearchEntity::Variable(id) | SearchEntity::Tensor(id) => {
                 if let Some(variable) = report.variable(id)? {
-                    add(&variable.tiles.map(|part| part.bytes), &|_| 1);
+                    add(&variable.tiles.map(|part| part.bytes.0), &|_| 1);
                 }
             }
             SearchEntity::VertexType(id) => {

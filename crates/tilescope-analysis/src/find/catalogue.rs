@@ -4,7 +4,7 @@ use super::query::SearchList;
 use crate::tile_mapping::is_tensor;
 use crate::trace::{ProgramRunTotals, ProgramRuns, program_runs};
 use std::collections::BTreeMap;
-use tilescope_report::units::{OperationId, ProgramId, VariableId, VertexTypeId};
+use tilescope_report::units::{Bytes, OperationId, ProgramId, VariableId, VertexTypeId};
 use tilescope_report::{Report, ReportError, VariableFilter};
 
 /// Most variables that are looked through.
@@ -65,7 +65,7 @@ pub struct CatalogueItem {
     pub cycles: Option<u64>,
     /// Bytes: moved by all executions; of a variable, over all tiles; of a vertex type's code and
     /// state.
-    pub bytes: Option<u64>,
+    pub bytes: Option<Bytes>,
 }
 
 /// All named things of a report.

@@ -9,7 +9,7 @@ use super::query::{
 use crate::trace::{ProgramRunTotals, each_step, moved};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use tilescope_report::trace::LaneStep;
-use tilescope_report::units::{ProgramId, TileRange, TileRuns, VariableId, VertexTypeId};
+use tilescope_report::units::{Bytes, ProgramId, TileRange, TileRuns, VariableId, VertexTypeId};
 use tilescope_report::{Report, ReportError, VariableFilter};
 
 /// Totals of one list.
@@ -21,7 +21,7 @@ pub struct SearchTotals {
     /// Sum of their cycles, where they have any.
     pub cycles: u64,
     /// Sum of their bytes, where they have any.
-    pub bytes: u64,
+    pub bytes: Bytes,
 }
 
 /// The results of a query.
@@ -73,7 +73,7 @@ pub fn find(
         sum.things += 1;
         sum.count += hit.count;
         sum.cycles = sum.cycles.saturating_add(hit.cycles.unwrap_or(0));
-        sum.bytes = sum.bytes.saturating_add(hit.bytes.unwrap_or(0));
+        sum.bytes = sum.bytes.saturating_add(hit.bytes.unwrap_or(Bytes::ZERO));
     }
     Ok(SearchResults { hits, totals, complete })
 }
@@ -102,7 +102,7 @@ pub fn values(
             let is_wanted = step.program.is_some_and(|program| wanted.contains(&program));
             if is_wanted && tests.on_ipu(lane.ipu) && tests.step(step) {
                 values.push(match amount {
-                    QueryAmount::Bytes => moved(step),
+                    QueryAmount::Bytes => moved(step).0,
                     QueryAmount::Cycles | QueryAmount::Count => step.range.length(),
                 });
             }
@@ -235,7 +235,7 @@ impl<'q> QueryMatcher<'q> {
         self.conditions().all(|(negated, amount, comparison, limit)| {
             let value = match amount {
                 QueryAmount::Cycles => step.range.length(),
-                QueryAmount::Bytes => moved(step),
+                QueryAmount::Bytes => moved(step).0,
                 QueryAmount::Count => return true,
             };
             comparison.holds(value, limit) != negated
@@ -262,7 +262,7 @@ impl<'q> QueryMatcher<'q> {
 fn figure(item: &CatalogueItem, amount: QueryAmount) -> Option<u64> {
     match amount {
         QueryAmount::Cycles => item.cycles,
-        QueryAmount::Bytes => item.bytes,
+        QueryAmount::Bytes => item.bytes.map(|bytes| bytes.0),
         QueryAmount::Count => Some(item.count),
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use tilescope_report::ReportError;
 use tilescope_report::trace::{LaneInfo, LaneStep, Trace, TraceLane};
-use tilescope_report::units::{CycleRange, ProgramId};
+use tilescope_report::units::{Bytes, CycleRange, ProgramId};
 
 /// Steps that are decoded at a time.
 const BATCH: usize = 65_536;
@@ -83,7 +83,7 @@ pub struct ProgramRunTotals {
     /// Sum of their lengths.
     pub cycles: u64,
     /// Sum of the bytes they moved.
-    pub bytes: u64,
+    pub bytes: Bytes,
 }
 
 impl ProgramRunTotals {
@@ -100,7 +100,7 @@ impl ProgramRunTotals {
 }
 
 /// Bytes that a step moved on its IPU: what goes from tile to tile is counted once.
-pub fn moved(step: &LaneStep) -> u64 {
+pub fn moved(step: &LaneStep) -> Bytes {
     step.bytes_in.max(step.bytes_out)
 }
 

@@ -88,7 +88,7 @@ pub fn step_view(
     } else if here.active_tiles > 0 && tiles > 0 {
         rows.derived("Active tile share", percent(active_share), "active tiles / tiles of the IPU");
     }
-    if report.has(ReportPart::StepBytes) && here.bytes_in + here.bytes_out > 0 {
+    if report.has(ReportPart::StepBytes) && here.bytes_in + here.bytes_out > Bytes::ZERO {
         rows.derived("Data total : (Rx/Tx)", data_row(here.bytes_in, here.bytes_out), DATA);
     }
     if let Some(program) = details.program {
@@ -158,8 +158,8 @@ fn cycles_row(range: CycleRange, overlap: u64) -> String {
 }
 
 /// `120 B : (116 B/4 B)`
-fn data_row(received: u64, sent: u64) -> String {
-    format!("{} : ({}/{})", Bytes(received + sent), Bytes(received), Bytes(sent))
+fn data_row(received: Bytes, sent: Bytes) -> String {
+    format!("{} : ({}/{})", (received + sent), received, sent)
 }
 
 fn exchange_rows(
@@ -174,7 +174,7 @@ fn exchange_rows(
     let Some(exchange) = report.exchange(program)? else { return Ok(()) };
     let on_ipu = report.target()?.tiles_of_ipu(ipu);
     let moved = |traffic: &TileTraffic| traffic.bytes_in + traffic.bytes_out;
-    let (mut total, mut busiest, mut code) = (0u64, 0u64, 0u64);
+    let (mut total, mut busiest, mut code) = (Bytes::ZERO, Bytes::ZERO, Bytes::ZERO);
     for (tiles, traffic) in exchange.tiles.iter() {
         let (first, end) = (tiles.first.max(on_ipu.first), tiles.end.min(on_ipu.end));
         let count = u64::from(end.saturating_sub(first));
@@ -184,12 +184,12 @@ fn exchange_rows(
             busiest = busiest.max(moved(traffic));
         }
     }
-    if busiest > 0 {
-        let mean = total as f64 / f64::from(on_ipu.count().max(1));
-        rows.derived("Data balance", percent(mean / busiest as f64), DATA_BALANCE);
+    if !busiest.is_zero() {
+        let mean = total.as_f64() / f64::from(on_ipu.count().max(1));
+        rows.derived("Data balance", percent(mean / busiest.as_f64()), DATA_BALANCE);
     }
-    if code > 0 {
-        rows.derived("Exchange code", Bytes(code).to_string(), "sum over the tiles of the IPU");
+    if !code.is_zero() {
+        rows.derived("Exchange code", code.to_string(), "sum over the tiles of the IPU");
     }
     Ok(())
 }
@@ -204,7 +204,7 @@ fn route_rows(
     let links = InterIpuTransfers::read(report)?;
     let (mut sends, mut receives) = (Vec::new(), Vec::new());
     for link in links.transfers_of_program(program) {
-        let bytes = link.bytes.map_or_else(String::new, |bytes| format!(" ({})", Bytes(bytes)));
+        let bytes = link.bytes.map_or_else(String::new, |bytes| format!(" ({})", bytes));
         if link.from == ipu {
             sends.push(format!("IPU {}{bytes}", link.to));
         }
@@ -261,6 +261,6 @@ mod tests {
 
     #[test]
     fn data_totals_are_split_by_direction() {
-        assert_eq!(data_row(116, 4), "120 B : (116 B/4 B)");
+        assert_eq!(data_row(Bytes(116), Bytes(4)), "120 B : (116 B/4 B)");
     }
 }

@@ -53,7 +53,7 @@ impl TileWorkTimes {
             }
         }
         for exchange in report.exchanges()? {
-            let moved = exchange.tiles.map(|tile| tile.bytes_in.max(tile.bytes_out));
+            let moved = exchange.tiles.map(|tile| tile.bytes_in.max(tile.bytes_out).0);
             if let Some(work) = PerTileWork::from_tile_runs(moved) {
                 times.programs.insert(exchange.program, TileWorkSource::Exchange(work));
             }

@@ -82,6 +82,6 @@ fn ipu_totals(trace: &Trace, window: CycleRange, ipu: u32) -> Result<IpuTotals, 
     Ok(totals)
 }
 
-fn bytes(values: &PerActivity, activity: StepActivity) -> Bytes {
-    Bytes(values[activity])
+fn bytes(values: &PerActivity<Bytes>, activity: StepActivity) -> Bytes {
+    values[activity]
 }

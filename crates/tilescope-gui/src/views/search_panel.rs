@@ -21,7 +21,7 @@ use tilescope_analysis::find::{
 use tilescope_analysis::statistics::{HistogramBar, ValueStatistics, histogram, spread};
 use tilescope_report::Report;
 use tilescope_report::ReportError;
-use tilescope_report::units::{grouped, grouped_wide, short_bytes};
+use tilescope_report::units::{Bytes, grouped, grouped_wide, short_bytes};
 
 /// Height of a result.
 const ROW: f32 = 38.0;
@@ -331,8 +331,8 @@ fn totals_ui(ui: &mut Ui, found: &SearchResults) {
         if totals.cycles > 0 {
             text += &format!(" · {} cycles", grouped(totals.cycles));
         }
-        if totals.bytes > 0 {
-            text += &format!(" · {}", short_bytes(totals.bytes));
+        if totals.bytes > Bytes::ZERO {
+            text += &format!(" · {}", short_bytes(totals.bytes.0));
         }
         if *source == SearchList::Steps {
             text += &format!(" · {} executions", grouped(totals.count));
@@ -365,8 +365,8 @@ fn hit_ui(ui: &mut Ui, hit: &CatalogueItem, chosen: bool) -> Response {
     if let Some(cycles) = hit.cycles {
         about += &format!(" · {} cycles", grouped(cycles));
     }
-    if let Some(bytes) = hit.bytes.filter(|bytes| *bytes > 0) {
-        about += &format!(" · {}", short_bytes(bytes));
+    if let Some(bytes) = hit.bytes.filter(|bytes| *bytes > Bytes::ZERO) {
+        about += &format!(" · {}", short_bytes(bytes.0));
     }
     if hit.count > 0 {
         about += &format!(" · x {}", grouped(hit.count));

@@ -1,7 +1,7 @@
 //! Executed steps, and what is marked beside them.
 
 use super::{ProgramKind, StreamEndpoint, TrainingPass};
-use crate::units::{CycleRange, ProgramId, StepId};
+use crate::units::{Bytes, CycleRange, ProgramId, StepId};
 use std::ops::Range;
 
 /// What a step spends its cycles on: the things a pixel of a trace can be.
@@ -89,9 +89,9 @@ pub struct StepOnIpu {
     /// Mean active duration divided by the longest, 0 to 1.
     pub active_tile_balance: f32,
     /// Bytes received by the tiles of this IPU.
-    pub bytes_in: u64,
+    pub bytes_in: Bytes,
     /// Bytes sent by the tiles of this IPU.
-    pub bytes_out: u64,
+    pub bytes_out: Bytes,
 }
 
 impl StepOnIpu {

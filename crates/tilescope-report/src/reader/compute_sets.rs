@@ -128,8 +128,8 @@ impl Report {
             let columns = ["name", "code_bytes", "state_bytes"];
             self.db.list(SelectQuery::all("vertex_types", &columns), |cells| VertexTypeInfo {
                 name: cells.text(0).unwrap_or_default(),
-                code_bytes: cells.count(1, MAX_TILE_BYTES).unwrap_or(0),
-                state_bytes: cells.count(2, MAX_TILE_BYTES).unwrap_or(0),
+                code_bytes: cells.count(1, MAX_TILE_BYTES).unwrap_or_default(),
+                state_bytes: cells.count(2, MAX_TILE_BYTES).unwrap_or_default(),
             })
         })
     }

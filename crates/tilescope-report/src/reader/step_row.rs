@@ -4,7 +4,7 @@ use crate::database::RowCells;
 use crate::limits::{MAX_CYCLES, MAX_IPUS, MAX_STEP_BYTES, MAX_STEPS, MAX_SUB_LANES};
 use crate::model::StepOnIpu;
 use crate::trace::FixedPointBalance;
-use crate::units::CycleRange;
+use crate::units::{Bytes, CycleRange};
 
 /// The columns [`StepRow::read`] expects.
 pub(super) const COLUMNS: [&str; 14] = [
@@ -38,8 +38,8 @@ pub(super) struct StepRow {
     active_tiles: Option<u32>,
     active_tile_balance: Option<f64>,
     tile_balance: Option<f64>,
-    pub(super) bytes_in: u64,
-    pub(super) bytes_out: u64,
+    pub(super) bytes_in: Bytes,
+    pub(super) bytes_out: Bytes,
 }
 
 impl StepRow {
@@ -49,7 +49,7 @@ impl StepRow {
         let (from, to) = (cycles(5), cycles(8));
         Some(Self {
             step: cells.count(0, MAX_STEPS - 1)?,
-            ipu: cells.count(1, u64::from(MAX_IPUS) - 1)? as u32,
+            ipu: cells.small_up_to(1, MAX_IPUS - 1)?,
             sub_lane: cells.count(13, u64::from(MAX_SUB_LANES) - 1).map(|lane| lane as u8),
             cycles: cycles(2),
             base: cycles(4),
@@ -60,8 +60,8 @@ impl StepRow {
             active_tiles: cells.small(3),
             active_tile_balance: cells.real(9),
             tile_balance: cells.real(10),
-            bytes_in: cells.count(11, MAX_STEP_BYTES).unwrap_or(0),
-            bytes_out: cells.count(12, MAX_STEP_BYTES).unwrap_or(0),
+            bytes_in: cells.count(11, MAX_STEP_BYTES).unwrap_or_default(),
+            bytes_out: cells.count(12, MAX_STEP_BYTES).unwrap_or_default(),
         })
     }
 

@@ -23,7 +23,7 @@ use super::step_predictor::{PROGRAM_FIELD, STEP_FIELD_COUNT, StepFields, StepPre
 use super::step_record::{StepClass, StepRecord, StepRecordDetails};
 use crate::codec::{VarintReader, apply_zigzag_difference, difference, unpack, write_varint};
 use crate::limits::{MAX_CYCLES, MAX_STEP_BYTES, MAX_STEPS};
-use crate::units::{CycleRange, ProgramId, StepId};
+use crate::units::{Bytes, CycleRange, ProgramId, StepId};
 use std::ops::Range;
 
 /// Steps of a full chunk.
@@ -60,8 +60,8 @@ impl StepDeltaBase {
             record.range.start - self.end,
             record.range.length(),
             u64::from(record.balance.0),
-            record.bytes_in,
-            record.bytes_out,
+            record.bytes_in.0,
+            record.bytes_out.0,
             details.from_spread,
             details.to_spread,
             u64::from(details.active_tiles),
@@ -72,6 +72,7 @@ impl StepDeltaBase {
     /// The step these facts describe; `None` if no step can have them.
     fn record(self, facts: &StepFields) -> Option<StepRecord> {
         let [program, class, steps, gap, cycles, balance, bytes_in, bytes_out, ..] = *facts;
+        let (bytes_in, bytes_out) = (Bytes(bytes_in), Bytes(bytes_out));
         // Every sum is checked: the facts may come from a hostile file.
         let program = u32::try_from(program).ok()?;
         let start = self.end.checked_add(gap)?;
@@ -302,8 +303,8 @@ mod tests {
             program: (program != 9).then_some(ProgramId(program)),
             class: StepClass::new(ProgramKind::OnTileExecute, StreamEndpoint::Host),
             balance: FixedPointBalance(program as u16 * 1000),
-            bytes_in: u64::from(program) * 64,
-            bytes_out: 0,
+            bytes_in: Bytes(u64::from(program) * 64),
+            bytes_out: Bytes::ZERO,
         }
     }
 
@@ -312,7 +313,7 @@ mod tests {
             from_spread: record.range.start % 3,
             to_spread: record.range.end % 2,
             active_tiles: u32::from(record.balance.0),
-            balance_bits: (record.bytes_in as f32 / 640.0).to_bits(),
+            balance_bits: (record.bytes_in.0 as f32 / 640.0).to_bits(),
         };
         records.iter().map(detail).collect()
     }

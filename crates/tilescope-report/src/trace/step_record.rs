@@ -2,7 +2,7 @@
 
 use super::answers::FixedPointBalance;
 use crate::model::{ProgramKind, StepActivity, StepOnIpu, StreamEndpoint};
-use crate::units::{CycleRange, ProgramId, StepId};
+use crate::units::{Bytes, CycleRange, ProgramId, StepId};
 
 /// What a step does and where its data go, in one small number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,8 +49,8 @@ pub(crate) struct StepRecord {
     pub(crate) program: Option<ProgramId>,
     pub(crate) class: StepClass,
     pub(crate) balance: FixedPointBalance,
-    pub(crate) bytes_in: u64,
-    pub(crate) bytes_out: u64,
+    pub(crate) bytes_in: Bytes,
+    pub(crate) bytes_out: Bytes,
 }
 
 /// What a record leaves out of a [`StepOnIpu`]: kept only where there are no rows to ask.

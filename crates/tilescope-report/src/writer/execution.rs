@@ -137,9 +137,9 @@ impl ExecutionWriter {
         let of = |part: &str| format!("{part} of step {id} on IPU {}", on_ipu.ipu);
         let StepOnIpu { from_min, from_max, to_min, to_max, .. } = *on_ipu;
         checked_i64(to_max, MAX_CYCLES, || of("last cycle"))?;
-        checked_i64(on_ipu.ipu.into(), u64::from(self.ipus.max(1)) - 1, || of("IPU"))?;
-        checked_i64(on_ipu.sub_lane.into(), u64::from(MAX_SUB_LANES) - 1, || of("sub-lane"))?;
-        checked_i64(on_ipu.active_tiles.into(), self.tiles_per_ipu.into(), || {
+        checked_i64(u64::from(on_ipu.ipu), u64::from(self.ipus.max(1)) - 1, || of("IPU"))?;
+        checked_i64(u64::from(on_ipu.sub_lane), u64::from(MAX_SUB_LANES) - 1, || of("sub-lane"))?;
+        checked_i64(u64::from(on_ipu.active_tiles), self.tiles_per_ipu.into(), || {
             of("number of tiles")
         })?;
         checked_i64(on_ipu.bytes_in, MAX_STEP_BYTES, || of("received bytes"))?;

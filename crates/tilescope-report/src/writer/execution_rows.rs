@@ -67,8 +67,8 @@ fn row(id: u64, on_ipu: &StepOnIpu, balance: f64) -> impl rusqlite::Params {
         (on_ipu.to_max - base) as i64,
         f64::from(on_ipu.active_tile_balance),
         balance.min(1.0),
-        on_ipu.bytes_in as i64,
-        on_ipu.bytes_out as i64,
+        on_ipu.bytes_in.0 as i64,
+        on_ipu.bytes_out.0 as i64,
         on_ipu.sub_lane,
     )
 }

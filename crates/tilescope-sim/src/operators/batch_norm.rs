@@ -29,7 +29,7 @@ impl Operator for BatchNormOp {
     }
 
     fn flops(&self, inputs: &[TensorInfo], _: &[TensorInfo]) -> u64 {
-        norm::FORWARD_FLOPS_PER_ELEMENT * inputs[0].elements()
+        norm::FORWARD_FLOPS_PER_ELEMENT * inputs[0].elements().0
     }
 
     fn differentiate(

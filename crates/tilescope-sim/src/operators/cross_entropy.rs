@@ -29,7 +29,7 @@ impl Operator for CrossEntropyOp {
     }
 
     fn flops(&self, inputs: &[TensorInfo], _: &[TensorInfo]) -> u64 {
-        6 * inputs[0].elements()
+        6 * inputs[0].elements().0
     }
 
     fn differentiate(
@@ -73,7 +73,7 @@ impl Operator for CrossEntropyGradOp {
     }
 
     fn flops(&self, inputs: &[TensorInfo], _: &[TensorInfo]) -> u64 {
-        2 * inputs[0].elements()
+        2 * inputs[0].elements().0
     }
 
     fn lower(

@@ -33,7 +33,7 @@ impl Operator for GroupNormOp {
     }
 
     fn flops(&self, inputs: &[TensorInfo], _: &[TensorInfo]) -> u64 {
-        norm::FORWARD_FLOPS_PER_ELEMENT * inputs[0].elements()
+        norm::FORWARD_FLOPS_PER_ELEMENT * inputs[0].elements().0
     }
 
     fn differentiate(

@@ -25,7 +25,7 @@ impl Operator for NllOp {
     }
 
     fn flops(&self, inputs: &[TensorInfo], _: &[TensorInfo]) -> u64 {
-        inputs[0].elements()
+        inputs[0].elements().0
     }
 
     fn differentiate(
@@ -67,7 +67,7 @@ impl Operator for NllGradOp {
     }
 
     fn flops(&self, _: &[TensorInfo], outputs: &[TensorInfo]) -> u64 {
-        outputs[0].elements()
+        outputs[0].elements().0
     }
 
     fn lower(

@@ -17,6 +17,7 @@ use crate::popops::elementwise::BinaryOpType;
 use crate::popops::reduce::ReduceOperation;
 use crate::poputil::layout::TensorLayout;
 use crate::shape::{DType, TensorId, TensorInfo};
+use tilescope_report::units::Elements;
 
 /// How a norm sees its input.
 pub(crate) struct NormAxes {
@@ -56,7 +57,7 @@ impl NormKind {
             Self::Layer => {
                 let channels = x.shape.last().copied().unwrap_or(1);
                 NormAxes {
-                    shape: vec![x.elements() / channels.max(1), channels],
+                    shape: vec![x.elements().0 / channels.max(1), channels],
                     statistics_axes: vec![1],
                     channel_axes: vec![0],
                 }
@@ -100,7 +101,7 @@ impl Operator for NormGradOp {
     }
 
     fn flops(&self, inputs: &[TensorInfo], _: &[TensorInfo]) -> u64 {
-        GRADIENT_FLOPS_PER_ELEMENT * inputs[0].elements()
+        GRADIENT_FLOPS_PER_ELEMENT * inputs[0].elements().0
     }
 
     fn lower(
@@ -154,8 +155,8 @@ impl NormAxes {
         let order = layout.order.reshaped(&x.shape, &self.shape);
         let seen = TensorLayout { order, ..layout.clone() };
         let ty = TensorInfo::new(self.shape.clone(), x.dtype);
-        let values = |count, dtype: DType| {
-            TensorLayout::broadcast_operand(&x.shape, count, dtype.bytes(), tiles)
+        let values = |count: u64, dtype: DType| {
+            TensorLayout::broadcast_operand(&x.shape, Elements(count), dtype.bytes(), tiles)
         };
         let rows = TensorRows::new(&ty, seen.clone(), &self.statistics_axes)
             .with_result_mapping(values(self.statistics_count(), DType::Float));

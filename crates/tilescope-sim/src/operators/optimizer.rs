@@ -13,7 +13,7 @@ use crate::popops::elementwise::{BinaryOpType, UnaryOpType};
 use crate::popops::reduce::ReduceOperation;
 use crate::poputil::layout::{ElementOrder, TensorLayout};
 use crate::shape::{DType, TensorInfo};
-use tilescope_report::units::TileRuns;
+use tilescope_report::units::{Elements, TileRuns};
 
 /// An optimiser of a training model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -184,7 +184,7 @@ fn moments() -> Vec<OptimizerPass> {
 }
 
 impl OptimizerPass {
-    fn phase(self, dtype: DType, elements: &TileRuns<u64>) -> WorkPhase {
+    fn phase(self, dtype: DType, elements: &TileRuns<Elements>) -> WorkPhase {
         match self.kind {
             OptimizerPassKind::ScaledAdd => elementwise::scaled_add(self.name, dtype, elements),
             OptimizerPassKind::Axpby => elementwise::axpby(self.name, dtype, elements),
@@ -206,7 +206,7 @@ fn trust_ratio(
     dtype: DType,
     layout: &TensorLayout,
 ) -> Result<(), LoweringError> {
-    let flat = TensorInfo::new([layout.elements.total()], dtype);
+    let flat = TensorInfo::new([layout.elements.total().0], dtype);
     let seen = TensorLayout { elements: layout.elements.clone(), order: ElementOrder::Linear };
     let rows = TensorRows::new(&flat, seen, &[0]);
     let mut norm = |name: &str| {
@@ -243,7 +243,7 @@ impl Operator for VarUpdateOp {
             Optimizer::AdamW => 16,
             Optimizer::Lamb => 21,
         };
-        per_element * inputs[0].elements()
+        per_element * inputs[0].elements().0
     }
 
     fn lower(

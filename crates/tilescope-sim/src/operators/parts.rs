@@ -10,7 +10,7 @@ use crate::popops::{elementwise, reduce};
 use crate::poputil::layout::{ElementOrder, TensorLayout};
 use crate::shape::{DType, TensorInfo};
 use tilescope_report::MemoryCategory;
-use tilescope_report::units::TileRuns;
+use tilescope_report::units::{Bytes, Elements, TileRuns};
 
 /// A tensor on the tiles, seen as rows along some axes: one value belongs to each row.
 pub(crate) struct TensorRows {
@@ -22,7 +22,7 @@ pub(crate) struct TensorRows {
     /// Rows that each tile holds elements of.
     rows_on_tile: TileRuns<u64>,
     /// Where one value for each row goes, if that is decided beforehand.
-    result_mapping: Option<TileRuns<u64>>,
+    result_mapping: Option<TileRuns<Elements>>,
     /// What becomes of the values of a reduction.
     result_use: ReduceResultUse,
 }
@@ -79,7 +79,7 @@ impl TensorRows {
             result: self.result_use,
             output_mapping: self.result_mapping.as_ref(),
             tiles: lowering.tiles,
-            bytes_per_cycle: lowering.exchange_speed(),
+            speed: lowering.exchange_speed(),
         };
         let elements = reduce::add(work, &reduction).map_err(|error| LoweringError {
             operation: node.name.to_string(),
@@ -105,7 +105,7 @@ impl TensorRows {
             _ => None,
         };
         let dtype = self.dtype;
-        let tile = |elements: u64, rows: u64| match inner {
+        let tile = |elements: Elements, rows: u64| match inner {
             _ if rows <= 1 => cycles::with_scalar(
                 operation,
                 dtype,
@@ -135,7 +135,7 @@ impl TensorRows {
         values: &TensorLayout,
     ) {
         let bytes = self.dtype.bytes();
-        let needed = self.rows_on_tile.map(|rows| rows * bytes);
+        let needed = self.rows_on_tile.map(|rows| *rows * bytes);
         let start = work.phases().len();
         let speed = lowering.exchange_speed();
         let sent = values.bytes(bytes);
@@ -190,7 +190,7 @@ pub(crate) fn softmax(
 pub(crate) fn push_temporary(
     work: &mut OperationWork,
     name: &str,
-    bytes: TileRuns<u64>,
+    bytes: TileRuns<Bytes>,
     start: usize,
 ) {
     work.temporaries.push(TemporaryVariable {
@@ -228,7 +228,9 @@ pub(crate) fn push_nll_loss(
     let layout = lowering.layout_or_linear(node.inputs[0]);
     let labels = lowering.layout_or_linear(node.inputs[1]).bytes(DType::Int.bytes());
     let elements = &layout.elements;
-    let needed = elements.map(|count| *count.min(&labels.total()) * DType::Int.bytes());
+    // A tile is sent a label for each of its elements, up to as many as all labels have bytes.
+    let most = labels.total().0;
+    let needed = elements.map(|count| count.0.min(most) * DType::Int.bytes());
     let start = work.phases().len();
     let (tiles, speed) = (lowering.tiles, lowering.exchange_speed());
     work.push_some(exchange::phase("Loss/OneHot", &needed, &labels, (2, 2), tiles, speed));
@@ -256,7 +258,7 @@ pub(crate) fn one_hot(
     name: &str,
     dtype: DType,
     classes: u64,
-    elements: &TileRuns<u64>,
+    elements: &TileRuns<Elements>,
 ) -> WorkPhase {
     let vertex = format!("popops::EncodeOneHot<unsigned int,{}>", dtype.poplar_name());
     elementwise::phase(name, vertex, 3, elements, |count| {

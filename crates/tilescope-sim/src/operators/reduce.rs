@@ -45,7 +45,7 @@ impl Operator for ReduceOp {
     }
 
     fn flops(&self, inputs: &[TensorInfo], _: &[TensorInfo]) -> u64 {
-        inputs[0].elements()
+        inputs[0].elements().0
     }
 
     fn differentiate(

@@ -33,7 +33,7 @@ impl Operator for SoftmaxOp {
     }
 
     fn flops(&self, inputs: &[TensorInfo], _: &[TensorInfo]) -> u64 {
-        5 * inputs[0].elements()
+        5 * inputs[0].elements().0
     }
 
     fn differentiate(
@@ -76,7 +76,7 @@ impl Operator for SoftmaxGradOp {
     }
 
     fn flops(&self, inputs: &[TensorInfo], _: &[TensorInfo]) -> u64 {
-        4 * inputs[0].elements()
+        4 * inputs[0].elements().0
     }
 
     fn lower(

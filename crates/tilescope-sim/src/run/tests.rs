@@ -89,7 +89,7 @@ fn what_one_ipu_sends_another_receives() {
     let (_, collected) = run_spec("mnist_pipeline", &["options.device_iterations=1"]);
     for step in collected.steps.iter().filter(|step| step.ipus.len() > 1) {
         let sum = |bytes: fn(&StepOnIpu) -> u64| step.ipus.iter().map(bytes).sum::<u64>();
-        assert_eq!(sum(|on_ipu| on_ipu.bytes_in), sum(|on_ipu| on_ipu.bytes_out));
+        assert_eq!(sum(|on_ipu| on_ipu.bytes_in.0), sum(|on_ipu| on_ipu.bytes_out.0));
     }
 }
 

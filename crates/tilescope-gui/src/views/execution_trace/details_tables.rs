@@ -161,7 +161,7 @@ fn ipu_ui(
             (at::BALANCE, _) => drop(ui.label("-")),
             (_, [one]) => drop(ui.label(one.text())),
             (_, traffic) => {
-                let none = traffic.iter().all(|cell| *cell == TableCell::Bytes(0));
+                let none = traffic.iter().all(|cell| *cell == TableCell::Bytes(Bytes::ZERO));
                 let weak = none || !known.bytes;
                 let colour = if weak { palette.weak_text } else { palette.text };
                 let text =
@@ -178,7 +178,7 @@ const NOT_RECORDED: &str = "not recorded";
 /// Bytes in three figures, one after the other.
 fn traffic_text(traffic: &[TableCell]) -> String {
     let short = |cell: &TableCell| match cell {
-        TableCell::Bytes(bytes) => Bytes(*bytes).to_string(),
+        TableCell::Bytes(bytes) => bytes.to_string(),
         other => other.text(),
     };
     traffic.iter().map(short).collect::<Vec<_>>().join(" / ")

@@ -11,7 +11,7 @@ use egui::accesskit::Role;
 use egui::epaint::CubicBezierShape;
 use egui::{Color32, Painter, Pos2, Rect, Shape, Stroke, Ui, Vec2, pos2, vec2};
 use tilescope_analysis::trace::{FlowArrow, HostActivity};
-use tilescope_report::units::{Bytes, Cycles, StepId};
+use tilescope_report::units::{Cycles, StepId};
 
 /// Length of an arrow's head.
 const HEAD: f32 = 7.0;
@@ -108,7 +108,7 @@ pub(super) fn host_words(work: HostActivity) -> &'static str {
 
 /// `64 KiB from IPU 0 to IPU 1`
 fn words(arrow: &FlowArrow) -> String {
-    let bytes = arrow.link.bytes.map_or_else(|| "Data".to_owned(), |b| Bytes(b).to_string());
+    let bytes = arrow.link.bytes.map_or_else(|| "Data".to_owned(), |b| b.to_string());
     format!("{bytes} from IPU {} to IPU {}", arrow.link.from, arrow.link.to)
 }
 

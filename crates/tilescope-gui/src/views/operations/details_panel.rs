@@ -205,11 +205,12 @@ impl OperationDetailsPanel {
 fn graphs(report: &Report, programs: &[ProgramId]) -> Result<OperationTileGraphs, ReportError> {
     let OperationTileCosts { cycles, vertex_code, exchange_code } = per_tile(report, programs)?;
     let layer = |(title, values): (String, Vec<u64>)| StackLayer { title, values };
+    let numbers = |bytes: Vec<Bytes>| bytes.into_iter().map(|bytes| bytes.0).collect();
     Ok(OperationTileGraphs {
         cycles: Versioned::new(StackedValues::new(cycles.into_iter().map(layer).collect())),
         code: Versioned::new(StackedValues::new(vec![
-            layer(("Vertex code".to_owned(), vertex_code)),
-            layer(("Exchange code".to_owned(), exchange_code)),
+            layer(("Vertex code".to_owned(), numbers(vertex_code))),
+            layer(("Exchange code".to_owned(), numbers(exchange_code))),
         ])),
     })
 }
@@ -250,7 +251,7 @@ fn totals_ui(ui: &mut Ui, report: &Report, (layer, rows): (OpLayer, &[OpRow])) {
         |_| (),
         |ui| {
             row_ui(ui, "Operations", &grouped(rows.len() as u64), "Rows of this layer");
-            let code = sum(OpRow::code);
+            let code = sum(|row| row.code().0);
             let about = "Sum over operations; codelets that several share count for each";
             let text = format!("{} ({})", Bytes(code), exact_bytes(code));
             row_ui(ui, "Code", &known(report.has(ReportPart::Exchanges), text), about);

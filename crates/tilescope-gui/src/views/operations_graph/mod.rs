@@ -48,9 +48,9 @@ impl Metric {
         match self {
             Self::Pass => None,
             Self::Elapsed => Some(row.elapsed),
-            Self::Code => Some(row.code()),
+            Self::Code => Some(row.code().0),
             Self::Flops => Some(row.flops),
-            Self::Memory => Some(row.memory),
+            Self::Memory => Some(row.memory.0),
         }
     }
 

@@ -31,7 +31,7 @@ use tilescope_analysis::tile_mapping::{
     SubjectTileMapping, TileMappingBalance, mapping, subjects,
 };
 use tilescope_report::ReportError;
-use tilescope_report::units::{exact_bytes, grouped, percent};
+use tilescope_report::units::{Bytes, exact_bytes, grouped, percent};
 use tilescope_report::{Report, ReportPart};
 
 /// This view, for the list.
@@ -399,7 +399,7 @@ impl TileMappingView {
         };
         let tiles = mapped.mapping.bytes.len();
         let spread =
-            |runs| tilescope_analysis::tile_curves::spread(runs, tiles, |bytes: &u64| *bytes);
+            |runs| tilescope_analysis::tile_curves::spread(runs, tiles, |bytes: &Bytes| *bytes);
         let sides = [("Before", spread(&one.before)), ("After", spread(&one.after))];
         let max = sides.iter().flat_map(|(_, values)| values).max().copied().unwrap_or(0);
         scale_row_ui(ui, exact_bytes(1), exact_bytes(max));

@@ -47,7 +47,7 @@ impl VariantFigures {
         Self {
             cycles: run.map(|run| run.total_cycles),
             samples_per_second: run.and_then(|run| run.samples_per_second),
-            fullest: summary.memory.max_tile_including_gaps,
+            fullest: summary.memory.max_tile_including_gaps.0,
             fits: summary.memory.out_of_memory_tiles == 0,
         }
     }
