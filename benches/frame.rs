@@ -163,7 +163,7 @@ fn measure(criterion: &mut Criterion, what: &str, context: &Context, app: &mut T
     };
     for _ in 0..20 {
         next(app);
-        app.session().workers.wait(Duration::from_secs(600));
+        app.session().workers().wait(Duration::from_secs(600));
     }
     let mut times: Vec<Duration> = Vec::new();
     for _ in 0..FRAMES {

@@ -121,7 +121,7 @@ fn what_fills_the_fullest_tile() {
     let fullest =
         names.into_iter().find(|name| name.starts_with("Tile ") && name.contains("(IPU")).unwrap();
     walk.click(Role::Button, &fullest);
-    let tile = walk.window.state().session().selection.tiles[0];
+    let tile = walk.window.state().session().selection().tiles[0];
     walk.finds(&format!("Tile {}", grouped(tile.into())));
     walk.click(Role::Tab, "Variables");
     let listing = memory::variables(&walk.report, &[tile]).unwrap();
@@ -167,8 +167,8 @@ fn what_four_replicas_would_add_is_simulated_and_compared() {
     walk.click(Role::Button, "Simulate and compare");
     for _ in 0..6000 {
         walk.window.step();
-        let page = walk.window.state().session().page.as_ref().unwrap();
-        if page.compared.is_some() {
+        let page = walk.window.state().session().page().unwrap();
+        if page.compared().is_some() {
             break;
         }
         std::thread::sleep(Duration::from_millis(10));
