@@ -1,7 +1,7 @@
 //! Tiles that are nearly full: the next larger batch will not fit.
 
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
-use tilescope_report::units::{Bytes, percent};
+use tilescope_report::units::percent;
 
 pub(crate) const RULE: InsightRule =
     InsightRule { name: "full_tiles", description: "tiles that are nearly full", find };
@@ -12,7 +12,7 @@ const NEARLY_FULL: f64 = 0.9;
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let capacity = facts.target.bytes_per_tile.0;
     let Some((tile, bytes)) = facts.fullest(1).first().copied() else { return Vec::new() };
-    let share = bytes as f64 / capacity.max(1) as f64;
+    let share = bytes.as_f64() / capacity.max(1) as f64;
     if capacity == 0 || !(NEARLY_FULL..=1.0).contains(&share) {
         return Vec::new();
     }
@@ -22,7 +22,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         sentence: format!(
             "The fullest tile, {tile}, is {} full: {} of {}.",
             percent(share),
-            Bytes(bytes),
+            bytes,
             facts.target.bytes_per_tile,
         ),
         advice: "The program fits, but a larger micro-batch may not; see what fills this tile."

@@ -34,7 +34,7 @@ pub use tile_memory_overview::{
 };
 
 use serde::{Deserialize, Serialize};
-use tilescope_report::units::{CycleRange, OperationId, ProgramId, VariableId, percent};
+use tilescope_report::units::{Bytes, CycleRange, OperationId, ProgramId, VariableId, percent};
 use tilescope_report::{Report, ReportError};
 
 /// The subject of a finding.
@@ -168,8 +168,8 @@ pub fn insights(report: &Report) -> Result<Vec<InsightFinding>, ReportError> {
 /// All findings about some facts, the most important first; rules among equals keep their order.
 pub fn ranked(facts: &InsightFacts) -> Vec<InsightFinding> {
     let mut found: Vec<InsightFinding> = RULES.iter().flat_map(|rule| (rule.find)(facts)).collect();
-    let most = facts.fullest(1).first().map_or(0, |(_, bytes)| *bytes);
-    let fullness = most as f64 / facts.target.bytes_per_tile.0.max(1) as f64;
+    let most = facts.fullest(1).first().map_or(Bytes::ZERO, |(_, bytes)| *bytes);
+    let fullness = most.as_f64() / facts.target.bytes_per_tile.0.max(1) as f64;
     found.sort_by(|a, b| b.gain.rank(fullness).total_cmp(&a.gain.rank(fullness)));
     found
 }

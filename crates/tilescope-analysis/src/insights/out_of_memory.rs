@@ -14,7 +14,7 @@ pub(crate) const RULE: InsightRule = InsightRule {
 };
 
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
-    let over = facts.memory.map(|tile| u64::from(tile.overflowed > 0)).total();
+    let over = facts.memory.map(|tile| u64::from(tile.overflowed > Bytes::ZERO)).total();
     if over == 0 {
         return Vec::new();
     }
@@ -27,7 +27,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         pluralised(over, "tile"),
         facts.target.bytes_per_tile,
         range.first,
-        Bytes(tile.overflowed),
+        tile.overflowed,
     );
     vec![InsightFinding {
         rule: RULE.name,

@@ -8,15 +8,15 @@ pub(crate) const RULE: InsightRule =
 
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let Some(peak) = &facts.peak else { return Vec::new() };
-    let Some(largest) = peak.variables.first().filter(|_| peak.bytes > 0) else {
+    let Some(largest) = peak.variables.first().filter(|_| peak.bytes > Bytes::ZERO) else {
         return Vec::new();
     };
-    let bytes: u64 = largest.bytes.iter().sum();
-    let share = bytes as f64 / peak.bytes as f64;
+    let bytes: Bytes = largest.bytes.iter().sum();
+    let share = bytes.as_f64() / peak.bytes.as_f64();
     let others: Vec<String> = peak.variables[1..]
         .iter()
         .take(2)
-        .map(|live| format!("{} ({})", live.name, Bytes(live.bytes.iter().sum())))
+        .map(|live| format!("{} ({})", live.name, live.bytes.iter().sum::<Bytes>()))
         .collect();
     let rest =
         if others.is_empty() { String::new() } else { format!(", then {}", others.join(" and ")) };
@@ -27,10 +27,10 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
             "Tile {} is fullest at step {} of the program with {} live; {} takes {} of that ({}){rest}.",
             peak.tile,
             peak.step,
-            Bytes(peak.bytes),
+            peak.bytes,
             largest.name,
             percent(share),
-            Bytes(bytes),
+            bytes,
         ),
         advice: "What is live at this step limits the batch size.".to_owned(),
         formula: "always-live bytes of the tile + most other bytes live on it at one step",

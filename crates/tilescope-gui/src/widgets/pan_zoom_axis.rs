@@ -44,7 +44,7 @@ impl AxisRange {
 
 /// Which positions are on the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct PanZoomAxis {
+pub(crate) struct PanZoomAxis {
     /// Position at the left edge, rounded down.
     origin: i64,
     /// What was rounded off, 0 to 1.

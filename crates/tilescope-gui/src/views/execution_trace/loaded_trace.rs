@@ -6,7 +6,7 @@ use tilescope_analysis::trace::{
     InterIpuTransfers, MAX_ROWS, ProgramLabels, TileWorkTimes, TraceLaneStyle,
 };
 use tilescope_report::trace::Trace;
-use tilescope_report::units::CycleRange;
+use tilescope_report::units::{CycleRange, Cycles};
 use tilescope_report::{
     MarkFilter, MarkKind, Report, ReportError, ReportPart, StepActivity, Target,
 };
@@ -91,7 +91,7 @@ pub(crate) fn prepare(
     for info in trace.lanes() {
         let lane = trace.lane_of(info.ipu, info.sub_lane);
         let totals = lane.map(|lane| lane.totals(range)).transpose()?;
-        host |= totals.is_some_and(|totals| totals.cycles[StepActivity::Host] > 0);
+        host |= totals.is_some_and(|totals| totals.cycles[StepActivity::Host] > Cycles::ZERO);
     }
     Ok(Some(LoadedTrace {
         links: InterIpuTransfers::read(report)?,

@@ -129,7 +129,7 @@ pub(super) fn scene_key(
     let cycles_per_pixel = layout.axis.scale() / f64::from(pixels_per_point);
     // More cycles than are on the screen, so that panning does not wait for every frame.
     let window = scene_window(layout.axis, limits.width);
-    let width = (window.length() as f64 / cycles_per_pixel).ceil() as usize;
+    let width = (window.length().as_f64() / cycles_per_pixel).ceil() as usize;
     let row_height = layout.blocks.first().map_or(FLAME_ROW, |block| block.row_height);
     TraceSceneKey {
         window,

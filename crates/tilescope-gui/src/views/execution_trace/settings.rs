@@ -9,7 +9,7 @@ use crate::views::cycle_axis::fitting_cycles;
 use crate::widgets::pan_zoom_axis::{AxisLimits, PanZoomAxis};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
-use tilescope_report::units::CycleRange;
+use tilescope_report::units::{CycleRange, Cycles};
 
 /// Most steps that are columns beside each other.
 const MAX_COLUMNS: usize = 8;
@@ -200,7 +200,8 @@ impl TraceSettings {
 
     fn bring_into_view(&mut self, cycles: CycleRange) {
         let Some((axis, limits)) = self.shown() else { return };
-        let (left, right) = (axis.x_from_position(cycles.start), axis.x_from_position(cycles.end));
+        let (left, right) =
+            (axis.x_from_position(cycles.start.0), axis.x_from_position(cycles.end.0));
         if left < 0.0 || right > limits.width {
             // A step wider than the lanes is shown from its start.
             let middle = (left + right.min(left + limits.width)) / 2.0 - limits.width / 2.0;
@@ -212,7 +213,7 @@ impl TraceSettings {
 /// The axis that shows a bar with what is around it.
 fn zoomed_to(range: CycleRange, limits: AxisLimits) -> PanZoomAxis {
     // A sixth on both sides; at least one cycle, or a step of no cycles would fill nothing.
-    let around = range.length() / 6 + 1;
+    let around = range.length() / 6 + Cycles(1);
     let wider = CycleRange::new(range.start.saturating_sub(around), range.end + around);
     fitting_cycles(wider, limits.width).clamped_to(limits)
 }
@@ -224,13 +225,17 @@ mod tests {
     use crate::views::cycle_axis::limits_of_cycles;
     use tilescope_report::units::StepId;
 
+    fn cycles(start: u64, end: u64) -> CycleRange {
+        CycleRange::new(Cycles(start), Cycles(end))
+    }
+
     fn step(number: u64) -> SelectedStep {
         SelectedStep { ipu: 0, sub_lane: 0, position: number, step: StepId(number) }
     }
 
     fn shown() -> TraceSettings {
         let mut settings = TraceSettings::default();
-        settings.keep_axis(limits_of_cycles(CycleRange::new(0, 100_000), 1_000.0));
+        settings.keep_axis(limits_of_cycles(cycles(0, 100_000), 1_000.0));
         settings
     }
 
@@ -263,31 +268,31 @@ mod tests {
         settings.apply(TraceEvent::ShowTab(TraceDetailsTab::Summary), selection.step);
         settings.follow(&selection);
         assert_eq!(settings.tab, TraceDetailsTab::Summary, "the tab stays as the user left it");
-        let cycles = CycleRange::new(500, 600);
-        assert!(settings.follow(&Selection { cycles: Some(cycles), ..selection.clone() }));
+        let near = cycles(500, 600);
+        assert!(settings.follow(&Selection { cycles: Some(near), ..selection.clone() }));
         let nowhere =
-            TraceSettings::default().follow(&Selection { cycles: Some(cycles), ..selection });
+            TraceSettings::default().follow(&Selection { cycles: Some(near), ..selection });
         assert!(!nowhere, "without an axis there is nothing to zoom");
     }
 
     #[test]
     fn zooming_to_what_is_shown_already_zooms_out() {
-        let (mut settings, cycles) = (shown(), CycleRange::new(500, 600));
-        settings.apply(TraceEvent::ZoomToOrOut(cycles), None);
+        let (mut settings, step) = (shown(), cycles(500, 600));
+        settings.apply(TraceEvent::ZoomToOrOut(step), None);
         let near = settings.axis.unwrap();
         assert!(near.x_from_position(500) > 0.0 && near.x_from_position(600) < 1_000.0);
-        settings.apply(TraceEvent::ZoomToOrOut(cycles), None);
+        settings.apply(TraceEvent::ZoomToOrOut(step), None);
         assert_eq!(settings.axis, None);
     }
 
     #[test]
     fn a_step_beside_the_screen_is_panned_to() {
         let mut settings = shown();
-        settings.apply(TraceEvent::ZoomTo(CycleRange::new(500, 600)), None);
+        settings.apply(TraceEvent::ZoomTo(cycles(500, 600)), None);
         let there = settings.axis;
-        settings.apply(TraceEvent::BringIntoView(CycleRange::new(510, 520)), None);
+        settings.apply(TraceEvent::BringIntoView(cycles(510, 520)), None);
         assert_eq!(settings.axis, there, "it is on the screen");
-        settings.apply(TraceEvent::BringIntoView(CycleRange::new(5_000, 5_010)), None);
+        settings.apply(TraceEvent::BringIntoView(cycles(5_000, 5_010)), None);
         let axis = settings.axis.unwrap();
         let middle = axis.x_from_position(5_005);
         assert!((middle - 500.0).abs() < 5.0, "{middle}");
@@ -296,11 +301,10 @@ mod tests {
     #[test]
     fn marks_are_kept_or_replaced_and_all_is_cleared_at_once() {
         let mut settings = shown();
-        let mark =
-            |from, to, keep| TraceEvent::Mark { range: Some(CycleRange::new(from, to)), keep };
+        let mark = |from, to, keep| TraceEvent::Mark { range: Some(cycles(from, to)), keep };
         settings.apply(mark(10, 20, false), None);
         settings.apply(mark(50, 50, true), None);
-        assert_eq!(settings.marked_range(), Some(CycleRange::new(10, 50)));
+        assert_eq!(settings.marked_range(), Some(cycles(10, 50)));
         settings.apply(mark(30, 30, false), None);
         assert_eq!(settings.marked_range(), None, "a single cycle measures nothing");
         settings.apply(TraceEvent::SetFilter("copy".to_owned()), None);
@@ -316,7 +320,7 @@ mod tests {
             ipu: 1,
             sub_lane: 0,
             row: 2,
-            range: CycleRange::new(3, 4),
+            range: cycles(3, 4),
             title: "a".to_owned(),
             rows: Vec::new(),
         });
@@ -324,9 +328,9 @@ mod tests {
         settings.apply(TraceEvent::SetFilter("copy".to_owned()), None);
         settings.apply(TraceEvent::ShowTab(TraceDetailsTab::Statistics), None);
         settings.apply(TraceEvent::ScrollBy(12.0), None);
-        settings.marks = vec![CycleRange::new(5, 6)];
+        settings.marks = vec![cycles(5, 6)];
         settings.also = vec![step(7)];
-        settings.reach = Some(CycleRange::new(0, 9));
+        settings.reach = Some(cycles(0, 9));
         let state = to_view_state(&settings);
         let names: Vec<&str> = state.keys().map(String::as_str).collect();
         let known =

@@ -11,7 +11,7 @@ use crate::widgets::query_state::QueryTexts;
 use egui::{RichText, ScrollArea, Ui};
 use tilescope_analysis::statistics::{ValueStatistics, step_lengths};
 use tilescope_report::ReportError;
-use tilescope_report::units::{CycleRange, Cycles, Hertz, grouped, seconds};
+use tilescope_report::units::{CycleRange, Hertz, seconds};
 
 /// The query key of statistics: a window and IPUs.
 pub(crate) type TraceStatisticsKey = (CycleRange, Vec<u32>);
@@ -64,7 +64,7 @@ fn lengths_ui(ui: &mut Ui, which: &str, (statistics, complete): TraceStatisticsA
 
 /// A number of cycles, and the time they take where the clock is known.
 pub(super) fn length_text(range: CycleRange, clock: Hertz) -> String {
-    let time = Cycles(range.length()).seconds_at(clock);
+    let time = range.length().seconds_at(clock);
     let time = if time > 0.0 { format!(" = {}", seconds(time)) } else { String::new() };
-    format!("{} cycles{time}", grouped(range.length()))
+    format!("{} cycles{time}", range.length())
 }

@@ -4,7 +4,7 @@ use crate::model::command::ViewAction;
 use crate::views::execution_trace::events::TraceEvent;
 use crate::widgets::pan_zoom_axis::{AxisLimits, PanZoomAxis};
 use egui::{Key, Ui};
-use tilescope_report::units::CycleRange;
+use tilescope_report::units::{CycleRange, Cycles};
 
 /// What one press of a key zooms by.
 const KEY_ZOOM: f64 = 1.3;
@@ -29,9 +29,12 @@ pub(crate) fn action_events(
     // With the pointer elsewhere, keys zoom around the middle of the lanes.
     let x = at.unwrap_or(limits.width / 2.0);
     let show = |axis: PanZoomAxis| TraceEvent::ShowAxis(axis.clamped_to(limits));
-    let under = || at.map(|x| axis.position_from_x(x).max(0) as u64);
+    let under = || {
+        let cycle = at.map(|x| Cycles(axis.position_from_x(x).max(0) as u64))?;
+        Some(CycleRange::new(cycle, cycle))
+    };
     let mark = |keep| {
-        let range = chosen.or_else(|| under().map(|cycle| CycleRange::new(cycle, cycle)));
+        let range = chosen.or_else(under);
         TraceEvent::Mark { range, keep }
     };
     Some(match action {
@@ -62,7 +65,7 @@ mod tests {
     use crate::views::cycle_axis::{fitting_cycles, limits_of_cycles};
 
     fn shown() -> (PanZoomAxis, AxisLimits) {
-        let run = CycleRange::new(0, 10_000);
+        let run = CycleRange::new(Cycles(0), Cycles(10_000));
         (fitting_cycles(run, 500.0), limits_of_cycles(run, 500.0))
     }
 
@@ -85,9 +88,9 @@ mod tests {
 
     #[test]
     fn the_selection_is_marked_or_else_the_cycle_under_the_pointer() {
-        let chosen = CycleRange::new(30, 40);
+        let chosen = CycleRange::new(Cycles(30), Cycles(40));
         let mark = |range, keep| TraceEvent::Mark { range, keep };
-        let at = shown().0.position_from_x(100.0) as u64;
+        let at = Cycles(shown().0.position_from_x(100.0) as u64);
         let point = CycleRange::new(at, at);
         let press = |chosen| event(ViewAction::MarkSelection, Some(100.0), chosen);
         assert_eq!(press(Some(chosen)), mark(Some(chosen), false));
@@ -97,7 +100,7 @@ mod tests {
 
     #[test]
     fn focus_shows_the_selection_or_everything() {
-        let chosen = CycleRange::new(30, 40);
+        let chosen = CycleRange::new(Cycles(30), Cycles(40));
         let focus = |chosen| event(ViewAction::ZoomToSelection, None, chosen);
         assert_eq!(focus(Some(chosen)), TraceEvent::ZoomToOrOut(chosen));
         assert_eq!(focus(None), TraceEvent::ShowWholeRun);

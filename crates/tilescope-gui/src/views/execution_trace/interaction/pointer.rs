@@ -14,7 +14,7 @@ use crate::views::execution_trace::selected_bar::{self, SelectedBar};
 use crate::widgets::pan_zoom_axis::{AxisLimits, PanZoomAxis};
 use egui::{CursorIcon, PointerButton, Response, RichText, Stroke, StrokeKind, Ui, Vec2};
 use tilescope_analysis::trace::LaneItemKind;
-use tilescope_report::units::{CycleRange, Cycles, grouped};
+use tilescope_report::units::{CycleRange, grouped};
 
 /// Zoom by a point of the wheel, as a power of e.
 const WHEEL_ZOOM: f64 = 0.006;
@@ -171,7 +171,7 @@ fn tooltip_ui(response: &Response, hit: &LaneHit<'_>, prepared: &LoadedTrace) {
         let title: String =
             selected_bar::title(hit.item, &prepared.labels).chars().take(240).collect();
         ui.label(crate::theme::fonts::strong(title));
-        let length = Cycles(hit.item.range.length());
+        let length = hit.item.range.length();
         let mut text = format!("{length} cycles");
         if let Some(balance) = hit.item.tile_balance().filter(|_| prepared.balance) {
             text.push_str(&format!(", tile balance {}", tilescope_report::units::percent(balance)));

@@ -4,6 +4,7 @@ use super::{BarPosition, IpuLaneLayout, TraceLayout};
 use crate::views::execution_trace::scene::TraceScene;
 use egui::{Pos2, Rect};
 use tilescope_analysis::trace::{LaneItem, LaneItemList};
+use tilescope_report::units::Cycles;
 
 /// Distance at which the pointer hits a narrow bar.
 const HIT_TOLERANCE: f32 = 3.0;
@@ -29,8 +30,8 @@ pub(crate) fn hit<'a>(
     let (sub_lane, row) = block.row_at((y - block.top) as f32 - block.marks)?;
     let ipu = scene.ipus.iter().find(|ipu| ipu.ipu == block.lanes.ipu)?;
     let lane = ipu.lanes.get(sub_lane)?;
-    let cycle = u64::try_from(layout.cycle_at(at.x)).ok()?;
-    let slack = (layout.axis.scale() * f64::from(HIT_TOLERANCE)) as u64;
+    let cycle = Cycles(u64::try_from(layout.cycle_at(at.x)).ok()?);
+    let slack = Cycles((layout.axis.scale() * f64::from(HIT_TOLERANCE)) as u64);
     let item = lane.hit(row, cycle, slack)?;
     let LaneItem { row, range, full_height, .. } = *item;
     let rect = layout.bar(block, BarPosition { sub_lane, row, range, full_height });

@@ -6,7 +6,7 @@ use crate::views::execution_trace::scene::{TraceMarkRow, TraceScene};
 use crate::widgets::pan_zoom_axis::tick_step;
 use egui::{Rangef, Rect, pos2, vec2};
 use tilescope_analysis::trace::HostActivity;
-use tilescope_report::units::CycleRange;
+use tilescope_report::units::{CycleRange, Cycles};
 use tilescope_report::{MarkKind, TraceMark};
 
 /// Least distance of numbers on the ruler.
@@ -16,7 +16,7 @@ const TICK_DISTANCE: f32 = 120.0;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct RulerTick {
     pub x: f32,
-    pub cycle: u64,
+    pub cycle: Cycles,
     /// Whether its cycle is written beside it.
     pub numbered: bool,
 }
@@ -29,8 +29,11 @@ pub(crate) fn ruler_ticks(layout: &TraceLayout<'_>) -> Vec<RulerTick> {
     let first = axis.position_from_x(0.0).max(0) as u64 / minor * minor;
     let last = axis.position_from_x(ruler.width()).max(0) as u64;
     let cycles = std::iter::successors(Some(first), |cycle| cycle.checked_add(minor));
-    let tick =
-        |cycle: u64| RulerTick { x: layout.x(cycle), cycle, numbered: cycle.is_multiple_of(step) };
+    let tick = |cycle: u64| RulerTick {
+        x: layout.x(Cycles(cycle)),
+        cycle: Cycles(cycle),
+        numbered: cycle.is_multiple_of(step),
+    };
     cycles.take_while(|cycle| *cycle <= last).map(tick).collect()
 }
 
@@ -162,5 +165,6 @@ pub(crate) fn drawn_range(layout: &TraceLayout<'_>, from: i64, pointer_x: f32) -
 
 /// The cycles between two places of an axis, without those before the first.
 pub(crate) fn cycles_between(a: i64, b: i64) -> CycleRange {
-    CycleRange::new(a.min(b).max(0) as u64, a.max(b).max(0) as u64)
+    let cycle = |place: i64| Cycles(place.max(0) as u64);
+    CycleRange::new(cycle(a.min(b)), cycle(a.max(b)))
 }

@@ -35,7 +35,7 @@ use super::settings::TraceSettings;
 use crate::model::command::SelectedStep;
 use crate::widgets::pan_zoom_axis::PanZoomAxis;
 use egui::{Rect, pos2};
-use tilescope_report::units::CycleRange;
+use tilescope_report::units::{CycleRange, Cycles};
 
 /// Where everything is in a frame: the regions, the lanes of the IPUs, and the cycles on the screen.
 pub(super) struct TraceLayout<'a> {
@@ -102,8 +102,8 @@ pub(super) struct BarPosition {
 
 impl TraceLayout<'_> {
     /// Where a cycle is on the screen.
-    pub(super) fn x(&self, cycle: u64) -> f32 {
-        self.regions.lanes.left() + self.axis.x_from_position(cycle)
+    pub(super) fn x(&self, cycle: Cycles) -> f32 {
+        self.regions.lanes.left() + self.axis.x_from_position(cycle.0)
     }
 
     /// The cycle at a place on the screen; below 0 left of the first one.

@@ -15,6 +15,10 @@ use tilescope_report::{MarkKind, ProgramKind, Report};
 /// The view at 800 x 400 points.
 const AREA: Rect = Rect { min: pos2(10.0, 20.0), max: pos2(810.0, 420.0) };
 
+fn cycles(start: u64, end: u64) -> CycleRange {
+    CycleRange::new(Cycles(start), Cycles(end))
+}
+
 struct SampleTrace {
     report: Report,
     trace: LoadedTrace,
@@ -99,7 +103,7 @@ fn steps_are_drawn_where_their_cycles_are_and_are_hit_there() {
             let found = hit(&layout, &scene, label.rect.center()).expect("a bar");
             assert_eq!((found.ipu, found.rect), (band.ipu, label.rect));
         }
-        let wait = pos2(layout.x(90), band.bars.top() + 1.0);
+        let wait = pos2(layout.x(Cycles(90)), band.bars.top() + 1.0);
         assert!(hit(&layout, &scene, wait).is_none(), "nothing runs in between");
     }
     assert!(labels >= 4, "two steps on each IPU: {labels}");
@@ -147,17 +151,20 @@ fn marks_of_the_user_measure_what_is_on_the_screen() {
     let sample = sample();
     let layout = sample.layout(0.0);
     let settings = TraceSettings {
-        marks: vec![CycleRange::new(50, 50), CycleRange::new(100, 1_000_000)],
+        marks: vec![cycles(50, 50), cycles(100, 1_000_000)],
         ..TraceSettings::default()
     };
     let items = render_items(&layout, &sample.trace, None, &settings, None);
-    assert_eq!(items.marks[..3], [layout.x(50), layout.x(50), layout.x(100)]);
+    assert_eq!(
+        items.marks[..3],
+        [layout.x(Cycles(50)), layout.x(Cycles(50)), layout.x(Cycles(100))]
+    );
     let measure = items.measure.expect("a measure");
-    assert_eq!(measure.range, CycleRange::new(50, 1_000_000));
+    assert_eq!(measure.range, cycles(50, 1_000_000));
     assert_eq!(measure.x.max, layout.regions.lanes.right(), "cut at the edge of the lanes");
-    let drawn = drawn_range(&layout, 120, layout.x(20) + 0.5);
-    assert_eq!(drawn.range, CycleRange::new(20, 120), "drawn from right to left");
-    assert_eq!(cycles_between(-4, 7), CycleRange::new(0, 7));
+    let drawn = drawn_range(&layout, 120, layout.x(Cycles(20)) + 0.5);
+    assert_eq!(drawn.range, cycles(20, 120), "drawn from right to left");
+    assert_eq!(cycles_between(-4, 7), cycles(0, 7));
 }
 
 #[test]
@@ -166,7 +173,7 @@ fn ticks_of_the_ruler_are_in_order_and_some_have_numbers() {
     let layout = sample.layout(0.0);
     let ticks = ruler_ticks(&layout);
     assert!(ticks.windows(2).all(|pair| pair[0].x < pair[1].x && pair[0].cycle < pair[1].cycle));
-    let numbered: Vec<u64> = ticks.iter().filter(|t| t.numbered).map(|t| t.cycle).collect();
+    let numbered: Vec<u64> = ticks.iter().filter(|t| t.numbered).map(|t| t.cycle.0).collect();
     assert!(numbered.len() >= 2 && numbered[0] == 0, "{numbered:?}");
     let scene = sample.scene(&layout);
     let rows = common_mark_rows(&layout, &scene);

@@ -8,7 +8,6 @@ use egui::accesskit::Role;
 use egui::epaint::CubicBezierShape;
 use egui::{Color32, Painter, Pos2, Shape, Stroke, Vec2, vec2};
 use tilescope_analysis::trace::FlowArrow;
-use tilescope_report::units::{Bytes, Cycles};
 
 impl TracePainter<'_> {
     /// Paints arrows; those of the chosen step stand out.
@@ -28,12 +27,12 @@ impl TracePainter<'_> {
 
 /// `64 KiB from IPU 0 to IPU 1`
 fn words(arrow: &FlowArrow) -> String {
-    let bytes = arrow.link.bytes.map_or_else(|| "Data".to_owned(), |b| Bytes(b).to_string());
+    let bytes = arrow.link.bytes.map_or_else(|| "Data".to_owned(), |b| b.to_string());
     format!("{bytes} from IPU {} to IPU {}", arrow.link.from, arrow.link.to)
 }
 
 fn cycles(arrow: &FlowArrow) -> String {
-    format!("sent by {}, used from {} on", Cycles(arrow.sent.end), Cycles(arrow.used.start))
+    format!("sent by {}, used from {} on", arrow.sent.end, arrow.used.start)
 }
 
 /// A curve that leaves and arrives upright, with a head at its end.

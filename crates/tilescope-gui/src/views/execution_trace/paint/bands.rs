@@ -8,7 +8,7 @@ use crate::views::execution_trace::layout::{BarLabelItem, IpuBand, SceneBand, Tr
 use crate::widgets::{elided_text::elided, node_ui, region_ui};
 use egui::accesskit::Role;
 use egui::{Align2, Color32, FontId, Rect, Shape, Stroke, pos2, vec2};
-use tilescope_report::units::{Cycles, grouped};
+use tilescope_report::units::grouped;
 
 /// Narrowest room for the name of a bar.
 const LEAST_WORDS: f32 = 16.0;
@@ -101,7 +101,7 @@ impl TracePainter<'_> {
         if visible.is_positive() {
             let part = ((band.ipu, *sub_lane), item.row, item.first_position());
             let bar = id(self.ui, "bar").with(part);
-            let cycles = || format!("{} cycles", Cycles(item.range.length()));
+            let cycles = || format!("{} cycles", item.range.length());
             node_ui(self.ui, bar, visible, Role::Cell, || (text.clone(), cycles()));
         }
     }

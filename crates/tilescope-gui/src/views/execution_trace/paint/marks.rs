@@ -8,7 +8,6 @@ use crate::widgets::{elided_text::elided, node_ui};
 use egui::accesskit::Role;
 use egui::{Align2, Color32, CornerRadius, FontId, Painter, Rect, Stroke, pos2, vec2};
 use tilescope_analysis::trace::HostActivity;
-use tilescope_report::units::Cycles;
 use tilescope_report::{MarkKind, TraceMark, TrainingPass};
 
 /// Narrowest part of the host's row that gets a node.
@@ -36,7 +35,7 @@ impl TracePainter<'_> {
     fn tick_number(&self, painter: &Painter, tick: &RulerTick) {
         let (rect, colour) = (self.regions.ruler, self.palette.weak_text);
         let at = pos2(tick.x + 4.0, rect.top() + 3.0);
-        let text = Cycles(tick.cycle).to_string();
+        let text = tick.cycle.to_string();
         let galley = painter.layout_no_wrap(text, FontId::proportional(11.0), colour);
         if tick.x >= rect.left() - 3.0 && at.x + galley.size().x <= rect.right() {
             painter.galley(at, galley, colour);
@@ -94,7 +93,7 @@ impl TracePainter<'_> {
         painter.galley(at, text, ink);
         let part = (mark.kind.name(), mark.ipu, mark.index, mark.cycles.start);
         let node = self.ui.scope_id().with(part);
-        let cycles = || format!("{} cycles", Cycles(mark.cycles.length()));
+        let cycles = || format!("{} cycles", mark.cycles.length());
         let words = || (mark.label.clone(), cycles());
         node_ui(self.ui, node, room.intersect(clip), Role::Cell, words);
     }
@@ -115,7 +114,7 @@ impl TracePainter<'_> {
             painter.rect_filled(*rect, 0.0, host_colour(self.palette, *activity));
             if rect.width() >= LEAST_NODE {
                 let node = id(self.ui, "host").with(range.start);
-                let value = || format!("{} cycles", Cycles(range.length()));
+                let value = || format!("{} cycles", range.length());
                 let words = || (host_words(*activity).to_owned(), value());
                 node_ui(self.ui, node, rect.intersect(row), Role::Cell, words);
             }

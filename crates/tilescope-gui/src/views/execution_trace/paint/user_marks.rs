@@ -4,7 +4,6 @@ use super::TracePainter;
 use crate::views::execution_trace::layout::{DrawnRangeItem, MeasureItem, TraceRenderItems};
 use crate::views::execution_trace::step_statistics::length_text;
 use egui::{Align2, CornerRadius, FontId, Painter, Rect, Stroke, StrokeKind, pos2, vec2};
-use tilescope_report::units::Cycles;
 
 impl TracePainter<'_> {
     /// The range that is being drawn, with its length.
@@ -13,7 +12,7 @@ impl TracePainter<'_> {
         self.painter.rect_filled(rect, 0.0, palette.accent.gamma_multiply(0.18));
         let stroke = Stroke::new(1.0, palette.accent);
         self.painter.rect_stroke(rect, 0.0, stroke, StrokeKind::Inside);
-        let text = format!("{} cycles", Cycles(range.length()));
+        let text = format!("{} cycles", range.length());
         let font = FontId::proportional(12.0);
         let galley = self.painter.layout_no_wrap(text, font, palette.text);
         let at = pos2(rect.center().x - galley.size().x / 2.0, self.regions.lanes.top() + 8.0);
