@@ -1,6 +1,7 @@
 //! The views of a report: one file and one line in [`VIEWS`] each.
 
 pub(crate) mod compare;
+mod cycle_axis;
 mod exchange_code;
 mod execution_trace;
 mod insights;
@@ -27,6 +28,7 @@ use crate::model::view_state::ViewState;
 use crate::widgets::background_query::BackgroundWorkers;
 use crate::widgets::icons::Icon;
 use crate::widgets::pan_zoom_axis::PanZoomAxis;
+use cycle_axis::cycles_on_screen;
 use egui::{Rect, Ui};
 use tilescope_report::units::CycleRange;
 pub(crate) use trace_jump::TraceJump;
@@ -56,6 +58,13 @@ pub(crate) struct VisibleTimeline {
     pub lanes: Rect,
     /// The run of the report.
     pub run: CycleRange,
+}
+
+impl VisibleTimeline {
+    /// The cycles on the screen, also those beside the run.
+    pub(crate) fn cycles(&self) -> CycleRange {
+        cycles_on_screen(self.axis, self.width)
+    }
 }
 
 /// State and looks of a view of one report.

@@ -67,6 +67,11 @@ pub struct NodeOperands<'a> {
 }
 
 impl NodeOperands<'_> {
+    /// Why it cannot be lowered.
+    pub(crate) fn error(&self, problem: impl ToString) -> LoweringError {
+        LoweringError { operation: self.name.to_string(), problem: problem.to_string() }
+    }
+
     /// What it reads, then what it makes.
     pub(crate) fn all(&self) -> impl Iterator<Item = TensorId> {
         self.inputs.iter().chain(self.outputs).copied()

@@ -5,12 +5,12 @@
 //! parameter and step where LAMB compares them, the variable update (popart
 //! willow/src/popx/op/adamupdaterx.cpp, lambsquarex.cpp, adamvarupdatex.cpp).
 
-use super::parts::TensorRows;
 use super::{LoweredOperation, LoweringContext, LoweringError, NodeOperands, Operator, ShapeError};
 use crate::poplar::work::{OperationWork, WorkPhase};
 use crate::popops::elementwise;
 use crate::popops::elementwise::{BinaryOpType, UnaryOpType};
 use crate::popops::reduce::ReduceOperation;
+use crate::popops::rows::TensorRows;
 use crate::poputil::layout::{ElementOrder, TensorLayout};
 use crate::shape::{DType, TensorInfo};
 use tilescope_report::units::{Elements, TileRuns};
@@ -210,7 +210,8 @@ fn trust_ratio(
     let seen = TensorLayout { elements: layout.elements.clone(), order: ElementOrder::Linear };
     let rows = TensorRows::new(&flat, seen, &[0]);
     let mut norm = |name: &str| {
-        rows.reduce(lowering, node, work, name, ReduceOperation::SquareAdd, DType::Float)
+        rows.reduce(&lowering.machine, work, name, ReduceOperation::SquareAdd, DType::Float)
+            .map_err(|error| node.error(error))
     };
     let [weights, _] = [norm("lambSquare/weights")?, norm("lambSquare/step")?];
     let (float, scalar) = (DType::Float, &weights.elements);
@@ -219,7 +220,7 @@ fn trust_ratio(
         work.push(elementwise::unary_in_place(name, function, float, scalar));
     }
     work.push(elementwise::binary_in_place("lamb/ratio", BinaryOpType::Divide, float, scalar));
-    rows.apply_broadcast(lowering, work, "lamb/scale", BinaryOpType::Multiply, &weights);
+    rows.apply_broadcast(&lowering.machine, work, "lamb/scale", BinaryOpType::Multiply, &weights);
     Ok(())
 }
 

@@ -152,6 +152,17 @@ impl OperationWork {
         self.items.extend(phase.map(OperationWorkItem::Phase));
     }
 
+    /// Adds a temporary that lives from phase `start` to the last phase so far.
+    pub(crate) fn push_temporary(&mut self, name: &str, bytes: TileRuns<Bytes>, start: usize) {
+        self.temporaries.push(TemporaryVariable {
+            name: name.to_string(),
+            category: MemoryCategory::Variable,
+            bytes,
+            memory_constraint: MemoryConstraint::Any,
+            live: start..self.phases().len(),
+        });
+    }
+
     /// Puts another work at the end.
     pub(crate) fn append(&mut self, other: Self) {
         let start = self.phases().len();

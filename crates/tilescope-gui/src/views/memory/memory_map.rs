@@ -6,7 +6,7 @@ use crate::theme::fonts::strong;
 use crate::views::ViewContext;
 use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::elided_text::elided;
-use crate::widgets::pan_zoom_axis::{AxisLimits, PanZoomAxis, tick_step};
+use crate::widgets::pan_zoom_axis::{AxisLimits, AxisRange, PanZoomAxis, tick_step};
 use crate::widgets::query_state::QueryTexts;
 use crate::widgets::{focus_ui, hint_ui, node_ui};
 use egui::accesskit::Role;
@@ -17,7 +17,7 @@ use egui::{
 use serde::{Deserialize, Serialize};
 use tilescope_analysis::bank_map::{BankMap, PlacedVariable, bank_map};
 use tilescope_report::ReportError;
-use tilescope_report::units::{Bytes, CycleRange, VariableId, exact_bytes, grouped};
+use tilescope_report::units::{Bytes, VariableId, exact_bytes, grouped};
 
 /// Heights of a row, at least and at most.
 const ROW: (f32, f32) = (9.0, 22.0);
@@ -35,7 +35,7 @@ pub(crate) struct MemoryMapPanel {
     #[serde(skip)]
     map: BackgroundQuery<Option<u32>, BankMap>,
     axis: Option<PanZoomAxis>,
-    limits: Option<(u64, f32)>,
+    limits: Option<(Bytes, f32)>,
     scroll: f32,
 }
 
@@ -129,13 +129,14 @@ impl MemoryMapPanel {
         let rect = area.with_min_y((area.top() + RULER).min(area.bottom() - 10.0));
         let last = map.placed.iter().map(|part| part.addresses.end).max().unwrap_or(Bytes::ZERO);
         let end = last.max(map.capacity).max(Bytes(1));
-        let limits = AxisLimits { range: CycleRange::new(0, end.0), width: rect.width().max(20.0) };
-        if self.limits != Some((end.0, limits.width)) {
-            self.limits = Some((end.0, limits.width));
+        let limits =
+            AxisLimits { range: axis_range_of_addresses(end), width: rect.width().max(20.0) };
+        if self.limits != Some((end, limits.width)) {
+            self.limits = Some((end, limits.width));
             self.axis = None;
         }
         // At first as far as anything lies; all of memory is a turn of the wheel away.
-        let used = CycleRange::new(0, ((last + last / 16).clamp(Bytes(1), end)).0);
+        let used = axis_range_of_addresses((last + last / 16).clamp(Bytes(1), end));
         let axis = self.axis.unwrap_or_else(|| PanZoomAxis::fitting_exactly(used, limits.width));
         let row = (rect.height() / map.rows.max(1) as f32).floor().clamp(ROW.0, ROW.1);
         let most = (map.rows as f32 * row - rect.height()).max(0.0);
@@ -336,6 +337,11 @@ fn ground(
             painter.vline(x(address.0), rect.y_range(), Stroke::new(1.5, colour));
         }
     }
+}
+
+/// The axis over the addresses below `end`.
+fn axis_range_of_addresses(end: Bytes) -> AxisRange {
+    AxisRange::new(0, end.0)
 }
 
 /// Distance between labelled addresses: a power of two.

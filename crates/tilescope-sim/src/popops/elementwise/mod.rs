@@ -161,6 +161,17 @@ pub(crate) fn fill(name: &str, dtype: DType, elements: &TileRuns<Elements>) -> W
     phase(name, vertex, 1, elements, |count| cycles::fill(dtype, *count))
 }
 
+/// The phase that writes rows of `classes` values with a one where the label says.
+pub(crate) fn one_hot(
+    name: &str,
+    dtype: DType,
+    classes: u64,
+    elements: &TileRuns<Elements>,
+) -> WorkPhase {
+    let vertex = format!("popops::EncodeOneHot<unsigned int,{}>", dtype.poplar_name());
+    phase(name, vertex, 3, elements, |count| cycles::one_hot(dtype, count.div_ceil(classes)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
