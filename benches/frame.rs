@@ -11,7 +11,7 @@ use tilescope_analysis::find::{SearchCatalogue, SearchQuery, find};
 use tilescope_fixtures::ReportBuilder;
 use tilescope_gui::app::TilescopeApp;
 use tilescope_gui::{OpenReport, theme, view_names};
-use tilescope_report::units::{Bytes, OperationId, TileRange, TileRuns, VertexTypeId};
+use tilescope_report::units::{Bytes, Cycles, OperationId, TileRange, TileRuns, VertexTypeId};
 use tilescope_report::{
     ExecutionStep, MarkKind, MemoryCategory, ModelOperation, ProgramKind, TileTraffic,
     TrainingPass, VertexGroup, VertexTypeInfo,
@@ -54,7 +54,7 @@ fn write_report(directory: &Path) {
         }
         let work = report.compute(&format!("{name}/Convolve"), 900);
         if let Some(set) = report.parts.compute_sets.last_mut() {
-            set.cycles = uneven(layer + 100);
+            set.cycles = uneven(layer + 100).map(|cycles| Cycles(*cycles));
             let count = TileRuns::uniform(TileRange::new(0, all), 6);
             set.vertices.push(VertexGroup { vertex_type: VertexTypeId(0), count, edges: 3 });
         }
@@ -163,7 +163,7 @@ fn measure(criterion: &mut Criterion, what: &str, context: &Context, app: &mut T
     };
     for _ in 0..20 {
         next(app);
-        app.session().workers.wait(Duration::from_secs(600));
+        app.session().workers().wait(Duration::from_secs(600));
     }
     let mut times: Vec<Duration> = Vec::new();
     for _ in 0..FRAMES {

@@ -181,7 +181,7 @@ fn gate(source: &Report, target: &Report, percent: f64) -> Result<(), CliError> 
     let mut problems = Vec::new();
     let cycles = |of: &ReportSummary| of.execution.as_ref().map(|run| run.total_cycles);
     match (cycles(&before), cycles(&after)) {
-        (Some(before), Some(after)) => problems.extend(worse("cycles", before, after, percent)),
+        (Some(before), Some(after)) => problems.extend(worse("cycles", before.0, after.0, percent)),
         (Some(_), None) => problems.push("the target was not executed".to_owned()),
         (None, _) => {}
     }

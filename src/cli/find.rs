@@ -94,7 +94,7 @@ fn print(found: &SearchResults, limit: usize, output: &mut dyn Write) -> Result<
             grouped(totals.things),
             source.name(),
             grouped(totals.count),
-            grouped(totals.cycles),
+            grouped(totals.cycles.0),
             binary_bytes(totals.bytes.0),
         );
         writeln!(output, "{sums}")?;
@@ -106,7 +106,7 @@ fn print(found: &SearchResults, limit: usize, output: &mut dyn Write) -> Result<
     }
     for hit in found.hits.iter().take(limit) {
         let (list, count) = (hit.thing.source().name(), grouped(hit.count));
-        let (cycles, size) = (number(hit.cycles), bytes(hit.bytes));
+        let (cycles, size) = (number(hit.cycles.map(|cycles| cycles.0)), bytes(hit.bytes));
         let (kind, name) = (&hit.kind, &hit.name);
         writeln!(output, "{list:10} {count:>12} {cycles:>16} {size:>10}  {kind:20} {name}")?;
     }

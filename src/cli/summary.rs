@@ -77,7 +77,7 @@ fn labelled(note: &str) -> (&'static str, &str) {
 }
 
 fn execution_line(execution: &ExecutionSummary) -> String {
-    let mut line = format!("{} cycles", grouped(execution.total_cycles));
+    let mut line = format!("{} cycles", grouped(execution.total_cycles.0));
     match execution.seconds > 0.0 {
         true => line.push_str(&format!(" = {}", seconds(execution.seconds))),
         false => line.push_str(", clock unknown"),

@@ -4,7 +4,7 @@ use crate::common;
 use std::collections::BTreeSet;
 use tilescope_analysis::insights::{InsightFinding, InsightGain, RULES, insights};
 use tilescope_fixtures::ReportBuilder;
-use tilescope_report::units::{Bytes, TileRange, TileRuns, VertexTypeId};
+use tilescope_report::units::{Bytes, Cycles, TileRange, TileRuns, VertexTypeId};
 use tilescope_report::{
     BatchingConfig, CategoryBytes, MarkKind, MemoryCategory, MemoryRegion, ProgramKind, Report,
     StreamEndpoint, TileMemory, VertexGroup, VertexTypeInfo,
@@ -44,8 +44,8 @@ fn bad() -> ReportBuilder {
     let copies = VertexGroup { vertex_type: last, count, edges: 2 };
     report.parts.compute_sets[0].vertices.push(copies);
     // One tile of 16 does nearly all the work, most do none.
-    let mut cycles = TileRuns::uniform(TileRange::new(0, 1), 1000);
-    cycles.push(TileRange::new(1, 3), 10);
+    let mut cycles = TileRuns::uniform(TileRange::new(0, 1), Cycles(1000));
+    cycles.push(TileRange::new(1, 3), Cycles(10));
     report.parts.compute_sets[1].cycles = cycles.clone();
     report.parts.compute_sets[0].cycles = cycles;
     report.variable("layer/stash", MemoryCategory::Variable, 0..1, 100 * KIB, None);

@@ -41,7 +41,7 @@ impl Run {
     }
 
     fn total_cycles(&self) -> f64 {
-        self.summary.execution.as_ref().expect("it ran").total_cycles as f64
+        (self.summary.execution.as_ref().expect("it ran").total_cycles).as_f64()
     }
 }
 

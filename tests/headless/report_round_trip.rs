@@ -130,7 +130,7 @@ fn marks_are_filtered() {
         found.iter().map(|mark| mark.label.clone()).collect::<Vec<_>>().join(" ")
     };
     let stages = MarkFilter { kind: Some(MarkKind::Stage), ..ALL_MARKS };
-    let window = Some(CycleRange::new(15, 30));
+    let window = Some(CycleRange::new(Cycles(15), Cycles(30)));
     assert_eq!(labels(MarkFilter { window, ..stages }), "s1 s2");
     assert_eq!(labels(MarkFilter { window, ipu: Some(0), ..stages }), "s1");
     assert_eq!(labels(MarkFilter { window, ..ALL_MARKS }), "run s1 s2");

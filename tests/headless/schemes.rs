@@ -5,7 +5,7 @@ use crate::common;
 use proptest::prelude::*;
 use std::cmp::Ordering::{self, Equal, Greater, Less};
 use tilescope_analysis::summary::{ReportSummary, summary};
-use tilescope_report::units::{Bytes, TileRuns};
+use tilescope_report::units::{Bytes, Cycles, TileRuns};
 use tilescope_report::{MarkFilter, MarkKind, Report, TraceMark};
 use tilescope_sim::compile::{CompiledProgram, compile};
 use tilescope_sim::spec::{Spec, SpecSource};
@@ -220,7 +220,7 @@ fn simulated(base: &[&str], more: &[&str]) -> (Report, ReportSummary, tempfile::
 }
 
 fn cycles(figures: &ReportSummary) -> u64 {
-    figures.execution.as_ref().expect("executed").total_cycles
+    figures.execution.as_ref().expect("executed").total_cycles.0
 }
 
 #[test]
@@ -467,8 +467,8 @@ proptest! {
             let lane = trace.lane_of(info.ipu, info.sub_lane).expect("lane");
             let mut end = 0;
             for step in lane.steps_in(trace.range(), usize::MAX).expect("steps") {
-                prop_assert!(step.range.start >= end);
-                end = step.range.end;
+                prop_assert!(step.range.start >= Cycles(end));
+                end = step.range.end.0;
             }
         }
         // No variable of one IPU lies on two; code and the like do.

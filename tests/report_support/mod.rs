@@ -7,6 +7,7 @@ pub(crate) mod foreign;
 
 use std::collections::BTreeSet;
 use tilescope_fixtures::ReportBuilder;
+use tilescope_report::units::Cycles;
 use tilescope_report::units::*;
 use tilescope_report::*;
 
@@ -125,7 +126,7 @@ fn random_program(rng: &mut Dice, parts: &mut CompilationReport, ipus: u32, tile
         let groups = if types == 0 { 0 } else { rng.below(3) };
         parts.compute_sets.push(ComputeSet {
             name: rng.pick(&NAMES).to_owned(),
-            cycles: rng.runs(tiles, |rng| rng.below(10_000)),
+            cycles: rng.runs(tiles, |rng| Cycles(rng.below(10_000))),
             vertices: (0..groups)
                 .map(|_| VertexGroup {
                     vertex_type: VertexTypeId(rng.below(types) as u32),
@@ -237,10 +238,10 @@ fn random_steps(rng: &mut Dice, report: &mut ReportBuilder, programs: u64, steps
                 bars.push(StepOnIpu {
                     ipu,
                     sub_lane,
-                    from_min,
-                    from_max,
-                    to_min: from_min + rng.below(to_max - from_min + 1),
-                    to_max,
+                    from_min: Cycles(from_min),
+                    from_max: Cycles(from_max),
+                    to_min: Cycles(from_min + rng.below(to_max - from_min + 1)),
+                    to_max: Cycles(to_max),
                     active_tiles: rng.below(tiles + 1) as u32,
                     active_tile_balance: rng.below(1001) as f32 / 1000.0,
                     bytes_in: if rng.chance(2) { Bytes::ZERO } else { Bytes(rng.below(1 << 20)) },
@@ -261,7 +262,7 @@ fn random_steps(rng: &mut Dice, report: &mut ReportBuilder, programs: u64, steps
             pass: rng.maybe(|rng| rng.pick(&TrainingPass::ALL)),
             index: rng.below(100),
             steps: StepId(start)..StepId(start + rng.below(steps - start + 1)),
-            cycles: CycleRange::new(cycle, cycle + rng.below(5000)),
+            cycles: CycleRange::new(Cycles(cycle), Cycles(cycle + rng.below(5000))),
         });
     }
 }

@@ -12,7 +12,7 @@ use tilescope_analysis::program_tree::{groups, tally};
 use tilescope_analysis::tile_mapping::{MappingMeasure, MappingSubjectKind, mapping, subjects};
 use tilescope_analysis::{exchange_code, memory, summary, tile_curves};
 use tilescope_gui::view_names;
-use tilescope_report::units::{Bytes, Cycles, exact_bytes, grouped, percent};
+use tilescope_report::units::{Bytes, exact_bytes, grouped, percent};
 use tilescope_report::{Report, ReportError, ReportPart};
 
 /// Names and values of everything a reader of the accessibility tree finds, a line each.
@@ -51,7 +51,7 @@ fn of_summary(report: &Report) -> Result<Vec<String>, ReportError> {
     figures.push(format!("Fullest tile: {}", Bytes(memory.max_tile_including_gaps.0)));
     figures.push(format!("Memory in use: {}", Bytes(memory.total_excluding_gaps.0)));
     if let Some(run) = found.execution {
-        figures.push(format!("Run: {} cycles", Cycles(run.total_cycles)));
+        figures.push(format!("Run: {} cycles", run.total_cycles));
         figures.extend(run.samples_per_second.map(|rate| grouped(rate.round() as u64)));
     }
     Ok(figures)
@@ -123,7 +123,7 @@ fn of_operations(report: &Report) -> Result<Vec<String>, ReportError> {
     let known = [
         (true, grouped(rows.len() as u64)),
         (report.has(ReportPart::Exchanges), exact_bytes(sum(|row| row.code().0))),
-        (report.has(ReportPart::Execution), grouped(sum(|row| row.elapsed))),
+        (report.has(ReportPart::Execution), grouped(sum(|row| row.elapsed.0))),
         (model, grouped(sum(|row| row.flops))),
     ];
     Ok(known.into_iter().filter(|(known, _)| *known).map(|(_, figure)| figure).collect())
@@ -143,7 +143,7 @@ fn of_graph(report: &Report) -> Result<Vec<String>, ReportError> {
 
 fn of_trace(report: &Report) -> Result<Vec<String>, ReportError> {
     let Some(run) = summary::summary(report)?.execution else { return Ok(Vec::new()) };
-    let mut figures = vec![format!("Total cycles {}", Cycles(run.total_cycles))];
+    let mut figures = vec![format!("Total cycles {}", run.total_cycles)];
     // Further IPUs may be scrolled out of sight.
     for ipu in run.ipus.iter().take(4) {
         let shares = ipu.proportions.iter().filter(|(_, share)| *share >= 0.0005);

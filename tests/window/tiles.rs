@@ -50,7 +50,7 @@ fn settle(window: &mut Window) {
     let mut calm = 0;
     for _ in 0..400 {
         window.step();
-        let workers = window.state().app.session().workers.clone();
+        let workers = window.state().app.session().workers().clone();
         calm = if workers.busy() { 0 } else { calm + 1 };
         if calm == 4 {
             return;
@@ -134,7 +134,7 @@ fn a_tensor_is_mapped_as_the_report_says() {
     let row = window.query_all_by_role_and_label(Role::Label, &operation.name).next();
     row.expect("the row of the operation").click();
     settle(&mut window);
-    let chosen = window.state().app.session().selection.operation;
+    let chosen = window.state().app.session().selection().operation;
     assert_eq!(chosen.map(MappingSubject::Operation), Some(operation.subject));
     let found = mapping(&window.state().report, operation.subject).expect("reads");
     let count = found.expect("is there").rearrangements.len();
@@ -164,7 +164,7 @@ fn memory_shows_the_floor_plan_a_variable_and_compute_sets() {
     let row = window.query_all_by_role_and_label(Role::Row, &listing.rows[largest].name).next();
     row.expect("its row").click();
     settle(&mut window);
-    let chosen = window.state().app.session().selection.variable;
+    let chosen = window.state().app.session().selection().variable;
     assert_eq!(chosen, Some(listing.variables[largest]));
     assert!(says(&window, "Memory of the selected variables by tile"));
 }
@@ -211,7 +211,7 @@ fn the_memory_map_holds_every_variable_of_a_tile() {
     window.run_steps(2);
     window.key_press(Key::ArrowRight);
     settle(&mut window);
-    assert_eq!(window.state().app.session().selection.variable, Some(map.placed[0].id));
+    assert_eq!(window.state().app.session().selection().variable, Some(map.placed[0].id));
 }
 
 #[test]

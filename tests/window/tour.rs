@@ -14,7 +14,7 @@ use tilescope_analysis::operations::{OperationLayer, operations};
 use tilescope_analysis::{exchange_code, memory};
 use tilescope_gui::OpenReport;
 use tilescope_report::Report;
-use tilescope_report::units::{Bytes, exact_bytes, grouped};
+use tilescope_report::units::{Bytes, Cycles, exact_bytes, grouped};
 
 /// Most clicks for an answer.
 const MOST: usize = 9;
@@ -121,7 +121,7 @@ fn what_fills_the_fullest_tile() {
     let fullest =
         names.into_iter().find(|name| name.starts_with("Tile ") && name.contains("(IPU")).unwrap();
     walk.click(Role::Button, &fullest);
-    let tile = walk.window.state().session().selection.tiles[0];
+    let tile = walk.window.state().session().selection().tiles[0];
     walk.finds(&format!("Tile {}", grouped(tile.into())));
     walk.click(Role::Tab, "Variables");
     let listing = memory::variables(&walk.report, &[tile]).unwrap();
@@ -152,9 +152,9 @@ fn which_operation_pays_for_prearrange() {
     let programs = operations(&walk.report, OperationLayer::Program).unwrap();
     let arranging = programs.rows.iter().filter(|row| row.name.contains("PreArrange"));
     let most = arranging.max_by_key(|row| row.elapsed).unwrap();
-    assert!(most.elapsed > 0);
+    assert!(most.elapsed > Cycles::ZERO);
     walk.finds(&most.name);
-    walk.finds(&grouped(most.elapsed));
+    walk.finds(&grouped(most.elapsed.0));
 }
 
 #[test]
@@ -167,8 +167,8 @@ fn what_four_replicas_would_add_is_simulated_and_compared() {
     walk.click(Role::Button, "Simulate and compare");
     for _ in 0..6000 {
         walk.window.step();
-        let page = walk.window.state().session().page.as_ref().unwrap();
-        if page.compared.is_some() {
+        let page = walk.window.state().session().page().unwrap();
+        if page.compared().is_some() {
             break;
         }
         std::thread::sleep(Duration::from_millis(10));

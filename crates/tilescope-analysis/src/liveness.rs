@@ -6,7 +6,9 @@
 
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
-use tilescope_report::units::{Bytes, ProgramId, Quantity, TileRange, TileRuns, VariableId};
+use tilescope_report::units::{
+    Bytes, Cycles, ProgramId, Quantity, TileRange, TileRuns, VariableId,
+};
 use tilescope_report::{
     ProgramNodeTable, Report, ReportError, ReportPart, Target, TileMemory, Variable,
     VariableFilter, VariablePlacement,
@@ -256,7 +258,7 @@ pub fn vertices(
 pub struct TileCycles {
     pub tile: u32,
     /// Cycles, one per step.
-    pub cycles: Vec<Option<u64>>,
+    pub cycles: Vec<Option<Cycles>>,
 }
 
 /// What the compute sets of `steps` take on each tile of a source that takes part in any of them.
@@ -270,7 +272,7 @@ pub fn cycles(
 ) -> Result<Vec<TileCycles>, ReportError> {
     let tiles = source.tiles(report.target()?.as_ref());
     let programs = report.programs()?;
-    let mut columns: Vec<TileRuns<u64>> = Vec::new();
+    let mut columns: Vec<TileRuns<Cycles>> = Vec::new();
     for step in steps {
         let set = programs.get(*step).and_then(|program| program.compute_set);
         let set = set.map(|id| report.compute_set(id)).transpose()?.flatten();

@@ -379,7 +379,7 @@ pub fn compute_sets(report: &Report, tiles: &[u32]) -> Result<MemoryList, Report
     let mut listing = MemoryList::default();
     for (_, set) in report.compute_sets()? {
         let mut row = MemoryListRow {
-            about: format!("at most {} cycles", grouped(set.cycles.max())),
+            about: format!("at most {} cycles", grouped(set.cycles.max().0)),
             name: set.name,
             count: 0,
             bytes: vec![Bytes::ZERO; tiles.len().max(1)],
@@ -413,7 +413,7 @@ pub fn users_of(
     let types = report.vertex_types()?;
     let mut listing = MemoryList::default();
     for (_, set) in report.compute_sets()? {
-        let about = format!("at most {} cycles", grouped(set.cycles.max()));
+        let about = format!("at most {} cycles", grouped(set.cycles.max().0));
         let mut row = MemoryListRow { about, name: set.name, count: 0, bytes: vec![Bytes::ZERO] };
         for group in &set.vertices {
             let kind = types.get(group.vertex_type.index());

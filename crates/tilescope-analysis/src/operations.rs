@@ -9,7 +9,9 @@ use crate::program_names::without_counter_prefix;
 use crate::trace::{ProgramRunTotals, program_runs};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use tilescope_report::units::{Bytes, ComputeSetId, OperationId, ProgramId, Quantity, TileRuns};
+use tilescope_report::units::{
+    Bytes, ComputeSetId, Cycles, OperationId, ProgramId, Quantity, TileRuns,
+};
 use tilescope_report::{
     ComputeSet, ExchangeTraffic, ModelOperation, ProgramKind, ProgramNode, Report, ReportError,
     ReportPart, TileTraffic, TrainingPass, VariableFilter, VariablePlacement, VertexTypeInfo,
@@ -50,13 +52,13 @@ pub struct OpRow {
     /// Code of its codelets, once per tile and codelet, other operations may share it.
     pub vertex_code: Bytes,
     /// Cycles of one execution summed over tiles.
-    pub cycles_all_tiles: u64,
+    pub cycles_all_tiles: Cycles,
     /// Cycles of one execution, the slowest tile of each compute set.
-    pub cycles_slowest: u64,
+    pub cycles_slowest: Cycles,
     /// Executions of its most frequent program.
     pub executions: u64,
     /// Cycles of all its steps in the run, exchanges included.
-    pub elapsed: u64,
+    pub elapsed: Cycles,
     /// Floating point operations of one execution.
     pub flops: u64,
     /// Bytes of variables made for it over all tiles.
@@ -337,7 +339,7 @@ fn add_memory(report: &Report, rows: &mut [OpRow]) -> Result<(), ReportError> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OperationTileCosts {
     /// Cycles of one execution: compute sets with their names.
-    pub cycles: Vec<(String, Vec<u64>)>,
+    pub cycles: Vec<(String, Vec<Cycles>)>,
     /// Code of its codelets.
     pub vertex_code: Vec<Bytes>,
     /// Code of its exchanges.
@@ -367,9 +369,9 @@ pub fn per_tile(
         let set = known.get(*id).and_then(|program| program.compute_set);
         if let Some(set) = set.map(|set| report.compute_set(set)).transpose()?.flatten() {
             if found.cycles.len() == MAX_SETS {
-                found.cycles.push(("Other compute sets".to_owned(), vec![0; tiles]));
+                found.cycles.push(("Other compute sets".to_owned(), vec![Cycles::ZERO; tiles]));
             } else if found.cycles.len() < MAX_SETS {
-                found.cycles.push((set.name.clone(), vec![0; tiles]));
+                found.cycles.push((set.name.clone(), vec![Cycles::ZERO; tiles]));
             }
             if let Some((_, sums)) = found.cycles.last_mut() {
                 add_runs(sums, &set.cycles, |cycles| *cycles);
@@ -411,7 +413,7 @@ fn add_runs<T: Clone + PartialEq, Q: Quantity>(
 pub struct PlanLine {
     pub line: JsonLine,
     /// The value, where it is a number of cycles of a phase.
-    pub cycles: Option<u64>,
+    pub cycles: Option<Cycles>,
 }
 
 /// The planner's choice, line by line; estimated phases without cycles are left out. What is not
@@ -420,10 +422,13 @@ pub fn plan_lines(plan: &str) -> Vec<PlanLine> {
     let plain = |_| vec![JsonLine { depth: 0, name: "Plan".to_owned(), value: plan.to_owned() }];
     let lines = json::lines(plan).unwrap_or_else(plain);
     let cycles = |line: &JsonLine| {
-        line.name.ends_with("Cycles").then(|| line.value.replace(',', "").parse().ok()).flatten()
+        line.name
+            .ends_with("Cycles")
+            .then(|| line.value.replace(',', "").parse().ok().map(Cycles))
+            .flatten()
     };
     let lines = lines.into_iter().map(|line| PlanLine { cycles: cycles(&line), line });
-    lines.filter(|plan| plan.cycles != Some(0)).collect()
+    lines.filter(|plan| plan.cycles != Some(Cycles::ZERO)).collect()
 }
 
 #[cfg(test)]
@@ -458,7 +463,7 @@ mod tests {
             .map(|PlanLine { line, .. }| (line.depth, line.name.as_str(), line.value.as_str()))
             .collect();
         assert_eq!(words, [(0, "estimate", ""), (1, "bCycles", "1,200"), (0, "method", "AMP")]);
-        assert_eq!(lines[1].cycles, Some(1200));
+        assert_eq!(lines[1].cycles, Some(Cycles(1200)));
         assert_eq!(plan_lines("not json")[0].line.value, "not json");
     }
 }

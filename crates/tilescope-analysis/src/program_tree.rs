@@ -5,7 +5,7 @@
 //! body that is called from many places is listed once.
 
 use std::collections::{BTreeMap, BTreeSet};
-use tilescope_report::units::{Bytes, ProgramId, exact_bytes, grouped, percent};
+use tilescope_report::units::{Bytes, Cycles, ProgramId, exact_bytes, grouped, percent};
 use tilescope_report::{
     ComputeSet, ProgramKind, ProgramNode, ProgramNodeTable, Report, ReportError, ReportPart,
     StreamEndpoint, TileTraffic,
@@ -240,12 +240,16 @@ fn compute_set(
     if tiles > 0 {
         let (most, all) = (set.cycles.max(), set.cycles.total());
         facts.add("Tiles that take part", grouped(tiles));
-        facts.add("Cycles, slowest tile", grouped(most));
+        facts.add("Cycles, slowest tile", grouped(most.0));
         let mean = all / tiles;
-        facts.derived("Cycles, mean", grouped(mean), "cycles of all tiles / tiles that take part");
-        facts.derived("Cycles, all tiles", grouped(all), "sum over tiles, not elapsed time");
+        facts.derived(
+            "Cycles, mean",
+            grouped(mean.0),
+            "cycles of all tiles / tiles that take part",
+        );
+        facts.derived("Cycles, all tiles", grouped(all.0), "sum over tiles, not elapsed time");
         let per_ipu = u64::from(report.target()?.tiles_per_ipu).max(1);
-        let balance = all as f64 / (most.max(1) * per_ipu) as f64;
+        let balance = all.as_f64() / (most.max(Cycles(1)) * per_ipu).as_f64();
         let formula = "cycles of all tiles / (slowest tile x tiles of an IPU)";
         facts.derived("Tile balance", percent(balance.min(1.0)), formula);
     }

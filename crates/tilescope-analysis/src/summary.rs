@@ -78,7 +78,7 @@ pub struct MemorySummary {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ExecutionSummary {
     /// Cycles from the first step to the end of the last.
-    pub total_cycles: u64,
+    pub total_cycles: Cycles,
     /// The same at the target's clock.
     pub seconds: f64,
     /// Samples worked on, where the model works on batches.
@@ -131,9 +131,9 @@ impl ActivityProportions {
     }
 
     /// The shares of `window` that `cycles` of each activity make; the rest is idle.
-    pub(crate) fn new(cycles: impl Fn(StepActivity) -> u64, window: CycleRange) -> Self {
-        let length = window.length().max(1) as f64;
-        let share = |activity: StepActivity| cycles(activity) as f64 / length;
+    pub(crate) fn new(cycles: impl Fn(StepActivity) -> Cycles, window: CycleRange) -> Self {
+        let length = window.length().max(Cycles(1)).as_f64();
+        let share = |activity: StepActivity| cycles(activity).as_f64() / length;
         let busy: f64 = StepActivity::ALL.into_iter().map(share).sum();
         Self {
             compute: share(StepActivity::Compute),
@@ -242,13 +242,13 @@ fn execution(report: &Report, target: &Target) -> Result<Option<ExecutionSummary
             tile_balance: totals.tile_balance(&WORKING).unwrap_or(0.0),
         });
     }
-    let cycles = Cycles(window.length());
+    let cycles = window.length();
     let seconds = cycles.seconds_at(target.clock);
     let runs = report.runs()?.len().max(1) as u64;
     let samples =
         report.batching()?.map(|batching: BatchingConfig| batching.samples_per_call() * runs);
     Ok(Some(ExecutionSummary {
-        total_cycles: cycles.0,
+        total_cycles: cycles,
         seconds,
         samples,
         samples_per_second: samples.map(|samples| samples as f64 / seconds.max(f64::MIN_POSITIVE)),

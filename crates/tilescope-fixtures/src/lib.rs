@@ -104,7 +104,7 @@ impl ReportBuilder {
         let tiles = TileRange::new(0, self.parts.target.tiles_per_replica());
         self.parts.compute_sets.push(ComputeSet {
             name: name.to_owned(),
-            cycles: TileRuns::uniform(tiles, cycles),
+            cycles: TileRuns::uniform(tiles, Cycles(cycles)),
             vertices: Vec::new(),
         });
         let id = self.program(ProgramKind::OnTileExecute, name);
@@ -205,10 +205,10 @@ impl ReportBuilder {
         StepOnIpu {
             ipu,
             sub_lane: 0,
-            from_min: cycles.start,
-            from_max: cycles.start,
-            to_min: cycles.end,
-            to_max: cycles.end,
+            from_min: Cycles(cycles.start),
+            from_max: Cycles(cycles.start),
+            to_min: Cycles(cycles.end),
+            to_max: Cycles(cycles.end),
             active_tiles: self.parts.target.tiles_per_ipu,
             active_tile_balance: 1.0,
             bytes_in: Bytes::ZERO,

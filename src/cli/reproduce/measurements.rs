@@ -110,7 +110,7 @@ impl SimulatedProgram {
     /// Cycles of the second iteration: the first begins with the start of the program.
     pub(super) fn iteration_cycles(&self) -> Option<f64> {
         let mut iterations = self.marks.iter().filter(|mark| mark.kind == MarkKind::Iteration);
-        iterations.nth(1).map(|mark| mark.cycles.length() as f64)
+        iterations.nth(1).map(|mark| mark.cycles.length().as_f64())
     }
 
     /// Bytes to and from an IPU over links in one iteration.
@@ -170,13 +170,13 @@ impl SimulatedProgram {
 
     /// Share of the I/O tiles' copies during which the compute tiles do something else than wait.
     pub(super) fn hidden_share(&self) -> Option<f64> {
-        let all: u64 = self.io.iter().map(|copy| copy.length()).sum();
-        let shown: u64 = self
+        let all: Cycles = self.io.iter().map(|copy| copy.length()).sum();
+        let shown: Cycles = self
             .io
             .iter()
             .flat_map(|copy| self.waits.iter().map(|wait| copy.intersection(*wait).length()))
             .sum();
-        (all > 0).then(|| 1.0 - shown as f64 / all as f64)
+        (!all.is_zero()).then(|| 1.0 - shown.as_f64() / all.as_f64())
     }
 }
 
@@ -197,7 +197,7 @@ impl StepSink for FigureMeasurementSink<'_> {
     fn step(&mut self, step: &ExecutionStep) -> Result<(), Infallible> {
         let program = &self.compiled.compilation.programs[step.program.index()];
         for on_ipu in &step.ipus {
-            self.cycles = self.cycles.max(Cycles(on_ipu.to_max));
+            self.cycles = self.cycles.max(Cycles(on_ipu.to_max.0));
             match program.kind {
                 ProgramKind::GlobalExchange => {
                     if let Some(links) = self.links.last_mut() {
@@ -211,7 +211,7 @@ impl StepSink for FigureMeasurementSink<'_> {
                 | ProgramKind::StreamCopyEnd
                     if program.stream == StreamEndpoint::RemoteBuffer =>
                 {
-                    self.remote += Cycles(on_ipu.range().length());
+                    self.remote += Cycles(on_ipu.range().length().0);
                 }
                 ProgramKind::StreamCopyBegin
                 | ProgramKind::StreamCopyMid

@@ -15,9 +15,9 @@ type OperationFigure = (&'static str, fn(&OpRow) -> TableCell);
 
 /// Figures of an operation.
 const FIGURES: &[OperationFigure] = &[
-    ("Elapsed cycles", |row| TableCell::Count(row.elapsed)),
-    ("Cycles of the slowest tile", |row| TableCell::Count(row.cycles_slowest)),
-    ("Cycles of all tiles", |row| TableCell::Count(row.cycles_all_tiles)),
+    ("Elapsed cycles", |row| TableCell::Count(row.elapsed.0)),
+    ("Cycles of the slowest tile", |row| TableCell::Count(row.cycles_slowest.0)),
+    ("Cycles of all tiles", |row| TableCell::Count(row.cycles_all_tiles.0)),
     ("Memory", |row| TableCell::Bytes(row.memory)),
     ("Code", |row| TableCell::Bytes(row.code())),
     ("Floating point operations", |row| TableCell::Count(row.flops)),

@@ -9,7 +9,9 @@ use super::query::{
 use crate::trace::{ProgramRunTotals, each_step, moved};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use tilescope_report::trace::LaneStep;
-use tilescope_report::units::{Bytes, ProgramId, TileRange, TileRuns, VariableId, VertexTypeId};
+use tilescope_report::units::{
+    Bytes, Cycles, ProgramId, TileRange, TileRuns, VariableId, VertexTypeId,
+};
 use tilescope_report::{Report, ReportError, VariableFilter};
 
 /// Totals of one list.
@@ -19,7 +21,7 @@ pub struct SearchTotals {
     /// Sum of their counts.
     pub count: u64,
     /// Sum of their cycles, where they have any.
-    pub cycles: u64,
+    pub cycles: Cycles,
     /// Sum of their bytes, where they have any.
     pub bytes: Bytes,
 }
@@ -72,7 +74,7 @@ pub fn find(
         let sum = totals.entry(hit.thing.source()).or_default();
         sum.things += 1;
         sum.count += hit.count;
-        sum.cycles = sum.cycles.saturating_add(hit.cycles.unwrap_or(0));
+        sum.cycles = sum.cycles.saturating_add(hit.cycles.unwrap_or(Cycles::ZERO));
         sum.bytes = sum.bytes.saturating_add(hit.bytes.unwrap_or(Bytes::ZERO));
     }
     Ok(SearchResults { hits, totals, complete })
@@ -103,7 +105,7 @@ pub fn values(
             if is_wanted && tests.on_ipu(lane.ipu) && tests.step(step) {
                 values.push(match amount {
                     QueryAmount::Bytes => moved(step).0,
-                    QueryAmount::Cycles | QueryAmount::Count => step.range.length(),
+                    QueryAmount::Cycles | QueryAmount::Count => step.range.length().0,
                 });
             }
         })?;
@@ -234,7 +236,7 @@ impl<'q> QueryMatcher<'q> {
     fn step(&self, step: &LaneStep) -> bool {
         self.conditions().all(|(negated, amount, comparison, limit)| {
             let value = match amount {
-                QueryAmount::Cycles => step.range.length(),
+                QueryAmount::Cycles => step.range.length().0,
                 QueryAmount::Bytes => moved(step).0,
                 QueryAmount::Count => return true,
             };
@@ -261,7 +263,7 @@ impl<'q> QueryMatcher<'q> {
 
 fn figure(item: &CatalogueItem, amount: QueryAmount) -> Option<u64> {
     match amount {
-        QueryAmount::Cycles => item.cycles,
+        QueryAmount::Cycles => item.cycles.map(|cycles| cycles.0),
         QueryAmount::Bytes => item.bytes.map(|bytes| bytes.0),
         QueryAmount::Count => Some(item.count),
     }

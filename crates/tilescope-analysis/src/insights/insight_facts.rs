@@ -5,7 +5,7 @@ use crate::liveness::{self, LiveVariable, LivenessScope};
 use crate::trace::{ProgramRuns, program_runs};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tilescope_report::units::{Bytes, ComputeSetId, CycleRange, ProgramId, TileRuns};
+use tilescope_report::units::{Bytes, ComputeSetId, CycleRange, Cycles, ProgramId, TileRuns};
 use tilescope_report::{
     BatchingConfig, CategoryBytes, ComputeSet, MarkFilter, MarkKind, MemoryCategory,
     ModelOperation, ProgramNode, ProgramNodeTable, ProgramOutcome, Report, ReportError, ReportPart,
@@ -92,15 +92,15 @@ impl InsightFacts {
     }
 
     /// Length of the part of the run that was looked at.
-    pub(crate) fn cycles(&self) -> u64 {
-        self.runs.as_ref().map_or(0, |runs| runs.window.length())
+    pub(crate) fn cycles(&self) -> Cycles {
+        self.runs.as_ref().map_or(Cycles::ZERO, |runs| runs.window.length())
     }
 
     /// Cycles of the programs that `holds` is true of, on the IPU that has most of them, as a share
     /// of the run; and that IPU. `None` if there are none.
     pub(crate) fn busiest_share(&self, holds: impl Fn(&ProgramNode) -> bool) -> Option<(f64, u32)> {
         let runs = self.runs.as_ref()?;
-        let mut sums: BTreeMap<u32, u64> = BTreeMap::new();
+        let mut sums: BTreeMap<u32, Cycles> = BTreeMap::new();
         for ((ipu, program), of) in &runs.runs {
             if self.programs.get(*program).is_some_and(&holds) {
                 *sums.entry(*ipu).or_default() += of.cycles;
@@ -108,7 +108,7 @@ impl InsightFacts {
         }
         let (ipu, cycles) =
             sums.into_iter().max_by_key(|(ipu, cycles)| (*cycles, u32::MAX - ipu))?;
-        (cycles > 0).then(|| (self.share(cycles), ipu))
+        (cycles > Cycles::ZERO).then(|| (self.share(cycles), ipu))
     }
 
     /// The program of those `holds` is true of that takes most cycles on an IPU.
@@ -116,7 +116,7 @@ impl InsightFacts {
         &self,
         ipu: u32,
         holds: impl Fn(&ProgramNode) -> bool,
-    ) -> Option<(ProgramId, u64)> {
+    ) -> Option<(ProgramId, Cycles)> {
         let runs = self.runs.as_ref()?;
         let own = runs
             .runs
@@ -126,8 +126,8 @@ impl InsightFacts {
     }
 
     /// Cycles as a share of the run.
-    pub(crate) fn share(&self, cycles: u64) -> f64 {
-        cycles as f64 / self.cycles().max(1) as f64
+    pub(crate) fn share(&self, cycles: Cycles) -> f64 {
+        cycles.as_f64() / self.cycles().max(Cycles(1)).as_f64()
     }
 
     /// Bytes ever used over all tiles.

@@ -101,7 +101,7 @@ pub fn rearrangements(mapping: &SubjectTileMapping) -> DataTable {
             one.name.as_str().into(),
             about.into(),
             TableCell::Bytes(one.after.total()),
-            TableCell::Count(one.cycles),
+            TableCell::Count(one.cycles.0),
         ]
     };
     DataTable::new(columns, mapping.rearrangements.iter().map(row).collect())

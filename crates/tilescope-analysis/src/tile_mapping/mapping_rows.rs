@@ -1,6 +1,8 @@
 //! The parts that a mapping lists: regions, vertices, rearrangements; and how parts compare.
 
-use tilescope_report::units::{Bytes, OperationId, ProgramId, TileRange, TileRuns, grouped};
+use tilescope_report::units::{
+    Bytes, Cycles, OperationId, ProgramId, TileRange, TileRuns, grouped,
+};
 use tilescope_report::{ExchangeTraffic, ProgramKind, ProgramNode, Report, ReportError, Target};
 
 /// A part of a variable on equal tiles.
@@ -60,7 +62,7 @@ pub struct MappedRearrangement {
     /// Bytes that each tile receives.
     pub after: TileRuns<Bytes>,
     /// Cycles of the slowest tile while it arranges.
-    pub cycles: u64,
+    pub cycles: Cycles,
 }
 
 /// Evenness of a mapping: the largest part against the mean.
@@ -161,7 +163,7 @@ pub(super) fn rearrangements(
                     exchange,
                     before: tiles.map(|tile| tile.bytes_out),
                     after: tiles.map(|tile| tile.bytes_in),
-                    cycles: set.flatten().map_or(0, |set| set.cycles.max()),
+                    cycles: set.flatten().map_or(Cycles::ZERO, |set| set.cycles.max()),
                 });
             }
             _ => {}

@@ -173,7 +173,7 @@ fn compute_sets(report: &Report) -> Result<Vec<MappingListEntry>, ReportError> {
     let entry = |(id, set): (ComputeSetId, ComputeSet)| MappingListEntry {
         subject: MappingSubject::ComputeSet(id),
         name: set.name.clone(),
-        size: set.cycles.max(),
+        size: set.cycles.max().0,
         tiles: set.cycles.tile_count(),
     };
     Ok(report.compute_sets()?.into_iter().map(entry).collect())
@@ -385,6 +385,7 @@ fn compute_set(
 mod tests {
     use super::*;
     use tilescope_fixtures::ReportBuilder;
+    use tilescope_report::units::Cycles;
 
     fn opened(builder: &ReportBuilder) -> Report {
         let directory = tempfile::tempdir().unwrap();
@@ -448,7 +449,7 @@ mod tests {
         let report = opened(&builder);
         let mapping = mapping(&report, MappingSubject::Operation(operation)).unwrap().unwrap();
         let [one] = &mapping.rearrangements[..] else { panic!("one rearrangement") };
-        assert_eq!((one.exchange, one.cycles), (exchange, 12));
+        assert_eq!((one.exchange, one.cycles), (exchange, Cycles(12)));
         assert_eq!((one.before.total(), one.after.total()), (Bytes(8 * 24), Bytes(8 * 24)));
         assert_eq!(mapping.cycles[0], 52);
     }

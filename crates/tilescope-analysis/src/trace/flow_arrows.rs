@@ -136,6 +136,7 @@ fn first_consumer(
 mod tests {
     use super::*;
     use tilescope_fixtures::ReportBuilder;
+    use tilescope_report::units::Cycles;
     use tilescope_report::{ExecutionStep, StepOnIpu};
 
     /// IPU 0 sends to IPU 1, which waits and then works.
@@ -163,7 +164,8 @@ mod tests {
         let links = InterIpuTransfers::read(&report).unwrap();
         let found = arrows(&trace, &links, &[StepId(0)]).unwrap();
         let link = InterIpuTransfer { from: 0, to: 1, bytes: None };
-        let (sent, used) = (CycleRange::new(10, 20), CycleRange::new(25, 75));
+        let (sent, used) =
+            (CycleRange::new(Cycles(10), Cycles(20)), CycleRange::new(Cycles(25), Cycles(75)));
         assert_eq!(found, [FlowArrow { step: StepId(0), link, sent, used }]);
         assert_eq!(arrows(&trace, &links, &[StepId(1)]).unwrap(), []);
     }

@@ -115,7 +115,7 @@ pub fn step_view(
         rows.push("Operation", format!("{} ({})", operation.name, operation.kind));
     }
     if report.has(ReportPart::TileBalance) && here.active_tiles > 0 {
-        let spread = |min: u64, max: u64| format!("{} - {}", grouped(min), grouped(max));
+        let spread = |min: Cycles, max: Cycles| format!("{} - {}", grouped(min.0), grouped(max.0));
         rows.push("Active tiles start", spread(here.from_min, here.from_max));
         rows.push("Active tiles end", spread(here.to_min, here.to_max));
     }
@@ -147,12 +147,12 @@ impl StepDetailRows {
 }
 
 /// `88 : 173,493 - 173,581 (14 overlapped with previous)`
-fn cycles_row(range: CycleRange, overlap: u64) -> String {
-    let length = Cycles(range.length());
-    let (start, end) = (Cycles(range.start), Cycles(range.end));
+fn cycles_row(range: CycleRange, overlap: Cycles) -> String {
+    let length = range.length();
+    let (start, end) = (range.start, range.end);
     let mut text = format!("{length} : {start} - {end}");
-    if overlap > 0 {
-        text.push_str(&format!(" ({} overlapped with previous)", Cycles(overlap)));
+    if overlap > Cycles::ZERO {
+        text.push_str(&format!(" ({} overlapped with previous)", overlap));
     }
     text
 }
@@ -254,9 +254,9 @@ mod tests {
 
     #[test]
     fn cycles_read_as_the_graph_analyser_prints_them() {
-        let row = cycles_row(CycleRange::new(173_493, 173_581), 14);
+        let row = cycles_row(CycleRange::new(Cycles(173_493), Cycles(173_581)), Cycles(14));
         assert_eq!(row, "88 : 173,493 - 173,581 (14 overlapped with previous)");
-        assert_eq!(cycles_row(CycleRange::new(5, 9), 0), "4 : 5 - 9");
+        assert_eq!(cycles_row(CycleRange::new(Cycles(5), Cycles(9)), Cycles::ZERO), "4 : 5 - 9");
     }
 
     #[test]

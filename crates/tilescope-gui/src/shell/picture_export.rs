@@ -65,7 +65,7 @@ pub fn picture_file(opened: OpenReport, export: &PictureOptions<'_>) -> Result<V
     if let Some(link) = link {
         app.session_mut().go_to(&link.place);
         app.show_view(export.view);
-        if let Some(problem) = app.session().messages.first() {
+        if let Some(problem) = app.session().messages().first() {
             return Err(GuiError::Link(problem.text.clone()));
         }
     }
@@ -139,11 +139,11 @@ fn run_until_idle<T>(
             app.ui(ui);
         });
         painter.update(&mut output.textures_delta);
-        calm = if app.session().workers.busy() { 0 } else { calm + 1 };
+        calm = if app.session().workers().busy() { 0 } else { calm + 1 };
         frame += 1;
         if calm >= IDLE_FRAMES || frame == MAX_FRAMES {
             return take(&painter, output);
         }
-        app.session().workers.wait(MAX_ANSWER_WAIT);
+        app.session().workers().wait(MAX_ANSWER_WAIT);
     }
 }

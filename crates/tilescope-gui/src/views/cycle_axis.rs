@@ -1,11 +1,11 @@
 //! Axes that count cycles: where ranges of cycles become ranges of an axis, and back.
 
 use crate::widgets::pan_zoom_axis::{AxisLimits, AxisRange, PanZoomAxis};
-use tilescope_report::units::CycleRange;
+use tilescope_report::units::{CycleRange, Cycles};
 
 /// The positions of cycles on an axis that counts cycles.
 pub(crate) fn axis_range_of_cycles(cycles: CycleRange) -> AxisRange {
-    AxisRange::new(cycles.start, cycles.end)
+    AxisRange::new(cycles.start.0, cycles.end.0)
 }
 
 /// The axis that shows all of `cycles` on `width` points, with a little air on both sides.
@@ -16,7 +16,7 @@ pub(crate) fn fitting_cycles(cycles: CycleRange, width: f32) -> PanZoomAxis {
 /// The cycles on `width` points of an axis.
 pub(crate) fn cycles_on_screen(axis: PanZoomAxis, width: f32) -> CycleRange {
     let window = axis.window(width);
-    CycleRange::new(window.start, window.end)
+    CycleRange::new(Cycles(window.start), Cycles(window.end))
 }
 
 /// The limits of an axis that reaches over `cycles`.

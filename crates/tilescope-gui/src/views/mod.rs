@@ -36,7 +36,7 @@ pub(crate) use trace_jump::TraceJump;
 /// What a view reads, and where its events go. Nothing in it can be changed: what a view wants done
 /// it says, and the session does it once the frame is over.
 #[derive(Clone, Copy)]
-pub struct ViewContext<'a> {
+pub(crate) struct ViewContext<'a> {
     pub opened: &'a OpenReport,
     pub selection: &'a Selection,
     pub prefs: &'a UserPreferences,
@@ -50,7 +50,7 @@ pub struct ViewContext<'a> {
 
 /// The cycles that are on the screen.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct VisibleTimeline {
+pub(crate) struct VisibleTimeline {
     pub axis: PanZoomAxis,
     /// Points that they take.
     pub width: f32,
@@ -68,7 +68,7 @@ impl VisibleTimeline {
 }
 
 /// State and looks of a view of one report.
-pub trait ReportView: Send {
+pub(crate) trait ReportView: Send {
     /// Shows the view in all of `ui`.
     fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>);
 

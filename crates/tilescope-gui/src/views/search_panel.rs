@@ -21,7 +21,7 @@ use tilescope_analysis::find::{
 use tilescope_analysis::statistics::{HistogramBar, ValueStatistics, histogram, spread};
 use tilescope_report::Report;
 use tilescope_report::ReportError;
-use tilescope_report::units::{Bytes, grouped, grouped_wide, short_bytes};
+use tilescope_report::units::{Bytes, Cycles, grouped, grouped_wide, short_bytes};
 
 /// Height of a result.
 const ROW: f32 = 38.0;
@@ -328,8 +328,8 @@ fn totals_ui(ui: &mut Ui, found: &SearchResults) {
     }
     for (source, totals) in &found.totals {
         let mut text = format!("{} {}", grouped(totals.things), source.name());
-        if totals.cycles > 0 {
-            text += &format!(" · {} cycles", grouped(totals.cycles));
+        if totals.cycles > Cycles::ZERO {
+            text += &format!(" · {} cycles", grouped(totals.cycles.0));
         }
         if totals.bytes > Bytes::ZERO {
             text += &format!(" · {}", short_bytes(totals.bytes.0));
@@ -363,7 +363,7 @@ fn hit_ui(ui: &mut Ui, hit: &CatalogueItem, chosen: bool) -> Response {
     ui.painter().galley(rect.min + vec2(6.0, 3.0), title, palette.text);
     let mut about = format!("{} · {}", hit.thing.source().name(), hit.kind);
     if let Some(cycles) = hit.cycles {
-        about += &format!(" · {} cycles", grouped(cycles));
+        about += &format!(" · {} cycles", grouped(cycles.0));
     }
     if let Some(bytes) = hit.bytes.filter(|bytes| *bytes > Bytes::ZERO) {
         about += &format!(" · {}", short_bytes(bytes.0));

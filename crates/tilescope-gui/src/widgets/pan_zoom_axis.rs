@@ -44,7 +44,7 @@ impl AxisRange {
 
 /// Which positions are on the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct PanZoomAxis {
+pub(crate) struct PanZoomAxis {
     /// Position at the left edge, rounded down.
     origin: i64,
     /// What was rounded off, 0 to 1.
@@ -163,7 +163,7 @@ impl PanZoomAxis {
 }
 
 /// What an axis reaches over, and the width it is drawn on.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct AxisLimits {
     /// From the first position to the last.
     pub range: AxisRange,

@@ -1,7 +1,7 @@
 //! Operations, programs, compute sets and exchanges.
 
 use crate::units::{
-    Bytes, ComputeSetId, OperationId, ProgramId, TileRange, TileRuns, VertexTypeId,
+    Bytes, ComputeSetId, Cycles, OperationId, ProgramId, TileRange, TileRuns, VertexTypeId,
 };
 
 /// The side of training an operation belongs to.
@@ -200,7 +200,7 @@ pub struct ComputeSet {
     /// `layer1/conv/Conv_1/Convolve`.
     pub name: String,
     /// Cycles of each tile that takes part, measured once and reused by all executions.
-    pub cycles: TileRuns<u64>,
+    pub cycles: TileRuns<Cycles>,
     pub vertices: Vec<VertexGroup>,
 }
 

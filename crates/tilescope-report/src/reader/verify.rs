@@ -5,7 +5,7 @@ use crate::error::ReportError;
 use crate::limits::MAX_STEPS;
 use crate::model::{CategoryBytes, MemoryRegion, ProgramKind, TileMemory};
 use crate::trace::{Trace, TraceLane};
-use crate::units::{Bytes, StepId, TileRange, TileRuns};
+use crate::units::{Bytes, Cycles, StepId, TileRange, TileRuns};
 use std::collections::BTreeMap;
 
 /// Steps compared at a time.
@@ -220,8 +220,8 @@ impl Report {
         let key = |lane: &TraceLane| (lane.info().ipu, lane.info().sub_lane);
         // One position per lane, so that rows and lanes are walked side by side and memory does not
         // grow with the run.
-        let mut next: BTreeMap<(u32, u8), (&TraceLane, u64, u64)> =
-            lanes.iter().map(|lane| (key(lane), (lane, 0, 0))).collect();
+        let mut next: BTreeMap<(u32, u8), (&TraceLane, u64, Cycles)> =
+            lanes.iter().map(|lane| (key(lane), (lane, 0, Cycles::ZERO))).collect();
         let programs = self.programs()?;
         let mut first = StepId(0);
         loop {
@@ -262,7 +262,10 @@ impl Report {
             // Sums come from nodes of the pyramid, busy cycles from rows: two ways to the same
             // number.
             law.check(indexed == *busy && indexed <= info.range.length(), || {
-                format!("IPU {}: {indexed} busy cycles in the index, {busy} in rows", info.ipu)
+                format!(
+                    "IPU {}: {} busy cycles in the index, {} in rows",
+                    info.ipu, indexed.0, busy.0
+                )
             });
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use super::step_record::StepRecord;
 use crate::model::{ProgramKind, StepActivity};
-use crate::units::{Bytes, CycleRange, ProgramId, Quantity, StepId};
+use crate::units::{Bytes, CycleRange, Cycles, ProgramId, Quantity, StepId};
 use std::ops::Index;
 
 /// Number of activities that a trace tells apart.
@@ -62,8 +62,8 @@ impl FixedPointBalance {
     }
 
     /// The balance times `cycles`, in units of 1 / 65,535 cycle.
-    pub(super) fn weighted(self, cycles: u64) -> u64 {
-        u64::from(self.0).saturating_mul(cycles)
+    pub(super) fn weighted(self, cycles: Cycles) -> u64 {
+        u64::from(self.0).saturating_mul(cycles.0)
     }
 }
 
@@ -76,7 +76,7 @@ pub struct LongestStep {
     /// Its activity.
     pub activity: StepActivity,
     /// Its length in cycles; inside a window, the part that lies in it.
-    pub cycles: u64,
+    pub cycles: Cycles,
 }
 
 /// Sums over steps of one lane.
@@ -84,7 +84,7 @@ pub struct LongestStep {
 pub struct StepTotals {
     pub steps: u64,
     /// Cycles, by what they were spent on.
-    pub cycles: PerActivity<u64>,
+    pub cycles: PerActivity<Cycles>,
     /// Sum of tile balance x cycles, in units of 1 / 65,535 cycle; see [`StepTotals::tile_balance`].
     pub balance: PerActivity<u64>,
     /// Bytes received by tiles.
@@ -98,16 +98,16 @@ pub struct StepTotals {
 impl StepTotals {
     /// Mean tile balance (0 to 1) over the cycles spent on `activities`; `None` if there are none.
     pub fn tile_balance(&self, activities: &[StepActivity]) -> Option<f64> {
-        let cycles: u64 = activities.iter().map(|&activity| self.cycles[activity]).sum();
+        let cycles: Cycles = activities.iter().map(|&activity| self.cycles[activity]).sum();
         let balance: f64 = activities.iter().map(|&activity| self.balance[activity] as f64).sum();
-        (cycles > 0).then(|| balance / (cycles as f64 * FixedPointBalance::ONE))
+        (!cycles.is_zero()).then(|| balance / (cycles.as_f64() * FixedPointBalance::ONE))
     }
 
     /// The activity with the most cycles; the first in [`StepActivity::ALL`] among equals.
     pub fn dominant(&self) -> Option<StepActivity> {
         let (activity, cycles) =
             self.cycles.iter().reduce(|best, next| if next.1 > best.1 { next } else { best })?;
-        (cycles > 0).then_some(activity)
+        (!cycles.is_zero()).then_some(activity)
     }
 
     /// The sums of a single step.

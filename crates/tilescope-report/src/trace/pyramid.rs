@@ -4,7 +4,7 @@ use super::answers::{ACTIVITIES, LongestStep, PerActivity, StepTotals};
 use super::step_record::{StepClass, StepRecord};
 use crate::codec::{VarintReader, unpack, write_varint};
 use crate::limits::{MAX_CYCLES, MAX_STEPS};
-use crate::units::{Bytes, CycleRange, ProgramId, StepId};
+use crate::units::{Bytes, CycleRange, Cycles, ProgramId, StepId};
 
 /// Nodes of a full blob.
 pub(super) const BLOCK_NODES: usize = 1024;
@@ -83,19 +83,19 @@ pub(super) fn encode(nodes: &[PyramidNode]) -> Vec<u8> {
 }
 
 fn rows(nodes: &[PyramidNode]) -> Vec<[u64; COLUMNS]> {
-    let (mut cycle, mut step) = (0, 0);
+    let (mut cycle, mut step) = (Cycles::ZERO, 0);
     let row = |node: &PyramidNode| {
         let mut row = [0; COLUMNS];
         let longest = node.totals.longest;
         let class = longest.map_or(0, |l| StepClass::from_activity(l.kind, l.activity).code() + 1);
         // Gaps and differences instead of absolute numbers: small ones pack to a byte.
-        row[0] = node.range.start - cycle;
-        row[1] = node.range.length();
+        row[0] = (node.range.start - cycle).0;
+        row[1] = node.range.length().0;
         row[2] = node.first_step.0 - step;
         row[3] = node.totals.steps;
         row[4] = class;
         row[5] = longest.and_then(|l| l.program).map_or(0, |program| u64::from(program.0) + 1);
-        row[6] = longest.map_or(0, |l| l.cycles);
+        row[6] = longest.map_or(0, |l| l.cycles.0);
         for (part, values) in node.totals.columns().into_iter().enumerate() {
             let at = 7 + part * ACTIVITIES;
             row[at..at + ACTIVITIES].copy_from_slice(&values);
@@ -121,7 +121,7 @@ pub(super) fn decode(blob: &[u8], count: usize) -> Option<Vec<PyramidNode>> {
         }
     }
     cursor.is_done().then_some(())?;
-    let (mut cycle, mut step) = (0, 0);
+    let (mut cycle, mut step) = (Cycles::ZERO, 0);
     rows.iter()
         .map(|row| {
             let node = node(row, cycle, step)?;
@@ -131,9 +131,9 @@ pub(super) fn decode(blob: &[u8], count: usize) -> Option<Vec<PyramidNode>> {
         .collect()
 }
 
-fn node(row: &[u64; COLUMNS], cycle: u64, step: u64) -> Option<PyramidNode> {
-    let start = cycle.checked_add(row[0])?;
-    let end = start.checked_add(row[1])?;
+fn node(row: &[u64; COLUMNS], cycle: Cycles, step: u64) -> Option<PyramidNode> {
+    let start = cycle.checked_add(Cycles(row[0]))?;
+    let end = start.checked_add(Cycles(row[1]))?;
     let first_step = step.checked_add(row[2])?;
     (end <= MAX_CYCLES && first_step < MAX_STEPS && row[3] <= MAX_STEPS).then_some(())?;
     let part = |part: usize| {
@@ -149,13 +149,13 @@ fn node(row: &[u64; COLUMNS], cycle: u64, step: u64) -> Option<PyramidNode> {
             let program = row[5].checked_sub(1).map(u32::try_from).transpose().ok()?;
             let program = program.map(ProgramId);
             let (kind, activity) = (class.kind(), class.activity());
-            Some(LongestStep { program, kind, activity, cycles: row[6] })
+            Some(LongestStep { program, kind, activity, cycles: Cycles(row[6]) })
         }
     };
     let [cycles, balance, bytes_in, bytes_out] = std::array::from_fn(part);
     let totals = StepTotals {
         steps: row[3],
-        cycles: PerActivity(cycles),
+        cycles: PerActivity(cycles.map(Cycles)),
         balance: PerActivity(balance),
         bytes_in: PerActivity(bytes_in.map(Bytes)),
         bytes_out: PerActivity(bytes_out.map(Bytes)),

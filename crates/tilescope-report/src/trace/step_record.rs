@@ -2,7 +2,7 @@
 
 use super::answers::FixedPointBalance;
 use crate::model::{ProgramKind, StepActivity, StepOnIpu, StreamEndpoint};
-use crate::units::{Bytes, CycleRange, ProgramId, StepId};
+use crate::units::{Bytes, CycleRange, Cycles, ProgramId, StepId};
 
 /// What a step does and where its data go, in one small number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,9 +57,9 @@ pub(crate) struct StepRecord {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StepRecordDetails {
     /// Cycles between the first and the last start.
-    pub(super) from_spread: u64,
+    pub(super) from_spread: Cycles,
     /// Cycles between the first and the last end.
-    pub(super) to_spread: u64,
+    pub(super) to_spread: Cycles,
     pub(super) active_tiles: u32,
     /// Bits of the active tile balance.
     pub(super) balance_bits: u32,

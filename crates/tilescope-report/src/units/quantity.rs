@@ -13,7 +13,7 @@ use std::ops::{Add, AddAssign, Div, Mul, MulAssign, Rem, Sub, SubAssign};
 
 /// An amount that can be summed over tiles, see [`TileRuns`](super::TileRuns).
 pub trait Quantity:
-    Copy + Default + Ord + Add<Output = Self> + Mul<u64, Output = Self> + Sum<Self>
+    Copy + fmt::Debug + Default + Ord + Add<Output = Self> + Mul<u64, Output = Self> + Sum<Self>
 {
     /// None of it: what tiles without a value count as.
     const ZERO: Self;

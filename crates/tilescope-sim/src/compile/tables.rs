@@ -383,7 +383,7 @@ impl ProgramTables {
         }
         self.compute_sets.push(ComputeSet {
             name: name.to_string(),
-            cycles: cycles.map(|cycles| cycles.0).shifted(offset),
+            cycles: cycles.shifted(offset),
             vertices: groups,
         });
         ComputeSetId(self.compute_sets.len() as u32 - 1)

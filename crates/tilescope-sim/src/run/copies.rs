@@ -70,16 +70,8 @@ impl<S: StepSink> ProgramRunner<'_, S> {
         if let Some((micro_batch, busy)) = self.host.callback(stream) {
             let stage = &self.compiled.placement.stages[copy.stage].name;
             let label = format!("{stage} callback {micro_batch}");
-            let start = RunPosition { step: first, cycle: Cycles(busy.start) };
-            self.emit_mark(
-                MarkKind::Callback,
-                &label,
-                None,
-                None,
-                micro_batch,
-                &start,
-                Cycles(busy.end),
-            )?;
+            let start = RunPosition { step: first, cycle: busy.start };
+            self.emit_mark(MarkKind::Callback, &label, None, None, micro_batch, &start, busy.end)?;
         }
         let at = match lane {
             HostCopyLane::Compute => self.clocks.at(copy.ipu),

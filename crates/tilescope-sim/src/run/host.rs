@@ -97,9 +97,9 @@ impl HostTimeline {
     /// other.
     pub(crate) fn callback(&mut self, stream: ProgramId) -> Option<(u64, CycleRange)> {
         let entry = self.streams.get(&stream)?;
-        let busy = CycleRange::new(entry.begun.max(self.shown_until).0, entry.filled.0);
+        let busy = CycleRange::new(entry.begun.max(self.shown_until), entry.filled);
         (entry.begun < entry.filled && busy.start < busy.end).then(|| {
-            self.shown_until = Cycles(busy.end);
+            self.shown_until = busy.end;
             (entry.fetched - 1, busy)
         })
     }

@@ -248,7 +248,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
             pass,
             index,
             steps: StepId(start.step)..StepId(self.next_step),
-            cycles: CycleRange::new(start.cycle.0, end_cycle.0),
+            cycles: CycleRange::new(start.cycle, end_cycle),
         })
     }
 

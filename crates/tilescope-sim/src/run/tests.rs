@@ -4,6 +4,7 @@ use crate::spec::{Spec, SpecSource};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use tilescope_report::ProgramKind;
+use tilescope_report::units::Cycles;
 
 /// Keeps everything.
 #[derive(Default)]
@@ -55,13 +56,13 @@ fn steps_of_one_ipu_follow_each_other_without_gaps_or_overlap() {
                 let clock = clocks.entry(on_ipu.ipu).or_default();
                 assert_eq!(
                     on_ipu.from_max,
-                    *clock,
+                    Cycles(*clock),
                     "{execution}: {:?}",
                     compiled.compilation.programs[step.program.index()]
                 );
                 assert!(on_ipu.from_min <= on_ipu.from_max && on_ipu.to_min <= on_ipu.to_max);
                 assert!((0.0..=1.0).contains(&on_ipu.active_tile_balance));
-                *clock = on_ipu.to_max;
+                *clock = on_ipu.to_max.0;
             }
         }
         assert_eq!(clocks.len(), 4, "{execution}");

@@ -39,12 +39,11 @@ pub(crate) fn summary_ui(
         ui.add_space(6.0);
         ui.horizontal(|ui| {
             ui.add_space(LEFT);
-            let cycles = Cycles(summary.window.length());
+            let cycles = summary.window.length();
             ui.label(strong(format!("Total cycles {cycles}")));
             let time = cycles.seconds_at(target.clock);
             let palette = ThemePalette::for_visuals(ui.visuals());
-            let place =
-                format!("{} - {}", Cycles(summary.window.start), Cycles(summary.window.end));
+            let place = format!("{} - {}", summary.window.start, summary.window.end);
             let text = if time > 0.0 {
                 format!("visible range {place}, {} at {}", seconds(time), target.clock)
             } else {
@@ -75,7 +74,7 @@ pub(crate) fn summary_ui(
 /// Shares take the room that is left.
 pub(crate) const GROUPS: [(&str, f32, Range<usize>); 7] = [
     ("IPU", 40.0, at::IPU),
-    ("Steps", 90.0, at::STEPS),
+    ("Steps", 64.0, at::STEPS),
     ("Proportions", 400.0, at::SHARES),
     ("Tile balance", 140.0, at::BALANCE),
     ("StreamCopy host (Rx/Tx)", 165.0, at::HOST),
@@ -324,8 +323,8 @@ pub(crate) fn steps_ui(ui: &mut Ui, views: &[StepDetailReport]) {
             names.push((row.name, row.formula));
         }
     }
-    let together: u64 = views.iter().map(|view| view.range.length()).sum();
-    let title = format!("{} steps, {} cycles in all", views.len(), grouped(together));
+    let together: Cycles = views.iter().map(|view| view.range.length()).sum();
+    let title = format!("{} steps, {} cycles in all", views.len(), together);
     details_ui(ui, palette.selection, &title, |ui| {
         ui.label("");
         for view in views {

@@ -1,6 +1,7 @@
 //! Below the table: the chosen operation in words, its programs, its costs tile by tile, and the
 //! planner's choice.
 
+use super::OperationsTableData;
 use super::flops_and_debug::{debug_ui, flops_ui};
 use crate::model::command::AppCommand;
 use crate::model::view_id::ViewId;
@@ -26,8 +27,10 @@ use tilescope_analysis::program_tree::label;
 use tilescope_analysis::tables::operations::{COLUMNS, pass_title};
 use tilescope_analysis::tile_curves::TileCurveUnit;
 use tilescope_report::ReportError;
-use tilescope_report::units::{Bytes, OperationId, ProgramId, exact_bytes, grouped, percent};
-use tilescope_report::{MemoryCategory, Report, ReportPart};
+use tilescope_report::units::{
+    Bytes, Cycles, OperationId, ProgramId, exact_bytes, grouped, percent,
+};
+use tilescope_report::{MemoryCategory, ModelOperation, ProgramNodeTable, Report, ReportPart};
 
 /// The tables below the table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,15 +71,16 @@ pub(crate) struct OperationDetailsPanel {
 }
 
 impl OperationDetailsPanel {
-    /// Shows it; `rows` are all operations of the layer, `row` the chosen one. The place of the one that is
-    /// chosen here.
+    /// Shows it; `row` is the chosen operation of those that are shown above. The place of the one that
+    /// is chosen here.
     pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
         context: &ViewContext<'_>,
-        (layer, rows): (OpLayer, &[OpRow]),
+        shown: &OperationsTableData,
         row: Option<&OpRow>,
     ) -> Option<usize> {
+        let OperationsTableData { layer, rows, .. } = shown;
         let mut chosen = None;
         let tabs = [
             (OperationDetailsTab::Summary, "Summary"),
@@ -98,15 +102,17 @@ impl OperationDetailsPanel {
         ui.add_space(4.0);
         match (self.tab, row) {
             (OperationDetailsTab::Summary, None) => {
-                totals_ui(ui, &context.opened.report, (layer, rows))
+                totals_ui(ui, &context.opened.report, (*layer, rows))
             }
             (_, None) => hint_ui(ui, "Click on an operation above to display its details."),
-            (OperationDetailsTab::Summary, Some(row)) => summary_ui(ui, context, layer, row),
-            (OperationDetailsTab::Programs, Some(row)) => self.programs_ui(ui, context, row),
+            (OperationDetailsTab::Summary, Some(row)) => summary_ui(ui, context, *layer, row),
+            (OperationDetailsTab::Programs, Some(row)) => {
+                self.programs_ui(ui, context, &shown.programs, row)
+            }
             (OperationDetailsTab::Code | OperationDetailsTab::Cycles, Some(row)) => {
                 self.graphs_ui(ui, context, row)
             }
-            (OperationDetailsTab::Plan, Some(row)) => plan_ui(ui, context, row),
+            (OperationDetailsTab::Plan, Some(row)) => plan_ui(ui, &shown.operations, row),
             (OperationDetailsTab::Flops, Some(row)) => chosen = flops_ui(ui, rows, row),
             (OperationDetailsTab::Debug, Some(row)) => self.debug_ui(ui, context, row),
         }
@@ -125,9 +131,13 @@ impl OperationDetailsPanel {
         lines.show(ui, texts, |ui, lines| debug_ui(ui, lines));
     }
 
-    fn programs_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, row: &OpRow) {
-        // Programs were read when the table was.
-        let Ok(programs) = context.opened.report.programs() else { return };
+    fn programs_ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &ViewContext<'_>,
+        programs: &ProgramNodeTable,
+        row: &OpRow,
+    ) {
         let executed = context.opened.report.has(ReportPart::Execution);
         let area = ScrollArea::both().auto_shrink(false).id_salt("operation programs");
         area.show_rows(ui, 20.0, row.programs.len(), |ui, shown| {
@@ -205,9 +215,13 @@ impl OperationDetailsPanel {
 fn graphs(report: &Report, programs: &[ProgramId]) -> Result<OperationTileGraphs, ReportError> {
     let OperationTileCosts { cycles, vertex_code, exchange_code } = per_tile(report, programs)?;
     let layer = |(title, values): (String, Vec<u64>)| StackLayer { title, values };
+    let of_set = |(title, cycles): (String, Vec<Cycles>)| StackLayer {
+        title,
+        values: cycles.into_iter().map(|cycles| cycles.0).collect(),
+    };
     let numbers = |bytes: Vec<Bytes>| bytes.into_iter().map(|bytes| bytes.0).collect();
     Ok(OperationTileGraphs {
-        cycles: Versioned::new(StackedValues::new(cycles.into_iter().map(layer).collect())),
+        cycles: Versioned::new(StackedValues::new(cycles.into_iter().map(of_set).collect())),
         code: Versioned::new(StackedValues::new(vec![
             layer(("Vertex code".to_owned(), numbers(vertex_code))),
             layer(("Exchange code".to_owned(), numbers(exchange_code))),
@@ -256,11 +270,11 @@ fn totals_ui(ui: &mut Ui, report: &Report, (layer, rows): (OpLayer, &[OpRow])) {
             let text = format!("{} ({})", Bytes(code), exact_bytes(code));
             row_ui(ui, "Code", &known(report.has(ReportPart::Exchanges), text), about);
             let about = "Sum over tiles of one execution of each; not elapsed time";
-            let text = grouped(sum(|row| row.cycles_all_tiles));
+            let text = grouped(sum(|row| row.cycles_all_tiles.0));
             let holds = report.has(ReportPart::ComputeSetCycles);
             row_ui(ui, "Cycles, all tiles", &known(holds, text), about);
             let about = "Steps of the run added up over IPUs";
-            let text = grouped(sum(|row| row.elapsed));
+            let text = grouped(sum(|row| row.elapsed.0));
             row_ui(ui, "Cycles in the run", &known(report.has(ReportPart::Execution), text), about);
             let holds = report.has(ReportPart::Operations) && layer == OpLayer::Model;
             let text = known(holds, grouped(sum(|row| row.flops)));
@@ -303,17 +317,15 @@ fn summary_ui(ui: &mut Ui, context: &ViewContext<'_>, layer: OpLayer, row: &OpRo
         for (known, text) in numbers {
             row_ui(ui, known.title, &text, known.about);
         }
-        if row.elapsed > 0 && row.flops > 0 {
-            let rate = row.flops as f64 * row.executions as f64 / row.elapsed as f64;
+        if row.elapsed > Cycles::ZERO && row.flops > 0 {
+            let rate = row.flops as f64 * row.executions as f64 / row.elapsed.as_f64();
             let about = "FLOPs x executions / cycles of its steps in the run";
             row_ui(ui, "FLOPs per cycle", &format!("{rate:.1}"), about);
         }
     });
 }
 
-fn plan_ui(ui: &mut Ui, context: &ViewContext<'_>, row: &OpRow) {
-    // Operations were read when the table was.
-    let Ok(operations) = context.opened.report.operations() else { return };
+fn plan_ui(ui: &mut Ui, operations: &[ModelOperation], row: &OpRow) {
     let operation = row.operation.and_then(|id| operations.get(id.index()));
     let Some(plan) = operation.and_then(|operation| operation.plan.as_deref()) else {
         let sentence = "No plan was recorded for this operation: only matmuls, convolutions and \
@@ -322,7 +334,7 @@ fn plan_ui(ui: &mut Ui, context: &ViewContext<'_>, row: &OpRow) {
     };
     let lines = plan_lines(plan);
     let most = lines.iter().filter(|line| !is_total(line)).filter_map(|line| line.cycles).max();
-    let total: u64 =
+    let total: Cycles =
         lines.iter().filter(|line| !is_total(line)).filter_map(|line| line.cycles).sum();
     ScrollArea::both().auto_shrink(false).id_salt("plan").show(ui, |ui| {
         ui.add_space(6.0);
@@ -331,7 +343,7 @@ fn plan_ui(ui: &mut Ui, context: &ViewContext<'_>, row: &OpRow) {
             let grid = Grid::new("plan lines").num_columns(3).min_row_height(17.0);
             grid.spacing(vec2(20.0, 4.0)).show(ui, |ui| {
                 for line in &lines {
-                    plan_line_ui(ui, line, most.unwrap_or(0), total);
+                    plan_line_ui(ui, line, most.unwrap_or_default(), total);
                 }
             });
         });
@@ -344,7 +356,7 @@ fn is_total(plan: &PlanLine) -> bool {
     plan.line.name.to_lowercase().contains("total")
 }
 
-fn plan_line_ui(ui: &mut Ui, plan: &PlanLine, most: u64, total: u64) {
+fn plan_line_ui(ui: &mut Ui, plan: &PlanLine, most: Cycles, total: Cycles) {
     let line = &plan.line;
     let palette = ThemePalette::for_visuals(ui.visuals());
     ui.horizontal(|ui| {
@@ -357,13 +369,13 @@ fn plan_line_ui(ui: &mut Ui, plan: &PlanLine, most: u64, total: u64) {
         });
     });
     ui.add(Label::new(&line.value).selectable(true).extend());
-    if let Some(cycles) = plan.cycles.filter(|_| most > 0 && !is_total(plan)) {
+    if let Some(cycles) = plan.cycles.filter(|_| most > Cycles::ZERO && !is_total(plan)) {
         ui.horizontal(|ui| {
             let (rect, _) = ui.allocate_exact_size(vec2(160.0, 10.0), Sense::hover());
-            let width = rect.width() * cycles as f32 / most as f32;
+            let width = rect.width() * cycles.0 as f32 / most.0 as f32;
             let bar = Rect::from_min_size(rect.min, vec2(width, rect.height()));
             ui.painter().rect_filled(bar, CornerRadius::same(2), palette.balance);
-            let text = percent(cycles as f64 / total.max(1) as f64);
+            let text = percent(cycles.as_f64() / total.max(Cycles(1)).as_f64());
             ui.label(RichText::new(text).color(palette.weak_text).size(12.0))
                 .on_hover_text("Share of the estimated cycles of all phases");
         });

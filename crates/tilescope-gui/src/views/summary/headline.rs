@@ -7,7 +7,7 @@ use crate::widgets::elided_text::elided;
 use egui::accesskit::Role;
 use egui::{CornerRadius, FontId, Sense, Stroke, Ui, WidgetInfo, vec2};
 use tilescope_analysis::summary::{ExecutionSummary, MemorySummary};
-use tilescope_report::units::{Cycles, grouped, percent, seconds};
+use tilescope_report::units::{grouped, percent, seconds};
 use tilescope_report::{ProgramOutcome, Target};
 
 /// Narrower than this, figures stand in rows of two.
@@ -63,7 +63,7 @@ fn of_run(run: &ExecutionSummary) -> Vec<HeadlineFigure> {
     };
     let mut cards = vec![HeadlineFigure {
         title: "Run",
-        value: format!("{} cycles", Cycles(run.total_cycles)),
+        value: format!("{} cycles", run.total_cycles),
         about: time,
         formula: "end of the last step - start of the first; time = cycles / tile clock",
         bad: false,
