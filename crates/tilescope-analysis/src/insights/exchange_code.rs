@@ -2,7 +2,7 @@
 
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
 use tilescope_report::MemoryCategory;
-use tilescope_report::units::{Bytes, percent};
+use tilescope_report::units::percent;
 
 pub(crate) const RULE: InsightRule =
     InsightRule { name: "exchange_code", description: "memory taken by exchange code", find };
@@ -25,7 +25,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let parts: Vec<String> = bytes
         .iter()
         .filter(|(bytes, _)| *bytes > 0)
-        .map(|(bytes, name)| format!("{} {name}", Bytes(*bytes)))
+        .map(|(bytes, name)| format!("{} {name}", facts.numbers.bytes(*bytes)))
         .collect();
     vec![InsightFinding {
         rule: RULE.name,

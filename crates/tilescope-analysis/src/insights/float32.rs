@@ -3,7 +3,7 @@
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
 use crate::label_conventions::is_float32;
 use crate::liveness::LiveVariable;
-use tilescope_report::units::{Bytes, percent};
+use tilescope_report::units::percent;
 
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "float32",
@@ -26,7 +26,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let names: Vec<String> = candidates
         .iter()
         .take(3)
-        .map(|live| format!("{} ({})", live.name, Bytes(bytes(live))))
+        .map(|live| format!("{} ({})", live.name, facts.numbers.bytes(bytes(live))))
         .collect();
     vec![InsightFinding {
         rule: RULE.name,

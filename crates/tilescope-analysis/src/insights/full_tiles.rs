@@ -1,7 +1,7 @@
 //! Tiles that are nearly full: the next larger batch will not fit.
 
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
-use tilescope_report::units::{Bytes, percent};
+use tilescope_report::units::percent;
 
 pub(crate) const RULE: InsightRule =
     InsightRule { name: "full_tiles", description: "tiles that are nearly full", find };
@@ -22,8 +22,8 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         sentence: format!(
             "The fullest tile, {tile}, is {} full: {} of {}.",
             percent(share),
-            Bytes(bytes),
-            facts.target.bytes_per_tile,
+            facts.numbers.bytes(bytes),
+            facts.numbers.bytes(facts.target.bytes_per_tile.0),
         ),
         advice: "The program fits, but a larger micro-batch may not; see what fills this tile."
             .to_owned(),

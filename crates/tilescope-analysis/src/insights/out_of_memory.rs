@@ -5,7 +5,6 @@ use super::{
     pluralised,
 };
 use tilescope_report::TileMemory;
-use tilescope_report::units::Bytes;
 
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "out_of_memory",
@@ -25,9 +24,9 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let sentence = format!(
         "{} need more memory than the {} a tile has; tile {} is worst and needs {} more.",
         pluralised(over, "tile"),
-        facts.target.bytes_per_tile,
+        facts.numbers.bytes(facts.target.bytes_per_tile.0),
         range.first,
-        Bytes(tile.overflowed),
+        facts.numbers.bytes(tile.overflowed),
     );
     vec![InsightFinding {
         rule: RULE.name,

@@ -1,7 +1,7 @@
 //! Contents of the fullest tile at its peak.
 
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
-use tilescope_report::units::{Bytes, percent};
+use tilescope_report::units::percent;
 
 pub(crate) const RULE: InsightRule =
     InsightRule { name: "peak", description: "what fills the fullest tile at its peak", find };
@@ -16,7 +16,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let others: Vec<String> = peak.variables[1..]
         .iter()
         .take(2)
-        .map(|live| format!("{} ({})", live.name, Bytes(live.bytes.iter().sum())))
+        .map(|live| format!("{} ({})", live.name, facts.numbers.bytes(live.bytes.iter().sum())))
         .collect();
     let rest =
         if others.is_empty() { String::new() } else { format!(", then {}", others.join(" and ")) };
@@ -27,10 +27,10 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
             "Tile {} is fullest at step {} of the program with {} live; {} takes {} of that ({}){rest}.",
             peak.tile,
             peak.step,
-            Bytes(peak.bytes),
+            facts.numbers.bytes(peak.bytes),
             largest.name,
             percent(share),
-            Bytes(bytes),
+            facts.numbers.bytes(bytes),
         ),
         advice: "What is live at this step limits the batch size.".to_owned(),
         formula: "always-live bytes of the tile + most other bytes live on it at one step",

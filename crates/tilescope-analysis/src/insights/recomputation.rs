@@ -4,7 +4,7 @@ use super::{
     InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation,
     pluralised,
 };
-use tilescope_report::units::{Bytes, percent};
+use tilescope_report::units::percent;
 
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "recomputation",
@@ -27,10 +27,10 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         sentence: format!(
             "{} hold {} ({} of the memory in use); the largest is {} with {}.",
             pluralised(facts.stashes.len() as u64, "stash").replace("stashs", "stashes"),
-            Bytes(all),
+            facts.numbers.bytes(all),
             percent(share),
             largest.name,
-            Bytes(bytes(largest)),
+            facts.numbers.bytes(bytes(largest)),
         ),
         advice: "With recomputation a stage keeps its inputs only, and runs its forward pass \
                  again before the backward pass."

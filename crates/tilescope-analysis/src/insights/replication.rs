@@ -1,7 +1,7 @@
 //! The cost of replication per replica.
 
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
-use tilescope_report::units::{Bytes, percent};
+use tilescope_report::units::percent;
 use tilescope_report::{MemoryCategory, ProgramKind};
 
 pub(crate) const RULE: InsightRule =
@@ -25,7 +25,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         sentence: format!(
             "With {replicas} replicas, global exchange code takes {} per replica ({} of the memory \
              in use){time}.",
-            Bytes(code),
+            facts.numbers.bytes(code),
             percent(share_of_code),
         ),
         advice: "More gradient accumulation reduces gradients across replicas less often."

@@ -20,7 +20,7 @@ pub(crate) fn compare_dialog_ui(
     let Some(typed) = &mut session.compare_dialog_text else { return };
     let frame = Frame::window(&context.global_style()).inner_margin(Margin::same(20));
     let response = Modal::new(Id::unique("compare with")).frame(frame).show(context, |ui| {
-        let palette = ThemePalette::for_visuals(ui.visuals());
+        let palette = ThemePalette::for_ui(ui);
         ui.set_width(520.0_f32.min(context.content_rect().width() - 60.0));
         ui.horizontal(|ui| {
             ui.heading("Compare with");

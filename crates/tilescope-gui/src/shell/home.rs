@@ -22,7 +22,7 @@ const TWO_COLUMNS: f32 = 820.0;
 const MAX_WIDTH: f32 = 1080.0;
 
 pub(crate) fn home_ui(ui: &mut Ui, session: &mut AppSession, commands: &CommandQueue) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let frame = Frame::new().fill(palette.raised);
     CentralPanel::default().frame(frame).show(ui, |ui| {
         ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
@@ -44,7 +44,7 @@ pub(crate) fn home_ui(ui: &mut Ui, session: &mut AppSession, commands: &CommandQ
 }
 
 fn title_ui(ui: &mut Ui, session: &AppSession, commands: &CommandQueue) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     ui.horizontal(|ui| {
         let (rect, _) = ui.allocate_exact_size(Vec2::splat(44.0), Sense::hover());
         icons::paint(ui.painter(), rect, Icon::Mark, palette.compute);
@@ -120,7 +120,7 @@ fn help_card_ui(ui: &mut Ui, commands: &CommandQueue) {
 
 /// How to get a report out of an SDK, or out of a spec.
 fn capture_card_ui(ui: &mut Ui) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let lines = [
         ("With Poplar, PopART, PopTorch or TensorFlow on an IPU:", CAPTURE),
         ("Without hardware, from a model and options in a TOML file:", SIMULATE),
@@ -145,7 +145,7 @@ const CAPTURE: &str =
 const SIMULATE: &str = "tilescope simulate my_model.toml -o out";
 
 fn card_ui(ui: &mut Ui, title: &str, contents: impl FnOnce(&mut Ui)) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     Frame::new()
         .fill(palette.page)
         .stroke(Stroke::new(1.0, palette.rule))
@@ -161,7 +161,7 @@ fn card_ui(ui: &mut Ui, title: &str, contents: impl FnOnce(&mut Ui)) {
 
 /// A row with a drawing, words and, below them, smaller words.
 fn row_ui(ui: &mut Ui, icon: Icon, text: &str, about: &str, enabled: bool) -> Response {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let height = if about.is_empty() { 36.0 } else { 46.0 };
     let sense = if enabled { Sense::click() } else { Sense::hover() };
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), height), sense);
@@ -195,7 +195,7 @@ fn row_ui(ui: &mut Ui, icon: Icon, text: &str, about: &str, enabled: bool) -> Re
 }
 
 fn open_card_ui(ui: &mut Ui, session: &mut AppSession, commands: &CommandQueue) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let waiting = session.dialog.is_some();
     let about = if waiting { "Waiting for the dialog; you can also type a path below" } else { "" };
     if row_ui(ui, Icon::Folder, "Open a report…", about, !waiting).clicked() {
@@ -216,7 +216,7 @@ fn open_card_ui(ui: &mut Ui, session: &mut AppSession, commands: &CommandQueue) 
 }
 
 fn simulate_card_ui(ui: &mut Ui, session: &mut AppSession, commands: &CommandQueue) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let running = session.simulation.is_some();
     let specs = session.bundled(ui.ctx()).to_vec();
     for spec in &specs {
@@ -237,7 +237,7 @@ fn simulate_card_ui(ui: &mut Ui, session: &mut AppSession, commands: &CommandQue
 }
 
 fn recent_card_ui(ui: &mut Ui, session: &mut AppSession, commands: &CommandQueue) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     if session.prefs.recent.is_empty() {
         let text = "Reports you open are listed here.";
         ui.label(RichText::new(text).color(palette.weak_text));
@@ -256,7 +256,7 @@ fn recent_card_ui(ui: &mut Ui, session: &mut AppSession, commands: &CommandQueue
 
 /// Comparing the two reports that are ticked, and comparisons of before.
 fn comparisons_ui(ui: &mut Ui, session: &AppSession, commands: &CommandQueue) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     ui.add_space(6.0);
     if let [source, target] = session.comparison_candidates.as_slice() {
         let text = format!("Compare {} with {}", names(source).0, names(target).0);
@@ -293,7 +293,7 @@ fn recent_ui(
     ticked: bool,
     commands: &CommandQueue,
 ) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let (name, place) = names(&recent.path);
     ui.horizontal(|ui| {
         let mut tick = ticked;

@@ -186,7 +186,7 @@ pub(crate) fn tabs_ui(ui: &mut Ui, session: &AppSession, commands: &CommandQueue
     if count == 0 || (count == 1 && session.page.is_some()) {
         return;
     }
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let frame = Frame::new().fill(palette.raised).inner_margin(Margin::symmetric(8, 3));
     Panel::top("report tabs").resizable(false).frame(frame).show(ui, |ui| {
         ScrollArea::horizontal().id_salt("tabs").show(ui, |ui| {
@@ -204,7 +204,7 @@ pub(crate) fn tabs_ui(ui: &mut Ui, session: &AppSession, commands: &CommandQueue
 }
 
 fn tab_ui(ui: &mut Ui, (at, title): (usize, &str), chosen: bool, commands: &CommandQueue) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let colour = if chosen { palette.text } else { palette.weak_text };
     let font = TextStyle::Body.resolve(ui.style());
     let name = elided(ui.painter(), title, font, colour, WIDEST);

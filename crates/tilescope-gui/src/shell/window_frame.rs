@@ -3,8 +3,8 @@
 use crate::model::command::{AppCommand, CommandQueue};
 use crate::shell::action::actions;
 use crate::shell::session::{AppSession, ReportPage};
-use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
+use crate::theme::{ColourScheme, ThemePalette};
 use crate::views::search_panel::SearchPanel;
 use crate::views::{VIEWS, ViewContext};
 use crate::widgets::icons::Icon;
@@ -23,7 +23,7 @@ const NARROW_WINDOW: f32 = 760.0;
 /// The menu on the left: views above, what concerns the report and the window below.
 pub(crate) fn side_menu_ui(ui: &mut Ui, session: &AppSession, commands: &CommandQueue) {
     let Some(page) = &session.page else { return };
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let narrow = session.prefs.narrow_menu || ui.available_width() < NARROW_WINDOW;
     let frame = Frame::new().fill(palette.raised).inner_margin(Margin::symmetric(8, 10));
     let width = if narrow { NARROW_MENU } else { WIDE_MENU };
@@ -68,7 +68,7 @@ fn menu_foot_ui(ui: &mut Ui, session: &AppSession, narrow: bool, commands: &Comm
 
 /// Which report this is, and on which machine.
 fn report_name_ui(ui: &mut Ui, page: &ReportPage, narrow: bool) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let name = page.opened.name();
     let path = page.opened.report.path().display().to_string();
     if narrow {
@@ -116,7 +116,7 @@ fn machine(page: &ReportPage) -> String {
 
 /// The find panel, at the right of the view.
 pub(crate) fn find_panel_ui(ui: &mut Ui, finder: &mut SearchPanel, context: &ViewContext<'_>) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let frame = Frame::new().fill(palette.raised).inner_margin(Margin::same(10));
     let widest = (ui.available_width() * 0.6).max(161.0);
     Panel::right("find")
@@ -180,7 +180,7 @@ pub(crate) fn drop_hint_ui(context: &Context) {
     }
     let painter = context.layer_painter(egui::LayerId::new(Order::Foreground, Id::unique("drop")));
     let rect = context.content_rect();
-    let palette = ThemePalette::for_visuals(&context.global_style().visuals);
+    let palette = ColourScheme::of_window(context).palette();
     painter.rect_filled(rect, CornerRadius::ZERO, Color32::from_black_alpha(90));
     let box_rect = egui::Rect::from_center_size(rect.center(), vec2(360.0, 90.0));
     let stroke = Stroke::new(2.0, palette.accent);

@@ -1,6 +1,6 @@
 //! The style of widgets.
 
-use super::ThemePalette;
+use super::{ColourScheme, ThemePalette};
 use crate::theme::fonts;
 use egui::{
     Color32, Context, CornerRadius, FontFamily, FontId, Margin, Shadow, Stroke, Style, TextStyle,
@@ -10,18 +10,15 @@ use egui::{
 /// Installs fonts, colours and spacing for both themes.
 pub fn install(context: &Context) {
     context.set_fonts(fonts::definitions());
-    install_styles(context);
-}
-
-/// Installs colours and spacing for both themes.
-pub fn install_styles(context: &Context) {
     for theme in [Theme::Light, Theme::Dark] {
         context.set_style_of(theme, style(theme));
     }
 }
 
 fn style(theme: Theme) -> Style {
-    let palette = ThemePalette::for_dark_mode(theme == Theme::Dark);
+    // Palettes differ in what stands for data only: widgets look the same in all of them.
+    let scheme = ColourScheme { dark: theme == Theme::Dark, colour_blind_safe: false };
+    let palette = scheme.palette();
     let mut style = Style { visuals: visuals(theme, palette), ..Style::default() };
     let proportional = |size| FontId::new(size, FontFamily::Proportional);
     style.text_styles = [

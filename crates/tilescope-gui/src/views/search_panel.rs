@@ -2,7 +2,7 @@
 
 use crate::model::command::AppCommand;
 use crate::model::view_id::ViewId;
-use crate::theme::ThemePalette;
+use crate::theme::{ThemePalette, numbers};
 use crate::views::{TraceJump, ViewContext};
 use crate::widgets::background_query::Versioned;
 use crate::widgets::background_query::{BackgroundQuery, QueryState};
@@ -21,7 +21,7 @@ use tilescope_analysis::find::{
 use tilescope_analysis::statistics::{HistogramBar, ValueStatistics, histogram, spread};
 use tilescope_report::Report;
 use tilescope_report::ReportError;
-use tilescope_report::units::{grouped, grouped_wide, short_bytes};
+use tilescope_report::units::{grouped, grouped_wide};
 
 /// Height of a result.
 const ROW: f32 = 38.0;
@@ -296,7 +296,7 @@ fn compute_statistics(
 
 /// Examples of queries.
 fn examples_ui(ui: &mut Ui, text: &mut String) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     ui.add_space(6.0);
     ui.label(RichText::new("Words, /regular expressions/ and filters:").color(palette.weak_text));
     let examples = [
@@ -315,14 +315,14 @@ fn examples_ui(ui: &mut Ui, text: &mut String) {
 
 /// The query with the letter that cannot be understood.
 fn error_ui(ui: &mut Ui, text: &str, error: &SearchQueryError) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let pointer = format!("{text}\n{}^", " ".repeat(error.at));
     ui.label(RichText::new(pointer).monospace().color(palette.error));
     ui.label(RichText::new(error.to_string()).color(palette.error));
 }
 
 fn totals_ui(ui: &mut Ui, found: &SearchResults) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     if found.hits.is_empty() {
         ui.label("No matches.");
     }
@@ -332,7 +332,7 @@ fn totals_ui(ui: &mut Ui, found: &SearchResults) {
             text += &format!(" · {} cycles", grouped(totals.cycles));
         }
         if totals.bytes > 0 {
-            text += &format!(" · {}", short_bytes(totals.bytes));
+            text += &format!(" · {}", numbers(ui).bytes(totals.bytes));
         }
         if *source == SearchList::Steps {
             text += &format!(" · {} executions", grouped(totals.count));
@@ -346,7 +346,7 @@ fn totals_ui(ui: &mut Ui, found: &SearchResults) {
 }
 
 fn hit_ui(ui: &mut Ui, hit: &CatalogueItem, chosen: bool) -> Response {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), ROW), Sense::click());
     let words = format!("{} {}", hit.kind, hit.name);
     response.widget_info(|| WidgetInfo::selected(Role::ListItem, true, chosen, &words));
@@ -366,7 +366,7 @@ fn hit_ui(ui: &mut Ui, hit: &CatalogueItem, chosen: bool) -> Response {
         about += &format!(" · {} cycles", grouped(cycles));
     }
     if let Some(bytes) = hit.bytes.filter(|bytes| *bytes > 0) {
-        about += &format!(" · {}", short_bytes(bytes));
+        about += &format!(" · {}", numbers(ui).bytes(bytes));
     }
     if hit.count > 0 {
         about += &format!(" · x {}", grouped(hit.count));
@@ -384,7 +384,7 @@ fn measured_ui(
     measured: &SearchStatistics,
     amount: QueryAmount,
 ) -> Option<HistogramBar> {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     statistics_ui(ui, &measured.statistics, amount == QueryAmount::Bytes);
     ui.add_space(6.0);
     let most = measured.bars.iter().map(|bar| bar.count).max().unwrap_or(1).max(1);
@@ -414,7 +414,7 @@ fn measured_ui(
 }
 
 pub(crate) fn statistics_ui(ui: &mut Ui, statistics: &ValueStatistics, bytes: bool) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let grid = egui::Grid::new("statistics").num_columns(2).spacing(vec2(18.0, 3.0));
     grid.show(ui, |ui| {
         for (name, value) in statistics.rows() {
@@ -428,7 +428,7 @@ pub(crate) fn statistics_ui(ui: &mut Ui, statistics: &ValueStatistics, bytes: bo
 
 /// How evenly the tiles share it: a strip of all tiles, and the figures of it.
 fn spread_ui(ui: &mut Ui, tiles: &[u64]) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let (max, used) =
         (tiles.iter().copied().max().unwrap_or(0), tiles.iter().filter(|of| **of > 0));
     if max == 0 {

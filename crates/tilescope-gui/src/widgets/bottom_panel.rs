@@ -39,7 +39,7 @@ impl BottomPanel {
             Panel::bottom((name, "tabs")).resizable(false).default_size(TABS).min_size(TABS)
         };
         let mut wanted = open;
-        let frame = Frame::new().fill(ThemePalette::for_visuals(ui.visuals()).page);
+        let frame = Frame::new().fill(ThemePalette::for_ui(ui).page);
         panel.frame(frame).show(ui, |ui| {
             if open {
                 ui.take_available_space();

@@ -12,7 +12,7 @@ pub(crate) fn log_share(value: f64, max: f64) -> f32 {
 
 /// The scale of colours between its ends.
 pub(crate) fn scale_ui(ui: &mut Ui, least: &str, most: &str) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     ui.label(RichText::new(least).size(12.0));
     let (rect, response) = ui.allocate_exact_size(vec2(120.0, 11.0), Sense::hover());
     let words = format!("Colours from {least} to {most}");

@@ -11,7 +11,7 @@ use egui::{Align, Layout, RichText, ScrollArea, TextEdit, Ui};
 pub(crate) fn bookmarks_ui(ui: &mut Ui, session: &AppSession, commands: &CommandQueue) {
     heading_ui(ui, "Bookmarks");
     let Some(page) = &session.page else { return };
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     if ui.button("Bookmark what is shown").clicked() {
         commands.push(AppCommand::AddBookmark);
     }

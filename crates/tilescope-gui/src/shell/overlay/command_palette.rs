@@ -99,7 +99,7 @@ fn entry_ui(
     session: &AppSession,
     chosen: bool,
 ) -> Response {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let enabled = command.is_some();
     let sense = if enabled { Sense::click() } else { Sense::hover() };
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 28.0), sense);

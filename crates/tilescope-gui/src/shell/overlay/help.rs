@@ -76,7 +76,7 @@ fn page_ui(ui: &mut Ui, page: &str) {
 }
 
 fn table_ui(ui: &mut Ui, block: &str) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     egui::Grid::new(("help table", block.len())).num_columns(2).show(ui, |ui| {
         // The line below the head only says that it is one.
         for (at, line) in block.lines().enumerate().filter(|(at, _)| *at != 1) {

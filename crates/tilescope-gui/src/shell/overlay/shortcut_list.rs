@@ -17,14 +17,12 @@ pub(crate) fn keys_ui(ui: &mut Ui, prefs: &UserPreferences) {
         ui.add_space(10.0);
         let text = "The letters that zoom and pan go by key position, whatever the keyboard \
              layout. Keys can be changed in the preferences.";
-        ui.label(
-            RichText::new(text).color(ThemePalette::for_visuals(ui.visuals()).weak_text).small(),
-        );
+        ui.label(RichText::new(text).color(ThemePalette::for_ui(ui).weak_text).small());
     });
 }
 
 fn group_ui(ui: &mut Ui, group: ActionGroup, prefs: &UserPreferences) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let bound = actions().iter().filter(|action| action.group == group);
     let bound: Vec<_> = bound
         .map(|action| (action.shortcut_text(prefs), action.title, action.help))

@@ -103,8 +103,6 @@ impl AppSession {
             AppCommand::SetAppearance(look) => {
                 self.prefs.look = look;
                 look.apply(context);
-                // What is painted and written already is made again.
-                self.reload(context);
             }
             AppCommand::SetShortcuts(name, Some(keys)) => {
                 self.prefs.keys.insert(name.to_owned(), keys);

@@ -70,8 +70,8 @@ fn drifts(
 }
 
 fn paint(ui: &mut Ui, rect: Rect, drifts: &[StepDrift], window: CycleRange, ipu: u32) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
-    let sides = side_colours::side_colours(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
+    let sides = side_colours::side_colours(ui);
     let painter = ui.painter().with_clip_rect(rect);
     painter.hline(rect.x_range(), rect.top(), (1.0, palette.rule));
     let frame = Rect::from_min_max(rect.min + vec2(GUTTER, 6.0), rect.max - vec2(14.0, 6.0));

@@ -95,7 +95,7 @@ impl ReportView for ExchangeCodeView {
         self.jump.update(ui.ctx(), context);
         toolbar_ui(ui, VIEW.id.name(), |bar| self.controls_ui(bar, context));
         let height = ui.available_height();
-        let frame = Frame::new().fill(ThemePalette::for_visuals(ui.visuals()).page);
+        let frame = Frame::new().fill(ThemePalette::for_ui(ui).page);
         Panel::bottom("exchange tables")
             .resizable(true)
             .default_size(tables_height(ui, 0.42))

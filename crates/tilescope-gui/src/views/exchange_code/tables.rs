@@ -162,7 +162,7 @@ fn tiles_of(report: &Report) -> Result<ExchangeTableRows<ExchangeTileRow>, Repor
 }
 
 fn overview_grid_ui(ui: &mut Ui, context: &ViewContext<'_>, overview: &ExchangeCodeOverview) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let table = columns::overview(overview);
     ScrollArea::both().auto_shrink(false).id_salt("exchange overview").show(ui, |ui| {
         ui.add_space(6.0);
@@ -204,7 +204,7 @@ fn figure(cell: &TableCell) -> String {
 }
 
 fn link_ui(ui: &mut Ui, link: ExchangeLink, row: &[TableCell]) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     ui.horizontal(|ui| {
         let (dot, _) = ui.allocate_exact_size(vec2(10.0, 10.0), egui::Sense::hover());
         ui.painter().rect_filled(dot, 2.0, palette.category(link.category()));

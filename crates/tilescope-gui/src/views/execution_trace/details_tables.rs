@@ -2,8 +2,8 @@
 
 use super::bar_colours::step_colour;
 use super::selected_bar::SelectedBar;
-use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
+use crate::theme::{ThemePalette, numbers};
 use egui::accesskit::Role;
 use egui::{
     Color32, CornerRadius, Grid, Rect, RichText, ScrollArea, Sense, Ui, WidgetInfo, pos2, vec2,
@@ -12,7 +12,7 @@ use std::ops::Range;
 use tilescope_analysis::data_table::{DataTable, TableCell, TableColumn};
 use tilescope_analysis::tables::execution_trace::at;
 use tilescope_analysis::trace::{StepDetailReport, WindowSummary};
-use tilescope_report::units::{Bytes, Cycles, grouped, percent, seconds};
+use tilescope_report::units::{Cycles, NumberFormat, grouped, percent, seconds};
 use tilescope_report::{ProgramKind, StepActivity, StreamEndpoint, Target};
 
 const LEFT: f32 = 14.0;
@@ -42,7 +42,7 @@ pub(crate) fn summary_ui(
             let cycles = Cycles(summary.window.length());
             ui.label(strong(format!("Total cycles {cycles}")));
             let time = cycles.seconds_at(target.clock);
-            let palette = ThemePalette::for_visuals(ui.visuals());
+            let palette = ThemePalette::for_ui(ui);
             let place =
                 format!("{} - {}", Cycles(summary.window.start), Cycles(summary.window.end));
             let text = if time > 0.0 {
@@ -123,7 +123,7 @@ fn cell_ui(
 }
 
 fn header_ui(ui: &mut Ui, widths: &[f32; 7], table: &DataTable) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let width: f32 = widths.iter().sum();
     let (row, _) = ui.allocate_exact_size(vec2(LEFT + width, 20.0), Sense::hover());
     let row = row.with_min_x(row.left() + LEFT);
@@ -143,7 +143,7 @@ fn ipu_ui(
     (table, cells): (&DataTable, &[TableCell]),
     known: RecordedTraceColumns,
 ) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     for (column, (_, _, range)) in GROUPS.into_iter().enumerate() {
         let titles = table.columns.get(range.clone()).unwrap_or_default();
         let group = cells.get(range.clone()).unwrap_or_default();
@@ -164,8 +164,11 @@ fn ipu_ui(
                 let none = traffic.iter().all(|cell| *cell == TableCell::Bytes(0));
                 let weak = none || !known.bytes;
                 let colour = if weak { palette.weak_text } else { palette.text };
-                let text =
-                    if known.bytes { traffic_text(traffic) } else { NOT_RECORDED.to_owned() };
+                let text = if known.bytes {
+                    traffic_text(traffic, numbers(ui))
+                } else {
+                    NOT_RECORDED.to_owned()
+                };
                 ui.add(egui::Label::new(RichText::new(text).color(colour)).extend());
             }
         });
@@ -176,9 +179,9 @@ fn ipu_ui(
 const NOT_RECORDED: &str = "not recorded";
 
 /// Bytes in three figures, one after the other.
-fn traffic_text(traffic: &[TableCell]) -> String {
+fn traffic_text(traffic: &[TableCell], numbers: NumberFormat) -> String {
     let short = |cell: &TableCell| match cell {
-        TableCell::Bytes(bytes) => Bytes(*bytes).to_string(),
+        TableCell::Bytes(bytes) => numbers.bytes(*bytes),
         other => other.text(),
     };
     traffic.iter().map(short).collect::<Vec<_>>().join(" / ")
@@ -222,7 +225,7 @@ fn proportions_ui(
     (columns, cells): (&[TableColumn], &[TableCell]),
     height: f32,
 ) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let parts = parts(palette, columns, cells);
     let text: Vec<String> =
         parts.iter().map(|(_, _, name, share)| format!("{name} {share}")).collect();
@@ -271,7 +274,7 @@ fn proportions_ui(
 
 /// A share: its colour and its words.
 fn share_ui(ui: &mut Ui, colour: Color32, text: &str) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     ui.spacing_mut().item_spacing.x = 4.0;
     let (dot, _) = ui.allocate_exact_size(vec2(8.0, 8.0), Sense::hover());
     let line = egui::Stroke::new(1.0, palette.outline);
@@ -283,7 +286,7 @@ fn share_ui(ui: &mut Ui, colour: Color32, text: &str) {
 }
 
 fn balance_ui(ui: &mut Ui, share: f64) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     ui.horizontal(|ui| {
         let (rect, _) = ui.allocate_exact_size(vec2(64.0, 14.0), Sense::hover());
         ui.painter().rect_filled(rect, CornerRadius::same(2), palette.lane);
@@ -297,7 +300,7 @@ fn balance_ui(ui: &mut Ui, share: f64) {
 pub(crate) fn step_ui(ui: &mut Ui, view: &StepDetailReport, ipu: u32) {
     let activity = StepActivity::from_program_kind(view.kind, view.stream);
     let external = view.kind == ProgramKind::Sync && !view.title.contains("Internal");
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let colour = step_colour(palette, view.kind, activity, external);
     let title = format!("{} on IPU {ipu}", view.title);
     details_ui(ui, colour, &title, |ui| {
@@ -317,7 +320,7 @@ pub(crate) fn step_ui(ui: &mut Ui, view: &StepDetailReport, ipu: u32) {
 /// Several steps beside each other: a row for each name that any of them has, a column for each
 /// step.
 pub(crate) fn steps_ui(ui: &mut Ui, views: &[StepDetailReport]) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let mut names: Vec<(&str, &str)> = Vec::new();
     for row in views.iter().flat_map(|view| &view.rows) {
         if !names.iter().any(|(name, _)| *name == row.name) {
@@ -347,7 +350,7 @@ pub(crate) fn steps_ui(ui: &mut Ui, views: &[StepDetailReport]) {
 
 /// A bar that stands for several steps.
 pub(crate) fn bar_ui(ui: &mut Ui, bar: &SelectedBar) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let title = format!("{} on IPU {}", bar.title, bar.ipu);
     details_ui(ui, palette.group, &title, |ui| {
         for (name, value) in &bar.rows {
@@ -384,7 +387,7 @@ fn details_ui(ui: &mut Ui, colour: Color32, title: &str, rows: impl FnOnce(&mut 
 
 /// A name and a value; how the value is worked out, if it is derived, shows on hovering.
 fn row_ui(ui: &mut Ui, name: &str, value: &str, formula: &str) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     ui.label(RichText::new(name).color(palette.weak_text));
     let label = ui.add(egui::Label::new(value).selectable(true).extend());
     if !formula.is_empty() {

@@ -4,14 +4,14 @@
 use super::lane_layout::{IpuLaneLayout, TraceViewLayout};
 use super::scene::TraceScene;
 use super::{ExecutionTraceView, id};
-use crate::theme::{ThemePalette, mix};
+use crate::theme::{ThemePalette, mix, numbers};
 use crate::widgets::node_ui;
 use crate::widgets::pan_zoom_axis::PanZoomAxis;
 use egui::accesskit::Role;
 use egui::epaint::CubicBezierShape;
 use egui::{Color32, Painter, Pos2, Rect, Shape, Stroke, Ui, Vec2, pos2, vec2};
 use tilescope_analysis::trace::{FlowArrow, HostActivity};
-use tilescope_report::units::{Bytes, Cycles, StepId};
+use tilescope_report::units::{Cycles, NumberFormat, StepId};
 
 /// Length of an arrow's head.
 const HEAD: f32 = 7.0;
@@ -28,7 +28,7 @@ impl ExecutionTraceView {
         (places, axis): (&TraceViewLayout, PanZoomAxis),
         chosen: Option<StepId>,
     ) {
-        let palette = ThemePalette::for_visuals(ui.visuals());
+        let palette = ThemePalette::for_ui(ui);
         let painter = ui.painter_at(places.lanes);
         let place = |ipu: u32| {
             let block = blocks.iter().find(|block| block.lanes.ipu == ipu)?;
@@ -55,13 +55,15 @@ impl ExecutionTraceView {
             curve(&painter, start, end, stroke);
             let visible = both.intersect(places.lanes);
             let node = id(ui, "arrow").with((arrow.step.0, arrow.link.from, arrow.link.to));
-            node_ui(ui, node, visible, Role::GraphicsObject, || (words(arrow), cycles(arrow)));
+            node_ui(ui, node, visible, Role::GraphicsObject, || {
+                (words(arrow, numbers(ui)), cycles(arrow))
+            });
         }
     }
 
     /// The row of the host: when IPUs wait for it, and when it moves data.
     pub(super) fn host_ui(&self, ui: &Ui, rect: Rect, axis: PanZoomAxis, scene: &TraceScene) {
-        let palette = ThemePalette::for_visuals(ui.visuals());
+        let palette = ThemePalette::for_ui(ui);
         let painter = ui.painter_at(rect);
         for (range, work) in &scene.host {
             let left = rect.left() + axis.x_from_position(range.start);
@@ -107,8 +109,8 @@ pub(super) fn host_words(work: HostActivity) -> &'static str {
 }
 
 /// `64 KiB from IPU 0 to IPU 1`
-fn words(arrow: &FlowArrow) -> String {
-    let bytes = arrow.link.bytes.map_or_else(|| "Data".to_owned(), |b| Bytes(b).to_string());
+fn words(arrow: &FlowArrow, numbers: NumberFormat) -> String {
+    let bytes = arrow.link.bytes.map_or_else(|| "Data".to_owned(), |moved| numbers.bytes(moved));
     format!("{bytes} from IPU {} to IPU {}", arrow.link.from, arrow.link.to)
 }
 

@@ -45,7 +45,7 @@ impl ExecutionTraceView {
         if let Some(hit) = &hit
             && !response.dragged()
         {
-            let palette = ThemePalette::for_visuals(ui.visuals());
+            let palette = ThemePalette::for_ui(ui);
             let stroke = Stroke::new(1.0, palette.text);
             ui.painter_at(places.lanes).rect_stroke(hit.rect, 0.0, stroke, StrokeKind::Outside);
             tooltip_ui(response, hit, prepared);
@@ -198,7 +198,7 @@ fn choose(hit: &LaneHit<'_>, prepared: &LoadedTrace, window: CycleRange) -> Lane
 fn tooltip_ui(response: &Response, hit: &LaneHit<'_>, prepared: &LoadedTrace) {
     response.clone().on_hover_ui_at_pointer(|ui| {
         ui.set_max_width(420.0);
-        let palette = ThemePalette::for_visuals(ui.visuals());
+        let palette = ThemePalette::for_ui(ui);
         let title: String =
             selected_bar::title(hit.item, &prepared.labels).chars().take(240).collect();
         ui.label(crate::theme::fonts::strong(title));

@@ -53,7 +53,7 @@ impl ExecutionTraceView {
         axis: PanZoomAxis,
         response: &Response,
     ) {
-        let palette = ThemePalette::for_visuals(ui.visuals());
+        let palette = ThemePalette::for_ui(ui);
         let painter = ui.painter_at(places.lanes);
         let scene = self.scene.latest().map(|scene| &**scene);
         if let Some(error) = self.scene.latest_error() {
@@ -129,7 +129,7 @@ impl ExecutionTraceView {
         axis: PanZoomAxis,
         scene: &TraceScene,
     ) {
-        let palette = ThemePalette::for_visuals(ui.visuals());
+        let palette = ThemePalette::for_ui(ui);
         let row_rect = |index: usize| {
             let top = places.marks.top() + index as f32 * MARK_HEIGHT;
             let corner = pos2(places.marks.left(), top);
@@ -153,7 +153,7 @@ impl ExecutionTraceView {
     }
 
     fn gutter_ui(&self, ui: &Ui, gutter: Rect, block: &IpuLaneLayout<'_>, top: f32) {
-        let palette = ThemePalette::for_visuals(ui.visuals());
+        let palette = ThemePalette::for_ui(ui);
         let painter = ui.painter_at(gutter);
         let name = format!("IPU {}", block.lanes.ipu);
         let rect =

@@ -7,7 +7,7 @@ use super::lane_layout::{
 use super::ruler::paint_ruler;
 use super::scene::{COMMON_MARKS, IpuLaneScene, LoadedTrace, TraceSceneKey};
 use super::{ExecutionTraceView, ask_scene, grouping, id, scene_window};
-use crate::theme::ThemePalette;
+use crate::theme::{ColourScheme, ThemePalette};
 use crate::views::ViewContext;
 use crate::widgets::background_query::QueryState;
 use crate::widgets::background_query::Versioned;
@@ -41,7 +41,7 @@ impl ExecutionTraceView {
         let range = self.reach.map_or(prepared.range, |reach| reach.union(prepared.range));
         let limits = AxisLimits { range, width: places.lanes.width() };
         self.keep_axis(limits);
-        let palette = ThemePalette::for_visuals(ui.visuals());
+        let palette = ThemePalette::for_ui(ui);
         self.strip_ui(ui, context, prepared, places.overview, limits);
         let axis = self.axis.unwrap_or_else(|| PanZoomAxis::fitting(limits.range, limits.width));
         paint_ruler(ui.painter(), places.ruler, axis, palette);
@@ -89,10 +89,10 @@ impl ExecutionTraceView {
         let count = prepared.ipus.len().max(1);
         // A row needs one row of pixels of its own beside the separator.
         let row_height = ((rect.height() * ppp) as usize / count).max(2);
-        let key = ((rect.width() * ppp).max(1.0) as usize, row_height, ui.visuals().dark_mode);
+        let key = ((rect.width() * ppp).max(1.0) as usize, row_height, ColourScheme::of(ui));
         let shared = prepared.clone();
-        let question = move |(width, row, dark): &(usize, usize, bool)| {
-            super::scene::overview(&shared, (*width, *row), *dark)
+        let question = move |(width, row, colours): &(usize, usize, ColourScheme)| {
+            super::scene::overview(&shared, (*width, *row), *colours)
         };
         let known = self.overview_texture.as_ref().is_some_and(|(drawn, _)| *drawn == key);
         if let QueryState::Fresh(image) =
@@ -145,7 +145,7 @@ impl ExecutionTraceView {
             arrows: prefs.arrows,
             chosen: context.selection.step.map(|step| step.step),
             filter: self.filter.trim().to_lowercase(),
-            dark: ui.visuals().dark_mode,
+            colours: ColourScheme::of(ui),
             // Images are made in physical pixels: in points, dense screens would scale them up.
             row_height: (row_height * ppp).round() as usize,
             gap: (SUB_LANE_GAP * ppp).round() as usize,
@@ -169,7 +169,7 @@ impl ExecutionTraceView {
         if total <= shown {
             return;
         }
-        let palette = ThemePalette::for_visuals(ui.visuals());
+        let palette = ThemePalette::for_ui(ui);
         let track = Rect::from_min_max(
             pos2(lanes.right() + 2.0, lanes.top()),
             pos2(lanes.right() + SCROLL_BAR, lanes.bottom()),

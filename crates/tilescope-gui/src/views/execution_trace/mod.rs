@@ -24,7 +24,7 @@ use crate::model::preferences::{TraceDragMode, TracePrefs};
 use crate::model::selection::Selection;
 use crate::model::view_id::ViewId;
 use crate::model::view_state::{ViewState, from_view_state, to_view_state};
-use crate::theme::ThemePalette;
+use crate::theme::{ColourScheme, ThemePalette};
 use crate::widgets::background_query::Versioned;
 use crate::widgets::background_query::{BackgroundQuery, QueryState};
 use crate::widgets::bottom_panel::BottomPanel;
@@ -44,7 +44,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tilescope_analysis::trace::{StepDetailReport, TraceStepGrouping, WindowSummary};
 use tilescope_report::ReportError;
-use tilescope_report::units::{CycleRange, StepId};
+use tilescope_report::units::{CycleRange, NumberFormat, StepId};
 use tilescope_report::{ProgramOutcome, Report};
 
 /// This view, for the list.
@@ -88,11 +88,11 @@ struct ExecutionTraceView {
     #[serde(skip)]
     scene: BackgroundQuery<TraceSceneKey, TraceScene>,
     #[serde(skip)]
-    overview: BackgroundQuery<(usize, usize, bool), SplitImage>,
+    overview: BackgroundQuery<(usize, usize, ColourScheme), SplitImage>,
     #[serde(skip)]
     summary: BackgroundQuery<(CycleRange, Vec<u32>), WindowSummary>,
     #[serde(skip)]
-    details: BackgroundQuery<Vec<SelectedStep>, Vec<StepDetailReport>>,
+    details: BackgroundQuery<(Vec<SelectedStep>, NumberFormat), Vec<StepDetailReport>>,
     #[serde(skip)]
     neighbour: BackgroundQuery<NeighbourStepKey, Option<(SelectedStep, CycleRange)>>,
     #[serde(skip)]
@@ -104,7 +104,7 @@ struct ExecutionTraceView {
     #[serde(skip)]
     textures: Option<(u64, Vec<[Option<SplitTexture>; 2]>)>,
     #[serde(skip)]
-    overview_texture: Option<((usize, usize, bool), SplitTexture)>,
+    overview_texture: Option<((usize, usize, ColourScheme), SplitTexture)>,
     #[serde(skip)]
     grip: Option<overview_strip::OverviewDrag>,
     /// What dragging without Shift does.
@@ -247,7 +247,7 @@ impl ExecutionTraceView {
         prepared: &Versioned<LoadedTrace>,
     ) {
         toolbar_ui(ui, VIEW.id.name(), |bar| self.controls_ui(bar, context, prepared));
-        let palette = ThemePalette::for_visuals(ui.visuals());
+        let palette = ThemePalette::for_ui(ui);
         let height = ui.available_height();
         let frame = Frame::new().fill(palette.page).inner_margin(Margin::same(0));
         let mut below = std::mem::take(&mut self.below);

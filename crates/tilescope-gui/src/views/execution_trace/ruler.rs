@@ -61,7 +61,7 @@ pub(crate) fn mark_colour(palette: &ThemePalette, mark: &TraceMark) -> Color32 {
 
 /// A row of marks; marks too narrow for words are bars, narrower ones run together.
 pub(crate) fn marks_ui(ui: &Ui, clip: Rect, rect: Rect, axis: PanZoomAxis, row: &TraceMarkRow) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let painter = ui.painter_at(rect.intersect(clip));
     let mut behind = f32::MIN;
     for mark in &row.marks {

@@ -2,11 +2,13 @@
 
 use super::{ExecutionTraceView, TraceDetailsTab, details_tables};
 use crate::model::command::{AppCommand, SelectedStep};
+use crate::theme::numbers;
 use crate::views::ViewContext;
 use crate::widgets::query_state::QueryTexts;
 use crate::widgets::{empty_state_ui, hint_ui};
 use egui::Ui;
 use tilescope_analysis::trace::{StepDetailReport, step_view};
+use tilescope_report::units::NumberFormat;
 use tilescope_report::{Report, ReportError};
 
 /// Most steps that are columns beside each other.
@@ -47,9 +49,12 @@ impl ExecutionTraceView {
             return hint_ui(ui, sentence);
         }
         let report = context.opened.report.clone();
-        let question = move |steps: &Vec<SelectedStep>| views(&report, steps);
+        let question = move |(steps, numbers): &(Vec<SelectedStep>, NumberFormat)| {
+            views(&report, steps, *numbers)
+        };
         let texts = QueryTexts { waiting: "Reading…", failed: "The step cannot be read" };
-        let views = self.details.ask(ui.ctx(), context.workers, &steps, question);
+        let views =
+            self.details.ask(ui.ctx(), context.workers, &(steps.clone(), numbers(ui)), question);
         views.show(ui, texts, |ui, views| match (views.as_slice(), steps.as_slice()) {
             ([], _) => empty_state_ui(ui, "No details", "This step is not in the report."),
             ([view], [step]) => details_tables::step_ui(ui, view, step.ipu),
@@ -59,8 +64,12 @@ impl ExecutionTraceView {
 }
 
 /// Those of the steps that are in the report.
-fn views(report: &Report, steps: &[SelectedStep]) -> Result<Vec<StepDetailReport>, ReportError> {
-    let view = |step: &SelectedStep| step_view(report, step.step, step.ipu, step.sub_lane);
+fn views(
+    report: &Report,
+    steps: &[SelectedStep],
+    numbers: NumberFormat,
+) -> Result<Vec<StepDetailReport>, ReportError> {
+    let view = |step: &SelectedStep| step_view(report, step.step, step.ipu, step.sub_lane, numbers);
     let found: Result<Vec<Option<StepDetailReport>>, _> = steps.iter().map(view).collect();
     Ok(found?.into_iter().flatten().collect())
 }

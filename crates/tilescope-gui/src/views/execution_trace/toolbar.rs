@@ -131,7 +131,7 @@ fn toggles_ui(bar: &mut ToolbarBuilder<'_>, prefs: &mut TracePrefs, marks: bool,
 }
 
 fn colour_legend_ui(ui: &mut Ui) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let entries = [
         (palette.compute, "Compute set (OnTileExecute)"),
         (palette.group, "Group of steps with a common name"),

@@ -52,7 +52,7 @@ impl ExecutionTraceView {
         places: &TraceViewLayout,
         axis: PanZoomAxis,
     ) {
-        let palette = ThemePalette::for_visuals(ui.visuals());
+        let palette = ThemePalette::for_ui(ui);
         let area = places.lanes.union(places.ruler);
         let painter = ui.painter_at(area);
         let x = |cycle: u64| places.lanes.left() + axis.x_from_position(cycle);
@@ -110,7 +110,7 @@ impl ExecutionTraceView {
                     length_text(window, context)
                 );
                 ui.label(
-                    RichText::new(text).color(ThemePalette::for_visuals(ui.visuals()).weak_text),
+                    RichText::new(text).color(ThemePalette::for_ui(ui).weak_text),
                 );
                 statistics_ui(ui, &statistics, false);
                 if !complete {

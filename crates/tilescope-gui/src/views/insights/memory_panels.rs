@@ -3,8 +3,8 @@
 use crate::model::command::AppCommand;
 use crate::model::preferences::MemoryPrefs;
 use crate::model::view_id::ViewId;
-use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
+use crate::theme::{ThemePalette, numbers};
 use crate::views::ViewContext;
 use egui::accesskit::Role;
 use egui::{
@@ -12,7 +12,7 @@ use egui::{
     WidgetInfo, pos2, vec2,
 };
 use tilescope_analysis::insights::{FullestTile, TileMemoryBin, TileMemoryOverview};
-use tilescope_report::units::{Bytes, exact_bytes, grouped, percent};
+use tilescope_report::units::{exact_bytes, grouped, percent};
 
 /// Height of a panel.
 const HEIGHT: f32 = 138.0;
@@ -48,7 +48,7 @@ pub(crate) fn memory_ui(ui: &mut Ui, context: &ViewContext<'_>, picture: &TileMe
 }
 
 fn panel_ui(ui: &mut Ui, width: f32, title: &str, hint: &str, contents: impl FnOnce(&mut Ui)) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let frame = Frame::new()
         .stroke(Stroke::new(1.0, palette.rule))
         .corner_radius(CornerRadius::same(8))
@@ -66,7 +66,7 @@ fn panel_ui(ui: &mut Ui, width: f32, title: &str, hint: &str, contents: impl FnO
 }
 
 fn verdict_ui(ui: &mut Ui, picture: &TileMemoryOverview) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     if picture.capacity == 0 || picture.used == 0 {
         let text = "This report does not record how much memory is used and available.";
         ui.label(RichText::new(text).color(palette.weak_text));
@@ -85,8 +85,8 @@ fn verdict_ui(ui: &mut Ui, picture: &TileMemoryOverview) {
     let filled =
         Rect::from_min_size(rect.min, vec2(rect.width() * share.min(1.0) as f32, rect.height()));
     ui.painter().rect_filled(filled, CornerRadius::same(3), palette.memory_line);
-    let text =
-        format!("{} of {} ({})", Bytes(picture.used), Bytes(picture.capacity), percent(share));
+    let [used, capacity] = [picture.used, picture.capacity].map(|value| numbers(ui).bytes(value));
+    let text = format!("{used} of {capacity} ({})", percent(share));
     ui.label(text).on_hover_text(exact_bytes(picture.used));
     if picture.overfull > 0 {
         let text = format!("{} tiles need more memory than they have", grouped(picture.overfull));
@@ -100,7 +100,7 @@ fn worst_ui(ui: &mut Ui, context: &ViewContext<'_>, picture: &TileMemoryOverview
     let most = picture.worst.iter().map(|tile| tile.bytes).max().unwrap_or(0);
     if most == 0 {
         let text = "Memory per tile was not recorded.";
-        ui.label(RichText::new(text).color(ThemePalette::for_visuals(ui.visuals()).weak_text));
+        ui.label(RichText::new(text).color(ThemePalette::for_ui(ui).weak_text));
         return;
     }
     let top = most.max(picture.tile_capacity).max(1);
@@ -118,10 +118,10 @@ fn worst_ui(ui: &mut Ui, context: &ViewContext<'_>, picture: &TileMemoryOverview
 
 /// One bar; whether it was clicked.
 fn worst_tile_ui(ui: &mut Ui, worst: &FullestTile, top: u64, capacity: u64) -> bool {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 21.0), Sense::click());
     let name = format!("Tile {} (IPU {})", grouped(worst.tile.into()), worst.ipu);
-    let value = Bytes(worst.bytes).to_string();
+    let value = numbers(ui).bytes(worst.bytes);
     response.widget_info(|| WidgetInfo::labeled(Role::Button, true, &name));
     ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(value.clone()));
     let painter = ui.painter_at(rect);
@@ -150,7 +150,7 @@ fn worst_tile_ui(ui: &mut Ui, worst: &FullestTile, top: u64, capacity: u64) -> b
 }
 
 fn histogram_ui(ui: &mut Ui, picture: &TileMemoryOverview) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let most = picture.histogram.iter().map(|bucket| bucket.tiles).max().unwrap_or(0);
     if most == 0 {
         let text = "Memory per tile was not recorded.";
@@ -171,15 +171,16 @@ fn histogram_ui(ui: &mut Ui, picture: &TileMemoryOverview) {
     let last = picture.histogram.last().map_or(0, |bucket| bucket.to);
     for (at, align, text) in [
         (rect.left_bottom(), Align2::LEFT_TOP, "0 B".to_owned()),
-        (rect.right_bottom(), Align2::RIGHT_TOP, Bytes(last).to_string()),
+        (rect.right_bottom(), Align2::RIGHT_TOP, numbers(ui).bytes(last)),
     ] {
         ui.painter().text(at + vec2(0.0, 3.0), align, text, font.clone(), palette.weak_text);
     }
 }
 
 fn bucket_ui(ui: &Ui, bucket: &TileMemoryBin, place: Rect, most: u64, index: usize) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
-    let range = format!("{} to {}", Bytes(bucket.from), Bytes(bucket.to));
+    let palette = ThemePalette::for_ui(ui);
+    let ends = [bucket.from, bucket.to].map(|end| numbers(ui).bytes(end));
+    let range = ends.join(" to ");
     let tiles = format!("{} tiles", grouped(bucket.tiles));
     let id = ui.scope_id().with(("bucket", index));
     let response = ui.interact(place, id, Sense::hover());

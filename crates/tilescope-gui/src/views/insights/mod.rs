@@ -8,8 +8,8 @@ use crate::model::command::AppCommand;
 use crate::model::selection::Selection;
 use crate::model::view_id::ViewId;
 use crate::model::view_state::{ViewState, from_view_state, to_view_state};
-use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
+use crate::theme::{ThemePalette, numbers};
 use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::icons::Icon;
 use crate::widgets::query_state::QueryTexts;
@@ -24,6 +24,7 @@ use tilescope_analysis::insights::{
     InsightFacts, InsightFinding, InsightGain, InsightSubject, RULES, TileMemoryOverview,
     ViewLocation, ranked, tile_memory_overview,
 };
+use tilescope_report::units::NumberFormat;
 use tilescope_report::{Report, ReportError};
 
 /// This view, for the list.
@@ -59,7 +60,7 @@ enum InsightsFilter {
 #[serde(default)]
 struct InsightsView {
     #[serde(skip)]
-    shown: BackgroundQuery<(), InsightsPageData>,
+    shown: BackgroundQuery<NumberFormat, InsightsPageData>,
     wanted: InsightsFilter,
     largest: LargestLists,
 }
@@ -69,8 +70,8 @@ impl ReportView for InsightsView {
         let report = context.opened.report.clone();
         let texts =
             QueryTexts { waiting: "Checking the rules…", failed: "Insights cannot be computed" };
-        let found =
-            self.shown.ask(ui.ctx(), context.workers, &(), move |()| load_insights(&report));
+        let question = move |numbers: &NumberFormat| load_insights(&report, *numbers);
+        let found = self.shown.ask(ui.ctx(), context.workers, &numbers(ui), question);
         found.show(ui, texts, |ui, shown| self.panels_ui(ui, context, shown));
     }
 
@@ -85,14 +86,14 @@ impl ReportView for InsightsView {
     }
 }
 
-fn load_insights(report: &Report) -> Result<InsightsPageData, ReportError> {
-    let facts = InsightFacts::gather(report)?;
+fn load_insights(report: &Report, numbers: NumberFormat) -> Result<InsightsPageData, ReportError> {
+    let facts = InsightFacts::gather(report, numbers)?;
     Ok(InsightsPageData { findings: ranked(&facts), picture: tile_memory_overview(&facts) })
 }
 
 impl InsightsView {
     fn panels_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, shown: &InsightsPageData) {
-        let frame = Frame::new().fill(ThemePalette::for_visuals(ui.visuals()).page);
+        let frame = Frame::new().fill(ThemePalette::for_ui(ui).page);
         let height = ui.available_height();
         Panel::bottom("insight tables")
             .resizable(true)
@@ -130,10 +131,7 @@ impl InsightsView {
                 }
                 if found.is_empty() {
                     let text = "No rule found a problem in what was recorded.";
-                    ui.label(
-                        RichText::new(text)
-                            .color(ThemePalette::for_visuals(ui.visuals()).weak_text),
-                    );
+                    ui.label(RichText::new(text).color(ThemePalette::for_ui(ui).weak_text));
                 }
                 if !wide {
                     ui.add_space(10.0);
@@ -165,7 +163,7 @@ impl InsightsView {
                     self.wanted = wanted;
                 }
             }
-            let palette = ThemePalette::for_visuals(ui.visuals());
+            let palette = ThemePalette::for_ui(ui);
             let text = format!("{} rules checked", RULES.len());
             let rules: Vec<&str> = RULES.iter().map(|rule| rule.description).collect();
             ui.label(RichText::new(text).color(palette.weak_text)).on_hover_text(rules.join("\n"));
@@ -197,7 +195,7 @@ fn findings_ui(
 
 /// One finding: number, what may be gained, the sentence, the advice, the link.
 fn finding_ui(ui: &mut Ui, context: &ViewContext<'_>, finding: &InsightFinding, number: usize) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let colour = match (finding.gain, finding.subject) {
         (InsightGain::Everything, _) => palette.error,
         (_, InsightSubject::Memory) => palette.not_always_live,

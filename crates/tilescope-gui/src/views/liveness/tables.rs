@@ -176,7 +176,7 @@ pub(crate) fn steps_ui(
 ) {
     // Programs were read when the curve was.
     let Ok(programs) = context.opened.report.programs() else { return };
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     ScrollArea::both().auto_shrink(false).id_salt("steps").show(ui, |ui| {
         for (step, program) in steps {
             ui.horizontal(|ui| {

@@ -1,8 +1,8 @@
 //! The memory map: what lies at which address of a tile. What is always live is on top; below it,
 //! what shares addresses over time, each part in a row where it overlaps nothing.
 
-use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
+use crate::theme::{ThemePalette, numbers};
 use crate::views::ViewContext;
 use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::elided_text::elided;
@@ -17,7 +17,7 @@ use egui::{
 use serde::{Deserialize, Serialize};
 use tilescope_analysis::bank_map::{BankMap, PlacedVariable, bank_map};
 use tilescope_report::ReportError;
-use tilescope_report::units::{Bytes, CycleRange, VariableId, exact_bytes, grouped};
+use tilescope_report::units::{CycleRange, VariableId, exact_bytes, grouped};
 
 /// Heights of a row, at least and at most.
 const ROW: (f32, f32) = (9.0, 22.0);
@@ -152,7 +152,7 @@ impl MemoryMapPanel {
             return Some(next);
         }
         let part = response.hover_pos().and_then(|at| places.at(map, at))?;
-        let stroke = Stroke::new(1.5, ThemePalette::for_visuals(ui.visuals()).text);
+        let stroke = Stroke::new(1.5, ThemePalette::for_ui(ui).text);
         let frame = places.part(part);
         ui.painter_at(rect).rect_stroke(frame, 0.0, stroke, StrokeKind::Outside);
         call_out_ui(&response, part);
@@ -222,7 +222,7 @@ fn arrows(
 
 /// Which tile it is, and how full.
 fn head_ui(ui: &mut Ui, context: &ViewContext<'_>, map: &BankMap) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let (palette, numbers) = (ThemePalette::for_ui(ui), numbers(ui));
     ui.horizontal_wrapped(|ui| {
         ui.add_space(SIDE);
         let which = match context.selection.tiles.is_empty() {
@@ -234,10 +234,10 @@ fn head_ui(ui: &mut Ui, context: &ViewContext<'_>, map: &BankMap) {
         let banks = map.capacity.checked_div(map.bank).unwrap_or(0);
         let text = format!(
             "{} in {} banks of {}; interleaved from {}",
-            Bytes(map.capacity),
+            numbers.bytes(map.capacity),
             grouped(banks),
-            Bytes(map.bank),
-            Bytes(map.interleaved),
+            numbers.bytes(map.bank),
+            numbers.bytes(map.interleaved),
         );
         ui.label(RichText::new(text).color(palette.weak_text)).on_hover_text(
             "Code is fetched from non-interleaved memory only. In interleaved memory two banks \
@@ -251,7 +251,7 @@ fn head_ui(ui: &mut Ui, context: &ViewContext<'_>, map: &BankMap) {
 }
 
 fn paint(ui: &Ui, map: &BankMap, places: &MemoryMapLayout, chosen: &[VariableId]) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let rect = places.rect;
     let painter = ui.painter_at(rect.with_min_y(rect.top() - RULER));
     let inside = ui.painter_at(rect);
@@ -301,7 +301,7 @@ fn paint(ui: &Ui, map: &BankMap, places: &MemoryMapLayout, chosen: &[VariableId]
             Align2::CENTER_BOTTOM
         };
         let font = FontId::proportional(11.0);
-        let text = Bytes(address).to_string();
+        let text = numbers(ui).bytes(address);
         let galley = painter.layout_no_wrap(text, font, palette.weak_text);
         let place = align.anchor_size(at, galley.size());
         if place.right() <= rect.right() {
@@ -353,7 +353,7 @@ fn start(part: &PlacedVariable) -> u64 {
 fn call_out_ui(response: &Response, part: &PlacedVariable) {
     response.clone().on_hover_ui_at_pointer(|ui| {
         ui.set_max_width(420.0);
-        let palette = ThemePalette::for_visuals(ui.visuals());
+        let palette = ThemePalette::for_ui(ui);
         let name: String = part.name.chars().take(240).collect();
         ui.label(strong(name));
         ui.label(part.category.title());

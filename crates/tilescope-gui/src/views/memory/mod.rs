@@ -165,7 +165,7 @@ impl MemoryView {
         curves: &Versioned<StackedTileCurves>,
     ) {
         let height = ui.available_height();
-        let frame = Frame::new().fill(ThemePalette::for_visuals(ui.visuals()).page);
+        let frame = Frame::new().fill(ThemePalette::for_ui(ui).page);
         Panel::bottom("memory tables")
             .resizable(true)
             .default_size((height * 0.46).clamp(120.0, 420.0))

@@ -1,8 +1,8 @@
 //! The tables below the graph: the tree of details, variables, vertices, exchanges.
 
 use super::MemoryTab;
-use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
+use crate::theme::{ThemePalette, numbers};
 use crate::views::ViewContext;
 use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::background_query::BackgroundWorkers;
@@ -21,7 +21,7 @@ use std::sync::Arc;
 use tilescope_analysis::data_table::{DataTable, TableCell};
 use tilescope_analysis::memory::{self, MemoryList, MemoryTreeRow};
 use tilescope_analysis::tables::memory as columns;
-use tilescope_report::units::{VariableId, grouped};
+use tilescope_report::units::{NumberFormat, VariableId, grouped};
 use tilescope_report::{Report, ReportError, ReportPart};
 
 const ROW_HEIGHT: f32 = 23.0;
@@ -49,7 +49,7 @@ pub(crate) struct MemoryTables {
     details: BackgroundQuery<Vec<u32>, MemoryTree>,
     folded: BTreeSet<String>,
     #[serde(skip)]
-    listed: BackgroundQuery<(MemoryTab, Vec<u32>), MemoryTableData>,
+    listed: BackgroundQuery<(MemoryTab, Vec<u32>, NumberFormat), MemoryTableData>,
     states: [TableState; 4],
 }
 
@@ -80,8 +80,10 @@ impl MemoryTables {
             return None;
         }
         let report = context.opened.report.clone();
-        let key = (tab, context.selection.tiles.clone());
-        let question = move |(tab, tiles): &(MemoryTab, Vec<u32>)| listed(&report, *tab, tiles);
+        let key = (tab, context.selection.tiles.clone(), numbers(ui));
+        let question = move |(tab, tiles, numbers): &(MemoryTab, Vec<u32>, NumberFormat)| {
+            listed(&report, *tab, tiles, *numbers)
+        };
         let listed = self.listed.ask(ui.ctx(), context.workers, &key, question);
         let (state, workers) = (&mut self.states[index], context.workers);
         // The table of another tab is no stand-in.
@@ -157,7 +159,7 @@ fn cut_ui(ui: &mut Ui) {
     let text = format!("Only the first {most} are listed; select tiles to see all of theirs.");
     ui.horizontal(|ui| {
         ui.add_space(8.0);
-        ui.label(RichText::new(text).color(ThemePalette::for_visuals(ui.visuals()).warning));
+        ui.label(RichText::new(text).color(ThemePalette::for_ui(ui).warning));
     });
 }
 
@@ -186,7 +188,7 @@ fn name_width(ui: &Ui) -> f32 {
 }
 
 fn tree_header_ui(ui: &mut Ui, titles: &[&str]) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let names = name_width(ui);
     let size = vec2(names + titles.len() as f32 * VALUE_WIDTH + 16.0, ROW_HEIGHT);
     let (rect, _) = ui.allocate_exact_size(size, Sense::hover());
@@ -210,7 +212,7 @@ fn tree_row_ui(
     folded: bool,
     striped: bool,
 ) -> bool {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let names = name_width(ui);
     let size = vec2(names + row.bytes.len() as f32 * VALUE_WIDTH + 16.0, ROW_HEIGHT);
     let sense = if parent { Sense::click() } else { Sense::hover() };
@@ -270,19 +272,24 @@ pub(in crate::views) fn seen(report: &Report, name: &str) -> DataTable {
         "compute-sets" => MemoryTab::ComputeSets,
         _ => MemoryTab::Exchanges,
     };
-    listed(report, tab, &[]).unwrap().table.as_ref().clone()
+    listed(report, tab, &[], NumberFormat::default()).unwrap().table.as_ref().clone()
 }
 
-fn listed(report: &Report, tab: MemoryTab, tiles: &[u32]) -> Result<MemoryTableData, ReportError> {
-    type List = fn(&Report, &[u32]) -> Result<MemoryList, ReportError>;
+fn listed(
+    report: &Report,
+    tab: MemoryTab,
+    tiles: &[u32],
+    numbers: NumberFormat,
+) -> Result<MemoryTableData, ReportError> {
     type Columns = fn(&MemoryList, &[u32]) -> DataTable;
-    let (list, columns): (List, Columns) = match tab {
-        MemoryTab::Variables | MemoryTab::Details => (memory::variables, columns::variables),
-        MemoryTab::Vertices => (memory::vertices, columns::vertices),
-        MemoryTab::ComputeSets => (memory::compute_sets, columns::compute_sets),
-        MemoryTab::Exchanges => (memory::exchanges, columns::exchanges),
+    let (listing, columns): (MemoryList, Columns) = match tab {
+        MemoryTab::Variables | MemoryTab::Details => {
+            (memory::variables(report, tiles)?, columns::variables)
+        }
+        MemoryTab::Vertices => (memory::vertices(report, tiles)?, columns::vertices),
+        MemoryTab::ComputeSets => (memory::compute_sets(report, tiles)?, columns::compute_sets),
+        MemoryTab::Exchanges => (memory::exchanges(report, tiles, numbers)?, columns::exchanges),
     };
-    let listing = list(report, tiles)?;
     Ok(MemoryTableData {
         table: Arc::new(columns(&listing, tiles)),
         variables: listing.variables,

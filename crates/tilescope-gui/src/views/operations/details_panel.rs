@@ -4,8 +4,8 @@
 use super::flops_and_debug::{debug_ui, flops_ui};
 use crate::model::command::AppCommand;
 use crate::model::view_id::ViewId;
-use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
+use crate::theme::{ThemePalette, numbers};
 use crate::views::ViewContext;
 use crate::views::tile_selection::select_tile;
 use crate::views::trace_jump::TraceJump;
@@ -26,7 +26,7 @@ use tilescope_analysis::program_tree::label;
 use tilescope_analysis::tables::operations::{COLUMNS, pass_title};
 use tilescope_analysis::tile_curves::TileCurveUnit;
 use tilescope_report::ReportError;
-use tilescope_report::units::{Bytes, OperationId, ProgramId, exact_bytes, grouped, percent};
+use tilescope_report::units::{OperationId, ProgramId, exact_bytes, grouped, percent};
 use tilescope_report::{MemoryCategory, Report, ReportPart};
 
 /// The tables below the table.
@@ -166,7 +166,7 @@ impl OperationDetailsPanel {
             let what = if cycles { "cycles" } else { "code" };
             return hint_ui(ui, &format!("No {what} of this operation was recorded on any tile."));
         }
-        let palette = ThemePalette::for_visuals(ui.visuals());
+        let palette = ThemePalette::for_ui(ui);
         let shades: Vec<Color32> =
             (0..stack.titles().len()).map(|layer| palette.categorical_colour(layer)).collect();
         let code = [
@@ -215,7 +215,7 @@ fn graphs(report: &Report, programs: &[ProgramId]) -> Result<OperationTileGraphs
 }
 
 fn row_ui(ui: &mut Ui, name: &str, value: &str, about: &str) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     ui.label(RichText::new(name).color(palette.weak_text)).on_hover_text(about);
     ui.add(Label::new(value).selectable(true).extend());
     ui.end_row();
@@ -244,6 +244,7 @@ const NOT_RECORDED: &str = "not recorded";
 fn totals_ui(ui: &mut Ui, report: &Report, (layer, rows): (OpLayer, &[OpRow])) {
     let known = |holds: bool, text: String| if holds { text } else { NOT_RECORDED.to_owned() };
     let sum = |value: fn(&OpRow) -> u64| rows.iter().map(value).fold(0, u64::saturating_add);
+    let numbers = numbers(ui);
     page_ui(
         ui,
         "All operations",
@@ -252,7 +253,7 @@ fn totals_ui(ui: &mut Ui, report: &Report, (layer, rows): (OpLayer, &[OpRow])) {
             row_ui(ui, "Operations", &grouped(rows.len() as u64), "Rows of this layer");
             let code = sum(OpRow::code);
             let about = "Sum over operations; codelets that several share count for each";
-            let text = format!("{} ({})", Bytes(code), exact_bytes(code));
+            let text = format!("{} ({})", numbers.bytes(code), exact_bytes(code));
             row_ui(ui, "Code", &known(report.has(ReportPart::Exchanges), text), about);
             let about = "Sum over tiles of one execution of each; not elapsed time";
             let text = grouped(sum(|row| row.cycles_all_tiles));
@@ -345,7 +346,7 @@ fn is_total(plan: &PlanLine) -> bool {
 
 fn plan_line_ui(ui: &mut Ui, plan: &PlanLine, most: u64, total: u64) {
     let line = &plan.line;
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     ui.horizontal(|ui| {
         ui.add_space(line.depth as f32 * 16.0);
         let name = RichText::new(&line.name);

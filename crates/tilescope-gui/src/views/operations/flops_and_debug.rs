@@ -61,7 +61,7 @@ pub(crate) fn flops_ui(ui: &mut Ui, rows: &[OpRow], chosen: &OpRow) -> Option<us
 }
 
 fn bar_ui(ui: &mut Ui, row: &OpRow, (work, most, total): (u64, u64, u64), chosen: bool) -> bool {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let width = ui.available_width();
     let (rect, response) = ui.allocate_exact_size(vec2(width, ROW), Sense::click());
     if chosen || response.hovered() {
@@ -90,7 +90,7 @@ fn bar_ui(ui: &mut Ui, row: &OpRow, (work, most, total): (u64, u64, u64), chosen
 
 /// What was recorded, line by line.
 pub(crate) fn debug_ui(ui: &mut Ui, lines: &[JsonLine]) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let area = ScrollArea::both().auto_shrink(false).id_salt("debug");
     area.show_rows(ui, ROW - 3.0, lines.len(), |ui, shown| {
         ui.spacing_mut().item_spacing.y = 0.0;

@@ -138,7 +138,7 @@ impl OperationsView {
         {
             bar.add("First steps only", |ui| {
                 let text = "Cycles of the run: of its first steps only";
-                let palette = ThemePalette::for_visuals(ui.visuals());
+                let palette = ThemePalette::for_ui(ui);
                 ui.label(RichText::new(text).color(palette.warning))
                     .on_hover_text("The run has too many steps to add all of them up.");
             });
@@ -152,7 +152,7 @@ impl OperationsView {
         shown: &Versioned<OperationsTableData>,
     ) {
         let height = ui.available_height();
-        let frame = Frame::new().fill(ThemePalette::for_visuals(ui.visuals()).page);
+        let frame = Frame::new().fill(ThemePalette::for_ui(ui).page);
         let chosen = self.chosen.filter(|(layer, _)| *layer == shown.layer).map(|(_, row)| row);
         Panel::bottom("operation details")
             .resizable(true)

@@ -87,7 +87,7 @@ fn dependences(
 
 /// Where nothing is chosen: what there is on each IPU, and what takes longest.
 fn overview_ui(ui: &mut Ui, context: &ViewContext<'_>, graph: &OpGraph) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let mut ipus: BTreeMap<Option<u32>, (u64, u64, u64)> = BTreeMap::new();
     for row in &graph.rows {
         let (count, flops, cycles) = ipus.entry(row.ipu).or_default();
@@ -142,7 +142,7 @@ fn overview_ui(ui: &mut Ui, context: &ViewContext<'_>, graph: &OpGraph) {
 }
 
 fn facts_ui(ui: &mut Ui, context: &ViewContext<'_>, row: &OpRow) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let title: String = row.name.chars().take(300).collect();
     ui.add(Label::new(strong(title)).selectable(true).extend());
     ui.horizontal(|ui| {
@@ -186,7 +186,7 @@ fn links_ui(
     title: &str,
     operations: &[OperationId],
 ) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     ui.label(RichText::new(title).color(palette.weak_text));
     if operations.is_empty() {
         ui.label("no operations");

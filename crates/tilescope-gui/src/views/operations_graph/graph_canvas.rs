@@ -181,7 +181,7 @@ fn paint(
     metric: Metric,
     (chosen, hovered): (Option<usize>, Option<usize>),
 ) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let painter = ui.painter_at(frame.rect);
     lanes(&painter, graph, frame, palette);
     let lit = chosen.or(hovered);
@@ -217,7 +217,7 @@ fn paint(
 
 /// What each arrow carries: the shape of the results of the operation it comes from.
 fn edge_labels(ui: &Ui, graph: &OpGraph, frame: GraphViewport) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let painter = ui.painter_at(frame.rect);
     for edge in &graph.edges {
         // The results of a folded block have no one shape.
@@ -342,7 +342,7 @@ fn describe_ui(ui: &Ui, graph: &OpGraph, frame: GraphViewport, response: &Respon
 }
 
 fn legend(ui: &mut Ui, rect: Rect, graph: &OpGraph, metric: Metric) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let foot = Rect::from_min_max(pos2(rect.left() + 10.0, rect.bottom() - 26.0), rect.max);
     ui.painter().rect_filled(foot.expand2(vec2(10.0, 0.0)), 0.0, palette.page);
     ui.scope_builder(egui::UiBuilder::new().max_rect(foot), |ui| {
@@ -379,7 +379,7 @@ fn legend(ui: &mut Ui, rect: Rect, graph: &OpGraph, metric: Metric) {
 fn call_out_ui(response: &Response, graph: &OpGraph, index: usize, metric: Metric) {
     let node = &graph.nodes[index];
     response.clone().on_hover_ui_at_pointer(|ui| {
-        let palette = ThemePalette::for_visuals(ui.visuals());
+        let palette = ThemePalette::for_ui(ui);
         let title: String = node.title.chars().take(200).collect();
         ui.label(crate::theme::fonts::strong(title));
         let on = node.ipu.map_or(String::new(), |ipu| format!(" on IPU {ipu}"));

@@ -286,7 +286,7 @@ impl ProgramTreeView {
         lines: &QueryState<VisibleProgramRows>,
     ) {
         let height = ui.available_height();
-        let frame = Frame::new().fill(ThemePalette::for_visuals(ui.visuals()).page);
+        let frame = Frame::new().fill(ThemePalette::for_ui(ui).page);
         Panel::bottom("program details")
             .resizable(true)
             .default_size(tables_height(ui, 0.36))
@@ -311,7 +311,7 @@ impl ProgramTreeView {
     }
 
     fn groups_ui(&mut self, ui: &mut Ui, forest: &ProgramForest) {
-        let palette = ThemePalette::for_visuals(ui.visuals());
+        let palette = ThemePalette::for_ui(ui);
         ScrollArea::vertical().auto_shrink(false).id_salt("groups").show(ui, |ui| {
             ui.spacing_mut().item_spacing.y = 2.0;
             for (function, title) in [(false, "Control programs"), (true, "Functions")] {

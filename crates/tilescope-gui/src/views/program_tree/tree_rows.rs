@@ -80,7 +80,7 @@ fn line_ui(
     look: &ProgramTreeRowsInput<'_>,
     (place, width): (usize, f32),
 ) -> (Response, Option<ProgramTreeRowEvent>) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let chosen = look.chosen == Some(row.id);
     let mut text = label(program);
     if look.ids {

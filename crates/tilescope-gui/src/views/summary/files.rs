@@ -9,7 +9,7 @@ use tilescope_report::units::{Bytes, exact_bytes, format_timestamp};
 
 /// The report and the files beside it, with a tick or a question mark.
 pub(crate) fn files_ui(ui: &mut Ui, opened: &OpenReport, facts: &SummaryPageData) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let path = opened.report.path();
     let directory = path.parent().map_or(String::new(), |parent| parent.display().to_string());
     ui.add(Label::new(RichText::new(directory).color(palette.weak_text)).wrap().selectable(true));
@@ -53,7 +53,7 @@ fn written_size(opened: &OpenReport, facts: &SummaryPageData) -> String {
 }
 
 fn file_ui(ui: &mut Ui, found: bool, name: &str, about: &str, size: &str) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let (mark, colour, text) = match found {
         true => ("✓", palette.good, palette.text),
         false => ("?", palette.weak_text, palette.weak_text),

@@ -9,8 +9,8 @@ use crate::model::open_report::OpenReport;
 use crate::model::selection::Selection;
 use crate::model::view_id::ViewId;
 use crate::model::view_state::{ViewState, from_view_state, to_view_state};
-use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
+use crate::theme::{ThemePalette, numbers};
 use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::icons::Icon;
 use crate::widgets::query_state::QueryTexts;
@@ -25,7 +25,7 @@ use std::time::SystemTime;
 use tilescope_analysis::json::{self, JsonLine};
 use tilescope_analysis::summary::{ReportSummary, summary};
 use tilescope_report::ReportError;
-use tilescope_report::units::{Bytes, Cycles, Hertz, grouped, seconds};
+use tilescope_report::units::{Cycles, Hertz, grouped, seconds};
 use tilescope_report::{BatchingConfig, Report, ReportPart, SidecarFile};
 
 /// This view, for the list.
@@ -209,7 +209,7 @@ impl<'b> SummaryBlocks<'_, 'b> {
         title: &'static str,
         contents: impl FnOnce(&mut Ui, &ViewContext<'b>),
     ) {
-        let palette = ThemePalette::for_visuals(ui.visuals());
+        let palette = ThemePalette::for_ui(ui);
         let folded = self.context.prefs.folded_blocks.iter().any(|block| block == title);
         ui.add_space(8.0);
         let (rect, response) =
@@ -249,7 +249,7 @@ const LONGEST_NAME: usize = 48;
 
 /// Names on the left, values on the right.
 fn rows_ui(ui: &mut Ui, id: &str, rows: &[SummaryFactRow]) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     Grid::new(id)
         .num_columns(2)
         .min_col_width(190.0)
@@ -290,7 +290,7 @@ fn known(value: u64, text: impl ToString) -> String {
 }
 
 fn target_ui(ui: &mut Ui, opened: &OpenReport) {
-    let target = &opened.target;
+    let (target, numbers) = (&opened.target, numbers(ui));
     let kind = match target.kind {
         tilescope_report::TargetKind::Ipu => "IPU",
         tilescope_report::TargetKind::IpuModel => "IPU Model",
@@ -315,9 +315,9 @@ fn target_ui(ui: &mut Ui, opened: &OpenReport) {
     if target.io_tiles_per_ipu > 0 {
         rows.push(row("I/O tiles per IPU", target.io_tiles_per_ipu));
     }
-    rows.push(row("Memory per tile", known(bytes, target.bytes_per_tile)));
+    rows.push(row("Memory per tile", known(bytes, numbers.bytes(bytes))));
     let memory = |name, ipus: u64, formula| {
-        derived(name, known(bytes, Bytes(bytes * tiles * ipus)), formula)
+        derived(name, known(bytes, numbers.bytes(bytes * tiles * ipus)), formula)
     };
     rows.push(memory("Memory per IPU", 1, "memory per tile x tiles per IPU"));
     if target.replicas > 1 {
@@ -391,13 +391,13 @@ fn batching_ui(ui: &mut Ui, facts: &SummaryPageData) {
     }
     if rows.is_empty() {
         let text = "Neither batch sizes nor an execution were recorded.";
-        ui.label(RichText::new(text).color(ThemePalette::for_visuals(ui.visuals()).weak_text));
+        ui.label(RichText::new(text).color(ThemePalette::for_ui(ui).weak_text));
     }
     rows_ui(ui, "batching", &rows);
 }
 
 fn notes_ui(ui: &mut Ui, facts: &SummaryPageData) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let warnings = facts.warnings.iter().map(|text| ("Warning", text, palette.warning));
     let notes = facts.notes.iter().map(|text| ("Note", text, palette.weak_text));
     Grid::new("notes").num_columns(2).min_col_width(56.0).spacing(vec2(12.0, 6.0)).show(ui, |ui| {
@@ -417,7 +417,7 @@ fn options_ui(
 ) {
     if facts.options.is_empty() {
         let text = "No options were recorded.";
-        ui.label(RichText::new(text).color(ThemePalette::for_visuals(ui.visuals()).weak_text));
+        ui.label(RichText::new(text).color(ThemePalette::for_ui(ui).weak_text));
         return;
     }
     if search_ui(ui, filter, "Filter options", 240.0).changed() {
@@ -429,16 +429,13 @@ fn options_ui(
     let options = facts.options.iter().filter(|(key, value)| holds(key) || holds(value));
     let rows: Vec<SummaryFactRow> = options.map(|(key, value)| row(key, value)).collect();
     if rows.is_empty() {
-        ui.label(
-            RichText::new("No option matches.")
-                .color(ThemePalette::for_visuals(ui.visuals()).weak_text),
-        );
+        ui.label(RichText::new("No option matches.").color(ThemePalette::for_ui(ui).weak_text));
     }
     rows_ui(ui, "options", &rows);
 }
 
 fn spec_ui(ui: &mut Ui, spec: &str) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     Frame::new()
         .fill(palette.raised)
         .corner_radius(CornerRadius::same(6))
@@ -454,7 +451,7 @@ fn spec_ui(ui: &mut Ui, spec: &str) {
 
 /// Keys and values, set in as deep as they stand.
 fn tree_ui(ui: &mut Ui, lines: &Result<Vec<JsonLine>, String>) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let lines = match lines {
         Ok(lines) => lines,
         Err(problem) => {

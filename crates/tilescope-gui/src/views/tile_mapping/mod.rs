@@ -135,7 +135,7 @@ impl TileMappingView {
         listed: &Versioned<MappingSubjectList>,
     ) {
         let width = ui.available_width();
-        let palette = ThemePalette::for_visuals(ui.visuals());
+        let palette = ThemePalette::for_ui(ui);
         let frame = Frame::new().fill(palette.page);
         if width < NARROW {
             CentralPanel::default().frame(frame).show(ui, |ui| {
@@ -270,7 +270,7 @@ impl TileMappingView {
         if !listed.whole {
             let most = grouped(MAX_VARIABLES as u64);
             let text = format!("Of the first {most} variables only; more may be mapped.");
-            ui.label(RichText::new(text).color(ThemePalette::for_visuals(ui.visuals()).warning));
+            ui.label(RichText::new(text).color(ThemePalette::for_ui(ui).warning));
         }
         let wanted = self.subject_in(listed);
         let chosen = listed.entries.iter().position(|entry| Some(entry.subject) == wanted);
@@ -327,7 +327,7 @@ impl TileMappingView {
             let other = MEASURES.into_iter().find(|(measure, _)| mapped.mapping.has(*measure));
             self.measure = other.map_or(MappingMeasure::Bytes, |(measure, _)| measure);
         }
-        let frame = Frame::new().fill(ThemePalette::for_visuals(ui.visuals()).page);
+        let frame = Frame::new().fill(ThemePalette::for_ui(ui).page);
         Panel::bottom("mapping tables")
             .resizable(true)
             .default_size(tables_height(ui, 0.4))
@@ -345,7 +345,7 @@ impl TileMappingView {
 
     /// The subject of the map and its balance.
     fn head_ui(&self, ui: &mut Ui, mapped: &TileMappingData) {
-        let palette = ThemePalette::for_visuals(ui.visuals());
+        let palette = ThemePalette::for_ui(ui);
         let weak = |text: String| RichText::new(text).color(palette.weak_text).size(12.0);
         Frame::new().inner_margin(egui::Margin { left: 12, right: 12, top: 8, bottom: 2 }).show(
             ui,

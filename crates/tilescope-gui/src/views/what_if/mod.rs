@@ -145,7 +145,7 @@ impl WhatIfPanel {
         busy: bool,
         commands: &CommandQueue,
     ) {
-        let palette = ThemePalette::for_visuals(ui.visuals());
+        let palette = ThemePalette::for_ui(ui);
         ui.horizontal(|ui| {
             ui.heading("What if");
             ui.with_layout(Layout::right_to_left(Align::Center), |ui| {

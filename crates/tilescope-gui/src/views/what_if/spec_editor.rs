@@ -63,7 +63,7 @@ impl SpecEditor {
                 pos2(across.left(), rect.top()),
                 pos2(across.right(), rect.bottom()),
             );
-            let colour = ThemePalette::for_visuals(ui.visuals()).error;
+            let colour = ThemePalette::for_ui(ui).error;
             let painter = ui.painter().with_clip_rect(across);
             painter.rect_filled(rect, 0.0, faint(colour));
         }
@@ -143,7 +143,7 @@ impl SpecEditor {
 
     /// What there is to know about the key under the cursor, and what its values have cost so far.
     fn key_ui(&self, ui: &mut Ui, text: &str, keys: &[SpecKeyInfo], history: &VariantList) {
-        let palette = ThemePalette::for_visuals(ui.visuals());
+        let palette = ThemePalette::for_ui(ui);
         let path = key_on_line(text, self.line(text));
         let key = path.and_then(|path| keys.iter().find(|key| key.path == path));
         let Some(key) = key else {
@@ -180,7 +180,7 @@ fn problem_ui(ui: &mut Ui, problem: Option<&SpecProblem>) {
         Some(line) => format!("Line {line}: {}", problem.message),
         None => problem.message.clone(),
     };
-    ui.label(RichText::new(words).color(ThemePalette::for_visuals(ui.visuals()).error));
+    ui.label(RichText::new(words).color(ThemePalette::for_ui(ui).error));
 }
 
 fn faint(colour: Color32) -> Color32 {

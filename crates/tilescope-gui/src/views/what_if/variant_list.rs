@@ -161,7 +161,7 @@ impl VariantList {
         text: &mut String,
         commands: &CommandQueue,
     ) {
-        let palette = ThemePalette::for_visuals(ui.visuals());
+        let palette = ThemePalette::for_ui(ui);
         ui.label(RichText::new("Variants").strong());
         ScrollArea::horizontal().id_salt("variants").show(ui, |ui| {
             Grid::new("variants").striped(true).num_columns(7).show(ui, |ui| {
@@ -190,7 +190,7 @@ impl VariantList {
         at: usize,
         text: &mut String,
     ) -> bool {
-        let palette = ThemePalette::for_visuals(ui.visuals());
+        let palette = ThemePalette::for_ui(ui);
         let variant = &mut self.variants[at];
         let mut ticked = self.ticked.contains(&at);
         let tick = ui.checkbox(&mut ticked, "");
@@ -275,7 +275,7 @@ fn share_text(before: Option<u64>, cycles: u64) -> String {
 }
 
 fn figures_ui(ui: &mut Ui, figures: &VariantFigures) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let dash = || "—".to_owned();
     ui.label(figures.cycles.map_or_else(dash, grouped));
     ui.label(figures.samples_per_second.map_or_else(dash, |rate| grouped(rate.round() as u64)));

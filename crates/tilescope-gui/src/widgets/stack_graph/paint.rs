@@ -2,7 +2,7 @@
 
 use super::values::{StackedValues, mark_step};
 use super::{GraphAnnotation, MatchedPlaces, StackGraphInput, StackGraphLayout};
-use crate::theme::{ThemePalette, mix};
+use crate::theme::{ThemePalette, mix, numbers};
 use crate::widgets::elided_text::elided;
 use crate::widgets::pan_zoom_axis::tick_step;
 use egui::{Align2, Color32, ColorImage, FontId, Mesh, Painter, Rect, Shape, Stroke, Ui, pos2};
@@ -15,9 +15,9 @@ const MOST_OUTLINED: usize = 400;
 
 /// Paints the graph and what stands on it.
 pub(super) fn paint(ui: &Ui, places: &StackGraphLayout<'_>, look: &StackGraphInput<'_>) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let painter = ui.painter();
-    grid(painter, places, look, palette);
+    grid(ui, painter, places, look, palette);
     let inside = ui.painter_at(places.frame);
     let ground = columns(places, None);
     let mut below = ground.clone();
@@ -171,6 +171,7 @@ fn outline(
 }
 
 fn grid(
+    ui: &Ui,
     painter: &Painter,
     places: &StackGraphLayout<'_>,
     look: &StackGraphInput<'_>,
@@ -188,7 +189,7 @@ fn grid(
         }
         let y = places.y(value);
         painter.hline(frame.x_range(), y, line);
-        let text = look.unit.short(value);
+        let text = look.unit.short(value, numbers(ui));
         let at = pos2(frame.left() - 8.0, y);
         painter.text(at, Align2::RIGHT_CENTER, text, font.clone(), palette.weak_text);
     }

@@ -174,7 +174,7 @@ impl TableState {
         } else {
             format!("{} of {} rows", grouped(shown as u64), grouped(all as u64))
         };
-        ui.label(RichText::new(text).color(ThemePalette::for_visuals(ui.visuals()).weak_text));
+        ui.label(RichText::new(text).color(ThemePalette::for_ui(ui).weak_text));
     }
 }
 
@@ -186,7 +186,7 @@ fn rows_ui(
     sort: &mut Option<(usize, bool)>,
     mut choice: Option<TableRowSelection<'_>>,
 ) -> Option<usize> {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     ui.spacing_mut().item_spacing = egui::vec2(BETWEEN, 0.0);
     let totals = usize::from(table.totals && !order.rows.is_empty());
     let mut clicked = None;
@@ -299,7 +299,7 @@ fn header_ui(
     (sorted, descending): (usize, bool),
     sort: &mut Option<(usize, bool)>,
 ) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let chosen = sorted == index;
     let arrow = match (chosen, descending) {
         (false, _) => "",
