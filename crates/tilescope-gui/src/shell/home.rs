@@ -4,8 +4,8 @@ use crate::model::command::{AppCommand, CommandQueue, OverlayKind};
 use crate::model::navigation::{NavigationState, ReportLink};
 use crate::model::preferences::RecentReport;
 use crate::shell::session::AppSession;
-use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
+use crate::theme::{ThemePalette, spacing, text_size};
 use crate::widgets::icons::{self, Icon};
 use crate::widgets::{ICON_BUTTON, elided_text::elided, focus_ui, icon_button_ui};
 use egui::accesskit::Role;
@@ -32,11 +32,11 @@ pub(crate) fn home_ui(ui: &mut Ui, session: &mut AppSession, commands: &CommandQ
                 ui.add_space(side);
                 ui.vertical(|ui| {
                     ui.set_width(width);
-                    ui.add_space(34.0);
+                    ui.add_space(spacing::XXL);
                     title_ui(ui, session, commands);
-                    ui.add_space(22.0);
+                    ui.add_space(spacing::XL);
                     cards_ui(ui, session, commands, width);
-                    ui.add_space(30.0);
+                    ui.add_space(spacing::XL);
                 });
             });
         });
@@ -49,8 +49,8 @@ fn title_ui(ui: &mut Ui, session: &AppSession, commands: &CommandQueue) {
         let (rect, _) = ui.allocate_exact_size(Vec2::splat(44.0), Sense::hover());
         icons::paint(ui.painter(), rect, Icon::Mark, palette.compute);
         ui.vertical(|ui| {
-            ui.spacing_mut().item_spacing.y = 1.0;
-            ui.label(strong("tilescope").size(24.0));
+            ui.spacing_mut().item_spacing.y = spacing::XXS;
+            ui.label(strong("tilescope").size(text_size::DISPLAY));
             let text = "See why a program is slow or does not fit on IPUs, and what would help";
             ui.label(RichText::new(text).color(palette.weak_text));
         });
@@ -67,7 +67,7 @@ fn title_ui(ui: &mut Ui, session: &AppSession, commands: &CommandQueue) {
 }
 
 fn cards_ui(ui: &mut Ui, session: &mut AppSession, commands: &CommandQueue, width: f32) {
-    let gap = 16.0;
+    let gap = spacing::L;
     if width < TWO_COLUMNS {
         card_ui(ui, "Open", |ui| open_card_ui(ui, session, commands));
         ui.add_space(gap);
@@ -136,7 +136,7 @@ fn capture_card_ui(ui: &mut Ui) {
                 let text = RichText::new(command).monospace();
                 ui.add(egui::Label::new(text).wrap().selectable(true));
             });
-        ui.add_space(4.0);
+        ui.add_space(spacing::XS);
     }
 }
 
@@ -154,7 +154,7 @@ fn card_ui(ui: &mut Ui, title: &str, contents: impl FnOnce(&mut Ui)) {
         .show(ui, |ui| {
             ui.set_width(ui.available_width());
             ui.heading(title);
-            ui.add_space(6.0);
+            ui.add_space(spacing::S);
             contents(ui);
         });
 }
@@ -182,7 +182,7 @@ fn row_ui(ui: &mut Ui, icon: Icon, text: &str, about: &str, enabled: bool) -> Re
     let width = rect.right() - left;
     let font = TextStyle::Body.resolve(ui.style());
     let words = elided(ui.painter(), text, font, colour, width);
-    let small = FontId::proportional(11.5);
+    let small = FontId::proportional(text_size::CAPTION);
     let lines = elided(ui.painter(), about, small, palette.weak_text, width);
     let tall = words.size().y + if about.is_empty() { 0.0 } else { lines.size().y + 1.0 };
     let top = rect.center().y - tall / 2.0;
@@ -207,12 +207,12 @@ fn open_card_ui(ui: &mut Ui, session: &mut AppSession, commands: &CommandQueue) 
             commands.push(AppCommand::Open(demo.path.clone()));
         }
     }
-    ui.add_space(8.0);
+    ui.add_space(spacing::M);
     let workers = session.workers.clone();
     commands.extend(session.typed_path.ui(ui, &workers).map(AppCommand::Open));
-    ui.add_space(2.0);
+    ui.add_space(spacing::XXS);
     let hint = "Or drop a report on this window.";
-    ui.label(RichText::new(hint).color(palette.weak_text).size(11.5));
+    ui.label(RichText::new(hint).color(palette.weak_text).size(text_size::CAPTION));
 }
 
 fn simulate_card_ui(ui: &mut Ui, session: &mut AppSession, commands: &CommandQueue) {
@@ -245,7 +245,7 @@ fn recent_card_ui(ui: &mut Ui, session: &mut AppSession, commands: &CommandQueue
     }
     let exist = session.recent_exist(ui.ctx());
     ScrollArea::vertical().max_height(420.0).show(ui, |ui| {
-        ui.spacing_mut().item_spacing.y = 2.0;
+        ui.spacing_mut().item_spacing.y = spacing::XXS;
         for (recent, exists) in session.prefs.recent.iter().zip(exist) {
             let ticked = session.comparison_candidates.contains(&recent.path);
             recent_ui(ui, recent, exists, ticked, commands);
@@ -257,7 +257,7 @@ fn recent_card_ui(ui: &mut Ui, session: &mut AppSession, commands: &CommandQueue
 /// Comparing the two reports that are ticked, and comparisons of before.
 fn comparisons_ui(ui: &mut Ui, session: &AppSession, commands: &CommandQueue) {
     let palette = ThemePalette::for_ui(ui);
-    ui.add_space(6.0);
+    ui.add_space(spacing::S);
     if let [source, target] = session.comparison_candidates.as_slice() {
         let text = format!("Compare {} with {}", names(source).0, names(target).0);
         if row_ui(ui, Icon::Exchange, &text, "", true).clicked() {
@@ -265,7 +265,7 @@ fn comparisons_ui(ui: &mut Ui, session: &AppSession, commands: &CommandQueue) {
         }
     } else {
         let text = "Tick two reports to compare them.";
-        ui.label(RichText::new(text).color(palette.weak_text).size(11.5));
+        ui.label(RichText::new(text).color(palette.weak_text).size(text_size::CAPTION));
     }
     for (source, target) in session.prefs.recent_comparisons.iter().take(MAX_COMPARISONS) {
         ui.horizontal(|ui| {
@@ -311,7 +311,7 @@ fn recent_ui(
         focus_ui(ui, &response, rect);
         let colour = if exists { palette.accent } else { palette.weak_text };
         let when = if exists { age(recent.opened_unix_seconds) } else { "missing".to_owned() };
-        let small = FontId::proportional(11.5);
+        let small = FontId::proportional(text_size::CAPTION);
         let right = rect.right_center() - vec2(8.0, 0.0);
         let when_colour = if exists { palette.weak_text } else { palette.warning };
         let painted =

@@ -8,7 +8,7 @@ use crate::model::open_report::OpenReport;
 use crate::model::selection::Selection;
 use crate::model::view_state::ViewState;
 use crate::shell::session::{AppSession, ReportPage};
-use crate::theme::ThemePalette;
+use crate::theme::{ThemePalette, spacing};
 use crate::views::VIEWS;
 use crate::views::compare::ComparisonTarget;
 use crate::widgets::elided_text::elided;
@@ -191,7 +191,7 @@ pub(crate) fn tabs_ui(ui: &mut Ui, session: &AppSession, commands: &CommandQueue
     Panel::top("report tabs").resizable(false).frame(frame).show(ui, |ui| {
         ScrollArea::horizontal().id_salt("tabs").show(ui, |ui| {
             ui.horizontal(|ui| {
-                ui.spacing_mut().item_spacing.x = 4.0;
+                ui.spacing_mut().item_spacing.x = spacing::XS;
                 if icon_button_ui(ui, Icon::Mark, "Home screen").clicked() {
                     commands.push(AppCommand::ShowTab(None));
                 }

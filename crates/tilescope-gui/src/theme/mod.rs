@@ -1,15 +1,17 @@
-//! Every colour of the app, and how widgets look.
+//! Every colour, font, text size and gap of the app, and how widgets look.
 
 mod appearance;
 #[cfg(test)]
 pub(crate) mod colour_vision;
 pub(crate) mod fonts;
 mod palettes;
+mod scale;
 mod widget_style;
 
 pub(crate) use appearance::{Appearance, ColourScheme, numbers};
 use egui::{Color32, Ui};
 pub use palettes::{DARK, DARK_SAFE, LIGHT, LIGHT_SAFE};
+pub(crate) use scale::{spacing, text_size};
 use tilescope_analysis::tile_curves::TileCurveLayer;
 use tilescope_report::{MemoryCategory, MemoryRegion, StepActivity};
 pub use widget_style::install;

@@ -2,7 +2,7 @@
 
 use crate::model::command::AppCommand;
 use crate::model::view_id::ViewId;
-use crate::theme::{ThemePalette, numbers};
+use crate::theme::{ThemePalette, numbers, spacing, text_size};
 use crate::views::{TraceJump, ViewContext};
 use crate::widgets::background_query::Versioned;
 use crate::widgets::background_query::{BackgroundQuery, QueryState};
@@ -297,7 +297,7 @@ fn compute_statistics(
 /// Examples of queries.
 fn examples_ui(ui: &mut Ui, text: &mut String) {
     let palette = ThemePalette::for_ui(ui);
-    ui.add_space(6.0);
+    ui.add_space(spacing::S);
     ui.label(RichText::new("Words, /regular expressions/ and filters:").color(palette.weak_text));
     let examples = [
         "Convolve",
@@ -337,11 +337,11 @@ fn totals_ui(ui: &mut Ui, found: &SearchResults) {
         if *source == SearchList::Steps {
             text += &format!(" · {} executions", grouped(totals.count));
         }
-        ui.label(RichText::new(text).size(12.0));
+        ui.label(RichText::new(text).size(text_size::SMALL));
     }
     if !found.complete {
         let text = "Only the first steps of this long trace were counted.";
-        ui.label(RichText::new(text).color(palette.warning).size(12.0));
+        ui.label(RichText::new(text).color(palette.warning).size(text_size::SMALL));
     }
 }
 
@@ -371,7 +371,7 @@ fn hit_ui(ui: &mut Ui, hit: &CatalogueItem, chosen: bool) -> Response {
     if hit.count > 0 {
         about += &format!(" · x {}", grouped(hit.count));
     }
-    let small = FontId::proportional(11.5);
+    let small = FontId::proportional(text_size::CAPTION);
     let about =
         crate::widgets::elided_text::elided(ui.painter(), &about, small, palette.weak_text, width);
     ui.painter().galley(rect.min + vec2(6.0, 20.0), about, palette.weak_text);
@@ -386,7 +386,7 @@ fn measured_ui(
 ) -> Option<HistogramBar> {
     let palette = ThemePalette::for_ui(ui);
     statistics_ui(ui, &measured.statistics, amount == QueryAmount::Bytes);
-    ui.add_space(6.0);
+    ui.add_space(spacing::S);
     let most = measured.bars.iter().map(|bar| bar.count).max().unwrap_or(1).max(1);
     let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), 90.0), Sense::hover());
     let wide = rect.width() / measured.bars.len().max(1) as f32;
@@ -434,7 +434,7 @@ fn spread_ui(ui: &mut Ui, tiles: &[u64]) {
     if max == 0 {
         return;
     }
-    ui.add_space(8.0);
+    ui.add_space(spacing::M);
     ui.label(crate::theme::fonts::strong("Distribution over tiles"));
     let used = used.count();
     let mean = tiles.iter().map(|of| *of as f64).sum::<f64>() / used.max(1) as f64;
@@ -447,7 +447,7 @@ fn spread_ui(ui: &mut Ui, tiles: &[u64]) {
         grouped(max),
         grouped(fullest as u64),
     );
-    ui.label(RichText::new(text).size(12.0));
+    ui.label(RichText::new(text).size(text_size::SMALL));
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 46.0), Sense::hover());
     response.widget_info(|| WidgetInfo::labeled(Role::Image, true, "Distribution over tiles"));
     ui.painter().rect_filled(rect, 0.0, palette.lane);
@@ -462,7 +462,7 @@ fn spread_ui(ui: &mut Ui, tiles: &[u64]) {
         ui.painter().rect_filled(bar, 0.0, palette.compute);
     }
     let corner = rect.left_bottom() + vec2(0.0, 2.0);
-    let small = FontId::proportional(10.5);
+    let small = FontId::proportional(text_size::CAPTION);
     ui.painter().text(corner, Align2::LEFT_TOP, "tile 0", small, palette.weak_text);
-    ui.add_space(14.0);
+    ui.add_space(spacing::L);
 }

@@ -4,7 +4,7 @@
 use super::heat_scale::log_share;
 use super::tile_picker::TileClick;
 use super::{focus_ui, node_ui};
-use crate::theme::{ColourScheme, ThemePalette};
+use crate::theme::{ColourScheme, ThemePalette, text_size};
 use egui::accesskit::Role;
 use egui::{
     Align2, Color32, ColorImage, EventFilter, FontId, Key, Pos2, Rect, Response, RichText, Sense,
@@ -191,7 +191,7 @@ impl FloorPlanWidget {
             let line = Stroke::new(1.0, palette.outline);
             painter.rect_stroke(chip, 0.0, line, StrokeKind::Outside);
             let name = if chip.width() > 36.0 { format!("IPU {ipu}") } else { ipu.to_string() };
-            let font = FontId::proportional(11.0);
+            let font = FontId::proportional(text_size::CAPTION);
             let at = chip.left_top() - vec2(0.0, 3.0);
             painter.text(at, Align2::LEFT_BOTTOM, name, font, palette.weak_text);
         }

@@ -19,7 +19,7 @@ pub(crate) mod tile_picker;
 pub(crate) mod toolbar;
 
 use crate::theme::fonts::strong;
-use crate::theme::{ThemePalette, mix};
+use crate::theme::{ThemePalette, mix, spacing, text_size};
 use egui::accesskit::Role;
 use egui::{
     Align, Align2, Color32, CornerRadius, EventFilter, FontId, Id, Key, Layout, Rect, Response,
@@ -123,7 +123,7 @@ pub(crate) fn waiting_tabs_ui<T: Copy + PartialEq>(
     let across = ui.available_rect_before_wrap().x_range();
     let rule = ui.painter().add(Shape::Noop);
     let bar = ui.horizontal_wrapped(|ui| {
-        ui.spacing_mut().item_spacing = vec2(2.0, 0.0);
+        ui.spacing_mut().item_spacing = vec2(spacing::XXS, 0.0);
         for (tab, text) in tabs {
             let chosen = tab == current;
             let wanted = waits_for(*tab);
@@ -206,8 +206,8 @@ pub(crate) fn empty_state_ui(ui: &mut Ui, heading: &str, sentence: &str) {
     let space = (ui.available_height() * 0.36 - 20.0).clamp(8.0, 300.0);
     ui.vertical_centered(|ui| {
         ui.add_space(space);
-        ui.label(strong(heading).size(15.0));
-        ui.add_space(2.0);
+        ui.label(strong(heading).size(text_size::SUBHEADING));
+        ui.add_space(spacing::XXS);
         ui.set_max_width(460.0_f32.min(ui.available_width()));
         ui.label(RichText::new(sentence).color(palette.weak_text));
     });
@@ -217,7 +217,7 @@ pub(crate) fn empty_state_ui(ui: &mut Ui, heading: &str, sentence: &str) {
 pub(crate) fn hint_ui(ui: &mut Ui, sentence: &str) {
     let palette = ThemePalette::for_ui(ui);
     ui.with_layout(Layout::top_down(Align::Center), |ui| {
-        ui.add_space(24.0);
+        ui.add_space(spacing::XL);
         ui.label(RichText::new(sentence).color(palette.weak_text));
     });
 }
@@ -236,7 +236,7 @@ pub(crate) fn legend_ui(ui: &mut Ui, colour: Color32, text: &str) {
     let (rect, _) = ui.allocate_exact_size(vec2(11.0, 11.0), Sense::hover());
     let line = Stroke::new(1.0, ThemePalette::for_ui(ui).outline);
     ui.painter().rect(rect, CornerRadius::same(2), colour, line, StrokeKind::Inside);
-    ui.label(RichText::new(text).font(FontId::proportional(12.0)));
+    ui.label(RichText::new(text).font(FontId::proportional(text_size::SMALL)));
 }
 
 /// A part of a picture for readers of the accessibility tree; nothing that the pointer meets, so

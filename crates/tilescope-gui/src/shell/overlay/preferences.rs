@@ -5,8 +5,8 @@ use crate::model::command::{AppCommand, CommandQueue};
 use crate::model::preferences::{AppearancePrefs, PaletteChoice, ThemeChoice, TraceDragMode};
 use crate::shell::action::{KeyShortcut, actions};
 use crate::shell::session::AppSession;
-use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
+use crate::theme::{ThemePalette, spacing, text_size};
 use crate::widgets::choice_ui;
 use egui::{Event, Grid, RichText, ScrollArea, Slider, Ui, vec2};
 use tilescope_report::units::ByteUnits;
@@ -22,10 +22,10 @@ pub(crate) fn preferences_ui(
     let area = ScrollArea::vertical().max_height(height).min_scrolled_height(height);
     area.auto_shrink([false, true]).show(ui, |ui| {
         look_ui(ui, session, commands);
-        ui.add_space(10.0);
+        ui.add_space(spacing::M);
         ui.label(strong("Keys"));
         keys_ui(ui, overlay, session, commands);
-        ui.add_space(10.0);
+        ui.add_space(spacing::M);
         let reset = ui.button("Reset all preferences");
         let hint = "Keeps recent reports and bookmarks.";
         if reset.on_hover_text(hint).clicked() {
@@ -113,7 +113,7 @@ fn keys_ui(ui: &mut Ui, overlay: &mut OverlayState, session: &AppSession, comman
                 });
                 for other in same {
                     let text = format!("also {}", other.title);
-                    ui.label(RichText::new(text).color(palette.warning).size(11.5));
+                    ui.label(RichText::new(text).color(palette.warning).size(text_size::CAPTION));
                 }
             });
             ui.end_row();

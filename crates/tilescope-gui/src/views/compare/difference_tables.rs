@@ -3,7 +3,7 @@
 use super::{ComparisonSide, SharedAlignment};
 use crate::model::open_report::OpenReport;
 use crate::model::view_id::ViewId;
-use crate::theme::numbers;
+use crate::theme::{numbers, spacing};
 use crate::widgets::background_query::Versioned;
 use crate::widgets::background_query::{BackgroundQuery, BackgroundWorkers};
 use crate::widgets::bottom_panel::tabs_row_ui;
@@ -110,7 +110,7 @@ impl DifferenceTablesPanel {
             *open = chosen != before;
             return None;
         }
-        ui.add_space(2.0);
+        ui.add_space(spacing::XXS);
         let at = chosen;
         let shown = &tables[at];
         if !shown.complete {

@@ -1,7 +1,7 @@
 //! Colours of the two sides.
 
 use super::ComparisonSide;
-use crate::theme::ColourScheme;
+use crate::theme::{ColourScheme, text_size};
 use crate::widgets::elided_text::without_middle;
 use crate::widgets::legend_ui;
 use egui::{Color32, FontId, Ui};
@@ -80,7 +80,7 @@ pub(crate) fn side_ui(ui: &mut Ui, side: ComparisonSide, name: &str) {
         ComparisonSide::Source => (sides.source, format!("Source: {name}")),
         ComparisonSide::Target => (sides.target, format!("Target: {name}")),
     };
-    let (font, ink) = (FontId::proportional(12.0), ui.visuals().text_color());
+    let (font, ink) = (FontId::proportional(text_size::SMALL), ui.visuals().text_color());
     match without_middle(ui.painter(), &text, font, ink, NAMES) {
         Some(short) => {
             ui.scope(|ui| legend_ui(ui, colour, &short)).response.on_hover_text(text);

@@ -1,7 +1,7 @@
 //! The matrix of senders and receivers: rows send, columns receive.
 
 use crate::model::command::{AppCommand, ViewAction};
-use crate::theme::{ColourScheme, ThemePalette, numbers};
+use crate::theme::{ColourScheme, ThemePalette, numbers, spacing, text_size};
 use crate::views::ViewContext;
 use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::background_query::Versioned;
@@ -227,13 +227,14 @@ impl ExchangeMatrixPanel {
         );
         let palette = ThemePalette::for_ui(&ui);
         scale_ui(&mut ui, "1 B", &exact_bytes(found.max.round() as u64));
-        ui.add_space(10.0);
+        ui.add_space(spacing::M);
         let text = format!(
             "{} in view, each exchange once; sender and receiver known for {}",
             numbers(&ui).bytes(found.total.round() as u64),
             percent(found.known)
         );
-        let label = egui::Label::new(RichText::new(text).size(12.0).color(palette.weak_text));
+        let label =
+            egui::Label::new(RichText::new(text).size(text_size::SMALL).color(palette.weak_text));
         ui.add(label.truncate()).on_hover_text(
             "The bytes that each tile sends and receives are recorded. Sender and receiver are \
              recorded for copies between IPUs and for moves that keep the order of the data. In \
@@ -362,7 +363,7 @@ fn chips_ui(ui: &Ui, context: &ViewContext<'_>, frame: Rect, x: PanZoomAxis, y: 
 /// Tile numbers along both sides.
 fn numbers_ui(ui: &Ui, frame: Rect, x: PanZoomAxis, y: PanZoomAxis) {
     let palette = ThemePalette::for_ui(ui);
-    let font = FontId::proportional(11.0);
+    let font = FontId::proportional(text_size::CAPTION);
     let painter = ui.painter();
     let title = |at, align, text: &str| {
         painter.text(at, align, text, font.clone(), palette.weak_text);

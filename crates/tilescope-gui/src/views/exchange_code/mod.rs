@@ -9,7 +9,7 @@ use crate::model::command::AppCommand;
 use crate::model::selection::Selection;
 use crate::model::view_id::ViewId;
 use crate::model::view_state::{ViewState, from_view_state, to_view_state};
-use crate::theme::ThemePalette;
+use crate::theme::{ThemePalette, spacing};
 use crate::views::tile_selection::{tile_graph_ui, tile_picker_ui};
 use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::icons::Icon;
@@ -256,10 +256,10 @@ impl ExchangeCodeView {
             (ExchangeCodeTab::Tiles, "Tiles"),
         ];
         ui.horizontal(|ui| {
-            ui.add_space(6.0);
+            ui.add_space(spacing::S);
             tabs_ui(ui, &tabs, &mut self.tab);
         });
-        ui.add_space(4.0);
+        ui.add_space(spacing::XS);
         self.tables.ui(ui, context, self.tab);
     }
 }

@@ -2,6 +2,7 @@
 
 use super::scene::LoadedTrace;
 use super::{ExecutionTraceView, TraceDetailsTab, details_tables};
+use crate::theme::spacing;
 use crate::views::ViewContext;
 use crate::widgets::background_query::Versioned;
 use crate::widgets::bottom_panel::tabs_row_ui;
@@ -37,7 +38,7 @@ impl ExecutionTraceView {
             *open = self.tab != before;
             return;
         }
-        ui.add_space(2.0);
+        ui.add_space(spacing::XXS);
         match self.tab {
             TraceDetailsTab::Summary => self.summary_ui(ui, context, prepared),
             TraceDetailsTab::Details => self.details_ui(ui, context),

@@ -3,7 +3,7 @@
 use super::bar_colours::step_colour;
 use super::selected_bar::SelectedBar;
 use crate::theme::fonts::strong;
-use crate::theme::{ThemePalette, numbers};
+use crate::theme::{ThemePalette, numbers, spacing, text_size};
 use egui::accesskit::Role;
 use egui::{
     Color32, CornerRadius, Grid, Rect, RichText, ScrollArea, Sense, Ui, WidgetInfo, pos2, vec2,
@@ -15,7 +15,7 @@ use tilescope_analysis::trace::{StepDetailReport, WindowSummary};
 use tilescope_report::units::{Cycles, NumberFormat, grouped, percent, seconds};
 use tilescope_report::{ProgramKind, StepActivity, StreamEndpoint, Target};
 
-const LEFT: f32 = 14.0;
+const LEFT: f32 = spacing::L;
 
 /// What is known beside cycles.
 #[derive(Clone, Copy)]
@@ -36,7 +36,7 @@ pub(crate) fn summary_ui(
 ) {
     let widths = widths(ui.available_width() - 10.0);
     ScrollArea::both().auto_shrink(false).id_salt("window summary").show(ui, |ui| {
-        ui.add_space(6.0);
+        ui.add_space(spacing::S);
         ui.horizontal(|ui| {
             ui.add_space(LEFT);
             let cycles = Cycles(summary.window.length());
@@ -52,7 +52,7 @@ pub(crate) fn summary_ui(
             };
             ui.label(RichText::new(text).color(palette.weak_text));
         });
-        ui.add_space(4.0);
+        ui.add_space(spacing::XS);
         header_ui(ui, &widths, table);
         // Rows that are scrolled out of sight are not laid out.
         let (count, height) = (table.rows.len(), row_height(&widths));
@@ -130,7 +130,7 @@ fn header_ui(ui: &mut Ui, widths: &[f32; 7], table: &DataTable) {
     for (column, (title, _, range)) in GROUPS.into_iter().enumerate() {
         let formula = table.columns.get(range.start).map_or("", |column| column.about);
         cell_ui(ui, row, widths, (None, column), |ui| {
-            let text = RichText::new(title).color(palette.weak_text).size(12.0);
+            let text = RichText::new(title).color(palette.weak_text).size(text_size::SMALL);
             ui.add(egui::Label::new(text).extend()).on_hover_text(formula);
         });
     }
@@ -151,8 +151,8 @@ fn ipu_ui(
             (at::IPU, [ipu]) => drop(ui.label(strong(ipu.text()))),
             (at::SHARES, shares) => {
                 ui.vertical(|ui| {
-                    ui.add_space(3.0);
-                    ui.spacing_mut().item_spacing.y = 3.0;
+                    ui.add_space(spacing::XXS);
+                    ui.spacing_mut().item_spacing.y = spacing::XXS;
                     proportions_ui(ui, &cells[0], (titles, shares), row.height());
                 });
             }
@@ -216,7 +216,7 @@ fn parts<'a>(
 }
 
 /// Size of the words below the bar of shares.
-const WORDS: f32 = 11.5;
+const WORDS: f32 = text_size::CAPTION;
 
 /// Shares as a bar and as text, in a row this high.
 fn proportions_ui(
@@ -275,14 +275,14 @@ fn proportions_ui(
 /// A share: its colour and its words.
 fn share_ui(ui: &mut Ui, colour: Color32, text: &str) {
     let palette = ThemePalette::for_ui(ui);
-    ui.spacing_mut().item_spacing.x = 4.0;
+    ui.spacing_mut().item_spacing.x = spacing::XS;
     let (dot, _) = ui.allocate_exact_size(vec2(8.0, 8.0), Sense::hover());
     let line = egui::Stroke::new(1.0, palette.outline);
     let inside = egui::StrokeKind::Inside;
     let line = if colour == palette.lane { line } else { egui::Stroke::NONE };
     ui.painter().rect(dot, CornerRadius::same(2), colour, line, inside);
     ui.label(RichText::new(text).size(WORDS));
-    ui.add_space(5.0);
+    ui.add_space(spacing::XS);
 }
 
 fn balance_ui(ui: &mut Ui, share: f64) {
@@ -362,14 +362,14 @@ pub(crate) fn bar_ui(ui: &mut Ui, bar: &SelectedBar) {
 /// A title with an edge in a colour, and rows below it.
 fn details_ui(ui: &mut Ui, colour: Color32, title: &str, rows: impl FnOnce(&mut Ui)) {
     ScrollArea::both().auto_shrink(false).id_salt("step details").show(ui, |ui| {
-        ui.add_space(6.0);
+        ui.add_space(spacing::S);
         let top = ui.cursor().top();
         ui.horizontal_top(|ui| {
-            ui.add_space(LEFT + 10.0);
+            ui.add_space(LEFT + spacing::M);
             ui.vertical(|ui| {
                 let title: String = title.chars().take(600).collect();
                 ui.add(egui::Label::new(strong(title)).selectable(true).extend());
-                ui.add_space(2.0);
+                ui.add_space(spacing::XXS);
                 Grid::new("details")
                     .num_columns(2)
                     .min_row_height(17.0)
@@ -381,7 +381,7 @@ fn details_ui(ui: &mut Ui, colour: Color32, title: &str, rows: impl FnOnce(&mut 
         let left = ui.min_rect().left() + LEFT;
         let edge = Rect::from_min_max(pos2(left, top), pos2(left + 4.0, bottom));
         ui.painter().rect_filled(edge, CornerRadius::same(2), colour);
-        ui.add_space(8.0);
+        ui.add_space(spacing::M);
     });
 }
 

@@ -10,7 +10,7 @@ use super::scene::{LoadedTrace, TraceScene};
 use super::selected_bar::{self, SelectedBar};
 use super::{ExecutionTraceView, id};
 use crate::model::command::SelectedStep;
-use crate::theme::{ThemePalette, mix};
+use crate::theme::{ThemePalette, mix, text_size};
 use crate::views::ViewContext;
 use crate::widgets::pan_zoom_axis::PanZoomAxis;
 use crate::widgets::{elided_text::elided, focus_ui, node_ui, region_ui};
@@ -57,7 +57,7 @@ impl ExecutionTraceView {
         let painter = ui.painter_at(places.lanes);
         let scene = self.scene.latest().map(|scene| &**scene);
         if let Some(error) = self.scene.latest_error() {
-            let font = FontId::proportional(13.0);
+            let font = FontId::proportional(text_size::BODY);
             let at = places.lanes.center();
             painter.text(at, Align2::CENTER_CENTER, error, font, palette.error);
         }
@@ -137,7 +137,7 @@ impl ExecutionTraceView {
         };
         let title = |rect: Rect, text: &str| {
             let at = pos2(rect.left() - 10.0, rect.center().y - 1.0);
-            let font = FontId::proportional(11.0);
+            let font = FontId::proportional(text_size::CAPTION);
             ui.painter().text(at, Align2::RIGHT_CENTER, text, font, palette.weak_text);
         };
         for (index, (kind, row)) in scene.marks.iter().enumerate() {
@@ -158,14 +158,14 @@ impl ExecutionTraceView {
         let name = format!("IPU {}", block.lanes.ipu);
         let rect =
             Rect::from_min_size(pos2(gutter.left(), top), vec2(gutter.width(), block.height()));
-        let font = FontId::new(12.0, crate::theme::fonts::strong_family());
+        let font = FontId::new(text_size::SMALL, crate::theme::fonts::strong_family());
         // The name stays on the screen as long as a part of its lanes does.
         let y = (top + 2.0).max(gutter.top() + 2.0).min(rect.bottom() - 18.0);
         let at = pos2(gutter.right() - 10.0, y);
         painter.text(at, Align2::RIGHT_TOP, &name, font, palette.text);
         for (index, sub_lane) in block.lanes.sub_lanes.iter().enumerate().skip(1) {
             let top = top + block.marks + block.sub_lane_top(index);
-            let small = FontId::proportional(10.5);
+            let small = FontId::proportional(text_size::CAPTION);
             let at = pos2(gutter.right() - 10.0, top + 3.0);
             let text =
                 if *sub_lane == 1 { "I/O tiles".to_owned() } else { format!("tiles {sub_lane}") };
@@ -270,7 +270,7 @@ impl ExecutionTraceView {
         let stroke = Stroke::new(1.0, palette.accent);
         painter.rect_stroke(rect, 0.0, stroke, StrokeKind::Inside);
         let text = format!("{} cycles", Cycles(end - start));
-        let font = FontId::proportional(12.0);
+        let font = FontId::proportional(text_size::SMALL);
         let galley = painter.layout_no_wrap(text, font, palette.text);
         let at = pos2(rect.center().x - galley.size().x / 2.0, places.lanes.top() + 8.0);
         let ground = Rect::from_min_size(at, galley.size()).expand2(vec2(6.0, 3.0));
@@ -355,7 +355,8 @@ impl IpuLanesOnScreen<'_> {
             return;
         }
         let ink = self.palette.label_text_on(ground);
-        let galley = elided(painter, text, FontId::proportional(11.0), ink, room.width());
+        let galley =
+            elided(painter, text, FontId::proportional(text_size::CAPTION), ink, room.width());
         let row = Rect::from_min_size(rect.min, vec2(rect.width(), self.block.row_height - 1.0));
         let at = pos2(room.left(), row.center().y - galley.size().y / 2.0);
         painter.galley(at, galley, ink);

@@ -7,7 +7,7 @@ use super::lane_layout::{
 use super::ruler::paint_ruler;
 use super::scene::{COMMON_MARKS, IpuLaneScene, LoadedTrace, TraceSceneKey};
 use super::{ExecutionTraceView, ask_scene, grouping, id, scene_window};
-use crate::theme::{ColourScheme, ThemePalette};
+use crate::theme::{ColourScheme, ThemePalette, text_size};
 use crate::views::ViewContext;
 use crate::widgets::background_query::QueryState;
 use crate::widgets::background_query::Versioned;
@@ -46,7 +46,7 @@ impl ExecutionTraceView {
         let axis = self.axis.unwrap_or_else(|| PanZoomAxis::fitting(limits.range, limits.width));
         paint_ruler(ui.painter(), places.ruler, axis, palette);
         let gutter = pos2(area.left() + GUTTER - 10.0, places.ruler.center().y);
-        let font = FontId::proportional(11.0);
+        let font = FontId::proportional(text_size::CAPTION);
         ui.painter().text(gutter, Align2::RIGHT_CENTER, "Cycles", font, palette.weak_text);
 
         let shown = self.shown_ipus(prepared);

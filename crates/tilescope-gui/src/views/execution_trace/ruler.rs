@@ -1,7 +1,7 @@
 //! The cycle ruler and the rows of marks below it.
 
 use super::scene::TraceMarkRow;
-use crate::theme::ThemePalette;
+use crate::theme::{ThemePalette, text_size};
 use crate::widgets::pan_zoom_axis::{PanZoomAxis, tick_step};
 use crate::widgets::{elided_text::elided, node_ui};
 use egui::accesskit::Role;
@@ -26,7 +26,7 @@ pub(crate) fn paint_ruler(
     let minor = if step >= 5 { step / 5 } else { step };
     let first = axis.position_from_x(0.0).max(0) as u64 / minor * minor;
     let last = axis.position_from_x(rect.width()).max(0) as u64;
-    let font = FontId::proportional(11.0);
+    let font = FontId::proportional(text_size::CAPTION);
     let mut cycle = first;
     while cycle <= last {
         let x = rect.left() + axis.x_from_position(cycle);
@@ -80,7 +80,13 @@ pub(crate) fn marks_ui(ui: &Ui, clip: Rect, rect: Rect, axis: PanZoomAxis, row: 
         let room = bar.intersect(rect).shrink2(vec2(4.0, 0.0));
         if room.width() > 14.0 {
             let ink = palette.label_text_on(colour);
-            let text = elided(&painter, &mark.label, FontId::proportional(11.0), ink, room.width());
+            let text = elided(
+                &painter,
+                &mark.label,
+                FontId::proportional(text_size::CAPTION),
+                ink,
+                room.width(),
+            );
             let at = pos2(room.left(), room.center().y - text.size().y / 2.0);
             painter.galley(at, text, ink);
             let id =
@@ -92,7 +98,7 @@ pub(crate) fn marks_ui(ui: &Ui, clip: Rect, rect: Rect, axis: PanZoomAxis, row: 
     }
     if row.more {
         let text = "more marks than fit here: zoom in";
-        let font = FontId::proportional(11.0);
+        let font = FontId::proportional(text_size::CAPTION);
         let galley = elided(&painter, text, font, palette.text, rect.width());
         let at = pos2(rect.right() - galley.size().x - 6.0, rect.top() + 1.0);
         let ground = Rect::from_min_size(at, galley.size()).expand2(vec2(4.0, 0.0));

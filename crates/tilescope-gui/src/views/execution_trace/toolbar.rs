@@ -4,7 +4,7 @@ use super::scene::LoadedTrace;
 use super::{ExecutionTraceView, bsp_raster, exchange_arrows};
 use crate::model::command::AppCommand;
 use crate::model::preferences::TracePrefs;
-use crate::theme::ThemePalette;
+use crate::theme::{ThemePalette, text_size};
 use crate::views::ViewContext;
 use crate::widgets::pan_zoom_axis::count_drag;
 use crate::widgets::toolbar::{ToolbarBuilder, weak_ui};
@@ -155,5 +155,5 @@ fn colour_legend_ui(ui: &mut Ui) {
     }
     ui.separator();
     let text = "Dotted base: several steps in one pixel; their colours are mixed.";
-    ui.label(RichText::new(text).color(palette.weak_text).size(12.0));
+    ui.label(RichText::new(text).color(palette.weak_text).size(text_size::SMALL));
 }

@@ -3,7 +3,7 @@
 use super::lane_layout::TraceViewLayout;
 use super::scene::LoadedTrace;
 use super::{ExecutionTraceView, StepDetailReport};
-use crate::theme::ThemePalette;
+use crate::theme::{ThemePalette, spacing, text_size};
 use crate::views::ViewContext;
 use crate::views::search_panel::statistics_ui;
 use crate::widgets::background_query::Versioned;
@@ -69,7 +69,7 @@ impl ExecutionTraceView {
         let y = places.ruler.bottom() - 3.0;
         painter.hline(left..=right, y, Stroke::new(2.0, palette.accent));
         let words = length_text(range, context);
-        let font = FontId::proportional(11.5);
+        let font = FontId::proportional(text_size::CAPTION);
         let galley = painter.layout_no_wrap(words, font, palette.text);
         let middle = pos2((left + right) / 2.0, places.ruler.center().y);
         let ground =
@@ -103,7 +103,7 @@ impl ExecutionTraceView {
         measured.show(ui, texts, |ui, measured| {
             let (statistics, complete) = **measured;
             ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
-                ui.add_space(4.0);
+                ui.add_space(spacing::XS);
                 let what = if marked { "between the marks" } else { "on the screen" };
                 let text = format!(
                     "Lengths in cycles of the steps {what}: {}. M marks the selection, Shift+M adds a mark.",

@@ -1,7 +1,7 @@
 //! The largest vertices, exchanges and variables, of the model, an IPU or the fullest tile.
 
 use crate::theme::fonts::strong;
-use crate::theme::{ThemePalette, numbers};
+use crate::theme::{ThemePalette, numbers, spacing};
 use crate::views::ViewContext;
 use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::query_state::LIST_TEXTS;
@@ -101,7 +101,7 @@ impl LargestLists {
         ];
         let narrow = ui.available_width() < ONE_LINE;
         ui.horizontal(|ui| {
-            ui.add_space(6.0);
+            ui.add_space(spacing::S);
             tabs_ui(ui, &tabs, &mut self.tab);
             if !narrow {
                 self.scope_ui(ui, context.opened.target.ipus_per_replica, fullest);
@@ -109,11 +109,11 @@ impl LargestLists {
         });
         if narrow {
             ui.horizontal(|ui| {
-                ui.add_space(6.0);
+                ui.add_space(spacing::S);
                 self.scope_ui(ui, context.opened.target.ipus_per_replica, fullest);
             });
         }
-        ui.add_space(4.0);
+        ui.add_space(spacing::XS);
         let (part, index, what) = match self.tab {
             LargestListTab::Vertices => (ReportPart::Vertices, 0, "vertices"),
             LargestListTab::Exchanges => (ReportPart::Exchanges, 1, "exchanges"),
@@ -169,7 +169,7 @@ impl LargestLists {
         };
         if ui.available_width() < ONE_LINE {
             ui.horizontal(|ui| {
-                ui.add_space(8.0);
+                ui.add_space(spacing::M);
                 if ui.button("All vertices").clicked() {
                     self.vertex = None;
                 }
@@ -215,7 +215,7 @@ impl LargestLists {
         tiles: TileRange,
     ) {
         ui.horizontal(|ui| {
-            ui.add_space(8.0);
+            ui.add_space(spacing::M);
             let title = strong(format!("Compute sets that use {vertex}"));
             ui.add(egui::Label::new(title).truncate());
         });

@@ -4,7 +4,7 @@ use crate::model::command::AppCommand;
 use crate::model::preferences::MemoryPrefs;
 use crate::model::view_id::ViewId;
 use crate::theme::fonts::strong;
-use crate::theme::{ThemePalette, numbers};
+use crate::theme::{ThemePalette, numbers, spacing, text_size};
 use crate::views::ViewContext;
 use egui::accesskit::Role;
 use egui::{
@@ -24,7 +24,7 @@ pub(crate) const ALL_BESIDE: f32 = 3.0 * LEAST_WIDTH;
 /// Shows the panels beside or below each other.
 pub(crate) fn memory_ui(ui: &mut Ui, context: &ViewContext<'_>, picture: &TileMemoryOverview) {
     let columns = ((ui.available_width() / LEAST_WIDTH) as usize).clamp(1, 3);
-    let gap = 12.0;
+    let gap = spacing::L;
     let width = (ui.available_width() - gap * (columns as f32 - 1.0)) / columns as f32;
     let panels = [0usize, 1, 2];
     for row in panels.chunks(columns) {
@@ -43,7 +43,7 @@ pub(crate) fn memory_ui(ui: &mut Ui, context: &ViewContext<'_>, picture: &TileMe
                 });
             }
         });
-        ui.add_space(8.0);
+        ui.add_space(spacing::M);
     }
 }
 
@@ -57,8 +57,8 @@ fn panel_ui(ui: &mut Ui, width: f32, title: &str, hint: &str, contents: impl FnO
         ui.set_width(width - 26.0);
         ui.set_height(HEIGHT);
         ui.vertical(|ui| {
-            ui.spacing_mut().item_spacing = vec2(8.0, 4.0);
-            let text = RichText::new(title).color(palette.weak_text).size(12.0);
+            ui.spacing_mut().item_spacing = vec2(spacing::M, spacing::XS);
+            let text = RichText::new(title).color(palette.weak_text).size(text_size::SMALL);
             ui.label(text).on_hover_text(hint);
             contents(ui);
         });
@@ -77,7 +77,7 @@ fn verdict_ui(ui: &mut Ui, picture: &TileMemoryOverview) {
         0 => ("Fits in memory", palette.good),
         _ => ("Out of memory", palette.error),
     };
-    ui.label(strong(words).size(17.0).color(colour));
+    ui.label(strong(words).size(text_size::HEADING).color(colour));
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 14.0), Sense::hover());
     response.widget_info(|| WidgetInfo::labeled(Role::Meter, true, "Memory in use"));
     ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(percent(share)));
@@ -93,7 +93,7 @@ fn verdict_ui(ui: &mut Ui, picture: &TileMemoryOverview) {
         ui.label(RichText::new(text).color(palette.error));
     }
     let text = "Figures are per replica.";
-    ui.label(RichText::new(text).color(palette.weak_text).size(11.5));
+    ui.label(RichText::new(text).color(palette.weak_text).size(text_size::CAPTION));
 }
 
 fn worst_ui(ui: &mut Ui, context: &ViewContext<'_>, picture: &TileMemoryOverview) {
@@ -104,7 +104,7 @@ fn worst_ui(ui: &mut Ui, context: &ViewContext<'_>, picture: &TileMemoryOverview
         return;
     }
     let top = most.max(picture.tile_capacity).max(1);
-    ui.spacing_mut().item_spacing.y = 1.0;
+    ui.spacing_mut().item_spacing.y = spacing::XXS;
     for worst in &picture.worst {
         if worst_tile_ui(ui, worst, top, picture.tile_capacity) {
             // Tiles are ranked with their gaps: the graph must show them the same way.
@@ -129,7 +129,7 @@ fn worst_tile_ui(ui: &mut Ui, worst: &FullestTile, top: u64, capacity: u64) -> b
         painter.rect_filled(rect, CornerRadius::same(3), palette.hover);
     }
     crate::widgets::focus_ui(ui, &response, rect);
-    let font = FontId::proportional(12.0);
+    let font = FontId::proportional(text_size::SMALL);
     painter.text(rect.left_center(), Align2::LEFT_CENTER, &name, font.clone(), palette.text);
     let left = rect.left() + 122.0;
     let room = (rect.right() - 64.0 - left).max(10.0);
@@ -167,7 +167,7 @@ fn histogram_ui(ui: &mut Ui, picture: &TileMemoryOverview) {
     }
     let line = Stroke::new(1.0, palette.outline);
     ui.painter().hline(rect.x_range(), rect.bottom(), line);
-    let font = FontId::proportional(11.0);
+    let font = FontId::proportional(text_size::CAPTION);
     let last = picture.histogram.last().map_or(0, |bucket| bucket.to);
     for (at, align, text) in [
         (rect.left_bottom(), Align2::LEFT_TOP, "0 B".to_owned()),

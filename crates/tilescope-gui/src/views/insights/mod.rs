@@ -9,7 +9,7 @@ use crate::model::selection::Selection;
 use crate::model::view_id::ViewId;
 use crate::model::view_state::{ViewState, from_view_state, to_view_state};
 use crate::theme::fonts::strong;
-use crate::theme::{ThemePalette, numbers};
+use crate::theme::{ThemePalette, numbers, spacing, text_size};
 use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::icons::Icon;
 use crate::widgets::query_state::QueryTexts;
@@ -117,7 +117,7 @@ impl InsightsView {
                 let wide = ui.available_width() > memory_panels::ALL_BESIDE;
                 if wide {
                     memory_panels::memory_ui(ui, context, &shown.picture);
-                    ui.add_space(10.0);
+                    ui.add_space(spacing::M);
                 }
                 self.head_ui(ui, &shown.findings);
                 let wanted = self.wanted;
@@ -134,7 +134,7 @@ impl InsightsView {
                     ui.label(RichText::new(text).color(ThemePalette::for_ui(ui).weak_text));
                 }
                 if !wide {
-                    ui.add_space(10.0);
+                    ui.add_space(spacing::M);
                     memory_panels::memory_ui(ui, context, &shown.picture);
                 }
             });
@@ -143,8 +143,8 @@ impl InsightsView {
 
     fn head_ui(&mut self, ui: &mut Ui, findings: &[InsightFinding]) {
         ui.horizontal_wrapped(|ui| {
-            ui.label(strong("Findings").size(15.0));
-            ui.add_space(8.0);
+            ui.label(strong("Findings").size(text_size::SUBHEADING));
+            ui.add_space(spacing::M);
             let count =
                 |subject: InsightSubject| findings.iter().filter(|f| f.subject == subject).count();
             let choices = [
@@ -168,7 +168,7 @@ impl InsightsView {
             let rules: Vec<&str> = RULES.iter().map(|rule| rule.description).collect();
             ui.label(RichText::new(text).color(palette.weak_text)).on_hover_text(rules.join("\n"));
         });
-        ui.add_space(4.0);
+        ui.add_space(spacing::XS);
     }
 }
 
@@ -208,20 +208,23 @@ fn finding_ui(ui: &mut Ui, context: &ViewContext<'_>, finding: &InsightFinding, 
         .inner_margin(Margin { left: 16, right: 12, top: 8, bottom: 9 });
     let shown = frame.show(ui, |ui| {
         ui.set_width(ui.available_width());
-        ui.spacing_mut().item_spacing.y = 3.0;
+        ui.spacing_mut().item_spacing.y = spacing::XXS;
         ui.horizontal_wrapped(|ui| {
             ui.label(strong(format!("{number}.")));
             let subject = match finding.subject {
                 InsightSubject::Memory => "Memory",
                 InsightSubject::Time => "Time",
             };
-            ui.label(RichText::new(subject).color(palette.weak_text).size(12.0));
-            let text =
-                RichText::new(finding.gain.text()).size(12.0).color(gain_colour(palette, finding));
+            ui.label(RichText::new(subject).color(palette.weak_text).size(text_size::SMALL));
+            let text = RichText::new(finding.gain.text())
+                .size(text_size::SMALL)
+                .color(gain_colour(palette, finding));
             let gain = ui.label(text);
             gain.on_hover_text("Upper bound of the gain. Gains of several findings overlap.");
             if let Ok(view) = finding.place.view.parse::<ViewId>() {
-                let link = ui.link(RichText::new(format!("Show in {}", view.title())).size(12.0));
+                let link = ui.link(
+                    RichText::new(format!("Show in {}", view.title())).size(text_size::SMALL),
+                );
                 if link.clicked() {
                     go(context, &finding.place, view);
                 }

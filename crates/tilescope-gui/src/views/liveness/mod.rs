@@ -10,7 +10,7 @@ use crate::model::selection::Selection;
 use crate::model::view_id::ViewId;
 use crate::model::view_state::{ViewState, from_view_state, to_view_state};
 use crate::theme::fonts::strong;
-use crate::theme::{ThemePalette, numbers};
+use crate::theme::{ThemePalette, numbers, spacing};
 use crate::widgets::background_query::Versioned;
 use crate::widgets::background_query::{BackgroundQuery, QueryState};
 use crate::widgets::icons::Icon;
@@ -278,12 +278,12 @@ impl LivenessView {
 
     fn tables_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, shown: &LivenessGraphData) {
         ui.horizontal(|ui| {
-            ui.add_space(6.0);
+            ui.add_space(spacing::S);
             let none = self.steps.is_empty();
             let waits = |tab| (none && tab != LivenessTab::Always).then_some("Select a step first");
             waiting_tabs_ui(ui, &LivenessTab::ALL, &mut self.tab, waits);
         });
-        ui.add_space(4.0);
+        ui.add_space(spacing::XS);
         if self.tab != LivenessTab::Always && self.steps.is_empty() {
             return self.ask_for_step_ui(ui, context, shown);
         }
@@ -310,7 +310,7 @@ impl LivenessView {
     ) {
         let palette = ThemePalette::for_ui(ui);
         ui.vertical_centered(|ui| {
-            ui.add_space(20.0);
+            ui.add_space(spacing::XL);
             let text = "Click on a step in the graph to see what is live there; \
                         Shift + click adds another step as a column.";
             ui.label(RichText::new(text).color(palette.weak_text));

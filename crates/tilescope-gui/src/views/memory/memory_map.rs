@@ -2,7 +2,7 @@
 //! what shares addresses over time, each part in a row where it overlaps nothing.
 
 use crate::theme::fonts::strong;
-use crate::theme::{ThemePalette, numbers};
+use crate::theme::{ThemePalette, numbers, spacing, text_size};
 use crate::views::ViewContext;
 use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::elided_text::elided;
@@ -26,7 +26,7 @@ const RULER: f32 = 20.0;
 /// Narrowest part with a name on it.
 const LEAST_LABEL: f32 = 34.0;
 /// Room beside the map.
-const SIDE: f32 = 14.0;
+const SIDE: f32 = spacing::L;
 
 /// State of the map.
 #[derive(Default, Serialize, Deserialize)]
@@ -281,7 +281,13 @@ fn paint(ui: &Ui, map: &BankMap, places: &MemoryMapLayout, chosen: &[VariableId]
             continue;
         }
         let ink = palette.label_text_on(colour);
-        let text = elided(&inside, &part.name, FontId::proportional(11.0), ink, room.width());
+        let text = elided(
+            &inside,
+            &part.name,
+            FontId::proportional(text_size::CAPTION),
+            ink,
+            room.width(),
+        );
         let at = pos2(room.left(), own.center().y - text.size().y / 2.0);
         inside.galley(at, text, ink);
     }
@@ -300,7 +306,7 @@ fn paint(ui: &Ui, map: &BankMap, places: &MemoryMapLayout, chosen: &[VariableId]
         } else {
             Align2::CENTER_BOTTOM
         };
-        let font = FontId::proportional(11.0);
+        let font = FontId::proportional(text_size::CAPTION);
         let text = numbers(ui).bytes(address);
         let galley = painter.layout_no_wrap(text, font, palette.weak_text);
         let place = align.anchor_size(at, galley.size());

@@ -2,7 +2,7 @@
 
 use super::MemoryTab;
 use crate::theme::fonts::strong;
-use crate::theme::{ThemePalette, numbers};
+use crate::theme::{ThemePalette, numbers, spacing, text_size};
 use crate::views::ViewContext;
 use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::background_query::BackgroundWorkers;
@@ -148,7 +148,7 @@ impl MemoryTables {
                     };
                 }
             }
-            ui.add_space(8.0);
+            ui.add_space(spacing::M);
         });
     }
 }
@@ -158,7 +158,7 @@ fn cut_ui(ui: &mut Ui) {
     let most = grouped(memory::MAX_VARIABLES as u64);
     let text = format!("Only the first {most} are listed; select tiles to see all of theirs.");
     ui.horizontal(|ui| {
-        ui.add_space(8.0);
+        ui.add_space(spacing::M);
         ui.label(RichText::new(text).color(ThemePalette::for_ui(ui).warning));
     });
 }
@@ -192,7 +192,7 @@ fn tree_header_ui(ui: &mut Ui, titles: &[&str]) {
     let names = name_width(ui);
     let size = vec2(names + titles.len() as f32 * VALUE_WIDTH + 16.0, ROW_HEIGHT);
     let (rect, _) = ui.allocate_exact_size(size, Sense::hover());
-    let font = egui::FontId::proportional(12.0);
+    let font = egui::FontId::proportional(text_size::SMALL);
     for (column, title) in titles.iter().enumerate() {
         let place = value_rect(rect, names, column);
         let at = place.right_center();
@@ -231,7 +231,7 @@ fn tree_row_ui(
     let left = rect.left() + 14.0 + row.depth as f32 * 18.0;
     if parent {
         let mark = if folded { "▶" } else { "▼" };
-        let font = egui::FontId::proportional(9.0);
+        let font = egui::FontId::proportional(text_size::SIGN);
         ui.painter().text(
             pos2(left, rect.center().y),
             Align2::LEFT_CENTER,

@@ -5,7 +5,7 @@ use super::flops_and_debug::{debug_ui, flops_ui};
 use crate::model::command::AppCommand;
 use crate::model::view_id::ViewId;
 use crate::theme::fonts::strong;
-use crate::theme::{ThemePalette, numbers};
+use crate::theme::{ThemePalette, numbers, spacing, text_size};
 use crate::views::ViewContext;
 use crate::views::tile_selection::select_tile;
 use crate::views::trace_jump::TraceJump;
@@ -88,14 +88,14 @@ impl OperationDetailsPanel {
             (OperationDetailsTab::Debug, "Debug"),
         ];
         ui.horizontal(|ui| {
-            ui.add_space(6.0);
+            ui.add_space(spacing::S);
             let waits = |tab| {
                 (row.is_none() && tab != OperationDetailsTab::Summary)
                     .then_some("Select an operation first")
             };
             waiting_tabs_ui(ui, &tabs, &mut self.tab, waits);
         });
-        ui.add_space(4.0);
+        ui.add_space(spacing::XS);
         match (self.tab, row) {
             (OperationDetailsTab::Summary, None) => {
                 totals_ui(ui, &context.opened.report, (layer, rows))
@@ -137,7 +137,7 @@ impl OperationDetailsPanel {
                 ui.push_id(place, |ui| {
                     ui.horizontal(|ui| {
                         ui.set_height(18.0);
-                        ui.add_space(14.0);
+                        ui.add_space(spacing::L);
                         if ui.link(label(program)).on_hover_text("Show in Program tree").clicked() {
                             context.commands.push(AppCommand::SelectProgram(Some(id)));
                             context.commands.push(AppCommand::ShowView(ViewId::ProgramTree));
@@ -223,9 +223,9 @@ fn row_ui(ui: &mut Ui, name: &str, value: &str, about: &str) {
 
 fn page_ui(ui: &mut Ui, title: &str, links: impl FnOnce(&mut Ui), rows: impl FnOnce(&mut Ui)) {
     ScrollArea::both().auto_shrink(false).id_salt("operation summary").show(ui, |ui| {
-        ui.add_space(6.0);
+        ui.add_space(spacing::S);
         ui.horizontal_top(|ui| {
-            ui.add_space(14.0);
+            ui.add_space(spacing::L);
             ui.vertical(|ui| {
                 let title: String = title.chars().take(600).collect();
                 ui.add(Label::new(strong(title)).selectable(true).extend());
@@ -234,7 +234,7 @@ fn page_ui(ui: &mut Ui, title: &str, links: impl FnOnce(&mut Ui), rows: impl FnO
                 grid.min_row_height(17.0).spacing(vec2(24.0, 4.0)).show(ui, rows);
             });
         });
-        ui.add_space(8.0);
+        ui.add_space(spacing::M);
     });
 }
 
@@ -325,9 +325,9 @@ fn plan_ui(ui: &mut Ui, context: &ViewContext<'_>, row: &OpRow) {
     let total: u64 =
         lines.iter().filter(|line| !is_total(line)).filter_map(|line| line.cycles).sum();
     ScrollArea::both().auto_shrink(false).id_salt("plan").show(ui, |ui| {
-        ui.add_space(6.0);
+        ui.add_space(spacing::S);
         ui.horizontal_top(|ui| {
-            ui.add_space(14.0);
+            ui.add_space(spacing::L);
             let grid = Grid::new("plan lines").num_columns(3).min_row_height(17.0);
             grid.spacing(vec2(20.0, 4.0)).show(ui, |ui| {
                 for line in &lines {
@@ -335,7 +335,7 @@ fn plan_ui(ui: &mut Ui, context: &ViewContext<'_>, row: &OpRow) {
                 }
             });
         });
-        ui.add_space(8.0);
+        ui.add_space(spacing::M);
     });
 }
 
@@ -348,7 +348,7 @@ fn plan_line_ui(ui: &mut Ui, plan: &PlanLine, most: u64, total: u64) {
     let line = &plan.line;
     let palette = ThemePalette::for_ui(ui);
     ui.horizontal(|ui| {
-        ui.add_space(line.depth as f32 * 16.0);
+        ui.add_space(line.depth as f32 * spacing::INDENT);
         let name = RichText::new(&line.name);
         ui.label(if line.value.is_empty() {
             strong(&line.name)
@@ -364,7 +364,7 @@ fn plan_line_ui(ui: &mut Ui, plan: &PlanLine, most: u64, total: u64) {
             let bar = Rect::from_min_size(rect.min, vec2(width, rect.height()));
             ui.painter().rect_filled(bar, CornerRadius::same(2), palette.balance);
             let text = percent(cycles as f64 / total.max(1) as f64);
-            ui.label(RichText::new(text).color(palette.weak_text).size(12.0))
+            ui.label(RichText::new(text).color(palette.weak_text).size(text_size::SMALL))
                 .on_hover_text("Share of the estimated cycles of all phases");
         });
     }

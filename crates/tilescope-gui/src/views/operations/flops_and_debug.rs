@@ -1,7 +1,7 @@
 //! Two tabs below the table: the operation's floating point work beside that of others, and all
 //! that the report has recorded of it.
 
-use crate::theme::ThemePalette;
+use crate::theme::{ThemePalette, spacing};
 use crate::widgets::hint_ui;
 use egui::accesskit::Role;
 use egui::{
@@ -37,7 +37,7 @@ pub(crate) fn flops_ui(ui: &mut Ui, rows: &[OpRow], chosen: &OpRow) -> Option<us
     let most = order.first().map_or(1, |place| work(&rows[*place])).max(1);
     let mut clicked = None;
     ui.horizontal(|ui| {
-        ui.add_space(14.0);
+        ui.add_space(spacing::L);
         let own = work(chosen);
         let share = percent(own as f64 / total as f64);
         let rate = match chosen.elapsed {
@@ -97,7 +97,7 @@ pub(crate) fn debug_ui(ui: &mut Ui, lines: &[JsonLine]) {
         for line in &lines[shown] {
             ui.horizontal(|ui| {
                 ui.set_height(ROW - 3.0);
-                ui.add_space(14.0 + line.depth as f32 * 18.0);
+                ui.add_space(spacing::L + line.depth as f32 * spacing::INDENT);
                 let name = RichText::new(&line.name).monospace().color(palette.weak_text);
                 ui.add(Label::new(name).extend());
                 let value: String = line.value.chars().take(600).collect();

@@ -10,7 +10,7 @@ use crate::model::preferences::OperationPrefs;
 use crate::model::selection::Selection;
 use crate::model::view_id::ViewId;
 use crate::model::view_state::{ViewState, from_view_state, to_view_state};
-use crate::theme::ThemePalette;
+use crate::theme::{ThemePalette, spacing};
 use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::background_query::Versioned;
 use crate::widgets::icons::Icon;
@@ -169,7 +169,7 @@ impl OperationsView {
                 }
             });
         CentralPanel::default().frame(frame).show(ui, |ui| {
-            ui.add_space(6.0);
+            ui.add_space(spacing::S);
             let hint = "Filter operations";
             let (table, generation) = (&shown.table, shown.version());
             let clicked = self.table.choose_ui(

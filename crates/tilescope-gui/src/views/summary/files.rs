@@ -2,7 +2,7 @@
 
 use super::{SummaryFactRow, SummaryPageData, row, rows_ui};
 use crate::model::open_report::OpenReport;
-use crate::theme::ThemePalette;
+use crate::theme::{ThemePalette, spacing};
 use egui::{Grid, Label, RichText, Ui, vec2};
 use std::time::UNIX_EPOCH;
 use tilescope_report::units::{Bytes, exact_bytes, format_timestamp};
@@ -13,7 +13,7 @@ pub(crate) fn files_ui(ui: &mut Ui, opened: &OpenReport, facts: &SummaryPageData
     let path = opened.report.path();
     let directory = path.parent().map_or(String::new(), |parent| parent.display().to_string());
     ui.add(Label::new(RichText::new(directory).color(palette.weak_text)).wrap().selectable(true));
-    ui.add_space(4.0);
+    ui.add_space(spacing::XS);
     Grid::new("files").num_columns(4).min_row_height(18.0).spacing(vec2(14.0, 6.0)).show(
         ui,
         |ui| {
@@ -33,7 +33,7 @@ pub(crate) fn files_ui(ui: &mut Ui, opened: &OpenReport, facts: &SummaryPageData
         },
     );
     if !facts.meta.is_empty() {
-        ui.add_space(6.0);
+        ui.add_space(spacing::S);
         // The spec has a block of its own.
         let meta = facts.meta.iter().filter(|(key, _)| key != "spec");
         let rows: Vec<SummaryFactRow> = meta.map(|(key, value)| row(key, value)).collect();

@@ -2,7 +2,7 @@
 
 use super::SummaryPageData;
 use crate::model::open_report::OpenReport;
-use crate::theme::{ThemePalette, numbers};
+use crate::theme::{ThemePalette, numbers, spacing, text_size};
 use crate::widgets::elided_text::elided;
 use egui::accesskit::Role;
 use egui::{CornerRadius, FontId, Sense, Stroke, Ui, WidgetInfo, vec2};
@@ -14,7 +14,7 @@ use tilescope_report::{ProgramOutcome, Target};
 const ONE_ROW: f32 = 640.0;
 /// Height of a figure.
 const HEIGHT: f32 = 78.0;
-const GAP: f32 = 12.0;
+const GAP: f32 = spacing::L;
 
 struct HeadlineFigure {
     title: &'static str,
@@ -52,7 +52,7 @@ pub(crate) fn headline_ui(ui: &mut Ui, opened: &OpenReport, facts: &SummaryPageD
             ui.spacing_mut().item_spacing.x = GAP;
             row.iter().for_each(|card| card_ui(ui, width, card));
         });
-        ui.add_space(6.0);
+        ui.add_space(spacing::S);
     }
 }
 
@@ -119,12 +119,13 @@ fn card_ui(ui: &mut Ui, width: f32, card: &HeadlineFigure) {
     let inner = rect.shrink2(vec2(14.0, 10.0));
     let room = inner.width();
     let line = |text: &str, font: FontId, colour| elided(ui.painter(), text, font, colour, room);
-    let name = line(title, FontId::proportional(12.0), palette.weak_text);
+    let name = line(title, FontId::proportional(text_size::SMALL), palette.weak_text);
     ui.painter().galley(inner.min, name, palette.weak_text);
     let colour = if *bad { palette.error } else { palette.text };
-    let figure = line(value, FontId::new(18.0, crate::theme::fonts::strong_family()), colour);
+    let figure =
+        line(value, FontId::new(text_size::HEADING, crate::theme::fonts::strong_family()), colour);
     ui.painter().galley(inner.min + vec2(0.0, 16.0), figure, colour);
-    let words = line(about, FontId::proportional(11.5), palette.weak_text);
+    let words = line(about, FontId::proportional(text_size::CAPTION), palette.weak_text);
     ui.painter().galley(inner.min + vec2(0.0, 42.0), words, palette.weak_text);
     if !formula.is_empty() {
         response.on_hover_text(*formula);

@@ -10,7 +10,7 @@ use crate::model::selection::Selection;
 use crate::model::view_id::ViewId;
 use crate::model::view_state::{ViewState, from_view_state, to_view_state};
 use crate::theme::fonts::strong;
-use crate::theme::{ThemePalette, numbers};
+use crate::theme::{ThemePalette, numbers, spacing, text_size};
 use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::icons::Icon;
 use crate::widgets::query_state::QueryTexts;
@@ -122,10 +122,10 @@ impl ReportView for SummaryView {
 }
 
 fn page_ui(ui: &mut Ui, context: &ViewContext<'_>, facts: &SummaryPageData, filter: &mut String) {
-    ui.label(strong("Program information").size(19.0));
-    ui.add_space(10.0);
+    ui.label(strong("Program information").size(text_size::TITLE));
+    ui.add_space(spacing::M);
     headline::headline_ui(ui, context.opened, facts);
-    ui.add_space(8.0);
+    ui.add_space(spacing::M);
     let count = match ui.available_width() {
         width if width > THREE_COLUMNS => 3,
         width if width > TWO_COLUMNS => 2,
@@ -143,9 +143,9 @@ fn page_ui(ui: &mut Ui, context: &ViewContext<'_>, facts: &SummaryPageData, filt
         options(ui, &mut blocks);
         return blocks.files_ui(ui, facts);
     }
-    ui.spacing_mut().item_spacing.x = 40.0;
+    ui.spacing_mut().item_spacing.x = spacing::XXL;
     ui.columns(count, |columns| {
-        columns.iter_mut().for_each(|column| column.spacing_mut().item_spacing.x = 8.0);
+        columns.iter_mut().for_each(|column| column.spacing_mut().item_spacing.x = spacing::M);
         blocks.target_ui(&mut columns[0]);
         blocks.figures_ui(&mut columns[1], facts);
         if let [left, middle, right] = columns {
@@ -154,7 +154,7 @@ fn page_ui(ui: &mut Ui, context: &ViewContext<'_>, facts: &SummaryPageData, filt
             options(right, &mut blocks);
         }
     });
-    ui.spacing_mut().item_spacing.x = 8.0;
+    ui.spacing_mut().item_spacing.x = spacing::M;
     if count == 2 {
         blocks.notes_ui(ui, facts);
         options(ui, &mut blocks);
@@ -211,13 +211,13 @@ impl<'b> SummaryBlocks<'_, 'b> {
     ) {
         let palette = ThemePalette::for_ui(ui);
         let folded = self.context.prefs.folded_blocks.iter().any(|block| block == title);
-        ui.add_space(8.0);
+        ui.add_space(spacing::M);
         let (rect, response) =
             ui.allocate_exact_size(vec2(ui.available_width(), 28.0), Sense::click());
         response
             .widget_info(|| WidgetInfo::selected(Role::DisclosureTriangle, true, !folded, title));
         let colour = if response.hovered() { palette.accent } else { palette.text };
-        let font = FontId::new(14.5, crate::theme::fonts::strong_family());
+        let font = FontId::new(text_size::SUBHEADING, crate::theme::fonts::strong_family());
         let at = rect.left_center() + vec2(20.0, 0.0);
         ui.painter().text(at, Align2::LEFT_CENTER, title, font, colour);
         triangle(ui, rect.left_center() + vec2(7.0, 0.0), folded, colour);
@@ -228,9 +228,9 @@ impl<'b> SummaryBlocks<'_, 'b> {
             self.context.commands.push(AppCommand::ToggleBlock(title));
         }
         if !folded {
-            ui.add_space(4.0);
+            ui.add_space(spacing::XS);
             ui.push_id(title, |ui| contents(ui, self.context));
-            ui.add_space(6.0);
+            ui.add_space(spacing::S);
         }
     }
 }
@@ -423,7 +423,7 @@ fn options_ui(
     if search_ui(ui, filter, "Filter options", 240.0).changed() {
         context.commands.push(AppCommand::SetOptionFilter(filter.clone()));
     }
-    ui.add_space(4.0);
+    ui.add_space(spacing::XS);
     let wanted = filter.trim().to_lowercase();
     let holds = |text: &str| text.to_lowercase().contains(&wanted);
     let options = facts.options.iter().filter(|(key, value)| holds(key) || holds(value));
@@ -472,7 +472,7 @@ fn tree_ui(ui: &mut Ui, lines: &Result<Vec<JsonLine>, String>) {
             for line in &lines[shown] {
                 ui.horizontal(|ui| {
                     ui.set_height(16.0);
-                    ui.add_space(line.depth as f32 * 18.0);
+                    ui.add_space(line.depth as f32 * spacing::INDENT);
                     let name: String = line.name.chars().take(200).collect();
                     ui.label(RichText::new(name).color(palette.weak_text));
                     let value: String = line.value.chars().take(400).collect();

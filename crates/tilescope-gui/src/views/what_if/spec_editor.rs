@@ -3,7 +3,7 @@
 use super::spec_keys::{SpecKeyInfo, SpecProblem};
 use super::spec_text::{key_on_line, table_on_line, values};
 use super::variant_list::VariantList;
-use crate::theme::ThemePalette;
+use crate::theme::{ThemePalette, spacing, text_size};
 use egui::text::{CCursor, CCursorRange};
 use egui::text_edit::TextEditState;
 use egui::{Color32, Id, Key, Modifiers, Rect, RichText, TextEdit, Ui, pos2};
@@ -109,7 +109,7 @@ impl SpecEditor {
             return;
         }
         ui.horizontal_wrapped(|ui| {
-            ui.spacing_mut().item_spacing.x = 4.0;
+            ui.spacing_mut().item_spacing.x = spacing::XS;
             for (at, word) in offers.words.iter().enumerate() {
                 let button = ui.small_button(word);
                 let first = at == 0 && offers.typed > 0;
@@ -148,19 +148,19 @@ impl SpecEditor {
         let key = path.and_then(|path| keys.iter().find(|key| key.path == path));
         let Some(key) = key else {
             let hint = "Place the cursor on a key to read what it means.";
-            ui.label(RichText::new(hint).color(palette.weak_text).size(11.5));
+            ui.label(RichText::new(hint).color(palette.weak_text).size(text_size::CAPTION));
             return;
         };
         ui.label(RichText::new(&key.path).strong());
         ui.label(&key.about);
         let default = if key.default.is_empty() { "none" } else { &key.default };
         let text = format!("{}; default {default}", key.values);
-        ui.label(RichText::new(text).color(palette.weak_text).size(11.5));
+        ui.label(RichText::new(text).color(palette.weak_text).size(text_size::CAPTION));
         if !key.also.is_empty() {
-            ui.label(RichText::new(&key.also).color(palette.weak_text).size(11.5));
+            ui.label(RichText::new(&key.also).color(palette.weak_text).size(text_size::CAPTION));
         }
         for line in history.value_costs(key) {
-            ui.label(RichText::new(line).size(11.5));
+            ui.label(RichText::new(line).size(text_size::CAPTION));
         }
     }
 }

@@ -6,7 +6,7 @@ use super::spec_text::{changes, values};
 use crate::model::command::{AppCommand, CommandQueue};
 use crate::model::message::StatusMessage;
 use crate::model::navigation::SimulatedVariant;
-use crate::theme::ThemePalette;
+use crate::theme::{ThemePalette, text_size};
 use crate::widgets::background_query::{BackgroundQuery, BackgroundWorkers, QueryState};
 use crate::widgets::icon_button_ui;
 use crate::widgets::icons::Icon;
@@ -166,7 +166,7 @@ impl VariantList {
         ScrollArea::horizontal().id_salt("variants").show(ui, |ui| {
             Grid::new("variants").striped(true).num_columns(7).show(ui, |ui| {
                 for head in ["", "", "", "Cycles", "Samples/s", "Fullest tile", "Fits"] {
-                    ui.label(RichText::new(head).color(palette.weak_text).size(12.0));
+                    ui.label(RichText::new(head).color(palette.weak_text).size(text_size::SMALL));
                 }
                 ui.end_row();
                 let mut forgotten = None;
@@ -212,7 +212,7 @@ impl VariantList {
                 *text = variant.spec.clone();
             }
             if !words.is_empty() {
-                let small = RichText::new(&words).color(palette.weak_text).size(11.0);
+                let small = RichText::new(&words).color(palette.weak_text).size(text_size::CAPTION);
                 ui.add(Label::new(small).truncate());
             }
         });

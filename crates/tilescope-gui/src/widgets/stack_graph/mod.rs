@@ -13,7 +13,7 @@ use super::overview_strip::{OverviewDrag, overview_ui};
 use super::pan_zoom_axis::{AxisLimits, PanZoomAxis, count_drag};
 use super::split_texture::{SplitImage, SplitTexture};
 use super::{focus_ui, legend_ui, node_ui};
-use crate::theme::{ColourScheme, ThemePalette, numbers};
+use crate::theme::{ColourScheme, ThemePalette, numbers, spacing, text_size};
 use crate::widgets::background_query::Versioned;
 use egui::accesskit::Role;
 use egui::{
@@ -397,17 +397,17 @@ fn nodes_ui(
 fn legends_ui(ui: &mut Ui, rect: Rect, stack: &StackedValues, look: &StackGraphInput<'_>) {
     let palette = ThemePalette::for_ui(ui);
     ui.scope_builder(egui::UiBuilder::new().max_rect(rect), |ui| {
-        ui.spacing_mut().item_spacing.x = 6.0;
+        ui.spacing_mut().item_spacing.x = spacing::S;
         egui::ScrollArea::horizontal().id_salt("legend").auto_shrink(false).show(ui, |ui| {
             ui.horizontal(|ui| {
                 for (title, colour) in stack.titles().iter().zip(look.colours) {
                     legend_ui(ui, *colour, title);
-                    ui.add_space(8.0);
+                    ui.add_space(spacing::M);
                 }
                 for GraphLevelLine { value, name, colour } in look.levels {
                     legend_ui(ui, *colour, name);
                     let text = look.unit.short(*value, numbers(ui));
-                    ui.label(RichText::new(text).size(12.0).color(palette.weak_text));
+                    ui.label(RichText::new(text).size(text_size::SMALL).color(palette.weak_text));
                 }
             });
         });
