@@ -11,7 +11,7 @@ use tilescope_analysis::find::{SearchCatalogue, SearchQuery, find};
 use tilescope_fixtures::ReportBuilder;
 use tilescope_gui::app::TilescopeApp;
 use tilescope_gui::{OpenReport, theme, view_names};
-use tilescope_report::units::{OperationId, TileRange, TileRuns, VertexTypeId};
+use tilescope_report::units::{Bytes, Cycles, OperationId, TileRange, TileRuns, VertexTypeId};
 use tilescope_report::{
     ExecutionStep, MarkKind, MemoryCategory, ModelOperation, ProgramKind, TileTraffic,
     TrainingPass, VertexGroup, VertexTypeInfo,
@@ -32,8 +32,8 @@ fn write_report(directory: &Path) {
     };
     let kind = VertexTypeInfo {
         name: "poplin::ConvPartial1x1Out".to_owned(),
-        code_bytes: 400,
-        state_bytes: 24,
+        code_bytes: Bytes(400),
+        state_bytes: Bytes(24),
     };
     report.parts.vertex_types.push(kind);
     let mut programs = Vec::new();
@@ -42,19 +42,19 @@ fn write_report(directory: &Path) {
         let exchange = report.exchange(&format!("cs{layer}_{name}/Convolve/ExchangePre"), 64);
         let moved = uneven(layer);
         let traffic = |bytes: &u64| TileTraffic {
-            bytes_in: *bytes,
-            bytes_out: *bytes,
-            bytes_delivered: *bytes,
+            bytes_in: Bytes(*bytes),
+            bytes_out: Bytes(*bytes),
+            bytes_delivered: Bytes(*bytes),
             messages_in: 4,
             messages_out: 4,
-            code_bytes: 40,
+            code_bytes: Bytes(40),
         };
         if let Some(last) = report.parts.exchanges.last_mut() {
             last.tiles = moved.map(traffic);
         }
         let work = report.compute(&format!("{name}/Convolve"), 900);
         if let Some(set) = report.parts.compute_sets.last_mut() {
-            set.cycles = uneven(layer + 100);
+            set.cycles = uneven(layer + 100).map(|cycles| Cycles(*cycles));
             let count = TileRuns::uniform(TileRange::new(0, all), 6);
             set.vertices.push(VertexGroup { vertex_type: VertexTypeId(0), count, edges: 3 });
         }
@@ -163,7 +163,7 @@ fn measure(criterion: &mut Criterion, what: &str, context: &Context, app: &mut T
     };
     for _ in 0..20 {
         next(app);
-        app.session().workers.wait(Duration::from_secs(600));
+        app.session().workers().wait(Duration::from_secs(600));
     }
     let mut times: Vec<Duration> = Vec::new();
     for _ in 0..FRAMES {

@@ -46,9 +46,9 @@ impl Loop {
         let bytes = if kind == ProgramKind::DoExchange { 64 * 1472 } else { 0 };
         let bar = |ipu| {
             let mut bar = self.report.bar(ipu, start..end);
-            bar.from_min = start.saturating_sub(u64::from(program.0) % 13);
+            bar.from_min = Cycles(start.saturating_sub(u64::from(program.0) % 13));
             bar.active_tile_balance = 0.5 + (program.0 % 50) as f32 / 100.0;
-            (bar.bytes_in, bar.bytes_out) = (bytes, bytes);
+            (bar.bytes_in, bar.bytes_out) = (Bytes(bytes), Bytes(bytes));
             bar
         };
         let ipus = (0..self.report.parts.target.ipus_per_replica).map(bar).collect();
@@ -132,7 +132,7 @@ fn read(path: &std::path::Path) {
         println!("  spans at 1/{zoom:<6} mean {mean:>10.1?} worst {worst:>10.1?}, {spans} spans");
     }
     let started = Instant::now();
-    lane.totals(CycleRange::new(range.start + 12_345, range.end - 12_345)).unwrap();
+    lane.totals(CycleRange::new(range.start + Cycles(12_345), range.end - Cycles(12_345))).unwrap();
     println!("  totals: {:?}", started.elapsed());
     let started = Instant::now();
     report.step(StepId(report.step_count().unwrap() / 2)).unwrap();

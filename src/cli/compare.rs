@@ -183,7 +183,7 @@ fn gate(source: &Report, target: &Report, percent: f64) -> Result<(), CliError> 
     let mut problems = Vec::new();
     let cycles = |of: &ReportSummary| of.execution.as_ref().map(|run| run.total_cycles);
     match (cycles(&before), cycles(&after)) {
-        (Some(before), Some(after)) => problems.extend(worse("cycles", before, after, percent)),
+        (Some(before), Some(after)) => problems.extend(worse("cycles", before.0, after.0, percent)),
         (Some(_), None) => problems.push("the target was not executed".to_owned()),
         (None, _) => {}
     }
@@ -192,7 +192,7 @@ fn gate(source: &Report, target: &Report, percent: f64) -> Result<(), CliError> 
         ("memory", before.total_excluding_gaps, after.total_excluding_gaps),
         ("fullest tile", before.max_tile_including_gaps, after.max_tile_including_gaps),
     ];
-    problems.extend(memory.iter().filter_map(|(name, a, b)| worse(name, *a, *b, percent)));
+    problems.extend(memory.iter().filter_map(|(name, a, b)| worse(name, a.0, b.0, percent)));
     if after.out_of_memory_tiles > before.out_of_memory_tiles {
         problems.push(format!("{} tiles are out of memory", after.out_of_memory_tiles));
     }

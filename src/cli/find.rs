@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::io::Write;
 use tilescope_analysis::find::{SearchCatalogue, SearchQuery, SearchResults, find};
 use tilescope_report::ReportError;
-use tilescope_report::units::{binary_bytes, grouped};
+use tilescope_report::units::{Bytes, binary_bytes, grouped};
 
 /// `tilescope find`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "find", arguments, run };
@@ -86,15 +86,16 @@ fn print(found: &SearchResults, limit: usize, output: &mut dyn Write) -> Result<
         writeln!(output, "No matches.")?;
     }
     let number = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), grouped);
-    let bytes = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), binary_bytes);
+    let bytes =
+        |value: Option<Bytes>| value.map_or_else(|| "-".to_owned(), |value| binary_bytes(value.0));
     for (source, totals) in &found.totals {
         let sums = format!(
             "{} {}, count {}, cycles {}, {}",
             grouped(totals.things),
             source.name(),
             grouped(totals.count),
-            grouped(totals.cycles),
-            binary_bytes(totals.bytes),
+            grouped(totals.cycles.0),
+            binary_bytes(totals.bytes.0),
         );
         writeln!(output, "{sums}")?;
     }
@@ -105,7 +106,7 @@ fn print(found: &SearchResults, limit: usize, output: &mut dyn Write) -> Result<
     }
     for hit in found.hits.iter().take(limit) {
         let (list, count) = (hit.thing.source().name(), grouped(hit.count));
-        let (cycles, size) = (number(hit.cycles), bytes(hit.bytes));
+        let (cycles, size) = (number(hit.cycles.map(|cycles| cycles.0)), bytes(hit.bytes));
         let (kind, name) = (&hit.kind, &hit.name);
         writeln!(output, "{list:10} {count:>12} {cycles:>16} {size:>10}  {kind:20} {name}")?;
     }

@@ -130,7 +130,7 @@ fn print(
     writeln!(
         output,
         "{:widest$}  {:15}  {:>13}  {:>13}  {:>8}  {:9}  pass",
-        "figure", "seed", "published", "simulated", "error", "kind"
+        "figure", "publication", "published", "simulated", "error", "kind"
     )?;
     for row in rows {
         let pass = match row.pass {

@@ -5,7 +5,7 @@ use super::{CliCommand, CliError};
 use clap::{Arg, ArgAction, ArgMatches};
 use std::io::Write;
 use std::path::Path;
-use tilescope_report::units::{exact_bytes, grouped};
+use tilescope_report::units::exact_bytes;
 use tilescope_sim::spec::{Spec, SpecSource};
 use tilescope_sim::{SimulateError, compile, simulate};
 
@@ -89,11 +89,10 @@ fn balanced(name: &str, matches: &ArgMatches, output: &mut dyn Write) -> Result<
         let quoted: Vec<String> = blocks.iter().map(|block| format!("{block:?}")).collect();
         format!("[{}]", quoted.join(", "))
     };
-    let split: Vec<String> = stages.iter().map(|(blocks, _)| name_of(blocks)).collect();
+    let split: Vec<String> = stages.iter().map(|stage| name_of(&stage.blocks)).collect();
     let split = format!("options.stages=[{}]", split.join(", "));
     writeln!(output, "{split}")?;
-    for (blocks, cycles) in &stages {
-        let cycles = grouped(*cycles);
+    for compile::BalancedStage { blocks, cycles } in &stages {
         writeln!(output, "  {:30} {cycles} cycles per micro-batch", blocks.join(" + "))?;
     }
     writeln!(output, "\nBefore:")?;

@@ -56,9 +56,9 @@ pub(super) fn print_short(path: &Path, output: &mut dyn Write) -> Result<(), Cli
         "memory",
         format!(
             "{} in use, fullest tile {} of {}",
-            binary_bytes(memory.total_excluding_gaps),
-            binary_bytes(memory.max_tile_including_gaps),
-            binary_bytes(target.bytes_per_tile),
+            binary_bytes(memory.total_excluding_gaps.0),
+            binary_bytes(memory.max_tile_including_gaps.0),
+            binary_bytes(target.bytes_per_tile.0),
         ),
     )?;
     if let Some(execution) = &figures.execution {
@@ -77,7 +77,7 @@ fn labelled(note: &str) -> (&'static str, &str) {
 }
 
 fn execution_line(execution: &ExecutionSummary) -> String {
-    let mut line = format!("{} cycles", grouped(execution.total_cycles));
+    let mut line = format!("{} cycles", grouped(execution.total_cycles.0));
     match execution.seconds > 0.0 {
         true => line.push_str(&format!(" = {}", seconds(execution.seconds))),
         false => line.push_str(", clock unknown"),
@@ -106,7 +106,7 @@ fn print(report: &Report, figures: &ReportSummary, output: &mut dyn Write) -> Re
         )?;
     }
     table.row("Tiles per IPU", &grouped(target.tiles_per_ipu.into()))?;
-    table.row("Memory per tile", &binary_bytes(target.bytes_per_tile))?;
+    table.row("Memory per tile", &binary_bytes(target.bytes_per_tile.0))?;
     let clock = match target.clock_hz {
         0 => "not recorded".to_owned(),
         clock => format!("{} MHz", grouped(clock / 1_000_000)),
@@ -130,10 +130,10 @@ fn print(report: &Report, figures: &ReportSummary, output: &mut dyn Write) -> Re
         ("Peak of not-always-live", memory.peak_not_always_live),
         ("Fullest tile", memory.max_tile_including_gaps),
     ] {
-        table.row(name, &exact_bytes(bytes))?;
+        table.row(name, &exact_bytes(bytes.0))?;
     }
     for (name, bytes) in memory.by_region.iter().chain(&memory.by_category) {
-        table.row(&format!("  {name}"), &exact_bytes(*bytes))?;
+        table.row(&format!("  {name}"), &exact_bytes(bytes.0))?;
     }
     if memory.out_of_memory_tiles > 0 {
         table.row("Out of memory", &format!("{} tiles", grouped(memory.out_of_memory_tiles)))?;

@@ -85,12 +85,12 @@ fn rows(validation: &ValidationSummary, output: &mut dyn Write) -> Result<(), Cl
             "{:width$}  {:4}  {:>12} {:>12} {cycles:>7}  {:>12} {:>12} {memory:>7}  {:>9} {:>9} {max_tile:>7}",
             row.name,
             row.target,
-            grouped(row.cycles),
-            grouped(row.simulated_cycles),
-            grouped(row.memory_bytes),
-            grouped(row.simulated_memory_bytes),
-            grouped(row.max_tile),
-            grouped(row.simulated_max_tile),
+            grouped(row.cycles.0),
+            grouped(row.simulated_cycles.0),
+            grouped(row.memory_bytes.0),
+            grouped(row.simulated_memory_bytes.0),
+            grouped(row.max_tile.0),
+            grouped(row.simulated_max_tile.0),
         )?;
     }
     Ok(())

@@ -388,7 +388,7 @@ pub(crate) fn settle(window: &mut Window) {
     let mut calm = 0;
     for _ in 0..400 {
         window.step();
-        let workers = window.state().session().workers.clone();
+        let workers = window.state().session().workers().clone();
         calm = if workers.busy() { 0 } else { calm + 1 };
         if calm == CALM_FRAMES {
             return;

@@ -13,7 +13,7 @@ use tilescope_analysis::compare::{
 use tilescope_analysis::data_table::TableCell;
 use tilescope_fixtures::ReportBuilder;
 use tilescope_report::trace::TraceLane;
-use tilescope_report::units::NumberFormat;
+use tilescope_report::units::{Cycles, NumberFormat};
 use tilescope_report::{ExecutionStep, MarkKind, ProgramKind, Report};
 
 /// Writes one kind of report into a directory.
@@ -180,7 +180,7 @@ fn changes_along_a_lane_add_up_to_the_difference_of_the_lanes() {
                 let other = target.lane_of(of_target.ipu, of_target.sub_lane).expect("there");
                 let all = |lane: &TraceLane<'_>| {
                     let totals = lane.totals(lane.info().range).expect("reads");
-                    totals.cycles.total() as i64
+                    totals.cycles.total().0 as i64
                 };
                 let difference = all(&other) - all(&one);
                 for pieces in [1, 7, 240] {
@@ -230,8 +230,8 @@ fn inserted_steps_and_turns_leave_the_others_aligned() {
     assert_eq!(change("a/update").cycles(), 0);
     // Links lead to executions of the program on either side.
     let spot = change("a/conv/Convolve (OnTile");
-    assert_eq!(spot.source.spot.expect("linked").step.range.length(), 500);
-    assert_eq!(spot.target.spot.expect("linked").step.range.length(), 450);
+    assert_eq!(spot.source.spot.expect("linked").step.range.length(), Cycles(500));
+    assert_eq!(spot.target.spot.expect("linked").step.range.length(), Cycles(450));
     assert_eq!(
         steps.changes.iter().filter(|change| change.what == StepChangeKind::Idle).count(),
         1

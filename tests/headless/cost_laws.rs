@@ -4,6 +4,7 @@
 
 use crate::common;
 use proptest::prelude::*;
+use tilescope_report::units::{Bytes, Cycles};
 use tilescope_sim::custom::stencil::StencilNeighbourhood;
 use tilescope_sim::operators::{
     ConvOp, EmbeddingOp, MatMulOp, MatVecOp, Operator, PoolOp, PoolWindow, ReduceOp, RnnOp,
@@ -159,8 +160,8 @@ proptest! {
         let machine = IpuTarget::all_tiles_of(*find_chip(target).expect("a chip"));
         // 16 units of four halves a cycle, the most any of these vertices has.
         let peak = 64 * machine.tiles;
-        prop_assert!(cost.simulated_cycles >= case.macs / peak, "{case:?} {cost:?}");
-        prop_assert!(cost.simulated_memory_bytes >= case.bytes, "{case:?} {cost:?}");
+        prop_assert!(cost.simulated_cycles >= Cycles(case.macs / peak), "{case:?} {cost:?}");
+        prop_assert!(cost.simulated_memory_bytes >= Bytes(case.bytes), "{case:?} {cost:?}");
         let share = cost.simulated_memory_bytes / machine.tiles;
         prop_assert!(cost.simulated_max_tile >= share, "{case:?} {cost:?}");
     }
@@ -197,7 +198,7 @@ proptest! {
         larger[doubled] *= 2;
         let [(family, small), (_, large)] = [config(sizes), config(larger)];
         let found = costs(family, "mk2", &[small, large]);
-        let cycles = |row: &RowCosts| row.simulated_cycles as f64;
+        let cycles = |row: &RowCosts| row.simulated_cycles.as_f64();
         prop_assert!(cycles(&found[1]) > 0.75 * cycles(&found[0]), "{found:?}");
     }
 
@@ -289,7 +290,7 @@ proptest! {
 /// How many times as long one of two operations takes as the other, whichever is longer.
 fn ratio(family: &str, configs: [String; 2]) -> f64 {
     let found = costs(family, "mk2", &configs);
-    let [one, other] = [0, 1].map(|row: usize| found[row].simulated_cycles as f64);
+    let [one, other] = [0, 1].map(|row: usize| found[row].simulated_cycles.as_f64());
     one.max(other) / one.min(other)
 }
 
@@ -338,9 +339,9 @@ proptest! {
         let work = lowered(IpuTarget::all_tiles_of(MK2), pool, &[(image, DType::Half)]);
         let received = |(phase, _): (&WorkPhase, u64)| match &phase.kind {
             WorkPhaseKind::Exchange { traffic, .. } => traffic.map(|tile| tile.bytes_in).total(),
-            WorkPhaseKind::Compute { .. } => 0,
+            WorkPhaseKind::Compute { .. } => Bytes::ZERO,
         };
-        prop_assert_eq!(work.phases().into_iter().map(received).sum::<u64>(), bytes);
+        prop_assert_eq!(work.phases().into_iter().map(received).sum::<Bytes>(), bytes);
     }
 }
 

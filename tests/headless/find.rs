@@ -9,6 +9,7 @@ use tilescope_analysis::find::{
 };
 use tilescope_analysis::statistics::{ValueStatistics, spread};
 use tilescope_report::Report;
+use tilescope_report::units::{Bytes, Cycles};
 
 struct Pipeline {
     report: Report,
@@ -52,8 +53,8 @@ fn totals_are_the_sums_of_the_hits() {
             let sum = |of: fn(&CatalogueItem) -> u64| hits.clone().map(of).sum::<u64>();
             assert_eq!(totals.things, hits.clone().count() as u64);
             assert_eq!(totals.count, sum(|hit| hit.count));
-            assert_eq!(totals.cycles, sum(|hit| hit.cycles.unwrap_or(0)));
-            assert_eq!(totals.bytes, sum(|hit| hit.bytes.unwrap_or(0)));
+            assert_eq!(totals.cycles, Cycles(sum(|hit| hit.cycles.unwrap_or(Cycles::ZERO).0)));
+            assert_eq!(totals.bytes, Bytes(sum(|hit| hit.bytes.unwrap_or(Bytes::ZERO).0)));
         }
     }
 }
@@ -69,7 +70,7 @@ fn steps_split_over_ipus_and_over_lengths_add_up() {
             .unwrap_or_default()
     });
     assert_eq!(by_ipu.iter().map(|part| part.count).sum::<u64>(), all.count);
-    assert_eq!(by_ipu.iter().map(|part| part.cycles).sum::<u64>(), all.cycles);
+    assert_eq!(by_ipu.iter().map(|part| part.cycles).sum::<Cycles>(), all.cycles);
     let (long, short) = (found("in:steps cycles>1k"), found("in:steps cycles<=1k"));
     let [long, short] = [long, short].map(|part| part.totals[&SearchList::Steps]);
     assert!(long.count > 0 && short.count > 0);
@@ -100,7 +101,7 @@ fn statistics_are_of_every_single_step() {
     let mut lengths =
         values(&PIPELINE.report, &query, &hits, SearchList::Steps, QueryAmount::Cycles).unwrap();
     let of = ValueStatistics::from_values(&mut lengths);
-    assert_eq!((of.count, of.sum), (totals.count, totals.cycles.into()));
+    assert_eq!((of.count, of.sum), (totals.count, totals.cycles.0.into()));
 }
 
 #[test]
@@ -108,7 +109,7 @@ fn a_variable_spreads_over_its_tiles() {
     let largest = found("in:variables").hits.into_iter().max_by_key(|hit| hit.bytes).unwrap();
     let tiles =
         spread(&PIPELINE.report, &PIPELINE.catalogue.runs, std::slice::from_ref(&largest)).unwrap();
-    assert_eq!(Some(tiles.iter().sum::<u64>()), largest.bytes);
+    assert_eq!(Some(Bytes(tiles.iter().sum())), largest.bytes);
     assert_eq!(tiles.iter().filter(|bytes| **bytes > 0).count() as u64, largest.count);
 }
 

@@ -4,7 +4,7 @@ use crate::common;
 use std::collections::BTreeSet;
 use tilescope_analysis::insights::{InsightFinding, InsightGain, RULES, insights};
 use tilescope_fixtures::ReportBuilder;
-use tilescope_report::units::{NumberFormat, TileRange, TileRuns, VertexTypeId};
+use tilescope_report::units::{Bytes, Cycles, NumberFormat, TileRange, TileRuns, VertexTypeId};
 use tilescope_report::{
     BatchingConfig, CategoryBytes, MarkKind, MemoryCategory, MemoryRegion, ProgramKind, Report,
     StreamEndpoint, TileMemory, VertexGroup, VertexTypeInfo,
@@ -35,8 +35,8 @@ fn bad() -> ReportBuilder {
     report.root(ProgramKind::Sequence, "main", &[begin, mid, remote, arrange, work, sync, global]);
     let kind = VertexTypeInfo {
         name: "poplar_rt::DstStridedCopyDA32".to_owned(),
-        code_bytes: 100,
-        state_bytes: 8,
+        code_bytes: Bytes(100),
+        state_bytes: Bytes(8),
     };
     report.parts.vertex_types.push(kind);
     let last = VertexTypeId(report.parts.vertex_types.len() as u32 - 1);
@@ -44,8 +44,8 @@ fn bad() -> ReportBuilder {
     let copies = VertexGroup { vertex_type: last, count, edges: 2 };
     report.parts.compute_sets[0].vertices.push(copies);
     // One tile of 16 does nearly all the work, most do none.
-    let mut cycles = TileRuns::uniform(TileRange::new(0, 1), 1000);
-    cycles.push(TileRange::new(1, 3), 10);
+    let mut cycles = TileRuns::uniform(TileRange::new(0, 1), Cycles(1000));
+    cycles.push(TileRange::new(1, 3), Cycles(10));
     report.parts.compute_sets[1].cycles = cycles.clone();
     report.parts.compute_sets[0].cycles = cycles;
     report.variable("layer/stash", MemoryCategory::Variable, 0..1, 100 * KIB, None);
@@ -53,14 +53,18 @@ fn bad() -> ReportBuilder {
     report.variable("layer/out", MemoryCategory::Variable, 0..1, 700 * KIB, Some(0..2));
     report.live(arrange, 700 * KIB).live(work, 700 * KIB);
     let over = TileMemory {
-        including_gaps: 800 * KIB,
-        non_interleaved: 624 * KIB,
-        overflowed: 176 * KIB,
-        always_live: 100 * KIB,
-        peak_not_always_live: 700 * KIB,
+        including_gaps: Bytes(800 * KIB),
+        non_interleaved: Bytes(624 * KIB),
+        overflowed: Bytes(176 * KIB),
+        always_live: Bytes(100 * KIB),
+        peak_not_always_live: Bytes(700 * KIB),
         ..TileMemory::default()
     };
-    let small = TileMemory { including_gaps: KIB, non_interleaved: KIB, ..TileMemory::default() };
+    let small = TileMemory {
+        including_gaps: Bytes(KIB),
+        non_interleaved: Bytes(KIB),
+        ..TileMemory::default()
+    };
     report.parts.tile_memory.push(TileRange::new(0, 1), over);
     report.parts.tile_memory.push(TileRange::new(1, 16), small);
     let part = |category, bytes| CategoryBytes {
@@ -70,9 +74,9 @@ fn bad() -> ReportBuilder {
         bytes,
     };
     let parts = vec![
-        part(MemoryCategory::Variable, 700 * KIB),
-        part(MemoryCategory::InternalExchangeCode, 80 * KIB),
-        part(MemoryCategory::GlobalExchangeCode, 20 * KIB),
+        part(MemoryCategory::Variable, Bytes(700 * KIB)),
+        part(MemoryCategory::InternalExchangeCode, Bytes(80 * KIB)),
+        part(MemoryCategory::GlobalExchangeCode, Bytes(20 * KIB)),
     ];
     report.parts.tile_categories.push(TileRange::new(0, 1), parts);
     for (index, program) in

@@ -3,6 +3,7 @@
 use crate::common;
 use tilescope_analysis::liveness::{LivenessScope, always_live, curve, enclosing, live_at};
 use tilescope_report::Report;
+use tilescope_report::units::Bytes;
 
 fn check(report: &Report) {
     let target = report.target().expect("target");
@@ -11,20 +12,24 @@ fn check(report: &Report) {
         .map(|ipu| curve(report, LivenessScope::Ipu(ipu)).expect("reads").expect("recorded"))
         .collect();
     // IPUs add up to the whole, step by step.
-    assert_eq!(whole.always, ipus.iter().map(|ipu| ipu.always).sum::<u64>());
+    assert_eq!(whole.always, Bytes(ipus.iter().map(|ipu| ipu.always).sum::<Bytes>().0));
     for (step, bytes) in whole.others.iter().enumerate() {
-        assert_eq!(*bytes, ipus.iter().map(|ipu| ipu.others[step]).sum::<u64>(), "step {step}");
+        assert_eq!(
+            *bytes,
+            Bytes(ipus.iter().map(|ipu| ipu.others[step]).sum::<Bytes>().0),
+            "step {step}"
+        );
     }
     // Lists add up to the curve.
     for source in [LivenessScope::Whole, LivenessScope::Ipu(0), LivenessScope::Tile(3)] {
         let curve = curve(report, source).expect("reads").expect("recorded");
         let always = always_live(report, source).expect("reads");
-        assert_eq!(curve.always, always.iter().map(|live| live.bytes[0]).sum::<u64>());
+        assert_eq!(curve.always, Bytes(always.iter().map(|live| live.bytes[0]).sum::<Bytes>().0));
         let peak = curve.peak().expect("steps") as u32;
         let steps = [0, peak];
         let live = live_at(report, source, &steps).expect("reads");
         for (column, step) in steps.into_iter().enumerate() {
-            let sum: u64 = live.iter().map(|live| live.bytes[column]).sum();
+            let sum: Bytes = live.iter().map(|live| live.bytes[column]).sum();
             assert_eq!(sum, curve.others[step as usize], "{source:?} step {step}");
         }
     }

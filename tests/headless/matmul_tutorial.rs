@@ -7,6 +7,7 @@ use rusqlite::{Connection, OpenFlags};
 use tilescope_analysis::liveness::{LivenessCurve, LivenessScope, curve};
 use tilescope_analysis::summary::{ReportSummary, summary};
 use tilescope_report::Report;
+use tilescope_report::units::Bytes;
 
 /// A step's program and its cycles.
 type Step = (String, f64);
@@ -43,10 +44,10 @@ fn the_chain_is_what_the_profile_shows() {
     within("edges", summary.graph.edges as f64, 77_137.0, 5.0);
 
     let memory = &summary.memory;
-    within("excluding gaps", memory.total_excluding_gaps as f64, 59_894_241.0, 1.0);
-    within("including gaps", memory.total_including_gaps as f64, 307_309_104.0, 1.0);
-    assert_eq!(memory.by_region["interleaved"], 8_960_000);
-    assert_eq!(memory.by_category["constant"], 99_000);
+    within("excluding gaps", memory.total_excluding_gaps.as_f64(), 59_894_241.0, 1.0);
+    within("including gaps", memory.total_including_gaps.as_f64(), 307_309_104.0, 1.0);
+    assert_eq!(memory.by_region["interleaved"], Bytes(8_960_000));
+    assert_eq!(memory.by_category["constant"], Bytes(99_000));
 
     // What is always live, by kind; the guide prints kilobytes of 1024 bytes.
     for (category, kilobytes) in [
@@ -56,12 +57,12 @@ fn the_chain_is_what_the_profile_shows() {
         ("hostExchangePacketHeader", 12.1),
         ("constant", 49.2 + 47.5),
     ] {
-        within(category, memory.by_category[category] as f64, kilobytes * 1024.0, 5.0);
+        within(category, memory.by_category[category].as_f64(), kilobytes * 1024.0, 5.0);
     }
-    assert_eq!(memory.by_category["controlId"], 8);
+    assert_eq!(memory.by_category["controlId"], Bytes(8));
 
     let execution = summary.execution.expect("it ran");
-    within("cycles", execution.total_cycles as f64, 34_655.0, 5.0);
+    within("cycles", execution.total_cycles.as_f64(), 34_655.0, 5.0);
     within("Convolve", cycles(&steps, &["m4/Conv_1/Convolve"]), 15_240.0, 10.0);
     within("Reduce0", cycles(&steps, &["m4/Conv_1/Reduce0"]), 3_430.0, 10.0);
 }
@@ -78,20 +79,20 @@ fn mebibytes(report: &Report, curve: &LivenessCurve, name: &str) -> f64 {
     let programs = report.programs().expect("reads");
     let is_it = |program| programs.get(program).is_some_and(|node| node.name == name);
     let step = curve.programs.iter().position(|program| is_it(*program)).expect(name);
-    curve.total(step) as f64 / f64::from(1 << 20)
+    curve.total(step).as_f64() / f64::from(1 << 20)
 }
 
 #[test]
 fn liveness_is_what_the_profile_shows() {
     let (report, curve, _directory) = live(&[]);
     let at = |name: &str| mebibytes(&report, &curve, name);
-    within("always live", curve.always as f64 / f64::from(1 << 20), 3.2, 5.0);
+    within("always live", curve.always.as_f64() / f64::from(1 << 20), 3.2, 5.0);
     within("plateau", at("cs2_m4/Conv_1/Convolve/ExchangePre"), 48.5, 1.0);
     within("plateau's end", at("m4/Conv_1/Convolve/PreArrange-0"), 48.5, 2.0);
     within("peak", at("m4/Conv_1/Convolve"), 56.0, 1.0);
     within("second hump", at("m5/Conv_1/Convolve"), 27.5, 2.0);
     let peak = curve.peak().expect("steps");
-    assert_eq!(curve.total(peak) as f64 / f64::from(1 << 20), at("m4/Conv_1/Convolve"));
+    assert_eq!(curve.total(peak).as_f64() / f64::from(1 << 20), at("m4/Conv_1/Convolve"));
 }
 
 /// The chain it is compared with there: 1600x700 by 700x400.
@@ -99,5 +100,5 @@ fn liveness_is_what_the_profile_shows() {
 fn the_larger_chain_is_what_the_comparison_shows() {
     let (_report, curve, _directory) = live(&["model.m=1600", "model.k=700"]);
     let peak = curve.total(curve.peak().expect("steps"));
-    within("peak", peak as f64 / f64::from(1 << 20), 94.5, 2.0);
+    within("peak", peak.as_f64() / f64::from(1 << 20), 94.5, 2.0);
 }

@@ -2,6 +2,7 @@
 
 use crate::common;
 use std::collections::BTreeMap;
+use tilescope_report::units::Cycles;
 use tilescope_report::{MarkFilter, MarkKind, Report, TraceMark, TrainingPass};
 
 fn marks(report: &Report, kind: MarkKind) -> Vec<TraceMark> {
@@ -114,14 +115,14 @@ fn no_ipu_does_two_steps_at_once_and_all_end_together() {
         let lane = trace.lane_of(info.ipu, 0).expect("lane");
         let steps = lane.steps_in(trace.range(), usize::MAX).expect("steps");
         assert_eq!(steps.len() as u64, info.steps);
-        let mut end = 0;
-        let mut busy = 0;
+        let mut end = Cycles::ZERO;
+        let mut busy = Cycles::ZERO;
         for step in steps {
             assert!(step.range.start >= end, "step {:?} overlaps the one before", step.step);
             end = step.range.end;
             busy += step.range.length();
         }
         let totals = lane.totals(trace.range()).expect("totals");
-        assert_eq!(totals.cycles.total(), busy);
+        assert_eq!(totals.cycles.total(), Cycles(busy.0));
     }
 }

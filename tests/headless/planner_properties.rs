@@ -1,6 +1,7 @@
 //! What must hold for every plan and everything lowered from it, on random shapes.
 
 use proptest::prelude::*;
+use tilescope_report::units::{Bytes, Cycles};
 use tilescope_sim::poplar::work::{OperationWork, WorkPhaseKind};
 use tilescope_sim::poplin::conv;
 use tilescope_sim::poplin::conv::{ConvPassOperands, OperandSource};
@@ -134,15 +135,15 @@ fn check_work(machine: &IpuTarget, work: &OperationWork) -> Result<(), TestCaseE
         match &phase.kind {
             WorkPhaseKind::Exchange { traffic, cycles, .. } => {
                 let sum = |of: fn(&tilescope_report::TileTraffic) -> u64| traffic.map(of).total();
-                let received = sum(|tile| tile.bytes_in);
-                prop_assert_eq!(received, sum(|tile| tile.bytes_delivered), "{}", phase.name);
-                let sent = sum(|tile| tile.bytes_out);
+                let received = sum(|tile| tile.bytes_in.0);
+                prop_assert_eq!(received, sum(|tile| tile.bytes_delivered.0), "{}", phase.name);
+                let sent = sum(|tile| tile.bytes_out.0);
                 prop_assert!(sent <= received && (sent > 0 || received == 0), "{}", phase.name);
                 prop_assert_eq!(traffic.tile_count(), cycles.tile_count());
                 prop_assert!(traffic.get(machine.tiles as u32).is_none());
             }
             WorkPhaseKind::Compute { cycles, vertices } => {
-                prop_assert!(cycles.max() > 0, "{}", phase.name);
+                prop_assert!(cycles.max() > Cycles::ZERO, "{}", phase.name);
                 for (tiles, _) in cycles.iter() {
                     let has = |tile| vertices.iter().any(|vertex| vertex.count.get(tile).is_some());
                     prop_assert!(has(tiles.first), "{} on tile {}", phase.name, tiles.first);
@@ -153,7 +154,7 @@ fn check_work(machine: &IpuTarget, work: &OperationWork) -> Result<(), TestCaseE
     for temporary in &work.temporaries {
         let live = &temporary.live;
         prop_assert!(live.start < live.end && live.end <= phases.len(), "{}", temporary.name);
-        prop_assert!(temporary.bytes.total() > 0, "{}", temporary.name);
+        prop_assert!(temporary.bytes.total() > Bytes::ZERO, "{}", temporary.name);
     }
     Ok(())
 }
@@ -209,7 +210,7 @@ proptest! {
         let vertices = phases.iter().find(|(phase, _)| phase.name.ends_with("/Convolve"));
         let cycles = match vertices.map(|(phase, _)| &phase.kind) {
             Some(WorkPhaseKind::Compute { cycles, .. }) => cycles.max(),
-            _ => 0,
+            _ => Cycles::ZERO,
         };
         let planned = plan.estimate.calculate;
         prop_assert!(cycles <= planned && 10 * cycles >= 9 * planned, "{cycles} of {planned}");
@@ -231,7 +232,7 @@ proptest! {
         proportion in 0.001..1.0,
     ) {
         let plans = training_plans(&machine, &params, proportion);
-        let asked = (machine.chip.bytes_per_tile as f64 * proportion) as u64;
+        let asked = Bytes((machine.chip.bytes_per_tile.as_f64() * proportion) as u64);
         for plan in [&plans.forward, &plans.backward, &plans.update] {
             prop_assert!(plan.tiles() <= machine.tiles);
             match plan.bound {
@@ -255,7 +256,7 @@ proptest! {
         };
         let (a, b) = (planned(less), planned(more));
         // The bound that was really used: it may have been raised.
-        let bytes = |plan: &ConvPlan| plan.bound.bytes().unwrap_or(u64::MAX);
+        let bytes = |plan: &ConvPlan| plan.bound.bytes().unwrap_or(Bytes::MAX);
         let (small, large) = if bytes(&a) <= bytes(&b) { (a, b) } else { (b, a) };
         prop_assert!(large.estimate.total_cycles <= small.estimate.total_cycles);
     }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tempfile::{TempDir, tempdir};
 use tilescope_report::trace::*;
+use tilescope_report::units::Cycles;
 use tilescope_report::units::*;
 use tilescope_report::*;
 
@@ -85,15 +86,18 @@ fn a_plain_file_is_understood() {
 
     let memory = report.tile_memory().unwrap();
     let total = |tile: u64| (0..4).map(|c| 64 * (1 + (tile * 7 + c * 131) % 97)).sum::<u64>();
-    assert_eq!(memory.get(100).unwrap().excluding_gaps(), total(100));
+    assert_eq!(memory.get(100).unwrap().excluding_gaps(), Bytes(total(100)));
     let categories = report.tile_categories().unwrap();
-    assert_eq!(categories.get(100).unwrap().iter().map(|c| c.bytes).sum::<u64>(), total(100));
+    assert_eq!(
+        categories.get(100).unwrap().iter().map(|c| c.bytes).sum::<Bytes>(),
+        Bytes(total(100))
+    );
     let code = categories
         .get(5)
         .unwrap()
         .iter()
         .find(|c| c.category == MemoryCategory::InternalExchangeCode);
-    assert_eq!(code.unwrap().bytes, 64 * (1 + (5 * 7 + 2 * 131) % 97));
+    assert_eq!(code.unwrap().bytes, Bytes(64 * (1 + (5 * 7 + 2 * 131) % 97)));
 
     let programs = report.programs().unwrap();
     let kind = |id| programs.get(ProgramId(id)).unwrap().kind;
@@ -114,9 +118,12 @@ fn a_plain_file_is_understood() {
     let step = report.step(StepId(403)).unwrap().unwrap();
     assert_eq!(step.ipus[1].range(), found.range);
     assert_eq!((step.kind, step.compute_set), (found.kind, Some(ComputeSetId(3))));
-    assert_eq!(step.ipus[1].from_max - step.ipus[1].from_min, 40);
+    assert_eq!(step.ipus[1].from_max - step.ipus[1].from_min, Cycles(40));
     let totals = lane.totals(trace.range()).unwrap();
-    assert!(totals.cycles[StepActivity::RemoteBuffer] > 0 && totals.cycles[StepActivity::Host] > 0);
+    assert!(
+        totals.cycles[StepActivity::RemoteBuffer] > Cycles::ZERO
+            && totals.cycles[StepActivity::Host] > Cycles::ZERO
+    );
 
     let variables = report.variables(&VariableFilter {
         tiles: Some(TileRange::new(7, 8)),
@@ -199,7 +206,7 @@ fn without_a_base_steps_follow_each_other() {
     let place = Place::with(&Foreign { without_columns, steps: 50, ..Foreign::default() });
     let (whole, part) = (Place::with(&Foreign { steps: 50, ..Foreign::default() }), place.open());
     let trace = part.trace().unwrap().unwrap();
-    let lengths = |trace: &Trace| -> Vec<u64> {
+    let lengths = |trace: &Trace| -> Vec<Cycles> {
         let steps = trace.lane(1).unwrap().steps_in(trace.range(), usize::MAX).unwrap();
         steps.iter().map(|step| step.range.length()).collect()
     };
@@ -243,7 +250,7 @@ fn unknown_names_are_kept() {
     assert_eq!((step.kind, step.kind_name.as_str()), (ProgramKind::Unknown, "OnSuperTileDance"));
     let trace = report.trace().unwrap().unwrap();
     let totals = trace.lane(0).unwrap().totals(trace.range()).unwrap();
-    assert!(totals.cycles[StepActivity::Other] >= 770);
+    assert!(totals.cycles[StepActivity::Other] >= Cycles(770));
     report.tile_categories().unwrap();
     assert!(report.warnings().iter().any(|text| text.contains("quantumFoam")));
 }

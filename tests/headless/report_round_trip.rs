@@ -53,7 +53,7 @@ fn check_single_answers(read: &Report, report: &ReportBuilder) {
         let first = parts.exchanges.iter().find(|other| other.program == exchange.program);
         assert_eq!(read.exchange(exchange.program).unwrap().as_ref(), first);
     }
-    let sum = |traffic: &[TileTraffic]| traffic.iter().map(|t| t.bytes_in).sum::<u64>();
+    let sum = |traffic: &[TileTraffic]| traffic.iter().map(|t| t.bytes_in).sum::<Bytes>();
     let by_program = read.exchange_totals().unwrap().into_iter().map(|(_, total)| total);
     let by_program: Vec<_> = by_program.collect();
     assert_eq!(sum(&by_program), sum(&read.traffic_by_tile().unwrap()));
@@ -130,7 +130,7 @@ fn marks_are_filtered() {
         found.iter().map(|mark| mark.label.clone()).collect::<Vec<_>>().join(" ")
     };
     let stages = MarkFilter { kind: Some(MarkKind::Stage), ..ALL_MARKS };
-    let window = Some(CycleRange::new(15, 30));
+    let window = Some(CycleRange::new(Cycles(15), Cycles(30)));
     assert_eq!(labels(MarkFilter { window, ..stages }), "s1 s2");
     assert_eq!(labels(MarkFilter { window, ipu: Some(0), ..stages }), "s1");
     assert_eq!(labels(MarkFilter { window, ..ALL_MARKS }), "run s1 s2");
@@ -163,7 +163,7 @@ fn parts_that_are_missing_have_names() {
 fn tiles_that_overflow_are_out_of_memory() {
     let directory = tempdir().unwrap();
     let mut report = ReportBuilder::new(1, 4);
-    let memory = TileMemory { overflowed: 8, ..TileMemory::default() };
+    let memory = TileMemory { overflowed: Bytes(8), ..TileMemory::default() };
     report.parts.tile_memory = TileRuns::uniform(TileRange::new(1, 3), memory);
     report.write(directory.path()).unwrap();
     let read = Report::open(directory.path()).unwrap();
@@ -206,7 +206,7 @@ fn broken_laws_are_found() {
     let cases: [(&str, Spoil); 5] = [
         ("traffic_balances", |r| {
             let id = r.exchange("e", 64);
-            let traffic = TileTraffic { bytes_in: 1, ..TileTraffic::default() };
+            let traffic = TileTraffic { bytes_in: Bytes(1), ..TileTraffic::default() };
             let tiles = TileRuns::uniform(TileRange::new(0, 1), traffic);
             r.parts.exchanges[0] = ExchangeTraffic { program: id, tiles };
         }),
@@ -214,14 +214,17 @@ fn broken_laws_are_found() {
             r.variable("v", MemoryCategory::Variable, 0..1, 4, Some(2..9));
         }),
         ("categories_add_up", |r| {
-            let memory =
-                TileMemory { including_gaps: 9, non_interleaved: 8, ..TileMemory::default() };
+            let memory = TileMemory {
+                including_gaps: Bytes(9),
+                non_interleaved: Bytes(8),
+                ..TileMemory::default()
+            };
             r.parts.tile_memory = TileRuns::uniform(TileRange::new(0, 2), memory);
             let share = CategoryBytes {
                 category: MemoryCategory::Stack,
                 region: MemoryRegion::NonInterleaved,
                 overlapped: false,
-                bytes: 7,
+                bytes: Bytes(7),
             };
             r.parts.tile_categories = TileRuns::uniform(TileRange::new(0, 2), vec![share]);
         }),

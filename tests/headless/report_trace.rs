@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use tempfile::tempdir;
 use tilescope_fixtures::ReportBuilder;
 use tilescope_report::trace::*;
+use tilescope_report::units::Cycles;
 use tilescope_report::units::*;
 use tilescope_report::*;
 
@@ -45,20 +46,20 @@ fn sample(report: &ReportBuilder) -> Sample {
 
 /// Whether a step shares a cycle with a window; one of no cycles counts as one.
 fn touches(step: &LaneStep, window: CycleRange) -> bool {
-    let end = step.range.end.max(step.range.start + 1);
+    let end = step.range.end.max(step.range.start + Cycles(1));
     CycleRange::new(step.range.start, end).overlaps(window)
 }
 
 /// Sums over `window` by going through all steps.
-fn slow_totals(steps: &[LaneStep], window: CycleRange) -> (u64, [[u64; 7]; 3], Option<u64>) {
+fn slow_totals(steps: &[LaneStep], window: CycleRange) -> (u64, [[u64; 7]; 3], Option<Cycles>) {
     let (mut count, mut sums, mut longest) = (0, [[0; 7]; 3], None);
     for step in steps.iter().filter(|step| touches(step, window)) {
         let cycles = step.range.intersection(window).length();
         let at = step.activity as usize;
         count += 1;
-        sums[0][at] += cycles;
-        sums[1][at] += step.bytes_in;
-        sums[2][at] += step.bytes_out;
+        sums[0][at] += cycles.0;
+        sums[1][at] += step.bytes_in.0;
+        sums[2][at] += step.bytes_out.0;
         longest = longest.max(Some(cycles));
     }
     (count, sums, longest)
@@ -69,21 +70,22 @@ fn check_totals(lane: TraceLane, steps: &[LaneStep], window: CycleRange) {
     let (count, sums, longest) = slow_totals(steps, window);
     assert_eq!(totals.steps, count, "{window:?}");
     for activity in StepActivity::ALL {
-        let fast = [&totals.cycles, &totals.bytes_in, &totals.bytes_out].map(|part| part[activity]);
+        let (bytes_in, bytes_out) = (totals.bytes_in[activity], totals.bytes_out[activity]);
+        let fast = [totals.cycles[activity].0, bytes_in.0, bytes_out.0];
         assert_eq!(fast, sums.map(|part| part[activity as usize]), "{activity:?} {window:?}");
     }
     assert_eq!(totals.longest.map(|longest| longest.cycles), longest);
     let busy = totals.cycles.total();
     let weight = |step: &LaneStep| {
-        step.range.intersection(window).length() as f64 * step.tile_balance.share()
+        step.range.intersection(window).length().as_f64() * step.tile_balance.share()
     };
     let balance: f64 = steps.iter().filter(|step| touches(step, window)).map(weight).sum();
     match totals.tile_balance(&StepActivity::ALL) {
         Some(mean) => {
-            let difference = (mean * busy as f64 - balance).abs();
+            let difference = (mean * busy.as_f64() - balance).abs();
             assert!(difference <= 1e-6 * (1.0 + balance), "{mean} x {busy} is not {balance}");
         }
-        None => assert_eq!(busy, 0),
+        None => assert_eq!(busy, Cycles::ZERO),
     }
 }
 
@@ -91,13 +93,13 @@ fn check_totals(lane: TraceLane, steps: &[LaneStep], window: CycleRange) {
 fn check_spans(lane: TraceLane, steps: &[LaneStep], window: CycleRange, pixels: u32) {
     let spans = lane.spans(window, pixels).unwrap();
     assert!(spans.len() <= 2 * pixels.max(1) as usize + 1, "{} spans", spans.len());
-    let pixel = window.length().div_ceil(u64::from(pixels.max(1))).max(1);
+    let pixel = window.length().div_ceil(u64::from(pixels.max(1))).max(Cycles(1));
     let touching: Vec<&LaneStep> = steps.iter().filter(|step| touches(step, window)).collect();
     let mut at = 0;
     let mut end = 0;
     for span in &spans {
-        assert!(span.range().start >= end, "spans do not overlap");
-        end = span.range().end;
+        assert!(span.range().start >= Cycles(end), "spans do not overlap");
+        end = span.range().end.0;
         let inside = &touching[at..at + span.steps() as usize];
         at += inside.len();
         let (first, last) = (inside.first().unwrap(), inside.last().unwrap());
@@ -115,10 +117,10 @@ fn check_spans(lane: TraceLane, steps: &[LaneStep], window: CycleRange, pixels: 
                     (first.position, first.step)
                 );
                 let whole: Vec<LaneStep> = inside.iter().map(|step| **step).collect();
-                let everything = CycleRange::new(0, u64::MAX);
+                let everything = CycleRange::new(Cycles::ZERO, Cycles(u64::MAX));
                 let (_, sums, longest) = slow_totals(&whole, everything);
                 for (activity, cycles) in bucket.totals.cycles.iter() {
-                    assert_eq!(cycles, sums[0][activity as usize]);
+                    assert_eq!(cycles, Cycles(sums[0][activity as usize]));
                 }
                 let found = bucket.totals.longest.unwrap();
                 assert_eq!(Some(found.cycles), longest);
@@ -132,8 +134,9 @@ fn check_spans(lane: TraceLane, steps: &[LaneStep], window: CycleRange, pixels: 
 }
 
 fn check_lookups(lane: TraceLane, steps: &[LaneStep], cycle: u64, window: CycleRange) {
-    let running = steps.iter().find(|step| touches(step, CycleRange::new(cycle, cycle + 1)));
-    assert_eq!(lane.step_at(cycle).unwrap().as_ref(), running, "at {cycle}");
+    let running =
+        steps.iter().find(|step| touches(step, CycleRange::new(Cycles(cycle), Cycles(cycle + 1))));
+    assert_eq!(lane.step_at(Cycles(cycle)).unwrap().as_ref(), running, "at {cycle}");
     let touching: Vec<LaneStep> =
         steps.iter().filter(|step| touches(step, window)).copied().collect();
     assert_eq!(lane.steps_in(window, usize::MAX).unwrap(), touching);
@@ -155,17 +158,20 @@ fn check(report: &ReportBuilder, rng: &mut Dice, windows: usize) {
     for (&(ipu, sub_lane), steps) in &sample.lanes {
         let lane = sample.trace.lane_of(ipu, sub_lane).unwrap();
         assert_eq!(lane.info().steps, steps.len() as u64);
-        let end = lane.info().range.end + 50;
+        let end = lane.info().range.end + Cycles(50);
         for i in 0..windows {
             // Edges often fall on those of steps, where off-by-one errors live.
             let mut edge = || match rng.below(3) {
-                0 => rng.below(end + 1),
-                1 => rng.pick(steps).range.start,
-                _ => rng.pick(steps).range.end,
+                0 => rng.below((end + Cycles(1)).0),
+                1 => rng.pick(steps).range.start.0,
+                _ => rng.pick(steps).range.end.0,
             };
             let (a, b) = (edge(), edge());
-            let window =
-                if i == 0 { CycleRange::new(0, end) } else { CycleRange::new(a.min(b), a.max(b)) };
+            let window = if i == 0 {
+                CycleRange::new(Cycles::ZERO, end)
+            } else {
+                CycleRange::new(Cycles(a.min(b)), Cycles(a.max(b)))
+            };
             let pixels = [0, 1, 7, 100, 2000, 1 << 20][rng.below(6) as usize];
             check_totals(lane, steps, window);
             check_spans(lane, steps, window, pixels);
@@ -203,13 +209,13 @@ fn edge_windows_are_fine() {
     for (start, end) in
         [(0, 0), (0, 1), (10, 10), (10, 11), (11, 20), (29, 30), (30, 99), (0, u64::MAX)]
     {
-        let window = CycleRange::new(start, end);
+        let window = CycleRange::new(Cycles(start), Cycles(end));
         check_totals(lane, steps, window);
         check_spans(lane, steps, window, 5);
         check_lookups(lane, steps, start.min(1000), window);
     }
     assert!(sample.trace.lane(1).is_none() && sample.trace.lane_of(1, 0).is_none());
-    assert_eq!(sample.trace.range(), CycleRange::new(0, 30));
+    assert_eq!(sample.trace.range(), CycleRange::new(Cycles::ZERO, Cycles(30)));
     assert_eq!(sample.trace.bars(), 5);
 }
 
@@ -223,11 +229,17 @@ fn wide_steps_stay_and_narrow_neighbours_merge() {
     }
     report.run(work, 200..1000);
     let sample = sample(&report);
-    let spans = sample.trace.lane(0).unwrap().spans(CycleRange::new(0, 1000), 10).unwrap();
-    let shapes: Vec<(u64, u64, u64)> =
+    let spans = sample
+        .trace
+        .lane(0)
+        .unwrap()
+        .spans(CycleRange::new(Cycles::ZERO, Cycles(1000)), 10)
+        .unwrap();
+    let shapes: Vec<(Cycles, Cycles, u64)> =
         spans.iter().map(|s| (s.range().start, s.range().end, s.steps())).collect();
-    assert_eq!(shapes, [(0, 99, 50), (100, 199, 50), (200, 1000, 1)]);
+    let expected = [(0, 99, 50), (100, 199, 50), (200, 1000, 1)];
+    assert_eq!(shapes, expected.map(|(start, end, steps)| (Cycles(start), Cycles(end), steps)));
     let LaneSpan::Bucket(bucket) = spans[0] else { panic!("syncs are narrow") };
-    assert_eq!(bucket.totals.cycles[StepActivity::Sync], 50);
+    assert_eq!(bucket.totals.cycles[StepActivity::Sync], Cycles(50));
     assert_eq!(bucket.totals.dominant(), Some(StepActivity::Sync));
 }

@@ -149,11 +149,11 @@ fn nonsense_is_refused() {
         ("IPU of step 0 on IPU 3 is 3, above 1", |r| r.steps[0].ipus[1].ipu = 3),
         ("IPUs of step 0 are not in order", |r| r.steps[0].ipus[1].ipu = 0),
         ("start of step 1 is 5, before the last step's end 10", |r| {
-            r.steps[1].ipus[0].from_min = 5;
-            r.steps[1].ipus[0].from_max = 5;
+            r.steps[1].ipus[0].from_min = Cycles(5);
+            r.steps[1].ipus[0].from_max = Cycles(5);
         }),
         ("cycles of step 0 on IPU 0 run from 0 .. 12, to 10 .. 10", |r| {
-            r.steps[0].ipus[0].from_max = 12;
+            r.steps[0].ipus[0].from_max = Cycles(12);
         }),
         ("tile balance of step 0 on IPU 0 is no share", |r| {
             r.steps[0].ipus[0].active_tile_balance = f32::NAN;
@@ -161,7 +161,7 @@ fn nonsense_is_refused() {
         ("number of tiles of step 0 on IPU 0 is 3, above 2", |r| {
             r.steps[0].ipus[0].active_tiles = 3;
         }),
-        ("end of mark run comes before its start", |r| r.marks[0].cycles.start = 99),
+        ("end of mark run comes before its start", |r| r.marks[0].cycles.start = Cycles(99)),
     ];
     for (message, spoil) in cases {
         let directory = tempdir().unwrap();

@@ -3,6 +3,7 @@
 use rusqlite::{Connection, OpenFlags};
 use std::path::{Path, PathBuf};
 use tilescope_report::Report;
+use tilescope_report::units::Bytes;
 
 const SAMPLES: [&str; 3] = ["matmul_chain", "mnist_pipeline", "too_large"];
 
@@ -87,8 +88,9 @@ fn exchange_code_adds_up_per_tile() {
         );
         let total: i64 = code.iter().map(|[_, bytes]| bytes).sum();
         let summary = tilescope_analysis::summary::summary(&report).expect(name);
-        let category = summary.memory.by_category.get("internalExchangeCode").copied().unwrap_or(0);
-        assert_eq!(total as u64, category, "{name}");
+        let category =
+            summary.memory.by_category.get("internalExchangeCode").copied().unwrap_or(Bytes::ZERO);
+        assert_eq!(Bytes(total as u64), category, "{name}");
     }
 }
 

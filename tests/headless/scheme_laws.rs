@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
-use tilescope_report::units::CycleRange;
+use tilescope_report::units::{Bytes, CycleRange, Cycles, IpuId};
 use tilescope_report::{ExecutionStep, MarkKind, ProgramKind, TraceMark, TrainingPass};
 use tilescope_sim::compile::{CompiledProgram, compile};
 use tilescope_sim::run::{StepSink, dry_run, run};
@@ -174,25 +174,25 @@ fn collectives_have_partners(spec: &Spec, compiled: &CompiledProgram) {
 
 /// Every sync joins a whole group, and all of the group leave it together: nobody waits for ever.
 fn syncs_join_whole_groups(compiled: &CompiledProgram, watched: &Watched) {
-    let all: Vec<u32> = (0..compiled.compilation.target.ipus_per_replica).collect();
+    let all: Vec<IpuId> = (0..compiled.compilation.target.ipus_per_replica).map(IpuId).collect();
     for step in &watched.steps {
         let program = &compiled.compilation.programs[step.program.index()];
         if program.kind != ProgramKind::Sync || program.ipu.is_some() {
             continue;
         }
-        let ipus: Vec<u32> = step.ipus.iter().map(|on_ipu| on_ipu.ipu).collect();
+        let ipus: Vec<IpuId> = step.ipus.iter().map(|on_ipu| IpuId(on_ipu.ipu)).collect();
         let group = compiled.sync_groups.host_sync_group(ipus[0]);
         assert!(ipus == all || ipus == group, "{ipus:?} is no sync group");
-        let ends: BTreeSet<u64> = step.ipus.iter().map(|on_ipu| on_ipu.to_max).collect();
+        let ends: BTreeSet<Cycles> = step.ipus.iter().map(|on_ipu| on_ipu.to_max).collect();
         assert_eq!(ends.len(), 1, "{ipus:?} leave a sync at different times");
     }
 }
 
 /// A clock runs forwards: no step of a lane begins before the one before it ends.
 fn lanes_do_not_overlap(watched: &Watched) {
-    let mut ends: BTreeMap<(u32, u8), u64> = BTreeMap::new();
+    let mut ends: BTreeMap<(u32, u8), Cycles> = BTreeMap::new();
     for on_ipu in watched.steps.iter().flat_map(|step| &step.ipus) {
-        let end = ends.entry((on_ipu.ipu, on_ipu.sub_lane)).or_insert(0);
+        let end = ends.entry((on_ipu.ipu, on_ipu.sub_lane)).or_default();
         assert!(on_ipu.from_min >= *end);
         *end = on_ipu.to_max;
     }
@@ -255,15 +255,15 @@ fn memory_belongs_to_one_ipu(compiled: &CompiledProgram) {
             .collect();
         assert_eq!(ipus.len(), 1, "{} lies on {ipus:?}", variable.name);
     }
-    let categories: u64 = compiled
+    let categories: Bytes = compiled
         .compilation
         .tile_categories
         .iter()
         .map(|(range, parts)| {
-            u64::from(range.count()) * parts.iter().map(|part| part.bytes).sum::<u64>()
+            u64::from(range.count()) * parts.iter().map(|part| part.bytes).sum::<Bytes>()
         })
         .sum();
-    let tiles: u64 = compiled
+    let tiles: Bytes = compiled
         .compilation
         .tile_memory
         .iter()

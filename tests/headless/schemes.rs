@@ -5,7 +5,7 @@ use crate::common;
 use proptest::prelude::*;
 use std::cmp::Ordering::{self, Equal, Greater, Less};
 use tilescope_analysis::summary::{ReportSummary, summary};
-use tilescope_report::units::TileRuns;
+use tilescope_report::units::{Bytes, Cycles, TileRuns};
 use tilescope_report::{MarkFilter, MarkKind, Report, TraceMark};
 use tilescope_sim::compile::{CompiledProgram, compile};
 use tilescope_sim::spec::{Spec, SpecSource};
@@ -220,7 +220,7 @@ fn simulated(base: &[&str], more: &[&str]) -> (Report, ReportSummary, tempfile::
 }
 
 fn cycles(figures: &ReportSummary) -> u64 {
-    figures.execution.as_ref().expect("executed").total_cycles
+    figures.execution.as_ref().expect("executed").total_cycles.0
 }
 
 #[test]
@@ -233,7 +233,7 @@ fn every_scheme_moves_memory_and_time_as_the_guides_say() {
         let memory = bytes(&with).cmp(&bytes(&without));
         let time = cycles(&with).cmp(&cycles(&without));
         if scheme.memory.is_some_and(|expected| expected != memory) {
-            wrong.push(format!("{}: {} B to {} B", scheme.name, bytes(&without), bytes(&with)));
+            wrong.push(format!("{}: {} B to {} B", scheme.name, bytes(&without).0, bytes(&with).0));
         }
         if scheme.cycles.is_some_and(|expected| expected != time) {
             let (before, after) = (cycles(&without), cycles(&with));
@@ -244,7 +244,7 @@ fn every_scheme_moves_memory_and_time_as_the_guides_say() {
 }
 
 /// Bytes of the report's variables whose names end so.
-fn variable_bytes(compiled: &CompiledProgram, part: &str, always: bool) -> u64 {
+fn variable_bytes(compiled: &CompiledProgram, part: &str, always: bool) -> Bytes {
     let variables = compiled.compilation.variables.iter();
     variables
         .filter(|variable| variable.name.contains(part) && variable.lifetime.is_none() == always)
@@ -260,9 +260,9 @@ fn compiled(overrides: &[&str]) -> CompiledProgram {
 fn state_off_the_chip_is_there_only_while_it_is_updated() {
     let here = compiled(&[]);
     let away = compiled(&["options.location.optimizer_state.on_chip=false"]);
-    assert!(variable_bytes(&here, "Accl1___", true) > 80_000 * 4);
+    assert!(variable_bytes(&here, "Accl1___", true) > Bytes(80_000 * 4));
     // Biases of fewer than two elements would stay; there are none.
-    assert_eq!(variable_bytes(&away, "Accl1___", true), 0);
+    assert_eq!(variable_bytes(&away, "Accl1___", true), Bytes::ZERO);
     assert_eq!(variable_bytes(&away, "Accl1___", false), variable_bytes(&here, "Accl1___", true));
 }
 
@@ -275,7 +275,7 @@ fn sharded_state_takes_a_share_of_the_memory() {
     ]);
     let large = "Accl1___layer3/weight";
     let (all, part) = (variable_bytes(&whole, large, true), variable_bytes(&sharded, large, true));
-    assert!(part >= all / 4 && part < all / 3, "{part} of {all}");
+    assert!(part >= all / 4 && part < all / 3, "{part:?} of {all:?}");
     let names = |compiled: &CompiledProgram, part: &str| {
         compiled.compilation.programs.iter().filter(|program| program.name.contains(part)).count()
     };
@@ -379,7 +379,7 @@ fn split_layers_take_less_memory_and_talk_to_each_other() {
     let (whole, gathers, sums) = bytes(1);
     assert_eq!((gathers, sums), (0, 0));
     let (half, gathers, sums) = bytes(2);
-    assert!(half <= whole / 2 + 1024 && gathers > 0 && sums > 0, "{half} of {whole}");
+    assert!(half <= whole / 2 + Bytes(1024) && gathers > 0 && sums > 0, "{half:?} of {whole:?}");
 }
 
 fn marks(report: &Report, kind: MarkKind) -> Vec<TraceMark> {
@@ -467,8 +467,8 @@ proptest! {
             let lane = trace.lane_of(info.ipu, info.sub_lane).expect("lane");
             let mut end = 0;
             for step in lane.steps_in(trace.range(), usize::MAX).expect("steps") {
-                prop_assert!(step.range.start >= end);
-                end = step.range.end;
+                prop_assert!(step.range.start >= Cycles(end));
+                end = step.range.end.0;
             }
         }
         // No variable of one IPU lies on two; code and the like do.
@@ -488,7 +488,7 @@ proptest! {
 
 #[test]
 fn dithered_convolutions_lie_on_tiles_of_their_own() {
-    let weights = |dithering: &str| -> Vec<(String, TileRuns<u64>)> {
+    let weights = |dithering: &str| -> Vec<(String, TileRuns<Bytes>)> {
         let variables = compiled(&[dithering]).compilation.variables;
         let convolutions = variables.iter().filter(|each| each.name.ends_with("/conv/weight"));
         convolutions.map(|each| (each.name.clone(), each.tiles.map(|place| place.bytes))).collect()

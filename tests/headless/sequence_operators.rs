@@ -1,5 +1,6 @@
 //! Embeddings and recurrent layers as operators of a graph: shapes, gradients, conservation.
 
+use tilescope_report::units::Bytes;
 use tilescope_sim::graph::{GraphBuilder, GraphError, ModelGraph, TrainingConfig};
 use tilescope_sim::operators::LoweringContext;
 use tilescope_sim::operators::{
@@ -83,7 +84,7 @@ fn lookups_may_be_serialised() {
         let graph = model(RnnOp::gru(OUTPUT, true), 3, parts).expect("sane");
         let works = lowered(&graph, "mk2");
         let (_, work) = works.iter().find(|(kind, _)| kind == "embedding").expect("an embedding");
-        work.temporaries.iter().map(|each| each.bytes.total()).sum::<u64>()
+        work.temporaries.iter().map(|each| each.bytes.total()).sum::<Bytes>()
     };
     assert!(peak(4) <= peak(1));
     let problem = model(RnnOp::gru(OUTPUT, true), 3, 3).expect_err("20 lookups in 3 parts");

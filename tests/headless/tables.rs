@@ -7,6 +7,7 @@ use crate::report_support;
 use tilescope_analysis::data_table::TableCell;
 use tilescope_analysis::tables::{TABLES, named};
 use tilescope_report::Report;
+use tilescope_report::units::Bytes;
 
 fn pipeline() -> (tempfile::TempDir, Report) {
     let directory = tempfile::tempdir().unwrap();
@@ -21,7 +22,7 @@ fn sum(report: &Report, view: &str, table: &str, column: &str) -> u64 {
     let rows = (named(view, Some(table)).unwrap().read)(report).unwrap();
     let at = rows.columns.iter().position(|known| known.title == column).unwrap();
     let number = |cell: &TableCell| match cell {
-        TableCell::Bytes(value) | TableCell::Count(value) => *value,
+        TableCell::Bytes(Bytes(value)) | TableCell::Count(value) => *value,
         _ => 0,
     };
     rows.rows.iter().map(|row| number(&row[at])).sum()

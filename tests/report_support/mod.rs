@@ -7,6 +7,7 @@ pub(crate) mod foreign;
 
 use std::collections::BTreeSet;
 use tilescope_fixtures::ReportBuilder;
+use tilescope_report::units::Cycles;
 use tilescope_report::units::*;
 use tilescope_report::*;
 
@@ -116,8 +117,8 @@ fn random_program(rng: &mut Dice, parts: &mut CompilationReport, ipus: u32, tile
     for i in 0..rng.below(4) {
         parts.vertex_types.push(VertexTypeInfo {
             name: format!("poplin::Vertex{i}<float>"),
-            code_bytes: rng.below(5000),
-            state_bytes: rng.below(100),
+            code_bytes: Bytes(rng.below(5000)),
+            state_bytes: Bytes(rng.below(100)),
         });
     }
     for _ in 0..rng.below(5) {
@@ -125,7 +126,7 @@ fn random_program(rng: &mut Dice, parts: &mut CompilationReport, ipus: u32, tile
         let groups = if types == 0 { 0 } else { rng.below(3) };
         parts.compute_sets.push(ComputeSet {
             name: rng.pick(&NAMES).to_owned(),
-            cycles: rng.runs(tiles, |rng| rng.below(10_000)),
+            cycles: rng.runs(tiles, |rng| Cycles(rng.below(10_000))),
             vertices: (0..groups)
                 .map(|_| VertexGroup {
                     vertex_type: VertexTypeId(rng.below(types) as u32),
@@ -158,12 +159,12 @@ fn random_program(rng: &mut Dice, parts: &mut CompilationReport, ipus: u32, tile
     parts.roots = (0..rng.below(3)).map(|_| ProgramId(rng.below(count.into()) as u32)).collect();
     for _ in 0..rng.below(4) {
         let tiles = rng.runs(tiles, |rng| TileTraffic {
-            bytes_in: rng.below(500),
-            bytes_out: rng.below(500),
-            bytes_delivered: rng.below(500),
+            bytes_in: Bytes(rng.below(500)),
+            bytes_out: Bytes(rng.below(500)),
+            bytes_delivered: Bytes(rng.below(500)),
             messages_in: rng.below(5),
             messages_out: rng.below(5),
-            code_bytes: rng.below(200),
+            code_bytes: Bytes(rng.below(200)),
         });
         parts
             .exchanges
@@ -175,7 +176,7 @@ fn random_memory(rng: &mut Dice, parts: &mut CompilationReport, tiles: u32) {
     let liveness = rng.below(6);
     for _ in 0..liveness {
         let program = ProgramId(rng.below(parts.programs.len() as u64) as u32);
-        parts.liveness.push(LivenessStep { program, bytes: rng.below(1 << 30) });
+        parts.liveness.push(LivenessStep { program, bytes: Bytes(rng.below(1 << 30)) });
     }
     for _ in 0..rng.below(8) {
         let operations = parts.operations.len() as u64;
@@ -189,18 +190,18 @@ fn random_memory(rng: &mut Dice, parts: &mut CompilationReport, tiles: u32) {
                 start..start + rng.below(4) as u32
             }),
             tiles: rng.runs(tiles, |rng| VariablePlacement {
-                bytes: rng.below(100_000),
-                offset: rng.below(600_000),
+                bytes: Bytes(rng.below(100_000)),
+                offset: Bytes(rng.below(600_000)),
             }),
         });
     }
     parts.tile_memory = rng.runs(tiles, |rng| TileMemory {
-        including_gaps: rng.below(600_000),
-        non_interleaved: rng.below(200_000),
-        interleaved: rng.below(400_000),
-        overflowed: rng.below(2),
-        always_live: rng.below(9),
-        peak_not_always_live: rng.below(9),
+        including_gaps: Bytes(rng.below(600_000)),
+        non_interleaved: Bytes(rng.below(200_000)),
+        interleaved: Bytes(rng.below(400_000)),
+        overflowed: Bytes(rng.below(2)),
+        always_live: Bytes(rng.below(9)),
+        peak_not_always_live: Bytes(rng.below(9)),
     });
     parts.tile_categories = rng.runs(tiles, |rng| {
         // An owner is named once, in order.
@@ -211,7 +212,7 @@ fn random_memory(rng: &mut Dice, parts: &mut CompilationReport, tiles: u32) {
             category,
             region,
             overlapped,
-            bytes: 1 + rng.below(9000),
+            bytes: Bytes(1 + rng.below(9000)),
         };
         owners.into_iter().map(share).collect()
     });
@@ -237,14 +238,14 @@ fn random_steps(rng: &mut Dice, report: &mut ReportBuilder, programs: u64, steps
                 bars.push(StepOnIpu {
                     ipu,
                     sub_lane,
-                    from_min,
-                    from_max,
-                    to_min: from_min + rng.below(to_max - from_min + 1),
-                    to_max,
+                    from_min: Cycles(from_min),
+                    from_max: Cycles(from_max),
+                    to_min: Cycles(from_min + rng.below(to_max - from_min + 1)),
+                    to_max: Cycles(to_max),
                     active_tiles: rng.below(tiles + 1) as u32,
                     active_tile_balance: rng.below(1001) as f32 / 1000.0,
-                    bytes_in: if rng.chance(2) { 0 } else { rng.below(1 << 20) },
-                    bytes_out: rng.below(3),
+                    bytes_in: if rng.chance(2) { Bytes::ZERO } else { Bytes(rng.below(1 << 20)) },
+                    bytes_out: Bytes(rng.below(3)),
                 });
             }
         }
@@ -261,7 +262,7 @@ fn random_steps(rng: &mut Dice, report: &mut ReportBuilder, programs: u64, steps
             pass: rng.maybe(|rng| rng.pick(&TrainingPass::ALL)),
             index: rng.below(100),
             steps: StepId(start)..StepId(start + rng.below(steps - start + 1)),
-            cycles: CycleRange::new(cycle, cycle + rng.below(5000)),
+            cycles: CycleRange::new(Cycles(cycle), Cycles(cycle + rng.below(5000))),
         });
     }
 }

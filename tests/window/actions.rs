@@ -19,7 +19,7 @@ fn every_action_is_reached_by_the_palette_and_explained() {
         settle(&mut window);
         window.get_by_label("What do you want to do?").type_text(action.title);
         settle(&mut window);
-        let words = action.menu_text(&window.state().session().prefs);
+        let words = action.menu_text(window.state().session().prefs());
         let entry = window.query_by_role_and_label(Role::MenuItem, &words);
         assert!(entry.is_some(), "{} is in the palette", action.name);
         assert!(!action.help.is_empty(), "{} is explained", action.name);
@@ -37,7 +37,7 @@ fn every_key_of_the_table_is_in_the_list_of_keys() {
     window.key_press(Key::F1);
     settle(&mut window);
     for action in actions() {
-        let keys = action.shortcut_text(&window.state().session().prefs);
+        let keys = action.shortcut_text(window.state().session().prefs());
         if !keys.is_empty() {
             assert!(says(&window, &keys), "{}: {keys}", action.name);
         }
@@ -53,7 +53,7 @@ fn the_palette_does_what_is_typed() {
     settle(&mut window);
     window.key_press(Key::Enter);
     settle(&mut window);
-    assert_eq!(window.state().session().page.as_ref().unwrap().view.name(), "execution-trace");
+    assert_eq!(window.state().session().page().unwrap().view().name(), "execution-trace");
 }
 
 #[test]
@@ -75,10 +75,10 @@ fn keys_go_by_place_or_by_letter_and_can_be_changed() {
     settle(&mut window);
     assert_ne!(link(&window), before, "Z in the place of W zooms");
     let session = window.state_mut().session_mut();
-    session.prefs.keys.insert("summary".to_owned(), vec!["J".to_owned()]);
+    session.prefs_mut().keys.insert("summary".to_owned(), vec!["J".to_owned()]);
     window.event(press(Key::J, None));
     settle(&mut window);
-    assert_eq!(window.state().session().page.as_ref().unwrap().view.name(), "summary");
+    assert_eq!(window.state().session().page().unwrap().view().name(), "summary");
 }
 
 /// Selects something.
@@ -99,11 +99,11 @@ fn statistics_of_any_selection_are_a_key_away() {
     ];
     for (choose, query, totals) in cases {
         let session = window.state_mut().session_mut();
-        session.selection = Selection::default();
-        choose(&mut session.selection);
+        *session.selection_mut() = Selection::default();
+        choose(session.selection_mut());
         window.key_press_modifiers(Modifiers::CTRL, Key::I);
         settle(&mut window);
-        let text = window.state().session().page.as_ref().unwrap().search.text.clone();
+        let text = window.state().session().page().unwrap().search().text.clone();
         assert!(text.starts_with(query), "{text}");
         for words in [totals, "Count", "Standard deviation"] {
             assert!(says(&window, words), "{text}: {words}");
@@ -128,12 +128,12 @@ fn save(window: &mut gui_support::Window, choice: &str, path: &Path) {
     window.get_by_role_and_label(Role::Button, "Save").click_accesskit();
     for _ in 0..3_000 {
         window.step();
-        if path.is_file() && window.state().session().exports.is_empty() {
+        if path.is_file() && !window.state().session().is_exporting() {
             return settle(window);
         }
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
-    panic!("not saved: {:?}", window.state().session().messages);
+    panic!("not saved: {:?}", window.state().session().messages());
 }
 
 /// Whatever was chosen in the preferences has a name on the command line, which draws the same.
@@ -154,7 +154,7 @@ fn a_window_with_other_preferences_is_drawn_by_the_command_line() {
         let opened = OpenReport::read(directory.path()).unwrap();
         let mut window = gui_support::opened_window(opened, "memory", Vec2::new(1200.0, 800.0));
         let look = AppearancePrefs { units, palette, text_percent, ..AppearancePrefs::default() };
-        window.state_mut().session_mut().prefs.look = look;
+        window.state_mut().session_mut().prefs_mut().look = look;
         look.apply(&window.ctx);
         window.ctx.set_theme(theme);
         settle(&mut window);

@@ -261,16 +261,16 @@ fn a_bar_is_chosen_by_its_name_and_keys_go_on_from_there() {
         if title == "DoExchange" {
             continue;
         }
-        assert!(window.state().session().selection.step.is_some(), "{title}");
+        assert!(window.state().session().selection().step.is_some(), "{title}");
     }
-    let chosen = window.state().session().selection.step.unwrap();
+    let chosen = window.state().session().selection().step.unwrap();
     window.key_press(Key::Comma);
     settle(&mut window);
-    let before = window.state().session().selection.step.unwrap();
+    let before = window.state().session().selection().step.unwrap();
     assert_eq!(before.position + 1, chosen.position);
     window.key_press(Key::Escape);
     settle(&mut window);
-    assert_eq!(window.state().session().selection.step, None);
+    assert_eq!(window.state().session().selection().step, None);
 }
 
 #[test]
@@ -325,7 +325,7 @@ fn tiles_are_chosen_by_number_and_become_columns() {
     window.step();
     window.get_by_label("Select tiles, e.g. 1 or 0,3-5").type_text("2, 4-5");
     settle(&mut window);
-    assert_eq!(window.state().session().selection.tiles, [2, 4, 5]);
+    assert_eq!(window.state().session().selection().tiles, [2, 4, 5]);
     window.get_by_role_and_label(Role::Tab, "Variables").click();
     settle(&mut window);
     for title in ["Tile 2", "Tile 4", "Tile 5"] {
@@ -386,7 +386,7 @@ fn the_home_screen_says_what_can_be_done() {
     window.check_accessibility();
     // Rows of a list end below each other.
     for name in ["one", "another", "a third"] {
-        window.state_mut().session_mut().prefs.remember(std::path::Path::new(name));
+        window.state_mut().session_mut().prefs_mut().remember(std::path::Path::new(name));
     }
     window.run_steps(4);
     let buttons = window.query_all_by_label("Remove from recent reports");
@@ -397,12 +397,12 @@ fn the_home_screen_says_what_can_be_done() {
     window.state_mut().open_at(&context, Some(report), None, None);
     for _ in 0..2_000 {
         window.step();
-        if window.state().session().page.is_some() {
+        if window.state().session().page().is_some() {
             break;
         }
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
-    let recent = window.state().session().prefs.recent.first().expect("remembered");
+    let recent = window.state().session().prefs().recent.first().expect("remembered");
     assert!(recent.path.is_absolute() && recent.path.ends_with(report), "{:?}", recent.path);
 }
 
@@ -421,7 +421,7 @@ fn a_step_of_liveness_is_chosen_by_keys_and_becomes_a_column() {
     assert!(says(&window, "Step 0") && says(&window, "Step 1"));
     window.get_by_role_and_label(Role::Row, "a/conv/out").click();
     settle(&mut window);
-    assert_eq!(window.state().session().selection.variable.map(|id| id.0), Some(1));
+    assert_eq!(window.state().session().selection().variable.map(|id| id.0), Some(1));
 }
 
 #[test]
@@ -431,7 +431,7 @@ fn an_insight_leads_to_the_place_that_shows_it() {
     link.click();
     settle(&mut window);
     assert!(says(&window, "Liveness by program step"));
-    assert!(window.state().session().selection.variable.is_some());
+    assert!(window.state().session().selection().variable.is_some());
 }
 
 #[test]
@@ -473,7 +473,7 @@ fn a_report_opened_beside_another_is_looked_at_in_the_same_way() {
     }
     let breakdown = window.get_by_role_and_label(Role::ComboBox, "Breakdown");
     assert_eq!(breakdown.accesskit_node().value().as_deref(), Some("Category"));
-    assert!(window.state().session().messages.is_empty());
+    assert!(window.state().session().messages().is_empty());
 }
 
 #[test]
@@ -481,17 +481,17 @@ fn a_program_leads_to_its_step_in_the_trace_and_back() {
     let mut window = window(&VARIANTS[1], "program-tree", Vec2::new(1300.0, 850.0));
     window.get_by_role_and_label(Role::TreeItem, "OnTileExecute (a/conv/Convolve)").click();
     settle(&mut window);
-    let program = window.state().session().selection.program.expect("a program");
+    let program = window.state().session().selection().program.expect("a program");
     window.get_by_label("Show in Execution trace").click();
     settle(&mut window);
     let session = window.state().session();
-    assert_eq!(session.selection.step.map(|step| step.step.0), Some(1));
+    assert_eq!(session.selection().step.map(|step| step.step.0), Some(1));
     assert!(says(&window, "OnTileExecute (a/conv/Convolve) on IPU 0"));
     window.key_press(Key::Period);
     settle(&mut window);
     window.get_by_role_and_label(Role::Button, "Program tree").click();
     settle(&mut window);
-    let followed = window.state().session().selection.program.expect("a program");
+    let followed = window.state().session().selection().program.expect("a program");
     assert_ne!(followed, program, "the tree follows the trace");
 }
 
@@ -500,7 +500,7 @@ fn an_operation_is_chosen_in_all_tabs() {
     let mut window = window(&VARIANTS[0], "operations", Vec2::new(1300.0, 850.0));
     window.get_by_role_and_label(Role::Row, "layer2/conv").click();
     settle(&mut window);
-    assert!(window.state().session().selection.operation.is_some());
+    assert!(window.state().session().selection().operation.is_some());
     window.get_by_role_and_label(Role::Tab, "Cycles").click();
     settle(&mut window);
     assert!(says(&window, "Cycles by tile"));

@@ -30,7 +30,7 @@ fn every_view_compares_every_kind_of_report() {
                 assert!(says(&window, "Source: "), "{words}");
                 assert!(says(&window, "End comparison"), "{words}");
                 assert!(!says(&window, "cannot be compared"), "{words}");
-                assert!(window.state().session().messages.is_empty(), "{words}");
+                assert!(window.state().session().messages().is_empty(), "{words}");
             }
         }
     }
@@ -40,8 +40,8 @@ fn every_view_compares_every_kind_of_report() {
 fn what_is_chosen_on_one_side_is_chosen_on_the_other() {
     let small = Variant::named("small");
     let window = compared(small, small, "memory");
-    let page = window.state().session().page.as_ref().expect("shown");
-    assert!(page.compared.as_ref().is_some_and(|with| with.selection.tiles.is_empty()));
+    let page = window.state().session().page().expect("shown");
+    assert!(page.compared().is_some_and(|with| with.selection.tiles.is_empty()));
     let mut window = compared(small, small, "execution-trace");
     // The table of changes leads to both places.
     window.get_by_label("Slower and faster").click();
@@ -50,10 +50,10 @@ fn what_is_chosen_on_one_side_is_chosen_on_the_other() {
     row.expect("listed").click();
     settle(&mut window);
     let session = window.state().session();
-    let page = session.page.as_ref().expect("shown");
-    let there = page.compared.as_ref().map(|with| with.selection.program);
-    assert_eq!(there, Some(session.selection.program));
-    assert!(session.selection.program.is_some());
+    let page = session.page().expect("shown");
+    let there = page.compared().map(|with| with.selection.program);
+    assert_eq!(there, Some(session.selection().program));
+    assert!(session.selection().program.is_some());
 }
 
 #[test]
@@ -63,8 +63,8 @@ fn traces_zoom_together() {
     window.hover_at(egui::pos2(500.0, 300.0));
     settle(&mut window);
     let cycles = |window: &Window| {
-        let page = window.state().session().page.as_ref().expect("shown");
-        page.compared.as_ref().and_then(|with| with.cycles()).expect("both are shown")
+        let page = window.state().session().page().expect("shown");
+        page.compared().and_then(|with| with.cycles()).expect("both are shown")
     };
     let before = cycles(&window);
     for _ in 0..4 {
@@ -120,11 +120,11 @@ fn the_graph_of_both_has_the_line_of_the_memory_and_choices() {
         window.key_press(Key::ArrowRight);
         settle(&mut window);
         let session = window.state().session();
-        let with = session.page.as_ref().and_then(|page| page.compared.as_ref()).unwrap();
+        let with = session.page().and_then(|page| page.compared()).unwrap();
         if view == "liveness" {
-            assert!(session.selection.program.is_some(), "{view}");
+            assert!(session.selection().program.is_some(), "{view}");
         } else {
-            assert_eq!(session.selection.tiles, [0], "{view}");
+            assert_eq!(session.selection().tiles, [0], "{view}");
             assert_eq!(with.selection.tiles, [0], "{view}");
         }
     }
@@ -135,8 +135,8 @@ fn the_grip_moves_the_target_in_time() {
     let small = Variant::named("small");
     let mut window = compared(small, small, "execution-trace");
     let cycles = |window: &Window| {
-        let page = window.state().session().page.as_ref().expect("shown");
-        page.compared.as_ref().and_then(|with| with.cycles()).expect("both are shown")
+        let page = window.state().session().page().expect("shown");
+        page.compared().and_then(|with| with.cycles()).expect("both are shown")
     };
     const NAME: &str = "Time offset of the target";
     let value = |window: &Window| {
@@ -188,13 +188,13 @@ fn sides_are_exchanged_and_a_comparison_ends() {
     let mut window = compared(source, target, "memory");
     window.get_by_label("Swap").click();
     settle(&mut window);
-    let page = window.state().session().page.as_ref().expect("shown");
-    assert_eq!(page.opened.path, target.opened().path);
+    let page = window.state().session().page().expect("shown");
+    assert_eq!(page.opened().path, target.opened().path);
     window.get_by_label("End comparison").click();
     settle(&mut window);
-    let page = window.state().session().page.as_ref().expect("shown");
-    assert!(page.compared.is_none());
-    assert_eq!((page.opened.path.clone(), page.view.name()), (target.opened().path, "memory"));
+    let page = window.state().session().page().expect("shown");
+    assert!(page.compared().is_none());
+    assert_eq!((page.opened().path.clone(), page.view().name()), (target.opened().path, "memory"));
 }
 
 #[test]
@@ -206,8 +206,8 @@ fn tabs_hold_several_reports() {
     settle(&mut window);
     assert_eq!(window.state().session().tab_titles().len(), 2);
     let shown = |window: &Window| {
-        let page = window.state().session().page.as_ref();
-        page.map(|page| (page.opened.path.clone(), page.view.name()))
+        let page = window.state().session().page();
+        page.map(|page| (page.opened().path.clone(), page.view().name()))
     };
     assert_eq!(shown(&window), Some((second.opened().path, "liveness")));
     window.key_press_modifiers(Modifiers::COMMAND, Key::Tab);
@@ -242,8 +242,8 @@ fn a_report_that_cannot_be_opened_leaves_the_other_as_it_is() {
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
     let session = window.state().session();
-    assert!(session.messages.iter().any(|said| said.text.contains("/nowhere/at/all")));
-    assert!(session.page.as_ref().is_some_and(|page| page.compared.is_none()));
+    assert!(session.messages().iter().any(|said| said.text.contains("/nowhere/at/all")));
+    assert!(session.page().is_some_and(|page| page.compared().is_none()));
 }
 
 #[test]

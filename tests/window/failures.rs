@@ -26,7 +26,7 @@ fn until(window: &mut Window, words: &str, holds: impl Fn(&Window) -> bool) {
 }
 
 fn messages(window: &Window) -> String {
-    let messages = &window.state().session().messages;
+    let messages = window.state().session().messages();
     let texts: Vec<&str> = messages.iter().map(|message| message.text.as_str()).collect();
     texts.join("\n")
 }
@@ -46,17 +46,17 @@ fn a_child_killed_half_way_is_told_and_loses_nothing() {
     let before = std::fs::read(directory.path().join("profile.pop")).unwrap();
     let mut window = opened_window(opened, "memory", SIZE);
     press(&mut window, Modifiers::CTRL, Key::T);
-    let what_if = window.state_mut().session_mut().what_if.as_mut().unwrap();
+    let what_if = window.state_mut().session_mut().what_if_mut().unwrap();
     let changed = format!("{}\n# {DIES}\n", what_if.text().replace("m = 64", "m = 128"));
     what_if.set_text(changed.clone());
     until(&mut window, "checked", |window| {
-        window.state().session().what_if.as_ref().is_some_and(|what_if| what_if.is_spec_valid())
+        window.state().session().what_if().is_some_and(|what_if| what_if.is_spec_valid())
     });
     window.get_by_label("Simulate and compare").click();
     window.step();
     window.step();
     until(&mut window, "died", |window| {
-        window.state().session().simulation.is_none() && !messages(window).is_empty()
+        window.state().session().simulation().is_none() && !messages(window).is_empty()
     });
     let said = messages(&window);
     assert!(said.contains("The simulation failed") && said.contains("halfway there"), "{said}");
@@ -64,9 +64,9 @@ fn a_child_killed_half_way_is_told_and_loses_nothing() {
         assert!(says(&window, words), "not on the screen: {words}");
     }
     let session = window.state().session();
-    assert_eq!(session.what_if.as_ref().unwrap().text(), changed, "what was typed stays");
-    let page = session.page.as_ref().unwrap();
-    assert!(page.compared.is_none() && page.view.name() == "memory");
+    assert_eq!(session.what_if().unwrap().text(), changed, "what was typed stays");
+    let page = session.page().unwrap();
+    assert!(page.compared().is_none() && page.view().name() == "memory");
     assert!(says(&window, "Tick original") && !says(&window, "Tick variant 1"));
     assert_eq!(std::fs::read(directory.path().join("profile.pop")).unwrap(), before);
 }
@@ -78,13 +78,13 @@ fn the_last_words_of_a_child_are_shown_on_the_home_screen_too() {
     let mut window = opened_window(opened, "summary", SIZE);
     assert!(press_role(&mut window, Role::Button, "Close report"));
     settle(&mut window);
-    assert!(window.state().session().page.is_none());
+    assert!(window.state().session().page().is_none());
     until(&mut window, "listed", |window| says(window, "adder"));
     assert!(press_role(&mut window, Role::Button, "adder"));
     window.step();
     window.step();
     until(&mut window, "died", |window| {
-        window.state().session().simulation.is_none() && !messages(window).is_empty()
+        window.state().session().simulation().is_none() && !messages(window).is_empty()
     });
     for words in ["The simulation failed", "halfway there"] {
         assert!(says(&window, words), "not on the screen: {words}");
@@ -113,15 +113,15 @@ fn what_was_tried_for_one_report_waits_while_another_is_shown() {
     let ((first, _first), (second, _second)) = (simulated(), simulated());
     let mut window = opened_window(first.clone(), "summary", SIZE);
     press(&mut window, Modifiers::CTRL, Key::T);
-    window.state_mut().session_mut().what_if.as_mut().unwrap().set_text("# mine".to_owned());
+    window.state_mut().session_mut().what_if_mut().unwrap().set_text("# mine".to_owned());
     window.state_mut().session_mut().show(second);
     settle(&mut window);
     press(&mut window, Modifiers::CTRL, Key::T);
-    assert_ne!(window.state().session().what_if.as_ref().unwrap().text(), "# mine");
+    assert_ne!(window.state().session().what_if().unwrap().text(), "# mine");
     window.state_mut().session_mut().show(first);
     settle(&mut window);
     press(&mut window, Modifiers::CTRL, Key::T);
-    assert_eq!(window.state().session().what_if.as_ref().unwrap().text(), "# mine");
+    assert_eq!(window.state().session().what_if().unwrap().text(), "# mine");
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn report(directory: &Path) -> OpenReport {
 fn save(window: &mut Window, path: &Path) {
     press(window, Modifiers::CTRL, Key::S);
     save_under(window, path);
-    until(window, "saved or not", |window| !window.state().session().messages.is_empty());
+    until(window, "saved or not", |window| !window.state().session().messages().is_empty());
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn a_full_disk_is_told_and_the_file_stays() {
     save(&mut window, Path::new("/dev/full"));
     assert!(messages(&window).contains("the disk is full; nothing was changed"));
     assert!(!Path::new("/dev/full").is_file(), "the device is still one");
-    window.state_mut().session_mut().messages.clear();
+    window.state_mut().session_mut().messages_mut().clear();
     let kept = directory.path().join("kept.png");
     std::fs::write(&kept, "old").unwrap();
     save(&mut window, &directory.path().join("no/such/place.png"));
@@ -192,10 +192,10 @@ fn links_to_what_is_not_there_are_told() {
     let directory = tempfile::tempdir().unwrap();
     let mut window = opened_window(report(directory.path()), "memory", SIZE);
     let follow = |window: &mut Window, report: &Path, at: &str| {
-        window.state_mut().session_mut().messages.clear();
+        window.state_mut().session_mut().messages_mut().clear();
         let context = window.ctx.clone();
         window.state_mut().open_at(&context, Some(report), None, Some(at));
-        until(window, "told", |window| !window.state().session().messages.is_empty());
+        until(window, "told", |window| !window.state().session().messages().is_empty());
         messages(window)
     };
     let step = r#"select.step={"ipu":0,"sub_lane":0,"position":9,"step":123456}"#;
@@ -214,8 +214,8 @@ fn links_to_what_is_not_there_are_told() {
     for (report, at, words) in cases {
         let said = follow(&mut window, report, at);
         assert!(said.contains(words), "{at}: {said}");
-        let page = window.state().session().page.as_ref().unwrap();
-        assert_eq!(page.opened.path, directory.path(), "{at}");
+        let page = window.state().session().page().unwrap();
+        assert_eq!(page.opened().path, directory.path(), "{at}");
     }
 }
 
@@ -225,13 +225,13 @@ fn a_file_that_changes_is_read_again_and_the_selection_stays() {
     let mut window = {
         let opened = report(directory.path());
         let mut window = opened_window(opened.clone(), "execution-trace", SIZE);
-        window.state_mut().session_mut().watch_files = true;
+        window.state_mut().session_mut().watch_files();
         window.state_mut().session_mut().show(opened);
         settle(&mut window);
         window
     };
     press(&mut window, Modifiers::NONE, Key::Period);
-    let before = window.state().session().selection.clone();
+    let before = window.state().session().selection().clone();
     assert!(before.step.is_some());
     // Time for the first look at the file.
     until(&mut window, "looked at", |_| true);
@@ -241,10 +241,10 @@ fn a_file_that_changes_is_read_again_and_the_selection_stays() {
     other.variable("new/variable", tilescope_report::MemoryCategory::Variable, 0..8, 5_000, None);
     other.write(directory.path()).unwrap();
     let variables = |window: &Window| {
-        let page = window.state().session().page.as_ref().unwrap();
-        page.opened.report.variable_count().unwrap()
+        let page = window.state().session().page().unwrap();
+        page.opened().report.variable_count().unwrap()
     };
     let known = variables(&window);
     until(&mut window, "read again", |window| variables(window) > known);
-    assert_eq!(window.state().session().selection, before);
+    assert_eq!(*window.state().session().selection(), before);
 }

@@ -31,7 +31,7 @@ fn a_link_restores_the_view_it_was_copied_from() {
         settle(&mut fresh);
         assert_eq!(link(&fresh), copied, "{} {view}", variant.name);
         show_the_same(&mut seen, &mut fresh, SIZE, &format!("{} {view}", variant.name));
-        assert_eq!(fresh.state().session().messages, []);
+        assert_eq!(fresh.state().session().messages(), []);
     });
 }
 
@@ -109,9 +109,9 @@ fn a_link_to_what_does_not_exist_is_told() {
     window.state_mut().session_mut().go_to(&place);
     settle(&mut window);
     let session = window.state().session();
-    assert_eq!(session.selection.tiles, [3]);
+    assert_eq!(session.selection().tiles, [3]);
     for words in ["no tile 999999", "no program 77777", "order"] {
-        assert!(session.messages.iter().any(|said| said.text.contains(words)), "{words}");
+        assert!(session.messages().iter().any(|said| said.text.contains(words)), "{words}");
     }
     assert!(says(&window, "Memory by tile"));
 }
@@ -132,14 +132,14 @@ fn bookmarks_are_kept_beside_the_report() {
     assert!(std::fs::read_to_string(&kept).unwrap().contains("fullest tile"));
     again.get_by_label("Go there").click();
     settle(&mut again);
-    assert_eq!(again.state().session().page.as_ref().unwrap().view.name(), "memory");
+    assert_eq!(again.state().session().page().unwrap().view().name(), "memory");
 }
 
 /// Waits for files being written.
 fn wait_for_saving(window: &mut Window) {
     for _ in 0..2000 {
         window.step();
-        if window.state().session().exports.is_empty() {
+        if !window.state().session().is_exporting() {
             return settle(window);
         }
         std::thread::sleep(Duration::from_millis(10));
@@ -201,7 +201,7 @@ fn a_report_read_again_keeps_what_is_selected() {
     press(&mut window, Modifiers::NONE, Key::Period);
     press(&mut window, Modifiers::NONE, Key::W);
     let before = link(&window);
-    assert!(window.state().session().selection.step.is_some());
+    assert!(window.state().session().selection().step.is_some());
     let again = report(directory.path());
     window.state_mut().session_mut().show(again);
     settle(&mut window);
@@ -236,8 +236,8 @@ fn a_comparison_is_saved_as_the_command_line_saves_it() {
         ("PNG picture".to_owned(), vec!["--format", "png"], String::new()),
         ("SVG drawing".to_owned(), vec!["--format", "svg"], String::new()),
     ];
-    let page = window.state().session().page.as_ref().unwrap();
-    let titles = page.compared.as_ref().unwrap().tables();
+    let page = window.state().session().page().unwrap();
+    let titles = page.compared().unwrap().tables();
     assert!(!titles.is_empty());
     for title in titles {
         let name = ComparisonTable::named(title).name();

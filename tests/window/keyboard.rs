@@ -102,7 +102,7 @@ const PATHS: &[Path] = &[
 const READ: [&str; 2] = ["summary", "insights"];
 
 fn selection(window: &Window) -> &Selection {
-    &window.state().session().selection
+    window.state().session().selection()
 }
 
 /// Presses Tab until something of this role and name has the focus.

@@ -14,7 +14,9 @@ fn every_kind_of_message_is_told_apart_without_its_colour() {
     let mut seen = Vec::new();
     for kind in MessageKind::ALL {
         let text = "the same words".to_owned();
-        window.state_mut().session_mut().messages = vec![StatusMessage { kind, text }];
+        let messages = window.state_mut().session_mut().messages_mut();
+        messages.clear();
+        messages.push(StatusMessage { kind, text });
         settle(&mut window);
         assert!(says(&window, kind.word()) && says(&window, "the same words"), "{kind:?}");
         let (role, live) = match kind {
@@ -37,11 +39,11 @@ fn every_kind_of_message_is_told_apart_without_its_colour() {
 fn many_messages_leave_room_for_the_view() {
     let mut window = window(Variant::named("small"), "memory", SIZE);
     let messages = (0..30).map(|at| StatusMessage::error(format!("message {at}")));
-    window.state_mut().session_mut().messages.extend(messages);
+    window.state_mut().session_mut().messages_mut().extend(messages);
     settle(&mut window);
     assert!(says(&window, "message 29") && !says(&window, "message 3"));
     assert!(says(&window, "26 earlier messages") && says(&window, "Memory by tile"));
     window.get_by_label("Dismiss all").click();
     settle(&mut window);
-    assert!(window.state().session().messages.is_empty());
+    assert!(window.state().session().messages().is_empty());
 }

@@ -12,7 +12,7 @@ use tilescope_analysis::program_tree::{groups, tally};
 use tilescope_analysis::tile_mapping::{MappingMeasure, MappingSubjectKind, mapping, subjects};
 use tilescope_analysis::{exchange_code, memory, summary, tile_curves};
 use tilescope_gui::view_names;
-use tilescope_report::units::{Cycles, NumberFormat, binary_bytes, exact_bytes, grouped, percent};
+use tilescope_report::units::{Bytes, NumberFormat, binary_bytes, exact_bytes, grouped, percent};
 use tilescope_report::{Report, ReportError, ReportPart};
 
 /// Names and values of everything a reader of the accessibility tree finds, a line each.
@@ -48,10 +48,10 @@ fn of_summary(report: &Report) -> Result<Vec<String>, ReportError> {
     let mut figures: Vec<String> =
         [graph.compute_sets, graph.edges, graph.variables, graph.vertices].map(grouped).into();
     let memory = found.memory;
-    figures.push(format!("Fullest tile: {}", binary_bytes(memory.max_tile_including_gaps)));
-    figures.push(format!("Memory in use: {}", binary_bytes(memory.total_excluding_gaps)));
+    figures.push(format!("Fullest tile: {}", binary_bytes(memory.max_tile_including_gaps.0)));
+    figures.push(format!("Memory in use: {}", binary_bytes(memory.total_excluding_gaps.0)));
     if let Some(run) = found.execution {
-        figures.push(format!("Run: {} cycles", Cycles(run.total_cycles)));
+        figures.push(format!("Run: {} cycles", run.total_cycles));
         figures.extend(run.samples_per_second.map(|rate| grouped(rate.round() as u64)));
     }
     Ok(figures)
@@ -66,8 +66,8 @@ fn of_insights(report: &Report) -> Result<Vec<String>, ReportError> {
         let sentence: String = finding.sentence.chars().take(600).collect();
         [sentence, finding.gain.text(), finding.advice.clone()]
     }));
-    if picture.used > 0 {
-        figures.extend(picture.worst.iter().map(|tile| binary_bytes(tile.bytes)));
+    if picture.used > Bytes::ZERO {
+        figures.extend(picture.worst.iter().map(|tile| binary_bytes(tile.bytes.0)));
         let some = picture.histogram.iter().filter(|bucket| bucket.tiles > 0);
         figures.extend(some.map(|bucket| grouped(bucket.tiles)));
     }
@@ -86,11 +86,11 @@ fn of_liveness(report: &Report) -> Result<Vec<String>, ReportError> {
     let Some(curve) = curve(report, LivenessScope::Whole)? else { return Ok(Vec::new()) };
     let Some(peak) = curve.peak() else { return Ok(Vec::new()) };
     let mut figures =
-        vec![format!("at most {}", tile_curves::TileCurveUnit::Bytes.exact(curve.total(peak)))];
+        vec![format!("at most {}", tile_curves::TileCurveUnit::Bytes.exact(curve.total(peak).0))];
     if report.has(ReportPart::Variables) {
         let always = always_live(report, LivenessScope::Whole)?;
-        let sum = always.iter().flat_map(|live| &live.bytes).sum();
-        figures.push(exact_bytes(sum));
+        let sum: Bytes = always.iter().flat_map(|live| &live.bytes).sum();
+        figures.push(exact_bytes(sum.0));
     }
     Ok(figures)
 }
@@ -122,8 +122,8 @@ fn of_operations(report: &Report) -> Result<Vec<String>, ReportError> {
     let model = report.has(ReportPart::Operations) && first.len() == 1;
     let known = [
         (true, grouped(rows.len() as u64)),
-        (report.has(ReportPart::Exchanges), exact_bytes(sum(OpRow::code))),
-        (report.has(ReportPart::Execution), grouped(sum(|row| row.elapsed))),
+        (report.has(ReportPart::Exchanges), exact_bytes(sum(|row| row.code().0))),
+        (report.has(ReportPart::Execution), grouped(sum(|row| row.elapsed.0))),
         (model, grouped(sum(|row| row.flops))),
     ];
     Ok(known.into_iter().filter(|(known, _)| *known).map(|(_, figure)| figure).collect())
@@ -143,7 +143,7 @@ fn of_graph(report: &Report) -> Result<Vec<String>, ReportError> {
 
 fn of_trace(report: &Report) -> Result<Vec<String>, ReportError> {
     let Some(run) = summary::summary(report)?.execution else { return Ok(Vec::new()) };
-    let mut figures = vec![format!("Total cycles {}", Cycles(run.total_cycles))];
+    let mut figures = vec![format!("Total cycles {}", run.total_cycles)];
     // Further IPUs may be scrolled out of sight.
     for ipu in run.ipus.iter().take(4) {
         let shares = ipu.proportions.iter().filter(|(_, share)| *share >= 0.0005);
@@ -159,13 +159,18 @@ fn of_exchange_code(report: &Report) -> Result<Vec<String>, ReportError> {
     let overview = exchange_code::overview(report)?;
     let of_link = |link: &exchange_code::ExchangeLinkTotals| {
         let mut figures = vec![
-            exact_bytes(link.stored),
-            exact_bytes(link.fullest),
+            exact_bytes(link.stored.0),
+            exact_bytes(link.fullest.0),
             grouped(link.programs),
             grouped(link.messages),
-            exact_bytes(link.bytes),
+            exact_bytes(link.bytes.0),
         ];
-        figures.extend([link.shared(), link.unattributed()].into_iter().flatten().map(exact_bytes));
+        figures.extend(
+            [link.shared(), link.unattributed()]
+                .into_iter()
+                .flatten()
+                .map(|bytes| exact_bytes(bytes.0)),
+        );
         figures
     };
     Ok(overview.links.iter().flat_map(of_link).collect())

@@ -105,7 +105,7 @@ fn every_pair_is_compared_in_every_view_and_layout() {
             assert!(says(&window, &format!("Source: {}", a.name())), "{words}, {layout}");
             assert!(says(&window, &format!("Target: {}", b.name())), "{words}, {layout}");
             assert!(!says(&window, "cannot be compared"), "{words}, {layout}");
-            assert_eq!(window.state().session().messages, [], "{words}");
+            assert_eq!(window.state().session().messages(), [], "{words}");
             for row in first(&tables).iter().flat_map(|table| table.rows.first()) {
                 assert!(says(&window, &row.name), "{words}, {layout}: {}", row.name);
             }
@@ -132,7 +132,7 @@ fn a_link_restores_the_comparison_it_was_copied_from() {
         }
         settle(&mut fresh);
         assert_eq!(link(&fresh), copied, "{words}");
-        assert_eq!(fresh.state().session().messages, [], "{words}");
+        assert_eq!(fresh.state().session().messages(), [], "{words}");
         // One tab more is open, which would push the view down.
         fresh
             .key_press_modifiers(egui::Modifiers::COMMAND | egui::Modifiers::SHIFT, egui::Key::Tab);

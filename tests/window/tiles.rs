@@ -11,7 +11,7 @@ use tilescope_analysis::exchange_code;
 use tilescope_gui::app::TilescopeApp;
 use tilescope_gui::{OpenReport, theme};
 use tilescope_report::Report;
-use tilescope_report::units::{exact_bytes, grouped};
+use tilescope_report::units::{Bytes, exact_bytes, grouped};
 
 struct State {
     app: TilescopeApp,
@@ -50,7 +50,7 @@ fn settle(window: &mut Window) {
     let mut calm = 0;
     for _ in 0..400 {
         window.step();
-        let workers = window.state().app.session().workers.clone();
+        let workers = window.state().app.session().workers().clone();
         calm = if workers.busy() { 0 } else { calm + 1 };
         if calm == 4 {
             return;
@@ -83,15 +83,15 @@ fn exchange_code_is_that_of_the_report() {
     let mut window = window("exchange-code");
     let overview = exchange_code::overview(&window.state().report).expect("reads");
     for totals in &overview.links {
-        assert!(says(&window, &exact_bytes(totals.stored)), "{totals:?}");
+        assert!(says(&window, &exact_bytes(totals.stored.0)), "{totals:?}");
         assert!(says(&window, &grouped(totals.programs)), "{totals:?}");
     }
     press(&mut window, Role::Tab, "Programs");
     let programs = exchange_code::programs(&window.state().report, &[]).expect("reads");
     let largest = programs.iter().max_by_key(|row| row.traffic.code_bytes).expect("programs");
     assert!(says(&window, &largest.name));
-    let all: u64 = programs.iter().map(|row| row.traffic.code_bytes).sum();
-    assert!(says(&window, &exact_bytes(all)), "the row of totals");
+    let all: Bytes = programs.iter().map(|row| row.traffic.code_bytes).sum();
+    assert!(says(&window, &exact_bytes(all.0)), "the row of totals");
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn choosing_a_program_shows_who_sends_to_whom_in_it() {
     assert_ne!(whole, part);
     let traffic = exchange_code::programs(&window.state().report, &[]).expect("reads");
     let copies = traffic.iter().find(|row| row.name.contains("inter-ipu-copies")).expect("copies");
-    assert_eq!(part, Some(format!("{} B in view", grouped(copies.traffic.bytes_in))));
+    assert_eq!(part, Some(format!("{} B in view", grouped(copies.traffic.bytes_in.0))));
     press(&mut window, Role::Button, "All programs");
     assert_eq!(window.get_by_label("Who sends to whom").accesskit_node().value(), whole);
 }
@@ -134,7 +134,7 @@ fn a_tensor_is_mapped_as_the_report_says() {
     let row = window.query_all_by_role_and_label(Role::Label, &operation.name).next();
     row.expect("the row of the operation").click();
     settle(&mut window);
-    let chosen = window.state().app.session().selection.operation;
+    let chosen = window.state().app.session().selection().operation;
     assert_eq!(chosen.map(MappingSubject::Operation), Some(operation.subject));
     let found = mapping(&window.state().report, operation.subject).expect("reads");
     let count = found.expect("is there").rearrangements.len();
@@ -150,7 +150,7 @@ fn memory_shows_the_floor_plan_a_variable_and_compute_sets() {
     let report = &window.state().report;
     let most = report.tile_memory().expect("reads").map(|tile| tile.excluding_gaps()).max();
     let map = window.get_by_label("Memory on the floor plan").accesskit_node().value();
-    assert!(map.is_some_and(|words| words.ends_with(&exact_bytes(most))));
+    assert!(map.is_some_and(|words| words.ends_with(&exact_bytes(most.0))));
     press(&mut window, Role::Tab, "Compute sets");
     let sets = memory::compute_sets(&window.state().report, &[]).expect("reads");
     let vertices: u64 = sets.rows.iter().map(|row| row.count).sum();
@@ -164,7 +164,7 @@ fn memory_shows_the_floor_plan_a_variable_and_compute_sets() {
     let row = window.query_all_by_role_and_label(Role::Row, &listing.rows[largest].name).next();
     row.expect("its row").click();
     settle(&mut window);
-    let chosen = window.state().app.session().selection.variable;
+    let chosen = window.state().app.session().selection().variable;
     assert_eq!(chosen, Some(listing.variables[largest]));
     assert!(says(&window, "Memory of the selected variables by tile"));
 }
@@ -204,14 +204,14 @@ fn the_memory_map_holds_every_variable_of_a_tile() {
     assert_eq!(value, Some(format!("{} variables in {} rows", map.placed.len(), map.rows)));
     let memory = window.state().report.tile_memory().expect("reads");
     let always = map.placed.iter().filter(|part| part.lifetime.is_none());
-    let bytes: u64 = always.map(|part| part.addresses.end - part.addresses.start).sum();
+    let bytes: Bytes = always.map(|part| part.addresses.end - part.addresses.start).sum();
     assert_eq!(memory.get(1500).map(|tile| tile.always_live), Some(bytes));
     window.get_by_label("Memory map of tile 1,500").focus();
     // Arrows belong to what has had the focus for a frame.
     window.run_steps(2);
     window.key_press(Key::ArrowRight);
     settle(&mut window);
-    assert_eq!(window.state().app.session().selection.variable, Some(map.placed[0].id));
+    assert_eq!(window.state().app.session().selection().variable, Some(map.placed[0].id));
 }
 
 #[test]

@@ -14,7 +14,7 @@ use tilescope_analysis::operations::{OperationLayer, operations};
 use tilescope_analysis::{exchange_code, memory};
 use tilescope_gui::OpenReport;
 use tilescope_report::Report;
-use tilescope_report::units::{NumberFormat, exact_bytes, grouped};
+use tilescope_report::units::{Bytes, Cycles, NumberFormat, exact_bytes, grouped};
 
 /// Most clicks for an answer.
 const MOST: usize = 9;
@@ -121,13 +121,13 @@ fn what_fills_the_fullest_tile() {
     let fullest =
         names.into_iter().find(|name| name.starts_with("Tile ") && name.contains("(IPU")).unwrap();
     walk.click(Role::Button, &fullest);
-    let tile = walk.window.state().session().selection.tiles[0];
+    let tile = walk.window.state().session().selection().tiles[0];
     walk.finds(&format!("Tile {}", grouped(tile.into())));
     walk.click(Role::Tab, "Variables");
     let listing = memory::variables(&walk.report, &[tile]).unwrap();
     let largest = listing.rows.iter().max_by_key(|row| row.bytes[0]).unwrap();
     walk.finds(&largest.name);
-    walk.finds(&exact_bytes(largest.bytes[0]));
+    walk.finds(&exact_bytes(largest.bytes[0].0));
 }
 
 #[test]
@@ -152,9 +152,9 @@ fn which_operation_pays_for_prearrange() {
     let programs = operations(&walk.report, OperationLayer::Program).unwrap();
     let arranging = programs.rows.iter().filter(|row| row.name.contains("PreArrange"));
     let most = arranging.max_by_key(|row| row.elapsed).unwrap();
-    assert!(most.elapsed > 0);
+    assert!(most.elapsed > Cycles::ZERO);
     walk.finds(&most.name);
-    walk.finds(&grouped(most.elapsed));
+    walk.finds(&grouped(most.elapsed.0));
 }
 
 #[test]
@@ -167,8 +167,8 @@ fn what_four_replicas_would_add_is_simulated_and_compared() {
     walk.click(Role::Button, "Simulate and compare");
     for _ in 0..6000 {
         walk.window.step();
-        let page = walk.window.state().session().page.as_ref().unwrap();
-        if page.compared.is_some() {
+        let page = walk.window.state().session().page().unwrap();
+        if page.compared().is_some() {
             break;
         }
         std::thread::sleep(Duration::from_millis(10));
@@ -176,7 +176,7 @@ fn what_four_replicas_would_add_is_simulated_and_compared() {
     settle(&mut walk.window);
     let links = exchange_code::overview(&Report::open(four.path()).unwrap()).unwrap().links;
     for link in &links {
-        walk.finds(&exact_bytes(link.stored));
+        walk.finds(&exact_bytes(link.stored.0));
     }
 }
 
@@ -185,12 +185,12 @@ fn what_four_replicas_add_to_the_exchange_code() {
     let (one, four) = (pipeline(&[]), pipeline(&["options.replication_factor=4"]));
     let stored = |report: &Report| {
         let links = exchange_code::overview(report).unwrap().links;
-        links.iter().map(|link| link.stored).sum::<u64>()
+        links.iter().map(|link| link.stored).sum::<Bytes>()
     };
     let mut walk = Walk::new(one.path());
     walk.click(Role::Button, "Exchange code");
     let before = stored(&walk.report);
-    walk.finds(&exact_bytes(before));
+    walk.finds(&exact_bytes(before.0));
     walk.click(Role::Button, "Close report");
     walk.type_into("Path of a report", &four.path().to_string_lossy());
     walk.window.key_press(Key::Enter);
@@ -198,5 +198,5 @@ fn what_four_replicas_add_to_the_exchange_code() {
     walk.click(Role::Button, "Exchange code");
     let after = stored(&Report::open(four.path()).unwrap());
     assert!(after > before);
-    walk.finds(&exact_bytes(after));
+    walk.finds(&exact_bytes(after.0));
 }

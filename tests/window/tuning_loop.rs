@@ -24,7 +24,7 @@ fn until(window: &mut Window, words: &str, holds: impl Fn(&Window) -> bool) {
 }
 
 fn is_compared(window: &Window) -> bool {
-    window.state().session().page.as_ref().is_some_and(|page| page.compared.is_some())
+    window.state().session().page().is_some_and(|page| page.compared().is_some())
 }
 
 #[test]
@@ -57,13 +57,13 @@ fn open_zoom_search_change_compare_bookmark_save_close_and_come_back() {
     press(&mut window, Modifiers::NONE, Key::Enter);
     settle(&mut window);
     let session = window.state().session();
-    assert!(session.selection.step.is_some(), "the first result is chosen in the trace");
-    assert_eq!(session.page.as_ref().unwrap().search.current_result, Some(0));
+    assert!(session.selection().step.is_some(), "the first result is chosen in the trace");
+    assert_eq!(session.page().unwrap().search().current_result, Some(0));
     window.get_by_role_and_label(Role::Button, "Close find").click();
     settle(&mut window);
-    let first = window.state().session().selection.program;
+    let first = window.state().session().selection().program;
     press(&mut window, Modifiers::NONE, Key::N);
-    assert_ne!(window.state().session().selection.program, first, "N goes on");
+    assert_ne!(window.state().session().selection().program, first, "N goes on");
 
     // Measure from here to the next step.
     press(&mut window, Modifiers::NONE, Key::M);
@@ -75,17 +75,17 @@ fn open_zoom_search_change_compare_bookmark_save_close_and_come_back() {
 
     // Twice the accumulation, beside what it was.
     press(&mut window, Modifiers::CTRL, Key::T);
-    let what_if = window.state_mut().session_mut().what_if.as_mut().unwrap();
+    let what_if = window.state_mut().session_mut().what_if_mut().unwrap();
     let before = what_if.text().to_owned();
     let after = before.replace("gradient_accumulation = 10", "gradient_accumulation = 20");
     assert_ne!(before, after);
     what_if.set_text(after);
     until(&mut window, "checked", |window| {
-        window.state().session().what_if.as_ref().is_some_and(|what_if| what_if.is_spec_valid())
+        window.state().session().what_if().is_some_and(|what_if| what_if.is_spec_valid())
     });
     window.get_by_label("Simulate and compare").click();
     until(&mut window, "compared", is_compared);
-    assert_eq!(window.state().session().page.as_ref().unwrap().view.name(), "execution-trace");
+    assert_eq!(window.state().session().page().unwrap().view().name(), "execution-trace");
     assert!(says(&window, "options.gradient_accumulation = 20"), "it is in the list of variants");
     press(&mut window, Modifiers::CTRL, Key::T);
     assert!(says(&window, "Slower and faster"));
@@ -109,7 +109,7 @@ fn open_zoom_search_change_compare_bookmark_save_close_and_come_back() {
     settle(&mut window);
     window.get_by_role_and_label(Role::Button, "Save").click();
     until(&mut window, "saved", |window| {
-        drawing.is_file() && window.state().session().exports.is_empty()
+        drawing.is_file() && !window.state().session().is_exporting()
     });
     let svg = std::fs::read_to_string(&drawing).unwrap();
     assert!(svg.contains("</text>") && svg.ends_with("</svg>\n"));
@@ -134,18 +134,18 @@ fn open_zoom_search_change_compare_bookmark_save_close_and_come_back() {
         assert_eq!(copied, link);
     }
     let said = StatusMessage::done(format!("Saved {}", drawing.display()));
-    assert_eq!(window.state().session().messages, [said]);
+    assert_eq!(window.state().session().messages(), [said]);
     for _ in 0..2 {
         press(&mut window, Modifiers::CTRL, Key::W);
     }
-    assert!(window.state().session().page.is_none());
+    assert!(window.state().session().page().is_none());
     drop(window);
     let mut again = gui_support::opened_window(open(), "summary", size);
     let context = again.ctx.clone();
     again.state_mut().open_at(&context, Some(directory.path()), None, Some(&link));
     until(&mut again, "compared again", is_compared);
     assert_eq!(again.state().session().link().unwrap().to_string(), link);
-    assert_eq!(again.state().session().messages, []);
+    assert_eq!(again.state().session().messages(), []);
     let shown = picture(&mut again, size);
     assert_eq!((shown.width, shown.height), (1300, 850));
 }

@@ -40,7 +40,7 @@ fn until(window: &mut Window, words: &str, holds: impl Fn(&Window) -> bool) {
 }
 
 fn set_text(window: &mut Window, change: impl Fn(&str) -> String) {
-    let what_if = window.state_mut().session_mut().what_if.as_mut().expect("open");
+    let what_if = window.state_mut().session_mut().what_if_mut().expect("open");
     let text = change(what_if.text());
     what_if.set_text(text);
     settle(window);
@@ -53,10 +53,10 @@ fn a_changed_spec_is_simulated_and_compared() {
     set_text(&mut window, |text| text.replace("m = 64", "m = 128"));
     window.get_by_label("Simulate and compare").click();
     until(&mut window, "compared", |window| {
-        let page = window.state().session().page.as_ref();
-        page.is_some_and(|page| page.compared.is_some())
+        let page = window.state().session().page();
+        page.is_some_and(|page| page.compared().is_some())
     });
-    assert!(window.state().session().messages.is_empty());
+    assert!(window.state().session().messages().is_empty());
     for words in ["variant 1", "model.m = 128", "Tick variant 1", "Tick original"] {
         assert!(says(&window, words), "{words}");
     }
@@ -67,8 +67,8 @@ fn a_changed_spec_is_simulated_and_compared() {
     settle(&mut window);
     window.get_by_label("Compare ticked").click();
     until(&mut window, "the other way round", |window| {
-        let page = window.state().session().page.as_ref().expect("shown");
-        page.opened.path.ends_with("variant 1")
+        let page = window.state().session().page().expect("shown");
+        page.opened().path.ends_with("variant 1")
     });
 }
 
@@ -77,8 +77,8 @@ fn try_one(window: &mut Window) {
     set_text(window, |text| text.replace("m = 64", "m = 128"));
     window.get_by_label("Simulate and compare").click();
     until(window, "compared", |window| {
-        let page = window.state().session().page.as_ref();
-        page.is_some_and(|page| page.compared.is_some())
+        let page = window.state().session().page();
+        page.is_some_and(|page| page.compared().is_some())
     });
 }
 
@@ -87,8 +87,8 @@ fn what_was_tried_is_there_when_the_report_is_opened_again() {
     let (mut first, directory) = window();
     try_one(&mut first);
     let report = {
-        let page = first.state().session().page.as_ref().expect("shown");
-        page.compared.as_ref().expect("compared").target.path.clone()
+        let page = first.state().session().page().expect("shown");
+        page.compared().expect("compared").target.path.clone()
     };
     drop(first);
     let open = || {
@@ -106,17 +106,17 @@ fn what_was_tried_is_there_when_the_report_is_opened_again() {
     // Its spec is worked on, and its report is compared, as if it had never been closed.
     again.get_by_label("variant 1").click();
     settle(&mut again);
-    let text = again.state().session().what_if.as_ref().expect("open").text().to_owned();
+    let text = again.state().session().what_if().expect("open").text().to_owned();
     assert!(text.contains("m = 128"), "{text}");
     for words in ["Tick original", "Tick variant 1", "Compare ticked"] {
         again.get_by_label(words).click();
         settle(&mut again);
     }
     until(&mut again, "compared", |window| {
-        let page = window.state().session().page.as_ref();
-        page.is_some_and(|page| page.compared.is_some())
+        let page = window.state().session().page();
+        page.is_some_and(|page| page.compared().is_some())
     });
-    assert_eq!(again.state().session().messages, []);
+    assert_eq!(again.state().session().messages(), []);
     drop(again);
     // A report that was taken away is told; its spec is still there.
     std::fs::remove_dir_all(&report).expect("removed");
@@ -140,7 +140,7 @@ fn other_replicas_are_tried_from_the_exchange_code() {
     window.get_by_label("Try 4 replicas…").click();
     settle(&mut window);
     let session = window.state().session();
-    let text = session.what_if.as_ref().expect("open").text();
+    let text = session.what_if().expect("open").text();
     assert!(text.contains("replication_factor = 4"), "{text}");
     assert!(says(&window, "Simulate and compare"));
 }
@@ -157,13 +157,13 @@ fn nonsense_is_refused_with_its_line() {
         assert!(says(&window, "Line "), "{nonsense}");
         window.get_by_label("Simulate and compare").click();
         settle(&mut window);
-        assert!(window.state().session().simulation.is_none(), "{nonsense}");
+        assert!(window.state().session().simulation().is_none(), "{nonsense}");
         window.get_by_label("Reset").click();
         settle(&mut window);
         assert!(!says(&window, "Line "), "{nonsense}");
     }
-    let page = window.state().session().page.as_ref().expect("shown");
-    assert!(page.compared.is_none());
+    let page = window.state().session().page().expect("shown");
+    assert!(page.compared().is_none());
 }
 
 #[test]
@@ -173,13 +173,13 @@ fn a_child_that_is_stopped_loses_nothing() {
     window.get_by_label("Simulate and compare").click();
     window.step();
     window.step();
-    if let Some(simulation) = &window.state().session().simulation {
+    if let Some(simulation) = window.state().session().simulation() {
         simulation.cancel();
     }
-    until(&mut window, "stopped", |window| window.state().session().simulation.is_none());
+    until(&mut window, "stopped", |window| window.state().session().simulation().is_none());
     let session = window.state().session();
-    assert!(session.page.as_ref().is_some_and(|page| page.compared.is_none()));
-    assert!(session.what_if.as_ref().is_some_and(|what_if| what_if.text().contains("m = 1500")));
+    assert!(session.page().is_some_and(|page| page.compared().is_none()));
+    assert!(session.what_if().is_some_and(|what_if| what_if.text().contains("m = 1500")));
     assert!(!says(&window, "Tick variant 1"));
 }
 

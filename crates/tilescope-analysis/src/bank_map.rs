@@ -2,7 +2,7 @@
 //! what shares addresses at different times stands below each other.
 
 use std::ops::Range;
-use tilescope_report::units::{TileRange, VariableId};
+use tilescope_report::units::{Bytes, TileRange, VariableId};
 use tilescope_report::{MemoryCategory, Report, ReportError, VariableFilter};
 
 /// Most variables of a tile that are placed.
@@ -16,7 +16,7 @@ pub struct PlacedVariable {
     /// What it is for.
     pub category: MemoryCategory,
     /// Bytes from the start of tile memory, half-open.
-    pub addresses: Range<u64>,
+    pub addresses: Range<Bytes>,
     /// Liveness steps it is live in; `None` means always.
     pub lifetime: Option<Range<u32>>,
     /// Row, counted from the top: 0 for what is always live.
@@ -31,11 +31,11 @@ pub struct BankMap {
     pub placed: Vec<PlacedVariable>,
     pub rows: u32,
     /// Bytes of a tile.
-    pub capacity: u64,
+    pub capacity: Bytes,
     /// Where interleaved memory begins.
-    pub interleaved: u64,
+    pub interleaved: Bytes,
     /// Bytes of a bank.
-    pub bank: u64,
+    pub bank: Bytes,
     /// Whether there are more variables than were read.
     pub truncated: bool,
 }
@@ -52,7 +52,7 @@ pub fn bank_map(report: &Report, tile: u32) -> Result<BankMap, ReportError> {
     let variables = report.variables(&filter)?;
     let cut = variables.len() >= MAX_PLACED;
     let place = |(id, variable): (VariableId, tilescope_report::Variable)| {
-        let part = *variable.tiles.get(tile).filter(|part| part.bytes > 0)?;
+        let part = *variable.tiles.get(tile).filter(|part| part.bytes > Bytes::ZERO)?;
         Some(PlacedVariable {
             id,
             name: variable.name,
@@ -69,9 +69,9 @@ pub fn bank_map(report: &Report, tile: u32) -> Result<BankMap, ReportError> {
         tile,
         placed,
         rows,
-        capacity: target.bytes_per_tile.0,
-        interleaved: target.interleaved_offset.0,
-        bank: target.memory_element_bytes.0,
+        capacity: target.bytes_per_tile,
+        interleaved: target.interleaved_offset,
+        bank: target.memory_element_bytes,
         truncated: cut,
     })
 }
@@ -86,7 +86,7 @@ fn put_in_rows(placed: &mut [PlacedVariable]) -> u32 {
     });
     // Where each row ends; what comes begins where the last one did, or later, except that
     // not-always-live parts begin anew.
-    let mut ends: Vec<u64> = Vec::new();
+    let mut ends: Vec<Bytes> = Vec::new();
     let always = placed.iter().take_while(|part| part.lifetime.is_none()).count();
     let mut base = 0;
     for (group, parts) in [0..always, always..placed.len()].into_iter().enumerate() {
@@ -97,7 +97,7 @@ fn put_in_rows(placed: &mut [PlacedVariable]) -> u32 {
             let free = ends[base..].iter().position(|end| *end <= part.addresses.start);
             let row = base + free.unwrap_or(ends.len() - base);
             if row == ends.len() {
-                ends.push(0);
+                ends.push(Bytes::ZERO);
             }
             ends[row] = part.addresses.end;
             part.row = row as u32;
@@ -110,7 +110,7 @@ fn put_in_rows(placed: &mut [PlacedVariable]) -> u32 {
 mod tests {
     use super::*;
 
-    fn part(id: u32, addresses: Range<u64>, lifetime: Option<Range<u32>>) -> PlacedVariable {
+    fn part(id: u32, addresses: Range<Bytes>, lifetime: Option<Range<u32>>) -> PlacedVariable {
         let (name, category) = (String::new(), MemoryCategory::Variable);
         PlacedVariable { id: VariableId(id), name, category, addresses, lifetime, row: 9 }
     }
@@ -118,11 +118,11 @@ mod tests {
     #[test]
     fn parts_of_a_row_do_not_share_addresses() {
         let mut placed = vec![
-            part(0, 50..90, Some(0..2)),
-            part(1, 0..40, None),
-            part(2, 40..50, None),
-            part(3, 60..70, Some(2..3)),
-            part(4, 90..95, Some(1..2)),
+            part(0, Bytes(50)..Bytes(90), Some(0..2)),
+            part(1, Bytes::ZERO..Bytes(40), None),
+            part(2, Bytes(40)..Bytes(50), None),
+            part(3, Bytes(60)..Bytes(70), Some(2..3)),
+            part(4, Bytes(90)..Bytes(95), Some(1..2)),
         ];
         assert_eq!(put_in_rows(&mut placed), 3);
         let rows: Vec<(u32, u32)> = placed.iter().map(|part| (part.id.0, part.row)).collect();

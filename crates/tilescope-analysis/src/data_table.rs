@@ -4,7 +4,7 @@
 use serde::ser::{Serialize, Serializer};
 use std::cmp::Ordering;
 use std::fmt::Write;
-use tilescope_report::units::{exact_bytes, grouped, percent};
+use tilescope_report::units::{Bytes, exact_bytes, grouped, percent};
 
 /// One value of a table.
 #[derive(Clone, Debug, PartialEq)]
@@ -12,7 +12,7 @@ pub enum TableCell {
     /// Words.
     Text(String),
     /// Bytes, shown exactly.
-    Bytes(u64),
+    Bytes(Bytes),
     /// A number of things, or cycles.
     Count(u64),
     /// A number that names something: never summed, never grouped by thousands.
@@ -61,7 +61,7 @@ impl TableCell {
     pub fn text(&self) -> String {
         match self {
             Self::Text(text) => text.clone(),
-            Self::Bytes(bytes) => exact_bytes(*bytes),
+            Self::Bytes(bytes) => exact_bytes(bytes.0),
             Self::Count(count) => grouped(*count),
             Self::Id(id) => id.to_string(),
             Self::Tile(tile) => format!("Tile {}", grouped((*tile).into())),
@@ -87,7 +87,8 @@ impl TableCell {
     pub fn plain(&self) -> String {
         match self {
             Self::Text(text) => text.clone(),
-            Self::Bytes(value) | Self::Count(value) | Self::Id(value) => value.to_string(),
+            Self::Bytes(bytes) => bytes.0.to_string(),
+            Self::Count(value) | Self::Id(value) => value.to_string(),
             Self::Tile(tile) => tile.to_string(),
             Self::Change { change, .. } => change.to_string(),
             Self::Missing => String::new(),
@@ -101,7 +102,8 @@ impl TableCell {
     /// A whole number, for all that is counted.
     pub(crate) fn whole(&self) -> Option<i128> {
         match self {
-            Self::Bytes(value) | Self::Count(value) | Self::Id(value) => Some((*value).into()),
+            Self::Bytes(bytes) => Some(bytes.0.into()),
+            Self::Count(value) | Self::Id(value) => Some((*value).into()),
             Self::Tile(tile) => Some((*tile).into()),
             Self::Change { change, .. } => Some(*change),
             Self::Share(_) | Self::ChangeShare(_) | Self::Real(_) | Self::RealChange(_) => None,
@@ -144,7 +146,7 @@ impl TableCell {
     /// Both added up; `None` where a sum means nothing.
     pub fn plus(&self, other: &Self) -> Option<Self> {
         match (self, other) {
-            (Self::Bytes(a), Self::Bytes(b)) => Some(Self::Bytes(a + b)),
+            (Self::Bytes(a), Self::Bytes(b)) => Some(Self::Bytes(*a + *b)),
             (Self::Count(a), Self::Count(b)) => Some(Self::Count(a + b)),
             (Self::Change { change: a, bytes }, Self::Change { change: b, .. }) => {
                 Some(Self::Change { change: a + b, bytes: *bytes })
@@ -168,9 +170,8 @@ impl Serialize for TableCell {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Text(text) => serializer.serialize_str(text),
-            Self::Bytes(value) | Self::Count(value) | Self::Id(value) => {
-                serializer.serialize_u64(*value)
-            }
+            Self::Bytes(bytes) => bytes.serialize(serializer),
+            Self::Count(value) | Self::Id(value) => serializer.serialize_u64(*value),
             Self::Tile(tile) => serializer.serialize_u32(*tile),
             Self::Change { change, .. } => match i64::try_from(*change) {
                 Ok(change) => serializer.serialize_i64(change),
@@ -315,7 +316,7 @@ mod tests {
     fn values_are_quoted_only_where_they_must_be() {
         let columns = vec![TableColumn::text("Name"), TableColumn::bytes("Size")];
         let rows = vec![
-            vec!["a,b \"c\"".into(), TableCell::Bytes(7_000)],
+            vec!["a,b \"c\"".into(), TableCell::Bytes(Bytes(7_000))],
             vec!["plain".into(), TableCell::Missing],
             vec![TableCell::Share(0.25), TableCell::Count(1)],
         ];

@@ -25,7 +25,7 @@ pub(crate) fn is_float32(about: &str) -> bool {
 mod tests {
     use super::*;
     use tilescope_report::MarkKind;
-    use tilescope_report::units::{CycleRange, StepId};
+    use tilescope_report::units::{CycleRange, Cycles, StepId};
 
     #[test]
     fn phases_that_fill_or_drain_are_ramps() {
@@ -36,7 +36,7 @@ mod tests {
             pass: None,
             index: 0,
             steps: StepId(0)..StepId(1),
-            cycles: CycleRange::new(0, 1),
+            cycles: CycleRange::new(Cycles::ZERO, Cycles(1)),
         };
         assert!(is_ramp(&phase("ramp-up")) && is_ramp(&phase("ramp-down")));
         assert!(!is_ramp(&phase("main")));

@@ -6,7 +6,9 @@
 
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
-use tilescope_report::units::{ProgramId, TileRange, TileRuns, VariableId};
+use tilescope_report::units::{
+    Bytes, Cycles, ProgramId, Quantity, TileRange, TileRuns, VariableId,
+};
 use tilescope_report::{
     ProgramNodeTable, Report, ReportError, ReportPart, Target, TileMemory, Variable,
     VariableFilter, VariablePlacement,
@@ -38,13 +40,13 @@ impl LivenessScope {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LivenessCurve {
     /// Bytes that are always live.
-    pub always: u64,
+    pub always: Bytes,
     /// Other bytes, one value per step.
-    pub others: Vec<u64>,
+    pub others: Vec<Bytes>,
     /// The program of each step.
     pub programs: Vec<ProgramId>,
     /// Memory of the tiles.
-    pub capacity: u64,
+    pub capacity: Bytes,
 }
 
 impl LivenessCurve {
@@ -55,8 +57,8 @@ impl LivenessCurve {
     }
 
     /// Bytes live at a step.
-    pub fn total(&self, step: usize) -> u64 {
-        self.always + self.others.get(step).copied().unwrap_or(0)
+    pub fn total(&self, step: usize) -> Bytes {
+        self.always + self.others.get(step).copied().unwrap_or(Bytes::ZERO)
     }
 }
 
@@ -85,19 +87,19 @@ pub fn curve(report: &Report, source: LivenessScope) -> Result<Option<LivenessCu
     };
     let always = report.tile_memory()?.map(|tile: &TileMemory| tile.always_live);
     let capacity = target.bytes_per_tile.0.saturating_mul(tiles.count().into());
-    let always = sum_over(&always, tiles, |bytes| *bytes);
+    let always = sum_over(&always, tiles, |bytes| bytes.0);
     Ok(Some(LivenessCurve {
-        always,
+        always: Bytes(always),
         others,
         programs: steps.iter().map(|s| s.program).collect(),
-        capacity,
+        capacity: Bytes(capacity),
     }))
 }
 
 /// Bytes live at each of `steps` steps, from lifetimes with their bytes.
-fn sums(lives: impl Iterator<Item = (Range<u32>, u64)>, steps: usize) -> Vec<u64> {
-    let mut born = vec![0u64; steps + 1];
-    let mut gone = vec![0u64; steps + 1];
+fn sums(lives: impl Iterator<Item = (Range<u32>, Bytes)>, steps: usize) -> Vec<Bytes> {
+    let mut born = vec![Bytes::ZERO; steps + 1];
+    let mut gone = vec![Bytes::ZERO; steps + 1];
     for (life, bytes) in lives {
         let (start, end) = ((life.start as usize).min(steps), (life.end as usize).min(steps));
         if start < end {
@@ -105,28 +107,28 @@ fn sums(lives: impl Iterator<Item = (Range<u32>, u64)>, steps: usize) -> Vec<u64
             gone[end] = gone[end].saturating_add(bytes);
         }
     }
-    let mut live = 0u64;
-    let step = |(born, gone): (&u64, &u64)| {
+    let mut live = Bytes::ZERO;
+    let step = |(born, gone): (&Bytes, &Bytes)| {
         live = live.saturating_add(*born).saturating_sub(*gone);
         live
     };
     born.iter().zip(&gone).map(step).take(steps).collect()
 }
 
-fn sum_over<T: Clone + PartialEq>(
+fn sum_over<T: Clone + PartialEq, Q: Quantity>(
     runs: &TileRuns<T>,
     tiles: TileRange,
-    value: impl Fn(&T) -> u64,
-) -> u64 {
+    value: impl Fn(&T) -> Q,
+) -> Q {
     let inside = |(run, of): (TileRange, &T)| {
         let shared = run.end.min(tiles.end).saturating_sub(run.first.max(tiles.first));
-        u64::from(shared).saturating_mul(value(of))
+        value(of).saturating_mul(shared.into())
     };
-    runs.iter().map(inside).fold(0, u64::saturating_add)
+    runs.iter().map(inside).fold(Q::ZERO, Q::saturating_add)
 }
 
 /// Bytes of a variable on some tiles.
-pub(crate) fn bytes_on(placed: &TileRuns<VariablePlacement>, tiles: TileRange) -> u64 {
+pub(crate) fn bytes_on(placed: &TileRuns<VariablePlacement>, tiles: TileRange) -> Bytes {
     sum_over(placed, tiles, |part| part.bytes)
 }
 
@@ -149,7 +151,7 @@ pub struct LiveVariable {
     /// Liveness steps it is live in; `None` means always.
     pub lifetime: Option<Range<u32>>,
     /// Bytes, one per column.
-    pub bytes: Vec<u64>,
+    pub bytes: Vec<Bytes>,
 }
 
 /// Variables of a source that are always live: one column.
@@ -183,7 +185,10 @@ pub fn live_at(
         if steps.iter().any(|step| life.contains(step)) {
             let columns = |placed: &TileRuns<VariablePlacement>| {
                 let bytes = bytes_on(placed, tiles);
-                steps.iter().map(|step| if life.contains(step) { bytes } else { 0 }).collect()
+                steps
+                    .iter()
+                    .map(|step| if life.contains(step) { bytes } else { Bytes::ZERO })
+                    .collect()
             };
             found.push(live(id, variable, columns));
         }
@@ -194,7 +199,7 @@ pub fn live_at(
 fn live(
     id: VariableId,
     variable: Variable,
-    columns: impl FnOnce(&TileRuns<VariablePlacement>) -> Vec<u64>,
+    columns: impl FnOnce(&TileRuns<VariablePlacement>) -> Vec<Bytes>,
 ) -> LiveVariable {
     let about = match variable.shape.as_str() {
         "" => variable.category.title().to_owned(),
@@ -211,7 +216,7 @@ pub struct StepVertices {
     /// Instances on the tiles of the source, one value per step.
     pub counts: Vec<u64>,
     /// Bytes of state of one instance.
-    pub state_bytes: u64,
+    pub state_bytes: Bytes,
 }
 
 /// The vertices of the compute sets of `steps`.
@@ -253,7 +258,7 @@ pub fn vertices(
 pub struct TileCycles {
     pub tile: u32,
     /// Cycles, one per step.
-    pub cycles: Vec<Option<u64>>,
+    pub cycles: Vec<Option<Cycles>>,
 }
 
 /// What the compute sets of `steps` take on each tile of a source that takes part in any of them.
@@ -267,7 +272,7 @@ pub fn cycles(
 ) -> Result<Vec<TileCycles>, ReportError> {
     let tiles = source.tiles(report.target()?.as_ref());
     let programs = report.programs()?;
-    let mut columns: Vec<TileRuns<u64>> = Vec::new();
+    let mut columns: Vec<TileRuns<Cycles>> = Vec::new();
     for step in steps {
         let set = programs.get(*step).and_then(|program| program.compute_set);
         let set = set.map(|id| report.compute_set(id)).transpose()?.flatten();
@@ -311,18 +316,22 @@ mod tests {
 
     #[test]
     fn lifetimes_are_half_open() {
-        let lives = [(0..2, 10), (1..3, 5), (2..9, 1), (7..9, 100)];
-        assert_eq!(sums(lives.into_iter(), 4), [10, 15, 6, 1]);
-        assert_eq!(sums([(Range { start: 3, end: 1 }, 9)].into_iter(), 2), [0, 0]);
-        assert_eq!(sums(std::iter::empty(), 0), [0u64; 0]);
+        let lives = [(0..2, 10), (1..3, 5), (2..9, 1), (7..9, 100)]
+            .map(|(life, bytes)| (life, Bytes(bytes)));
+        assert_eq!(sums(lives.into_iter(), 4), [10, 15, 6, 1].map(Bytes));
+        assert_eq!(sums([(Range { start: 3, end: 1 }, Bytes(9))].into_iter(), 2), [Bytes::ZERO; 2]);
+        assert_eq!(sums(std::iter::empty(), 0), []);
     }
 
     #[test]
     fn the_peak_is_the_first_of_the_highest_steps() {
-        let curve =
-            LivenessCurve { always: 3, others: vec![1, 8, 8, 2], ..LivenessCurve::default() };
+        let curve = LivenessCurve {
+            always: Bytes(3),
+            others: vec![Bytes(1), Bytes(8), Bytes(8), Bytes(2)],
+            ..LivenessCurve::default()
+        };
         assert_eq!(curve.peak(), Some(1));
-        assert_eq!(curve.total(1), 11);
+        assert_eq!(curve.total(1), Bytes(11));
         assert_eq!(LivenessCurve::default().peak(), None);
     }
 }

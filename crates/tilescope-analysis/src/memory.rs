@@ -6,7 +6,9 @@ use super::tile_curves::{
     region_title, spread,
 };
 use serde::{Deserialize, Serialize};
-use tilescope_report::units::{NumberFormat, TileRange, TileRuns, VariableId, grouped};
+use tilescope_report::units::{
+    Bytes, NumberFormat, Quantity, TileRange, TileRuns, VariableId, grouped,
+};
 use tilescope_report::{
     CategoryBytes, MemoryCategory, MemoryRegion, Report, ReportError, ReportPart, Target,
     TileMemory, VariableFilter, VariablePlacement,
@@ -73,7 +75,7 @@ fn layers(
     memory: &TileRuns<TileMemory>,
     tiles: usize,
 ) -> Result<Vec<TileCurve>, ReportError> {
-    let curve = |layer, value: &dyn Fn(&TileMemory) -> u64| TileCurve {
+    let curve = |layer, value: &dyn Fn(&TileMemory) -> Bytes| TileCurve {
         layer,
         values: spread(memory, tiles, value),
     };
@@ -92,7 +94,7 @@ fn layers(
             let of = |category: MemoryCategory| {
                 let sum = |parts: &Vec<CategoryBytes>| {
                     let own = parts.iter().filter(|part| part.category == category);
-                    own.map(|part| part.bytes).sum()
+                    own.map(|part| part.bytes).sum::<Bytes>()
                 };
                 TileCurve {
                     layer: TileCurveLayer::Category(category),
@@ -104,7 +106,7 @@ fn layers(
     })
 }
 
-fn of_region(tile: &TileMemory, region: MemoryRegion) -> u64 {
+fn of_region(tile: &TileMemory, region: MemoryRegion) -> Bytes {
     match region {
         MemoryRegion::NonInterleaved => tile.non_interleaved,
         MemoryRegion::Interleaved => tile.interleaved,
@@ -119,7 +121,7 @@ fn add_gaps(
     tiles: usize,
 ) {
     let gaps =
-        spread(memory, tiles, |tile| tile.including_gaps.saturating_sub(tile.excluding_gaps()));
+        spread(memory, tiles, |tile| tile.including_gaps.saturating_sub(tile.excluding_gaps()).0);
     match (breakdown, layers.first_mut()) {
         (MemoryBreakdown::None, Some(total)) => {
             total.values.iter_mut().zip(gaps).for_each(|(bytes, gap)| *bytes += gap);
@@ -163,22 +165,22 @@ pub fn details(report: &Report, tiles: &[u32]) -> Result<Vec<MemoryTreeRow>, Rep
         [] => vec![None],
         tiles => tiles.iter().map(|tile| Some(*tile)).collect(),
     };
-    let of_memory = |value: &dyn Fn(&TileMemory) -> u64| -> Vec<u64> {
+    let of_memory = |value: &dyn Fn(&TileMemory) -> Bytes| -> Vec<u64> {
         let total = |tile: &Option<u32>| match tile {
-            Some(tile) => memory.get(*tile).map_or(0, value),
+            Some(tile) => memory.get(*tile).map_or(Bytes::ZERO, value),
             None => memory.map(value).total(),
         };
-        columns.iter().map(total).collect()
+        columns.iter().map(|tile| total(tile).0).collect()
     };
     let of_parts = |holds: &dyn Fn(&CategoryBytes) -> bool| -> Vec<u64> {
-        let sum = |parts: &Vec<CategoryBytes>| -> u64 {
+        let sum = |parts: &Vec<CategoryBytes>| -> Bytes {
             parts.iter().filter(|part| holds(part)).map(|part| part.bytes).sum()
         };
         let total = |tile: &Option<u32>| match tile {
-            Some(tile) => categories.get(*tile).map_or(0, sum),
+            Some(tile) => categories.get(*tile).map_or(Bytes::ZERO, sum),
             None => categories.map(sum).total(),
         };
-        columns.iter().map(total).collect()
+        columns.iter().map(|tile| total(tile).0).collect()
     };
     let mut rows = Vec::new();
     let plan = ChipFloorPlan::from_target(&*report.target()?);
@@ -241,7 +243,7 @@ pub struct MemoryListRow {
     /// How many, over all columns.
     pub count: u64,
     /// Bytes, one per column.
-    pub bytes: Vec<u64>,
+    pub bytes: Vec<Bytes>,
 }
 
 /// A list, and whether it is all there is.
@@ -255,14 +257,14 @@ pub struct MemoryList {
 }
 
 /// One value for each of `tiles`, or one for all tiles.
-fn columns<T: Clone + PartialEq>(
+fn columns<T: Clone + PartialEq, Q: Quantity>(
     runs: &TileRuns<T>,
     tiles: &[u32],
-    value: impl Fn(&T) -> u64,
-) -> Vec<u64> {
+    value: impl Fn(&T) -> Q,
+) -> Vec<Q> {
     match tiles {
         [] => vec![runs.map(value).total()],
-        tiles => tiles.iter().map(|tile| runs.get(*tile).map_or(0, &value)).collect(),
+        tiles => tiles.iter().map(|tile| runs.get(*tile).map_or(Q::ZERO, &value)).collect(),
     }
 }
 
@@ -313,7 +315,7 @@ pub fn variables(report: &Report, tiles: &[u32]) -> Result<MemoryList, ReportErr
 pub fn vertices(report: &Report, tiles: &[u32]) -> Result<MemoryList, ReportError> {
     let types = report.vertex_types()?;
     let width = tiles.len().max(1);
-    let mut found: Vec<(u64, Vec<u64>)> = vec![(0, vec![0; width]); types.len()];
+    let mut found: Vec<(u64, Vec<Bytes>)> = vec![(0, vec![Bytes::ZERO; width]); types.len()];
     let mut present: Vec<std::collections::BTreeMap<u32, u32>> =
         vec![Default::default(); types.len()];
     for (_, set) in report.compute_sets()? {
@@ -323,7 +325,7 @@ pub fn vertices(report: &Report, tiles: &[u32]) -> Result<MemoryList, ReportErro
             let counts = columns(&group.count, tiles, |count| *count);
             *count += counts.iter().sum::<u64>();
             for (sum, count) in bytes.iter_mut().zip(&counts) {
-                *sum += count * kind.state_bytes;
+                *sum += *count * kind.state_bytes;
             }
             for (range, _) in group.count.iter() {
                 let end = present[group.vertex_type.index()].entry(range.first).or_insert(0);
@@ -335,8 +337,10 @@ pub fn vertices(report: &Report, tiles: &[u32]) -> Result<MemoryList, ReportErro
     for ((kind, (count, mut bytes)), present) in types.iter().zip(found).zip(present) {
         add_code(&mut bytes, kind.code_bytes, &present, tiles);
         if count > 0 {
-            let about =
-                format!("state {} B each, code {} B per tile", kind.state_bytes, kind.code_bytes);
+            let about = format!(
+                "state {} B each, code {} B per tile",
+                kind.state_bytes.0, kind.code_bytes.0
+            );
             listing.rows.push(MemoryListRow { name: kind.name.clone(), about, count, bytes });
         }
     }
@@ -345,8 +349,8 @@ pub fn vertices(report: &Report, tiles: &[u32]) -> Result<MemoryList, ReportErro
 
 /// Adds a codelet's code once for every tile that has a vertex of the type.
 fn add_code(
-    bytes: &mut [u64],
-    code: u64,
+    bytes: &mut [Bytes],
+    code: Bytes,
     present: &std::collections::BTreeMap<u32, u32>,
     tiles: &[u32],
 ) {
@@ -361,7 +365,7 @@ fn add_code(
         [] => bytes[0] += count * code,
         tiles => {
             for (sum, tile) in bytes.iter_mut().zip(tiles) {
-                *sum += if holds(*tile) { code } else { 0 };
+                *sum += if holds(*tile) { code } else { Bytes::ZERO };
             }
         }
     }
@@ -377,17 +381,18 @@ pub fn compute_sets(report: &Report, tiles: &[u32]) -> Result<MemoryList, Report
     let mut listing = MemoryList::default();
     for (_, set) in report.compute_sets()? {
         let mut row = MemoryListRow {
-            about: format!("at most {} cycles", grouped(set.cycles.max())),
+            about: format!("at most {} cycles", grouped(set.cycles.max().0)),
             name: set.name,
             count: 0,
-            bytes: vec![0; tiles.len().max(1)],
+            bytes: vec![Bytes::ZERO; tiles.len().max(1)],
         };
         for group in &set.vertices {
-            let state = types.get(group.vertex_type.index()).map_or(0, |kind| kind.state_bytes);
+            let state =
+                types.get(group.vertex_type.index()).map_or(Bytes::ZERO, |kind| kind.state_bytes);
             let counts = columns(&group.count, tiles, |count| *count);
             row.count += counts.iter().sum::<u64>();
             for (sum, count) in row.bytes.iter_mut().zip(&counts) {
-                *sum += count * state;
+                *sum += *count * state;
             }
         }
         if row.count > 0 {
@@ -410,8 +415,8 @@ pub fn users_of(
     let types = report.vertex_types()?;
     let mut listing = MemoryList::default();
     for (_, set) in report.compute_sets()? {
-        let about = format!("at most {} cycles", grouped(set.cycles.max()));
-        let mut row = MemoryListRow { about, name: set.name, count: 0, bytes: vec![0] };
+        let about = format!("at most {} cycles", grouped(set.cycles.max().0));
+        let mut row = MemoryListRow { about, name: set.name, count: 0, bytes: vec![Bytes::ZERO] };
         for group in &set.vertices {
             let kind = types.get(group.vertex_type.index());
             let Some(kind) = kind.filter(|kind| kind.name == vertex_type) else { continue };
@@ -439,16 +444,16 @@ pub fn exchanges(
     let mut listing = MemoryList::default();
     for exchange in report.exchanges()? {
         let bytes = columns(&exchange.tiles, tiles, |traffic| traffic.code_bytes);
-        let moved: u64 = columns(&exchange.tiles, tiles, |traffic| traffic.bytes_in).iter().sum();
+        let moved: Bytes = columns(&exchange.tiles, tiles, |traffic| traffic.bytes_in).iter().sum();
         let touched: u64 =
             columns(&exchange.tiles, tiles, |traffic| traffic.messages_in).iter().sum();
-        if bytes.iter().all(|bytes| *bytes == 0) && moved == 0 {
+        if bytes.iter().all(|bytes| bytes.is_zero()) && moved.is_zero() {
             continue;
         }
         let program = programs.get(exchange.program);
         let name = program.map_or_else(|| "unknown".to_owned(), |program| program.name.clone());
         let kind = program.map_or("", |program| program.kind.name());
-        let about = format!("{kind}, receives {}", numbers.bytes(moved));
+        let about = format!("{kind}, receives {}", numbers.bytes(moved.0));
         listing.rows.push(MemoryListRow { name, about, count: touched, bytes });
     }
     Ok(listing)
@@ -466,7 +471,8 @@ mod tests {
         let mut builder = ReportBuilder::new(1, 8);
         builder.compute("a", 10);
         builder.compute("nothing", 10);
-        let kind = VertexTypeInfo { name: "v".to_owned(), code_bytes: 40, state_bytes: 12 };
+        let kind =
+            VertexTypeInfo { name: "v".to_owned(), code_bytes: Bytes(40), state_bytes: Bytes(12) };
         builder.parts.vertex_types.push(kind);
         let count = TileRuns::uniform(TileRange::new(2, 6), 3);
         let group = VertexGroup { vertex_type: VertexTypeId(0), count, edges: 1 };
@@ -476,25 +482,25 @@ mod tests {
         let all = compute_sets(&report, &[]).unwrap();
         assert_eq!(
             (all.rows.len(), all.rows[0].count, &all.rows[0].bytes[..]),
-            (1, 12, &[144][..])
+            (1, 12, &[Bytes(144)][..])
         );
         let some = compute_sets(&report, &[0, 3]).unwrap();
-        assert_eq!(some.rows[0].bytes, [0, 36]);
+        assert_eq!(some.rows[0].bytes, [Bytes::ZERO, Bytes(36)]);
         // With one type of vertices, those that use it are all of them.
         let users = users_of(&report, "v", &[]).unwrap();
         assert_eq!((users.rows.len(), &users.rows[0]), (1, &all.rows[0]));
-        assert_eq!(users_of(&report, "v", &[0, 3]).unwrap().rows[0].bytes, [36]);
+        assert_eq!(users_of(&report, "v", &[0, 3]).unwrap().rows[0].bytes, [Bytes(36)]);
         assert!(users_of(&report, "w", &[]).unwrap().rows.is_empty());
     }
 
     #[test]
     fn code_counts_once_for_every_tile_that_needs_it() {
         let present = [(0, 4), (2, 6), (9, 10)].into_iter().collect();
-        let mut bytes = [0];
-        add_code(&mut bytes, 10, &present, &[]);
-        assert_eq!(bytes, [70]);
-        let mut bytes = [1, 1];
-        add_code(&mut bytes, 10, &present, &[5, 7]);
-        assert_eq!(bytes, [11, 1]);
+        let mut bytes = [Bytes::ZERO];
+        add_code(&mut bytes, Bytes(10), &present, &[]);
+        assert_eq!(bytes, [Bytes(70)]);
+        let mut bytes = [Bytes(1), Bytes(1)];
+        add_code(&mut bytes, Bytes(10), &present, &[5, 7]);
+        assert_eq!(bytes, [Bytes(11), Bytes(1)]);
     }
 }

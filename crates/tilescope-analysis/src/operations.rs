@@ -9,7 +9,9 @@ use crate::program_names::without_counter_prefix;
 use crate::trace::{ProgramRunTotals, program_runs};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use tilescope_report::units::{ComputeSetId, OperationId, ProgramId, TileRuns};
+use tilescope_report::units::{
+    Bytes, ComputeSetId, Cycles, OperationId, ProgramId, Quantity, TileRuns,
+};
 use tilescope_report::{
     ComputeSet, ExchangeTraffic, ModelOperation, ProgramKind, ProgramNode, Report, ReportError,
     ReportPart, TileTraffic, TrainingPass, VariableFilter, VariablePlacement, VertexTypeInfo,
@@ -46,31 +48,31 @@ pub struct OpRow {
     /// The programs it is made of, in the order of the compiled program.
     pub programs: Vec<ProgramId>,
     /// Exchange code of its programs over all tiles.
-    pub exchange_code: u64,
+    pub exchange_code: Bytes,
     /// Code of its codelets, once per tile and codelet, other operations may share it.
-    pub vertex_code: u64,
+    pub vertex_code: Bytes,
     /// Cycles of one execution summed over tiles.
-    pub cycles_all_tiles: u64,
+    pub cycles_all_tiles: Cycles,
     /// Cycles of one execution, the slowest tile of each compute set.
-    pub cycles_slowest: u64,
+    pub cycles_slowest: Cycles,
     /// Executions of its most frequent program.
     pub executions: u64,
     /// Cycles of all its steps in the run, exchanges included.
-    pub elapsed: u64,
+    pub elapsed: Cycles,
     /// Floating point operations of one execution.
     pub flops: u64,
     /// Bytes of variables made for it over all tiles.
-    pub memory: u64,
+    pub memory: Bytes,
     pub vertices: u64,
     /// Code of its exchanges and codelets on the tile that has most of it.
-    pub code_most: u64,
+    pub code_most: Bytes,
     /// Bytes of the variables made for it on the tile that has most of them.
-    pub memory_most: u64,
+    pub memory_most: Bytes,
 }
 
 impl OpRow {
     /// Code over all tiles.
-    pub fn code(&self) -> u64 {
+    pub fn code(&self) -> Bytes {
         self.exchange_code + self.vertex_code
     }
 }
@@ -87,7 +89,7 @@ pub struct OperationCosts {
 struct ProgramCosts {
     sets: BTreeMap<ComputeSetId, ComputeSet>,
     types: std::sync::Arc<Vec<VertexTypeInfo>>,
-    exchange_code: BTreeMap<ProgramId, TileRuns<u64>>,
+    exchange_code: BTreeMap<ProgramId, TileRuns<Bytes>>,
     runs: BTreeMap<ProgramId, ProgramRunTotals>,
     complete: bool,
 }
@@ -124,33 +126,33 @@ impl ProgramCosts {
     }
 }
 
-fn code_of(exchange: &ExchangeTraffic) -> (ProgramId, TileRuns<u64>) {
+fn code_of(exchange: &ExchangeTraffic) -> (ProgramId, TileRuns<Bytes>) {
     (exchange.program, exchange.tiles.map(|traffic: &TileTraffic| traffic.code_bytes))
 }
 
-/// What tiles have of something, as where it begins and ends to be more: many runs added up cost
+/// What tiles have of something in bytes, as where it begins and ends to be more: many runs added up cost
 /// no more than there are of them.
 #[derive(Default)]
-struct TileDifferenceArray(BTreeMap<u32, i128>);
+struct TileBytesDifferences(BTreeMap<u32, i128>);
 
-impl TileDifferenceArray {
-    fn add<T: Clone + PartialEq>(&mut self, runs: &TileRuns<T>, value: impl Fn(&T) -> u64) {
+impl TileBytesDifferences {
+    fn add<T: Clone + PartialEq>(&mut self, runs: &TileRuns<T>, value: impl Fn(&T) -> Bytes) {
         runs.iter().for_each(|(tiles, of)| self.add_range((tiles.first, tiles.end), value(of)));
     }
 
-    fn add_range(&mut self, (first, end): (u32, u32), value: u64) {
-        *self.0.entry(first).or_default() += i128::from(value);
-        *self.0.entry(end).or_default() -= i128::from(value);
+    fn add_range(&mut self, (first, end): (u32, u32), value: Bytes) {
+        *self.0.entry(first).or_default() += i128::from(value.0);
+        *self.0.entry(end).or_default() -= i128::from(value.0);
     }
 
     /// The most that any tile has.
-    fn most(&self) -> u64 {
+    fn most(&self) -> Bytes {
         let mut height = 0;
         let heights = self.0.values().map(|step| {
             height += step;
             height
         });
-        u64::try_from(heights.max().unwrap_or(0)).unwrap_or(0)
+        Bytes(u64::try_from(heights.max().unwrap_or(0)).unwrap_or(0))
     }
 }
 
@@ -158,7 +160,7 @@ impl TileDifferenceArray {
 #[derive(Default)]
 struct CodeTiles {
     tiles: BTreeMap<u32, BTreeSet<(u32, u32)>>,
-    exchanges: TileDifferenceArray,
+    exchanges: TileBytesDifferences,
 }
 
 impl CodeTiles {
@@ -171,10 +173,10 @@ impl CodeTiles {
 
     /// Bytes of codelets over all tiles, each once per tile, and bytes of these and of exchanges
     /// on the tile that has most.
-    fn bytes(mut self, types: &[VertexTypeInfo]) -> (u64, u64) {
-        let mut total = 0;
+    fn bytes(mut self, types: &[VertexTypeInfo]) -> (Bytes, Bytes) {
+        let mut total = Bytes::ZERO;
         for (kind, ranges) in &self.tiles {
-            let code = types.get(*kind as usize).map_or(0, |kind| kind.code_bytes);
+            let code = types.get(*kind as usize).map_or(Bytes::ZERO, |kind| kind.code_bytes);
             let mut covered = 0;
             for (first, end) in ranges {
                 let first = (*first).max(covered);
@@ -317,7 +319,7 @@ fn add_memory(report: &Report, rows: &mut [OpRow]) -> Result<(), ReportError> {
         return Ok(());
     }
     let all = VariableFilter { tiles: None, category: None, after: None, limit: usize::MAX };
-    let mut bytes: BTreeMap<OperationId, (u64, TileDifferenceArray)> = BTreeMap::new();
+    let mut bytes: BTreeMap<OperationId, (Bytes, TileBytesDifferences)> = BTreeMap::new();
     for (_, variable) in report.variables(&all)? {
         if let Some(operation) = variable.operation {
             let (total, heights) = bytes.entry(operation).or_default();
@@ -337,11 +339,11 @@ fn add_memory(report: &Report, rows: &mut [OpRow]) -> Result<(), ReportError> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OperationTileCosts {
     /// Cycles of one execution: compute sets with their names.
-    pub cycles: Vec<(String, Vec<u64>)>,
+    pub cycles: Vec<(String, Vec<Cycles>)>,
     /// Code of its codelets.
-    pub vertex_code: Vec<u64>,
+    pub vertex_code: Vec<Bytes>,
     /// Code of its exchanges.
-    pub exchange_code: Vec<u64>,
+    pub exchange_code: Vec<Bytes>,
 }
 
 /// Most compute sets that are told apart; the rest counts as one.
@@ -359,17 +361,17 @@ pub fn per_tile(
     let (known, types) = (report.programs()?, report.vertex_types()?);
     let mut found = OperationTileCosts {
         cycles: Vec::new(),
-        vertex_code: vec![0; tiles],
-        exchange_code: vec![0; tiles],
+        vertex_code: vec![Bytes::ZERO; tiles],
+        exchange_code: vec![Bytes::ZERO; tiles],
     };
     let mut holds: BTreeMap<u32, Vec<bool>> = BTreeMap::new();
     for id in programs {
         let set = known.get(*id).and_then(|program| program.compute_set);
         if let Some(set) = set.map(|set| report.compute_set(set)).transpose()?.flatten() {
             if found.cycles.len() == MAX_SETS {
-                found.cycles.push(("Other compute sets".to_owned(), vec![0; tiles]));
+                found.cycles.push(("Other compute sets".to_owned(), vec![Cycles::ZERO; tiles]));
             } else if found.cycles.len() < MAX_SETS {
-                found.cycles.push((set.name.clone(), vec![0; tiles]));
+                found.cycles.push((set.name.clone(), vec![Cycles::ZERO; tiles]));
             }
             if let Some((_, sums)) = found.cycles.last_mut() {
                 add_runs(sums, &set.cycles, |cycles| *cycles);
@@ -387,14 +389,18 @@ pub fn per_tile(
         }
     }
     for (kind, on) in holds {
-        let code = types.get(kind as usize).map_or(0, |kind| kind.code_bytes);
+        let code = types.get(kind as usize).map_or(Bytes::ZERO, |kind| kind.code_bytes);
         let tiles = found.vertex_code.iter_mut().zip(on).filter(|(_, on)| *on);
         tiles.for_each(|(sum, _)| *sum += code);
     }
     Ok(found)
 }
 
-fn add_runs<T: Clone + PartialEq>(sums: &mut [u64], runs: &TileRuns<T>, value: impl Fn(&T) -> u64) {
+fn add_runs<T: Clone + PartialEq, Q: Quantity>(
+    sums: &mut [Q],
+    runs: &TileRuns<T>,
+    value: impl Fn(&T) -> Q,
+) {
     for (range, of) in runs.iter() {
         let end = (range.end as usize).min(sums.len());
         let start = (range.first as usize).min(end);
@@ -407,7 +413,7 @@ fn add_runs<T: Clone + PartialEq>(sums: &mut [u64], runs: &TileRuns<T>, value: i
 pub struct PlanLine {
     pub line: JsonLine,
     /// The value, where it is a number of cycles of a phase.
-    pub cycles: Option<u64>,
+    pub cycles: Option<Cycles>,
 }
 
 /// The planner's choice, line by line; estimated phases without cycles are left out. What is not
@@ -416,10 +422,13 @@ pub fn plan_lines(plan: &str) -> Vec<PlanLine> {
     let plain = |_| vec![JsonLine { depth: 0, name: "Plan".to_owned(), value: plan.to_owned() }];
     let lines = json::lines(plan).unwrap_or_else(plain);
     let cycles = |line: &JsonLine| {
-        line.name.ends_with("Cycles").then(|| line.value.replace(',', "").parse().ok()).flatten()
+        line.name
+            .ends_with("Cycles")
+            .then(|| line.value.replace(',', "").parse().ok().map(Cycles))
+            .flatten()
     };
     let lines = lines.into_iter().map(|line| PlanLine { cycles: cycles(&line), line });
-    lines.filter(|plan| plan.cycles != Some(0)).collect()
+    lines.filter(|plan| plan.cycles != Some(Cycles::ZERO)).collect()
 }
 
 #[cfg(test)]
@@ -440,9 +449,10 @@ mod tests {
     fn code_of_a_codelet_counts_once_per_tile() {
         let mut codelets = CodeTiles::default();
         codelets.tiles.insert(0, BTreeSet::from([(0, 4), (2, 6), (9, 10)]));
-        codelets.exchanges.add_range((5, 10), 7);
-        let kind = VertexTypeInfo { name: String::new(), code_bytes: 10, state_bytes: 0 };
-        assert_eq!(codelets.bytes(&[kind]), (70, 17));
+        codelets.exchanges.add_range((5, 10), Bytes(7));
+        let kind =
+            VertexTypeInfo { name: String::new(), code_bytes: Bytes(10), state_bytes: Bytes::ZERO };
+        assert_eq!(codelets.bytes(&[kind]), (Bytes(70), Bytes(17)));
     }
 
     #[test]
@@ -453,7 +463,7 @@ mod tests {
             .map(|PlanLine { line, .. }| (line.depth, line.name.as_str(), line.value.as_str()))
             .collect();
         assert_eq!(words, [(0, "estimate", ""), (1, "bCycles", "1,200"), (0, "method", "AMP")]);
-        assert_eq!(lines[1].cycles, Some(1200));
+        assert_eq!(lines[1].cycles, Some(Cycles(1200)));
         assert_eq!(plan_lines("not json")[0].line.value, "not json");
     }
 }

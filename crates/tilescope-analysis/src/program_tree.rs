@@ -5,7 +5,7 @@
 //! body that is called from many places is listed once.
 
 use std::collections::{BTreeMap, BTreeSet};
-use tilescope_report::units::{NumberFormat, ProgramId, exact_bytes, grouped, percent};
+use tilescope_report::units::{Cycles, NumberFormat, ProgramId, exact_bytes, grouped, percent};
 use tilescope_report::{
     ComputeSet, ProgramKind, ProgramNode, ProgramNodeTable, Report, ReportError, ReportPart,
     StreamEndpoint, TileTraffic,
@@ -245,12 +245,16 @@ fn compute_set(
     if tiles > 0 {
         let (most, all) = (set.cycles.max(), set.cycles.total());
         facts.add("Tiles that take part", grouped(tiles));
-        facts.add("Cycles, slowest tile", grouped(most));
+        facts.add("Cycles, slowest tile", grouped(most.0));
         let mean = all / tiles;
-        facts.derived("Cycles, mean", grouped(mean), "cycles of all tiles / tiles that take part");
-        facts.derived("Cycles, all tiles", grouped(all), "sum over tiles, not elapsed time");
+        facts.derived(
+            "Cycles, mean",
+            grouped(mean.0),
+            "cycles of all tiles / tiles that take part",
+        );
+        facts.derived("Cycles, all tiles", grouped(all.0), "sum over tiles, not elapsed time");
         let per_ipu = u64::from(report.target()?.tiles_per_ipu).max(1);
-        let balance = all as f64 / (most.max(1) * per_ipu) as f64;
+        let balance = all.as_f64() / (most.max(Cycles(1)) * per_ipu).as_f64();
         let formula = "cycles of all tiles / (slowest tile x tiles of an IPU)";
         facts.derived("Tile balance", percent(balance.min(1.0)), formula);
     }
@@ -285,7 +289,7 @@ fn traffic(runs: &[(u32, TileTraffic)], numbers: NumberFormat, facts: &mut Progr
     };
     type TileTrafficField = fn(&TileTraffic) -> u64;
     let sides: [(&'static str, TileTrafficField, &str); 2] =
-        [("Received", |of| of.bytes_in, "to"), ("Sent", |of| of.bytes_out, "by")];
+        [("Received", |of| of.bytes_in.0, "to"), ("Sent", |of| of.bytes_out.0, "by")];
     for (name, value, word) in sides {
         let count = tiles(value);
         if count > 0 {
@@ -299,7 +303,7 @@ fn traffic(runs: &[(u32, TileTraffic)], numbers: NumberFormat, facts: &mut Progr
     if messages > 0 {
         facts.add("Messages received", grouped(messages));
     }
-    facts.add("Exchange code", exact_bytes(sum(|of| of.code_bytes)));
+    facts.add("Exchange code", exact_bytes(sum(|of| of.code_bytes.0)));
 }
 
 #[cfg(test)]

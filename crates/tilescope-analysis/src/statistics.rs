@@ -129,7 +129,7 @@ pub fn step_lengths(
     let mut lengths = Vec::new();
     let complete = each_step(&trace, |lane, step| {
         if ipus.contains(&lane.ipu) && step.range.overlaps(window) {
-            lengths.push(step.range.length());
+            lengths.push(step.range.length().0);
         }
     })?;
     Ok((lengths, complete))
@@ -168,7 +168,7 @@ pub fn spread(
             }
             SearchEntity::Variable(id) | SearchEntity::Tensor(id) => {
                 if let Some(variable) = report.variable(id)? {
-                    add(&variable.tiles.map(|part| part.bytes), &|_| 1);
+                    add(&variable.tiles.map(|part| part.bytes.0), &|_| 1);
                 }
             }
             SearchEntity::VertexType(id) => {
@@ -181,7 +181,9 @@ pub fn spread(
     for id in executed {
         let set = programs.get(id).and_then(|program| sets.get(&program.compute_set?));
         if let Some(set) = set {
-            add(&set.cycles, &|tile| runs.runs.get(&(tile / per_ipu, id)).map_or(0, |of| of.steps));
+            add(&set.cycles.map(|cycles| cycles.0), &|tile| {
+                runs.runs.get(&(tile / per_ipu, id)).map_or(0, |of| of.steps)
+            });
         }
     }
     Ok(tiles)

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use std::collections::BTreeMap;
-use tilescope_report::units::{CycleRange, Cycles};
+use tilescope_report::units::{Bytes, CycleRange, Cycles};
 use tilescope_report::{
     BatchingConfig, GraphCounts, MemoryRegion, Report, ReportError, StepActivity, Target,
     TargetKind, TileMemory,
@@ -36,7 +36,7 @@ pub struct TargetSummary {
     /// IPUs of one replica.
     pub ipus_per_replica: u32,
     /// Memory of one tile.
-    pub bytes_per_tile: u64,
+    pub bytes_per_tile: Bytes,
     pub clock_hz: u64,
 }
 
@@ -55,21 +55,21 @@ pub struct GraphSummary {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct MemorySummary {
     /// Bytes that are ever used.
-    pub total_excluding_gaps: u64,
+    pub total_excluding_gaps: Bytes,
     /// Bytes below the highest used address of each tile.
-    pub total_including_gaps: u64,
+    pub total_including_gaps: Bytes,
     /// The fullest tile.
-    pub max_tile_including_gaps: u64,
+    pub max_tile_including_gaps: Bytes,
     /// Used bytes of each region.
-    pub by_region: BTreeMap<&'static str, u64>,
+    pub by_region: BTreeMap<&'static str, Bytes>,
     /// Used bytes of each category.
-    pub by_category: BTreeMap<&'static str, u64>,
+    pub by_category: BTreeMap<&'static str, Bytes>,
     /// Bytes that are always live.
-    pub always_live: u64,
+    pub always_live: Bytes,
     /// Most other bytes live at one step of the program.
-    pub peak_not_always_live: u64,
+    pub peak_not_always_live: Bytes,
     /// Sum over tiles of the most other bytes live on that tile.
-    pub sum_of_tile_peaks: u64,
+    pub sum_of_tile_peaks: Bytes,
     /// Tiles that need more than they have.
     pub out_of_memory_tiles: u64,
 }
@@ -78,7 +78,7 @@ pub struct MemorySummary {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ExecutionSummary {
     /// Cycles from the first step to the end of the last.
-    pub total_cycles: u64,
+    pub total_cycles: Cycles,
     /// The same at the target's clock.
     pub seconds: f64,
     /// Samples worked on, where the model works on batches.
@@ -131,9 +131,9 @@ impl ActivityProportions {
     }
 
     /// The shares of `window` that `cycles` of each activity make; the rest is idle.
-    pub(crate) fn new(cycles: impl Fn(StepActivity) -> u64, window: CycleRange) -> Self {
-        let length = window.length().max(1) as f64;
-        let share = |activity: StepActivity| cycles(activity) as f64 / length;
+    pub(crate) fn new(cycles: impl Fn(StepActivity) -> Cycles, window: CycleRange) -> Self {
+        let length = window.length().max(Cycles(1)).as_f64();
+        let share = |activity: StepActivity| cycles(activity).as_f64() / length;
         let busy: f64 = StepActivity::ALL.into_iter().map(share).sum();
         Self {
             compute: share(StepActivity::Compute),
@@ -183,7 +183,7 @@ fn target_summary(target: &Target) -> TargetSummary {
         tiles_per_ipu: target.tiles_per_ipu,
         replicas: target.replicas,
         ipus_per_replica: target.ipus_per_replica,
-        bytes_per_tile: target.bytes_per_tile.0,
+        bytes_per_tile: target.bytes_per_tile,
         clock_hz: target.clock.0,
     }
 }
@@ -199,15 +199,20 @@ fn graph_summary(graph: GraphCounts) -> GraphSummary {
 
 fn memory(report: &Report) -> Result<MemorySummary, ReportError> {
     let tiles = report.tile_memory()?;
-    let sum = |bytes: fn(&TileMemory) -> u64| tiles.map(bytes).total();
+    let sum = |bytes: fn(&TileMemory) -> Bytes| tiles.map(bytes).total();
     let mut memory = MemorySummary {
         total_excluding_gaps: sum(TileMemory::excluding_gaps),
         total_including_gaps: sum(|tile| tile.including_gaps),
         max_tile_including_gaps: tiles.map(|tile| tile.including_gaps).max(),
         always_live: sum(|tile| tile.always_live),
         sum_of_tile_peaks: sum(|tile| tile.peak_not_always_live),
-        peak_not_always_live: report.liveness()?.iter().map(|step| step.bytes).max().unwrap_or(0),
-        out_of_memory_tiles: tiles.map(|tile| u64::from(tile.overflowed > 0)).total(),
+        peak_not_always_live: report
+            .liveness()?
+            .iter()
+            .map(|step| step.bytes)
+            .max()
+            .unwrap_or(Bytes::ZERO),
+        out_of_memory_tiles: tiles.map(|tile| u64::from(tile.overflowed > Bytes::ZERO)).total(),
         ..MemorySummary::default()
     };
     memory.by_region = BTreeMap::from([
@@ -237,13 +242,13 @@ fn execution(report: &Report, target: &Target) -> Result<Option<ExecutionSummary
             tile_balance: totals.tile_balance(&WORKING).unwrap_or(0.0),
         });
     }
-    let cycles = Cycles(window.length());
+    let cycles = window.length();
     let seconds = cycles.seconds_at(target.clock);
     let runs = report.runs()?.len().max(1) as u64;
     let samples =
         report.batching()?.map(|batching: BatchingConfig| batching.samples_per_call() * runs);
     Ok(Some(ExecutionSummary {
-        total_cycles: cycles.0,
+        total_cycles: cycles,
         seconds,
         samples,
         samples_per_second: samples.map(|samples| samples as f64 / seconds.max(f64::MIN_POSITIVE)),

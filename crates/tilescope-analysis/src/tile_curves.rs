@@ -2,7 +2,7 @@
 //! people write tile numbers.
 
 use serde::{Deserialize, Serialize};
-use tilescope_report::units::{NumberFormat, TileRuns, exact_bytes, grouped};
+use tilescope_report::units::{NumberFormat, Quantity, TileRuns, exact_bytes, grouped};
 use tilescope_report::{MemoryCategory, MemoryRegion, Target};
 
 /// In which order tiles stand.
@@ -188,17 +188,17 @@ impl TileCurveStack {
     }
 }
 
-/// What `value` makes of the runs, tile by tile.
-pub fn spread<T: Clone + PartialEq>(
+/// What `value` makes of the runs, tile by tile: plain numbers, as curves have a unit beside them.
+pub fn spread<T: Clone + PartialEq, Q: Quantity>(
     runs: &TileRuns<T>,
     tiles: usize,
-    value: impl Fn(&T) -> u64,
+    value: impl Fn(&T) -> Q,
 ) -> Vec<u64> {
     let mut values = vec![0; tiles];
     for (range, of) in runs.iter() {
         let (first, end) = (range.first as usize, (range.end as usize).min(tiles));
         if first < end {
-            values[first..end].fill(value(of));
+            values[first..end].fill(value(of).number());
         }
     }
     values

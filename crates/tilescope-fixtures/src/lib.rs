@@ -104,7 +104,7 @@ impl ReportBuilder {
         let tiles = TileRange::new(0, self.parts.target.tiles_per_replica());
         self.parts.compute_sets.push(ComputeSet {
             name: name.to_owned(),
-            cycles: TileRuns::uniform(tiles, cycles),
+            cycles: TileRuns::uniform(tiles, Cycles(cycles)),
             vertices: Vec::new(),
         });
         let id = self.program(ProgramKind::OnTileExecute, name);
@@ -119,12 +119,12 @@ impl ReportBuilder {
         let program = self.program(ProgramKind::DoExchange, name);
         let tiles = TileRange::new(0, self.parts.target.tiles_per_replica());
         let traffic = TileTraffic {
-            bytes_in: bytes,
-            bytes_out: bytes,
-            bytes_delivered: bytes,
+            bytes_in: Bytes(bytes),
+            bytes_out: Bytes(bytes),
+            bytes_delivered: Bytes(bytes),
             messages_in: 1,
             messages_out: 1,
-            code_bytes: 16,
+            code_bytes: Bytes(16),
         };
         let tiles = TileRuns::uniform(tiles, traffic);
         self.parts.exchanges.push(ExchangeTraffic { program, tiles });
@@ -165,14 +165,15 @@ impl ReportBuilder {
                 .filter(|(other, _)| other.first < tiles.end && tiles.first < other.end);
             placed.map(|(_, placement)| placement.offset + placement.bytes).max()
         };
-        let offset = self.parts.variables.iter().filter_map(end).max().unwrap_or(0);
+        let offset = self.parts.variables.iter().filter_map(end).max().unwrap_or_default();
+        let placement = VariablePlacement { bytes: Bytes(bytes), offset };
         self.parts.variables.push(Variable {
             name: name.to_owned(),
             category,
             operation: None,
             shape: String::new(),
             lifetime,
-            tiles: TileRuns::uniform(tiles, VariablePlacement { bytes, offset }),
+            tiles: TileRuns::uniform(tiles, placement),
         });
         self.parts.graph.variables += 1;
         VariableId(self.parts.variables.len() as u32 - 1)
@@ -180,7 +181,7 @@ impl ReportBuilder {
 
     /// Adds a step of the liveness walk.
     pub fn live(&mut self, program: ProgramId, bytes: u64) -> &mut Self {
-        self.parts.liveness.push(LivenessStep { program, bytes });
+        self.parts.liveness.push(LivenessStep { program, bytes: Bytes(bytes) });
         self
     }
 
@@ -204,14 +205,14 @@ impl ReportBuilder {
         StepOnIpu {
             ipu,
             sub_lane: 0,
-            from_min: cycles.start,
-            from_max: cycles.start,
-            to_min: cycles.end,
-            to_max: cycles.end,
+            from_min: Cycles(cycles.start),
+            from_max: Cycles(cycles.start),
+            to_min: Cycles(cycles.end),
+            to_max: Cycles(cycles.end),
             active_tiles: self.parts.target.tiles_per_ipu,
             active_tile_balance: 1.0,
-            bytes_in: 0,
-            bytes_out: 0,
+            bytes_in: Bytes::ZERO,
+            bytes_out: Bytes::ZERO,
         }
     }
 
@@ -265,7 +266,7 @@ fn memory_of(parts: &CompilationReport, tile: u32) -> (TileMemory, Vec<CategoryB
         let variables = parts.variables.iter();
         variables.filter_map(|v| v.tiles.get(tile).map(|placement| (v, placement.bytes)))
     };
-    let bytes = |wanted: &dyn Fn(&Variable) -> bool| -> u64 {
+    let bytes = |wanted: &dyn Fn(&Variable) -> bool| -> Bytes {
         on_tile().filter(|(variable, _)| wanted(variable)).map(|(_, bytes)| bytes).sum()
     };
     let live_at = |step: u32| {
@@ -276,7 +277,10 @@ fn memory_of(parts: &CompilationReport, tile: u32) -> (TileMemory, Vec<CategoryB
         including_gaps: total,
         non_interleaved: total,
         always_live: bytes(&|variable| variable.lifetime.is_none()),
-        peak_not_always_live: (0..parts.liveness.len() as u32).map(live_at).max().unwrap_or(0),
+        peak_not_always_live: (0..parts.liveness.len() as u32)
+            .map(live_at)
+            .max()
+            .unwrap_or_default(),
         ..TileMemory::default()
     };
     let share = |category| CategoryBytes {
@@ -285,6 +289,6 @@ fn memory_of(parts: &CompilationReport, tile: u32) -> (TileMemory, Vec<CategoryB
         overlapped: false,
         bytes: bytes(&|variable| variable.category == category),
     };
-    let shares = MemoryCategory::ALL.into_iter().map(share).filter(|share| share.bytes > 0);
+    let shares = MemoryCategory::ALL.into_iter().map(share).filter(|share| !share.bytes.is_zero());
     (memory, shares.collect())
 }

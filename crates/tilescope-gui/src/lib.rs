@@ -1,7 +1,7 @@
 //! The desktop app and the pictures it can draw without a display.
 //!
 //! One way for everything: views show what the [`session`] knows and push commands, and
-//! `Session::apply` acts on them before the next frame. Views ask [`tilescope_analysis`] off the UI
+//! `AppSession::apply` acts on them before the next frame. Views ask [`tilescope_analysis`] off the UI
 //! thread through a [`widgets::background_query::BackgroundQuery`], arrange plain items, then paint; a frame costs what
 //! fits on the screen. This layer never simulates: it starts the program as a child process and
 //! opens the report that comes out.

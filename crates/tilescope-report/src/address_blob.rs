@@ -9,12 +9,12 @@
 
 use super::codec::{VarintReader, apply_zigzag_difference, difference, write_varint};
 use super::strided_tile_runs::{StridedTileRuns, strided_runs_of};
-use crate::units::TileRuns;
+use crate::units::{Bytes, TileRuns};
 
 /// The blob of the addresses of a variable.
-pub(super) fn encode(addresses: &TileRuns<u64>) -> Vec<u8> {
+pub(super) fn encode(addresses: &TileRuns<Bytes>) -> Vec<u8> {
     let mut out = Vec::new();
-    let (mut first, mut before) = (0, 0);
+    let (mut first, mut before) = (0, Bytes::ZERO);
     for (comb, address) in strided_runs_of(addresses) {
         let several = comb.repeats > 1;
         write_varint(&mut out, u64::from(comb.first - first));
@@ -23,7 +23,7 @@ pub(super) fn encode(addresses: &TileRuns<u64>) -> Vec<u8> {
             write_varint(&mut out, u64::from(comb.stride - comb.run_length));
             write_varint(&mut out, u64::from(comb.repeats));
         }
-        write_varint(&mut out, difference(address, before));
+        write_varint(&mut out, difference(address.0, before.0));
         (first, before) = (comb.first, address);
     }
     out
@@ -34,9 +34,9 @@ pub(super) fn encode(addresses: &TileRuns<u64>) -> Vec<u8> {
 pub(super) fn decode(
     blob: &[u8],
     tiles: u32,
-) -> impl Iterator<Item = Option<(StridedTileRuns, u64)>> {
+) -> impl Iterator<Item = Option<(StridedTileRuns, Bytes)>> {
     let mut cursor = VarintReader::new(blob);
-    let (mut first, mut before, mut broken) = (0u32, 0, false);
+    let (mut first, mut before, mut broken) = (0u32, Bytes::ZERO, false);
     std::iter::from_fn(move || {
         if broken || cursor.is_done() {
             return None;
@@ -53,9 +53,9 @@ pub(super) fn decode(
 fn decode_next_run(
     cursor: &mut VarintReader,
     first: u32,
-    before: u64,
+    before: Bytes,
     tiles: u32,
-) -> Option<(StridedTileRuns, u64)> {
+) -> Option<(StridedTileRuns, Bytes)> {
     let mut take = || u32::try_from(cursor.take()?).ok();
     let first = first.checked_add(take()?)?;
     let packed = take()?;
@@ -65,7 +65,7 @@ fn decode_next_run(
         _ => (length.checked_add(take()?)?, take()?),
     };
     let comb = StridedTileRuns::checked(first, first.checked_add(length)?, every, times, tiles)?;
-    Some((comb, apply_zigzag_difference(cursor.take()?, before)))
+    Some((comb, Bytes(apply_zigzag_difference(cursor.take()?, before.0))))
 }
 
 #[cfg(test)]
@@ -73,13 +73,13 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn runs(values: &[Option<u64>]) -> TileRuns<u64> {
+    fn runs(values: &[Option<Bytes>]) -> TileRuns<Bytes> {
         TileRuns::from_tiles(0, values.iter().copied())
     }
 
     proptest! {
         #[test]
-        fn addresses_come_back(values in prop::collection::vec(prop::option::of(0u64..5), 0..120)) {
+        fn addresses_come_back(values in prop::collection::vec(prop::option::of((0u64..5).prop_map(Bytes)), 0..120)) {
             let tiles = values.len() as u32;
             let mut back = vec![None; values.len()];
             for part in decode(&encode(&runs(&values)), tiles) {

@@ -6,6 +6,7 @@
 
 use super::error::ReportError;
 use super::limits::{MAX_LIST_BYTES, MAX_NAME_BYTES, MAX_VALUE_BYTES};
+use super::units::Quantity;
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
 use rusqlite::types::ValueRef;
@@ -472,16 +473,21 @@ impl RowCells<'_> {
         }
     }
 
-    /// An integer from 0 to `most`.
-    pub(super) fn count(&self, column: usize, most: u64) -> Option<u64> {
+    /// A number or an amount from 0 to `most`.
+    pub(super) fn count<Q: Quantity>(&self, column: usize, most: Q) -> Option<Q> {
         let value = self.int(column)?;
-        let value = u64::try_from(value).ok().filter(|value| *value <= most);
+        let value = u64::try_from(value).ok().map(Q::from_number).filter(|value| *value <= most);
         value.or_else(|| self.reject_value(column))
     }
 
     /// An id or another small number.
     pub(super) fn small(&self, column: usize) -> Option<u32> {
-        self.count(column, u64::from(u32::MAX) - 1).map(|value| value as u32)
+        self.small_up_to(column, u32::MAX - 1)
+    }
+
+    /// A small number from 0 to `most`.
+    pub(super) fn small_up_to(&self, column: usize, most: u32) -> Option<u32> {
+        u32::try_from(self.count(column, u64::from(most))?).ok()
     }
 
     /// A finite number.

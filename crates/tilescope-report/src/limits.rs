@@ -3,16 +3,18 @@
 //! Far above anything real and low enough that sums over a whole report stay inside 64 bits. The
 //! writer refuses what lies beyond; the reader, whose file may be hostile, treats it as missing.
 
+use crate::units::{Bytes, Cycles};
+
 /// Bytes of one thing on one tile; a tile has less than 1 MB, overflowed variables a few GB.
-pub(crate) const MAX_TILE_BYTES: u64 = 1 << 36;
+pub(crate) const MAX_TILE_BYTES: Bytes = Bytes(1 << 36);
 /// Cycles of a compute set on one tile: at 1.85 GHz, ten minutes.
-pub(crate) const MAX_TILE_CYCLES: u64 = 1 << 40;
+pub(crate) const MAX_TILE_CYCLES: Cycles = Cycles(1 << 40);
 /// Vertices of one kind on one tile.
 pub(crate) const MAX_TILE_VERTICES: u64 = 1 << 36;
 /// Bytes that a step moves on one IPU.
-pub(crate) const MAX_STEP_BYTES: u64 = 1 << 44;
+pub(crate) const MAX_STEP_BYTES: Bytes = Bytes(1 << 44);
 /// Cycles since the start of the trace: at 1.85 GHz, 21 hours. Times a 16-bit balance it fits 64 bits.
-pub(crate) const MAX_CYCLES: u64 = 1 << 47;
+pub(crate) const MAX_CYCLES: Cycles = Cycles(1 << 47);
 /// Vertices of a graph, repeats, floating point operations and the like.
 pub(crate) const MAX_COUNT: u64 = 1 << 56;
 /// Executed steps of one report.

@@ -3,6 +3,7 @@
 use crate::error::ReportError;
 use crate::schema;
 use crate::strided_tile_runs::StridedTileRuns;
+use crate::units::Quantity;
 use rusqlite::{CachedStatement, Connection, Params};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -58,11 +59,12 @@ fn insert_into(table: &str) -> &'static str {
 ///
 /// Inlined: seven numbers of every executed step pass here.
 #[inline]
-pub(super) fn checked_i64(
-    value: u64,
-    most: u64,
+pub(super) fn checked_i64<Q: Quantity>(
+    value: Q,
+    most: Q,
     what: impl FnOnce() -> String,
 ) -> Result<i64, ReportError> {
+    let (value, most) = (value.number(), most.number());
     if value > most {
         return Err(ReportError::invalid_input(format!("{} is {value}, above {most}", what())));
     }

@@ -3,13 +3,13 @@
 use super::CliError;
 use serde::Deserialize;
 use std::convert::Infallible;
-use tilescope_report::units::CycleRange;
+use tilescope_report::units::{Bytes, CycleRange, Cycles};
 use tilescope_report::{
     ExecutionStep, MarkKind, MemoryCategory, ProgramKind, StreamEndpoint, TraceMark,
 };
 use tilescope_sim::compile::{CompiledProgram, compile};
 use tilescope_sim::run::{
-    DryRunSummary, StepSink, dry_run, loader_seconds, run, samples_and_bytes_per_call,
+    DryRunSummary, HostCallInputs, StepSink, dry_run, host_call_inputs, loader_seconds, run,
 };
 use tilescope_sim::spec::{Spec, SpecSource};
 
@@ -23,18 +23,25 @@ pub(super) struct SpecWithOverrides {
     overrides: Vec<String>,
 }
 
+/// What an IPU receives and sends over links.
+#[derive(Clone, Copy, Debug, Default)]
+struct LinkBytes {
+    bytes_in: Bytes,
+    bytes_out: Bytes,
+}
+
 /// A program that was compiled and run.
 pub(super) struct SimulatedProgram {
     pub spec: Spec,
     pub compiled: CompiledProgram,
-    /// Cycles of the run.
-    pub cycles: u64,
+    /// Length of the run.
+    pub cycles: Cycles,
     /// Where the run's marks begin and end.
     marks: Vec<TraceMark>,
     /// Bytes to and from each IPU over links, by the iteration they were moved in.
-    links: Vec<Vec<(u64, u64)>>,
+    links: Vec<Vec<LinkBytes>>,
     /// Cycles of remote buffer copies, over all IPUs.
-    remote: u64,
+    remote: Cycles,
     /// Copies of the I/O tiles of IPU 0, and stretches in which its compute tiles only wait.
     io: Vec<CycleRange>,
     waits: Vec<CycleRange>,
@@ -52,10 +59,10 @@ impl SimulatedProgram {
         let ipus = compiled.compilation.target.ipus_per_replica as usize;
         let mut watch = FigureMeasurementSink {
             compiled: &compiled,
-            cycles: 0,
+            cycles: Cycles::ZERO,
             marks: Vec::new(),
-            links: vec![vec![(0, 0); ipus]],
-            remote: 0,
+            links: vec![vec![LinkBytes::default(); ipus]],
+            remote: Cycles::ZERO,
             io: Vec::new(),
             waits: Vec::new(),
         };
@@ -69,7 +76,7 @@ impl SimulatedProgram {
 
     /// Seconds of the run.
     pub(super) fn seconds(&self) -> f64 {
-        self.cycles as f64 / self.spec.target.chip.clock_hz as f64
+        self.cycles.seconds_at(self.spec.target.chip.clock)
     }
 
     /// Samples of a host call.
@@ -91,25 +98,26 @@ impl SimulatedProgram {
     pub(super) fn category_bytes(&self, category: MemoryCategory) -> f64 {
         let variables = self.compiled.compilation.variables.iter();
         let mine = variables.filter(|variable| variable.category == category);
-        mine.map(|variable| variable.tiles.map(|place| place.bytes).total()).sum::<u64>() as f64
+        mine.map(|variable| variable.tiles.map(|place| place.bytes).total()).sum::<Bytes>().as_f64()
     }
 
     /// Samples per second of the loaders without any IPU.
     pub(super) fn loader_throughput(&self) -> Option<f64> {
-        let (samples, bytes) = samples_and_bytes_per_call(&self.compiled, &self.spec);
+        let HostCallInputs { samples, bytes } = host_call_inputs(&self.compiled, &self.spec);
         Some(samples as f64 / loader_seconds(&self.spec, samples, bytes))
     }
 
     /// Cycles of the second iteration: the first begins with the start of the program.
     pub(super) fn iteration_cycles(&self) -> Option<f64> {
         let mut iterations = self.marks.iter().filter(|mark| mark.kind == MarkKind::Iteration);
-        iterations.nth(1).map(|mark| mark.cycles.length() as f64)
+        iterations.nth(1).map(|mark| mark.cycles.length().as_f64())
     }
 
     /// Bytes to and from an IPU over links in one iteration.
     pub(super) fn linked(&self, ipu: usize) -> (f64, f64) {
         let first = self.links.first().and_then(|links| links.get(ipu)).copied();
-        first.map_or((0.0, 0.0), |(bytes_in, bytes_out)| (bytes_in as f64, bytes_out as f64))
+        let LinkBytes { bytes_in, bytes_out } = first.unwrap_or_default();
+        (bytes_in.as_f64(), bytes_out.as_f64())
     }
 
     /// The first slot, counted from 1, in which every stage makes both passes.
@@ -135,7 +143,7 @@ impl SimulatedProgram {
                 variable.name == name && first.is_some_and(|(run, _)| tiles.contains(run.first))
             };
             let variable = variables.iter().find(here)?;
-            Some(variable.tiles.map(|place| place.bytes).total())
+            Some(variable.tiles.map(|place| place.bytes).total().0)
         };
         let names = variables.iter().filter_map(|variable| variable.name.strip_suffix("/stash"));
         let depth = |name: &str| {
@@ -151,34 +159,34 @@ impl SimulatedProgram {
         let (id, _) = programs.find(|(id, program)| {
             program.name.ends_with(suffix) && self.compiled.leaf_costs.contains_key(id)
         })?;
-        self.compiled.leaf_costs.get(&id).map(|cost| cost.cycles as f64)
+        self.compiled.leaf_costs.get(&id).map(|cost| cost.cycles.as_f64())
     }
 
     /// Share of the IPUs' cycles in copies from and to remote buffers.
     pub(super) fn remote_share(&self) -> f64 {
         let ipus = u64::from(self.compiled.compilation.target.ipus_per_replica);
-        self.remote as f64 / (self.cycles * ipus).max(1) as f64
+        self.remote.as_f64() / (self.cycles * ipus).max(Cycles(1)).as_f64()
     }
 
     /// Share of the I/O tiles' copies during which the compute tiles do something else than wait.
     pub(super) fn hidden_share(&self) -> Option<f64> {
-        let all: u64 = self.io.iter().map(|copy| copy.length()).sum();
-        let shown: u64 = self
+        let all: Cycles = self.io.iter().map(|copy| copy.length()).sum();
+        let shown: Cycles = self
             .io
             .iter()
             .flat_map(|copy| self.waits.iter().map(|wait| copy.intersection(*wait).length()))
             .sum();
-        (all > 0).then(|| 1.0 - shown as f64 / all as f64)
+        (!all.is_zero()).then(|| 1.0 - shown.as_f64() / all.as_f64())
     }
 }
 
 /// Adds a run up as it passes.
 struct FigureMeasurementSink<'a> {
     compiled: &'a CompiledProgram,
-    cycles: u64,
+    cycles: Cycles,
     marks: Vec<TraceMark>,
-    links: Vec<Vec<(u64, u64)>>,
-    remote: u64,
+    links: Vec<Vec<LinkBytes>>,
+    remote: Cycles,
     io: Vec<CycleRange>,
     waits: Vec<CycleRange>,
 }
@@ -189,12 +197,13 @@ impl StepSink for FigureMeasurementSink<'_> {
     fn step(&mut self, step: &ExecutionStep) -> Result<(), Infallible> {
         let program = &self.compiled.compilation.programs[step.program.index()];
         for on_ipu in &step.ipus {
-            self.cycles = self.cycles.max(on_ipu.to_max);
+            self.cycles = self.cycles.max(Cycles(on_ipu.to_max.0));
             match program.kind {
                 ProgramKind::GlobalExchange => {
                     if let Some(links) = self.links.last_mut() {
                         let link = &mut links[on_ipu.ipu as usize];
-                        *link = (link.0 + on_ipu.bytes_in, link.1 + on_ipu.bytes_out);
+                        link.bytes_in += on_ipu.bytes_in;
+                        link.bytes_out += on_ipu.bytes_out;
                     }
                 }
                 ProgramKind::StreamCopyBegin
@@ -202,7 +211,7 @@ impl StepSink for FigureMeasurementSink<'_> {
                 | ProgramKind::StreamCopyEnd
                     if program.stream == StreamEndpoint::RemoteBuffer =>
                 {
-                    self.remote += on_ipu.range().length();
+                    self.remote += Cycles(on_ipu.range().length().0);
                 }
                 ProgramKind::StreamCopyBegin
                 | ProgramKind::StreamCopyMid
@@ -221,7 +230,7 @@ impl StepSink for FigureMeasurementSink<'_> {
     fn mark(&mut self, mark: &TraceMark) -> Result<(), Infallible> {
         if mark.kind == MarkKind::Iteration {
             let ipus = self.links[0].len();
-            self.links.push(vec![(0, 0); ipus]);
+            self.links.push(vec![LinkBytes::default(); ipus]);
         }
         self.marks.push(mark.clone());
         Ok(())

@@ -223,17 +223,18 @@ pub(super) fn pair_by_key<K: Ord, T>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tilescope_report::units::Bytes;
 
     #[test]
     fn changes_are_told_against_the_larger_side() {
         let row = |source, target| ComparisonRow::new("a", source, target);
         let bytes = |value| Some(TableCell::Bytes(value));
         let cases = [
-            (row(bytes(700), bytes(1000)), "+300 B (30.00 %)"),
-            (row(bytes(1000), bytes(700)), "-300 B (30.00 %)"),
-            (row(None, bytes(5)), "+5 B (100.00 %)"),
-            (row(bytes(5), None), "-5 B (100.00 %)"),
-            (row(bytes(0), bytes(0)), "0 B (0.00 %)"),
+            (row(bytes(Bytes(700)), bytes(Bytes(1000))), "+300 B (30.00 %)"),
+            (row(bytes(Bytes(1000)), bytes(Bytes(700))), "-300 B (30.00 %)"),
+            (row(None, bytes(Bytes(5))), "+5 B (100.00 %)"),
+            (row(bytes(Bytes(5)), None), "-5 B (100.00 %)"),
+            (row(bytes(Bytes::ZERO), bytes(Bytes::ZERO)), "0 B (0.00 %)"),
             (row(Some(TableCell::Share(0.5)), Some(TableCell::Share(0.25))), "-25.0 points"),
             (row(Some(TableCell::Text("a".into())), None), "differs"),
         ];

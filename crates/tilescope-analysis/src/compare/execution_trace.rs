@@ -6,7 +6,7 @@ use super::{ComparedReports, ViewComparison};
 use crate::data_table::TableCell;
 use crate::insights::ViewLocation;
 use tilescope_report::trace::TraceLane;
-use tilescope_report::units::CycleRange;
+use tilescope_report::units::{CycleRange, Cycles};
 use tilescope_report::{Report, ReportError};
 
 pub(super) const COMPARISON: ViewComparison = ViewComparison { view: "execution-trace", tables };
@@ -14,7 +14,11 @@ pub(super) const COMPARISON: ViewComparison = ViewComparison { view: "execution-
 fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportError> {
     let mut tables = vec![activities(sides)?];
     if let Some(steps) = &sides.alignment.steps {
-        tables.push(changes(steps, |change| (change.source.cycles, change.target.cycles), true));
+        tables.push(changes(
+            steps,
+            |change| (change.source.cycles.0, change.target.cycles.0),
+            true,
+        ));
         tables.push(lanes(steps));
         tables.push(changes(steps, |change| (change.source.steps, change.target.steps), false));
     }
@@ -30,14 +34,14 @@ fn activities(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportErro
     let (source, target) = sides.both(cycles)?;
     let names = source.iter().chain(&target).next().into_iter().flatten().map(|(name, _)| *name);
     let row = |(at, name): (usize, &str)| {
-        let cell = |side: &Option<Vec<(&str, u64)>>| {
-            side.as_ref().map(|values| TableCell::Count(values[at].1))
+        let cell = |side: &Option<Vec<(&str, Cycles)>>| {
+            side.as_ref().map(|values| TableCell::Count(values[at].1.0))
         };
         ComparisonRow::new(name.replace('_', " "), cell(&source), cell(&target))
     };
     let rows: Vec<ComparisonRow> = names.enumerate().map(row).collect();
-    let sum = |side: &Option<Vec<(&str, u64)>>| {
-        side.as_ref().map(|values| TableCell::Count(values.iter().map(|value| value.1).sum()))
+    let sum = |side: &Option<Vec<(&str, Cycles)>>| {
+        side.as_ref().map(|values| TableCell::Count(values.iter().map(|value| value.1.0).sum()))
     };
     let total = (sum(&source), sum(&target));
     let table = ComparisonTable::new("Cycles of all lanes", "Activity", rows).by_larger();
@@ -53,7 +57,7 @@ fn changes(
     let row = |change: &StepChange| {
         let (source, target) = values(change);
         let present = |sum: StepChangeSum, value| {
-            (sum.steps > 0 || sum.cycles > 0).then_some(TableCell::Count(value))
+            (sum.steps > 0 || sum.cycles > Cycles::ZERO).then_some(TableCell::Count(value))
         };
         ComparisonRow {
             source_place: place(change.source),
@@ -72,7 +76,8 @@ fn changes(
         ComparisonTable { complete: steps.complete, ..ComparisonTable::new(title, column, rows) };
     if cycles {
         let (source, target) = steps.lane_cycles;
-        return table.with_total(Some(TableCell::Count(source)), Some(TableCell::Count(target)));
+        return table
+            .with_total(Some(TableCell::Count(source.0)), Some(TableCell::Count(target.0)));
     }
     let mut table = table.by_larger();
     table.rows.retain(|row| row.larger() > 0.0);
@@ -93,7 +98,7 @@ fn lanes(steps: &StepAlignment) -> ComparisonTable {
     let rows = steps.lanes.iter().map(|lane| {
         let beside = if lane.sub_lane > 0 { ", I/O tiles" } else { "" };
         let cell = |side: Option<tilescope_report::trace::LaneInfo>| {
-            side.map(|info| TableCell::Count(info.range.length()))
+            side.map(|info| TableCell::Count(info.range.length().0))
         };
         ComparisonRow::new(
             format!("IPU {}{beside}", lane.ipu),
@@ -180,9 +185,9 @@ fn stretch(
             (Some(a), Some(b)) => {
                 lane.totals(CycleRange::new(a.range.start, b.range.end))?.cycles.total()
             }
-            _ => 0,
+            _ => Cycles::ZERO,
         },
-        _ => 0,
+        _ => Cycles::ZERO,
     };
     let matched = pair.runs.iter().map(|run| {
         let stop = (run.source + run.count).min(end);
@@ -190,7 +195,7 @@ fn stretch(
     });
     Ok(Some(StepDrift {
         range,
-        change: there as i64 - busy as i64,
+        change: there.0 as i64 - busy.0 as i64,
         steps: end - first,
         matched: matched.sum(),
     }))

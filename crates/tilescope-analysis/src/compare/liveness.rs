@@ -8,7 +8,7 @@ use crate::data_table::TableCell;
 use crate::insights::ViewLocation;
 use crate::liveness::{LivenessCurve, LivenessScope, curve};
 use std::collections::BTreeMap;
-use tilescope_report::units::ProgramId;
+use tilescope_report::units::{Bytes, ProgramId};
 use tilescope_report::{Report, ReportError};
 
 pub(super) const COMPARISON: ViewComparison = ViewComparison { view: "liveness", tables };
@@ -33,7 +33,7 @@ fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportErr
 }
 
 fn figures(source: &Option<LivenessCurve>, target: &Option<LivenessCurve>) -> ComparisonTable {
-    let most = |curve: &LivenessCurve| curve.others.iter().copied().max().unwrap_or(0);
+    let most = |curve: &LivenessCurve| curve.others.iter().copied().max().unwrap_or(Bytes::ZERO);
     let row = |name: &str, value: &dyn Fn(&LivenessCurve) -> TableCell| {
         ComparisonRow::new(name, source.as_ref().map(value), target.as_ref().map(value))
     };
@@ -53,17 +53,17 @@ fn steps(
     source: &Option<LivenessCurve>,
     target: &Option<LivenessCurve>,
 ) -> Result<ComparisonTable, ReportError> {
-    let bytes = |curve: &Option<LivenessCurve>| -> BTreeMap<ProgramId, u64> {
+    let bytes = |curve: &Option<LivenessCurve>| -> BTreeMap<ProgramId, Bytes> {
         let mut bytes = BTreeMap::new();
         for (program, live) in curve.iter().flat_map(|c| c.programs.iter().zip(&c.others)) {
-            let most: &mut u64 = bytes.entry(*program).or_default();
+            let most: &mut Bytes = bytes.entry(*program).or_default();
             *most = (*most).max(*live);
         }
         bytes
     };
     let (in_source, in_target) = (bytes(source), bytes(target));
     let (of_source, of_target) = sides.both(|report| report.programs())?;
-    let cell = |id: Option<ProgramId>, known: &BTreeMap<ProgramId, u64>| {
+    let cell = |id: Option<ProgramId>, known: &BTreeMap<ProgramId, Bytes>| {
         id.and_then(|id| known.get(&id)).map(|bytes| TableCell::Bytes(*bytes))
     };
     let place = |id: Option<ProgramId>| {

@@ -4,7 +4,7 @@ use super::comparison_table::{ComparisonRow, ComparisonTable, pair_by_key};
 use crate::data_table::TableCell;
 use crate::insights::ViewLocation;
 use std::collections::BTreeMap;
-use tilescope_report::units::{OperationId, VariableId};
+use tilescope_report::units::{Bytes, OperationId, VariableId};
 use tilescope_report::{
     MemoryCategory, Report, ReportError, Variable, VariableFilter, VariablePlacement,
 };
@@ -97,7 +97,7 @@ fn unlimited_variable_filter() -> VariableFilter {
 #[derive(Clone, Debug, Default)]
 pub(super) struct NamedVariables {
     /// Bytes over all tiles.
-    pub(super) bytes: u64,
+    pub(super) bytes: Bytes,
     /// (variable, tile) pairs.
     pub(super) tiles: u64,
     pub(super) id: Option<VariableId>,

@@ -8,6 +8,7 @@ use crate::insights::ViewLocation;
 use crate::memory::details;
 use crate::summary::summary;
 use std::collections::BTreeMap;
+use tilescope_report::units::Bytes;
 use tilescope_report::{Report, ReportError, TileMemory};
 
 pub(super) const COMPARISON: ViewComparison = ViewComparison { view: "memory", tables };
@@ -29,8 +30,8 @@ fn tree(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportError> {
         rows.into_iter().map(keyed).collect::<Vec<_>>()
     };
     let (source, target) = (keyed(source), keyed(target));
-    let bytes = |rows: &[(String, crate::memory::MemoryTreeRow)]| -> BTreeMap<String, u64> {
-        let sum = |row: &crate::memory::MemoryTreeRow| row.bytes.iter().sum();
+    let bytes = |rows: &[(String, crate::memory::MemoryTreeRow)]| -> BTreeMap<String, Bytes> {
+        let sum = |row: &crate::memory::MemoryTreeRow| Bytes(row.bytes.iter().sum());
         rows.iter().map(|(path, row)| (path.clone(), sum(row))).collect()
     };
     let (of_source, of_target) = (bytes(&source), bytes(&target));
@@ -51,7 +52,7 @@ fn tree(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportError> {
     let rows =
         order.into_iter().filter(|(path, _)| seen.insert(path.clone())).map(|(path, row)| {
             let cell =
-                |known: &BTreeMap<String, u64>| known.get(path).map(|b| TableCell::Bytes(*b));
+                |known: &BTreeMap<String, Bytes>| known.get(path).map(|b| TableCell::Bytes(*b));
             let (source, target) = (cell(&of_source), cell(&of_target));
             ComparisonRow {
                 depth: row.depth,
@@ -63,12 +64,12 @@ fn tree(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportError> {
 
 fn categories(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportError> {
     let (source, target) = sides.both(|report| Ok(summary(report)?.memory.by_category))?;
-    let sum = |of: &BTreeMap<&str, u64>| Some(TableCell::Bytes(of.values().sum()));
+    let sum = |of: &BTreeMap<&str, Bytes>| Some(TableCell::Bytes(of.values().sum()));
     let total = (sum(&source), sum(&target));
-    let named = |of: BTreeMap<&'static str, u64>| of.into_iter().map(|one| (one.0, one));
+    let named = |of: BTreeMap<&'static str, Bytes>| of.into_iter().map(|one| (one.0, one));
     let rows = pair_by_key(named(source), named(target)).into_iter().map(|(source, target)| {
         let name = source.or(target).map_or("", |(name, _)| name);
-        let cell = |side: Option<(&str, u64)>| side.map(|(_, bytes)| TableCell::Bytes(bytes));
+        let cell = |side: Option<(&str, Bytes)>| side.map(|(_, bytes)| TableCell::Bytes(bytes));
         ComparisonRow::new(name, cell(source), cell(target))
     });
     let table = ComparisonTable::new("Categories", "Category", rows.collect());
@@ -82,7 +83,7 @@ fn variables(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportError
 
 /// Used bytes of each IPU.
 fn ipus(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportError> {
-    let per_ipu = |report: &Report| -> Result<BTreeMap<u32, u64>, ReportError> {
+    let per_ipu = |report: &Report| -> Result<BTreeMap<u32, Bytes>, ReportError> {
         let (target, memory) = (report.target()?, report.tile_memory()?);
         let mut bytes = BTreeMap::new();
         for (tiles, of) in memory.iter() {
@@ -99,7 +100,7 @@ fn ipus(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportError> {
 
 /// Bytes of each tile, gaps included.
 fn tiles(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportError> {
-    let per_tile = |report: &Report| -> Result<BTreeMap<u32, u64>, ReportError> {
+    let per_tile = |report: &Report| -> Result<BTreeMap<u32, Bytes>, ReportError> {
         let memory = report.tile_memory()?;
         let runs = memory.iter();
         let tiles = runs.flat_map(|(tiles, of)| {
@@ -116,14 +117,14 @@ fn tiles(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportError> {
 pub(super) fn numbered(
     title: &'static str,
     what: &'static str,
-    source: &BTreeMap<u32, u64>,
-    target: &BTreeMap<u32, u64>,
+    source: &BTreeMap<u32, Bytes>,
+    target: &BTreeMap<u32, Bytes>,
     place: impl Fn(u32) -> Option<ViewLocation>,
 ) -> ComparisonTable {
     let mut all: Vec<u32> = source.keys().chain(target.keys()).copied().collect();
     all.sort_unstable();
     all.dedup();
-    let cell = |of: &BTreeMap<u32, u64>, number: u32| {
+    let cell = |of: &BTreeMap<u32, Bytes>, number: u32| {
         of.get(&number).map(|bytes| TableCell::Bytes(*bytes))
     };
     let row = |number: u32| {
@@ -133,7 +134,7 @@ pub(super) fn numbered(
         let name = format!("{what} {number}");
         ComparisonRow { source_place, target_place, ..ComparisonRow::new(name, source, target) }
     };
-    let sum = |of: &BTreeMap<u32, u64>| Some(TableCell::Bytes(of.values().sum()));
+    let sum = |of: &BTreeMap<u32, Bytes>| Some(TableCell::Bytes(of.values().sum()));
     let total = (sum(source), sum(target));
     let rows = all.into_iter().map(row).collect();
     ComparisonTable::new(title, what, rows).by_larger().with_total(total.0, total.1)

@@ -6,6 +6,7 @@ use crate::data_table::TableCell;
 use crate::insights::ViewLocation;
 use crate::operations::{OpRow, OperationLayer, operations};
 use tilescope_report::ReportError;
+use tilescope_report::units::Bytes;
 
 pub(super) const COMPARISON: ViewComparison = ViewComparison { view: "operations", tables };
 
@@ -14,9 +15,9 @@ type OperationFigure = (&'static str, fn(&OpRow) -> TableCell);
 
 /// Figures of an operation.
 const FIGURES: &[OperationFigure] = &[
-    ("Elapsed cycles", |row| TableCell::Count(row.elapsed)),
-    ("Cycles of the slowest tile", |row| TableCell::Count(row.cycles_slowest)),
-    ("Cycles of all tiles", |row| TableCell::Count(row.cycles_all_tiles)),
+    ("Elapsed cycles", |row| TableCell::Count(row.elapsed.0)),
+    ("Cycles of the slowest tile", |row| TableCell::Count(row.cycles_slowest.0)),
+    ("Cycles of all tiles", |row| TableCell::Count(row.cycles_all_tiles.0)),
     ("Memory", |row| TableCell::Bytes(row.memory)),
     ("Code", |row| TableCell::Bytes(row.code())),
     ("Floating point operations", |row| TableCell::Count(row.flops)),
@@ -66,9 +67,9 @@ fn total(
     let (mut sum, mut bytes) = (0u64, false);
     for cell in pairs.iter().filter_map(|pair| side(pair).as_ref()).map(figure) {
         bytes |= matches!(cell, TableCell::Bytes(_));
-        if let TableCell::Bytes(value) | TableCell::Count(value) = cell {
+        if let TableCell::Bytes(Bytes(value)) | TableCell::Count(value) = cell {
             sum = sum.saturating_add(value);
         }
     }
-    Some(if bytes { TableCell::Bytes(sum) } else { TableCell::Count(sum) })
+    Some(if bytes { TableCell::Bytes(Bytes(sum)) } else { TableCell::Count(sum) })
 }

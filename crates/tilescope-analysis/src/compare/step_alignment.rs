@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use tilescope_report::trace::{LaneInfo, LaneStep, Trace, TraceLane};
-use tilescope_report::units::{CycleRange, ProgramId};
+use tilescope_report::units::{CycleRange, Cycles, ProgramId};
 use tilescope_report::{ProgramKind, ProgramNodeTable, Report, ReportError, StepActivity};
 
 /// Most steps of a report, over all lanes, that are aligned one by one.
@@ -32,7 +32,7 @@ pub struct ComparedStepLocation {
 pub struct StepChangeSum {
     pub steps: u64,
     /// Cycles of all lanes.
-    pub cycles: u64,
+    pub cycles: Cycles,
     pub spot: Option<ComparedStepLocation>,
 }
 
@@ -63,7 +63,7 @@ pub struct StepChange {
 impl StepChange {
     /// Cycles that the target takes more.
     pub fn cycles(&self) -> i128 {
-        i128::from(self.target.cycles) - i128::from(self.source.cycles)
+        i128::from(self.target.cycles.0) - i128::from(self.source.cycles.0)
     }
 }
 
@@ -121,9 +121,9 @@ pub struct StepAlignment {
     /// What changed, the largest difference first. Cycles add up to [`StepAlignment::lane_cycles`].
     pub changes: Vec<StepChange>,
     /// Cycles of the run, in the source and the target.
-    pub run: (u64, u64),
+    pub run: (Cycles, Cycles),
     /// Cycles of the run times lanes, in the source and the target.
-    pub lane_cycles: (u64, u64),
+    pub lane_cycles: (Cycles, Cycles),
     /// Whether every step was aligned.
     pub complete: bool,
 }
@@ -158,10 +158,10 @@ impl StepAlignment {
         }
         let run = (a.range().length(), b.range().length());
         let lane_cycles = (run.0 * a.lanes().len() as u64, run.1 * b.lanes().len() as u64);
-        let busy = |side: fn(&(StepChangeSum, StepChangeSum)) -> StepChangeSum| -> u64 {
+        let busy = |side: fn(&(StepChangeSum, StepChangeSum)) -> StepChangeSum| -> Cycles {
             sums.values().map(|sums| side(sums).cycles).sum()
         };
-        let idle = |cycles: u64, busy: u64| StepChangeSum {
+        let idle = |cycles: Cycles, busy: Cycles| StepChangeSum {
             cycles: cycles.saturating_sub(busy),
             ..StepChangeSum::default()
         };
@@ -263,7 +263,8 @@ impl AlignedLaneSide {
             ControlFlow::Continue(())
         })?;
         if let Some(last) = side.steps.last().filter(|last| last.position + 1 < info.steps) {
-            let behind = lane.totals(CycleRange::new(last.range.end, info.range.end + 1))?;
+            let behind =
+                lane.totals(CycleRange::new(last.range.end, info.range.end + Cycles(1)))?;
             let cycles = behind.cycles.total();
             side.rest = StepChangeSum { steps: info.steps - last.position - 1, cycles, spot: None };
         }
@@ -280,7 +281,7 @@ impl StepAligner<'_> {
         let mut sums: BTreeMap<StepChangeKind, (StepChangeSum, StepChangeSum)> = BTreeMap::new();
         let spot = |step: &LaneStep| Some(ComparedStepLocation { ipu, sub_lane, step: *step });
         // Links lead to the executions that differ most; without one, to the first.
-        let mut most: BTreeMap<StepChangeKind, (u64, u32, u32)> = BTreeMap::new();
+        let mut most: BTreeMap<StepChangeKind, (Cycles, u32, u32)> = BTreeMap::new();
         for (at_a, at_b) in &pairs {
             let (step_a, step_b) = (&source.steps[*at_a as usize], &target.steps[*at_b as usize]);
             let apart = step_a.range.length().abs_diff(step_b.range.length());
@@ -340,19 +341,19 @@ fn runs(pairs: &[(u32, u32)]) -> Vec<MatchedStepRun> {
 ///
 /// # Errors
 /// A trace that cannot be read.
-pub(crate) fn activity_cycles(trace: &Trace) -> Result<Vec<(&'static str, u64)>, ReportError> {
-    let mut cycles: Vec<(&'static str, u64)> =
-        StepActivity::ALL.iter().map(|activity| (activity.name(), 0)).collect();
+pub(crate) fn activity_cycles(trace: &Trace) -> Result<Vec<(&'static str, Cycles)>, ReportError> {
+    let mut cycles: Vec<(&'static str, Cycles)> =
+        StepActivity::ALL.iter().map(|activity| (activity.name(), Cycles::ZERO)).collect();
     let whole = trace.range();
     for index in 0..trace.lanes().len() {
         let Some(lane) = trace.lane(index) else { continue };
-        let totals = lane.totals(CycleRange::new(whole.start, whole.end + 1))?;
+        let totals = lane.totals(CycleRange::new(whole.start, whole.end + Cycles(1)))?;
         for (sum, (_, value)) in cycles.iter_mut().zip(totals.cycles.iter()) {
             sum.1 += value;
         }
     }
     let all = whole.length() * trace.lanes().len() as u64;
-    let busy: u64 = cycles.iter().map(|(_, cycles)| cycles).sum();
+    let busy: Cycles = cycles.iter().map(|(_, cycles)| cycles).sum();
     cycles.push(("idle", all.saturating_sub(busy)));
     Ok(cycles)
 }

@@ -85,7 +85,7 @@ fn execution(of: &ReportSummary) -> Vec<SummaryFigure> {
     let value =
         |of_run: fn(&ExecutionSummary) -> Option<TableCell>| of.execution.as_ref().and_then(of_run);
     vec![
-        ("Cycles", value(|run| count(run.total_cycles))),
+        ("Cycles", value(|run| count(run.total_cycles.0))),
         ("Seconds", value(|run| Some(TableCell::Real(run.seconds)))),
         ("Samples", value(|run| run.samples.and_then(count))),
         ("Samples per second", value(|run| run.samples_per_second.map(TableCell::Real))),

@@ -3,7 +3,7 @@
 
 use super::ExchangeLink;
 use std::collections::BTreeMap;
-use tilescope_report::units::{ProgramId, TileRange, TileRuns};
+use tilescope_report::units::{Bytes, ProgramId, TileRange, TileRuns};
 use tilescope_report::{ExchangeRoute, ExchangeTraffic, Report, ReportError};
 
 /// Senders and receivers of one exchange, or of one part of it.
@@ -12,11 +12,11 @@ pub struct ExchangeFlow {
     pub program: ProgramId,
     pub link: ExchangeLink,
     /// Bytes that each sender delivers, a multicast once per receiver.
-    pub sent: TileRuns<u64>,
+    pub sent: TileRuns<Bytes>,
     /// Bytes that each receiver gets.
-    pub received: TileRuns<u64>,
+    pub received: TileRuns<Bytes>,
     /// Bytes of the flow.
-    pub bytes: u64,
+    pub bytes: Bytes,
     /// Whether what is sent first arrives first; otherwise every sender serves every receiver in
     /// proportion.
     pub in_order: bool,
@@ -58,7 +58,7 @@ impl ExchangeFlows {
                 None => flows.push(in_proportion(&exchange, link)),
             }
         }
-        flows.retain(|flow| flow.bytes > 0);
+        flows.retain(|flow| flow.bytes > Bytes::ZERO);
         Ok(Self { flows, tiles: report.target()?.tiles_per_replica() })
     }
 
@@ -101,18 +101,18 @@ fn flow_along_route(
     }
 }
 
-fn present(values: &TileRuns<u64>) -> TileRuns<u64> {
+fn present(values: &TileRuns<Bytes>) -> TileRuns<Bytes> {
     let mut kept = TileRuns::empty();
     values
         .iter()
-        .filter(|(_, value)| **value > 0)
+        .filter(|(_, value)| **value > Bytes::ZERO)
         .for_each(|(range, value)| kept.push(range, *value));
     kept
 }
 
-fn within(values: &TileRuns<u64>, tiles: TileRange) -> TileRuns<u64> {
+fn within(values: &TileRuns<Bytes>, tiles: TileRange) -> TileRuns<Bytes> {
     let mut kept = TileRuns::empty();
-    for (range, value) in values.iter().filter(|(_, value)| **value > 0) {
+    for (range, value) in values.iter().filter(|(_, value)| **value > Bytes::ZERO) {
         let (first, end) = (range.first.max(tiles.first), range.end.min(tiles.end));
         if first < end {
             kept.push(TileRange::new(first, end), *value);

@@ -6,7 +6,7 @@
 
 use super::ExchangeLink;
 use super::flows::{ExchangeFlow, ExchangeFlows};
-use tilescope_report::units::{ProgramId, TileRange, TileRuns};
+use tilescope_report::units::{Bytes, ProgramId, TileRange, TileRuns};
 
 /// Which part of the matrix, and in how many cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,9 +110,9 @@ pub fn matrix(flows: &ExchangeFlows, key: &ExchangeMatrixKey) -> ExchangeMatrix 
     let mut cells = ExchangeMatrixBuilder { key, bytes: vec![0.0; columns * rows] };
     let (mut known, mut all) = (0.0, 0.0f64);
     for flow in flows.flows.iter().filter(|flow| key.includes(flow)) {
-        all += flow.bytes as f64;
+        all += flow.bytes.as_f64();
         if flow.in_order {
-            known += flow.bytes as f64;
+            known += flow.bytes.as_f64();
             cells.staircase(flow);
         } else {
             cells.product(flow);
@@ -133,7 +133,7 @@ impl ExchangeMatrixBuilder {
     /// Every sender serves every receiver in proportion.
     fn product(&mut self, flow: &ExchangeFlow) {
         let ExchangeMatrixKey { senders, receivers, cells: [columns, rows], .. } = self.key;
-        let all = flow.sent.total() as f64;
+        let all = flow.sent.total().as_f64();
         if all == 0.0 {
             return;
         }
@@ -150,7 +150,8 @@ impl ExchangeMatrixBuilder {
     /// What is sent first arrives first. Both ends are stretched to the bytes of the flow: a tile
     /// may send the same bytes along several routes.
     fn staircase(&mut self, flow: &ExchangeFlow) {
-        let scale = |values: &TileRuns<u64>| flow.bytes as f64 / (values.total() as f64).max(1.0);
+        let scale =
+            |values: &TileRuns<Bytes>| flow.bytes.as_f64() / values.total().as_f64().max(1.0);
         let (send, receive) = (scale(&flow.sent), scale(&flow.received));
         let mut senders = tiles(&flow.sent).map(|(tile, bytes)| (tile, bytes * send));
         let mut receivers = tiles(&flow.received).map(|(tile, bytes)| (tile, bytes * receive));
@@ -181,21 +182,21 @@ impl ExchangeMatrixBuilder {
     }
 }
 
-fn tiles(values: &TileRuns<u64>) -> impl Iterator<Item = (u32, f64)> {
+fn tiles(values: &TileRuns<Bytes>) -> impl Iterator<Item = (u32, f64)> {
     values
         .iter()
-        .flat_map(|(range, value)| (range.first..range.end).map(move |tile| (tile, *value as f64)))
+        .flat_map(|(range, value)| (range.first..range.end).map(move |tile| (tile, value.as_f64())))
 }
 
 /// Sums of the bins that have any, in order.
-fn binned(values: &TileRuns<u64>, window: TileRange, bins: usize) -> Vec<(usize, f64)> {
+fn binned(values: &TileRuns<Bytes>, window: TileRange, bins: usize) -> Vec<(usize, f64)> {
     let mut sums: Vec<(usize, f64)> = Vec::new();
     for (range, value) in values.iter() {
         let (mut tile, end) = (range.first.max(window.first), range.end.min(window.end));
         while tile < end {
             let bin = bin_of(window, bins, tile);
             let edge = bin_tiles(window, bins, bin).end.min(end).max(tile + 1);
-            let bytes = f64::from(edge - tile) * *value as f64;
+            let bytes = f64::from(edge - tile) * value.as_f64();
             match sums.last_mut() {
                 Some((last, sum)) if *last == bin => *sum += bytes,
                 _ => sums.push((bin, bytes)),
@@ -213,7 +214,7 @@ mod tests {
 
     fn flow(sent: Vec<u64>, received: Vec<u64>, in_order: bool) -> ExchangeFlows {
         let runs = |values: Vec<u64>| {
-            TileRuns::from_tiles(0, values.into_iter().map(|v| (v > 0).then_some(v)))
+            TileRuns::from_tiles(0, values.into_iter().map(|v| (v > 0).then_some(Bytes(v))))
         };
         let tiles = sent.len().max(received.len()) as u32;
         let (sent, received) = (runs(sent), runs(received));

@@ -11,7 +11,7 @@ use super::tile_curves::{
     TileAxisOrder, TileCurve, TileCurveLayer, TileCurveStack, TileCurveUnit, spread,
 };
 use serde::{Deserialize, Serialize};
-use tilescope_report::units::{OperationId, ProgramId};
+use tilescope_report::units::{Bytes, OperationId, ProgramId};
 use tilescope_report::{
     CategoryBytes, MemoryCategory, ProgramKind, Report, ReportError, TileTraffic,
 };
@@ -119,7 +119,7 @@ pub fn curves(
     Ok(curves.arranged(&target, order, per_ipu))
 }
 
-fn code_of(parts: &[CategoryBytes], category: MemoryCategory) -> u64 {
+fn code_of(parts: &[CategoryBytes], category: MemoryCategory) -> Bytes {
     parts.iter().filter(|part| part.category == category).map(|part| part.bytes).sum()
 }
 
@@ -135,8 +135,8 @@ enum TileTrafficCounter {
 impl TileTrafficCounter {
     fn value_in(self, traffic: &TileTraffic) -> u64 {
         match self {
-            Self::BytesIn => traffic.bytes_in,
-            Self::BytesOut => traffic.bytes_out,
+            Self::BytesIn => traffic.bytes_in.0,
+            Self::BytesOut => traffic.bytes_out.0,
             Self::MessagesIn => traffic.messages_in,
             Self::MessagesOut => traffic.messages_out,
         }
@@ -160,26 +160,26 @@ fn traffic(
 pub struct ExchangeLinkTotals {
     pub link: ExchangeLink,
     /// Bytes in the memory of the tiles.
-    pub stored: u64,
+    pub stored: Bytes,
     /// Bytes of the fullest tile.
-    pub fullest: u64,
+    pub fullest: Bytes,
     /// Bytes of all programs, each counted by itself; `None` where programs were not recorded.
-    pub program_bytes: Option<u64>,
+    pub program_bytes: Option<Bytes>,
     pub programs: u64,
     /// Messages sent, a multicast once, when each program runs once.
     pub messages: u64,
     /// Bytes that arrive, when each program runs once.
-    pub bytes: u64,
+    pub bytes: Bytes,
 }
 
 impl ExchangeLinkTotals {
     /// Bytes that programs share with each other: those of all programs less those stored.
-    pub fn shared(&self) -> Option<u64> {
+    pub fn shared(&self) -> Option<Bytes> {
         self.program_bytes.map(|bytes| bytes.saturating_sub(self.stored))
     }
 
     /// Bytes in memory that belong to no program: those stored less those of all programs.
-    pub fn unattributed(&self) -> Option<u64> {
+    pub fn unattributed(&self) -> Option<Bytes> {
         self.program_bytes.map(|bytes| self.stored.saturating_sub(bytes))
     }
 }
@@ -191,7 +191,7 @@ pub struct ExchangeCodeOverview {
     /// Copies of the program that run side by side.
     pub replicas: u32,
     /// Bytes of all memory that tiles use, for the share that is exchange code.
-    pub used: u64,
+    pub used: Bytes,
 }
 
 /// Sums over tiles and programs.
@@ -212,7 +212,7 @@ pub fn overview(report: &Report) -> Result<ExchangeCodeOverview, ReportError> {
                 program_bytes: None,
                 programs: 0,
                 messages: 0,
-                bytes: 0,
+                bytes: Bytes::ZERO,
             }
         })
         .collect();
@@ -221,7 +221,8 @@ pub fn overview(report: &Report) -> Result<ExchangeCodeOverview, ReportError> {
             ExchangeLink::from_program_kind(program.kind)
         });
         if let Some(totals) = links.iter_mut().find(|totals| totals.link == link) {
-            totals.program_bytes = Some(totals.program_bytes.unwrap_or(0) + traffic.code_bytes);
+            totals.program_bytes =
+                Some(totals.program_bytes.unwrap_or(Bytes::ZERO) + traffic.code_bytes);
             totals.programs += 1;
             totals.messages += traffic.messages_out.max(host_messages(link, &traffic));
             totals.bytes += moved(link, &traffic);
@@ -232,7 +233,7 @@ pub fn overview(report: &Report) -> Result<ExchangeCodeOverview, ReportError> {
 }
 
 /// Bytes that a program moves: what tiles receive, and what goes to the host.
-fn moved(link: ExchangeLink, traffic: &TileTraffic) -> u64 {
+fn moved(link: ExchangeLink, traffic: &TileTraffic) -> Bytes {
     match link {
         ExchangeLink::Host => traffic.bytes_in + traffic.bytes_out,
         ExchangeLink::Internal | ExchangeLink::Global => traffic.bytes_in,
@@ -307,7 +308,7 @@ pub fn programs(report: &Report, tiles: &[u32]) -> Result<Vec<ExchangeProgramRow
 pub struct ExchangeTileRow {
     pub tile: u32,
     /// Bytes of code, by link.
-    pub code: [u64; 3],
+    pub code: [Bytes; 3],
     /// Figures summed over programs.
     pub traffic: TileTraffic,
 }
@@ -320,12 +321,15 @@ pub fn tiles(report: &Report) -> Result<Vec<ExchangeTileRow>, ReportError> {
     let parts = report.tile_categories()?;
     let traffic = report.traffic_by_tile()?;
     let row = |(tile, traffic): (u32, &TileTraffic)| {
-        let code =
-            |link: ExchangeLink| parts.get(tile).map_or(0, |parts| code_of(parts, link.category()));
+        let code = |link: ExchangeLink| {
+            parts.get(tile).map_or(Bytes::ZERO, |parts| code_of(parts, link.category()))
+        };
         ExchangeTileRow { tile, code: ExchangeLink::ALL.map(code), traffic: *traffic }
     };
     let rows = (0..).zip(&traffic).map(row);
-    Ok(rows.filter(|row| row.code != [0; 3] || row.traffic != TileTraffic::default()).collect())
+    Ok(rows
+        .filter(|row| row.code != [Bytes::ZERO; 3] || row.traffic != TileTraffic::default())
+        .collect())
 }
 
 #[cfg(test)]
@@ -357,14 +361,17 @@ mod tests {
                 tiles.iter().map(|row| value(&row.traffic)).sum(),
             ]
         };
-        assert_eq!(of(|traffic| traffic.bytes_in), [internal.bytes; 2]);
+        assert_eq!(of(|traffic| traffic.bytes_in.0), [internal.bytes.0; 2]);
         assert_eq!(of(|traffic| traffic.messages_out), [internal.messages; 2]);
-        assert_eq!(of(|traffic| traffic.code_bytes), [internal.program_bytes.unwrap(); 2]);
-        assert_eq!(internal.stored, tiles.iter().map(|row| row.code[0]).sum::<u64>());
-        assert_eq!((internal.shared(), internal.unattributed()), (Some(0), Some(0)));
+        assert_eq!(of(|traffic| traffic.code_bytes.0), [internal.program_bytes.unwrap().0; 2]);
+        assert_eq!(internal.stored, tiles.iter().map(|row| row.code[0]).sum());
+        assert_eq!(
+            (internal.shared(), internal.unattributed()),
+            (Some(Bytes::ZERO), Some(Bytes::ZERO))
+        );
         let curves =
             curves(&report, ExchangeMeasure::Code, TileAxisOrder::Software, false).unwrap();
-        assert_eq!((0..16).map(|tile| curves.total(tile)).sum::<u64>(), internal.stored);
+        assert_eq!((0..16).map(|tile| curves.total(tile)).sum::<u64>(), internal.stored.0);
     }
 
     #[test]
@@ -374,7 +381,7 @@ mod tests {
         let report = opened(&builder);
         let every: Vec<u32> = (0..8).collect();
         assert_eq!(programs(&report, &[]).unwrap(), programs(&report, &every).unwrap());
-        assert_eq!(programs(&report, &[3]).unwrap()[0].traffic.bytes_in, 24);
+        assert_eq!(programs(&report, &[3]).unwrap()[0].traffic.bytes_in, Bytes(24));
     }
 
     #[test]

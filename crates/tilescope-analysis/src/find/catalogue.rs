@@ -4,7 +4,7 @@ use super::query::SearchList;
 use crate::tile_mapping::is_tensor;
 use crate::trace::{ProgramRunTotals, ProgramRuns, program_runs};
 use std::collections::BTreeMap;
-use tilescope_report::units::{OperationId, ProgramId, VariableId, VertexTypeId};
+use tilescope_report::units::{Bytes, Cycles, OperationId, ProgramId, VariableId, VertexTypeId};
 use tilescope_report::{Report, ReportError, VariableFilter};
 
 /// Most variables that are looked through.
@@ -62,10 +62,10 @@ pub struct CatalogueItem {
     /// instances of a vertex type.
     pub count: u64,
     /// Cycles of all executions, added over IPUs.
-    pub cycles: Option<u64>,
+    pub cycles: Option<Cycles>,
     /// Bytes: moved by all executions; of a variable, over all tiles; of a vertex type's code and
     /// state.
-    pub bytes: Option<u64>,
+    pub bytes: Option<Bytes>,
 }
 
 /// All named things of a report.
@@ -130,8 +130,9 @@ impl SearchCatalogue {
             let id = OperationId(index as u32);
             let programs = self.programs.get(&id).map_or(&[][..], Vec::as_slice);
             let of = programs.iter().filter_map(|program| runs.get(program));
-            let (count, cycles) =
-                of.fold((0, 0), |(count, cycles), of| (of.steps.max(count), cycles + of.cycles));
+            let (count, cycles) = of.fold((0, Cycles::ZERO), |(count, cycles), of| {
+                (of.steps.max(count), cycles + of.cycles)
+            });
             self.items.push(CatalogueItem {
                 thing: SearchEntity::Operation(id),
                 name: operation.name.clone(),

@@ -9,7 +9,9 @@ use super::query::{
 use crate::trace::{ProgramRunTotals, each_step, moved};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use tilescope_report::trace::LaneStep;
-use tilescope_report::units::{ProgramId, TileRange, TileRuns, VariableId, VertexTypeId};
+use tilescope_report::units::{
+    Bytes, Cycles, ProgramId, TileRange, TileRuns, VariableId, VertexTypeId,
+};
 use tilescope_report::{Report, ReportError, VariableFilter};
 
 /// Totals of one list.
@@ -19,9 +21,9 @@ pub struct SearchTotals {
     /// Sum of their counts.
     pub count: u64,
     /// Sum of their cycles, where they have any.
-    pub cycles: u64,
+    pub cycles: Cycles,
     /// Sum of their bytes, where they have any.
-    pub bytes: u64,
+    pub bytes: Bytes,
 }
 
 /// The results of a query.
@@ -72,8 +74,8 @@ pub fn find(
         let sum = totals.entry(hit.thing.source()).or_default();
         sum.things += 1;
         sum.count += hit.count;
-        sum.cycles = sum.cycles.saturating_add(hit.cycles.unwrap_or(0));
-        sum.bytes = sum.bytes.saturating_add(hit.bytes.unwrap_or(0));
+        sum.cycles = sum.cycles.saturating_add(hit.cycles.unwrap_or(Cycles::ZERO));
+        sum.bytes = sum.bytes.saturating_add(hit.bytes.unwrap_or(Bytes::ZERO));
     }
     Ok(SearchResults { hits, totals, complete })
 }
@@ -102,8 +104,8 @@ pub fn values(
             let is_wanted = step.program.is_some_and(|program| wanted.contains(&program));
             if is_wanted && tests.on_ipu(lane.ipu) && tests.step(step) {
                 values.push(match amount {
-                    QueryAmount::Bytes => moved(step),
-                    QueryAmount::Cycles | QueryAmount::Count => step.range.length(),
+                    QueryAmount::Bytes => moved(step).0,
+                    QueryAmount::Cycles | QueryAmount::Count => step.range.length().0,
                 });
             }
         })?;
@@ -234,8 +236,8 @@ impl<'q> QueryMatcher<'q> {
     fn step(&self, step: &LaneStep) -> bool {
         self.conditions().all(|(negated, amount, comparison, limit)| {
             let value = match amount {
-                QueryAmount::Cycles => step.range.length(),
-                QueryAmount::Bytes => moved(step),
+                QueryAmount::Cycles => step.range.length().0,
+                QueryAmount::Bytes => moved(step).0,
                 QueryAmount::Count => return true,
             };
             comparison.holds(value, limit) != negated
@@ -261,8 +263,8 @@ impl<'q> QueryMatcher<'q> {
 
 fn figure(item: &CatalogueItem, amount: QueryAmount) -> Option<u64> {
     match amount {
-        QueryAmount::Cycles => item.cycles,
-        QueryAmount::Bytes => item.bytes,
+        QueryAmount::Cycles => item.cycles.map(|cycles| cycles.0),
+        QueryAmount::Bytes => item.bytes.map(|bytes| bytes.0),
         QueryAmount::Count => Some(item.count),
     }
 }

@@ -3,7 +3,7 @@
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
 use std::collections::BTreeMap;
 use tilescope_report::MarkKind;
-use tilescope_report::units::percent;
+use tilescope_report::units::{Cycles, percent};
 
 pub(crate) const RULE: InsightRule =
     InsightRule { name: "accumulation", description: "weight updates that are too frequent", find };
@@ -12,11 +12,11 @@ pub(crate) const RULE: InsightRule =
 const MIN_SHARE: f64 = 0.03;
 
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
-    let mut ipus: BTreeMap<Option<u32>, u64> = BTreeMap::new();
+    let mut ipus: BTreeMap<Option<u32>, Cycles> = BTreeMap::new();
     for mark in facts.marks_of(MarkKind::Update) {
         *ipus.entry(mark.ipu).or_default() += mark.cycles.length();
     }
-    let cycles = ipus.into_values().max().unwrap_or(0);
+    let cycles = ipus.into_values().max().unwrap_or_default();
     let share = facts.share(cycles).min(1.0);
     let steps = facts.batching.map_or(1, |batching| batching.gradient_accumulation);
     if share < MIN_SHARE {

@@ -2,7 +2,7 @@
 
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
 use crate::label_conventions::is_ramp;
-use tilescope_report::units::percent;
+use tilescope_report::units::{Cycles, percent};
 use tilescope_report::{MarkKind, TraceMark};
 
 pub(crate) const RULE: InsightRule = InsightRule {
@@ -49,14 +49,14 @@ fn bubble(facts: &InsightFacts, steps: u64) -> Option<f64> {
     let phases: Vec<&TraceMark> = facts.marks_of(MarkKind::Phase).collect();
     let main: Vec<&TraceMark> = phases.iter().copied().filter(|mark| !is_ramp(mark)).collect();
     let inside = |slot: &&TraceMark| main.iter().any(|phase| phase.cycles.overlaps(slot.cycles));
-    let slots: Vec<u64> =
+    let slots: Vec<Cycles> =
         facts.marks_of(MarkKind::Slot).filter(inside).map(|slot| slot.cycles.length()).collect();
     if slots.is_empty() || steps == 0 || main.len() == phases.len() {
         return None;
     }
-    let mean = slots.iter().sum::<u64>() as f64 / slots.len() as f64;
-    let all: u64 = phases.iter().map(|mark| mark.cycles.length()).sum();
+    let mean = slots.iter().sum::<Cycles>().as_f64() / slots.len() as f64;
+    let all: Cycles = phases.iter().map(|mark| mark.cycles.length()).sum();
     // Every iteration has one main phase.
     let full = mean * steps as f64 * main.len() as f64;
-    Some(((all as f64 - full) / facts.cycles().max(1) as f64).clamp(0.0, 1.0))
+    Some(((all.as_f64() - full) / facts.cycles().max(Cycles(1)).as_f64()).clamp(0.0, 1.0))
 }

@@ -2,7 +2,7 @@
 
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
 use tilescope_report::MemoryCategory;
-use tilescope_report::units::percent;
+use tilescope_report::units::{Bytes, percent};
 
 pub(crate) const RULE: InsightRule =
     InsightRule { name: "exchange_code", description: "memory taken by exchange code", find };
@@ -17,15 +17,15 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         (MemoryCategory::GlobalExchangeCode, "global"),
     ];
     let bytes = kinds.map(|(category, name)| (facts.bytes_of(&[category]), name));
-    let all: u64 = bytes.iter().map(|(bytes, _)| bytes).sum();
-    let share = all as f64 / facts.used_bytes().max(1) as f64;
+    let all: Bytes = bytes.iter().map(|(bytes, _)| bytes).sum();
+    let share = all.as_f64() / (facts.used_bytes().max(Bytes(1))).as_f64();
     if share < MIN_SHARE {
         return Vec::new();
     }
     let parts: Vec<String> = bytes
         .iter()
-        .filter(|(bytes, _)| *bytes > 0)
-        .map(|(bytes, name)| format!("{} {name}", facts.numbers.bytes(*bytes)))
+        .filter(|(bytes, _)| *bytes > Bytes::ZERO)
+        .map(|(bytes, name)| format!("{} {name}", facts.numbers.bytes(bytes.0)))
         .collect();
     vec![InsightFinding {
         rule: RULE.name,

@@ -3,7 +3,7 @@
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
 use crate::label_conventions::is_float32;
 use crate::liveness::LiveVariable;
-use tilescope_report::units::percent;
+use tilescope_report::units::{Bytes, percent};
 
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "float32",
@@ -15,18 +15,20 @@ pub(crate) const RULE: InsightRule = InsightRule {
 const MIN_SHARE: f64 = 0.05;
 
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
-    let Some(peak) = facts.peak.as_ref().filter(|peak| peak.bytes > 0) else { return Vec::new() };
+    let Some(peak) = facts.peak.as_ref().filter(|peak| peak.bytes > Bytes::ZERO) else {
+        return Vec::new();
+    };
     // The largest come first.
     let wide = peak.variables.iter().filter(|live| is_float32(&live.about));
     let candidates: Vec<&LiveVariable> = wide.collect();
-    let bytes = |live: &LiveVariable| live.bytes.iter().sum::<u64>();
-    let all: u64 = candidates.iter().map(|live| bytes(live)).sum();
-    let share = all as f64 / peak.bytes as f64;
+    let bytes = |live: &LiveVariable| live.bytes.iter().sum::<Bytes>();
+    let all: Bytes = candidates.iter().map(|live| bytes(live)).sum();
+    let share = all.as_f64() / peak.bytes.as_f64();
     let Some(first) = candidates.first().filter(|_| share >= MIN_SHARE) else { return Vec::new() };
     let names: Vec<String> = candidates
         .iter()
         .take(3)
-        .map(|live| format!("{} ({})", live.name, facts.numbers.bytes(bytes(live))))
+        .map(|live| format!("{} ({})", live.name, facts.numbers.bytes(bytes(live).0)))
         .collect();
     vec![InsightFinding {
         rule: RULE.name,

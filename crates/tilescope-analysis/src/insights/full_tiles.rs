@@ -12,7 +12,7 @@ const NEARLY_FULL: f64 = 0.9;
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let capacity = facts.target.bytes_per_tile.0;
     let Some((tile, bytes)) = facts.fullest(1).first().copied() else { return Vec::new() };
-    let share = bytes as f64 / capacity.max(1) as f64;
+    let share = bytes.as_f64() / capacity.max(1) as f64;
     if capacity == 0 || !(NEARLY_FULL..=1.0).contains(&share) {
         return Vec::new();
     }
@@ -22,7 +22,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         sentence: format!(
             "The fullest tile, {tile}, is {} full: {} of {}.",
             percent(share),
-            facts.numbers.bytes(bytes),
+            facts.numbers.bytes(bytes.0),
             facts.numbers.bytes(facts.target.bytes_per_tile.0),
         ),
         advice: "The program fits, but a larger micro-batch may not; see what fills this tile."

@@ -5,7 +5,9 @@ use crate::liveness::{self, LiveVariable, LivenessScope};
 use crate::trace::{ProgramRuns, program_runs};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tilescope_report::units::{ComputeSetId, CycleRange, NumberFormat, ProgramId, TileRuns};
+use tilescope_report::units::{
+    Bytes, ComputeSetId, CycleRange, Cycles, NumberFormat, ProgramId, TileRuns,
+};
 use tilescope_report::{
     BatchingConfig, CategoryBytes, ComputeSet, MarkFilter, MarkKind, MemoryCategory,
     ModelOperation, ProgramNode, ProgramNodeTable, ProgramOutcome, Report, ReportError, ReportPart,
@@ -24,7 +26,7 @@ pub struct PeakMemoryTile {
     pub step: u32,
     pub program: ProgramId,
     /// Bytes live then.
-    pub bytes: u64,
+    pub bytes: Bytes,
     /// The variables with bytes on the tile, the largest first.
     pub variables: Vec<LiveVariable>,
 }
@@ -95,15 +97,15 @@ impl InsightFacts {
     }
 
     /// Length of the part of the run that was looked at.
-    pub(crate) fn cycles(&self) -> u64 {
-        self.runs.as_ref().map_or(0, |runs| runs.window.length())
+    pub(crate) fn cycles(&self) -> Cycles {
+        self.runs.as_ref().map_or(Cycles::ZERO, |runs| runs.window.length())
     }
 
     /// Cycles of the programs that `holds` is true of, on the IPU that has most of them, as a share
     /// of the run; and that IPU. `None` if there are none.
     pub(crate) fn busiest_share(&self, holds: impl Fn(&ProgramNode) -> bool) -> Option<(f64, u32)> {
         let runs = self.runs.as_ref()?;
-        let mut sums: BTreeMap<u32, u64> = BTreeMap::new();
+        let mut sums: BTreeMap<u32, Cycles> = BTreeMap::new();
         for ((ipu, program), of) in &runs.runs {
             if self.programs.get(*program).is_some_and(&holds) {
                 *sums.entry(*ipu).or_default() += of.cycles;
@@ -111,7 +113,7 @@ impl InsightFacts {
         }
         let (ipu, cycles) =
             sums.into_iter().max_by_key(|(ipu, cycles)| (*cycles, u32::MAX - ipu))?;
-        (cycles > 0).then(|| (self.share(cycles), ipu))
+        (cycles > Cycles::ZERO).then(|| (self.share(cycles), ipu))
     }
 
     /// The program of those `holds` is true of that takes most cycles on an IPU.
@@ -119,7 +121,7 @@ impl InsightFacts {
         &self,
         ipu: u32,
         holds: impl Fn(&ProgramNode) -> bool,
-    ) -> Option<(ProgramId, u64)> {
+    ) -> Option<(ProgramId, Cycles)> {
         let runs = self.runs.as_ref()?;
         let own = runs
             .runs
@@ -129,18 +131,18 @@ impl InsightFacts {
     }
 
     /// Cycles as a share of the run.
-    pub(crate) fn share(&self, cycles: u64) -> f64 {
-        cycles as f64 / self.cycles().max(1) as f64
+    pub(crate) fn share(&self, cycles: Cycles) -> f64 {
+        cycles.as_f64() / self.cycles().max(Cycles(1)).as_f64()
     }
 
     /// Bytes ever used over all tiles.
-    pub(crate) fn used_bytes(&self) -> u64 {
+    pub(crate) fn used_bytes(&self) -> Bytes {
         self.memory.map(TileMemory::excluding_gaps).total()
     }
 
     /// Bytes of some categories over all tiles.
-    pub(crate) fn bytes_of(&self, wanted: &[MemoryCategory]) -> u64 {
-        let sum = |parts: &Vec<CategoryBytes>| -> u64 {
+    pub(crate) fn bytes_of(&self, wanted: &[MemoryCategory]) -> Bytes {
+        let sum = |parts: &Vec<CategoryBytes>| -> Bytes {
             let own = parts.iter().filter(|part| wanted.contains(&part.category));
             own.map(|part| part.bytes).sum()
         };
@@ -148,15 +150,15 @@ impl InsightFacts {
     }
 
     /// The tiles that use most, the fullest first.
-    pub(crate) fn fullest(&self, count: usize) -> Vec<(u32, u64)> {
-        let mut tiles: Vec<(u32, u64)> = Vec::new();
+    pub(crate) fn fullest(&self, count: usize) -> Vec<(u32, Bytes)> {
+        let mut tiles: Vec<(u32, Bytes)> = Vec::new();
         for (range, memory) in self.memory.iter() {
             let bytes = memory.including_gaps;
             // More tiles of one run than are asked for cannot make a difference.
             let end = range.end.min(range.first.saturating_add(count as u32));
             tiles.extend((range.first..end).map(|tile| (tile, bytes)));
         }
-        tiles.sort_by_key(|(tile, bytes)| (u64::MAX - bytes, *tile));
+        tiles.sort_by_key(|(tile, bytes)| (Bytes::MAX - *bytes, *tile));
         tiles.truncate(count);
         tiles
     }
@@ -200,7 +202,7 @@ fn peak(
     memory: &TileRuns<TileMemory>,
 ) -> Result<Option<PeakMemoryTile>, ReportError> {
     let needs = |tile: &TileMemory| tile.always_live.saturating_add(tile.peak_not_always_live);
-    let mut fullest: Option<(u32, u64)> = None;
+    let mut fullest: Option<(u32, Bytes)> = None;
     for (range, tile) in memory.iter() {
         if fullest.is_none_or(|(_, most)| needs(tile) > most) {
             fullest = Some((range.first, needs(tile)));
@@ -214,8 +216,8 @@ fn peak(
     let Some(step) = curve.peak() else { return Ok(None) };
     let mut variables = liveness::always_live(report, source)?;
     variables.extend(liveness::live_at(report, source, &[step as u32])?);
-    variables.retain(|live| live.bytes.iter().any(|bytes| *bytes > 0));
-    variables.sort_by_key(|live| u64::MAX - live.bytes.iter().sum::<u64>());
+    variables.retain(|live| live.bytes.iter().any(|bytes| *bytes > Bytes::ZERO));
+    variables.sort_by_key(|live| Bytes::MAX - live.bytes.iter().sum());
     let program = curve.programs[step];
     Ok(Some(PeakMemoryTile { tile, step: step as u32, program, bytes, variables }))
 }

@@ -2,7 +2,7 @@
 
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
 use tilescope_report::ComputeSet;
-use tilescope_report::units::{ProgramId, percent};
+use tilescope_report::units::{Cycles, ProgramId, percent};
 
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "low_balance",
@@ -52,6 +52,6 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
 /// Mean cycles over the tiles of an IPU divided by those of the slowest.
 fn balance(set: &ComputeSet, tiles: u32) -> Option<f64> {
     let slowest = set.cycles.max();
-    let mean = set.cycles.total() as f64 / f64::from(tiles);
-    (slowest > 0).then(|| (mean / slowest as f64).min(1.0))
+    let mean = set.cycles.total().as_f64() / f64::from(tiles);
+    (slowest > Cycles::ZERO).then(|| (mean / slowest.as_f64()).min(1.0))
 }

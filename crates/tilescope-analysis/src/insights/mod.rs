@@ -35,7 +35,7 @@ pub use tile_memory_overview::{
 
 use serde::{Deserialize, Serialize};
 use tilescope_report::units::{
-    CycleRange, NumberFormat, OperationId, ProgramId, VariableId, percent,
+    Bytes, CycleRange, NumberFormat, OperationId, ProgramId, VariableId, percent,
 };
 use tilescope_report::{Report, ReportError};
 
@@ -173,8 +173,8 @@ pub fn insights(
 /// All findings about some facts, the most important first; rules among equals keep their order.
 pub fn ranked(facts: &InsightFacts) -> Vec<InsightFinding> {
     let mut found: Vec<InsightFinding> = RULES.iter().flat_map(|rule| (rule.find)(facts)).collect();
-    let most = facts.fullest(1).first().map_or(0, |(_, bytes)| *bytes);
-    let fullness = most as f64 / facts.target.bytes_per_tile.0.max(1) as f64;
+    let most = facts.fullest(1).first().map_or(Bytes::ZERO, |(_, bytes)| *bytes);
+    let fullness = most.as_f64() / facts.target.bytes_per_tile.0.max(1) as f64;
     found.sort_by(|a, b| b.gain.rank(fullness).total_cmp(&a.gain.rank(fullness)));
     found
 }

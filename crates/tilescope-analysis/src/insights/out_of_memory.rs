@@ -5,6 +5,7 @@ use super::{
     pluralised,
 };
 use tilescope_report::TileMemory;
+use tilescope_report::units::Bytes;
 
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "out_of_memory",
@@ -13,7 +14,7 @@ pub(crate) const RULE: InsightRule = InsightRule {
 };
 
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
-    let over = facts.memory.map(|tile| u64::from(tile.overflowed > 0)).total();
+    let over = facts.memory.map(|tile| u64::from(tile.overflowed > Bytes::ZERO)).total();
     if over == 0 {
         return Vec::new();
     }
@@ -26,7 +27,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         pluralised(over, "tile"),
         facts.numbers.bytes(facts.target.bytes_per_tile.0),
         range.first,
-        facts.numbers.bytes(tile.overflowed),
+        facts.numbers.bytes(tile.overflowed.0),
     );
     vec![InsightFinding {
         rule: RULE.name,

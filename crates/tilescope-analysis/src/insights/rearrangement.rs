@@ -3,7 +3,7 @@
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
 use std::collections::BTreeMap;
 use tilescope_report::ProgramNode;
-use tilescope_report::units::{OperationId, percent};
+use tilescope_report::units::{Cycles, OperationId, percent};
 
 pub(crate) const RULE: InsightRule =
     InsightRule { name: "rearrangement", description: "time spent changing layouts", find };
@@ -54,8 +54,8 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
 
 /// The operation with most cycles of rearrangement, and its share of all of them.
 fn worst_operation(facts: &InsightFacts) -> (Option<OperationId>, f64) {
-    let mut sums: BTreeMap<OperationId, u64> = BTreeMap::new();
-    let mut all = 0;
+    let mut sums: BTreeMap<OperationId, Cycles> = BTreeMap::new();
+    let mut all = Cycles::ZERO;
     for ((_, id), of) in facts.runs.iter().flat_map(|runs| &runs.runs) {
         let Some(program) = facts.programs.get(*id).filter(|program| rearranges(program)) else {
             continue;
@@ -67,7 +67,7 @@ fn worst_operation(facts: &InsightFacts) -> (Option<OperationId>, f64) {
     }
     let worst = sums.into_iter().max_by_key(|(id, cycles)| (*cycles, u32::MAX - id.0));
     match worst {
-        Some((id, cycles)) => (Some(id), cycles as f64 / all.max(1) as f64),
+        Some((id, cycles)) => (Some(id), cycles.as_f64() / all.max(Cycles(1)).as_f64()),
         None => (None, 0.0),
     }
 }

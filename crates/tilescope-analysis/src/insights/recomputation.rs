@@ -4,7 +4,7 @@ use super::{
     InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation,
     pluralised,
 };
-use tilescope_report::units::percent;
+use tilescope_report::units::{Bytes, percent};
 
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "recomputation",
@@ -16,9 +16,9 @@ pub(crate) const RULE: InsightRule = InsightRule {
 const MIN_SHARE: f64 = 0.05;
 
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
-    let bytes = |live: &crate::liveness::LiveVariable| live.bytes.iter().sum::<u64>();
-    let all: u64 = facts.stashes.iter().map(bytes).sum();
-    let share = all as f64 / facts.used_bytes().max(1) as f64;
+    let bytes = |live: &crate::liveness::LiveVariable| live.bytes.iter().sum::<Bytes>();
+    let all: Bytes = facts.stashes.iter().map(bytes).sum();
+    let share = all.as_f64() / (facts.used_bytes().max(Bytes(1))).as_f64();
     let largest = facts.stashes.iter().max_by_key(|live| bytes(live));
     let Some(largest) = largest.filter(|_| share >= MIN_SHARE) else { return Vec::new() };
     vec![InsightFinding {
@@ -27,10 +27,10 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         sentence: format!(
             "{} hold {} ({} of the memory in use); the largest is {} with {}.",
             pluralised(facts.stashes.len() as u64, "stash").replace("stashs", "stashes"),
-            facts.numbers.bytes(all),
+            facts.numbers.bytes(all.0),
             percent(share),
             largest.name,
-            facts.numbers.bytes(bytes(largest)),
+            facts.numbers.bytes(bytes(largest).0),
         ),
         advice: "With recomputation a stage keeps its inputs only, and runs its forward pass \
                  again before the backward pass."

@@ -1,7 +1,7 @@
 //! The cost of replication per replica.
 
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
-use tilescope_report::units::percent;
+use tilescope_report::units::{Bytes, percent};
 use tilescope_report::{MemoryCategory, ProgramKind};
 
 pub(crate) const RULE: InsightRule =
@@ -13,7 +13,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         return Vec::new();
     }
     let code = facts.bytes_of(&[MemoryCategory::GlobalExchangeCode]);
-    let share_of_code = code as f64 / facts.used_bytes().max(1) as f64;
+    let share_of_code = code.as_f64() / (facts.used_bytes().max(Bytes(1))).as_f64();
     let exchange = facts.busiest_share(|program| program.kind == ProgramKind::GlobalExchange);
     let time = match exchange {
         Some((share, _)) => format!(", and exchange between IPUs {} of the run", percent(share)),
@@ -25,7 +25,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         sentence: format!(
             "With {replicas} replicas, global exchange code takes {} per replica ({} of the memory \
              in use){time}.",
-            facts.numbers.bytes(code),
+            facts.numbers.bytes(code.0),
             percent(share_of_code),
         ),
         advice: "More gradient accumulation reduces gradients across replicas less often."

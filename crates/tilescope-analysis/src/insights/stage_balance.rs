@@ -20,14 +20,14 @@ struct PipelineStageTimes {
     name: String,
     ipu: Option<u32>,
     /// Cycles and number of its passes, by pass.
-    passes: BTreeMap<Option<TrainingPass>, (u64, u64)>,
+    passes: BTreeMap<Option<TrainingPass>, (Cycles, u64)>,
     longest: Option<TraceMark>,
 }
 
 impl PipelineStageTimes {
     /// Cycles of one micro-batch: the mean of each pass, added up.
-    fn cycles(&self) -> u64 {
-        self.passes.values().map(|(cycles, count)| cycles / (*count).max(1)).sum()
+    fn cycles(&self) -> Cycles {
+        self.passes.values().map(|(cycles, count)| *cycles / (*count).max(1)).sum()
     }
 }
 
@@ -49,16 +49,16 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let Some(slowest) = stages.values().max_by_key(|stage| stage.cycles()) else {
         return Vec::new();
     };
-    let mean =
-        stages.values().map(PipelineStageTimes::cycles).sum::<u64>() as f64 / stages.len() as f64;
-    let times = slowest.cycles() as f64 / mean.max(1.0);
+    let mean = stages.values().map(PipelineStageTimes::cycles).sum::<Cycles>().as_f64()
+        / stages.len() as f64;
+    let times = slowest.cycles().as_f64() / mean.max(1.0);
     if stages.len() < 2 || times < MIN_RATIO {
         return Vec::new();
     }
     // Each micro-batch would be shorter by what the slowest stage takes beyond the mean.
     let batches = slowest.passes.values().map(|(_, count)| *count).max().unwrap_or(0);
-    let spared = (slowest.cycles() as f64 - mean) * batches as f64;
-    let gain = (spared / facts.cycles().max(1) as f64).clamp(0.0, 1.0);
+    let spared = (slowest.cycles().as_f64() - mean) * batches as f64;
+    let gain = (spared / facts.cycles().max(Cycles(1)).as_f64()).clamp(0.0, 1.0);
     let on = slowest.ipu.map_or(String::new(), |ipu| format!(" on IPU {ipu}"));
     vec![InsightFinding {
         rule: RULE.name,
@@ -66,7 +66,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         sentence: format!(
             "Stage {}{on} takes {} cycles per micro-batch, {times:.1} times the mean of {} stages ({}).",
             slowest.name,
-            Cycles(slowest.cycles()),
+            slowest.cycles(),
             stages.len(),
             Cycles(mean as u64),
         ),

@@ -3,7 +3,7 @@
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
 use crate::tile_mapping::is_strided_copy;
 use tilescope_report::ProgramKind;
-use tilescope_report::units::{ProgramId, grouped, percent};
+use tilescope_report::units::{Cycles, ProgramId, grouped, percent};
 
 pub(crate) const RULE: InsightRule =
     InsightRule { name: "strided_copies", description: "the longest strided copies", find };
@@ -36,7 +36,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
 }
 
 /// The program whose strided copies take longest, with their number and its cycles.
-fn worst(facts: &InsightFacts) -> Option<(ProgramId, u64, u64)> {
+fn worst(facts: &InsightFacts) -> Option<(ProgramId, u64, Cycles)> {
     let runs = facts.runs.as_ref()?;
     let copies = |id: ProgramId| -> u64 {
         let program = facts.programs.get(id);

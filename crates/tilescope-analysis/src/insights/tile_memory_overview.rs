@@ -2,6 +2,7 @@
 
 use super::InsightFacts;
 use serde::Serialize;
+use tilescope_report::units::Bytes;
 
 /// Number of bars of the histogram.
 const BUCKETS: usize = 20;
@@ -12,16 +13,16 @@ pub struct FullestTile {
     pub tile: u32,
     pub ipu: u32,
     /// Its memory including gaps.
-    pub bytes: u64,
+    pub bytes: Bytes,
 }
 
 /// Tiles that are about as full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct TileMemoryBin {
     /// Least bytes.
-    pub from: u64,
+    pub from: Bytes,
     /// First byte count that is too much.
-    pub to: u64,
+    pub to: Bytes,
     pub tiles: u64,
 }
 
@@ -29,11 +30,11 @@ pub struct TileMemoryBin {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct TileMemoryOverview {
     /// Bytes in use over all tiles, gaps not included.
-    pub used: u64,
+    pub used: Bytes,
     /// Bytes that all tiles have.
-    pub capacity: u64,
+    pub capacity: Bytes,
     /// Bytes that a tile has.
-    pub tile_capacity: u64,
+    pub tile_capacity: Bytes,
     /// Tiles that need more than they have.
     pub overfull: u64,
     /// The five fullest tiles, the fullest first.
@@ -44,15 +45,15 @@ pub struct TileMemoryOverview {
 
 /// Sums the memory of all tiles up.
 pub fn tile_memory_overview(facts: &InsightFacts) -> TileMemoryOverview {
-    let tile_capacity = facts.target.bytes_per_tile.0;
+    let tile_capacity = facts.target.bytes_per_tile;
     let per_ipu = facts.target.tiles_per_ipu.max(1);
     let worst: Vec<FullestTile> = facts
         .fullest(5)
         .into_iter()
         .map(|(tile, bytes)| FullestTile { tile, ipu: tile / per_ipu, bytes })
         .collect();
-    let most = worst.first().map_or(0, |tile| tile.bytes);
-    let width = (most.max(tile_capacity) + 1).div_ceil(BUCKETS as u64).max(1);
+    let most = worst.first().map_or(Bytes::ZERO, |tile| tile.bytes);
+    let width = (most.max(tile_capacity) + Bytes(1)).div_ceil(BUCKETS as u64).max(Bytes(1));
     let mut histogram: Vec<TileMemoryBin> = (0..BUCKETS as u64)
         .map(|index| TileMemoryBin { from: index * width, to: (index + 1) * width, tiles: 0 })
         .collect();
@@ -64,7 +65,7 @@ pub fn tile_memory_overview(facts: &InsightFacts) -> TileMemoryOverview {
         used: facts.used_bytes(),
         capacity: tile_capacity.saturating_mul(facts.target.tiles_per_replica().into()),
         tile_capacity,
-        overfull: facts.memory.map(|tile| u64::from(tile.overflowed > 0)).total(),
+        overfull: facts.memory.map(|tile| u64::from(tile.overflowed > Bytes::ZERO)).total(),
         worst,
         histogram,
     }

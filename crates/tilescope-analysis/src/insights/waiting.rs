@@ -3,7 +3,7 @@
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
 use std::collections::BTreeMap;
 use tilescope_report::ProgramKind;
-use tilescope_report::units::{ProgramId, percent};
+use tilescope_report::units::{Cycles, ProgramId, percent};
 
 pub(crate) const RULE: InsightRule =
     InsightRule { name: "waiting", description: "IPUs that wait for other IPUs or the host", find };
@@ -17,7 +17,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         let program = facts.programs.get(*id);
         program.is_some_and(|p| p.kind == ProgramKind::Sync && p.name != "Internal")
     };
-    let mut ipus: BTreeMap<u32, u64> = BTreeMap::new();
+    let mut ipus: BTreeMap<u32, Cycles> = BTreeMap::new();
     for ((ipu, _), of) in runs.runs.iter().filter(|((_, id), _)| external(id)) {
         *ipus.entry(*ipu).or_default() += of.cycles;
     }
@@ -26,14 +26,15 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         return Vec::new();
     };
     let share = facts.share(*cycles);
-    let mean = ipus.values().sum::<u64>() as f64 / f64::from(facts.target.ipus_per_replica.max(1));
+    let mean =
+        ipus.values().sum::<Cycles>().as_f64() / f64::from(facts.target.ipus_per_replica.max(1));
     vec![InsightFinding {
         rule: RULE.name,
         subject: InsightSubject::Time,
         sentence: format!(
             "IPU {ipu} waits in external syncs for {} of the run; all IPUs on average {}.",
             percent(share),
-            percent(facts.share(mean as u64)),
+            percent(facts.share(Cycles(mean as u64))),
         ),
         advice: "IPUs wait when stages differ, pipelines fill and drain, or the host is late: see \
              the other findings."

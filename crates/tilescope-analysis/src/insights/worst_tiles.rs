@@ -19,13 +19,13 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     };
     let tiles = facts.memory.tile_count().max(1);
     let mean =
-        facts.memory.map(|tile: &TileMemory| tile.including_gaps).total() as f64 / tiles as f64;
-    let times = *most as f64 / mean.max(1.0);
+        facts.memory.map(|tile: &TileMemory| tile.including_gaps).total().as_f64() / tiles as f64;
+    let times = most.as_f64() / mean.max(1.0);
     if times < MIN_RATIO {
         return Vec::new();
     }
     let names: Vec<String> = worst.iter().map(|(tile, _)| tile.to_string()).collect();
-    let ends = [facts.numbers.bytes(*least), facts.numbers.bytes(*most)];
+    let ends = [least, most].map(|bytes| facts.numbers.bytes(bytes.0));
     let held = if ends[0] == ends[1] { ends[1].clone() } else { ends.join(" to ") };
     vec![InsightFinding {
         rule: RULE.name,
@@ -38,7 +38,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         advice: "Tensors that are mapped unevenly, or code that only some tiles need, fill them."
             .to_owned(),
         formula: "(fullest tile - mean of all tiles) / fullest tile, gaps included",
-        gain: InsightGain::Memory(1.0 - mean / (*most as f64).max(1.0)),
+        gain: InsightGain::Memory(1.0 - mean / most.as_f64().max(1.0)),
         place: ViewLocation {
             tiles: worst.iter().map(|(tile, _)| *tile).collect(),
             ..ViewLocation::view("memory")

@@ -4,6 +4,7 @@ use crate::data_table::{DataTable, TableCell, TableColumn};
 use crate::exchange_code::{
     ExchangeCodeOverview, ExchangeLink, ExchangeLinkTotals, ExchangeProgramRow, ExchangeTileRow,
 };
+use tilescope_report::units::Bytes;
 
 const SHARED_CODE_HINT: &str = "Code of the programs, each counted separately, minus code in memory: code that programs share.";
 const UNATTRIBUTED_CODE_HINT: &str =
@@ -44,8 +45,8 @@ pub fn overview(overview: &ExchangeCodeOverview) -> DataTable {
 }
 
 /// A part of all; missing where there is nothing to be a part of.
-pub fn share(part: u64, all: u64) -> TableCell {
-    (all > 0).then(|| TableCell::Share(part as f64 / all as f64)).into()
+pub fn share(part: Bytes, all: Bytes) -> TableCell {
+    (!all.is_zero()).then(|| TableCell::Share(part.as_f64() / all.as_f64())).into()
 }
 
 /// Programs that move data.

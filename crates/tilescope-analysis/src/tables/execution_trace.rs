@@ -35,7 +35,7 @@ const GLOBAL_EXCHANGE: &str = "Bytes of the window's exchanges with other IPUs";
 /// What each IPU spends a window on; bytes and balance are missing where they were not recorded.
 pub fn ipus(ipus: &[IpuTotals], report: &Report) -> DataTable {
     let (bytes, balance) = (report.has(ReportPart::StepBytes), report.has(ReportPart::ActiveTiles));
-    let moved = |of: Bytes| TableCell::from(bytes.then_some(TableCell::Bytes(of.0)));
+    let moved = |of: Bytes| TableCell::from(bytes.then_some(TableCell::Bytes(of)));
     let row = |of: &IpuTotals| {
         let share = &of.proportions;
         let mut cells = vec![TableCell::Id(of.ipu.into()), TableCell::Count(of.steps)];

@@ -2,7 +2,7 @@
 
 use crate::data_table::{DataTable, TableCell, TableColumn};
 use crate::liveness::{LiveVariable, LivenessScope, StepVertices, TileCycles};
-use tilescope_report::units::grouped;
+use tilescope_report::units::{Bytes, Cycles, grouped};
 
 /// Variables of a source that are always live; those without bytes there are left out.
 pub fn always_live(rows: &[LiveVariable], source: LivenessScope) -> DataTable {
@@ -59,7 +59,7 @@ pub fn live_at_peak(rows: &[LiveVariable], peak: Option<usize>) -> DataTable {
 
 /// Whether it is listed: a variable has no bytes on the tiles that do not hold it.
 pub fn holds_bytes(live: &LiveVariable) -> bool {
-    live.bytes.iter().any(|bytes| *bytes > 0)
+    live.bytes.iter().any(|bytes| *bytes > Bytes::ZERO)
 }
 
 fn named(live: &LiveVariable) -> Vec<TableCell> {
@@ -92,7 +92,9 @@ pub fn cycles(rows: &[TileCycles], steps: &[u32]) -> DataTable {
     columns.extend(step_titles(steps).map(TableColumn::number));
     let row = |of: &TileCycles| {
         let mut cells = vec![TableCell::Tile(of.tile)];
-        cells.extend(of.cycles.iter().map(|cycles| TableCell::Count(cycles.unwrap_or(0))));
+        cells.extend(
+            of.cycles.iter().map(|cycles| TableCell::Count(cycles.unwrap_or(Cycles::ZERO).0)),
+        );
         cells
     };
     DataTable::new(columns, rows.iter().map(row).collect())

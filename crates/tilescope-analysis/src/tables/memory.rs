@@ -5,6 +5,7 @@ use super::tile_columns;
 use crate::data_table::{DataTable, TableCell, TableColumn};
 use crate::memory::{MemoryList, MemoryListRow, MemoryTreeRow};
 use crate::tile_curves::TileCurveUnit;
+use tilescope_report::units::Bytes;
 
 /// What fills the tiles.
 pub fn details(rows: &[MemoryTreeRow], tiles: &[u32]) -> DataTable {
@@ -12,7 +13,7 @@ pub fn details(rows: &[MemoryTreeRow], tiles: &[u32]) -> DataTable {
     columns.extend(tile_columns(tiles, "All tiles"));
     let row = |row: &MemoryTreeRow| {
         let value = match row.unit {
-            TileCurveUnit::Bytes => TableCell::Bytes,
+            TileCurveUnit::Bytes => |bytes| TableCell::Bytes(Bytes(bytes)),
             TileCurveUnit::Count | TileCurveUnit::Cycles => TableCell::Count,
         };
         let mut cells = vec![TableCell::Count(row.depth.into()), row.name.as_str().into()];

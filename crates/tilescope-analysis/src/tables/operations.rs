@@ -79,7 +79,7 @@ pub static COLUMNS: &[OperationColumn] = &[
         "Cycles (run)",
         "Cycles of all its steps in the run, exchanges included",
         true,
-        |row| TableCell::Count(row.elapsed),
+        |row| TableCell::Count(row.elapsed.0),
     )
     .requiring_part(ReportPart::Execution),
     column("executions", "Executions", "Executions of its most frequent program", false, |row| {
@@ -91,7 +91,7 @@ pub static COLUMNS: &[OperationColumn] = &[
         "Cycles (max)",
         "Cycles of one execution: the slowest tile of each compute set, added up",
         true,
-        |row| TableCell::Count(row.cycles_slowest),
+        |row| TableCell::Count(row.cycles_slowest.0),
     )
     .requiring_part(ReportPart::ComputeSetCycles),
     column(
@@ -99,7 +99,7 @@ pub static COLUMNS: &[OperationColumn] = &[
         "Cycles (tot)",
         "Cycles of one execution summed over tiles; not elapsed time",
         false,
-        |row| TableCell::Count(row.cycles_all_tiles),
+        |row| TableCell::Count(row.cycles_all_tiles.0),
     )
     .requiring_part(ReportPart::ComputeSetCycles),
     column(

@@ -269,7 +269,7 @@ fn executions(report: &Report) -> ReadTableResult {
             program.map(|program| program.kind.name().into()).into(),
             program.map(|program| program.name.as_str().into()).into(),
             TableCell::Count(runs.steps),
-            TableCell::Count(runs.cycles),
+            TableCell::Count(runs.cycles.0),
             TableCell::Bytes(runs.bytes),
         ]
     });

@@ -5,7 +5,7 @@ use crate::tile_mapping::{
     MappedRearrangement, MappedVariableRegion, MappedVertexRow, MappingListEntry,
     MappingSubjectKind, SubjectTileMapping,
 };
-use tilescope_report::units::{TileRange, TileRuns, exact_bytes, grouped};
+use tilescope_report::units::{Bytes, TileRange, TileRuns, exact_bytes, grouped};
 
 /// Everything of a kind that can be mapped.
 pub fn subjects(entries: &[MappingListEntry], kind: MappingSubjectKind) -> DataTable {
@@ -22,7 +22,7 @@ pub fn subjects(entries: &[MappingListEntry], kind: MappingSubjectKind) -> DataT
         let size = match kind {
             MappingSubjectKind::ComputeSets => TableCell::Count(entry.size),
             MappingSubjectKind::Tensors | MappingSubjectKind::Operations => {
-                TableCell::Bytes(entry.size)
+                TableCell::Bytes(Bytes(entry.size))
             }
         };
         vec![entry.name.as_str().into(), size, TableCell::Count(entry.tiles)]
@@ -52,7 +52,7 @@ pub fn regions(mapping: &SubjectTileMapping, addresses: bool) -> DataTable {
             region.variable.as_str().into(),
             region.part().into(),
             TableCell::Bytes(region.bytes),
-            addresses.then_some(TableCell::Count(region.offset)).into(),
+            addresses.then_some(TableCell::Count(region.offset.0)).into(),
         ]
     };
     DataTable::new(columns, mapping.regions.iter().map(row).collect())
@@ -93,21 +93,21 @@ pub fn rearrangements(mapping: &SubjectTileMapping) -> DataTable {
         let about = format!(
             "{} tiles, at most {} -> {} tiles, at most {}",
             grouped(from),
-            exact_bytes(one.before.max()),
+            exact_bytes(one.before.max().0),
             grouped(to),
-            exact_bytes(one.after.max())
+            exact_bytes(one.after.max().0)
         );
         vec![
             one.name.as_str().into(),
             about.into(),
             TableCell::Bytes(one.after.total()),
-            TableCell::Count(one.cycles),
+            TableCell::Count(one.cycles.0),
         ]
     };
     DataTable::new(columns, mapping.rearrangements.iter().map(row).collect())
 }
 
-fn holders(tiles: &TileRuns<u64>) -> u64 {
-    let some = tiles.iter().filter(|(_, bytes)| **bytes > 0);
+fn holders(tiles: &TileRuns<Bytes>) -> u64 {
+    let some = tiles.iter().filter(|(_, bytes)| **bytes > Bytes::ZERO);
     some.map(|(range, _)| u64::from(range.count())).sum()
 }

@@ -1,6 +1,8 @@
 //! The parts that a mapping lists: regions, vertices, rearrangements; and how parts compare.
 
-use tilescope_report::units::{OperationId, ProgramId, TileRange, TileRuns, grouped};
+use tilescope_report::units::{
+    Bytes, Cycles, OperationId, ProgramId, TileRange, TileRuns, grouped,
+};
 use tilescope_report::{ExchangeTraffic, ProgramKind, ProgramNode, Report, ReportError, Target};
 
 /// A part of a variable on equal tiles.
@@ -10,14 +12,14 @@ pub struct MappedVariableRegion {
     /// Name of the variable.
     pub variable: String,
     /// Bytes on each tile.
-    pub bytes: u64,
+    pub bytes: Bytes,
     /// Address on each tile.
-    pub offset: u64,
+    pub offset: Bytes,
     /// First byte of the variable that lies here, counted in the order in which it is laid over
     /// the tiles.
-    pub start: u64,
+    pub start: Bytes,
     /// Bytes of an element, where the shape says so.
-    pub element: Option<u64>,
+    pub element: Option<Bytes>,
 }
 
 impl MappedVariableRegion {
@@ -26,8 +28,8 @@ impl MappedVariableRegion {
     pub fn part(&self) -> String {
         let bytes = self.bytes * u64::from(self.tiles.count());
         let (unit, name) = match self.element {
-            Some(bytes) if bytes > 0 => (bytes, "elements"),
-            _ => (1, "bytes"),
+            Some(bytes) if bytes > Bytes::ZERO => (bytes, "elements"),
+            _ => (Bytes(1), "bytes"),
         };
         let (first, end) = (self.start / unit, (self.start + bytes) / unit);
         format!("{name} {} - {}", grouped(first), grouped(end.saturating_sub(1).max(first)))
@@ -56,11 +58,11 @@ pub struct MappedRearrangement {
     pub name: String,
     pub exchange: ProgramId,
     /// Bytes that each tile sends.
-    pub before: TileRuns<u64>,
+    pub before: TileRuns<Bytes>,
     /// Bytes that each tile receives.
-    pub after: TileRuns<u64>,
+    pub after: TileRuns<Bytes>,
     /// Cycles of the slowest tile while it arranges.
-    pub cycles: u64,
+    pub cycles: Cycles,
 }
 
 /// Evenness of a mapping: the largest part against the mean.
@@ -121,15 +123,15 @@ pub fn is_strided_copy(vertex_type: &str) -> bool {
 }
 
 /// Bytes of an element of `float32[10,1,5,5]`; `None` where the shape does not begin with a type.
-pub(super) fn element_bytes(shape: &str) -> Option<u64> {
+pub(super) fn element_bytes(shape: &str) -> Option<Bytes> {
     let (before, _) = shape.split_once('[')?;
     let name = before.rsplit(' ').next()?;
     let bits: String = name.chars().skip_while(|c| !c.is_ascii_digit()).collect();
     match (name, bits.parse::<u64>()) {
-        ("bool", _) => Some(1),
-        (_, Ok(bits)) => Some(bits / 8).filter(|bytes| *bytes > 0),
-        ("float" | "int" | "unsigned", _) => Some(4),
-        ("half", _) => Some(2),
+        ("bool", _) => Some(Bytes(1)),
+        (_, Ok(bits)) => Some(Bytes(bits / 8)).filter(|bytes| !bytes.is_zero()),
+        ("float" | "int" | "unsigned", _) => Some(Bytes(4)),
+        ("half", _) => Some(Bytes(2)),
         _ => None,
     }
 }
@@ -161,7 +163,7 @@ pub(super) fn rearrangements(
                     exchange,
                     before: tiles.map(|tile| tile.bytes_out),
                     after: tiles.map(|tile| tile.bytes_in),
-                    cycles: set.flatten().map_or(0, |set| set.cycles.max()),
+                    cycles: set.flatten().map_or(Cycles::ZERO, |set| set.cycles.max()),
                 });
             }
             _ => {}
@@ -185,7 +187,7 @@ mod tests {
             ("", None),
             ("odd", None),
         ] {
-            assert_eq!(element_bytes(shape), bytes, "{shape}");
+            assert_eq!(element_bytes(shape), bytes.map(Bytes), "{shape}");
         }
     }
 

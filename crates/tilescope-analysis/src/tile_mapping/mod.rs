@@ -11,7 +11,7 @@ use super::tile_curves::{TileCurveUnit, spread};
 use mapping_rows::{element_bytes, rearrangements};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use tilescope_report::units::{ComputeSetId, OperationId, TileRange, TileRuns, VariableId};
+use tilescope_report::units::{Bytes, ComputeSetId, OperationId, TileRange, TileRuns, VariableId};
 use tilescope_report::{
     ComputeSet, MemoryCategory, ProgramNode, Report, ReportError, Variable, VariableFilter,
     VariablePlacement,
@@ -104,7 +104,7 @@ pub(super) fn is_tensor(category: MemoryCategory) -> bool {
     data.contains(&category) || category == MemoryCategory::Unknown
 }
 
-fn bytes_of(tiles: &TileRuns<VariablePlacement>) -> TileRuns<u64> {
+fn bytes_of(tiles: &TileRuns<VariablePlacement>) -> TileRuns<Bytes> {
     tiles.map(|part| part.bytes)
 }
 
@@ -116,7 +116,7 @@ fn tensors(report: &Report) -> Result<(Vec<MappingListEntry>, bool), ReportError
     let mut known: BTreeMap<(String, MemoryCategory), usize> = BTreeMap::new();
     let per_tile = !report.has(tilescope_report::ReportPart::Lifetimes);
     for (id, variable) in variables.into_iter().filter(|(_, v)| is_tensor(v.category)) {
-        let (size, tiles) = (bytes_of(&variable.tiles).total(), variable.tiles.tile_count());
+        let (size, tiles) = (bytes_of(&variable.tiles).total().0, variable.tiles.tile_count());
         let at = per_tile
             .then(|| known.get(&(variable.name.clone(), variable.category)).copied())
             .flatten();
@@ -140,7 +140,7 @@ fn operations(report: &Report) -> Result<Vec<MappingListEntry>, ReportError> {
         let Some(index) = variable.operation.map(OperationId::index) else { continue };
         if let (Some(tiles), Some(size)) = (tiles.get_mut(index), sizes.get_mut(index)) {
             tiles.extend(variable.tiles.iter().map(|(range, _)| range));
-            *size += bytes_of(&variable.tiles).total();
+            *size += bytes_of(&variable.tiles).total().0;
         }
     }
     for (program, set) in sets_of_programs(report)? {
@@ -173,7 +173,7 @@ fn compute_sets(report: &Report) -> Result<Vec<MappingListEntry>, ReportError> {
     let entry = |(id, set): (ComputeSetId, ComputeSet)| MappingListEntry {
         subject: MappingSubject::ComputeSet(id),
         name: set.name.clone(),
-        size: set.cycles.max(),
+        size: set.cycles.max().0,
         tiles: set.cycles.tile_count(),
     };
     Ok(report.compute_sets()?.into_iter().map(entry).collect())
@@ -226,10 +226,10 @@ impl SubjectTileMapping {
 
     fn add_variable(&mut self, variable: &Variable) {
         let element = element_bytes(&variable.shape);
-        let mut start = 0;
+        let mut start = Bytes::ZERO;
         for (tiles, part) in variable.tiles.iter() {
             for value in &mut self.bytes[tiles.first as usize..tiles.end as usize] {
-                *value += part.bytes;
+                *value += part.bytes.0;
             }
             if self.regions.len() < MAX_REGIONS {
                 self.regions.push(MappedVariableRegion {
@@ -385,6 +385,7 @@ fn compute_set(
 mod tests {
     use super::*;
     use tilescope_fixtures::ReportBuilder;
+    use tilescope_report::units::Cycles;
 
     fn opened(builder: &ReportBuilder) -> Report {
         let directory = tempfile::tempdir().unwrap();
@@ -398,12 +399,12 @@ mod tests {
         builder.parts.variables[id.index()].shape = "float32[64]".to_owned();
         let report = opened(&builder);
         let mapping = mapping(&report, MappingSubject::Tensor(id)).unwrap().unwrap();
-        let mut start = 0;
+        let mut start = Bytes::ZERO;
         for region in &mapping.regions {
             assert_eq!(region.start, start);
             start += region.bytes * u64::from(region.tiles.count());
         }
-        assert_eq!(start, mapping.bytes.iter().sum::<u64>());
+        assert_eq!(start, Bytes(mapping.bytes.iter().sum::<u64>()));
         assert_eq!(mapping.regions[0].part(), "elements 0 - 63");
         let balance = TileMappingBalance::from_values(&mapping.bytes, &report.target().unwrap());
         assert_eq!((balance.tiles, balance.tiles_of_used_ipus, balance.granularity), (4, 8, 64));
@@ -448,8 +449,8 @@ mod tests {
         let report = opened(&builder);
         let mapping = mapping(&report, MappingSubject::Operation(operation)).unwrap().unwrap();
         let [one] = &mapping.rearrangements[..] else { panic!("one rearrangement") };
-        assert_eq!((one.exchange, one.cycles), (exchange, 12));
-        assert_eq!((one.before.total(), one.after.total()), (8 * 24, 8 * 24));
+        assert_eq!((one.exchange, one.cycles), (exchange, Cycles(12)));
+        assert_eq!((one.before.total(), one.after.total()), (Bytes(8 * 24), Bytes(8 * 24)));
         assert_eq!(mapping.cycles[0], 52);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use tilescope_report::trace::{LaneStep, Trace};
-use tilescope_report::units::{CycleRange, ProgramId, StepId};
+use tilescope_report::units::{Bytes, CycleRange, ProgramId, StepId};
 use tilescope_report::{ProgramKind, Report, ReportError};
 
 /// Steps behind an exchange among which the one that uses the data is sought.
@@ -14,7 +14,7 @@ pub struct InterIpuTransfer {
     pub from: u32,
     pub to: u32,
     /// Bytes; `None` where only who takes part is known.
-    pub bytes: Option<u64>,
+    pub bytes: Option<Bytes>,
 }
 
 /// What programs move between IPUs, as far as a report names both ends.
@@ -58,8 +58,10 @@ impl InterIpuTransfers {
         if let Some(known) = program.and_then(|program| self.0.get(&program)) {
             return known.clone();
         }
-        let senders = parts.iter().filter(|(_, part)| part.bytes_out > 0).map(|(ipu, _)| *ipu);
-        let receivers = || parts.iter().filter(|(_, part)| part.bytes_in > 0).map(|(ipu, _)| *ipu);
+        let senders =
+            parts.iter().filter(|(_, part)| part.bytes_out > Bytes::ZERO).map(|(ipu, _)| *ipu);
+        let receivers =
+            || parts.iter().filter(|(_, part)| part.bytes_in > Bytes::ZERO).map(|(ipu, _)| *ipu);
         let pairs = senders.flat_map(|from| receivers().map(move |to| (from, to)));
         pairs
             .filter(|(from, to)| from != to)
@@ -134,6 +136,7 @@ fn first_consumer(
 mod tests {
     use super::*;
     use tilescope_fixtures::ReportBuilder;
+    use tilescope_report::units::Cycles;
     use tilescope_report::{ExecutionStep, StepOnIpu};
 
     /// IPU 0 sends to IPU 1, which waits and then works.
@@ -144,7 +147,7 @@ mod tests {
         let work = report.compute("a", 50);
         report.root(ProgramKind::Sequence, "main", &[copy, sync, work]);
         let (mut from, mut to) = (report.bar(0, 10..20), report.bar(1, 10..20));
-        (from.bytes_out, to.bytes_in) = (64, 64);
+        (from.bytes_out, to.bytes_in) = (Bytes(64), Bytes(64));
         report.steps.push(ExecutionStep { program: copy, ipus: vec![from, to] });
         for ipu in 0..2 {
             report.run_on(sync, ipu, 20..25);
@@ -161,18 +164,19 @@ mod tests {
         let links = InterIpuTransfers::read(&report).unwrap();
         let found = arrows(&trace, &links, &[StepId(0)]).unwrap();
         let link = InterIpuTransfer { from: 0, to: 1, bytes: None };
-        let (sent, used) = (CycleRange::new(10, 20), CycleRange::new(25, 75));
+        let (sent, used) =
+            (CycleRange::new(Cycles(10), Cycles(20)), CycleRange::new(Cycles(25), Cycles(75)));
         assert_eq!(found, [FlowArrow { step: StepId(0), link, sent, used }]);
         assert_eq!(arrows(&trace, &links, &[StepId(1)]).unwrap(), []);
     }
 
     #[test]
     fn a_step_on_one_ipu_has_no_arrow() {
-        let step = |bytes_in| StepOnIpu { bytes_in, bytes_out: 5, ..sample() };
+        let step = |bytes_in| StepOnIpu { bytes_in, bytes_out: Bytes(5), ..sample() };
         let mut report = ReportBuilder::new(1, 4);
         let copy = report.program(ProgramKind::GlobalExchange, "copy");
         report.root(ProgramKind::Sequence, "main", &[copy]);
-        report.steps.push(ExecutionStep { program: copy, ipus: vec![step(5)] });
+        report.steps.push(ExecutionStep { program: copy, ipus: vec![step(Bytes(5))] });
         let directory = tempfile::tempdir().unwrap();
         let report = Report::open(report.write(directory.path()).unwrap()).unwrap();
         let trace = report.trace().unwrap().unwrap();

@@ -1,7 +1,7 @@
 //! Activity of the host as IPUs see it: when they wait for it, and when it moves data.
 
 use tilescope_report::trace::{LaneSpan, Trace};
-use tilescope_report::units::CycleRange;
+use tilescope_report::units::{CycleRange, Cycles};
 use tilescope_report::{ProgramKind, ReportError, StepActivity};
 
 /// What IPUs have to do with the host at a time.
@@ -26,10 +26,10 @@ pub fn host_lane(
     pixels: u32,
 ) -> Result<Vec<(CycleRange, HostActivity)>, ReportError> {
     let mut columns: Vec<Option<HostActivity>> = vec![None; pixels.max(1) as usize];
-    let length = window.length().max(1) as u128;
-    let column = |cycle: u64| {
+    let length = u128::from(window.length().max(Cycles(1)).0);
+    let column = |cycle: Cycles| {
         let offset = cycle.clamp(window.start, window.end) - window.start;
-        (u128::from(offset) * columns_of(pixels) / length) as usize
+        (u128::from(offset.0) * columns_of(pixels) / length) as usize
     };
     for info in trace.lanes() {
         let Some(lane) = trace.lane_of(info.ipu, info.sub_lane) else { continue };
@@ -57,7 +57,7 @@ fn work(span: &LaneSpan) -> Option<HostActivity> {
         }
         LaneSpan::Step(_) => Some(HostActivity::Transferring),
         LaneSpan::Bucket(bucket) => {
-            (bucket.totals.cycles[StepActivity::Host] > 0).then_some(HostActivity::Mixed)
+            (bucket.totals.cycles[StepActivity::Host] > Cycles::ZERO).then_some(HostActivity::Mixed)
         }
     }
 }
@@ -65,8 +65,8 @@ fn work(span: &LaneSpan) -> Option<HostActivity> {
 /// Neighbouring columns of the same work as one range.
 fn joined(columns: &[Option<HostActivity>], window: CycleRange) -> Vec<(CycleRange, HostActivity)> {
     let cycle = |column: usize| {
-        let share = u128::from(window.length()) * column as u128 / columns.len() as u128;
-        window.start + share as u64
+        let share = u128::from(window.length().0) * column as u128 / columns.len() as u128;
+        window.start + Cycles(share as u64)
     };
     let mut parts: Vec<(CycleRange, HostActivity)> = Vec::new();
     for (column, work) in columns.iter().enumerate() {
@@ -101,13 +101,13 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let report = Report::open(report.write(directory.path()).unwrap()).unwrap();
         let trace = report.trace().unwrap().unwrap();
-        let lane = host_lane(&trace, CycleRange::new(0, 100), 100).unwrap();
+        let lane = host_lane(&trace, CycleRange::new(Cycles::ZERO, Cycles(100)), 100).unwrap();
         let expected = [
-            (CycleRange::new(0, 20), HostActivity::WaitingForHost),
-            (CycleRange::new(20, 40), HostActivity::Transferring),
+            (CycleRange::new(Cycles::ZERO, Cycles(20)), HostActivity::WaitingForHost),
+            (CycleRange::new(Cycles(20), Cycles(40)), HostActivity::Transferring),
         ];
         assert_eq!(lane, expected);
-        let one = host_lane(&trace, CycleRange::new(0, 100), 1).unwrap();
+        let one = host_lane(&trace, CycleRange::new(Cycles::ZERO, Cycles(100)), 1).unwrap();
         assert_eq!(one.len(), 1, "{one:?}");
     }
 }

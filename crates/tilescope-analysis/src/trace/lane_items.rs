@@ -3,7 +3,7 @@
 use super::program_labels::{NameTreeNodeId, ProgramLabels};
 use tilescope_report::StepActivity;
 use tilescope_report::trace::{LaneSpan, LaneStep, StepTotals};
-use tilescope_report::units::{CycleRange, ProgramId, StepId};
+use tilescope_report::units::{CycleRange, Cycles, ProgramId, StepId};
 
 /// The kinds of bar.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,12 +28,12 @@ pub struct StepGroupTotals {
     weighted_balance: f64,
     cycles: f64,
     /// What the longest of them spends its time on, and how long that is.
-    longest: (u64, StepActivity),
+    longest: (Cycles, StepActivity),
 }
 
 impl StepGroupTotals {
     pub(super) fn from_span(span: &LaneSpan) -> Self {
-        let cycles = span.range().length() as f64;
+        let cycles = span.range().length().as_f64();
         Self {
             steps: span.steps(),
             first: position(span),
@@ -163,11 +163,11 @@ pub struct LaneItemList {
 
 impl LaneItemList {
     /// The bar of `row` that covers `cycle`; bars that reach down count in every row.
-    pub fn hit(&self, row: u32, cycle: u64, slack: u64) -> Option<&LaneItem> {
+    pub fn hit(&self, row: u32, cycle: Cycles, slack: Cycles) -> Option<&LaneItem> {
         let own = |item: &&LaneItem| item.row == row || item.full_height;
         let near = |item: &&LaneItem| {
             item.range.start <= cycle.saturating_add(slack)
-                && cycle < item.range.end.max(item.range.start + 1).saturating_add(slack)
+                && cycle < item.range.end.max(item.range.start + Cycles(1)).saturating_add(slack)
         };
         let distance = |item: &&LaneItem| {
             let middle = item.range.start + item.range.length() / 2;

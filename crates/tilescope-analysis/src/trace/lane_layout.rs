@@ -7,7 +7,7 @@
 use super::lane_items::{LaneItem, LaneItemKind, LaneItemList, StepGroupTotals};
 use super::program_labels::{NameTreeNodeId, ProgramLabel, ProgramLabels};
 use tilescope_report::trace::{LaneSpan, Trace};
-use tilescope_report::units::CycleRange;
+use tilescope_report::units::{CycleRange, Cycles};
 use tilescope_report::{ProgramKind, ReportError};
 
 /// Rows of a flame that are told apart; deeper names end in the last one.
@@ -47,7 +47,7 @@ pub fn lane_items(
         Some(lane) => lane.spans(window, pixels)?,
         None => Vec::new(),
     };
-    let pixel_cycles = window.length().div_ceil(u64::from(pixels.max(1))).max(1);
+    let pixel_cycles = window.length().div_ceil(u64::from(pixels.max(1))).max(Cycles(1));
     let items = arrange(&spans, labels, style, grouping, pixel_cycles);
     Ok(LaneItemList { ipu, sub_lane, items })
 }
@@ -58,7 +58,7 @@ pub fn arrange(
     labels: &ProgramLabels,
     style: TraceLaneStyle,
     grouping: TraceStepGrouping,
-    pixel_cycles: u64,
+    pixel_cycles: Cycles,
 ) -> Vec<LaneItem> {
     let blocks = blocks(spans, labels, grouping);
     let mut flame = FlameLayoutBuilder {
@@ -214,7 +214,7 @@ struct FlameLayoutBuilder<'a> {
     labels: &'a ProgramLabels,
     style: TraceLaneStyle,
     /// A gap this long ends parents.
-    break_cycles: u64,
+    break_cycles: Cycles,
     open: Vec<(NameTreeNodeId, CycleRange, StepGroupTotals)>,
     /// Syncs inside an IPU since the last leaf; their row depends on what follows.
     waiting: Vec<FlameLeaf>,
@@ -226,7 +226,7 @@ impl<'a> FlameLayoutBuilder<'a> {
         Self {
             labels,
             style: TraceLaneStyle::Flame,
-            break_cycles: 0,
+            break_cycles: Cycles::ZERO,
             open: Vec::new(),
             waiting: Vec::new(),
             items: Vec::new(),
@@ -248,8 +248,9 @@ impl<'a> FlameLayoutBuilder<'a> {
             self.labels.path(block.parent).take(MAX_ROWS as usize - 1).collect();
         let before = self.open.last().map(|(_, range, _)| range.end);
         let reached = self.waiting.last().map(|sync| sync.range.end).or(before);
-        let gap = reached
-            .is_some_and(|end| block.range.start.saturating_sub(end) >= self.break_cycles.max(1));
+        let gap = reached.is_some_and(|end| {
+            block.range.start.saturating_sub(end) >= self.break_cycles.max(Cycles(1))
+        });
         let shared = if gap || block.full_height {
             0
         } else {

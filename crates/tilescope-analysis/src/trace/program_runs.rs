@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use tilescope_report::ReportError;
 use tilescope_report::trace::{LaneInfo, LaneStep, Trace, TraceLane};
-use tilescope_report::units::{CycleRange, ProgramId};
+use tilescope_report::units::{Bytes, CycleRange, Cycles, ProgramId};
 
 /// Steps that are decoded at a time.
 const BATCH: usize = 65_536;
@@ -21,7 +21,7 @@ pub(crate) fn scan(
     let info = lane.info();
     let (mut start, mut next) = (info.range.start, 0u64);
     while next < info.steps.min(limit) {
-        let steps = lane.steps_in(CycleRange::new(start, info.range.end + 1), BATCH)?;
+        let steps = lane.steps_in(CycleRange::new(start, info.range.end + Cycles(1)), BATCH)?;
         let before = next;
         for step in steps.iter().filter(|step| step.position >= before) {
             if step.position >= limit || each(step).is_break() {
@@ -81,9 +81,9 @@ pub fn first_run(
 pub struct ProgramRunTotals {
     pub steps: u64,
     /// Sum of their lengths.
-    pub cycles: u64,
+    pub cycles: Cycles,
     /// Sum of the bytes they moved.
-    pub bytes: u64,
+    pub bytes: Bytes,
 }
 
 impl ProgramRunTotals {
@@ -100,7 +100,7 @@ impl ProgramRunTotals {
 }
 
 /// Bytes that a step moved on its IPU: what goes from tile to tile is counted once.
-pub fn moved(step: &LaneStep) -> u64 {
+pub fn moved(step: &LaneStep) -> Bytes {
     step.bytes_in.max(step.bytes_out)
 }
 
@@ -154,7 +154,7 @@ fn steps_per_lane(trace: &Trace) -> u64 {
 }
 
 /// Executions on one lane by program, with its IPU and the end of the last one.
-type LaneProgramRuns = (u32, BTreeMap<ProgramId, ProgramRunTotals>, u64);
+type LaneProgramRuns = (u32, BTreeMap<ProgramId, ProgramRunTotals>, Cycles);
 
 /// Adds the executions of all programs up, as far as [`each_step`] goes; lanes at the same time.
 ///

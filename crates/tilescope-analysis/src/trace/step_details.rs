@@ -6,7 +6,7 @@
 
 use super::flow_arrows::InterIpuTransfers;
 use tilescope_report::units::{
-    CycleRange, Cycles, NumberFormat, ProgramId, StepId, grouped, percent,
+    Bytes, CycleRange, Cycles, NumberFormat, ProgramId, StepId, grouped, percent,
 };
 use tilescope_report::{ProgramKind, Report, ReportError, ReportPart, StreamEndpoint, TileTraffic};
 
@@ -91,7 +91,7 @@ pub fn step_view(
     } else if here.active_tiles > 0 && tiles > 0 {
         rows.derived("Active tile share", percent(active_share), "active tiles / tiles of the IPU");
     }
-    if report.has(ReportPart::StepBytes) && here.bytes_in + here.bytes_out > 0 {
+    if report.has(ReportPart::StepBytes) && here.bytes_in + here.bytes_out > Bytes::ZERO {
         rows.derived(
             "Data total : (Rx/Tx)",
             data_row(here.bytes_in, here.bytes_out, numbers),
@@ -122,7 +122,7 @@ pub fn step_view(
         rows.push("Operation", format!("{} ({})", operation.name, operation.kind));
     }
     if report.has(ReportPart::TileBalance) && here.active_tiles > 0 {
-        let spread = |min: u64, max: u64| format!("{} - {}", grouped(min), grouped(max));
+        let spread = |min: Cycles, max: Cycles| format!("{} - {}", grouped(min.0), grouped(max.0));
         rows.push("Active tiles start", spread(here.from_min, here.from_max));
         rows.push("Active tiles end", spread(here.to_min, here.to_max));
     }
@@ -158,19 +158,20 @@ impl StepDetailRows {
 }
 
 /// `88 : 173,493 - 173,581 (14 overlapped with previous)`
-fn cycles_row(range: CycleRange, overlap: u64) -> String {
-    let length = Cycles(range.length());
-    let (start, end) = (Cycles(range.start), Cycles(range.end));
+fn cycles_row(range: CycleRange, overlap: Cycles) -> String {
+    let length = range.length();
+    let (start, end) = (range.start, range.end);
     let mut text = format!("{length} : {start} - {end}");
-    if overlap > 0 {
-        text.push_str(&format!(" ({} overlapped with previous)", Cycles(overlap)));
+    if overlap > Cycles::ZERO {
+        text.push_str(&format!(" ({} overlapped with previous)", overlap));
     }
     text
 }
 
 /// `120 B : (116 B/4 B)`
-fn data_row(received: u64, sent: u64, numbers: NumberFormat) -> String {
-    let [all, received, sent] = [received + sent, received, sent].map(|moved| numbers.bytes(moved));
+fn data_row(received: Bytes, sent: Bytes, numbers: NumberFormat) -> String {
+    let [all, received, sent] =
+        [received + sent, received, sent].map(|moved| numbers.bytes(moved.0));
     format!("{all} : ({received}/{sent})")
 }
 
@@ -186,7 +187,7 @@ fn exchange_rows(
     let Some(exchange) = report.exchange(program)? else { return Ok(()) };
     let on_ipu = report.target()?.tiles_of_ipu(ipu);
     let moved = |traffic: &TileTraffic| traffic.bytes_in + traffic.bytes_out;
-    let (mut total, mut busiest, mut code) = (0u64, 0u64, 0u64);
+    let (mut total, mut busiest, mut code) = (Bytes::ZERO, Bytes::ZERO, Bytes::ZERO);
     for (tiles, traffic) in exchange.tiles.iter() {
         let (first, end) = (tiles.first.max(on_ipu.first), tiles.end.min(on_ipu.end));
         let count = u64::from(end.saturating_sub(first));
@@ -196,12 +197,12 @@ fn exchange_rows(
             busiest = busiest.max(moved(traffic));
         }
     }
-    if busiest > 0 {
-        let mean = total as f64 / f64::from(on_ipu.count().max(1));
-        rows.derived("Data balance", percent(mean / busiest as f64), DATA_BALANCE);
+    if !busiest.is_zero() {
+        let mean = total.as_f64() / f64::from(on_ipu.count().max(1));
+        rows.derived("Data balance", percent(mean / busiest.as_f64()), DATA_BALANCE);
     }
-    if code > 0 {
-        rows.derived("Exchange code", rows.numbers.bytes(code), "sum over the tiles of the IPU");
+    if !code.is_zero() {
+        rows.derived("Exchange code", rows.numbers.bytes(code.0), "sum over the tiles of the IPU");
     }
     Ok(())
 }
@@ -218,7 +219,7 @@ fn route_rows(
     for link in links.transfers_of_program(program) {
         let bytes = link
             .bytes
-            .map_or_else(String::new, |bytes| format!(" ({})", rows.numbers.bytes(bytes)));
+            .map_or_else(String::new, |bytes| format!(" ({})", rows.numbers.bytes(bytes.0)));
         if link.from == ipu {
             sends.push(format!("IPU {}{bytes}", link.to));
         }
@@ -268,13 +269,13 @@ mod tests {
 
     #[test]
     fn cycles_read_as_the_graph_analyser_prints_them() {
-        let row = cycles_row(CycleRange::new(173_493, 173_581), 14);
+        let row = cycles_row(CycleRange::new(Cycles(173_493), Cycles(173_581)), Cycles(14));
         assert_eq!(row, "88 : 173,493 - 173,581 (14 overlapped with previous)");
-        assert_eq!(cycles_row(CycleRange::new(5, 9), 0), "4 : 5 - 9");
+        assert_eq!(cycles_row(CycleRange::new(Cycles(5), Cycles(9)), Cycles::ZERO), "4 : 5 - 9");
     }
 
     #[test]
     fn data_totals_are_split_by_direction() {
-        assert_eq!(data_row(116, 4, NumberFormat::default()), "120 B : (116 B/4 B)");
+        assert_eq!(data_row(Bytes(116), Bytes(4), NumberFormat::default()), "120 B : (116 B/4 B)");
     }
 }

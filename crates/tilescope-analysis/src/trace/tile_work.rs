@@ -44,7 +44,9 @@ impl TileWorkTimes {
     pub fn read(report: &Report) -> Result<Self, ReportError> {
         let sets = report.compute_sets()?.into_iter();
         let sets = sets
-            .filter_map(|(id, set)| Some((id, PerTileWork::from_tile_runs(set.cycles)?)))
+            .filter_map(|(id, set)| {
+                Some((id, PerTileWork::from_tile_runs(set.cycles.map(|cycles| cycles.0))?))
+            })
             .collect();
         let mut times = Self { sets, programs: BTreeMap::new() };
         for (id, program) in report.programs()?.iter() {
@@ -53,7 +55,7 @@ impl TileWorkTimes {
             }
         }
         for exchange in report.exchanges()? {
-            let moved = exchange.tiles.map(|tile| tile.bytes_in.max(tile.bytes_out));
+            let moved = exchange.tiles.map(|tile| tile.bytes_in.max(tile.bytes_out).0);
             if let Some(work) = PerTileWork::from_tile_runs(moved) {
                 times.programs.insert(exchange.program, TileWorkSource::Exchange(work));
             }
@@ -107,6 +109,7 @@ fn tiles_of_row(row: usize, tiles: usize, rows: usize) -> usize {
 mod tests {
     use super::*;
     use tilescope_fixtures::ReportBuilder;
+    use tilescope_report::units::Cycles;
 
     fn times(builder: &ReportBuilder) -> TileWorkTimes {
         let directory = tempfile::tempdir().unwrap();
@@ -118,7 +121,7 @@ mod tests {
     fn the_slowest_tile_works_all_the_time_and_rows_hold_means() {
         let mut builder = ReportBuilder::new(1, 8);
         let work = builder.compute("a", 100);
-        let half = TileRuns::from_tiles(0, (0..8u64).map(|tile| Some(100 - 10 * tile)));
+        let half = TileRuns::from_tiles(0, (0..8).map(|tile| Some(Cycles(100 - 10 * tile))));
         builder.parts.compute_sets[0].cycles = half;
         let times = times(&builder);
         let all = TileRange::new(0, 8);

@@ -2,7 +2,7 @@
 
 use crate::summary::{ActivityProportions, WORKING};
 use tilescope_report::trace::{PerActivity, Trace};
-use tilescope_report::units::{Bytes, CycleRange};
+use tilescope_report::units::{Bytes, CycleRange, Cycles};
 use tilescope_report::{ReportError, StepActivity};
 
 /// Bytes over a kind of link, received and sent by the tiles.
@@ -57,7 +57,7 @@ fn ipu_totals(trace: &Trace, window: CycleRange, ipu: u32) -> Result<IpuTotals, 
     let mut totals = IpuTotals {
         ipu,
         steps: 0,
-        proportions: ActivityProportions::new(|_| 0, window),
+        proportions: ActivityProportions::new(|_| Cycles::ZERO, window),
         tile_balance: None,
         host: StreamTraffic::default(),
         remote_buffer: StreamTraffic::default(),
@@ -82,6 +82,6 @@ fn ipu_totals(trace: &Trace, window: CycleRange, ipu: u32) -> Result<IpuTotals, 
     Ok(totals)
 }
 
-fn bytes(values: &PerActivity, activity: StepActivity) -> Bytes {
-    Bytes(values[activity])
+fn bytes(values: &PerActivity<Bytes>, activity: StepActivity) -> Bytes {
+    values[activity]
 }

@@ -20,28 +20,28 @@ use tilescope_report::units::{CycleRange, OperationId, ProgramId, StepId, Variab
 /// It is shared by everything that draws, which therefore needs nothing else that it may change; the
 /// session takes and applies the commands between two frames.
 #[derive(Debug, Default)]
-pub struct CommandQueue(RefCell<Vec<AppCommand>>);
+pub(crate) struct CommandQueue(RefCell<Vec<AppCommand>>);
 
 impl CommandQueue {
     /// Asks for something to be done after this frame.
-    pub fn push(&self, command: AppCommand) {
+    pub(crate) fn push(&self, command: AppCommand) {
         self.0.borrow_mut().push(command);
     }
 
     /// Asks for all of it, in this order.
-    pub fn extend(&self, commands: impl IntoIterator<Item = AppCommand>) {
+    pub(crate) fn extend(&self, commands: impl IntoIterator<Item = AppCommand>) {
         // Collected first: the iterator may itself ask for something.
         let commands: Vec<AppCommand> = commands.into_iter().collect();
         self.0.borrow_mut().extend(commands);
     }
 
     /// Whether nothing was asked for.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.borrow().is_empty()
     }
 
     /// Everything that was asked for since it was last taken.
-    pub fn take(&self) -> Vec<AppCommand> {
+    pub(crate) fn take(&self) -> Vec<AppCommand> {
         self.0.take()
     }
 }

@@ -50,3 +50,53 @@ impl StatusMessage {
         Self { kind: MessageKind::Error, text: text.into() }
     }
 }
+
+/// Messages that the user has not dismissed, oldest first.
+#[derive(Debug, Default)]
+pub struct MessageList {
+    messages: Vec<StatusMessage>,
+}
+
+impl MessageList {
+    /// The messages, oldest first.
+    pub fn as_slice(&self) -> &[StatusMessage] {
+        &self.messages
+    }
+
+    /// Adds a message after the others.
+    pub fn push(&mut self, message: StatusMessage) {
+        self.messages.push(message);
+    }
+
+    /// Removes a message that has been read; one that is gone already is no error.
+    pub(crate) fn dismiss(&mut self, index: usize) {
+        if index < self.messages.len() {
+            self.messages.remove(index);
+        }
+    }
+
+    /// Removes every message.
+    pub fn clear(&mut self) {
+        self.messages.clear();
+    }
+}
+
+impl Extend<StatusMessage> for MessageList {
+    fn extend<T: IntoIterator<Item = StatusMessage>>(&mut self, messages: T) {
+        self.messages.extend(messages);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_dismissed_once() {
+        let mut list = MessageList::default();
+        list.extend(["a", "b"].map(StatusMessage::done));
+        list.dismiss(0);
+        list.dismiss(1);
+        assert_eq!(list.as_slice(), [StatusMessage::done("b")]);
+    }
+}

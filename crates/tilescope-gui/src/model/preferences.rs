@@ -1,5 +1,6 @@
 //! Preferences, remembered between starts: theme, recent reports, settings of views.
 
+use crate::model::command::AppCommand;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -317,5 +318,58 @@ impl UserPreferences {
     /// Takes a report off the list.
     pub(crate) fn forget(&mut self, path: &Path) {
         self.recent.retain(|recent| recent.path != path);
+    }
+
+    /// Changes what a command says; others say nothing about preferences.
+    pub(crate) fn apply(&mut self, command: AppCommand) {
+        match command {
+            AppCommand::SetTracePrefs(prefs) => self.trace = prefs,
+            AppCommand::SetMemoryPrefs(prefs) => self.memory = prefs,
+            AppCommand::SetLivenessPrefs(prefs) => self.liveness = prefs,
+            AppCommand::SetGraphPrefs(prefs) => self.operations_graph = prefs,
+            AppCommand::SetOperationPrefs(prefs) => self.operations = prefs,
+            AppCommand::SetOptionFilter(filter) => self.option_filter = filter,
+            AppCommand::ToggleBlock(title) => self.toggle_block(title),
+            AppCommand::ToggleMenu => self.narrow_menu ^= true,
+            AppCommand::SetShortcuts(name, Some(keys)) => {
+                self.keys.insert(name.to_owned(), keys);
+            }
+            AppCommand::SetShortcuts(name, None) => drop(self.keys.remove(name)),
+            AppCommand::RemoveRecentReport(path) => self.forget(&path),
+            AppCommand::RemoveRecentComparison(source, target) => {
+                self.forget_comparison(&source, &target);
+            }
+            _ => {}
+        }
+    }
+
+    fn toggle_block(&mut self, title: &str) {
+        match self.folded_blocks.iter().position(|folded| folded == title) {
+            Some(at) => drop(self.folded_blocks.remove(at)),
+            None => self.folded_blocks.push(title.to_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_is_folded_and_unfolded() {
+        let mut prefs = UserPreferences::default();
+        prefs.apply(AppCommand::ToggleBlock("Notes"));
+        assert_eq!(prefs.folded_blocks, ["Notes"]);
+        prefs.apply(AppCommand::ToggleBlock("Notes"));
+        assert_eq!(prefs, UserPreferences::default());
+    }
+
+    #[test]
+    fn chosen_keys_can_be_given_up() {
+        let mut prefs = UserPreferences::default();
+        prefs.apply(AppCommand::SetShortcuts("find", Some(vec!["J".to_owned()])));
+        assert_eq!(prefs.keys["find"], ["J"]);
+        prefs.apply(AppCommand::SetShortcuts("find", None));
+        assert!(prefs.keys.is_empty());
     }
 }

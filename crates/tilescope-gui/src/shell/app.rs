@@ -1,13 +1,13 @@
 //! The window: takes in what has happened, then paints.
 
 use super::{
-    action, compare_dialog, home, messages_ui, overlay, report_tabs, session_what_if, window_frame,
+    action, compare_dialog, home, messages_ui, overlay, report_tabs, what_if_panel_ui, window_frame,
 };
 use crate::model::command::{AppCommand, CommandQueue, ViewAction};
 use crate::model::message::StatusMessage;
 use crate::model::navigation::ReportLink;
 use crate::model::open_report::OpenReport;
-use crate::shell::session::AppSession;
+use crate::shell::session::{AppSession, ShownPage};
 use crate::theme::{self, fonts};
 use crate::views::ViewContext;
 use egui::{Context, Ui};
@@ -82,8 +82,9 @@ impl TilescopeApp {
 
     fn new(context: &Context, session: AppSession) -> Self {
         theme::install(context);
-        session.prefs.look.apply(context);
-        context.set_theme(session.prefs.theme.preference());
+        let prefs = session.prefs();
+        prefs.look.apply(context);
+        context.set_theme(prefs.theme.preference());
         // Pointing at a bar and turning the wheel zooms the trace, not the window.
         context.options_mut(|options| options.zoom_with_keyboard = true);
         Self {
@@ -96,13 +97,7 @@ impl TilescopeApp {
 
     /// Compares the open report with another one, in the tab that shows it.
     pub fn compare(&mut self, target: OpenReport) {
-        let source = self.session.page.as_ref().map(|page| page.opened.clone());
-        let alone = self.session.tabs.current();
-        if let Some(source) = source {
-            self.session.show_page(source, Some(target));
-            let same = alone == self.session.tabs.current();
-            alone.into_iter().filter(|_| !same).for_each(|at| self.session.close_tab(at));
-        }
+        self.session.compare_in_place(target);
     }
 
     /// Shows a view of the open report, by its name.
@@ -129,7 +124,7 @@ impl TilescopeApp {
         }
         self.session.record_navigation(context);
         self.session.save(context);
-        let report = self.session.page.as_ref().map(|page| page.title());
+        let report = self.session.page().map(|page| page.title());
         let title = report.map_or_else(|| "tilescope".to_owned(), |r| format!("{r} - tilescope"));
         if title != self.title {
             context.send_viewport_cmd(egui::ViewportCommand::Title(title.clone()));
@@ -140,42 +135,15 @@ impl TilescopeApp {
     /// Runs one frame: takes input, paints the window.
     pub fn ui(&mut self, ui: &mut Ui) {
         let Self { session, commands, .. } = self;
-        session.prefs.look.hand_down(ui.ctx());
+        session.prefs().look.hand_down(ui.ctx());
         commands.extend(action::commands_for_pressed_keys(ui.ctx(), session));
         report_tabs::tabs_ui(ui, session, commands);
         window_frame::side_menu_ui(ui, session, commands);
-        session_what_if::what_if_panel_ui(ui, session, commands);
-        let wishes = std::mem::take(&mut session.view_actions);
-        if let Some(page) = &mut session.page {
-            messages_ui::messages_ui(ui, &session.messages, commands);
-            let context = ViewContext {
-                opened: &page.opened,
-                selection: &session.selection,
-                prefs: &session.prefs,
-                workers: &session.workers,
-                actions: &wishes,
-                commands,
-            };
-            page.search.update(ui, &context);
-            if page.search.open {
-                window_frame::find_panel_ui(ui, &mut page.search, &context);
-            }
-            let name = page.view;
-            if let Some((_, view)) = page.views.iter_mut().find(|(view, _)| *view == name) {
-                if wishes.contains(&ViewAction::ClearSelection) {
-                    context.commands.extend(view.clear_selection_commands());
-                }
-                let frame = egui::Frame::new().fill(ui.visuals().panel_fill);
-                egui::CentralPanel::default().frame(frame).show(ui, |ui| {
-                    match &mut page.compared {
-                        Some(compared) => compared.ui(ui, page.view, view.as_mut(), &context),
-                        None => view.ui(ui, &context),
-                    }
-                });
-            }
-        } else {
-            messages_ui::messages_ui(ui, &session.messages, commands);
-            home::home_ui(ui, session, commands);
+        what_if_panel_ui::what_if_panel_ui(ui, session, commands);
+        messages_ui::messages_ui(ui, session.messages(), commands);
+        match session.page_to_paint() {
+            Some(shown) => page_ui(ui, shown, commands),
+            None => home::home_ui(ui, session, commands),
         }
         overlay::overlay_ui(ui.ctx(), &mut self.session, &self.commands);
         compare_dialog::compare_dialog_ui(ui.ctx(), &mut self.session, &self.commands);
@@ -185,6 +153,33 @@ impl TilescopeApp {
             ui.ctx().request_repaint();
         }
     }
+}
+
+/// A report, or two of them compared: the shown view, and the find panel if it is open.
+fn page_ui(ui: &mut Ui, shown: ShownPage<'_>, commands: &CommandQueue) {
+    let ShownPage { page, prefs, workers, actions } = shown;
+    let context = ViewContext {
+        opened: &page.tab.opened,
+        selection: &page.tab.selection,
+        prefs,
+        workers,
+        actions: &actions,
+        commands,
+    };
+    page.search.update(ui, &context);
+    if page.search.open {
+        window_frame::find_panel_ui(ui, &mut page.search, &context);
+    }
+    let name = page.tab.view;
+    let Some((_, view)) = page.views.iter_mut().find(|(view, _)| *view == name) else { return };
+    if actions.contains(&ViewAction::ClearSelection) {
+        commands.extend(view.clear_selection_commands());
+    }
+    let frame = egui::Frame::new().fill(ui.visuals().panel_fill);
+    egui::CentralPanel::default().frame(frame).show(ui, |ui| match &mut page.compared {
+        Some(compared) => compared.ui(ui, name, view.as_mut(), &context),
+        None => view.ui(ui, &context),
+    });
 }
 
 /// The file or directory that was dropped on the window.

@@ -17,7 +17,7 @@ pub(crate) fn compare_dialog_ui(
     commands: &CommandQueue,
 ) {
     let known = known(session);
-    let Some(typed) = &mut session.compare_dialog_text else { return };
+    let Some(typed) = session.dialogs_mut().compare_path_mut() else { return };
     let frame = Frame::window(&context.global_style()).inner_margin(Margin::same(20));
     let response = Modal::new(Id::unique("compare with")).frame(frame).show(context, |ui| {
         let palette = ThemePalette::for_ui(ui);
@@ -69,7 +69,7 @@ pub(crate) fn compare_dialog_ui(
 
 /// Reports that are at hand, by where they are known from.
 fn known(session: &AppSession) -> [(&'static str, Vec<PathBuf>); 3] {
-    let own = session.page.as_ref().map(|page| page.opened.path.clone());
+    let own = session.page().map(|page| page.opened().path.clone());
     let mut seen: Vec<PathBuf> = own.into_iter().collect();
     let mut fresh = |paths: Vec<PathBuf>| -> Vec<PathBuf> {
         let mut found = Vec::new();
@@ -81,8 +81,9 @@ fn known(session: &AppSession) -> [(&'static str, Vec<PathBuf>); 3] {
         }
         found
     };
-    let open = fresh(session.pages().map(|page| page.opened.path.clone()).collect());
-    let recent = fresh(session.prefs.recent.iter().map(|recent| recent.path.clone()).collect());
-    let demos = fresh(session.sample_reports.iter().map(|demo| demo.path.clone()).collect());
+    let open = fresh(session.workspace().pages().map(|page| page.opened().path.clone()).collect());
+    let recent = fresh(session.prefs().recent.iter().map(|recent| recent.path.clone()).collect());
+    let demos =
+        fresh(session.home().sample_reports().iter().map(|demo| demo.path.clone()).collect());
     [("Open", open), ("Recent", recent), ("Demo reports", demos)]
 }

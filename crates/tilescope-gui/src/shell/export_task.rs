@@ -20,7 +20,7 @@ pub(crate) type ExportResult = Result<PathBuf, SavingError>;
 
 /// Why something could not be saved.
 #[derive(Debug, thiserror::Error)]
-pub enum SavingError {
+pub(crate) enum SavingError {
     #[error(transparent)]
     File(#[from] AtomicFileError),
     #[error(transparent)]

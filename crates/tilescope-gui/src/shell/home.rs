@@ -2,8 +2,8 @@
 
 use crate::model::command::{AppCommand, CommandQueue, OverlayKind};
 use crate::model::navigation::{NavigationState, ReportLink};
-use crate::model::preferences::RecentReport;
-use crate::shell::session::AppSession;
+use crate::model::preferences::{RecentReport, ThemeChoice};
+use crate::shell::session::{AppSession, HomeContext, HomeScreen};
 use crate::theme::fonts::strong;
 use crate::theme::{ThemePalette, spacing, text_size};
 use crate::widgets::icons::{self, Icon};
@@ -22,6 +22,7 @@ const TWO_COLUMNS: f32 = 820.0;
 const MAX_WIDTH: f32 = 1080.0;
 
 pub(crate) fn home_ui(ui: &mut Ui, session: &mut AppSession, commands: &CommandQueue) {
+    let (home, context) = session.home_to_paint();
     let palette = ThemePalette::for_ui(ui);
     let frame = Frame::new().fill(palette.raised);
     CentralPanel::default().frame(frame).show(ui, |ui| {
@@ -33,9 +34,9 @@ pub(crate) fn home_ui(ui: &mut Ui, session: &mut AppSession, commands: &CommandQ
                 ui.vertical(|ui| {
                     ui.set_width(width);
                     ui.add_space(spacing::XXL);
-                    title_ui(ui, session, commands);
+                    title_ui(ui, context.prefs.theme, commands);
                     ui.add_space(spacing::XL);
-                    cards_ui(ui, session, commands, width);
+                    cards_ui(ui, home, &context, commands, width);
                     ui.add_space(spacing::XL);
                 });
             });
@@ -43,7 +44,7 @@ pub(crate) fn home_ui(ui: &mut Ui, session: &mut AppSession, commands: &CommandQ
     });
 }
 
-fn title_ui(ui: &mut Ui, session: &AppSession, commands: &CommandQueue) {
+fn title_ui(ui: &mut Ui, shown: ThemeChoice, commands: &CommandQueue) {
     let palette = ThemePalette::for_ui(ui);
     ui.horizontal(|ui| {
         let (rect, _) = ui.allocate_exact_size(Vec2::splat(44.0), Sense::hover());
@@ -58,22 +59,28 @@ fn title_ui(ui: &mut Ui, session: &AppSession, commands: &CommandQueue) {
             if icon_button_ui(ui, Icon::Help, "Keys and help").clicked() {
                 commands.push(AppCommand::Overlay(Some(OverlayKind::Shortcuts)));
             }
-            let theme = format!("Theme: {}", session.prefs.theme.title());
+            let theme = format!("Theme: {}", shown.title());
             if icon_button_ui(ui, Icon::Theme, &theme).clicked() {
-                commands.push(AppCommand::SetTheme(session.prefs.theme.next()));
+                commands.push(AppCommand::SetTheme(shown.next()));
             }
         });
     });
 }
 
-fn cards_ui(ui: &mut Ui, session: &mut AppSession, commands: &CommandQueue, width: f32) {
+fn cards_ui(
+    ui: &mut Ui,
+    home: &mut HomeScreen,
+    context: &HomeContext<'_>,
+    commands: &CommandQueue,
+    width: f32,
+) {
     let gap = spacing::L;
     if width < TWO_COLUMNS {
-        card_ui(ui, "Open", |ui| open_card_ui(ui, session, commands));
+        card_ui(ui, "Open", |ui| open_card_ui(ui, home, context, commands));
         ui.add_space(gap);
-        card_ui(ui, "Simulate", |ui| simulate_card_ui(ui, session, commands));
+        card_ui(ui, "Simulate", |ui| simulate_card_ui(ui, home, context, commands));
         ui.add_space(gap);
-        card_ui(ui, "Recent", |ui| recent_card_ui(ui, session, commands));
+        card_ui(ui, "Recent", |ui| recent_card_ui(ui, home, context, commands));
         ui.add_space(gap);
         card_ui(ui, "Your own reports", capture_card_ui);
         ui.add_space(gap);
@@ -85,13 +92,13 @@ fn cards_ui(ui: &mut Ui, session: &mut AppSession, commands: &CommandQueue, widt
         let left = ((width - gap) * 0.42).round();
         ui.vertical(|ui| {
             ui.set_width(left);
-            card_ui(ui, "Open", |ui| open_card_ui(ui, session, commands));
+            card_ui(ui, "Open", |ui| open_card_ui(ui, home, context, commands));
             ui.add_space(gap);
-            card_ui(ui, "Simulate", |ui| simulate_card_ui(ui, session, commands));
+            card_ui(ui, "Simulate", |ui| simulate_card_ui(ui, home, context, commands));
         });
         ui.vertical(|ui| {
             ui.set_width(width - gap - left);
-            card_ui(ui, "Recent", |ui| recent_card_ui(ui, session, commands));
+            card_ui(ui, "Recent", |ui| recent_card_ui(ui, home, context, commands));
             ui.add_space(gap);
             card_ui(ui, "Your own reports", capture_card_ui);
             ui.add_space(gap);
@@ -194,40 +201,48 @@ fn row_ui(ui: &mut Ui, icon: Icon, text: &str, about: &str, enabled: bool) -> Re
     response
 }
 
-fn open_card_ui(ui: &mut Ui, session: &mut AppSession, commands: &CommandQueue) {
+fn open_card_ui(
+    ui: &mut Ui,
+    home: &mut HomeScreen,
+    context: &HomeContext<'_>,
+    commands: &CommandQueue,
+) {
     let palette = ThemePalette::for_ui(ui);
-    let waiting = session.dialog.is_some();
+    let waiting = context.choosing_report;
     let about = if waiting { "Waiting for the dialog; you can also type a path below" } else { "" };
     if row_ui(ui, Icon::Folder, "Open a report…", about, !waiting).clicked() {
         commands.push(AppCommand::OpenDialog);
     }
-    for demo in &session.sample_reports {
+    for demo in home.sample_reports() {
         let text = format!("Open demo report {}", demo.name);
         if row_ui(ui, Icon::Flask, &text, "", true).clicked() {
             commands.push(AppCommand::Open(demo.path.clone()));
         }
     }
     ui.add_space(spacing::M);
-    let workers = session.workers.clone();
-    commands.extend(session.typed_path.ui(ui, &workers).map(AppCommand::Open));
+    commands.extend(home.typed_path().ui(ui, context.workers).map(AppCommand::Open));
     ui.add_space(spacing::XXS);
     let hint = "Or drop a report on this window.";
     ui.label(RichText::new(hint).color(palette.weak_text).size(text_size::CAPTION));
 }
 
-fn simulate_card_ui(ui: &mut Ui, session: &mut AppSession, commands: &CommandQueue) {
+fn simulate_card_ui(
+    ui: &mut Ui,
+    home: &mut HomeScreen,
+    context: &HomeContext<'_>,
+    commands: &CommandQueue,
+) {
     let palette = ThemePalette::for_ui(ui);
-    let running = session.simulation.is_some();
-    let specs = session.bundled(ui.ctx()).to_vec();
-    for spec in &specs {
-        let row = row_ui(ui, Icon::Play, &spec.name, &spec.about, !running);
+    let specs = home.bundled_specs(ui.ctx(), context.workers);
+    for spec in specs {
+        let row = row_ui(ui, Icon::Play, &spec.name, &spec.about, !context.simulating);
         let hint = format!("{}\nSimulate this spec and open the report", spec.about);
         if row.on_hover_text(hint).clicked() {
             commands.push(AppCommand::Simulate(spec.name.clone()));
         }
     }
     if specs.is_empty() {
-        let text = if session.specs.latest().is_some() {
+        let text = if home.specs_are_listed() {
             "The bundled specs could not be listed."
         } else {
             "Listing specs…"
@@ -236,38 +251,48 @@ fn simulate_card_ui(ui: &mut Ui, session: &mut AppSession, commands: &CommandQue
     }
 }
 
-fn recent_card_ui(ui: &mut Ui, session: &mut AppSession, commands: &CommandQueue) {
+fn recent_card_ui(
+    ui: &mut Ui,
+    home: &mut HomeScreen,
+    context: &HomeContext<'_>,
+    commands: &CommandQueue,
+) {
     let palette = ThemePalette::for_ui(ui);
-    if session.prefs.recent.is_empty() {
+    if context.prefs.recent.is_empty() {
         let text = "Reports you open are listed here.";
         ui.label(RichText::new(text).color(palette.weak_text));
         return;
     }
-    let exist = session.recent_exist(ui.ctx());
+    let exist = home.recent_exist(ui.ctx(), context);
     ScrollArea::vertical().max_height(420.0).show(ui, |ui| {
         ui.spacing_mut().item_spacing.y = spacing::XXS;
-        for (recent, exists) in session.prefs.recent.iter().zip(exist) {
-            let ticked = session.comparison_candidates.contains(&recent.path);
+        for (recent, exists) in context.prefs.recent.iter().zip(exist) {
+            let ticked = home.is_candidate(&recent.path);
             recent_ui(ui, recent, exists, ticked, commands);
         }
     });
-    comparisons_ui(ui, session, commands);
+    comparisons_ui(ui, home, context, commands);
 }
 
 /// Comparing the two reports that are ticked, and comparisons of before.
-fn comparisons_ui(ui: &mut Ui, session: &AppSession, commands: &CommandQueue) {
+fn comparisons_ui(
+    ui: &mut Ui,
+    home: &HomeScreen,
+    context: &HomeContext<'_>,
+    commands: &CommandQueue,
+) {
     let palette = ThemePalette::for_ui(ui);
     ui.add_space(spacing::S);
-    if let [source, target] = session.comparison_candidates.as_slice() {
+    if let Some((source, target)) = home.comparison() {
         let text = format!("Compare {} with {}", names(source).0, names(target).0);
         if row_ui(ui, Icon::Exchange, &text, "", true).clicked() {
-            commands.push(AppCommand::Compare(source.clone(), target.clone()));
+            commands.push(AppCommand::Compare(source.to_owned(), target.to_owned()));
         }
     } else {
         let text = "Tick two reports to compare them.";
         ui.label(RichText::new(text).color(palette.weak_text).size(text_size::CAPTION));
     }
-    for (source, target) in session.prefs.recent_comparisons.iter().take(MAX_COMPARISONS) {
+    for (source, target) in context.prefs.recent_comparisons.iter().take(MAX_COMPARISONS) {
         ui.horizontal(|ui| {
             let text = format!("{} ↔ {}", names(source).0, names(target).0);
             let entry = egui::Button::new(&text).frame(false).truncate();

@@ -48,7 +48,7 @@ pub struct PictureOptions<'a> {
 /// A link that leads nowhere, a picture that cannot be encoded.
 pub fn picture_file(opened: OpenReport, export: &PictureOptions<'_>) -> Result<Vec<u8>, GuiError> {
     let (context, mut app) = prepared(Some(opened), export.view, export.theme);
-    app.session_mut().prefs.look = export.look;
+    app.session_mut().prefs_mut().look = export.look;
     export.look.apply(&context);
     let mut link: Option<ReportLink> = match export.at.map(str::parse) {
         Some(Err(error)) => return Err(GuiError::Link(ReportLinkError::to_string(&error))),
@@ -66,7 +66,7 @@ pub fn picture_file(opened: OpenReport, export: &PictureOptions<'_>) -> Result<V
     if let Some(link) = link {
         app.session_mut().go_to(&link.place);
         app.show_view(export.view);
-        if let Some(problem) = app.session().messages.first() {
+        if let Some(problem) = app.session().messages().first() {
             return Err(GuiError::Link(problem.text.clone()));
         }
     }
@@ -140,11 +140,11 @@ fn run_until_idle<T>(
             app.ui(ui);
         });
         painter.update(&mut output.textures_delta);
-        calm = if app.session().workers.busy() { 0 } else { calm + 1 };
+        calm = if app.session().workers().busy() { 0 } else { calm + 1 };
         frame += 1;
         if calm >= IDLE_FRAMES || frame == MAX_FRAMES {
             return take(&painter, output);
         }
-        app.session().workers.wait(MAX_ANSWER_WAIT);
+        app.session().workers().wait(MAX_ANSWER_WAIT);
     }
 }

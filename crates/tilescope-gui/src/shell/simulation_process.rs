@@ -198,7 +198,7 @@ pub(crate) fn new_window(place: Option<(&Path, &str)>) -> Result<(), ChildProgra
 
 /// A spec that comes with the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BundledSpec {
+pub(crate) struct BundledSpec {
     /// `mnist_pipeline`
     pub name: String,
     /// One line about it.

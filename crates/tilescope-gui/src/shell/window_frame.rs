@@ -22,9 +22,9 @@ const NARROW_WINDOW: f32 = 760.0;
 
 /// The menu on the left: views above, what concerns the report and the window below.
 pub(crate) fn side_menu_ui(ui: &mut Ui, session: &AppSession, commands: &CommandQueue) {
-    let Some(page) = &session.page else { return };
+    let Some(page) = session.page() else { return };
     let palette = ThemePalette::for_ui(ui);
-    let narrow = session.prefs.narrow_menu || ui.available_width() < NARROW_WINDOW;
+    let narrow = session.prefs().narrow_menu || ui.available_width() < NARROW_WINDOW;
     let frame = Frame::new().fill(palette.raised).inner_margin(Margin::symmetric(8, 10));
     let width = if narrow { NARROW_MENU } else { WIDE_MENU };
     Panel::left("side menu").exact_size(width).resizable(false).frame(frame).show(ui, |ui| {
@@ -33,7 +33,7 @@ pub(crate) fn side_menu_ui(ui: &mut Ui, session: &AppSession, commands: &Command
             report_name_ui(ui, page, narrow);
             ui.add_space(spacing::M);
             for view in VIEWS {
-                let chosen = view.id == page.view;
+                let chosen = view.id == page.view();
                 if menu_entry_ui(ui, view.icon, view.id.title(), chosen, narrow).clicked() {
                     commands.push(AppCommand::ShowView(view.id));
                 }
@@ -52,9 +52,9 @@ fn menu_foot_ui(ui: &mut Ui, session: &AppSession, narrow: bool, commands: &Comm
         let Some(icon) = action.menu else { continue };
         // A window too narrow for words shows drawings whatever was chosen.
         let icon = if icon == Icon::Collapse && narrow { Icon::Expand } else { icon };
-        let words = action.menu_text(&session.prefs);
+        let words = action.menu_text(session.prefs());
         let entry = menu_entry_ui(ui, icon, &words, false, narrow);
-        let keys = action.shortcut_text(&session.prefs);
+        let keys = action.shortcut_text(session.prefs());
         let hint = if keys.is_empty() {
             action.help.to_owned()
         } else {
@@ -69,8 +69,8 @@ fn menu_foot_ui(ui: &mut Ui, session: &AppSession, narrow: bool, commands: &Comm
 /// Which report this is, and on which machine.
 fn report_name_ui(ui: &mut Ui, page: &ReportPage, narrow: bool) {
     let palette = ThemePalette::for_ui(ui);
-    let name = page.opened.name();
-    let path = page.opened.report.path().display().to_string();
+    let name = page.opened().name();
+    let path = page.opened().report.path().display().to_string();
     if narrow {
         let size = vec2(ui.available_width(), 30.0);
         let (rect, response) = ui.allocate_exact_size(size, egui::Sense::hover());
@@ -94,7 +94,7 @@ fn report_name_ui(ui: &mut Ui, page: &ReportPage, narrow: bool) {
 }
 
 fn machine(page: &ReportPage) -> String {
-    let target = &page.opened.target;
+    let target = &page.opened().target;
     let ipus = match target.num_ipus {
         0 => "IPUs unknown".to_owned(),
         1 => "1 IPU".to_owned(),
@@ -103,12 +103,12 @@ fn machine(page: &ReportPage) -> String {
     let architecture =
         if target.architecture.is_empty() { "unknown" } else { &target.architecture };
     let model = if target.kind == TargetKind::IpuModel { " model" } else { "" };
-    let state = match page.opened.outcome {
+    let state = match page.opened().outcome {
         ProgramOutcome::Executed => "",
         ProgramOutcome::CompiledOnly => " · compiled only",
         ProgramOutcome::OutOfMemory { .. } => " · out of memory",
     };
-    match page.opened.report.origin() {
+    match page.opened().report.origin() {
         ReportOrigin::Foreign if target.architecture.is_empty() => format!("{ipus}{state}"),
         _ => format!("{ipus} · {architecture}{model}{state}"),
     }
@@ -132,11 +132,11 @@ pub(crate) fn find_panel_ui(ui: &mut Ui, finder: &mut SearchPanel, context: &Vie
 
 /// Progress of opening or simulating a report, with a cancel button.
 pub(crate) fn progress_ui(context: &Context, session: &AppSession, commands: &CommandQueue) {
-    let slow = session.opening_for().is_some_and(|time| time.as_millis() > 150);
+    let slow = session.jobs().opening().elapsed().is_some_and(|time| time.as_millis() > 150);
     if session.opening_path().is_some() {
         context.request_repaint_after_secs(0.2);
     }
-    let Some(simulation) = &session.simulation else {
+    let Some(simulation) = session.simulation() else {
         if slow {
             let path = session.opening_path().map(|path| path.display().to_string());
             card(context, |ui| {

@@ -1,6 +1,7 @@
 //! The views of a report: one file and one line in [`VIEWS`] each.
 
 pub(crate) mod compare;
+mod cycle_axis;
 mod exchange_code;
 mod execution_trace;
 mod insights;
@@ -27,6 +28,7 @@ use crate::model::view_state::ViewState;
 use crate::widgets::background_query::BackgroundWorkers;
 use crate::widgets::icons::Icon;
 use crate::widgets::pan_zoom_axis::PanZoomAxis;
+use cycle_axis::cycles_on_screen;
 use egui::{Rect, Ui};
 use tilescope_report::units::CycleRange;
 pub(crate) use trace_jump::TraceJump;
@@ -34,7 +36,7 @@ pub(crate) use trace_jump::TraceJump;
 /// What a view reads, and where its events go. Nothing in it can be changed: what a view wants done
 /// it says, and the session does it once the frame is over.
 #[derive(Clone, Copy)]
-pub struct ViewContext<'a> {
+pub(crate) struct ViewContext<'a> {
     pub opened: &'a OpenReport,
     pub selection: &'a Selection,
     pub prefs: &'a UserPreferences,
@@ -48,7 +50,7 @@ pub struct ViewContext<'a> {
 
 /// The cycles that are on the screen.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct VisibleTimeline {
+pub(crate) struct VisibleTimeline {
     pub axis: PanZoomAxis,
     /// Points that they take.
     pub width: f32,
@@ -58,8 +60,15 @@ pub struct VisibleTimeline {
     pub run: CycleRange,
 }
 
+impl VisibleTimeline {
+    /// The cycles on the screen, also those beside the run.
+    pub(crate) fn cycles(&self) -> CycleRange {
+        cycles_on_screen(self.axis, self.width)
+    }
+}
+
 /// State and looks of a view of one report.
-pub trait ReportView: Send {
+pub(crate) trait ReportView: Send {
     /// Shows the view in all of `ui`.
     fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>);
 

@@ -21,7 +21,7 @@ use tilescope_analysis::find::{
 use tilescope_analysis::statistics::{HistogramBar, ValueStatistics, histogram, spread};
 use tilescope_report::Report;
 use tilescope_report::ReportError;
-use tilescope_report::units::{grouped, grouped_wide};
+use tilescope_report::units::{Bytes, Cycles, grouped, grouped_wide};
 
 /// Height of a result.
 const ROW: f32 = 38.0;
@@ -328,11 +328,11 @@ fn totals_ui(ui: &mut Ui, found: &SearchResults) {
     }
     for (source, totals) in &found.totals {
         let mut text = format!("{} {}", grouped(totals.things), source.name());
-        if totals.cycles > 0 {
-            text += &format!(" · {} cycles", grouped(totals.cycles));
+        if totals.cycles > Cycles::ZERO {
+            text += &format!(" · {} cycles", grouped(totals.cycles.0));
         }
-        if totals.bytes > 0 {
-            text += &format!(" · {}", numbers(ui).bytes(totals.bytes));
+        if totals.bytes > Bytes::ZERO {
+            text += &format!(" · {}", numbers(ui).bytes(totals.bytes.0));
         }
         if *source == SearchList::Steps {
             text += &format!(" · {} executions", grouped(totals.count));
@@ -363,10 +363,10 @@ fn hit_ui(ui: &mut Ui, hit: &CatalogueItem, chosen: bool) -> Response {
     ui.painter().galley(rect.min + vec2(6.0, 3.0), title, palette.text);
     let mut about = format!("{} · {}", hit.thing.source().name(), hit.kind);
     if let Some(cycles) = hit.cycles {
-        about += &format!(" · {} cycles", grouped(cycles));
+        about += &format!(" · {} cycles", grouped(cycles.0));
     }
-    if let Some(bytes) = hit.bytes.filter(|bytes| *bytes > 0) {
-        about += &format!(" · {}", numbers(ui).bytes(bytes));
+    if let Some(bytes) = hit.bytes.filter(|bytes| *bytes > Bytes::ZERO) {
+        about += &format!(" · {}", numbers(ui).bytes(bytes.0));
     }
     if hit.count > 0 {
         about += &format!(" · x {}", grouped(hit.count));

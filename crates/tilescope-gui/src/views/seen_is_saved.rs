@@ -6,7 +6,7 @@ use tilescope_analysis::data_table::{DataTable, TableCell};
 use tilescope_analysis::tables::{TABLES, execution_trace as ipu_columns};
 use tilescope_analysis::trace::window_summary;
 use tilescope_fixtures::ReportBuilder;
-use tilescope_report::units::{TileRange, TileRuns, VertexTypeId};
+use tilescope_report::units::{Bytes, TileRange, TileRuns, VertexTypeId};
 use tilescope_report::{MemoryCategory, Report, VertexGroup, VertexTypeInfo};
 
 /// Rows of each table that are compared.
@@ -20,7 +20,8 @@ fn report() -> (tempfile::TempDir, Report) {
     for program in [work, exchange] {
         builder.parts.programs[program.index()].operation = Some(operation);
     }
-    let kind = VertexTypeInfo { name: "v".to_owned(), code_bytes: 40, state_bytes: 12 };
+    let kind =
+        VertexTypeInfo { name: "v".to_owned(), code_bytes: Bytes(40), state_bytes: Bytes(12) };
     builder.parts.vertex_types.push(kind);
     let count = TileRuns::uniform(TileRange::new(2, 6), 3);
     let group = VertexGroup { vertex_type: VertexTypeId(0), count, edges: 1 };

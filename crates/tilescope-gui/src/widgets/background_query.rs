@@ -216,7 +216,7 @@ impl<K, T> Drop for PendingQuery<K, T> {
 type AnsweredQuery<K, T> = (K, Result<Versioned<T>, BackgroundQueryError>);
 
 /// One changing question and its newest answer.
-pub struct BackgroundQuery<K, T> {
+pub(crate) struct BackgroundQuery<K, T> {
     answer: Option<AnsweredQuery<K, T>>,
     pending: Option<PendingQuery<K, T>>,
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 pub(crate) struct PendingStartError(io::Error);
 
 /// Work on a thread of its own, with a result some time.
-pub struct BackgroundTask<T> {
+pub(crate) struct BackgroundTask<T> {
     since: Instant,
     receiver: Receiver<T>,
 }

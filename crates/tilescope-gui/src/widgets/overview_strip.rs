@@ -1,7 +1,7 @@
 //! The strip above the lanes: the whole run, and which part of it is on the screen.
 
 use super::focus_ui;
-use super::pan_zoom_axis::{AxisLimits, PanZoomAxis};
+use super::pan_zoom_axis::{AxisLimits, AxisRange, PanZoomAxis};
 use super::split_texture::SplitTexture;
 use crate::theme::ThemePalette;
 use egui::accesskit::Role;
@@ -9,7 +9,7 @@ use egui::{
     Color32, CornerRadius, CursorIcon, EventFilter, Id, Key, Rect, Response, Sense, Stroke,
     StrokeKind, Ui, WidgetInfo, pos2, vec2,
 };
-use tilescope_report::units::{CycleRange, Cycles};
+use tilescope_report::units::grouped;
 
 /// Height of the strip.
 pub(crate) const HEIGHT: f32 = 46.0;
@@ -40,7 +40,7 @@ pub(crate) fn id(ui: &Ui) -> Id {
 pub(crate) fn overview_ui(
     ui: &mut Ui,
     rect: Rect,
-    image: Option<(&SplitTexture, CycleRange)>,
+    image: Option<(&SplitTexture, AxisRange)>,
     axis: PanZoomAxis,
     limits: AxisLimits,
     grip: &mut Option<OverviewDrag>,
@@ -52,7 +52,7 @@ pub(crate) fn overview_ui(
     if let Some((image, range)) = image {
         // Beside a longer run, a run takes only its part of the strip.
         let [left, right] =
-            [range.start, range.end].map(|cycle| rect.left() + whole.x_from_position(cycle));
+            [range.start, range.end].map(|edge| rect.left() + whole.x_from_position(edge));
         image.paint(&painter, Rect::from_x_y_ranges(left..=right, rect.y_range()));
     }
     let window = axis.window(limits.width).intersection(limits.range);
@@ -63,7 +63,7 @@ pub(crate) fn overview_ui(
     let right = right.max(left + 2.0);
     shade(&painter, rect, left, right, palette);
     let response = ui.interact(rect, id(ui), Sense::click_and_drag());
-    let text = format!("{} - {}", Cycles(window.start), Cycles(window.end));
+    let text = format!("{} - {}", grouped(window.start), grouped(window.end));
     response.widget_info(|| WidgetInfo::labeled(Role::Slider, true, "Overview of the run"));
     ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(text));
     focus_ui(ui, &response, rect);
@@ -94,23 +94,23 @@ pub(crate) fn overview_ui(
         ui.ctx().set_cursor_icon(cursor);
     }
     let pointer = response.interact_pointer_pos()?;
-    let cycle = |x: f32| whole.position_from_x(x - rect.left()).max(0) as u64;
+    let position = |x: f32| whole.position_from_x(x - rect.left()).max(0) as u64;
     if response.drag_started() || (grip.is_none() && response.dragged()) {
         *grip = Some(near(pointer.x - response.drag_delta().x));
     }
     let moved = match *grip {
         Some(OverviewDrag::Left) if response.dragged() => {
-            CycleRange::new(cycle(pointer.x).min(window.end.saturating_sub(1)), window.end)
+            AxisRange::new(position(pointer.x).min(window.end.saturating_sub(1)), window.end)
         }
         Some(OverviewDrag::Right) if response.dragged() => {
-            CycleRange::new(window.start, cycle(pointer.x).max(window.start + 1))
+            AxisRange::new(window.start, position(pointer.x).max(window.start + 1))
         }
         Some(OverviewDrag::Window) if response.dragged() => {
-            let cycles = f64::from(response.drag_delta().x) * whole.scale();
-            return Some(axis.panned(-(cycles / axis.scale()) as f32).clamped_to(limits));
+            let distance = f64::from(response.drag_delta().x) * whole.scale();
+            return Some(axis.panned(-(distance / axis.scale()) as f32).clamped_to(limits));
         }
         _ if response.clicked() => {
-            let middle = axis.x_from_position(cycle(pointer.x)) - limits.width / 2.0;
+            let middle = axis.x_from_position(position(pointer.x)) - limits.width / 2.0;
             return Some(axis.panned(-middle).clamped_to(limits));
         }
         _ => {

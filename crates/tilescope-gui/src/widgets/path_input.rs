@@ -9,7 +9,7 @@ const MAX_COMPLETIONS: usize = 8;
 
 /// What is typed, and what begins like it.
 #[derive(Default)]
-pub struct PathInput {
+pub(crate) struct PathInput {
     pub text: String,
     completions: BackgroundQuery<String, Vec<PathBuf>>,
 }

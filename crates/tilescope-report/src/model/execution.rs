@@ -1,7 +1,7 @@
 //! Executed steps, and what is marked beside them.
 
 use super::{ProgramKind, StreamEndpoint, TrainingPass};
-use crate::units::{CycleRange, ProgramId, StepId};
+use crate::units::{Bytes, CycleRange, Cycles, ProgramId, StepId};
 use std::ops::Range;
 
 /// What a step spends its cycles on: the things a pixel of a trace can be.
@@ -77,21 +77,21 @@ pub struct StepOnIpu {
     /// 0 for compute tiles; higher where I/O tiles work beside them.
     pub sub_lane: u8,
     /// When the first active tile starts.
-    pub from_min: u64,
+    pub from_min: Cycles,
     /// When the last active tile starts: the left edge of the bar.
-    pub from_max: u64,
+    pub from_max: Cycles,
     /// When the first active tile ends.
-    pub to_min: u64,
+    pub to_min: Cycles,
     /// When the last active tile ends: the right edge of the bar.
-    pub to_max: u64,
+    pub to_max: Cycles,
     /// Tiles that do something.
     pub active_tiles: u32,
     /// Mean active duration divided by the longest, 0 to 1.
     pub active_tile_balance: f32,
     /// Bytes received by the tiles of this IPU.
-    pub bytes_in: u64,
+    pub bytes_in: Bytes,
     /// Bytes sent by the tiles of this IPU.
-    pub bytes_out: u64,
+    pub bytes_out: Bytes,
 }
 
 impl StepOnIpu {

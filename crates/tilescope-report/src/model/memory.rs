@@ -1,6 +1,6 @@
 //! Variables, where they lie, and what memory holds.
 
-use crate::units::{OperationId, ProgramId, TileRuns};
+use crate::units::{Bytes, OperationId, ProgramId, TileRuns};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
@@ -169,9 +169,9 @@ impl MemoryRegion {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct VariablePlacement {
     /// Bytes on the tile.
-    pub bytes: u64,
+    pub bytes: Bytes,
     /// Address, counted from the start of tile memory.
-    pub offset: u64,
+    pub offset: Bytes,
 }
 
 /// A variable as the compiler placed it.
@@ -194,22 +194,22 @@ pub struct Variable {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TileMemory {
     /// Address behind the last used byte: everything below counts.
-    pub including_gaps: u64,
+    pub including_gaps: Bytes,
     /// Bytes of non-interleaved memory that are ever used.
-    pub non_interleaved: u64,
+    pub non_interleaved: Bytes,
     /// Bytes of interleaved memory that are ever used.
-    pub interleaved: u64,
+    pub interleaved: Bytes,
     /// Bytes used beyond the end of memory.
-    pub overflowed: u64,
+    pub overflowed: Bytes,
     /// Bytes that are always live.
-    pub always_live: u64,
+    pub always_live: Bytes,
     /// Most bytes of other variables live at any one liveness step.
-    pub peak_not_always_live: u64,
+    pub peak_not_always_live: Bytes,
 }
 
 impl TileMemory {
     /// Bytes ever used, whatever lies between them: the sum of the regions.
-    pub fn excluding_gaps(&self) -> u64 {
+    pub fn excluding_gaps(&self) -> Bytes {
         self.non_interleaved + self.interleaved + self.overflowed
     }
 }
@@ -224,7 +224,7 @@ pub struct CategoryBytes {
     /// Whether several variables use the same addresses at different times.
     pub overlapped: bool,
     /// Bytes on each tile of the run.
-    pub bytes: u64,
+    pub bytes: Bytes,
 }
 
 /// One step of the liveness walk over the compiled program, in program order, loop bodies once.
@@ -232,5 +232,5 @@ pub struct CategoryBytes {
 pub struct LivenessStep {
     pub program: ProgramId,
     /// Bytes of not-always-live variables over all tiles.
-    pub bytes: u64,
+    pub bytes: Bytes,
 }

@@ -1,6 +1,8 @@
 //! Operations, programs, compute sets and exchanges.
 
-use crate::units::{ComputeSetId, OperationId, ProgramId, TileRange, TileRuns, VertexTypeId};
+use crate::units::{
+    Bytes, ComputeSetId, Cycles, OperationId, ProgramId, TileRange, TileRuns, VertexTypeId,
+};
 
 /// The side of training an operation belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -178,9 +180,9 @@ pub struct VertexTypeInfo {
     /// `poplin::ConvPartial1x1Out<float,float,true,false>`.
     pub name: String,
     /// Code on each tile that has at least one instance; 0 on an IPU Model.
-    pub code_bytes: u64,
+    pub code_bytes: Bytes,
     /// State of one instance.
-    pub state_bytes: u64,
+    pub state_bytes: Bytes,
 }
 
 /// Equal vertices of one compute set.
@@ -198,23 +200,23 @@ pub struct ComputeSet {
     /// `layer1/conv/Conv_1/Convolve`.
     pub name: String,
     /// Cycles of each tile that takes part, measured once and reused by all executions.
-    pub cycles: TileRuns<u64>,
+    pub cycles: TileRuns<Cycles>,
     pub vertices: Vec<VertexGroup>,
 }
 
 /// Traffic and code of one tile in an exchange or copy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TileTraffic {
-    pub bytes_in: u64,
+    pub bytes_in: Bytes,
     /// Bytes sent, a multicast counted once.
-    pub bytes_out: u64,
+    pub bytes_out: Bytes,
     /// Bytes of the sent messages times their receivers: `sum(bytes_in) = sum(bytes_delivered)`.
-    pub bytes_delivered: u64,
+    pub bytes_delivered: Bytes,
     pub messages_in: u64,
     /// Messages sent, a multicast counted once.
     pub messages_out: u64,
     /// Exchange code of this program on the tile.
-    pub code_bytes: u64,
+    pub code_bytes: Bytes,
 }
 
 impl TileTraffic {
@@ -249,5 +251,5 @@ pub struct ExchangeRoute {
     pub program: ProgramId,
     pub from: TileRange,
     pub to: TileRange,
-    pub bytes: u64,
+    pub bytes: Bytes,
 }

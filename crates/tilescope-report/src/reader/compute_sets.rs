@@ -6,7 +6,7 @@ use crate::database::SelectQuery;
 use crate::error::ReportError;
 use crate::limits::{MAX_COUNT, MAX_TILE_BYTES, MAX_TILE_CYCLES, MAX_TILE_VERTICES};
 use crate::model::{ComputeSet, VertexGroup, VertexTypeInfo};
-use crate::units::{ComputeSetId, TileRuns, VertexTypeId};
+use crate::units::{ComputeSetId, Cycles, TileRuns, VertexTypeId};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -49,7 +49,7 @@ impl Report {
         Ok(names.iter().map(set).collect())
     }
 
-    fn cycles_of(&self, ids: (i64, i64)) -> Result<BTreeMap<u32, TileRuns<u64>>, ReportError> {
+    fn cycles_of(&self, ids: (i64, i64)) -> Result<BTreeMap<u32, TileRuns<Cycles>>, ReportError> {
         let table = "compute_set_cycles";
         let tiles = self.target()?.tiles_per_replica();
         if !self.db.has(table, "compute_set") || !self.db.has(table, "first_tile") {
@@ -60,10 +60,10 @@ impl Report {
         let select = SelectQuery::all(table, &columns)
             .clauses("WHERE compute_set BETWEEN ?1 AND ?2 ORDER BY compute_set, first_tile")
             .params(&params);
-        let mut sets: BTreeMap<u32, TileRunCollector<u64>> = BTreeMap::new();
+        let mut sets: BTreeMap<u32, TileRunCollector<Cycles>> = BTreeMap::new();
         self.db.read(select, |cells| {
             if let Some(set) = cells.small(0) {
-                let cycles = cells.count(5, MAX_TILE_CYCLES).unwrap_or(0);
+                let cycles = cells.count(5, MAX_TILE_CYCLES).unwrap_or_default();
                 sets.entry(set).or_default().push(strided_runs_at(cells, 1, tiles), cycles);
             }
             Ok(ControlFlow::Continue(()))
@@ -128,8 +128,8 @@ impl Report {
             let columns = ["name", "code_bytes", "state_bytes"];
             self.db.list(SelectQuery::all("vertex_types", &columns), |cells| VertexTypeInfo {
                 name: cells.text(0).unwrap_or_default(),
-                code_bytes: cells.count(1, MAX_TILE_BYTES).unwrap_or(0),
-                state_bytes: cells.count(2, MAX_TILE_BYTES).unwrap_or(0),
+                code_bytes: cells.count(1, MAX_TILE_BYTES).unwrap_or_default(),
+                state_bytes: cells.count(2, MAX_TILE_BYTES).unwrap_or_default(),
             })
         })
     }

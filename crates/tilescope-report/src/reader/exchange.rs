@@ -7,7 +7,7 @@ use crate::error::ReportError;
 use crate::limits::{MAX_COUNT, MAX_TILE_BYTES};
 use crate::model::{ExchangeRoute, ExchangeTraffic, TileTraffic};
 use crate::strided_tile_runs::StridedTileRuns;
-use crate::units::{ProgramId, TileRange};
+use crate::units::{Bytes, ProgramId, Quantity, TileRange};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
@@ -62,7 +62,7 @@ impl Report {
                 program: ProgramId(cells.small(0)?),
                 from: range(1, 2)?,
                 to: range(3, 4)?,
-                bytes: cells.count(5, MAX_COUNT)?,
+                bytes: Bytes(cells.count(5, MAX_COUNT)?),
             })
         })?;
         let all = routes.len();
@@ -148,24 +148,27 @@ impl Report {
 }
 
 fn traffic(cells: &RowCells) -> TileTraffic {
-    let count = |column| cells.count(column, MAX_TILE_BYTES).unwrap_or(0);
+    let bytes = |column| cells.count(column, MAX_TILE_BYTES).unwrap_or_default();
+    let count = |column| cells.count(column, MAX_TILE_BYTES.0).unwrap_or(0);
     TileTraffic {
-        bytes_in: count(5),
-        bytes_out: count(6),
-        bytes_delivered: count(7),
+        bytes_in: bytes(5),
+        bytes_out: bytes(6),
+        bytes_delivered: bytes(7),
         messages_in: count(8),
         messages_out: count(9),
-        code_bytes: count(10),
+        code_bytes: bytes(10),
     }
 }
 
 /// Adds `times` tiles' traffic; sums of hostile files stop at the largest number.
 fn add(sum: &mut TileTraffic, traffic: &TileTraffic, times: u64) {
-    let add = |sum: &mut u64, value: u64| *sum = sum.saturating_add(value.saturating_mul(times));
-    add(&mut sum.bytes_in, traffic.bytes_in);
-    add(&mut sum.bytes_out, traffic.bytes_out);
-    add(&mut sum.bytes_delivered, traffic.bytes_delivered);
-    add(&mut sum.messages_in, traffic.messages_in);
-    add(&mut sum.messages_out, traffic.messages_out);
-    add(&mut sum.code_bytes, traffic.code_bytes);
+    fn add<Q: Quantity>(sum: &mut Q, value: Q, times: u64) {
+        *sum = sum.saturating_add(value.saturating_mul(times));
+    }
+    add(&mut sum.bytes_in, traffic.bytes_in, times);
+    add(&mut sum.bytes_out, traffic.bytes_out, times);
+    add(&mut sum.bytes_delivered, traffic.bytes_delivered, times);
+    add(&mut sum.messages_in, traffic.messages_in, times);
+    add(&mut sum.messages_out, traffic.messages_out, times);
+    add(&mut sum.code_bytes, traffic.code_bytes, times);
 }

@@ -6,7 +6,7 @@ use crate::database::{RowCells, SelectQuery};
 use crate::error::ReportError;
 use crate::limits::{MAX_COUNT, MAX_CYCLES, MAX_IPUS, MAX_STEPS};
 use crate::model::{MarkKind, ProgramKind, StepOnIpu, TraceMark, TrainingPass};
-use crate::units::{ComputeSetId, CycleRange, ProgramId, StepId};
+use crate::units::{ComputeSetId, CycleRange, Cycles, ProgramId, StepId};
 use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
 
@@ -200,10 +200,12 @@ impl Report {
             // Marks that reach into the window start no earlier than the longest one is long.
             let longest = filter.kind.map_or(Ok(None), |kind| self.longest_mark(kind))?;
             let (start, end) = (window.start.min(MAX_CYCLES), window.end.min(MAX_CYCLES));
-            let earliest = longest.map_or(0, |longest| start.saturating_sub(longest));
+            let earliest = longest.map_or(Cycles::ZERO, |longest| start.saturating_sub(longest));
             conditions.push(format!(
-                "first_cycle BETWEEN {earliest} AND {} AND end_cycle > {start}",
-                end.saturating_sub(1)
+                "first_cycle BETWEEN {} AND {} AND end_cycle > {}",
+                earliest.0,
+                end.saturating_sub(Cycles(1)).0,
+                start.0
             ));
         }
         let limit = filter.limit.min(u32::MAX as usize);
@@ -213,7 +215,7 @@ impl Report {
         Ok(marks.into_iter().flatten().collect())
     }
 
-    fn longest_mark(&self, kind: MarkKind) -> Result<Option<u64>, ReportError> {
+    fn longest_mark(&self, kind: MarkKind) -> Result<Option<Cycles>, ReportError> {
         if !self.db.has("mark_kinds", "kind") {
             return Ok(None);
         }

@@ -6,7 +6,7 @@ use crate::database::SelectQuery;
 use crate::error::ReportError;
 use crate::limits::{MAX_COUNT, MAX_TILE_BYTES, MAX_TILES};
 use crate::model::{CategoryBytes, LivenessStep, MemoryCategory, MemoryRegion, TileMemory};
-use crate::units::{ProgramId, TileRange, TileRuns};
+use crate::units::{Bytes, ProgramId, TileRange, TileRuns};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ impl Report {
             if self.db.has("memory_by_tile", "total") && self.db.has_rows("memory_by_tile") {
                 return self.recorded_memory();
             }
-            let mut totals: BTreeMap<u32, u64> = BTreeMap::new();
+            let mut totals: BTreeMap<u32, Bytes> = BTreeMap::new();
             for ((tile, _), bytes) in self.bytes_per_tile()? {
                 *totals.entry(tile).or_default() += bytes;
             }
@@ -45,21 +45,21 @@ impl Report {
         let mut row = 0;
         self.db.read(SelectQuery::all("memory_by_tile", &columns).clauses(order), |cells| {
             let bytes = |column| cells.count(column, MAX_TILE_BYTES);
-            let numbered = cells.count(0, count.into()).map(|tile| tile as u32);
+            let numbered = cells.small_up_to(0, count);
             // Without numbers, rows are in the order of tiles.
             let tile = if order.is_empty() { Some(row) } else { numbered };
             let tile = tile.filter(|tile| *tile < count);
             row = row.saturating_add(1);
-            let whole = tile_memory_from_total(bytes(1).unwrap_or(0));
+            let whole = tile_memory_from_total(bytes(1).unwrap_or_default());
             let memory = match bytes(3) {
                 None => whole,
                 Some(non_interleaved) => TileMemory {
                     including_gaps: bytes(2).unwrap_or(whole.including_gaps),
                     non_interleaved,
-                    interleaved: bytes(4).unwrap_or(0),
-                    overflowed: bytes(5).unwrap_or(0),
-                    always_live: bytes(6).unwrap_or(0),
-                    peak_not_always_live: bytes(7).unwrap_or(0),
+                    interleaved: bytes(4).unwrap_or_default(),
+                    overflowed: bytes(5).unwrap_or_default(),
+                    always_live: bytes(6).unwrap_or_default(),
+                    peak_not_always_live: bytes(7).unwrap_or_default(),
                 },
             };
             tiles.extend(tile.map(|tile| (tile, memory)));
@@ -98,7 +98,7 @@ impl Report {
             "overlapped",
             "bytes",
         ];
-        let mut owners: BTreeMap<(MemoryCategory, MemoryRegion, bool), TileRunCollector<u64>> =
+        let mut owners: BTreeMap<(MemoryCategory, MemoryRegion, bool), TileRunCollector<Bytes>> =
             BTreeMap::new();
         self.db.read(SelectQuery::all(table, &columns), |cells| {
             let category = cells.int(0).and_then(|id| categories.get(&id).copied());
@@ -109,7 +109,7 @@ impl Report {
                 MemoryRegion::ALL[region as usize],
                 cells.int(6) == Some(1),
             );
-            let bytes = cells.count(7, MAX_TILE_BYTES).unwrap_or(0);
+            let bytes = cells.count(7, MAX_TILE_BYTES).unwrap_or_default();
             owners.entry(owner).or_default().push(strided_runs_at(cells, 1, tiles), bytes);
             Ok(ControlFlow::Continue(()))
         })?;
@@ -127,7 +127,7 @@ impl Report {
 
     /// Bytes of variables on each tile by category, summed up by SQLite; what no tile has is left
     /// out.
-    fn bytes_per_tile(&self) -> Result<BTreeMap<(u32, MemoryCategory), u64>, ReportError> {
+    fn bytes_per_tile(&self) -> Result<BTreeMap<(u32, MemoryCategory), Bytes>, ReportError> {
         let mut tiles = BTreeMap::new();
         if !self.db.has("vars_info", "tile") || !self.db.has("vars_info", "size_bytes") {
             return Ok(tiles);
@@ -138,13 +138,14 @@ impl Report {
         let sql = format!(
             "SELECT tile, {category}, sum(size_bytes) FROM vars_info
              WHERE tile BETWEEN 0 AND {} AND typeof(size_bytes) = 'integer'
-             AND size_bytes BETWEEN 0 AND {MAX_TILE_BYTES} GROUP BY 1, 2",
-            MAX_TILES - 1
+             AND size_bytes BETWEEN 0 AND {} GROUP BY 1, 2",
+            MAX_TILES - 1,
+            MAX_TILE_BYTES.0
         );
         self.db.group("vars_info", &sql, |[tile, category, bytes]| {
             let category = category.and_then(|id| categories.get(&id).copied());
             let key = (tile.unwrap_or(0) as u32, category.unwrap_or(MemoryCategory::Unknown));
-            *tiles.entry(key).or_default() += bytes.unwrap_or(0) as u64;
+            *tiles.entry(key).or_default() += Bytes(bytes.unwrap_or(0) as u64);
         })?;
         Ok(tiles)
     }
@@ -154,14 +155,14 @@ impl Report {
         self.db.list(SelectQuery::all("liveness_steps", &["program", "bytes"]), |cells| {
             LivenessStep {
                 program: ProgramId(cells.small(0).unwrap_or(0)),
-                bytes: cells.count(1, MAX_COUNT).unwrap_or(0),
+                bytes: Bytes(cells.count(1, MAX_COUNT).unwrap_or(0)),
             }
         })
     }
 }
 
 /// Memory of a tile of which only the sum is known.
-fn tile_memory_from_total(total: u64) -> TileMemory {
+fn tile_memory_from_total(total: Bytes) -> TileMemory {
     TileMemory {
         // Files with a single number tell neither gaps nor liveness nor regions. Taking all of it
         // as always live never shows room that is not there.

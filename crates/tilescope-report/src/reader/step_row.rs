@@ -4,7 +4,7 @@ use crate::database::RowCells;
 use crate::limits::{MAX_CYCLES, MAX_IPUS, MAX_STEP_BYTES, MAX_STEPS, MAX_SUB_LANES};
 use crate::model::StepOnIpu;
 use crate::trace::FixedPointBalance;
-use crate::units::CycleRange;
+use crate::units::{Bytes, CycleRange, Cycles};
 
 /// The columns [`StepRow::read`] expects.
 pub(super) const COLUMNS: [&str; 14] = [
@@ -29,17 +29,17 @@ pub(super) struct StepRow {
     pub(super) step: u64,
     pub(super) ipu: u32,
     pub(super) sub_lane: Option<u8>,
-    cycles: Option<u64>,
-    base: Option<u64>,
-    from_min: Option<u64>,
-    from_max: Option<u64>,
-    to_min: Option<u64>,
-    to_max: Option<u64>,
+    cycles: Option<Cycles>,
+    base: Option<Cycles>,
+    from_min: Option<Cycles>,
+    from_max: Option<Cycles>,
+    to_min: Option<Cycles>,
+    to_max: Option<Cycles>,
     active_tiles: Option<u32>,
     active_tile_balance: Option<f64>,
     tile_balance: Option<f64>,
-    pub(super) bytes_in: u64,
-    pub(super) bytes_out: u64,
+    pub(super) bytes_in: Bytes,
+    pub(super) bytes_out: Bytes,
 }
 
 impl StepRow {
@@ -49,7 +49,7 @@ impl StepRow {
         let (from, to) = (cycles(5), cycles(8));
         Some(Self {
             step: cells.count(0, MAX_STEPS - 1)?,
-            ipu: cells.count(1, u64::from(MAX_IPUS) - 1)? as u32,
+            ipu: cells.small_up_to(1, MAX_IPUS - 1)?,
             sub_lane: cells.count(13, u64::from(MAX_SUB_LANES) - 1).map(|lane| lane as u8),
             cycles: cycles(2),
             base: cycles(4),
@@ -60,8 +60,8 @@ impl StepRow {
             active_tiles: cells.small(3),
             active_tile_balance: cells.real(9),
             tile_balance: cells.real(10),
-            bytes_in: cells.count(11, MAX_STEP_BYTES).unwrap_or(0),
-            bytes_out: cells.count(12, MAX_STEP_BYTES).unwrap_or(0),
+            bytes_in: cells.count(11, MAX_STEP_BYTES).unwrap_or_default(),
+            bytes_out: cells.count(12, MAX_STEP_BYTES).unwrap_or_default(),
         })
     }
 
@@ -72,8 +72,8 @@ impl StepRow {
 
     /// The bar to draw: from the last start to the last end. Where only a duration is known the
     /// step follows `clock`, the end of the step before; `None` if nothing is known.
-    pub(super) fn bar(&self, clock: u64) -> Option<CycleRange> {
-        let from = self.from_max.unwrap_or(0);
+    pub(super) fn bar(&self, clock: Cycles) -> Option<CycleRange> {
+        let from = self.from_max.unwrap_or(Cycles::ZERO);
         let length = match (self.to_max, self.cycles) {
             (Some(to), _) => to.saturating_sub(from),
             (None, Some(cycles)) => cycles,
@@ -96,8 +96,8 @@ impl StepRow {
 
     /// The row as the model has it, cycles absolute.
     pub(super) fn on_ipu(&self) -> StepOnIpu {
-        let base = self.base.unwrap_or(0);
-        let bar = self.bar(0).unwrap_or_default();
+        let base = self.base.unwrap_or(Cycles::ZERO);
+        let bar = self.bar(Cycles::ZERO).unwrap_or_default();
         StepOnIpu {
             ipu: self.ipu,
             sub_lane: self.sub_lane.unwrap_or(0),

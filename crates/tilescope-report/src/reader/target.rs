@@ -13,7 +13,7 @@ struct ChipGeneration {
     architecture: &'static str,
     tiles: u32,
     tiles_per_column: u32,
-    bytes_per_tile: u64,
+    bytes_per_tile: Bytes,
 }
 
 /// Tiles and memory of an IPU, from the data sheets of GC2 and GC200; Bow has those of GC200. Both
@@ -24,13 +24,13 @@ const GENERATIONS: [ChipGeneration; 2] = [
         architecture: "Mk2",
         tiles: 1472,
         tiles_per_column: 64,
-        bytes_per_tile: 624 * 1024,
+        bytes_per_tile: Bytes(624 * 1024),
     },
     ChipGeneration {
         architecture: "Mk1",
         tiles: 1216,
         tiles_per_column: 64,
-        bytes_per_tile: 256 * 1024,
+        bytes_per_tile: Bytes(256 * 1024),
     },
 ];
 
@@ -63,8 +63,8 @@ impl Report {
         let read = self.db.first(SelectQuery::all("target", &COLUMNS), |cells| {
             let bytes = |column| Some(Bytes(cells.count(column, MAX_COUNT)?));
             let kind = cells.text(0)?;
-            let tiles_per_ipu = cells.count(4, MAX_TILES.into())? as u32;
-            let ipus_per_replica = cells.count(9, MAX_IPUS.into())? as u32;
+            let tiles_per_ipu = cells.small_up_to(4, MAX_TILES)?;
+            let ipus_per_replica = cells.small_up_to(9, MAX_IPUS)?;
             // The product sizes every table over tiles: refused before anything is allocated by it.
             (tiles_per_ipu.checked_mul(ipus_per_replica)? <= MAX_TILES).then_some(Target {
                 kind: TargetKind::from_name(&kind)?,
@@ -72,7 +72,7 @@ impl Report {
                 architecture: cells.text(2)?,
                 num_ipus: cells.small(3)?,
                 tiles_per_ipu,
-                io_tiles_per_ipu: cells.count(5, tiles_per_ipu.into())? as u32,
+                io_tiles_per_ipu: cells.small_up_to(5, tiles_per_ipu)?,
                 bytes_per_tile: bytes(6)?,
                 clock: Hertz(cells.count(7, MAX_COUNT)?),
                 replicas: cells.small(8)?,
@@ -109,12 +109,12 @@ impl Report {
             num_ipus: ipus,
             tiles_per_ipu,
             io_tiles_per_ipu: 0,
-            bytes_per_tile: Bytes(generation.map_or(0, |known| known.bytes_per_tile)),
+            bytes_per_tile: generation.map_or(Bytes::ZERO, |known| known.bytes_per_tile),
             clock: Hertz(0),
             replicas: 1,
             ipus_per_replica: ipus,
-            memory_element_bytes: Bytes(0),
-            interleaved_offset: Bytes(0),
+            memory_element_bytes: Bytes::ZERO,
+            interleaved_offset: Bytes::ZERO,
             tiles_per_column: generation.map_or(0, |known| known.tiles_per_column),
         })
     }
@@ -140,7 +140,7 @@ impl Report {
         let mut ipus = 0;
         let first = SelectQuery::all("steps_by_ipu", &["ipu"]).clauses("LIMIT 20000");
         self.db.list(first, |cells| {
-            let ipu = cells.count(0, u64::from(MAX_IPUS) - 1).unwrap_or(0) as u32;
+            let ipu = cells.small_up_to(0, MAX_IPUS - 1).unwrap_or(0);
             ipus = ipus.max(ipu + 1);
         })?;
         Ok(ipus)
@@ -187,10 +187,10 @@ impl Report {
         if self.has(ReportPart::Execution) {
             return Ok(ProgramOutcome::Executed);
         }
-        let room = self.target()?.bytes_per_tile.0;
+        let room = self.target()?.bytes_per_tile;
         let memory = self.tile_memory()?;
         let over = |memory: &crate::model::TileMemory| {
-            memory.overflowed > 0 || (room > 0 && memory.excluding_gaps() > room)
+            !memory.overflowed.is_zero() || (!room.is_zero() && memory.excluding_gaps() > room)
         };
         let tiles = memory.iter().filter(|(_, memory)| over(memory));
         match tiles.map(|(tiles, _)| u64::from(tiles.count())).sum() {

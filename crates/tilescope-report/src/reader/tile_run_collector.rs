@@ -11,7 +11,7 @@ pub(super) const STRIDED_RUN_COLUMNS: [&str; 4] = ["first_tile", "end_tile", "ev
 /// The comb of the columns from `at` on; `None` if there are no such tiles among the `tiles` of
 /// the replica.
 pub(super) fn strided_runs_at(cells: &RowCells, at: usize, tiles: u32) -> Option<StridedTileRuns> {
-    let column = |column: usize| Some(cells.count(at + column, MAX_TILES.into())? as u32);
+    let column = |column: usize| cells.small_up_to(at + column, MAX_TILES);
     StridedTileRuns::checked(column(0)?, column(1)?, column(2)?, column(3)?, tiles)
 }
 

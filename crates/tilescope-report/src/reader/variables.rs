@@ -7,7 +7,7 @@ use crate::database::{RowCells, SelectQuery};
 use crate::error::ReportError;
 use crate::limits::MAX_TILE_BYTES;
 use crate::model::{MemoryCategory, Variable, VariablePlacement};
-use crate::units::{OperationId, TileRange, TileRuns, VariableId};
+use crate::units::{Bytes, OperationId, TileRange, TileRuns, VariableId};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
@@ -128,7 +128,7 @@ impl Report {
         let mut at = 0;
         let mut runs = TileRunCollector::default();
         let mut finish = |(id, variable): &mut (VariableId, Variable),
-                          runs: TileRunCollector<u64>| {
+                          runs: TileRunCollector<Bytes>| {
             let addresses = addresses.remove(&id.0).unwrap_or_default();
             let bytes = runs.finish(&self.db, table);
             variable.tiles =
@@ -143,7 +143,7 @@ impl Report {
             if found.get(at).is_some_and(|(at, _)| at.0 == id) {
                 runs.push(
                     strided_runs_at(cells, 1, tiles),
-                    cells.count(5, MAX_TILE_BYTES).unwrap_or(0),
+                    cells.count(5, MAX_TILE_BYTES).unwrap_or_default(),
                 );
             }
             Ok(ControlFlow::Continue(()))
@@ -159,7 +159,7 @@ impl Report {
         &self,
         ids: [i64; 2],
         wanted: &[(VariableId, Variable)],
-    ) -> Result<HashMap<u32, TileRuns<u64>>, ReportError> {
+    ) -> Result<HashMap<u32, TileRuns<Bytes>>, ReportError> {
         let table = "var_addresses";
         let tiles = self.target()?.tiles_per_replica();
         let select = SelectQuery::all(table, &["var", "data"])
@@ -176,7 +176,10 @@ impl Report {
             let mut runs = TileRunCollector::default();
             for part in address_blob::decode(cells.blob(1).unwrap_or_default(), tiles) {
                 let known = part.filter(|(_, address)| *address <= MAX_TILE_BYTES);
-                runs.push(known.map(|(comb, _)| comb), known.map_or(0, |(_, address)| address));
+                runs.push(
+                    known.map(|(comb, _)| comb),
+                    known.map_or(Bytes::ZERO, |(_, address)| address),
+                );
             }
             addresses.insert(id, runs.finish(&self.db, table));
             Ok(ControlFlow::Continue(()))
@@ -208,14 +211,17 @@ impl Report {
                 && found.len() < filter.limit
             {
                 let tile = TileRange::new(tile, tile + 1);
-                let bytes = cells.count(4, MAX_TILE_BYTES).unwrap_or(0);
+                let bytes = cells.count(4, MAX_TILE_BYTES).unwrap_or_default();
                 let variable = Variable {
                     name: name(cells, 1, &strings),
                     category,
                     operation: None,
                     shape: String::new(),
                     lifetime: None,
-                    tiles: TileRuns::uniform(tile, VariablePlacement { bytes, offset: 0 }),
+                    tiles: TileRuns::uniform(
+                        tile,
+                        VariablePlacement { bytes, offset: Bytes::ZERO },
+                    ),
                 };
                 found.push((VariableId(id), variable));
             }

@@ -5,7 +5,7 @@ use crate::error::ReportError;
 use crate::limits::MAX_STEPS;
 use crate::model::{CategoryBytes, MemoryRegion, ProgramKind, TileMemory};
 use crate::trace::{Trace, TraceLane};
-use crate::units::{StepId, TileRange, TileRuns};
+use crate::units::{Bytes, Cycles, StepId, TileRange, TileRuns};
 use std::collections::BTreeMap;
 
 /// Steps compared at a time.
@@ -101,10 +101,10 @@ impl Report {
                 let memory = memory.get(tile).copied().unwrap_or_default();
                 let agrees = self.has(ReportPart::Regions) && by_region(owned) == regions(&memory)
                     || !self.has(ReportPart::Regions)
-                        && by_region(owned).iter().sum::<u64>() == memory.excluding_gaps();
+                        && by_region(owned).iter().sum::<Bytes>() == memory.excluding_gaps();
                 law.check(agrees, || {
-                    let sum: u64 = owned.iter().map(|share| share.bytes).sum();
-                    let total = memory.excluding_gaps();
+                    let Bytes(sum) = owned.iter().map(|share| share.bytes).sum();
+                    let Bytes(total) = memory.excluding_gaps();
                     format!("tile {tile}: categories have {sum} B, the tile has {total} B")
                 });
             }
@@ -122,7 +122,7 @@ impl Report {
             let between_tiles =
                 programs.get(program).is_none_or(|node| node.kind != ProgramKind::StreamCopyMid);
             law.check(!between_tiles || arrived == sent, || {
-                format!("program {}: {arrived} B received, {sent} B delivered", program.0)
+                format!("program {}: {} B received, {} B delivered", program.0, arrived.0, sent.0)
             });
             law.check(programs.get(program).is_some(), || {
                 format!("an exchange belongs to program {}, which does not exist", program.0)
@@ -130,12 +130,12 @@ impl Report {
             received.insert(program, arrived);
         }
         for route in self.routes()? {
-            let left = received.get(&route.program).copied().unwrap_or(0);
+            let left = received.get(&route.program).copied().unwrap_or_default();
             let rest = left.checked_sub(route.bytes);
             law.check(rest.is_some(), || {
                 format!("routes of program {} carry more than it receives", route.program.0)
             });
-            received.insert(route.program, rest.unwrap_or(0));
+            received.insert(route.program, rest.unwrap_or_default());
         }
         Ok(())
     }
@@ -220,8 +220,8 @@ impl Report {
         let key = |lane: &TraceLane| (lane.info().ipu, lane.info().sub_lane);
         // One position per lane, so that rows and lanes are walked side by side and memory does not
         // grow with the run.
-        let mut next: BTreeMap<(u32, u8), (&TraceLane, u64, u64)> =
-            lanes.iter().map(|lane| (key(lane), (lane, 0, 0))).collect();
+        let mut next: BTreeMap<(u32, u8), (&TraceLane, u64, Cycles)> =
+            lanes.iter().map(|lane| (key(lane), (lane, 0, Cycles::ZERO))).collect();
         let programs = self.programs()?;
         let mut first = StepId(0);
         loop {
@@ -262,7 +262,10 @@ impl Report {
             // Sums come from nodes of the pyramid, busy cycles from rows: two ways to the same
             // number.
             law.check(indexed == *busy && indexed <= info.range.length(), || {
-                format!("IPU {}: {indexed} busy cycles in the index, {busy} in rows", info.ipu)
+                format!(
+                    "IPU {}: {} busy cycles in the index, {} in rows",
+                    info.ipu, indexed.0, busy.0
+                )
             });
         }
         Ok(())
@@ -280,11 +283,11 @@ fn changes(memory: &TileRuns<TileMemory>, categories: &TileRuns<Vec<CategoryByte
     tiles
 }
 
-fn by_region(owned: &[CategoryBytes]) -> [u64; 3] {
+fn by_region(owned: &[CategoryBytes]) -> [Bytes; 3] {
     MemoryRegion::ALL
         .map(|region| owned.iter().filter(|s| s.region == region).map(|s| s.bytes).sum())
 }
 
-fn regions(memory: &TileMemory) -> [u64; 3] {
+fn regions(memory: &TileMemory) -> [Bytes; 3] {
     [memory.non_interleaved, memory.interleaved, memory.overflowed]
 }

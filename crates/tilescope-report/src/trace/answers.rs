@@ -2,24 +2,25 @@
 
 use super::step_record::StepRecord;
 use crate::model::{ProgramKind, StepActivity};
-use crate::units::{CycleRange, ProgramId, StepId};
+use crate::units::{Bytes, CycleRange, Cycles, ProgramId, Quantity, StepId};
 use std::ops::Index;
 
-/// One number per [`StepActivity`].
+/// Number of activities that a trace tells apart.
+pub(super) const ACTIVITIES: usize = StepActivity::ALL.len();
+
+/// One amount per [`StepActivity`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PerActivity(pub(super) [u64; PerActivity::COUNT]);
+pub struct PerActivity<T>(pub(super) [T; ACTIVITIES]);
 
-impl PerActivity {
-    pub(super) const COUNT: usize = StepActivity::ALL.len();
-
-    /// Activities with their numbers, in the order of [`StepActivity::ALL`].
-    pub fn iter(&self) -> impl Iterator<Item = (StepActivity, u64)> {
+impl<T: Quantity> PerActivity<T> {
+    /// Activities with their amounts, in the order of [`StepActivity::ALL`].
+    pub fn iter(&self) -> impl Iterator<Item = (StepActivity, T)> {
         StepActivity::ALL.into_iter().zip(self.0)
     }
 
     /// Sum over all activities.
-    pub fn total(&self) -> u64 {
-        self.0.iter().fold(0, |sum, value| sum.saturating_add(*value))
+    pub fn total(&self) -> T {
+        self.0.into_iter().fold(T::ZERO, T::saturating_add)
     }
 
     fn add(&mut self, other: &Self) {
@@ -27,12 +28,17 @@ impl PerActivity {
             *sum = sum.saturating_add(value);
         }
     }
+
+    /// The amounts as the index keeps them.
+    fn numbers(&self) -> [u64; ACTIVITIES] {
+        self.0.map(Quantity::number)
+    }
 }
 
-impl Index<StepActivity> for PerActivity {
-    type Output = u64;
+impl<T> Index<StepActivity> for PerActivity<T> {
+    type Output = T;
 
-    fn index(&self, activity: StepActivity) -> &u64 {
+    fn index(&self, activity: StepActivity) -> &T {
         &self.0[activity as usize]
     }
 }
@@ -56,8 +62,8 @@ impl FixedPointBalance {
     }
 
     /// The balance times `cycles`, in units of 1 / 65,535 cycle.
-    pub(super) fn weighted(self, cycles: u64) -> u64 {
-        u64::from(self.0).saturating_mul(cycles)
+    pub(super) fn weighted(self, cycles: Cycles) -> u64 {
+        u64::from(self.0).saturating_mul(cycles.0)
     }
 }
 
@@ -70,7 +76,7 @@ pub struct LongestStep {
     /// Its activity.
     pub activity: StepActivity,
     /// Its length in cycles; inside a window, the part that lies in it.
-    pub cycles: u64,
+    pub cycles: Cycles,
 }
 
 /// Sums over steps of one lane.
@@ -78,13 +84,13 @@ pub struct LongestStep {
 pub struct StepTotals {
     pub steps: u64,
     /// Cycles, by what they were spent on.
-    pub cycles: PerActivity,
+    pub cycles: PerActivity<Cycles>,
     /// Sum of tile balance x cycles, in units of 1 / 65,535 cycle; see [`StepTotals::tile_balance`].
-    pub balance: PerActivity,
+    pub balance: PerActivity<u64>,
     /// Bytes received by tiles.
-    pub bytes_in: PerActivity,
+    pub bytes_in: PerActivity<Bytes>,
     /// Bytes sent by tiles.
-    pub bytes_out: PerActivity,
+    pub bytes_out: PerActivity<Bytes>,
     /// The longest step; the first one among equals.
     pub longest: Option<LongestStep>,
 }
@@ -92,16 +98,16 @@ pub struct StepTotals {
 impl StepTotals {
     /// Mean tile balance (0 to 1) over the cycles spent on `activities`; `None` if there are none.
     pub fn tile_balance(&self, activities: &[StepActivity]) -> Option<f64> {
-        let cycles: u64 = activities.iter().map(|&activity| self.cycles[activity]).sum();
+        let cycles: Cycles = activities.iter().map(|&activity| self.cycles[activity]).sum();
         let balance: f64 = activities.iter().map(|&activity| self.balance[activity] as f64).sum();
-        (cycles > 0).then(|| balance / (cycles as f64 * FixedPointBalance::ONE))
+        (!cycles.is_zero()).then(|| balance / (cycles.as_f64() * FixedPointBalance::ONE))
     }
 
     /// The activity with the most cycles; the first in [`StepActivity::ALL`] among equals.
     pub fn dominant(&self) -> Option<StepActivity> {
         let (activity, cycles) =
             self.cycles.iter().reduce(|best, next| if next.1 > best.1 { next } else { best })?;
-        (cycles > 0).then_some(activity)
+        (!cycles.is_zero()).then_some(activity)
     }
 
     /// The sums of a single step.
@@ -115,7 +121,9 @@ impl StepTotals {
     pub(super) fn add_step(&mut self, record: &StepRecord) {
         let (activity, cycles) = (record.class.activity(), record.range.length());
         let at = activity as usize;
-        let add = |sum: &mut u64, value: u64| *sum = sum.saturating_add(value);
+        fn add<T: Quantity>(sum: &mut T, value: T) {
+            *sum = sum.saturating_add(value);
+        }
         self.steps += 1;
         add(&mut self.cycles.0[at], cycles);
         add(&mut self.balance.0[at], record.balance.weighted(cycles));
@@ -140,8 +148,9 @@ impl StepTotals {
         }
     }
 
-    pub(super) fn columns(&self) -> [PerActivity; 4] {
-        [self.cycles, self.balance, self.bytes_in, self.bytes_out]
+    pub(super) fn columns(&self) -> [[u64; ACTIVITIES]; 4] {
+        let Self { cycles, balance, bytes_in, bytes_out, .. } = self;
+        [cycles.numbers(), balance.numbers(), bytes_in.numbers(), bytes_out.numbers()]
     }
 
     /// Whether no balance is above 1.
@@ -179,9 +188,9 @@ pub struct LaneStep {
     /// Active tile balance x active tiles / tiles of the IPU.
     pub tile_balance: FixedPointBalance,
     /// Bytes received by tiles of this IPU.
-    pub bytes_in: u64,
+    pub bytes_in: Bytes,
     /// Bytes sent by tiles of this IPU.
-    pub bytes_out: u64,
+    pub bytes_out: Bytes,
 }
 
 impl LaneStep {

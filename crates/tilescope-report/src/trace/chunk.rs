@@ -23,7 +23,7 @@ use super::step_predictor::{PROGRAM_FIELD, STEP_FIELD_COUNT, StepFields, StepPre
 use super::step_record::{StepClass, StepRecord, StepRecordDetails};
 use crate::codec::{VarintReader, apply_zigzag_difference, difference, unpack, write_varint};
 use crate::limits::{MAX_CYCLES, MAX_STEP_BYTES, MAX_STEPS};
-use crate::units::{CycleRange, ProgramId, StepId};
+use crate::units::{Bytes, CycleRange, Cycles, ProgramId, StepId};
 use std::ops::Range;
 
 /// Steps of a full chunk.
@@ -46,7 +46,7 @@ fn program_fact(record: &StepRecord) -> u64 {
 #[derive(Clone, Copy, Default)]
 struct StepDeltaBase {
     step: u64,
-    end: u64,
+    end: Cycles,
 }
 
 impl StepDeltaBase {
@@ -57,13 +57,13 @@ impl StepDeltaBase {
             // Relative to the step before: a loop repeats these numbers exactly, absolute ones
             // never.
             record.step.0 - self.step,
-            record.range.start - self.end,
-            record.range.length(),
+            (record.range.start - self.end).0,
+            record.range.length().0,
             u64::from(record.balance.0),
-            record.bytes_in,
-            record.bytes_out,
-            details.from_spread,
-            details.to_spread,
+            record.bytes_in.0,
+            record.bytes_out.0,
+            details.from_spread.0,
+            details.to_spread.0,
             u64::from(details.active_tiles),
             u64::from(details.balance_bits),
         ]
@@ -72,10 +72,11 @@ impl StepDeltaBase {
     /// The step these facts describe; `None` if no step can have them.
     fn record(self, facts: &StepFields) -> Option<StepRecord> {
         let [program, class, steps, gap, cycles, balance, bytes_in, bytes_out, ..] = *facts;
+        let (bytes_in, bytes_out) = (Bytes(bytes_in), Bytes(bytes_out));
         // Every sum is checked: the facts may come from a hostile file.
         let program = u32::try_from(program).ok()?;
-        let start = self.end.checked_add(gap)?;
-        let end = start.checked_add(cycles)?;
+        let start = self.end.checked_add(Cycles(gap))?;
+        let end = start.checked_add(Cycles(cycles))?;
         let step = self.step.checked_add(steps)?;
         let sane = end <= MAX_CYCLES && step < MAX_STEPS;
         (sane && bytes_in <= MAX_STEP_BYTES && bytes_out <= MAX_STEP_BYTES).then_some(())?;
@@ -124,7 +125,7 @@ impl ChunkColumns {
         write_varint(&mut raw, self.unexpected.len() as u64);
         // Where the chunk begins, absolutely: it is decoded without the chunk before it.
         write_varint(&mut raw, before.step);
-        write_varint(&mut raw, before.end);
+        write_varint(&mut raw, before.end.0);
         self.differences.iter().for_each(|column| write_varint(&mut raw, column.len() as u64));
         raw.extend_from_slice(&self.unexpected);
         self.differences.iter().for_each(|column| raw.extend_from_slice(column));
@@ -145,7 +146,7 @@ impl<'a> ChunkColumnReader<'a> {
         // The caller knows the number of steps from the lane; a blob that disagrees is not
         // believed.
         (cursor.take()? == count as u64).then_some(())?;
-        let position = StepDeltaBase { step: cursor.take()?, end: cursor.take()? };
+        let position = StepDeltaBase { step: cursor.take()?, end: Cycles(cursor.take()?) };
         let mut lengths = [0; 8];
         for length in &mut lengths {
             *length = usize::try_from(cursor.take()?).ok()?;
@@ -283,7 +284,12 @@ pub(super) fn decode_details(
         // Views sort and sum these shares; a NaN from the file would spread.
         f32::from_bits(balance_bits).is_finite().then_some(())?;
         let active_tiles = u32::try_from(active_tiles).ok()?;
-        details.push(StepRecordDetails { from_spread, to_spread, active_tiles, balance_bits });
+        details.push(StepRecordDetails {
+            from_spread: Cycles(from_spread),
+            to_spread: Cycles(to_spread),
+            active_tiles,
+            balance_bits,
+        });
     }
     reading.is_done().then_some(details)
 }
@@ -298,21 +304,21 @@ mod tests {
     fn record(step: u64, start: u64, cycles: u64, program: u32) -> StepRecord {
         StepRecord {
             step: StepId(step),
-            range: CycleRange::new(start, start + cycles),
+            range: CycleRange::new(Cycles(start), Cycles(start + cycles)),
             program: (program != 9).then_some(ProgramId(program)),
             class: StepClass::new(ProgramKind::OnTileExecute, StreamEndpoint::Host),
             balance: FixedPointBalance(program as u16 * 1000),
-            bytes_in: u64::from(program) * 64,
-            bytes_out: 0,
+            bytes_in: Bytes(u64::from(program) * 64),
+            bytes_out: Bytes::ZERO,
         }
     }
 
     fn details(records: &[StepRecord]) -> Vec<StepRecordDetails> {
         let detail = |record: &StepRecord| StepRecordDetails {
-            from_spread: record.range.start % 3,
-            to_spread: record.range.end % 2,
+            from_spread: Cycles(record.range.start.0 % 3),
+            to_spread: Cycles(record.range.end.0 % 2),
             active_tiles: u32::from(record.balance.0),
-            balance_bits: (record.bytes_in as f32 / 640.0).to_bits(),
+            balance_bits: (record.bytes_in.0 as f32 / 640.0).to_bits(),
         };
         records.iter().map(detail).collect()
     }

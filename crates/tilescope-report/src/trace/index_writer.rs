@@ -5,6 +5,7 @@ use super::step_record::{StepRecord, StepRecordDetails};
 use crate::codec::pack;
 use crate::error::ReportError;
 use crate::row_writer::RowWriter;
+use crate::units::Cycles;
 use rusqlite::params;
 use std::collections::BTreeMap;
 
@@ -26,8 +27,8 @@ impl Default for TraceIndexWriter {
 
 impl TraceIndexWriter {
     /// Where the last step of a lane (IPU and sub-lane) ends; 0 for a new lane.
-    pub(crate) fn end(&self, lane: (u32, u8)) -> u64 {
-        self.lanes.get(&lane).map_or(0, LaneBuilder::end)
+    pub(crate) fn end(&self, lane: (u32, u8)) -> Cycles {
+        self.lanes.get(&lane).map_or(Cycles::ZERO, LaneBuilder::end)
     }
 
     /// Adds a step to a lane; it must not start before [`TraceIndexWriter::end`].
@@ -59,8 +60,8 @@ impl TraceIndexWriter {
                     ipu,
                     sub_lane,
                     lane.steps as i64,
-                    lane.range.start as i64,
-                    lane.range.end as i64,
+                    lane.range.start.0 as i64,
+                    lane.range.end.0 as i64,
                     lane.expectations,
                 ],
             )?;

@@ -7,7 +7,7 @@ use super::step_record::StepRecord;
 use super::store::TraceStore;
 use crate::error::ReportError;
 use crate::model::StepOnIpu;
-use crate::units::{CycleRange, StepId};
+use crate::units::{CycleRange, Cycles, StepId};
 use std::ops::Range;
 
 /// One lane of a trace.
@@ -43,13 +43,13 @@ impl<'a> TraceLane<'a> {
     pub fn spans(&self, window: CycleRange, pixels: u32) -> Result<Vec<LaneSpan>, ReportError> {
         let touching = self.touching(window)?;
         // Rounded up, so that there are never more pixels than asked for; at least one cycle each.
-        let pixel_cycles = window.length().div_ceil(u64::from(pixels.max(1))).max(1);
+        let pixel_cycles = window.length().div_ceil(u64::from(pixels.max(1))).max(Cycles(1));
         let mut spans = LaneSpanCollector { window, pixel_cycles, done: Vec::new(), bucket: None };
         self.walk(self.levels(), 0..u64::MAX, &touching, &mut spans)?;
         let spans = spans.finish();
         // Only a file whose nodes and steps disagree can break the bound.
         let bound = 2 * u64::from(pixels.max(1)) + 1;
-        debug_assert!(pixel_cycles > 0, "a pixel shows at least one cycle");
+        debug_assert!(pixel_cycles > Cycles::ZERO, "a pixel shows at least one cycle");
         if spans.len() as u64 > bound {
             Err(self.store.contradiction(self.index))
         } else {
@@ -75,7 +75,7 @@ impl<'a> TraceLane<'a> {
     }
 
     /// The step that runs at `cycle`, if one does.
-    pub fn step_at(&self, cycle: u64) -> Result<Option<LaneStep>, ReportError> {
+    pub fn step_at(&self, cycle: Cycles) -> Result<Option<LaneStep>, ReportError> {
         let step = self.step(self.first_behind(cycle)?)?;
         Ok(step.filter(|step| step.range.start <= cycle))
     }
@@ -160,7 +160,7 @@ impl<'a> TraceLane<'a> {
     /// Positions of the steps that touch `window`.
     pub fn touching(&self, window: CycleRange) -> Result<Range<u64>, ReportError> {
         // The last step may be one of no cycles, at the very end of the lane.
-        let lane = CycleRange::new(self.info().range.start, self.info().range.end + 1);
+        let lane = CycleRange::new(self.info().range.start, self.info().range.end + Cycles(1));
         if window.is_empty() || !window.overlaps(lane) {
             return Ok(0..0);
         }
@@ -175,7 +175,7 @@ impl<'a> TraceLane<'a> {
     }
 
     /// Position of the first step that ends behind `cycle`: it runs at `cycle`, or is the next.
-    fn first_behind(&self, cycle: u64) -> Result<u64, ReportError> {
+    fn first_behind(&self, cycle: Cycles) -> Result<u64, ReportError> {
         // What comes before a node that starts before `cycle` has ended by then; what starts at
         // `cycle` or later has not.
         self.partition_point(
@@ -328,13 +328,13 @@ impl PyramidNodeSlice {
 
 /// The cycles at which a step can be hit.
 fn hit_range(range: CycleRange) -> CycleRange {
-    CycleRange::new(range.start, range.end.max(range.start + 1))
+    CycleRange::new(range.start, range.end.max(range.start + Cycles(1)))
 }
 
 /// Spans of a window, collected from left to right.
 struct LaneSpanCollector {
     window: CycleRange,
-    pixel_cycles: u64,
+    pixel_cycles: Cycles,
     done: Vec<LaneSpan>,
     bucket: Option<(u64, StepBucket)>,
 }

@@ -4,7 +4,7 @@ use super::chunk::{CHUNK_STEPS, ChunkEncoder};
 use super::pyramid::{self, BLOCK_NODES, FAN_OUT, LEAF_STEPS, PyramidNode};
 use super::step_record::{StepRecord, StepRecordDetails};
 use crate::limits::MAX_SUB_LANES;
-use crate::units::CycleRange;
+use crate::units::{CycleRange, Cycles};
 
 /// A finished piece of the index, to be packed and stored under its key: packing takes long, and
 /// whoever stores has the time.
@@ -104,8 +104,8 @@ impl LaneBuilder {
     }
 
     /// Where the last step ends.
-    pub(crate) fn end(&self) -> u64 {
-        self.range.map_or(0, |range| range.end)
+    pub(crate) fn end(&self) -> Cycles {
+        self.range.map_or(Cycles::ZERO, |range| range.end)
     }
 
     /// Adds a step, which must not start before [`LaneBuilder::end`] nor have a lower id than the

@@ -1,10 +1,10 @@
 //! Summaries of consecutive steps, and the blobs that keep them.
 
-use super::answers::{LongestStep, PerActivity, StepTotals};
+use super::answers::{ACTIVITIES, LongestStep, PerActivity, StepTotals};
 use super::step_record::{StepClass, StepRecord};
 use crate::codec::{VarintReader, unpack, write_varint};
 use crate::limits::{MAX_CYCLES, MAX_STEPS};
-use crate::units::{CycleRange, ProgramId, StepId};
+use crate::units::{Bytes, CycleRange, Cycles, ProgramId, StepId};
 
 /// Nodes of a full blob.
 pub(super) const BLOCK_NODES: usize = 1024;
@@ -16,7 +16,7 @@ pub(super) const FAN_OUT: u64 = 16;
 pub(super) const MAX_LEVELS: u32 = 10;
 
 /// Numbers per node: gap, length, first step, steps, longest (3), and four per activity.
-const COLUMNS: usize = 7 + 4 * PerActivity::COUNT;
+const COLUMNS: usize = 7 + 4 * ACTIVITIES;
 const MAX_BLOCK_BYTES: usize = BLOCK_NODES * COLUMNS * 10 + 64;
 
 /// Consecutive steps of a lane, summed up.
@@ -83,22 +83,22 @@ pub(super) fn encode(nodes: &[PyramidNode]) -> Vec<u8> {
 }
 
 fn rows(nodes: &[PyramidNode]) -> Vec<[u64; COLUMNS]> {
-    let (mut cycle, mut step) = (0, 0);
+    let (mut cycle, mut step) = (Cycles::ZERO, 0);
     let row = |node: &PyramidNode| {
         let mut row = [0; COLUMNS];
         let longest = node.totals.longest;
         let class = longest.map_or(0, |l| StepClass::from_activity(l.kind, l.activity).code() + 1);
         // Gaps and differences instead of absolute numbers: small ones pack to a byte.
-        row[0] = node.range.start - cycle;
-        row[1] = node.range.length();
+        row[0] = (node.range.start - cycle).0;
+        row[1] = node.range.length().0;
         row[2] = node.first_step.0 - step;
         row[3] = node.totals.steps;
         row[4] = class;
         row[5] = longest.and_then(|l| l.program).map_or(0, |program| u64::from(program.0) + 1);
-        row[6] = longest.map_or(0, |l| l.cycles);
+        row[6] = longest.map_or(0, |l| l.cycles.0);
         for (part, values) in node.totals.columns().into_iter().enumerate() {
-            let at = 7 + part * PerActivity::COUNT;
-            row[at..at + PerActivity::COUNT].copy_from_slice(&values.0);
+            let at = 7 + part * ACTIVITIES;
+            row[at..at + ACTIVITIES].copy_from_slice(&values);
         }
         (cycle, step) = (node.range.end, node.first_step.0);
         row
@@ -121,7 +121,7 @@ pub(super) fn decode(blob: &[u8], count: usize) -> Option<Vec<PyramidNode>> {
         }
     }
     cursor.is_done().then_some(())?;
-    let (mut cycle, mut step) = (0, 0);
+    let (mut cycle, mut step) = (Cycles::ZERO, 0);
     rows.iter()
         .map(|row| {
             let node = node(row, cycle, step)?;
@@ -131,16 +131,16 @@ pub(super) fn decode(blob: &[u8], count: usize) -> Option<Vec<PyramidNode>> {
         .collect()
 }
 
-fn node(row: &[u64; COLUMNS], cycle: u64, step: u64) -> Option<PyramidNode> {
-    let start = cycle.checked_add(row[0])?;
-    let end = start.checked_add(row[1])?;
+fn node(row: &[u64; COLUMNS], cycle: Cycles, step: u64) -> Option<PyramidNode> {
+    let start = cycle.checked_add(Cycles(row[0]))?;
+    let end = start.checked_add(Cycles(row[1]))?;
     let first_step = step.checked_add(row[2])?;
     (end <= MAX_CYCLES && first_step < MAX_STEPS && row[3] <= MAX_STEPS).then_some(())?;
     let part = |part: usize| {
-        let at = 7 + part * PerActivity::COUNT;
-        let mut values = [0; PerActivity::COUNT];
-        values.copy_from_slice(&row[at..at + PerActivity::COUNT]);
-        PerActivity(values)
+        let at = 7 + part * ACTIVITIES;
+        let mut values = [0; ACTIVITIES];
+        values.copy_from_slice(&row[at..at + ACTIVITIES]);
+        values
     };
     let longest = match row[4].checked_sub(1) {
         None => None,
@@ -149,11 +149,18 @@ fn node(row: &[u64; COLUMNS], cycle: u64, step: u64) -> Option<PyramidNode> {
             let program = row[5].checked_sub(1).map(u32::try_from).transpose().ok()?;
             let program = program.map(ProgramId);
             let (kind, activity) = (class.kind(), class.activity());
-            Some(LongestStep { program, kind, activity, cycles: row[6] })
+            Some(LongestStep { program, kind, activity, cycles: Cycles(row[6]) })
         }
     };
     let [cycles, balance, bytes_in, bytes_out] = std::array::from_fn(part);
-    let totals = StepTotals { steps: row[3], cycles, balance, bytes_in, bytes_out, longest };
+    let totals = StepTotals {
+        steps: row[3],
+        cycles: PerActivity(cycles.map(Cycles)),
+        balance: PerActivity(balance),
+        bytes_in: PerActivity(bytes_in.map(Bytes)),
+        bytes_out: PerActivity(bytes_out.map(Bytes)),
+        longest,
+    };
     // Steps of a lane do not overlap, so no node is busier than it is long.
     (totals.cycles.total() <= end - start && totals.is_balanced()).then_some(())?;
     Some(PyramidNode { range: CycleRange::new(start, end), first_step: StepId(first_step), totals })

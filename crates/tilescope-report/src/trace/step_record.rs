@@ -2,7 +2,7 @@
 
 use super::answers::FixedPointBalance;
 use crate::model::{ProgramKind, StepActivity, StepOnIpu, StreamEndpoint};
-use crate::units::{CycleRange, ProgramId, StepId};
+use crate::units::{Bytes, CycleRange, Cycles, ProgramId, StepId};
 
 /// What a step does and where its data go, in one small number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,17 +49,17 @@ pub(crate) struct StepRecord {
     pub(crate) program: Option<ProgramId>,
     pub(crate) class: StepClass,
     pub(crate) balance: FixedPointBalance,
-    pub(crate) bytes_in: u64,
-    pub(crate) bytes_out: u64,
+    pub(crate) bytes_in: Bytes,
+    pub(crate) bytes_out: Bytes,
 }
 
 /// What a record leaves out of a [`StepOnIpu`]: kept only where there are no rows to ask.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StepRecordDetails {
     /// Cycles between the first and the last start.
-    pub(super) from_spread: u64,
+    pub(super) from_spread: Cycles,
     /// Cycles between the first and the last end.
-    pub(super) to_spread: u64,
+    pub(super) to_spread: Cycles,
     pub(super) active_tiles: u32,
     /// Bits of the active tile balance.
     pub(super) balance_bits: u32,

@@ -13,14 +13,40 @@ use std::ops::{Add, AddAssign, Div, Mul, MulAssign, Rem, Sub, SubAssign};
 
 /// An amount that can be summed over tiles, see [`TileRuns`](super::TileRuns).
 pub trait Quantity:
-    Copy + Default + Ord + Add<Output = Self> + Mul<u64, Output = Self> + Sum<Self>
+    Copy + fmt::Debug + Default + Ord + Add<Output = Self> + Mul<u64, Output = Self> + Sum<Self>
 {
     /// None of it: what tiles without a value count as.
     const ZERO: Self;
+
+    /// So many of it.
+    fn from_number(number: u64) -> Self;
+
+    /// How many of it, as files and axes have it.
+    fn number(self) -> u64;
+
+    /// The sum, at most the largest number there is: for what strangers wrote.
+    #[must_use]
+    fn saturating_add(self, other: Self) -> Self {
+        Self::from_number(self.number().saturating_add(other.number()))
+    }
+
+    /// The product, at most the largest number there is.
+    #[must_use]
+    fn saturating_mul(self, times: u64) -> Self {
+        Self::from_number(self.number().saturating_mul(times))
+    }
 }
 
 impl Quantity for u64 {
     const ZERO: Self = 0;
+
+    fn from_number(number: u64) -> Self {
+        number
+    }
+
+    fn number(self) -> u64 {
+        self
+    }
 }
 
 /// Defines an amount: a number of one kind of thing.
@@ -99,6 +125,14 @@ macro_rules! quantity {
 
         impl Quantity for $name {
             const ZERO: Self = Self(0);
+
+            fn from_number(number: u64) -> Self {
+                Self(number)
+            }
+
+            fn number(self) -> u64 {
+                self.0
+            }
         }
 
         impl Add for $name {

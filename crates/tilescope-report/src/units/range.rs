@@ -1,26 +1,27 @@
 //! Half-open ranges of cycles and of tiles.
 
+use super::Cycles;
 use serde::{Deserialize, Serialize};
 
-/// A half-open range of cycles, `start..end`.
+/// A half-open range of cycles, `start..end`, counted from the first one of the trace.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 pub struct CycleRange {
     /// First cycle of the range.
-    pub start: u64,
+    pub start: Cycles,
     /// First cycle after the range; never below `start`.
-    pub end: u64,
+    pub end: Cycles,
 }
 
 impl CycleRange {
     /// The range `start..end`; an `end` below `start` gives an empty range at `start`.
-    pub fn new(start: u64, end: u64) -> Self {
+    pub fn new(start: Cycles, end: Cycles) -> Self {
         Self { start, end: end.max(start) }
     }
 
     /// Number of cycles in the range.
-    pub fn length(self) -> u64 {
+    pub fn length(self) -> Cycles {
         debug_assert!(self.start <= self.end, "a range runs forwards: {self:?}");
         self.end - self.start
     }
@@ -81,9 +82,10 @@ mod tests {
 
     #[test]
     fn ranges_are_half_open() {
-        let (a, b) = (CycleRange::new(0, 10), CycleRange::new(10, 20));
+        let (a, b) =
+            (CycleRange::new(Cycles::ZERO, Cycles(10)), CycleRange::new(Cycles(10), Cycles(20)));
         assert!(!a.overlaps(b));
-        assert_eq!(a.union(b), CycleRange::new(0, 20));
-        assert_eq!(a.intersection(CycleRange::new(4, 30)).length(), 6);
+        assert_eq!(a.union(b), CycleRange::new(Cycles::ZERO, Cycles(20)));
+        assert_eq!(a.intersection(CycleRange::new(Cycles(4), Cycles(30))).length(), Cycles(6));
     }
 }

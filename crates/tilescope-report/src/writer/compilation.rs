@@ -8,7 +8,7 @@ use crate::limits::{
 use crate::model::*;
 use crate::row_writer::{RowWriter, check_tiles_exist, checked_i64, resolve};
 use crate::strided_tile_runs::{StridedTileRuns, strided_runs_of};
-use crate::units::TileRuns;
+use crate::units::{Bytes, TileRuns};
 use rusqlite::params;
 use std::collections::{BTreeMap, HashMap};
 
@@ -27,7 +27,8 @@ pub(super) fn write(rows: &RowWriter, compilation: &CompilationReport) -> WriteR
     for (id, step) in compilation.liveness.iter().enumerate() {
         let what = || format!("program of liveness step {id}");
         let program = resolve(step.program.0, compilation.programs.len(), what)?;
-        let bytes = checked_i64(step.bytes, MAX_COUNT, || format!("bytes of liveness step {id}"))?;
+        let bytes =
+            checked_i64(step.bytes.0, MAX_COUNT, || format!("bytes of liveness step {id}"))?;
         rows.insert("liveness_steps", params![id as i64, program, bytes])?;
     }
     Ok(())
@@ -37,8 +38,10 @@ fn machine(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
     let CompilationReport { target, graph, .. } = compilation;
     let tiles = u64::from(target.tiles_per_ipu) * u64::from(target.ipus_per_replica);
     checked_i64(tiles, u64::from(MAX_TILES), || "number of tiles of the replica".to_owned())?;
-    checked_i64(target.ipus_per_replica.into(), MAX_IPUS.into(), || "number of IPUs".to_owned())?;
-    checked_i64(target.io_tiles_per_ipu.into(), target.tiles_per_ipu.into(), || {
+    checked_i64(u64::from(target.ipus_per_replica), u64::from(MAX_IPUS), || {
+        "number of IPUs".to_owned()
+    })?;
+    checked_i64(u64::from(target.io_tiles_per_ipu), target.tiles_per_ipu.into(), || {
         "number of I/O tiles".to_owned()
     })?;
     let count =
@@ -211,10 +214,10 @@ fn routes(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
                 id as i64,
                 program,
                 route.from.first,
-                checked_i64(route.from.end.into(), tiles, of)?,
+                checked_i64(u64::from(route.from.end), tiles, of)?,
                 route.to.first,
-                checked_i64(route.to.end.into(), tiles, of)?,
-                checked_i64(route.bytes, MAX_COUNT, || format!("bytes of route {id}"))?,
+                checked_i64(u64::from(route.to.end), tiles, of)?,
+                checked_i64(route.bytes.0, MAX_COUNT, || format!("bytes of route {id}"))?,
             ],
         )?;
     }
@@ -241,8 +244,8 @@ fn exchanges(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
                 checked_i64(traffic.bytes_in, MAX_TILE_BYTES, of)?,
                 checked_i64(traffic.bytes_out, MAX_TILE_BYTES, of)?,
                 checked_i64(traffic.bytes_delivered, MAX_TILE_BYTES, of)?,
-                checked_i64(traffic.messages_in, MAX_TILE_BYTES, of)?,
-                checked_i64(traffic.messages_out, MAX_TILE_BYTES, of)?,
+                checked_i64(traffic.messages_in, MAX_TILE_BYTES.0, of)?,
+                checked_i64(traffic.messages_out, MAX_TILE_BYTES.0, of)?,
                 checked_i64(traffic.code_bytes, MAX_TILE_BYTES, of)?,
             ])?;
         }
@@ -372,8 +375,8 @@ type MemoryOwner = (MemoryCategory, MemoryRegion, bool);
 /// Bytes per tile of each owner, from the owners of each tile.
 fn owners(
     tiles: &TileRuns<Vec<CategoryBytes>>,
-) -> Result<BTreeMap<MemoryOwner, TileRuns<u64>>, ReportError> {
-    let mut owners: BTreeMap<_, TileRuns<u64>> = BTreeMap::new();
+) -> Result<BTreeMap<MemoryOwner, TileRuns<Bytes>>, ReportError> {
+    let mut owners: BTreeMap<_, TileRuns<Bytes>> = BTreeMap::new();
     for (range, list) in tiles.iter() {
         for share in list {
             let owner = (share.category, share.region, share.overlapped);

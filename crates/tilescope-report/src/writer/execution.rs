@@ -8,7 +8,7 @@ use crate::limits::{MAX_COUNT, MAX_CYCLES, MAX_STEP_BYTES, MAX_STEPS, MAX_SUB_LA
 use crate::model::{CompilationReport, ExecutionStep, MarkKind, StepOnIpu, TraceMark};
 use crate::row_writer::{RowWriter, checked_i64};
 use crate::trace::{FixedPointBalance, StepClass, StepRecord, StepRecordDetails, TraceIndexWriter};
-use crate::units::StepId;
+use crate::units::{Cycles, StepId};
 use crate::writer::StepLayout;
 use rusqlite::params;
 use std::collections::BTreeMap;
@@ -27,10 +27,10 @@ pub(super) struct ExecutionWriter {
     tiles_per_ipu: u32,
     layout: StepLayout,
     steps: u64,
-    end_cycle: u64,
+    end_cycle: Cycles,
     lanes: TraceIndexWriter,
     marks: i64,
-    mark_kinds: BTreeMap<MarkKind, (u64, u64)>,
+    mark_kinds: BTreeMap<MarkKind, (u64, Cycles)>,
     /// Pieces to be written next.
     pieces: Vec<ExecutionRow>,
 }
@@ -48,7 +48,7 @@ impl ExecutionWriter {
             tiles_per_ipu: compilation.target.tiles_per_ipu,
             layout: StepLayout::Rows,
             steps: 0,
-            end_cycle: 0,
+            end_cycle: Cycles::ZERO,
             lanes: TraceIndexWriter::default(),
             marks: 0,
             mark_kinds: BTreeMap::new(),
@@ -116,7 +116,7 @@ impl ExecutionWriter {
             if on_ipu.from_max < end {
                 let start = on_ipu.from_max;
                 let problem =
-                    format!("{} is {start}, before the last step's end {end}", of("start"));
+                    format!("{} is {}, before the last step's end {}", of("start"), start.0, end.0);
                 return Err(ReportError::invalid_input(problem));
             }
             let record = record(step, id, leaf.class, on_ipu, balance);
@@ -137,16 +137,17 @@ impl ExecutionWriter {
         let of = |part: &str| format!("{part} of step {id} on IPU {}", on_ipu.ipu);
         let StepOnIpu { from_min, from_max, to_min, to_max, .. } = *on_ipu;
         checked_i64(to_max, MAX_CYCLES, || of("last cycle"))?;
-        checked_i64(on_ipu.ipu.into(), u64::from(self.ipus.max(1)) - 1, || of("IPU"))?;
-        checked_i64(on_ipu.sub_lane.into(), u64::from(MAX_SUB_LANES) - 1, || of("sub-lane"))?;
-        checked_i64(on_ipu.active_tiles.into(), self.tiles_per_ipu.into(), || {
+        checked_i64(u64::from(on_ipu.ipu), u64::from(self.ipus.max(1)) - 1, || of("IPU"))?;
+        checked_i64(u64::from(on_ipu.sub_lane), u64::from(MAX_SUB_LANES) - 1, || of("sub-lane"))?;
+        checked_i64(u64::from(on_ipu.active_tiles), self.tiles_per_ipu.into(), || {
             of("number of tiles")
         })?;
         checked_i64(on_ipu.bytes_in, MAX_STEP_BYTES, || of("received bytes"))?;
         checked_i64(on_ipu.bytes_out, MAX_STEP_BYTES, || of("sent bytes"))?;
         let in_order = from_min <= from_max && from_max <= to_max;
         if !(in_order && from_min <= to_min && to_min <= to_max) {
-            let from_to = format!("from {from_min} .. {from_max}, to {to_min} .. {to_max}");
+            let from_to =
+                format!("from {} .. {}, to {} .. {}", from_min.0, from_max.0, to_min.0, to_max.0);
             return Err(ReportError::invalid_input(format!("{} run {from_to}", of("cycles"))));
         }
         if !on_ipu.active_tile_balance.is_finite() || on_ipu.active_tile_balance < 0.0 {
@@ -190,11 +191,11 @@ impl ExecutionWriter {
     pub(super) fn finish(mut self, rows: &RowWriter) -> Result<(), ReportError> {
         self.pieces().try_for_each(|piece| piece.insert(rows))?;
         if self.steps > 0 {
-            rows.insert("execution_cycle_totals", params![self.end_cycle as i64])?;
+            rows.insert("execution_cycle_totals", params![self.end_cycle.0 as i64])?;
             rows.insert("meta", params!["steps", self.steps.to_string()])?;
         }
         for (kind, (count, longest)) in self.mark_kinds {
-            rows.insert("mark_kinds", params![kind.name(), count as i64, longest as i64])?;
+            rows.insert("mark_kinds", params![kind.name(), count as i64, longest.0 as i64])?;
         }
         self.lanes.finish(rows)
     }

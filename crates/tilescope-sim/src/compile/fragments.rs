@@ -14,7 +14,7 @@ use crate::spec::{Spec, TensorLocation};
 use crate::targets::SystemCosts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use tilescope_report::units::{OperationId, ProgramId, TileRuns};
+use tilescope_report::units::{Bytes, IpuId, OperationId, ProgramId, TileRuns};
 use tilescope_report::{MemoryCategory, ModelOperation, ProgramKind, TrainingPass};
 
 /// What one stage does in one pass.
@@ -24,7 +24,7 @@ pub struct StageFragment {
     /// Forward, backward or update.
     pub pass: TrainingPass,
     /// IPU of the replica.
-    pub ipu: u32,
+    pub ipu: IpuId,
     /// Its function in the program tree.
     pub function: ProgramId,
     /// What it fetches from streaming memory before it can start; phases fetch early.
@@ -46,7 +46,7 @@ pub(crate) struct UnplacedVariable {
     /// What its vertices need of its place.
     pub place: MemoryConstraint,
     /// Bytes on each tile of the replica.
-    pub bytes: TileRuns<u64>,
+    pub bytes: TileRuns<Bytes>,
 }
 
 /// Everything needed while fragments are made.
@@ -73,16 +73,16 @@ pub(crate) struct ProgramBuilder<'a> {
 }
 
 impl ProgramBuilder<'_> {
-    pub(super) fn ipu(&self, stage: usize) -> u32 {
+    pub(super) fn ipu(&self, stage: usize) -> IpuId {
         self.placement.stages[stage].ipu
     }
 
-    pub(super) fn offset(&self, ipu: u32) -> u32 {
-        ipu * self.tables.tiles_per_ipu
+    pub(super) fn offset(&self, ipu: IpuId) -> u32 {
+        self.tables.first_tile(ipu)
     }
 
     /// Bytes of a tensor on each tile of an IPU, laid out as it lies.
-    pub(super) fn bytes(&mut self, tensor: TensorId) -> TileRuns<u64> {
+    pub(super) fn bytes(&mut self, tensor: TensorId) -> TileRuns<Bytes> {
         let element_bytes = self.lowering.tensor_type(tensor).dtype.bytes();
         let bytes = self.lowering.layout_or_linear(tensor).bytes(element_bytes);
         if !self.sharded.contains(&tensor) {
@@ -90,7 +90,7 @@ impl ProgramBuilder<'_> {
         }
         let replicas = u64::from(self.spec.options.replication_factor);
         // Elements stay whole.
-        bytes.map(|bytes| (bytes / element_bytes).div_ceil(replicas) * element_bytes)
+        bytes.map(|bytes| (*bytes / element_bytes).div_ceil(replicas) * element_bytes)
     }
 
     /// Where tensors of a role live; `None` for those that never leave the chip.
@@ -179,7 +179,7 @@ impl ProgramBuilder<'_> {
         index: usize,
         node: &GraphNode,
         stage: usize,
-        ipu: u32,
+        ipu: IpuId,
         again: bool,
     ) -> Vec<FragmentItem> {
         let LoweredOperation { work, plan, liveness: lives } = self.lowered_nodes[index].clone();
@@ -229,7 +229,7 @@ impl ProgramBuilder<'_> {
         node: &GraphNode,
         name: &str,
         (stage, pass): (usize, TrainingPass),
-        ipu: u32,
+        ipu: IpuId,
         plan: Option<String>,
     ) -> OperationId {
         let homes = |tensors: &[TensorId]| -> Vec<TensorBuffer> {
@@ -253,7 +253,7 @@ impl ProgramBuilder<'_> {
             kind: node.operator.kind().to_string(),
             pass,
             block: self.graph.blocks.get(node.block.0).cloned(),
-            ipu,
+            ipu: ipu.0,
             flops: self.graph.node_flops(node),
             shapes: format!("{}{arrow}{}", operands.join(" x "), results.join(", ")),
             plan,
@@ -270,7 +270,7 @@ impl ProgramBuilder<'_> {
         for home in read {
             let elsewhere = || {
                 let own = |ipu| TensorBuffer { ipu, part: TensorBufferKind::Original, ..*home };
-                let mut copies = self.producers.range(own(0)..=own(u32::MAX));
+                let mut copies = self.producers.range(own(IpuId(0))..=own(IpuId(u32::MAX)));
                 copies
                     .find(|(of, _)| of.part == TensorBufferKind::Original)
                     .map(|(_, operation)| operation)
@@ -288,7 +288,7 @@ impl ProgramBuilder<'_> {
     pub(crate) fn control_exchange(&mut self, phase: WorkPhase) -> Vec<FragmentItem> {
         let work =
             OperationWork { items: vec![OperationWorkItem::Phase(phase)], temporaries: Vec::new() };
-        self.tables.work(None, "copy", 0, &work).items
+        self.tables.work(None, "copy", IpuId(0), &work).items
     }
 
     /// Turns the temporaries of a work into variables.
@@ -297,7 +297,7 @@ impl ProgramBuilder<'_> {
         work: &OperationWork,
         operation: OperationId,
         name: &str,
-        ipu: u32,
+        ipu: IpuId,
         steps: &[u32],
     ) {
         for TemporaryVariable { name: part, category, bytes, memory_constraint: place, live } in
@@ -324,12 +324,12 @@ impl ProgramBuilder<'_> {
         work: &OperationWork,
         operation: OperationId,
         name: &str,
-        ipu: u32,
+        ipu: IpuId,
     ) {
         for (phase, _) in work.phases() {
             let WorkPhaseKind::Compute { vertices, .. } = &phase.kind else { continue };
-            for vertex in vertices.iter().filter(|vertex| vertex.constant_bytes > 0) {
-                let bytes = vertex.count.map(|count| count * vertex.constant_bytes);
+            for vertex in vertices.iter().filter(|vertex| !vertex.constant_bytes.is_zero()) {
+                let bytes = vertex.count.map(|count| *count * vertex.constant_bytes);
                 self.unplaced_variables.push(UnplacedVariable {
                     name: format!("{name}/{}/worklists", phase.name),
                     category: MemoryCategory::Constant,

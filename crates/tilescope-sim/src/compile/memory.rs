@@ -10,7 +10,7 @@ use crate::shape::{TensorId, TensorRole};
 use crate::targets::Chip;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use tilescope_report::units::TileRuns;
+use tilescope_report::units::{Bytes, IpuId, TileRuns};
 use tilescope_report::{MemoryCategory, TrainingPass, Variable};
 
 /// The variables of a program and where they lie.
@@ -95,9 +95,9 @@ struct LinearMapper {
     /// The parameter that each state belongs to; they lie on the same tiles.
     owners: BTreeMap<TensorId, TensorId>,
     /// First tile of each tensor.
-    starts: BTreeMap<(u32, TensorId), u32>,
+    starts: BTreeMap<(IpuId, TensorId), u32>,
     /// Where the next one starts, by IPU.
-    next: BTreeMap<u32, u32>,
+    next: BTreeMap<IpuId, u32>,
 }
 
 impl LinearMapper {
@@ -118,7 +118,7 @@ impl LinearMapper {
         maker: &mut ProgramBuilder,
         home: TensorBuffer,
         kept: bool,
-    ) -> TileRuns<u64> {
+    ) -> TileRuns<Bytes> {
         let tiles = maker.tables.tiles_per_ipu;
         let bytes = maker.bytes(home.tensor);
         let owner = self.owners.get(&home.tensor).copied().unwrap_or(home.tensor);
@@ -135,7 +135,7 @@ impl LinearMapper {
         } else {
             0
         };
-        bytes.rotated(first, tiles).shifted(home.ipu * tiles)
+        bytes.rotated(first, tiles).shifted(home.ipu.0 * tiles)
     }
 }
 
@@ -144,7 +144,7 @@ fn code_variables(maker: &ProgramBuilder) -> impl Iterator<Item = UnplacedVariab
     MemoryCategory::ALL.into_iter().filter_map(|category| {
         let bytes = maker.tables.code.category(category);
         let bytes =
-            TileRuns::from_tiles(0, bytes.iter().map(|bytes| (*bytes > 0).then_some(*bytes)));
+            TileRuns::from_tiles(0, bytes.iter().map(|bytes| (!bytes.is_zero()).then_some(*bytes)));
         (!bytes.is_empty()).then(|| UnplacedVariable {
             name: category.name().to_string(),
             category,
@@ -162,7 +162,7 @@ fn fill_liveness(maker: &mut ProgramBuilder, variables: &[UnplacedVariable]) {
     let mut changes = vec![0i64; maker.tables.liveness.len() + 1];
     for variable in variables {
         if let Some(lifetime) = &variable.lifetime {
-            let bytes = variable.bytes.total() as i64;
+            let bytes = variable.bytes.total().0 as i64;
             changes[lifetime.start as usize] += bytes;
             changes[lifetime.end as usize] -= bytes;
         }
@@ -170,6 +170,6 @@ fn fill_liveness(maker: &mut ProgramBuilder, variables: &[UnplacedVariable]) {
     let mut live = 0;
     for (step, change) in maker.tables.liveness.iter_mut().zip(changes) {
         live += change;
-        step.bytes = live as u64;
+        step.bytes = Bytes(live as u64);
     }
 }

@@ -14,7 +14,7 @@ mod update;
 
 pub(crate) use fragments::{StageFragment, pass_name};
 pub(crate) use tables::{FragmentItem, LeafProgramCost, whole_ipu_cost};
-pub(crate) use transfers::{HostStreamCopy, StageCopyGroup};
+pub(crate) use transfers::{HostStreamCopy, InterIpuFlow, StageCopyGroup};
 
 use crate::graph::{GraphError, ModelGraph, TrainingConfig};
 use crate::graph_lowering::{GraphLowering, alone};
@@ -27,9 +27,10 @@ use crate::spec::{Spec, SpecError};
 use crate::targets::{IpuTarget, SystemCosts};
 use fragments::ProgramBuilder;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use tables::ProgramTables;
 use tensors::{BufferLifetimes, StashPolicy, TensorAnalysis};
-use tilescope_report::units::{Bytes, Hertz, ProgramId};
+use tilescope_report::units::{Cycles, ProgramId};
 use tilescope_report::{BatchingConfig, CompilationReport, GraphCounts, Target, TrainingPass};
 
 /// Why a spec could not be compiled.
@@ -93,7 +94,7 @@ impl CompiledProgram {
     pub fn tiles_out_of_memory(&self) -> u64 {
         let tiles = self.compilation.tile_memory.iter();
         tiles
-            .filter(|(_, tile)| tile.overflowed > 0)
+            .filter(|(_, tile)| !tile.overflowed.is_zero())
             .map(|(range, _)| u64::from(range.count()))
             .sum()
     }
@@ -217,11 +218,11 @@ fn lowering<'a>(
 
 /// Cycles of the forward and backward nodes of each block, for one micro-batch. Blocks that cannot
 /// be lowered cost nothing here; compiling reports them.
-fn block_costs(spec: &Spec, graph: &ModelGraph, plans: &PlanCache) -> Vec<u64> {
+fn block_costs(spec: &Spec, graph: &ModelGraph, plans: &PlanCache) -> Vec<Cycles> {
     let mut context = lowering(spec, graph, plans);
     let mut lowering = GraphLowering::new(graph, &mut context);
     lowering.plan_ahead();
-    let mut costs = vec![0; graph.blocks.len()];
+    let mut costs = vec![Cycles::ZERO; graph.blocks.len()];
     for node in graph.nodes.iter().filter(|node| node.pass != TrainingPass::Update) {
         if let Ok(lowered) = lowering.lower(node) {
             costs[node.block.0] += alone::cycles(&lowered.work);
@@ -230,19 +231,28 @@ fn block_costs(spec: &Spec, graph: &ModelGraph, plans: &PlanCache) -> Vec<u64> {
     costs
 }
 
-/// The split of a spec's blocks over its IPUs whose longest stage is shortest, as the names of the
-/// blocks of each stage, with its cycles for one micro-batch.
+/// A stage of a balanced split.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BalancedStage {
+    /// Names of its blocks, in order.
+    pub blocks: Vec<String>,
+    /// Cycles of its forward and backward pass for one micro-batch.
+    pub cycles: Cycles,
+}
+
+/// The split of a spec's blocks over its IPUs whose longest stage is shortest.
 ///
 /// # Errors
 /// A model whose sizes do not fit together.
-pub fn balance(spec: &Spec) -> Result<Vec<(Vec<String>, u64)>, CompileError> {
+pub fn balance(spec: &Spec) -> Result<Vec<BalancedStage>, CompileError> {
     let graph = build_graph(spec)?;
     let costs = block_costs(spec, &graph, &PlanCache::new());
     let parts = split_balanced(&costs, spec.target.ipus as usize);
-    Ok(parts
-        .into_iter()
-        .map(|part| (graph.blocks[part.clone()].to_vec(), costs[part].iter().sum()))
-        .collect())
+    let stage = |part: Range<usize>| BalancedStage {
+        blocks: graph.blocks[part.clone()].to_vec(),
+        cycles: costs[part].iter().sum(),
+    };
+    Ok(parts.into_iter().map(stage).collect())
 }
 
 /// Optimiser state that the replicas share out.
@@ -264,12 +274,12 @@ fn target(spec: &Spec) -> Target {
         num_ipus: spec.total_ipus(),
         tiles_per_ipu: chip.tiles,
         io_tiles_per_ipu: spec.options.num_io_tiles,
-        bytes_per_tile: Bytes(chip.bytes_per_tile),
-        clock: Hertz(chip.clock_hz),
+        bytes_per_tile: chip.bytes_per_tile,
+        clock: chip.clock,
         replicas: spec.options.replication_factor,
         ipus_per_replica: spec.target.ipus,
-        memory_element_bytes: Bytes(chip.memory_element_bytes),
-        interleaved_offset: Bytes(chip.interleaved_offset),
+        memory_element_bytes: chip.memory_element_bytes,
+        interleaved_offset: chip.interleaved_offset,
         tiles_per_column: chip.tiles_per_column,
     }
 }

@@ -3,7 +3,7 @@
 use super::CompiledProgram;
 use crate::schedule::WeightUpdateTiming;
 use crate::spec::{OverlapIo, Spec};
-use tilescope_report::units::binary_bytes;
+use tilescope_report::units::{Bytes, IpuId, binary_bytes};
 use tilescope_report::{MemoryRegion, ProgramKind};
 
 /// Memory of an I/O tile that is not for data, as a share of the data: the memory guide's rule of
@@ -27,19 +27,19 @@ pub(crate) fn notes(compiled: &CompiledProgram, spec: &Spec) -> Vec<String> {
 
 fn out_of_memory(compiled: &CompiledProgram) -> Option<String> {
     let over = compiled.tiles_out_of_memory();
-    let bytes = || -> u64 {
+    let bytes = || -> Bytes {
         let categories = compiled.compilation.tile_categories.iter();
         categories
             .map(|(range, parts)| {
                 let bytes = parts.iter().filter(|part| part.region == MemoryRegion::Overflowed);
-                u64::from(range.count()) * bytes.map(|part| part.bytes).sum::<u64>()
+                u64::from(range.count()) * bytes.map(|part| part.bytes).sum::<Bytes>()
             })
             .sum()
     };
     (over > 0).then(|| {
         format!(
             "Warning: Out of memory: {over} tiles need more than they have, {} in all; the program was compiled but not run",
-            binary_bytes(bytes())
+            binary_bytes(bytes().0)
         )
     })
 }
@@ -101,18 +101,18 @@ fn io_tiles(compiled: &CompiledProgram) -> Option<String> {
     if tiles == 0 {
         return None;
     }
-    let of_ipu = |ipu: u32| {
+    let of_ipu = |ipu: IpuId| {
         let copies = compiled.host_inputs.iter().chain(&compiled.host_outputs);
         copies
             .filter(|copy| copy.ipu == ipu)
             .map(|copy| copy.bytes_in + copy.bytes_out)
-            .sum::<u64>()
+            .sum::<Bytes>()
     };
-    let most = (0..target.ipus_per_replica).map(of_ipu).max().unwrap_or(0);
-    let rule = (IO_TILE_OVERHEAD * most as f64 / target.bytes_per_tile.0 as f64).ceil() as u32;
+    let most = (0..target.ipus_per_replica).map(IpuId).map(of_ipu).max().unwrap_or_default();
+    let rule = (IO_TILE_OVERHEAD * most.as_f64() / target.bytes_per_tile.as_f64()).ceil() as u32;
     Some(format!(
         "{tiles} I/O tiles on each IPU; a micro-batch of {} asks for {} by the rule of thumb",
-        binary_bytes(most),
+        binary_bytes(most.0),
         rule.next_power_of_two().max(32)
     ))
 }
@@ -128,13 +128,13 @@ fn helper_threads(spec: &Spec) -> Option<String> {
 
 /// Host memory of the stream buffers: one micro-batch for each prefetched one.
 fn stream_buffers(compiled: &CompiledProgram, spec: &Spec) -> Option<String> {
-    let inputs: u64 = compiled.host_inputs.iter().map(|copy| copy.bytes_in).sum();
+    let inputs: Bytes = compiled.host_inputs.iter().map(|copy| copy.bytes_in).sum();
     let depth = spec.options.prefetch_depth;
     let local = u64::from(spec.options.replication_factor / spec.options.num_instances);
     let copies = compiled.compilation.programs.iter();
     let any = copies.filter(|program| program.kind == ProgramKind::StreamCopyMid).count() > 0;
-    (any && inputs > 0 && depth > 1).then(|| {
-        let bytes = binary_bytes(inputs * depth * local);
+    (any && !inputs.is_zero() && depth > 1).then(|| {
+        let bytes = binary_bytes((inputs * depth * local).0);
         format!(
             "Stream buffers of an instance take {bytes} of host memory at prefetch depth {depth}"
         )

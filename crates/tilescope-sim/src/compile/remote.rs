@@ -8,14 +8,14 @@ use crate::graph::GraphNode;
 use crate::poplar::work::{OperationWork, OperationWorkItem};
 use crate::poplar::{code, exchange};
 use crate::shape::{TensorId, TensorRole};
-use tilescope_report::units::TileRuns;
+use tilescope_report::units::{Bytes, Cycles, IpuId, TileRuns};
 use tilescope_report::{
     MemoryCategory, ProgramKind, ProgramNode, StreamEndpoint, TileTraffic, TrainingPass,
 };
 
 /// Cycles before and after the transfer of a copy that no callback on the host answers: the
 /// shortest StreamCopyBegin and StreamCopyEnd of Graphcore's lightweight-profiling tutorial.
-const REMOTE_BEGIN_END_CYCLES: (u64, u64) = (155, 87);
+const REMOTE_BEGIN_END_CYCLES: (Cycles, Cycles) = (Cycles(155), Cycles(87));
 
 impl ProgramBuilder<'_> {
     /// A copy between an IPU and a remote buffer: sync, begin, transfer, end; and an exchange where
@@ -23,8 +23,8 @@ impl ProgramBuilder<'_> {
     pub(super) fn remote_copy(
         &mut self,
         name: &str,
-        ipu: u32,
-        bytes: &TileRuns<u64>,
+        ipu: IpuId,
+        bytes: &TileRuns<Bytes>,
         load: bool,
         use_io_tiles: bool,
     ) -> Vec<FragmentItem> {
@@ -47,9 +47,9 @@ impl ProgramBuilder<'_> {
     pub(super) fn inter_tileset_copy(
         &mut self,
         name: &str,
-        ipu: u32,
-        from: &TileRuns<u64>,
-        to: &TileRuns<u64>,
+        ipu: IpuId,
+        from: &TileRuns<Bytes>,
+        to: &TileRuns<Bytes>,
     ) -> Vec<FragmentItem> {
         let tiles = self.tables.tiles_per_ipu;
         let speed = self.lowering.exchange_speed();
@@ -62,15 +62,15 @@ impl ProgramBuilder<'_> {
     fn remote_stream(
         &mut self,
         name: &str,
-        ipu: u32,
-        bytes: &TileRuns<u64>,
+        ipu: IpuId,
+        bytes: &TileRuns<Bytes>,
         load: bool,
     ) -> Vec<FragmentItem> {
         let name = format!("{name}/{}", if load { "remoteLoad" } else { "remoteStore" });
         let total = bytes.total();
         let tiles = bytes.tile_count() as u32;
-        let (bytes_in, bytes_out) = if load { (total, 0) } else { (0, total) };
-        let cost = |cycles: u64, bytes_in: u64, bytes_out: u64| LeafProgramCost {
+        let (bytes_in, bytes_out) = if load { (total, Bytes::ZERO) } else { (Bytes::ZERO, total) };
+        let cost = |cycles: Cycles, bytes_in: Bytes, bytes_out: Bytes| LeafProgramCost {
             ipu,
             cycles,
             fastest_tile_cycles: cycles,
@@ -80,26 +80,31 @@ impl ProgramBuilder<'_> {
             bytes_out,
         };
         let sync = external_sync(&mut self.tables);
-        let transfer = (total as f64 / self.system.remote_bytes_per_cycle).ceil() as u64;
+        let transfer = Cycles((total.as_f64() / self.system.remote_bytes_per_cycle).ceil() as u64);
         let steps = [
-            (ProgramKind::StreamCopyBegin, cost(REMOTE_BEGIN_END_CYCLES.0, 0, 0)),
+            (
+                ProgramKind::StreamCopyBegin,
+                cost(REMOTE_BEGIN_END_CYCLES.0, Bytes::ZERO, Bytes::ZERO),
+            ),
             (ProgramKind::StreamCopyMid, cost(transfer, bytes_in, bytes_out)),
-            (ProgramKind::StreamCopyEnd, cost(REMOTE_BEGIN_END_CYCLES.1, 0, 0)),
+            (ProgramKind::StreamCopyEnd, cost(REMOTE_BEGIN_END_CYCLES.1, Bytes::ZERO, Bytes::ZERO)),
         ];
         let mut items = vec![FragmentItem::HostSync { program: sync, ipu }];
         for (kind, cost) in steps {
             let stream = StreamEndpoint::RemoteBuffer;
             let program =
-                ProgramNode { name: name.clone(), ipu: Some(ipu), stream, ..empty_program(kind) };
+                ProgramNode { name: name.clone(), ipu: Some(ipu.0), stream, ..empty_program(kind) };
             let id = self.tables.push_leaf_with_cost(program, cost, bytes);
             if kind == ProgramKind::StreamCopyMid {
                 let target = self.tables.kind;
                 // Equal copies share code: their buffers are rows of one, found by an offset.
                 let known = self.tables.code_exists_or_insert(ipu, &format!("{load} {bytes:?}"));
                 let traffic = bytes.map(|bytes| {
-                    let (bytes_in, bytes_out) = if load { (*bytes, 0) } else { (0, *bytes) };
+                    let (bytes_in, bytes_out) =
+                        if load { (*bytes, Bytes::ZERO) } else { (Bytes::ZERO, *bytes) };
                     let mut tile = TileTraffic { bytes_in, bytes_out, ..TileTraffic::default() };
-                    tile.code_bytes = if known { 0 } else { code::host_code_bytes(&tile, target) };
+                    tile.code_bytes =
+                        if known { Bytes::ZERO } else { code::host_code_bytes(&tile, target) };
                     tile
                 });
                 self.tables.traffic(id, ipu, traffic, MemoryCategory::HostExchangeCode);
@@ -113,7 +118,7 @@ impl ProgramBuilder<'_> {
     pub(super) fn remote_tensor_copy(
         &mut self,
         tensor: TensorId,
-        ipu: u32,
+        ipu: IpuId,
         load: bool,
     ) -> Vec<FragmentItem> {
         let name = self.graph.tensor(tensor).name.clone();
@@ -131,7 +136,7 @@ impl ProgramBuilder<'_> {
     pub(super) fn accumulator_copy(
         &mut self,
         node: &GraphNode,
-        ipu: u32,
+        ipu: IpuId,
         load: bool,
     ) -> Vec<FragmentItem> {
         let accumulators = node.inputs.iter().copied().filter(|tensor| {
@@ -155,7 +160,7 @@ impl ProgramBuilder<'_> {
                 continue;
             }
             for (range, bytes) in self.bytes(home.tensor).shifted(self.offset(home.ipu)).iter() {
-                let bytes_out = if self.spec.model.training { *bytes } else { 0 };
+                let bytes_out = if self.spec.model.training { *bytes } else { Bytes::ZERO };
                 let tile = TileTraffic { bytes_in: *bytes, bytes_out, ..TileTraffic::default() };
                 let code_bytes = code::host_code_bytes(&tile, target);
                 for tile in range.first..range.end {

@@ -8,7 +8,7 @@ use crate::poplar::work::{
 };
 use crate::popops::collective::slice_cycles;
 use crate::shape::{DType, ShapeDisplay, TensorId};
-use tilescope_report::units::{OperationId, TileRuns};
+use tilescope_report::units::{Bytes, Elements, OperationId, TileRuns};
 use tilescope_report::{MemoryCategory, ModelOperation, TrainingPass};
 
 impl ProgramBuilder<'_> {
@@ -80,7 +80,7 @@ impl ProgramBuilder<'_> {
             kind: word.to_string(),
             pass: if restore { TrainingPass::Backward } else { TrainingPass::Forward },
             block: self.graph.blocks.get(self.graph.tensor(tensor).block.0).cloned(),
-            ipu,
+            ipu: ipu.0,
             flops: 0,
             shapes: ShapeDisplay(&ty.shape).to_string(),
             plan: None,
@@ -96,7 +96,7 @@ impl ProgramBuilder<'_> {
         }
         self.lifetimes.extend_to(home, first..end);
         if !restore {
-            let bytes = self.bytes(tensor).map(|bytes| bytes * depth).shifted(self.offset(ipu));
+            let bytes = self.bytes(tensor).map(|bytes| *bytes * depth).shifted(self.offset(ipu));
             self.unplaced_variables.push(UnplacedVariable {
                 name: format!("{}/stash", self.graph.tensor(tensor).name),
                 category: MemoryCategory::Variable,
@@ -112,14 +112,14 @@ impl ProgramBuilder<'_> {
 }
 
 /// A dynamic slice (or its update) of one micro-batch of a stash.
-fn slice_work(elements: &TileRuns<u64>, restore: bool, dtype: DType) -> OperationWork {
+fn slice_work(elements: &TileRuns<Elements>, restore: bool, dtype: DType) -> OperationWork {
     let kind = if restore { "DynamicSlice1D" } else { "DynamicUpdateSlice1D" };
     let vertices = VertexInstances {
         vertex_type: format!("popops::{kind}<{}>", dtype.poplar_name()),
         count: elements.map(|_| 1),
         edges: 3,
-        field_bytes: 0,
-        constant_bytes: 0,
+        field_bytes: Bytes::ZERO,
+        constant_bytes: Bytes::ZERO,
     };
     let cycles = elements.map(|count| slice_cycles(*count, dtype));
     let name = if restore { "DynamicSlice" } else { "DynamicUpdate" }.to_string();

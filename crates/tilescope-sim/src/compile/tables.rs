@@ -10,7 +10,7 @@ use crate::poplar::work::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 use tilescope_report::units::{
-    ComputeSetId, OperationId, ProgramId, TileRange, TileRuns, VertexTypeId,
+    Bytes, ComputeSetId, Cycles, IpuId, OperationId, ProgramId, TileRange, TileRuns, VertexTypeId,
 };
 use tilescope_report::{
     ComputeSet, ExchangeRoute, ExchangeTraffic, LivenessStep, MemoryCategory, ProgramKind,
@@ -21,19 +21,19 @@ use tilescope_report::{
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LeafProgramCost {
     /// IPU of the replica.
-    pub ipu: u32,
+    pub ipu: IpuId,
     /// Cycles of the slowest tile: the length of the step.
-    pub cycles: u64,
+    pub cycles: Cycles,
     /// Cycles of the fastest active tile.
-    pub fastest_tile_cycles: u64,
+    pub fastest_tile_cycles: Cycles,
     /// Tiles that do something.
     pub active_tiles: u32,
     /// Mean active cycles over the longest.
     pub tile_balance: f32,
     /// Bytes received by tiles.
-    pub bytes_in: u64,
+    pub bytes_in: Bytes,
     /// Bytes sent by tiles.
-    pub bytes_out: u64,
+    pub bytes_out: Bytes,
 }
 
 /// A step of a fragment, in the order of the program.
@@ -48,7 +48,7 @@ pub enum FragmentItem {
     /// A sync of an IPU with those that wait for its host copies.
     HostSync {
         program: ProgramId,
-        ipu: u32,
+        ipu: IpuId,
     },
 }
 
@@ -82,17 +82,22 @@ pub(crate) struct ProgramTables {
     vertex_type_ids: BTreeMap<String, VertexTypeId>,
     tiles_of_type: Vec<Vec<bool>>,
     /// What each IPU runs, for code that is shared.
-    outlines: BTreeMap<u32, OutlineSequence>,
+    outlines: BTreeMap<IpuId, OutlineSequence>,
     /// Code besides steps that an IPU has already, by its fingerprint.
-    known_code: BTreeSet<(u32, u64)>,
+    known_code: BTreeSet<(IpuId, u64)>,
     /// Whether what is added now runs code that is there already.
     shared_code: bool,
 }
 
 impl ProgramTables {
+    /// First tile of an IPU.
+    pub(crate) fn first_tile(&self, ipu: IpuId) -> u32 {
+        ipu.0 * self.tiles_per_ipu
+    }
+
     /// All tiles of an IPU.
-    pub(crate) fn tiles_of(&self, ipu: u32) -> TileRange {
-        let first = ipu * self.tiles_per_ipu;
+    pub(crate) fn tiles_of(&self, ipu: IpuId) -> TileRange {
+        let first = self.first_tile(ipu);
         TileRange::new(first, first + self.tiles_per_ipu)
     }
 
@@ -140,7 +145,7 @@ impl ProgramTables {
     /// Adds a leaf that is one step of the liveness walk.
     pub(crate) fn push_leaf(&mut self, program: ProgramNode) -> ProgramId {
         let id = self.program(program);
-        self.liveness.push(LivenessStep { program: id, bytes: 0 });
+        self.liveness.push(LivenessStep { program: id, bytes: Bytes::ZERO });
         id
     }
 
@@ -154,7 +159,7 @@ impl ProgramTables {
         &mut self,
         operation: Option<OperationId>,
         operation_name: &str,
-        ipu: u32,
+        ipu: IpuId,
         work: &OperationWork,
     ) -> EmittedWork {
         let mut steps = Vec::new();
@@ -174,24 +179,24 @@ impl ProgramTables {
     }
 
     /// Whether an IPU has code for what `print` describes already; from now on it has.
-    pub(crate) fn code_exists_or_insert(&mut self, ipu: u32, print: &str) -> bool {
+    pub(crate) fn code_exists_or_insert(&mut self, ipu: IpuId, print: &str) -> bool {
         !self.known_code.insert((ipu, fingerprint(&print)))
     }
 
     /// Tells that what follows on an IPU uses kept tensors of its own: a call has to be told which.
-    pub(crate) fn bind_arguments(&mut self, ipu: u32) {
+    pub(crate) fn bind_arguments(&mut self, ipu: IpuId) {
         self.outlines.entry(ipu).or_default().end_call();
     }
 
     /// Adds as much code to each tile that `tiles` names on an IPU.
-    pub(crate) fn code_on(
+    pub(crate) fn code_on<T>(
         &mut self,
         category: MemoryCategory,
-        ipu: u32,
-        tiles: &TileRuns<u64>,
-        bytes: u64,
+        ipu: IpuId,
+        tiles: &TileRuns<T>,
+        bytes: Bytes,
     ) {
-        for (range, _) in tiles.shifted(ipu * self.tiles_per_ipu).iter() {
+        for (range, _) in tiles.shifted(self.first_tile(ipu)).iter() {
             for tile in range.first..range.end {
                 self.add_code_unless_shared(category, tile, bytes);
             }
@@ -199,7 +204,7 @@ impl ProgramTables {
     }
 
     /// Control code of a call of outlined code, on the tiles that its first phase uses.
-    fn call_code(&mut self, ipu: u32, work: &OperationWork) {
+    fn call_code(&mut self, ipu: IpuId, work: &OperationWork) {
         if let Some((phase, _)) = work.phases().first() {
             let (WorkPhaseKind::Exchange { cycles, .. } | WorkPhaseKind::Compute { cycles, .. }) =
                 &phase.kind;
@@ -208,7 +213,7 @@ impl ProgramTables {
     }
 
     /// Accounts for code or state of a program on one tile, unless it shares another's.
-    fn add_code_unless_shared(&mut self, category: MemoryCategory, tile: u32, bytes: u64) {
+    fn add_code_unless_shared(&mut self, category: MemoryCategory, tile: u32, bytes: Bytes) {
         if !self.shared_code {
             self.code.add(category, tile, bytes);
         }
@@ -218,7 +223,7 @@ impl ProgramTables {
         &mut self,
         operation: Option<OperationId>,
         name: &str,
-        ipu: u32,
+        ipu: IpuId,
         items: &[OperationWorkItem],
         steps: &mut Vec<u32>,
     ) -> Vec<FragmentItem> {
@@ -242,13 +247,16 @@ impl ProgramTables {
         &mut self,
         operation: Option<OperationId>,
         operation_name: &str,
-        ipu: u32,
+        ipu: IpuId,
         phase: &WorkPhase,
         steps: &mut Vec<u32>,
     ) -> Vec<FragmentItem> {
         let name = format!("{operation_name}/{}", phase.name);
-        let base =
-            ProgramNode { ipu: Some(ipu), operation, ..empty_program(ProgramKind::OnTileExecute) };
+        let base = ProgramNode {
+            ipu: Some(ipu.0),
+            operation,
+            ..empty_program(ProgramKind::OnTileExecute)
+        };
         match &phase.kind {
             WorkPhaseKind::Exchange { traffic, cycles, in_order } => {
                 let sync = self.internal_sync(ipu);
@@ -285,7 +293,7 @@ impl ProgramTables {
         &mut self,
         program: ProgramNode,
         cost: LeafProgramCost,
-        tiles: &TileRuns<u64>,
+        tiles: &TileRuns<Bytes>,
     ) -> ProgramId {
         let print = fingerprint(&(program.kind as u8, tiles));
         let code = self.outlines.entry(cost.ipu).or_default().add(print);
@@ -303,10 +311,10 @@ impl ProgramTables {
     }
 
     /// A sync of the tiles of one IPU.
-    pub(crate) fn internal_sync(&mut self, ipu: u32) -> ProgramId {
+    pub(crate) fn internal_sync(&mut self, ipu: IpuId) -> ProgramId {
         let sync = self.program(ProgramNode {
             name: "Internal".to_string(),
-            ipu: Some(ipu),
+            ipu: Some(ipu.0),
             ..empty_program(ProgramKind::Sync)
         });
         let tiles = self.tiles_per_ipu;
@@ -317,13 +325,13 @@ impl ProgramTables {
     fn exchange(
         &mut self,
         program: ProgramId,
-        ipu: u32,
+        ipu: IpuId,
         traffic: &TileRuns<TileTraffic>,
-        cycles: &TileRuns<u64>,
+        cycles: &TileRuns<Cycles>,
     ) {
         let kind = self.kind;
         let start = EXCHANGE_START_CYCLES - INTERNAL_SYNC_CYCLES;
-        let total = |count: fn(&TileTraffic) -> u64| traffic.map(count).total();
+        let total = |count: fn(&TileTraffic) -> Bytes| traffic.map(count).total();
         self.costs.insert(
             program,
             LeafProgramCost {
@@ -342,11 +350,11 @@ impl ProgramTables {
     pub(crate) fn traffic(
         &mut self,
         program: ProgramId,
-        ipu: u32,
+        ipu: IpuId,
         tiles: TileRuns<TileTraffic>,
         category: MemoryCategory,
     ) {
-        let tiles = tiles.shifted(ipu * self.tiles_per_ipu);
+        let tiles = tiles.shifted(self.first_tile(ipu));
         for (range, tile) in tiles.iter() {
             for tile_number in range.first..range.end {
                 self.add_code_unless_shared(category, tile_number, tile.code_bytes);
@@ -356,18 +364,18 @@ impl ProgramTables {
     }
 
     /// Control code of one step on the tiles that take part.
-    fn step_code(&mut self, ipu: u32, cycles: &TileRuns<u64>) {
-        self.code_on(MemoryCategory::ControlCode, ipu, cycles, code::CONTROL_BYTES_PER_STEP);
+    fn step_code<T>(&mut self, ipu: IpuId, tiles: &TileRuns<T>) {
+        self.code_on(MemoryCategory::ControlCode, ipu, tiles, code::CONTROL_BYTES_PER_STEP);
     }
 
     fn compute_set(
         &mut self,
         name: &str,
-        ipu: u32,
-        cycles: &TileRuns<u64>,
+        ipu: IpuId,
+        cycles: &TileRuns<Cycles>,
         vertices: &[VertexInstances],
     ) -> ComputeSetId {
-        let offset = ipu * self.tiles_per_ipu;
+        let offset = self.first_tile(ipu);
         let groups: Vec<VertexGroup> =
             vertices.iter().map(|vertex| self.vertices(vertex, offset)).collect();
         if !self.shared_code {
@@ -393,12 +401,12 @@ impl ProgramTables {
                 self.add_code_unless_shared(
                     MemoryCategory::VertexInstanceState,
                     tile,
-                    instances * state,
+                    *instances * state,
                 );
                 self.add_code_unless_shared(
                     MemoryCategory::VertexFieldData,
                     tile,
-                    instances * vertex.field_bytes,
+                    *instances * vertex.field_bytes,
                 );
                 if copies {
                     self.code.add_copy_code(tile);
@@ -444,34 +452,35 @@ pub(crate) fn empty_program(kind: ProgramKind) -> ProgramNode {
 }
 
 /// A step in which all tiles of an IPU take part for as long.
-pub(crate) fn whole_ipu_cost(ipu: u32, cycles: u64, tiles: u32) -> LeafProgramCost {
+pub(crate) fn whole_ipu_cost(ipu: IpuId, cycles: Cycles, tiles: u32) -> LeafProgramCost {
     LeafProgramCost {
         ipu,
         cycles,
         fastest_tile_cycles: cycles,
         active_tiles: tiles,
         tile_balance: 1.0,
-        bytes_in: 0,
-        bytes_out: 0,
+        bytes_in: Bytes::ZERO,
+        bytes_out: Bytes::ZERO,
     }
 }
 
-fn compute_cost(ipu: u32, cycles: &TileRuns<u64>) -> LeafProgramCost {
+fn compute_cost(ipu: IpuId, cycles: &TileRuns<Cycles>) -> LeafProgramCost {
     cost(ipu, cycles, COMPUTE_START_CYCLES)
 }
 
 /// Cost of a step from the cycles of its tiles, with `start` cycles before they begin.
-fn cost(ipu: u32, cycles: &TileRuns<u64>, start: u64) -> LeafProgramCost {
+fn cost(ipu: IpuId, cycles: &TileRuns<Cycles>, start: Cycles) -> LeafProgramCost {
     let tiles = cycles.tile_count();
     let longest = start + cycles.max();
-    let mean = start as f64 + cycles.total() as f64 / tiles.max(1) as f64;
+    let mean = start.as_f64() + cycles.total().as_f64() / tiles.max(1) as f64;
     LeafProgramCost {
         ipu,
         cycles: longest,
-        fastest_tile_cycles: start + cycles.iter().map(|(_, cycles)| *cycles).min().unwrap_or(0),
+        fastest_tile_cycles: start
+            + cycles.iter().map(|(_, cycles)| *cycles).min().unwrap_or_default(),
         active_tiles: tiles as u32,
-        tile_balance: if longest == 0 { 1.0 } else { (mean / longest as f64) as f32 },
-        bytes_in: 0,
-        bytes_out: 0,
+        tile_balance: if longest.is_zero() { 1.0 } else { (mean / longest.as_f64()) as f32 },
+        bytes_in: Bytes::ZERO,
+        bytes_out: Bytes::ZERO,
     }
 }

@@ -9,6 +9,7 @@ use crate::spec::RecomputationType;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use tilescope_report::TrainingPass;
+use tilescope_report::units::IpuId;
 
 /// Which of a tensor's memories on an IPU is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,7 +28,7 @@ pub(crate) struct TensorBuffer {
     /// The tensor that owns the memory; views and in-place results share it.
     pub tensor: TensorId,
     /// IPU of the replica.
-    pub ipu: u32,
+    pub ipu: IpuId,
     /// Which of its memories there.
     pub part: TensorBufferKind,
 }
@@ -134,7 +135,7 @@ impl TensorAnalysis {
         &self,
         tensor: TensorId,
         stage: usize,
-        ipu: u32,
+        ipu: IpuId,
         pass: TrainingPass,
     ) -> TensorBuffer {
         let tensor = self.root(tensor);

@@ -13,7 +13,7 @@ use crate::poputil::layout::linear_mapping;
 use crate::schedule::StageCopyTiming;
 use crate::shape::{DType, TensorId, TensorRole};
 use crate::spec::{DataLoaderMode, OutputMode, StreamInputType};
-use tilescope_report::units::{ProgramId, TileRuns};
+use tilescope_report::units::{Bytes, Elements, IpuId, ProgramId, TileRuns};
 use tilescope_report::{
     ExchangeRoute, MemoryCategory, ProgramKind, ProgramNode, StreamEndpoint, TileTraffic,
     TrainingPass,
@@ -25,19 +25,29 @@ pub struct HostStreamCopy {
     /// Stage on that IPU.
     pub stage: usize,
     /// IPU of the replica.
-    pub ipu: u32,
+    pub ipu: IpuId,
     /// The sync before it, and its three steps.
     pub programs: [ProgramId; 4],
     /// Bytes to the IPU.
-    pub bytes_in: u64,
+    pub bytes_in: Bytes,
     /// Bytes from the IPU.
-    pub bytes_out: u64,
+    pub bytes_out: Bytes,
     /// Tiles that take part.
     pub active_tiles: u32,
     /// What the compute tiles do with it: behind a copy from the host, before one to the host.
     pub tile_items: Vec<FragmentItem>,
     /// Adds a result to the sum that is sent at the end.
     pub sum_items: Vec<FragmentItem>,
+}
+
+/// Bytes that one IPU sends another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InterIpuFlow {
+    /// The IPU of the replica that sends.
+    pub from: IpuId,
+    /// The IPU of the replica that receives.
+    pub to: IpuId,
+    pub bytes: Bytes,
 }
 
 /// Copies between stages that happen together.
@@ -47,8 +57,8 @@ pub struct StageCopyGroup {
     pub after: Vec<(usize, TrainingPass)>,
     /// The sync before the exchange between IPUs, and the exchange; none where all stays on an IPU.
     pub exchange: Option<[ProgramId; 2]>,
-    /// Source IPU, destination IPU, bytes.
-    pub flows: Vec<(u32, u32, u64)>,
+    /// What goes from IPU to IPU.
+    pub flows: Vec<InterIpuFlow>,
     /// Tiles that take part, by IPU.
     pub active_tiles: Vec<u32>,
     /// Copies between stages of one IPU.
@@ -101,7 +111,7 @@ impl ProgramBuilder<'_> {
         let (wire, own) =
             (self.stream_element_type(tensor), self.lowering.tensor_type(tensor).dtype);
         let elements = self.lowering.layout_or_linear(tensor).elements;
-        let landed = elements.map(|count| count * wire.bytes());
+        let landed = elements.map(|count| *count * wire.bytes());
         let io_tiles = self.spec.options.num_io_tiles;
         let mapping =
             (io_tiles > 0).then(|| io_mapping(self.lowering.tiles, io_tiles, landed.total()));
@@ -162,7 +172,7 @@ impl ProgramBuilder<'_> {
     }
 
     /// Adds a result to its sum on the IPU, where only sums are sent.
-    fn sum_of_outputs(&mut self, tensor: TensorId, ipu: u32) -> Vec<FragmentItem> {
+    fn sum_of_outputs(&mut self, tensor: TensorId, ipu: IpuId) -> Vec<FragmentItem> {
         if self.spec.options.output_mode != OutputMode::Sum {
             return Vec::new();
         }
@@ -181,8 +191,8 @@ impl ProgramBuilder<'_> {
     fn keep_buffer(
         &mut self,
         name: &str,
-        ipu: u32,
-        bytes: &TileRuns<u64>,
+        ipu: IpuId,
+        bytes: &TileRuns<Bytes>,
         lifetime: Option<std::ops::Range<u32>>,
     ) {
         self.unplaced_variables.push(UnplacedVariable {
@@ -272,7 +282,7 @@ impl ProgramBuilder<'_> {
         for boundary in boundaries {
             let (from, to) = (self.ipu(boundary.from_stage), self.ipu(boundary.to_stage));
             let bytes = self.bytes(boundary.tensor);
-            copy.flows.push((from, to, bytes.total()));
+            copy.flows.push(InterIpuFlow { from, to, bytes: bytes.total() });
             // Both ends lay the tensor out alike.
             let (first, end) = (self.tables.tiles_of(from), self.tables.tiles_of(to));
             let route =
@@ -294,7 +304,7 @@ impl ProgramBuilder<'_> {
             (tile != TileTraffic::default()).then_some(TileTraffic { code_bytes, ..tile })
         });
         let tiles = TileRuns::from_tiles(0, tiles.collect::<Vec<_>>());
-        self.tables.traffic(exchange, 0, tiles, MemoryCategory::GlobalExchangeCode);
+        self.tables.traffic(exchange, IpuId(0), tiles, MemoryCategory::GlobalExchangeCode);
         copy.exchange = Some([sync, exchange]);
     }
 
@@ -334,15 +344,15 @@ impl ProgramBuilder<'_> {
 }
 
 /// Adds what a copy between IPUs sends from (or brings to) each tile, in messages of 64 words.
-fn add_inter_ipu_traffic(tiles: &mut [TileTraffic], bytes: &TileRuns<u64>, sends_it: bool) {
+fn add_inter_ipu_traffic(tiles: &mut [TileTraffic], bytes: &TileRuns<Bytes>, sends_it: bool) {
     for (range, bytes) in bytes.iter() {
         for tile in &mut tiles[range.first as usize..range.end as usize] {
             if sends_it {
-                tile.bytes_out += bytes;
-                tile.bytes_delivered += bytes;
+                tile.bytes_out += *bytes;
+                tile.bytes_delivered += *bytes;
                 tile.messages_out += send_instructions(*bytes, 1);
             } else {
-                tile.bytes_in += bytes;
+                tile.bytes_in += *bytes;
                 tile.messages_in += send_instructions(*bytes, 1);
             }
         }
@@ -350,8 +360,10 @@ fn add_inter_ipu_traffic(tiles: &mut [TileTraffic], bytes: &TileRuns<u64>, sends
 }
 
 /// Bytes of each I/O tile when `total` bytes are dealt out over them; they follow the compute tiles.
-pub(crate) fn io_mapping(compute_tiles: u32, io_tiles: u32, total: u64) -> TileRuns<u64> {
-    linear_mapping(total, 1, 1, io_tiles).shifted(compute_tiles)
+pub(crate) fn io_mapping(compute_tiles: u32, io_tiles: u32, total: Bytes) -> TileRuns<Bytes> {
+    let byte = Bytes(1);
+    let mapping = linear_mapping(Elements(total / byte), byte, byte, io_tiles);
+    mapping.map(|bytes| *bytes * byte).shifted(compute_tiles)
 }
 
 /// A sync of all IPUs, and with the host where a stream copy follows.
@@ -364,15 +376,15 @@ pub(crate) fn stream_copy(
     tables: &mut ProgramTables,
     name: &str,
     stage: usize,
-    ipu: u32,
-    bytes: &TileRuns<u64>,
+    ipu: IpuId,
+    bytes: &TileRuns<Bytes>,
     to_ipu: bool,
 ) -> HostStreamCopy {
     let sync = external_sync(tables);
     let mut step = |kind| {
         tables.push_leaf(ProgramNode {
             name: name.to_string(),
-            ipu: Some(ipu),
+            ipu: Some(ipu.0),
             stream: StreamEndpoint::Host,
             ..empty_program(kind)
         })
@@ -385,7 +397,8 @@ pub(crate) fn stream_copy(
     ];
     let kind = tables.kind;
     let tiles = bytes.map(|bytes| {
-        let (bytes_in, bytes_out) = if to_ipu { (*bytes, 0) } else { (0, *bytes) };
+        let (bytes_in, bytes_out) =
+            if to_ipu { (*bytes, Bytes::ZERO) } else { (Bytes::ZERO, *bytes) };
         // What comes from the host was sent by no tile, what goes there is received by none.
         let mut tile = TileTraffic { bytes_in, bytes_out, ..TileTraffic::default() };
         tile.code_bytes = code::host_code_bytes(&tile, kind);
@@ -397,8 +410,8 @@ pub(crate) fn stream_copy(
         stage,
         ipu,
         programs,
-        bytes_in: if to_ipu { total } else { 0 },
-        bytes_out: if to_ipu { 0 } else { total },
+        bytes_in: if to_ipu { total } else { Bytes::ZERO },
+        bytes_out: if to_ipu { Bytes::ZERO } else { total },
         active_tiles: bytes.tile_count() as u32,
         tile_items: Vec::new(),
         sum_items: Vec::new(),

@@ -9,8 +9,9 @@ use crate::poplar::exchange;
 use crate::poplar::work::{MemoryConstraint, OperationWork, OperationWorkItem, WorkPhase};
 use crate::popops::elementwise;
 use crate::schedule::{ExecutionSchedule, ScheduleSlot, WeightUpdateTiming};
+use crate::targets::WORKERS;
 use std::collections::BTreeMap;
-use tilescope_report::units::{ProgramId, TileRange, TileRuns};
+use tilescope_report::units::{Bytes, Cycles, IpuId, ProgramId, TileRange, TileRuns};
 use tilescope_report::{MemoryCategory, ProgramKind, ProgramNode, TrainingPass};
 
 /// The pieces of a program and its roots.
@@ -79,10 +80,10 @@ pub(crate) fn assemble(
 /// Every run begins with two small copies from the host that say which program to run, and an
 /// exchange that tells all tiles.
 fn prologue(maker: &mut ProgramBuilder) -> ProgramPrologue {
-    let word = TileRuns::uniform(TileRange::new(0, 1), 4);
+    let word = TileRuns::uniform(TileRange::new(0, 1), Bytes(4));
     let mut copies = vec![
-        stream_copy(&mut maker.tables, "programId0", 0, 0, &word, true),
-        stream_copy(&mut maker.tables, "programId0/ack", 0, 0, &word, false),
+        stream_copy(&mut maker.tables, "programId0", 0, IpuId(0), &word, true),
+        stream_copy(&mut maker.tables, "programId0/ack", 0, IpuId(0), &word, false),
     ];
     let tiles = maker.lowering.tiles;
     let speed = maker.lowering.exchange_speed();
@@ -90,31 +91,35 @@ fn prologue(maker: &mut ProgramBuilder) -> ProgramPrologue {
     let phase = exchange::broadcast(name, &word, TileRange::new(0, tiles), tiles, speed);
     let mut broadcast = phase.map_or(Vec::new(), |phase| maker.control_exchange(phase));
     if maker.spec.options.library.stochastic_rounding {
-        for ipu in 0..maker.spec.target.ipus {
+        for ipu in (0..maker.spec.target.ipus).map(IpuId) {
             copies.push(stream_copy(&mut maker.tables, "randomSeed", 0, ipu, &seed(1), true));
             broadcast.extend(set_seed(maker, ipu));
         }
     }
     for tile in 0..tiles {
-        maker.tables.code.add(MemoryCategory::ControlId, tile, if tile == 0 { 8 } else { 0 });
+        maker.tables.code.add(
+            MemoryCategory::ControlId,
+            tile,
+            if tile == 0 { Bytes(8) } else { Bytes::ZERO },
+        );
     }
     ProgramPrologue { copies, broadcast }
 }
 
 /// Bytes of a seed of the random number generators, on so many tiles.
-fn seed(tiles: u32) -> TileRuns<u64> {
-    TileRuns::uniform(TileRange::new(0, tiles), 8)
+fn seed(tiles: u32) -> TileRuns<Bytes> {
+    TileRuns::uniform(TileRange::new(0, tiles), Bytes(8))
 }
 
 /// Spreads the seed over the tiles of an IPU and sets their generators.
-fn set_seed(maker: &mut ProgramBuilder, ipu: u32) -> Vec<FragmentItem> {
+fn set_seed(maker: &mut ProgramBuilder, ipu: IpuId) -> Vec<FragmentItem> {
     let tiles = maker.lowering.tiles;
     let speed = maker.lowering.exchange_speed();
     let all = TileRange::new(0, tiles);
     let mut phases: Vec<WorkPhase> =
         exchange::broadcast("randomSeed", &seed(1), all, tiles, speed).into_iter().collect();
     // poplibs lib/poprand/poprandCycleEstimators.cpp, SetSeedSupervisor.
-    let cycles = seed(tiles).map(|_| 14 + 6 * 27);
+    let cycles = seed(tiles).map(|_| Cycles(14 + WORKERS * 27));
     phases.push(elementwise::compute(
         "randomSeed/setSeed",
         "poprand::SetSeedSupervisor".to_string(),
@@ -129,7 +134,7 @@ fn set_seed(maker: &mut ProgramBuilder, ipu: u32) -> Vec<FragmentItem> {
         shape: "uint32[2]".to_string(),
         lifetime: None,
         place: MemoryConstraint::Any,
-        bytes: seed(tiles).shifted(ipu * maker.tables.tiles_per_ipu),
+        bytes: seed(tiles).shifted(maker.tables.first_tile(ipu)),
     });
     maker.tables.work(None, "random", ipu, &OperationWork { items, temporaries: Vec::new() }).items
 }

@@ -13,7 +13,7 @@ use crate::poplar::work::{OperationWork, OperationWorkItem};
 use crate::popops::collective;
 use crate::popops::collective::{CollectiveKind, CollectiveRanks, CollectiveRound};
 use crate::shape::{BlockId, DType, Tensor, TensorId, TensorInfo, TensorRole};
-use tilescope_report::units::{OperationId, TileRuns};
+use tilescope_report::units::{Bytes, Cycles, Elements, IpuId, OperationId, TileRuns};
 use tilescope_report::{MemoryCategory, ProgramKind, ProgramNode, TileTraffic, TrainingPass};
 
 impl ProgramBuilder<'_> {
@@ -23,7 +23,7 @@ impl ProgramBuilder<'_> {
         index: usize,
         node: &GraphNode,
         stage: usize,
-        ipu: u32,
+        ipu: IpuId,
     ) -> Vec<FragmentItem> {
         let operation = self.operation(node, &node.name, (stage, node.pass), ipu, None);
         let gradient = node.inputs[1];
@@ -86,7 +86,7 @@ impl ProgramBuilder<'_> {
         let replicas = u64::from(self.spec.options.replication_factor);
         let shard = |id: &TensorId| {
             let whole = self.graph.tensor(*id);
-            let elements = whole.ty.elements().div_ceil(replicas);
+            let elements = whole.ty.elements().div_ceil(replicas).0;
             let ty = TensorInfo::new([elements], whole.ty.dtype);
             Tensor { ty, block: BlockId(0), ..whole.clone() }
         };
@@ -104,7 +104,7 @@ impl ProgramBuilder<'_> {
         &mut self,
         node: &GraphNode,
         operation: OperationId,
-        ipu: u32,
+        ipu: IpuId,
     ) -> Vec<FragmentItem> {
         let ranks =
             CollectiveRanks { count: u64::from(self.spec.options.tensor_parallel), ipus: 1 };
@@ -126,7 +126,7 @@ impl ProgramBuilder<'_> {
         kind: CollectiveKind,
         tensor: TensorId,
         operation: OperationId,
-        ipu: u32,
+        ipu: IpuId,
     ) -> Vec<FragmentItem> {
         let options = &self.spec.options;
         let ipus = u64::from(self.spec.target.ipus * options.tensor_parallel);
@@ -140,7 +140,7 @@ impl ProgramBuilder<'_> {
         kind: CollectiveKind,
         tensor: TensorId,
         operation: OperationId,
-        ipu: u32,
+        ipu: IpuId,
     ) -> Vec<FragmentItem> {
         let dtype = self.lowering.tensor_type(tensor).dtype;
         let elements = self.lowering.layout_or_linear(tensor).elements;
@@ -164,12 +164,12 @@ impl ProgramBuilder<'_> {
         kind: CollectiveKind,
         name: &str,
         dtype: DType,
-        elements: &TileRuns<u64>,
+        elements: &TileRuns<Elements>,
         round: &CollectiveRound,
         operation: OperationId,
-        ipu: u32,
+        ipu: IpuId,
     ) -> Vec<FragmentItem> {
-        let share = |count: &u64| (*count as f64 * round.share).ceil() as u64;
+        let share = |count: &Elements| Elements((count.as_f64() * round.share).ceil() as u64);
         let part = elements.map(share);
         let (slice, add) = collective::step_phases(kind, dtype, &part);
         let phases = |phase| OperationWork {
@@ -177,7 +177,12 @@ impl ProgramBuilder<'_> {
             temporaries: Vec::new(),
         };
         let mut items = self.tables.work(Some(operation), name, ipu, &phases(slice)).items;
-        items.extend(self.cross_replica_copy(name, &part.map(|n| n * dtype.bytes()), round, ipu));
+        items.extend(self.cross_replica_copy(
+            name,
+            &part.map(|count| *count * dtype.bytes()),
+            round,
+            ipu,
+        ));
         if let Some(add) = add {
             items.extend(self.tables.work(Some(operation), name, ipu, &phases(add)).items);
         }
@@ -188,9 +193,9 @@ impl ProgramBuilder<'_> {
     fn cross_replica_copy(
         &mut self,
         name: &str,
-        bytes: &TileRuns<u64>,
+        bytes: &TileRuns<Bytes>,
         round: &CollectiveRound,
-        ipu: u32,
+        ipu: IpuId,
     ) -> Vec<FragmentItem> {
         let total = bytes.total();
         let tiles = bytes.tile_count() as u32;
@@ -199,8 +204,8 @@ impl ProgramBuilder<'_> {
         let cycles = self.system.external_sync_cycles;
         let waiting = super::tables::whole_ipu_cost(ipu, cycles, self.tables.tiles_per_ipu);
         self.tables.costs.insert(sync, waiting);
-        self.tables.programs[sync.index()].ipu = Some(ipu);
-        let cycles = (total as f64 / round.bytes_per_cycle).ceil() as u64;
+        self.tables.programs[sync.index()].ipu = Some(ipu.0);
+        let cycles = Cycles((total.as_f64() / round.bytes_per_cycle).ceil() as u64);
         let cost = LeafProgramCost {
             bytes_in: total,
             bytes_out: total,
@@ -209,13 +214,13 @@ impl ProgramBuilder<'_> {
         };
         let name = format!("{name}/crossReplicaCopy");
         let program =
-            ProgramNode { name, ipu: Some(ipu), ..empty_program(ProgramKind::GlobalExchange) };
+            ProgramNode { name, ipu: Some(ipu.0), ..empty_program(ProgramKind::GlobalExchange) };
         let target = self.tables.kind;
         let copy = self.tables.push_leaf_with_cost(program, cost, bytes);
         // Equal steps of one IPU share their code.
         let print = format!("{round:?} {bytes:?}");
         let known = self.tables.code_exists_or_insert(ipu, &print);
-        let code_bytes = if known { 0 } else { code::collective_code_bytes(target) };
+        let code_bytes = if known { Bytes::ZERO } else { code::collective_code_bytes(target) };
         let traffic = bytes.map(|bytes| TileTraffic {
             bytes_in: *bytes,
             bytes_out: *bytes,
@@ -226,9 +231,10 @@ impl ProgramBuilder<'_> {
         });
         self.tables.traffic(copy, ipu, traffic, MemoryCategory::GlobalExchangeCode);
         if !known {
-            let (control, internal) = code::collective_step_bytes(round.steps, round.ranks);
-            self.tables.code_on(MemoryCategory::ControlCode, ipu, bytes, control);
-            self.tables.code_on(MemoryCategory::InternalExchangeCode, ipu, bytes, internal);
+            let steps = code::collective_step_bytes(round.steps, round.ranks);
+            self.tables.code_on(MemoryCategory::ControlCode, ipu, bytes, steps.control);
+            let category = MemoryCategory::InternalExchangeCode;
+            self.tables.code_on(category, ipu, bytes, steps.internal_exchange);
         }
         vec![FragmentItem::Leaf(sync), FragmentItem::Leaf(copy)]
     }

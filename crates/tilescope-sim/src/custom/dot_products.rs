@@ -9,17 +9,17 @@ use crate::poplar::work::{
     MemoryConstraint, OperationWork, TemporaryVariable, VertexInstances, WorkPhase, WorkPhaseKind,
 };
 use crate::poputil::layout::{ElementOrder, TensorLayout};
-use crate::targets::WORKERS;
+use crate::targets::{BytesPerCycle, WORKERS};
 use tilescope_report::MemoryCategory;
-use tilescope_report::units::TileRuns;
+use tilescope_report::units::{Bytes, Cycles, Elements, Quantity, TileRuns};
 
 /// Bytes of a value: the codelets know floats only.
-const FLOAT_BYTES: u64 = 4;
+const FLOAT_BYTES: Bytes = Bytes(4);
 
 /// Cycles of a vertex on `count` values: the tutorial's estimate for its start, and two floats a
 /// cycle.
-fn vertex_cycles(count: u64) -> u64 {
-    5 + count.div_ceil(2)
+fn vertex_cycles(count: u64) -> Cycles {
+    Cycles(5 + count.div_ceil(2))
 }
 
 /// Sizes of the product.
@@ -35,7 +35,7 @@ pub(crate) struct MatVecDotProducts {
 impl MatVecDotProducts {
     /// The tutorial's own estimate of both compute sets and their exchanges, for rows cut into so
     /// many segments.
-    fn estimate(&self, segments: u64, bytes_per_cycle: u64) -> u64 {
+    fn estimate(&self, segments: u64, speed: BytesPerCycle) -> Cycles {
         let tiles = u64::from(self.tiles);
         let longest = self.columns.div_ceil(segments);
         let products = (self.rows * segments).div_ceil(tiles);
@@ -45,16 +45,16 @@ impl MatVecDotProducts {
         busy(products, longest)
             // Vertices of one segment come in a row, so a tile needs a part of the vector once for
             // all rows it has of that segment.
-            + products.div_ceil(self.rows) * longest * FLOAT_BYTES / bytes_per_cycle
+            + Cycles((products.div_ceil(self.rows) * longest * FLOAT_BYTES).0 / speed.0)
             + busy(sums, segments)
-            + sums * segments * FLOAT_BYTES / bytes_per_cycle
+            + Cycles((sums * segments * FLOAT_BYTES).0 / speed.0)
     }
 
     /// Segments of a row: the number with the lowest estimate, the smallest among equals.
-    pub(crate) fn segments(&self, bytes_per_cycle: u64) -> u64 {
+    pub(crate) fn segments(&self, speed: BytesPerCycle) -> u64 {
         // More than a segment for each worker of each tile only adds work.
         let most = self.columns.min(WORKERS * u64::from(self.tiles)).max(1);
-        (1..=most).min_by_key(|count| self.estimate(*count, bytes_per_cycle)).unwrap_or(1)
+        (1..=most).min_by_key(|count| self.estimate(*count, speed)).unwrap_or(1)
     }
 
     /// Vertices of each tile, dealt out evenly.
@@ -66,17 +66,17 @@ impl MatVecDotProducts {
     }
 
     /// A value of each tile from the range of its vertices.
-    fn per_tile(
+    fn per_tile<T: Quantity>(
         &self,
         vertices: u64,
-        value: impl Fn(std::ops::Range<u64>) -> u64,
-    ) -> TileRuns<u64> {
+        value: impl Fn(std::ops::Range<u64>) -> T,
+    ) -> TileRuns<T> {
         runs::per_tile(self.dealt(vertices).map(|(tile, range)| (tile, value(range))))
     }
 
     /// How the result lies.
     pub(crate) fn result(&self) -> TensorLayout {
-        let elements = self.per_tile(self.rows, |rows| rows.end - rows.start);
+        let elements = self.per_tile(self.rows, |rows| Elements(rows.end - rows.start));
         TensorLayout { elements, order: ElementOrder::Linear }
     }
 
@@ -84,9 +84,9 @@ impl MatVecDotProducts {
     /// their vertices first, because streams bring them in order of memory.
     pub(crate) fn product(
         &self,
-        matrix: &TileRuns<u64>,
-        vector: &TileRuns<u64>,
-        speed: u64,
+        matrix: &TileRuns<Bytes>,
+        vector: &TileRuns<Bytes>,
+        speed: BytesPerCycle,
     ) -> OperationWork {
         let segments = self.segments(speed);
         let products = self.rows * segments;
@@ -151,8 +151,8 @@ fn vertices(name: &str, kind: &str, count: TileRuns<u64>, values: u64) -> WorkPh
         vertex_type: kind.to_string(),
         count,
         edges: 3,
-        field_bytes: 0,
-        constant_bytes: 0,
+        field_bytes: Bytes::ZERO,
+        constant_bytes: Bytes::ZERO,
     };
     WorkPhase {
         name: name.to_string(),
@@ -166,11 +166,13 @@ mod tests {
     use proptest::prelude::*;
     use tilescope_report::units::TileRange;
 
+    const SPEED: BytesPerCycle = BytesPerCycle(4);
+
     /// The tutorial prints what it chose for 10000 x 1000 on 1,472 tiles.
     #[test]
     fn rows_are_cut_as_the_tutorial_says() {
         let sizes = MatVecDotProducts { rows: 10_000, columns: 1_000, tiles: 1472 };
-        assert_eq!((sizes.segments(4), sizes.estimate(7, 4)), (7, 3_996));
+        assert_eq!((sizes.segments(SPEED), sizes.estimate(7, SPEED)), (7, Cycles(3_996)));
     }
 
     proptest! {
@@ -181,7 +183,7 @@ mod tests {
             let sizes = MatVecDotProducts { rows, columns, tiles };
             let even = TileRuns::uniform(TileRange::new(0, 1), rows * columns * FLOAT_BYTES);
             let vector = TileRuns::uniform(TileRange::new(0, 1), columns * FLOAT_BYTES);
-            let work = sizes.product(&even, &vector, 4);
+            let work = sizes.product(&even, &vector, SPEED);
             let placed = &work.temporaries[0].bytes;
             prop_assert_eq!(placed.total(), rows * columns * FLOAT_BYTES);
             let [partials, gathered] = [&work.temporaries[2], &work.temporaries[3]];

@@ -17,9 +17,9 @@ use crate::poputil::layout::{ElementOrder, TensorLayout};
 use crate::poputil::split;
 use crate::poputil::split::SplitBounds;
 use crate::shape::DType;
-use crate::targets::WORKERS;
+use crate::targets::{BytesPerCycle, WORKERS};
 use tilescope_report::MemoryCategory;
-use tilescope_report::units::TileRuns;
+use tilescope_report::units::{Bytes, Cycles, Elements, Quantity, TileRuns};
 
 /// Streams a loop steps through: the rows above, at and below the result, and the result itself.
 const LOOP_STREAMS: u64 = 4;
@@ -96,7 +96,7 @@ struct StencilGrid {
 
 impl StencilField {
     /// Bytes of a cell.
-    fn cell_bytes(&self) -> u64 {
+    fn cell_bytes(&self) -> Bytes {
         self.channels * self.dtype.bytes()
     }
 
@@ -131,7 +131,7 @@ impl StencilField {
     /// How the field lies: a rectangle on each tile.
     pub(crate) fn layout(&self, tiles: u32) -> TensorLayout {
         let grid = self.grid(u64::from(tiles));
-        let elements = grid.per_tile(|height, width, _| height * width * self.channels);
+        let elements = grid.per_tile(|height, width, _| Elements(height * width * self.channels));
         TensorLayout { elements, order: ElementOrder::Reshaped }
     }
 
@@ -140,7 +140,7 @@ impl StencilField {
         &self,
         neighbours: StencilNeighbourhood,
         tiles: u32,
-        speed: u64,
+        speed: BytesPerCycle,
     ) -> OperationWork {
         let grid = self.grid(u64::from(tiles));
         let cell = self.cell_bytes();
@@ -161,7 +161,7 @@ impl StencilField {
         });
         let each = neighbours.vector_instructions(self.dtype, self.channels);
         let busy = grid.per_tile(|height, width, _| {
-            WORKERS * each * self.vectors(Self::stripe(height, width))
+            Cycles(WORKERS * each * self.vectors(Self::stripe(height, width)))
         });
         // Columns lie a cell here, a cell there, and have to be gathered before they can be sent.
         let gathered = grid.per_tile(|height, _, beside| {
@@ -174,12 +174,12 @@ impl StencilField {
             self.copied(stripes(height, width) * (rows + 2) * (columns + 2) * cell, pieces)
         });
         let around = neighbours.points() - 1;
-        let copy = |name: &str, cycles: TileRuns<u64>| {
+        let copy = |name: &str, cycles: TileRuns<Cycles>| {
             let kind = "poplar_rt::DstStridedCopy64BitMultiAccess".to_string();
             vertices(name, kind, &cycles.map(|_| WORKERS), cycles)
         };
         let mut work = OperationWork::default();
-        if gathered.total() > 0 {
+        if !gathered.total().is_zero() {
             work.push(copy("Halo/PreArrange", gathered));
         }
         work.push_some(exchange::phase("Halo", &halo, &halo, (around, around), tiles, speed));
@@ -209,13 +209,13 @@ impl StencilField {
 
     /// Cycles to copy `bytes` in so many pieces on a tile. Pieces are whole cells: those of whole
     /// words are copied by double words.
-    fn copied(&self, bytes: u64, pieces: u64) -> u64 {
-        let moved = if self.cell_bytes().is_multiple_of(WORD_BYTES) {
-            copy_cycles(bytes, WORD_BYTES) as f64
+    fn copied(&self, bytes: Bytes, pieces: u64) -> Cycles {
+        let moved = if (self.cell_bytes() % WORD_BYTES).is_zero() {
+            copy_cycles(bytes, WORD_BYTES).as_f64()
         } else {
-            bytes as f64 * SUBWORD_REARRANGE_CYCLES_PER_BYTE
+            bytes.as_f64() * SUBWORD_REARRANGE_CYCLES_PER_BYTE
         };
-        (moved + pieces as f64 * RAGGED_PIECE_COPY_CYCLES).ceil() as u64
+        Cycles((moved + pieces as f64 * RAGGED_PIECE_COPY_CYCLES).ceil() as u64)
     }
 }
 
@@ -234,7 +234,10 @@ impl GridNeighbourCounts {
 
 impl StencilGrid {
     /// A value of each tile, from height, width and neighbours of its rectangle.
-    fn per_tile(&self, value: impl Fn(u64, u64, GridNeighbourCounts) -> u64) -> TileRuns<u64> {
+    fn per_tile<T: Quantity>(
+        &self,
+        value: impl Fn(u64, u64, GridNeighbourCounts) -> T,
+    ) -> TileRuns<T> {
         let beside = |at: usize, count: usize| u64::from(at > 0) + u64::from(at + 1 < count);
         let rows = self.heights.iter().enumerate().flat_map(|(row, height)| {
             let vertical = beside(row, self.heights.len());
@@ -249,13 +252,18 @@ impl StencilGrid {
 }
 
 /// A compute set with so many equal vertices on each tile, which takes as long as given.
-fn vertices(name: &str, kind: String, count: &TileRuns<u64>, cycles: TileRuns<u64>) -> WorkPhase {
+fn vertices(
+    name: &str,
+    kind: String,
+    count: &TileRuns<u64>,
+    cycles: TileRuns<Cycles>,
+) -> WorkPhase {
     let vertices = VertexInstances {
         vertex_type: kind,
         count: count.clone(),
         edges: 2,
-        field_bytes: 0,
-        constant_bytes: 0,
+        field_bytes: Bytes::ZERO,
+        constant_bytes: Bytes::ZERO,
     };
     WorkPhase {
         name: name.to_string(),
@@ -280,7 +288,7 @@ mod tests {
         fn every_cell_has_one_tile(height in 1u64..400, width in 1u64..400, tiles in 1u32..1473) {
             let field = StencilField { height, width, channels: 3, dtype: DType::Half };
             let layout = field.layout(tiles);
-            prop_assert_eq!(layout.elements.total(), height * width * 3);
+            prop_assert_eq!(layout.elements.total(), Elements(height * width * 3));
             prop_assert!(layout.elements.tile_count() <= u64::from(tiles));
         }
     }

@@ -70,7 +70,7 @@ impl ModelGraph {
 
     /// Number of trainable values.
     pub fn parameter_count(&self) -> u64 {
-        self.with_role(TensorRole::Parameter).map(|id| self.tensor(id).ty.elements()).sum()
+        self.with_role(TensorRole::Parameter).map(|id| self.tensor(id).ty.elements().0).sum()
     }
 
     /// Floating point operations of one node.

@@ -22,35 +22,35 @@ use crate::shape::{TensorId, TensorRole};
 use crate::targets::Chip;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use tilescope_report::units::{TileRange, TileRuns};
+use tilescope_report::units::{Bytes, Cycles, TileRange, TileRuns};
 use tilescope_report::{MemoryCategory, TargetKind, TileMemory};
 
 /// What one operation costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OpBenchmarkCost {
     /// Cycles from the end of the upload to the start of the download.
-    pub cycles: u64,
+    pub cycles: Cycles,
     /// Sum over all tiles of always-live bytes and of each tile's peak of the others.
-    pub memory_bytes: u64,
+    pub memory_bytes: Bytes,
     /// Highest address in use on any tile.
-    pub fullest_tile_bytes: u64,
+    pub fullest_tile_bytes: Bytes,
 }
 
 /// Cycles of a work: each phase lasts as long as its slowest tile.
-pub fn cycles(work: &OperationWork) -> u64 {
+pub fn cycles(work: &OperationWork) -> Cycles {
     let phase = |kind: &WorkPhaseKind| match kind {
         WorkPhaseKind::Exchange { cycles, .. } => EXCHANGE_START_CYCLES + cycles.max(),
         WorkPhaseKind::Compute { cycles, .. } => COMPUTE_START_CYCLES + cycles.max(),
     };
-    work.phases().iter().map(|(work, times)| times * phase(&work.kind)).sum()
+    work.phases().iter().map(|(work, times)| *times * phase(&work.kind)).sum()
 }
 
 /// Bytes of a vertex without its constants: pointers of its edges and some counts. Where 16 bits reach all of a tile's
 /// memory in words, pointers take two bytes.
-pub(crate) fn state_bytes(chip: &Chip, vertex: &VertexInstances) -> u64 {
-    const COUNTS_BYTES: u64 = 6;
+pub(crate) fn state_bytes(chip: &Chip, vertex: &VertexInstances) -> Bytes {
+    const COUNTS_BYTES: Bytes = Bytes(6);
     // 16 bits of words reach 256 KiB: all of a tile of the first chip.
-    let pointer = if chip.bytes_per_tile <= 4 << 16 { 2 } else { 4 };
+    let pointer = if chip.bytes_per_tile <= Bytes(4 << 16) { Bytes(2) } else { Bytes(4) };
     vertex.edges * pointer + COUNTS_BYTES + vertex.field_bytes
 }
 
@@ -58,7 +58,7 @@ pub(crate) fn state_bytes(chip: &Chip, vertex: &VertexInstances) -> u64 {
 #[derive(Clone, Debug)]
 struct OpBenchmarkTensor {
     /// Bytes on each tile.
-    bytes: TileRuns<u64>,
+    bytes: TileRuns<Bytes>,
     /// What vertices need of its place.
     place: MemoryConstraint,
     /// Phases of the program it lives in; always, if the host reads or writes it.
@@ -194,10 +194,10 @@ impl<'a> OpBenchmarkLiveness<'a> {
 /// Costs of a program.
 pub(crate) fn cost(chip: &Chip, program: &OpBenchmarkProgram) -> OpBenchmarkCost {
     let memory = allocate(chip, &variables(chip, program), program.tiles).memory;
-    let sum = |bytes: fn(&TileMemory) -> u64| memory.map(bytes).total();
+    let sum = |bytes: fn(&TileMemory) -> Bytes| memory.map(bytes).total();
     OpBenchmarkCost {
         // One more sync than the works have exchanges: the tiles wait for the upload.
-        cycles: EXCHANGE_START_CYCLES + program.works.iter().map(cycles).sum::<u64>(),
+        cycles: EXCHANGE_START_CYCLES + program.works.iter().map(cycles).sum::<Cycles>(),
         memory_bytes: sum(|tile| tile.always_live) + sum(|tile| tile.peak_not_always_live),
         fullest_tile_bytes: memory.map(|tile| tile.including_gaps).max(),
     }
@@ -216,7 +216,8 @@ fn variables(chip: &Chip, program: &OpBenchmarkProgram) -> Vec<AllocationRequest
     // Copies are made by the compiler after the graph's vertices have been counted.
     let counted = || program.vertices().filter(|vertex| !is_copy_vertex(&vertex.vertex_type));
     wanted.extend(
-        counted().map(|vertex| always(vertex.count.map(|count| count * state_bytes(chip, vertex)))),
+        counted()
+            .map(|vertex| always(vertex.count.map(|count| *count * state_bytes(chip, vertex)))),
     );
     wanted.extend(constants(counted()));
     if program.code {
@@ -236,12 +237,12 @@ fn variables(chip: &Chip, program: &OpBenchmarkProgram) -> Vec<AllocationRequest
 fn constants<'a>(
     vertices: impl Iterator<Item = &'a VertexInstances>,
 ) -> impl Iterator<Item = AllocationRequest> {
-    let mut stored: BTreeMap<u64, TileRuns<u64>> = BTreeMap::new();
-    for vertex in vertices.filter(|vertex| vertex.constant_bytes > 0) {
+    let mut stored: BTreeMap<Bytes, TileRuns<u64>> = BTreeMap::new();
+    for vertex in vertices.filter(|vertex| !vertex.constant_bytes.is_zero()) {
         let known = stored.entry(vertex.constant_bytes).or_insert_with(TileRuns::empty);
         *known = runs::max_per_tile(known, &vertex.count);
     }
-    stored.into_iter().map(|(bytes, count)| always(count.map(|count| count * bytes)))
+    stored.into_iter().map(|(bytes, count)| always(count.map(|count| *count * bytes)))
 }
 
 /// Code of each vertex type on the tiles that use it; all copies share theirs.
@@ -268,14 +269,15 @@ fn rearranging_code(program: &OpBenchmarkProgram) -> Option<AllocationRequest> {
     let rearranged = temporaries.filter(|each| each.category == MemoryCategory::Rearrangement);
     let holders = rearranged.map(|each| each.bytes.clone());
     let holders = holders.reduce(|all, more| runs::add_per_tile(&all, &more))?;
-    let code = holders.map(|bytes| if *bytes > 0 { REARRANGING_CODE_BYTES } else { 0 });
+    let code =
+        holders.map(|bytes| if bytes.is_zero() { Bytes::ZERO } else { REARRANGING_CODE_BYTES });
     Some(AllocationRequest { category: MemoryCategory::VertexCode, ..always(code) })
 }
 
 /// Stands for all codelets that copy.
 const SHARED_COPY_CODELETS: &str = "";
 
-fn always(bytes: TileRuns<u64>) -> AllocationRequest {
+fn always(bytes: TileRuns<Bytes>) -> AllocationRequest {
     AllocationRequest {
         category: MemoryCategory::Variable,
         lifetime: None,

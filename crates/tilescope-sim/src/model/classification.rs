@@ -37,7 +37,7 @@ fn build(spec: &ModelSpec) -> Result<ModelGraph, GraphError> {
     let x = model.apply("conv2/relu", ActivationOp::RELU, &[x])?;
     let [scale, shift] = model.affine("norm", 12)?;
     let x = model.apply_all("norm", GroupNormOp { groups: 3 }, &[x, scale, shift])?[0];
-    let values = model.ty(x).elements() / batch;
+    let values = model.ty(x).elements().0 / batch;
     let x = model.reshape("flatten", x, &[batch, values])?;
     let x = model.linear("fc1", x, 100)?;
     let x = model.apply("fc1/relu", ActivationOp::RELU, &[x])?;

@@ -26,7 +26,7 @@ impl Operator for AccumulateOp {
     }
 
     fn flops(&self, inputs: &[TensorInfo], _: &[TensorInfo]) -> u64 {
-        2 * inputs[0].elements()
+        2 * inputs[0].elements().0
     }
 
     fn lower(

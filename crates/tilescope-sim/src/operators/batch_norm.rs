@@ -1,11 +1,12 @@
 //! Batch norm of a trained model: each channel gets mean 0 and deviation 1 over the batch, then
 //! scale and shift.
 
-use super::norm::{self, NormAffineTensors, NormKind};
+use super::norm;
 use super::{
     GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
     Operator, ShapeError, expect_operands,
 };
+use crate::popnn::norm::NormKind;
 use crate::popops::elementwise;
 use crate::shape::{TensorId, TensorInfo};
 
@@ -29,14 +30,14 @@ impl Operator for BatchNormOp {
     }
 
     fn flops(&self, inputs: &[TensorInfo], _: &[TensorInfo]) -> u64 {
-        norm::FORWARD_FLOPS_PER_ELEMENT * inputs[0].elements()
+        norm::FORWARD_FLOPS_PER_ELEMENT * inputs[0].elements().0
     }
 
     fn differentiate(
         &self,
         backward: &mut GradientBuilder,
     ) -> Result<Vec<Option<TensorId>>, GraphError> {
-        let gradients = NormKind::Batch.gradients(backward)?;
+        let gradients = norm::gradients(NormKind::Batch, backward)?;
         Ok(gradients.into_iter().map(Some).chain([None, None]).collect())
     }
 
@@ -45,9 +46,7 @@ impl Operator for BatchNormOp {
         lowering: &mut LoweringContext,
         node: &NodeOperands,
     ) -> Result<LoweredOperation, LoweringError> {
-        let affine = NormAffineTensors { scale: node.inputs[1], shift: node.inputs[2] };
-        let norm = NormKind::Batch.axes(lowering.tensor_type(node.inputs[0]));
-        let mut work = norm.forward_by_channel(lowering, node, affine)?;
+        let mut work = norm::lower_forward(NormKind::Batch, lowering, node)?;
         for (running, statistics) in [(3, 1), (4, 2)] {
             let dtype = lowering.tensor_type(node.inputs[running]).dtype;
             let layout = lowering.layout_or_linear(node.outputs[statistics]);

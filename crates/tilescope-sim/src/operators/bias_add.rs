@@ -1,6 +1,5 @@
 //! Adds one value per channel.
 
-use super::parts::TensorRows;
 use super::{
     GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
     Operator, OutputAlias, ShapeError, expect_operands,
@@ -8,6 +7,7 @@ use super::{
 use crate::poplar::work::OperationWork;
 use crate::popops::elementwise::BinaryOpType;
 use crate::popops::reduce::ReduceOperation;
+use crate::popops::rows::TensorRows;
 use crate::shape::{TensorId, TensorInfo};
 
 /// `x + bias`, the bias running along one axis.
@@ -43,7 +43,7 @@ impl Operator for AddBiasOp {
     }
 
     fn flops(&self, _: &[TensorInfo], outputs: &[TensorInfo]) -> u64 {
-        outputs[0].elements()
+        outputs[0].elements().0
     }
 
     fn differentiate(
@@ -65,7 +65,7 @@ impl Operator for AddBiasOp {
         let bias = lowering.layout_or_linear(node.inputs[1]);
         let mut work = OperationWork::default();
         let rows = TensorRows::new(&ty, layout.clone(), &self.others(&ty));
-        rows.apply_broadcast(lowering, &mut work, "Op/Add", BinaryOpType::Add, &bias);
+        rows.apply_broadcast(&lowering.machine, &mut work, "Op/Add", BinaryOpType::Add, &bias);
         lowering.set_layout(node.outputs[0], layout);
         Ok(work.into())
     }
@@ -95,7 +95,7 @@ impl Operator for AddBiasBiasGradOp {
     }
 
     fn flops(&self, inputs: &[TensorInfo], _: &[TensorInfo]) -> u64 {
-        inputs[0].elements()
+        inputs[0].elements().0
     }
 
     fn lower(
@@ -107,8 +107,9 @@ impl Operator for AddBiasBiasGradOp {
         let ty = lowering.tensor_type(node.inputs[0]).clone();
         let mut work = OperationWork::default();
         let rows = TensorRows::new(&ty, layout, &AddBiasOp { axis: self.axis }.others(&ty));
-        let sums =
-            rows.reduce(lowering, node, &mut work, "Reduce", ReduceOperation::Add, ty.dtype)?;
+        let sums = rows
+            .reduce(&lowering.machine, &mut work, "Reduce", ReduceOperation::Add, ty.dtype)
+            .map_err(|error| node.error(error))?;
         lowering.set_layout(node.outputs[0], sums);
         Ok(work.into())
     }

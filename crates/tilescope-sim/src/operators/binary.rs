@@ -1,7 +1,6 @@
 //! Element-wise operations of two operands: one operator for all of popops' binary vertices. The
 //! second operand may be smaller: dimensions of size 1 (and missing outer ones) are repeated.
 
-use super::parts::TensorRows;
 use super::{
     GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
     Operator, OutputAlias, ReduceOp, ReshapeOp, ShapeError, UnaryOp, expect_operands,
@@ -10,6 +9,7 @@ use crate::poplar::work::OperationWork;
 use crate::popops::elementwise;
 use crate::popops::elementwise::{BinaryOpType, UnaryOpType};
 use crate::popops::reduce::ReduceOperation;
+use crate::popops::rows::TensorRows;
 use crate::shape::{TensorId, TensorInfo, TensorRole};
 
 /// An operation of an element with its partner.
@@ -70,7 +70,7 @@ impl Operator for BinaryOp {
     }
 
     fn flops(&self, _: &[TensorInfo], outputs: &[TensorInfo]) -> u64 {
-        outputs[0].elements()
+        outputs[0].elements().0
     }
 
     fn differentiate(
@@ -137,7 +137,7 @@ impl Operator for BinaryOp {
             let values = lowering.layout_or_linear(node.inputs[1]);
             let mut work = OperationWork::default();
             let rows = TensorRows::new(&a, layout.clone(), &axes);
-            rows.apply_broadcast(lowering, &mut work, &name, self.0, &values);
+            rows.apply_broadcast(&lowering.machine, &mut work, &name, self.0, &values);
             work
         };
         lowering.set_layout(node.outputs[0], layout);

@@ -6,9 +6,9 @@ use crate::poplin::planner::{PlanCache, PoplibsOptions};
 use crate::popops::rearrange;
 use crate::poputil::layout::TensorLayout;
 use crate::shape::{DType, Tensor, TensorId, TensorInfo, TensorRole};
-use crate::targets::IpuTarget;
+use crate::targets::{BytesPerCycle, IpuTarget};
 use std::collections::HashMap;
-use tilescope_report::units::TileRuns;
+use tilescope_report::units::{Elements, TileRuns};
 
 /// An operation that cannot be lowered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -67,6 +67,11 @@ pub struct NodeOperands<'a> {
 }
 
 impl NodeOperands<'_> {
+    /// Why it cannot be lowered.
+    pub(crate) fn error(&self, problem: impl ToString) -> LoweringError {
+        LoweringError { operation: self.name.to_string(), problem: problem.to_string() }
+    }
+
     /// What it reads, then what it makes.
     pub(crate) fn all(&self) -> impl Iterator<Item = TensorId> {
         self.inputs.iter().chain(self.outputs).copied()
@@ -162,7 +167,7 @@ impl<'a> LoweringContext<'a> {
     pub(crate) fn lower_elementwise(
         &mut self,
         node: &NodeOperands,
-        phase: impl FnOnce(DType, &TileRuns<u64>) -> WorkPhase,
+        phase: impl FnOnce(DType, &TileRuns<Elements>) -> WorkPhase,
     ) -> LoweredOperation {
         let dtype = self.tensor_type(node.inputs[0]).dtype;
         let layout = self.layout_or_linear(node.inputs[0]);
@@ -172,8 +177,8 @@ impl<'a> LoweringContext<'a> {
         work.into()
     }
 
-    /// Bytes a tile sends or receives per cycle.
-    pub(crate) fn exchange_speed(&self) -> u64 {
+    /// What a tile sends or receives in an exchange.
+    pub(crate) fn exchange_speed(&self) -> BytesPerCycle {
         self.machine.exchange_speed()
     }
 

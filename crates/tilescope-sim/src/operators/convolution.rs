@@ -110,7 +110,7 @@ impl ConvOp {
     /// Multiply-accumulates times two.
     fn layer_flops(&self, x: &TensorInfo, w: &TensorInfo) -> u64 {
         let params = self.params(x, w);
-        2 * params.batch * params.output_field() * w.elements()
+        2 * params.batch * params.output_field() * w.elements().0
     }
 }
 

@@ -3,14 +3,16 @@
 //! Lowered as popnn and PopART do (poplibs lib/popnn/NonLinearity.cpp): maximum, difference,
 //! exponential, sum, inverse, product; then the picked probabilities, their logarithm and its sum.
 
-use super::parts::{self, TensorRows};
+use super::nll::check_labels;
 use super::{
     GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
     Operator, ShapeError,
 };
 use crate::poplar::work::OperationWork;
+use crate::popnn::{push_nll_loss, softmax};
 use crate::popops::elementwise;
 use crate::popops::elementwise::BinaryOpType;
+use crate::popops::rows::TensorRows;
 use crate::shape::{TensorId, TensorInfo};
 
 /// Mean negative log-likelihood of the labels under the softmax of the logits.
@@ -24,12 +26,12 @@ impl Operator for CrossEntropyOp {
 
     /// Outputs: the loss, and the probabilities that the gradient needs.
     fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
-        parts::check_labels(inputs)?;
+        check_labels(inputs)?;
         Ok(vec![TensorInfo::new([1], inputs[0].dtype), inputs[0].clone()])
     }
 
     fn flops(&self, inputs: &[TensorInfo], _: &[TensorInfo]) -> u64 {
-        6 * inputs[0].elements()
+        6 * inputs[0].elements().0
     }
 
     fn differentiate(
@@ -50,9 +52,12 @@ impl Operator for CrossEntropyOp {
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let rows = TensorRows::new(&logits, layout.clone(), &[1]);
         let mut work = OperationWork::default();
-        parts::softmax(&mut work, lowering, node, &rows, false)?;
-        lowering.set_layout(node.outputs[1], layout);
-        let loss = parts::push_nll_loss(&mut work, lowering, node, &logits, false)?;
+        let machine = lowering.machine;
+        softmax(&mut work, &machine, &rows, false).map_err(|error| node.error(error))?;
+        lowering.set_layout(node.outputs[1], layout.clone());
+        let labels = lowering.layout_or_linear(node.inputs[1]);
+        let loss = push_nll_loss(&mut work, &machine, &logits, &layout, &labels, false)
+            .map_err(|error| node.error(error))?;
         lowering.set_layout(node.outputs[0], loss);
         Ok(work.into())
     }
@@ -68,12 +73,12 @@ impl Operator for CrossEntropyGradOp {
     }
 
     fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
-        parts::check_labels(inputs)?;
+        check_labels(inputs)?;
         Ok(vec![inputs[0].clone()])
     }
 
     fn flops(&self, inputs: &[TensorInfo], _: &[TensorInfo]) -> u64 {
-        2 * inputs[0].elements()
+        2 * inputs[0].elements().0
     }
 
     fn lower(
@@ -85,7 +90,7 @@ impl Operator for CrossEntropyGradOp {
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let mut work = OperationWork::default();
         let name = "NllLossGrad/OneHot";
-        work.push(parts::one_hot(name, ty.dtype, ty.shape[1], &layout.elements));
+        work.push(elementwise::one_hot(name, ty.dtype, ty.shape[1], &layout.elements));
         work.push(elementwise::binary_in_place(
             "NllLossGrad/Sub",
             BinaryOpType::Subtract,

@@ -24,7 +24,7 @@ impl Operator for DropoutOp {
     }
 
     fn flops(&self, _: &[TensorInfo], outputs: &[TensorInfo]) -> u64 {
-        outputs[0].elements()
+        outputs[0].elements().0
     }
 
     fn differentiate(

@@ -34,7 +34,7 @@ impl EmbeddingOp {
                 "indices are layout_of_all_lookups numbers, not {indices}"
             )));
         }
-        if self.serialisation == 0 || !indices.elements().is_multiple_of(self.serialisation) {
+        if self.serialisation == 0 || !indices.elements().0.is_multiple_of(self.serialisation) {
             return Err(ShapeError(format!(
                 "{indices} cannot be cut into {} parts",
                 self.serialisation
@@ -49,7 +49,7 @@ impl EmbeddingOp {
         table: &TensorInfo,
         indices: &TensorInfo,
     ) -> embedding::MultiSliceParams {
-        let lookups = (indices.elements() / self.serialisation.max(1)).max(1);
+        let lookups = (indices.elements().0 / self.serialisation.max(1)).max(1);
         embedding::MultiSliceParams {
             rows: table.shape[0],
             width: table.shape[1],
@@ -69,7 +69,7 @@ impl EmbeddingOp {
 
     /// All rows of a layout of one part.
     fn layout_of_all_lookups(&self, part: TensorLayout) -> TensorLayout {
-        TensorLayout { elements: part.elements.map(|count| count * self.serialisation), ..part }
+        TensorLayout { elements: part.elements.map(|count| *count * self.serialisation), ..part }
     }
 }
 
@@ -164,7 +164,7 @@ impl Operator for MultiUpdateAddOp {
     }
 
     fn flops(&self, inputs: &[TensorInfo], _: &[TensorInfo]) -> u64 {
-        inputs[2].elements()
+        inputs[2].elements().0
     }
 
     fn lower(
@@ -212,7 +212,7 @@ impl Operator for EmbeddingGradOp {
     }
 
     fn flops(&self, inputs: &[TensorInfo], _: &[TensorInfo]) -> u64 {
-        inputs[1].elements()
+        inputs[1].elements().0
     }
 
     fn lower(

@@ -1,11 +1,12 @@
 //! Group norm: the channels of a sample in groups, each with mean 0 and deviation 1, then scale
 //! and shift per channel.
 
-use super::norm::{self, NormAffineTensors, NormKind};
+use super::norm;
 use super::{
     GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
     Operator, ShapeError, expect_operands,
 };
+use crate::popnn::norm::NormKind;
 use crate::shape::{TensorId, TensorInfo};
 
 /// Group norm of `[batch, channels, height, width]`. Operands: `x`, scale, shift.
@@ -33,14 +34,14 @@ impl Operator for GroupNormOp {
     }
 
     fn flops(&self, inputs: &[TensorInfo], _: &[TensorInfo]) -> u64 {
-        norm::FORWARD_FLOPS_PER_ELEMENT * inputs[0].elements()
+        norm::FORWARD_FLOPS_PER_ELEMENT * inputs[0].elements().0
     }
 
     fn differentiate(
         &self,
         backward: &mut GradientBuilder,
     ) -> Result<Vec<Option<TensorId>>, GraphError> {
-        let gradients = NormKind::Group { groups: self.groups }.gradients(backward)?;
+        let gradients = norm::gradients(NormKind::Group { groups: self.groups }, backward)?;
         Ok(gradients.into_iter().map(Some).collect())
     }
 
@@ -49,9 +50,7 @@ impl Operator for GroupNormOp {
         lowering: &mut LoweringContext,
         node: &NodeOperands,
     ) -> Result<LoweredOperation, LoweringError> {
-        let affine = NormAffineTensors { scale: node.inputs[1], shift: node.inputs[2] };
-        NormKind::Group { groups: self.groups }
-            .axes(lowering.tensor_type(node.inputs[0]))
-            .forward(lowering, node, affine)
+        norm::lower_forward(NormKind::Group { groups: self.groups }, lowering, node)
+            .map(LoweredOperation::from)
     }
 }

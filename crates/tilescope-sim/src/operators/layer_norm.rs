@@ -1,10 +1,11 @@
 //! Layer norm: each row of channels gets mean 0 and deviation 1, then scale and shift.
 
-use super::norm::{self, NormAffineTensors, NormKind};
+use super::norm;
 use super::{
     GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
     Operator, ShapeError, expect_operands,
 };
+use crate::popnn::norm::NormKind;
 use crate::shape::{TensorId, TensorInfo};
 
 /// Layer norm over the last axis. Operands: `x`, scale, shift.
@@ -24,14 +25,14 @@ impl Operator for LayerNormOp {
     }
 
     fn flops(&self, inputs: &[TensorInfo], _: &[TensorInfo]) -> u64 {
-        norm::FORWARD_FLOPS_PER_ELEMENT * inputs[0].elements()
+        norm::FORWARD_FLOPS_PER_ELEMENT * inputs[0].elements().0
     }
 
     fn differentiate(
         &self,
         backward: &mut GradientBuilder,
     ) -> Result<Vec<Option<TensorId>>, GraphError> {
-        let gradients = NormKind::Layer.gradients(backward)?;
+        let gradients = norm::gradients(NormKind::Layer, backward)?;
         Ok(gradients.into_iter().map(Some).collect())
     }
 
@@ -40,7 +41,6 @@ impl Operator for LayerNormOp {
         lowering: &mut LoweringContext,
         node: &NodeOperands,
     ) -> Result<LoweredOperation, LoweringError> {
-        let affine = NormAffineTensors { scale: node.inputs[1], shift: node.inputs[2] };
-        NormKind::Layer.axes(lowering.tensor_type(node.inputs[0])).forward(lowering, node, affine)
+        norm::lower_forward(NormKind::Layer, lowering, node).map(LoweredOperation::from)
     }
 }

@@ -32,7 +32,7 @@ impl Operator for MatVecOp {
     }
 
     fn flops(&self, inputs: &[TensorInfo], _: &[TensorInfo]) -> u64 {
-        2 * inputs[0].elements()
+        2 * inputs[0].elements().0
     }
 
     fn lower(

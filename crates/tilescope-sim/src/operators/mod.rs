@@ -21,7 +21,6 @@ mod matmul;
 mod nll;
 mod norm;
 mod optimizer;
-mod parts;
 mod pool;
 mod products;
 mod recurrent;

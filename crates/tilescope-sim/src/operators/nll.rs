@@ -2,9 +2,10 @@
 
 use super::{
     GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
-    Operator, ShapeError, expect_operands, parts,
+    Operator, ShapeError, expect_operands,
 };
 use crate::poplar::work::OperationWork;
+use crate::popnn::push_nll_loss;
 use crate::popops::elementwise;
 use crate::popops::elementwise::BinaryOpType;
 use crate::shape::{TensorId, TensorInfo};
@@ -20,12 +21,12 @@ impl Operator for NllOp {
     }
 
     fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
-        parts::check_labels(inputs)?;
+        check_labels(inputs)?;
         Ok(vec![TensorInfo::new([1], inputs[0].dtype)])
     }
 
     fn flops(&self, inputs: &[TensorInfo], _: &[TensorInfo]) -> u64 {
-        inputs[0].elements()
+        inputs[0].elements().0
     }
 
     fn differentiate(
@@ -44,7 +45,10 @@ impl Operator for NllOp {
     ) -> Result<LoweredOperation, LoweringError> {
         let ty = lowering.tensor_type(node.inputs[0]).clone();
         let mut work = OperationWork::default();
-        let loss = parts::push_nll_loss(&mut work, lowering, node, &ty, true)?;
+        let [values, labels] = [0, 1].map(|input| lowering.layout_or_linear(node.inputs[input]));
+        let machine = lowering.machine;
+        let loss = push_nll_loss(&mut work, &machine, &ty, &values, &labels, true)
+            .map_err(|error| node.error(error))?;
         lowering.set_layout(node.outputs[0], loss);
         Ok(work.into())
     }
@@ -67,7 +71,7 @@ impl Operator for NllGradOp {
     }
 
     fn flops(&self, _: &[TensorInfo], outputs: &[TensorInfo]) -> u64 {
-        outputs[0].elements()
+        outputs[0].elements().0
     }
 
     fn lower(
@@ -78,7 +82,7 @@ impl Operator for NllGradOp {
         let (dtype, classes) = (self.ty.dtype, self.ty.shape[1]);
         let layout = lowering.layout_or_linear(node.outputs[0]);
         let mut work = OperationWork::default();
-        work.push(parts::one_hot("NllLossGrad/OneHot", dtype, classes, &layout.elements));
+        work.push(elementwise::one_hot("NllLossGrad/OneHot", dtype, classes, &layout.elements));
         work.push(elementwise::scalar_in_place(
             "NllLossGrad/Scale",
             BinaryOpType::Multiply,
@@ -87,4 +91,16 @@ impl Operator for NllGradOp {
         ));
         Ok(work.into())
     }
+}
+
+/// Checks values `[batch, classes]` and labels `[batch]`.
+pub(crate) fn check_labels(inputs: &[TensorInfo]) -> Result<(), ShapeError> {
+    expect_operands(inputs, 2)?;
+    let (values, labels) = (&inputs[0], &inputs[1]);
+    if values.shape.len() != 2 || labels.shape != values.shape[..1] {
+        return Err(ShapeError(format!(
+            "values [batch, classes] and labels [batch] are expected, not {values} and {labels}"
+        )));
+    }
+    Ok(())
 }

@@ -5,15 +5,15 @@
 //! parameter and step where LAMB compares them, the variable update (popart
 //! willow/src/popx/op/adamupdaterx.cpp, lambsquarex.cpp, adamvarupdatex.cpp).
 
-use super::parts::TensorRows;
 use super::{LoweredOperation, LoweringContext, LoweringError, NodeOperands, Operator, ShapeError};
 use crate::poplar::work::{OperationWork, WorkPhase};
 use crate::popops::elementwise;
 use crate::popops::elementwise::{BinaryOpType, UnaryOpType};
 use crate::popops::reduce::ReduceOperation;
+use crate::popops::rows::TensorRows;
 use crate::poputil::layout::{ElementOrder, TensorLayout};
 use crate::shape::{DType, TensorInfo};
-use tilescope_report::units::TileRuns;
+use tilescope_report::units::{Elements, TileRuns};
 
 /// An optimiser of a training model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -184,7 +184,7 @@ fn moments() -> Vec<OptimizerPass> {
 }
 
 impl OptimizerPass {
-    fn phase(self, dtype: DType, elements: &TileRuns<u64>) -> WorkPhase {
+    fn phase(self, dtype: DType, elements: &TileRuns<Elements>) -> WorkPhase {
         match self.kind {
             OptimizerPassKind::ScaledAdd => elementwise::scaled_add(self.name, dtype, elements),
             OptimizerPassKind::Axpby => elementwise::axpby(self.name, dtype, elements),
@@ -206,11 +206,12 @@ fn trust_ratio(
     dtype: DType,
     layout: &TensorLayout,
 ) -> Result<(), LoweringError> {
-    let flat = TensorInfo::new([layout.elements.total()], dtype);
+    let flat = TensorInfo::new([layout.elements.total().0], dtype);
     let seen = TensorLayout { elements: layout.elements.clone(), order: ElementOrder::Linear };
     let rows = TensorRows::new(&flat, seen, &[0]);
     let mut norm = |name: &str| {
-        rows.reduce(lowering, node, work, name, ReduceOperation::SquareAdd, DType::Float)
+        rows.reduce(&lowering.machine, work, name, ReduceOperation::SquareAdd, DType::Float)
+            .map_err(|error| node.error(error))
     };
     let [weights, _] = [norm("lambSquare/weights")?, norm("lambSquare/step")?];
     let (float, scalar) = (DType::Float, &weights.elements);
@@ -219,7 +220,7 @@ fn trust_ratio(
         work.push(elementwise::unary_in_place(name, function, float, scalar));
     }
     work.push(elementwise::binary_in_place("lamb/ratio", BinaryOpType::Divide, float, scalar));
-    rows.apply_broadcast(lowering, work, "lamb/scale", BinaryOpType::Multiply, &weights);
+    rows.apply_broadcast(&lowering.machine, work, "lamb/scale", BinaryOpType::Multiply, &weights);
     Ok(())
 }
 
@@ -243,7 +244,7 @@ impl Operator for VarUpdateOp {
             Optimizer::AdamW => 16,
             Optimizer::Lamb => 21,
         };
-        per_element * inputs[0].elements()
+        per_element * inputs[0].elements().0
     }
 
     fn lower(

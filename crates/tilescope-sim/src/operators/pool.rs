@@ -155,7 +155,7 @@ impl Operator for PoolOp {
     }
 
     fn flops(&self, _: &[TensorInfo], outputs: &[TensorInfo]) -> u64 {
-        outputs[0].elements() * self.window_elements()
+        outputs[0].elements().0 * self.window_elements()
     }
 
     fn differentiate(
@@ -210,7 +210,7 @@ impl Operator for PoolGradOp {
     }
 
     fn flops(&self, _: &[TensorInfo], outputs: &[TensorInfo]) -> u64 {
-        outputs[0].elements() * self.pool.window_elements()
+        outputs[0].elements().0 * self.pool.window_elements()
     }
 
     fn lower(

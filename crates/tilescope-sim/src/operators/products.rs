@@ -18,7 +18,7 @@ use crate::poplin::{ConvParams, PlanError, conv};
 use crate::poputil::layout::{ElementOrder, TensorLayout};
 use crate::shape::{TensorId, TensorInfo, TensorRole};
 use std::sync::Arc;
-use tilescope_report::units::{TileRange, TileRuns};
+use tilescope_report::units::{Elements, TileRange, TileRuns};
 
 /// Axes of the tensors of one product: where its channels and its batch are.
 #[derive(Clone, Copy)]
@@ -437,8 +437,8 @@ fn to_tensor_layout(
     let mut left = ty.elements();
     let mut elements = TileRuns::empty();
     for (tiles, bytes) in layout.bytes.iter() {
-        let share = bytes.div_ceil(ty.dtype.bytes());
-        let full = u64::from(tiles.count()).min(left / share.max(1)) as u32;
+        let share = Elements(bytes.next_multiple_of(ty.dtype.bytes()) / ty.dtype.bytes());
+        let full = u64::from(tiles.count()).min(left / share.max(Elements(1))) as u32;
         elements.push(TileRange::new(tiles.first, tiles.first + full), share);
         left -= u64::from(full) * share;
         if full < tiles.count() {
@@ -446,7 +446,7 @@ fn to_tensor_layout(
             elements.push(rest, left.min(share));
             left -= left.min(share);
         }
-        if left == 0 {
+        if left.is_zero() {
             break;
         }
     }

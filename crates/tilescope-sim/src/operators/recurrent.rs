@@ -16,7 +16,7 @@ use crate::poputil::layout::{ElementOrder, TensorLayout};
 use crate::shape::{TensorId, TensorInfo};
 use crate::targets::IpuTarget;
 use tilescope_report::MemoryCategory;
-use tilescope_report::units::TileRuns;
+use tilescope_report::units::{Bytes, Elements, TileRuns};
 
 /// A layer of some cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -132,7 +132,7 @@ impl Operator for RnnOp {
         let name = self.cell.name();
         let mut work = lowering.place_or_relayout(x, sequence(&lowered.inputs(), bytes, 2), name);
         let stored = TensorLayout {
-            elements: lowered.weights().map(|held| held / bytes),
+            elements: lowered.weights().map(|held| Elements(*held / bytes)),
             order: ElementOrder::Grouped { axis: 0, group: lowered.weight_group() },
         };
         work.append(lowering.place_or_relayout(weights, stored, name));
@@ -147,8 +147,8 @@ impl Operator for RnnOp {
 }
 
 /// How a sequence lies whose tiles hold so many bytes of all steps; features are innermost.
-fn sequence(held: &TileRuns<u64>, element_bytes: u64, axis: usize) -> TensorLayout {
-    let elements = held.map(|bytes| bytes / element_bytes);
+fn sequence(held: &TileRuns<Bytes>, element: Bytes, axis: usize) -> TensorLayout {
+    let elements = held.map(|bytes| Elements(*bytes / element));
     TensorLayout { elements, order: ElementOrder::Grouped { axis, group: STATE_GRAIN } }
 }
 

@@ -1,12 +1,12 @@
 //! Reductions over some axes.
 
-use super::parts::TensorRows;
 use super::{
     GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
     Operator, OutputAlias, RepeatOp, ShapeError, expect_operands, expect_same,
 };
 use crate::poplar::work::OperationWork;
 use crate::popops::reduce::{ReduceOperation, ReduceResultUse};
+use crate::popops::rows::TensorRows;
 use crate::shape::{TensorId, TensorInfo};
 
 /// One value of all elements along some axes, which the result does not have.
@@ -45,7 +45,7 @@ impl Operator for ReduceOp {
     }
 
     fn flops(&self, inputs: &[TensorInfo], _: &[TensorInfo]) -> u64 {
-        inputs[0].elements()
+        inputs[0].elements().0
     }
 
     fn differentiate(
@@ -73,7 +73,9 @@ impl Operator for ReduceOp {
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let mut work = OperationWork::default();
         let rows = TensorRows::new(&ty, layout, &self.axes).with_result(self.result);
-        let values = rows.reduce(lowering, node, &mut work, "Reduce", self.operation, ty.dtype)?;
+        let values = rows
+            .reduce(&lowering.machine, &mut work, "Reduce", self.operation, ty.dtype)
+            .map_err(|error| node.error(error))?;
         if let Some(base) = node.inputs.get(1) {
             lowering.set_layout(*base, values.clone());
         }

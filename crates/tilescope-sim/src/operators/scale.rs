@@ -37,7 +37,7 @@ impl Operator for ScaleOp {
     }
 
     fn flops(&self, _: &[TensorInfo], outputs: &[TensorInfo]) -> u64 {
-        outputs[0].elements()
+        outputs[0].elements().0
     }
 
     fn differentiate(

@@ -10,7 +10,7 @@ use crate::popops::elementwise::BinaryOpType;
 use crate::popops::planner_cycles::dynamic_slice;
 use crate::shape::TensorId;
 use tilescope_report::MemoryCategory;
-use tilescope_report::units::TileRuns;
+use tilescope_report::units::{Bytes, Elements, TileRuns};
 
 impl LoweringContext<'_> {
     /// The loop over the parts of a product, around the `work` of one part.
@@ -62,13 +62,13 @@ impl LoweringContext<'_> {
     }
 
     /// Elements of one part on each tile: every tile holds its share of all parts.
-    fn part_elements(&mut self, tensor: TensorId, parts: u64) -> TileRuns<u64> {
+    fn part_elements(&mut self, tensor: TensorId, parts: u64) -> TileRuns<Elements> {
         self.layout_or_linear(tensor).elements.map(|count| count.div_ceil(parts))
     }
 
-    fn part_bytes(&mut self, tensor: TensorId, parts: u64) -> TileRuns<u64> {
+    fn part_bytes(&mut self, tensor: TensorId, parts: u64) -> TileRuns<Bytes> {
         let bytes = self.tensor_type(tensor).dtype.bytes();
-        self.part_elements(tensor, parts).map(|count| count * bytes)
+        self.part_elements(tensor, parts).map(|count| *count * bytes)
     }
 
     /// Copies of one part out of a tensor, or into it.

@@ -86,7 +86,7 @@ impl Operator for TensorParallelOp {
 
     fn flops(&self, inputs: &[TensorInfo], _: &[TensorInfo]) -> u64 {
         if self.edge == TensorParallelEdge::AllReduce {
-            (self.parts - 1) * inputs[0].elements()
+            (self.parts - 1) * inputs[0].elements().0
         } else {
             0
         }

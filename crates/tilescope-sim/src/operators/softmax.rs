@@ -1,14 +1,15 @@
 //! Softmax and log-softmax over one axis (poplibs lib/popnn/NonLinearity.cpp).
 
-use super::parts::{self, TensorRows};
 use super::{
     GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
     Operator, ShapeError, expect_operands, expect_same,
 };
 use crate::poplar::work::OperationWork;
+use crate::popnn::softmax;
 use crate::popops::elementwise;
 use crate::popops::elementwise::{BinaryOpType, UnaryOpType};
 use crate::popops::reduce::ReduceOperation;
+use crate::popops::rows::TensorRows;
 use crate::shape::{DType, TensorId, TensorInfo};
 
 /// Exponentials along an axis, divided by their sum; or the logarithm of that.
@@ -33,7 +34,7 @@ impl Operator for SoftmaxOp {
     }
 
     fn flops(&self, inputs: &[TensorInfo], _: &[TensorInfo]) -> u64 {
-        5 * inputs[0].elements()
+        5 * inputs[0].elements().0
     }
 
     fn differentiate(
@@ -53,7 +54,8 @@ impl Operator for SoftmaxOp {
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let rows = TensorRows::new(&ty, layout.clone(), &[self.axis]);
         let mut work = OperationWork::default();
-        parts::softmax(&mut work, lowering, node, &rows, self.log)?;
+        softmax(&mut work, &lowering.machine, &rows, self.log)
+            .map_err(|error| node.error(error))?;
         lowering.set_layout(node.outputs[0], layout);
         Ok(work.into())
     }
@@ -76,7 +78,7 @@ impl Operator for SoftmaxGradOp {
     }
 
     fn flops(&self, inputs: &[TensorInfo], _: &[TensorInfo]) -> u64 {
-        4 * inputs[0].elements()
+        4 * inputs[0].elements().0
     }
 
     fn lower(
@@ -96,9 +98,11 @@ impl Operator for SoftmaxGradOp {
             work.push(elementwise::binary(&name("Mul"), BinaryOpType::Multiply, dtype, elements));
         }
         let sum_name = name("Reduce_sum");
-        let sums =
-            rows.reduce(lowering, node, &mut work, &sum_name, ReduceOperation::Add, DType::Float)?;
-        rows.apply_broadcast(lowering, &mut work, &name("MulSum"), BinaryOpType::Multiply, &sums);
+        let machine = lowering.machine;
+        let sums = rows
+            .reduce(&machine, &mut work, &sum_name, ReduceOperation::Add, DType::Float)
+            .map_err(|error| node.error(error))?;
+        rows.apply_broadcast(&machine, &mut work, &name("MulSum"), BinaryOpType::Multiply, &sums);
         work.push(elementwise::binary_in_place(
             &name("Sub"),
             BinaryOpType::Subtract,

@@ -33,7 +33,7 @@ impl Operator for StencilOp {
     }
 
     fn flops(&self, _: &[TensorInfo], outputs: &[TensorInfo]) -> u64 {
-        2 * self.0.points() * outputs[0].elements()
+        2 * self.0.points() * outputs[0].elements().0
     }
 
     fn lower(

@@ -22,7 +22,7 @@ impl Operator for UnaryOp {
     }
 
     fn flops(&self, _: &[TensorInfo], outputs: &[TensorInfo]) -> u64 {
-        outputs[0].elements()
+        outputs[0].elements().0
     }
 
     fn differentiate(

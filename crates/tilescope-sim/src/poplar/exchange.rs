@@ -5,11 +5,12 @@
 
 use super::constants::MESSAGE_CYCLES;
 use super::work::{WorkPhase, WorkPhaseKind};
+use crate::targets::BytesPerCycle;
 use tilescope_report::TileTraffic;
-use tilescope_report::units::{TileRange, TileRuns};
+use tilescope_report::units::{Bytes, TileRange, TileRuns};
 
 /// Bytes of a word: the least that an exchange moves.
-pub(crate) const WORD_BYTES: u64 = 4;
+pub(crate) const WORD_BYTES: Bytes = Bytes(4);
 
 /// Words of one send instruction (exchange send count field, 6 bits).
 const WORDS_PER_SEND: u64 = 64;
@@ -22,10 +23,11 @@ const RELAYOUT_MESSAGES: u64 = 4;
 const TRANSPOSING_MESSAGES: u64 = 16;
 
 /// Send instructions for equal messages of `bytes` in all: each takes its own.
-pub(crate) fn send_instructions(bytes: u64, messages: u64) -> u64 {
+pub(crate) fn send_instructions(bytes: Bytes, messages: u64) -> u64 {
     let messages = messages.max(1);
     // The send count has six bits; a half word at the end still takes a word.
-    messages * bytes.div_ceil(messages).div_ceil(WORD_BYTES * WORDS_PER_SEND)
+    let send = WORD_BYTES * WORDS_PER_SEND;
+    messages * (bytes.div_ceil(messages).next_multiple_of(send) / send)
 }
 
 /// Builds the traffic of one exchange from what each tile receives and sends.
@@ -33,8 +35,8 @@ pub(crate) fn send_instructions(bytes: u64, messages: u64) -> u64 {
 /// `received` and `sent` are bytes per tile. Where their totals differ, the senders' messages are
 /// multicast: each sent byte is delivered `received / sent` times.
 fn traffic(
-    received: &TileRuns<u64>,
-    sent: &TileRuns<u64>,
+    received: &TileRuns<Bytes>,
+    sent: &TileRuns<Bytes>,
     messages_in: impl Fn(u32) -> u64,
     messages_out: u64,
     tiles: u32,
@@ -43,16 +45,17 @@ fn traffic(
     let mut left = total_in;
     let mut left_out = total_out;
     let per_tile = (0..tiles).map(|tile| {
-        let bytes_in = received.get(tile).copied().unwrap_or(0);
-        let bytes_out = sent.get(tile).copied().unwrap_or(0);
-        if bytes_in == 0 && bytes_out == 0 {
+        let bytes_in = received.get(tile).copied().unwrap_or_default();
+        let bytes_out = sent.get(tile).copied().unwrap_or_default();
+        if bytes_in.is_zero() && bytes_out.is_zero() {
             return None;
         }
         // Exact shares: what is left is dealt out in proportion to what is left to send.
-        let bytes_delivered = if left_out == 0 {
-            0
+        let bytes_delivered = if left_out.is_zero() {
+            Bytes::ZERO
         } else {
-            (u128::from(left) * u128::from(bytes_out) / u128::from(left_out)) as u64
+            let share = u128::from(left.0) * u128::from(bytes_out.0) / u128::from(left_out.0);
+            Bytes(share as u64)
         };
         left -= bytes_delivered;
         left_out -= bytes_out;
@@ -60,19 +63,19 @@ fn traffic(
             bytes_in,
             bytes_out,
             bytes_delivered,
-            messages_in: if bytes_in > 0 { messages_in(tile) } else { 0 },
-            messages_out: if bytes_out > 0 {
-                send_instructions(bytes_out, messages_out)
-            } else {
+            messages_in: if bytes_in.is_zero() { 0 } else { messages_in(tile) },
+            messages_out: if bytes_out.is_zero() {
                 0
+            } else {
+                send_instructions(bytes_out, messages_out)
             },
-            code_bytes: 0,
+            code_bytes: Bytes::ZERO,
         })
     });
     let traffic = TileRuns::from_tiles(0, per_tile.collect::<Vec<_>>());
     debug_assert_eq!(
         traffic.map(|tile| tile.bytes_delivered).total(),
-        if total_out == 0 { 0 } else { total_in },
+        if total_out.is_zero() { Bytes::ZERO } else { total_in },
         "what senders deliver is what receivers get"
     );
     traffic
@@ -81,18 +84,18 @@ fn traffic(
 /// An exchange phase from what each tile receives and sends; nothing where nothing moves.
 pub(crate) fn phase(
     name: &str,
-    received: &TileRuns<u64>,
-    sent: &TileRuns<u64>,
+    received: &TileRuns<Bytes>,
+    sent: &TileRuns<Bytes>,
     messages: (u64, u64),
     tiles: u32,
-    bytes_per_cycle: u64,
+    speed: BytesPerCycle,
 ) -> Option<WorkPhase> {
-    if received.total() == 0 || sent.total() == 0 {
+    if received.total().is_zero() || sent.total().is_zero() {
         return None;
     }
     let traffic = traffic(received, sent, |_| messages.0, messages.1, tiles);
     // Tiles send and receive at the same time, each way at the full rate.
-    let cycles = traffic.map(|tile| tile.bytes_in.max(tile.bytes_out).div_ceil(bytes_per_cycle));
+    let cycles = traffic.map(|tile| speed.cycles_for(tile.bytes_in.max(tile.bytes_out)));
     Some(WorkPhase {
         name: format!("{name}/ExchangePre"),
         kind: WorkPhaseKind::Exchange { traffic, cycles, in_order: false },
@@ -103,13 +106,13 @@ pub(crate) fn phase(
 /// cycles besides its words.
 pub(crate) fn gather(
     name: &str,
-    received: &TileRuns<u64>,
-    sent: &TileRuns<u64>,
+    received: &TileRuns<Bytes>,
+    sent: &TileRuns<Bytes>,
     messages: &TileRuns<u64>,
     tiles: u32,
-    bytes_per_cycle: u64,
+    speed: BytesPerCycle,
 ) -> Option<WorkPhase> {
-    if received.total() == 0 || sent.total() == 0 {
+    if received.total().is_zero() || sent.total().is_zero() {
         return None;
     }
     let count = |tile| messages.get(tile).copied().unwrap_or(1);
@@ -117,8 +120,8 @@ pub(crate) fn gather(
     let cycles = traffic.map(|tile| {
         // The receiver's exchange program turns to another sender for every message; senders run
         // through what they hold.
-        let receiving = tile.bytes_in.div_ceil(bytes_per_cycle) + MESSAGE_CYCLES * tile.messages_in;
-        receiving.max(tile.bytes_out.div_ceil(bytes_per_cycle))
+        let receiving = speed.cycles_for(tile.bytes_in) + MESSAGE_CYCLES * tile.messages_in;
+        receiving.max(speed.cycles_for(tile.bytes_out))
     });
     Some(WorkPhase {
         name: format!("{name}/ExchangePre"),
@@ -130,14 +133,14 @@ pub(crate) fn gather(
 /// trade them: the places differ.
 pub(crate) fn relayout(
     name: &str,
-    from: &TileRuns<u64>,
-    to: &TileRuns<u64>,
+    from: &TileRuns<Bytes>,
+    to: &TileRuns<Bytes>,
     reorder: bool,
     tiles: u32,
-    bytes_per_cycle: u64,
+    speed: BytesPerCycle,
 ) -> Option<WorkPhase> {
     let messages = if reorder { TRANSPOSING_MESSAGES } else { RELAYOUT_MESSAGES };
-    let mut phase = phase(name, to, from, (messages, messages), tiles, bytes_per_cycle)?;
+    let mut phase = phase(name, to, from, (messages, messages), tiles, speed)?;
     if let WorkPhaseKind::Exchange { in_order, .. } = &mut phase.kind {
         *in_order = !reorder;
     }
@@ -147,13 +150,13 @@ pub(crate) fn relayout(
 /// Tiles of `holders` send all they hold to each tile of `receivers` (D2.3: 2 + 2 messages).
 pub(crate) fn broadcast(
     name: &str,
-    holders: &TileRuns<u64>,
+    holders: &TileRuns<Bytes>,
     receivers: TileRange,
     tiles: u32,
-    bytes_per_cycle: u64,
+    speed: BytesPerCycle,
 ) -> Option<WorkPhase> {
     let received = TileRuns::uniform(receivers, holders.total());
-    phase(name, &received, holders, (2, 2), tiles, bytes_per_cycle)
+    phase(name, &received, holders, (2, 2), tiles, speed)
 }
 
 #[cfg(test)]
@@ -164,11 +167,11 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_sent_arrives(holders in 1u32..40, bytes in 1u64..10_000, receivers in 1u32..100) {
-            let held = TileRuns::uniform(TileRange::new(0, holders), bytes);
-            let phase = broadcast("bias", &held, TileRange::new(0, receivers), 128, 4).expect("bytes move");
+            let held = TileRuns::uniform(TileRange::new(0, holders), Bytes(bytes));
+            let phase = broadcast("bias", &held, TileRange::new(0, receivers), 128, BytesPerCycle(4)).expect("bytes move");
             let WorkPhaseKind::Exchange { traffic, .. } = phase.kind else { panic!("an exchange") };
-            let received: u64 = traffic.map(|tile| tile.bytes_in).total();
-            let delivered: u64 = traffic.map(|tile| tile.bytes_delivered).total();
+            let received = traffic.map(|tile| tile.bytes_in).total();
+            let delivered = traffic.map(|tile| tile.bytes_delivered).total();
             prop_assert_eq!(received, delivered);
         }
     }

@@ -1,29 +1,34 @@
 //! Arithmetic on values per tile.
 
-use tilescope_report::units::{TileRange, TileRuns};
+use tilescope_report::units::{Elements, Quantity, TileRange, TileRuns};
 
 /// Values of some tiles in order, as runs; zeros are left out.
-pub(crate) fn per_tile(values: impl IntoIterator<Item = (u32, u64)>) -> TileRuns<u64> {
+pub(crate) fn per_tile<T: Quantity>(values: impl IntoIterator<Item = (u32, T)>) -> TileRuns<T> {
     let mut runs = TileRuns::empty();
-    for (tile, value) in values.into_iter().filter(|(_, value)| *value > 0) {
+    for (tile, value) in values.into_iter().filter(|(_, value)| *value > T::ZERO) {
         runs.push(TileRange::new(tile, tile + 1), value);
     }
     runs
 }
 
 /// Sum of two values on each tile that has any.
-pub(crate) fn add_per_tile(a: &TileRuns<u64>, b: &TileRuns<u64>) -> TileRuns<u64> {
+pub(crate) fn add_per_tile<T: Quantity>(a: &TileRuns<T>, b: &TileRuns<T>) -> TileRuns<T> {
     either(a, b, |a, b| a + b)
 }
 
 /// The larger of two values on each tile that has any.
-pub(crate) fn max_per_tile(a: &TileRuns<u64>, b: &TileRuns<u64>) -> TileRuns<u64> {
-    either(a, b, u64::max)
+pub(crate) fn max_per_tile<T: Quantity>(a: &TileRuns<T>, b: &TileRuns<T>) -> TileRuns<T> {
+    either(a, b, T::max)
 }
 
-fn either(a: &TileRuns<u64>, b: &TileRuns<u64>, join_values: fn(u64, u64) -> u64) -> TileRuns<u64> {
+fn either<T: Quantity>(
+    a: &TileRuns<T>,
+    b: &TileRuns<T>,
+    join_values: fn(T, T) -> T,
+) -> TileRuns<T> {
     let mut present = TileRuns::empty();
-    for (tiles, value) in merge_per_tile(a, b, join_values).iter().filter(|(_, value)| **value > 0)
+    for (tiles, value) in
+        merge_per_tile(a, b, join_values).iter().filter(|(_, value)| **value > T::ZERO)
     {
         present.push(tiles, *value);
     }
@@ -56,17 +61,17 @@ pub(crate) fn merge_per_tile<T: Copy + Default + PartialEq>(
 }
 
 /// Elements without those that only pad the end: `real` ones are left.
-pub(crate) fn trimmed(elements: &TileRuns<u64>, real: u64) -> TileRuns<u64> {
+pub(crate) fn trimmed(elements: &TileRuns<Elements>, real: Elements) -> TileRuns<Elements> {
     let mut padding = elements.total().saturating_sub(real);
-    if padding == 0 {
+    if padding.is_zero() {
         return elements.clone();
     }
-    let tiles: Vec<(u32, u64)> = elements
+    let tiles: Vec<(u32, Elements)> = elements
         .iter()
         .flat_map(|(range, count)| (range.first..range.end).map(move |tile| (tile, *count)))
         .collect();
     // Padding lies behind the last real element, so it is cut from the last tiles.
-    let mut kept: Vec<(u32, u64)> = tiles
+    let mut kept: Vec<(u32, Elements)> = tiles
         .into_iter()
         .rev()
         .map(|(tile, count)| {

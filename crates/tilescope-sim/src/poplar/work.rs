@@ -9,7 +9,7 @@
 
 use super::runs;
 use std::ops::Range;
-use tilescope_report::units::TileRuns;
+use tilescope_report::units::{Bytes, Cycles, TileRuns};
 use tilescope_report::{MemoryCategory, TileTraffic};
 
 /// The lowered form of one operation on one IPU.
@@ -47,14 +47,14 @@ pub enum WorkPhaseKind {
         /// Bytes and messages of each tile that takes part; code bytes are filled in later.
         traffic: TileRuns<TileTraffic>,
         /// Cycles each of those tiles sends or receives.
-        cycles: TileRuns<u64>,
+        cycles: TileRuns<Cycles>,
         /// Whether the data keeps its order: what the first tile sends first, the first receiver
         /// gets first.
         in_order: bool,
     },
     Compute {
         /// Cycles of each tile that has vertices.
-        cycles: TileRuns<u64>,
+        cycles: TileRuns<Cycles>,
         vertices: Vec<VertexInstances>,
     },
 }
@@ -68,9 +68,9 @@ pub struct VertexInstances {
     /// Edges of one instance.
     pub edges: u64,
     /// Bytes of arrays that fields of one instance point to.
-    pub field_bytes: u64,
+    pub field_bytes: Bytes,
     /// Bytes of constants made for one instance: worklists.
-    pub constant_bytes: u64,
+    pub constant_bytes: Bytes,
 }
 
 /// A variable that lives only inside a work.
@@ -81,7 +81,7 @@ pub struct TemporaryVariable {
     /// What it is for: variable, rearrangement or message.
     pub category: MemoryCategory,
     /// Bytes on each tile.
-    pub bytes: TileRuns<u64>,
+    pub bytes: TileRuns<Bytes>,
     /// What its vertices need of its place.
     pub memory_constraint: MemoryConstraint,
     /// Phases it is live in, counted through the items with loop bodies once.
@@ -150,6 +150,17 @@ impl OperationWork {
     /// Appends a phase that may not be needed.
     pub(crate) fn push_some(&mut self, phase: Option<WorkPhase>) {
         self.items.extend(phase.map(OperationWorkItem::Phase));
+    }
+
+    /// Adds a temporary that lives from phase `start` to the last phase so far.
+    pub(crate) fn push_temporary(&mut self, name: &str, bytes: TileRuns<Bytes>, start: usize) {
+        self.temporaries.push(TemporaryVariable {
+            name: name.to_string(),
+            category: MemoryCategory::Variable,
+            bytes,
+            memory_constraint: MemoryConstraint::Any,
+            live: start..self.phases().len(),
+        });
     }
 
     /// Puts another work at the end.

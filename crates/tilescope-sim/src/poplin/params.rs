@@ -7,6 +7,7 @@
 
 use crate::shape::DType;
 use std::fmt;
+use tilescope_report::units::Elements;
 
 /// Most spatial dimensions of a convolution.
 pub(crate) const MAX_DIMS: usize = 3;
@@ -295,18 +296,18 @@ impl ConvParams {
     }
 
     /// Elements of the input tensor.
-    pub fn input_elements(&self) -> u64 {
-        self.input_field() * self.batch * self.in_channels * self.conv_groups
+    pub fn input_elements(&self) -> Elements {
+        Elements(self.input_field() * self.batch * self.in_channels * self.conv_groups)
     }
 
     /// Elements of the kernel tensor.
-    pub fn weight_elements(&self) -> u64 {
-        self.kernel_field() * self.in_channels * self.out_channels * self.conv_groups
+    pub fn weight_elements(&self) -> Elements {
+        Elements(self.kernel_field() * self.in_channels * self.out_channels * self.conv_groups)
     }
 
     /// Elements of the output tensor.
-    pub(crate) fn output_elements(&self) -> u64 {
-        self.output_field() * self.batch * self.out_channels * self.conv_groups
+    pub(crate) fn output_elements(&self) -> Elements {
+        Elements(self.output_field() * self.batch * self.out_channels * self.conv_groups)
     }
 
     /// Multiply-accumulates, those with padding left out.

@@ -1,7 +1,10 @@
-//! Operations of popnn: poolings, recurrent layers, non-linearities.
+//! Operations of popnn: poolings, recurrent layers, non-linearities, norms, softmax and losses.
 
 mod nonlinearity;
+pub(crate) mod norm;
 pub mod pool;
 pub(crate) mod recurrent;
+mod softmax;
 
 pub(crate) use nonlinearity::NonLinearityType;
+pub(crate) use softmax::{push_nll_loss, softmax};

@@ -5,7 +5,7 @@ use crate::poplar::work::WorkPhase;
 use crate::popops::elementwise::{phase, vector_width};
 use crate::shape::DType;
 use crate::targets::WORKERS;
-use tilescope_report::units::TileRuns;
+use tilescope_report::units::{Cycles, Elements, TileRuns};
 
 /// Activation functions that have vertices of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -71,35 +71,35 @@ impl NonLinearityType {
     }
 
     /// Tile cycles on `elements` elements (`NonLinearitySupervisor`).
-    pub(crate) fn cycles(self, dtype: DType, elements: u64) -> u64 {
+    pub(crate) fn cycles(self, dtype: DType, Elements(elements): Elements) -> Cycles {
         let half = dtype == DType::Half;
         let vectors = elements.div_ceil(WORKERS).div_ceil(vector_width(dtype));
         let cycles = self.vector_cycles(half);
         // The loop loads and stores along with the arithmetic, at best two cycles a vector.
         let main = if vectors == 0 { 0 } else { 3 + 2 * cycles + (vectors - 1) * cycles.max(2) };
-        WORKERS * (20 + main + 3) + 9
+        Cycles(WORKERS * (20 + main + 3) + 9)
     }
 
     /// Tile cycles of the gradient on `elements` elements (`NonLinearityGradSupervisor`).
-    pub(crate) fn backward_cycles(self, dtype: DType, elements: u64) -> u64 {
+    pub(crate) fn backward_cycles(self, dtype: DType, Elements(elements): Elements) -> Cycles {
         let vectors = elements.div_ceil(WORKERS).div_ceil(vector_width(dtype));
         let cycles = self.gradient_cycles(dtype == DType::Half);
-        WORKERS * (20 + 4 + cycles * vectors.saturating_sub(1) + 1 + 2) + 9
+        Cycles(WORKERS * (20 + 4 + cycles * vectors.saturating_sub(1) + 1 + 2) + 9)
     }
 
     /// The phase of the function.
-    pub(crate) fn phase(self, dtype: DType, elements: &TileRuns<u64>) -> WorkPhase {
+    pub(crate) fn phase(self, dtype: DType, elements: &TileRuns<Elements>) -> WorkPhase {
         let (ty, name) = (dtype.poplar_name(), self.name());
         let vertex = format!("popnn::NonLinearitySupervisor<{ty},popnn::NonLinearityType::{name}>");
         phase("NonLinearity", vertex, 1, elements, |count| self.cycles(dtype, *count))
     }
 
     /// The phase of the gradient.
-    pub(crate) fn backward_phase(self, dtype: DType, elements: &TileRuns<u64>) -> WorkPhase {
+    pub(crate) fn backward_phase(self, dtype: DType, elements: &TileRuns<Elements>) -> WorkPhase {
         let (ty, name) = (dtype.poplar_name(), self.name());
         let vertex =
             format!("popnn::NonLinearityGradSupervisor<{ty},popnn::NonLinearityType::{name}>");
-        let cycles = |count: &u64| self.backward_cycles(dtype, *count);
+        let cycles = |count: &Elements| self.backward_cycles(dtype, *count);
         phase("NonLinearityGrad", vertex, 3, elements, cycles)
     }
 }
@@ -116,7 +116,7 @@ mod tests {
             NonLinearityType::Sigmoid,
             NonLinearityType::Gelu,
         ];
-        let costs = order.map(|function| function.cycles(DType::Half, 6000));
+        let costs = order.map(|function| function.cycles(DType::Half, Elements(6000)));
         assert!(costs.is_sorted(), "{costs:?}");
     }
 }

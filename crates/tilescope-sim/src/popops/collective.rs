@@ -10,7 +10,7 @@ use crate::poplar::work::WorkPhase;
 use crate::shape::DType;
 use crate::targets::WORKERS;
 use crate::targets::{IpuLinkTopology, SystemCosts};
-use tilescope_report::units::TileRuns;
+use tilescope_report::units::{Bytes, Cycles, Elements, TileRuns};
 
 /// The two halves of an all-reduce; each is a collective of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,10 +65,10 @@ pub(crate) struct CollectiveRound {
 
 /// Bytes below which a method with fewer steps wins, for all-gathers; twice as many for
 /// reduce-scatters.
-const SMALL_BARLEY_TWIST_BYTES: u64 = 196_608;
-const SMALL_ALL_GATHER_BYTES: u64 = 622_592;
-const SMALL_BYTES_FROM_FIVE_RANKS: u64 = 2_490_368;
-const SMALL_BYTES_FROM_NINE_RANKS: u64 = 19_922_944;
+const SMALL_BARLEY_TWIST_BYTES: Bytes = Bytes(196_608);
+const SMALL_ALL_GATHER_BYTES: Bytes = Bytes(622_592);
+const SMALL_BYTES_FROM_FIVE_RANKS: Bytes = Bytes(2_490_368);
+const SMALL_BYTES_FROM_NINE_RANKS: Bytes = Bytes(19_922_944);
 
 /// Ranks from which no ring pair is used whatever the size.
 const MANY_RANKS: u64 = 16;
@@ -78,7 +78,7 @@ pub(crate) fn method(
     topology: IpuLinkTopology,
     ranks: CollectiveRanks,
     kind: CollectiveKind,
-    bytes: u64,
+    bytes: Bytes,
 ) -> CollectiveMethod {
     // Thresholds are for what an IPU puts in: its part of an all-gather, all of a reduce-scatter,
     // whose thresholds are twice as high.
@@ -109,7 +109,7 @@ pub(crate) fn rounds(
     system: &SystemCosts,
     ranks: CollectiveRanks,
     kind: CollectiveKind,
-    bytes: u64,
+    bytes: Bytes,
 ) -> Vec<CollectiveRound> {
     if ranks.count < 2 {
         return Vec::new();
@@ -118,7 +118,7 @@ pub(crate) fn rounds(
     let racks = ranks.count.div_ceil(in_rack);
     let mut rounds = Vec::new();
     let round = |count: u64, part: f64, bytes_per_cycle: f64| {
-        let part_bytes = (bytes as f64 * part) as u64;
+        let part_bytes = Bytes((bytes.as_f64() * part) as u64);
         let method = method(system.topology, CollectiveRanks { count, ..ranks }, kind, part_bytes);
         let steps = match method {
             CollectiveMethod::ClockwiseRing | CollectiveMethod::BidirectionalRingPair => count - 1,
@@ -158,7 +158,7 @@ pub(crate) fn rounds(
 pub(crate) fn step_phases(
     kind: CollectiveKind,
     dtype: DType,
-    elements: &TileRuns<u64>,
+    elements: &TileRuns<Elements>,
 ) -> (WorkPhase, Option<WorkPhase>) {
     let slice = elementwise::compute(
         "dynamicSlice",
@@ -173,9 +173,9 @@ pub(crate) fn step_phases(
 
 /// Cycles to slice `count` elements of a tile out of a larger tensor: `25 + 6 (39 + 24 + 2 n / 6 v)`
 /// (poplibs lib/popops/popopsCycleEstimators.cpp, DynamicSlice1D).
-pub(crate) fn slice_cycles(count: u64, dtype: DType) -> u64 {
-    let width = 8 / dtype.bytes();
-    25 + WORKERS * (39 + 24 + 2 * count.div_ceil(WORKERS * width))
+pub(crate) fn slice_cycles(Elements(count): Elements, dtype: DType) -> Cycles {
+    let width = elementwise::vector_width(dtype);
+    Cycles(25 + WORKERS * (39 + 24 + 2 * count.div_ceil(WORKERS * width)))
 }
 
 #[cfg(test)]
@@ -195,7 +195,7 @@ mod tests {
                 topology,
                 CollectiveRanks { count, ipus },
                 CollectiveKind::AllGather,
-                fragment * count,
+                Bytes(fragment * count),
             )
         };
         assert_eq!(all_gather(IpuLinkTopology::Mesh, 2, 1, 10_000_000), ClockwiseRing);
@@ -218,7 +218,7 @@ mod tests {
             let system = SystemCosts::new(pod, TargetKind::Ipu, ipus as u32, None);
             let ranks = CollectiveRanks { count: 1 << log, ipus };
             for kind in [CollectiveKind::ReduceScatter, CollectiveKind::AllGather] {
-                let rounds = rounds(&system, ranks, kind, bytes);
+                let rounds = rounds(&system, ranks, kind, Bytes(bytes));
                 let moved: f64 = rounds.iter().map(|round| round.share * round.steps as f64).sum();
                 let expected = (ranks.count - 1) as f64 / ranks.count as f64;
                 prop_assert!((moved - expected).abs() < 1e-9, "{} {}", moved, expected);

@@ -7,3 +7,4 @@ pub mod embedding;
 pub(crate) mod planner_cycles;
 pub(crate) mod rearrange;
 pub mod reduce;
+pub(crate) mod rows;

@@ -3,32 +3,41 @@
 
 use crate::shape::DType;
 use crate::targets::IpuTarget;
+use tilescope_report::units::{Cycles, Elements};
 
 /// Cycles of a supervisor around an elementwise vertex (`basicOpSupervisorOverhead`).
 const SUPERVISOR: u64 = 11;
 
 /// Cycles to slice `elements` of a tile out of a larger tensor, or to write them back
 /// (`getDynamicSlice1dEstimate`).
-pub(crate) fn dynamic_slice(machine: &IpuTarget, elements: u64, data_type: DType) -> u64 {
+pub(crate) fn dynamic_slice(
+    machine: &IpuTarget,
+    Elements(elements): Elements,
+    data_type: DType,
+) -> Cycles {
     let per_worker = elements.div_ceil(machine.workers());
     let vectors = per_worker / machine.vector_width(data_type);
-    SUPERVISOR + 14 + (41 + 27 + vectors) * machine.workers()
+    Cycles(SUPERVISOR + 14 + (41 + 27 + vectors) * machine.workers())
 }
 
 /// Cycles to add `elements` of a tile in place (`getBinaryOp1DInPlaceSupervisorEstimate`). Like all loops
 /// here that read two operands, it takes 2 cycles per vector: the published benchmarks were
 /// estimated with operands in interleaved memory.
-pub(crate) fn add_in_place(machine: &IpuTarget, elements: u64, data_type: DType) -> u64 {
+pub(crate) fn add_in_place(
+    machine: &IpuTarget,
+    Elements(elements): Elements,
+    data_type: DType,
+) -> Cycles {
     let per_worker = elements.div_ceil(machine.workers());
     let vectors = per_worker.div_ceil(machine.vector_width(data_type));
-    machine.workers() * (58 + 2 * vectors) + SUPERVISOR
+    Cycles(machine.workers() * (58 + 2 * vectors) + SUPERVISOR)
 }
 
 /// Cycles to zero `elements` of a tile (`estimateZeroSupervisorCycles` in
 /// `lib/poplin/PerformanceEstimation.hpp`).
-pub(crate) fn zero(machine: &IpuTarget, elements: u64, data_type: DType) -> u64 {
+pub(crate) fn zero(machine: &IpuTarget, Elements(elements): Elements, data_type: DType) -> Cycles {
     let per_loop = machine.workers() * machine.vector_width(data_type);
-    elements.div_ceil(per_loop) * machine.workers()
+    Cycles(elements.div_ceil(per_loop) * machine.workers())
 }
 
 /// Cycles to transpose `count` blocks of `rows` x `columns` on one tile (popops
@@ -39,9 +48,9 @@ pub(crate) fn transpose(
     rows: u64,
     columns: u64,
     data_type: DType,
-) -> u64 {
+) -> Cycles {
     if count == 0 {
-        return 0;
+        return Cycles::ZERO;
     }
     let workers = machine.workers();
     let per_worker = count.div_ceil(workers);
@@ -49,15 +58,15 @@ pub(crate) fn transpose(
         let fast = rows * columns.saturating_sub(2) / 2 < 512
             && rows.is_multiple_of(2)
             && columns.is_multiple_of(2);
-        return workers
-            * if fast {
-                27 + per_worker * (11 + rows / 2 * (6 + 3 * (columns / 2).saturating_sub(1)))
-            } else {
-                13 + per_worker * (8 + columns * (5 + 2 * rows))
-            };
+        let worker = if fast {
+            27 + per_worker * (11 + rows / 2 * (6 + 3 * (columns / 2).saturating_sub(1)))
+        } else {
+            13 + per_worker * (8 + columns * (5 + 2 * rows))
+        };
+        return Cycles(workers * worker);
     }
     if !transposes_together(rows, columns, data_type) {
-        return workers * (15 + per_worker * (8 + columns * (5 + rows * 5 / 2)));
+        return Cycles(workers * (15 + per_worker * (8 + columns * (5 + rows * 5 / 2))));
     }
     let worker = |blocks: u64| {
         if rows == 4 && columns == 4 {
@@ -67,11 +76,11 @@ pub(crate) fn transpose(
         }
     };
     if count == 1 || (rows == 4 && columns == 4 && count <= 4) {
-        workers * worker(count)
+        Cycles(workers * worker(count))
     } else {
         // The supervisor vertex takes 7 cycles itself and jumps over the first 7 of the worker's
         // codelet.
-        7 + workers * (worker(per_worker) - 7)
+        Cycles(7 + workers * (worker(per_worker) - 7))
     }
 }
 

@@ -11,14 +11,17 @@ use crate::poplar::work::{MemoryConstraint, OperationWork, TemporaryVariable, Wo
 use crate::poputil::layout::{ElementOrder, TensorLayout};
 use crate::shape::gcd;
 use crate::shape::{DType, TensorInfo};
-use crate::targets::{IpuTarget, WORKERS};
+use crate::targets::{BytesPerCycle, IpuTarget, WORKERS};
 use tilescope_report::MemoryCategory;
-use tilescope_report::units::TileRuns;
+use tilescope_report::units::{Bytes, Cycles, TileRuns};
+
+/// What a copy of double words moves.
+pub(crate) const COPY_SPEED: BytesPerCycle = BytesPerCycle(8);
 
 /// The copy vertex for pieces of `contiguous` elements: 8-byte pieces can be copied a double word
 /// at a time, 4-byte ones a word at a time, smaller ones need read-modify-write.
 pub(crate) fn copy_vertex(dtype: DType, contiguous: u64) -> &'static str {
-    match contiguous * dtype.bytes() {
+    match (contiguous * dtype.bytes()).0 {
         piece if piece.is_multiple_of(8) => "poplar_rt::DstStridedCopy64BitMultiAccess",
         piece if piece.is_multiple_of(4) => "poplar_rt::DstStridedCopyDA32",
         _ => "poplar_rt::DstStridedCopy16BitMultiAccess",
@@ -34,12 +37,17 @@ fn contiguous(from: ElementOrder, to: ElementOrder, shape: &[u64]) -> u64 {
 
 /// On-tile copies of `bytes` that lie together in pieces of `piece` bytes, all workers of a tile.
 /// Pieces smaller than a word are copied a half at a time.
-pub(crate) fn arrange(name: &str, vertex: &str, bytes: &TileRuns<u64>, piece: u64) -> WorkPhase {
+pub(crate) fn arrange(
+    name: &str,
+    vertex: &str,
+    bytes: &TileRuns<Bytes>,
+    piece: Bytes,
+) -> WorkPhase {
     // A piece of half a word shares its word with another: it is read, merged and written.
-    let words = piece.is_multiple_of(WORD_BYTES);
+    let words = is_whole_words(piece);
     let mut phase = elementwise::phase(name, vertex.to_string(), 2, bytes, |bytes| {
         if words {
-            (*bytes as f64 * SUBWORD_REARRANGE_CYCLES_PER_BYTE).ceil() as u64
+            Cycles((bytes.as_f64() * SUBWORD_REARRANGE_CYCLES_PER_BYTE).ceil() as u64)
         } else {
             ON_TILE_COPY_CYCLES + copy_cycles(*bytes, piece)
         }
@@ -54,18 +62,22 @@ pub(crate) fn arrange(name: &str, vertex: &str, bytes: &TileRuns<u64>, piece: u6
 
 /// Cycles to copy `bytes` that lie together in pieces of `piece` bytes: double words, or one half
 /// at a time.
-pub(crate) fn copy_cycles(bytes: u64, piece: u64) -> u64 {
-    if piece.is_multiple_of(WORD_BYTES) {
-        bytes.div_ceil(8)
+pub(crate) fn copy_cycles(bytes: Bytes, piece: Bytes) -> Cycles {
+    if is_whole_words(piece) {
+        COPY_SPEED.cycles_for(bytes)
     } else {
-        bytes.div_ceil(piece) * HALF_COPY_CYCLES
+        bytes.next_multiple_of(piece) / piece * HALF_COPY_CYCLES
     }
 }
 
+fn is_whole_words(piece: Bytes) -> bool {
+    (piece % WORD_BYTES).is_zero()
+}
+
 /// On-tile copies around another operation, of so many cycles after their start.
-pub(crate) fn on_tile_copies(name: &str, vertex: &str, cycles: &TileRuns<u64>) -> WorkPhase {
+pub(crate) fn on_tile_copies(name: &str, vertex: &str, cycles: &TileRuns<Cycles>) -> WorkPhase {
     let name = format!("{name}/OnTileCopy");
-    elementwise::phase(&name, vertex.to_string(), 2, cycles, |cycles| ON_TILE_COPY_CYCLES + cycles)
+    elementwise::phase(&name, vertex.to_string(), 2, cycles, |cycles| ON_TILE_COPY_CYCLES + *cycles)
 }
 
 /// The phases that bring a tensor of type `ty` from one layout into another for the operation step

@@ -5,7 +5,7 @@ use super::split::{self, SplitBounds};
 use crate::poplar::runs::per_tile;
 use crate::shape::gcd;
 use std::ops::Range;
-use tilescope_report::units::{TileRange, TileRuns};
+use tilescope_report::units::{Bytes, Elements, TileRange, TileRuns};
 
 /// The order of elements inside the tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -87,21 +87,21 @@ impl ElementOrder {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TensorLayout {
     /// Elements on each tile of the IPU, tiles numbered from 0.
-    pub elements: TileRuns<u64>,
+    pub elements: TileRuns<Elements>,
     pub order: ElementOrder,
 }
 
 /// Fewest bytes of a tensor that `mapTensorLinearly` puts on one tile
 /// (poplibs lib/poputil/TileMapping.cpp).
-const LINEAR_MIN_BYTES: u64 = 128;
+const LINEAR_MIN_BYTES: Bytes = Bytes(128);
 
 /// Width of a load.
-const LOAD_BYTES: u64 = 8;
+const LOAD_BYTES: Bytes = Bytes(8);
 
 impl TensorLayout {
     /// Elements dealt out evenly from tile 0 up, as `poputil::mapTensorLinearly` does: in grains
     /// of 8 bytes, at least 128 bytes on a tile, as few tiles as keep the fullest one small (poplibs lib/poputil/TileMapping.cpp).
-    pub(crate) fn linear(elements: u64, element_bytes: u64, tiles: u32) -> Self {
+    pub(crate) fn linear(elements: Elements, element_bytes: Bytes, tiles: u32) -> Self {
         Self {
             elements: linear_mapping(elements, element_bytes, LINEAR_MIN_BYTES, tiles),
             order: ElementOrder::Linear,
@@ -114,17 +114,17 @@ impl TensorLayout {
     /// createBroadcastOperand with dithering).
     pub(crate) fn broadcast_operand(
         shape: &[u64],
-        elements: u64,
-        element_bytes: u64,
+        elements: Elements,
+        element_bytes: Bytes,
         tiles: u32,
     ) -> Self {
-        let grain = (LOAD_BYTES / element_bytes.max(1)).max(1);
+        let grain = (LOAD_BYTES / element_bytes).max(1);
         let bounds = SplitBounds { grain, most: tiles.into(), least: grain };
-        let parts: Vec<Range<u64>> = split::split_evenly(elements, bounds).collect();
+        let parts: Vec<Range<u64>> = split::split_evenly(elements.0, bounds).collect();
         // So many first tiles leave room for all parts, without going round past the last tile.
         let free = u64::from(tiles) + 1 - parts.len() as u64;
         let first = (hash(shape.iter().copied()) % free) as u32;
-        let held = (first..).zip(parts).map(|(tile, part)| (tile, part.end - part.start));
+        let held = (first..).zip(parts).map(|(tile, part)| (tile, Elements(part.end - part.start)));
         let held = per_tile(held);
         debug_assert_eq!(held.total(), elements, "an operand lies on tiles as a whole");
         Self { elements: held, order: ElementOrder::Linear }
@@ -136,7 +136,7 @@ impl TensorLayout {
     pub(crate) fn group_on_tile(&self, shape: &[u64]) -> u64 {
         let (_, group) = self.order.innermost(shape);
         // A tile that holds less than a group, or ends inside one, leaves smaller runs.
-        gcd(group, self.elements.max().min(group))
+        gcd(group, self.elements.max().0.min(group))
     }
 
     /// The part of a tensor of `shape` whose index along `axis` is in `range`, where it lies.
@@ -164,10 +164,10 @@ impl TensorLayout {
         let mut elements = TileRuns::empty();
         for (tiles, count) in self.elements.iter() {
             for tile in tiles.first..tiles.end {
-                let kept = before(start + count) - before(start);
-                start += count;
+                let kept = before(start + count.0) - before(start);
+                start += count.0;
                 if kept > 0 {
-                    elements.push(TileRange::new(tile, tile + 1), kept);
+                    elements.push(TileRange::new(tile, tile + 1), Elements(kept));
                 }
             }
         }
@@ -175,25 +175,26 @@ impl TensorLayout {
     }
 
     /// Bytes on each tile.
-    pub(crate) fn bytes(&self, element_bytes: u64) -> TileRuns<u64> {
-        self.elements.map(|count| count * element_bytes)
+    pub(crate) fn bytes(&self, element_bytes: Bytes) -> TileRuns<Bytes> {
+        self.elements.map(|count| *count * element_bytes)
     }
 }
 
 /// Elements of each tile when `elements` are dealt out in grains of 8 bytes over as many tiles as
 /// hold at least `min_bytes` each.
 pub(crate) fn linear_mapping(
-    elements: u64,
-    element_bytes: u64,
-    min_bytes: u64,
+    elements: Elements,
+    element_bytes: Bytes,
+    min_bytes: Bytes,
     tiles: u32,
-) -> TileRuns<u64> {
+) -> TileRuns<Elements> {
     let bounds = SplitBounds {
-        grain: (8 / element_bytes).max(1),
+        grain: (LOAD_BYTES / element_bytes).max(1),
         most: u64::from(tiles),
-        least: min_bytes.div_ceil(element_bytes),
+        least: min_bytes.next_multiple_of(element_bytes) / element_bytes,
     };
-    let counts = split::split_evenly(elements, bounds).map(|part| Some(part.end - part.start));
+    let counts = split::split_evenly(elements.0, bounds);
+    let counts = counts.map(|part| Some(Elements(part.end - part.start)));
     let mapping = TileRuns::from_tiles(0, counts);
     debug_assert_eq!(mapping.total(), elements, "every element is mapped once");
     mapping
@@ -206,8 +207,8 @@ mod tests {
 
     #[test]
     fn small_tensors_stay_on_few_tiles() {
-        assert_eq!(TensorLayout::linear(10, 4, 1472).elements.tile_count(), 1);
-        assert_eq!(TensorLayout::linear(64, 4, 1472).elements.tile_count(), 2);
+        assert_eq!(TensorLayout::linear(Elements(10), Bytes(4), 1472).elements.tile_count(), 1);
+        assert_eq!(TensorLayout::linear(Elements(64), Bytes(4), 1472).elements.tile_count(), 2);
     }
 
     #[test]
@@ -235,22 +236,22 @@ mod tests {
             grouped in any::<bool>(),
         ) {
             let (axis, inner) = (axis % shape.len(), inner % shape.len());
-            let elements = shape.iter().product();
-            let mut layout = TensorLayout::linear(elements, 4, 40);
+            let elements = shape.iter().product::<u64>();
+            let mut layout = TensorLayout::linear(Elements(elements), Bytes(4), 40);
             if grouped {
                 layout.order = ElementOrder::Grouped { axis: inner, group };
             }
             let cut = cut % (shape[axis] + 1);
             let low = layout.slice(&shape, axis, 0..cut).elements;
             let high = layout.slice(&shape, axis, cut..shape[axis]).elements;
-            prop_assert_eq!(low.total() + high.total(), elements);
-            prop_assert_eq!(low.total(), elements / shape[axis] * cut);
+            prop_assert_eq!(low.total() + high.total(), Elements(elements));
+            prop_assert_eq!(low.total(), Elements(elements / shape[axis] * cut));
         }
 
         #[test]
         fn every_element_has_one_tile(elements in 1u64..5_000_000, bytes in prop_oneof![Just(1u64), Just(2), Just(4)]) {
-            let layout = TensorLayout::linear(elements, bytes, 1216);
-            prop_assert_eq!(layout.elements.total(), elements);
+            let layout = TensorLayout::linear(Elements(elements), Bytes(bytes), 1216);
+            prop_assert_eq!(layout.elements.total(), Elements(elements));
             prop_assert!(layout.elements.tile_count() <= 1216);
         }
     }

@@ -2,79 +2,80 @@
 
 use crate::compile::LeafProgramCost;
 use tilescope_report::StepOnIpu;
+use tilescope_report::units::{Bytes, Cycles, IpuId};
 
 /// The time on each IPU, in cycles since the start of the run: that of its compute tiles and that
 /// of its I/O tiles.
 pub(crate) struct IpuClocks {
-    now: Vec<u64>,
-    io: Vec<u64>,
+    now: Vec<Cycles>,
+    io: Vec<Cycles>,
 }
 
 impl IpuClocks {
     /// All clocks at 0.
     pub(crate) fn new(ipus: u32) -> Self {
-        Self { now: vec![0; ipus as usize], io: vec![0; ipus as usize] }
+        Self { now: vec![Cycles::ZERO; ipus as usize], io: vec![Cycles::ZERO; ipus as usize] }
     }
 
     /// The time on one IPU.
-    pub(crate) fn at(&self, ipu: u32) -> u64 {
-        self.now[ipu as usize]
+    pub(crate) fn at(&self, ipu: IpuId) -> Cycles {
+        self.now[ipu.index()]
     }
 
     /// The latest time on any IPU.
-    pub(crate) fn latest(&self) -> u64 {
-        self.now.iter().chain(&self.io).copied().max().unwrap_or(0)
+    pub(crate) fn latest(&self) -> Cycles {
+        self.now.iter().chain(&self.io).copied().max().unwrap_or_default()
     }
 
     /// The time on the I/O tiles of one IPU.
-    pub(crate) fn io_at(&self, ipu: u32) -> u64 {
-        self.io[ipu as usize]
+    pub(crate) fn io_at(&self, ipu: IpuId) -> Cycles {
+        self.io[ipu.index()]
     }
 
     /// The I/O tiles of an IPU do nothing before its compute tiles are where they are now.
-    pub(crate) fn sync_io_to_compute(&mut self, ipu: u32) {
-        let now = self.now[ipu as usize];
-        let io = &mut self.io[ipu as usize];
+    pub(crate) fn sync_io_to_compute(&mut self, ipu: IpuId) {
+        let now = self.now[ipu.index()];
+        let io = &mut self.io[ipu.index()];
         *io = now.max(*io);
     }
 
     /// Lets the I/O tiles of an IPU do a step.
     pub(crate) fn run_io_step(&mut self, cost: &LeafProgramCost) -> StepOnIpu {
-        let start = self.io[cost.ipu as usize];
-        self.io[cost.ipu as usize] = start + cost.cycles;
+        let start = self.io[cost.ipu.index()];
+        self.io[cost.ipu.index()] = start + cost.cycles;
         step(cost, start, 1)
     }
 
     /// Lets one IPU do a step. Its tiles are in lock-step since the last sync, so all active ones
     /// start together.
     pub(crate) fn run_step(&mut self, cost: &LeafProgramCost) -> StepOnIpu {
-        let start = self.now[cost.ipu as usize];
-        self.now[cost.ipu as usize] = start + cost.cycles;
+        let start = self.now[cost.ipu.index()];
+        self.now[cost.ipu.index()] = start + cost.cycles;
         step(cost, start, 0)
     }
 
     /// Lets an IPU work for some cycles.
-    pub(crate) fn advance(&mut self, ipu: u32, cycles: u64) {
-        self.now[ipu as usize] += cycles;
+    pub(crate) fn advance(&mut self, ipu: IpuId, cycles: Cycles) {
+        self.now[ipu.index()] += cycles;
     }
 
     /// Joins some IPUs: each waits for the last, and then for the sync itself.
     pub(crate) fn sync_ipus(
         &mut self,
-        ipus: &[u32],
-        sync_cycles: u64,
+        ipus: &[IpuId],
+        sync_cycles: Cycles,
         tiles: u32,
     ) -> Vec<StepOnIpu> {
-        let last = ipus.iter().map(|ipu| self.now[*ipu as usize]).max().unwrap_or(0);
+        let last = ipus.iter().map(|ipu| self.now[ipu.index()]).max().unwrap_or_default();
         let release = last + sync_cycles;
         debug_assert!(
             ipus.iter().all(|ipu| self.at(*ipu) <= release),
             "a sync lets nobody go before all have come"
         );
-        let wait = |ipu: &u32| {
-            let start = std::mem::replace(&mut self.now[*ipu as usize], release);
+        let wait = |ipu: &IpuId| {
+            let start = std::mem::replace(&mut self.now[ipu.index()], release);
             StepOnIpu {
-                ipu: *ipu,
+                ipu: ipu.0,
                 sub_lane: 0,
                 from_min: start,
                 from_max: start,
@@ -82,8 +83,8 @@ impl IpuClocks {
                 to_max: release,
                 active_tiles: tiles,
                 active_tile_balance: 1.0,
-                bytes_in: 0,
-                bytes_out: 0,
+                bytes_in: Bytes::ZERO,
+                bytes_out: Bytes::ZERO,
             }
         };
         ipus.iter().map(wait).collect()
@@ -91,15 +92,18 @@ impl IpuClocks {
 }
 
 /// A step of so much that begins at `start`.
-fn step(cost: &LeafProgramCost, start: u64, sub_lane: u8) -> StepOnIpu {
-    debug_assert!(cost.active_tiles > 0 || cost.bytes_in + cost.bytes_out == 0, "bytes need tiles");
+fn step(cost: &LeafProgramCost, start: Cycles, sub_lane: u8) -> StepOnIpu {
+    debug_assert!(
+        cost.active_tiles > 0 || (cost.bytes_in + cost.bytes_out).is_zero(),
+        "bytes need tiles"
+    );
     debug_assert!(
         (0.0..=1.0).contains(&cost.tile_balance),
         "balance is a share: {}",
         cost.tile_balance
     );
     StepOnIpu {
-        ipu: cost.ipu,
+        ipu: cost.ipu.0,
         sub_lane,
         from_min: start,
         from_max: start,

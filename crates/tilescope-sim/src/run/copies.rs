@@ -1,18 +1,20 @@
 //! Copies of a run: with the host, beside compute where I/O tiles do them, and between IPUs.
 
-use super::{ProgramRunner, RunPosition, StepSink};
-use crate::compile::{CompiledProgram, HostStreamCopy, LeafProgramCost, StageCopyGroup};
+use super::{ProgramRunner, RunPosition, StepSink, cycles_of};
+use crate::compile::{
+    CompiledProgram, HostStreamCopy, InterIpuFlow, LeafProgramCost, StageCopyGroup,
+};
 use crate::spec::OverlapIo;
 use tilescope_report::MarkKind;
-use tilescope_report::units::ProgramId;
+use tilescope_report::units::{Bytes, Cycles, IpuId, ProgramId};
 
 impl<S: StepSink> ProgramRunner<'_, S> {
     /// A sync of some IPUs that takes `extra` cycles longer than its signal.
     pub(super) fn external_sync(
         &mut self,
         program: ProgramId,
-        ipus: &[u32],
-        extra: u64,
+        ipus: &[IpuId],
+        extra: Cycles,
     ) -> Result<(), S::Error> {
         let tiles = self.compiled.compilation.target.tiles_per_ipu;
         let cycles = self.compiled.system.external_sync_cycles + extra;
@@ -26,8 +28,8 @@ impl<S: StepSink> ProgramRunner<'_, S> {
         // A pipeline that runs on over all device iterations is held up once, for all of them.
         let times = options.device_iterations / self.compiled.schedule.iterations;
         let seconds = options.host.seconds_per_iteration * times as f64;
-        let cycles = (seconds * self.spec.target.chip.clock_hz as f64).round() as u64;
-        if cycles == 0 {
+        let cycles = cycles_of(seconds, self.spec.target.chip.clock);
+        if cycles.is_zero() {
             return Ok(());
         }
         let all = self.all_ipus.clone();
@@ -36,7 +38,7 @@ impl<S: StepSink> ProgramRunner<'_, S> {
 
     /// A copy before the program starts: the host is ready.
     pub(super) fn control_copy(&mut self, copy: &HostStreamCopy) -> Result<(), S::Error> {
-        self.stream(copy, HostCopyLane::Compute, 0)
+        self.stream(copy, HostCopyLane::Compute, Cycles::ZERO)
     }
 
     /// Brings a micro-batch to the compute tiles, unless the I/O tiles have it already.
@@ -84,12 +86,12 @@ impl<S: StepSink> ProgramRunner<'_, S> {
         self.items(&copy.tile_items)?;
         match self.spec.options.overlap_io {
             OverlapIo::None => {
-                self.stream(copy, self.lane(), 0)?;
+                self.stream(copy, self.lane(), Cycles::ZERO)?;
                 self.wait_for_io(copy.ipu)
             }
             OverlapIo::InnerLoop | OverlapIo::Loops => {
                 self.clocks.sync_io_to_compute(copy.ipu);
-                self.stream(copy, HostCopyLane::IoOverlapped, 0)
+                self.stream(copy, HostCopyLane::IoOverlapped, Cycles::ZERO)
             }
         }
     }
@@ -100,15 +102,15 @@ impl<S: StepSink> ProgramRunner<'_, S> {
     }
 
     /// The compute tiles of an IPU wait for its I/O tiles.
-    fn wait_for_io(&mut self, ipu: u32) -> Result<(), S::Error> {
+    fn wait_for_io(&mut self, ipu: IpuId) -> Result<(), S::Error> {
         let behind = self.clocks.io_at(ipu).saturating_sub(self.clocks.at(ipu));
-        if behind == 0 {
+        if behind.is_zero() {
             return Ok(());
         }
         let tiles = self.compiled.compilation.target.compute_tiles_per_ipu();
         let cost = crate::compile::whole_ipu_cost(ipu, behind, tiles);
         let waiting = self.clocks.run_step(&cost);
-        self.emit(self.compiled.io_syncs[ipu as usize], [waiting])
+        self.emit(self.compiled.io_syncs[ipu.index()], [waiting])
     }
 
     /// The steps of a stream copy. It cannot begin before cycle `filled`.
@@ -116,12 +118,12 @@ impl<S: StepSink> ProgramRunner<'_, S> {
         &mut self,
         copy: &HostStreamCopy,
         lane: HostCopyLane,
-        filled: u64,
+        filled: Cycles,
     ) -> Result<(), S::Error> {
         let [sync, begin, mid, end] = copy.programs;
         if lane != HostCopyLane::IoOverlapped {
             let ipus = self.compiled.sync_groups.host_sync_group(copy.ipu);
-            self.external_sync(sync, ipus, 0)?;
+            self.external_sync(sync, ipus, Cycles::ZERO)?;
             self.clocks.sync_io_to_compute(copy.ipu);
         }
         let now = match lane {
@@ -129,7 +131,7 @@ impl<S: StepSink> ProgramRunner<'_, S> {
             HostCopyLane::Io | HostCopyLane::IoOverlapped => self.clocks.io_at(copy.ipu),
         };
         let system = &self.compiled.system;
-        let cost = |cycles: u64, bytes_in: u64, bytes_out: u64| LeafProgramCost {
+        let cost = |cycles: Cycles, bytes_in: Bytes, bytes_out: Bytes| LeafProgramCost {
             ipu: copy.ipu,
             cycles,
             fastest_tile_cycles: cycles,
@@ -141,9 +143,9 @@ impl<S: StepSink> ProgramRunner<'_, S> {
         let transfer = system.host_cycles(copy.bytes_in + copy.bytes_out);
         let waiting = system.stream_begin_cycles.max(filled.saturating_sub(now));
         let steps = [
-            (begin, cost(waiting, 0, 0)),
+            (begin, cost(waiting, Bytes::ZERO, Bytes::ZERO)),
             (mid, cost(transfer, copy.bytes_in, copy.bytes_out)),
-            (end, cost(system.stream_end_cycles, 0, 0)),
+            (end, cost(system.stream_end_cycles, Bytes::ZERO, Bytes::ZERO)),
         ];
         for (program, cost) in steps {
             let on_ipu = match lane {
@@ -158,7 +160,7 @@ impl<S: StepSink> ProgramRunner<'_, S> {
     pub(super) fn link_copy(&mut self, copy: &StageCopyGroup) -> Result<(), S::Error> {
         if let Some([sync, exchange]) = copy.exchange {
             let all = self.all_ipus.clone();
-            self.external_sync(sync, &all, 0)?;
+            self.external_sync(sync, &all, Cycles::ZERO)?;
             let costs = link_costs(copy, self.compiled);
             let ipus: Vec<_> = costs.iter().map(|cost| self.clocks.run_step(cost)).collect();
             self.emit(exchange, ipus)?;
@@ -179,29 +181,29 @@ enum HostCopyLane {
 
 /// What a copy between IPUs costs each of them: links to different IPUs work side by side.
 fn link_costs(copy: &StageCopyGroup, compiled: &CompiledProgram) -> Vec<LeafProgramCost> {
-    let mut links: Vec<(u32, u32, u64)> = Vec::new();
-    for (from, to, bytes) in &copy.flows {
-        match links.iter_mut().find(|link| (link.0, link.1) == (*from, *to)) {
-            Some(link) => link.2 += bytes,
-            None => links.push((*from, *to, *bytes)),
+    let mut links: Vec<InterIpuFlow> = Vec::new();
+    for flow in &copy.flows {
+        match links.iter_mut().find(|link| (link.from, link.to) == (flow.from, flow.to)) {
+            Some(link) => link.bytes += flow.bytes,
+            None => links.push(*flow),
         }
     }
-    let cost = |ipu: u32| {
-        let mine = links.iter().filter(|(from, to, _)| *from == ipu || *to == ipu);
+    let cost = |ipu: IpuId| {
+        let mine = links.iter().filter(|link| link.from == ipu || link.to == ipu);
         let cycles =
-            mine.map(|(from, to, bytes)| compiled.system.link_cycles(*from, *to, *bytes)).max()?;
-        let total = |count: fn(&(u32, u32, u64), u32) -> bool| {
-            links.iter().filter(|link| count(link, ipu)).map(|link| link.2).sum()
+            mine.map(|link| compiled.system.link_cycles(link.from, link.to, link.bytes)).max()?;
+        let total = |count: fn(&InterIpuFlow, IpuId) -> bool| {
+            links.iter().filter(|link| count(link, ipu)).map(|link| link.bytes).sum()
         };
         Some(LeafProgramCost {
             ipu,
             cycles,
             fastest_tile_cycles: cycles,
-            active_tiles: copy.active_tiles.get(ipu as usize).copied().unwrap_or(0),
+            active_tiles: copy.active_tiles.get(ipu.index()).copied().unwrap_or(0),
             tile_balance: 1.0,
-            bytes_in: total(|link, ipu| link.1 == ipu),
-            bytes_out: total(|link, ipu| link.0 == ipu),
+            bytes_in: total(|link, ipu| link.to == ipu),
+            bytes_out: total(|link, ipu| link.from == ipu),
         })
     };
-    (0..compiled.compilation.target.ipus_per_replica).filter_map(cost).collect()
+    (0..compiled.compilation.target.ipus_per_replica).map(IpuId).filter_map(cost).collect()
 }

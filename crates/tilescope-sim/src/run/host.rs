@@ -6,7 +6,7 @@
 
 use crate::spec::{DataLoaderMode, HostSpec, Spec};
 use std::collections::{BTreeMap, VecDeque};
-use tilescope_report::units::{CycleRange, ProgramId};
+use tilescope_report::units::{Bytes, CycleRange, Cycles, ProgramId};
 
 /// Calls over which the loader's mean lead is taken.
 const LOADER_SIMULATED_CALLS: u64 = 64;
@@ -17,11 +17,11 @@ pub(crate) struct HostTimeline {
     prefetch_depth: usize,
     /// Cycles of a callback that fills all inputs of one micro-batch, for the instance's replicas.
     callback: f64,
-    input_bytes: u64,
-    samples_ready: u64,
+    input_bytes: Bytes,
+    samples_ready: Cycles,
     streams: BTreeMap<ProgramId, HostStream>,
     /// End of the last callback that was shown.
-    shown_until: u64,
+    shown_until: Cycles,
 }
 
 /// One stream from the host.
@@ -30,19 +30,19 @@ struct HostStream {
     /// Micro-batches copied so far.
     fetched: u64,
     /// When the callback of the last one began and was done.
-    begun: u64,
-    filled: u64,
+    begun: Cycles,
+    filled: Cycles,
     /// When the buffers that are still in use were emptied.
-    emptied: VecDeque<u64>,
+    emptied: VecDeque<Cycles>,
 }
 
 impl HostTimeline {
     /// The host of a call whose samples are ready after `samples_ready` cycles, and whose
     /// micro-batches have `input_bytes`.
-    pub(crate) fn new(spec: &Spec, input_bytes: u64, samples_ready: u64) -> Self {
+    pub(crate) fn new(spec: &Spec, input_bytes: Bytes, samples_ready: Cycles) -> Self {
         let host = spec.options.host;
         let local = f64::from(spec.options.replication_factor / spec.options.num_instances);
-        let clock = spec.target.chip.clock_hz as f64;
+        let clock = spec.target.chip.clock.0 as f64;
         Self {
             spec: host,
             prefetch_depth: spec.options.prefetch_depth as usize,
@@ -50,24 +50,24 @@ impl HostTimeline {
             input_bytes,
             samples_ready,
             streams: BTreeMap::new(),
-            shown_until: 0,
+            shown_until: Cycles::ZERO,
         }
     }
 
     /// When the samples of the call are there.
-    pub(crate) fn samples_ready(&self) -> u64 {
+    pub(crate) fn samples_ready(&self) -> Cycles {
         self.samples_ready
     }
 
     /// When the buffer of the stream's next micro-batch is full.
-    pub(crate) fn fill_next_buffer(&mut self, stream: ProgramId, bytes: u64) -> u64 {
-        let share = bytes as f64 / self.input_bytes.max(1) as f64;
+    pub(crate) fn fill_next_buffer(&mut self, stream: ProgramId, bytes: Bytes) -> Cycles {
+        let share = bytes.as_f64() / self.input_bytes.max(Bytes(1)).as_f64();
         let depth = self.prefetch_depth;
         let entry = self.streams.entry(stream).or_default();
         // A callback starts when the one before is done and a buffer is free.
         let free = match entry.emptied.len() >= depth {
-            true => entry.emptied.pop_front().unwrap_or(0),
-            false => 0,
+            true => entry.emptied.pop_front().unwrap_or_default(),
+            false => Cycles::ZERO,
         };
         let jitter = 1.0 + self.spec.sample_time_spread * noise(entry.fetched);
         let start = entry.filled.max(free).max(self.samples_ready);
@@ -77,13 +77,13 @@ impl HostTimeline {
             "callbacks of a stream follow each other"
         );
         entry.begun = start;
-        entry.filled = start + (self.callback * share * jitter).round() as u64;
+        entry.filled = start + Cycles((self.callback * share * jitter).round() as u64);
         entry.fetched += 1;
         entry.filled
     }
 
     /// The stream's buffer was emptied.
-    pub(crate) fn buffer_emptied(&mut self, stream: ProgramId, at: u64) {
+    pub(crate) fn buffer_emptied(&mut self, stream: ProgramId, at: Cycles) {
         let emptied = &mut self.streams.entry(stream).or_default().emptied;
         debug_assert!(
             emptied.back().is_none_or(|before| *before <= at),
@@ -108,10 +108,10 @@ impl HostTimeline {
 /// Seconds an instance's loader takes for the samples of one call.
 ///
 /// `bytes` are those of all replicas' inputs.
-pub fn loader_seconds(spec: &Spec, samples: u64, bytes: u64) -> f64 {
+pub fn loader_seconds(spec: &Spec, samples: u64, bytes: Bytes) -> f64 {
     let (host, instances) = (&spec.options.host, f64::from(spec.options.num_instances));
     let preparing = samples as f64 / instances * host.seconds_per_sample / host.num_workers as f64;
-    let copying = bytes as f64 / instances / host.copy_bytes_per_second;
+    let copying = bytes.as_f64() / instances / host.copy_bytes_per_second;
     host.seconds_per_call + preparing + copying
 }
 

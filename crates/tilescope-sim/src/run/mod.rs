@@ -19,7 +19,7 @@ use clocks::IpuClocks;
 use host::HostTimeline;
 use std::collections::BTreeSet;
 use sums::StepSequenceCache;
-use tilescope_report::units::{CycleRange, ProgramId, StepId};
+use tilescope_report::units::{Bytes, CycleRange, Cycles, Hertz, IpuId, ProgramId, StepId};
 use tilescope_report::{ExecutionStep, MarkKind, StepOnIpu, TraceMark, TrainingPass};
 
 /// Takes the executed steps in program order, and the marks once their last step is out.
@@ -60,7 +60,7 @@ pub struct DryRunSummary {
     /// Bars of the trace: one per step and IPU that takes part.
     pub trace_bars: u64,
     /// Cycles until the samples of the call are there.
-    pub samples_ready: u64,
+    pub samples_ready: Cycles,
 }
 
 /// Runs the program once, as one host call does.
@@ -99,34 +99,43 @@ pub fn dry_run(compiled: &CompiledProgram, spec: &Spec) -> DryRunSummary {
         }
     }
     let mut counter = TraceBarCounter(0);
-    let cycles = match run_from(compiled, spec, 0, &mut counter) {
+    let cycles = match run_from(compiled, spec, Cycles::ZERO, &mut counter) {
         Ok(cycles) => cycles,
         Err(never) => match never {},
     };
-    let clock = spec.target.chip.clock_hz as f64;
-    let (samples, bytes) = samples_and_bytes_per_call(compiled, spec);
+    let clock = spec.target.chip.clock;
+    let HostCallInputs { samples, bytes } = host_call_inputs(compiled, spec);
     let load = loader_seconds(spec, samples, bytes);
-    let wait = host::wait_for_loader(&spec.options.host, cycles as f64 / clock, load);
-    DryRunSummary { trace_bars: counter.0, samples_ready: (wait * clock).round() as u64 }
+    let wait = host::wait_for_loader(&spec.options.host, cycles.seconds_at(clock), load);
+    DryRunSummary { trace_bars: counter.0, samples_ready: cycles_of(wait, clock) }
 }
 
-/// Samples of a host call, and the bytes of its inputs over all replicas.
-pub fn samples_and_bytes_per_call(compiled: &CompiledProgram, spec: &Spec) -> (u64, u64) {
+/// What one host call brings to the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostCallInputs {
+    /// Samples of all replicas.
+    pub samples: u64,
+    /// Bytes of the inputs of all replicas.
+    pub bytes: Bytes,
+}
+
+/// What one host call of a program brings to the device.
+pub fn host_call_inputs(compiled: &CompiledProgram, spec: &Spec) -> HostCallInputs {
     let options = &spec.options;
     let micro_batches = options.gradient_accumulation
         * options.device_iterations
         * u64::from(options.replication_factor);
-    let bytes: u64 = compiled.host_inputs.iter().map(|copy| copy.bytes_in).sum();
-    (micro_batches * spec.model.batch_size, micro_batches * bytes)
+    let bytes: Bytes = compiled.host_inputs.iter().map(|copy| copy.bytes_in).sum();
+    HostCallInputs { samples: micro_batches * spec.model.batch_size, bytes: micro_batches * bytes }
 }
 
 /// Runs the program and returns the cycle at which it ends.
 fn run_from<S: StepSink>(
     compiled: &CompiledProgram,
     spec: &Spec,
-    samples_ready: u64,
+    samples_ready: Cycles,
     sink: &mut S,
-) -> Result<u64, S::Error> {
+) -> Result<Cycles, S::Error> {
     let ipus = compiled.compilation.target.ipus_per_replica;
     let input_bytes = compiled.host_inputs.iter().map(|copy| copy.bytes_in).sum();
     let mut runner = ProgramRunner {
@@ -139,7 +148,7 @@ fn run_from<S: StepSink>(
         clocks: IpuClocks::new(ipus),
         host: HostTimeline::new(spec, input_bytes, samples_ready),
         prefetched: BTreeSet::new(),
-        all_ipus: (0..ipus).collect(),
+        all_ipus: (0..ipus).map(IpuId).collect(),
         next_step: 0,
     };
     let start = runner.position();
@@ -148,6 +157,11 @@ fn run_from<S: StepSink>(
     runner.mark(MarkKind::Run, "Engine::run #0", None, 0, &start)?;
     runner.loader(&start)?;
     Ok(runner.clocks.latest())
+}
+
+/// Whole cycles of `clock` that are nearest to so many seconds.
+fn cycles_of(seconds: f64, clock: Hertz) -> Cycles {
+    Cycles((seconds * clock.0 as f64).round() as u64)
 }
 
 /// What leaf programs cost, by their number.
@@ -172,7 +186,7 @@ impl LeafCostTable {
 #[derive(Clone, Copy)]
 struct RunPosition {
     step: u64,
-    cycle: u64,
+    cycle: Cycles,
 }
 
 struct ProgramRunner<'a, S> {
@@ -187,7 +201,7 @@ struct ProgramRunner<'a, S> {
     host: HostTimeline,
     /// Copies from the host whose next micro-batch is on the I/O tiles already.
     prefetched: BTreeSet<ProgramId>,
-    all_ipus: Vec<u32>,
+    all_ipus: Vec<IpuId>,
     next_step: u64,
 }
 
@@ -214,11 +228,11 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         &mut self,
         kind: MarkKind,
         label: &str,
-        ipu: Option<u32>,
+        ipu: Option<IpuId>,
         pass: Option<TrainingPass>,
         index: u64,
         start: &RunPosition,
-        end_cycle: u64,
+        end_cycle: Cycles,
     ) -> Result<(), S::Error> {
         debug_assert!(
             start.step <= self.next_step && start.cycle <= end_cycle,
@@ -230,7 +244,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         self.sink.mark(&TraceMark {
             kind,
             label: label.to_string(),
-            ipu,
+            ipu: ipu.map(|ipu| ipu.0),
             pass,
             index,
             steps: StepId(start.step)..StepId(self.next_step),
@@ -262,12 +276,12 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
             DataLoaderMode::Sync => false,
             DataLoaderMode::Async => true,
         };
-        let (samples, bytes) = samples_and_bytes_per_call(self.compiled, self.spec);
+        let HostCallInputs { samples, bytes } = host_call_inputs(self.compiled, self.spec);
         let seconds = loader_seconds(self.spec, samples, bytes);
-        let cycles = (seconds * self.spec.target.chip.clock_hz as f64).round() as u64;
+        let cycles = cycles_of(seconds, self.spec.target.chip.clock);
         let ready = self.host.samples_ready();
         let end = self.clocks.latest().min(ready + cycles);
-        if ready > 0 {
+        if !ready.is_zero() {
             self.emit_mark(MarkKind::Loader, "this call", None, None, 0, start, ready)?;
         }
         if ahead && end > ready {
@@ -471,7 +485,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
                 }
                 FragmentItem::HostSync { program, ipu } => {
                     let ipus = self.compiled.sync_groups.host_sync_group(*ipu);
-                    self.external_sync(*program, ipus, 0)?;
+                    self.external_sync(*program, ipus, Cycles::ZERO)?;
                 }
                 FragmentItem::Loop { times, body } => {
                     for _ in 0..*times {

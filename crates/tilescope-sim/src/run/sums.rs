@@ -3,12 +3,13 @@
 use super::LeafCostTable;
 use crate::compile::FragmentItem;
 use std::collections::HashMap;
+use tilescope_report::units::{Cycles, IpuId};
 
 /// Steps that one IPU does on its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StepSequenceCost {
-    pub ipu: u32,
-    pub cycles: u64,
+    pub ipu: IpuId,
+    pub cycles: Cycles,
     /// How many they are.
     pub steps: u64,
 }
@@ -42,11 +43,11 @@ fn sum(items: &[FragmentItem], costs: &LeafCostTable) -> Option<StepSequenceCost
             }
             FragmentItem::Loop { times, body } => {
                 let once = sum(body, costs)?;
-                StepSequenceCost { cycles: once.cycles * times, steps: once.steps * times, ..once }
+                StepSequenceCost { cycles: once.cycles * *times, steps: once.steps * times, ..once }
             }
             FragmentItem::HostSync { .. } => return None,
         };
-        let before = total.unwrap_or(StepSequenceCost { cycles: 0, steps: 0, ..part });
+        let before = total.unwrap_or(StepSequenceCost { cycles: Cycles::ZERO, steps: 0, ..part });
         if before.ipu != part.ipu {
             return None;
         }

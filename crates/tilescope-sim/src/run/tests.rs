@@ -4,6 +4,7 @@ use crate::spec::{Spec, SpecSource};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use tilescope_report::ProgramKind;
+use tilescope_report::units::Cycles;
 
 /// Keeps everything.
 #[derive(Default)]
@@ -55,13 +56,13 @@ fn steps_of_one_ipu_follow_each_other_without_gaps_or_overlap() {
                 let clock = clocks.entry(on_ipu.ipu).or_default();
                 assert_eq!(
                     on_ipu.from_max,
-                    *clock,
+                    Cycles(*clock),
                     "{execution}: {:?}",
                     compiled.compilation.programs[step.program.index()]
                 );
                 assert!(on_ipu.from_min <= on_ipu.from_max && on_ipu.to_min <= on_ipu.to_max);
                 assert!((0.0..=1.0).contains(&on_ipu.active_tile_balance));
-                *clock = on_ipu.to_max;
+                *clock = on_ipu.to_max.0;
             }
         }
         assert_eq!(clocks.len(), 4, "{execution}");
@@ -89,7 +90,7 @@ fn what_one_ipu_sends_another_receives() {
     let (_, collected) = run_spec("mnist_pipeline", &["options.device_iterations=1"]);
     for step in collected.steps.iter().filter(|step| step.ipus.len() > 1) {
         let sum = |bytes: fn(&StepOnIpu) -> u64| step.ipus.iter().map(bytes).sum::<u64>();
-        assert_eq!(sum(|on_ipu| on_ipu.bytes_in), sum(|on_ipu| on_ipu.bytes_out));
+        assert_eq!(sum(|on_ipu| on_ipu.bytes_in.0), sum(|on_ipu| on_ipu.bytes_out.0));
     }
 }
 

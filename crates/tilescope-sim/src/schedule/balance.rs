@@ -1,20 +1,21 @@
 //! Splits a chain of blocks into stages so that the longest stage is as short as can be.
 
 use std::ops::Range;
+use tilescope_report::units::Cycles;
 
 /// Splits `costs`, one per block in order, into at most `stages` stretches whose largest sum is
 /// least; among such splits the one whose earlier stretches are longer.
-pub(crate) fn split_balanced(costs: &[u64], stages: usize) -> Vec<Range<usize>> {
+pub(crate) fn split_balanced(costs: &[Cycles], stages: usize) -> Vec<Range<usize>> {
     let stages = stages.clamp(1, costs.len().max(1));
-    let total: u64 = costs.iter().sum();
-    let mut low = costs.iter().copied().max().unwrap_or(0);
+    let total: Cycles = costs.iter().sum();
+    let mut low = costs.iter().copied().max().unwrap_or_default();
     let mut high = total;
     while low < high {
         let middle = low + (high - low) / 2;
         if split_within_bound(costs, middle).len() <= stages {
             high = middle
         } else {
-            low = middle + 1
+            low = middle + Cycles(1)
         }
     }
     let mut split = split_within_bound(costs, low);
@@ -22,7 +23,7 @@ pub(crate) fn split_balanced(costs: &[u64], stages: usize) -> Vec<Range<usize>> 
     while split.len() < stages {
         let longest = (0..split.len())
             .filter(|at| split[*at].len() > 1)
-            .max_by_key(|at| costs[split[*at].clone()].iter().sum::<u64>());
+            .max_by_key(|at| costs[split[*at].clone()].iter().sum::<Cycles>());
         let Some(at) = longest else { break };
         let whole = split[at].clone();
         let parts = split_balanced(&costs[whole.clone()], 2);
@@ -38,15 +39,15 @@ pub(crate) fn split_balanced(costs: &[u64], stages: usize) -> Vec<Range<usize>> 
 }
 
 /// Longest stretches from the front that cost no more than `bound` each.
-fn split_within_bound(costs: &[u64], bound: u64) -> Vec<Range<usize>> {
+fn split_within_bound(costs: &[Cycles], bound: Cycles) -> Vec<Range<usize>> {
     let mut split = Vec::new();
-    let (mut start, mut sum) = (0, 0);
+    let (mut start, mut sum) = (0, Cycles::ZERO);
     for (at, cost) in costs.iter().enumerate() {
-        if at > start && sum + cost > bound {
+        if at > start && sum + *cost > bound {
             split.push(start..at);
-            (start, sum) = (at, 0);
+            (start, sum) = (at, Cycles::ZERO);
         }
-        sum += cost;
+        sum += *cost;
     }
     split.push(start..costs.len());
     split
@@ -58,26 +59,27 @@ mod tests {
     use proptest::prelude::*;
 
     /// The least longest stretch, by trying every cut.
-    fn best(costs: &[u64], stages: usize) -> u64 {
+    fn best(costs: &[Cycles], stages: usize) -> Cycles {
         if stages == 1 {
             return costs.iter().sum();
         }
-        let cut = |at: usize| costs[..at].iter().sum::<u64>().max(best(&costs[at..], stages - 1));
-        (1..costs.len()).map(cut).chain([costs.iter().sum()]).min().unwrap_or(0)
+        let cut =
+            |at: usize| costs[..at].iter().sum::<Cycles>().max(best(&costs[at..], stages - 1));
+        (1..costs.len()).map(cut).chain([costs.iter().sum()]).min().unwrap_or_default()
     }
 
     proptest! {
         #[test]
         fn no_other_split_has_a_shorter_longest_stage(
-            costs in proptest::collection::vec(1u64..100, 1..9), stages in 1usize..5
+            costs in proptest::collection::vec((1u64..100).prop_map(Cycles), 1..9), stages in 1usize..5
         ) {
             let split = split_balanced(&costs, stages);
             prop_assert_eq!(split.len(), stages.min(costs.len()));
             prop_assert_eq!(split[0].start, 0);
             prop_assert_eq!(split[split.len() - 1].end, costs.len());
             prop_assert!(split.windows(2).all(|pair| pair[0].end == pair[1].start));
-            let longest = split.iter().map(|part| costs[part.clone()].iter().sum::<u64>()).max();
-            prop_assert_eq!(longest.unwrap_or(0), best(&costs, stages));
+            let longest = split.iter().map(|part| costs[part.clone()].iter().sum::<Cycles>()).max();
+            prop_assert_eq!(longest.unwrap_or_default(), best(&costs, stages));
         }
     }
 }

@@ -5,6 +5,7 @@ use super::pipeline::PipelineTiming;
 use crate::graph::ModelGraph;
 use crate::shape::BlockId;
 use crate::spec::{AutoStage, ExecutionStrategy, PipelineSchedule, Spec, SpecError, StageSpec};
+use tilescope_report::units::{Cycles, IpuId};
 
 /// A stage with its IPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,7 +13,7 @@ pub struct PlacedStage {
     /// Names of its blocks: `B1` or `B1+B2`.
     pub name: String,
     /// IPU of the replica.
-    pub ipu: u32,
+    pub ipu: IpuId,
 }
 
 /// Where each block of a graph runs.
@@ -24,7 +25,7 @@ pub struct StagePlacement {
 }
 
 /// Cycles of each block for one micro-batch, forward and backward, where they are asked for.
-pub(crate) type BlockCosts<'a> = &'a dyn Fn() -> Vec<u64>;
+pub(crate) type BlockCosts<'a> = &'a dyn Fn() -> Vec<Cycles>;
 
 impl StagePlacement {
     /// Places the blocks of `graph` as `spec` says.
@@ -94,24 +95,24 @@ fn resolve_stages(spec: &Spec, graph: &ModelGraph, costs: BlockCosts) -> Vec<Sta
     let phased = spec.options.execution == ExecutionStrategy::Phased;
     let stage = |(position, part): (usize, std::ops::Range<usize>)| StageSpec {
         blocks: graph.blocks[part].to_vec(),
-        ipu: if phased { phase_ipu(position, spec.target.ipus) } else { position as u32 },
+        ipu: if phased { phase_ipu(position, spec.target.ipus) } else { IpuId(position as u32) },
     };
     parts.into_iter().enumerate().map(stage).collect()
 }
 
 /// IPU of a stage when phases alternate between IPUs 0 and 1, or between the pairs 0 with 2 and 1
 /// with 3.
-fn phase_ipu(stage: usize, ipus: u32) -> u32 {
+fn phase_ipu(stage: usize, ipus: u32) -> IpuId {
     let width = (ipus / 2).max(1);
     let stage = stage as u32;
     let (phase, part) = (stage / width, stage % width);
-    2 * part + phase % 2
+    IpuId(2 * part + phase % 2)
 }
 
 fn check_ipus(spec: &Spec, stages: &[StageSpec]) -> Result<(), SpecError> {
     let ipus = spec.target.ipus;
     for (position, stage) in stages.iter().enumerate() {
-        if stage.ipu >= ipus {
+        if stage.ipu >= IpuId(ipus) {
             let problem =
                 format!("stage {position} is on IPU {}, but target.ipus is {ipus}", stage.ipu);
             return Err(spec.refuse("options.stages", problem));

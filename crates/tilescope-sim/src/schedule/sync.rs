@@ -5,22 +5,23 @@
 //! sync configuration).
 
 use crate::spec::SyncPattern;
+use tilescope_report::units::IpuId;
 
 /// The sync groups of a replica.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyncGroups {
     /// Members of GS2's parts.
-    gs2: Vec<Vec<u32>>,
+    gs2: Vec<Vec<IpuId>>,
 }
 
 impl SyncGroups {
     /// The groups of a replica of `ipus` IPUs.
     pub(crate) fn new(pattern: SyncPattern, ipus: u32) -> Self {
         let gs2 = match pattern {
-            SyncPattern::Full => vec![(0..ipus).collect()],
-            SyncPattern::SinglePipeline => (0..ipus).map(|ipu| vec![ipu]).collect(),
+            SyncPattern::Full => vec![(0..ipus).map(IpuId).collect()],
+            SyncPattern::SinglePipeline => (0..ipus).map(|ipu| vec![IpuId(ipu)]).collect(),
             SyncPattern::ReplicaAndLadder => {
-                let side = |side: u32| (side..ipus).step_by(2).collect::<Vec<u32>>();
+                let side = |side: u32| (side..ipus).step_by(2).map(IpuId).collect::<Vec<IpuId>>();
                 [side(0), side(1)].into_iter().filter(|side| !side.is_empty()).collect()
             }
         };
@@ -33,17 +34,17 @@ impl SyncGroups {
     }
 
     /// The IPUs that wait when one of them copies from or to the host.
-    pub fn host_sync_group(&self, ipu: u32) -> &[u32] {
+    pub fn host_sync_group(&self, ipu: IpuId) -> &[IpuId] {
         self.gs2.iter().find(|part| part.contains(&ipu)).map_or(&[], Vec::as_slice)
     }
 
     /// Words for people: `GS1 {0,1,2,3}; GS2 {0,2}, {1,3}`.
     pub(crate) fn describe(&self) -> String {
-        let set = |ipus: &[u32]| {
-            let ipus: Vec<String> = ipus.iter().map(u32::to_string).collect();
+        let set = |ipus: &[IpuId]| {
+            let ipus: Vec<String> = ipus.iter().map(IpuId::to_string).collect();
             format!("{{{}}}", ipus.join(","))
         };
-        let mut all: Vec<u32> = self.gs2.iter().flatten().copied().collect();
+        let mut all: Vec<IpuId> = self.gs2.iter().flatten().copied().collect();
         all.sort_unstable();
         let parts: Vec<String> = self.gs2.iter().map(|part| set(part)).collect();
         format!("GS1 {}; GS2 {}", set(&all), parts.join(", "))
@@ -68,7 +69,7 @@ mod tests {
         for pattern in [Full, SinglePipeline, ReplicaAndLadder] {
             for ipus in [1, 2, 4, 8, 16] {
                 let groups = SyncGroups::new(pattern, ipus);
-                for ipu in 0..ipus {
+                for ipu in (0..ipus).map(IpuId) {
                     assert!(groups.host_sync_group(ipu).contains(&ipu));
                 }
                 assert_eq!(groups.gs2.iter().flatten().count() as u32, ipus);

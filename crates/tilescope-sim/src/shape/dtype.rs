@@ -1,5 +1,7 @@
 //! Element types.
 
+use tilescope_report::units::Bytes;
+
 /// The type of one element of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DType {
@@ -19,12 +21,12 @@ pub enum DType {
 
 impl DType {
     /// Bytes of one element.
-    pub fn bytes(self) -> u64 {
-        match self {
+    pub fn bytes(self) -> Bytes {
+        Bytes(match self {
             Self::Quarter | Self::UInt8 | Self::Bool => 1,
             Self::Half => 2,
             Self::Float | Self::Int => 4,
-        }
+        })
     }
 
     /// Name in specs and reports.

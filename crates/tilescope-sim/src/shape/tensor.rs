@@ -2,6 +2,7 @@
 
 use super::DType;
 use std::fmt;
+use tilescope_report::units::Elements;
 
 /// Index of a tensor in its graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -27,8 +28,8 @@ impl TensorInfo {
     }
 
     /// Number of elements.
-    pub fn elements(&self) -> u64 {
-        self.shape.iter().product()
+    pub fn elements(&self) -> Elements {
+        Elements(self.shape.iter().product())
     }
 }
 

@@ -14,6 +14,7 @@ use crate::spec_keys::{COUNT, SpecField, SpecKeyType, SpecTable, spec_table};
 use crate::targets::{self, Chip, SystemDef};
 use std::collections::BTreeMap;
 use tilescope_report::TargetKind;
+use tilescope_report::units::Elements;
 
 spec_table! {
     /// The machine.
@@ -58,7 +59,7 @@ spec_table! {
             poptorch: "TensorLocations.{setter} useIOTilesToLoad, useIOTilesToStore",
         }
         /// Fewest elements of a tensor that leaves the chip
-        min_elements_for_off_chip: u64 = 2 => {
+        min_elements_for_off_chip: Elements = Elements(2) => {
             shows_in: "Memory: which tensors are always live",
             poptorch: "TensorLocations.{setter} minElementsForOffChip",
         }
@@ -67,7 +68,7 @@ spec_table! {
 
 impl TensorLocation {
     /// Whether a tensor of this many elements lives in streaming memory.
-    pub(crate) fn is_off_chip(&self, elements: u64) -> bool {
+    pub(crate) fn is_off_chip(&self, elements: Elements) -> bool {
         !self.on_chip && elements >= self.min_elements_for_off_chip
     }
 }
@@ -83,7 +84,7 @@ spec_table! {
             tensorflow: "replicated_optimizer_state_sharding",
         }
         /// Fewest elements of a tensor that is split over the replicas
-        min_elements_for_rts: u64 = 8192 => {
+        min_elements_for_rts: Elements = Elements(8192) => {
             shows_in: "Memory: which state is split",
             poptorch: "minElementsForReplicatedTensorSharding",
         }

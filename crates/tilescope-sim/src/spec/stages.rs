@@ -3,6 +3,7 @@
 use super::CheckedSpecValues;
 use super::error::SpecError;
 use crate::spec_keys::{SpecField, SpecKeyType, SpecValue};
+use tilescope_report::units::IpuId;
 
 /// The key of the stages.
 const STAGES: &str = "options.stages";
@@ -13,7 +14,7 @@ pub struct StageSpec {
     /// Blocks in order.
     pub blocks: Vec<String>,
     /// IPU of the replica.
-    pub ipu: u32,
+    pub ipu: IpuId,
 }
 
 /// Why stages cannot be read.
@@ -41,7 +42,7 @@ impl SpecField for Vec<StageSpec> {
             let blocks = stage.blocks.iter().cloned().map(SpecValue::String).collect();
             SpecValue::Table(vec![
                 ("blocks".to_string(), SpecValue::Array(blocks)),
-                ("ipu".to_string(), SpecValue::Integer(i64::from(stage.ipu))),
+                ("ipu".to_string(), SpecValue::Integer(i64::from(stage.ipu.0))),
             ])
         };
         SpecValue::Array(self.iter().map(table).collect())
@@ -100,5 +101,5 @@ fn stage(position: usize, item: &SpecValue) -> Result<StageSpec, StagesProblem> 
     if blocks.is_empty() {
         return Err(StagesProblem::NoBlocks { position });
     }
-    Ok(StageSpec { blocks, ipu })
+    Ok(StageSpec { blocks, ipu: IpuId(ipu) })
 }

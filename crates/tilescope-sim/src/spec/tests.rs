@@ -199,7 +199,7 @@ fn stages_can_be_written_in_three_ways() {
     };
     assert_eq!(stages("[[\"B1\"], [\"B2\"]]"), stages("[\"B1\", \"B2\"]"));
     let tables = stages("[{ blocks = [\"B1\", \"B2\"], ipu = 1 }, { blocks = \"B3\", ipu = 0 }]");
-    assert_eq!((tables[0].ipu, tables[1].ipu, tables[0].blocks.len()), (1, 0, 2));
+    assert_eq!((tables[0].ipu.0, tables[1].ipu.0, tables[0].blocks.len()), (1, 0, 2));
     let text = "[model]\nname = \"mnist\"\n[options]\nstages = [{ block = \"B1\" }]\n";
     assert!(refusal(text).ends_with("did you mean blocks?"), "{}", refusal(text));
 }

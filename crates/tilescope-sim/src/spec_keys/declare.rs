@@ -94,6 +94,18 @@ impl SpecField for u64 {
     }
 }
 
+impl SpecField for Elements {
+    const FORM: SpecKeyType = u64::FORM;
+
+    fn from_spec(value: &SpecValue) -> Option<Self> {
+        u64::from_spec(value).map(Self)
+    }
+
+    fn to_spec(&self) -> SpecValue {
+        self.0.to_spec()
+    }
+}
+
 impl SpecField for u32 {
     const FORM: SpecKeyType = u64::FORM;
 
@@ -351,4 +363,5 @@ macro_rules! spec_table {
     (@written $ty:ty, $default:expr, $written:literal) => { $written.to_string() };
 }
 
+use tilescope_report::units::Elements;
 pub(crate) use {spec_table, spec_words};

@@ -2,11 +2,12 @@
 
 use super::Chip;
 use super::bow::BOW;
+use tilescope_report::units::Hertz;
 
 /// The chip of a C600 card: Bow's tiles at the clock the card's 280 TFLOPS ask for.
 pub(crate) const C600: Chip = Chip {
     name: "c600",
     about: "C600 card: 1,472 tiles of 624 KiB at 1.49 GHz",
-    clock_hz: 1_490_000_000, // 280 TFLOPS of FP16 / (1,472 tiles x 2 x 64), C600 data sheet
+    clock: Hertz(1_490_000_000), // 280 TFLOPS of FP16 / (1,472 tiles x 2 x 64), C600 data sheet
     ..BOW
 };

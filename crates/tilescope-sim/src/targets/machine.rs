@@ -2,6 +2,18 @@
 
 use super::Chip;
 use crate::shape::DType;
+use tilescope_report::units::{Bytes, Cycles};
+
+/// How fast bytes move or are computed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct BytesPerCycle(pub u64);
+
+impl BytesPerCycle {
+    /// Whole cycles in which so many bytes pass.
+    pub(crate) const fn cycles_for(self, bytes: Bytes) -> Cycles {
+        Cycles(bytes.0.div_ceil(self.0))
+    }
+}
 
 /// The tiles a plan may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -26,12 +38,12 @@ impl IpuTarget {
     /// Elements of one load or store.
     pub(crate) fn vector_width(&self, data_type: DType) -> u64 {
         // 8-bit arithmetic is done four elements at a time, like half.
-        u64::from(self.chip.data_path_bytes) / data_type.bytes().max(2)
+        self.chip.data_path_bytes / data_type.bytes().max(Bytes(2))
     }
 
-    /// Bytes a tile sends or receives per cycle.
-    pub(crate) fn exchange_speed(&self) -> u64 {
-        u64::from(self.chip.exchange_bytes_per_cycle)
+    /// What a tile sends or receives in an exchange.
+    pub(crate) fn exchange_speed(&self) -> BytesPerCycle {
+        self.chip.exchange_speed
     }
 
     /// Units of the matrix engine for these element types, 0 if there is no such engine.
@@ -48,12 +60,9 @@ impl IpuTarget {
 
     /// Cycles an exchange needs to bring `bytes` to a tile; `paired` if two tiles on one bus
     /// receive the same.
-    pub(crate) fn exchange_cycles(&self, bytes: u64, paired: bool) -> u64 {
-        let width = self.exchange_speed();
-        bytes.div_ceil(if paired {
-            width * u64::from(self.chip.tiles_per_exchange_bus)
-        } else {
-            width
-        })
+    pub(crate) fn exchange_cycles(&self, bytes: Bytes, paired: bool) -> Cycles {
+        let BytesPerCycle(one) = self.exchange_speed();
+        let buses = if paired { u64::from(self.chip.tiles_per_exchange_bus) } else { 1 };
+        BytesPerCycle(one * buses).cycles_for(bytes)
     }
 }

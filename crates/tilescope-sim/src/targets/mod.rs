@@ -10,13 +10,15 @@ mod systems;
 
 pub(crate) use bow::BOW;
 pub(crate) use c600::C600;
-pub use machine::IpuTarget;
+pub use machine::{BytesPerCycle, IpuTarget};
 pub(crate) use mk1::MK1;
 pub use mk2::MK2;
 pub(crate) use system::SystemCosts;
 pub(crate) use systems::{
     DEFAULT_SYSTEM, IpuLinkTopology, SYSTEM_NAMES, SystemDef, find_system, smallest_system_with,
 };
+
+use tilescope_report::units::{Bytes, Hertz};
 
 /// Multiply-accumulate units of one tile's matrix engine, by element type of input and partials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -44,26 +46,26 @@ pub struct Chip {
     /// Worker threads of a tile; the tile issues one instruction per cycle, round robin.
     pub workers: u32,
     /// Memory of a tile.
-    pub bytes_per_tile: u64,
+    pub bytes_per_tile: Bytes,
     /// Offset of interleaved memory: size of the non-interleaved, executable region.
-    pub interleaved_offset: u64,
+    pub interleaved_offset: Bytes,
     /// Size of one element (bank) of non-interleaved memory.
-    pub memory_element_bytes: u64,
-    /// Tile clock in Hz.
-    pub clock_hz: u64,
-    /// Bytes a tile can receive, and send, per cycle of exchange.
-    pub exchange_bytes_per_cycle: u32,
+    pub memory_element_bytes: Bytes,
+    /// Tile clock.
+    pub clock: Hertz,
+    /// What a tile can receive, and send, in an exchange.
+    pub exchange_speed: BytesPerCycle,
     /// Tiles that share one exchange bus: they receive twice as fast if they receive the same.
     pub tiles_per_exchange_bus: u32,
     /// Bytes of one load or store.
-    pub data_path_bytes: u32,
-    /// Bytes per cycle at which weights are loaded into the matrix engine.
-    pub coeff_load_bytes_per_cycle: u32,
+    pub data_path_bytes: Bytes,
+    /// At which weights are loaded into the matrix engine.
+    pub coeff_load_speed: BytesPerCycle,
     pub conv_units: ConvUnits,
     /// Tiles of one column of the floor plan.
     pub tiles_per_column: u32,
-    /// Stack of one tile in bytes.
-    pub stack_bytes: u64,
+    /// Stack of one tile.
+    pub stack_bytes: Bytes,
 }
 
 /// Worker threads of a tile, the same on every chip: popops' cycle estimators are written for it.
@@ -84,7 +86,7 @@ mod tests {
     /// Peak of the matrix engine in TFLOPS, from tiles, clock and units: a unit does
     /// `elements` multiply-accumulates per cycle.
     fn peak_tflops(chip: &Chip, units: u32, elements: u32) -> f64 {
-        2.0 * f64::from(chip.tiles * units * elements) * chip.clock_hz as f64 / 1e12
+        2.0 * f64::from(chip.tiles * units * elements) * chip.clock.0 as f64 / 1e12
     }
 
     #[test]
@@ -100,8 +102,18 @@ mod tests {
     fn every_chip_is_consistent() {
         for chip in CHIPS {
             assert!(chip.interleaved_offset < chip.bytes_per_tile, "{}", chip.name);
-            assert_eq!(chip.interleaved_offset % chip.memory_element_bytes, 0, "{}", chip.name);
-            assert_eq!(chip.bytes_per_tile % chip.memory_element_bytes, 0, "{}", chip.name);
+            assert_eq!(
+                chip.interleaved_offset % chip.memory_element_bytes,
+                Bytes::ZERO,
+                "{}",
+                chip.name
+            );
+            assert_eq!(
+                chip.bytes_per_tile % chip.memory_element_bytes,
+                Bytes::ZERO,
+                "{}",
+                chip.name
+            );
             assert_eq!(u64::from(chip.workers), WORKERS, "{}", chip.name);
             assert_eq!(chip.tiles % chip.tiles_per_column, 0, "{}", chip.name);
             assert_eq!(super::find_chip(chip.name), Some(*chip));

@@ -2,6 +2,7 @@
 
 use super::{IpuLinkTopology, SystemDef};
 use tilescope_report::TargetKind;
+use tilescope_report::units::{Bytes, Cycles, IpuId};
 
 /// Transfer and sync costs of a system, in cycles and bytes per cycle of its chip.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -19,13 +20,13 @@ pub struct SystemCosts {
     /// Bytes per cycle between one IPU and streaming memory.
     pub remote_bytes_per_cycle: f64,
     /// Cycles of a sync of several IPUs, after the last one has arrived.
-    pub external_sync_cycles: u64,
+    pub external_sync_cycles: Cycles,
     /// Bytes per cycle between the host and one IPU.
     pub host_bytes_per_cycle: f64,
     /// Cycles of the handshake before the transfer of a stream copy.
-    pub stream_begin_cycles: u64,
+    pub stream_begin_cycles: Cycles,
     /// Cycles after the transfer of a stream copy.
-    pub stream_end_cycles: u64,
+    pub stream_end_cycles: Cycles,
 }
 
 /// Bytes per second between paired IPUs: four links of 128 Gibit/s at 85 %
@@ -45,7 +46,7 @@ const GATEWAY_BYTES_PER_SECOND: f64 = 2.0 * 100e9 / 8.0 / 4.0;
 const REMOTE_BYTES_PER_SECOND: f64 = 20.1e9;
 
 /// Cycles of a sync between IPUs (Target::getGlobalSyncCycles, IPU21).
-const EXTERNAL_SYNC_CYCLES: u64 = 600;
+const EXTERNAL_SYNC_CYCLES: Cycles = Cycles(600);
 
 /// Bytes per second from the host to one IPU of a PopTorch program; fitted on the single-replica
 /// row of the PopTorch data-loading tutorial.
@@ -63,7 +64,7 @@ const MODEL_HOST_BYTES_PER_CYCLE: f64 = 6.0;
 
 /// Cycles before and after a transfer on the IPU Model. Assumed from the two control copies of the
 /// matmul tutorial, which leave about 300 cycles each besides the exchange that follows them.
-const MODEL_STREAM_BEGIN_END_CYCLES: (u64, u64) = (200, 60);
+const MODEL_STREAM_BEGIN_END_CYCLES: (Cycles, Cycles) = (Cycles(200), Cycles(60));
 
 /// Seconds a sync signal of the IPU Model takes per hop, there and back counted apart
 /// (poplibs lib/poplibs_test/Util.cpp, setGlobalSyncLatency).
@@ -74,20 +75,20 @@ impl SystemCosts {
     ///
     /// `host` is the rate between host and one IPU in bytes per second, where the spec sets it.
     pub(crate) fn new(system: &SystemDef, kind: TargetKind, ipus: u32, host: Option<f64>) -> Self {
-        let clock = system.chip.clock_hz as f64;
+        let clock = system.chip.clock.0 as f64;
         let handshake = STREAM_HANDSHAKE_SECONDS * clock;
         let (sync, begin, end, default_host) = match kind {
             TargetKind::Ipu => (
                 EXTERNAL_SYNC_CYCLES,
-                (handshake * (1.0 - STREAM_END_SHARE)).round() as u64,
-                (handshake * STREAM_END_SHARE).round() as u64,
+                Cycles((handshake * (1.0 - STREAM_END_SHARE)).round() as u64),
+                Cycles((handshake * STREAM_END_SHARE).round() as u64),
                 HOST_BYTES_PER_SECOND / clock,
             ),
             TargetKind::IpuModel => {
                 let hops = f64::from(1 + ipus / 2 / 2);
                 let sync = (MODEL_SYNC_SECONDS_PER_HOP * clock * hops * 2.0).ceil() as u64;
                 let (begin, end) = MODEL_STREAM_BEGIN_END_CYCLES;
-                (sync, begin, end, MODEL_HOST_BYTES_PER_CYCLE)
+                (Cycles(sync), begin, end, MODEL_HOST_BYTES_PER_CYCLE)
             }
         };
         Self {
@@ -105,15 +106,18 @@ impl SystemCosts {
     }
 
     /// Cycles to move `bytes` from one IPU to another over links nobody else uses.
-    pub(crate) fn link_cycles(&self, from: u32, to: u32, bytes: u64) -> u64 {
+    pub(crate) fn link_cycles(&self, from: IpuId, to: IpuId, bytes: Bytes) -> Cycles {
         debug_assert_ne!(from, to, "an IPU has no link to itself");
-        let speed =
-            if from ^ 1 == to { self.pair_bytes_per_cycle } else { self.ladder_bytes_per_cycle };
-        (bytes as f64 / speed).ceil() as u64
+        let speed = if from.0 ^ 1 == to.0 {
+            self.pair_bytes_per_cycle
+        } else {
+            self.ladder_bytes_per_cycle
+        };
+        Cycles((bytes.as_f64() / speed).ceil() as u64)
     }
 
     /// Cycles to move `bytes` between the host and one IPU.
-    pub(crate) fn host_cycles(&self, bytes: u64) -> u64 {
-        (bytes as f64 / self.host_bytes_per_cycle).ceil() as u64
+    pub(crate) fn host_cycles(&self, bytes: Bytes) -> Cycles {
+        Cycles((bytes.as_f64() / self.host_bytes_per_cycle).ceil() as u64)
     }
 }

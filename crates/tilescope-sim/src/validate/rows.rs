@@ -4,6 +4,7 @@ use super::config::{ConfigTextError, RowConfig};
 use super::families::{FAMILIES, OperationFamily};
 use crate::graph_lowering::alone::OpBenchmarkCost;
 use crate::targets::{CHIPS, Chip, find_chip};
+use tilescope_report::units::{Bytes, Cycles};
 
 #[derive(Clone, Debug)]
 pub(crate) struct MeasuredRow {
@@ -122,9 +123,9 @@ fn row(
         chip: find_chip(target)
             .ok_or_else(|| RowTextError::UnknownTarget { name: target.to_owned() })?,
         measured: OpBenchmarkCost {
-            cycles: measured("cycles", cycles)?,
-            memory_bytes: measured("memory_bytes", memory)?,
-            fullest_tile_bytes: measured("max_tile_bytes_including_gaps", fullest)?,
+            cycles: Cycles(measured("cycles", cycles)?),
+            memory_bytes: Bytes(measured("memory_bytes", memory)?),
+            fullest_tile_bytes: Bytes(measured("max_tile_bytes_including_gaps", fullest)?),
         },
     })
 }

@@ -4,6 +4,7 @@ use super::rows::MeasuredRow;
 use crate::graph_lowering::alone::OpBenchmarkCost;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use tilescope_report::units::{Bytes, Cycles};
 
 /// What all rows of a file say.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -21,14 +22,14 @@ pub struct ValidationSummary {
 pub struct RowCosts {
     pub name: String,
     pub target: &'static str,
-    pub cycles: u64,
-    pub simulated_cycles: u64,
+    pub cycles: Cycles,
+    pub simulated_cycles: Cycles,
     /// Measured bytes: always-live ones of all tiles, and the peak of the others on each tile.
-    pub memory_bytes: u64,
-    pub simulated_memory_bytes: u64,
+    pub memory_bytes: Bytes,
+    pub simulated_memory_bytes: Bytes,
     /// Measured highest address in use on any tile.
-    pub max_tile: u64,
-    pub simulated_max_tile: u64,
+    pub max_tile: Bytes,
+    pub simulated_max_tile: Bytes,
     /// Kind of the operation.
     #[serde(skip)]
     pub family: &'static str,
@@ -37,11 +38,13 @@ pub struct RowCosts {
 impl RowCosts {
     /// Signed errors of cycles, memory and fullest tile, as shares of what was measured.
     pub fn errors(&self) -> [f64; 3] {
-        let error = |simulated: u64, measured: u64| simulated as f64 / measured as f64 - 1.0;
+        let error = |simulated: f64, measured: f64| simulated / measured - 1.0;
+        let bytes =
+            |simulated: Bytes, measured: Bytes| error(simulated.as_f64(), measured.as_f64());
         [
-            error(self.simulated_cycles, self.cycles),
-            error(self.simulated_memory_bytes, self.memory_bytes),
-            error(self.simulated_max_tile, self.max_tile),
+            error(self.simulated_cycles.as_f64(), self.cycles.as_f64()),
+            bytes(self.simulated_memory_bytes, self.memory_bytes),
+            bytes(self.simulated_max_tile, self.max_tile),
         ]
     }
 }

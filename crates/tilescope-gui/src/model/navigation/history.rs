@@ -9,7 +9,7 @@ const DWELL_SECONDS: f64 = 0.4;
 
 /// Places that were looked at.
 #[derive(Debug, Default)]
-pub struct NavigationHistory {
+pub(crate) struct NavigationHistory {
     past: Vec<NavigationState>,
     current: Option<NavigationState>,
     future: Vec<NavigationState>,

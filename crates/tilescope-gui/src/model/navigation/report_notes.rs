@@ -25,7 +25,7 @@ pub struct ReportBookmark {
 
 /// A changed spec that was simulated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SimulatedVariant {
+pub(crate) struct SimulatedVariant {
     /// `variant 3`
     pub name: String,
     pub spec: String,
@@ -43,7 +43,7 @@ struct ReportNotesFile {
 
 /// What is kept about a report.
 #[derive(Debug, Default)]
-pub struct ReportNotes {
+pub(crate) struct ReportNotes {
     /// Bookmarks, oldest first.
     pub bookmarks: Vec<ReportBookmark>,
     /// Specs that were tried, oldest first.

@@ -62,7 +62,7 @@ const APP_ACTIONS: &[AppAction] = &[
         help: "Choose a report directory in the system's dialog.",
         keys: &[KeyShortcut::ctrl(Key::O)],
         effect: ActionEffect::RunCommand(|session| {
-            session.dialog.is_none().then_some(AppCommand::OpenDialog)
+            (!session.jobs().is_choosing_report()).then_some(AppCommand::OpenDialog)
         }),
         ..action_template(ActionGroup::Report)
     },
@@ -72,9 +72,7 @@ const APP_ACTIONS: &[AppAction] = &[
         help: "Read the report again; keeps the selection where it still exists.",
         keys: &[KeyShortcut::ctrl(Key::R), KeyShortcut::key(Key::F5)],
         menu: Some(Icon::Reload),
-        effect: ActionEffect::RunCommand(|session| {
-            session.page.as_ref().map(|_| AppCommand::Reload)
-        }),
+        effect: ActionEffect::RunCommand(|session| session.page().map(|_| AppCommand::Reload)),
         ..action_template(ActionGroup::Report)
     },
     AppAction {
@@ -83,9 +81,7 @@ const APP_ACTIONS: &[AppAction] = &[
         help: "Go back to the home screen.",
         keys: &[KeyShortcut::ctrl(Key::W)],
         menu: Some(Icon::Close),
-        effect: ActionEffect::RunCommand(|session| {
-            session.page.as_ref().map(|_| AppCommand::CloseReport)
-        }),
+        effect: ActionEffect::RunCommand(|session| session.page().map(|_| AppCommand::CloseReport)),
         ..action_template(ActionGroup::Report)
     },
     AppAction {
@@ -95,7 +91,7 @@ const APP_ACTIONS: &[AppAction] = &[
         keys: &[KeyShortcut::ctrl(Key::D)],
         menu: Some(Icon::Exchange),
         effect: ActionEffect::RunCommand(|session| {
-            session.page.as_ref().map(|_| AppCommand::ToggleCompareDialog)
+            session.page().map(|_| AppCommand::ToggleCompareDialog)
         }),
         ..action_template(ActionGroup::Report)
     },
@@ -106,7 +102,7 @@ const APP_ACTIONS: &[AppAction] = &[
         keys: &[KeyShortcut::ctrl(Key::T)],
         menu: Some(Icon::Flask),
         effect: ActionEffect::RunCommand(|session| {
-            session.page.as_ref().map(|_| AppCommand::ToggleWhatIf)
+            session.page().map(|_| AppCommand::ToggleWhatIf)
         }),
         ..action_template(ActionGroup::Report)
     },
@@ -115,11 +111,7 @@ const APP_ACTIONS: &[AppAction] = &[
         title: "Simulate the changed spec",
         help: "Simulate the changes made under What if… and compare the result.",
         effect: ActionEffect::RunCommand(|session| {
-            session
-                .what_if_open
-                .then_some(session.what_if.as_ref()?)?
-                .is_spec_valid()
-                .then_some(AppCommand::SimulateVariant)
+            session.what_ifs().open()?.is_spec_valid().then_some(AppCommand::SimulateVariant)
         }),
         ..action_template(ActionGroup::Report)
     },
@@ -128,7 +120,7 @@ const APP_ACTIONS: &[AppAction] = &[
         title: "Swap source and target",
         help: "Exchange the two reports of a comparison.",
         effect: ActionEffect::RunCommand(|session| {
-            session.page.as_ref()?.compared.as_ref().map(|_| AppCommand::SwapSides)
+            session.page()?.compared().map(|_| AppCommand::SwapSides)
         }),
         ..action_template(ActionGroup::Report)
     },
@@ -137,7 +129,7 @@ const APP_ACTIONS: &[AppAction] = &[
         title: "End the comparison",
         help: "Close the target and keep the source.",
         effect: ActionEffect::RunCommand(|session| {
-            session.page.as_ref()?.compared.as_ref().map(|_| AppCommand::EndComparison)
+            session.page()?.compared().map(|_| AppCommand::EndComparison)
         }),
         ..action_template(ActionGroup::Report)
     },
@@ -147,7 +139,7 @@ const APP_ACTIONS: &[AppAction] = &[
         help: "Show the tab after this one.",
         keys: &[KeyShortcut::ctrl(Key::Tab)],
         effect: ActionEffect::RunCommand(|session| {
-            (session.tab_titles().len() > 1).then_some(AppCommand::NextTab(true))
+            (session.workspace().tab_count() > 1).then_some(AppCommand::NextTab(true))
         }),
         ..action_template(ActionGroup::Report)
     },
@@ -157,7 +149,7 @@ const APP_ACTIONS: &[AppAction] = &[
         help: "Show the tab before this one.",
         keys: &[KeyShortcut::ctrl(Key::Tab).shift()],
         effect: ActionEffect::RunCommand(|session| {
-            (session.tab_titles().len() > 1).then_some(AppCommand::NextTab(false))
+            (session.workspace().tab_count() > 1).then_some(AppCommand::NextTab(false))
         }),
         ..action_template(ActionGroup::Report)
     },
@@ -166,7 +158,7 @@ const APP_ACTIONS: &[AppAction] = &[
         title: "Cancel simulation",
         help: "Stop the running simulation; no report is opened.",
         effect: ActionEffect::RunCommand(|session| {
-            session.simulation.as_ref().map(|_| AppCommand::CancelSimulation)
+            session.simulation().map(|_| AppCommand::CancelSimulation)
         }),
         ..action_template(ActionGroup::Report)
     },
@@ -184,9 +176,7 @@ const APP_ACTIONS: &[AppAction] = &[
         help: "Find steps, operations, programs, variables, tensors and vertices in the whole report.",
         keys: &[KeyShortcut::key(Key::Slash), KeyShortcut::ctrl(Key::F).shift()],
         menu: Some(Icon::Find),
-        effect: ActionEffect::RunCommand(|session| {
-            session.page.as_ref().map(|_| AppCommand::OpenSearch)
-        }),
+        effect: ActionEffect::RunCommand(|session| session.page().map(|_| AppCommand::OpenSearch)),
         ..action_template(ActionGroup::Find)
     },
     AppAction {
@@ -195,8 +185,8 @@ const APP_ACTIONS: &[AppAction] = &[
         help: "Count, sum, quantiles, histogram and distribution over tiles of the selection.",
         keys: &[KeyShortcut::ctrl(Key::I)],
         effect: ActionEffect::RunCommand(|session| {
-            let any = Selection { step: None, cycles: None, ..session.selection.clone() };
-            let something = session.page.is_some() && any != Selection::default();
+            let any = Selection { step: None, cycles: None, ..session.selection().clone() };
+            let something = session.page().is_some() && any != Selection::default();
             something.then_some(AppCommand::ShowSelectionStatistics)
         }),
         ..action_template(ActionGroup::Find)
@@ -208,9 +198,8 @@ const APP_ACTIONS: &[AppAction] = &[
         keys: &[KeyShortcut::key(Key::N)],
         effect: ActionEffect::RunCommand(|session| {
             session
-                .page
-                .as_ref()
-                .filter(|page| page.search.has_query())
+                .page()
+                .filter(|page| page.search().has_query())
                 .map(|_| AppCommand::NextSearchResult(1))
         }),
         ..action_template(ActionGroup::Find)
@@ -222,9 +211,8 @@ const APP_ACTIONS: &[AppAction] = &[
         keys: &[KeyShortcut::key(Key::N).shift()],
         effect: ActionEffect::RunCommand(|session| {
             session
-                .page
-                .as_ref()
-                .filter(|page| page.search.has_query())
+                .page()
+                .filter(|page| page.search().has_query())
                 .map(|_| AppCommand::NextSearchResult(-1))
         }),
         ..action_template(ActionGroup::Find)
@@ -235,8 +223,8 @@ const APP_ACTIONS: &[AppAction] = &[
         help: "Go back to the previous view, selection, zoom and settings.",
         keys: &[KeyShortcut::ctrl(Key::Z), KeyShortcut::alt(Key::ArrowLeft)],
         effect: ActionEffect::RunCommand(|session| {
-            let page = session.page.as_ref()?;
-            page.history.can_undo().then_some(AppCommand::Undo)
+            let page = session.page()?;
+            page.tab.history.can_undo().then_some(AppCommand::Undo)
         }),
         ..action_template(ActionGroup::Navigation)
     },
@@ -250,8 +238,8 @@ const APP_ACTIONS: &[AppAction] = &[
             KeyShortcut::alt(Key::ArrowRight),
         ],
         effect: ActionEffect::RunCommand(|session| {
-            let page = session.page.as_ref()?;
-            page.history.can_redo().then_some(AppCommand::Redo)
+            let page = session.page()?;
+            page.tab.history.can_redo().then_some(AppCommand::Redo)
         }),
         ..action_template(ActionGroup::Navigation)
     },
@@ -260,9 +248,7 @@ const APP_ACTIONS: &[AppAction] = &[
         title: "Copy link to this view",
         help: "Copy a link that restores this view: tilescope REPORT --at LINK.",
         keys: &[KeyShortcut::ctrl(Key::C).shift()],
-        effect: ActionEffect::RunCommand(|session| {
-            session.page.as_ref().map(|_| AppCommand::CopyLink)
-        }),
+        effect: ActionEffect::RunCommand(|session| session.page().map(|_| AppCommand::CopyLink)),
         ..action_template(ActionGroup::Navigation)
     },
     AppAction {
@@ -270,9 +256,7 @@ const APP_ACTIONS: &[AppAction] = &[
         title: "Bookmark this view",
         help: "Save this view under a name, in a file next to the report.",
         keys: &[KeyShortcut::ctrl(Key::M)],
-        effect: ActionEffect::RunCommand(|session| {
-            session.page.as_ref().map(|_| AppCommand::AddBookmark)
-        }),
+        effect: ActionEffect::RunCommand(|session| session.page().map(|_| AppCommand::AddBookmark)),
         ..action_template(ActionGroup::Navigation)
     },
     AppAction {
@@ -281,7 +265,7 @@ const APP_ACTIONS: &[AppAction] = &[
         help: "List the bookmarks of this report: open, rename, add notes.",
         keys: &[KeyShortcut::ctrl(Key::M).shift()],
         effect: ActionEffect::RunCommand(|session| {
-            session.page.as_ref().map(|_| AppCommand::Overlay(Some(OverlayKind::Bookmarks)))
+            session.page().map(|_| AppCommand::Overlay(Some(OverlayKind::Bookmarks)))
         }),
         ..action_template(ActionGroup::Navigation)
     },
@@ -292,7 +276,7 @@ const APP_ACTIONS: &[AppAction] = &[
         keys: &[KeyShortcut::ctrl(Key::S)],
         menu: Some(Icon::Camera),
         effect: ActionEffect::RunCommand(|session| {
-            session.page.as_ref().map(|_| AppCommand::Overlay(Some(OverlayKind::ExportDialog)))
+            session.page().map(|_| AppCommand::Overlay(Some(OverlayKind::ExportDialog)))
         }),
         ..action_template(ActionGroup::Report)
     },
@@ -343,7 +327,7 @@ const APP_ACTIONS: &[AppAction] = &[
         menu: Some(Icon::Theme),
         state: Some(|prefs: &UserPreferences| format!("Theme: {}", prefs.theme.title())),
         effect: ActionEffect::RunCommand(|session| {
-            Some(AppCommand::SetTheme(session.prefs.theme.next()))
+            Some(AppCommand::SetTheme(session.prefs().theme.next()))
         }),
         ..action_template(ActionGroup::Window)
     },
@@ -356,9 +340,7 @@ const APP_ACTIONS: &[AppAction] = &[
         state: Some(|prefs: &UserPreferences| {
             (if prefs.narrow_menu { "Show menu" } else { "Hide menu" }).to_owned()
         }),
-        effect: ActionEffect::RunCommand(|session| {
-            session.page.as_ref().map(|_| AppCommand::ToggleMenu)
-        }),
+        effect: ActionEffect::RunCommand(|session| session.page().map(|_| AppCommand::ToggleMenu)),
         ..action_template(ActionGroup::Window)
     },
     AppAction {
@@ -366,7 +348,7 @@ const APP_ACTIONS: &[AppAction] = &[
         title: "Dismiss all messages",
         help: "Close all messages above the view.",
         effect: ActionEffect::RunCommand(|session| {
-            (!session.messages.is_empty()).then_some(AppCommand::DismissMessages)
+            (!session.messages().is_empty()).then_some(AppCommand::DismissMessages)
         }),
         ..action_template(ActionGroup::Window)
     },
@@ -394,8 +376,8 @@ mod tests {
         let session = AppSession::detached();
         for (at, action) in actions().iter().enumerate() {
             for other in actions()[..at].iter().filter(|other| action.conflicts_with(other)) {
-                let others = other.shortcuts(&session.prefs);
-                for press in action.shortcuts(&session.prefs) {
+                let others = other.shortcuts(session.prefs());
+                for press in action.shortcuts(session.prefs()) {
                     assert!(!others.contains(&press), "{press}: {} {}", action.name, other.name);
                 }
             }

@@ -96,7 +96,7 @@ pub struct AppAction {
 impl AppAction {
     /// The command it issues now; `None` where it makes no sense.
     pub(crate) fn command(&self, session: &AppSession) -> Option<AppCommand> {
-        let shown = session.page.as_ref().map(|page| page.view);
+        let shown = session.page().map(|page| page.view());
         match self.effect {
             ActionEffect::RunCommand(command) => command(session),
             ActionEffect::ShowView(view) => shown.map(|_| AppCommand::ShowView(view)),
@@ -143,11 +143,11 @@ pub(crate) fn commands_for_pressed_keys(
     context: &Context,
     session: &AppSession,
 ) -> Vec<AppCommand> {
-    if session.overlay.as_ref().is_some_and(|overlay| overlay.capturing_shortcut_for.is_some()) {
+    if session.dialogs().overlay().is_some_and(|overlay| overlay.capturing_shortcut_for.is_some()) {
         return Vec::new();
     }
     let typing = context.text_edit_focused();
-    let covered = context.any_popup_open() || session.overlay.is_some();
+    let covered = context.any_popup_open() || session.dialogs().overlay().is_some();
     let mut commands = Vec::new();
     context.input_mut(|input| {
         input.events.retain(|event| {
@@ -158,7 +158,7 @@ pub(crate) fn commands_for_pressed_keys(
             let meant = |action: &&AppAction| {
                 let press = if action.by_physical_key { place } else { letter };
                 let hidden = covered && matches!(action.effect, ActionEffect::SendToView(..));
-                !hidden && action.shortcuts(&session.prefs).contains(&press)
+                !hidden && action.shortcuts(session.prefs()).contains(&press)
             };
             let found = actions().iter().filter(meant);
             let found = found.filter_map(|action| Some((action, action.command(session)?))).next();

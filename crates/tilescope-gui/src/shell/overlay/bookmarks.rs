@@ -10,12 +10,12 @@ use egui::{Align, Layout, RichText, ScrollArea, TextEdit, Ui};
 
 pub(crate) fn bookmarks_ui(ui: &mut Ui, session: &AppSession, commands: &CommandQueue) {
     heading_ui(ui, "Bookmarks");
-    let Some(page) = &session.page else { return };
+    let Some(page) = session.page() else { return };
     let palette = ThemePalette::for_ui(ui);
     if ui.button("Bookmark what is shown").clicked() {
         commands.push(AppCommand::AddBookmark);
     }
-    let mut bookmarks = page.notes.bookmarks.clone();
+    let mut bookmarks = page.tab.notes.bookmarks.clone();
     if bookmarks.is_empty() {
         let text = "No bookmarks yet.";
         ui.label(RichText::new(text).color(palette.weak_text));

@@ -103,7 +103,7 @@ fn entry_ui(
     let enabled = command.is_some();
     let sense = if enabled { Sense::click() } else { Sense::hover() };
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 28.0), sense);
-    let words = action.menu_text(&session.prefs);
+    let words = action.menu_text(session.prefs());
     response.widget_info(|| WidgetInfo::selected(Role::MenuItem, enabled, chosen, words.as_str()));
     let ground =
         if chosen { Some(palette.chosen) } else { response.hovered().then_some(palette.hover) };
@@ -115,7 +115,7 @@ fn entry_ui(
     let font = TextStyle::Body.resolve(ui.style());
     let left = rect.left_center() + vec2(8.0, 0.0);
     ui.painter().text(left, Align2::LEFT_CENTER, words, font, colour);
-    let keys = action.shortcut_text(&session.prefs);
+    let keys = action.shortcut_text(session.prefs());
     let right = rect.right_center() - vec2(10.0, 0.0);
     let small = FontId::proportional(text_size::CAPTION);
     ui.painter().text(right, Align2::RIGHT_CENTER, keys, small, palette.weak_text);

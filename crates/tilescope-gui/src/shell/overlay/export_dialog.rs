@@ -19,12 +19,12 @@ pub(crate) fn save_ui(
     commands: &CommandQueue,
 ) {
     heading_ui(ui, "Save");
-    let Some(page) = &session.page else { return };
-    let compared = page.compared.as_ref().map(|with| with.tables()).unwrap_or_default();
+    let Some(page) = session.page() else { return };
+    let compared = page.compared().map(|with| with.tables()).unwrap_or_default();
     let choices: Vec<ExportContent> = [ExportContent::Png, ExportContent::Svg]
         .into_iter()
         .chain(compared.into_iter().map(ExportContent::Differences))
-        .chain(tables::of_view(page.view.name()).map(|table| ExportContent::Table(table.name)))
+        .chain(tables::of_view(page.view().name()).map(|table| ExportContent::Table(table.name)))
         .collect();
     let titles: Vec<(usize, String)> =
         choices.iter().map(ExportContent::title).enumerate().collect();
@@ -39,7 +39,7 @@ pub(crate) fn save_ui(
     });
     let Some(what) = choices.get(overlay.selected_entry).copied() else { return };
     if fresh {
-        overlay.typed = what.file_name(&page.opened.name(), page.view.name());
+        overlay.typed = what.file_name(&page.opened().name(), page.view().name());
     }
     let edit = TextEdit::singleline(&mut overlay.typed).desired_width(ui.available_width() - 18.0);
     let output = edit.show(ui);
@@ -70,7 +70,7 @@ pub(crate) fn save_ui(
         let path = PathBuf::from(path);
         let dark = ui.ctx().theme() == egui::Theme::Dark;
         // The window may be zoomed, too.
-        let look = AppearancePrefs { text_percent, ..session.prefs.look };
+        let look = AppearancePrefs { text_percent, ..session.prefs().look };
         let saving = ExportRequest { what, path, size, look, dark };
         commands.push(AppCommand::Overlay(None));
         commands.push(AppCommand::Export(saving));

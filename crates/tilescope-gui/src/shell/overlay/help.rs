@@ -32,7 +32,7 @@ fn title(page: &str) -> &str {
 
 pub(crate) fn help_ui(ui: &mut Ui, overlay: &mut OverlayState, session: &AppSession) {
     heading_ui(ui, "Help");
-    let shown = session.page.as_ref().map(|page| page.view);
+    let shown = session.page().map(|page| page.view());
     if !overlay.was_painted {
         let at = VIEWS.iter().position(|view| Some(view.id) == shown);
         // Without a report, the first question is how to open one.

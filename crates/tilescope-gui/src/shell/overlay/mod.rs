@@ -14,7 +14,7 @@ use crate::widgets::icons::Icon;
 use egui::{Align, Context, Frame, Id, Layout, Margin, Modal, Ui};
 
 /// What lies over the view, with its state.
-pub struct OverlayState {
+pub(crate) struct OverlayState {
     pub kind: OverlayKind,
     /// The text typed into it.
     typed: String,
@@ -40,7 +40,7 @@ impl OverlayState {
 
 /// Paints what lies over the view.
 pub(crate) fn overlay_ui(context: &Context, session: &mut AppSession, commands: &CommandQueue) {
-    let Some(mut overlay) = session.overlay.take() else { return };
+    let Some(mut overlay) = session.dialogs_mut().take_overlay() else { return };
     let frame = Frame::window(&context.global_style()).inner_margin(Margin::same(20));
     let response = Modal::new(Id::unique("overlay")).frame(frame).show(context, |ui| {
         let width = if overlay.kind == OverlayKind::Shortcuts { 520.0 } else { 560.0_f32 };
@@ -49,7 +49,7 @@ pub(crate) fn overlay_ui(context: &Context, session: &mut AppSession, commands: 
             OverlayKind::CommandPalette => {
                 command_palette::commands_ui(ui, &mut overlay, session, commands)
             }
-            OverlayKind::Shortcuts => shortcut_list::keys_ui(ui, &session.prefs),
+            OverlayKind::Shortcuts => shortcut_list::keys_ui(ui, session.prefs()),
             OverlayKind::Bookmarks => bookmarks::bookmarks_ui(ui, session, commands),
             OverlayKind::Preferences => {
                 preferences::preferences_ui(ui, &mut overlay, session, commands);
@@ -64,7 +64,7 @@ pub(crate) fn overlay_ui(context: &Context, session: &mut AppSession, commands: 
     if response.should_close() {
         commands.push(AppCommand::Overlay(None));
     }
-    session.overlay = Some(overlay);
+    session.dialogs_mut().put_overlay_back(overlay);
 }
 
 /// A heading with a cross at the right.

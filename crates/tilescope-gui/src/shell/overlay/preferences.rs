@@ -35,9 +35,9 @@ pub(crate) fn preferences_ui(
 }
 
 fn look_ui(ui: &mut Ui, session: &AppSession, commands: &CommandQueue) {
-    let old = session.prefs.look;
+    let old = session.prefs().look;
     let mut look: AppearancePrefs = old;
-    let mut theme = session.prefs.theme;
+    let mut theme = session.prefs().theme;
     let row = |ui: &mut Ui, choice: &mut dyn FnMut(&mut Ui)| {
         ui.horizontal(|ui| choice(ui));
     };
@@ -67,7 +67,7 @@ fn look_ui(ui: &mut Ui, session: &AppSession, commands: &CommandQueue) {
             look.text_percent = old.text_percent;
         }
     });
-    if theme != session.prefs.theme {
+    if theme != session.prefs().theme {
         commands.push(AppCommand::SetTheme(theme));
     }
     if look != old {
@@ -87,7 +87,7 @@ fn keys_ui(ui: &mut Ui, overlay: &mut OverlayState, session: &AppSession, comman
     grid.show(ui, |ui| {
         for action in actions() {
             ui.label(action.title).on_hover_text(action.help);
-            let text = match action.shortcut_text(&session.prefs) {
+            let text = match action.shortcut_text(session.prefs()) {
                 _ if overlay.capturing_shortcut_for == Some(action.name) => {
                     "press a key…".to_owned()
                 }
@@ -100,16 +100,16 @@ fn keys_ui(ui: &mut Ui, overlay: &mut OverlayState, session: &AppSession, comman
                 overlay.capturing_shortcut_for = Some(action.name);
             }
             ui.horizontal(|ui| {
-                if session.prefs.keys.contains_key(action.name)
+                if session.prefs().keys.contains_key(action.name)
                     && ui.small_button("Reset").clicked()
                 {
                     commands.push(AppCommand::SetShortcuts(action.name, None));
                 }
-                let own = action.shortcuts(&session.prefs);
+                let own = action.shortcuts(session.prefs());
                 let same = actions().iter().filter(|other| {
                     other.name != action.name
                         && action.conflicts_with(other)
-                        && other.shortcuts(&session.prefs).iter().any(|press| own.contains(press))
+                        && other.shortcuts(session.prefs()).iter().any(|press| own.contains(press))
                 });
                 for other in same {
                     let text = format!("also {}", other.title);

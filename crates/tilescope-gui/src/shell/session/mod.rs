@@ -1,214 +1,258 @@
-//! All state that outlives a frame and that several views share, and the one function that
-//! changes it.
+//! What outlives a frame: parts that each own their state, and commands that change them.
+//!
+//! Nothing outside this folder writes to a part but through its methods; views do not even know that
+//! there is a session and push commands, which `AppSession::apply` hands on.
 
 mod apply;
+mod background_jobs;
+mod home_screen;
 mod open;
+mod report_opening;
+mod report_page;
+mod stored_preferences;
+mod what_if_panels;
+mod window_dialogs;
+mod workspace;
 
 use crate::model::command::ViewAction;
-use crate::model::message::StatusMessage;
-use crate::model::navigation::{NavigationHistory, ReportLink, ReportNotes};
+use crate::model::message::{MessageList, StatusMessage};
+use crate::model::navigation::{NavigationState, ReportLink};
 use crate::model::open_report::OpenReport;
 use crate::model::preferences::UserPreferences;
 pub use crate::model::selection::Selection;
-use crate::model::view_id::ViewId;
-use crate::shell::export_task::ExportResult;
-use crate::shell::overlay::OverlayState;
-use crate::shell::preferences_file::PreferencesFile;
-use crate::shell::report_file_watcher::ReportFileWatcher;
-use crate::shell::report_locations::{SampleReport, demos};
-use crate::shell::report_tabs::ReportTabs;
-use crate::shell::session_temp_dir::{SessionTempDir, remove_stale_directories};
-use crate::shell::session_what_if::variants_directory;
-use crate::shell::simulation_process::{BundledSpec, SimulationProcess, bundled_specs};
-use crate::views::compare::ComparisonTarget;
-use crate::views::search_panel::SearchPanel;
+use crate::shell::report_locations::{demos, variants_directory};
+use crate::shell::session_temp_dir::remove_stale_directories;
+use crate::shell::simulation_process::SimulationProcess;
 use crate::views::what_if::WhatIfPanel;
-use crate::views::{self, ReportView};
-use crate::widgets::background_query::{BackgroundQuery, BackgroundWorkers, QueryState};
-use crate::widgets::background_task::BackgroundTask;
-use crate::widgets::path_input::PathInput;
+use crate::widgets::background_query::BackgroundWorkers;
+use background_jobs::BackgroundJobs;
 use egui::Context;
-use std::path::PathBuf;
-use tilescope_report::ReportError;
-
-/// The open report and the state of its views.
-pub struct ReportPage {
-    pub opened: OpenReport,
-    /// The view that is shown.
-    pub view: ViewId,
-    /// The views, in the order of the menu.
-    pub views: Vec<(ViewId, Box<dyn ReportView>)>,
-    /// The report it is compared with.
-    pub compared: Option<Box<ComparisonTarget>>,
-    /// Undo and redo history of places.
-    pub history: NavigationHistory,
-    pub notes: ReportNotes,
-    pub search: SearchPanel,
-    /// Notice that a file has changed.
-    pub(super) file_watchers: Vec<ReportFileWatcher>,
-}
-
-impl ReportPage {
-    pub(super) fn new(opened: OpenReport, view: ViewId) -> Self {
-        let views = views::VIEWS.iter().map(|info| (info.id, (info.create)())).collect();
-        let (history, notes) = (NavigationHistory::default(), ReportNotes::default());
-        let (search, compared, file_watchers) = (SearchPanel::default(), None, Vec::new());
-        Self { opened, view, views, compared, history, notes, search, file_watchers }
-    }
-
-    /// The view that is shown.
-    pub(crate) fn shown(&mut self) -> Option<&mut Box<dyn ReportView>> {
-        let name = self.view;
-        self.views.iter_mut().find(|(view, _)| *view == name).map(|(_, view)| view)
-    }
-}
-
-/// Two reports that are read to be compared.
-type PendingComparison = BackgroundTask<Result<(OpenReport, OpenReport), ReportError>>;
+pub(crate) use home_screen::{HomeContext, HomeScreen};
+pub use report_page::ReportPage;
+use std::path::{Path, PathBuf};
+use stored_preferences::StoredPreferences;
+use what_if_panels::WhatIfPanels;
+use window_dialogs::WindowDialogs;
+use workspace::Workspace;
 
 /// The state of a window.
 pub struct AppSession {
-    pub prefs: UserPreferences,
-    preferences_file: PreferencesFile,
-    /// The open report that is shown; without one, that is the home screen.
-    pub page: Option<ReportPage>,
-    pub selection: Selection,
-    /// The other reports that are open.
-    pub tabs: ReportTabs,
-    /// Reports of the home screen that are ticked for a comparison.
-    pub comparison_candidates: Vec<PathBuf>,
-    /// The path that is typed where the window asks what to compare with.
-    pub compare_dialog_text: Option<String>,
-    /// The spec of a report that is being changed.
-    pub what_if: Option<Box<WhatIfPanel>>,
-    /// Those of other reports.
-    pub(super) other_what_ifs: Vec<WhatIfPanel>,
-    /// Whether it is shown.
-    pub what_if_open: bool,
-    /// Where reports of changed specs are written; without one, where they end with the session.
-    pub(super) variants_directory: Option<PathBuf>,
-    /// Two reports being opened to be compared.
-    opening_comparison: Option<(PathBuf, PathBuf, PendingComparison)>,
-    /// A report being opened.
-    pub opening: Option<(PathBuf, BackgroundTask<Result<OpenReport, ReportError>>)>,
-    /// Pictures and tables being written.
-    pub exports: Vec<BackgroundTask<ExportResult>>,
-    pub dialog: Option<BackgroundTask<Option<PathBuf>>>,
-    /// A simulation under way.
-    pub simulation: Option<SimulationProcess>,
-    /// Files that end with the session; after the simulation, which may be writing some.
-    pub(super) temp_directory: SessionTempDir,
-    /// Messages to the user, oldest first.
-    pub messages: Vec<StatusMessage>,
-    pub overlay: Option<OverlayState>,
-    /// Actions for the shown view to perform in the next frame.
-    pub view_actions: Vec<ViewAction>,
-    /// Path typed on the home screen.
-    pub typed_path: PathInput,
-    /// Reports that come with the program.
-    pub sample_reports: Vec<SampleReport>,
-    /// Specs that come with the program.
-    pub specs: BackgroundQuery<(), Vec<BundledSpec>>,
-    /// Which recent reports still exist; asking may take long on disks far away.
-    recent_existence: BackgroundQuery<Vec<PathBuf>, Vec<bool>>,
-    /// Counts background work.
-    pub workers: BackgroundWorkers,
-    /// Whether reports are read again when their files change.
-    pub watch_files: bool,
-    /// Where to go once the report is open.
-    pub(super) pending_link: Option<ReportLink>,
+    preferences: StoredPreferences,
+    workspace: Workspace,
+    /// Before the what-if panels, which remove files that a simulation may be writing: fields end in
+    /// this order.
+    jobs: BackgroundJobs,
+    what_ifs: WhatIfPanels,
+    home: HomeScreen,
+    dialogs: WindowDialogs,
+    messages: MessageList,
+    workers: BackgroundWorkers,
+}
+
+/// A page that is to be painted, and what its views read.
+pub(crate) struct ShownPage<'a> {
+    pub page: &'a mut ReportPage,
+    pub prefs: &'a UserPreferences,
+    pub workers: &'a BackgroundWorkers,
+    /// Actions for the shown view to perform.
+    pub actions: Vec<ViewAction>,
 }
 
 impl AppSession {
     /// A session that remembers nothing, for pictures and tests.
     pub(crate) fn detached() -> Self {
-        let (store, prefs) = PreferencesFile::in_memory();
-        Self::new(store, prefs)
+        Self::new(StoredPreferences::in_memory())
     }
 
     pub(crate) fn for_user() -> Self {
-        let (store, prefs, message) = PreferencesFile::open();
-        let mut session = Self::new(store, prefs);
-        session.messages.extend(message.map(StatusMessage::warning));
+        let (preferences, message) = StoredPreferences::of_user();
+        let mut session = Self::new(preferences);
+        session.messages.extend(message);
         session.keep_variants_in(variants_directory());
         remove_stale_directories();
-        session.sample_reports = demos();
-        session.watch_files = true;
+        session.home.set_sample_reports(demos());
+        session.watch_files();
         session
     }
 
-    fn new(preferences_file: PreferencesFile, prefs: UserPreferences) -> Self {
+    fn new(preferences: StoredPreferences) -> Self {
         Self {
-            prefs,
-            preferences_file,
-            page: None,
-            selection: Selection::default(),
-            tabs: ReportTabs::default(),
-            comparison_candidates: Vec::new(),
-            compare_dialog_text: None,
-            what_if: None,
-            other_what_ifs: Vec::new(),
-            what_if_open: false,
-            variants_directory: None,
-            opening_comparison: None,
-            opening: None,
-            exports: Vec::new(),
-            dialog: None,
-            simulation: None,
-            temp_directory: SessionTempDir::default(),
-            messages: Vec::new(),
-            overlay: None,
-            view_actions: Vec::new(),
-            typed_path: PathInput::default(),
-            sample_reports: Vec::new(),
-            specs: BackgroundQuery::default(),
-            recent_existence: BackgroundQuery::default(),
+            preferences,
+            workspace: Workspace::default(),
+            jobs: BackgroundJobs::default(),
+            what_ifs: WhatIfPanels::default(),
+            home: HomeScreen::default(),
+            dialogs: WindowDialogs::default(),
+            messages: MessageList::default(),
             workers: BackgroundWorkers::default(),
-            watch_files: false,
-            pending_link: None,
         }
+    }
+
+    /// The user's preferences.
+    pub fn prefs(&self) -> &UserPreferences {
+        self.preferences.current()
+    }
+
+    /// The user's preferences, to change them.
+    pub fn prefs_mut(&mut self) -> &mut UserPreferences {
+        self.preferences.current_mut()
+    }
+
+    /// The page that is shown; without one, that is the home screen.
+    pub fn page(&self) -> Option<&ReportPage> {
+        self.workspace.shown()
+    }
+
+    /// What is selected in the report that is shown.
+    pub fn selection(&self) -> &Selection {
+        self.workspace.selection()
+    }
+
+    /// What is selected in the report that is shown, to change it.
+    pub fn selection_mut(&mut self) -> &mut Selection {
+        self.workspace.selection_mut()
+    }
+
+    /// Messages to the user, oldest first.
+    pub fn messages(&self) -> &[StatusMessage] {
+        self.messages.as_slice()
+    }
+
+    /// Messages to the user, to add some or to clear them.
+    pub fn messages_mut(&mut self) -> &mut MessageList {
+        &mut self.messages
+    }
+
+    /// The spec of a report that is being changed.
+    pub fn what_if(&self) -> Option<&WhatIfPanel> {
+        self.what_ifs.current()
+    }
+
+    /// The spec of a report that is being changed, to change it.
+    pub fn what_if_mut(&mut self) -> Option<&mut WhatIfPanel> {
+        self.what_ifs.current_mut()
+    }
+
+    /// The simulation that is running.
+    pub fn simulation(&self) -> Option<&SimulationProcess> {
+        self.jobs.simulation()
+    }
+
+    /// Whether a picture or a table is being written.
+    pub fn is_exporting(&self) -> bool {
+        self.jobs.is_exporting()
+    }
+
+    /// The path that a report is being opened from.
+    pub fn opening_path(&self) -> Option<&Path> {
+        self.jobs.opening().path()
+    }
+
+    /// Counts background work.
+    pub fn workers(&self) -> &BackgroundWorkers {
+        &self.workers
+    }
+
+    /// Names of all tabs.
+    pub fn tab_titles(&self) -> Vec<String> {
+        self.workspace.tab_titles()
+    }
+
+    /// A link to what is looked at.
+    pub fn link(&self) -> Option<ReportLink> {
+        self.page()?.link(self.prefs())
     }
 
     /// Shows a report that is open already.
     pub fn show(&mut self, opened: OpenReport) {
-        self.show_page(opened, None);
+        self.messages.extend(self.workspace.open(opened, None));
+    }
+
+    /// Compares the shown report with another one, in the tab that shows it.
+    pub(crate) fn compare_in_place(&mut self, target: OpenReport) {
+        self.messages.extend(self.workspace.compare_in_place(target));
+    }
+
+    /// Shows a place of the open report; what does not exist there is said.
+    pub fn go_to(&mut self, place: &NavigationState) {
+        if let Some(page) = self.workspace.shown_mut() {
+            self.messages.extend(page.go_to(place, self.preferences.current_mut()));
+        }
+    }
+
+    /// Remembers what is looked at, for undo.
+    pub(crate) fn record_navigation(&mut self, context: &Context) {
+        if let Some(page) = self.workspace.shown_mut() {
+            page.record_navigation(context, self.preferences.current());
+        }
     }
 
     /// Keeps reports of changed specs in a directory; without one they end with the session.
     pub fn keep_variants_in(&mut self, directory: PathBuf) {
-        self.variants_directory = Some(directory);
+        self.what_ifs.keep_in(directory);
+    }
+
+    /// Has reports that are opened from now on read again when their files change.
+    pub fn watch_files(&mut self) {
+        self.workspace.watch_files();
     }
 
     /// Keeps preferences that have changed, and what was tried.
     pub(crate) fn save(&mut self, context: &Context) {
-        self.save_variants();
-        let message = self.preferences_file.save(context, &mut self.prefs);
-        self.messages.extend(message.map(StatusMessage::warning));
+        self.messages.extend(self.what_ifs.save());
+        self.messages.extend(self.preferences.save(context));
     }
 
     /// Keeps what is not kept yet, before the window is gone.
     pub(crate) fn finish(&mut self, context: &Context) {
-        self.save_variants();
-        // Nobody is there any more to be told.
-        let _ = self.preferences_file.finish(context, &mut self.prefs);
+        self.messages.extend(self.what_ifs.save());
+        self.preferences.finish(context);
     }
 
-    /// Asks for the list of bundled specs.
-    pub(crate) fn bundled(&mut self, context: &Context) -> &[BundledSpec] {
-        let workers = self.workers.clone();
-        self.specs.compute(context, &workers, &(), |()| bundled_specs());
-        self.specs.latest().map_or(&[], |specs| specs)
+    pub(crate) fn workspace(&self) -> &Workspace {
+        &self.workspace
     }
 
-    /// For each recent report, whether it still exists; yes until the opposite is known.
-    pub(crate) fn recent_exist(&mut self, context: &Context) -> Vec<bool> {
-        let paths: Vec<PathBuf> =
-            self.prefs.recent.iter().map(|recent| recent.path.clone()).collect();
-        let workers = self.workers.clone();
-        let question = |paths: &Vec<PathBuf>| paths.iter().map(|path| path.exists()).collect();
-        match self.recent_existence.compute(context, &workers, &paths, question) {
-            QueryState::Fresh(known) => known.to_vec(),
-            _ => vec![true; paths.len()],
-        }
+    pub(crate) fn jobs(&self) -> &BackgroundJobs {
+        &self.jobs
+    }
+
+    pub(crate) fn what_ifs(&self) -> &WhatIfPanels {
+        &self.what_ifs
+    }
+
+    pub(crate) fn what_ifs_mut(&mut self) -> &mut WhatIfPanels {
+        &mut self.what_ifs
+    }
+
+    pub(crate) fn home(&self) -> &HomeScreen {
+        &self.home
+    }
+
+    pub(crate) fn dialogs(&self) -> &WindowDialogs {
+        &self.dialogs
+    }
+
+    pub(crate) fn dialogs_mut(&mut self) -> &mut WindowDialogs {
+        &mut self.dialogs
+    }
+
+    /// The page that is shown, to be painted; takes what its view was asked for since the last frame.
+    pub(crate) fn page_to_paint(&mut self) -> Option<ShownPage<'_>> {
+        // What nobody is there to perform is not kept for the next report.
+        let actions = self.workspace.take_view_actions();
+        let page = self.workspace.shown_mut()?;
+        Some(ShownPage { page, prefs: self.preferences.current(), workers: &self.workers, actions })
+    }
+
+    /// The home screen, to be painted, and what it shows of the rest.
+    pub(crate) fn home_to_paint(&mut self) -> (&mut HomeScreen, HomeContext<'_>) {
+        let context = HomeContext {
+            prefs: self.preferences.current(),
+            workers: &self.workers,
+            choosing_report: self.jobs.is_choosing_report(),
+            simulating: self.jobs.simulation().is_some(),
+        };
+        (&mut self.home, context)
     }
 }

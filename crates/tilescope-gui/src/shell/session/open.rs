@@ -1,169 +1,128 @@
 //! Opening reports, by themselves or two to be compared, and making them by simulation.
 
-use super::AppSession;
+use super::report_opening::OpenedReports;
+use super::{AppSession, what_if_panels};
 use crate::model::command::AppCommand;
 use crate::model::message::StatusMessage;
-use crate::model::open_report::OpenReport;
+use crate::model::navigation::ReportLink;
 use crate::shell::report_locations::simulated_report_directory;
 use crate::shell::simulation_process::{SimulationOutcome, SimulationProcess};
-use crate::views::what_if::WhatIfPanel;
-use crate::widgets::background_task::BackgroundTask;
 use egui::Context;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 impl AppSession {
     /// Takes in what threads and children have done since the last frame.
     pub(crate) fn poll_background_work(&mut self, context: &Context) {
-        self.receive_opened();
-        self.poll_exports();
-        self.reload_if_changed(context);
-        self.poll_opening_comparison();
-        if let Some(result) = self.dialog.as_ref().and_then(BackgroundTask::poll) {
-            self.dialog = None;
-            if let Ok(Some(path)) = result {
-                self.open(context, path);
+        while let Some(result) = self.jobs.opening.poll() {
+            match result {
+                Ok(opened) => self.show_opened(opened),
+                Err(message) => self.messages.push(message),
             }
         }
-        self.receive_simulated(context);
-    }
-
-    fn receive_opened(&mut self) {
-        let opened = self.opening.as_ref().and_then(|(_, pending)| pending.poll());
-        let Some(result) = opened else { return };
-        self.opening = None;
-        match result {
-            Ok(Ok(opened)) => {
-                self.prefs.remember(&opened.absolute_path());
-                self.show(opened);
-                self.follow_pending_link();
-            }
-            Ok(Err(error)) => self.messages.push(StatusMessage::error(error.to_string())),
-            Err(()) => self.messages.push(StatusMessage::error("Opening the report failed.")),
+        self.messages.extend(self.jobs.poll_exports());
+        if self.workspace.files_have_changed(context) && self.opening_path().is_none() {
+            self.reload(context);
+        }
+        if let Some(path) = self.jobs.take_chosen_report() {
+            self.open(context, path);
+        }
+        if let Some(ended) = self.jobs.poll_simulation() {
+            self.receive_simulated(context, ended);
         }
     }
 
-    fn poll_opening_comparison(&mut self) {
-        let both = self.opening_comparison.as_ref().and_then(|(_, _, pending)| pending.poll());
-        let Some(result) = both else { return };
-        self.opening_comparison = None;
-        match result {
-            Ok(Ok((source, target))) => {
-                self.prefs.remember_comparison(&source.absolute_path(), &target.absolute_path());
-                self.show_page(source, Some(target));
-                self.follow_pending_link();
-            }
-            Ok(Err(error)) => self.messages.push(StatusMessage::error(error.to_string())),
-            Err(()) => self.messages.push(StatusMessage::error("Opening the reports failed.")),
+    /// Shows what was opened, at the place that a link to it named.
+    fn show_opened(&mut self, opened: OpenedReports) {
+        let OpenedReports { report, target, link } = opened;
+        let path = report.absolute_path();
+        let prefs = self.preferences.current_mut();
+        match &target {
+            Some(target) => prefs.remember_comparison(&path, &target.absolute_path()),
+            None => prefs.remember(&path),
         }
-    }
-
-    /// Goes to the place that a link named before its report was open.
-    fn follow_pending_link(&mut self) {
-        if let Some(link) = self.pending_link.take() {
+        self.messages.extend(self.workspace.open(report, target));
+        if let Some(link) = link {
             self.go_to(&link.place);
         }
     }
 
-    fn receive_simulated(&mut self, context: &Context) {
-        let Some(ended) = self.simulation.as_ref().and_then(SimulationProcess::ended) else {
-            return;
-        };
-        self.simulation = None;
+    fn receive_simulated(&mut self, context: &Context, ended: SimulationOutcome) {
         if let SimulationOutcome::Done(path) = ended {
-            let base = self.what_ifs().find_map(|what_if| what_if.finished(&path));
-            return match base {
+            return match self.what_ifs.finished(&path) {
                 Some(base) => self.compare(context, base, path),
                 None => self.open(context, path),
             };
         }
-        self.what_ifs().for_each(WhatIfPanel::stopped);
+        self.what_ifs.stopped();
         if let SimulationOutcome::Failed(words) = ended {
             let words = format!("The simulation failed.\n{words}");
             self.messages.push(StatusMessage::error(words));
         }
     }
 
-    pub(crate) fn open(&mut self, context: &Context, path: PathBuf) {
+    pub(super) fn open(&mut self, context: &Context, path: PathBuf) {
         if path.to_string_lossy().starts_with("tilescope:") {
             return self.apply(context, AppCommand::OpenLink(path.to_string_lossy().into_owned()));
         }
-        self.pending_link = None;
-        self.start_opening(context, path);
+        self.jobs.opening.follow_later(None);
+        self.start_opening(context, path, None);
     }
 
-    pub(crate) fn start_opening(&mut self, context: &Context, path: PathBuf) {
-        let asked = path.clone();
-        match BackgroundTask::start("open", context, move || OpenReport::read(&asked)) {
-            Ok(pending) => self.opening = Some((path, pending)),
-            Err(error) => self.messages.push(StatusMessage::error(error.to_string())),
-        }
+    pub(super) fn compare(&mut self, context: &Context, source: PathBuf, target: PathBuf) {
+        self.jobs.opening.follow_later(None);
+        self.start_opening(context, source, Some(target));
     }
 
     /// Reads what is shown again: a report, or both of a comparison.
-    pub(crate) fn reload(&mut self, context: &Context) {
-        let page = self.page.as_ref();
-        let paths = page.map(|page| {
-            let with = page.compared.as_ref().map(|with| with.target.path.clone());
-            (page.opened.path.clone(), with)
-        });
-        match paths {
-            Some((source, Some(target))) => self.start_comparing(context, source, target),
-            Some((path, None)) => self.start_opening(context, path),
-            None => {}
+    pub(super) fn reload(&mut self, context: &Context) {
+        if let Some((source, target)) = self.page().map(|page| page.paths()) {
+            self.start_opening(context, source, target);
         }
     }
 
-    pub(crate) fn compare(&mut self, context: &Context, source: PathBuf, target: PathBuf) {
-        self.pending_link = None;
-        self.start_comparing(context, source, target);
+    fn start_opening(&mut self, context: &Context, source: PathBuf, target: Option<PathBuf>) {
+        let opening = &mut self.jobs.opening;
+        let started = match target {
+            Some(target) => {
+                self.home.clear_candidates();
+                opening.start_two(context, source, target)
+            }
+            None => opening.start(context, source),
+        };
+        self.tell_failure(started);
     }
 
-    pub(crate) fn start_comparing(&mut self, context: &Context, source: PathBuf, target: PathBuf) {
-        let (a, b) = (source.clone(), target.clone());
-        let pending = BackgroundTask::start("open two", context, move || {
-            Ok((OpenReport::read(&a)?, OpenReport::read(&b)?))
-        });
-        match pending {
-            Ok(pending) => self.opening_comparison = Some((source, target, pending)),
-            Err(error) => self.messages.push(StatusMessage::error(error.to_string())),
+    /// Goes to a place, in another report if it is there.
+    pub(super) fn follow_link(&mut self, context: &Context, link: ReportLink) {
+        let Some(page) = self.page() else {
+            return self.open_at(context, link.report.clone(), link);
+        };
+        if page.is_target_of(&link) {
+            return self.go_to(&link.place);
         }
-        self.comparison_candidates.clear();
+        let unnamed = link.report.as_os_str().is_empty();
+        let path = if unnamed { page.opened().path.clone() } else { link.report.clone() };
+        self.open_at(context, path, link);
     }
 
-    pub(super) fn open_dialog(&mut self, context: &Context) {
-        if self.dialog.is_some() {
-            return;
-        }
-        // The dialog may hang where there is no portal: it gets a thread, and a path can be typed.
-        let pending = BackgroundTask::start("dialog", context, || {
-            rfd::FileDialog::new().set_title("Open a report directory").pick_folder()
-        });
-        match pending {
-            Ok(pending) => self.dialog = Some(pending),
-            Err(error) => self.messages.push(StatusMessage::error(error.to_string())),
-        }
+    /// Opens a report, and goes to a place in it whatever report the link was made in.
+    pub(crate) fn open_at(&mut self, context: &Context, path: PathBuf, link: ReportLink) {
+        let target = link.place.target.as_ref().map(|beside| beside.report.clone());
+        self.start_opening(context, path, target);
+        self.jobs.opening.follow_later(Some(link));
     }
 
+    /// Simulates a bundled spec.
     pub(super) fn simulate(&mut self, context: &Context, spec: &str) {
-        if self.simulation.is_some() {
-            self.messages.push(StatusMessage::warning("A simulation is running already."));
-            return;
-        }
-        match SimulationProcess::start(spec, simulated_report_directory(spec), context) {
-            Ok(simulation) => self.simulation = Some(simulation),
-            Err(error) => self.messages.push(StatusMessage::error(error.to_string())),
-        }
+        let directory = simulated_report_directory(spec);
+        let start = || SimulationProcess::start(spec, directory, context);
+        self.messages.extend(self.jobs.simulate(start));
     }
 
-    /// For how long a report is being opened.
-    pub(crate) fn opening_for(&self) -> Option<std::time::Duration> {
-        let both = self.opening_comparison.as_ref().map(|(_, _, pending)| pending.elapsed());
-        self.opening.as_ref().map(|(_, pending)| pending.elapsed()).or(both)
-    }
-
-    /// The path a report is being opened from.
-    pub fn opening_path(&self) -> Option<&Path> {
-        let both = self.opening_comparison.as_ref().map(|(source, _, _)| source.as_path());
-        self.opening.as_ref().map(|(path, _)| path.as_path()).or(both)
+    /// Simulates the spec of the what-if panel as it is.
+    pub(super) fn simulate_variant(&mut self, context: &Context) {
+        let Some(panel) = self.what_ifs.current_mut() else { return };
+        let start = || what_if_panels::simulate(panel, context);
+        self.messages.extend(self.jobs.simulate(start));
     }
 }

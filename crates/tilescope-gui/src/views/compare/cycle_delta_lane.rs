@@ -12,7 +12,7 @@ use egui::{Align2, FontId, Rect, Sense, Ui, UiBuilder, pos2, vec2};
 use std::sync::Arc;
 use tilescope_analysis::compare::{StepDrift, drift};
 use tilescope_report::Report;
-use tilescope_report::units::{CycleRange, grouped};
+use tilescope_report::units::{CycleRange, Cycles, grouped};
 
 /// Height of the lane, in points.
 pub(crate) const HEIGHT: f32 = 58.0;
@@ -41,7 +41,7 @@ impl CycleDeltaLane {
         (timeline, ipu): (VisibleTimeline, Option<u32>),
     ) {
         let ipu = ipu.unwrap_or(0);
-        let window = timeline.axis.window(timeline.width).intersection(timeline.run);
+        let window = timeline.cycles().intersection(timeline.run);
         let (a, b, alignment) = (source.report.clone(), target.report.clone(), aligned.clone());
         let question =
             move |(window, ipu): &CycleDeltaKey| drifts(&a, &b, &alignment, *ipu, *window);
@@ -86,14 +86,14 @@ fn paint(ui: &mut Ui, rect: Rect, drifts: &[StepDrift], window: CycleRange, ipu:
     let at = pos2(rect.left() + 8.0, middle + 8.0);
     painter.text(at, Align2::LEFT_CENTER, &words, font.clone(), palette.text);
     painter.hline(frame.x_range(), middle, (1.0, palette.rule));
-    let length = window.length().max(1) as f64;
+    let length = window.length().max(Cycles(1)).as_f64();
     let x = |cycle: u64| {
-        let share = cycle.saturating_sub(window.start) as f64 / length;
+        let share = cycle.saturating_sub(window.start.0) as f64 / length;
         frame.left() + (share.min(1.0) as f32) * frame.width()
     };
     for drift in drifts.iter().filter(|drift| drift.change != 0) {
         let share = drift.change as f32 / most.max(1) as f32;
-        let (left, right) = (x(drift.range.start), x(drift.range.end));
+        let (left, right) = (x(drift.range.start.0), x(drift.range.end.0));
         let top = middle - share * frame.height() / 2.0;
         let bar = Rect::from_two_pos(pos2(left, middle), pos2(right.max(left + 1.0), top));
         let colour = if drift.change > 0 { sides.source } else { palette.accent };
@@ -105,7 +105,7 @@ fn paint(ui: &mut Ui, rect: Rect, drifts: &[StepDrift], window: CycleRange, ipu:
     let at = response.hover_pos().and_then(|at| {
         drifts
             .iter()
-            .find(|drift| (x(drift.range.start)..=x(drift.range.end) + 1.0).contains(&at.x))
+            .find(|drift| (x(drift.range.start.0)..=x(drift.range.end.0) + 1.0).contains(&at.x))
     });
     if let Some(drift) = at {
         response.on_hover_text(format!(

@@ -30,7 +30,7 @@ use tilescope_analysis::compare::ReportAlignment;
 use tilescope_analysis::insights::ViewLocation;
 use tilescope_report::Report;
 use tilescope_report::ReportError;
-use tilescope_report::units::CycleRange;
+use tilescope_report::units::{CycleRange, Cycles};
 
 /// The alignment of both reports.
 pub(crate) type SharedAlignment = Versioned<ReportAlignment>;
@@ -80,7 +80,7 @@ pub struct ComparisonTarget {
     views: Vec<(ViewId, Box<dyn ReportView>)>,
     alignment: BackgroundQuery<(), ReportAlignment>,
     /// First cycles of the steps that are chosen on both sides.
-    starts: BackgroundQuery<(SelectedStep, SelectedStep), Option<(u64, u64)>>,
+    starts: BackgroundQuery<(SelectedStep, SelectedStep), Option<(Cycles, Cycles)>>,
     layout: ComparisonLayout,
     difference_tables: difference_tables::DifferenceTablesPanel,
     tables_panel: BottomPanel,
@@ -274,7 +274,7 @@ impl ComparisonTarget {
         &mut self,
         ui: &egui::Context,
         context: &ViewContext<'_>,
-    ) -> Option<(u64, u64)> {
+    ) -> Option<(Cycles, Cycles)> {
         let chosen = (context.selection.step?, self.selection.step?);
         let (source, target) = (context.opened.report.clone(), self.target.report.clone());
         let question = move |(in_source, in_target): &(SelectedStep, SelectedStep)| {
@@ -420,7 +420,7 @@ impl ComparisonTarget {
 }
 
 /// The first cycle of a step, if it is in the report.
-fn start_of(report: &Report, chosen: SelectedStep) -> Result<Option<u64>, ReportError> {
+fn start_of(report: &Report, chosen: SelectedStep) -> Result<Option<Cycles>, ReportError> {
     let trace = report.trace()?;
     let lane = trace.as_ref().and_then(|trace| trace.lane_of(chosen.ipu, chosen.sub_lane));
     let step = lane.map(|lane| lane.step(chosen.position)).transpose()?.flatten();

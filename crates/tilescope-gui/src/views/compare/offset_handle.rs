@@ -44,7 +44,7 @@ impl OffsetHandle {
         offset: i64,
     ) -> Option<i64> {
         let VisibleTimeline { axis, lanes, run, .. } = target;
-        let start = lanes.left() + axis.x_from_position(run.start);
+        let start = lanes.left() + axis.x_from_position(run.start.0);
         let line = start.clamp(lanes.left(), lanes.right().max(lanes.left()));
         let left = (line - HANDLE_SIZE.0).max(lanes.left() - OUTSIDE);
         let tab =

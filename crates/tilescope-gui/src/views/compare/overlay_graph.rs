@@ -332,10 +332,11 @@ fn report_curves(
     match key.view {
         ViewId::Liveness => {
             let Some(curve) = curve(report, LivenessScope::Whole)? else { return Ok(part) };
-            let all: Vec<u64> = curve.others.iter().map(|bytes| curve.always + bytes).collect();
-            part.peak = curve.peak().map(|step| (step, curve.total(step)));
-            part.capacity = curve.capacity;
-            let always = vec![curve.always; all.len()];
+            let all: Vec<u64> =
+                curve.others.iter().map(|bytes| (curve.always + *bytes).0).collect();
+            part.peak = curve.peak().map(|step| (step, curve.total(step).0));
+            part.capacity = curve.capacity.0;
+            let always = vec![curve.always.0; all.len()];
             part.series.push(("Not always live", OverlayCurveKind::NotAlwaysLive, all));
             part.series.push(("Always live", OverlayCurveKind::AlwaysLive, always));
             part.programs = curve.programs;

@@ -2,11 +2,11 @@
 //! against the source by an offset.
 
 use super::offset_handle::OffsetHandle;
+use crate::views::cycle_axis::fitting_cycles;
 use crate::views::{ReportView, VisibleTimeline};
-use crate::widgets::pan_zoom_axis::PanZoomAxis;
 use crate::widgets::toolbar::ToolbarBuilder;
 use egui::{DragValue, Rect, RichText, Ui};
-use tilescope_report::units::CycleRange;
+use tilescope_report::units::{CycleRange, Cycles};
 
 /// The link between two timelines.
 #[derive(Default)]
@@ -34,8 +34,8 @@ impl TimeLink {
     }
 
     /// Shows cycle `source` of one above cycle `target` of the other.
-    pub(crate) fn line_up(&mut self, source: u64, target: u64) {
-        self.set(target as i64 - source as i64);
+    pub(crate) fn line_up(&mut self, source: Cycles, target: Cycles) {
+        self.set(target.0 as i64 - source.0 as i64);
     }
 
     /// Shows the grip on the lanes of the target, which lie in `pane`.
@@ -53,8 +53,7 @@ impl TimeLink {
     /// The axes of both after the last frame.
     pub(crate) fn windows(&self) -> Option<(CycleRange, CycleRange)> {
         let (source, target) = self.last?;
-        let window = |of: VisibleTimeline| of.axis.window(of.width);
-        Some((window(source), window(target)))
+        Some((source.cycles(), target.cycles()))
     }
 
     fn set(&mut self, offset: i64) {
@@ -66,7 +65,7 @@ impl TimeLink {
     pub(crate) fn controls_ui(
         &mut self,
         bar: &mut ToolbarBuilder<'_>,
-        selected: Option<(u64, u64)>,
+        selected: Option<(Cycles, Cycles)>,
     ) {
         let scale = self.last.as_ref().map_or(1.0, |(source, _)| source.axis.scale());
         let mut offset = self.offset;
@@ -109,7 +108,7 @@ impl TimeLink {
             }
             // At first, all of both is shown.
             None => {
-                let axis = PanZoomAxis::fitting(reach.0, a.width);
+                let axis = fitting_cycles(reach.0, a.width);
                 source.show_timeline(axis, reach.0);
                 target.show_timeline(axis.shifted(self.offset), reach.1);
             }
@@ -122,5 +121,5 @@ impl TimeLink {
 /// A range moved by an offset, without what would lie before the first cycle.
 fn shifted_range(range: CycleRange, offset: i64) -> CycleRange {
     let at = |cycle: u64| cycle.saturating_add_signed(offset);
-    CycleRange::new(at(range.start), at(range.end))
+    CycleRange::new(Cycles(at(range.start.0)), Cycles(at(range.end.0)))
 }

@@ -6,7 +6,7 @@ use crate::views::ViewContext;
 use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::background_query::Versioned;
 use crate::widgets::heat_scale::{log_share, scale_ui};
-use crate::widgets::pan_zoom_axis::{AxisLimits, PanZoomAxis, tick_step};
+use crate::widgets::pan_zoom_axis::{AxisLimits, AxisRange, PanZoomAxis, tick_step};
 use crate::widgets::query_state::QueryTexts;
 use crate::widgets::split_texture::{SplitImage, SplitTexture};
 use crate::widgets::{empty_state_ui, focus_ui, node_ui};
@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use tilescope_analysis::exchange_code::{
     ExchangeFlows, ExchangeLink, ExchangeMatrix, ExchangeMatrixKey, ExchangeMatrixPart, matrix,
 };
-use tilescope_report::units::{CycleRange, ProgramId, TileRange, exact_bytes, grouped, percent};
+use tilescope_report::units::{ProgramId, TileRange, exact_bytes, grouped, percent};
 
 /// Room for tile numbers left of the matrix and above it.
 const LEFT: f32 = 74.0;
@@ -127,7 +127,7 @@ impl ExchangeMatrixPanel {
     /// Shows some tiles, or all of them.
     fn zoom_to(&mut self, tiles: Option<TileRange>, limits: [AxisLimits; 2]) {
         self.axes = Some(limits.map(|limits| {
-            let part = tiles.map(|t| CycleRange::new(t.first.into(), t.end.into()));
+            let part = tiles.map(axis_range_of_tiles);
             PanZoomAxis::fitting_exactly(part.unwrap_or(limits.range), limits.width)
         }));
     }
@@ -250,8 +250,12 @@ fn answers(found: &ExchangeMatrix, key: ExchangeMatrixKey) -> bool {
 }
 
 fn limits(count: u32, frame: Rect) -> [AxisLimits; 2] {
-    let range = CycleRange::new(0, u64::from(count.max(1)));
+    let range = axis_range_of_tiles(TileRange::new(0, count.max(1)));
     [frame.width(), frame.height()].map(|width| AxisLimits { range, width })
+}
+
+fn axis_range_of_tiles(tiles: TileRange) -> AxisRange {
+    AxisRange::new(tiles.first.into(), tiles.end.into())
 }
 
 /// Tiles in sight along an axis.

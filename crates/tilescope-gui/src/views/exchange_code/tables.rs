@@ -21,7 +21,7 @@ use tilescope_analysis::exchange_code::{
 };
 use tilescope_analysis::tables::exchange_code as columns;
 use tilescope_report::ReportError;
-use tilescope_report::units::exact_bytes;
+use tilescope_report::units::{Bytes, exact_bytes};
 use tilescope_report::{Report, ReportPart};
 
 /// A list with what its rows stand for.
@@ -256,7 +256,7 @@ fn replicas_ui(ui: &mut Ui, context: &ViewContext<'_>, overview: &ExchangeCodeOv
 }
 
 fn replicas_text(overview: &ExchangeCodeOverview) -> String {
-    let stored: u64 = overview.links.iter().map(|totals| totals.stored).sum();
+    let stored: Bytes = overview.links.iter().map(|totals| totals.stored).sum();
     match overview.replicas {
         0 | 1 => "One replica: there is no code for replication. Compare with a report of more \
              replicas to see what they add."
@@ -264,8 +264,8 @@ fn replicas_text(overview: &ExchangeCodeOverview) -> String {
         replicas => format!(
             "{replicas} replicas: each holds {}, all together {}. Compare with a report of one \
              replica to see what the others add.",
-            exact_bytes(stored),
-            exact_bytes(stored.saturating_mul(replicas.into()))
+            exact_bytes(stored.0),
+            exact_bytes(stored.saturating_mul(replicas.into()).0)
         ),
     }
 }

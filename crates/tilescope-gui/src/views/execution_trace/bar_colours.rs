@@ -4,7 +4,7 @@ use crate::theme::{ThemePalette, mix};
 use egui::Color32;
 use tilescope_analysis::trace::{LaneItem, LaneItemKind, NameTreeNodeId, ProgramLabels};
 use tilescope_report::trace::StepTotals;
-use tilescope_report::units::ProgramId;
+use tilescope_report::units::{Cycles, ProgramId};
 use tilescope_report::{ProgramKind, StepActivity};
 
 /// The colour of a bar, where all of it is used.
@@ -54,13 +54,13 @@ fn parent_colour(palette: &ThemePalette, labels: &ProgramLabels, node: NameTreeN
 
 /// Activities in their shares: what a pixel looks like that holds many steps.
 pub(crate) fn blended_activity_colour(palette: &ThemePalette, totals: &StepTotals) -> Color32 {
-    let mut colour: Option<(Color32, u64)> = None;
-    for (activity, cycles) in totals.cycles.iter().filter(|(_, cycles)| *cycles > 0) {
+    let mut colour: Option<(Color32, Cycles)> = None;
+    for (activity, cycles) in totals.cycles.iter().filter(|(_, cycles)| *cycles > Cycles::ZERO) {
         let next = palette.activity(activity);
         colour = Some(match colour {
             None => (next, cycles),
             Some((mixed, so_far)) => {
-                let share = cycles as f32 / (so_far + cycles) as f32;
+                let share = cycles.0 as f32 / (so_far + cycles).0 as f32;
                 (mix(mixed, next, share), so_far + cycles)
             }
         });

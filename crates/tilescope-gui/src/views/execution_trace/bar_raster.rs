@@ -10,7 +10,7 @@ use super::bar_colours::{colour, matches};
 use crate::theme::{ThemePalette, mix};
 use egui::{Color32, ColorImage};
 use tilescope_analysis::trace::{LaneItem, LaneItemKind, LaneItemList, ProgramLabels};
-use tilescope_report::units::{CycleRange, ProgramId};
+use tilescope_report::units::{CycleRange, Cycles, ProgramId};
 
 /// Least part of a column that a narrow bar shows on.
 const LEAST_COVER: f32 = 0.25;
@@ -110,14 +110,14 @@ impl BarRasterizer<'_> {
         narrow: &mut NarrowBarColumns,
     ) {
         let fill = self.fill;
-        let scale = fill.width as f64 / fill.window.length().max(1) as f64;
+        let scale = fill.width as f64 / fill.window.length().max(Cycles(1)).as_f64();
         // Subtract as integers first: cycles up to 2^63 keep no unit digits as floats. The clamp
         // keeps bars that reach far out of the window within what a `usize` column can hold.
         let place = |cycle: u64| {
-            let offset = cycle as i64 - fill.window.start as i64;
+            let offset = cycle as i64 - fill.window.start.0 as i64;
             (offset as f64 * scale).clamp(-4.0, fill.width as f64 + 4.0)
         };
-        let (left, right) = (place(item.range.start), place(item.range.end));
+        let (left, right) = (place(item.range.start.0), place(item.range.end.0));
         if right <= 0.0 || left >= fill.width as f64 {
             return;
         }
@@ -160,8 +160,8 @@ impl BarRasterizer<'_> {
 fn busy_share(item: &LaneItem) -> f32 {
     match &item.kind {
         LaneItemKind::Bucket(totals, _) => {
-            let length = item.range.length().max(1) as f32;
-            (totals.cycles.total() as f32 / length).min(1.0)
+            let length = item.range.length().max(Cycles(1)).0 as f32;
+            (totals.cycles.total().0 as f32 / length).min(1.0)
         }
         _ => 1.0,
     }

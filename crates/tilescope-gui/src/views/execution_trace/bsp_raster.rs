@@ -12,7 +12,7 @@ use egui::{Color32, ColorImage, Pos2, Rect, pos2};
 use std::ops::Range;
 use tilescope_analysis::trace::{LaneItem, LaneItemKind, ProgramLabels, TileWorkTimes};
 use tilescope_report::trace::{LaneSpan, LaneStep};
-use tilescope_report::units::{CycleRange, TileRange};
+use tilescope_report::units::{CycleRange, Cycles, TileRange};
 use tilescope_report::{ProgramKind, StepActivity};
 
 /// Heights of the raster that can be chosen, in points.
@@ -67,8 +67,8 @@ impl BspRaster<'_> {
                         // The steps of a bucket are too narrow for a row per tile: all rows show
                         // their mean.
                         let share = bucket.totals.tile_balance(&StepActivity::ALL).unwrap_or(1.0);
-                        let length = bucket.range.length().max(1) as f64;
-                        let busy = (bucket.totals.cycles.total() as f64 / length).min(1.0);
+                        let length = bucket.range.length().max(Cycles(1)).as_f64();
+                        let busy = (bucket.totals.cycles.total().as_f64() / length).min(1.0);
                         let colour = blended_activity_colour(self.palette, &bucket.totals);
                         let colour = mix(self.palette.lane, colour, (share * busy) as f32);
                         self.block(&mut image, bucket.range, rows.clone(), colour);
@@ -111,11 +111,11 @@ impl BspRaster<'_> {
             let colour = mix(self.palette.lane, colour, share);
             return self.block(image, step.range, rows, colour);
         };
-        let length = step.range.length() as f64;
+        let length = step.range.length().as_f64();
         for (row, share) in shares.iter().enumerate().filter(|(_, share)| **share > 0.0) {
             // Rounded up: a tile that works at all shows at least one cycle.
             let worked = (length * f64::from(*share)).ceil() as u64;
-            let worked = CycleRange::new(step.range.start, step.range.start + worked);
+            let worked = CycleRange::new(step.range.start, step.range.start + Cycles(worked));
             self.line(image, row, self.columns(worked), colour);
         }
     }
@@ -146,14 +146,14 @@ impl BspRaster<'_> {
         if !range.overlaps(self.window) && !range.is_empty() {
             return 0..0;
         }
-        let scale = self.size[0] as f64 / self.window.length().max(1) as f64;
+        let scale = self.size[0] as f64 / self.window.length().max(Cycles(1)).as_f64();
         let place = |cycle: u64| {
-            let offset = (cycle as i64).saturating_sub(self.window.start as i64) as f64;
+            let offset = (cycle as i64).saturating_sub(self.window.start.0 as i64) as f64;
             (offset * scale).clamp(0.0, self.size[0] as f64)
         };
         // At least one column, so that short steps do not vanish.
-        let left = place(range.start).floor() as usize;
-        left..(place(range.end).round() as usize).max(left + 1)
+        let left = place(range.start.0).floor() as usize;
+        left..(place(range.end.0).round() as usize).max(left + 1)
     }
 }
 
@@ -203,7 +203,7 @@ mod tests {
         let mut builder = ReportBuilder::new(1, 8);
         let work = builder.compute("a", 80);
         builder.parts.compute_sets[0].cycles =
-            TileRuns::from_tiles(0, (1..9u64).map(|tile| Some(10 * tile)));
+            TileRuns::from_tiles(0, (1..9).map(|tile| Some(Cycles(10 * tile))));
         builder.root(ProgramKind::Sequence, "main", &[work]);
         builder.run(work, 0..80).run(work, 100..180);
         let directory = tempfile::tempdir().unwrap();
@@ -212,7 +212,7 @@ mod tests {
             (TileWorkTimes::read(&report).unwrap(), report.trace().unwrap().unwrap());
         let labels = ProgramLabels::new(&report.programs().unwrap());
         let drawn = |first: u64, end: u64| {
-            let window = CycleRange::new(first, end);
+            let window = CycleRange::new(Cycles(first), Cycles(end));
             let size = [(end - first) as usize, 8];
             let spans = trace.lane_of(0, 0).unwrap().spans(window, size[0] as u32).unwrap();
             let raster = BspRaster {

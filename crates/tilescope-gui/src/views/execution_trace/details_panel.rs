@@ -4,6 +4,7 @@ use super::scene::LoadedTrace;
 use super::{ExecutionTraceView, TraceDetailsTab, details_tables};
 use crate::theme::spacing;
 use crate::views::ViewContext;
+use crate::views::cycle_axis::cycles_on_screen;
 use crate::widgets::background_query::Versioned;
 use crate::widgets::bottom_panel::tabs_row_ui;
 use crate::widgets::query_state::QueryTexts;
@@ -54,7 +55,7 @@ impl ExecutionTraceView {
     ) {
         let (Some(axis), Some(limits)) = (self.axis, self.limits) else { return };
         // Beside a longer run, there is more on the screen than this one.
-        let window = axis.window(limits.width).intersection(prepared.range);
+        let window = cycles_on_screen(axis, limits.width).intersection(prepared.range);
         let ipus = self.shown_ipus(prepared);
         let shared = prepared.clone();
         let question = move |(window, ipus): &(CycleRange, Vec<u32>)| {

@@ -12,7 +12,7 @@ use std::ops::Range;
 use tilescope_analysis::data_table::{DataTable, TableCell, TableColumn};
 use tilescope_analysis::tables::execution_trace::at;
 use tilescope_analysis::trace::{StepDetailReport, WindowSummary};
-use tilescope_report::units::{Cycles, NumberFormat, grouped, percent, seconds};
+use tilescope_report::units::{Bytes, Cycles, NumberFormat, grouped, percent, seconds};
 use tilescope_report::{ProgramKind, StepActivity, StreamEndpoint, Target};
 
 const LEFT: f32 = spacing::L;
@@ -39,12 +39,11 @@ pub(crate) fn summary_ui(
         ui.add_space(spacing::S);
         ui.horizontal(|ui| {
             ui.add_space(LEFT);
-            let cycles = Cycles(summary.window.length());
+            let cycles = summary.window.length();
             ui.label(strong(format!("Total cycles {cycles}")));
             let time = cycles.seconds_at(target.clock);
             let palette = ThemePalette::for_ui(ui);
-            let place =
-                format!("{} - {}", Cycles(summary.window.start), Cycles(summary.window.end));
+            let place = format!("{} - {}", summary.window.start, summary.window.end);
             let text = if time > 0.0 {
                 format!("visible range {place}, {} at {}", seconds(time), target.clock)
             } else {
@@ -75,7 +74,7 @@ pub(crate) fn summary_ui(
 /// Shares take the room that is left.
 pub(crate) const GROUPS: [(&str, f32, Range<usize>); 7] = [
     ("IPU", 40.0, at::IPU),
-    ("Steps", 90.0, at::STEPS),
+    ("Steps", 64.0, at::STEPS),
     ("Proportions", 400.0, at::SHARES),
     ("Tile balance", 140.0, at::BALANCE),
     ("StreamCopy host (Rx/Tx)", 165.0, at::HOST),
@@ -161,7 +160,7 @@ fn ipu_ui(
             (at::BALANCE, _) => drop(ui.label("-")),
             (_, [one]) => drop(ui.label(one.text())),
             (_, traffic) => {
-                let none = traffic.iter().all(|cell| *cell == TableCell::Bytes(0));
+                let none = traffic.iter().all(|cell| *cell == TableCell::Bytes(Bytes::ZERO));
                 let weak = none || !known.bytes;
                 let colour = if weak { palette.weak_text } else { palette.text };
                 let text = if known.bytes {
@@ -181,7 +180,7 @@ const NOT_RECORDED: &str = "not recorded";
 /// Bytes in three figures, one after the other.
 fn traffic_text(traffic: &[TableCell], numbers: NumberFormat) -> String {
     let short = |cell: &TableCell| match cell {
-        TableCell::Bytes(bytes) => numbers.bytes(*bytes),
+        TableCell::Bytes(bytes) => numbers.bytes(bytes.0),
         other => other.text(),
     };
     traffic.iter().map(short).collect::<Vec<_>>().join(" / ")
@@ -327,8 +326,8 @@ pub(crate) fn steps_ui(ui: &mut Ui, views: &[StepDetailReport]) {
             names.push((row.name, row.formula));
         }
     }
-    let together: u64 = views.iter().map(|view| view.range.length()).sum();
-    let title = format!("{} steps, {} cycles in all", views.len(), grouped(together));
+    let together: Cycles = views.iter().map(|view| view.range.length()).sum();
+    let title = format!("{} steps, {} cycles in all", views.len(), together);
     details_ui(ui, palette.selection, &title, |ui| {
         ui.label("");
         for view in views {

@@ -11,7 +11,7 @@ use egui::accesskit::Role;
 use egui::epaint::CubicBezierShape;
 use egui::{Color32, Painter, Pos2, Rect, Shape, Stroke, Ui, Vec2, pos2, vec2};
 use tilescope_analysis::trace::{FlowArrow, HostActivity};
-use tilescope_report::units::{Cycles, NumberFormat, StepId};
+use tilescope_report::units::{NumberFormat, StepId};
 
 /// Length of an arrow's head.
 const HEAD: f32 = 7.0;
@@ -41,10 +41,10 @@ impl ExecutionTraceView {
             };
             let x = |cycle: u64| places.lanes.left() + axis.x_from_position(cycle);
             let down = to.0 > from.0;
-            let start = pos2(x(arrow.sent.end), (from.0 + from.1) / 2.0);
+            let start = pos2(x(arrow.sent.end.0), (from.0 + from.1) / 2.0);
             // Into the lane, as far as a row is high.
             let depth = ((to.1 - to.0) * 0.25).min(10.0);
-            let end = pos2(x(arrow.used.start), if down { to.0 + depth } else { to.1 - depth });
+            let end = pos2(x(arrow.used.start.0), if down { to.0 + depth } else { to.1 - depth });
             let both = Rect::from_two_pos(start, end).expand(HEAD);
             if !both.intersects(places.lanes) {
                 continue;
@@ -66,8 +66,8 @@ impl ExecutionTraceView {
         let palette = ThemePalette::for_ui(ui);
         let painter = ui.painter_at(rect);
         for (range, work) in &scene.host {
-            let left = rect.left() + axis.x_from_position(range.start);
-            let right = (rect.left() + axis.x_from_position(range.end)).max(left + 1.0);
+            let left = rect.left() + axis.x_from_position(range.start.0);
+            let right = (rect.left() + axis.x_from_position(range.end.0)).max(left + 1.0);
             if right < rect.left() || left > rect.right() {
                 continue;
             }
@@ -82,7 +82,7 @@ impl ExecutionTraceView {
             painter.rect_filled(bar, 0.0, host_colour(palette, *work));
             if right - left >= LEAST_NODE {
                 let node = id(ui, "host").with(range.start);
-                let value = || format!("{} cycles", Cycles(range.length()));
+                let value = || format!("{} cycles", range.length());
                 let words = || (host_words(*work).to_owned(), value());
                 node_ui(ui, node, bar.intersect(rect), Role::Cell, words);
             }
@@ -110,12 +110,12 @@ pub(super) fn host_words(work: HostActivity) -> &'static str {
 
 /// `64 KiB from IPU 0 to IPU 1`
 fn words(arrow: &FlowArrow, numbers: NumberFormat) -> String {
-    let bytes = arrow.link.bytes.map_or_else(|| "Data".to_owned(), |moved| numbers.bytes(moved));
+    let bytes = arrow.link.bytes.map_or_else(|| "Data".to_owned(), |moved| numbers.bytes(moved.0));
     format!("{bytes} from IPU {} to IPU {}", arrow.link.from, arrow.link.to)
 }
 
 fn cycles(arrow: &FlowArrow) -> String {
-    format!("sent by {}, used from {} on", Cycles(arrow.sent.end), Cycles(arrow.used.start))
+    format!("sent by {}, used from {} on", arrow.sent.end, arrow.used.start)
 }
 
 /// A curve that leaves and arrives upright, with a head at its end.

@@ -8,6 +8,7 @@ use crate::model::command::{AppCommand, SelectedStep};
 use crate::model::preferences::TraceDragMode;
 use crate::theme::{LIGHT, ThemePalette};
 use crate::views::ViewContext;
+use crate::views::cycle_axis::axis_range_of_cycles;
 use crate::widgets::background_query::Versioned;
 use crate::widgets::pan_zoom_axis::{AxisLimits, PanZoomAxis};
 use egui::{CursorIcon, PointerButton, Pos2, Rect, Response, RichText, Stroke, StrokeKind, Ui};
@@ -107,7 +108,7 @@ impl ExecutionTraceView {
                 let (start, end) = (from.min(to).max(0) as u64, from.max(to).max(0) as u64);
                 self.range_from = None;
                 if end > start {
-                    let range = CycleRange::new(start, end);
+                    let range = axis_range_of_cycles(CycleRange::new(Cycles(start), Cycles(end)));
                     self.axis =
                         Some(PanZoomAxis::fitting_exactly(range, limits.width).clamped_to(limits));
                 }
@@ -170,7 +171,7 @@ impl ExecutionTraceView {
         let cycle = axis.position_from_x(at.x - places.lanes.left());
         let cycle = u64::try_from(cycle).ok()?;
         let slack = (axis.scale() * f64::from(HIT_TOLERANCE)) as u64;
-        let item = lane.hit(row, cycle, slack)?;
+        let item = lane.hit(row, Cycles(cycle), Cycles(slack))?;
         let top = places.lanes.top() + (block.top - self.scroll) as f32;
         let palette = &LIGHT;
         let band = IpuLanesOnScreen { palette, axis, places, block, top };
@@ -202,7 +203,7 @@ fn tooltip_ui(response: &Response, hit: &LaneHit<'_>, prepared: &LoadedTrace) {
         let title: String =
             selected_bar::title(hit.item, &prepared.labels).chars().take(240).collect();
         ui.label(crate::theme::fonts::strong(title));
-        let length = Cycles(hit.item.range.length());
+        let length = hit.item.range.length();
         let mut text = format!("{length} cycles");
         if let Some(balance) = hit.item.tile_balance().filter(|_| prepared.balance) {
             text.push_str(&format!(", tile balance {}", tilescope_report::units::percent(balance)));

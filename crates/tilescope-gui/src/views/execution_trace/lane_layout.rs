@@ -110,8 +110,8 @@ impl IpuLanesOnScreen<'_> {
     }
 
     pub(super) fn image_rect(&self, scene: &TraceScene, on: Rect) -> Rect {
-        let left = self.places.lanes.left() + self.axis.x_from_position(scene.key.window.start);
-        let right = self.places.lanes.left() + self.axis.x_from_position(scene.key.window.end);
+        let left = self.places.lanes.left() + self.axis.x_from_position(scene.key.window.start.0);
+        let right = self.places.lanes.left() + self.axis.x_from_position(scene.key.window.end.0);
         Rect::from_min_max(pos2(left, on.top()), pos2(right, on.bottom()))
     }
 
@@ -136,8 +136,8 @@ impl IpuLanesOnScreen<'_> {
         let row = row.min(rows.saturating_sub(1));
         let count = if full_height { rows - row } else { 1 };
         let lanes = self.places.lanes;
-        let left = lanes.left() + self.axis.x_from_position(range.start);
-        let right = lanes.left() + self.axis.x_from_position(range.end);
+        let left = lanes.left() + self.axis.x_from_position(range.start.0);
+        let right = lanes.left() + self.axis.x_from_position(range.end.0);
         let height = self.block.row_height;
         let top = self.bars().top() + self.block.sub_lane_top(sub_lane) + row as f32 * height;
         // Ends far outside would lose their digits in 32 bits.

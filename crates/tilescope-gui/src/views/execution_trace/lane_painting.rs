@@ -12,6 +12,7 @@ use super::{ExecutionTraceView, id};
 use crate::model::command::SelectedStep;
 use crate::theme::{ThemePalette, mix, text_size};
 use crate::views::ViewContext;
+use crate::views::cycle_axis::cycles_on_screen;
 use crate::widgets::pan_zoom_axis::PanZoomAxis;
 use crate::widgets::{elided_text::elided, focus_ui, node_ui, region_ui};
 use egui::accesskit::Role;
@@ -291,7 +292,7 @@ impl IpuLanesOnScreen<'_> {
         looks: TraceBarStyle,
     ) {
         let ipu = &scene.ipus[index];
-        let window = self.axis.window(self.places.lanes.width());
+        let window = cycles_on_screen(self.axis, self.places.lanes.width());
         for (sub_lane, (lane, wide)) in ipu.lanes.iter().zip(&ipu.labelled_bars).enumerate() {
             let wide = wide
                 .iter()
@@ -345,7 +346,7 @@ impl IpuLanesOnScreen<'_> {
 
     fn bar_node_ui(&self, ui: &Ui, lane: (u32, u8), item: &LaneItem, rect: Rect, text: &str) {
         let bar = id(ui, "bar").with((lane, item.row, item.first_position()));
-        let cycles = || format!("{} cycles", Cycles(item.range.length()));
+        let cycles = || format!("{} cycles", item.range.length());
         node_ui(ui, bar, rect, Role::Cell, || (text.to_owned(), cycles()));
     }
 

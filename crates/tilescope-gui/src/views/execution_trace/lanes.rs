@@ -9,6 +9,7 @@ use super::scene::{COMMON_MARKS, IpuLaneScene, LoadedTrace, TraceSceneKey};
 use super::{ExecutionTraceView, ask_scene, grouping, id, scene_window};
 use crate::theme::{ColourScheme, ThemePalette, text_size};
 use crate::views::ViewContext;
+use crate::views::cycle_axis::{axis_range_of_cycles, limits_of_cycles};
 use crate::widgets::background_query::QueryState;
 use crate::widgets::background_query::Versioned;
 use crate::widgets::overview_strip::{self, overview_ui};
@@ -39,7 +40,7 @@ impl ExecutionTraceView {
         // Where there is little room, lanes reach out of it.
         self.lanes = Some(places.lanes.union(places.ruler).intersect(area));
         let range = self.reach.map_or(prepared.range, |reach| reach.union(prepared.range));
-        let limits = AxisLimits { range, width: places.lanes.width() };
+        let limits = limits_of_cycles(range, places.lanes.width());
         self.keep_axis(limits);
         let palette = ThemePalette::for_ui(ui);
         self.strip_ui(ui, context, prepared, places.overview, limits);
@@ -103,7 +104,10 @@ impl ExecutionTraceView {
             self.overview_texture =
                 Some((key, SplitTexture::new(ui.ctx(), "trace overview", &image)));
         }
-        let image = self.overview_texture.as_ref().map(|(_, texture)| (texture, prepared.range));
+        let image = self
+            .overview_texture
+            .as_ref()
+            .map(|(_, texture)| (texture, axis_range_of_cycles(prepared.range)));
         let axis = self.axis.unwrap_or_else(|| PanZoomAxis::fitting(limits.range, limits.width));
         if let Some(moved) = overview_ui(ui, rect, image, axis, limits, &mut self.grip) {
             self.axis = Some(moved);
@@ -136,7 +140,7 @@ impl ExecutionTraceView {
         let key = TraceSceneKey {
             window: wanted,
             // Bounds the memory of an image, whatever the zoom and the width of the window.
-            width: ((wanted.length() as f64 / cycles_per_pixel).ceil() as usize).clamp(1, 32_768),
+            width: ((wanted.length().as_f64() / cycles_per_pixel).ceil() as usize).clamp(1, 32_768),
             ipus: blocks.iter().filter(on_screen).map(|block| block.lanes.ipu).collect(),
             style: prefs.style,
             grouping: grouping(&prefs),

@@ -17,6 +17,7 @@ mod step_details;
 mod toolbar;
 mod user_marks;
 
+use super::cycle_axis::{cycles_on_screen, fitting_cycles};
 use super::{ReportView, ViewContext, ViewDescriptor, VisibleTimeline};
 use crate::model::command::{AppCommand, SelectedStep, ViewAction};
 use crate::model::message::StatusMessage;
@@ -44,7 +45,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tilescope_analysis::trace::{StepDetailReport, TraceStepGrouping, WindowSummary};
 use tilescope_report::ReportError;
-use tilescope_report::units::{CycleRange, NumberFormat, StepId};
+use tilescope_report::units::{CycleRange, Cycles, NumberFormat, StepId};
 use tilescope_report::{ProgramOutcome, Report};
 
 /// This view, for the list.
@@ -350,7 +351,7 @@ impl ExecutionTraceView {
         }
         // Nothing is chosen: begin with what is on the screen.
         let first = self.scene.latest().and_then(|scene| {
-            let window = self.axis?.window(self.limits?.width);
+            let window = cycles_on_screen(self.axis?, self.limits?.width);
             let lanes = scene.ipus.iter().flat_map(|ipu| &ipu.lanes);
             lanes.filter_map(|lane| first_step(lane, window)).next()
         });
@@ -396,7 +397,8 @@ impl ExecutionTraceView {
     /// Pans so that a step chosen by a key is on the screen.
     fn bring_into_view(&mut self, range: CycleRange) {
         let (Some(axis), Some(limits)) = (self.axis, self.limits) else { return };
-        let (left, right) = (axis.x_from_position(range.start), axis.x_from_position(range.end));
+        let (left, right) =
+            (axis.x_from_position(range.start.0), axis.x_from_position(range.end.0));
         if left < 0.0 || right > limits.width {
             // A step wider than the lanes is shown from its start.
             let middle = (left + right.min(left + limits.width)) / 2.0 - limits.width / 2.0;
@@ -442,9 +444,9 @@ fn neighbour(
 /// The axis that shows a bar with what is around it.
 fn zoomed_to(range: CycleRange, limits: AxisLimits) -> PanZoomAxis {
     // A sixth on both sides; at least one cycle, or a step of no cycles would fill nothing.
-    let around = range.length() / 6 + 1;
+    let around = range.length() / 6 + Cycles(1);
     let wider = CycleRange::new(range.start.saturating_sub(around), range.end + around);
-    PanZoomAxis::fitting(wider, limits.width).clamped_to(limits)
+    fitting_cycles(wider, limits.width).clamped_to(limits)
 }
 
 /// How the parts of an operation are put together.
@@ -458,9 +460,11 @@ fn grouping(prefs: &TracePrefs) -> TraceStepGrouping {
 fn scene_window(axis: PanZoomAxis, width: f32) -> CycleRange {
     let length = ((axis.scale() * f64::from(width)).ceil() as u64).max(1);
     let block = length.div_ceil(4);
-    let window = axis.window(width);
-    let start = (window.start / block * block).saturating_sub(block / 2);
-    let end = start.saturating_add(block.saturating_mul(6)).max(window.end.saturating_add(1));
+    let window = cycles_on_screen(axis, width);
+    let start = (window.start / block * block).saturating_sub(Cycles(block / 2));
+    let end = start
+        .saturating_add(Cycles(block.saturating_mul(6)))
+        .max(window.end.saturating_add(Cycles(1)));
     CycleRange::new(start, end)
 }
 

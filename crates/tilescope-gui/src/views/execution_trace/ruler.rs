@@ -65,8 +65,8 @@ pub(crate) fn marks_ui(ui: &Ui, clip: Rect, rect: Rect, axis: PanZoomAxis, row: 
     let painter = ui.painter_at(rect.intersect(clip));
     let mut behind = f32::MIN;
     for mark in &row.marks {
-        let left = rect.left() + axis.x_from_position(mark.cycles.start);
-        let right = rect.left() + axis.x_from_position(mark.cycles.end);
+        let left = rect.left() + axis.x_from_position(mark.cycles.start.0);
+        let right = rect.left() + axis.x_from_position(mark.cycles.end.0);
         if right < rect.left() || left > rect.right() || right <= behind {
             continue;
         }
@@ -91,7 +91,7 @@ pub(crate) fn marks_ui(ui: &Ui, clip: Rect, rect: Rect, axis: PanZoomAxis, row: 
             painter.galley(at, text, ink);
             let id =
                 ui.scope_id().with((mark.kind.name(), mark.ipu, mark.index, mark.cycles.start));
-            let cycles = || format!("{} cycles", Cycles(mark.cycles.length()));
+            let cycles = || format!("{} cycles", mark.cycles.length());
             let words = || (mark.label.clone(), cycles());
             node_ui(ui, id, room.intersect(clip), Role::Cell, words);
         }

@@ -13,7 +13,7 @@ use tilescope_analysis::trace::{
     ProgramLabels, TileWorkTimes, TraceLaneStyle, TraceStepGrouping, arrows, host_lane, lane_items,
 };
 use tilescope_report::trace::Trace;
-use tilescope_report::units::{CycleRange, StepId};
+use tilescope_report::units::{CycleRange, Cycles, StepId};
 use tilescope_report::{
     MarkFilter, MarkKind, ProgramKind, Report, ReportError, ReportPart, StepActivity, Target,
     TraceMark,
@@ -108,7 +108,7 @@ pub(crate) fn prepare(
     for info in trace.lanes() {
         let lane = trace.lane_of(info.ipu, info.sub_lane);
         let totals = lane.map(|lane| lane.totals(range)).transpose()?;
-        host |= totals.is_some_and(|totals| totals.cycles[StepActivity::Host] > 0);
+        host |= totals.is_some_and(|totals| totals.cycles[StepActivity::Host] > Cycles::ZERO);
     }
     Ok(Some(LoadedTrace {
         links: InterIpuTransfers::read(report)?,
@@ -268,10 +268,10 @@ pub(crate) fn build_scene(
 /// The widest exchanges between IPUs, wide enough to begin an arrow in.
 fn exchanges(ipus: &[IpuLaneScene], key: &TraceSceneKey) -> Vec<StepId> {
     // From pixels to cycles, so that the filter below compares integers.
-    let least = (key.window.length() as f64 / key.width.max(1) as f64 * LEAST_SENDER) as u64;
+    let least = (key.window.length().as_f64() / key.width.max(1) as f64 * LEAST_SENDER) as u64;
     let items = ipus.iter().flat_map(|ipu| &ipu.lanes).flat_map(|lane| &lane.items);
-    let mut found: Vec<(u64, StepId)> = items
-        .filter(|item| item.range.length() >= least.max(1))
+    let mut found: Vec<(Cycles, StepId)> = items
+        .filter(|item| item.range.length() >= Cycles(least.max(1)))
         .filter_map(|item| match item.kind {
             LaneItemKind::Step(step) if step.kind == ProgramKind::GlobalExchange => {
                 Some((item.range.length(), step.step))
@@ -332,7 +332,7 @@ fn ipu_scene(
     }
     // Two kinds share this row, and each came sorted by itself.
     marks.marks.sort_by_key(|mark| mark.cycles.start);
-    let least = (key.window.length() as f64 / key.width.max(1) as f64 * LEAST_WIDE) as u64;
+    let least = (key.window.length().as_f64() / key.width.max(1) as f64 * LEAST_WIDE) as u64;
     let wide = lanes.iter().map(|lane| labelled_bars(lane, least)).collect();
     Ok(IpuLaneScene { ipu: shown.ipu, lanes, labelled_bars: wide, image, tiles, marks })
 }
@@ -340,7 +340,7 @@ fn ipu_scene(
 /// Places of the bars of at least so many cycles.
 fn labelled_bars(lane: &LaneItemList, least: u64) -> Vec<u32> {
     let bars = (0..).zip(&lane.items);
-    bars.filter(|(_, item)| item.range.length() >= least.max(1)).map(|(at, _)| at).collect()
+    bars.filter(|(_, item)| item.range.length() >= Cycles(least.max(1))).map(|(at, _)| at).collect()
 }
 
 /// The raster of tiles of an IPU in a window.

@@ -69,16 +69,16 @@ pub(crate) fn title(item: &LaneItem, labels: &ProgramLabels) -> String {
 /// Names and values about a bar of several steps.
 fn rows(item: &LaneItem, balance: bool) -> Vec<(String, String)> {
     let range = item.range;
-    let span =
-        format!("{} : {} - {}", Cycles(range.length()), Cycles(range.start), Cycles(range.end));
+    let span = format!("{} : {} - {}", range.length(), range.start, range.end);
     let mut rows = vec![("Cycles".to_owned(), span), ("Steps".to_owned(), grouped(item.steps()))];
     if let Some(balance) = item.tile_balance().filter(|_| balance) {
         rows.push(("Tile balance".to_owned(), percent(balance)));
     }
     if let LaneItemKind::Bucket(totals, _) = &item.kind {
-        let length = range.length().max(1) as f64;
-        for (activity, cycles) in totals.cycles.iter().filter(|(_, cycles)| *cycles > 0) {
-            let share = percent(cycles as f64 / length);
+        let length = range.length().max(Cycles(1)).as_f64();
+        for (activity, cycles) in totals.cycles.iter().filter(|(_, cycles)| *cycles > Cycles::ZERO)
+        {
+            let share = percent(cycles.as_f64() / length);
             rows.push((activity_title(activity).to_owned(), share));
         }
     }

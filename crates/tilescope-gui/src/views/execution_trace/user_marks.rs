@@ -5,6 +5,7 @@ use super::scene::LoadedTrace;
 use super::{ExecutionTraceView, StepDetailReport};
 use crate::theme::{ThemePalette, spacing, text_size};
 use crate::views::ViewContext;
+use crate::views::cycle_axis::cycles_on_screen;
 use crate::views::search_panel::statistics_ui;
 use crate::widgets::background_query::Versioned;
 use crate::widgets::pan_zoom_axis::PanZoomAxis;
@@ -25,7 +26,7 @@ impl ExecutionTraceView {
         if !keep {
             self.marks.clear();
         }
-        let point = |cycle| CycleRange::new(cycle, cycle);
+        let point = |cycle| CycleRange::new(Cycles(cycle), Cycles(cycle));
         self.marks.extend(self.chosen_range(context).or(under.map(point)));
     }
 
@@ -58,11 +59,11 @@ impl ExecutionTraceView {
         let x = |cycle: u64| places.lanes.left() + axis.x_from_position(cycle);
         for mark in &self.marks {
             for cycle in [mark.start, mark.end] {
-                painter.vline(x(cycle), area.y_range(), Stroke::new(1.0, palette.accent));
+                painter.vline(x(cycle.0), area.y_range(), Stroke::new(1.0, palette.accent));
             }
         }
         let Some(range) = self.marked_range() else { return };
-        let (left, right) = (x(range.start).max(area.left()), x(range.end).min(area.right()));
+        let (left, right) = (x(range.start.0).max(area.left()), x(range.end.0).min(area.right()));
         if left >= right {
             return;
         }
@@ -86,7 +87,7 @@ impl ExecutionTraceView {
         prepared: &Versioned<LoadedTrace>,
     ) {
         let (Some(axis), Some(limits)) = (self.axis, self.limits) else { return };
-        let shown = axis.window(limits.width).intersection(prepared.range);
+        let shown = cycles_on_screen(axis, limits.width).intersection(prepared.range);
         let window = self.marked_range().unwrap_or(shown);
         let key = (window, self.shown_ipus(prepared));
         let report = context.opened.report.clone();
@@ -122,8 +123,8 @@ impl ExecutionTraceView {
 }
 
 fn length_text(range: CycleRange, context: &ViewContext<'_>) -> String {
-    let cycles = Cycles(range.length());
+    let cycles = range.length();
     let time = cycles.seconds_at(context.opened.target.clock);
     let time = if time > 0.0 { format!(" = {}", seconds(time)) } else { String::new() };
-    format!("{} cycles{time}", grouped(range.length()))
+    format!("{} cycles{time}", grouped(range.length().0))
 }

@@ -12,7 +12,7 @@ use egui::{
     WidgetInfo, pos2, vec2,
 };
 use tilescope_analysis::insights::{FullestTile, TileMemoryBin, TileMemoryOverview};
-use tilescope_report::units::{exact_bytes, grouped, percent};
+use tilescope_report::units::{Bytes, exact_bytes, grouped, percent};
 
 /// Height of a panel.
 const HEIGHT: f32 = 138.0;
@@ -67,12 +67,12 @@ fn panel_ui(ui: &mut Ui, width: f32, title: &str, hint: &str, contents: impl FnO
 
 fn verdict_ui(ui: &mut Ui, picture: &TileMemoryOverview) {
     let palette = ThemePalette::for_ui(ui);
-    if picture.capacity == 0 || picture.used == 0 {
+    if picture.capacity == Bytes::ZERO || picture.used == Bytes::ZERO {
         let text = "This report does not record how much memory is used and available.";
         ui.label(RichText::new(text).color(palette.weak_text));
         return;
     }
-    let share = picture.used as f64 / picture.capacity as f64;
+    let share = picture.used.as_f64() / picture.capacity.as_f64();
     let (words, colour) = match picture.overfull {
         0 => ("Fits in memory", palette.good),
         _ => ("Out of memory", palette.error),
@@ -85,9 +85,9 @@ fn verdict_ui(ui: &mut Ui, picture: &TileMemoryOverview) {
     let filled =
         Rect::from_min_size(rect.min, vec2(rect.width() * share.min(1.0) as f32, rect.height()));
     ui.painter().rect_filled(filled, CornerRadius::same(3), palette.memory_line);
-    let [used, capacity] = [picture.used, picture.capacity].map(|value| numbers(ui).bytes(value));
+    let [used, capacity] = [picture.used, picture.capacity].map(|value| numbers(ui).bytes(value.0));
     let text = format!("{used} of {capacity} ({})", percent(share));
-    ui.label(text).on_hover_text(exact_bytes(picture.used));
+    ui.label(text).on_hover_text(exact_bytes(picture.used.0));
     if picture.overfull > 0 {
         let text = format!("{} tiles need more memory than they have", grouped(picture.overfull));
         ui.label(RichText::new(text).color(palette.error));
@@ -97,13 +97,13 @@ fn verdict_ui(ui: &mut Ui, picture: &TileMemoryOverview) {
 }
 
 fn worst_ui(ui: &mut Ui, context: &ViewContext<'_>, picture: &TileMemoryOverview) {
-    let most = picture.worst.iter().map(|tile| tile.bytes).max().unwrap_or(0);
-    if most == 0 {
+    let most = picture.worst.iter().map(|tile| tile.bytes).max().unwrap_or(Bytes::ZERO);
+    if most == Bytes::ZERO {
         let text = "Memory per tile was not recorded.";
         ui.label(RichText::new(text).color(ThemePalette::for_ui(ui).weak_text));
         return;
     }
-    let top = most.max(picture.tile_capacity).max(1);
+    let top = most.max(picture.tile_capacity).max(Bytes(1));
     ui.spacing_mut().item_spacing.y = spacing::XXS;
     for worst in &picture.worst {
         if worst_tile_ui(ui, worst, top, picture.tile_capacity) {
@@ -117,11 +117,11 @@ fn worst_ui(ui: &mut Ui, context: &ViewContext<'_>, picture: &TileMemoryOverview
 }
 
 /// One bar; whether it was clicked.
-fn worst_tile_ui(ui: &mut Ui, worst: &FullestTile, top: u64, capacity: u64) -> bool {
+fn worst_tile_ui(ui: &mut Ui, worst: &FullestTile, top: Bytes, capacity: Bytes) -> bool {
     let palette = ThemePalette::for_ui(ui);
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 21.0), Sense::click());
     let name = format!("Tile {} (IPU {})", grouped(worst.tile.into()), worst.ipu);
-    let value = numbers(ui).bytes(worst.bytes);
+    let value = numbers(ui).bytes(worst.bytes.0);
     response.widget_info(|| WidgetInfo::labeled(Role::Button, true, &name));
     ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(value.clone()));
     let painter = ui.painter_at(rect);
@@ -133,19 +133,20 @@ fn worst_tile_ui(ui: &mut Ui, worst: &FullestTile, top: u64, capacity: u64) -> b
     painter.text(rect.left_center(), Align2::LEFT_CENTER, &name, font.clone(), palette.text);
     let left = rect.left() + 122.0;
     let room = (rect.right() - 64.0 - left).max(10.0);
-    let share = worst.bytes as f32 / top as f32;
+    let share = worst.bytes.0 as f32 / top.0 as f32;
     let ground = Rect::from_min_size(pos2(left, rect.top() + 4.0), vec2(room, 13.0));
     painter.rect_filled(ground, CornerRadius::same(2), palette.lane);
     let bar = Rect::from_min_size(ground.min, vec2(room * share, 13.0));
-    let over = capacity > 0 && worst.bytes > capacity;
+    let over = !capacity.is_zero() && worst.bytes > capacity;
     let colour = if over { palette.error } else { palette.memory_line };
     painter.rect_filled(bar, CornerRadius::same(2), colour);
-    if capacity > 0 {
-        let x = ground.left() + room * (capacity as f32 / top as f32).min(1.0);
+    if capacity > Bytes::ZERO {
+        let x = ground.left() + room * (capacity.0 as f32 / top.0 as f32).min(1.0);
         painter.vline(x - 0.5, ground.y_range(), Stroke::new(1.5, palette.max_memory));
     }
     painter.text(rect.right_center(), Align2::RIGHT_CENTER, &value, font, palette.text);
-    let hint = format!("{}, including gaps; click to see what fills it", exact_bytes(worst.bytes));
+    let hint =
+        format!("{}, including gaps; click to see what fills it", exact_bytes(worst.bytes.0));
     response.on_hover_text(hint).clicked()
 }
 
@@ -168,10 +169,10 @@ fn histogram_ui(ui: &mut Ui, picture: &TileMemoryOverview) {
     let line = Stroke::new(1.0, palette.outline);
     ui.painter().hline(rect.x_range(), rect.bottom(), line);
     let font = FontId::proportional(text_size::CAPTION);
-    let last = picture.histogram.last().map_or(0, |bucket| bucket.to);
+    let last = picture.histogram.last().map_or(Bytes::ZERO, |bucket| bucket.to);
     for (at, align, text) in [
         (rect.left_bottom(), Align2::LEFT_TOP, "0 B".to_owned()),
-        (rect.right_bottom(), Align2::RIGHT_TOP, numbers(ui).bytes(last)),
+        (rect.right_bottom(), Align2::RIGHT_TOP, numbers(ui).bytes(last.0)),
     ] {
         ui.painter().text(at + vec2(0.0, 3.0), align, text, font.clone(), palette.weak_text);
     }
@@ -179,7 +180,7 @@ fn histogram_ui(ui: &mut Ui, picture: &TileMemoryOverview) {
 
 fn bucket_ui(ui: &Ui, bucket: &TileMemoryBin, place: Rect, most: u64, index: usize) {
     let palette = ThemePalette::for_ui(ui);
-    let ends = [bucket.from, bucket.to].map(|end| numbers(ui).bytes(end));
+    let ends = [bucket.from, bucket.to].map(|end| numbers(ui).bytes(end.0));
     let range = ends.join(" to ");
     let tiles = format!("{} tiles", grouped(bucket.tiles));
     let id = ui.scope_id().with(("bucket", index));

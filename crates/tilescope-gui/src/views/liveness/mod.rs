@@ -27,7 +27,7 @@ use std::ops::Range;
 use tables::{LivenessTab, LivenessTables};
 use tilescope_analysis::liveness::{LivenessCurve, LivenessScope, curve};
 use tilescope_analysis::tile_curves::TileCurveUnit;
-use tilescope_report::units::{ProgramId, VariableId, exact_bytes, grouped, percent};
+use tilescope_report::units::{Bytes, ProgramId, VariableId, exact_bytes, grouped, percent};
 use tilescope_report::{ProgramKind, Report, ReportError};
 
 /// This view, for the list.
@@ -141,10 +141,13 @@ fn load_graph(
         None => "Unknown program".to_owned(),
     };
     let labels = curve.programs.iter().map(label).collect();
-    let below = if always { curve.always } else { 0 };
+    let below = if always { curve.always } else { Bytes::ZERO };
     let layers = vec![
-        StackLayer { title: "Always live".to_owned(), values: vec![below; curve.others.len()] },
-        StackLayer { title: "Not always live".to_owned(), values: curve.others.clone() },
+        StackLayer { title: "Always live".to_owned(), values: vec![below.0; curve.others.len()] },
+        StackLayer {
+            title: "Not always live".to_owned(),
+            values: curve.others.iter().map(|bytes| bytes.0).collect(),
+        },
     ];
     let stack =
         Versioned::new(StackedValues::new(if always { layers } else { layers[1..].to_vec() }));
@@ -218,7 +221,7 @@ impl LivenessView {
         let flags: Vec<GraphAnnotation> = peak.map(flag).into_iter().collect();
         let (value, colour) = (shown.curve.capacity, palette.max_memory);
         let level = self.max_memory(context.prefs.liveness, &shown.curve);
-        let level = level.then_some(GraphLevelLine { value, name: "Capacity", colour });
+        let level = level.then_some(GraphLevelLine { value: value.0, name: "Capacity", colour });
         let levels: Vec<GraphLevelLine> = level.into_iter().collect();
         let colours = [palette.always_live, palette.not_always_live];
         let always = context.prefs.liveness.always_live;
@@ -271,9 +274,9 @@ impl LivenessView {
 
     /// Whether the line of the memory there is is shown: as chosen, or where it is near.
     fn max_memory(&self, prefs: LivenessPrefs, curve: &LivenessCurve) -> bool {
-        let most = curve.peak().map_or(0, |step| curve.total(step));
-        let near = prefs.always_live && is_near(curve.capacity, most);
-        curve.capacity > 0 && prefs.max_memory.unwrap_or(near)
+        let most = curve.peak().map_or(Bytes::ZERO, |step| curve.total(step));
+        let near = prefs.always_live && is_near(curve.capacity.0, most.0);
+        curve.capacity > Bytes::ZERO && prefs.max_memory.unwrap_or(near)
     }
 
     fn tables_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, shown: &LivenessGraphData) {
@@ -432,7 +435,7 @@ fn call_out_ui(ui: &mut Ui, shown: &LivenessGraphData, step: usize) {
     ui.label(strong(format!("Step {}", grouped(step as u64))));
     ui.label(label);
     let curve = &shown.curve;
-    let others = curve.others.get(step).copied().unwrap_or(0);
+    let others = curve.others.get(step).copied().unwrap_or(Bytes::ZERO);
     egui::Grid::new("liveness call-out").num_columns(2).show(ui, |ui| {
         for (name, bytes) in [
             ("Not always live", others),
@@ -440,13 +443,13 @@ fn call_out_ui(ui: &mut Ui, shown: &LivenessGraphData, step: usize) {
             ("Total", curve.total(step)),
         ] {
             ui.label(name);
-            ui.label(exact_bytes(bytes));
+            ui.label(exact_bytes(bytes.0));
             ui.end_row();
         }
     });
-    if curve.capacity > 0 {
-        let share = percent(curve.total(step) as f64 / curve.capacity as f64);
-        let text = format!("{share} of {}", numbers(ui).bytes(curve.capacity));
+    if curve.capacity > Bytes::ZERO {
+        let share = percent(curve.total(step).as_f64() / curve.capacity.as_f64());
+        let text = format!("{share} of {}", numbers(ui).bytes(curve.capacity.0));
         ui.label(RichText::new(text).color(palette.weak_text));
     }
 }

@@ -181,7 +181,7 @@ pub(crate) fn steps_ui(
         for (step, program) in steps {
             ui.horizontal(|ui| {
                 ui.add_space(spacing::L);
-                let bytes = exact_bytes(curve.total(*step as usize));
+                let bytes = exact_bytes(curve.total(*step as usize).0);
                 ui.label(strong(format!("Step {}", grouped((*step).into()))));
                 ui.label(format!("{bytes} live"));
                 if ui.link("Program tree").clicked() {

@@ -6,7 +6,7 @@ use crate::theme::{ThemePalette, numbers, spacing, text_size};
 use crate::views::ViewContext;
 use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::elided_text::elided;
-use crate::widgets::pan_zoom_axis::{AxisLimits, PanZoomAxis, tick_step};
+use crate::widgets::pan_zoom_axis::{AxisLimits, AxisRange, PanZoomAxis, tick_step};
 use crate::widgets::query_state::QueryTexts;
 use crate::widgets::{focus_ui, hint_ui, node_ui};
 use egui::accesskit::Role;
@@ -17,7 +17,7 @@ use egui::{
 use serde::{Deserialize, Serialize};
 use tilescope_analysis::bank_map::{BankMap, PlacedVariable, bank_map};
 use tilescope_report::ReportError;
-use tilescope_report::units::{CycleRange, VariableId, exact_bytes, grouped};
+use tilescope_report::units::{Bytes, VariableId, exact_bytes, grouped};
 
 /// Heights of a row, at least and at most.
 const ROW: (f32, f32) = (9.0, 22.0);
@@ -35,7 +35,7 @@ pub(crate) struct MemoryMapPanel {
     #[serde(skip)]
     map: BackgroundQuery<Option<u32>, BankMap>,
     axis: Option<PanZoomAxis>,
-    limits: Option<(u64, f32)>,
+    limits: Option<(Bytes, f32)>,
     scroll: f32,
 }
 
@@ -53,7 +53,7 @@ impl MemoryMapLayout {
             let x = self.rect.left() + self.axis.x_from_position(address);
             x.clamp(self.rect.left() - 4.0, self.rect.right() + 4.0)
         };
-        let (left, right) = (x(placed.addresses.start), x(placed.addresses.end));
+        let (left, right) = (x(placed.addresses.start.0), x(placed.addresses.end.0));
         let top = self.rect.top() + placed.row as f32 * self.row - self.scroll;
         Rect::from_min_max(pos2(left, top), pos2(right.max(left + 1.0), top + self.row - 1.0))
     }
@@ -109,7 +109,8 @@ impl MemoryMapPanel {
             hint_ui(ui, &format!("No variable lies on tile {}.", grouped(map.tile.into())));
             return None;
         }
-        if map.placed.len() > 1 && map.placed.iter().all(|part| part.addresses.start == 0) {
+        if map.placed.len() > 1 && map.placed.iter().all(|part| part.addresses.start == Bytes::ZERO)
+        {
             hint_ui(ui, "This report does not say at which address variables lie.");
             return None;
         }
@@ -126,15 +127,16 @@ impl MemoryMapPanel {
         head_ui(ui, context, map);
         let area = ui.available_rect_before_wrap().shrink2(vec2(SIDE, 0.0));
         let rect = area.with_min_y((area.top() + RULER).min(area.bottom() - 10.0));
-        let last = map.placed.iter().map(|part| part.addresses.end).max().unwrap_or(0);
-        let end = last.max(map.capacity).max(1);
-        let limits = AxisLimits { range: CycleRange::new(0, end), width: rect.width().max(20.0) };
+        let last = map.placed.iter().map(|part| part.addresses.end).max().unwrap_or(Bytes::ZERO);
+        let end = last.max(map.capacity).max(Bytes(1));
+        let limits =
+            AxisLimits { range: axis_range_of_addresses(end), width: rect.width().max(20.0) };
         if self.limits != Some((end, limits.width)) {
             self.limits = Some((end, limits.width));
             self.axis = None;
         }
         // At first as far as anything lies; all of memory is a turn of the wheel away.
-        let used = CycleRange::new(0, (last + last / 16).clamp(1, end));
+        let used = axis_range_of_addresses((last + last / 16).clamp(Bytes(1), end));
         let axis = self.axis.unwrap_or_else(|| PanZoomAxis::fitting_exactly(used, limits.width));
         let row = (rect.height() / map.rows.max(1) as f32).floor().clamp(ROW.0, ROW.1);
         let most = (map.rows as f32 * row - rect.height()).max(0.0);
@@ -231,13 +233,13 @@ fn head_ui(ui: &mut Ui, context: &ViewContext<'_>, map: &BankMap) {
         };
         ui.label(strong(format!("Tile {}", grouped(map.tile.into()))));
         ui.label(RichText::new(which).color(palette.weak_text));
-        let banks = map.capacity.checked_div(map.bank).unwrap_or(0);
+        let banks = map.capacity.0.checked_div(map.bank.0).unwrap_or(0);
         let text = format!(
             "{} in {} banks of {}; interleaved from {}",
-            numbers.bytes(map.capacity),
+            numbers.bytes(map.capacity.0),
             grouped(banks),
-            numbers.bytes(map.bank),
-            numbers.bytes(map.interleaved),
+            numbers.bytes(map.bank.0),
+            numbers.bytes(map.interleaved.0),
         );
         ui.label(RichText::new(text).color(palette.weak_text)).on_hover_text(
             "Code is fetched from non-interleaved memory only. In interleaved memory two banks \
@@ -327,20 +329,25 @@ fn ground(
 ) {
     let rect = places.rect;
     let window = places.axis.window(rect.width());
-    if map.bank > 0 && map.bank as f64 / places.axis.scale() >= 6.0 {
-        let last = window.end.min(map.capacity) / map.bank;
-        for bank in (window.start / map.bank..=last).filter(|bank| bank % 2 == 1) {
-            let (left, right) = (x(bank * map.bank), x((bank + 1) * map.bank));
+    if map.bank > Bytes::ZERO && map.bank.as_f64() / places.axis.scale() >= 6.0 {
+        let last = window.end.min(map.capacity.0) / map.bank.0;
+        for bank in (window.start / map.bank.0..=last).filter(|bank| bank % 2 == 1) {
+            let (left, right) = (x(bank * map.bank.0), x((bank + 1) * map.bank.0));
             let stripe = Rect::from_x_y_ranges(left..=right, rect.y_range());
             painter.rect_filled(stripe, 0.0, palette.stripe);
         }
     }
     for (address, colour) in [(map.interleaved, palette.accent), (map.capacity, palette.max_memory)]
     {
-        if address > 0 {
-            painter.vline(x(address), rect.y_range(), Stroke::new(1.5, colour));
+        if address > Bytes::ZERO {
+            painter.vline(x(address.0), rect.y_range(), Stroke::new(1.5, colour));
         }
     }
+}
+
+/// The axis over the addresses below `end`.
+fn axis_range_of_addresses(end: Bytes) -> AxisRange {
+    AxisRange::new(0, end.0)
 }
 
 /// Distance between labelled addresses: a power of two.
@@ -349,11 +356,11 @@ fn address_step(axis: PanZoomAxis) -> u64 {
 }
 
 fn bytes(part: &PlacedVariable) -> u64 {
-    part.addresses.end - part.addresses.start
+    (part.addresses.end - part.addresses.start).0
 }
 
 fn start(part: &PlacedVariable) -> u64 {
-    part.addresses.start
+    part.addresses.start.0
 }
 
 fn call_out_ui(response: &Response, part: &PlacedVariable) {
@@ -363,9 +370,13 @@ fn call_out_ui(response: &Response, part: &PlacedVariable) {
         let name: String = part.name.chars().take(240).collect();
         ui.label(strong(name));
         ui.label(part.category.title());
-        let last = part.addresses.end - 1;
-        let place =
-            format!("{} at {} - {}", exact_bytes(bytes(part)), grouped(start(part)), grouped(last));
+        let last = part.addresses.end - Bytes(1);
+        let place = format!(
+            "{} at {} - {}",
+            exact_bytes(bytes(part)),
+            grouped(start(part)),
+            grouped(last.0)
+        );
         ui.label(place);
         let life = match &part.lifetime {
             None => "always live".to_owned(),

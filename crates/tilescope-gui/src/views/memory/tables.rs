@@ -21,7 +21,7 @@ use std::sync::Arc;
 use tilescope_analysis::data_table::{DataTable, TableCell};
 use tilescope_analysis::memory::{self, MemoryList, MemoryTreeRow};
 use tilescope_analysis::tables::memory as columns;
-use tilescope_report::units::{NumberFormat, VariableId, grouped};
+use tilescope_report::units::{Bytes, NumberFormat, VariableId, grouped};
 use tilescope_report::{Report, ReportError, ReportPart};
 
 const ROW_HEIGHT: f32 = 23.0;
@@ -252,7 +252,8 @@ fn tree_row_ui(
     ui.painter().galley(at, galley, palette.text);
     for (column, (value, cell)) in values.iter().zip(cells).enumerate() {
         let at = value_rect(rect, names, column).right_center();
-        let colour = if *cell == TableCell::Bytes(0) { palette.weak_text } else { palette.text };
+        let colour =
+            if *cell == TableCell::Bytes(Bytes::ZERO) { palette.weak_text } else { palette.text };
         ui.painter().text(at, Align2::RIGHT_CENTER, value, body.clone(), colour);
     }
     let clicked = response.clicked();

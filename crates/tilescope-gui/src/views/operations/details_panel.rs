@@ -26,7 +26,9 @@ use tilescope_analysis::program_tree::label;
 use tilescope_analysis::tables::operations::{COLUMNS, pass_title};
 use tilescope_analysis::tile_curves::TileCurveUnit;
 use tilescope_report::ReportError;
-use tilescope_report::units::{OperationId, ProgramId, exact_bytes, grouped, percent};
+use tilescope_report::units::{
+    Bytes, Cycles, OperationId, ProgramId, exact_bytes, grouped, percent,
+};
 use tilescope_report::{MemoryCategory, Report, ReportPart};
 
 /// The tables below the table.
@@ -205,11 +207,16 @@ impl OperationDetailsPanel {
 fn graphs(report: &Report, programs: &[ProgramId]) -> Result<OperationTileGraphs, ReportError> {
     let OperationTileCosts { cycles, vertex_code, exchange_code } = per_tile(report, programs)?;
     let layer = |(title, values): (String, Vec<u64>)| StackLayer { title, values };
+    let of_set = |(title, cycles): (String, Vec<Cycles>)| StackLayer {
+        title,
+        values: cycles.into_iter().map(|cycles| cycles.0).collect(),
+    };
+    let numbers = |bytes: Vec<Bytes>| bytes.into_iter().map(|bytes| bytes.0).collect();
     Ok(OperationTileGraphs {
-        cycles: Versioned::new(StackedValues::new(cycles.into_iter().map(layer).collect())),
+        cycles: Versioned::new(StackedValues::new(cycles.into_iter().map(of_set).collect())),
         code: Versioned::new(StackedValues::new(vec![
-            layer(("Vertex code".to_owned(), vertex_code)),
-            layer(("Exchange code".to_owned(), exchange_code)),
+            layer(("Vertex code".to_owned(), numbers(vertex_code))),
+            layer(("Exchange code".to_owned(), numbers(exchange_code))),
         ])),
     })
 }
@@ -251,16 +258,16 @@ fn totals_ui(ui: &mut Ui, report: &Report, (layer, rows): (OpLayer, &[OpRow])) {
         |_| (),
         |ui| {
             row_ui(ui, "Operations", &grouped(rows.len() as u64), "Rows of this layer");
-            let code = sum(OpRow::code);
+            let code = sum(|row| row.code().0);
             let about = "Sum over operations; codelets that several share count for each";
             let text = format!("{} ({})", numbers.bytes(code), exact_bytes(code));
             row_ui(ui, "Code", &known(report.has(ReportPart::Exchanges), text), about);
             let about = "Sum over tiles of one execution of each; not elapsed time";
-            let text = grouped(sum(|row| row.cycles_all_tiles));
+            let text = grouped(sum(|row| row.cycles_all_tiles.0));
             let holds = report.has(ReportPart::ComputeSetCycles);
             row_ui(ui, "Cycles, all tiles", &known(holds, text), about);
             let about = "Steps of the run added up over IPUs";
-            let text = grouped(sum(|row| row.elapsed));
+            let text = grouped(sum(|row| row.elapsed.0));
             row_ui(ui, "Cycles in the run", &known(report.has(ReportPart::Execution), text), about);
             let holds = report.has(ReportPart::Operations) && layer == OpLayer::Model;
             let text = known(holds, grouped(sum(|row| row.flops)));
@@ -303,8 +310,8 @@ fn summary_ui(ui: &mut Ui, context: &ViewContext<'_>, layer: OpLayer, row: &OpRo
         for (known, text) in numbers {
             row_ui(ui, known.title, &text, known.about);
         }
-        if row.elapsed > 0 && row.flops > 0 {
-            let rate = row.flops as f64 * row.executions as f64 / row.elapsed as f64;
+        if row.elapsed > Cycles::ZERO && row.flops > 0 {
+            let rate = row.flops as f64 * row.executions as f64 / row.elapsed.as_f64();
             let about = "FLOPs x executions / cycles of its steps in the run";
             row_ui(ui, "FLOPs per cycle", &format!("{rate:.1}"), about);
         }
@@ -322,7 +329,7 @@ fn plan_ui(ui: &mut Ui, context: &ViewContext<'_>, row: &OpRow) {
     };
     let lines = plan_lines(plan);
     let most = lines.iter().filter(|line| !is_total(line)).filter_map(|line| line.cycles).max();
-    let total: u64 =
+    let total: Cycles =
         lines.iter().filter(|line| !is_total(line)).filter_map(|line| line.cycles).sum();
     ScrollArea::both().auto_shrink(false).id_salt("plan").show(ui, |ui| {
         ui.add_space(spacing::S);
@@ -331,7 +338,7 @@ fn plan_ui(ui: &mut Ui, context: &ViewContext<'_>, row: &OpRow) {
             let grid = Grid::new("plan lines").num_columns(3).min_row_height(17.0);
             grid.spacing(vec2(20.0, 4.0)).show(ui, |ui| {
                 for line in &lines {
-                    plan_line_ui(ui, line, most.unwrap_or(0), total);
+                    plan_line_ui(ui, line, most.unwrap_or_default(), total);
                 }
             });
         });
@@ -344,7 +351,7 @@ fn is_total(plan: &PlanLine) -> bool {
     plan.line.name.to_lowercase().contains("total")
 }
 
-fn plan_line_ui(ui: &mut Ui, plan: &PlanLine, most: u64, total: u64) {
+fn plan_line_ui(ui: &mut Ui, plan: &PlanLine, most: Cycles, total: Cycles) {
     let line = &plan.line;
     let palette = ThemePalette::for_ui(ui);
     ui.horizontal(|ui| {
@@ -357,13 +364,13 @@ fn plan_line_ui(ui: &mut Ui, plan: &PlanLine, most: u64, total: u64) {
         });
     });
     ui.add(Label::new(&line.value).selectable(true).extend());
-    if let Some(cycles) = plan.cycles.filter(|_| most > 0 && !is_total(plan)) {
+    if let Some(cycles) = plan.cycles.filter(|_| most > Cycles::ZERO && !is_total(plan)) {
         ui.horizontal(|ui| {
             let (rect, _) = ui.allocate_exact_size(vec2(160.0, 10.0), Sense::hover());
-            let width = rect.width() * cycles as f32 / most as f32;
+            let width = rect.width() * cycles.0 as f32 / most.0 as f32;
             let bar = Rect::from_min_size(rect.min, vec2(width, rect.height()));
             ui.painter().rect_filled(bar, CornerRadius::same(2), palette.balance);
-            let text = percent(cycles as f64 / total.max(1) as f64);
+            let text = percent(cycles.as_f64() / total.max(Cycles(1)).as_f64());
             ui.label(RichText::new(text).color(palette.weak_text).size(text_size::SMALL))
                 .on_hover_text("Share of the estimated cycles of all phases");
         });

@@ -9,7 +9,7 @@ use egui::{
 };
 use tilescope_analysis::json::JsonLine;
 use tilescope_analysis::operations::OpRow;
-use tilescope_report::units::{grouped, percent};
+use tilescope_report::units::{Cycles, grouped, percent};
 
 const ROW: f32 = 21.0;
 /// Room for the name of an operation.
@@ -41,8 +41,8 @@ pub(crate) fn flops_ui(ui: &mut Ui, rows: &[OpRow], chosen: &OpRow) -> Option<us
         let own = work(chosen);
         let share = percent(own as f64 / total as f64);
         let rate = match chosen.elapsed {
-            0 => String::new(),
-            cycles => format!(", {:.1} per cycle of its steps", own as f64 / cycles as f64),
+            Cycles::ZERO => String::new(),
+            cycles => format!(", {:.1} per cycle of its steps", own as f64 / cycles.as_f64()),
         };
         let text = format!("{} FLOPs, {share} of all{rate}", grouped(own));
         ui.label(text).on_hover_text("FLOPs of one execution x executions in the run");

@@ -16,7 +16,7 @@ use tilescope_analysis::operations_graph::OpGraph;
 use tilescope_analysis::tables::operations::{COLUMNS, pass_title};
 use tilescope_report::Report;
 use tilescope_report::ReportError;
-use tilescope_report::units::{OperationId, grouped};
+use tilescope_report::units::{Cycles, OperationId, grouped};
 
 /// Most operations that are listed on one side.
 const MOST: usize = 40;
@@ -93,9 +93,10 @@ fn overview_ui(ui: &mut Ui, context: &ViewContext<'_>, graph: &OpGraph) {
         let (count, flops, cycles) = ipus.entry(row.ipu).or_default();
         *count += 1;
         *flops = flops.saturating_add(row.flops);
-        *cycles = cycles.saturating_add(row.elapsed);
+        *cycles = cycles.saturating_add(row.elapsed.0);
     }
-    let mut longest: Vec<&OpRow> = graph.rows.iter().filter(|row| row.elapsed > 0).collect();
+    let mut longest: Vec<&OpRow> =
+        graph.rows.iter().filter(|row| row.elapsed > Cycles::ZERO).collect();
     longest.sort_by_key(|row| (std::cmp::Reverse(row.elapsed), row.operation));
     ScrollArea::both().auto_shrink(false).id_salt("graph overview").show(ui, |ui| {
         ui.add_space(spacing::M);
@@ -131,7 +132,7 @@ fn overview_ui(ui: &mut Ui, context: &ViewContext<'_>, graph: &OpGraph) {
                 ui.label(RichText::new("Most cycles in the run").color(palette.weak_text));
                 for row in longest.iter().take(LONGEST) {
                     let name: String = row.name.chars().take(80).collect();
-                    let text = format!("{name}: {}", grouped(row.elapsed));
+                    let text = format!("{name}: {}", grouped(row.elapsed.0));
                     ui.push_id(row.operation, |ui| {
                         if ui.link(text).clicked() {
                             context.commands.push(AppCommand::SelectOperation(row.operation));

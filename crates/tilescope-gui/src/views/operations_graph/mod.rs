@@ -47,10 +47,10 @@ impl Metric {
     fn value(self, row: &OpRow) -> Option<u64> {
         match self {
             Self::Pass => None,
-            Self::Elapsed => Some(row.elapsed),
-            Self::Code => Some(row.code()),
+            Self::Elapsed => Some(row.elapsed.0),
+            Self::Code => Some(row.code().0),
             Self::Flops => Some(row.flops),
-            Self::Memory => Some(row.memory),
+            Self::Memory => Some(row.memory.0),
         }
     }
 

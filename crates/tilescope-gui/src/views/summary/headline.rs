@@ -7,7 +7,7 @@ use crate::widgets::elided_text::elided;
 use egui::accesskit::Role;
 use egui::{CornerRadius, FontId, Sense, Stroke, Ui, WidgetInfo, vec2};
 use tilescope_analysis::summary::{ExecutionSummary, MemorySummary};
-use tilescope_report::units::{Cycles, NumberFormat, grouped, percent, seconds};
+use tilescope_report::units::{NumberFormat, grouped, percent, seconds};
 use tilescope_report::{ProgramOutcome, Target};
 
 /// Narrower than this, figures stand in rows of two.
@@ -63,7 +63,7 @@ fn of_run(run: &ExecutionSummary) -> Vec<HeadlineFigure> {
     };
     let mut cards = vec![HeadlineFigure {
         title: "Run",
-        value: format!("{} cycles", Cycles(run.total_cycles)),
+        value: format!("{} cycles", run.total_cycles),
         about: time,
         formula: "end of the last step - start of the first; time = cycles / tile clock",
         bad: false,
@@ -83,23 +83,23 @@ fn of_memory(
     target: &Target,
     numbers: NumberFormat,
 ) -> [HeadlineFigure; 2] {
-    let share = memory.max_tile_including_gaps as f64 / target.bytes_per_tile.0.max(1) as f64;
+    let share = memory.max_tile_including_gaps.as_f64() / target.bytes_per_tile.0.max(1) as f64;
     let about = match target.bytes_per_tile.0 {
         0 => "tile memory unknown".to_owned(),
         _ => format!("{} of {}, with gaps", percent(share), numbers.bytes(target.bytes_per_tile.0)),
     };
-    let with_gaps = numbers.bytes(memory.total_including_gaps);
+    let with_gaps = numbers.bytes(memory.total_including_gaps.0);
     [
         HeadlineFigure {
             title: "Fullest tile",
-            value: numbers.bytes(memory.max_tile_including_gaps),
+            value: numbers.bytes(memory.max_tile_including_gaps.0),
             about,
             formula: "most bytes below the highest used address of any tile / bytes of a tile",
             bad: target.bytes_per_tile.0 > 0 && share > 1.0,
         },
         HeadlineFigure {
             title: "Memory in use",
-            value: numbers.bytes(memory.total_excluding_gaps),
+            value: numbers.bytes(memory.total_excluding_gaps.0),
             about: format!("{with_gaps} with gaps"),
             formula: "bytes in use on all tiles of a replica; with gaps: bytes below the highest \
                       used address of each tile",

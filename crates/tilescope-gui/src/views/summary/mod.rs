@@ -25,7 +25,7 @@ use std::time::SystemTime;
 use tilescope_analysis::json::{self, JsonLine};
 use tilescope_analysis::summary::{ReportSummary, summary};
 use tilescope_report::ReportError;
-use tilescope_report::units::{Cycles, Hertz, grouped, seconds};
+use tilescope_report::units::{Hertz, grouped, seconds};
 use tilescope_report::{BatchingConfig, Report, ReportPart, SidecarFile};
 
 /// This view, for the list.
@@ -377,7 +377,7 @@ fn batching_ui(ui: &mut Ui, facts: &SummaryPageData) {
     }
     if let Some(run) = &facts.summary.execution {
         let formula = "end of the last step - start of the first";
-        rows.push(derived("Total cycles", Cycles(run.total_cycles), formula));
+        rows.push(derived("Total cycles", run.total_cycles, formula));
         if run.seconds > 0.0 {
             let formula = "total cycles / tile clock";
             rows.push(derived("Time on the device", seconds(run.seconds), formula));

@@ -31,7 +31,7 @@ use tilescope_analysis::tile_mapping::{
     SubjectTileMapping, TileMappingBalance, mapping, subjects,
 };
 use tilescope_report::ReportError;
-use tilescope_report::units::{exact_bytes, grouped, percent};
+use tilescope_report::units::{Bytes, exact_bytes, grouped, percent};
 use tilescope_report::{Report, ReportPart};
 
 /// This view, for the list.
@@ -147,7 +147,7 @@ impl TileMappingView {
             if self.tab == TileMappingTab::List { TileMappingTab::Regions } else { self.tab };
         Panel::left("subjects")
             .resizable(true)
-            .default_size((width * 0.34).clamp(190.0, 470.0))
+            .default_size((width * 0.42).clamp(190.0, 560.0))
             .size_range(150.0..=(width - 160.0).max(151.0))
             .frame(frame.inner_margin(egui::Margin { right: 10, ..egui::Margin::ZERO }))
             .show(ui, |ui| {
@@ -400,7 +400,7 @@ impl TileMappingView {
         };
         let tiles = mapped.mapping.bytes.len();
         let spread =
-            |runs| tilescope_analysis::tile_curves::spread(runs, tiles, |bytes: &u64| *bytes);
+            |runs| tilescope_analysis::tile_curves::spread(runs, tiles, |bytes: &Bytes| *bytes);
         let sides = [("Before", spread(&one.before)), ("After", spread(&one.after))];
         let max = sides.iter().flat_map(|(_, values)| values).max().copied().unwrap_or(0);
         scale_row_ui(ui, exact_bytes(1), exact_bytes(max));

@@ -45,9 +45,9 @@ impl VariantFigures {
     fn of(summary: &ReportSummary) -> Self {
         let run = summary.execution.as_ref();
         Self {
-            cycles: run.map(|run| run.total_cycles),
+            cycles: run.map(|run| run.total_cycles.0),
             samples_per_second: run.and_then(|run| run.samples_per_second),
-            fullest: summary.memory.max_tile_including_gaps,
+            fullest: summary.memory.max_tile_including_gaps.0,
             fits: summary.memory.out_of_memory_tiles == 0,
         }
     }

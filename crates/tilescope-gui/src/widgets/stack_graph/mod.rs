@@ -10,7 +10,7 @@ mod values;
 pub(crate) use values::{StackLayer, StackedValues};
 
 use super::overview_strip::{OverviewDrag, overview_ui};
-use super::pan_zoom_axis::{AxisLimits, PanZoomAxis, count_drag};
+use super::pan_zoom_axis::{AxisLimits, AxisRange, PanZoomAxis, count_drag};
 use super::split_texture::{SplitImage, SplitTexture};
 use super::{focus_ui, legend_ui, node_ui};
 use crate::theme::{ColourScheme, ThemePalette, numbers, spacing, text_size};
@@ -25,7 +25,6 @@ use serde::ser::SerializeStruct;
 use serde::{Deserialize, Serialize, Serializer};
 use std::ops::Range;
 use tilescope_analysis::tile_curves::TileCurveUnit;
-use tilescope_report::units::CycleRange;
 
 /// Height of the strip above the graph.
 const STRIP: f32 = 30.0;
@@ -216,7 +215,7 @@ impl StackGraph {
         let bottom = (area.bottom() - LEGEND - FOOT).max(strip.bottom() + 30.0);
         let frame =
             Rect::from_min_max(pos2(left, strip.bottom() + 8.0), pos2(left + width, bottom));
-        let limits = AxisLimits { range: CycleRange::new(0, stack.places().max(1) as u64), width };
+        let limits = AxisLimits { range: axis_range_of_places(stack.places()), width };
         self.keep_axis(limits);
         self.strip_ui(ui, stack, strip, limits);
         let beside = Rect::from_x_y_ranges(area.left() + 6.0..=left - 6.0, strip.y_range());
@@ -343,6 +342,11 @@ impl StackGraph {
         }
         (hovered, clicked)
     }
+}
+
+/// The axis of a graph of so many places; one place wide if there are none.
+fn axis_range_of_places(places: usize) -> AxisRange {
+    AxisRange::new(0, places.max(1) as u64)
 }
 
 /// The place that an arrow key leads to from the last one chosen.

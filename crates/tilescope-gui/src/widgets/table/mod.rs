@@ -15,7 +15,7 @@ use row_order::{TableRowOrder, order};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tilescope_analysis::data_table::{ColumnAlignment, DataTable, TableCell, TableColumn};
-use tilescope_report::units::grouped;
+use tilescope_report::units::{Bytes, grouped};
 
 const ROW_HEIGHT: f32 = 24.0;
 const NUMBER_WIDTH: f32 = 112.0;
@@ -238,7 +238,7 @@ fn rows_ui(
             row.set_selected(chosen);
             for (column, cell) in table.columns.iter().zip(&table.rows[place]) {
                 let text = RichText::new(cell.text());
-                let zero = matches!(cell, TableCell::Bytes(0) | TableCell::Count(0));
+                let zero = matches!(cell, TableCell::Bytes(Bytes::ZERO) | TableCell::Count(0));
                 let text = if zero { text.color(palette.weak_text) } else { text };
                 row.col(|ui| cell_ui(ui, column, text, !choosing));
             }

@@ -81,12 +81,13 @@ fn sum(table: &DataTable, rows: &[u32], column: usize) -> Option<TableCell> {
 mod tests {
     use super::*;
     use tilescope_analysis::data_table::TableColumn;
+    use tilescope_report::units::Bytes;
 
     fn table() -> DataTable {
         let row =
             |name: &str, bytes| vec![TableCell::Text(name.to_owned()), TableCell::Bytes(bytes)];
         let columns = vec![TableColumn::text("Variable"), TableColumn::bytes("Size")];
-        let rows = vec![row("beta", 7), row("alpha", 40), row("Alphabet", 2)];
+        let rows = vec![row("beta", Bytes(7)), row("alpha", Bytes(40)), row("Alphabet", Bytes(2))];
         DataTable::new(columns, rows).with_totals()
     }
 
@@ -101,13 +102,17 @@ mod tests {
     fn the_total_is_that_of_the_rows_shown() {
         let order = order(&table(), 1, true, "alpha");
         assert_eq!(order.rows, [1, 2]);
-        assert_eq!(order.sums, [None, Some(TableCell::Bytes(42))]);
+        assert_eq!(order.sums, [None, Some(TableCell::Bytes(Bytes(42)))]);
     }
 
     #[test]
     fn columns_have_room_for_their_largest_number() {
         let widest = order(&table(), 0, false, "").widest;
-        assert_eq!(widest, [None, Some(TableCell::Bytes(49))], "the total is larger than any row");
+        assert_eq!(
+            widest,
+            [None, Some(TableCell::Bytes(Bytes(49)))],
+            "the total is larger than any row"
+        );
         let mut changes = table();
         for (row, change) in changes.rows.iter_mut().zip([-1_000, 7, 1_000]) {
             row[1] = TableCell::Change { change, bytes: true };

@@ -4,6 +4,7 @@ use super::place::ABSENT;
 use super::slots::AllocationSlot;
 use crate::targets::Chip;
 use std::collections::{BTreeMap, BinaryHeap};
+use tilescope_report::units::Bytes;
 use tilescope_report::{CategoryBytes, MemoryCategory, MemoryRegion, TileMemory};
 
 /// Sums of the tile whose slots have these sizes and addresses; `peak` is what its
@@ -11,16 +12,16 @@ use tilescope_report::{CategoryBytes, MemoryCategory, MemoryRegion, TileMemory};
 pub(crate) fn account(
     chip: &Chip,
     slots: &[AllocationSlot],
-    sizes: &[u64],
-    offsets: &[u64],
-    peak: u64,
+    sizes: &[Bytes],
+    offsets: &[Bytes],
+    peak: Bytes,
 ) -> (TileMemory, Vec<CategoryBytes>) {
-    let mut owners: BTreeMap<(MemoryCategory, MemoryRegion, bool), u64> = BTreeMap::new();
+    let mut owners: BTreeMap<(MemoryCategory, MemoryRegion, bool), Bytes> = BTreeMap::new();
     owned_stretches(sizes, offsets, |start, end, owner, overlapped| {
         // A variable may reach over a border of regions; each byte counts where it lies.
         for (region, from, to) in regions(chip) {
             let bytes = end.min(to).saturating_sub(start.max(from));
-            if bytes > 0 {
+            if !bytes.is_zero() {
                 *owners.entry((slots[owner].category, region, overlapped)).or_default() += bytes;
             }
         }
@@ -40,7 +41,7 @@ pub(crate) fn account(
     let always = slots.iter().zip(sizes).filter(|(slot, _)| slot.is_always_live());
     let held = offsets.iter().zip(sizes).filter(|(offset, _)| **offset != ABSENT);
     let memory = TileMemory {
-        including_gaps: held.map(|(offset, size)| offset + size).max().unwrap_or(0),
+        including_gaps: held.map(|(offset, size)| *offset + *size).max().unwrap_or_default(),
         non_interleaved: in_region(MemoryRegion::NonInterleaved),
         interleaved: in_region(MemoryRegion::Interleaved),
         overflowed: in_region(MemoryRegion::Overflowed),
@@ -53,7 +54,7 @@ pub(crate) fn account(
         "what lives at once has addresses of its own"
     );
     debug_assert_eq!(
-        categories.iter().map(|part| part.bytes).sum::<u64>(),
+        categories.iter().map(|part| part.bytes).sum::<Bytes>(),
         memory.excluding_gaps(),
         "every byte has one owner"
     );
@@ -61,37 +62,41 @@ pub(crate) fn account(
 }
 
 /// Regions of tile memory as address ranges; what lies beyond the end overflows.
-fn regions(chip: &Chip) -> [(MemoryRegion, u64, u64); 3] {
+fn regions(chip: &Chip) -> [(MemoryRegion, Bytes, Bytes); 3] {
     [
-        (MemoryRegion::NonInterleaved, 0, chip.interleaved_offset),
+        (MemoryRegion::NonInterleaved, Bytes::ZERO, chip.interleaved_offset),
         (MemoryRegion::Interleaved, chip.interleaved_offset, chip.bytes_per_tile),
-        (MemoryRegion::Overflowed, chip.bytes_per_tile, u64::MAX),
+        (MemoryRegion::Overflowed, chip.bytes_per_tile, Bytes::MAX),
     ]
 }
 
 /// Calls `found` with each stretch of addresses in use: start, end, largest user, and whether it
 /// has several.
-fn owned_stretches(sizes: &[u64], offsets: &[u64], mut found: impl FnMut(u64, u64, usize, bool)) {
-    let mut starts: Vec<(u64, usize)> = offsets
+fn owned_stretches(
+    sizes: &[Bytes],
+    offsets: &[Bytes],
+    mut found: impl FnMut(Bytes, Bytes, usize, bool),
+) {
+    let mut starts: Vec<(Bytes, usize)> = offsets
         .iter()
         .enumerate()
         .filter(|(_, offset)| **offset != ABSENT)
         .map(|(slot, offset)| (*offset, slot))
         .collect();
-    let mut ends: Vec<u64> = starts.iter().map(|(offset, slot)| offset + sizes[*slot]).collect();
+    let mut ends: Vec<Bytes> = starts.iter().map(|(offset, slot)| *offset + sizes[*slot]).collect();
     starts.sort_unstable();
     ends.sort_unstable();
     // Users of the current address, the largest on top; those that ended are dropped when seen.
-    let mut users: BinaryHeap<(u64, usize)> = BinaryHeap::new();
-    let (mut next_start, mut next_end, mut at) = (0, 0, 0);
+    let mut users: BinaryHeap<(Bytes, usize)> = BinaryHeap::new();
+    let (mut next_start, mut next_end, mut at) = (0, 0, Bytes::ZERO);
     while next_end < ends.len() {
-        let start = starts.get(next_start).map_or(u64::MAX, |(offset, _)| *offset);
+        let start = starts.get(next_start).map_or(Bytes::MAX, |(offset, _)| *offset);
         let address = start.min(ends[next_end]);
         let live = next_start - next_end;
         // Between two borders the same variables are live at every address; a report names one
         // owner for each, the largest.
         if live > 0 && address > at {
-            while users.peek().is_some_and(|(bytes, slot)| offsets[*slot] + bytes <= at) {
+            while users.peek().is_some_and(|(bytes, slot)| offsets[*slot] + *bytes <= at) {
                 users.pop();
             }
             if let Some((_, owner)) = users.peek() {

@@ -34,7 +34,7 @@ use rayon::prelude::*;
 use slots::{AllocationSlot, SlotInterferenceMatrix};
 use std::collections::HashMap;
 use std::ops::Range;
-use tilescope_report::units::{TileRange, TileRuns};
+use tilescope_report::units::{Bytes, TileRange, TileRuns};
 use tilescope_report::{CategoryBytes, MemoryCategory, TileMemory, VariablePlacement};
 
 /// A variable that wants memory.
@@ -47,7 +47,7 @@ pub(crate) struct AllocationRequest {
     /// What its vertices need of its place.
     pub memory_constraint: MemoryConstraint,
     /// Bytes on each tile.
-    pub bytes: TileRuns<u64>,
+    pub bytes: TileRuns<Bytes>,
 }
 
 /// The outcome for all tiles.
@@ -111,18 +111,18 @@ struct IpuMemoryAllocator {
     tiles: TileRange,
     slots: Vec<AllocationSlot>,
     /// Bytes of each slot on each tile.
-    bytes: Array2<u64>,
+    bytes: Array2<Bytes>,
     /// Tiles with their class.
     classes: Vec<usize>,
     /// Addresses of the slots in each class.
-    offsets: Vec<Vec<u64>>,
+    offsets: Vec<Vec<Bytes>>,
     /// Sums of each tile.
     sums: Vec<(TileMemory, Vec<CategoryBytes>)>,
 }
 
 impl IpuMemoryAllocator {
     fn new(tiles: TileRange, slots: Vec<AllocationSlot>) -> Self {
-        let mut bytes = Array2::zeros((slots.len(), tiles.count() as usize));
+        let mut bytes = Array2::from_elem((slots.len(), tiles.count() as usize), Bytes::ZERO);
         for (slot, mut row) in slots.iter().zip(bytes.rows_mut()) {
             for (range, size) in slot.bytes.iter() {
                 let first = range.first.max(tiles.first);
@@ -137,14 +137,15 @@ impl IpuMemoryAllocator {
     /// Finds classes of tiles, places their variables and sums up what each tile holds.
     fn place(mut self, chip: &Chip) -> Self {
         let meetings = SlotInterferenceMatrix::new(&self.slots);
-        let tiles: Vec<Vec<u64>> = self.bytes.columns().into_iter().map(|c| c.to_vec()).collect();
+        let tiles: Vec<Vec<Bytes>> = self.bytes.columns().into_iter().map(|c| c.to_vec()).collect();
         let (classes, mut sizes) = classify(&tiles, |tile| tile.to_vec());
         let visits = (0..self.slots.len()).map(|slot| meetings.count(slot));
         self.classes = classes;
         // Too many different tiles to place each on its own: they share addresses by what they
         // hold, whatever its size, which only makes gaps larger than they are.
         if visits.sum::<u64>().saturating_mul(sizes.len() as u64) > MAX_INTERFERENCE_CHECKS {
-            let held = |tile: &[u64]| tile.iter().map(|bytes| *bytes > 0).collect::<Vec<bool>>();
+            let held =
+                |tile: &[Bytes]| tile.iter().map(|bytes| !bytes.is_zero()).collect::<Vec<bool>>();
             (self.classes, sizes) = classify(&tiles, held);
         }
         self.offsets = sizes
@@ -152,7 +153,7 @@ impl IpuMemoryAllocator {
             .map(|sizes| place::place(chip, &self.slots, &meetings, sizes))
             .collect();
         let peaks = self.peaks();
-        let sum = |(tile, sizes): (usize, &Vec<u64>)| {
+        let sum = |(tile, sizes): (usize, &Vec<Bytes>)| {
             // Neighbours with equal sizes have equal sums.
             let offsets = &self.offsets[self.classes[tile]];
             account::account(chip, &self.slots, sizes, offsets, peaks[tile])
@@ -162,7 +163,7 @@ impl IpuMemoryAllocator {
     }
 
     /// Most bytes of not-always-live variables that each tile holds at one step.
-    fn peaks(&self) -> Array1<u64> {
+    fn peaks(&self) -> Array1<Bytes> {
         // Ends come before beginnings at the same step.
         let mut changes: Vec<(u32, bool, usize)> = Vec::new();
         for (number, slot) in self.slots.iter().enumerate() {
@@ -173,7 +174,7 @@ impl IpuMemoryAllocator {
         }
         // `false` sorts before `true`: what ends makes room for what begins at the same step.
         changes.sort_unstable();
-        let mut live = Array1::<u64>::zeros(self.bytes.len_of(Axis(1)));
+        let mut live = Array1::from_elem(self.bytes.len_of(Axis(1)), Bytes::ZERO);
         let mut peaks = live.clone();
         for (_, begins, slot) in changes {
             if begins {
@@ -183,7 +184,7 @@ impl IpuMemoryAllocator {
                 live -= &self.bytes.row(slot);
             }
         }
-        debug_assert!(live.iter().all(|bytes| *bytes == 0), "what begins to live ends");
+        debug_assert!(live.iter().all(|bytes| bytes.is_zero()), "what begins to live ends");
         peaks
     }
 
@@ -201,7 +202,7 @@ impl IpuMemoryAllocator {
             let mut placements = std::mem::take(&mut allocation.placements[*first]);
             let row = self.bytes.row(number);
             for (tile, (bytes, class)) in (self.tiles.first..).zip(row.iter().zip(&self.classes)) {
-                if *bytes > 0 {
+                if !bytes.is_zero() {
                     let offset = self.offsets[*class][number];
                     let placement = VariablePlacement { bytes: *bytes, offset };
                     placements.push(TileRange::new(tile, tile + 1), placement);
@@ -218,11 +219,11 @@ impl IpuMemoryAllocator {
 /// Numbers tiles by what `key` says of their sizes. Returns the class of each tile, and of each
 /// class the largest size of every slot.
 fn classify<K: std::hash::Hash + Eq>(
-    tiles: &[Vec<u64>],
-    key: impl Fn(&[u64]) -> K,
-) -> (Vec<usize>, Vec<Vec<u64>>) {
+    tiles: &[Vec<Bytes>],
+    key: impl Fn(&[Bytes]) -> K,
+) -> (Vec<usize>, Vec<Vec<Bytes>>) {
     let mut numbers: HashMap<K, usize> = HashMap::new();
-    let mut largest: Vec<Vec<u64>> = Vec::new();
+    let mut largest: Vec<Vec<Bytes>> = Vec::new();
     let classes = tiles.iter().map(|tile| {
         let class = *numbers.entry(key(tile)).or_insert(largest.len());
         match largest.get_mut(class) {
@@ -259,7 +260,7 @@ mod tests {
             category: MemoryCategory::Variable,
             lifetime,
             memory_constraint: place,
-            bytes: TileRuns::uniform(tiles, bytes),
+            bytes: TileRuns::uniform(tiles, Bytes(bytes)),
         }
     }
 
@@ -278,15 +279,15 @@ mod tests {
     #[test]
     fn variables_that_never_meet_share_addresses() {
         let tile = memory(&[wanted(1000, Some(0..3), false), wanted(800, Some(3..5), false)]);
-        assert_eq!((tile.excluding_gaps(), tile.including_gaps), (1000, 1000));
-        assert_eq!(tile.peak_not_always_live, 1000);
+        assert_eq!((tile.excluding_gaps(), tile.including_gaps), (Bytes(1000), Bytes(1000)));
+        assert_eq!(tile.peak_not_always_live, Bytes(1000));
     }
 
     #[test]
     fn one_interleaved_variable_makes_the_extent_jump() {
         let tile = memory(&[wanted(100, None, false), wanted(6400, Some(1..2), true)]);
-        assert_eq!(tile.including_gaps, 212_992 + 24 + 6400);
-        assert_eq!((tile.non_interleaved, tile.interleaved), (100, 6400));
+        assert_eq!(tile.including_gaps, Bytes(212_992 + 24 + 6400));
+        assert_eq!((tile.non_interleaved, tile.interleaved), (Bytes(100), Bytes(6400)));
     }
 
     #[test]
@@ -295,20 +296,20 @@ mod tests {
             wanted(1320, None, false),
             placed(32, Some(1..2), MemoryConstraint::OwnMemoryElement),
         ]);
-        assert_eq!(tile.including_gaps, 16_384 + 24 + 32);
+        assert_eq!(tile.including_gaps, Bytes(16_384 + 24 + 32));
     }
 
     /// A small variable at the bottom of interleaved memory leaves no room for a large one.
     #[test]
     fn another_order_is_tried_before_memory_overflows() {
         let [small, large] = [wanted(10_000, Some(0..3), true), wanted(420_000, Some(0..3), false)];
-        assert_eq!(memory(&[small, large]).including_gaps, 430_000);
+        assert_eq!(memory(&[small, large]).including_gaps, Bytes(430_000));
     }
 
     #[test]
     fn what_does_not_fit_overflows() {
         let tile = memory(&[wanted(700_000, None, false)]);
-        assert_eq!(tile.overflowed, 700_000 - 638_976);
+        assert_eq!(tile.overflowed, Bytes(700_000 - 638_976));
     }
 
     proptest! {
@@ -323,11 +324,11 @@ mod tests {
                 .collect();
             let allocation = allocate(&MK2, &variables, 1);
             let tile = *allocation.memory.get(0).expect("tile 0 exists");
-            let owned: u64 = allocation.categories.get(0).expect("tile 0 exists").iter().map(|part| part.bytes).sum();
+            let owned: Bytes = allocation.categories.get(0).expect("tile 0 exists").iter().map(|part| part.bytes).sum();
             prop_assert_eq!(owned, tile.excluding_gaps());
             prop_assert!(tile.including_gaps >= tile.excluding_gaps());
             prop_assert!(tile.excluding_gaps() >= tile.always_live.max(tile.peak_not_always_live));
-            prop_assert!(tile.excluding_gaps() <= sizes.iter().map(|size| size.0).sum());
+            prop_assert!(tile.excluding_gaps() <= sizes.iter().map(|size| Bytes(size.0)).sum());
             // Variables that are live together never overlap.
             for (a, first) in allocation.placements.iter().enumerate() {
                 for (b, second) in allocation.placements.iter().enumerate().take(a) {

@@ -4,24 +4,25 @@ use super::slots::{AllocationSlot, PlacementClass, SlotInterferenceMatrix};
 use crate::poplar::work::MemoryConstraint;
 use crate::targets::Chip;
 use std::cmp::Reverse;
+use tilescope_report::units::Bytes;
 
 /// Bytes at the bottom of an element or region that are taken before the first variable for which
 /// it is opened: fullest tiles of Poplar's op benchmarks are its start + 24 + that variable.
-const ELEMENT_RESERVED_BYTES: u64 = 24;
+const ELEMENT_RESERVED_BYTES: Bytes = Bytes(24);
 
 /// Alignment of variables: the width of a load.
-const ALIGNMENT: u64 = 8;
+const ALIGNMENT: Bytes = Bytes(8);
 
 /// Address of a slot that a tile does not hold.
-pub(crate) const ABSENT: u64 = u64::MAX;
+pub(crate) const ABSENT: Bytes = Bytes::MAX;
 
 /// Addresses on one tile, slot by slot; [`ABSENT`] where the size is 0.
 pub(crate) fn place(
     chip: &Chip,
     slots: &[AllocationSlot],
     meetings: &SlotInterferenceMatrix,
-    sizes: &[u64],
-) -> Vec<u64> {
+    sizes: &[Bytes],
+) -> Vec<Bytes> {
     let first = place_in_order(chip, slots, meetings, sizes, PlacementOrder::ByMemoryConstraint);
     // What needs interleaved memory has the least choice, so it goes first. Only where that
     // overflows the order by size is tried, which leaves smaller gaps.
@@ -42,27 +43,29 @@ enum PlacementOrder {
 }
 
 /// End of the highest address in use.
-fn extent(offsets: &[u64], sizes: &[u64]) -> u64 {
+fn extent(offsets: &[Bytes], sizes: &[Bytes]) -> Bytes {
     let held = offsets.iter().zip(sizes).filter(|(offset, _)| **offset != ABSENT);
-    held.map(|(offset, size)| offset + size).max().unwrap_or(0)
+    held.map(|(offset, size)| *offset + *size).max().unwrap_or_default()
 }
 
 fn place_in_order(
     chip: &Chip,
     slots: &[AllocationSlot],
     meetings: &SlotInterferenceMatrix,
-    sizes: &[u64],
+    sizes: &[Bytes],
     order: PlacementOrder,
-) -> Vec<u64> {
+) -> Vec<Bytes> {
     let mut tile =
         TileMemoryAllocator { sizes, offsets: vec![ABSENT; slots.len()], placed: Vec::new() };
     let by_rank = |rank: PlacementClass| -> Vec<usize> {
-        (0..slots.len()).filter(|slot| sizes[*slot] > 0 && slots[*slot].class == rank).collect()
+        (0..slots.len())
+            .filter(|slot| !sizes[*slot].is_zero() && slots[*slot].class == rank)
+            .collect()
     };
     let (code, steady) = (by_rank(PlacementClass::Code), by_rank(PlacementClass::AlwaysLiveEven));
     let (mut passing, uneven) =
         (by_rank(PlacementClass::FirstFit), by_rank(PlacementClass::AlwaysLiveUneven));
-    let code_end = tile.stack_up(&code, 0);
+    let code_end = tile.stack_up(&code, Bytes::ZERO);
     // Fetching code and loading data from the same memory element would wait for each other.
     let steady_end = tile.stack_up(&steady, code_end.next_multiple_of(chip.memory_element_bytes));
     passing.sort_by_key(|slot| {
@@ -88,7 +91,7 @@ fn place_in_order(
 }
 
 /// Where a variable may begin that needs `place`, above what ends at `below`.
-fn lowest_address(chip: &Chip, place: MemoryConstraint, below: u64) -> u64 {
+fn lowest_address(chip: &Chip, place: MemoryConstraint, below: Bytes) -> Bytes {
     let element = chip.memory_element_bytes;
     match place {
         MemoryConstraint::Any => below,
@@ -105,22 +108,22 @@ fn lowest_address(chip: &Chip, place: MemoryConstraint, below: u64) -> u64 {
 
 /// A slot at its address.
 struct PlacedSlotRange {
-    start: u64,
-    end: u64,
+    start: Bytes,
+    end: Bytes,
     slot: usize,
 }
 
 /// A tile while it is filled.
 struct TileMemoryAllocator<'a> {
-    sizes: &'a [u64],
-    offsets: Vec<u64>,
+    sizes: &'a [Bytes],
+    offsets: Vec<Bytes>,
     /// What lies above what is stacked, by address.
     placed: Vec<PlacedSlotRange>,
 }
 
 impl TileMemoryAllocator<'_> {
     /// Stacks slots from `start` upwards; returns the end.
-    fn stack_up(&mut self, slots: &[usize], start: u64) -> u64 {
+    fn stack_up(&mut self, slots: &[usize], start: Bytes) -> Bytes {
         let mut next = start;
         for slot in slots {
             self.offsets[*slot] = next;
@@ -130,7 +133,7 @@ impl TileMemoryAllocator<'_> {
     }
 
     /// Places `slot` in the first gap from `lowest` on between those that it meets.
-    fn place_first_fit(&mut self, slot: usize, lowest: u64, meets: impl Fn(usize) -> bool) {
+    fn place_first_fit(&mut self, slot: usize, lowest: Bytes, meets: impl Fn(usize) -> bool) {
         let size = self.sizes[slot];
         let mut offset = lowest;
         // Sorted by start only: variables that never meet overlap, so that an end may lie behind.

@@ -6,7 +6,7 @@ use crate::poplar::work::MemoryConstraint;
 use std::collections::HashMap;
 use std::ops::Range;
 use tilescope_report::MemoryCategory;
-use tilescope_report::units::TileRuns;
+use tilescope_report::units::{Bytes, TileRuns};
 
 /// The order in which variables of a tile are placed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub(crate) struct AllocationSlot {
     /// Liveness steps it is live in, in order; empty means always.
     pub live_ranges: Vec<Range<u32>>,
     /// Bytes on each tile.
-    pub bytes: TileRuns<u64>,
+    pub bytes: TileRuns<Bytes>,
     /// Positions of its variables.
     pub members: Vec<usize>,
 }

@@ -6,30 +6,30 @@ use crate::poplar::work::{
 };
 use crate::targets::IpuTarget;
 use std::ops::Range;
-use tilescope_report::units::{TileRange, TileRuns};
+use tilescope_report::units::{Bytes, Cycles, TileRange, TileRuns};
 use tilescope_report::{MemoryCategory, TileTraffic};
 
 /// Bytes of the longest message; longer sends are split.
-const MESSAGE_BYTES: u64 = 256;
+const MESSAGE_BYTES: Bytes = Bytes(256);
 
 /// What one tile receives of one operand, and how much of the operand it holds for others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OperandExchangeFlow {
-    pub received: u64,
+    pub received: Bytes,
     /// Bytes sent at most, a multicast counted once: what the tile holds for others.
-    pub sent: u64,
+    pub sent: Bytes,
     pub messages_in: u64,
     /// Different messages that what is sent consists of: one, a multicast, if 0.
     pub messages_out: u64,
     /// Cycles that short pieces take besides their bytes.
-    pub placing_cycles: u64,
+    pub placing_cycles: Cycles,
     /// Whether the neighbouring tile on the same bus receives the same bytes.
     pub paired: bool,
 }
 
 /// Messages that `bytes` to one set of receivers take.
-pub(crate) fn messages(bytes: u64) -> u64 {
-    bytes.div_ceil(MESSAGE_BYTES)
+pub(crate) fn messages(bytes: Bytes) -> u64 {
+    bytes.next_multiple_of(MESSAGE_BYTES) / MESSAGE_BYTES
 }
 
 /// Builds the items of a [`OperationWork`]; phases that do nothing are left out.
@@ -57,7 +57,7 @@ impl ConvWorkBuilder {
     ) {
         let tiles = flows.iter().map(Vec::len).max().unwrap_or(0);
         let mut traffic = vec![TileTraffic::default(); tiles];
-        let mut cycles = vec![0; tiles];
+        let mut cycles = vec![Cycles::ZERO; tiles];
         for flow in flows {
             let delivered = deliveries(flow);
             for (tile, (flow, delivered)) in flow.iter().zip(delivered).enumerate() {
@@ -92,19 +92,25 @@ impl ConvWorkBuilder {
     }
 
     /// A compute set; tiles without cycles take no part.
-    pub(crate) fn compute(&mut self, name: String, cycles: &[u64], vertices: Vec<VertexInstances>) {
-        if cycles.iter().all(|cycles| *cycles == 0) {
+    pub(crate) fn compute(
+        &mut self,
+        name: String,
+        cycles: &[Cycles],
+        vertices: Vec<VertexInstances>,
+    ) {
+        if cycles.iter().all(|cycles| cycles.is_zero()) {
             return;
         }
-        let cycles = tile_runs_of(cycles.iter().map(|cycles| (*cycles > 0).then_some(*cycles)));
+        let cycles =
+            tile_runs_of(cycles.iter().map(|cycles| (!cycles.is_zero()).then_some(*cycles)));
         self.push(name, WorkPhaseKind::Compute { cycles, vertices });
     }
 
     /// Copies on tiles with `cycles`, by `vertices` of each tile: at least one.
-    pub(crate) fn copies(&mut self, name: String, cycles: &[u64], vertices: &[u64]) {
+    pub(crate) fn copies(&mut self, name: String, cycles: &[Cycles], vertices: &[u64]) {
         let vertices = vertices.iter().copied().chain(std::iter::repeat(1));
         let count = cycles.iter().zip(vertices);
-        let count = count.map(|(cycles, count)| if *cycles > 0 { count.max(1) } else { 0 });
+        let count = count.map(|(cycles, count)| if cycles.is_zero() { 0 } else { count.max(1) });
         let kind = "poplar_rt::DstStridedCopy64BitMultiAccess".to_owned();
         let copies = vertex_on(kind, count, 2);
         self.compute(name, cycles, vec![copies]);
@@ -130,7 +136,7 @@ impl ConvWorkBuilder {
         category: MemoryCategory,
         interleaved: bool,
         from: usize,
-        bytes: &[u64],
+        bytes: &[Bytes],
     ) {
         self.temporary_until(name, category, interleaved, from..self.phases, bytes);
     }
@@ -142,12 +148,12 @@ impl ConvWorkBuilder {
         category: MemoryCategory,
         interleaved: bool,
         live: Range<usize>,
-        bytes: &[u64],
+        bytes: &[Bytes],
     ) {
-        if live.is_empty() || bytes.iter().all(|bytes| *bytes == 0) {
+        if live.is_empty() || bytes.iter().all(|bytes| bytes.is_zero()) {
             return;
         }
-        let bytes = tile_runs_of(bytes.iter().map(|bytes| (*bytes > 0).then_some(*bytes)));
+        let bytes = tile_runs_of(bytes.iter().map(|bytes| (!bytes.is_zero()).then_some(*bytes)));
         let place = if interleaved { MemoryConstraint::Interleaved } else { MemoryConstraint::Any };
         self.temporaries.push(TemporaryVariable {
             name,
@@ -171,9 +177,9 @@ impl ConvWorkBuilder {
 
 /// Bytes each tile delivers, so that everything received is delivered: in proportion to what it
 /// holds, rounded so that the sum is exact.
-fn deliveries(flows: &[OperandExchangeFlow]) -> Vec<u64> {
-    let received: u128 = flows.iter().map(|flow| u128::from(flow.received)).sum();
-    let held: u128 = flows.iter().map(|flow| u128::from(flow.sent)).sum();
+fn deliveries(flows: &[OperandExchangeFlow]) -> Vec<Bytes> {
+    let received: u128 = flows.iter().map(|flow| u128::from(flow.received.0)).sum();
+    let held: u128 = flows.iter().map(|flow| u128::from(flow.sent.0)).sum();
     let mut before: u128 = 0;
     let even = flows.len() as u128;
     flows
@@ -182,12 +188,12 @@ fn deliveries(flows: &[OperandExchangeFlow]) -> Vec<u64> {
         .map(|(tile, flow)| {
             // Where nobody is known to hold anything, every tile does.
             let (weight, all) =
-                if held > 0 { (u128::from(flow.sent), held) } else { (1, even.max(1)) };
+                if held > 0 { (u128::from(flow.sent.0), held) } else { (1, even.max(1)) };
             let start = if held > 0 { before } else { tile as u128 };
             before += weight;
             // Differences of rounded running sums add up to the total, rounded shares would not.
             let share = received * (start + weight) / all - received * start / all;
-            share as u64
+            Bytes(share as u64)
         })
         .collect()
 }
@@ -211,7 +217,13 @@ pub(crate) fn vertex_on(
             count.push(TileRange::new(tile, tile + 1), vertices);
         }
     }
-    VertexInstances { vertex_type, count, edges, field_bytes: 0, constant_bytes: 0 }
+    VertexInstances {
+        vertex_type,
+        count,
+        edges,
+        field_bytes: Bytes::ZERO,
+        constant_bytes: Bytes::ZERO,
+    }
 }
 
 #[cfg(test)]
@@ -221,8 +233,8 @@ mod tests {
     #[test]
     fn everything_received_is_delivered() {
         let flow = |received, sent| OperandExchangeFlow {
-            received,
-            sent,
+            received: Bytes(received),
+            sent: Bytes(sent),
             ..OperandExchangeFlow::default()
         };
         for flows in [
@@ -232,8 +244,8 @@ mod tests {
         ] {
             let delivered = deliveries(&flows);
             assert_eq!(
-                delivered.iter().sum::<u64>(),
-                flows.iter().map(|flow| flow.received).sum::<u64>()
+                delivered.iter().sum::<Bytes>(),
+                flows.iter().map(|flow| flow.received).sum::<Bytes>()
             );
         }
     }

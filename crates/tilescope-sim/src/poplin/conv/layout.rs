@@ -11,14 +11,14 @@ use crate::poplin::planner::ConvPlan;
 use crate::poplin::planner::candidates::ConvMethod;
 use crate::shape::gcd;
 use crate::targets::IpuTarget;
-use tilescope_report::units::TileRuns;
+use tilescope_report::units::{Bytes, Elements, TileRuns};
 
-/// Smallest piece of an input on one tile, in bytes (poplibs `Convolution.cpp`
+/// Smallest piece of an input on one tile (poplibs `Convolution.cpp`
 /// mapActivationsOrWeights).
-const INPUT_GRAIN_BYTES: u64 = 128;
+const INPUT_GRAIN_BYTES: Bytes = Bytes(128);
 
-/// Smallest piece of weights on one tile, in bytes.
-const WEIGHT_GRAIN_BYTES: u64 = 256;
+/// Smallest piece of weights on one tile.
+const WEIGHT_GRAIN_BYTES: Bytes = Bytes(256);
 
 /// Which dimension of a tensor is innermost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -34,7 +34,7 @@ pub enum InnermostDim {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OperandLayout {
     /// Bytes of each tile.
-    pub bytes: TileRuns<u64>,
+    pub bytes: TileRuns<Bytes>,
     pub innermost: InnermostDim,
     /// Elements of it that lie together.
     pub group: u64,
@@ -43,7 +43,7 @@ pub struct OperandLayout {
 impl OperandLayout {
     /// The layout of a tensor that is cut into parts which lie so, all parts on the same tiles.
     pub(crate) fn of_parts(&self, parts: u64) -> Self {
-        Self { bytes: self.bytes.map(|bytes| bytes * parts), ..self.clone() }
+        Self { bytes: self.bytes.map(|bytes| *bytes * parts), ..self.clone() }
     }
 }
 
@@ -60,10 +60,10 @@ pub struct ConvPlanLayouts {
 /// The layouts `plan` wants and makes.
 pub fn planned_layouts(machine: &IpuTarget, plan: &ConvPlan) -> ConvPlanLayouts {
     let params = &plan.params;
-    let bytes = |elements: u64| elements * params.input_type.bytes();
+    let bytes = |elements: Elements| elements * params.input_type.bytes();
     let group = gcd(plan.vertex.in_chans_per_group, params.in_channels);
-    let operand = |shares: Vec<u64>| OperandLayout {
-        bytes: tile_runs_of(shares.into_iter().map(|bytes| (bytes > 0).then_some(bytes))),
+    let operand = |shares: Vec<Bytes>| OperandLayout {
+        bytes: tile_runs_of(shares.into_iter().map(|bytes| (!bytes.is_zero()).then_some(bytes))),
         innermost: InnermostDim::InChannels,
         group,
     };
@@ -79,13 +79,13 @@ pub fn planned_layouts(machine: &IpuTarget, plan: &ConvPlan) -> ConvPlanLayouts 
 }
 
 /// Bytes of the weights of `plan` on each tile. Small weights lie on few tiles.
-pub(crate) fn weight_shares(machine: &IpuTarget, plan: &ConvPlan) -> Vec<u64> {
+pub(crate) fn weight_shares(machine: &IpuTarget, plan: &ConvPlan) -> Vec<Bytes> {
     let bytes = plan.params.weight_elements() * plan.params.input_type.bytes();
     spread(bytes, grain_bytes(plan, !plan.transform().swap_operands), machine.tiles)
 }
 
 /// Bytes of an operand that stay on one tile; `as_weights` where the vertex takes it as weights.
-fn grain_bytes(plan: &ConvPlan, as_weights: bool) -> u64 {
+fn grain_bytes(plan: &ConvPlan, as_weights: bool) -> Bytes {
     let vertex = &plan.vertex;
     let inputs = vertex.in_chans_per_group * vertex.groups_per_group;
     let (elements, least) = if as_weights {
@@ -96,12 +96,12 @@ fn grain_bytes(plan: &ConvPlan, as_weights: bool) -> u64 {
     // poplibs chose the least bytes of a tile by experiment: more of them make less exchange code
     // but less balanced exchanges.
     let grain = elements * vertex.input_type.bytes();
-    grain * least.div_ceil(grain)
+    least.next_multiple_of(grain)
 }
 
 /// The result lies where the last stage of the reduction leaves it.
 fn output_layout(plan: &ConvPlan) -> OperandLayout {
-    let shares = result_shares(plan).into_iter().map(|bytes| (bytes > 0).then_some(bytes));
+    let shares = result_shares(plan).into_iter().map(|bytes| (!bytes.is_zero()).then_some(bytes));
     // With operands swapped the vertices made the batch as their output channels.
     let innermost = if plan.transform().swap_operands {
         InnermostDim::Batch
@@ -113,7 +113,7 @@ fn output_layout(plan: &ConvPlan) -> OperandLayout {
 
 /// Bytes of the result of `plan` on each tile: shared out evenly to the tiles that made the partial
 /// sums of a part.
-pub(crate) fn result_shares(plan: &ConvPlan) -> Vec<u64> {
+pub(crate) fn result_shares(plan: &ConvPlan) -> Vec<Bytes> {
     let layout = PartitionedConv::from_plan(plan);
     let depth = plan.partition.reduction_depth();
     let element = plan.params.output_type.bytes();
@@ -122,7 +122,7 @@ pub(crate) fn result_shares(plan: &ConvPlan) -> Vec<u64> {
         let real = part.field_elements() * part.batch * part.out_channels.real * part.groups.real;
         // Serial output channels leave one slice after the other on the same tiles; padding
         // channels are cut off when the result leaves the convolution.
-        (real * serial).div_ceil(depth) * element
+        Elements(real * serial).div_ceil(depth) * element
     });
     share.collect()
 }

@@ -12,6 +12,7 @@ use crate::poplar::work::MemoryConstraint;
 use crate::poplin::planner::{ConvPass as PlanPass, ConvPlan};
 use crate::shape::gcd;
 use tilescope_report::MemoryCategory;
+use tilescope_report::units::{Bytes, Cycles, Elements};
 
 /// More users than this, and an operand in another layout is rearranged once before it is sent
 /// to them (poplibs `Convolution.cpp` inViewMaxBroadcastDests).
@@ -20,8 +21,8 @@ const IN_VIEW_MAX_BROADCAST_DESTS: u64 = 7;
 const OPERANDS: [ConvOperand; 2] = [ConvOperand::Input, ConvOperand::Weights];
 
 /// Cycles to copy so many ragged pieces on a tile.
-pub(super) fn piece_cycles(pieces: u64) -> u64 {
-    (pieces as f64 * RAGGED_PIECE_COPY_CYCLES).round() as u64
+pub(super) fn piece_cycles(pieces: u64) -> Cycles {
+    Cycles((pieces as f64 * RAGGED_PIECE_COPY_CYCLES).round() as u64)
 }
 
 impl ConvPassLowering<'_> {
@@ -57,10 +58,10 @@ impl ConvPassLowering<'_> {
     }
 
     /// Transposes the blocks of the forward weights on their tiles, if there are any.
-    fn transpose_blocks(&mut self, forward: &ConvPlan, stored: &[u64]) -> bool {
+    fn transpose_blocks(&mut self, forward: &ConvPlan, stored: &[Bytes]) -> bool {
         let Some(blocks) = weight_blocks(forward, self.plan) else { return false };
         let element = self.element_bytes();
-        let counts = stored.iter().map(|bytes| blocks.count(bytes / element)).collect();
+        let counts = stored.iter().map(|bytes| blocks.count(Elements(*bytes / element))).collect();
         let name = format!("{}/WeightsTranspose", self.name);
         let data_type = self.plan.params.input_type;
         let tensors = [BlockTransposition { blocks, counts }];
@@ -69,12 +70,18 @@ impl ConvPassLowering<'_> {
     }
 
     /// Moves operands to other tiles.
-    pub(super) fn relocate(&mut self, name: &str, bytes: &[u64], transposing: bool) {
+    pub(super) fn relocate(&mut self, name: &str, bytes: &[Bytes], transposing: bool) {
         let data_type = self.plan.params.input_type;
         rearrange::relocate(&mut self.builder, self.machine, name, data_type, bytes, transposing);
     }
 
-    fn add_rearranged(&mut self, operand: ConvOperand, name: String, from: usize, bytes: Vec<u64>) {
+    fn add_rearranged(
+        &mut self,
+        operand: ConvOperand,
+        name: String,
+        from: usize,
+        bytes: Vec<Bytes>,
+    ) {
         self.rearranged.push(RearrangedOperand { operand, name, from, bytes });
     }
 
@@ -85,7 +92,7 @@ impl ConvPassLowering<'_> {
             // One copy for each run of channels that belong to one group; what lies between is
             // zeros.
             let piece = self.plan.params.in_channels;
-            let cycles = self.per_tile(|part| piece_cycles(self.layout.weights(part) / piece));
+            let cycles = self.per_tile(|part| piece_cycles(self.layout.weights(part).0 / piece));
             let name = format!("{}/combineConvGroups/OnTileCopy-0", self.name);
             self.builder.copies(name, &cycles, &[]);
         }
@@ -101,7 +108,8 @@ impl ConvPassLowering<'_> {
         // Both operands always change their innermost dimension here, whatever users they have.
         if self.plan.options.pass.is_weight_update() {
             if self.plan.partition.in_channels_serial > 1 {
-                let both: Vec<u64> = shares[0].iter().zip(&shares[1]).map(|(a, b)| a + b).collect();
+                let both = shares[0].iter().zip(&shares[1]).map(|(a, b)| *a + *b);
+                let both: Vec<Bytes> = both.collect();
                 self.gather_slices(&format!("{}/preRegroup", self.name), &both);
             }
             self.regroup(operands);
@@ -209,7 +217,7 @@ impl ConvPassLowering<'_> {
                 *until = Some(start + 1);
             }
         }
-        let mut padding = vec![0; self.machine.tiles as usize];
+        let mut padding = vec![Cycles::ZERO; self.machine.tiles as usize];
         if !self.plan.options.pass.is_weight_update() {
             for tensor in &tensors {
                 self.add_padding_cycles(tensor, &mut padding);
@@ -222,7 +230,7 @@ impl ConvPassLowering<'_> {
 
     /// Adds the cycles each tile needs to fill in channels that are padding: a piece for each of
     /// them in every last block of a row.
-    fn add_padding_cycles(&self, tensor: &BlockTransposition, cycles: &mut [u64]) {
+    fn add_padding_cycles(&self, tensor: &BlockTransposition, cycles: &mut [Cycles]) {
         let missing = self.layout.padded.in_channels - self.layout.slice.in_channels;
         // Blocks are numbered through rows, so a tile pads as many rows as end among its blocks.
         let blocks_of_row = self.layout.padded.in_channels.div_ceil(tensor.blocks.to);
@@ -235,7 +243,11 @@ impl ConvPassLowering<'_> {
     }
 
     /// The blocks of a transposed operand.
-    fn transposition(&self, source: &OperandSource, elements: u64) -> Option<BlockTransposition> {
+    fn transposition(
+        &self,
+        source: &OperandSource,
+        elements: Elements,
+    ) -> Option<BlockTransposition> {
         let OperandSource::Transposed { group, tiles } = *source else { return None };
         let grain = regroup_grain(self.plan.params.input_type);
         let to = self.plan.vertex.in_chans_per_group;
@@ -258,7 +270,7 @@ impl ConvPassLowering<'_> {
         &mut self,
         operands: &ConvPassOperands,
         moved: [bool; 2],
-        shares: [Vec<u64>; 2],
+        shares: [Vec<Bytes>; 2],
     ) {
         let name = |what: &str| format!("{}/{what}", self.name);
         let names = ["actsRearranged", "weightsRearranged"].map(name);
@@ -268,14 +280,14 @@ impl ConvPassLowering<'_> {
             _ => names[1].clone(),
         };
         let from = self.builder.phase_count();
-        let mut arriving = vec![0; self.layout.parts.len()];
+        let mut arriving = vec![Bytes::ZERO; self.layout.parts.len()];
         let mut copied = vec![0; self.layout.parts.len()];
         let sources = [&operands.input, &operands.weights];
         for (operand, (source, shares)) in OPERANDS.into_iter().zip(sources.iter().zip(&shares)) {
             if moved[operand as usize] {
                 // Both operands go in one exchange, so a tile takes the time of all that arrives.
-                arriving.iter_mut().zip(shares).for_each(|(sum, share)| *sum += share);
-                let elements = shares.iter().map(|bytes| bytes / self.element_bytes());
+                arriving.iter_mut().zip(shares).for_each(|(sum, share)| *sum += *share);
+                let elements = shares.iter().map(|bytes| Elements(*bytes / self.element_bytes()));
                 let pieces = elements.map(|elements| self.pieces_of_share(source, elements));
                 copied.iter_mut().zip(pieces).for_each(|(sum, pieces)| *sum += pieces);
                 self.used_until[operand as usize].get_or_insert(from + 1);
@@ -289,7 +301,7 @@ impl ConvPassLowering<'_> {
             }
         }
         self.relocate(&what, &arriving, false);
-        let cycles: Vec<u64> = copied.into_iter().map(piece_cycles).collect();
+        let cycles: Vec<Cycles> = copied.into_iter().map(piece_cycles).collect();
         self.builder.copies(format!("{what}/OnTileCopy-0"), &cycles, &[]);
         for ((operand, name), bytes) in OPERANDS.into_iter().zip(names).zip(shares) {
             if moved[operand as usize] {
@@ -310,7 +322,7 @@ impl ConvPassLowering<'_> {
     }
 
     /// Pieces of a ragged operand among `elements` of it, anywhere in the tensor.
-    fn pieces_of_share(&self, source: &OperandSource, elements: u64) -> u64 {
+    fn pieces_of_share(&self, source: &OperandSource, Elements(elements): Elements) -> u64 {
         let channels = self.layout.slice.in_channels;
         match *source {
             _ if !self.is_ragged() => 0,
@@ -341,7 +353,7 @@ impl ConvPassLowering<'_> {
         match *source {
             OperandSource::SameInnermost { group } if group == self.layout.slice.in_channels => {
                 let has_end = part.in_channels.real < part.in_channels.size;
-                if has_end { elements / part.in_channels.size } else { 0 }
+                if has_end { elements.0 / part.in_channels.size } else { 0 }
             }
             _ => self.pieces_of_share(source, elements),
         }

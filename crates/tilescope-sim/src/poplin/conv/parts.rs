@@ -9,6 +9,7 @@ use crate::poplin::planner::model::ConvGrainSize;
 use crate::poplin::planner::{ConvPlan, LinearizeTileOrder};
 use crate::poplin::{ConvParams, FieldDim};
 use std::ops::Range;
+use tilescope_report::units::Elements;
 
 /// What one tile computes in one serial iteration. Channels and groups are padded to whole
 /// groups of the vertex.
@@ -77,19 +78,20 @@ impl PartitionedConv {
     }
 
     /// Input elements a tile needs, halo included, channels padded.
-    pub(crate) fn inputs(&self, part: &ConvTilePart) -> u64 {
+    pub(crate) fn inputs(&self, part: &ConvTilePart) -> Elements {
         let field: u64 = part.inputs.iter().product();
-        field * part.batch * part.in_channels.size * part.groups.size
+        Elements(field * part.batch * part.in_channels.size * part.groups.size)
     }
 
     /// Weights a tile needs, channels padded.
-    pub(crate) fn weights(&self, part: &ConvTilePart) -> u64 {
-        part.kernel_elements() * part.in_channels.size * part.out_channels.size * part.groups.size
+    pub(crate) fn weights(&self, part: &ConvTilePart) -> Elements {
+        let channels = part.in_channels.size * part.out_channels.size;
+        Elements(part.kernel_elements() * channels * part.groups.size)
     }
 
     /// Partial sums a tile makes, channels padded.
-    pub(crate) fn partials(&self, part: &ConvTilePart) -> u64 {
-        part.field_elements() * part.batch * part.out_channels.size * part.groups.size
+    pub(crate) fn partials(&self, part: &ConvTilePart) -> Elements {
+        Elements(part.field_elements() * part.batch * part.out_channels.size * part.groups.size)
     }
 
     /// Multiply-accumulates of a tile that count: neither padding nor truncated.

@@ -11,6 +11,7 @@ use crate::poplar::constants::{
 use crate::poplar::work::OperationWork;
 use crate::poplin::planner::{ConvPlan, ConvTrainingPlans};
 use crate::targets::IpuTarget;
+use tilescope_report::units::{Bytes, Cycles, Elements};
 
 /// How an operand lies before the pass.
 #[derive(Clone, Copy, Debug)]
@@ -134,7 +135,7 @@ pub(super) struct RearrangedOperand {
     /// The phase that fills it.
     pub(super) from: usize,
     /// Bytes of each tile.
-    pub(super) bytes: Vec<u64>,
+    pub(super) bytes: Vec<Bytes>,
 }
 
 impl<'a> ConvPassLowering<'a> {
@@ -157,11 +158,11 @@ impl<'a> ConvPassLowering<'a> {
         self.layout.parts.len() as u64
     }
 
-    pub(super) fn per_tile(&self, of: impl Fn(&ConvTilePart) -> u64) -> Vec<u64> {
+    pub(super) fn per_tile<T>(&self, of: impl Fn(&ConvTilePart) -> T) -> Vec<T> {
         self.layout.parts.iter().map(of).collect()
     }
 
-    pub(super) fn element_bytes(&self) -> u64 {
+    pub(super) fn element_bytes(&self) -> Bytes {
         self.layout.padded.input_type.bytes()
     }
 
@@ -174,9 +175,10 @@ impl<'a> ConvPassLowering<'a> {
     }
 
     /// Bytes of the transformed operands of one serial iteration, spread over the used tiles.
-    pub(super) fn operand_shares(&self) -> [Vec<u64>; 2] {
+    pub(super) fn operand_shares(&self) -> [Vec<Bytes>; 2] {
         let padded = &self.layout.padded;
-        let share = |elements: u64| spread(elements * self.element_bytes(), 8, self.tiles());
+        let share =
+            |elements: Elements| spread(elements * self.element_bytes(), Bytes(8), self.tiles());
         [share(padded.input_elements()), share(padded.weight_elements())]
     }
 
@@ -187,14 +189,14 @@ impl<'a> ConvPassLowering<'a> {
         let flows = [self.input_flow(), self.weight_flow()];
         let copies = self.arranging_copies(&flows);
         // Both operands come in one exchange phase, which is started and synchronised once.
-        let broadcast: Vec<u64> = flows[1].iter().map(|flow| flow.received).collect();
+        let broadcast: Vec<Bytes> = flows[1].iter().map(|flow| flow.received).collect();
         self.builder.exchange(self.machine, format!("{name}/ExchangePre"), &flows);
         let cycles = self.arrange_cycles(&broadcast);
         self.builder.copies(format!("{name}/PreArrange-0"), &cycles, &copies);
 
         let partials_at = self.builder.phase_count();
         let vertices = vertices::convolve(self.plan, self.machine, &self.layout);
-        let cycles: Vec<u64> = vertices.iter().map(|vertex| vertex.cycles).collect();
+        let cycles: Vec<Cycles> = vertices.iter().map(|vertex| vertex.cycles).collect();
         self.builder.compute(name.clone(), &cycles, vertices::uses(&vertices));
         self.operand_temporaries(&name, exchange_at);
         self.reduce(partials_at);
@@ -217,7 +219,7 @@ impl<'a> ConvPassLowering<'a> {
                 let bytes = self.layout.inputs(part) * self.element_bytes();
                 // Wherever the operand lies, its share of each tile is sent to all users.
                 let share = (bytes / split.out_channels).min(even);
-                let held = if self.in_place[0] { share } else { 0 };
+                let held = if self.in_place[0] { share } else { Bytes::ZERO };
                 let shared = users > 1 || bytes > held;
                 OperandExchangeFlow {
                     received: bytes - held,
@@ -239,7 +241,7 @@ impl<'a> ConvPassLowering<'a> {
             .map(|part| {
                 let bytes = self.layout.weights(part) * self.element_bytes();
                 let share = bytes / users;
-                let held = if self.in_place[1] { share } else { 0 };
+                let held = if self.in_place[1] { share } else { Bytes::ZERO };
                 OperandExchangeFlow {
                     received: bytes - held,
                     sent: share,
@@ -251,17 +253,18 @@ impl<'a> ConvPassLowering<'a> {
     }
 
     /// Cycles to arrange received operands for the vertices.
-    fn arrange_cycles(&self, broadcast_weights: &[u64]) -> Vec<u64> {
+    fn arrange_cycles(&self, broadcast_weights: &[Bytes]) -> Vec<Cycles> {
         // A single kernel element reads its input in the order it came.
         let gathers = self.layout.slice.kernel_field() > 1;
         let pieces = self.gathered_pieces.iter().map(|pieces| piece_cycles(*pieces));
         let parts = self.layout.parts.iter().zip(broadcast_weights).zip(pieces);
         let cycles = parts.map(|((part, weights), pieces)| {
             let weights = WEIGHT_REARRANGE_CYCLES_PER_EXCHANGE_CYCLE
-                * self.machine.exchange_cycles(*weights, false) as f64;
+                * self.machine.exchange_cycles(*weights, false).as_f64();
             let inputs = self.layout.inputs(part) * self.element_bytes();
-            let gather = if gathers { KERNEL_GATHER_CYCLES_PER_BYTE * inputs as f64 } else { 0.0 };
-            (weights + gather).round() as u64 + pieces
+            let gather =
+                if gathers { KERNEL_GATHER_CYCLES_PER_BYTE * inputs.as_f64() } else { 0.0 };
+            Cycles((weights + gather).round() as u64) + pieces
         });
         cycles.collect()
     }
@@ -270,7 +273,7 @@ impl<'a> ConvPassLowering<'a> {
     /// join what it received.
     fn arranging_copies(&self, flows: &[Vec<OperandExchangeFlow>; 2]) -> Vec<u64> {
         let joins = |flow: &OperandExchangeFlow, in_place: bool| {
-            u64::from(in_place && flow.sent > 0 && flow.received > 0)
+            u64::from(in_place && !flow.sent.is_zero() && !flow.received.is_zero())
         };
         let [input, weights] = self.in_place;
         let both = flows[0].iter().zip(&flows[1]);

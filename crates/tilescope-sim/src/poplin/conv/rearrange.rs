@@ -14,6 +14,7 @@ use crate::shape::DType;
 use crate::shape::gcd;
 use crate::targets::IpuTarget;
 use tilescope_report::MemoryCategory;
+use tilescope_report::units::{Bytes, Cycles, Elements};
 
 /// Messages a tile receives and sends when data moves to another mapping with the same innermost
 /// dimension, and when that changes too. Guessed from the exchange code of published profiles.
@@ -36,7 +37,7 @@ impl TransposeBlockShape {
     /// Smaller blocks of the same elements, where sides are multiples of four: cut by the prime
     /// factors of the area in units of 4x4, the smallest first, as long as there are no more
     /// blocks than tiles (popops `Rearrange.cpp` updateGrouping).
-    pub(crate) fn spread(self, elements: u64, tiles: u64) -> Self {
+    pub(crate) fn spread(self, elements: Elements, tiles: u64) -> Self {
         if !self.from.is_multiple_of(MIN_BLOCK_SIDE) || !self.to.is_multiple_of(MIN_BLOCK_SIDE) {
             return self;
         }
@@ -57,8 +58,8 @@ impl TransposeBlockShape {
     }
 
     /// Blocks that hold `elements`.
-    pub(crate) fn count(&self, elements: u64) -> u64 {
-        elements.div_ceil((self.from * self.to).max(1))
+    pub(crate) fn count(&self, elements: Elements) -> u64 {
+        elements.div_ceil((self.from * self.to).max(1)).0
     }
 }
 
@@ -71,14 +72,19 @@ pub(crate) fn regroup_grain(data_type: DType) -> u64 {
     }
 }
 
-/// Bytes of each of `tiles` tiles of a tensor spread evenly in grains of `grain_bytes`.
-pub(crate) fn spread(bytes: u64, grain_bytes: u64, tiles: u64) -> Vec<u64> {
-    let grain = grain_bytes.max(1);
-    let grains = bytes.div_ceil(grain);
+/// Bytes of each of `tiles` tiles of a tensor spread evenly in grains of `grain`.
+pub(crate) fn spread(bytes: Bytes, grain: Bytes, tiles: u64) -> Vec<Bytes> {
+    deal(bytes.0, grain.0, tiles).into_iter().map(Bytes).collect()
+}
+
+/// Parts of `count` things on each of `tiles` tiles, in whole grains but the last.
+pub(crate) fn deal(count: u64, grain: u64, tiles: u64) -> Vec<u64> {
+    let grain = grain.max(1);
+    let grains = count.div_ceil(grain);
     let at = |tile: u64| {
         // Rounded up, so that a tensor of few grains begins at tile 0.
         let grain_index = (u128::from(tile) * u128::from(grains)).div_ceil(u128::from(tiles));
-        (grain_index as u64 * grain).min(bytes)
+        (grain_index as u64 * grain).min(count)
     };
     (0..tiles).map(|tile| at(tile + 1) - at(tile)).collect()
 }
@@ -89,7 +95,7 @@ pub(crate) fn relocate(
     machine: &IpuTarget,
     name: &str,
     data_type: DType,
-    bytes: &[u64],
+    bytes: &[Bytes],
     transposing: bool,
 ) {
     let messages_in = if transposing { TRANSPOSING_MESSAGES } else { PLAIN_MESSAGES };
@@ -99,8 +105,8 @@ pub(crate) fn relocate(
         received: bytes,
         sent: bytes,
         // However few pieces there are, long ones are sent in instructions of 64 words.
-        messages_in: if bytes > 0 { messages_in.max(messages(bytes)) } else { 0 },
-        placing_cycles: (bytes as f64 * placing).round() as u64,
+        messages_in: if !bytes.is_zero() { messages_in.max(messages(bytes)) } else { 0 },
+        placing_cycles: Cycles((bytes.as_f64() * placing).round() as u64),
         ..OperandExchangeFlow::default()
     });
     builder.exchange(machine, format!("{name}/ExchangePre"), &[flow.collect()]);
@@ -121,7 +127,7 @@ impl BlockTransposition {
     /// regroupTensor).
     pub(crate) fn dealt(
         blocks: TransposeBlockShape,
-        elements: u64,
+        elements: Elements,
         holders: u64,
         tiles: u64,
     ) -> Self {
@@ -137,13 +143,13 @@ impl BlockTransposition {
     }
 
     /// Bytes of the blocks of each tile.
-    pub(crate) fn bytes(&self, data_type: DType) -> impl Iterator<Item = u64> {
+    pub(crate) fn bytes(&self, data_type: DType) -> impl Iterator<Item = Bytes> {
         let block = self.blocks.from * self.blocks.to * data_type.bytes();
-        self.counts.iter().map(move |count| count * block)
+        self.counts.iter().map(move |count| *count * block)
     }
 
     /// Cycles of `count` blocks, and how many workers share them; none where one vertex runs all.
-    fn cycles(&self, machine: &IpuTarget, count: u64, data_type: DType) -> (u64, Option<u64>) {
+    fn cycles(&self, machine: &IpuTarget, count: u64, data_type: DType) -> (Cycles, Option<u64>) {
         let TransposeBlockShape { from, to } = self.blocks;
         let cycles = planner_cycles::transpose(machine, count, to, from, data_type);
         let whole_tile = count > 1 && planner_cycles::transposes_together(to, from, data_type);
@@ -159,9 +165,9 @@ pub(crate) fn regroup(
     name: &str,
     data_type: DType,
     tensors: &[BlockTransposition],
-    padding: &[u64],
+    padding: &[Cycles],
 ) {
-    let mut bytes = vec![0; machine.tiles as usize];
+    let mut bytes = vec![Bytes::ZERO; machine.tiles as usize];
     for tensor in tensors {
         bytes.iter_mut().zip(tensor.bytes(data_type)).for_each(|(sum, bytes)| *sum += bytes);
     }
@@ -188,7 +194,7 @@ pub(crate) fn transpose(
     tensors: &[BlockTransposition],
 ) {
     let tiles = tensors.iter().map(|tensor| tensor.counts.len()).max().unwrap_or(0);
-    let mut cycles = vec![0; tiles];
+    let mut cycles = vec![Cycles::ZERO; tiles];
     let mut vertices = Vec::new();
     for (tile, cycles) in cycles.iter_mut().enumerate() {
         let on_tile = tensors.iter().filter_map(|tensor| {
@@ -214,9 +220,9 @@ pub(crate) fn transpose(
 
 /// Cycles of vertices on one tile: each is given by its cycles and the workers it has vertices
 /// for, if it does not take the whole tile.
-fn side_by_side(on_tile: impl Iterator<Item = (u64, Option<u64>)>, workers: u64) -> u64 {
-    let mut together = 0;
-    let mut busy = vec![0; workers as usize];
+fn side_by_side(on_tile: impl Iterator<Item = (Cycles, Option<u64>)>, workers: u64) -> Cycles {
+    let mut together = Cycles::ZERO;
+    let mut busy = vec![Cycles::ZERO; workers as usize];
     for (cycles, vertices) in on_tile {
         match vertices {
             None => together += cycles,
@@ -229,11 +235,11 @@ fn side_by_side(on_tile: impl Iterator<Item = (u64, Option<u64>)>, workers: u64)
             }
         }
     }
-    together + busy.into_iter().max().unwrap_or(0)
+    together + busy.into_iter().max().unwrap_or_default()
 }
 
 /// Temporary copies of a rearranged tensor.
-pub(crate) fn temporary(builder: &mut ConvWorkBuilder, name: String, from: usize, bytes: &[u64]) {
+pub(crate) fn temporary(builder: &mut ConvWorkBuilder, name: String, from: usize, bytes: &[Bytes]) {
     builder.temporary(name, MemoryCategory::Rearrangement, false, from, bytes);
 }
 
@@ -244,16 +250,25 @@ mod tests {
     #[test]
     fn blocks_spread_over_tiles_down_to_four_by_four() {
         let blocks = |from, to| TransposeBlockShape { from, to };
-        assert_eq!(blocks(8, 8).spread(201_600, 1_472), blocks(8, 8));
-        assert_eq!(blocks(16, 16).spread(16 * 16 * 300, 1_472), blocks(4, 16));
-        assert_eq!(blocks(16, 16).spread(16 * 16, 1_472), blocks(4, 4));
-        assert_eq!(blocks(6, 16).spread(6 * 16, 1_472), blocks(6, 16));
+        assert_eq!(blocks(8, 8).spread(Elements(201_600), 1_472), blocks(8, 8));
+        assert_eq!(blocks(16, 16).spread(Elements(16 * 16 * 300), 1_472), blocks(4, 16));
+        assert_eq!(blocks(16, 16).spread(Elements(16 * 16), 1_472), blocks(4, 4));
+        assert_eq!(blocks(6, 16).spread(Elements(6 * 16), 1_472), blocks(6, 16));
     }
 
     #[test]
     fn workers_transpose_side_by_side() {
-        assert_eq!(side_by_side([(100, Some(2)), (70, Some(1))].into_iter(), 6), 100);
-        assert_eq!(side_by_side([(100, Some(6)), (70, Some(1))].into_iter(), 6), 170);
-        assert_eq!(side_by_side([(100, None), (70, Some(6))].into_iter(), 6), 170);
+        assert_eq!(
+            side_by_side([(Cycles(100), Some(2)), (Cycles(70), Some(1))].into_iter(), 6),
+            Cycles(100)
+        );
+        assert_eq!(
+            side_by_side([(Cycles(100), Some(6)), (Cycles(70), Some(1))].into_iter(), 6),
+            Cycles(170)
+        );
+        assert_eq!(
+            side_by_side([(Cycles(100), None), (Cycles(70), Some(6))].into_iter(), 6),
+            Cycles(170)
+        );
     }
 }

@@ -8,6 +8,7 @@ use crate::poplin::estimate::reduce::ConvReduceStage;
 use crate::poplin::planner::candidates::ConvMethod;
 use crate::shape::DType;
 use tilescope_report::MemoryCategory;
+use tilescope_report::units::{Bytes, Cycles, Elements};
 
 impl ConvPassLowering<'_> {
     /// Stages of the reduction, or the cast where there is one partial sum per output. Partial
@@ -30,7 +31,7 @@ impl ConvPassLowering<'_> {
         if kept {
             let method = self.plan.vertex.method;
             let interleaved = matches!(method, ConvMethod::Amp { .. } | ConvMethod::Slic { .. });
-            let bytes: Vec<u64> = made.iter().map(|made| made * partials.bytes()).collect();
+            let bytes: Vec<Bytes> = made.iter().map(|made| *made * partials.bytes()).collect();
             let name = format!("{}/partials", self.name);
             self.builder.temporary(
                 name,
@@ -43,16 +44,17 @@ impl ConvPassLowering<'_> {
     }
 
     /// Casts `elements` of each tile from one type to another.
-    pub(super) fn cast(&mut self, what: &str, elements: &[u64], [from, to]: [DType; 2]) {
+    pub(super) fn cast(&mut self, what: &str, elements: &[Elements], [from, to]: [DType; 2]) {
         let cycles =
             elements.iter().map(|&count| reduce::cast_cycles(self.machine, count, from, to));
-        let cycles: Vec<u64> = cycles.collect();
+        let cycles: Vec<Cycles> = cycles.collect();
         let kind = format!("popops::Cast1D<{},{}>", from.poplar_name(), to.poplar_name());
-        let vertices = vec![vertex_on(kind, elements.iter().map(|count| u64::from(*count > 0)), 2)];
+        let vertices =
+            vec![vertex_on(kind, elements.iter().map(|count| u64::from(!count.is_zero())), 2)];
         self.builder.compute(format!("{}/{what}", self.name), &cycles, vertices);
     }
 
-    fn reduce_stages(&mut self, made: &[u64], depth: u64, output: DType) {
+    fn reduce_stages(&mut self, made: &[Elements], depth: u64, output: DType) {
         let partials = self.plan.vertex.partial_type;
         let vector = self.machine.vector_width(output);
         // A share that ends inside a channel group or a vector would be stored in pieces.
@@ -76,7 +78,7 @@ impl ConvPassLowering<'_> {
         let gathered = |stage: &ConvReduceStage| {
             // One of the partial sums was made here.
             let received = (stage.depth - 1) * stage.outputs * from.bytes();
-            let messages_in = if received > 0 { stage.depth - 1 } else { 0 };
+            let messages_in = if !received.is_zero() { stage.depth - 1 } else { 0 };
             // As many tiles want a share of what this one has as it gets shares from.
             let messages_out = messages_in;
             OperandExchangeFlow {
@@ -88,10 +90,10 @@ impl ConvPassLowering<'_> {
             }
         };
         let flows: Vec<OperandExchangeFlow> = stages.iter().map(gathered).collect();
-        let buffers: Vec<u64> = flows.iter().map(|flow| flow.received).collect();
+        let buffers: Vec<Bytes> = flows.iter().map(|flow| flow.received).collect();
         self.builder.exchange(machine, format!("{name}/ExchangePre"), &[flows]);
         let cycles = stages.iter().map(|stage| match *stage {
-            ConvReduceStage { outputs: 0, .. } => 0,
+            ConvReduceStage { outputs: Elements::ZERO, .. } => Cycles::ZERO,
             // A depth that does not divide leaves tiles with a single partial sum, which still has
             // to take the type of the stage's result.
             ConvReduceStage { depth: 1, outputs, .. } => {
@@ -99,7 +101,7 @@ impl ConvPassLowering<'_> {
             }
             _ => reduce::stage_cycles(machine, stage, from, to),
         });
-        let cycles: Vec<u64> = cycles.collect();
+        let cycles: Vec<Cycles> = cycles.collect();
         let vertices = [true, false].map(|single| {
             let kind = format!(
                 "poplin::ReduceAdd<{},{},{single},false>",
@@ -108,7 +110,7 @@ impl ConvPassLowering<'_> {
             );
             let present = stages.iter().map(|stage| {
                 let is_single = reduce::is_single_input(machine, stage, from);
-                u64::from(stage.outputs > 0 && is_single == single)
+                u64::from(!stage.outputs.is_zero() && is_single == single)
             });
             vertex_on(kind, present, 3)
         });
@@ -127,7 +129,12 @@ impl ConvPassLowering<'_> {
 /// The stages of a reduction of `depth` partial sums on tile `member` of the tiles that made them,
 /// `made` outputs each. Every stage shares the tiles out to its sums, and each sum's tiles take
 /// whole grains of the outputs (poplibs `ConvReduce.cpp` partialGroupedReduce).
-fn executed_stages(made: u64, depth: u64, member: u64, grain: u64) -> Vec<ConvReduceStage> {
+fn executed_stages(
+    Elements(made): Elements,
+    depth: u64,
+    member: u64,
+    grain: u64,
+) -> Vec<ConvReduceStage> {
     let mut partials = depth;
     let sums = reduce::stage_depths(depth).into_iter().chain([1]);
     sums.map(|sums| {
@@ -137,7 +144,7 @@ fn executed_stages(made: u64, depth: u64, member: u64, grain: u64) -> Vec<ConvRe
         let ((first, end), (from, to)) = (part(depth), part(partials));
         partials = sums;
         let grains = split_into_grains(made, grain, end - first);
-        let outputs = length(&grains[(member - first) as usize]);
+        let outputs = Elements(length(&grains[(member - first) as usize]));
         ConvReduceStage { depth: to - from, outputs, last: sums == 1 }
     })
     .collect()
@@ -150,14 +157,15 @@ mod tests {
     #[test]
     fn every_stage_sums_up_all_outputs_in_whole_grains() {
         for (made, depth, grain) in [(64, 7, 16), (968, 15, 8), (5698, 23, 8), (640, 130, 16)] {
-            let members: Vec<_> =
-                (0..depth).map(|member| executed_stages(made, depth, member, grain)).collect();
+            let members: Vec<_> = (0..depth)
+                .map(|member| executed_stages(Elements(made), depth, member, grain))
+                .collect();
             let mut partials = depth;
             for stage in 0..members[0].len() {
                 let at = |member: &Vec<ConvReduceStage>| member[stage];
-                let added: u64 = members.iter().map(at).map(|at| at.depth * at.outputs).sum();
-                assert_eq!(added, partials * made);
-                partials = members.iter().map(at).map(|at| at.outputs).sum::<u64>() / made;
+                let added: Elements = members.iter().map(at).map(|at| at.depth * at.outputs).sum();
+                assert_eq!(added, Elements(partials * made));
+                partials = members.iter().map(at).map(|at| at.outputs).sum::<Elements>().0 / made;
             }
             assert_eq!(partials, 1);
         }

@@ -5,9 +5,10 @@ use super::pass::{ConvOperand, ConvPassLowering, RearrangedOperand};
 use super::vertices::explicit_dims;
 use crate::poplin::planner::candidates::{ConvMethod, SLIC_WINDOW};
 use tilescope_report::MemoryCategory;
+use tilescope_report::units::Bytes;
 
 /// Bytes of scratch memory a SLIC vertex has beside its second output buffer.
-const SLIC_SCRATCH_BYTES: u64 = 208;
+const SLIC_SCRATCH_BYTES: Bytes = Bytes(208);
 
 impl ConvPassLowering<'_> {
     /// Copies of operands that vertices read: all that does not lie on the tile in one piece.
@@ -25,7 +26,7 @@ impl ConvPassLowering<'_> {
             let message = format!("{name}/{what}/message");
             self.builder.temporary(message, MemoryCategory::Message, false, exchange, &copied);
             // An operand is used up by the exchange, unless vertices read parts of it.
-            let whole = whole.iter().map(|elements| elements * self.element_bytes());
+            let whole = whole.iter().map(|elements| *elements * self.element_bytes());
             let in_place = copied.iter().zip(whole).any(|(copied, whole)| *copied < whole);
             let end = if in_place { self.builder.phase_count() } else { exchange + 1 };
             self.used_until[operand as usize].get_or_insert(end);
@@ -37,7 +38,7 @@ impl ConvPassLowering<'_> {
     }
 
     /// Bytes of input and of weights that each tile copies.
-    fn copied_operands(&self) -> [Vec<u64>; 2] {
+    fn copied_operands(&self) -> [Vec<Bytes>; 2] {
         let split = &self.plan.partition;
         let vertex = &self.plan.vertex;
         let (input_users, weight_users) = (split.out_channels, self.users()[1]);
@@ -78,7 +79,7 @@ impl ConvPassLowering<'_> {
 
     /// Bytes of both operands on each tile where vertices want them with padding and dilation
     /// applied: no part of them can be read where it lies (poplibs `ConvVertices.cpp`).
-    fn arranged_operands(&self) -> Option<[Vec<u64>; 2]> {
+    fn arranged_operands(&self) -> Option<[Vec<Bytes>; 2]> {
         let explicit = explicit_dims(self.plan, self.machine);
         if !explicit.contains(&true) {
             return None;
@@ -141,7 +142,7 @@ impl ConvPassLowering<'_> {
 
 /// Bytes of an operand of `regions` contiguous regions that user `user` of `users` has to copy:
 /// regions that lie wholly in its own share are read where they are.
-fn copied_bytes(bytes: u64, regions: u64, users: u64, user: u64) -> u64 {
+fn copied_bytes(bytes: Bytes, regions: u64, users: u64, user: u64) -> Bytes {
     // A region that crosses from one share into the next is in pieces on both tiles, and copied.
     let begin = (user * regions).div_ceil(users);
     let end = (user + 1) * regions / users;

@@ -15,18 +15,28 @@ use crate::poplin::planner::model::ConvGrainSize;
 use crate::shape::DType;
 use crate::targets::IpuTarget;
 use std::collections::{BTreeMap, HashMap};
-use tilescope_report::units::{TileRange, TileRuns};
+use tilescope_report::units::{Bytes, Cycles, TileRange, TileRuns};
 
 /// Bytes of one entry of a work list: three 16-bit numbers.
-const WORKLIST_ENTRY_BYTES: u64 = 6;
+const WORKLIST_ENTRY_BYTES: Bytes = Bytes(6);
 
 /// Bytes of an entry of a list of work lists: where one starts and how long it is (poplibs
 /// `ConvPartialnx1.cpp`, COMPACT_DELTAN).
-const WORKLIST_POINTER_BYTES: u64 = 4;
+const WORKLIST_POINTER_BYTES: Bytes = Bytes(4);
 
 /// Bytes of the state of one conv vertex that its list of edges does not account for; fitted on
 /// the matmul tutorial's profile by poplibs' field layout.
-const CONV_FIELD_BYTES: u64 = 16;
+const CONV_FIELD_BYTES: Bytes = Bytes(16);
+
+/// Bytes of one edge in the state of a conv vertex.
+const POINTER_BYTES: Bytes = Bytes(4);
+
+/// Bytes of input that the matrix engine loads per cycle.
+const LOAD_BYTES: Bytes = Bytes(8);
+
+/// Cycles of the nx1 vertex for each outer kernel position (poplibs
+/// `getConvPartialnx1SupervisorInnerLoopCycleEstimate`).
+const OUTER_POSITION_CYCLES: Cycles = Cycles(14);
 
 /// Most different row lengths that are told apart in one dimension. Padding makes about as many as
 /// the kernel has elements, so only shapes nobody trains reach it; there it bounds the time.
@@ -35,14 +45,24 @@ const MAX_ROW_LENGTHS: u64 = 64;
 /// One vertex on one tile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ConvTileVertex {
-    pub cycles: u64,
+    pub cycles: Cycles,
     /// Vertex type as profiles name it.
     pub vertex_type: String,
     pub edges: u64,
     /// Bytes of arrays its fields point to.
-    pub field_bytes: u64,
+    pub field_bytes: Bytes,
     /// Bytes of its work lists.
-    pub constant_bytes: u64,
+    pub constant_bytes: Bytes,
+}
+
+/// What a vertex costs and is called.
+struct ConvVertexCost {
+    /// Work lists that it has a list of.
+    lists: u64,
+    /// Entries of all work lists.
+    entries: u64,
+    cycles: Cycles,
+    vertex_type: String,
 }
 
 /// What decides the cycles of a part: equal keys mean equal vertices.
@@ -189,13 +209,14 @@ impl<'a> ConvVertexBuilder<'a> {
 
     fn vertex(&self, key: &ConvVertexKey) -> ConvTileVertex {
         let work = &key.work;
-        let (lists, entries, cycles, name) = match self.plan.vertex.method {
+        let ConvVertexCost { lists, entries, cycles, vertex_type } = match self.plan.vertex.method {
             ConvMethod::Amp { conv_units } => self.amp(key, conv_units),
-            method => {
-                let cycles = vertex_cycles(&self.context, self.machine, work).unwrap_or(0);
-                let entries = self.rows(key).count.max(self.machine.workers());
-                (0, entries, cycles, self.plain_name(method))
-            }
+            method => ConvVertexCost {
+                lists: 0,
+                entries: self.rows(key).count.max(self.machine.workers()),
+                cycles: vertex_cycles(&self.context, self.machine, work).unwrap_or_default(),
+                vertex_type: self.plain_name(method),
+            },
         };
         // One pointer for each group of input, of output and of weights, and one for the work list.
         let operands = work.conv_groups * (work.in_groups + work.out_groups)
@@ -203,9 +224,9 @@ impl<'a> ConvVertexBuilder<'a> {
         let edges = operands + 1;
         ConvTileVertex {
             cycles,
-            vertex_type: name,
+            vertex_type,
             edges,
-            field_bytes: 4 * edges + CONV_FIELD_BYTES + lists * WORKLIST_POINTER_BYTES,
+            field_bytes: edges * POINTER_BYTES + CONV_FIELD_BYTES + lists * WORKLIST_POINTER_BYTES,
             constant_bytes: entries * WORKLIST_ENTRY_BYTES,
         }
     }
@@ -226,8 +247,7 @@ impl<'a> ConvVertexBuilder<'a> {
         units == 16 && self.plan.vertex.partial_type.bytes() < asked.bytes()
     }
 
-    /// Work lists that the vertex has a list of, entries of all, cycles and name of an AMP vertex.
-    fn amp(&self, key: &ConvVertexKey, units: u64) -> (u64, u64, u64, String) {
+    fn amp(&self, key: &ConvVertexKey, units: u64) -> ConvVertexCost {
         let engine = AmpCycleEstimator::new(&self.plan.vertex, self.machine, units);
         let workers = self.machine.workers();
         let rows = self.rows(key);
@@ -238,10 +258,11 @@ impl<'a> ConvVertexBuilder<'a> {
         });
         if key.may_use_1x1 && one_row_each && !self.has_narrow_sums(units) {
             let cycles = engine.cycles_1x1(&key.work, rows);
-            return (0, workers, cycles, self.amp_name("1x1Out", units));
+            let vertex_type = self.amp_name("1x1Out", units);
+            return ConvVertexCost { lists: 0, entries: workers, cycles, vertex_type };
         }
         let last = self.layout.dims() - 1;
-        let mut inner = 0;
+        let mut inner = Cycles::ZERO;
         let mut entries = 0;
         let mut all_positions = 0;
         // Positions of all outer dimensions: active rows and how often.
@@ -279,16 +300,17 @@ impl<'a> ConvVertexBuilder<'a> {
             self.machine,
             &self.plan.vertex,
             &key.work,
-            inner + 14 * outer_positions,
+            inner + outer_positions * OUTER_POSITION_CYCLES,
             field,
         );
-        (all_positions * workers, entries, cycles, self.amp_name("nx1", units))
+        let vertex_type = self.amp_name("nx1", units);
+        ConvVertexCost { lists: all_positions * workers, entries, cycles, vertex_type }
     }
 
     fn amp_name(&self, kind: &str, units: u64) -> String {
         let vertex = &self.plan.vertex;
         // Elements of input the engine takes per cycle, as later Poplar versions spell it out.
-        let load_elements = 8 / vertex.input_type.bytes();
+        let load_elements = LOAD_BYTES / vertex.input_type.bytes();
         format!(
             "poplin::ConvPartial{kind}<{},{},true,false,{units},{load_elements},false>",
             vertex.input_type.poplar_name(),
@@ -329,7 +351,7 @@ fn coarsened(counts: BTreeMap<u64, u64>) -> BTreeMap<u64, u64> {
 /// The vertices of a compute set, one entry per distinct kind.
 pub(crate) fn uses(vertices: &[ConvTileVertex]) -> Vec<VertexInstances> {
     let mut kinds: Vec<VertexInstances> = Vec::new();
-    let mut known: HashMap<(&str, u64, u64, u64), usize> = HashMap::new();
+    let mut known: HashMap<(&str, u64, Bytes, Bytes), usize> = HashMap::new();
     for (tile, vertex) in (0u32..).zip(vertices) {
         let key = (&*vertex.vertex_type, vertex.edges, vertex.field_bytes, vertex.constant_bytes);
         let index = *known.entry(key).or_insert_with(|| {

@@ -5,6 +5,7 @@ use super::{ConvVertexContext, ConvVertexWork};
 use crate::poplin::planner::candidates::{ConvVertexType, weights_per_conv_unit};
 use crate::shape::DType;
 use crate::targets::IpuTarget;
+use tilescope_report::units::Cycles;
 
 /// What decides the speed of the inner loops.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +32,7 @@ impl AmpCycleEstimator {
             passes: vertex.out_chans_per_group.div_ceil(units),
             // A unit takes 32 bytes of weights. The supervisor loads them while all workers wait;
             // loads of 128 bits exist, but poplibs leaves them off.
-            weight_load: units * weight_bytes / u64::from(machine.chip.coeff_load_bytes_per_cycle),
+            weight_load: units * weight_bytes.0 / machine.chip.coeff_load_speed.0,
             workers: machine.workers(),
         }
     }
@@ -113,7 +114,7 @@ impl AmpCycleEstimator {
     }
 
     /// Cycles of the 1x1 vertex (`getConvPartial1x1SupervisorOuterLoopCycleEstimate`).
-    pub(crate) fn cycles_1x1(&self, work: &ConvVertexWork, rows: ConvOutputRows) -> u64 {
+    pub(crate) fn cycles_1x1(&self, work: &ConvVertexWork, rows: ConvOutputRows) -> Cycles {
         let (conv_groups, in_groups, out_groups) =
             (work.conv_groups, work.in_groups, work.out_groups);
         // Only the first group of input channels starts from zeros, the others add to its partials.
@@ -121,24 +122,20 @@ impl AmpCycleEstimator {
         let later = self.inner_1x1(rows, false);
         let loads = self.weight_load;
         if self.quarter {
-            return 46
-                + conv_groups
-                    * (21
-                        + out_groups
-                            * (46
-                                + 131
-                                + loads
-                                + first
-                                + (in_groups - 1) * (108 + loads + later)));
+            let out_group = 46 + 131 + loads + first + (in_groups - 1) * (108 + loads + later);
+            return Cycles(46 + conv_groups * (21 + out_groups * out_group));
         }
         let (kept, kept_per_group) = self.retention();
         let pass = |overhead: u64, inner: u64| {
             out_groups * (19 + self.passes * (overhead + loads + inner))
         };
-        // `worker_1x1` takes kept state off every call; the first call had none to keep, and pays
-        // here.
-        50 + self.workers * (kept + kept_per_group * (in_groups * conv_groups - 1))
-            + conv_groups * (12 + (in_groups - 1) * (16 + pass(6, later)) + 11 + pass(7, first))
+        Cycles(
+            // `worker_1x1` takes kept state off every call; the first call had none to keep, and pays
+            // here.
+            50 + self.workers * (kept + kept_per_group * (in_groups * conv_groups - 1))
+                + conv_groups
+                    * (12 + (in_groups - 1) * (16 + pass(6, later)) + 11 + pass(7, first)),
+        )
     }
 
     /// Cycles of a worker of the nx1 vertex for one kernel position
@@ -161,7 +158,7 @@ impl AmpCycleEstimator {
 
     /// Cycles of one kernel position of the nx1 vertex, whose outputs are `rows`
     /// (`getConvPartialnx1SupervisorInnerLoopCycleEstimate`, one turn of its loop over the kernel).
-    pub(crate) fn kernel_position_cycles_nx1(&self, rows: ConvOutputRows, height: u64) -> u64 {
+    pub(crate) fn kernel_position_cycles_nx1(&self, rows: ConvOutputRows, height: u64) -> Cycles {
         let (most, least) = rows.worker_cost_extremes(self.workers, |share| self.worker_nx1(share));
         // The more kernel rows share a unit, the more pieces its weights are gathered from.
         let switch = match height {
@@ -171,7 +168,7 @@ impl AmpCycleEstimator {
             _ => 20 * height,
         };
         let workers = (self.workers * most).max(self.workers * least + 9);
-        12 + self.passes * (self.weight_load + switch + 3 + workers)
+        Cycles(12 + self.passes * (self.weight_load + switch + 3 + workers))
     }
 
     /// Cycles of the nx1 vertex: `inner` is the sum over kernel positions, `field` the outputs
@@ -181,22 +178,28 @@ impl AmpCycleEstimator {
         machine: &IpuTarget,
         vertex: &ConvVertexType,
         work: &ConvVertexWork,
-        inner: u64,
+        inner: Cycles,
         field: u64,
-    ) -> u64 {
+    ) -> Cycles {
         let (conv_groups, in_groups, out_groups) =
             (work.conv_groups, work.in_groups, work.out_groups);
         // This vertex only ever adds, so all partials are zeroed before its first kernel position.
         let zero_retention = zero_partials_retention(self.float_partials);
-        NX1_OVERHEAD
-            + self.workers * (NX1_RETENTION + zero_retention)
+        Cycles(
+            NX1_OVERHEAD
+                + self.workers * (NX1_RETENTION + zero_retention)
             // A taken `brnzdec` stalls the supervisor for six cycles, the last one falls through in
             // one.
-            + conv_groups * (out_groups * 17 + out_groups.saturating_sub(1) * 6 + 1)
-            + conv_groups.saturating_sub(1) * 6
-            + 1
-            + conv_groups * (16 + in_groups * (14 + out_groups * (14 + inner)))
-            + zero_cycles(machine, field * vertex.out_chans_per_group, out_groups * conv_groups)
+                + conv_groups * (out_groups * 17 + out_groups.saturating_sub(1) * 6 + 1)
+                + conv_groups.saturating_sub(1) * 6
+                + 1
+                + conv_groups * (16 + in_groups * (14 + out_groups * (14 + inner.0)))
+                + zero_cycles(
+                    machine,
+                    field * vertex.out_chans_per_group,
+                    out_groups * conv_groups,
+                ),
+        )
     }
 }
 
@@ -205,7 +208,7 @@ const NX1_OVERHEAD: u64 = 103;
 
 /// Worker cycles saved by state kept between calls of the zeroing vertex
 /// (`zeroPartialsRetentionSavings`).
-pub(crate) fn zero_partials_retention(float_partials: bool) -> u64 {
+pub(super) fn zero_partials_retention(float_partials: bool) -> u64 {
     if float_partials { 9 } else { 10 }
 }
 
@@ -215,7 +218,7 @@ const NX1_RETENTION: u64 = 6;
 
 /// Cycles to zero `groups` blocks of `elements` partials each
 /// (`getZeroSupervisorVertexCycleEstimate`). Poplibs always counts them as floats here.
-pub(crate) fn zero_cycles(machine: &IpuTarget, elements: u64, groups: u64) -> u64 {
+pub(super) fn zero_cycles(machine: &IpuTarget, elements: u64, groups: u64) -> u64 {
     let per_worker = elements.div_ceil(machine.workers());
     let vectors = per_worker.div_ceil(machine.vector_width(DType::Float));
     // 9 of the 14 cycles of a call are kept state, which the caller adds once for the first call.
@@ -228,7 +231,7 @@ pub(crate) fn cycles(
     machine: &IpuTarget,
     work: &ConvVertexWork,
     units: u64,
-) -> u64 {
+) -> Cycles {
     let engine = AmpCycleEstimator::new(&context.vertex, machine, units);
     let dims = context.dims;
     let height = context.vertex.kernel_height(machine);
@@ -242,7 +245,7 @@ pub(crate) fn cycles(
     }
     let outer = work.kernel[0].div_ceil(height);
     let inner = outer * positions / work.kernel[0] / outer;
-    let inner = outer * (14 + inner * engine.kernel_position_cycles_nx1(rows, height));
+    let inner = outer * (Cycles(14) + inner * engine.kernel_position_cycles_nx1(rows, height));
     engine.cycles_nx1(machine, &context.vertex, work, inner, field)
 }
 
@@ -258,8 +261,8 @@ pub(crate) fn active_rows(context: &ConvVertexContext, work: &ConvVertexWork) ->
     }
 }
 
-/// A bound on [`cycles`]: weight loads and one core loop per output.
-pub(crate) fn cycles_lower_bound(
+/// A bound on [`cycles`], as a plain number: weight loads and one core loop per output.
+pub(super) fn cycles_lower_bound(
     context: &ConvVertexContext,
     work: &ConvVertexWork,
     groups: u64,

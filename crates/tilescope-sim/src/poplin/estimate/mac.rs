@@ -4,6 +4,7 @@
 use super::{ConvVertexContext, ConvVertexWork, amp};
 use crate::shape::gcd;
 use crate::targets::IpuTarget;
+use tilescope_report::units::Cycles;
 
 /// Cycles of a dot product of `size` input channels (`getDenseDotProductCycles`).
 fn dot_product(float_inputs: bool, float_partials: bool, size: u64) -> u64 {
@@ -45,7 +46,7 @@ pub(crate) fn horizontal_cycles(
     context: &ConvVertexContext,
     machine: &IpuTarget,
     work: &ConvVertexWork,
-) -> u64 {
+) -> Cycles {
     let vertex = &context.vertex;
     let (float_inputs, float_partials) = (vertex.float_inputs(), vertex.float_partials());
     let last = context.dims - 1;
@@ -82,10 +83,12 @@ pub(crate) fn horizontal_cycles(
         rows * work.field[last] * vertex.out_chans_per_group,
         work.out_groups * work.conv_groups,
     );
-    overhead
-        + machine.workers() * zero_retention
-        + work.conv_groups * (23 + work.in_groups * (15 + work.out_groups * (10 + inner)))
-        + zero
+    Cycles(
+        overhead
+            + machine.workers() * zero_retention
+            + work.conv_groups * (23 + work.in_groups * (15 + work.out_groups * (10 + inner)))
+            + zero,
+    )
 }
 
 /// Cycles of an element product vertex; `None` if it has more than one output channel
@@ -95,7 +98,7 @@ pub(crate) fn vertical_cycles(
     context: &ConvVertexContext,
     machine: &IpuTarget,
     work: &ConvVertexWork,
-) -> Option<u64> {
+) -> Option<Cycles> {
     // The vertex multiplies one input with one output channel, several groups of a depthwise
     // convolution at a time.
     if work.out_groups > 1 {
@@ -117,7 +120,7 @@ pub(crate) fn vertical_cycles(
     let per_worker = field.div_ceil(machine.workers());
     let reduce = 10 + (9 + 2 * (machine.workers() - 1)) * per_worker / 4;
     let groups = zero + 32 + work.in_groups * (24 + inner) + reduce;
-    Some(61 + 13 + 26 + groups * work.conv_groups)
+    Some(Cycles(61 + 13 + 26 + groups * work.conv_groups))
 }
 
 /// Cycles of an outer product vertex; `None` if it has more than one column times one row
@@ -126,7 +129,7 @@ pub(crate) fn outer_product_cycles(
     context: &ConvVertexContext,
     machine: &IpuTarget,
     work: &ConvVertexWork,
-) -> Option<u64> {
+) -> Option<Cycles> {
     let outer: u64 = work.field[..context.dims - 1].iter().product();
     let kernel: u64 = work.kernel[..context.dims].iter().product();
     if work.batch * work.in_groups * outer * kernel != 1 {
@@ -153,5 +156,5 @@ pub(crate) fn outer_product_cycles(
         };
         25 + groups * (10 + width * row)
     };
-    Some(cycles * machine.workers())
+    Some(Cycles(cycles * machine.workers()))
 }

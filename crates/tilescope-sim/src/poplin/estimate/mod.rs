@@ -2,7 +2,8 @@
 //!
 //! All functions are pure and return cycles of the tile: six workers take turns, one instruction
 //! each, so a worker's cycles count six times. Formulas and constants are those of poplibs in
-//! March 2021, `lib/poplin/PerformanceEstimation.hpp` where nothing else is said.
+//! March 2021, `lib/poplin/PerformanceEstimation.hpp` where nothing else is said. Inside a formula
+//! cycles are plain numbers; what leaves a file are [`Cycles`].
 
 pub(crate) mod amp;
 pub(crate) mod mac;
@@ -12,6 +13,7 @@ pub(crate) mod workers;
 
 use super::planner::candidates::{ConvMethod, ConvVertexType};
 use crate::targets::IpuTarget;
+use tilescope_report::units::Cycles;
 
 /// What one vertex computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -58,7 +60,7 @@ pub(crate) fn vertex_cycles(
     context: &ConvVertexContext,
     machine: &IpuTarget,
     work: &ConvVertexWork,
-) -> Option<u64> {
+) -> Option<Cycles> {
     match context.vertex.method {
         ConvMethod::Amp { conv_units } => Some(amp::cycles(context, machine, work, conv_units)),
         ConvMethod::Slic { chains } => slic::cycles(context, machine, work, chains),
@@ -70,7 +72,10 @@ pub(crate) fn vertex_cycles(
 
 /// A bound no vertex gets below: cycles of `vertex_cycles` are never fewer. It only counts inner
 /// loops, so it is linear in the field and quick.
-pub(crate) fn vertex_cycles_lower_bound(context: &ConvVertexContext, work: &ConvVertexWork) -> u64 {
+pub(crate) fn vertex_cycles_lower_bound(
+    context: &ConvVertexContext,
+    work: &ConvVertexWork,
+) -> Cycles {
     let dims = context.dims;
     let positions: u64 = work.kernel[..dims].iter().product();
     // With a dilated input one output in `dilation` meets a given kernel element, or more where
@@ -78,7 +83,7 @@ pub(crate) fn vertex_cycles_lower_bound(context: &ConvVertexContext, work: &Conv
     let elements = work.batch
         * (0..dims).map(|dim| work.field[dim].div_ceil(context.dilation[dim])).product::<u64>();
     let groups = work.conv_groups * work.in_groups;
-    match context.vertex.method {
+    Cycles(match context.vertex.method {
         ConvMethod::Amp { conv_units } => {
             amp::cycles_lower_bound(context, work, groups * work.out_groups, elements, conv_units)
         }
@@ -86,5 +91,5 @@ pub(crate) fn vertex_cycles_lower_bound(context: &ConvVertexContext, work: &Conv
         ConvMethod::Hmac => groups * work.out_groups * positions * 7 * elements,
         ConvMethod::Vmac => groups * elements * 20 * (positions / work.kernel[dims - 1]),
         ConvMethod::OuterProduct => work.field[dims - 1] * work.out_groups,
-    }
+    })
 }

@@ -2,6 +2,7 @@
 
 use crate::shape::DType;
 use crate::targets::IpuTarget;
+use tilescope_report::units::{Cycles, Elements};
 
 /// Depths left after each intermediate stage of a reduction of `depth` partial sums; empty if one
 /// stage does it. More stages mean fewer messages, `n * depth^(1/n)` for `n` stages (poplibs
@@ -40,13 +41,13 @@ fn split_stages(depth: u64, stages: u32) -> (Vec<u64>, f32) {
 pub(crate) struct ConvReduceStage {
     /// Partial sums added to one.
     pub depth: u64,
-    pub outputs: u64,
+    pub outputs: Elements,
     /// Whether it is the last one.
     pub last: bool,
 }
 
 /// The stages that reduce `depth` partial sums, each tile starting with `partials` of them.
-pub(crate) fn stages(partials: u64, depth: u64) -> Vec<ConvReduceStage> {
+pub(crate) fn stages(partials: Elements, depth: u64) -> Vec<ConvReduceStage> {
     if depth <= 1 {
         return Vec::new();
     }
@@ -79,7 +80,7 @@ pub(crate) fn is_single_input(
     let bytes = (stage.depth - 1) * stage.outputs * partials.bytes();
     // poplibs measures memory from the first to the last element's offset, one element short. On
     // the first chip a sixteenth of that is less than one element, so nothing ever fits.
-    stage.outputs.is_multiple_of(vector)
+    stage.outputs.0.is_multiple_of(vector)
         && bytes.next_multiple_of(element) < (machine.chip.bytes_per_tile - element) / 16
 }
 
@@ -89,7 +90,7 @@ pub(crate) fn stage_cycles(
     stage: &ConvReduceStage,
     partials: DType,
     output: DType,
-) -> u64 {
+) -> Cycles {
     let workers = machine.workers();
     let vector = if partials == DType::Float { 4 } else { 8 };
     // 64 bits at a time: loads of 128 need partials in interleaved memory, which poplibs asks for
@@ -98,18 +99,19 @@ pub(crate) fn stage_cycles(
     let float_partials = partials == DType::Float;
     let float_output = output == DType::Float;
     if is_single_input(machine, stage, partials) {
-        let loops = (stage.outputs / vector).div_ceil(workers);
+        let loops = (stage.outputs.0 / vector).div_ceil(workers);
         let overhead = match (float_partials, float_output) {
             (true, true) => 8,
             (true, false) => 7,
             (false, true) => 10,
             (false, false) => 9,
         };
-        return (20 + (loads * (stage.depth - 1) + overhead) * loops) * workers + 33;
+        let worker = 20 + (loads * (stage.depth - 1) + overhead) * loops;
+        return Cycles(worker * workers + 33);
     }
     // What is left of a vector is done in halves of it: one loop for each bit of the rest.
-    let tail = stage.outputs % vector;
-    let loops = stage.outputs / vector + u64::from(tail.count_ones());
+    let tail = stage.outputs.0 % vector;
+    let loops = stage.outputs.0 / vector + u64::from(tail.count_ones());
     let mut cycles = 32;
     let mut per_worker = loops / workers;
     if !loops.is_multiple_of(workers) {
@@ -126,30 +128,35 @@ pub(crate) fn stage_cycles(
         (false, false) => 8,
     };
     // One cycle more per partial sum, for its pointer: they do not lie in one block.
-    (cycles + ((loads + 1) * stage.depth + overhead) * per_worker) * workers
+    Cycles((cycles + ((loads + 1) * stage.depth + overhead) * per_worker) * workers)
 }
 
 /// Cycles to cast `elements` of a tile (`estimateCastCycles`).
-pub(crate) fn cast_cycles(machine: &IpuTarget, elements: u64, from: DType, to: DType) -> u64 {
+pub(crate) fn cast_cycles(
+    machine: &IpuTarget,
+    Elements(elements): Elements,
+    from: DType,
+    to: DType,
+) -> Cycles {
     let per_worker = elements.div_ceil(machine.workers());
     let loads = per_worker.div_ceil(machine.vector_width(from));
     let stores = per_worker.div_ceil(machine.vector_width(to));
-    (loads.max(stores) + 26) * machine.workers()
+    Cycles((loads.max(stores) + 26) * machine.workers())
 }
 
 /// Cycles of all stages of the reduction, or of the cast where there is nothing to reduce. With
 /// serial input channels the cast waits until all of them are added up.
 pub(crate) fn reduce_cycles(
     machine: &IpuTarget,
-    outputs: u64,
+    outputs: Elements,
     depth: u64,
     serial_inputs: u64,
     partials: DType,
     output: DType,
-) -> u64 {
+) -> Cycles {
     if depth <= 1 {
         let casts = (partials == DType::Float) != (output == DType::Float) && serial_inputs == 1;
-        return if casts { cast_cycles(machine, outputs, partials, output) } else { 0 };
+        return if casts { cast_cycles(machine, outputs, partials, output) } else { Cycles::ZERO };
     }
     stages(outputs * depth, depth)
         .iter()
@@ -171,17 +178,17 @@ mod tests {
         assert_eq!(stage_depths(16), [4]);
         assert_eq!(stage_depths(64), [8]);
         assert_eq!(stage_depths(125).len(), 2);
-        let stages = stages(8000, 64);
+        let stages = stages(Elements(8000), 64);
         assert_eq!(stages.iter().map(|stage| stage.depth).product::<u64>(), 64);
-        assert_eq!(stages.last().map(|stage| stage.outputs), Some(125));
+        assert_eq!(stages.last().map(|stage| stage.outputs), Some(Elements(125)));
     }
 
     #[test]
     fn one_block_of_partials_is_never_small_enough_on_the_first_chip() {
-        let stage = ConvReduceStage { depth: 2, outputs: 4, last: true };
+        let stage = ConvReduceStage { depth: 2, outputs: Elements(4), last: true };
         assert!(!is_single_input(&IpuTarget::all_tiles_of(MK1), &stage, DType::Float));
         assert!(is_single_input(&IpuTarget::all_tiles_of(MK2), &stage, DType::Float));
-        let large = ConvReduceStage { depth: 2, outputs: 8196, last: true };
+        let large = ConvReduceStage { depth: 2, outputs: Elements(8196), last: true };
         assert!(!is_single_input(&IpuTarget::all_tiles_of(MK2), &large, DType::Float));
     }
 }

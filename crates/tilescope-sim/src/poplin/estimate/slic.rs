@@ -4,6 +4,7 @@ use super::workers::{ConvOutputRows, ConvWorkerShare};
 use super::{ConvVertexContext, ConvVertexWork};
 use crate::poplin::planner::candidates::SLIC_WINDOW;
 use crate::targets::IpuTarget;
+use tilescope_report::units::Cycles;
 
 /// The variant of the vertex.
 #[derive(Clone, Copy, Debug)]
@@ -69,7 +70,7 @@ pub(crate) fn cycles(
     machine: &IpuTarget,
     work: &ConvVertexWork,
     chains: u64,
-) -> Option<u64> {
+) -> Option<Cycles> {
     if work.in_groups != 1 || work.out_groups != 1 || context.innermost_stride > 2 {
         return None;
     }
@@ -99,7 +100,7 @@ pub(crate) fn cycles(
             _ => 9 + 6 + 12 * workers + 6,
         };
     let (preamble, per_group, per_kernel) = if window.merges { (25, 12, 15) } else { (28, 15, 19) };
-    Some(
+    Some(Cycles(
         preamble
             + per_group * groups
             + 6 * (groups - 1)
@@ -111,5 +112,5 @@ pub(crate) fn cycles(
             + 1
             + groups * inner(true)
             + groups * (sub_kernels - 1) * inner(false),
-    )
+    ))
 }

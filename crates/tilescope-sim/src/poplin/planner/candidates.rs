@@ -213,7 +213,7 @@ impl ConvVertexCandidateContext<'_> {
         let input = self.params.input_type;
         let full = weights_per_conv_unit(input);
         // Inputs are read 64 bits at a time, so a group must not end inside such a word.
-        let loads_are_aligned = (in_chans * input.bytes()).is_multiple_of(8);
+        let loads_are_aligned = (in_chans * input.bytes()).0.is_multiple_of(8);
         // Apart from the engine's own width only the group that a next convolution takes as input
         // is worth trying: it saves a regroup, and in a weight update it fills the engine.
         (out_chans == units || out_chans == full * units / on_chip)

@@ -9,20 +9,39 @@ use super::plan::ConvPass;
 use super::transforms::ConvTransform;
 use crate::poplin::params::ConvParams;
 use crate::shape::DType;
-use crate::targets::IpuTarget;
+use crate::targets::{BytesPerCycle, IpuTarget};
+use tilescope_report::units::{Bytes, Cycles, Elements};
 
-/// Bytes an on-tile copy moves per cycle.
-const COPY_BYTES_PER_CYCLE: u64 = 8;
+/// What an on-tile copy moves.
+const COPY_SPEED: BytesPerCycle = BytesPerCycle(8);
+
+/// What layout changes cost one tile.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LayoutChangeCost {
+    /// Copies on the tile.
+    pub copy: Cycles,
+    /// Exchanges between tiles.
+    pub exchange: Cycles,
+    /// Temporaries.
+    pub bytes: Bytes,
+}
+
+impl LayoutChangeCost {
+    /// Copies and exchanges, which follow each other.
+    pub(crate) fn cycles(&self) -> Cycles {
+        self.copy + self.exchange
+    }
+}
 
 /// One rearranged set of elements.
 #[derive(Clone, Copy, Debug)]
 struct LayoutChangeTerm {
     /// Elements over all tiles.
-    elements: u64,
+    elements: Elements,
     /// Bytes of an element.
-    element_bytes: u64,
+    element_bytes: Bytes,
     /// Neighbouring elements that stay together.
-    contiguous_elements: u64,
+    contiguous_elements: Elements,
     /// Cycles per copied unit as a fraction: 5/4 for well divisible channels, else 5/3.
     scale: (u64, u64),
     /// Whether elements move between tiles.
@@ -30,14 +49,15 @@ struct LayoutChangeTerm {
 }
 
 impl LayoutChangeTerm {
-    /// Copy cycles, exchange cycles and bytes of one of `tiles` tiles.
-    fn cost(&self, machine: &IpuTarget, tiles: u64) -> (u64, u64, u64) {
+    /// What it costs one of `tiles` tiles.
+    fn cost(&self, machine: &IpuTarget, tiles: u64) -> LayoutChangeCost {
         let bytes = self.elements.div_ceil(tiles) * self.element_bytes;
         // A copy moves 64 bits at a time only where as much stays together.
-        let per_cycle = COPY_BYTES_PER_CYCLE.min(self.contiguous_elements * self.element_bytes);
-        let copy = (bytes * self.scale.0).div_ceil(per_cycle * self.scale.1);
-        let exchange = if self.exchanged { machine.exchange_cycles(bytes, false) } else { 0 };
-        (copy, exchange, bytes)
+        let per_cycle = COPY_SPEED.0.min((self.contiguous_elements * self.element_bytes).0);
+        let copy = BytesPerCycle(per_cycle * self.scale.1).cycles_for(bytes * self.scale.0);
+        let exchange =
+            if self.exchanged { machine.exchange_cycles(bytes, false) } else { Cycles::ZERO };
+        LayoutChangeCost { copy, exchange, bytes }
     }
 }
 
@@ -81,30 +101,33 @@ impl LayoutChange {
             || (pass == ConvPass::FcTrainingWeightUpdate && !role.joint);
         // The next layer is assumed to take as many channels at a time as the engine multiplies.
         let full = weights_per_conv_unit(original.input_type);
-        let group = vertex.out_chans_per_group;
-        let regroup_outputs = !pass.is_fully_connected() && group != full;
+        let group = Elements(vertex.out_chans_per_group);
+        let regroup_outputs = !pass.is_fully_connected() && group.0 != full;
         // The backward pass takes the weights in blocks of both passes' groups, which get small
         // where one does not divide the other.
-        let regroup_weights = pass == ConvPass::TrainingForward && !group.is_multiple_of(full);
+        let regroup_weights = pass == ConvPass::TrainingForward && !group.0.is_multiple_of(full);
 
         let mut changes = Vec::new();
-        let operand =
-            |elements: u64, together: u64, scaled_by: u64, exchanged: bool| LayoutChangeTerm {
+        let operand = |elements: Elements, together: Elements, scaled_by: u64, exchanged: bool| {
+            LayoutChangeTerm {
                 elements,
                 // poplibs takes the size of the output's elements for the operands too.
                 element_bytes: original.output_type.bytes(),
                 contiguous_elements: together,
                 scale: scale(shape.input_type, scaled_by),
                 exchanged,
-            };
+            }
+        };
         if regroup_weights && !weights {
             changes.push(operand(whole.weights, group, shape.out_channels, false));
         }
         if inputs || weights {
-            let elements =
-                if inputs { whole.inputs } else { 0 } + if weights { whole.weights } else { 0 };
+            let when = |condition: bool, elements: Elements| {
+                if condition { elements } else { Elements::ZERO }
+            };
+            let elements = when(inputs, whole.inputs) + when(weights, whole.weights);
             let channels = shape.in_channels.saturating_mul(shape.out_channels);
-            changes.push(operand(elements, 1, channels, true));
+            changes.push(operand(elements, Elements(1), channels, true));
         }
         if outputs || regroup_outputs {
             changes.push(LayoutChangeTerm {
@@ -112,7 +135,7 @@ impl LayoutChange {
                 element_bytes: original.output_type.bytes(),
                 // A rearrangement may scatter every element; a regroup keeps channel groups
                 // together.
-                contiguous_elements: if outputs { 1 } else { group },
+                contiguous_elements: if outputs { Elements(1) } else { group },
                 scale: scale(shape.output_type, shape.out_channels),
                 exchanged: outputs,
             });
@@ -120,13 +143,16 @@ impl LayoutChange {
         Self { changes }
     }
 
-    /// Copy cycles, exchange cycles and temporary bytes of one of `tiles` tiles. Changes happen
-    /// one after the other, source and target side by side.
-    pub(crate) fn cost(&self, machine: &IpuTarget, tiles: u64) -> (u64, u64, u64) {
-        let costs = self.changes.iter().map(|change| change.cost(machine, tiles));
-        let (copy, exchange, bytes) =
-            costs.fold((0, 0, 0), |sum, cost| (sum.0 + cost.0, sum.1 + cost.1, sum.2.max(cost.2)));
-        (copy, exchange, 2 * bytes)
+    /// What all changes cost one of `tiles` tiles: they happen one after the other, source and
+    /// target side by side.
+    pub(crate) fn cost(&self, machine: &IpuTarget, tiles: u64) -> LayoutChangeCost {
+        let mut sum = LayoutChangeCost::default();
+        for change in self.changes.iter().map(|change| change.cost(machine, tiles)) {
+            sum.copy += change.copy;
+            sum.exchange += change.exchange;
+            sum.bytes = sum.bytes.max(2 * change.bytes);
+        }
+        sum
     }
 }
 

@@ -39,6 +39,7 @@ use crate::targets::IpuTarget;
 use candidates::ConvVertexType;
 use model::{ConvCostModel, ConvPartSize};
 use search::{BestPartition, ConvPlanCandidate, PartitionSearchBudget};
+use tilescope_report::units::{Bytes, Cycles};
 use transforms::TransformedConvParams;
 
 /// Most tiles of one IPU: no chip has more than a few thousand.
@@ -136,11 +137,8 @@ pub fn plan_fully_connected(
         return joint.finish_joint(joint_found.ok_or_else(|| joint.no_vertex())?);
     };
     if let Some(joint_found) = joint_found {
-        let cycles = [&first, &second, &third].map(|found| found.best.total_cycles).iter().sum();
-        let bytes = [&first, &second, &third].map(|found| found.best.temp_bytes);
-        // Temporaries of one pass are gone before the next one starts.
-        let bytes = bytes.into_iter().max().unwrap_or(0);
-        if !joint.separate_is_cheaper((cycles, bytes), &joint_found.best) {
+        let separate_best = [&first, &second, &third].map(|found| &found.best);
+        if !joint.separate_is_cheaper(separate_best, &joint_found.best) {
             return joint.finish_joint(joint_found);
         }
     }
@@ -192,10 +190,10 @@ impl<'a> ConvPlanningTask<'a> {
 
     /// Bytes of a tile that temporaries may take; `None` for no bound, which is what a proportion
     /// of zero means to Poplar.
-    fn bound_bytes(&self) -> Option<u64> {
+    fn bound_bytes(&self) -> Option<Bytes> {
         let proportion = self.options.library.available_memory_proportion.get();
-        let bytes = (self.machine.chip.bytes_per_tile as f64 * proportion) as u64;
-        (bytes > 0).then_some(bytes)
+        let bytes = (self.machine.chip.bytes_per_tile.as_f64() * proportion) as u64;
+        (bytes > 0).then_some(Bytes(bytes))
     }
 
     /// The cheapest plan within the bound, if any fits.
@@ -226,7 +224,7 @@ impl<'a> ConvPlanningTask<'a> {
 
     /// The cheapest plan within a bound.
     fn search(&self, bound: MemoryBound) -> Result<Option<ConvPlanSearchResult>, PlanError> {
-        let memory = bound.bytes().unwrap_or(u64::MAX);
+        let memory = bound.bytes().unwrap_or(Bytes::MAX);
         let mut found: Option<ConvPlanSearchResult> = None;
         let mut best: Option<BestPartition> = None;
         // One best for all candidates: what the promising ones find early rules out most of the
@@ -296,9 +294,13 @@ impl<'a> ConvPlanningTask<'a> {
         if pairs && innermost.is_multiple_of(2) { 2 } else { 1 }
     }
 
-    fn separate_is_cheaper(&self, separate: (u64, u64), joint: &BestPartition) -> bool {
-        let bound = self.bound_bytes().unwrap_or(u64::MAX);
-        let (cycles, bytes) = separate;
+    /// Whether three plans of their own beat a joint one: within the bound by cycles, beyond it by
+    /// bytes.
+    fn separate_is_cheaper(&self, separate: [&BestPartition; 3], joint: &BestPartition) -> bool {
+        let bound = self.bound_bytes().unwrap_or(Bytes::MAX);
+        let cycles: Cycles = separate.iter().map(|best| best.total_cycles).sum();
+        // Temporaries of one pass are gone before the next one starts.
+        let bytes = separate.iter().map(|best| best.temp_bytes).max().unwrap_or_default();
         // What fits the bound wins whatever it costs; where neither fits, the separate plans also
         // need fewer bytes to win, cycles no longer count.
         if bytes <= bound {
@@ -339,7 +341,7 @@ impl<'a> ConvPlanningTask<'a> {
             let (split, size): (ConvPartition, ConvPartSize) =
                 ((other.partition)(&split, dims), (other.size)(&size, dims));
             // Never the default: the search evaluated this split for every pass.
-            let calculate = other.model.compute_cycles(&split, &size).unwrap_or(0);
+            let calculate = other.model.compute_cycles(&split, &size).unwrap_or_default();
             let estimate = other.model.estimate(&split, &size, calculate);
             joint::derive(&forward, pass, params, *other.model.vertex(), estimate)
         };

@@ -5,7 +5,7 @@
 //! of poplibs `ConvModel.cpp`: the estimate is what plans are chosen by, not a prediction.
 
 use super::candidates::{ConvMethod, ConvVertexType, SLIC_WINDOW};
-use super::layout_change::LayoutChange;
+use super::layout_change::{LayoutChange, LayoutChangeCost};
 use super::plan::{ConvOptions, ConvPartition, ConvPass, ConvPlanEstimate, LinearizeTileOrder};
 use super::transforms::TransformedConvParams;
 use crate::poplin::estimate::{ConvVertexContext, ConvVertexWork, reduce, vertex_cycles};
@@ -13,6 +13,7 @@ use crate::poplin::params::{ConvParams, FieldDim, OutputTransform};
 use crate::popops::planner_cycles;
 use crate::shape::DType;
 use crate::targets::IpuTarget;
+use tilescope_report::units::{Bytes, Cycles, Elements};
 
 /// Elements of the largest part of a split operation. Channels and groups are padded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,12 +82,30 @@ pub(crate) struct ConvModelRole {
 /// Elements that a part needs and makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ConvPartElements {
-    pub inputs: u64,
-    pub weights: u64,
-    pub outputs: u64,
+    pub inputs: Elements,
+    pub weights: Elements,
+    pub outputs: Elements,
     /// Partial sums: the outputs in the groups the vertex makes.
-    pub partials: u64,
+    pub partials: Elements,
 }
+
+/// Cycles to bring operands to the tiles.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OperandExchange {
+    pub inputs: Cycles,
+    pub weights: Cycles,
+}
+
+/// What padding of operands costs a tile.
+#[derive(Clone, Copy, Debug, Default)]
+struct PaddingCost {
+    cycles: Cycles,
+    bytes: Bytes,
+}
+
+/// Bytes of pointers and rearranged weights of a SLIC vertex beside its second buffer (poplibs
+/// `ConvModel.cpp`).
+const SLIC_POINTER_BYTES: Bytes = Bytes(200);
 
 /// One pass with one transform on one vertex.
 #[derive(Clone, Debug)]
@@ -261,15 +280,15 @@ impl ConvCostModel {
 
     /// Cycles no split gets below: the layout changes on all tiles, and vertices that never exceed
     /// the vertex' rate.
-    pub(crate) fn cycles_lower_bound(&self) -> u64 {
-        let (copy, exchange, _) = self.layout.cost(&self.machine, self.machine.tiles);
-        copy + exchange + self.compute_cycles_lower_bound(self.machine.tiles)
+    pub(crate) fn cycles_lower_bound(&self) -> Cycles {
+        let tiles = self.machine.tiles;
+        self.layout_cost(tiles).cycles() + self.compute_cycles_lower_bound(tiles)
     }
 
     /// Fewest vertex cycles over all serial iterations on `tiles` tiles. Plans whose estimate
     /// claims to be faster than the vertex' rate are not allowed.
-    pub(crate) fn compute_cycles_lower_bound(&self, tiles: u64) -> u64 {
-        (self.macs / self.vertex().max_macs_per_cycle(&self.machine)).div_ceil(tiles)
+    pub(crate) fn compute_cycles_lower_bound(&self, tiles: u64) -> Cycles {
+        Cycles(self.macs / self.vertex().max_macs_per_cycle(&self.machine)).div_ceil(tiles)
     }
 
     /// Elements of a part.
@@ -281,10 +300,10 @@ impl ConvCostModel {
         let (grain, group) = (self.grain.out_channels, self.vertex().out_chans_per_group);
         let pixels = field * size.batch * size.groups;
         ConvPartElements {
-            inputs: inputs * size.batch * size.in_channels * size.groups,
-            weights: kernel * size.in_channels * size.out_channels * size.groups,
-            outputs: pixels * size.out_channels,
-            partials: pixels * (size.out_channels / grain * group),
+            inputs: Elements(inputs * size.batch * size.in_channels * size.groups),
+            weights: Elements(kernel * size.in_channels * size.out_channels * size.groups),
+            outputs: Elements(pixels * size.out_channels),
+            partials: Elements(pixels * (size.out_channels / grain * group)),
         }
     }
 
@@ -329,7 +348,7 @@ impl ConvCostModel {
         &self,
         split: &ConvPartition,
         elements: &ConvPartElements,
-    ) -> (u64, u64) {
+    ) -> OperandExchange {
         let bytes = self.padded.input_type.bytes();
         // Operands lie in equal shares on the tiles that use them, so each tile has one share
         // already and an operand with a single user is not exchanged at all.
@@ -341,26 +360,20 @@ impl ConvCostModel {
         // pairs want different inputs (poplibs `ExchangeEstimator.hpp`).
         let paired =
             self.role.order == LinearizeTileOrder::Standard && split.out_channels.is_multiple_of(2);
-        (
-            self.machine.exchange_cycles(inputs * bytes, paired),
-            self.machine.exchange_cycles(weights * bytes, false),
-        )
+        OperandExchange {
+            inputs: self.machine.exchange_cycles(inputs * bytes, paired),
+            weights: self.machine.exchange_cycles(weights * bytes, false),
+        }
     }
 
     /// Cycles to bring partial sums to the first stage of the reduction.
-    pub(crate) fn first_reduce_exchange(&self, outputs: u64) -> u64 {
+    pub(crate) fn first_reduce_exchange(&self, outputs: Elements) -> Cycles {
         self.machine.exchange_cycles(outputs * self.vertex().partial_type.bytes(), false)
     }
 
-    /// Cycles of the layout changes on `tiles` tiles.
-    pub(crate) fn layout_cycles(&self, tiles: u64) -> u64 {
-        let (copy, exchange, _) = self.layout.cost(&self.machine, tiles);
-        copy + exchange
-    }
-
-    /// Temporary bytes of the layout changes on `tiles` tiles.
-    pub(crate) fn layout_bytes(&self, tiles: u64) -> u64 {
-        self.layout.cost(&self.machine, tiles).2
+    /// What the layout changes cost one of `tiles` tiles.
+    pub(crate) fn layout_cost(&self, tiles: u64) -> LayoutChangeCost {
+        self.layout.cost(&self.machine, tiles)
     }
 
     /// What vertices do on the fullest tile.
@@ -378,12 +391,16 @@ impl ConvCostModel {
     }
 
     /// Cycles of the vertices; `None` if the split does not suit the vertex.
-    pub(crate) fn compute_cycles(&self, split: &ConvPartition, size: &ConvPartSize) -> Option<u64> {
+    pub(crate) fn compute_cycles(
+        &self,
+        split: &ConvPartition,
+        size: &ConvPartSize,
+    ) -> Option<Cycles> {
         let cycles = vertex_cycles(&self.context, &self.machine, &self.vertex_work(size))?;
         let tile_cycles = split.tiles() * split.serial() * cycles;
         // poplibs adds this only to prune its search and calls it redundant (addEstimates). It is
         // not where an estimate beats the vertex' peak rate: such plans are ruled out.
-        let plausible = self.macs / self.vertex().max_macs_per_cycle(&self.machine);
+        let plausible = Cycles(self.macs / self.vertex().max_macs_per_cycle(&self.machine));
         (plausible <= tile_cycles).then_some(cycles)
     }
 
@@ -393,7 +410,7 @@ impl ConvCostModel {
         &self,
         split: &ConvPartition,
         size: &ConvPartSize,
-        calculate: u64,
+        calculate: Cycles,
     ) -> ConvPlanEstimate {
         let machine = &self.machine;
         let vertex = self.vertex();
@@ -405,18 +422,17 @@ impl ConvCostModel {
         // share.
         let outputs = elements.partials.div_ceil(depth);
 
-        let (input_exchange, weight_exchange) = self.operand_exchange(split, &elements);
-        let (transform_copy, transform_exchange, transform_bytes) =
-            self.layout.cost(machine, tiles);
-        let (tile_transform, padding_bytes) = self.tile_transform(split, size);
+        let operands = self.operand_exchange(split, &elements);
+        let layout = self.layout_cost(tiles);
+        let padding = self.padding_cost(split, size);
         let input_type = self.padded.input_type;
         // Slices are cut from the stored tensors, which are spread over the tiles once, before
         // anything is broadcast.
         let inputs_share = self.padded.input_elements().div_ceil(tiles);
         let weights_share = self.padded.weight_elements().div_ceil(tiles);
-        let sliced = |elements: u64, parts: u64, data_type: DType| {
+        let sliced = |elements: Elements, parts: u64, data_type: DType| {
             if parts == 1 {
-                0
+                Cycles::ZERO
             } else {
                 planner_cycles::dynamic_slice(machine, elements.div_ceil(parts), data_type)
             }
@@ -424,7 +440,7 @@ impl ConvCostModel {
         // Serial input channels accumulate: the result starts as zeros, keeps the type of partials
         // until the last slice has been added, and is cast once behind the loop.
         let serial_inputs = split.in_channels_serial > 1;
-        let when = |condition: bool, value: u64| if condition { value } else { 0 };
+        let when = |condition: bool, cycles: Cycles| if condition { cycles } else { Cycles::ZERO };
         // The weights may be laid out for another pass of the layer. The rearranged copy lives as
         // long as the loop, so it is added to the other temporaries below, not maximised with them.
         let before_slice = serial > 1 && self.role.pass.is_fully_connected() && !self.role.joint;
@@ -432,21 +448,22 @@ impl ConvCostModel {
             rearrange_before_slice: when(
                 before_slice,
                 // One element per cycle on tile, since nothing is known of the layout they come in.
-                machine.exchange_cycles(weights_share * input_type.bytes(), false) + weights_share,
+                machine.exchange_cycles(weights_share * input_type.bytes(), false)
+                    + Cycles(weights_share.0),
             ),
             zero: when(serial_inputs, planner_cycles::zero(machine, outputs, partials)),
             // Serial output channels slice the weights only, serial input channels both operands.
             dynamic_slice: sliced(inputs_share, split.in_channels_serial, input_type)
                 + sliced(weights_share, serial, input_type),
-            transform_copy,
-            transform_exchange,
-            input_exchange,
-            weight_exchange,
+            transform_copy: layout.copy,
+            transform_exchange: layout.exchange,
+            input_exchange: operands.inputs,
+            weight_exchange: operands.weights,
             // Charged even at depth 1, where nothing is sent. A quirk that decides between plans,
             // so it stays; `conv` leaves it out of what is executed.
             first_reduce_exchange: self.first_reduce_exchange(elements.outputs),
             later_reduce_exchange: self.later_reduce_exchange(elements.outputs, depth),
-            tile_transform,
+            tile_transform: padding.cycles,
             calculate,
             reduce: reduce::reduce_cycles(
                 machine,
@@ -466,28 +483,29 @@ impl ConvCostModel {
                 reduce::cast_cycles(machine, outputs, partials, self.result_type),
             ),
             serial,
-            total_cycles: 0,
-            temp_bytes: 0,
+            total_cycles: Cycles::ZERO,
+            temp_bytes: Bytes::ZERO,
         };
         estimate.total_cycles = estimate.zero
             + estimate.rearrange_before_slice
             + estimate.cast
             + serial
                 * (estimate.dynamic_slice
-                    + transform_copy
-                    + transform_exchange
+                    + layout.cycles()
                     + estimate.exchange()
-                    + tile_transform
+                    + padding.cycles
                     + calculate
                     + estimate.reduce
                     + estimate.dynamic_update
                     + estimate.add_in_place);
 
+        let when = |condition: bool, bytes: Bytes| if condition { bytes } else { Bytes::ZERO };
         // Counted twice while the copy is being made: source and copy are live together.
         let sliced_weights = when(before_slice, weights_share * input_type.bytes());
         estimate.temp_bytes = sliced_weights
-            + transform_bytes
-                .max(padding_bytes + self.conv_bytes(size, &elements))
+            + layout
+                .bytes
+                .max(padding.bytes + self.conv_bytes(size, &elements))
                 .max(self.reduce_bytes(outputs, depth))
                 .max(sliced_weights)
             + when(serial_inputs, outputs * partials.bytes());
@@ -495,20 +513,21 @@ impl ConvCostModel {
     }
 
     /// Temporary bytes of the convolution itself: operands and partial sums of a tile.
-    pub(crate) fn conv_bytes(&self, size: &ConvPartSize, elements: &ConvPartElements) -> u64 {
+    pub(crate) fn conv_bytes(&self, size: &ConvPartSize, elements: &ConvPartElements) -> Bytes {
         let vertex = self.vertex();
         let operands = (elements.inputs + elements.weights) * self.padded.input_type.bytes();
         let mut partials = elements.partials * vertex.partial_type.bytes();
         if let ConvMethod::Slic { .. } = vertex.method {
             // A second buffer for one group of groups, weights being rearranged and a pointer.
-            partials += partials.div_ceil(size.groups / vertex.groups_per_group) + 200;
+            partials +=
+                partials.div_ceil(size.groups / vertex.groups_per_group) + SLIC_POINTER_BYTES;
         }
         operands + partials
     }
 
     /// A bound that [`ConvCostModel::conv_bytes`] never gets below, where only the dimensions before `dim`
     /// and all other axes are decided: weights, partial sums, and the inputs of decided dimensions.
-    pub(crate) fn conv_bytes_lower_bound(&self, fewest: &ConvPartSize, dim: usize) -> u64 {
+    pub(crate) fn conv_bytes_lower_bound(&self, fewest: &ConvPartSize, dim: usize) -> Bytes {
         let vertex = self.vertex();
         let dims = self.dims;
         // How many inputs the inner dimensions need depends on splits not yet chosen; one each is
@@ -524,7 +543,7 @@ impl ConvCostModel {
     }
 
     /// Cycles to bring partial sums to all but the first stage of the reduction.
-    fn later_reduce_exchange(&self, partials: u64, depth: u64) -> u64 {
+    fn later_reduce_exchange(&self, partials: Elements, depth: u64) -> Cycles {
         let stages = reduce::stages(partials, depth);
         // Every stage but the first receives what the one before it made.
         let received = stages.iter().take(stages.len().saturating_sub(1));
@@ -532,18 +551,19 @@ impl ConvCostModel {
     }
 
     /// Temporary bytes of the reduction: what its intermediate stages start with.
-    fn reduce_bytes(&self, outputs: u64, depth: u64) -> u64 {
+    fn reduce_bytes(&self, outputs: Elements, depth: u64) -> Bytes {
         let stages = reduce::stage_depths(depth).len();
         let made = reduce::stages(outputs * depth, depth);
         let starts = std::iter::once(outputs * depth).chain(made.iter().map(|stage| stage.outputs));
         // poplibs loops over the intermediate stages only, so a reduction in one stage has no
         // temporaries (`ConvModel.cpp` addReduceCycleEstimate).
-        let most = if depth <= 1 { 0 } else { starts.take(stages).max().unwrap_or(0) };
+        let most =
+            if depth <= 1 { Elements::ZERO } else { starts.take(stages).max().unwrap_or_default() };
         most * self.vertex().partial_type.bytes()
     }
 
-    /// Cycles and bytes of the zeros that vertices need around their operands.
-    fn tile_transform(&self, split: &ConvPartition, size: &ConvPartSize) -> (u64, u64) {
+    /// What the zeros cost that vertices need around their operands.
+    fn padding_cost(&self, split: &ConvPartition, size: &ConvPartSize) -> PaddingCost {
         let vertex = self.vertex();
         let mut kernel_padding = [0; 3];
         let mut input_padding = [0; 3];
@@ -571,7 +591,7 @@ impl ConvCostModel {
             ConvMethod::Hmac | ConvMethod::Vmac | ConvMethod::OuterProduct => {}
         }
         if kernel_padding == [0; 3] && input_padding == [0; 3] {
-            return (0, 0);
+            return PaddingCost::default();
         }
         let added = |sizes: &[u64; 3], padding: &[u64; 3]| {
             let padded: u64 = (0..self.dims).map(|dim| sizes[dim] + padding[dim]).product();
@@ -589,7 +609,7 @@ impl ConvCostModel {
         // Zeros are copied from a constant, so they come over the exchange like data.
         let cycles = self.machine.exchange_cycles(kernel_zeros * bytes, false)
             + self.machine.exchange_cycles(input_zeros * bytes, paired);
-        (cycles, (kernel_zeros + input_zeros) * bytes)
+        PaddingCost { cycles, bytes: (kernel_zeros + input_zeros) * bytes }
     }
 
     /// Kernel elements missing to a multiple of `multiple` in dimension `dim`, on the tile that

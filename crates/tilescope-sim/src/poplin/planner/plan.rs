@@ -6,6 +6,7 @@ use super::transforms::{ConvTransform, TransformedConvParams};
 use crate::poplin::params::ConvParams;
 use crate::shape::DType;
 use serde_json::{Value, json};
+use tilescope_report::units::{Bytes, Cycles};
 
 /// What an operation is for; it decides which layout changes the planner expects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -179,54 +180,54 @@ pub enum LinearizeTileOrder {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConvPlanEstimate {
     /// Bringing split weights into slices before the loop, once.
-    pub rearrange_before_slice: u64,
+    pub rearrange_before_slice: Cycles,
     /// Zeroing the accumulator of serial input channels, once.
-    pub zero: u64,
-    pub dynamic_slice: u64,
+    pub zero: Cycles,
+    pub dynamic_slice: Cycles,
     /// Layout changes on tile.
-    pub transform_copy: u64,
+    pub transform_copy: Cycles,
     /// Layout changes between tiles.
-    pub transform_exchange: u64,
+    pub transform_exchange: Cycles,
     /// Input to the tiles.
-    pub input_exchange: u64,
+    pub input_exchange: Cycles,
     /// Weights to the tiles.
-    pub weight_exchange: u64,
+    pub weight_exchange: Cycles,
     /// Partial sums to the first stage of the reduction; charged even where there is none.
-    pub first_reduce_exchange: u64,
+    pub first_reduce_exchange: Cycles,
     /// Partial sums to later stages.
-    pub later_reduce_exchange: u64,
+    pub later_reduce_exchange: Cycles,
     /// Padding that vertices need.
-    pub tile_transform: u64,
-    pub calculate: u64,
+    pub tile_transform: Cycles,
+    pub calculate: Cycles,
     /// Reduction, or cast where there is nothing to reduce.
-    pub reduce: u64,
+    pub reduce: Cycles,
     /// Writing a slice of the output.
-    pub dynamic_update: u64,
+    pub dynamic_update: Cycles,
     /// Accumulating serial input channels.
-    pub add_in_place: u64,
+    pub add_in_place: Cycles,
     /// Final cast after serial input channels, once.
-    pub cast: u64,
+    pub cast: Cycles,
     /// Iterations of the serial loop.
     pub serial: u64,
-    pub total_cycles: u64,
+    pub total_cycles: Cycles,
     /// Most temporary bytes of any tile at once.
-    pub temp_bytes: u64,
+    pub temp_bytes: Bytes,
 }
 
 /// The memory bound a plan was found under.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryBound {
     /// Temporaries of a tile stay within the asked proportion.
-    Within(u64),
+    Within(Bytes),
     /// They did not; the bound was doubled until a plan fitted.
-    Raised(u64),
+    Raised(Bytes),
     /// Nothing fitted, or no bound was given.
     None,
 }
 
 impl MemoryBound {
     /// Bytes of the bound, if any.
-    pub fn bytes(self) -> Option<u64> {
+    pub fn bytes(self) -> Option<Bytes> {
         match self {
             Self::Within(bytes) | Self::Raised(bytes) => Some(bytes),
             Self::None => None,
@@ -326,7 +327,7 @@ impl ConvTransform {
 
 impl ConvPlanEstimate {
     /// Exchange cycles of one iteration: operands and partial sums.
-    pub(crate) fn exchange(&self) -> u64 {
+    pub(crate) fn exchange(&self) -> Cycles {
         self.input_exchange
             + self.weight_exchange
             + self.first_reduce_exchange

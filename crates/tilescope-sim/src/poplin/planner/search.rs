@@ -20,6 +20,7 @@ use crate::poplin::estimate::vertex_cycles_lower_bound;
 use crate::poplin::params::PlanError;
 use crate::targets::IpuTarget;
 use std::ops::Range;
+use tilescope_report::units::{Bytes, Cycles, Elements};
 
 /// Most split points, partial ones included, that one plan may look at: some ten seconds. A large
 /// convolution visits 10^7.
@@ -32,9 +33,9 @@ pub(crate) struct BestPartition {
     /// Cost of the pass itself.
     pub estimate: ConvPlanEstimate,
     /// Cycles of all passes that share the plan.
-    pub total_cycles: u64,
+    pub total_cycles: Cycles,
     /// Most temporary bytes of any of them.
-    pub temp_bytes: u64,
+    pub temp_bytes: Bytes,
 }
 
 /// What a search keeps count of.
@@ -115,9 +116,9 @@ struct PartitionSearchLoops<'a> {
     candidate: &'a ConvPlanCandidate,
     model: &'a ConvCostModel,
     tiles: u64,
-    memory_bound: u64,
+    memory_bound: Bytes,
     field: Vec<Vec<AxisSplit>>,
-    layout_all_tiles: u64,
+    layout_all_tiles: Cycles,
     best: &'a mut Option<BestPartition>,
     search: &'a mut PartitionSearchBudget,
 }
@@ -126,12 +127,12 @@ struct PartitionSearchLoops<'a> {
 pub(crate) fn improve(
     machine: &IpuTarget,
     candidate: &ConvPlanCandidate,
-    memory_bound: u64,
+    memory_bound: Bytes,
     best: &mut Option<BestPartition>,
     search: &mut PartitionSearchBudget,
 ) -> Result<(), PlanError> {
     let model = &candidate.model;
-    if !model.suits_vertex() || model.layout_bytes(machine.tiles) > memory_bound {
+    if !model.suits_vertex() || model.layout_cost(machine.tiles).bytes > memory_bound {
         return Ok(());
     }
     // Not `>=`: with as many cycles a plan may still win by its temporary bytes.
@@ -150,7 +151,7 @@ pub(crate) fn improve(
         tiles: machine.tiles,
         memory_bound,
         field: field.collect(),
-        layout_all_tiles: model.layout_cycles(machine.tiles),
+        layout_all_tiles: model.layout_cost(machine.tiles).cycles(),
         best,
         search,
     };
@@ -341,7 +342,7 @@ impl PartitionSearchLoops<'_> {
             * size.batch
             * size.out_channels
             * size.groups;
-        let partials = self.model.first_reduce_exchange(outputs);
+        let partials = self.model.first_reduce_exchange(Elements(outputs));
         // One output in this many is active, however the dimensions are rounded.
         let steps: u64 = (dim..dims).map(|dim| self.model.context.dilation[dim]).product();
         let mut context = self.model.context;
@@ -352,8 +353,8 @@ impl PartitionSearchLoops<'_> {
     }
 
     /// Cycles above which a plan cannot win.
-    fn cycle_limit(&self) -> u64 {
-        self.best.as_ref().map_or(u64::MAX, |best| best.total_cycles)
+    fn cycle_limit(&self) -> Cycles {
+        self.best.as_ref().map_or(Cycles::MAX, |best| best.total_cycles)
     }
 
     /// Looks at one complete split.
@@ -364,7 +365,7 @@ impl PartitionSearchLoops<'_> {
             return;
         }
         let Some(calculate) = self.model.compute_cycles(split, size) else { return };
-        if split.serial().saturating_mul(calculate) > most {
+        if calculate.saturating_mul(split.serial()) > most {
             return;
         }
         let estimate = self.model.estimate(split, size, calculate);
@@ -396,17 +397,17 @@ impl PartitionSearchLoops<'_> {
         split: &ConvPartition,
         size: &ConvPartSize,
         elements: &ConvPartElements,
-        most: u64,
+        most: Cycles,
     ) -> bool {
         if self.model.conv_bytes(size, elements) > self.memory_bound {
             return true;
         }
-        let (inputs, weights) = self.model.operand_exchange(split, elements);
+        let operands = self.model.operand_exchange(split, elements);
         let partials = self.model.first_reduce_exchange(elements.outputs);
-        let exchange = inputs + weights + partials + self.layout_all_tiles;
+        let exchange = operands.inputs + operands.weights + partials + self.layout_all_tiles;
         let vertices =
             vertex_cycles_lower_bound(&self.model.context, &self.model.vertex_work(size));
-        split.serial().saturating_mul(exchange + vertices) > most
+        (exchange + vertices).saturating_mul(split.serial()) > most
     }
 }
 

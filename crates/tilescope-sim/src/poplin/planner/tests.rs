@@ -67,7 +67,7 @@ fn splits(candidate: &ConvPlanCandidate, tiles: u64) -> Vec<ConvPartition> {
 }
 
 /// Cycles and temporary bytes of a split of a model that stands alone.
-fn cost(model: &ConvCostModel, split: &ConvPartition) -> Option<(u64, u64)> {
+fn cost(model: &ConvCostModel, split: &ConvPartition) -> Option<(Cycles, Bytes)> {
     let size: ConvPartSize = model.part_size(split);
     let calculate = model.compute_cycles(split, &size)?;
     let estimate = model.estimate(split, &size, calculate);
@@ -75,8 +75,8 @@ fn cost(model: &ConvCostModel, split: &ConvPartition) -> Option<(u64, u64)> {
 }
 
 /// The least cycles and bytes of all splits of all candidates within `memory` bytes.
-fn cheapest(task: &ConvPlanningTask, memory: u64) -> Option<(u64, u64)> {
-    let mut best: Option<(u64, u64)> = None;
+fn cheapest(task: &ConvPlanningTask, memory: Bytes) -> Option<(Cycles, Bytes)> {
+    let mut best: Option<(Cycles, Bytes)> = None;
     for transformed in transforms::candidates(&task.params, &task.options, false) {
         let vertices =
             candidates::candidates(&transformed.shape, task.machine, &task.options, false);
@@ -143,9 +143,9 @@ proptest! {
         let machine = IpuTarget { tiles, ..IpuTarget::all_tiles_of(MK2) };
         let options = ConvOptions::new(pass);
         let task = ConvPlanningTask::new(&machine, &params, &options).expect("a sane shape");
-        let free = cheapest(&task, u64::MAX).expect("a split");
+        let free = cheapest(&task, Bytes::MAX).expect("a split");
         // A bound that rules the best plan out, or none that matters.
-        let memory = if tight { free.1 - 1 } else { u64::MAX };
+        let memory = if tight { free.1 - Bytes(1) } else { Bytes::MAX };
         let found = task.search(MemoryBound::Within(memory)).expect("a small search");
         let found = found.map(|found| (found.best.total_cycles, found.best.temp_bytes));
         prop_assert_eq!(found, cheapest(&task, memory));

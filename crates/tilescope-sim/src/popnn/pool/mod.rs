@@ -23,11 +23,12 @@ use crate::popops::rearrange::{copy_cycles, copy_vertex, on_tile_copies};
 use crate::poputil::layout::{ElementOrder, TensorLayout};
 use crate::shape::DType;
 use crate::shape::gcd;
+use crate::targets::BytesPerCycle;
 use plan::PoolingPlanShape;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use tilescope_report::MemoryCategory;
-use tilescope_report::units::TileRuns;
+use tilescope_report::units::{Bytes, Cycles, Elements, Quantity, TileRuns};
 
 /// What is made of the elements of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -71,7 +72,7 @@ pub(crate) struct LoweredPooling {
 }
 
 /// Channels of a group that other operations like, and the share of more cycles it may cost.
-const PREFERRED_GROUP_BYTES: u64 = 32;
+const PREFERRED_GROUP_BYTES: Bytes = Bytes(32);
 
 impl PoolingParams {
     fn view(&self) -> PoolingPlanShape {
@@ -80,7 +81,7 @@ impl PoolingParams {
     }
 
     /// The view and plan to carry out; a preferred grouping may cost a third more.
-    fn planned(&self, tiles: u64, bytes_per_cycle: u64) -> Option<(PoolingPlanShape, PoolPlan)> {
+    fn planned(&self, tiles: u64, speed: BytesPerCycle) -> Option<(PoolingPlanShape, PoolPlan)> {
         let view = self.view();
         let narrow = vector_width(self.dtype);
         let preferred = PREFERRED_GROUP_BYTES / self.dtype.bytes();
@@ -89,12 +90,12 @@ impl PoolingParams {
             view.widen_channels()
         };
         let free = seen(narrow);
-        let plan = free.plan(tiles, bytes_per_cycle, 1)?;
+        let plan = free.plan(tiles, speed, 1)?;
         let wide = seen(preferred);
         // Convolutions take 16 halves or 8 floats: a result in such groups saves the next operation
         // a rearrangement.
         if plan.group < preferred && wide.channels >= preferred {
-            let kept = wide.plan(tiles, bytes_per_cycle, preferred);
+            let kept = wide.plan(tiles, speed, preferred);
             if let Some(kept) = kept.filter(|kept| kept.cycles < plan.cycles * 4 / 3) {
                 return Some((wide, kept));
             }
@@ -107,23 +108,24 @@ impl PoolingParams {
     pub(crate) fn lower(
         &self,
         tiles: u32,
-        bytes_per_cycle: u64,
-        sources: &TileRuns<u64>,
+        speed: BytesPerCycle,
+        sources: &TileRuns<Bytes>,
     ) -> Option<LoweredPooling> {
-        let (view, plan) = self.planned(u64::from(tiles), bytes_per_cycle)?;
+        let (view, plan) = self.planned(u64::from(tiles), speed)?;
         let boxes = boxes(&view, &plan);
         let name = self.name();
         let reads: Vec<[PoolingOperandRead; 2]> =
             boxes.iter().map(|piece| self.reads(&view, plan.group, piece)).collect();
-        let on_tiles = |value: fn(&PoolingOperandRead) -> u64| {
-            per_tile((0u32..).zip(reads.iter().map(|reads| reads.iter().map(value).sum())))
-        };
-        let received = on_tiles(|read| read.bytes);
+        let received = on_tiles(&reads, |read| read.bytes);
         let mut work = OperationWork::default();
-        work.push_some(exchange::phase(name, &received, sources, (4, 4), tiles, bytes_per_cycle));
+        work.push_some(exchange::phase(name, &received, sources, (4, 4), tiles, speed));
         if reads.iter().flatten().any(|read| read.piece.is_some()) {
             let vertex = copy_vertex(self.dtype, gcd(plan.group, view.grouping));
-            work.push(on_tile_copies(name, vertex, &on_tiles(PoolingOperandRead::copy_cycles)));
+            work.push(on_tile_copies(
+                name,
+                vertex,
+                &on_tiles(&reads, PoolingOperandRead::copy_cycles),
+            ));
         }
         work.push(compute(&view, name, self.vertex_type(), &boxes));
         let phases = work.phases().len();
@@ -141,7 +143,7 @@ impl PoolingParams {
         keep(
             "rearranged",
             MemoryCategory::Rearrangement,
-            on_tiles(PoolingOperandRead::copied_bytes),
+            on_tiles(&reads, PoolingOperandRead::copied_bytes),
             1..phases,
         );
         let layout = self.layout(&plan, &boxes);
@@ -150,14 +152,15 @@ impl PoolingParams {
 
     /// Results on each tile, in groups of channels.
     fn layout(&self, plan: &PoolPlan, boxes: &[vertex::PoolOutputBox]) -> TensorLayout {
-        let results =
-            boxes.iter().map(|piece| piece.batch * piece.groups * piece.results() * plan.group);
+        let results = boxes
+            .iter()
+            .map(|piece| Elements(piece.batch * piece.groups * piece.results() * plan.group));
         let elements = per_tile((0u32..).zip(results));
         let real = self.axes.map(|axis| axis.results(self.pass.backward)).iter().product::<u64>()
             * self.batch
             * self.channels;
         TensorLayout {
-            elements: runs::trimmed(&elements, real),
+            elements: runs::trimmed(&elements, Elements(real)),
             order: ElementOrder::Grouped { axis: 1, group: plan.group },
         }
     }
@@ -215,19 +218,20 @@ fn boxes(view: &PoolingPlanShape, plan: &PoolPlan) -> Vec<vertex::PoolOutputBox>
 /// What a tile reads of one kind of operand.
 #[derive(Clone, Copy, Debug, Default)]
 struct PoolingOperandRead {
-    bytes: u64,
+    bytes: Bytes,
     /// Bytes that lie together, where channels come in other groups than the vertex reads.
-    piece: Option<u64>,
+    piece: Option<Bytes>,
 }
 
 impl PoolingOperandRead {
-    fn copy_cycles(&self) -> u64 {
-        self.piece.map_or(0, |piece| copy_cycles(self.bytes, piece))
+    fn copy_cycles(&self) -> Cycles {
+        self.piece.map_or(Cycles::ZERO, |piece| copy_cycles(self.bytes, piece))
     }
 
     /// Bytes that must be copied aside: an exchange puts words in their places itself.
-    fn copied_bytes(&self) -> u64 {
-        self.piece.filter(|piece| !piece.is_multiple_of(WORD_BYTES)).map_or(0, |_| self.bytes)
+    fn copied_bytes(&self) -> Bytes {
+        let odd = self.piece.filter(|piece| !(*piece % WORD_BYTES).is_zero());
+        odd.map_or(Bytes::ZERO, |_| self.bytes)
     }
 }
 
@@ -260,14 +264,22 @@ impl PoolingParams {
     }
 }
 
+/// Sums over what each tile reads.
+fn on_tiles<T: Quantity>(
+    reads: &[[PoolingOperandRead; 2]],
+    value: fn(&PoolingOperandRead) -> T,
+) -> TileRuns<T> {
+    per_tile((0u32..).zip(reads.iter().map(|reads| reads.iter().map(value).sum())))
+}
+
 /// Bytes of a run in a worklist: two offsets and a count of 16 bits each.
-const WORKLIST_RUN_BYTES: u64 = 6;
+const WORKLIST_RUN_BYTES: Bytes = Bytes(6);
 
 /// Bytes a vertex has for each row of its worklists: where it is and how long, packed.
-const WORKLIST_ROW_BYTES: u64 = 4;
+const WORKLIST_ROW_BYTES: Bytes = Bytes(4);
 
 /// Bytes of the positions at which workers start.
-const WORKER_START_BYTES: u64 = 12;
+const WORKER_START_BYTES: Bytes = Bytes(12);
 
 /// The compute set of all tiles.
 fn compute(
@@ -276,14 +288,13 @@ fn compute(
     vertex_type: String,
     boxes: &[vertex::PoolOutputBox],
 ) -> WorkPhase {
-    let mut known: HashMap<&vertex::PoolOutputBox, (u64, u64, u64)> = HashMap::new();
+    let mut known: HashMap<&vertex::PoolOutputBox, PoolVertexCost> = HashMap::new();
     let mut cycles = Vec::with_capacity(boxes.len());
-    let mut uses: BTreeMap<(u64, u64), Vec<(u32, u64)>> = BTreeMap::new();
+    let mut uses: BTreeMap<(Bytes, Bytes), Vec<(u32, u64)>> = BTreeMap::new();
     for (tile, piece) in (0u32..).zip(boxes) {
-        let (busy, fields, constants) =
-            *known.entry(piece).or_insert_with(|| vertex_of(view, piece));
-        cycles.push((tile, busy));
-        uses.entry((fields, constants)).or_default().push((tile, 1));
+        let cost = known.entry(piece).or_insert_with(|| vertex_cost(view, piece));
+        cycles.push((tile, cost.cycles));
+        uses.entry((cost.field_bytes, cost.constant_bytes)).or_default().push((tile, 1));
     }
     let edges = if view.pass.kind == PoolingType::Max && view.pass.backward { 4 } else { 2 };
     let vertices = uses
@@ -300,13 +311,23 @@ fn compute(
     WorkPhase { name: name.to_string(), kind }
 }
 
-/// Cycles, bytes of fields and bytes of constants of the vertex that makes a box.
-fn vertex_of(view: &PoolingPlanShape, piece: &vertex::PoolOutputBox) -> (u64, u64, u64) {
+/// What a pooling vertex costs a tile.
+struct PoolVertexCost {
+    cycles: Cycles,
+    field_bytes: Bytes,
+    constant_bytes: Bytes,
+}
+
+/// Cost of the vertex that makes a box.
+fn vertex_cost(view: &PoolingPlanShape, piece: &vertex::PoolOutputBox) -> PoolVertexCost {
     let lists = vertex::lists(view.pass, view.axes, piece);
     let total = |count: fn(&vertex::PoolWorkList) -> u64| lists.iter().map(count).sum::<u64>();
     let (rows, runs) = (total(|list| list.rows), total(|list| list.runs));
     let results = piece.batch * piece.results();
-    let busy =
-        vertex::cycles(view.pass, piece.groups, piece.vectors, results, lists.iter().copied());
-    (busy, rows * WORKLIST_ROW_BYTES, WORKER_START_BYTES + runs * WORKLIST_RUN_BYTES)
+    let lists = lists.iter().copied();
+    PoolVertexCost {
+        cycles: vertex::cycles(view.pass, piece.groups, piece.vectors, results, lists),
+        field_bytes: rows * WORKLIST_ROW_BYTES,
+        constant_bytes: WORKER_START_BYTES + runs * WORKLIST_RUN_BYTES,
+    }
 }

@@ -7,6 +7,8 @@ use super::{PoolingPass, PoolingType};
 use crate::popops::elementwise::vector_width;
 use crate::shape::DType;
 use crate::shape::gcd;
+use crate::targets::BytesPerCycle;
+use tilescope_report::units::{Bytes, Cycles};
 
 /// A pooling as the planner sees it, dimensions possibly seen in another way than the graph does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +35,7 @@ pub struct PoolPlan {
     pub batch: u64,
     /// Parts of planes, rows and columns.
     pub field: [u64; 3],
-    pub cycles: u64,
+    pub cycles: Cycles,
 }
 
 /// Most channels of a group, in vectors: larger ones take too much memory to rearrange.
@@ -97,7 +99,7 @@ impl PoolingPlanShape {
     }
 
     /// The cheapest plan on at most `tiles` tiles with groups of at least `least` channels.
-    pub(super) fn plan(&self, tiles: u64, bytes_per_cycle: u64, least: u64) -> Option<PoolPlan> {
+    pub(super) fn plan(&self, tiles: u64, speed: BytesPerCycle, least: u64) -> Option<PoolPlan> {
         let width = vector_width(self.dtype);
         let most = if least > width {
             least.div_ceil(width)
@@ -107,19 +109,18 @@ impl PoolingPlanShape {
         };
         let mut best: Option<PoolPlan> = None;
         for vectors in (1..=most).filter(|vectors| vectors * width >= least) {
-            self.search(vectors * width, tiles, bytes_per_cycle, &mut best);
+            self.search(vectors * width, tiles, speed, &mut best);
         }
         best
     }
 
-    fn search(&self, group: u64, tiles: u64, bytes_per_cycle: u64, best: &mut Option<PoolPlan>) {
+    fn search(&self, group: u64, tiles: u64, speed: BytesPerCycle, best: &mut Option<PoolPlan>) {
         let groups = self.channels.div_ceil(group);
         for (group_parts, groups) in splits(groups, tiles) {
             for (batch_parts, batch) in splits(self.batch, tiles / group_parts) {
                 let left = tiles / (group_parts * batch_parts);
                 for (field_parts, field) in self.field_splits(left) {
-                    let cycles = self
-                        .estimate(PoolPartSize { group, groups, batch, field }, bytes_per_cycle);
+                    let cycles = self.estimate(PoolPartSize { group, groups, batch, field }, speed);
                     if best.is_none_or(|best| cycles < best.cycles) {
                         *best = Some(PoolPlan {
                             group,
@@ -150,7 +151,7 @@ impl PoolingPlanShape {
 
     /// Cycles of the tile with the largest piece, and of those a row or a column smaller: workers
     /// may share that less evenly.
-    fn estimate(&self, piece: PoolPartSize, bytes_per_cycle: u64) -> u64 {
+    fn estimate(&self, piece: PoolPartSize, speed: BytesPerCycle) -> Cycles {
         let mut compute = self.vertex(piece);
         for (axis, size) in self.results().into_iter().enumerate() {
             // poplibs tries each dimension alone: a tile smaller in several of them might be slower
@@ -162,12 +163,13 @@ impl PoolingPlanShape {
             }
         }
         let bytes = self.bytes(piece);
+        let rearranged =
         // A penalty for leaving the groups found in memory, four bytes a cycle.
-        let rearranged = if piece.group == self.grouping { 0 } else { bytes / 4 };
-        compute + bytes / bytes_per_cycle + rearranged
+            if piece.group == self.grouping { Cycles::ZERO } else { Cycles(bytes.0 / 4) };
+        compute + Cycles(bytes.0 / speed.0) + rearranged
     }
 
-    fn vertex(&self, piece: PoolPartSize) -> u64 {
+    fn vertex(&self, piece: PoolPartSize) -> Cycles {
         let positions = self.axes.iter().map(|axis| axis.kernel).product();
         let stride = if self.pass.backward { self.axes[2].stride } else { 1 };
         let lists = planned_lists(piece.batch, piece.field, positions, stride);
@@ -177,7 +179,7 @@ impl PoolingPlanShape {
     }
 
     /// Bytes a tile reads for a piece.
-    fn bytes(&self, piece: PoolPartSize) -> u64 {
+    fn bytes(&self, piece: PoolPartSize) -> Bytes {
         let channels = piece.batch * piece.groups * piece.group * self.dtype.bytes();
         let results = piece.field.iter().product::<u64>() * channels;
         let mut operands = channels;
@@ -259,7 +261,7 @@ mod tests {
     #[test]
     fn plans_use_the_tiles_they_have() {
         for tiles in [1, 7, 1472] {
-            let plan = view(24, 3, 1).plan(tiles, 4, 1).expect("a plan");
+            let plan = view(24, 3, 1).plan(tiles, BytesPerCycle(4), 1).expect("a plan");
             assert!(plan.groups * plan.batch * plan.field.iter().product::<u64>() <= tiles);
         }
     }

@@ -6,6 +6,7 @@ use super::{PoolingPass, PoolingType};
 use crate::poplar::constants::POOL_WORKER_CYCLES;
 use crate::targets::WORKERS;
 use std::ops::Range;
+use tilescope_report::units::Cycles;
 
 /// A box of results that one tile makes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -55,10 +56,10 @@ pub(super) fn cycles(
     vectors: u64,
     results: u64,
     lists: impl Iterator<Item = PoolWorkList>,
-) -> u64 {
+) -> Cycles {
     let worker = |list: PoolWorkList| worker_cycles(pass, groups, vectors, results, list);
     let slowest = lists.map(worker).max().unwrap_or(0);
-    7 + WORKERS * (POOL_WORKER_CYCLES + slowest) + 6
+    Cycles(7) + WORKERS * (POOL_WORKER_CYCLES + Cycles(slowest)) + Cycles(6)
 }
 
 fn worker_cycles(

@@ -28,7 +28,7 @@ use crate::targets::IpuTarget;
 use std::sync::Arc;
 use step::RnnStepBuilder;
 use tilescope_report::MemoryCategory;
-use tilescope_report::units::TileRuns;
+use tilescope_report::units::{Bytes, Elements, TileRuns};
 
 /// What a layer computes in each step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -151,44 +151,46 @@ impl<'a> RnnLowering<'a> {
     }
 
     /// Elements on each tile of one tensor of a step, `size` for each sample.
-    fn spread(&self, size: u64) -> TileRuns<u64> {
+    fn spread(&self, size: u64) -> TileRuns<Elements> {
         // poplibs' `Rnn.cpp` getNumGrains: 16 elements stay together, or what divides the size
         // evenly.
         let grain = gcd(STATE_GRAIN, size);
         let grains = size / grain * self.layer.batch;
         let each = grains.div_ceil(self.machine.tiles).max(1);
         let used = grains.div_ceil(each);
-        per_tile((0..used).map(|tile| (tile as u32, (grains - tile * each).min(each) * grain)))
+        per_tile(
+            (0..used).map(|tile| (tile as u32, Elements((grains - tile * each).min(each) * grain))),
+        )
     }
 
     /// Elements on each tile of a tensor of the state's size.
-    fn state(&self) -> TileRuns<u64> {
+    fn state(&self) -> TileRuns<Elements> {
         self.spread(self.layer.output)
     }
 
     /// Bytes of a sequence of `count` tensors of `size` a step.
-    fn sequence(&self, size: u64, count: u64) -> TileRuns<u64> {
+    fn sequence(&self, size: u64, count: u64) -> TileRuns<Bytes> {
         let bytes = self.layer.steps * count * self.layer.dtype.bytes();
-        self.spread(size).map(|elements| elements * bytes)
+        self.spread(size).map(|elements| *elements * bytes)
     }
 
     /// Bytes of the sequence of inputs, or of their gradients.
-    pub(crate) fn inputs(&self) -> TileRuns<u64> {
+    pub(crate) fn inputs(&self) -> TileRuns<Bytes> {
         self.sequence(self.layer.input, 1)
     }
 
     /// Bytes of the sequence of outputs, or of their gradients.
-    pub(crate) fn outputs(&self) -> TileRuns<u64> {
+    pub(crate) fn outputs(&self) -> TileRuns<Bytes> {
         self.sequence(self.layer.output, 1)
     }
 
     /// Bytes of what the forward pass keeps.
-    pub(crate) fn kept(&self) -> TileRuns<u64> {
+    pub(crate) fn kept(&self) -> TileRuns<Bytes> {
         self.sequence(self.layer.output, self.layer.cell.kept())
     }
 
     /// Bytes of the gradients of the units, which the weight update needs.
-    pub(crate) fn unit_gradients(&self) -> TileRuns<u64> {
+    pub(crate) fn unit_gradients(&self) -> TileRuns<Bytes> {
         self.sequence(self.layer.output, self.layer.cell.units())
     }
 
@@ -198,7 +200,7 @@ impl<'a> RnnLowering<'a> {
     }
 
     /// Bytes of the weights.
-    pub(crate) fn weights(&self) -> TileRuns<u64> {
+    pub(crate) fn weights(&self) -> TileRuns<Bytes> {
         let shares = self
             .plans
             .iter()
@@ -291,7 +293,7 @@ impl<'a> RnnLowering<'a> {
             result: ReduceResultUse::PLAIN,
             output_mapping: None,
             tiles: self.machine.tiles as u32,
-            bytes_per_cycle: u64::from(self.machine.chip.exchange_bytes_per_cycle),
+            speed: self.machine.exchange_speed(),
         };
         // Sizes were checked when the layer was planned: the dimensions fit the layout.
         let reduced = reduce::add(work, &reduction);
@@ -299,8 +301,8 @@ impl<'a> RnnLowering<'a> {
     }
 
     /// `count` tensors of the state's size where the state lies.
-    fn units(&self, count: u64) -> TileRuns<u64> {
-        self.state().map(|elements| elements * count)
+    fn units(&self, count: u64) -> TileRuns<Elements> {
+        self.state().map(|elements| *elements * count)
     }
 
     /// One product of the forward pass.
@@ -324,7 +326,7 @@ impl<'a> RnnLowering<'a> {
     /// Brings the gradients of input and state from the product that made both.
     fn gather_gradients(&self, step: &mut RnnStepBuilder) {
         let inputs = self.spread(self.layer.input);
-        let bytes = inputs.map(|elements| elements * self.layer.dtype.bytes());
+        let bytes = inputs.map(|elements| *elements * self.layer.dtype.bytes());
         step.gather("{Prev + Input}Grad", &self.state(), &bytes);
     }
 
@@ -341,7 +343,7 @@ impl<'a> RnnLowering<'a> {
     fn accumulated(&self, plans: &ConvTrainingPlans) -> OperationWork {
         let mut work = conv::lower(self.machine, &plans.update, &PLANNED_OPERANDS).work;
         let bytes = planned_layouts(self.machine, &plans.update).output.bytes;
-        let elements = bytes.map(|bytes| bytes / self.layer.dtype.bytes());
+        let elements = bytes.map(|bytes| Elements(*bytes / self.layer.dtype.bytes()));
         work.push(elementwise::scaled_add("AccumulateWeights", self.layer.dtype, &elements));
         // The product's result is a tensor of its own, made by its last phase.
         let end = work.phases().len();

@@ -10,11 +10,11 @@ use crate::popops::elementwise;
 use crate::popops::elementwise::{
     BinaryOpType, ElementwiseExtent, TransposeMatrices, UnaryOpType, cycles, vector_width,
 };
-use crate::popops::rearrange::on_tile_copies;
+use crate::popops::rearrange::{COPY_SPEED, on_tile_copies};
 use crate::shape::DType;
 use crate::targets::IpuTarget;
 use crate::targets::WORKERS;
-use tilescope_report::units::{TileRange, TileRuns};
+use tilescope_report::units::{Bytes, Cycles, Elements, TileRange, TileRuns};
 
 /// Rows of the blocks that products' results are transposed in: samples that lie together.
 const BLOCK_ROWS: u64 = 8;
@@ -24,12 +24,12 @@ pub(crate) struct RnnStepBuilder<'a> {
     machine: &'a IpuTarget,
     layer: RnnParams,
     /// Elements on each tile of a tensor of the state's size.
-    state: TileRuns<u64>,
+    state: TileRuns<Elements>,
     work: OperationWork,
 }
 
 impl<'a> RnnStepBuilder<'a> {
-    pub(crate) fn new(machine: &'a IpuTarget, layer: RnnParams, state: TileRuns<u64>) -> Self {
+    pub(crate) fn new(machine: &'a IpuTarget, layer: RnnParams, state: TileRuns<Elements>) -> Self {
         Self { machine, layer, state, work: OperationWork::default() }
     }
 
@@ -41,25 +41,25 @@ impl<'a> RnnStepBuilder<'a> {
         self.layer.dtype
     }
 
-    fn units(&self, count: u64) -> TileRuns<u64> {
-        self.state.map(|elements| elements * count)
+    fn units(&self, count: u64) -> TileRuns<Elements> {
+        self.state.map(|elements| *elements * count)
     }
 
     /// Slices this step's part off a sequence that has `elements` of it on each tile.
-    pub(crate) fn slice(&mut self, what: &str, elements: &TileRuns<u64>) {
+    pub(crate) fn slice(&mut self, what: &str, elements: &TileRuns<Elements>) {
         self.dynamic(&format!("{what}/dynamicSlice"), "DynamicSlice1D", elements);
     }
 
     /// Writes this step's part of a sequence.
-    pub(crate) fn update(&mut self, what: &str, elements: &TileRuns<u64>) {
+    pub(crate) fn update(&mut self, what: &str, elements: &TileRuns<Elements>) {
         self.dynamic(&format!("{what}/dynamicUpdate"), "DynamicUpdateSlice1D", elements);
     }
 
     /// Every tile counts the steps itself (Rnn.cpp: the loop counter is replicated).
-    fn dynamic(&mut self, name: &str, kind: &str, elements: &TileRuns<u64>) {
+    fn dynamic(&mut self, name: &str, kind: &str, elements: &TileRuns<Elements>) {
         let dtype = self.dtype();
         let vertex = format!("popops::{kind}<{}>", dtype.poplar_name());
-        let slice = |count: &u64| cycles::dynamic_slice(dtype, *count, 1);
+        let slice = |count: &Elements| cycles::dynamic_slice(dtype, *count, 1);
         push(&mut self.work, elementwise::phase(name, vertex, 3, elements, slice));
     }
 
@@ -69,8 +69,8 @@ impl<'a> RnnStepBuilder<'a> {
     }
 
     /// Copies `elements` of each tile that stay there.
-    pub(crate) fn copy_on_tile(&mut self, what: &str, elements: &TileRuns<u64>) {
-        let cycles = elements.map(|count| (count * self.dtype().bytes()).div_ceil(8));
+    pub(crate) fn copy_on_tile(&mut self, what: &str, elements: &TileRuns<Elements>) {
+        let cycles = elements.map(|count| COPY_SPEED.cycles_for(*count * self.dtype().bytes()));
         push(&mut self.work, on_tile_copies(what, "poplar_rt::Memcpy64Bit", &cycles));
     }
 
@@ -82,18 +82,23 @@ impl<'a> RnnStepBuilder<'a> {
 
     /// Brings a product's result to the tiles of `elements`: transposed in groups first, so that the
     /// state's dimension is innermost. `more` bytes come along.
-    pub(crate) fn gather(&mut self, what: &str, elements: &TileRuns<u64>, more: &TileRuns<u64>) {
+    pub(crate) fn gather(
+        &mut self,
+        what: &str,
+        elements: &TileRuns<Elements>,
+        more: &TileRuns<Bytes>,
+    ) {
         let dtype = self.dtype();
         let vertex = format!("poplar_rt::Transpose<{}>", dtype.poplar_name());
         let name = format!("{what}/Transpose");
         let rows = self.layer.batch.min(BLOCK_ROWS);
-        let turn = |count: &u64| {
-            let matrices = TransposeMatrices { count: 1, rows, columns: count.div_ceil(rows) };
+        let turn = |count: &Elements| {
+            let matrices = TransposeMatrices { count: 1, rows, columns: count.0.div_ceil(rows) };
             elementwise::transpose(dtype, matrices)
         };
         push(&mut self.work, elementwise::phase(&name, vertex, 2, elements, turn));
-        let bytes = runs::add_per_tile(&elements.map(|count| count * dtype.bytes()), more);
-        let speed = u64::from(self.machine.chip.exchange_bytes_per_cycle);
+        let bytes = runs::add_per_tile(&elements.map(|count| *count * dtype.bytes()), more);
+        let speed = self.machine.exchange_speed();
         let tiles = self.machine.tiles as u32;
         self.work.push_some(exchange::phase(what, &bytes, &bytes, (2, 2), tiles, speed));
     }
@@ -101,7 +106,7 @@ impl<'a> RnnStepBuilder<'a> {
     /// Brings units from their product, and adds the bias of each to all samples.
     pub(crate) fn gather_units(&mut self, what: &str, units: u64) {
         let elements = self.units(units);
-        let bias = elements.map(|count| count * self.layer.dtype.bytes());
+        let bias = elements.map(|count| *count * self.layer.dtype.bytes());
         self.gather(what, &elements, &bias);
         self.in_place("AddBias", BinaryOpType::Add, units);
     }
@@ -128,8 +133,8 @@ impl<'a> RnnStepBuilder<'a> {
         };
         let (op, ty) = (operation.name(), dtype.poplar_name());
         let vertex = format!("popops::{form}<popops::expr::BinaryOpType::{op},{ty}>");
-        let cycles = |elements: &u64| {
-            let extent = ElementwiseExtent { elements: elements * units, stretches: units };
+        let cycles = |elements: &Elements| {
+            let extent = ElementwiseExtent { elements: *elements * units, stretches: units };
             cycles::binary(operation, dtype, extent, in_place)
         };
         let edges = if in_place { 2 } else { 3 };
@@ -155,11 +160,11 @@ impl<'a> RnnStepBuilder<'a> {
         &mut self,
         what: &str,
         gates: &[(NonLinearityType, u64)],
-        cycles: fn(NonLinearityType, DType, u64) -> u64,
+        cycles: fn(NonLinearityType, DType, Elements) -> Cycles,
     ) {
         let dtype = self.dtype();
-        let all = |elements: &u64| {
-            gates.iter().map(|(gate, units)| cycles(*gate, dtype, elements * units)).sum()
+        let all = |elements: &Elements| {
+            gates.iter().map(|(gate, units)| cycles(*gate, dtype, *elements * *units)).sum()
         };
         let vertex = format!(
             "popnn::NonLinearitySupervisor<{},popnn::NonLinearityType::{}>",
@@ -173,8 +178,8 @@ impl<'a> RnnStepBuilder<'a> {
     /// the start of the workers, every other one for its vectors.
     pub(crate) fn expression(&mut self, what: &str, first: BinaryOpType, others: u64) {
         let dtype = self.dtype();
-        let cycles = |elements: &u64| {
-            let vectors = elements.div_ceil(WORKERS).div_ceil(vector_width(dtype));
+        let cycles = |elements: &Elements| {
+            let vectors = elements.0.div_ceil(WORKERS).div_ceil(vector_width(dtype));
             let start = cycles::binary(first, dtype, ElementwiseExtent::one(*elements), true);
             start + others * WORKERS * vectors * EXPRESSION_VECTOR_CYCLES
         };
@@ -183,7 +188,7 @@ impl<'a> RnnStepBuilder<'a> {
     }
 
     pub(crate) fn count(&mut self) {
-        let one = TileRuns::uniform(TileRange::new(0, 1), 1);
+        let one = TileRuns::uniform(TileRange::new(0, 1), Elements(1));
         let phase = elementwise::binary_in_place("seqIdxIncr", BinaryOpType::Add, DType::Int, &one);
         push(&mut self.work, phase);
     }

@@ -2,12 +2,14 @@
 //! commit the op benchmarks were made with).
 //!
 //! A supervisor vertex deals one stretch of elements to all six workers; a two-dimensional vertex
-//! is one worker's, with several stretches. A worker gets every sixth cycle.
+//! is one worker's, with several stretches. A worker gets every sixth cycle. Inside a formula cycles
+//! are plain numbers.
 
 use super::operation::{BinaryOpType, UnaryOpType};
 use super::{LOADS_INTERLEAVED, vector_width};
 use crate::shape::DType;
 use crate::targets::WORKERS;
+use tilescope_report::units::{Cycles, Elements};
 
 /// Cycles a supervisor spends on starting and joining its workers (basicOpSupervisorOverhead).
 const SUPERVISOR_CYCLES: u64 = 11;
@@ -15,13 +17,13 @@ const SUPERVISOR_CYCLES: u64 = 11;
 /// The elements of one tile: how many, in how many stretches of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ElementwiseExtent {
-    pub elements: u64,
+    pub elements: Elements,
     /// Stretches they lie in; with one, a supervisor vertex takes it.
     pub stretches: u64,
 }
 
 impl ElementwiseExtent {
-    pub(crate) fn one(elements: u64) -> Self {
+    pub(crate) fn one(elements: Elements) -> Self {
         Self { elements, stretches: 1 }
     }
 
@@ -29,7 +31,7 @@ impl ElementwiseExtent {
     fn worker(self) -> (u64, u64) {
         // A two-dimensional vertex is one worker's, so stretches are dealt whole.
         let pieces = self.stretches.max(1).div_ceil(WORKERS);
-        (self.elements.div_ceil(WORKERS), pieces)
+        (self.elements.0.div_ceil(WORKERS), pieces)
     }
 }
 
@@ -40,14 +42,14 @@ fn tile(
     supervisor: (u64, u64),
     several: (u64, u64),
     inner: impl Fn(u64) -> u64,
-) -> u64 {
+) -> Cycles {
     let (elements, pieces) = extent.worker();
-    if extent.stretches <= 1 {
+    Cycles(if extent.stretches <= 1 {
         WORKERS * (supervisor.1 + inner(elements)) + supervisor.0
     } else {
         let each = inner(elements.div_ceil(pieces));
         WORKERS * (several.0 + pieces * (several.1 + each))
-    }
+    })
 }
 
 /// `UnaryOp1DSupervisor`, `UnaryOp1DInPlaceSupervisor` and `UnaryOp2D`.
@@ -56,7 +58,7 @@ pub(crate) fn unary(
     dtype: DType,
     extent: ElementwiseExtent,
     in_place: bool,
-) -> u64 {
+) -> Cycles {
     let start = if in_place { 55 } else { 28 };
     tile(extent, (9 + SUPERVISOR_CYCLES, start), (20, 0), |count| {
         operation.inner(dtype, count, in_place)
@@ -70,7 +72,7 @@ pub(crate) fn binary(
     dtype: DType,
     extent: ElementwiseExtent,
     in_place: bool,
-) -> u64 {
+) -> Cycles {
     let start = match (in_place, dtype) {
         (true, _) => (58, 20),
         (false, DType::Float) => (41, 5),
@@ -87,7 +89,7 @@ pub(crate) fn with_scalar(
     dtype: DType,
     extent: ElementwiseExtent,
     in_place: bool,
-) -> u64 {
+) -> Cycles {
     tile(extent, (SUPERVISOR_CYCLES, 20), (20, 28), |count| {
         operation.inner_with_scalar(dtype, count, in_place)
     })
@@ -98,9 +100,9 @@ pub(crate) fn with_scalar(
 pub(crate) fn with_outer_vector(
     operation: BinaryOpType,
     dtype: DType,
-    elements: u64,
+    Elements(elements): Elements,
     rows: u64,
-) -> u64 {
+) -> Cycles {
     let rows = rows.clamp(1, elements.max(1));
     let columns = elements.div_ceil(rows);
     let aligned = columns.is_multiple_of(vector_width(dtype));
@@ -110,7 +112,7 @@ pub(crate) fn with_outer_vector(
     // the latter.
     let by_row = rows.div_ceil(WORKERS) * row(columns);
     let by_column = rows * row(columns.div_ceil(WORKERS));
-    WORKERS * (15 + by_row.min(by_column)) + SUPERVISOR_CYCLES
+    Cycles(WORKERS * (15 + by_row.min(by_column)) + SUPERVISOR_CYCLES)
 }
 
 /// A sum, difference or product with a vector of `length` elements that repeats along memory
@@ -118,9 +120,9 @@ pub(crate) fn with_outer_vector(
 pub(crate) fn with_inner_vector(
     operation: BinaryOpType,
     dtype: DType,
-    elements: u64,
+    Elements(elements): Elements,
     length: u64,
-) -> u64 {
+) -> Cycles {
     let length = length.clamp(1, elements.max(1));
     let blocks = (elements / length).div_ceil(WORKERS).max(1);
     let half = dtype == DType::Half;
@@ -134,7 +136,7 @@ pub(crate) fn with_inner_vector(
     // Blocks of odd length begin inside a word every other time.
     let odd = if half && length % 2 == 1 { 8 } else { 0 };
     let start = if half { 19 } else { 17 };
-    13 + WORKERS * (start + odd + core)
+    Cycles(13 + WORKERS * (start + odd + core))
 }
 
 /// Pairs of halves, two divisions each (`vectorInnerSupervisorDivCycles`).
@@ -172,7 +174,7 @@ fn inner_add_half(length: u64, blocks: u64) -> u64 {
 }
 
 /// `target += scale * source` with a constant scale (`scaledArithmeticSupervisorCycleEstimate`).
-pub(crate) fn scaled_add(target: DType, source: DType, elements: u64) -> u64 {
+pub(crate) fn scaled_add(target: DType, source: DType, Elements(elements): Elements) -> Cycles {
     let width = vector_width(target);
     let (vectors, rest) = (elements / width / WORKERS, elements % width);
     let mixed = target == DType::Half && source == DType::Float;
@@ -195,19 +197,19 @@ pub(crate) fn scaled_add(target: DType, source: DType, elements: u64) -> u64 {
     };
     // 6 to unpack pointers to double words.
     let supervisor = 21 + 6 + SUPERVISOR_CYCLES + if rest == 0 { 7 } else { 13 } + 12;
-    supervisor + WORKERS * (15 + main + 2 + 1 + tail + 1)
+    Cycles(supervisor + WORKERS * (15 + main + 2 + 1 + tail + 1))
 }
 
 /// `target = a target + b source` with scales that are tensors (`aXPlusbYSupervisor`,
 /// `aXPlusbYMixedSupervisorCycleEstimate`).
-pub(crate) fn axpby(target: DType, scale: DType, elements: u64) -> u64 {
+pub(crate) fn axpby(target: DType, scale: DType, Elements(elements): Elements) -> Cycles {
     if target == DType::Half && scale == DType::Float {
         // A worker that stored a single half would write into the word of its neighbour.
         let count = elements.div_ceil(WORKERS).next_multiple_of(2);
         let supervisor = 1 + 6 + 10 + 15 * 6 + 9 + 5 + 28;
-        return supervisor + WORKERS * (19 + axpby_mixed(count));
+        return Cycles(supervisor + WORKERS * (19 + axpby_mixed(count)));
     }
-    scaled_add(target, target, elements) + 12
+    scaled_add(target, target, Elements(elements)) + Cycles(12)
 }
 
 /// A worker's halves scaled in single precision, two at a time (`aXPlusbYMixedCoreCycleEstimate`).
@@ -224,19 +226,20 @@ fn axpby_mixed(count: u64) -> u64 {
 }
 
 /// A change of element type (`CastSupervisor`, `Cast2d`).
-pub(crate) fn cast(from: DType, to: DType, extent: ElementwiseExtent) -> u64 {
+pub(crate) fn cast(from: DType, to: DType, extent: ElementwiseExtent) -> Cycles {
     let (elements, pieces) = extent.worker();
-    if extent.stretches <= 1 {
+    Cycles(if extent.stretches <= 1 {
         // Workers take multiples of four elements.
-        19 + WORKERS * (23 + cast_core(from, to, elements.next_multiple_of(4).min(extent.elements)))
+        19 + WORKERS
+            * (23 + cast_core(from, to, elements.next_multiple_of(4).min(extent.elements.0)))
     } else {
         WORKERS * (5 + pieces * (11 + cast_core(from, to, elements.div_ceil(pieces))))
-    }
+    })
 }
 
 /// A worker's cast of a stretch (castWorkerCycles).
 fn cast_core(from: DType, to: DType, elements: u64) -> u64 {
-    let (load, store) = (8 / from.bytes(), 8 / to.bytes());
+    let (load, store) = (vector_width(from), vector_width(to));
     let floating = |dtype: DType| matches!(dtype, DType::Half | DType::Float);
     match (from, to) {
         (DType::UInt8, DType::Half) => 4 + cast_rounds(elements, 14, 9),
@@ -268,29 +271,29 @@ fn cast_rounds(elements: u64, first: u64, cycles: u64) -> u64 {
 
 /// Every element set to one value; workers share a tile's elements, two vectors each at least
 /// (poplibs lib/popops/Fill.cpp).
-pub(crate) fn fill(dtype: DType, elements: u64) -> u64 {
+pub(crate) fn fill(dtype: DType, Elements(elements): Elements) -> Cycles {
     let start = if dtype == DType::Half { 26 } else { 23 };
     let width = vector_width(dtype);
     let busiest = elements.div_ceil(WORKERS).max(2 * width).min(elements);
-    WORKERS * (start + busiest.div_ceil(width))
+    Cycles(WORKERS * (start + busiest.div_ceil(width)))
 }
 
 /// Random bits, and the elements they keep (`DropoutSupervisor` in poplibs
 /// lib/poprand/poprandCycleEstimators.cpp).
-pub(crate) fn dropout(dtype: DType, elements: u64) -> u64 {
-    6 + 2 * elements.div_ceil(vector_width(dtype)) + WORKERS * 24
+pub(crate) fn dropout(dtype: DType, Elements(elements): Elements) -> Cycles {
+    Cycles(6 + 2 * elements.div_ceil(vector_width(dtype)) + WORKERS * 24)
 }
 
 /// Rows of a table with a one where the index says, by the supervisor (`EncodeOneHot`).
-pub(crate) fn one_hot(dtype: DType, indices: u64) -> u64 {
-    SUPERVISOR_CYCLES + indices * if dtype == DType::Half { 74 } else { 100 }
+pub(crate) fn one_hot(dtype: DType, Elements(indices): Elements) -> Cycles {
+    Cycles(SUPERVISOR_CYCLES + indices * if dtype == DType::Half { 74 } else { 100 })
 }
 
 /// A slice that starts where a tensor says: `parts` stretches of `region` elements
 /// (`getDynamicSlice1dEstimate`).
-pub(crate) fn dynamic_slice(dtype: DType, region: u64, parts: u64) -> u64 {
+pub(crate) fn dynamic_slice(dtype: DType, Elements(region): Elements, parts: u64) -> Cycles {
     let copies = region.div_ceil(WORKERS) / vector_width(dtype);
-    SUPERVISOR_CYCLES + 14 + WORKERS * (41 + (27 + copies) * parts)
+    Cycles(SUPERVISOR_CYCLES + 14 + WORKERS * (41 + (27 + copies) * parts))
 }
 
 #[cfg(test)]
@@ -300,28 +303,28 @@ mod tests {
 
     #[test]
     fn vertices_cost_what_the_estimators_say() {
-        let one = ElementwiseExtent::one(600);
+        let one = ElementwiseExtent::one(Elements(600));
         // 100 elements a worker: 6 x (28 + 25 x 3) + 20, 6 x (32 + 25 x 3) + 11.
-        assert_eq!(unary(UnaryOpType::Relu, DType::Half, one, false), 638);
-        assert_eq!(binary(BinaryOpType::Add, DType::Half, one, false), 653);
+        assert_eq!(unary(UnaryOpType::Relu, DType::Half, one, false), Cycles(638));
+        assert_eq!(binary(BinaryOpType::Add, DType::Half, one, false), Cycles(653));
         // 25 vectors a worker in one cycle each: 6 x (20 + 25) + 11.
-        assert_eq!(with_scalar(BinaryOpType::Multiply, DType::Half, one, true), 281);
+        assert_eq!(with_scalar(BinaryOpType::Multiply, DType::Half, one, true), Cycles(281));
         // 21 + 6 + 11 + 7 + 12 + 6 x (15 + 6 + 2 x 24 + 4).
-        assert_eq!(scaled_add(DType::Half, DType::Half, 600), 495);
+        assert_eq!(scaled_add(DType::Half, DType::Half, Elements(600)), Cycles(495));
         // 6 x (23 + 19 + 25 + 2) + 19.
-        assert_eq!(cast(DType::Float, DType::Half, one), 433);
+        assert_eq!(cast(DType::Float, DType::Half, one), Cycles(433));
     }
 
     #[test]
     fn several_stretches_cost_more_than_one() {
         for stretches in [6, 12, 60] {
-            let several = ElementwiseExtent { elements: 600, stretches };
+            let several = ElementwiseExtent { elements: Elements(600), stretches };
             let cost = with_scalar(BinaryOpType::Add, DType::Float, several, true);
             assert!(
                 cost > with_scalar(
                     BinaryOpType::Add,
                     DType::Float,
-                    ElementwiseExtent::one(600),
+                    ElementwiseExtent::one(Elements(600)),
                     true
                 )
             );
@@ -332,21 +335,21 @@ mod tests {
         #[test]
         fn more_elements_never_cost_less(elements in 0u64..100_000, more in 0u64..1000, half: bool) {
             let dtype = if half { DType::Half } else { DType::Float };
-            let (few, many) = (ElementwiseExtent::one(elements), ElementwiseExtent::one(elements + more * 48));
+            let (few, many) = (ElementwiseExtent::one(Elements(elements)), ElementwiseExtent::one(Elements(elements + more * 48)));
             prop_assert!(unary(UnaryOpType::Exp, dtype, few, true) <= unary(UnaryOpType::Exp, dtype, many, true));
             prop_assert!(binary(BinaryOpType::Divide, dtype, few, false) <= binary(BinaryOpType::Divide, dtype, many, false));
             prop_assert!(cast(dtype, DType::Float, few) <= cast(dtype, DType::Float, many));
-            prop_assert!(scaled_add(dtype, dtype, elements) <= scaled_add(dtype, dtype, elements + more * 48));
-            prop_assert!(axpby(dtype, DType::Float, elements) <= axpby(dtype, DType::Float, elements + more * 48));
-            prop_assert!(fill(dtype, elements) <= fill(dtype, elements + more));
+            prop_assert!(scaled_add(dtype, dtype, Elements(elements)) <= scaled_add(dtype, dtype, Elements(elements + more * 48)));
+            prop_assert!(axpby(dtype, DType::Float, Elements(elements)) <= axpby(dtype, DType::Float, Elements(elements + more * 48)));
+            prop_assert!(fill(dtype, Elements(elements)) <= fill(dtype, Elements(elements + more)));
         }
 
         #[test]
         fn no_shape_panics(elements in 0u64..10_000, rows in 0u64..100, half: bool) {
             let dtype = if half { DType::Half } else { DType::Float };
             for operation in [BinaryOpType::Add, BinaryOpType::Multiply, BinaryOpType::Divide] {
-                with_outer_vector(operation, dtype, elements, rows);
-                with_inner_vector(operation, dtype, elements, rows);
+                with_outer_vector(operation, dtype, Elements(elements), rows);
+                with_inner_vector(operation, dtype, Elements(elements), rows);
             }
         }
     }

@@ -10,15 +10,18 @@ pub(crate) use transpose::{TransposeMatrices, transpose};
 
 use crate::poplar::work::{VertexInstances, WorkPhase, WorkPhaseKind};
 use crate::shape::DType;
-use tilescope_report::units::TileRuns;
+use tilescope_report::units::{Bytes, Cycles, Elements, TileRuns};
 
 /// Whether operands are taken to lie in interleaved memory, where a load brings 128 bits: poplibs'
 /// setting that fits the op benchmarks.
 pub(super) const LOADS_INTERLEAVED: bool = true;
 
+/// Bytes of one load or store.
+pub(crate) const VECTOR_BYTES: Bytes = Bytes(8);
+
 /// Elements of one 64-bit vector.
 pub(crate) fn vector_width(dtype: DType) -> u64 {
-    8 / dtype.bytes()
+    VECTOR_BYTES / dtype.bytes()
 }
 
 /// A compute phase with one vertex on each tile that has cycles.
@@ -26,14 +29,14 @@ pub(crate) fn compute(
     name: &str,
     vertex_type: String,
     edges: u64,
-    cycles: TileRuns<u64>,
+    cycles: TileRuns<Cycles>,
 ) -> WorkPhase {
     let vertices = VertexInstances {
         vertex_type,
         count: cycles.map(|_| 1),
         edges,
-        field_bytes: 0,
-        constant_bytes: 0,
+        field_bytes: Bytes::ZERO,
+        constant_bytes: Bytes::ZERO,
     };
     WorkPhase {
         name: name.to_string(),
@@ -42,13 +45,16 @@ pub(crate) fn compute(
 }
 
 /// A compute phase with one vertex on each tile of `elements`, its cycles a function of them.
-pub(crate) fn phase(
+pub(crate) fn phase<T>(
     name: &str,
     vertex_type: String,
     edges: u64,
-    elements: &TileRuns<u64>,
-    cycles: impl FnMut(&u64) -> u64,
-) -> WorkPhase {
+    elements: &TileRuns<T>,
+    cycles: impl FnMut(&T) -> Cycles,
+) -> WorkPhase
+where
+    T: Clone + PartialEq,
+{
     compute(name, vertex_type, edges, elements.map(cycles))
 }
 
@@ -57,7 +63,7 @@ pub(crate) fn unary(
     name: &str,
     operation: UnaryOpType,
     dtype: DType,
-    elements: &TileRuns<u64>,
+    elements: &TileRuns<Elements>,
 ) -> WorkPhase {
     let (op, ty) = (operation.name(), dtype.poplar_name());
     let vertex = format!("popops::UnaryOp1DSupervisor<popops::expr::UnaryOpType::{op},{ty}>");
@@ -71,7 +77,7 @@ pub(crate) fn unary_in_place(
     name: &str,
     operation: UnaryOpType,
     dtype: DType,
-    elements: &TileRuns<u64>,
+    elements: &TileRuns<Elements>,
 ) -> WorkPhase {
     let (op, ty) = (operation.name(), dtype.poplar_name());
     let vertex =
@@ -86,7 +92,7 @@ pub(crate) fn binary(
     name: &str,
     operation: BinaryOpType,
     dtype: DType,
-    elements: &TileRuns<u64>,
+    elements: &TileRuns<Elements>,
 ) -> WorkPhase {
     let (op, ty) = (operation.name(), dtype.poplar_name());
     let vertex = format!("popops::BinaryOp1DSupervisor<popops::expr::BinaryOpType::{op},{ty}>");
@@ -100,7 +106,7 @@ pub(crate) fn binary_in_place(
     name: &str,
     operation: BinaryOpType,
     dtype: DType,
-    elements: &TileRuns<u64>,
+    elements: &TileRuns<Elements>,
 ) -> WorkPhase {
     let (op, ty) = (operation.name(), dtype.poplar_name());
     let vertex =
@@ -115,7 +121,7 @@ pub(crate) fn scalar_in_place(
     name: &str,
     operation: BinaryOpType,
     dtype: DType,
-    elements: &TileRuns<u64>,
+    elements: &TileRuns<Elements>,
 ) -> WorkPhase {
     let (op, ty) = (operation.name(), dtype.poplar_name());
     let form = "BroadcastScalar1DInPlaceSupervisor";
@@ -126,21 +132,21 @@ pub(crate) fn scalar_in_place(
 }
 
 /// A phase of `target += scale * source`.
-pub(crate) fn scaled_add(name: &str, dtype: DType, elements: &TileRuns<u64>) -> WorkPhase {
+pub(crate) fn scaled_add(name: &str, dtype: DType, elements: &TileRuns<Elements>) -> WorkPhase {
     let ty = dtype.poplar_name();
     let vertex = format!("popops::ScaledAddSupervisor<{ty},{ty},{ty},true,false>");
     phase(name, vertex, 2, elements, |count| cycles::scaled_add(dtype, dtype, *count))
 }
 
 /// A phase of `target = a target + b source`.
-pub(crate) fn axpby(name: &str, dtype: DType, elements: &TileRuns<u64>) -> WorkPhase {
+pub(crate) fn axpby(name: &str, dtype: DType, elements: &TileRuns<Elements>) -> WorkPhase {
     let ty = dtype.poplar_name();
     let vertex = format!("popops::aXPlusbYSupervisor<{ty},float,false,false>");
     phase(name, vertex, 4, elements, |count| cycles::axpby(dtype, DType::Float, *count))
 }
 
 /// A phase of a change of element type; a copy where there is none.
-pub(crate) fn cast(name: &str, from: DType, to: DType, elements: &TileRuns<u64>) -> WorkPhase {
+pub(crate) fn cast(name: &str, from: DType, to: DType, elements: &TileRuns<Elements>) -> WorkPhase {
     let vertex = if from == to {
         "poplar_rt::DstStridedCopy64BitMultiAccess".to_string()
     } else {
@@ -150,9 +156,20 @@ pub(crate) fn cast(name: &str, from: DType, to: DType, elements: &TileRuns<u64>)
 }
 
 /// A phase that sets every element to one value.
-pub(crate) fn fill(name: &str, dtype: DType, elements: &TileRuns<u64>) -> WorkPhase {
+pub(crate) fn fill(name: &str, dtype: DType, elements: &TileRuns<Elements>) -> WorkPhase {
     let vertex = format!("popops::Fill<{}>", dtype.poplar_name());
     phase(name, vertex, 1, elements, |count| cycles::fill(dtype, *count))
+}
+
+/// The phase that writes rows of `classes` values with a one where the label says.
+pub(crate) fn one_hot(
+    name: &str,
+    dtype: DType,
+    classes: u64,
+    elements: &TileRuns<Elements>,
+) -> WorkPhase {
+    let vertex = format!("popops::EncodeOneHot<unsigned int,{}>", dtype.poplar_name());
+    phase(name, vertex, 3, elements, |count| cycles::one_hot(dtype, count.div_ceil(classes)))
 }
 
 #[cfg(test)]
@@ -162,8 +179,8 @@ mod tests {
 
     #[test]
     fn phases_have_a_vertex_on_every_tile_with_elements() {
-        let mut elements = TileRuns::uniform(TileRange::new(0, 4), 100);
-        elements.push(TileRange::new(8, 10), 60);
+        let mut elements = TileRuns::uniform(TileRange::new(0, 4), Elements(100));
+        elements.push(TileRange::new(8, 10), Elements(60));
         let phase = unary("Op/Exp", UnaryOpType::Exp, DType::Half, &elements);
         let WorkPhaseKind::Compute { cycles, vertices } = phase.kind else {
             panic!("a compute set")

@@ -3,6 +3,7 @@
 
 use crate::shape::DType;
 use crate::targets::WORKERS;
+use tilescope_report::units::{Bytes, Cycles};
 
 /// Matrices of one shape on a tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,22 +20,22 @@ const LARGEST_STRIDE: u64 = 512;
 
 /// Tile cycles: halves in blocks of four go through the fast vertices, one supervisor vertex
 /// where there are several matrices; all else worker by worker.
-pub(crate) fn transpose(dtype: DType, matrices: TransposeMatrices) -> u64 {
+pub(crate) fn transpose(dtype: DType, matrices: TransposeMatrices) -> Cycles {
     let TransposeMatrices { count, rows, columns } = matrices;
     if count == 0 || rows == 0 || columns == 0 {
-        return 0;
+        return Cycles::ZERO;
     }
     let blocks = rows.is_multiple_of(4) && columns.is_multiple_of(4);
-    if dtype.bytes() == 2 && blocks && 1 + 3 * (rows.max(columns) / 4) < LARGEST_STRIDE {
-        return if count == 1 {
+    if dtype.bytes() == Bytes(2) && blocks && 1 + 3 * (rows.max(columns) / 4) < LARGEST_STRIDE {
+        return Cycles(if count == 1 {
             WORKERS * half_worker(1, rows / 4, columns / 4)
         } else {
             // The supervisor vertex takes 7 cycles itself and jumps over the first 7 of the
             // worker's codelet.
             7 + WORKERS * (half_worker(count.div_ceil(WORKERS), rows / 4, columns / 4) - 7)
-        };
+        });
     }
-    WORKERS * general_worker(dtype, count.div_ceil(WORKERS), rows, columns)
+    Cycles(WORKERS * general_worker(dtype, count.div_ceil(WORKERS), rows, columns))
 }
 
 /// A worker's transposes of halves, sizes in fours (TransposeWorkerCycles).
@@ -49,7 +50,7 @@ fn half_worker(count: u64, rows: u64, columns: u64) -> u64 {
 
 /// A worker's transposes of any matrices (Transpose2d).
 fn general_worker(dtype: DType, count: u64, rows: u64, columns: u64) -> u64 {
-    if dtype.bytes() == 4 {
+    if dtype.bytes() == Bytes(4) {
         let even = rows.is_multiple_of(2) && columns.is_multiple_of(2);
         let near = rows < LARGEST_STRIDE && rows * (columns.max(2) - 2) / 2 < LARGEST_STRIDE;
         if even && near {
@@ -66,21 +67,21 @@ fn general_worker(dtype: DType, count: u64, rows: u64, columns: u64) -> u64 {
 mod tests {
     use super::*;
 
-    fn cycles(dtype: DType, count: u64, rows: u64, columns: u64) -> u64 {
+    fn cycles(dtype: DType, count: u64, rows: u64, columns: u64) -> Cycles {
         transpose(dtype, TransposeMatrices { count, rows, columns })
     }
 
     #[test]
     fn blocks_of_halves_cost_what_the_estimator_says() {
-        assert_eq!(cycles(DType::Half, 1, 4, 4), 6 * 29);
-        assert_eq!(cycles(DType::Half, 12, 4, 4), 7 + 6 * (37 - 7));
-        assert_eq!(cycles(DType::Half, 6, 16, 16), 7 + 6 * (29 + 18 + 4 * 20 - 7));
-        assert_eq!(cycles(DType::Float, 6, 40, 40), 6 * (13 + 8 + 40 * 85));
+        assert_eq!(cycles(DType::Half, 1, 4, 4), Cycles(6 * 29));
+        assert_eq!(cycles(DType::Half, 12, 4, 4), Cycles(7 + 6 * (37 - 7)));
+        assert_eq!(cycles(DType::Half, 6, 16, 16), Cycles(7 + 6 * (29 + 18 + 4 * 20 - 7)));
+        assert_eq!(cycles(DType::Float, 6, 40, 40), Cycles(6 * (13 + 8 + 40 * 85)));
     }
 
     #[test]
     fn odd_sizes_are_slow() {
         assert!(cycles(DType::Half, 6, 15, 15) > 4 * cycles(DType::Half, 6, 16, 16));
-        assert_eq!(cycles(DType::Half, 0, 4, 4), 0);
+        assert_eq!(cycles(DType::Half, 0, 4, 4), Cycles(0));
     }
 }

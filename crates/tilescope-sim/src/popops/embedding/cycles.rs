@@ -5,24 +5,25 @@
 use crate::popops::elementwise::vector_width;
 use crate::shape::DType;
 use crate::targets::WORKERS;
+use tilescope_report::units::Cycles;
 
 /// Copies `lookups` rows of `columns` elements; workers share the lookups (`multiSlicer`).
-pub(crate) fn gather(dtype: DType, lookups: u64, columns: u64) -> u64 {
+pub(crate) fn gather(dtype: DType, lookups: u64, columns: u64) -> Cycles {
     if lookups == 0 {
-        return 0;
+        return Cycles::ZERO;
     }
     let row = 19 + 3 * columns.div_ceil(vector_width(dtype));
-    WORKERS * (16 + lookups.div_ceil(WORKERS) * row)
+    Cycles(WORKERS * (16 + lookups.div_ceil(WORKERS) * row))
 }
 
 /// Adds `lookups` rows of `columns` elements: one worker does it all, because rows may repeat
 /// (`MultiUpdateAdd`).
-pub(crate) fn update(dtype: DType, lookups: u64, columns: u64) -> u64 {
+pub(crate) fn update(dtype: DType, lookups: u64, columns: u64) -> Cycles {
     if lookups == 0 {
-        return 0;
+        return Cycles::ZERO;
     }
     let (start, row, atom) = if dtype == DType::Float { (17, 11, 1) } else { (18, 12, 2) };
-    WORKERS * (start + lookups * (row + 3 * columns.div_ceil(atom).saturating_sub(1)))
+    Cycles(WORKERS * (start + lookups * (row + 3 * columns.div_ceil(atom).saturating_sub(1))))
 }
 
 #[cfg(test)]
@@ -31,8 +32,11 @@ mod tests {
 
     #[test]
     fn workers_share_gathers_but_not_updates() {
-        assert_eq!(gather(DType::Half, 12, 8), 6 * (16 + 2 * (19 + 6)));
-        assert_eq!(update(DType::Float, 12, 8), 6 * (17 + 12 * (11 + 21)));
-        assert_eq!((gather(DType::Half, 0, 8), update(DType::Half, 0, 8)), (0, 0));
+        assert_eq!(gather(DType::Half, 12, 8), Cycles(6 * (16 + 2 * (19 + 6))));
+        assert_eq!(update(DType::Float, 12, 8), Cycles(6 * (17 + 12 * (11 + 21))));
+        assert_eq!(
+            (gather(DType::Half, 0, 8), update(DType::Half, 0, 8)),
+            (Cycles::ZERO, Cycles::ZERO)
+        );
     }
 }

@@ -11,19 +11,19 @@ mod plan;
 pub use plan::{SlicePlan, plan};
 
 use super::elementwise;
-use super::rearrange::on_tile_copies;
+use super::rearrange::{COPY_SPEED, on_tile_copies};
 use super::reduce::{
     self, ReduceDim, ReduceError, ReduceOperation, ReduceResultUse, ReductionRequest,
 };
-use crate::poplar::exchange;
+use crate::poplar::exchange::{self, WORD_BYTES};
 use crate::poplar::runs::{add_per_tile, per_tile};
 use crate::poplar::work::{MemoryConstraint, OperationWork, TemporaryVariable};
 use crate::poputil::layout::{ElementOrder, TensorLayout, linear_mapping};
 use crate::shape::DType;
 use crate::targets::IpuTarget;
-use plan::{INDICES_PER_TILE, WORD_BYTES};
+use plan::INDICES_PER_TILE;
 use tilescope_report::MemoryCategory;
-use tilescope_report::units::{TileRange, TileRuns};
+use tilescope_report::units::{Bytes, Cycles, Elements, Quantity, TileRange, TileRuns};
 
 /// A table and how often it is looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -97,11 +97,11 @@ impl<'a> MultiSliceLowering<'a> {
         self.machine.tiles as u32
     }
 
-    fn on_tiles(&self, value: impl Fn(&MultiSliceTilePart) -> u64) -> TileRuns<u64> {
+    fn on_tiles<T: Quantity>(&self, value: impl Fn(&MultiSliceTilePart) -> T) -> TileRuns<T> {
         per_tile((0u32..).zip(self.parts.iter().map(value)))
     }
 
-    fn element(&self) -> u64 {
+    fn element(&self) -> Bytes {
         self.embedding.dtype.bytes()
     }
 
@@ -112,7 +112,7 @@ impl<'a> MultiSliceLowering<'a> {
             let grains = at.rows * at.columns.div_ceil(grain);
             // The table is stored once, spread over the tiles that use it, and broadcast to all of
             // them for each gather: poplibs trades exchange for persistent memory here.
-            part(grains, self.plan.lookups, at.index[0]) * grain
+            Elements(part(grains, self.plan.lookups, at.index[0]) * grain)
         };
         TensorLayout {
             elements: self.on_tiles(held),
@@ -123,7 +123,7 @@ impl<'a> MultiSliceLowering<'a> {
     /// How the rows that are looked up, or are to be added, lie.
     pub(crate) fn slices(&self) -> TensorLayout {
         let group = self.embedding.grain();
-        let held = |at: &MultiSliceTilePart| at.second_stage_lookups * at.columns;
+        let held = |at: &MultiSliceTilePart| Elements(at.second_stage_lookups * at.columns);
         TensorLayout {
             elements: self.on_tiles(held),
             order: ElementOrder::Grouped { axis: 1, group },
@@ -133,7 +133,8 @@ impl<'a> MultiSliceLowering<'a> {
     /// How the indices lie.
     pub(crate) fn indices(&self) -> TensorLayout {
         let least = INDICES_PER_TILE * WORD_BYTES;
-        let elements = linear_mapping(self.embedding.lookups, WORD_BYTES, least, self.tiles());
+        let lookups = Elements(self.embedding.lookups);
+        let elements = linear_mapping(lookups, WORD_BYTES, least, self.tiles());
         TensorLayout { elements, order: ElementOrder::Linear }
     }
 
@@ -142,7 +143,7 @@ impl<'a> MultiSliceLowering<'a> {
         work: &mut OperationWork,
         name: &str,
         category: MemoryCategory,
-        bytes: TileRuns<u64>,
+        bytes: TileRuns<Bytes>,
         from: usize,
     ) {
         let live = from..work.phases().len();
@@ -165,7 +166,7 @@ impl<'a> MultiSliceLowering<'a> {
         work: &mut OperationWork,
         name: &str,
         category: MemoryCategory,
-        bytes: TileRuns<u64>,
+        bytes: TileRuns<Bytes>,
         from: usize,
     ) {
         self.temporary(work, name, category, bytes, from);
@@ -179,12 +180,12 @@ impl<'a> MultiSliceLowering<'a> {
         &self,
         work: &mut OperationWork,
         name: &str,
-        received: &TileRuns<u64>,
-        sent: &TileRuns<u64>,
+        received: &TileRuns<Bytes>,
+        sent: &TileRuns<Bytes>,
     ) {
-        let messages =
-            received.max().div_ceil(self.indices().bytes(WORD_BYTES).max().max(1)).max(1);
-        let speed = u64::from(self.machine.chip.exchange_bytes_per_cycle);
+        let message = self.indices().bytes(WORD_BYTES).max().max(Bytes(1));
+        let messages = (received.max().next_multiple_of(message) / message).max(1);
+        let speed = self.machine.exchange_speed();
         let tiles = self.tiles();
         work.push_some(exchange::phase(name, received, sent, (messages, 1), tiles, speed));
     }
@@ -195,14 +196,14 @@ impl<'a> MultiSliceLowering<'a> {
         name: &str,
         vertex: &str,
         dtype: DType,
-        cycles: impl Fn(&MultiSliceTilePart) -> u64,
+        cycles: impl Fn(&MultiSliceTilePart) -> Cycles,
     ) {
         let vertex = format!("popops::{vertex}<{}>", dtype.poplar_name());
         work.push(elementwise::compute(name, vertex, 3, self.on_tiles(cycles)));
     }
 
     /// Bytes of the table that a tile copies: its part, where lookups share it.
-    fn table_copy(&self) -> TileRuns<u64> {
+    fn table_copy(&self) -> TileRuns<Bytes> {
         if self.plan.lookups == 1 {
             return TileRuns::empty();
         }
@@ -279,7 +280,7 @@ impl<'a> MultiSliceLowering<'a> {
             self.cast_slices(&mut work);
         }
         let made_at = work.phases().len();
-        let sums = self.on_tiles(|part| part.rows * part.columns);
+        let sums = self.on_tiles(|part| Elements(part.rows * part.columns));
         if several {
             work.push(elementwise::fill("multiUpdateAdd/zero", dtype, &sums));
         }
@@ -322,17 +323,17 @@ impl<'a> MultiSliceLowering<'a> {
     /// Updates of narrow type are copied, then cast: sums are kept in floats.
     fn cast_slices(&self, work: &mut OperationWork) {
         let dtype = self.embedding.dtype;
-        let one = TileRuns::uniform(TileRange::new(0, 1), 1);
+        let one = TileRuns::uniform(TileRange::new(0, 1), Elements(1));
         work.push(elementwise::cast("multiUpdateAdd/CastScale", dtype, DType::Float, &one));
         if dtype == DType::Float {
             return;
         }
         let slices = self.slices().elements;
         let from = work.phases().len();
-        let copied = slices.map(|count| (count * dtype.bytes()).div_ceil(8));
+        let copied = slices.map(|count| COPY_SPEED.cycles_for(*count * dtype.bytes()));
         work.push(on_tile_copies("multiUpdateAdd", "poplar_rt::Memcpy64Bit", &copied));
         work.push(elementwise::cast("multiUpdateAdd/CastSlices", dtype, DType::Float, &slices));
-        let bytes = slices.map(|count| count * dtype.bytes());
+        let bytes = slices.map(|count| *count * dtype.bytes());
         self.temporary(
             work,
             "multiUpdateAdd/slicesRearranged",
@@ -346,12 +347,12 @@ impl<'a> MultiSliceLowering<'a> {
     fn add_sums(
         &self,
         work: &mut OperationWork,
-        sums: &TileRuns<u64>,
+        sums: &TileRuns<Elements>,
         made_at: usize,
     ) -> Result<(), ReduceError> {
         let dtype = self.embedding.dtype;
         let float = DType::Float;
-        let columns = sums.total() / self.plan.lookups;
+        let columns = (sums.total() / self.plan.lookups).0;
         let reduction = ReductionRequest {
             name: "multiUpdateAdd/Reduce",
             operation: ReduceOperation::Add,
@@ -365,10 +366,10 @@ impl<'a> MultiSliceLowering<'a> {
             result: ReduceResultUse::PLAIN,
             output_mapping: None,
             tiles: self.tiles(),
-            bytes_per_cycle: u64::from(self.machine.chip.exchange_bytes_per_cycle),
+            speed: self.machine.exchange_speed(),
         };
         let reduced = reduce::add(work, &reduction)?;
-        let sums = sums.map(|count| count * float.bytes());
+        let sums = sums.map(|count| *count * float.bytes());
         self.add_cast_temporary(
             work,
             "multiUpdateAdd/gathered",
@@ -378,12 +379,12 @@ impl<'a> MultiSliceLowering<'a> {
         );
         let table = self.table().elements;
         let from = work.phases().len();
-        let wide = table.map(|count| count * float.bytes());
+        let wide = table.map(|count| *count * float.bytes());
         if dtype != float {
             // The table is widened for the sum and narrowed after it, so that it rounds once.
             work.push(elementwise::cast("multiUpdateAdd/castBase", dtype, float, &table));
         }
-        let held = reduced.map(|count| count * float.bytes());
+        let held = reduced.map(|count| *count * float.bytes());
         self.exchange(work, "multiUpdateAdd/Add", &wide, &held);
         work.push(elementwise::scaled_add("multiUpdateAdd/Add", float, &table));
         if dtype != float {

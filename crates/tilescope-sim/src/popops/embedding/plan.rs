@@ -2,16 +2,15 @@
 //! memory is least (poplibs lib/popops/DynamicSlice.cpp, `embedding::plan`).
 
 use super::MultiSliceParams;
+use crate::poplar::exchange::WORD_BYTES;
 use crate::shape::DType;
+use tilescope_report::units::Bytes;
 
 /// Bytes that are stored at once: columns are dealt in grains of them.
-const STORE_BYTES: u64 = 4;
+const STORE_BYTES: Bytes = Bytes(4);
 
 /// Fewest indices on one tile.
 pub(crate) const INDICES_PER_TILE: u64 = 32;
-
-/// Bytes of an index, of a partial sum and of an exchange instruction.
-pub(crate) const WORD_BYTES: u64 = 4;
 
 /// Weight of bytes that stay against bytes that pass.
 const PERSISTENT_WEIGHT: u64 = 10;
@@ -43,7 +42,7 @@ fn splits(size: u64, most: u64) -> impl Iterator<Item = (u64, u64)> {
 /// The plan that needs the least memory on at most `tiles` tiles.
 pub fn plan(embedding: &MultiSliceParams, tiles: u64, updated: bool) -> SlicePlan {
     let grain = embedding.grain();
-    let mut best = (u64::MAX, SlicePlan { columns: 1, rows: 1, lookups: 1 });
+    let mut best = (Bytes::MAX, SlicePlan { columns: 1, rows: 1, lookups: 1 });
     for (columns, grains) in splits(embedding.width.div_ceil(grain), tiles) {
         // With fewer than two rows on a tile, overhead that poplibs does not count exceeds the
         // memory that is saved.
@@ -85,7 +84,7 @@ struct SlicePlanMemoryEstimate<'a> {
 }
 
 impl SlicePlanMemoryEstimate<'_> {
-    fn weighted_bytes(&self) -> u64 {
+    fn weighted_bytes(&self) -> Bytes {
         let persistent =
             self.table() + self.output_elements() * self.element() + self.indices() * WORD_BYTES;
         let passing = if self.updated {
@@ -98,7 +97,7 @@ impl SlicePlanMemoryEstimate<'_> {
         PERSISTENT_WEIGHT * (persistent + self.exchange_code()) + passing
     }
 
-    fn element(&self) -> u64 {
+    fn element(&self) -> Bytes {
         self.embedding.dtype.bytes()
     }
 
@@ -106,7 +105,7 @@ impl SlicePlanMemoryEstimate<'_> {
         self.grains * self.embedding.grain()
     }
 
-    fn table(&self) -> u64 {
+    fn table(&self) -> Bytes {
         let stored = (self.grains * self.rows_per_tile).div_ceil(self.plan.lookups);
         stored * self.embedding.grain() * self.element()
     }
@@ -125,7 +124,7 @@ impl SlicePlanMemoryEstimate<'_> {
         self.chosen() * self.columns()
     }
 
-    fn exchange_code(&self) -> u64 {
+    fn exchange_code(&self) -> Bytes {
         let split = |parts: u64| if parts > 1 { parts } else { 0 };
         // A message from every tile that holds some of the indices, once for each stage.
         let indices = self.lookups_per_tile.div_ceil(self.indices());
@@ -134,8 +133,8 @@ impl SlicePlanMemoryEstimate<'_> {
         WORD_BYTES * (table + 2 * indices + rows + update)
     }
 
-    fn gather_bytes(&self) -> u64 {
-        let split = |parts: u64, bytes: u64| if parts > 1 { bytes } else { 0 };
+    fn gather_bytes(&self) -> Bytes {
+        let split = |parts: u64, bytes: Bytes| if parts > 1 { bytes } else { Bytes::ZERO };
         let row = self.columns() * self.element();
         let copy = split(self.plan.lookups, self.rows_per_tile * row);
         let first = split(self.plan.rows, self.lookups_per_tile * row);
@@ -147,10 +146,12 @@ impl SlicePlanMemoryEstimate<'_> {
         stages[0].max(stages[1])
     }
 
-    fn update_bytes(&self) -> u64 {
-        let split = |parts: u64, elements: u64| if parts > 1 { elements * WORD_BYTES } else { 0 };
+    fn update_bytes(&self) -> Bytes {
+        let split = |parts: u64, elements: u64| {
+            if parts > 1 { elements * WORD_BYTES } else { Bytes::ZERO }
+        };
         let cast = if self.embedding.dtype == DType::Float {
-            0
+            Bytes::ZERO
         } else {
             self.output_elements() * WORD_BYTES
         };

@@ -11,6 +11,7 @@ use crate::shape::DType;
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use tilescope_report::MemoryCategory;
+use tilescope_report::units::Bytes;
 
 /// What each tile does in one stage.
 #[derive(Default)]
@@ -71,8 +72,8 @@ fn vertex_uses(stage: &ReduceStageWork, set: usize) -> Vec<VertexInstances> {
             vertex_type,
             count: per_tile(tiles),
             edges,
-            field_bytes: 0,
-            constant_bytes: 0,
+            field_bytes: Bytes::ZERO,
+            constant_bytes: Bytes::ZERO,
         })
         .collect()
 }

@@ -6,6 +6,7 @@ use super::operation::ReduceOperation;
 use crate::popops::elementwise::{LOADS_INTERLEAVED, vector_width};
 use crate::shape::DType;
 use crate::shape::gcd;
+use tilescope_report::units::Cycles;
 
 /// The form of vertex that reduces some regions: cheaper ones need more regular operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -71,17 +72,17 @@ impl ReduceVertexType {
 }
 
 /// `outputs` results from `rows` rows that lie `stride` elements apart.
-pub(crate) fn strided(kind: ReduceVertexType, outputs: u64, rows: u64, stride: u64) -> u64 {
+pub(crate) fn strided(kind: ReduceVertexType, outputs: u64, rows: u64, stride: u64) -> Cycles {
     // Rows may begin at any multiple of what stride and accumulator have in common, so a loop
     // cannot take more.
     let (width, per_loop) = kind.inner(ReductionSpecialisation::StridedReduce);
     let step = gcd(width.min(kind.load_width()), stride).max(1);
-    CALL_CYCLES + 17 + 6 * outputs.div_ceil(step) + per_loop * rows * outputs / step
+    Cycles(CALL_CYCLES + 17 + 6 * outputs.div_ceil(step) + per_loop * rows * outputs / step)
 }
 
 /// `outputs` results, each from its own stretch of `length` elements
 /// (`getCycleEstimateReduceAllRegionsContinuous`).
-pub(crate) fn continuous(kind: ReduceVertexType, outputs: u64, length: u64) -> u64 {
+pub(crate) fn continuous(kind: ReduceVertexType, outputs: u64, length: u64) -> Cycles {
     let (width, per_loop) = kind.inner(ReductionSpecialisation::AllRegionsContinuous);
     let width =
         if kind.operation == ReduceOperation::LogAdd { width } else { kind.accumulator_width() };
@@ -89,35 +90,31 @@ pub(crate) fn continuous(kind: ReduceVertexType, outputs: u64, length: u64) -> u
     // The estimator counts one result less in its main loop.
     let odd = if length % 2 == 1 { 2 } else { 0 };
     let rest = odd + 12 * outputs.saturating_sub(1) + 10 + 7;
-    per_loop * outputs.saturating_sub(1) * loops + rest + u64::from(kind.result.update)
+    Cycles(per_loop * outputs.saturating_sub(1) * loops + rest + u64::from(kind.result.update))
 }
 
 /// One result from one stretch of `length` elements.
-pub(crate) fn single_input(kind: ReduceVertexType, length: u64) -> u64 {
+pub(crate) fn single_input(kind: ReduceVertexType, length: u64) -> Cycles {
     let (width, per_loop) = kind.inner(ReductionSpecialisation::ScalarOutputSingleInput);
     let step = width.min(kind.load_width());
     let body = if length < 6 { 6 } else { per_loop * length / step + length % step };
     let narrow = if kind.output == DType::Float { 0 } else { 5 };
-    CALL_CYCLES + 8 + 11 + body + narrow
+    Cycles(CALL_CYCLES + 8 + 11 + body + narrow)
 }
 
 /// Regions for the general vertex: results of each, and the sizes of the pieces they come from.
 pub(crate) fn general<'a>(
     kind: ReduceVertexType,
     regions: impl Iterator<Item = (u64, &'a [u64])>,
-) -> u64 {
+) -> Cycles {
     // All other operations and types are compiled from C++, without assembly.
     if kind.operation.is_vectorised() {
-        CALL_CYCLES
-            + 3
-            + 23
-            + regions.map(|(outputs, pieces)| vectorised(kind, outputs, pieces)).sum::<u64>()
+        let each = regions.map(|(outputs, pieces)| vectorised(kind, outputs, pieces));
+        Cycles(CALL_CYCLES + 3 + 23 + each.sum::<u64>())
     } else {
         let (_, per_operation) = kind.inner(ReductionSpecialisation::Default);
-        CALL_CYCLES
-            + 2
-            + 14
-            + regions.map(|(_, pieces)| scalar(kind, per_operation, pieces)).sum::<u64>()
+        let each = regions.map(|(_, pieces)| scalar(kind, per_operation, pieces));
+        Cycles(CALL_CYCLES + 2 + 14 + each.sum::<u64>())
     }
 }
 
@@ -164,8 +161,14 @@ mod tests {
     #[test]
     fn strided_rows_cost_what_the_estimator_says() {
         // 4 maxima of 32 rows of halves: 24 + 6 + 32; 4 float sums of 64 rows: 24 + 6 + 64.
-        assert_eq!(strided(kind(ReduceOperation::Max, DType::Half, DType::Half), 4, 32, 8), 62);
-        assert_eq!(strided(kind(ReduceOperation::Add, DType::Float, DType::Half), 4, 64, 8), 94);
+        assert_eq!(
+            strided(kind(ReduceOperation::Max, DType::Half, DType::Half), 4, 32, 8),
+            Cycles(62)
+        );
+        assert_eq!(
+            strided(kind(ReduceOperation::Add, DType::Float, DType::Half), 4, 64, 8),
+            Cycles(94)
+        );
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::pattern::{self, PartialsDescription, ReduceDim};
 use crate::poplar::runs::per_tile;
 use std::collections::HashMap;
 use std::ops::Range;
-use tilescope_report::units::TileRuns;
+use tilescope_report::units::{Elements, TileRuns};
 
 /// What a stretch of memory looks like, wherever it lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -60,7 +60,7 @@ impl MemoryStretchShape {
 }
 
 /// Number of different columns that each tile holds elements of.
-pub(crate) fn columns_on_tiles(dims: &[ReduceDim], input: &TileRuns<u64>) -> TileRuns<u64> {
+pub(crate) fn columns_on_tiles(dims: &[ReduceDim], input: &TileRuns<Elements>) -> TileRuns<u64> {
     let mut known: HashMap<MemoryStretchShape, u64> = HashMap::new();
     per_tile(stretches(input).map(|(tile, range)| {
         let (shape, _) = MemoryStretchShape::from_range(dims, &range);
@@ -69,15 +69,15 @@ pub(crate) fn columns_on_tiles(dims: &[ReduceDim], input: &TileRuns<u64>) -> Til
 }
 
 /// Each tile with the stretch of memory it holds.
-pub(crate) fn stretches(input: &TileRuns<u64>) -> impl Iterator<Item = (u32, Range<u64>)> {
+pub(crate) fn stretches(input: &TileRuns<Elements>) -> impl Iterator<Item = (u32, Range<u64>)> {
     let mut next = 0;
     input
         .iter()
         .flat_map(|(tiles, elements)| (tiles.first..tiles.end).map(move |tile| (tile, *elements)))
-        .filter(|(_, elements)| *elements > 0)
+        .filter(|(_, elements)| !elements.is_zero())
         .map(move |(tile, elements)| {
             let start = next;
-            next += elements;
+            next += elements.0;
             (tile, start..next)
         })
 }

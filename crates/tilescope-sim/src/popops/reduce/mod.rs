@@ -25,7 +25,8 @@ use super::elementwise;
 use crate::poplar::work::OperationWork;
 use crate::poputil::layout::ElementOrder;
 use crate::shape::DType;
-use tilescope_report::units::TileRuns;
+use crate::targets::BytesPerCycle;
+use tilescope_report::units::{Elements, TileRuns};
 
 /// What is reduced to what.
 #[derive(Clone, Debug)]
@@ -37,7 +38,7 @@ pub(crate) struct ReductionRequest<'a> {
     /// Dimensions in the order of memory.
     pub dims: &'a [ReduceDim],
     /// Elements of the input on each tile: consecutive stretches of its memory in tile order.
-    pub input: &'a TileRuns<u64>,
+    pub input: &'a TileRuns<Elements>,
     /// Element type of the input.
     pub dtype: DType,
     /// Element type of the result.
@@ -46,11 +47,11 @@ pub(crate) struct ReductionRequest<'a> {
     pub result: ReduceResultUse,
     /// Elements of the result on each tile, where that is given; else it is dealt out from tile 0.
     /// Results that need no exchange stay where they are made.
-    pub output_mapping: Option<&'a TileRuns<u64>>,
+    pub output_mapping: Option<&'a TileRuns<Elements>>,
     /// Tiles of the IPU.
     pub tiles: u32,
     /// Exchange speed of a tile.
-    pub bytes_per_cycle: u64,
+    pub speed: BytesPerCycle,
 }
 
 /// What becomes of what a reduction computes.
@@ -75,12 +76,12 @@ pub(crate) enum ReduceError {
     #[error("the product of the dimensions overflows")]
     TooLarge,
     /// The layout holds another number of elements than the shape.
-    #[error("the tiles hold {held} elements, the shape has {expected}")]
+    #[error("the tiles hold {} elements, the shape has {}", .held.0, .expected.0)]
     Mismatch {
         /// Elements on the tiles.
-        held: u64,
+        held: Elements,
         /// Elements of the shape.
-        expected: u64,
+        expected: Elements,
     },
 }
 
@@ -102,7 +103,7 @@ pub(crate) fn dims(shape: &[u64], order: ElementOrder, reduced: &[usize]) -> Vec
 }
 
 /// Number of different columns that each tile holds elements of.
-pub(crate) fn columns_on_tiles(dims: &[ReduceDim], input: &TileRuns<u64>) -> TileRuns<u64> {
+pub(crate) fn columns_on_tiles(dims: &[ReduceDim], input: &TileRuns<Elements>) -> TileRuns<u64> {
     memory::columns_on_tiles(&pattern::collapse(dims), input)
 }
 
@@ -113,14 +114,15 @@ pub(crate) fn columns_on_tiles(dims: &[ReduceDim], input: &TileRuns<u64>) -> Til
 pub(crate) fn add(
     work: &mut OperationWork,
     reduction: &ReductionRequest,
-) -> Result<TileRuns<u64>, ReduceError> {
+) -> Result<TileRuns<Elements>, ReduceError> {
     let elements = reduction
         .dims
         .iter()
         .try_fold(1u64, |count, dim| count.checked_mul(dim.size))
+        .map(Elements)
         .ok_or(ReduceError::TooLarge)?;
     let held = reduction.input.total();
-    if elements == 0 {
+    if elements.is_zero() {
         return Err(ReduceError::Empty);
     }
     if held != elements {

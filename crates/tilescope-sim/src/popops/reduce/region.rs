@@ -3,8 +3,11 @@
 
 use super::cycles::{self, ReduceVertexType, ReductionSpecialisation};
 use super::pattern::{PartialsDescription, PartialsPattern};
+use crate::poplar::exchange::WORD_BYTES;
+use crate::popops::elementwise::VECTOR_BYTES;
 use crate::shape::DType;
 use std::ops::Range;
+use tilescope_report::units::{Bytes, Cycles};
 
 /// Where the elements of a region lie.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -40,7 +43,7 @@ pub(crate) struct ReduceVertex {
     /// Its types and operation.
     pub kind: ReduceVertexType,
     /// Cycles of the worker that runs it.
-    pub cycles: u64,
+    pub cycles: Cycles,
     /// Operands and results, each a pointer of the vertex.
     pub edges: u64,
 }
@@ -113,6 +116,11 @@ impl RegionReduction {
     }
 }
 
+/// Whether so many bytes are whole words, or whole vectors.
+fn is_whole(bytes: Bytes, unit: Bytes) -> bool {
+    (bytes % unit).is_zero()
+}
+
 /// Pieces of a pattern: rows that lie end to end count as one.
 fn pieces(pattern: &PartialsPattern, outputs: u64) -> Vec<u64> {
     // Rows end to end are one operand of the vertex, that is one pointer instead of many.
@@ -141,7 +149,7 @@ fn whole_words(pieces: impl Iterator<Item = u64>, dtype: DType) -> bool {
         if odd {
             return false;
         }
-        odd = !(piece * dtype.bytes()).is_multiple_of(4);
+        odd = !is_whole(piece * dtype.bytes(), WORD_BYTES);
     }
     true
 }
@@ -175,7 +183,7 @@ fn is_single_input(regions: &[RegionReduction], kind: ReduceVertexType) -> bool 
     region.outputs == 1
         && !kind.result.update
         && match &region.operands {
-            RegionOperands::Regular { .. } => kind.input.bytes().is_multiple_of(4),
+            RegionOperands::Regular { .. } => is_whole(kind.input.bytes(), WORD_BYTES),
             RegionOperands::Pieces(pieces) => whole_words(pieces.iter().copied(), kind.input),
         }
 }
@@ -185,16 +193,16 @@ fn is_strided(regions: &[RegionReduction], kind: ReduceVertexType) -> bool {
     let outputs: u64 = regions.iter().map(|region| region.outputs).sum();
     // The strided vertex loads 64 bits of every row and stores words: rows and results that end
     // inside one would need a tail it has no code for.
-    if !(first.outputs * kind.output.bytes()).is_multiple_of(4)
-        || !(outputs * kind.input.bytes()).is_multiple_of(8)
-        || !(first.outputs * kind.input.bytes()).is_multiple_of(8)
+    if !is_whole(first.outputs * kind.output.bytes(), WORD_BYTES)
+        || !is_whole(outputs * kind.input.bytes(), VECTOR_BYTES)
+        || !is_whole(first.outputs * kind.input.bytes(), VECTOR_BYTES)
     {
         return false;
     }
     match &first.operands {
         RegionOperands::Regular { offset, stride } => {
             let mut next = *offset;
-            let aligned = (stride * kind.input.bytes()).is_multiple_of(8);
+            let aligned = is_whole(*stride * kind.input.bytes(), VECTOR_BYTES);
             let adjacent = |region: &RegionReduction| {
                 let at = next;
                 next += region.outputs;
@@ -356,7 +364,7 @@ fn vertex_cycles(
     regions: &[RegionReduction],
     form: ReductionSpecialisation,
     kind: ReduceVertexType,
-) -> u64 {
+) -> Cycles {
     let first = &regions[0];
     let outputs: u64 = regions.iter().map(|region| region.outputs).sum();
     match form {
@@ -368,7 +376,7 @@ fn vertex_cycles(
         }
         ReductionSpecialisation::StridedReduce => match &first.operands {
             RegionOperands::Regular { stride, .. } => {
-                let aligned = (stride * kind.input.bytes()).is_multiple_of(8);
+                let aligned = is_whole(*stride * kind.input.bytes(), VECTOR_BYTES);
                 // Rows that do not begin at 64 bits are copied side by side before the vertex runs.
                 let stride = if aligned { *stride } else { first.outputs };
                 cycles::strided(kind, outputs, first.outer, stride)

@@ -15,7 +15,7 @@ use crate::poplar::runs::per_tile;
 use crate::poplar::work::{MemoryConstraint, OperationWork, TemporaryVariable};
 use crate::popops::elementwise;
 use crate::popops::elementwise::vector_width;
-use crate::popops::rearrange::{copy_vertex, on_tile_copies};
+use crate::popops::rearrange::{COPY_SPEED, copy_vertex, on_tile_copies};
 use crate::poputil::split;
 use crate::poputil::split::SplitBounds;
 use crate::shape::DType;
@@ -25,7 +25,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::rc::Rc;
 use tilescope_report::MemoryCategory;
-use tilescope_report::units::TileRuns;
+use tilescope_report::units::{Bytes, Elements, TileRuns};
 
 /// Partial results per result from which on another stage between tiles pays
 /// (poplibs lib/popops/reduction, reductionFactorThresholdToAddMoreStages).
@@ -55,7 +55,7 @@ struct StretchPartials {
 }
 
 /// Bytes of a partial result of an element type on each tile.
-fn bytes_per_tile(partials: &IntermediatePartials, dtype: DType) -> TileRuns<u64> {
+fn bytes_per_tile(partials: &IntermediatePartials, dtype: DType) -> TileRuns<Bytes> {
     per_tile(partials.tiles.iter().map(|(tile, columns)| (*tile, width(columns) * dtype.bytes())))
 }
 
@@ -88,7 +88,7 @@ impl<'a> ReductionStages<'a> {
     }
 
     /// Adds all stages; returns the results on each tile.
-    pub(crate) fn lower(mut self, work: &mut OperationWork) -> TileRuns<u64> {
+    pub(crate) fn lower(mut self, work: &mut OperationWork) -> TileRuns<Elements> {
         self.first_phase = work.phases().len();
         let partial = ReduceStageTypes { first: true, ..self.stage(self.accumulator) };
         let (mut held, several, tiles) = self.reduce_on_tiles(partial);
@@ -101,7 +101,8 @@ impl<'a> ReductionStages<'a> {
             let (_, _, tiles) =
                 self.reduce_on_tiles(ReduceStageTypes { output, result, ..partial });
             tiles.add_to(work, &name, self.accumulator);
-            return per_tile(held.tiles.iter().map(|(tile, columns)| (*tile, width(columns))));
+            let results = held.tiles.iter();
+            return per_tile(results.map(|(tile, columns)| (*tile, Elements(width(columns)))));
         }
         if several {
             let name = format!("{}/ReduceOnTile/InToIntermediateNoExchange", self.reduction.name);
@@ -113,7 +114,11 @@ impl<'a> ReductionStages<'a> {
             let rotated = self.rotated_bytes();
             if !rotated.is_empty() {
                 let vertex = copy_vertex(DType::Float, 2);
-                work.push(on_tile_copies(&name, vertex, &rotated.map(|bytes| bytes.div_ceil(8))));
+                work.push(on_tile_copies(
+                    &name,
+                    vertex,
+                    &rotated.map(|bytes| COPY_SPEED.cycles_for(*bytes)),
+                ));
             }
             let (moved, others) =
                 held.tiles.iter().cloned().partition(|(tile, _)| rotated.get(*tile).is_some());
@@ -135,7 +140,8 @@ impl<'a> ReductionStages<'a> {
         } else if self.needs_cast(&held) {
             let name = format!("{}/PreExchangeCast", self.reduction.name);
             let start = work.phases().len();
-            let elements = per_tile(held.tiles.iter().map(|(tile, at)| (*tile, width(at))));
+            let elements = held.tiles.iter().map(|(tile, at)| (*tile, Elements(width(at))));
+            let elements = per_tile(elements);
             work.push(elementwise::cast(&name, self.dtype, DType::Float, &elements));
             self.dtype = DType::Float;
             self.add_partials_variable(work, &held, start, "cast", MemoryConstraint::Any);
@@ -243,7 +249,7 @@ impl<'a> ReductionStages<'a> {
     }
 
     /// Bytes of results that vertices write in another order than they are kept.
-    fn rotated_bytes(&self) -> TileRuns<u64> {
+    fn rotated_bytes(&self) -> TileRuns<Bytes> {
         let mut known: HashMap<MemoryStretchShape, u64> = HashMap::new();
         per_tile(memory::stretches(self.reduction.input).map(|(tile, range)| {
             let (shape, _) = MemoryStretchShape::from_range(self.dims, &range);
@@ -377,7 +383,7 @@ impl<'a> ReductionStages<'a> {
         &mut self,
         work: &mut OperationWork,
         held: &IntermediatePartials,
-    ) -> TileRuns<u64> {
+    ) -> TileRuns<Elements> {
         let name = format!("{}/ReduceFinalStage/IntermediateToOutput", self.reduction.name);
         let width = vector_width(self.dtype);
         // Four vectors a tile keep most workers busy. poplibs asks for four and not six, as evening
@@ -403,7 +409,7 @@ impl<'a> ReductionStages<'a> {
             duties.insert(tile, cut);
             results.push(
                 tilescope_report::units::TileRange::new(tile, tile + 1),
-                part.end - part.start,
+                Elements(part.end - part.start),
             );
         }
         let ReductionRequest { output, result, .. } = *self.reduction;
@@ -436,9 +442,9 @@ impl<'a> ReductionStages<'a> {
         duties: &BTreeMap<u32, Vec<ReductionTask>>,
         stage: ReduceStageTypes,
         regions: impl Fn(&[ReductionTask]) -> Vec<RegionReduction>,
-    ) -> (TileRuns<u64>, ReduceStageWork) {
+    ) -> (TileRuns<Bytes>, ReduceStageWork) {
         let bytes = self.dtype.bytes();
-        let mut own: BTreeMap<u32, u64> = BTreeMap::new();
+        let mut own: BTreeMap<u32, Bytes> = BTreeMap::new();
         let mut known: HashMap<Vec<(u64, u64)>, Rc<ReduceTileWork>> = HashMap::new();
         let mut done = ReduceStageWork::default();
         let mut messages = Vec::with_capacity(duties.len());
@@ -449,19 +455,19 @@ impl<'a> ReductionStages<'a> {
                 .or_insert_with(|| Rc::new(assign_regions(stage, regions(duties))));
             done.tiles.push((*tile, mine.clone()));
             // What a tile reduces of its own is not exchanged.
-            let kept: u64 = duties
+            let kept: Bytes = duties
                 .iter()
                 .filter(|duty| duty.sources.contains(tile))
                 .map(|duty| duty.width() * bytes)
                 .sum();
             *own.entry(*tile).or_default() += kept;
             messages.push((*tile, senders(duties, *tile)));
-            let all: u64 =
+            let all: Bytes =
                 duties.iter().map(|duty| duty.width() * bytes * duty.sources.len() as u64).sum();
             (*tile, all - kept)
         }));
         let sent = per_tile(held.tiles.iter().map(|(tile, columns)| {
-            (*tile, width(columns) * bytes - own.get(tile).copied().unwrap_or(0))
+            (*tile, width(columns) * bytes - own.get(tile).copied().unwrap_or_default())
         }));
         work.push_some(exchange::gather(
             name,
@@ -469,7 +475,7 @@ impl<'a> ReductionStages<'a> {
             &sent,
             &per_tile(messages),
             self.reduction.tiles,
-            self.reduction.bytes_per_cycle,
+            self.reduction.speed,
         ));
         (received, done)
     }
@@ -479,7 +485,7 @@ impl<'a> ReductionStages<'a> {
         &self,
         work: &mut OperationWork,
         name: &str,
-        bytes: TileRuns<u64>,
+        bytes: TileRuns<Bytes>,
         start: usize,
     ) {
         work.temporaries.push(TemporaryVariable {

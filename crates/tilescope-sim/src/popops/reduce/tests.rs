@@ -2,10 +2,11 @@ use super::*;
 use crate::poplar::work::WorkPhaseKind;
 use crate::poputil::layout::TensorLayout;
 use proptest::prelude::*;
+use tilescope_report::units::{Cycles, Elements};
 
 struct ReductionOutcome {
     work: OperationWork,
-    results: TileRuns<u64>,
+    results: TileRuns<Elements>,
 }
 
 fn reduce(
@@ -14,7 +15,7 @@ fn reduce(
     dtype: DType,
     tiles: u32,
 ) -> ReductionOutcome {
-    let elements = dims.iter().map(|dim| dim.size).product();
+    let elements = Elements(dims.iter().map(|dim| dim.size).product());
     let input = TensorLayout::linear(elements, dtype.bytes(), tiles).elements;
     let reduction = ReductionRequest {
         name: "reduce",
@@ -26,14 +27,14 @@ fn reduce(
         result: ReduceResultUse::PLAIN,
         output_mapping: None,
         tiles,
-        bytes_per_cycle: 4,
+        speed: BytesPerCycle(4),
     };
     let mut work = OperationWork::default();
     let results = add(&mut work, &reduction).expect("a reduction");
     ReductionOutcome { work, results }
 }
 
-fn cycles(work: &OperationWork) -> u64 {
+fn cycles(work: &OperationWork) -> Cycles {
     crate::graph_lowering::alone::cycles(work)
 }
 
@@ -45,20 +46,20 @@ fn dim(size: u64, reduced: bool) -> ReduceDim {
 fn whole_rows_on_a_tile_need_no_exchange() {
     let done = reduce(&[dim(1024, false), dim(64, true)], ReduceOperation::Max, DType::Half, 1024);
     assert_eq!(done.work.phases().len(), 1);
-    assert_eq!(done.results.total(), 1024);
+    assert_eq!(done.results.total(), Elements(1024));
 }
 
 #[test]
 fn a_full_sum_ends_on_one_tile() {
     let done = reduce(&[dim(1 << 20, true)], ReduceOperation::Add, DType::Float, 1472);
-    assert_eq!((done.results.total(), done.results.tile_count()), (1, 1));
+    assert_eq!((done.results.total(), done.results.tile_count()), (Elements(1), 1));
 }
 
 #[test]
 fn nothing_to_reduce_is_a_cast() {
     let done = reduce(&[dim(64, false), dim(1, true)], ReduceOperation::Add, DType::Half, 16);
     assert_eq!(done.work.phases().len(), 1);
-    assert_eq!(done.results.total(), 64);
+    assert_eq!(done.results.total(), Elements(64));
 }
 
 #[test]
@@ -69,10 +70,10 @@ fn impossible_shapes_are_errors() {
     let cases: [(&[ReduceDim], ReduceError); 3] = [
         (&empty, ReduceError::Empty),
         (&huge, ReduceError::TooLarge),
-        (&short, ReduceError::Mismatch { held: 4, expected: 8 }),
+        (&short, ReduceError::Mismatch { held: Elements(4), expected: Elements(8) }),
     ];
     for (dims, expected) in cases {
-        let input = TensorLayout::linear(4, 2, 4).elements;
+        let input = TensorLayout::linear(Elements(4), DType::Half.bytes(), 4).elements;
         let reduction = ReductionRequest {
             name: "reduce",
             operation: ReduceOperation::Add,
@@ -83,7 +84,7 @@ fn impossible_shapes_are_errors() {
             result: ReduceResultUse::PLAIN,
             output_mapping: None,
             tiles: 4,
-            bytes_per_cycle: 4,
+            speed: BytesPerCycle(4),
         };
         assert_eq!(add(&mut OperationWork::default(), &reduction), Err(expected));
     }
@@ -123,8 +124,8 @@ proptest! {
         let dims: Vec<ReduceDim> = dims.into_iter().map(|(size, reduced)| dim(size, reduced)).collect();
         let dtype = if half { DType::Half } else { DType::Float };
         let done = reduce(&dims, OPERATIONS[operation], dtype, tiles);
-        let kept: u64 = dims.iter().filter(|dim| !dim.reduced).map(|dim| dim.size).product();
-        prop_assert_eq!(done.results.total(), kept);
+        let kept = dims.iter().filter(|dim| !dim.reduced).map(|dim| dim.size).product();
+        prop_assert_eq!(done.results.total(), Elements(kept));
         prop_assert!(done.results.iter().all(|(range, _)| range.end <= tiles));
         for (phase, _) in done.work.phases() {
             match &phase.kind {
@@ -136,7 +137,7 @@ proptest! {
                 }
                 WorkPhaseKind::Compute { cycles, vertices } => {
                     let busy = vertices.iter().map(|vertex| vertex.count.tile_count()).max();
-                    prop_assert!(busy.unwrap_or(0) > 0 && cycles.max() > 0);
+                    prop_assert!(busy.unwrap_or(0) > 0 && !cycles.max().is_zero());
                 }
             }
         }

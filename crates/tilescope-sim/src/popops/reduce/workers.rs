@@ -12,6 +12,7 @@ use super::region::{ReduceVertex, RegionOperands, RegionReduction, vertices};
 use crate::popops::elementwise::vector_width;
 use crate::shape::DType;
 use crate::targets::WORKERS;
+use tilescope_report::units::Cycles;
 
 /// What one tile does in one stage.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,7 +20,7 @@ pub(crate) struct ReduceTileWork {
     /// Vertices of the first compute set, then of the second.
     pub sets: [Vec<ReduceVertex>; 2],
     /// Cycles of the busiest worker of each compute set, which gets every sixth cycle.
-    pub cycles: [u64; 2],
+    pub cycles: [Cycles; 2],
     /// Elements that the first set leaves for the second.
     pub scratch_elements: u64,
 }
@@ -92,14 +93,14 @@ pub(crate) fn assign_regions(
     work
 }
 
-fn tile_cycles(vertices: &[ReduceVertex]) -> u64 {
-    let mut workers = [0; WORKERS as usize];
+fn tile_cycles(vertices: &[ReduceVertex]) -> Cycles {
+    let mut workers = [Cycles::ZERO; WORKERS as usize];
     for vertex in vertices {
         if let Some(least) = workers.iter_mut().min() {
             *least += vertex.cycles;
         }
     }
-    WORKERS * workers.into_iter().max().unwrap_or(0)
+    WORKERS * workers.into_iter().max().unwrap_or_default()
 }
 
 impl RegionWorkerAssigner {
@@ -294,32 +295,32 @@ fn elements_per_cycle(outputs: u64, dtype: DType, operation: ReduceOperation) ->
 }
 
 /// Worker cycles of a region, roughly: what poplibs weighs splits by.
-fn rough_cycles(region: &RegionReduction, stage: ReduceStageTypes) -> u64 {
+fn rough_cycles(region: &RegionReduction, stage: ReduceStageTypes) -> Cycles {
     let speed = elements_per_cycle(region.outputs, stage.output, stage.operation);
-    region.elements().div_ceil(speed)
+    Cycles(region.elements().div_ceil(speed))
 }
 
 /// Rough cycles of one vertex besides its elements.
-const VERTEX_CYCLES: u64 = 30;
+const VERTEX_CYCLES: Cycles = Cycles(30);
 
 /// Rough cycles below which a part is not worth a vertex.
-const LEAST_CYCLES: u64 = 4;
+const LEAST_CYCLES: Cycles = Cycles(4);
 
 /// Into how many groups of rows each region is split so that no worker idles.
 fn row_splits(regions: &[RegionReduction], dealer: &RegionWorkerAssigner) -> Vec<u64> {
     let stage = dealer.stage;
-    let rough: Vec<u64> = regions.iter().map(|region| rough_cycles(region, stage)).collect();
-    let mut cycles: Vec<u64> = rough.iter().map(|cycles| cycles + VERTEX_CYCLES).collect();
+    let rough: Vec<Cycles> = regions.iter().map(|region| rough_cycles(region, stage)).collect();
+    let mut cycles: Vec<Cycles> = rough.iter().map(|cycles| *cycles + VERTEX_CYCLES).collect();
     let most: Vec<u64> = regions
         .iter()
         .zip(&cycles)
         // Parts of one row reduce nothing.
-        .map(|(region, cycles)| (region.depth() / 2).min(cycles / LEAST_CYCLES))
+        .map(|(region, cycles)| (region.depth() / 2).min(*cycles / LEAST_CYCLES))
         .collect();
     let mut splits = vec![1; regions.len()];
-    let longest_unsplit = cycles.iter().max().copied().unwrap_or(0);
+    let longest_unsplit = cycles.iter().max().copied().unwrap_or_default();
     for _ in regions.len() as u64..dealer.free_workers {
-        let longest = cycles.iter().max().copied().unwrap_or(0);
+        let longest = cycles.iter().max().copied().unwrap_or_default();
         let Some(slowest) = cycles.iter().position(|cycles| *cycles == longest) else { break };
         let parts = splits[slowest] + 1;
         // A split reduction pays for a second stage as well.
@@ -342,12 +343,13 @@ fn assign(
     stage: ReduceStageTypes,
     workers: u64,
 ) -> Vec<Vec<RegionReduction>> {
-    let cycles: Vec<u64> = regions.iter().map(|region| rough_cycles(region, stage)).collect();
-    let mean = cycles.iter().sum::<u64>() as f64 / cycles.len() as f64;
+    let cycles: Vec<Cycles> = regions.iter().map(|region| rough_cycles(region, stage)).collect();
+    let mean = cycles.iter().sum::<Cycles>().as_f64() / cycles.len() as f64;
     // With nothing to balance, neighbours stay together: dealt in turn, no two of them could share
     // an efficient vertex.
     let tolerance = (0.1 * mean).max(8.0);
-    let (low, high) = ((mean - tolerance).max(0.0) as u64, (mean + tolerance) as u64);
+    let (low, high) =
+        (Cycles((mean - tolerance).max(0.0) as u64), Cycles((mean + tolerance) as u64));
     let workers = workers.max(1) as usize;
     if cycles.iter().all(|cycles| (low..=high).contains(cycles)) {
         let mut rest = regions;
@@ -365,7 +367,8 @@ fn assign(
     // The cheapest first: poplibs' note says the opposite of its code. Stable, so that equal ones
     // stay side by side.
     order.sort_by_key(|at| cycles[*at]);
-    let mut dealt: Vec<(u64, Vec<usize>)> = vec![(0, Vec::new()); workers.min(regions.len())];
+    let mut dealt: Vec<(Cycles, Vec<usize>)> =
+        vec![(Cycles::ZERO, Vec::new()); workers.min(regions.len())];
     for at in order {
         if let Some(least) = dealt.iter_mut().min_by_key(|(busy, _)| *busy) {
             least.0 += cycles[at];

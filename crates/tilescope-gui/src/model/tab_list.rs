@@ -1,0 +1,137 @@
+//! Tabs, and which of them is shown.
+
+/// Tabs in the order in which they were opened; one of them is shown, or none, which stands for the
+/// home screen.
+#[derive(Debug)]
+pub(crate) struct TabList<T> {
+    tabs: Vec<T>,
+    /// Always below the number of tabs.
+    shown: Option<usize>,
+}
+
+impl<T> Default for TabList<T> {
+    fn default() -> Self {
+        Self { tabs: Vec::new(), shown: None }
+    }
+}
+
+impl<T> TabList<T> {
+    pub(crate) fn len(&self) -> usize {
+        self.tabs.len()
+    }
+
+    /// Every tab, whether it is shown or not.
+    pub(crate) fn iter(&self) -> std::slice::Iter<'_, T> {
+        self.tabs.iter()
+    }
+
+    /// Index of the tab that is shown.
+    pub(crate) fn shown_index(&self) -> Option<usize> {
+        self.shown
+    }
+
+    /// The tab that is shown.
+    pub(crate) fn shown(&self) -> Option<&T> {
+        self.tabs.get(self.shown?)
+    }
+
+    /// The tab that is shown, to change it.
+    pub(crate) fn shown_mut(&mut self) -> Option<&mut T> {
+        self.tabs.get_mut(self.shown?)
+    }
+
+    /// Adds a tab after the others and shows it.
+    pub(crate) fn open(&mut self, tab: T) {
+        self.shown = Some(self.tabs.len());
+        self.tabs.push(tab);
+    }
+
+    /// Shows a tab, or none; whether that changes anything. A tab that does not exist is not shown.
+    pub(crate) fn show(&mut self, index: Option<usize>) -> bool {
+        if index == self.shown || index.is_some_and(|index| index >= self.tabs.len()) {
+            return false;
+        }
+        self.shown = index;
+        true
+    }
+
+    /// Index of the tab after the one that is shown, or of the one before; the ends are neighbours.
+    pub(crate) fn neighbour(&self, forwards: bool) -> Option<usize> {
+        let count = self.tabs.len();
+        match (self.shown, forwards) {
+            (_, _) if count == 0 => None,
+            (None, true) => Some(0),
+            (None, false) => Some(count - 1),
+            (Some(at), true) => Some((at + 1) % count),
+            (Some(at), false) => Some((at + count - 1) % count),
+        }
+    }
+
+    /// Closes a tab. Its right neighbour is shown if it was shown itself, or the last tab, or none
+    /// after the only one.
+    pub(crate) fn close(&mut self, index: usize) -> Option<T> {
+        if index >= self.tabs.len() {
+            return None;
+        }
+        let closed = self.tabs.remove(index);
+        self.shown = match self.shown {
+            Some(shown) if shown > index => Some(shown - 1),
+            Some(shown) if shown == index => {
+                self.tabs.len().checked_sub(1).map(|last| index.min(last))
+            }
+            shown => shown,
+        };
+        debug_assert!(self.shown.is_none_or(|shown| shown < self.tabs.len()), "a tab is shown");
+        Some(closed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn tabs(names: &str, shown: Option<usize>) -> TabList<char> {
+        TabList { tabs: names.chars().collect(), shown }
+    }
+
+    #[test]
+    fn a_neighbour_is_shown_after_closing() {
+        let close = |names, shown, index| {
+            let mut tabs = tabs(names, shown);
+            tabs.close(index);
+            tabs.shown().copied()
+        };
+        assert_eq!(close("abc", Some(1), 1), Some('c'));
+        assert_eq!(close("abc", Some(2), 2), Some('b'));
+        assert_eq!(close("a", Some(0), 0), None);
+        assert_eq!(close("abc", Some(2), 0), Some('c'), "the shown tab stays shown");
+        assert_eq!(close("abc", None, 0), None, "the home screen stays shown");
+        assert_eq!(close("abc", Some(0), 7), Some('a'), "there is no such tab");
+    }
+
+    #[test]
+    fn the_ends_are_neighbours_and_the_home_screen_is_between_them() {
+        assert_eq!(tabs("abc", Some(2)).neighbour(true), Some(0));
+        assert_eq!(tabs("abc", Some(0)).neighbour(false), Some(2));
+        assert_eq!(tabs("abc", None).neighbour(true), Some(0));
+        assert_eq!(tabs("abc", None).neighbour(false), Some(2));
+        assert_eq!(tabs("", None).neighbour(true), None);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_shown_exists(steps in proptest::collection::vec((0u8..4, 0usize..5), 0..40)) {
+            let mut tabs = TabList::default();
+            for (step, index) in steps {
+                match step {
+                    0 => tabs.open(index),
+                    1 => drop(tabs.close(index)),
+                    2 => drop(tabs.show(Some(index))),
+                    _ => drop(tabs.show(None)),
+                }
+                prop_assert_eq!(tabs.shown_index().is_some(), tabs.shown().is_some());
+            }
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! A report that is open, with the views that show it.
+
+use crate::model::message::StatusMessage;
+use crate::model::navigation::{
+    NavigationState, ReportBookmark, ReportLink, ReportNotes, carry_over_selection,
+    existing_selection, set_view_prefs, view_prefs,
+};
+use crate::model::open_report::OpenReport;
+use crate::model::preferences::UserPreferences;
+use crate::model::report_tab::ReportTab;
+use crate::model::selection::Selection;
+use crate::model::view_id::ViewId;
+use crate::model::view_state::ViewState;
+use crate::shell::export_task::ExportSource;
+use crate::shell::report_file_watcher::ReportFileWatcher;
+use crate::shell::report_locations::notes_files;
+use crate::views::compare::ComparisonTarget;
+use crate::views::search_panel::SearchPanel;
+use crate::views::{self, ReportView, VIEWS};
+use egui::Context;
+use std::path::{Path, PathBuf};
+
+/// What a tab shows: a report, alone or beside another one, and the state of its views.
+pub struct ReportPage {
+    pub(crate) tab: ReportTab,
+    /// The views, in the order of the menu.
+    pub(crate) views: Vec<(ViewId, Box<dyn ReportView>)>,
+    /// The report it is compared with.
+    pub(crate) compared: Option<Box<ComparisonTarget>>,
+    pub(crate) search: SearchPanel,
+    /// Notice that a file has changed; none where files are not watched.
+    file_watchers: Vec<ReportFileWatcher>,
+}
+
+impl ReportPage {
+    /// A page on a report, or on two of them compared, with what is kept of the first; a message if
+    /// that could not be read.
+    pub(super) fn new(
+        opened: OpenReport,
+        with: Option<OpenReport>,
+        view: ViewId,
+        selection: Selection,
+    ) -> (Self, Option<StatusMessage>) {
+        let (notes, message) = ReportNotes::read(notes_files(opened.report.path()));
+        let page = Self {
+            tab: ReportTab::new(opened, notes, view, selection),
+            views: views::VIEWS.iter().map(|info| (info.id, (info.create)())).collect(),
+            compared: with.map(|with| Box::new(ComparisonTarget::new(with))),
+            search: SearchPanel::default(),
+            file_watchers: Vec::new(),
+        };
+        (page, message.map(StatusMessage::warning))
+    }
+
+    /// The report; the source, where two are compared.
+    pub fn opened(&self) -> &OpenReport {
+        &self.tab.opened
+    }
+
+    /// The view that is shown.
+    pub fn view(&self) -> ViewId {
+        self.tab.view
+    }
+
+    /// The report it is compared with.
+    pub fn compared(&self) -> Option<&ComparisonTarget> {
+        self.compared.as_deref()
+    }
+
+    /// The find panel.
+    pub fn search(&self) -> &SearchPanel {
+        &self.search
+    }
+
+    /// The path of the report it is compared with.
+    pub(crate) fn compared_path(&self) -> Option<&Path> {
+        self.compared.as_ref().map(|compared| compared.target.path.as_path())
+    }
+
+    /// Title of its tab.
+    pub(crate) fn title(&self) -> String {
+        match &self.compared {
+            Some(compared) => format!("{} ↔ {}", self.tab.opened.name(), compared.target.name()),
+            None => self.tab.opened.name(),
+        }
+    }
+
+    /// Whether it shows this report, or these two.
+    pub(super) fn shows(&self, path: &Path, with: Option<&Path>) -> bool {
+        self.tab.opened.path == path && self.compared_path() == with
+    }
+
+    /// Whether a link leads to the reports that it shows.
+    pub(super) fn is_target_of(&self, link: &ReportLink) -> bool {
+        let same =
+            link.report.as_os_str().is_empty() || same_file(&self.tab.opened.path, &link.report);
+        let beside = match (&link.place.target, &self.compared) {
+            (Some(wanted), Some(shown)) => same_file(&wanted.report, &shown.target.path),
+            (None, None) => true,
+            _ => false,
+        };
+        same && beside
+    }
+
+    /// How each view looks at its report, for another report to be looked at in the same way.
+    pub(super) fn view_settings(&self) -> Vec<ViewState> {
+        let known = VIEWS.iter().zip(&self.views);
+        known.map(|(info, (_, view))| info.settings_of(view.state())).collect()
+    }
+
+    /// Lets each view look at its report in this way.
+    pub(super) fn restore_views(&mut self, states: &[ViewState]) {
+        for ((_, view), state) in self.views.iter_mut().zip(states) {
+            view.restore(state, &self.tab.selection);
+        }
+    }
+
+    /// Goes on where a page on the same reports, read before, was.
+    pub(super) fn inherit_from(&mut self, before: Self) {
+        if let (Some(fresh), Some(before)) = (&mut self.compared, &before.compared) {
+            let selection =
+                carry_over_selection(&before.selection, &before.target.report, &fresh.target);
+            fresh.inherit_from(before, &selection);
+        }
+        self.tab.history = before.tab.history;
+        self.search.open = before.search.open;
+        self.search.text = before.search.text;
+        let states: Vec<ViewState> = before.views.iter().map(|(_, view)| view.state()).collect();
+        self.restore_views(&states);
+    }
+
+    /// The page with source and target exchanged; a message if notes could not be read. `None` where
+    /// nothing is compared.
+    pub(super) fn swapped(&self) -> Option<(Self, Option<StatusMessage>)> {
+        let compared = self.compared.as_ref()?;
+        let source = self.tab.opened.clone();
+        let (mut page, message) = Self::new(
+            compared.target.clone(),
+            Some(source),
+            self.tab.view,
+            compared.selection.clone(),
+        );
+        if let Some(target) = &mut page.compared {
+            target.selection = self.tab.selection.clone();
+        }
+        Some((page, message))
+    }
+
+    /// Watches the files of its reports from now on.
+    pub(super) fn watch_files(&mut self) {
+        let target = self.compared.as_ref().map(|with| with.target.report.path());
+        let files = std::iter::once(self.tab.opened.report.path()).chain(target);
+        self.file_watchers = files.map(ReportFileWatcher::new).collect();
+    }
+
+    /// Whether one of its files has changed; told once.
+    pub(super) fn files_have_changed(&mut self, context: &Context) -> bool {
+        let watchers = self.file_watchers.iter_mut();
+        watchers.filter_map(|watcher| watcher.has_changed(context).then_some(())).count() > 0
+    }
+
+    /// The place that is looked at.
+    pub(crate) fn navigation_state(&self, prefs: &UserPreferences) -> Option<NavigationState> {
+        let shown = self.tab.view;
+        let (_, view) = self.views.iter().find(|(name, _)| *name == shown)?;
+        Some(NavigationState {
+            view: shown,
+            selection: Selection { cycles: None, ..self.tab.selection.clone() },
+            state: view.state(),
+            prefs: view_prefs(shown, prefs),
+            target: self
+                .compared
+                .as_ref()
+                .map(|with| Box::new(with.target_navigation_state(shown))),
+        })
+    }
+
+    /// A link to what is looked at.
+    pub(crate) fn link(&self, prefs: &UserPreferences) -> Option<ReportLink> {
+        Some(ReportLink::new(&self.tab.opened.path, self.navigation_state(prefs)?))
+    }
+
+    /// Shows a place of the report, and sets the preferences that belong to it; messages about what
+    /// does not exist here.
+    pub(super) fn go_to(
+        &mut self,
+        place: &NavigationState,
+        prefs: &mut UserPreferences,
+    ) -> Vec<StatusMessage> {
+        let view = place.view;
+        self.tab.view = view;
+        let (selection, gone) = existing_selection(&place.selection, &self.tab.opened);
+        self.tab.selection = selection;
+        let mut messages: Vec<StatusMessage> =
+            gone.into_iter().map(StatusMessage::warning).collect();
+        let mut strange = set_view_prefs(view, &place.prefs, prefs);
+        if let Some((_, shown)) = self.views.iter_mut().find(|(name, _)| *name == view) {
+            strange.extend(shown.restore(&place.state, &self.tab.selection));
+        }
+        strange.extend(self.go_to_in_target(place, &mut messages));
+        if !strange.is_empty() {
+            let words = strange.join(", ");
+            let words = format!("{}: unknown settings ignored: {words}", view.title());
+            messages.push(StatusMessage::warning(words));
+        }
+        messages
+    }
+
+    /// Shows what a place says about the target; names of settings that mean nothing here.
+    fn go_to_in_target(
+        &mut self,
+        place: &NavigationState,
+        messages: &mut Vec<StatusMessage>,
+    ) -> Vec<String> {
+        let Some(beside) = &place.target else { return Vec::new() };
+        let compared = self.compared.as_mut();
+        match compared.filter(|with| same_file(&with.target.path, &beside.report)) {
+            Some(compared) => {
+                let (selection, gone) = existing_selection(&beside.selection, &compared.target);
+                messages.extend(gone.into_iter().map(StatusMessage::warning));
+                compared.restore(place.view, selection, beside)
+            }
+            None => {
+                messages.push(StatusMessage::warning(format!(
+                    "This place belongs to a comparison with {}, which is not open.",
+                    beside.report.display()
+                )));
+                Vec::new()
+            }
+        }
+    }
+
+    /// Remembers what is looked at, for undo.
+    pub(super) fn record_navigation(&mut self, context: &Context, prefs: &UserPreferences) {
+        let (time, held) = context.input(|input| (input.time, input.pointer.any_down()));
+        let Some(place) = self.navigation_state(prefs).filter(|_| !held) else { return };
+        if self.tab.history.record(place, time) {
+            context.request_repaint_after_secs(0.2);
+        }
+    }
+
+    /// Bookmarks what is looked at; a message if something is to be told.
+    pub(super) fn bookmark(&mut self, prefs: &UserPreferences) -> Option<StatusMessage> {
+        let link = self.link(prefs)?;
+        let name = format!("{} {}", link.place.title(), self.tab.notes.bookmarks.len() + 1);
+        self.tab.notes.add(name, &link);
+        self.save_notes()
+    }
+
+    /// Changes the list of bookmarks; a message if something is to be told.
+    pub(super) fn set_bookmarks(
+        &mut self,
+        bookmarks: Vec<ReportBookmark>,
+    ) -> Option<StatusMessage> {
+        self.tab.notes.bookmarks = bookmarks;
+        self.save_notes()
+    }
+
+    fn save_notes(&mut self) -> Option<StatusMessage> {
+        match self.tab.notes.save() {
+            Ok(message) => message.map(StatusMessage::warning),
+            Err(error) => Some(StatusMessage::error(error.to_string())),
+        }
+    }
+
+    /// What is on the screen, to be written to a file.
+    pub(super) fn export_source(&self, prefs: &UserPreferences) -> Option<ExportSource> {
+        Some(ExportSource {
+            opened: self.tab.opened.clone(),
+            compared: self.compared_path().map(Path::to_owned),
+            view: self.tab.view,
+            link: self.link(prefs)?.to_string(),
+        })
+    }
+
+    /// The paths of its reports, to be read again.
+    pub(super) fn paths(&self) -> (PathBuf, Option<PathBuf>) {
+        (self.tab.opened.path.clone(), self.compared_path().map(Path::to_owned))
+    }
+}
+
+/// Whether two paths name one report, as far as their words tell.
+fn same_file(a: &Path, b: &Path) -> bool {
+    let whole = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    whole(a) == whole(b)
+}

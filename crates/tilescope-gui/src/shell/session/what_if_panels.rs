@@ -1,0 +1,144 @@
+//! What-if panels: one changed spec per report.
+
+use crate::model::message::StatusMessage;
+use crate::model::navigation::ReportNotes;
+use crate::model::open_report::OpenReport;
+use crate::shell::report_locations::notes_files;
+use crate::shell::session_temp_dir::{SessionDirectoryError, SessionTempDir};
+use crate::shell::simulation_process::{ChildProgramError, SimulationProcess};
+use crate::shell::spec_queries::write_spec;
+use crate::views::what_if::WhatIfPanel;
+use crate::views::what_if::spec_text::with_value;
+use egui::Context;
+use std::path::{Path, PathBuf};
+
+/// The changed spec that was last shown, and those that wait until their report is shown again.
+#[derive(Default)]
+pub(crate) struct WhatIfPanels {
+    current: Option<Box<WhatIfPanel>>,
+    others: Vec<WhatIfPanel>,
+    /// Whether the panel is shown.
+    open: bool,
+    /// Where reports of changed specs are written; without one, where they end with the session.
+    directory: Option<PathBuf>,
+    temp_directory: SessionTempDir,
+}
+
+impl WhatIfPanels {
+    /// The spec that was last shown.
+    pub(crate) fn current(&self) -> Option<&WhatIfPanel> {
+        self.current.as_deref()
+    }
+
+    /// The spec that was last shown, to change it.
+    pub(crate) fn current_mut(&mut self) -> Option<&mut WhatIfPanel> {
+        self.current.as_deref_mut()
+    }
+
+    /// The panel, while it is shown.
+    pub(crate) fn open(&self) -> Option<&WhatIfPanel> {
+        self.current.as_deref().filter(|_| self.open)
+    }
+
+    /// The panel, while it is shown, to change it.
+    pub(crate) fn open_mut(&mut self) -> Option<&mut WhatIfPanel> {
+        self.current.as_deref_mut().filter(|_| self.open)
+    }
+
+    /// Keeps reports of changed specs in a directory.
+    pub(super) fn keep_in(&mut self, directory: PathBuf) {
+        self.directory = Some(directory);
+    }
+
+    /// Opens the spec of a report, with what was tried before if that is about it, or closes it.
+    ///
+    /// # Errors
+    /// There is no place for files that end with the session.
+    pub(super) fn toggle(&mut self, opened: &OpenReport) -> Result<(), SessionDirectoryError> {
+        let passing = self.temp_directory.directory()?;
+        let is_about = |panel: &WhatIfPanel| panel.is_about(&opened.path);
+        self.open = !self.open || !self.current().is_some_and(is_about);
+        // What was typed and tried for another report waits until that is shown again.
+        self.others.extend(self.current.take().map(|panel| *panel));
+        let known = self.others.iter().position(is_about);
+        self.current = Some(Box::new(match known {
+            Some(at) => self.others.remove(at),
+            None => {
+                let directory = self.directory.clone().unwrap_or_else(|| passing.clone());
+                // What cannot be read there was told when the report was opened.
+                let (notes, _) = ReportNotes::read(notes_files(opened.report.path()));
+                WhatIfPanel::new(opened, notes, directory, passing)
+            }
+        }));
+        Ok(())
+    }
+
+    /// Opens the spec of a report, with a key changed to a value.
+    ///
+    /// # Errors
+    /// There is no place for files that end with the session.
+    pub(super) fn open_with(
+        &mut self,
+        opened: &OpenReport,
+        key: &str,
+        value: &str,
+    ) -> Result<(), SessionDirectoryError> {
+        if !self.open().is_some_and(|panel| panel.is_about(&opened.path)) {
+            self.toggle(opened)?;
+        }
+        if let Some(panel) = &mut self.current {
+            panel.set_text(with_value(panel.text(), key, value));
+        }
+        Ok(())
+    }
+
+    /// Keeps what was tried, if its reports are kept; messages if something is to be told.
+    pub(super) fn save(&mut self) -> Vec<StatusMessage> {
+        if self.directory.is_none() {
+            return Vec::new();
+        }
+        self.all_mut().filter_map(WhatIfPanel::save_variants).collect()
+    }
+
+    fn all_mut(&mut self) -> impl Iterator<Item = &mut WhatIfPanel> {
+        self.current.as_deref_mut().into_iter().chain(&mut self.others)
+    }
+
+    /// A simulation has ended with a report: the report to compare it with, if it was a variant.
+    pub(super) fn finished(&mut self, path: &Path) -> Option<PathBuf> {
+        self.all_mut().find_map(|panel| panel.finished(path))
+    }
+
+    /// A simulation has ended without a report.
+    pub(super) fn stopped(&mut self) {
+        self.all_mut().for_each(WhatIfPanel::stopped);
+    }
+}
+
+/// Starts to simulate the text of a panel as it is.
+///
+/// # Errors
+/// The spec cannot be written, or the simulator not be started.
+pub(super) fn simulate(
+    panel: &mut WhatIfPanel,
+    context: &Context,
+) -> Result<SimulationProcess, ChildProgramError> {
+    let (name, directory) = panel.next_variant();
+    let place = free_place(directory, &name);
+    let spec = place.with_extension("toml");
+    std::fs::create_dir_all(directory).map_err(|error| ChildProgramError::spec(error, &spec))?;
+    write_spec(&spec, panel.text())?;
+    let mut simulation =
+        SimulationProcess::start(&spec.display().to_string(), place.clone(), context)?;
+    simulation.spec.clone_from(&name);
+    panel.started(name, place);
+    Ok(simulation)
+}
+
+/// The first place for a variant that is not taken.
+fn free_place(directory: &Path, name: &str) -> PathBuf {
+    let numbered = (1..).map(|number: u32| directory.join(format!("{name}-{number}")));
+    let free = |place: &PathBuf| !place.exists();
+    let plain = directory.join(name);
+    std::iter::once(plain.clone()).chain(numbered).take(100_000).find(free).unwrap_or(plain)
+}

@@ -1,0 +1,255 @@
+//! What layer, group and batch norm share: statistics over some axes, and a scale and a shift per
+//! channel.
+//!
+//! As poplin and popnn do it (poplibs lib/poplin/Norms.cpp, lib/popnn/GroupNorm.cpp): sums of
+//! values and of squares, in the same compute sets; the inverse standard deviation; difference and
+//! product with the statistics; product with the scale and sum with the shift. The gradient whitens
+//! the input again, as PopART's does.
+
+use crate::poplar::work::OperationWork;
+use crate::popops::elementwise::{self, BinaryOpType};
+use crate::popops::rearrange;
+use crate::popops::reduce::{ReduceError, ReduceOperation};
+use crate::popops::rows::TensorRows;
+use crate::poputil::layout::TensorLayout;
+use crate::shape::{DType, TensorInfo};
+use crate::targets::IpuTarget;
+use tilescope_report::units::Elements;
+
+/// How a norm sees its input.
+pub(crate) struct NormAxes {
+    /// Shape in which statistics and channels have axes of their own.
+    pub shape: Vec<u64>,
+    /// Axes that statistics are taken over.
+    pub statistics_axes: Vec<usize>,
+    /// Axes that all have the same scale and shift.
+    pub channel_axes: Vec<usize>,
+}
+
+/// Which values share statistics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum NormKind {
+    /// Those of a channel, over the batch.
+    Batch,
+    /// Those along the last axis.
+    Layer,
+    /// Those of a group of channels of one sample.
+    Group {
+        /// Groups of channels.
+        groups: u64,
+    },
+}
+
+impl NormKind {
+    pub(crate) fn axes(self, x: &TensorInfo) -> NormAxes {
+        match self {
+            Self::Batch => {
+                let others: Vec<usize> = (0..x.shape.len()).filter(|axis| *axis != 1).collect();
+                NormAxes {
+                    shape: x.shape.clone(),
+                    statistics_axes: others.clone(),
+                    channel_axes: others,
+                }
+            }
+            Self::Layer => {
+                let channels = x.shape.last().copied().unwrap_or(1);
+                NormAxes {
+                    shape: vec![x.elements().0 / channels.max(1), channels],
+                    statistics_axes: vec![1],
+                    channel_axes: vec![0],
+                }
+            }
+            Self::Group { groups } => NormAxes {
+                shape: vec![x.shape[0], groups, x.shape[1] / groups, x.shape[2..].iter().product()],
+                statistics_axes: vec![2, 3],
+                channel_axes: vec![0, 3],
+            },
+        }
+    }
+}
+
+impl NormAxes {
+    pub(crate) fn statistics_count(&self) -> u64 {
+        let kept = (0..self.shape.len()).filter(|axis| !self.statistics_axes.contains(axis));
+        kept.map(|axis| self.shape[axis]).product()
+    }
+
+    pub(crate) fn channel_count(&self) -> u64 {
+        let kept = (0..self.shape.len()).filter(|axis| !self.channel_axes.contains(axis));
+        kept.map(|axis| self.shape[axis]).product()
+    }
+
+    /// Types of the outputs of a forward pass: result, mean, inverse standard deviation.
+    pub(crate) fn outputs(&self, x: &TensorInfo) -> Vec<TensorInfo> {
+        let statistics = TensorInfo::new([self.statistics_count()], DType::Float);
+        vec![x.clone(), statistics.clone(), statistics]
+    }
+
+    /// The rows of `x` on the tiles. One value for each row is made where
+    /// `poputil::createBroadcastOperand` places it.
+    pub(crate) fn rows(
+        &self,
+        machine: &IpuTarget,
+        x: &TensorInfo,
+        layout: &TensorLayout,
+    ) -> NormRows {
+        let order = layout.order.reshaped(&x.shape, &self.shape);
+        let seen = TensorLayout { order, ..layout.clone() };
+        let ty = TensorInfo::new(self.shape.clone(), x.dtype);
+        let tiles = machine.tiles as u32;
+        let values = |count: u64, dtype: DType| {
+            TensorLayout::broadcast_operand(&x.shape, Elements(count), dtype.bytes(), tiles)
+        };
+        let statistics = TensorRows::new(&ty, seen.clone(), &self.statistics_axes)
+            .with_result_mapping(values(self.statistics_count(), DType::Float));
+        let channels = TensorRows::new(&ty, seen, &self.channel_axes)
+            .with_result_mapping(values(self.channel_count(), x.dtype));
+        NormRows { machine: *machine, layout: layout.clone(), statistics, channels }
+    }
+}
+
+/// The input of a norm on the tiles.
+pub(crate) struct NormRows {
+    machine: IpuTarget,
+    layout: TensorLayout,
+    /// Rows that share statistics.
+    statistics: TensorRows,
+    /// Rows that share a channel.
+    channels: TensorRows,
+}
+
+/// How the statistics of a norm lie: one value for each row.
+pub(crate) struct NormStatistics {
+    pub mean: TensorLayout,
+    pub inverse_deviation: TensorLayout,
+}
+
+impl NormRows {
+    /// Where scale and shift go if nobody has placed them.
+    pub(crate) fn channel_layout(&self) -> Option<TensorLayout> {
+        self.channels.result_layout()
+    }
+
+    /// Adds the sums of values and squares of each row and what they make.
+    pub(crate) fn statistics(
+        &self,
+        work: &mut OperationWork,
+    ) -> Result<NormStatistics, ReduceError> {
+        let sums =
+            [("Norm/mean", ReduceOperation::Add), ("Norm/power", ReduceOperation::SquareAdd)];
+        let [mean, power] = self.reduce_together(work, &self.statistics, sums, DType::Float)?;
+        let (name, operation) = ("Norm/iStdDev", BinaryOpType::VarianceToInvStdDev);
+        work.push(elementwise::binary_in_place(name, operation, DType::Float, &power.elements));
+        Ok(NormStatistics { mean, inverse_deviation: power })
+    }
+
+    /// Adds the difference and the product with the statistics, the product with the scale and the
+    /// sum with the shift.
+    pub(crate) fn normalise(
+        &self,
+        work: &mut OperationWork,
+        statistics: &NormStatistics,
+        [scale, shift]: [&TensorLayout; 2],
+    ) {
+        self.whiten(work, "Norm/whiten", statistics);
+        let (machine, channels) = (&self.machine, &self.channels);
+        channels.apply_broadcast(machine, work, "Norm/scale", BinaryOpType::Multiply, scale);
+        channels.apply_broadcast(machine, work, "Norm/shift", BinaryOpType::Add, shift);
+    }
+
+    /// The same where statistics and channels run along the same rows, so that whitening, scale and
+    /// shift come down to one factor and one summand per channel (popart
+    /// willow/src/popx/op/batchnormx.cpp).
+    pub(crate) fn normalise_by_channel(
+        &self,
+        work: &mut OperationWork,
+        statistics: &NormStatistics,
+        [scale, shift]: [(&TensorInfo, &TensorLayout); 2],
+    ) {
+        let (machine, rows, mean) = (&self.machine, &self.statistics, &statistics.mean);
+        for (name, (ty, layout), operation) in [
+            ("Norm/multiplicand", scale, BinaryOpType::Multiply),
+            ("Norm/addend", shift, BinaryOpType::Subtract),
+        ] {
+            work.append(rearrange::bring(machine, ty, layout, mean, name));
+            work.push(elementwise::binary(name, operation, DType::Float, &mean.elements));
+        }
+        rows.apply_broadcast(machine, work, "Norm/scale", BinaryOpType::Multiply, mean);
+        rows.apply_broadcast(machine, work, "Norm/shift", BinaryOpType::Add, mean);
+    }
+
+    /// Adds the gradient of the input; returns how the gradients of scale and shift lie. The
+    /// gradient of the output lies as the input does.
+    pub(crate) fn gradient(
+        &self,
+        work: &mut OperationWork,
+        scale: &TensorLayout,
+        statistics: &NormStatistics,
+    ) -> Result<[TensorLayout; 2], ReduceError> {
+        let dtype = self.statistics.dtype;
+        let (elements, bytes) = (&self.layout.elements, self.layout.bytes(dtype.bytes()));
+        let start = work.phases().len();
+        work.push(elementwise::cast("NormGrad/whiten/OnTileCopy", dtype, dtype, elements));
+        self.whiten(work, "NormGrad/whiten", statistics);
+        let product = |work: &mut OperationWork, name: &str| {
+            work.push(elementwise::binary(name, BinaryOpType::Multiply, dtype, elements));
+        };
+        // Sums of the product and of the gradient itself.
+        let sums = |work: &mut OperationWork, of: &TensorRows, names: [&str; 2], output: DType| {
+            let sums = names.map(|name| (name, ReduceOperation::Add));
+            self.reduce_together(work, of, sums, output)
+        };
+        let (machine, rows, channels) = (&self.machine, &self.statistics, &self.channels);
+        let first = work.phases().len();
+        product(work, "NormGrad/delta/Mul");
+        let names = ["NormGrad/delta/scale", "NormGrad/delta/shift"];
+        let affine_gradients = sums(work, channels, names, dtype)?;
+        work.push_temporary("NormGrad/delta/product", bytes.clone(), first);
+        channels.apply_broadcast(machine, work, "NormGrad/scale", BinaryOpType::Multiply, scale);
+        let second = work.phases().len();
+        product(work, "NormGrad/statistics/Mul");
+        let names = ["NormGrad/statistics/var", "NormGrad/statistics/mean"];
+        let [var_delta, mean_delta] = sums(work, rows, names, DType::Float)?;
+        work.push_temporary("NormGrad/statistics/product", bytes.clone(), second);
+        let name = "NormGrad/var/Mul";
+        rows.apply_broadcast(machine, work, name, BinaryOpType::Multiply, &var_delta);
+        let name = "NormGrad/var/Add";
+        work.push(elementwise::binary_in_place(name, BinaryOpType::Add, dtype, elements));
+        rows.apply_broadcast(machine, work, "NormGrad/mean/Add", BinaryOpType::Add, &mean_delta);
+        let (name, inverse) = ("NormGrad/iStdDev/Mul", &statistics.inverse_deviation);
+        rows.apply_broadcast(machine, work, name, BinaryOpType::Multiply, inverse);
+        work.push_temporary("NormGrad/whitened", bytes, start);
+        Ok(affine_gradients)
+    }
+
+    /// Adds the difference and the product with the statistics.
+    fn whiten(&self, work: &mut OperationWork, name: &str, statistics: &NormStatistics) {
+        let NormStatistics { mean, inverse_deviation } = statistics;
+        for (step, operation, values) in [
+            ("Sub", BinaryOpType::Subtract, mean),
+            ("Mul", BinaryOpType::Multiply, inverse_deviation),
+        ] {
+            let name = format!("{name}/{step}");
+            self.statistics.apply_broadcast(&self.machine, work, &name, operation, values);
+        }
+    }
+
+    /// Adds two reductions of the same rows that share compute sets; returns how their results lie.
+    fn reduce_together(
+        &self,
+        work: &mut OperationWork,
+        rows: &TensorRows,
+        reductions: [(&str, ReduceOperation); 2],
+        output: DType,
+    ) -> Result<[TensorLayout; 2], ReduceError> {
+        let alone = |(name, operation)| {
+            let mut work = OperationWork::default();
+            let layout = rows.reduce(&self.machine, &mut work, name, operation, output)?;
+            Ok((work, layout))
+        };
+        let [first, second] = reductions.map(alone);
+        let ((one, first), (other, second)) = (first?, second?);
+        work.append_merged(one, other);
+        Ok([first, second])
+    }
+}

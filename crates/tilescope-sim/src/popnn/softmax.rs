@@ -1,0 +1,77 @@
+//! Softmax, and the loss of its values at labels (poplibs lib/popnn/NonLinearity.cpp, PopART's nll).
+
+use crate::poplar::exchange;
+use crate::poplar::work::OperationWork;
+use crate::popops::elementwise::{self, BinaryOpType, UnaryOpType};
+use crate::popops::reduce::{ReduceError, ReduceOperation};
+use crate::popops::rows::TensorRows;
+use crate::poputil::layout::TensorLayout;
+use crate::shape::{DType, TensorInfo};
+use crate::targets::IpuTarget;
+
+/// Adds softmax of `rows`, in place; or its logarithm.
+pub(crate) fn softmax(
+    work: &mut OperationWork,
+    machine: &IpuTarget,
+    rows: &TensorRows,
+    log: bool,
+) -> Result<(), ReduceError> {
+    let (dtype, elements) = (rows.dtype, &rows.layout.elements);
+    let maxima = rows.reduce(machine, work, "SoftMax/Reduce_max", ReduceOperation::Max, dtype)?;
+    rows.apply_broadcast(machine, work, "SoftMax/Sub", BinaryOpType::Subtract, &maxima);
+    let exp = if log { elementwise::unary } else { elementwise::unary_in_place };
+    let start = work.phases().len();
+    work.push(exp("SoftMax/Exp", UnaryOpType::Exp, dtype, elements));
+    let sums =
+        rows.reduce(machine, work, "SoftMax/Reduce_sum", ReduceOperation::Add, DType::Float)?;
+    if log {
+        work.push_temporary("SoftMax/exponentials", rows.layout.bytes(dtype.bytes()), start);
+    }
+    let (function, operation) = if log {
+        (UnaryOpType::Log, BinaryOpType::Subtract)
+    } else {
+        (UnaryOpType::Inverse, BinaryOpType::Multiply)
+    };
+    work.push(elementwise::unary_in_place("SoftMax/Sum", function, DType::Float, &sums.elements));
+    rows.apply_broadcast(machine, work, "SoftMax/Scale", operation, &sums);
+    Ok(())
+}
+
+/// Adds the loss of `values[batch, classes]` at the labels, `labels` of which lie on each tile, as
+/// PopART does (willow/src/popx/op/nllx.cpp): a one for each label times the values, their sums, the
+/// logarithm unless values are logarithms already, and the sum of that; returns how it lies.
+pub(crate) fn push_nll_loss(
+    work: &mut OperationWork,
+    machine: &IpuTarget,
+    values: &TensorInfo,
+    layout: &TensorLayout,
+    labels: &TensorLayout,
+    logarithms: bool,
+) -> Result<TensorLayout, ReduceError> {
+    let (dtype, classes) = (values.dtype, values.shape[1]);
+    let labels = labels.bytes(DType::Int.bytes());
+    let elements = &layout.elements;
+    // A tile is sent a label for each of its elements, up to as many as all labels have bytes.
+    let most = labels.total().0;
+    let needed = elements.map(|count| count.0.min(most) * DType::Int.bytes());
+    let start = work.phases().len();
+    let (tiles, speed) = (machine.tiles as u32, machine.exchange_speed());
+    work.push_some(exchange::phase("Loss/OneHot", &needed, &labels, (2, 2), tiles, speed));
+    work.push(elementwise::fill("Loss/OneHot/zero", dtype, elements));
+    work.push(elementwise::one_hot("Loss/OneHot", dtype, classes, elements));
+    work.push(elementwise::binary_in_place("Loss/Mul", BinaryOpType::Multiply, dtype, elements));
+    let rows = TensorRows::new(values, layout.clone(), &[1]);
+    let picked = rows.reduce(machine, work, "Loss/Reduce", ReduceOperation::Add, dtype)?;
+    work.push_temporary("Loss/OneHot", layout.bytes(dtype.bytes()), start);
+    if !logarithms {
+        work.push(elementwise::unary_in_place(
+            "Loss/Log",
+            UnaryOpType::Log,
+            dtype,
+            &picked.elements,
+        ));
+    }
+    let losses = TensorInfo::new([values.shape[0]], dtype);
+    let losses = TensorRows::new(&losses, picked, &[0]);
+    losses.reduce(machine, work, "Loss/ReduceToScalar", ReduceOperation::Add, dtype)
+}

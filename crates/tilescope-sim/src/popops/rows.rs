@@ -1,0 +1,148 @@
+//! Reductions over some axes of a tensor, and the results of reductions applied to the rows they
+//! came from.
+
+use super::elementwise::{self, BinaryOpType, cycles};
+use super::reduce::{
+    self, ReduceDim, ReduceError, ReduceOperation, ReduceResultUse, ReductionRequest,
+};
+use crate::poplar::exchange;
+use crate::poplar::work::{MemoryConstraint, OperationWork, TemporaryVariable};
+use crate::poputil::layout::{ElementOrder, TensorLayout};
+use crate::shape::{DType, TensorInfo};
+use crate::targets::IpuTarget;
+use tilescope_report::MemoryCategory;
+use tilescope_report::units::{Elements, TileRuns};
+
+/// A tensor on the tiles, seen as rows along some axes: one value belongs to each row.
+pub(crate) struct TensorRows {
+    /// Element type of the tensor.
+    pub dtype: DType,
+    /// How the tensor lies.
+    pub layout: TensorLayout,
+    dims: Vec<ReduceDim>,
+    /// Rows that each tile holds elements of.
+    rows_on_tile: TileRuns<u64>,
+    /// Where one value for each row goes, if that is decided beforehand.
+    result_mapping: Option<TileRuns<Elements>>,
+    /// What becomes of the values of a reduction.
+    result_use: ReduceResultUse,
+}
+
+impl TensorRows {
+    /// Rows of a tensor that run along `axes`.
+    pub(crate) fn new(ty: &TensorInfo, layout: TensorLayout, axes: &[usize]) -> Self {
+        let dims = reduce::dims(&ty.shape, layout.order, axes);
+        let rows_on_tile = reduce::columns_on_tiles(&dims, &layout.elements);
+        Self {
+            dtype: ty.dtype,
+            layout,
+            dims,
+            rows_on_tile,
+            result_mapping: None,
+            result_use: ReduceResultUse::PLAIN,
+        }
+    }
+
+    /// The same rows, whose reductions leave their values so.
+    pub(crate) fn with_result_mapping(self, values: TensorLayout) -> Self {
+        Self { result_mapping: Some(values.elements), ..self }
+    }
+
+    /// The same rows, whose reductions use their values so.
+    pub(crate) fn with_result(self, result: ReduceResultUse) -> Self {
+        Self { result_use: result, ..self }
+    }
+
+    /// Where one value for each row goes, if that is decided beforehand.
+    pub(crate) fn result_layout(&self) -> Option<TensorLayout> {
+        self.result_mapping
+            .clone()
+            .map(|elements| TensorLayout { elements, order: ElementOrder::Linear })
+    }
+
+    /// Adds a reduction of each row to one value of type `output`; returns how the values lie.
+    pub(crate) fn reduce(
+        &self,
+        machine: &IpuTarget,
+        work: &mut OperationWork,
+        name: &str,
+        operation: ReduceOperation,
+        output: DType,
+    ) -> Result<TensorLayout, ReduceError> {
+        let reduction = ReductionRequest {
+            name,
+            operation,
+            dims: &self.dims,
+            input: &self.layout.elements,
+            dtype: self.dtype,
+            output,
+            result: self.result_use,
+            output_mapping: self.result_mapping.as_ref(),
+            tiles: machine.tiles as u32,
+            speed: machine.exchange_speed(),
+        };
+        let elements = reduce::add(work, &reduction)?;
+        Ok(TensorLayout { elements, order: ElementOrder::Linear })
+    }
+
+    /// Adds the operation of every row with its value, in place: the values are sent to the tiles
+    /// of their rows first.
+    pub(crate) fn apply_broadcast(
+        &self,
+        machine: &IpuTarget,
+        work: &mut OperationWork,
+        name: &str,
+        operation: BinaryOpType,
+        values: &TensorLayout,
+    ) {
+        self.exchange_row_values(machine, work, name, values);
+        // Values of neighbouring elements differ where the innermost dimension is not along rows.
+        let inner = match self.dims.iter().rev().find(|dim| dim.size > 1) {
+            Some(dim) if !dim.reduced => Some(dim.size),
+            _ => None,
+        };
+        let dtype = self.dtype;
+        let tile = |elements: Elements, rows: u64| match inner {
+            _ if rows <= 1 => cycles::with_scalar(
+                operation,
+                dtype,
+                cycles::ElementwiseExtent::one(elements),
+                true,
+            ),
+            Some(length) => cycles::with_inner_vector(operation, dtype, elements, length.min(rows)),
+            None => cycles::with_outer_vector(operation, dtype, elements, rows),
+        };
+        let cycles = self.layout.elements.zip(&self.rows_on_tile, tile);
+        let form = if inner.is_some() {
+            "BroadcastVectorInnerInPlaceSupervisor"
+        } else {
+            "BroadcastVectorOuterByRowInPlaceSupervisor"
+        };
+        let (op, ty) = (operation.name(), dtype.poplar_name());
+        let vertex = format!("popops::{form}<popops::expr::BinaryOpType::{op},{ty}>");
+        work.push(elementwise::compute(name, vertex, 2, cycles));
+    }
+
+    /// Sends each value to the tiles that hold elements of its row.
+    fn exchange_row_values(
+        &self,
+        machine: &IpuTarget,
+        work: &mut OperationWork,
+        name: &str,
+        values: &TensorLayout,
+    ) {
+        let bytes = self.dtype.bytes();
+        let needed = self.rows_on_tile.map(|rows| *rows * bytes);
+        let start = work.phases().len();
+        let (tiles, speed) = (machine.tiles as u32, machine.exchange_speed());
+        let sent = values.bytes(bytes);
+        work.push_some(exchange::phase(name, &needed, &sent, (2, 2), tiles, speed));
+        work.temporaries.push(TemporaryVariable {
+            name: format!("{name}/broadcast"),
+            category: MemoryCategory::Message,
+            bytes: needed,
+            memory_constraint: MemoryConstraint::Any,
+            live: start..work.phases().len() + 1,
+        });
+    }
+}
