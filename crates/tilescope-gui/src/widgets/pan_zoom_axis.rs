@@ -163,7 +163,7 @@ impl PanZoomAxis {
 }
 
 /// What an axis reaches over, and the width it is drawn on.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct AxisLimits {
     /// From the first position to the last.
     pub range: AxisRange,

@@ -2,17 +2,14 @@
 //! was clicked.
 
 use super::stack_graph::{
-    GraphLevelLine, StackGraph, StackGraphInput as StackLook, StackGraphResponse, StackLayer,
-    StackedValues,
+    GraphLevelLine, StackGraph, StackGraphInput, StackGraphResponse, StackLayer, StackedValues,
 };
 use super::tile_picker::TileClick;
 use crate::theme::{ThemePalette, numbers};
 use crate::widgets::background_query::Versioned;
 use egui::{Color32, Response, RichText, Sense, Ui, vec2};
 use serde::{Deserialize, Serialize};
-use tilescope_analysis::tile_curves::{
-    TileAxisOrder, TileCurve, TileCurveLayer as Of, TileCurveStack,
-};
+use tilescope_analysis::tile_curves::{TileAxisOrder, TileCurve, TileCurveLayer, TileCurveStack};
 use tilescope_report::Target;
 use tilescope_report::units::{grouped, percent};
 
@@ -57,7 +54,7 @@ pub(crate) struct StackedTileCurves {
 
 impl StackedTileCurves {
     /// Stacks the curves up; `title` says what each is called.
-    pub(crate) fn new(curves: TileCurveStack, title: impl Fn(Of) -> String) -> Self {
+    pub(crate) fn new(curves: TileCurveStack, title: impl Fn(TileCurveLayer) -> String) -> Self {
         let layer = |curve: &TileCurve| StackLayer {
             title: title(curve.layer),
             values: curve.values.clone(),
@@ -111,7 +108,7 @@ impl TileGraph {
         let level = GraphLevelLine { value, name: "Max memory", colour };
         let level = (look.max_memory && curves.capacity > 0).then_some(level);
         let levels: Vec<GraphLevelLine> = level.into_iter().collect();
-        let stack_look = StackLook {
+        let stack_look = StackGraphInput {
             name: look.name,
             axis,
             label: &label,

@@ -118,7 +118,7 @@ impl CheckedSpecValues {
             };
             warnings.extend(rename(key, located));
             located.value = key.value_type.accept(&located.value).map_err(|problem| {
-                SpecError::new(located.location.clone(), path, problem)
+                SpecError::new(located.location.clone(), path, problem.to_string())
                     .choices(&key.value_type, &located.value)
             })?;
         }

@@ -103,7 +103,7 @@ impl SpecSource {
             let line = line_of(&self.text, key.span().start);
             let location = SpecLocation::Line { file: self.name.clone(), line };
             let value = SpecValue::from_toml(value.get_ref())
-                .map_err(|problem| SpecError::new(location.clone(), &path, problem))?;
+                .map_err(|problem| SpecError::new(location.clone(), &path, problem.to_string()))?;
             settings.insert(path, LocatedSpecValue { value, location });
         }
         Ok(())

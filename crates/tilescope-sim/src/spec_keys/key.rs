@@ -171,6 +171,16 @@ impl KeyNotes {
     }
 }
 
+/// A value that its key does not take.
+#[derive(Debug, thiserror::Error)]
+#[error("expected {expected}, found {found}")]
+pub(crate) struct WrongSpecValueError {
+    /// The values that the key takes, in words.
+    expected: String,
+    /// The value, in words.
+    found: String,
+}
+
 /// The values a key takes.
 #[derive(Clone, Copy, Debug)]
 pub enum SpecKeyType {
@@ -196,8 +206,8 @@ impl SpecKeyType {
     ///
     /// # Errors
     /// What was expected instead.
-    pub(crate) fn accept(&self, value: &SpecValue) -> Result<SpecValue, String> {
-        let wrong = || format!("expected {}, found {}", self.describe(), value.describe());
+    pub(crate) fn accept(&self, value: &SpecValue) -> Result<SpecValue, WrongSpecValueError> {
+        let wrong = || WrongSpecValueError { expected: self.describe(), found: value.describe() };
         match (self, value) {
             (Self::Integer(min, max), SpecValue::Integer(number))
                 if (min..=max).contains(&number) =>

@@ -4,6 +4,17 @@ use std::fmt;
 use toml::Spanned;
 use toml::de::DeValue;
 
+/// Why a TOML value cannot be one of a spec.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SpecValueError {
+    #[error("the number {0} is too large")]
+    TooLarge(String),
+    #[error("{0} is not a number")]
+    NotANumber(String),
+    #[error("dates are not allowed here")]
+    Date,
+}
+
 /// A value of a key.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum SpecValue {
@@ -23,22 +34,25 @@ impl SpecValue {
     }
 
     /// Converts a parsed TOML value.
-    pub(crate) fn from_toml(value: &DeValue) -> Result<Self, String> {
+    ///
+    /// # Errors
+    /// Numbers beyond 64 bits, and dates.
+    pub(crate) fn from_toml(value: &DeValue) -> Result<Self, SpecValueError> {
         Ok(match value {
             DeValue::String(text) => Self::String(text.to_string()),
             DeValue::Integer(number) => Self::Integer(
                 i64::from_str_radix(&number.as_str().replace('_', ""), number.radix())
-                    .map_err(|_| format!("the number {} is too large", number.as_str()))?,
+                    .map_err(|_| SpecValueError::TooLarge(number.as_str().to_owned()))?,
             ),
             DeValue::Float(number) => Self::Float(
                 number
                     .as_str()
                     .replace('_', "")
                     .parse()
-                    .map_err(|_| format!("{} is not a number", number.as_str()))?,
+                    .map_err(|_| SpecValueError::NotANumber(number.as_str().to_owned()))?,
             ),
             DeValue::Boolean(flag) => Self::Boolean(*flag),
-            DeValue::Datetime(_) => return Err("dates are not allowed here".to_string()),
+            DeValue::Datetime(_) => return Err(SpecValueError::Date),
             DeValue::Array(items) => Self::Array(
                 items
                     .iter()

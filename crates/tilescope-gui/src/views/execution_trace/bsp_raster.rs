@@ -4,7 +4,7 @@
 //! average. Steps narrower than a pixel colour all rows by the share of tiles that work.
 
 use super::bar_colours::{blended_activity_colour, step_colour};
-use super::scene::LoadedTrace;
+use super::loaded_trace::LoadedTrace;
 use crate::model::preferences::TracePrefs;
 use crate::theme::{ThemePalette, mix};
 use crate::widgets::toolbar::ToolbarBuilder;

@@ -3,21 +3,18 @@
 
 use super::bar_raster::{BarFilter, BarRasterLayout, raster};
 use super::bsp_raster::BspRaster;
+use super::loaded_trace::{IpuLanes, LoadedTrace, rows_of};
 use crate::theme::{ColourScheme, ThemePalette};
+use crate::views::cycle_axis::cycles_on_screen;
+use crate::widgets::pan_zoom_axis::PanZoomAxis;
 use crate::widgets::split_texture::SplitImage;
 use rayon::prelude::*;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 use tilescope_analysis::trace::{
-    FlowArrow, HostActivity, InterIpuTransfers, LaneItemKind, LaneItemList, MAX_ROWS,
-    ProgramLabels, TileWorkTimes, TraceLaneStyle, TraceStepGrouping, arrows, host_lane, lane_items,
+    FlowArrow, HostActivity, LaneItemKind, LaneItemList, TraceLaneStyle, TraceStepGrouping, arrows,
+    host_lane, lane_items,
 };
-use tilescope_report::trace::Trace;
 use tilescope_report::units::{CycleRange, Cycles, StepId};
-use tilescope_report::{
-    MarkFilter, MarkKind, ProgramKind, Report, ReportError, ReportPart, StepActivity, Target,
-    TraceMark,
-};
+use tilescope_report::{MarkFilter, MarkKind, ProgramKind, Report, ReportError, TraceMark};
 
 /// Marks of one kind that are read for a window.
 const MAX_MARKS: usize = 1_500;
@@ -28,120 +25,6 @@ const LEAST_SENDER: f64 = 10.0;
 const MAX_SENDERS: usize = 64;
 /// Pixels from which on a bar may get a name, were the window shown a little closer.
 const LEAST_WIDE: f64 = 16.0;
-
-/// One IPU of the trace.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct IpuLanes {
-    /// IPU of the replica.
-    pub ipu: u32,
-    /// Its groups of tiles.
-    pub sub_lanes: Vec<u8>,
-    /// Executed steps on all of them.
-    pub steps: u64,
-    /// Rows of the flame, for each group of tiles.
-    pub flame_rows: Vec<u32>,
-}
-
-/// Data of the trace that never changes while a report is open.
-pub(crate) struct LoadedTrace {
-    pub trace: Trace,
-    pub labels: ProgramLabels,
-    /// From the first cycle to the last.
-    pub range: CycleRange,
-    pub ipus: Vec<IpuLanes>,
-    /// Kinds of marks there are.
-    pub mark_kinds: Vec<MarkKind>,
-    /// Traffic of programs between IPUs.
-    links: InterIpuTransfers,
-    pub target: Arc<Target>,
-    /// Whether anything is copied from or to the host.
-    pub host: bool,
-    /// Whether it is known how many tiles work in a step.
-    pub balance: bool,
-    /// Cycles of each tile; read when they are first shown.
-    tile_times: OnceLock<TileWorkTimes>,
-}
-
-impl LoadedTrace {
-    /// What each tile does in each program, once the raster of tiles has asked for it.
-    pub(crate) fn known_tile_times(&self) -> Option<&TileWorkTimes> {
-        self.tile_times.get()
-    }
-
-    fn tile_times(&self, report: &Report) -> Result<&TileWorkTimes, ReportError> {
-        match self.tile_times.get() {
-            Some(times) => Ok(times),
-            None => {
-                let times = TileWorkTimes::read(report)?;
-                // Two threads may have read it at once; both read the same, and the first one
-                // stays.
-                Ok(self.tile_times.get_or_init(|| times))
-            }
-        }
-    }
-}
-
-/// Reads what never changes; `None` if nothing was executed.
-pub(crate) fn prepare(
-    report: &Report,
-    progress: &Arc<AtomicU64>,
-    cancel: &Arc<AtomicBool>,
-) -> Result<Option<LoadedTrace>, ReportError> {
-    // Per mille, because an integer can be shared between threads without a lock.
-    let mut tell = |share: f64| progress.store((share * 1000.0) as u64, Ordering::Relaxed);
-    report.prepare_trace(&mut tell, cancel)?;
-    let Some(trace) = report.trace()? else { return Ok(None) };
-    if trace.bars() == 0 {
-        return Ok(None);
-    }
-    let labels = ProgramLabels::new(&*report.programs()?);
-    let mut mark_kinds = Vec::new();
-    for kind in MarkKind::ALL {
-        // One mark is enough to know that its kind needs a row.
-        let filter = MarkFilter { kind: Some(kind), ipu: None, window: None, limit: 1 };
-        if !report.marks(&filter)?.is_empty() {
-            mark_kinds.push(kind);
-        }
-    }
-    let ipus = ipu_lanes(&trace, &labels);
-    let (range, mut host) = (trace.range(), false);
-    for info in trace.lanes() {
-        let lane = trace.lane_of(info.ipu, info.sub_lane);
-        let totals = lane.map(|lane| lane.totals(range)).transpose()?;
-        host |= totals.is_some_and(|totals| totals.cycles[StepActivity::Host] > Cycles::ZERO);
-    }
-    Ok(Some(LoadedTrace {
-        links: InterIpuTransfers::read(report)?,
-        target: report.target()?,
-        host,
-        balance: report.has(ReportPart::ActiveTiles),
-        range,
-        trace,
-        labels,
-        ipus,
-        mark_kinds,
-        tile_times: OnceLock::new(),
-    }))
-}
-
-fn ipu_lanes(trace: &Trace, labels: &ProgramLabels) -> Vec<IpuLanes> {
-    let mut ipus: Vec<IpuLanes> = Vec::new();
-    for lane in trace.lanes() {
-        // Lanes are sorted by IPU, then sub-lane.
-        if ipus.last().is_none_or(|ipu| ipu.ipu != lane.ipu) {
-            let (sub_lanes, flame_rows) = (Vec::new(), Vec::new());
-            ipus.push(IpuLanes { ipu: lane.ipu, sub_lanes, steps: 0, flame_rows });
-        }
-        if let Some(ipu) = ipus.last_mut() {
-            ipu.sub_lanes.push(lane.sub_lane);
-            ipu.steps += lane.steps;
-            // Other tiles than the compute tiles only copy: a parent and its parts.
-            let rows = if lane.sub_lane == 0 { labels.rows().clamp(2, MAX_ROWS) } else { 2 };
-            ipu.flame_rows.push(rows);
-        }
-    }
-    ipus
-}
 
 /// The query key of a scene.
 #[derive(Clone, Debug, PartialEq)]
@@ -172,6 +55,20 @@ pub(crate) struct TraceSceneKey {
     pub gap: usize,
     /// Height of the raster of tiles in pixels; 0 without one.
     pub tiles: usize,
+}
+
+/// The cycles of the scene for what is on the screen, with more on both sides: whole blocks, so that
+/// panning inside of one asks for nothing new, and so that what is on the screen has the same pixels
+/// whatever way led there.
+pub(super) fn scene_window(axis: PanZoomAxis, width: f32) -> CycleRange {
+    let length = ((axis.scale() * f64::from(width)).ceil() as u64).max(1);
+    let block = length.div_ceil(4);
+    let window = cycles_on_screen(axis, width);
+    let start = (window.start / block * block).saturating_sub(Cycles(block / 2));
+    let end = start
+        .saturating_add(Cycles(block.saturating_mul(6)))
+        .max(window.end.saturating_add(Cycles(1)));
+    CycleRange::new(start, end)
 }
 
 /// Marks of one row.
@@ -220,14 +117,6 @@ pub(crate) const COMMON_MARKS: [MarkKind; 6] = [
     MarkKind::Loader,
     MarkKind::Callback,
 ];
-
-/// Number of rows of each group of tiles.
-pub(crate) fn rows_of(lanes: &IpuLanes, style: TraceLaneStyle) -> Vec<u32> {
-    match style {
-        TraceLaneStyle::Flame => lanes.flame_rows.clone(),
-        TraceLaneStyle::Flat => vec![1; lanes.sub_lanes.len()],
-    }
-}
 
 /// Reads, arranges and fills a window.
 pub(crate) fn build_scene(

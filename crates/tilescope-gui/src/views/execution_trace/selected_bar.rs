@@ -1,6 +1,7 @@
 //! What is chosen in the trace: a step, which every tab knows, or a bar that stands for several.
 
-use super::scene::{LoadedTrace, TraceScene};
+use super::loaded_trace::LoadedTrace;
+use super::scene::TraceScene;
 use crate::model::command::SelectedStep;
 use serde::{Deserialize, Serialize};
 use tilescope_analysis::trace::{LaneItem, LaneItemKind, ProgramLabels};

@@ -1,112 +1,126 @@
 //! The strip of controls above the lanes.
 
-use super::scene::LoadedTrace;
-use super::{ExecutionTraceView, bsp_raster, exchange_arrows};
+use super::events::TraceEvent;
+use super::loaded_trace::LoadedTrace;
+use super::settings::TraceSettings;
+use super::{bsp_raster, paint};
 use crate::model::command::AppCommand;
 use crate::model::preferences::TracePrefs;
 use crate::theme::{ThemePalette, text_size};
 use crate::views::ViewContext;
-use crate::widgets::pan_zoom_axis::count_drag;
+use crate::widgets::pan_zoom_axis::{AxisLimits, PanZoomAxis, count_drag};
 use crate::widgets::toolbar::{ToolbarBuilder, weak_ui};
 use crate::widgets::{legend_ui, search_ui};
 use egui::{RichText, Ui};
 use std::collections::BTreeSet;
 use tilescope_analysis::trace::{HostActivity, TraceLaneStyle};
-use tilescope_report::units::{Cycles, seconds};
+use tilescope_report::units::{Cycles, Hertz, seconds};
 
-impl ExecutionTraceView {
-    pub(super) fn controls_ui(
-        &mut self,
-        bar: &mut ToolbarBuilder<'_>,
-        context: &ViewContext<'_>,
-        prepared: &LoadedTrace,
-    ) {
-        let old = context.prefs.trace;
-        let mut prefs = old;
-        let styles = [(TraceLaneStyle::Flame, "Flame"), (TraceLaneStyle::Flat, "Flat")];
-        if let Some(style) = bar.choice("View", &styles, prefs.style) {
-            prefs.style = style;
-        }
-        if prepared.ipus.len() > 1 {
-            bar.add("IPU", |ui| self.ipus_ui(ui, prepared));
-        }
-        if self.focus_filter {
-            bar.unfold();
-        }
-        bar.add("Filter steps", |ui| {
-            let filter = search_ui(ui, &mut self.filter, "Filter steps", 150.0);
-            if std::mem::take(&mut self.focus_filter) {
-                filter.request_focus();
-            }
-        });
-        let marked = !prepared.mark_kinds.is_empty() || prepared.host;
-        toggles_ui(bar, &mut prefs, marked, prepared.ipus.len() > 1);
-        bsp_raster::controls_ui(bar, &mut prefs);
-        bar.add("Key", |ui| drop(ui.menu_button("Key", colour_legend_ui)));
-        if prefs != old {
-            context.commands.push(AppCommand::SetTracePrefs(prefs));
-        }
-        bar.align_right();
-        if bar.button("Whole run", "Show everything (F without a selection)") {
-            self.axis = None;
-        }
-        self.magnification_ui(bar, context);
+/// Shows the controls; what they change of the settings. `focus_filter` asks for a filter to be
+/// typed, and is taken back once it can be.
+pub(super) fn controls_ui(
+    bar: &mut ToolbarBuilder<'_>,
+    context: &ViewContext<'_>,
+    prepared: &LoadedTrace,
+    settings: &TraceSettings,
+    focus_filter: &mut bool,
+) -> Vec<TraceEvent> {
+    let mut events = Vec::new();
+    let mut prefs = context.prefs.trace;
+    let styles = [(TraceLaneStyle::Flame, "Flame"), (TraceLaneStyle::Flat, "Flat")];
+    if let Some(style) = bar.choice("View", &styles, prefs.style) {
+        prefs.style = style;
     }
+    if prepared.ipus.len() > 1 {
+        bar.add("IPU", |ui| events.extend(ipus_ui(ui, prepared, settings)));
+    }
+    if *focus_filter {
+        bar.unfold();
+    }
+    bar.add("Filter steps", |ui| events.extend(filter_ui(ui, settings, focus_filter)));
+    let marked = !prepared.mark_kinds.is_empty() || prepared.host;
+    toggles_ui(bar, &mut prefs, marked, prepared.ipus.len() > 1);
+    bsp_raster::controls_ui(bar, &mut prefs);
+    bar.add("Key", |ui| drop(ui.menu_button("Key", colour_legend_ui)));
+    if prefs != context.prefs.trace {
+        context.commands.push(AppCommand::SetTracePrefs(prefs));
+    }
+    bar.align_right();
+    if bar.button("Whole run", "Show everything (F without a selection)") {
+        events.push(TraceEvent::ShowWholeRun);
+    } else if let Some(shown) = settings.shown() {
+        events.extend(magnification_ui(bar, shown, context.opened.target.clock));
+    }
+    events
+}
 
-    /// Which IPUs are shown: a click shows one alone, Shift + click adds it or takes it away.
-    fn ipus_ui(&mut self, ui: &mut Ui, prepared: &LoadedTrace) {
-        let title = match self.ipus.len() {
-            0 => "All".to_owned(),
-            1..=3 => {
-                let ipus: Vec<String> = self.ipus.iter().map(u32::to_string).collect();
-                format!("IPU {}", ipus.join(", "))
-            }
-            count => format!("{count} IPUs"),
-        };
-        weak_ui(ui, "IPU".to_owned());
-        let before = self.ipus.clone();
-        let shown = egui::ComboBox::from_id_salt("IPU").selected_text(title).show_ui(ui, |ui| {
-            if ui.selectable_label(self.ipus.is_empty(), "All").clicked() {
-                self.ipus.clear();
-            }
-            for ipu in prepared.ipus.iter().map(|lanes| lanes.ipu) {
-                let chosen = self.ipus.contains(&ipu);
-                let entry = ui.selectable_label(chosen, format!("IPU {ipu}"));
-                let entry = entry.on_hover_text("Shift + click shows several");
-                if !entry.clicked() {
-                    continue;
-                }
-                if !ui.input(|input| input.modifiers.shift || input.modifiers.command) {
-                    self.ipus = BTreeSet::from([ipu]);
-                } else if chosen {
-                    self.ipus.remove(&ipu);
-                } else {
-                    self.ipus.insert(ipu);
-                }
-            }
-        });
-        shown.response.accessible_name("IPU");
-        if self.ipus != before {
-            self.scroll = 0.0;
-        }
+fn filter_ui(ui: &mut Ui, settings: &TraceSettings, focus_filter: &mut bool) -> Option<TraceEvent> {
+    let mut filter = settings.filter.clone();
+    let shown = search_ui(ui, &mut filter, "Filter steps", 150.0);
+    if std::mem::take(focus_filter) {
+        shown.request_focus();
     }
+    (filter != settings.filter).then_some(TraceEvent::SetFilter(filter))
+}
 
-    /// How many cycles are on the screen: to read, to drag, or to type.
-    fn magnification_ui(&mut self, bar: &mut ToolbarBuilder<'_>, context: &ViewContext<'_>) {
-        let (Some(axis), Some(limits)) = (self.axis, self.limits) else { return };
-        let mut cycles = axis.count(limits);
-        let time = Cycles(cycles).seconds_at(context.opened.target.clock);
-        bar.add("Cycles on the screen", |ui| {
-            if time > 0.0 {
-                weak_ui(ui, format!("= {}", seconds(time)));
+/// Which IPUs are shown: a click shows one alone, Shift + click adds it or takes it away.
+fn ipus_ui(ui: &mut Ui, prepared: &LoadedTrace, settings: &TraceSettings) -> Option<TraceEvent> {
+    weak_ui(ui, "IPU".to_owned());
+    let mut ipus = settings.ipus.clone();
+    let menu = egui::ComboBox::from_id_salt("IPU").selected_text(ipus_title(&ipus));
+    let shown = menu.show_ui(ui, |ui| {
+        if ui.selectable_label(ipus.is_empty(), "All").clicked() {
+            ipus.clear();
+        }
+        for ipu in prepared.ipus.iter().map(|lanes| lanes.ipu) {
+            let chosen = ipus.contains(&ipu);
+            let entry = ui.selectable_label(chosen, format!("IPU {ipu}"));
+            let entry = entry.on_hover_text("Shift + click shows several");
+            if !entry.clicked() {
+                continue;
             }
-            let drag = count_drag(&mut cycles, limits).suffix(" cycles");
-            let shown = ui.add(drag).accessible_name("Cycles on the screen");
-            if shown.on_hover_text("Cycles on the screen: drag or type a number").changed() {
-                self.axis = Some(axis.with_visible_count(cycles, limits));
+            if !ui.input(|input| input.modifiers.shift || input.modifiers.command) {
+                ipus = BTreeSet::from([ipu]);
+            } else if chosen {
+                ipus.remove(&ipu);
+            } else {
+                ipus.insert(ipu);
             }
-        });
+        }
+    });
+    shown.response.accessible_name("IPU");
+    (ipus != settings.ipus).then_some(TraceEvent::ShowIpus(ipus))
+}
+
+fn ipus_title(ipus: &BTreeSet<u32>) -> String {
+    match ipus.len() {
+        0 => "All".to_owned(),
+        1..=3 => {
+            let ipus: Vec<String> = ipus.iter().map(u32::to_string).collect();
+            format!("IPU {}", ipus.join(", "))
+        }
+        count => format!("{count} IPUs"),
     }
+}
+
+/// How many cycles are on the screen: to read, to drag, or to type.
+fn magnification_ui(
+    bar: &mut ToolbarBuilder<'_>,
+    (axis, limits): (PanZoomAxis, AxisLimits),
+    clock: Hertz,
+) -> Option<TraceEvent> {
+    let mut cycles = axis.count(limits);
+    let time = Cycles(cycles).seconds_at(clock);
+    let mut changed = false;
+    bar.add("Cycles on the screen", |ui| {
+        if time > 0.0 {
+            weak_ui(ui, format!("= {}", seconds(time)));
+        }
+        let drag = count_drag(&mut cycles, limits).suffix(" cycles");
+        let shown = ui.add(drag).accessible_name("Cycles on the screen");
+        changed = shown.on_hover_text("Cycles on the screen: drag or type a number").changed();
+    });
+    changed.then(|| TraceEvent::ShowAxis(axis.with_visible_count(cycles, limits)))
 }
 
 fn toggles_ui(bar: &mut ToolbarBuilder<'_>, prefs: &mut TracePrefs, marks: bool, several: bool) {
@@ -149,8 +163,7 @@ fn colour_legend_ui(ui: &mut Ui) {
         ui.horizontal(|ui| legend_ui(ui, colour, text));
     }
     for work in [HostActivity::WaitingForHost, HostActivity::Mixed, HostActivity::Transferring] {
-        let (colour, text) =
-            (exchange_arrows::host_colour(palette, work), exchange_arrows::host_words(work));
+        let (colour, text) = (paint::host_colour(palette, work), paint::host_words(work));
         ui.horizontal(|ui| legend_ui(ui, colour, text));
     }
     ui.separator();

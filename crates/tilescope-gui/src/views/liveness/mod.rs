@@ -24,11 +24,12 @@ use crate::widgets::{empty_state_ui, search_ui, tables_height, waiting_tabs_ui};
 use egui::{CentralPanel, Frame, Key, Panel, RichText, Ui};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
+use std::sync::Arc;
 use tables::{LivenessTab, LivenessTables};
 use tilescope_analysis::liveness::{LivenessCurve, LivenessScope, curve};
 use tilescope_analysis::tile_curves::TileCurveUnit;
 use tilescope_report::units::{Bytes, ProgramId, VariableId, exact_bytes, grouped, percent};
-use tilescope_report::{ProgramKind, Report, ReportError};
+use tilescope_report::{ProgramKind, ProgramNodeTable, Report, ReportError};
 
 /// This view, for the list.
 pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
@@ -48,6 +49,7 @@ struct LivenessGraphData {
     stack: Versioned<StackedValues>,
     /// What each step is, in words.
     labels: Vec<String>,
+    programs: Arc<ProgramNodeTable>,
 }
 
 /// A curve, if there is one.
@@ -151,7 +153,7 @@ fn load_graph(
     ];
     let stack =
         Versioned::new(StackedValues::new(if always { layers } else { layers[1..].to_vec() }));
-    Ok(Some(Versioned::new(LivenessGraphData { curve, stack, labels })))
+    Ok(Some(Versioned::new(LivenessGraphData { curve, stack, labels, programs })))
 }
 
 impl LivenessView {
@@ -291,11 +293,11 @@ impl LivenessView {
             return self.ask_for_step_ui(ui, context, shown);
         }
         if self.tab == LivenessTab::Step {
-            let programs = self.steps.iter().filter_map(|step| {
+            let steps = self.steps.iter().filter_map(|step| {
                 shown.curve.programs.get(*step as usize).map(|program| (*step, *program))
             });
-            let programs: Vec<(u32, ProgramId)> = programs.collect();
-            return tables::steps_ui(ui, context, &programs, &shown.curve, &mut self.jump);
+            let steps: Vec<(u32, ProgramId)> = steps.collect();
+            return tables::steps_ui(ui, context, &steps, shown, &mut self.jump);
         }
         let key = tables::LivenessTableKey {
             tab: self.tab,

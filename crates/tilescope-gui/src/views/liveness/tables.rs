@@ -1,7 +1,7 @@
 //! The tables below the graph: what is live, which vertices run, what they take, where the step is
 //! in the program.
 
-use super::activity_label;
+use super::{LivenessGraphData, activity_label};
 use crate::model::command::AppCommand;
 use crate::model::view_id::ViewId;
 use crate::theme::fonts::strong;
@@ -17,7 +17,7 @@ use egui::{Label, RichText, ScrollArea, Ui};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tilescope_analysis::data_table::DataTable;
-use tilescope_analysis::liveness::{self, LiveVariable, LivenessCurve, LivenessScope, enclosing};
+use tilescope_analysis::liveness::{self, LiveVariable, LivenessScope, enclosing};
 use tilescope_analysis::tables::liveness as columns;
 use tilescope_report::units::{ProgramId, VariableId, exact_bytes, grouped};
 use tilescope_report::{Report, ReportError, ReportPart};
@@ -167,15 +167,14 @@ fn ids(rows: &[LiveVariable]) -> Vec<VariableId> {
 }
 
 /// Each chosen step with the programs around it.
-pub(crate) fn steps_ui(
+pub(super) fn steps_ui(
     ui: &mut Ui,
     context: &ViewContext<'_>,
     steps: &[(u32, ProgramId)],
-    curve: &LivenessCurve,
+    shown: &LivenessGraphData,
     jump: &mut TraceJump,
 ) {
-    // Programs were read when the curve was.
-    let Ok(programs) = context.opened.report.programs() else { return };
+    let LivenessGraphData { curve, programs, .. } = shown;
     let palette = ThemePalette::for_ui(ui);
     ScrollArea::both().auto_shrink(false).id_salt("steps").show(ui, |ui| {
         for (step, program) in steps {
@@ -194,7 +193,7 @@ pub(crate) fn steps_ui(
                     jump.start(*program);
                 }
             });
-            for (depth, id) in enclosing(&programs, *program).into_iter().enumerate() {
+            for (depth, id) in enclosing(programs, *program).into_iter().enumerate() {
                 let Some(node) = programs.get(id) else { continue };
                 let text = match node.name.as_str() {
                     "" => node.kind.name().to_owned(),

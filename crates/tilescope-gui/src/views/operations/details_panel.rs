@@ -1,6 +1,7 @@
 //! Below the table: the chosen operation in words, its programs, its costs tile by tile, and the
 //! planner's choice.
 
+use super::OperationsTableData;
 use super::flops_and_debug::{debug_ui, flops_ui};
 use crate::model::command::AppCommand;
 use crate::model::view_id::ViewId;
@@ -29,7 +30,7 @@ use tilescope_report::ReportError;
 use tilescope_report::units::{
     Bytes, Cycles, OperationId, ProgramId, exact_bytes, grouped, percent,
 };
-use tilescope_report::{MemoryCategory, Report, ReportPart};
+use tilescope_report::{MemoryCategory, ModelOperation, ProgramNodeTable, Report, ReportPart};
 
 /// The tables below the table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,15 +71,16 @@ pub(crate) struct OperationDetailsPanel {
 }
 
 impl OperationDetailsPanel {
-    /// Shows it; `rows` are all operations of the layer, `row` the chosen one. The place of the one that is
-    /// chosen here.
+    /// Shows it; `row` is the chosen operation of those that are shown above. The place of the one that
+    /// is chosen here.
     pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
         context: &ViewContext<'_>,
-        (layer, rows): (OpLayer, &[OpRow]),
+        shown: &OperationsTableData,
         row: Option<&OpRow>,
     ) -> Option<usize> {
+        let OperationsTableData { layer, rows, .. } = shown;
         let mut chosen = None;
         let tabs = [
             (OperationDetailsTab::Summary, "Summary"),
@@ -100,15 +102,17 @@ impl OperationDetailsPanel {
         ui.add_space(spacing::XS);
         match (self.tab, row) {
             (OperationDetailsTab::Summary, None) => {
-                totals_ui(ui, &context.opened.report, (layer, rows))
+                totals_ui(ui, &context.opened.report, (*layer, rows))
             }
             (_, None) => hint_ui(ui, "Click on an operation above to display its details."),
-            (OperationDetailsTab::Summary, Some(row)) => summary_ui(ui, context, layer, row),
-            (OperationDetailsTab::Programs, Some(row)) => self.programs_ui(ui, context, row),
+            (OperationDetailsTab::Summary, Some(row)) => summary_ui(ui, context, *layer, row),
+            (OperationDetailsTab::Programs, Some(row)) => {
+                self.programs_ui(ui, context, &shown.programs, row)
+            }
             (OperationDetailsTab::Code | OperationDetailsTab::Cycles, Some(row)) => {
                 self.graphs_ui(ui, context, row)
             }
-            (OperationDetailsTab::Plan, Some(row)) => plan_ui(ui, context, row),
+            (OperationDetailsTab::Plan, Some(row)) => plan_ui(ui, &shown.operations, row),
             (OperationDetailsTab::Flops, Some(row)) => chosen = flops_ui(ui, rows, row),
             (OperationDetailsTab::Debug, Some(row)) => self.debug_ui(ui, context, row),
         }
@@ -127,9 +131,13 @@ impl OperationDetailsPanel {
         lines.show(ui, texts, |ui, lines| debug_ui(ui, lines));
     }
 
-    fn programs_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, row: &OpRow) {
-        // Programs were read when the table was.
-        let Ok(programs) = context.opened.report.programs() else { return };
+    fn programs_ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &ViewContext<'_>,
+        programs: &ProgramNodeTable,
+        row: &OpRow,
+    ) {
         let executed = context.opened.report.has(ReportPart::Execution);
         let area = ScrollArea::both().auto_shrink(false).id_salt("operation programs");
         area.show_rows(ui, 20.0, row.programs.len(), |ui, shown| {
@@ -318,9 +326,7 @@ fn summary_ui(ui: &mut Ui, context: &ViewContext<'_>, layer: OpLayer, row: &OpRo
     });
 }
 
-fn plan_ui(ui: &mut Ui, context: &ViewContext<'_>, row: &OpRow) {
-    // Operations were read when the table was.
-    let Ok(operations) = context.opened.report.operations() else { return };
+fn plan_ui(ui: &mut Ui, operations: &[ModelOperation], row: &OpRow) {
     let operation = row.operation.and_then(|id| operations.get(id.index()));
     let Some(plan) = operation.and_then(|operation| operation.plan.as_deref()) else {
         let sentence = "No plan was recorded for this operation: only matmuls, convolutions and \

@@ -25,9 +25,8 @@ use std::sync::Arc;
 use tilescope_analysis::data_table::DataTable;
 use tilescope_analysis::operations::{OpRow, OperationLayer, operations};
 use tilescope_analysis::tables::operations as tables;
-use tilescope_report::ReportError;
-use tilescope_report::ReportPart;
 use tilescope_report::units::OperationId;
+use tilescope_report::{ModelOperation, ProgramNodeTable, ReportError, ReportPart};
 
 /// This view, for the list.
 pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
@@ -38,10 +37,13 @@ pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
     create: || Box::<OperationsView>::default(),
 };
 
-/// Operations and the table of them.
+/// Operations and the table of them, and what the report says about each.
 struct OperationsTableData {
     layer: OperationLayer,
     rows: Vec<OpRow>,
+    programs: Arc<ProgramNodeTable>,
+    /// The operations of the model.
+    operations: Arc<Vec<ModelOperation>>,
     table: Arc<DataTable>,
     complete: bool,
 }
@@ -84,6 +86,8 @@ impl ReportView for OperationsView {
             Ok::<OperationsTableData, ReportError>(OperationsTableData {
                 layer: *layer,
                 rows: found.rows,
+                programs: report.programs()?,
+                operations: report.operations()?,
                 table: Arc::new(table),
                 complete: found.complete,
             })
@@ -162,7 +166,7 @@ impl OperationsView {
             .show(ui, |ui| {
                 ui.take_available_space();
                 let row = chosen.and_then(|row| shown.rows.get(row));
-                if let Some(place) = self.lower.ui(ui, context, (shown.layer, &shown.rows), row) {
+                if let Some(place) = self.lower.ui(ui, context, shown, row) {
                     self.chosen = Some((shown.layer, place));
                     self.seen = shown.rows.get(place).and_then(|row| row.operation);
                     context.commands.push(AppCommand::SelectOperation(self.seen));

@@ -49,7 +49,7 @@ struct SummaryPageData {
     /// When the report was written.
     written: Option<SystemTime>,
     /// What applications and frameworks wrote down, or why it cannot be read.
-    trees: Vec<(&'static str, Result<Vec<JsonLine>, String>)>,
+    trees: Vec<(&'static str, Result<Vec<JsonLine>, SidecarJsonError>)>,
     meta: Vec<(String, String)>,
 }
 
@@ -87,11 +87,20 @@ fn facts(report: &Report) -> Result<SummaryPageData, ReportError> {
 }
 
 /// A JSON file beside the report, line by line; `None` if there is none.
-fn tree(report: &Report, name: &str) -> Option<Result<Vec<JsonLine>, String>> {
+fn tree(report: &Report, name: &str) -> Option<Result<Vec<JsonLine>, SidecarJsonError>> {
     match report.sidecar_text(name) {
-        Ok(text) => Some(json::lines(&text?).map_err(|error| error.to_string())),
-        Err(error) => Some(Err(error.to_string())),
+        Ok(text) => Some(json::lines(&text?).map_err(SidecarJsonError::from)),
+        Err(error) => Some(Err(error.into())),
     }
+}
+
+/// Why a JSON file beside the report cannot be shown.
+#[derive(Debug, thiserror::Error)]
+enum SidecarJsonError {
+    #[error(transparent)]
+    Read(#[from] ReportError),
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
 }
 
 impl ReportView for SummaryView {
@@ -450,7 +459,7 @@ fn spec_ui(ui: &mut Ui, spec: &str) {
 }
 
 /// Keys and values, set in as deep as they stand.
-fn tree_ui(ui: &mut Ui, lines: &Result<Vec<JsonLine>, String>) {
+fn tree_ui(ui: &mut Ui, lines: &Result<Vec<JsonLine>, SidecarJsonError>) {
     let palette = ThemePalette::for_ui(ui);
     let lines = match lines {
         Ok(lines) => lines,

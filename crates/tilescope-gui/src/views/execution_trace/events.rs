@@ -1,0 +1,42 @@
+//! What the user does with the trace, as plain data: pointer, keys and controls say it, and
+//! [`TraceSettings::apply`](super::settings::TraceSettings::apply) does it.
+
+use super::selected_bar::SelectedBar;
+use super::settings::TraceDetailsTab;
+use crate::model::command::SelectedStep;
+use crate::widgets::pan_zoom_axis::PanZoomAxis;
+use std::collections::BTreeSet;
+use tilescope_report::units::CycleRange;
+
+/// A change of what is shown or chosen.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum TraceEvent {
+    /// Shows what an axis shows.
+    ShowAxis(PanZoomAxis),
+    /// Shows all of the run.
+    ShowWholeRun,
+    /// Shows some cycles with a little around them.
+    ZoomTo(CycleRange),
+    /// As [`TraceEvent::ZoomTo`], or the whole run where those cycles are shown already.
+    ZoomToOrOut(CycleRange),
+    /// Pans until some cycles are on the screen.
+    BringIntoView(CycleRange),
+    /// Scrolls the lanes down by so many points.
+    ScrollBy(f64),
+    /// Shows some IPUs; none of them stands for all.
+    ShowIpus(BTreeSet<u32>),
+    /// Looks for steps by a part of their names.
+    SetFilter(String),
+    /// Shows other tables below the lanes.
+    ShowTab(TraceDetailsTab),
+    /// Chooses a step; with `add` beside those chosen before, and a chosen one no longer.
+    ChooseStep { step: SelectedStep, add: bool },
+    /// Chooses a bar that stands for several steps.
+    ChooseBar(SelectedBar),
+    /// Chooses nothing.
+    ChooseNothing,
+    /// Marks some cycles, if there are any to mark; without `keep` instead of the marks before.
+    Mark { range: Option<CycleRange>, keep: bool },
+    /// Chooses, marks and filters nothing.
+    Clear,
+}

@@ -1,0 +1,7 @@
+//! Interaction: what pointer and keys do on the lanes, as events.
+
+mod actions;
+mod pointer;
+
+pub(super) use actions::{action_events, is_for_strip};
+pub(super) use pointer::{LanePointer, hover_ui};

@@ -1,0 +1,184 @@
+//! The pointer on the lanes: it points at bars, chooses them, pans, zooms and draws ranges.
+
+use crate::model::command::SelectedStep;
+use crate::model::preferences::TraceDragMode;
+use crate::theme::ThemePalette;
+use crate::views::cycle_axis::axis_range_of_cycles;
+use crate::views::execution_trace::events::TraceEvent;
+use crate::views::execution_trace::layout::{
+    DrawnRangeItem, LaneHit, TraceLayout, cycles_between, drawn_range,
+};
+use crate::views::execution_trace::loaded_trace::LoadedTrace;
+use crate::views::execution_trace::scene::scene_window;
+use crate::views::execution_trace::selected_bar::{self, SelectedBar};
+use crate::widgets::pan_zoom_axis::{AxisLimits, PanZoomAxis};
+use egui::{CursorIcon, PointerButton, Response, RichText, Stroke, StrokeKind, Ui, Vec2};
+use tilescope_analysis::trace::LaneItemKind;
+use tilescope_report::units::{CycleRange, grouped};
+
+/// Zoom by a point of the wheel, as a power of e.
+const WHEEL_ZOOM: f64 = 0.006;
+
+/// What the pointer is doing on the lanes.
+#[derive(Default)]
+pub(crate) struct LanePointer {
+    /// First cycle of a range being drawn.
+    range_from: Option<i64>,
+}
+
+impl LanePointer {
+    /// The range that is being drawn.
+    pub(crate) fn drawn_range(&self, ui: &Ui, layout: &TraceLayout<'_>) -> Option<DrawnRangeItem> {
+        let pointer = ui.input(|input| input.pointer.latest_pos())?;
+        self.range_from.map(|from| drawn_range(layout, from, pointer.x))
+    }
+
+    /// What the pointer does in this frame, with `hit` below it.
+    pub(crate) fn events(
+        &mut self,
+        ui: &Ui,
+        layout: &TraceLayout<'_>,
+        limits: AxisLimits,
+        (response, hit): (&Response, Option<&LaneHit<'_>>),
+        (prepared, drag_mode): (&LoadedTrace, TraceDragMode),
+    ) -> Vec<TraceEvent> {
+        let mut events = Vec::new();
+        if response.double_clicked() {
+            events.extend(hit.map(|hit| TraceEvent::ZoomTo(hit.item.range)));
+        } else if response.clicked() {
+            let add = ui.input(|input| input.modifiers.shift || input.modifiers.command);
+            let window = scene_window(layout.axis, limits.width);
+            events.push(match hit {
+                Some(hit) => choose(hit, prepared, window, add),
+                None => TraceEvent::ChooseNothing,
+            });
+        }
+        self.drag(ui, layout, limits, response, drag_mode, &mut events);
+        wheel(ui, layout, limits, response, &mut events);
+        events
+    }
+
+    fn drag(
+        &mut self,
+        ui: &Ui,
+        layout: &TraceLayout<'_>,
+        limits: AxisLimits,
+        response: &Response,
+        drag_mode: TraceDragMode,
+        events: &mut Vec<TraceEvent>,
+    ) {
+        let selects =
+            (drag_mode == TraceDragMode::Selects) != ui.input(|input| input.modifiers.shift);
+        if response.drag_started_by(PointerButton::Primary)
+            && selects
+            && let Some(start) = ui.input(|input| input.pointer.press_origin())
+        {
+            self.range_from = Some(layout.cycle_at(start.x));
+        }
+        if let Some(from) = self.range_from {
+            ui.ctx().set_cursor_icon(CursorIcon::Crosshair);
+            events.extend(self.drawn(layout, limits, response, from));
+        } else if response.dragged() {
+            let delta = response.drag_delta();
+            ui.ctx().set_cursor_icon(CursorIcon::Grabbing);
+            events.push(TraceEvent::ShowAxis(layout.axis.panned(delta.x).clamped_to(limits)));
+            events.push(TraceEvent::ScrollBy(-f64::from(delta.y)));
+        }
+    }
+
+    /// Once a range is drawn from a cycle, it is shown.
+    fn drawn(
+        &mut self,
+        layout: &TraceLayout<'_>,
+        limits: AxisLimits,
+        response: &Response,
+        from: i64,
+    ) -> Option<TraceEvent> {
+        if response.dragged() && !response.drag_stopped() {
+            return None;
+        }
+        self.range_from = None;
+        let end = response.interact_pointer_pos().filter(|_| response.drag_stopped())?;
+        let range = cycles_between(from, layout.cycle_at(end.x));
+        let axis = PanZoomAxis::fitting_exactly(axis_range_of_cycles(range), limits.width);
+        (!range.is_empty()).then(|| TraceEvent::ShowAxis(axis.clamped_to(limits)))
+    }
+}
+
+/// The wheel zooms and pans; with Alt it scrolls.
+fn wheel(
+    ui: &Ui,
+    layout: &TraceLayout<'_>,
+    limits: AxisLimits,
+    response: &Response,
+    events: &mut Vec<TraceEvent>,
+) {
+    let Some(at) = response.hover_pos() else { return };
+    let (delta, zoom, alt): (Vec2, f32, bool) =
+        ui.input(|i| (i.smooth_scroll_delta(), i.zoom_delta(), i.modifiers.alt));
+    if alt {
+        events.push(TraceEvent::ScrollBy(-f64::from(delta.y + delta.x)));
+        return;
+    }
+    let factor = f64::from(zoom) * (f64::from(delta.y) * WHEEL_ZOOM).exp();
+    let mut moved = layout.axis;
+    if factor != 1.0 {
+        moved = moved.zoomed(factor, at.x - layout.regions.lanes.left(), limits);
+    }
+    if delta.x != 0.0 {
+        moved = moved.panned(delta.x);
+    }
+    if moved != layout.axis {
+        events.push(TraceEvent::ShowAxis(moved.clamped_to(limits)));
+    }
+}
+
+fn choose(hit: &LaneHit<'_>, prepared: &LoadedTrace, window: CycleRange, add: bool) -> TraceEvent {
+    let (ipu, sub_lane) = (hit.ipu, hit.lane.sub_lane);
+    match hit.item.step() {
+        Some(step) => {
+            let position = hit.item.first_position();
+            TraceEvent::ChooseStep { step: SelectedStep { ipu, sub_lane, position, step }, add }
+        }
+        None => {
+            let bar = SelectedBar::from_item(hit.item, prepared, (ipu, sub_lane), window);
+            TraceEvent::ChooseBar(bar)
+        }
+    }
+}
+
+/// Outlines the bar under the pointer and says what it is.
+pub(crate) fn hover_ui(
+    ui: &Ui,
+    layout: &TraceLayout<'_>,
+    response: &Response,
+    hit: &LaneHit<'_>,
+    prepared: &LoadedTrace,
+) {
+    if response.dragged() {
+        return;
+    }
+    let stroke = Stroke::new(1.0, ThemePalette::for_ui(ui).text);
+    let painter = ui.painter_at(layout.regions.lanes);
+    painter.rect_stroke(hit.rect, 0.0, stroke, StrokeKind::Outside);
+    tooltip_ui(response, hit, prepared);
+}
+
+fn tooltip_ui(response: &Response, hit: &LaneHit<'_>, prepared: &LoadedTrace) {
+    response.clone().on_hover_ui_at_pointer(|ui| {
+        ui.set_max_width(420.0);
+        let palette = ThemePalette::for_ui(ui);
+        let title: String =
+            selected_bar::title(hit.item, &prepared.labels).chars().take(240).collect();
+        ui.label(crate::theme::fonts::strong(title));
+        let length = hit.item.range.length();
+        let mut text = format!("{length} cycles");
+        if let Some(balance) = hit.item.tile_balance().filter(|_| prepared.balance) {
+            text.push_str(&format!(", tile balance {}", tilescope_report::units::percent(balance)));
+        }
+        if hit.item.steps() > 1 && !matches!(hit.item.kind, LaneItemKind::Bucket(..)) {
+            text.push_str(&format!(", {} steps", grouped(hit.item.steps())));
+        }
+        ui.label(RichText::new(text).color(palette.weak_text));
+    });
+}

@@ -1,0 +1,287 @@
+//! A frame of the lanes: layout, queries, painting, then what pointer and keys did.
+
+use super::interaction::{action_events, hover_ui, is_for_strip};
+use super::layout::{
+    GUTTER, SCROLL_BAR, TraceLayout, TraceRegions, hit, ipu_lane_layouts, render_items,
+    total_height,
+};
+use super::loaded_trace::LoadedTrace;
+use super::paint::TracePainter;
+use super::queries::{TraceSceneLook, overview_key, scene_key};
+use super::scene::{COMMON_MARKS, TraceScene};
+use super::step_walk::{StepMove, first_step_of_trace, first_step_on_screen};
+use super::{ExecutionTraceView, PaintedLanes, TraceEvent, id};
+use crate::model::command::{AppCommand, ViewAction};
+use crate::model::message::StatusMessage;
+use crate::theme::{ColourScheme, ThemePalette};
+use crate::views::ViewContext;
+use crate::views::cycle_axis::{axis_range_of_cycles, cycles_on_screen, limits_of_cycles};
+use crate::widgets::background_query::Versioned;
+use crate::widgets::focus_ui;
+use crate::widgets::overview_strip::{self, overview_ui};
+use crate::widgets::pan_zoom_axis::{AxisLimits, PanZoomAxis};
+use egui::accesskit::Role;
+use egui::{CornerRadius, Rect, Response, Sense, Ui, WidgetInfo, pos2, vec2};
+
+/// Least height of the handle of the scroll bar: one for thousands of lanes would be too small to be
+/// taken.
+const LEAST_HANDLE: f32 = 24.0;
+
+impl ExecutionTraceView {
+    /// Shows strip, ruler and lanes.
+    pub(super) fn lanes_ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &ViewContext<'_>,
+        prepared: &Versioned<LoadedTrace>,
+    ) {
+        let area = ui.available_rect_before_wrap();
+        ui.allocate_rect(area, Sense::hover());
+        let regions = TraceRegions::new(area, mark_rows(context, prepared));
+        // Where there is little room, lanes reach out of it.
+        let rect = regions.timeline().intersect(area);
+        self.painted = Some(PaintedLanes { rect, run: prepared.range });
+        let limits = self.keep_axis(&regions, prepared);
+        self.strip_ui(ui, context, prepared, regions.overview, limits);
+        let layout = self.layout(context, prepared, regions, limits);
+        let scene = self.ask_scene(ui, context, prepared, &layout, limits);
+        let scene = scene.as_deref();
+        let response = lanes_response(ui, regions.lanes);
+        self.paint(ui, context, prepared, (&layout, scene), &response);
+        self.pointer_ui(ui, context, prepared, (&layout, scene), limits, &response);
+        let total = total_height(&layout.blocks);
+        let event = scroll_bar_ui(ui, regions.lanes, self.settings.scroll, total);
+        self.apply(context, event);
+    }
+
+    fn keep_axis(&mut self, regions: &TraceRegions, prepared: &LoadedTrace) -> AxisLimits {
+        let range = self.settings.reach.map_or(prepared.range, |r| r.union(prepared.range));
+        let limits = limits_of_cycles(range, regions.lanes.width());
+        self.settings.keep_axis(limits);
+        limits
+    }
+
+    fn axis(&self, limits: AxisLimits) -> PanZoomAxis {
+        self.settings.axis.unwrap_or_else(|| PanZoomAxis::fitting(limits.range, limits.width))
+    }
+
+    /// The whole run, and which part of it is on the screen.
+    fn strip_ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &ViewContext<'_>,
+        prepared: &Versioned<LoadedTrace>,
+        rect: Rect,
+        limits: AxisLimits,
+    ) {
+        let key = overview_key(ui, rect, prepared.ipus.len());
+        let image = self.queries.ask_overview(ui, context, prepared, key);
+        self.textures.keep_overview(ui.ctx(), key, &image);
+        let run = axis_range_of_cycles(prepared.range);
+        let image = self.textures.overview().map(|texture| (texture, run));
+        let drag = &mut self.input.strip_drag;
+        let axis = self.settings.axis;
+        let axis = axis.unwrap_or_else(|| PanZoomAxis::fitting(limits.range, limits.width));
+        let moved = overview_ui(ui, rect, image, axis, limits, drag);
+        self.apply(context, moved.map(TraceEvent::ShowAxis));
+        let strip = overview_strip::id(ui);
+        self.input.strip_has_focus = ui.memory(|memory| memory.has_focus(strip));
+    }
+
+    /// Where everything is, with the lanes scrolled no further than there are any.
+    fn layout<'a>(
+        &mut self,
+        context: &ViewContext<'_>,
+        prepared: &'a LoadedTrace,
+        regions: TraceRegions,
+        limits: AxisLimits,
+    ) -> TraceLayout<'a> {
+        let (room, shown) = (regions.lanes.height(), self.settings.shown_ipus(prepared));
+        let blocks = ipu_lane_layouts(prepared, &shown, &context.prefs.trace, room);
+        let most = (total_height(&blocks) - f64::from(room)).max(0.0);
+        self.settings.scroll = self.settings.scroll.clamp(0.0, most);
+        TraceLayout { regions, axis: self.axis(limits), blocks, scroll: self.settings.scroll }
+    }
+
+    /// The scene to paint: the one on the screen, or the last one while that is read.
+    fn ask_scene(
+        &mut self,
+        ui: &Ui,
+        context: &ViewContext<'_>,
+        prepared: &Versioned<LoadedTrace>,
+        layout: &TraceLayout<'_>,
+        limits: AxisLimits,
+    ) -> Option<Versioned<TraceScene>> {
+        let look = TraceSceneLook {
+            prefs: &context.prefs.trace,
+            selected: context.selection.step,
+            filter: &self.settings.filter,
+            colours: ColourScheme::of(ui),
+            pixels_per_point: ui.pixels_per_point(),
+        };
+        let key = scene_key(layout, limits, look);
+        let asked = self.queries.ask_scene(ui, context, prepared, &key);
+        if let Some(scene) = asked.answer() {
+            self.textures.keep_lanes(ui.ctx(), scene);
+        }
+        self.queries.scene.latest().cloned()
+    }
+
+    fn paint(
+        &self,
+        ui: &Ui,
+        context: &ViewContext<'_>,
+        prepared: &LoadedTrace,
+        (layout, scene): (&TraceLayout<'_>, Option<&TraceScene>),
+        response: &Response,
+    ) {
+        let lanes = layout.regions.lanes;
+        let painter = TracePainter {
+            ui,
+            painter: ui.painter_at(lanes),
+            palette: ThemePalette::for_ui(ui),
+            regions: layout.regions,
+            prepared,
+            textures: &self.textures,
+            shade_balance: context.prefs.trace.tile_balance,
+            clock: context.opened.target.clock,
+        };
+        let selected = context.selection.step;
+        let items = render_items(layout, prepared, scene, &self.settings, selected);
+        let error = self.queries.scene.latest_error().map(ToString::to_string);
+        painter.paint_lanes(&items, error);
+        if let Some(drawn) = self.input.pointer.drawn_range(ui, layout) {
+            painter.drawn_range(drawn);
+        }
+        focus_ui(ui, response, lanes);
+        painter.user_marks(&items);
+    }
+
+    fn pointer_ui(
+        &mut self,
+        ui: &Ui,
+        context: &ViewContext<'_>,
+        prepared: &LoadedTrace,
+        (layout, scene): (&TraceLayout<'_>, Option<&TraceScene>),
+        limits: AxisLimits,
+        response: &Response,
+    ) {
+        let hit = response.hover_pos().zip(scene).and_then(|(at, scene)| hit(layout, scene, at));
+        if let Some(hit) = &hit {
+            hover_ui(ui, layout, response, hit, prepared);
+        }
+        let pointed = (response, hit.as_ref());
+        let trace = (prepared, context.prefs.look.drag);
+        let events = self.input.pointer.events(ui, layout, limits, pointed, trace);
+        self.apply(context, events);
+    }
+
+    /// Performs actions from keys and menus.
+    pub(super) fn actions_ui(
+        &mut self,
+        ui: &Ui,
+        context: &ViewContext<'_>,
+        prepared: &Versioned<LoadedTrace>,
+    ) {
+        // Arrows that are meant for the strip were used up there.
+        if !is_for_strip(ui, self.input.strip_has_focus) {
+            for action in context.actions {
+                self.perform_action(ui, context, prepared, *action);
+            }
+        }
+        match self.walk.arrived(ui, context, prepared) {
+            Some(Ok(target)) => {
+                let choose = TraceEvent::ChooseStep { step: target.step, add: target.add };
+                self.apply(context, [choose, TraceEvent::BringIntoView(target.range)]);
+            }
+            Some(Err(error)) => {
+                let message = StatusMessage::error(error.to_string());
+                context.commands.push(AppCommand::ShowMessage(message));
+            }
+            None => {}
+        }
+    }
+
+    fn perform_action(
+        &mut self,
+        ui: &Ui,
+        context: &ViewContext<'_>,
+        prepared: &LoadedTrace,
+        action: ViewAction,
+    ) {
+        let Some(shown) = self.settings.shown() else { return };
+        let walk = |forwards, add| Some(StepMove { forwards, add });
+        let step_move = match action {
+            ViewAction::SelectNext => walk(true, false),
+            ViewAction::SelectPrevious => walk(false, false),
+            ViewAction::AddNextToSelection => walk(true, true),
+            ViewAction::AddPreviousToSelection => walk(false, true),
+            _ => None,
+        };
+        if let Some(step_move) = step_move {
+            return self.walk(context, prepared, shown, step_move);
+        }
+        self.input.focus_filter |= action == ViewAction::FocusFilter;
+        let left = ui.max_rect().left() + GUTTER;
+        let pointer = ui.input(|i| i.pointer.hover_pos()).map(|at| at.x - left);
+        let chosen = self.queries.chosen_range(&self.settings, context.selection.step);
+        self.apply(context, action_events(action, shown, pointer, chosen));
+    }
+
+    /// Walks on from the chosen step; without one, begins with what is on the screen.
+    fn walk(
+        &mut self,
+        context: &ViewContext<'_>,
+        prepared: &LoadedTrace,
+        (axis, limits): (PanZoomAxis, AxisLimits),
+        step_move: StepMove,
+    ) {
+        if let Some(from) = context.selection.step {
+            return self.walk.start(from, step_move);
+        }
+        let window = cycles_on_screen(axis, limits.width);
+        let scene = self.queries.scene.latest();
+        if let Some(step) = scene.and_then(|scene| first_step_on_screen(scene, window)) {
+            context.commands.push(AppCommand::SelectStep(Some(step)));
+        } else if let Some(from) = first_step_of_trace(prepared) {
+            // Without a scene, or with none of single steps, the first lane begins the walk.
+            self.walk.start(from, step_move);
+        }
+    }
+}
+
+/// Rows of marks that concern all IPUs, and the row of the host.
+fn mark_rows(context: &ViewContext<'_>, prepared: &LoadedTrace) -> usize {
+    let common = COMMON_MARKS.iter().filter(|kind| prepared.mark_kinds.contains(kind)).count();
+    if context.prefs.trace.marks { common + usize::from(prepared.host) } else { 0 }
+}
+
+fn lanes_response(ui: &Ui, rect: Rect) -> Response {
+    let response = ui.interact(rect, id(ui, "lanes"), Sense::click_and_drag());
+    response.widget_info(|| WidgetInfo::labeled(Role::Canvas, true, "Lanes"));
+    response
+}
+
+/// The scroll bar beside the lanes, where not all of them are on the screen.
+fn scroll_bar_ui(ui: &Ui, lanes: Rect, scroll: f64, total: f64) -> Option<TraceEvent> {
+    let shown = f64::from(lanes.height());
+    if total <= shown {
+        return None;
+    }
+    let palette = ThemePalette::for_ui(ui);
+    let track = Rect::from_min_max(
+        pos2(lanes.right() + 2.0, lanes.top()),
+        pos2(lanes.right() + SCROLL_BAR, lanes.bottom()),
+    );
+    let height = ((shown / total) as f32 * track.height()).max(LEAST_HANDLE);
+    let free = f64::from(track.height() - height);
+    let share = scroll / (total - shown);
+    let top = track.top() + (share * free) as f32;
+    let handle = Rect::from_min_size(pos2(track.left(), top), vec2(track.width(), height));
+    let response = ui.interact(track, id(ui, "scroll"), Sense::drag());
+    response.widget_info(|| WidgetInfo::labeled(Role::ScrollBar, true, "Scroll lanes"));
+    let colour = if response.hovered() { palette.weak_text } else { palette.outline };
+    ui.painter().rect_filled(handle, CornerRadius::same(4), colour);
+    let moved = f64::from(response.drag_delta().y) / free.max(1.0) * (total - shown);
+    response.dragged().then_some(TraceEvent::ScrollBy(moved))
+}

@@ -1,0 +1,165 @@
+//! Render items of the IPUs on the screen: ground, image, names on bars, names in the gutter.
+
+use super::marks::{MarkBarItem, mark_bars};
+use super::{BarPosition, IpuLaneLayout, SUB_LANE_GAP, TraceLayout};
+use crate::views::cycle_axis::cycles_on_screen;
+use crate::views::execution_trace::loaded_trace::LoadedTrace;
+use crate::views::execution_trace::scene::{IpuLaneScene, TraceScene};
+use egui::{Pos2, Rect, pos2, vec2};
+use tilescope_analysis::trace::LaneItem;
+use tilescope_report::units::CycleRange;
+
+/// Narrowest bar with a name on it.
+pub(super) const LEAST_LABEL: f32 = 26.0;
+
+/// One IPU on the screen.
+pub(crate) struct IpuBand<'a> {
+    pub ipu: u32,
+    /// Executed steps on all of its tiles.
+    pub steps: u64,
+    /// Its part of the gutter; it may reach out of it.
+    pub gutter: Rect,
+    /// Where its name ends and begins: the upper right corner.
+    pub name_at: Pos2,
+    /// Names of its further groups of tiles, and their upper right corners.
+    pub groups: Vec<(Pos2, String)>,
+    /// All of its bars.
+    pub bars: Rect,
+    /// The raster of tiles below them; without a height if there is none.
+    pub tiles: Rect,
+    /// Height of a row of bars.
+    pub row_height: f32,
+    /// Heights of the lines between groups of tiles.
+    pub separators: Vec<f32>,
+    /// What was read for it, if anything was.
+    pub scene: Option<SceneBand<'a>>,
+}
+
+/// What a scene has for an IPU on the screen.
+pub(crate) struct SceneBand<'a> {
+    pub scene: &'a IpuLaneScene,
+    /// Its place in the scene.
+    pub index: usize,
+    /// Left and right edge of its images: where the window of the scene is.
+    pub image: (f32, f32),
+    /// The row of its stages and updates, with their bars.
+    pub stages: Option<(Rect, Vec<MarkBarItem<'a>>)>,
+    pub labels: Vec<BarLabelItem<'a>>,
+}
+
+/// A bar that is wide enough for its name.
+pub(crate) struct BarLabelItem<'a> {
+    /// Group of tiles.
+    pub sub_lane: u8,
+    pub rect: Rect,
+    pub item: &'a LaneItem,
+    pub text: String,
+}
+
+/// The IPUs on the screen; those out of sight cost nothing, however many there are.
+pub(crate) fn ipu_bands<'a>(
+    layout: &TraceLayout<'_>,
+    prepared: &LoadedTrace,
+    scene: Option<&'a TraceScene>,
+) -> Vec<IpuBand<'a>> {
+    let lanes = layout.regions.lanes;
+    let in_sight = |block: &&IpuLaneLayout<'_>| {
+        let top = layout.top(block);
+        top <= lanes.bottom() && top + block.height() >= lanes.top()
+    };
+    let band = |block| ipu_band(layout, block, prepared, scene);
+    layout.blocks.iter().filter(in_sight).map(band).collect()
+}
+
+fn ipu_band<'a>(
+    layout: &TraceLayout<'_>,
+    block: &IpuLaneLayout<'_>,
+    prepared: &LoadedTrace,
+    scene: Option<&'a TraceScene>,
+) -> IpuBand<'a> {
+    let (gutter, top) = (layout.regions.gutter(), layout.top(block));
+    let size = vec2(gutter.width(), block.height());
+    let own = Rect::from_min_size(pos2(gutter.left(), top), size);
+    // The name stays on the screen as long as a part of its lanes does.
+    let y = (top + 2.0).max(gutter.top() + 2.0).min(own.bottom() - 18.0);
+    let bars = layout.bars(block);
+    let separator = |index| bars.top() + block.sub_lane_top(index) - SUB_LANE_GAP / 2.0;
+    let place = |scene: &TraceScene| scene.ipus.iter().position(|i| i.ipu == block.lanes.ipu);
+    IpuBand {
+        ipu: block.lanes.ipu,
+        steps: block.lanes.steps,
+        gutter: own,
+        name_at: pos2(gutter.right() - 10.0, y),
+        groups: group_names(layout, block),
+        bars,
+        tiles: layout.tiles(block),
+        row_height: block.row_height,
+        separators: (1..block.rows.len()).map(separator).collect(),
+        scene: scene
+            .and_then(|scene| Some(scene_band(layout, block, prepared, (scene, place(scene)?)))),
+    }
+}
+
+fn group_names(layout: &TraceLayout<'_>, block: &IpuLaneLayout<'_>) -> Vec<(Pos2, String)> {
+    let (right, top) = (layout.regions.gutter().right(), layout.top(block));
+    let name = |(index, sub_lane): (usize, &u8)| {
+        let top = top + block.marks + block.sub_lane_top(index);
+        let text =
+            if *sub_lane == 1 { "I/O tiles".to_owned() } else { format!("tiles {sub_lane}") };
+        (pos2(right - 10.0, top + 3.0), text)
+    };
+    // The first group are the compute tiles: the name of the IPU stands beside them.
+    block.lanes.sub_lanes.iter().enumerate().skip(1).map(name).collect()
+}
+
+fn scene_band<'a>(
+    layout: &TraceLayout<'_>,
+    block: &IpuLaneLayout<'_>,
+    prepared: &LoadedTrace,
+    (scene, index): (&'a TraceScene, usize),
+) -> SceneBand<'a> {
+    let (lanes, ipu) = (layout.regions.lanes, &scene.ipus[index]);
+    let stages = (block.marks > 0.0).then(|| {
+        let corner = pos2(lanes.left(), layout.top(block));
+        let row = Rect::from_min_size(corner, vec2(lanes.width(), block.marks));
+        (row, mark_bars(layout, row, &ipu.marks))
+    });
+    // The image belongs to the window of its scene; drawn at that window's place it may be stale,
+    // but it is never in the wrong place while a new one is on its way.
+    let window = scene.key.window;
+    SceneBand {
+        scene: ipu,
+        index,
+        image: (layout.x(window.start), layout.x(window.end)),
+        stages,
+        labels: bar_labels(layout, block, prepared, ipu),
+    }
+}
+
+/// The bars on the screen that are wide enough for a name.
+fn bar_labels<'a>(
+    layout: &TraceLayout<'_>,
+    block: &IpuLaneLayout<'_>,
+    prepared: &LoadedTrace,
+    ipu: &'a IpuLaneScene,
+) -> Vec<BarLabelItem<'a>> {
+    let window = cycles_on_screen(layout.axis, layout.regions.lanes.width());
+    let mut labels = Vec::new();
+    for (sub_lane, (lane, wide)) in ipu.lanes.iter().zip(&ipu.labelled_bars).enumerate() {
+        let wide = wide.iter().filter_map(|at| lane.items.get(*at as usize));
+        for item in wide.filter(|item| is_inside(item.range, window)) {
+            let LaneItem { row, range, full_height, .. } = *item;
+            let rect = layout.bar(block, BarPosition { sub_lane, row, range, full_height });
+            if rect.width() >= LEAST_LABEL {
+                let text = item.text(&prepared.labels);
+                labels.push(BarLabelItem { sub_lane: lane.sub_lane, rect, item, text });
+            }
+        }
+    }
+    labels
+}
+
+/// Whether a part of a bar, which may have no cycles, is inside of a window.
+fn is_inside(range: CycleRange, window: CycleRange) -> bool {
+    range.start < window.end && range.end > window.start
+}

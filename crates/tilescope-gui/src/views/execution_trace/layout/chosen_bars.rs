@@ -1,0 +1,92 @@
+//! Render items of the bars that are chosen.
+
+use super::bands::LEAST_LABEL;
+use super::{BarPosition, TraceLayout};
+use crate::model::command::SelectedStep;
+use crate::views::execution_trace::scene::TraceScene;
+use crate::views::execution_trace::selected_bar::{self, SelectedBar};
+use crate::views::execution_trace::settings::TraceSettings;
+use egui::Rect;
+use tilescope_analysis::trace::LaneItem;
+use tilescope_report::units::CycleRange;
+
+/// A chosen bar: it is painted again above the veil.
+pub(crate) struct ChosenBarItem<'a> {
+    pub ipu: u32,
+    pub rect: Rect,
+    /// The bar itself, if it was read for the scene on the screen.
+    pub item: Option<&'a LaneItem>,
+    /// Whether it is wide enough for its name.
+    pub labelled: bool,
+    /// Height of a row of bars.
+    pub row_height: f32,
+    /// The raster of tiles below it, if that is shown.
+    pub tiles: Option<Rect>,
+}
+
+/// A chosen bar and its place among the lanes.
+struct SelectedBarPosition<'a> {
+    ipu: u32,
+    sub_lane: u8,
+    row: u32,
+    range: CycleRange,
+    full_height: bool,
+    item: Option<&'a LaneItem>,
+}
+
+/// The bars that are chosen and shown, the one that all tabs know last, so that its outline lies
+/// over those of its companions; and whether there is that one, so that all others are veiled.
+pub(crate) fn chosen_bars<'a>(
+    layout: &TraceLayout<'_>,
+    scene: Option<&'a TraceScene>,
+    settings: &TraceSettings,
+    selected: Option<SelectedStep>,
+) -> (Vec<ChosenBarItem<'a>>, bool) {
+    let chosen = match &settings.bar {
+        Some(bar) => Some(bar_position(scene, bar)),
+        None => scene.zip(selected).and_then(|(scene, step)| step_bar_position(scene, &step)),
+    };
+    let veiled = chosen.is_some();
+    let beside =
+        |scene| settings.also.iter().filter_map(move |step| step_bar_position(scene, step));
+    let also = scene.into_iter().flat_map(beside);
+    let all = also.chain(chosen.filter(|_| scene.is_some()));
+    (all.filter_map(|chosen| chosen_bar(layout, &chosen)).collect(), veiled)
+}
+
+/// The place of a bar that stands for several steps.
+fn bar_position<'a>(scene: Option<&'a TraceScene>, bar: &SelectedBar) -> SelectedBarPosition<'a> {
+    let SelectedBar { ipu, sub_lane, row, range, .. } = *bar;
+    let shown = scene.and_then(|scene| scene.ipus.iter().find(|shown| shown.ipu == ipu));
+    let lane = shown.and_then(|ipu| ipu.lanes.iter().find(|lane| lane.sub_lane == sub_lane));
+    // Items have no ids: within a lane, row and start identify one.
+    let own = |item: &&LaneItem| item.row == row && item.range.start == range.start;
+    let item = lane.and_then(|lane| lane.items.iter().find(own));
+    let full_height = item.is_some_and(|item| item.full_height);
+    SelectedBarPosition { ipu, sub_lane, row, range, full_height, item }
+}
+
+/// The bar of a step and its place among the lanes.
+fn step_bar_position<'a>(
+    scene: &'a TraceScene,
+    step: &SelectedStep,
+) -> Option<SelectedBarPosition<'a>> {
+    let item = selected_bar::find(scene, step)?;
+    let (row, range, full_height) = (item.row, item.range, item.full_height);
+    let SelectedStep { ipu, sub_lane, .. } = *step;
+    Some(SelectedBarPosition { ipu, sub_lane, row, range, full_height, item: Some(item) })
+}
+
+fn chosen_bar<'a>(
+    layout: &TraceLayout<'_>,
+    chosen: &SelectedBarPosition<'a>,
+) -> Option<ChosenBarItem<'a>> {
+    let SelectedBarPosition { ipu, row, range, full_height, item, .. } = *chosen;
+    let block = layout.block_of(ipu)?;
+    let sub_lane = block.lanes.sub_lanes.iter().position(|s| *s == chosen.sub_lane)?;
+    let rect = layout.bar(block, BarPosition { sub_lane, row, range, full_height });
+    let tiles = (block.tiles > 0.0)
+        .then(|| Rect::from_x_y_ranges(rect.x_range(), layout.tiles(block).y_range()));
+    let labelled = rect.width() >= LEAST_LABEL;
+    Some(ChosenBarItem { ipu, rect, item, labelled, row_height: block.row_height, tiles })
+}

@@ -1,0 +1,57 @@
+//! How the area of the view is cut up: strip, ruler, rows of marks, lanes.
+
+use crate::widgets::overview_strip;
+use egui::{Rect, pos2};
+
+/// Width of the names left of the lanes.
+pub(crate) const GUTTER: f32 = 84.0;
+/// Width of the scroll bar.
+pub(crate) const SCROLL_BAR: f32 = 10.0;
+/// Height of the ruler.
+const RULER_HEIGHT: f32 = 24.0;
+/// Height of a row of marks.
+pub(super) const MARK_HEIGHT: f32 = 18.0;
+/// Lanes with strip and ruler are low below this height.
+const LOW: f32 = 300.0;
+
+/// The parts of the view; they begin and end at the same cycles.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct TraceRegions {
+    pub overview: Rect,
+    pub ruler: Rect,
+    /// Rows of marks that concern all IPUs.
+    pub marks: Rect,
+    pub lanes: Rect,
+}
+
+impl TraceRegions {
+    /// The parts of an area, with so many rows of marks.
+    pub(crate) fn new(area: Rect, mark_rows: usize) -> Self {
+        let left = area.left() + GUTTER;
+        let right = area.right() - SCROLL_BAR - 4.0;
+        let strip = |top: f32, height: f32| {
+            Rect::from_min_max(pos2(left, top), pos2(right.max(left + 20.0), top + height))
+        };
+        // In a low view the lanes need the room more.
+        let (space, height) = match area.height() < LOW {
+            true => (4.0, overview_strip::HEIGHT / 2.0),
+            false => (10.0, overview_strip::HEIGHT),
+        };
+        let overview = strip(area.top() + space, height);
+        let ruler = strip(overview.bottom() + 2.0, RULER_HEIGHT);
+        let marks = strip(ruler.bottom() + 3.0, mark_rows as f32 * MARK_HEIGHT);
+        let lanes = strip(marks.bottom() + 3.0, (area.bottom() - marks.bottom() - 5.0).max(10.0));
+        Self { overview, ruler, marks, lanes }
+    }
+
+    /// Lanes, and the ruler above them.
+    pub(crate) fn timeline(&self) -> Rect {
+        self.lanes.union(self.ruler)
+    }
+
+    /// Where the names of the lanes are.
+    pub(crate) fn gutter(&self) -> Rect {
+        let corner = pos2(self.lanes.left() - GUTTER, self.lanes.top());
+        Rect::from_min_max(corner, self.lanes.left_bottom())
+    }
+}

@@ -1,0 +1,184 @@
+//! Laws of the layout, on a small trace: what is drawn is where its cycles are, and can be hit there.
+
+use super::*;
+use crate::model::preferences::TracePrefs;
+use crate::theme::ColourScheme;
+use crate::views::cycle_axis::{fitting_cycles, limits_of_cycles};
+use crate::views::execution_trace::loaded_trace::prepare;
+use crate::views::execution_trace::queries::{TraceSceneLook, scene_key};
+use crate::views::execution_trace::scene::build_scene;
+use egui::vec2;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use tilescope_fixtures::ReportBuilder;
+use tilescope_report::{MarkKind, ProgramKind, Report};
+
+/// The view at 800 x 400 points.
+const AREA: Rect = Rect { min: pos2(10.0, 20.0), max: pos2(810.0, 420.0) };
+
+fn cycles(start: u64, end: u64) -> CycleRange {
+    CycleRange::new(Cycles(start), Cycles(end))
+}
+
+struct SampleTrace {
+    report: Report,
+    trace: LoadedTrace,
+    prefs: TracePrefs,
+}
+
+/// Two IPUs that compute for 80 cycles, wait for 20 and compute for another 100.
+fn sample() -> SampleTrace {
+    let mut builder = ReportBuilder::new(2, 4);
+    let (first, second) = (builder.compute("first", 80), builder.compute("second", 100));
+    builder.root(ProgramKind::Sequence, "main", &[first, second]);
+    builder.run(first, 0..80).run(second, 100..200);
+    builder.mark(MarkKind::Run, "run 0", 0..2);
+    let directory = tempfile::tempdir().unwrap();
+    let report = Report::open(builder.write(directory.path()).unwrap()).unwrap();
+    let (progress, cancel) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+    let trace = prepare(&report, &progress, &cancel).unwrap().expect("a trace");
+    SampleTrace { report, trace, prefs: TracePrefs::default() }
+}
+
+impl SampleTrace {
+    fn layout(&self, scroll: f64) -> TraceLayout<'_> {
+        let regions = TraceRegions::new(AREA, 1);
+        let shown: Vec<u32> = self.trace.ipus.iter().map(|lanes| lanes.ipu).collect();
+        let room = regions.lanes.height();
+        let blocks = ipu_lane_layouts(&self.trace, &shown, &self.prefs, room);
+        let axis = fitting_cycles(self.trace.range, regions.lanes.width());
+        TraceLayout { regions, axis, blocks, scroll }
+    }
+
+    fn scene(&self, layout: &TraceLayout<'_>) -> TraceScene {
+        let limits = limits_of_cycles(self.trace.range, layout.regions.lanes.width());
+        let look = TraceSceneLook {
+            prefs: &self.prefs,
+            selected: None,
+            filter: "",
+            colours: ColourScheme::default(),
+            pixels_per_point: 1.0,
+        };
+        let key = scene_key(layout, limits, look);
+        build_scene(&self.report, &self.trace, &key).unwrap()
+    }
+}
+
+/// The first single step of the first IPU.
+fn first_step(scene: &TraceScene) -> SelectedStep {
+    let lane = &scene.ipus[0].lanes[0];
+    let (item, step) = lane.items.iter().find_map(|item| Some((item, item.step()?))).unwrap();
+    let position = item.first_position();
+    SelectedStep { ipu: lane.ipu, sub_lane: lane.sub_lane, position, step }
+}
+
+#[test]
+fn regions_follow_one_another_and_share_their_edges() {
+    for (height, rows) in [(400.0, 0), (400.0, 3), (120.0, 1)] {
+        let area = Rect::from_min_size(AREA.min, vec2(800.0, height));
+        let TraceRegions { overview, ruler, marks, lanes } = TraceRegions::new(area, rows);
+        for (above, below) in [(overview, ruler), (ruler, marks), (marks, lanes)] {
+            assert!(above.bottom() < below.top(), "{above:?} {below:?}");
+            assert_eq!(above.x_range(), below.x_range());
+        }
+        assert!(lanes.height() >= 10.0 && lanes.right() < area.right());
+    }
+}
+
+#[test]
+fn steps_are_drawn_where_their_cycles_are_and_are_hit_there() {
+    let sample = sample();
+    let layout = sample.layout(0.0);
+    let scene = sample.scene(&layout);
+    let items = render_items(&layout, &sample.trace, Some(&scene), &TraceSettings::default(), None);
+    assert_eq!(items.bands.len(), 2);
+    let mut labels = 0;
+    for band in &items.bands {
+        let scene_band = band.scene.as_ref().expect("it was read");
+        for label in &scene_band.labels {
+            labels += 1;
+            let range = label.item.range;
+            assert!((label.rect.left() - layout.x(range.start)).abs() < 0.01, "{range:?}");
+            assert!((label.rect.right() - layout.x(range.end)).abs() < 0.01, "{range:?}");
+            assert!(band.bars.contains_rect(label.rect), "{:?} {:?}", band.bars, label.rect);
+            let found = hit(&layout, &scene, label.rect.center()).expect("a bar");
+            assert_eq!((found.ipu, found.rect), (band.ipu, label.rect));
+        }
+        let wait = pos2(layout.x(Cycles(90)), band.bars.top() + 1.0);
+        assert!(hit(&layout, &scene, wait).is_none(), "nothing runs in between");
+    }
+    assert!(labels >= 4, "two steps on each IPU: {labels}");
+}
+
+#[test]
+fn ipus_out_of_sight_have_no_items_and_are_not_read() {
+    let mut sample = sample();
+    (sample.prefs.tiles, sample.prefs.tiles_height) = (true, 960);
+    let layout = sample.layout(0.0);
+    let scene = sample.scene(&layout);
+    let bands = ipu_bands(&layout, &sample.trace, Some(&scene));
+    assert_eq!(bands.iter().map(|band| band.ipu).collect::<Vec<u32>>(), [0]);
+    assert_eq!(layout.ipus_within(200.0), [0]);
+    let down = sample.layout(900.0);
+    let bands = ipu_bands(&down, &sample.trace, Some(&scene));
+    let known: Vec<(u32, bool)> = bands.iter().map(|b| (b.ipu, b.scene.is_some())).collect();
+    assert_eq!(known, [(0, true), (1, false)]);
+    assert!(total_height(&layout.blocks) > 1_920.0);
+    let name = bands[0].name_at;
+    assert!(down.regions.lanes.y_range().contains(name.y), "the name of a part stays: {name:?}");
+}
+
+#[test]
+fn the_chosen_step_comes_last_and_veils_the_others() {
+    let sample = sample();
+    let layout = sample.layout(0.0);
+    let scene = sample.scene(&layout);
+    let chosen = first_step(&scene);
+    let mut settings = TraceSettings::default();
+    let none = render_items(&layout, &sample.trace, Some(&scene), &settings, None);
+    assert!(none.chosen.is_empty() && !none.veiled);
+    settings.also = vec![SelectedStep { ipu: 1, ..chosen }];
+    let items = render_items(&layout, &sample.trace, Some(&scene), &settings, Some(chosen));
+    assert!(items.veiled);
+    assert_eq!(items.chosen.iter().map(|bar| bar.ipu).collect::<Vec<u32>>(), [1, 0]);
+    let [beside, last] = &items.chosen[..] else { panic!("two bars") };
+    assert_eq!(beside.rect.x_range(), last.rect.x_range(), "both run at the same time");
+    let unread = render_items(&layout, &sample.trace, None, &settings, Some(chosen));
+    assert!(unread.chosen.is_empty());
+}
+
+#[test]
+fn marks_of_the_user_measure_what_is_on_the_screen() {
+    let sample = sample();
+    let layout = sample.layout(0.0);
+    let settings = TraceSettings {
+        marks: vec![cycles(50, 50), cycles(100, 1_000_000)],
+        ..TraceSettings::default()
+    };
+    let items = render_items(&layout, &sample.trace, None, &settings, None);
+    assert_eq!(
+        items.marks[..3],
+        [layout.x(Cycles(50)), layout.x(Cycles(50)), layout.x(Cycles(100))]
+    );
+    let measure = items.measure.expect("a measure");
+    assert_eq!(measure.range, cycles(50, 1_000_000));
+    assert_eq!(measure.x.max, layout.regions.lanes.right(), "cut at the edge of the lanes");
+    let drawn = drawn_range(&layout, 120, layout.x(Cycles(20)) + 0.5);
+    assert_eq!(drawn.range, cycles(20, 120), "drawn from right to left");
+    assert_eq!(cycles_between(-4, 7), cycles(0, 7));
+}
+
+#[test]
+fn ticks_of_the_ruler_are_in_order_and_some_have_numbers() {
+    let sample = sample();
+    let layout = sample.layout(0.0);
+    let ticks = ruler_ticks(&layout);
+    assert!(ticks.windows(2).all(|pair| pair[0].x < pair[1].x && pair[0].cycle < pair[1].cycle));
+    let numbered: Vec<u64> = ticks.iter().filter(|t| t.numbered).map(|t| t.cycle.0).collect();
+    assert!(numbered.len() >= 2 && numbered[0] == 0, "{numbered:?}");
+    let scene = sample.scene(&layout);
+    let rows = common_mark_rows(&layout, &scene);
+    assert_eq!(rows.iter().map(|row| row.kind).collect::<Vec<_>>(), [MarkKind::Run]);
+    assert_eq!(rows[0].row, layout.regions.marks);
+    assert_eq!(rows[0].bars.len(), 1);
+}

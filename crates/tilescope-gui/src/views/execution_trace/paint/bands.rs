@@ -1,0 +1,122 @@
+//! The lanes of an IPU: its names, images, marks and the names on its bars.
+
+use super::{TracePainter, VEIL};
+use crate::theme::{mix, text_size};
+use crate::views::execution_trace::bar_colours::colour;
+use crate::views::execution_trace::id;
+use crate::views::execution_trace::layout::{BarLabelItem, IpuBand, SceneBand, TraceRenderItems};
+use crate::widgets::{elided_text::elided, node_ui, region_ui};
+use egui::accesskit::Role;
+use egui::{Align2, Color32, FontId, Rect, Shape, Stroke, pos2, vec2};
+use tilescope_report::units::grouped;
+
+/// Narrowest room for the name of a bar.
+const LEAST_WORDS: f32 = 16.0;
+
+impl TracePainter<'_> {
+    /// Paints an IPU.
+    pub(super) fn band_ui(&self, band: &IpuBand<'_>, items: &TraceRenderItems<'_>) {
+        self.gutter_ui(band);
+        self.painter.rect_filled(band.bars.union(band.tiles), 0.0, self.palette.lane);
+        let Some(scene) = &band.scene else { return };
+        self.images(band, scene);
+        self.tiles_ui(band);
+        self.separators(band);
+        if let Some((row, bars)) = &scene.stages {
+            self.marks_ui(self.regions.lanes, *row, bars, scene.scene.marks.more);
+        }
+        // The veil covers all bars; the chosen ones are painted again on top of it.
+        if items.veiled {
+            let veil = self.palette.lane.gamma_multiply(VEIL);
+            self.painter.rect_filled(band.bars, 0.0, veil);
+        }
+        for label in &scene.labels {
+            self.bar_label_ui(band, label, items);
+        }
+    }
+
+    fn gutter_ui(&self, band: &IpuBand<'_>) {
+        let gutter = self.regions.gutter();
+        let painter = self.ui.painter_at(gutter);
+        let name = format!("IPU {}", band.ipu);
+        let font = FontId::new(text_size::SMALL, crate::theme::fonts::strong_family());
+        painter.text(band.name_at, Align2::RIGHT_TOP, &name, font, self.palette.text);
+        for (at, text) in &band.groups {
+            let small = FontId::proportional(text_size::CAPTION);
+            painter.text(*at, Align2::RIGHT_TOP, text, small, self.palette.weak_text);
+        }
+        let (lane, visible) = (id(self.ui, "lane").with(band.ipu), band.gutter.intersect(gutter));
+        let value = format!("{} steps", grouped(band.steps));
+        region_ui(self.ui, lane, visible, Role::Row, &name, &value);
+    }
+
+    fn images(&self, band: &IpuBand<'_>, scene: &SceneBand<'_>) {
+        let (left, right) = scene.image;
+        let textures = self.textures.of_lanes(scene.index);
+        for (texture, on) in textures.iter().zip([band.bars, band.tiles]) {
+            let rect = Rect::from_min_max(pos2(left, on.top()), pos2(right, on.bottom()));
+            texture.iter().for_each(|texture| texture.paint(&self.painter, rect));
+        }
+    }
+
+    /// The line above the raster of tiles, and its name for readers of the tree.
+    fn tiles_ui(&self, band: &IpuBand<'_>) {
+        let rect = band.tiles;
+        if rect.height() <= 0.0 {
+            return;
+        }
+        let line = Stroke::new(1.0, self.palette.page);
+        self.painter.hline(rect.x_range(), rect.top(), line);
+        let visible = rect.intersect(self.regions.lanes);
+        if visible.is_positive() {
+            let (tiles, name) =
+                (id(self.ui, "tiles").with(band.ipu), format!("Tiles of IPU {}", band.ipu));
+            region_ui(self.ui, tiles, visible, Role::Image, &name, "one row per tile");
+        }
+    }
+
+    fn separators(&self, band: &IpuBand<'_>) {
+        for y in &band.separators {
+            let line = [pos2(band.bars.left(), *y), pos2(band.bars.right(), *y)];
+            let stroke = Stroke::new(1.0, self.palette.weak_text);
+            self.painter.extend(Shape::dashed_line(&line, stroke, 5.0, 4.0));
+        }
+    }
+
+    /// The name on a bar, for eyes and for readers of the tree.
+    fn bar_label_ui(
+        &self,
+        band: &IpuBand<'_>,
+        label: &BarLabelItem<'_>,
+        items: &TraceRenderItems<'_>,
+    ) {
+        let BarLabelItem { sub_lane, rect, item, text } = label;
+        let full = colour(self.palette, &self.prepared.labels, item);
+        // The letters lie in the upper or the lower part of the bar.
+        let bright = !self.shade_balance || item.tile_balance().is_none_or(|share| share > 0.5);
+        let ground = if bright && !items.filtered { full } else { self.palette.dimmed(full) };
+        let ground = mix(ground, self.palette.lane, if items.veiled { VEIL } else { 0.0 });
+        self.bar_text(*rect, band.row_height, text, ground);
+        let visible = rect.intersect(self.regions.lanes);
+        if visible.is_positive() {
+            let part = ((band.ipu, *sub_lane), item.row, item.first_position());
+            let bar = id(self.ui, "bar").with(part);
+            let cycles = || format!("{} cycles", item.range.length());
+            node_ui(self.ui, bar, visible, Role::Cell, || (text.clone(), cycles()));
+        }
+    }
+
+    /// Writes on a bar, in its first row, where there is room.
+    pub(super) fn bar_text(&self, rect: Rect, row_height: f32, text: &str, ground: Color32) {
+        let room = rect.intersect(self.regions.lanes).shrink2(vec2(4.0, 0.0));
+        if room.width() < LEAST_WORDS {
+            return;
+        }
+        let ink = self.palette.label_text_on(ground);
+        let font = FontId::proportional(text_size::CAPTION);
+        let galley = elided(&self.painter, text, font, ink, room.width());
+        let row = Rect::from_min_size(rect.min, vec2(rect.width(), row_height - 1.0));
+        let at = pos2(room.left(), row.center().y - galley.size().y / 2.0);
+        self.painter.galley(at, galley, ink);
+    }
+}

@@ -1,0 +1,58 @@
+//! Images of the scene and of the whole run as textures. Uploading one is dear: it is done once per
+//! image, not once per frame.
+
+use crate::views::execution_trace::queries::TraceOverviewKey;
+use crate::views::execution_trace::scene::{IpuLaneScene, TraceScene};
+use crate::widgets::background_query::{QueryState, Versioned};
+use crate::widgets::split_texture::{SplitImage, SplitTexture};
+use egui::Context;
+
+/// Bars and tiles of an IPU.
+type LaneTextures = [Option<SplitTexture>; 2];
+
+/// Textures that are on the graphics card.
+#[derive(Default)]
+pub(crate) struct TraceTextures {
+    /// Version of the scene, and textures of its IPUs.
+    lanes: Option<(u64, Vec<LaneTextures>)>,
+    overview: Option<(TraceOverviewKey, SplitTexture)>,
+}
+
+impl TraceTextures {
+    /// Uploads the images of a scene, unless they are there.
+    pub(crate) fn keep_lanes(&mut self, context: &Context, scene: &Versioned<TraceScene>) {
+        if self.lanes.as_ref().is_some_and(|(version, _)| *version == scene.version()) {
+            return;
+        }
+        let texture = |image: &SplitImage| SplitTexture::new(context, "lanes", image);
+        let both =
+            |ipu: &IpuLaneScene| [Some(&ipu.image), ipu.tiles.as_ref()].map(|i| i.map(texture));
+        self.lanes = Some((scene.version(), scene.ipus.iter().map(both).collect()));
+    }
+
+    /// Uploads the image of the whole run, once it was drawn as asked for.
+    pub(crate) fn keep_overview(
+        &mut self,
+        context: &Context,
+        key: TraceOverviewKey,
+        image: &QueryState<SplitImage>,
+    ) {
+        let known = self.overview.as_ref().is_some_and(|(drawn, _)| *drawn == key);
+        if let QueryState::Fresh(image) = image
+            && !known
+        {
+            self.overview = Some((key, SplitTexture::new(context, "trace overview", image)));
+        }
+    }
+
+    /// Bars and tiles of the IPU at a place of the scene.
+    pub(super) fn of_lanes(&self, index: usize) -> &[Option<SplitTexture>] {
+        let lanes = self.lanes.as_ref().and_then(|(_, lanes)| lanes.get(index));
+        lanes.map_or(&[], |lanes| lanes.as_slice())
+    }
+
+    /// The whole run.
+    pub(crate) fn overview(&self) -> Option<&SplitTexture> {
+        self.overview.as_ref().map(|(_, texture)| texture)
+    }
+}

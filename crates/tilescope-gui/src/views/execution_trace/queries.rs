@@ -1,0 +1,170 @@
+//! What is read for the view, in the background: the trace itself, the scene on the screen, the
+//! strip above it, and the tables below.
+
+use super::layout::{FLAME_ROW, SUB_LANE_GAP, TraceLayout};
+use super::loaded_trace::{LoadedTrace, prepare};
+use super::scene::{TraceScene, TraceSceneKey, build_scene, overview, scene_window};
+use super::settings::TraceSettings;
+use super::step_statistics::{TraceStatisticsAnswer, TraceStatisticsKey};
+use crate::model::command::SelectedStep;
+use crate::model::preferences::TracePrefs;
+use crate::theme::ColourScheme;
+use crate::views::ViewContext;
+use crate::widgets::background_query::{BackgroundQuery, QueryState, Versioned};
+use crate::widgets::pan_zoom_axis::AxisLimits;
+use crate::widgets::split_texture::SplitImage;
+use egui::{Rect, Ui};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use tilescope_analysis::trace::{StepDetailReport, TraceStepGrouping, WindowSummary};
+use tilescope_report::units::{CycleRange, NumberFormat};
+
+/// Points above and below the lanes on the screen whose IPUs are read too, so that scrolling does
+/// not uncover empty lanes.
+const READ_AHEAD: f32 = 200.0;
+/// Bounds the memory of an image, whatever the zoom and the width of the window.
+const MAX_COLUMNS: usize = 32_768;
+
+/// Pixels across, pixels of a row, and the colours.
+pub(super) type TraceOverviewKey = (usize, usize, ColourScheme);
+
+/// Steps, and how numbers in their details are written.
+pub(super) type StepDetailsKey = (Vec<SelectedStep>, NumberFormat);
+
+/// Questions about the trace and their answers.
+#[derive(Default)]
+pub(super) struct TraceQueries {
+    pub prepared: BackgroundQuery<(), Option<Versioned<LoadedTrace>>>,
+    /// Per mille of the trace that is indexed.
+    progress: Arc<AtomicU64>,
+    pub scene: BackgroundQuery<TraceSceneKey, TraceScene>,
+    overview: BackgroundQuery<TraceOverviewKey, SplitImage>,
+    pub summary: BackgroundQuery<(CycleRange, Vec<u32>), WindowSummary>,
+    pub details: BackgroundQuery<StepDetailsKey, Vec<StepDetailReport>>,
+    pub statistics: BackgroundQuery<TraceStatisticsKey, TraceStatisticsAnswer>,
+}
+
+impl TraceQueries {
+    /// Asks for what never changes.
+    pub(super) fn ask_prepared(
+        &mut self,
+        ui: &Ui,
+        context: &ViewContext<'_>,
+    ) -> QueryState<Option<Versioned<LoadedTrace>>> {
+        // Coming back to this view begins anew.
+        if self.prepared.is_cancelled() {
+            self.prepared.retry();
+        }
+        let report = context.opened.report.clone();
+        let progress = self.progress.clone();
+        let question = move |(): &(), cancelled: &Arc<AtomicBool>| {
+            prepare(&report, &progress, cancelled).map(|found| found.map(Versioned::new))
+        };
+        self.prepared.ask_cancellable(ui.ctx(), context.workers, &(), question)
+    }
+
+    /// What to say while the trace is read.
+    pub(super) fn progress_text(&self) -> String {
+        match self.progress.load(Ordering::Relaxed) as f64 / 1000.0 {
+            0.0 => "Reading the trace…".to_owned(),
+            share => format!("Indexing this trace once: {:.0} %", share * 100.0),
+        }
+    }
+
+    /// Asks for the image of the whole run.
+    pub(super) fn ask_overview(
+        &mut self,
+        ui: &Ui,
+        context: &ViewContext<'_>,
+        prepared: &Versioned<LoadedTrace>,
+        key: TraceOverviewKey,
+    ) -> QueryState<SplitImage> {
+        let shared = prepared.clone();
+        let question = move |(width, row, colours): &TraceOverviewKey| {
+            overview(&shared, (*width, *row), *colours)
+        };
+        self.overview.ask(ui.ctx(), context.workers, &key, question)
+    }
+
+    /// Asks for the scene that is on the screen, unless it is on its way.
+    pub(super) fn ask_scene(
+        &mut self,
+        ui: &Ui,
+        context: &ViewContext<'_>,
+        prepared: &Versioned<LoadedTrace>,
+        key: &TraceSceneKey,
+    ) -> QueryState<TraceScene> {
+        let (report, prepared) = (context.opened.report.clone(), prepared.clone());
+        let question = move |key: &TraceSceneKey| build_scene(&report, &prepared, key);
+        self.scene.ask(ui.ctx(), context.workers, key, question)
+    }
+
+    /// The cycles of what is chosen, once they are known.
+    pub(super) fn chosen_range(
+        &self,
+        settings: &TraceSettings,
+        selected: Option<SelectedStep>,
+    ) -> Option<CycleRange> {
+        settings.bar.as_ref().map(|bar| bar.range).or_else(|| {
+            let details: &StepDetailReport = self.details.latest()?.last()?;
+            selected.filter(|step| step.step == details.step)?;
+            Some(details.range)
+        })
+    }
+}
+
+/// How the scene is to look: all that is not a matter of where it is.
+#[derive(Clone, Copy)]
+pub(super) struct TraceSceneLook<'a> {
+    pub prefs: &'a TracePrefs,
+    pub selected: Option<SelectedStep>,
+    pub filter: &'a str,
+    pub colours: ColourScheme,
+    /// Physical pixels per point.
+    pub pixels_per_point: f32,
+}
+
+/// The key of the scene that is on the screen.
+pub(super) fn scene_key(
+    layout: &TraceLayout<'_>,
+    limits: AxisLimits,
+    look: TraceSceneLook<'_>,
+) -> TraceSceneKey {
+    let TraceSceneLook { prefs, selected, filter, colours, pixels_per_point } = look;
+    let cycles_per_pixel = layout.axis.scale() / f64::from(pixels_per_point);
+    // More cycles than are on the screen, so that panning does not wait for every frame.
+    let window = scene_window(layout.axis, limits.width);
+    let width = (window.length().as_f64() / cycles_per_pixel).ceil() as usize;
+    let row_height = layout.blocks.first().map_or(FLAME_ROW, |block| block.row_height);
+    TraceSceneKey {
+        window,
+        width: width.clamp(1, MAX_COLUMNS),
+        ipus: layout.ipus_within(READ_AHEAD),
+        style: prefs.style,
+        grouping: TraceStepGrouping {
+            executions: prefs.group_executions,
+            syncs: prefs.group_syncs,
+        },
+        tile_balance: prefs.tile_balance,
+        marks: prefs.marks,
+        arrows: prefs.arrows,
+        chosen: selected.map(|step| step.step),
+        filter: filter.trim().to_lowercase(),
+        colours,
+        // Images are made in physical pixels: in points, dense screens would scale them up.
+        row_height: (row_height * pixels_per_point).round() as usize,
+        gap: (SUB_LANE_GAP * pixels_per_point).round() as usize,
+        tiles: match prefs.tiles {
+            true => (f32::from(prefs.tiles_height) * pixels_per_point) as usize,
+            false => 0,
+        },
+    }
+}
+
+/// The key of the image of the whole run in a strip.
+pub(super) fn overview_key(ui: &Ui, rect: Rect, ipus: usize) -> TraceOverviewKey {
+    let ppp = ui.pixels_per_point();
+    // A row needs one row of pixels of its own beside the separator.
+    let row_height = ((rect.height() * ppp) as usize / ipus.max(1)).max(2);
+    ((rect.width() * ppp).max(1.0) as usize, row_height, ColourScheme::of(ui))
+}

@@ -1,0 +1,345 @@
+//! What the user asked to see: it is saved with bookmarks and links, and changes by events alone.
+
+use super::events::TraceEvent;
+use super::loaded_trace::LoadedTrace;
+use super::selected_bar::SelectedBar;
+use crate::model::command::{AppCommand, SelectedStep};
+use crate::model::selection::Selection;
+use crate::views::cycle_axis::fitting_cycles;
+use crate::widgets::pan_zoom_axis::{AxisLimits, PanZoomAxis};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use tilescope_report::units::{CycleRange, Cycles};
+
+/// Most steps that are columns beside each other.
+const MAX_COLUMNS: usize = 8;
+
+/// The tables below the lanes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum TraceDetailsTab {
+    #[default]
+    Summary,
+    Details,
+    Statistics,
+}
+
+/// What the user asked to see. Its fields are the names in saved places: they stay readable.
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct TraceSettings {
+    /// Which cycles are on the screen; all of them before the first frame.
+    pub axis: Option<PanZoomAxis>,
+    /// What that axis was made for.
+    pub limits: Option<AxisLimits>,
+    pub bar: Option<SelectedBar>,
+    /// Steps that are chosen beside the one that all tabs know, in the order in which they were.
+    pub also: Vec<SelectedStep>,
+    /// What the user has marked, in order.
+    pub marks: Vec<CycleRange>,
+    /// Cycles that zooming out reaches, where that is more than the run.
+    pub reach: Option<CycleRange>,
+    /// IPUs that are shown; none stands for all of them.
+    pub ipus: BTreeSet<u32>,
+    pub filter: String,
+    pub tab: TraceDetailsTab,
+    /// Points that the lanes are scrolled down.
+    pub scroll: f64,
+    /// The step of the session that these settings follow already; the session keeps it.
+    #[serde(skip)]
+    pub followed_step: Option<SelectedStep>,
+}
+
+impl TraceSettings {
+    /// Does what an event says; the command that lets the session know, if it concerns others.
+    /// `selected` is the step that all tabs know.
+    pub(super) fn apply(
+        &mut self,
+        event: TraceEvent,
+        selected: Option<SelectedStep>,
+    ) -> Option<AppCommand> {
+        match event {
+            TraceEvent::ShowAxis(axis) => self.axis = Some(axis),
+            TraceEvent::ShowWholeRun => self.axis = None,
+            TraceEvent::ZoomTo(cycles) => self.zoom_to(cycles),
+            TraceEvent::ZoomToOrOut(cycles) => self.zoom_to_or_out(cycles),
+            TraceEvent::BringIntoView(cycles) => self.bring_into_view(cycles),
+            TraceEvent::ScrollBy(points) => self.scroll += points,
+            TraceEvent::ShowIpus(ipus) => {
+                self.ipus = ipus;
+                self.scroll = 0.0;
+            }
+            TraceEvent::SetFilter(filter) => self.filter = filter,
+            TraceEvent::ShowTab(tab) => self.tab = tab,
+            TraceEvent::ChooseStep { step, add } => {
+                return Some(self.choose_step(step, add, selected));
+            }
+            TraceEvent::ChooseBar(bar) => return Some(self.choose_bar(bar)),
+            TraceEvent::ChooseNothing => {
+                self.bar = None;
+                self.also.clear();
+                return Some(AppCommand::SelectStep(None));
+            }
+            TraceEvent::Mark { range, keep } => {
+                if !keep {
+                    self.marks.clear();
+                }
+                self.marks.extend(range);
+            }
+            TraceEvent::Clear => {
+                self.clear();
+                return selected.map(|_| AppCommand::SelectStep(None));
+            }
+        }
+        None
+    }
+
+    /// Shows what was chosen elsewhere, or by a key; whether it zoomed to the cycles of `selection`.
+    pub(super) fn follow(&mut self, selection: &Selection) -> bool {
+        let zooms = selection.cycles.filter(|_| self.limits.is_some());
+        if let Some(cycles) = zooms {
+            self.zoom_to(cycles);
+        }
+        if self.followed_step != selection.step {
+            self.followed_step = selection.step;
+            self.also.clear();
+            if selection.step.is_some() {
+                self.bar = None;
+                self.tab = TraceDetailsTab::Details;
+            }
+        }
+        zooms.is_some()
+    }
+
+    /// Sets the axis up, or fits it to a window of another size.
+    pub(super) fn keep_axis(&mut self, limits: AxisLimits) {
+        // Layout jitters by fractions of a point; refitting for that would let the axis drift.
+        let resized = self.limits.is_some_and(|old| (old.width - limits.width).abs() > 0.5);
+        self.axis = match (self.axis, self.limits) {
+            (Some(axis), Some(old)) if resized => {
+                let window = axis.window(old.width);
+                Some(PanZoomAxis::fitting_exactly(window, limits.width).clamped_to(limits))
+            }
+            (axis, _) => axis.or_else(|| Some(PanZoomAxis::fitting(limits.range, limits.width))),
+        };
+        self.limits = Some(limits);
+    }
+
+    /// The axis, once there is one, and what it was made for.
+    pub(super) fn shown(&self) -> Option<(PanZoomAxis, AxisLimits)> {
+        self.axis.zip(self.limits)
+    }
+
+    /// IPUs that are shown: all of them, or those that are chosen.
+    pub(super) fn shown_ipus(&self, prepared: &LoadedTrace) -> Vec<u32> {
+        let all = prepared.ipus.iter().map(|lanes| lanes.ipu);
+        all.filter(|ipu| self.ipus.is_empty() || self.ipus.contains(ipu)).collect()
+    }
+
+    /// Every chosen step, the one that all tabs know last.
+    pub(super) fn chosen_steps(&self, selected: Option<SelectedStep>) -> Vec<SelectedStep> {
+        self.also.iter().copied().chain(selected).collect()
+    }
+
+    /// From the start of the first mark to the end of the last one.
+    pub(super) fn marked_range(&self) -> Option<CycleRange> {
+        let range = self.marks.iter().copied().reduce(CycleRange::union);
+        range.filter(|range| !range.is_empty())
+    }
+
+    fn choose_step(
+        &mut self,
+        step: SelectedStep,
+        add: bool,
+        selected: Option<SelectedStep>,
+    ) -> AppCommand {
+        let mut chosen = if add { self.chosen_steps(selected) } else { Vec::new() };
+        match chosen.iter().position(|known| *known == step) {
+            Some(at) if add => drop(chosen.remove(at)),
+            _ => {
+                chosen.truncate(MAX_COLUMNS - 1);
+                chosen.push(step);
+            }
+        }
+        self.bar = None;
+        self.tab = TraceDetailsTab::Details;
+        let last = chosen.pop();
+        // The others are not to be forgotten when the selection changes.
+        self.followed_step = last;
+        self.also = chosen;
+        AppCommand::SelectStep(last)
+    }
+
+    fn choose_bar(&mut self, bar: SelectedBar) -> AppCommand {
+        self.tab = TraceDetailsTab::Details;
+        self.bar = Some(bar);
+        self.also.clear();
+        self.followed_step = None;
+        AppCommand::SelectStep(None)
+    }
+
+    fn clear(&mut self) {
+        self.bar = None;
+        self.also.clear();
+        self.marks.clear();
+        self.filter.clear();
+    }
+
+    fn zoom_to(&mut self, cycles: CycleRange) {
+        if let Some(limits) = self.limits {
+            self.axis = Some(zoomed_to(cycles, limits));
+        }
+    }
+
+    fn zoom_to_or_out(&mut self, cycles: CycleRange) {
+        let Some(limits) = self.limits else { return };
+        let target = zoomed_to(cycles, limits);
+        // Exact comparison is right: the same range gives the same axis, bit by bit.
+        self.axis = (self.axis != Some(target)).then_some(target);
+    }
+
+    fn bring_into_view(&mut self, cycles: CycleRange) {
+        let Some((axis, limits)) = self.shown() else { return };
+        let (left, right) =
+            (axis.x_from_position(cycles.start.0), axis.x_from_position(cycles.end.0));
+        if left < 0.0 || right > limits.width {
+            // A step wider than the lanes is shown from its start.
+            let middle = (left + right.min(left + limits.width)) / 2.0 - limits.width / 2.0;
+            self.axis = Some(axis.panned(-middle).clamped_to(limits));
+        }
+    }
+}
+
+/// The axis that shows a bar with what is around it.
+fn zoomed_to(range: CycleRange, limits: AxisLimits) -> PanZoomAxis {
+    // A sixth on both sides; at least one cycle, or a step of no cycles would fill nothing.
+    let around = range.length() / 6 + Cycles(1);
+    let wider = CycleRange::new(range.start.saturating_sub(around), range.end + around);
+    fitting_cycles(wider, limits.width).clamped_to(limits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::view_state::{from_view_state, to_view_state};
+    use crate::views::cycle_axis::limits_of_cycles;
+    use tilescope_report::units::StepId;
+
+    fn cycles(start: u64, end: u64) -> CycleRange {
+        CycleRange::new(Cycles(start), Cycles(end))
+    }
+
+    fn step(number: u64) -> SelectedStep {
+        SelectedStep { ipu: 0, sub_lane: 0, position: number, step: StepId(number) }
+    }
+
+    fn shown() -> TraceSettings {
+        let mut settings = TraceSettings::default();
+        settings.keep_axis(limits_of_cycles(cycles(0, 100_000), 1_000.0));
+        settings
+    }
+
+    #[test]
+    fn steps_are_chosen_beside_each_other_and_taken_out_again() {
+        let mut settings = shown();
+        let first = settings.apply(TraceEvent::ChooseStep { step: step(1), add: false }, None);
+        assert_eq!(first, Some(AppCommand::SelectStep(Some(step(1)))));
+        assert_eq!(settings.tab, TraceDetailsTab::Details);
+        settings.apply(TraceEvent::ChooseStep { step: step(2), add: true }, Some(step(1)));
+        assert_eq!(settings.chosen_steps(Some(step(2))), [step(1), step(2)]);
+        let out =
+            settings.apply(TraceEvent::ChooseStep { step: step(2), add: true }, Some(step(2)));
+        assert_eq!(out, Some(AppCommand::SelectStep(Some(step(1)))));
+        assert_eq!(settings.also, []);
+        for number in 2..20 {
+            let event = TraceEvent::ChooseStep { step: step(number), add: true };
+            settings.apply(event, settings.followed_step);
+        }
+        assert_eq!(settings.chosen_steps(settings.followed_step).len(), MAX_COLUMNS);
+    }
+
+    #[test]
+    fn a_step_chosen_elsewhere_is_followed_once() {
+        let mut settings = shown();
+        settings.also = vec![step(1)];
+        let selection = Selection { step: Some(step(3)), ..Selection::default() };
+        assert!(!settings.follow(&selection));
+        assert_eq!((settings.tab, settings.also.len()), (TraceDetailsTab::Details, 0));
+        settings.apply(TraceEvent::ShowTab(TraceDetailsTab::Summary), selection.step);
+        settings.follow(&selection);
+        assert_eq!(settings.tab, TraceDetailsTab::Summary, "the tab stays as the user left it");
+        let near = cycles(500, 600);
+        assert!(settings.follow(&Selection { cycles: Some(near), ..selection.clone() }));
+        let nowhere =
+            TraceSettings::default().follow(&Selection { cycles: Some(near), ..selection });
+        assert!(!nowhere, "without an axis there is nothing to zoom");
+    }
+
+    #[test]
+    fn zooming_to_what_is_shown_already_zooms_out() {
+        let (mut settings, step) = (shown(), cycles(500, 600));
+        settings.apply(TraceEvent::ZoomToOrOut(step), None);
+        let near = settings.axis.unwrap();
+        assert!(near.x_from_position(500) > 0.0 && near.x_from_position(600) < 1_000.0);
+        settings.apply(TraceEvent::ZoomToOrOut(step), None);
+        assert_eq!(settings.axis, None);
+    }
+
+    #[test]
+    fn a_step_beside_the_screen_is_panned_to() {
+        let mut settings = shown();
+        settings.apply(TraceEvent::ZoomTo(cycles(500, 600)), None);
+        let there = settings.axis;
+        settings.apply(TraceEvent::BringIntoView(cycles(510, 520)), None);
+        assert_eq!(settings.axis, there, "it is on the screen");
+        settings.apply(TraceEvent::BringIntoView(cycles(5_000, 5_010)), None);
+        let axis = settings.axis.unwrap();
+        let middle = axis.x_from_position(5_005);
+        assert!((middle - 500.0).abs() < 5.0, "{middle}");
+    }
+
+    #[test]
+    fn marks_are_kept_or_replaced_and_all_is_cleared_at_once() {
+        let mut settings = shown();
+        let mark = |from, to, keep| TraceEvent::Mark { range: Some(cycles(from, to)), keep };
+        settings.apply(mark(10, 20, false), None);
+        settings.apply(mark(50, 50, true), None);
+        assert_eq!(settings.marked_range(), Some(cycles(10, 50)));
+        settings.apply(mark(30, 30, false), None);
+        assert_eq!(settings.marked_range(), None, "a single cycle measures nothing");
+        settings.apply(TraceEvent::SetFilter("copy".to_owned()), None);
+        let command = settings.apply(TraceEvent::Clear, Some(step(1)));
+        assert_eq!(command, Some(AppCommand::SelectStep(None)));
+        assert_eq!(settings, shown());
+    }
+
+    #[test]
+    fn saved_places_keep_their_names() {
+        let mut settings = shown();
+        settings.bar = Some(SelectedBar {
+            ipu: 1,
+            sub_lane: 0,
+            row: 2,
+            range: cycles(3, 4),
+            title: "a".to_owned(),
+            rows: Vec::new(),
+        });
+        settings.apply(TraceEvent::ShowIpus(BTreeSet::from([1])), None);
+        settings.apply(TraceEvent::SetFilter("copy".to_owned()), None);
+        settings.apply(TraceEvent::ShowTab(TraceDetailsTab::Statistics), None);
+        settings.apply(TraceEvent::ScrollBy(12.0), None);
+        settings.marks = vec![cycles(5, 6)];
+        settings.also = vec![step(7)];
+        settings.reach = Some(cycles(0, 9));
+        let state = to_view_state(&settings);
+        let names: Vec<&str> = state.keys().map(String::as_str).collect();
+        let known =
+            ["also", "axis", "bar", "filter", "ipus", "limits", "marks", "reach", "scroll", "tab"];
+        assert_eq!(BTreeSet::from_iter(names), BTreeSet::from(known));
+        let saved = serde_json::json!({"start": 0, "end": 100_000});
+        assert_eq!(state["limits"]["range"], saved);
+        assert_eq!(state["axis"]["origin"], serde_json::json!(-2_000));
+        assert_eq!(state["marks"][0], serde_json::json!({"start": 5, "end": 6}));
+        assert_eq!(from_view_state::<TraceSettings>(&state), (settings, Vec::new()));
+    }
+}

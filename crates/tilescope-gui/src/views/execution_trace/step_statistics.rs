@@ -1,0 +1,70 @@
+//! Statistics of the lengths of steps: between the marks of the user, or on the screen.
+
+use super::loaded_trace::LoadedTrace;
+use super::queries::TraceQueries;
+use super::settings::TraceSettings;
+use crate::theme::{ThemePalette, spacing};
+use crate::views::ViewContext;
+use crate::views::cycle_axis::cycles_on_screen;
+use crate::views::search_panel::statistics_ui;
+use crate::widgets::query_state::QueryTexts;
+use egui::{RichText, ScrollArea, Ui};
+use tilescope_analysis::statistics::{ValueStatistics, step_lengths};
+use tilescope_report::ReportError;
+use tilescope_report::units::{CycleRange, Hertz, seconds};
+
+/// The query key of statistics: a window and IPUs.
+pub(crate) type TraceStatisticsKey = (CycleRange, Vec<u32>);
+/// Statistics, and whether every step was looked at.
+pub(crate) type TraceStatisticsAnswer = (ValueStatistics, bool);
+
+/// Statistics of the steps between the marks, or of those on the screen.
+pub(super) fn step_statistics_ui(
+    ui: &mut Ui,
+    context: &ViewContext<'_>,
+    prepared: &LoadedTrace,
+    settings: &TraceSettings,
+    queries: &mut TraceQueries,
+) {
+    let Some((axis, limits)) = settings.shown() else { return };
+    let marked = settings.marked_range();
+    let shown = || cycles_on_screen(axis, limits.width).intersection(prepared.range);
+    let window = marked.unwrap_or_else(shown);
+    let key = (window, settings.shown_ipus(prepared));
+    let report = context.opened.report.clone();
+    let question = move |(window, ipus): &TraceStatisticsKey| {
+        let (mut lengths, complete) = step_lengths(&report, *window, ipus)?;
+        Ok::<TraceStatisticsAnswer, ReportError>((
+            ValueStatistics::from_values(&mut lengths),
+            complete,
+        ))
+    };
+    let texts = QueryTexts { waiting: "Counting steps…", failed: "The steps cannot be read" };
+    let statistics = queries.statistics.ask(ui.ctx(), context.workers, &key, question);
+    let what = if marked.is_some() { "between the marks" } else { "on the screen" };
+    let length = length_text(window, context.opened.target.clock);
+    statistics.show(ui, texts, |ui, statistics| {
+        lengths_ui(ui, &format!("{what}: {length}"), **statistics)
+    });
+}
+
+fn lengths_ui(ui: &mut Ui, which: &str, (statistics, complete): TraceStatisticsAnswer) {
+    ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
+        ui.add_space(spacing::XS);
+        let text = format!(
+            "Lengths in cycles of the steps {which}. M marks the selection, Shift+M adds a mark."
+        );
+        ui.label(RichText::new(text).color(ThemePalette::for_ui(ui).weak_text));
+        statistics_ui(ui, &statistics, false);
+        if !complete {
+            ui.label("Only the first steps of this long trace were counted.");
+        }
+    });
+}
+
+/// A number of cycles, and the time they take where the clock is known.
+pub(super) fn length_text(range: CycleRange, clock: Hertz) -> String {
+    let time = range.length().seconds_at(clock);
+    let time = if time > 0.0 { format!(" = {}", seconds(time)) } else { String::new() };
+    format!("{} cycles{time}", range.length())
+}
