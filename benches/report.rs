@@ -183,7 +183,10 @@ fn measure_a_foreign_file() {
     let directory = tempdir().unwrap();
     let path = directory.path().join("profile.pop");
     write_foreign(&path, 5_000_000, 4);
-    println!("\n5,000,000 foreign steps on 4 IPUs: {}", Bytes(fs::metadata(&path).unwrap().len()));
+    println!(
+        "\n5,000,000 foreign steps on 4 IPUs: {}",
+        binary_bytes(fs::metadata(&path).unwrap().len())
+    );
     println!("  resident before opening {}", memory("VmRSS"));
     let cache = directory.path().join("cache");
     let started = Instant::now();
@@ -192,7 +195,7 @@ fn measure_a_foreign_file() {
     println!("  index built in {:.1} s", started.elapsed().as_secs_f64());
     println!("  resident {}, at most {}", memory("VmRSS"), memory("VmHWM"));
     let index = fs::read_dir(&cache).unwrap().next().unwrap().unwrap().metadata().unwrap().len();
-    println!("  index: {} or {:.2} B per bar", Bytes(index), index as f64 / 20e6);
+    println!("  index: {} or {:.2} B per bar", binary_bytes(index), index as f64 / 20e6);
     drop(report);
     let started = Instant::now();
     let report = Report::open_with_cache(&path, Some(cache)).unwrap();

@@ -10,7 +10,7 @@ use tilescope_analysis::compare::{
 };
 use tilescope_analysis::data_table::{DataTable, TableCell};
 use tilescope_analysis::summary::{ReportSummary, summary};
-use tilescope_report::units::grouped;
+use tilescope_report::units::{NumberFormat, grouped};
 use tilescope_report::{Report, ReportError};
 
 /// `tilescope compare`
@@ -79,7 +79,9 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let path = |name: &str| matches.get_one::<String>(name).map_or("", String::as_str);
     let (source, target) = (open_path(path("source"))?, open_path(path("target"))?);
     let alignment = ReportAlignment::read(&source, &target).map_err(failed)?;
-    let sides = ComparedReports { source: &source, target: &target, alignment: &alignment };
+    let numbers = NumberFormat::default();
+    let sides =
+        ComparedReports { source: &source, target: &target, alignment: &alignment, numbers };
     let limit = matches.get_one::<usize>("limit").copied().filter(|limit| *limit > 0);
     let limit = limit.unwrap_or(usize::MAX);
     let mut views: Map<String, Value> = Map::new();

@@ -159,14 +159,12 @@ fn picture(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError>
     };
     let file = text("output").map_or_else(|| format!("{view}.{ending}"), str::to_string);
     let theme = if text("theme") == Some("dark") { gui::Theme::Dark } else { gui::Theme::Light };
-    let look = look(matches);
-    look.apply_to_process();
     let export = gui::PictureOptions {
         view,
         compare: text("compare").map(std::path::Path::new),
         at: text("at"),
         size,
-        text_percent: look.text_percent,
+        look: look(matches),
         theme,
         format,
     };

@@ -4,6 +4,7 @@ use super::{CliCommand, CliError, json_argument, open_report, report_argument};
 use clap::ArgMatches;
 use std::io::Write;
 use tilescope_analysis::insights::{InsightSubject, insights};
+use tilescope_report::units::NumberFormat;
 
 /// `tilescope insights`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "insights", arguments, run };
@@ -18,7 +19,8 @@ fn arguments(command: clap::Command) -> clap::Command {
 
 fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let report = open_report(matches)?;
-    let found = insights(&report).map_err(|error| CliError::Failed(error.to_string()))?;
+    let found = insights(&report, NumberFormat::default())
+        .map_err(|error| CliError::Failed(error.to_string()))?;
     if matches.get_flag("json") {
         let text =
             serde_json::to_string_pretty(&found).map_err(|e| CliError::Failed(e.to_string()))?;

@@ -16,7 +16,9 @@ use std::time::Duration;
 use tilescope_fixtures::ReportBuilder;
 use tilescope_gui::app::TilescopeApp;
 use tilescope_gui::paint::RenderedImage;
-use tilescope_gui::{OpenReport, PictureFormat, PictureOptions, Theme, draw, theme, view_names};
+use tilescope_gui::{
+    AppearancePrefs, OpenReport, PictureFormat, PictureOptions, Theme, draw, theme, view_names,
+};
 use tilescope_report::{ExecutionStep, MarkKind, MemoryCategory, ProgramKind, StepOnIpu};
 
 /// Kinds of reports, and what each view says about them.
@@ -348,7 +350,15 @@ pub(crate) fn picture_of(
     theme: Theme,
     format: PictureFormat,
 ) -> PictureOptions<'_> {
-    PictureOptions { view, compare: None, at: None, size, text_percent: 100, theme, format }
+    PictureOptions {
+        view,
+        compare: None,
+        at: None,
+        size,
+        look: AppearancePrefs::default(),
+        theme,
+        format,
+    }
 }
 
 fn show(opened: OpenReport, view: &str, size: Vec2, pixels_per_point: f32) -> Window {

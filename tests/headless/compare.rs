@@ -13,7 +13,7 @@ use tilescope_analysis::compare::{
 use tilescope_analysis::data_table::TableCell;
 use tilescope_fixtures::ReportBuilder;
 use tilescope_report::trace::TraceLane;
-use tilescope_report::units::Cycles;
+use tilescope_report::units::{Cycles, NumberFormat};
 use tilescope_report::{ExecutionStep, MarkKind, ProgramKind, Report};
 
 /// Writes one kind of report into a directory.
@@ -96,7 +96,8 @@ fn reports() -> &'static [(&'static str, Report)] {
 
 fn tables(source: &Report, target: &Report) -> Vec<Vec<ComparisonTable>> {
     let alignment = ReportAlignment::read(source, target).expect("aligns");
-    let sides = ComparedReports { source, target, alignment: &alignment };
+    let sides =
+        ComparedReports { source, target, alignment: &alignment, numbers: NumberFormat::default() };
     COMPARISONS.iter().map(|one| (one.tables)(&sides).expect("compares")).collect()
 }
 
@@ -258,7 +259,8 @@ fn twice_the_accumulation_is_seen_as_such() {
     let reports = reports();
     let (source, target) = (&reports[0].1, &reports[1].1);
     let alignment = ReportAlignment::read(source, target).expect("aligns");
-    let sides = ComparedReports { source, target, alignment: &alignment };
+    let sides =
+        ComparedReports { source, target, alignment: &alignment, numbers: NumberFormat::default() };
     let summary = (comparison("summary").expect("listed").tables)(&sides).expect("compares");
     let spec = summary.iter().find(|table| table.title == "Spec").expect("specs are in the files");
     let changed: Vec<&ComparisonRow> = spec.rows.iter().filter(|row| !row.is_same()).collect();

@@ -4,7 +4,7 @@ use crate::common;
 use std::collections::BTreeSet;
 use tilescope_analysis::insights::{InsightFinding, InsightGain, RULES, insights};
 use tilescope_fixtures::ReportBuilder;
-use tilescope_report::units::{Bytes, Cycles, TileRange, TileRuns, VertexTypeId};
+use tilescope_report::units::{Bytes, Cycles, NumberFormat, TileRange, TileRuns, VertexTypeId};
 use tilescope_report::{
     BatchingConfig, CategoryBytes, MarkKind, MemoryCategory, MemoryRegion, ProgramKind, Report,
     StreamEndpoint, TileMemory, VertexGroup, VertexTypeInfo,
@@ -116,7 +116,7 @@ fn found(report: &ReportBuilder) -> Vec<InsightFinding> {
     let directory = tempfile::tempdir().expect("temporary directory");
     report.write(directory.path()).expect("writes");
     let report = Report::open(directory.path()).expect("opens");
-    let found = insights(&report).expect("reads");
+    let found = insights(&report, NumberFormat::default()).expect("reads");
     check(&report, &found);
     found
 }
@@ -182,7 +182,7 @@ fn simulated_reports_are_judged() {
         [("matmul_chain", &[][..]), ("mnist_pipeline", &["options.device_iterations=1"][..])]
     {
         let (report, _directory) = common::report(spec, overrides);
-        let found = insights(&report).expect("reads");
+        let found = insights(&report, NumberFormat::default()).expect("reads");
         assert!(!found.is_empty());
         check(&report, &found);
     }

@@ -204,6 +204,32 @@ fn the_model_of_the_window_sees_no_display() {
     }
 }
 
+/// Starts of a text size or a gap; a plain number that follows is none of the theme's scale.
+const SIZED: [&str; 7] = [
+    "add_space(",
+    ".size(",
+    "FontId::proportional(",
+    "FontId::new(",
+    "item_spacing = vec2(",
+    "item_spacing.x = ",
+    "item_spacing.y = ",
+];
+
+#[test]
+fn sizes_of_text_and_gaps_are_those_of_the_theme() {
+    for FloorSource { file, floor, code, .. } in window_sources() {
+        for start in SIZED.iter().filter(|_| floor != "theme") {
+            let number = |rest: &str| {
+                let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.');
+                rest[..end.unwrap_or(rest.len())].parse::<f32>().ok()
+            };
+            let mut numbers = code.split(start).skip(1).filter_map(number);
+            let other = numbers.find(|size| *size != 0.0);
+            assert!(other.is_none(), "{}: {start}{other:?}", file.display());
+        }
+    }
+}
+
 #[test]
 fn every_source_file_says_what_it_is_for() {
     for file in all_sources() {

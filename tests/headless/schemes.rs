@@ -233,7 +233,7 @@ fn every_scheme_moves_memory_and_time_as_the_guides_say() {
         let memory = bytes(&with).cmp(&bytes(&without));
         let time = cycles(&with).cmp(&cycles(&without));
         if scheme.memory.is_some_and(|expected| expected != memory) {
-            wrong.push(format!("{}: {} B to {} B", scheme.name, bytes(&without), bytes(&with)));
+            wrong.push(format!("{}: {} B to {} B", scheme.name, bytes(&without).0, bytes(&with).0));
         }
         if scheme.cycles.is_some_and(|expected| expected != time) {
             let (before, after) = (cycles(&without), cycles(&with));
@@ -275,7 +275,7 @@ fn sharded_state_takes_a_share_of_the_memory() {
     ]);
     let large = "Accl1___layer3/weight";
     let (all, part) = (variable_bytes(&whole, large, true), variable_bytes(&sharded, large, true));
-    assert!(part >= all / 4 && part < all / 3, "{part} of {all}");
+    assert!(part >= all / 4 && part < all / 3, "{part:?} of {all:?}");
     let names = |compiled: &CompiledProgram, part: &str| {
         compiled.compilation.programs.iter().filter(|program| program.name.contains(part)).count()
     };
@@ -379,7 +379,7 @@ fn split_layers_take_less_memory_and_talk_to_each_other() {
     let (whole, gathers, sums) = bytes(1);
     assert_eq!((gathers, sums), (0, 0));
     let (half, gathers, sums) = bytes(2);
-    assert!(half <= whole / 2 + Bytes(1024) && gathers > 0 && sums > 0, "{half} of {whole}");
+    assert!(half <= whole / 2 + Bytes(1024) && gathers > 0 && sums > 0, "{half:?} of {whole:?}");
 }
 
 fn marks(report: &Report, kind: MarkKind) -> Vec<TraceMark> {

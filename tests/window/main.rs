@@ -12,6 +12,7 @@ mod gui_support;
 #[path = "../report_support/mod.rs"]
 mod report_support;
 
+mod actions;
 mod app;
 mod compare;
 #[cfg(unix)]

@@ -12,7 +12,7 @@ use tilescope_analysis::program_tree::{groups, tally};
 use tilescope_analysis::tile_mapping::{MappingMeasure, MappingSubjectKind, mapping, subjects};
 use tilescope_analysis::{exchange_code, memory, summary, tile_curves};
 use tilescope_gui::view_names;
-use tilescope_report::units::{Bytes, exact_bytes, grouped, percent};
+use tilescope_report::units::{Bytes, NumberFormat, binary_bytes, exact_bytes, grouped, percent};
 use tilescope_report::{Report, ReportError, ReportPart};
 
 /// Names and values of everything a reader of the accessibility tree finds, a line each.
@@ -48,8 +48,8 @@ fn of_summary(report: &Report) -> Result<Vec<String>, ReportError> {
     let mut figures: Vec<String> =
         [graph.compute_sets, graph.edges, graph.variables, graph.vertices].map(grouped).into();
     let memory = found.memory;
-    figures.push(format!("Fullest tile: {}", Bytes(memory.max_tile_including_gaps.0)));
-    figures.push(format!("Memory in use: {}", Bytes(memory.total_excluding_gaps.0)));
+    figures.push(format!("Fullest tile: {}", binary_bytes(memory.max_tile_including_gaps.0)));
+    figures.push(format!("Memory in use: {}", binary_bytes(memory.total_excluding_gaps.0)));
     if let Some(run) = found.execution {
         figures.push(format!("Run: {} cycles", run.total_cycles));
         figures.extend(run.samples_per_second.map(|rate| grouped(rate.round() as u64)));
@@ -58,7 +58,7 @@ fn of_summary(report: &Report) -> Result<Vec<String>, ReportError> {
 }
 
 fn of_insights(report: &Report) -> Result<Vec<String>, ReportError> {
-    let facts = InsightFacts::gather(report)?;
+    let facts = InsightFacts::gather(report, NumberFormat::default())?;
     let picture = tile_memory_overview(&facts);
     let findings = ranked(&facts);
     let mut figures = vec![format!("All {}", findings.len())];
@@ -67,7 +67,7 @@ fn of_insights(report: &Report) -> Result<Vec<String>, ReportError> {
         [sentence, finding.gain.text(), finding.advice.clone()]
     }));
     if picture.used > Bytes::ZERO {
-        figures.extend(picture.worst.iter().map(|tile| Bytes(tile.bytes.0).to_string()));
+        figures.extend(picture.worst.iter().map(|tile| binary_bytes(tile.bytes.0)));
         let some = picture.histogram.iter().filter(|bucket| bucket.tiles > 0);
         figures.extend(some.map(|bucket| grouped(bucket.tiles)));
     }

@@ -14,7 +14,7 @@ use tilescope_analysis::operations::{OperationLayer, operations};
 use tilescope_analysis::{exchange_code, memory};
 use tilescope_gui::OpenReport;
 use tilescope_report::Report;
-use tilescope_report::units::{Bytes, Cycles, exact_bytes, grouped};
+use tilescope_report::units::{Bytes, Cycles, NumberFormat, exact_bytes, grouped};
 
 /// Most clicks for an answer.
 const MOST: usize = 9;
@@ -85,7 +85,7 @@ impl Walk {
 
     /// What a rule says about the report.
     fn sentence(&self, rule: &str) -> String {
-        let findings = insights(&self.report).unwrap();
+        let findings = insights(&self.report, NumberFormat::default()).unwrap();
         findings.into_iter().find(|finding| finding.rule == rule).expect("a finding").sentence
     }
 }

@@ -6,7 +6,9 @@ use super::tile_curves::{
     region_title, spread,
 };
 use serde::{Deserialize, Serialize};
-use tilescope_report::units::{Bytes, Quantity, TileRange, TileRuns, VariableId, grouped};
+use tilescope_report::units::{
+    Bytes, NumberFormat, Quantity, TileRange, TileRuns, VariableId, grouped,
+};
 use tilescope_report::{
     CategoryBytes, MemoryCategory, MemoryRegion, Report, ReportError, ReportPart, Target,
     TileMemory, VariableFilter, VariablePlacement,
@@ -429,11 +431,15 @@ pub fn users_of(
     Ok(listing)
 }
 
-/// Exchanges and copies with the bytes of their code.
+/// Exchanges and copies with the bytes of their code; `numbers` writes what they receive.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
-pub fn exchanges(report: &Report, tiles: &[u32]) -> Result<MemoryList, ReportError> {
+pub fn exchanges(
+    report: &Report,
+    tiles: &[u32],
+    numbers: NumberFormat,
+) -> Result<MemoryList, ReportError> {
     let programs = report.programs()?;
     let mut listing = MemoryList::default();
     for exchange in report.exchanges()? {
@@ -447,7 +453,7 @@ pub fn exchanges(report: &Report, tiles: &[u32]) -> Result<MemoryList, ReportErr
         let program = programs.get(exchange.program);
         let name = program.map_or_else(|| "unknown".to_owned(), |program| program.name.clone());
         let kind = program.map_or("", |program| program.kind.name());
-        let about = format!("{kind}, receives {}", moved);
+        let about = format!("{kind}, receives {}", numbers.bytes(moved.0));
         listing.rows.push(MemoryListRow { name, about, count: touched, bytes });
     }
     Ok(listing)

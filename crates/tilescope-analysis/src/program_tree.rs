@@ -5,7 +5,7 @@
 //! body that is called from many places is listed once.
 
 use std::collections::{BTreeMap, BTreeSet};
-use tilescope_report::units::{Bytes, Cycles, ProgramId, exact_bytes, grouped, percent};
+use tilescope_report::units::{Cycles, NumberFormat, ProgramId, exact_bytes, grouped, percent};
 use tilescope_report::{
     ComputeSet, ProgramKind, ProgramNode, ProgramNodeTable, Report, ReportError, ReportPart,
     StreamEndpoint, TileTraffic,
@@ -157,11 +157,15 @@ pub struct ProgramFact {
     pub formula: Option<&'static str>,
 }
 
-/// Everything known about a node.
+/// Everything known about a node, with figures as `numbers` writes them.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
-pub fn facts(report: &Report, id: ProgramId) -> Result<Vec<ProgramFact>, ReportError> {
+pub fn facts(
+    report: &Report,
+    id: ProgramId,
+    numbers: NumberFormat,
+) -> Result<Vec<ProgramFact>, ReportError> {
     let programs = report.programs()?;
     let Some(program) = programs.get(id) else { return Ok(Vec::new()) };
     let mut facts = ProgramFactList::default();
@@ -202,6 +206,7 @@ pub fn facts(report: &Report, id: ProgramId) -> Result<Vec<ProgramFact>, ReportE
     if let Some(exchange) = report.exchange(id)? {
         traffic(
             &exchange.tiles.iter().map(|(r, t)| (r.count(), *t)).collect::<Vec<_>>(),
+            numbers,
             &mut facts,
         );
     } else if moves_data(program.kind) && !report.has(ReportPart::Exchanges) {
@@ -274,7 +279,7 @@ fn compute_set(
 }
 
 /// Sums of what tiles send and receive; runs of tiles with the same traffic.
-fn traffic(runs: &[(u32, TileTraffic)], facts: &mut ProgramFactList) {
+fn traffic(runs: &[(u32, TileTraffic)], numbers: NumberFormat, facts: &mut ProgramFactList) {
     let sum = |value: fn(&TileTraffic) -> u64| -> u64 {
         let parts = runs.iter().map(|(tiles, of)| u64::from(*tiles).saturating_mul(value(of)));
         parts.fold(0, u64::saturating_add)
@@ -289,7 +294,8 @@ fn traffic(runs: &[(u32, TileTraffic)], facts: &mut ProgramFactList) {
         let count = tiles(value);
         if count > 0 {
             let (bytes, count) = (sum(value), grouped(count));
-            let text = format!("{} ({}) {word} {count} tiles", Bytes(bytes), exact_bytes(bytes));
+            let text =
+                format!("{} ({}) {word} {count} tiles", numbers.bytes(bytes), exact_bytes(bytes));
             facts.add(name, text);
         }
     }

@@ -2,7 +2,7 @@
 //! people write tile numbers.
 
 use serde::{Deserialize, Serialize};
-use tilescope_report::units::{Quantity, TileRuns, exact_bytes, grouped, short_bytes};
+use tilescope_report::units::{NumberFormat, Quantity, TileRuns, exact_bytes, grouped};
 use tilescope_report::{MemoryCategory, MemoryRegion, Target};
 
 /// In which order tiles stand.
@@ -81,9 +81,9 @@ pub enum TileCurveUnit {
 
 impl TileCurveUnit {
     /// A value in three figures, or in full where that is no longer.
-    pub fn short(self, value: u64) -> String {
+    pub fn short(self, value: u64, numbers: NumberFormat) -> String {
         match self {
-            Self::Bytes => short_bytes(value),
+            Self::Bytes => numbers.bytes(value),
             Self::Count | Self::Cycles => grouped(value),
         }
     }

@@ -9,7 +9,7 @@ use tilescope_report::ReportError;
 pub(super) const COMPARISON: ViewComparison = ViewComparison { view: "insights", tables };
 
 fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportError> {
-    let (source, target) = sides.both(insights)?;
+    let (source, target) = sides.both(|report| insights(report, sides.numbers))?;
     let ruled =
         |found: Vec<InsightFinding>| found.into_iter().map(|finding| (finding.rule, finding));
     let (mut appeared, mut vanished, mut stayed) = (Vec::new(), Vec::new(), Vec::new());

@@ -32,6 +32,7 @@ pub use step_alignment::{
     StepChangeKind, StepChangeSum,
 };
 
+use tilescope_report::units::NumberFormat;
 use tilescope_report::{Report, ReportError};
 
 /// The alignment of two reports.
@@ -66,6 +67,8 @@ pub struct ComparedReports<'a> {
     /// The report it is compared with.
     pub target: &'a Report,
     pub alignment: &'a ReportAlignment,
+    /// How texts write figures.
+    pub numbers: NumberFormat,
 }
 
 impl ComparedReports<'_> {
@@ -99,7 +102,8 @@ pub static COMPARISONS: &[ViewComparison] = &[
     tile_mapping::COMPARISON,
 ];
 
-/// Aligns two reports and compares what a view shows of them: its tables of differences.
+/// Aligns two reports and compares what a view shows of them: its tables of differences, for files
+/// and the command line.
 ///
 /// # Errors
 /// Parts of the files that cannot be read.
@@ -109,7 +113,8 @@ pub fn differences(
     one: &ViewComparison,
 ) -> Result<Vec<ComparisonTable>, ReportError> {
     let alignment = ReportAlignment::read(source, target)?;
-    (one.tables)(&ComparedReports { source, target, alignment: &alignment })
+    let numbers = NumberFormat::default();
+    (one.tables)(&ComparedReports { source, target, alignment: &alignment, numbers })
 }
 
 /// A table that a comparison does not have.

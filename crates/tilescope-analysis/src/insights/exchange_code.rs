@@ -25,7 +25,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let parts: Vec<String> = bytes
         .iter()
         .filter(|(bytes, _)| *bytes > Bytes::ZERO)
-        .map(|(bytes, name)| format!("{} {name}", bytes))
+        .map(|(bytes, name)| format!("{} {name}", facts.numbers.bytes(bytes.0)))
         .collect();
     vec![InsightFinding {
         rule: RULE.name,

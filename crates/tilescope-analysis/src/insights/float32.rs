@@ -28,7 +28,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let names: Vec<String> = candidates
         .iter()
         .take(3)
-        .map(|live| format!("{} ({})", live.name, Bytes(bytes(live).0)))
+        .map(|live| format!("{} ({})", live.name, facts.numbers.bytes(bytes(live).0)))
         .collect();
     vec![InsightFinding {
         rule: RULE.name,

@@ -22,8 +22,8 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         sentence: format!(
             "The fullest tile, {tile}, is {} full: {} of {}.",
             percent(share),
-            bytes,
-            facts.target.bytes_per_tile,
+            facts.numbers.bytes(bytes.0),
+            facts.numbers.bytes(facts.target.bytes_per_tile.0),
         ),
         advice: "The program fits, but a larger micro-batch may not; see what fills this tile."
             .to_owned(),

@@ -5,7 +5,9 @@ use crate::liveness::{self, LiveVariable, LivenessScope};
 use crate::trace::{ProgramRuns, program_runs};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tilescope_report::units::{Bytes, ComputeSetId, CycleRange, Cycles, ProgramId, TileRuns};
+use tilescope_report::units::{
+    Bytes, ComputeSetId, CycleRange, Cycles, NumberFormat, ProgramId, TileRuns,
+};
 use tilescope_report::{
     BatchingConfig, CategoryBytes, ComputeSet, MarkFilter, MarkKind, MemoryCategory,
     ModelOperation, ProgramNode, ProgramNodeTable, ProgramOutcome, Report, ReportError, ReportPart,
@@ -32,6 +34,8 @@ pub struct PeakMemoryTile {
 /// Everything that rules look at.
 #[derive(Clone, Debug)]
 pub struct InsightFacts {
+    /// How sentences write figures.
+    pub numbers: NumberFormat,
     pub target: Arc<Target>,
     /// Outcome of the program.
     pub outcome: ProgramOutcome,
@@ -58,16 +62,17 @@ pub struct InsightFacts {
 }
 
 impl InsightFacts {
-    /// Reads them.
+    /// Reads them; rules write their sentences with `numbers`.
     ///
     /// # Errors
     /// Parts of the file that cannot be read.
-    pub fn gather(report: &Report) -> Result<Self, ReportError> {
+    pub fn gather(report: &Report, numbers: NumberFormat) -> Result<Self, ReportError> {
         let runs = report.trace()?.map(|trace| program_runs(&trace)).transpose()?;
         let memory = report.tile_memory()?;
         let always = liveness::always_live(report, LivenessScope::Whole)?;
         let stashes = always.into_iter().filter(|live| is_stash(&live.name)).collect();
         Ok(Self {
+            numbers,
             target: report.target()?,
             outcome: report.outcome()?,
             options: report.options()?.into_iter().collect(),

@@ -34,7 +34,9 @@ pub use tile_memory_overview::{
 };
 
 use serde::{Deserialize, Serialize};
-use tilescope_report::units::{Bytes, CycleRange, OperationId, ProgramId, VariableId, percent};
+use tilescope_report::units::{
+    Bytes, CycleRange, NumberFormat, OperationId, ProgramId, VariableId, percent,
+};
 use tilescope_report::{Report, ReportError};
 
 /// The subject of a finding.
@@ -156,12 +158,15 @@ pub static RULES: &[InsightRule] = &[
     waiting::RULE,
 ];
 
-/// All findings of all rules, the most important first.
+/// All findings of all rules, the most important first, with figures as `numbers` writes them.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
-pub fn insights(report: &Report) -> Result<Vec<InsightFinding>, ReportError> {
-    let facts = InsightFacts::gather(report)?;
+pub fn insights(
+    report: &Report,
+    numbers: NumberFormat,
+) -> Result<Vec<InsightFinding>, ReportError> {
+    let facts = InsightFacts::gather(report, numbers)?;
     Ok(ranked(&facts))
 }
 

@@ -25,9 +25,9 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let sentence = format!(
         "{} need more memory than the {} a tile has; tile {} is worst and needs {} more.",
         pluralised(over, "tile"),
-        facts.target.bytes_per_tile,
+        facts.numbers.bytes(facts.target.bytes_per_tile.0),
         range.first,
-        tile.overflowed,
+        facts.numbers.bytes(tile.overflowed.0),
     );
     vec![InsightFinding {
         rule: RULE.name,

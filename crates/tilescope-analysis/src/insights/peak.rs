@@ -1,6 +1,7 @@
 //! Contents of the fullest tile at its peak.
 
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
+use crate::liveness::LiveVariable;
 use tilescope_report::units::{Bytes, percent};
 
 pub(crate) const RULE: InsightRule =
@@ -11,12 +12,13 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let Some(largest) = peak.variables.first().filter(|_| peak.bytes > Bytes::ZERO) else {
         return Vec::new();
     };
-    let bytes: Bytes = largest.bytes.iter().sum();
+    let total = |live: &LiveVariable| live.bytes.iter().sum::<Bytes>();
+    let bytes = total(largest);
     let share = bytes.as_f64() / peak.bytes.as_f64();
     let others: Vec<String> = peak.variables[1..]
         .iter()
         .take(2)
-        .map(|live| format!("{} ({})", live.name, live.bytes.iter().sum::<Bytes>()))
+        .map(|live| format!("{} ({})", live.name, facts.numbers.bytes(total(live).0)))
         .collect();
     let rest =
         if others.is_empty() { String::new() } else { format!(", then {}", others.join(" and ")) };
@@ -27,10 +29,10 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
             "Tile {} is fullest at step {} of the program with {} live; {} takes {} of that ({}){rest}.",
             peak.tile,
             peak.step,
-            peak.bytes,
+            facts.numbers.bytes(peak.bytes.0),
             largest.name,
             percent(share),
-            bytes,
+            facts.numbers.bytes(bytes.0),
         ),
         advice: "What is live at this step limits the batch size.".to_owned(),
         formula: "always-live bytes of the tile + most other bytes live on it at one step",

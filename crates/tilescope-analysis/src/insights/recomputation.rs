@@ -27,10 +27,10 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         sentence: format!(
             "{} hold {} ({} of the memory in use); the largest is {} with {}.",
             pluralised(facts.stashes.len() as u64, "stash").replace("stashs", "stashes"),
-            all,
+            facts.numbers.bytes(all.0),
             percent(share),
             largest.name,
-            Bytes(bytes(largest).0),
+            facts.numbers.bytes(bytes(largest).0),
         ),
         advice: "With recomputation a stage keeps its inputs only, and runs its forward pass \
                  again before the backward pass."

@@ -25,7 +25,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         sentence: format!(
             "With {replicas} replicas, global exchange code takes {} per replica ({} of the memory \
              in use){time}.",
-            code,
+            facts.numbers.bytes(code.0),
             percent(share_of_code),
         ),
         advice: "More gradient accumulation reduces gradients across replicas less often."

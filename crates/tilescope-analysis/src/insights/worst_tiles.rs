@@ -2,7 +2,6 @@
 
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
 use tilescope_report::TileMemory;
-use tilescope_report::units::Bytes;
 
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "worst_tiles",
@@ -26,7 +25,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         return Vec::new();
     }
     let names: Vec<String> = worst.iter().map(|(tile, _)| tile.to_string()).collect();
-    let ends = [least.to_string(), most.to_string()];
+    let ends = [least, most].map(|bytes| facts.numbers.bytes(bytes.0));
     let held = if ends[0] == ends[1] { ends[1].clone() } else { ends.join(" to ") };
     vec![InsightFinding {
         rule: RULE.name,
@@ -34,7 +33,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         sentence: format!(
             "The five fullest tiles ({}) hold {held}, {times:.1} times the mean of {}.",
             names.join(", "),
-            Bytes(mean as u64),
+            facts.numbers.bytes(mean as u64),
         ),
         advice: "Tensors that are mapped unevenly, or code that only some tiles need, fill them."
             .to_owned(),

@@ -8,6 +8,7 @@ use crate::operations_graph::{OpGraphKey, graph};
 use crate::tile_mapping::MappingSubjectKind;
 use crate::trace::{program_runs, window_summary};
 use crate::{insights, liveness, memory, program_tree, summary};
+use tilescope_report::units::NumberFormat;
 use tilescope_report::{Report, ReportError};
 
 type ReadTableResult = Result<DataTable, ReportError>;
@@ -51,7 +52,7 @@ pub static TABLES: &[ReportTable] = &[
         Ok(lists::compute_sets(&memory::compute_sets(report, &[])?, &[]))
     }),
     shown("memory", "exchanges", "Code of exchanges over all tiles", |report| {
-        Ok(lists::exchanges(&memory::exchanges(report, &[])?, &[]))
+        Ok(lists::exchanges(&memory::exchanges(report, &[], NumberFormat::default())?, &[]))
     }),
     drawn("liveness", "steps", "Bytes live at every step", live_steps),
     shown("liveness", "always-live", "Variables that are always live", |report| {
@@ -130,7 +131,7 @@ fn options(report: &Report) -> ReadTableResult {
 }
 
 fn findings(report: &Report) -> ReadTableResult {
-    let rows = insights::insights(report)?.into_iter().map(|finding| {
+    let rows = insights::insights(report, NumberFormat::default())?.into_iter().map(|finding| {
         let gain = finding.gain.text();
         vec![finding.rule.into(), finding.sentence.into(), finding.advice.into(), gain.into()]
     });

@@ -5,7 +5,9 @@
 //! is a share of the tiles' time between the first and last cycle.
 
 use super::flow_arrows::InterIpuTransfers;
-use tilescope_report::units::{Bytes, CycleRange, Cycles, ProgramId, StepId, grouped, percent};
+use tilescope_report::units::{
+    Bytes, CycleRange, Cycles, NumberFormat, ProgramId, StepId, grouped, percent,
+};
 use tilescope_report::{ProgramKind, Report, ReportError, ReportPart, StreamEndpoint, TileTraffic};
 
 const CYCLES: &str = "end of the last tile - start of the last tile; \
@@ -49,7 +51,7 @@ pub struct StepDetailReport {
     pub vertices: Vec<VertexCount>,
 }
 
-/// Looks a step up; `None` if it did not run on that IPU.
+/// Looks a step up, with figures as `numbers` writes them; `None` if it did not run on that IPU.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
@@ -58,6 +60,7 @@ pub fn step_view(
     step: StepId,
     ipu: u32,
     sub_lane: u8,
+    numbers: NumberFormat,
 ) -> Result<Option<StepDetailReport>, ReportError> {
     let Some(details) = report.step(step)? else { return Ok(None) };
     let here = details.ipus.iter().find(|on| (on.ipu, on.sub_lane) == (ipu, sub_lane));
@@ -73,7 +76,7 @@ pub fn step_view(
     } else {
         format!("{} ({name})", details.kind_name)
     };
-    let mut rows = StepDetailRows(Vec::new());
+    let mut rows = StepDetailRows { numbers, rows: Vec::new() };
     let range = here.range();
     let overlap = here.from_max.saturating_sub(here.from_min);
     rows.derived("Cycles", cycles_row(range, overlap), CYCLES);
@@ -89,7 +92,11 @@ pub fn step_view(
         rows.derived("Active tile share", percent(active_share), "active tiles / tiles of the IPU");
     }
     if report.has(ReportPart::StepBytes) && here.bytes_in + here.bytes_out > Bytes::ZERO {
-        rows.derived("Data total : (Rx/Tx)", data_row(here.bytes_in, here.bytes_out), DATA);
+        rows.derived(
+            "Data total : (Rx/Tx)",
+            data_row(here.bytes_in, here.bytes_out, numbers),
+            DATA,
+        );
     }
     if let Some(program) = details.program {
         exchange_rows(report, program, ipu, &mut rows)?;
@@ -129,12 +136,16 @@ pub fn step_view(
         stream: program.map_or(StreamEndpoint::Host, |program| program.stream),
         title,
         range,
-        rows: rows.0,
+        rows: rows.rows,
         vertices,
     }))
 }
 
-struct StepDetailRows(Vec<StepDetailRow>);
+struct StepDetailRows {
+    /// How values are written.
+    numbers: NumberFormat,
+    rows: Vec<StepDetailRow>,
+}
 
 impl StepDetailRows {
     fn push(&mut self, name: &'static str, value: String) {
@@ -142,7 +153,7 @@ impl StepDetailRows {
     }
 
     fn derived(&mut self, name: &'static str, value: String, formula: &'static str) {
-        self.0.push(StepDetailRow { name, value, formula });
+        self.rows.push(StepDetailRow { name, value, formula });
     }
 }
 
@@ -158,8 +169,10 @@ fn cycles_row(range: CycleRange, overlap: Cycles) -> String {
 }
 
 /// `120 B : (116 B/4 B)`
-fn data_row(received: Bytes, sent: Bytes) -> String {
-    format!("{} : ({}/{})", (received + sent), received, sent)
+fn data_row(received: Bytes, sent: Bytes, numbers: NumberFormat) -> String {
+    let [all, received, sent] =
+        [received + sent, received, sent].map(|moved| numbers.bytes(moved.0));
+    format!("{all} : ({received}/{sent})")
 }
 
 fn exchange_rows(
@@ -189,7 +202,7 @@ fn exchange_rows(
         rows.derived("Data balance", percent(mean / busiest.as_f64()), DATA_BALANCE);
     }
     if !code.is_zero() {
-        rows.derived("Exchange code", code.to_string(), "sum over the tiles of the IPU");
+        rows.derived("Exchange code", rows.numbers.bytes(code.0), "sum over the tiles of the IPU");
     }
     Ok(())
 }
@@ -204,7 +217,9 @@ fn route_rows(
     let links = InterIpuTransfers::read(report)?;
     let (mut sends, mut receives) = (Vec::new(), Vec::new());
     for link in links.transfers_of_program(program) {
-        let bytes = link.bytes.map_or_else(String::new, |bytes| format!(" ({})", bytes));
+        let bytes = link
+            .bytes
+            .map_or_else(String::new, |bytes| format!(" ({})", rows.numbers.bytes(bytes.0)));
         if link.from == ipu {
             sends.push(format!("IPU {}{bytes}", link.to));
         }
@@ -261,6 +276,6 @@ mod tests {
 
     #[test]
     fn data_totals_are_split_by_direction() {
-        assert_eq!(data_row(Bytes(116), Bytes(4)), "120 B : (116 B/4 B)");
+        assert_eq!(data_row(Bytes(116), Bytes(4), NumberFormat::default()), "120 B : (116 B/4 B)");
     }
 }

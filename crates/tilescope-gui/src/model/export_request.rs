@@ -1,5 +1,6 @@
 //! A picture or a table that is to be written.
 
+use crate::model::preferences::AppearancePrefs;
 use std::path::PathBuf;
 use tilescope_analysis::compare::ComparisonTable;
 
@@ -49,8 +50,8 @@ pub struct ExportRequest {
     pub path: PathBuf,
     /// Width and height of pictures in pixels.
     pub size: (u32, u32),
-    /// Size of text in pictures, in percent.
-    pub text_percent: u16,
+    /// Units, colours and the size of text in pictures.
+    pub look: AppearancePrefs,
     /// Whether pictures are light on dark.
     pub dark: bool,
 }

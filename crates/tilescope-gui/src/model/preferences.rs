@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tilescope_analysis::trace::TraceLaneStyle;
-use tilescope_report::units::ByteUnits;
+use tilescope_report::units::{ByteUnits, NumberFormat};
 
 /// Most recent reports that are remembered.
 pub(crate) const MAX_RECENT: usize = 64;
@@ -121,6 +121,13 @@ impl Default for AppearancePrefs {
             drag: TraceDragMode::default(),
             text_percent: 100,
         }
+    }
+}
+
+impl AppearancePrefs {
+    /// How numbers are written.
+    pub(crate) fn numbers(self) -> NumberFormat {
+        NumberFormat { byte_units: self.units }
     }
 }
 

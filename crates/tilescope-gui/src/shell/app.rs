@@ -7,7 +7,6 @@ use crate::model::command::{AppCommand, CommandQueue, ViewAction};
 use crate::model::message::StatusMessage;
 use crate::model::navigation::ReportLink;
 use crate::model::open_report::OpenReport;
-use crate::model::preferences::AppearancePrefs;
 use crate::shell::session::{AppSession, ShownPage};
 use crate::theme::{self, fonts};
 use crate::views::ViewContext;
@@ -84,9 +83,7 @@ impl TilescopeApp {
     fn new(context: &Context, session: AppSession) -> Self {
         theme::install(context);
         let prefs = session.prefs();
-        if prefs.look != AppearancePrefs::default() {
-            prefs.look.apply(context);
-        }
+        prefs.look.apply(context);
         context.set_theme(prefs.theme.preference());
         // Pointing at a bar and turning the wheel zooms the trace, not the window.
         context.options_mut(|options| options.zoom_with_keyboard = true);
@@ -138,6 +135,7 @@ impl TilescopeApp {
     /// Runs one frame: takes input, paints the window.
     pub fn ui(&mut self, ui: &mut Ui) {
         let Self { session, commands, .. } = self;
+        session.prefs().look.hand_down(ui.ctx());
         commands.extend(action::commands_for_pressed_keys(ui.ctx(), session));
         report_tabs::tabs_ui(ui, session, commands);
         window_frame::side_menu_ui(ui, session, commands);

@@ -1,8 +1,7 @@
 //! Preferences of how everything looks, put into effect.
 
 use crate::model::preferences::{AppearancePrefs, PaletteChoice, TEXT_PERCENT, ThemeChoice};
-use crate::theme;
-use tilescope_report::units::set_byte_units;
+use crate::theme::Appearance;
 
 impl ThemeChoice {
     /// What egui calls it.
@@ -16,17 +15,17 @@ impl ThemeChoice {
 }
 
 impl AppearancePrefs {
-    /// Makes it so, for everything that is painted from now on.
+    /// Makes it so for everything that is painted in a window or picture from now on.
     pub fn apply(self, context: &egui::Context) {
-        self.apply_to_process();
-        theme::install_styles(context);
+        self.hand_down(context);
         context.set_zoom_factor(zoom_factor(self.text_percent));
     }
 
-    /// Chooses what is the same for all windows and pictures of the process: units and colours.
-    pub fn apply_to_process(self) {
-        set_byte_units(self.units);
-        theme::set_process_palette(self.palette == PaletteChoice::ColourBlindSafe);
+    /// Hands colours and the format of numbers down to what paints them. Text size is not among
+    /// them: zooming changes it too.
+    pub(crate) fn hand_down(self, context: &egui::Context) {
+        let colour_blind_safe = self.palette == PaletteChoice::ColourBlindSafe;
+        Appearance { colour_blind_safe, numbers: self.numbers() }.install(context);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::model::command::{AppCommand, CommandQueue};
 use crate::shell::session::AppSession;
-use crate::theme::ThemePalette;
+use crate::theme::{ThemePalette, spacing};
 use crate::widgets::icon_button_ui;
 use crate::widgets::icons::Icon;
 use egui::{
@@ -20,7 +20,7 @@ pub(crate) fn compare_dialog_ui(
     let Some(typed) = session.dialogs_mut().compare_path_mut() else { return };
     let frame = Frame::window(&context.global_style()).inner_margin(Margin::same(20));
     let response = Modal::new(Id::unique("compare with")).frame(frame).show(context, |ui| {
-        let palette = ThemePalette::for_visuals(ui.visuals());
+        let palette = ThemePalette::for_ui(ui);
         ui.set_width(520.0_f32.min(context.content_rect().width() - 60.0));
         ui.horizontal(|ui| {
             ui.heading("Compare with");
@@ -43,7 +43,7 @@ pub(crate) fn compare_dialog_ui(
                 commands.push(AppCommand::CompareWith(PathBuf::from(path)));
             }
         });
-        ui.add_space(8.0);
+        ui.add_space(spacing::M);
         let height = (context.content_rect().height() - 220.0).clamp(80.0, 360.0);
         ScrollArea::vertical().max_height(height).show(ui, |ui| {
             for (group, paths) in &known {
@@ -58,7 +58,7 @@ pub(crate) fn compare_dialog_ui(
                         commands.push(AppCommand::CompareWith(path.clone()));
                     }
                 }
-                ui.add_space(6.0);
+                ui.add_space(spacing::S);
             }
         });
     });

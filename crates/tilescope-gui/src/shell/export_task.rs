@@ -80,11 +80,10 @@ impl ExportRequest {
                 return difference(&opened, compared.as_deref(), view, title);
             }
         };
-        let Self { size, text_percent, dark, .. } = *self;
+        let Self { size, look, dark, .. } = *self;
         let theme = if dark { Theme::Dark } else { Theme::Light };
         let compare = compared.as_deref();
-        let export =
-            PictureOptions { view, compare, at: Some(&link), size, text_percent, theme, format };
+        let export = PictureOptions { view, compare, at: Some(&link), size, look, theme, format };
         Ok(picture_file(opened, &export)?)
     }
 }

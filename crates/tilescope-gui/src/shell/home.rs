@@ -4,8 +4,8 @@ use crate::model::command::{AppCommand, CommandQueue, OverlayKind};
 use crate::model::navigation::{NavigationState, ReportLink};
 use crate::model::preferences::{RecentReport, ThemeChoice};
 use crate::shell::session::{AppSession, HomeContext, HomeScreen};
-use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
+use crate::theme::{ThemePalette, spacing, text_size};
 use crate::widgets::icons::{self, Icon};
 use crate::widgets::{ICON_BUTTON, elided_text::elided, focus_ui, icon_button_ui};
 use egui::accesskit::Role;
@@ -23,7 +23,7 @@ const MAX_WIDTH: f32 = 1080.0;
 
 pub(crate) fn home_ui(ui: &mut Ui, session: &mut AppSession, commands: &CommandQueue) {
     let (home, context) = session.home_to_paint();
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let frame = Frame::new().fill(palette.raised);
     CentralPanel::default().frame(frame).show(ui, |ui| {
         ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
@@ -33,11 +33,11 @@ pub(crate) fn home_ui(ui: &mut Ui, session: &mut AppSession, commands: &CommandQ
                 ui.add_space(side);
                 ui.vertical(|ui| {
                     ui.set_width(width);
-                    ui.add_space(34.0);
+                    ui.add_space(spacing::XXL);
                     title_ui(ui, context.prefs.theme, commands);
-                    ui.add_space(22.0);
+                    ui.add_space(spacing::XL);
                     cards_ui(ui, home, &context, commands, width);
-                    ui.add_space(30.0);
+                    ui.add_space(spacing::XL);
                 });
             });
         });
@@ -45,13 +45,13 @@ pub(crate) fn home_ui(ui: &mut Ui, session: &mut AppSession, commands: &CommandQ
 }
 
 fn title_ui(ui: &mut Ui, shown: ThemeChoice, commands: &CommandQueue) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     ui.horizontal(|ui| {
         let (rect, _) = ui.allocate_exact_size(Vec2::splat(44.0), Sense::hover());
         icons::paint(ui.painter(), rect, Icon::Mark, palette.compute);
         ui.vertical(|ui| {
-            ui.spacing_mut().item_spacing.y = 1.0;
-            ui.label(strong("tilescope").size(24.0));
+            ui.spacing_mut().item_spacing.y = spacing::XXS;
+            ui.label(strong("tilescope").size(text_size::DISPLAY));
             let text = "See why a program is slow or does not fit on IPUs, and what would help";
             ui.label(RichText::new(text).color(palette.weak_text));
         });
@@ -74,7 +74,7 @@ fn cards_ui(
     commands: &CommandQueue,
     width: f32,
 ) {
-    let gap = 16.0;
+    let gap = spacing::L;
     if width < TWO_COLUMNS {
         card_ui(ui, "Open", |ui| open_card_ui(ui, home, context, commands));
         ui.add_space(gap);
@@ -127,7 +127,7 @@ fn help_card_ui(ui: &mut Ui, commands: &CommandQueue) {
 
 /// How to get a report out of an SDK, or out of a spec.
 fn capture_card_ui(ui: &mut Ui) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let lines = [
         ("With Poplar, PopART, PopTorch or TensorFlow on an IPU:", CAPTURE),
         ("Without hardware, from a model and options in a TOML file:", SIMULATE),
@@ -143,7 +143,7 @@ fn capture_card_ui(ui: &mut Ui) {
                 let text = RichText::new(command).monospace();
                 ui.add(egui::Label::new(text).wrap().selectable(true));
             });
-        ui.add_space(4.0);
+        ui.add_space(spacing::XS);
     }
 }
 
@@ -152,7 +152,7 @@ const CAPTURE: &str =
 const SIMULATE: &str = "tilescope simulate my_model.toml -o out";
 
 fn card_ui(ui: &mut Ui, title: &str, contents: impl FnOnce(&mut Ui)) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     Frame::new()
         .fill(palette.page)
         .stroke(Stroke::new(1.0, palette.rule))
@@ -161,14 +161,14 @@ fn card_ui(ui: &mut Ui, title: &str, contents: impl FnOnce(&mut Ui)) {
         .show(ui, |ui| {
             ui.set_width(ui.available_width());
             ui.heading(title);
-            ui.add_space(6.0);
+            ui.add_space(spacing::S);
             contents(ui);
         });
 }
 
 /// A row with a drawing, words and, below them, smaller words.
 fn row_ui(ui: &mut Ui, icon: Icon, text: &str, about: &str, enabled: bool) -> Response {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let height = if about.is_empty() { 36.0 } else { 46.0 };
     let sense = if enabled { Sense::click() } else { Sense::hover() };
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), height), sense);
@@ -189,7 +189,7 @@ fn row_ui(ui: &mut Ui, icon: Icon, text: &str, about: &str, enabled: bool) -> Re
     let width = rect.right() - left;
     let font = TextStyle::Body.resolve(ui.style());
     let words = elided(ui.painter(), text, font, colour, width);
-    let small = FontId::proportional(11.5);
+    let small = FontId::proportional(text_size::CAPTION);
     let lines = elided(ui.painter(), about, small, palette.weak_text, width);
     let tall = words.size().y + if about.is_empty() { 0.0 } else { lines.size().y + 1.0 };
     let top = rect.center().y - tall / 2.0;
@@ -207,7 +207,7 @@ fn open_card_ui(
     context: &HomeContext<'_>,
     commands: &CommandQueue,
 ) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let waiting = context.choosing_report;
     let about = if waiting { "Waiting for the dialog; you can also type a path below" } else { "" };
     if row_ui(ui, Icon::Folder, "Open a report…", about, !waiting).clicked() {
@@ -219,11 +219,11 @@ fn open_card_ui(
             commands.push(AppCommand::Open(demo.path.clone()));
         }
     }
-    ui.add_space(8.0);
+    ui.add_space(spacing::M);
     commands.extend(home.typed_path().ui(ui, context.workers).map(AppCommand::Open));
-    ui.add_space(2.0);
+    ui.add_space(spacing::XXS);
     let hint = "Or drop a report on this window.";
-    ui.label(RichText::new(hint).color(palette.weak_text).size(11.5));
+    ui.label(RichText::new(hint).color(palette.weak_text).size(text_size::CAPTION));
 }
 
 fn simulate_card_ui(
@@ -232,7 +232,7 @@ fn simulate_card_ui(
     context: &HomeContext<'_>,
     commands: &CommandQueue,
 ) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let specs = home.bundled_specs(ui.ctx(), context.workers);
     for spec in specs {
         let row = row_ui(ui, Icon::Play, &spec.name, &spec.about, !context.simulating);
@@ -257,7 +257,7 @@ fn recent_card_ui(
     context: &HomeContext<'_>,
     commands: &CommandQueue,
 ) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     if context.prefs.recent.is_empty() {
         let text = "Reports you open are listed here.";
         ui.label(RichText::new(text).color(palette.weak_text));
@@ -265,7 +265,7 @@ fn recent_card_ui(
     }
     let exist = home.recent_exist(ui.ctx(), context);
     ScrollArea::vertical().max_height(420.0).show(ui, |ui| {
-        ui.spacing_mut().item_spacing.y = 2.0;
+        ui.spacing_mut().item_spacing.y = spacing::XXS;
         for (recent, exists) in context.prefs.recent.iter().zip(exist) {
             let ticked = home.is_candidate(&recent.path);
             recent_ui(ui, recent, exists, ticked, commands);
@@ -281,8 +281,8 @@ fn comparisons_ui(
     context: &HomeContext<'_>,
     commands: &CommandQueue,
 ) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
-    ui.add_space(6.0);
+    let palette = ThemePalette::for_ui(ui);
+    ui.add_space(spacing::S);
     if let Some((source, target)) = home.comparison() {
         let text = format!("Compare {} with {}", names(source).0, names(target).0);
         if row_ui(ui, Icon::Exchange, &text, "", true).clicked() {
@@ -290,7 +290,7 @@ fn comparisons_ui(
         }
     } else {
         let text = "Tick two reports to compare them.";
-        ui.label(RichText::new(text).color(palette.weak_text).size(11.5));
+        ui.label(RichText::new(text).color(palette.weak_text).size(text_size::CAPTION));
     }
     for (source, target) in context.prefs.recent_comparisons.iter().take(MAX_COMPARISONS) {
         ui.horizontal(|ui| {
@@ -318,7 +318,7 @@ fn recent_ui(
     ticked: bool,
     commands: &CommandQueue,
 ) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let (name, place) = names(&recent.path);
     ui.horizontal(|ui| {
         let mut tick = ticked;
@@ -336,7 +336,7 @@ fn recent_ui(
         focus_ui(ui, &response, rect);
         let colour = if exists { palette.accent } else { palette.weak_text };
         let when = if exists { age(recent.opened_unix_seconds) } else { "missing".to_owned() };
-        let small = FontId::proportional(11.5);
+        let small = FontId::proportional(text_size::CAPTION);
         let right = rect.right_center() - vec2(8.0, 0.0);
         let when_colour = if exists { palette.weak_text } else { palette.warning };
         let painted =

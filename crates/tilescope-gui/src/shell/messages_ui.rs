@@ -47,7 +47,7 @@ pub(crate) fn messages_ui(ui: &mut Ui, messages: &[StatusMessage], commands: &Co
     if messages.is_empty() {
         return;
     }
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let frame = Frame::new().fill(palette.raised).inner_margin(Margin::symmetric(12, 6));
     Panel::top("messages").resizable(false).frame(frame).show(ui, |ui| {
         let hidden = messages.len().saturating_sub(MAX_SHOWN);
@@ -67,7 +67,7 @@ pub(crate) fn messages_ui(ui: &mut Ui, messages: &[StatusMessage], commands: &Co
 }
 
 fn message_ui(ui: &mut Ui, index: usize, message: &StatusMessage, commands: &CommandQueue) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let StatusMessage { kind, text } = message;
     let colour = kind.colour(palette);
     let row = ui.horizontal(|ui| {

@@ -4,9 +4,9 @@
 use crate::GuiError;
 use crate::model::navigation::{ReportLink, ReportLinkError};
 use crate::model::open_report::OpenReport;
+use crate::model::preferences::AppearancePrefs;
 use crate::paint::{RenderedImage, SoftwareRenderer};
 use crate::shell::app::TilescopeApp;
-use crate::shell::appearance::zoom_factor;
 use egui::{Context, FullOutput, Pos2, RawInput, Rect, Theme, Vec2};
 use std::path::Path;
 use std::time::Duration;
@@ -36,8 +36,8 @@ pub struct PictureOptions<'a> {
     pub at: Option<&'a str>,
     /// Width and height in pixels.
     pub size: (u32, u32),
-    /// Size of text and everything else, in percent: 100 is a pixel per point.
-    pub text_percent: u16,
+    /// Units, colours and the size of text; at 100 percent a point is a pixel.
+    pub look: AppearancePrefs,
     pub theme: Theme,
     pub format: PictureFormat,
 }
@@ -48,7 +48,8 @@ pub struct PictureOptions<'a> {
 /// A link that leads nowhere, a picture that cannot be encoded.
 pub fn picture_file(opened: OpenReport, export: &PictureOptions<'_>) -> Result<Vec<u8>, GuiError> {
     let (context, mut app) = prepared(Some(opened), export.view, export.theme);
-    context.set_zoom_factor(zoom_factor(export.text_percent));
+    app.session_mut().prefs_mut().look = export.look;
+    export.look.apply(&context);
     let mut link: Option<ReportLink> = match export.at.map(str::parse) {
         Some(Err(error)) => return Err(GuiError::Link(ReportLinkError::to_string(&error))),
         link => link.and_then(Result::ok),

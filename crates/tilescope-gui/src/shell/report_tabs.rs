@@ -2,7 +2,7 @@
 
 use crate::model::command::{AppCommand, CommandQueue};
 use crate::shell::session::AppSession;
-use crate::theme::ThemePalette;
+use crate::theme::{ThemePalette, spacing};
 use crate::widgets::elided_text::elided;
 use crate::widgets::icons::Icon;
 use crate::widgets::{focus_ui, icon_button_ui};
@@ -21,12 +21,12 @@ pub(crate) fn tabs_ui(ui: &mut Ui, session: &AppSession, commands: &CommandQueue
     if count == 0 || (count == 1 && session.page().is_some()) {
         return;
     }
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let frame = Frame::new().fill(palette.raised).inner_margin(Margin::symmetric(8, 3));
     Panel::top("report tabs").resizable(false).frame(frame).show(ui, |ui| {
         ScrollArea::horizontal().id_salt("tabs").show(ui, |ui| {
             ui.horizontal(|ui| {
-                ui.spacing_mut().item_spacing.x = 4.0;
+                ui.spacing_mut().item_spacing.x = spacing::XS;
                 if icon_button_ui(ui, Icon::Mark, "Home screen").clicked() {
                     commands.push(AppCommand::ShowTab(None));
                 }
@@ -39,7 +39,7 @@ pub(crate) fn tabs_ui(ui: &mut Ui, session: &AppSession, commands: &CommandQueue
 }
 
 fn tab_ui(ui: &mut Ui, (at, title): (usize, &str), chosen: bool, commands: &CommandQueue) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let colour = if chosen { palette.text } else { palette.weak_text };
     let font = TextStyle::Body.resolve(ui.style());
     let name = elided(ui.painter(), title, font, colour, WIDEST);

@@ -14,7 +14,7 @@ pub(crate) fn what_if_panel_ui(ui: &mut Ui, session: &mut AppSession, commands: 
     let busy = session.simulation().is_some();
     let workers = session.workers().clone();
     let Some(what_if) = session.what_ifs_mut().open_mut() else { return };
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let frame = Frame::new().fill(palette.page).inner_margin(Margin::symmetric(14, 10));
     let most = (ui.available_width() - 320.0).max(261.0);
     Panel::right("what if")

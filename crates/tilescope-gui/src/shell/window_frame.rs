@@ -3,8 +3,8 @@
 use crate::model::command::{AppCommand, CommandQueue};
 use crate::shell::action::actions;
 use crate::shell::session::{AppSession, ReportPage};
-use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
+use crate::theme::{ColourScheme, ThemePalette, spacing, text_size};
 use crate::views::search_panel::SearchPanel;
 use crate::views::{VIEWS, ViewContext};
 use crate::widgets::icons::Icon;
@@ -23,15 +23,15 @@ const NARROW_WINDOW: f32 = 760.0;
 /// The menu on the left: views above, what concerns the report and the window below.
 pub(crate) fn side_menu_ui(ui: &mut Ui, session: &AppSession, commands: &CommandQueue) {
     let Some(page) = session.page() else { return };
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let narrow = session.prefs().narrow_menu || ui.available_width() < NARROW_WINDOW;
     let frame = Frame::new().fill(palette.raised).inner_margin(Margin::symmetric(8, 10));
     let width = if narrow { NARROW_MENU } else { WIDE_MENU };
     Panel::left("side menu").exact_size(width).resizable(false).frame(frame).show(ui, |ui| {
-        ui.spacing_mut().item_spacing.y = 2.0;
+        ui.spacing_mut().item_spacing.y = spacing::XXS;
         ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
             report_name_ui(ui, page, narrow);
-            ui.add_space(8.0);
+            ui.add_space(spacing::M);
             for view in VIEWS {
                 let chosen = view.id == page.view();
                 if menu_entry_ui(ui, view.icon, view.id.title(), chosen, narrow).clicked() {
@@ -68,7 +68,7 @@ fn menu_foot_ui(ui: &mut Ui, session: &AppSession, narrow: bool, commands: &Comm
 
 /// Which report this is, and on which machine.
 fn report_name_ui(ui: &mut Ui, page: &ReportPage, narrow: bool) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let name = page.opened().name();
     let path = page.opened().report.path().display().to_string();
     if narrow {
@@ -83,10 +83,10 @@ fn report_name_ui(ui: &mut Ui, page: &ReportPage, narrow: bool) {
     let mark = egui::Rect::from_min_size(rect.min + vec2(7.0, 4.0), vec2(22.0, 22.0));
     crate::widgets::icons::paint(ui.painter(), mark, Icon::Mark, palette.compute);
     let width = rect.width() - 42.0;
-    let font = FontId::new(13.5, crate::theme::fonts::strong_family());
+    let font = FontId::new(text_size::BODY, crate::theme::fonts::strong_family());
     let title = elided(ui.painter(), &name, font, palette.text, width);
     ui.painter().galley(rect.min + vec2(38.0, 6.0), title, palette.text);
-    let small = FontId::proportional(11.5);
+    let small = FontId::proportional(text_size::CAPTION);
     let about =
         elided(ui.painter(), &machine(page), small.clone(), palette.weak_text, rect.width() - 10.0);
     ui.painter().galley(rect.min + vec2(7.0, 32.0), about, palette.weak_text);
@@ -116,7 +116,7 @@ fn machine(page: &ReportPage) -> String {
 
 /// The find panel, at the right of the view.
 pub(crate) fn find_panel_ui(ui: &mut Ui, finder: &mut SearchPanel, context: &ViewContext<'_>) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let frame = Frame::new().fill(palette.raised).inner_margin(Margin::same(10));
     let widest = (ui.available_width() * 0.6).max(161.0);
     Panel::right("find")
@@ -180,12 +180,12 @@ pub(crate) fn drop_hint_ui(context: &Context) {
     }
     let painter = context.layer_painter(egui::LayerId::new(Order::Foreground, Id::unique("drop")));
     let rect = context.content_rect();
-    let palette = ThemePalette::for_visuals(&context.global_style().visuals);
+    let palette = ColourScheme::of_window(context).palette();
     painter.rect_filled(rect, CornerRadius::ZERO, Color32::from_black_alpha(90));
     let box_rect = egui::Rect::from_center_size(rect.center(), vec2(360.0, 90.0));
     let stroke = Stroke::new(2.0, palette.accent);
     painter.rect(box_rect, CornerRadius::same(8), palette.page, stroke, egui::StrokeKind::Inside);
-    let font = FontId::proportional(15.0);
+    let font = FontId::proportional(text_size::SUBHEADING);
     painter.text(
         rect.center(),
         Align2::CENTER_CENTER,

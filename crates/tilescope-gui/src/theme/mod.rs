@@ -1,17 +1,20 @@
-//! Every colour of the app, and how widgets look.
+//! Every colour, font, text size and gap of the app, and how widgets look.
 
+mod appearance;
 #[cfg(test)]
 pub(crate) mod colour_vision;
 pub(crate) mod fonts;
 mod palettes;
+mod scale;
 mod widget_style;
 
-use egui::{Color32, Visuals};
+pub(crate) use appearance::{Appearance, ColourScheme, numbers};
+use egui::{Color32, Ui};
 pub use palettes::{DARK, DARK_SAFE, LIGHT, LIGHT_SAFE};
-use std::sync::atomic::{AtomicBool, Ordering};
+pub(crate) use scale::{spacing, text_size};
 use tilescope_analysis::tile_curves::TileCurveLayer;
 use tilescope_report::{MemoryCategory, MemoryRegion, StepActivity};
-pub use widget_style::{install, install_styles};
+pub use widget_style::install;
 
 /// Colours of one theme.
 #[derive(Debug)]
@@ -96,35 +99,10 @@ const fn rgb(hex: u32) -> Color32 {
     Color32::from_rgb((hex >> 16) as u8, (hex >> 8) as u8, hex as u8)
 }
 
-/// Whether colours are those that everybody can tell apart: a matter of the whole program, because
-/// pictures are made on many threads.
-static COLOUR_BLIND_SAFE: AtomicBool = AtomicBool::new(false);
-
-/// Chooses the colours of everything that is painted from now on: those that everybody can tell
-/// apart, or those that IPU profilers have always shown.
-pub(crate) fn set_process_palette(safe: bool) {
-    COLOUR_BLIND_SAFE.store(safe, Ordering::Relaxed);
-}
-
-/// Whether colours are those that everybody can tell apart.
-pub(crate) fn is_colour_blind_safe() -> bool {
-    COLOUR_BLIND_SAFE.load(Ordering::Relaxed)
-}
-
 impl ThemePalette {
-    /// The colours that go with the visuals of a `Ui`.
-    pub(crate) fn for_visuals(visuals: &Visuals) -> &'static Self {
-        Self::for_dark_mode(visuals.dark_mode)
-    }
-
-    /// The colours on a dark or on a light ground.
-    pub(crate) fn for_dark_mode(dark: bool) -> &'static Self {
-        match (dark, is_colour_blind_safe()) {
-            (false, false) => &LIGHT,
-            (true, false) => &DARK,
-            (false, true) => &LIGHT_SAFE,
-            (true, true) => &DARK_SAFE,
-        }
+    /// The colours of a `Ui`.
+    pub(crate) fn for_ui(ui: &Ui) -> &'static Self {
+        ColourScheme::of(ui).palette()
     }
 
     /// What a pixel of a trace stands for.

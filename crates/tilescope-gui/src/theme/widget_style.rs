@@ -1,6 +1,6 @@
 //! The style of widgets.
 
-use super::ThemePalette;
+use super::{ColourScheme, ThemePalette, spacing, text_size};
 use crate::theme::fonts;
 use egui::{
     Color32, Context, CornerRadius, FontFamily, FontId, Margin, Shadow, Stroke, Style, TextStyle,
@@ -10,38 +10,35 @@ use egui::{
 /// Installs fonts, colours and spacing for both themes.
 pub fn install(context: &Context) {
     context.set_fonts(fonts::definitions());
-    install_styles(context);
-}
-
-/// Installs colours and spacing for both themes.
-pub fn install_styles(context: &Context) {
     for theme in [Theme::Light, Theme::Dark] {
         context.set_style_of(theme, style(theme));
     }
 }
 
 fn style(theme: Theme) -> Style {
-    let palette = ThemePalette::for_dark_mode(theme == Theme::Dark);
+    // Palettes differ in what stands for data only: widgets look the same in all of them.
+    let scheme = ColourScheme { dark: theme == Theme::Dark, colour_blind_safe: false };
+    let palette = scheme.palette();
     let mut style = Style { visuals: visuals(theme, palette), ..Style::default() };
     let proportional = |size| FontId::new(size, FontFamily::Proportional);
     style.text_styles = [
-        (TextStyle::Small, proportional(11.0)),
-        (TextStyle::Body, proportional(13.0)),
-        (TextStyle::Button, proportional(13.0)),
-        (TextStyle::Heading, FontId::new(16.0, fonts::strong_family())),
-        (TextStyle::Monospace, FontId::new(12.0, FontFamily::Monospace)),
+        (TextStyle::Small, proportional(text_size::CAPTION)),
+        (TextStyle::Body, proportional(text_size::BODY)),
+        (TextStyle::Button, proportional(text_size::BODY)),
+        (TextStyle::Heading, FontId::new(text_size::HEADING, fonts::strong_family())),
+        (TextStyle::Monospace, FontId::new(text_size::SMALL, FontFamily::Monospace)),
     ]
     .into();
-    let spacing = &mut style.spacing;
-    spacing.item_spacing = Vec2::new(8.0, 6.0);
-    spacing.button_padding = Vec2::new(10.0, 4.0);
-    spacing.interact_size = Vec2::new(32.0, 26.0);
-    spacing.menu_margin = Margin::same(6);
-    spacing.icon_width = 16.0;
-    spacing.icon_width_inner = 9.0;
-    spacing.icon_spacing = 6.0;
-    spacing.combo_width = 80.0;
-    spacing.scroll = egui::style::ScrollStyle::thin();
+    let gaps = &mut style.spacing;
+    gaps.item_spacing = Vec2::new(spacing::M, spacing::S);
+    gaps.button_padding = Vec2::new(10.0, 4.0);
+    gaps.interact_size = Vec2::new(32.0, 26.0);
+    gaps.menu_margin = Margin::same(6);
+    gaps.icon_width = 16.0;
+    gaps.icon_width_inner = 9.0;
+    gaps.icon_spacing = 6.0;
+    gaps.combo_width = 80.0;
+    gaps.scroll = egui::style::ScrollStyle::thin();
     style.interaction.tooltip_delay = 0.35;
     style.interaction.selectable_labels = false;
     style

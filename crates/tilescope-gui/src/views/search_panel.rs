@@ -2,7 +2,7 @@
 
 use crate::model::command::AppCommand;
 use crate::model::view_id::ViewId;
-use crate::theme::ThemePalette;
+use crate::theme::{ThemePalette, numbers, spacing, text_size};
 use crate::views::{TraceJump, ViewContext};
 use crate::widgets::background_query::Versioned;
 use crate::widgets::background_query::{BackgroundQuery, QueryState};
@@ -21,7 +21,7 @@ use tilescope_analysis::find::{
 use tilescope_analysis::statistics::{HistogramBar, ValueStatistics, histogram, spread};
 use tilescope_report::Report;
 use tilescope_report::ReportError;
-use tilescope_report::units::{Bytes, Cycles, grouped, grouped_wide, short_bytes};
+use tilescope_report::units::{Bytes, Cycles, grouped, grouped_wide};
 
 /// Height of a result.
 const ROW: f32 = 38.0;
@@ -296,8 +296,8 @@ fn compute_statistics(
 
 /// Examples of queries.
 fn examples_ui(ui: &mut Ui, text: &mut String) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
-    ui.add_space(6.0);
+    let palette = ThemePalette::for_ui(ui);
+    ui.add_space(spacing::S);
     ui.label(RichText::new("Words, /regular expressions/ and filters:").color(palette.weak_text));
     let examples = [
         "Convolve",
@@ -315,14 +315,14 @@ fn examples_ui(ui: &mut Ui, text: &mut String) {
 
 /// The query with the letter that cannot be understood.
 fn error_ui(ui: &mut Ui, text: &str, error: &SearchQueryError) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let pointer = format!("{text}\n{}^", " ".repeat(error.at));
     ui.label(RichText::new(pointer).monospace().color(palette.error));
     ui.label(RichText::new(error.to_string()).color(palette.error));
 }
 
 fn totals_ui(ui: &mut Ui, found: &SearchResults) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     if found.hits.is_empty() {
         ui.label("No matches.");
     }
@@ -332,21 +332,21 @@ fn totals_ui(ui: &mut Ui, found: &SearchResults) {
             text += &format!(" · {} cycles", grouped(totals.cycles.0));
         }
         if totals.bytes > Bytes::ZERO {
-            text += &format!(" · {}", short_bytes(totals.bytes.0));
+            text += &format!(" · {}", numbers(ui).bytes(totals.bytes.0));
         }
         if *source == SearchList::Steps {
             text += &format!(" · {} executions", grouped(totals.count));
         }
-        ui.label(RichText::new(text).size(12.0));
+        ui.label(RichText::new(text).size(text_size::SMALL));
     }
     if !found.complete {
         let text = "Only the first steps of this long trace were counted.";
-        ui.label(RichText::new(text).color(palette.warning).size(12.0));
+        ui.label(RichText::new(text).color(palette.warning).size(text_size::SMALL));
     }
 }
 
 fn hit_ui(ui: &mut Ui, hit: &CatalogueItem, chosen: bool) -> Response {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), ROW), Sense::click());
     let words = format!("{} {}", hit.kind, hit.name);
     response.widget_info(|| WidgetInfo::selected(Role::ListItem, true, chosen, &words));
@@ -366,12 +366,12 @@ fn hit_ui(ui: &mut Ui, hit: &CatalogueItem, chosen: bool) -> Response {
         about += &format!(" · {} cycles", grouped(cycles.0));
     }
     if let Some(bytes) = hit.bytes.filter(|bytes| *bytes > Bytes::ZERO) {
-        about += &format!(" · {}", short_bytes(bytes.0));
+        about += &format!(" · {}", numbers(ui).bytes(bytes.0));
     }
     if hit.count > 0 {
         about += &format!(" · x {}", grouped(hit.count));
     }
-    let small = FontId::proportional(11.5);
+    let small = FontId::proportional(text_size::CAPTION);
     let about =
         crate::widgets::elided_text::elided(ui.painter(), &about, small, palette.weak_text, width);
     ui.painter().galley(rect.min + vec2(6.0, 20.0), about, palette.weak_text);
@@ -384,9 +384,9 @@ fn measured_ui(
     measured: &SearchStatistics,
     amount: QueryAmount,
 ) -> Option<HistogramBar> {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     statistics_ui(ui, &measured.statistics, amount == QueryAmount::Bytes);
-    ui.add_space(6.0);
+    ui.add_space(spacing::S);
     let most = measured.bars.iter().map(|bar| bar.count).max().unwrap_or(1).max(1);
     let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), 90.0), Sense::hover());
     let wide = rect.width() / measured.bars.len().max(1) as f32;
@@ -414,7 +414,7 @@ fn measured_ui(
 }
 
 pub(crate) fn statistics_ui(ui: &mut Ui, statistics: &ValueStatistics, bytes: bool) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let grid = egui::Grid::new("statistics").num_columns(2).spacing(vec2(18.0, 3.0));
     grid.show(ui, |ui| {
         for (name, value) in statistics.rows() {
@@ -428,13 +428,13 @@ pub(crate) fn statistics_ui(ui: &mut Ui, statistics: &ValueStatistics, bytes: bo
 
 /// How evenly the tiles share it: a strip of all tiles, and the figures of it.
 fn spread_ui(ui: &mut Ui, tiles: &[u64]) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let (max, used) =
         (tiles.iter().copied().max().unwrap_or(0), tiles.iter().filter(|of| **of > 0));
     if max == 0 {
         return;
     }
-    ui.add_space(8.0);
+    ui.add_space(spacing::M);
     ui.label(crate::theme::fonts::strong("Distribution over tiles"));
     let used = used.count();
     let mean = tiles.iter().map(|of| *of as f64).sum::<f64>() / used.max(1) as f64;
@@ -447,7 +447,7 @@ fn spread_ui(ui: &mut Ui, tiles: &[u64]) {
         grouped(max),
         grouped(fullest as u64),
     );
-    ui.label(RichText::new(text).size(12.0));
+    ui.label(RichText::new(text).size(text_size::SMALL));
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 46.0), Sense::hover());
     response.widget_info(|| WidgetInfo::labeled(Role::Image, true, "Distribution over tiles"));
     ui.painter().rect_filled(rect, 0.0, palette.lane);
@@ -462,7 +462,7 @@ fn spread_ui(ui: &mut Ui, tiles: &[u64]) {
         ui.painter().rect_filled(bar, 0.0, palette.compute);
     }
     let corner = rect.left_bottom() + vec2(0.0, 2.0);
-    let small = FontId::proportional(10.5);
+    let small = FontId::proportional(text_size::CAPTION);
     ui.painter().text(corner, Align2::LEFT_TOP, "tile 0", small, palette.weak_text);
-    ui.add_space(14.0);
+    ui.add_space(spacing::L);
 }

@@ -2,7 +2,7 @@
 //! no more than its tabs; a button opens and closes it.
 
 use super::{ICON_BUTTON, icon_button_ui};
-use crate::theme::ThemePalette;
+use crate::theme::{ThemePalette, spacing};
 use crate::widgets::icons::Icon;
 use egui::{Frame, Panel, Rect, Ui, UiBuilder, vec2};
 
@@ -39,7 +39,7 @@ impl BottomPanel {
             Panel::bottom((name, "tabs")).resizable(false).default_size(TABS).min_size(TABS)
         };
         let mut wanted = open;
-        let frame = Frame::new().fill(ThemePalette::for_visuals(ui.visuals()).page);
+        let frame = Frame::new().fill(ThemePalette::for_ui(ui).page);
         panel.frame(frame).show(ui, |ui| {
             if open {
                 ui.take_available_space();
@@ -65,7 +65,7 @@ impl BottomPanel {
 pub(crate) fn tabs_row_ui(ui: &mut Ui, tabs: impl FnOnce(&mut Ui)) {
     ui.horizontal(|ui| {
         ui.set_max_width(ui.available_width() - ICON_BUTTON - 8.0);
-        ui.add_space(6.0);
+        ui.add_space(spacing::S);
         tabs(ui);
     });
 }

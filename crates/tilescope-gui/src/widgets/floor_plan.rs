@@ -4,7 +4,7 @@
 use super::heat_scale::log_share;
 use super::tile_picker::TileClick;
 use super::{focus_ui, node_ui};
-use crate::theme::ThemePalette;
+use crate::theme::{ColourScheme, ThemePalette, text_size};
 use egui::accesskit::Role;
 use egui::{
     Align2, Color32, ColorImage, EventFilter, FontId, Key, Pos2, Rect, Response, RichText, Sense,
@@ -46,7 +46,7 @@ impl FloorPlanValues<'_> {
 }
 
 /// What was drawn: which values, and the colours they were drawn in.
-type FloorPlanTextureKey = ((u64, u64), u64, bool, bool);
+type FloorPlanTextureKey = ((u64, u64), u64, bool, ColourScheme);
 
 /// Chips that are drawn already.
 #[derive(Default)]
@@ -178,7 +178,7 @@ impl FloorPlanWidget {
     ) -> Option<TileClick> {
         let rect = ui.available_rect_before_wrap().shrink2(vec2(12.0, 4.0));
         let response = ui.allocate_rect(rect, Sense::click());
-        let palette = ThemePalette::for_visuals(ui.visuals());
+        let palette = ThemePalette::for_ui(ui);
         let plan = ChipFloorPlan::from_target(target);
         let places = FloorPlanLayout::of(plan, rect);
         self.draw(ui, plan, shown, palette);
@@ -191,7 +191,7 @@ impl FloorPlanWidget {
             let line = Stroke::new(1.0, palette.outline);
             painter.rect_stroke(chip, 0.0, line, StrokeKind::Outside);
             let name = if chip.width() > 36.0 { format!("IPU {ipu}") } else { ipu.to_string() };
-            let font = FontId::proportional(11.0);
+            let font = FontId::proportional(text_size::CAPTION);
             let at = chip.left_top() - vec2(0.0, 3.0);
             painter.text(at, Align2::LEFT_BOTTOM, name, font, palette.weak_text);
         }
@@ -251,7 +251,7 @@ impl FloorPlanWidget {
         shown: FloorPlanValues<'_>,
         palette: &ThemePalette,
     ) {
-        let key = (shown.generation, shown.max, shown.log_scale, ui.visuals().dark_mode);
+        let key = (shown.generation, shown.max, shown.log_scale, ColourScheme::of(ui));
         if self.chips.as_ref().is_some_and(|(drawn, _)| *drawn == key) {
             return;
         }
@@ -327,7 +327,7 @@ fn tile_ui(response: &Response, target: &Target, shown: FloorPlanValues<'_>, til
         };
         ui.label(crate::theme::fonts::strong(name));
         let text = RichText::new(shown.unit.exact(value));
-        ui.label(text.color(ThemePalette::for_visuals(ui.visuals()).weak_text));
+        ui.label(text.color(ThemePalette::for_ui(ui).weak_text));
     });
 }
 

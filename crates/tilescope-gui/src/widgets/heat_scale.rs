@@ -1,6 +1,6 @@
 //! Colours for amounts: shares of the largest one, and the scale that explains them.
 
-use crate::theme::ThemePalette;
+use crate::theme::{ThemePalette, text_size};
 use egui::accesskit::Role;
 use egui::{Color32, Mesh, Pos2, Rect, RichText, Sense, Shape, Stroke, StrokeKind, Ui, WidgetInfo};
 use egui::{pos2, vec2};
@@ -12,15 +12,15 @@ pub(crate) fn log_share(value: f64, max: f64) -> f32 {
 
 /// The scale of colours between its ends.
 pub(crate) fn scale_ui(ui: &mut Ui, least: &str, most: &str) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
-    ui.label(RichText::new(least).size(12.0));
+    let palette = ThemePalette::for_ui(ui);
+    ui.label(RichText::new(least).size(text_size::SMALL));
     let (rect, response) = ui.allocate_exact_size(vec2(120.0, 11.0), Sense::hover());
     let words = format!("Colours from {least} to {most}");
     response.widget_info(|| WidgetInfo::labeled(Role::Image, true, &words));
     ui.painter().add(Shape::mesh(ramp(rect, |share| palette.heat(share))));
     let line = Stroke::new(1.0, palette.outline);
     ui.painter().rect_stroke(rect, 0.0, line, StrokeKind::Inside);
-    ui.label(RichText::new(most).size(12.0));
+    ui.label(RichText::new(most).size(text_size::SMALL));
 }
 
 fn ramp(rect: Rect, colour: impl Fn(f32) -> Color32) -> Mesh {

@@ -19,7 +19,7 @@ pub(crate) mod tile_picker;
 pub(crate) mod toolbar;
 
 use crate::theme::fonts::strong;
-use crate::theme::{ThemePalette, mix};
+use crate::theme::{ThemePalette, mix, spacing, text_size};
 use egui::accesskit::Role;
 use egui::{
     Align, Align2, Color32, CornerRadius, EventFilter, FontId, Id, Key, Layout, Rect, Response,
@@ -44,7 +44,7 @@ pub(crate) fn menu_entry_ui(
     let size = vec2(ui.available_width(), MENU_ENTRY);
     let (rect, response) = ui.allocate_exact_size(size, Sense::click());
     response.widget_info(|| WidgetInfo::selected(Role::Button, ui.is_enabled(), chosen, text));
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let ground =
         if chosen { Some(palette.chosen) } else { response.hovered().then_some(palette.hover) };
     if let Some(colour) = ground {
@@ -71,7 +71,7 @@ pub(crate) const ICON_BUTTON: f32 = 26.0;
 pub(crate) fn icon_button_ui(ui: &mut Ui, icon: Icon, text: &str) -> Response {
     let (rect, response) = ui.allocate_exact_size(Vec2::splat(ICON_BUTTON), Sense::click());
     response.widget_info(|| WidgetInfo::labeled(Role::Button, ui.is_enabled(), text));
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     if response.hovered() {
         ui.painter().rect_filled(rect, CornerRadius::same(5), palette.hover);
     }
@@ -84,7 +84,7 @@ pub(crate) fn icon_button_ui(ui: &mut Ui, icon: Icon, text: &str) -> Response {
 /// The outline of what the keyboard acts on.
 pub(crate) fn focus_ui(ui: &Ui, response: &Response, rect: Rect) {
     if response.has_focus() {
-        let stroke = Stroke::new(2.0, ThemePalette::for_visuals(ui.visuals()).accent);
+        let stroke = Stroke::new(2.0, ThemePalette::for_ui(ui).accent);
         ui.painter().rect_stroke(rect, CornerRadius::same(6), stroke, StrokeKind::Inside);
     }
 }
@@ -119,11 +119,11 @@ pub(crate) fn waiting_tabs_ui<T: Copy + PartialEq>(
     current: &mut T,
     waits_for: impl Fn(T) -> Option<&'static str>,
 ) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let across = ui.available_rect_before_wrap().x_range();
     let rule = ui.painter().add(Shape::Noop);
     let bar = ui.horizontal_wrapped(|ui| {
-        ui.spacing_mut().item_spacing = vec2(2.0, 0.0);
+        ui.spacing_mut().item_spacing = vec2(spacing::XXS, 0.0);
         for (tab, text) in tabs {
             let chosen = tab == current;
             let wanted = waits_for(*tab);
@@ -179,7 +179,7 @@ pub(crate) fn choice_ui<T: Copy + PartialEq>(
 ) -> Option<T> {
     let title = choices.iter().find(|(value, _)| *value == current).map_or("", |(_, text)| *text);
     let mut picked = None;
-    ui.label(RichText::new(name).color(ThemePalette::for_visuals(ui.visuals()).weak_text));
+    ui.label(RichText::new(name).color(ThemePalette::for_ui(ui).weak_text));
     let shown = egui::ComboBox::from_id_salt(name).selected_text(title).show_ui(ui, |ui| {
         for (value, text) in choices {
             if ui.selectable_label(*value == current, *text).clicked() {
@@ -194,7 +194,7 @@ pub(crate) fn choice_ui<T: Copy + PartialEq>(
 /// A box to type a filter into; whether it changed.
 pub(crate) fn search_ui(ui: &mut Ui, text: &mut String, hint: &str, width: f32) -> Response {
     let edit = TextEdit::singleline(text)
-        .hint_text(RichText::new(hint).color(ThemePalette::for_visuals(ui.visuals()).weak_text))
+        .hint_text(RichText::new(hint).color(ThemePalette::for_ui(ui).weak_text))
         .desired_width(width)
         .margin(egui::Margin::symmetric(8, 4));
     ui.add(edit).accessible_name(hint)
@@ -202,12 +202,12 @@ pub(crate) fn search_ui(ui: &mut Ui, text: &mut String, hint: &str, width: f32) 
 
 /// A heading and a sentence in the middle: what is missing here, and why.
 pub(crate) fn empty_state_ui(ui: &mut Ui, heading: &str, sentence: &str) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let space = (ui.available_height() * 0.36 - 20.0).clamp(8.0, 300.0);
     ui.vertical_centered(|ui| {
         ui.add_space(space);
-        ui.label(strong(heading).size(15.0));
-        ui.add_space(2.0);
+        ui.label(strong(heading).size(text_size::SUBHEADING));
+        ui.add_space(spacing::XXS);
         ui.set_max_width(460.0_f32.min(ui.available_width()));
         ui.label(RichText::new(sentence).color(palette.weak_text));
     });
@@ -215,9 +215,9 @@ pub(crate) fn empty_state_ui(ui: &mut Ui, heading: &str, sentence: &str) {
 
 /// A sentence where a table would be.
 pub(crate) fn hint_ui(ui: &mut Ui, sentence: &str) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     ui.with_layout(Layout::top_down(Align::Center), |ui| {
-        ui.add_space(24.0);
+        ui.add_space(spacing::XL);
         ui.label(RichText::new(sentence).color(palette.weak_text));
     });
 }
@@ -227,16 +227,16 @@ pub(crate) fn waiting_ui(ui: &mut Ui, words: &str) {
     ui.vertical_centered(|ui| {
         ui.add_space((ui.available_height() * 0.3).clamp(8.0, 200.0));
         ui.spinner();
-        ui.label(RichText::new(words).color(ThemePalette::for_visuals(ui.visuals()).weak_text));
+        ui.label(RichText::new(words).color(ThemePalette::for_ui(ui).weak_text));
     });
 }
 
 /// A square of a colour and its meaning, for legends.
 pub(crate) fn legend_ui(ui: &mut Ui, colour: Color32, text: &str) {
     let (rect, _) = ui.allocate_exact_size(vec2(11.0, 11.0), Sense::hover());
-    let line = Stroke::new(1.0, ThemePalette::for_visuals(ui.visuals()).outline);
+    let line = Stroke::new(1.0, ThemePalette::for_ui(ui).outline);
     ui.painter().rect(rect, CornerRadius::same(2), colour, line, StrokeKind::Inside);
-    ui.label(RichText::new(text).font(FontId::proportional(12.0)));
+    ui.label(RichText::new(text).font(FontId::proportional(text_size::SMALL)));
 }
 
 /// A part of a picture for readers of the accessibility tree; nothing that the pointer meets, so

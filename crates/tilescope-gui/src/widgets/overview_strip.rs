@@ -45,7 +45,7 @@ pub(crate) fn overview_ui(
     limits: AxisLimits,
     grip: &mut Option<OverviewDrag>,
 ) -> Option<PanZoomAxis> {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let painter = ui.painter_at(rect);
     painter.rect_filled(rect, CornerRadius::same(3), palette.lane);
     let whole = PanZoomAxis::fitting_exactly(limits.range, rect.width());

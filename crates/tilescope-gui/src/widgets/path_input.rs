@@ -17,7 +17,7 @@ pub(crate) struct PathInput {
 impl PathInput {
     /// Shows the box; the path that was entered.
     pub(crate) fn ui(&mut self, ui: &mut Ui, workers: &BackgroundWorkers) -> Option<PathBuf> {
-        let palette = crate::theme::ThemePalette::for_visuals(ui.visuals());
+        let palette = crate::theme::ThemePalette::for_ui(ui);
         let mut entered = None;
         ui.horizontal(|ui| {
             let edit = TextEdit::singleline(&mut self.text)

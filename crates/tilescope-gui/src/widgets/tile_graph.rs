@@ -5,13 +5,13 @@ use super::stack_graph::{
     GraphLevelLine, StackGraph, StackGraphInput, StackGraphResponse, StackLayer, StackedValues,
 };
 use super::tile_picker::TileClick;
-use crate::theme::ThemePalette;
+use crate::theme::{ThemePalette, numbers};
 use crate::widgets::background_query::Versioned;
 use egui::{Color32, Response, RichText, Sense, Ui, vec2};
 use serde::{Deserialize, Serialize};
 use tilescope_analysis::tile_curves::{TileAxisOrder, TileCurve, TileCurveLayer, TileCurveStack};
 use tilescope_report::Target;
-use tilescope_report::units::{Bytes, grouped, percent};
+use tilescope_report::units::{grouped, percent};
 
 /// What is shown, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +83,7 @@ impl TileGraph {
         shown: &StackedTileCurves,
         look: TileGraphOptions,
     ) -> Option<TileGraphClick> {
-        let palette = ThemePalette::for_visuals(ui.visuals());
+        let palette = ThemePalette::for_ui(ui);
         let curves = &shown.curves;
         let colours: Vec<Color32> =
             curves.layers.iter().map(|curve| palette.layer(curve.layer)).collect();
@@ -143,7 +143,7 @@ fn call_out_ui(
 ) {
     let (curves, stack) = (&shown.curves, &shown.stack);
     response.clone().on_hover_ui_at_pointer(|ui| {
-        let palette = ThemePalette::for_visuals(ui.visuals());
+        let palette = ThemePalette::for_ui(ui);
         ui.label(crate::theme::fonts::strong(title));
         let grid = egui::Grid::new("call-out").num_columns(3).min_col_width(0.0);
         grid.spacing(vec2(8.0, 3.0)).show(ui, |ui| {
@@ -169,7 +169,7 @@ fn call_out_ui(
         if curves.capacity > 0 {
             let share = total as f64 / curves.capacity as f64;
             let over = total > curves.capacity;
-            let text = format!("{} of {}", percent(share), Bytes(curves.capacity));
+            let text = format!("{} of {}", percent(share), numbers(ui).bytes(curves.capacity));
             let colour = if over { palette.error } else { palette.weak_text };
             ui.label(RichText::new(text).color(colour));
         }

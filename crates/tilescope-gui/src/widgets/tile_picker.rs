@@ -44,9 +44,7 @@ impl TilePicker {
         }
         // Below the box: in the row it would push other controls away.
         if let Some(problem) = &self.problem {
-            edited.show_tooltip_text(
-                RichText::new(problem).color(ThemePalette::for_visuals(ui.visuals()).error),
-            );
+            edited.show_tooltip_text(RichText::new(problem).color(ThemePalette::for_ui(ui).error));
         }
         typed
     }

@@ -223,7 +223,7 @@ impl ToolbarBuilder<'_> {
 
 /// A strip of controls along the top of a view; `name` tells it from the others.
 pub(crate) fn toolbar_ui(ui: &mut Ui, name: &str, contents: impl FnOnce(&mut ToolbarBuilder<'_>)) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let frame = Frame::new().fill(palette.raised).inner_margin(Margin::symmetric(MARGIN as i8, 6));
     // No gap between strip and view: the line below is drawn right at its edge.
     let spacing = std::mem::take(&mut ui.spacing_mut().item_spacing);
@@ -274,6 +274,6 @@ fn rows_ui(ui: &mut Ui, id: Id, contents: impl FnOnce(&mut ToolbarBuilder<'_>)) 
 
 /// Words of less weight in a strip of controls; they are never broken in the middle.
 pub(crate) fn weak_ui(ui: &mut Ui, text: String) {
-    let text = RichText::new(text).color(ThemePalette::for_visuals(ui.visuals()).weak_text);
+    let text = RichText::new(text).color(ThemePalette::for_ui(ui).weak_text);
     ui.add(egui::Label::new(text).extend());
 }

@@ -2,7 +2,7 @@
 
 use super::Report;
 use crate::error::ReportError;
-use crate::units::Bytes;
+use crate::units::{Bytes, binary_bytes};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 use std::{fs, io};
@@ -56,7 +56,7 @@ impl Report {
         let Ok(found) = fs::metadata(&path) else { return Ok(None) };
         let failed = |error: io::Error| ReportError::reading(error, &path);
         if found.len() > MAX_TEXT_BYTES {
-            let words = format!("longer than {}", Bytes(MAX_TEXT_BYTES));
+            let words = format!("longer than {}", binary_bytes(MAX_TEXT_BYTES));
             return Err(failed(io::Error::new(io::ErrorKind::FileTooLarge, words)));
         }
         fs::read_to_string(&path).map(Some).map_err(failed)

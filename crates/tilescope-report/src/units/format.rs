@@ -1,7 +1,6 @@
 //! How quantities are written.
 
 use serde::{Deserialize, Serialize};
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// An integer with thousands separators: `12,345,678`.
 pub fn grouped(value: u64) -> String {
@@ -27,7 +26,7 @@ pub fn exact_bytes(value: u64) -> String {
 }
 
 /// How numbers of bytes are written where three figures are enough.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ByteUnits {
     /// Powers of 1024: `57.1 MiB`.
@@ -62,23 +61,22 @@ impl ByteUnits {
     }
 }
 
-/// What is chosen, as a place in [`ByteUnits::ALL`]: a matter of the whole program, because
-/// numbers are written in all its corners.
-static CHOSEN_UNITS: AtomicUsize = AtomicUsize::new(0);
-
-/// Chooses how [`short_bytes`] writes from now on.
-pub fn set_byte_units(units: ByteUnits) {
-    let at = ByteUnits::ALL.iter().position(|known| *known == units).unwrap_or(0);
-    CHOSEN_UNITS.store(at, Ordering::Relaxed);
+/// How numbers are written where that is for the user to choose; the default is that of files and of
+/// the command line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct NumberFormat {
+    /// Units of bytes.
+    pub byte_units: ByteUnits,
 }
 
-/// Bytes to three figures, in the units that are chosen.
-pub fn short_bytes(value: u64) -> String {
-    let chosen = ByteUnits::ALL.get(CHOSEN_UNITS.load(Ordering::Relaxed));
-    bytes_in(chosen.copied().unwrap_or_default(), value)
+impl NumberFormat {
+    /// Bytes to three figures in the chosen units, or in full where those are single bytes.
+    pub fn bytes(self, value: u64) -> String {
+        bytes_in(self.byte_units, value)
+    }
 }
 
-/// Bytes to three figures in binary multiples, whatever is chosen: `57.1 MiB`.
+/// Bytes to three figures in binary multiples, as files and the command line write them: `57.1 MiB`.
 pub fn binary_bytes(value: u64) -> String {
     bytes_in(ByteUnits::Binary, value)
 }
@@ -152,7 +150,7 @@ mod tests {
             (ByteUnits::Bytes, 638_976, "638,976 B"),
         ];
         for (units, value, text) in cases {
-            assert_eq!(bytes_in(units, value), text);
+            assert_eq!(NumberFormat { byte_units: units }.bytes(value), text);
         }
     }
 

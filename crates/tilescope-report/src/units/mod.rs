@@ -13,8 +13,7 @@ mod tile_runs;
 mod timestamp;
 
 pub use format::{
-    ByteUnits, binary_bytes, exact_bytes, grouped, grouped_wide, percent, seconds, set_byte_units,
-    short_bytes,
+    ByteUnits, NumberFormat, binary_bytes, exact_bytes, grouped, grouped_wide, percent, seconds,
 };
 pub use ids::{
     ComputeSetId, IpuId, OperationId, ProgramId, StepId, TileId, VariableId, VertexTypeId,

@@ -5,7 +5,7 @@
 //! below zero panic in debug builds; `saturating_*` and `checked_*` are for values that strangers
 //! wrote. The way in and out is the public field, so that every change of kind can be seen.
 
-use super::format::{grouped, short_bytes};
+use super::format::grouped;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::iter::Sum;
@@ -219,7 +219,8 @@ macro_rules! quantity {
 }
 quantity!(/// A number of clock cycles of an IPU: a duration, or a moment counted from the first cycle.
     Cycles);
-quantity!(/// A number of bytes: a size, or an address counted from the start of a memory.
+quantity!(/// A number of bytes: a size, or an address counted from the start of a memory. How it is
+    /// written depends on who reads it: see [`NumberFormat`](super::NumberFormat).
     Bytes);
 quantity!(/// A number of elements of tensors, whatever their type.
     Elements);
@@ -250,13 +251,6 @@ impl fmt::Display for Cycles {
     /// Thousands separators, no unit: `1,211,970`.
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.pad(&grouped(self.0))
-    }
-}
-
-impl fmt::Display for Bytes {
-    /// To three figures in the units that are chosen: `624 KiB`, `8 B`.
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.pad(&short_bytes(self.0))
     }
 }
 

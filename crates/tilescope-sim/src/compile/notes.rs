@@ -3,7 +3,7 @@
 use super::CompiledProgram;
 use crate::schedule::WeightUpdateTiming;
 use crate::spec::{OverlapIo, Spec};
-use tilescope_report::units::{Bytes, IpuId};
+use tilescope_report::units::{Bytes, IpuId, binary_bytes};
 use tilescope_report::{MemoryRegion, ProgramKind};
 
 /// Memory of an I/O tile that is not for data, as a share of the data: the memory guide's rule of
@@ -39,7 +39,7 @@ fn out_of_memory(compiled: &CompiledProgram) -> Option<String> {
     (over > 0).then(|| {
         format!(
             "Warning: Out of memory: {over} tiles need more than they have, {} in all; the program was compiled but not run",
-            bytes()
+            binary_bytes(bytes().0)
         )
     })
 }
@@ -112,7 +112,7 @@ fn io_tiles(compiled: &CompiledProgram) -> Option<String> {
     let rule = (IO_TILE_OVERHEAD * most.as_f64() / target.bytes_per_tile.as_f64()).ceil() as u32;
     Some(format!(
         "{tiles} I/O tiles on each IPU; a micro-batch of {} asks for {} by the rule of thumb",
-        most,
+        binary_bytes(most.0),
         rule.next_power_of_two().max(32)
     ))
 }
@@ -134,7 +134,7 @@ fn stream_buffers(compiled: &CompiledProgram, spec: &Spec) -> Option<String> {
     let copies = compiled.compilation.programs.iter();
     let any = copies.filter(|program| program.kind == ProgramKind::StreamCopyMid).count() > 0;
     (any && !inputs.is_zero() && depth > 1).then(|| {
-        let bytes = inputs * depth * local;
+        let bytes = binary_bytes((inputs * depth * local).0);
         format!(
             "Stream buffers of an instance take {bytes} of host memory at prefetch depth {depth}"
         )

@@ -3,7 +3,7 @@
 use super::{heading_ui, scroll_height};
 use crate::model::command::{AppCommand, CommandQueue};
 use crate::shell::session::AppSession;
-use crate::theme::ThemePalette;
+use crate::theme::{ThemePalette, spacing};
 use crate::widgets::icon_button_ui;
 use crate::widgets::icons::Icon;
 use egui::{Align, Layout, RichText, ScrollArea, TextEdit, Ui};
@@ -11,7 +11,7 @@ use egui::{Align, Layout, RichText, ScrollArea, TextEdit, Ui};
 pub(crate) fn bookmarks_ui(ui: &mut Ui, session: &AppSession, commands: &CommandQueue) {
     heading_ui(ui, "Bookmarks");
     let Some(page) = session.page() else { return };
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     if ui.button("Bookmark what is shown").clicked() {
         commands.push(AppCommand::AddBookmark);
     }
@@ -25,7 +25,7 @@ pub(crate) fn bookmarks_ui(ui: &mut Ui, session: &AppSession, commands: &Command
         ui,
         |ui| {
             for (at, bookmark) in bookmarks.iter_mut().enumerate() {
-                ui.add_space(6.0);
+                ui.add_space(spacing::S);
                 ui.horizontal(|ui| {
                     ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
                         let forget = format!("Delete bookmark {}", at + 1);

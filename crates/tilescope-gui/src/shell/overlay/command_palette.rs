@@ -4,7 +4,7 @@ use super::{OverlayState, scroll_height};
 use crate::model::command::{AppCommand, CommandQueue};
 use crate::shell::action::{AppAction, actions};
 use crate::shell::session::AppSession;
-use crate::theme::ThemePalette;
+use crate::theme::{ThemePalette, spacing, text_size};
 use crate::widgets::{focus_ui, search_ui};
 use egui::accesskit::Role;
 use egui::{
@@ -33,11 +33,11 @@ pub(crate) fn commands_ui(
     let last = found.len().saturating_sub(1);
     overlay.selected_entry =
         (overlay.selected_entry + usize::from(down)).saturating_sub(usize::from(up)).min(last);
-    ui.add_space(6.0);
+    ui.add_space(spacing::S);
     let mut picked = enter.then(|| found.get(overlay.selected_entry)).flatten();
     let height = scroll_height(ui).min(420.0);
     ScrollArea::vertical().max_height(height).auto_shrink(false).show(ui, |ui| {
-        ui.spacing_mut().item_spacing.y = 1.0;
+        ui.spacing_mut().item_spacing.y = spacing::XXS;
         for (at, entry) in found.iter().enumerate() {
             let response = entry_ui(ui, entry, session, at == overlay.selected_entry);
             if at == overlay.selected_entry && (up || down) {
@@ -99,7 +99,7 @@ fn entry_ui(
     session: &AppSession,
     chosen: bool,
 ) -> Response {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let enabled = command.is_some();
     let sense = if enabled { Sense::click() } else { Sense::hover() };
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 28.0), sense);
@@ -117,7 +117,7 @@ fn entry_ui(
     ui.painter().text(left, Align2::LEFT_CENTER, words, font, colour);
     let keys = action.shortcut_text(session.prefs());
     let right = rect.right_center() - vec2(10.0, 0.0);
-    let small = FontId::proportional(11.5);
+    let small = FontId::proportional(text_size::CAPTION);
     ui.painter().text(right, Align2::RIGHT_CENTER, keys, small, palette.weak_text);
     response
 }

@@ -3,6 +3,7 @@
 use super::{OverlayState, heading_ui};
 use crate::model::command::{AppCommand, CommandQueue};
 use crate::model::export_request::{ExportContent, ExportRequest};
+use crate::model::preferences::AppearancePrefs;
 use crate::shell::session::AppSession;
 use crate::theme::ThemePalette;
 use crate::widgets::choice_ui;
@@ -62,13 +63,15 @@ pub(crate) fn save_ui(
         }
         _ => format!("{} x {} pixels, in the theme of the window.", size.0, size.1),
     };
-    ui.label(RichText::new(text).color(ThemePalette::for_visuals(ui.visuals()).weak_text));
+    ui.label(RichText::new(text).color(ThemePalette::for_ui(ui).weak_text));
     let path = overlay.typed.trim();
     let clicked = ui.add_enabled(!path.is_empty(), egui::Button::new("Save")).clicked();
     if (clicked || entered) && !path.is_empty() {
         let path = PathBuf::from(path);
         let dark = ui.ctx().theme() == egui::Theme::Dark;
-        let saving = ExportRequest { what, path, size, text_percent, dark };
+        // The window may be zoomed, too.
+        let look = AppearancePrefs { text_percent, ..session.prefs().look };
+        let saving = ExportRequest { what, path, size, look, dark };
         commands.push(AppCommand::Overlay(None));
         commands.push(AppCommand::Export(saving));
     }

@@ -2,8 +2,8 @@
 
 use super::{OverlayState, heading_ui, scroll_height};
 use crate::shell::session::AppSession;
-use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
+use crate::theme::{ThemePalette, spacing, text_size};
 use crate::views::VIEWS;
 use crate::widgets::search_ui;
 use egui::{RichText, ScrollArea, Ui};
@@ -64,19 +64,19 @@ fn page_ui(ui: &mut Ui, page: &str) {
         if let Some(heading) = block.strip_prefix("## ").or_else(|| block.strip_prefix("### ")) {
             ui.label(strong(heading.trim()));
         } else if let Some(heading) = block.strip_prefix("# ") {
-            ui.add_space(4.0);
-            ui.label(strong(heading.trim()).size(16.0));
+            ui.add_space(spacing::XS);
+            ui.label(strong(heading.trim()).size(text_size::HEADING));
         } else if block.starts_with('|') {
             table_ui(ui, block);
         } else {
             ui.label(plain(block.trim()));
         }
-        ui.add_space(4.0);
+        ui.add_space(spacing::XS);
     }
 }
 
 fn table_ui(ui: &mut Ui, block: &str) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     egui::Grid::new(("help table", block.len())).num_columns(2).show(ui, |ui| {
         // The line below the head only says that it is one.
         for (at, line) in block.lines().enumerate().filter(|(at, _)| *at != 1) {

@@ -5,8 +5,8 @@ use crate::model::command::{AppCommand, CommandQueue};
 use crate::model::preferences::{AppearancePrefs, PaletteChoice, ThemeChoice, TraceDragMode};
 use crate::shell::action::{KeyShortcut, actions};
 use crate::shell::session::AppSession;
-use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
+use crate::theme::{ThemePalette, spacing, text_size};
 use crate::widgets::choice_ui;
 use egui::{Event, Grid, RichText, ScrollArea, Slider, Ui, vec2};
 use tilescope_report::units::ByteUnits;
@@ -22,10 +22,10 @@ pub(crate) fn preferences_ui(
     let area = ScrollArea::vertical().max_height(height).min_scrolled_height(height);
     area.auto_shrink([false, true]).show(ui, |ui| {
         look_ui(ui, session, commands);
-        ui.add_space(10.0);
+        ui.add_space(spacing::M);
         ui.label(strong("Keys"));
         keys_ui(ui, overlay, session, commands);
-        ui.add_space(10.0);
+        ui.add_space(spacing::M);
         let reset = ui.button("Reset all preferences");
         let hint = "Keeps recent reports and bookmarks.";
         if reset.on_hover_text(hint).clicked() {
@@ -59,9 +59,7 @@ fn look_ui(ui: &mut Ui, session: &AppSession, commands: &CommandQueue) {
         look.drag = choice_ui(ui, name, &drags, look.drag).unwrap_or(look.drag);
     });
     row(ui, &mut |ui| {
-        ui.label(
-            RichText::new("Text size").color(ThemePalette::for_visuals(ui.visuals()).weak_text),
-        );
+        ui.label(RichText::new("Text size").color(ThemePalette::for_ui(ui).weak_text));
         let slider = Slider::new(&mut look.text_percent, 60..=250).suffix(" %").step_by(10.0);
         // Text that grows under the pointer would move the slider: it changes once let go.
         let response = ui.add(slider.update_while_editing(false));
@@ -78,7 +76,7 @@ fn look_ui(ui: &mut Ui, session: &AppSession, commands: &CommandQueue) {
 }
 
 fn keys_ui(ui: &mut Ui, overlay: &mut OverlayState, session: &AppSession, commands: &CommandQueue) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     if let Some(name) = overlay.capturing_shortcut_for
         && let Some(press) = captured(ui)
     {
@@ -115,7 +113,7 @@ fn keys_ui(ui: &mut Ui, overlay: &mut OverlayState, session: &AppSession, comman
                 });
                 for other in same {
                     let text = format!("also {}", other.title);
-                    ui.label(RichText::new(text).color(palette.warning).size(11.5));
+                    ui.label(RichText::new(text).color(palette.warning).size(text_size::CAPTION));
                 }
             });
             ui.end_row();

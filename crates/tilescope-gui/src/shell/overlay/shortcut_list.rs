@@ -3,8 +3,8 @@
 use super::{heading_ui, scroll_height};
 use crate::model::preferences::UserPreferences;
 use crate::shell::action::{ActionGroup, GESTURES, actions};
-use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
+use crate::theme::{ThemePalette, spacing};
 use egui::{Grid, RichText, ScrollArea, Ui, vec2};
 
 pub(crate) fn keys_ui(ui: &mut Ui, prefs: &UserPreferences) {
@@ -14,24 +14,22 @@ pub(crate) fn keys_ui(ui: &mut Ui, prefs: &UserPreferences) {
         for group in ActionGroup::ALL {
             group_ui(ui, group, prefs);
         }
-        ui.add_space(10.0);
+        ui.add_space(spacing::M);
         let text = "The letters that zoom and pan go by key position, whatever the keyboard \
              layout. Keys can be changed in the preferences.";
-        ui.label(
-            RichText::new(text).color(ThemePalette::for_visuals(ui.visuals()).weak_text).small(),
-        );
+        ui.label(RichText::new(text).color(ThemePalette::for_ui(ui).weak_text).small());
     });
 }
 
 fn group_ui(ui: &mut Ui, group: ActionGroup, prefs: &UserPreferences) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let bound = actions().iter().filter(|action| action.group == group);
     let bound: Vec<_> = bound
         .map(|action| (action.shortcut_text(prefs), action.title, action.help))
         .filter(|(keys, ..)| !keys.is_empty())
         .collect();
     let gestures = GESTURES.iter().filter(|(of, _)| *of == group).flat_map(|(_, list)| *list);
-    ui.add_space(8.0);
+    ui.add_space(spacing::M);
     ui.label(strong(group.title()));
     Grid::new(group.title())
         .num_columns(2)

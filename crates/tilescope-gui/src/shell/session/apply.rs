@@ -77,11 +77,7 @@ impl AppSession {
             AppCommand::Overlay(kind) => self.dialogs.toggle_overlay(kind),
 
             AppCommand::SetTheme(theme) => self.preferences.set_theme(context, theme),
-            AppCommand::SetAppearance(look) => {
-                self.preferences.set_look(context, look);
-                // What is painted and written already is made again.
-                self.reload(context);
-            }
+            AppCommand::SetAppearance(look) => self.preferences.set_look(context, look),
             AppCommand::ResetPrefs => {
                 self.preferences.reset(context);
                 self.reload(context);

@@ -2,7 +2,7 @@
 
 use super::{SharedAlignment, side_colours};
 use crate::model::open_report::OpenReport;
-use crate::theme::ThemePalette;
+use crate::theme::{ThemePalette, text_size};
 use crate::views::VisibleTimeline;
 use crate::widgets::background_query::{BackgroundQuery, BackgroundWorkers};
 use crate::widgets::query_state::QueryTexts;
@@ -70,8 +70,8 @@ fn drifts(
 }
 
 fn paint(ui: &mut Ui, rect: Rect, drifts: &[StepDrift], window: CycleRange, ipu: u32) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
-    let sides = side_colours::side_colours(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
+    let sides = side_colours::side_colours(ui);
     let painter = ui.painter().with_clip_rect(rect);
     painter.hline(rect.x_range(), rect.top(), (1.0, palette.rule));
     let frame = Rect::from_min_max(rect.min + vec2(GUTTER, 6.0), rect.max - vec2(14.0, 6.0));
@@ -79,7 +79,7 @@ fn paint(ui: &mut Ui, rect: Rect, drifts: &[StepDrift], window: CycleRange, ipu:
     let most = drifts.iter().map(|drift| drift.change.unsigned_abs()).max().unwrap_or(0);
     let sum: i64 = drifts.iter().map(|drift| drift.change).sum();
     let text = format!("IPU {ipu}: target");
-    let font = FontId::proportional(11.0);
+    let font = FontId::proportional(text_size::CAPTION);
     let at = pos2(rect.left() + 8.0, middle - 8.0);
     painter.text(at, Align2::LEFT_CENTER, text, font.clone(), palette.weak_text);
     let words = change_words(sum);

@@ -3,6 +3,7 @@
 use super::{ComparisonSide, SharedAlignment};
 use crate::model::open_report::OpenReport;
 use crate::model::view_id::ViewId;
+use crate::theme::{numbers, spacing};
 use crate::widgets::background_query::Versioned;
 use crate::widgets::background_query::{BackgroundQuery, BackgroundWorkers};
 use crate::widgets::bottom_panel::tabs_row_ui;
@@ -16,6 +17,7 @@ use tilescope_analysis::compare::{ComparedReports, ComparisonTable as Compared, 
 use tilescope_analysis::data_table::DataTable;
 use tilescope_analysis::insights::ViewLocation;
 use tilescope_report::ReportError;
+use tilescope_report::units::NumberFormat;
 
 /// A table of differences, ready to be shown.
 struct DifferenceTable {
@@ -29,7 +31,7 @@ struct DifferenceTable {
 /// State of the tables of all views.
 #[derive(Default)]
 pub(crate) struct DifferenceTablesPanel {
-    tables: BackgroundQuery<ViewId, Vec<DifferenceTable>>,
+    tables: BackgroundQuery<(ViewId, NumberFormat), Vec<DifferenceTable>>,
     chosen: BTreeMap<ViewId, usize>,
     states: BTreeMap<(ViewId, usize), TableState>,
     row: Option<(ViewId, usize, usize)>,
@@ -65,16 +67,21 @@ impl DifferenceTablesPanel {
         (aligned, open): (&SharedAlignment, &mut bool),
     ) -> Option<[Option<ViewLocation>; 2]> {
         let (source, target) = (source.report.clone(), target.report.clone());
-        let alignment = aligned.clone();
-        let question = move |view: &ViewId| {
-            let sides = ComparedReports { source: &source, target: &target, alignment: &alignment };
+        let (alignment, key) = (aligned.clone(), (view, numbers(ui)));
+        let question = move |(view, numbers): &(ViewId, NumberFormat)| {
+            let sides = ComparedReports {
+                source: &source,
+                target: &target,
+                alignment: &alignment,
+                numbers: *numbers,
+            };
             let tables = comparison(view.name()).map_or(Ok(Vec::new()), |one| (one.tables)(&sides));
             Ok::<_, ReportError>(tables?.into_iter().map(DifferenceTable::new).collect())
         };
         let texts =
             QueryTexts { waiting: "Comparing…", failed: "The reports cannot be compared" };
         // Tables of another view say nothing about this one.
-        let tables = self.tables.ask(ui.ctx(), workers, &view, question).fresh_only();
+        let tables = self.tables.ask(ui.ctx(), workers, &key, question).fresh_only();
         let show = |ui: &mut Ui, tables: &_| self.tables_ui(ui, workers, view, (tables, open));
         tables.show(ui, texts, show).flatten()
     }
@@ -103,7 +110,7 @@ impl DifferenceTablesPanel {
             *open = chosen != before;
             return None;
         }
-        ui.add_space(2.0);
+        ui.add_space(spacing::XXS);
         let at = chosen;
         let shown = &tables[at];
         if !shown.complete {

@@ -186,7 +186,7 @@ impl ComparisonTarget {
     ) {
         let aligned = self.align(ui, context);
         toolbar_ui(ui, "comparison", |bar| self.controls_ui(bar, name, context, &aligned));
-        let page = crate::theme::ThemePalette::for_visuals(ui.visuals()).page;
+        let page = crate::theme::ThemePalette::for_ui(ui).page;
         let frame = Frame::new().fill(page).inner_margin(Margin::same(0));
         if self.layout == ComparisonLayout::Tables {
             CentralPanel::default().frame(frame).show(ui, |ui| {

@@ -60,7 +60,7 @@ impl OffsetHandle {
             node.add_action(Action::Decrement);
         });
         let painter_ui = ui.painter().with_clip_rect(pane);
-        let palette = ThemePalette::for_visuals(ui.visuals());
+        let palette = ThemePalette::for_ui(ui);
         let held = response.dragged() || response.hovered() || response.has_focus();
         let colour = if held { palette.accent } else { palette.weak_text };
         let rule = Stroke::new(if held { 2.0 } else { 1.0 }, colour);

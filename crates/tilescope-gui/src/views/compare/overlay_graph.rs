@@ -7,8 +7,8 @@ use crate::model::open_report::OpenReport;
 use crate::model::preferences::UserPreferences;
 use crate::model::selection::Selection;
 use crate::model::view_id::ViewId;
-use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
+use crate::theme::{ThemePalette, numbers};
 use crate::views::ViewContext;
 use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::background_query::Versioned;
@@ -20,13 +20,13 @@ use crate::widgets::stack_graph::{
 use crate::widgets::tile_picker::toggled_tiles;
 use crate::widgets::toolbar::ToolbarBuilder;
 use crate::widgets::{empty_state_ui, legend_ui};
-use egui::{Color32, Ui, Visuals};
+use egui::{Color32, Ui};
 use serde::{Deserialize, Serialize};
 use tilescope_analysis::exchange_code::{self, ExchangeMeasure};
 use tilescope_analysis::liveness::{LivenessScope, curve};
 use tilescope_analysis::memory::{MemoryBreakdown, MemoryCurveKey, curves};
 use tilescope_analysis::tile_curves::{TileAxisOrder, TileCurveStack, TileCurveUnit};
-use tilescope_report::units::{Bytes, ProgramId, exact_bytes, grouped, percent};
+use tilescope_report::units::{NumberFormat, ProgramId, exact_bytes, grouped, percent};
 use tilescope_report::{Report, ReportError};
 
 /// Views whose graphs can be laid over each other.
@@ -170,15 +170,13 @@ impl OverlayGraphPanel {
         in_target: &Selection,
     ) -> Option<(ComparisonSide, AppCommand)> {
         let steps = self.shown.view == Some(ViewId::Liveness);
-        let visuals = ui.visuals();
-        let colour =
-            |(which, side): &(OverlayCurveKind, ComparisonSide)| colour(*which, *side, visuals);
+        let colour = |(which, side): &(OverlayCurveKind, ComparisonSide)| colour(*which, *side, ui);
         let colours: Vec<Color32> = graph.kinds.iter().map(colour).collect();
         let what = if steps { "Program step" } else { "Tile" };
         let label = |place: usize| format!("{what} {}", grouped(place as u64));
-        let flags: Vec<GraphAnnotation> = flags(graph).collect();
+        let flags: Vec<GraphAnnotation> = flags(graph, numbers(ui)).collect();
         let shown = level_shown(self.shown.view, context.prefs, graph);
-        let levels = if shown { levels(graph, visuals) } else { Vec::new() };
+        let levels = if shown { levels(graph, ui) } else { Vec::new() };
         let chosen = if steps {
             let place = |programs: &[ProgramId], selection: &Selection| {
                 let chosen = selection.program?;
@@ -228,11 +226,11 @@ impl OverlayGraphPanel {
 }
 
 /// The colour of a curve.
-fn colour(which: OverlayCurveKind, side: ComparisonSide, visuals: &Visuals) -> Color32 {
+fn colour(which: OverlayCurveKind, side: ComparisonSide, ui: &Ui) -> Color32 {
     let SideColours { source, target } = match which {
-        OverlayCurveKind::Total => side_colours::side_colours(visuals),
-        OverlayCurveKind::AlwaysLive => side_colours::always_live_colours(visuals),
-        OverlayCurveKind::NotAlwaysLive => side_colours::not_always_live_colours(visuals),
+        OverlayCurveKind::Total => side_colours::side_colours(ui),
+        OverlayCurveKind::AlwaysLive => side_colours::always_live_colours(ui),
+        OverlayCurveKind::NotAlwaysLive => side_colours::not_always_live_colours(ui),
     };
     if side == ComparisonSide::Target { target } else { source }
 }
@@ -250,14 +248,14 @@ fn level_shown(view: Option<ViewId>, prefs: &UserPreferences, graph: &OverlayGra
 }
 
 /// One line where both have the same memory, else one of each.
-fn levels(graph: &OverlayGraphData, visuals: &Visuals) -> Vec<GraphLevelLine> {
+fn levels(graph: &OverlayGraphData, ui: &Ui) -> Vec<GraphLevelLine> {
     let [source, target] = graph.capacities;
     if source == target || source == 0 || target == 0 {
-        let (value, colour) = (source.max(target), ThemePalette::for_visuals(visuals).max_memory);
+        let (value, colour) = (source.max(target), ThemePalette::for_ui(ui).max_memory);
         let level = GraphLevelLine { value, name: "Max memory", colour };
         return Some(level).filter(|level| level.value > 0).into_iter().collect();
     }
-    let sides = side_colours::side_colours(visuals);
+    let sides = side_colours::side_colours(ui);
     let level = |name, value, colour| GraphLevelLine { value, name, colour };
     vec![
         level("Max memory (Source)", source, sides.source),
@@ -265,11 +263,12 @@ fn levels(graph: &OverlayGraphData, visuals: &Visuals) -> Vec<GraphLevelLine> {
     ]
 }
 
-fn flags(graph: &OverlayGraphData) -> impl Iterator<Item = GraphAnnotation> {
+fn flags(graph: &OverlayGraphData, numbers: NumberFormat) -> impl Iterator<Item = GraphAnnotation> {
     let sides = graph.peaks.iter().zip(["Source", "Target"]);
-    sides.filter_map(|(peak, side)| {
+    sides.filter_map(move |(peak, side)| {
         let (place, value) = (*peak)?;
-        let words = format!("{side}: peak {} at step {}", Bytes(value), grouped(place as u64));
+        let words =
+            format!("{side}: peak {} at step {}", numbers.bytes(value), grouped(place as u64));
         Some(GraphAnnotation { place, value, words })
     })
 }
@@ -291,7 +290,7 @@ fn call_out_ui(
             _ if capacity == 0 => String::new(),
             _ => {
                 let share = percent(value as f64 / capacity as f64);
-                format!(", {share} of {}", Bytes(capacity))
+                format!(", {share} of {}", numbers(ui).bytes(capacity))
             }
         };
         ui.horizontal(|ui| {

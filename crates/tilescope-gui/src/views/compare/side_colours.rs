@@ -1,10 +1,10 @@
 //! Colours of the two sides.
 
 use super::ComparisonSide;
-use crate::theme::is_colour_blind_safe;
+use crate::theme::{ColourScheme, text_size};
 use crate::widgets::elided_text::without_middle;
 use crate::widgets::legend_ui;
-use egui::{Color32, FontId, Ui, Visuals};
+use egui::{Color32, FontId, Ui};
 
 /// Widest name of a report in a strip of controls, in points; all of it is told by hovering.
 const NAMES: f32 = 190.0;
@@ -54,38 +54,33 @@ const DARK_SAFE: ComparisonPalette = ComparisonPalette {
     always_live: pair(0xff_d0_a0, 0xb8_d8_ff),
 };
 
-fn colours(visuals: &Visuals) -> &'static ComparisonPalette {
-    match (visuals.dark_mode, is_colour_blind_safe()) {
-        (false, false) => &LIGHT,
-        (true, false) => &DARK,
-        (false, true) => &LIGHT_SAFE,
-        (true, true) => &DARK_SAFE,
-    }
+fn colours(ui: &Ui) -> &'static ComparisonPalette {
+    ColourScheme::of(ui).choose([&LIGHT, &DARK, &LIGHT_SAFE, &DARK_SAFE])
 }
 
 /// Of the two sides.
-pub(crate) fn side_colours(visuals: &Visuals) -> SideColours {
-    colours(visuals).sides
+pub(crate) fn side_colours(ui: &Ui) -> SideColours {
+    colours(ui).sides
 }
 
 /// Memory that is not always live.
-pub(crate) fn not_always_live_colours(visuals: &Visuals) -> SideColours {
-    colours(visuals).not_always_live
+pub(crate) fn not_always_live_colours(ui: &Ui) -> SideColours {
+    colours(ui).not_always_live
 }
 
 /// Always-live memory.
-pub(crate) fn always_live_colours(visuals: &Visuals) -> SideColours {
-    colours(visuals).always_live
+pub(crate) fn always_live_colours(ui: &Ui) -> SideColours {
+    colours(ui).always_live
 }
 
 /// Colour and name of a report.
 pub(crate) fn side_ui(ui: &mut Ui, side: ComparisonSide, name: &str) {
-    let sides = side_colours(ui.visuals());
+    let sides = side_colours(ui);
     let (colour, text) = match side {
         ComparisonSide::Source => (sides.source, format!("Source: {name}")),
         ComparisonSide::Target => (sides.target, format!("Target: {name}")),
     };
-    let (font, ink) = (FontId::proportional(12.0), ui.visuals().text_color());
+    let (font, ink) = (FontId::proportional(text_size::SMALL), ui.visuals().text_color());
     match without_middle(ui.painter(), &text, font, ink, NAMES) {
         Some(short) => {
             ui.scope(|ui| legend_ui(ui, colour, &short)).response.on_hover_text(text);

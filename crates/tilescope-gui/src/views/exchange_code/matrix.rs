@@ -1,7 +1,7 @@
 //! The matrix of senders and receivers: rows send, columns receive.
 
 use crate::model::command::{AppCommand, ViewAction};
-use crate::theme::ThemePalette;
+use crate::theme::{ColourScheme, ThemePalette, numbers, spacing, text_size};
 use crate::views::ViewContext;
 use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::background_query::Versioned;
@@ -40,9 +40,9 @@ pub(crate) struct ExchangeMatrixPanel {
     program: Option<ProgramId>,
     #[serde(skip)]
     cells: BackgroundQuery<ExchangeMatrixKey, ExchangeMatrix>,
-    /// The matrix that was drawn, by its version, and whether in dark colours.
+    /// The matrix that was drawn, by its version, and its colours.
     #[serde(skip)]
-    texture: Option<((u64, bool), SplitTexture)>,
+    texture: Option<((u64, ColourScheme), SplitTexture)>,
     /// The same matrix in words: senders and receivers, what they move, and their tiles.
     #[serde(skip)]
     words: Vec<(String, String, ExchangeMatrixPart)>,
@@ -89,7 +89,7 @@ impl ExchangeMatrixPanel {
         let shared = flows.clone();
         let question = move |key: &ExchangeMatrixKey| matrix(&shared, key);
         let found = self.cells.compute(ui.ctx(), context.workers, &key, question);
-        let palette = ThemePalette::for_visuals(ui.visuals());
+        let palette = ThemePalette::for_ui(ui);
         let painter = ui.painter_at(frame);
         painter.rect_filled(frame, 0.0, palette.lane);
         let texts = QueryTexts {
@@ -155,7 +155,7 @@ impl ExchangeMatrixPanel {
     }
 
     fn texture_of(&mut self, ui: &Ui, found: &Versioned<ExchangeMatrix>, palette: &ThemePalette) {
-        let id = (found.version(), ui.visuals().dark_mode);
+        let id = (found.version(), ColourScheme::of(ui));
         if self.texture.as_ref().is_none_or(|(known, _)| *known != id) {
             let pieces = SplitImage::cut(image(found, palette));
             self.texture = Some((id, SplitTexture::new(ui.ctx(), "who sends to whom", &pieces)));
@@ -225,15 +225,16 @@ impl ExchangeMatrixPanel {
                 .max_rect(rect.shrink2(vec2(0.0, 4.0)))
                 .layout(egui::Layout::left_to_right(egui::Align::Center)),
         );
-        let palette = ThemePalette::for_visuals(ui.visuals());
+        let palette = ThemePalette::for_ui(&ui);
         scale_ui(&mut ui, "1 B", &exact_bytes(found.max.round() as u64));
-        ui.add_space(10.0);
+        ui.add_space(spacing::M);
         let text = format!(
             "{} in view, each exchange once; sender and receiver known for {}",
-            tilescope_report::units::Bytes(found.total.round() as u64),
+            numbers(&ui).bytes(found.total.round() as u64),
             percent(found.known)
         );
-        let label = egui::Label::new(RichText::new(text).size(12.0).color(palette.weak_text));
+        let label =
+            egui::Label::new(RichText::new(text).size(text_size::SMALL).color(palette.weak_text));
         ui.add(label.truncate()).on_hover_text(
             "The bytes that each tile sends and receives are recorded. Sender and receiver are \
              recorded for copies between IPUs and for moves that keep the order of the data. In \
@@ -348,14 +349,14 @@ fn cell_ui(response: &Response, found: &ExchangeMatrix, column: usize, row: usiz
     response.clone().on_hover_ui_at_pointer(|ui| {
         ui.label(crate::theme::fonts::strong(exact_bytes(bytes.round() as u64)));
         let text = format!("from {} to {}", range_text(senders), range_text(receivers));
-        ui.label(RichText::new(text).color(ThemePalette::for_visuals(ui.visuals()).weak_text));
+        ui.label(RichText::new(text).color(ThemePalette::for_ui(ui).weak_text));
     });
 }
 
 fn chips_ui(ui: &Ui, context: &ViewContext<'_>, frame: Rect, x: PanZoomAxis, y: PanZoomAxis) {
     let target = &context.opened.target;
     let painter = ui.painter_at(frame);
-    let line = Stroke::new(1.0, ThemePalette::for_visuals(ui.visuals()).weak_text);
+    let line = Stroke::new(1.0, ThemePalette::for_ui(ui).weak_text);
     for ipu in 1..target.ipus_per_replica {
         let tile = u64::from(ipu) * u64::from(target.tiles_per_ipu);
         painter.vline(frame.left() + x.x_from_position(tile), frame.y_range(), line);
@@ -365,8 +366,8 @@ fn chips_ui(ui: &Ui, context: &ViewContext<'_>, frame: Rect, x: PanZoomAxis, y: 
 
 /// Tile numbers along both sides.
 fn numbers_ui(ui: &Ui, frame: Rect, x: PanZoomAxis, y: PanZoomAxis) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
-    let font = FontId::proportional(11.0);
+    let palette = ThemePalette::for_ui(ui);
+    let font = FontId::proportional(text_size::CAPTION);
     let painter = ui.painter();
     let title = |at, align, text: &str| {
         painter.text(at, align, text, font.clone(), palette.weak_text);
@@ -398,7 +399,7 @@ fn numbers_ui(ui: &Ui, frame: Rect, x: PanZoomAxis, y: PanZoomAxis) {
 /// Rows and columns of the tiles that are chosen.
 fn selection_ui(ui: &Ui, context: &ViewContext<'_>, frame: Rect, x: PanZoomAxis, y: PanZoomAxis) {
     let painter = ui.painter_at(frame);
-    let stroke = Stroke::new(1.0, ThemePalette::for_visuals(ui.visuals()).selection);
+    let stroke = Stroke::new(1.0, ThemePalette::for_ui(ui).selection);
     for tile in &context.selection.tiles {
         let (first, end) = (u64::from(*tile), u64::from(*tile) + 1);
         let column = Rect::from_x_y_ranges(

@@ -9,7 +9,7 @@ use crate::model::command::AppCommand;
 use crate::model::selection::Selection;
 use crate::model::view_id::ViewId;
 use crate::model::view_state::{ViewState, from_view_state, to_view_state};
-use crate::theme::ThemePalette;
+use crate::theme::{ThemePalette, spacing};
 use crate::views::tile_selection::{tile_graph_ui, tile_picker_ui};
 use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::icons::Icon;
@@ -95,7 +95,7 @@ impl ReportView for ExchangeCodeView {
         self.jump.update(ui.ctx(), context);
         toolbar_ui(ui, VIEW.id.name(), |bar| self.controls_ui(bar, context));
         let height = ui.available_height();
-        let frame = Frame::new().fill(ThemePalette::for_visuals(ui.visuals()).page);
+        let frame = Frame::new().fill(ThemePalette::for_ui(ui).page);
         Panel::bottom("exchange tables")
             .resizable(true)
             .default_size(tables_height(ui, 0.42))
@@ -256,10 +256,10 @@ impl ExchangeCodeView {
             (ExchangeCodeTab::Tiles, "Tiles"),
         ];
         ui.horizontal(|ui| {
-            ui.add_space(6.0);
+            ui.add_space(spacing::S);
             tabs_ui(ui, &tabs, &mut self.tab);
         });
-        ui.add_space(4.0);
+        ui.add_space(spacing::XS);
         self.tables.ui(ui, context, self.tab);
     }
 }

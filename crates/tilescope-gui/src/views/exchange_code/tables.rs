@@ -2,8 +2,8 @@
 
 use super::ExchangeCodeTab;
 use crate::model::command::AppCommand;
-use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
+use crate::theme::{ThemePalette, spacing, text_size};
 use crate::views::ViewContext;
 use crate::views::tile_selection::select_tile;
 use crate::widgets::background_query::BackgroundQuery;
@@ -162,16 +162,16 @@ fn tiles_of(report: &Report) -> Result<ExchangeTableRows<ExchangeTileRow>, Repor
 }
 
 fn overview_grid_ui(ui: &mut Ui, context: &ViewContext<'_>, overview: &ExchangeCodeOverview) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let table = columns::overview(overview);
     ScrollArea::both().auto_shrink(false).id_salt("exchange overview").show(ui, |ui| {
-        ui.add_space(6.0);
+        ui.add_space(spacing::S);
         ui.horizontal(|ui| {
-            ui.add_space(14.0);
+            ui.add_space(spacing::L);
             Grid::new("links").num_columns(10).spacing(vec2(26.0, 8.0)).show(ui, |ui| {
                 for column in &table.columns {
                     let title = RichText::new(&column.title);
-                    let label = ui.label(title.color(palette.weak_text).size(12.0));
+                    let label = ui.label(title.color(palette.weak_text).size(text_size::SMALL));
                     if !column.about.is_empty() {
                         label.on_hover_text(column.about);
                     }
@@ -183,15 +183,15 @@ fn overview_grid_ui(ui: &mut Ui, context: &ViewContext<'_>, overview: &ExchangeC
                 total_ui(ui, overview, &table);
             });
         });
-        ui.add_space(10.0);
+        ui.add_space(spacing::M);
         ui.horizontal(|ui| {
-            ui.add_space(14.0);
+            ui.add_space(spacing::L);
             ui.label(replicas_text(overview));
             if context.opened.report.spec().is_some() {
                 replicas_ui(ui, context, overview);
             }
         });
-        ui.add_space(8.0);
+        ui.add_space(spacing::M);
     });
 }
 
@@ -204,7 +204,7 @@ fn figure(cell: &TableCell) -> String {
 }
 
 fn link_ui(ui: &mut Ui, link: ExchangeLink, row: &[TableCell]) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     ui.horizontal(|ui| {
         let (dot, _) = ui.allocate_exact_size(vec2(10.0, 10.0), egui::Sense::hover());
         ui.painter().rect_filled(dot, 2.0, palette.category(link.category()));

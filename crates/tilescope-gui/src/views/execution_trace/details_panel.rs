@@ -6,6 +6,7 @@ use super::settings::{TraceDetailsTab, TraceSettings};
 use super::step_details::details_ui;
 use super::step_statistics::step_statistics_ui;
 use super::{details_tables, events::TraceEvent};
+use crate::theme::spacing;
 use crate::views::ViewContext;
 use crate::views::cycle_axis::cycles_on_screen;
 use crate::widgets::background_query::Versioned;
@@ -42,7 +43,7 @@ pub(super) fn tables_ui(
         *open = chosen.is_some();
         return chosen;
     }
-    ui.add_space(2.0);
+    ui.add_space(spacing::XXS);
     match tab {
         TraceDetailsTab::Summary => summary_ui(ui, context, prepared, settings, queries),
         TraceDetailsTab::Details => details_ui(ui, context, settings, &mut queries.details),

@@ -2,8 +2,8 @@
 
 use super::bar_colours::step_colour;
 use super::selected_bar::SelectedBar;
-use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
+use crate::theme::{ThemePalette, numbers, spacing, text_size};
 use egui::accesskit::Role;
 use egui::{
     Color32, CornerRadius, Grid, Rect, RichText, ScrollArea, Sense, Ui, WidgetInfo, pos2, vec2,
@@ -12,10 +12,10 @@ use std::ops::Range;
 use tilescope_analysis::data_table::{DataTable, TableCell, TableColumn};
 use tilescope_analysis::tables::execution_trace::at;
 use tilescope_analysis::trace::{StepDetailReport, WindowSummary};
-use tilescope_report::units::{Bytes, Cycles, grouped, percent, seconds};
+use tilescope_report::units::{Bytes, Cycles, NumberFormat, grouped, percent, seconds};
 use tilescope_report::{ProgramKind, StepActivity, StreamEndpoint, Target};
 
-const LEFT: f32 = 14.0;
+const LEFT: f32 = spacing::L;
 
 /// What is known beside cycles.
 #[derive(Clone, Copy)]
@@ -36,13 +36,13 @@ pub(crate) fn summary_ui(
 ) {
     let widths = widths(ui.available_width() - 10.0);
     ScrollArea::both().auto_shrink(false).id_salt("window summary").show(ui, |ui| {
-        ui.add_space(6.0);
+        ui.add_space(spacing::S);
         ui.horizontal(|ui| {
             ui.add_space(LEFT);
             let cycles = summary.window.length();
             ui.label(strong(format!("Total cycles {cycles}")));
             let time = cycles.seconds_at(target.clock);
-            let palette = ThemePalette::for_visuals(ui.visuals());
+            let palette = ThemePalette::for_ui(ui);
             let place = format!("{} - {}", summary.window.start, summary.window.end);
             let text = if time > 0.0 {
                 format!("visible range {place}, {} at {}", seconds(time), target.clock)
@@ -51,7 +51,7 @@ pub(crate) fn summary_ui(
             };
             ui.label(RichText::new(text).color(palette.weak_text));
         });
-        ui.add_space(4.0);
+        ui.add_space(spacing::XS);
         header_ui(ui, &widths, table);
         // Rows that are scrolled out of sight are not laid out.
         let (count, height) = (table.rows.len(), row_height(&widths));
@@ -122,14 +122,14 @@ fn cell_ui(
 }
 
 fn header_ui(ui: &mut Ui, widths: &[f32; 7], table: &DataTable) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let width: f32 = widths.iter().sum();
     let (row, _) = ui.allocate_exact_size(vec2(LEFT + width, 20.0), Sense::hover());
     let row = row.with_min_x(row.left() + LEFT);
     for (column, (title, _, range)) in GROUPS.into_iter().enumerate() {
         let formula = table.columns.get(range.start).map_or("", |column| column.about);
         cell_ui(ui, row, widths, (None, column), |ui| {
-            let text = RichText::new(title).color(palette.weak_text).size(12.0);
+            let text = RichText::new(title).color(palette.weak_text).size(text_size::SMALL);
             ui.add(egui::Label::new(text).extend()).on_hover_text(formula);
         });
     }
@@ -142,7 +142,7 @@ fn ipu_ui(
     (table, cells): (&DataTable, &[TableCell]),
     known: RecordedTraceColumns,
 ) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     for (column, (_, _, range)) in GROUPS.into_iter().enumerate() {
         let titles = table.columns.get(range.clone()).unwrap_or_default();
         let group = cells.get(range.clone()).unwrap_or_default();
@@ -150,8 +150,8 @@ fn ipu_ui(
             (at::IPU, [ipu]) => drop(ui.label(strong(ipu.text()))),
             (at::SHARES, shares) => {
                 ui.vertical(|ui| {
-                    ui.add_space(3.0);
-                    ui.spacing_mut().item_spacing.y = 3.0;
+                    ui.add_space(spacing::XXS);
+                    ui.spacing_mut().item_spacing.y = spacing::XXS;
                     proportions_ui(ui, &cells[0], (titles, shares), row.height());
                 });
             }
@@ -163,8 +163,11 @@ fn ipu_ui(
                 let none = traffic.iter().all(|cell| *cell == TableCell::Bytes(Bytes::ZERO));
                 let weak = none || !known.bytes;
                 let colour = if weak { palette.weak_text } else { palette.text };
-                let text =
-                    if known.bytes { traffic_text(traffic) } else { NOT_RECORDED.to_owned() };
+                let text = if known.bytes {
+                    traffic_text(traffic, numbers(ui))
+                } else {
+                    NOT_RECORDED.to_owned()
+                };
                 ui.add(egui::Label::new(RichText::new(text).color(colour)).extend());
             }
         });
@@ -175,9 +178,9 @@ fn ipu_ui(
 const NOT_RECORDED: &str = "not recorded";
 
 /// Bytes in three figures, one after the other.
-fn traffic_text(traffic: &[TableCell]) -> String {
+fn traffic_text(traffic: &[TableCell], numbers: NumberFormat) -> String {
     let short = |cell: &TableCell| match cell {
-        TableCell::Bytes(bytes) => bytes.to_string(),
+        TableCell::Bytes(bytes) => numbers.bytes(bytes.0),
         other => other.text(),
     };
     traffic.iter().map(short).collect::<Vec<_>>().join(" / ")
@@ -212,7 +215,7 @@ fn parts<'a>(
 }
 
 /// Size of the words below the bar of shares.
-const WORDS: f32 = 11.5;
+const WORDS: f32 = text_size::CAPTION;
 
 /// Shares as a bar and as text, in a row this high.
 fn proportions_ui(
@@ -221,7 +224,7 @@ fn proportions_ui(
     (columns, cells): (&[TableColumn], &[TableCell]),
     height: f32,
 ) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let parts = parts(palette, columns, cells);
     let text: Vec<String> =
         parts.iter().map(|(_, _, name, share)| format!("{name} {share}")).collect();
@@ -270,19 +273,19 @@ fn proportions_ui(
 
 /// A share: its colour and its words.
 fn share_ui(ui: &mut Ui, colour: Color32, text: &str) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
-    ui.spacing_mut().item_spacing.x = 4.0;
+    let palette = ThemePalette::for_ui(ui);
+    ui.spacing_mut().item_spacing.x = spacing::XS;
     let (dot, _) = ui.allocate_exact_size(vec2(8.0, 8.0), Sense::hover());
     let line = egui::Stroke::new(1.0, palette.outline);
     let inside = egui::StrokeKind::Inside;
     let line = if colour == palette.lane { line } else { egui::Stroke::NONE };
     ui.painter().rect(dot, CornerRadius::same(2), colour, line, inside);
     ui.label(RichText::new(text).size(WORDS));
-    ui.add_space(5.0);
+    ui.add_space(spacing::XS);
 }
 
 fn balance_ui(ui: &mut Ui, share: f64) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     ui.horizontal(|ui| {
         let (rect, _) = ui.allocate_exact_size(vec2(64.0, 14.0), Sense::hover());
         ui.painter().rect_filled(rect, CornerRadius::same(2), palette.lane);
@@ -296,7 +299,7 @@ fn balance_ui(ui: &mut Ui, share: f64) {
 pub(crate) fn step_ui(ui: &mut Ui, view: &StepDetailReport, ipu: u32) {
     let activity = StepActivity::from_program_kind(view.kind, view.stream);
     let external = view.kind == ProgramKind::Sync && !view.title.contains("Internal");
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let colour = step_colour(palette, view.kind, activity, external);
     let title = format!("{} on IPU {ipu}", view.title);
     details_ui(ui, colour, &title, |ui| {
@@ -316,7 +319,7 @@ pub(crate) fn step_ui(ui: &mut Ui, view: &StepDetailReport, ipu: u32) {
 /// Several steps beside each other: a row for each name that any of them has, a column for each
 /// step.
 pub(crate) fn steps_ui(ui: &mut Ui, views: &[StepDetailReport]) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let mut names: Vec<(&str, &str)> = Vec::new();
     for row in views.iter().flat_map(|view| &view.rows) {
         if !names.iter().any(|(name, _)| *name == row.name) {
@@ -346,7 +349,7 @@ pub(crate) fn steps_ui(ui: &mut Ui, views: &[StepDetailReport]) {
 
 /// A bar that stands for several steps.
 pub(crate) fn bar_ui(ui: &mut Ui, bar: &SelectedBar) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let title = format!("{} on IPU {}", bar.title, bar.ipu);
     details_ui(ui, palette.group, &title, |ui| {
         for (name, value) in &bar.rows {
@@ -358,14 +361,14 @@ pub(crate) fn bar_ui(ui: &mut Ui, bar: &SelectedBar) {
 /// A title with an edge in a colour, and rows below it.
 fn details_ui(ui: &mut Ui, colour: Color32, title: &str, rows: impl FnOnce(&mut Ui)) {
     ScrollArea::both().auto_shrink(false).id_salt("step details").show(ui, |ui| {
-        ui.add_space(6.0);
+        ui.add_space(spacing::S);
         let top = ui.cursor().top();
         ui.horizontal_top(|ui| {
-            ui.add_space(LEFT + 10.0);
+            ui.add_space(LEFT + spacing::M);
             ui.vertical(|ui| {
                 let title: String = title.chars().take(600).collect();
                 ui.add(egui::Label::new(strong(title)).selectable(true).extend());
-                ui.add_space(2.0);
+                ui.add_space(spacing::XXS);
                 Grid::new("details")
                     .num_columns(2)
                     .min_row_height(17.0)
@@ -377,13 +380,13 @@ fn details_ui(ui: &mut Ui, colour: Color32, title: &str, rows: impl FnOnce(&mut 
         let left = ui.min_rect().left() + LEFT;
         let edge = Rect::from_min_max(pos2(left, top), pos2(left + 4.0, bottom));
         ui.painter().rect_filled(edge, CornerRadius::same(2), colour);
-        ui.add_space(8.0);
+        ui.add_space(spacing::M);
     });
 }
 
 /// A name and a value; how the value is worked out, if it is derived, shows on hovering.
 fn row_ui(ui: &mut Ui, name: &str, value: &str, formula: &str) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     ui.label(RichText::new(name).color(palette.weak_text));
     let label = ui.add(egui::Label::new(value).selectable(true).extend());
     if !formula.is_empty() {

@@ -13,7 +13,7 @@ use super::step_walk::{StepMove, first_step_of_trace, first_step_on_screen};
 use super::{ExecutionTraceView, PaintedLanes, TraceEvent, id};
 use crate::model::command::{AppCommand, ViewAction};
 use crate::model::message::StatusMessage;
-use crate::theme::ThemePalette;
+use crate::theme::{ColourScheme, ThemePalette};
 use crate::views::ViewContext;
 use crate::views::cycle_axis::{axis_range_of_cycles, cycles_on_screen, limits_of_cycles};
 use crate::widgets::background_query::Versioned;
@@ -116,7 +116,7 @@ impl ExecutionTraceView {
             prefs: &context.prefs.trace,
             selected: context.selection.step,
             filter: &self.settings.filter,
-            dark: ui.visuals().dark_mode,
+            colours: ColourScheme::of(ui),
             pixels_per_point: ui.pixels_per_point(),
         };
         let key = scene_key(layout, limits, look);
@@ -139,7 +139,7 @@ impl ExecutionTraceView {
         let painter = TracePainter {
             ui,
             painter: ui.painter_at(lanes),
-            palette: ThemePalette::for_visuals(ui.visuals()),
+            palette: ThemePalette::for_ui(ui),
             regions: layout.regions,
             prepared,
             textures: &self.textures,
@@ -271,7 +271,7 @@ fn scroll_bar_ui(ui: &Ui, lanes: Rect, scroll: f64, total: f64) -> Option<TraceE
     if total <= shown {
         return None;
     }
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let track = Rect::from_min_max(
         pos2(lanes.right() + 2.0, lanes.top()),
         pos2(lanes.right() + SCROLL_BAR, lanes.bottom()),

@@ -175,7 +175,7 @@ impl ExecutionTraceView {
         }
         self.toolbar_ui(ui, context, prepared);
         self.panel_ui(ui, context, prepared);
-        let palette = ThemePalette::for_visuals(ui.visuals());
+        let palette = ThemePalette::for_ui(ui);
         let frame = Frame::new().fill(palette.page).inner_margin(Margin::same(0));
         CentralPanel::default().frame(frame).show(ui, |ui| self.lanes_ui(ui, context, prepared));
         self.actions_ui(ui, context, prepared);

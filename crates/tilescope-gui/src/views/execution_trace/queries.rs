@@ -8,6 +8,7 @@ use super::settings::TraceSettings;
 use super::step_statistics::{TraceStatisticsAnswer, TraceStatisticsKey};
 use crate::model::command::SelectedStep;
 use crate::model::preferences::TracePrefs;
+use crate::theme::ColourScheme;
 use crate::views::ViewContext;
 use crate::widgets::background_query::{BackgroundQuery, QueryState, Versioned};
 use crate::widgets::pan_zoom_axis::AxisLimits;
@@ -16,7 +17,7 @@ use egui::{Rect, Ui};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tilescope_analysis::trace::{StepDetailReport, TraceStepGrouping, WindowSummary};
-use tilescope_report::units::CycleRange;
+use tilescope_report::units::{CycleRange, NumberFormat};
 
 /// Points above and below the lanes on the screen whose IPUs are read too, so that scrolling does
 /// not uncover empty lanes.
@@ -24,8 +25,11 @@ const READ_AHEAD: f32 = 200.0;
 /// Bounds the memory of an image, whatever the zoom and the width of the window.
 const MAX_COLUMNS: usize = 32_768;
 
-/// Pixels across, pixels of a row, and whether the ground is dark.
-pub(super) type TraceOverviewKey = (usize, usize, bool);
+/// Pixels across, pixels of a row, and the colours.
+pub(super) type TraceOverviewKey = (usize, usize, ColourScheme);
+
+/// Steps, and how numbers in their details are written.
+pub(super) type StepDetailsKey = (Vec<SelectedStep>, NumberFormat);
 
 /// Questions about the trace and their answers.
 #[derive(Default)]
@@ -36,7 +40,7 @@ pub(super) struct TraceQueries {
     pub scene: BackgroundQuery<TraceSceneKey, TraceScene>,
     overview: BackgroundQuery<TraceOverviewKey, SplitImage>,
     pub summary: BackgroundQuery<(CycleRange, Vec<u32>), WindowSummary>,
-    pub details: BackgroundQuery<Vec<SelectedStep>, Vec<StepDetailReport>>,
+    pub details: BackgroundQuery<StepDetailsKey, Vec<StepDetailReport>>,
     pub statistics: BackgroundQuery<TraceStatisticsKey, TraceStatisticsAnswer>,
 }
 
@@ -76,8 +80,9 @@ impl TraceQueries {
         key: TraceOverviewKey,
     ) -> QueryState<SplitImage> {
         let shared = prepared.clone();
-        let question =
-            move |(width, row, dark): &TraceOverviewKey| overview(&shared, (*width, *row), *dark);
+        let question = move |(width, row, colours): &TraceOverviewKey| {
+            overview(&shared, (*width, *row), *colours)
+        };
         self.overview.ask(ui.ctx(), context.workers, &key, question)
     }
 
@@ -114,7 +119,7 @@ pub(super) struct TraceSceneLook<'a> {
     pub prefs: &'a TracePrefs,
     pub selected: Option<SelectedStep>,
     pub filter: &'a str,
-    pub dark: bool,
+    pub colours: ColourScheme,
     /// Physical pixels per point.
     pub pixels_per_point: f32,
 }
@@ -125,7 +130,7 @@ pub(super) fn scene_key(
     limits: AxisLimits,
     look: TraceSceneLook<'_>,
 ) -> TraceSceneKey {
-    let TraceSceneLook { prefs, selected, filter, dark, pixels_per_point } = look;
+    let TraceSceneLook { prefs, selected, filter, colours, pixels_per_point } = look;
     let cycles_per_pixel = layout.axis.scale() / f64::from(pixels_per_point);
     // More cycles than are on the screen, so that panning does not wait for every frame.
     let window = scene_window(layout.axis, limits.width);
@@ -145,7 +150,7 @@ pub(super) fn scene_key(
         arrows: prefs.arrows,
         chosen: selected.map(|step| step.step),
         filter: filter.trim().to_lowercase(),
-        dark,
+        colours,
         // Images are made in physical pixels: in points, dense screens would scale them up.
         row_height: (row_height * pixels_per_point).round() as usize,
         gap: (SUB_LANE_GAP * pixels_per_point).round() as usize,
@@ -161,5 +166,5 @@ pub(super) fn overview_key(ui: &Ui, rect: Rect, ipus: usize) -> TraceOverviewKey
     let ppp = ui.pixels_per_point();
     // A row needs one row of pixels of its own beside the separator.
     let row_height = ((rect.height() * ppp) as usize / ipus.max(1)).max(2);
-    ((rect.width() * ppp).max(1.0) as usize, row_height, ui.visuals().dark_mode)
+    ((rect.width() * ppp).max(1.0) as usize, row_height, ColourScheme::of(ui))
 }

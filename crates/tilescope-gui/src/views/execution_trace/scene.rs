@@ -4,7 +4,7 @@
 use super::bar_raster::{BarFilter, BarRasterLayout, raster};
 use super::bsp_raster::BspRaster;
 use super::loaded_trace::{IpuLanes, LoadedTrace, rows_of};
-use crate::theme::ThemePalette;
+use crate::theme::{ColourScheme, ThemePalette};
 use crate::views::cycle_axis::cycles_on_screen;
 use crate::widgets::pan_zoom_axis::PanZoomAxis;
 use crate::widgets::split_texture::SplitImage;
@@ -47,8 +47,8 @@ pub(crate) struct TraceSceneKey {
     pub chosen: Option<StepId>,
     /// The filter text, in lower case.
     pub filter: String,
-    /// Whether colours are those on a dark ground.
-    pub dark: bool,
+    /// Which colours it is painted in.
+    pub colours: ColourScheme,
     /// Height of a row in pixels.
     pub row_height: usize,
     /// Pixels between sub-lanes.
@@ -205,7 +205,7 @@ fn ipu_scene(
         gap: key.gap,
         tile_balance: key.tile_balance,
     };
-    let palette = ThemePalette::for_dark_mode(key.dark);
+    let palette = key.colours.palette();
     let image = SplitImage::cut(raster(&lanes, labels, &fill, filter, palette));
     let tiles = match key.tiles {
         0 => None,
@@ -276,7 +276,7 @@ fn mark_row(
 pub(crate) fn overview(
     prepared: &LoadedTrace,
     (width, row_height): (usize, usize),
-    dark: bool,
+    colours: ColourScheme,
 ) -> Result<SplitImage, ReportError> {
     let LoadedTrace { trace, labels, range, ipus, .. } = prepared;
     // Put together, executions would all have the one colour of groups.
@@ -302,6 +302,6 @@ pub(crate) fn overview(
         gap: 0,
         tile_balance: false,
     };
-    let palette = ThemePalette::for_dark_mode(dark);
+    let palette = colours.palette();
     Ok(SplitImage::cut(raster(&lanes?, labels, &fill, &BarFilter::default(), palette)))
 }

@@ -3,7 +3,7 @@
 use super::loaded_trace::LoadedTrace;
 use super::queries::TraceQueries;
 use super::settings::TraceSettings;
-use crate::theme::ThemePalette;
+use crate::theme::{ThemePalette, spacing};
 use crate::views::ViewContext;
 use crate::views::cycle_axis::cycles_on_screen;
 use crate::views::search_panel::statistics_ui;
@@ -50,11 +50,11 @@ pub(super) fn step_statistics_ui(
 
 fn lengths_ui(ui: &mut Ui, which: &str, (statistics, complete): TraceStatisticsAnswer) {
     ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
-        ui.add_space(4.0);
+        ui.add_space(spacing::XS);
         let text = format!(
             "Lengths in cycles of the steps {which}. M marks the selection, Shift+M adds a mark."
         );
-        ui.label(RichText::new(text).color(ThemePalette::for_visuals(ui.visuals()).weak_text));
+        ui.label(RichText::new(text).color(ThemePalette::for_ui(ui).weak_text));
         statistics_ui(ui, &statistics, false);
         if !complete {
             ui.label("Only the first steps of this long trace were counted.");

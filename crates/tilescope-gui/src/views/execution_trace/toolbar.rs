@@ -6,7 +6,7 @@ use super::settings::TraceSettings;
 use super::{bsp_raster, paint};
 use crate::model::command::AppCommand;
 use crate::model::preferences::TracePrefs;
-use crate::theme::ThemePalette;
+use crate::theme::{ThemePalette, text_size};
 use crate::views::ViewContext;
 use crate::widgets::pan_zoom_axis::{AxisLimits, PanZoomAxis, count_drag};
 use crate::widgets::toolbar::{ToolbarBuilder, weak_ui};
@@ -145,7 +145,7 @@ fn toggles_ui(bar: &mut ToolbarBuilder<'_>, prefs: &mut TracePrefs, marks: bool,
 }
 
 fn colour_legend_ui(ui: &mut Ui) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let entries = [
         (palette.compute, "Compute set (OnTileExecute)"),
         (palette.group, "Group of steps with a common name"),
@@ -168,5 +168,5 @@ fn colour_legend_ui(ui: &mut Ui) {
     }
     ui.separator();
     let text = "Dotted base: several steps in one pixel; their colours are mixed.";
-    ui.label(RichText::new(text).color(palette.weak_text).size(12.0));
+    ui.label(RichText::new(text).color(palette.weak_text).size(text_size::SMALL));
 }

@@ -1,7 +1,7 @@
 //! The largest vertices, exchanges and variables, of the model, an IPU or the fullest tile.
 
-use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
+use crate::theme::{ThemePalette, numbers, spacing};
 use crate::views::ViewContext;
 use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::query_state::LIST_TEXTS;
@@ -14,7 +14,7 @@ use tilescope_analysis::data_table::{DataTable, TableCell};
 use tilescope_analysis::liveness::{LivenessScope, always_live, curve, live_at};
 use tilescope_analysis::memory::{self, MemoryList};
 use tilescope_analysis::tables::{liveness as live_columns, memory as columns};
-use tilescope_report::units::{TileRange, grouped};
+use tilescope_report::units::{NumberFormat, TileRange, grouped};
 use tilescope_report::{Report, ReportError, ReportPart, Target};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,6 +41,9 @@ enum LargestListScope {
     Tile,
 }
 
+/// What is listed, from where, and how numbers in words are written.
+type LargestListKey = (LargestListTab, LivenessScope, TileRange, NumberFormat);
+
 /// State of the tables.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -48,7 +51,7 @@ pub(crate) struct LargestLists {
     tab: LargestListTab,
     scope: LargestListScope,
     #[serde(skip)]
-    listed: BackgroundQuery<(LargestListTab, LivenessScope, TileRange), Arc<DataTable>>,
+    listed: BackgroundQuery<LargestListKey, Arc<DataTable>>,
     states: [TableState; 4],
     /// The vertex type whose compute sets are listed beside it.
     vertex: Option<String>,
@@ -98,7 +101,7 @@ impl LargestLists {
         ];
         let narrow = ui.available_width() < ONE_LINE;
         ui.horizontal(|ui| {
-            ui.add_space(6.0);
+            ui.add_space(spacing::S);
             tabs_ui(ui, &tabs, &mut self.tab);
             if !narrow {
                 self.scope_ui(ui, context.opened.target.ipus_per_replica, fullest);
@@ -106,11 +109,11 @@ impl LargestLists {
         });
         if narrow {
             ui.horizontal(|ui| {
-                ui.add_space(6.0);
+                ui.add_space(spacing::S);
                 self.scope_ui(ui, context.opened.target.ipus_per_replica, fullest);
             });
         }
-        ui.add_space(4.0);
+        ui.add_space(spacing::XS);
         let (part, index, what) = match self.tab {
             LargestListTab::Vertices => (ReportPart::Vertices, 0, "vertices"),
             LargestListTab::Exchanges => (ReportPart::Exchanges, 1, "exchanges"),
@@ -131,13 +134,13 @@ impl LargestLists {
             LargestListScope::Ipu(ipu) => LivenessScope::Ipu(ipu),
             LargestListScope::Tile => LivenessScope::Tile(tiles.first),
         };
-        let question = move |(tab, source, tiles): &(LargestListTab, LivenessScope, TileRange)| {
+        let question = move |(tab, source, tiles, numbers): &LargestListKey| {
             if *tab == LargestListTab::Peak {
                 return live_at_peak(&report, *source);
             }
-            listed(&report, *tab, &listed_tiles(*tiles, all))
+            listed(&report, *tab, &listed_tiles(*tiles, all), *numbers)
         };
-        let key = (self.tab, source, tiles);
+        let key = (self.tab, source, tiles, numbers(ui));
         let listed = self.listed.ask(ui.ctx(), context.workers, &key, question);
         let hint = format!("Filter {what}");
         listed.fresh_only().show(ui, LIST_TEXTS, |ui, table| {
@@ -166,14 +169,14 @@ impl LargestLists {
         };
         if ui.available_width() < ONE_LINE {
             ui.horizontal(|ui| {
-                ui.add_space(8.0);
+                ui.add_space(spacing::M);
                 if ui.button("All vertices").clicked() {
                     self.vertex = None;
                 }
             });
             return self.users_ui(ui, context, vertex, tiles);
         }
-        let frame = egui::Frame::new().fill(ThemePalette::for_visuals(ui.visuals()).page);
+        let frame = egui::Frame::new().fill(ThemePalette::for_ui(ui).page);
         let half = ui.available_width() * 0.45;
         let panel = egui::Panel::right("compute sets of a vertex").default_size(half).frame(frame);
         panel.show(ui, |ui| {
@@ -212,7 +215,7 @@ impl LargestLists {
         tiles: TileRange,
     ) {
         ui.horizontal(|ui| {
-            ui.add_space(8.0);
+            ui.add_space(spacing::M);
             let title = strong(format!("Compute sets that use {vertex}"));
             ui.add(egui::Label::new(title).truncate());
         });
@@ -255,13 +258,14 @@ fn listed(
     report: &Report,
     tab: LargestListTab,
     tiles: &[u32],
+    numbers: NumberFormat,
 ) -> Result<Arc<DataTable>, ReportError> {
     let table = match tab {
         LargestListTab::Vertices => {
             columns::vertices(&summed(memory::vertices(report, tiles)?), &[])
         }
         LargestListTab::Exchanges => {
-            columns::exchanges(&summed(memory::exchanges(report, tiles)?), &[])
+            columns::exchanges(&summed(memory::exchanges(report, tiles, numbers)?), &[])
         }
         LargestListTab::Variables | LargestListTab::Peak => {
             columns::variables(&summed(memory::variables(report, tiles)?), &[])

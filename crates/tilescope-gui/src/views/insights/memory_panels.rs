@@ -3,8 +3,8 @@
 use crate::model::command::AppCommand;
 use crate::model::preferences::MemoryPrefs;
 use crate::model::view_id::ViewId;
-use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
+use crate::theme::{ThemePalette, numbers, spacing, text_size};
 use crate::views::ViewContext;
 use egui::accesskit::Role;
 use egui::{
@@ -24,7 +24,7 @@ pub(crate) const ALL_BESIDE: f32 = 3.0 * LEAST_WIDTH;
 /// Shows the panels beside or below each other.
 pub(crate) fn memory_ui(ui: &mut Ui, context: &ViewContext<'_>, picture: &TileMemoryOverview) {
     let columns = ((ui.available_width() / LEAST_WIDTH) as usize).clamp(1, 3);
-    let gap = 12.0;
+    let gap = spacing::L;
     let width = (ui.available_width() - gap * (columns as f32 - 1.0)) / columns as f32;
     let panels = [0usize, 1, 2];
     for row in panels.chunks(columns) {
@@ -43,12 +43,12 @@ pub(crate) fn memory_ui(ui: &mut Ui, context: &ViewContext<'_>, picture: &TileMe
                 });
             }
         });
-        ui.add_space(8.0);
+        ui.add_space(spacing::M);
     }
 }
 
 fn panel_ui(ui: &mut Ui, width: f32, title: &str, hint: &str, contents: impl FnOnce(&mut Ui)) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let frame = Frame::new()
         .stroke(Stroke::new(1.0, palette.rule))
         .corner_radius(CornerRadius::same(8))
@@ -57,8 +57,8 @@ fn panel_ui(ui: &mut Ui, width: f32, title: &str, hint: &str, contents: impl FnO
         ui.set_width(width - 26.0);
         ui.set_height(HEIGHT);
         ui.vertical(|ui| {
-            ui.spacing_mut().item_spacing = vec2(8.0, 4.0);
-            let text = RichText::new(title).color(palette.weak_text).size(12.0);
+            ui.spacing_mut().item_spacing = vec2(spacing::M, spacing::XS);
+            let text = RichText::new(title).color(palette.weak_text).size(text_size::SMALL);
             ui.label(text).on_hover_text(hint);
             contents(ui);
         });
@@ -66,7 +66,7 @@ fn panel_ui(ui: &mut Ui, width: f32, title: &str, hint: &str, contents: impl FnO
 }
 
 fn verdict_ui(ui: &mut Ui, picture: &TileMemoryOverview) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     if picture.capacity == Bytes::ZERO || picture.used == Bytes::ZERO {
         let text = "This report does not record how much memory is used and available.";
         ui.label(RichText::new(text).color(palette.weak_text));
@@ -77,7 +77,7 @@ fn verdict_ui(ui: &mut Ui, picture: &TileMemoryOverview) {
         0 => ("Fits in memory", palette.good),
         _ => ("Out of memory", palette.error),
     };
-    ui.label(strong(words).size(17.0).color(colour));
+    ui.label(strong(words).size(text_size::HEADING).color(colour));
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 14.0), Sense::hover());
     response.widget_info(|| WidgetInfo::labeled(Role::Meter, true, "Memory in use"));
     ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(percent(share)));
@@ -85,25 +85,26 @@ fn verdict_ui(ui: &mut Ui, picture: &TileMemoryOverview) {
     let filled =
         Rect::from_min_size(rect.min, vec2(rect.width() * share.min(1.0) as f32, rect.height()));
     ui.painter().rect_filled(filled, CornerRadius::same(3), palette.memory_line);
-    let text = format!("{} of {} ({})", picture.used, picture.capacity, percent(share));
+    let [used, capacity] = [picture.used, picture.capacity].map(|value| numbers(ui).bytes(value.0));
+    let text = format!("{used} of {capacity} ({})", percent(share));
     ui.label(text).on_hover_text(exact_bytes(picture.used.0));
     if picture.overfull > 0 {
         let text = format!("{} tiles need more memory than they have", grouped(picture.overfull));
         ui.label(RichText::new(text).color(palette.error));
     }
     let text = "Figures are per replica.";
-    ui.label(RichText::new(text).color(palette.weak_text).size(11.5));
+    ui.label(RichText::new(text).color(palette.weak_text).size(text_size::CAPTION));
 }
 
 fn worst_ui(ui: &mut Ui, context: &ViewContext<'_>, picture: &TileMemoryOverview) {
     let most = picture.worst.iter().map(|tile| tile.bytes).max().unwrap_or(Bytes::ZERO);
     if most == Bytes::ZERO {
         let text = "Memory per tile was not recorded.";
-        ui.label(RichText::new(text).color(ThemePalette::for_visuals(ui.visuals()).weak_text));
+        ui.label(RichText::new(text).color(ThemePalette::for_ui(ui).weak_text));
         return;
     }
     let top = most.max(picture.tile_capacity).max(Bytes(1));
-    ui.spacing_mut().item_spacing.y = 1.0;
+    ui.spacing_mut().item_spacing.y = spacing::XXS;
     for worst in &picture.worst {
         if worst_tile_ui(ui, worst, top, picture.tile_capacity) {
             // Tiles are ranked with their gaps: the graph must show them the same way.
@@ -117,10 +118,10 @@ fn worst_ui(ui: &mut Ui, context: &ViewContext<'_>, picture: &TileMemoryOverview
 
 /// One bar; whether it was clicked.
 fn worst_tile_ui(ui: &mut Ui, worst: &FullestTile, top: Bytes, capacity: Bytes) -> bool {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 21.0), Sense::click());
     let name = format!("Tile {} (IPU {})", grouped(worst.tile.into()), worst.ipu);
-    let value = worst.bytes.to_string();
+    let value = numbers(ui).bytes(worst.bytes.0);
     response.widget_info(|| WidgetInfo::labeled(Role::Button, true, &name));
     ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(value.clone()));
     let painter = ui.painter_at(rect);
@@ -128,7 +129,7 @@ fn worst_tile_ui(ui: &mut Ui, worst: &FullestTile, top: Bytes, capacity: Bytes) 
         painter.rect_filled(rect, CornerRadius::same(3), palette.hover);
     }
     crate::widgets::focus_ui(ui, &response, rect);
-    let font = FontId::proportional(12.0);
+    let font = FontId::proportional(text_size::SMALL);
     painter.text(rect.left_center(), Align2::LEFT_CENTER, &name, font.clone(), palette.text);
     let left = rect.left() + 122.0;
     let room = (rect.right() - 64.0 - left).max(10.0);
@@ -150,7 +151,7 @@ fn worst_tile_ui(ui: &mut Ui, worst: &FullestTile, top: Bytes, capacity: Bytes) 
 }
 
 fn histogram_ui(ui: &mut Ui, picture: &TileMemoryOverview) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let most = picture.histogram.iter().map(|bucket| bucket.tiles).max().unwrap_or(0);
     if most == 0 {
         let text = "Memory per tile was not recorded.";
@@ -167,19 +168,20 @@ fn histogram_ui(ui: &mut Ui, picture: &TileMemoryOverview) {
     }
     let line = Stroke::new(1.0, palette.outline);
     ui.painter().hline(rect.x_range(), rect.bottom(), line);
-    let font = FontId::proportional(11.0);
+    let font = FontId::proportional(text_size::CAPTION);
     let last = picture.histogram.last().map_or(Bytes::ZERO, |bucket| bucket.to);
     for (at, align, text) in [
         (rect.left_bottom(), Align2::LEFT_TOP, "0 B".to_owned()),
-        (rect.right_bottom(), Align2::RIGHT_TOP, last.to_string()),
+        (rect.right_bottom(), Align2::RIGHT_TOP, numbers(ui).bytes(last.0)),
     ] {
         ui.painter().text(at + vec2(0.0, 3.0), align, text, font.clone(), palette.weak_text);
     }
 }
 
 fn bucket_ui(ui: &Ui, bucket: &TileMemoryBin, place: Rect, most: u64, index: usize) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
-    let range = format!("{} to {}", bucket.from, bucket.to);
+    let palette = ThemePalette::for_ui(ui);
+    let ends = [bucket.from, bucket.to].map(|end| numbers(ui).bytes(end.0));
+    let range = ends.join(" to ");
     let tiles = format!("{} tiles", grouped(bucket.tiles));
     let id = ui.scope_id().with(("bucket", index));
     let response = ui.interact(place, id, Sense::hover());

@@ -8,8 +8,8 @@ use crate::model::command::AppCommand;
 use crate::model::selection::Selection;
 use crate::model::view_id::ViewId;
 use crate::model::view_state::{ViewState, from_view_state, to_view_state};
-use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
+use crate::theme::{ThemePalette, numbers, spacing, text_size};
 use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::icons::Icon;
 use crate::widgets::query_state::QueryTexts;
@@ -24,6 +24,7 @@ use tilescope_analysis::insights::{
     InsightFacts, InsightFinding, InsightGain, InsightSubject, RULES, TileMemoryOverview,
     ViewLocation, ranked, tile_memory_overview,
 };
+use tilescope_report::units::NumberFormat;
 use tilescope_report::{Report, ReportError};
 
 /// This view, for the list.
@@ -59,7 +60,7 @@ enum InsightsFilter {
 #[serde(default)]
 struct InsightsView {
     #[serde(skip)]
-    shown: BackgroundQuery<(), InsightsPageData>,
+    shown: BackgroundQuery<NumberFormat, InsightsPageData>,
     wanted: InsightsFilter,
     largest: LargestLists,
 }
@@ -69,8 +70,8 @@ impl ReportView for InsightsView {
         let report = context.opened.report.clone();
         let texts =
             QueryTexts { waiting: "Checking the rules…", failed: "Insights cannot be computed" };
-        let found =
-            self.shown.ask(ui.ctx(), context.workers, &(), move |()| load_insights(&report));
+        let question = move |numbers: &NumberFormat| load_insights(&report, *numbers);
+        let found = self.shown.ask(ui.ctx(), context.workers, &numbers(ui), question);
         found.show(ui, texts, |ui, shown| self.panels_ui(ui, context, shown));
     }
 
@@ -85,14 +86,14 @@ impl ReportView for InsightsView {
     }
 }
 
-fn load_insights(report: &Report) -> Result<InsightsPageData, ReportError> {
-    let facts = InsightFacts::gather(report)?;
+fn load_insights(report: &Report, numbers: NumberFormat) -> Result<InsightsPageData, ReportError> {
+    let facts = InsightFacts::gather(report, numbers)?;
     Ok(InsightsPageData { findings: ranked(&facts), picture: tile_memory_overview(&facts) })
 }
 
 impl InsightsView {
     fn panels_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, shown: &InsightsPageData) {
-        let frame = Frame::new().fill(ThemePalette::for_visuals(ui.visuals()).page);
+        let frame = Frame::new().fill(ThemePalette::for_ui(ui).page);
         let height = ui.available_height();
         Panel::bottom("insight tables")
             .resizable(true)
@@ -116,7 +117,7 @@ impl InsightsView {
                 let wide = ui.available_width() > memory_panels::ALL_BESIDE;
                 if wide {
                     memory_panels::memory_ui(ui, context, &shown.picture);
-                    ui.add_space(10.0);
+                    ui.add_space(spacing::M);
                 }
                 self.head_ui(ui, &shown.findings);
                 let wanted = self.wanted;
@@ -130,13 +131,10 @@ impl InsightsView {
                 }
                 if found.is_empty() {
                     let text = "No rule found a problem in what was recorded.";
-                    ui.label(
-                        RichText::new(text)
-                            .color(ThemePalette::for_visuals(ui.visuals()).weak_text),
-                    );
+                    ui.label(RichText::new(text).color(ThemePalette::for_ui(ui).weak_text));
                 }
                 if !wide {
-                    ui.add_space(10.0);
+                    ui.add_space(spacing::M);
                     memory_panels::memory_ui(ui, context, &shown.picture);
                 }
             });
@@ -145,8 +143,8 @@ impl InsightsView {
 
     fn head_ui(&mut self, ui: &mut Ui, findings: &[InsightFinding]) {
         ui.horizontal_wrapped(|ui| {
-            ui.label(strong("Findings").size(15.0));
-            ui.add_space(8.0);
+            ui.label(strong("Findings").size(text_size::SUBHEADING));
+            ui.add_space(spacing::M);
             let count =
                 |subject: InsightSubject| findings.iter().filter(|f| f.subject == subject).count();
             let choices = [
@@ -165,12 +163,12 @@ impl InsightsView {
                     self.wanted = wanted;
                 }
             }
-            let palette = ThemePalette::for_visuals(ui.visuals());
+            let palette = ThemePalette::for_ui(ui);
             let text = format!("{} rules checked", RULES.len());
             let rules: Vec<&str> = RULES.iter().map(|rule| rule.description).collect();
             ui.label(RichText::new(text).color(palette.weak_text)).on_hover_text(rules.join("\n"));
         });
-        ui.add_space(4.0);
+        ui.add_space(spacing::XS);
     }
 }
 
@@ -197,7 +195,7 @@ fn findings_ui(
 
 /// One finding: number, what may be gained, the sentence, the advice, the link.
 fn finding_ui(ui: &mut Ui, context: &ViewContext<'_>, finding: &InsightFinding, number: usize) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let colour = match (finding.gain, finding.subject) {
         (InsightGain::Everything, _) => palette.error,
         (_, InsightSubject::Memory) => palette.not_always_live,
@@ -210,20 +208,23 @@ fn finding_ui(ui: &mut Ui, context: &ViewContext<'_>, finding: &InsightFinding, 
         .inner_margin(Margin { left: 16, right: 12, top: 8, bottom: 9 });
     let shown = frame.show(ui, |ui| {
         ui.set_width(ui.available_width());
-        ui.spacing_mut().item_spacing.y = 3.0;
+        ui.spacing_mut().item_spacing.y = spacing::XXS;
         ui.horizontal_wrapped(|ui| {
             ui.label(strong(format!("{number}.")));
             let subject = match finding.subject {
                 InsightSubject::Memory => "Memory",
                 InsightSubject::Time => "Time",
             };
-            ui.label(RichText::new(subject).color(palette.weak_text).size(12.0));
-            let text =
-                RichText::new(finding.gain.text()).size(12.0).color(gain_colour(palette, finding));
+            ui.label(RichText::new(subject).color(palette.weak_text).size(text_size::SMALL));
+            let text = RichText::new(finding.gain.text())
+                .size(text_size::SMALL)
+                .color(gain_colour(palette, finding));
             let gain = ui.label(text);
             gain.on_hover_text("Upper bound of the gain. Gains of several findings overlap.");
             if let Ok(view) = finding.place.view.parse::<ViewId>() {
-                let link = ui.link(RichText::new(format!("Show in {}", view.title())).size(12.0));
+                let link = ui.link(
+                    RichText::new(format!("Show in {}", view.title())).size(text_size::SMALL),
+                );
                 if link.clicked() {
                     go(context, &finding.place, view);
                 }

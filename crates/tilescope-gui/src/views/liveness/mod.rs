@@ -9,8 +9,8 @@ use crate::model::preferences::LivenessPrefs;
 use crate::model::selection::Selection;
 use crate::model::view_id::ViewId;
 use crate::model::view_state::{ViewState, from_view_state, to_view_state};
-use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
+use crate::theme::{ThemePalette, numbers, spacing};
 use crate::widgets::background_query::Versioned;
 use crate::widgets::background_query::{BackgroundQuery, QueryState};
 use crate::widgets::icons::Icon;
@@ -188,7 +188,7 @@ impl LivenessView {
 
     fn panels_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, shown: &LivenessGraphData) {
         let height = ui.available_height();
-        let frame = Frame::new().fill(ThemePalette::for_visuals(ui.visuals()).page);
+        let frame = Frame::new().fill(ThemePalette::for_ui(ui).page);
         Panel::bottom("liveness tables")
             .resizable(true)
             .default_size(tables_height(ui, 0.44))
@@ -202,7 +202,7 @@ impl LivenessView {
     }
 
     fn graph_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, shown: &LivenessGraphData) {
-        let palette = ThemePalette::for_visuals(ui.visuals());
+        let palette = ThemePalette::for_ui(ui);
         let wanted = !self.filter.trim().is_empty();
         let matching = self.matching.latest().filter(|_| wanted).cloned();
         let matching = matching.as_deref();
@@ -210,10 +210,15 @@ impl LivenessView {
         let chosen: Vec<usize> = self.steps.iter().map(|step| *step as usize).collect();
         let peak = shown.curve.peak();
         let total = |step: usize| shown.stack.total(step);
+        let numbers = numbers(ui);
         let flag = |place: usize| GraphAnnotation {
             place,
             value: total(place),
-            words: format!("Peak {} at step {}", Bytes(total(place)), grouped(place as u64)),
+            words: format!(
+                "Peak {} at step {}",
+                numbers.bytes(total(place)),
+                grouped(place as u64)
+            ),
         };
         let flags: Vec<GraphAnnotation> = peak.map(flag).into_iter().collect();
         let (value, colour) = (shown.curve.capacity, palette.max_memory);
@@ -278,12 +283,12 @@ impl LivenessView {
 
     fn tables_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, shown: &LivenessGraphData) {
         ui.horizontal(|ui| {
-            ui.add_space(6.0);
+            ui.add_space(spacing::S);
             let none = self.steps.is_empty();
             let waits = |tab| (none && tab != LivenessTab::Always).then_some("Select a step first");
             waiting_tabs_ui(ui, &LivenessTab::ALL, &mut self.tab, waits);
         });
-        ui.add_space(4.0);
+        ui.add_space(spacing::XS);
         if self.tab != LivenessTab::Always && self.steps.is_empty() {
             return self.ask_for_step_ui(ui, context, shown);
         }
@@ -308,9 +313,9 @@ impl LivenessView {
         context: &ViewContext<'_>,
         shown: &LivenessGraphData,
     ) {
-        let palette = ThemePalette::for_visuals(ui.visuals());
+        let palette = ThemePalette::for_ui(ui);
         ui.vertical_centered(|ui| {
-            ui.add_space(20.0);
+            ui.add_space(spacing::XL);
             let text = "Click on a step in the graph to see what is live there; \
                         Shift + click adds another step as a column.";
             ui.label(RichText::new(text).color(palette.weak_text));
@@ -426,7 +431,7 @@ impl LivenessView {
 }
 
 fn call_out_ui(ui: &mut Ui, shown: &LivenessGraphData, step: usize) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let label: String =
         shown.labels.get(step).map_or("", String::as_str).chars().take(160).collect();
     ui.label(strong(format!("Step {}", grouped(step as u64))));
@@ -446,7 +451,7 @@ fn call_out_ui(ui: &mut Ui, shown: &LivenessGraphData, step: usize) {
     });
     if curve.capacity > Bytes::ZERO {
         let share = percent(curve.total(step).as_f64() / curve.capacity.as_f64());
-        let text = format!("{share} of {}", curve.capacity);
+        let text = format!("{share} of {}", numbers(ui).bytes(curve.capacity.0));
         ui.label(RichText::new(text).color(palette.weak_text));
     }
 }

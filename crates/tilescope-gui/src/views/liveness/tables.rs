@@ -4,8 +4,8 @@
 use super::{LivenessGraphData, activity_label};
 use crate::model::command::AppCommand;
 use crate::model::view_id::ViewId;
-use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
+use crate::theme::{ThemePalette, spacing};
 use crate::views::ViewContext;
 use crate::views::trace_jump::TraceJump;
 use crate::widgets::background_query::BackgroundQuery;
@@ -175,11 +175,11 @@ pub(super) fn steps_ui(
     jump: &mut TraceJump,
 ) {
     let LivenessGraphData { curve, programs, .. } = shown;
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     ScrollArea::both().auto_shrink(false).id_salt("steps").show(ui, |ui| {
         for (step, program) in steps {
             ui.horizontal(|ui| {
-                ui.add_space(14.0);
+                ui.add_space(spacing::L);
                 let bytes = exact_bytes(curve.total(*step as usize).0);
                 ui.label(strong(format!("Step {}", grouped((*step).into()))));
                 ui.label(format!("{bytes} live"));
@@ -200,14 +200,14 @@ pub(super) fn steps_ui(
                     name => format!("{} ({name})", node.kind.name()),
                 };
                 ui.horizontal(|ui| {
-                    ui.add_space(24.0 + depth as f32 * 16.0);
+                    ui.add_space(spacing::XL + depth as f32 * spacing::INDENT);
                     ui.add(Label::new(text).extend().selectable(true));
                     if id == *program {
                         ui.label(RichText::new(activity_label(node.kind)).color(palette.weak_text));
                     }
                 });
             }
-            ui.add_space(8.0);
+            ui.add_space(spacing::M);
         }
     });
 }

@@ -1,8 +1,8 @@
 //! The memory map: what lies at which address of a tile. What is always live is on top; below it,
 //! what shares addresses over time, each part in a row where it overlaps nothing.
 
-use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
+use crate::theme::{ThemePalette, numbers, spacing, text_size};
 use crate::views::ViewContext;
 use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::elided_text::elided;
@@ -26,7 +26,7 @@ const RULER: f32 = 20.0;
 /// Narrowest part with a name on it.
 const LEAST_LABEL: f32 = 34.0;
 /// Room beside the map.
-const SIDE: f32 = 14.0;
+const SIDE: f32 = spacing::L;
 
 /// State of the map.
 #[derive(Default, Serialize, Deserialize)]
@@ -154,7 +154,7 @@ impl MemoryMapPanel {
             return Some(next);
         }
         let part = response.hover_pos().and_then(|at| places.at(map, at))?;
-        let stroke = Stroke::new(1.5, ThemePalette::for_visuals(ui.visuals()).text);
+        let stroke = Stroke::new(1.5, ThemePalette::for_ui(ui).text);
         let frame = places.part(part);
         ui.painter_at(rect).rect_stroke(frame, 0.0, stroke, StrokeKind::Outside);
         call_out_ui(&response, part);
@@ -224,7 +224,7 @@ fn arrows(
 
 /// Which tile it is, and how full.
 fn head_ui(ui: &mut Ui, context: &ViewContext<'_>, map: &BankMap) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let (palette, numbers) = (ThemePalette::for_ui(ui), numbers(ui));
     ui.horizontal_wrapped(|ui| {
         ui.add_space(SIDE);
         let which = match context.selection.tiles.is_empty() {
@@ -236,10 +236,10 @@ fn head_ui(ui: &mut Ui, context: &ViewContext<'_>, map: &BankMap) {
         let banks = map.capacity.0.checked_div(map.bank.0).unwrap_or(0);
         let text = format!(
             "{} in {} banks of {}; interleaved from {}",
-            map.capacity,
+            numbers.bytes(map.capacity.0),
             grouped(banks),
-            map.bank,
-            map.interleaved,
+            numbers.bytes(map.bank.0),
+            numbers.bytes(map.interleaved.0),
         );
         ui.label(RichText::new(text).color(palette.weak_text)).on_hover_text(
             "Code is fetched from non-interleaved memory only. In interleaved memory two banks \
@@ -253,7 +253,7 @@ fn head_ui(ui: &mut Ui, context: &ViewContext<'_>, map: &BankMap) {
 }
 
 fn paint(ui: &Ui, map: &BankMap, places: &MemoryMapLayout, chosen: &[VariableId]) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let rect = places.rect;
     let painter = ui.painter_at(rect.with_min_y(rect.top() - RULER));
     let inside = ui.painter_at(rect);
@@ -283,7 +283,13 @@ fn paint(ui: &Ui, map: &BankMap, places: &MemoryMapLayout, chosen: &[VariableId]
             continue;
         }
         let ink = palette.label_text_on(colour);
-        let text = elided(&inside, &part.name, FontId::proportional(11.0), ink, room.width());
+        let text = elided(
+            &inside,
+            &part.name,
+            FontId::proportional(text_size::CAPTION),
+            ink,
+            room.width(),
+        );
         let at = pos2(room.left(), own.center().y - text.size().y / 2.0);
         inside.galley(at, text, ink);
     }
@@ -302,8 +308,8 @@ fn paint(ui: &Ui, map: &BankMap, places: &MemoryMapLayout, chosen: &[VariableId]
         } else {
             Align2::CENTER_BOTTOM
         };
-        let font = FontId::proportional(11.0);
-        let text = Bytes(address).to_string();
+        let font = FontId::proportional(text_size::CAPTION);
+        let text = numbers(ui).bytes(address);
         let galley = painter.layout_no_wrap(text, font, palette.weak_text);
         let place = align.anchor_size(at, galley.size());
         if place.right() <= rect.right() {
@@ -360,7 +366,7 @@ fn start(part: &PlacedVariable) -> u64 {
 fn call_out_ui(response: &Response, part: &PlacedVariable) {
     response.clone().on_hover_ui_at_pointer(|ui| {
         ui.set_max_width(420.0);
-        let palette = ThemePalette::for_visuals(ui.visuals());
+        let palette = ThemePalette::for_ui(ui);
         let name: String = part.name.chars().take(240).collect();
         ui.label(strong(name));
         ui.label(part.category.title());

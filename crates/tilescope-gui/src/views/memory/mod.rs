@@ -9,7 +9,7 @@ use crate::model::preferences::MemoryPrefs;
 use crate::model::selection::Selection;
 use crate::model::view_id::ViewId;
 use crate::model::view_state::{ViewState, from_view_state, to_view_state};
-use crate::theme::ThemePalette;
+use crate::theme::{ThemePalette, spacing};
 use crate::views::tile_selection::{floor_plan_ui, tile_graph_ui, tile_picker_ui};
 use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::background_query::Versioned;
@@ -165,7 +165,7 @@ impl MemoryView {
         curves: &Versioned<StackedTileCurves>,
     ) {
         let height = ui.available_height();
-        let frame = Frame::new().fill(ThemePalette::for_visuals(ui.visuals()).page);
+        let frame = Frame::new().fill(ThemePalette::for_ui(ui).page);
         Panel::bottom("memory tables")
             .resizable(true)
             .default_size((height * 0.46).clamp(120.0, 420.0))
@@ -238,9 +238,9 @@ impl MemoryView {
         let (values, unit) = (&curve.values[..], curves.unit);
         let most = values.iter().max().copied().unwrap_or(0);
         let max = self.strongest.unwrap_or(most);
-        ui.add_space(6.0);
+        ui.add_space(spacing::S);
         ui.horizontal(|ui| {
-            ui.add_space(12.0);
+            ui.add_space(spacing::L);
             scale_ui(ui, "1 B", &unit.exact(max));
             self.strongest_ui(ui, most);
             ui.label(layer.title());
@@ -335,10 +335,10 @@ impl MemoryView {
             (MemoryTab::Exchanges, "Exchanges"),
         ];
         ui.horizontal(|ui| {
-            ui.add_space(6.0);
+            ui.add_space(spacing::S);
             tabs_ui(ui, &tabs, &mut self.tab);
         });
-        ui.add_space(4.0);
+        ui.add_space(spacing::XS);
         if self.tab == MemoryTab::Variables && context.opened.report.has(ReportPart::Variables) {
             self.variables_look_ui(ui, context);
             if context.prefs.memory.variable_map {
@@ -358,7 +358,7 @@ impl MemoryView {
     fn variables_look_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         let mut prefs = context.prefs.memory;
         ui.horizontal(|ui| {
-            ui.add_space(12.0);
+            ui.add_space(spacing::L);
             for (map, text) in [(false, "Table"), (true, "Memory map")] {
                 if ui.selectable_label(prefs.variable_map == map, text).clicked() {
                     prefs.variable_map = map;

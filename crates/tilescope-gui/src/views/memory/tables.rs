@@ -1,8 +1,8 @@
 //! The tables below the graph: the tree of details, variables, vertices, exchanges.
 
 use super::MemoryTab;
-use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
+use crate::theme::{ThemePalette, numbers, spacing, text_size};
 use crate::views::ViewContext;
 use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::background_query::BackgroundWorkers;
@@ -21,7 +21,7 @@ use std::sync::Arc;
 use tilescope_analysis::data_table::{DataTable, TableCell};
 use tilescope_analysis::memory::{self, MemoryList, MemoryTreeRow};
 use tilescope_analysis::tables::memory as columns;
-use tilescope_report::units::{Bytes, VariableId, grouped};
+use tilescope_report::units::{Bytes, NumberFormat, VariableId, grouped};
 use tilescope_report::{Report, ReportError, ReportPart};
 
 const ROW_HEIGHT: f32 = 23.0;
@@ -49,7 +49,7 @@ pub(crate) struct MemoryTables {
     details: BackgroundQuery<Vec<u32>, MemoryTree>,
     folded: BTreeSet<String>,
     #[serde(skip)]
-    listed: BackgroundQuery<(MemoryTab, Vec<u32>), MemoryTableData>,
+    listed: BackgroundQuery<(MemoryTab, Vec<u32>, NumberFormat), MemoryTableData>,
     states: [TableState; 4],
 }
 
@@ -80,8 +80,10 @@ impl MemoryTables {
             return None;
         }
         let report = context.opened.report.clone();
-        let key = (tab, context.selection.tiles.clone());
-        let question = move |(tab, tiles): &(MemoryTab, Vec<u32>)| listed(&report, *tab, tiles);
+        let key = (tab, context.selection.tiles.clone(), numbers(ui));
+        let question = move |(tab, tiles, numbers): &(MemoryTab, Vec<u32>, NumberFormat)| {
+            listed(&report, *tab, tiles, *numbers)
+        };
         let listed = self.listed.ask(ui.ctx(), context.workers, &key, question);
         let (state, workers) = (&mut self.states[index], context.workers);
         // The table of another tab is no stand-in.
@@ -146,7 +148,7 @@ impl MemoryTables {
                     };
                 }
             }
-            ui.add_space(8.0);
+            ui.add_space(spacing::M);
         });
     }
 }
@@ -156,8 +158,8 @@ fn cut_ui(ui: &mut Ui) {
     let most = grouped(memory::MAX_VARIABLES as u64);
     let text = format!("Only the first {most} are listed; select tiles to see all of theirs.");
     ui.horizontal(|ui| {
-        ui.add_space(8.0);
-        ui.label(RichText::new(text).color(ThemePalette::for_visuals(ui.visuals()).warning));
+        ui.add_space(spacing::M);
+        ui.label(RichText::new(text).color(ThemePalette::for_ui(ui).warning));
     });
 }
 
@@ -186,11 +188,11 @@ fn name_width(ui: &Ui) -> f32 {
 }
 
 fn tree_header_ui(ui: &mut Ui, titles: &[&str]) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let names = name_width(ui);
     let size = vec2(names + titles.len() as f32 * VALUE_WIDTH + 16.0, ROW_HEIGHT);
     let (rect, _) = ui.allocate_exact_size(size, Sense::hover());
-    let font = egui::FontId::proportional(12.0);
+    let font = egui::FontId::proportional(text_size::SMALL);
     for (column, title) in titles.iter().enumerate() {
         let place = value_rect(rect, names, column);
         let at = place.right_center();
@@ -210,7 +212,7 @@ fn tree_row_ui(
     folded: bool,
     striped: bool,
 ) -> bool {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let names = name_width(ui);
     let size = vec2(names + row.bytes.len() as f32 * VALUE_WIDTH + 16.0, ROW_HEIGHT);
     let sense = if parent { Sense::click() } else { Sense::hover() };
@@ -229,7 +231,7 @@ fn tree_row_ui(
     let left = rect.left() + 14.0 + row.depth as f32 * 18.0;
     if parent {
         let mark = if folded { "▶" } else { "▼" };
-        let font = egui::FontId::proportional(9.0);
+        let font = egui::FontId::proportional(text_size::SIGN);
         ui.painter().text(
             pos2(left, rect.center().y),
             Align2::LEFT_CENTER,
@@ -271,19 +273,24 @@ pub(in crate::views) fn seen(report: &Report, name: &str) -> DataTable {
         "compute-sets" => MemoryTab::ComputeSets,
         _ => MemoryTab::Exchanges,
     };
-    listed(report, tab, &[]).unwrap().table.as_ref().clone()
+    listed(report, tab, &[], NumberFormat::default()).unwrap().table.as_ref().clone()
 }
 
-fn listed(report: &Report, tab: MemoryTab, tiles: &[u32]) -> Result<MemoryTableData, ReportError> {
-    type List = fn(&Report, &[u32]) -> Result<MemoryList, ReportError>;
+fn listed(
+    report: &Report,
+    tab: MemoryTab,
+    tiles: &[u32],
+    numbers: NumberFormat,
+) -> Result<MemoryTableData, ReportError> {
     type Columns = fn(&MemoryList, &[u32]) -> DataTable;
-    let (list, columns): (List, Columns) = match tab {
-        MemoryTab::Variables | MemoryTab::Details => (memory::variables, columns::variables),
-        MemoryTab::Vertices => (memory::vertices, columns::vertices),
-        MemoryTab::ComputeSets => (memory::compute_sets, columns::compute_sets),
-        MemoryTab::Exchanges => (memory::exchanges, columns::exchanges),
+    let (listing, columns): (MemoryList, Columns) = match tab {
+        MemoryTab::Variables | MemoryTab::Details => {
+            (memory::variables(report, tiles)?, columns::variables)
+        }
+        MemoryTab::Vertices => (memory::vertices(report, tiles)?, columns::vertices),
+        MemoryTab::ComputeSets => (memory::compute_sets(report, tiles)?, columns::compute_sets),
+        MemoryTab::Exchanges => (memory::exchanges(report, tiles, numbers)?, columns::exchanges),
     };
-    let listing = list(report, tiles)?;
     Ok(MemoryTableData {
         table: Arc::new(columns(&listing, tiles)),
         variables: listing.variables,

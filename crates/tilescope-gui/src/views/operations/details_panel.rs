@@ -5,8 +5,8 @@ use super::OperationsTableData;
 use super::flops_and_debug::{debug_ui, flops_ui};
 use crate::model::command::AppCommand;
 use crate::model::view_id::ViewId;
-use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
+use crate::theme::{ThemePalette, numbers, spacing, text_size};
 use crate::views::ViewContext;
 use crate::views::tile_selection::select_tile;
 use crate::views::trace_jump::TraceJump;
@@ -92,14 +92,14 @@ impl OperationDetailsPanel {
             (OperationDetailsTab::Debug, "Debug"),
         ];
         ui.horizontal(|ui| {
-            ui.add_space(6.0);
+            ui.add_space(spacing::S);
             let waits = |tab| {
                 (row.is_none() && tab != OperationDetailsTab::Summary)
                     .then_some("Select an operation first")
             };
             waiting_tabs_ui(ui, &tabs, &mut self.tab, waits);
         });
-        ui.add_space(4.0);
+        ui.add_space(spacing::XS);
         match (self.tab, row) {
             (OperationDetailsTab::Summary, None) => {
                 totals_ui(ui, &context.opened.report, (*layer, rows))
@@ -147,7 +147,7 @@ impl OperationDetailsPanel {
                 ui.push_id(place, |ui| {
                     ui.horizontal(|ui| {
                         ui.set_height(18.0);
-                        ui.add_space(14.0);
+                        ui.add_space(spacing::L);
                         if ui.link(label(program)).on_hover_text("Show in Program tree").clicked() {
                             context.commands.push(AppCommand::SelectProgram(Some(id)));
                             context.commands.push(AppCommand::ShowView(ViewId::ProgramTree));
@@ -176,7 +176,7 @@ impl OperationDetailsPanel {
             let what = if cycles { "cycles" } else { "code" };
             return hint_ui(ui, &format!("No {what} of this operation was recorded on any tile."));
         }
-        let palette = ThemePalette::for_visuals(ui.visuals());
+        let palette = ThemePalette::for_ui(ui);
         let shades: Vec<Color32> =
             (0..stack.titles().len()).map(|layer| palette.categorical_colour(layer)).collect();
         let code = [
@@ -230,7 +230,7 @@ fn graphs(report: &Report, programs: &[ProgramId]) -> Result<OperationTileGraphs
 }
 
 fn row_ui(ui: &mut Ui, name: &str, value: &str, about: &str) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     ui.label(RichText::new(name).color(palette.weak_text)).on_hover_text(about);
     ui.add(Label::new(value).selectable(true).extend());
     ui.end_row();
@@ -238,9 +238,9 @@ fn row_ui(ui: &mut Ui, name: &str, value: &str, about: &str) {
 
 fn page_ui(ui: &mut Ui, title: &str, links: impl FnOnce(&mut Ui), rows: impl FnOnce(&mut Ui)) {
     ScrollArea::both().auto_shrink(false).id_salt("operation summary").show(ui, |ui| {
-        ui.add_space(6.0);
+        ui.add_space(spacing::S);
         ui.horizontal_top(|ui| {
-            ui.add_space(14.0);
+            ui.add_space(spacing::L);
             ui.vertical(|ui| {
                 let title: String = title.chars().take(600).collect();
                 ui.add(Label::new(strong(title)).selectable(true).extend());
@@ -249,7 +249,7 @@ fn page_ui(ui: &mut Ui, title: &str, links: impl FnOnce(&mut Ui), rows: impl FnO
                 grid.min_row_height(17.0).spacing(vec2(24.0, 4.0)).show(ui, rows);
             });
         });
-        ui.add_space(8.0);
+        ui.add_space(spacing::M);
     });
 }
 
@@ -259,6 +259,7 @@ const NOT_RECORDED: &str = "not recorded";
 fn totals_ui(ui: &mut Ui, report: &Report, (layer, rows): (OpLayer, &[OpRow])) {
     let known = |holds: bool, text: String| if holds { text } else { NOT_RECORDED.to_owned() };
     let sum = |value: fn(&OpRow) -> u64| rows.iter().map(value).fold(0, u64::saturating_add);
+    let numbers = numbers(ui);
     page_ui(
         ui,
         "All operations",
@@ -267,7 +268,7 @@ fn totals_ui(ui: &mut Ui, report: &Report, (layer, rows): (OpLayer, &[OpRow])) {
             row_ui(ui, "Operations", &grouped(rows.len() as u64), "Rows of this layer");
             let code = sum(|row| row.code().0);
             let about = "Sum over operations; codelets that several share count for each";
-            let text = format!("{} ({})", Bytes(code), exact_bytes(code));
+            let text = format!("{} ({})", numbers.bytes(code), exact_bytes(code));
             row_ui(ui, "Code", &known(report.has(ReportPart::Exchanges), text), about);
             let about = "Sum over tiles of one execution of each; not elapsed time";
             let text = grouped(sum(|row| row.cycles_all_tiles.0));
@@ -337,9 +338,9 @@ fn plan_ui(ui: &mut Ui, operations: &[ModelOperation], row: &OpRow) {
     let total: Cycles =
         lines.iter().filter(|line| !is_total(line)).filter_map(|line| line.cycles).sum();
     ScrollArea::both().auto_shrink(false).id_salt("plan").show(ui, |ui| {
-        ui.add_space(6.0);
+        ui.add_space(spacing::S);
         ui.horizontal_top(|ui| {
-            ui.add_space(14.0);
+            ui.add_space(spacing::L);
             let grid = Grid::new("plan lines").num_columns(3).min_row_height(17.0);
             grid.spacing(vec2(20.0, 4.0)).show(ui, |ui| {
                 for line in &lines {
@@ -347,7 +348,7 @@ fn plan_ui(ui: &mut Ui, operations: &[ModelOperation], row: &OpRow) {
                 }
             });
         });
-        ui.add_space(8.0);
+        ui.add_space(spacing::M);
     });
 }
 
@@ -358,9 +359,9 @@ fn is_total(plan: &PlanLine) -> bool {
 
 fn plan_line_ui(ui: &mut Ui, plan: &PlanLine, most: Cycles, total: Cycles) {
     let line = &plan.line;
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     ui.horizontal(|ui| {
-        ui.add_space(line.depth as f32 * 16.0);
+        ui.add_space(line.depth as f32 * spacing::INDENT);
         let name = RichText::new(&line.name);
         ui.label(if line.value.is_empty() {
             strong(&line.name)
@@ -376,7 +377,7 @@ fn plan_line_ui(ui: &mut Ui, plan: &PlanLine, most: Cycles, total: Cycles) {
             let bar = Rect::from_min_size(rect.min, vec2(width, rect.height()));
             ui.painter().rect_filled(bar, CornerRadius::same(2), palette.balance);
             let text = percent(cycles.as_f64() / total.max(Cycles(1)).as_f64());
-            ui.label(RichText::new(text).color(palette.weak_text).size(12.0))
+            ui.label(RichText::new(text).color(palette.weak_text).size(text_size::SMALL))
                 .on_hover_text("Share of the estimated cycles of all phases");
         });
     }

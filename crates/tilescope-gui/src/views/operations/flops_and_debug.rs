@@ -1,7 +1,7 @@
 //! Two tabs below the table: the operation's floating point work beside that of others, and all
 //! that the report has recorded of it.
 
-use crate::theme::ThemePalette;
+use crate::theme::{ThemePalette, spacing};
 use crate::widgets::hint_ui;
 use egui::accesskit::Role;
 use egui::{
@@ -37,7 +37,7 @@ pub(crate) fn flops_ui(ui: &mut Ui, rows: &[OpRow], chosen: &OpRow) -> Option<us
     let most = order.first().map_or(1, |place| work(&rows[*place])).max(1);
     let mut clicked = None;
     ui.horizontal(|ui| {
-        ui.add_space(14.0);
+        ui.add_space(spacing::L);
         let own = work(chosen);
         let share = percent(own as f64 / total as f64);
         let rate = match chosen.elapsed {
@@ -61,7 +61,7 @@ pub(crate) fn flops_ui(ui: &mut Ui, rows: &[OpRow], chosen: &OpRow) -> Option<us
 }
 
 fn bar_ui(ui: &mut Ui, row: &OpRow, (work, most, total): (u64, u64, u64), chosen: bool) -> bool {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let width = ui.available_width();
     let (rect, response) = ui.allocate_exact_size(vec2(width, ROW), Sense::click());
     if chosen || response.hovered() {
@@ -90,14 +90,14 @@ fn bar_ui(ui: &mut Ui, row: &OpRow, (work, most, total): (u64, u64, u64), chosen
 
 /// What was recorded, line by line.
 pub(crate) fn debug_ui(ui: &mut Ui, lines: &[JsonLine]) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let area = ScrollArea::both().auto_shrink(false).id_salt("debug");
     area.show_rows(ui, ROW - 3.0, lines.len(), |ui, shown| {
         ui.spacing_mut().item_spacing.y = 0.0;
         for line in &lines[shown] {
             ui.horizontal(|ui| {
                 ui.set_height(ROW - 3.0);
-                ui.add_space(14.0 + line.depth as f32 * 18.0);
+                ui.add_space(spacing::L + line.depth as f32 * spacing::INDENT);
                 let name = RichText::new(&line.name).monospace().color(palette.weak_text);
                 ui.add(Label::new(name).extend());
                 let value: String = line.value.chars().take(600).collect();

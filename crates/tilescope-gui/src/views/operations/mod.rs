@@ -10,7 +10,7 @@ use crate::model::preferences::OperationPrefs;
 use crate::model::selection::Selection;
 use crate::model::view_id::ViewId;
 use crate::model::view_state::{ViewState, from_view_state, to_view_state};
-use crate::theme::ThemePalette;
+use crate::theme::{ThemePalette, spacing};
 use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::background_query::Versioned;
 use crate::widgets::icons::Icon;
@@ -142,7 +142,7 @@ impl OperationsView {
         {
             bar.add("First steps only", |ui| {
                 let text = "Cycles of the run: of its first steps only";
-                let palette = ThemePalette::for_visuals(ui.visuals());
+                let palette = ThemePalette::for_ui(ui);
                 ui.label(RichText::new(text).color(palette.warning))
                     .on_hover_text("The run has too many steps to add all of them up.");
             });
@@ -156,7 +156,7 @@ impl OperationsView {
         shown: &Versioned<OperationsTableData>,
     ) {
         let height = ui.available_height();
-        let frame = Frame::new().fill(ThemePalette::for_visuals(ui.visuals()).page);
+        let frame = Frame::new().fill(ThemePalette::for_ui(ui).page);
         let chosen = self.chosen.filter(|(layer, _)| *layer == shown.layer).map(|(_, row)| row);
         Panel::bottom("operation details")
             .resizable(true)
@@ -173,7 +173,7 @@ impl OperationsView {
                 }
             });
         CentralPanel::default().frame(frame).show(ui, |ui| {
-            ui.add_space(6.0);
+            ui.add_space(spacing::S);
             let hint = "Filter operations";
             let (table, generation) = (&shown.table, shown.version());
             let clicked = self.table.choose_ui(

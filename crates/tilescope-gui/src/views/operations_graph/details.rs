@@ -2,8 +2,8 @@
 
 use crate::model::command::AppCommand;
 use crate::model::view_id::ViewId;
-use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
+use crate::theme::{ThemePalette, spacing, text_size};
 use crate::views::ViewContext;
 use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::background_query::Versioned;
@@ -54,18 +54,18 @@ impl Details {
         let state = self.dependences.ask(ui.ctx(), context.workers, &key, question).fresh_only();
         let texts = QueryTexts { waiting: "Reading…", failed: "Operations cannot be read" };
         ScrollArea::both().auto_shrink(false).id_salt("graph details").show(ui, |ui| {
-            ui.add_space(8.0);
+            ui.add_space(spacing::M);
             ui.horizontal_top(|ui| {
-                ui.add_space(14.0);
+                ui.add_space(spacing::L);
                 ui.vertical(|ui| facts_ui(ui, context, row));
-                ui.add_space(30.0);
+                ui.add_space(spacing::XL);
                 state.show(ui, texts, |ui, found| {
                     ui.vertical(|ui| links_ui(ui, context, graph, "Reads", &found.reads));
-                    ui.add_space(30.0);
+                    ui.add_space(spacing::XL);
                     ui.vertical(|ui| links_ui(ui, context, graph, "Read by", &found.readers));
                 });
             });
-            ui.add_space(8.0);
+            ui.add_space(spacing::M);
         });
     }
 }
@@ -87,7 +87,7 @@ fn dependences(
 
 /// Where nothing is chosen: what there is on each IPU, and what takes longest.
 fn overview_ui(ui: &mut Ui, context: &ViewContext<'_>, graph: &OpGraph) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let mut ipus: BTreeMap<Option<u32>, (u64, u64, u64)> = BTreeMap::new();
     for row in &graph.rows {
         let (count, flops, cycles) = ipus.entry(row.ipu).or_default();
@@ -99,16 +99,18 @@ fn overview_ui(ui: &mut Ui, context: &ViewContext<'_>, graph: &OpGraph) {
         graph.rows.iter().filter(|row| row.elapsed > Cycles::ZERO).collect();
     longest.sort_by_key(|row| (std::cmp::Reverse(row.elapsed), row.operation));
     ScrollArea::both().auto_shrink(false).id_salt("graph overview").show(ui, |ui| {
-        ui.add_space(8.0);
+        ui.add_space(spacing::M);
         ui.horizontal_top(|ui| {
-            ui.add_space(14.0);
+            ui.add_space(spacing::L);
             ui.vertical(|ui| {
                 let text = "Click on an operation to display its details.";
                 ui.label(RichText::new(text).color(palette.weak_text));
                 let grid = Grid::new("graph ipus").num_columns(4).min_row_height(17.0);
                 grid.spacing(vec2(24.0, 4.0)).show(ui, |ui| {
                     for title in ["IPU", "Operations", "FLOPs", "Cycles in the run"] {
-                        ui.label(RichText::new(title).color(palette.weak_text).size(12.0));
+                        ui.label(
+                            RichText::new(title).color(palette.weak_text).size(text_size::SMALL),
+                        );
                     }
                     ui.end_row();
                     for (ipu, (count, flops, cycles)) in &ipus {
@@ -125,7 +127,7 @@ fn overview_ui(ui: &mut Ui, context: &ViewContext<'_>, graph: &OpGraph) {
             if longest.is_empty() {
                 return;
             }
-            ui.add_space(30.0);
+            ui.add_space(spacing::XL);
             ui.vertical(|ui| {
                 ui.label(RichText::new("Most cycles in the run").color(palette.weak_text));
                 for row in longest.iter().take(LONGEST) {
@@ -143,7 +145,7 @@ fn overview_ui(ui: &mut Ui, context: &ViewContext<'_>, graph: &OpGraph) {
 }
 
 fn facts_ui(ui: &mut Ui, context: &ViewContext<'_>, row: &OpRow) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let title: String = row.name.chars().take(300).collect();
     ui.add(Label::new(strong(title)).selectable(true).extend());
     ui.horizontal(|ui| {
@@ -187,7 +189,7 @@ fn links_ui(
     title: &str,
     operations: &[OperationId],
 ) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     ui.label(RichText::new(title).color(palette.weak_text));
     if operations.is_empty() {
         ui.label("no operations");

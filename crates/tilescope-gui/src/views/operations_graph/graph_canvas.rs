@@ -2,7 +2,7 @@
 
 use super::Metric;
 use crate::model::preferences::OperationsGraphPrefs;
-use crate::theme::{ThemePalette, mix};
+use crate::theme::{ThemePalette, mix, spacing, text_size};
 use crate::widgets::elided_text::elided;
 use crate::widgets::{focus_ui, legend_ui};
 use egui::accesskit::Role;
@@ -181,7 +181,7 @@ fn paint(
     metric: Metric,
     (chosen, hovered): (Option<usize>, Option<usize>),
 ) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let painter = ui.painter_at(frame.rect);
     lanes(&painter, graph, frame, palette);
     let lit = chosen.or(hovered);
@@ -217,7 +217,7 @@ fn paint(
 
 /// What each arrow carries: the shape of the results of the operation it comes from.
 fn edge_labels(ui: &Ui, graph: &OpGraph, frame: GraphViewport) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let painter = ui.painter_at(frame.rect);
     for edge in &graph.edges {
         // The results of a folded block have no one shape.
@@ -229,7 +229,7 @@ fn edge_labels(ui: &Ui, graph: &OpGraph, frame: GraphViewport) {
         if !frame.rect.contains(middle) {
             continue;
         }
-        let font = FontId::proportional(10.5 * frame.scale.min(1.2));
+        let font = FontId::proportional(text_size::CAPTION * frame.scale.min(1.2));
         let text = elided(&painter, shape.trim(), font, palette.weak_text, SIZE.x * frame.scale);
         let ground = Rect::from_center_size(middle, text.size()).expand(1.0);
         painter.rect_filled(ground, CornerRadius::same(2), palette.page);
@@ -248,7 +248,7 @@ fn lanes(painter: &Painter, graph: &OpGraph, frame: GraphViewport, palette: &The
         painter.vline(right, frame.rect.y_range(), Stroke::new(1.0, palette.rule));
         let Some(ipu) = lane.ipu else { continue };
         let at = pos2(band.center().x, frame.screen(vec2(0.0, 8.0)).y.max(frame.rect.top() + 4.0));
-        let font = FontId::new(12.5, crate::theme::fonts::strong_family());
+        let font = FontId::new(text_size::SMALL, crate::theme::fonts::strong_family());
         painter.text(at, Align2::CENTER_TOP, format!("IPU {ipu}"), font, palette.weak_text);
     }
 }
@@ -342,12 +342,12 @@ fn describe_ui(ui: &Ui, graph: &OpGraph, frame: GraphViewport, response: &Respon
 }
 
 fn legend(ui: &mut Ui, rect: Rect, graph: &OpGraph, metric: Metric) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let foot = Rect::from_min_max(pos2(rect.left() + 10.0, rect.bottom() - 26.0), rect.max);
     ui.painter().rect_filled(foot.expand2(vec2(10.0, 0.0)), 0.0, palette.page);
     ui.scope_builder(egui::UiBuilder::new().max_rect(foot), |ui| {
         ui.horizontal(|ui| {
-            ui.spacing_mut().item_spacing.x = 6.0;
+            ui.spacing_mut().item_spacing.x = spacing::S;
             match metric {
                 Metric::Pass => {
                     for (pass, name) in [
@@ -356,7 +356,7 @@ fn legend(ui: &mut Ui, rect: Rect, graph: &OpGraph, metric: Metric) {
                         (TrainingPass::Update, "Weight update"),
                     ] {
                         legend_ui(ui, pass_colour(palette, Some(pass)), name);
-                        ui.add_space(8.0);
+                        ui.add_space(spacing::M);
                     }
                 }
                 metric => {
@@ -366,11 +366,11 @@ fn legend(ui: &mut Ui, rect: Rect, graph: &OpGraph, metric: Metric) {
                     legend_ui(ui, heat(palette, 0.0), "0");
                     legend_ui(ui, heat(palette, 0.5), &grouped(most / 2));
                     legend_ui(ui, heat(palette, 1.0), &grouped(most));
-                    ui.add_space(8.0);
+                    ui.add_space(spacing::M);
                 }
             }
             let text = "Double-click a block to unfold it, or one of its operations to fold it.";
-            let text = RichText::new(text).color(palette.weak_text).size(12.0);
+            let text = RichText::new(text).color(palette.weak_text).size(text_size::SMALL);
             ui.add(Label::new(text).truncate());
         });
     });
@@ -379,7 +379,7 @@ fn legend(ui: &mut Ui, rect: Rect, graph: &OpGraph, metric: Metric) {
 fn call_out_ui(response: &Response, graph: &OpGraph, index: usize, metric: Metric) {
     let node = &graph.nodes[index];
     response.clone().on_hover_ui_at_pointer(|ui| {
-        let palette = ThemePalette::for_visuals(ui.visuals());
+        let palette = ThemePalette::for_ui(ui);
         let title: String = node.title.chars().take(200).collect();
         ui.label(crate::theme::fonts::strong(title));
         let on = node.ipu.map_or(String::new(), |ipu| format!(" on IPU {ipu}"));

@@ -136,7 +136,7 @@ impl OperationsGraphView {
         toolbar_ui(ui, VIEW.id.name(), |bar| self.controls_ui(bar, context));
         let prefs = context.prefs.operations_graph;
         let height = ui.available_height();
-        let frame = Frame::new().fill(ThemePalette::for_visuals(ui.visuals()).page);
+        let frame = Frame::new().fill(ThemePalette::for_ui(ui).page);
         Panel::bottom("graph details")
             .resizable(true)
             .default_size(tables_height(ui, 0.3))

@@ -3,21 +3,21 @@
 use super::tree_rows::kind_colour;
 use crate::model::command::AppCommand;
 use crate::model::view_id::ViewId;
-use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
+use crate::theme::{ThemePalette, numbers, spacing};
 use crate::views::ViewContext;
 use crate::views::trace_jump::TraceJump;
 use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::query_state::QueryTexts;
 use egui::{CornerRadius, Grid, Label, Rect, RichText, ScrollArea, Ui, pos2, vec2};
 use tilescope_analysis::program_tree::{ProgramFact, facts, label};
-use tilescope_report::units::{OperationId, ProgramId, grouped};
+use tilescope_report::units::{NumberFormat, OperationId, ProgramId, grouped};
 use tilescope_report::{ProgramKind, ProgramNodeTable, ReportPart};
 
 /// State of the details.
 #[derive(Default)]
 pub(crate) struct ProgramDetailsPanel {
-    facts: BackgroundQuery<ProgramId, Vec<ProgramFact>>,
+    facts: BackgroundQuery<(ProgramId, NumberFormat), Vec<ProgramFact>>,
 }
 
 impl ProgramDetailsPanel {
@@ -35,15 +35,16 @@ impl ProgramDetailsPanel {
             return tally_ui(ui, tally);
         };
         let report = context.opened.report.clone();
-        let question = move |id: &ProgramId| facts(&report, *id);
-        let known = self.facts.ask(ui.ctx(), context.workers, &id, question);
+        let question =
+            move |(id, numbers): &(ProgramId, NumberFormat)| facts(&report, *id, *numbers);
+        let known = self.facts.ask(ui.ctx(), context.workers, &(id, numbers(ui)), question);
         let texts = QueryTexts { waiting: "Reading…", failed: "The node cannot be read" };
-        let palette = ThemePalette::for_visuals(ui.visuals());
+        let palette = ThemePalette::for_ui(ui);
         ScrollArea::both().auto_shrink(false).id_salt("program details").show(ui, |ui| {
-            ui.add_space(8.0);
+            ui.add_space(spacing::M);
             let top = ui.cursor().top();
             ui.horizontal_top(|ui| {
-                ui.add_space(24.0);
+                ui.add_space(spacing::XL);
                 ui.vertical(|ui| {
                     let title: String = label(program).chars().take(600).collect();
                     ui.add(Label::new(strong(title)).selectable(true).extend());
@@ -59,22 +60,22 @@ impl ProgramDetailsPanel {
                 pos2(ui.min_rect().left() + 18.0, bottom),
             );
             ui.painter().rect_filled(edge, CornerRadius::same(2), kind_colour(palette, program));
-            ui.add_space(8.0);
+            ui.add_space(spacing::M);
         });
     }
 }
 
 /// A sentence and what there is to choose from.
 fn tally_ui(ui: &mut Ui, tally: &[(ProgramKind, u64)]) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     ScrollArea::both().auto_shrink(false).id_salt("program tally").show(ui, |ui| {
-        ui.add_space(8.0);
+        ui.add_space(spacing::M);
         ui.horizontal_top(|ui| {
-            ui.add_space(14.0);
+            ui.add_space(spacing::L);
             ui.vertical(|ui| {
                 let text = "Select a step in the program tree to see details.";
                 ui.label(RichText::new(text).color(palette.weak_text));
-                ui.add_space(4.0);
+                ui.add_space(spacing::XS);
                 let all: u64 = tally.iter().map(|(_, count)| count).sum();
                 let grid = Grid::new("program tally").num_columns(2).min_row_height(17.0);
                 grid.spacing(vec2(24.0, 4.0)).show(ui, |ui| {
@@ -122,7 +123,7 @@ fn links_ui(
 }
 
 fn facts_ui(ui: &mut Ui, facts: &[ProgramFact]) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     Grid::new("program facts").num_columns(2).min_row_height(17.0).spacing(vec2(24.0, 4.0)).show(
         ui,
         |ui| {

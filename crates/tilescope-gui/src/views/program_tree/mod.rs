@@ -9,7 +9,7 @@ use crate::model::command::AppCommand;
 use crate::model::selection::Selection;
 use crate::model::view_id::ViewId;
 use crate::model::view_state::{ViewState, from_view_state, to_view_state};
-use crate::theme::ThemePalette;
+use crate::theme::{ThemePalette, spacing, text_size};
 use crate::widgets::background_query::Versioned;
 use crate::widgets::background_query::{BackgroundQuery, QueryState};
 use crate::widgets::icons::Icon;
@@ -286,7 +286,7 @@ impl ProgramTreeView {
         lines: &QueryState<VisibleProgramRows>,
     ) {
         let height = ui.available_height();
-        let frame = Frame::new().fill(ThemePalette::for_visuals(ui.visuals()).page);
+        let frame = Frame::new().fill(ThemePalette::for_ui(ui).page);
         Panel::bottom("program details")
             .resizable(true)
             .default_size(tables_height(ui, 0.36))
@@ -311,23 +311,23 @@ impl ProgramTreeView {
     }
 
     fn groups_ui(&mut self, ui: &mut Ui, forest: &ProgramForest) {
-        let palette = ThemePalette::for_visuals(ui.visuals());
+        let palette = ThemePalette::for_ui(ui);
         ScrollArea::vertical().auto_shrink(false).id_salt("groups").show(ui, |ui| {
-            ui.spacing_mut().item_spacing.y = 2.0;
+            ui.spacing_mut().item_spacing.y = spacing::XXS;
             for (function, title) in [(false, "Control programs"), (true, "Functions")] {
                 let own =
                     || forest.groups.iter().enumerate().filter(|(_, g)| g.function == function);
                 if own().next().is_none() {
                     continue;
                 }
-                ui.add_space(8.0);
+                ui.add_space(spacing::M);
                 ui.horizontal(|ui| {
-                    ui.add_space(10.0);
-                    ui.label(RichText::new(title).color(palette.weak_text).size(12.0));
+                    ui.add_space(spacing::M);
+                    ui.label(RichText::new(title).color(palette.weak_text).size(text_size::SMALL));
                 });
                 for (index, group) in own() {
                     ui.horizontal(|ui| {
-                        ui.add_space(8.0);
+                        ui.add_space(spacing::M);
                         let title: String = group.title.chars().take(120).collect();
                         let row = Button::selectable(self.group == index, title).truncate();
                         if ui.add(row).clicked() {

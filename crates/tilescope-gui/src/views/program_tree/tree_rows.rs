@@ -1,6 +1,6 @@
 //! The lines of the tree: only those on the screen are laid out.
 
-use crate::theme::ThemePalette;
+use crate::theme::{ThemePalette, text_size};
 use crate::views::execution_trace::bar_colours::step_colour;
 use crate::widgets::elided_text::elided;
 use crate::widgets::{focus_ui, neighbour};
@@ -80,7 +80,7 @@ fn line_ui(
     look: &ProgramTreeRowsInput<'_>,
     (place, width): (usize, f32),
 ) -> (Response, Option<ProgramTreeRowEvent>) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let chosen = look.chosen == Some(row.id);
     let mut text = label(program);
     if look.ids {
@@ -123,7 +123,7 @@ fn line_ui(
             square.center(),
             Align2::CENTER_CENTER,
             mark,
-            FontId::proportional(9.0),
+            FontId::proportional(text_size::SIGN),
             colour,
         );
         folds = triangle.clicked();

@@ -2,18 +2,18 @@
 
 use super::{SummaryFactRow, SummaryPageData, row, rows_ui};
 use crate::model::open_report::OpenReport;
-use crate::theme::ThemePalette;
+use crate::theme::{ThemePalette, spacing};
 use egui::{Grid, Label, RichText, Ui, vec2};
 use std::time::UNIX_EPOCH;
 use tilescope_report::units::{Bytes, exact_bytes, format_timestamp};
 
 /// The report and the files beside it, with a tick or a question mark.
 pub(crate) fn files_ui(ui: &mut Ui, opened: &OpenReport, facts: &SummaryPageData) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let path = opened.report.path();
     let directory = path.parent().map_or(String::new(), |parent| parent.display().to_string());
     ui.add(Label::new(RichText::new(directory).color(palette.weak_text)).wrap().selectable(true));
-    ui.add_space(4.0);
+    ui.add_space(spacing::XS);
     Grid::new("files").num_columns(4).min_row_height(18.0).spacing(vec2(14.0, 6.0)).show(
         ui,
         |ui| {
@@ -33,7 +33,7 @@ pub(crate) fn files_ui(ui: &mut Ui, opened: &OpenReport, facts: &SummaryPageData
         },
     );
     if !facts.meta.is_empty() {
-        ui.add_space(6.0);
+        ui.add_space(spacing::S);
         // The spec has a block of its own.
         let meta = facts.meta.iter().filter(|(key, _)| key != "spec");
         let rows: Vec<SummaryFactRow> = meta.map(|(key, value)| row(key, value)).collect();
@@ -53,7 +53,7 @@ fn written_size(opened: &OpenReport, facts: &SummaryPageData) -> String {
 }
 
 fn file_ui(ui: &mut Ui, found: bool, name: &str, about: &str, size: &str) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let (mark, colour, text) = match found {
         true => ("✓", palette.good, palette.text),
         false => ("?", palette.weak_text, palette.weak_text),

@@ -2,19 +2,19 @@
 
 use super::SummaryPageData;
 use crate::model::open_report::OpenReport;
-use crate::theme::ThemePalette;
+use crate::theme::{ThemePalette, numbers, spacing, text_size};
 use crate::widgets::elided_text::elided;
 use egui::accesskit::Role;
 use egui::{CornerRadius, FontId, Sense, Stroke, Ui, WidgetInfo, vec2};
 use tilescope_analysis::summary::{ExecutionSummary, MemorySummary};
-use tilescope_report::units::{grouped, percent, seconds};
+use tilescope_report::units::{NumberFormat, grouped, percent, seconds};
 use tilescope_report::{ProgramOutcome, Target};
 
 /// Narrower than this, figures stand in rows of two.
 const ONE_ROW: f32 = 640.0;
 /// Height of a figure.
 const HEIGHT: f32 = 78.0;
-const GAP: f32 = 12.0;
+const GAP: f32 = spacing::L;
 
 struct HeadlineFigure {
     title: &'static str,
@@ -44,7 +44,7 @@ pub(crate) fn headline_ui(ui: &mut Ui, opened: &OpenReport, facts: &SummaryPageD
             bad: false,
         }],
     };
-    cards.extend(of_memory(&facts.summary.memory, &opened.target));
+    cards.extend(of_memory(&facts.summary.memory, &opened.target, numbers(ui)));
     let columns = if ui.available_width() > ONE_ROW { cards.len() } else { 2 };
     let width = (ui.available_width() - GAP * (columns as f32 - 1.0)) / columns as f32;
     for row in cards.chunks(columns) {
@@ -52,7 +52,7 @@ pub(crate) fn headline_ui(ui: &mut Ui, opened: &OpenReport, facts: &SummaryPageD
             ui.spacing_mut().item_spacing.x = GAP;
             row.iter().for_each(|card| card_ui(ui, width, card));
         });
-        ui.add_space(6.0);
+        ui.add_space(spacing::S);
     }
 }
 
@@ -78,24 +78,28 @@ fn of_run(run: &ExecutionSummary) -> Vec<HeadlineFigure> {
     cards
 }
 
-fn of_memory(memory: &MemorySummary, target: &Target) -> [HeadlineFigure; 2] {
+fn of_memory(
+    memory: &MemorySummary,
+    target: &Target,
+    numbers: NumberFormat,
+) -> [HeadlineFigure; 2] {
     let share = memory.max_tile_including_gaps.as_f64() / target.bytes_per_tile.0.max(1) as f64;
     let about = match target.bytes_per_tile.0 {
         0 => "tile memory unknown".to_owned(),
-        _ => format!("{} of {}, with gaps", percent(share), target.bytes_per_tile),
+        _ => format!("{} of {}, with gaps", percent(share), numbers.bytes(target.bytes_per_tile.0)),
     };
-    let with_gaps = memory.total_including_gaps;
+    let with_gaps = numbers.bytes(memory.total_including_gaps.0);
     [
         HeadlineFigure {
             title: "Fullest tile",
-            value: memory.max_tile_including_gaps.to_string(),
+            value: numbers.bytes(memory.max_tile_including_gaps.0),
             about,
             formula: "most bytes below the highest used address of any tile / bytes of a tile",
             bad: target.bytes_per_tile.0 > 0 && share > 1.0,
         },
         HeadlineFigure {
             title: "Memory in use",
-            value: memory.total_excluding_gaps.to_string(),
+            value: numbers.bytes(memory.total_excluding_gaps.0),
             about: format!("{with_gaps} with gaps"),
             formula: "bytes in use on all tiles of a replica; with gaps: bytes below the highest \
                       used address of each tile",
@@ -106,7 +110,7 @@ fn of_memory(memory: &MemorySummary, target: &Target) -> [HeadlineFigure; 2] {
 
 fn card_ui(ui: &mut Ui, width: f32, card: &HeadlineFigure) {
     let HeadlineFigure { title, value, about, formula, bad } = card;
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let (rect, response) = ui.allocate_exact_size(vec2(width, HEIGHT), Sense::hover());
     response.widget_info(|| WidgetInfo::labeled(Role::Label, true, format!("{title}: {value}")));
     let stroke = Stroke::new(1.0, if *bad { palette.error } else { palette.rule });
@@ -115,12 +119,13 @@ fn card_ui(ui: &mut Ui, width: f32, card: &HeadlineFigure) {
     let inner = rect.shrink2(vec2(14.0, 10.0));
     let room = inner.width();
     let line = |text: &str, font: FontId, colour| elided(ui.painter(), text, font, colour, room);
-    let name = line(title, FontId::proportional(12.0), palette.weak_text);
+    let name = line(title, FontId::proportional(text_size::SMALL), palette.weak_text);
     ui.painter().galley(inner.min, name, palette.weak_text);
     let colour = if *bad { palette.error } else { palette.text };
-    let figure = line(value, FontId::new(18.0, crate::theme::fonts::strong_family()), colour);
+    let figure =
+        line(value, FontId::new(text_size::HEADING, crate::theme::fonts::strong_family()), colour);
     ui.painter().galley(inner.min + vec2(0.0, 16.0), figure, colour);
-    let words = line(about, FontId::proportional(11.5), palette.weak_text);
+    let words = line(about, FontId::proportional(text_size::CAPTION), palette.weak_text);
     ui.painter().galley(inner.min + vec2(0.0, 42.0), words, palette.weak_text);
     if !formula.is_empty() {
         response.on_hover_text(*formula);

@@ -9,8 +9,8 @@ use crate::model::open_report::OpenReport;
 use crate::model::selection::Selection;
 use crate::model::view_id::ViewId;
 use crate::model::view_state::{ViewState, from_view_state, to_view_state};
-use crate::theme::ThemePalette;
 use crate::theme::fonts::strong;
+use crate::theme::{ThemePalette, numbers, spacing, text_size};
 use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::icons::Icon;
 use crate::widgets::query_state::QueryTexts;
@@ -25,7 +25,7 @@ use std::time::SystemTime;
 use tilescope_analysis::json::{self, JsonLine};
 use tilescope_analysis::summary::{ReportSummary, summary};
 use tilescope_report::ReportError;
-use tilescope_report::units::{Bytes, Hertz, grouped, seconds};
+use tilescope_report::units::{Hertz, grouped, seconds};
 use tilescope_report::{BatchingConfig, Report, ReportPart, SidecarFile};
 
 /// This view, for the list.
@@ -131,10 +131,10 @@ impl ReportView for SummaryView {
 }
 
 fn page_ui(ui: &mut Ui, context: &ViewContext<'_>, facts: &SummaryPageData, filter: &mut String) {
-    ui.label(strong("Program information").size(19.0));
-    ui.add_space(10.0);
+    ui.label(strong("Program information").size(text_size::TITLE));
+    ui.add_space(spacing::M);
     headline::headline_ui(ui, context.opened, facts);
-    ui.add_space(8.0);
+    ui.add_space(spacing::M);
     let count = match ui.available_width() {
         width if width > THREE_COLUMNS => 3,
         width if width > TWO_COLUMNS => 2,
@@ -152,9 +152,9 @@ fn page_ui(ui: &mut Ui, context: &ViewContext<'_>, facts: &SummaryPageData, filt
         options(ui, &mut blocks);
         return blocks.files_ui(ui, facts);
     }
-    ui.spacing_mut().item_spacing.x = 40.0;
+    ui.spacing_mut().item_spacing.x = spacing::XXL;
     ui.columns(count, |columns| {
-        columns.iter_mut().for_each(|column| column.spacing_mut().item_spacing.x = 8.0);
+        columns.iter_mut().for_each(|column| column.spacing_mut().item_spacing.x = spacing::M);
         blocks.target_ui(&mut columns[0]);
         blocks.figures_ui(&mut columns[1], facts);
         if let [left, middle, right] = columns {
@@ -163,7 +163,7 @@ fn page_ui(ui: &mut Ui, context: &ViewContext<'_>, facts: &SummaryPageData, filt
             options(right, &mut blocks);
         }
     });
-    ui.spacing_mut().item_spacing.x = 8.0;
+    ui.spacing_mut().item_spacing.x = spacing::M;
     if count == 2 {
         blocks.notes_ui(ui, facts);
         options(ui, &mut blocks);
@@ -218,15 +218,15 @@ impl<'b> SummaryBlocks<'_, 'b> {
         title: &'static str,
         contents: impl FnOnce(&mut Ui, &ViewContext<'b>),
     ) {
-        let palette = ThemePalette::for_visuals(ui.visuals());
+        let palette = ThemePalette::for_ui(ui);
         let folded = self.context.prefs.folded_blocks.iter().any(|block| block == title);
-        ui.add_space(8.0);
+        ui.add_space(spacing::M);
         let (rect, response) =
             ui.allocate_exact_size(vec2(ui.available_width(), 28.0), Sense::click());
         response
             .widget_info(|| WidgetInfo::selected(Role::DisclosureTriangle, true, !folded, title));
         let colour = if response.hovered() { palette.accent } else { palette.text };
-        let font = FontId::new(14.5, crate::theme::fonts::strong_family());
+        let font = FontId::new(text_size::SUBHEADING, crate::theme::fonts::strong_family());
         let at = rect.left_center() + vec2(20.0, 0.0);
         ui.painter().text(at, Align2::LEFT_CENTER, title, font, colour);
         triangle(ui, rect.left_center() + vec2(7.0, 0.0), folded, colour);
@@ -237,9 +237,9 @@ impl<'b> SummaryBlocks<'_, 'b> {
             self.context.commands.push(AppCommand::ToggleBlock(title));
         }
         if !folded {
-            ui.add_space(4.0);
+            ui.add_space(spacing::XS);
             ui.push_id(title, |ui| contents(ui, self.context));
-            ui.add_space(6.0);
+            ui.add_space(spacing::S);
         }
     }
 }
@@ -258,7 +258,7 @@ const LONGEST_NAME: usize = 48;
 
 /// Names on the left, values on the right.
 fn rows_ui(ui: &mut Ui, id: &str, rows: &[SummaryFactRow]) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     Grid::new(id)
         .num_columns(2)
         .min_col_width(190.0)
@@ -299,7 +299,7 @@ fn known(value: u64, text: impl ToString) -> String {
 }
 
 fn target_ui(ui: &mut Ui, opened: &OpenReport) {
-    let target = &opened.target;
+    let (target, numbers) = (&opened.target, numbers(ui));
     let kind = match target.kind {
         tilescope_report::TargetKind::Ipu => "IPU",
         tilescope_report::TargetKind::IpuModel => "IPU Model",
@@ -324,9 +324,9 @@ fn target_ui(ui: &mut Ui, opened: &OpenReport) {
     if target.io_tiles_per_ipu > 0 {
         rows.push(row("I/O tiles per IPU", target.io_tiles_per_ipu));
     }
-    rows.push(row("Memory per tile", known(bytes, target.bytes_per_tile)));
+    rows.push(row("Memory per tile", known(bytes, numbers.bytes(bytes))));
     let memory = |name, ipus: u64, formula| {
-        derived(name, known(bytes, Bytes(bytes * tiles * ipus)), formula)
+        derived(name, known(bytes, numbers.bytes(bytes * tiles * ipus)), formula)
     };
     rows.push(memory("Memory per IPU", 1, "memory per tile x tiles per IPU"));
     if target.replicas > 1 {
@@ -400,13 +400,13 @@ fn batching_ui(ui: &mut Ui, facts: &SummaryPageData) {
     }
     if rows.is_empty() {
         let text = "Neither batch sizes nor an execution were recorded.";
-        ui.label(RichText::new(text).color(ThemePalette::for_visuals(ui.visuals()).weak_text));
+        ui.label(RichText::new(text).color(ThemePalette::for_ui(ui).weak_text));
     }
     rows_ui(ui, "batching", &rows);
 }
 
 fn notes_ui(ui: &mut Ui, facts: &SummaryPageData) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let warnings = facts.warnings.iter().map(|text| ("Warning", text, palette.warning));
     let notes = facts.notes.iter().map(|text| ("Note", text, palette.weak_text));
     Grid::new("notes").num_columns(2).min_col_width(56.0).spacing(vec2(12.0, 6.0)).show(ui, |ui| {
@@ -426,28 +426,25 @@ fn options_ui(
 ) {
     if facts.options.is_empty() {
         let text = "No options were recorded.";
-        ui.label(RichText::new(text).color(ThemePalette::for_visuals(ui.visuals()).weak_text));
+        ui.label(RichText::new(text).color(ThemePalette::for_ui(ui).weak_text));
         return;
     }
     if search_ui(ui, filter, "Filter options", 240.0).changed() {
         context.commands.push(AppCommand::SetOptionFilter(filter.clone()));
     }
-    ui.add_space(4.0);
+    ui.add_space(spacing::XS);
     let wanted = filter.trim().to_lowercase();
     let holds = |text: &str| text.to_lowercase().contains(&wanted);
     let options = facts.options.iter().filter(|(key, value)| holds(key) || holds(value));
     let rows: Vec<SummaryFactRow> = options.map(|(key, value)| row(key, value)).collect();
     if rows.is_empty() {
-        ui.label(
-            RichText::new("No option matches.")
-                .color(ThemePalette::for_visuals(ui.visuals()).weak_text),
-        );
+        ui.label(RichText::new("No option matches.").color(ThemePalette::for_ui(ui).weak_text));
     }
     rows_ui(ui, "options", &rows);
 }
 
 fn spec_ui(ui: &mut Ui, spec: &str) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     Frame::new()
         .fill(palette.raised)
         .corner_radius(CornerRadius::same(6))
@@ -463,7 +460,7 @@ fn spec_ui(ui: &mut Ui, spec: &str) {
 
 /// Keys and values, set in as deep as they stand.
 fn tree_ui(ui: &mut Ui, lines: &Result<Vec<JsonLine>, SidecarJsonError>) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let lines = match lines {
         Ok(lines) => lines,
         Err(problem) => {
@@ -484,7 +481,7 @@ fn tree_ui(ui: &mut Ui, lines: &Result<Vec<JsonLine>, SidecarJsonError>) {
             for line in &lines[shown] {
                 ui.horizontal(|ui| {
                     ui.set_height(16.0);
-                    ui.add_space(line.depth as f32 * 18.0);
+                    ui.add_space(line.depth as f32 * spacing::INDENT);
                     let name: String = line.name.chars().take(200).collect();
                     ui.label(RichText::new(name).color(palette.weak_text));
                     let value: String = line.value.chars().take(400).collect();

@@ -7,7 +7,7 @@ use crate::model::command::AppCommand;
 use crate::model::selection::Selection;
 use crate::model::view_id::ViewId;
 use crate::model::view_state::{ViewState, from_view_state, to_view_state};
-use crate::theme::ThemePalette;
+use crate::theme::{ThemePalette, spacing, text_size};
 use crate::views::tile_selection::{floor_plan_ui, tile_picker_ui};
 use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::background_query::Versioned;
@@ -135,7 +135,7 @@ impl TileMappingView {
         listed: &Versioned<MappingSubjectList>,
     ) {
         let width = ui.available_width();
-        let palette = ThemePalette::for_visuals(ui.visuals());
+        let palette = ThemePalette::for_ui(ui);
         let frame = Frame::new().fill(palette.page);
         if width < NARROW {
             CentralPanel::default().frame(frame).show(ui, |ui| {
@@ -152,7 +152,7 @@ impl TileMappingView {
             .frame(frame.inner_margin(egui::Margin { right: 10, ..egui::Margin::ZERO }))
             .show(ui, |ui| {
                 ui.take_available_space();
-                ui.add_space(6.0);
+                ui.add_space(spacing::S);
                 self.list_ui(ui, context, listed);
             });
         CentralPanel::default().frame(frame).show(ui, |ui| {
@@ -270,7 +270,7 @@ impl TileMappingView {
         if !listed.whole {
             let most = grouped(MAX_VARIABLES as u64);
             let text = format!("Of the first {most} variables only; more may be mapped.");
-            ui.label(RichText::new(text).color(ThemePalette::for_visuals(ui.visuals()).warning));
+            ui.label(RichText::new(text).color(ThemePalette::for_ui(ui).warning));
         }
         let wanted = self.subject_in(listed);
         let chosen = listed.entries.iter().position(|entry| Some(entry.subject) == wanted);
@@ -327,7 +327,7 @@ impl TileMappingView {
             let other = MEASURES.into_iter().find(|(measure, _)| mapped.mapping.has(*measure));
             self.measure = other.map_or(MappingMeasure::Bytes, |(measure, _)| measure);
         }
-        let frame = Frame::new().fill(ThemePalette::for_visuals(ui.visuals()).page);
+        let frame = Frame::new().fill(ThemePalette::for_ui(ui).page);
         Panel::bottom("mapping tables")
             .resizable(true)
             .default_size(tables_height(ui, 0.4))
@@ -345,8 +345,9 @@ impl TileMappingView {
 
     /// The subject of the map and its balance.
     fn head_ui(&self, ui: &mut Ui, mapped: &TileMappingData) {
-        let palette = ThemePalette::for_visuals(ui.visuals());
-        let weak = |text: String| RichText::new(text).color(palette.weak_text).size(12.0);
+        let palette = ThemePalette::for_ui(ui);
+        let weak =
+            |text: String| RichText::new(text).color(palette.weak_text).size(text_size::SMALL);
         Frame::new().inner_margin(egui::Margin { left: 12, right: 12, top: 8, bottom: 2 }).show(
             ui,
             |ui| {
@@ -359,7 +360,7 @@ impl TileMappingView {
                 let balance = mapped.balances[self.measure as usize];
                 let unit = self.measure.unit();
                 ui.horizontal_wrapped(|ui| {
-                    ui.spacing_mut().item_spacing.x = 18.0;
+                    ui.spacing_mut().item_spacing.x = spacing::L;
                     for (name, value, hint) in facts(&balance, unit) {
                         ui.label(weak(format!("{name} {value}"))).on_hover_text(hint);
                     }
@@ -413,8 +414,8 @@ impl TileMappingView {
             let mut ui = ui.new_child(egui::UiBuilder::new().max_rect(rect));
             let title = format!("{name}: what tiles {}", ["send", "receive"][side]);
             ui.horizontal(|ui| {
-                ui.add_space(12.0);
-                ui.label(RichText::new(&title).size(12.0));
+                ui.add_space(spacing::L);
+                ui.label(RichText::new(&title).size(text_size::SMALL));
             });
             let generation = generation(8 + 2 * at as u64 + side as u64);
             let unit = MappingMeasure::Bytes.unit();
@@ -441,10 +442,10 @@ impl TileMappingView {
             (TileMappingTab::Rearrangements, rearranged.as_str()),
         ];
         ui.horizontal(|ui| {
-            ui.add_space(6.0);
+            ui.add_space(spacing::S);
             tabs_ui(ui, &tabs[usize::from(listed.is_none())..], &mut self.tab);
         });
-        ui.add_space(4.0);
+        ui.add_space(spacing::XS);
         if let (TileMappingTab::List, Some(listed)) = (self.tab, listed) {
             return self.list_ui(ui, context, listed);
         }
@@ -468,7 +469,7 @@ fn mapped(
 
 fn scale_row_ui(ui: &mut Ui, least: String, most: String) {
     ui.horizontal(|ui| {
-        ui.add_space(12.0);
+        ui.add_space(spacing::L);
         scale_ui(ui, &least, &most);
     });
 }

@@ -70,7 +70,7 @@ impl TileMappingTables {
         }
         if tab == TileMappingTab::Regions && mapping.truncated {
             let text = format!("Only the first {} are listed.", grouped(MAX_REGIONS as u64));
-            ui.label(RichText::new(text).color(ThemePalette::for_visuals(ui.visuals()).warning));
+            ui.label(RichText::new(text).color(ThemePalette::for_ui(ui).warning));
         }
         let chosen = match tab {
             TileMappingTab::Rearrangements => self.rearrangement(mapping).map(|(at, _)| at),

@@ -11,7 +11,7 @@ use crate::model::command::{AppCommand, CommandQueue};
 use crate::model::message::StatusMessage;
 use crate::model::navigation::ReportNotes;
 use crate::model::open_report::OpenReport;
-use crate::theme::ThemePalette;
+use crate::theme::{ThemePalette, spacing};
 use crate::widgets::background_query::{BackgroundQuery, BackgroundWorkers, QueryState};
 use crate::widgets::icons::Icon;
 use crate::widgets::{hint_ui, icon_button_ui};
@@ -145,7 +145,7 @@ impl WhatIfPanel {
         busy: bool,
         commands: &CommandQueue,
     ) {
-        let palette = ThemePalette::for_visuals(ui.visuals());
+        let palette = ThemePalette::for_ui(ui);
         ui.horizontal(|ui| {
             ui.heading("What if");
             ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
@@ -169,13 +169,13 @@ impl WhatIfPanel {
         if let Some(text) = option_sliders::sliders_ui(ui, &self.text, keys) {
             self.text = text;
         }
-        ui.add_space(6.0);
+        ui.add_space(spacing::S);
         let problem = checked.answer().and_then(|found| found.as_ref());
         self.editor.ui(ui, &mut self.text, keys, problem, &self.history);
         if let QueryState::Failed(error) = &checked {
             ui.label(RichText::new(error.to_string()).color(palette.error));
         }
-        ui.add_space(6.0);
+        ui.add_space(spacing::S);
         let sane = checked.answer().is_some_and(|found| found.is_none());
         ui.horizontal(|ui| {
             let ready = sane && !busy;

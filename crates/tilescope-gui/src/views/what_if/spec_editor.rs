@@ -3,7 +3,7 @@
 use super::spec_keys::{SpecKeyInfo, SpecProblem};
 use super::spec_text::{key_on_line, table_on_line, values};
 use super::variant_list::VariantList;
-use crate::theme::ThemePalette;
+use crate::theme::{ThemePalette, spacing, text_size};
 use egui::text::{CCursor, CCursorRange};
 use egui::text_edit::TextEditState;
 use egui::{Color32, Id, Key, Modifiers, Rect, RichText, TextEdit, Ui, pos2};
@@ -63,7 +63,7 @@ impl SpecEditor {
                 pos2(across.left(), rect.top()),
                 pos2(across.right(), rect.bottom()),
             );
-            let colour = ThemePalette::for_visuals(ui.visuals()).error;
+            let colour = ThemePalette::for_ui(ui).error;
             let painter = ui.painter().with_clip_rect(across);
             painter.rect_filled(rect, 0.0, faint(colour));
         }
@@ -109,7 +109,7 @@ impl SpecEditor {
             return;
         }
         ui.horizontal_wrapped(|ui| {
-            ui.spacing_mut().item_spacing.x = 4.0;
+            ui.spacing_mut().item_spacing.x = spacing::XS;
             for (at, word) in offers.words.iter().enumerate() {
                 let button = ui.small_button(word);
                 let first = at == 0 && offers.typed > 0;
@@ -143,24 +143,24 @@ impl SpecEditor {
 
     /// What there is to know about the key under the cursor, and what its values have cost so far.
     fn key_ui(&self, ui: &mut Ui, text: &str, keys: &[SpecKeyInfo], history: &VariantList) {
-        let palette = ThemePalette::for_visuals(ui.visuals());
+        let palette = ThemePalette::for_ui(ui);
         let path = key_on_line(text, self.line(text));
         let key = path.and_then(|path| keys.iter().find(|key| key.path == path));
         let Some(key) = key else {
             let hint = "Place the cursor on a key to read what it means.";
-            ui.label(RichText::new(hint).color(palette.weak_text).size(11.5));
+            ui.label(RichText::new(hint).color(palette.weak_text).size(text_size::CAPTION));
             return;
         };
         ui.label(RichText::new(&key.path).strong());
         ui.label(&key.about);
         let default = if key.default.is_empty() { "none" } else { &key.default };
         let text = format!("{}; default {default}", key.values);
-        ui.label(RichText::new(text).color(palette.weak_text).size(11.5));
+        ui.label(RichText::new(text).color(palette.weak_text).size(text_size::CAPTION));
         if !key.also.is_empty() {
-            ui.label(RichText::new(&key.also).color(palette.weak_text).size(11.5));
+            ui.label(RichText::new(&key.also).color(palette.weak_text).size(text_size::CAPTION));
         }
         for line in history.value_costs(key) {
-            ui.label(RichText::new(line).size(11.5));
+            ui.label(RichText::new(line).size(text_size::CAPTION));
         }
     }
 }
@@ -180,7 +180,7 @@ fn problem_ui(ui: &mut Ui, problem: Option<&SpecProblem>) {
         Some(line) => format!("Line {line}: {}", problem.message),
         None => problem.message.clone(),
     };
-    ui.label(RichText::new(words).color(ThemePalette::for_visuals(ui.visuals()).error));
+    ui.label(RichText::new(words).color(ThemePalette::for_ui(ui).error));
 }
 
 fn faint(colour: Color32) -> Color32 {

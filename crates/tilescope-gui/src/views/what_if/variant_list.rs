@@ -6,7 +6,7 @@ use super::spec_text::{changes, values};
 use crate::model::command::{AppCommand, CommandQueue};
 use crate::model::message::StatusMessage;
 use crate::model::navigation::SimulatedVariant;
-use crate::theme::ThemePalette;
+use crate::theme::{ThemePalette, text_size};
 use crate::widgets::background_query::{BackgroundQuery, BackgroundWorkers, QueryState};
 use crate::widgets::icon_button_ui;
 use crate::widgets::icons::Icon;
@@ -161,12 +161,12 @@ impl VariantList {
         text: &mut String,
         commands: &CommandQueue,
     ) {
-        let palette = ThemePalette::for_visuals(ui.visuals());
+        let palette = ThemePalette::for_ui(ui);
         ui.label(RichText::new("Variants").strong());
         ScrollArea::horizontal().id_salt("variants").show(ui, |ui| {
             Grid::new("variants").striped(true).num_columns(7).show(ui, |ui| {
                 for head in ["", "", "", "Cycles", "Samples/s", "Fullest tile", "Fits"] {
-                    ui.label(RichText::new(head).color(palette.weak_text).size(12.0));
+                    ui.label(RichText::new(head).color(palette.weak_text).size(text_size::SMALL));
                 }
                 ui.end_row();
                 let mut forgotten = None;
@@ -190,7 +190,7 @@ impl VariantList {
         at: usize,
         text: &mut String,
     ) -> bool {
-        let palette = ThemePalette::for_visuals(ui.visuals());
+        let palette = ThemePalette::for_ui(ui);
         let variant = &mut self.variants[at];
         let mut ticked = self.ticked.contains(&at);
         let tick = ui.checkbox(&mut ticked, "");
@@ -212,7 +212,7 @@ impl VariantList {
                 *text = variant.spec.clone();
             }
             if !words.is_empty() {
-                let small = RichText::new(&words).color(palette.weak_text).size(11.0);
+                let small = RichText::new(&words).color(palette.weak_text).size(text_size::CAPTION);
                 ui.add(Label::new(small).truncate());
             }
         });
@@ -275,7 +275,7 @@ fn share_text(before: Option<u64>, cycles: u64) -> String {
 }
 
 fn figures_ui(ui: &mut Ui, figures: &VariantFigures) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let dash = || "—".to_owned();
     ui.label(figures.cycles.map_or_else(dash, grouped));
     ui.label(figures.samples_per_second.map_or_else(dash, |rate| grouped(rate.round() as u64)));

@@ -13,7 +13,7 @@ use super::overview_strip::{OverviewDrag, overview_ui};
 use super::pan_zoom_axis::{AxisLimits, AxisRange, PanZoomAxis, count_drag};
 use super::split_texture::{SplitImage, SplitTexture};
 use super::{focus_ui, legend_ui, node_ui};
-use crate::theme::ThemePalette;
+use crate::theme::{ColourScheme, ThemePalette, numbers, spacing, text_size};
 use crate::widgets::background_query::Versioned;
 use egui::accesskit::Role;
 use egui::{
@@ -143,7 +143,7 @@ pub(crate) struct StackGraph {
     #[serde(skip)]
     grip: Option<OverviewDrag>,
     #[serde(skip)]
-    strip: Option<(usize, u64, bool, SplitTexture)>,
+    strip: Option<(usize, u64, ColourScheme, SplitTexture)>,
 }
 
 impl Serialize for StackGraph {
@@ -258,15 +258,21 @@ impl StackGraph {
     ) {
         let pixels = ui.pixels_per_point();
         let key = ((rect.width() * pixels) as usize, stack.version());
-        let dark = ui.visuals().dark_mode;
-        let known =
-            self.strip.as_ref().is_some_and(|(w, id, d, _)| (*w, *id, *d) == (key.0, key.1, dark));
+        let colours = ColourScheme::of(ui);
+        let known = self
+            .strip
+            .as_ref()
+            .is_some_and(|(w, id, c, _)| (*w, *id, *c) == (key.0, key.1, colours));
         if !known {
-            let palette = ThemePalette::for_visuals(ui.visuals());
+            let palette = ThemePalette::for_ui(ui);
             let size = [key.0.max(1), ((rect.height() * pixels) as usize).max(1)];
             let image = SplitImage::cut(silhouette(stack, size, palette));
-            self.strip =
-                Some((key.0, key.1, dark, SplitTexture::new(ui.ctx(), "stack overview", &image)));
+            self.strip = Some((
+                key.0,
+                key.1,
+                colours,
+                SplitTexture::new(ui.ctx(), "stack overview", &image),
+            ));
         }
         let image = self.strip.as_ref().map(|(_, _, _, texture)| (texture, limits.range));
         let axis =
@@ -393,19 +399,19 @@ fn nodes_ui(
 }
 
 fn legends_ui(ui: &mut Ui, rect: Rect, stack: &StackedValues, look: &StackGraphInput<'_>) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     ui.scope_builder(egui::UiBuilder::new().max_rect(rect), |ui| {
-        ui.spacing_mut().item_spacing.x = 6.0;
+        ui.spacing_mut().item_spacing.x = spacing::S;
         egui::ScrollArea::horizontal().id_salt("legend").auto_shrink(false).show(ui, |ui| {
             ui.horizontal(|ui| {
                 for (title, colour) in stack.titles().iter().zip(look.colours) {
                     legend_ui(ui, *colour, title);
-                    ui.add_space(8.0);
+                    ui.add_space(spacing::M);
                 }
                 for GraphLevelLine { value, name, colour } in look.levels {
                     legend_ui(ui, *colour, name);
-                    let text = look.unit.short(*value);
-                    ui.label(RichText::new(text).size(12.0).color(palette.weak_text));
+                    let text = look.unit.short(*value, numbers(ui));
+                    ui.label(RichText::new(text).size(text_size::SMALL).color(palette.weak_text));
                 }
             });
         });

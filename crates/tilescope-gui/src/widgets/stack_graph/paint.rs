@@ -2,7 +2,7 @@
 
 use super::values::{StackedValues, mark_step};
 use super::{GraphAnnotation, MatchedPlaces, StackGraphInput, StackGraphLayout};
-use crate::theme::{ThemePalette, mix};
+use crate::theme::{ThemePalette, mix, numbers, text_size};
 use crate::widgets::elided_text::elided;
 use crate::widgets::pan_zoom_axis::tick_step;
 use egui::{Align2, Color32, ColorImage, FontId, Mesh, Painter, Rect, Shape, Stroke, Ui, pos2};
@@ -15,9 +15,9 @@ const MOST_OUTLINED: usize = 400;
 
 /// Paints the graph and what stands on it.
 pub(super) fn paint(ui: &Ui, places: &StackGraphLayout<'_>, look: &StackGraphInput<'_>) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let painter = ui.painter();
-    grid(painter, places, look, palette);
+    grid(ui, painter, places, look, palette);
     let inside = ui.painter_at(places.frame);
     let ground = columns(places, None);
     let mut below = ground.clone();
@@ -171,13 +171,14 @@ fn outline(
 }
 
 fn grid(
+    ui: &Ui,
     painter: &Painter,
     places: &StackGraphLayout<'_>,
     look: &StackGraphInput<'_>,
     palette: &ThemePalette,
 ) {
     let frame = places.frame;
-    let font = FontId::proportional(11.0);
+    let font = FontId::proportional(text_size::CAPTION);
     let step = mark_step(look.unit, places.top, f64::from(frame.height() / 38.0).clamp(2.0, 10.0));
     let line = Stroke::new(1.0, palette.rule);
     // Bounded, so that a tiny or zero step cannot stall a frame.
@@ -188,7 +189,7 @@ fn grid(
         }
         let y = places.y(value);
         painter.hline(frame.x_range(), y, line);
-        let text = look.unit.short(value);
+        let text = look.unit.short(value, numbers(ui));
         let at = pos2(frame.left() - 8.0, y);
         painter.text(at, Align2::RIGHT_CENTER, text, font.clone(), palette.weak_text);
     }
@@ -210,7 +211,13 @@ fn grid(
         place += step;
     }
     let at = pos2(frame.center().x, frame.bottom() + 21.0);
-    painter.text(at, Align2::CENTER_TOP, look.axis, FontId::proportional(11.5), palette.weak_text);
+    painter.text(
+        at,
+        Align2::CENTER_TOP,
+        look.axis,
+        FontId::proportional(text_size::CAPTION),
+        palette.weak_text,
+    );
 }
 
 /// What covers a part of the axis: bars along the top, each with its name.
@@ -233,7 +240,8 @@ fn spans(
             (places.frame.right() - 120.0).max(places.frame.left() + 2.0),
         );
         let room = places.frame.right() - from - 4.0;
-        let text = elided(painter, name, FontId::proportional(11.5), palette.text, room);
+        let text =
+            elided(painter, name, FontId::proportional(text_size::CAPTION), palette.text, room);
         let at = pos2(from, top + 5.0);
         painter.rect_filled(Rect::from_min_size(at, text.size()).expand(1.0), 2.0, palette.page);
         painter.galley(at, text, palette.text);
@@ -260,7 +268,11 @@ fn paint_flag(
     );
     painter.extend(dashes);
     painter.circle_filled(pos2(x, y), 3.0, palette.text);
-    let text = painter.layout_no_wrap(flag.words.clone(), FontId::proportional(11.5), palette.text);
+    let text = painter.layout_no_wrap(
+        flag.words.clone(),
+        FontId::proportional(text_size::CAPTION),
+        palette.text,
+    );
     let (before, behind) = (x - 8.0 - text.size().x, x + 8.0);
     let fits_before = before >= places.frame.left();
     let fits_behind = behind + text.size().x <= places.frame.right();

@@ -5,8 +5,8 @@ mod row_order;
 
 use super::elided_text::without_middle;
 use super::{hint_ui, neighbour, search_ui};
-use crate::theme::ThemePalette;
 use crate::theme::fonts::{strong, strong_family};
+use crate::theme::{ThemePalette, spacing, text_size};
 use crate::widgets::background_query::{BackgroundQuery, BackgroundWorkers};
 use egui::accesskit::Role;
 use egui::{Align, FontId, Label, Layout, RichText, Sense, TextStyle, Ui, WidgetInfo};
@@ -113,11 +113,11 @@ impl TableState {
             return None;
         }
         ui.horizontal(|ui| {
-            ui.add_space(6.0);
+            ui.add_space(spacing::S);
             search_ui(ui, &mut self.filter, hint, 220.0);
             self.count_ui(ui, table);
         });
-        ui.add_space(4.0);
+        ui.add_space(spacing::XS);
         let first_number = table.columns.iter().position(|column| !is_wide(column)).unwrap_or(0);
         // Behind the last column all rows are alike.
         let unsorted = if self.as_given { table.columns.len() } else { first_number };
@@ -174,7 +174,7 @@ impl TableState {
         } else {
             format!("{} of {} rows", grouped(shown as u64), grouped(all as u64))
         };
-        ui.label(RichText::new(text).color(ThemePalette::for_visuals(ui.visuals()).weak_text));
+        ui.label(RichText::new(text).color(ThemePalette::for_ui(ui).weak_text));
     }
 }
 
@@ -186,7 +186,7 @@ fn rows_ui(
     sort: &mut Option<(usize, bool)>,
     mut choice: Option<TableRowSelection<'_>>,
 ) -> Option<usize> {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     ui.spacing_mut().item_spacing = egui::vec2(BETWEEN, 0.0);
     let totals = usize::from(table.totals && !order.rows.is_empty());
     let mut clicked = None;
@@ -299,7 +299,7 @@ fn header_ui(
     (sorted, descending): (usize, bool),
     sort: &mut Option<(usize, bool)>,
 ) {
-    let palette = ThemePalette::for_visuals(ui.visuals());
+    let palette = ThemePalette::for_ui(ui);
     let chosen = sorted == index;
     let arrow = match (chosen, descending) {
         (false, _) => "",
@@ -310,7 +310,8 @@ fn header_ui(
     let layout = Layout::left_to_right(Align::Center).with_main_align(align);
     ui.with_layout(layout.with_main_justify(true), |ui| {
         let colour = if chosen { palette.text } else { palette.weak_text };
-        let text = RichText::new(format!("{}{arrow}", column.title)).color(colour).size(12.0);
+        let text =
+            RichText::new(format!("{}{arrow}", column.title)).color(colour).size(text_size::SMALL);
         let button = egui::Button::new(text).frame(false).truncate();
         let response = ui.add(button);
         response

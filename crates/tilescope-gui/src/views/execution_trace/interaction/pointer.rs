@@ -137,7 +137,7 @@ fn click(ui: &Ui, input: &LanePointerInput<'_>) -> TraceEvent {
 /// Outlines the bar under the pointer and says what it is.
 pub(crate) fn hover_ui(ui: &Ui, input: &LanePointerInput<'_>) {
     let Some(hit) = input.hit.as_ref().filter(|_| !input.response.dragged()) else { return };
-    let stroke = Stroke::new(1.0, ThemePalette::for_visuals(ui.visuals()).text);
+    let stroke = Stroke::new(1.0, ThemePalette::for_ui(ui).text);
     let painter = ui.painter_at(input.layout.regions.lanes);
     painter.rect_stroke(hit.rect, 0.0, stroke, StrokeKind::Outside);
     tooltip_ui(input.response, hit, input.prepared);
@@ -146,7 +146,7 @@ pub(crate) fn hover_ui(ui: &Ui, input: &LanePointerInput<'_>) {
 fn tooltip_ui(response: &Response, hit: &LaneHit<'_>, prepared: &LoadedTrace) {
     response.clone().on_hover_ui_at_pointer(|ui| {
         ui.set_max_width(420.0);
-        let palette = ThemePalette::for_visuals(ui.visuals());
+        let palette = ThemePalette::for_ui(ui);
         let title: String =
             selected_bar::title(hit.item, &prepared.labels).chars().take(240).collect();
         ui.label(crate::theme::fonts::strong(title));

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::model::preferences::TracePrefs;
+use crate::theme::ColourScheme;
 use crate::views::cycle_axis::{fitting_cycles, limits_of_cycles};
 use crate::views::execution_trace::loaded_trace::prepare;
 use crate::views::execution_trace::queries::{TraceSceneLook, scene_key};
@@ -55,7 +56,7 @@ impl SampleTrace {
             prefs: &self.prefs,
             selected: None,
             filter: "",
-            dark: false,
+            colours: ColourScheme::default(),
             pixels_per_point: 1.0,
         };
         let key = scene_key(layout, limits, look);

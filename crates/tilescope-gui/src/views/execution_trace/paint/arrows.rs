@@ -1,6 +1,7 @@
 //! Arrows from exchanges between IPUs to the steps that work on what arrives.
 
 use super::TracePainter;
+use crate::theme::numbers;
 use crate::views::execution_trace::id;
 use crate::views::execution_trace::layout::{FlowArrowItem, HEAD};
 use crate::widgets::node_ui;
@@ -8,6 +9,7 @@ use egui::accesskit::Role;
 use egui::epaint::CubicBezierShape;
 use egui::{Color32, Painter, Pos2, Shape, Stroke, Vec2, vec2};
 use tilescope_analysis::trace::FlowArrow;
+use tilescope_report::units::NumberFormat;
 
 impl TracePainter<'_> {
     /// Paints arrows; those of the chosen step stand out.
@@ -19,15 +21,15 @@ impl TracePainter<'_> {
             curve(&self.painter, *start, *end, stroke);
             let part = (arrow.step.0, arrow.link.from, arrow.link.to);
             let node = id(self.ui, "arrow").with(part);
-            let words = || (words(arrow), cycles(arrow));
+            let words = || (words(arrow, numbers(self.ui)), cycles(arrow));
             node_ui(self.ui, node, *visible, Role::GraphicsObject, words);
         }
     }
 }
 
 /// `64 KiB from IPU 0 to IPU 1`
-fn words(arrow: &FlowArrow) -> String {
-    let bytes = arrow.link.bytes.map_or_else(|| "Data".to_owned(), |b| b.to_string());
+fn words(arrow: &FlowArrow, numbers: NumberFormat) -> String {
+    let bytes = arrow.link.bytes.map_or_else(|| "Data".to_owned(), |moved| numbers.bytes(moved.0));
     format!("{bytes} from IPU {} to IPU {}", arrow.link.from, arrow.link.to)
 }
 

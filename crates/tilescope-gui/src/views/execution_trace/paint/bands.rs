@@ -1,7 +1,7 @@
 //! The lanes of an IPU: its names, images, marks and the names on its bars.
 
 use super::{TracePainter, VEIL};
-use crate::theme::mix;
+use crate::theme::{mix, text_size};
 use crate::views::execution_trace::bar_colours::colour;
 use crate::views::execution_trace::id;
 use crate::views::execution_trace::layout::{BarLabelItem, IpuBand, SceneBand, TraceRenderItems};
@@ -39,10 +39,10 @@ impl TracePainter<'_> {
         let gutter = self.regions.gutter();
         let painter = self.ui.painter_at(gutter);
         let name = format!("IPU {}", band.ipu);
-        let font = FontId::new(12.0, crate::theme::fonts::strong_family());
+        let font = FontId::new(text_size::SMALL, crate::theme::fonts::strong_family());
         painter.text(band.name_at, Align2::RIGHT_TOP, &name, font, self.palette.text);
         for (at, text) in &band.groups {
-            let small = FontId::proportional(10.5);
+            let small = FontId::proportional(text_size::CAPTION);
             painter.text(*at, Align2::RIGHT_TOP, text, small, self.palette.weak_text);
         }
         let (lane, visible) = (id(self.ui, "lane").with(band.ipu), band.gutter.intersect(gutter));
@@ -113,7 +113,7 @@ impl TracePainter<'_> {
             return;
         }
         let ink = self.palette.label_text_on(ground);
-        let font = FontId::proportional(11.0);
+        let font = FontId::proportional(text_size::CAPTION);
         let galley = elided(&self.painter, text, font, ink, room.width());
         let row = Rect::from_min_size(rect.min, vec2(rect.width(), row_height - 1.0));
         let at = pos2(room.left(), row.center().y - galley.size().y / 2.0);

@@ -1,7 +1,7 @@
 //! The ruler and the rows of marks below it.
 
 use super::TracePainter;
-use crate::theme::{ThemePalette, mix};
+use crate::theme::{ThemePalette, mix, text_size};
 use crate::views::execution_trace::id;
 use crate::views::execution_trace::layout::{HostBarItem, MarkBarItem, MarkRowItem, RulerTick};
 use crate::widgets::{elided_text::elided, node_ui};
@@ -36,7 +36,7 @@ impl TracePainter<'_> {
         let (rect, colour) = (self.regions.ruler, self.palette.weak_text);
         let at = pos2(tick.x + 4.0, rect.top() + 3.0);
         let text = tick.cycle.to_string();
-        let galley = painter.layout_no_wrap(text, FontId::proportional(11.0), colour);
+        let galley = painter.layout_no_wrap(text, FontId::proportional(text_size::CAPTION), colour);
         if tick.x >= rect.left() - 3.0 && at.x + galley.size().x <= rect.right() {
             painter.galley(at, galley, colour);
         }
@@ -44,7 +44,7 @@ impl TracePainter<'_> {
 
     /// The name of a row, left of it.
     fn row_title(&self, at: egui::Pos2, text: &str) {
-        let font = FontId::proportional(11.0);
+        let font = FontId::proportional(text_size::CAPTION);
         self.ui.painter().text(at, Align2::RIGHT_CENTER, text, font, self.palette.weak_text);
     }
 
@@ -88,7 +88,13 @@ impl TracePainter<'_> {
         ground: Color32,
     ) {
         let ink = self.palette.label_text_on(ground);
-        let text = elided(painter, &mark.label, FontId::proportional(11.0), ink, room.width());
+        let text = elided(
+            painter,
+            &mark.label,
+            FontId::proportional(text_size::CAPTION),
+            ink,
+            room.width(),
+        );
         let at = pos2(room.left(), room.center().y - text.size().y / 2.0);
         painter.galley(at, text, ink);
         let part = (mark.kind.name(), mark.ipu, mark.index, mark.cycles.start);
@@ -99,7 +105,7 @@ impl TracePainter<'_> {
     }
 
     fn more_marks(&self, painter: &Painter, row: Rect) {
-        let (font, palette) = (FontId::proportional(11.0), self.palette);
+        let (font, palette) = (FontId::proportional(text_size::CAPTION), self.palette);
         let text = "more marks than fit here: zoom in";
         let galley = elided(painter, text, font, palette.text, row.width());
         let at = pos2(row.right() - galley.size().x - 6.0, row.top() + 1.0);

@@ -12,7 +12,7 @@ pub(super) use textures::TraceTextures;
 
 use super::layout::{TraceRegions, TraceRenderItems};
 use super::loaded_trace::LoadedTrace;
-use crate::theme::ThemePalette;
+use crate::theme::{ThemePalette, text_size};
 use egui::{Align2, FontId, Painter, Ui};
 use tilescope_report::units::Hertz;
 
@@ -39,7 +39,7 @@ impl TracePainter<'_> {
     pub(super) fn paint_lanes(&self, items: &TraceRenderItems<'_>, error: Option<String>) {
         self.ruler(&items.ticks);
         if let Some(error) = error {
-            let (font, at) = (FontId::proportional(13.0), self.regions.lanes.center());
+            let (font, at) = (FontId::proportional(text_size::BODY), self.regions.lanes.center());
             self.painter.text(at, Align2::CENTER_CENTER, error, font, self.palette.error);
         }
         for band in &items.bands {

@@ -1,6 +1,7 @@
 //! What the user marks and measures, above the lanes.
 
 use super::TracePainter;
+use crate::theme::text_size;
 use crate::views::execution_trace::layout::{DrawnRangeItem, MeasureItem, TraceRenderItems};
 use crate::views::execution_trace::step_statistics::length_text;
 use egui::{Align2, CornerRadius, FontId, Painter, Rect, Stroke, StrokeKind, pos2, vec2};
@@ -13,7 +14,7 @@ impl TracePainter<'_> {
         let stroke = Stroke::new(1.0, palette.accent);
         self.painter.rect_stroke(rect, 0.0, stroke, StrokeKind::Inside);
         let text = format!("{} cycles", range.length());
-        let font = FontId::proportional(12.0);
+        let font = FontId::proportional(text_size::SMALL);
         let galley = self.painter.layout_no_wrap(text, font, palette.text);
         let at = pos2(rect.center().x - galley.size().x / 2.0, self.regions.lanes.top() + 8.0);
         let ground = Rect::from_min_size(at, galley.size()).expand2(vec2(6.0, 3.0));
@@ -36,7 +37,7 @@ impl TracePainter<'_> {
     fn measure(&self, painter: &Painter, MeasureItem { x, range }: MeasureItem) {
         let (ruler, palette) = (self.regions.ruler, self.palette);
         painter.hline(x, ruler.bottom() - 3.0, Stroke::new(2.0, palette.accent));
-        let font = FontId::proportional(11.5);
+        let font = FontId::proportional(text_size::CAPTION);
         let galley = painter.layout_no_wrap(length_text(range, self.clock), font, palette.text);
         let middle = pos2((x.min + x.max) / 2.0, ruler.center().y);
         let ground =

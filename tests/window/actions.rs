@@ -1,17 +1,10 @@
-//! The table of actions: everything in it can be reached and is explained. A program of its own: it
-//! changes units and colours, which are a matter of the whole process.
+//! The table of actions: everything in it can be reached and is explained.
 
-#![cfg(feature = "gui")]
-#![allow(clippy::unwrap_used)]
-
-mod common;
-mod gui_support;
-mod report_support;
-
+use crate::common;
+use crate::gui_support::{self, Variant, link, says, settle, window};
 use egui::accesskit::Role;
 use egui::{Event, Key, Modifiers, Vec2};
 use egui_kittest::kittest::Queryable;
-use gui_support::{Variant, link, says, settle, window};
 use std::path::Path;
 use tilescope_gui::action::actions;
 use tilescope_gui::session::Selection;
@@ -203,5 +196,4 @@ fn a_window_with_other_preferences_is_drawn_by_the_command_line() {
             seen.extend(bytes.into_iter().next());
         }
     }
-    AppearancePrefs::default().apply_to_process();
 }
