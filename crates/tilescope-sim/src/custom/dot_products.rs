@@ -3,7 +3,7 @@
 //! segments, a vertex makes the dot product of each, and a second compute set sums up the segments
 //! of each row.
 
-use crate::poplar::exchange;
+use crate::poplar::exchange::{self, TileMessages};
 use crate::poplar::runs;
 use crate::poplar::work::{
     MemoryConstraint, OperationWork, TemporaryVariable, VertexInstances, WorkPhase, WorkPhaseKind,
@@ -119,11 +119,18 @@ impl MatVecDotProducts {
         let mut work = OperationWork::default();
         work.push_some(exchange::relayout("matrix", matrix, &placed, true, tiles, speed));
         let ready = work.phases().len();
-        work.push_some(exchange::phase("mulCS", &parts, vector, (1, 1), tiles, speed));
+        work.push_some(exchange::phase(
+            "mulCS",
+            &parts,
+            vector,
+            TileMessages::each_way(1),
+            tiles,
+            speed,
+        ));
         let longest = self.columns.div_ceil(segments);
         work.push(vertices("mulCS", "DotProductVertex", count(products), longest));
         let multiplied = work.phases().len();
-        let messages = (segments, 1);
+        let messages = TileMessages { received: segments, sent: 1 };
         work.push_some(exchange::phase("reduceCS", &gathered, &partials, messages, tiles, speed));
         work.push(vertices("reduceCS", "ReduceVertex", count(self.rows), segments));
         let end = work.phases().len();

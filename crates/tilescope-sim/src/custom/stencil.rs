@@ -6,7 +6,7 @@
 //! thorbenlouw/lbm-graphcore GaussianBlurLowLevel).
 
 use crate::poplar::constants::{RAGGED_PIECE_COPY_CYCLES, SUBWORD_REARRANGE_CYCLES_PER_BYTE};
-use crate::poplar::exchange::WORD_BYTES;
+use crate::poplar::exchange::{TileMessages, WORD_BYTES};
 use crate::poplar::work::{
     MemoryConstraint, OperationWork, TemporaryVariable, VertexInstances, WorkPhase, WorkPhaseKind,
 };
@@ -173,7 +173,7 @@ impl StencilField {
             let pieces = stripes(height, width) * (rows + 2) * 3;
             self.copied(stripes(height, width) * (rows + 2) * (columns + 2) * cell, pieces)
         });
-        let around = neighbours.points() - 1;
+        let around = TileMessages::each_way(neighbours.points() - 1);
         let copy = |name: &str, cycles: TileRuns<Cycles>| {
             let kind = "poplar_rt::DstStridedCopy64BitMultiAccess".to_string();
             vertices(name, kind, &cycles.map(|_| WORKERS), cycles)
@@ -182,7 +182,7 @@ impl StencilField {
         if !gathered.total().is_zero() {
             work.push(copy("Halo/PreArrange", gathered));
         }
-        work.push_some(exchange::phase("Halo", &halo, &halo, (around, around), tiles, speed));
+        work.push_some(exchange::phase("Halo", &halo, &halo, around, tiles, speed));
         let arrived = work.phases().len();
         work.push(copy("Halo/OnTileCopy", copied));
         let codelet = format!("Stencil<{},{}>", neighbours.points(), self.dtype.poplar_name());

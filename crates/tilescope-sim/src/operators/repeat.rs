@@ -4,7 +4,7 @@ use super::{
     GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
     Operator, ReduceOp, ShapeError, expect_operands,
 };
-use crate::poplar::exchange;
+use crate::poplar::exchange::{self, TileMessages};
 use crate::poplar::work::{MemoryConstraint, OperationWork, TemporaryVariable};
 use crate::popops::elementwise;
 use crate::popops::reduce::ReduceOperation;
@@ -61,7 +61,14 @@ impl Operator for RepeatOp {
         let needed = layout.bytes(dtype.bytes()).map(|bytes| *bytes.min(&all));
         let mut work = OperationWork::default();
         let speed = lowering.exchange_speed();
-        work.push_some(exchange::phase("Repeat", &needed, &values, (4, 4), lowering.tiles, speed));
+        work.push_some(exchange::phase(
+            "Repeat",
+            &needed,
+            &values,
+            TileMessages::each_way(4),
+            lowering.tiles,
+            speed,
+        ));
         work.push(elementwise::cast("Repeat/OnTileCopy", dtype, dtype, &layout.elements));
         work.temporaries.push(TemporaryVariable {
             name: "Repeat/values".to_string(),

@@ -81,19 +81,33 @@ fn traffic(
     traffic
 }
 
+/// Messages of every tile that takes part in an exchange.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TileMessages {
+    pub received: u64,
+    pub sent: u64,
+}
+
+impl TileMessages {
+    /// As many in as out.
+    pub(crate) fn each_way(messages: u64) -> Self {
+        Self { received: messages, sent: messages }
+    }
+}
+
 /// An exchange phase from what each tile receives and sends; nothing where nothing moves.
 pub(crate) fn phase(
     name: &str,
     received: &TileRuns<Bytes>,
     sent: &TileRuns<Bytes>,
-    messages: (u64, u64),
+    messages: TileMessages,
     tiles: u32,
     speed: BytesPerCycle,
 ) -> Option<WorkPhase> {
     if received.total().is_zero() || sent.total().is_zero() {
         return None;
     }
-    let traffic = traffic(received, sent, |_| messages.0, messages.1, tiles);
+    let traffic = traffic(received, sent, |_| messages.received, messages.sent, tiles);
     // Tiles send and receive at the same time, each way at the full rate.
     let cycles = traffic.map(|tile| speed.cycles_for(tile.bytes_in.max(tile.bytes_out)));
     Some(WorkPhase {
@@ -140,7 +154,7 @@ pub(crate) fn relayout(
     speed: BytesPerCycle,
 ) -> Option<WorkPhase> {
     let messages = if reorder { TRANSPOSING_MESSAGES } else { RELAYOUT_MESSAGES };
-    let mut phase = phase(name, to, from, (messages, messages), tiles, speed)?;
+    let mut phase = phase(name, to, from, TileMessages::each_way(messages), tiles, speed)?;
     if let WorkPhaseKind::Exchange { in_order, .. } = &mut phase.kind {
         *in_order = !reorder;
     }
@@ -156,7 +170,7 @@ pub(crate) fn broadcast(
     speed: BytesPerCycle,
 ) -> Option<WorkPhase> {
     let received = TileRuns::uniform(receivers, holders.total());
-    phase(name, &received, holders, (2, 2), tiles, speed)
+    phase(name, &received, holders, TileMessages::each_way(2), tiles, speed)
 }
 
 #[cfg(test)]

@@ -187,7 +187,9 @@ impl NormRows {
         statistics: &NormStatistics,
     ) -> Result<[TensorLayout; 2], ReduceError> {
         let dtype = self.statistics.dtype;
-        let (elements, bytes) = (&self.layout.elements, self.layout.bytes(dtype.bytes()));
+        let elements = &self.layout.elements;
+        // Runs of its own for each temporary: the allocator joins variables that share theirs.
+        let bytes = || self.layout.bytes(dtype.bytes());
         let start = work.phases().len();
         work.push(elementwise::cast("NormGrad/whiten/OnTileCopy", dtype, dtype, elements));
         self.whiten(work, "NormGrad/whiten", statistics);
@@ -204,13 +206,13 @@ impl NormRows {
         product(work, "NormGrad/delta/Mul");
         let names = ["NormGrad/delta/scale", "NormGrad/delta/shift"];
         let affine_gradients = sums(work, channels, names, dtype)?;
-        work.push_temporary("NormGrad/delta/product", bytes.clone(), first);
+        work.push_temporary("NormGrad/delta/product", bytes(), first);
         channels.apply_broadcast(machine, work, "NormGrad/scale", BinaryOpType::Multiply, scale);
         let second = work.phases().len();
         product(work, "NormGrad/statistics/Mul");
         let names = ["NormGrad/statistics/var", "NormGrad/statistics/mean"];
         let [var_delta, mean_delta] = sums(work, rows, names, DType::Float)?;
-        work.push_temporary("NormGrad/statistics/product", bytes.clone(), second);
+        work.push_temporary("NormGrad/statistics/product", bytes(), second);
         let name = "NormGrad/var/Mul";
         rows.apply_broadcast(machine, work, name, BinaryOpType::Multiply, &var_delta);
         let name = "NormGrad/var/Add";
@@ -218,7 +220,7 @@ impl NormRows {
         rows.apply_broadcast(machine, work, "NormGrad/mean/Add", BinaryOpType::Add, &mean_delta);
         let (name, inverse) = ("NormGrad/iStdDev/Mul", &statistics.inverse_deviation);
         rows.apply_broadcast(machine, work, name, BinaryOpType::Multiply, inverse);
-        work.push_temporary("NormGrad/whitened", bytes, start);
+        work.push_temporary("NormGrad/whitened", bytes(), start);
         Ok(affine_gradients)
     }
 

@@ -1,6 +1,6 @@
 //! Softmax, and the loss of its values at labels (poplibs lib/popnn/NonLinearity.cpp, PopART's nll).
 
-use crate::poplar::exchange;
+use crate::poplar::exchange::{self, TileMessages};
 use crate::poplar::work::OperationWork;
 use crate::popops::elementwise::{self, BinaryOpType, UnaryOpType};
 use crate::popops::reduce::{ReduceError, ReduceOperation};
@@ -56,7 +56,14 @@ pub(crate) fn push_nll_loss(
     let needed = elements.map(|count| count.0.min(most) * DType::Int.bytes());
     let start = work.phases().len();
     let (tiles, speed) = (machine.tiles as u32, machine.exchange_speed());
-    work.push_some(exchange::phase("Loss/OneHot", &needed, &labels, (2, 2), tiles, speed));
+    work.push_some(exchange::phase(
+        "Loss/OneHot",
+        &needed,
+        &labels,
+        TileMessages::each_way(2),
+        tiles,
+        speed,
+    ));
     work.push(elementwise::fill("Loss/OneHot/zero", dtype, elements));
     work.push(elementwise::one_hot("Loss/OneHot", dtype, classes, elements));
     work.push(elementwise::binary_in_place("Loss/Mul", BinaryOpType::Multiply, dtype, elements));

@@ -5,7 +5,7 @@ use super::elementwise::{self, BinaryOpType, cycles};
 use super::reduce::{
     self, ReduceDim, ReduceError, ReduceOperation, ReduceResultUse, ReductionRequest,
 };
-use crate::poplar::exchange;
+use crate::poplar::exchange::{self, TileMessages};
 use crate::poplar::work::{MemoryConstraint, OperationWork, TemporaryVariable};
 use crate::poputil::layout::{ElementOrder, TensorLayout};
 use crate::shape::{DType, TensorInfo};
@@ -136,7 +136,14 @@ impl TensorRows {
         let start = work.phases().len();
         let (tiles, speed) = (machine.tiles as u32, machine.exchange_speed());
         let sent = values.bytes(bytes);
-        work.push_some(exchange::phase(name, &needed, &sent, (2, 2), tiles, speed));
+        work.push_some(exchange::phase(
+            name,
+            &needed,
+            &sent,
+            TileMessages::each_way(2),
+            tiles,
+            speed,
+        ));
         work.temporaries.push(TemporaryVariable {
             name: format!("{name}/broadcast"),
             category: MemoryCategory::Message,

@@ -62,9 +62,13 @@ const STREAM_END_SHARE: f64 = 0.1;
 /// Bytes per cycle of the IPU Model's host (graphcore/examples tut6: 40.04 MB in 6,663,551 cycles).
 const MODEL_HOST_BYTES_PER_CYCLE: f64 = 6.0;
 
-/// Cycles before and after a transfer on the IPU Model. Assumed from the two control copies of the
-/// matmul tutorial, which leave about 300 cycles each besides the exchange that follows them.
-const MODEL_STREAM_BEGIN_END_CYCLES: (Cycles, Cycles) = (Cycles(200), Cycles(60));
+/// Cycles before a transfer on the IPU Model. Assumed, like those after it, from the two control
+/// copies of the matmul tutorial, which leave about 300 cycles each besides the exchange that
+/// follows them.
+const MODEL_STREAM_BEGIN_CYCLES: Cycles = Cycles(200);
+
+/// Cycles after a transfer on the IPU Model.
+const MODEL_STREAM_END_CYCLES: Cycles = Cycles(60);
 
 /// Seconds a sync signal of the IPU Model takes per hop, there and back counted apart
 /// (poplibs lib/poplibs_test/Util.cpp, setGlobalSyncLatency).
@@ -87,8 +91,12 @@ impl SystemCosts {
             TargetKind::IpuModel => {
                 let hops = f64::from(1 + ipus / 2 / 2);
                 let sync = (MODEL_SYNC_SECONDS_PER_HOP * clock * hops * 2.0).ceil() as u64;
-                let (begin, end) = MODEL_STREAM_BEGIN_END_CYCLES;
-                (Cycles(sync), begin, end, MODEL_HOST_BYTES_PER_CYCLE)
+                (
+                    Cycles(sync),
+                    MODEL_STREAM_BEGIN_CYCLES,
+                    MODEL_STREAM_END_CYCLES,
+                    MODEL_HOST_BYTES_PER_CYCLE,
+                )
             }
         };
         Self {

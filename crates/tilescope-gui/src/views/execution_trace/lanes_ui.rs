@@ -1,6 +1,6 @@
 //! A frame of the lanes: layout, queries, painting, then what pointer and keys did.
 
-use super::interaction::{action_events, hover_ui, is_for_strip};
+use super::interaction::{LanePointerInput, action_events, hover_ui, is_for_strip};
 use super::layout::{
     GUTTER, SCROLL_BAR, TraceLayout, TraceRegions, hit, ipu_lane_layouts, render_items,
     total_height,
@@ -166,13 +166,16 @@ impl ExecutionTraceView {
         limits: AxisLimits,
         response: &Response,
     ) {
-        let hit = response.hover_pos().zip(scene).and_then(|(at, scene)| hit(layout, scene, at));
-        if let Some(hit) = &hit {
-            hover_ui(ui, layout, response, hit, prepared);
-        }
-        let pointed = (response, hit.as_ref());
-        let trace = (prepared, context.prefs.look.drag);
-        let events = self.input.pointer.events(ui, layout, limits, pointed, trace);
+        let input = LanePointerInput {
+            layout,
+            limits,
+            response,
+            hit: response.hover_pos().zip(scene).and_then(|(at, scene)| hit(layout, scene, at)),
+            prepared,
+            drag_mode: context.prefs.look.drag,
+        };
+        hover_ui(ui, &input);
+        let events = self.input.pointer.events(ui, &input);
         self.apply(context, events);
     }
 

@@ -155,7 +155,7 @@ fn why_empty(outcome: ProgramOutcome) -> (&'static str, &'static str) {
 }
 
 impl ExecutionTraceView {
-    /// Does what events say, in order: the only way in which a frame changes the settings.
+    /// Does what events say, in order: what the user does changes the settings here alone.
     fn apply(&mut self, context: &ViewContext<'_>, events: impl IntoIterator<Item = TraceEvent>) {
         for event in events {
             if let Some(command) = self.settings.apply(event, context.selection.step) {

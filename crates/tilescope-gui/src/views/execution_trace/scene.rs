@@ -1,5 +1,5 @@
-//! What is read and drawn in the background: once per report what never changes, and for each
-//! window the bars, their image and the marks above them.
+//! What is read and drawn in the background for each window: the bars, their image and the marks
+//! above them.
 
 use super::bar_raster::{BarFilter, BarRasterLayout, raster};
 use super::bsp_raster::BspRaster;

@@ -148,13 +148,21 @@ impl BlockTransposition {
         self.counts.iter().map(move |count| *count * block)
     }
 
-    /// Cycles of `count` blocks, and how many workers share them; none where one vertex runs all.
-    fn cycles(&self, machine: &IpuTarget, count: u64, data_type: DType) -> (Cycles, Option<u64>) {
+    /// The vertices of `count` blocks on one tile.
+    fn vertices(&self, machine: &IpuTarget, count: u64, data_type: DType) -> TransposeVertices {
         let TransposeBlockShape { from, to } = self.blocks;
         let cycles = planner_cycles::transpose(machine, count, to, from, data_type);
         let whole_tile = count > 1 && planner_cycles::transposes_together(to, from, data_type);
-        (cycles, (!whole_tile).then(|| count.min(machine.workers())))
+        let workers = (!whole_tile).then(|| count.min(machine.workers()));
+        TransposeVertices { cycles, workers }
     }
+}
+
+/// Vertices that transpose blocks on one tile.
+struct TransposeVertices {
+    cycles: Cycles,
+    /// How many workers share the blocks, a vertex each; none where one vertex takes the tile.
+    workers: Option<u64>,
 }
 
 /// Brings the blocks of `tensors` together and transposes them. `padding` is the work of filling
@@ -199,14 +207,14 @@ pub(crate) fn transpose(
     for (tile, cycles) in cycles.iter_mut().enumerate() {
         let on_tile = tensors.iter().filter_map(|tensor| {
             let count = *tensor.counts.get(tile).filter(|count| **count > 0)?;
-            Some(tensor.cycles(machine, count, data_type))
+            Some(tensor.vertices(machine, count, data_type))
         });
         *cycles = side_by_side(on_tile, machine.workers());
     }
     for tensor in tensors {
         let workers = |whole_tile: bool| {
             tensor.counts.iter().map(move |count| {
-                let (_, workers) = tensor.cycles(machine, *count, data_type);
+                let workers = tensor.vertices(machine, *count, data_type).workers;
                 if whole_tile { u64::from(workers.is_none()) } else { workers.unwrap_or(0) }
             })
         };
@@ -218,16 +226,15 @@ pub(crate) fn transpose(
     builder.compute(name, &cycles, vertices);
 }
 
-/// Cycles of vertices on one tile: each is given by its cycles and the workers it has vertices
-/// for, if it does not take the whole tile.
-fn side_by_side(on_tile: impl Iterator<Item = (Cycles, Option<u64>)>, workers: u64) -> Cycles {
+/// Cycles of vertices on one tile, which share its workers.
+fn side_by_side(on_tile: impl Iterator<Item = TransposeVertices>, workers: u64) -> Cycles {
     let mut together = Cycles::ZERO;
     let mut busy = vec![Cycles::ZERO; workers as usize];
-    for (cycles, vertices) in on_tile {
-        match vertices {
+    for TransposeVertices { cycles, workers } in on_tile {
+        match workers {
             None => together += cycles,
-            Some(vertices) => {
-                for _ in 0..vertices {
+            Some(workers) => {
+                for _ in 0..workers {
                     if let Some(first_free) = busy.iter_mut().min() {
                         *first_free += cycles;
                     }
@@ -258,17 +265,10 @@ mod tests {
 
     #[test]
     fn workers_transpose_side_by_side() {
-        assert_eq!(
-            side_by_side([(Cycles(100), Some(2)), (Cycles(70), Some(1))].into_iter(), 6),
-            Cycles(100)
-        );
-        assert_eq!(
-            side_by_side([(Cycles(100), Some(6)), (Cycles(70), Some(1))].into_iter(), 6),
-            Cycles(170)
-        );
-        assert_eq!(
-            side_by_side([(Cycles(100), None), (Cycles(70), Some(6))].into_iter(), 6),
-            Cycles(170)
-        );
+        let vertices = |cycles, workers| TransposeVertices { cycles: Cycles(cycles), workers };
+        let together = |one, other| side_by_side([one, other].into_iter(), 6);
+        assert_eq!(together(vertices(100, Some(2)), vertices(70, Some(1))), Cycles(100));
+        assert_eq!(together(vertices(100, Some(6)), vertices(70, Some(1))), Cycles(170));
+        assert_eq!(together(vertices(100, None), vertices(70, Some(6))), Cycles(170));
     }
 }

@@ -20,6 +20,15 @@ pub(crate) struct AmpCycleEstimator {
     workers: u64,
 }
 
+/// Cycles of a worker that state kept between calls saves.
+#[derive(Default)]
+struct RetentionSavings {
+    /// What only the first call saves.
+    first_call: u64,
+    /// What every group of input channels saves.
+    input_group: u64,
+}
+
 impl AmpCycleEstimator {
     /// The engine of `vertex` with `units` units in use.
     pub(crate) fn new(vertex: &ConvVertexType, machine: &IpuTarget, units: u64) -> Self {
@@ -47,11 +56,14 @@ impl AmpCycleEstimator {
         !self.float_inputs && (self.float_partials || self.units == 16)
     }
 
-    /// Cycles saved by state kept between calls: by the first call, and for every input group
-    /// (`conv1x1WorkerRetentionSavings`).
-    fn retention(&self) -> (u64, u64) {
+    /// What state kept between calls saves (`conv1x1WorkerRetentionSavings`).
+    fn retention_savings(&self) -> RetentionSavings {
         // Registers that a worker finds as its last call left them are not set up again.
-        if self.is_common_half() && !self.quarter { (10, 2) } else { (0, 0) }
+        if self.is_common_half() && !self.quarter {
+            RetentionSavings { first_call: 10, input_group: 2 }
+        } else {
+            RetentionSavings::default()
+        }
     }
 
     /// Cycles of a worker of the 1x1 vertex for `outputs` outputs: the inside of
@@ -78,7 +90,7 @@ impl AmpCycleEstimator {
                 2 => 40 + extra,
                 _ => more(if zeroing { 38 } else { 40 }),
             };
-            return base - self.retention().0;
+            return base - self.retention_savings().first_call;
         }
         let zero_cycles = if self.float_inputs && self.units == 16 {
             8
@@ -106,11 +118,11 @@ impl AmpCycleEstimator {
     /// (`getConvPartial1x1SupervisorInnerLoopCycleEstimate`; the 14 cycles let the fastest worker
     /// leave).
     fn inner_1x1(&self, rows: ConvOutputRows, zeroing: bool) -> u64 {
-        let (most, least) = rows.worker_cost_extremes(self.workers, |share: ConvWorkerShare| {
+        let workers = rows.worker_cost_extremes(self.workers, |share: ConvWorkerShare| {
             if share.first == 0 { 0 } else { self.worker_1x1(share.first, zeroing) }
         });
         // Even with equal shares the supervisor waits for the worker that it started last.
-        (self.workers * most).max(self.workers * least + 14)
+        (self.workers * workers.slowest).max(self.workers * workers.fastest + 14)
     }
 
     /// Cycles of the 1x1 vertex (`getConvPartial1x1SupervisorOuterLoopCycleEstimate`).
@@ -125,14 +137,15 @@ impl AmpCycleEstimator {
             let out_group = 46 + 131 + loads + first + (in_groups - 1) * (108 + loads + later);
             return Cycles(46 + conv_groups * (21 + out_groups * out_group));
         }
-        let (kept, kept_per_group) = self.retention();
+        let saved = self.retention_savings();
         let pass = |overhead: u64, inner: u64| {
             out_groups * (19 + self.passes * (overhead + loads + inner))
         };
         Cycles(
             // `worker_1x1` takes kept state off every call; the first call had none to keep, and pays
             // here.
-            50 + self.workers * (kept + kept_per_group * (in_groups * conv_groups - 1))
+            50 + self.workers
+                * (saved.first_call + saved.input_group * (in_groups * conv_groups - 1))
                 + conv_groups
                     * (12 + (in_groups - 1) * (16 + pass(6, later)) + 11 + pass(7, first)),
         )
@@ -159,7 +172,7 @@ impl AmpCycleEstimator {
     /// Cycles of one kernel position of the nx1 vertex, whose outputs are `rows`
     /// (`getConvPartialnx1SupervisorInnerLoopCycleEstimate`, one turn of its loop over the kernel).
     pub(crate) fn kernel_position_cycles_nx1(&self, rows: ConvOutputRows, height: u64) -> Cycles {
-        let (most, least) = rows.worker_cost_extremes(self.workers, |share| self.worker_nx1(share));
+        let workers = rows.worker_cost_extremes(self.workers, |share| self.worker_nx1(share));
         // The more kernel rows share a unit, the more pieces its weights are gathered from.
         let switch = match height {
             1 => 15,
@@ -167,7 +180,7 @@ impl AmpCycleEstimator {
             4 => 60,
             _ => 20 * height,
         };
-        let workers = (self.workers * most).max(self.workers * least + 9);
+        let workers = (self.workers * workers.slowest).max(self.workers * workers.fastest + 9);
         Cycles(12 + self.passes * (self.weight_load + switch + 3 + workers))
     }
 

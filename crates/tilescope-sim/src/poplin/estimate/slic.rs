@@ -81,7 +81,8 @@ pub(crate) fn cycles(
     let rows = ConvOutputRows { count: work.batch * outer, length: work.field[last] };
     let outputs = rows.count * rows.length;
     let inner = |zeroing: bool| {
-        let (most, _) = rows.worker_cost_extremes(workers, |share| window.worker(share, zeroing));
+        let most =
+            rows.worker_cost_extremes(workers, |share| window.worker(share, zeroing)).slowest;
         // The buffers are merged with the last sub-kernel; it is charged with the first, the
         // zeroing one, because that comes as often.
         let merge = if window.merges && zeroing { 2 + 2 * outputs } else { 0 };

@@ -59,16 +59,27 @@ impl ConvOutputRows {
         }
     }
 
-    /// The largest and smallest `cost` of any worker.
+    /// The cycles of the slowest and the fastest worker, where a share takes `cost` cycles.
     pub(crate) fn worker_cost_extremes(
         &self,
         workers: u64,
         cost: impl Fn(ConvWorkerShare) -> u64,
-    ) -> (u64, u64) {
-        (0..workers)
-            .map(|worker| cost(self.worker_share(worker, workers)))
-            .fold((0, u64::MAX), |(most, least), cost| (most.max(cost), least.min(cost)))
+    ) -> WorkerCostExtremes {
+        let none = WorkerCostExtremes { slowest: 0, fastest: u64::MAX };
+        (0..workers).map(|worker| cost(self.worker_share(worker, workers))).fold(
+            none,
+            |sum, cost| WorkerCostExtremes {
+                slowest: sum.slowest.max(cost),
+                fastest: sum.fastest.min(cost),
+            },
+        )
     }
+}
+
+/// Cycles of the slowest and of the fastest worker of a vertex.
+pub(crate) struct WorkerCostExtremes {
+    pub slowest: u64,
+    pub fastest: u64,
 }
 
 #[cfg(test)]

@@ -57,7 +57,22 @@ pub struct ConvVertexType {
     pub out_chans_per_group: u64,
 }
 
+/// Input and output channels of an operation, or of what a vertex takes at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ConvChannels {
+    pub in_channels: u64,
+    pub out_channels: u64,
+}
+
 impl ConvVertexType {
+    /// Channels it takes at a time.
+    pub(crate) fn channels(&self) -> ConvChannels {
+        ConvChannels {
+            in_channels: self.in_chans_per_group,
+            out_channels: self.out_chans_per_group,
+        }
+    }
+
     /// Whether operands are 32-bit floats.
     pub(crate) fn float_inputs(&self) -> bool {
         self.input_type == DType::Float

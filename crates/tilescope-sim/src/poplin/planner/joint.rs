@@ -6,7 +6,7 @@
 //! update as output channels (poplibs `ConvPlan.cpp`, `ConvModel.cpp` addBwdEstimates and
 //! addWuEstimates).
 
-use super::candidates::{self, ConvMethod, ConvVertexType};
+use super::candidates::{self, ConvChannels, ConvMethod, ConvVertexType};
 use super::model::{ConvCostModel, ConvGrainSize, ConvModelRole, ConvPartSize};
 use super::plan::{ConvOptions, ConvPartition, ConvPass, ConvPlan, LinearizeTileOrder};
 use super::search::JointPass;
@@ -82,15 +82,15 @@ fn plain_vertex(
     method: ConvMethod,
     params: &ConvParams,
     options: &ConvOptions,
-    channels: (u64, u64),
+    channels: ConvChannels,
 ) -> ConvVertexType {
     ConvVertexType {
         method,
         input_type: params.input_type,
         partial_type: options.partials_for(params.input_type),
         groups_per_group: 1,
-        in_chans_per_group: channels.0,
-        out_chans_per_group: channels.1,
+        in_chans_per_group: channels.in_channels,
+        out_chans_per_group: channels.out_channels,
     }
 }
 
@@ -101,21 +101,19 @@ fn backward_vertex(
     forward: &ConvVertexType,
 ) -> Result<Option<ConvVertexType>, PlanError> {
     // The innermost outputs of the forward pass come in groups of its input channels.
-    let (inputs, outputs) = (forward.in_chans_per_group, forward.out_chans_per_group);
+    let channels = forward.channels();
     let method = match forward.method {
         ConvMethod::OuterProduct => ConvMethod::Hmac,
         method => method,
     };
     if let ConvMethod::Hmac | ConvMethod::Vmac = method {
-        return Ok(Some(plain_vertex(method, params, options, (inputs, outputs))));
+        return Ok(Some(plain_vertex(method, params, options, channels)));
     }
     let swapped = params.gradient()?.swapped()?;
     let options = options.with_pass(ConvPass::FcTrainingBackward);
-    Ok(candidates::candidates(&swapped, machine, &options, true).into_iter().find(|vertex| {
-        same_kind(vertex.method, method)
-            && vertex.in_chans_per_group == inputs
-            && vertex.out_chans_per_group == outputs
-    }))
+    Ok(candidates::candidates(&swapped, machine, &options, true)
+        .into_iter()
+        .find(|vertex| same_kind(vertex.method, method) && vertex.channels() == channels))
 }
 
 fn update_vertex(
@@ -124,13 +122,16 @@ fn update_vertex(
     options: &ConvOptions,
     forward: &ConvVertexType,
 ) -> Result<Option<ConvVertexType>, PlanError> {
-    let (inputs, outputs) = (forward.out_chans_per_group, forward.in_chans_per_group);
+    let channels = ConvChannels {
+        in_channels: forward.out_chans_per_group,
+        out_channels: forward.in_chans_per_group,
+    };
     let swapped = params.weight_update()?.swapped()?;
     // The outer product works on groups of one channel, the dot product makes one output channel at
     // a time; any wider group needs the engine (poplibs getFullyConnectedWUMethod).
-    let method = if swapped.in_channels == 1 && inputs == 1 {
+    let method = if swapped.in_channels == 1 && channels.in_channels == 1 {
         ConvMethod::OuterProduct
-    } else if outputs != 1 {
+    } else if channels.out_channels != 1 {
         // Only the kind is compared below; the units are those of the candidate.
         ConvMethod::Amp { conv_units: 0 }
     } else {
@@ -140,11 +141,11 @@ fn update_vertex(
         }
     };
     if let ConvMethod::Hmac | ConvMethod::Vmac = method {
-        return Ok(Some(plain_vertex(method, params, options, (inputs, outputs))));
+        return Ok(Some(plain_vertex(method, params, options, channels)));
     }
     if method == ConvMethod::OuterProduct {
         let single = swapped.dims.iter().all(|dim| dim.kernel == 1);
-        let vertex = plain_vertex(method, params, options, (inputs, outputs));
+        let vertex = plain_vertex(method, params, options, channels);
         let vertex = ConvVertexType { partial_type: params.input_type, ..vertex };
         return Ok(single.then_some(vertex));
     }
@@ -152,8 +153,7 @@ fn update_vertex(
     let options = options.with_pass(ConvPass::FcTrainingWeightUpdate);
     // The most promising candidate comes first, and poplibs takes the first that fits.
     Ok(candidates::candidates(&swapped, machine, &options, true).into_iter().find(|vertex| {
-        let groups = (vertex.in_chans_per_group, vertex.out_chans_per_group);
-        same_kind(vertex.method, method) && (!groups_are_given || groups == (inputs, outputs))
+        same_kind(vertex.method, method) && (!groups_are_given || vertex.channels() == channels)
     }))
 }
 

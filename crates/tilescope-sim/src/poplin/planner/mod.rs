@@ -36,7 +36,7 @@ pub use poplibs_options::PoplibsOptions;
 use crate::poplin::{ConvParams, FieldDim, PlanError};
 use crate::shape::DType;
 use crate::targets::IpuTarget;
-use candidates::ConvVertexType;
+use candidates::{ConvChannels, ConvVertexType};
 use model::{ConvCostModel, ConvPartSize};
 use search::{BestPartition, ConvPlanCandidate, PartitionSearchBudget};
 use tilescope_report::units::{Bytes, Cycles};
@@ -274,7 +274,8 @@ impl<'a> ConvPlanningTask<'a> {
             let Some(vertices) = vertices else { return Ok(None) };
             others = joint::passes(self.machine, &self.params, transformed, &model, &vertices);
         }
-        let serial_channels = (transformed.view.in_channels, transformed.view.out_channels);
+        let ConvParams { in_channels, out_channels, .. } = transformed.view;
+        let serial_channels = ConvChannels { in_channels, out_channels };
         Ok(Some(ConvPlanCandidate { model, others, serial_channels }))
     }
 

@@ -14,6 +14,7 @@
 //! A convolution of ResNet size takes a few million points, of which one in a thousand is
 //! estimated in full.
 
+use super::candidates::ConvChannels;
 use super::model::{ConvCostModel, ConvPartElements, ConvPartSize};
 use super::plan::{ConvPartition, ConvPlanEstimate};
 use crate::poplin::estimate::vertex_cycles_lower_bound;
@@ -52,8 +53,8 @@ pub(crate) struct ConvPlanCandidate {
     pub model: ConvCostModel,
     /// Backward pass and weight update of a joint plan.
     pub others: Vec<JointPass>,
-    /// Channels before padding that serial splits divide: input and output.
-    pub serial_channels: (u64, u64),
+    /// Channels before padding, which serial splits divide.
+    pub serial_channels: ConvChannels,
 }
 
 /// Another pass of a joint plan, and how it sees the split of the forward pass.
@@ -163,7 +164,7 @@ impl PartitionSearchLoops<'_> {
         let vertex = self.model.vertex();
         let whole = self.model.whole;
         let (in_group, out_group) = (vertex.in_chans_per_group, vertex.out_chans_per_group);
-        let (in_channels, out_channels) = self.candidate.serial_channels;
+        let ConvChannels { in_channels, out_channels } = self.candidate.serial_channels;
         let splits = |grains: u64, grain: u64, channels: u64| {
             channel_splits(grains, grain, channels, self.tiles)
         };

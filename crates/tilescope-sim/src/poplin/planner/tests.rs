@@ -28,10 +28,16 @@ fn channel_parts(grains: u64, channels: u64, most: u64) -> Vec<(u64, u64)> {
 fn splits(candidate: &ConvPlanCandidate, tiles: u64) -> Vec<ConvPartition> {
     let ConvCostModel { whole, grain, dims, field_grain, .. } = candidate.model;
     let mut found = Vec::new();
-    let inputs =
-        channel_parts(whole.in_channels / grain.in_channels, candidate.serial_channels.0, tiles);
-    let outputs =
-        channel_parts(whole.out_channels / grain.out_channels, candidate.serial_channels.1, tiles);
+    let inputs = channel_parts(
+        whole.in_channels / grain.in_channels,
+        candidate.serial_channels.in_channels,
+        tiles,
+    );
+    let outputs = channel_parts(
+        whole.out_channels / grain.out_channels,
+        candidate.serial_channels.out_channels,
+        tiles,
+    );
     for (in_channels, in_channels_serial) in inputs {
         for &(out_channels, out_channels_serial) in &outputs {
             if in_channels_serial == 1 || out_channels_serial == 1 {
@@ -66,17 +72,24 @@ fn splits(candidate: &ConvPlanCandidate, tiles: u64) -> Vec<ConvPartition> {
     found
 }
 
-/// Cycles and temporary bytes of a split of a model that stands alone.
-fn cost(model: &ConvCostModel, split: &ConvPartition) -> Option<(Cycles, Bytes)> {
+/// What a split costs: fewer cycles win, then fewer bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct SplitCost {
+    cycles: Cycles,
+    temp_bytes: Bytes,
+}
+
+/// Cost of a split of a model that stands alone.
+fn cost(model: &ConvCostModel, split: &ConvPartition) -> Option<SplitCost> {
     let size: ConvPartSize = model.part_size(split);
     let calculate = model.compute_cycles(split, &size)?;
     let estimate = model.estimate(split, &size, calculate);
-    Some((estimate.total_cycles, estimate.temp_bytes))
+    Some(SplitCost { cycles: estimate.total_cycles, temp_bytes: estimate.temp_bytes })
 }
 
-/// The least cycles and bytes of all splits of all candidates within `memory` bytes.
-fn cheapest(task: &ConvPlanningTask, memory: Bytes) -> Option<(Cycles, Bytes)> {
-    let mut best: Option<(Cycles, Bytes)> = None;
+/// The least cost of all splits of all candidates within `memory` bytes.
+fn cheapest(task: &ConvPlanningTask, memory: Bytes) -> Option<SplitCost> {
+    let mut best: Option<SplitCost> = None;
     for transformed in transforms::candidates(&task.params, &task.options, false) {
         let vertices =
             candidates::candidates(&transformed.shape, task.machine, &task.options, false);
@@ -88,7 +101,7 @@ fn cheapest(task: &ConvPlanningTask, memory: Bytes) -> Option<(Cycles, Bytes)> {
             }
             let splits = splits(&candidate, task.machine.tiles);
             let costs = splits.iter().filter_map(|split| cost(&candidate.model, split));
-            best = best.into_iter().chain(costs.filter(|(_, bytes)| *bytes <= memory)).min();
+            best = best.into_iter().chain(costs.filter(|cost| cost.temp_bytes <= memory)).min();
         }
     }
     best
@@ -145,9 +158,12 @@ proptest! {
         let task = ConvPlanningTask::new(&machine, &params, &options).expect("a sane shape");
         let free = cheapest(&task, Bytes::MAX).expect("a split");
         // A bound that rules the best plan out, or none that matters.
-        let memory = if tight { free.1 - Bytes(1) } else { Bytes::MAX };
+        let memory = if tight { free.temp_bytes - Bytes(1) } else { Bytes::MAX };
         let found = task.search(MemoryBound::Within(memory)).expect("a small search");
-        let found = found.map(|found| (found.best.total_cycles, found.best.temp_bytes));
+        let found = found.map(|found| SplitCost {
+            cycles: found.best.total_cycles,
+            temp_bytes: found.best.temp_bytes,
+        });
         prop_assert_eq!(found, cheapest(&task, memory));
     }
 }

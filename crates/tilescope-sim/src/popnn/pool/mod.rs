@@ -12,7 +12,7 @@ pub use plan::PoolPlan;
 pub(crate) use window::PoolAxis;
 
 use crate::poplar::exchange;
-use crate::poplar::exchange::WORD_BYTES;
+use crate::poplar::exchange::{TileMessages, WORD_BYTES};
 use crate::poplar::runs;
 use crate::poplar::runs::per_tile;
 use crate::poplar::work::{
@@ -118,7 +118,14 @@ impl PoolingParams {
             boxes.iter().map(|piece| self.reads(&view, plan.group, piece)).collect();
         let received = on_tiles(&reads, |read| read.bytes);
         let mut work = OperationWork::default();
-        work.push_some(exchange::phase(name, &received, sources, (4, 4), tiles, speed));
+        work.push_some(exchange::phase(
+            name,
+            &received,
+            sources,
+            TileMessages::each_way(4),
+            tiles,
+            speed,
+        ));
         if reads.iter().flatten().any(|read| read.piece.is_some()) {
             let vertex = copy_vertex(self.dtype, gcd(plan.group, view.grouping));
             work.push(on_tile_copies(

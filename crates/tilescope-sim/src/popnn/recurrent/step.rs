@@ -2,7 +2,7 @@
 
 use super::{RnnParams, push};
 use crate::poplar::constants::EXPRESSION_VECTOR_CYCLES;
-use crate::poplar::exchange;
+use crate::poplar::exchange::{self, TileMessages};
 use crate::poplar::runs;
 use crate::poplar::work::OperationWork;
 use crate::popnn::NonLinearityType;
@@ -100,7 +100,14 @@ impl<'a> RnnStepBuilder<'a> {
         let bytes = runs::add_per_tile(&elements.map(|count| *count * dtype.bytes()), more);
         let speed = self.machine.exchange_speed();
         let tiles = self.machine.tiles as u32;
-        self.work.push_some(exchange::phase(what, &bytes, &bytes, (2, 2), tiles, speed));
+        self.work.push_some(exchange::phase(
+            what,
+            &bytes,
+            &bytes,
+            TileMessages::each_way(2),
+            tiles,
+            speed,
+        ));
     }
 
     /// Brings units from their product, and adds the bias of each to all samples.

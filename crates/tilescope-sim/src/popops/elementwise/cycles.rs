@@ -27,29 +27,51 @@ impl ElementwiseExtent {
         Self { elements, stretches: 1 }
     }
 
-    /// Elements of the busiest worker, and its pieces of stretches.
-    fn worker(self) -> (u64, u64) {
+    /// What the busiest worker takes.
+    fn worker_share(self) -> ElementwiseWorkerShare {
         // A two-dimensional vertex is one worker's, so stretches are dealt whole.
-        let pieces = self.stretches.max(1).div_ceil(WORKERS);
-        (self.elements.0.div_ceil(WORKERS), pieces)
+        let stretches = self.stretches.max(1).div_ceil(WORKERS);
+        ElementwiseWorkerShare { elements: self.elements.0.div_ceil(WORKERS), stretches }
     }
 }
 
-/// Cycles of one tile: supervisor overhead and start of a worker for one stretch, start and
-/// overhead per stretch for several.
-fn tile(
-    extent: ElementwiseExtent,
-    supervisor: (u64, u64),
-    several: (u64, u64),
-    inner: impl Fn(u64) -> u64,
-) -> Cycles {
-    let (elements, pieces) = extent.worker();
-    Cycles(if extent.stretches <= 1 {
-        WORKERS * (supervisor.1 + inner(elements)) + supervisor.0
-    } else {
-        let each = inner(elements.div_ceil(pieces));
-        WORKERS * (several.0 + pieces * (several.1 + each))
-    })
+/// What one worker takes of an element-wise operation.
+struct ElementwiseWorkerShare {
+    elements: u64,
+    /// Stretches its elements lie in.
+    stretches: u64,
+}
+
+impl ElementwiseWorkerShare {
+    /// Elements of one stretch.
+    fn stretch(&self) -> u64 {
+        self.elements.div_ceil(self.stretches)
+    }
+}
+
+/// Cycles of an element-wise vertex besides its loops.
+struct ElementwiseOverhead {
+    /// The supervisor of a vertex of one stretch.
+    supervisor: u64,
+    /// The start of each of its workers.
+    worker: u64,
+    /// The start of a worker's vertex of several stretches.
+    several: u64,
+    /// What each of these stretches takes.
+    stretch: u64,
+}
+
+impl ElementwiseOverhead {
+    /// Cycles of one tile, where a stretch of so many elements takes `inner` cycles.
+    fn tile(&self, extent: ElementwiseExtent, inner: impl Fn(u64) -> u64) -> Cycles {
+        let share = extent.worker_share();
+        Cycles(if extent.stretches <= 1 {
+            WORKERS * (self.worker + inner(share.elements)) + self.supervisor
+        } else {
+            let each = inner(share.stretch());
+            WORKERS * (self.several + share.stretches * (self.stretch + each))
+        })
+    }
 }
 
 /// `UnaryOp1DSupervisor`, `UnaryOp1DInPlaceSupervisor` and `UnaryOp2D`.
@@ -59,10 +81,13 @@ pub(crate) fn unary(
     extent: ElementwiseExtent,
     in_place: bool,
 ) -> Cycles {
-    let start = if in_place { 55 } else { 28 };
-    tile(extent, (9 + SUPERVISOR_CYCLES, start), (20, 0), |count| {
-        operation.inner(dtype, count, in_place)
-    })
+    let overhead = ElementwiseOverhead {
+        supervisor: 9 + SUPERVISOR_CYCLES,
+        worker: if in_place { 55 } else { 28 },
+        several: 20,
+        stretch: 0,
+    };
+    overhead.tile(extent, |count| operation.inner(dtype, count, in_place))
 }
 
 /// A binary operation on operands of one shape (`BinaryOp1DSupervisor`,
@@ -73,14 +98,17 @@ pub(crate) fn binary(
     extent: ElementwiseExtent,
     in_place: bool,
 ) -> Cycles {
-    let start = match (in_place, dtype) {
-        (true, _) => (58, 20),
-        (false, DType::Float) => (41, 5),
-        (false, _) => (32, 5),
+    let overhead = ElementwiseOverhead {
+        supervisor: SUPERVISOR_CYCLES,
+        worker: match (in_place, dtype) {
+            (true, _) => 58,
+            (false, DType::Float) => 41,
+            (false, _) => 32,
+        },
+        several: if in_place { 20 } else { 5 },
+        stretch: 0,
     };
-    tile(extent, (SUPERVISOR_CYCLES, start.0), (start.1, 0), |count| {
-        operation.inner(dtype, count, in_place)
-    })
+    overhead.tile(extent, |count| operation.inner(dtype, count, in_place))
 }
 
 /// A binary operation with a scalar (`broadcastArithmeticSupervisorCycleEstimate`).
@@ -90,9 +118,9 @@ pub(crate) fn with_scalar(
     extent: ElementwiseExtent,
     in_place: bool,
 ) -> Cycles {
-    tile(extent, (SUPERVISOR_CYCLES, 20), (20, 28), |count| {
-        operation.inner_with_scalar(dtype, count, in_place)
-    })
+    let overhead =
+        ElementwiseOverhead { supervisor: SUPERVISOR_CYCLES, worker: 20, several: 20, stretch: 28 };
+    overhead.tile(extent, |count| operation.inner_with_scalar(dtype, count, in_place))
 }
 
 /// A binary operation with a vector whose elements each belong to one of `rows` rows: by rows or
@@ -227,13 +255,13 @@ fn axpby_mixed(count: u64) -> u64 {
 
 /// A change of element type (`CastSupervisor`, `Cast2d`).
 pub(crate) fn cast(from: DType, to: DType, extent: ElementwiseExtent) -> Cycles {
-    let (elements, pieces) = extent.worker();
+    let share = extent.worker_share();
     Cycles(if extent.stretches <= 1 {
         // Workers take multiples of four elements.
-        19 + WORKERS
-            * (23 + cast_core(from, to, elements.next_multiple_of(4).min(extent.elements.0)))
+        let elements = share.elements.next_multiple_of(4).min(extent.elements.0);
+        19 + WORKERS * (23 + cast_core(from, to, elements))
     } else {
-        WORKERS * (5 + pieces * (11 + cast_core(from, to, elements.div_ceil(pieces))))
+        WORKERS * (5 + share.stretches * (11 + cast_core(from, to, share.stretch())))
     })
 }
 

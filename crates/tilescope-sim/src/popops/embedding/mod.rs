@@ -15,7 +15,7 @@ use super::rearrange::{COPY_SPEED, on_tile_copies};
 use super::reduce::{
     self, ReduceDim, ReduceError, ReduceOperation, ReduceResultUse, ReductionRequest,
 };
-use crate::poplar::exchange::{self, WORD_BYTES};
+use crate::poplar::exchange::{self, TileMessages, WORD_BYTES};
 use crate::poplar::runs::{add_per_tile, per_tile};
 use crate::poplar::work::{MemoryConstraint, OperationWork, TemporaryVariable};
 use crate::poputil::layout::{ElementOrder, TensorLayout, linear_mapping};
@@ -184,10 +184,13 @@ impl<'a> MultiSliceLowering<'a> {
         sent: &TileRuns<Bytes>,
     ) {
         let message = self.indices().bytes(WORD_BYTES).max().max(Bytes(1));
-        let messages = (received.max().next_multiple_of(message) / message).max(1);
+        let messages = TileMessages {
+            received: (received.max().next_multiple_of(message) / message).max(1),
+            sent: 1,
+        };
         let speed = self.machine.exchange_speed();
         let tiles = self.tiles();
-        work.push_some(exchange::phase(name, received, sent, (messages, 1), tiles, speed));
+        work.push_some(exchange::phase(name, received, sent, messages, tiles, speed));
     }
 
     fn compute(

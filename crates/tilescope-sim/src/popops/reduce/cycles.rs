@@ -52,14 +52,18 @@ impl ReduceVertexType {
         vector_width(self.input) * if LOADS_INTERLEAVED { 2 } else { 1 }
     }
 
-    /// Elements one inner loop takes, before alignment, and its cycles.
-    fn inner(self, form: ReductionSpecialisation) -> (u64, u64) {
+    /// The inner loop of a vertex of that form.
+    fn inner(self, form: ReductionSpecialisation) -> ReduceInnerLoop {
         if self.operation == ReduceOperation::LogAdd {
             // Assembly exists for the strided form only; elsewhere one element at a time.
             return match (form, self.input) {
-                (ReductionSpecialisation::StridedReduce, DType::Half) => (4, 12),
-                (ReductionSpecialisation::StridedReduce, _) => (2, 23),
-                _ => (1, 20),
+                (ReductionSpecialisation::StridedReduce, DType::Half) => {
+                    ReduceInnerLoop { width: 4, cycles: 12 }
+                }
+                (ReductionSpecialisation::StridedReduce, _) => {
+                    ReduceInnerLoop { width: 2, cycles: 23 }
+                }
+                _ => ReduceInnerLoop { width: 1, cycles: 20 },
             };
         }
         let width = if self.operation.is_sum() {
@@ -67,15 +71,23 @@ impl ReduceVertexType {
         } else {
             vector_width(self.input)
         };
-        (width, 1)
+        ReduceInnerLoop { width, cycles: 1 }
     }
+}
+
+/// One round of the innermost loop of a reduction.
+struct ReduceInnerLoop {
+    /// Elements it takes, before alignment.
+    width: u64,
+    cycles: u64,
 }
 
 /// `outputs` results from `rows` rows that lie `stride` elements apart.
 pub(crate) fn strided(kind: ReduceVertexType, outputs: u64, rows: u64, stride: u64) -> Cycles {
     // Rows may begin at any multiple of what stride and accumulator have in common, so a loop
     // cannot take more.
-    let (width, per_loop) = kind.inner(ReductionSpecialisation::StridedReduce);
+    let ReduceInnerLoop { width, cycles: per_loop } =
+        kind.inner(ReductionSpecialisation::StridedReduce);
     let step = gcd(width.min(kind.load_width()), stride).max(1);
     Cycles(CALL_CYCLES + 17 + 6 * outputs.div_ceil(step) + per_loop * rows * outputs / step)
 }
@@ -83,7 +95,8 @@ pub(crate) fn strided(kind: ReduceVertexType, outputs: u64, rows: u64, stride: u
 /// `outputs` results, each from its own stretch of `length` elements
 /// (`getCycleEstimateReduceAllRegionsContinuous`).
 pub(crate) fn continuous(kind: ReduceVertexType, outputs: u64, length: u64) -> Cycles {
-    let (width, per_loop) = kind.inner(ReductionSpecialisation::AllRegionsContinuous);
+    let ReduceInnerLoop { width, cycles: per_loop } =
+        kind.inner(ReductionSpecialisation::AllRegionsContinuous);
     let width =
         if kind.operation == ReduceOperation::LogAdd { width } else { kind.accumulator_width() };
     let loops = length / width.min(kind.load_width());
@@ -95,7 +108,8 @@ pub(crate) fn continuous(kind: ReduceVertexType, outputs: u64, length: u64) -> C
 
 /// One result from one stretch of `length` elements.
 pub(crate) fn single_input(kind: ReduceVertexType, length: u64) -> Cycles {
-    let (width, per_loop) = kind.inner(ReductionSpecialisation::ScalarOutputSingleInput);
+    let ReduceInnerLoop { width, cycles: per_loop } =
+        kind.inner(ReductionSpecialisation::ScalarOutputSingleInput);
     let step = width.min(kind.load_width());
     let body = if length < 6 { 6 } else { per_loop * length / step + length % step };
     let narrow = if kind.output == DType::Float { 0 } else { 5 };
@@ -112,7 +126,7 @@ pub(crate) fn general<'a>(
         let each = regions.map(|(outputs, pieces)| vectorised(kind, outputs, pieces));
         Cycles(CALL_CYCLES + 3 + 23 + each.sum::<u64>())
     } else {
-        let (_, per_operation) = kind.inner(ReductionSpecialisation::Default);
+        let per_operation = kind.inner(ReductionSpecialisation::Default).cycles;
         let each = regions.map(|(_, pieces)| scalar(kind, per_operation, pieces));
         Cycles(CALL_CYCLES + 2 + 14 + each.sum::<u64>())
     }
@@ -120,7 +134,7 @@ pub(crate) fn general<'a>(
 
 /// One region of the general vertex in assembly.
 fn vectorised(kind: ReduceVertexType, outputs: u64, pieces: &[u64]) -> u64 {
-    let (width, _) = kind.inner(ReductionSpecialisation::Default);
+    let width = kind.inner(ReductionSpecialisation::Default).width;
     let sums = u64::from(kind.operation.is_sum());
     let load = width.min(kind.load_width());
     let each = 2 + u64::from(kind.result.update);

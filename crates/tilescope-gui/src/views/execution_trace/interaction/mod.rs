@@ -4,4 +4,4 @@ mod actions;
 mod pointer;
 
 pub(super) use actions::{action_events, is_for_strip};
-pub(super) use pointer::{LanePointer, hover_ui};
+pub(super) use pointer::{LanePointer, LanePointerInput, hover_ui};

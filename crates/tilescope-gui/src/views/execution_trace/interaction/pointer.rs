@@ -14,10 +14,22 @@ use crate::views::execution_trace::selected_bar::{self, SelectedBar};
 use crate::widgets::pan_zoom_axis::{AxisLimits, PanZoomAxis};
 use egui::{CursorIcon, PointerButton, Response, RichText, Stroke, StrokeKind, Ui, Vec2};
 use tilescope_analysis::trace::LaneItemKind;
-use tilescope_report::units::{CycleRange, grouped};
+use tilescope_report::units::grouped;
 
 /// Zoom by a point of the wheel, as a power of e.
 const WHEEL_ZOOM: f64 = 0.006;
+
+/// What the pointer meets in a frame.
+pub(crate) struct LanePointerInput<'a> {
+    pub layout: &'a TraceLayout<'a>,
+    pub limits: AxisLimits,
+    /// The lanes.
+    pub response: &'a Response,
+    /// The bar below the pointer.
+    pub hit: Option<LaneHit<'a>>,
+    pub prepared: &'a LoadedTrace,
+    pub drag_mode: TraceDragMode,
+}
 
 /// What the pointer is doing on the lanes.
 #[derive(Default)]
@@ -33,42 +45,22 @@ impl LanePointer {
         self.range_from.map(|from| drawn_range(layout, from, pointer.x))
     }
 
-    /// What the pointer does in this frame, with `hit` below it.
-    pub(crate) fn events(
-        &mut self,
-        ui: &Ui,
-        layout: &TraceLayout<'_>,
-        limits: AxisLimits,
-        (response, hit): (&Response, Option<&LaneHit<'_>>),
-        (prepared, drag_mode): (&LoadedTrace, TraceDragMode),
-    ) -> Vec<TraceEvent> {
+    /// What the pointer does in this frame.
+    pub(crate) fn events(&mut self, ui: &Ui, input: &LanePointerInput<'_>) -> Vec<TraceEvent> {
         let mut events = Vec::new();
-        if response.double_clicked() {
-            events.extend(hit.map(|hit| TraceEvent::ZoomTo(hit.item.range)));
-        } else if response.clicked() {
-            let add = ui.input(|input| input.modifiers.shift || input.modifiers.command);
-            let window = scene_window(layout.axis, limits.width);
-            events.push(match hit {
-                Some(hit) => choose(hit, prepared, window, add),
-                None => TraceEvent::ChooseNothing,
-            });
+        if input.response.double_clicked() {
+            events.extend(input.hit.as_ref().map(|hit| TraceEvent::ZoomTo(hit.item.range)));
+        } else if input.response.clicked() {
+            events.push(click(ui, input));
         }
-        self.drag(ui, layout, limits, response, drag_mode, &mut events);
-        wheel(ui, layout, limits, response, &mut events);
+        self.drag(ui, input, &mut events);
+        wheel(ui, input, &mut events);
         events
     }
 
-    fn drag(
-        &mut self,
-        ui: &Ui,
-        layout: &TraceLayout<'_>,
-        limits: AxisLimits,
-        response: &Response,
-        drag_mode: TraceDragMode,
-        events: &mut Vec<TraceEvent>,
-    ) {
-        let selects =
-            (drag_mode == TraceDragMode::Selects) != ui.input(|input| input.modifiers.shift);
+    fn drag(&mut self, ui: &Ui, input: &LanePointerInput<'_>, events: &mut Vec<TraceEvent>) {
+        let LanePointerInput { layout, limits, response, drag_mode, .. } = *input;
+        let selects = (drag_mode == TraceDragMode::Selects) != ui.input(|i| i.modifiers.shift);
         if response.drag_started_by(PointerButton::Primary)
             && selects
             && let Some(start) = ui.input(|input| input.pointer.press_origin())
@@ -77,7 +69,7 @@ impl LanePointer {
         }
         if let Some(from) = self.range_from {
             ui.ctx().set_cursor_icon(CursorIcon::Crosshair);
-            events.extend(self.drawn(layout, limits, response, from));
+            events.extend(self.drawn(input, from));
         } else if response.dragged() {
             let delta = response.drag_delta();
             ui.ctx().set_cursor_icon(CursorIcon::Grabbing);
@@ -87,13 +79,8 @@ impl LanePointer {
     }
 
     /// Once a range is drawn from a cycle, it is shown.
-    fn drawn(
-        &mut self,
-        layout: &TraceLayout<'_>,
-        limits: AxisLimits,
-        response: &Response,
-        from: i64,
-    ) -> Option<TraceEvent> {
+    fn drawn(&mut self, input: &LanePointerInput<'_>, from: i64) -> Option<TraceEvent> {
+        let LanePointerInput { layout, limits, response, .. } = *input;
         if response.dragged() && !response.drag_stopped() {
             return None;
         }
@@ -106,13 +93,8 @@ impl LanePointer {
 }
 
 /// The wheel zooms and pans; with Alt it scrolls.
-fn wheel(
-    ui: &Ui,
-    layout: &TraceLayout<'_>,
-    limits: AxisLimits,
-    response: &Response,
-    events: &mut Vec<TraceEvent>,
-) {
+fn wheel(ui: &Ui, input: &LanePointerInput<'_>, events: &mut Vec<TraceEvent>) {
+    let LanePointerInput { layout, limits, response, .. } = *input;
     let Some(at) = response.hover_pos() else { return };
     let (delta, zoom, alt): (Vec2, f32, bool) =
         ui.input(|i| (i.smooth_scroll_delta(), i.zoom_delta(), i.modifiers.alt));
@@ -133,7 +115,10 @@ fn wheel(
     }
 }
 
-fn choose(hit: &LaneHit<'_>, prepared: &LoadedTrace, window: CycleRange, add: bool) -> TraceEvent {
+/// A click chooses what is below the pointer; with Shift or Ctrl beside what is chosen.
+fn click(ui: &Ui, input: &LanePointerInput<'_>) -> TraceEvent {
+    let Some(hit) = &input.hit else { return TraceEvent::ChooseNothing };
+    let add = ui.input(|input| input.modifiers.shift || input.modifiers.command);
     let (ipu, sub_lane) = (hit.ipu, hit.lane.sub_lane);
     match hit.item.step() {
         Some(step) => {
@@ -141,27 +126,21 @@ fn choose(hit: &LaneHit<'_>, prepared: &LoadedTrace, window: CycleRange, add: bo
             TraceEvent::ChooseStep { step: SelectedStep { ipu, sub_lane, position, step }, add }
         }
         None => {
-            let bar = SelectedBar::from_item(hit.item, prepared, (ipu, sub_lane), window);
+            let window = scene_window(input.layout.axis, input.limits.width);
+            let lane = (ipu, sub_lane);
+            let bar = SelectedBar::from_item(hit.item, input.prepared, lane, window);
             TraceEvent::ChooseBar(bar)
         }
     }
 }
 
 /// Outlines the bar under the pointer and says what it is.
-pub(crate) fn hover_ui(
-    ui: &Ui,
-    layout: &TraceLayout<'_>,
-    response: &Response,
-    hit: &LaneHit<'_>,
-    prepared: &LoadedTrace,
-) {
-    if response.dragged() {
-        return;
-    }
+pub(crate) fn hover_ui(ui: &Ui, input: &LanePointerInput<'_>) {
+    let Some(hit) = input.hit.as_ref().filter(|_| !input.response.dragged()) else { return };
     let stroke = Stroke::new(1.0, ThemePalette::for_visuals(ui.visuals()).text);
-    let painter = ui.painter_at(layout.regions.lanes);
+    let painter = ui.painter_at(input.layout.regions.lanes);
     painter.rect_stroke(hit.rect, 0.0, stroke, StrokeKind::Outside);
-    tooltip_ui(response, hit, prepared);
+    tooltip_ui(input.response, hit, input.prepared);
 }
 
 fn tooltip_ui(response: &Response, hit: &LaneHit<'_>, prepared: &LoadedTrace) {
