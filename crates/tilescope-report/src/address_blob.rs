@@ -7,6 +7,9 @@
 //! and then also how much their distance is longer than that, and their number), and the
 //! difference to the address of the comb before.
 
+// Everything here reads bytes that anybody may have written.
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
+
 use super::codec::{VarintReader, apply_zigzag_difference, difference, write_varint};
 use super::strided_tile_runs::{StridedTileRuns, strided_runs_of};
 use crate::units::{Bytes, TileRuns};

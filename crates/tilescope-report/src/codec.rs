@@ -1,5 +1,8 @@
 //! Bytes of blobs: variable-length integers, and a checked, compressed envelope for many of them.
 
+// Everything here reads bytes that anybody may have written.
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
+
 use miniz_oxide::deflate::compress_to_vec_zlib;
 use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;
 
@@ -9,10 +12,10 @@ const COMPRESSION_LEVEL: u8 = 4;
 /// Appends `value` as LEB128: seven bits per byte, low ones first.
 pub(super) fn write_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
-        out.push(value as u8 | 0x80);
+        out.push((value & 0x7f) as u8 | 0x80);
         value >>= 7;
     }
-    out.push(value as u8);
+    out.push((value & 0x7f) as u8);
 }
 
 /// The difference `value - base` as a small positive number, whatever its sign.
@@ -38,10 +41,13 @@ impl<'a> VarintReader<'a> {
 
     pub(super) fn take(&mut self) -> Option<u64> {
         let mut value = 0u64;
-        for (i, &byte) in self.0.iter().enumerate().take(10) {
-            value |= u64::from(byte & 0x7f).checked_shl(7 * i as u32)?;
+        let mut bytes = self.0.iter();
+        // Ten bytes of seven bits: the most that 64 bits can take.
+        for shift in (0..70u32).step_by(7) {
+            let &byte = bytes.next()?;
+            value |= u64::from(byte & 0x7f).checked_shl(shift)?;
             if byte < 0x80 {
-                self.0 = &self.0[i + 1..];
+                self.0 = bytes.as_slice();
                 return Some(value);
             }
         }

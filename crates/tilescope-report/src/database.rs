@@ -4,6 +4,9 @@
 //! without end. A query may take as much work as a sound file of that size can need, a value may
 //! be as large as a report's values are, and what is of the wrong type counts as missing.
 
+// Everything here reads bytes that anybody may have written.
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
+
 use super::error::ReportError;
 use super::limits::{MAX_LIST_BYTES, MAX_NAME_BYTES, MAX_VALUE_BYTES};
 use super::units::Quantity;
@@ -440,6 +443,7 @@ fn plain_tables(
 fn integer(value: ValueRef) -> Option<i64> {
     match value {
         ValueRef::Integer(value) => Some(value),
+        #[expect(clippy::cast_possible_truncation, reason = "whole, and below 2^53")]
         ValueRef::Real(value) if value.fract() == 0.0 && value.abs() < 9e15 => Some(value as i64),
         ValueRef::Text(text) => std::str::from_utf8(text).ok()?.trim().parse().ok(),
         _ => None,
@@ -460,7 +464,7 @@ impl RowCells<'_> {
     }
 
     fn reject_value<T>(&self, column: usize) -> Option<T> {
-        let (table, column) = (self.select.table, self.select.columns[column]);
+        let (table, column) = (self.select.table, self.select.columns.get(column).unwrap_or(&"?"));
         self.db.warnings.add(format!("{table}.{column} holds invalid values; they are left out"));
         None
     }
@@ -514,7 +518,7 @@ impl RowCells<'_> {
         match self.value(column) {
             ValueRef::Null => None,
             ValueRef::Text(bytes) => {
-                let cut = &bytes[..bytes.len().min(most)];
+                let cut = bytes.get(..most).unwrap_or(bytes);
                 if cut.len() < bytes.len() {
                     self.reject_value::<()>(column);
                 }

@@ -13,6 +13,9 @@
 //!
 //! Text, numbers and laws only: no view, no colour, no opinion on what is good or bad.
 
+// A figure that is cut off without a word is a wrong figure; tests count small things.
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
+
 mod address_blob;
 pub mod atomic_file;
 mod codec;

@@ -50,6 +50,7 @@ pub(crate) struct SoftwareRenderer {
 
 impl SoftwareRenderer {
     /// Takes over new and changed textures; to be called for every frame, in order.
+    #[expect(clippy::iter_over_hash_type, reason = "textures do not depend on each other")]
     pub(crate) fn update(&mut self, delta: &mut TexturesDelta) {
         for (id, changes) in delta.set.drain() {
             // A change without a place is the whole texture; with one it is a part, such as new

@@ -234,6 +234,7 @@ fn merged_recent(
 }
 
 /// What a file says, as it is and as this version understands it; nothing if there is none.
+#[expect(clippy::disallowed_methods, reason = "once, when the program starts")]
 fn read(path: &Path) -> Result<Option<(Value, UserPreferences)>, PrefsFileError> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,

@@ -28,6 +28,7 @@ pub(crate) fn demos() -> Vec<SampleReport> {
     places.map(|place| demos_in(&place)).find(|demos| !demos.is_empty()).unwrap_or_default()
 }
 
+#[expect(clippy::disallowed_methods, reason = "once, when the program starts")]
 fn demos_in(place: &Path) -> Vec<SampleReport> {
     let Ok(entries) = std::fs::read_dir(place) else { return Vec::new() };
     let mut demos: Vec<SampleReport> = entries

@@ -98,6 +98,7 @@ pub(crate) fn remove_stale_directories() {
 
 /// A directory is removed if it is called like those of sessions, has their mark, and nobody holds
 /// that.
+#[expect(clippy::disallowed_methods, reason = "once, when the program starts")]
 fn sweep_in(base: &Path) {
     let Ok(entries) = std::fs::read_dir(base) else { return };
     for entry in entries.flatten() {

@@ -54,6 +54,7 @@ const WIDE_FONTS: [&str; 8] = [
 ];
 
 impl FontProvider for SystemFontFallback {
+    #[expect(clippy::disallowed_methods, reason = "once, before a letter is drawn that needs it")]
     fn font_for(&self, request: &FallbackRequest<'_>) -> Option<FontInsert> {
         let path = WIDE_FONTS.into_iter().find(|path| Path::new(path).is_file())?;
         let bytes = std::fs::read(path).ok()?;

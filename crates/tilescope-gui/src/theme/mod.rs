@@ -95,6 +95,7 @@ pub struct ThemePalette {
     pub light_label_text: Color32,
 }
 
+#[expect(clippy::disallowed_methods, reason = "where colours get their names")]
 const fn rgb(hex: u32) -> Color32 {
     Color32::from_rgb((hex >> 16) as u8, (hex >> 8) as u8, hex as u8)
 }
@@ -209,6 +210,7 @@ impl ThemePalette {
 }
 
 /// `share` of the way from one colour to another, in gamma space.
+#[expect(clippy::disallowed_methods, reason = "where colours are mixed")]
 pub(crate) fn mix(from: Color32, to: Color32, share: f32) -> Color32 {
     let channel = |a: u8, b: u8| (f32::from(a) + (f32::from(b) - f32::from(a)) * share + 0.5) as u8;
     Color32::from_rgb(

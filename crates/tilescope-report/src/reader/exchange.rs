@@ -139,8 +139,8 @@ impl Report {
         self.read_traffic((0, u32::MAX.into()), |_, cells| {
             let traffic = traffic(cells);
             for run in strided_runs_at(cells, 1, tiles).iter().flat_map(StridedTileRuns::ranges) {
-                let sums = &mut sums[run.first as usize..run.end as usize];
-                sums.iter_mut().for_each(|sum| add(sum, &traffic, 1));
+                let on_run = sums.get_mut(run.first as usize..run.end as usize);
+                on_run.into_iter().flatten().for_each(|sum| add(sum, &traffic, 1));
             }
         })?;
         Ok(sums)

@@ -261,7 +261,7 @@ fn mark(cells: &RowCells) -> Option<TraceMark> {
     Some(TraceMark {
         kind: MarkKind::from_name(&cells.text(0)?)?,
         label: cells.text(1).unwrap_or_default(),
-        ipu: cells.count(2, u64::from(MAX_IPUS) - 1).map(|ipu| ipu as u32),
+        ipu: cells.small_up_to(2, MAX_IPUS - 1),
         pass: cells.text(3).and_then(|name| TrainingPass::from_name(&name)),
         index: cells.count(4, MAX_COUNT).unwrap_or(0),
         steps: first..step(6).unwrap_or(first).max(first),

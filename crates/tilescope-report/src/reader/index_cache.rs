@@ -64,7 +64,7 @@ pub(super) fn trim(newest: &Path) {
     let mut indexes: Vec<_> = indexes.collect();
     indexes.sort();
     let surplus = indexes.len().saturating_sub(MAX_CACHED_INDEXES);
-    for (_, path) in &indexes[..surplus] {
+    for (_, path) in indexes.iter().take(surplus) {
         // Left for the next time where it cannot be removed.
         let _ = fs::remove_file(path);
     }

@@ -102,11 +102,11 @@ impl Report {
             BTreeMap::new();
         self.db.read(SelectQuery::all(table, &columns), |cells| {
             let category = cells.int(0).and_then(|id| categories.get(&id).copied());
-            // The bound makes the index below safe for any number in the file.
             let region = cells.count(5, MemoryRegion::ALL.len() as u64 - 1).unwrap_or(0);
+            let region = usize::try_from(region).ok().and_then(|at| MemoryRegion::ALL.get(at));
             let owner = (
                 category.unwrap_or(MemoryCategory::Unknown),
-                MemoryRegion::ALL[region as usize],
+                region.copied().unwrap_or(MemoryRegion::NonInterleaved),
                 cells.int(6) == Some(1),
             );
             let bytes = cells.count(7, MAX_TILE_BYTES).unwrap_or_default();
@@ -144,7 +144,8 @@ impl Report {
         );
         self.db.group("vars_info", &sql, |[tile, category, bytes]| {
             let category = category.and_then(|id| categories.get(&id).copied());
-            let key = (tile.unwrap_or(0) as u32, category.unwrap_or(MemoryCategory::Unknown));
+            let tile = tile.and_then(|tile| u32::try_from(tile).ok()).unwrap_or(0);
+            let key = (tile, category.unwrap_or(MemoryCategory::Unknown));
             *tiles.entry(key).or_default() += Bytes(bytes.unwrap_or(0) as u64);
         })?;
         Ok(tiles)

@@ -9,6 +9,9 @@
 //! be dense, numbers need not be sane; nothing that is handed out points nowhere or runs in
 //! circles.
 
+// Everything here reads bytes that anybody may have written.
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
+
 mod compute_sets;
 mod exchange;
 mod execution;

@@ -19,7 +19,12 @@ pub struct ProgramNodeTable {
 impl ProgramNodeTable {
     /// The program with this id, if there is one.
     pub fn get(&self, id: ProgramId) -> Option<&ProgramNode> {
-        self.place(id).map(|place| &self.nodes[place].1)
+        self.nodes.get(self.place(id)?).map(|(_, program)| program)
+    }
+
+    fn get_mut(&mut self, id: ProgramId) -> Option<&mut ProgramNode> {
+        let place = self.place(id)?;
+        self.nodes.get_mut(place).map(|(_, program)| program)
     }
 
     fn place(&self, id: ProgramId) -> Option<usize> {
@@ -55,6 +60,7 @@ impl ProgramNodeTable {
     ///
     /// A depth-first walk from every node: a child met while it is still on the path closes a
     /// circle. O(programs + children).
+    #[expect(clippy::indexing_slicing, reason = "places come from `place`, never from the file")]
     fn break_reference_loops(&mut self) -> usize {
         #[derive(Clone, Copy, PartialEq)]
         enum VisitState {
@@ -137,11 +143,11 @@ impl Report {
                 SelectQuery::all(table, &["parent", "child"]).clauses("ORDER BY parent, position");
             let mut lost = 0;
             self.db.read(all, |cells| {
-                let parent = cells.small(0).and_then(|id| programs.place(ProgramId(id)));
                 let child =
                     cells.small(1).map(ProgramId).filter(|id| programs.place(*id).is_some());
+                let parent = cells.small(0).and_then(|id| programs.get_mut(ProgramId(id)));
                 match (parent, child) {
-                    (Some(parent), Some(child)) => programs.nodes[parent].1.children.push(child),
+                    (Some(parent), Some(child)) => parent.children.push(child),
                     _ => lost += 1,
                 }
                 Ok(ControlFlow::Continue(()))
@@ -160,8 +166,7 @@ impl Report {
     /// In foreign files only steps tell what a program is.
     fn read_executed_kinds(&self, programs: &mut ProgramNodeTable) -> Result<(), ReportError> {
         for (id, class, compute_set) in self.executed_programs()? {
-            if let Some(place) = programs.place(id) {
-                let program = &mut programs.nodes[place].1;
+            if let Some(program) = programs.get_mut(id) {
                 program.kind = class.kind();
                 program.stream = class.stream();
                 program.compute_set = program.compute_set.or(compute_set);
@@ -202,7 +207,7 @@ impl Report {
                         .and_then(|n| TrainingPass::from_name(&n))
                         .unwrap_or(TrainingPass::Forward),
                     block: cells.text(3),
-                    ipu: cells.count(4, u64::from(MAX_IPUS) - 1).unwrap_or(0) as u32,
+                    ipu: cells.small_up_to(4, MAX_IPUS - 1).unwrap_or(0),
                     flops: cells.count(5, MAX_COUNT).unwrap_or(0),
                     shapes: cells.text(6).unwrap_or_default(),
                     plan: cells.long_text(7),
@@ -247,7 +252,7 @@ fn program(cells: &RowCells) -> ProgramNode {
         kind,
         name: cells.text(1).unwrap_or_default(),
         children: Vec::new(),
-        ipu: cells.count(3, u64::from(MAX_IPUS) - 1).map(|ipu| ipu as u32),
+        ipu: cells.small_up_to(3, MAX_IPUS - 1),
         compute_set: cells.small(4).map(ComputeSetId),
         operation: cells.small(5).map(OperationId),
         stream: cells

@@ -50,7 +50,9 @@ impl StepRow {
         Some(Self {
             step: cells.count(0, MAX_STEPS - 1)?,
             ipu: cells.small_up_to(1, MAX_IPUS - 1)?,
-            sub_lane: cells.count(13, u64::from(MAX_SUB_LANES) - 1).map(|lane| lane as u8),
+            sub_lane: cells
+                .small_up_to(13, u32::from(MAX_SUB_LANES) - 1)
+                .and_then(|lane| u8::try_from(lane).ok()),
             cycles: cycles(2),
             base: cycles(4),
             from_min: from,
@@ -95,6 +97,7 @@ impl StepRow {
     }
 
     /// The row as the model has it, cycles absolute.
+    #[expect(clippy::cast_possible_truncation, reason = "shares are kept to seven digits")]
     pub(super) fn on_ipu(&self) -> StepOnIpu {
         let base = self.base.unwrap_or(Cycles::ZERO);
         let bar = self.bar(Cycles::ZERO).unwrap_or_default();

@@ -125,14 +125,15 @@ impl Report {
             if self.db.has(table, "tile") {
                 let within =
                     format!("max(tile) FILTER (WHERE tile BETWEEN 0 AND {})", MAX_TILES - 1);
-                if let Some(tile) = self.db.number(table, &within)? {
-                    return Ok(tile as u32 + 1);
+                let highest = self.db.number(table, &within)?;
+                if let Some(tile) = highest.and_then(|tile| u32::try_from(tile).ok()) {
+                    return Ok(tile + 1);
                 }
             }
         }
         // A table without tile numbers has its rows in the order of tiles.
         let rows = self.db.number("memory_by_tile", "count(*)")?.unwrap_or(0);
-        Ok(rows.clamp(0, MAX_TILES.into()) as u32)
+        Ok(u32::try_from(rows.max(0)).unwrap_or(MAX_TILES).min(MAX_TILES))
     }
 
     /// Number of IPUs with steps, judged by the first rows: all IPUs take part early on.

@@ -51,7 +51,8 @@ impl PreparedTrace {
         // Only every 8,192nd row is noted: take the noted rows around the wanted steps.
         let before = self.step_rows.partition_point(|(step, _)| *step < first);
         let behind = self.step_rows.partition_point(|(step, _)| *step <= last);
-        let low = before.checked_sub(1).map_or(i64::MIN, |place| self.step_rows[place].1);
+        let low = before.checked_sub(1).and_then(|place| self.step_rows.get(place));
+        let low = low.map_or(i64::MIN, |(_, row)| *row);
         Some((low, self.step_rows.get(behind).map_or(i64::MAX, |(_, row)| *row)))
     }
 

@@ -136,8 +136,8 @@ impl Report {
         };
         self.db.read(select, |cells| {
             let Some(id) = cells.small(0) else { return Ok(ControlFlow::Continue(())) };
-            while found.get(at).is_some_and(|(at, _)| at.0 < id) {
-                finish(&mut found[at], std::mem::take(&mut runs));
+            while let Some(before) = found.get_mut(at).filter(|(at, _)| at.0 < id) {
+                finish(before, std::mem::take(&mut runs));
                 at += 1;
             }
             if found.get(at).is_some_and(|(at, _)| at.0 == id) {
@@ -272,7 +272,7 @@ fn name(cells: &RowCells, column: usize, strings: &[(i64, String)]) -> String {
     let id = text.parse::<i64>().ok();
     // A name that merely looks like a number is kept as it is if no such string exists.
     let place = id.and_then(|id| strings.binary_search_by_key(&id, |(id, _)| *id).ok());
-    place.map_or(text, |place| strings[place].1.clone())
+    place.and_then(|place| strings.get(place)).map_or(text, |(_, string)| string.clone())
 }
 
 fn lifetime(cells: &RowCells) -> Option<Range<u32>> {

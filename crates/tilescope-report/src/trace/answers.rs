@@ -51,6 +51,7 @@ impl FixedPointBalance {
     const ONE: f64 = 65_535.0;
 
     /// The nearest balance to a share of one; shares outside 0 to 1 are cut.
+    #[expect(clippy::cast_possible_truncation, reason = "clamped to 16 bits before")]
     pub fn from_share(share: f64) -> Self {
         // Rounds; `round` itself would be a call, for every executed step.
         Self((share.clamp(0.0, 1.0) * Self::ONE + 0.5) as u16)

@@ -18,6 +18,9 @@
 //! Where a report has no rows of steps, a second blob beside the chunk keeps, in the same manner,
 //! the four facts that views of the trace do not need.
 
+// Blobs may have been written by anybody.
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
+
 use super::answers::FixedPointBalance;
 use super::step_predictor::{PROGRAM_FIELD, STEP_FIELD_COUNT, StepFields, StepPredictor};
 use super::step_record::{StepClass, StepRecord, StepRecordDetails};
@@ -110,10 +113,11 @@ impl ChunkColumns {
     /// Adds a step; the facts `kept` are compared.
     fn add(&mut self, facts: &StepFields, expected: &StepFields, kept: Range<usize>) {
         let mut differs = 0;
-        for (bit, fact) in kept.enumerate() {
-            if facts[fact] != expected[fact] {
+        let pairs = facts.iter().zip(expected).skip(kept.start).take(kept.len());
+        for (bit, ((fact, expected), column)) in pairs.zip(&mut self.differences).enumerate() {
+            if fact != expected {
                 differs |= 1 << bit;
-                write_varint(&mut self.differences[bit], difference(facts[fact], expected[fact]));
+                write_varint(column, difference(*fact, *expected));
             }
         }
         self.unexpected.push(differs);
@@ -167,9 +171,10 @@ impl<'a> ChunkColumnReader<'a> {
         facts: &mut StepFields,
         kept: Range<usize>,
     ) -> Option<()> {
-        for (bit, fact) in kept.enumerate() {
+        let kept = facts.iter_mut().skip(kept.start).take(kept.len());
+        for (bit, (fact, column)) in kept.zip(&mut self.differences).enumerate() {
             if differs & (1 << bit) != 0 {
-                facts[fact] = apply_zigzag_difference(self.differences[bit].take()?, facts[fact]);
+                *fact = apply_zigzag_difference(column.take()?, *fact);
             }
         }
         Some(())

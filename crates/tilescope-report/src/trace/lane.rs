@@ -2,6 +2,7 @@
 
 use super::answers::{LaneInfo, LaneSpan, LaneStep, StepBucket, StepTotals};
 use super::chunk::CHUNK_STEPS;
+use super::place_in_piece;
 use super::pyramid::{self, BLOCK_NODES, FAN_OUT, LEAF_STEPS, PyramidNode};
 use super::step_record::StepRecord;
 use super::store::TraceStore;
@@ -118,7 +119,7 @@ impl<'a> TraceLane<'a> {
         let mut position = touching.start;
         while position < end {
             let (records, first) = self.chunk_of(position)?;
-            for record in &records[(position - first) as usize..] {
+            for record in &records[place_in_piece(position, first)..] {
                 if position < end {
                     steps.push(LaneStep::new(position, record));
                     position += 1;
@@ -144,7 +145,7 @@ impl<'a> TraceLane<'a> {
         while position < steps && found.len() < limit {
             let (records, first) = self.chunk_of(position)?;
             let details = self.store.details(self.index, position / CHUNK_STEPS as u64)?;
-            let rest = (position - first) as usize..;
+            let rest = place_in_piece(position, first)..;
             for (record, details) in records[rest.clone()].iter().zip(&details[rest]) {
                 if record.step >= ids.end || found.len() == limit {
                     return Ok(found);
@@ -207,7 +208,7 @@ impl<'a> TraceLane<'a> {
             within = last * children..((last + 1) * children).min(below);
         }
         let (records, first) = self.chunk_of(within.start)?;
-        let part = &records[(within.start - first) as usize..(within.end - first) as usize];
+        let part = &records[place_in_piece(within.start, first)..place_in_piece(within.end, first)];
         Ok(within.start + part.partition_point(holds) as u64)
     }
 
@@ -224,7 +225,7 @@ impl<'a> TraceLane<'a> {
         let block = range.start / BLOCK_NODES as u64;
         let first = block * BLOCK_NODES as u64;
         let nodes = self.store.nodes(self.index, level, block)?;
-        let part = (range.start - first) as usize..(range.end - first) as usize;
+        let part = place_in_piece(range.start, first)..place_in_piece(range.end, first);
         Ok(PyramidNodeSlice { nodes, part })
     }
 
@@ -238,7 +239,7 @@ impl<'a> TraceLane<'a> {
 
     fn record(&self, position: u64) -> Result<StepRecord, ReportError> {
         let (records, first) = self.chunk_of(position)?;
-        Ok(records[(position - first) as usize])
+        Ok(records[place_in_piece(position, first)])
     }
 
     /// The sums of one step, of which only what lies in `window` counts.
@@ -268,7 +269,8 @@ impl<'a> TraceLane<'a> {
                 None => {
                     let stop = (position + 1).next_multiple_of(LEAF_STEPS).min(positions.end);
                     let (records, first) = self.chunk_of(position)?;
-                    let part = &records[(position - first) as usize..(stop - first) as usize];
+                    let part =
+                        &records[place_in_piece(position, first)..place_in_piece(stop, first)];
                     part.iter().for_each(|record| totals.add_step(record));
                     position = stop;
                 }
@@ -304,7 +306,7 @@ impl<'a> TraceLane<'a> {
                 let (records, first) = self.chunk_of(steps.start)?;
                 let from = steps.start.max(touching.start);
                 let to = steps.end.min(touching.end);
-                let part = records.get((from - first) as usize..(to - first) as usize);
+                let part = records.get(place_in_piece(from, first)..place_in_piece(to, first));
                 // Nodes and chunks are stored apart: a damaged file may have them disagree.
                 let part = part.ok_or_else(|| self.store.contradiction(self.index))?;
                 (from..).zip(part).for_each(|(position, record)| spans.add(position, record));

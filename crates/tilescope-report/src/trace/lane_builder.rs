@@ -202,6 +202,7 @@ impl LaneBuilder {
         self.details.clear();
     }
 
+    #[expect(clippy::cast_possible_truncation, reason = "a lane has ten levels at most")]
     fn store_block(&mut self, level: usize, blobs: &mut Vec<TraceIndexBlob>) {
         let pending = &mut self.levels[level];
         if !pending.finished.is_empty() {

@@ -83,7 +83,8 @@ impl Trace {
 
     /// The lane at a position in [`Trace::lanes`].
     pub fn lane(&self, index: usize) -> Option<TraceLane<'_>> {
-        (index < self.lanes().len()).then(|| TraceLane::new(&self.store, index as u32))
+        let lane = u32::try_from(index).ok()?;
+        (index < self.lanes().len()).then(|| TraceLane::new(&self.store, lane))
     }
 
     /// The lane of an IPU of the replica.
@@ -101,4 +102,10 @@ impl Trace {
     pub fn bars(&self) -> u64 {
         self.lanes().iter().map(|lane| lane.steps).sum()
     }
+}
+
+/// Where a piece that begins with `first` holds `position`: pieces are chunks of steps or blocks of
+/// nodes, some thousands each. Beyond any piece where that does not fit a place.
+fn place_in_piece(position: u64, first: u64) -> usize {
+    usize::try_from(position - first).unwrap_or(usize::MAX)
 }

@@ -1,5 +1,8 @@
 //! Expectations of the programs of a lane: the facts of their first execution.
 
+// Everything here reads bytes that anybody may have written.
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
+
 use crate::codec::{VarintReader, pack, unpack, write_varint};
 use std::collections::HashMap;
 
@@ -58,8 +61,8 @@ impl StepPredictor {
         if *room == 0 || self.entries.len() == MAX_EXPECTATIONS {
             return None;
         }
+        let new = u32::try_from(self.entries.len()).ok()?;
         *room -= 1;
-        let new = self.entries.len() as u32;
         self.entries.push(StepPrediction { facts: *facts, next: None });
         self.by_program.insert(facts[PROGRAM_FIELD], new);
         Some(new)
@@ -117,7 +120,7 @@ impl StepPredictor {
         // allocated.
         (count <= MAX_EXPECTATIONS && count <= raw.len()).then_some(())?;
         let mut expected = Self::default();
-        for index in 0..count {
+        for index in (0u32..).take(count) {
             let mut facts = [0; STEP_FIELD_COUNT];
             for fact in &mut facts {
                 *fact = cursor.take()?;
@@ -126,7 +129,7 @@ impl StepPredictor {
             let next = next.map(u32::try_from).transpose().ok()?;
             // A follower that does not exist would be looked up in every chunk.
             next.is_none_or(|next| (next as usize) < count).then_some(())?;
-            expected.by_program.insert(facts[PROGRAM_FIELD], index as u32);
+            expected.by_program.insert(facts[PROGRAM_FIELD], index);
             expected.entries.push(StepPrediction { facts, next });
         }
         cursor.is_done().then_some(expected)

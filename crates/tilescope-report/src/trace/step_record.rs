@@ -10,8 +10,8 @@ pub(crate) struct StepClass(u8);
 
 impl StepClass {
     pub(crate) fn new(kind: ProgramKind, stream: StreamEndpoint) -> Self {
-        let at = ProgramKind::ALL.iter().position(|&k| k == kind).unwrap_or_default();
-        Self(at as u8 * 2 + u8::from(stream == StreamEndpoint::RemoteBuffer))
+        let known = (0u8..).zip(ProgramKind::ALL).find(|(_, known)| *known == kind);
+        Self(known.map_or(0, |(at, _)| at) * 2 + u8::from(stream == StreamEndpoint::RemoteBuffer))
     }
 
     /// The class of a step of `kind` that spent its time on `activity`.
@@ -21,7 +21,8 @@ impl StepClass {
     }
 
     pub(crate) fn from_code(code: u64) -> Option<Self> {
-        (code < 2 * ProgramKind::ALL.len() as u64).then_some(Self(code as u8))
+        let code = u8::try_from(code).ok()?;
+        (usize::from(code) < 2 * ProgramKind::ALL.len()).then_some(Self(code))
     }
 
     pub(crate) fn code(self) -> u64 {

@@ -3,6 +3,7 @@
 use super::answers::LaneInfo;
 use super::chunk::{self, CHUNK_STEPS};
 use super::lane_builder::{block_key, chunk_key, lane_number};
+use super::place_in_piece;
 use super::pyramid::{self, BLOCK_NODES, PyramidNode};
 use super::step_predictor::StepPredictor;
 use super::step_record::{StepRecord, StepRecordDetails};
@@ -64,6 +65,7 @@ impl TracePieceCache {
     }
 
     /// A quarter at once, so that the search for the oldest costs little per piece.
+    #[expect(clippy::disallowed_methods, reason = "sorted by age, and no two ages are equal")]
     fn drop_oldest_quarter(&mut self) {
         let mut ages: Vec<(u64, TraceCacheKey)> =
             self.pieces.iter().map(|(key, (_, _, used))| (*used, *key)).collect();
@@ -124,7 +126,8 @@ impl TraceStore {
         }
         let expected = self.expectations(lane)?;
         let steps = self.lanes[lane as usize].steps;
-        let count = (steps - chunk * CHUNK_STEPS as u64).min(CHUNK_STEPS as u64) as usize;
+        let first = chunk * CHUNK_STEPS as u64;
+        let count = place_in_piece(steps.min(first + CHUNK_STEPS as u64), first);
         let what = BlobColumn { table: "trace_chunks", column: "data", key: "id" };
         let records =
             self.decoded(&what, chunk_key(self.numbers[lane as usize], chunk), |blob| {
@@ -175,9 +178,9 @@ impl TraceStore {
             return Ok(nodes);
         }
         let all = pyramid::node_count(self.lanes[lane as usize].steps, level);
-        let count = (all - block * BLOCK_NODES as u64).min(BLOCK_NODES as u64) as usize;
         let what = BlobColumn { table: "trace_nodes", column: "data", key: "id" };
         let first = block * BLOCK_NODES as u64;
+        let count = place_in_piece(all.min(first + BLOCK_NODES as u64), first);
         let size = pyramid::steps_per_node(level);
         let steps = self.lanes[lane as usize].steps;
         let nodes =
@@ -251,8 +254,8 @@ struct BlobColumn {
 
 fn lane_info(cells: &RowCells) -> Option<LaneInfo> {
     let lane = cells.small(0)?;
-    let ipu = cells.count(1, u64::from(MAX_IPUS) - 1)? as u32;
-    let sub_lane = cells.count(2, u64::from(MAX_SUB_LANES) - 1)? as u8;
+    let ipu = cells.small_up_to(1, MAX_IPUS - 1)?;
+    let sub_lane = u8::try_from(cells.small_up_to(2, u32::from(MAX_SUB_LANES) - 1)?).ok()?;
     let steps = cells.count(3, MAX_STEPS)?;
     let (first, end) = (cells.count(4, MAX_CYCLES)?, cells.count(5, MAX_CYCLES)?);
     // Pieces are found by this number; a wrong one would show another lane's steps.

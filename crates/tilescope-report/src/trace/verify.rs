@@ -1,8 +1,8 @@
 //! The laws of an index: each node is the sum of its children, up from the steps.
 
-use super::Trace;
 use super::pyramid::{self, BLOCK_NODES, FAN_OUT, LEAF_STEPS, PyramidNode};
 use super::store::TraceStore;
+use super::{Trace, place_in_piece};
 use crate::error::ReportError;
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ impl Trace {
     /// Broken laws, in words; stops after the first of each lane.
     pub(crate) fn verify(&self) -> Result<Vec<String>, ReportError> {
         let mut broken = Vec::new();
-        for lane in 0..self.lanes().len() as u32 {
+        for (lane, _) in (0..).zip(self.lanes()) {
             broken.extend(verify_lane(&self.store, lane)?);
         }
         Ok(broken)
@@ -47,7 +47,7 @@ fn sum_of_children(
     let all = store.lanes[lane as usize].steps;
     let part = |size: u64, count: u64, of: u64| -> Range<usize> {
         let base = at * size / of * of;
-        (at * size - base) as usize..(((at + 1) * size).min(count) - base) as usize
+        place_in_piece(at * size, base)..place_in_piece(((at + 1) * size).min(count), base)
     };
     let mut sum: Option<PyramidNode> = None;
     let mut add = |child: &PyramidNode| match &mut sum {

@@ -160,6 +160,7 @@ impl ReportNotes {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "a few lines, read once when a report is opened")]
 fn read_file(path: &Path) -> Result<Option<ReportNotesFile>, NotesFileError> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,

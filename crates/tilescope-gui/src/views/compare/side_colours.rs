@@ -20,6 +20,10 @@ const fn pair(source: u32, target: u32) -> SideColours {
     SideColours { source: rgb(source), target: rgb(target) }
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the colours of the two sides, told apart by every eye"
+)]
 const fn rgb(hex: u32) -> Color32 {
     Color32::from_rgb((hex >> 16) as u8, (hex >> 8) as u8, hex as u8)
 }

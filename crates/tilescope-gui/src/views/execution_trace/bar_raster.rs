@@ -215,6 +215,10 @@ impl NarrowBarColumns {
         }
     }
 
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a pixel that was painted in a colour of the theme"
+    )]
     fn put(
         &self,
         image: &mut ColorImage,
