@@ -6,8 +6,8 @@ use tilescope_sim::poplin::planner::{
     ConvOptions, ConvPass, PlanCache, plan, plan_convolution, plan_fully_connected,
 };
 use tilescope_sim::poplin::{ConvParams, FieldDim};
-use tilescope_sim::popops::embedding;
-use tilescope_sim::popops::embedding::MultiSliceParams;
+use tilescope_sim::popops::multi_slice;
+use tilescope_sim::popops::multi_slice::MultiSliceParams;
 use tilescope_sim::shape::DType;
 use tilescope_sim::targets::IpuTarget;
 use tilescope_sim::targets::MK2;
@@ -44,7 +44,7 @@ fn planning(criterion: &mut Criterion) {
         bencher.iter(|| plan_convolution(&machine, black_box(&field), &training));
     });
     criterion.bench_function("plan embedding, cold", |bencher| {
-        bencher.iter(|| embedding::plan(black_box(&table), machine.tiles, true));
+        bencher.iter(|| multi_slice::plan(black_box(&table), machine.tiles, true));
     });
     let plans = PlanCache::new();
     criterion.bench_function("plan matmul, memoised", |bencher| {

@@ -5,11 +5,11 @@
 use crate::common::{lowered, stderr, stdout, tilescope};
 use serde_json::Value;
 use tilescope_report::units::{Bytes, Cycles};
-use tilescope_sim::graph_lowering::alone;
+use tilescope_sim::graph_lowering::op_benchmark;
 use tilescope_sim::operators::{
     ConvOp, EmbeddingOp, MatMulOp, MatMulPhase, Operator, PoolOp, ReduceOp, RnnOp,
 };
-use tilescope_sim::poplar::constants::EXCHANGE_START_CYCLES;
+use tilescope_sim::poplar::fitted_constants::EXCHANGE_START_CYCLES;
 use tilescope_sim::popops::reduce::ReduceOperation;
 use tilescope_sim::shape::{DType, TensorRole};
 use tilescope_sim::targets::IpuTarget;
@@ -240,7 +240,7 @@ fn in_a_model(
     train: bool,
 ) -> Cycles {
     let machine = IpuTarget::all_tiles_of(MK2);
-    alone::cycles(&lowered(machine, TensorRole::Activation, operator, operands, train))
+    op_benchmark::cycles(&lowered(machine, TensorRole::Activation, operator, operands, train))
 }
 
 /// What is validated is what specs are made of: each operator of a graph takes as long as the row

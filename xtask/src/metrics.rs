@@ -20,7 +20,7 @@ const HARD_PARTS: [(&str, &[&str]); 4] = [
             "sim/poplin/estimate",
             "sim/poplin/canonical",
             "sim/poplin/params",
-            "sim/poplin/ranges",
+            "sim/poplin/index_ranges",
         ],
     ),
     (

@@ -2,7 +2,6 @@
 
 pub mod compile;
 pub mod custom;
-mod emit;
 pub mod graph;
 pub mod graph_lowering;
 pub mod model;
@@ -15,9 +14,10 @@ pub(crate) mod poputil;
 pub mod run;
 pub(crate) mod schedule;
 pub mod shape;
+mod simulation;
 pub mod spec;
 pub(crate) mod spec_keys;
 pub mod targets;
 pub mod validate;
 
-pub use emit::{SimulateError, simulate};
+pub use simulation::{SimulateError, simulate};

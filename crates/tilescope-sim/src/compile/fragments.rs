@@ -1,7 +1,7 @@
 //! What one stage does in one pass: its nodes, what it computes again, and what it fetches.
 
-use super::tables::{EmittedWork, FragmentItem, ProgramTables};
-use super::tensors::{BufferLifetimes, TensorAnalysis, TensorBuffer, TensorBufferKind};
+use super::program_tables::{EmittedWork, FragmentItem, ProgramTables};
+use super::tensor_analysis::{BufferLifetimes, TensorAnalysis, TensorBuffer, TensorBufferKind};
 use crate::graph::{GraphNode, ModelGraph};
 use crate::graph_lowering::GraphLowering;
 use crate::operators::{LoweredOperation, LoweringContext, LoweringError};
@@ -346,7 +346,7 @@ impl ProgramBuilder<'_> {
 
 /// Takes the nodes that a backward node of `block` is the first to need again.
 fn take_recompute_nodes(
-    again: &mut super::tensors::RecomputeNodes,
+    again: &mut super::tensor_analysis::RecomputeNodes,
     block: BlockId,
 ) -> Vec<crate::graph::GraphNodeId> {
     // The backward pass meets the last block first; what it skips is due as well.

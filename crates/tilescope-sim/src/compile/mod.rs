@@ -1,35 +1,35 @@
 //! From a spec to a compiled program: everything that is known before it runs.
 
 mod fragments;
-mod memory;
-mod notes;
 mod outline;
-mod remote;
+mod program_tables;
+mod program_tree;
+mod remote_buffers;
+mod report_notes;
 mod stash;
-mod tables;
-mod tensors;
+mod tensor_analysis;
 mod transfers;
-mod tree;
-mod update;
+mod variables;
+mod weight_update;
 
 pub(crate) use fragments::{StageFragment, pass_name};
-pub(crate) use tables::{FragmentItem, LeafProgramCost, whole_ipu_cost};
+pub(crate) use program_tables::{FragmentItem, LeafProgramCost, whole_ipu_cost};
 pub(crate) use transfers::{HostStreamCopy, InterIpuFlow, StageCopyGroup};
 
 use crate::graph::{GraphError, ModelGraph, TrainingConfig};
-use crate::graph_lowering::{GraphLowering, alone};
+use crate::graph_lowering::{GraphLowering, op_benchmark};
 use crate::operators::{LoweringContext, LoweringError};
-use crate::poplar::code::TileCodeBytes;
+use crate::poplar::code_bytes::TileCodeBytes;
 use crate::poplin::planner::PlanCache;
 use crate::schedule::{ExecutionSchedule, StagePlacement, SyncGroups, split_balanced};
 use crate::shape::{TensorId, TensorRole};
 use crate::spec::{Spec, SpecError};
 use crate::targets::{IpuTarget, SystemCosts};
 use fragments::ProgramBuilder;
+use program_tables::ProgramTables;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use tables::ProgramTables;
-use tensors::{BufferLifetimes, StashPolicy, TensorAnalysis};
+use tensor_analysis::{BufferLifetimes, StashPolicy, TensorAnalysis};
 use tilescope_report::units::{Cycles, ProgramId};
 use tilescope_report::{BatchingConfig, CompilationReport, GraphCounts, Target, TrainingPass};
 
@@ -143,8 +143,8 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
         sharded: sharded_tensors(spec, &graph),
         producers: BTreeMap::new(),
     };
-    let parts = tree::assemble(&mut maker, &schedule)?;
-    let memory = memory::place_variables(&mut maker, chip, tiles);
+    let parts = program_tree::assemble(&mut maker, &schedule)?;
+    let memory = variables::place_variables(&mut maker, chip, tiles);
     let ProgramBuilder { tables, operations, .. } = maker;
     let counts = GraphCounts {
         compute_sets: tables.compute_sets.len() as u64,
@@ -185,7 +185,7 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
         placement,
         system,
     };
-    compiled.compilation.notes = notes::notes(&compiled, spec);
+    compiled.compilation.notes = report_notes::notes(&compiled, spec);
     Ok(compiled)
 }
 
@@ -225,7 +225,7 @@ fn block_costs(spec: &Spec, graph: &ModelGraph, plans: &PlanCache) -> Vec<Cycles
     let mut costs = vec![Cycles::ZERO; graph.blocks.len()];
     for node in graph.nodes.iter().filter(|node| node.pass != TrainingPass::Update) {
         if let Ok(lowered) = lowering.lower(node) {
-            costs[node.block.0] += alone::cycles(&lowered.work);
+            costs[node.block.0] += op_benchmark::cycles(&lowered.work);
         }
     }
     costs

@@ -1,8 +1,8 @@
 //! What waits for the backward pass: stashes in tile memory, or copies in streaming memory.
 
 use super::fragments::{ProgramBuilder, UnplacedVariable};
-use super::tables::FragmentItem;
-use super::tensors::{TensorBuffer, TensorBufferKind};
+use super::program_tables::FragmentItem;
+use super::tensor_analysis::{TensorBuffer, TensorBufferKind};
 use crate::poplar::work::{
     MemoryConstraint, OperationWork, OperationWorkItem, VertexInstances, WorkPhase, WorkPhaseKind,
 };

@@ -1,15 +1,15 @@
 //! Copies between the host and an IPU, and between stages.
 
 use super::fragments::{ProgramBuilder, UnplacedVariable};
-use super::tables::{FragmentItem, ProgramTables, empty_program};
-use super::tensors::{StageBoundary, TensorBuffer, TensorBufferKind};
-use crate::poplar::code;
+use super::program_tables::{FragmentItem, ProgramTables, empty_program};
+use super::tensor_analysis::{StageBoundary, TensorBuffer, TensorBufferKind};
+use crate::poplar::code_bytes;
 use crate::poplar::exchange::{WORD_BYTES, send_instructions};
 use crate::poplar::work::{MemoryConstraint, OperationWork, OperationWorkItem, WorkPhase};
 use crate::popops::elementwise;
 use crate::popops::elementwise::BinaryOpType;
-use crate::popops::rearrange::{arrange, copy_vertex};
-use crate::poputil::layout::linear_mapping;
+use crate::popops::relayout::{arrange, copy_vertex};
+use crate::poputil::tensor_layout::linear_mapping;
 use crate::schedule::StageCopyTiming;
 use crate::shape::{DType, TensorId, TensorRole};
 use crate::spec::{DataLoaderMode, OutputMode, StreamInputType};
@@ -300,7 +300,7 @@ impl ProgramBuilder<'_> {
         // Each replica has code for its own routes, and every tile holds that of all of them.
         let replicas = u64::from(self.spec.options.replication_factor);
         let tiles = tiles.into_iter().map(|tile| {
-            let code_bytes = replicas * code::global_code_bytes(&tile, target);
+            let code_bytes = replicas * code_bytes::global_code_bytes(&tile, target);
             (tile != TileTraffic::default()).then_some(TileTraffic { code_bytes, ..tile })
         });
         let tiles = TileRuns::from_tiles(0, tiles.collect::<Vec<_>>());
@@ -401,7 +401,7 @@ pub(crate) fn stream_copy(
             if to_ipu { (*bytes, Bytes::ZERO) } else { (Bytes::ZERO, *bytes) };
         // What comes from the host was sent by no tile, what goes there is received by none.
         let mut tile = TileTraffic { bytes_in, bytes_out, ..TileTraffic::default() };
-        tile.code_bytes = code::host_code_bytes(&tile, kind);
+        tile.code_bytes = code_bytes::host_code_bytes(&tile, kind);
         tile
     });
     tables.traffic(programs[2], ipu, tiles, MemoryCategory::HostExchangeCode);

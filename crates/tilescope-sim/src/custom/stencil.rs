@@ -5,17 +5,19 @@
 //! codelet sees it in one piece, then the codelets run (simehaa/IPU HeatEquation2D,
 //! thorbenlouw/lbm-graphcore GaussianBlurLowLevel).
 
-use crate::poplar::constants::{RAGGED_PIECE_COPY_CYCLES, SUBWORD_REARRANGE_CYCLES_PER_BYTE};
 use crate::poplar::exchange::{TileMessages, WORD_BYTES};
+use crate::poplar::fitted_constants::{
+    RAGGED_PIECE_COPY_CYCLES, SUBWORD_REARRANGE_CYCLES_PER_BYTE,
+};
 use crate::poplar::work::{
     MemoryConstraint, OperationWork, TemporaryVariable, VertexInstances, WorkPhase, WorkPhaseKind,
 };
-use crate::poplar::{exchange, runs};
+use crate::poplar::{exchange, tile_runs};
 use crate::popops::elementwise::vector_width;
-use crate::popops::rearrange::copy_cycles;
-use crate::poputil::layout::{ElementOrder, TensorLayout};
-use crate::poputil::split;
-use crate::poputil::split::SplitBounds;
+use crate::popops::relayout::copy_cycles;
+use crate::poputil::split_regions;
+use crate::poputil::split_regions::SplitBounds;
+use crate::poputil::tensor_layout::{ElementOrder, TensorLayout};
 use crate::shape::DType;
 use crate::targets::{BytesPerCycle, WORKERS};
 use tilescope_report::MemoryCategory;
@@ -123,7 +125,7 @@ impl StencilField {
         let rows = (1..=tiles.min(self.height)).min_by_key(|rows| cost(*rows)).unwrap_or(1);
         let sizes = |size: u64, most: u64| {
             let bounds = SplitBounds { grain: 1, most: most.min(size), least: 1 };
-            split::split_evenly(size, bounds).map(|part| part.end - part.start).collect()
+            split_regions::split_evenly(size, bounds).map(|part| part.end - part.start).collect()
         };
         StencilGrid { heights: sizes(self.height, rows), widths: sizes(self.width, tiles / rows) }
     }
@@ -247,7 +249,7 @@ impl StencilGrid {
             })
         });
         let values = rows.map(|(height, width, beside)| value(height, width, beside));
-        runs::per_tile((0..).zip(values))
+        tile_runs::per_tile((0..).zip(values))
     }
 }
 

@@ -1,7 +1,7 @@
 //! The typed graph of a model: tensors, operations, and the training graph derived from them.
 
 mod builder;
-mod shard;
+mod tensor_parallel;
 mod train;
 
 pub use crate::operators::GraphError;

@@ -1,10 +1,10 @@
 //! Lowers the operations of a graph.
 
-pub mod alone;
+pub mod op_benchmark;
 
 use crate::graph::{GraphNode, ModelGraph};
 use crate::operators::{LoweredOperation, LoweringContext, LoweringError, OperatorKey};
-use crate::poputil::layout::TensorLayout;
+use crate::poputil::tensor_layout::TensorLayout;
 use crate::shape::{TensorId, TensorInfo, TensorRole};
 use rayon::prelude::*;
 use std::collections::{HashMap, HashSet};

@@ -1,7 +1,7 @@
 //! The network of the PopTorch tutorial on efficient data loading: two convolutions, group norm,
 //! two linear layers, and a log-softmax that, as the tutorial writes it, runs over the batch.
 
-use super::layers::ModelBuilder;
+use super::layer_builder::ModelBuilder;
 use super::{ModelDef, ModelSpec, size};
 use crate::graph::{GraphError, ModelGraph};
 use crate::operators::{ActivationOp, ConvOp, GroupNormOp, NllOp, PoolOp, SoftmaxOp};

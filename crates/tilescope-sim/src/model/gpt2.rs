@@ -4,7 +4,7 @@
 //! Blocks for stages: `embeddings`, `layer0` to `layerN`, `head`. The decoder belongs to `head`:
 //! on another IPU than `embeddings` its weights are kept there too.
 
-use super::layers::{AttentionParams, ModelBuilder};
+use super::layer_builder::{AttentionParams, ModelBuilder};
 use super::{ModelDef, ModelSpec, size};
 use crate::graph::{GraphError, ModelGraph};
 use crate::operators::{BinaryOp, CrossEntropyOp, EmbeddingOp, MatMulOp};

@@ -3,7 +3,7 @@
 //!
 //! Blocks for stages: `embedding`, `lstm`, `head`.
 
-use super::layers::ModelBuilder;
+use super::layer_builder::ModelBuilder;
 use super::{ModelDef, ModelSpec, size};
 use crate::graph::{GraphError, ModelGraph};
 use crate::operators::{EmbeddingOp, RnnOp, SliceOp};

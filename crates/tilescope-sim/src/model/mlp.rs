@@ -1,6 +1,6 @@
 //! A multi-layer perceptron of any depth, one block per layer: the plainest model to pipeline.
 
-use super::layers::ModelBuilder;
+use super::layer_builder::ModelBuilder;
 use super::{ModelDef, ModelSpec, size};
 use crate::graph::{GraphError, ModelGraph};
 use crate::operators::ActivationOp;

@@ -1,7 +1,7 @@
 //! The network of the PopTorch pipelining tutorial (SDK 3.0): two convolution layers and two
 //! linear ones on MNIST images, in blocks B1 to B4.
 
-use super::layers::ModelBuilder;
+use super::layer_builder::ModelBuilder;
 use super::{ModelDef, ModelSpec};
 use crate::graph::{GraphError, ModelGraph};
 use crate::operators::{ActivationOp, ConvOp, PoolOp};

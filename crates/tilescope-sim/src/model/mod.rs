@@ -4,7 +4,7 @@ mod adder;
 mod bert;
 mod classification;
 mod gpt2;
-mod layers;
+mod layer_builder;
 mod lstm;
 mod mat_vec;
 mod matmul_chain;

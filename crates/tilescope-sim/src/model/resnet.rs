@@ -3,7 +3,7 @@
 //!
 //! Blocks for stages: `stem`, `layer1_0` to `layer4_N`, `head`.
 
-use super::layers::ModelBuilder;
+use super::layer_builder::ModelBuilder;
 use super::{ModelDef, ModelSpec, size};
 use crate::graph::{GraphError, ModelGraph};
 use crate::operators::{ActivationOp, BinaryOp, ConvOp, PoolOp};

@@ -3,7 +3,7 @@
 //!
 //! Blocks for stages: `embeddings`, `layer0` to `layer11`, `head`.
 
-use super::layers::{AttentionParams, ModelBuilder};
+use super::layer_builder::{AttentionParams, ModelBuilder};
 use super::{ModelDef, ModelSpec, size};
 use crate::graph::{GraphError, ModelGraph};
 use crate::operators::{BinaryOp, ConcatOp, RepeatOp, SliceOp, TransposeOp};

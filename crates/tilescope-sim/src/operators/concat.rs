@@ -4,10 +4,10 @@ use super::{
     GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
     Operator, ShapeError, SplitOp,
 };
-use crate::poplar::runs;
+use crate::poplar::tile_runs;
 use crate::poplar::work::OperationWork;
 use crate::popops::elementwise;
-use crate::poputil::layout::TensorLayout;
+use crate::poputil::tensor_layout::TensorLayout;
 use crate::shape::{TensorId, TensorInfo};
 use tilescope_report::units::TileRuns;
 
@@ -69,7 +69,7 @@ impl Operator for ConcatOp {
             node.inputs.iter().map(|part| lowering.layout_or_linear(*part)).collect();
         let elements = parts
             .iter()
-            .fold(TileRuns::empty(), |sum, part| runs::add_per_tile(&sum, &part.elements));
+            .fold(TileRuns::empty(), |sum, part| tile_runs::add_per_tile(&sum, &part.elements));
         let mut work = OperationWork::default();
         work.push(elementwise::cast("Concat/OnTileCopy", dtype, dtype, &elements));
         lowering.set_layout(node.outputs[0], TensorLayout { elements, order: parts[0].order });

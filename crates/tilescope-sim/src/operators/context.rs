@@ -3,8 +3,8 @@
 use crate::poplar::OperandLiveness;
 use crate::poplar::work::{OperationWork, WorkPhase};
 use crate::poplin::planner::{PlanCache, PoplibsOptions};
-use crate::popops::rearrange;
-use crate::poputil::layout::TensorLayout;
+use crate::popops::relayout;
+use crate::poputil::tensor_layout::TensorLayout;
 use crate::shape::{DType, Tensor, TensorId, TensorInfo, TensorRole};
 use crate::targets::{BytesPerCycle, IpuTarget};
 use std::collections::HashMap;
@@ -205,6 +205,6 @@ impl<'a> LoweringContext<'a> {
         name: &str,
     ) -> OperationWork {
         let from = self.layout_or_linear(tensor);
-        rearrange::bring(&self.machine, self.tensor_type(tensor), &from, layout, name)
+        relayout::bring(&self.machine, self.tensor_type(tensor), &from, layout, name)
     }
 }

@@ -5,7 +5,7 @@ use super::{
     Operator, ShapeError, expect_operands,
 };
 use crate::poplin::{ConvParams, FieldDim, OperandTransform, OutputTransform};
-use crate::poputil::layout::TensorLayout;
+use crate::poputil::tensor_layout::TensorLayout;
 use crate::shape::{DType, TensorId, TensorInfo};
 
 /// A convolution of `[batch, in, field..]` with `[out, in / groups, kernel..]` weights. With as many

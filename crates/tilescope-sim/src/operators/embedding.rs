@@ -5,10 +5,10 @@ use super::{
     ShapeError, expect_operands, expect_same,
 };
 use crate::poplar::work::{OperationWork, OperationWorkItem};
-use crate::poplar::{OperandLiveness, runs};
-use crate::popops::embedding::MultiSliceLowering;
-use crate::popops::{elementwise, embedding};
-use crate::poputil::layout::TensorLayout;
+use crate::poplar::{OperandLiveness, tile_runs};
+use crate::popops::multi_slice::MultiSliceLowering;
+use crate::popops::{elementwise, multi_slice};
+use crate::poputil::tensor_layout::TensorLayout;
 use crate::shape::{DType, TensorId, TensorInfo};
 
 /// `table[rows, width]` at `indices[..]`: a tensor of the shape of the indices, and the width.
@@ -48,9 +48,9 @@ impl EmbeddingOp {
         &self,
         table: &TensorInfo,
         indices: &TensorInfo,
-    ) -> embedding::MultiSliceParams {
+    ) -> multi_slice::MultiSliceParams {
         let lookups = (indices.elements().0 / self.serialisation.max(1)).max(1);
-        embedding::MultiSliceParams {
+        multi_slice::MultiSliceParams {
             rows: table.shape[0],
             width: table.shape[1],
             lookups,
@@ -75,7 +75,10 @@ impl EmbeddingOp {
 
 /// A planned layout without the padding of its last columns.
 fn without_padding(layout: TensorLayout, ty: &TensorInfo) -> TensorLayout {
-    TensorLayout { elements: runs::trimmed(&layout.elements, ty.elements()), order: layout.order }
+    TensorLayout {
+        elements: tile_runs::trimmed(&layout.elements, ty.elements()),
+        order: layout.order,
+    }
 }
 
 impl Operator for EmbeddingOp {
@@ -116,7 +119,7 @@ impl Operator for EmbeddingOp {
         let [table, indices] = [node.inputs[0], node.inputs[1]];
         let part = self.lookup_params(lowering.tensor_type(table), lowering.tensor_type(indices));
         let machine = lowering.machine;
-        let plan = embedding::plan(&part, machine.tiles, lowering.training);
+        let plan = multi_slice::plan(&part, machine.tiles, lowering.training);
         let lowered = MultiSliceLowering::new(&machine, part, plan);
         let wanted = without_padding(lowered.table(), lowering.tensor_type(table));
         let output = lowering.tensor_type(node.outputs[0]);
@@ -176,7 +179,7 @@ impl Operator for MultiUpdateAddOp {
         let part = EmbeddingOp::default()
             .lookup_params(lowering.tensor_type(table), lowering.tensor_type(indices));
         let machine = lowering.machine;
-        let plan = embedding::plan(&part, machine.tiles, lowering.training);
+        let plan = multi_slice::plan(&part, machine.tiles, lowering.training);
         let lowered = MultiSliceLowering::new(&machine, part, plan);
         let wanted =
             [(table, lowered.table()), (indices, lowered.indices()), (rows, lowered.slices())];
@@ -223,7 +226,7 @@ impl Operator for EmbeddingGradOp {
         let [indices, gradient] = [node.inputs[0], node.inputs[1]];
         let part = self.embedding.lookup_params(&self.table, lowering.tensor_type(indices));
         let machine = lowering.machine;
-        let plan = embedding::plan(&part, machine.tiles, lowering.training);
+        let plan = multi_slice::plan(&part, machine.tiles, lowering.training);
         let lowered = MultiSliceLowering::new(&machine, part, plan);
         let slices = without_padding(
             self.embedding.layout_of_all_lookups(lowered.slices()),

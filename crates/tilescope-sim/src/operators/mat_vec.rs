@@ -4,7 +4,7 @@ use super::{
     LoweredOperation, LoweringContext, LoweringError, NodeOperands, Operator, ShapeError,
     expect_operands,
 };
-use crate::custom::dot_products::MatVecDotProducts;
+use crate::custom::custom_mat_vec::MatVecDotProducts;
 use crate::shape::{DType, TensorInfo};
 
 /// `y[m] = a[m,k] . x[k]` of floats.

@@ -5,7 +5,7 @@ use super::{
     Operator, ShapeError, expect_operands,
 };
 use crate::poplin::matmul::{MatMulPhase, MatMulSizes};
-use crate::poputil::layout::TensorLayout;
+use crate::poputil::tensor_layout::TensorLayout;
 use crate::shape::{TensorId, TensorInfo};
 
 /// A product of two matrices, or of as many pairs of them as the leading dimension says.

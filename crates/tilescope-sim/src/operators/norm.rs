@@ -7,7 +7,7 @@ use super::{
 };
 use crate::poplar::work::OperationWork;
 use crate::popnn::norm::{NormKind, NormRows, NormStatistics};
-use crate::poputil::layout::TensorLayout;
+use crate::poputil::tensor_layout::TensorLayout;
 use crate::shape::{TensorId, TensorInfo};
 
 /// Gradients of input, scale and shift of a forward node with these three operands first.

@@ -11,7 +11,7 @@ use crate::popops::elementwise;
 use crate::popops::elementwise::{BinaryOpType, UnaryOpType};
 use crate::popops::reduce::ReduceOperation;
 use crate::popops::rows::TensorRows;
-use crate::poputil::layout::{ElementOrder, TensorLayout};
+use crate::poputil::tensor_layout::{ElementOrder, TensorLayout};
 use crate::shape::{DType, TensorInfo};
 use tilescope_report::units::{Elements, TileRuns};
 

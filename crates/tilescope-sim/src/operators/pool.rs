@@ -5,9 +5,9 @@ use super::{
     Operator, ShapeError, expect_operands, expect_same,
 };
 use crate::poplar::work::MemoryConstraint;
-use crate::poplar::{OperandLiveness, runs};
+use crate::poplar::{OperandLiveness, tile_runs};
 use crate::popnn::pool::{PoolAxis, PoolingParams, PoolingPass, PoolingType};
-use crate::poputil::layout::{ElementOrder, TensorLayout};
+use crate::poputil::tensor_layout::{ElementOrder, TensorLayout};
 use crate::shape::{TensorId, TensorInfo};
 use tilescope_report::units::TileRuns;
 
@@ -105,7 +105,7 @@ impl PoolOp {
         };
         let bytes = input.dtype.bytes();
         let sources = operands.iter().fold(TileRuns::empty(), |sum, operand| {
-            runs::add_per_tile(&sum, &operand.bytes(bytes))
+            tile_runs::add_per_tile(&sum, &operand.bytes(bytes))
         });
         let pooled = pooling.lower(lowering.tiles, lowering.exchange_speed(), &sources);
         let pooled = pooled.ok_or_else(|| LoweringError {

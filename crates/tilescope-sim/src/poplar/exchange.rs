@@ -3,7 +3,7 @@
 //! Every phase obeys the law of exchange: the bytes all tiles receive are the bytes all tiles
 //! send, each message counted once per receiver.
 
-use super::constants::MESSAGE_CYCLES;
+use super::fitted_constants::MESSAGE_CYCLES;
 use super::work::{WorkPhase, WorkPhaseKind};
 use crate::targets::BytesPerCycle;
 use tilescope_report::TileTraffic;

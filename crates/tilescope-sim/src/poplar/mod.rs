@@ -1,11 +1,11 @@
 //! What Poplar itself does with a program: work of the tiles, exchange, code, memory.
 
 pub(crate) mod allocate;
-pub(crate) mod code;
-pub mod constants;
+pub(crate) mod code_bytes;
 pub(crate) mod exchange;
-mod lives;
-pub(crate) mod runs;
+pub mod fitted_constants;
+mod operand_liveness;
+pub(crate) mod tile_runs;
 pub mod work;
 
-pub use lives::OperandLiveness;
+pub use operand_liveness::OperandLiveness;

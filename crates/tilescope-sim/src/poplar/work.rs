@@ -7,7 +7,7 @@
 //! tiles themselves; what every exchange and compute set costs on top (sync, start) is added in
 //! one place, by the run.
 
-use super::runs;
+use super::tile_runs;
 use std::ops::Range;
 use tilescope_report::units::{Bytes, Cycles, TileRuns};
 use tilescope_report::{MemoryCategory, TileTraffic};
@@ -115,8 +115,8 @@ impl WorkPhase {
                 WorkPhaseKind::Exchange { traffic, cycles, in_order },
                 WorkPhaseKind::Exchange { traffic: more, cycles: longer, in_order: both },
             ) => WorkPhaseKind::Exchange {
-                traffic: runs::merge_per_tile(&traffic, &more, TileTraffic::plus),
-                cycles: runs::add_per_tile(&cycles, &longer),
+                traffic: tile_runs::merge_per_tile(&traffic, &more, TileTraffic::plus),
+                cycles: tile_runs::add_per_tile(&cycles, &longer),
                 in_order: in_order && both,
             },
             (
@@ -124,7 +124,10 @@ impl WorkPhase {
                 WorkPhaseKind::Compute { cycles: longer, vertices: more },
             ) => {
                 vertices.extend(more);
-                WorkPhaseKind::Compute { cycles: runs::add_per_tile(&cycles, &longer), vertices }
+                WorkPhaseKind::Compute {
+                    cycles: tile_runs::add_per_tile(&cycles, &longer),
+                    vertices,
+                }
             }
             (kind, _) => kind,
         };

@@ -3,9 +3,9 @@
 pub(crate) mod canonical;
 pub mod conv;
 pub(crate) mod estimate;
+pub(crate) mod index_ranges;
 pub mod matmul;
 pub(crate) mod params;
 pub mod planner;
-pub(crate) mod ranges;
 
 pub use params::{ConvParams, FieldDim, OperandTransform, OutputTransform, PlanError};

@@ -3,7 +3,7 @@
 mod nonlinearity;
 pub(crate) mod norm;
 pub mod pool;
-pub(crate) mod recurrent;
+pub(crate) mod rnn;
 mod softmax;
 
 pub(crate) use nonlinearity::NonLinearityType;

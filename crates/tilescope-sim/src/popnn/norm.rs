@@ -8,10 +8,10 @@
 
 use crate::poplar::work::OperationWork;
 use crate::popops::elementwise::{self, BinaryOpType};
-use crate::popops::rearrange;
 use crate::popops::reduce::{ReduceError, ReduceOperation};
+use crate::popops::relayout;
 use crate::popops::rows::TensorRows;
-use crate::poputil::layout::TensorLayout;
+use crate::poputil::tensor_layout::TensorLayout;
 use crate::shape::{DType, TensorInfo};
 use crate::targets::IpuTarget;
 use tilescope_report::units::Elements;
@@ -171,7 +171,7 @@ impl NormRows {
             ("Norm/multiplicand", scale, BinaryOpType::Multiply),
             ("Norm/addend", shift, BinaryOpType::Subtract),
         ] {
-            work.append(rearrange::bring(machine, ty, layout, mean, name));
+            work.append(relayout::bring(machine, ty, layout, mean, name));
             work.push(elementwise::binary(name, operation, DType::Float, &mean.elements));
         }
         rows.apply_broadcast(machine, work, "Norm/scale", BinaryOpType::Multiply, mean);

@@ -5,7 +5,7 @@ use crate::poplar::work::OperationWork;
 use crate::popops::elementwise::{self, BinaryOpType, UnaryOpType};
 use crate::popops::reduce::{ReduceError, ReduceOperation};
 use crate::popops::rows::TensorRows;
-use crate::poputil::layout::TensorLayout;
+use crate::poputil::tensor_layout::TensorLayout;
 use crate::shape::{DType, TensorInfo};
 use crate::targets::IpuTarget;
 

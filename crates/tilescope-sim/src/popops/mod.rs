@@ -3,8 +3,8 @@
 
 pub(crate) mod collective;
 pub(crate) mod elementwise;
-pub mod embedding;
+pub mod multi_slice;
 pub(crate) mod planner_cycles;
-pub(crate) mod rearrange;
 pub mod reduce;
+pub(crate) mod relayout;
 pub(crate) mod rows;

@@ -7,7 +7,7 @@ use super::reduce::{
 };
 use crate::poplar::exchange::{self, TileMessages};
 use crate::poplar::work::{MemoryConstraint, OperationWork, TemporaryVariable};
-use crate::poputil::layout::{ElementOrder, TensorLayout};
+use crate::poputil::tensor_layout::{ElementOrder, TensorLayout};
 use crate::shape::{DType, TensorInfo};
 use crate::targets::IpuTarget;
 use tilescope_report::MemoryCategory;

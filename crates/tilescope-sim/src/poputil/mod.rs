@@ -1,5 +1,5 @@
 //! How tensors lie on the tiles, as poputil maps them.
 
-pub(crate) mod dither;
-pub(crate) mod layout;
-pub(crate) mod split;
+pub(crate) mod shape_hash;
+pub(crate) mod split_regions;
+pub(crate) mod tensor_layout;

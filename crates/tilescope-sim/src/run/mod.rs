@@ -6,7 +6,7 @@
 mod clocks;
 mod copies;
 mod host;
-mod sums;
+mod step_sequences;
 
 pub use host::loader_seconds;
 
@@ -18,7 +18,7 @@ use crate::spec::{DataLoaderMode, OutputMode, OverlapIo, Spec};
 use clocks::IpuClocks;
 use host::HostTimeline;
 use std::collections::BTreeSet;
-use sums::StepSequenceCache;
+use step_sequences::StepSequenceCache;
 use tilescope_report::units::{Bytes, CycleRange, Cycles, Hertz, IpuId, ProgramId, StepId};
 use tilescope_report::{ExecutionStep, MarkKind, StepOnIpu, TraceMark, TrainingPass};
 

@@ -2,18 +2,18 @@
 
 mod bow;
 mod c600;
-mod machine;
+mod ipu_target;
 mod mk1;
 mod mk2;
-mod system;
+mod system_costs;
 mod systems;
 
 pub(crate) use bow::BOW;
 pub(crate) use c600::C600;
-pub use machine::{BytesPerCycle, IpuTarget};
+pub use ipu_target::{BytesPerCycle, IpuTarget};
 pub(crate) use mk1::MK1;
 pub use mk2::MK2;
-pub(crate) use system::SystemCosts;
+pub(crate) use system_costs::SystemCosts;
 pub(crate) use systems::{
     DEFAULT_SYSTEM, IpuLinkTopology, SYSTEM_NAMES, SystemDef, find_system, smallest_system_with,
 };

@@ -2,11 +2,11 @@
 
 use super::config::{RowConfig, RowProblem};
 use crate::graph::{GraphBuilder, GraphNodeId, ModelGraph};
-use crate::graph_lowering::alone::OpBenchmarkProgram;
+use crate::graph_lowering::op_benchmark::OpBenchmarkProgram;
 use crate::operators::LoweringContext;
 use crate::operators::{Operator, Optimizer};
 use crate::poplin::planner::{PlanCache, PoplibsOptions};
-use crate::poputil::layout::TensorLayout;
+use crate::poputil::tensor_layout::TensorLayout;
 use crate::shape::{DType, TensorId, TensorInfo, TensorRole};
 use crate::spec::Proportion;
 use crate::targets::Chip;

@@ -3,8 +3,8 @@
 
 use super::case::OpBenchmarkCase;
 use super::config::{RowConfig, RowProblem};
-use super::{passes, products, recurrent, tensors};
-use crate::graph_lowering::alone::OpBenchmarkProgram;
+use super::{matmul_conv, passes, pool_reduce_embedding, rnn};
+use crate::graph_lowering::op_benchmark::OpBenchmarkProgram;
 use crate::targets::Chip;
 
 /// A kind of operation.
@@ -36,7 +36,7 @@ pub const FAMILIES: &[OperationFamily] = &[
             "available-memory-proportion",
         ],
         has_passes: false,
-        build_case: products::gemm,
+        build_case: matmul_conv::gemm,
     },
     OperationFamily {
         name: "fc",
@@ -52,7 +52,7 @@ pub const FAMILIES: &[OperationFamily] = &[
             "bias",
         ],
         has_passes: true,
-        build_case: products::fully_connected,
+        build_case: matmul_conv::fully_connected,
     },
     OperationFamily {
         name: "conv",
@@ -95,7 +95,7 @@ pub const FAMILIES: &[OperationFamily] = &[
             "bias",
         ],
         has_passes: true,
-        build_case: products::convolution,
+        build_case: matmul_conv::convolution,
     },
     OperationFamily {
         name: "pooling",
@@ -114,35 +114,35 @@ pub const FAMILIES: &[OperationFamily] = &[
             "data-type",
         ],
         has_passes: true,
-        build_case: tensors::pooling,
+        build_case: pool_reduce_embedding::pooling,
     },
     OperationFamily {
         name: "reduction",
         about: "reduction of some dimensions",
         keys: &["shape", "dims", "operation", "type", "data-type", "scale", "update"],
         has_passes: false,
-        build_case: tensors::reduction,
+        build_case: pool_reduce_embedding::reduction,
     },
     OperationFamily {
         name: "embedding",
         about: "gather of rows of a table, then their update, or one of them",
         keys: &["shape", "num-indices", "data-type"],
         has_passes: true,
-        build_case: tensors::embedding,
+        build_case: pool_reduce_embedding::embedding,
     },
     OperationFamily {
         name: "lstm",
         about: "LSTM layer: forward pass, one of the others, or all",
         keys: RECURRENT_KEYS,
         has_passes: true,
-        build_case: recurrent::lstm,
+        build_case: rnn::lstm,
     },
     OperationFamily {
         name: "gru",
         about: "GRU layer: forward pass, one of the others, or all",
         keys: RECURRENT_KEYS,
         has_passes: true,
-        build_case: recurrent::gru,
+        build_case: rnn::gru,
     },
 ];
 

@@ -11,18 +11,18 @@
 mod case;
 mod config;
 mod families;
+mod matmul_conv;
 mod passes;
-mod products;
-mod recurrent;
+mod pool_reduce_embedding;
+mod rnn;
 mod rows;
 mod summary;
-mod tensors;
 
 pub use families::{FAMILIES, OperationFamily};
 pub(crate) use rows::{MeasuredRow, RowError, read_rows};
 pub use summary::{FamilyErrors, RowCosts, SkippedRow, ValidationSummary};
 
-use crate::graph_lowering::alone;
+use crate::graph_lowering::op_benchmark;
 use config::RowProblem;
 use rayon::prelude::*;
 
@@ -48,7 +48,7 @@ pub fn validate(text: &str) -> Result<ValidationSummary, RowError> {
     Ok(validation)
 }
 
-fn simulate(row: &MeasuredRow) -> Result<alone::OpBenchmarkCost, RowProblem> {
+fn simulate(row: &MeasuredRow) -> Result<op_benchmark::OpBenchmarkCost, RowProblem> {
     let program = row.family.build(&row.config, row.chip)?;
-    Ok(alone::cost(row.chip, &program))
+    Ok(op_benchmark::cost(row.chip, &program))
 }

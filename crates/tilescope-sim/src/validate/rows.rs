@@ -2,7 +2,7 @@
 
 use super::config::{ConfigTextError, RowConfig};
 use super::families::{FAMILIES, OperationFamily};
-use crate::graph_lowering::alone::OpBenchmarkCost;
+use crate::graph_lowering::op_benchmark::OpBenchmarkCost;
 use crate::targets::{CHIPS, Chip, find_chip};
 use tilescope_report::units::{Bytes, Cycles};
 

@@ -1,7 +1,7 @@
 //! Measured and simulated costs side by side, and the errors of each family.
 
 use super::rows::MeasuredRow;
-use crate::graph_lowering::alone::OpBenchmarkCost;
+use crate::graph_lowering::op_benchmark::OpBenchmarkCost;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use tilescope_report::units::{Bytes, Cycles};

@@ -23,9 +23,9 @@
 //! variables share addresses, laid out for the largest size of each; all sums but gaps stay those
 //! of each tile.
 
-mod account;
-mod place;
+mod placement;
 mod slots;
+mod tile_sums;
 
 use super::work::MemoryConstraint;
 use crate::targets::Chip;
@@ -150,13 +150,13 @@ impl IpuMemoryAllocator {
         }
         self.offsets = sizes
             .par_iter()
-            .map(|sizes| place::place(chip, &self.slots, &meetings, sizes))
+            .map(|sizes| placement::place(chip, &self.slots, &meetings, sizes))
             .collect();
         let peaks = self.peaks();
         let sum = |(tile, sizes): (usize, &Vec<Bytes>)| {
             // Neighbours with equal sizes have equal sums.
             let offsets = &self.offsets[self.classes[tile]];
-            account::account(chip, &self.slots, sizes, offsets, peaks[tile])
+            tile_sums::account(chip, &self.slots, sizes, offsets, peaks[tile])
         };
         self.sums = tiles.par_iter().enumerate().map(sum).collect();
         self

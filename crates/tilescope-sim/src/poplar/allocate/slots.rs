@@ -1,7 +1,7 @@
 //! Variables that can share an address everywhere, and which of them are ever live together.
 
 use super::AllocationRequest;
-use crate::poplar::code::is_executable;
+use crate::poplar::code_bytes::is_executable;
 use crate::poplar::work::MemoryConstraint;
 use std::collections::HashMap;
 use std::ops::Range;

@@ -7,34 +7,34 @@
 //! convolutionImpl).
 //!
 //! Phases carry the debug names of real profiles. Start-up cycles of exchanges and compute sets
-//! are not in here, see [`crate::poplar::constants`].
+//! are not in here, see [`crate::poplar::fitted_constants`].
 
-mod build;
-pub(crate) mod layout;
-mod operands;
-mod parts;
-mod pass;
-mod rearrange;
+pub(crate) mod operand_layout;
+mod operand_preparation;
+mod operand_rearrangement;
+mod pass_lowering;
 mod reduction;
-mod serial;
-mod start;
+mod serial_loop;
+mod start_tile;
 mod temporaries;
+mod tile_parts;
 mod vertices;
+mod work_builder;
 
-pub use layout::{
+pub use operand_layout::{
     ConvPlanLayouts, InnermostDim, OperandLayout, planned_layouts, result_memory_constraint,
 };
-pub use pass::{
+pub use pass_lowering::{
     ConvPassOperands, LoweredConvPass, OperandSource, ResultDestination, lower,
     transpose_weights_ahead,
 };
-pub(crate) use start::ConvStartTile;
+pub(crate) use start_tile::ConvStartTile;
 
 use super::FieldDim;
 use super::planner::{ConvPlan, ConvTrainingPlans};
 use crate::poplar::work::OperationWork;
 use crate::targets::IpuTarget;
-use parts::PartitionedConv;
+use tile_parts::PartitionedConv;
 
 impl<'a> ConvPassOperands<'a> {
     /// Operands of the forward pass.

@@ -1,11 +1,11 @@
 //! Adding up partial sums, and the cast where there is nothing to add.
 
-use super::build::{OperandExchangeFlow, vertex_on};
-use super::parts::{length, split_into_grains};
-use super::pass::ConvPassLowering;
+use super::pass_lowering::ConvPassLowering;
+use super::tile_parts::{length, split_into_grains};
+use super::work_builder::{OperandExchangeFlow, vertex_on};
 use crate::poplin::estimate::reduce;
 use crate::poplin::estimate::reduce::ConvReduceStage;
-use crate::poplin::planner::candidates::ConvMethod;
+use crate::poplin::planner::vertex_candidates::ConvMethod;
 use crate::shape::DType;
 use tilescope_report::MemoryCategory;
 use tilescope_report::units::{Bytes, Cycles, Elements};

@@ -1,9 +1,9 @@
 //! What operands of a pass take on the tiles besides their own memory.
 
-use super::parts::{ConvTilePart, length};
-use super::pass::{ConvOperand, ConvPassLowering, RearrangedOperand};
+use super::pass_lowering::{ConvOperand, ConvPassLowering, RearrangedOperand};
+use super::tile_parts::{ConvTilePart, length};
 use super::vertices::explicit_dims;
-use crate::poplin::planner::candidates::{ConvMethod, SLIC_WINDOW};
+use crate::poplin::planner::vertex_candidates::{ConvMethod, SLIC_WINDOW};
 use tilescope_report::MemoryCategory;
 use tilescope_report::units::Bytes;
 

@@ -4,14 +4,14 @@
 //! outputs a position contributes to, which padding and strides make fewer. Whether the 1x1
 //! vertex can be used is decided tile by tile (poplibs `ConvVertices.cpp`).
 
-use super::parts::{ConvTilePart, PartitionedConv, length};
+use super::tile_parts::{ConvTilePart, PartitionedConv, length};
 use crate::poplar::work::VertexInstances;
 use crate::poplin::estimate::amp::AmpCycleEstimator;
-use crate::poplin::estimate::workers::ConvOutputRows;
+use crate::poplin::estimate::worker_partition::ConvOutputRows;
 use crate::poplin::estimate::{ConvVertexContext, ConvVertexWork, vertex_cycles};
 use crate::poplin::planner::ConvPlan;
-use crate::poplin::planner::candidates::{ConvMethod, SLIC_WINDOW};
-use crate::poplin::planner::model::ConvGrainSize;
+use crate::poplin::planner::cost_model::ConvGrainSize;
+use crate::poplin::planner::vertex_candidates::{ConvMethod, SLIC_WINDOW};
 use crate::shape::DType;
 use crate::targets::IpuTarget;
 use std::collections::{BTreeMap, HashMap};

@@ -1,8 +1,8 @@
 //! The matrix engine: kernels of one (`ConvPartial1x1Out`) and of any size (`ConvPartialnx1`).
 
-use super::workers::{ConvOutputRows, ConvWorkerShare};
+use super::worker_partition::{ConvOutputRows, ConvWorkerShare};
 use super::{ConvVertexContext, ConvVertexWork};
-use crate::poplin::planner::candidates::{ConvVertexType, weights_per_conv_unit};
+use crate::poplin::planner::vertex_candidates::{ConvVertexType, weights_per_conv_unit};
 use crate::shape::DType;
 use crate::targets::IpuTarget;
 use tilescope_report::units::Cycles;

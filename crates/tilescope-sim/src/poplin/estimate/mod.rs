@@ -9,9 +9,9 @@ pub(crate) mod amp;
 pub(crate) mod mac;
 pub(crate) mod reduce;
 pub(crate) mod slic;
-pub(crate) mod workers;
+pub(crate) mod worker_partition;
 
-use super::planner::candidates::{ConvMethod, ConvVertexType};
+use super::planner::vertex_candidates::{ConvMethod, ConvVertexType};
 use crate::targets::IpuTarget;
 use tilescope_report::units::Cycles;
 

@@ -1,8 +1,8 @@
 //! The matrix engine as a sliding window over a row (`ConvPartial1x4SLIC`).
 
-use super::workers::{ConvOutputRows, ConvWorkerShare};
+use super::worker_partition::{ConvOutputRows, ConvWorkerShare};
 use super::{ConvVertexContext, ConvVertexWork};
-use crate::poplin::planner::candidates::SLIC_WINDOW;
+use crate::poplin::planner::vertex_candidates::SLIC_WINDOW;
 use crate::targets::IpuTarget;
 use tilescope_report::units::Cycles;
 

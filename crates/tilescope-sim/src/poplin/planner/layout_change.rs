@@ -3,10 +3,10 @@
 //! These are weights of a decision, not predictions (poplibs `ConvModel.cpp`
 //! addTransformCycleEstimate). What really happens around a plan is the business of lowering.
 
-use super::candidates::{ConvVertexType, weights_per_conv_unit};
-use super::model::{ConvModelRole, ConvPartElements};
+use super::cost_model::{ConvModelRole, ConvPartElements};
 use super::plan::ConvPass;
 use super::transforms::ConvTransform;
+use super::vertex_candidates::{ConvVertexType, weights_per_conv_unit};
 use crate::poplin::params::ConvParams;
 use crate::shape::DType;
 use crate::targets::{BytesPerCycle, IpuTarget};

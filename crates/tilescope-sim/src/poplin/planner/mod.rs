@@ -17,14 +17,14 @@
 //! here can overflow; beyond them, and for empty shapes, planning is a [`PlanError`].
 
 mod cache;
-pub(crate) mod candidates;
-mod joint;
+pub(crate) mod cost_model;
+mod joint_plan;
 mod layout_change;
-pub(crate) mod model;
 pub mod plan;
 mod poplibs_options;
 pub(crate) mod search;
 pub(crate) mod transforms;
+pub(crate) mod vertex_candidates;
 
 pub use cache::PlanCache;
 pub use plan::{
@@ -36,11 +36,11 @@ pub use poplibs_options::PoplibsOptions;
 use crate::poplin::{ConvParams, FieldDim, PlanError};
 use crate::shape::DType;
 use crate::targets::IpuTarget;
-use candidates::{ConvChannels, ConvVertexType};
-use model::{ConvCostModel, ConvPartSize};
+use cost_model::{ConvCostModel, ConvPartSize};
 use search::{BestPartition, ConvPlanCandidate, PartitionSearchBudget};
 use tilescope_report::units::{Bytes, Cycles};
 use transforms::TransformedConvParams;
+use vertex_candidates::{ConvChannels, ConvVertexType};
 
 /// Most tiles of one IPU: no chip has more than a few thousand.
 pub(crate) const MAX_TILES: u64 = 1 << 16;
@@ -105,12 +105,12 @@ pub fn plan_fully_connected(
         ConvPlanningTask::new(machine, params, &forward_options)?,
         ConvPlanningTask::new(
             machine,
-            &joint::backward_params(&forward),
+            &joint_plan::backward_params(&forward),
             &options.with_pass(ConvPass::FcTrainingBackward),
         )?,
         ConvPlanningTask::new(
             machine,
-            &joint::update_params(&forward),
+            &joint_plan::update_params(&forward),
             &options.with_pass(ConvPass::FcTrainingWeightUpdate),
         )?,
     ];
@@ -231,8 +231,12 @@ impl<'a> ConvPlanningTask<'a> {
         // later ones before their loops begin.
         let mut search = PartitionSearchBudget::default();
         for transformed in transforms::candidates(&self.params, &self.options, self.joint) {
-            let vertices =
-                candidates::candidates(&transformed.shape, self.machine, &self.options, self.joint);
+            let vertices = vertex_candidates::candidates(
+                &transformed.shape,
+                self.machine,
+                &self.options,
+                self.joint,
+            );
             for vertex in vertices {
                 let Some(candidate) = self.candidate(&transformed, vertex)? else { continue };
                 let before = best;
@@ -270,9 +274,10 @@ impl<'a> ConvPlanningTask<'a> {
         );
         let mut others = Vec::new();
         if self.joint {
-            let vertices = joint::vertices(self.machine, &self.params, &self.options, &vertex)?;
+            let vertices =
+                joint_plan::vertices(self.machine, &self.params, &self.options, &vertex)?;
             let Some(vertices) = vertices else { return Ok(None) };
-            others = joint::passes(self.machine, &self.params, transformed, &model, &vertices);
+            others = joint_plan::passes(self.machine, &self.params, transformed, &model, &vertices);
         }
         let ConvParams { in_channels, out_channels, .. } = transformed.view;
         let serial_channels = ConvChannels { in_channels, out_channels };
@@ -344,18 +349,18 @@ impl<'a> ConvPlanningTask<'a> {
             // Never the default: the search evaluated this split for every pass.
             let calculate = other.model.compute_cycles(&split, &size).unwrap_or_default();
             let estimate = other.model.estimate(&split, &size, calculate);
-            joint::derive(&forward, pass, params, *other.model.vertex(), estimate)
+            joint_plan::derive(&forward, pass, params, *other.model.vertex(), estimate)
         };
         Ok(ConvTrainingPlans {
             backward: derived(
                 0,
                 ConvPass::FcTrainingBackward,
-                joint::backward_params(&self.params),
+                joint_plan::backward_params(&self.params),
             )?,
             update: derived(
                 1,
                 ConvPass::FcTrainingWeightUpdate,
-                joint::update_params(&self.params),
+                joint_plan::update_params(&self.params),
             )?,
             forward,
         })

@@ -1,8 +1,8 @@
 //! A plan: how an operation is spread over tiles, and what the planner expects it to cost.
 
-use super::candidates::{ConvMethod, ConvVertexType};
 use super::poplibs_options::PoplibsOptions;
 use super::transforms::{ConvTransform, TransformedConvParams};
+use super::vertex_candidates::{ConvMethod, ConvVertexType};
 use crate::poplin::params::ConvParams;
 use crate::shape::DType;
 use serde_json::{Value, json};

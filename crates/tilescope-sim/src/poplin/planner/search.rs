@@ -14,9 +14,9 @@
 //! A convolution of ResNet size takes a few million points, of which one in a thousand is
 //! estimated in full.
 
-use super::candidates::ConvChannels;
-use super::model::{ConvCostModel, ConvPartElements, ConvPartSize};
+use super::cost_model::{ConvCostModel, ConvPartElements, ConvPartSize};
 use super::plan::{ConvPartition, ConvPlanEstimate};
+use super::vertex_candidates::ConvChannels;
 use crate::poplin::estimate::vertex_cycles_lower_bound;
 use crate::poplin::params::PlanError;
 use crate::targets::IpuTarget;

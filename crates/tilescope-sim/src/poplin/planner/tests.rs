@@ -1,8 +1,8 @@
 //! The search is exact: it finds what looking at every split finds. What a split is made of adds
 //! up to the operation.
 
-use super::candidates;
-use super::model::{ConvCostModel, ConvPartSize};
+use super::cost_model::{ConvCostModel, ConvPartSize};
+use super::vertex_candidates;
 use super::*;
 use crate::targets::MK2;
 use proptest::prelude::*;
@@ -92,7 +92,7 @@ fn cheapest(task: &ConvPlanningTask, memory: Bytes) -> Option<SplitCost> {
     let mut best: Option<SplitCost> = None;
     for transformed in transforms::candidates(&task.params, &task.options, false) {
         let vertices =
-            candidates::candidates(&transformed.shape, task.machine, &task.options, false);
+            vertex_candidates::candidates(&transformed.shape, task.machine, &task.options, false);
         for vertex in vertices {
             let candidate = task.candidate(&transformed, vertex).expect("a shape");
             let candidate = candidate.expect("only joint plans lack vertices");
@@ -173,7 +173,7 @@ fn models(task: &ConvPlanningTask) -> Vec<ConvPlanCandidate> {
     let transformed = transforms::candidates(&task.params, &task.options, false);
     let of_transform = |transformed: &TransformedConvParams| {
         let shape = &transformed.shape;
-        let vertices = candidates::candidates(shape, task.machine, &task.options, false);
+        let vertices = vertex_candidates::candidates(shape, task.machine, &task.options, false);
         let made = vertices.into_iter().map(|vertex| task.candidate(transformed, vertex));
         made.filter_map(|candidate| candidate.expect("a shape")).collect::<Vec<_>>()
     };

@@ -5,22 +5,22 @@
 //! through the positions of the windows.
 
 mod plan;
+mod pool_axis;
 mod vertex;
-mod window;
 
 pub use plan::PoolPlan;
-pub(crate) use window::PoolAxis;
+pub(crate) use pool_axis::PoolAxis;
 
 use crate::poplar::exchange;
 use crate::poplar::exchange::{TileMessages, WORD_BYTES};
-use crate::poplar::runs;
-use crate::poplar::runs::per_tile;
+use crate::poplar::tile_runs;
+use crate::poplar::tile_runs::per_tile;
 use crate::poplar::work::{
     MemoryConstraint, OperationWork, TemporaryVariable, VertexInstances, WorkPhase, WorkPhaseKind,
 };
 use crate::popops::elementwise::vector_width;
-use crate::popops::rearrange::{copy_cycles, copy_vertex, on_tile_copies};
-use crate::poputil::layout::{ElementOrder, TensorLayout};
+use crate::popops::relayout::{copy_cycles, copy_vertex, on_tile_copies};
+use crate::poputil::tensor_layout::{ElementOrder, TensorLayout};
 use crate::shape::DType;
 use crate::shape::gcd;
 use crate::targets::BytesPerCycle;
@@ -167,7 +167,7 @@ impl PoolingParams {
             * self.batch
             * self.channels;
         TensorLayout {
-            elements: runs::trimmed(&elements, Elements(real)),
+            elements: tile_runs::trimmed(&elements, Elements(real)),
             order: ElementOrder::Grouped { axis: 1, group: plan.group },
         }
     }

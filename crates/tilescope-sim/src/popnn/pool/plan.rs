@@ -1,8 +1,8 @@
 //! How a pooling is dealt to tiles: splits of channel groups, samples, rows and columns that
 //! minimise vertex cycles plus the bytes each tile reads (poplibs lib/popnn/PoolPlan.cpp).
 
+use super::pool_axis::PoolAxis;
 use super::vertex::{cycles, planned_lists};
-use super::window::PoolAxis;
 use super::{PoolingPass, PoolingType};
 use crate::popops::elementwise::vector_width;
 use crate::shape::DType;

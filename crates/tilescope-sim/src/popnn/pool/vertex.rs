@@ -1,9 +1,9 @@
 //! The pooling vertex: what its workers do for a box of results (poplibs lib/popnn/
 //! PoolVertices.cpp), and their cycles (lib/popnn/PerformanceEstimation.hpp).
 
-use super::window::PoolAxis;
+use super::pool_axis::PoolAxis;
 use super::{PoolingPass, PoolingType};
-use crate::poplar::constants::POOL_WORKER_CYCLES;
+use crate::poplar::fitted_constants::POOL_WORKER_CYCLES;
 use crate::targets::WORKERS;
 use std::ops::Range;
 use tilescope_report::units::Cycles;

@@ -1,9 +1,9 @@
 //! The compute sets of one stage of a reduction: one, and a second where workers shared results.
 
 use super::cycles::{ReduceVertexType, ReductionSpecialisation};
-use super::region::ReduceVertex;
-use super::workers::ReduceTileWork;
-use crate::poplar::runs::per_tile;
+use super::region_reduction::ReduceVertex;
+use super::worker_assignment::ReduceTileWork;
+use crate::poplar::tile_runs::per_tile;
 use crate::poplar::work::{
     MemoryConstraint, OperationWork, TemporaryVariable, VertexInstances, WorkPhase, WorkPhaseKind,
 };

@@ -6,24 +6,24 @@
 //! elements lie in its memory.
 
 mod compute_sets;
-mod cuts;
 mod cycles;
-mod duty;
-mod memory;
+mod intermediate_partials;
+mod introspection;
+mod memory_stretches;
 mod operation;
-mod partials;
-mod pattern;
-mod region;
+mod reduction_task;
+mod region_reduction;
+mod region_splits;
 mod stages;
-mod workers;
+mod worker_assignment;
 
 pub use cycles::ReductionSpecialisation;
+pub(crate) use introspection::ReduceDim;
 pub use operation::ReduceOperation;
-pub(crate) use pattern::ReduceDim;
 
 use super::elementwise;
 use crate::poplar::work::OperationWork;
-use crate::poputil::layout::ElementOrder;
+use crate::poputil::tensor_layout::ElementOrder;
 use crate::shape::DType;
 use crate::targets::BytesPerCycle;
 use tilescope_report::units::{Elements, TileRuns};
@@ -104,7 +104,7 @@ pub(crate) fn dims(shape: &[u64], order: ElementOrder, reduced: &[usize]) -> Vec
 
 /// Number of different columns that each tile holds elements of.
 pub(crate) fn columns_on_tiles(dims: &[ReduceDim], input: &TileRuns<Elements>) -> TileRuns<u64> {
-    memory::columns_on_tiles(&pattern::collapse(dims), input)
+    memory_stretches::columns_on_tiles(&introspection::collapse(dims), input)
 }
 
 /// Adds the phases of a reduction to `work`; the result's elements per tile are returned.
@@ -128,7 +128,7 @@ pub(crate) fn add(
     if held != elements {
         return Err(ReduceError::Mismatch { held, expected: elements });
     }
-    let dims = pattern::collapse(reduction.dims);
+    let dims = introspection::collapse(reduction.dims);
     // Only dimensions of size one are reduced: elements stay, but may change their type.
     if dims.iter().all(|dim| !dim.reduced) {
         let (name, input) = (format!("{}/ReduceCast", reduction.name), reduction.input);

@@ -2,22 +2,22 @@
 //! lib/popops/reduction/ReductionStages.cpp and ReductionPlan.cpp).
 
 use super::compute_sets::ReduceStageWork;
-use super::duty::{ReductionTask, final_regions, senders};
-use super::memory::{self, MemoryStretchShape};
+use super::intermediate_partials::{IntermediatePartials, PartialsSources, joined, merged};
+use super::introspection::{ReduceDim, width};
+use super::memory_stretches::{self, MemoryStretchShape};
 use super::operation::ReduceOperation;
-use super::partials::{IntermediatePartials, PartialsSources, joined, merged};
-use super::pattern::{ReduceDim, width};
-use super::region::RegionReduction;
-use super::workers::{ReduceStageTypes, ReduceTileWork, assign_regions};
-use super::{ReduceResultUse, ReductionRequest, pattern};
+use super::reduction_task::{ReductionTask, final_regions, senders};
+use super::region_reduction::RegionReduction;
+use super::worker_assignment::{ReduceStageTypes, ReduceTileWork, assign_regions};
+use super::{ReduceResultUse, ReductionRequest, introspection};
 use crate::poplar::exchange;
-use crate::poplar::runs::per_tile;
+use crate::poplar::tile_runs::per_tile;
 use crate::poplar::work::{MemoryConstraint, OperationWork, TemporaryVariable};
 use crate::popops::elementwise;
 use crate::popops::elementwise::vector_width;
-use crate::popops::rearrange::{COPY_SPEED, copy_vertex, on_tile_copies};
-use crate::poputil::split;
-use crate::poputil::split::SplitBounds;
+use crate::popops::relayout::{COPY_SPEED, copy_vertex, on_tile_copies};
+use crate::poputil::split_regions;
+use crate::poputil::split_regions::SplitBounds;
 use crate::shape::DType;
 use crate::targets::WORKERS;
 use std::cell::RefCell;
@@ -49,7 +49,7 @@ pub(crate) struct ReductionStages<'a> {
 
 /// What many tiles hold alike, with columns counted from where their stretch of memory begins.
 struct StretchPartials {
-    groups: Vec<pattern::PartialsDescription>,
+    groups: Vec<introspection::PartialsDescription>,
     /// Columns of all groups, in order.
     columns: Vec<Range<u64>>,
 }
@@ -199,7 +199,7 @@ impl<'a> ReductionStages<'a> {
         let mut known: HashMap<MemoryStretchShape, Rc<ReduceTileWork>> = HashMap::new();
         let (mut held, mut several) = (IntermediatePartials::default(), false);
         let mut work = ReduceStageWork::default();
-        for (tile, range) in memory::stretches(self.reduction.input) {
+        for (tile, range) in memory_stretches::stretches(self.reduction.input) {
             let (shape, first) = MemoryStretchShape::from_range(self.dims, &range);
             let seen = self.partials_of_stretch(shape);
             let columns: Vec<Range<u64>> =
@@ -225,8 +225,8 @@ impl<'a> ReductionStages<'a> {
     }
 
     /// Groups of a tile cut so that every worker has some columns (dividePartials).
-    fn regions(&self, groups: Vec<pattern::PartialsDescription>) -> Vec<RegionReduction> {
-        let simple = groups.into_iter().flat_map(pattern::split_mixed);
+    fn regions(&self, groups: Vec<introspection::PartialsDescription>) -> Vec<RegionReduction> {
+        let simple = groups.into_iter().flat_map(introspection::split_mixed);
         // Three columns are left whole: few columns have a way of their own.
         let (cut, mut whole): (Vec<_>, Vec<_>) =
             simple.partition(|group| group.patterns[0].inner == 1 && group.width() != 3);
@@ -241,7 +241,7 @@ impl<'a> ReductionStages<'a> {
                 start..next
             })
             .collect();
-        for part in split::split_regions(&ends, bounds).into_iter().flatten() {
+        for part in split_regions::split_regions(&ends, bounds).into_iter().flatten() {
             let at = ends.partition_point(|range| range.end <= part.start);
             whole.push(cut[at].slice(part.start - ends[at].start..part.end - ends[at].start));
         }
@@ -251,7 +251,7 @@ impl<'a> ReductionStages<'a> {
     /// Bytes of results that vertices write in another order than they are kept.
     fn rotated_bytes(&self) -> TileRuns<Bytes> {
         let mut known: HashMap<MemoryStretchShape, u64> = HashMap::new();
-        per_tile(memory::stretches(self.reduction.input).map(|(tile, range)| {
+        per_tile(memory_stretches::stretches(self.reduction.input).map(|(tile, range)| {
             let (shape, _) = MemoryStretchShape::from_range(self.dims, &range);
             let outputs = known
                 .entry(shape)
@@ -270,7 +270,7 @@ impl<'a> ReductionStages<'a> {
     /// Regions as the first stage saw them.
     fn regions_before_advance(
         &self,
-        groups: Vec<pattern::PartialsDescription>,
+        groups: Vec<introspection::PartialsDescription>,
     ) -> Vec<RegionReduction> {
         let first = Self::new(self.reduction, self.dims);
         first.regions(groups)
@@ -357,7 +357,7 @@ impl<'a> ReductionStages<'a> {
         let bounds = SplitBounds { grain, most: self.tiles(), least: grain.max(grains * grain) };
         let ranges: Vec<Range<u64>> = stretches.iter().map(|s| s.columns.clone()).collect();
         let ideal = (total / self.tiles()).max(1);
-        split::split_regions(&ranges, bounds)
+        split_regions::split_regions(&ranges, bounds)
             .into_iter()
             .flatten()
             .map(|columns| {
@@ -390,8 +390,8 @@ impl<'a> ReductionStages<'a> {
         // out over tiles would make a seventh vertex on some.
         let bounds = SplitBounds { grain: width, most: self.tiles(), least: 4 * width };
         let parts: Vec<(u32, Range<u64>)> = match self.reduction.output_mapping {
-            Some(wanted) => memory::stretches(wanted).collect(),
-            None => (0u32..).zip(split::split_evenly(self.columns(), bounds)).collect(),
+            Some(wanted) => memory_stretches::stretches(wanted).collect(),
+            None => (0u32..).zip(split_regions::split_evenly(self.columns(), bounds)).collect(),
         };
         let stretches = joined(&held.stretches());
         let grain = self.grain(self.dtype);

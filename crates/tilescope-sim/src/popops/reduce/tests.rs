@@ -1,6 +1,6 @@
 use super::*;
 use crate::poplar::work::WorkPhaseKind;
-use crate::poputil::layout::TensorLayout;
+use crate::poputil::tensor_layout::TensorLayout;
 use proptest::prelude::*;
 use tilescope_report::units::{Cycles, Elements};
 
@@ -35,7 +35,7 @@ fn reduce(
 }
 
 fn cycles(work: &OperationWork) -> Cycles {
-    crate::graph_lowering::alone::cycles(work)
+    crate::graph_lowering::op_benchmark::cycles(work)
 }
 
 fn dim(size: u64, reduced: bool) -> ReduceDim {

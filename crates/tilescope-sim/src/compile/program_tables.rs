@@ -1,0 +1,490 @@
+//! The tables of a report while the program is compiled: programs, compute sets, exchanges, and
+//! what each leaf program costs when it runs.
+
+use super::outline::{OutlineReuse, OutlineSequence, fingerprint};
+use crate::poplar::code_bytes;
+use crate::poplar::code_bytes::TileCodeBytes;
+use crate::poplar::fitted_constants::{
+    COMPUTE_START_CYCLES, EXCHANGE_START_CYCLES, INTERNAL_SYNC_CYCLES,
+};
+use crate::poplar::work::{
+    OperationWork, OperationWorkItem, VertexInstances, WorkPhase, WorkPhaseKind,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use tilescope_report::units::{
+    Bytes, ComputeSetId, Cycles, IpuId, OperationId, ProgramId, TileRange, TileRuns, VertexTypeId,
+};
+use tilescope_report::{
+    ComputeSet, ExchangeRoute, ExchangeTraffic, LivenessStep, MemoryCategory, ProgramKind,
+    ProgramNode, StreamEndpoint, TargetKind, TileTraffic, VertexGroup, VertexTypeInfo,
+};
+
+/// What a leaf program costs on its IPU, once.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LeafProgramCost {
+    /// IPU of the replica.
+    pub ipu: IpuId,
+    /// Cycles of the slowest tile: the length of the step.
+    pub cycles: Cycles,
+    /// Cycles of the fastest active tile.
+    pub fastest_tile_cycles: Cycles,
+    /// Tiles that do something.
+    pub active_tiles: u32,
+    /// Mean active cycles over the longest.
+    pub tile_balance: f32,
+    /// Bytes received by tiles.
+    pub bytes_in: Bytes,
+    /// Bytes sent by tiles.
+    pub bytes_out: Bytes,
+}
+
+/// A step of a fragment, in the order of the program.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FragmentItem {
+    Leaf(ProgramId),
+    /// Steps that run several times over.
+    Loop {
+        times: u64,
+        body: Vec<FragmentItem>,
+    },
+    /// A sync of an IPU with those that wait for its host copies.
+    HostSync {
+        program: ProgramId,
+        ipu: IpuId,
+    },
+}
+
+/// The leaves of a work that was added to a program.
+#[derive(Debug)]
+pub(crate) struct EmittedWork {
+    pub items: Vec<FragmentItem>,
+    /// Liveness step of each phase.
+    pub steps: Vec<u32>,
+    /// Whether code, vertices and their constants are those of an equal work before it.
+    pub shares_code: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct ProgramTables {
+    /// Hardware or IPU Model.
+    pub kind: TargetKind,
+    /// Tiles of one IPU.
+    pub tiles_per_ipu: u32,
+    pub programs: Vec<ProgramNode>,
+    /// Costs of leaves that run on one IPU, by program.
+    pub costs: BTreeMap<ProgramId, LeafProgramCost>,
+    pub compute_sets: Vec<ComputeSet>,
+    pub vertex_types: Vec<VertexTypeInfo>,
+    pub exchanges: Vec<ExchangeTraffic>,
+    /// Who sends to whom, where that is known.
+    pub routes: Vec<ExchangeRoute>,
+    /// Liveness steps; bytes are filled in when memory is known.
+    pub liveness: Vec<LivenessStep>,
+    pub code: TileCodeBytes,
+    vertex_type_ids: BTreeMap<String, VertexTypeId>,
+    tiles_of_type: Vec<Vec<bool>>,
+    /// What each IPU runs, for code that is shared.
+    outlines: BTreeMap<IpuId, OutlineSequence>,
+    /// Code besides steps that an IPU has already, by its fingerprint.
+    known_code: BTreeSet<(IpuId, u64)>,
+    /// Whether what is added now runs code that is there already.
+    shared_code: bool,
+}
+
+impl ProgramTables {
+    /// First tile of an IPU.
+    pub(crate) fn first_tile(&self, ipu: IpuId) -> u32 {
+        ipu.0 * self.tiles_per_ipu
+    }
+
+    /// All tiles of an IPU.
+    pub(crate) fn tiles_of(&self, ipu: IpuId) -> TileRange {
+        let first = self.first_tile(ipu);
+        TileRange::new(first, first + self.tiles_per_ipu)
+    }
+
+    /// Empty tables for a program on `ipus` IPUs.
+    pub(crate) fn new(kind: TargetKind, tiles_per_ipu: u32, code: TileCodeBytes) -> Self {
+        Self {
+            kind,
+            tiles_per_ipu,
+            programs: Vec::new(),
+            costs: BTreeMap::new(),
+            compute_sets: Vec::new(),
+            vertex_types: Vec::new(),
+            exchanges: Vec::new(),
+            routes: Vec::new(),
+            liveness: Vec::new(),
+            code,
+            vertex_type_ids: BTreeMap::new(),
+            tiles_of_type: Vec::new(),
+            outlines: BTreeMap::new(),
+            known_code: BTreeSet::new(),
+            shared_code: false,
+        }
+    }
+
+    /// Adds a program node.
+    pub(crate) fn program(&mut self, program: ProgramNode) -> ProgramId {
+        self.programs.push(program);
+        ProgramId(self.programs.len() as u32 - 1)
+    }
+
+    /// Adds a node with children.
+    pub(crate) fn group(
+        &mut self,
+        kind: ProgramKind,
+        name: &str,
+        children: Vec<ProgramId>,
+    ) -> ProgramId {
+        debug_assert!(
+            children.iter().all(|child| child.index() < self.programs.len()),
+            "children come before their parent, so the tree has no circle"
+        );
+        self.program(ProgramNode { kind, name: name.to_string(), children, ..empty_program(kind) })
+    }
+
+    /// Adds a leaf that is one step of the liveness walk.
+    pub(crate) fn push_leaf(&mut self, program: ProgramNode) -> ProgramId {
+        let id = self.program(program);
+        self.liveness.push(LivenessStep { program: id, bytes: Bytes::ZERO });
+        id
+    }
+
+    /// The next liveness step.
+    pub(crate) fn next_step(&self) -> u32 {
+        self.liveness.len() as u32
+    }
+
+    /// Adds the phases of a work as leaves on `ipu`.
+    pub(crate) fn work(
+        &mut self,
+        operation: Option<OperationId>,
+        operation_name: &str,
+        ipu: IpuId,
+        work: &OperationWork,
+    ) -> EmittedWork {
+        let mut steps = Vec::new();
+        // Equal works of one IPU share code and vertices; a call costs a step.
+        let code = match work.items.is_empty() {
+            true => OutlineReuse::FirstUse,
+            false => self.outlines.entry(ipu).or_default().add(fingerprint(&work.items)),
+        };
+        if code == OutlineReuse::NewCall {
+            self.call_code(ipu, work);
+        }
+        let shared = code != OutlineReuse::FirstUse;
+        self.shared_code = shared;
+        let items = self.items(operation, operation_name, ipu, &work.items, &mut steps);
+        self.shared_code = false;
+        EmittedWork { items, steps, shares_code: shared }
+    }
+
+    /// Whether an IPU has code for what `print` describes already; from now on it has.
+    pub(crate) fn code_exists_or_insert(&mut self, ipu: IpuId, print: &str) -> bool {
+        !self.known_code.insert((ipu, fingerprint(&print)))
+    }
+
+    /// Tells that what follows on an IPU uses kept tensors of its own: a call has to be told which.
+    pub(crate) fn bind_arguments(&mut self, ipu: IpuId) {
+        self.outlines.entry(ipu).or_default().end_call();
+    }
+
+    /// Adds as much code to each tile that `tiles` names on an IPU.
+    pub(crate) fn code_on<T>(
+        &mut self,
+        category: MemoryCategory,
+        ipu: IpuId,
+        tiles: &TileRuns<T>,
+        bytes: Bytes,
+    ) {
+        for (range, _) in tiles.shifted(self.first_tile(ipu)).iter() {
+            for tile in range.first..range.end {
+                self.add_code_unless_shared(category, tile, bytes);
+            }
+        }
+    }
+
+    /// Control code of a call of outlined code, on the tiles that its first phase uses.
+    fn call_code(&mut self, ipu: IpuId, work: &OperationWork) {
+        if let Some((phase, _)) = work.phases().first() {
+            let (WorkPhaseKind::Exchange { cycles, .. } | WorkPhaseKind::Compute { cycles, .. }) =
+                &phase.kind;
+            self.step_code(ipu, cycles);
+        }
+    }
+
+    /// Accounts for code or state of a program on one tile, unless it shares another's.
+    fn add_code_unless_shared(&mut self, category: MemoryCategory, tile: u32, bytes: Bytes) {
+        if !self.shared_code {
+            self.code.add(category, tile, bytes);
+        }
+    }
+
+    fn items(
+        &mut self,
+        operation: Option<OperationId>,
+        name: &str,
+        ipu: IpuId,
+        items: &[OperationWorkItem],
+        steps: &mut Vec<u32>,
+    ) -> Vec<FragmentItem> {
+        let mut found = Vec::new();
+        for item in items {
+            match item {
+                OperationWorkItem::Phase(phase) => {
+                    found.extend(self.phase(operation, name, ipu, phase, steps));
+                }
+                OperationWorkItem::Loop { times, body } => found.push(FragmentItem::Loop {
+                    times: *times,
+                    body: self.items(operation, name, ipu, body, steps),
+                }),
+            }
+        }
+        found
+    }
+
+    /// Adds one phase: a sync and an exchange, or a compute set.
+    fn phase(
+        &mut self,
+        operation: Option<OperationId>,
+        operation_name: &str,
+        ipu: IpuId,
+        phase: &WorkPhase,
+        steps: &mut Vec<u32>,
+    ) -> Vec<FragmentItem> {
+        let name = format!("{operation_name}/{}", phase.name);
+        let base = ProgramNode {
+            ipu: Some(ipu.0),
+            operation,
+            ..empty_program(ProgramKind::OnTileExecute)
+        };
+        match &phase.kind {
+            WorkPhaseKind::Exchange { traffic, cycles, in_order } => {
+                let sync = self.internal_sync(ipu);
+                steps.push(self.next_step());
+                let kind = ProgramKind::DoExchange;
+                let name = format!("cs{}_{name}", self.compute_sets.len());
+                let exchange = self.push_leaf(ProgramNode { kind, name, ..base });
+                self.exchange(exchange, ipu, traffic, cycles);
+                if *in_order {
+                    let tiles = self.tiles_of(ipu);
+                    let bytes = traffic.map(|tile| tile.bytes_in).total();
+                    self.routes.push(ExchangeRoute {
+                        program: exchange,
+                        from: tiles,
+                        to: tiles,
+                        bytes,
+                    });
+                }
+                vec![FragmentItem::Leaf(sync), FragmentItem::Leaf(exchange)]
+            }
+            WorkPhaseKind::Compute { cycles, vertices } => {
+                steps.push(self.next_step());
+                let set = self.compute_set(&name, ipu, cycles, vertices);
+                let execute = self.push_leaf(ProgramNode { name, compute_set: Some(set), ..base });
+                self.costs.insert(execute, compute_cost(ipu, cycles));
+                self.step_code(ipu, cycles);
+                vec![FragmentItem::Leaf(execute)]
+            }
+        }
+    }
+
+    /// Adds a leaf on one IPU with its cost, and the control code of a step on its tiles.
+    pub(crate) fn push_leaf_with_cost(
+        &mut self,
+        program: ProgramNode,
+        cost: LeafProgramCost,
+        tiles: &TileRuns<Bytes>,
+    ) -> ProgramId {
+        let print = fingerprint(&(program.kind as u8, tiles));
+        let code = self.outlines.entry(cost.ipu).or_default().add(print);
+        debug_assert!(
+            cost.fastest_tile_cycles <= cost.cycles,
+            "{}: the slowest tile is not slower",
+            program.name
+        );
+        let id = self.push_leaf(program);
+        self.costs.insert(id, cost);
+        if code != OutlineReuse::ContinuedCall {
+            self.step_code(cost.ipu, tiles);
+        }
+        id
+    }
+
+    /// A sync of the tiles of one IPU.
+    pub(crate) fn internal_sync(&mut self, ipu: IpuId) -> ProgramId {
+        let sync = self.program(ProgramNode {
+            name: "Internal".to_string(),
+            ipu: Some(ipu.0),
+            ..empty_program(ProgramKind::Sync)
+        });
+        let tiles = self.tiles_per_ipu;
+        self.costs.insert(sync, whole_ipu_cost(ipu, INTERNAL_SYNC_CYCLES, tiles));
+        sync
+    }
+
+    fn exchange(
+        &mut self,
+        program: ProgramId,
+        ipu: IpuId,
+        traffic: &TileRuns<TileTraffic>,
+        cycles: &TileRuns<Cycles>,
+    ) {
+        let kind = self.kind;
+        let start = EXCHANGE_START_CYCLES - INTERNAL_SYNC_CYCLES;
+        let total = |count: fn(&TileTraffic) -> Bytes| traffic.map(count).total();
+        self.costs.insert(
+            program,
+            LeafProgramCost {
+                bytes_in: total(|tile| tile.bytes_in),
+                bytes_out: total(|tile| tile.bytes_out),
+                ..cost(ipu, cycles, start)
+            },
+        );
+        self.step_code(ipu, cycles);
+        let tiles = traffic.map(|tile| TileTraffic {
+            code_bytes: code_bytes::exchange_code_bytes(tile, kind),
+            ..*tile
+        });
+        self.traffic(program, ipu, tiles, MemoryCategory::InternalExchangeCode);
+    }
+
+    /// Records the traffic of a program and its code on the tiles of one IPU.
+    pub(crate) fn traffic(
+        &mut self,
+        program: ProgramId,
+        ipu: IpuId,
+        tiles: TileRuns<TileTraffic>,
+        category: MemoryCategory,
+    ) {
+        let tiles = tiles.shifted(self.first_tile(ipu));
+        for (range, tile) in tiles.iter() {
+            for tile_number in range.first..range.end {
+                self.add_code_unless_shared(category, tile_number, tile.code_bytes);
+            }
+        }
+        self.exchanges.push(ExchangeTraffic { program, tiles });
+    }
+
+    /// Control code of one step on the tiles that take part.
+    fn step_code<T>(&mut self, ipu: IpuId, tiles: &TileRuns<T>) {
+        self.code_on(MemoryCategory::ControlCode, ipu, tiles, code_bytes::CONTROL_BYTES_PER_STEP);
+    }
+
+    fn compute_set(
+        &mut self,
+        name: &str,
+        ipu: IpuId,
+        cycles: &TileRuns<Cycles>,
+        vertices: &[VertexInstances],
+    ) -> ComputeSetId {
+        let offset = self.first_tile(ipu);
+        let groups: Vec<VertexGroup> =
+            vertices.iter().map(|vertex| self.vertices(vertex, offset)).collect();
+        if !self.shared_code {
+            self.code.add_compute_set();
+        }
+        self.compute_sets.push(ComputeSet {
+            name: name.to_string(),
+            cycles: cycles.shifted(offset),
+            vertices: groups,
+        });
+        ComputeSetId(self.compute_sets.len() as u32 - 1)
+    }
+
+    /// Interns the vertex type and accounts for code, state and fields of its instances.
+    fn vertices(&mut self, vertex: &VertexInstances, offset: u32) -> VertexGroup {
+        let id = self.vertex_type(vertex);
+        let count = vertex.count.shifted(offset);
+        let code_bytes = self.vertex_types[id.index()].code_bytes;
+        let copies = code_bytes::is_copy_vertex(&vertex.vertex_type);
+        let state = code_bytes::vertex_state_bytes(vertex.edges);
+        for (range, instances) in count.iter() {
+            for tile in range.first..range.end {
+                self.add_code_unless_shared(
+                    MemoryCategory::VertexInstanceState,
+                    tile,
+                    *instances * state,
+                );
+                self.add_code_unless_shared(
+                    MemoryCategory::VertexFieldData,
+                    tile,
+                    *instances * vertex.field_bytes,
+                );
+                if copies {
+                    self.code.add_copy_code(tile);
+                } else if !std::mem::replace(
+                    &mut self.tiles_of_type[id.index()][tile as usize],
+                    true,
+                ) {
+                    self.code.add(MemoryCategory::VertexCode, tile, code_bytes);
+                }
+            }
+        }
+        VertexGroup { vertex_type: id, count, edges: vertex.edges }
+    }
+
+    fn vertex_type(&mut self, vertex: &VertexInstances) -> VertexTypeId {
+        if let Some(id) = self.vertex_type_ids.get(&vertex.vertex_type) {
+            return *id;
+        }
+        let id = VertexTypeId(self.vertex_types.len() as u32);
+        self.vertex_types.push(VertexTypeInfo {
+            name: vertex.vertex_type.clone(),
+            code_bytes: code_bytes::vertex_code_bytes(&vertex.vertex_type, self.kind),
+            state_bytes: code_bytes::vertex_state_bytes(vertex.edges),
+        });
+        self.vertex_type_ids.insert(vertex.vertex_type.clone(), id);
+        self.tiles_of_type.push(vec![false; self.code.category(MemoryCategory::Stack).len()]);
+        id
+    }
+}
+
+/// A nameless program of one kind, to fill in.
+pub(crate) fn empty_program(kind: ProgramKind) -> ProgramNode {
+    ProgramNode {
+        kind,
+        name: String::new(),
+        children: Vec::new(),
+        ipu: None,
+        compute_set: None,
+        operation: None,
+        stream: StreamEndpoint::Host,
+        repeats: 1,
+    }
+}
+
+/// A step in which all tiles of an IPU take part for as long.
+pub(crate) fn whole_ipu_cost(ipu: IpuId, cycles: Cycles, tiles: u32) -> LeafProgramCost {
+    LeafProgramCost {
+        ipu,
+        cycles,
+        fastest_tile_cycles: cycles,
+        active_tiles: tiles,
+        tile_balance: 1.0,
+        bytes_in: Bytes::ZERO,
+        bytes_out: Bytes::ZERO,
+    }
+}
+
+fn compute_cost(ipu: IpuId, cycles: &TileRuns<Cycles>) -> LeafProgramCost {
+    cost(ipu, cycles, COMPUTE_START_CYCLES)
+}
+
+/// Cost of a step from the cycles of its tiles, with `start` cycles before they begin.
+fn cost(ipu: IpuId, cycles: &TileRuns<Cycles>, start: Cycles) -> LeafProgramCost {
+    let tiles = cycles.tile_count();
+    let longest = start + cycles.max();
+    let mean = start.as_f64() + cycles.total().as_f64() / tiles.max(1) as f64;
+    LeafProgramCost {
+        ipu,
+        cycles: longest,
+        fastest_tile_cycles: start
+            + cycles.iter().map(|(_, cycles)| *cycles).min().unwrap_or_default(),
+        active_tiles: tiles as u32,
+        tile_balance: if longest.is_zero() { 1.0 } else { (mean / longest.as_f64()) as f32 },
+        bytes_in: Bytes::ZERO,
+        bytes_out: Bytes::ZERO,
+    }
+}

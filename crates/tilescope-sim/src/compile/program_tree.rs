@@ -1,0 +1,267 @@
+//! The program tree: control programs, the functions they call, and the loops around them.
+
+use super::ProgramPrologue;
+use super::fragments::{ProgramBuilder, StageFragment, UnplacedVariable, program_nodes};
+use super::program_tables::{FragmentItem, empty_program};
+use super::transfers::{HostStreamCopy, StageCopyGroup, external_sync, stream_copy};
+use crate::operators::LoweringError;
+use crate::poplar::exchange;
+use crate::poplar::work::{MemoryConstraint, OperationWork, OperationWorkItem, WorkPhase};
+use crate::popops::elementwise;
+use crate::schedule::{ExecutionSchedule, ScheduleSlot, WeightUpdateTiming};
+use crate::targets::WORKERS;
+use std::collections::BTreeMap;
+use tilescope_report::units::{Bytes, Cycles, IpuId, ProgramId, TileRange, TileRuns};
+use tilescope_report::{MemoryCategory, ProgramKind, ProgramNode, TrainingPass};
+
+/// The pieces of a program and its roots.
+pub(crate) struct ProgramParts {
+    pub roots: Vec<ProgramId>,
+    pub fragments: Vec<StageFragment>,
+    pub prologue: ProgramPrologue,
+    pub host_inputs: Vec<HostStreamCopy>,
+    pub host_outputs: Vec<HostStreamCopy>,
+    pub link_copies: Vec<StageCopyGroup>,
+    pub io_syncs: Vec<ProgramId>,
+    pub iteration_sync: ProgramId,
+}
+
+/// Makes all fragments and copies, and the tree over them.
+///
+/// Liveness steps count in the order in which things are made here, which is the order of the
+/// compiled program with loop bodies once.
+pub(crate) fn assemble(
+    maker: &mut ProgramBuilder,
+    schedule: &ExecutionSchedule,
+) -> Result<ProgramParts, LoweringError> {
+    let stages = maker.placement.stages.len();
+    let training = maker.spec.model.training;
+    maker.lower()?;
+    let prologue = prologue(maker);
+    let host_inputs: Vec<HostStreamCopy> =
+        (0..stages).flat_map(|stage| maker.host_inputs(stage)).collect();
+    let mut fragments: Vec<StageFragment> =
+        (0..stages).map(|stage| maker.fragment(stage, TrainingPass::Forward)).collect();
+    if training {
+        fragments
+            .extend((0..stages).rev().map(|stage| maker.fragment(stage, TrainingPass::Backward)));
+    }
+    let host_outputs: Vec<HostStreamCopy> =
+        (0..stages).flat_map(|stage| maker.host_outputs(stage)).collect();
+    let link_copies = maker.link_copies();
+    if schedule.update != WeightUpdateTiming::Never {
+        fragments.extend((0..stages).map(|stage| maker.fragment(stage, TrainingPass::Update)));
+    }
+    let ipus = maker.spec.target.ipus;
+    let io_sync = |ipu| {
+        let name = "Internal".to_string();
+        maker.tables.program(ProgramNode {
+            name,
+            ipu: Some(ipu),
+            ..empty_program(ProgramKind::Sync)
+        })
+    };
+    let io_syncs = (0..ipus).map(io_sync).collect();
+    let iteration_sync = external_sync(&mut maker.tables);
+    let mut parts = ProgramParts {
+        roots: Vec::new(),
+        fragments,
+        prologue,
+        host_inputs,
+        host_outputs,
+        link_copies,
+        io_syncs,
+        iteration_sync,
+    };
+    parts.roots = vec![control_program(maker, schedule, &parts)];
+    Ok(parts)
+}
+
+/// Every run begins with two small copies from the host that say which program to run, and an
+/// exchange that tells all tiles.
+fn prologue(maker: &mut ProgramBuilder) -> ProgramPrologue {
+    let word = TileRuns::uniform(TileRange::new(0, 1), Bytes(4));
+    let mut copies = vec![
+        stream_copy(&mut maker.tables, "programId0", 0, IpuId(0), &word, true),
+        stream_copy(&mut maker.tables, "programId0/ack", 0, IpuId(0), &word, false),
+    ];
+    let tiles = maker.lowering.tiles;
+    let speed = maker.lowering.exchange_speed();
+    let name = "switchControlBroadcast";
+    let phase = exchange::broadcast(name, &word, TileRange::new(0, tiles), tiles, speed);
+    let mut broadcast = phase.map_or(Vec::new(), |phase| maker.control_exchange(phase));
+    if maker.spec.options.library.stochastic_rounding {
+        for ipu in (0..maker.spec.target.ipus).map(IpuId) {
+            copies.push(stream_copy(&mut maker.tables, "randomSeed", 0, ipu, &seed(1), true));
+            broadcast.extend(set_seed(maker, ipu));
+        }
+    }
+    for tile in 0..tiles {
+        maker.tables.code.add(
+            MemoryCategory::ControlId,
+            tile,
+            if tile == 0 { Bytes(8) } else { Bytes::ZERO },
+        );
+    }
+    ProgramPrologue { copies, broadcast }
+}
+
+/// Bytes of a seed of the random number generators, on so many tiles.
+fn seed(tiles: u32) -> TileRuns<Bytes> {
+    TileRuns::uniform(TileRange::new(0, tiles), Bytes(8))
+}
+
+/// Spreads the seed over the tiles of an IPU and sets their generators.
+fn set_seed(maker: &mut ProgramBuilder, ipu: IpuId) -> Vec<FragmentItem> {
+    let tiles = maker.lowering.tiles;
+    let speed = maker.lowering.exchange_speed();
+    let all = TileRange::new(0, tiles);
+    let mut phases: Vec<WorkPhase> =
+        exchange::broadcast("randomSeed", &seed(1), all, tiles, speed).into_iter().collect();
+    // poplibs lib/poprand/poprandCycleEstimators.cpp, SetSeedSupervisor.
+    let cycles = seed(tiles).map(|_| Cycles(14 + WORKERS * 27));
+    phases.push(elementwise::compute(
+        "randomSeed/setSeed",
+        "poprand::SetSeedSupervisor".to_string(),
+        1,
+        cycles,
+    ));
+    let items = phases.into_iter().map(OperationWorkItem::Phase).collect();
+    maker.unplaced_variables.push(UnplacedVariable {
+        name: "randomSeed".to_string(),
+        category: MemoryCategory::Variable,
+        operation: None,
+        shape: "uint32[2]".to_string(),
+        lifetime: None,
+        place: MemoryConstraint::Any,
+        bytes: seed(tiles).shifted(maker.tables.first_tile(ipu)),
+    });
+    maker.tables.work(None, "random", ipu, &OperationWork { items, temporaries: Vec::new() }).items
+}
+
+/// The main program: prologue, switch, and the loops of the schedule.
+fn control_program(
+    maker: &mut ProgramBuilder,
+    schedule: &ExecutionSchedule,
+    parts: &ProgramParts,
+) -> ProgramId {
+    let mut children: Vec<ProgramId> =
+        parts.prologue.copies.iter().flat_map(|copy| copy.programs).collect();
+    children.extend(parts.prologue.broadcast.iter().filter_map(|item| match item {
+        FragmentItem::Leaf(program) | FragmentItem::HostSync { program, .. } => Some(*program),
+        FragmentItem::Loop { .. } => None,
+    }));
+    let mut iteration = slots(maker, schedule, parts);
+    if schedule.update == WeightUpdateTiming::PerIteration {
+        let updates =
+            parts.fragments.iter().filter(|fragment| fragment.pass == TrainingPass::Update);
+        let updates: Vec<ProgramId> = updates.map(|fragment| fragment.function).collect();
+        iteration.extend(updates.into_iter().map(|function| call(maker, function)));
+    }
+    let body = maker.tables.group(ProgramKind::Sequence, "", iteration);
+    let main = repeat(maker, schedule.iterations, body);
+    let chosen = maker.tables.group(ProgramKind::Sequence, "", vec![main]);
+    children.push(maker.tables.group(ProgramKind::Switch, "programId0", vec![chosen]));
+    maker.tables.group(ProgramKind::Sequence, "Engine::run", children)
+}
+
+/// The slots of one iteration: equal neighbours become a repeat.
+fn slots(
+    maker: &mut ProgramBuilder,
+    schedule: &ExecutionSchedule,
+    parts: &ProgramParts,
+) -> Vec<ProgramId> {
+    let mut nodes: Vec<ProgramId> = Vec::new();
+    let mut known: BTreeMap<String, ProgramId> = BTreeMap::new();
+    let mut at = 0;
+    while at < schedule.slots.len() {
+        let slot = &schedule.slots[at];
+        let same = |other: &&ScheduleSlot| {
+            slot_signature(other) == slot_signature(slot)
+                && slot.phase == crate::schedule::PipelinePhase::Main
+        };
+        let times = schedule.slots[at..].iter().take_while(same).count().max(1);
+        let node = match known.get(&slot_signature(slot)) {
+            Some(node) => *node,
+            None => {
+                let node = slot_program(maker, slot, schedule, parts);
+                known.insert(slot_signature(slot), node);
+                node
+            }
+        };
+        nodes.push(repeat(maker, times as u64, node));
+        at += times;
+    }
+    nodes
+}
+
+/// What tells slots apart in the program: who works, not on which micro-batch.
+fn slot_signature(slot: &ScheduleSlot) -> String {
+    let turns: Vec<String> =
+        slot.turns.iter().map(|turn| format!("{} {:?}", turn.stage, turn.pass)).collect();
+    format!("{} {}", turns.join(","), slot.stage_copies_follow)
+}
+
+/// One slot: copies from the host, turns, copies to the host, copies between IPUs.
+fn slot_program(
+    maker: &mut ProgramBuilder,
+    slot: &ScheduleSlot,
+    schedule: &ExecutionSchedule,
+    parts: &ProgramParts,
+) -> ProgramId {
+    let works = |stage: usize, pass: TrainingPass| {
+        slot.turns.iter().any(|turn| turn.stage == stage && turn.pass == pass)
+    };
+    let working = |copies: &[HostStreamCopy]| -> Vec<HostStreamCopy> {
+        copies.iter().filter(|copy| works(copy.stage, TrainingPass::Forward)).cloned().collect()
+    };
+    let mut children = Vec::new();
+    for copy in working(&parts.host_inputs) {
+        children.extend(copy.programs);
+        children.extend(program_nodes(&copy.tile_items, &mut maker.tables));
+    }
+    for turn in &slot.turns {
+        let mut passes = vec![turn.pass];
+        if turn.pass == TrainingPass::Backward
+            && schedule.update == WeightUpdateTiming::PerMicroBatch
+        {
+            passes.push(TrainingPass::Update);
+        }
+        for pass in passes {
+            let fragment =
+                parts.fragments.iter().find(|part| part.stage == turn.stage && part.pass == pass);
+            let function = fragment.map(|fragment| fragment.function);
+            children.extend(function.map(|function| call(maker, function)));
+        }
+    }
+    for copy in working(&parts.host_outputs) {
+        children.extend(program_nodes(&copy.sum_items, &mut maker.tables));
+        children.extend(program_nodes(&copy.tile_items, &mut maker.tables));
+        children.extend(copy.programs);
+    }
+    if slot.stage_copies_follow {
+        for copy in &parts.link_copies {
+            if copy.after.is_empty() || copy.after.iter().any(|(stage, pass)| works(*stage, *pass))
+            {
+                children.extend(copy.exchange.into_iter().flatten());
+                children.extend(program_nodes(&copy.local, &mut maker.tables));
+            }
+        }
+    }
+    maker.tables.group(ProgramKind::Sequence, "", children)
+}
+
+fn call(maker: &mut ProgramBuilder, function: ProgramId) -> ProgramId {
+    let name = maker.tables.programs[function.index()].name.clone();
+    maker.tables.group(ProgramKind::Call, &name, vec![function])
+}
+
+/// A loop, or the body itself where it runs once.
+fn repeat(maker: &mut ProgramBuilder, times: u64, body: ProgramId) -> ProgramId {
+    if times == 1 {
+        return body;
+    }
+    let node = maker.tables.group(ProgramKind::Repeat, "", vec![body]);
+    maker.tables.programs[node.index()].repeats = times;
+    node
+}

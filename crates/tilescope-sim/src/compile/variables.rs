@@ -1,0 +1,175 @@
+//! All variables of a program, placed on the tiles.
+
+use super::fragments::{ProgramBuilder, UnplacedVariable};
+use super::tensor_analysis::{TensorBuffer, TensorBufferKind};
+use crate::poplar::allocate;
+use crate::poplar::allocate::{AllocationRequest, TileMemoryAllocation};
+use crate::poplar::work::MemoryConstraint;
+use crate::poputil::tensor_layout::ElementOrder;
+use crate::shape::{TensorId, TensorRole};
+use crate::targets::Chip;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use tilescope_report::units::{Bytes, IpuId, TileRuns};
+use tilescope_report::{MemoryCategory, TrainingPass, Variable};
+
+/// The variables of a program and where they lie.
+pub(crate) struct PlacedVariables {
+    /// Variables of the report.
+    pub variables: Vec<Variable>,
+    /// Sums and owners per tile.
+    pub allocation: TileMemoryAllocation,
+}
+
+/// Collects all variables and places them.
+pub(crate) fn place_variables(
+    maker: &mut ProgramBuilder,
+    chip: &Chip,
+    tiles: u32,
+) -> PlacedVariables {
+    let mut wanted = tensor_variables(maker);
+    maker.upload_code();
+    wanted.append(&mut maker.unplaced_variables);
+    wanted.extend(code_variables(maker));
+    let requests: Vec<AllocationRequest> = wanted
+        .iter()
+        .map(|variable| AllocationRequest {
+            category: variable.category,
+            lifetime: variable.lifetime.clone(),
+            memory_constraint: variable.place,
+            bytes: variable.bytes.clone(),
+        })
+        .collect();
+    let mut allocation = allocate::allocate(chip, &requests, tiles);
+    fill_liveness(maker, &wanted);
+    let placements = std::mem::take(&mut allocation.placements);
+    let variables = wanted
+        .into_iter()
+        .zip(placements)
+        .map(|(variable, tiles)| Variable {
+            name: variable.name,
+            category: variable.category,
+            operation: variable.operation,
+            shape: variable.shape,
+            lifetime: variable.lifetime,
+            tiles,
+        })
+        .collect();
+    PlacedVariables { variables, allocation }
+}
+
+/// Tensors of the graph: kept ones on their IPU always, others while they are in use.
+fn tensor_variables(maker: &mut ProgramBuilder) -> Vec<UnplacedVariable> {
+    let steps = maker.tables.next_step();
+    let homes: Vec<(TensorBuffer, Range<u32>, MemoryConstraint)> = maker.lifetimes.iter().collect();
+    let mut mapper = LinearMapper::new(maker);
+    homes
+        .into_iter()
+        .map(|(home, span, place)| {
+            let tensor = maker.graph.tensor(home.tensor);
+            let kept = tensor.role.is_persistent() && !maker.is_off_chip(home.tensor);
+            let always = kept || span.end > steps;
+            let suffix = match home.part {
+                TensorBufferKind::Restored(_) => "/restored",
+                TensorBufferKind::Original | TensorBufferKind::Received(_) => "",
+            };
+            UnplacedVariable {
+                name: format!("{}{suffix}", tensor.name),
+                category: MemoryCategory::Variable,
+                operation: None,
+                shape: tensor.ty.to_string(),
+                lifetime: (!always).then_some(span),
+                place,
+                bytes: mapper.bytes(maker, home, kept),
+            }
+        })
+        .collect()
+}
+
+/// Where tensors lie that no operation has wishes for: each starts where the one before it ended,
+/// so that small ones do not pile up on the first tiles (popart willow/src/popx/linearmapper.cpp).
+///
+/// Operations are lowered as if all started at tile 0, which moves the same bytes between other
+/// tiles: equal operations then stay equal, and share code.
+struct LinearMapper {
+    /// The parameter that each state belongs to; they lie on the same tiles.
+    owners: BTreeMap<TensorId, TensorId>,
+    /// First tile of each tensor.
+    starts: BTreeMap<(IpuId, TensorId), u32>,
+    /// Where the next one starts, by IPU.
+    next: BTreeMap<IpuId, u32>,
+}
+
+impl LinearMapper {
+    fn new(maker: &ProgramBuilder) -> Self {
+        let updates = maker.graph.nodes.iter().filter(|node| node.pass == TrainingPass::Update);
+        let owned = updates.flat_map(|node| {
+            let states = node.inputs.iter().skip(1);
+            let states = states
+                .filter(|state| maker.graph.tensor(**state).role == TensorRole::OptimizerState);
+            states.map(|state| (*state, node.inputs[0]))
+        });
+        Self { owners: owned.collect(), starts: BTreeMap::new(), next: BTreeMap::new() }
+    }
+
+    /// Bytes of a tensor on each tile of the replica.
+    fn bytes(
+        &mut self,
+        maker: &mut ProgramBuilder,
+        home: TensorBuffer,
+        kept: bool,
+    ) -> TileRuns<Bytes> {
+        let tiles = maker.tables.tiles_per_ipu;
+        let bytes = maker.bytes(home.tensor);
+        let owner = self.owners.get(&home.tensor).copied().unwrap_or(home.tensor);
+        // Accumulators lie as gradients arrive.
+        let free = kept && maker.graph.tensor(owner).role != TensorRole::Accumulator;
+        let linear = maker.lowering.layout_or_linear(home.tensor).order == ElementOrder::Linear;
+        let first = if free && linear {
+            let next = self.next.entry(home.ipu).or_default();
+            *self.starts.entry((home.ipu, owner)).or_insert_with(|| {
+                let first = *next;
+                *next = (first + bytes.tile_count() as u32) % tiles;
+                first
+            })
+        } else {
+            0
+        };
+        bytes.rotated(first, tiles).shifted(home.ipu.0 * tiles)
+    }
+}
+
+/// Code, vertex state and the like: one variable per category, named as libpva names them.
+fn code_variables(maker: &ProgramBuilder) -> impl Iterator<Item = UnplacedVariable> {
+    MemoryCategory::ALL.into_iter().filter_map(|category| {
+        let bytes = maker.tables.code.category(category);
+        let bytes =
+            TileRuns::from_tiles(0, bytes.iter().map(|bytes| (!bytes.is_zero()).then_some(*bytes)));
+        (!bytes.is_empty()).then(|| UnplacedVariable {
+            name: category.name().to_string(),
+            category,
+            operation: None,
+            shape: String::new(),
+            lifetime: None,
+            place: MemoryConstraint::Any,
+            bytes,
+        })
+    })
+}
+
+/// Sums the bytes of not-always-live variables at each liveness step.
+fn fill_liveness(maker: &mut ProgramBuilder, variables: &[UnplacedVariable]) {
+    let mut changes = vec![0i64; maker.tables.liveness.len() + 1];
+    for variable in variables {
+        if let Some(lifetime) = &variable.lifetime {
+            let bytes = variable.bytes.total().0 as i64;
+            changes[lifetime.start as usize] += bytes;
+            changes[lifetime.end as usize] -= bytes;
+        }
+    }
+    let mut live = 0;
+    for (step, change) in maker.tables.liveness.iter_mut().zip(changes) {
+        live += change;
+        step.bytes = Bytes(live as u64);
+    }
+}

@@ -1,0 +1,200 @@
+//! A matrix times a vector with codelets of one's own, as Graphcore's tutorial on it does
+//! (graphcore/examples tutorials/poplar/tut6_matrix_vector_opt/tut6.cpp): rows are cut into
+//! segments, a vertex makes the dot product of each, and a second compute set sums up the segments
+//! of each row.
+
+use crate::poplar::exchange::{self, TileMessages};
+use crate::poplar::tile_runs;
+use crate::poplar::work::{
+    MemoryConstraint, OperationWork, TemporaryVariable, VertexInstances, WorkPhase, WorkPhaseKind,
+};
+use crate::poputil::tensor_layout::{ElementOrder, TensorLayout};
+use crate::targets::{BytesPerCycle, WORKERS};
+use tilescope_report::MemoryCategory;
+use tilescope_report::units::{Bytes, Cycles, Elements, Quantity, TileRuns};
+
+/// Bytes of a value: the codelets know floats only.
+const FLOAT_BYTES: Bytes = Bytes(4);
+
+/// Cycles of a vertex on `count` values: the tutorial's estimate for its start, and two floats a
+/// cycle.
+fn vertex_cycles(count: u64) -> Cycles {
+    Cycles(5 + count.div_ceil(2))
+}
+
+/// Sizes of the product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct MatVecDotProducts {
+    /// Rows of the matrix.
+    pub rows: u64,
+    /// Columns of the matrix, values of the vector.
+    pub columns: u64,
+    pub tiles: u32,
+}
+
+impl MatVecDotProducts {
+    /// The tutorial's own estimate of both compute sets and their exchanges, for rows cut into so
+    /// many segments.
+    fn estimate(&self, segments: u64, speed: BytesPerCycle) -> Cycles {
+        let tiles = u64::from(self.tiles);
+        let longest = self.columns.div_ceil(segments);
+        let products = (self.rows * segments).div_ceil(tiles);
+        let sums = self.rows.div_ceil(tiles);
+        let busy =
+            |vertices: u64, values: u64| vertices.next_multiple_of(WORKERS) * vertex_cycles(values);
+        busy(products, longest)
+            // Vertices of one segment come in a row, so a tile needs a part of the vector once for
+            // all rows it has of that segment.
+            + Cycles((products.div_ceil(self.rows) * longest * FLOAT_BYTES).0 / speed.0)
+            + busy(sums, segments)
+            + Cycles((sums * segments * FLOAT_BYTES).0 / speed.0)
+    }
+
+    /// Segments of a row: the number with the lowest estimate, the smallest among equals.
+    pub(crate) fn segments(&self, speed: BytesPerCycle) -> u64 {
+        // More than a segment for each worker of each tile only adds work.
+        let most = self.columns.min(WORKERS * u64::from(self.tiles)).max(1);
+        (1..=most).min_by_key(|count| self.estimate(*count, speed)).unwrap_or(1)
+    }
+
+    /// Vertices of each tile, dealt out evenly.
+    fn dealt(&self, vertices: u64) -> impl Iterator<Item = (u32, std::ops::Range<u64>)> {
+        let tiles = u128::from(self.tiles);
+        let start =
+            move |tile: u32| (u128::from(vertices) * u128::from(tile)).div_ceil(tiles) as u64;
+        (0..self.tiles).map(move |tile| (tile, start(tile)..start(tile + 1)))
+    }
+
+    /// A value of each tile from the range of its vertices.
+    fn per_tile<T: Quantity>(
+        &self,
+        vertices: u64,
+        value: impl Fn(std::ops::Range<u64>) -> T,
+    ) -> TileRuns<T> {
+        tile_runs::per_tile(self.dealt(vertices).map(|(tile, range)| (tile, value(range))))
+    }
+
+    /// How the result lies.
+    pub(crate) fn result(&self) -> TensorLayout {
+        let elements = self.per_tile(self.rows, |rows| Elements(rows.end - rows.start));
+        TensorLayout { elements, order: ElementOrder::Linear }
+    }
+
+    /// The product of a matrix and a vector whose bytes lie as given: rows of the matrix go to
+    /// their vertices first, because streams bring them in order of memory.
+    pub(crate) fn product(
+        &self,
+        matrix: &TileRuns<Bytes>,
+        vector: &TileRuns<Bytes>,
+        speed: BytesPerCycle,
+    ) -> OperationWork {
+        let segments = self.segments(speed);
+        let products = self.rows * segments;
+        let length = |segment: u64| {
+            let end = |segment: u64| segment * self.columns / segments;
+            end(segment + 1) - end(segment)
+        };
+        // Vertices of one segment of all rows come before those of the next.
+        let crossed = |range: &std::ops::Range<u64>| {
+            range.start / self.rows..=range.end.saturating_sub(1) / self.rows
+        };
+        let values = |range: std::ops::Range<u64>| -> u64 {
+            let rows_of = |segment: u64| {
+                let first = (segment * self.rows).max(range.start);
+                let end = ((segment + 1) * self.rows).min(range.end);
+                end.saturating_sub(first)
+            };
+            crossed(&range).map(|segment| rows_of(segment) * length(segment)).sum()
+        };
+        let needed = |range: std::ops::Range<u64>| -> u64 {
+            if range.is_empty() { 0 } else { crossed(&range).map(length).sum() }
+        };
+        let placed = self.per_tile(products, |range| values(range) * FLOAT_BYTES);
+        let parts = self.per_tile(products, |range| needed(range) * FLOAT_BYTES);
+        let partials = self.per_tile(products, |range| (range.end - range.start) * FLOAT_BYTES);
+        let gathered =
+            self.per_tile(self.rows, |rows| (rows.end - rows.start) * segments * FLOAT_BYTES);
+        let count = |vertices: u64| self.per_tile(vertices, |range| range.end - range.start);
+        let tiles = self.tiles;
+        let mut work = OperationWork::default();
+        work.push_some(exchange::relayout("matrix", matrix, &placed, true, tiles, speed));
+        let ready = work.phases().len();
+        work.push_some(exchange::phase(
+            "mulCS",
+            &parts,
+            vector,
+            TileMessages::each_way(1),
+            tiles,
+            speed,
+        ));
+        let longest = self.columns.div_ceil(segments);
+        work.push(vertices("mulCS", "DotProductVertex", count(products), longest));
+        let multiplied = work.phases().len();
+        let messages = TileMessages { received: segments, sent: 1 };
+        work.push_some(exchange::phase("reduceCS", &gathered, &partials, messages, tiles, speed));
+        work.push(vertices("reduceCS", "ReduceVertex", count(self.rows), segments));
+        let end = work.phases().len();
+        let temporary = |name: &str, category, bytes, live| TemporaryVariable {
+            name: name.to_string(),
+            category,
+            bytes,
+            memory_constraint: MemoryConstraint::Any,
+            live,
+        };
+        work.temporaries = vec![
+            temporary("matrix/placed", MemoryCategory::Rearrangement, placed, 0..multiplied),
+            temporary("mulCS/vector", MemoryCategory::Message, parts, ready..multiplied),
+            temporary("partials", MemoryCategory::Variable, partials, multiplied - 1..end),
+            temporary("reduceCS/partials", MemoryCategory::Message, gathered, multiplied..end),
+        ];
+        work
+    }
+}
+
+/// A compute set of vertices on `values` values each, six at a time.
+fn vertices(name: &str, kind: &str, count: TileRuns<u64>, values: u64) -> WorkPhase {
+    let cycles = count.map(|count| count.next_multiple_of(WORKERS) * vertex_cycles(values));
+    let vertices = VertexInstances {
+        vertex_type: kind.to_string(),
+        count,
+        edges: 3,
+        field_bytes: Bytes::ZERO,
+        constant_bytes: Bytes::ZERO,
+    };
+    WorkPhase {
+        name: name.to_string(),
+        kind: WorkPhaseKind::Compute { cycles, vertices: vec![vertices] },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use tilescope_report::units::TileRange;
+
+    const SPEED: BytesPerCycle = BytesPerCycle(4);
+
+    /// The tutorial prints what it chose for 10000 x 1000 on 1,472 tiles.
+    #[test]
+    fn rows_are_cut_as_the_tutorial_says() {
+        let sizes = MatVecDotProducts { rows: 10_000, columns: 1_000, tiles: 1472 };
+        assert_eq!((sizes.segments(SPEED), sizes.estimate(7, SPEED)), (7, Cycles(3_996)));
+    }
+
+    proptest! {
+        #[test]
+        fn every_value_of_the_matrix_has_its_vertex(
+            rows in 1u64..3_000, columns in 1u64..300, tiles in 1u32..200,
+        ) {
+            let sizes = MatVecDotProducts { rows, columns, tiles };
+            let even = TileRuns::uniform(TileRange::new(0, 1), rows * columns * FLOAT_BYTES);
+            let vector = TileRuns::uniform(TileRange::new(0, 1), columns * FLOAT_BYTES);
+            let work = sizes.product(&even, &vector, SPEED);
+            let placed = &work.temporaries[0].bytes;
+            prop_assert_eq!(placed.total(), rows * columns * FLOAT_BYTES);
+            let [partials, gathered] = [&work.temporaries[2], &work.temporaries[3]];
+            prop_assert_eq!(partials.bytes.total(), gathered.bytes.total());
+        }
+    }
+}

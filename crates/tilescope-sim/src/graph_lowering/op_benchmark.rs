@@ -1,0 +1,298 @@
+//! One operation alone on an IPU Model, as poplibs' tools run it: upload, operation, download.
+//!
+//! Cycles and bytes are those the tools report with host transfers left out. Some tools compile the
+//! code of vertices, others count tensors, temporaries and the state of vertices only.
+
+use crate::graph::{GraphNode, GraphNodeId, ModelGraph};
+use crate::graph_lowering::GraphLowering;
+use crate::operators::OutputAlias;
+use crate::operators::{LoweredOperation, LoweringContext, LoweringError};
+use crate::poplar::OperandLiveness;
+use crate::poplar::allocate::{AllocationRequest, allocate};
+use crate::poplar::code_bytes::{COPY_CODE_BYTES, is_copy_vertex, vertex_code_bytes};
+use crate::poplar::fitted_constants::{
+    COMPUTE_START_CYCLES, EXCHANGE_START_CYCLES, MODEL_FIRST_TILE_BYTES, MODEL_TILE_BYTES,
+    REARRANGING_CODE_BYTES,
+};
+use crate::poplar::tile_runs;
+use crate::poplar::work::{
+    MemoryConstraint, OperationWork, TemporaryVariable, VertexInstances, WorkPhaseKind,
+};
+use crate::shape::{TensorId, TensorRole};
+use crate::targets::Chip;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use tilescope_report::units::{Bytes, Cycles, TileRange, TileRuns};
+use tilescope_report::{MemoryCategory, TargetKind, TileMemory};
+
+/// What one operation costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OpBenchmarkCost {
+    /// Cycles from the end of the upload to the start of the download.
+    pub cycles: Cycles,
+    /// Sum over all tiles of always-live bytes and of each tile's peak of the others.
+    pub memory_bytes: Bytes,
+    /// Highest address in use on any tile.
+    pub fullest_tile_bytes: Bytes,
+}
+
+/// Cycles of a work: each phase lasts as long as its slowest tile.
+pub fn cycles(work: &OperationWork) -> Cycles {
+    let phase = |kind: &WorkPhaseKind| match kind {
+        WorkPhaseKind::Exchange { cycles, .. } => EXCHANGE_START_CYCLES + cycles.max(),
+        WorkPhaseKind::Compute { cycles, .. } => COMPUTE_START_CYCLES + cycles.max(),
+    };
+    work.phases().iter().map(|(work, times)| *times * phase(&work.kind)).sum()
+}
+
+/// Bytes of a vertex without its constants: pointers of its edges and some counts. Where 16 bits reach all of a tile's
+/// memory in words, pointers take two bytes.
+pub(crate) fn state_bytes(chip: &Chip, vertex: &VertexInstances) -> Bytes {
+    const COUNTS_BYTES: Bytes = Bytes(6);
+    // 16 bits of words reach 256 KiB: all of a tile of the first chip.
+    let pointer = if chip.bytes_per_tile <= Bytes(4 << 16) { Bytes(2) } else { Bytes(4) };
+    vertex.edges * pointer + COUNTS_BYTES + vertex.field_bytes
+}
+
+/// A tensor that a program reads or writes.
+#[derive(Clone, Debug)]
+struct OpBenchmarkTensor {
+    /// Bytes on each tile.
+    bytes: TileRuns<Bytes>,
+    /// What vertices need of its place.
+    place: MemoryConstraint,
+    /// Phases of the program it lives in; always, if the host reads or writes it.
+    live: Option<Range<u32>>,
+}
+
+/// What a tool runs between upload and download.
+#[derive(Clone, Debug)]
+pub(crate) struct OpBenchmarkProgram {
+    /// Tiles of the IPU that are used.
+    tiles: u32,
+    /// What happens, in order.
+    works: Vec<OperationWork>,
+    /// Operands and results.
+    tensors: Vec<OpBenchmarkTensor>,
+    /// Whether the tool compiles code; others leave it out of memory.
+    code: bool,
+}
+
+impl OpBenchmarkProgram {
+    /// The operations of a graph one after the other, lowered as those of a model are. Those of
+    /// `idle` are not run: they only say how tensors lie. `code` tells whether the tool compiles
+    /// code. Between passes the host reads and writes every tensor but the activations that are no
+    /// outputs of the graph.
+    ///
+    /// # Errors
+    /// An operation that cannot be lowered.
+    pub(crate) fn new<'a>(
+        graph: &'a ModelGraph,
+        mut context: LoweringContext<'a>,
+        idle: &BTreeSet<GraphNodeId>,
+        code: bool,
+    ) -> Result<Self, LoweringError> {
+        let mut lowering = GraphLowering::new(graph, &mut context);
+        lowering.plan_ahead();
+        let mut uses = OpBenchmarkLiveness::new(graph);
+        let mut works = Vec::new();
+        for (index, node) in graph.nodes.iter().enumerate() {
+            let LoweredOperation { work, liveness: lives, .. } = lowering.lower(node)?;
+            if idle.contains(&GraphNodeId(index)) {
+                uses.idle(node, &lives);
+            } else {
+                uses.add(node, &lives, work.phases().len());
+                works.push(work);
+            }
+        }
+        let tiles = context.tiles;
+        Ok(Self { tiles, works, tensors: uses.operands(&mut context), code })
+    }
+
+    fn vertices(&self) -> impl Iterator<Item = &VertexInstances> {
+        let phases = self.works.iter().flat_map(OperationWork::phases);
+        phases.flat_map(|(phase, _)| match &phase.kind {
+            WorkPhaseKind::Compute { vertices, .. } => vertices.as_slice(),
+            WorkPhaseKind::Exchange { .. } => &[],
+        })
+    }
+}
+
+/// When each tensor of a graph is used, and what vertices need of its place.
+struct OpBenchmarkLiveness<'a> {
+    graph: &'a ModelGraph,
+    /// The tensor whose memory each uses: views and results in place share it.
+    owners: Vec<TensorId>,
+    live: BTreeMap<TensorId, Range<u32>>,
+    places: BTreeMap<TensorId, MemoryConstraint>,
+    phases: u32,
+}
+
+impl<'a> OpBenchmarkLiveness<'a> {
+    fn new(graph: &'a ModelGraph) -> Self {
+        let mut owners: Vec<TensorId> = (0..graph.tensors.len()).map(TensorId).collect();
+        for node in &graph.nodes {
+            if let OutputAlias::View(input) | OutputAlias::InPlace(input) =
+                node.operator.output_alias()
+            {
+                for output in &node.outputs {
+                    owners[output.0] = owners[node.inputs[input].0];
+                }
+            }
+        }
+        Self { graph, owners, live: BTreeMap::new(), places: BTreeMap::new(), phases: 0 }
+    }
+
+    fn note(&mut self, tensor: TensorId, place: MemoryConstraint, live: Range<u32>) {
+        let owner = self.owners[tensor.0];
+        let known = self.places.entry(owner).or_default();
+        // Views share the memory of their tensor, so the strictest of all needs counts.
+        *known = place.max(*known);
+        let span = self.live.entry(owner).or_insert_with(|| live.clone());
+        *span = span.start.min(live.start)..span.end.max(live.end);
+    }
+
+    /// An operation of so many phases.
+    fn add(&mut self, node: &GraphNode, lives: &OperandLiveness, phases: usize) {
+        let first = self.phases;
+        let inputs = node.inputs.iter().zip(lives.input_phases(phases));
+        let outputs = node.outputs.iter().zip(lives.output_phases(phases));
+        let inputs = inputs.map(|(tensor, live)| (tensor, live, lives.input_constraint));
+        let outputs = outputs.map(|(tensor, live)| (tensor, live, lives.output_constraint));
+        for (tensor, live, place) in inputs.chain(outputs) {
+            self.note(*tensor, place, first + live.start as u32..first + live.end as u32);
+        }
+        self.phases += phases as u32;
+    }
+
+    /// An operation that is not run.
+    fn idle(&mut self, node: &GraphNode, lives: &OperandLiveness) {
+        let none = self.phases..self.phases;
+        for input in &node.inputs {
+            self.note(*input, lives.input_constraint, none.clone());
+        }
+        for output in &node.outputs {
+            self.note(*output, lives.output_constraint, none.clone());
+        }
+    }
+
+    fn operands(self, lowering: &mut LoweringContext) -> Vec<OpBenchmarkTensor> {
+        let kept = |tensor: TensorId| self.graph.tensor(tensor).role != TensorRole::Activation;
+        let outputs = self.graph.outputs.iter().map(|output| self.owners[output.0]);
+        let outputs: BTreeSet<TensorId> = outputs.collect();
+        let operand = |(tensor, live): (TensorId, Range<u32>)| OpBenchmarkTensor {
+            bytes: lowering
+                .layout_or_linear(tensor)
+                .bytes(self.graph.tensor(tensor).ty.dtype.bytes()),
+            place: self.places.get(&tensor).copied().unwrap_or_default(),
+            live: (!kept(tensor) && !outputs.contains(&tensor)).then_some(live),
+        };
+        self.live.into_iter().map(operand).collect()
+    }
+}
+
+/// Costs of a program.
+pub(crate) fn cost(chip: &Chip, program: &OpBenchmarkProgram) -> OpBenchmarkCost {
+    let memory = allocate(chip, &variables(chip, program), program.tiles).memory;
+    let sum = |bytes: fn(&TileMemory) -> Bytes| memory.map(bytes).total();
+    OpBenchmarkCost {
+        // One more sync than the works have exchanges: the tiles wait for the upload.
+        cycles: EXCHANGE_START_CYCLES + program.works.iter().map(cycles).sum::<Cycles>(),
+        memory_bytes: sum(|tile| tile.always_live) + sum(|tile| tile.peak_not_always_live),
+        fullest_tile_bytes: memory.map(|tile| tile.including_gaps).max(),
+    }
+}
+
+/// All that needs a place: tensors, vertices and their code, temporaries.
+fn variables(chip: &Chip, program: &OpBenchmarkProgram) -> Vec<AllocationRequest> {
+    let operand = |operand: &OpBenchmarkTensor| AllocationRequest {
+        memory_constraint: operand.place,
+        lifetime: operand.live.clone(),
+        ..always(operand.bytes.clone())
+    };
+    let mut wanted: Vec<AllocationRequest> = program.tensors.iter().map(operand).collect();
+    wanted.push(always(TileRuns::uniform(TileRange::new(0, program.tiles), MODEL_TILE_BYTES)));
+    wanted.push(always(TileRuns::uniform(TileRange::new(0, 1), MODEL_FIRST_TILE_BYTES)));
+    // Copies are made by the compiler after the graph's vertices have been counted.
+    let counted = || program.vertices().filter(|vertex| !is_copy_vertex(&vertex.vertex_type));
+    wanted.extend(
+        counted()
+            .map(|vertex| always(vertex.count.map(|count| *count * state_bytes(chip, vertex)))),
+    );
+    wanted.extend(constants(counted()));
+    if program.code {
+        wanted.extend(code(program));
+        wanted.extend(rearranging_code(program));
+    }
+    let mut first = 0;
+    for work in &program.works {
+        wanted.extend(work.temporaries.iter().map(|each| temporary(each, first)));
+        first += work.phases().len() as u32;
+    }
+    wanted
+}
+
+/// Constants of vertices. A tile stores equal ones once; lists of the same length that different
+/// compute sets have on a tile are taken for equal.
+fn constants<'a>(
+    vertices: impl Iterator<Item = &'a VertexInstances>,
+) -> impl Iterator<Item = AllocationRequest> {
+    let mut stored: BTreeMap<Bytes, TileRuns<u64>> = BTreeMap::new();
+    for vertex in vertices.filter(|vertex| !vertex.constant_bytes.is_zero()) {
+        let known = stored.entry(vertex.constant_bytes).or_insert_with(TileRuns::empty);
+        *known = tile_runs::max_per_tile(known, &vertex.count);
+    }
+    stored.into_iter().map(|(bytes, count)| always(count.map(|count| *count * bytes)))
+}
+
+/// Code of each vertex type on the tiles that use it; all copies share theirs.
+fn code(program: &OpBenchmarkProgram) -> impl Iterator<Item = AllocationRequest> {
+    let mut users: BTreeMap<&str, TileRuns<u64>> = BTreeMap::new();
+    for vertex in program.vertices() {
+        let copies = is_copy_vertex(&vertex.vertex_type);
+        let codelet = if copies { SHARED_COPY_CODELETS } else { vertex.vertex_type.as_str() };
+        let known = users.entry(codelet).or_insert_with(TileRuns::empty);
+        *known = tile_runs::add_per_tile(known, &vertex.count);
+    }
+    users.into_iter().map(|(codelet, tiles)| {
+        let bytes = match codelet {
+            SHARED_COPY_CODELETS => COPY_CODE_BYTES,
+            codelet => vertex_code_bytes(codelet, TargetKind::Ipu),
+        };
+        AllocationRequest { category: MemoryCategory::VertexCode, ..always(tiles.map(|_| bytes)) }
+    })
+}
+
+/// Code that brings rearranged operands into place, on the tiles that hold any.
+fn rearranging_code(program: &OpBenchmarkProgram) -> Option<AllocationRequest> {
+    let temporaries = program.works.iter().flat_map(|work| &work.temporaries);
+    let rearranged = temporaries.filter(|each| each.category == MemoryCategory::Rearrangement);
+    let holders = rearranged.map(|each| each.bytes.clone());
+    let holders = holders.reduce(|all, more| tile_runs::add_per_tile(&all, &more))?;
+    let code =
+        holders.map(|bytes| if bytes.is_zero() { Bytes::ZERO } else { REARRANGING_CODE_BYTES });
+    Some(AllocationRequest { category: MemoryCategory::VertexCode, ..always(code) })
+}
+
+/// Stands for all codelets that copy.
+const SHARED_COPY_CODELETS: &str = "";
+
+fn always(bytes: TileRuns<Bytes>) -> AllocationRequest {
+    AllocationRequest {
+        category: MemoryCategory::Variable,
+        lifetime: None,
+        memory_constraint: MemoryConstraint::Any,
+        bytes,
+    }
+}
+
+/// A temporary of a work whose first phase is phase `first` of the program.
+fn temporary(temporary: &TemporaryVariable, first: u32) -> AllocationRequest {
+    let live = first + temporary.live.start as u32..first + temporary.live.end as u32;
+    AllocationRequest {
+        category: temporary.category,
+        lifetime: Some(live),
+        memory_constraint: temporary.memory_constraint,
+        bytes: temporary.bytes.clone(),
+    }
+}

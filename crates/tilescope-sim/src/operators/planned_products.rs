@@ -1,0 +1,463 @@
+//! Matmuls and convolutions of a graph: planned, laid out, and lowered.
+//!
+//! An operand that nobody has placed yet is placed as the plan wants it. One that lies elsewhere,
+//! or in another order, is rearranged, and that is part of the operation's work.
+
+use super::{
+    ConvOp, LoweredOperation, LoweringContext, LoweringError, MatMulOp, MatMulPhase, NodeOperands,
+};
+use crate::poplar::work::MemoryConstraint;
+use crate::poplar::{OperandLiveness, tile_runs};
+use crate::poplin::conv::{
+    ConvPassOperands, ConvStartTile, InnermostDim, OperandLayout, OperandSource, planned_layouts,
+    result_memory_constraint,
+};
+use crate::poplin::matmul::{MatMulSerialParts, MatMulSerialization, MatMulSizes};
+use crate::poplin::planner::{ConvOptions, ConvPass, ConvPlan, ConvTrainingPlans, PoplibsOptions};
+use crate::poplin::{ConvParams, PlanError, conv};
+use crate::poputil::tensor_layout::{ElementOrder, TensorLayout};
+use crate::shape::{TensorId, TensorInfo, TensorRole};
+use std::sync::Arc;
+use tilescope_report::units::{Elements, TileRange, TileRuns};
+
+/// Axes of the tensors of one product: where its channels and its batch are.
+#[derive(Clone, Copy)]
+struct ProductTensorAxes {
+    /// Axis of channels that are summed over, in inputs and weights.
+    in_channels: usize,
+    /// Axis of channels that are made.
+    out_channels: usize,
+    /// Axis of rows or samples.
+    batch: usize,
+}
+
+impl ProductTensorAxes {
+    fn index_of(self, innermost: InnermostDim) -> usize {
+        match innermost {
+            InnermostDim::InChannels => self.in_channels,
+            InnermostDim::OutChannels => self.out_channels,
+            InnermostDim::Batch => self.batch,
+        }
+    }
+
+    /// The same axes behind `leading` others.
+    const fn behind(self, leading: usize) -> Self {
+        Self {
+            in_channels: self.in_channels + leading,
+            out_channels: self.out_channels + leading,
+            batch: self.batch + leading,
+        }
+    }
+}
+
+/// Axes of the operands of a product.
+#[derive(Clone, Copy)]
+struct ProductOperandAxes {
+    activations: ProductTensorAxes,
+    weights: ProductTensorAxes,
+}
+
+/// `x[m,k]`, `y[m,n]`, and `[batch, channels, height, width]`: channels second, batch first.
+const ACTIVATIONS_AXES: ProductTensorAxes =
+    ProductTensorAxes { in_channels: 1, out_channels: 1, batch: 0 };
+
+/// `w[k,n]` of a matmul.
+const MATMUL_WEIGHTS_AXES: ProductTensorAxes =
+    ProductTensorAxes { in_channels: 0, out_channels: 1, batch: 1 };
+
+/// `w[n,k]` of a matmul with a transpose, `w[out, in, height, width]` of a convolution.
+const TRANSPOSED_WEIGHTS_AXES: ProductTensorAxes =
+    ProductTensorAxes { in_channels: 1, out_channels: 0, batch: 0 };
+
+const CONV_AXES: ProductOperandAxes =
+    ProductOperandAxes { activations: ACTIVATIONS_AXES, weights: TRANSPOSED_WEIGHTS_AXES };
+
+/// How the operands of a product lie.
+#[derive(Clone, Copy)]
+struct ProductPlacement {
+    axes: ProductOperandAxes,
+    /// The part of a layer that is done at a time.
+    cut: MatMulSerialParts,
+    /// Where its tiles begin.
+    start: ConvStartTile,
+}
+
+/// Plans of a product.
+enum ProductPlans {
+    /// Of a product that is only ever run forwards.
+    Inference(Arc<ConvPlan>),
+    /// Of all three passes.
+    Training(Arc<ConvTrainingPlans>),
+}
+
+impl LoweringContext<'_> {
+    /// Plans the products of a layer, or of a part of it where it is cut.
+    ///
+    /// # Errors
+    /// Where no plan exists.
+    fn matmul_plans(
+        &self,
+        node: &NodeOperands,
+        matmul: &MatMulOp,
+    ) -> Result<(ProductPlans, MatMulSerialParts), LoweringError> {
+        let types: Vec<TensorInfo> =
+            node.inputs.iter().map(|tensor| self.tensor_type(*tensor).clone()).collect();
+        let sizes = matmul.sizes(&types);
+        let sizes = sizes.map_err(|error| LoweringError {
+            operation: node.name.to_string(),
+            problem: error.to_string(),
+        })?;
+        let PoplibsOptions { serialize_matmul, serialize_matmul_factor, .. } = *self.planning;
+        let serial = MatMulSerialization { mode: serialize_matmul, parts: serialize_matmul_factor };
+        let cut = serial.split_sizes(sizes);
+        let (MatMulSizes { groups, m, k, n }, cut) =
+            cut.unwrap_or((sizes, MatMulSerialParts::NONE));
+        let params = ConvParams::matmul(types[0].dtype, groups, m, k, n);
+        if self.training {
+            let options = self.plan_options(ConvPass::FcTrainingForward);
+            let plans = self.plans.fully_connected(&self.machine, &params, &options);
+            return explain(node, plans).map(|plans| (ProductPlans::Training(plans), cut));
+        }
+        let layer = self.role(node.inputs[1]) == TensorRole::Parameter;
+        let pass = if layer { ConvPass::FcInferenceForward } else { ConvPass::MatMul };
+        let plan = self.plans.plan(&self.machine, &params, &self.plan_options(pass));
+        explain(node, plan).map(|plan| (ProductPlans::Inference(plan), cut))
+    }
+
+    /// Makes the plans of a layer, for later; returns how its weights will have to lie. Whoever
+    /// lowers the node hears of errors.
+    pub(crate) fn plan_matmul(
+        &self,
+        node: &NodeOperands,
+        matmul: &MatMulOp,
+    ) -> Option<TensorLayout> {
+        let (planned, cut) = self.matmul_plans(node, matmul).ok()?;
+        let axes = self.matmul_axes(node, matmul)?;
+        let form = ProductPlacement { axes, cut, start: self.first_tile() };
+        (matmul.product == MatMulPhase::Forward).then(|| self.weights(node, &planned, form))
+    }
+
+    /// How the weights of a planned product have to lie.
+    fn weights(
+        &self,
+        node: &NodeOperands,
+        planned: &ProductPlans,
+        form: ProductPlacement,
+    ) -> TensorLayout {
+        let plan = match planned {
+            ProductPlans::Inference(plan) => plan,
+            ProductPlans::Training(plans) => &plans.forward,
+        };
+        let wanted = planned_layouts(&self.machine, plan).weights.of_parts(form.cut.w);
+        form.start.shift_layout(to_tensor_layout(
+            &wanted,
+            form.axes.weights,
+            self.tensor_type(node.inputs[1]),
+        ))
+    }
+
+    /// Axes of the operands of a layer.
+    fn matmul_axes(&self, node: &NodeOperands, matmul: &MatMulOp) -> Option<ProductOperandAxes> {
+        let leading = self.tensor_type(node.inputs[0]).shape.len().checked_sub(2)?;
+        let weights = if matmul.transposed { TRANSPOSED_WEIGHTS_AXES } else { MATMUL_WEIGHTS_AXES };
+        Some(ProductOperandAxes {
+            activations: ACTIVATIONS_AXES.behind(leading),
+            weights: weights.behind(leading),
+        })
+    }
+
+    /// Lowers one product of a fully-connected layer.
+    ///
+    /// # Errors
+    /// Where no plan exists.
+    pub(crate) fn matmul(
+        &mut self,
+        node: &NodeOperands,
+        matmul: &MatMulOp,
+    ) -> Result<LoweredOperation, LoweringError> {
+        let (planned, cut) = self.matmul_plans(node, matmul)?;
+        let axes = self.matmul_axes(node, matmul).ok_or_else(|| LoweringError {
+            operation: node.name.to_string(),
+            problem: "its operands are no matrices".to_string(),
+        })?;
+        let form = ProductPlacement { axes, cut, start: self.first_tile() };
+        let product = match planned {
+            ProductPlans::Inference(plan) => self.forward(node, &plan, form),
+            ProductPlans::Training(plans) => match matmul.product {
+                MatMulPhase::Forward => self.forward(node, &plans.forward, form),
+                MatMulPhase::InputGradient => self.input_gradient(node, &plans, form),
+                MatMulPhase::WeightGradient => self.weight_gradient(node, &plans, form),
+            },
+        }?;
+        if cut == MatMulSerialParts::NONE {
+            return Ok(product);
+        }
+        let work = self.loop_over_serial_parts(node, matmul.product, cut, product.work);
+        // Operands are read, and results written, in every part.
+        Ok(LoweredOperation { work, liveness: OperandLiveness::default(), ..product })
+    }
+
+    /// Makes the plans of a convolution, for later; returns how its weights will have to lie.
+    /// Whoever lowers the node hears of errors.
+    pub(crate) fn plan_conv(&self, node: &NodeOperands, conv: &ConvOp) -> Option<TensorLayout> {
+        let planned = self.conv_forward_plans(node, conv).ok()?;
+        Some(self.weights(node, &planned, self.conv_form(node, conv)))
+    }
+
+    /// Plans a convolution from its forward pass.
+    fn conv_forward_plans(
+        &self,
+        node: &NodeOperands,
+        conv: &ConvOp,
+    ) -> Result<ProductPlans, LoweringError> {
+        let params =
+            conv.params(self.tensor_type(node.inputs[0]), self.tensor_type(node.inputs[1]));
+        if self.training {
+            return self.conv_plans(node, &params).map(ProductPlans::Training);
+        }
+        let options = self.plan_options(ConvPass::InferenceForward);
+        explain(node, self.plans.plan(&self.machine, &params, &options))
+            .map(ProductPlans::Inference)
+    }
+
+    /// Lowers a convolution.
+    ///
+    /// # Errors
+    /// Where no plan exists.
+    pub(crate) fn conv_forward(
+        &mut self,
+        node: &NodeOperands,
+        conv: &ConvOp,
+    ) -> Result<LoweredOperation, LoweringError> {
+        let form = self.conv_form(node, conv);
+        match self.conv_forward_plans(node, conv)? {
+            ProductPlans::Inference(plan) => self.forward(node, &plan, form),
+            ProductPlans::Training(plans) => self.forward(node, &plans.forward, form),
+        }
+    }
+
+    /// Lowers the gradient of a convolution's input.
+    ///
+    /// # Errors
+    /// Where no plan exists.
+    pub(crate) fn conv_input_gradient(
+        &mut self,
+        node: &NodeOperands,
+        conv: &ConvOp,
+    ) -> Result<LoweredOperation, LoweringError> {
+        let params =
+            conv.params(self.tensor_type(node.outputs[0]), self.tensor_type(node.inputs[1]));
+        let plans = self.conv_plans(node, &params)?;
+        let form = self.conv_placement(&params);
+        self.input_gradient(node, &plans, form)
+    }
+
+    /// Lowers the gradient of a convolution's weights.
+    ///
+    /// # Errors
+    /// Where no plan exists.
+    pub(crate) fn conv_weight_gradient(
+        &mut self,
+        node: &NodeOperands,
+        conv: &ConvOp,
+    ) -> Result<LoweredOperation, LoweringError> {
+        let params =
+            conv.params(self.tensor_type(node.inputs[0]), self.tensor_type(node.outputs[0]));
+        let plans = self.conv_plans(node, &params)?;
+        let form = self.conv_placement(&params);
+        self.weight_gradient(node, &plans, form)
+    }
+
+    fn plan_options(&self, pass: ConvPass) -> ConvOptions {
+        ConvOptions { pass, library: *self.planning }
+    }
+
+    fn conv_plans(
+        &self,
+        node: &NodeOperands,
+        params: &ConvParams,
+    ) -> Result<Arc<ConvTrainingPlans>, LoweringError> {
+        let options = self.plan_options(ConvPass::TrainingForward);
+        explain(node, self.plans.convolution(&self.machine, params, &options))
+    }
+
+    fn forward(
+        &mut self,
+        node: &NodeOperands,
+        plan: &ConvPlan,
+        form: ProductPlacement,
+    ) -> Result<LoweredOperation, LoweringError> {
+        let ProductPlacement { axes, cut, .. } = form;
+        let layouts = planned_layouts(&self.machine, plan);
+        let input = layouts.input.of_parts(cut.x);
+        let input = self.operand_source(node.inputs[0], &input, axes.activations, form.start);
+        let weights = layouts.weights.of_parts(cut.w);
+        let weights = self.operand_source(node.inputs[1], &weights, axes.weights, form.start);
+        let product = self.lower_pass(plan, &ConvPassOperands::forward(input, weights), form.start);
+        let output = layouts.output.of_parts(cut.y);
+        self.place_result(node.outputs[0], &output, axes.activations, form.start);
+        Ok(product)
+    }
+
+    /// Weights that lie as the forward pass wants them are turned from there; others, such as one
+    /// of two activations, from where they are.
+    fn input_gradient(
+        &mut self,
+        node: &NodeOperands,
+        plans: &ConvTrainingPlans,
+        form: ProductPlacement,
+    ) -> Result<LoweredOperation, LoweringError> {
+        let ProductPlacement { axes, cut, start } = form;
+        let layouts = planned_layouts(&self.machine, &plans.backward);
+        let gradient = layouts.input.of_parts(cut.y);
+        let gradient = self.operand_source(node.inputs[0], &gradient, axes.activations, start);
+        let forward = planned_layouts(&self.machine, &plans.forward).weights.of_parts(cut.w);
+        let operands = match self.operand_source(node.inputs[1], &forward, axes.weights, start) {
+            OperandSource::Planned => ConvPassOperands::backward(plans, gradient),
+            _ => {
+                let turned = ProductTensorAxes {
+                    in_channels: axes.weights.out_channels,
+                    out_channels: axes.weights.in_channels,
+                    ..axes.weights
+                };
+                let weights = layouts.weights.of_parts(cut.w);
+                let weights = self.operand_source(node.inputs[1], &weights, turned, start);
+                ConvPassOperands::forward(gradient, weights)
+            }
+        };
+        let product = self.lower_pass(&plans.backward, &operands, start);
+        let result = layouts.output.of_parts(cut.x);
+        self.place_result(node.outputs[0], &result, axes.activations, start);
+        Ok(product)
+    }
+
+    /// The gradient ends up where the weights are, so that adding it moves nothing.
+    fn weight_gradient(
+        &mut self,
+        node: &NodeOperands,
+        plans: &ConvTrainingPlans,
+        form: ProductPlacement,
+    ) -> Result<LoweredOperation, LoweringError> {
+        let layouts = planned_layouts(&self.machine, &plans.forward);
+        let product =
+            self.lower_pass(&plans.update, &ConvPassOperands::weight_update(plans), form.start);
+        let result = layouts.weights.of_parts(form.cut.w);
+        self.place_result(node.outputs[0], &result, form.axes.weights, form.start);
+        Ok(product)
+    }
+
+    /// How the operands of a convolution of `forward` shape lie.
+    fn conv_placement(&self, forward: &ConvParams) -> ProductPlacement {
+        let first = self.first_tile();
+        let start = match self.planning.conv_dithering {
+            true => ConvStartTile::dithered(forward, self.training, self.machine.tiles as u32),
+            false => first,
+        };
+        ProductPlacement { axes: CONV_AXES, cut: MatMulSerialParts::NONE, start }
+    }
+
+    fn conv_form(&self, node: &NodeOperands, conv: &ConvOp) -> ProductPlacement {
+        self.conv_placement(
+            &conv.params(self.tensor_type(node.inputs[0]), self.tensor_type(node.inputs[1])),
+        )
+    }
+
+    fn first_tile(&self) -> ConvStartTile {
+        ConvStartTile::first(self.machine.tiles as u32)
+    }
+
+    fn lower_pass(
+        &self,
+        plan: &ConvPlan,
+        operands: &ConvPassOperands,
+        start: ConvStartTile,
+    ) -> LoweredOperation {
+        let lowered = conv::lower(&self.machine, plan, operands);
+        let lives = OperandLiveness {
+            inputs_until: lowered.used_until.to_vec(),
+            outputs_from: vec![lowered.result_from],
+            input_constraint: MemoryConstraint::Any,
+            output_constraint: result_memory_constraint(plan),
+        };
+        let plan = Some(plan.describe().to_string());
+        LoweredOperation { work: start.shift_work(lowered.work), plan, liveness: lives }
+    }
+
+    /// Lays a result out as its plan leaves it. Zeros that a stride leaves between are no result of
+    /// the plan: they are spread over all tiles.
+    fn place_result(
+        &mut self,
+        tensor: TensorId,
+        layout: &OperandLayout,
+        axes: ProductTensorAxes,
+        start: ConvStartTile,
+    ) {
+        let ty = self.tensor_type(tensor);
+        let mut layout = start.shift_layout(to_tensor_layout(layout, axes, ty));
+        let zeros = ty.elements().saturating_sub(layout.elements.total());
+        let spread = TensorLayout::linear(zeros, ty.dtype.bytes(), self.tiles);
+        layout.elements = tile_runs::add_per_tile(&layout.elements, &spread.elements);
+        self.set_layout(tensor, layout);
+    }
+
+    /// How an operand lies compared with what a plan wants. One that nobody placed is placed so.
+    fn operand_source(
+        &mut self,
+        tensor: TensorId,
+        wanted: &OperandLayout,
+        axes: ProductTensorAxes,
+        start: ConvStartTile,
+    ) -> OperandSource<'static> {
+        let ty = self.tensor_type(tensor).clone();
+        let wanted = start.shift_layout(to_tensor_layout(wanted, axes, &ty));
+        let Some(have) = self.layout(tensor) else {
+            self.set_layout(tensor, wanted);
+            return OperandSource::Planned;
+        };
+        if *have == wanted {
+            return OperandSource::Planned;
+        }
+        let (axis, group) = have.order.innermost(&ty.shape);
+        if axis == wanted.order.innermost(&ty.shape).0 {
+            OperandSource::SameInnermost { group }
+        } else {
+            let group = have.group_on_tile(&ty.shape);
+            OperandSource::Transposed { group, tiles: have.elements.tile_count() }
+        }
+    }
+}
+
+/// A layout of the planner as a layout of the graph. The planner counts largest parts; what that
+/// is more than the tensor has, the last tiles do not hold.
+fn to_tensor_layout(
+    layout: &OperandLayout,
+    axes: ProductTensorAxes,
+    ty: &TensorInfo,
+) -> TensorLayout {
+    let mut left = ty.elements();
+    let mut elements = TileRuns::empty();
+    for (tiles, bytes) in layout.bytes.iter() {
+        let share = Elements(bytes.next_multiple_of(ty.dtype.bytes()) / ty.dtype.bytes());
+        let full = u64::from(tiles.count()).min(left / share.max(Elements(1))) as u32;
+        elements.push(TileRange::new(tiles.first, tiles.first + full), share);
+        left -= u64::from(full) * share;
+        if full < tiles.count() {
+            let rest = TileRange::new(tiles.first + full, tiles.first + full + 1);
+            elements.push(rest, left.min(share));
+            left -= left.min(share);
+        }
+        if left.is_zero() {
+            break;
+        }
+    }
+    let order =
+        ElementOrder::Grouped { axis: axes.index_of(layout.innermost), group: layout.group };
+    TensorLayout { elements, order }
+}
+
+fn explain<T>(node: &NodeOperands, planned: Result<T, PlanError>) -> Result<T, LoweringError> {
+    planned.map_err(|error| LoweringError {
+        operation: node.name.to_string(),
+        problem: error.to_string(),
+    })
+}

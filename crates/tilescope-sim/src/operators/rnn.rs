@@ -1,0 +1,219 @@
+//! Long short-term memory and gated recurrent units: one layer over a sequence.
+//!
+//! Operands: a sequence `[steps, batch, input]`, weights `[input + output, units * output]` and a
+//! bias `[units, output]`. Results: the sequence of outputs and, in training, what the backward pass
+//! needs.
+
+use super::{
+    GradientBuilder, GraphError, LoweringContext, LoweringError, NodeOperands, Operator,
+    ShapeError, expect_operands, expect_same,
+};
+use crate::poplar::OperandLiveness;
+use crate::poplar::work::{MemoryConstraint, TemporaryVariable};
+use crate::poplin::planner::{ConvOptions, ConvPass};
+use crate::popnn::rnn::{RnnCellType, RnnLowering, RnnParams, STATE_GRAIN};
+use crate::poputil::tensor_layout::{ElementOrder, TensorLayout};
+use crate::shape::{TensorId, TensorInfo};
+use crate::targets::IpuTarget;
+use tilescope_report::MemoryCategory;
+use tilescope_report::units::{Bytes, Elements, TileRuns};
+
+/// A layer of some cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RnnOp {
+    /// What each step computes.
+    pub cell: RnnCellType,
+    /// Size of the output of a step.
+    pub output: u64,
+    /// Whether the backward pass will need what steps compute.
+    pub keeps_intermediates: bool,
+}
+
+impl RnnOp {
+    /// Long short-term memory with outputs of this size; `training` keeps what the gradient needs.
+    pub fn lstm(output: u64, training: bool) -> Self {
+        Self { cell: RnnCellType::Lstm, output, keeps_intermediates: training }
+    }
+
+    /// Gated recurrent units, in the same way.
+    pub fn gru(output: u64, training: bool) -> Self {
+        Self { cell: RnnCellType::Gru, output, keeps_intermediates: training }
+    }
+
+    fn layer(&self, x: &TensorInfo) -> Result<RnnParams, ShapeError> {
+        let [steps, batch, input] = x.shape[..] else {
+            return Err(ShapeError(format!("expected [steps, batch, input], found {x}")));
+        };
+        Ok(RnnParams { cell: self.cell, batch, steps, input, output: self.output, dtype: x.dtype })
+    }
+
+    fn check(&self, inputs: &[TensorInfo]) -> Result<RnnParams, ShapeError> {
+        expect_operands(inputs, 3)?;
+        let layer = self.layer(&inputs[0])?;
+        let units = self.cell.units();
+        let weights =
+            TensorInfo::new([layer.input + self.output, units * self.output], layer.dtype);
+        expect_same(&inputs[1], &weights)?;
+        expect_same(&inputs[2], &TensorInfo::new([units, self.output], layer.dtype))?;
+        Ok(layer)
+    }
+
+    /// The gradient of its input and, if they are trained, of weights and bias: of the gradient of
+    /// the outputs, input, weights, bias, outputs, and what the forward pass kept.
+    pub(crate) fn gradient(self, trained: bool) -> impl Operator {
+        RnnGradOp { layer: self, trained }
+    }
+
+    fn lowered<'a>(
+        &self,
+        lowering: &LoweringContext,
+        machine: &'a IpuTarget,
+        node: &NodeOperands,
+        x: TensorId,
+    ) -> Result<RnnLowering<'a>, LoweringError> {
+        let explain = |problem| LoweringError { operation: node.name.to_string(), problem };
+        let layer =
+            self.layer(lowering.tensor_type(x)).map_err(|error| explain(error.to_string()))?;
+        let options =
+            ConvOptions { pass: ConvPass::FcInferenceForward, library: *lowering.planning };
+        RnnLowering::new(machine, layer, self.keeps_intermediates, options, lowering.plans)
+            .map_err(|error| explain(error.to_string()))
+    }
+}
+
+impl Operator for RnnOp {
+    fn kind(&self) -> &'static str {
+        self.cell.name()
+    }
+
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
+        let layer = self.check(inputs)?;
+        let RnnParams { steps, batch, dtype, .. } = layer;
+        let mut results = vec![TensorInfo::new([steps, batch, self.output], dtype)];
+        if self.keeps_intermediates {
+            let kept = self.cell.kept();
+            results.push(TensorInfo::new([steps, kept, batch, self.output], dtype));
+        }
+        Ok(results)
+    }
+
+    fn flops(&self, inputs: &[TensorInfo], _: &[TensorInfo]) -> u64 {
+        self.check(inputs).map_or(0, |layer| {
+            let inner = layer.input + layer.output;
+            2 * layer.steps * layer.batch * inner * self.cell.units() * layer.output
+        })
+    }
+
+    fn differentiate(
+        &self,
+        backward: &mut GradientBuilder,
+    ) -> Result<Vec<Option<TensorId>>, GraphError> {
+        let gradient = backward.gradient()?;
+        if !self.keeps_intermediates {
+            let problem = "the layer does not keep what its gradient needs".to_string();
+            return Err(GraphError { node: backward.node.name.to_string(), problem });
+        }
+        let (inputs, outputs) = (&backward.node.inputs, &backward.node.outputs);
+        let operands = [gradient, inputs[0], inputs[1], inputs[2], outputs[0], outputs[1]];
+        let operator = self.gradient(backward.needs_input_gradient(1));
+        let made = backward.apply_all("grad", operator, &operands)?;
+        Ok(made.into_iter().map(Some).chain([None, None]).take(3).collect())
+    }
+
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &NodeOperands,
+    ) -> Result<super::LoweredOperation, LoweringError> {
+        let machine = lowering.machine;
+        let [x, weights, bias] = [node.inputs[0], node.inputs[1], node.inputs[2]];
+        let lowered = self.lowered(lowering, &machine, node, x)?;
+        let bytes = lowering.tensor_type(x).dtype.bytes();
+        let name = self.cell.name();
+        let mut work = lowering.place_or_relayout(x, sequence(&lowered.inputs(), bytes, 2), name);
+        let stored = TensorLayout {
+            elements: lowered.weights().map(|held| Elements(*held / bytes)),
+            order: ElementOrder::Grouped { axis: 0, group: lowered.weight_group() },
+        };
+        work.append(lowering.place_or_relayout(weights, stored, name));
+        lowering.layout_or_linear(bias);
+        work.append(lowered.forward());
+        lowering.set_layout(node.outputs[0], sequence(&lowered.outputs(), bytes, 2));
+        if let Some(kept) = node.outputs.get(1) {
+            lowering.set_layout(*kept, sequence(&lowered.kept(), bytes, 3));
+        }
+        Ok(work.into())
+    }
+}
+
+/// How a sequence lies whose tiles hold so many bytes of all steps; features are innermost.
+fn sequence(held: &TileRuns<Bytes>, element: Bytes, axis: usize) -> TensorLayout {
+    let elements = held.map(|bytes| Elements(*bytes / element));
+    TensorLayout { elements, order: ElementOrder::Grouped { axis, group: STATE_GRAIN } }
+}
+
+/// See [`RnnOp::gradient`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct RnnGradOp {
+    layer: RnnOp,
+    trained: bool,
+}
+
+impl Operator for RnnGradOp {
+    fn kind(&self) -> &'static str {
+        match self.layer.cell {
+            RnnCellType::Lstm => "lstm_grad",
+            RnnCellType::Gru => "gru_grad",
+        }
+    }
+
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
+        expect_operands(inputs, 6)?;
+        expect_same(&inputs[0], &inputs[4])?;
+        self.layer.check(&inputs[1..4])?;
+        Ok(inputs[1..if self.trained { 4 } else { 2 }].to_vec())
+    }
+
+    fn flops(&self, inputs: &[TensorInfo], _: &[TensorInfo]) -> u64 {
+        2 * self.layer.flops(&inputs[1..4], &[])
+    }
+
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &NodeOperands,
+    ) -> Result<super::LoweredOperation, LoweringError> {
+        let machine = lowering.machine;
+        let [gradient, x, weights, bias] =
+            [node.inputs[0], node.inputs[1], node.inputs[2], node.inputs[3]];
+        let lowered = self.layer.lowered(lowering, &machine, node, x)?;
+        let bytes = lowering.tensor_type(x).dtype.bytes();
+        let wanted = sequence(&lowered.outputs(), bytes, 2);
+        let mut work = lowering.place_or_relayout(gradient, wanted, self.layer.cell.name());
+        let start = work.phases().len();
+        work.append(lowered.backward());
+        let update = work.phases().len();
+        let mut lives = OperandLiveness { outputs_from: vec![start], ..OperandLiveness::default() };
+        lowering.set_layout(node.outputs[0], sequence(&lowered.inputs(), bytes, 2));
+        if let [_, of_weights, of_bias] = node.outputs[..] {
+            work.append(lowered.weight_update());
+            for (tensor, like) in [(of_weights, weights), (of_bias, bias)] {
+                let layout = lowering.layout_or_linear(like);
+                lowering.set_layout(tensor, layout);
+                lives.outputs_from.push(update);
+            }
+        }
+        work.temporaries.push(TemporaryVariable {
+            name: "bwdIntermediates".to_string(),
+            category: MemoryCategory::Variable,
+            bytes: lowered.unit_gradients(),
+            memory_constraint: MemoryConstraint::Any,
+            live: start..work.phases().len(),
+        });
+        if self.layer.cell == RnnCellType::Lstm {
+            // The weight update of a GRU reads what its forward pass kept, that of an LSTM does not.
+            lives.inputs_until = vec![None, None, None, None, None, Some(update)];
+        }
+        Ok(super::LoweredOperation { liveness: lives, ..work.into() })
+    }
+}

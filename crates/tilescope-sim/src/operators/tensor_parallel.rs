@@ -1,0 +1,146 @@
+//! Tensor parallelism: operators at the edges of a linear layer that is split over IPUs.
+//!
+//! Each IPU holds some columns of the weights. Its input is the whole activation, whose gradient is
+//! the sum of all IPUs' gradients; its output is a part that is gathered (Megatron-LM, arXiv
+//! 1909.08053, section 3). What crosses between IPUs is put down by the compiler: it knows the
+//! links.
+
+use super::{
+    GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
+    Operator, OutputAlias, ShapeError, expect_operands,
+};
+use crate::poputil::tensor_layout::TensorLayout;
+use crate::shape::{TensorId, TensorInfo};
+
+/// What happens at an edge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum TensorParallelEdge {
+    /// The whole activation goes in.
+    Enter,
+    /// Gradients of all IPUs are added up.
+    AllReduce,
+    /// Parts of all IPUs are put together.
+    AllGather,
+    /// An IPU takes its part.
+    Take,
+}
+
+/// What crosses between the IPUs that a layer is split over, at one of its edges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShardCrossing {
+    /// Nothing does.
+    Nothing,
+    /// Gradients, which are added up.
+    AllReduce,
+    /// Parts, which are put together.
+    AllGather,
+}
+
+/// An operator at the edge of a layer that is split over so many IPUs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct TensorParallelOp {
+    edge: TensorParallelEdge,
+    parts: u64,
+}
+
+impl TensorParallelOp {
+    /// Where a whole activation enters the layer.
+    pub(crate) fn enter(parts: u64) -> Self {
+        Self { edge: TensorParallelEdge::Enter, parts }
+    }
+
+    /// Where the parts of its result are put together.
+    pub(crate) fn gather(parts: u64) -> Self {
+        Self { edge: TensorParallelEdge::AllGather, parts }
+    }
+}
+
+impl Operator for TensorParallelOp {
+    fn kind(&self) -> &'static str {
+        match self.edge {
+            TensorParallelEdge::Enter => "enter_shard",
+            TensorParallelEdge::AllReduce => "all_reduce",
+            TensorParallelEdge::AllGather => "all_gather",
+            TensorParallelEdge::Take => "take_shard",
+        }
+    }
+
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
+        expect_operands(inputs, 1)?;
+        let mut ty = inputs[0].clone();
+        let last =
+            ty.shape.last_mut().ok_or_else(|| ShapeError("a scalar cannot be split".to_owned()))?;
+        match self.edge {
+            TensorParallelEdge::Enter | TensorParallelEdge::AllReduce => {}
+            TensorParallelEdge::AllGather => *last *= self.parts,
+            TensorParallelEdge::Take if last.is_multiple_of(self.parts) => *last /= self.parts,
+            TensorParallelEdge::Take => {
+                return Err(ShapeError(format!(
+                    "{last} cannot be split into {} parts",
+                    self.parts
+                )));
+            }
+        }
+        Ok(vec![ty])
+    }
+
+    fn flops(&self, inputs: &[TensorInfo], _: &[TensorInfo]) -> u64 {
+        if self.edge == TensorParallelEdge::AllReduce {
+            (self.parts - 1) * inputs[0].elements().0
+        } else {
+            0
+        }
+    }
+
+    fn differentiate(
+        &self,
+        backward: &mut GradientBuilder,
+    ) -> Result<Vec<Option<TensorId>>, GraphError> {
+        let gradient = backward.gradient()?;
+        let edge = match self.edge {
+            TensorParallelEdge::Enter if backward.needs_input_gradient(0) => {
+                TensorParallelEdge::AllReduce
+            }
+            TensorParallelEdge::Enter => return Ok(vec![None]),
+            TensorParallelEdge::AllGather => TensorParallelEdge::Take,
+            TensorParallelEdge::Take => TensorParallelEdge::AllGather,
+            TensorParallelEdge::AllReduce => return Ok(vec![Some(gradient)]),
+        };
+        let operator = Self { edge, parts: self.parts };
+        Ok(vec![Some(backward.apply(operator.kind(), operator, &[gradient])?)])
+    }
+
+    fn shard_crossing(&self) -> ShardCrossing {
+        match self.edge {
+            TensorParallelEdge::AllReduce => ShardCrossing::AllReduce,
+            TensorParallelEdge::AllGather => ShardCrossing::AllGather,
+            TensorParallelEdge::Enter | TensorParallelEdge::Take => ShardCrossing::Nothing,
+        }
+    }
+
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &NodeOperands,
+    ) -> Result<LoweredOperation, LoweringError> {
+        let [from, to] = [node.inputs[0], node.outputs[0]];
+        let layout = match self.edge {
+            TensorParallelEdge::Enter | TensorParallelEdge::AllReduce => {
+                lowering.layout_or_linear(from)
+            }
+            TensorParallelEdge::AllGather | TensorParallelEdge::Take => {
+                let ty = lowering.tensor_type(to);
+                TensorLayout::linear(ty.elements(), ty.dtype.bytes(), lowering.tiles)
+            }
+        };
+        lowering.set_layout(to, layout);
+        Ok(LoweredOperation::default())
+    }
+
+    fn output_alias(&self) -> OutputAlias {
+        match self.edge {
+            TensorParallelEdge::Enter | TensorParallelEdge::AllReduce => OutputAlias::View(0),
+            TensorParallelEdge::AllGather | TensorParallelEdge::Take => OutputAlias::NoAlias,
+        }
+    }
+}

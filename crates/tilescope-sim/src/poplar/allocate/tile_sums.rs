@@ -1,0 +1,116 @@
+//! Sums of one tile: by region, by owner, whether addresses are shared over time.
+
+use super::placement::ABSENT;
+use super::slots::AllocationSlot;
+use crate::targets::Chip;
+use std::collections::{BTreeMap, BinaryHeap};
+use tilescope_report::units::Bytes;
+use tilescope_report::{CategoryBytes, MemoryCategory, MemoryRegion, TileMemory};
+
+/// Sums of the tile whose slots have these sizes and addresses; `peak` is what its
+/// not-always-live variables need at most at one step.
+pub(crate) fn account(
+    chip: &Chip,
+    slots: &[AllocationSlot],
+    sizes: &[Bytes],
+    offsets: &[Bytes],
+    peak: Bytes,
+) -> (TileMemory, Vec<CategoryBytes>) {
+    let mut owners: BTreeMap<(MemoryCategory, MemoryRegion, bool), Bytes> = BTreeMap::new();
+    owned_stretches(sizes, offsets, |start, end, owner, overlapped| {
+        // A variable may reach over a border of regions; each byte counts where it lies.
+        for (region, from, to) in regions(chip) {
+            let bytes = end.min(to).saturating_sub(start.max(from));
+            if !bytes.is_zero() {
+                *owners.entry((slots[owner].category, region, overlapped)).or_default() += bytes;
+            }
+        }
+    });
+    let categories: Vec<CategoryBytes> = owners
+        .into_iter()
+        .map(|((category, region, overlapped), bytes)| CategoryBytes {
+            category,
+            region,
+            overlapped,
+            bytes,
+        })
+        .collect();
+    let in_region = |region: MemoryRegion| {
+        categories.iter().filter(|part| part.region == region).map(|part| part.bytes).sum()
+    };
+    let always = slots.iter().zip(sizes).filter(|(slot, _)| slot.is_always_live());
+    let held = offsets.iter().zip(sizes).filter(|(offset, _)| **offset != ABSENT);
+    let memory = TileMemory {
+        including_gaps: held.map(|(offset, size)| *offset + *size).max().unwrap_or_default(),
+        non_interleaved: in_region(MemoryRegion::NonInterleaved),
+        interleaved: in_region(MemoryRegion::Interleaved),
+        overflowed: in_region(MemoryRegion::Overflowed),
+        always_live: always.map(|(_, size)| size).sum(),
+        peak_not_always_live: peak,
+    };
+    debug_assert!(memory.including_gaps >= memory.excluding_gaps(), "gaps only add");
+    debug_assert!(
+        memory.excluding_gaps() >= memory.always_live.max(memory.peak_not_always_live),
+        "what lives at once has addresses of its own"
+    );
+    debug_assert_eq!(
+        categories.iter().map(|part| part.bytes).sum::<Bytes>(),
+        memory.excluding_gaps(),
+        "every byte has one owner"
+    );
+    (memory, categories)
+}
+
+/// Regions of tile memory as address ranges; what lies beyond the end overflows.
+fn regions(chip: &Chip) -> [(MemoryRegion, Bytes, Bytes); 3] {
+    [
+        (MemoryRegion::NonInterleaved, Bytes::ZERO, chip.interleaved_offset),
+        (MemoryRegion::Interleaved, chip.interleaved_offset, chip.bytes_per_tile),
+        (MemoryRegion::Overflowed, chip.bytes_per_tile, Bytes::MAX),
+    ]
+}
+
+/// Calls `found` with each stretch of addresses in use: start, end, largest user, and whether it
+/// has several.
+fn owned_stretches(
+    sizes: &[Bytes],
+    offsets: &[Bytes],
+    mut found: impl FnMut(Bytes, Bytes, usize, bool),
+) {
+    let mut starts: Vec<(Bytes, usize)> = offsets
+        .iter()
+        .enumerate()
+        .filter(|(_, offset)| **offset != ABSENT)
+        .map(|(slot, offset)| (*offset, slot))
+        .collect();
+    let mut ends: Vec<Bytes> = starts.iter().map(|(offset, slot)| *offset + sizes[*slot]).collect();
+    starts.sort_unstable();
+    ends.sort_unstable();
+    // Users of the current address, the largest on top; those that ended are dropped when seen.
+    let mut users: BinaryHeap<(Bytes, usize)> = BinaryHeap::new();
+    let (mut next_start, mut next_end, mut at) = (0, 0, Bytes::ZERO);
+    while next_end < ends.len() {
+        let start = starts.get(next_start).map_or(Bytes::MAX, |(offset, _)| *offset);
+        let address = start.min(ends[next_end]);
+        let live = next_start - next_end;
+        // Between two borders the same variables are live at every address; a report names one
+        // owner for each, the largest.
+        if live > 0 && address > at {
+            while users.peek().is_some_and(|(bytes, slot)| offsets[*slot] + *bytes <= at) {
+                users.pop();
+            }
+            if let Some((_, owner)) = users.peek() {
+                found(at, address, *owner, live > 1);
+            }
+        }
+        at = address;
+        while starts.get(next_start).is_some_and(|(offset, _)| *offset == at) {
+            let slot = starts[next_start].1;
+            users.push((sizes[slot], slot));
+            next_start += 1;
+        }
+        while ends.get(next_end).is_some_and(|end| *end == at) {
+            next_end += 1;
+        }
+    }
+}

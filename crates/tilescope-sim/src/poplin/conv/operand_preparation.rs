@@ -1,0 +1,474 @@
+//! Operands that lie otherwise than the vertices need them, before and after a pass.
+
+use super::operand_layout::{result_memory_constraint, result_shares, weight_shares};
+use super::operand_rearrangement::{self, BlockTransposition, TransposeBlockShape, regroup_grain};
+use super::pass_lowering::{
+    ConvOperand, ConvPassLowering, ConvPassOperands, OperandSource, RearrangedOperand,
+    ResultDestination,
+};
+use super::tile_parts::ConvTilePart;
+use crate::poplar::fitted_constants::RAGGED_PIECE_COPY_CYCLES;
+use crate::poplar::work::MemoryConstraint;
+use crate::poplin::planner::{ConvPass as PlanPass, ConvPlan};
+use crate::shape::gcd;
+use tilescope_report::MemoryCategory;
+use tilescope_report::units::{Bytes, Cycles, Elements};
+
+/// More users than this, and an operand in another layout is rearranged once before it is sent
+/// to them (poplibs `Convolution.cpp` inViewMaxBroadcastDests).
+const IN_VIEW_MAX_BROADCAST_DESTS: u64 = 7;
+
+const OPERANDS: [ConvOperand; 2] = [ConvOperand::Input, ConvOperand::Weights];
+
+/// Cycles to copy so many ragged pieces on a tile.
+pub(super) fn piece_cycles(pieces: u64) -> Cycles {
+    Cycles((pieces as f64 * RAGGED_PIECE_COPY_CYCLES).round() as u64)
+}
+
+impl ConvPassLowering<'_> {
+    /// The backward pass turns the forward weights around: blocks are transposed where they are,
+    /// then sent to where they are needed.
+    pub(super) fn transpose_weights(&mut self, operands: &ConvPassOperands) {
+        let OperandSource::ForwardWeights(forward) = operands.weights else { return };
+        let transposed_at = self.builder.phase_count();
+        // Two steps, as in poplibs: turning blocks around where they lie needs no exchange, and
+        // makes the blocks larger that are sent after it, so fewer messages and less exchange code.
+        let stored = weight_shares(self.machine, forward);
+        let transposed = self.transpose_blocks(forward, &stored);
+        let name = format!("{}/bwdWeights", self.name);
+        let from = self.builder.phase_count();
+        let swapped = self.plan.transform().swap_operands;
+        let operand = if swapped { ConvOperand::Input } else { ConvOperand::Weights };
+        if self.plan.joint {
+            // Nothing moves in a joint plan: the backward pass runs where the forward pass has its
+            // weights.
+            if transposed {
+                self.add_rearranged(operand, name, transposed_at, stored);
+            }
+            return;
+        }
+        let bytes = weight_shares(self.machine, self.plan);
+        self.relocate(&name, &bytes, true);
+        if transposed {
+            let name = format!("{}/WeightsTranspose", self.name);
+            let live = transposed_at..from + 1;
+            self.builder.temporary_until(name, MemoryCategory::Rearrangement, false, live, &stored);
+        }
+        self.add_rearranged(operand, name, from, bytes);
+    }
+
+    /// Transposes the blocks of the forward weights on their tiles, if there are any.
+    fn transpose_blocks(&mut self, forward: &ConvPlan, stored: &[Bytes]) -> bool {
+        let Some(blocks) = weight_blocks(forward, self.plan) else { return false };
+        let element = self.element_bytes();
+        let counts = stored.iter().map(|bytes| blocks.count(Elements(*bytes / element))).collect();
+        let name = format!("{}/WeightsTranspose", self.name);
+        let data_type = self.plan.params.input_type;
+        let tensors = [BlockTransposition { blocks, counts }];
+        operand_rearrangement::transpose(
+            &mut self.builder,
+            self.machine,
+            name,
+            data_type,
+            &tensors,
+        );
+        true
+    }
+
+    /// Moves operands to other tiles.
+    pub(super) fn relocate(&mut self, name: &str, bytes: &[Bytes], transposing: bool) {
+        let data_type = self.plan.params.input_type;
+        operand_rearrangement::relocate(
+            &mut self.builder,
+            self.machine,
+            name,
+            data_type,
+            bytes,
+            transposing,
+        );
+    }
+
+    fn add_rearranged(
+        &mut self,
+        operand: ConvOperand,
+        name: String,
+        from: usize,
+        bytes: Vec<Bytes>,
+    ) {
+        self.rearranged.push(RearrangedOperand { operand, name, from, bytes });
+    }
+
+    /// Combined groups have blocks of weights on a diagonal with zeros around them. They are put
+    /// together on the tile in pieces of the input channels of one group.
+    pub(super) fn combine_groups(&mut self) {
+        if self.plan.transform().combine_groups > 1 {
+            // One copy for each run of channels that belong to one group; what lies between is
+            // zeros.
+            let piece = self.plan.params.in_channels;
+            let cycles = self.per_tile(|part| piece_cycles(self.layout.weights(part).0 / piece));
+            let name = format!("{}/combineConvGroups/OnTileCopy-0", self.name);
+            self.builder.copies(name, &cycles, &[]);
+        }
+    }
+
+    /// Operands that lie otherwise than the vertices need them are rearranged once, before they
+    /// are sent to all users.
+    pub(super) fn rearrange(&mut self, operands: &ConvPassOperands) {
+        let transform = self.plan.transform();
+        let reshapes =
+            !transform.expand_dims.is_empty() || !transform.flatten_to_channels.is_empty();
+        let shares = self.operand_shares();
+        // Both operands always change their innermost dimension here, whatever users they have.
+        if self.plan.options.pass.is_weight_update() {
+            if self.plan.partition.in_channels_serial > 1 {
+                let both = shares[0].iter().zip(&shares[1]).map(|(a, b)| *a + *b);
+                let both: Vec<Bytes> = both.collect();
+                self.gather_slices(&format!("{}/preRegroup", self.name), &both);
+            }
+            self.regroup(operands);
+            self.move_to_plan_layout(operands, [true; 2], shares);
+            return;
+        }
+        // Expanding writes elements out several times. poplibs does that once, before the
+        // broadcast, however few tiles need the result.
+        if reshapes {
+            let name = format!("{}/preRegroup", self.name);
+            self.relocate(&name, &shares[0], true);
+            self.move_to_plan_layout(operands, [true; 2], shares);
+            return;
+        }
+        let mut operands = *operands;
+        // Backward passes of fully connected layers take what there is: rows with five outputs
+        // show no phase that would turn a gradient around.
+        if self.plan.options.pass != PlanPass::FcTrainingBackward {
+            operands.input = self.actual_source(operands.input, ConvOperand::Input);
+            operands.weights = self.actual_source(operands.weights, ConvOperand::Weights);
+        }
+        let operands = &operands;
+        self.regroup(operands);
+        let ragged = self.is_ragged();
+        let users = self.users();
+        // An operand in another layout is rearranged by every tile that receives it, which costs
+        // exchange code on each. With many users, or elements that lie singly, one copy ahead is
+        // cheaper.
+        let moves = |source: &OperandSource, users: u64| match source {
+            OperandSource::Transposed { .. } | OperandSource::SameInnermost { group: 1 } => true,
+            OperandSource::SameInnermost { .. } => users > IN_VIEW_MAX_BROADCAST_DESTS,
+            OperandSource::Planned | OperandSource::ForwardWeights(_) => {
+                ragged && users > IN_VIEW_MAX_BROADCAST_DESTS
+            }
+        };
+        let moved = [moves(&operands.input, users[0]), moves(&operands.weights, users[1])];
+        self.move_to_plan_layout(operands, moved, shares);
+    }
+
+    /// How an operand lies that is said to be as planned. Where the groups of the vertex and the
+    /// channels have no common divisor, channels lie in groups of one, and the dimension around
+    /// them is innermost in truth: the operand is turned around in blocks, or copied element by
+    /// element, before it is sent (poplibs `Convolution.cpp` createInputImpl, convolutionImpl).
+    fn actual_source<'s>(
+        &self,
+        source: OperandSource<'s>,
+        operand: ConvOperand,
+    ) -> OperandSource<'s> {
+        let wanted = self.plan.vertex.in_chans_per_group;
+        let channels = self.layout.slice.in_channels;
+        let OperandSource::Planned = source else { return source };
+        if wanted == 1 || gcd(wanted, channels) > 1 {
+            return source;
+        }
+        let grain = regroup_grain(self.plan.params.input_type);
+        match self.around_channels(operand) {
+            None => OperandSource::SameInnermost { group: channels },
+            Some(group) if group.is_multiple_of(grain) && wanted.is_multiple_of(grain) => {
+                OperandSource::Transposed { group, tiles: self.machine.tiles }
+            }
+            _ => OperandSource::SameInnermost { group: 1 },
+        }
+    }
+
+    /// Elements that lie together around channels in groups of one: as many of the innermost other
+    /// dimension as a tile has in a row, if they divide it (poplibs `VarStructure.cpp`
+    /// detectInnermostGrouping); `None` where nothing is around them.
+    fn around_channels(&self, operand: ConvOperand) -> Option<u64> {
+        let padded = &self.layout.padded;
+        let parts = &self.layout.parts;
+        let largest = |of: &dyn Fn(&ConvTilePart) -> u64| parts.iter().map(of).max().unwrap_or(1);
+        let innermost_first = padded.dims.iter().enumerate().rev();
+        let mut sizes: Vec<(u64, u64)> = match operand {
+            ConvOperand::Input => innermost_first
+                .map(|(dim, field)| (field.input, largest(&|part| part.inputs[dim])))
+                .chain([(padded.batch, largest(&|part| part.batch))])
+                .collect(),
+            ConvOperand::Weights => {
+                let wanted = self.plan.vertex.out_chans_per_group;
+                // Weights have their output channels around the input channels, then the kernel.
+                let group = gcd(wanted, self.layout.slice.out_channels);
+                let kernels = innermost_first.map(|(_, field)| (field.kernel, field.kernel));
+                [(group, group)].into_iter().chain(kernels).collect()
+            }
+        };
+        sizes.retain(|(size, _)| *size > 1);
+        sizes.first().map(|(size, on_tile)| gcd(*size, *on_tile))
+    }
+
+    /// Operands with another dimension innermost are turned around where groups allow it.
+    fn regroup(&mut self, operands: &ConvPassOperands) {
+        let padded = &self.layout.padded;
+        let elements = [padded.input_elements(), padded.weight_elements()];
+        let tensors: Vec<BlockTransposition> = [operands.input, operands.weights]
+            .iter()
+            .zip(elements)
+            .filter_map(|(source, elements)| self.transposition(source, elements))
+            .collect();
+        if tensors.is_empty() {
+            return;
+        }
+        let start = self.builder.phase_count();
+        for (source, until) in [operands.input, operands.weights].iter().zip(&mut self.used_until) {
+            if matches!(source, OperandSource::Transposed { .. }) {
+                *until = Some(start + 1);
+            }
+        }
+        let mut padding = vec![Cycles::ZERO; self.machine.tiles as usize];
+        if !self.plan.options.pass.is_weight_update() {
+            for tensor in &tensors {
+                self.add_padding_cycles(tensor, &mut padding);
+            }
+        }
+        let data_type = self.plan.params.input_type;
+        let name = &self.name;
+        operand_rearrangement::regroup(
+            &mut self.builder,
+            self.machine,
+            name,
+            data_type,
+            &tensors,
+            &padding,
+        );
+    }
+
+    /// Adds the cycles each tile needs to fill in channels that are padding: a piece for each of
+    /// them in every last block of a row.
+    fn add_padding_cycles(&self, tensor: &BlockTransposition, cycles: &mut [Cycles]) {
+        let missing = self.layout.padded.in_channels - self.layout.slice.in_channels;
+        // Blocks are numbered through rows, so a tile pads as many rows as end among its blocks.
+        let blocks_of_row = self.layout.padded.in_channels.div_ceil(tensor.blocks.to);
+        let mut first = 0;
+        for (cycles, count) in cycles.iter_mut().zip(&tensor.counts) {
+            let rows = (first + count) / blocks_of_row - first / blocks_of_row;
+            *cycles += piece_cycles(rows * missing);
+            first += count;
+        }
+    }
+
+    /// The blocks of a transposed operand.
+    fn transposition(
+        &self,
+        source: &OperandSource,
+        elements: Elements,
+    ) -> Option<BlockTransposition> {
+        let OperandSource::Transposed { group, tiles } = *source else { return None };
+        let grain = regroup_grain(self.plan.params.input_type);
+        let to = self.plan.vertex.in_chans_per_group;
+        if !to.is_multiple_of(grain) {
+            return None;
+        }
+        // The transpose vertices take whole 64-bit words of either side only.
+        let from = if group.is_multiple_of(grain) { group } else { grain };
+        Some(BlockTransposition::dealt(
+            TransposeBlockShape { from, to },
+            elements,
+            tiles,
+            self.machine.tiles,
+        ))
+    }
+
+    /// Brings the operands that are `moved` into the plan's layout, `shares` on each tile. Pieces
+    /// of ragged channels are copied on the tile: by all users of operands that are not moved.
+    fn move_to_plan_layout(
+        &mut self,
+        operands: &ConvPassOperands,
+        moved: [bool; 2],
+        shares: [Vec<Bytes>; 2],
+    ) {
+        let name = |what: &str| format!("{}/{what}", self.name);
+        let names = ["actsRearranged", "weightsRearranged"].map(name);
+        let what = match moved {
+            [true, true] => name("{actsRearranged,weightsRearranged}"),
+            [true, false] => names[0].clone(),
+            _ => names[1].clone(),
+        };
+        let from = self.builder.phase_count();
+        let mut arriving = vec![Bytes::ZERO; self.layout.parts.len()];
+        let mut copied = vec![0; self.layout.parts.len()];
+        let sources = [&operands.input, &operands.weights];
+        for (operand, (source, shares)) in OPERANDS.into_iter().zip(sources.iter().zip(&shares)) {
+            if moved[operand as usize] {
+                // Both operands go in one exchange, so a tile takes the time of all that arrives.
+                arriving.iter_mut().zip(shares).for_each(|(sum, share)| *sum += *share);
+                let elements = shares.iter().map(|bytes| Elements(*bytes / self.element_bytes()));
+                let pieces = elements.map(|elements| self.pieces_of_share(source, elements));
+                copied.iter_mut().zip(pieces).for_each(|(sum, pieces)| *sum += pieces);
+                self.used_until[operand as usize].get_or_insert(from + 1);
+            } else {
+                let pieces = self.per_tile(|part| self.pieces_of_part(source, operand, part));
+                self.gathered_pieces.iter_mut().zip(pieces).for_each(|(sum, more)| *sum += more);
+                // With the same innermost dimension but other tiles, no share of it is where it is
+                // used.
+                self.in_place[operand as usize] =
+                    !matches!(source, OperandSource::SameInnermost { .. });
+            }
+        }
+        self.relocate(&what, &arriving, false);
+        let cycles: Vec<Cycles> = copied.into_iter().map(piece_cycles).collect();
+        self.builder.copies(format!("{what}/OnTileCopy-0"), &cycles, &[]);
+        for ((operand, name), bytes) in OPERANDS.into_iter().zip(names).zip(shares) {
+            if moved[operand as usize] {
+                self.add_rearranged(operand, name, from, bytes);
+            }
+        }
+    }
+
+    /// Whether groups of the vertex do not divide the channels.
+    fn is_ragged(&self) -> bool {
+        !self.layout.slice.in_channels.is_multiple_of(self.plan.vertex.in_chans_per_group)
+    }
+
+    /// Elements of a ragged operand that stay together.
+    fn piece(&self, lie_together: u64) -> u64 {
+        let group = self.plan.vertex.in_chans_per_group;
+        gcd(gcd(group, self.layout.slice.in_channels), lie_together)
+    }
+
+    /// Pieces of a ragged operand among `elements` of it, anywhere in the tensor.
+    fn pieces_of_share(&self, source: &OperandSource, Elements(elements): Elements) -> u64 {
+        let channels = self.layout.slice.in_channels;
+        match *source {
+            _ if !self.is_ragged() => 0,
+            // Padding went in when it was turned around.
+            OperandSource::Transposed { .. } => 0,
+            // Of whole rows only the last group of each is ragged.
+            OperandSource::SameInnermost { group } if group == channels => {
+                elements.div_ceil(self.layout.padded.in_channels)
+            }
+            OperandSource::SameInnermost { group } => elements.div_ceil(self.piece(group)),
+            OperandSource::Planned | OperandSource::ForwardWeights(_) => {
+                elements.div_ceil(self.piece(channels))
+            }
+        }
+    }
+
+    /// Pieces of a ragged operand that one part needs.
+    fn pieces_of_part(
+        &self,
+        source: &OperandSource,
+        operand: ConvOperand,
+        part: &ConvTilePart,
+    ) -> u64 {
+        let elements = match operand {
+            ConvOperand::Input => self.layout.inputs(part),
+            ConvOperand::Weights => self.layout.weights(part),
+        };
+        match *source {
+            OperandSource::SameInnermost { group } if group == self.layout.slice.in_channels => {
+                let has_end = part.in_channels.real < part.in_channels.size;
+                if has_end { elements.0 / part.in_channels.size } else { 0 }
+            }
+            _ => self.pieces_of_share(source, elements),
+        }
+    }
+
+    /// Brings weight gradients to the weights: with another innermost dimension first, if it
+    /// differs, then to their tiles.
+    pub(super) fn move_result(&mut self, operands: &ConvPassOperands) {
+        let ResultDestination::Weights(forward) = operands.result else { return };
+        if self.plan.joint {
+            return;
+        }
+        // A joint plan makes gradients on the tiles of the weights; all others have to bring them.
+        let data_type = self.plan.params.output_type;
+        let shares = weight_shares(self.machine, forward);
+        let made = self.builder.phase_count().saturating_sub(1);
+        // Accumulating matrix products turn their result around (poplibs `MatMul.cpp` matMulAcc);
+        // weight updates of convolutions with a scale tensor do not.
+        let turns =
+            self.plan.options.pass.is_fully_connected() && !self.plan.transform().swap_operands;
+        if turns {
+            let name = format!("{}/regroupGradds", self.name);
+            let blocks = TransposeBlockShape {
+                from: self.plan.vertex.out_chans_per_group,
+                to: forward.vertex.in_chans_per_group,
+            };
+            let elements = self.plan.params.output_elements();
+            let tiles = self.machine.tiles;
+            let tensor = [BlockTransposition::dealt(blocks, elements, self.tiles(), tiles)];
+            operand_rearrangement::regroup(
+                &mut self.builder,
+                self.machine,
+                &name,
+                data_type,
+                &tensor,
+                &[],
+            );
+        }
+        let name = format!("{}/weightDeltas", self.name);
+        operand_rearrangement::relocate(
+            &mut self.builder,
+            self.machine,
+            &name,
+            data_type,
+            &shares,
+            false,
+        );
+        let interleaved = result_memory_constraint(self.plan) == MemoryConstraint::Interleaved;
+        let result = result_shares(self.plan);
+        self.builder.temporary(name, MemoryCategory::Variable, interleaved, made, &result);
+    }
+}
+
+/// Blocks of the weights that turn around between forward and backward pass; `None` where whole
+/// weights are copied instead (poplibs `Convolution.cpp` weightsTransposeChansFlipXY and
+/// fullyConnectedWeightTranspose).
+fn weight_blocks(forward: &ConvPlan, backward: &ConvPlan) -> Option<TransposeBlockShape> {
+    let params = &forward.params;
+    let (from, to) = (&forward.vertex, &backward.vertex);
+    if forward.options.pass.is_fully_connected() {
+        let both_swapped = forward.transform().swap_operands && backward.transform().swap_operands;
+        let from = gcd(from.in_chans_per_group, params.in_channels);
+        let to = gcd(to.in_chans_per_group, params.out_channels);
+        let usable = both_swapped && from > 1 && to > 1;
+        return usable.then_some(TransposeBlockShape { from, to });
+    }
+    let out_group = gcd(from.out_chans_per_group, params.out_channels);
+    let in_group = gcd(from.in_chans_per_group, params.in_channels);
+    let wanted = gcd(to.in_chans_per_group, backward.params.in_channels);
+    // Blocks must not reach over a group as stored, or turning them around takes an exchange.
+    let rows = if out_group.is_multiple_of(wanted) { wanted } else { out_group };
+    (rows > 1).then_some(TransposeBlockShape { from: in_group, to: rows })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::poplin::ConvParams;
+    use crate::poplin::conv;
+    use crate::poplin::conv::OperandSource;
+    use crate::poplin::planner::{ConvOptions, ConvPass, plan};
+    use crate::shape::DType;
+    use crate::targets::IpuTarget;
+    use crate::targets::MK2;
+
+    /// Phases of a product that transpose operands where they lie as planned.
+    fn transposes(channels: u64) -> usize {
+        let machine = IpuTarget::all_tiles_of(MK2);
+        let params = ConvParams::matmul(DType::Half, 1, 1024, channels, 1024);
+        let plan = plan(&machine, &params, &ConvOptions::new(ConvPass::MatMul)).expect("a plan");
+        let work = conv::forward(&machine, &plan, OperandSource::Planned, OperandSource::Planned);
+        work.phases().iter().filter(|(phase, _)| phase.name.contains("Transpose")).count()
+    }
+
+    #[test]
+    fn channels_that_no_group_divides_are_turned_around_first() {
+        assert_eq!([1024, 1025, 1026].map(transposes), [0, 1, 0]);
+    }
+}

@@ -1,0 +1,274 @@
+//! Operands and results that lie elsewhere, or otherwise, than a plan wants them.
+//!
+//! Data whose innermost dimension is another one is regrouped first: blocks of the two groupings
+//! are brought to one tile each and transposed there (popops `Rearrange.cpp`). Then it moves to
+//! where the plan wants it. Exchanges put their words straight into place; elements smaller than
+//! a word take [`SUBWORD_REARRANGE_CYCLES_PER_BYTE`] longer. Only what no exchange brings, such as
+//! padding, is copied on the tile.
+
+use super::work_builder::{ConvWorkBuilder, OperandExchangeFlow, messages, vertex_on};
+use crate::poplar::exchange::WORD_BYTES;
+use crate::poplar::fitted_constants::SUBWORD_REARRANGE_CYCLES_PER_BYTE;
+use crate::popops::planner_cycles;
+use crate::shape::DType;
+use crate::shape::gcd;
+use crate::targets::IpuTarget;
+use tilescope_report::MemoryCategory;
+use tilescope_report::units::{Bytes, Cycles, Elements};
+
+/// Messages a tile receives and sends when data moves to another mapping with the same innermost
+/// dimension, and when that changes too. Guessed from the exchange code of published profiles.
+const PLAIN_MESSAGES: u64 = 4;
+const TRANSPOSING_MESSAGES: u64 = 16;
+
+/// Shortest side of a block that a transposition is cut into.
+const MIN_BLOCK_SIDE: u64 = 4;
+
+/// Blocks of a tensor: how many elements of each of two dimensions lie together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TransposeBlockShape {
+    /// Elements of the dimension that is innermost now.
+    pub from: u64,
+    /// Elements of the dimension that becomes innermost.
+    pub to: u64,
+}
+
+impl TransposeBlockShape {
+    /// Smaller blocks of the same elements, where sides are multiples of four: cut by the prime
+    /// factors of the area in units of 4x4, the smallest first, as long as there are no more
+    /// blocks than tiles (popops `Rearrange.cpp` updateGrouping).
+    pub(crate) fn spread(self, elements: Elements, tiles: u64) -> Self {
+        if !self.from.is_multiple_of(MIN_BLOCK_SIDE) || !self.to.is_multiple_of(MIN_BLOCK_SIDE) {
+            return self;
+        }
+        // Few large blocks would leave most tiles idle while some transpose for long.
+        let mut area = self.from * self.to / (MIN_BLOCK_SIDE * MIN_BLOCK_SIDE);
+        let blocks = self.count(elements);
+        let mut cut = 1;
+        while let Some(prime) = (2..=area).find(|factor| area.is_multiple_of(*factor)) {
+            if blocks * cut * prime > tiles {
+                break;
+            }
+            cut *= prime;
+            area /= prime;
+        }
+        let from = gcd(cut, self.from / MIN_BLOCK_SIDE);
+        let to = gcd(cut / from, self.to / MIN_BLOCK_SIDE);
+        Self { from: self.from / from, to: self.to / to }
+    }
+
+    /// Blocks that hold `elements`.
+    pub(crate) fn count(&self, elements: Elements) -> u64 {
+        elements.div_ceil((self.from * self.to).max(1)).0
+    }
+}
+
+/// Smallest grouping that is worth a regroup: 4 halves or 2 floats.
+pub(crate) fn regroup_grain(data_type: DType) -> u64 {
+    match data_type {
+        DType::Float => 2,
+        DType::Quarter => 8,
+        _ => 4,
+    }
+}
+
+/// Bytes of each of `tiles` tiles of a tensor spread evenly in grains of `grain`.
+pub(crate) fn spread(bytes: Bytes, grain: Bytes, tiles: u64) -> Vec<Bytes> {
+    deal(bytes.0, grain.0, tiles).into_iter().map(Bytes).collect()
+}
+
+/// Parts of `count` things on each of `tiles` tiles, in whole grains but the last.
+pub(crate) fn deal(count: u64, grain: u64, tiles: u64) -> Vec<u64> {
+    let grain = grain.max(1);
+    let grains = count.div_ceil(grain);
+    let at = |tile: u64| {
+        // Rounded up, so that a tensor of few grains begins at tile 0.
+        let grain_index = (u128::from(tile) * u128::from(grains)).div_ceil(u128::from(tiles));
+        (grain_index as u64 * grain).min(count)
+    };
+    (0..tiles).map(|tile| at(tile + 1) - at(tile)).collect()
+}
+
+/// Moves tensors of `data_type` to other tiles: `bytes` per tile arrive.
+pub(crate) fn relocate(
+    builder: &mut ConvWorkBuilder,
+    machine: &IpuTarget,
+    name: &str,
+    data_type: DType,
+    bytes: &[Bytes],
+    transposing: bool,
+) {
+    let messages_in = if transposing { TRANSPOSING_MESSAGES } else { PLAIN_MESSAGES };
+    let placing =
+        if data_type.bytes() < WORD_BYTES { SUBWORD_REARRANGE_CYCLES_PER_BYTE } else { 0.0 };
+    let flow = bytes.iter().map(|&bytes| OperandExchangeFlow {
+        received: bytes,
+        sent: bytes,
+        // However few pieces there are, long ones are sent in instructions of 64 words.
+        messages_in: if !bytes.is_zero() { messages_in.max(messages(bytes)) } else { 0 },
+        placing_cycles: Cycles((bytes.as_f64() * placing).round() as u64),
+        ..OperandExchangeFlow::default()
+    });
+    builder.exchange(machine, format!("{name}/ExchangePre"), &[flow.collect()]);
+}
+
+/// A tensor whose blocks are transposed where they are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct BlockTransposition {
+    /// Size of its blocks.
+    pub blocks: TransposeBlockShape,
+    /// Blocks of each tile.
+    pub counts: Vec<u64>,
+}
+
+impl BlockTransposition {
+    /// `elements` in blocks that are dealt out over the first `holders` tiles, as many as hold the
+    /// tensor: equally many to each until there are none left (popops `Rearrange.cpp`
+    /// regroupTensor).
+    pub(crate) fn dealt(
+        blocks: TransposeBlockShape,
+        elements: Elements,
+        holders: u64,
+        tiles: u64,
+    ) -> Self {
+        let blocks = blocks.spread(elements, tiles);
+        let mut left = blocks.count(elements);
+        let each = left.div_ceil(holders.max(1));
+        let counts = (0..holders).map(|_| {
+            let count = each.min(left);
+            left -= count;
+            count
+        });
+        Self { blocks, counts: counts.collect() }
+    }
+
+    /// Bytes of the blocks of each tile.
+    pub(crate) fn bytes(&self, data_type: DType) -> impl Iterator<Item = Bytes> {
+        let block = self.blocks.from * self.blocks.to * data_type.bytes();
+        self.counts.iter().map(move |count| *count * block)
+    }
+
+    /// The vertices of `count` blocks on one tile.
+    fn vertices(&self, machine: &IpuTarget, count: u64, data_type: DType) -> TransposeVertices {
+        let TransposeBlockShape { from, to } = self.blocks;
+        let cycles = planner_cycles::transpose(machine, count, to, from, data_type);
+        let whole_tile = count > 1 && planner_cycles::transposes_together(to, from, data_type);
+        let workers = (!whole_tile).then(|| count.min(machine.workers()));
+        TransposeVertices { cycles, workers }
+    }
+}
+
+/// Vertices that transpose blocks on one tile.
+struct TransposeVertices {
+    cycles: Cycles,
+    /// How many workers share the blocks, a vertex each; none where one vertex takes the tile.
+    workers: Option<u64>,
+}
+
+/// Brings the blocks of `tensors` together and transposes them. `padding` is the work of filling
+/// in, tile by tile, what the tensors do not have.
+pub(crate) fn regroup(
+    builder: &mut ConvWorkBuilder,
+    machine: &IpuTarget,
+    name: &str,
+    data_type: DType,
+    tensors: &[BlockTransposition],
+    padding: &[Cycles],
+) {
+    let mut bytes = vec![Bytes::ZERO; machine.tiles as usize];
+    for tensor in tensors {
+        bytes.iter_mut().zip(tensor.bytes(data_type)).for_each(|(sum, bytes)| *sum += bytes);
+    }
+    let gathered = format!("{name}/preRegroup");
+    let start = builder.phase_count();
+    relocate(builder, machine, &gathered, data_type, &bytes, true);
+    builder.copies(format!("{gathered}/OnTileCopy-0"), padding, &[]);
+    let transposed_at = builder.phase_count();
+    transpose(builder, machine, format!("{name}/Transpose_#0"), data_type, tensors);
+    temporary(builder, gathered, start, &bytes);
+    // What comes out lies beside what went in, and goes with the next exchange.
+    let live = transposed_at..transposed_at + 2;
+    let name = format!("{name}/partialTranspose");
+    builder.temporary_until(name, MemoryCategory::Rearrangement, false, live, &bytes);
+}
+
+/// Transposes blocks that lie on their tiles. Vertices of the whole tile run one after the other,
+/// those of one worker side by side.
+pub(crate) fn transpose(
+    builder: &mut ConvWorkBuilder,
+    machine: &IpuTarget,
+    name: String,
+    data_type: DType,
+    tensors: &[BlockTransposition],
+) {
+    let tiles = tensors.iter().map(|tensor| tensor.counts.len()).max().unwrap_or(0);
+    let mut cycles = vec![Cycles::ZERO; tiles];
+    let mut vertices = Vec::new();
+    for (tile, cycles) in cycles.iter_mut().enumerate() {
+        let on_tile = tensors.iter().filter_map(|tensor| {
+            let count = *tensor.counts.get(tile).filter(|count| **count > 0)?;
+            Some(tensor.vertices(machine, count, data_type))
+        });
+        *cycles = side_by_side(on_tile, machine.workers());
+    }
+    for tensor in tensors {
+        let workers = |whole_tile: bool| {
+            tensor.counts.iter().map(move |count| {
+                let workers = tensor.vertices(machine, *count, data_type).workers;
+                if whole_tile { u64::from(workers.is_none()) } else { workers.unwrap_or(0) }
+            })
+        };
+        let kind = |kind: &str| format!("poplar_rt::{kind}<{}>", data_type.poplar_name());
+        vertices.push(vertex_on(kind("Transpose"), workers(false), 2));
+        vertices.push(vertex_on(kind("Transpose1D"), workers(true), 2));
+    }
+    vertices.retain(|vertex| !vertex.count.is_empty());
+    builder.compute(name, &cycles, vertices);
+}
+
+/// Cycles of vertices on one tile, which share its workers.
+fn side_by_side(on_tile: impl Iterator<Item = TransposeVertices>, workers: u64) -> Cycles {
+    let mut together = Cycles::ZERO;
+    let mut busy = vec![Cycles::ZERO; workers as usize];
+    for TransposeVertices { cycles, workers } in on_tile {
+        match workers {
+            None => together += cycles,
+            Some(workers) => {
+                for _ in 0..workers {
+                    if let Some(first_free) = busy.iter_mut().min() {
+                        *first_free += cycles;
+                    }
+                }
+            }
+        }
+    }
+    together + busy.into_iter().max().unwrap_or_default()
+}
+
+/// Temporary copies of a rearranged tensor.
+pub(crate) fn temporary(builder: &mut ConvWorkBuilder, name: String, from: usize, bytes: &[Bytes]) {
+    builder.temporary(name, MemoryCategory::Rearrangement, false, from, bytes);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_spread_over_tiles_down_to_four_by_four() {
+        let blocks = |from, to| TransposeBlockShape { from, to };
+        assert_eq!(blocks(8, 8).spread(Elements(201_600), 1_472), blocks(8, 8));
+        assert_eq!(blocks(16, 16).spread(Elements(16 * 16 * 300), 1_472), blocks(4, 16));
+        assert_eq!(blocks(16, 16).spread(Elements(16 * 16), 1_472), blocks(4, 4));
+        assert_eq!(blocks(6, 16).spread(Elements(6 * 16), 1_472), blocks(6, 16));
+    }
+
+    #[test]
+    fn workers_transpose_side_by_side() {
+        let vertices = |cycles, workers| TransposeVertices { cycles: Cycles(cycles), workers };
+        let together = |one, other| side_by_side([one, other].into_iter(), 6);
+        assert_eq!(together(vertices(100, Some(2)), vertices(70, Some(1))), Cycles(100));
+        assert_eq!(together(vertices(100, Some(6)), vertices(70, Some(1))), Cycles(170));
+        assert_eq!(together(vertices(100, None), vertices(70, Some(6))), Cycles(170));
+    }
+}

@@ -1,0 +1,282 @@
+//! One pass, phase by phase.
+
+use super::operand_preparation::piece_cycles;
+use super::operand_rearrangement::spread;
+use super::tile_parts::{ConvTilePart, PartitionedConv};
+use super::vertices;
+use super::work_builder::{ConvWorkBuilder, OperandExchangeFlow};
+use crate::poplar::fitted_constants::{
+    KERNEL_GATHER_CYCLES_PER_BYTE, WEIGHT_REARRANGE_CYCLES_PER_EXCHANGE_CYCLE,
+};
+use crate::poplar::work::OperationWork;
+use crate::poplin::planner::{ConvPlan, ConvTrainingPlans};
+use crate::targets::IpuTarget;
+use tilescope_report::units::{Bytes, Cycles, Elements};
+
+/// How an operand lies before the pass.
+#[derive(Clone, Copy, Debug)]
+pub enum OperandSource<'a> {
+    /// As the plan wants it.
+    Planned,
+    /// On other tiles or in other groups, with the same innermost dimension.
+    SameInnermost {
+        /// Elements of the innermost dimension that lie together.
+        group: u64,
+    },
+    /// With another dimension innermost, in groups of this size.
+    Transposed {
+        /// Elements of the innermost dimension that lie together.
+        group: u64,
+        /// Tiles that hold the operand.
+        tiles: u64,
+    },
+    /// The weights of the forward pass, as its plan wants them: for the backward pass.
+    ForwardWeights(&'a ConvPlan),
+}
+
+/// Where the result of the pass has to be.
+#[derive(Clone, Copy, Debug)]
+pub enum ResultDestination<'a> {
+    /// Where the plan leaves it.
+    Planned,
+    /// Where the forward pass has its weights: for weight gradients.
+    Weights(&'a ConvPlan),
+}
+
+/// Operands and result of a pass.
+#[derive(Clone, Copy, Debug)]
+pub struct ConvPassOperands<'a> {
+    /// Input: activations, or the left operand of a matrix product.
+    pub input: OperandSource<'a>,
+    /// Weights, or the right operand.
+    pub weights: OperandSource<'a>,
+    pub result: ResultDestination<'a>,
+}
+
+impl ConvPassOperands<'_> {
+    /// The operands as the vertices of `plan` take them.
+    fn swapped_for(self, plan: &ConvPlan) -> Self {
+        let swap = plan.transform().swap_operands;
+        if swap { Self { input: self.weights, weights: self.input, ..self } } else { self }
+    }
+}
+
+/// A pass as phases.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoweredConvPass {
+    pub work: OperationWork,
+    /// For input and weights: the phase from which on the operand itself is not read any more, if
+    /// that is known to be before the end.
+    pub used_until: [Option<usize>; 2],
+    /// The first phase that writes the result.
+    pub result_from: usize,
+}
+
+/// What tiles do in one pass of `plan`.
+pub fn lower(machine: &IpuTarget, plan: &ConvPlan, operands: &ConvPassOperands) -> LoweredConvPass {
+    let mut pass = ConvPassLowering::new(machine, plan);
+    pass.transpose_weights(operands);
+    let seen = operands.swapped_for(plan);
+    let before_loop = (plan.partition.serial() > 1).then(|| pass.begin_serial(&seen));
+    pass.combine_groups();
+    pass.rearrange(&seen);
+    pass.convolve();
+    if let Some(before_loop) = before_loop {
+        pass.end_serial(before_loop);
+        // The next iteration reads the operands again.
+        pass.used_until = [None; 2];
+    }
+    pass.move_result(operands);
+    // Results are written by the last phase: sums, their cast, or their way to the weights.
+    let result_from = pass.builder.phase_count().saturating_sub(1);
+    let mut used_until = pass.used_until;
+    if plan.transform().swap_operands {
+        // Back to the operands as the caller knows them.
+        used_until.reverse();
+    }
+    LoweredConvPass { work: pass.builder.finish(), used_until, result_from }
+}
+
+/// What turns the weights of the forward pass around for the backward pass, where that is done
+/// once for many of them.
+pub fn transpose_weights_ahead(machine: &IpuTarget, plans: &ConvTrainingPlans) -> OperationWork {
+    let mut pass = ConvPassLowering::new(machine, &plans.backward);
+    pass.transpose_weights(&ConvPassOperands::backward(plans, OperandSource::Planned));
+    pass.builder.finish()
+}
+
+/// A pass that is being lowered.
+pub(super) struct ConvPassLowering<'a> {
+    pub(super) machine: &'a IpuTarget,
+    pub(super) plan: &'a ConvPlan,
+    pub(super) layout: PartitionedConv,
+    pub(super) name: String,
+    pub(super) builder: ConvWorkBuilder,
+    pub(super) rearranged: Vec<RearrangedOperand>,
+    /// Whether input and weights lie on the tiles that use them when they are sent to all users.
+    pub(super) in_place: [bool; 2],
+    /// See [`LoweredConvPass::used_until`]; as the vertices take the operands.
+    pub(super) used_until: [Option<usize>; 2],
+    /// Ragged pieces that each tile gathers from what it received.
+    pub(super) gathered_pieces: Vec<u64>,
+}
+
+/// One of the two operands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ConvOperand {
+    Input,
+    Weights,
+}
+
+/// A copy of an operand in the plan's layout; how long it lives shows when it is used.
+pub(super) struct RearrangedOperand {
+    pub(super) operand: ConvOperand,
+    pub(super) name: String,
+    /// The phase that fills it.
+    pub(super) from: usize,
+    /// Bytes of each tile.
+    pub(super) bytes: Vec<Bytes>,
+}
+
+impl<'a> ConvPassLowering<'a> {
+    fn new(machine: &'a IpuTarget, plan: &'a ConvPlan) -> Self {
+        let layout = PartitionedConv::from_plan(plan);
+        Self {
+            machine,
+            plan,
+            name: super::layer_name(plan),
+            builder: ConvWorkBuilder::default(),
+            rearranged: Vec::new(),
+            in_place: [true; 2],
+            used_until: [None; 2],
+            gathered_pieces: vec![0; layout.parts.len()],
+            layout,
+        }
+    }
+
+    pub(super) fn tiles(&self) -> u64 {
+        self.layout.parts.len() as u64
+    }
+
+    pub(super) fn per_tile<T>(&self, of: impl Fn(&ConvTilePart) -> T) -> Vec<T> {
+        self.layout.parts.iter().map(of).collect()
+    }
+
+    pub(super) fn element_bytes(&self) -> Bytes {
+        self.layout.padded.input_type.bytes()
+    }
+
+    /// Tiles that use the same input, and the same weights.
+    pub(super) fn users(&self) -> [u64; 2] {
+        let split = &self.plan.partition;
+        // Parts of the kernel read the same input but for its halo, parts of field and batch the
+        // same weights.
+        [split.out_channels * split.kernel_parts(), split.field_parts() * split.batch]
+    }
+
+    /// Bytes of the transformed operands of one serial iteration, spread over the used tiles.
+    pub(super) fn operand_shares(&self) -> [Vec<Bytes>; 2] {
+        let padded = &self.layout.padded;
+        let share =
+            |elements: Elements| spread(elements * self.element_bytes(), Bytes(8), self.tiles());
+        [share(padded.input_elements()), share(padded.weight_elements())]
+    }
+
+    /// Exchange of operands, vertices, reduction, cast.
+    fn convolve(&mut self) {
+        let name = format!("{}/Convolve", self.name);
+        let exchange_at = self.builder.phase_count();
+        let flows = [self.input_flow(), self.weight_flow()];
+        let copies = self.arranging_copies(&flows);
+        // Both operands come in one exchange phase, which is started and synchronised once.
+        let broadcast: Vec<Bytes> = flows[1].iter().map(|flow| flow.received).collect();
+        self.builder.exchange(self.machine, format!("{name}/ExchangePre"), &flows);
+        let cycles = self.arrange_cycles(&broadcast);
+        self.builder.copies(format!("{name}/PreArrange-0"), &cycles, &copies);
+
+        let partials_at = self.builder.phase_count();
+        let vertices = vertices::convolve(self.plan, self.machine, &self.layout);
+        let cycles: Vec<Cycles> = vertices.iter().map(|vertex| vertex.cycles).collect();
+        self.builder.compute(name.clone(), &cycles, vertices::uses(&vertices));
+        self.operand_temporaries(&name, exchange_at);
+        self.reduce(partials_at);
+    }
+
+    /// Input of each tile: the users of a slice hold it together, and halo comes from neighbours.
+    fn input_flow(&self) -> Vec<OperandExchangeFlow> {
+        let split = &self.plan.partition;
+        let tiles = self.tiles();
+        let padded = &self.layout.padded;
+        // With halos parts overlap, so their shares are more than there is: no tile holds more than
+        // an even part of the input.
+        let even = padded.input_elements() * self.element_bytes() / tiles;
+        let paired = split.out_channels.is_multiple_of(2);
+        let users = self.users()[0];
+        self.layout
+            .parts
+            .iter()
+            .map(|part| {
+                let bytes = self.layout.inputs(part) * self.element_bytes();
+                // Wherever the operand lies, its share of each tile is sent to all users.
+                let share = (bytes / split.out_channels).min(even);
+                let held = if self.in_place[0] { share } else { Bytes::ZERO };
+                let shared = users > 1 || bytes > held;
+                OperandExchangeFlow {
+                    received: bytes - held,
+                    sent: share,
+                    messages_in: if shared { users } else { 0 },
+                    paired,
+                    ..OperandExchangeFlow::default()
+                }
+            })
+            .collect()
+    }
+
+    /// Weights of each tile: the users of a slice hold it together.
+    fn weight_flow(&self) -> Vec<OperandExchangeFlow> {
+        let users = self.users()[1];
+        self.layout
+            .parts
+            .iter()
+            .map(|part| {
+                let bytes = self.layout.weights(part) * self.element_bytes();
+                let share = bytes / users;
+                let held = if self.in_place[1] { share } else { Bytes::ZERO };
+                OperandExchangeFlow {
+                    received: bytes - held,
+                    sent: share,
+                    messages_in: if users > 1 { users } else { 0 },
+                    ..OperandExchangeFlow::default()
+                }
+            })
+            .collect()
+    }
+
+    /// Cycles to arrange received operands for the vertices.
+    fn arrange_cycles(&self, broadcast_weights: &[Bytes]) -> Vec<Cycles> {
+        // A single kernel element reads its input in the order it came.
+        let gathers = self.layout.slice.kernel_field() > 1;
+        let pieces = self.gathered_pieces.iter().map(|pieces| piece_cycles(*pieces));
+        let parts = self.layout.parts.iter().zip(broadcast_weights).zip(pieces);
+        let cycles = parts.map(|((part, weights), pieces)| {
+            let weights = WEIGHT_REARRANGE_CYCLES_PER_EXCHANGE_CYCLE
+                * self.machine.exchange_cycles(*weights, false).as_f64();
+            let inputs = self.layout.inputs(part) * self.element_bytes();
+            let gather =
+                if gathers { KERNEL_GATHER_CYCLES_PER_BYTE * inputs.as_f64() } else { 0.0 };
+            Cycles((weights + gather).round() as u64) + pieces
+        });
+        cycles.collect()
+    }
+
+    /// Copy vertices of each tile: one for each operand of which the tile holds a part that has to
+    /// join what it received.
+    fn arranging_copies(&self, flows: &[Vec<OperandExchangeFlow>; 2]) -> Vec<u64> {
+        let joins = |flow: &OperandExchangeFlow, in_place: bool| {
+            u64::from(in_place && !flow.sent.is_zero() && !flow.received.is_zero())
+        };
+        let [input, weights] = self.in_place;
+        let both = flows[0].iter().zip(&flows[1]);
+        both.map(|(a, b)| joins(a, input) + joins(b, weights)).collect()
+    }
+}

@@ -1,0 +1,177 @@
+//! The serial loop of a pass: slices of its operands, and what becomes of its results.
+
+use super::operand_rearrangement::{self, deal, spread};
+use super::pass_lowering::{ConvPassLowering, ConvPassOperands, OperandSource};
+use super::tile_parts::ConvTilePart;
+use super::work_builder::{OperandExchangeFlow, vertex_on};
+use crate::poplar::fitted_constants::RAGGED_PIECE_COPY_CYCLES;
+use crate::popops::planner_cycles;
+use crate::shape::gcd;
+use tilescope_report::MemoryCategory;
+use tilescope_report::units::{Bytes, Cycles, Elements};
+
+/// Bytes of a loop counter.
+const COUNTER_BYTES: Bytes = Bytes(4);
+
+impl ConvPassLowering<'_> {
+    /// Opens the loop; returns where it begins.
+    pub(super) fn begin_serial(&mut self, operands: &ConvPassOperands) -> usize {
+        self.rearrange_before_slice(operands);
+        let before = self.builder.phase_count();
+        self.builder.begin_loop(self.plan.partition.serial());
+        self.slice();
+        before
+    }
+
+    /// Operands that were not laid out for this plan would be sliced across tiles, so they are
+    /// brought into its layout before the loop, in pieces of as many channels as groups and
+    /// slices have in common.
+    fn rearrange_before_slice(&mut self, operands: &ConvPassOperands) {
+        let split = &self.plan.partition;
+        let view = &self.plan.transformed.view;
+        let foreign = |source: &OperandSource| {
+            matches!(source, OperandSource::SameInnermost { .. } | OperandSource::Transposed { .. })
+        };
+        let (inputs, weights) = (view.input_elements(), view.weight_elements());
+        let sliced_inputs = split.in_channels_serial > 1 && foreign(&operands.input);
+        let when =
+            |condition: bool, elements: Elements| if condition { elements } else { Elements::ZERO };
+        let elements = when(sliced_inputs, inputs) + when(foreign(&operands.weights), weights);
+        let bytes = spread(elements * self.element_bytes(), Bytes(8), self.machine.tiles);
+        let name = format!("{}/rearrangedBeforeSlice", self.name);
+        let start = self.builder.phase_count();
+        self.relocate(&name, &bytes, true);
+        self.gather_slices(&name, &bytes);
+        operand_rearrangement::temporary(&mut self.builder, name, start, &bytes);
+    }
+
+    /// Channels of a slice that are no whole groups are copied in pieces.
+    pub(super) fn gather_slices(&mut self, name: &str, bytes: &[Bytes]) {
+        let view = &self.plan.transformed.view;
+        let group = self.plan.vertex.in_chans_per_group;
+        // A slice that ends inside a group leaves pieces that no whole copy fits.
+        let piece = gcd(group, view.in_channels / self.plan.partition.in_channels_serial);
+        if piece == group {
+            return;
+        }
+        let element = self.element_bytes();
+        let pieces = bytes.iter().map(|bytes| (*bytes / element).div_ceil(piece));
+        let cycles =
+            pieces.map(|pieces| Cycles((pieces as f64 * RAGGED_PIECE_COPY_CYCLES).round() as u64));
+        let cycles: Vec<Cycles> = cycles.collect();
+        self.builder.copies(format!("{name}/OnTileCopy-1"), &cycles, &[]);
+    }
+
+    /// Slices the operands of one serial iteration.
+    fn slice(&mut self) {
+        let split = &self.plan.partition;
+        let machine = self.machine;
+        let params = &self.plan.params;
+        let view = &self.plan.transformed.view;
+        let serial = split.serial();
+        let share = |elements: Elements| -> Vec<Elements> {
+            let shares = deal((elements / serial).0, 1, self.tiles());
+            shares.into_iter().map(Elements).collect()
+        };
+        // Serial output channels use all of the input every time: only weights are sliced then.
+        let inputs =
+            if split.in_channels_serial > 1 { view.input_elements() } else { Elements::ZERO };
+        let tensors = [("input", share(inputs)), ("weights", share(view.weight_elements()))];
+        let mut cycles = vec![Cycles::ZERO; self.layout.parts.len()];
+        for (_, elements) in &tensors {
+            for (cycles, elements) in cycles.iter_mut().zip(elements) {
+                if !elements.is_zero() {
+                    *cycles += planner_cycles::dynamic_slice(machine, *elements, params.input_type);
+                }
+            }
+        }
+        let from = self.builder.phase_count();
+        let name = format!("{}/serialSlice[0]", self.name);
+        // The offset of a slice is known at run time only, and the counter lies on one tile.
+        self.send_counter(&name);
+        let kind = format!("popops::DynamicSlice1d<{}>", params.input_type.poplar_name());
+        let vertices =
+            vec![vertex_on(kind, cycles.iter().map(|cycles| u64::from(!cycles.is_zero())), 3)];
+        self.builder.compute(format!("{name}/DynamicSlice"), &cycles, vertices);
+        for (tensor, elements) in tensors {
+            let bytes: Vec<Bytes> =
+                elements.iter().map(|elements| *elements * params.input_type.bytes()).collect();
+            let name = format!("{}/{tensor}SerialSlice[0]", self.name);
+            self.builder.temporary(name, MemoryCategory::Variable, false, from, &bytes);
+        }
+    }
+
+    /// Every tile needs the loop counter.
+    fn send_counter(&mut self, name: &str) {
+        let flow = |tile: usize| OperandExchangeFlow {
+            received: if tile == 0 { Bytes::ZERO } else { COUNTER_BYTES },
+            sent: if tile == 0 { COUNTER_BYTES } else { Bytes::ZERO },
+            messages_in: u64::from(tile > 0),
+            ..OperandExchangeFlow::default()
+        };
+        let flows = (0..self.layout.parts.len()).map(flow).collect();
+        self.builder.exchange(self.machine, format!("{name}/ExchangePre"), &[flows]);
+    }
+
+    /// Writes or adds the result of one iteration, and ends the loop.
+    pub(super) fn end_serial(&mut self, before_loop: usize) {
+        let split = &self.plan.partition;
+        let depth = split.reduction_depth();
+        let outputs = self.per_tile(|part| self.layout.partials(part).div_ceil(depth));
+        let (partials, output) = (self.plan.vertex.partial_type, self.plan.params.output_type);
+        // Slices of input channels add into one result of partials, slices of output channels each
+        // write their own part of it.
+        let (name, data_type) = if split.in_channels_serial > 1 {
+            (self.accumulate(&outputs), partials)
+        } else {
+            (self.write_slice(&outputs), output)
+        };
+        // The result lives from before the loop on: every iteration writes its part of the same
+        // memory.
+        let element = split.out_channels_serial * data_type.bytes();
+        let result: Vec<Bytes> = outputs.iter().map(|outputs| *outputs * element).collect();
+        self.builder.temporary(name, MemoryCategory::Variable, false, before_loop, &result);
+        self.builder.end_loop();
+        if data_type != output {
+            self.cast("CastSerialOut", &outputs, [data_type, output]);
+        }
+    }
+
+    /// Adds the result of one slice of the input channels; returns the name of the sum.
+    fn accumulate(&mut self, outputs: &[Elements]) -> String {
+        let data_type = self.plan.vertex.partial_type;
+        let name = format!("{}/serialOut[0]", self.name);
+        let cycles = outputs
+            .iter()
+            .map(|&count| planner_cycles::add_in_place(self.machine, count, data_type));
+        let cycles: Vec<Cycles> = cycles.collect();
+        let element = data_type.poplar_name();
+        let kind = format!(
+            "popops::BinaryOp1DInPlaceSupervisor<popops::expr::BinaryOpType::ADD,{element}>"
+        );
+        let vertices = vec![vertex_on(kind, outputs.iter().map(|_| 1), 2)];
+        self.builder.compute(name.clone(), &cycles, vertices);
+        name
+    }
+
+    /// Writes the result of one slice of the output channels; returns the name of the result.
+    fn write_slice(&mut self, outputs: &[Elements]) -> String {
+        let data_type = self.plan.params.output_type;
+        let name = format!("{}/serialUpdate[0]", self.name);
+        self.send_counter(&name);
+        let group = self.plan.vertex.out_chans_per_group;
+        // The ragged last group is copied in pieces, in and out.
+        let ragged = !self.layout.slice.out_channels.is_multiple_of(group);
+        let copies = if ragged { 2.0 * RAGGED_PIECE_COPY_CYCLES } else { 0.0 };
+        let of_part = |(outputs, part): (&Elements, &ConvTilePart)| {
+            let positions = part.field_elements() * part.batch * part.groups.size;
+            planner_cycles::dynamic_slice(self.machine, *outputs, data_type)
+                + Cycles((positions as f64 * copies).round() as u64)
+        };
+        let cycles: Vec<Cycles> = outputs.iter().zip(&self.layout.parts).map(of_part).collect();
+        let kind = format!("popops::DynamicUpdateSlice1D<{}>", data_type.poplar_name());
+        let vertices = vec![vertex_on(kind, outputs.iter().map(|_| 1), 2)];
+        self.builder.compute(name.clone(), &cycles, vertices);
+        name
+    }
+}

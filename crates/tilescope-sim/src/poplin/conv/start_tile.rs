@@ -1,0 +1,140 @@
+//! Where the tiles of a convolution begin.
+//!
+//! By default all begin at tile 0, which so holds a part of every small tensor. Dithering lets
+//! each begin at a tile of its own (poplibs lib/poplin/ConvPlan.cpp getStartTile and
+//! Convolution.cpp linearizeTileIndices; option enableConvDithering).
+
+use crate::poplar::work::{OperationWork, OperationWorkItem, WorkPhaseKind};
+use crate::poplin::ConvParams;
+use crate::poputil::shape_hash::hash;
+use crate::poputil::tensor_layout::TensorLayout;
+use tilescope_report::units::TileRuns;
+
+/// Tiles that share an exchange bus; a convolution begins at the first of them.
+const TILES_PER_BUS: u64 = 2;
+
+/// The first tile of an operation and the direction in which the others follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ConvStartTile {
+    first: u32,
+    descending: bool,
+    /// Tiles of the IPU: behind the last one, the first one follows.
+    tiles: u32,
+}
+
+impl ConvStartTile {
+    /// Tile 0 of an IPU with so many tiles, upwards.
+    pub(crate) fn first(tiles: u32) -> Self {
+        Self { first: 0, descending: false, tiles }
+    }
+
+    /// A start that depends on the shape of the forward pass alone, so that all passes agree.
+    pub(crate) fn dithered(forward: &ConvParams, training: bool, tiles: u32) -> Self {
+        let channels = [forward.batch, forward.out_channels, forward.in_channels];
+        let channels = if training {
+            // The passes swap these.
+            vec![channels.iter().fold(1, |product: u64, size| product.wrapping_mul(*size))]
+        } else {
+            channels.to_vec()
+        };
+        let field = forward.dims.iter().map(|dim| dim.input);
+        let hash = hash([forward.conv_groups].into_iter().chain(field).chain(channels));
+        // Beginning inside a pair would make parts that read the same input sit on different buses.
+        let buses = u64::from(tiles).div_ceil(TILES_PER_BUS).max(1);
+        let first = (hash % buses * TILES_PER_BUS) as u32;
+        // One hash for both, as in poplibs: with an even number of buses all that begin at an odd
+        // one go downwards.
+        Self { first, descending: hash % 2 == 1, tiles }
+    }
+
+    /// Values of an operation's own tiles on those of the IPU.
+    pub(crate) fn runs<T: Clone + PartialEq>(&self, own: &TileRuns<T>) -> TileRuns<T> {
+        let moved = own.rotated(self.first, self.tiles);
+        if self.descending { moved.mirrored(self.tiles) } else { moved }
+    }
+
+    /// The same for a layout.
+    pub(crate) fn shift_layout(&self, own: TensorLayout) -> TensorLayout {
+        TensorLayout { elements: self.runs(&own.elements), ..own }
+    }
+
+    /// The same for all that an operation does.
+    pub(crate) fn shift_work(&self, mut own: OperationWork) -> OperationWork {
+        if *self != Self::first(self.tiles) {
+            self.items(&mut own.items);
+            for temporary in &mut own.temporaries {
+                temporary.bytes = self.runs(&temporary.bytes);
+            }
+        }
+        own
+    }
+
+    fn items(&self, items: &mut [OperationWorkItem]) {
+        for item in items {
+            match item {
+                OperationWorkItem::Loop { body, .. } => self.items(body),
+                OperationWorkItem::Phase(phase) => match &mut phase.kind {
+                    WorkPhaseKind::Exchange { traffic, cycles, .. } => {
+                        *traffic = self.runs(traffic);
+                        *cycles = self.runs(cycles);
+                    }
+                    WorkPhaseKind::Compute { cycles, vertices } => {
+                        *cycles = self.runs(cycles);
+                        for vertex in vertices {
+                            vertex.count = self.runs(&vertex.count);
+                        }
+                    }
+                },
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::poplin::FieldDim;
+    use crate::shape::DType;
+
+    fn shape(size: u64, channels: u64) -> ConvParams {
+        ConvParams {
+            input_type: DType::Half,
+            output_type: DType::Half,
+            batch: 4,
+            conv_groups: 1,
+            in_channels: channels,
+            out_channels: 64,
+            dims: vec![FieldDim::new(size, 3), FieldDim::new(size, 3)],
+        }
+    }
+
+    #[test]
+    fn starts_spread_over_all_tiles() {
+        let starts: Vec<ConvStartTile> =
+            (1..200).map(|n| ConvStartTile::dithered(&shape(n, n * 7), true, 1472)).collect();
+        let low = starts.iter().filter(|start| start.first < 736).count();
+        assert!((60..140).contains(&low), "{low} of 199 in the lower half");
+        assert!(
+            starts.iter().any(|start| start.descending) && !starts.iter().all(|s| s.descending)
+        );
+        assert!(starts.iter().all(|start| start.first.is_multiple_of(2)));
+    }
+
+    #[test]
+    fn passes_of_training_agree() {
+        let forward = shape(14, 256);
+        let backward = ConvParams { in_channels: 64, out_channels: 256, ..forward.clone() };
+        let start = |shape| ConvStartTile::dithered(shape, true, 1472);
+        assert_eq!(start(&forward), start(&backward));
+    }
+
+    #[test]
+    fn nothing_is_lost_behind_the_last_tile() {
+        let own = TileRuns::from_tiles(0, (0..5u64).map(Some));
+        let start = ConvStartTile { first: 6, descending: true, tiles: 8 };
+        let there = start.runs(&own);
+        let at = |tile| there.get(tile).copied();
+        assert_eq!([at(1), at(0), at(7), at(6), at(5)], [0, 1, 2, 3, 4].map(Some));
+        assert_eq!(there.total(), own.total());
+    }
+}

@@ -1,0 +1,245 @@
+//! Which part of a planned operation each tile gets.
+//!
+//! Axes are cut into grains, and part `i` of `n` gets the grains from `i * grains / n` to
+//! `(i + 1) * grains / n`, so parts differ by at most one grain. Parts are laid over tiles with
+//! output channels innermost, then the field, batch, kernel, input channels and groups (poplibs
+//! `Convolution.cpp` linearizeTileIndices and iteratePartitionParallel).
+
+use crate::poplin::planner::cost_model::ConvGrainSize;
+use crate::poplin::planner::{ConvPlan, LinearizeTileOrder};
+use crate::poplin::{ConvParams, FieldDim};
+use std::ops::Range;
+use tilescope_report::units::Elements;
+
+/// What one tile computes in one serial iteration. Channels and groups are padded to whole
+/// groups of the vertex.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ConvTilePart {
+    /// Outputs of each dimension.
+    pub field: [Range<u64>; 3],
+    /// Kernel elements of each dimension.
+    pub kernel: [Range<u64>; 3],
+    /// Input positions of each dimension, halo included.
+    pub inputs: [u64; 3],
+    pub batch: u64,
+    /// Groups, and how many of them are padding.
+    pub groups: PaddedSize,
+    /// Input channels of a group.
+    pub in_channels: PaddedSize,
+    /// Output channels of a group.
+    pub out_channels: PaddedSize,
+    /// Which of the tiles this is that have partial sums of the same outputs.
+    pub member: u64,
+}
+
+/// A padded size and the part of it that is real.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct PaddedSize {
+    /// With padding.
+    pub size: u64,
+    /// Without.
+    pub real: u64,
+}
+
+/// A plan applied to its shape: everything lowering needs to know about sizes.
+#[derive(Clone, Debug)]
+pub(crate) struct PartitionedConv {
+    /// Shape of one serial iteration after the transform, channels not padded.
+    pub slice: ConvParams,
+    /// The same, channels padded to whole groups.
+    pub padded: ConvParams,
+    /// Parts in tile order.
+    pub parts: Vec<ConvTilePart>,
+}
+
+impl PartitionedConv {
+    /// The parts of `plan`.
+    pub(crate) fn from_plan(plan: &ConvPlan) -> Self {
+        let split = &plan.partition;
+        let grain = ConvGrainSize::of_vertex(&plan.vertex);
+        let shape = &plan.transformed.shape;
+        let slice = ConvParams {
+            in_channels: shape.in_channels.div_ceil(split.in_channels_serial),
+            out_channels: shape.out_channels.div_ceil(split.out_channels_serial),
+            ..shape.clone()
+        };
+        let padded = ConvParams {
+            conv_groups: slice.conv_groups.next_multiple_of(grain.groups),
+            in_channels: slice.in_channels.next_multiple_of(grain.in_channels),
+            out_channels: slice.out_channels.next_multiple_of(grain.out_channels),
+            ..slice.clone()
+        };
+        let parts = cut_parts(plan, &slice, grain);
+        Self { slice, padded, parts }
+    }
+
+    pub(crate) fn dims(&self) -> usize {
+        self.slice.dims.len()
+    }
+
+    /// Input elements a tile needs, halo included, channels padded.
+    pub(crate) fn inputs(&self, part: &ConvTilePart) -> Elements {
+        let field: u64 = part.inputs.iter().product();
+        Elements(field * part.batch * part.in_channels.size * part.groups.size)
+    }
+
+    /// Weights a tile needs, channels padded.
+    pub(crate) fn weights(&self, part: &ConvTilePart) -> Elements {
+        let channels = part.in_channels.size * part.out_channels.size;
+        Elements(part.kernel_elements() * channels * part.groups.size)
+    }
+
+    /// Partial sums a tile makes, channels padded.
+    pub(crate) fn partials(&self, part: &ConvTilePart) -> Elements {
+        Elements(part.field_elements() * part.batch * part.out_channels.size * part.groups.size)
+    }
+
+    /// Multiply-accumulates of a tile that count: neither padding nor truncated.
+    pub(crate) fn macs(&self, part: &ConvTilePart) -> u64 {
+        let along = self.slice.dims.iter().enumerate().map(|(dim, field)| {
+            // Outputs between the steps meet zeros of a dilated input: the vertex skips them.
+            let step = field.active_output_step();
+            let hits = |kernel| length(&field.outputs_of_kernel(&part.field[dim], kernel));
+            part.kernel[dim].clone().map(|kernel| hits(kernel).div_ceil(step)).sum::<u64>()
+        });
+        along.product::<u64>()
+            * part.batch
+            * part.in_channels.real
+            * part.out_channels.real
+            * part.groups.real
+    }
+}
+
+/// The parts of one serial iteration `slice`, in tile order.
+fn cut_parts(plan: &ConvPlan, slice: &ConvParams, grain: ConvGrainSize) -> Vec<ConvTilePart> {
+    let split = &plan.partition;
+    let dims = slice.dims.len();
+    let groups = cut_padded(slice.conv_groups, grain.groups, split.groups);
+    let inputs = cut_padded(slice.in_channels, grain.in_channels, split.in_channels);
+    let outputs = cut_padded(slice.out_channels, grain.out_channels, split.out_channels);
+    let batches = split_into_grains(slice.batch, 1, split.batch);
+    let along = |size: fn(&FieldDim) -> u64, splits: &[u64; 3], innermost_grain: u64| {
+        let of_dim = |dim: usize| {
+            let grain = if dim + 1 == dims { innermost_grain } else { 1 };
+            let (size, parts) =
+                slice.dims.get(dim).map_or((1, 1), |field| (size(field), splits[dim]));
+            split_into_grains(size, grain, parts)
+        };
+        [of_dim(0), of_dim(1), of_dim(2)]
+    };
+    let fields = along(FieldDim::output, &split.field, plan.field_grain);
+    let kernels = along(|dim| dim.kernel, &split.kernel, 1);
+    let lengths =
+        [0, 1, 2].map(|dim| input_lengths(slice.dims.get(dim), &fields[dim], &kernels[dim]));
+
+    let counts = [
+        groups.len(),
+        inputs.len(),
+        kernels[0].len(),
+        kernels[1].len(),
+        kernels[2].len(),
+        batches.len(),
+        fields[0].len(),
+        fields[1].len(),
+        fields[2].len(),
+        outputs.len(),
+    ];
+    // Axes in the order tiles are numbered, outermost first: a joint plan numbers those of its
+    // other passes so that weights stay where the forward pass has them.
+    let mut order: [usize; 10] = std::array::from_fn(|axis| axis);
+    match plan.tile_order {
+        LinearizeTileOrder::Standard => {}
+        // Axis 1 is the input channels; they trade places with the innermost field dimension in
+        // use.
+        LinearizeTileOrder::FcBackward => order.swap(1, 5 + dims),
+        LinearizeTileOrder::FcWeightUpdate => order.swap(1, 9),
+    }
+    let tiles: usize = counts.iter().product();
+    (0..tiles)
+        .map(|tile| {
+            let mut rest = tile;
+            let mut index = [0; 10];
+            for &axis in order.iter().rev() {
+                index[axis] = rest % counts[axis];
+                rest /= counts[axis];
+            }
+            // Tiles that differ in input channels or kernel only add to the same outputs.
+            let kernel_index =
+                [0, 1, 2].iter().fold(0, |at, dim| at * counts[2 + dim] + index[2 + dim]);
+            let kernel_parts: usize = counts[2..5].iter().product();
+            ConvTilePart {
+                groups: groups[index[0]],
+                in_channels: inputs[index[1]],
+                kernel: std::array::from_fn(|dim| kernels[dim][index[2 + dim]].clone()),
+                inputs: std::array::from_fn(|dim| lengths[dim][index[6 + dim]][index[2 + dim]]),
+                batch: length(&batches[index[5]]),
+                field: std::array::from_fn(|dim| fields[dim][index[6 + dim]].clone()),
+                out_channels: outputs[index[9]],
+                member: (index[1] * kernel_parts + kernel_index) as u64,
+            }
+        })
+        .collect()
+}
+
+/// Input positions of one dimension that each of its parts needs of each part of the kernel.
+fn input_lengths(
+    field: Option<&FieldDim>,
+    outputs: &[Range<u64>],
+    kernels: &[Range<u64>],
+) -> Vec<Vec<u64>> {
+    let needs = |outputs: &Range<u64>, kernel: &Range<u64>| {
+        field.map_or(1, |field| length(&field.inputs_of(outputs, kernel.clone())))
+    };
+    let of_outputs = |outputs| kernels.iter().map(|kernel| needs(outputs, kernel)).collect();
+    outputs.iter().map(of_outputs).collect()
+}
+
+impl ConvTilePart {
+    /// Outputs of the field.
+    pub(crate) fn field_elements(&self) -> u64 {
+        self.field.iter().map(length).product()
+    }
+
+    pub(crate) fn kernel_elements(&self) -> u64 {
+        self.kernel.iter().map(length).product()
+    }
+}
+
+/// Size of a range.
+pub(crate) fn length(range: &Range<u64>) -> u64 {
+    range.end - range.start
+}
+
+/// `size` elements in `parts` parts of whole grains; the last grain may be short.
+pub(crate) fn split_into_grains(size: u64, grain: u64, parts: u64) -> Vec<Range<u64>> {
+    let grains = size.div_ceil(grain);
+    // The same rounding as poplibs: which parts get the odd grains decides which tiles are fullest.
+    let at = |part: u64| (part * grains / parts * grain).min(size);
+    (0..parts).map(|part| at(part)..at(part + 1)).collect()
+}
+
+/// The same for channels, which are padded to whole grains.
+fn cut_padded(size: u64, grain: u64, parts: u64) -> Vec<PaddedSize> {
+    split_into_grains(size, grain, parts)
+        .iter()
+        .map(|range| {
+            let real = length(range);
+            PaddedSize { size: real.next_multiple_of(grain), real }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_differ_by_at_most_a_grain() {
+        let sizes = |size, grain, parts| {
+            split_into_grains(size, grain, parts).iter().map(length).collect::<Vec<_>>()
+        };
+        assert_eq!(sizes(10, 1, 4), [2, 3, 2, 3]);
+        assert_eq!(sizes(20, 8, 2), [8, 12]);
+        assert_eq!(sizes(7, 1, 7), [1; 7]);
+    }
+}

@@ -1,0 +1,399 @@
+//! Rows of a table, gathered by index, and added to by index.
+//!
+//! As popops does it (poplibs lib/popops/DynamicSlice.cpp, multiSlicePlanned and
+//! generatePlannedMultiUpdateAdd): each tile has some rows and columns of the table and answers some
+//! of the lookups. Lookups of a split table are chosen from the parts in a second stage; updates of
+//! split lookups go to dense sums of their own, which are reduced and added to the table.
+
+mod cycles;
+mod plan;
+
+pub use plan::{SlicePlan, plan};
+
+use super::elementwise;
+use super::reduce::{
+    self, ReduceDim, ReduceError, ReduceOperation, ReduceResultUse, ReductionRequest,
+};
+use super::relayout::{COPY_SPEED, on_tile_copies};
+use crate::poplar::exchange::{self, TileMessages, WORD_BYTES};
+use crate::poplar::tile_runs::{add_per_tile, per_tile};
+use crate::poplar::work::{MemoryConstraint, OperationWork, TemporaryVariable};
+use crate::poputil::tensor_layout::{ElementOrder, TensorLayout, linear_mapping};
+use crate::shape::DType;
+use crate::targets::IpuTarget;
+use plan::INDICES_PER_TILE;
+use tilescope_report::MemoryCategory;
+use tilescope_report::units::{Bytes, Cycles, Elements, Quantity, TileRange, TileRuns};
+
+/// A table and how often it is looked up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct MultiSliceParams {
+    /// Rows of the table.
+    pub rows: u64,
+    /// Columns of the table.
+    pub width: u64,
+    /// Rows looked up at once.
+    pub lookups: u64,
+    pub dtype: DType,
+}
+
+/// What one tile has to do.
+#[derive(Clone, Copy, Debug, Default)]
+struct MultiSliceTilePart {
+    /// Which of the parts of the lookups, and of the rows.
+    index: [u64; 2],
+    rows: u64,
+    columns: u64,
+    lookups: u64,
+    /// Its lookups in the second stage.
+    second_stage_lookups: u64,
+}
+
+/// Elements of part `index` when `size` elements are cut into parts of the same largest size.
+fn part(size: u64, parts: u64, index: u64) -> u64 {
+    let largest = size.div_ceil(parts);
+    size.saturating_sub(index * largest).min(largest)
+}
+
+/// An embedding on the tiles of one IPU.
+#[derive(Clone, Debug)]
+pub(crate) struct MultiSliceLowering<'a> {
+    machine: &'a IpuTarget,
+    embedding: MultiSliceParams,
+    plan: SlicePlan,
+    parts: Vec<MultiSliceTilePart>,
+}
+
+impl<'a> MultiSliceLowering<'a> {
+    /// Deals `embedding` to tiles as `plan` says.
+    pub(crate) fn new(
+        machine: &'a IpuTarget,
+        embedding: MultiSliceParams,
+        plan: SlicePlan,
+    ) -> Self {
+        let mut parts = Vec::new();
+        for lookup in 0..plan.lookups {
+            for row in 0..plan.rows {
+                for column in 0..plan.columns {
+                    let grains = embedding.width.div_ceil(embedding.grain());
+                    let columns = part(grains, plan.columns, column) * embedding.grain();
+                    let lookups = part(embedding.lookups, plan.lookups, lookup);
+                    parts.push(MultiSliceTilePart {
+                        index: [lookup, row],
+                        rows: part(embedding.rows, plan.rows, row),
+                        columns: columns.min(embedding.width),
+                        lookups,
+                        // Tiles with the same lookups and columns but other rows share choosing
+                        // among their results.
+                        second_stage_lookups: part(lookups, plan.rows, row),
+                    });
+                }
+            }
+        }
+        Self { machine, embedding, plan, parts }
+    }
+
+    fn tiles(&self) -> u32 {
+        self.machine.tiles as u32
+    }
+
+    fn on_tiles<T: Quantity>(&self, value: impl Fn(&MultiSliceTilePart) -> T) -> TileRuns<T> {
+        per_tile((0u32..).zip(self.parts.iter().map(value)))
+    }
+
+    fn element(&self) -> Bytes {
+        self.embedding.dtype.bytes()
+    }
+
+    /// How the table lies: each part is shared out evenly to the tiles that look up in it.
+    pub(crate) fn table(&self) -> TensorLayout {
+        let grain = self.embedding.grain();
+        let held = |at: &MultiSliceTilePart| {
+            let grains = at.rows * at.columns.div_ceil(grain);
+            // The table is stored once, spread over the tiles that use it, and broadcast to all of
+            // them for each gather: poplibs trades exchange for persistent memory here.
+            Elements(part(grains, self.plan.lookups, at.index[0]) * grain)
+        };
+        TensorLayout {
+            elements: self.on_tiles(held),
+            order: ElementOrder::Grouped { axis: 1, group: grain },
+        }
+    }
+
+    /// How the rows that are looked up, or are to be added, lie.
+    pub(crate) fn slices(&self) -> TensorLayout {
+        let group = self.embedding.grain();
+        let held = |at: &MultiSliceTilePart| Elements(at.second_stage_lookups * at.columns);
+        TensorLayout {
+            elements: self.on_tiles(held),
+            order: ElementOrder::Grouped { axis: 1, group },
+        }
+    }
+
+    /// How the indices lie.
+    pub(crate) fn indices(&self) -> TensorLayout {
+        let least = INDICES_PER_TILE * WORD_BYTES;
+        let lookups = Elements(self.embedding.lookups);
+        let elements = linear_mapping(lookups, WORD_BYTES, least, self.tiles());
+        TensorLayout { elements, order: ElementOrder::Linear }
+    }
+
+    fn temporary(
+        &self,
+        work: &mut OperationWork,
+        name: &str,
+        category: MemoryCategory,
+        bytes: TileRuns<Bytes>,
+        from: usize,
+    ) {
+        let live = from..work.phases().len();
+        let name = name.to_string();
+        work.temporaries.push(TemporaryVariable {
+            name,
+            category,
+            bytes,
+            memory_constraint: MemoryConstraint::Any,
+            live,
+        });
+    }
+
+    /// A temporary of an update. A cast reads one memory element and writes another (poplibs
+    /// lib/popops/codelets, `elem(*src) != elem(*dst)`), and the updates to be cast lie with all
+    /// that stays. What lives with their copy is placed above it, as the fullest tiles of Poplar's
+    /// op benchmarks show.
+    fn add_cast_temporary(
+        &self,
+        work: &mut OperationWork,
+        name: &str,
+        category: MemoryCategory,
+        bytes: TileRuns<Bytes>,
+        from: usize,
+    ) {
+        self.temporary(work, name, category, bytes, from);
+        let casts = self.plan.lookups > 1 && self.embedding.dtype != DType::Float;
+        if let Some(made) = work.temporaries.last_mut().filter(|_| casts) {
+            made.memory_constraint = MemoryConstraint::OwnMemoryElement;
+        }
+    }
+
+    fn exchange(
+        &self,
+        work: &mut OperationWork,
+        name: &str,
+        received: &TileRuns<Bytes>,
+        sent: &TileRuns<Bytes>,
+    ) {
+        let message = self.indices().bytes(WORD_BYTES).max().max(Bytes(1));
+        let messages = TileMessages {
+            received: (received.max().next_multiple_of(message) / message).max(1),
+            sent: 1,
+        };
+        let speed = self.machine.exchange_speed();
+        let tiles = self.tiles();
+        work.push_some(exchange::phase(name, received, sent, messages, tiles, speed));
+    }
+
+    fn compute(
+        &self,
+        work: &mut OperationWork,
+        name: &str,
+        vertex: &str,
+        dtype: DType,
+        cycles: impl Fn(&MultiSliceTilePart) -> Cycles,
+    ) {
+        let vertex = format!("popops::{vertex}<{}>", dtype.poplar_name());
+        work.push(elementwise::compute(name, vertex, 3, self.on_tiles(cycles)));
+    }
+
+    /// Bytes of the table that a tile copies: its part, where lookups share it.
+    fn table_copy(&self) -> TileRuns<Bytes> {
+        if self.plan.lookups == 1 {
+            return TileRuns::empty();
+        }
+        self.on_tiles(|part| part.rows * part.columns * self.element())
+    }
+
+    /// Looks rows up.
+    pub(crate) fn gather(&self) -> OperationWork {
+        let mut work = OperationWork::default();
+        let dtype = self.embedding.dtype;
+        let indices = self.on_tiles(|part| part.lookups * WORD_BYTES);
+        let (table, copy) = (self.table().bytes(self.element()), self.table_copy());
+        let wanted = add_per_tile(&indices, &copy);
+        let held = add_per_tile(&self.indices().bytes(WORD_BYTES), &table);
+        self.exchange(&mut work, "multiSlice/stage0", &wanted, &held);
+        self.compute(&mut work, "multiSlice/stage0", "MultiSlice", dtype, |part| {
+            cycles::gather(dtype, part.lookups, part.columns)
+        });
+        self.temporary(&mut work, "multiSlice/table", MemoryCategory::Message, copy, 0);
+        self.temporary(&mut work, "multiSlice/indices", MemoryCategory::Message, indices, 0);
+        if self.plan.rows > 1 {
+            self.choose(&mut work);
+        }
+        work
+    }
+
+    /// The second stage: of the results of all parts of the rows, the right ones.
+    fn choose(&self, work: &mut OperationWork) {
+        let dtype = self.embedding.dtype;
+        let first_result = self.on_tiles(|part| part.lookups * part.columns * self.element());
+        let made_at = work.phases().len() - 1;
+        let indices = self.indices();
+        for step in ["iota", "adjustedIndicesStage1"] {
+            let count = &indices.elements;
+            work.push(elementwise::unary(
+                &format!("multiSlice/{step}"),
+                elementwise::UnaryOpType::Negate,
+                DType::Int,
+                count,
+            ));
+        }
+        let from = work.phases().len();
+        // Each part of the rows gives a result for every lookup; only one of them is of the right
+        // row.
+        let candidates = self.on_tiles(|part| {
+            self.plan.rows * part.second_stage_lookups * part.columns * self.element()
+        });
+        let chosen = self.on_tiles(|part| part.second_stage_lookups * WORD_BYTES);
+        let received = add_per_tile(&candidates, &chosen);
+        self.exchange(work, "multiSlice/Stage1", &received, &first_result);
+        self.compute(work, "multiSlice/Stage1", "MultiSlice", dtype, |part| {
+            cycles::gather(dtype, part.second_stage_lookups, part.columns)
+        });
+        self.temporary(work, "multiSlice/stage1Input", MemoryCategory::Message, received, from);
+        self.temporary(
+            work,
+            "multiSlice/stage0Output",
+            MemoryCategory::Variable,
+            first_result,
+            made_at,
+        );
+    }
+
+    /// Adds rows to the rows that indices name.
+    ///
+    /// # Errors
+    /// Where sums cannot be reduced.
+    pub(crate) fn update(&self) -> Result<OperationWork, ReduceError> {
+        let mut work = OperationWork::default();
+        let several = self.plan.lookups > 1;
+        // Split lookups add into partial tables of their own, and poplibs sums those in floats.
+        let dtype = if several { DType::Float } else { self.embedding.dtype };
+        if several {
+            self.cast_slices(&mut work);
+        }
+        let made_at = work.phases().len();
+        let sums = self.on_tiles(|part| Elements(part.rows * part.columns));
+        if several {
+            work.push(elementwise::fill("multiUpdateAdd/zero", dtype, &sums));
+        }
+        let exchange_at = work.phases().len();
+        let mut wanted = self.on_tiles(|part| part.lookups * WORD_BYTES);
+        let slices = self.slices().bytes(dtype.bytes());
+        let mut held = self.indices().bytes(WORD_BYTES);
+        if self.plan.rows > 1 {
+            // Every part of the rows looks at all updates.
+            let all = |part: &MultiSliceTilePart| part.lookups * part.columns * dtype.bytes();
+            wanted = add_per_tile(&wanted, &self.on_tiles(all));
+            held = add_per_tile(&held, &slices);
+        }
+        self.exchange(&mut work, "multiUpdateAdd", &wanted, &held);
+        self.compute(&mut work, "multiUpdateAdd", "MultiUpdateAdd", dtype, |part| {
+            cycles::update(dtype, part.lookups, part.columns)
+        });
+        self.add_cast_temporary(
+            &mut work,
+            "multiUpdateAdd/operands",
+            MemoryCategory::Message,
+            wanted,
+            exchange_at,
+        );
+        if several {
+            if self.embedding.dtype != dtype {
+                self.add_cast_temporary(
+                    &mut work,
+                    "multiUpdateAdd/CastSlices",
+                    MemoryCategory::Variable,
+                    slices,
+                    made_at - 1,
+                );
+            }
+            self.add_sums(&mut work, &sums, made_at)?;
+        }
+        Ok(work)
+    }
+
+    /// Updates of narrow type are copied, then cast: sums are kept in floats.
+    fn cast_slices(&self, work: &mut OperationWork) {
+        let dtype = self.embedding.dtype;
+        let one = TileRuns::uniform(TileRange::new(0, 1), Elements(1));
+        work.push(elementwise::cast("multiUpdateAdd/CastScale", dtype, DType::Float, &one));
+        if dtype == DType::Float {
+            return;
+        }
+        let slices = self.slices().elements;
+        let from = work.phases().len();
+        let copied = slices.map(|count| COPY_SPEED.cycles_for(*count * dtype.bytes()));
+        work.push(on_tile_copies("multiUpdateAdd", "poplar_rt::Memcpy64Bit", &copied));
+        work.push(elementwise::cast("multiUpdateAdd/CastSlices", dtype, DType::Float, &slices));
+        let bytes = slices.map(|count| *count * dtype.bytes());
+        self.temporary(
+            work,
+            "multiUpdateAdd/slicesRearranged",
+            MemoryCategory::Rearrangement,
+            bytes,
+            from,
+        );
+    }
+
+    /// Reduces the sums of all parts of the lookups, and adds them to the table.
+    fn add_sums(
+        &self,
+        work: &mut OperationWork,
+        sums: &TileRuns<Elements>,
+        made_at: usize,
+    ) -> Result<(), ReduceError> {
+        let dtype = self.embedding.dtype;
+        let float = DType::Float;
+        let columns = (sums.total() / self.plan.lookups).0;
+        let reduction = ReductionRequest {
+            name: "multiUpdateAdd/Reduce",
+            operation: ReduceOperation::Add,
+            dims: &[
+                ReduceDim { size: self.plan.lookups, reduced: true },
+                ReduceDim { size: columns, reduced: false },
+            ],
+            input: sums,
+            dtype: float,
+            output: float,
+            result: ReduceResultUse::PLAIN,
+            output_mapping: None,
+            tiles: self.tiles(),
+            speed: self.machine.exchange_speed(),
+        };
+        let reduced = reduce::add(work, &reduction)?;
+        let sums = sums.map(|count| *count * float.bytes());
+        self.add_cast_temporary(
+            work,
+            "multiUpdateAdd/gathered",
+            MemoryCategory::Variable,
+            sums,
+            made_at,
+        );
+        let table = self.table().elements;
+        let from = work.phases().len();
+        let wide = table.map(|count| *count * float.bytes());
+        if dtype != float {
+            // The table is widened for the sum and narrowed after it, so that it rounds once.
+            work.push(elementwise::cast("multiUpdateAdd/castBase", dtype, float, &table));
+        }
+        let held = reduced.map(|count| *count * float.bytes());
+        self.exchange(work, "multiUpdateAdd/Add", &wide, &held);
+        work.push(elementwise::scaled_add("multiUpdateAdd/Add", float, &table));
+        if dtype != float {
+            work.push(elementwise::cast("multiUpdateAdd/castBack", float, dtype, &table));
+        }
+        self.temporary(work, "multiUpdateAdd/sumUpdates", MemoryCategory::Variable, wide, from);
+        Ok(())
+    }
+}

@@ -1,0 +1,67 @@
+//! What tiles reduce of the partial results of others.
+
+use super::region_reduction::{RegionOperands, RegionReduction};
+use crate::poputil::split_regions;
+use crate::poputil::split_regions::SplitBounds;
+use crate::targets::WORKERS;
+use std::ops::Range;
+
+/// Columns that a tile reduces from some source tiles.
+pub(crate) struct ReductionTask {
+    pub columns: Range<u64>,
+    pub sources: Vec<u32>,
+}
+
+impl ReductionTask {
+    pub(crate) fn width(&self) -> u64 {
+        self.columns.end - self.columns.start
+    }
+}
+
+/// Tiles other than `tile` that send to it: what one of them sends for neighbouring columns lies
+/// together and is one message.
+pub(crate) fn senders(duties: &[ReductionTask], tile: u32) -> u64 {
+    let mut sources: Vec<u32> = duties.iter().flat_map(|duty| &duty.sources).copied().collect();
+    sources.sort_unstable();
+    sources.dedup();
+    sources.len() as u64 - u64::from(sources.binary_search(&tile).is_ok())
+}
+
+/// Regions of one tile in the last stage: one stretch of rows where all are alike.
+pub(crate) fn final_regions(duties: &[ReductionTask], grain: u64) -> Vec<RegionReduction> {
+    let ranges: Vec<Range<u64>> = duties.iter().map(|duty| duty.columns.clone()).collect();
+    let bounds = SplitBounds { grain, most: WORKERS, least: 1 };
+    let rows_of = |columns: &Range<u64>| {
+        let at = ranges.partition_point(|range| range.end <= columns.start);
+        duties[at].sources.len() as u64
+    };
+    let parts: Vec<(Range<u64>, u64)> = split_regions::split_regions(&ranges, bounds)
+        .into_iter()
+        .flatten()
+        .map(|columns| (columns.clone(), rows_of(&columns)))
+        .collect();
+    // Sources can only be received side by side, as rows of one stretch, if they send equally many
+    // rows of whole grains.
+    let alike = parts.iter().all(|(columns, rows)| {
+        *rows == parts[0].1 && (columns.end - columns.start).is_multiple_of(grain)
+    });
+    let stride = parts.iter().map(|(columns, _)| columns.end - columns.start).sum();
+    let mut offset = 0;
+    parts
+        .into_iter()
+        .map(|(columns, rows)| {
+            let outputs = columns.end - columns.start;
+            let at = offset;
+            offset += outputs;
+            let region = RegionReduction::of_pieces(columns, rows);
+            if alike {
+                RegionReduction {
+                    operands: RegionOperands::Regular { offset: at, stride },
+                    ..region
+                }
+            } else {
+                region
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,258 @@
+//! How a tensor lies on the tiles of its IPU.
+
+use super::shape_hash::hash;
+use super::split_regions::{self, SplitBounds};
+use crate::poplar::tile_runs::per_tile;
+use crate::shape::gcd;
+use std::ops::Range;
+use tilescope_report::units::{Bytes, Elements, TileRange, TileRuns};
+
+/// The order of elements inside the tiles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ElementOrder {
+    /// As the shape says, innermost dimension contiguous.
+    Linear,
+    /// Groups of one axis are contiguous, as planned operations read and write them.
+    Grouped {
+        axis: usize,
+        /// Elements of it that lie together.
+        group: u64,
+    },
+    /// Made for another shape: the tensor is a view.
+    Reshaped,
+}
+
+impl ElementOrder {
+    /// The innermost axis of a tensor of `shape`, and how many elements of it lie together.
+    pub(crate) fn innermost(self, shape: &[u64]) -> (usize, u64) {
+        match self {
+            Self::Linear => (shape.len().saturating_sub(1), shape.last().copied().unwrap_or(1)),
+            Self::Grouped { axis, group } => (axis, group),
+            // Neighbours in memory are no neighbours in any axis of this shape.
+            Self::Reshaped => (usize::MAX, 1),
+        }
+    }
+
+    /// The same order seen in another shape of as many elements: groups of an axis stay together
+    /// where an axis of the new shape runs along them.
+    pub(crate) fn reshaped(self, from: &[u64], to: &[u64]) -> Self {
+        let Self::Grouped { axis, group } = self else { return self };
+        let step = |shape: &[u64], axis: usize| shape[axis + 1..].iter().product::<u64>();
+        // An axis runs along the groups if a step on it is as many elements: any other would cross
+        // them.
+        let along = |new: &usize| to[*new] > 1 && step(to, *new) == step(from, axis);
+        match (0..to.len()).find(along) {
+            Some(new) => Self::Grouped { axis: new, group: gcd(group, to[new]) },
+            None => Self::Reshaped,
+        }
+    }
+
+    /// The same order when axis `i` is the former axis `permutation[i]`.
+    pub(crate) fn permuted(self, shape: &[u64], permutation: &[usize]) -> Self {
+        let (innermost, group) = match self {
+            Self::Linear if permutation.is_sorted() => return self,
+            Self::Reshaped => return self,
+            _ => self.innermost(shape),
+        };
+        match permutation.iter().position(|old| *old == innermost) {
+            Some(axis) => Self::Grouped { axis, group },
+            None => Self::Reshaped,
+        }
+    }
+
+    /// Stretches of memory, one after the other: elements of each, and how many of them lie between
+    /// neighbours along `axis`. What is left of an axis that groups do not divide is a stretch of
+    /// its own.
+    fn stretches(self, shape: &[u64], axis: usize) -> Vec<(u64, u64)> {
+        let elements: u64 = shape.iter().product();
+        let inside: u64 = shape[axis + 1..].iter().product();
+        match self {
+            Self::Grouped { axis: inner, group } if inner < shape.len() && group > 0 => {
+                let size = shape[inner].max(1);
+                let others = elements / size;
+                if inner == axis {
+                    return vec![(elements, others)];
+                }
+                // Neighbours are a group apart for each element of the axes inside but this one.
+                let inside = if inner > axis { inside / size } else { inside };
+                let rest = size % group;
+                vec![((size - rest) * others, inside * group), (rest * others, inside * rest)]
+            }
+            _ => vec![(elements, inside)],
+        }
+    }
+}
+
+/// Where the elements of a tensor are, and in which order.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TensorLayout {
+    /// Elements on each tile of the IPU, tiles numbered from 0.
+    pub elements: TileRuns<Elements>,
+    pub order: ElementOrder,
+}
+
+/// Fewest bytes of a tensor that `mapTensorLinearly` puts on one tile
+/// (poplibs lib/poputil/TileMapping.cpp).
+const LINEAR_MIN_BYTES: Bytes = Bytes(128);
+
+/// Width of a load.
+const LOAD_BYTES: Bytes = Bytes(8);
+
+impl TensorLayout {
+    /// Elements dealt out evenly from tile 0 up, as `poputil::mapTensorLinearly` does: in grains
+    /// of 8 bytes, at least 128 bytes on a tile, as few tiles as keep the fullest one small (poplibs lib/poputil/TileMapping.cpp).
+    pub(crate) fn linear(elements: Elements, element_bytes: Bytes, tiles: u32) -> Self {
+        Self {
+            elements: linear_mapping(elements, element_bytes, LINEAR_MIN_BYTES, tiles),
+            order: ElementOrder::Linear,
+        }
+    }
+
+    /// One value for each of `elements` rows or channels of a tensor of `shape`: a load's width on
+    /// each tile, from a tile on that depends on the shape. Poplibs goes by the tiles that the
+    /// tensor lies on, and round where the tiles end (lib/poputil/Util.cpp,
+    /// createBroadcastOperand with dithering).
+    pub(crate) fn broadcast_operand(
+        shape: &[u64],
+        elements: Elements,
+        element_bytes: Bytes,
+        tiles: u32,
+    ) -> Self {
+        let grain = (LOAD_BYTES / element_bytes).max(1);
+        let bounds = SplitBounds { grain, most: tiles.into(), least: grain };
+        let parts: Vec<Range<u64>> = split_regions::split_evenly(elements.0, bounds).collect();
+        // So many first tiles leave room for all parts, without going round past the last tile.
+        let free = u64::from(tiles) + 1 - parts.len() as u64;
+        let first = (hash(shape.iter().copied()) % free) as u32;
+        let held = (first..).zip(parts).map(|(tile, part)| (tile, Elements(part.end - part.start)));
+        let held = per_tile(held);
+        debug_assert_eq!(held.total(), elements, "an operand lies on tiles as a whole");
+        Self { elements: held, order: ElementOrder::Linear }
+    }
+
+    /// How many elements of the innermost axis of a tensor of `shape` lie together on one tile:
+    /// what a group and the largest share of a tile have in common (poplibs
+    /// lib/poputil/VarStructure.cpp, detectInnermostGrouping).
+    pub(crate) fn group_on_tile(&self, shape: &[u64]) -> u64 {
+        let (_, group) = self.order.innermost(shape);
+        // A tile that holds less than a group, or ends inside one, leaves smaller runs.
+        gcd(group, self.elements.max().0.min(group))
+    }
+
+    /// The part of a tensor of `shape` whose index along `axis` is in `range`, where it lies.
+    pub(crate) fn slice(&self, shape: &[u64], axis: usize, range: Range<u64>) -> Self {
+        debug_assert!(
+            range.start <= range.end && range.end <= shape[axis],
+            "{range:?} of {shape:?}"
+        );
+        let stretches = self.order.stretches(shape, axis);
+        // Of the first so many elements of memory, those in the range.
+        let before = |elements: u64| {
+            let mut left = elements;
+            let within = |(size, step): &(u64, u64)| {
+                let part = left.min(*size);
+                left -= part;
+                let (low, high) = (range.start * step, range.end * step);
+                // A stretch repeats blocks of the whole axis, each with the range in the same
+                // place.
+                let block = (step * shape[axis]).max(1);
+                part / block * (high - low) + (part % block).clamp(low, high) - low
+            };
+            stretches.iter().map(within).sum::<u64>()
+        };
+        let mut start = 0;
+        let mut elements = TileRuns::empty();
+        for (tiles, count) in self.elements.iter() {
+            for tile in tiles.first..tiles.end {
+                let kept = before(start + count.0) - before(start);
+                start += count.0;
+                if kept > 0 {
+                    elements.push(TileRange::new(tile, tile + 1), Elements(kept));
+                }
+            }
+        }
+        Self { elements, order: self.order }
+    }
+
+    /// Bytes on each tile.
+    pub(crate) fn bytes(&self, element_bytes: Bytes) -> TileRuns<Bytes> {
+        self.elements.map(|count| *count * element_bytes)
+    }
+}
+
+/// Elements of each tile when `elements` are dealt out in grains of 8 bytes over as many tiles as
+/// hold at least `min_bytes` each.
+pub(crate) fn linear_mapping(
+    elements: Elements,
+    element_bytes: Bytes,
+    min_bytes: Bytes,
+    tiles: u32,
+) -> TileRuns<Elements> {
+    let bounds = SplitBounds {
+        grain: (LOAD_BYTES / element_bytes).max(1),
+        most: u64::from(tiles),
+        least: min_bytes.next_multiple_of(element_bytes) / element_bytes,
+    };
+    let counts = split_regions::split_evenly(elements.0, bounds);
+    let counts = counts.map(|part| Some(Elements(part.end - part.start)));
+    let mapping = TileRuns::from_tiles(0, counts);
+    debug_assert_eq!(mapping.total(), elements, "every element is mapped once");
+    mapping
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn small_tensors_stay_on_few_tiles() {
+        assert_eq!(TensorLayout::linear(Elements(10), Bytes(4), 1472).elements.tile_count(), 1);
+        assert_eq!(TensorLayout::linear(Elements(64), Bytes(4), 1472).elements.tile_count(), 2);
+    }
+
+    #[test]
+    fn views_keep_groups_together() {
+        let grouped = |axis, group| ElementOrder::Grouped { axis, group };
+        // Heads cut the channels of a layer into pieces of 64.
+        let heads = grouped(1, 16).reshaped(&[1024, 1024], &[8, 128, 16, 64]);
+        assert_eq!(heads, grouped(3, 16));
+        assert_eq!(heads.permuted(&[8, 128, 16, 64], &[0, 2, 1, 3]), grouped(3, 16));
+        assert_eq!(heads.permuted(&[8, 128, 16, 64], &[0, 2, 3, 1]), grouped(2, 16));
+        // Channels cut into groups of 4: every second pair of a run of 8 is another group.
+        let groups = grouped(1, 8).reshaped(&[16, 12, 59, 59], &[16, 3, 4, 59, 59]);
+        assert_eq!(groups, grouped(2, 4));
+        assert_eq!(grouped(1, 8).reshaped(&[16, 12, 6, 6], &[16, 432]), ElementOrder::Reshaped);
+    }
+
+    proptest! {
+        #[test]
+        fn slices_are_all_of_it(
+            shape in prop::collection::vec(1u64..20, 1..4),
+            axis in 0usize..4,
+            inner in 0usize..4,
+            group in 1u64..4,
+            cut in 0u64..20,
+            grouped in any::<bool>(),
+        ) {
+            let (axis, inner) = (axis % shape.len(), inner % shape.len());
+            let elements = shape.iter().product::<u64>();
+            let mut layout = TensorLayout::linear(Elements(elements), Bytes(4), 40);
+            if grouped {
+                layout.order = ElementOrder::Grouped { axis: inner, group };
+            }
+            let cut = cut % (shape[axis] + 1);
+            let low = layout.slice(&shape, axis, 0..cut).elements;
+            let high = layout.slice(&shape, axis, cut..shape[axis]).elements;
+            prop_assert_eq!(low.total() + high.total(), Elements(elements));
+            prop_assert_eq!(low.total(), Elements(elements / shape[axis] * cut));
+        }
+
+        #[test]
+        fn every_element_has_one_tile(elements in 1u64..5_000_000, bytes in prop_oneof![Just(1u64), Just(2), Just(4)]) {
+            let layout = TensorLayout::linear(Elements(elements), Bytes(bytes), 1216);
+            prop_assert_eq!(layout.elements.total(), Elements(elements));
+            prop_assert!(layout.elements.tile_count() <= 1216);
+        }
+    }
+}
