@@ -84,7 +84,7 @@ pub(crate) fn stretches(input: &TileRuns<Elements>) -> impl Iterator<Item = (u32
 
 #[cfg(test)]
 mod tests {
-    use super::super::pattern::tests::{dims, stretch};
+    use super::super::introspection::tests::{dims, stretch};
     use super::*;
     use proptest::prelude::*;
 
