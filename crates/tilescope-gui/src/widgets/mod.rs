@@ -248,8 +248,14 @@ pub(crate) fn node_ui(
     role: Role,
     words: impl FnOnce() -> (String, String),
 ) {
+    let is_read = ui.ctx().accesskit_node_builder(id, |_| ()).is_some();
+    if !is_read {
+        return;
+    }
+    // Worded before the node is built: meanwhile the egui context is locked, and whoever words may
+    // ask it for the format of numbers.
+    let (name, value) = words();
     ui.ctx().accesskit_node_builder(id, |node| {
-        let (name, value) = words();
         node.set_role(role);
         node.set_label(name);
         node.set_value(value);
