@@ -35,7 +35,7 @@ impl CpuTexture {
     pub(super) fn replace(&mut self, [left, top]: [usize; 2], delta: &ImageDelta) {
         let ImageData::Color(image) = &delta.image;
         let [width, height] = image.size;
-        // A part that does not fit would panic in the copy below and take the frame along.
+        // A part that is too wide would run on into the next row, or behind the last one.
         let columns = width.min(self.width.saturating_sub(left));
         for row in 0..height.min(self.height.saturating_sub(top)) {
             let from = &image.pixels[row * width..row * width + columns];

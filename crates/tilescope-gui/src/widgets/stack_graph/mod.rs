@@ -339,7 +339,7 @@ impl StackGraph {
             }
         }
         if moved != places.axis {
-            // No axis stands for all of it: that still shows all once the window is wider.
+            // `None` stands for all places: that still shows all of them once the window is wider.
             let whole = moved.window(limits.width).length() >= limits.range.length();
             self.axis = (!whole).then(|| moved.clamped_to(limits));
         }
