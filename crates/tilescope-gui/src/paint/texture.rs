@@ -35,6 +35,7 @@ impl CpuTexture {
     pub(super) fn replace(&mut self, [left, top]: [usize; 2], delta: &ImageDelta) {
         let ImageData::Color(image) = &delta.image;
         let [width, height] = image.size;
+        // A part that is too wide would run on into the next row, or behind the last one.
         let columns = width.min(self.width.saturating_sub(left));
         for row in 0..height.min(self.height.saturating_sub(top)) {
             let from = &image.pixels[row * width..row * width + columns];
@@ -54,6 +55,7 @@ impl CpuTexture {
     }
 
     fn between(&self, x: f32, y: f32) -> GammaRgba {
+        // A cast would round towards zero and take texel 0 for the one before it, which wraps.
         let (left, top) = (x.floor(), y.floor());
         let (right_share, lower_share) = (x - left, y - top);
         let (left, top) = (left as i64, top as i64);
@@ -73,6 +75,7 @@ impl CpuTexture {
 }
 
 fn wrapped(at: i64, size: usize, mode: TextureWrapMode) -> usize {
+    // Of an empty texture `clamp` would panic and `rem_euclid` divide by zero.
     let size = (size as i64).max(1);
     let inside = match mode {
         TextureWrapMode::ClampToEdge => at.clamp(0, size - 1),

@@ -54,6 +54,7 @@ impl TriangleEdge {
     fn narrow(&self, y: i64, from: &mut i64, to: &mut i64) {
         let at_first = self.origin + self.per_row * y;
         match self.per_column {
+            // A level edge has all columns of a row on one side of it.
             0 if at_first < 0 => *to = *from,
             0 => {}
             // `div_euclid` rounds towards minus infinity for both signs; `/` would round towards
@@ -101,6 +102,7 @@ impl<'a> PixelRowBand<'a> {
     pub(super) fn clip_to(&mut self, rect: Rect) -> bool {
         let (top, bottom) = (self.first_row, self.first_row + self.rows);
         self.clip = PixelClip {
+            // The casts saturate: egui's clip rectangle of everything is infinite.
             left: (rect.left() as i64).clamp(0, self.width),
             right: (rect.right() as i64).clamp(0, self.width),
             top: (rect.top() as i64).clamp(top, bottom),
@@ -132,6 +134,7 @@ impl<'a> PixelRowBand<'a> {
     }
 
     fn may_touch(&self, corners: &[[f32; 2]; 3]) -> bool {
+        // Most triangles of a frame lie in other bands: they must not cost the setup of edges.
         let [a, b, c] = corners;
         let (top, bottom) = (a[1].min(b[1]).min(c[1]), a[1].max(b[1]).max(c[1]));
         let (left, right) = (a[0].min(b[0]).min(c[0]), a[0].max(b[0]).max(c[0]));
@@ -142,6 +145,8 @@ impl<'a> PixelRowBand<'a> {
     }
 
     fn fill(&mut self, corners: &[[f32; 2]; 3], area: f32, vertices: [&Vertex; 3], t: &CpuTexture) {
+        // Exact: the corners lie on sub-pixels and within `FAR`, where 32-bit floats still hold
+        // whole numbers of them.
         let fixed = corners.map(|corner| corner.map(|at| (at * SUB_PIXELS) as i64));
         let edges =
             [(0, 1), (1, 2), (2, 0)].map(|(a, b)| TriangleEdge::between(fixed[a], fixed[b]));
@@ -157,6 +162,8 @@ impl<'a> PixelRowBand<'a> {
                 edge.narrow(y, &mut from, &mut to);
             }
             if from < to {
+                // Edges only narrow the clip, and the clip lies within the band: the slice is in
+                // range.
                 let start = (y - self.first_row) * self.width;
                 let row = &mut self.pixels[(start + from) as usize..(start + to) as usize];
                 shading.paint_row(row, from, y);
@@ -245,6 +252,7 @@ fn product(a: GammaRgba, b: GammaRgba) -> GammaRgba {
 fn blend(pixel: &mut [u8; 4], colour: GammaRgba) {
     let kept = 1.0 - colour[3] / 255.0;
     for (channel, value) in pixel.iter_mut().zip(colour).take(3) {
+        // Alpha is left alone: the picture is opaque from the start and stays so.
         *channel = to_byte(value + f32::from(*channel) * kept);
     }
 }

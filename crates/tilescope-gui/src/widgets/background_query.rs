@@ -41,6 +41,8 @@ impl BackgroundWorkers {
     pub fn wait(&self, limit: Duration) {
         let end = Instant::now() + limit;
         let mut guard = self.0.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        // Looked at under the lock that workers count down under: no end is missed before the
+        // sleep.
         while self.busy() {
             let Some(left) = end.checked_duration_since(Instant::now()) else { return };
             guard = match self.0.finished.wait_timeout(guard, left) {
@@ -78,6 +80,7 @@ pub(crate) struct Versioned<T> {
 impl<T> Versioned<T> {
     /// A value with a version of its own.
     pub(crate) fn new(value: T) -> Self {
+        // Numbers only have to differ; they order no other memory, so `Relaxed` is enough.
         static NEXT_VERSION: AtomicU64 = AtomicU64::new(1);
         Self { version: NEXT_VERSION.fetch_add(1, Ordering::Relaxed), value: Arc::new(value) }
     }
@@ -276,11 +279,14 @@ where
     ) -> QueryState<T> {
         self.receive();
         let known = self.answer.as_ref().is_some_and(|(answered, _)| answered == key);
+        // One question at a time: panning asks faster than answers come, and a queue would be
+        // worked off when all in it is out of date.
         if !known && self.pending.is_none() {
             self.start(context, workers, key.clone(), question);
         }
         if let Some(pending) = &self.pending {
             let wait = OVERDUE_AFTER.saturating_sub(pending.since.elapsed());
+            // Without input egui paints no frame, and nobody would say that the answer is overdue.
             if !wait.is_zero() {
                 context.request_repaint_after(wait);
             }
@@ -291,6 +297,8 @@ where
     /// Gives up what is worked on; it stays unanswered until [`Self::retry`].
     pub(crate) fn cancel(&mut self) {
         if let Some(pending) = self.pending.take() {
+            // Kept as an answer: views ask on every frame and would start the same work again at
+            // once.
             self.answer = Some((pending.key.clone(), Err(BackgroundQueryError::Cancelled)));
         }
     }
@@ -311,6 +319,7 @@ where
             Some((answered, Ok(answer))) if answered == key => QueryState::Fresh(answer.clone()),
             Some((answered, Err(error))) if answered == key => QueryState::Failed(error.clone()),
             Some((_, Ok(answer))) => QueryState::Stale { answer: answer.clone(), overdue },
+            // Also after an earlier question failed: its error says nothing about this one.
             _ => QueryState::Waiting { overdue },
         }
     }
@@ -324,6 +333,7 @@ where
                 in_background(move || drop(overtaken));
             }
             Err(TryRecvError::Empty) => return,
+            // The work ended without a word: ask again instead of waiting for ever.
             Err(TryRecvError::Disconnected) => {}
         }
         self.pending = None;
@@ -351,6 +361,7 @@ where
             };
             // Nobody listens any more once the view is closed.
             let _ = sender.send(answer);
+            // Only after the answer was sent: who waits for the workers finds it in the channel.
             drop(job);
             context.request_repaint();
         });
@@ -361,6 +372,7 @@ where
 fn in_background(work: impl FnOnce() + Send + 'static) {
     static POOL: OnceLock<Option<rayon::ThreadPool>> = OnceLock::new();
     let pool = POOL.get_or_init(|| {
+        // Not rayon's own pool: that has a thread for every processor, and frames would stutter.
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = processors.saturating_sub(1).max(1);
         rayon::ThreadPoolBuilder::new().num_threads(threads).build().ok()

@@ -59,6 +59,7 @@ impl PanZoomAxis {
         let length = (range.length() as f64).max(1.0);
         let scale = length * (1.0 + 2.0 * SLACK) / f64::from(width.max(1.0));
         let scale = scale.max(1.0 / MAX_POINTS_PER_POSITION);
+        // From the limited scale: a range too short for the width stands in its middle.
         let air = (scale * f64::from(width) - length) / 2.0;
         Self { origin: range.start as i64, fraction: 0.0, scale }.moved(-air)
     }
@@ -90,6 +91,8 @@ impl PanZoomAxis {
     /// The position at a point; below 0 left of the first one.
     pub(crate) fn position_from_x(&self, x: f32) -> i64 {
         let distance = f64::from(x) * self.scale + self.fraction;
+        // A cast alone rounds towards zero: the position left of the origin would be the origin
+        // too.
         self.origin.saturating_add(distance.floor() as i64)
     }
 
@@ -98,6 +101,7 @@ impl PanZoomAxis {
         let start = self.origin.max(0) as u64;
         // One more position: the one at the right edge is partly visible.
         let end = self.position_from_x(width).saturating_add(1).max(0) as u64;
+        // Never empty, or lanes would be read for a window of nothing.
         AxisRange::new(start, end.max(start + 1))
     }
 
@@ -152,12 +156,15 @@ impl PanZoomAxis {
         let scale = self.scale.min(limits.widest_scale());
         let shown = scale * f64::from(width);
         let air = shown * SLACK * 4.0;
+        // Integers are subtracted first, as in `x_from_position`: far out floats lose whole
+        // positions.
         let position = (self.origin - range.start as i64) as f64 + self.fraction;
         let length = range.length() as f64;
         let lowest = -air;
         let highest = (length - shown + air).max(lowest);
         let middle = (length - shown) / 2.0;
         let wanted = if shown >= length { middle } else { position.clamp(lowest, highest) };
+        // Moved instead of set: an axis within its limits keeps its bits and equals itself.
         Self { scale, ..self.moved(wanted - position) }
     }
 }
@@ -174,6 +181,7 @@ pub(crate) struct AxisLimits {
 impl AxisLimits {
     fn widest_scale(self) -> f64 {
         let length = (self.range.length() as f64).max(1.0) * (1.0 + 2.0 * SLACK);
+        // Not below the closest scale: `clamp` in `zoomed` panics where its bounds are reversed.
         (length / f64::from(self.width.max(1.0))).max(1.0 / MAX_POINTS_PER_POSITION)
     }
 }
@@ -190,6 +198,7 @@ pub(crate) fn tick_step(scale: f64, points: f32) -> u64 {
 
 /// A box for how many positions are on the screen: to read, to drag, to type.
 pub(crate) fn count_drag(count: &mut u64, limits: AxisLimits) -> DragValue<'_> {
+    // In proportion: dragging feels the same among ten positions as among a billion.
     let speed = *count as f64 * 0.005;
     DragValue::new(count)
         .range(1..=limits.range.length().max(1))

@@ -67,6 +67,7 @@ impl SplitTexture {
         let whole = Rect::from_min_max(pos2(0.0, 0.0), pos2(1.0, 1.0));
         for ([left, top], [width, height], handle) in &self.pieces {
             let piece = Rect::from_min_max(at(*left, *top), at(left + width, top + height));
+            // Zoomed in, most pieces lie beside the screen and would only be sent to be cut away.
             if piece.intersects(painter.clip_rect()) {
                 painter.image(handle.id(), piece, whole, Color32::WHITE);
             }

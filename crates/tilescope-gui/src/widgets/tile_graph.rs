@@ -153,6 +153,7 @@ fn call_out_ui(
                     continue;
                 }
                 let (dot, _) = ui.allocate_exact_size(vec2(10.0, 10.0), Sense::hover());
+                // In range: titles and colours are both made of the layers of these curves.
                 ui.painter().rect_filled(dot, 2.0, colours[layer]);
                 ui.label(title);
                 ui.label(curves.unit.exact(value));

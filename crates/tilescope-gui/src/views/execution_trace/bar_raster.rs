@@ -73,6 +73,7 @@ pub(crate) fn raster(
             let wide = BarRasterizer { image: &mut image, fill, sub_lane: index, palette };
             wide.put(item, look, &mut narrow);
         }
+        // After the wide bars: a short step at the edge of a long one must not vanish below it.
         narrow.put(&mut image, fill, index, palette);
     }
     image
@@ -201,6 +202,7 @@ impl NarrowBarColumns {
         for x in first..end.min(self.width) {
             let inside = (right.min(x as f64 + 1.0) - left.max(x as f64)).max(0.0) as f32;
             let cover = inside * busy;
+            // In range: the caller cut `row` to the rows of the sub-lane, the loop cuts `x`.
             let column = &mut self.columns[row as usize * self.width + x];
             let [r, g, b, _] = colour.to_array().map(f32::from);
             // A weight above nothing, so that steps of no cycles show as well.

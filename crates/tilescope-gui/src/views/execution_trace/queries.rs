@@ -106,6 +106,7 @@ impl TraceQueries {
         selected: Option<SelectedStep>,
     ) -> Option<CycleRange> {
         settings.bar.as_ref().map(|bar| bar.range).or_else(|| {
+            // Answers lag behind the selection: the cycles of another step would be zoomed to.
             let details: &StepDetailReport = self.details.latest()?.last()?;
             selected.filter(|step| step.step == details.step)?;
             Some(details.range)
@@ -135,6 +136,7 @@ pub(super) fn scene_key(
     // More cycles than are on the screen, so that panning does not wait for every frame.
     let window = scene_window(layout.axis, limits.width);
     let width = (window.length().as_f64() / cycles_per_pixel).ceil() as usize;
+    // Rows are equally high on all IPUs: the first one speaks for them.
     let row_height = layout.blocks.first().map_or(FLAME_ROW, |block| block.row_height);
     TraceSceneKey {
         window,
@@ -149,6 +151,7 @@ pub(super) fn scene_key(
         marks: prefs.marks,
         arrows: prefs.arrows,
         chosen: selected.map(|step| step.step),
+        // One spelling for what matches the same: a blank typed must not have all read again.
         filter: filter.trim().to_lowercase(),
         colours,
         // Images are made in physical pixels: in points, dense screens would scale them up.

@@ -64,9 +64,11 @@ impl TraceSettings {
             TraceEvent::ZoomTo(cycles) => self.zoom_to(cycles),
             TraceEvent::ZoomToOrOut(cycles) => self.zoom_to_or_out(cycles),
             TraceEvent::BringIntoView(cycles) => self.bring_into_view(cycles),
+            // How far there is to scroll is known only to the layout, which limits it.
             TraceEvent::ScrollBy(points) => self.scroll += points,
             TraceEvent::ShowIpus(ipus) => {
                 self.ipus = ipus;
+                // The lanes change their places: the same offset would show any of them.
                 self.scroll = 0.0;
             }
             TraceEvent::SetFilter(filter) => self.filter = filter,
@@ -100,6 +102,7 @@ impl TraceSettings {
         if let Some(cycles) = zooms {
             self.zoom_to(cycles);
         }
+        // Only once per step: the tab that the user turns to afterwards stays.
         if self.followed_step != selection.step {
             self.followed_step = selection.step;
             self.also.clear();
@@ -157,6 +160,8 @@ impl TraceSettings {
         match chosen.iter().position(|known| *known == step) {
             Some(at) if add => drop(chosen.remove(at)),
             _ => {
+                // The table of details has so many columns: the new step takes the last one's
+                // place.
                 chosen.truncate(MAX_COLUMNS - 1);
                 chosen.push(step);
             }

@@ -120,6 +120,7 @@ impl MatchedPlaces {
         // A match is the place at which the count goes up.
         let nth = if known < self.count() { known } else { 0 };
         let place = self.before.partition_point(|count| *count <= nth);
+        // No underflow: `before` starts with 0, which is never above `nth`.
         (self.count() > 0).then(|| place - 1)
     }
 }
@@ -217,6 +218,7 @@ impl StackGraph {
             Rect::from_min_max(pos2(left, strip.bottom() + 8.0), pos2(left + width, bottom));
         let limits = AxisLimits { range: axis_range_of_places(stack.places()), width };
         self.keep_axis(limits);
+        // Before the graph, which then shows in this very frame what strip and count moved to.
         self.strip_ui(ui, stack, strip, limits);
         let beside = Rect::from_x_y_ranges(area.left() + 6.0..=left - 6.0, strip.y_range());
         self.count_ui(ui, beside, limits, look.axis);
@@ -337,6 +339,7 @@ impl StackGraph {
             }
         }
         if moved != places.axis {
+            // `None` stands for all places: that still shows all of them once the window is wider.
             let whole = moved.window(limits.width).length() >= limits.range.length();
             self.axis = (!whole).then(|| moved.clamped_to(limits));
         }
@@ -354,6 +357,7 @@ fn arrows(ui: &Ui, response: &Response, chosen: &[usize], places: usize) -> Opti
     if !response.has_focus() || places == 0 {
         return None;
     }
+    // Without the lock egui takes the arrows for itself and moves the focus away.
     let filter = EventFilter { horizontal_arrows: true, ..EventFilter::default() };
     ui.memory_mut(|memory| memory.set_focus_lock_filter(response.id, filter));
     let (left, right, add) = ui.input(|input| {

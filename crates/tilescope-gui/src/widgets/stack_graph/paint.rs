@@ -17,6 +17,7 @@ const MOST_OUTLINED: usize = 400;
 pub(super) fn paint(ui: &Ui, places: &StackGraphLayout<'_>, look: &StackGraphInput<'_>) {
     let palette = ThemePalette::for_ui(ui);
     let painter = ui.painter();
+    // The grid below the layers, which stand on the line that is painted last.
     grid(ui, painter, places, look, palette);
     let inside = ui.painter_at(places.frame);
     let ground = columns(places, None);
@@ -89,6 +90,7 @@ fn fill(
     above: &[(f32, f32, f32)],
     colour: Color32,
 ) {
+    // One mesh: egui feathers the edges of single shapes, so neighbours would show seams.
     let mut mesh = Mesh::default();
     let mut run: Option<(f32, f32, f32, f32)> = None;
     for ((left, right, bottom), (_, _, top)) in below.iter().zip(above) {
@@ -97,6 +99,7 @@ fn fill(
         }
         match &mut run {
             // Neighbours of the same height are one rectangle.
+            // Equal values give equal bits, so comparing floats is safe.
             Some((_, end, low, high)) if *low == *bottom && *high == *top => *end = *right,
             _ => {
                 quad(&mut mesh, run.replace((*left, *right, *bottom, *top)), colour);
@@ -151,6 +154,7 @@ fn outline(
 ) {
     let mut points = Vec::with_capacity(above.len() * 2);
     for (left, right, y) in above {
+        // Cut just outside of the frame, where the clip hides it: far out floats are coarse.
         points.push(pos2(left.max(places.frame.left() - 2.0), *y));
         points.push(pos2(right.min(places.frame.right() + 2.0), *y));
     }
@@ -193,6 +197,7 @@ fn grid(
         let at = pos2(frame.left() - 8.0, y);
         painter.text(at, Align2::RIGHT_CENTER, text, font.clone(), palette.weak_text);
     }
+    // At least 1, as `tick_step` promises, or the loop below would not end.
     let step = tick_step(places.axis.scale(), 80.0) as usize;
     let window = places.window();
     let mut place = window.start.div_ceil(step) * step;
@@ -235,6 +240,8 @@ fn spans(
         let top = places.frame.top() + 4.0 + index as f32 * 18.0;
         let bar = Rect::from_min_max(pos2(left, top), pos2(right, top + 4.0));
         painter.rect_filled(bar, 2.0, palette.accent);
+        // The name stays in the frame where its span begins left of it; the inner `max` keeps the
+        // bounds of `clamp` in order in a narrow graph.
         let from = left.clamp(
             places.frame.left() + 2.0,
             (places.frame.right() - 120.0).max(places.frame.left() + 2.0),

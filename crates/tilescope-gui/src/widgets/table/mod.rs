@@ -124,6 +124,7 @@ impl TableState {
         let (column, descending) = self.sort.unwrap_or((unsorted, true));
         let filter = self.filter.trim().to_lowercase();
         let shared = table.clone();
+        // A saved place may sort by a column that this table does not have.
         let key = (generation, column.min(table.columns.len()), descending, filter);
         let asked = self.order.compute(
             ui.ctx(),
@@ -167,6 +168,7 @@ impl TableState {
     }
 
     fn count_ui(&self, ui: &mut Ui, table: &DataTable) {
+        // The last count stays while a filter is worked on: numbers would flicker at every letter.
         let shown = self.order.latest().map_or(table.rows.len(), |order| order.rows.len());
         let all = table.rows.len();
         let text = if shown == all {
@@ -211,6 +213,7 @@ fn rows_ui(
     if let Some(index) = wanted.and_then(|place| order.place_of(place)) {
         builder = builder.scroll_to_row(index + totals, None);
     }
+    // Text that can be selected takes the clicks that are to choose its row.
     let choosing = choice.is_some();
     let header = builder.header(26.0, |mut row| {
         for (index, column) in table.columns.iter().enumerate() {
@@ -234,6 +237,7 @@ fn rows_ui(
             let Some(place) = order.rows.get(index - totals).map(|row| *row as usize) else {
                 return;
             };
+            // `place` is in range: orders of other tables were turned away by their generation.
             let chosen = choice.as_ref().is_some_and(|choice| choice.chosen.contains(&place));
             row.set_selected(chosen);
             for (column, cell) in table.columns.iter().zip(&table.rows[place]) {
@@ -249,6 +253,8 @@ fn rows_ui(
                 let name = names.find(|text| !text.is_empty()).unwrap_or_default();
                 response.widget_info(|| WidgetInfo::selected(Role::Row, true, chosen, &name));
                 clicked = response.clicked().then_some(place).or(clicked);
+                // Rows off the screen do not exist: one that a key leads to is scrolled to first,
+                // and takes the focus in the frame that lays it out.
                 if *choice.focus == Some(place) {
                     *choice.focus = None;
                     response.request_focus();

@@ -48,6 +48,7 @@ impl LanePointer {
     /// What the pointer does in this frame.
     pub(crate) fn events(&mut self, ui: &Ui, input: &LanePointerInput<'_>) -> Vec<TraceEvent> {
         let mut events = Vec::new();
+        // To egui the second click is a click too: with Shift it would take the step out again.
         if input.response.double_clicked() {
             events.extend(input.hit.as_ref().map(|hit| TraceEvent::ZoomTo(hit.item.range)));
         } else if input.response.clicked() {
@@ -65,6 +66,8 @@ impl LanePointer {
             && selects
             && let Some(start) = ui.input(|input| input.pointer.press_origin())
         {
+            // Where the button went down: egui tells a drag from a click only some points later.
+            // Kept as a cycle, since the wheel may zoom while the range is drawn.
             self.range_from = Some(layout.cycle_at(start.x));
         }
         if let Some(from) = self.range_from {
@@ -102,6 +105,8 @@ fn wheel(ui: &Ui, input: &LanePointerInput<'_>, events: &mut Vec<TraceEvent>) {
         events.push(TraceEvent::ScrollBy(-f64::from(delta.y + delta.x)));
         return;
     }
+    // A power: as far back as forth ends at the same zoom, in however many frames egui smooths the
+    // wheel's turn.
     let factor = f64::from(zoom) * (f64::from(delta.y) * WHEEL_ZOOM).exp();
     let mut moved = layout.axis;
     if factor != 1.0 {
@@ -126,6 +131,8 @@ fn click(ui: &Ui, input: &LanePointerInput<'_>) -> TraceEvent {
             TraceEvent::ChooseStep { step: SelectedStep { ipu, sub_lane, position, step }, add }
         }
         None => {
+            // A bar of several steps has no number to find it by: its words are kept as they are
+            // now.
             let window = scene_window(input.layout.axis, input.limits.width);
             let lane = (ipu, sub_lane);
             let bar = SelectedBar::from_item(hit.item, input.prepared, lane, window);

@@ -45,6 +45,7 @@ fn flow_arrow<'a>(
     // Into the lane, as far as a row is high.
     let depth = ((to.1 - to.0) * 0.25).min(10.0);
     let end = pos2(layout.x(arrow.used.start), if down { to.0 + depth } else { to.1 - depth });
+    // The head reaches beyond the box of the two ends.
     let (both, lanes) = (Rect::from_two_pos(start, end).expand(HEAD), layout.regions.lanes);
     let visible = both.intersect(lanes);
     let own = chosen == Some(arrow.step);

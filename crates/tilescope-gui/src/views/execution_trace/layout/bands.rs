@@ -84,6 +84,8 @@ fn ipu_band<'a>(
     let y = (top + 2.0).max(gutter.top() + 2.0).min(own.bottom() - 18.0);
     let bars = layout.bars(block);
     let separator = |index| bars.top() + block.sub_lane_top(index) - SUB_LANE_GAP / 2.0;
+    // An IPU that was just scrolled to may not be in the scene yet: it has a name and a ground, and
+    // its bars come with the next answer.
     let place = |scene: &TraceScene| scene.ipus.iter().position(|i| i.ipu == block.lanes.ipu);
     IpuBand {
         ipu: block.lanes.ipu,
@@ -145,6 +147,8 @@ fn bar_labels<'a>(
 ) -> Vec<BarLabelItem<'a>> {
     let window = cycles_on_screen(layout.axis, layout.regions.lanes.width());
     let mut labels = Vec::new();
+    // Only bars that the scene found wide enough: there are as many others as pixels, and this is
+    // done for every frame.
     for (sub_lane, (lane, wide)) in ipu.lanes.iter().zip(&ipu.labelled_bars).enumerate() {
         let wide = wide.iter().filter_map(|at| lane.items.get(*at as usize));
         for item in wide.filter(|item| is_inside(item.range, window)) {

@@ -42,6 +42,7 @@ pub(crate) fn chosen_bars<'a>(
     settings: &TraceSettings,
     selected: Option<SelectedStep>,
 ) -> (Vec<ChosenBarItem<'a>>, bool) {
+    // A bar of several steps is known to this view alone and stands before the step of all tabs.
     let chosen = match &settings.bar {
         Some(bar) => Some(bar_position(scene, bar)),
         None => scene.zip(selected).and_then(|(scene, step)| step_bar_position(scene, &step)),
@@ -50,6 +51,7 @@ pub(crate) fn chosen_bars<'a>(
     let beside =
         |scene| settings.also.iter().filter_map(move |step| step_bar_position(scene, step));
     let also = scene.into_iter().flat_map(beside);
+    // Before anything is read, an outline would frame a piece of an empty lane.
     let all = also.chain(chosen.filter(|_| scene.is_some()));
     (all.filter_map(|chosen| chosen_bar(layout, &chosen)).collect(), veiled)
 }

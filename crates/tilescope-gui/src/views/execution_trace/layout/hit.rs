@@ -30,10 +30,13 @@ pub(crate) fn hit<'a>(
     let (sub_lane, row) = block.row_at((y - block.top) as f32 - block.marks)?;
     let ipu = scene.ipus.iter().find(|ipu| ipu.ipu == block.lanes.ipu)?;
     let lane = ipu.lanes.get(sub_lane)?;
+    // Below 0 is left of the run, where no bars are.
     let cycle = Cycles(u64::try_from(layout.cycle_at(at.x)).ok()?);
+    // Points turned into cycles: a hair of a bar is as easy to hit at any zoom.
     let slack = Cycles((layout.axis.scale() * f64::from(HIT_TOLERANCE)) as u64);
     let item = lane.hit(row, cycle, slack)?;
     let LaneItem { row, range, full_height, .. } = *item;
+    // Placed by this frame's axis, even if the scene is older: its image is drawn there too.
     let rect = layout.bar(block, BarPosition { sub_lane, row, range, full_height });
     Some(LaneHit { ipu: ipu.ipu, lane, item, rect })
 }

@@ -42,6 +42,7 @@ impl IpuLaneLayout<'_> {
 
     /// First point of a group of tiles below the top of the bars.
     pub(crate) fn sub_lane_top(&self, index: usize) -> f32 {
+        // In range: `rows` has an entry for every group of tiles, in either style.
         let above: u32 = self.rows[..index].iter().sum();
         above as f32 * self.row_height + SUB_LANE_GAP * index as f32
     }
@@ -51,6 +52,7 @@ impl IpuLaneLayout<'_> {
         self.rows.iter().enumerate().find_map(|(index, rows)| {
             let inside = y - self.sub_lane_top(index);
             let row = (inside / self.row_height).floor();
+            // The gap between two groups belongs to neither: nothing is hit there.
             (row >= 0.0 && row < *rows as f32).then_some((index, row as u32))
         })
     }

@@ -25,7 +25,9 @@ pub(crate) struct RulerTick {
 pub(crate) fn ruler_ticks(layout: &TraceLayout<'_>) -> Vec<RulerTick> {
     let (axis, ruler) = (layout.axis, layout.regions.ruler);
     let step = tick_step(axis.scale(), TICK_DISTANCE);
+    // Steps are 1, 2 or 5 times a power of ten: below 5 a fifth is no whole number of cycles.
     let minor = if step >= 5 { step / 5 } else { step };
+    // Rounded down to a multiple, so that ticks move with their cycles while panning.
     let first = axis.position_from_x(0.0).max(0) as u64 / minor * minor;
     let last = axis.position_from_x(ruler.width()).max(0) as u64;
     let cycles = std::iter::successors(Some(first), |cycle| cycle.checked_add(minor));
@@ -81,12 +83,15 @@ pub(crate) fn mark_bars<'a>(
     let mut bars = Vec::new();
     for mark in &marks.marks {
         let (left, right) = (layout.x(mark.cycles.start), layout.x(mark.cycles.end));
+        // Zoomed out, thousands of marks share a point: those that cover no new one are left out.
         if right < row.left() || left > row.right() || right <= behind {
             continue;
         }
+        // Cut a little outside of the row, whose clip hides the rounded corners of the cut.
         let from = left.max(row.left() - 4.0).max(behind);
         let gap = if right - left > 4.0 { 1.0 } else { 0.0 };
         let to = (right - gap).max(from + 1.0).min(row.right() + 4.0);
+        // A narrow mark has a point of its own in any case: the next one begins behind that.
         behind = if right - left > 2.0 { right } else { from + 1.0 };
         let rect = Rect::from_min_max(pos2(from, row.top()), pos2(to, row.bottom() - 2.0));
         bars.push(MarkBarItem { rect, mark });

@@ -113,6 +113,7 @@ impl TraceLayout<'_> {
 
     /// Upper edge of an IPU on the screen.
     pub(super) fn top(&self, block: &IpuLaneLayout<'_>) -> f32 {
+        // Subtracted in 64 bits: below hundreds of tall lanes 32 would lose parts of a point.
         self.regions.lanes.top() + (block.top - self.scroll) as f32
     }
 
@@ -132,6 +133,7 @@ impl TraceLayout<'_> {
 
     /// All bars of an IPU.
     pub(super) fn bars(&self, block: &IpuLaneLayout<'_>) -> Rect {
+        // The width of the lanes, not that of the image, which reaches over both edges.
         let (lanes, top) = (self.regions.lanes, self.top(block));
         Rect::from_min_max(
             pos2(lanes.left(), top + block.marks),
@@ -149,6 +151,7 @@ impl TraceLayout<'_> {
     /// Where a bar is, at least one point wide.
     pub(super) fn bar(&self, block: &IpuLaneLayout<'_>, bar: BarPosition) -> Rect {
         let rows = block.rows.get(bar.sub_lane).copied().unwrap_or(1);
+        // As in the image: flames deeper than the lane is high share its last row.
         let row = bar.row.min(rows.saturating_sub(1));
         let count = if bar.full_height { rows - row } else { 1 };
         let height = block.row_height;

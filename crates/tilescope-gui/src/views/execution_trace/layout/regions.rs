@@ -30,6 +30,7 @@ impl TraceRegions {
         let left = area.left() + GUTTER;
         let right = area.right() - SCROLL_BAR - 4.0;
         let strip = |top: f32, height: f32| {
+            // A window can be dragged narrower than the gutter: no part may turn inside out.
             Rect::from_min_max(pos2(left, top), pos2(right.max(left + 20.0), top + height))
         };
         // In a low view the lanes need the room more.

@@ -18,6 +18,7 @@ impl TracePainter<'_> {
     pub(super) fn band_ui(&self, band: &IpuBand<'_>, items: &TraceRenderItems<'_>) {
         self.gutter_ui(band);
         self.painter.rect_filled(band.bars.union(band.tiles), 0.0, self.palette.lane);
+        // What is not read yet is an empty lane; the page would look like the end of the IPUs.
         let Some(scene) = &band.scene else { return };
         self.images(band, scene);
         self.tiles_ui(band);
@@ -37,6 +38,7 @@ impl TracePainter<'_> {
 
     fn gutter_ui(&self, band: &IpuBand<'_>) {
         let gutter = self.regions.gutter();
+        // Names of lanes that are scrolled halfway out would stand beside the ruler.
         let painter = self.ui.painter_at(gutter);
         let name = format!("IPU {}", band.ipu);
         let font = FontId::new(text_size::SMALL, crate::theme::fonts::strong_family());
@@ -54,6 +56,7 @@ impl TracePainter<'_> {
         let (left, right) = scene.image;
         let textures = self.textures.of_lanes(scene.index);
         for (texture, on) in textures.iter().zip([band.bars, band.tiles]) {
+            // All of the scene's window, wider than the screen: the clip of the lanes cuts it.
             let rect = Rect::from_min_max(pos2(left, on.top()), pos2(right, on.bottom()));
             texture.iter().for_each(|texture| texture.paint(&self.painter, rect));
         }
@@ -95,6 +98,7 @@ impl TracePainter<'_> {
         // The letters lie in the upper or the lower part of the bar.
         let bright = !self.shade_balance || item.tile_balance().is_none_or(|share| share > 0.5);
         let ground = if bright && !items.filtered { full } else { self.palette.dimmed(full) };
+        // The ink is chosen for what is seen behind it, and that includes the veil.
         let ground = mix(ground, self.palette.lane, if items.veiled { VEIL } else { 0.0 });
         self.bar_text(*rect, band.row_height, text, ground);
         let visible = rect.intersect(self.regions.lanes);
@@ -108,6 +112,7 @@ impl TracePainter<'_> {
 
     /// Writes on a bar, in its first row, where there is room.
     pub(super) fn bar_text(&self, rect: Rect, row_height: f32, text: &str, ground: Color32) {
+        // From the visible part on: the name of a bar that begins left of the screen can be read.
         let room = rect.intersect(self.regions.lanes).shrink2(vec2(4.0, 0.0));
         if room.width() < LEAST_WORDS {
             return;

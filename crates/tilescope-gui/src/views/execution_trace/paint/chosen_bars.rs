@@ -23,6 +23,7 @@ impl TracePainter<'_> {
         if let Some(tiles) = chosen.tiles {
             self.tiles_outline(chosen, tiles, stroke);
         }
+        // Around the bar: on a bar one point wide, the outline would hide its colour.
         let rect = rect.expand(1.0);
         self.painter.rect_stroke(rect, CornerRadius::same(1), stroke, StrokeKind::Outside);
     }

@@ -37,6 +37,7 @@ impl TracePainter<'_> {
         let at = pos2(tick.x + 4.0, rect.top() + 3.0);
         let text = tick.cycle.to_string();
         let galley = painter.layout_no_wrap(text, FontId::proportional(text_size::CAPTION), colour);
+        // Whole or not at all: a number that is cut off reads as another one.
         if tick.x >= rect.left() - 3.0 && at.x + galley.size().x <= rect.right() {
             painter.galley(at, galley, colour);
         }
@@ -66,6 +67,7 @@ impl TracePainter<'_> {
 
     /// A row of marks; those wide enough have words.
     pub(super) fn marks_ui(&self, clip: Rect, row: Rect, bars: &[MarkBarItem<'_>], more: bool) {
+        // Rows of stages scroll with their IPU: without the clip they would cover the ruler.
         let painter = self.ui.painter_at(row.intersect(clip));
         for MarkBarItem { rect, mark } in bars {
             let colour = mark_colour(self.palette, mark);
@@ -109,6 +111,7 @@ impl TracePainter<'_> {
         let text = "more marks than fit here: zoom in";
         let galley = elided(painter, text, font, palette.text, row.width());
         let at = pos2(row.right() - galley.size().x - 6.0, row.top() + 1.0);
+        // Too many marks lie thick and in any colour: the words need a ground of their own.
         let ground = Rect::from_min_size(at, galley.size()).expand2(vec2(4.0, 0.0));
         painter.rect_filled(ground, CornerRadius::same(3), palette.page);
         painter.galley(at, galley, palette.text);

@@ -46,6 +46,7 @@ impl TracePainter<'_> {
             self.band_ui(band, items);
         }
         self.common_marks_ui(&items.mark_rows, items.host.as_ref());
+        // After all lanes, since arrows cross from one to another; chosen bars after the veils.
         self.arrows_ui(&items.arrows);
         for chosen in &items.chosen {
             self.chosen_bar(chosen);

@@ -37,6 +37,7 @@ impl TraceTextures {
         key: TraceOverviewKey,
         image: &QueryState<SplitImage>,
     ) {
+        // Only a fresh image: a stale one, kept under the new key, would keep the right one out.
         let known = self.overview.as_ref().is_some_and(|(drawn, _)| *drawn == key);
         if let QueryState::Fresh(image) = image
             && !known
