@@ -25,7 +25,7 @@ struct RangeMaxima {
 impl RangeMaxima {
     fn new(values: Vec<u64>) -> Self {
         let mut levels = vec![values];
-        while let Some(last) = levels.last().filter(|last| last.len() > FANOUT) {
+        while let Some(last) = levels.last().filter(|last| last.len() >= FANOUT) {
             let next = last.chunks(FANOUT).map(|part| part.iter().copied().max().unwrap_or(0));
             levels.push(next.collect());
         }
@@ -177,13 +177,16 @@ mod tests {
 
     #[test]
     fn the_highest_of_any_range_is_that_of_its_values() {
-        let values: Vec<u64> = (0..700u64).map(|at| at * 7919 % 1009).collect();
-        let maxima = RangeMaxima::new(values.clone());
-        for start in (0..700).step_by(13) {
-            for end in (start..720).step_by(11) {
-                let inside = &values[start..end.min(700)];
-                let expected = inside.iter().copied().max().unwrap_or(0);
-                assert_eq!(maxima.highest(start..end), expected, "{start}..{end}");
+        // Whole groups on every level are as much a case as ragged ones.
+        for count in [0, 1, 7, 8, 9, 64, 65, 512, 700u64] {
+            let values: Vec<u64> = (0..count).map(|at| at * 7919 % 1009 + 1).collect();
+            let maxima = RangeMaxima::new(values.clone());
+            let count = values.len();
+            for start in (0..count).step_by(1 + count / 50) {
+                for end in (start..=count).step_by(1 + count / 60).chain([count, count + 20]) {
+                    let expected = values[start..end.min(count)].iter().copied().max();
+                    assert_eq!(maxima.highest(start..end), expected.unwrap_or(0), "{start}..{end}");
+                }
             }
         }
     }
