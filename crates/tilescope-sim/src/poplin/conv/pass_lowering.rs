@@ -212,7 +212,8 @@ impl<'a> ConvPassLowering<'a> {
         let even = padded.input_elements() * self.element_bytes() / tiles;
         let paired = split.out_channels.is_multiple_of(2);
         let users = self.users()[0];
-        self.layout
+        let flow = self
+            .layout
             .parts
             .iter()
             .map(|part| {
@@ -229,13 +230,16 @@ impl<'a> ConvPassLowering<'a> {
                     ..OperandExchangeFlow::default()
                 }
             })
-            .collect()
+            .collect();
+        let [input, _] = self.operand_shares();
+        with_senders(flow, &input)
     }
 
     /// Weights of each tile: the users of a slice hold it together.
     fn weight_flow(&self) -> Vec<OperandExchangeFlow> {
         let users = self.users()[1];
-        self.layout
+        let flow = self
+            .layout
             .parts
             .iter()
             .map(|part| {
@@ -249,7 +253,9 @@ impl<'a> ConvPassLowering<'a> {
                     ..OperandExchangeFlow::default()
                 }
             })
-            .collect()
+            .collect();
+        let [_, weights] = self.operand_shares();
+        with_senders(flow, &weights)
     }
 
     /// Cycles to arrange received operands for the vertices.
@@ -279,4 +285,15 @@ impl<'a> ConvPassLowering<'a> {
         let both = flows[0].iter().zip(&flows[1]);
         both.map(|(a, b)| joins(a, input) + joins(b, weights)).collect()
     }
+}
+
+/// `flow`, with the tiles where the operand lies as its senders if an even part of it is less than
+/// an element on every tile. `held` is what each tile holds of the operand.
+fn with_senders(mut flow: Vec<OperandExchangeFlow>, held: &[Bytes]) -> Vec<OperandExchangeFlow> {
+    if flow.iter().all(|flow| flow.sent.is_zero()) {
+        for (flow, held) in flow.iter_mut().zip(held) {
+            flow.sent = *held;
+        }
+    }
+    flow
 }

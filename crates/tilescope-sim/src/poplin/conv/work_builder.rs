@@ -180,22 +180,16 @@ impl ConvWorkBuilder {
 fn deliveries(flows: &[OperandExchangeFlow]) -> Vec<Bytes> {
     let received: u128 = flows.iter().map(|flow| u128::from(flow.received.0)).sum();
     let held: u128 = flows.iter().map(|flow| u128::from(flow.sent.0)).sum();
+    debug_assert!(received == 0 || held > 0, "what is received lies on some tile");
     let mut before: u128 = 0;
-    let even = flows.len() as u128;
-    flows
-        .iter()
-        .enumerate()
-        .map(|(tile, flow)| {
-            // Where nobody is known to hold anything, every tile does.
-            let (weight, all) =
-                if held > 0 { (u128::from(flow.sent.0), held) } else { (1, even.max(1)) };
-            let start = if held > 0 { before } else { tile as u128 };
-            before += weight;
-            // Differences of rounded running sums add up to the total, rounded shares would not.
-            let share = received * (start + weight) / all - received * start / all;
-            Bytes(share as u64)
-        })
-        .collect()
+    let share = |flow: &OperandExchangeFlow| {
+        let start = before;
+        before += u128::from(flow.sent.0);
+        // Differences of rounded running sums add up to the total, rounded shares would not.
+        let at = |sum: u128| received * sum / held.max(1);
+        Bytes((at(before) - at(start)) as u64)
+    };
+    flows.iter().map(share).collect()
 }
 
 /// Values of tiles from 0 on, run-length encoded.
@@ -239,7 +233,7 @@ mod tests {
         };
         for flows in [
             vec![flow(10, 3), flow(7, 5), flow(0, 0)],
-            vec![flow(10, 0), flow(7, 0), flow(5, 0)],
+            vec![flow(10, 0), flow(7, 1), flow(5, 0)],
             vec![flow(1, 1)],
         ] {
             let delivered = deliveries(&flows);
