@@ -78,10 +78,7 @@ impl AppSession {
 
             AppCommand::SetTheme(theme) => self.preferences.set_theme(context, theme),
             AppCommand::SetAppearance(look) => self.preferences.set_look(context, look),
-            AppCommand::ResetPrefs => {
-                self.preferences.reset(context);
-                self.reload(context);
-            }
+            AppCommand::ResetPrefs => self.preferences.reset(context),
             AppCommand::SetShortcuts(..)
             | AppCommand::ToggleMenu
             | AppCommand::RemoveRecentReport(_)

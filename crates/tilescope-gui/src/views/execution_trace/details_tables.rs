@@ -74,7 +74,7 @@ pub(crate) fn summary_ui(
 /// Shares take the room that is left.
 pub(crate) const GROUPS: [(&str, f32, Range<usize>); 7] = [
     ("IPU", 40.0, at::IPU),
-    ("Steps", 64.0, at::STEPS),
+    ("Steps", 90.0, at::STEPS),
     ("Proportions", 400.0, at::SHARES),
     ("Tile balance", 140.0, at::BALANCE),
     ("StreamCopy host (Rx/Tx)", 165.0, at::HOST),
