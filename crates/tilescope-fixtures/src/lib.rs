@@ -79,16 +79,7 @@ impl ReportBuilder {
 
     /// Adds a leaf program.
     pub fn program(&mut self, kind: ProgramKind, name: &str) -> ProgramId {
-        self.parts.programs.push(ProgramNode {
-            kind,
-            name: name.to_owned(),
-            children: Vec::new(),
-            ipu: None,
-            compute_set: None,
-            operation: None,
-            stream: StreamEndpoint::Host,
-            repeats: 1,
-        });
+        self.parts.programs.push(ProgramNode::new(kind, name));
         ProgramId(self.parts.programs.len() as u32 - 1)
     }
 

@@ -6,7 +6,8 @@ use crate::exchange_code::{
 };
 use tilescope_report::units::Bytes;
 
-const SHARED_CODE_HINT: &str = "Code of the programs, each counted separately, minus code in memory: code that programs share.";
+const SHARED_CODE_HINT: &str = "Code of the programs, each counted separately, minus code in memory: code that programs \
+     share.";
 const UNATTRIBUTED_CODE_HINT: &str =
     "Code in memory minus code of the programs: code that every tile holds, whatever it exchanges.";
 const BYTES_MOVED_HINT: &str = "Each program counted once; loop iterations are not counted.";

@@ -235,7 +235,10 @@ mod tests {
     fn parts_of_an_operation_share_a_node() {
         let mut labels = ProgramLabels::default();
         let mut operation = |kind, name: &str| {
-            labels.label_of(&test_program(kind, name)).operation.map(|node| labels.node_path(node))
+            labels
+                .label_of(&ProgramNode::new(kind, name))
+                .operation
+                .map(|node| labels.node_path(node))
         };
         let expected = Some("m4/Conv_1/Convolve".to_owned());
         let names = [
@@ -251,22 +254,9 @@ mod tests {
     #[test]
     fn syncs_between_chips_fill_the_lane() {
         let mut labels = ProgramLabels::default();
-        let mut label = |kind, name: &str| labels.label_of(&test_program(kind, name));
+        let mut label = |kind, name: &str| labels.label_of(&ProgramNode::new(kind, name));
         assert!(!label(ProgramKind::Sync, "Internal").full_height);
         assert!(label(ProgramKind::Sync, "External").full_height);
         assert!(label(ProgramKind::GlobalExchange, "a/GlobalPre").full_height);
-    }
-
-    fn test_program(kind: ProgramKind, name: &str) -> ProgramNode {
-        ProgramNode {
-            kind,
-            name: name.to_owned(),
-            children: Vec::new(),
-            ipu: None,
-            compute_set: None,
-            operation: None,
-            stream: tilescope_report::StreamEndpoint::Host,
-            repeats: 1,
-        }
     }
 }

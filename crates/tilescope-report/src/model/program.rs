@@ -174,6 +174,22 @@ pub struct ProgramNode {
     pub repeats: u64,
 }
 
+impl ProgramNode {
+    /// A leaf that belongs to no IPU, compute set or operation; a stream copy is one of the host.
+    pub fn new(kind: ProgramKind, name: impl Into<String>) -> Self {
+        Self {
+            kind,
+            name: name.into(),
+            children: Vec::new(),
+            ipu: None,
+            compute_set: None,
+            operation: None,
+            stream: StreamEndpoint::Host,
+            repeats: 1,
+        }
+    }
+}
+
 /// A kind of vertex: one codelet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VertexTypeInfo {

@@ -16,7 +16,7 @@ use tilescope_report::units::{
 };
 use tilescope_report::{
     ComputeSet, ExchangeRoute, ExchangeTraffic, LivenessStep, MemoryCategory, ProgramKind,
-    ProgramNode, StreamEndpoint, TargetKind, TileTraffic, VertexGroup, VertexTypeInfo,
+    ProgramNode, TargetKind, TileTraffic, VertexGroup, VertexTypeInfo,
 };
 
 /// What a leaf program costs on its IPU, once.
@@ -141,7 +141,7 @@ impl ProgramTables {
             children.iter().all(|child| child.index() < self.programs.len()),
             "children come before their parent, so the tree has no circle"
         );
-        self.program(ProgramNode { kind, name: name.to_string(), children, ..empty_program(kind) })
+        self.program(ProgramNode { children, ..ProgramNode::new(kind, name) })
     }
 
     /// Adds a leaf that is one step of the liveness walk.
@@ -257,7 +257,7 @@ impl ProgramTables {
         let base = ProgramNode {
             ipu: Some(ipu.0),
             operation,
-            ..empty_program(ProgramKind::OnTileExecute)
+            ..ProgramNode::new(ProgramKind::OnTileExecute, "")
         };
         match &phase.kind {
             WorkPhaseKind::Exchange { traffic, cycles, in_order } => {
@@ -315,9 +315,8 @@ impl ProgramTables {
     /// A sync of the tiles of one IPU.
     pub(crate) fn internal_sync(&mut self, ipu: IpuId) -> ProgramId {
         let sync = self.program(ProgramNode {
-            name: "Internal".to_string(),
             ipu: Some(ipu.0),
-            ..empty_program(ProgramKind::Sync)
+            ..ProgramNode::new(ProgramKind::Sync, "Internal")
         });
         let tiles = self.tiles_per_ipu;
         self.costs.insert(sync, whole_ipu_cost(ipu, INTERNAL_SYNC_CYCLES, tiles));
@@ -438,20 +437,6 @@ impl ProgramTables {
         self.vertex_type_ids.insert(vertex.vertex_type.clone(), id);
         self.tiles_of_type.push(vec![false; self.code.category(MemoryCategory::Stack).len()]);
         id
-    }
-}
-
-/// A nameless program of one kind, to fill in.
-pub(crate) fn empty_program(kind: ProgramKind) -> ProgramNode {
-    ProgramNode {
-        kind,
-        name: String::new(),
-        children: Vec::new(),
-        ipu: None,
-        compute_set: None,
-        operation: None,
-        stream: StreamEndpoint::Host,
-        repeats: 1,
     }
 }
 

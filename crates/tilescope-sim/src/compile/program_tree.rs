@@ -2,7 +2,7 @@
 
 use super::ProgramPrologue;
 use super::fragments::{ProgramBuilder, StageFragment, UnplacedVariable, program_nodes};
-use super::program_tables::{FragmentItem, empty_program};
+use super::program_tables::FragmentItem;
 use super::transfers::{HostStreamCopy, StageCopyGroup, external_sync, stream_copy};
 use crate::operators::LoweringError;
 use crate::poplar::exchange;
@@ -54,11 +54,9 @@ pub(crate) fn assemble(
     }
     let ipus = maker.spec.target.ipus;
     let io_sync = |ipu| {
-        let name = "Internal".to_string();
         maker.tables.program(ProgramNode {
-            name,
             ipu: Some(ipu),
-            ..empty_program(ProgramKind::Sync)
+            ..ProgramNode::new(ProgramKind::Sync, "Internal")
         })
     };
     let io_syncs = (0..ipus).map(io_sync).collect();

@@ -1,7 +1,7 @@
 //! Tensors in streaming memory: loaded when they are used, stored when they have changed.
 
 use super::fragments::ProgramBuilder;
-use super::program_tables::{FragmentItem, LeafProgramCost, empty_program};
+use super::program_tables::{FragmentItem, LeafProgramCost};
 use super::tensor_analysis::{TensorBuffer, TensorBufferKind};
 use super::transfers::{external_sync, io_mapping};
 use crate::graph::GraphNode;
@@ -92,8 +92,7 @@ impl ProgramBuilder<'_> {
         let mut items = vec![FragmentItem::HostSync { program: sync, ipu }];
         for (kind, cost) in steps {
             let stream = StreamEndpoint::RemoteBuffer;
-            let program =
-                ProgramNode { name: name.clone(), ipu: Some(ipu.0), stream, ..empty_program(kind) };
+            let program = ProgramNode { ipu: Some(ipu.0), stream, ..ProgramNode::new(kind, &name) };
             let id = self.tables.push_leaf_with_cost(program, cost, bytes);
             if kind == ProgramKind::StreamCopyMid {
                 let target = self.tables.kind;

@@ -4,11 +4,11 @@ use super::fragments::{ProgramBuilder, UnplacedVariable};
 use super::program_tables::FragmentItem;
 use super::tensor_analysis::{TensorBuffer, TensorBufferKind};
 use crate::poplar::work::{
-    MemoryConstraint, OperationWork, OperationWorkItem, VertexInstances, WorkPhase, WorkPhaseKind,
+    MemoryConstraint, OperationWork, OperationWorkItem, VertexInstances, WorkPhase,
 };
 use crate::popops::collective::slice_cycles;
 use crate::shape::{DType, ShapeDisplay, TensorId};
-use tilescope_report::units::{Bytes, Elements, OperationId, TileRuns};
+use tilescope_report::units::{Elements, OperationId, TileRuns};
 use tilescope_report::{MemoryCategory, ModelOperation, TrainingPass};
 
 impl ProgramBuilder<'_> {
@@ -114,16 +114,10 @@ impl ProgramBuilder<'_> {
 /// A dynamic slice (or its update) of one micro-batch of a stash.
 fn slice_work(elements: &TileRuns<Elements>, restore: bool, dtype: DType) -> OperationWork {
     let kind = if restore { "DynamicSlice1D" } else { "DynamicUpdateSlice1D" };
-    let vertices = VertexInstances {
-        vertex_type: format!("popops::{kind}<{}>", dtype.poplar_name()),
-        count: elements.map(|_| 1),
-        edges: 3,
-        field_bytes: Bytes::ZERO,
-        constant_bytes: Bytes::ZERO,
-    };
+    let vertex_type = format!("popops::{kind}<{}>", dtype.poplar_name());
+    let vertices = VertexInstances::of_edges(vertex_type, elements.map(|_| 1), 3);
     let cycles = elements.map(|count| slice_cycles(*count, dtype));
-    let name = if restore { "DynamicSlice" } else { "DynamicUpdate" }.to_string();
-    let phase =
-        WorkPhase { name, kind: WorkPhaseKind::Compute { cycles, vertices: vec![vertices] } };
+    let name = if restore { "DynamicSlice" } else { "DynamicUpdate" };
+    let phase = WorkPhase::of_vertices(name, vertices, cycles);
     OperationWork { items: vec![OperationWorkItem::Phase(phase)], temporaries: Vec::new() }
 }

@@ -1,7 +1,7 @@
 //! Copies between the host and an IPU, and between stages.
 
 use super::fragments::{ProgramBuilder, UnplacedVariable};
-use super::program_tables::{FragmentItem, ProgramTables, empty_program};
+use super::program_tables::{FragmentItem, ProgramTables};
 use super::tensor_analysis::{StageBoundary, TensorBuffer, TensorBufferKind};
 use crate::poplar::code_bytes;
 use crate::poplar::exchange::{WORD_BYTES, send_instructions};
@@ -15,8 +15,7 @@ use crate::shape::{DType, TensorId, TensorRole};
 use crate::spec::{DataLoaderMode, OutputMode, StreamInputType};
 use tilescope_report::units::{Bytes, Elements, IpuId, ProgramId, TileRuns};
 use tilescope_report::{
-    ExchangeRoute, MemoryCategory, ProgramKind, ProgramNode, StreamEndpoint, TileTraffic,
-    TrainingPass,
+    ExchangeRoute, MemoryCategory, ProgramKind, ProgramNode, TileTraffic, TrainingPass,
 };
 
 /// A copy between the host and one IPU.
@@ -275,9 +274,7 @@ impl ProgramBuilder<'_> {
             _ => "inter-ipu-copies/GlobalPre".to_string(),
         };
         let step = self.tables.next_step();
-        let exchange = self
-            .tables
-            .push_leaf(ProgramNode { name, ..empty_program(ProgramKind::GlobalExchange) });
+        let exchange = self.tables.push_leaf(ProgramNode::new(ProgramKind::GlobalExchange, name));
         let mut tiles = vec![TileTraffic::default(); self.all_tiles()];
         for boundary in boundaries {
             let (from, to) = (self.ipu(boundary.from_stage), self.ipu(boundary.to_stage));
@@ -368,7 +365,7 @@ pub(crate) fn io_mapping(compute_tiles: u32, io_tiles: u32, total: Bytes) -> Til
 
 /// A sync of all IPUs, and with the host where a stream copy follows.
 pub(crate) fn external_sync(tables: &mut ProgramTables) -> ProgramId {
-    tables.program(ProgramNode { name: "External".to_string(), ..empty_program(ProgramKind::Sync) })
+    tables.program(ProgramNode::new(ProgramKind::Sync, "External"))
 }
 
 /// Adds the sync and the three steps of a copy between the host and one IPU.
@@ -381,14 +378,8 @@ pub(crate) fn stream_copy(
     to_ipu: bool,
 ) -> HostStreamCopy {
     let sync = external_sync(tables);
-    let mut step = |kind| {
-        tables.push_leaf(ProgramNode {
-            name: name.to_string(),
-            ipu: Some(ipu.0),
-            stream: StreamEndpoint::Host,
-            ..empty_program(kind)
-        })
-    };
+    let mut step =
+        |kind| tables.push_leaf(ProgramNode { ipu: Some(ipu.0), ..ProgramNode::new(kind, name) });
     let programs = [
         sync,
         step(ProgramKind::StreamCopyBegin),

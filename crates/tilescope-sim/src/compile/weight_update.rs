@@ -2,7 +2,7 @@
 //! memory, and the optimiser on all of it or on this replica's shard.
 
 use super::fragments::ProgramBuilder;
-use super::program_tables::{EmittedWork, FragmentItem, LeafProgramCost, empty_program};
+use super::program_tables::{EmittedWork, FragmentItem, LeafProgramCost};
 use super::tensor_analysis::TensorBuffer;
 use super::transfers::external_sync;
 use crate::graph::GraphNode;
@@ -214,7 +214,7 @@ impl ProgramBuilder<'_> {
         };
         let name = format!("{name}/crossReplicaCopy");
         let program =
-            ProgramNode { name, ipu: Some(ipu.0), ..empty_program(ProgramKind::GlobalExchange) };
+            ProgramNode { ipu: Some(ipu.0), ..ProgramNode::new(ProgramKind::GlobalExchange, name) };
         let target = self.tables.kind;
         let copy = self.tables.push_leaf_with_cost(program, cost, bytes);
         // Equal steps of one IPU share their code.

@@ -6,7 +6,7 @@
 use crate::poplar::exchange::{self, TileMessages};
 use crate::poplar::tile_runs;
 use crate::poplar::work::{
-    MemoryConstraint, OperationWork, TemporaryVariable, VertexInstances, WorkPhase, WorkPhaseKind,
+    MemoryConstraint, OperationWork, TemporaryVariable, VertexInstances, WorkPhase,
 };
 use crate::poputil::tensor_layout::{ElementOrder, TensorLayout};
 use crate::targets::{BytesPerCycle, WORKERS};
@@ -154,17 +154,8 @@ impl MatVecDotProducts {
 /// A compute set of vertices on `values` values each, six at a time.
 fn vertices(name: &str, kind: &str, count: TileRuns<u64>, values: u64) -> WorkPhase {
     let cycles = count.map(|count| count.next_multiple_of(WORKERS) * vertex_cycles(values));
-    let vertices = VertexInstances {
-        vertex_type: kind.to_string(),
-        count,
-        edges: 3,
-        field_bytes: Bytes::ZERO,
-        constant_bytes: Bytes::ZERO,
-    };
-    WorkPhase {
-        name: name.to_string(),
-        kind: WorkPhaseKind::Compute { cycles, vertices: vec![vertices] },
-    }
+    let vertices = VertexInstances::of_edges(kind.to_string(), count, 3);
+    WorkPhase::of_vertices(name, vertices, cycles)
 }
 
 #[cfg(test)]

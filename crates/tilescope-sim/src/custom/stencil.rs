@@ -10,7 +10,7 @@ use crate::poplar::fitted_constants::{
     RAGGED_PIECE_COPY_CYCLES, SUBWORD_REARRANGE_CYCLES_PER_BYTE,
 };
 use crate::poplar::work::{
-    MemoryConstraint, OperationWork, TemporaryVariable, VertexInstances, WorkPhase, WorkPhaseKind,
+    MemoryConstraint, OperationWork, TemporaryVariable, VertexInstances, WorkPhase,
 };
 use crate::poplar::{exchange, tile_runs};
 use crate::popops::elementwise::vector_width;
@@ -260,17 +260,8 @@ fn vertices(
     count: &TileRuns<u64>,
     cycles: TileRuns<Cycles>,
 ) -> WorkPhase {
-    let vertices = VertexInstances {
-        vertex_type: kind,
-        count: count.clone(),
-        edges: 2,
-        field_bytes: Bytes::ZERO,
-        constant_bytes: Bytes::ZERO,
-    };
-    WorkPhase {
-        name: name.to_string(),
-        kind: WorkPhaseKind::Compute { cycles, vertices: vec![vertices] },
-    }
+    let vertices = VertexInstances::of_edges(kind, count.clone(), 2);
+    WorkPhase::of_vertices(name, vertices, cycles)
 }
 
 #[cfg(test)]

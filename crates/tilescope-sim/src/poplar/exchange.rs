@@ -182,7 +182,9 @@ mod tests {
         #[test]
         fn what_is_sent_arrives(holders in 1u32..40, bytes in 1u64..10_000, receivers in 1u32..100) {
             let held = TileRuns::uniform(TileRange::new(0, holders), Bytes(bytes));
-            let phase = broadcast("bias", &held, TileRange::new(0, receivers), 128, BytesPerCycle(4)).expect("bytes move");
+            let tiles = TileRange::new(0, receivers);
+            let phase = broadcast("bias", &held, tiles, 128, BytesPerCycle(4));
+            let phase = phase.expect("bytes move");
             let WorkPhaseKind::Exchange { traffic, .. } = phase.kind else { panic!("an exchange") };
             let received = traffic.map(|tile| tile.bytes_in).total();
             let delivered = traffic.map(|tile| tile.bytes_delivered).total();

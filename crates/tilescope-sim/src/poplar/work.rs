@@ -101,7 +101,25 @@ pub enum MemoryConstraint {
     Interleaved,
 }
 
+impl VertexInstances {
+    /// Vertices whose fields hold nothing but their edges.
+    pub(crate) fn of_edges(vertex_type: String, count: TileRuns<u64>, edges: u64) -> Self {
+        let (field_bytes, constant_bytes) = (Bytes::ZERO, Bytes::ZERO);
+        Self { vertex_type, count, edges, field_bytes, constant_bytes }
+    }
+}
+
 impl WorkPhase {
+    /// A compute set of one kind of vertex, which keeps each tile busy for so many cycles.
+    pub(crate) fn of_vertices(
+        name: &str,
+        vertices: VertexInstances,
+        cycles: TileRuns<Cycles>,
+    ) -> Self {
+        let kind = WorkPhaseKind::Compute { cycles, vertices: vec![vertices] };
+        Self { name: name.to_string(), kind }
+    }
+
     /// The phase that does what both do. Tiles do it one after the other: vertices share workers,
     /// messages share the links.
     fn merged_with(self, other: Self) -> Self {

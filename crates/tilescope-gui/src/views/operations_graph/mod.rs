@@ -107,7 +107,8 @@ impl ReportView for OperationsGraphView {
         graph.show(ui, texts, |ui, graph| match graph.as_ref() {
             Some(graph) => self.graph_ui(ui, context, graph),
             None => {
-                let sentence = "This report does not record which operation reads whose results, so there is no graph to draw. The Operations view lists their costs.";
+                let sentence = "This report does not record which operation reads whose results, so \
+                                there is no graph to draw. The Operations view lists their costs.";
                 empty_state_ui(ui, "No graph recorded", sentence);
             }
         });

@@ -324,7 +324,8 @@ mod tests {
                 .collect();
             let allocation = allocate(&MK2, &variables, 1);
             let tile = *allocation.memory.get(0).expect("tile 0 exists");
-            let owned: Bytes = allocation.categories.get(0).expect("tile 0 exists").iter().map(|part| part.bytes).sum();
+            let parts = allocation.categories.get(0).expect("tile 0 exists");
+            let owned: Bytes = parts.iter().map(|part| part.bytes).sum();
             prop_assert_eq!(owned, tile.excluding_gaps());
             prop_assert!(tile.including_gaps >= tile.excluding_gaps());
             prop_assert!(tile.excluding_gaps() >= tile.always_live.max(tile.peak_not_always_live));

@@ -211,13 +211,7 @@ pub(crate) fn vertex_on(
             count.push(TileRange::new(tile, tile + 1), vertices);
         }
     }
-    VertexInstances {
-        vertex_type,
-        count,
-        edges,
-        field_bytes: Bytes::ZERO,
-        constant_bytes: Bytes::ZERO,
-    }
+    VertexInstances::of_edges(vertex_type, count, edges)
 }
 
 #[cfg(test)]

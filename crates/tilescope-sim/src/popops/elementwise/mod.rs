@@ -8,7 +8,7 @@ pub(crate) use cycles::ElementwiseExtent;
 pub(crate) use operation::{BinaryOpType, UnaryOpType};
 pub(crate) use transpose::{TransposeMatrices, transpose};
 
-use crate::poplar::work::{VertexInstances, WorkPhase, WorkPhaseKind};
+use crate::poplar::work::{VertexInstances, WorkPhase};
 use crate::shape::DType;
 use tilescope_report::units::{Bytes, Cycles, Elements, TileRuns};
 
@@ -31,17 +31,8 @@ pub(crate) fn compute(
     edges: u64,
     cycles: TileRuns<Cycles>,
 ) -> WorkPhase {
-    let vertices = VertexInstances {
-        vertex_type,
-        count: cycles.map(|_| 1),
-        edges,
-        field_bytes: Bytes::ZERO,
-        constant_bytes: Bytes::ZERO,
-    };
-    WorkPhase {
-        name: name.to_string(),
-        kind: WorkPhaseKind::Compute { cycles, vertices: vec![vertices] },
-    }
+    let vertices = VertexInstances::of_edges(vertex_type, cycles.map(|_| 1), edges);
+    WorkPhase::of_vertices(name, vertices, cycles)
 }
 
 /// A compute phase with one vertex on each tile of `elements`, its cycles a function of them.
@@ -175,6 +166,7 @@ pub(crate) fn one_hot(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::poplar::work::WorkPhaseKind;
     use tilescope_report::units::TileRange;
 
     #[test]

@@ -11,7 +11,6 @@ use crate::shape::DType;
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use tilescope_report::MemoryCategory;
-use tilescope_report::units::Bytes;
 
 /// What each tile does in one stage.
 #[derive(Default)]
@@ -68,12 +67,8 @@ fn vertex_uses(stage: &ReduceStageWork, set: usize) -> Vec<VertexInstances> {
     }
     counts
         .into_iter()
-        .map(|((vertex_type, edges), tiles)| VertexInstances {
-            vertex_type,
-            count: per_tile(tiles),
-            edges,
-            field_bytes: Bytes::ZERO,
-            constant_bytes: Bytes::ZERO,
+        .map(|((vertex_type, edges), tiles)| {
+            VertexInstances::of_edges(vertex_type, per_tile(tiles), edges)
         })
         .collect()
 }
