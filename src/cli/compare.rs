@@ -124,7 +124,7 @@ pub(super) fn rows(
 }
 
 fn cut(table: &mut ComparisonTable, limit: usize) {
-    table.complete &= table.rows.len() <= limit;
+    table.complete = table.rows.len() <= limit;
     table.rows.truncate(limit);
 }
 
@@ -160,9 +160,6 @@ fn print(table: &ComparisonTable, limit: usize, output: &mut dyn Write) -> Resul
     let hidden = table.rows.len() - shown.len();
     if hidden > 0 {
         writeln!(output, "  … {hidden} more rows (--limit 0 for all)")?;
-    }
-    if !table.complete {
-        writeln!(output, "  The run is long: not every step was compared.")?;
     }
     writeln!(output)?;
     Ok(())

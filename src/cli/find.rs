@@ -76,7 +76,6 @@ fn json(query: &SearchQuery, found: &SearchResults, limit: usize) -> Value {
     json!({
         "query": query.to_string(),
         "totals": found.totals,
-        "complete": found.complete,
         "hits": hits.collect::<Vec<Value>>(),
     })
 }
@@ -113,9 +112,6 @@ fn print(found: &SearchResults, limit: usize, output: &mut dyn Write) -> Result<
     let rest = found.hits.len().saturating_sub(limit);
     if rest > 0 {
         writeln!(output, "… and {} more (raise --limit to list them)", grouped(rest as u64))?;
-    }
-    if !found.complete {
-        writeln!(output, "The trace is long: only its first steps were searched.")?;
     }
     Ok(())
 }

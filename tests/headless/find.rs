@@ -7,7 +7,7 @@ use tilescope_analysis::find::{
     CatalogueItem, QueryAmount, SearchCatalogue, SearchEntity, SearchList, SearchQuery,
     SearchResults, find, values,
 };
-use tilescope_analysis::statistics::{ValueStatistics, spread};
+use tilescope_analysis::statistics::spread;
 use tilescope_report::Report;
 use tilescope_report::units::{Bytes, Cycles};
 
@@ -98,10 +98,12 @@ fn statistics_are_of_every_single_step() {
     let query: SearchQuery = "in:steps Convolve ipu:0".parse().unwrap();
     let hits = find(&PIPELINE.report, &PIPELINE.catalogue, &query).unwrap();
     let totals = hits.totals[&SearchList::Steps];
-    let mut lengths =
-        values(&PIPELINE.report, &query, &hits, SearchList::Steps, QueryAmount::Cycles).unwrap();
-    let of = ValueStatistics::from_values(&mut lengths);
-    assert_eq!((of.count, of.sum), (totals.count, totals.cycles.0.into()));
+    let sums = [(QueryAmount::Cycles, totals.cycles.0), (QueryAmount::Bytes, totals.bytes.0)];
+    for (amount, sum) in sums {
+        let values = values(&PIPELINE.report, &query, &hits, SearchList::Steps, amount).unwrap();
+        let of = values.statistics();
+        assert_eq!((of.count, of.sum), (totals.count, sum.into()));
+    }
 }
 
 #[test]

@@ -152,6 +152,37 @@ fn check_lookups(lane: TraceLane, steps: &[LaneStep], cycle: u64, window: CycleR
     assert_eq!(lane.previous(probe.position).unwrap().as_ref(), previous);
 }
 
+/// Totals by program are those of going through the steps one by one.
+fn check_program_totals(lane: TraceLane, steps: &[LaneStep], window: CycleRange) {
+    let positions = lane.touching(window).unwrap();
+    let mut slow: BTreeMap<(Option<ProgramId>, &str), [u64; 6]> = BTreeMap::new();
+    for step in &steps[positions.start as usize..positions.end as usize] {
+        let cycles = step.range.length().0;
+        let moved = step.bytes_in.max(step.bytes_out).0;
+        let sums = slow.entry((step.program, step.kind.name())).or_insert([0; 6]);
+        let own = [1, cycles, cycles * cycles, step.bytes_in.0, step.bytes_out.0, moved];
+        sums.iter_mut().zip(own).for_each(|(sum, value)| *sum += value);
+    }
+    let found = lane.program_totals(positions.clone()).unwrap();
+    assert_eq!(found.len(), slow.len(), "{window:?}");
+    for totals in found {
+        let squares = u64::try_from(totals.squared_cycles).unwrap();
+        let bytes = [totals.bytes_in, totals.bytes_out, totals.bytes_moved].map(|bytes| bytes.0);
+        let sums = [totals.steps, totals.cycles.0, squares, bytes[0], bytes[1], bytes[2]];
+        assert_eq!(slow[&(totals.program, totals.kind().name())], sums, "{window:?}");
+        let own = |step: &&LaneStep| (step.program, step.kind) == (totals.program, totals.kind());
+        let part = &steps[positions.start as usize..positions.end as usize];
+        let lengths = || part.iter().filter(own).map(|step| step.range.length().0);
+        let moved = || part.iter().filter(own).map(|step| step.bytes_in.max(step.bytes_out));
+        let ends = (totals.least_bytes_moved, totals.most_bytes_moved);
+        assert_eq!(Some(ends), moved().min().zip(moved().max()));
+        assert_eq!(totals.lengths.shortest(), lengths().min());
+        assert_eq!(totals.lengths.longest(), lengths().max());
+        assert_eq!(totals.lengths.iter().map(|(_, count)| count).sum::<u64>(), totals.steps);
+        assert_eq!(Some(totals.first_position), part.iter().find(own).map(|step| step.position));
+    }
+}
+
 fn check(report: &ReportBuilder, rng: &mut Dice, windows: usize) {
     let sample = sample(report);
     assert_eq!(sample.trace.lanes().len(), sample.lanes.len());
@@ -174,6 +205,7 @@ fn check(report: &ReportBuilder, rng: &mut Dice, windows: usize) {
             };
             let pixels = [0, 1, 7, 100, 2000, 1 << 20][rng.below(6) as usize];
             check_totals(lane, steps, window);
+            check_program_totals(lane, steps, window);
             check_spans(lane, steps, window, pixels);
             check_lookups(lane, steps, a, window);
         }
@@ -211,6 +243,7 @@ fn edge_windows_are_fine() {
     {
         let window = CycleRange::new(Cycles(start), Cycles(end));
         check_totals(lane, steps, window);
+        check_program_totals(lane, steps, window);
         check_spans(lane, steps, window, 5);
         check_lookups(lane, steps, start.min(1000), window);
     }

@@ -109,7 +109,7 @@ fn of_operations(report: &Report) -> Result<Vec<String>, ReportError> {
     let first = if report.operations()?.is_empty() { &layers[1..] } else { &layers[..1] };
     let mut rows = Vec::new();
     for layer in first {
-        rows = operations(report, *layer)?.rows;
+        rows = operations(report, *layer)?;
         if !rows.is_empty() {
             break;
         }

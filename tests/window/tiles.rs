@@ -218,7 +218,7 @@ fn the_memory_map_holds_every_variable_of_a_tile() {
 fn floating_point_work_is_that_of_the_operations() {
     use tilescope_analysis::operations::{OperationLayer, operations};
     let mut window = window("operations");
-    let rows = operations(&window.state().report, OperationLayer::Model).expect("reads").rows;
+    let rows = operations(&window.state().report, OperationLayer::Model).expect("reads");
     let row = rows.iter().max_by_key(|row| row.elapsed).expect("operations").clone();
     window.query_all_by_role_and_label(Role::Row, &row.name).next().expect("its row").click();
     settle(&mut window);

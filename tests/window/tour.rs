@@ -150,7 +150,7 @@ fn which_operation_pays_for_prearrange() {
     walk.choose("Layer", "Programs");
     walk.type_into("Filter operations", "PreArrange");
     let programs = operations(&walk.report, OperationLayer::Program).unwrap();
-    let arranging = programs.rows.iter().filter(|row| row.name.contains("PreArrange"));
+    let arranging = programs.iter().filter(|row| row.name.contains("PreArrange"));
     let most = arranging.max_by_key(|row| row.elapsed).unwrap();
     assert!(most.elapsed > Cycles::ZERO);
     walk.finds(&most.name);

@@ -6,7 +6,7 @@
 
 use crate::json::{self, JsonLine};
 use crate::program_names::without_counter_prefix;
-use crate::trace::{ProgramRunTotals, program_runs};
+use crate::trace::{ProgramExecutions, program_runs};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use tilescope_report::units::{
@@ -77,21 +77,12 @@ impl OpRow {
     }
 }
 
-/// All operations of a layer.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct OperationCosts {
-    pub rows: Vec<OpRow>,
-    /// Whether all steps of the run were counted.
-    pub complete: bool,
-}
-
 /// Costs of programs, whichever operation they belong to.
 struct ProgramCosts {
     sets: BTreeMap<ComputeSetId, ComputeSet>,
     types: std::sync::Arc<Vec<VertexTypeInfo>>,
     exchange_code: BTreeMap<ProgramId, TileRuns<Bytes>>,
-    runs: BTreeMap<ProgramId, ProgramRunTotals>,
-    complete: bool,
+    runs: BTreeMap<ProgramId, ProgramExecutions>,
 }
 
 impl ProgramCosts {
@@ -101,7 +92,6 @@ impl ProgramCosts {
             sets: report.compute_sets()?.into_iter().collect(),
             types: report.vertex_types()?,
             exchange_code: report.exchanges()?.iter().map(code_of).collect(),
-            complete: runs.as_ref().is_none_or(|runs| runs.complete),
             runs: runs.map(|runs| runs.by_program()).unwrap_or_default(),
         })
     }
@@ -120,8 +110,8 @@ impl ProgramCosts {
             codelets.add(set);
         }
         if let Some(of) = self.runs.get(&id) {
-            row.executions = row.executions.max(of.steps);
-            row.elapsed += of.cycles;
+            row.executions = row.executions.max(of.executions);
+            row.elapsed += of.totals.cycles;
         }
     }
 }
@@ -195,7 +185,7 @@ impl CodeTiles {
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
-pub fn operations(report: &Report, layer: OperationLayer) -> Result<OperationCosts, ReportError> {
+pub fn operations(report: &Report, layer: OperationLayer) -> Result<Vec<OpRow>, ReportError> {
     let (known, programs) = (report.operations()?, report.programs()?);
     let costs = ProgramCosts::read(report)?;
     let mut rows: BTreeMap<OpRowKey, (OpRow, CodeTiles)> = BTreeMap::new();
@@ -224,7 +214,7 @@ pub fn operations(report: &Report, layer: OperationLayer) -> Result<OperationCos
     if layer == OperationLayer::Model {
         add_memory(report, &mut rows)?;
     }
-    Ok(OperationCosts { rows, complete: costs.complete })
+    Ok(rows)
 }
 
 /// What rows are told apart by, in the order in which they come.

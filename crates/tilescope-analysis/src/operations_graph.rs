@@ -92,7 +92,7 @@ pub fn graph(report: &Report, key: &OpGraphKey) -> Result<Option<OpGraph>, Repor
     if !report.has(ReportPart::OperationInputs) {
         return Ok(None);
     }
-    let rows = operations(report, OperationLayer::Model)?.rows;
+    let rows = operations(report, OperationLayer::Model)?;
     let known = report.operations()?;
     let inputs: Vec<Vec<usize>> = known
         .iter()

@@ -1,8 +1,9 @@
 //! Statistics of figures: of steps in a range, of what a search has found.
 
 use super::find::{CatalogueItem, SearchEntity};
-use super::trace::{ProgramRuns, each_step};
+use super::trace::ProgramRuns;
 use std::collections::{BTreeMap, BTreeSet};
+use tilescope_report::trace::{LogHistogram, ProgramStepTotals, Trace};
 use tilescope_report::units::{ComputeSetId, CycleRange, ProgramId, TileRuns};
 use tilescope_report::{ComputeSet, Report, ReportError};
 
@@ -26,6 +27,8 @@ pub struct ValueStatistics {
     pub mean: f64,
     /// Standard deviation of all of them (not of a sample).
     pub deviation: f64,
+    /// Whether percentiles are exact; else they are an eighth too large at most.
+    pub exact_percentiles: bool,
 }
 
 impl ValueStatistics {
@@ -54,19 +57,25 @@ impl ValueStatistics {
             max,
             mean,
             deviation: (squares / count as f64).sqrt(),
+            exact_percentiles: true,
         }
     }
 
     /// Names and figures, in the order of lists; means are rounded.
     pub fn rows(&self) -> [(&'static str, u128); 9] {
+        let percentiles = if self.exact_percentiles {
+            ["p50", "p90", "p99"]
+        } else {
+            ["p50 ≤", "p90 ≤", "p99 ≤"]
+        };
         [
             ("Count", self.count.into()),
             ("Sum", self.sum),
             ("Min", self.min.into()),
             ("Mean", self.mean.round() as u128),
-            ("p50", self.p50.into()),
-            ("p90", self.p90.into()),
-            ("p99", self.p99.into()),
+            (percentiles[0], self.p50.into()),
+            (percentiles[1], self.p90.into()),
+            (percentiles[2], self.p99.into()),
             ("Max", self.max.into()),
             ("Standard deviation", self.deviation.round() as u128),
         ]
@@ -85,7 +94,7 @@ pub struct HistogramBar {
 
 /// Bars over sorted figures, without gaps: equally wide, or by powers of two where the largest
 /// figure is more than a thousand times the smallest.
-pub fn histogram(sorted: &[u64]) -> Vec<HistogramBar> {
+fn histogram(sorted: &[u64]) -> Vec<HistogramBar> {
     let (Some(min), Some(max)) = (sorted.first().copied(), sorted.last().copied()) else {
         return Vec::new();
     };
@@ -115,8 +124,103 @@ pub fn histogram(sorted: &[u64]) -> Vec<HistogramBar> {
     }
 }
 
-/// Lengths in cycles of the steps that lie in `window`, whole or in part, on some IPUs; and whether
-/// all steps of the trace were looked at.
+/// Most figures that are kept one by one.
+const MAX_EXACT_VALUES: u64 = 1 << 20;
+
+/// Figures to be described: each of them while they are few, beyond that in buckets of a
+/// histogram with exact sums.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ValueDistribution {
+    single: Vec<u64>,
+    buckets: LogHistogram,
+    sum: u128,
+    squares: u128,
+}
+
+impl ValueDistribution {
+    /// Takes in a figure.
+    pub(crate) fn add(&mut self, value: u64) {
+        self.add_times(value, 1);
+        if (self.single.len() as u64) < MAX_EXACT_VALUES {
+            self.single.push(value);
+        }
+    }
+
+    /// Takes in a figure that comes so many times.
+    pub(crate) fn add_times(&mut self, value: u64, times: u64) {
+        self.buckets.count_times(value, times);
+        let (value, times) = (u128::from(value), u128::from(times));
+        self.sum = self.sum.saturating_add(value * times);
+        self.squares = self.squares.saturating_add((value * value).saturating_mul(times));
+    }
+
+    /// Takes in the lengths of steps.
+    pub(crate) fn add_lengths(&mut self, totals: &ProgramStepTotals) {
+        self.sum = self.sum.saturating_add(totals.cycles.0.into());
+        self.squares = self.squares.saturating_add(totals.squared_cycles);
+        self.buckets.add(&totals.lengths);
+    }
+
+    /// Whether every figure is known, not only its bucket.
+    fn is_exact(&self) -> bool {
+        self.single.len() as u64 == self.buckets.total()
+    }
+
+    /// What they come to. Where figures are too many to be kept, percentiles are those of buckets:
+    /// an eighth too large at most.
+    pub fn statistics(&self) -> ValueStatistics {
+        if self.is_exact() {
+            return ValueStatistics::from_values(&mut self.single.clone());
+        }
+        let percentile = |percent| self.buckets.percentile(percent).unwrap_or(0);
+        let count = self.buckets.total();
+        let mean = self.sum as f64 / count as f64;
+        let variance = (self.squares as f64 / count as f64 - mean * mean).max(0.0);
+        ValueStatistics {
+            count,
+            sum: self.sum,
+            min: self.buckets.shortest().unwrap_or(0),
+            p50: percentile(50),
+            p90: percentile(90),
+            p99: percentile(99),
+            max: self.buckets.longest().unwrap_or(0),
+            mean,
+            deviation: variance.sqrt(),
+            exact_percentiles: false,
+        }
+    }
+
+    /// Bars of a histogram.
+    pub fn bars(&self) -> Vec<HistogramBar> {
+        if self.is_exact() {
+            let mut sorted = self.single.clone();
+            sorted.sort_unstable();
+            return histogram(&sorted);
+        }
+        let bar = |(range, count): (std::ops::RangeInclusive<u64>, u64)| HistogramBar {
+            first: *range.start(),
+            last: *range.end(),
+            count,
+        };
+        let mut bars: Vec<HistogramBar> = self.buckets.iter().map(bar).collect();
+        while bars.len() > MAX_BARS {
+            let joined = bars.chunks(2).map(|pair| HistogramBar {
+                first: pair[0].first,
+                last: pair[pair.len() - 1].last,
+                count: pair.iter().map(|bar| bar.count).sum(),
+            });
+            bars = joined.collect();
+        }
+        bars
+    }
+}
+
+/// Whether the steps of a trace are few enough to be looked at one by one.
+pub(crate) fn is_short(trace: &Trace) -> bool {
+    trace.bars() <= MAX_EXACT_VALUES
+}
+
+/// Lengths in cycles of the steps that lie in `window`, whole or in part, on some IPUs.
 ///
 /// # Errors
 /// A trace that cannot be read.
@@ -124,15 +228,22 @@ pub fn step_lengths(
     report: &Report,
     window: CycleRange,
     ipus: &[u32],
-) -> Result<(Vec<u64>, bool), ReportError> {
-    let Some(trace) = report.trace()? else { return Ok((Vec::new(), true)) };
-    let mut lengths = Vec::new();
-    let complete = each_step(&trace, |lane, step| {
-        if ipus.contains(&lane.ipu) && step.range.overlaps(window) {
-            lengths.push(step.range.length().0);
+) -> Result<ValueDistribution, ReportError> {
+    let mut lengths = ValueDistribution::default();
+    let Some(trace) = report.trace()? else { return Ok(lengths) };
+    for index in 0..trace.lanes().len() {
+        let Some(lane) = trace.lane(index).filter(|lane| ipus.contains(&lane.info().ipu)) else {
+            continue;
+        };
+        if is_short(&trace) {
+            let steps = lane.steps_in(window, usize::MAX)?;
+            steps.iter().for_each(|step| lengths.add(step.range.length().0));
+        } else {
+            let totals = lane.program_totals(lane.touching(window)?)?;
+            totals.iter().for_each(|totals| lengths.add_lengths(totals));
         }
-    })?;
-    Ok((lengths, complete))
+    }
+    Ok(lengths)
 }
 
 /// How much of the things lies on each tile: bytes of variables, instances of vertices, cycles of
@@ -161,7 +272,7 @@ pub fn spread(
     let mut executed: BTreeSet<ProgramId> = BTreeSet::new();
     for item in things {
         match item.thing {
-            SearchEntity::Steps(id) | SearchEntity::Program(id) => drop(executed.insert(id)),
+            SearchEntity::Steps(id, _) | SearchEntity::Program(id) => drop(executed.insert(id)),
             SearchEntity::Operation(operation) => {
                 let own = programs.iter().filter(|(_, of)| of.operation == Some(operation));
                 executed.extend(own.map(|(id, _)| id));
@@ -178,11 +289,12 @@ pub fn spread(
         }
     }
     let per_ipu = target.tiles_per_ipu.max(1);
+    let runs = runs.by_ipu();
     for id in executed {
         let set = programs.get(id).and_then(|program| sets.get(&program.compute_set?));
         if let Some(set) = set {
             add(&set.cycles.map(|cycles| cycles.0), &|tile| {
-                runs.runs.get(&(tile / per_ipu, id)).map_or(0, |of| of.steps)
+                runs.get(&(tile / per_ipu, id)).map_or(0, |of| of.executions)
             });
         }
     }

@@ -17,7 +17,7 @@
 /// `PRAGMA application_id` of our files: `tSc1`.
 pub(crate) const APPLICATION_ID: i32 = 0x7453_6331;
 /// Version of the format: a reader knows all of its own major version.
-pub(crate) const FORMAT: (i32, i32) = (1, 0);
+pub(crate) const FORMAT: (i32, i32) = (1, 1);
 
 /// `PRAGMA user_version` of a format version.
 pub(crate) const fn user_version(format: (i32, i32)) -> i32 {
@@ -444,7 +444,7 @@ pub(crate) const TABLES: &[SchemaTable] = &[
     ),
     table(
         "trace_lanes",
-        "a lane of the trace index (src/report/trace)",
+        "a lane of the trace index (crates/tilescope-report/src/trace)",
         &[
             col("lane", KEY, "ipu * 8 + sub_lane"),
             col("ipu", INT, "IPU of the replica"),
@@ -477,6 +477,15 @@ pub(crate) const TABLES: &[SchemaTable] = &[
         ],
         "",
     ),
+    table(
+        "trace_totals",
+        "totals by program of 2^18 * 16^level steps of a lane; since version 1.1",
+        &[
+            col("id", KEY, "lane * 2^40 + level * 2^32 + position"),
+            col("data", BLOB, "compressed columns"),
+        ],
+        "",
+    ),
 ];
 
 /// `vars_info` as Poplar has it: one row per variable and tile.
@@ -496,7 +505,7 @@ pub(crate) const FOREIGN_TABLES: &[&str] = &["vars_info"];
 
 /// Tables of a trace index, in a report or in a cache beside it.
 pub(crate) const TRACE_TABLES: &[&str] =
-    &["trace_lanes", "trace_chunks", "trace_details", "trace_nodes"];
+    &["trace_lanes", "trace_chunks", "trace_details", "trace_nodes", "trace_totals"];
 
 /// Every table and column as Markdown, for `docs/format.md`.
 pub fn document() -> String {

@@ -72,8 +72,7 @@ fn changes(
     let rows = steps.changes.iter().map(row).collect();
     let (title, column) =
         if cycles { ("Slower and faster", "Cycles of") } else { ("Steps", "Executions of") };
-    let table =
-        ComparisonTable { complete: steps.complete, ..ComparisonTable::new(title, column, rows) };
+    let table = ComparisonTable::new(title, column, rows);
     if cycles {
         let (source, target) = steps.lane_cycles;
         return table

@@ -26,16 +26,15 @@ const FIGURES: &[OperationFigure] = &[
 
 fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportError> {
     let (source, target) = sides.both(|report| operations(report, OperationLayer::Model))?;
-    let complete = source.complete && target.complete;
     let keyed = |rows: Vec<OpRow>| {
         rows.into_iter().map(|row| ((row.name.clone(), row.kind.clone(), row.pass), row))
     };
-    let pairs = pair_by_key(keyed(source.rows), keyed(target.rows));
+    let pairs = pair_by_key(keyed(source), keyed(target));
     let table = |(title, figure): &(&'static str, fn(&OpRow) -> TableCell)| {
         let rows = pairs.iter().map(|(source, target)| row(source, target, *figure)).collect();
         let total = (total(&pairs, |pair| &pair.0, *figure), total(&pairs, |p| &p.1, *figure));
         let table = ComparisonTable::new(title, "Operation", rows).by_larger();
-        ComparisonTable { complete, ..table.with_total(total.0, total.1) }
+        table.with_total(total.0, total.1)
     };
     Ok(FIGURES.iter().map(table).collect())
 }

@@ -2,14 +2,13 @@
 //!
 //! Lanes belong together by IPU and group of tiles. Two steps are the same if they ran the same
 //! program (see [`ProgramPairs`]); which execution of it is which is found by aligning the lanes,
-//! step by step, so that inserted and removed steps leave the rest in place.
+//! step by step, so that inserted and removed steps leave the rest in place. Figures are of all
+//! steps; links from one side to the other end with the last step that was aligned.
 
 use super::program_pairs::{ProgramPair, ProgramPairs, title};
 use super::sequence_alignment::align;
-use crate::trace::scan;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use tilescope_report::trace::{LaneInfo, LaneStep, Trace, TraceLane};
 use tilescope_report::units::{CycleRange, Cycles, ProgramId};
 use tilescope_report::{ProgramKind, ProgramNodeTable, Report, ReportError, StepActivity};
@@ -45,8 +44,6 @@ pub enum StepChangeKind {
     Kind(ProgramKind),
     /// Cycles of lanes in which no step ran, up to the end of the run.
     Idle,
-    /// Steps behind the last one that was aligned.
-    Unaligned,
 }
 
 /// A program or a stretch of steps that became slower or faster.
@@ -124,8 +121,6 @@ pub struct StepAlignment {
     pub run: (Cycles, Cycles),
     /// Cycles of the run times lanes, in the source and the target.
     pub lane_cycles: (Cycles, Cycles),
-    /// Whether every step was aligned.
-    pub complete: bool,
 }
 
 impl StepAlignment {
@@ -182,10 +177,7 @@ impl StepAlignment {
             let size = |change: &StepChange| change.cycles().unsigned_abs();
             size(b).cmp(&size(a)).then_with(|| a.name.cmp(&b.name)).then(a.what.cmp(&b.what))
         });
-        let complete = [(&a, work.limits.0), (&b, work.limits.1)]
-            .iter()
-            .all(|(trace, limit)| trace.lanes().iter().all(|lane| lane.steps <= *limit));
-        Ok(Some(Self { lanes, changes, run, lane_cycles, complete }))
+        Ok(Some(Self { lanes, changes, run, lane_cycles }))
     }
 
     /// The alignment of a lane.
@@ -221,7 +213,6 @@ impl StepChangeNames<'_> {
             }
             StepChangeKind::Kind(kind) => format!("{} of unknown program", kind.name()),
             StepChangeKind::Idle => "Idle".to_owned(),
-            StepChangeKind::Unaligned => "Steps after the aligned ones".to_owned(),
         }
     }
 }
@@ -238,37 +229,39 @@ struct AlignedLane {
     sums: BTreeMap<StepChangeKind, (StepChangeSum, StepChangeSum)>,
 }
 
-/// Steps of one side of a lane.
+/// One side of a lane: its first steps, which are aligned, and the sums of all of them.
 #[derive(Default)]
 struct AlignedLaneSide {
     info: Option<LaneInfo>,
     whats: Vec<StepChangeKind>,
     steps: Vec<LaneStep>,
-    rest: StepChangeSum,
+    sums: BTreeMap<StepChangeKind, StepChangeSum>,
 }
 
 impl AlignedLaneSide {
     fn read(
         lane: Option<TraceLane<'_>>,
         limit: u64,
-        what: impl Fn(ProgramId) -> Option<u32>,
+        pair_of: impl Fn(ProgramId) -> Option<u32>,
     ) -> Result<Self, ReportError> {
         let Some(lane) = lane else { return Ok(Self::default()) };
         let info = lane.info();
-        let mut side = Self { info: Some(info), ..Self::default() };
-        scan(&lane, limit, |step| {
-            let place = step.program.and_then(&what);
-            side.whats.push(place.map_or(StepChangeKind::Kind(step.kind), StepChangeKind::Program));
-            side.steps.push(*step);
-            ControlFlow::Continue(())
-        })?;
-        if let Some(last) = side.steps.last().filter(|last| last.position + 1 < info.steps) {
-            let behind =
-                lane.totals(CycleRange::new(last.range.end, info.range.end + Cycles(1)))?;
-            let cycles = behind.cycles.total();
-            side.rest = StepChangeSum { steps: info.steps - last.position - 1, cycles, spot: None };
+        let what = |program: Option<ProgramId>, kind| {
+            let place = program.and_then(&pair_of);
+            place.map_or(StepChangeKind::Kind(kind), StepChangeKind::Program)
+        };
+        let whole = CycleRange::new(info.range.start, info.range.end + Cycles(1));
+        let steps = lane.steps_in(whole, usize::try_from(limit).unwrap_or(usize::MAX))?;
+        let mut sums: BTreeMap<StepChangeKind, StepChangeSum> = BTreeMap::new();
+        for totals in lane.all_program_totals()? {
+            let step = lane.step(totals.first_position)?;
+            let here = |step| ComparedStepLocation { ipu: info.ipu, sub_lane: info.sub_lane, step };
+            let own =
+                StepChangeSum { steps: totals.steps, cycles: totals.cycles, spot: step.map(here) };
+            add(sums.entry(what(totals.program, totals.kind())).or_default(), own);
         }
-        Ok(side)
+        let whats = steps.iter().map(|step| what(step.program, step.kind)).collect();
+        Ok(Self { info: Some(info), whats, steps, sums })
     }
 }
 
@@ -279,7 +272,12 @@ impl StepAligner<'_> {
         let target = AlignedLaneSide::read(b, self.limits.1, |id| self.pairs.place_of_target(id))?;
         let pairs = align(&numbers(&source.whats), &numbers(&target.whats));
         let mut sums: BTreeMap<StepChangeKind, (StepChangeSum, StepChangeSum)> = BTreeMap::new();
-        let spot = |step: &LaneStep| Some(ComparedStepLocation { ipu, sub_lane, step: *step });
+        for (what, sum) in source.sums {
+            sums.entry(what).or_default().0 = sum;
+        }
+        for (what, sum) in target.sums {
+            sums.entry(what).or_default().1 = sum;
+        }
         // Links lead to the executions that differ most; without one, to the first.
         let mut most: BTreeMap<StepChangeKind, (Cycles, u32, u32)> = BTreeMap::new();
         for (at_a, at_b) in &pairs {
@@ -290,21 +288,11 @@ impl StepAligner<'_> {
                 *known = (apart, *at_a, *at_b);
             }
         }
+        let spot = |step: &LaneStep| Some(ComparedStepLocation { ipu, sub_lane, step: *step });
         for (what, (_, at_a, at_b)) in most {
             let sum = sums.entry(what).or_default();
             sum.0.spot = spot(&source.steps[at_a as usize]);
             sum.1.spot = spot(&target.steps[at_b as usize]);
-        }
-        for (what, step) in source.whats.iter().zip(&source.steps) {
-            let one = StepChangeSum { steps: 1, cycles: step.range.length(), spot: spot(step) };
-            add(&mut sums.entry(*what).or_default().0, one);
-        }
-        for (what, step) in target.whats.iter().zip(&target.steps) {
-            let one = StepChangeSum { steps: 1, cycles: step.range.length(), spot: spot(step) };
-            add(&mut sums.entry(*what).or_default().1, one);
-        }
-        if source.rest.steps + target.rest.steps > 0 {
-            sums.insert(StepChangeKind::Unaligned, (source.rest, target.rest));
         }
         let runs = runs(&pairs);
         let lane = LanePair { ipu, sub_lane, source: source.info, target: target.info, runs };
@@ -319,7 +307,7 @@ fn numbers(whats: &[StepChangeKind]) -> Vec<u32> {
         StepChangeKind::Program(place) => KINDS + place,
         StepChangeKind::Kind(kind) => *kind as u32,
         // Not steps.
-        StepChangeKind::Idle | StepChangeKind::Unaligned => 0,
+        StepChangeKind::Idle => 0,
     };
     whats.iter().map(number).collect()
 }

@@ -5,7 +5,7 @@ use crate::tile_mapping::is_tensor;
 use crate::trace::{ProgramRunTotals, ProgramRuns, program_runs};
 use std::collections::BTreeMap;
 use tilescope_report::units::{Bytes, Cycles, OperationId, ProgramId, VariableId, VertexTypeId};
-use tilescope_report::{Report, ReportError, VariableFilter};
+use tilescope_report::{ProgramKind, Report, ReportError, VariableFilter};
 
 /// Most variables that are looked through.
 const MAX_VARIABLES: usize = 1_000_000;
@@ -13,8 +13,8 @@ const MAX_VARIABLES: usize = 1_000_000;
 /// Something that can be found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SearchEntity {
-    /// The executed steps of a program.
-    Steps(ProgramId),
+    /// The executed steps of one kind of a program.
+    Steps(ProgramId, ProgramKind),
     /// A node of the compiled program.
     Program(ProgramId),
     /// An operation of the model.
@@ -29,7 +29,7 @@ impl SearchEntity {
     /// The list it is in.
     pub fn source(self) -> SearchList {
         match self {
-            Self::Steps(_) => SearchList::Steps,
+            Self::Steps(..) => SearchList::Steps,
             Self::Program(_) => SearchList::Programs,
             Self::Operation(_) => SearchList::Operations,
             Self::Variable(_) => SearchList::Variables,
@@ -41,7 +41,7 @@ impl SearchEntity {
     /// Its number in its table.
     pub fn id(self) -> u32 {
         match self {
-            Self::Steps(id) | Self::Program(id) => id.0,
+            Self::Steps(id, _) | Self::Program(id) => id.0,
             Self::Operation(id) => id.0,
             Self::Variable(id) | Self::Tensor(id) => id.0,
             Self::VertexType(id) => id.0,
@@ -106,20 +106,32 @@ impl SearchCatalogue {
     }
 
     fn add_programs(&mut self, report: &Report) -> Result<(), ReportError> {
-        let runs = self.runs.by_program();
+        let executions = self.runs.by_program();
+        let mut steps: BTreeMap<ProgramId, BTreeMap<ProgramKind, ProgramRunTotals>> =
+            BTreeMap::new();
+        for ((_, program, kind), totals) in &self.runs.steps {
+            steps.entry(*program).or_default().entry(*kind).or_default().add(totals);
+        }
         for (id, program) in report.programs()?.iter() {
-            let item = |thing, of: Option<&ProgramRunTotals>| CatalogueItem {
-                thing,
-                name: program.name.clone(),
-                kind: program.kind.name().to_owned(),
-                ipu: program.ipu,
-                count: of.map_or(0, |of| of.steps),
-                cycles: of.map(|of| of.cycles),
-                bytes: of.map(|of| of.bytes),
+            let item = |thing, kind: ProgramKind, count, totals: Option<&ProgramRunTotals>| {
+                CatalogueItem {
+                    thing,
+                    name: program.name.clone(),
+                    kind: kind.name().to_owned(),
+                    ipu: program.ipu,
+                    count,
+                    cycles: totals.map(|totals| totals.cycles),
+                    bytes: totals.map(|totals| totals.bytes),
+                }
             };
-            let of = runs.get(&id);
-            self.items.extend(of.map(|of| item(SearchEntity::Steps(id), Some(of))));
-            self.items.push(item(SearchEntity::Program(id), of));
+            let kinds = steps.get(&id).into_iter().flatten();
+            self.items.extend(kinds.map(|(kind, totals)| {
+                item(SearchEntity::Steps(id, *kind), *kind, totals.steps, Some(totals))
+            }));
+            let of = executions.get(&id);
+            let count = of.map_or(0, |of| of.executions);
+            let totals = of.map(|of| &of.totals);
+            self.items.push(item(SearchEntity::Program(id), program.kind, count, totals));
         }
         Ok(())
     }
@@ -131,7 +143,7 @@ impl SearchCatalogue {
             let programs = self.programs.get(&id).map_or(&[][..], Vec::as_slice);
             let of = programs.iter().filter_map(|program| runs.get(program));
             let (count, cycles) = of.fold((0, Cycles::ZERO), |(count, cycles), of| {
-                (of.steps.max(count), cycles + of.cycles)
+                (of.executions.max(count), cycles + of.totals.cycles)
             });
             self.items.push(CatalogueItem {
                 thing: SearchEntity::Operation(id),

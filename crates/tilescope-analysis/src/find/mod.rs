@@ -1,8 +1,7 @@
 //! Finding things in a whole report: by name, and by a small typed filter.
 //!
-//! Names are few, steps are many: a query is matched against each name once. Figures of steps come
-//! from one walk over the trace, made when the first query is asked; only a condition on single
-//! steps makes another one.
+//! Names are few, steps are many: a query is matched against each name once. Figures of steps are
+//! totals by program; a condition on single steps looks at those whose totals do not decide it.
 
 mod catalogue;
 mod parse;

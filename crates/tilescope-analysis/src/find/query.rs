@@ -154,6 +154,17 @@ impl AmountComparison {
         }
     }
 
+    /// Whether values from `least` to `most`, both of which occur, compare so with `limit`:
+    /// `None` where some do and some do not, or may.
+    pub(crate) fn holds_between(self, (least, most): (u64, u64), limit: u64) -> Option<bool> {
+        let ends = (self.holds(least, limit), self.holds(most, limit));
+        let outside = limit < least || limit > most;
+        match self {
+            Self::Equal if least != most && !outside => None,
+            _ => (ends.0 == ends.1).then_some(ends.0),
+        }
+    }
+
     /// Whether `value` compares so with `limit`.
     pub(crate) fn holds(self, value: u64, limit: u64) -> bool {
         match self {

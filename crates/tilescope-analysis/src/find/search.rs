@@ -6,13 +6,14 @@ use super::query::{
     AmountComparison, NumberRange, QueryAmount, QueryCondition, QueryTerm, SearchList, SearchQuery,
     TextPattern,
 };
-use crate::trace::{ProgramRunTotals, each_step, moved};
+use crate::statistics::{ValueDistribution, is_short};
+use crate::trace::{ProgramRunTotals, moved};
 use std::collections::{BTreeMap, HashMap, HashSet};
-use tilescope_report::trace::LaneStep;
+use tilescope_report::trace::{LaneStep, ProgramStepTotals, StepVisitor, Trace};
 use tilescope_report::units::{
     Bytes, Cycles, ProgramId, TileRange, TileRuns, VariableId, VertexTypeId,
 };
-use tilescope_report::{Report, ReportError, VariableFilter};
+use tilescope_report::{ProgramKind, Report, ReportError, VariableFilter};
 
 /// Totals of one list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
@@ -33,8 +34,6 @@ pub struct SearchResults {
     pub hits: Vec<CatalogueItem>,
     /// Sums by list; lists without a hit are left out.
     pub totals: BTreeMap<SearchList, SearchTotals>,
-    /// Whether all steps of the trace were looked at.
-    pub complete: bool,
 }
 
 /// Everything that a query asks for.
@@ -49,18 +48,16 @@ pub fn find(
     let tests = QueryMatcher::new(query);
     let places = LocationFilters::new(report, all, &tests)?;
     let mut hits: Vec<CatalogueItem> = Vec::new();
-    let mut steps: HashMap<ProgramId, CatalogueItem> = HashMap::new();
+    let mut steps: HashMap<StepsOfProgram, CatalogueItem> = HashMap::new();
     for item in all.items.iter().filter(|item| tests.names(item) && places.all_match(item)) {
         match item.thing {
-            SearchEntity::Steps(program) => drop(steps.insert(program, item.clone())),
+            SearchEntity::Steps(program, kind) => drop(steps.insert((program, kind), item.clone())),
             _ if tests.amounts(item, &QueryAmount::ALL) => hits.push(item.clone()),
             _ => {}
         }
     }
-    let mut complete = all.runs.complete || all.runs.runs.is_empty();
-    let sums = step_sums(report, all, &tests, &steps, &mut complete)?;
-    for (program, sum) in sums {
-        let Some(item) = steps.remove(&program) else { continue };
+    for (own, sum) in step_sums(report, all, &tests, &steps)? {
+        let Some(item) = steps.remove(&own) else { continue };
         let (cycles, bytes) = (Some(sum.cycles), Some(sum.bytes));
         let item = CatalogueItem { count: sum.steps, cycles, bytes, ..item };
         hits.extend(tests.amounts(&item, &[QueryAmount::Count]).then_some(item));
@@ -77,10 +74,10 @@ pub fn find(
         sum.cycles = sum.cycles.saturating_add(hit.cycles.unwrap_or(Cycles::ZERO));
         sum.bytes = sum.bytes.saturating_add(hit.bytes.unwrap_or(Bytes::ZERO));
     }
-    Ok(SearchResults { hits, totals, complete })
+    Ok(SearchResults { hits, totals })
 }
 
-/// The figure of each single step, or of each thing, of one list of results: what statistics are
+/// The figures of one list of results, of each single step or of each thing: what statistics are
 /// made of. Steps are those of `found`, on the IPUs and within the bounds of `query`.
 ///
 /// # Errors
@@ -91,63 +88,137 @@ pub fn values(
     found: &SearchResults,
     source: SearchList,
     amount: QueryAmount,
-) -> Result<Vec<u64>, ReportError> {
+) -> Result<ValueDistribution, ReportError> {
     let hits = found.hits.iter().filter(|hit| hit.thing.source() == source);
+    let mut values = ValueDistribution::default();
     if source != SearchList::Steps || amount == QueryAmount::Count {
-        return Ok(hits.filter_map(|hit| figure(hit, amount)).collect());
+        hits.filter_map(|hit| figure(hit, amount)).for_each(|value| values.add(value));
+        return Ok(values);
     }
     let tests = QueryMatcher::new(query);
-    let wanted: HashSet<ProgramId> = hits.filter_map(program_of).collect();
-    let mut values = Vec::new();
-    if let Some(trace) = report.trace()? {
-        each_step(&trace, |lane, step| {
-            let is_wanted = step.program.is_some_and(|program| wanted.contains(&program));
-            if is_wanted && tests.on_ipu(lane.ipu) && tests.step(step) {
-                values.push(match amount {
-                    QueryAmount::Bytes => moved(step).0,
-                    QueryAmount::Cycles | QueryAmount::Count => step.range.length().0,
-                });
-            }
-        })?;
-    }
-    Ok(values)
+    let wanted: HashSet<StepsOfProgram> = hits.filter_map(steps_of).collect();
+    let Some(trace) = report.trace()? else { return Ok(values) };
+    let mut collector = StepValueCollector {
+        tests: &tests,
+        wanted: &wanted,
+        amount,
+        // Few steps are looked at one by one, so that every figure of them is exact.
+        single: is_short(&trace),
+        values,
+    };
+    visit(&trace, &tests, &mut collector)?;
+    Ok(collector.values)
 }
 
-fn program_of(item: &CatalogueItem) -> Option<ProgramId> {
+/// Steps of one kind of a program.
+type StepsOfProgram = (ProgramId, ProgramKind);
+
+fn steps_of(item: &CatalogueItem) -> Option<StepsOfProgram> {
     match item.thing {
-        SearchEntity::Steps(program) | SearchEntity::Program(program) => Some(program),
+        SearchEntity::Steps(program, kind) => Some((program, kind)),
         _ => None,
     }
 }
 
-/// Sums over the steps of programs that match.
+/// Hands the steps of the IPUs that a query allows to a visitor.
+fn visit(
+    trace: &Trace,
+    tests: &QueryMatcher<'_>,
+    visitor: &mut dyn StepVisitor,
+) -> Result<(), ReportError> {
+    let lanes = (0..trace.lanes().len()).filter_map(|index| trace.lane(index));
+    lanes
+        .filter(|lane| tests.on_ipu(lane.info().ipu))
+        .try_for_each(|lane| lane.visit_steps(visitor))
+}
+
+/// Takes the figures of steps that match.
+struct StepValueCollector<'a> {
+    tests: &'a QueryMatcher<'a>,
+    wanted: &'a HashSet<StepsOfProgram>,
+    amount: QueryAmount,
+    /// Whether steps are taken one by one only.
+    single: bool,
+    values: ValueDistribution,
+}
+
+impl StepVisitor for StepValueCollector<'_> {
+    fn take_totals(&mut self, totals: &ProgramStepTotals) -> bool {
+        let wanted = totals.program.is_some_and(|id| self.wanted.contains(&(id, totals.kind())));
+        match self.tests.all_steps(totals) {
+            _ if !wanted => true,
+            Some(false) => true,
+            Some(true) if self.single => false,
+            Some(true) if self.amount == QueryAmount::Cycles => {
+                self.values.add_lengths(totals);
+                true
+            }
+            Some(true) if totals.least_bytes_moved == totals.most_bytes_moved => {
+                self.values.add_times(totals.least_bytes_moved.0, totals.steps);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn take_step(&mut self, step: &LaneStep) {
+        let wanted = step.program.is_some_and(|id| self.wanted.contains(&(id, step.kind)));
+        if wanted && self.tests.step(step) {
+            self.values.add(match self.amount {
+                QueryAmount::Bytes => moved(step).0,
+                QueryAmount::Cycles | QueryAmount::Count => step.range.length().0,
+            });
+        }
+    }
+}
+
+/// Sums over the steps that match, by program and kind.
 fn step_sums(
     report: &Report,
     all: &SearchCatalogue,
     tests: &QueryMatcher<'_>,
-    steps: &HashMap<ProgramId, CatalogueItem>,
-    complete: &mut bool,
-) -> Result<BTreeMap<ProgramId, ProgramRunTotals>, ReportError> {
-    let mut sums: BTreeMap<ProgramId, ProgramRunTotals> = BTreeMap::new();
+    steps: &HashMap<StepsOfProgram, CatalogueItem>,
+) -> Result<BTreeMap<StepsOfProgram, ProgramRunTotals>, ReportError> {
+    let mut sums: BTreeMap<StepsOfProgram, ProgramRunTotals> = BTreeMap::new();
     if !tests.of_steps() {
-        let wanted = all
-            .runs
-            .runs
-            .iter()
-            .filter(|((ipu, program), _)| steps.contains_key(program) && tests.on_ipu(*ipu));
-        wanted.for_each(|((_, program), runs)| sums.entry(*program).or_default().add(runs));
+        for ((ipu, program, kind), totals) in &all.runs.steps {
+            if steps.contains_key(&(*program, *kind)) && tests.on_ipu(*ipu) {
+                sums.entry((*program, *kind)).or_default().add(totals);
+            }
+        }
         return Ok(sums);
     }
     let Some(trace) = report.trace()? else { return Ok(sums) };
-    *complete = each_step(&trace, |lane, step| {
-        let Some(program) = step.program.filter(|program| steps.contains_key(program)) else {
-            return;
-        };
-        if tests.on_ipu(lane.ipu) && tests.step(step) {
-            sums.entry(program).or_default().add_step(step);
+    let mut collector = StepSumCollector { tests, wanted: steps, sums };
+    visit(&trace, tests, &mut collector)?;
+    Ok(collector.sums)
+}
+
+/// Adds up the steps that match.
+struct StepSumCollector<'a> {
+    tests: &'a QueryMatcher<'a>,
+    wanted: &'a HashMap<StepsOfProgram, CatalogueItem>,
+    sums: BTreeMap<StepsOfProgram, ProgramRunTotals>,
+}
+
+impl StepVisitor for StepSumCollector<'_> {
+    fn take_totals(&mut self, totals: &ProgramStepTotals) -> bool {
+        let own = totals.program.map(|program| (program, totals.kind()));
+        let Some(own) = own.filter(|own| self.wanted.contains_key(own)) else { return true };
+        let all = self.tests.all_steps(totals);
+        if all == Some(true) {
+            self.sums.entry(own).or_default().add_totals(totals);
         }
-    })?;
-    Ok(sums)
+        all.is_some()
+    }
+
+    fn take_step(&mut self, step: &LaneStep) {
+        let own = step.program.map(|program| (program, step.kind));
+        let Some(own) = own.filter(|own| self.wanted.contains_key(own)) else { return };
+        if self.tests.step(step) {
+            self.sums.entry(own).or_default().add_step(step);
+        }
+    }
 }
 
 /// A pattern made ready to be matched often.
@@ -244,6 +315,25 @@ impl<'q> QueryMatcher<'q> {
         })
     }
 
+    /// Whether each of these steps has the right figures: `Some(true)` if all have, `Some(false)` if
+    /// none has, `None` where it differs or is not known.
+    fn all_steps(&self, totals: &ProgramStepTotals) -> Option<bool> {
+        let mut all = Some(true);
+        for (negated, amount, comparison, limit) in self.conditions() {
+            let ends = match amount {
+                QueryAmount::Cycles => totals.lengths.shortest().zip(totals.lengths.longest())?,
+                QueryAmount::Bytes => (totals.least_bytes_moved.0, totals.most_bytes_moved.0),
+                QueryAmount::Count => continue,
+            };
+            match comparison.holds_between(ends, limit).map(|holds| holds != negated) {
+                Some(true) => {}
+                Some(false) => return Some(false),
+                None => all = None,
+            }
+        }
+        all
+    }
+
     fn on_ipu(&self, ipu: u32) -> bool {
         self.terms.iter().all(|(term, _)| match &term.test {
             QueryCondition::Ipu(spans) => holds(spans, ipu) != term.negated,
@@ -322,7 +412,7 @@ impl<'a> LocationFilters<'a> {
         match item.thing {
             SearchEntity::Variable(id) | SearchEntity::Tensor(id) => place.variables.contains(&id),
             SearchEntity::VertexType(id) => place.vertices.contains(&id),
-            SearchEntity::Steps(id) | SearchEntity::Program(id) => {
+            SearchEntity::Steps(id, _) | SearchEntity::Program(id) => {
                 place.programs.contains(&id) || item.ipu.is_some_and(on_ipu)
             }
             SearchEntity::Operation(id) => {
@@ -374,8 +464,8 @@ impl LocationFilter {
             }
         }
         if let Some(spans) = &ipus {
-            let ran = all.runs.runs.keys().filter(|(ipu, _)| holds(spans, *ipu));
-            programs.extend(ran.map(|(_, program)| *program));
+            let ran = all.runs.steps.keys().filter(|(ipu, ..)| holds(spans, *ipu));
+            programs.extend(ran.map(|(_, program, _)| *program));
         }
         Ok(Self { negated, ipus, variables, programs, vertices })
     }

@@ -96,9 +96,9 @@ impl InsightFacts {
         found.map(|(_, value)| value.as_str())
     }
 
-    /// Length of the part of the run that was looked at.
+    /// Length of the run.
     pub(crate) fn cycles(&self) -> Cycles {
-        self.runs.as_ref().map_or(Cycles::ZERO, |runs| runs.window.length())
+        self.runs.as_ref().map_or(Cycles::ZERO, |runs| runs.range.length())
     }
 
     /// Cycles of the programs that `holds` is true of, on the IPU that has most of them, as a share
@@ -106,7 +106,7 @@ impl InsightFacts {
     pub(crate) fn busiest_share(&self, holds: impl Fn(&ProgramNode) -> bool) -> Option<(f64, u32)> {
         let runs = self.runs.as_ref()?;
         let mut sums: BTreeMap<u32, Cycles> = BTreeMap::new();
-        for ((ipu, program), of) in &runs.runs {
+        for ((ipu, program, _), of) in &runs.steps {
             if self.programs.get(*program).is_some_and(&holds) {
                 *sums.entry(*ipu).or_default() += of.cycles;
             }
@@ -124,10 +124,10 @@ impl InsightFacts {
     ) -> Option<(ProgramId, Cycles)> {
         let runs = self.runs.as_ref()?;
         let own = runs
-            .runs
+            .steps
             .iter()
-            .filter(|((on, id), _)| *on == ipu && self.programs.get(*id).is_some_and(&holds));
-        own.map(|((_, id), of)| (*id, of.cycles)).max_by_key(|(_, cycles)| *cycles)
+            .filter(|((on, id, _), _)| *on == ipu && self.programs.get(*id).is_some_and(&holds));
+        own.map(|((_, id, _), of)| (*id, of.cycles)).max_by_key(|(_, cycles)| *cycles)
     }
 
     /// Cycles as a share of the run.
@@ -179,7 +179,7 @@ impl InsightFacts {
 
     /// Cycles that the run covers.
     pub(crate) fn window(&self) -> CycleRange {
-        self.runs.as_ref().map_or_else(CycleRange::default, |runs| runs.window)
+        self.runs.as_ref().map_or_else(CycleRange::default, |runs| runs.range)
     }
 }
 

@@ -19,7 +19,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let Some(runs) = &facts.runs else { return Vec::new() };
     let tiles = facts.target.tiles_per_ipu.max(1);
     let mut found: Vec<(ProgramId, f64, f64)> = Vec::new();
-    for ((_, id), of) in &runs.runs {
+    for ((_, id, _), of) in &runs.steps {
         let set = facts.programs.get(*id).and_then(|program| program.compute_set);
         let Some(set) = set.and_then(|id| facts.compute_sets.get(&id)) else { continue };
         let Some(balance) = balance(set, tiles) else { continue };

@@ -56,7 +56,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
 fn worst_operation(facts: &InsightFacts) -> (Option<OperationId>, f64) {
     let mut sums: BTreeMap<OperationId, Cycles> = BTreeMap::new();
     let mut all = Cycles::ZERO;
-    for ((_, id), of) in facts.runs.iter().flat_map(|runs| &runs.runs) {
+    for ((_, id, _), of) in facts.runs.iter().flat_map(|runs| &runs.steps) {
         let Some(program) = facts.programs.get(*id).filter(|program| rearranges(program)) else {
             continue;
         };

@@ -49,6 +49,6 @@ fn worst(facts: &InsightFacts) -> Option<(ProgramId, u64, Cycles)> {
         });
         strided.map(|group| group.count.total()).sum()
     };
-    let with_copies = runs.runs.iter().map(|((_, id), of)| (*id, copies(*id), of.cycles));
+    let with_copies = runs.steps.iter().map(|((_, id, _), of)| (*id, copies(*id), of.cycles));
     with_copies.filter(|(_, count, _)| *count > 0).max_by_key(|(_, _, cycles)| *cycles)
 }

@@ -18,7 +18,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         program.is_some_and(|p| p.kind == ProgramKind::Sync && p.name != "Internal")
     };
     let mut ipus: BTreeMap<u32, Cycles> = BTreeMap::new();
-    for ((ipu, _), of) in runs.runs.iter().filter(|((_, id), _)| external(id)) {
+    for ((ipu, ..), of) in runs.steps.iter().filter(|((_, id, _), _)| external(id)) {
         *ipus.entry(*ipu).or_default() += of.cycles;
     }
     let most = ipus.iter().max_by_key(|(ipu, cycles)| (**cycles, u32::MAX - **ipu));

@@ -6,10 +6,10 @@ use crate::data_table::{DataTable, TableCell, TableColumn};
 use crate::operations::{OperationLayer, operations};
 use crate::operations_graph::{OpGraphKey, graph};
 use crate::tile_mapping::MappingSubjectKind;
-use crate::trace::{program_runs, window_summary};
+use crate::trace::{ProgramRunTotals, program_runs, window_summary};
 use crate::{insights, liveness, memory, program_tree, summary};
-use tilescope_report::units::NumberFormat;
-use tilescope_report::{Report, ReportError};
+use tilescope_report::units::{NumberFormat, ProgramId};
+use tilescope_report::{ProgramKind, Report, ReportError};
 
 type ReadTableResult = Result<DataTable, ReportError>;
 
@@ -226,7 +226,7 @@ fn tree(report: &Report) -> ReadTableResult {
 }
 
 fn costs_of(report: &Report, layer: OperationLayer) -> ReadTableResult {
-    Ok(costs::operations(&operations(report, layer)?.rows, report, layer))
+    Ok(costs::operations(&operations(report, layer)?, report, layer))
 }
 
 fn edges(report: &Report) -> ReadTableResult {
@@ -261,19 +261,24 @@ fn executions(report: &Report) -> ReadTableResult {
     ];
     let Some(trace) = report.trace()? else { return Ok(DataTable::new(columns, Vec::new())) };
     let programs = report.programs()?;
-    let rows = program_runs(&trace)?.runs.into_iter().map(|((ipu, id), runs)| {
-        let program = programs.get(id);
+    let row = |ipu: u32, id: Option<ProgramId>, kind: ProgramKind, steps: ProgramRunTotals| {
+        let program = id.and_then(|id| programs.get(id));
         vec![
             TableCell::Id(ipu.into()),
-            TableCell::Id(id.0.into()),
-            program.map(|program| program.kind.name().into()).into(),
+            id.map(|id| TableCell::Id(id.0.into())).into(),
+            kind.name().into(),
             program.map(|program| program.name.as_str().into()).into(),
-            TableCell::Count(runs.steps),
-            TableCell::Count(runs.cycles.0),
-            TableCell::Bytes(runs.bytes),
+            TableCell::Count(steps.steps),
+            TableCell::Count(steps.cycles.0),
+            TableCell::Bytes(steps.bytes),
         ]
-    });
-    Ok(DataTable::new(columns, rows.collect()))
+    };
+    let runs = program_runs(&trace)?;
+    let own = runs.steps.into_iter();
+    let own = own.map(|((ipu, id, kind), steps)| row(ipu, Some(id), kind, steps));
+    let rest = runs.unattributed.into_iter();
+    let rest = rest.map(|((ipu, kind), steps)| row(ipu, None, kind, steps));
+    Ok(DataTable::new(columns, own.chain(rest).collect()))
 }
 
 fn mapped(report: &Report, kind: MappingSubjectKind) -> ReadTableResult {

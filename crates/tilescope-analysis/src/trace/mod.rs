@@ -16,9 +16,8 @@ pub use host_lane::{HostActivity, host_lane};
 pub use lane_items::{LaneItem, LaneItemKind, LaneItemList};
 pub use lane_layout::{MAX_ROWS, TraceLaneStyle, TraceStepGrouping, arrange, lane_items};
 pub use program_labels::{NameTreeNodeId, ProgramLabel, ProgramLabels};
-pub(super) use program_runs::scan;
 pub use program_runs::{
-    LaneStepLocation, MAX_STEPS, ProgramRunTotals, ProgramRuns, each_step, first_run, moved,
+    LaneStepLocation, ProgramExecutions, ProgramRunTotals, ProgramRuns, first_run, moved,
     program_runs,
 };
 pub use step_details::{StepDetailReport, StepDetailRow, VertexCount, step_view};

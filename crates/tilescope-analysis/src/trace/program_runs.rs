@@ -2,41 +2,9 @@
 
 use rayon::prelude::*;
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
-use tilescope_report::ReportError;
-use tilescope_report::trace::{LaneInfo, LaneStep, Trace, TraceLane};
+use tilescope_report::trace::{LaneStep, ProgramStepTotals, Trace};
 use tilescope_report::units::{Bytes, CycleRange, Cycles, ProgramId};
-
-/// Steps that are decoded at a time.
-const BATCH: usize = 65_536;
-/// Most steps that are looked at: a fraction of a second's work.
-pub const MAX_STEPS: u64 = 4_000_000;
-
-/// Calls `each` with the steps of a lane, in order, until it breaks off or `limit` steps were seen.
-pub(crate) fn scan(
-    lane: &TraceLane<'_>,
-    limit: u64,
-    mut each: impl FnMut(&LaneStep) -> ControlFlow<()>,
-) -> Result<(), ReportError> {
-    let info = lane.info();
-    let (mut start, mut next) = (info.range.start, 0u64);
-    while next < info.steps.min(limit) {
-        let steps = lane.steps_in(CycleRange::new(start, info.range.end + Cycles(1)), BATCH)?;
-        let before = next;
-        for step in steps.iter().filter(|step| step.position >= before) {
-            if step.position >= limit || each(step).is_break() {
-                return Ok(());
-            }
-            next = step.position + 1;
-            start = step.range.start;
-        }
-        // Only more steps without cycles than a batch holds can stop the walk.
-        if next == before {
-            return Ok(());
-        }
-    }
-    Ok(())
-}
+use tilescope_report::{ProgramKind, ReportError};
 
 /// A step on a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +16,7 @@ pub struct LaneStepLocation {
     pub step: LaneStep,
 }
 
-/// The first step of a program in time, among the first [`MAX_STEPS`] of each lane.
+/// The first step of a program in time.
 ///
 /// # Errors
 /// A trace that cannot be read.
@@ -59,24 +27,20 @@ pub fn first_run(
     let mut first: Option<LaneStepLocation> = None;
     for index in 0..trace.lanes().len() {
         let Some(lane) = trace.lane(index) else { continue };
+        let totals = lane.all_program_totals()?;
+        let own = totals.iter().filter(|totals| totals.program == Some(program));
+        let Some(position) = own.map(|totals| totals.first_position).min() else { continue };
         let info = lane.info();
-        scan(&lane, MAX_STEPS, |step| {
-            let begun = first.is_none_or(|found| step.range.start < found.step.range.start);
-            if begun && step.program == Some(program) {
-                first =
-                    Some(LaneStepLocation { ipu: info.ipu, sub_lane: info.sub_lane, step: *step });
-            }
-            if begun && step.program != Some(program) {
-                ControlFlow::Continue(())
-            } else {
-                ControlFlow::Break(())
-            }
-        })?;
+        let step = lane
+            .step(position)?
+            .filter(|step| first.is_none_or(|found| step.range.start < found.step.range.start));
+        let here = |step| LaneStepLocation { ipu: info.ipu, sub_lane: info.sub_lane, step };
+        first = step.map(here).or(first);
     }
     Ok(first)
 }
 
-/// Sums over the executions of a program on one IPU.
+/// Sums over steps of one kind of a program on one IPU, or over several of these.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProgramRunTotals {
     pub steps: u64,
@@ -87,9 +51,15 @@ pub struct ProgramRunTotals {
 }
 
 impl ProgramRunTotals {
-    /// Counts one more execution.
+    /// Counts one more step.
     pub(crate) fn add_step(&mut self, step: &LaneStep) {
         self.add(&Self { steps: 1, cycles: step.range.length(), bytes: moved(step) });
+    }
+
+    /// Counts more steps.
+    pub(crate) fn add_totals(&mut self, totals: &ProgramStepTotals) {
+        let (cycles, bytes) = (totals.cycles, totals.bytes_moved);
+        self.add(&Self { steps: totals.steps, cycles, bytes });
     }
 
     pub(crate) fn add(&mut self, other: &Self) {
@@ -104,89 +74,72 @@ pub fn moved(step: &LaneStep) -> Bytes {
     step.bytes_in.max(step.bytes_out)
 }
 
-/// Executions by program and IPU, and the cycles they were counted in.
+/// Executions of a program on one IPU, or on several.
+///
+/// One execution may be several steps, of different kinds: the begin, middle and end of a stream
+/// copy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProgramExecutions {
+    pub executions: u64,
+    /// Sums over all its steps.
+    pub totals: ProgramRunTotals,
+}
+
+/// All steps of a run, by IPU, program and kind.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProgramRuns {
-    /// Sums by IPU and program.
-    pub runs: BTreeMap<(u32, ProgramId), ProgramRunTotals>,
-    /// The cycles that were looked at, from the first step to the last.
-    pub window: CycleRange,
-    /// Whether these are all of them.
-    pub complete: bool,
+    /// Sums by IPU, program and kind of step.
+    pub steps: BTreeMap<(u32, ProgramId, ProgramKind), ProgramRunTotals>,
+    /// Sums over steps of no program, by IPU and kind.
+    pub unattributed: BTreeMap<(u32, ProgramKind), ProgramRunTotals>,
+    /// The cycles of the run, from the first step to the last.
+    pub range: CycleRange,
 }
 
 impl ProgramRuns {
-    /// Sums over all IPUs, by program.
-    pub(crate) fn by_program(&self) -> BTreeMap<ProgramId, ProgramRunTotals> {
-        let mut sums: BTreeMap<ProgramId, ProgramRunTotals> = BTreeMap::new();
-        for ((_, program), runs) in &self.runs {
-            sums.entry(*program).or_default().add(runs);
+    /// Executions by IPU and program.
+    pub fn by_ipu(&self) -> BTreeMap<(u32, ProgramId), ProgramExecutions> {
+        let mut all: BTreeMap<(u32, ProgramId), ProgramExecutions> = BTreeMap::new();
+        for ((ipu, program, _), steps) in &self.steps {
+            let of = all.entry((*ipu, *program)).or_default();
+            of.executions = of.executions.max(steps.steps);
+            of.totals.add(steps);
         }
-        sums
+        all
+    }
+
+    /// Executions by program, over all IPUs.
+    pub(crate) fn by_program(&self) -> BTreeMap<ProgramId, ProgramExecutions> {
+        let mut all: BTreeMap<ProgramId, ProgramExecutions> = BTreeMap::new();
+        for ((_, program), of) in self.by_ipu() {
+            let sum = all.entry(program).or_default();
+            sum.executions += of.executions;
+            sum.totals.add(&of.totals);
+        }
+        all
     }
 }
 
-/// Calls `each` with the lane and the steps of all lanes, lane by lane, of the first [`MAX_STEPS`]
-/// steps of the trace at most; whether that was all of them.
-///
-/// # Errors
-/// A trace that cannot be read.
-pub fn each_step(
-    trace: &Trace,
-    mut each: impl FnMut(&LaneInfo, &LaneStep),
-) -> Result<bool, ReportError> {
-    let limit = steps_per_lane(trace);
-    for index in 0..trace.lanes().len() {
-        let Some(lane) = trace.lane(index) else { continue };
-        let info = lane.info();
-        scan(&lane, limit, |step| {
-            each(&info, step);
-            ControlFlow::Continue(())
-        })?;
-    }
-    Ok(trace.lanes().iter().all(|lane| lane.steps <= limit))
-}
-
-/// Steps of each lane that are looked at.
-fn steps_per_lane(trace: &Trace) -> u64 {
-    let lanes = trace.lanes().len().max(1) as u64;
-    (MAX_STEPS / lanes).max(BATCH as u64)
-}
-
-/// Executions on one lane by program, with its IPU and the end of the last one.
-type LaneProgramRuns = (u32, BTreeMap<ProgramId, ProgramRunTotals>, Cycles);
-
-/// Adds the executions of all programs up, as far as [`each_step`] goes; lanes at the same time.
+/// Adds all steps up, by IPU, program and kind; lanes at the same time.
 ///
 /// # Errors
 /// A trace that cannot be read.
 pub fn program_runs(trace: &Trace) -> Result<ProgramRuns, ReportError> {
-    let start = trace.range().start;
-    let limit = steps_per_lane(trace);
-    let lane_runs = |index: usize| -> Result<LaneProgramRuns, ReportError> {
-        let (mut runs, mut end) = (BTreeMap::new(), start);
-        let Some(lane) = trace.lane(index) else { return Ok((0, runs, end)) };
-        scan(&lane, limit, |step| {
-            end = end.max(step.range.end);
-            if let Some(program) = step.program {
-                runs.entry(program).or_insert_with(ProgramRunTotals::default).add_step(step);
-            }
-            ControlFlow::Continue(())
-        })?;
-        Ok((lane.info().ipu, runs, end))
+    let totals = |index: usize| match trace.lane(index) {
+        Some(lane) => Ok((lane.info().ipu, lane.all_program_totals()?)),
+        None => Ok((0, Vec::new())),
     };
-    let lanes = (0..trace.lanes().len()).into_par_iter().map(lane_runs);
-    let lanes: Vec<LaneProgramRuns> = lanes.collect::<Result<_, _>>()?;
-    let mut all = ProgramRuns { window: CycleRange::new(start, start), ..ProgramRuns::default() };
-    for (ipu, runs, end) in lanes {
-        all.window.end = all.window.end.max(end);
-        for (program, runs) in runs {
-            all.runs.entry((ipu, program)).or_default().add(&runs);
+    let lanes = (0..trace.lanes().len()).into_par_iter().map(totals);
+    let lanes: Vec<(u32, Vec<ProgramStepTotals>)> = lanes.collect::<Result<_, ReportError>>()?;
+    let mut runs = ProgramRuns { range: trace.range(), ..ProgramRuns::default() };
+    for (ipu, lane) in lanes {
+        for totals in lane {
+            let sum = match totals.program {
+                Some(program) => runs.steps.entry((ipu, program, totals.kind())).or_default(),
+                None => runs.unattributed.entry((ipu, totals.kind())).or_default(),
+            };
+            sum.add_totals(&totals);
         }
     }
-    all.complete = trace.lanes().iter().all(|lane| lane.steps <= limit);
-    if all.complete {
-        all.window = trace.range();
-    }
-    Ok(all)
+    Ok(runs)
 }

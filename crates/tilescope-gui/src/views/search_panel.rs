@@ -18,7 +18,7 @@ use tilescope_analysis::find::{
     CatalogueItem, QueryAmount, SearchCatalogue, SearchEntity, SearchList, SearchQuery,
     SearchQueryError, SearchResults, find, values,
 };
-use tilescope_analysis::statistics::{HistogramBar, ValueStatistics, histogram, spread};
+use tilescope_analysis::statistics::{HistogramBar, ValueStatistics, spread};
 use tilescope_report::Report;
 use tilescope_report::ReportError;
 use tilescope_report::units::{Bytes, Cycles, grouped, grouped_wide};
@@ -207,7 +207,7 @@ impl SearchPanel {
         let Some(hit) = found.hits.get(at) else { return };
         self.current_result = Some(at);
         let view = match hit.thing {
-            SearchEntity::Steps(program) => {
+            SearchEntity::Steps(program, _) => {
                 context.commands.push(AppCommand::SelectProgram(Some(program)));
                 return self.jump.start(program);
             }
@@ -286,12 +286,11 @@ fn compute_statistics(
     found: &SearchResults,
     key: &SearchStatisticsKey,
 ) -> Result<SearchStatistics, ReportError> {
-    let mut figures = values(report, query, found, key.source, key.amount)?;
-    let statistics = ValueStatistics::from_values(&mut figures);
+    let figures = values(report, query, found, key.source, key.amount)?;
     let of_source = |hit: &&CatalogueItem| hit.thing.source() == key.source;
     let things: Vec<CatalogueItem> = found.hits.iter().filter(of_source).cloned().collect();
     let tiles = spread(report, &catalogue.runs, &things)?;
-    Ok(SearchStatistics { statistics, bars: histogram(&figures), tiles })
+    Ok(SearchStatistics { statistics: figures.statistics(), bars: figures.bars(), tiles })
 }
 
 /// Examples of queries.
@@ -322,7 +321,6 @@ fn error_ui(ui: &mut Ui, text: &str, error: &SearchQueryError) {
 }
 
 fn totals_ui(ui: &mut Ui, found: &SearchResults) {
-    let palette = ThemePalette::for_ui(ui);
     if found.hits.is_empty() {
         ui.label("No matches.");
     }
@@ -338,10 +336,6 @@ fn totals_ui(ui: &mut Ui, found: &SearchResults) {
             text += &format!(" · {} executions", grouped(totals.count));
         }
         ui.label(RichText::new(text).size(text_size::SMALL));
-    }
-    if !found.complete {
-        let text = "Only the first steps of this long trace were counted.";
-        ui.label(RichText::new(text).color(palette.warning).size(text_size::SMALL));
     }
 }
 

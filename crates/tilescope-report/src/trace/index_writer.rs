@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// Most programs that the lanes learn expectations of, together: 100 MB.
 const MAX_PREDICTIONS: usize = 1 << 20;
 
-/// Writes the tables `trace_lanes`, `trace_chunks` and `trace_nodes`, step by step.
+/// Writes the tables `trace_lanes`, `trace_chunks`, `trace_nodes` and `trace_totals`, step by step.
 pub(crate) struct TraceIndexWriter {
     lanes: BTreeMap<(u32, u8), LaneBuilder>,
     prediction_budget: usize,
@@ -77,6 +77,7 @@ impl TraceIndexBlob {
             Self::Chunk(key, raw) => ("trace_chunks", key, raw),
             Self::Details(key, raw) => ("trace_details", key, raw),
             Self::Nodes(key, raw) => ("trace_nodes", key, raw),
+            Self::Totals(key, raw) => ("trace_totals", key, raw),
         };
         rows.insert(table, params![key, pack(&raw)])
     }

@@ -3,12 +3,17 @@
 use super::answers::{LaneInfo, LaneSpan, LaneStep, StepBucket, StepTotals};
 use super::chunk::CHUNK_STEPS;
 use super::place_in_piece;
+use super::program_totals::{
+    ProgramStepTotals, ProgramTotals, SEGMENT_STEPS, StepVisitor, TotalsKey, segment_level_count,
+    steps_per_segment,
+};
 use super::pyramid::{self, BLOCK_NODES, FAN_OUT, LEAF_STEPS, PyramidNode};
 use super::step_record::StepRecord;
 use super::store::TraceStore;
 use crate::error::ReportError;
 use crate::model::StepOnIpu;
 use crate::units::{CycleRange, Cycles, StepId};
+use std::collections::HashSet;
 use std::ops::Range;
 
 /// One lane of a trace.
@@ -73,6 +78,123 @@ impl<'a> TraceLane<'a> {
             totals.add(&self.clipped(last, window)?);
         }
         Ok(totals)
+    }
+
+    /// Totals by program and kind over the steps at `positions` (see [`TraceLane::touching`]),
+    /// ordered by program and kind: exact, however many steps there are.
+    pub fn program_totals(
+        &self,
+        positions: Range<u64>,
+    ) -> Result<Vec<ProgramStepTotals>, ReportError> {
+        let levels =
+            if self.store.has_totals() { segment_level_count(self.info().steps) } else { 0 };
+        Ok(self.sum_below(positions, levels)?.into_totals())
+    }
+
+    /// Totals by program over the steps at `positions`, of segments below `levels` and of steps.
+    pub(super) fn sum_below(
+        &self,
+        positions: Range<u64>,
+        levels: u32,
+    ) -> Result<ProgramTotals, ReportError> {
+        let all = self.info().steps;
+        let end = positions.end.min(all);
+        let mut sum = ProgramTotals::default();
+        let mut position = positions.start;
+        while position < end {
+            let behind = |level: u32| (position + steps_per_segment(level)).min(all);
+            let fits = |level: &u32| {
+                position.is_multiple_of(steps_per_segment(*level)) && behind(*level) <= end
+            };
+            match (0..levels).rev().find(fits) {
+                Some(level) => {
+                    let at = position / steps_per_segment(level);
+                    sum.add(self.store.segment(self.index, level, at)?.as_ref());
+                    position = behind(level);
+                }
+                None => {
+                    let stop = (position + 1).next_multiple_of(SEGMENT_STEPS).min(end);
+                    self.for_each_record(position..stop, |at, record| sum.add_step(at, record))?;
+                    position = stop;
+                }
+            }
+        }
+        Ok(sum)
+    }
+
+    /// Totals by program of all steps of the lane.
+    pub fn all_program_totals(&self) -> Result<Vec<ProgramStepTotals>, ReportError> {
+        self.program_totals(0..self.info().steps)
+    }
+
+    /// Hands all steps to `visitor`, in as large groups as it takes: totals of a program over many
+    /// steps, over fewer where it refuses those, and step by step at last.
+    pub fn visit_steps(&self, visitor: &mut dyn StepVisitor) -> Result<(), ReportError> {
+        let all = self.info().steps;
+        if !self.store.has_totals() {
+            return self.for_each_record(0..all, |at, record| {
+                visitor.take_step(&LaneStep::new(at, record));
+            });
+        }
+        let top = segment_level_count(all) - 1;
+        for at in 0..all.div_ceil(steps_per_segment(top)) {
+            self.visit_segment(top, at, &|_| true, visitor)?;
+        }
+        Ok(())
+    }
+
+    /// Hands the steps of a segment to `visitor`, those of the programs that are `open`.
+    fn visit_segment(
+        &self,
+        level: u32,
+        at: u64,
+        open: &dyn Fn(TotalsKey) -> bool,
+        visitor: &mut dyn StepVisitor,
+    ) -> Result<(), ReportError> {
+        let segment = self.store.segment(self.index, level, at)?;
+        let mut refused = HashSet::new();
+        for totals in segment.iter().filter(|totals| open(totals.key())) {
+            if !visitor.take_totals(totals) {
+                refused.insert(totals.key());
+            }
+        }
+        if refused.is_empty() {
+            return Ok(());
+        }
+        let all = self.info().steps;
+        if level == 0 {
+            let positions = at * SEGMENT_STEPS..((at + 1) * SEGMENT_STEPS).min(all);
+            return self.for_each_record(positions, |at, record| {
+                if refused.contains(&(record.program, record.class)) {
+                    visitor.take_step(&LaneStep::new(at, record));
+                }
+            });
+        }
+        let below = all.div_ceil(steps_per_segment(level - 1));
+        for child in at * FAN_OUT..((at + 1) * FAN_OUT).min(below) {
+            // The depth is bounded by the number of levels, at most six.
+            self.visit_segment(level - 1, child, &|key| refused.contains(&key), visitor)?;
+        }
+        Ok(())
+    }
+
+    fn for_each_record(
+        &self,
+        positions: Range<u64>,
+        mut each: impl FnMut(u64, &StepRecord),
+    ) -> Result<(), ReportError> {
+        let mut position = positions.start;
+        while position < positions.end {
+            let (records, first) = self.chunk_of(position)?;
+            let stop = positions.end.min(first + records.len() as u64);
+            let part = records.get(place_in_piece(position, first)..place_in_piece(stop, first));
+            // A chunk that is shorter than it says would never be passed.
+            let part = part.filter(|part| !part.is_empty());
+            let part = part.ok_or_else(|| self.store.contradiction(self.index))?;
+            (position..).zip(part).for_each(|(at, record)| each(at, record));
+            position = stop;
+        }
+        Ok(())
     }
 
     /// The step that runs at `cycle`, if one does.

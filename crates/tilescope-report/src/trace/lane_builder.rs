@@ -1,6 +1,7 @@
 //! Building the index of one lane, step after step, in bounded memory.
 
 use super::chunk::{CHUNK_STEPS, ChunkEncoder};
+use super::program_totals::{ProgramTotals, SEGMENT_STEPS, segment_level_count, steps_per_segment};
 use super::pyramid::{self, BLOCK_NODES, FAN_OUT, LEAF_STEPS, PyramidNode};
 use super::step_record::{StepRecord, StepRecordDetails};
 use crate::limits::MAX_SUB_LANES;
@@ -13,6 +14,8 @@ pub(crate) enum TraceIndexBlob {
     /// Details of the steps of a chunk.
     Details(i64, Vec<u8>),
     Nodes(i64, Vec<u8>),
+    /// Totals by program of a segment of steps.
+    Totals(i64, Vec<u8>),
 }
 
 /// Number of a lane in keys: by IPU, then sub-lane, with room for all that may turn up later.
@@ -26,7 +29,7 @@ pub(super) fn chunk_key(lane: u32, chunk: u64) -> i64 {
     (i64::from(lane) << 40) | chunk as i64
 }
 
-/// Key of a block of nodes: the lane, the level, then its place on it.
+/// Key of a block of nodes or of a segment: the lane, the level, then its place on it.
 pub(super) fn block_key(lane: u32, level: u32, block: u64) -> i64 {
     (i64::from(lane) << 40) | (i64::from(level) << 32) | block as i64
 }
@@ -69,6 +72,14 @@ impl PyramidLevelBuilder {
     }
 }
 
+/// Totals by program of one level: the segment being filled.
+#[derive(Default)]
+struct SegmentLevelBuilder {
+    stored: u64,
+    filling: ProgramTotals,
+    children: u64,
+}
+
 /// A lane of which all steps are in.
 pub(crate) struct FinishedLane {
     pub(crate) steps: u64,
@@ -86,6 +97,7 @@ pub(crate) struct LaneBuilder {
     range: Option<CycleRange>,
     encoder: ChunkEncoder,
     levels: Vec<PyramidLevelBuilder>,
+    segments: Vec<SegmentLevelBuilder>,
 }
 
 impl LaneBuilder {
@@ -100,6 +112,7 @@ impl LaneBuilder {
             range: None,
             encoder: ChunkEncoder::new(),
             levels: Vec::new(),
+            segments: vec![SegmentLevelBuilder::default()],
         }
     }
 
@@ -124,6 +137,12 @@ impl LaneBuilder {
             "ids of a lane do not fall"
         );
         self.range = Some(self.range.map_or(record.range, |range| range.union(record.range)));
+        // A full segment is stored when more steps come: only then is it known which levels there
+        // will be.
+        if self.steps > 0 && self.steps.is_multiple_of(SEGMENT_STEPS) {
+            self.store_segment(0, blobs);
+        }
+        self.segments[0].filling.add_step(self.steps, &record);
         self.steps += 1;
         self.records.push(record);
         self.details.extend(details);
@@ -155,6 +174,11 @@ impl LaneBuilder {
         let top = pyramid::level_count(self.steps) as usize;
         for level in 0..top.min(self.levels.len()) {
             self.store_block(level, blobs);
+        }
+        if self.steps > 0 {
+            // Each level takes in the last segment of the one below before its own is stored.
+            (0..segment_level_count(self.steps))
+                .for_each(|at| self.store_segment(at as usize, blobs));
         }
         FinishedLane {
             steps: self.steps,
@@ -200,6 +224,29 @@ impl LaneBuilder {
         self.chunks += 1;
         self.records.clear();
         self.details.clear();
+    }
+
+    /// Stores the segment of a level that is being filled, and takes it into the level above.
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a lane has six levels of segments at most"
+    )]
+    fn store_segment(&mut self, level: usize, blobs: &mut Vec<TraceIndexBlob>) {
+        if self.segments.len() == level + 1 {
+            self.segments.push(SegmentLevelBuilder::default());
+        }
+        if self.segments[level + 1].children == FAN_OUT {
+            self.store_segment(level + 1, blobs);
+        }
+        let own = &mut self.segments[level];
+        let (totals, at) = (std::mem::take(&mut own.filling), own.stored);
+        (own.stored, own.children) = (at + 1, 0);
+        let above = &mut self.segments[level + 1];
+        above.filling.add(&totals);
+        above.children += 1;
+        let key = block_key(self.lane, level as u32, at);
+        blobs
+            .push(TraceIndexBlob::Totals(key, totals.encode(at * steps_per_segment(level as u32))));
     }
 
     #[expect(clippy::cast_possible_truncation, reason = "a lane has ten levels at most")]

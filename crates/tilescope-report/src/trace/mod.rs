@@ -25,7 +25,10 @@
 //!   the ends: O(log n).
 //! * `spans` of a window on `p` pixels goes down only where a node is a pixel wide or wider. Per
 //!   level, at most `p` such nodes lie in the window, and levels above hold ever fewer: O(p) nodes.
-//! * Building: one pass, O(1) per step; open are one chunk, and one blob of nodes per level.
+//! * `program_totals` of a range of steps: whole segments inside, at most 30 per level, and at most
+//!   128 chunks at the ends.
+//! * Building: one pass, O(1) per step; open are one chunk, and one blob of nodes and one segment
+//!   per level.
 //! * Memory when reading: decoded pieces up to 64 MiB, whatever the size of the report.
 //!
 //! Where it was learnt: the index-based pyramid is ftrace's and Tracy's answer to zooming; fixed
@@ -39,6 +42,8 @@ mod chunk;
 mod index_writer;
 mod lane;
 mod lane_builder;
+mod log_histogram;
+mod program_totals;
 mod pyramid;
 mod step_predictor;
 mod step_record;
@@ -52,6 +57,8 @@ pub use answers::{
 pub(super) use index_writer::TraceIndexWriter;
 pub use lane::TraceLane;
 pub(super) use lane_builder::TraceIndexBlob;
+pub use log_histogram::LogHistogram;
+pub use program_totals::{ProgramStepTotals, StepVisitor};
 pub(super) use step_record::{StepClass, StepRecord, StepRecordDetails};
 
 use super::database::ReportDatabase;

@@ -4,6 +4,7 @@ use super::answers::LaneInfo;
 use super::chunk::{self, CHUNK_STEPS};
 use super::lane_builder::{block_key, chunk_key, lane_number};
 use super::place_in_piece;
+use super::program_totals::{ProgramTotals, steps_per_segment};
 use super::pyramid::{self, BLOCK_NODES, PyramidNode};
 use super::step_predictor::StepPredictor;
 use super::step_record::{StepRecord, StepRecordDetails};
@@ -26,6 +27,7 @@ enum CachedTracePiece {
     Chunk(Arc<Vec<StepRecord>>),
     Details(Arc<Vec<StepRecordDetails>>),
     Nodes(Arc<Vec<PyramidNode>>),
+    Totals(Arc<ProgramTotals>),
     Expectations(Arc<StepPredictor>),
 }
 
@@ -34,6 +36,7 @@ enum TraceCacheKey {
     Chunk(i64),
     Details(i64),
     Nodes(i64),
+    Totals(i64),
     Expectations(u32),
 }
 
@@ -196,6 +199,35 @@ impl TraceStore {
         let bytes = nodes.len() * size_of::<PyramidNode>();
         lock(&self.recent).put(key, CachedTracePiece::Nodes(nodes.clone()), bytes);
         Ok(nodes)
+    }
+
+    /// Whether totals by program are kept; files written before version 1.1 have none.
+    pub(super) fn has_totals(&self) -> bool {
+        self.db.has("trace_totals", "id")
+    }
+
+    /// Totals by program of one segment of one level.
+    pub(super) fn segment(
+        &self,
+        lane: u32,
+        level: u32,
+        at: u64,
+    ) -> Result<Arc<ProgramTotals>, ReportError> {
+        let number = block_key(self.numbers[lane as usize], level, at);
+        let key = TraceCacheKey::Totals(number);
+        if let Some(CachedTracePiece::Totals(totals)) = lock(&self.recent).get(key) {
+            return Ok(totals);
+        }
+        let first = at * steps_per_segment(level);
+        let all = self.lanes[lane as usize].steps;
+        let steps = all.min(first + steps_per_segment(level)).saturating_sub(first);
+        let what = BlobColumn { table: "trace_totals", column: "data", key: "id" };
+        let totals =
+            self.decoded(&what, number, |blob| ProgramTotals::decode(blob, first, steps))?;
+        let totals = Arc::new(totals);
+        let bytes = totals.bytes();
+        lock(&self.recent).put(key, CachedTracePiece::Totals(totals.clone()), bytes);
+        Ok(totals)
     }
 
     fn expectations(&self, lane: u32) -> Result<Arc<StepPredictor>, ReportError> {

@@ -1,8 +1,9 @@
 //! The laws of an index: each node is the sum of its children, up from the steps.
 
+use super::program_totals::{segment_level_count, steps_per_segment};
 use super::pyramid::{self, BLOCK_NODES, FAN_OUT, LEAF_STEPS, PyramidNode};
 use super::store::TraceStore;
-use super::{Trace, place_in_piece};
+use super::{Trace, TraceLane, place_in_piece};
 use crate::error::ReportError;
 use std::ops::Range;
 
@@ -33,9 +34,32 @@ fn verify_lane(store: &TraceStore, lane: u32) -> Result<Option<String>, ReportEr
             }
         }
     }
+    if let Some(broken) = verify_totals(store, lane)? {
+        return Ok(Some(broken));
+    }
     let first = store.nodes(lane, 1, 0)?;
     let starts_right = first.first().is_some_and(|node| node.range.start == info.range.start);
     Ok((!starts_right).then(|| format!("IPU {}: the lane does not start where it says", info.ipu)))
+}
+
+/// Totals by program are sums of the steps, or of the segments below them.
+fn verify_totals(store: &TraceStore, lane: u32) -> Result<Option<String>, ReportError> {
+    let info = store.lanes[lane as usize];
+    let levels = if store.has_totals() { segment_level_count(info.steps) } else { 0 };
+    for level in 0..levels {
+        let size = steps_per_segment(level);
+        for at in 0..info.steps.div_ceil(size) {
+            let positions = at * size..((at + 1) * size).min(info.steps);
+            let sum = TraceLane::new(store, lane).sum_below(positions, level)?;
+            if sum.into_totals() != store.segment(lane, level, at)?.as_ref().clone().into_totals() {
+                return Ok(Some(format!(
+                    "IPU {} lane {}: totals {at} of level {level} are not the sum of their steps",
+                    info.ipu, info.sub_lane
+                )));
+            }
+        }
+    }
+    Ok(None)
 }
 
 fn sum_of_children(

@@ -24,7 +24,6 @@ struct DifferenceTable {
     title: &'static str,
     table: Arc<DataTable>,
     places: Vec<[Option<ViewLocation>; 2]>,
-    complete: bool,
     differs: bool,
 }
 
@@ -113,9 +112,6 @@ impl DifferenceTablesPanel {
         ui.add_space(spacing::XXS);
         let at = chosen;
         let shown = &tables[at];
-        if !shown.complete {
-            hint_ui(ui, "The runs are long: not every step was compared.");
-        }
         let state = self.states.entry((view, at)).or_insert_with(TableState::as_given);
         let generation = tables.version();
         let row = self.row.filter(|row| (row.0, row.1) == (view, at)).map(|row| row.2);
@@ -146,7 +142,6 @@ impl DifferenceTable {
         Self {
             title: table.title,
             differs: table.rows.iter().any(|row| !row.is_same()),
-            complete: table.complete,
             table: Arc::new(data),
             places: table
                 .rows

@@ -5,7 +5,7 @@ use super::layout::{FLAME_ROW, SUB_LANE_GAP, TraceLayout};
 use super::loaded_trace::{LoadedTrace, prepare};
 use super::scene::{TraceScene, TraceSceneKey, build_scene, overview, scene_window};
 use super::settings::TraceSettings;
-use super::step_statistics::{TraceStatisticsAnswer, TraceStatisticsKey};
+use super::step_statistics::TraceStatisticsKey;
 use crate::model::command::SelectedStep;
 use crate::model::preferences::TracePrefs;
 use crate::theme::ColourScheme;
@@ -16,6 +16,7 @@ use crate::widgets::split_texture::SplitImage;
 use egui::{Rect, Ui};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use tilescope_analysis::statistics::ValueStatistics;
 use tilescope_analysis::trace::{StepDetailReport, TraceStepGrouping, WindowSummary};
 use tilescope_report::units::{CycleRange, NumberFormat};
 
@@ -41,7 +42,7 @@ pub(super) struct TraceQueries {
     overview: BackgroundQuery<TraceOverviewKey, SplitImage>,
     pub summary: BackgroundQuery<(CycleRange, Vec<u32>), WindowSummary>,
     pub details: BackgroundQuery<StepDetailsKey, Vec<StepDetailReport>>,
-    pub statistics: BackgroundQuery<TraceStatisticsKey, TraceStatisticsAnswer>,
+    pub statistics: BackgroundQuery<TraceStatisticsKey, ValueStatistics>,
 }
 
 impl TraceQueries {

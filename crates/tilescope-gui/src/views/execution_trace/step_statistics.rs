@@ -15,9 +15,6 @@ use tilescope_report::units::{CycleRange, Hertz, seconds};
 
 /// The query key of statistics: a window and IPUs.
 pub(crate) type TraceStatisticsKey = (CycleRange, Vec<u32>);
-/// Statistics, and whether every step was looked at.
-pub(crate) type TraceStatisticsAnswer = (ValueStatistics, bool);
-
 /// Statistics of the steps between the marks, or of those on the screen.
 pub(super) fn step_statistics_ui(
     ui: &mut Ui,
@@ -33,11 +30,7 @@ pub(super) fn step_statistics_ui(
     let key = (window, settings.shown_ipus(prepared));
     let report = context.opened.report.clone();
     let question = move |(window, ipus): &TraceStatisticsKey| {
-        let (mut lengths, complete) = step_lengths(&report, *window, ipus)?;
-        Ok::<TraceStatisticsAnswer, ReportError>((
-            ValueStatistics::from_values(&mut lengths),
-            complete,
-        ))
+        Ok::<ValueStatistics, ReportError>(step_lengths(&report, *window, ipus)?.statistics())
     };
     let texts = QueryTexts { waiting: "Counting steps…", failed: "The steps cannot be read" };
     let statistics = queries.statistics.ask(ui.ctx(), context.workers, &key, question);
@@ -48,7 +41,7 @@ pub(super) fn step_statistics_ui(
     });
 }
 
-fn lengths_ui(ui: &mut Ui, which: &str, (statistics, complete): TraceStatisticsAnswer) {
+fn lengths_ui(ui: &mut Ui, which: &str, statistics: ValueStatistics) {
     ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
         ui.add_space(spacing::XS);
         let text = format!(
@@ -56,9 +49,6 @@ fn lengths_ui(ui: &mut Ui, which: &str, (statistics, complete): TraceStatisticsA
         );
         ui.label(RichText::new(text).color(ThemePalette::for_ui(ui).weak_text));
         statistics_ui(ui, &statistics, false);
-        if !complete {
-            ui.label("Only the first steps of this long trace were counted.");
-        }
     });
 }
 

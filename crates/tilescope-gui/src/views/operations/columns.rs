@@ -20,7 +20,7 @@ pub(in crate::views) fn seen(report: &tilescope_report::Report, name: &str) -> D
     let hidden = COLUMNS.iter().filter(|known| !known.shown);
     let switched: Vec<String> = hidden.map(|known| known.key.to_owned()).collect();
     let found = operations(report, layer).unwrap();
-    shown(tilescope_analysis::tables::operations::operations(&found.rows, report, layer), &switched)
+    shown(tilescope_analysis::tables::operations::operations(&found, report, layer), &switched)
 }
 
 /// A table of operations without the columns that are not shown; the name is always first.

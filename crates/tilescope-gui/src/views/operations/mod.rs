@@ -19,7 +19,7 @@ use crate::widgets::table::TableState;
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui};
 use crate::widgets::{empty_state_ui, tables_height};
 use details_panel::OperationDetailsPanel;
-use egui::{CentralPanel, Frame, Panel, RichText, Ui};
+use egui::{CentralPanel, Frame, Panel, Ui};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tilescope_analysis::data_table::DataTable;
@@ -45,7 +45,6 @@ struct OperationsTableData {
     /// The operations of the model.
     operations: Arc<Vec<ModelOperation>>,
     table: Arc<DataTable>,
-    complete: bool,
 }
 
 /// State of the view.
@@ -82,14 +81,13 @@ impl ReportView for OperationsView {
         let key = (self.layer, context.prefs.operations.switched.clone());
         let question = move |(layer, switched): &(OperationLayer, Vec<String>)| {
             let found = operations(&report, *layer)?;
-            let table = columns::shown(tables::operations(&found.rows, &report, *layer), switched);
+            let table = columns::shown(tables::operations(&found, &report, *layer), switched);
             Ok::<OperationsTableData, ReportError>(OperationsTableData {
                 layer: *layer,
-                rows: found.rows,
+                rows: found,
                 programs: report.programs()?,
                 operations: report.operations()?,
                 table: Arc::new(table),
-                complete: found.complete,
             })
         };
         let texts =
@@ -137,16 +135,6 @@ impl OperationsView {
             self.layer = layer;
         }
         bar.add("Columns", |ui| drop(ui.menu_button("Columns", |ui| columns_ui(ui, context))));
-        if let Some(shown) = self.shown.latest()
-            && !shown.complete
-        {
-            bar.add("First steps only", |ui| {
-                let text = "Cycles of the run: of its first steps only";
-                let palette = ThemePalette::for_ui(ui);
-                ui.label(RichText::new(text).color(palette.warning))
-                    .on_hover_text("The run has too many steps to add all of them up.");
-            });
-        }
     }
 
     fn panels_ui(

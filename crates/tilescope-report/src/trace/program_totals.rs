@@ -1,0 +1,389 @@
+//! Totals by program, exact at any length of the run and for any part of it.
+//!
+//! A *segment* holds the totals of each program over 2^18 consecutive steps of a lane, and 16
+//! segments make one of the next level, as nodes of the pyramid do. A report has few programs, each
+//! executed often, so that a segment is small beside its steps: some thousand entries for a quarter
+//! of a million.
+
+// Everything here reads bytes that anybody may have written.
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
+
+use super::answers::LaneStep;
+use super::log_histogram::LogHistogram;
+use super::pyramid::FAN_OUT;
+use super::step_record::{StepClass, StepRecord};
+use crate::codec::{VarintReader, unpack, write_varint};
+use crate::limits::{MAX_CYCLES, MAX_STEPS};
+use crate::model::{ProgramKind, StepActivity};
+use crate::units::{Bytes, Cycles, ProgramId};
+use std::collections::HashMap;
+
+/// Steps of a segment of level 0. Few in tests, so that these reach the levels above it.
+pub(super) const SEGMENT_STEPS: u64 = if cfg!(test) { 1 << 5 } else { 1 << 18 };
+/// Levels that [`MAX_STEPS`] steps can need.
+const MAX_SEGMENT_LEVELS: u32 = 5;
+/// Most entries of a segment: as many programs as a report may have, of several kinds each.
+const MAX_ENTRIES: usize = 1 << 21;
+/// Numbers of an entry besides its lengths.
+const COLUMNS: usize = 12;
+/// Most bytes of a segment, unpacked.
+const MAX_SEGMENT_BYTES: usize = 256 << 20;
+
+/// Number of steps below a full segment of `level`.
+pub(super) fn steps_per_segment(level: u32) -> u64 {
+    SEGMENT_STEPS * FAN_OUT.pow(level)
+}
+
+/// Levels of a lane of `steps` steps: the top one has at most 16 segments.
+pub(super) fn segment_level_count(steps: u64) -> u32 {
+    let few = |level: &u32| steps.div_ceil(steps_per_segment(*level)) <= FAN_OUT;
+    (0..MAX_SEGMENT_LEVELS).find(few).unwrap_or(MAX_SEGMENT_LEVELS) + 1
+}
+
+/// What the steps of one program, of one kind, come to on a lane.
+///
+/// A program may have steps of several kinds: files name the begin, middle and end of a stream copy
+/// by one id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramStepTotals {
+    /// The program; `None` for steps that belong to none.
+    pub program: Option<ProgramId>,
+    class: StepClass,
+    pub steps: u64,
+    /// Sum of their lengths.
+    pub cycles: Cycles,
+    /// Bytes received by tiles.
+    pub bytes_in: Bytes,
+    /// Bytes sent by tiles.
+    pub bytes_out: Bytes,
+    /// Bytes moved: of each step the larger of what was received and sent.
+    pub bytes_moved: Bytes,
+    /// Bytes that the step moved which moved least.
+    pub least_bytes_moved: Bytes,
+    /// Bytes that the step moved which moved most.
+    pub most_bytes_moved: Bytes,
+    /// Sum of the squares of their lengths in cycles.
+    pub squared_cycles: u128,
+    /// Position on the lane of the first of them.
+    pub first_position: u64,
+    /// How long they were.
+    pub lengths: LogHistogram,
+}
+
+/// Takes the steps of a lane in groups: see [`TraceLane::visit_steps`](super::TraceLane::visit_steps).
+pub trait StepVisitor {
+    /// Takes the steps of a program all at once; `false` if they are wanted in smaller groups.
+    fn take_totals(&mut self, totals: &ProgramStepTotals) -> bool;
+
+    /// Takes a single step.
+    fn take_step(&mut self, step: &LaneStep);
+}
+
+impl ProgramStepTotals {
+    /// What tells its steps from others.
+    pub(super) fn key(&self) -> TotalsKey {
+        (self.program, self.class)
+    }
+
+    pub fn kind(&self) -> ProgramKind {
+        self.class.kind()
+    }
+
+    /// What the time was spent on.
+    pub fn activity(&self) -> StepActivity {
+        self.class.activity()
+    }
+
+    /// Takes in other steps of the same program, wherever they lie on the lane.
+    pub fn add(&mut self, other: &Self) {
+        self.steps += other.steps;
+        self.cycles = self.cycles.saturating_add(other.cycles);
+        self.bytes_in = self.bytes_in.saturating_add(other.bytes_in);
+        self.bytes_out = self.bytes_out.saturating_add(other.bytes_out);
+        self.bytes_moved = self.bytes_moved.saturating_add(other.bytes_moved);
+        self.least_bytes_moved = self.least_bytes_moved.min(other.least_bytes_moved);
+        self.most_bytes_moved = self.most_bytes_moved.max(other.most_bytes_moved);
+        self.squared_cycles = self.squared_cycles.saturating_add(other.squared_cycles);
+        self.first_position = self.first_position.min(other.first_position);
+        self.lengths.add(&other.lengths);
+    }
+}
+
+/// Steps that are summed up together: those of a program, and of a class.
+pub(super) type TotalsKey = (Option<ProgramId>, StepClass);
+
+/// Totals by program while steps come in.
+#[derive(Clone, Default)]
+pub(super) struct ProgramTotals {
+    entries: Vec<ProgramStepTotals>,
+    /// The entry that came after each one last: steps repeat in the same order.
+    followers: Vec<usize>,
+    index: HashMap<TotalsKey, usize>,
+    /// The entry that was counted last.
+    last: usize,
+}
+
+impl ProgramTotals {
+    /// Counts the step at a position.
+    pub(super) fn add_step(&mut self, position: u64, record: &StepRecord) {
+        let length = record.range.length();
+        let entry = self.entry((record.program, record.class), position);
+        entry.steps += 1;
+        entry.cycles = entry.cycles.saturating_add(length);
+        entry.bytes_in = entry.bytes_in.saturating_add(record.bytes_in);
+        entry.bytes_out = entry.bytes_out.saturating_add(record.bytes_out);
+        let moved = record.bytes_in.max(record.bytes_out);
+        entry.bytes_moved = entry.bytes_moved.saturating_add(moved);
+        entry.least_bytes_moved = entry.least_bytes_moved.min(moved);
+        entry.most_bytes_moved = entry.most_bytes_moved.max(moved);
+        let squared = u128::from(length.0) * u128::from(length.0);
+        entry.squared_cycles = entry.squared_cycles.saturating_add(squared);
+        entry.first_position = entry.first_position.min(position);
+        entry.lengths.count(length.0);
+    }
+
+    /// Takes in the totals of other steps of the lane.
+    pub(super) fn add(&mut self, other: &Self) {
+        for totals in &other.entries {
+            self.entry(totals.key(), totals.first_position).add(totals);
+        }
+    }
+
+    /// All totals, in no order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &ProgramStepTotals> {
+        self.entries.iter()
+    }
+
+    /// All totals, ordered by program and kind.
+    pub(super) fn into_totals(mut self) -> Vec<ProgramStepTotals> {
+        self.sort();
+        self.entries
+    }
+
+    /// The entry of a key; new ones begin at `position`.
+    #[expect(clippy::indexing_slicing, reason = "entries and followers are never taken away")]
+    fn entry(&mut self, key: TotalsKey, position: u64) -> &mut ProgramStepTotals {
+        let follower = self.followers.get(self.last).copied();
+        let at = match follower {
+            Some(follower) if self.entries[follower].key() == key => follower,
+            _ => {
+                let found = self.known_or_new(key, position);
+                self.followers[if follower.is_some() { self.last } else { found }] = found;
+                found
+            }
+        };
+        self.last = at;
+        &mut self.entries[at]
+    }
+
+    fn known_or_new(&mut self, key: TotalsKey, position: u64) -> usize {
+        *self.index.entry(key).or_insert_with(|| {
+            let new = self.entries.len();
+            self.entries.push(empty_totals(key, position));
+            self.followers.push(new);
+            new
+        })
+    }
+
+    fn sort(&mut self) {
+        self.entries.sort_unstable_by_key(|totals| (totals.program, totals.class.code()));
+    }
+
+    /// A segment that begins at a position, not packed yet: column after column.
+    pub(super) fn encode(mut self, first: u64) -> Vec<u8> {
+        self.sort();
+        let mut raw = Vec::with_capacity(self.entries.len() * 16 + 16);
+        write_varint(&mut raw, self.entries.len() as u64);
+        let mut column = |value: &dyn Fn(&ProgramStepTotals) -> u64| {
+            self.entries.iter().for_each(|totals| write_varint(&mut raw, value(totals)));
+        };
+        column(&|totals| totals.program.map_or(0, |program| u64::from(program.0) + 1));
+        column(&|totals| totals.class.code());
+        column(&|totals| totals.steps);
+        column(&|totals| totals.cycles.0);
+        column(&|totals| totals.bytes_in.0);
+        column(&|totals| totals.bytes_out.0);
+        column(&|totals| totals.bytes_moved.0);
+        column(&|totals| totals.least_bytes_moved.0);
+        column(&|totals| (totals.most_bytes_moved - totals.least_bytes_moved).0);
+        column(&|totals| (totals.squared_cycles >> 64) as u64);
+        column(&|totals| low_half(totals.squared_cycles));
+        column(&|totals| totals.first_position - first);
+        for totals in &self.entries {
+            totals.lengths.write(&mut raw);
+        }
+        raw
+    }
+
+    /// The segment of a blob that begins at position `first` and holds `steps` steps, if it is
+    /// sound.
+    pub(super) fn decode(blob: &[u8], first: u64, steps: u64) -> Option<Self> {
+        let raw = unpack(blob, MAX_SEGMENT_BYTES)?;
+        let mut cursor = VarintReader::new(&raw);
+        let count = usize::try_from(cursor.take()?).ok()?;
+        // Every entry takes several bytes: a larger count is a lie, told before anything is
+        // allocated.
+        (count <= MAX_ENTRIES && count <= raw.len()).then_some(())?;
+        let mut columns: [Vec<u64>; COLUMNS] = Default::default();
+        for column in &mut columns {
+            *column = (0..count).map(|_| cursor.take()).collect::<Option<_>>()?;
+        }
+        let mut decoded = Self::default();
+        let mut counted = 0u64;
+        for row in 0..count {
+            let mut values = [0u64; COLUMNS];
+            for (value, column) in values.iter_mut().zip(&columns) {
+                *value = *column.get(row)?;
+            }
+            let totals = entry(&values, first, steps, &mut cursor)?;
+            counted = counted.checked_add(totals.steps)?;
+            let place = decoded.entries.len();
+            // Twice the same program would be counted once.
+            decoded.index.insert(totals.key(), place).is_none().then_some(())?;
+            decoded.entries.push(totals);
+            decoded.followers.push(place);
+        }
+        (cursor.is_done() && counted == steps).then_some(decoded)
+    }
+
+    /// Bytes that this takes in memory.
+    pub(super) fn bytes(&self) -> usize {
+        let lengths: usize = self.entries.iter().map(|totals| totals.lengths.bytes()).sum();
+        lengths + self.entries.len() * (size_of::<ProgramStepTotals>() + 40)
+    }
+}
+
+/// The low 64 bits.
+#[expect(clippy::cast_possible_truncation, reason = "the high half is kept beside it")]
+fn low_half(value: u128) -> u64 {
+    value as u64
+}
+
+fn empty_totals((program, class): TotalsKey, first_position: u64) -> ProgramStepTotals {
+    ProgramStepTotals {
+        program,
+        class,
+        steps: 0,
+        cycles: Cycles::ZERO,
+        bytes_in: Bytes::ZERO,
+        bytes_out: Bytes::ZERO,
+        bytes_moved: Bytes::ZERO,
+        least_bytes_moved: Bytes(u64::MAX),
+        most_bytes_moved: Bytes::ZERO,
+        squared_cycles: 0,
+        first_position,
+        lengths: LogHistogram::default(),
+    }
+}
+
+/// One entry of a segment of `steps` steps from position `first` on.
+fn entry(
+    values: &[u64; COLUMNS],
+    first: u64,
+    steps: u64,
+    cursor: &mut VarintReader<'_>,
+) -> Option<ProgramStepTotals> {
+    let &[program, class, count, cycles, bytes_in, bytes_out, moved, ..] = values;
+    let &[.., least_moved, more_moved, high, low, place] = values;
+    let program = program.checked_sub(1).map(u32::try_from).transpose().ok()?.map(ProgramId);
+    let class = StepClass::from_code(class)?;
+    let sane = count > 0 && count <= steps && place < steps && first < MAX_STEPS;
+    (sane && cycles <= MAX_CYCLES.0).then_some(())?;
+    Some(ProgramStepTotals {
+        steps: count,
+        cycles: Cycles(cycles),
+        bytes_in: Bytes(bytes_in),
+        bytes_out: Bytes(bytes_out),
+        bytes_moved: Bytes(moved),
+        least_bytes_moved: Bytes(least_moved),
+        most_bytes_moved: Bytes(least_moved.checked_add(more_moved)?),
+        squared_cycles: (u128::from(high) << 64) | u128::from(low),
+        lengths: LogHistogram::read(cursor, count)?,
+        ..empty_totals((program, class), first + place)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::answers::FixedPointBalance;
+    use super::super::lane_builder::{LaneBuilder, TraceIndexBlob, block_key};
+    use super::*;
+    use crate::codec::pack;
+    use crate::model::StreamEndpoint;
+    use crate::units::{CycleRange, StepId};
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    fn record(step: u64, start: u64, program: u64) -> StepRecord {
+        let kinds = [ProgramKind::OnTileExecute, ProgramKind::DoExchange];
+        StepRecord {
+            step: StepId(step),
+            range: CycleRange::new(Cycles(start), Cycles(start + program * 3 + step % 5)),
+            program: u32::try_from(program).ok().filter(|id| *id > 0).map(ProgramId),
+            class: StepClass::new(kinds[(step % 7 / 6) as usize], StreamEndpoint::Host),
+            balance: FixedPointBalance::from_share(0.5),
+            bytes_in: Bytes(program * 4),
+            bytes_out: Bytes(step % 16),
+        }
+    }
+
+    /// The segments of a lane, by key.
+    fn segments(records: &[StepRecord]) -> BTreeMap<i64, Vec<u8>> {
+        let (mut room, mut blobs) = (100, Vec::new());
+        let mut builder = LaneBuilder::new(3);
+        records.iter().for_each(|record| builder.push(*record, None, &mut room, &mut blobs));
+        builder.finish(&mut room, &mut blobs);
+        let segment = |blob| match blob {
+            TraceIndexBlob::Totals(key, raw) => Some((key, pack(&raw))),
+            _ => None,
+        };
+        blobs.into_iter().filter_map(segment).collect()
+    }
+
+    fn slow(records: &[StepRecord], first: u64) -> Vec<ProgramStepTotals> {
+        let mut sum = ProgramTotals::default();
+        (first..).zip(records).for_each(|(at, record)| sum.add_step(at, record));
+        sum.into_totals()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+
+        #[test]
+        fn segments_of_all_levels_are_sums_of_their_steps(
+            programs in prop::collection::vec(0u64..6, 1..20_000),
+        ) {
+            let mut start = 0;
+            let records = (0u64..).zip(programs).map(|(step, program)| {
+                let record = record(step, start, program);
+                start = record.range.end.0;
+                record
+            });
+            let records: Vec<StepRecord> = records.collect();
+            let (mut found, all) = (segments(&records), records.len() as u64);
+            for level in 0..segment_level_count(all) {
+                let size = steps_per_segment(level);
+                for at in 0..all.div_ceil(size) {
+                    let steps = at * size..((at + 1) * size).min(all);
+                    let blob = found.remove(&block_key(3, level, at)).expect("a segment");
+                    let decoded = ProgramTotals::decode(&blob, steps.start, steps.end - steps.start);
+                    let own = &records[steps.start as usize..steps.end as usize];
+                    let decoded = decoded.expect("sound").into_totals();
+                    prop_assert_eq!(decoded, slow(own, steps.start));
+                }
+            }
+            prop_assert!(found.is_empty(), "segments that no level needs: {:?}", found.keys());
+        }
+
+        #[test]
+        fn any_bytes_are_a_segment_or_nothing(
+            raw in prop::collection::vec(any::<u8>(), 0..200),
+            steps in 0u64..100,
+        ) {
+            if let Some(read) = ProgramTotals::decode(&pack(&raw), 0, steps) {
+                let counted: u64 = read.into_totals().iter().map(|totals| totals.steps).sum();
+                prop_assert_eq!(counted, steps);
+            }
+        }
+    }
+}
