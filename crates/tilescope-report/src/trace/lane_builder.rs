@@ -1,5 +1,8 @@
 //! Building the index of one lane, step after step, in bounded memory.
 
+// As in the readers of what is built here.
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
+
 use super::chunk::{CHUNK_STEPS, ChunkEncoder};
 use super::pyramid::{self, BLOCK_NODES, FAN_OUT, LEAF_STEPS, PyramidNode};
 use super::step_record::{StepRecord, StepRecordDetails};
@@ -144,7 +147,7 @@ impl LaneBuilder {
         }
         // From below upwards: completing a level hands its last node to the one above.
         for level in 0..self.levels.len() {
-            if let Some(node) = self.levels[level].complete() {
+            if let Some(node) = self.levels.get_mut(level).and_then(PyramidLevelBuilder::complete) {
                 self.propagate_node(level + 1, &node, blobs);
             }
         }
@@ -167,7 +170,7 @@ impl LaneBuilder {
         if self.levels.is_empty() {
             self.levels.push(PyramidLevelBuilder::default());
         }
-        if let Some(node) = self.levels[0].take_step(record) {
+        if let Some(node) = self.levels.first_mut().and_then(|lowest| lowest.take_step(record)) {
             self.propagate_node(1, &node, blobs);
         }
     }
@@ -180,13 +183,13 @@ impl LaneBuilder {
         blobs: &mut Vec<TraceIndexBlob>,
     ) {
         // Only the block being filled stays in memory, however many steps there are.
-        if self.levels[level - 1].finished.len() == BLOCK_NODES {
+        if self.levels.get(level - 1).is_some_and(|below| below.finished.len() == BLOCK_NODES) {
             self.store_block(level - 1, blobs);
         }
         if self.levels.len() == level {
             self.levels.push(PyramidLevelBuilder::default());
         }
-        if let Some(node) = self.levels[level].take(child) {
+        if let Some(node) = self.levels.get_mut(level).and_then(|above| above.take(child)) {
             self.propagate_node(level + 1, &node, blobs);
         }
     }
@@ -204,8 +207,8 @@ impl LaneBuilder {
 
     #[expect(clippy::cast_possible_truncation, reason = "a lane has ten levels at most")]
     fn store_block(&mut self, level: usize, blobs: &mut Vec<TraceIndexBlob>) {
-        let pending = &mut self.levels[level];
-        if !pending.finished.is_empty() {
+        let pending = self.levels.get_mut(level).filter(|pending| !pending.finished.is_empty());
+        if let Some(pending) = pending {
             let key = block_key(self.lane, level as u32 + 1, pending.stored_blocks);
             blobs.push(TraceIndexBlob::Nodes(key, pyramid::encode(&pending.finished)));
             pending.finished.clear();

@@ -1,5 +1,6 @@
 //! The laws of an index: each node is the sum of its children, up from the steps.
 
+use super::answers::LaneInfo;
 use super::pyramid::{self, BLOCK_NODES, FAN_OUT, LEAF_STEPS, PyramidNode};
 use super::store::TraceStore;
 use super::{Trace, place_in_piece};
@@ -10,21 +11,20 @@ impl Trace {
     /// Broken laws, in words; stops after the first of each lane.
     pub(crate) fn verify(&self) -> Result<Vec<String>, ReportError> {
         let mut broken = Vec::new();
-        for (lane, _) in (0..).zip(self.lanes()) {
-            broken.extend(verify_lane(&self.store, lane)?);
+        for lane in self.lanes() {
+            broken.extend(verify_lane(&self.store, *lane)?);
         }
         Ok(broken)
     }
 }
 
-fn verify_lane(store: &TraceStore, lane: u32) -> Result<Option<String>, ReportError> {
-    let info = store.lanes[lane as usize];
+fn verify_lane(store: &TraceStore, info: LaneInfo) -> Result<Option<String>, ReportError> {
     for level in 1..=pyramid::level_count(info.steps) {
         let count = pyramid::node_count(info.steps, level);
         for block in 0..count.div_ceil(BLOCK_NODES as u64) {
-            let nodes = store.nodes(lane, level, block)?;
+            let nodes = store.nodes(info, level, block)?;
             for (at, node) in (block * BLOCK_NODES as u64..).zip(nodes.iter()) {
-                if sum_of_children(store, lane, level, at)?.as_ref() != Some(node) {
+                if sum_of_children(store, info, level, at)?.as_ref() != Some(node) {
                     return Ok(Some(format!(
                         "IPU {} lane {}: node {at} of level {level} is not the sum of its children",
                         info.ipu, info.sub_lane
@@ -33,18 +33,18 @@ fn verify_lane(store: &TraceStore, lane: u32) -> Result<Option<String>, ReportEr
             }
         }
     }
-    let first = store.nodes(lane, 1, 0)?;
+    let first = store.nodes(info, 1, 0)?;
     let starts_right = first.first().is_some_and(|node| node.range.start == info.range.start);
     Ok((!starts_right).then(|| format!("IPU {}: the lane does not start where it says", info.ipu)))
 }
 
 fn sum_of_children(
     store: &TraceStore,
-    lane: u32,
+    lane: LaneInfo,
     level: u32,
     at: u64,
 ) -> Result<Option<PyramidNode>, ReportError> {
-    let all = store.lanes[lane as usize].steps;
+    let all = lane.steps;
     let part = |size: u64, count: u64, of: u64| -> Range<usize> {
         let base = at * size / of * of;
         place_in_piece(at * size, base)..place_in_piece(((at + 1) * size).min(count), base)
