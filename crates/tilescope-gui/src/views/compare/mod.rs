@@ -24,7 +24,7 @@ use crate::widgets::query_state::QueryTexts;
 use crate::widgets::tables_height;
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui};
 use egui::{CentralPanel, Event, Frame, Margin, Rect, Ui, UiBuilder, pos2};
-use selection_mapping::{OtherSideMapper, is_selection_command};
+use selection_mapping::{OtherSideMapper, is_selection_command, step_counterpart};
 use serde::{Deserialize, Serialize};
 use tilescope_analysis::compare::ReportAlignment;
 use tilescope_analysis::insights::ViewLocation;
@@ -81,6 +81,9 @@ pub struct ComparisonTarget {
     alignment: BackgroundQuery<(), ReportAlignment>,
     /// First cycles of the steps that are chosen on both sides.
     starts: BackgroundQuery<(SelectedStep, SelectedStep), Option<(Cycles, Cycles)>>,
+    /// A step chosen on one side, until the same is chosen on the other.
+    chosen_step: Option<(ComparisonSide, SelectedStep)>,
+    counterpart: BackgroundQuery<(ComparisonSide, SelectedStep), Option<SelectedStep>>,
     layout: ComparisonLayout,
     difference_tables: difference_tables::DifferenceTablesPanel,
     tables_panel: BottomPanel,
@@ -101,6 +104,8 @@ impl ComparisonTarget {
             views,
             alignment: BackgroundQuery::default(),
             starts: BackgroundQuery::default(),
+            chosen_step: None,
+            counterpart: BackgroundQuery::default(),
             layout: ComparisonLayout::default(),
             difference_tables: difference_tables::DifferenceTablesPanel::default(),
             tables_panel: BottomPanel::default(),
@@ -314,6 +319,7 @@ impl ComparisonTarget {
     ) {
         let start =
             |place: &Option<ViewLocation>| place.as_ref()?.cycles.map(|cycles| cycles.start);
+        self.chosen_step = None;
         if let (Some(source), Some(target)) = (start(&places[0]), start(&places[1])) {
             self.time_link.line_up(source, target);
         }
@@ -388,12 +394,38 @@ impl ComparisonTarget {
         }
         self.dispatch_to_both_sides(context, ComparisonSide::Source, from_source.take(), aligned);
         self.dispatch_to_both_sides(context, ComparisonSide::Target, from_target.take(), aligned);
+        self.select_counterpart(ui.ctx(), context, aligned);
+    }
+
+    /// Chooses on the other side the step that stands for the one chosen here, once it is known.
+    fn select_counterpart(
+        &mut self,
+        ui: &egui::Context,
+        context: &ViewContext<'_>,
+        aligned: Option<&SharedAlignment>,
+    ) {
+        let (Some(alignment), Some(chosen)) = (aligned, self.chosen_step) else { return };
+        let there = if chosen.0 == ComparisonSide::Source { &self.target } else { context.opened };
+        let (alignment, there) = (alignment.clone(), there.report.clone());
+        let question = move |chosen: &_| step_counterpart(&alignment, &there, chosen);
+        let Some(found) = self.counterpart.ask(ui, context.workers, &chosen, question).finished()
+        else {
+            return;
+        };
+        self.chosen_step = None;
+        // A step without a counterpart leaves the other side as it is.
+        let Some(step) = found.ok().and_then(|found| *found) else { return };
+        let select = AppCommand::SelectStep(Some(step));
+        context.commands.push(match chosen.0 {
+            ComparisonSide::Source => AppCommand::ApplyToTarget(Box::new(select)),
+            ComparisonSide::Target => select,
+        });
     }
 
     /// Asks for what was asked for on one side, and for the same on the other, where there is the
     /// same.
     fn dispatch_to_both_sides(
-        &self,
+        &mut self,
         context: &ViewContext<'_>,
         from: ComparisonSide,
         commands: Vec<AppCommand>,
@@ -403,6 +435,9 @@ impl ComparisonTarget {
         let other = aligned.map(|alignment| OtherSideMapper { alignment, from, opened });
         let to_target = |command: AppCommand| AppCommand::ApplyToTarget(Box::new(command));
         for command in commands {
+            if let AppCommand::SelectStep(step) = &command {
+                self.chosen_step = step.map(|step| (from, step));
+            }
             let there = other.as_ref().and_then(|other| other.command(&command));
             match from {
                 ComparisonSide::Source => {

@@ -4,7 +4,7 @@ use super::ComparisonSide;
 use crate::model::command::{AppCommand, SelectedStep};
 use crate::model::open_report::OpenReport;
 use tilescope_analysis::compare::ReportAlignment;
-use tilescope_report::ReportError;
+use tilescope_report::{Report, ReportError};
 
 /// The other side, and how to get there.
 pub(crate) struct OtherSideMapper<'a> {
@@ -56,30 +56,33 @@ impl OtherSideMapper<'_> {
                 AppCommand::SelectVariable(Some(there?))
             }
             AppCommand::SelectStep(None) => AppCommand::SelectStep(None),
-            AppCommand::SelectStep(Some(step)) => {
-                AppCommand::SelectStep(Some(self.step(step).ok().flatten()?))
-            }
+            // Which step stands for it is found by `step_counterpart`, off the UI thread.
             _ => return None,
         })
     }
+}
 
-    fn step(&self, chosen: &SelectedStep) -> Result<Option<SelectedStep>, ReportError> {
-        let SelectedStep { ipu, sub_lane, position, .. } = *chosen;
-        let steps = self.alignment.steps.as_ref();
-        let Some(lane) = steps.and_then(|steps| steps.lane(ipu, sub_lane)) else {
-            return Ok(None);
-        };
-        let there = match self.from {
-            ComparisonSide::Source => lane.to_target(position),
-            ComparisonSide::Target => lane.to_source(position),
-        };
-        let (Some(position), Some(trace)) = (there, self.opened.report.trace()?) else {
-            return Ok(None);
-        };
-        let found = trace.lane_of(ipu, sub_lane).map(|lane| lane.step(position)).transpose()?;
-        let found = found.flatten();
-        Ok(found.map(|step| SelectedStep { ipu, sub_lane, position, step: step.step }))
-    }
+/// The step of `there`, the report of the other side, that stands for a step of `from`. Reads the
+/// trace.
+pub(crate) fn step_counterpart(
+    alignment: &ReportAlignment,
+    there: &Report,
+    (from, chosen): &(ComparisonSide, SelectedStep),
+) -> Result<Option<SelectedStep>, ReportError> {
+    let SelectedStep { ipu, sub_lane, position, .. } = *chosen;
+    let Some(lane) = alignment.steps.as_ref().and_then(|steps| steps.lane(ipu, sub_lane)) else {
+        return Ok(None);
+    };
+    let position = match from {
+        ComparisonSide::Source => lane.to_target(position),
+        ComparisonSide::Target => lane.to_source(position),
+    };
+    let (Some(position), Some(trace)) = (position, there.trace()?) else {
+        return Ok(None);
+    };
+    let found = trace.lane_of(ipu, sub_lane).map(|lane| lane.step(position)).transpose()?;
+    let found = found.flatten();
+    Ok(found.map(|step| SelectedStep { ipu, sub_lane, position, step: step.step }))
 }
 
 /// Whether a command says what is chosen or shown in a report.
