@@ -44,7 +44,7 @@ fn planning(criterion: &mut Criterion) {
         bencher.iter(|| plan_convolution(&machine, black_box(&field), &training));
     });
     criterion.bench_function("plan embedding, cold", |bencher| {
-        bencher.iter(|| multi_slice::plan(black_box(&table), machine.tiles, true));
+        bencher.iter(|| multi_slice::plan(black_box(&table), machine.tiles.into(), true));
     });
     let plans = PlanCache::new();
     criterion.bench_function("plan matmul, memoised", |bencher| {

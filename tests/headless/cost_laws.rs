@@ -159,10 +159,10 @@ proptest! {
         let cost = &costs(case.family, target, std::slice::from_ref(&case.config))[0];
         let machine = IpuTarget::all_tiles_of(*find_chip(target).expect("a chip"));
         // 16 units of four halves a cycle, the most any of these vertices has.
-        let peak = 64 * machine.tiles;
+        let peak = 64 * u64::from(machine.tiles);
         prop_assert!(cost.simulated_cycles >= Cycles(case.macs / peak), "{case:?} {cost:?}");
         prop_assert!(cost.simulated_memory_bytes >= Bytes(case.bytes), "{case:?} {cost:?}");
-        let share = cost.simulated_memory_bytes / machine.tiles;
+        let share = cost.simulated_memory_bytes / u64::from(machine.tiles);
         prop_assert!(cost.simulated_max_tile >= share, "{case:?} {cost:?}");
     }
 }
@@ -312,10 +312,10 @@ fn check_exchanges(machine: &IpuTarget, work: &OperationWork) -> Result<(), Test
                 let received = traffic.map(|tile| tile.bytes_in).total();
                 let delivered = traffic.map(|tile| tile.bytes_delivered).total();
                 prop_assert_eq!(received, delivered, "{}", phase.name);
-                prop_assert!(cycles.get(machine.tiles as u32).is_none(), "{}", phase.name);
+                prop_assert!(cycles.get(machine.tiles).is_none(), "{}", phase.name);
             }
             WorkPhaseKind::Compute { cycles, .. } => {
-                prop_assert!(cycles.get(machine.tiles as u32).is_none(), "{}", phase.name);
+                prop_assert!(cycles.get(machine.tiles).is_none(), "{}", phase.name);
             }
         }
     }
@@ -354,7 +354,8 @@ proptest! {
         [index, tiles] in [0..CHIPS.len() as u64, 2..1217u64],
     ) {
         use DType::{Float, Half, Int};
-        let machine = IpuTarget { tiles, ..IpuTarget::all_tiles_of(*CHIPS[index as usize]) };
+        let machine =
+            IpuTarget { tiles: tiles as u32, ..IpuTarget::all_tiles_of(*CHIPS[index as usize]) };
         let square = ReduceOp::new(ReduceOperation::SquareAdd, vec![0, 2]);
         let image = vec![d, c, a + 2, b + 2];
         let works = [

@@ -32,7 +32,7 @@ fn any_machine() -> impl Strategy<Value = IpuTarget> {
         let whole = IpuTarget::all_tiles_of(*CHIPS[index]);
         // Half of the time all of them.
         IpuTarget {
-            tiles: if tiles % 2 == 0 { whole.tiles } else { tiles.min(whole.tiles) },
+            tiles: if tiles % 2 == 0 { whole.tiles } else { whole.tiles.min(tiles as u32) },
             ..whole
         }
     })
@@ -107,7 +107,7 @@ fn training_plans(machine: &IpuTarget, params: &ConvParams, proportion: f64) -> 
 
 fn works(machine: &IpuTarget, plans: &ConvTrainingPlans) -> [OperationWork; 3] {
     let elsewhere = OperandSource::SameInnermost { group: 16 };
-    let transposed = OperandSource::Transposed { group: 16, tiles: machine.tiles };
+    let transposed = OperandSource::Transposed { group: 16, tiles: machine.tiles.into() };
     [
         (&plans.forward, ConvPassOperands::forward(transposed, elsewhere)),
         (&plans.backward, ConvPassOperands::backward(plans, elsewhere)),
@@ -140,7 +140,7 @@ fn check_work(machine: &IpuTarget, work: &OperationWork) -> Result<(), TestCaseE
                 let sent = sum(|tile| tile.bytes_out.0);
                 prop_assert!(sent <= received && (sent > 0 || received == 0), "{}", phase.name);
                 prop_assert_eq!(traffic.tile_count(), cycles.tile_count());
-                prop_assert!(traffic.get(machine.tiles as u32).is_none());
+                prop_assert!(traffic.get(machine.tiles).is_none());
             }
             WorkPhaseKind::Compute { cycles, vertices } => {
                 prop_assert!(cycles.max() > Cycles::ZERO, "{}", phase.name);
@@ -238,7 +238,7 @@ proptest! {
         let plans = training_plans(&machine, &params, proportion);
         let asked = Bytes((machine.chip.bytes_per_tile.as_f64() * proportion) as u64);
         for plan in [&plans.forward, &plans.backward, &plans.update] {
-            prop_assert!(plan.tiles() <= machine.tiles);
+            prop_assert!(plan.tiles() <= u64::from(machine.tiles));
             match plan.bound {
                 MemoryBound::Within(bytes) => prop_assert_eq!(bytes, asked),
                 MemoryBound::Raised(bytes) => prop_assert!(bytes > asked),
@@ -268,7 +268,7 @@ proptest! {
     #[test]
     fn more_tiles_never_cost_cycles(params in any_params(), [a, b] in [1..1473u64, 1..1473u64]) {
         let cycles = |tiles: u64| {
-            let machine = IpuTarget { tiles, ..machine("mk2") };
+            let machine = IpuTarget { tiles: tiles as u32, ..machine("mk2") };
             let plan = plan(&machine, &params, &ConvOptions::new(ConvPass::TrainingForward));
             plan.map(|plan| (plan.bound, plan.estimate.total_cycles)).expect("a plan")
         };
@@ -456,6 +456,7 @@ proptest! {
         proportion in prop_oneof![4 => 0.0..2.0, 1 => any::<f64>()],
         partials in 0..TYPES.len(),
     ) {
+        let tiles = u32::try_from(tiles).unwrap_or(u32::MAX);
         let machine = IpuTarget { tiles, ..IpuTarget::all_tiles_of(*CHIPS[chip]) };
         let options = training_options(proportion, TYPES[partials]);
         if let Ok(plans) = plan_convolution(&machine, &params, &options) {

@@ -300,7 +300,7 @@ pub fn variables(report: &Report, tiles: &[u32]) -> Result<MemoryList, ReportErr
             listing.rows.push(MemoryListRow {
                 name: variable.name,
                 about: format!("{shape}, {live}"),
-                count: variable.tiles.tile_count(),
+                count: variable.tiles.tile_count().into(),
                 bytes: columns(&variable.tiles, tiles, |part: &VariablePlacement| part.bytes),
             });
         }

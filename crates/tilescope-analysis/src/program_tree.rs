@@ -241,7 +241,7 @@ fn compute_set(
     facts: &mut ProgramFactList,
 ) -> Result<(), ReportError> {
     facts.add("Compute set", set.name.clone());
-    let tiles = set.cycles.tile_count();
+    let tiles = u64::from(set.cycles.tile_count());
     if tiles > 0 {
         let (most, all) = (set.cycles.max(), set.cycles.total());
         facts.add("Tiles that take part", grouped(tiles));

@@ -97,7 +97,7 @@ pub(super) fn strided_runs_of<T: Clone + Ord>(runs: &TileRuns<T>) -> Vec<(Stride
     }
     debug_assert_eq!(
         combs.iter().map(|(comb, _)| comb.count()).sum::<u64>(),
-        runs.tile_count(),
+        u64::from(runs.tile_count()),
         "every tile is in one run"
     );
     combs

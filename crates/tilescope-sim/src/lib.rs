@@ -1,5 +1,8 @@
 //! The IPU simulator: model + target + options in, report out.
 
+// A figure that is cut off without a word is a wrong figure; tests count small things.
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
+
 pub mod compile;
 pub mod custom;
 pub mod graph;

@@ -115,7 +115,7 @@ pub(super) fn variables_by_name(
     let all = report.variables(&unlimited_variable_filter())?.into_iter();
     for (id, variable) in all.filter(|(_, variable)| wanted(variable)) {
         let bytes = variable.tiles.map(|part: &VariablePlacement| part.bytes).total();
-        let tiles = variable.tiles.tile_count();
+        let tiles = u64::from(variable.tiles.tile_count());
         let known = names.entry((variable.category, variable.name)).or_default();
         known.bytes += bytes;
         known.tiles += tiles;

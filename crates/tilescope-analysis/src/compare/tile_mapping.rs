@@ -47,7 +47,7 @@ fn compute_sets(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportEr
     let rows = pair_by_key(source, target).into_iter().map(|(source, target)| {
         let name = source.as_ref().or(target.as_ref()).map(|set| set.name.clone());
         let cell = |side: &Option<ComputeSet>| {
-            side.as_ref().map(|s| TableCell::Count(s.cycles.tile_count()))
+            side.as_ref().map(|s| TableCell::Count(s.cycles.tile_count().into()))
         };
         ComparisonRow::new(name.unwrap_or_default(), cell(&source), cell(&target))
     });

@@ -168,7 +168,7 @@ impl SearchCatalogue {
                 name: variable.name.clone(),
                 kind: variable.category.name().to_owned(),
                 ipu: None,
-                count: variable.tiles.tile_count(),
+                count: variable.tiles.tile_count().into(),
                 cycles: None,
                 bytes: Some(bytes),
             };

@@ -18,8 +18,8 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         return Vec::new();
     };
     let tiles = facts.memory.tile_count().max(1);
-    let mean =
-        facts.memory.map(|tile: &TileMemory| tile.including_gaps).total().as_f64() / tiles as f64;
+    let mean = facts.memory.map(|tile: &TileMemory| tile.including_gaps).total().as_f64()
+        / f64::from(tiles);
     let times = most.as_f64() / mean.max(1.0);
     if times < MIN_RATIO {
         return Vec::new();

@@ -116,7 +116,8 @@ fn tensors(report: &Report) -> Result<(Vec<MappingListEntry>, bool), ReportError
     let mut known: BTreeMap<(String, MemoryCategory), usize> = BTreeMap::new();
     let per_tile = !report.has(tilescope_report::ReportPart::Lifetimes);
     for (id, variable) in variables.into_iter().filter(|(_, v)| is_tensor(v.category)) {
-        let (size, tiles) = (bytes_of(&variable.tiles).total().0, variable.tiles.tile_count());
+        let size = bytes_of(&variable.tiles).total().0;
+        let tiles = u64::from(variable.tiles.tile_count());
         let at = per_tile
             .then(|| known.get(&(variable.name.clone(), variable.category)).copied())
             .flatten();
@@ -174,7 +175,7 @@ fn compute_sets(report: &Report) -> Result<Vec<MappingListEntry>, ReportError> {
         subject: MappingSubject::ComputeSet(id),
         name: set.name.clone(),
         size: set.cycles.max().0,
-        tiles: set.cycles.tile_count(),
+        tiles: set.cycles.tile_count().into(),
     };
     Ok(report.compute_sets()?.into_iter().map(entry).collect())
 }

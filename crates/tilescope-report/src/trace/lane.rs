@@ -1,5 +1,8 @@
 //! Questions to one lane.
 
+// Blobs may have been written by anybody.
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
+
 use super::answers::{LaneInfo, LaneSpan, LaneStep, StepBucket, StepTotals};
 use super::chunk::CHUNK_STEPS;
 use super::place_in_piece;
@@ -8,13 +11,14 @@ use super::program_totals::{
     steps_per_segment,
 };
 use super::pyramid::{self, BLOCK_NODES, FAN_OUT, LEAF_STEPS, PyramidNode};
-use super::step_record::StepRecord;
+use super::step_record::{StepRecord, StepRecordDetails};
 use super::store::TraceStore;
 use crate::error::ReportError;
 use crate::model::StepOnIpu;
 use crate::units::{CycleRange, Cycles, StepId};
 use std::collections::HashSet;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// One lane of a trace.
 ///
@@ -23,17 +27,17 @@ use std::ops::Range;
 #[derive(Clone, Copy)]
 pub struct TraceLane<'a> {
     store: &'a TraceStore,
-    index: u32,
+    info: LaneInfo,
 }
 
 impl<'a> TraceLane<'a> {
-    pub(super) fn new(store: &'a TraceStore, index: u32) -> Self {
-        Self { store, index }
+    pub(super) fn new(store: &'a TraceStore, info: LaneInfo) -> Self {
+        Self { store, info }
     }
 
     /// Which lane this is, and how long.
     pub fn info(&self) -> LaneInfo {
-        self.store.lanes[self.index as usize]
+        self.info
     }
 
     /// What to draw of `window` on `pixels` pixels: every step that touches the window is in
@@ -57,7 +61,7 @@ impl<'a> TraceLane<'a> {
         let bound = 2 * u64::from(pixels.max(1)) + 1;
         debug_assert!(pixel_cycles > Cycles::ZERO, "a pixel shows at least one cycle");
         if spans.len() as u64 > bound {
-            Err(self.store.contradiction(self.index))
+            Err(self.store.contradiction(self.info))
         } else {
             Ok(spans)
         }
@@ -109,7 +113,7 @@ impl<'a> TraceLane<'a> {
             match (0..levels).rev().find(fits) {
                 Some(level) => {
                     let at = position / steps_per_segment(level);
-                    sum.add(self.store.segment(self.index, level, at)?.as_ref());
+                    sum.add(self.store.segment(self.info, level, at)?.as_ref());
                     position = behind(level);
                 }
                 None => {
@@ -151,7 +155,7 @@ impl<'a> TraceLane<'a> {
         open: &dyn Fn(TotalsKey) -> bool,
         visitor: &mut dyn StepVisitor,
     ) -> Result<(), ReportError> {
-        let segment = self.store.segment(self.index, level, at)?;
+        let segment = self.store.segment(self.info, level, at)?;
         let mut refused = HashSet::new();
         for totals in segment.iter().filter(|totals| open(totals.key())) {
             if !visitor.take_totals(totals) {
@@ -185,12 +189,9 @@ impl<'a> TraceLane<'a> {
     ) -> Result<(), ReportError> {
         let mut position = positions.start;
         while position < positions.end {
-            let (records, first) = self.chunk_of(position)?;
-            let stop = positions.end.min(first + records.len() as u64);
-            let part = records.get(place_in_piece(position, first)..place_in_piece(stop, first));
-            // A chunk that is shorter than it says would never be passed.
-            let part = part.filter(|part| !part.is_empty());
-            let part = part.ok_or_else(|| self.store.contradiction(self.index))?;
+            let stop = end_of_chunk(position).min(positions.end);
+            let chunk = self.chunk_of(position)?;
+            let part = self.part(&chunk, position..stop)?;
             (position..).zip(part).for_each(|(at, record)| each(at, record));
             position = stop;
         }
@@ -240,13 +241,11 @@ impl<'a> TraceLane<'a> {
         let mut steps = Vec::new();
         let mut position = touching.start;
         while position < end {
-            let (records, first) = self.chunk_of(position)?;
-            for record in &records[place_in_piece(position, first)..] {
-                if position < end {
-                    steps.push(LaneStep::new(position, record));
-                    position += 1;
-                }
-            }
+            let stop = end_of_chunk(position).min(end);
+            let chunk = self.chunk_of(position)?;
+            let records = self.part(&chunk, position..stop)?;
+            steps.extend((position..).zip(records).map(|(at, record)| LaneStep::new(at, record)));
+            position = stop;
         }
         Ok(steps)
     }
@@ -265,10 +264,11 @@ impl<'a> TraceLane<'a> {
         )?;
         let mut found = Vec::new();
         while position < steps && found.len() < limit {
-            let (records, first) = self.chunk_of(position)?;
-            let details = self.store.details(self.index, position / CHUNK_STEPS as u64)?;
-            let rest = place_in_piece(position, first)..;
-            for (record, details) in records[rest.clone()].iter().zip(&details[rest]) {
+            let rest = position..end_of_chunk(position).min(steps);
+            let chunk = self.chunk_of(position)?;
+            let details = self.details_of(position)?;
+            let records = self.part(&chunk, rest.clone())?;
+            for (record, details) in records.iter().zip(self.part(&details, rest)?) {
                 if record.step >= ids.end || found.len() == limit {
                     return Ok(found);
                 }
@@ -318,8 +318,9 @@ impl<'a> TraceLane<'a> {
         // All nodes of the top level: at most 16, so the search below reads one block per level.
         let mut within = 0..pyramid::node_count(self.info().steps, self.levels());
         for level in (1..=self.levels()).rev() {
-            let nodes = self.nodes(level, &within)?;
-            let holding = nodes.as_slice().partition_point(&begun) as u64;
+            let block = self.block_of(level, within.start)?;
+            let nodes = self.part(&block, within.clone())?;
+            let holding = nodes.partition_point(&begun) as u64;
             let Some(last) = (within.start + holding).checked_sub(1).filter(|_| holding > 0) else {
                 // No node has begun, so `holds` is false from the first step of this range on.
                 return Ok(within.start * pyramid::steps_per_node(level));
@@ -329,9 +330,9 @@ impl<'a> TraceLane<'a> {
             let below = self.count_below(level);
             within = last * children..((last + 1) * children).min(below);
         }
-        let (records, first) = self.chunk_of(within.start)?;
-        let part = &records[place_in_piece(within.start, first)..place_in_piece(within.end, first)];
-        Ok(within.start + part.partition_point(holds) as u64)
+        let chunk = self.chunk_of(within.start)?;
+        let records = self.part(&chunk, within.clone())?;
+        Ok(within.start + records.partition_point(holds) as u64)
     }
 
     /// Nodes of the level below `level`, or steps.
@@ -342,26 +343,43 @@ impl<'a> TraceLane<'a> {
         }
     }
 
-    /// Nodes of one level; the range must not cross a block.
-    fn nodes(&self, level: u32, range: &Range<u64>) -> Result<PyramidNodeSlice, ReportError> {
-        let block = range.start / BLOCK_NODES as u64;
-        let first = block * BLOCK_NODES as u64;
-        let nodes = self.store.nodes(self.index, level, block)?;
-        let part = place_in_piece(range.start, first)..place_in_piece(range.end, first);
-        Ok(PyramidNodeSlice { nodes, part })
+    /// The block that holds a node of `level`.
+    fn block_of(&self, level: u32, node: u64) -> Result<Piece<PyramidNode>, ReportError> {
+        let block = node / BLOCK_NODES as u64;
+        let items = self.store.nodes(self.info, level, block)?;
+        Ok(Piece { first: block * BLOCK_NODES as u64, items })
     }
 
-    fn chunk_of(
-        &self,
-        position: u64,
-    ) -> Result<(std::sync::Arc<Vec<StepRecord>>, u64), ReportError> {
+    /// The chunk that holds a step.
+    fn chunk_of(&self, position: u64) -> Result<Piece<StepRecord>, ReportError> {
         let chunk = position / CHUNK_STEPS as u64;
-        Ok((self.store.chunk(self.index, chunk)?, chunk * CHUNK_STEPS as u64))
+        let items = self.store.chunk(self.info, chunk)?;
+        Ok(Piece { first: chunk * CHUNK_STEPS as u64, items })
+    }
+
+    /// The details of the steps of the chunk that holds a step.
+    fn details_of(&self, position: u64) -> Result<Piece<StepRecordDetails>, ReportError> {
+        let chunk = position / CHUNK_STEPS as u64;
+        let items = self.store.details(self.info, chunk)?;
+        Ok(Piece { first: chunk * CHUNK_STEPS as u64, items })
+    }
+
+    /// The part of a piece at `positions`, which must not reach out of it. Pieces are stored apart:
+    /// those of a damaged file may disagree.
+    fn part<'p, T>(
+        &self,
+        piece: &'p Piece<T>,
+        positions: Range<u64>,
+    ) -> Result<&'p [T], ReportError> {
+        let place = |position| place_in_piece(position, piece.first);
+        let part = piece.items.get(place(positions.start)..place(positions.end));
+        part.ok_or_else(|| self.store.contradiction(self.info))
     }
 
     fn record(&self, position: u64) -> Result<StepRecord, ReportError> {
-        let (records, first) = self.chunk_of(position)?;
-        Ok(records[place_in_piece(position, first)])
+        let chunk = self.chunk_of(position)?;
+        let record = chunk.items.get(place_in_piece(position, chunk.first));
+        record.copied().ok_or_else(|| self.store.contradiction(self.info))
     }
 
     /// The sums of one step, of which only what lies in `window` counts.
@@ -385,15 +403,16 @@ impl<'a> TraceLane<'a> {
                 Some(level) => {
                     let steps = pyramid::steps_per_node(level);
                     let at = position / steps;
-                    totals.add(&self.nodes(level, &(at..at + 1))?.as_slice()[0].totals);
+                    let block = self.block_of(level, at)?;
+                    let nodes = self.part(&block, at..at + 1)?;
+                    nodes.iter().for_each(|node| totals.add(&node.totals));
                     position += steps;
                 }
                 None => {
                     let stop = (position + 1).next_multiple_of(LEAF_STEPS).min(positions.end);
-                    let (records, first) = self.chunk_of(position)?;
-                    let part =
-                        &records[place_in_piece(position, first)..place_in_piece(stop, first)];
-                    part.iter().for_each(|record| totals.add_step(record));
+                    let chunk = self.chunk_of(position)?;
+                    let records = self.part(&chunk, position..stop)?;
+                    records.iter().for_each(|record| totals.add_step(record));
                     position = stop;
                 }
             }
@@ -415,8 +434,8 @@ impl<'a> TraceLane<'a> {
         if touching.is_empty() || start >= end {
             return Ok(());
         }
-        let nodes = self.nodes(level, &(start..end))?;
-        for (at, node) in (start..).zip(nodes.as_slice()) {
+        let block = self.block_of(level, start)?;
+        for (at, node) in (start..).zip(self.part(&block, start..end)?) {
             let steps = at * size..at * size + node.totals.steps;
             let whole = steps.start >= touching.start && steps.end <= touching.end;
             if whole && spans.are_narrow(node) {
@@ -425,29 +444,27 @@ impl<'a> TraceLane<'a> {
                 // The depth is bounded by the number of levels, at most ten.
                 self.walk(level - 1, at * FAN_OUT..(at + 1) * FAN_OUT, touching, spans)?;
             } else {
-                let (records, first) = self.chunk_of(steps.start)?;
+                let chunk = self.chunk_of(steps.start)?;
                 let from = steps.start.max(touching.start);
                 let to = steps.end.min(touching.end);
-                let part = records.get(place_in_piece(from, first)..place_in_piece(to, first));
-                // Nodes and chunks are stored apart: a damaged file may have them disagree.
-                let part = part.ok_or_else(|| self.store.contradiction(self.index))?;
-                (from..).zip(part).for_each(|(position, record)| spans.add(position, record));
+                let records = self.part(&chunk, from..to)?;
+                (from..).zip(records).for_each(|(position, record)| spans.add(position, record));
             }
         }
         Ok(())
     }
 }
 
-/// Neighbouring nodes of a block that stays decoded as long as they are looked at.
-struct PyramidNodeSlice {
-    nodes: std::sync::Arc<Vec<PyramidNode>>,
-    part: Range<usize>,
+/// A decoded chunk or block of nodes, and the position of its first item. It stays decoded as long
+/// as it is looked at.
+struct Piece<T> {
+    first: u64,
+    items: Arc<Vec<T>>,
 }
 
-impl PyramidNodeSlice {
-    fn as_slice(&self) -> &[PyramidNode] {
-        &self.nodes[self.part.clone()]
-    }
+/// Where the chunk that holds a step ends.
+fn end_of_chunk(position: u64) -> u64 {
+    (position + 1).next_multiple_of(CHUNK_STEPS as u64)
 }
 
 /// The cycles at which a step can be hit.

@@ -1,5 +1,8 @@
 //! Building the index of one lane, step after step, in bounded memory.
 
+// As in the readers of what is built here.
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
+
 use super::chunk::{CHUNK_STEPS, ChunkEncoder};
 use super::program_totals::{ProgramTotals, SEGMENT_STEPS, segment_level_count, steps_per_segment};
 use super::pyramid::{self, BLOCK_NODES, FAN_OUT, LEAF_STEPS, PyramidNode};
@@ -142,7 +145,9 @@ impl LaneBuilder {
         if self.steps > 0 && self.steps.is_multiple_of(SEGMENT_STEPS) {
             self.store_segment(0, blobs);
         }
-        self.segments[0].filling.add_step(self.steps, &record);
+        if let Some(segment) = self.segments.first_mut() {
+            segment.filling.add_step(self.steps, &record);
+        }
         self.steps += 1;
         self.records.push(record);
         self.details.extend(details);
@@ -163,7 +168,7 @@ impl LaneBuilder {
         }
         // From below upwards: completing a level hands its last node to the one above.
         for level in 0..self.levels.len() {
-            if let Some(node) = self.levels[level].complete() {
+            if let Some(node) = self.levels.get_mut(level).and_then(PyramidLevelBuilder::complete) {
                 self.propagate_node(level + 1, &node, blobs);
             }
         }
@@ -191,7 +196,7 @@ impl LaneBuilder {
         if self.levels.is_empty() {
             self.levels.push(PyramidLevelBuilder::default());
         }
-        if let Some(node) = self.levels[0].take_step(record) {
+        if let Some(node) = self.levels.first_mut().and_then(|lowest| lowest.take_step(record)) {
             self.propagate_node(1, &node, blobs);
         }
     }
@@ -204,13 +209,13 @@ impl LaneBuilder {
         blobs: &mut Vec<TraceIndexBlob>,
     ) {
         // Only the block being filled stays in memory, however many steps there are.
-        if self.levels[level - 1].finished.len() == BLOCK_NODES {
+        if self.levels.get(level - 1).is_some_and(|below| below.finished.len() == BLOCK_NODES) {
             self.store_block(level - 1, blobs);
         }
         if self.levels.len() == level {
             self.levels.push(PyramidLevelBuilder::default());
         }
-        if let Some(node) = self.levels[level].take(child) {
+        if let Some(node) = self.levels.get_mut(level).and_then(|above| above.take(child)) {
             self.propagate_node(level + 1, &node, blobs);
         }
     }
@@ -235,13 +240,13 @@ impl LaneBuilder {
         if self.segments.len() == level + 1 {
             self.segments.push(SegmentLevelBuilder::default());
         }
-        if self.segments[level + 1].children == FAN_OUT {
+        if self.segments.get(level + 1).is_some_and(|above| above.children == FAN_OUT) {
             self.store_segment(level + 1, blobs);
         }
-        let own = &mut self.segments[level];
+        let levels = self.segments.get_mut(level..).and_then(<[_]>::first_chunk_mut);
+        let Some([own, above]) = levels else { return };
         let (totals, at) = (std::mem::take(&mut own.filling), own.stored);
         (own.stored, own.children) = (at + 1, 0);
-        let above = &mut self.segments[level + 1];
         above.filling.add(&totals);
         above.children += 1;
         let key = block_key(self.lane, level as u32, at);
@@ -251,8 +256,8 @@ impl LaneBuilder {
 
     #[expect(clippy::cast_possible_truncation, reason = "a lane has ten levels at most")]
     fn store_block(&mut self, level: usize, blobs: &mut Vec<TraceIndexBlob>) {
-        let pending = &mut self.levels[level];
-        if !pending.finished.is_empty() {
+        let pending = self.levels.get_mut(level).filter(|pending| !pending.finished.is_empty());
+        if let Some(pending) = pending {
             let key = block_key(self.lane, level as u32 + 1, pending.stored_blocks);
             blobs.push(TraceIndexBlob::Nodes(key, pyramid::encode(&pending.finished)));
             pending.finished.clear();

@@ -90,8 +90,8 @@ impl Trace {
 
     /// The lane at a position in [`Trace::lanes`].
     pub fn lane(&self, index: usize) -> Option<TraceLane<'_>> {
-        let lane = u32::try_from(index).ok()?;
-        (index < self.lanes().len()).then(|| TraceLane::new(&self.store, lane))
+        let info = *self.lanes().get(index)?;
+        Some(TraceLane::new(&self.store, info))
     }
 
     /// The lane of an IPU of the replica.

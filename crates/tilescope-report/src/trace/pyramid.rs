@@ -1,5 +1,8 @@
 //! Summaries of consecutive steps, and the blobs that keep them.
 
+// Blobs may have been written by anybody.
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
+
 use super::answers::{ACTIVITIES, LongestStep, PerActivity, StepTotals};
 use super::step_record::{StepClass, StepRecord};
 use crate::codec::{VarintReader, unpack, write_varint};
@@ -70,21 +73,25 @@ pub(super) fn level_count(steps: u64) -> u32 {
 
 /// A blob of nodes, not packed yet: column after column, each only where some node has a value.
 pub(super) fn encode(nodes: &[PyramidNode]) -> Vec<u8> {
-    let rows = rows(nodes);
-    let used: Vec<usize> = (0..COLUMNS).filter(|&c| rows.iter().any(|row| row[c] != 0)).collect();
+    let columns = columns(nodes);
+    let used: Vec<(usize, &Vec<u64>)> = (0..)
+        .zip(&columns)
+        .filter(|(_, column)| column.iter().any(|number| *number != 0))
+        .collect();
     let mut raw = Vec::with_capacity(nodes.len() * used.len() * 2 + 16);
     write_varint(&mut raw, nodes.len() as u64);
     // One bit per column that is stored; most activities never occur in a block.
-    write_varint(&mut raw, used.iter().map(|&column| 1 << column).sum());
-    for column in used {
-        rows.iter().for_each(|row| write_varint(&mut raw, row[column]));
+    write_varint(&mut raw, used.iter().map(|(place, _)| 1 << place).sum());
+    for (_, column) in used {
+        column.iter().for_each(|number| write_varint(&mut raw, *number));
     }
     raw
 }
 
-fn rows(nodes: &[PyramidNode]) -> Vec<[u64; COLUMNS]> {
+fn columns(nodes: &[PyramidNode]) -> [Vec<u64>; COLUMNS] {
+    let mut columns: [Vec<u64>; COLUMNS] = std::array::from_fn(|_| Vec::with_capacity(nodes.len()));
     let (mut cycle, mut step) = (Cycles::ZERO, 0);
-    let row = |node: &PyramidNode| {
+    for node in nodes {
         let mut row = [0; COLUMNS];
         let longest = node.totals.longest;
         let class = longest.map_or(0, |l| StepClass::from_activity(l.kind, l.activity).code() + 1);
@@ -96,14 +103,11 @@ fn rows(nodes: &[PyramidNode]) -> Vec<[u64; COLUMNS]> {
         row[4] = class;
         row[5] = longest.and_then(|l| l.program).map_or(0, |program| u64::from(program.0) + 1);
         row[6] = longest.map_or(0, |l| l.cycles.0);
-        for (part, values) in node.totals.columns().into_iter().enumerate() {
-            let at = 7 + part * ACTIVITIES;
-            row[at..at + ACTIVITIES].copy_from_slice(&values);
-        }
+        row[7..].copy_from_slice(node.totals.columns().as_flattened());
         (cycle, step) = (node.range.end, node.first_step.0);
-        row
-    };
-    nodes.iter().map(row).collect()
+        columns.iter_mut().zip(row).for_each(|(column, number)| column.push(number));
+    }
+    columns
 }
 
 /// The nodes of a blob, if it is sound and holds exactly `count` of them.
@@ -117,7 +121,7 @@ pub(super) fn decode(blob: &[u8], count: usize) -> Option<Vec<PyramidNode>> {
     let mut rows = vec![[0; COLUMNS]; count];
     for column in (0..COLUMNS).filter(|column| used & (1 << column) != 0) {
         for row in &mut rows {
-            row[column] = cursor.take()?;
+            *row.get_mut(column)? = cursor.take()?;
         }
     }
     cursor.is_done().then_some(())?;
@@ -136,12 +140,6 @@ fn node(row: &[u64; COLUMNS], cycle: Cycles, step: u64) -> Option<PyramidNode> {
     let end = start.checked_add(Cycles(row[1]))?;
     let first_step = step.checked_add(row[2])?;
     (end <= MAX_CYCLES && first_step < MAX_STEPS && row[3] <= MAX_STEPS).then_some(())?;
-    let part = |part: usize| {
-        let at = 7 + part * ACTIVITIES;
-        let mut values = [0; ACTIVITIES];
-        values.copy_from_slice(&row[at..at + ACTIVITIES]);
-        values
-    };
     let longest = match row[4].checked_sub(1) {
         None => None,
         Some(class) => {
@@ -152,7 +150,9 @@ fn node(row: &[u64; COLUMNS], cycle: Cycles, step: u64) -> Option<PyramidNode> {
             Some(LongestStep { program, kind, activity, cycles: Cycles(row[6]) })
         }
     };
-    let [cycles, balance, bytes_in, bytes_out] = std::array::from_fn(part);
+    let &[cycles, balance, bytes_in, bytes_out] = row[7..].as_chunks::<ACTIVITIES>().0 else {
+        return None;
+    };
     let totals = StepTotals {
         steps: row[3],
         cycles: PerActivity(cycles.map(Cycles)),

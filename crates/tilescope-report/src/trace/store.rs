@@ -1,5 +1,8 @@
 //! Store of the pieces of lanes: blobs in an SQLite file, the last used ones kept decoded.
 
+// Blobs may have been written by anybody.
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
+
 use super::answers::LaneInfo;
 use super::chunk::{self, CHUNK_STEPS};
 use super::lane_builder::{block_key, chunk_key, lane_number};
@@ -91,8 +94,6 @@ pub(super) struct TraceStore {
     /// The file to throw away if it turns out to be damaged: a cache, never a report.
     disposable: Option<PathBuf>,
     pub(super) lanes: Vec<LaneInfo>,
-    /// Numbers of the lanes in keys.
-    numbers: Vec<u32>,
     recent: Mutex<TracePieceCache>,
 }
 
@@ -115,27 +116,28 @@ impl TraceStore {
         if !sound {
             return Err(db.damage("trace_lanes", "an impossible lane"));
         }
-        let numbers = lanes.iter().map(|lane| lane_number(lane.ipu, lane.sub_lane)).collect();
-        Ok(Self { db, disposable, lanes, numbers, recent: Mutex::default() })
+        Ok(Self { db, disposable, lanes, recent: Mutex::default() })
     }
 
     /// Steps of one chunk.
-    pub(super) fn chunk(&self, lane: u32, chunk: u64) -> Result<Arc<Vec<StepRecord>>, ReportError> {
-        let key = TraceCacheKey::Chunk(chunk_key(self.numbers[lane as usize], chunk));
+    pub(super) fn chunk(
+        &self,
+        lane: LaneInfo,
+        chunk: u64,
+    ) -> Result<Arc<Vec<StepRecord>>, ReportError> {
+        let key = TraceCacheKey::Chunk(chunk_key(lane.number(), chunk));
         // The lock is not held while decoding: two threads may decode the same piece, and none
         // waits.
         if let Some(CachedTracePiece::Chunk(records)) = lock(&self.recent).get(key) {
             return Ok(records);
         }
         let expected = self.expectations(lane)?;
-        let steps = self.lanes[lane as usize].steps;
         let first = chunk * CHUNK_STEPS as u64;
-        let count = place_in_piece(steps.min(first + CHUNK_STEPS as u64), first);
+        let count = place_in_piece(lane.steps.min(first + CHUNK_STEPS as u64), first);
         let what = BlobColumn { table: "trace_chunks", column: "data", key: "id" };
-        let records =
-            self.decoded(&what, chunk_key(self.numbers[lane as usize], chunk), |blob| {
-                chunk::decode(blob, count, &expected)
-            })?;
+        let records = self.decoded(&what, chunk_key(lane.number(), chunk), |blob| {
+            chunk::decode(blob, count, &expected)
+        })?;
         let records = Arc::new(records);
         let bytes = records.len() * size_of::<StepRecord>();
         lock(&self.recent).put(key, CachedTracePiece::Chunk(records.clone()), bytes);
@@ -145,10 +147,10 @@ impl TraceStore {
     /// Details of the steps of one chunk.
     pub(super) fn details(
         &self,
-        lane: u32,
+        lane: LaneInfo,
         chunk: u64,
     ) -> Result<Arc<Vec<StepRecordDetails>>, ReportError> {
-        let number = chunk_key(self.numbers[lane as usize], chunk);
+        let number = chunk_key(lane.number(), chunk);
         if let Some(CachedTracePiece::Details(details)) =
             lock(&self.recent).get(TraceCacheKey::Details(number))
         {
@@ -172,29 +174,27 @@ impl TraceStore {
     /// Nodes of one block of one level.
     pub(super) fn nodes(
         &self,
-        lane: u32,
+        lane: LaneInfo,
         level: u32,
         block: u64,
     ) -> Result<Arc<Vec<PyramidNode>>, ReportError> {
-        let key = TraceCacheKey::Nodes(block_key(self.numbers[lane as usize], level, block));
+        let key = TraceCacheKey::Nodes(block_key(lane.number(), level, block));
         if let Some(CachedTracePiece::Nodes(nodes)) = lock(&self.recent).get(key) {
             return Ok(nodes);
         }
-        let all = pyramid::node_count(self.lanes[lane as usize].steps, level);
+        let all = pyramid::node_count(lane.steps, level);
         let what = BlobColumn { table: "trace_nodes", column: "data", key: "id" };
         let first = block * BLOCK_NODES as u64;
         let count = place_in_piece(all.min(first + BLOCK_NODES as u64), first);
         let size = pyramid::steps_per_node(level);
-        let steps = self.lanes[lane as usize].steps;
-        let nodes =
-            self.decoded(&what, block_key(self.numbers[lane as usize], level, block), |blob| {
-                let nodes = pyramid::decode(blob, count)?;
-                // All nodes are full but the last one.
-                let full = |(at, node): (u64, &PyramidNode)| {
-                    node.totals.steps == size.min(steps - at * size)
-                };
-                (first..).zip(&nodes).all(full).then_some(nodes)
-            })?;
+        let nodes = self.decoded(&what, block_key(lane.number(), level, block), |blob| {
+            let nodes = pyramid::decode(blob, count)?;
+            // All nodes are full but the last one.
+            let full = |(at, node): (u64, &PyramidNode)| {
+                node.totals.steps == size.min(lane.steps - at * size)
+            };
+            (first..).zip(&nodes).all(full).then_some(nodes)
+        })?;
         let nodes = Arc::new(nodes);
         let bytes = nodes.len() * size_of::<PyramidNode>();
         lock(&self.recent).put(key, CachedTracePiece::Nodes(nodes.clone()), bytes);
@@ -209,18 +209,17 @@ impl TraceStore {
     /// Totals by program of one segment of one level.
     pub(super) fn segment(
         &self,
-        lane: u32,
+        lane: LaneInfo,
         level: u32,
         at: u64,
     ) -> Result<Arc<ProgramTotals>, ReportError> {
-        let number = block_key(self.numbers[lane as usize], level, at);
+        let number = block_key(lane.number(), level, at);
         let key = TraceCacheKey::Totals(number);
         if let Some(CachedTracePiece::Totals(totals)) = lock(&self.recent).get(key) {
             return Ok(totals);
         }
         let first = at * steps_per_segment(level);
-        let all = self.lanes[lane as usize].steps;
-        let steps = all.min(first + steps_per_segment(level)).saturating_sub(first);
+        let steps = lane.steps.min(first + steps_per_segment(level)).saturating_sub(first);
         let what = BlobColumn { table: "trace_totals", column: "data", key: "id" };
         let totals =
             self.decoded(&what, number, |blob| ProgramTotals::decode(blob, first, steps))?;
@@ -230,17 +229,14 @@ impl TraceStore {
         Ok(totals)
     }
 
-    fn expectations(&self, lane: u32) -> Result<Arc<StepPredictor>, ReportError> {
-        let key = TraceCacheKey::Expectations(lane);
+    fn expectations(&self, lane: LaneInfo) -> Result<Arc<StepPredictor>, ReportError> {
+        let key = TraceCacheKey::Expectations(lane.number());
         if let Some(CachedTracePiece::Expectations(expected)) = lock(&self.recent).get(key) {
             return Ok(expected);
         }
         let what = BlobColumn { table: "trace_lanes", column: "expectations", key: "lane" };
-        let expected = Arc::new(self.decoded(
-            &what,
-            i64::from(self.numbers[lane as usize]),
-            StepPredictor::decode,
-        )?);
+        let expected =
+            Arc::new(self.decoded(&what, i64::from(lane.number()), StepPredictor::decode)?);
         let bytes = expected.bytes();
         lock(&self.recent).put(key, CachedTracePiece::Expectations(expected.clone()), bytes);
         Ok(expected)
@@ -264,9 +260,12 @@ impl TraceStore {
     }
 
     /// Damage found inside a lane, where pieces contradict each other.
-    pub(super) fn contradiction(&self, lane: u32) -> ReportError {
+    pub(super) fn contradiction(&self, lane: LaneInfo) -> ReportError {
         self.discard();
-        self.db.damage("trace_nodes", &format!("lane {lane} contradicts its steps"))
+        self.db.damage(
+            "trace_nodes",
+            &format!("IPU {} lane {} contradicts its steps", lane.ipu, lane.sub_lane),
+        )
     }
 
     /// A damaged cache goes away, and the next opening builds a new one.
@@ -275,6 +274,13 @@ impl TraceStore {
             // Nothing can be done, and nothing is lost, where it cannot be removed.
             let _ = std::fs::remove_file(path);
         }
+    }
+}
+
+impl LaneInfo {
+    /// The number of the lane in keys.
+    fn number(self) -> u32 {
+        lane_number(self.ipu, self.sub_lane)
     }
 }
 

@@ -17,6 +17,15 @@ macro_rules! id {
             pub fn index(self) -> usize {
                 self.0 as usize
             }
+
+            /// The id of a position in its table.
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "no table in memory has 2^32 entries"
+            )]
+            pub fn from_index(position: usize) -> Self {
+                Self(position as u32)
+            }
         }
     };
 }

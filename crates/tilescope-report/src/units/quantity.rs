@@ -35,6 +35,33 @@ pub trait Quantity:
     fn saturating_mul(self, times: u64) -> Self {
         Self::from_number(self.number().saturating_mul(times))
     }
+
+    /// The share of it that `part` has in `all`, rounded down. A part is not more than all.
+    #[must_use]
+    fn share(self, part: u64, all: u64) -> Self {
+        Self::from_number(share(self.number(), part, all, |product, all| product / all))
+    }
+
+    /// The same rounded up.
+    #[must_use]
+    fn share_rounded_up(self, part: u64, all: u64) -> Self {
+        Self::from_number(share(self.number(), part, all, u128::div_ceil))
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a part is not more than all")]
+fn share(amount: u64, part: u64, all: u64, divide: impl Fn(u128, u128) -> u128) -> u64 {
+    debug_assert!(part <= all, "{part} is no part of {all}");
+    // The product may pass 64 bits.
+    divide(u128::from(amount) * u128::from(part), u128::from(all)) as u64
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the fraction is to go, and the rest is cut at both ends"
+)]
+const fn whole_part(number: f64) -> u64 {
+    number as u64
 }
 
 impl Quantity for u64 {
@@ -74,6 +101,11 @@ macro_rules! quantity {
             /// The number for ratios and axes; exact up to 2^53.
             pub const fn as_f64(self) -> f64 {
                 self.0 as f64
+            }
+
+            /// The whole part of a number: none below one, and at most the largest there is.
+            pub const fn from_f64(number: f64) -> Self {
+                Self(whole_part(number))
             }
 
             /// The difference, or none where `other` is larger.
@@ -314,6 +346,25 @@ mod tests {
             prop_assert_eq!(x.saturating_add(y), x.checked_add(y).unwrap_or(Bytes::MAX));
             prop_assert_eq!(x.saturating_sub(y), x.checked_sub(y).unwrap_or(Bytes::ZERO));
             prop_assert_eq!(x.abs_diff(y), x.max(y) - x.min(y));
+        }
+
+        #[test]
+        fn shares_of_all_parts_add_up(
+            amount in any::<u64>(), part in 0u64..1 << 63, rest in 1u64..1 << 63
+        ) {
+            let (bytes, all) = (Bytes(amount), part + rest);
+            prop_assert_eq!(bytes.share(part, all) + bytes.share_rounded_up(rest, all), bytes);
+            prop_assert_eq!(Bytes(7).share(2, 3), Bytes(4));
+            prop_assert_eq!(Bytes(7).share_rounded_up(2, 3), Bytes(5));
+        }
+
+        #[test]
+        fn whole_parts_are_cut_at_both_ends(number in any::<u32>(), fraction in 0.0..0.999f64) {
+            let cycles = Cycles(u64::from(number));
+            prop_assert_eq!(Cycles::from_f64(cycles.as_f64() + fraction), cycles);
+            prop_assert_eq!(Cycles::from_f64(-fraction - cycles.as_f64()), Cycles::ZERO);
+            prop_assert_eq!(Cycles::from_f64(f64::NAN), Cycles::ZERO);
+            prop_assert_eq!(Cycles::from_f64(1e30), Cycles::MAX);
         }
 
         #[test]

@@ -55,8 +55,8 @@ impl<T> TileRuns<T> {
     }
 
     /// Number of tiles that have a value.
-    pub fn tile_count(&self) -> u64 {
-        self.runs.iter().map(|(tiles, _)| u64::from(tiles.count())).sum()
+    pub fn tile_count(&self) -> u32 {
+        self.runs.iter().map(|(tiles, _)| tiles.count()).sum()
     }
 
     /// The value of one tile.

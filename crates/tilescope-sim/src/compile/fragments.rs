@@ -259,7 +259,7 @@ impl ProgramBuilder<'_> {
             plan,
             inputs,
         });
-        let operation = OperationId(self.operations.len() as u32 - 1);
+        let operation = OperationId::from_index(self.operations.len() - 1);
         self.producers.extend(written.into_iter().map(|home| (home, operation)));
         operation
     }

@@ -131,7 +131,7 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
         tables: ProgramTables::new(
             spec.target.kind,
             chip.tiles,
-            TileCodeBytes::new(chip, spec.target.kind, tiles as usize),
+            TileCodeBytes::new(chip, spec.target.kind, tiles),
         ),
         lowered_nodes: Vec::new(),
         lifetimes: BufferLifetimes::default(),
@@ -150,7 +150,11 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
         compute_sets: tables.compute_sets.len() as u64,
         vertices: count(&tables, |_| 1),
         edges: count(&tables, |edges| edges),
-        variables: memory.variables.iter().map(|variable| variable.tiles.tile_count()).sum(),
+        variables: memory
+            .variables
+            .iter()
+            .map(|variable| u64::from(variable.tiles.tile_count()))
+            .sum(),
     };
     let compilation = CompilationReport {
         target,
@@ -211,7 +215,7 @@ fn lowering<'a>(
     plans: &'a PlanCache,
 ) -> LoweringContext<'a> {
     let chip = spec.target.chip;
-    let tiles = u64::from(chip.tiles - spec.options.num_io_tiles);
+    let tiles = chip.tiles - spec.options.num_io_tiles;
     let machine = IpuTarget { chip: *chip, tiles };
     LoweringContext::new(&graph.tensors, machine, spec.model.training, &spec.options.library, plans)
 }

@@ -127,7 +127,7 @@ impl ProgramTables {
     /// Adds a program node.
     pub(crate) fn program(&mut self, program: ProgramNode) -> ProgramId {
         self.programs.push(program);
-        ProgramId(self.programs.len() as u32 - 1)
+        ProgramId::from_index(self.programs.len() - 1)
     }
 
     /// Adds a node with children.
@@ -152,6 +152,7 @@ impl ProgramTables {
     }
 
     /// The next liveness step.
+    #[expect(clippy::cast_possible_truncation, reason = "each step is a program, and has its id")]
     pub(crate) fn next_step(&self) -> u32 {
         self.liveness.len() as u32
     }
@@ -389,7 +390,7 @@ impl ProgramTables {
             cycles: cycles.shifted(offset),
             vertices: groups,
         });
-        ComputeSetId(self.compute_sets.len() as u32 - 1)
+        ComputeSetId::from_index(self.compute_sets.len() - 1)
     }
 
     /// Interns the vertex type and accounts for code, state and fields of its instances.
@@ -428,7 +429,7 @@ impl ProgramTables {
         if let Some(id) = self.vertex_type_ids.get(&vertex.vertex_type) {
             return *id;
         }
-        let id = VertexTypeId(self.vertex_types.len() as u32);
+        let id = VertexTypeId::from_index(self.vertex_types.len());
         self.vertex_types.push(VertexTypeInfo {
             name: vertex.vertex_type.clone(),
             code_bytes: code_bytes::vertex_code_bytes(&vertex.vertex_type, self.kind),
@@ -458,16 +459,17 @@ fn compute_cost(ipu: IpuId, cycles: &TileRuns<Cycles>) -> LeafProgramCost {
 }
 
 /// Cost of a step from the cycles of its tiles, with `start` cycles before they begin.
+#[expect(clippy::cast_possible_truncation, reason = "shares are kept to seven digits")]
 fn cost(ipu: IpuId, cycles: &TileRuns<Cycles>, start: Cycles) -> LeafProgramCost {
     let tiles = cycles.tile_count();
     let longest = start + cycles.max();
-    let mean = start.as_f64() + cycles.total().as_f64() / tiles.max(1) as f64;
+    let mean = start.as_f64() + cycles.total().as_f64() / f64::from(tiles.max(1));
     LeafProgramCost {
         ipu,
         cycles: longest,
         fastest_tile_cycles: start
             + cycles.iter().map(|(_, cycles)| *cycles).min().unwrap_or_default(),
-        active_tiles: tiles as u32,
+        active_tiles: tiles,
         tile_balance: if longest.is_zero() { 1.0 } else { (mean / longest.as_f64()) as f32 },
         bytes_in: Bytes::ZERO,
         bytes_out: Bytes::ZERO,

@@ -71,7 +71,7 @@ impl ProgramBuilder<'_> {
     ) -> Vec<FragmentItem> {
         let name = format!("{name}/{}", if load { "remoteLoad" } else { "remoteStore" });
         let total = bytes.total();
-        let tiles = bytes.tile_count() as u32;
+        let tiles = bytes.tile_count();
         let (bytes_in, bytes_out) = if load { (total, Bytes::ZERO) } else { (Bytes::ZERO, total) };
         let cost = |cycles: Cycles, bytes_in: Bytes, bytes_out: Bytes| LeafProgramCost {
             ipu,
@@ -83,7 +83,8 @@ impl ProgramBuilder<'_> {
             bytes_out,
         };
         let sync = external_sync(&mut self.tables);
-        let transfer = Cycles((total.as_f64() / self.system.remote_bytes_per_cycle).ceil() as u64);
+        let transfer =
+            Cycles::from_f64((total.as_f64() / self.system.remote_bytes_per_cycle).ceil());
         let steps = [
             (ProgramKind::StreamCopyBegin, cost(REMOTE_BEGIN_CYCLES, Bytes::ZERO, Bytes::ZERO)),
             (ProgramKind::StreamCopyMid, cost(transfer, bytes_in, bytes_out)),

@@ -109,7 +109,8 @@ fn io_tiles(compiled: &CompiledProgram) -> Option<String> {
             .sum::<Bytes>()
     };
     let most = (0..target.ipus_per_replica).map(IpuId).map(of_ipu).max().unwrap_or_default();
-    let rule = (IO_TILE_OVERHEAD * most.as_f64() / target.bytes_per_tile.as_f64()).ceil() as u32;
+    let needed = Bytes::from_f64((IO_TILE_OVERHEAD * most.as_f64()).ceil());
+    let rule = needed.next_multiple_of(target.bytes_per_tile) / target.bytes_per_tile;
     Some(format!(
         "{tiles} I/O tiles on each IPU; a micro-batch of {} asks for {} by the rule of thumb",
         binary_bytes(most.0),

@@ -72,7 +72,7 @@ impl ProgramBuilder<'_> {
         let name = format!("{}/{word}", self.graph.tensor(tensor).name);
         let ty = self.lowering.tensor_type(tensor);
         let work = slice_work(&self.lowering.layout_or_linear(tensor).elements, restore, ty.dtype);
-        let operation = OperationId(self.operations.len() as u32);
+        let operation = OperationId::from_index(self.operations.len());
         let made = self.stash_home(tensor, stage, false);
         let inputs = self.inputs(&[made]);
         self.operations.push(ModelOperation {

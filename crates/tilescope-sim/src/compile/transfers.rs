@@ -291,7 +291,7 @@ impl ProgramBuilder<'_> {
         }
         copy.active_tiles = tiles
             .chunks(self.tables.tiles_per_ipu as usize)
-            .map(|ipu| ipu.iter().filter(|tile| **tile != TileTraffic::default()).count() as u32)
+            .map(|ipu| ipu.iter().map(|tile| u32::from(*tile != TileTraffic::default())).sum())
             .collect();
         let target = self.tables.kind;
         // Each replica has code for its own routes, and every tile holds that of all of them.
@@ -403,7 +403,7 @@ pub(crate) fn stream_copy(
         programs,
         bytes_in: if to_ipu { total } else { Bytes::ZERO },
         bytes_out: if to_ipu { Bytes::ZERO } else { total },
-        active_tiles: bytes.tile_count() as u32,
+        active_tiles: bytes.tile_count(),
         tile_items: Vec::new(),
         sum_items: Vec::new(),
     }

@@ -129,7 +129,7 @@ impl LinearMapper {
             let next = self.next.entry(home.ipu).or_default();
             *self.starts.entry((home.ipu, owner)).or_insert_with(|| {
                 let first = *next;
-                *next = (first + bytes.tile_count() as u32) % tiles;
+                *next = (first + bytes.tile_count()) % tiles;
                 first
             })
         } else {

@@ -169,7 +169,7 @@ impl ProgramBuilder<'_> {
         operation: OperationId,
         ipu: IpuId,
     ) -> Vec<FragmentItem> {
-        let share = |count: &Elements| Elements((count.as_f64() * round.share).ceil() as u64);
+        let share = |count: &Elements| Elements::from_f64((count.as_f64() * round.share).ceil());
         let part = elements.map(share);
         let (slice, add) = collective::step_phases(kind, dtype, &part);
         let phases = |phase| OperationWork {
@@ -198,14 +198,14 @@ impl ProgramBuilder<'_> {
         ipu: IpuId,
     ) -> Vec<FragmentItem> {
         let total = bytes.total();
-        let tiles = bytes.tile_count() as u32;
+        let tiles = bytes.tile_count();
         let sync = external_sync(&mut self.tables);
         // The replicas run alike, so none waits longer for the others than the signal takes.
         let cycles = self.system.external_sync_cycles;
         let waiting = super::program_tables::whole_ipu_cost(ipu, cycles, self.tables.tiles_per_ipu);
         self.tables.costs.insert(sync, waiting);
         self.tables.programs[sync.index()].ipu = Some(ipu.0);
-        let cycles = Cycles((total.as_f64() / round.bytes_per_cycle).ceil() as u64);
+        let cycles = Cycles::from_f64((total.as_f64() / round.bytes_per_cycle).ceil());
         let cost = LeafProgramCost {
             bytes_in: total,
             bytes_out: total,

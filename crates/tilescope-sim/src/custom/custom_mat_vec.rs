@@ -59,9 +59,8 @@ impl MatVecDotProducts {
 
     /// Vertices of each tile, dealt out evenly.
     fn dealt(&self, vertices: u64) -> impl Iterator<Item = (u32, std::ops::Range<u64>)> {
-        let tiles = u128::from(self.tiles);
-        let start =
-            move |tile: u32| (u128::from(vertices) * u128::from(tile)).div_ceil(tiles) as u64;
+        let tiles = u64::from(self.tiles);
+        let start = move |tile: u32| vertices.share_rounded_up(tile.into(), tiles);
         (0..self.tiles).map(move |tile| (tile, start(tile)..start(tile + 1)))
     }
 

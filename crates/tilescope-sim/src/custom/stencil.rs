@@ -217,7 +217,7 @@ impl StencilField {
         } else {
             bytes.as_f64() * SUBWORD_REARRANGE_CYCLES_PER_BYTE
         };
-        Cycles((moved + pieces as f64 * RAGGED_PIECE_COPY_CYCLES).ceil() as u64)
+        Cycles::from_f64((moved + pieces as f64 * RAGGED_PIECE_COPY_CYCLES).ceil())
     }
 }
 
@@ -282,7 +282,7 @@ mod tests {
             let field = StencilField { height, width, channels: 3, dtype: DType::Half };
             let layout = field.layout(tiles);
             prop_assert_eq!(layout.elements.total(), Elements(height * width * 3));
-            prop_assert!(layout.elements.tile_count() <= u64::from(tiles));
+            prop_assert!(layout.elements.tile_count() <= tiles);
         }
     }
 }

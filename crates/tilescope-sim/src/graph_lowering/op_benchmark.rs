@@ -62,7 +62,7 @@ struct OpBenchmarkTensor {
     /// What vertices need of its place.
     place: MemoryConstraint,
     /// Phases of the program it lives in; always, if the host reads or writes it.
-    live: Option<Range<u32>>,
+    live: Option<Range<usize>>,
 }
 
 /// What a tool runs between upload and download.
@@ -123,9 +123,9 @@ struct OpBenchmarkLiveness<'a> {
     graph: &'a ModelGraph,
     /// The tensor whose memory each uses: views and results in place share it.
     owners: Vec<TensorId>,
-    live: BTreeMap<TensorId, Range<u32>>,
+    live: BTreeMap<TensorId, Range<usize>>,
     places: BTreeMap<TensorId, MemoryConstraint>,
-    phases: u32,
+    phases: usize,
 }
 
 impl<'a> OpBenchmarkLiveness<'a> {
@@ -143,7 +143,7 @@ impl<'a> OpBenchmarkLiveness<'a> {
         Self { graph, owners, live: BTreeMap::new(), places: BTreeMap::new(), phases: 0 }
     }
 
-    fn note(&mut self, tensor: TensorId, place: MemoryConstraint, live: Range<u32>) {
+    fn note(&mut self, tensor: TensorId, place: MemoryConstraint, live: Range<usize>) {
         let owner = self.owners[tensor.0];
         let known = self.places.entry(owner).or_default();
         // Views share the memory of their tensor, so the strictest of all needs counts.
@@ -160,9 +160,9 @@ impl<'a> OpBenchmarkLiveness<'a> {
         let inputs = inputs.map(|(tensor, live)| (tensor, live, lives.input_constraint));
         let outputs = outputs.map(|(tensor, live)| (tensor, live, lives.output_constraint));
         for (tensor, live, place) in inputs.chain(outputs) {
-            self.note(*tensor, place, first + live.start as u32..first + live.end as u32);
+            self.note(*tensor, place, first + live.start..first + live.end);
         }
-        self.phases += phases as u32;
+        self.phases += phases;
     }
 
     /// An operation that is not run.
@@ -180,7 +180,7 @@ impl<'a> OpBenchmarkLiveness<'a> {
         let kept = |tensor: TensorId| self.graph.tensor(tensor).role != TensorRole::Activation;
         let outputs = self.graph.outputs.iter().map(|output| self.owners[output.0]);
         let outputs: BTreeSet<TensorId> = outputs.collect();
-        let operand = |(tensor, live): (TensorId, Range<u32>)| OpBenchmarkTensor {
+        let operand = |(tensor, live): (TensorId, Range<usize>)| OpBenchmarkTensor {
             bytes: lowering
                 .layout_or_linear(tensor)
                 .bytes(self.graph.tensor(tensor).ty.dtype.bytes()),
@@ -207,7 +207,7 @@ pub(crate) fn cost(chip: &Chip, program: &OpBenchmarkProgram) -> OpBenchmarkCost
 fn variables(chip: &Chip, program: &OpBenchmarkProgram) -> Vec<AllocationRequest> {
     let operand = |operand: &OpBenchmarkTensor| AllocationRequest {
         memory_constraint: operand.place,
-        lifetime: operand.live.clone(),
+        lifetime: operand.live.clone().map(lifetime),
         ..always(operand.bytes.clone())
     };
     let mut wanted: Vec<AllocationRequest> = program.tensors.iter().map(operand).collect();
@@ -227,7 +227,7 @@ fn variables(chip: &Chip, program: &OpBenchmarkProgram) -> Vec<AllocationRequest
     let mut first = 0;
     for work in &program.works {
         wanted.extend(work.temporaries.iter().map(|each| temporary(each, first)));
-        first += work.phases().len() as u32;
+        first += work.phases().len();
     }
     wanted
 }
@@ -286,12 +286,18 @@ fn always(bytes: TileRuns<Bytes>) -> AllocationRequest {
     }
 }
 
+/// Phases of a program as the allocator has them.
+#[expect(clippy::cast_possible_truncation, reason = "no program in memory has 2^32 phases")]
+fn lifetime(phases: Range<usize>) -> Range<u32> {
+    phases.start as u32..phases.end as u32
+}
+
 /// A temporary of a work whose first phase is phase `first` of the program.
-fn temporary(temporary: &TemporaryVariable, first: u32) -> AllocationRequest {
-    let live = first + temporary.live.start as u32..first + temporary.live.end as u32;
+fn temporary(temporary: &TemporaryVariable, first: usize) -> AllocationRequest {
+    let live = first + temporary.live.start..first + temporary.live.end;
     AllocationRequest {
         category: temporary.category,
-        lifetime: Some(live),
+        lifetime: Some(lifetime(live)),
         memory_constraint: temporary.memory_constraint,
         bytes: temporary.bytes.clone(),
     }

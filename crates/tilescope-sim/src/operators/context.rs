@@ -106,7 +106,7 @@ impl<'a> LoweringContext<'a> {
         let mut lowering = Self {
             tensors,
             machine,
-            tiles: machine.tiles as u32,
+            tiles: machine.tiles,
             training,
             planning,
             plans,

@@ -119,7 +119,7 @@ impl Operator for EmbeddingOp {
         let [table, indices] = [node.inputs[0], node.inputs[1]];
         let part = self.lookup_params(lowering.tensor_type(table), lowering.tensor_type(indices));
         let machine = lowering.machine;
-        let plan = multi_slice::plan(&part, machine.tiles, lowering.training);
+        let plan = multi_slice::plan(&part, machine.tiles.into(), lowering.training);
         let lowered = MultiSliceLowering::new(&machine, part, plan);
         let wanted = without_padding(lowered.table(), lowering.tensor_type(table));
         let output = lowering.tensor_type(node.outputs[0]);
@@ -179,7 +179,7 @@ impl Operator for MultiUpdateAddOp {
         let part = EmbeddingOp::default()
             .lookup_params(lowering.tensor_type(table), lowering.tensor_type(indices));
         let machine = lowering.machine;
-        let plan = multi_slice::plan(&part, machine.tiles, lowering.training);
+        let plan = multi_slice::plan(&part, machine.tiles.into(), lowering.training);
         let lowered = MultiSliceLowering::new(&machine, part, plan);
         let wanted =
             [(table, lowered.table()), (indices, lowered.indices()), (rows, lowered.slices())];
@@ -226,7 +226,7 @@ impl Operator for EmbeddingGradOp {
         let [indices, gradient] = [node.inputs[0], node.inputs[1]];
         let part = self.embedding.lookup_params(&self.table, lowering.tensor_type(indices));
         let machine = lowering.machine;
-        let plan = multi_slice::plan(&part, machine.tiles, lowering.training);
+        let plan = multi_slice::plan(&part, machine.tiles.into(), lowering.training);
         let lowered = MultiSliceLowering::new(&machine, part, plan);
         let slices = without_padding(
             self.embedding.layout_of_all_lookups(lowered.slices()),

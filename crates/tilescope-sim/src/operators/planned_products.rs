@@ -350,7 +350,7 @@ impl LoweringContext<'_> {
     fn conv_placement(&self, forward: &ConvParams) -> ProductPlacement {
         let first = self.first_tile();
         let start = match self.planning.conv_dithering {
-            true => ConvStartTile::dithered(forward, self.training, self.machine.tiles as u32),
+            true => ConvStartTile::dithered(forward, self.training, self.machine.tiles),
             false => first,
         };
         ProductPlacement { axes: CONV_AXES, cut: MatMulSerialParts::NONE, start }
@@ -363,7 +363,7 @@ impl LoweringContext<'_> {
     }
 
     fn first_tile(&self) -> ConvStartTile {
-        ConvStartTile::first(self.machine.tiles as u32)
+        ConvStartTile::first(self.machine.tiles)
     }
 
     fn lower_pass(
@@ -422,7 +422,7 @@ impl LoweringContext<'_> {
             OperandSource::SameInnermost { group }
         } else {
             let group = have.group_on_tile(&ty.shape);
-            OperandSource::Transposed { group, tiles: have.elements.tile_count() }
+            OperandSource::Transposed { group, tiles: have.elements.tile_count().into() }
         }
     }
 }
@@ -438,7 +438,8 @@ fn to_tensor_layout(
     let mut elements = TileRuns::empty();
     for (tiles, bytes) in layout.bytes.iter() {
         let share = Elements(bytes.next_multiple_of(ty.dtype.bytes()) / ty.dtype.bytes());
-        let full = u64::from(tiles.count()).min(left / share.max(Elements(1))) as u32;
+        let full = u32::try_from(left / share.max(Elements(1)));
+        let full = full.map_or(tiles.count(), |full| full.min(tiles.count()));
         elements.push(TileRange::new(tiles.first, tiles.first + full), share);
         left -= u64::from(full) * share;
         if full < tiles.count() {

@@ -168,7 +168,7 @@ pub(crate) fn host_code_bytes(traffic: &TileTraffic, kind: TargetKind) -> Bytes 
             let packets = traffic.bytes_in.next_multiple_of(HOST_PACKET_IN_BYTES)
                 / HOST_PACKET_IN_BYTES
                 + traffic.bytes_out.next_multiple_of(HOST_PACKET_OUT_BYTES) / HOST_PACKET_OUT_BYTES;
-            Bytes((packets as f64 * HOST_BYTES_PER_PACKET).round() as u64)
+            Bytes::from_f64((packets as f64 * HOST_BYTES_PER_PACKET).round())
         }
     }
 }
@@ -177,16 +177,17 @@ pub(crate) fn host_code_bytes(traffic: &TileTraffic, kind: TargetKind) -> Bytes 
 #[derive(Clone, Debug)]
 pub(crate) struct TileCodeBytes {
     kind: TargetKind,
-    tiles: usize,
+    tiles: u32,
     by_category: Vec<Vec<Bytes>>,
     has_copies: Vec<bool>,
 }
 
 impl TileCodeBytes {
     /// The floor of an empty program on `tiles` tiles.
-    pub(crate) fn new(chip: &Chip, kind: TargetKind, tiles: usize) -> Self {
-        let by_category = vec![vec![Bytes::ZERO; tiles]; MemoryCategory::ALL.len()];
-        let mut account = Self { kind, tiles, by_category, has_copies: vec![false; tiles] };
+    pub(crate) fn new(chip: &Chip, kind: TargetKind, tiles: u32) -> Self {
+        let by_category = vec![vec![Bytes::ZERO; tiles as usize]; MemoryCategory::ALL.len()];
+        let mut account =
+            Self { kind, tiles, by_category, has_copies: vec![false; tiles as usize] };
         for (category, bytes) in EMPTY_PROGRAM_BYTES {
             account.add_everywhere(*category, *bytes);
         }
@@ -207,7 +208,7 @@ impl TileCodeBytes {
     /// Adds bytes on every tile.
     pub(crate) fn add_everywhere(&mut self, category: MemoryCategory, bytes: Bytes) {
         for tile in 0..self.tiles {
-            self.add(category, tile as u32, bytes);
+            self.add(category, tile, bytes);
         }
     }
 

@@ -7,7 +7,7 @@ use super::fitted_constants::MESSAGE_CYCLES;
 use super::work::{WorkPhase, WorkPhaseKind};
 use crate::targets::BytesPerCycle;
 use tilescope_report::TileTraffic;
-use tilescope_report::units::{Bytes, TileRange, TileRuns};
+use tilescope_report::units::{Bytes, Quantity, TileRange, TileRuns};
 
 /// Bytes of a word: the least that an exchange moves.
 pub(crate) const WORD_BYTES: Bytes = Bytes(4);
@@ -51,12 +51,8 @@ fn traffic(
             return None;
         }
         // Exact shares: what is left is dealt out in proportion to what is left to send.
-        let bytes_delivered = if left_out.is_zero() {
-            Bytes::ZERO
-        } else {
-            let share = u128::from(left.0) * u128::from(bytes_out.0) / u128::from(left_out.0);
-            Bytes(share as u64)
-        };
+        let bytes_delivered =
+            if left_out.is_zero() { Bytes::ZERO } else { left.share(bytes_out.0, left_out.0) };
         left -= bytes_delivered;
         left_out -= bytes_out;
         Some(TileTraffic {

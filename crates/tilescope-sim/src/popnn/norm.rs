@@ -96,7 +96,7 @@ impl NormAxes {
         let order = layout.order.reshaped(&x.shape, &self.shape);
         let seen = TensorLayout { order, ..layout.clone() };
         let ty = TensorInfo::new(self.shape.clone(), x.dtype);
-        let tiles = machine.tiles as u32;
+        let tiles = machine.tiles;
         let values = |count: u64, dtype: DType| {
             TensorLayout::broadcast_operand(&x.shape, Elements(count), dtype.bytes(), tiles)
         };

@@ -55,7 +55,7 @@ pub(crate) fn push_nll_loss(
     let most = labels.total().0;
     let needed = elements.map(|count| count.0.min(most) * DType::Int.bytes());
     let start = work.phases().len();
-    let (tiles, speed) = (machine.tiles as u32, machine.exchange_speed());
+    let (tiles, speed) = (machine.tiles, machine.exchange_speed());
     work.push_some(exchange::phase(
         "Loss/OneHot",
         &needed,

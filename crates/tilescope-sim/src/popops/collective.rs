@@ -118,7 +118,7 @@ pub(crate) fn rounds(
     let racks = ranks.count.div_ceil(in_rack);
     let mut rounds = Vec::new();
     let round = |count: u64, part: f64, bytes_per_cycle: f64| {
-        let part_bytes = Bytes((bytes.as_f64() * part) as u64);
+        let part_bytes = Bytes::from_f64(bytes.as_f64() * part);
         let method = method(system.topology, CollectiveRanks { count, ..ranks }, kind, part_bytes);
         let steps = match method {
             CollectiveMethod::ClockwiseRing | CollectiveMethod::BidirectionalRingPair => count - 1,

@@ -47,7 +47,7 @@ pub(crate) fn arrange(
     let words = is_whole_words(piece);
     let mut phase = elementwise::phase(name, vertex.to_string(), 2, bytes, |bytes| {
         if words {
-            Cycles((bytes.as_f64() * SUBWORD_REARRANGE_CYCLES_PER_BYTE).ceil() as u64)
+            Cycles::from_f64((bytes.as_f64() * SUBWORD_REARRANGE_CYCLES_PER_BYTE).ceil())
         } else {
             ON_TILE_COPY_CYCLES + copy_cycles(*bytes, piece)
         }
@@ -100,7 +100,7 @@ pub(crate) fn bring(
         &from.bytes(ty.dtype.bytes()),
         &bytes,
         reorder,
-        machine.tiles as u32,
+        machine.tiles,
         machine.exchange_speed(),
     ));
     // Without a change of order the exchange itself puts every word in its place.

@@ -78,7 +78,7 @@ impl TensorRows {
             output,
             result: self.result_use,
             output_mapping: self.result_mapping.as_ref(),
-            tiles: machine.tiles as u32,
+            tiles: machine.tiles,
             speed: machine.exchange_speed(),
         };
         let elements = reduce::add(work, &reduction)?;
@@ -134,7 +134,7 @@ impl TensorRows {
         let bytes = self.dtype.bytes();
         let needed = self.rows_on_tile.map(|rows| *rows * bytes);
         let start = work.phases().len();
-        let (tiles, speed) = (machine.tiles as u32, machine.exchange_speed());
+        let (tiles, speed) = (machine.tiles, machine.exchange_speed());
         let sent = values.bytes(bytes);
         work.push_some(exchange::phase(
             name,

@@ -9,6 +9,12 @@ pub(crate) fn hash(sizes: impl IntoIterator<Item = u64>) -> u64 {
     sizes.into_iter().fold(SEED, combined)
 }
 
+/// The one of so many places that a hash stands for.
+#[expect(clippy::cast_possible_truncation, reason = "a remainder is below its divisor")]
+pub(crate) fn place(hash: u64, places: u32) -> u32 {
+    (hash % u64::from(places)) as u32
+}
+
 /// `boost::hash_combine` of 64 bits: a step of MurmurHash2 (boost/container_hash/hash.hpp).
 fn combined(hash: u64, value: u64) -> u64 {
     const FACTOR: u64 = 0xc6a4_a793_5bd1_e995;

@@ -2,6 +2,7 @@
 //! work to tiles and workers (poplibs lib/poputil/Util.cpp, splitRegions).
 
 use std::ops::Range;
+use tilescope_report::units::Quantity;
 
 /// Bounds of a split.
 #[derive(Clone, Copy, Debug)]
@@ -23,9 +24,7 @@ pub(crate) fn split_evenly(total: u64, bounds: SplitBounds) -> impl Iterator<Ite
     // Fewer parts of the same largest size: the others would only take vertices and messages.
     let count = grains.div_ceil(largest);
     // Rounding down deals the odd grains evenly over the parts.
-    let start = move |part: u64| {
-        ((u128::from(part) * u128::from(grains) / u128::from(count.max(1))) as u64) * grain
-    };
+    let start = move |part: u64| grains.share(part, count) * grain;
     (0..count).map(move |part| start(part)..start(part + 1).min(total))
 }
 

@@ -1,6 +1,6 @@
 //! How a tensor lies on the tiles of its IPU.
 
-use super::shape_hash::hash;
+use super::shape_hash::{hash, place};
 use super::split_regions::{self, SplitBounds};
 use crate::poplar::tile_runs::per_tile;
 use crate::shape::gcd;
@@ -120,12 +120,11 @@ impl TensorLayout {
     ) -> Self {
         let grain = (LOAD_BYTES / element_bytes).max(1);
         let bounds = SplitBounds { grain, most: tiles.into(), least: grain };
-        let parts: Vec<Range<u64>> = split_regions::split_evenly(elements.0, bounds).collect();
+        let parts = split_regions::split_evenly(elements.0, bounds);
+        let held = per_tile((0..).zip(parts.map(|part| Elements(part.end - part.start))));
         // So many first tiles leave room for all parts, without going round past the last tile.
-        let free = u64::from(tiles) + 1 - parts.len() as u64;
-        let first = (hash(shape.iter().copied()) % free) as u32;
-        let held = (first..).zip(parts).map(|(tile, part)| (tile, Elements(part.end - part.start)));
-        let held = per_tile(held);
+        let free = tiles + 1 - held.tile_count();
+        let held = held.shifted(place(hash(shape.iter().copied()), free));
         debug_assert_eq!(held.total(), elements, "an operand lies on tiles as a whole");
         Self { elements: held, order: ElementOrder::Linear }
     }

@@ -14,7 +14,7 @@ const LOADER_SIMULATED_CALLS: u64 = 64;
 /// What the host has ready, and when.
 pub(crate) struct HostTimeline {
     spec: HostSpec,
-    prefetch_depth: usize,
+    prefetch_depth: u64,
     /// Cycles of a callback that fills all inputs of one micro-batch, for the instance's replicas.
     callback: f64,
     input_bytes: Bytes,
@@ -45,7 +45,7 @@ impl HostTimeline {
         let clock = spec.target.chip.clock.0 as f64;
         Self {
             spec: host,
-            prefetch_depth: spec.options.prefetch_depth as usize,
+            prefetch_depth: spec.options.prefetch_depth,
             callback: host.seconds_per_micro_batch * clock * local,
             input_bytes,
             samples_ready,
@@ -65,7 +65,7 @@ impl HostTimeline {
         let depth = self.prefetch_depth;
         let entry = self.streams.entry(stream).or_default();
         // A callback starts when the one before is done and a buffer is free.
-        let free = match entry.emptied.len() >= depth {
+        let free = match entry.emptied.len() as u64 >= depth {
             true => entry.emptied.pop_front().unwrap_or_default(),
             false => Cycles::ZERO,
         };
@@ -77,7 +77,7 @@ impl HostTimeline {
             "callbacks of a stream follow each other"
         );
         entry.begun = start;
-        entry.filled = start + Cycles((self.callback * share * jitter).round() as u64);
+        entry.filled = start + Cycles::from_f64((self.callback * share * jitter).round());
         entry.fetched += 1;
         entry.filled
     }

@@ -161,7 +161,7 @@ fn run_from<S: StepSink>(
 
 /// Whole cycles of `clock` that are nearest to so many seconds.
 fn cycles_of(seconds: f64, clock: Hertz) -> Cycles {
-    Cycles((seconds * clock.0 as f64).round() as u64)
+    Cycles::from_f64((seconds * clock.0 as f64).round())
 }
 
 /// What leaf programs cost, by their number.

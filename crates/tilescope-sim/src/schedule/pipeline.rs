@@ -25,7 +25,7 @@ use tilescope_report::TrainingPass;
 /// When a micro-batch is where, in slots behind its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PipelineTiming {
-    pub stages: u64,
+    pub stages: usize,
     /// Slots from the start of one micro-batch to the start of the next.
     pub spacing: u64,
     /// Slots a micro-batch takes from its first pass to its last.
@@ -43,12 +43,12 @@ impl PipelineTiming {
         convention: StashConvention,
         training: bool,
     ) -> Self {
-        let stages = stages as u64;
+        let up = stages as u64;
         let length = match (training, schedule, convention) {
-            (false, ..) => stages,
-            (true, PipelineSchedule::Grouped, StashConvention::Popart) => 2 * stages - 1,
-            (true, PipelineSchedule::Grouped, StashConvention::MemoryGuide) => 2 * stages + 1,
-            (true, PipelineSchedule::Interleaved | PipelineSchedule::Sequential, _) => 2 * stages,
+            (false, ..) => up,
+            (true, PipelineSchedule::Grouped, StashConvention::Popart) => 2 * up - 1,
+            (true, PipelineSchedule::Grouped, StashConvention::MemoryGuide) => 2 * up + 1,
+            (true, PipelineSchedule::Interleaved | PipelineSchedule::Sequential, _) => 2 * up,
         };
         let spacing = match (training, schedule) {
             (_, PipelineSchedule::Sequential) => length,
@@ -81,13 +81,13 @@ impl PipelineTiming {
         if !self.training {
             return 1;
         }
-        let to_the_end = self.stages - stage as u64;
+        let to_the_end = (self.stages - stage) as u64;
         match (self.schedule, self.convention) {
             (PipelineSchedule::Sequential, _) => 1,
             (PipelineSchedule::Grouped, StashConvention::Popart) => 2 * (to_the_end - 1) + 1,
             (PipelineSchedule::Grouped, StashConvention::MemoryGuide) => 2 * to_the_end + 1,
             (PipelineSchedule::Interleaved, StashConvention::Popart) => to_the_end,
-            (PipelineSchedule::Interleaved, StashConvention::MemoryGuide) => self.stages + 1,
+            (PipelineSchedule::Interleaved, StashConvention::MemoryGuide) => self.stages as u64 + 1,
         }
     }
 
@@ -99,7 +99,7 @@ impl PipelineTiming {
         let passes = if self.training { 2 } else { 1 };
         debug_assert_eq!(
             slots.iter().map(|slot| slot.turns.len() as u64).sum::<u64>(),
-            self.stages * passes * micro_batches,
+            self.stages as u64 * passes * micro_batches,
             "every stage has a turn for every pass of every micro-batch"
         );
         slots
@@ -112,7 +112,7 @@ impl PipelineTiming {
             Some(start / self.spacing).filter(|batch| *batch < micro_batches)
         };
         let mut turns = Vec::new();
-        for stage in 0..self.stages as usize {
+        for stage in 0..self.stages {
             for pass in [TrainingPass::Forward, TrainingPass::Backward] {
                 let wanted = pass == TrainingPass::Forward || self.training;
                 let micro_batch = batch(self.slot(stage, pass)).filter(|_| wanted);
@@ -161,7 +161,7 @@ mod tests {
         ) {
             let micro_batches = form.fewest_micro_batches() + extra;
             let slots = form.slots(micro_batches);
-            let stages = form.stages as usize;
+            let stages = form.stages;
             for micro_batch in 0..micro_batches {
                 let at = |stage, pass| when(&slots, stage, pass, micro_batch);
                 for stage in 1..stages {
@@ -184,7 +184,7 @@ mod tests {
             let micro_batches = form.fewest_micro_batches() + extra;
             let turns: usize =
                 form.slots(micro_batches).iter().map(|slot| slot.turns.len()).sum();
-            prop_assert_eq!(turns as u64, 2 * form.stages * micro_batches);
+            prop_assert_eq!(turns as u64, 2 * form.stages as u64 * micro_batches);
         }
     }
 

@@ -95,7 +95,11 @@ fn resolve_stages(spec: &Spec, graph: &ModelGraph, costs: BlockCosts) -> Vec<Sta
     let phased = spec.options.execution == ExecutionStrategy::Phased;
     let stage = |(position, part): (usize, std::ops::Range<usize>)| StageSpec {
         blocks: graph.blocks[part].to_vec(),
-        ipu: if phased { phase_ipu(position, spec.target.ipus) } else { IpuId(position as u32) },
+        ipu: if phased {
+            phase_ipu(position, spec.target.ipus)
+        } else {
+            IpuId::from_index(position)
+        },
     };
     parts.into_iter().enumerate().map(stage).collect()
 }
@@ -103,10 +107,9 @@ fn resolve_stages(spec: &Spec, graph: &ModelGraph, costs: BlockCosts) -> Vec<Sta
 /// IPU of a stage when phases alternate between IPUs 0 and 1, or between the pairs 0 with 2 and 1
 /// with 3.
 fn phase_ipu(stage: usize, ipus: u32) -> IpuId {
-    let width = (ipus / 2).max(1);
-    let stage = stage as u32;
+    let width = (ipus / 2).max(1) as usize;
     let (phase, part) = (stage / width, stage % width);
-    IpuId(2 * part + phase % 2)
+    IpuId::from_index(2 * part + phase % 2)
 }
 
 fn check_ipus(spec: &Spec, stages: &[StageSpec]) -> Result<(), SpecError> {

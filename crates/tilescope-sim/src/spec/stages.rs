@@ -74,6 +74,7 @@ fn read(items: &[SpecValue]) -> Result<Vec<StageSpec>, StagesProblem> {
 
 fn stage(position: usize, item: &SpecValue) -> Result<StageSpec, StagesProblem> {
     let wrong = || StagesProblem::NoStage { position, item: item.clone() };
+    let own_ipu = IpuId::from_index(position);
     let (blocks, ipu) = match item {
         SpecValue::Table(entries) => {
             if let Some((key, _)) = entries.iter().find(|(key, _)| key != "blocks" && key != "ipu")
@@ -82,13 +83,13 @@ fn stage(position: usize, item: &SpecValue) -> Result<StageSpec, StagesProblem> 
             }
             let find = |name: &str| entries.iter().find(|(key, _)| key == name).map(|(_, v)| v);
             let ipu = match find("ipu") {
-                Some(SpecValue::Integer(ipu)) if (0..64).contains(ipu) => *ipu as u32,
-                None => position as u32,
-                Some(_) => return Err(wrong()),
+                Some(SpecValue::Integer(ipu)) => u32::try_from(*ipu).ok().filter(|ipu| *ipu < 64),
+                Some(_) => None,
+                None => Some(own_ipu.0),
             };
-            (find("blocks").cloned().ok_or_else(wrong)?, ipu)
+            (find("blocks").cloned().ok_or_else(wrong)?, IpuId(ipu.ok_or_else(wrong)?))
         }
-        other => (other.clone(), position as u32),
+        other => (other.clone(), own_ipu),
     };
     let blocks: Vec<String> = match blocks {
         SpecValue::String(block) => vec![block],
@@ -101,5 +102,5 @@ fn stage(position: usize, item: &SpecValue) -> Result<StageSpec, StagesProblem> 
     if blocks.is_empty() {
         return Err(StagesProblem::NoBlocks { position });
     }
-    Ok(StageSpec { blocks, ipu: IpuId(ipu) })
+    Ok(StageSpec { blocks, ipu })
 }

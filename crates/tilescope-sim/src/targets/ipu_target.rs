@@ -21,13 +21,13 @@ pub struct IpuTarget {
     /// Chip.
     pub chip: Chip,
     /// Tiles of one IPU that compute; less than the chip's where tiles are set aside for I/O.
-    pub tiles: u64,
+    pub tiles: u32,
 }
 
 impl IpuTarget {
     /// All tiles of a chip.
     pub fn all_tiles_of(chip: Chip) -> Self {
-        Self { chip, tiles: u64::from(chip.tiles) }
+        Self { chip, tiles: chip.tiles }
     }
 
     /// Worker threads of a tile.

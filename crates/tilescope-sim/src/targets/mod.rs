@@ -70,6 +70,8 @@ pub struct Chip {
 
 /// Worker threads of a tile, the same on every chip: popops' cycle estimators are written for it.
 pub(crate) const WORKERS: u64 = MK2.workers as u64;
+/// The same, as the length of an array.
+pub(crate) const WORKER_COUNT: usize = MK2.workers as usize;
 
 /// Every chip, in the order of their generations; [`SYSTEMS`] joins them to machines.
 pub const CHIPS: &[&Chip] = &[&MK1, &MK2, &BOW, &C600];

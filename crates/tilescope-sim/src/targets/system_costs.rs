@@ -84,15 +84,15 @@ impl SystemCosts {
         let (sync, begin, end, default_host) = match kind {
             TargetKind::Ipu => (
                 EXTERNAL_SYNC_CYCLES,
-                Cycles((handshake * (1.0 - STREAM_END_SHARE)).round() as u64),
-                Cycles((handshake * STREAM_END_SHARE).round() as u64),
+                Cycles::from_f64((handshake * (1.0 - STREAM_END_SHARE)).round()),
+                Cycles::from_f64((handshake * STREAM_END_SHARE).round()),
                 HOST_BYTES_PER_SECOND / clock,
             ),
             TargetKind::IpuModel => {
                 let hops = f64::from(1 + ipus / 2 / 2);
-                let sync = (MODEL_SYNC_SECONDS_PER_HOP * clock * hops * 2.0).ceil() as u64;
+                let sync = (MODEL_SYNC_SECONDS_PER_HOP * clock * hops * 2.0).ceil();
                 (
-                    Cycles(sync),
+                    Cycles::from_f64(sync),
                     MODEL_STREAM_BEGIN_CYCLES,
                     MODEL_STREAM_END_CYCLES,
                     MODEL_HOST_BYTES_PER_CYCLE,
@@ -121,11 +121,11 @@ impl SystemCosts {
         } else {
             self.ladder_bytes_per_cycle
         };
-        Cycles((bytes.as_f64() / speed).ceil() as u64)
+        Cycles::from_f64((bytes.as_f64() / speed).ceil())
     }
 
     /// Cycles to move `bytes` between the host and one IPU.
     pub(crate) fn host_cycles(&self, bytes: Bytes) -> Cycles {
-        Cycles((bytes.as_f64() / self.host_bytes_per_cycle).ceil() as u64)
+        Cycles::from_f64((bytes.as_f64() / self.host_bytes_per_cycle).ceil())
     }
 }

@@ -39,12 +39,13 @@ impl OpBenchmarkCase {
         training: bool,
     ) -> Result<Self, RowProblem> {
         let tiles = config.number("tiles-per-ipu", u64::from(chip.tiles))?;
-        if tiles == 0 || tiles > u64::from(chip.tiles) {
+        let tiles = u32::try_from(tiles).ok().filter(|tiles| (1..=chip.tiles).contains(tiles));
+        let Some(tiles) = tiles else {
             return Err(RowProblem::Malformed(format!(
                 "tiles-per-ipu: {} has {} tiles",
                 chip.name, chip.tiles
             )));
-        }
+        };
         let defaults = PoplibsOptions::default();
         let share = defaults.available_memory_proportion.get();
         let share = config.real("available-memory-proportion", share)?;
@@ -86,7 +87,7 @@ impl OpBenchmarkCase {
     }
 
     pub(crate) fn tiles(&self) -> u32 {
-        self.machine.tiles as u32
+        self.machine.tiles
     }
 
     /// A tensor that the host reads or writes.

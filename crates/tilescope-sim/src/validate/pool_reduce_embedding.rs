@@ -6,6 +6,7 @@ use super::passes::LayerPasses;
 use crate::operators::{EmbeddingOp, MultiUpdateAddOp, PoolOp, PoolWindow, ReduceOp};
 use crate::popnn::pool::PoolingType;
 use crate::popops::reduce::{ReduceOperation, ReduceResultUse};
+use crate::poputil::list_length;
 use crate::poputil::tensor_layout::{ElementOrder, TensorLayout};
 use crate::shape::gcd;
 use crate::shape::{DType, TensorRole};
@@ -22,10 +23,11 @@ pub(crate) fn reduction(
     config.require_key("shape")?;
     config.require_key("dims")?;
     let shape = config.numbers("shape")?;
-    let axes: Vec<usize> = config.numbers("dims")?.iter().map(|axis| *axis as usize).collect();
-    if let Some(axis) = axes.iter().find(|axis| **axis >= shape.len()) {
+    let dims = config.numbers("dims")?;
+    if let Some(axis) = dims.iter().find(|axis| **axis >= shape.len() as u64) {
         return Err(RowProblem::Malformed(format!("dims: there is no dimension {axis} in shape")));
     }
+    let axes: Vec<usize> = dims.iter().map(|axis| list_length(*axis)).collect();
     let name = config.text("operation").unwrap_or("ADD");
     let operation = ReduceOperation::find(name).ok_or_else(|| {
         RowProblem::Malformed(format!("operation: there is no reduction {name:?}"))

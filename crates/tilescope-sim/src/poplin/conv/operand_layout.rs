@@ -81,7 +81,7 @@ pub fn planned_layouts(machine: &IpuTarget, plan: &ConvPlan) -> ConvPlanLayouts 
 /// Bytes of the weights of `plan` on each tile. Small weights lie on few tiles.
 pub(crate) fn weight_shares(machine: &IpuTarget, plan: &ConvPlan) -> Vec<Bytes> {
     let bytes = plan.params.weight_elements() * plan.params.input_type.bytes();
-    spread(bytes, grain_bytes(plan, !plan.transform().swap_operands), machine.tiles)
+    spread(bytes, grain_bytes(plan, !plan.transform().swap_operands), machine.tiles.into())
 }
 
 /// Bytes of an operand that stay on one tile; `as_weights` where the vertex takes it as weights.

@@ -22,7 +22,7 @@ const OPERANDS: [ConvOperand; 2] = [ConvOperand::Input, ConvOperand::Weights];
 
 /// Cycles to copy so many ragged pieces on a tile.
 pub(super) fn piece_cycles(pieces: u64) -> Cycles {
-    Cycles((pieces as f64 * RAGGED_PIECE_COPY_CYCLES).round() as u64)
+    Cycles::from_f64((pieces as f64 * RAGGED_PIECE_COPY_CYCLES).round())
 }
 
 impl ConvPassLowering<'_> {
@@ -181,7 +181,7 @@ impl ConvPassLowering<'_> {
         match self.around_channels(operand) {
             None => OperandSource::SameInnermost { group: channels },
             Some(group) if group.is_multiple_of(grain) && wanted.is_multiple_of(grain) => {
-                OperandSource::Transposed { group, tiles: self.machine.tiles }
+                OperandSource::Transposed { group, tiles: self.machine.tiles.into() }
             }
             _ => OperandSource::SameInnermost { group: 1 },
         }
@@ -280,7 +280,7 @@ impl ConvPassLowering<'_> {
             TransposeBlockShape { from, to },
             elements,
             tiles,
-            self.machine.tiles,
+            self.machine.tiles.into(),
         ))
     }
 
@@ -401,7 +401,7 @@ impl ConvPassLowering<'_> {
                 to: forward.vertex.in_chans_per_group,
             };
             let elements = self.plan.params.output_elements();
-            let tiles = self.machine.tiles;
+            let tiles = self.machine.tiles.into();
             let tensor = [BlockTransposition::dealt(blocks, elements, self.tiles(), tiles)];
             operand_rearrangement::regroup(
                 &mut self.builder,

@@ -10,11 +10,12 @@ use super::work_builder::{ConvWorkBuilder, OperandExchangeFlow, messages, vertex
 use crate::poplar::exchange::WORD_BYTES;
 use crate::poplar::fitted_constants::SUBWORD_REARRANGE_CYCLES_PER_BYTE;
 use crate::popops::planner_cycles;
+use crate::poputil::list_length;
 use crate::shape::DType;
 use crate::shape::gcd;
 use crate::targets::IpuTarget;
 use tilescope_report::MemoryCategory;
-use tilescope_report::units::{Bytes, Cycles, Elements};
+use tilescope_report::units::{Bytes, Cycles, Elements, Quantity};
 
 /// Messages a tile receives and sends when data moves to another mapping with the same innermost
 /// dimension, and when that changes too. Guessed from the exchange code of published profiles.
@@ -83,8 +84,7 @@ pub(crate) fn deal(count: u64, grain: u64, tiles: u64) -> Vec<u64> {
     let grains = count.div_ceil(grain);
     let at = |tile: u64| {
         // Rounded up, so that a tensor of few grains begins at tile 0.
-        let grain_index = (u128::from(tile) * u128::from(grains)).div_ceil(u128::from(tiles));
-        (grain_index as u64 * grain).min(count)
+        (grains.share_rounded_up(tile, tiles) * grain).min(count)
     };
     (0..tiles).map(|tile| at(tile + 1) - at(tile)).collect()
 }
@@ -106,7 +106,7 @@ pub(crate) fn relocate(
         sent: bytes,
         // However few pieces there are, long ones are sent in instructions of 64 words.
         messages_in: if !bytes.is_zero() { messages_in.max(messages(bytes)) } else { 0 },
-        placing_cycles: Cycles((bytes.as_f64() * placing).round() as u64),
+        placing_cycles: Cycles::from_f64((bytes.as_f64() * placing).round()),
         ..OperandExchangeFlow::default()
     });
     builder.exchange(machine, format!("{name}/ExchangePre"), &[flow.collect()]);
@@ -229,7 +229,7 @@ pub(crate) fn transpose(
 /// Cycles of vertices on one tile, which share its workers.
 fn side_by_side(on_tile: impl Iterator<Item = TransposeVertices>, workers: u64) -> Cycles {
     let mut together = Cycles::ZERO;
-    let mut busy = vec![Cycles::ZERO; workers as usize];
+    let mut busy = vec![Cycles::ZERO; list_length(workers)];
     for TransposeVertices { cycles, workers } in on_tile {
         match workers {
             None => together += cycles,

@@ -270,7 +270,7 @@ impl<'a> ConvPassLowering<'a> {
             let inputs = self.layout.inputs(part) * self.element_bytes();
             let gather =
                 if gathers { KERNEL_GATHER_CYCLES_PER_BYTE * inputs.as_f64() } else { 0.0 };
-            Cycles((weights + gather).round() as u64) + pieces
+            Cycles::from_f64((weights + gather).round()) + pieces
         });
         cycles.collect()
     }

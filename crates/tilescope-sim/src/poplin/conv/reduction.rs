@@ -6,6 +6,7 @@ use super::work_builder::{OperandExchangeFlow, vertex_on};
 use crate::poplin::estimate::reduce;
 use crate::poplin::estimate::reduce::ConvReduceStage;
 use crate::poplin::planner::vertex_candidates::ConvMethod;
+use crate::poputil::list_length;
 use crate::shape::DType;
 use tilescope_report::MemoryCategory;
 use tilescope_report::units::{Bytes, Cycles, Elements};
@@ -144,7 +145,7 @@ fn executed_stages(
         let ((first, end), (from, to)) = (part(depth), part(partials));
         partials = sums;
         let grains = split_into_grains(made, grain, end - first);
-        let outputs = Elements(length(&grains[(member - first) as usize]));
+        let outputs = Elements(length(&grains[list_length(member - first)]));
         ConvReduceStage { depth: to - from, outputs, last: sums == 1 }
     })
     .collect()

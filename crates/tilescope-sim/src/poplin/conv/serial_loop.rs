@@ -1,5 +1,6 @@
 //! The serial loop of a pass: slices of its operands, and what becomes of its results.
 
+use super::operand_preparation::piece_cycles;
 use super::operand_rearrangement::{self, deal, spread};
 use super::pass_lowering::{ConvPassLowering, ConvPassOperands, OperandSource};
 use super::tile_parts::ConvTilePart;
@@ -37,7 +38,7 @@ impl ConvPassLowering<'_> {
         let when =
             |condition: bool, elements: Elements| if condition { elements } else { Elements::ZERO };
         let elements = when(sliced_inputs, inputs) + when(foreign(&operands.weights), weights);
-        let bytes = spread(elements * self.element_bytes(), Bytes(8), self.machine.tiles);
+        let bytes = spread(elements * self.element_bytes(), Bytes(8), self.machine.tiles.into());
         let name = format!("{}/rearrangedBeforeSlice", self.name);
         let start = self.builder.phase_count();
         self.relocate(&name, &bytes, true);
@@ -56,9 +57,7 @@ impl ConvPassLowering<'_> {
         }
         let element = self.element_bytes();
         let pieces = bytes.iter().map(|bytes| (*bytes / element).div_ceil(piece));
-        let cycles =
-            pieces.map(|pieces| Cycles((pieces as f64 * RAGGED_PIECE_COPY_CYCLES).round() as u64));
-        let cycles: Vec<Cycles> = cycles.collect();
+        let cycles: Vec<Cycles> = pieces.map(piece_cycles).collect();
         self.builder.copies(format!("{name}/OnTileCopy-1"), &cycles, &[]);
     }
 
@@ -166,7 +165,7 @@ impl ConvPassLowering<'_> {
         let of_part = |(outputs, part): (&Elements, &ConvTilePart)| {
             let positions = part.field_elements() * part.batch * part.groups.size;
             planner_cycles::dynamic_slice(self.machine, *outputs, data_type)
-                + Cycles((positions as f64 * copies).round() as u64)
+                + Cycles::from_f64((positions as f64 * copies).round())
         };
         let cycles: Vec<Cycles> = outputs.iter().zip(&self.layout.parts).map(of_part).collect();
         let kind = format!("popops::DynamicUpdateSlice1D<{}>", data_type.poplar_name());

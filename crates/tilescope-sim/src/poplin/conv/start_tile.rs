@@ -6,12 +6,12 @@
 
 use crate::poplar::work::{OperationWork, OperationWorkItem, WorkPhaseKind};
 use crate::poplin::ConvParams;
-use crate::poputil::shape_hash::hash;
+use crate::poputil::shape_hash::{hash, place};
 use crate::poputil::tensor_layout::TensorLayout;
 use tilescope_report::units::TileRuns;
 
 /// Tiles that share an exchange bus; a convolution begins at the first of them.
-const TILES_PER_BUS: u64 = 2;
+const TILES_PER_BUS: u32 = 2;
 
 /// The first tile of an operation and the direction in which the others follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,8 +40,8 @@ impl ConvStartTile {
         let field = forward.dims.iter().map(|dim| dim.input);
         let hash = hash([forward.conv_groups].into_iter().chain(field).chain(channels));
         // Beginning inside a pair would make parts that read the same input sit on different buses.
-        let buses = u64::from(tiles).div_ceil(TILES_PER_BUS).max(1);
-        let first = (hash % buses * TILES_PER_BUS) as u32;
+        let buses = tiles.div_ceil(TILES_PER_BUS).max(1);
+        let first = place(hash, buses) * TILES_PER_BUS;
         // One hash for both, as in poplibs: with an even number of buses all that begin at an odd
         // one go downwards.
         Self { first, descending: hash % 2 == 1, tiles }

@@ -337,7 +337,7 @@ impl<'a> ConvVertexBuilder<'a> {
 /// The same counts with at most [`MAX_ROW_LENGTHS`] different lengths, rounded up to a common step.
 fn coarsened(counts: BTreeMap<u64, u64>) -> BTreeMap<u64, u64> {
     let longest = counts.last_key_value().map_or(0, |(length, _)| *length);
-    if counts.len() <= MAX_ROW_LENGTHS as usize {
+    if counts.len() as u64 <= MAX_ROW_LENGTHS {
         return counts;
     }
     let step = longest.div_ceil(MAX_ROW_LENGTHS);

@@ -6,7 +6,7 @@ use crate::poplar::work::{
 };
 use crate::targets::IpuTarget;
 use std::ops::Range;
-use tilescope_report::units::{Bytes, Cycles, TileRange, TileRuns};
+use tilescope_report::units::{Bytes, Cycles, Quantity, TileRange, TileRuns};
 use tilescope_report::{MemoryCategory, TileTraffic};
 
 /// Bytes of the longest message; longer sends are split.
@@ -178,16 +178,16 @@ impl ConvWorkBuilder {
 /// Bytes each tile delivers, so that everything received is delivered: in proportion to what it
 /// holds, rounded so that the sum is exact.
 fn deliveries(flows: &[OperandExchangeFlow]) -> Vec<Bytes> {
-    let received: u128 = flows.iter().map(|flow| u128::from(flow.received.0)).sum();
-    let held: u128 = flows.iter().map(|flow| u128::from(flow.sent.0)).sum();
-    debug_assert!(received == 0 || held > 0, "what is received lies on some tile");
-    let mut before: u128 = 0;
+    let received: Bytes = flows.iter().map(|flow| flow.received).sum();
+    let held: Bytes = flows.iter().map(|flow| flow.sent).sum();
+    debug_assert!(received.is_zero() || !held.is_zero(), "what is received lies on some tile");
+    let mut before = Bytes::ZERO;
     let share = |flow: &OperandExchangeFlow| {
         let start = before;
-        before += u128::from(flow.sent.0);
+        before += flow.sent;
         // Differences of rounded running sums add up to the total, rounded shares would not.
-        let at = |sum: u128| received * sum / held.max(1);
-        Bytes((at(before) - at(start)) as u64)
+        let at = |sum: Bytes| received.share(sum.0, held.0.max(1));
+        at(before) - at(start)
     };
     flows.iter().map(share).collect()
 }

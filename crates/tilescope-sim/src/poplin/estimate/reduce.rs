@@ -25,7 +25,7 @@ fn split_stages(depth: u64, stages: u32) -> (Vec<u64>, f32) {
     let exponent = f64::from(stages - 1) / f64::from(stages);
     // The best depth is a root that is rarely whole, so both neighbours are tried. Messages are
     // counted in single precision like in poplibs, or near ties would fall the other way.
-    let lower = (depth as f64).powf(exponent) as u64;
+    let lower = Elements::from_f64((depth as f64).powf(exponent)).0;
     let with = |next: u64| {
         let (rest, messages) = split_stages(next, stages - 1);
         let mut depths = vec![next];

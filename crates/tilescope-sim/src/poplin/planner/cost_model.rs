@@ -281,7 +281,7 @@ impl ConvCostModel {
     /// Cycles no split gets below: the layout changes on all tiles, and vertices that never exceed
     /// the vertex' rate.
     pub(crate) fn cycles_lower_bound(&self) -> Cycles {
-        let tiles = self.machine.tiles;
+        let tiles = u64::from(self.machine.tiles);
         self.layout_cost(tiles).cycles() + self.compute_cycles_lower_bound(tiles)
     }
 

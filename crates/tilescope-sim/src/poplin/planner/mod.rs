@@ -174,7 +174,7 @@ impl<'a> ConvPlanningTask<'a> {
         if machine.tiles == 0 {
             return Err(PlanError::Empty { what: "number of tiles" });
         }
-        if machine.tiles > MAX_TILES {
+        if u64::from(machine.tiles) > MAX_TILES {
             return Err(PlanError::TooLarge { what: "number of tiles", limit: MAX_TILES });
         }
         Ok(Self { machine, params: params.canonical()?, options: *options, joint: false })
@@ -192,8 +192,8 @@ impl<'a> ConvPlanningTask<'a> {
     /// of zero means to Poplar.
     fn bound_bytes(&self) -> Option<Bytes> {
         let proportion = self.options.library.available_memory_proportion.get();
-        let bytes = (self.machine.chip.bytes_per_tile.as_f64() * proportion) as u64;
-        (bytes > 0).then_some(Bytes(bytes))
+        let bytes = Bytes::from_f64(self.machine.chip.bytes_per_tile.as_f64() * proportion);
+        (!bytes.is_zero()).then_some(bytes)
     }
 
     /// The cheapest plan within the bound, if any fits.

@@ -133,7 +133,8 @@ pub(crate) fn improve(
     search: &mut PartitionSearchBudget,
 ) -> Result<(), PlanError> {
     let model = &candidate.model;
-    if !model.suits_vertex() || model.layout_cost(machine.tiles).bytes > memory_bound {
+    let tiles = u64::from(machine.tiles);
+    if !model.suits_vertex() || model.layout_cost(tiles).bytes > memory_bound {
         return Ok(());
     }
     // Not `>=`: with as many cycles a plan may still win by its temporary bytes.
@@ -144,15 +145,15 @@ pub(crate) fn improve(
     let whole = &model.whole;
     let field = (0..dims).map(|dim| {
         let grain = if dim + 1 == dims { model.field_grain } else { 1 };
-        parallel_splits(whole.field[dim] / grain, grain, machine.tiles)
+        parallel_splits(whole.field[dim] / grain, grain, tiles)
     });
     let loops = PartitionSearchLoops {
         candidate,
         model,
-        tiles: machine.tiles,
+        tiles,
         memory_bound,
         field: field.collect(),
-        layout_all_tiles: model.layout_cost(machine.tiles).cycles(),
+        layout_all_tiles: model.layout_cost(tiles).cycles(),
         best,
         search,
     };

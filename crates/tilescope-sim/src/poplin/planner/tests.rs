@@ -99,7 +99,7 @@ fn cheapest(task: &ConvPlanningTask, memory: Bytes) -> Option<SplitCost> {
             if !candidate.model.suits_vertex() {
                 continue;
             }
-            let splits = splits(&candidate, task.machine.tiles);
+            let splits = splits(&candidate, task.machine.tiles.into());
             let costs = splits.iter().filter_map(|split| cost(&candidate.model, split));
             best = best.into_iter().chain(costs.filter(|cost| cost.temp_bytes <= memory)).min();
         }
@@ -153,7 +153,7 @@ proptest! {
         pass in prop::sample::select(PASSES),
         tight in any::<bool>(),
     ) {
-        let machine = IpuTarget { tiles, ..IpuTarget::all_tiles_of(MK2) };
+        let machine = IpuTarget { tiles: tiles as u32, ..IpuTarget::all_tiles_of(MK2) };
         let options = ConvOptions::new(pass);
         let task = ConvPlanningTask::new(&machine, &params, &options).expect("a sane shape");
         let free = cheapest(&task, Bytes::MAX).expect("a split");
@@ -197,7 +197,7 @@ proptest! {
             prop_assert_eq!(all.inputs, shape.input_elements());
             prop_assert_eq!(all.weights, shape.weight_elements());
             prop_assert!(all.outputs >= shape.output_elements() && all.partials >= all.outputs);
-            for split in splits(&candidate, machine.tiles) {
+            for split in splits(&candidate, machine.tiles.into()) {
                 let part = model.elements(&model.part_size(&split));
                 let times = split.tiles() * split.serial();
                 let users = [split.out_channels * split.out_channels_serial, split.batch * split.field_parts()];

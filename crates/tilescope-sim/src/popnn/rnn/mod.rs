@@ -156,11 +156,10 @@ impl<'a> RnnLowering<'a> {
         // evenly.
         let grain = gcd(STATE_GRAIN, size);
         let grains = size / grain * self.layer.batch;
-        let each = grains.div_ceil(self.machine.tiles).max(1);
+        let each = grains.div_ceil(self.machine.tiles.into()).max(1);
         let used = grains.div_ceil(each);
-        per_tile(
-            (0..used).map(|tile| (tile as u32, Elements((grains - tile * each).min(each) * grain))),
-        )
+        let elements = (0..used).map(|tile| Elements((grains - tile * each).min(each) * grain));
+        per_tile((0..).zip(elements))
     }
 
     /// Elements on each tile of a tensor of the state's size.
@@ -292,7 +291,7 @@ impl<'a> RnnLowering<'a> {
             output: self.layer.dtype,
             result: ReduceResultUse::PLAIN,
             output_mapping: None,
-            tiles: self.machine.tiles as u32,
+            tiles: self.machine.tiles,
             speed: self.machine.exchange_speed(),
         };
         // Sizes were checked when the layer was planned: the dimensions fit the layout.

@@ -99,7 +99,7 @@ impl<'a> RnnStepBuilder<'a> {
         push(&mut self.work, elementwise::phase(&name, vertex, 2, elements, turn));
         let bytes = tile_runs::add_per_tile(&elements.map(|count| *count * dtype.bytes()), more);
         let speed = self.machine.exchange_speed();
-        let tiles = self.machine.tiles as u32;
+        let tiles = self.machine.tiles;
         self.work.push_some(exchange::phase(
             what,
             &bytes,

@@ -94,7 +94,7 @@ impl<'a> MultiSliceLowering<'a> {
     }
 
     fn tiles(&self) -> u32 {
-        self.machine.tiles as u32
+        self.machine.tiles
     }
 
     fn on_tiles<T: Quantity>(&self, value: impl Fn(&MultiSliceTilePart) -> T) -> TileRuns<T> {

@@ -5,6 +5,7 @@ use super::cycles::{self, ReduceVertexType, ReductionSpecialisation};
 use super::introspection::{PartialsDescription, PartialsPattern};
 use crate::poplar::exchange::WORD_BYTES;
 use crate::popops::elementwise::VECTOR_BYTES;
+use crate::poputil::list_length;
 use crate::shape::DType;
 use std::ops::Range;
 use tilescope_report::units::{Bytes, Cycles};
@@ -52,7 +53,7 @@ impl RegionReduction {
     /// A region that reads `rows` pieces of as many elements as it has results.
     pub(crate) fn of_pieces(columns: Range<u64>, rows: u64) -> Self {
         let outputs = columns.end - columns.start;
-        let operands = RegionOperands::Pieces(vec![outputs; rows as usize]);
+        let operands = RegionOperands::Pieces(vec![outputs; list_length(rows)]);
         Self { columns: vec![columns], outputs, inner: 1, outer: rows, operands }
     }
 
@@ -95,7 +96,9 @@ impl RegionReduction {
     /// Sizes of the pieces the elements lie in.
     pub(crate) fn pieces(&self) -> Vec<u64> {
         match &self.operands {
-            RegionOperands::Regular { .. } => vec![self.outputs * self.inner; self.outer as usize],
+            RegionOperands::Regular { .. } => {
+                vec![self.outputs * self.inner; list_length(self.outer)]
+            }
             RegionOperands::Pieces(pieces) => pieces.clone(),
         }
     }
@@ -128,7 +131,7 @@ fn pieces(pattern: &PartialsPattern, outputs: u64) -> Vec<u64> {
     if pattern.inner == 1 && pattern.stride == outputs {
         vec![row * pattern.outer]
     } else {
-        vec![row; pattern.outer as usize]
+        vec![row; list_length(pattern.outer)]
     }
 }
 

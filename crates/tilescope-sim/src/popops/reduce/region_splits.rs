@@ -2,6 +2,7 @@
 
 use super::region_reduction::{RegionOperands, RegionReduction};
 use crate::popops::elementwise::vector_width;
+use crate::poputil::list_length;
 use crate::shape::DType;
 use std::ops::Range;
 
@@ -13,9 +14,9 @@ pub(crate) fn rows_per_worker(rows: u64, workers: u64, grain: u64) -> Vec<u64> {
     // As few as make the largest part no larger: 9 rows for 4 workers are 3, 3, 3, not 3, 2, 2, 2
     // (poplibs splitRowsToWorkers).
     let parts = (rows / 2).min(rows.div_ceil(rows.div_ceil(workers)));
-    let mut split = vec![grain * (rows / (parts * grain)); parts as usize];
+    let mut split = vec![grain * (rows / (parts * grain)); list_length(parts)];
     let rest = rows % (parts * grain);
-    for part in split.iter_mut().take((rest / grain) as usize) {
+    for part in split.iter_mut().take(list_length(rest / grain)) {
         *part += grain;
     }
     if let Some(last) = split.last_mut() {
@@ -106,7 +107,7 @@ pub(crate) fn split_wide_rows(
         return vec![region.clone()];
     }
     let factor = row / region.outputs;
-    let mut rows = vec![wide_rows / splits * factor; splits as usize];
+    let mut rows = vec![wide_rows / splits * factor; list_length(splits)];
     if let Some(last) = rows.last_mut() {
         *last += wide_rows % splits * factor;
     }
@@ -132,7 +133,7 @@ pub(crate) fn split_columns(
     let outputs = region.outputs / parts;
     let columns: Vec<u64> = region.columns.iter().cloned().flatten().collect();
     columns
-        .chunks(outputs as usize)
+        .chunks(list_length(outputs))
         .enumerate()
         .map(|(at, columns)| RegionReduction {
             columns: ranges(columns),

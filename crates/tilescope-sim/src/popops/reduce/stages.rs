@@ -16,6 +16,7 @@ use crate::poplar::work::{MemoryConstraint, OperationWork, TemporaryVariable};
 use crate::popops::elementwise;
 use crate::popops::elementwise::vector_width;
 use crate::popops::relayout::{COPY_SPEED, copy_vertex, on_tile_copies};
+use crate::poputil::list_length;
 use crate::poputil::split_regions;
 use crate::poputil::split_regions::SplitBounds;
 use crate::shape::DType;
@@ -305,7 +306,7 @@ impl<'a> ReductionStages<'a> {
             _ => 0,
         };
         for (piece, rows) in pieces {
-            for sources in piece.tiles.chunks(rows as usize) {
+            for sources in piece.tiles.chunks(list_length(rows)) {
                 let columns = piece.columns.clone();
                 duties
                     .entry(tile)
@@ -352,7 +353,7 @@ impl<'a> ReductionStages<'a> {
         let narrowest = stretches.iter().map(|s| s.columns.end - s.columns.start).min();
         // Pieces as wide as leave each column the square root of the tiles that hold it now: longer
         // pieces mean less exchange code (poplibs calculateSplit).
-        let depth = (total as f64 / self.columns() as f64).sqrt().floor().max(1.0) as u64;
+        let depth = (total / self.columns().max(1)).isqrt().max(1);
         let grains = narrowest.unwrap_or(0) / grain / depth;
         let bounds = SplitBounds { grain, most: self.tiles(), least: grain.max(grains * grain) };
         let ranges: Vec<Range<u64>> = stretches.iter().map(|s| s.columns.clone()).collect();

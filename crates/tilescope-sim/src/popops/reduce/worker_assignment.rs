@@ -10,8 +10,9 @@ use super::region_splits::{
     split_wide_rows,
 };
 use crate::popops::elementwise::vector_width;
+use crate::poputil::list_length;
 use crate::shape::DType;
-use crate::targets::WORKERS;
+use crate::targets::{WORKER_COUNT, WORKERS};
 use tilescope_report::units::Cycles;
 
 /// What one tile does in one stage.
@@ -94,7 +95,7 @@ pub(crate) fn assign_regions(
 }
 
 fn tile_cycles(vertices: &[ReduceVertex]) -> Cycles {
-    let mut workers = [Cycles::ZERO; WORKERS as usize];
+    let mut workers = [Cycles::ZERO; WORKER_COUNT];
     for vertex in vertices {
         if let Some(least) = workers.iter_mut().min() {
             *least += vertex.cycles;
@@ -143,11 +144,9 @@ impl RegionWorkerAssigner {
                         _ => region.operands_at(offset * region.inner),
                     },
                 };
-                let part: Vec<RegionReduction> = columns
-                    .by_ref()
-                    .take(count as usize)
-                    .enumerate()
-                    .map(|(i, column)| single(at + i as u64, column))
+                let part: Vec<RegionReduction> = (at..at + count)
+                    .zip(columns.by_ref())
+                    .map(|(offset, column)| single(offset, column))
                     .collect();
                 at += count;
                 self.add(0, &part, self.stage.whole());
@@ -348,9 +347,8 @@ fn assign(
     // With nothing to balance, neighbours stay together: dealt in turn, no two of them could share
     // an efficient vertex.
     let tolerance = (0.1 * mean).max(8.0);
-    let (low, high) =
-        (Cycles((mean - tolerance).max(0.0) as u64), Cycles((mean + tolerance) as u64));
-    let workers = workers.max(1) as usize;
+    let (low, high) = (Cycles::from_f64(mean - tolerance), Cycles::from_f64(mean + tolerance));
+    let workers = list_length(workers.max(1));
     if cycles.iter().all(|cycles| (low..=high).contains(cycles)) {
         let mut rest = regions;
         let (each, odd) = (regions.len() / workers, regions.len() % workers);
