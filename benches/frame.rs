@@ -11,7 +11,9 @@ use tilescope_analysis::find::{SearchCatalogue, SearchQuery, find};
 use tilescope_fixtures::ReportBuilder;
 use tilescope_gui::app::TilescopeApp;
 use tilescope_gui::{OpenReport, theme, view_names};
-use tilescope_report::units::{Bytes, Cycles, OperationId, TileRange, TileRuns, VertexTypeId};
+use tilescope_report::units::{
+    Bytes, Cycles, OperationId, TileId, TileRange, TileRuns, VertexTypeId,
+};
 use tilescope_report::{
     ExecutionStep, MarkKind, MemoryCategory, ModelOperation, ProgramKind, TileTraffic,
     TrainingPass, VertexGroup, VertexTypeInfo,
@@ -28,7 +30,7 @@ fn write_report(directory: &Path) {
     let all = IPUS * TILES;
     let uneven = |salt: u64| {
         let value = move |tile: u32| 200 + (u64::from(tile) * 2_654_435_761 + salt * 97) % 800;
-        TileRuns::from_tiles(0, (0..all).map(move |tile| Some(value(tile))))
+        TileRuns::from_tiles(TileId(0), (0..all).map(move |tile| Some(value(tile))))
     };
     let kind = VertexTypeInfo {
         name: "poplin::ConvPartial1x1Out".to_owned(),
@@ -55,7 +57,7 @@ fn write_report(directory: &Path) {
         let work = report.compute(&format!("{name}/Convolve"), 900);
         if let Some(set) = report.parts.compute_sets.last_mut() {
             set.cycles = uneven(layer + 100).map(|cycles| Cycles(*cycles));
-            let count = TileRuns::uniform(TileRange::new(0, all), 6);
+            let count = TileRuns::uniform(TileRange::first_tiles(all), 6);
             set.vertices.push(VertexGroup { vertex_type: VertexTypeId(0), count, edges: 3 });
         }
         programs.extend([exchange, work]);

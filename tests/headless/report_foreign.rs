@@ -86,14 +86,14 @@ fn a_plain_file_is_understood() {
 
     let memory = report.tile_memory().unwrap();
     let total = |tile: u64| (0..4).map(|c| 64 * (1 + (tile * 7 + c * 131) % 97)).sum::<u64>();
-    assert_eq!(memory.get(100).unwrap().excluding_gaps(), Bytes(total(100)));
+    assert_eq!(memory.get(TileId(100)).unwrap().excluding_gaps(), Bytes(total(100)));
     let categories = report.tile_categories().unwrap();
     assert_eq!(
-        categories.get(100).unwrap().iter().map(|c| c.bytes).sum::<Bytes>(),
+        categories.get(TileId(100)).unwrap().iter().map(|c| c.bytes).sum::<Bytes>(),
         Bytes(total(100))
     );
     let code = categories
-        .get(5)
+        .get(TileId(5))
         .unwrap()
         .iter()
         .find(|c| c.category == MemoryCategory::InternalExchangeCode);
@@ -126,7 +126,7 @@ fn a_plain_file_is_understood() {
     );
 
     let variables = report.variables(&VariableFilter {
-        tiles: Some(TileRange::new(7, 8)),
+        tiles: Some(TileRange::new(TileId(7), TileId(8))),
         category: None,
         after: None,
         limit: 100,

@@ -274,7 +274,7 @@ fn queries_written_for_poplar_run_unchanged() {
 fn the_view_of_a_large_model_is_fast_enough() {
     let directory = tempdir().unwrap();
     let mut report = ReportBuilder::new(4, 1472);
-    report.parts.tile_memory = TileRuns::uniform(TileRange::new(0, 1), TileMemory::default());
+    report.parts.tile_memory = TileRuns::uniform(TileRange::first_tiles(1), TileMemory::default());
     for i in 0..400 {
         let category = if i % 20 == 0 {
             MemoryCategory::InternalExchangeCode

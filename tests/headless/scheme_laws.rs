@@ -247,11 +247,11 @@ fn micro_batches_keep_their_order(spec: &Spec, compiled: &CompiledProgram, watch
 fn memory_belongs_to_one_ipu(compiled: &CompiledProgram) {
     let target = &compiled.compilation.target;
     for variable in compiled.compilation.variables.iter().filter(|it| !it.shape.is_empty()) {
-        let ipus: BTreeSet<u32> = variable
+        let ipus: BTreeSet<IpuId> = variable
             .tiles
             .iter()
             .flat_map(|(range, _)| [range.first, range.end - 1])
-            .map(|tile| tile / target.tiles_per_ipu)
+            .map(|tile| target.ipu_of_tile(tile))
             .collect();
         assert_eq!(ipus.len(), 1, "{} lies on {ipus:?}", variable.name);
     }

@@ -5,7 +5,7 @@ use crate::common;
 use proptest::prelude::*;
 use std::cmp::Ordering::{self, Equal, Greater, Less};
 use tilescope_analysis::summary::{ReportSummary, summary};
-use tilescope_report::units::{Bytes, Cycles, TileRuns};
+use tilescope_report::units::{Bytes, Cycles, IpuId, TileRuns};
 use tilescope_report::{MarkFilter, MarkKind, Report, TraceMark};
 use tilescope_sim::compile::{CompiledProgram, compile};
 use tilescope_sim::spec::{Spec, SpecSource};
@@ -477,9 +477,12 @@ proptest! {
             if variable.shape.is_empty() {
                 continue;
             }
-            let tiles = compiled.compilation.target.tiles_per_ipu;
-            let mut ipus: Vec<u32> =
-                variable.tiles.iter().map(|(range, _)| range.first / tiles).collect();
+            let target = &compiled.compilation.target;
+            let mut ipus: Vec<IpuId> = variable
+                .tiles
+                .iter()
+                .map(|(range, _)| target.ipu_of_tile(range.first))
+                .collect();
             ipus.dedup();
             prop_assert_eq!(ipus.len(), 1, "{}", &variable.name);
         }

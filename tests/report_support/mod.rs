@@ -54,7 +54,7 @@ impl Dice {
             first += self.below(4) as u32;
             let end = (first + 1 + self.below(5) as u32).min(tiles);
             if first < end {
-                runs.push(TileRange::new(first, end), value(self));
+                runs.push(TileRange::new(TileId(first), TileId(end)), value(self));
             }
             first = end;
         }

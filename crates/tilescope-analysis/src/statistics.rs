@@ -3,7 +3,7 @@
 use super::find::{CatalogueItem, SearchEntity};
 use super::trace::{ProgramRuns, each_step};
 use std::collections::{BTreeMap, BTreeSet};
-use tilescope_report::units::{ComputeSetId, CycleRange, ProgramId, TileRuns};
+use tilescope_report::units::{ComputeSetId, CycleRange, ProgramId, TileId, TileRuns};
 use tilescope_report::{ComputeSet, Report, ReportError};
 
 /// Most bars of a histogram.
@@ -149,10 +149,10 @@ pub fn spread(
     let mut tiles = vec![0u64; target.tiles_per_replica() as usize];
     let programs = report.programs()?;
     let sets: BTreeMap<ComputeSetId, ComputeSet> = report.compute_sets()?.into_iter().collect();
-    let mut add = |of: &TileRuns<u64>, times: &dyn Fn(u32) -> u64| {
+    let mut add = |of: &TileRuns<u64>, times: &dyn Fn(TileId) -> u64| {
         for (range, value) in of.iter() {
-            for tile in range.first..range.end {
-                if let Some(sum) = tiles.get_mut(tile as usize) {
+            for tile in range.iter() {
+                if let Some(sum) = tiles.get_mut(tile.index()) {
                     *sum = sum.saturating_add(value.saturating_mul(times(tile)));
                 }
             }
@@ -177,12 +177,11 @@ pub fn spread(
             }
         }
     }
-    let per_ipu = target.tiles_per_ipu.max(1);
     for id in executed {
         let set = programs.get(id).and_then(|program| sets.get(&program.compute_set?));
         if let Some(set) = set {
             add(&set.cycles.map(|cycles| cycles.0), &|tile| {
-                runs.runs.get(&(tile / per_ipu, id)).map_or(0, |of| of.steps)
+                runs.runs.get(&(target.ipu_of_tile(tile).0, id)).map_or(0, |of| of.steps)
             });
         }
     }

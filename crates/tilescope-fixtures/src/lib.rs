@@ -93,7 +93,7 @@ impl ReportBuilder {
 
     /// Adds a compute set that takes `cycles` on every tile, and the program that executes it.
     pub fn compute(&mut self, name: &str, cycles: u64) -> ProgramId {
-        let tiles = TileRange::new(0, self.parts.target.tiles_per_replica());
+        let tiles = TileRange::first_tiles(self.parts.target.tiles_per_replica());
         self.parts.compute_sets.push(ComputeSet {
             name: name.to_owned(),
             cycles: TileRuns::uniform(tiles, Cycles(cycles)),
@@ -109,7 +109,7 @@ impl ReportBuilder {
     /// Adds an internal exchange in which every tile sends and receives `bytes`.
     pub fn exchange(&mut self, name: &str, bytes: u64) -> ProgramId {
         let program = self.program(ProgramKind::DoExchange, name);
-        let tiles = TileRange::new(0, self.parts.target.tiles_per_replica());
+        let tiles = TileRange::first_tiles(self.parts.target.tiles_per_replica());
         let traffic = TileTraffic {
             bytes_in: Bytes(bytes),
             bytes_out: Bytes(bytes),
@@ -149,7 +149,7 @@ impl ReportBuilder {
         bytes: u64,
         lifetime: Option<Range<u32>>,
     ) -> VariableId {
-        let tiles = TileRange::new(tiles.start, tiles.end);
+        let tiles = TileRange::new(TileId(tiles.start), TileId(tiles.end));
         let end = |variable: &Variable| {
             let placed = variable
                 .tiles
@@ -231,11 +231,11 @@ impl ReportBuilder {
     pub fn compilation(&self) -> CompilationReport {
         let mut parts = self.parts.clone();
         if parts.tile_memory.is_empty() && parts.tile_categories.is_empty() {
-            for tile in 0..parts.target.tiles_per_replica() {
+            for tile in TileRange::first_tiles(parts.target.tiles_per_replica()).iter() {
                 let (memory, categories) = memory_of(&parts, tile);
-                parts.tile_memory.push(TileRange::new(tile, tile + 1), memory);
+                parts.tile_memory.push(TileRange::single(tile), memory);
                 if !categories.is_empty() {
-                    parts.tile_categories.push(TileRange::new(tile, tile + 1), categories);
+                    parts.tile_categories.push(TileRange::single(tile), categories);
                 }
             }
         }
@@ -253,7 +253,7 @@ impl ReportBuilder {
     }
 }
 
-fn memory_of(parts: &CompilationReport, tile: u32) -> (TileMemory, Vec<CategoryBytes>) {
+fn memory_of(parts: &CompilationReport, tile: TileId) -> (TileMemory, Vec<CategoryBytes>) {
     let on_tile = || {
         let variables = parts.variables.iter();
         variables.filter_map(|v| v.tiles.get(tile).map(|placement| (v, placement.bytes)))

@@ -10,7 +10,7 @@ use crate::trace::{ProgramRunTotals, each_step, moved};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use tilescope_report::trace::LaneStep;
 use tilescope_report::units::{
-    Bytes, Cycles, ProgramId, TileRange, TileRuns, VariableId, VertexTypeId,
+    Bytes, Cycles, ProgramId, TileId, TileRange, TileRuns, VariableId, VertexTypeId,
 };
 use tilescope_report::{Report, ReportError, VariableFilter};
 
@@ -303,7 +303,7 @@ impl<'a> LocationFilters<'a> {
             let range = |span: &NumberRange| {
                 let first = span.first.saturating_mul(each).min(tiles);
                 let end = span.last.saturating_add(1).saturating_mul(each).min(tiles);
-                TileRange::new(first, end.max(first))
+                TileRange::new(TileId(first), TileId(end.max(first)))
             };
             let ranges = spans.iter().map(range).filter(|range| range.count() > 0).collect();
             let ranges: Vec<TileRange> = ranges;

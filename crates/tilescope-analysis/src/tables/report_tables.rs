@@ -150,7 +150,7 @@ fn tile_memory(report: &Report) -> ReadTableResult {
             memory.always_live,
             memory.peak_not_always_live,
         ];
-        for tile in tiles.first..tiles.end {
+        for tile in tiles.iter() {
             let row = std::iter::once(TableCell::Tile(tile)).chain(values.map(TableCell::Bytes));
             rows.push(row.collect());
         }

@@ -27,10 +27,11 @@ impl InterIpuTransfers {
     /// # Errors
     /// Parts of the file that cannot be read.
     pub fn read(report: &Report) -> Result<Self, ReportError> {
-        let tiles = report.target()?.tiles_per_ipu.max(1);
+        let target = report.target()?;
         let mut links: BTreeMap<ProgramId, Vec<InterIpuTransfer>> = BTreeMap::new();
         for route in report.routes()? {
-            let (from, to) = (route.from.first / tiles, route.to.first / tiles);
+            let ends = [route.from.first, route.to.first];
+            let [from, to] = ends.map(|tile| target.ipu_of_tile(tile).0);
             if from == to {
                 continue;
             }

@@ -189,8 +189,7 @@ fn exchange_rows(
     let moved = |traffic: &TileTraffic| traffic.bytes_in + traffic.bytes_out;
     let (mut total, mut busiest, mut code) = (Bytes::ZERO, Bytes::ZERO, Bytes::ZERO);
     for (tiles, traffic) in exchange.tiles.iter() {
-        let (first, end) = (tiles.first.max(on_ipu.first), tiles.end.min(on_ipu.end));
-        let count = u64::from(end.saturating_sub(first));
+        let count = u64::from(tiles.intersection(on_ipu).count());
         if count > 0 {
             total += moved(traffic) * count;
             code += traffic.code_bytes * count;
@@ -245,10 +244,8 @@ fn vertices(
     let on_ipu = report.target()?.tiles_of_ipu(ipu);
     let mut counts: Vec<VertexCount> = Vec::new();
     for group in &set.vertices {
-        let inside = group.count.iter().map(|(tiles, count)| {
-            let shared = tiles.end.min(on_ipu.end).saturating_sub(tiles.first.max(on_ipu.first));
-            u64::from(shared) * count
-        });
+        let inside = group.count.iter();
+        let inside = inside.map(|(run, count)| u64::from(run.intersection(on_ipu).count()) * count);
         let count = inside.sum();
         let name = types
             .get(group.vertex_type.index())

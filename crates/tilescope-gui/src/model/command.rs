@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::path::PathBuf;
 use tilescope_analysis::insights::ViewLocation;
-use tilescope_report::units::{CycleRange, OperationId, ProgramId, StepId, VariableId};
+use tilescope_report::units::{CycleRange, OperationId, ProgramId, StepId, TileId, VariableId};
 
 /// Collects what is asked for during a frame, in order.
 ///
@@ -190,7 +190,7 @@ pub enum AppCommand {
     CancelSimulation,
     /// Take a report off the list of recent ones.
     RemoveRecentReport(PathBuf),
-    SelectTiles(Vec<u32>),
+    SelectTiles(Vec<TileId>),
     /// Choose a step, or none.
     SelectStep(Option<SelectedStep>),
     /// Let the trace show these cycles, or say that it does.

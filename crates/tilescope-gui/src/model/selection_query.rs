@@ -21,7 +21,7 @@ pub(crate) fn selection_query(selection: &Selection, opened: &OpenReport) -> Opt
     } else if let Some(id) = selection.variable {
         vec![QueryCondition::In(SearchList::Variables), name(&report.variable(id).ok()??.name)]
     } else if !selection.tiles.is_empty() {
-        let spans = selection.tiles.iter().map(|tile| NumberRange { first: *tile, last: *tile });
+        let spans = selection.tiles.iter().map(|tile| NumberRange { first: tile.0, last: tile.0 });
         vec![QueryCondition::In(SearchList::Variables), QueryCondition::Tile(spans.collect())]
     } else {
         vec![QueryCondition::In(SearchList::Steps), on_ipu(selection.ipu?)]

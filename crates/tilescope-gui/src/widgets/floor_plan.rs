@@ -12,7 +12,7 @@ use egui::{
 };
 use tilescope_analysis::tile_curves::{ChipFloorPlan, TileCurveUnit};
 use tilescope_report::Target;
-use tilescope_report::units::grouped;
+use tilescope_report::units::{TileId, grouped};
 
 /// Room for the name of a chip above it.
 const NAME: f32 = 16.0;
@@ -36,8 +36,8 @@ pub(crate) struct FloorPlanValues<'a> {
 }
 
 impl FloorPlanValues<'_> {
-    fn colour(&self, palette: &ThemePalette, tile: u32) -> Color32 {
-        match self.values.get(tile as usize).copied().unwrap_or(0) {
+    fn colour(&self, palette: &ThemePalette, tile: TileId) -> Color32 {
+        match self.values.get(tile.index()).copied().unwrap_or(0) {
             0 => palette.lane,
             value if self.log_scale => palette.heat(log_share(value as f64, self.max as f64)),
             value => palette.heat((value as f64 / self.max.max(1) as f64) as f32),
@@ -108,7 +108,7 @@ impl FloorPlanLayout {
         Rect::from_min_size(corner, self.chip)
     }
 
-    fn tile(&self, tile: u32) -> Rect {
+    fn tile(&self, tile: TileId) -> Rect {
         let (column, row) = self.plan.cell(tile);
         let columns = self.plan.columns_per_ipu();
         // The floor plan leaves a column without tiles between two chips.
@@ -118,7 +118,7 @@ impl FloorPlanLayout {
         Rect::from_min_size(chip.min + vec2(column as f32 * cell.x, row as f32 * cell.y), cell)
     }
 
-    fn tile_at(&self, at: Pos2) -> Option<u32> {
+    fn tile_at(&self, at: Pos2) -> Option<TileId> {
         let columns = self.plan.columns_per_ipu();
         (0..self.plan.ipus as usize).find_map(|ipu| {
             let chip = self.chip(ipu);
@@ -147,11 +147,11 @@ impl FloorPlanDescription {
                 let held = if apart { part..part + 1 } else { 0..columns };
                 let first = ipu as usize * (columns + 1);
                 let cells = held.flat_map(|column| (0..plan.rows).map(move |row| (column, row)));
-                let tiles: Vec<u32> = cells
+                let tiles: Vec<TileId> = cells
                     .filter_map(|(column, row)| plan.tile_at(first + column, row as usize))
                     .collect();
                 let values =
-                    || tiles.iter().filter_map(|tile| shown.values.get(*tile as usize).copied());
+                    || tiles.iter().filter_map(|tile| shown.values.get(tile.index()).copied());
                 let (Some(low), Some(high)) = (tiles.iter().min(), tiles.iter().max()) else {
                     continue;
                 };
@@ -173,7 +173,7 @@ impl FloorPlanWidget {
     pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
-        (target, chosen): (&Target, &[u32]),
+        (target, chosen): (&Target, &[TileId]),
         shown: FloorPlanValues<'_>,
     ) -> Option<TileClick> {
         let rect = ui.available_rect_before_wrap().shrink2(vec2(12.0, 4.0));
@@ -196,7 +196,7 @@ impl FloorPlanWidget {
             painter.text(at, Align2::LEFT_BOTTOM, name, font, palette.weak_text);
         }
         let stroke = Stroke::new(2.0, palette.selection);
-        let exists = |tile: &&u32| **tile < target.tiles_per_replica();
+        let exists = |tile: &&TileId| **tile < TileId(target.tiles_per_replica());
         for tile in chosen.iter().filter(exists) {
             painter.rect_stroke(places.tile(*tile), 0.0, stroke, StrokeKind::Outside);
         }
@@ -274,7 +274,7 @@ fn arrows(
     ui: &Ui,
     response: &Response,
     plan: ChipFloorPlan,
-    last: Option<&u32>,
+    last: Option<&TileId>,
 ) -> Option<TileClick> {
     if !response.has_focus() {
         return None;
@@ -293,7 +293,7 @@ fn arrows(
     if (right, down) == (0, 0) {
         return None;
     }
-    let Some(last) = last else { return Some(TileClick { tile: 0, add }) };
+    let Some(last) = last else { return Some(TileClick { tile: TileId(0), add }) };
     let (column, row) = plan.cell(*last);
     let row = usize::try_from(row as i64 + down).ok()?;
     // Chips have a column without tiles between them.
@@ -317,13 +317,12 @@ fn image(
     ColorImage::new([columns, rows], (0..columns * rows).map(pixel).collect())
 }
 
-fn tile_ui(response: &Response, target: &Target, shown: FloorPlanValues<'_>, tile: u32) {
-    let per_ipu = target.tiles_per_ipu.max(1);
-    let value = shown.values.get(tile as usize).copied().unwrap_or(0);
+fn tile_ui(response: &Response, target: &Target, shown: FloorPlanValues<'_>, tile: TileId) {
+    let value = shown.values.get(tile.index()).copied().unwrap_or(0);
     response.clone().on_hover_ui_at_pointer(|ui| {
         let name = match target.ipus_per_replica {
             0 | 1 => format!("Tile {}", grouped(tile.into())),
-            _ => format!("Tile {} (IPU {})", grouped(tile.into()), tile / per_ipu),
+            _ => format!("Tile {} (IPU {})", grouped(tile.into()), target.ipu_of_tile(tile)),
         };
         ui.label(crate::theme::fonts::strong(name));
         let text = RichText::new(shown.unit.exact(value));
@@ -335,6 +334,7 @@ fn tile_ui(response: &Response, target: &Target, shown: FloorPlanValues<'_>, til
 mod tests {
     use super::*;
     use tilescope_fixtures::ReportBuilder;
+    use tilescope_report::units::TileRange;
 
     #[test]
     fn every_tile_is_found_where_it_is_drawn() {
@@ -342,7 +342,7 @@ mod tests {
             let target = ReportBuilder::new(ipus, tiles).parts.target;
             let rect = Rect::from_min_size(pos2(30.0, 20.0), vec2(900.0, 500.0));
             let places = FloorPlanLayout::of(ChipFloorPlan::from_target(&target), rect);
-            for tile in 0..ipus * tiles {
+            for tile in TileRange::first_tiles(ipus * tiles).iter() {
                 let cell = places.tile(tile);
                 assert!(rect.contains_rect(cell.shrink(0.01)), "{tile} {cell:?}");
                 assert_eq!(places.tile_at(cell.center()), Some(tile));

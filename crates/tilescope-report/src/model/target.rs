@@ -1,6 +1,6 @@
 //! The target a program was compiled for, and the size of its graph.
 
-use crate::units::{Bytes, Hertz, TileRange};
+use crate::units::{Bytes, Hertz, IpuId, TileId, TileRange};
 
 /// Hardware, or the IPU Model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,9 +70,15 @@ impl Target {
         self.tiles_per_ipu - self.io_tiles_per_ipu
     }
 
+    /// The IPU that a tile of the replica lies on.
+    pub fn ipu_of_tile(&self, tile: TileId) -> IpuId {
+        IpuId(tile.0 / self.tiles_per_ipu.max(1))
+    }
+
     /// All tiles of one IPU of the replica.
     pub fn tiles_of_ipu(&self, ipu: u32) -> TileRange {
-        TileRange::new(ipu * self.tiles_per_ipu, (ipu + 1) * self.tiles_per_ipu)
+        let first = TileId(ipu * self.tiles_per_ipu);
+        TileRange::new(first, first + self.tiles_per_ipu)
     }
 }
 

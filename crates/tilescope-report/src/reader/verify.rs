@@ -5,7 +5,7 @@ use crate::error::ReportError;
 use crate::limits::MAX_STEPS;
 use crate::model::{CategoryBytes, MemoryRegion, ProgramKind, TileMemory};
 use crate::trace::{Trace, TraceLane};
-use crate::units::{Bytes, Cycles, StepId, TileRange, TileRuns};
+use crate::units::{Bytes, Cycles, StepId, TileId, TileRange, TileRuns};
 use std::collections::BTreeMap;
 
 /// Steps compared at a time.
@@ -273,10 +273,13 @@ impl Report {
 }
 
 /// One tile of each stretch over which neither of two lists changes.
-fn changes(memory: &TileRuns<TileMemory>, categories: &TileRuns<Vec<CategoryBytes>>) -> Vec<u32> {
+fn changes(
+    memory: &TileRuns<TileMemory>,
+    categories: &TileRuns<Vec<CategoryBytes>>,
+) -> Vec<TileId> {
     let edges = |tiles: TileRange| [tiles.first, tiles.end];
     let memory = memory.iter().flat_map(|(tiles, _)| edges(tiles));
-    let mut tiles: Vec<u32> =
+    let mut tiles: Vec<TileId> =
         memory.chain(categories.iter().flat_map(|(tiles, _)| edges(tiles))).collect();
     tiles.sort_unstable();
     tiles.dedup();

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::ops::{Add, Sub};
+use std::ops::{Add, Rem, Sub};
 
 /// Defines an id: a typed index into one table of the report.
 macro_rules! id {
@@ -39,7 +39,38 @@ pub struct StepId(pub u64);
 /// Defines a position in a row of equals: it moves by plain numbers, and two of them differ by one.
 macro_rules! position {
     ($(#[$doc:meta])* $name:ident) => {
-        id!($(#[$doc])* $name);
+        id!($(#[$doc])* #[derive(Default)] $name);
+
+        impl $name {
+            /// The one at this place in a list of all.
+            ///
+            /// # Panics
+            /// Where the list is longer than numbers of 32 bits reach, which no list is.
+            pub fn from_index(index: usize) -> Self {
+                Self(u32::try_from(index).expect("tiles and IPUs are numbered in 32 bits"))
+            }
+
+            /// This one and all after it.
+            pub fn onwards(self) -> impl Iterator<Item = Self> + Clone {
+                (self.0..).map(Self)
+            }
+
+            /// The one `count` places after, if there is such a number.
+            pub fn checked_add(self, count: u32) -> Option<Self> {
+                self.0.checked_add(count).map(Self)
+            }
+
+            /// The one `count` places before, if there is one.
+            pub fn checked_sub(self, count: u32) -> Option<Self> {
+                self.0.checked_sub(count).map(Self)
+            }
+        }
+
+        impl From<$name> for u64 {
+            fn from(at: $name) -> u64 {
+                at.0.into()
+            }
+        }
 
         impl Add<u32> for $name {
             type Output = Self;
@@ -60,6 +91,14 @@ macro_rules! position {
             /// How many lie from `first` up to this one.
             fn sub(self, first: Self) -> u32 {
                 self.0 - first.0
+            }
+        }
+
+        impl Rem<u32> for $name {
+            type Output = Self;
+            /// Where it lies among the first `count`, which all others follow in turn.
+            fn rem(self, count: u32) -> Self {
+                Self(self.0 % count)
             }
         }
 

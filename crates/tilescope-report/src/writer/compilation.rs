@@ -8,7 +8,7 @@ use crate::limits::{
 use crate::model::*;
 use crate::row_writer::{RowWriter, check_tiles_exist, checked_i64, resolve};
 use crate::strided_tile_runs::{StridedTileRuns, strided_runs_of};
-use crate::units::{Bytes, TileRuns};
+use crate::units::{Bytes, TileRange, TileRuns};
 use rusqlite::params;
 use std::collections::{BTreeMap, HashMap};
 
@@ -64,8 +64,8 @@ fn machine(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
             target.tiles_per_column,
         ],
     )?;
-    for tile in 0..target.tiles_per_replica() {
-        rows.insert("tiles", params![tile, tile / target.tiles_per_ipu])?;
+    for tile in TileRange::first_tiles(target.tiles_per_replica()).iter() {
+        rows.insert("tiles", params![tile, target.ipu_of_tile(tile).0])?;
     }
     let count =
         |value: u64, name: &str| checked_i64(value, MAX_COUNT, || format!("number of {name}"));
@@ -331,7 +331,7 @@ fn memory(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
         let overflowed = bytes(memory.overflowed)?;
         let always_live = bytes(memory.always_live)?;
         let peak = bytes(memory.peak_not_always_live)?;
-        for tile in tiles.first..tiles.end {
+        for tile in tiles.iter() {
             rows.insert(
                 "memory_by_tile",
                 params![

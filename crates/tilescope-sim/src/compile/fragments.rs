@@ -78,7 +78,7 @@ impl ProgramBuilder<'_> {
     }
 
     pub(super) fn offset(&self, ipu: IpuId) -> u32 {
-        self.tables.first_tile(ipu)
+        self.tables.tiles_before(ipu)
     }
 
     /// Bytes of a tensor on each tile of an IPU, laid out as it lies.

@@ -165,7 +165,7 @@ impl ProgramBuilder<'_> {
                 let bytes_out = if self.spec.model.training { *bytes } else { Bytes::ZERO };
                 let tile = TileTraffic { bytes_in: *bytes, bytes_out, ..TileTraffic::default() };
                 let code_bytes = code_bytes::host_code_bytes(&tile, target);
-                for tile in range.first..range.end {
+                for tile in range.iter() {
                     self.tables.code.add(MemoryCategory::HostExchangeCode, tile, code_bytes);
                 }
             }

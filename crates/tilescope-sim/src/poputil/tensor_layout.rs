@@ -5,7 +5,7 @@ use super::split_regions::{self, SplitBounds};
 use crate::poplar::tile_runs::per_tile;
 use crate::shape::gcd;
 use std::ops::Range;
-use tilescope_report::units::{Bytes, Elements, TileRange, TileRuns};
+use tilescope_report::units::{Bytes, Elements, TileId, TileRange, TileRuns};
 
 /// The order of elements inside the tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -123,9 +123,9 @@ impl TensorLayout {
         let parts: Vec<Range<u64>> = split_regions::split_evenly(elements.0, bounds).collect();
         // So many first tiles leave room for all parts, without going round past the last tile.
         let free = u64::from(tiles) + 1 - parts.len() as u64;
-        let first = (hash(shape.iter().copied()) % free) as u32;
-        let held = (first..).zip(parts).map(|(tile, part)| (tile, Elements(part.end - part.start)));
-        let held = per_tile(held);
+        let first = TileId((hash(shape.iter().copied()) % free) as u32);
+        let parts = parts.into_iter().map(|part| Elements(part.end - part.start));
+        let held = per_tile(first.onwards().zip(parts));
         debug_assert_eq!(held.total(), elements, "an operand lies on tiles as a whole");
         Self { elements: held, order: ElementOrder::Linear }
     }
@@ -163,11 +163,11 @@ impl TensorLayout {
         let mut start = 0;
         let mut elements = TileRuns::empty();
         for (tiles, count) in self.elements.iter() {
-            for tile in tiles.first..tiles.end {
+            for tile in tiles.iter() {
                 let kept = before(start + count.0) - before(start);
                 start += count.0;
                 if kept > 0 {
-                    elements.push(TileRange::new(tile, tile + 1), Elements(kept));
+                    elements.push(TileRange::single(tile), Elements(kept));
                 }
             }
         }
@@ -195,7 +195,7 @@ pub(crate) fn linear_mapping(
     };
     let counts = split_regions::split_evenly(elements.0, bounds);
     let counts = counts.map(|part| Some(Elements(part.end - part.start)));
-    let mapping = TileRuns::from_tiles(0, counts);
+    let mapping = TileRuns::from_tiles(TileId(0), counts);
     debug_assert_eq!(mapping.total(), elements, "every element is mapped once");
     mapping
 }

@@ -5,6 +5,7 @@ use crate::model::command::{AppCommand, SelectedStep};
 use crate::model::open_report::OpenReport;
 use tilescope_analysis::compare::ReportAlignment;
 use tilescope_report::ReportError;
+use tilescope_report::units::TileId;
 
 /// The other side, and how to get there.
 pub(crate) struct OtherSideMapper<'a> {
@@ -24,7 +25,8 @@ impl OtherSideMapper<'_> {
         Some(match command {
             AppCommand::SelectTiles(tiles) => {
                 let there = tiles.iter().copied();
-                let there = there.filter(|tile| *tile < target.tiles_per_replica()).collect();
+                let there =
+                    there.filter(|tile| *tile < TileId(target.tiles_per_replica())).collect();
                 AppCommand::SelectTiles(there)
             }
             AppCommand::SelectIpu(ipu) => {

@@ -196,14 +196,14 @@ mod tests {
     use crate::theme::LIGHT;
     use tilescope_fixtures::ReportBuilder;
     use tilescope_report::Report;
-    use tilescope_report::units::TileRuns;
+    use tilescope_report::units::{TileId, TileRuns};
 
     #[test]
     fn a_part_of_the_raster_is_what_the_whole_has_there() {
         let mut builder = ReportBuilder::new(1, 8);
         let work = builder.compute("a", 80);
         builder.parts.compute_sets[0].cycles =
-            TileRuns::from_tiles(0, (1..9).map(|tile| Some(Cycles(10 * tile))));
+            TileRuns::from_tiles(TileId(0), (1..9).map(|tile| Some(Cycles(10 * tile))));
         builder.root(ProgramKind::Sequence, "main", &[work]);
         builder.run(work, 0..80).run(work, 100..180);
         let directory = tempfile::tempdir().unwrap();
@@ -221,7 +221,7 @@ mod tests {
                 palette: &LIGHT,
                 window,
                 size,
-                tiles: TileRange::new(0, 8),
+                tiles: TileRange::first_tiles(8),
                 io_tiles: 0,
             };
             raster.fill(&[(0, spans)])

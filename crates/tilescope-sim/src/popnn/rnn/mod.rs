@@ -28,7 +28,7 @@ use crate::targets::IpuTarget;
 use std::sync::Arc;
 use step_builder::RnnStepBuilder;
 use tilescope_report::MemoryCategory;
-use tilescope_report::units::{Bytes, Elements, TileRuns};
+use tilescope_report::units::{Bytes, Elements, TileId, TileRuns};
 
 /// What a layer computes in each step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -159,7 +159,9 @@ impl<'a> RnnLowering<'a> {
         let each = grains.div_ceil(self.machine.tiles).max(1);
         let used = grains.div_ceil(each);
         per_tile(
-            (0..used).map(|tile| (tile as u32, Elements((grains - tile * each).min(each) * grain))),
+            (0..used).map(|tile| {
+                (TileId(tile as u32), Elements((grains - tile * each).min(each) * grain))
+            }),
         )
     }
 
