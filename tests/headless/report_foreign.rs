@@ -111,7 +111,7 @@ fn a_plain_file_is_understood() {
 
     assert_eq!(trace.lanes().len(), 2);
     assert_eq!(trace.lanes()[1].steps, 800);
-    let lane = trace.lane_of(1, 0).unwrap();
+    let lane = trace.lane_of(IpuId(1), 0).unwrap();
     let found = lane.find(StepId(403)).unwrap().unwrap();
     assert_eq!((found.kind, found.program), (ProgramKind::OnTileExecute, Some(ProgramId(3))));
     assert!((found.tile_balance.share() - 1427.0 / 1472.0).abs() < 1e-4);

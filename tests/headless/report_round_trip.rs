@@ -121,7 +121,7 @@ fn marks_are_filtered() {
     for i in 0..10 {
         report.mark(MarkKind::Stage, &format!("s{i}"), i..i + 1);
     }
-    report.marks[3].ipu = Some(1);
+    report.marks[3].ipu = Some(IpuId(1));
     let directory = tempdir().unwrap();
     report.write(directory.path()).unwrap();
     let read = Report::open(directory.path()).unwrap();
@@ -132,7 +132,7 @@ fn marks_are_filtered() {
     let stages = MarkFilter { kind: Some(MarkKind::Stage), ..ALL_MARKS };
     let window = Some(CycleRange::new(Cycles(15), Cycles(30)));
     assert_eq!(labels(MarkFilter { window, ..stages }), "s1 s2");
-    assert_eq!(labels(MarkFilter { window, ipu: Some(0), ..stages }), "s1");
+    assert_eq!(labels(MarkFilter { window, ipu: Some(IpuId(0)), ..stages }), "s1");
     assert_eq!(labels(MarkFilter { window, ..ALL_MARKS }), "run s1 s2");
     assert_eq!(labels(MarkFilter { limit: 2, ..stages }), "s0 s1");
     assert_eq!(read.runs().unwrap().len(), 1);

@@ -319,8 +319,8 @@ fn host_copies_on_io_tiles_run_beside_compute() {
     let (report, _, _directory) =
         simulated(&["options.num_io_tiles=64", "options.overlap_io=inner_loop"], &[]);
     let trace = report.trace().expect("readable").expect("executed");
-    let io = trace.lane_of(0, 1).expect("a lane of I/O tiles");
-    let compute = trace.lane_of(0, 0).expect("a lane of compute tiles");
+    let io = trace.lane_of(IpuId(0), 1).expect("a lane of I/O tiles");
+    let compute = trace.lane_of(IpuId(0), 0).expect("a lane of compute tiles");
     let copies = io.steps_in(trace.range(), usize::MAX).expect("steps");
     let work = compute.steps_in(trace.range(), usize::MAX).expect("steps");
     let beside =

@@ -9,7 +9,7 @@ use std::path::Path;
 use tilescope_gui::action::actions;
 use tilescope_gui::session::Selection;
 use tilescope_gui::{AppearancePrefs, OpenReport, PaletteChoice, Theme};
-use tilescope_report::units::{ByteUnits, ProgramId, TileId, VariableId};
+use tilescope_report::units::{ByteUnits, IpuId, ProgramId, TileId, VariableId};
 
 #[test]
 fn every_action_is_reached_by_the_palette_and_explained() {
@@ -98,7 +98,7 @@ fn statistics_of_any_selection_are_a_key_away() {
             "in:variables name=\"a/conv/weights\"",
             "1 variables",
         ),
-        (|selection| selection.ipu = Some(1), "in:steps ipu:1", "4 executions"),
+        (|selection| selection.ipu = Some(IpuId(1)), "in:steps ipu:1", "4 executions"),
         (|selection| selection.program = Some(ProgramId(1)), "in:steps type=", "executions"),
     ];
     for (choose, query, totals) in cases {

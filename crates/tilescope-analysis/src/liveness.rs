@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use tilescope_report::units::{
-    Bytes, Cycles, ProgramId, Quantity, TileId, TileRange, TileRuns, VariableId,
+    Bytes, Cycles, IpuId, ProgramId, Quantity, TileId, TileRange, TileRuns, VariableId,
 };
 use tilescope_report::{
     ProgramNodeTable, Report, ReportError, ReportPart, Target, TileMemory, Variable,
@@ -22,7 +22,7 @@ pub enum LivenessScope {
     #[default]
     Whole,
     /// The tiles of one IPU.
-    Ipu(u32),
+    Ipu(IpuId),
     Tile(TileId),
 }
 

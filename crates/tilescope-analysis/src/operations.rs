@@ -10,7 +10,8 @@ use crate::trace::{ProgramRunTotals, program_runs};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use tilescope_report::units::{
-    Bytes, ComputeSetId, Cycles, OperationId, ProgramId, Quantity, TileId, TileRange, TileRuns,
+    Bytes, ComputeSetId, Cycles, IpuId, OperationId, ProgramId, Quantity, TileId, TileRange,
+    TileRuns,
 };
 use tilescope_report::{
     ComputeSet, ExchangeTraffic, ModelOperation, ProgramKind, ProgramNode, Report, ReportError,
@@ -43,7 +44,7 @@ pub struct OpRow {
     /// Block of the model.
     pub block: String,
     /// IPU of the replica.
-    pub ipu: Option<u32>,
+    pub ipu: Option<IpuId>,
     pub shapes: String,
     /// The programs it is made of, in the order of the compiled program.
     pub programs: Vec<ProgramId>,

@@ -3,7 +3,7 @@
 use super::find::{CatalogueItem, SearchEntity};
 use super::trace::{ProgramRuns, each_step};
 use std::collections::{BTreeMap, BTreeSet};
-use tilescope_report::units::{ComputeSetId, CycleRange, ProgramId, TileId, TileRuns};
+use tilescope_report::units::{ComputeSetId, CycleRange, IpuId, ProgramId, TileId, TileRuns};
 use tilescope_report::{ComputeSet, Report, ReportError};
 
 /// Most bars of a histogram.
@@ -123,7 +123,7 @@ pub fn histogram(sorted: &[u64]) -> Vec<HistogramBar> {
 pub fn step_lengths(
     report: &Report,
     window: CycleRange,
-    ipus: &[u32],
+    ipus: &[IpuId],
 ) -> Result<(Vec<u64>, bool), ReportError> {
     let Some(trace) = report.trace()? else { return Ok((Vec::new(), true)) };
     let mut lengths = Vec::new();
@@ -181,7 +181,7 @@ pub fn spread(
         let set = programs.get(id).and_then(|program| sets.get(&program.compute_set?));
         if let Some(set) = set {
             add(&set.cycles.map(|cycles| cycles.0), &|tile| {
-                runs.runs.get(&(target.ipu_of_tile(tile).0, id)).map_or(0, |of| of.steps)
+                runs.runs.get(&(target.ipu_of_tile(tile), id)).map_or(0, |of| of.steps)
             });
         }
     }

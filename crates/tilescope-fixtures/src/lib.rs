@@ -8,7 +8,7 @@
 //! let mut report = ReportBuilder::new(2, 4);
 //! let conv = report.compute("conv/Convolve", 100);
 //! let sync = report.program(ProgramKind::Sync, "External");
-//! report.run(conv, 0..100).run(sync, 100..120).run_on(conv, 1, 120..220);
+//! report.run(conv, 0..100).run(sync, 100..120).run_on(conv, IpuId(1), 120..220);
 //! report.variable("weights", MemoryCategory::Variable, 0..8, 1024, None);
 //! assert_eq!(report.steps.len(), 3);
 //! assert_eq!(report.compilation().tile_memory.get(7).unwrap().always_live, Bytes(1024));
@@ -130,7 +130,7 @@ impl ReportBuilder {
             kind: kind.to_owned(),
             pass: TrainingPass::Forward,
             block: None,
-            ipu: 0,
+            ipu: IpuId(0),
             flops: 0,
             shapes: String::new(),
             plan: None,
@@ -179,21 +179,21 @@ impl ReportBuilder {
 
     /// Executes `program` on all IPUs and tiles during `cycles`.
     pub fn run(&mut self, program: ProgramId, cycles: Range<u64>) -> &mut Self {
-        let ipus = 0..self.parts.target.ipus_per_replica;
+        let ipus = (0..self.parts.target.ipus_per_replica).map(IpuId);
         let ipus = ipus.map(|ipu| self.bar(ipu, cycles.clone())).collect();
         self.steps.push(ExecutionStep { program, ipus });
         self
     }
 
     /// Executes `program` on all tiles of one IPU during `cycles`.
-    pub fn run_on(&mut self, program: ProgramId, ipu: u32, cycles: Range<u64>) -> &mut Self {
+    pub fn run_on(&mut self, program: ProgramId, ipu: IpuId, cycles: Range<u64>) -> &mut Self {
         let ipus = vec![self.bar(ipu, cycles)];
         self.steps.push(ExecutionStep { program, ipus });
         self
     }
 
     /// A step on all tiles of an IPU, perfectly balanced and without data.
-    pub fn bar(&self, ipu: u32, cycles: Range<u64>) -> StepOnIpu {
+    pub fn bar(&self, ipu: IpuId, cycles: Range<u64>) -> StepOnIpu {
         StepOnIpu {
             ipu,
             sub_lane: 0,

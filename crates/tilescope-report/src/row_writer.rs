@@ -3,7 +3,7 @@
 use crate::error::ReportError;
 use crate::schema;
 use crate::strided_tile_runs::StridedTileRuns;
-use crate::units::{Quantity, TileId};
+use crate::units::{IpuId, Quantity, TileId};
 use rusqlite::types::ToSqlOutput;
 use rusqlite::{CachedStatement, Connection, Params, ToSql};
 use std::collections::BTreeMap;
@@ -49,8 +49,14 @@ impl TableInserter<'_> {
     }
 }
 
-/// Tiles are their numbers in the file.
+/// Tiles and IPUs are their numbers in the file.
 impl ToSql for TileId {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        self.0.to_sql()
+    }
+}
+
+impl ToSql for IpuId {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         self.0.to_sql()
     }

@@ -3,10 +3,11 @@
 use crate::label_conventions::is_stash;
 use crate::liveness::{self, LiveVariable, LivenessScope};
 use crate::trace::{ProgramRuns, program_runs};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tilescope_report::units::{
-    Bytes, ComputeSetId, CycleRange, Cycles, NumberFormat, ProgramId, TileId, TileRuns,
+    Bytes, ComputeSetId, CycleRange, Cycles, IpuId, NumberFormat, ProgramId, TileId, TileRuns,
 };
 use tilescope_report::{
     BatchingConfig, CategoryBytes, ComputeSet, MarkFilter, MarkKind, MemoryCategory,
@@ -103,23 +104,26 @@ impl InsightFacts {
 
     /// Cycles of the programs that `holds` is true of, on the IPU that has most of them, as a share
     /// of the run; and that IPU. `None` if there are none.
-    pub(crate) fn busiest_share(&self, holds: impl Fn(&ProgramNode) -> bool) -> Option<(f64, u32)> {
+    pub(crate) fn busiest_share(
+        &self,
+        holds: impl Fn(&ProgramNode) -> bool,
+    ) -> Option<(f64, IpuId)> {
         let runs = self.runs.as_ref()?;
-        let mut sums: BTreeMap<u32, Cycles> = BTreeMap::new();
+        let mut sums: BTreeMap<IpuId, Cycles> = BTreeMap::new();
         for ((ipu, program), of) in &runs.runs {
             if self.programs.get(*program).is_some_and(&holds) {
                 *sums.entry(*ipu).or_default() += of.cycles;
             }
         }
         let (ipu, cycles) =
-            sums.into_iter().max_by_key(|(ipu, cycles)| (*cycles, u32::MAX - ipu))?;
+            sums.into_iter().max_by_key(|(ipu, cycles)| (*cycles, Reverse(*ipu)))?;
         (cycles > Cycles::ZERO).then(|| (self.share(cycles), ipu))
     }
 
     /// The program of those `holds` is true of that takes most cycles on an IPU.
     pub(crate) fn longest(
         &self,
-        ipu: u32,
+        ipu: IpuId,
         holds: impl Fn(&ProgramNode) -> bool,
     ) -> Option<(ProgramId, Cycles)> {
         let runs = self.runs.as_ref()?;

@@ -6,7 +6,7 @@
 
 use super::flow_arrows::InterIpuTransfers;
 use tilescope_report::units::{
-    Bytes, CycleRange, Cycles, NumberFormat, ProgramId, StepId, grouped, percent,
+    Bytes, CycleRange, Cycles, IpuId, NumberFormat, ProgramId, StepId, grouped, percent,
 };
 use tilescope_report::{ProgramKind, Report, ReportError, ReportPart, StreamEndpoint, TileTraffic};
 
@@ -58,7 +58,7 @@ pub struct StepDetailReport {
 pub fn step_view(
     report: &Report,
     step: StepId,
-    ipu: u32,
+    ipu: IpuId,
     sub_lane: u8,
     numbers: NumberFormat,
 ) -> Result<Option<StepDetailReport>, ReportError> {
@@ -178,7 +178,7 @@ fn data_row(received: Bytes, sent: Bytes, numbers: NumberFormat) -> String {
 fn exchange_rows(
     report: &Report,
     program: ProgramId,
-    ipu: u32,
+    ipu: IpuId,
     rows: &mut StepDetailRows,
 ) -> Result<(), ReportError> {
     if !report.has(ReportPart::Exchanges) {
@@ -210,7 +210,7 @@ fn exchange_rows(
 fn route_rows(
     report: &Report,
     program: ProgramId,
-    ipu: u32,
+    ipu: IpuId,
     rows: &mut StepDetailRows,
 ) -> Result<(), ReportError> {
     let links = InterIpuTransfers::read(report)?;
@@ -237,7 +237,7 @@ fn route_rows(
 fn vertices(
     report: &Report,
     id: tilescope_report::units::ComputeSetId,
-    ipu: u32,
+    ipu: IpuId,
 ) -> Result<Vec<VertexCount>, ReportError> {
     let Some(set) = report.compute_set(id)? else { return Ok(Vec::new()) };
     let types = report.vertex_types()?;

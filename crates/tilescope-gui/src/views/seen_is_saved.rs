@@ -6,7 +6,7 @@ use tilescope_analysis::data_table::{DataTable, TableCell};
 use tilescope_analysis::tables::{TABLES, execution_trace as ipu_columns};
 use tilescope_analysis::trace::window_summary;
 use tilescope_fixtures::ReportBuilder;
-use tilescope_report::units::{Bytes, TileId, TileRange, TileRuns, VertexTypeId};
+use tilescope_report::units::{Bytes, IpuId, TileId, TileRange, TileRuns, VertexTypeId};
 use tilescope_report::{MemoryCategory, Report, VertexGroup, VertexTypeInfo};
 
 /// Rows of each table that are compared.
@@ -49,7 +49,7 @@ fn seen(report: &Report, view: &str, name: &str) -> Option<DataTable> {
         ("tile-mapping", _) => tile_mapping::seen(report, name),
         ("execution-trace", _) => {
             let trace = report.trace().unwrap().unwrap();
-            let summary = window_summary(&trace, trace.range(), &[0, 1]).unwrap();
+            let summary = window_summary(&trace, trace.range(), &[IpuId(0), IpuId(1)]).unwrap();
             ipu_columns::ipus(&summary.ipus, report)
         }
         _ => return None,

@@ -12,7 +12,7 @@ use egui::{
 };
 use tilescope_analysis::tile_curves::{ChipFloorPlan, TileCurveUnit};
 use tilescope_report::Target;
-use tilescope_report::units::{TileId, grouped};
+use tilescope_report::units::{IpuId, TileId, grouped};
 
 /// Room for the name of a chip above it.
 const NAME: f32 = 16.0;
@@ -62,7 +62,7 @@ struct FloorPlanDescription {
     all: String,
     /// Name and value of every column of tiles, by IPU and column; of whole chips, where there are
     /// too many columns.
-    parts: Vec<(u32, Option<usize>, String, String)>,
+    parts: Vec<(IpuId, Option<usize>, String, String)>,
 }
 
 /// Most columns with a node of their own.
@@ -101,7 +101,8 @@ impl FloorPlanLayout {
         Self { plan, rect, per_row, chip: size(per_row) }
     }
 
-    fn chip(&self, ipu: usize) -> Rect {
+    fn chip(&self, ipu: IpuId) -> Rect {
+        let ipu = ipu.index();
         let (column, line) = ((ipu % self.per_row) as f32, (ipu / self.per_row) as f32);
         let corner = self.rect.min
             + vec2(column * (self.chip.x + GAP), line * (self.chip.y + GAP + NAME) + NAME);
@@ -112,7 +113,7 @@ impl FloorPlanLayout {
         let (column, row) = self.plan.cell(tile);
         let columns = self.plan.columns_per_ipu();
         // The floor plan leaves a column without tiles between two chips.
-        let chip = self.chip(column / (columns + 1));
+        let chip = self.chip(IpuId::from_index(column / (columns + 1)));
         let cell = vec2(chip.width() / columns as f32, chip.height() / self.plan.rows as f32);
         let column = column % (columns + 1);
         Rect::from_min_size(chip.min + vec2(column as f32 * cell.x, row as f32 * cell.y), cell)
@@ -120,14 +121,14 @@ impl FloorPlanLayout {
 
     fn tile_at(&self, at: Pos2) -> Option<TileId> {
         let columns = self.plan.columns_per_ipu();
-        (0..self.plan.ipus as usize).find_map(|ipu| {
+        (0..self.plan.ipus).map(IpuId).find_map(|ipu| {
             let chip = self.chip(ipu);
             let share = (at - chip.min) / chip.size();
             // `contains` takes in the right and lower edge, where the cell would be one too far.
             let inside = chip.contains(at) && share.x < 1.0 && share.y < 1.0;
             let column = (share.x * columns as f32) as usize;
             let row = (share.y * self.plan.rows as f32) as usize;
-            inside.then(|| self.plan.tile_at(ipu * (columns + 1) + column, row)).flatten()
+            inside.then(|| self.plan.tile_at(ipu.index() * (columns + 1) + column, row)).flatten()
         })
     }
 }
@@ -142,10 +143,10 @@ impl FloorPlanDescription {
         // them.
         let apart = columns * plan.ipus as usize <= MAX_COLUMNS;
         let mut parts = Vec::new();
-        for ipu in 0..plan.ipus {
+        for ipu in (0..plan.ipus).map(IpuId) {
             for part in 0..if apart { columns } else { 1 } {
                 let held = if apart { part..part + 1 } else { 0..columns };
-                let first = ipu as usize * (columns + 1);
+                let first = ipu.index() * (columns + 1);
                 let cells = held.flat_map(|column| (0..plan.rows).map(move |row| (column, row)));
                 let tiles: Vec<TileId> = cells
                     .filter_map(|(column, row)| plan.tile_at(first + column, row as usize))
@@ -185,7 +186,7 @@ impl FloorPlanWidget {
         let painter = ui.painter_at(rect.expand(2.0));
         let (_, chips) = self.chips.as_ref()?;
         let whole = Rect::from_min_max(pos2(0.0, 0.0), pos2(1.0, 1.0));
-        for (ipu, texture) in chips.iter().enumerate() {
+        for (ipu, texture) in IpuId(0).onwards().zip(chips) {
             let chip = places.chip(ipu);
             painter.image(texture.id(), chip, whole, Color32::WHITE);
             let line = Stroke::new(1.0, palette.outline);
@@ -196,7 +197,7 @@ impl FloorPlanWidget {
             painter.text(at, Align2::LEFT_BOTTOM, name, font, palette.weak_text);
         }
         let stroke = Stroke::new(2.0, palette.selection);
-        let exists = |tile: &&TileId| **tile < TileId(target.tiles_per_replica());
+        let exists = |tile: &&TileId| target.has_tile(**tile);
         for tile in chosen.iter().filter(exists) {
             painter.rect_stroke(places.tile(*tile), 0.0, stroke, StrokeKind::Outside);
         }
@@ -230,7 +231,7 @@ impl FloorPlanWidget {
         response.widget_info(|| WidgetInfo::labeled(Role::Canvas, true, shown.name));
         ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(words.all.as_str()));
         for (ipu, column, name, value) in &words.parts {
-            let chip = places.chip(*ipu as usize);
+            let chip = places.chip(*ipu);
             let width = chip.width() / places.plan.columns_per_ipu().max(1) as f32;
             let rect = match column {
                 Some(column) => Rect::from_min_size(
@@ -261,11 +262,11 @@ impl FloorPlanWidget {
             // out.
             ..TextureOptions::LINEAR
         };
-        let chip = |ipu: u32| {
+        let chip = |ipu: IpuId| {
             let image = image(plan, ipu, shown, palette);
             ui.ctx().load_texture("floor plan", image, options)
         };
-        self.chips = Some((key, (0..plan.ipus).map(chip).collect()));
+        self.chips = Some((key, (0..plan.ipus).map(IpuId).map(chip).collect()));
     }
 }
 
@@ -304,12 +305,12 @@ fn arrows(
 
 fn image(
     plan: ChipFloorPlan,
-    ipu: u32,
+    ipu: IpuId,
     shown: FloorPlanValues<'_>,
     palette: &ThemePalette,
 ) -> ColorImage {
     let (columns, rows) = (plan.columns_per_ipu(), plan.rows as usize);
-    let first = ipu as usize * (columns + 1);
+    let first = ipu.index() * (columns + 1);
     let pixel = |place: usize| match plan.tile_at(first + place % columns, place / columns) {
         Some(tile) => shown.colour(palette, tile),
         None => palette.page,

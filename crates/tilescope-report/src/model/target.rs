@@ -75,9 +75,19 @@ impl Target {
         IpuId(tile.0 / self.tiles_per_ipu.max(1))
     }
 
+    /// Whether the replica has this tile.
+    pub fn has_tile(&self, tile: TileId) -> bool {
+        tile < TileId(self.tiles_per_replica())
+    }
+
+    /// Whether the replica has this IPU.
+    pub fn has_ipu(&self, ipu: IpuId) -> bool {
+        ipu < IpuId(self.ipus_per_replica)
+    }
+
     /// All tiles of one IPU of the replica.
-    pub fn tiles_of_ipu(&self, ipu: u32) -> TileRange {
-        let first = TileId(ipu * self.tiles_per_ipu);
+    pub fn tiles_of_ipu(&self, ipu: IpuId) -> TileRange {
+        let first = TileId(ipu.0 * self.tiles_per_ipu);
         TileRange::new(first, first + self.tiles_per_ipu)
     }
 }

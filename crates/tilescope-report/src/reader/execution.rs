@@ -6,7 +6,7 @@ use crate::database::{RowCells, SelectQuery};
 use crate::error::ReportError;
 use crate::limits::{MAX_COUNT, MAX_CYCLES, MAX_IPUS, MAX_STEPS};
 use crate::model::{MarkKind, ProgramKind, StepOnIpu, TraceMark, TrainingPass};
-use crate::units::{ComputeSetId, CycleRange, Cycles, ProgramId, StepId};
+use crate::units::{ComputeSetId, CycleRange, Cycles, IpuId, ProgramId, StepId};
 use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
 
@@ -261,7 +261,7 @@ fn mark(cells: &RowCells) -> Option<TraceMark> {
     Some(TraceMark {
         kind: MarkKind::from_name(&cells.text(0)?)?,
         label: cells.text(1).unwrap_or_default(),
-        ipu: cells.small_up_to(2, MAX_IPUS - 1),
+        ipu: cells.small_up_to(2, MAX_IPUS - 1).map(IpuId),
         pass: cells.text(3).and_then(|name| TrainingPass::from_name(&name)),
         index: cells.count(4, MAX_COUNT).unwrap_or(0),
         steps: first..step(6).unwrap_or(first).max(first),

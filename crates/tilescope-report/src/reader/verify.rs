@@ -5,7 +5,7 @@ use crate::error::ReportError;
 use crate::limits::MAX_STEPS;
 use crate::model::{CategoryBytes, MemoryRegion, ProgramKind, TileMemory};
 use crate::trace::{Trace, TraceLane};
-use crate::units::{Bytes, Cycles, StepId, TileId, TileRange, TileRuns};
+use crate::units::{Bytes, Cycles, IpuId, StepId, TileId, TileRange, TileRuns};
 use std::collections::BTreeMap;
 
 /// Steps compared at a time.
@@ -220,7 +220,7 @@ impl Report {
         let key = |lane: &TraceLane| (lane.info().ipu, lane.info().sub_lane);
         // One position per lane, so that rows and lanes are walked side by side and memory does not
         // grow with the run.
-        let mut next: BTreeMap<(u32, u8), (&TraceLane, u64, Cycles)> =
+        let mut next: BTreeMap<(IpuId, u8), (&TraceLane, u64, Cycles)> =
             lanes.iter().map(|lane| (key(lane), (lane, 0, Cycles::ZERO))).collect();
         let programs = self.programs()?;
         let mut first = StepId(0);

@@ -65,7 +65,7 @@ fn machine(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
         ],
     )?;
     for tile in TileRange::first_tiles(target.tiles_per_replica()).iter() {
-        rows.insert("tiles", params![tile, target.ipu_of_tile(tile).0])?;
+        rows.insert("tiles", params![tile, target.ipu_of_tile(tile)])?;
     }
     let count =
         |value: u64, name: &str| checked_i64(value, MAX_COUNT, || format!("number of {name}"));
@@ -101,7 +101,7 @@ fn machine(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
 fn operations(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
     for (id, operation) in compilation.operations.iter().enumerate() {
         let what = || format!("IPU of operation {}", operation.name);
-        let ipu = resolve(operation.ipu, compilation.target.ipus_per_replica as usize, what)?;
+        let ipu = resolve(operation.ipu.0, compilation.target.ipus_per_replica as usize, what)?;
         let flops =
             checked_i64(operation.flops, MAX_COUNT, || format!("flops of {}", operation.name))?;
         rows.insert(
@@ -132,7 +132,7 @@ fn programs(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
     for (id, program) in programs.iter().enumerate() {
         let of = |part: &str| format!("{part} of program {id} ({})", program.name);
         let ipu =
-            program.ipu.map(|ipu| resolve(ipu, target.ipus_per_replica as usize, || of("IPU")));
+            program.ipu.map(|ipu| resolve(ipu.0, target.ipus_per_replica as usize, || of("IPU")));
         let compute_set =
             program.compute_set.map(|cs| resolve(cs.0, compute_sets.len(), || of("compute set")));
         let operation =

@@ -4,6 +4,7 @@ use crate::error::ReportError;
 use crate::model::StepOnIpu;
 use crate::row_writer::RowWriter;
 use crate::trace::TraceIndexBlob;
+use crate::units::IpuId;
 use rusqlite::params;
 
 /// One row of an execution, checked and on its way to the file.
@@ -23,7 +24,7 @@ pub(super) struct MarkTableRow {
     pub(super) id: i64,
     pub(super) kind: &'static str,
     pub(super) label: String,
-    pub(super) ipu: Option<u32>,
+    pub(super) ipu: Option<IpuId>,
     pub(super) pass: Option<&'static str>,
     /// Index, first step, step behind the last, first cycle, cycle behind the last.
     pub(super) numbers: [i64; 5],

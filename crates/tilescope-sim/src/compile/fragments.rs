@@ -253,7 +253,7 @@ impl ProgramBuilder<'_> {
             kind: node.operator.kind().to_string(),
             pass,
             block: self.graph.blocks.get(node.block.0).cloned(),
-            ipu: ipu.0,
+            ipu,
             flops: self.graph.node_flops(node),
             shapes: format!("{}{arrow}{}", operands.join(" x "), results.join(", ")),
             plan,

@@ -256,7 +256,7 @@ impl ProgramTables {
     ) -> Vec<FragmentItem> {
         let name = format!("{operation_name}/{}", phase.name);
         let base = ProgramNode {
-            ipu: Some(ipu.0),
+            ipu: Some(ipu),
             operation,
             ..ProgramNode::new(ProgramKind::OnTileExecute, "")
         };
@@ -316,7 +316,7 @@ impl ProgramTables {
     /// A sync of the tiles of one IPU.
     pub(crate) fn internal_sync(&mut self, ipu: IpuId) -> ProgramId {
         let sync = self.program(ProgramNode {
-            ipu: Some(ipu.0),
+            ipu: Some(ipu),
             ..ProgramNode::new(ProgramKind::Sync, "Internal")
         });
         let tiles = self.tiles_per_ipu;

@@ -59,7 +59,7 @@ pub(crate) fn assemble(
             ..ProgramNode::new(ProgramKind::Sync, "Internal")
         })
     };
-    let io_syncs = (0..ipus).map(io_sync).collect();
+    let io_syncs = (0..ipus).map(IpuId).map(io_sync).collect();
     let iteration_sync = external_sync(&mut maker.tables);
     let mut parts = ProgramParts {
         roots: Vec::new(),

@@ -92,7 +92,7 @@ impl ProgramBuilder<'_> {
         let mut items = vec![FragmentItem::HostSync { program: sync, ipu }];
         for (kind, cost) in steps {
             let stream = StreamEndpoint::RemoteBuffer;
-            let program = ProgramNode { ipu: Some(ipu.0), stream, ..ProgramNode::new(kind, &name) };
+            let program = ProgramNode { ipu: Some(ipu), stream, ..ProgramNode::new(kind, &name) };
             let id = self.tables.push_leaf_with_cost(program, cost, bytes);
             if kind == ProgramKind::StreamCopyMid {
                 let target = self.tables.kind;

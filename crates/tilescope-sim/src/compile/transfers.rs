@@ -379,7 +379,7 @@ pub(crate) fn stream_copy(
 ) -> HostStreamCopy {
     let sync = external_sync(tables);
     let mut step =
-        |kind| tables.push_leaf(ProgramNode { ipu: Some(ipu.0), ..ProgramNode::new(kind, name) });
+        |kind| tables.push_leaf(ProgramNode { ipu: Some(ipu), ..ProgramNode::new(kind, name) });
     let programs = [
         sync,
         step(ProgramKind::StreamCopyBegin),

@@ -135,7 +135,7 @@ impl LinearMapper {
         } else {
             TileId(0)
         };
-        bytes.rotated(first, tiles).shifted(home.ipu.0 * tiles)
+        bytes.rotated(first, tiles).shifted(maker.offset(home.ipu))
     }
 }
 

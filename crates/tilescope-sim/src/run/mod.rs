@@ -244,7 +244,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         self.sink.mark(&TraceMark {
             kind,
             label: label.to_string(),
-            ipu: ipu.map(|ipu| ipu.0),
+            ipu,
             pass,
             index,
             steps: StepId(start.step)..StepId(self.next_step),

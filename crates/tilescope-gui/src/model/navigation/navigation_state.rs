@@ -6,7 +6,7 @@ use crate::model::selection::Selection;
 use crate::model::view_id::ViewId;
 use crate::model::view_state::{ViewState, from_view_state, to_view_state};
 use std::path::PathBuf;
-use tilescope_report::units::{OperationId, ProgramId, StepId, TileId, VariableId};
+use tilescope_report::units::{OperationId, ProgramId, StepId, VariableId};
 use tilescope_report::{Report, ReportError};
 
 /// Which view is shown, what is selected, how the view shows it, and the view's settings.
@@ -82,13 +82,13 @@ pub(crate) fn existing_selection(
     let (report, target) = (&opened.report, &opened.target);
     let mut say = |what: String| gone.push(format!("This report has no {what}."));
     found.tiles.retain(|tile| {
-        let exists = *tile < TileId(target.tiles_per_replica());
+        let exists = target.has_tile(*tile);
         if !exists {
             say(format!("tile {tile}"));
         }
         exists
     });
-    if let Some(ipu) = found.ipu.take_if(|ipu| *ipu >= target.ipus_per_replica) {
+    if let Some(ipu) = found.ipu.take_if(|ipu| !target.has_ipu(*ipu)) {
         say(format!("IPU {ipu}"));
     }
     if let Some(chosen) = found.step.take_if(|chosen| !step_exists(report, chosen.step)) {

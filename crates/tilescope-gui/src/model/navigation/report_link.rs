@@ -177,7 +177,7 @@ fn decoded(text: &str) -> Result<String, ReportLinkError> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use tilescope_report::units::{StepId, TileId};
+    use tilescope_report::units::{IpuId, StepId, TileId};
 
     fn value() -> impl Strategy<Value = Value> {
         let leaf = prop_oneof![
@@ -203,7 +203,7 @@ mod tests {
             compared in any::<bool>(),
         ) {
             let step = step.map(|id| crate::model::command::SelectedStep {
-                ipu: 3, sub_lane: 1, position: id, step: StepId(id),
+                ipu: IpuId(3), sub_lane: 1, position: id, step: StepId(id),
             });
             let selection = Selection { tiles, step, ..Selection::default() };
             let mut state: ViewState = state.into_iter().collect();

@@ -216,7 +216,7 @@ impl OverlayGraphPanel {
             return found.next().map(|(side, id)| (side, AppCommand::SelectProgram(Some(id))));
         }
         let tile = TileId(u32::try_from(place).ok()?);
-        let here = tile < TileId(context.opened.target.tiles_per_replica());
+        let here = context.opened.target.has_tile(tile);
         let (side, tiles) = match here {
             true => (ComparisonSide::Source, &context.selection.tiles),
             false => (ComparisonSide::Target, &in_target.tiles),

@@ -5,7 +5,6 @@ use crate::model::command::{AppCommand, SelectedStep};
 use crate::model::open_report::OpenReport;
 use tilescope_analysis::compare::ReportAlignment;
 use tilescope_report::ReportError;
-use tilescope_report::units::TileId;
 
 /// The other side, and how to get there.
 pub(crate) struct OtherSideMapper<'a> {
@@ -25,12 +24,11 @@ impl OtherSideMapper<'_> {
         Some(match command {
             AppCommand::SelectTiles(tiles) => {
                 let there = tiles.iter().copied();
-                let there =
-                    there.filter(|tile| *tile < TileId(target.tiles_per_replica())).collect();
+                let there = there.filter(|tile| target.has_tile(*tile)).collect();
                 AppCommand::SelectTiles(there)
             }
             AppCommand::SelectIpu(ipu) => {
-                AppCommand::SelectIpu(ipu.filter(|ipu| *ipu < target.ipus_per_replica))
+                AppCommand::SelectIpu(ipu.filter(|ipu| target.has_ipu(*ipu)))
             }
             AppCommand::SelectProgram(None) => AppCommand::SelectProgram(None),
             AppCommand::SelectProgram(Some(id)) => {

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use tilescope_analysis::exchange_code::{
     ExchangeFlows, ExchangeLink, ExchangeMatrix, ExchangeMatrixKey, ExchangeMatrixPart, matrix,
 };
-use tilescope_report::units::{ProgramId, TileId, TileRange, exact_bytes, grouped, percent};
+use tilescope_report::units::{IpuId, ProgramId, TileId, TileRange, exact_bytes, grouped, percent};
 
 /// Room for tile numbers left of the matrix and above it.
 const LEFT: f32 = 74.0;
@@ -357,8 +357,8 @@ fn chips_ui(ui: &Ui, context: &ViewContext<'_>, frame: Rect, x: PanZoomAxis, y: 
     let target = &context.opened.target;
     let painter = ui.painter_at(frame);
     let line = Stroke::new(1.0, ThemePalette::for_ui(ui).weak_text);
-    for ipu in 1..target.ipus_per_replica {
-        let tile = u64::from(ipu) * u64::from(target.tiles_per_ipu);
+    for ipu in (1..target.ipus_per_replica).map(IpuId) {
+        let tile = target.tiles_of_ipu(ipu).first.into();
         painter.vline(frame.left() + x.x_from_position(tile), frame.y_range(), line);
         painter.hline(frame.x_range(), frame.top() + y.x_from_position(tile), line);
     }

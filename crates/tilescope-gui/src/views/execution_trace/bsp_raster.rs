@@ -12,7 +12,7 @@ use egui::{Color32, ColorImage, Pos2, Rect, pos2};
 use std::ops::Range;
 use tilescope_analysis::trace::{LaneItem, LaneItemKind, ProgramLabels, TileWorkTimes};
 use tilescope_report::trace::{LaneSpan, LaneStep};
-use tilescope_report::units::{CycleRange, Cycles, TileRange};
+use tilescope_report::units::{CycleRange, Cycles, IpuId, TileRange};
 use tilescope_report::{ProgramKind, StepActivity};
 
 /// Heights of the raster that can be chosen, in points.
@@ -162,7 +162,7 @@ impl BspRaster<'_> {
 pub(crate) fn outline(
     prepared: &LoadedTrace,
     item: &LaneItem,
-    ipu: u32,
+    ipu: IpuId,
     rows: Rect,
 ) -> Option<Vec<Vec<Pos2>>> {
     let LaneItemKind::Step(step) = &item.kind else { return None };
@@ -214,7 +214,7 @@ mod tests {
         let drawn = |first: u64, end: u64| {
             let window = CycleRange::new(Cycles(first), Cycles(end));
             let size = [(end - first) as usize, 8];
-            let spans = trace.lane_of(0, 0).unwrap().spans(window, size[0] as u32).unwrap();
+            let spans = trace.lane_of(IpuId(0), 0).unwrap().spans(window, size[0] as u32).unwrap();
             let raster = BspRaster {
                 times: &times,
                 labels: &labels,

@@ -14,7 +14,7 @@ use tilescope_analysis::data_table::{DataTable, TableCell};
 use tilescope_analysis::liveness::{LivenessScope, always_live, curve, live_at};
 use tilescope_analysis::memory::{self, MemoryList};
 use tilescope_analysis::tables::{liveness as live_columns, memory as columns};
-use tilescope_report::units::{NumberFormat, TileId, TileRange, grouped};
+use tilescope_report::units::{IpuId, NumberFormat, TileId, TileRange, grouped};
 use tilescope_report::{Report, ReportError, ReportPart, Target};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,7 +36,7 @@ enum LargestListScope {
     #[default]
     Model,
     /// The tiles of one IPU.
-    Ipu(u32),
+    Ipu(IpuId),
     /// The fullest tile.
     Tile,
 }
@@ -67,7 +67,9 @@ impl LargestLists {
     fn scope_ui(&mut self, ui: &mut Ui, ipus: u32, fullest: Option<TileId>) {
         let mut scopes = vec![(LargestListScope::Model, "Whole model".to_owned())];
         if ipus > 1 {
-            scopes.extend((0..ipus).map(|ipu| (LargestListScope::Ipu(ipu), format!("IPU {ipu}"))));
+            scopes.extend(
+                (0..ipus).map(IpuId).map(|ipu| (LargestListScope::Ipu(ipu), format!("IPU {ipu}"))),
+            );
         }
         if let Some(tile) = fullest {
             scopes
@@ -84,9 +86,7 @@ impl LargestLists {
     fn tiles(&self, target: &Target, fullest: Option<TileId>) -> TileRange {
         let all = TileRange::first_tiles(target.tiles_per_replica());
         match (self.scope, fullest) {
-            (LargestListScope::Ipu(ipu), _) if ipu < target.ipus_per_replica => {
-                target.tiles_of_ipu(ipu)
-            }
+            (LargestListScope::Ipu(ipu), _) if target.has_ipu(ipu) => target.tiles_of_ipu(ipu),
             (LargestListScope::Tile, Some(tile)) => TileRange::single(tile),
             _ => all,
         }

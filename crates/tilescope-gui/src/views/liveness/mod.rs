@@ -29,7 +29,7 @@ use tables::{LivenessTab, LivenessTables};
 use tilescope_analysis::liveness::{LivenessCurve, LivenessScope, curve};
 use tilescope_analysis::tile_curves::TileCurveUnit;
 use tilescope_report::units::{
-    Bytes, ProgramId, TileId, VariableId, exact_bytes, grouped, percent,
+    Bytes, IpuId, ProgramId, TileId, VariableId, exact_bytes, grouped, percent,
 };
 use tilescope_report::{ProgramKind, ProgramNodeTable, Report, ReportError};
 
@@ -126,10 +126,8 @@ impl ReportView for LivenessView {
 fn available_source(source: LivenessScope, context: &ViewContext<'_>) -> LivenessScope {
     let target = &context.opened.target;
     match source {
-        LivenessScope::Ipu(ipu) if ipu >= target.ipus_per_replica => LivenessScope::Whole,
-        LivenessScope::Tile(tile) if tile >= TileId(target.tiles_per_replica()) => {
-            LivenessScope::Whole
-        }
+        LivenessScope::Ipu(ipu) if !target.has_ipu(ipu) => LivenessScope::Whole,
+        LivenessScope::Tile(tile) if !target.has_tile(tile) => LivenessScope::Whole,
         source => source,
     }
 }
@@ -404,7 +402,9 @@ impl LivenessView {
         let mut sources = vec![(LivenessScope::Whole, "Whole program".to_owned())];
         let ipus = context.opened.target.ipus_per_replica;
         if ipus > 1 {
-            sources.extend((0..ipus).map(|ipu| (LivenessScope::Ipu(ipu), format!("IPU {ipu}"))));
+            sources.extend(
+                (0..ipus).map(IpuId).map(|ipu| (LivenessScope::Ipu(ipu), format!("IPU {ipu}"))),
+            );
         }
         let tile =
             |tile: TileId| (LivenessScope::Tile(tile), format!("Tile {}", grouped(tile.into())));
