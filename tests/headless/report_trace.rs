@@ -143,7 +143,7 @@ fn check_lookups(lane: TraceLane, steps: &[LaneStep], cycle: u64, window: CycleR
     assert_eq!(lane.steps_in(window, 3).unwrap(), touching[..touching.len().min(3)]);
     let probe = &steps[(cycle % steps.len() as u64) as usize];
     assert_eq!(lane.find(probe.step).unwrap().as_ref(), Some(probe));
-    let missing = StepId(probe.step.0 + 1);
+    let missing = probe.step + 1;
     let expected = steps.iter().find(|step| step.step == missing);
     assert_eq!(lane.find(missing).unwrap().as_ref(), expected);
     let next = steps.get(probe.position as usize + 1);

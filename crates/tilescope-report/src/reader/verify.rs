@@ -227,16 +227,16 @@ impl Report {
         loop {
             let batch = self.steps(first..StepId(MAX_STEPS), BATCH)?;
             let Some(last) = batch.last() else { break };
-            first = StepId(last.id.0 + 1);
+            first = last.id + 1;
             for step in batch {
                 let program = step.program.and_then(|id| programs.get(id));
                 law.check(program.is_some_and(|program| program.kind == step.kind), || {
-                    format!("the type of step {} differs from its program's", step.id.0)
+                    format!("the type of step {} differs from its program's", step.id)
                 });
                 for on_ipu in &step.ipus {
                     let found = next.get_mut(&(on_ipu.ipu, on_ipu.sub_lane));
                     let Some((lane, position, busy)) = found else {
-                        law.check(false, || format!("step {} is on no lane", step.id.0));
+                        law.check(false, || format!("step {} is on no lane", step.id));
                         continue;
                     };
                     let bar = lane.step(*position)?;
@@ -246,7 +246,7 @@ impl Report {
                             && (bar.bytes_in, bar.bytes_out) == (on_ipu.bytes_in, on_ipu.bytes_out)
                     });
                     law.check(same, || {
-                        format!("step {} on IPU {} differs from the index", step.id.0, on_ipu.ipu)
+                        format!("step {} on IPU {} differs from the index", step.id, on_ipu.ipu)
                     });
                     *position += 1;
                     *busy += on_ipu.range().length();

@@ -83,7 +83,7 @@ pub(super) fn encode(nodes: &[PyramidNode]) -> Vec<u8> {
 }
 
 fn rows(nodes: &[PyramidNode]) -> Vec<[u64; COLUMNS]> {
-    let (mut cycle, mut step) = (Cycles::ZERO, 0);
+    let (mut cycle, mut step) = (Cycles::ZERO, StepId(0));
     let row = |node: &PyramidNode| {
         let mut row = [0; COLUMNS];
         let longest = node.totals.longest;
@@ -91,7 +91,7 @@ fn rows(nodes: &[PyramidNode]) -> Vec<[u64; COLUMNS]> {
         // Gaps and differences instead of absolute numbers: small ones pack to a byte.
         row[0] = (node.range.start - cycle).0;
         row[1] = node.range.length().0;
-        row[2] = node.first_step.0 - step;
+        row[2] = node.first_step - step;
         row[3] = node.totals.steps;
         row[4] = class;
         row[5] = longest.and_then(|l| l.program).map_or(0, |program| u64::from(program.0) + 1);
@@ -100,7 +100,7 @@ fn rows(nodes: &[PyramidNode]) -> Vec<[u64; COLUMNS]> {
             let at = 7 + part * ACTIVITIES;
             row[at..at + ACTIVITIES].copy_from_slice(&values);
         }
-        (cycle, step) = (node.range.end, node.first_step.0);
+        (cycle, step) = (node.range.end, node.first_step);
         row
     };
     nodes.iter().map(row).collect()
@@ -121,21 +121,21 @@ pub(super) fn decode(blob: &[u8], count: usize) -> Option<Vec<PyramidNode>> {
         }
     }
     cursor.is_done().then_some(())?;
-    let (mut cycle, mut step) = (Cycles::ZERO, 0);
+    let (mut cycle, mut step) = (Cycles::ZERO, StepId(0));
     rows.iter()
         .map(|row| {
             let node = node(row, cycle, step)?;
-            (cycle, step) = (node.range.end, node.first_step.0);
+            (cycle, step) = (node.range.end, node.first_step);
             Some(node)
         })
         .collect()
 }
 
-fn node(row: &[u64; COLUMNS], cycle: Cycles, step: u64) -> Option<PyramidNode> {
+fn node(row: &[u64; COLUMNS], cycle: Cycles, step: StepId) -> Option<PyramidNode> {
     let start = cycle.checked_add(Cycles(row[0]))?;
     let end = start.checked_add(Cycles(row[1]))?;
     let first_step = step.checked_add(row[2])?;
-    (end <= MAX_CYCLES && first_step < MAX_STEPS && row[3] <= MAX_STEPS).then_some(())?;
+    (end <= MAX_CYCLES && first_step < StepId(MAX_STEPS) && row[3] <= MAX_STEPS).then_some(())?;
     let part = |part: usize| {
         let at = 7 + part * ACTIVITIES;
         let mut values = [0; ACTIVITIES];
@@ -163,7 +163,7 @@ fn node(row: &[u64; COLUMNS], cycle: Cycles, step: u64) -> Option<PyramidNode> {
     };
     // Steps of a lane do not overlap, so no node is busier than it is long.
     (totals.cycles.total() <= end - start && totals.is_balanced()).then_some(())?;
-    Some(PyramidNode { range: CycleRange::new(start, end), first_step: StepId(first_step), totals })
+    Some(PyramidNode { range: CycleRange::new(start, end), first_step, totals })
 }
 
 #[cfg(test)]

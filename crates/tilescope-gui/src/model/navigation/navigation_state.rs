@@ -92,7 +92,7 @@ pub(crate) fn existing_selection(
         say(format!("IPU {ipu}"));
     }
     if let Some(chosen) = found.step.take_if(|chosen| !step_exists(report, chosen.step)) {
-        say(format!("step {}", chosen.step.0));
+        say(format!("step {}", chosen.step));
     }
     if let Some(id) = found.program.take_if(|id| program_name(report, *id).is_none()) {
         say(format!("program {}", id.0));
