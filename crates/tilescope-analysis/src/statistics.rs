@@ -3,7 +3,7 @@
 use super::find::{CatalogueItem, SearchEntity};
 use super::trace::{ProgramRuns, each_step};
 use std::collections::{BTreeMap, BTreeSet};
-use tilescope_report::units::{ComputeSetId, CycleRange, ProgramId, TileRuns};
+use tilescope_report::units::{ComputeSetId, CycleRange, IpuId, ProgramId, TileId, TileRuns};
 use tilescope_report::{ComputeSet, Report, ReportError};
 
 /// Most bars of a histogram.
@@ -123,7 +123,7 @@ pub fn histogram(sorted: &[u64]) -> Vec<HistogramBar> {
 pub fn step_lengths(
     report: &Report,
     window: CycleRange,
-    ipus: &[u32],
+    ipus: &[IpuId],
 ) -> Result<(Vec<u64>, bool), ReportError> {
     let Some(trace) = report.trace()? else { return Ok((Vec::new(), true)) };
     let mut lengths = Vec::new();
@@ -149,10 +149,10 @@ pub fn spread(
     let mut tiles = vec![0u64; target.tiles_per_replica() as usize];
     let programs = report.programs()?;
     let sets: BTreeMap<ComputeSetId, ComputeSet> = report.compute_sets()?.into_iter().collect();
-    let mut add = |of: &TileRuns<u64>, times: &dyn Fn(u32) -> u64| {
+    let mut add = |of: &TileRuns<u64>, times: &dyn Fn(TileId) -> u64| {
         for (range, value) in of.iter() {
-            for tile in range.first..range.end {
-                if let Some(sum) = tiles.get_mut(tile as usize) {
+            for tile in range.iter() {
+                if let Some(sum) = tiles.get_mut(tile.index()) {
                     *sum = sum.saturating_add(value.saturating_mul(times(tile)));
                 }
             }
@@ -177,12 +177,11 @@ pub fn spread(
             }
         }
     }
-    let per_ipu = target.tiles_per_ipu.max(1);
     for id in executed {
         let set = programs.get(id).and_then(|program| sets.get(&program.compute_set?));
         if let Some(set) = set {
             add(&set.cycles.map(|cycles| cycles.0), &|tile| {
-                runs.runs.get(&(tile / per_ipu, id)).map_or(0, |of| of.steps)
+                runs.runs.get(&(target.ipu_of_tile(tile), id)).map_or(0, |of| of.steps)
             });
         }
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use tilescope_report::ReportError;
 use tilescope_report::trace::{LaneInfo, LaneStep, Trace, TraceLane};
-use tilescope_report::units::{Bytes, CycleRange, Cycles, ProgramId};
+use tilescope_report::units::{Bytes, CycleRange, Cycles, IpuId, ProgramId};
 
 /// Steps that are decoded at a time.
 const BATCH: usize = 65_536;
@@ -42,7 +42,7 @@ pub(crate) fn scan(
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaneStepLocation {
     /// IPU of the replica.
-    pub ipu: u32,
+    pub ipu: IpuId,
     /// Its group of tiles.
     pub sub_lane: u8,
     pub step: LaneStep,
@@ -108,7 +108,7 @@ pub fn moved(step: &LaneStep) -> Bytes {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProgramRuns {
     /// Sums by IPU and program.
-    pub runs: BTreeMap<(u32, ProgramId), ProgramRunTotals>,
+    pub runs: BTreeMap<(IpuId, ProgramId), ProgramRunTotals>,
     /// The cycles that were looked at, from the first step to the last.
     pub window: CycleRange,
     /// Whether these are all of them.
@@ -154,7 +154,7 @@ fn steps_per_lane(trace: &Trace) -> u64 {
 }
 
 /// Executions on one lane by program, with its IPU and the end of the last one.
-type LaneProgramRuns = (u32, BTreeMap<ProgramId, ProgramRunTotals>, Cycles);
+type LaneProgramRuns = (IpuId, BTreeMap<ProgramId, ProgramRunTotals>, Cycles);
 
 /// Adds the executions of all programs up, as far as [`each_step`] goes; lanes at the same time.
 ///
@@ -165,7 +165,7 @@ pub fn program_runs(trace: &Trace) -> Result<ProgramRuns, ReportError> {
     let limit = steps_per_lane(trace);
     let lane_runs = |index: usize| -> Result<LaneProgramRuns, ReportError> {
         let (mut runs, mut end) = (BTreeMap::new(), start);
-        let Some(lane) = trace.lane(index) else { return Ok((0, runs, end)) };
+        let Some(lane) = trace.lane(index) else { return Ok((IpuId(0), runs, end)) };
         scan(&lane, limit, |step| {
             end = end.max(step.range.end);
             if let Some(program) = step.program {
