@@ -11,7 +11,9 @@ use tilescope_analysis::find::{SearchCatalogue, SearchQuery, find};
 use tilescope_fixtures::ReportBuilder;
 use tilescope_gui::app::TilescopeApp;
 use tilescope_gui::{OpenReport, theme, view_names};
-use tilescope_report::units::{Bytes, Cycles, OperationId, TileRange, TileRuns, VertexTypeId};
+use tilescope_report::units::{
+    Bytes, Cycles, IpuId, OperationId, TileId, TileRange, TileRuns, VertexTypeId,
+};
 use tilescope_report::{
     ExecutionStep, MarkKind, MemoryCategory, ModelOperation, ProgramKind, TileTraffic,
     TrainingPass, VertexGroup, VertexTypeInfo,
@@ -28,7 +30,7 @@ fn write_report(directory: &Path) {
     let all = IPUS * TILES;
     let uneven = |salt: u64| {
         let value = move |tile: u32| 200 + (u64::from(tile) * 2_654_435_761 + salt * 97) % 800;
-        TileRuns::from_tiles(0, (0..all).map(move |tile| Some(value(tile))))
+        TileRuns::from_tiles(TileId(0), (0..all).map(move |tile| Some(value(tile))))
     };
     let kind = VertexTypeInfo {
         name: "poplin::ConvPartial1x1Out".to_owned(),
@@ -55,13 +57,13 @@ fn write_report(directory: &Path) {
         let work = report.compute(&format!("{name}/Convolve"), 900);
         if let Some(set) = report.parts.compute_sets.last_mut() {
             set.cycles = uneven(layer + 100).map(|cycles| Cycles(*cycles));
-            let count = TileRuns::uniform(TileRange::new(0, all), 6);
+            let count = TileRuns::uniform(TileRange::first_tiles(all), 6);
             set.vertices.push(VertexGroup { vertex_type: VertexTypeId(0), count, edges: 3 });
         }
         programs.extend([exchange, work]);
-        for ipu in 0..IPUS {
+        for ipu in (0..IPUS).map(IpuId) {
             // Each reads what the layer before has left on its IPU and on the one beside it.
-            let above = |ipu: u32| layer.checked_sub(1).map(|l| l as u32 * IPUS + ipu % IPUS);
+            let above = |ipu: IpuId| layer.checked_sub(1).map(|l| l as u32 * IPUS + ipu.0 % IPUS);
             let inputs = [above(ipu), above(ipu + 1)].into_iter().flatten().map(OperationId);
             report.parts.operations.push(ModelOperation {
                 name: format!("{name}/{ipu}"),
@@ -74,7 +76,7 @@ fn write_report(directory: &Path) {
                 plan: None,
                 inputs: inputs.collect(),
             });
-            let first = ipu * TILES;
+            let first = ipu.0 * TILES;
             let tiles = first..first + TILES - 17 * layer as u32;
             report.variable(
                 &format!("{name}/{ipu}/out"),
@@ -91,7 +93,7 @@ fn write_report(directory: &Path) {
     let mut at = 0;
     for index in 0..4_000u64 {
         let program = programs[(index as usize) % programs.len()];
-        let ipus = 0..IPUS;
+        let ipus = (0..IPUS).map(IpuId);
         let ipus = ipus.map(|ipu| report.bar(ipu, at..at + 300 + (index * 37) % 900)).collect();
         report.steps.push(ExecutionStep { program, ipus });
         at += 1_200;

@@ -51,7 +51,7 @@ impl Loop {
             (bar.bytes_in, bar.bytes_out) = (Bytes(bytes), Bytes(bytes));
             bar
         };
-        let ipus = (0..self.report.parts.target.ipus_per_replica).map(bar).collect();
+        let ipus = (0..self.report.parts.target.ipus_per_replica).map(IpuId).map(bar).collect();
         ExecutionStep { program, ipus }
     }
 }

@@ -19,6 +19,7 @@ use tilescope_gui::paint::RenderedImage;
 use tilescope_gui::{
     AppearancePrefs, OpenReport, PictureFormat, PictureOptions, Theme, draw, theme, view_names,
 };
+use tilescope_report::units::IpuId;
 use tilescope_report::{ExecutionStep, MarkKind, MemoryCategory, ProgramKind, StepOnIpu};
 
 /// Kinds of reports, and what each view says about them.
@@ -188,7 +189,7 @@ pub(crate) const VARIANTS: &[Variant] = &[
             let copy = report.program(ProgramKind::StreamCopyMid, "copyFromHost");
             let work = report.compute("a/b", 50);
             report.root(ProgramKind::Sequence, "main", &[copy, work]);
-            for ipu in 0..2 {
+            for ipu in [IpuId(0), IpuId(1)] {
                 report.run_on(work, ipu, 0..600);
                 let beside = report.bar(ipu, 100..500);
                 let ipus = vec![StepOnIpu { sub_lane: 1, active_tiles: 2, ..beside }];

@@ -13,7 +13,7 @@ use tilescope_analysis::compare::{
 use tilescope_analysis::data_table::TableCell;
 use tilescope_fixtures::ReportBuilder;
 use tilescope_report::trace::TraceLane;
-use tilescope_report::units::{Cycles, NumberFormat};
+use tilescope_report::units::{Cycles, IpuId, NumberFormat};
 use tilescope_report::{ExecutionStep, MarkKind, ProgramKind, Report};
 
 /// Writes one kind of report into a directory.
@@ -33,7 +33,7 @@ fn looped(turns: u64, more: bool, compute: u64) -> ReportBuilder {
     report.root(ProgramKind::Sequence, "main", &all);
     let mut at = 0;
     let mut run = |report: &mut ReportBuilder, program, cycles: u64| {
-        let ipus = (0..2).map(|ipu| report.bar(ipu, at..at + cycles)).collect();
+        let ipus = [IpuId(0), IpuId(1)].map(|ipu| report.bar(ipu, at..at + cycles)).to_vec();
         report.steps.push(ExecutionStep { program, ipus });
         at += cycles + 3;
     };

@@ -4,7 +4,7 @@
 
 use crate::common;
 use proptest::prelude::*;
-use tilescope_report::units::{Bytes, Cycles};
+use tilescope_report::units::{Bytes, Cycles, TileId};
 use tilescope_sim::custom::stencil::StencilNeighbourhood;
 use tilescope_sim::operators::{
     ConvOp, EmbeddingOp, MatMulOp, MatVecOp, Operator, PoolOp, PoolWindow, ReduceOp, RnnOp,
@@ -312,10 +312,10 @@ fn check_exchanges(machine: &IpuTarget, work: &OperationWork) -> Result<(), Test
                 let received = traffic.map(|tile| tile.bytes_in).total();
                 let delivered = traffic.map(|tile| tile.bytes_delivered).total();
                 prop_assert_eq!(received, delivered, "{}", phase.name);
-                prop_assert!(cycles.get(machine.tiles).is_none(), "{}", phase.name);
+                prop_assert!(cycles.get(TileId(machine.tiles)).is_none(), "{}", phase.name);
             }
             WorkPhaseKind::Compute { cycles, .. } => {
-                prop_assert!(cycles.get(machine.tiles).is_none(), "{}", phase.name);
+                prop_assert!(cycles.get(TileId(machine.tiles)).is_none(), "{}", phase.name);
             }
         }
     }

@@ -9,7 +9,7 @@ use tilescope_analysis::find::{
 };
 use tilescope_analysis::statistics::spread;
 use tilescope_report::Report;
-use tilescope_report::units::{Bytes, Cycles};
+use tilescope_report::units::{Bytes, Cycles, TileId};
 
 struct Pipeline {
     report: Report,
@@ -83,7 +83,7 @@ fn variables_on_a_tile_are_those_that_the_report_has_there() {
     let on_tile = found("in:variables tile:17");
     let holds = |hit: &CatalogueItem| match hit.thing {
         SearchEntity::Variable(id) => {
-            PIPELINE.report.variable(id).unwrap().unwrap().tiles.get(17).is_some()
+            PIPELINE.report.variable(id).unwrap().unwrap().tiles.get(TileId(17)).is_some()
         }
         _ => false,
     };

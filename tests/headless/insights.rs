@@ -4,7 +4,9 @@ use crate::common;
 use std::collections::BTreeSet;
 use tilescope_analysis::insights::{InsightFinding, InsightGain, RULES, insights};
 use tilescope_fixtures::ReportBuilder;
-use tilescope_report::units::{Bytes, Cycles, NumberFormat, TileRange, TileRuns, VertexTypeId};
+use tilescope_report::units::{
+    Bytes, Cycles, NumberFormat, TileId, TileRange, TileRuns, VertexTypeId,
+};
 use tilescope_report::{
     BatchingConfig, CategoryBytes, MarkKind, MemoryCategory, MemoryRegion, ProgramKind, Report,
     StreamEndpoint, TileMemory, VertexGroup, VertexTypeInfo,
@@ -40,12 +42,12 @@ fn bad() -> ReportBuilder {
     };
     report.parts.vertex_types.push(kind);
     let last = VertexTypeId(report.parts.vertex_types.len() as u32 - 1);
-    let count = TileRuns::uniform(TileRange::new(0, 4), 50);
+    let count = TileRuns::uniform(TileRange::first_tiles(4), 50);
     let copies = VertexGroup { vertex_type: last, count, edges: 2 };
     report.parts.compute_sets[0].vertices.push(copies);
     // One tile of 16 does nearly all the work, most do none.
-    let mut cycles = TileRuns::uniform(TileRange::new(0, 1), Cycles(1000));
-    cycles.push(TileRange::new(1, 3), Cycles(10));
+    let mut cycles = TileRuns::uniform(TileRange::first_tiles(1), Cycles(1000));
+    cycles.push(TileRange::new(TileId(1), TileId(3)), Cycles(10));
     report.parts.compute_sets[1].cycles = cycles.clone();
     report.parts.compute_sets[0].cycles = cycles;
     report.variable("layer/stash", MemoryCategory::Variable, 0..1, 100 * KIB, None);
@@ -65,8 +67,8 @@ fn bad() -> ReportBuilder {
         non_interleaved: Bytes(KIB),
         ..TileMemory::default()
     };
-    report.parts.tile_memory.push(TileRange::new(0, 1), over);
-    report.parts.tile_memory.push(TileRange::new(1, 16), small);
+    report.parts.tile_memory.push(TileRange::first_tiles(1), over);
+    report.parts.tile_memory.push(TileRange::new(TileId(1), TileId(16)), small);
     let part = |category, bytes| CategoryBytes {
         category,
         region: MemoryRegion::NonInterleaved,
@@ -78,7 +80,7 @@ fn bad() -> ReportBuilder {
         part(MemoryCategory::InternalExchangeCode, Bytes(80 * KIB)),
         part(MemoryCategory::GlobalExchangeCode, Bytes(20 * KIB)),
     ];
-    report.parts.tile_categories.push(TileRange::new(0, 1), parts);
+    report.parts.tile_categories.push(TileRange::first_tiles(1), parts);
     for (index, program) in
         [begin, mid, remote, arrange, work, sync, global].into_iter().enumerate()
     {
@@ -138,7 +140,7 @@ fn check(report: &Report, found: &[InsightFinding]) {
             InsightGain::Everything | InsightGain::Unknown => {}
         }
         let place = &finding.place;
-        assert!(place.tiles.iter().all(|tile| *tile < tiles), "{finding:?}");
+        assert!(place.tiles.iter().all(|tile| *tile < TileId(tiles)), "{finding:?}");
         assert!(place.program.is_none_or(|id| programs.get(id).is_some()), "{finding:?}");
         let variable = place.variable.map(|id| report.variable(id).expect("reads"));
         assert!(variable.is_none_or(|found| found.is_some()), "{finding:?}");

@@ -3,12 +3,13 @@
 use crate::common;
 use tilescope_analysis::liveness::{LivenessScope, always_live, curve, enclosing, live_at};
 use tilescope_report::Report;
-use tilescope_report::units::Bytes;
+use tilescope_report::units::{Bytes, IpuId, TileId};
 
 fn check(report: &Report) {
     let target = report.target().expect("target");
     let whole = curve(report, LivenessScope::Whole).expect("reads").expect("recorded");
     let ipus: Vec<_> = (0..target.ipus_per_replica)
+        .map(IpuId)
         .map(|ipu| curve(report, LivenessScope::Ipu(ipu)).expect("reads").expect("recorded"))
         .collect();
     // IPUs add up to the whole, step by step.
@@ -21,7 +22,9 @@ fn check(report: &Report) {
         );
     }
     // Lists add up to the curve.
-    for source in [LivenessScope::Whole, LivenessScope::Ipu(0), LivenessScope::Tile(3)] {
+    for source in
+        [LivenessScope::Whole, LivenessScope::Ipu(IpuId(0)), LivenessScope::Tile(TileId(3))]
+    {
         let curve = curve(report, source).expect("reads").expect("recorded");
         let always = always_live(report, source).expect("reads");
         assert_eq!(curve.always, Bytes(always.iter().map(|live| live.bytes[0]).sum::<Bytes>().0));
@@ -35,7 +38,7 @@ fn check(report: &Report) {
     }
     // A tile's peak is what its memory says.
     let memory = report.tile_memory().expect("reads");
-    for tile in [0, 1, target.tiles_per_ipu - 1] {
+    for tile in [0, 1, target.tiles_per_ipu - 1].map(TileId) {
         let curve = curve(report, LivenessScope::Tile(tile)).expect("reads").expect("recorded");
         let most = curve.others.iter().max().copied();
         assert_eq!(most, memory.get(tile).map(|tile| tile.peak_not_always_live), "tile {tile}");

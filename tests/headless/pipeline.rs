@@ -2,7 +2,7 @@
 
 use crate::common;
 use std::collections::BTreeMap;
-use tilescope_report::units::Cycles;
+use tilescope_report::units::{Cycles, IpuId};
 use tilescope_report::{MarkFilter, MarkKind, Report, TraceMark, TrainingPass};
 
 fn marks(report: &Report, kind: MarkKind) -> Vec<TraceMark> {
@@ -23,10 +23,10 @@ fn perceptron(stages: usize, accumulation: usize) -> (Report, tempfile::TempDir)
 }
 
 /// Turns of each micro-batch in the order of their time.
-fn journeys(report: &Report) -> BTreeMap<u64, Vec<(u32, TrainingPass)>> {
+fn journeys(report: &Report) -> BTreeMap<u64, Vec<(IpuId, TrainingPass)>> {
     let mut turns = marks(report, MarkKind::Stage);
     turns.sort_by_key(|turn| turn.cycles.start);
-    let mut journeys: BTreeMap<u64, Vec<(u32, TrainingPass)>> = BTreeMap::new();
+    let mut journeys: BTreeMap<u64, Vec<(IpuId, TrainingPass)>> = BTreeMap::new();
     for turn in turns {
         let ipu = turn.ipu.expect("a turn belongs to one IPU");
         journeys.entry(turn.index).or_default().push((ipu, turn.pass.expect("a pass")));
@@ -39,8 +39,8 @@ fn every_micro_batch_goes_forward_through_all_stages_and_back() {
     for stages in [2u32, 4, 8] {
         let accumulation = 2 * stages + 2;
         let (report, _directory) = perceptron(stages as usize, accumulation as usize);
-        let up = (0..stages).map(|ipu| (ipu, TrainingPass::Forward));
-        let down = (0..stages).rev().map(|ipu| (ipu, TrainingPass::Backward));
+        let up = (0..stages).map(|ipu| (IpuId(ipu), TrainingPass::Forward));
+        let down = (0..stages).rev().map(|ipu| (IpuId(ipu), TrainingPass::Backward));
         let expected: Vec<_> = up.chain(down).collect();
         let journeys = journeys(&report);
         assert_eq!(journeys.len() as u32, accumulation);
@@ -91,7 +91,7 @@ fn weights_are_updated_once_per_accumulation() {
         &["options.device_iterations=2", "options.gradient_accumulation=8"],
     );
     let updates = marks(&report, MarkKind::Update);
-    for ipu in 0..4 {
+    for ipu in (0..4).map(IpuId) {
         assert_eq!(updates.iter().filter(|update| update.ipu == Some(ipu)).count(), 2);
     }
     // Every update lies behind all turns of its iteration.

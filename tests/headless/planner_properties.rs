@@ -1,7 +1,7 @@
 //! What must hold for every plan and everything lowered from it, on random shapes.
 
 use proptest::prelude::*;
-use tilescope_report::units::{Bytes, Cycles};
+use tilescope_report::units::{Bytes, Cycles, TileId};
 use tilescope_sim::poplar::work::{OperationWork, WorkPhaseKind};
 use tilescope_sim::poplin::conv;
 use tilescope_sim::poplin::conv::{ConvPassOperands, OperandSource};
@@ -140,7 +140,7 @@ fn check_work(machine: &IpuTarget, work: &OperationWork) -> Result<(), TestCaseE
                 let sent = sum(|tile| tile.bytes_out.0);
                 prop_assert!(sent <= received && (sent > 0 || received == 0), "{}", phase.name);
                 prop_assert_eq!(traffic.tile_count(), cycles.tile_count());
-                prop_assert!(traffic.get(machine.tiles).is_none());
+                prop_assert!(traffic.get(TileId(machine.tiles)).is_none());
             }
             WorkPhaseKind::Compute { cycles, vertices } => {
                 prop_assert!(cycles.max() > Cycles::ZERO, "{}", phase.name);

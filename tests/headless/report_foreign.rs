@@ -86,14 +86,14 @@ fn a_plain_file_is_understood() {
 
     let memory = report.tile_memory().unwrap();
     let total = |tile: u64| (0..4).map(|c| 64 * (1 + (tile * 7 + c * 131) % 97)).sum::<u64>();
-    assert_eq!(memory.get(100).unwrap().excluding_gaps(), Bytes(total(100)));
+    assert_eq!(memory.get(TileId(100)).unwrap().excluding_gaps(), Bytes(total(100)));
     let categories = report.tile_categories().unwrap();
     assert_eq!(
-        categories.get(100).unwrap().iter().map(|c| c.bytes).sum::<Bytes>(),
+        categories.get(TileId(100)).unwrap().iter().map(|c| c.bytes).sum::<Bytes>(),
         Bytes(total(100))
     );
     let code = categories
-        .get(5)
+        .get(TileId(5))
         .unwrap()
         .iter()
         .find(|c| c.category == MemoryCategory::InternalExchangeCode);
@@ -111,7 +111,7 @@ fn a_plain_file_is_understood() {
 
     assert_eq!(trace.lanes().len(), 2);
     assert_eq!(trace.lanes()[1].steps, 800);
-    let lane = trace.lane_of(1, 0).unwrap();
+    let lane = trace.lane_of(IpuId(1), 0).unwrap();
     let found = lane.find(StepId(403)).unwrap().unwrap();
     assert_eq!((found.kind, found.program), (ProgramKind::OnTileExecute, Some(ProgramId(3))));
     assert!((found.tile_balance.share() - 1427.0 / 1472.0).abs() < 1e-4);
@@ -126,7 +126,7 @@ fn a_plain_file_is_understood() {
     );
 
     let variables = report.variables(&VariableFilter {
-        tiles: Some(TileRange::new(7, 8)),
+        tiles: Some(TileRange::new(TileId(7), TileId(8))),
         category: None,
         after: None,
         limit: 100,

@@ -102,7 +102,7 @@ fn variables_are_filtered_and_paged() {
         names(VariableFilter { category: Some(MemoryCategory::Stack), ..all }),
         "v1 v3 v5 v7 v9"
     );
-    let tiles = Some(TileRange::new(0, 2));
+    let tiles = Some(TileRange::first_tiles(2));
     assert_eq!(names(VariableFilter { tiles, ..all }), "v0 v1 v8 v9");
     let after = Some(VariableId(4));
     assert_eq!(names(VariableFilter { after, limit: 2, ..all }), "v5 v6");
@@ -121,7 +121,7 @@ fn marks_are_filtered() {
     for i in 0..10 {
         report.mark(MarkKind::Stage, &format!("s{i}"), i..i + 1);
     }
-    report.marks[3].ipu = Some(1);
+    report.marks[3].ipu = Some(IpuId(1));
     let directory = tempdir().unwrap();
     report.write(directory.path()).unwrap();
     let read = Report::open(directory.path()).unwrap();
@@ -132,7 +132,7 @@ fn marks_are_filtered() {
     let stages = MarkFilter { kind: Some(MarkKind::Stage), ..ALL_MARKS };
     let window = Some(CycleRange::new(Cycles(15), Cycles(30)));
     assert_eq!(labels(MarkFilter { window, ..stages }), "s1 s2");
-    assert_eq!(labels(MarkFilter { window, ipu: Some(0), ..stages }), "s1");
+    assert_eq!(labels(MarkFilter { window, ipu: Some(IpuId(0)), ..stages }), "s1");
     assert_eq!(labels(MarkFilter { window, ..ALL_MARKS }), "run s1 s2");
     assert_eq!(labels(MarkFilter { limit: 2, ..stages }), "s0 s1");
     assert_eq!(read.runs().unwrap().len(), 1);
@@ -164,7 +164,7 @@ fn tiles_that_overflow_are_out_of_memory() {
     let directory = tempdir().unwrap();
     let mut report = ReportBuilder::new(1, 4);
     let memory = TileMemory { overflowed: Bytes(8), ..TileMemory::default() };
-    report.parts.tile_memory = TileRuns::uniform(TileRange::new(1, 3), memory);
+    report.parts.tile_memory = TileRuns::uniform(TileRange::new(TileId(1), TileId(3)), memory);
     report.write(directory.path()).unwrap();
     let read = Report::open(directory.path()).unwrap();
     assert_eq!(read.outcome().unwrap(), ProgramOutcome::OutOfMemory { tiles: 2 });
@@ -207,7 +207,7 @@ fn broken_laws_are_found() {
         ("traffic_balances", |r| {
             let id = r.exchange("e", 64);
             let traffic = TileTraffic { bytes_in: Bytes(1), ..TileTraffic::default() };
-            let tiles = TileRuns::uniform(TileRange::new(0, 1), traffic);
+            let tiles = TileRuns::uniform(TileRange::first_tiles(1), traffic);
             r.parts.exchanges[0] = ExchangeTraffic { program: id, tiles };
         }),
         ("lifetimes_in_range", |r| {
@@ -219,14 +219,14 @@ fn broken_laws_are_found() {
                 non_interleaved: Bytes(8),
                 ..TileMemory::default()
             };
-            r.parts.tile_memory = TileRuns::uniform(TileRange::new(0, 2), memory);
+            r.parts.tile_memory = TileRuns::uniform(TileRange::first_tiles(2), memory);
             let share = CategoryBytes {
                 category: MemoryCategory::Stack,
                 region: MemoryRegion::NonInterleaved,
                 overlapped: false,
                 bytes: Bytes(7),
             };
-            r.parts.tile_categories = TileRuns::uniform(TileRange::new(0, 2), vec![share]);
+            r.parts.tile_categories = TileRuns::uniform(TileRange::first_tiles(2), vec![share]);
         }),
         ("marks_in_range", |r| {
             let work = r.compute("w", 1);

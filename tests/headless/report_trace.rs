@@ -13,7 +13,7 @@ use tilescope_report::*;
 /// A report with its steps, lane by lane, as they were written.
 struct Sample {
     trace: Trace,
-    lanes: BTreeMap<(u32, u8), Vec<LaneStep>>,
+    lanes: BTreeMap<(IpuId, u8), Vec<LaneStep>>,
 }
 
 fn sample(report: &ReportBuilder) -> Sample {
@@ -21,7 +21,7 @@ fn sample(report: &ReportBuilder) -> Sample {
     report.write(directory.path()).unwrap();
     let trace = Report::open(directory.path()).unwrap().trace().unwrap().unwrap();
     let tiles = f64::from(report.parts.target.tiles_per_ipu);
-    let mut lanes: BTreeMap<(u32, u8), Vec<LaneStep>> = BTreeMap::new();
+    let mut lanes: BTreeMap<(IpuId, u8), Vec<LaneStep>> = BTreeMap::new();
     for (id, step) in report.steps.iter().enumerate() {
         let program = &report.parts.programs[step.program.index()];
         for bar in &step.ipus {
@@ -143,7 +143,7 @@ fn check_lookups(lane: TraceLane, steps: &[LaneStep], cycle: u64, window: CycleR
     assert_eq!(lane.steps_in(window, 3).unwrap(), touching[..touching.len().min(3)]);
     let probe = &steps[(cycle % steps.len() as u64) as usize];
     assert_eq!(lane.find(probe.step).unwrap().as_ref(), Some(probe));
-    let missing = StepId(probe.step.0 + 1);
+    let missing = probe.step + 1;
     let expected = steps.iter().find(|step| step.step == missing);
     assert_eq!(lane.find(missing).unwrap().as_ref(), expected);
     let next = steps.get(probe.position as usize + 1);
@@ -237,7 +237,7 @@ fn edge_windows_are_fine() {
     report.run(work, 0..0).run(work, 0..10).run(work, 10..10).run(work, 20..30).run(work, 30..30);
     let sample = sample(&report);
     let lane = sample.trace.lane(0).unwrap();
-    let steps = &sample.lanes[&(0, 0)];
+    let steps = &sample.lanes[&(IpuId(0), 0)];
     for (start, end) in
         [(0, 0), (0, 1), (10, 10), (10, 11), (11, 20), (29, 30), (30, 99), (0, u64::MAX)]
     {
@@ -247,7 +247,7 @@ fn edge_windows_are_fine() {
         check_spans(lane, steps, window, 5);
         check_lookups(lane, steps, start.min(1000), window);
     }
-    assert!(sample.trace.lane(1).is_none() && sample.trace.lane_of(1, 0).is_none());
+    assert!(sample.trace.lane(1).is_none() && sample.trace.lane_of(IpuId(1), 0).is_none());
     assert_eq!(sample.trace.range(), CycleRange::new(Cycles::ZERO, Cycles(30)));
     assert_eq!(sample.trace.bars(), 5);
 }

@@ -146,8 +146,8 @@ fn nonsense_is_refused() {
             r.variable("v", MemoryCategory::Stack, 0..1, u64::MAX, None);
         }),
         ("program of step 1 is 7, but there are 1", |r| r.steps[1].program = ProgramId(7)),
-        ("IPU of step 0 on IPU 3 is 3, above 1", |r| r.steps[0].ipus[1].ipu = 3),
-        ("IPUs of step 0 are not in order", |r| r.steps[0].ipus[1].ipu = 0),
+        ("IPU of step 0 on IPU 3 is 3, above 1", |r| r.steps[0].ipus[1].ipu = IpuId(3)),
+        ("IPUs of step 0 are not in order", |r| r.steps[0].ipus[1].ipu = IpuId(0)),
         ("start of step 1 is 5, before the last step's end 10", |r| {
             r.steps[1].ipus[0].from_min = Cycles(5);
             r.steps[1].ipus[0].from_max = Cycles(5);
@@ -274,7 +274,7 @@ fn queries_written_for_poplar_run_unchanged() {
 fn the_view_of_a_large_model_is_fast_enough() {
     let directory = tempdir().unwrap();
     let mut report = ReportBuilder::new(4, 1472);
-    report.parts.tile_memory = TileRuns::uniform(TileRange::new(0, 1), TileMemory::default());
+    report.parts.tile_memory = TileRuns::uniform(TileRange::first_tiles(1), TileMemory::default());
     for i in 0..400 {
         let category = if i % 20 == 0 {
             MemoryCategory::InternalExchangeCode

@@ -149,9 +149,9 @@ fn samples_add_up(spec: &Spec, compiled: &CompiledProgram, watched: &Watched) {
 /// Both halves of an all-reduce, on the same IPUs, and none where there is nobody to talk to.
 fn collectives_have_partners(spec: &Spec, compiled: &CompiledProgram) {
     let alone = spec.options.replication_factor == 1 && spec.options.tensor_parallel == 1;
-    let half = |name: &str| -> BTreeMap<Option<u32>, usize> {
+    let half = |name: &str| -> BTreeMap<Option<IpuId>, usize> {
         let mut counts = BTreeMap::new();
-        let whole: BTreeSet<(&str, Option<u32>)> = compiled
+        let whole: BTreeSet<(&str, Option<IpuId>)> = compiled
             .compilation
             .programs
             .iter()
@@ -180,7 +180,7 @@ fn syncs_join_whole_groups(compiled: &CompiledProgram, watched: &Watched) {
         if program.kind != ProgramKind::Sync || program.ipu.is_some() {
             continue;
         }
-        let ipus: Vec<IpuId> = step.ipus.iter().map(|on_ipu| IpuId(on_ipu.ipu)).collect();
+        let ipus: Vec<IpuId> = step.ipus.iter().map(|on_ipu| on_ipu.ipu).collect();
         let group = compiled.sync_groups.host_sync_group(ipus[0]);
         assert!(ipus == all || ipus == group, "{ipus:?} is no sync group");
         let ends: BTreeSet<Cycles> = step.ipus.iter().map(|on_ipu| on_ipu.to_max).collect();
@@ -190,7 +190,7 @@ fn syncs_join_whole_groups(compiled: &CompiledProgram, watched: &Watched) {
 
 /// A clock runs forwards: no step of a lane begins before the one before it ends.
 fn lanes_do_not_overlap(watched: &Watched) {
-    let mut ends: BTreeMap<(u32, u8), Cycles> = BTreeMap::new();
+    let mut ends: BTreeMap<(IpuId, u8), Cycles> = BTreeMap::new();
     for on_ipu in watched.steps.iter().flat_map(|step| &step.ipus) {
         let end = ends.entry((on_ipu.ipu, on_ipu.sub_lane)).or_default();
         assert!(on_ipu.from_min >= *end);
@@ -247,11 +247,11 @@ fn micro_batches_keep_their_order(spec: &Spec, compiled: &CompiledProgram, watch
 fn memory_belongs_to_one_ipu(compiled: &CompiledProgram) {
     let target = &compiled.compilation.target;
     for variable in compiled.compilation.variables.iter().filter(|it| !it.shape.is_empty()) {
-        let ipus: BTreeSet<u32> = variable
+        let ipus: BTreeSet<IpuId> = variable
             .tiles
             .iter()
             .flat_map(|(range, _)| [range.first, range.end - 1])
-            .map(|tile| tile / target.tiles_per_ipu)
+            .map(|tile| target.ipu_of_tile(tile))
             .collect();
         assert_eq!(ipus.len(), 1, "{} lies on {ipus:?}", variable.name);
     }

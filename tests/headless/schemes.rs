@@ -5,7 +5,7 @@ use crate::common;
 use proptest::prelude::*;
 use std::cmp::Ordering::{self, Equal, Greater, Less};
 use tilescope_analysis::summary::{ReportSummary, summary};
-use tilescope_report::units::{Bytes, Cycles, TileRuns};
+use tilescope_report::units::{Bytes, Cycles, IpuId, TileRuns};
 use tilescope_report::{MarkFilter, MarkKind, Report, TraceMark};
 use tilescope_sim::compile::{CompiledProgram, compile};
 use tilescope_sim::spec::{Spec, SpecSource};
@@ -319,8 +319,8 @@ fn host_copies_on_io_tiles_run_beside_compute() {
     let (report, _, _directory) =
         simulated(&["options.num_io_tiles=64", "options.overlap_io=inner_loop"], &[]);
     let trace = report.trace().expect("readable").expect("executed");
-    let io = trace.lane_of(0, 1).expect("a lane of I/O tiles");
-    let compute = trace.lane_of(0, 0).expect("a lane of compute tiles");
+    let io = trace.lane_of(IpuId(0), 1).expect("a lane of I/O tiles");
+    let compute = trace.lane_of(IpuId(0), 0).expect("a lane of compute tiles");
     let copies = io.steps_in(trace.range(), usize::MAX).expect("steps");
     let work = compute.steps_in(trace.range(), usize::MAX).expect("steps");
     let beside =
@@ -477,9 +477,12 @@ proptest! {
             if variable.shape.is_empty() {
                 continue;
             }
-            let tiles = compiled.compilation.target.tiles_per_ipu;
-            let mut ipus: Vec<u32> =
-                variable.tiles.iter().map(|(range, _)| range.first / tiles).collect();
+            let target = &compiled.compilation.target;
+            let mut ipus: Vec<IpuId> = variable
+                .tiles
+                .iter()
+                .map(|(range, _)| target.ipu_of_tile(range.first))
+                .collect();
             ipus.dedup();
             prop_assert_eq!(ipus.len(), 1, "{}", &variable.name);
         }

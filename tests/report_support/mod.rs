@@ -54,7 +54,7 @@ impl Dice {
             first += self.below(4) as u32;
             let end = (first + 1 + self.below(5) as u32).min(tiles);
             if first < end {
-                runs.push(TileRange::new(first, end), value(self));
+                runs.push(TileRange::new(TileId(first), TileId(end)), value(self));
             }
             first = end;
         }
@@ -107,7 +107,7 @@ fn random_program(rng: &mut Dice, parts: &mut CompilationReport, ipus: u32, tile
             kind: rng.pick(&NAMES).to_owned(),
             pass: rng.pick(&TrainingPass::ALL),
             block: rng.maybe(|_| "B1".to_owned()),
-            ipu: rng.below(ipus.into()) as u32,
+            ipu: IpuId(rng.below(ipus.into()) as u32),
             flops: rng.below(1 << 50),
             shapes: "[1,2] -> [3]".to_owned(),
             plan: rng.maybe(|_| "{\"method\":\"AMP\"}".to_owned()),
@@ -149,7 +149,7 @@ fn random_program(rng: &mut Dice, parts: &mut CompilationReport, ipus: u32, tile
                 .filter(|_| id + 1 < count)
                 .map(|_| ProgramId(id + 1 + rng.below(u64::from(count - id - 1)) as u32))
                 .collect(),
-            ipu: rng.maybe(|rng| rng.below(ipus.into()) as u32),
+            ipu: rng.maybe(|rng| IpuId(rng.below(ipus.into()) as u32)),
             compute_set: (sets > 0).then(|| ComputeSetId(rng.below(sets) as u32)),
             operation: (operations > 0).then(|| OperationId(rng.below(operations) as u32)),
             stream: rng.pick(&StreamEndpoint::ALL),
@@ -224,12 +224,12 @@ fn random_steps(rng: &mut Dice, report: &mut ReportBuilder, programs: u64, steps
     let mut clocks = vec![[0u64; 2]; ipus as usize];
     for _ in 0..steps {
         let mut bars = Vec::new();
-        for ipu in 0..ipus {
+        for ipu in (0..ipus).map(IpuId) {
             for sub_lane in 0..2u8 {
                 if rng.chance(if sub_lane == 0 { 4 } else { 2 }) {
                     continue;
                 }
-                let clock = &mut clocks[ipu as usize][usize::from(sub_lane)];
+                let clock = &mut clocks[ipu.index()][usize::from(sub_lane)];
                 let from_max = *clock + if rng.chance(2) { 0 } else { rng.below(30) };
                 let length = if rng.chance(50) { rng.below(20_000) } else { rng.below(40) };
                 let to_max = from_max + length;
@@ -258,7 +258,7 @@ fn random_steps(rng: &mut Dice, report: &mut ReportBuilder, programs: u64, steps
         report.marks.push(TraceMark {
             kind: rng.pick(&MarkKind::ALL),
             label: rng.pick(&NAMES).to_owned(),
-            ipu: rng.maybe(|rng| rng.below(ipus.into()) as u32),
+            ipu: rng.maybe(|rng| IpuId(rng.below(ipus.into()) as u32)),
             pass: rng.maybe(|rng| rng.pick(&TrainingPass::ALL)),
             index: rng.below(100),
             steps: StepId(start)..StepId(start + rng.below(steps - start + 1)),

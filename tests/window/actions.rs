@@ -9,7 +9,7 @@ use std::path::Path;
 use tilescope_gui::action::actions;
 use tilescope_gui::session::Selection;
 use tilescope_gui::{AppearancePrefs, OpenReport, PaletteChoice, Theme};
-use tilescope_report::units::{ByteUnits, ProgramId, VariableId};
+use tilescope_report::units::{ByteUnits, IpuId, ProgramId, TileId, VariableId};
 
 #[test]
 fn every_action_is_reached_by_the_palette_and_explained() {
@@ -88,13 +88,17 @@ type Choose = fn(&mut Selection);
 fn statistics_of_any_selection_are_a_key_away() {
     let mut window = window(Variant::named("small"), "memory", Vec2::new(1200.0, 800.0));
     let cases: [(Choose, &str, &str); 4] = [
-        (|selection| selection.tiles = vec![2, 5], "in:variables tile:2,5", "2 variables"),
+        (
+            |selection| selection.tiles = vec![TileId(2), TileId(5)],
+            "in:variables tile:2,5",
+            "2 variables",
+        ),
         (
             |selection| selection.variable = Some(VariableId(0)),
             "in:variables name=\"a/conv/weights\"",
             "1 variables",
         ),
-        (|selection| selection.ipu = Some(1), "in:steps ipu:1", "4 executions"),
+        (|selection| selection.ipu = Some(IpuId(1)), "in:steps ipu:1", "4 executions"),
         (|selection| selection.program = Some(ProgramId(1)), "in:steps type=", "executions"),
     ];
     for (choose, query, totals) in cases {

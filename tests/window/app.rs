@@ -11,6 +11,7 @@ use egui_kittest::kittest::{NodeT, Queryable};
 use std::sync::Mutex;
 use tilescope_gui::app::TilescopeApp;
 use tilescope_gui::{theme, view_names};
+use tilescope_report::units::TileId;
 
 #[test]
 fn every_view_opens_on_every_report() {
@@ -325,7 +326,7 @@ fn tiles_are_chosen_by_number_and_become_columns() {
     window.step();
     window.get_by_label("Select tiles, e.g. 1 or 0,3-5").type_text("2, 4-5");
     settle(&mut window);
-    assert_eq!(window.state().session().selection().tiles, [2, 4, 5]);
+    assert_eq!(window.state().session().selection().tiles, [2, 4, 5].map(TileId));
     window.get_by_role_and_label(Role::Tab, "Variables").click();
     settle(&mut window);
     for title in ["Tile 2", "Tile 4", "Tile 5"] {

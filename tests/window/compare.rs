@@ -8,6 +8,7 @@ use egui::{Event, Key, Modifiers, vec2};
 use egui_kittest::kittest::{NodeT, Queryable};
 use tilescope_analysis::compare::{COMPARISONS, comparison};
 use tilescope_gui::{PictureFormat, PictureOptions, Theme, picture_file, view_names};
+use tilescope_report::units::TileId;
 
 #[test]
 fn every_view_has_a_comparison() {
@@ -124,8 +125,8 @@ fn the_graph_of_both_has_the_line_of_the_memory_and_choices() {
         if view == "liveness" {
             assert!(session.selection().program.is_some(), "{view}");
         } else {
-            assert_eq!(session.selection().tiles, [0], "{view}");
-            assert_eq!(with.selection.tiles, [0], "{view}");
+            assert_eq!(session.selection().tiles, [TileId(0)], "{view}");
+            assert_eq!(with.selection.tiles, [TileId(0)], "{view}");
         }
     }
 }

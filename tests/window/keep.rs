@@ -13,6 +13,7 @@ use std::path::Path;
 use std::time::Duration;
 use tilescope_analysis::compare::ComparisonTable;
 use tilescope_gui::{OpenReport, PictureFormat, PictureOptions, Theme, export};
+use tilescope_report::units::TileId;
 
 const SIZE: Vec2 = Vec2::new(1200.0, 800.0);
 
@@ -109,7 +110,7 @@ fn a_link_to_what_does_not_exist_is_told() {
     window.state_mut().session_mut().go_to(&place);
     settle(&mut window);
     let session = window.state().session();
-    assert_eq!(session.selection().tiles, [3]);
+    assert_eq!(session.selection().tiles, [TileId(3)]);
     for words in ["no tile 999999", "no program 77777", "order"] {
         assert!(session.messages().iter().any(|said| said.text.contains(words)), "{words}");
     }

@@ -11,7 +11,7 @@ use tilescope_analysis::exchange_code;
 use tilescope_gui::app::TilescopeApp;
 use tilescope_gui::{OpenReport, theme};
 use tilescope_report::Report;
-use tilescope_report::units::{Bytes, exact_bytes, grouped};
+use tilescope_report::units::{Bytes, TileId, exact_bytes, grouped};
 
 struct State {
     app: TilescopeApp,
@@ -199,13 +199,13 @@ fn the_memory_map_holds_every_variable_of_a_tile() {
     window.step();
     window.get_by_label("Select tiles, e.g. 1 or 0,3-5").type_text("1500");
     settle(&mut window);
-    let map = bank_map(&window.state().report, 1500).expect("reads");
+    let map = bank_map(&window.state().report, TileId(1500)).expect("reads");
     let value = window.get_by_label("Memory map of tile 1,500").accesskit_node().value();
     assert_eq!(value, Some(format!("{} variables in {} rows", map.placed.len(), map.rows)));
     let memory = window.state().report.tile_memory().expect("reads");
     let always = map.placed.iter().filter(|part| part.lifetime.is_none());
     let bytes: Bytes = always.map(|part| part.addresses.end - part.addresses.start).sum();
-    assert_eq!(memory.get(1500).map(|tile| tile.always_live), Some(bytes));
+    assert_eq!(memory.get(TileId(1500)).map(|tile| tile.always_live), Some(bytes));
     window.get_by_label("Memory map of tile 1,500").focus();
     // Arrows belong to what has had the focus for a frame.
     window.run_steps(2);

@@ -2,7 +2,7 @@
 //! what shares addresses at different times stands below each other.
 
 use std::ops::Range;
-use tilescope_report::units::{Bytes, TileRange, VariableId};
+use tilescope_report::units::{Bytes, TileId, TileRange, VariableId};
 use tilescope_report::{MemoryCategory, Report, ReportError, VariableFilter};
 
 /// Most variables of a tile that are placed.
@@ -26,7 +26,7 @@ pub struct PlacedVariable {
 /// The memory of one tile.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BankMap {
-    pub tile: u32,
+    pub tile: TileId,
     /// What lies there, by row and address.
     pub placed: Vec<PlacedVariable>,
     pub rows: u32,
@@ -44,9 +44,9 @@ pub struct BankMap {
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
-pub fn bank_map(report: &Report, tile: u32) -> Result<BankMap, ReportError> {
+pub fn bank_map(report: &Report, tile: TileId) -> Result<BankMap, ReportError> {
     let target = report.target()?;
-    let range = TileRange::new(tile, tile.saturating_add(1));
+    let range = TileRange::single(tile);
     let filter =
         VariableFilter { tiles: Some(range), category: None, after: None, limit: MAX_PLACED };
     let variables = report.variables(&filter)?;

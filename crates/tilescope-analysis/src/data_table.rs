@@ -4,7 +4,7 @@
 use serde::ser::{Serialize, Serializer};
 use std::cmp::Ordering;
 use std::fmt::Write;
-use tilescope_report::units::{Bytes, exact_bytes, grouped, percent};
+use tilescope_report::units::{Bytes, TileId, exact_bytes, grouped, percent};
 
 /// One value of a table.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,7 +18,7 @@ pub enum TableCell {
     /// A number that names something: never summed, never grouped by thousands.
     Id(u64),
     /// A tile by its number.
-    Tile(u32),
+    Tile(TileId),
     /// How much more, or less, of bytes or things.
     Change {
         /// The difference.
@@ -104,7 +104,7 @@ impl TableCell {
         match self {
             Self::Bytes(bytes) => Some(bytes.0.into()),
             Self::Count(value) | Self::Id(value) => Some((*value).into()),
-            Self::Tile(tile) => Some((*tile).into()),
+            Self::Tile(tile) => Some(tile.0.into()),
             Self::Change { change, .. } => Some(*change),
             Self::Share(_) | Self::ChangeShare(_) | Self::Real(_) | Self::RealChange(_) => None,
             Self::Text(_) | Self::Missing => None,
@@ -172,7 +172,7 @@ impl Serialize for TableCell {
             Self::Text(text) => serializer.serialize_str(text),
             Self::Bytes(bytes) => bytes.serialize(serializer),
             Self::Count(value) | Self::Id(value) => serializer.serialize_u64(*value),
-            Self::Tile(tile) => serializer.serialize_u32(*tile),
+            Self::Tile(tile) => serializer.serialize_u32(tile.0),
             Self::Change { change, .. } => match i64::try_from(*change) {
                 Ok(change) => serializer.serialize_i64(change),
                 Err(_) => serializer.serialize_f64(*change as f64),

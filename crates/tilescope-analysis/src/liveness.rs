@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use tilescope_report::units::{
-    Bytes, Cycles, ProgramId, Quantity, TileRange, TileRuns, VariableId,
+    Bytes, Cycles, IpuId, ProgramId, Quantity, TileId, TileRange, TileRuns, VariableId,
 };
 use tilescope_report::{
     ProgramNodeTable, Report, ReportError, ReportPart, Target, TileMemory, Variable,
@@ -22,16 +22,16 @@ pub enum LivenessScope {
     #[default]
     Whole,
     /// The tiles of one IPU.
-    Ipu(u32),
-    Tile(u32),
+    Ipu(IpuId),
+    Tile(TileId),
 }
 
 impl LivenessScope {
     pub(crate) fn tiles(self, target: &Target) -> TileRange {
         match self {
-            Self::Whole => TileRange::new(0, target.tiles_per_replica()),
+            Self::Whole => TileRange::first_tiles(target.tiles_per_replica()),
             Self::Ipu(ipu) => target.tiles_of_ipu(ipu),
-            Self::Tile(tile) => TileRange::new(tile, tile + 1),
+            Self::Tile(tile) => TileRange::single(tile),
         }
     }
 }
@@ -121,8 +121,7 @@ fn sum_over<T: Clone + PartialEq, Q: Quantity>(
     value: impl Fn(&T) -> Q,
 ) -> Q {
     let inside = |(run, of): (TileRange, &T)| {
-        let shared = run.end.min(tiles.end).saturating_sub(run.first.max(tiles.first));
-        value(of).saturating_mul(shared.into())
+        value(of).saturating_mul(run.intersection(tiles).count().into())
     };
     runs.iter().map(inside).fold(Q::ZERO, Q::saturating_add)
 }
@@ -256,7 +255,7 @@ pub fn vertices(
 /// Cycles of one tile, one value per step; `None` where it takes no part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TileCycles {
-    pub tile: u32,
+    pub tile: TileId,
     /// Cycles, one per step.
     pub cycles: Vec<Option<Cycles>>,
 }
@@ -278,11 +277,11 @@ pub fn cycles(
         let set = set.map(|id| report.compute_set(id)).transpose()?.flatten();
         columns.push(set.map_or_else(TileRuns::empty, |set| set.cycles));
     }
-    let row = |tile: u32| TileCycles {
+    let row = |tile: TileId| TileCycles {
         tile,
         cycles: columns.iter().map(|cycles| cycles.get(tile).copied()).collect(),
     };
-    let rows = (tiles.first..tiles.end).map(row);
+    let rows = tiles.iter().map(row);
     Ok(rows.filter(|row| row.cycles.iter().any(Option::is_some)).collect())
 }
 

@@ -7,7 +7,7 @@ use super::tile_curves::{
 };
 use serde::{Deserialize, Serialize};
 use tilescope_report::units::{
-    Bytes, NumberFormat, Quantity, TileRange, TileRuns, VariableId, grouped,
+    Bytes, NumberFormat, Quantity, TileId, TileRange, TileRuns, VariableId, grouped,
 };
 use tilescope_report::{
     CategoryBytes, MemoryCategory, MemoryRegion, Report, ReportError, ReportPart, Target,
@@ -65,8 +65,8 @@ pub fn curves(report: &Report, key: &MemoryCurveKey) -> Result<TileCurveStack, R
 }
 
 fn tile_count(target: &Target, memory: &TileRuns<TileMemory>) -> usize {
-    let recorded = memory.iter().map(|(range, _)| range.end).max().unwrap_or(0);
-    target.tiles_per_replica().max(recorded) as usize
+    let recorded = memory.iter().map(|(range, _)| range.end).max().unwrap_or_default();
+    recorded.index().max(target.tiles_per_replica() as usize)
 }
 
 fn layers(
@@ -158,15 +158,15 @@ const OVERLAPPED: &str = "bytes at addresses that several things share over time
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
-pub fn details(report: &Report, tiles: &[u32]) -> Result<Vec<MemoryTreeRow>, ReportError> {
+pub fn details(report: &Report, tiles: &[TileId]) -> Result<Vec<MemoryTreeRow>, ReportError> {
     let memory = report.tile_memory()?;
     let categories = report.tile_categories()?;
-    let columns: Vec<Option<u32>> = match tiles {
+    let columns: Vec<Option<TileId>> = match tiles {
         [] => vec![None],
         tiles => tiles.iter().map(|tile| Some(*tile)).collect(),
     };
     let of_memory = |value: &dyn Fn(&TileMemory) -> Bytes| -> Vec<u64> {
-        let total = |tile: &Option<u32>| match tile {
+        let total = |tile: &Option<TileId>| match tile {
             Some(tile) => memory.get(*tile).map_or(Bytes::ZERO, value),
             None => memory.map(value).total(),
         };
@@ -176,7 +176,7 @@ pub fn details(report: &Report, tiles: &[u32]) -> Result<Vec<MemoryTreeRow>, Rep
         let sum = |parts: &Vec<CategoryBytes>| -> Bytes {
             parts.iter().filter(|part| holds(part)).map(|part| part.bytes).sum()
         };
-        let total = |tile: &Option<u32>| match tile {
+        let total = |tile: &Option<TileId>| match tile {
             Some(tile) => categories.get(*tile).map_or(Bytes::ZERO, sum),
             None => categories.map(sum).total(),
         };
@@ -259,7 +259,7 @@ pub struct MemoryList {
 /// One value for each of `tiles`, or one for all tiles.
 fn columns<T: Clone + PartialEq, Q: Quantity>(
     runs: &TileRuns<T>,
-    tiles: &[u32],
+    tiles: &[TileId],
     value: impl Fn(&T) -> Q,
 ) -> Vec<Q> {
     match tiles {
@@ -272,12 +272,12 @@ fn columns<T: Clone + PartialEq, Q: Quantity>(
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
-pub fn variables(report: &Report, tiles: &[u32]) -> Result<MemoryList, ReportError> {
+pub fn variables(report: &Report, tiles: &[TileId]) -> Result<MemoryList, ReportError> {
     let mut listing = MemoryList::default();
     let mut seen: std::collections::BTreeSet<VariableId> = std::collections::BTreeSet::new();
     let ranges: Vec<Option<TileRange>> = match tiles {
         [] => vec![None],
-        tiles => tiles.iter().map(|tile| Some(TileRange::new(*tile, tile + 1))).collect(),
+        tiles => tiles.iter().map(|tile| Some(TileRange::single(*tile))).collect(),
     };
     for range in ranges {
         let limit = MAX_VARIABLES.saturating_sub(listing.rows.len());
@@ -312,11 +312,11 @@ pub fn variables(report: &Report, tiles: &[u32]) -> Result<MemoryList, ReportErr
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
-pub fn vertices(report: &Report, tiles: &[u32]) -> Result<MemoryList, ReportError> {
+pub fn vertices(report: &Report, tiles: &[TileId]) -> Result<MemoryList, ReportError> {
     let types = report.vertex_types()?;
     let width = tiles.len().max(1);
     let mut found: Vec<(u64, Vec<Bytes>)> = vec![(0, vec![Bytes::ZERO; width]); types.len()];
-    let mut present: Vec<std::collections::BTreeMap<u32, u32>> =
+    let mut present: Vec<std::collections::BTreeMap<TileId, TileId>> =
         vec![Default::default(); types.len()];
     for (_, set) in report.compute_sets()? {
         for group in &set.vertices {
@@ -328,7 +328,8 @@ pub fn vertices(report: &Report, tiles: &[u32]) -> Result<MemoryList, ReportErro
                 *sum += *count * kind.state_bytes;
             }
             for (range, _) in group.count.iter() {
-                let end = present[group.vertex_type.index()].entry(range.first).or_insert(0);
+                let end =
+                    present[group.vertex_type.index()].entry(range.first).or_insert(range.end);
                 *end = (*end).max(range.end);
             }
         }
@@ -351,16 +352,16 @@ pub fn vertices(report: &Report, tiles: &[u32]) -> Result<MemoryList, ReportErro
 fn add_code(
     bytes: &mut [Bytes],
     code: Bytes,
-    present: &std::collections::BTreeMap<u32, u32>,
-    tiles: &[u32],
+    present: &std::collections::BTreeMap<TileId, TileId>,
+    tiles: &[TileId],
 ) {
-    let (mut covered, mut count) = (0u32, 0u64);
+    let (mut covered, mut count) = (TileId(0), 0u64);
     for (first, end) in present {
-        let start = (*first).max(covered);
-        count += u64::from(end.saturating_sub(start));
-        covered = covered.max(*end);
+        let (first, end) = (covered.max(*first), covered.max(*end));
+        count += u64::from(end - first);
+        covered = end;
     }
-    let holds = |tile: u32| present.iter().any(|(first, end)| (*first..*end).contains(&tile));
+    let holds = |tile: TileId| present.iter().any(|(first, end)| (*first..*end).contains(&tile));
     match tiles {
         [] => bytes[0] += count * code,
         tiles => {
@@ -376,7 +377,7 @@ fn add_code(
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
-pub fn compute_sets(report: &Report, tiles: &[u32]) -> Result<MemoryList, ReportError> {
+pub fn compute_sets(report: &Report, tiles: &[TileId]) -> Result<MemoryList, ReportError> {
     let types = report.vertex_types()?;
     let mut listing = MemoryList::default();
     for (_, set) in report.compute_sets()? {
@@ -410,7 +411,7 @@ pub fn compute_sets(report: &Report, tiles: &[u32]) -> Result<MemoryList, Report
 pub fn users_of(
     report: &Report,
     vertex_type: &str,
-    tiles: &[u32],
+    tiles: &[TileId],
 ) -> Result<MemoryList, ReportError> {
     let types = report.vertex_types()?;
     let mut listing = MemoryList::default();
@@ -437,7 +438,7 @@ pub fn users_of(
 /// Parts of the file that cannot be read.
 pub fn exchanges(
     report: &Report,
-    tiles: &[u32],
+    tiles: &[TileId],
     numbers: NumberFormat,
 ) -> Result<MemoryList, ReportError> {
     let programs = report.programs()?;
@@ -474,7 +475,7 @@ mod tests {
         let kind =
             VertexTypeInfo { name: "v".to_owned(), code_bytes: Bytes(40), state_bytes: Bytes(12) };
         builder.parts.vertex_types.push(kind);
-        let count = TileRuns::uniform(TileRange::new(2, 6), 3);
+        let count = TileRuns::uniform(TileRange::new(TileId(2), TileId(6)), 3);
         let group = VertexGroup { vertex_type: VertexTypeId(0), count, edges: 1 };
         builder.parts.compute_sets[0].vertices.push(group);
         let directory = tempfile::tempdir().unwrap();
@@ -484,23 +485,27 @@ mod tests {
             (all.rows.len(), all.rows[0].count, &all.rows[0].bytes[..]),
             (1, 12, &[Bytes(144)][..])
         );
-        let some = compute_sets(&report, &[0, 3]).unwrap();
+        let some = compute_sets(&report, &[TileId(0), TileId(3)]).unwrap();
         assert_eq!(some.rows[0].bytes, [Bytes::ZERO, Bytes(36)]);
         // With one type of vertices, those that use it are all of them.
         let users = users_of(&report, "v", &[]).unwrap();
         assert_eq!((users.rows.len(), &users.rows[0]), (1, &all.rows[0]));
-        assert_eq!(users_of(&report, "v", &[0, 3]).unwrap().rows[0].bytes, [Bytes(36)]);
+        assert_eq!(
+            users_of(&report, "v", &[TileId(0), TileId(3)]).unwrap().rows[0].bytes,
+            [Bytes(36)]
+        );
         assert!(users_of(&report, "w", &[]).unwrap().rows.is_empty());
     }
 
     #[test]
     fn code_counts_once_for_every_tile_that_needs_it() {
-        let present = [(0, 4), (2, 6), (9, 10)].into_iter().collect();
+        let present = [(0, 4), (2, 6), (9, 10)].into_iter();
+        let present = present.map(|(first, end)| (TileId(first), TileId(end))).collect();
         let mut bytes = [Bytes::ZERO];
         add_code(&mut bytes, Bytes(10), &present, &[]);
         assert_eq!(bytes, [Bytes(70)]);
         let mut bytes = [Bytes(1), Bytes(1)];
-        add_code(&mut bytes, Bytes(10), &present, &[5, 7]);
+        add_code(&mut bytes, Bytes(10), &present, &[TileId(5), TileId(7)]);
         assert_eq!(bytes, [Bytes(11), Bytes(1)]);
     }
 }

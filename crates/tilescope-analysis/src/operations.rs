@@ -10,7 +10,8 @@ use crate::trace::{ProgramExecutions, program_runs};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use tilescope_report::units::{
-    Bytes, ComputeSetId, Cycles, OperationId, ProgramId, Quantity, TileRuns,
+    Bytes, ComputeSetId, Cycles, IpuId, OperationId, ProgramId, Quantity, TileId, TileRange,
+    TileRuns,
 };
 use tilescope_report::{
     ComputeSet, ExchangeTraffic, ModelOperation, ProgramKind, ProgramNode, Report, ReportError,
@@ -43,7 +44,7 @@ pub struct OpRow {
     /// Block of the model.
     pub block: String,
     /// IPU of the replica.
-    pub ipu: Option<u32>,
+    pub ipu: Option<IpuId>,
     pub shapes: String,
     /// The programs it is made of, in the order of the compiled program.
     pub programs: Vec<ProgramId>,
@@ -123,16 +124,16 @@ fn code_of(exchange: &ExchangeTraffic) -> (ProgramId, TileRuns<Bytes>) {
 /// What tiles have of something in bytes, as where it begins and ends to be more: many runs added up cost
 /// no more than there are of them.
 #[derive(Default)]
-struct TileBytesDifferences(BTreeMap<u32, i128>);
+struct TileBytesDifferences(BTreeMap<TileId, i128>);
 
 impl TileBytesDifferences {
     fn add<T: Clone + PartialEq>(&mut self, runs: &TileRuns<T>, value: impl Fn(&T) -> Bytes) {
-        runs.iter().for_each(|(tiles, of)| self.add_range((tiles.first, tiles.end), value(of)));
+        runs.iter().for_each(|(tiles, of)| self.add_range(tiles, value(of)));
     }
 
-    fn add_range(&mut self, (first, end): (u32, u32), value: Bytes) {
-        *self.0.entry(first).or_default() += i128::from(value.0);
-        *self.0.entry(end).or_default() -= i128::from(value.0);
+    fn add_range(&mut self, tiles: TileRange, value: Bytes) {
+        *self.0.entry(tiles.first).or_default() += i128::from(value.0);
+        *self.0.entry(tiles.end).or_default() -= i128::from(value.0);
     }
 
     /// The most that any tile has.
@@ -149,7 +150,7 @@ impl TileBytesDifferences {
 /// Tiles on which codelets and code of exchanges are needed.
 #[derive(Default)]
 struct CodeTiles {
-    tiles: BTreeMap<u32, BTreeSet<(u32, u32)>>,
+    tiles: BTreeMap<u32, BTreeSet<TileRange>>,
     exchanges: TileBytesDifferences,
 }
 
@@ -157,7 +158,7 @@ impl CodeTiles {
     fn add(&mut self, set: &ComputeSet) {
         for group in &set.vertices {
             let ranges = self.tiles.entry(group.vertex_type.0).or_default();
-            ranges.extend(group.count.iter().map(|(tiles, _)| (tiles.first, tiles.end)));
+            ranges.extend(group.count.iter().map(|(tiles, _)| tiles));
         }
     }
 
@@ -167,14 +168,14 @@ impl CodeTiles {
         let mut total = Bytes::ZERO;
         for (kind, ranges) in &self.tiles {
             let code = types.get(*kind as usize).map_or(Bytes::ZERO, |kind| kind.code_bytes);
-            let mut covered = 0;
-            for (first, end) in ranges {
-                let first = (*first).max(covered);
-                if first < *end {
-                    total += u64::from(end - first) * code;
-                    self.exchanges.add_range((first, *end), code);
+            let mut covered = TileId(0);
+            for range in ranges {
+                let first = range.first.max(covered);
+                if first < range.end {
+                    total += u64::from(range.end - first) * code;
+                    self.exchanges.add_range(TileRange::new(first, range.end), code);
                 }
-                covered = covered.max(*end);
+                covered = covered.max(range.end);
             }
         }
         (total, self.exchanges.most())
@@ -369,8 +370,8 @@ pub fn per_tile(
             for group in &set.vertices {
                 let on = holds.entry(group.vertex_type.0).or_insert_with(|| vec![false; tiles]);
                 for (range, _) in group.count.iter() {
-                    let end = (range.end as usize).min(tiles);
-                    on[(range.first as usize).min(end)..end].fill(true);
+                    let end = range.end.index().min(tiles);
+                    on[range.first.index().min(end)..end].fill(true);
                 }
             }
         }
@@ -392,8 +393,8 @@ fn add_runs<T: Clone + PartialEq, Q: Quantity>(
     value: impl Fn(&T) -> Q,
 ) {
     for (range, of) in runs.iter() {
-        let end = (range.end as usize).min(sums.len());
-        let start = (range.first as usize).min(end);
+        let end = range.end.index().min(sums.len());
+        let start = range.first.index().min(end);
         sums[start..end].iter_mut().for_each(|sum| *sum = sum.saturating_add(value(of)));
     }
 }
@@ -438,8 +439,10 @@ mod tests {
     #[test]
     fn code_of_a_codelet_counts_once_per_tile() {
         let mut codelets = CodeTiles::default();
-        codelets.tiles.insert(0, BTreeSet::from([(0, 4), (2, 6), (9, 10)]));
-        codelets.exchanges.add_range((5, 10), Bytes(7));
+        let range = |(first, end)| TileRange::new(TileId(first), TileId(end));
+        let ranges = [(0, 4), (2, 6), (9, 10)].map(range);
+        codelets.tiles.insert(0, BTreeSet::from(ranges));
+        codelets.exchanges.add_range(range((5, 10)), Bytes(7));
         let kind =
             VertexTypeInfo { name: String::new(), code_bytes: Bytes(10), state_bytes: Bytes::ZERO };
         assert_eq!(codelets.bytes(&[kind]), (Bytes(70), Bytes(17)));

@@ -8,6 +8,7 @@
 
 use super::operations::{OpRow, OperationLayer, operations};
 use std::collections::BTreeMap;
+use tilescope_report::units::IpuId;
 use tilescope_report::{Report, ReportError, ReportPart, TrainingPass};
 
 /// Passes over all layers that put nodes in order.
@@ -25,7 +26,7 @@ pub struct OpGraphNode {
     /// Forward, backward or update.
     pub pass: Option<TrainingPass>,
     /// IPU of the replica.
-    pub ipu: Option<u32>,
+    pub ipu: Option<IpuId>,
     /// Block of the model.
     pub block: String,
     /// Layer, counted from the top.
@@ -38,7 +39,7 @@ pub struct OpGraphNode {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OpGraphLane {
     /// The IPU; `None` where that is not known.
-    pub ipu: Option<u32>,
+    pub ipu: Option<IpuId>,
     /// Left edge, in widths of a node.
     pub left: f64,
     /// Number of nodes beside each other.
@@ -113,7 +114,8 @@ fn is_shown(row: &OpRow, key: &OpGraphKey) -> bool {
 fn laid_out(rows: Vec<OpRow>, inputs: &[Vec<usize>], key: &OpGraphKey) -> OpGraph {
     let mut nodes: Vec<OpGraphNode> = Vec::new();
     let mut node_of: Vec<Option<usize>> = vec![None; rows.len()];
-    let mut folded: BTreeMap<(String, Option<TrainingPass>, Option<u32>), usize> = BTreeMap::new();
+    let mut folded: BTreeMap<(String, Option<TrainingPass>, Option<IpuId>), usize> =
+        BTreeMap::new();
     for (index, row) in rows.iter().enumerate().filter(|(_, row)| is_shown(row, key)) {
         let block = block_of(row);
         let open = key.open.as_ref().is_none_or(|open| open.iter().any(|known| known == block));
@@ -214,7 +216,7 @@ fn put_in_layers(graph: &mut OpGraph) {
 }
 
 /// Nodes of one layer and lane, from the left.
-type OpGraphCells = BTreeMap<(usize, Option<u32>), Vec<usize>>;
+type OpGraphCells = BTreeMap<(usize, Option<IpuId>), Vec<usize>>;
 
 fn put_in_order(graph: &mut OpGraph) {
     let mut cells = OpGraphCells::new();
@@ -233,7 +235,7 @@ fn put_in_order(graph: &mut OpGraph) {
     }
     for sweep in 0..SWEEPS {
         let (down, near) = if sweep % 2 == 0 { (true, &above) } else { (false, &below) };
-        let mut order: Vec<(usize, Option<u32>)> = cells.keys().copied().collect();
+        let mut order: Vec<(usize, Option<IpuId>)> = cells.keys().copied().collect();
         if !down {
             order.reverse();
         }
@@ -256,7 +258,7 @@ fn barycentre(graph: &OpGraph, near: &[usize], node: usize) -> f64 {
 
 /// A lane for each IPU, as wide as its widest layer.
 fn put_lanes(graph: &mut OpGraph, cells: &OpGraphCells) {
-    let mut widths: BTreeMap<Option<u32>, usize> = BTreeMap::new();
+    let mut widths: BTreeMap<Option<IpuId>, usize> = BTreeMap::new();
     for ((_, ipu), nodes) in cells {
         let width = widths.entry(*ipu).or_default();
         *width = (*width).max(nodes.len());
@@ -269,7 +271,7 @@ fn put_lanes(graph: &mut OpGraph, cells: &OpGraphCells) {
 }
 
 /// Puts nodes of a layer into the middle of their lane, side by side.
-fn spread(graph: &mut OpGraph, ipu: Option<u32>, nodes: &[usize]) {
+fn spread(graph: &mut OpGraph, ipu: Option<IpuId>, nodes: &[usize]) {
     let Some(lane) = graph.lanes.iter().find(|lane| lane.ipu == ipu).copied() else { return };
     let left = lane.left + (lane.width - nodes.len() as f64) / 2.0 + 0.5;
     for (place, node) in nodes.iter().enumerate() {

@@ -4,7 +4,7 @@ use super::find::{CatalogueItem, SearchEntity};
 use super::trace::ProgramRuns;
 use std::collections::{BTreeMap, BTreeSet};
 use tilescope_report::trace::{LogHistogram, ProgramStepTotals, Trace};
-use tilescope_report::units::{ComputeSetId, CycleRange, ProgramId, TileRuns};
+use tilescope_report::units::{ComputeSetId, CycleRange, IpuId, ProgramId, TileId, TileRuns};
 use tilescope_report::{ComputeSet, Report, ReportError};
 
 /// Most bars of a histogram.
@@ -227,7 +227,7 @@ pub(crate) fn is_short(trace: &Trace) -> bool {
 pub fn step_lengths(
     report: &Report,
     window: CycleRange,
-    ipus: &[u32],
+    ipus: &[IpuId],
 ) -> Result<ValueDistribution, ReportError> {
     let mut lengths = ValueDistribution::default();
     let Some(trace) = report.trace()? else { return Ok(lengths) };
@@ -260,10 +260,10 @@ pub fn spread(
     let mut tiles = vec![0u64; target.tiles_per_replica() as usize];
     let programs = report.programs()?;
     let sets: BTreeMap<ComputeSetId, ComputeSet> = report.compute_sets()?.into_iter().collect();
-    let mut add = |of: &TileRuns<u64>, times: &dyn Fn(u32) -> u64| {
+    let mut add = |of: &TileRuns<u64>, times: &dyn Fn(TileId) -> u64| {
         for (range, value) in of.iter() {
-            for tile in range.first..range.end {
-                if let Some(sum) = tiles.get_mut(tile as usize) {
+            for tile in range.iter() {
+                if let Some(sum) = tiles.get_mut(tile.index()) {
                     *sum = sum.saturating_add(value.saturating_mul(times(tile)));
                 }
             }
@@ -288,13 +288,12 @@ pub fn spread(
             }
         }
     }
-    let per_ipu = target.tiles_per_ipu.max(1);
     let runs = runs.by_ipu();
     for id in executed {
         let set = programs.get(id).and_then(|program| sets.get(&program.compute_set?));
         if let Some(set) = set {
             add(&set.cycles.map(|cycles| cycles.0), &|tile| {
-                runs.get(&(tile / per_ipu, id)).map_or(0, |of| of.executions)
+                runs.get(&(target.ipu_of_tile(tile), id)).map_or(0, |of| of.executions)
             });
         }
     }

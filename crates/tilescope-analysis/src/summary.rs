@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use std::collections::BTreeMap;
-use tilescope_report::units::{Bytes, CycleRange, Cycles};
+use tilescope_report::units::{Bytes, CycleRange, Cycles, IpuId};
 use tilescope_report::{
     BatchingConfig, GraphCounts, MemoryRegion, Report, ReportError, StepActivity, Target,
     TargetKind, TileMemory,
@@ -233,7 +233,7 @@ fn execution(report: &Report, target: &Target) -> Result<Option<ExecutionSummary
     let Some(trace) = report.trace()? else { return Ok(None) };
     let window = trace.range();
     let mut ipus = Vec::new();
-    for ipu in 0..target.ipus_per_replica {
+    for ipu in (0..target.ipus_per_replica).map(IpuId) {
         let Some(lane) = trace.lane_of(ipu, 0) else { continue };
         let totals = lane.totals(window)?;
         ipus.push(IpuSummary {

@@ -2,7 +2,9 @@
 //! people write tile numbers.
 
 use serde::{Deserialize, Serialize};
-use tilescope_report::units::{NumberFormat, Quantity, TileRuns, exact_bytes, grouped};
+use tilescope_report::units::{
+    NumberFormat, Quantity, TileId, TileRange, TileRuns, exact_bytes, grouped,
+};
 use tilescope_report::{MemoryCategory, MemoryRegion, Target};
 
 /// In which order tiles stand.
@@ -113,7 +115,7 @@ pub struct TileCurveStack {
     /// Number of places: tiles or IPUs.
     pub places: usize,
     /// The tile at each place, where it is not the place itself.
-    pub tiles: Option<Vec<u32>>,
+    pub tiles: Option<Vec<TileId>>,
     /// Sum of the fullest place.
     pub max: u64,
     /// What a place has; 0 where that means nothing.
@@ -160,25 +162,25 @@ impl TileCurveStack {
         );
     }
 
-    fn reorder(&mut self, order: Vec<u32>) {
+    fn reorder(&mut self, order: Vec<TileId>) {
         for curve in &mut self.layers {
-            let values = order.iter().map(|tile| curve.values.get(*tile as usize).copied());
+            let values = order.iter().map(|tile| curve.values.get(tile.index()).copied());
             curve.values = values.map(Option::unwrap_or_default).collect();
         }
         self.tiles = Some(order);
     }
 
-    /// The tile (or IPU) at a place.
-    pub fn tile_at(&self, place: usize) -> u32 {
+    /// The tile at a place of curves over tiles.
+    pub fn tile_at(&self, place: usize) -> TileId {
         let tile = self.tiles.as_ref().and_then(|tiles| tiles.get(place));
-        tile.copied().unwrap_or(place as u32)
+        tile.copied().unwrap_or_else(|| TileId::from_index(place))
     }
 
-    /// The place of a tile (or IPU).
-    pub fn place_of(&self, tile: u32) -> Option<usize> {
+    /// The place of a tile in curves over tiles.
+    pub fn place_of(&self, tile: TileId) -> Option<usize> {
         match &self.tiles {
             Some(tiles) => tiles.iter().position(|known| *known == tile),
-            None => Some(tile as usize).filter(|place| *place < self.places),
+            None => Some(tile.index()).filter(|place| *place < self.places),
         }
     }
 
@@ -196,7 +198,7 @@ pub fn spread<T: Clone + PartialEq, Q: Quantity>(
 ) -> Vec<u64> {
     let mut values = vec![0; tiles];
     for (range, of) in runs.iter() {
-        let (first, end) = (range.first as usize, (range.end as usize).min(tiles));
+        let (first, end) = (range.first.index(), range.end.index().min(tiles));
         if first < end {
             values[first..end].fill(value(of).number());
         }
@@ -241,35 +243,35 @@ impl ChipFloorPlan {
     }
 
     /// Column and row of a tile.
-    pub fn cell(&self, tile: u32) -> (usize, usize) {
-        let (ipu, tile) = (tile / self.tiles_per_ipu, tile % self.tiles_per_ipu);
+    pub fn cell(&self, tile: TileId) -> (usize, usize) {
+        let (ipu, tile) = (tile.0 / self.tiles_per_ipu, tile.0 % self.tiles_per_ipu);
         let (column, row) = (tile / self.rows, tile % self.rows);
         let row = self.winding(column, row);
         (ipu as usize * (self.columns_per_ipu() + 1) + column as usize, row as usize)
     }
 
     /// Number of a tile on its own chip, counted column by column from the top.
-    pub(crate) fn physical(&self, tile: u32) -> u32 {
+    pub(crate) fn physical(&self, tile: TileId) -> u32 {
         let (column, row) = self.cell(tile % self.tiles_per_ipu);
         column as u32 * self.rows + row as u32
     }
 
     /// The tile at a column and row.
-    pub fn tile_at(&self, column: usize, row: usize) -> Option<u32> {
+    pub fn tile_at(&self, column: usize, row: usize) -> Option<TileId> {
         let width = self.columns_per_ipu() + 1;
         let (ipu, column) = ((column / width) as u32, (column % width) as u32);
         let row = u32::try_from(row).ok().filter(|row| *row < self.rows)?;
         let row = self.winding(column, row);
         let tile = column.checked_mul(self.rows)?.checked_add(row)?;
         let known = tile < self.tiles_per_ipu && ipu < self.ipus;
-        known.then_some(ipu * self.tiles_per_ipu + tile)
+        known.then_some(TileId(ipu * self.tiles_per_ipu + tile))
     }
 }
 
 /// Tiles as they lie on the chips, column by column.
-pub(crate) fn hardware_order(target: &Target, tiles: usize) -> Vec<u32> {
+pub(crate) fn hardware_order(target: &Target, tiles: usize) -> Vec<TileId> {
     let plan = ChipFloorPlan::from_target(target);
-    let mut order: Vec<u32> = (0..tiles as u32).collect();
+    let mut order: Vec<TileId> = TileId(0).onwards().take(tiles).collect();
     order.sort_by_key(|tile| plan.cell(*tile));
     order
 }
@@ -285,7 +287,7 @@ pub enum TileListError {
     NotANumber(String),
     /// The machine has fewer tiles.
     #[error("there is no tile {0}")]
-    NoSuchTile(u32),
+    NoSuchTile(TileId),
     /// A range whose end comes before its start.
     #[error("{0:?} runs backwards")]
     Backwards(String),
@@ -298,15 +300,16 @@ pub enum TileListError {
 ///
 /// # Errors
 /// What cannot be meant.
-pub fn parse_tiles(text: &str, tiles: u32) -> Result<Vec<u32>, TileListError> {
-    let mut found: Vec<u32> = Vec::new();
+pub fn parse_tiles(text: &str, tiles: u32) -> Result<Vec<TileId>, TileListError> {
+    let mut found: Vec<TileId> = Vec::new();
     for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
         let number = |text: &str| {
-            let tile: u32 = text
+            let tile = text
                 .trim()
                 .parse()
+                .map(TileId)
                 .map_err(|_| TileListError::NotANumber(text.trim().to_owned()))?;
-            if tile < tiles { Ok(tile) } else { Err(TileListError::NoSuchTile(tile)) }
+            if tile < TileId(tiles) { Ok(tile) } else { Err(TileListError::NoSuchTile(tile)) }
         };
         let (first, last) = match part.split_once('-') {
             Some((first, last)) => (number(first)?, number(last)?),
@@ -315,7 +318,7 @@ pub fn parse_tiles(text: &str, tiles: u32) -> Result<Vec<u32>, TileListError> {
         if first > last {
             return Err(TileListError::Backwards(part.to_owned()));
         }
-        for tile in first..=last {
+        for tile in TileRange::new(first, last + 1).iter() {
             if found.len() >= MOST_LISTED_TILES {
                 return Err(TileListError::TooMany);
             }
@@ -328,8 +331,8 @@ pub fn parse_tiles(text: &str, tiles: u32) -> Result<Vec<u32>, TileListError> {
 }
 
 /// Writes tiles as [`parse_tiles`] reads them.
-pub fn tiles_text(tiles: &[u32]) -> String {
-    let mut parts: Vec<(u32, u32)> = Vec::new();
+pub fn tiles_text(tiles: &[TileId]) -> String {
+    let mut parts: Vec<(TileId, TileId)> = Vec::new();
     for tile in tiles {
         match parts.last_mut() {
             Some((_, last)) if *last + 1 == *tile => *last = *tile,
@@ -350,11 +353,20 @@ pub fn tiles_text(tiles: &[u32]) -> String {
 mod tests {
     use super::*;
 
+    fn ids(numbers: &[u32]) -> Vec<TileId> {
+        numbers.iter().copied().map(TileId).collect()
+    }
+
+    /// The tiles of two IPUs of 64.
+    fn all() -> Vec<TileId> {
+        TileRange::first_tiles(128).iter().collect()
+    }
+
     #[test]
     fn tiles_are_numbers_and_ranges() {
         let error = parse_tiles("1 or", 9).unwrap_err();
         assert_eq!(error.to_string(), "\"1 or\" is not a tile number");
-        assert_eq!(parse_tiles("0,3-5, 4", 9), Ok(vec![0, 3, 4, 5]));
+        assert_eq!(parse_tiles("0,3-5, 4", 9), Ok(ids(&[0, 3, 4, 5])));
         assert_eq!(parse_tiles("", 9), Ok(vec![]));
         assert_eq!(parse_tiles(" , ", 9), Ok(vec![]));
         for wrong in ["9", "5-3", "-1", "a", "0-99999999", "1-"] {
@@ -365,6 +377,7 @@ mod tests {
     #[test]
     fn tiles_are_written_as_they_are_read() {
         for tiles in [vec![], vec![7], vec![0, 3, 4, 5], vec![5, 4, 3]] {
+            let tiles = ids(&tiles);
             assert_eq!(parse_tiles(&tiles_text(&tiles), 9), Ok(tiles));
         }
     }
@@ -372,10 +385,10 @@ mod tests {
     #[test]
     fn every_tile_has_one_place_on_the_chip() {
         let mut order = hardware_order(&test_target(), 128);
-        assert_eq!(&order[..3], [0, 1, 2]);
-        assert_eq!(&order[16..18], [31, 30]);
+        assert_eq!(order[..3], ids(&[0, 1, 2]));
+        assert_eq!(order[16..18], ids(&[31, 30]));
         order.sort_unstable();
-        assert_eq!(order, (0..128).collect::<Vec<u32>>());
+        assert_eq!(order, all());
     }
 
     #[test]
@@ -392,8 +405,8 @@ mod tests {
         let target = Target { tiles_per_column: 0, ..test_target() };
         let plan = ChipFloorPlan::from_target(&target);
         assert!(!plan.known && (plan.rows, plan.columns_per_ipu()) == (8, 8));
-        assert_eq!(hardware_order(&target, 128), (0..128).collect::<Vec<u32>>());
-        for tile in 0..128 {
+        assert_eq!(hardware_order(&target, 128), all());
+        for tile in all() {
             let (column, row) = plan.cell(tile);
             assert_eq!(plan.tile_at(column, row), Some(tile));
         }
@@ -422,8 +435,9 @@ mod tests {
     #[test]
     fn the_floor_plan_has_one_cell_for_every_tile() {
         let plan = ChipFloorPlan::from_target(&test_target());
-        let mut cells: Vec<(usize, usize)> = (0..128).map(|tile| plan.cell(tile)).collect();
-        assert!((0..128).all(|tile| {
+        let mut cells: Vec<(usize, usize)> =
+            all().into_iter().map(|tile| plan.cell(tile)).collect();
+        assert!(all().into_iter().all(|tile| {
             let (column, row) = plan.cell(tile);
             plan.tile_at(column, row) == Some(tile)
         }));

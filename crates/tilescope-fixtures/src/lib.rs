@@ -8,7 +8,7 @@
 //! let mut report = ReportBuilder::new(2, 4);
 //! let conv = report.compute("conv/Convolve", 100);
 //! let sync = report.program(ProgramKind::Sync, "External");
-//! report.run(conv, 0..100).run(sync, 100..120).run_on(conv, 1, 120..220);
+//! report.run(conv, 0..100).run(sync, 100..120).run_on(conv, IpuId(1), 120..220);
 //! report.variable("weights", MemoryCategory::Variable, 0..8, 1024, None);
 //! assert_eq!(report.steps.len(), 3);
 //! assert_eq!(report.compilation().tile_memory.get(7).unwrap().always_live, Bytes(1024));
@@ -93,7 +93,7 @@ impl ReportBuilder {
 
     /// Adds a compute set that takes `cycles` on every tile, and the program that executes it.
     pub fn compute(&mut self, name: &str, cycles: u64) -> ProgramId {
-        let tiles = TileRange::new(0, self.parts.target.tiles_per_replica());
+        let tiles = TileRange::first_tiles(self.parts.target.tiles_per_replica());
         self.parts.compute_sets.push(ComputeSet {
             name: name.to_owned(),
             cycles: TileRuns::uniform(tiles, Cycles(cycles)),
@@ -109,7 +109,7 @@ impl ReportBuilder {
     /// Adds an internal exchange in which every tile sends and receives `bytes`.
     pub fn exchange(&mut self, name: &str, bytes: u64) -> ProgramId {
         let program = self.program(ProgramKind::DoExchange, name);
-        let tiles = TileRange::new(0, self.parts.target.tiles_per_replica());
+        let tiles = TileRange::first_tiles(self.parts.target.tiles_per_replica());
         let traffic = TileTraffic {
             bytes_in: Bytes(bytes),
             bytes_out: Bytes(bytes),
@@ -130,7 +130,7 @@ impl ReportBuilder {
             kind: kind.to_owned(),
             pass: TrainingPass::Forward,
             block: None,
-            ipu: 0,
+            ipu: IpuId(0),
             flops: 0,
             shapes: String::new(),
             plan: None,
@@ -149,7 +149,7 @@ impl ReportBuilder {
         bytes: u64,
         lifetime: Option<Range<u32>>,
     ) -> VariableId {
-        let tiles = TileRange::new(tiles.start, tiles.end);
+        let tiles = TileRange::new(TileId(tiles.start), TileId(tiles.end));
         let end = |variable: &Variable| {
             let placed = variable
                 .tiles
@@ -179,21 +179,21 @@ impl ReportBuilder {
 
     /// Executes `program` on all IPUs and tiles during `cycles`.
     pub fn run(&mut self, program: ProgramId, cycles: Range<u64>) -> &mut Self {
-        let ipus = 0..self.parts.target.ipus_per_replica;
+        let ipus = (0..self.parts.target.ipus_per_replica).map(IpuId);
         let ipus = ipus.map(|ipu| self.bar(ipu, cycles.clone())).collect();
         self.steps.push(ExecutionStep { program, ipus });
         self
     }
 
     /// Executes `program` on all tiles of one IPU during `cycles`.
-    pub fn run_on(&mut self, program: ProgramId, ipu: u32, cycles: Range<u64>) -> &mut Self {
+    pub fn run_on(&mut self, program: ProgramId, ipu: IpuId, cycles: Range<u64>) -> &mut Self {
         let ipus = vec![self.bar(ipu, cycles)];
         self.steps.push(ExecutionStep { program, ipus });
         self
     }
 
     /// A step on all tiles of an IPU, perfectly balanced and without data.
-    pub fn bar(&self, ipu: u32, cycles: Range<u64>) -> StepOnIpu {
+    pub fn bar(&self, ipu: IpuId, cycles: Range<u64>) -> StepOnIpu {
         StepOnIpu {
             ipu,
             sub_lane: 0,
@@ -231,11 +231,11 @@ impl ReportBuilder {
     pub fn compilation(&self) -> CompilationReport {
         let mut parts = self.parts.clone();
         if parts.tile_memory.is_empty() && parts.tile_categories.is_empty() {
-            for tile in 0..parts.target.tiles_per_replica() {
+            for tile in TileRange::first_tiles(parts.target.tiles_per_replica()).iter() {
                 let (memory, categories) = memory_of(&parts, tile);
-                parts.tile_memory.push(TileRange::new(tile, tile + 1), memory);
+                parts.tile_memory.push(TileRange::single(tile), memory);
                 if !categories.is_empty() {
-                    parts.tile_categories.push(TileRange::new(tile, tile + 1), categories);
+                    parts.tile_categories.push(TileRange::single(tile), categories);
                 }
             }
         }
@@ -253,7 +253,7 @@ impl ReportBuilder {
     }
 }
 
-fn memory_of(parts: &CompilationReport, tile: u32) -> (TileMemory, Vec<CategoryBytes>) {
+fn memory_of(parts: &CompilationReport, tile: TileId) -> (TileMemory, Vec<CategoryBytes>) {
     let on_tile = || {
         let variables = parts.variables.iter();
         variables.filter_map(|v| v.tiles.get(tile).map(|placement| (v, placement.bytes)))

@@ -12,12 +12,12 @@
 
 use super::codec::{VarintReader, apply_zigzag_difference, difference, write_varint};
 use super::strided_tile_runs::{StridedTileRuns, strided_runs_of};
-use crate::units::{Bytes, TileRuns};
+use crate::units::{Bytes, TileId, TileRuns};
 
 /// The blob of the addresses of a variable.
 pub(super) fn encode(addresses: &TileRuns<Bytes>) -> Vec<u8> {
     let mut out = Vec::new();
-    let (mut first, mut before) = (0, Bytes::ZERO);
+    let (mut first, mut before) = (TileId(0), Bytes::ZERO);
     for (comb, address) in strided_runs_of(addresses) {
         let several = comb.repeats > 1;
         write_varint(&mut out, u64::from(comb.first - first));
@@ -39,7 +39,7 @@ pub(super) fn decode(
     tiles: u32,
 ) -> impl Iterator<Item = Option<(StridedTileRuns, Bytes)>> {
     let mut cursor = VarintReader::new(blob);
-    let (mut first, mut before, mut broken) = (0u32, Bytes::ZERO, false);
+    let (mut first, mut before, mut broken) = (TileId(0), Bytes::ZERO, false);
     std::iter::from_fn(move || {
         if broken || cursor.is_done() {
             return None;
@@ -55,7 +55,7 @@ pub(super) fn decode(
 
 fn decode_next_run(
     cursor: &mut VarintReader,
-    first: u32,
+    first: TileId,
     before: Bytes,
     tiles: u32,
 ) -> Option<(StridedTileRuns, Bytes)> {
@@ -77,7 +77,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn runs(values: &[Option<Bytes>]) -> TileRuns<Bytes> {
-        TileRuns::from_tiles(0, values.iter().copied())
+        TileRuns::from_tiles(TileId(0), values.iter().copied())
     }
 
     proptest! {
@@ -88,7 +88,7 @@ mod tests {
             for part in decode(&encode(&runs(&values)), tiles) {
                 let (comb, address) = part.expect("a comb");
                 for range in comb.ranges() {
-                    back[range.first as usize..range.end as usize].fill(Some(address));
+                    back[range.indices()].fill(Some(address));
                 }
             }
             prop_assert_eq!(back, values);
@@ -97,7 +97,7 @@ mod tests {
         #[test]
         fn any_bytes_are_combs_among_the_tiles(blob in prop::collection::vec(any::<u8>(), 0..60)) {
             for (comb, _) in decode(&blob, 1000).flatten() {
-                prop_assert!(comb.last_run_end() <= 1000);
+                prop_assert!(comb.last_run_end() <= TileId(1000));
             }
         }
     }

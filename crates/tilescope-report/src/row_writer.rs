@@ -3,8 +3,9 @@
 use crate::error::ReportError;
 use crate::schema;
 use crate::strided_tile_runs::StridedTileRuns;
-use crate::units::Quantity;
-use rusqlite::{CachedStatement, Connection, Params};
+use crate::units::{IpuId, Quantity, TileId};
+use rusqlite::types::ToSqlOutput;
+use rusqlite::{CachedStatement, Connection, Params, ToSql};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::LazyLock;
@@ -45,6 +46,19 @@ impl TableInserter<'_> {
     pub(super) fn insert(&mut self, row: impl Params) -> Result<(), ReportError> {
         let failed = |e: rusqlite::Error| ReportError::sqlite_writing(&e, self.path);
         self.statement.execute(row).map(|_| ()).map_err(failed)
+    }
+}
+
+/// Tiles and IPUs are their numbers in the file.
+impl ToSql for TileId {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        self.0.to_sql()
+    }
+}
+
+impl ToSql for IpuId {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        self.0.to_sql()
     }
 }
 
@@ -93,7 +107,7 @@ pub(super) fn check_tiles_exist(
     what: impl FnOnce() -> String,
 ) -> Result<(), ReportError> {
     let (first, end) = (tiles.first, tiles.last_run_end());
-    if first >= end || end > count {
+    if first >= end || end > TileId(count) {
         let what = what();
         return Err(ReportError::invalid_input(format!(
             "{what} lies on tiles {first}..{end} of a replica of {count}"

@@ -9,13 +9,13 @@
 //!  value   5 5 2 5 5 2 5 5 2 5 5          value 2: first 2, length 1, every 3, times 3
 //! ```
 
-use crate::units::{TileRange, TileRuns};
+use crate::units::{TileId, TileRange, TileRuns};
 use std::collections::BTreeMap;
 
 /// `times` runs of `length` tiles, the first at tile `first`, each `every` tiles after the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct StridedTileRuns {
-    pub(super) first: u32,
+    pub(super) first: TileId,
     pub(super) run_length: u32,
     /// At least `length`, so that runs do not overlap.
     pub(super) stride: u32,
@@ -31,25 +31,25 @@ impl StridedTileRuns {
 
     /// The comb of these columns, if all its tiles are among the first `tiles`.
     pub(super) fn checked(
-        first: u32,
-        end: u32,
+        first: TileId,
+        end: TileId,
         every: u32,
         times: u32,
         tiles: u32,
     ) -> Option<Self> {
-        let length = end.checked_sub(first).filter(|length| *length > 0)?;
+        let length = (first < end).then(|| end - first)?;
         let comb = Self { first, run_length: length, stride: every, repeats: times };
-        let last = u64::from(first) + u64::from(every) * u64::from(times.checked_sub(1)?);
+        let last = u64::from(first.0) + u64::from(every) * u64::from(times.checked_sub(1)?);
         (every >= length && last + u64::from(length) <= u64::from(tiles)).then_some(comb)
     }
 
     /// First tile after the first run.
-    pub(super) fn first_run_end(&self) -> u32 {
+    pub(super) fn first_run_end(&self) -> TileId {
         self.first + self.run_length
     }
 
     /// First tile after the last run.
-    pub(super) fn last_run_end(&self) -> u32 {
+    pub(super) fn last_run_end(&self) -> TileId {
         self.first_run_end() + self.stride * (self.repeats - 1)
     }
 
@@ -111,22 +111,22 @@ mod tests {
     #[test]
     fn a_repeating_pattern_is_a_row_per_value() {
         let tiles = (0..300u32).map(|tile| Some(if tile % 3 == 2 { 2u64 } else { 5 }));
-        let combs = strided_runs_of(&TileRuns::from_tiles(0, tiles));
-        let five = StridedTileRuns { first: 0, run_length: 2, stride: 3, repeats: 100 };
-        let two = StridedTileRuns { first: 2, run_length: 1, stride: 3, repeats: 100 };
+        let combs = strided_runs_of(&TileRuns::from_tiles(TileId(0), tiles));
+        let five = StridedTileRuns { first: TileId(0), run_length: 2, stride: 3, repeats: 100 };
+        let two = StridedTileRuns { first: TileId(2), run_length: 1, stride: 3, repeats: 100 };
         assert_eq!(combs, [(five, 5), (two, 2)]);
     }
 
     proptest! {
         #[test]
         fn combs_cover_each_tile_once(tiles in prop::collection::vec(prop::option::of(0u64..3), 0..120)) {
-            let runs = TileRuns::from_tiles(0, tiles.clone());
+            let runs = TileRuns::from_tiles(TileId(0), tiles.clone());
             let mut covered = vec![None; tiles.len()];
             for (comb, value) in strided_runs_of(&runs) {
                 prop_assert_eq!(StridedTileRuns::checked(comb.first, comb.first_run_end(), comb.stride, comb.repeats, 120), Some(comb));
                 for range in comb.ranges() {
-                    for tile in range.first..range.end {
-                        prop_assert_eq!(covered[tile as usize].replace(value), None);
+                    for tile in range.iter() {
+                        prop_assert_eq!(covered[tile.index()].replace(value), None);
                     }
                 }
             }

@@ -3,7 +3,7 @@
 use super::CliError;
 use serde::Deserialize;
 use std::convert::Infallible;
-use tilescope_report::units::{Bytes, CycleRange, Cycles};
+use tilescope_report::units::{Bytes, CycleRange, Cycles, IpuId};
 use tilescope_report::{
     ExecutionStep, MarkKind, MemoryCategory, ProgramKind, StreamEndpoint, TraceMark,
 };
@@ -114,8 +114,8 @@ impl SimulatedProgram {
     }
 
     /// Bytes to and from an IPU over links in one iteration.
-    pub(super) fn linked(&self, ipu: usize) -> (f64, f64) {
-        let first = self.links.first().and_then(|links| links.get(ipu)).copied();
+    pub(super) fn linked(&self, ipu: IpuId) -> (f64, f64) {
+        let first = self.links.first().and_then(|links| links.get(ipu.index())).copied();
         let LinkBytes { bytes_in, bytes_out } = first.unwrap_or_default();
         (bytes_in.as_f64(), bytes_out.as_f64())
     }
@@ -134,7 +134,7 @@ impl SimulatedProgram {
     }
 
     /// Micro-batches in the stashes of the stage on an IPU: their bytes over those of the tensors.
-    pub(super) fn fifo_depth(&self, ipu: u32) -> Option<f64> {
+    pub(super) fn fifo_depth(&self, ipu: IpuId) -> Option<f64> {
         let tiles = self.compiled.compilation.target.tiles_of_ipu(ipu);
         let variables = &self.compiled.compilation.variables;
         let bytes = |name: &str| -> Option<u64> {
@@ -201,7 +201,7 @@ impl StepSink for FigureMeasurementSink<'_> {
             match program.kind {
                 ProgramKind::GlobalExchange => {
                     if let Some(links) = self.links.last_mut() {
-                        let link = &mut links[on_ipu.ipu as usize];
+                        let link = &mut links[on_ipu.ipu.index()];
                         link.bytes_in += on_ipu.bytes_in;
                         link.bytes_out += on_ipu.bytes_out;
                     }
@@ -216,11 +216,11 @@ impl StepSink for FigureMeasurementSink<'_> {
                 ProgramKind::StreamCopyBegin
                 | ProgramKind::StreamCopyMid
                 | ProgramKind::StreamCopyEnd
-                    if on_ipu.ipu == 0 && on_ipu.sub_lane > 0 =>
+                    if on_ipu.ipu == IpuId(0) && on_ipu.sub_lane > 0 =>
                 {
                     self.io.push(on_ipu.range());
                 }
-                ProgramKind::Sync if on_ipu.ipu == 0 => self.waits.push(on_ipu.range()),
+                ProgramKind::Sync if on_ipu.ipu == IpuId(0) => self.waits.push(on_ipu.range()),
                 _ => {}
             }
         }

@@ -5,7 +5,7 @@ use super::measurements::{SimulatedProgram, SpecWithOverrides};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use tilescope_report::MemoryCategory;
-use tilescope_report::units::grouped;
+use tilescope_report::units::{IpuId, grouped};
 
 /// The file, as it was when the program was built.
 const PUBLISHED_FIGURES: &str = include_str!("../../../assets/published_figures.toml");
@@ -96,11 +96,11 @@ pub(super) enum FigureMeasurement {
     /// The first slot of a pipeline, counted from 1, in which every stage makes both passes.
     FirstFullSlot,
     /// Bytes over links to this IPU, per weight update.
-    LinkBytesIn(usize),
+    LinkBytesIn(IpuId),
     /// Bytes over links from this IPU, per weight update.
-    LinkBytesOut(usize),
+    LinkBytesOut(IpuId),
     /// Micro-batches in the stashes of the stage on this IPU.
-    FifoDepth(u32),
+    FifoDepth(IpuId),
     /// Cycles of the first step whose name ends so.
     StepCycles(String),
     /// Share of the IPUs' cycles in copies from and to remote buffers.

@@ -8,7 +8,7 @@ use crate::data_table::TableCell;
 use crate::exchange_code::{ExchangeCodeOverview, ExchangeLinkTotals, overview, programs, tiles};
 use crate::insights::ViewLocation;
 use std::collections::BTreeMap;
-use tilescope_report::units::{Bytes, ProgramId};
+use tilescope_report::units::{Bytes, ProgramId, TileId};
 use tilescope_report::{Report, ReportError, TileTraffic};
 
 pub(super) const COMPARISON: ViewComparison = ViewComparison { view: "exchange-code", tables };
@@ -17,7 +17,7 @@ fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportErr
     let (source, target) = sides.both(overview)?;
     let code = sides.both(|report| {
         let rows = tiles(report)?.into_iter();
-        Ok(rows.map(|row| (row.tile, row.code.iter().sum())).collect::<BTreeMap<u32, Bytes>>())
+        Ok(rows.map(|row| (row.tile, row.code.iter().sum())).collect::<BTreeMap<TileId, Bytes>>())
     })?;
     let place =
         |tile| Some(ViewLocation { tiles: vec![tile], ..ViewLocation::view("exchange-code") });

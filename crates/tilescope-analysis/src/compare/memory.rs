@@ -8,7 +8,8 @@ use crate::insights::ViewLocation;
 use crate::memory::details;
 use crate::summary::summary;
 use std::collections::BTreeMap;
-use tilescope_report::units::Bytes;
+use std::fmt;
+use tilescope_report::units::{Bytes, IpuId, TileId};
 use tilescope_report::{Report, ReportError, TileMemory};
 
 pub(super) const COMPARISON: ViewComparison = ViewComparison { view: "memory", tables };
@@ -83,13 +84,13 @@ fn variables(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportError
 
 /// Used bytes of each IPU.
 fn ipus(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportError> {
-    let per_ipu = |report: &Report| -> Result<BTreeMap<u32, Bytes>, ReportError> {
+    let per_ipu = |report: &Report| -> Result<BTreeMap<IpuId, Bytes>, ReportError> {
         let (target, memory) = (report.target()?, report.tile_memory()?);
         let mut bytes = BTreeMap::new();
         for (tiles, of) in memory.iter() {
-            for tile in tiles.first..tiles.end {
-                let ipu = tile / target.tiles_per_ipu.max(1);
-                *bytes.entry(ipu).or_default() += TileMemory::excluding_gaps(of);
+            for tile in tiles.iter() {
+                *bytes.entry(target.ipu_of_tile(tile)).or_default() +=
+                    TileMemory::excluding_gaps(of);
             }
         }
         Ok(bytes)
@@ -100,12 +101,11 @@ fn ipus(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportError> {
 
 /// Bytes of each tile, gaps included.
 fn tiles(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportError> {
-    let per_tile = |report: &Report| -> Result<BTreeMap<u32, Bytes>, ReportError> {
+    let per_tile = |report: &Report| -> Result<BTreeMap<TileId, Bytes>, ReportError> {
         let memory = report.tile_memory()?;
         let runs = memory.iter();
-        let tiles = runs.flat_map(|(tiles, of)| {
-            (tiles.first..tiles.end).map(move |tile| (tile, of.including_gaps))
-        });
+        let tiles =
+            runs.flat_map(|(tiles, of)| tiles.iter().map(move |tile| (tile, of.including_gaps)));
         Ok(tiles.collect())
     };
     let (source, target) = sides.both(per_tile)?;
@@ -114,27 +114,26 @@ fn tiles(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportError> {
 }
 
 /// One row per IPU or tile; numbers mean the same in both reports.
-pub(super) fn numbered(
+pub(super) fn numbered<N: Copy + Ord + fmt::Display>(
     title: &'static str,
     what: &'static str,
-    source: &BTreeMap<u32, Bytes>,
-    target: &BTreeMap<u32, Bytes>,
-    place: impl Fn(u32) -> Option<ViewLocation>,
+    source: &BTreeMap<N, Bytes>,
+    target: &BTreeMap<N, Bytes>,
+    place: impl Fn(N) -> Option<ViewLocation>,
 ) -> ComparisonTable {
-    let mut all: Vec<u32> = source.keys().chain(target.keys()).copied().collect();
+    let mut all: Vec<N> = source.keys().chain(target.keys()).copied().collect();
     all.sort_unstable();
     all.dedup();
-    let cell = |of: &BTreeMap<u32, Bytes>, number: u32| {
-        of.get(&number).map(|bytes| TableCell::Bytes(*bytes))
-    };
-    let row = |number: u32| {
+    let cell =
+        |of: &BTreeMap<N, Bytes>, number: N| of.get(&number).map(|bytes| TableCell::Bytes(*bytes));
+    let row = |number: N| {
         let (source, target) = (cell(source, number), cell(target, number));
         let link = |side: &Option<TableCell>| side.as_ref().and_then(|_| place(number));
         let (source_place, target_place) = (link(&source), link(&target));
         let name = format!("{what} {number}");
         ComparisonRow { source_place, target_place, ..ComparisonRow::new(name, source, target) }
     };
-    let sum = |of: &BTreeMap<u32, Bytes>| Some(TableCell::Bytes(of.values().sum()));
+    let sum = |of: &BTreeMap<N, Bytes>| Some(TableCell::Bytes(of.values().sum()));
     let total = (sum(source), sum(target));
     let rows = all.into_iter().map(row).collect();
     ComparisonTable::new(title, what, rows).by_larger().with_total(total.0, total.1)

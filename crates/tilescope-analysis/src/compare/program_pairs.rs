@@ -7,7 +7,7 @@
 use super::sequence_alignment::align;
 use crate::program_names::without_counter_prefix;
 use std::collections::{BTreeMap, BTreeSet};
-use tilescope_report::units::ProgramId;
+use tilescope_report::units::{IpuId, ProgramId};
 use tilescope_report::{ProgramKind, ProgramNode, ProgramNodeTable, Report, ReportError};
 
 /// A program of both reports, or of one.
@@ -92,7 +92,7 @@ impl ProgramPairs {
     }
 }
 
-type ProgramMatchKey<'a> = (ProgramKind, &'a str, Option<u32>);
+type ProgramMatchKey<'a> = (ProgramKind, &'a str, Option<IpuId>);
 
 fn key(programs: &ProgramNodeTable, id: ProgramId, with_ipu: bool) -> ProgramMatchKey<'_> {
     let program = programs.get(id);

@@ -10,7 +10,7 @@ use super::sequence_alignment::align;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 use tilescope_report::trace::{LaneInfo, LaneStep, Trace, TraceLane};
-use tilescope_report::units::{CycleRange, Cycles, ProgramId};
+use tilescope_report::units::{CycleRange, Cycles, IpuId, ProgramId};
 use tilescope_report::{ProgramKind, ProgramNodeTable, Report, ReportError, StepActivity};
 
 /// Most steps of a report, over all lanes, that are aligned one by one.
@@ -20,7 +20,7 @@ pub const MAX_STEPS: u64 = 4_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ComparedStepLocation {
     /// IPU of the replica.
-    pub ipu: u32,
+    pub ipu: IpuId,
     /// Its group of tiles.
     pub sub_lane: u8,
     pub step: LaneStep,
@@ -78,7 +78,7 @@ pub struct MatchedStepRun {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LanePair {
     /// IPU of the replica.
-    pub ipu: u32,
+    pub ipu: IpuId,
     /// Its group of tiles.
     pub sub_lane: u8,
     /// The lane in the source.
@@ -135,7 +135,7 @@ impl StepAlignment {
     ) -> Result<Option<Self>, ReportError> {
         let (Some(a), Some(b)) = (source.trace()?, target.trace()?) else { return Ok(None) };
         let work = StepAligner { pairs, limits: (limit(&a), limit(&b)), traces: (&a, &b) };
-        let mut keys: Vec<(u32, u8)> =
+        let mut keys: Vec<(IpuId, u8)> =
             a.lanes().iter().chain(b.lanes()).map(|lane| (lane.ipu, lane.sub_lane)).collect();
         keys.sort_unstable();
         keys.dedup();
@@ -181,7 +181,7 @@ impl StepAlignment {
     }
 
     /// The alignment of a lane.
-    pub fn lane(&self, ipu: u32, sub_lane: u8) -> Option<&LanePair> {
+    pub fn lane(&self, ipu: IpuId, sub_lane: u8) -> Option<&LanePair> {
         self.lanes.iter().find(|lane| (lane.ipu, lane.sub_lane) == (ipu, sub_lane))
     }
 }
@@ -266,7 +266,7 @@ impl AlignedLaneSide {
 }
 
 impl StepAligner<'_> {
-    fn lane(&self, (ipu, sub_lane): (u32, u8)) -> Result<AlignedLane, ReportError> {
+    fn lane(&self, (ipu, sub_lane): (IpuId, u8)) -> Result<AlignedLane, ReportError> {
         let (a, b) = (self.traces.0.lane_of(ipu, sub_lane), self.traces.1.lane_of(ipu, sub_lane));
         let source = AlignedLaneSide::read(a, self.limits.0, |id| self.pairs.place_of_source(id))?;
         let target = AlignedLaneSide::read(b, self.limits.1, |id| self.pairs.place_of_target(id))?;

@@ -113,10 +113,7 @@ fn present(values: &TileRuns<Bytes>) -> TileRuns<Bytes> {
 fn within(values: &TileRuns<Bytes>, tiles: TileRange) -> TileRuns<Bytes> {
     let mut kept = TileRuns::empty();
     for (range, value) in values.iter().filter(|(_, value)| **value > Bytes::ZERO) {
-        let (first, end) = (range.first.max(tiles.first), range.end.min(tiles.end));
-        if first < end {
-            kept.push(TileRange::new(first, end), *value);
-        }
+        kept.push(range.intersection(tiles), *value);
     }
     kept
 }

@@ -6,7 +6,7 @@
 
 use super::ExchangeLink;
 use super::flows::{ExchangeFlow, ExchangeFlows};
-use tilescope_report::units::{Bytes, ProgramId, TileRange, TileRuns};
+use tilescope_report::units::{Bytes, ProgramId, TileId, TileRange, TileRuns};
 
 /// Which part of the matrix, and in how many cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,7 +95,7 @@ fn bin_tiles(window: TileRange, bins: usize, bin: usize) -> TileRange {
 }
 
 /// The cell of a tile inside the window.
-fn bin_of(window: TileRange, bins: usize, tile: u32) -> usize {
+fn bin_of(window: TileRange, bins: usize, tile: TileId) -> usize {
     let place = (tile - window.first) as usize;
     place * bins / (window.count() as usize).max(1)
 }
@@ -172,7 +172,7 @@ impl ExchangeMatrixBuilder {
         }
     }
 
-    fn add(&mut self, sender: u32, receiver: u32, bytes: f64) {
+    fn add(&mut self, sender: TileId, receiver: TileId, bytes: f64) {
         let ExchangeMatrixKey { senders, receivers, cells: [columns, rows], .. } = self.key;
         if senders.contains(sender) && receivers.contains(receiver) {
             let (row, column) =
@@ -182,17 +182,15 @@ impl ExchangeMatrixBuilder {
     }
 }
 
-fn tiles(values: &TileRuns<Bytes>) -> impl Iterator<Item = (u32, f64)> {
-    values
-        .iter()
-        .flat_map(|(range, value)| (range.first..range.end).map(move |tile| (tile, value.as_f64())))
+fn tiles(values: &TileRuns<Bytes>) -> impl Iterator<Item = (TileId, f64)> {
+    values.iter().flat_map(|(range, value)| range.iter().map(move |tile| (tile, value.as_f64())))
 }
 
 /// Sums of the bins that have any, in order.
 fn binned(values: &TileRuns<Bytes>, window: TileRange, bins: usize) -> Vec<(usize, f64)> {
     let mut sums: Vec<(usize, f64)> = Vec::new();
     for (range, value) in values.iter() {
-        let (mut tile, end) = (range.first.max(window.first), range.end.min(window.end));
+        let TileRange { first: mut tile, end } = range.intersection(window);
         while tile < end {
             let bin = bin_of(window, bins, tile);
             let edge = bin_tiles(window, bins, bin).end.min(end).max(tile + 1);
@@ -214,7 +212,7 @@ mod tests {
 
     fn flow(sent: Vec<u64>, received: Vec<u64>, in_order: bool) -> ExchangeFlows {
         let runs = |values: Vec<u64>| {
-            TileRuns::from_tiles(0, values.into_iter().map(|v| (v > 0).then_some(Bytes(v))))
+            TileRuns::from_tiles(TileId(0), values.into_iter().map(|v| (v > 0).then_some(Bytes(v))))
         };
         let tiles = sent.len().max(received.len()) as u32;
         let (sent, received) = (runs(sent), runs(received));
@@ -231,7 +229,7 @@ mod tests {
     }
 
     fn whole(flows: &ExchangeFlows, cells: usize) -> ExchangeMatrix {
-        let all = TileRange::new(0, flows.tiles);
+        let all = TileRange::first_tiles(flows.tiles);
         let key = ExchangeMatrixKey {
             senders: all,
             receivers: all,
@@ -283,15 +281,15 @@ mod tests {
             for at in 0..rows {
                 let row: f64 = (0..columns).map(|column| matrix.get(column, at)).sum();
                 let tiles = matrix.tiles(0, at).0;
-                let wanted: u64 = (tiles.first..tiles.end)
-                    .map(|tile| sent.get(tile as usize).copied().unwrap_or(0)).sum();
+                let wanted: u64 = tiles.iter()
+                    .map(|tile| sent.get(tile.index()).copied().unwrap_or(0)).sum();
                 prop_assert!((row - wanted as f64).abs() < 1e-3, "row {at}: {row} {wanted}");
             }
             for at in 0..columns {
                 let column: f64 = (0..rows).map(|row| matrix.get(at, row)).sum();
                 let tiles = matrix.tiles(at, 0).1;
-                let wanted: u64 = (tiles.first..tiles.end)
-                    .map(|tile| received.get(tile as usize).copied().unwrap_or(0)).sum();
+                let wanted: u64 = tiles.iter()
+                    .map(|tile| received.get(tile.index()).copied().unwrap_or(0)).sum();
                 prop_assert!((column - wanted as f64).abs() < 1e-3, "column {at}");
             }
         }
@@ -301,7 +299,7 @@ mod tests {
             (sent, received) in ends(), in_order: bool, first in 0u32..20, count in 1u32..20,
         ) {
             let flows = flow(sent, received, in_order);
-            let window = TileRange::new(first, first + count);
+            let window = TileRange::new(TileId(first), TileId(first + count));
             let whole = whole(&flows, flows.tiles as usize);
             let key = ExchangeMatrixKey {
                 senders: window, receivers: window, cells: [count as usize; 2], ..whole.key

@@ -11,7 +11,7 @@ use super::tile_curves::{
     TileAxisOrder, TileCurve, TileCurveLayer, TileCurveStack, TileCurveUnit, spread,
 };
 use serde::{Deserialize, Serialize};
-use tilescope_report::units::{Bytes, OperationId, ProgramId};
+use tilescope_report::units::{Bytes, OperationId, ProgramId, TileId, TileRange};
 use tilescope_report::{
     CategoryBytes, MemoryCategory, ProgramKind, Report, ReportError, TileTraffic,
 };
@@ -265,13 +265,13 @@ pub struct ExchangeProgramRow {
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
-pub fn programs(report: &Report, tiles: &[u32]) -> Result<Vec<ExchangeProgramRow>, ReportError> {
+pub fn programs(report: &Report, tiles: &[TileId]) -> Result<Vec<ExchangeProgramRow>, ReportError> {
     let programs = report.programs()?;
     let mut rows = Vec::new();
     for exchange in report.exchanges()? {
         let mut sum = TileTraffic::default();
         let mut count = 0;
-        let wanted = |range: tilescope_report::units::TileRange| match tiles {
+        let wanted = |range: TileRange| match tiles {
             [] => u64::from(range.count()),
             tiles => tiles.iter().filter(|tile| range.contains(**tile)).count() as u64,
         };
@@ -306,7 +306,7 @@ pub fn programs(report: &Report, tiles: &[u32]) -> Result<Vec<ExchangeProgramRow
 /// A row of the table of tiles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExchangeTileRow {
-    pub tile: u32,
+    pub tile: TileId,
     /// Bytes of code, by link.
     pub code: [Bytes; 3],
     /// Figures summed over programs.
@@ -320,13 +320,13 @@ pub struct ExchangeTileRow {
 pub fn tiles(report: &Report) -> Result<Vec<ExchangeTileRow>, ReportError> {
     let parts = report.tile_categories()?;
     let traffic = report.traffic_by_tile()?;
-    let row = |(tile, traffic): (u32, &TileTraffic)| {
+    let row = |(tile, traffic): (TileId, &TileTraffic)| {
         let code = |link: ExchangeLink| {
             parts.get(tile).map_or(Bytes::ZERO, |parts| code_of(parts, link.category()))
         };
         ExchangeTileRow { tile, code: ExchangeLink::ALL.map(code), traffic: *traffic }
     };
-    let rows = (0..).zip(&traffic).map(row);
+    let rows = TileId(0).onwards().zip(&traffic).map(row);
     Ok(rows
         .filter(|row| row.code != [Bytes::ZERO; 3] || row.traffic != TileTraffic::default())
         .collect())
@@ -379,9 +379,9 @@ mod tests {
         let mut builder = ReportBuilder::new(1, 8);
         builder.exchange("a/ExchangePre", 24);
         let report = opened(&builder);
-        let every: Vec<u32> = (0..8).collect();
+        let every: Vec<TileId> = TileRange::first_tiles(8).iter().collect();
         assert_eq!(programs(&report, &[]).unwrap(), programs(&report, &every).unwrap());
-        assert_eq!(programs(&report, &[3]).unwrap()[0].traffic.bytes_in, Bytes(24));
+        assert_eq!(programs(&report, &[TileId(3)]).unwrap()[0].traffic.bytes_in, Bytes(24));
     }
 
     #[test]

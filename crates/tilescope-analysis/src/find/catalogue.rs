@@ -4,7 +4,9 @@ use super::query::SearchList;
 use crate::tile_mapping::is_tensor;
 use crate::trace::{ProgramRunTotals, ProgramRuns, program_runs};
 use std::collections::BTreeMap;
-use tilescope_report::units::{Bytes, Cycles, OperationId, ProgramId, VariableId, VertexTypeId};
+use tilescope_report::units::{
+    Bytes, Cycles, IpuId, OperationId, ProgramId, VariableId, VertexTypeId,
+};
 use tilescope_report::{ProgramKind, Report, ReportError, VariableFilter};
 
 /// Most variables that are looked through.
@@ -57,7 +59,7 @@ pub struct CatalogueItem {
     /// What kind of thing: a program kind, an operation's kind, a memory category.
     pub kind: String,
     /// Its IPU, where it has one only.
-    pub ipu: Option<u32>,
+    pub ipu: Option<IpuId>,
     /// Executions of a program, of an operation's most frequent program; tiles of a variable;
     /// instances of a vertex type.
     pub count: u64,

@@ -11,7 +11,7 @@ use crate::trace::{ProgramRunTotals, moved};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use tilescope_report::trace::{LaneStep, ProgramStepTotals, StepVisitor, Trace};
 use tilescope_report::units::{
-    Bytes, Cycles, ProgramId, TileRange, TileRuns, VariableId, VertexTypeId,
+    Bytes, Cycles, IpuId, ProgramId, TileId, TileRange, TileRuns, VariableId, VertexTypeId,
 };
 use tilescope_report::{ProgramKind, Report, ReportError, VariableFilter};
 
@@ -334,9 +334,9 @@ impl<'q> QueryMatcher<'q> {
         all
     }
 
-    fn on_ipu(&self, ipu: u32) -> bool {
+    fn on_ipu(&self, ipu: IpuId) -> bool {
         self.terms.iter().all(|(term, _)| match &term.test {
-            QueryCondition::Ipu(spans) => holds(spans, ipu) != term.negated,
+            QueryCondition::Ipu(spans) => holds(spans, ipu.0) != term.negated,
             _ => true,
         })
     }
@@ -393,7 +393,7 @@ impl<'a> LocationFilters<'a> {
             let range = |span: &NumberRange| {
                 let first = span.first.saturating_mul(each).min(tiles);
                 let end = span.last.saturating_add(1).saturating_mul(each).min(tiles);
-                TileRange::new(first, end.max(first))
+                TileRange::new(TileId(first), TileId(end.max(first)))
             };
             let ranges = spans.iter().map(range).filter(|range| range.count() > 0).collect();
             let ranges: Vec<TileRange> = ranges;
@@ -408,7 +408,7 @@ impl<'a> LocationFilters<'a> {
 
     fn is_at(&self, place: &LocationFilter, item: &CatalogueItem) -> bool {
         // Of what an IPU does, only compute sets and exchanges are known tile by tile.
-        let on_ipu = |ipu| place.ipus.as_ref().is_some_and(|spans| holds(spans, ipu));
+        let on_ipu = |ipu: IpuId| place.ipus.as_ref().is_some_and(|spans| holds(spans, ipu.0));
         match item.thing {
             SearchEntity::Variable(id) | SearchEntity::Tensor(id) => place.variables.contains(&id),
             SearchEntity::VertexType(id) => place.vertices.contains(&id),
@@ -464,7 +464,7 @@ impl LocationFilter {
             }
         }
         if let Some(spans) = &ipus {
-            let ran = all.runs.steps.keys().filter(|(ipu, ..)| holds(spans, *ipu));
+            let ran = all.runs.steps.keys().filter(|(ipu, ..)| holds(spans, ipu.0));
             programs.extend(ran.map(|(_, program, _)| *program));
         }
         Ok(Self { negated, ipus, variables, programs, vertices })

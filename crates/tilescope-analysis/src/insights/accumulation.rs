@@ -3,7 +3,7 @@
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
 use std::collections::BTreeMap;
 use tilescope_report::MarkKind;
-use tilescope_report::units::{Cycles, percent};
+use tilescope_report::units::{Cycles, IpuId, percent};
 
 pub(crate) const RULE: InsightRule =
     InsightRule { name: "accumulation", description: "weight updates that are too frequent", find };
@@ -12,7 +12,7 @@ pub(crate) const RULE: InsightRule =
 const MIN_SHARE: f64 = 0.03;
 
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
-    let mut ipus: BTreeMap<Option<u32>, Cycles> = BTreeMap::new();
+    let mut ipus: BTreeMap<Option<IpuId>, Cycles> = BTreeMap::new();
     for mark in facts.marks_of(MarkKind::Update) {
         *ipus.entry(mark.ipu).or_default() += mark.cycles.length();
     }

@@ -3,10 +3,11 @@
 use crate::label_conventions::is_stash;
 use crate::liveness::{self, LiveVariable, LivenessScope};
 use crate::trace::{ProgramRuns, program_runs};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tilescope_report::units::{
-    Bytes, ComputeSetId, CycleRange, Cycles, NumberFormat, ProgramId, TileRuns,
+    Bytes, ComputeSetId, CycleRange, Cycles, IpuId, NumberFormat, ProgramId, TileId, TileRuns,
 };
 use tilescope_report::{
     BatchingConfig, CategoryBytes, ComputeSet, MarkFilter, MarkKind, MemoryCategory,
@@ -21,7 +22,7 @@ const MAX_MARKS: usize = 100_000;
 #[derive(Clone, Debug, PartialEq)]
 pub struct PeakMemoryTile {
     /// The fullest tile.
-    pub tile: u32,
+    pub tile: TileId,
     /// The liveness step.
     pub step: u32,
     pub program: ProgramId,
@@ -103,23 +104,26 @@ impl InsightFacts {
 
     /// Cycles of the programs that `holds` is true of, on the IPU that has most of them, as a share
     /// of the run; and that IPU. `None` if there are none.
-    pub(crate) fn busiest_share(&self, holds: impl Fn(&ProgramNode) -> bool) -> Option<(f64, u32)> {
+    pub(crate) fn busiest_share(
+        &self,
+        holds: impl Fn(&ProgramNode) -> bool,
+    ) -> Option<(f64, IpuId)> {
         let runs = self.runs.as_ref()?;
-        let mut sums: BTreeMap<u32, Cycles> = BTreeMap::new();
+        let mut sums: BTreeMap<IpuId, Cycles> = BTreeMap::new();
         for ((ipu, program, _), of) in &runs.steps {
             if self.programs.get(*program).is_some_and(&holds) {
                 *sums.entry(*ipu).or_default() += of.cycles;
             }
         }
         let (ipu, cycles) =
-            sums.into_iter().max_by_key(|(ipu, cycles)| (*cycles, u32::MAX - ipu))?;
+            sums.into_iter().max_by_key(|(ipu, cycles)| (*cycles, Reverse(*ipu)))?;
         (cycles > Cycles::ZERO).then(|| (self.share(cycles), ipu))
     }
 
     /// The program of those `holds` is true of that takes most cycles on an IPU.
     pub(crate) fn longest(
         &self,
-        ipu: u32,
+        ipu: IpuId,
         holds: impl Fn(&ProgramNode) -> bool,
     ) -> Option<(ProgramId, Cycles)> {
         let runs = self.runs.as_ref()?;
@@ -150,13 +154,12 @@ impl InsightFacts {
     }
 
     /// The tiles that use most, the fullest first.
-    pub(crate) fn fullest(&self, count: usize) -> Vec<(u32, Bytes)> {
-        let mut tiles: Vec<(u32, Bytes)> = Vec::new();
+    pub(crate) fn fullest(&self, count: usize) -> Vec<(TileId, Bytes)> {
+        let mut tiles: Vec<(TileId, Bytes)> = Vec::new();
         for (range, memory) in self.memory.iter() {
             let bytes = memory.including_gaps;
             // More tiles of one run than are asked for cannot make a difference.
-            let end = range.end.min(range.first.saturating_add(count as u32));
-            tiles.extend((range.first..end).map(|tile| (tile, bytes)));
+            tiles.extend(range.iter().take(count).map(|tile| (tile, bytes)));
         }
         tiles.sort_by_key(|(tile, bytes)| (Bytes::MAX - *bytes, *tile));
         tiles.truncate(count);
@@ -202,7 +205,7 @@ fn peak(
     memory: &TileRuns<TileMemory>,
 ) -> Result<Option<PeakMemoryTile>, ReportError> {
     let needs = |tile: &TileMemory| tile.always_live.saturating_add(tile.peak_not_always_live);
-    let mut fullest: Option<(u32, Bytes)> = None;
+    let mut fullest: Option<(TileId, Bytes)> = None;
     for (range, tile) in memory.iter() {
         if fullest.is_none_or(|(_, most)| needs(tile) > most) {
             fullest = Some((range.first, needs(tile)));

@@ -35,7 +35,7 @@ pub use tile_memory_overview::{
 
 use serde::{Deserialize, Serialize};
 use tilescope_report::units::{
-    Bytes, CycleRange, NumberFormat, OperationId, ProgramId, VariableId, percent,
+    Bytes, CycleRange, NumberFormat, OperationId, ProgramId, TileId, VariableId, percent,
 };
 use tilescope_report::{Report, ReportError};
 
@@ -92,7 +92,7 @@ pub struct ViewLocation {
     /// Name of the view, as the command line spells it.
     pub view: &'static str,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub tiles: Vec<u32>,
+    pub tiles: Vec<TileId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<ProgramId>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -4,6 +4,7 @@ use super::{
     InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation,
     pluralised,
 };
+use std::cmp::Reverse;
 use tilescope_report::TileMemory;
 use tilescope_report::units::Bytes;
 
@@ -19,8 +20,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         return Vec::new();
     }
     let need = |tile: &TileMemory| tile.overflowed;
-    let worst =
-        facts.memory.iter().max_by_key(|(range, tile)| (need(tile), u32::MAX - range.first));
+    let worst = facts.memory.iter().max_by_key(|(range, tile)| (need(tile), Reverse(range.first)));
     let Some((range, tile)) = worst else { return Vec::new() };
     let sentence = format!(
         "{} need more memory than the {} a tile has; tile {} is worst and needs {} more.",

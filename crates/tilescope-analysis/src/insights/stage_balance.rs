@@ -2,7 +2,7 @@
 
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
 use std::collections::BTreeMap;
-use tilescope_report::units::{Cycles, percent};
+use tilescope_report::units::{Cycles, IpuId, percent};
 use tilescope_report::{MarkKind, TraceMark, TrainingPass};
 
 pub(crate) const RULE: InsightRule = InsightRule {
@@ -18,7 +18,7 @@ const MIN_RATIO: f64 = 1.15;
 #[derive(Default)]
 struct PipelineStageTimes {
     name: String,
-    ipu: Option<u32>,
+    ipu: Option<IpuId>,
     /// Cycles and number of its passes, by pass.
     passes: BTreeMap<Option<TrainingPass>, (Cycles, u64)>,
     longest: Option<TraceMark>,

@@ -2,7 +2,7 @@
 
 use super::InsightFacts;
 use serde::Serialize;
-use tilescope_report::units::Bytes;
+use tilescope_report::units::{Bytes, IpuId, TileId};
 
 /// Number of bars of the histogram.
 const BUCKETS: usize = 20;
@@ -10,8 +10,8 @@ const BUCKETS: usize = 20;
 /// A tile that is among the fullest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct FullestTile {
-    pub tile: u32,
-    pub ipu: u32,
+    pub tile: TileId,
+    pub ipu: IpuId,
     /// Its memory including gaps.
     pub bytes: Bytes,
 }
@@ -46,11 +46,10 @@ pub struct TileMemoryOverview {
 /// Sums the memory of all tiles up.
 pub fn tile_memory_overview(facts: &InsightFacts) -> TileMemoryOverview {
     let tile_capacity = facts.target.bytes_per_tile;
-    let per_ipu = facts.target.tiles_per_ipu.max(1);
     let worst: Vec<FullestTile> = facts
         .fullest(5)
         .into_iter()
-        .map(|(tile, bytes)| FullestTile { tile, ipu: tile / per_ipu, bytes })
+        .map(|(tile, bytes)| FullestTile { tile, ipu: facts.target.ipu_of_tile(tile), bytes })
         .collect();
     let most = worst.first().map_or(Bytes::ZERO, |tile| tile.bytes);
     let width = (most.max(tile_capacity) + Bytes(1)).div_ceil(BUCKETS as u64).max(Bytes(1));

@@ -4,7 +4,7 @@ use super::{
     InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation,
     pluralised,
 };
-use tilescope_report::units::percent;
+use tilescope_report::units::{TileId, TileRange, percent};
 
 pub(crate) const RULE: InsightRule =
     InsightRule { name: "unused_tiles", description: "tiles that never compute", find };
@@ -13,19 +13,20 @@ pub(crate) const RULE: InsightRule =
 const MIN_SHARE: f64 = 0.02;
 
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
-    let tiles = facts.target.tiles_per_replica();
-    let mut used = vec![false; tiles as usize];
+    let tiles = TileRange::first_tiles(facts.target.tiles_per_replica());
+    let mut used = vec![false; tiles.count() as usize];
     let sets = facts.compute_sets.values().filter(|set| !set.cycles.is_empty());
     for (range, _) in sets.flat_map(|set| set.cycles.iter()) {
-        let end = range.end.min(tiles);
-        used[range.first.min(end) as usize..end as usize].fill(true);
+        let end = range.end.min(tiles.end);
+        used[TileRange::new(range.first.min(end), end).indices()].fill(true);
     }
     let per_ipu = facts.target.tiles_per_ipu.max(1);
     let io = facts.target.io_tiles_per_ipu;
     // Tiles set aside for I/O are not meant to compute.
-    let idle = |tile: &u32| !used[*tile as usize] && tile % per_ipu < per_ipu - io.min(per_ipu);
-    let unused: Vec<u32> = (0..tiles).filter(idle).collect();
-    let share = unused.len() as f64 / f64::from(tiles.max(1));
+    let first_io = TileId(per_ipu - io.min(per_ipu));
+    let idle = |tile: &TileId| !used[tile.index()] && *tile % per_ipu < first_io;
+    let unused: Vec<TileId> = tiles.iter().filter(idle).collect();
+    let share = unused.len() as f64 / f64::from(tiles.count().max(1));
     if !used.contains(&true) || share < MIN_SHARE {
         return Vec::new();
     }

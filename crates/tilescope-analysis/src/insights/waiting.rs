@@ -1,9 +1,10 @@
 //! IPUs that wait for other IPUs.
 
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use tilescope_report::ProgramKind;
-use tilescope_report::units::{Cycles, ProgramId, percent};
+use tilescope_report::units::{Cycles, IpuId, ProgramId, percent};
 
 pub(crate) const RULE: InsightRule =
     InsightRule { name: "waiting", description: "IPUs that wait for other IPUs or the host", find };
@@ -17,11 +18,11 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         let program = facts.programs.get(*id);
         program.is_some_and(|p| p.kind == ProgramKind::Sync && p.name != "Internal")
     };
-    let mut ipus: BTreeMap<u32, Cycles> = BTreeMap::new();
+    let mut ipus: BTreeMap<IpuId, Cycles> = BTreeMap::new();
     for ((ipu, ..), of) in runs.steps.iter().filter(|((_, id, _), _)| external(id)) {
         *ipus.entry(*ipu).or_default() += of.cycles;
     }
-    let most = ipus.iter().max_by_key(|(ipu, cycles)| (**cycles, u32::MAX - **ipu));
+    let most = ipus.iter().max_by_key(|(ipu, cycles)| (**cycles, Reverse(**ipu)));
     let Some((ipu, cycles)) = most.filter(|(_, cycles)| facts.share(**cycles) >= MIN_SHARE) else {
         return Vec::new();
     };

@@ -5,10 +5,10 @@ use super::tile_columns;
 use crate::data_table::{DataTable, TableCell, TableColumn};
 use crate::memory::{MemoryList, MemoryListRow, MemoryTreeRow};
 use crate::tile_curves::TileCurveUnit;
-use tilescope_report::units::Bytes;
+use tilescope_report::units::{Bytes, TileId};
 
 /// What fills the tiles.
-pub fn details(rows: &[MemoryTreeRow], tiles: &[u32]) -> DataTable {
+pub fn details(rows: &[MemoryTreeRow], tiles: &[TileId]) -> DataTable {
     let mut columns = vec![TableColumn::number("Depth"), TableColumn::text("Part")];
     columns.extend(tile_columns(tiles, "All tiles"));
     let row = |row: &MemoryTreeRow| {
@@ -24,26 +24,26 @@ pub fn details(rows: &[MemoryTreeRow], tiles: &[u32]) -> DataTable {
 }
 
 /// Variables with their bytes.
-pub fn variables(listing: &MemoryList, tiles: &[u32]) -> DataTable {
+pub fn variables(listing: &MemoryList, tiles: &[TileId]) -> DataTable {
     list(listing, tiles, ["Variable", "Size", "Tiles"])
 }
 
 /// Vertex types with the bytes of their state and code.
-pub fn vertices(listing: &MemoryList, tiles: &[u32]) -> DataTable {
+pub fn vertices(listing: &MemoryList, tiles: &[TileId]) -> DataTable {
     list(listing, tiles, ["Vertex type", "State and code", "Vertices"])
 }
 
 /// Compute sets with the bytes of their state.
-pub fn compute_sets(listing: &MemoryList, tiles: &[u32]) -> DataTable {
+pub fn compute_sets(listing: &MemoryList, tiles: &[TileId]) -> DataTable {
     list(listing, tiles, ["Compute set", "State", "Vertices"])
 }
 
 /// Exchanges and copies with the bytes of their code.
-pub fn exchanges(listing: &MemoryList, tiles: &[u32]) -> DataTable {
+pub fn exchanges(listing: &MemoryList, tiles: &[TileId]) -> DataTable {
     list(listing, tiles, ["Exchange", "Code", "Messages"])
 }
 
-fn list(listing: &MemoryList, tiles: &[u32], [name, bytes, count]: [&str; 3]) -> DataTable {
+fn list(listing: &MemoryList, tiles: &[TileId], [name, bytes, count]: [&str; 3]) -> DataTable {
     let mut columns = vec![TableColumn::text(name), TableColumn::text("About")];
     columns.extend(tile_columns(tiles, bytes));
     columns.push(TableColumn::number(count));

@@ -12,7 +12,7 @@ pub mod tile_mapping;
 pub use report_tables::TABLES;
 
 use crate::data_table::{DataTable, TableColumn};
-use tilescope_report::units::grouped;
+use tilescope_report::units::{TileId, grouped};
 use tilescope_report::{Report, ReportError};
 
 /// A table that a report can give.
@@ -74,8 +74,8 @@ pub fn named(view: &str, name: Option<&str>) -> Result<&'static ReportTable, Unk
 }
 
 /// Columns of bytes: one for each tile, or one of this title for all of them.
-fn tile_columns(tiles: &[u32], title: &str) -> Vec<TableColumn> {
-    let of_tile = |tile: &u32| TableColumn::bytes(format!("Tile {}", grouped((*tile).into())));
+fn tile_columns(tiles: &[TileId], title: &str) -> Vec<TableColumn> {
+    let of_tile = |tile: &TileId| TableColumn::bytes(format!("Tile {}", grouped((*tile).into())));
     match tiles {
         [] => vec![TableColumn::bytes(title)],
         tiles => tiles.iter().map(of_tile).collect(),

@@ -8,7 +8,7 @@ use crate::operations_graph::{OpGraphKey, graph};
 use crate::tile_mapping::MappingSubjectKind;
 use crate::trace::{ProgramRunTotals, program_runs, window_summary};
 use crate::{insights, liveness, memory, program_tree, summary};
-use tilescope_report::units::{NumberFormat, ProgramId};
+use tilescope_report::units::{IpuId, NumberFormat, ProgramId};
 use tilescope_report::{ProgramKind, Report, ReportError};
 
 type ReadTableResult = Result<DataTable, ReportError>;
@@ -150,7 +150,7 @@ fn tile_memory(report: &Report) -> ReadTableResult {
             memory.always_live,
             memory.peak_not_always_live,
         ];
-        for tile in tiles.first..tiles.end {
+        for tile in tiles.iter() {
             let row = std::iter::once(TableCell::Tile(tile)).chain(values.map(TableCell::Bytes));
             rows.push(row.collect());
         }
@@ -242,7 +242,7 @@ fn edges(report: &Report) -> ReadTableResult {
 
 fn ipus(report: &Report) -> ReadTableResult {
     let Some(trace) = report.trace()? else { return Ok(execution_trace::ipus(&[], report)) };
-    let mut numbers: Vec<u32> = trace.lanes().iter().map(|lane| lane.ipu).collect();
+    let mut numbers: Vec<IpuId> = trace.lanes().iter().map(|lane| lane.ipu).collect();
     numbers.sort_unstable();
     numbers.dedup();
     let found = window_summary(&trace, trace.range(), &numbers)?;
@@ -261,7 +261,7 @@ fn executions(report: &Report) -> ReadTableResult {
     ];
     let Some(trace) = report.trace()? else { return Ok(DataTable::new(columns, Vec::new())) };
     let programs = report.programs()?;
-    let row = |ipu: u32, id: Option<ProgramId>, kind: ProgramKind, steps: ProgramRunTotals| {
+    let row = |ipu: IpuId, id: Option<ProgramId>, kind: ProgramKind, steps: ProgramRunTotals| {
         let program = id.and_then(|id| programs.get(id));
         vec![
             TableCell::Id(ipu.into()),

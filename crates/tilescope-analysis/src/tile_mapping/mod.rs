@@ -11,7 +11,9 @@ use super::tile_curves::{TileCurveUnit, spread};
 use mapping_rows::{element_bytes, rearrangements};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use tilescope_report::units::{Bytes, ComputeSetId, OperationId, TileRange, TileRuns, VariableId};
+use tilescope_report::units::{
+    Bytes, ComputeSetId, OperationId, TileId, TileRange, TileRuns, VariableId,
+};
 use tilescope_report::{
     ComputeSet, MemoryCategory, ProgramNode, Report, ReportError, Variable, VariableFilter,
     VariablePlacement,
@@ -162,10 +164,11 @@ fn operations(report: &Report) -> Result<Vec<MappingListEntry>, ReportError> {
 /// Number of tiles in any of the ranges.
 fn covered(ranges: &mut [TileRange]) -> u64 {
     ranges.sort_unstable();
-    let (mut count, mut end) = (0, 0);
+    let (mut count, mut covered) = (0, TileId(0));
     for range in ranges {
-        count += u64::from(range.end.saturating_sub(range.first.max(end)));
-        end = end.max(range.end);
+        let end = covered.max(range.end);
+        count += u64::from(end - covered.max(range.first));
+        covered = end;
     }
     count
 }
@@ -229,7 +232,7 @@ impl SubjectTileMapping {
         let element = element_bytes(&variable.shape);
         let mut start = Bytes::ZERO;
         for (tiles, part) in variable.tiles.iter() {
-            for value in &mut self.bytes[tiles.first as usize..tiles.end as usize] {
+            for value in &mut self.bytes[tiles.indices()] {
                 *value += part.bytes.0;
             }
             if self.regions.len() < MAX_REGIONS {

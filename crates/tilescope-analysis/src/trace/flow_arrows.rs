@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use tilescope_report::trace::{LaneStep, Trace};
-use tilescope_report::units::{Bytes, CycleRange, ProgramId, StepId};
+use tilescope_report::units::{Bytes, CycleRange, IpuId, ProgramId, StepId};
 use tilescope_report::{ProgramKind, Report, ReportError};
 
 /// Steps behind an exchange among which the one that uses the data is sought.
@@ -11,8 +11,8 @@ const MAX_STEPS_TO_CONSUMER: usize = 16;
 /// Bytes that a program moves from one IPU to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InterIpuTransfer {
-    pub from: u32,
-    pub to: u32,
+    pub from: IpuId,
+    pub to: IpuId,
     /// Bytes; `None` where only who takes part is known.
     pub bytes: Option<Bytes>,
 }
@@ -27,10 +27,11 @@ impl InterIpuTransfers {
     /// # Errors
     /// Parts of the file that cannot be read.
     pub fn read(report: &Report) -> Result<Self, ReportError> {
-        let tiles = report.target()?.tiles_per_ipu.max(1);
+        let target = report.target()?;
         let mut links: BTreeMap<ProgramId, Vec<InterIpuTransfer>> = BTreeMap::new();
         for route in report.routes()? {
-            let (from, to) = (route.from.first / tiles, route.to.first / tiles);
+            let ends = [route.from.first, route.to.first];
+            let [from, to] = ends.map(|tile| target.ipu_of_tile(tile));
             if from == to {
                 continue;
             }
@@ -53,7 +54,7 @@ impl InterIpuTransfers {
     fn transfers_of_step(
         &self,
         program: Option<ProgramId>,
-        parts: &BTreeMap<u32, LaneStep>,
+        parts: &BTreeMap<IpuId, LaneStep>,
     ) -> Vec<InterIpuTransfer> {
         if let Some(known) = program.and_then(|program| self.0.get(&program)) {
             return known.clone();
@@ -94,7 +95,7 @@ pub fn arrows(
 ) -> Result<Vec<FlowArrow>, ReportError> {
     let mut arrows = Vec::new();
     for step in steps {
-        let mut parts: BTreeMap<u32, LaneStep> = BTreeMap::new();
+        let mut parts: BTreeMap<IpuId, LaneStep> = BTreeMap::new();
         for info in trace.lanes().iter().filter(|lane| lane.sub_lane == 0) {
             let lane = trace.lane_of(info.ipu, 0);
             let part = lane.map(|lane| lane.find(*step)).transpose()?.flatten();
@@ -117,7 +118,7 @@ pub fn arrows(
 /// The first step behind another one that computes or moves data within its IPU.
 fn first_consumer(
     trace: &Trace,
-    ipu: u32,
+    ipu: IpuId,
     step: &LaneStep,
 ) -> Result<Option<CycleRange>, ReportError> {
     let Some(lane) = trace.lane_of(ipu, 0) else { return Ok(None) };
@@ -146,10 +147,10 @@ mod tests {
         let sync = report.program(ProgramKind::Sync, "External");
         let work = report.compute("a", 50);
         report.root(ProgramKind::Sequence, "main", &[copy, sync, work]);
-        let (mut from, mut to) = (report.bar(0, 10..20), report.bar(1, 10..20));
+        let (mut from, mut to) = (report.bar(IpuId(0), 10..20), report.bar(IpuId(1), 10..20));
         (from.bytes_out, to.bytes_in) = (Bytes(64), Bytes(64));
         report.steps.push(ExecutionStep { program: copy, ipus: vec![from, to] });
-        for ipu in 0..2 {
+        for ipu in [IpuId(0), IpuId(1)] {
             report.run_on(sync, ipu, 20..25);
             report.run_on(work, ipu, 25..75);
         }
@@ -163,7 +164,7 @@ mod tests {
         let trace = report.trace().unwrap().unwrap();
         let links = InterIpuTransfers::read(&report).unwrap();
         let found = arrows(&trace, &links, &[StepId(0)]).unwrap();
-        let link = InterIpuTransfer { from: 0, to: 1, bytes: None };
+        let link = InterIpuTransfer { from: IpuId(0), to: IpuId(1), bytes: None };
         let (sent, used) =
             (CycleRange::new(Cycles(10), Cycles(20)), CycleRange::new(Cycles(25), Cycles(75)));
         assert_eq!(found, [FlowArrow { step: StepId(0), link, sent, used }]);
@@ -184,6 +185,6 @@ mod tests {
     }
 
     fn sample() -> StepOnIpu {
-        ReportBuilder::new(1, 4).bar(0, 0..9)
+        ReportBuilder::new(1, 4).bar(IpuId(0), 0..9)
     }
 }

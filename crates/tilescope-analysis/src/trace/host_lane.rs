@@ -85,6 +85,7 @@ mod tests {
     use super::*;
     use tilescope_fixtures::ReportBuilder;
     use tilescope_report::Report;
+    use tilescope_report::units::IpuId;
 
     #[test]
     fn the_host_is_awaited_and_then_moves_data() {
@@ -93,10 +94,10 @@ mod tests {
         let middle = report.program(ProgramKind::StreamCopyMid, "copyFromHost");
         let work = report.compute("a", 50);
         report.root(ProgramKind::Sequence, "main", &[begin, middle, work]);
-        for ipu in 0..2u64 {
-            report.run_on(begin, ipu as u32, 0..20 + 10 * ipu);
-            report.run_on(middle, ipu as u32, 20 + 10 * ipu..40);
-            report.run_on(work, ipu as u32, 40..100);
+        for (ipu, moved) in [(IpuId(0), 20), (IpuId(1), 30)] {
+            report.run_on(begin, ipu, 0..moved);
+            report.run_on(middle, ipu, moved..40);
+            report.run_on(work, ipu, 40..100);
         }
         let directory = tempfile::tempdir().unwrap();
         let report = Report::open(report.write(directory.path()).unwrap()).unwrap();

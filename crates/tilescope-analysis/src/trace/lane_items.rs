@@ -3,7 +3,7 @@
 use super::program_labels::{NameTreeNodeId, ProgramLabels};
 use tilescope_report::StepActivity;
 use tilescope_report::trace::{LaneSpan, LaneStep, StepTotals};
-use tilescope_report::units::{CycleRange, Cycles, ProgramId, StepId};
+use tilescope_report::units::{CycleRange, Cycles, IpuId, ProgramId, StepId};
 
 /// The kinds of bar.
 #[derive(Clone, Debug, PartialEq)]
@@ -154,7 +154,7 @@ impl LaneItem {
 #[derive(Clone, Debug, PartialEq)]
 pub struct LaneItemList {
     /// IPU of the replica.
-    pub ipu: u32,
+    pub ipu: IpuId,
     /// Its group of tiles.
     pub sub_lane: u8,
     /// Bars, by row and then by start.

@@ -7,7 +7,7 @@
 use super::lane_items::{LaneItem, LaneItemKind, LaneItemList, StepGroupTotals};
 use super::program_labels::{NameTreeNodeId, ProgramLabel, ProgramLabels};
 use tilescope_report::trace::{LaneSpan, Trace};
-use tilescope_report::units::{CycleRange, Cycles};
+use tilescope_report::units::{CycleRange, Cycles, IpuId};
 use tilescope_report::{ProgramKind, ReportError};
 
 /// Rows of a flame that are told apart; deeper names end in the last one.
@@ -38,7 +38,7 @@ pub struct TraceStepGrouping {
 pub fn lane_items(
     trace: &Trace,
     labels: &ProgramLabels,
-    (ipu, sub_lane): (u32, u8),
+    (ipu, sub_lane): (IpuId, u8),
     window: CycleRange,
     pixels: u32,
     (style, grouping): (TraceLaneStyle, TraceStepGrouping),
@@ -320,7 +320,8 @@ mod tests {
         let trace = report.trace().unwrap().unwrap();
         let labels = ProgramLabels::new(&report.programs().unwrap());
         let range = trace.range();
-        let lane = lane_items(&trace, &labels, (0, 0), range, pixels, (style, grouping)).unwrap();
+        let lane =
+            lane_items(&trace, &labels, (IpuId(0), 0), range, pixels, (style, grouping)).unwrap();
         (lane.items, labels)
     }
 

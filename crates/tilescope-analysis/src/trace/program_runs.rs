@@ -3,14 +3,14 @@
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 use tilescope_report::trace::{LaneStep, ProgramStepTotals, Trace};
-use tilescope_report::units::{Bytes, CycleRange, Cycles, ProgramId};
+use tilescope_report::units::{Bytes, CycleRange, Cycles, IpuId, ProgramId};
 use tilescope_report::{ProgramKind, ReportError};
 
 /// A step on a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaneStepLocation {
     /// IPU of the replica.
-    pub ipu: u32,
+    pub ipu: IpuId,
     /// Its group of tiles.
     pub sub_lane: u8,
     pub step: LaneStep,
@@ -89,17 +89,17 @@ pub struct ProgramExecutions {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProgramRuns {
     /// Sums by IPU, program and kind of step.
-    pub steps: BTreeMap<(u32, ProgramId, ProgramKind), ProgramRunTotals>,
+    pub steps: BTreeMap<(IpuId, ProgramId, ProgramKind), ProgramRunTotals>,
     /// Sums over steps of no program, by IPU and kind.
-    pub unattributed: BTreeMap<(u32, ProgramKind), ProgramRunTotals>,
+    pub unattributed: BTreeMap<(IpuId, ProgramKind), ProgramRunTotals>,
     /// The cycles of the run, from the first step to the last.
     pub range: CycleRange,
 }
 
 impl ProgramRuns {
     /// Executions by IPU and program.
-    pub fn by_ipu(&self) -> BTreeMap<(u32, ProgramId), ProgramExecutions> {
-        let mut all: BTreeMap<(u32, ProgramId), ProgramExecutions> = BTreeMap::new();
+    pub fn by_ipu(&self) -> BTreeMap<(IpuId, ProgramId), ProgramExecutions> {
+        let mut all: BTreeMap<(IpuId, ProgramId), ProgramExecutions> = BTreeMap::new();
         for ((ipu, program, _), steps) in &self.steps {
             let of = all.entry((*ipu, *program)).or_default();
             of.executions = of.executions.max(steps.steps);
@@ -127,10 +127,10 @@ impl ProgramRuns {
 pub fn program_runs(trace: &Trace) -> Result<ProgramRuns, ReportError> {
     let totals = |index: usize| match trace.lane(index) {
         Some(lane) => Ok((lane.info().ipu, lane.all_program_totals()?)),
-        None => Ok((0, Vec::new())),
+        None => Ok((IpuId(0), Vec::new())),
     };
     let lanes = (0..trace.lanes().len()).into_par_iter().map(totals);
-    let lanes: Vec<(u32, Vec<ProgramStepTotals>)> = lanes.collect::<Result<_, ReportError>>()?;
+    let lanes: Vec<(IpuId, Vec<ProgramStepTotals>)> = lanes.collect::<Result<_, ReportError>>()?;
     let mut runs = ProgramRuns { range: trace.range(), ..ProgramRuns::default() };
     for (ipu, lane) in lanes {
         for totals in lane {

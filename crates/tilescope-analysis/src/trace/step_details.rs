@@ -6,7 +6,7 @@
 
 use super::flow_arrows::InterIpuTransfers;
 use tilescope_report::units::{
-    Bytes, CycleRange, Cycles, NumberFormat, ProgramId, StepId, grouped, percent,
+    Bytes, CycleRange, Cycles, IpuId, NumberFormat, ProgramId, StepId, grouped, percent,
 };
 use tilescope_report::{ProgramKind, Report, ReportError, ReportPart, StreamEndpoint, TileTraffic};
 
@@ -58,7 +58,7 @@ pub struct StepDetailReport {
 pub fn step_view(
     report: &Report,
     step: StepId,
-    ipu: u32,
+    ipu: IpuId,
     sub_lane: u8,
     numbers: NumberFormat,
 ) -> Result<Option<StepDetailReport>, ReportError> {
@@ -178,7 +178,7 @@ fn data_row(received: Bytes, sent: Bytes, numbers: NumberFormat) -> String {
 fn exchange_rows(
     report: &Report,
     program: ProgramId,
-    ipu: u32,
+    ipu: IpuId,
     rows: &mut StepDetailRows,
 ) -> Result<(), ReportError> {
     if !report.has(ReportPart::Exchanges) {
@@ -189,8 +189,7 @@ fn exchange_rows(
     let moved = |traffic: &TileTraffic| traffic.bytes_in + traffic.bytes_out;
     let (mut total, mut busiest, mut code) = (Bytes::ZERO, Bytes::ZERO, Bytes::ZERO);
     for (tiles, traffic) in exchange.tiles.iter() {
-        let (first, end) = (tiles.first.max(on_ipu.first), tiles.end.min(on_ipu.end));
-        let count = u64::from(end.saturating_sub(first));
+        let count = u64::from(tiles.intersection(on_ipu).count());
         if count > 0 {
             total += moved(traffic) * count;
             code += traffic.code_bytes * count;
@@ -211,7 +210,7 @@ fn exchange_rows(
 fn route_rows(
     report: &Report,
     program: ProgramId,
-    ipu: u32,
+    ipu: IpuId,
     rows: &mut StepDetailRows,
 ) -> Result<(), ReportError> {
     let links = InterIpuTransfers::read(report)?;
@@ -238,17 +237,15 @@ fn route_rows(
 fn vertices(
     report: &Report,
     id: tilescope_report::units::ComputeSetId,
-    ipu: u32,
+    ipu: IpuId,
 ) -> Result<Vec<VertexCount>, ReportError> {
     let Some(set) = report.compute_set(id)? else { return Ok(Vec::new()) };
     let types = report.vertex_types()?;
     let on_ipu = report.target()?.tiles_of_ipu(ipu);
     let mut counts: Vec<VertexCount> = Vec::new();
     for group in &set.vertices {
-        let inside = group.count.iter().map(|(tiles, count)| {
-            let shared = tiles.end.min(on_ipu.end).saturating_sub(tiles.first.max(on_ipu.first));
-            u64::from(shared) * count
-        });
+        let inside = group.count.iter();
+        let inside = inside.map(|(run, count)| u64::from(run.intersection(on_ipu).count()) * count);
         let count = inside.sum();
         let name = types
             .get(group.vertex_type.index())

@@ -73,9 +73,8 @@ impl TileWorkTimes {
         let count = tiles.count() as usize;
         let mut sums = vec![0.0f32; rows];
         for (range, value) in work.tiles.iter() {
-            let (first, end) = (range.first.max(tiles.first), range.end.min(tiles.end));
             let share = *value as f32 / work.most as f32;
-            for tile in first..end.max(first) {
+            for tile in range.intersection(tiles).iter() {
                 let place = (tile - tiles.first) as usize;
                 let (top, bottom) = bounds(place, count, rows);
                 sums[top..bottom].iter_mut().for_each(|sum| *sum += share);
@@ -109,7 +108,7 @@ fn tiles_of_row(row: usize, tiles: usize, rows: usize) -> usize {
 mod tests {
     use super::*;
     use tilescope_fixtures::ReportBuilder;
-    use tilescope_report::units::Cycles;
+    use tilescope_report::units::{Cycles, TileId};
 
     fn times(builder: &ReportBuilder) -> TileWorkTimes {
         let directory = tempfile::tempdir().unwrap();
@@ -121,10 +120,11 @@ mod tests {
     fn the_slowest_tile_works_all_the_time_and_rows_hold_means() {
         let mut builder = ReportBuilder::new(1, 8);
         let work = builder.compute("a", 100);
-        let half = TileRuns::from_tiles(0, (0..8).map(|tile| Some(Cycles(100 - 10 * tile))));
+        let half =
+            TileRuns::from_tiles(TileId(0), (0..8).map(|tile| Some(Cycles(100 - 10 * tile))));
         builder.parts.compute_sets[0].cycles = half;
         let times = times(&builder);
-        let all = TileRange::new(0, 8);
+        let all = TileRange::first_tiles(8);
         let every = times.rows(work, all, 8).unwrap();
         assert!((every[0] - 1.0).abs() < 1e-6 && (every[7] - 0.3).abs() < 1e-6);
         for rows in [1, 2, 3, 5, 8, 16, 100] {
@@ -158,6 +158,6 @@ mod tests {
     fn programs_without_tiles_have_no_rows() {
         let mut builder = ReportBuilder::new(1, 8);
         let sync = builder.program(tilescope_report::ProgramKind::Sync, "External");
-        assert_eq!(times(&builder).rows(sync, TileRange::new(0, 8), 4), None);
+        assert_eq!(times(&builder).rows(sync, TileRange::first_tiles(8), 4), None);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::summary::{ActivityProportions, WORKING};
 use tilescope_report::trace::{PerActivity, Trace};
-use tilescope_report::units::{Bytes, CycleRange, Cycles};
+use tilescope_report::units::{Bytes, CycleRange, Cycles, IpuId};
 use tilescope_report::{ReportError, StepActivity};
 
 /// Bytes over a kind of link, received and sent by the tiles.
@@ -16,7 +16,7 @@ pub struct StreamTraffic {
 #[derive(Clone, Debug, PartialEq)]
 pub struct IpuTotals {
     /// IPU of the replica.
-    pub ipu: u32,
+    pub ipu: IpuId,
     /// Executed steps that touch the window.
     pub steps: u64,
     /// Shares of the window on the compute tiles.
@@ -46,14 +46,14 @@ pub struct WindowSummary {
 pub fn window_summary(
     trace: &Trace,
     window: CycleRange,
-    ipus: &[u32],
+    ipus: &[IpuId],
 ) -> Result<WindowSummary, ReportError> {
     let ipus: Result<Vec<IpuTotals>, ReportError> =
         ipus.iter().map(|ipu| ipu_totals(trace, window, *ipu)).collect();
     Ok(WindowSummary { window, ipus: ipus? })
 }
 
-fn ipu_totals(trace: &Trace, window: CycleRange, ipu: u32) -> Result<IpuTotals, ReportError> {
+fn ipu_totals(trace: &Trace, window: CycleRange, ipu: IpuId) -> Result<IpuTotals, ReportError> {
     let mut totals = IpuTotals {
         ipu,
         steps: 0,

@@ -13,7 +13,9 @@ use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::path::PathBuf;
 use tilescope_analysis::insights::ViewLocation;
-use tilescope_report::units::{CycleRange, OperationId, ProgramId, StepId, VariableId};
+use tilescope_report::units::{
+    CycleRange, IpuId, OperationId, ProgramId, StepId, TileId, VariableId,
+};
 
 /// Collects what is asked for during a frame, in order.
 ///
@@ -50,7 +52,7 @@ impl CommandQueue {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SelectedStep {
     /// IPU of the replica.
-    pub ipu: u32,
+    pub ipu: IpuId,
     /// Its group of tiles.
     pub sub_lane: u8,
     /// Position on that lane.
@@ -190,7 +192,7 @@ pub enum AppCommand {
     CancelSimulation,
     /// Take a report off the list of recent ones.
     RemoveRecentReport(PathBuf),
-    SelectTiles(Vec<u32>),
+    SelectTiles(Vec<TileId>),
     /// Choose a step, or none.
     SelectStep(Option<SelectedStep>),
     /// Let the trace show these cycles, or say that it does.
@@ -202,7 +204,7 @@ pub enum AppCommand {
     /// Choose a variable, or none.
     SelectVariable(Option<VariableId>),
     /// Choose an IPU, or none.
-    SelectIpu(Option<u32>),
+    SelectIpu(Option<IpuId>),
     /// Change choices of the execution trace.
     SetTracePrefs(TracePrefs),
     /// Change choices of the memory view.

@@ -3,14 +3,14 @@
 use crate::model::command::{AppCommand, SelectedStep};
 use serde::{Deserialize, Serialize};
 use tilescope_report::Target;
-use tilescope_report::units::{CycleRange, OperationId, ProgramId, VariableId};
+use tilescope_report::units::{CycleRange, IpuId, OperationId, ProgramId, TileId, VariableId};
 
 /// What the user has chosen; shared by all tabs and kept when a report is read again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Selection {
     /// Tiles of the replica, in the order in which they were chosen.
-    pub tiles: Vec<u32>,
+    pub tiles: Vec<TileId>,
     /// A step of the trace.
     pub step: Option<SelectedStep>,
     /// Cycles that the trace is to show next; it takes them off once it does.
@@ -21,7 +21,7 @@ pub struct Selection {
     pub operation: Option<OperationId>,
     pub variable: Option<VariableId>,
     /// An IPU of the replica.
-    pub ipu: Option<u32>,
+    pub ipu: Option<IpuId>,
 }
 
 impl Selection {
@@ -29,8 +29,8 @@ impl Selection {
     /// things; tiles and IPUs mean the same where they exist.
     pub(crate) fn retain_existing(self, target: &Target) -> Self {
         let mut tiles = self.tiles;
-        tiles.retain(|tile| *tile < target.tiles_per_replica());
-        let ipu = self.ipu.filter(|ipu| *ipu < target.ipus_per_replica);
+        tiles.retain(|tile| target.has_tile(*tile));
+        let ipu = self.ipu.filter(|ipu| target.has_ipu(*ipu));
         Self { tiles, ipu, ..Self::default() }
     }
 

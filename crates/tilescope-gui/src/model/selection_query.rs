@@ -6,7 +6,7 @@ use tilescope_analysis::find::{
     NumberRange, QueryCondition, QueryTerm, SearchList, SearchQuery, TextPattern,
 };
 use tilescope_report::Report;
-use tilescope_report::units::ProgramId;
+use tilescope_report::units::{IpuId, ProgramId};
 
 /// A query for what is selected: the executed steps of a program, an operation, a variable, what
 /// lies on tiles, or the steps of an IPU; the first of these that is selected.
@@ -21,7 +21,7 @@ pub(crate) fn selection_query(selection: &Selection, opened: &OpenReport) -> Opt
     } else if let Some(id) = selection.variable {
         vec![QueryCondition::In(SearchList::Variables), name(&report.variable(id).ok()??.name)]
     } else if !selection.tiles.is_empty() {
-        let spans = selection.tiles.iter().map(|tile| NumberRange { first: *tile, last: *tile });
+        let spans = selection.tiles.iter().map(|tile| NumberRange { first: tile.0, last: tile.0 });
         vec![QueryCondition::In(SearchList::Variables), QueryCondition::Tile(spans.collect())]
     } else {
         vec![QueryCondition::In(SearchList::Steps), on_ipu(selection.ipu?)]
@@ -33,7 +33,7 @@ pub(crate) fn selection_query(selection: &Selection, opened: &OpenReport) -> Opt
 fn program_tests(
     report: &Report,
     program: ProgramId,
-    ipu: Option<u32>,
+    ipu: Option<IpuId>,
 ) -> Option<Vec<QueryCondition>> {
     let programs = report.programs().ok()?;
     let program = programs.get(program)?;
@@ -46,6 +46,6 @@ fn program_tests(
     Some(tests)
 }
 
-fn on_ipu(ipu: u32) -> QueryCondition {
-    QueryCondition::Ipu(vec![NumberRange { first: ipu, last: ipu }])
+fn on_ipu(ipu: IpuId) -> QueryCondition {
+    QueryCondition::Ipu(vec![NumberRange { first: ipu.0, last: ipu.0 }])
 }

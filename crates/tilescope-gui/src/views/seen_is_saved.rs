@@ -6,7 +6,7 @@ use tilescope_analysis::data_table::{DataTable, TableCell};
 use tilescope_analysis::tables::{TABLES, execution_trace as ipu_columns};
 use tilescope_analysis::trace::window_summary;
 use tilescope_fixtures::ReportBuilder;
-use tilescope_report::units::{Bytes, TileRange, TileRuns, VertexTypeId};
+use tilescope_report::units::{Bytes, IpuId, TileId, TileRange, TileRuns, VertexTypeId};
 use tilescope_report::{MemoryCategory, Report, VertexGroup, VertexTypeInfo};
 
 /// Rows of each table that are compared.
@@ -23,7 +23,7 @@ fn report() -> (tempfile::TempDir, Report) {
     let kind =
         VertexTypeInfo { name: "v".to_owned(), code_bytes: Bytes(40), state_bytes: Bytes(12) };
     builder.parts.vertex_types.push(kind);
-    let count = TileRuns::uniform(TileRange::new(2, 6), 3);
+    let count = TileRuns::uniform(TileRange::new(TileId(2), TileId(6)), 3);
     let group = VertexGroup { vertex_type: VertexTypeId(0), count, edges: 1 };
     builder.parts.compute_sets[0].vertices.push(group);
     builder.variable("always", MemoryCategory::Constant, 0..16, 1_000, None);
@@ -49,7 +49,7 @@ fn seen(report: &Report, view: &str, name: &str) -> Option<DataTable> {
         ("tile-mapping", _) => tile_mapping::seen(report, name),
         ("execution-trace", _) => {
             let trace = report.trace().unwrap().unwrap();
-            let summary = window_summary(&trace, trace.range(), &[0, 1]).unwrap();
+            let summary = window_summary(&trace, trace.range(), &[IpuId(0), IpuId(1)]).unwrap();
             ipu_columns::ipus(&summary.ipus, report)
         }
         _ => return None,

@@ -9,9 +9,10 @@ use crate::widgets::tile_graph::{
 };
 use crate::widgets::tile_picker::{TileClick, TilePicker, toggled_tiles};
 use egui::Ui;
+use tilescope_report::units::TileId;
 
 /// Chooses a tile alone, or adds it to those chosen; a chosen one is taken out.
-pub(crate) fn select_tile(context: &ViewContext<'_>, tile: u32, add: bool) {
+pub(crate) fn select_tile(context: &ViewContext<'_>, tile: TileId, add: bool) {
     let tiles = toggled_tiles(&context.selection.tiles, tile, add);
     context.commands.push(AppCommand::SelectTiles(tiles));
 }

@@ -12,7 +12,7 @@ use egui::{
 };
 use tilescope_analysis::tile_curves::{ChipFloorPlan, TileCurveUnit};
 use tilescope_report::Target;
-use tilescope_report::units::grouped;
+use tilescope_report::units::{IpuId, TileId, grouped};
 
 /// Room for the name of a chip above it.
 const NAME: f32 = 16.0;
@@ -36,8 +36,8 @@ pub(crate) struct FloorPlanValues<'a> {
 }
 
 impl FloorPlanValues<'_> {
-    fn colour(&self, palette: &ThemePalette, tile: u32) -> Color32 {
-        match self.values.get(tile as usize).copied().unwrap_or(0) {
+    fn colour(&self, palette: &ThemePalette, tile: TileId) -> Color32 {
+        match self.values.get(tile.index()).copied().unwrap_or(0) {
             0 => palette.lane,
             value if self.log_scale => palette.heat(log_share(value as f64, self.max as f64)),
             value => palette.heat((value as f64 / self.max.max(1) as f64) as f32),
@@ -62,7 +62,7 @@ struct FloorPlanDescription {
     all: String,
     /// Name and value of every column of tiles, by IPU and column; of whole chips, where there are
     /// too many columns.
-    parts: Vec<(u32, Option<usize>, String, String)>,
+    parts: Vec<(IpuId, Option<usize>, String, String)>,
 }
 
 /// Most columns with a node of their own.
@@ -101,33 +101,34 @@ impl FloorPlanLayout {
         Self { plan, rect, per_row, chip: size(per_row) }
     }
 
-    fn chip(&self, ipu: usize) -> Rect {
+    fn chip(&self, ipu: IpuId) -> Rect {
+        let ipu = ipu.index();
         let (column, line) = ((ipu % self.per_row) as f32, (ipu / self.per_row) as f32);
         let corner = self.rect.min
             + vec2(column * (self.chip.x + GAP), line * (self.chip.y + GAP + NAME) + NAME);
         Rect::from_min_size(corner, self.chip)
     }
 
-    fn tile(&self, tile: u32) -> Rect {
+    fn tile(&self, tile: TileId) -> Rect {
         let (column, row) = self.plan.cell(tile);
         let columns = self.plan.columns_per_ipu();
         // The floor plan leaves a column without tiles between two chips.
-        let chip = self.chip(column / (columns + 1));
+        let chip = self.chip(IpuId::from_index(column / (columns + 1)));
         let cell = vec2(chip.width() / columns as f32, chip.height() / self.plan.rows as f32);
         let column = column % (columns + 1);
         Rect::from_min_size(chip.min + vec2(column as f32 * cell.x, row as f32 * cell.y), cell)
     }
 
-    fn tile_at(&self, at: Pos2) -> Option<u32> {
+    fn tile_at(&self, at: Pos2) -> Option<TileId> {
         let columns = self.plan.columns_per_ipu();
-        (0..self.plan.ipus as usize).find_map(|ipu| {
+        (0..self.plan.ipus).map(IpuId).find_map(|ipu| {
             let chip = self.chip(ipu);
             let share = (at - chip.min) / chip.size();
             // `contains` takes in the right and lower edge, where the cell would be one too far.
             let inside = chip.contains(at) && share.x < 1.0 && share.y < 1.0;
             let column = (share.x * columns as f32) as usize;
             let row = (share.y * self.plan.rows as f32) as usize;
-            inside.then(|| self.plan.tile_at(ipu * (columns + 1) + column, row)).flatten()
+            inside.then(|| self.plan.tile_at(ipu.index() * (columns + 1) + column, row)).flatten()
         })
     }
 }
@@ -142,16 +143,16 @@ impl FloorPlanDescription {
         // them.
         let apart = columns * plan.ipus as usize <= MAX_COLUMNS;
         let mut parts = Vec::new();
-        for ipu in 0..plan.ipus {
+        for ipu in (0..plan.ipus).map(IpuId) {
             for part in 0..if apart { columns } else { 1 } {
                 let held = if apart { part..part + 1 } else { 0..columns };
-                let first = ipu as usize * (columns + 1);
+                let first = ipu.index() * (columns + 1);
                 let cells = held.flat_map(|column| (0..plan.rows).map(move |row| (column, row)));
-                let tiles: Vec<u32> = cells
+                let tiles: Vec<TileId> = cells
                     .filter_map(|(column, row)| plan.tile_at(first + column, row as usize))
                     .collect();
                 let values =
-                    || tiles.iter().filter_map(|tile| shown.values.get(*tile as usize).copied());
+                    || tiles.iter().filter_map(|tile| shown.values.get(tile.index()).copied());
                 let (Some(low), Some(high)) = (tiles.iter().min(), tiles.iter().max()) else {
                     continue;
                 };
@@ -173,7 +174,7 @@ impl FloorPlanWidget {
     pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
-        (target, chosen): (&Target, &[u32]),
+        (target, chosen): (&Target, &[TileId]),
         shown: FloorPlanValues<'_>,
     ) -> Option<TileClick> {
         let rect = ui.available_rect_before_wrap().shrink2(vec2(12.0, 4.0));
@@ -185,7 +186,7 @@ impl FloorPlanWidget {
         let painter = ui.painter_at(rect.expand(2.0));
         let (_, chips) = self.chips.as_ref()?;
         let whole = Rect::from_min_max(pos2(0.0, 0.0), pos2(1.0, 1.0));
-        for (ipu, texture) in chips.iter().enumerate() {
+        for (ipu, texture) in IpuId(0).onwards().zip(chips) {
             let chip = places.chip(ipu);
             painter.image(texture.id(), chip, whole, Color32::WHITE);
             let line = Stroke::new(1.0, palette.outline);
@@ -196,7 +197,7 @@ impl FloorPlanWidget {
             painter.text(at, Align2::LEFT_BOTTOM, name, font, palette.weak_text);
         }
         let stroke = Stroke::new(2.0, palette.selection);
-        let exists = |tile: &&u32| **tile < target.tiles_per_replica();
+        let exists = |tile: &&TileId| target.has_tile(**tile);
         for tile in chosen.iter().filter(exists) {
             painter.rect_stroke(places.tile(*tile), 0.0, stroke, StrokeKind::Outside);
         }
@@ -230,7 +231,7 @@ impl FloorPlanWidget {
         response.widget_info(|| WidgetInfo::labeled(Role::Canvas, true, shown.name));
         ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(words.all.as_str()));
         for (ipu, column, name, value) in &words.parts {
-            let chip = places.chip(*ipu as usize);
+            let chip = places.chip(*ipu);
             let width = chip.width() / places.plan.columns_per_ipu().max(1) as f32;
             let rect = match column {
                 Some(column) => Rect::from_min_size(
@@ -261,11 +262,11 @@ impl FloorPlanWidget {
             // out.
             ..TextureOptions::LINEAR
         };
-        let chip = |ipu: u32| {
+        let chip = |ipu: IpuId| {
             let image = image(plan, ipu, shown, palette);
             ui.ctx().load_texture("floor plan", image, options)
         };
-        self.chips = Some((key, (0..plan.ipus).map(chip).collect()));
+        self.chips = Some((key, (0..plan.ipus).map(IpuId).map(chip).collect()));
     }
 }
 
@@ -274,7 +275,7 @@ fn arrows(
     ui: &Ui,
     response: &Response,
     plan: ChipFloorPlan,
-    last: Option<&u32>,
+    last: Option<&TileId>,
 ) -> Option<TileClick> {
     if !response.has_focus() {
         return None;
@@ -293,7 +294,7 @@ fn arrows(
     if (right, down) == (0, 0) {
         return None;
     }
-    let Some(last) = last else { return Some(TileClick { tile: 0, add }) };
+    let Some(last) = last else { return Some(TileClick { tile: TileId(0), add }) };
     let (column, row) = plan.cell(*last);
     let row = usize::try_from(row as i64 + down).ok()?;
     // Chips have a column without tiles between them.
@@ -304,12 +305,12 @@ fn arrows(
 
 fn image(
     plan: ChipFloorPlan,
-    ipu: u32,
+    ipu: IpuId,
     shown: FloorPlanValues<'_>,
     palette: &ThemePalette,
 ) -> ColorImage {
     let (columns, rows) = (plan.columns_per_ipu(), plan.rows as usize);
-    let first = ipu as usize * (columns + 1);
+    let first = ipu.index() * (columns + 1);
     let pixel = |place: usize| match plan.tile_at(first + place % columns, place / columns) {
         Some(tile) => shown.colour(palette, tile),
         None => palette.page,
@@ -317,13 +318,12 @@ fn image(
     ColorImage::new([columns, rows], (0..columns * rows).map(pixel).collect())
 }
 
-fn tile_ui(response: &Response, target: &Target, shown: FloorPlanValues<'_>, tile: u32) {
-    let per_ipu = target.tiles_per_ipu.max(1);
-    let value = shown.values.get(tile as usize).copied().unwrap_or(0);
+fn tile_ui(response: &Response, target: &Target, shown: FloorPlanValues<'_>, tile: TileId) {
+    let value = shown.values.get(tile.index()).copied().unwrap_or(0);
     response.clone().on_hover_ui_at_pointer(|ui| {
         let name = match target.ipus_per_replica {
             0 | 1 => format!("Tile {}", grouped(tile.into())),
-            _ => format!("Tile {} (IPU {})", grouped(tile.into()), tile / per_ipu),
+            _ => format!("Tile {} (IPU {})", grouped(tile.into()), target.ipu_of_tile(tile)),
         };
         ui.label(crate::theme::fonts::strong(name));
         let text = RichText::new(shown.unit.exact(value));
@@ -335,6 +335,7 @@ fn tile_ui(response: &Response, target: &Target, shown: FloorPlanValues<'_>, til
 mod tests {
     use super::*;
     use tilescope_fixtures::ReportBuilder;
+    use tilescope_report::units::TileRange;
 
     #[test]
     fn every_tile_is_found_where_it_is_drawn() {
@@ -342,7 +343,7 @@ mod tests {
             let target = ReportBuilder::new(ipus, tiles).parts.target;
             let rect = Rect::from_min_size(pos2(30.0, 20.0), vec2(900.0, 500.0));
             let places = FloorPlanLayout::of(ChipFloorPlan::from_target(&target), rect);
-            for tile in 0..ipus * tiles {
+            for tile in TileRange::first_tiles(ipus * tiles).iter() {
                 let cell = places.tile(tile);
                 assert!(rect.contains_rect(cell.shrink(0.01)), "{tile} {cell:?}");
                 assert_eq!(places.tile_at(cell.center()), Some(tile));

@@ -11,7 +11,7 @@ use egui::{Color32, Response, RichText, Sense, Ui, vec2};
 use serde::{Deserialize, Serialize};
 use tilescope_analysis::tile_curves::{TileAxisOrder, TileCurve, TileCurveLayer, TileCurveStack};
 use tilescope_report::Target;
-use tilescope_report::units::{grouped, percent};
+use tilescope_report::units::{IpuId, TileId, grouped, percent};
 
 /// What is shown, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,9 +32,9 @@ pub(crate) struct ChosenTiles<'a> {
     /// The machine.
     pub target: &'a Target,
     /// Tiles that are chosen.
-    pub tiles: &'a [u32],
+    pub tiles: &'a [TileId],
     /// The IPU that is chosen.
-    pub ipu: Option<u32>,
+    pub ipu: Option<IpuId>,
 }
 
 /// What was clicked.
@@ -43,7 +43,7 @@ pub(crate) enum TileGraphClick {
     /// A tile.
     Tile(TileClick),
     /// An IPU, where there is one place for each.
-    Ipu(u32),
+    Ipu(IpuId),
 }
 
 /// Curves, ready to be drawn; making it is work for the background.
@@ -88,7 +88,7 @@ impl TileGraph {
         let colours: Vec<Color32> =
             curves.layers.iter().map(|curve| palette.layer(curve.layer)).collect();
         let chosen: Vec<usize> = if look.per_ipu {
-            on.ipu.map(|ipu| ipu as usize).into_iter().collect()
+            on.ipu.map(IpuId::index).into_iter().collect()
         } else {
             on.tiles.iter().filter_map(|tile| curves.place_of(*tile)).collect()
         };
@@ -98,11 +98,16 @@ impl TileGraph {
             (false, TileAxisOrder::Hardware) => "Tiles (hardware order)",
         };
         let target = on.target;
-        let (ipus, per_ipu) = (target.ipus_per_replica, target.tiles_per_ipu.max(1));
-        let label = |place: usize| match (look.per_ipu, curves.tile_at(place)) {
-            (true, ipu) => format!("IPU {ipu}"),
-            (false, tile) if ipus <= 1 => format!("Tile {}", grouped(tile.into())),
-            (false, tile) => format!("Tile {} (IPU {})", grouped(tile.into()), tile / per_ipu),
+        let label = |place: usize| {
+            if look.per_ipu {
+                return format!("IPU {place}");
+            }
+            let tile = curves.tile_at(place);
+            let name = format!("Tile {}", grouped(tile.into()));
+            match target.ipus_per_replica {
+                0 | 1 => name,
+                _ => format!("{name} (IPU {})", target.ipu_of_tile(tile)),
+            }
         };
         let (value, colour) = (curves.capacity, palette.max_memory);
         let level = GraphLevelLine { value, name: "Max memory", colour };
@@ -127,7 +132,7 @@ impl TileGraph {
         }
         let (place, add) = clicked?;
         if look.per_ipu {
-            return u32::try_from(place).ok().map(TileGraphClick::Ipu);
+            return u32::try_from(place).ok().map(|ipu| TileGraphClick::Ipu(IpuId(ipu)));
         }
         Some(TileGraphClick::Tile(TileClick { tile: curves.tile_at(place), add }))
     }

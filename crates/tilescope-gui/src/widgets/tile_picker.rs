@@ -4,19 +4,20 @@ use super::search_ui;
 use crate::theme::ThemePalette;
 use egui::{Button, RichText, Ui};
 use tilescope_analysis::tile_curves::{parse_tiles, tiles_text};
+use tilescope_report::units::TileId;
 
 #[derive(Default)]
 pub(crate) struct TilePicker {
     text: String,
     /// The selection that `text` was last made of, or made.
-    tiles: Vec<u32>,
+    tiles: Vec<TileId>,
     problem: Option<String>,
 }
 
 impl TilePicker {
     /// Shows the box and a button that empties it, where `chosen` of so many tiles are chosen; the
     /// tiles that are typed, once they change.
-    pub(crate) fn ui(&mut self, ui: &mut Ui, chosen: &[u32], count: u32) -> Option<Vec<u32>> {
+    pub(crate) fn ui(&mut self, ui: &mut Ui, chosen: &[TileId], count: u32) -> Option<Vec<TileId>> {
         if chosen != self.tiles {
             self.tiles = chosen.to_vec();
             self.text = tiles_text(&self.tiles);
@@ -54,14 +55,14 @@ impl TilePicker {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TileClick {
     /// The tile.
-    pub tile: u32,
+    pub tile: TileId,
     /// Whether it is chosen beside those that are.
     pub add: bool,
 }
 
 /// The tiles that are chosen after a click on one, where `chosen` are chosen: that one alone, or
 /// added to them; a chosen one is taken out.
-pub(crate) fn toggled_tiles(chosen: &[u32], tile: u32, add: bool) -> Vec<u32> {
+pub(crate) fn toggled_tiles(chosen: &[TileId], tile: TileId, add: bool) -> Vec<TileId> {
     let mut tiles = if add { chosen.to_vec() } else { Vec::new() };
     match tiles.iter().position(|known| *known == tile) {
         Some(at) => drop(tiles.remove(at)),

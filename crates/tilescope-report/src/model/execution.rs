@@ -1,7 +1,7 @@
 //! Executed steps, and what is marked beside them.
 
 use super::{ProgramKind, StreamEndpoint, TrainingPass};
-use crate::units::{Bytes, CycleRange, Cycles, ProgramId, StepId};
+use crate::units::{Bytes, CycleRange, Cycles, IpuId, ProgramId, StepId};
 use std::ops::Range;
 
 /// What a step spends its cycles on: the things a pixel of a trace can be.
@@ -73,7 +73,7 @@ impl StepActivity {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StepOnIpu {
     /// IPU of the replica.
-    pub ipu: u32,
+    pub ipu: IpuId,
     /// 0 for compute tiles; higher where I/O tiles work beside them.
     pub sub_lane: u8,
     /// When the first active tile starts.
@@ -171,7 +171,7 @@ pub struct TraceMark {
     /// Words for people: `B1 forward`.
     pub label: String,
     /// IPU it belongs to; `None` for all of them.
-    pub ipu: Option<u32>,
+    pub ipu: Option<IpuId>,
     /// Pass of a stage.
     pub pass: Option<TrainingPass>,
     /// Micro-batch of a stage, counted over the whole run; index of an iteration or slot.

@@ -1,7 +1,7 @@
 //! Operations, programs, compute sets and exchanges.
 
 use crate::units::{
-    Bytes, ComputeSetId, Cycles, OperationId, ProgramId, TileRange, TileRuns, VertexTypeId,
+    Bytes, ComputeSetId, Cycles, IpuId, OperationId, ProgramId, TileRange, TileRuns, VertexTypeId,
 };
 
 /// The side of training an operation belongs to.
@@ -44,7 +44,7 @@ pub struct ModelOperation {
     /// Block of the model it was annotated with, if any: `B1`.
     pub block: Option<String>,
     /// IPU of the replica it runs on.
-    pub ipu: u32,
+    pub ipu: IpuId,
     /// Floating point operations of one execution.
     pub flops: u64,
     /// Shapes in words: `[40,1,28,28] x [10,1,5,5] -> [40,10,24,24]`.
@@ -163,7 +163,7 @@ pub struct ProgramNode {
     /// Children in order; empty for leaves.
     pub children: Vec<ProgramId>,
     /// IPU it runs on; `None` where it concerns several.
-    pub ipu: Option<u32>,
+    pub ipu: Option<IpuId>,
     /// Compute set of an [`ProgramKind::OnTileExecute`].
     pub compute_set: Option<ComputeSetId>,
     /// Operation it was made for.

@@ -1,6 +1,6 @@
 //! The target a program was compiled for, and the size of its graph.
 
-use crate::units::{Bytes, Hertz, TileRange};
+use crate::units::{Bytes, Hertz, IpuId, TileId, TileRange};
 
 /// Hardware, or the IPU Model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,9 +70,25 @@ impl Target {
         self.tiles_per_ipu - self.io_tiles_per_ipu
     }
 
+    /// The IPU that a tile of the replica lies on.
+    pub fn ipu_of_tile(&self, tile: TileId) -> IpuId {
+        IpuId(tile.0 / self.tiles_per_ipu.max(1))
+    }
+
+    /// Whether the replica has this tile.
+    pub fn has_tile(&self, tile: TileId) -> bool {
+        tile < TileId(self.tiles_per_replica())
+    }
+
+    /// Whether the replica has this IPU.
+    pub fn has_ipu(&self, ipu: IpuId) -> bool {
+        ipu < IpuId(self.ipus_per_replica)
+    }
+
     /// All tiles of one IPU of the replica.
-    pub fn tiles_of_ipu(&self, ipu: u32) -> TileRange {
-        TileRange::new(ipu * self.tiles_per_ipu, (ipu + 1) * self.tiles_per_ipu)
+    pub fn tiles_of_ipu(&self, ipu: IpuId) -> TileRange {
+        let first = TileId(ipu.0 * self.tiles_per_ipu);
+        TileRange::new(first, first + self.tiles_per_ipu)
     }
 }
 

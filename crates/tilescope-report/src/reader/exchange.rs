@@ -7,7 +7,7 @@ use crate::error::ReportError;
 use crate::limits::{MAX_COUNT, MAX_TILE_BYTES};
 use crate::model::{ExchangeRoute, ExchangeTraffic, TileTraffic};
 use crate::strided_tile_runs::StridedTileRuns;
-use crate::units::{Bytes, ProgramId, Quantity, TileRange};
+use crate::units::{Bytes, ProgramId, Quantity, TileId, TileRange};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
@@ -55,8 +55,8 @@ impl Report {
             ["program", "first_sender", "end_sender", "first_receiver", "end_receiver", "bytes"];
         let routes = self.db.list(SelectQuery::all("exchange_routes", &columns), |cells| {
             let range = |first, end| {
-                let (first, end) = (cells.small(first)?, cells.small(end)?);
-                (first < end && end <= tiles).then(|| TileRange::new(first, end))
+                let (first, end) = (TileId(cells.small(first)?), TileId(cells.small(end)?));
+                (first < end && end <= TileId(tiles)).then(|| TileRange::new(first, end))
             };
             Some(ExchangeRoute {
                 program: ProgramId(cells.small(0)?),
@@ -139,7 +139,7 @@ impl Report {
         self.read_traffic((0, u32::MAX.into()), |_, cells| {
             let traffic = traffic(cells);
             for run in strided_runs_at(cells, 1, tiles).iter().flat_map(StridedTileRuns::ranges) {
-                let on_run = sums.get_mut(run.first as usize..run.end as usize);
+                let on_run = sums.get_mut(run.indices());
                 on_run.into_iter().flatten().for_each(|sum| add(sum, &traffic, 1));
             }
         })?;

@@ -6,7 +6,7 @@ use crate::database::{RowCells, SelectQuery};
 use crate::error::ReportError;
 use crate::limits::{MAX_COUNT, MAX_CYCLES, MAX_IPUS, MAX_STEPS};
 use crate::model::{MarkKind, ProgramKind, StepOnIpu, TraceMark, TrainingPass};
-use crate::units::{ComputeSetId, CycleRange, Cycles, ProgramId, StepId};
+use crate::units::{ComputeSetId, CycleRange, Cycles, IpuId, ProgramId, StepId};
 use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
 
@@ -69,9 +69,9 @@ impl Report {
         // Rows per IPU are read up to the last step that was taken, not to the end of the range.
         let last = match steps.last_key_value() {
             Some((last, _)) if steps.len() == limit => *last,
-            _ => end - 1,
+            _ => StepId(end - 1),
         };
-        for row in self.step_rows(ids.start.0, last, limit)? {
+        for row in self.step_rows(ids.start, last, limit)? {
             let unknown = || unknown_step(row.step);
             steps.entry(row.step).or_insert_with(unknown).ipus.push(self.on_ipu(&row)?);
         }
@@ -83,7 +83,7 @@ impl Report {
         ids: Range<StepId>,
         limit: usize,
     ) -> Result<Vec<StepDetails>, ReportError> {
-        let mut steps: BTreeMap<u64, StepDetails> = BTreeMap::new();
+        let mut steps: BTreeMap<StepId, StepDetails> = BTreeMap::new();
         let Some(trace) = self.trace()? else { return Ok(Vec::new()) };
         let programs = self.programs()?;
         for lane in (0..trace.lanes().len()).filter_map(|lane| trace.lane(lane)) {
@@ -93,9 +93,9 @@ impl Report {
                     kind_name: step.kind.name().to_owned(),
                     program: step.program,
                     compute_set: step.program.and_then(|id| programs.get(id)?.compute_set),
-                    ..unknown_step(step.step.0)
+                    ..unknown_step(step.step)
                 };
-                steps.entry(step.step.0).or_insert_with(known).ipus.push(on_ipu);
+                steps.entry(step.step).or_insert_with(known).ipus.push(on_ipu);
             }
         }
         Ok(steps.into_values().take(limit).collect())
@@ -105,7 +105,7 @@ impl Report {
         &self,
         within: [i64; 2],
         limit: usize,
-    ) -> Result<BTreeMap<u64, StepDetails>, ReportError> {
+    ) -> Result<BTreeMap<StepId, StepDetails>, ReportError> {
         let mut steps = BTreeMap::new();
         if !self.db.has("steps", "id") {
             return Ok(steps);
@@ -116,7 +116,7 @@ impl Report {
             .params(&within);
         self.db.read(select, |cells| {
             if let Some(step) = step(cells) {
-                steps.insert(step.id.0, step);
+                steps.insert(step.id, step);
             }
             let more = steps.len() < limit;
             Ok(if more { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
@@ -124,11 +124,16 @@ impl Report {
         Ok(steps)
     }
 
-    fn step_rows(&self, first: u64, last: u64, limit: usize) -> Result<Vec<StepRow>, ReportError> {
+    fn step_rows(
+        &self,
+        first: StepId,
+        last: StepId,
+        limit: usize,
+    ) -> Result<Vec<StepRow>, ReportError> {
         if !self.db.has("steps_by_ipu", "step_id") {
             return Ok(Vec::new());
         }
-        let mut params = vec![first as i64, last as i64];
+        let mut params = vec![first.0 as i64, last.0 as i64];
         let mut rest = "WHERE step_id BETWEEN ?1 AND ?2".to_owned();
         // A foreign table has no index on steps, but building the trace noted where they are.
         if let Some((low, high)) = self.prepared().and_then(|p| p.rows_of(first, last)) {
@@ -169,7 +174,7 @@ impl Report {
             if lane.ipu != row.ipu {
                 continue;
             }
-            let found = trace.lane(index).map_or(Ok(None), |lane| lane.find(StepId(row.step)))?;
+            let found = trace.lane(index).map_or(Ok(None), |lane| lane.find(row.step))?;
             let Some(found) = found else { continue };
             on_ipu.sub_lane = lane.sub_lane;
             if !row.is_placed() {
@@ -243,9 +248,9 @@ fn step(cells: &RowCells) -> Option<StepDetails> {
     })
 }
 
-fn unknown_step(id: u64) -> StepDetails {
+fn unknown_step(id: StepId) -> StepDetails {
     StepDetails {
-        id: StepId(id),
+        id,
         kind: ProgramKind::Unknown,
         kind_name: String::new(),
         program: None,
@@ -261,7 +266,7 @@ fn mark(cells: &RowCells) -> Option<TraceMark> {
     Some(TraceMark {
         kind: MarkKind::from_name(&cells.text(0)?)?,
         label: cells.text(1).unwrap_or_default(),
-        ipu: cells.small_up_to(2, MAX_IPUS - 1),
+        ipu: cells.small_up_to(2, MAX_IPUS - 1).map(IpuId),
         pass: cells.text(3).and_then(|name| TrainingPass::from_name(&name)),
         index: cells.count(4, MAX_COUNT).unwrap_or(0),
         steps: first..step(6).unwrap_or(first).max(first),

@@ -118,7 +118,7 @@ pub struct VariableFilter {
 pub struct MarkFilter {
     pub kind: Option<MarkKind>,
     /// Only marks of this IPU and those of no IPU in particular.
-    pub ipu: Option<u32>,
+    pub ipu: Option<IpuId>,
     /// Only marks that share a cycle with this window.
     pub window: Option<CycleRange>,
     /// At most this many, from the start.

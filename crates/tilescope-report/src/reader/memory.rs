@@ -6,7 +6,7 @@ use crate::database::SelectQuery;
 use crate::error::ReportError;
 use crate::limits::{MAX_COUNT, MAX_TILE_BYTES, MAX_TILES};
 use crate::model::{CategoryBytes, LivenessStep, MemoryCategory, MemoryRegion, TileMemory};
-use crate::units::{Bytes, ProgramId, TileRange, TileRuns};
+use crate::units::{Bytes, ProgramId, TileId, TileRange, TileRuns};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ impl Report {
             if self.db.has("memory_by_tile", "total") && self.db.has_rows("memory_by_tile") {
                 return self.recorded_memory();
             }
-            let mut totals: BTreeMap<u32, Bytes> = BTreeMap::new();
+            let mut totals: BTreeMap<TileId, Bytes> = BTreeMap::new();
             for ((tile, _), bytes) in self.bytes_per_tile()? {
                 *totals.entry(tile).or_default() += bytes;
             }
@@ -48,7 +48,7 @@ impl Report {
             let numbered = cells.small_up_to(0, count);
             // Without numbers, rows are in the order of tiles.
             let tile = if order.is_empty() { Some(row) } else { numbered };
-            let tile = tile.filter(|tile| *tile < count);
+            let tile = tile.filter(|tile| *tile < count).map(TileId);
             row = row.saturating_add(1);
             let whole = tile_memory_from_total(bytes(1).unwrap_or_default());
             let memory = match bytes(3) {
@@ -74,7 +74,7 @@ impl Report {
             if self.db.has("category_bytes", "first_tile") {
                 return self.recorded_categories();
             }
-            let mut tiles: BTreeMap<u32, Vec<CategoryBytes>> = BTreeMap::new();
+            let mut tiles: BTreeMap<TileId, Vec<CategoryBytes>> = BTreeMap::new();
             for ((tile, category), bytes) in self.bytes_per_tile()? {
                 // Poplar's files do not say in which region a variable lies.
                 let region = MemoryRegion::NonInterleaved;
@@ -113,10 +113,10 @@ impl Report {
             owners.entry(owner).or_default().push(strided_runs_at(cells, 1, tiles), bytes);
             Ok(ControlFlow::Continue(()))
         })?;
-        let mut lists: BTreeMap<u32, Vec<CategoryBytes>> = BTreeMap::new();
+        let mut lists: BTreeMap<TileId, Vec<CategoryBytes>> = BTreeMap::new();
         for ((category, region, overlapped), runs) in owners {
             for (tiles, bytes) in runs.finish(&self.db, table).iter() {
-                for tile in tiles.first..tiles.end {
+                for tile in tiles.iter() {
                     let share = CategoryBytes { category, region, overlapped, bytes: *bytes };
                     lists.entry(tile).or_default().push(share);
                 }
@@ -127,7 +127,7 @@ impl Report {
 
     /// Bytes of variables on each tile by category, summed up by SQLite; what no tile has is left
     /// out.
-    fn bytes_per_tile(&self) -> Result<BTreeMap<(u32, MemoryCategory), Bytes>, ReportError> {
+    fn bytes_per_tile(&self) -> Result<BTreeMap<(TileId, MemoryCategory), Bytes>, ReportError> {
         let mut tiles = BTreeMap::new();
         if !self.db.has("vars_info", "tile") || !self.db.has("vars_info", "size_bytes") {
             return Ok(tiles);
@@ -145,7 +145,7 @@ impl Report {
         self.db.group("vars_info", &sql, |[tile, category, bytes]| {
             let category = category.and_then(|id| categories.get(&id).copied());
             let tile = tile.and_then(|tile| u32::try_from(tile).ok()).unwrap_or(0);
-            let key = (tile, category.unwrap_or(MemoryCategory::Unknown));
+            let key = (TileId(tile), category.unwrap_or(MemoryCategory::Unknown));
             *tiles.entry(key).or_default() += Bytes(bytes.unwrap_or(0) as u64);
         })?;
         Ok(tiles)
@@ -174,10 +174,10 @@ fn tile_memory_from_total(total: Bytes) -> TileMemory {
     }
 }
 
-fn runs_of<T: Clone + PartialEq>(tiles: impl Iterator<Item = (u32, T)>) -> TileRuns<T> {
+fn runs_of<T: Clone + PartialEq>(tiles: impl Iterator<Item = (TileId, T)>) -> TileRuns<T> {
     let mut runs = TileRuns::empty();
     for (tile, value) in tiles {
-        runs.push(TileRange::new(tile, tile + 1), value);
+        runs.push(TileRange::single(tile), value);
     }
     runs
 }

@@ -5,7 +5,7 @@ use crate::database::{RowCells, SelectQuery};
 use crate::error::ReportError;
 use crate::limits::{MAX_COUNT, MAX_IPUS};
 use crate::model::{ModelOperation, ProgramKind, ProgramNode, StreamEndpoint, TrainingPass};
-use crate::units::{ComputeSetId, OperationId, ProgramId};
+use crate::units::{ComputeSetId, IpuId, OperationId, ProgramId};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -207,7 +207,7 @@ impl Report {
                         .and_then(|n| TrainingPass::from_name(&n))
                         .unwrap_or(TrainingPass::Forward),
                     block: cells.text(3),
-                    ipu: cells.small_up_to(4, MAX_IPUS - 1).unwrap_or(0),
+                    ipu: IpuId(cells.small_up_to(4, MAX_IPUS - 1).unwrap_or(0)),
                     flops: cells.count(5, MAX_COUNT).unwrap_or(0),
                     shapes: cells.text(6).unwrap_or_default(),
                     plan: cells.long_text(7),
@@ -252,7 +252,7 @@ fn program(cells: &RowCells) -> ProgramNode {
         kind,
         name: cells.text(1).unwrap_or_default(),
         children: Vec::new(),
-        ipu: cells.small_up_to(3, MAX_IPUS - 1),
+        ipu: cells.small_up_to(3, MAX_IPUS - 1).map(IpuId),
         compute_set: cells.small(4).map(ComputeSetId),
         operation: cells.small(5).map(OperationId),
         stream: cells

@@ -4,7 +4,7 @@ use crate::database::RowCells;
 use crate::limits::{MAX_CYCLES, MAX_IPUS, MAX_STEP_BYTES, MAX_STEPS, MAX_SUB_LANES};
 use crate::model::StepOnIpu;
 use crate::trace::FixedPointBalance;
-use crate::units::{Bytes, CycleRange, Cycles};
+use crate::units::{Bytes, CycleRange, Cycles, IpuId, StepId};
 
 /// The columns [`StepRow::read`] expects.
 pub(super) const COLUMNS: [&str; 14] = [
@@ -26,8 +26,8 @@ pub(super) const COLUMNS: [&str; 14] = [
 
 /// What a row says; offsets still count from the base.
 pub(super) struct StepRow {
-    pub(super) step: u64,
-    pub(super) ipu: u32,
+    pub(super) step: StepId,
+    pub(super) ipu: IpuId,
     pub(super) sub_lane: Option<u8>,
     cycles: Option<Cycles>,
     base: Option<Cycles>,
@@ -48,8 +48,8 @@ impl StepRow {
         let cycles = |column| cells.count(column, MAX_CYCLES / 2);
         let (from, to) = (cycles(5), cycles(8));
         Some(Self {
-            step: cells.count(0, MAX_STEPS - 1)?,
-            ipu: cells.small_up_to(1, MAX_IPUS - 1)?,
+            step: StepId(cells.count(0, MAX_STEPS - 1)?),
+            ipu: IpuId(cells.small_up_to(1, MAX_IPUS - 1)?),
             sub_lane: cells
                 .small_up_to(13, u32::from(MAX_SUB_LANES) - 1)
                 .and_then(|lane| u8::try_from(lane).ok()),

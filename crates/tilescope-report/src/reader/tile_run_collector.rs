@@ -3,7 +3,7 @@
 use crate::database::{ReportDatabase, RowCells};
 use crate::limits::MAX_TILES;
 use crate::strided_tile_runs::StridedTileRuns;
-use crate::units::{TileRange, TileRuns};
+use crate::units::{TileId, TileRange, TileRuns};
 
 /// The columns of a comb, for select lists.
 pub(super) const STRIDED_RUN_COLUMNS: [&str; 4] = ["first_tile", "end_tile", "every", "times"];
@@ -12,7 +12,8 @@ pub(super) const STRIDED_RUN_COLUMNS: [&str; 4] = ["first_tile", "end_tile", "ev
 /// the replica.
 pub(super) fn strided_runs_at(cells: &RowCells, at: usize, tiles: u32) -> Option<StridedTileRuns> {
     let column = |column: usize| cells.small_up_to(at + column, MAX_TILES);
-    StridedTileRuns::checked(column(0)?, column(1)?, column(2)?, column(3)?, tiles)
+    let (first, end) = (TileId(column(0)?), TileId(column(1)?));
+    StridedTileRuns::checked(first, end, column(2)?, column(3)?, tiles)
 }
 
 /// Collects runs; those that overlap others are left out.
@@ -49,7 +50,7 @@ impl<T: Clone + PartialEq> TileRunCollector<T> {
     pub(super) fn finish(mut self, db: &ReportDatabase, table: &str) -> TileRuns<T> {
         self.runs.sort_by_key(|(tiles, _)| *tiles);
         let mut runs = TileRuns::empty();
-        let mut end = 0;
+        let mut end = TileId(0);
         for (tiles, value) in self.runs {
             // Sorted, so a run that overlaps any other overlaps the one kept last.
             if tiles.first < end {

@@ -39,12 +39,12 @@ const CREATE_CACHE: &str = "
 pub(super) struct PreparedTrace {
     trace: Trace,
     executed: Arc<Vec<(ProgramId, StepClass, Option<ComputeSetId>)>>,
-    step_rows: Arc<Vec<(u64, i64)>>,
+    step_rows: Arc<Vec<(StepId, i64)>>,
 }
 
 impl PreparedTrace {
     /// Rows of `steps_by_ipu` among which those of the steps `first..=last` are.
-    pub(super) fn rows_of(&self, first: u64, last: u64) -> Option<(i64, i64)> {
+    pub(super) fn rows_of(&self, first: StepId, last: StepId) -> Option<(i64, i64)> {
         if self.step_rows.is_empty() {
             return None;
         }
@@ -245,7 +245,7 @@ fn prepared(
     })?;
     let step_rows = db
         .list(SelectQuery::all("step_rows", &["step", "row"]).clauses("ORDER BY step"), |c| {
-            Some((u64::try_from(c.int(0)?).ok()?, c.int(1)?))
+            Some((StepId(u64::try_from(c.int(0)?).ok()?), c.int(1)?))
         })?;
     Ok(PreparedTrace {
         trace: Trace::open(db, disposable)?,
@@ -291,8 +291,8 @@ struct IndexBuildPass<'a> {
     lanes: TraceIndexWriter,
     executed: BTreeMap<u32, (StepClass, Option<u32>)>,
     count: u64,
-    last_step: u64,
-    last_marked: Option<u64>,
+    last_step: StepId,
+    last_marked: Option<StepId>,
     unusable: u64,
     squeezed: u64,
 }
@@ -374,7 +374,7 @@ impl ForeignIndexBuilder {
             lanes: TraceIndexWriter::default(),
             executed: BTreeMap::new(),
             count: 0,
-            last_step: 0,
+            last_step: StepId(0),
             last_marked: None,
             unusable: 0,
             squeezed: 0,
@@ -458,7 +458,7 @@ impl IndexBuildPass<'_> {
         };
         let (sub_lane, range) = self.free_lane(&row, bar);
         let record = StepRecord {
-            step: StepId(row.step),
+            step: row.step,
             range,
             program: facts.program,
             class,
@@ -498,12 +498,12 @@ impl IndexBuildPass<'_> {
         (lane, CycleRange::new(end, bar.end.max(end)))
     }
 
-    fn record_row_position(&mut self, step: u64, row: i64) -> Result<(), ReportError> {
+    fn record_row_position(&mut self, step: StepId, row: i64) -> Result<(), ReportError> {
         self.last_marked = Some(step);
         let insert = "INSERT OR IGNORE INTO step_rows VALUES (?, ?)";
         let failed = |e: rusqlite::Error| ReportError::sqlite_writing(&e, self.rows.path);
         let mut statement = self.rows.connection.prepare_cached(insert).map_err(failed)?;
-        statement.execute(params![step as i64, row]).map_err(failed)?;
+        statement.execute(params![step.0 as i64, row]).map_err(failed)?;
         Ok(())
     }
 

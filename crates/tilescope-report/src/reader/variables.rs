@@ -7,7 +7,7 @@ use crate::database::{RowCells, SelectQuery};
 use crate::error::ReportError;
 use crate::limits::MAX_TILE_BYTES;
 use crate::model::{MemoryCategory, Variable, VariablePlacement};
-use crate::units::{Bytes, OperationId, TileRange, TileRuns, VariableId};
+use crate::units::{Bytes, OperationId, TileId, TileRange, TileRuns, VariableId};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
@@ -97,7 +97,7 @@ impl Report {
             return Ok(HashSet::new());
         }
         let count = self.target()?.tiles_per_replica();
-        let params = [i64::from(tiles.end)];
+        let params = [i64::from(tiles.end.0)];
         let columns = ["var", "first_tile", "end_tile", "every", "times"];
         let select = SelectQuery::all("var_tiles", &columns)
             // SQLite can bound where runs begin, but not where strided ones end: the rest is
@@ -197,9 +197,9 @@ impl Report {
         let columns =
             [id, FOREIGN_COLUMNS[1], FOREIGN_COLUMNS[2], FOREIGN_COLUMNS[3], FOREIGN_COLUMNS[4]];
         let count = self.target()?.tiles_per_replica();
-        let tiles = filter.tiles.unwrap_or(TileRange::new(0, count));
+        let tiles = filter.tiles.unwrap_or(TileRange::first_tiles(count));
         let after = filter.after.map_or(-1, |id| i64::from(id.0));
-        let params = [after, tiles.first.into(), tiles.end.into()];
+        let params = [after, tiles.first.0.into(), tiles.end.0.into()];
         let rest = format!("WHERE \"{id}\" > ?1 AND tile >= ?2 AND tile < ?3 ORDER BY \"{id}\"");
         let select = SelectQuery::all("vars_info", &columns).clauses(&rest).params(&params);
         let mut found = Vec::new();
@@ -210,7 +210,7 @@ impl Report {
                 && filter.category.is_none_or(|wanted| wanted == category)
                 && found.len() < filter.limit
             {
-                let tile = TileRange::new(tile, tile + 1);
+                let tile = TileRange::single(TileId(tile));
                 let bytes = cells.count(4, MAX_TILE_BYTES).unwrap_or_default();
                 let variable = Variable {
                     name: name(cells, 1, &strings),

@@ -5,7 +5,7 @@ use crate::error::ReportError;
 use crate::limits::MAX_STEPS;
 use crate::model::{CategoryBytes, MemoryRegion, ProgramKind, TileMemory};
 use crate::trace::{Trace, TraceLane};
-use crate::units::{Bytes, Cycles, StepId, TileRange, TileRuns};
+use crate::units::{Bytes, Cycles, IpuId, StepId, TileId, TileRange, TileRuns};
 use std::collections::BTreeMap;
 
 /// Steps compared at a time.
@@ -220,23 +220,23 @@ impl Report {
         let key = |lane: &TraceLane| (lane.info().ipu, lane.info().sub_lane);
         // One position per lane, so that rows and lanes are walked side by side and memory does not
         // grow with the run.
-        let mut next: BTreeMap<(u32, u8), (&TraceLane, u64, Cycles)> =
+        let mut next: BTreeMap<(IpuId, u8), (&TraceLane, u64, Cycles)> =
             lanes.iter().map(|lane| (key(lane), (lane, 0, Cycles::ZERO))).collect();
         let programs = self.programs()?;
         let mut first = StepId(0);
         loop {
             let batch = self.steps(first..StepId(MAX_STEPS), BATCH)?;
             let Some(last) = batch.last() else { break };
-            first = StepId(last.id.0 + 1);
+            first = last.id + 1;
             for step in batch {
                 let program = step.program.and_then(|id| programs.get(id));
                 law.check(program.is_some_and(|program| program.kind == step.kind), || {
-                    format!("the type of step {} differs from its program's", step.id.0)
+                    format!("the type of step {} differs from its program's", step.id)
                 });
                 for on_ipu in &step.ipus {
                     let found = next.get_mut(&(on_ipu.ipu, on_ipu.sub_lane));
                     let Some((lane, position, busy)) = found else {
-                        law.check(false, || format!("step {} is on no lane", step.id.0));
+                        law.check(false, || format!("step {} is on no lane", step.id));
                         continue;
                     };
                     let bar = lane.step(*position)?;
@@ -246,7 +246,7 @@ impl Report {
                             && (bar.bytes_in, bar.bytes_out) == (on_ipu.bytes_in, on_ipu.bytes_out)
                     });
                     law.check(same, || {
-                        format!("step {} on IPU {} differs from the index", step.id.0, on_ipu.ipu)
+                        format!("step {} on IPU {} differs from the index", step.id, on_ipu.ipu)
                     });
                     *position += 1;
                     *busy += on_ipu.range().length();
@@ -273,10 +273,13 @@ impl Report {
 }
 
 /// One tile of each stretch over which neither of two lists changes.
-fn changes(memory: &TileRuns<TileMemory>, categories: &TileRuns<Vec<CategoryBytes>>) -> Vec<u32> {
+fn changes(
+    memory: &TileRuns<TileMemory>,
+    categories: &TileRuns<Vec<CategoryBytes>>,
+) -> Vec<TileId> {
     let edges = |tiles: TileRange| [tiles.first, tiles.end];
     let memory = memory.iter().flat_map(|(tiles, _)| edges(tiles));
-    let mut tiles: Vec<u32> =
+    let mut tiles: Vec<TileId> =
         memory.chain(categories.iter().flat_map(|(tiles, _)| edges(tiles))).collect();
     tiles.sort_unstable();
     tiles.dedup();

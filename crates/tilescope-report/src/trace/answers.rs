@@ -2,7 +2,7 @@
 
 use super::step_record::StepRecord;
 use crate::model::{ProgramKind, StepActivity};
-use crate::units::{Bytes, CycleRange, Cycles, ProgramId, Quantity, StepId};
+use crate::units::{Bytes, CycleRange, Cycles, IpuId, ProgramId, Quantity, StepId};
 use std::ops::Index;
 
 /// Number of activities that a trace tells apart.
@@ -165,7 +165,7 @@ impl StepTotals {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaneInfo {
     /// IPU of the replica.
-    pub ipu: u32,
+    pub ipu: IpuId,
     /// 0 for compute tiles; higher where other tiles of the IPU work beside them.
     pub sub_lane: u8,
     pub steps: u64,

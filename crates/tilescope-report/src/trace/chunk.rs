@@ -48,7 +48,7 @@ fn program_fact(record: &StepRecord) -> u64 {
 /// Position on a lane, which the next step is relative to.
 #[derive(Clone, Copy, Default)]
 struct StepDeltaBase {
-    step: u64,
+    step: StepId,
     end: Cycles,
 }
 
@@ -59,7 +59,7 @@ impl StepDeltaBase {
             record.class.code(),
             // Relative to the step before: a loop repeats these numbers exactly, absolute ones
             // never.
-            record.step.0 - self.step,
+            record.step - self.step,
             (record.range.start - self.end).0,
             record.range.length().0,
             u64::from(record.balance.0),
@@ -81,10 +81,10 @@ impl StepDeltaBase {
         let start = self.end.checked_add(Cycles(gap))?;
         let end = start.checked_add(Cycles(cycles))?;
         let step = self.step.checked_add(steps)?;
-        let sane = end <= MAX_CYCLES && step < MAX_STEPS;
+        let sane = end <= MAX_CYCLES && step < StepId(MAX_STEPS);
         (sane && bytes_in <= MAX_STEP_BYTES && bytes_out <= MAX_STEP_BYTES).then_some(())?;
         Some(StepRecord {
-            step: StepId(step),
+            step,
             range: CycleRange::new(start, end),
             program: (program != NO_PROGRAM).then_some(ProgramId(program)),
             class: StepClass::from_code(class)?,
@@ -95,7 +95,7 @@ impl StepDeltaBase {
     }
 
     fn after(record: &StepRecord) -> Self {
-        Self { step: record.step.0, end: record.range.end }
+        Self { step: record.step, end: record.range.end }
     }
 }
 
@@ -128,7 +128,7 @@ impl ChunkColumns {
         let mut raw = Vec::with_capacity(self.unexpected.len() * 2 + 64);
         write_varint(&mut raw, self.unexpected.len() as u64);
         // Where the chunk begins, absolutely: it is decoded without the chunk before it.
-        write_varint(&mut raw, before.step);
+        write_varint(&mut raw, before.step.0);
         write_varint(&mut raw, before.end.0);
         self.differences.iter().for_each(|column| write_varint(&mut raw, column.len() as u64));
         raw.extend_from_slice(&self.unexpected);
@@ -150,7 +150,7 @@ impl<'a> ChunkColumnReader<'a> {
         // The caller knows the number of steps from the lane; a blob that disagrees is not
         // believed.
         (cursor.take()? == count as u64).then_some(())?;
-        let position = StepDeltaBase { step: cursor.take()?, end: Cycles(cursor.take()?) };
+        let position = StepDeltaBase { step: StepId(cursor.take()?), end: Cycles(cursor.take()?) };
         let mut lengths = [0; 8];
         for length in &mut lengths {
             *length = usize::try_from(cursor.take()?).ok()?;

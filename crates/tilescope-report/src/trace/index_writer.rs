@@ -5,7 +5,7 @@ use super::step_record::{StepRecord, StepRecordDetails};
 use crate::codec::pack;
 use crate::error::ReportError;
 use crate::row_writer::RowWriter;
-use crate::units::Cycles;
+use crate::units::{Cycles, IpuId};
 use rusqlite::params;
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ const MAX_PREDICTIONS: usize = 1 << 20;
 
 /// Writes the tables `trace_lanes`, `trace_chunks`, `trace_nodes` and `trace_totals`, step by step.
 pub(crate) struct TraceIndexWriter {
-    lanes: BTreeMap<(u32, u8), LaneBuilder>,
+    lanes: BTreeMap<(IpuId, u8), LaneBuilder>,
     prediction_budget: usize,
     blobs: Vec<TraceIndexBlob>,
 }
@@ -27,14 +27,14 @@ impl Default for TraceIndexWriter {
 
 impl TraceIndexWriter {
     /// Where the last step of a lane (IPU and sub-lane) ends; 0 for a new lane.
-    pub(crate) fn end(&self, lane: (u32, u8)) -> Cycles {
+    pub(crate) fn end(&self, lane: (IpuId, u8)) -> Cycles {
         self.lanes.get(&lane).map_or(Cycles::ZERO, LaneBuilder::end)
     }
 
     /// Adds a step to a lane; it must not start before [`TraceIndexWriter::end`].
     pub(crate) fn push(
         &mut self,
-        lane: (u32, u8),
+        lane: (IpuId, u8),
         record: StepRecord,
         details: Option<StepRecordDetails>,
     ) {

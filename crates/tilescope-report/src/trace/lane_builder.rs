@@ -8,7 +8,7 @@ use super::program_totals::{ProgramTotals, SEGMENT_STEPS, segment_level_count, s
 use super::pyramid::{self, BLOCK_NODES, FAN_OUT, LEAF_STEPS, PyramidNode};
 use super::step_record::{StepRecord, StepRecordDetails};
 use crate::limits::MAX_SUB_LANES;
-use crate::units::{CycleRange, Cycles};
+use crate::units::{CycleRange, Cycles, IpuId};
 
 /// A finished piece of the index, to be packed and stored under its key: packing takes long, and
 /// whoever stores has the time.
@@ -22,8 +22,8 @@ pub(crate) enum TraceIndexBlob {
 }
 
 /// Number of a lane in keys: by IPU, then sub-lane, with room for all that may turn up later.
-pub(crate) fn lane_number(ipu: u32, sub_lane: u8) -> u32 {
-    ipu * u32::from(MAX_SUB_LANES) + u32::from(sub_lane)
+pub(crate) fn lane_number(ipu: IpuId, sub_lane: u8) -> u32 {
+    ipu.0 * u32::from(MAX_SUB_LANES) + u32::from(sub_lane)
 }
 
 /// Key of a chunk: the lane, then its place on it.

@@ -63,7 +63,7 @@ pub(super) use step_record::{StepClass, StepRecord, StepRecordDetails};
 
 use super::database::ReportDatabase;
 use super::error::ReportError;
-use crate::units::CycleRange;
+use crate::units::{CycleRange, IpuId};
 use std::path::PathBuf;
 use std::sync::Arc;
 use store::TraceStore;
@@ -95,7 +95,7 @@ impl Trace {
     }
 
     /// The lane of an IPU of the replica.
-    pub fn lane_of(&self, ipu: u32, sub_lane: u8) -> Option<TraceLane<'_>> {
+    pub fn lane_of(&self, ipu: IpuId, sub_lane: u8) -> Option<TraceLane<'_>> {
         let wanted = |info: &LaneInfo| (info.ipu, info.sub_lane) == (ipu, sub_lane);
         self.lane(self.lanes().iter().position(wanted)?)
     }

@@ -90,7 +90,7 @@ pub(super) fn encode(nodes: &[PyramidNode]) -> Vec<u8> {
 
 fn columns(nodes: &[PyramidNode]) -> [Vec<u64>; COLUMNS] {
     let mut columns: [Vec<u64>; COLUMNS] = std::array::from_fn(|_| Vec::with_capacity(nodes.len()));
-    let (mut cycle, mut step) = (Cycles::ZERO, 0);
+    let (mut cycle, mut step) = (Cycles::ZERO, StepId(0));
     for node in nodes {
         let mut row = [0; COLUMNS];
         let longest = node.totals.longest;
@@ -98,13 +98,13 @@ fn columns(nodes: &[PyramidNode]) -> [Vec<u64>; COLUMNS] {
         // Gaps and differences instead of absolute numbers: small ones pack to a byte.
         row[0] = (node.range.start - cycle).0;
         row[1] = node.range.length().0;
-        row[2] = node.first_step.0 - step;
+        row[2] = node.first_step - step;
         row[3] = node.totals.steps;
         row[4] = class;
         row[5] = longest.and_then(|l| l.program).map_or(0, |program| u64::from(program.0) + 1);
         row[6] = longest.map_or(0, |l| l.cycles.0);
         row[7..].copy_from_slice(node.totals.columns().as_flattened());
-        (cycle, step) = (node.range.end, node.first_step.0);
+        (cycle, step) = (node.range.end, node.first_step);
         columns.iter_mut().zip(row).for_each(|(column, number)| column.push(number));
     }
     columns
@@ -125,21 +125,21 @@ pub(super) fn decode(blob: &[u8], count: usize) -> Option<Vec<PyramidNode>> {
         }
     }
     cursor.is_done().then_some(())?;
-    let (mut cycle, mut step) = (Cycles::ZERO, 0);
+    let (mut cycle, mut step) = (Cycles::ZERO, StepId(0));
     rows.iter()
         .map(|row| {
             let node = node(row, cycle, step)?;
-            (cycle, step) = (node.range.end, node.first_step.0);
+            (cycle, step) = (node.range.end, node.first_step);
             Some(node)
         })
         .collect()
 }
 
-fn node(row: &[u64; COLUMNS], cycle: Cycles, step: u64) -> Option<PyramidNode> {
+fn node(row: &[u64; COLUMNS], cycle: Cycles, step: StepId) -> Option<PyramidNode> {
     let start = cycle.checked_add(Cycles(row[0]))?;
     let end = start.checked_add(Cycles(row[1]))?;
     let first_step = step.checked_add(row[2])?;
-    (end <= MAX_CYCLES && first_step < MAX_STEPS && row[3] <= MAX_STEPS).then_some(())?;
+    (end <= MAX_CYCLES && first_step < StepId(MAX_STEPS) && row[3] <= MAX_STEPS).then_some(())?;
     let longest = match row[4].checked_sub(1) {
         None => None,
         Some(class) => {
@@ -163,7 +163,7 @@ fn node(row: &[u64; COLUMNS], cycle: Cycles, step: u64) -> Option<PyramidNode> {
     };
     // Steps of a lane do not overlap, so no node is busier than it is long.
     (totals.cycles.total() <= end - start && totals.is_balanced()).then_some(())?;
-    Some(PyramidNode { range: CycleRange::new(start, end), first_step: StepId(first_step), totals })
+    Some(PyramidNode { range: CycleRange::new(start, end), first_step, totals })
 }
 
 #[cfg(test)]

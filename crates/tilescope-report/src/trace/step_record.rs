@@ -2,7 +2,7 @@
 
 use super::answers::FixedPointBalance;
 use crate::model::{ProgramKind, StepActivity, StepOnIpu, StreamEndpoint};
-use crate::units::{Bytes, CycleRange, Cycles, ProgramId, StepId};
+use crate::units::{Bytes, CycleRange, Cycles, IpuId, ProgramId, StepId};
 
 /// What a step does and where its data go, in one small number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -77,7 +77,7 @@ impl StepRecordDetails {
     }
 
     /// The step on its IPU, put together again.
-    pub(crate) fn on_ipu(&self, ipu: u32, sub_lane: u8, record: &StepRecord) -> StepOnIpu {
+    pub(crate) fn on_ipu(&self, ipu: IpuId, sub_lane: u8, record: &StepRecord) -> StepOnIpu {
         let CycleRange { start, end } = record.range;
         StepOnIpu {
             ipu,

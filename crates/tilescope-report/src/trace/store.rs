@@ -14,7 +14,7 @@ use super::step_record::{StepRecord, StepRecordDetails};
 use crate::database::{ReportDatabase, RowCells, SelectQuery, lock};
 use crate::error::ReportError;
 use crate::limits::{MAX_CYCLES, MAX_IPUS, MAX_STEPS, MAX_SUB_LANES};
-use crate::units::CycleRange;
+use crate::units::{CycleRange, IpuId};
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -292,7 +292,7 @@ struct BlobColumn {
 
 fn lane_info(cells: &RowCells) -> Option<LaneInfo> {
     let lane = cells.small(0)?;
-    let ipu = cells.small_up_to(1, MAX_IPUS - 1)?;
+    let ipu = IpuId(cells.small_up_to(1, MAX_IPUS - 1)?);
     let sub_lane = u8::try_from(cells.small_up_to(2, u32::from(MAX_SUB_LANES) - 1)?).ok()?;
     let steps = cells.count(3, MAX_STEPS)?;
     let (first, end) = (cells.count(4, MAX_CYCLES)?, cells.count(5, MAX_CYCLES)?);

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::ops::{Add, Sub};
+use std::ops::{Add, AddAssign, Rem, Sub};
 
 /// Defines an id: a typed index into one table of the report.
 macro_rules! id {
@@ -41,14 +41,73 @@ id!(/// An operation of the model, in `operations`.
     OperationId);
 
 /// An executed step, counted over all runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct StepId(pub u64);
+
+impl StepId {
+    /// The one `count` steps later, if there is such a number.
+    pub fn checked_add(self, count: u64) -> Option<Self> {
+        self.0.checked_add(count).map(Self)
+    }
+}
+
+impl Add<u64> for StepId {
+    type Output = Self;
+    fn add(self, count: u64) -> Self {
+        Self(self.0 + count)
+    }
+}
+
+impl AddAssign<u64> for StepId {
+    fn add_assign(&mut self, count: u64) {
+        self.0 += count;
+    }
+}
+
+impl Sub for StepId {
+    type Output = u64;
+    /// How many steps lie from `first` up to this one.
+    fn sub(self, first: Self) -> u64 {
+        self.0 - first.0
+    }
+}
+
+impl fmt::Display for StepId {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
 
 /// Defines a position in a row of equals: it moves by plain numbers, and two of them differ by one.
 macro_rules! position {
     ($(#[$doc:meta])* $name:ident) => {
-        id!($(#[$doc])* $name);
+        id!($(#[$doc])* #[derive(Default)] $name);
+
+        impl $name {
+            /// This one and all after it.
+            pub fn onwards(self) -> impl Iterator<Item = Self> + Clone {
+                (self.0..).map(Self)
+            }
+
+            /// The one `count` places after, if there is such a number.
+            pub fn checked_add(self, count: u32) -> Option<Self> {
+                self.0.checked_add(count).map(Self)
+            }
+
+            /// The one `count` places before, if there is one.
+            pub fn checked_sub(self, count: u32) -> Option<Self> {
+                self.0.checked_sub(count).map(Self)
+            }
+        }
+
+        impl From<$name> for u64 {
+            fn from(at: $name) -> u64 {
+                at.0.into()
+            }
+        }
 
         impl Add<u32> for $name {
             type Output = Self;
@@ -69,6 +128,14 @@ macro_rules! position {
             /// How many lie from `first` up to this one.
             fn sub(self, first: Self) -> u32 {
                 self.0 - first.0
+            }
+        }
+
+        impl Rem<u32> for $name {
+            type Output = Self;
+            /// Where it lies among the first `count`, which all others follow in turn.
+            fn rem(self, count: u32) -> Self {
+                Self(self.0 % count)
             }
         }
 

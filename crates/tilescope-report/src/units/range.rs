@@ -1,7 +1,8 @@
 //! Half-open ranges of cycles and of tiles.
 
-use super::Cycles;
+use super::{Cycles, TileId};
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// A half-open range of cycles, `start..end`, counted from the first one of the trace.
 #[derive(
@@ -53,16 +54,32 @@ impl CycleRange {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TileRange {
     /// First tile of the range.
-    pub first: u32,
+    pub first: TileId,
     /// First tile after the range.
-    pub end: u32,
+    pub end: TileId,
 }
 
 impl TileRange {
     /// The half-open range `first..end`.
-    pub fn new(first: u32, end: u32) -> Self {
+    pub fn new(first: TileId, end: TileId) -> Self {
         debug_assert!(first <= end, "a tile range runs forwards: {first}..{end}");
         Self { first, end }
+    }
+
+    /// The first `count` tiles.
+    pub fn first_tiles(count: u32) -> Self {
+        Self::new(TileId(0), TileId(count))
+    }
+
+    /// One tile alone. Links and files may name any number, even the last there is.
+    pub fn single(tile: TileId) -> Self {
+        Self { first: tile, end: TileId(tile.0.saturating_add(1)) }
+    }
+
+    /// The part that both ranges cover; empty where they do not meet.
+    pub fn intersection(self, other: Self) -> Self {
+        let first = self.first.max(other.first);
+        Self { first, end: self.end.min(other.end).max(first) }
     }
 
     /// Number of tiles in the range.
@@ -71,8 +88,18 @@ impl TileRange {
     }
 
     /// Whether `tile` lies in the range.
-    pub fn contains(self, tile: u32) -> bool {
+    pub fn contains(self, tile: TileId) -> bool {
         (self.first..self.end).contains(&tile)
+    }
+
+    /// The tiles of the range in order.
+    pub fn iter(self) -> impl DoubleEndedIterator<Item = TileId> + Clone {
+        (self.first.0..self.end.0).map(TileId)
+    }
+
+    /// The places of the tiles in a list of all tiles.
+    pub fn indices(self) -> Range<usize> {
+        self.first.index()..self.end.index()
     }
 }
 

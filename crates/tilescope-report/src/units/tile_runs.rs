@@ -1,6 +1,6 @@
 //! One value per tile, kept as runs of tiles with the same value.
 
-use super::{Quantity, TileRange};
+use super::{Quantity, TileId, TileRange};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
@@ -60,7 +60,7 @@ impl<T> TileRuns<T> {
     }
 
     /// The value of one tile.
-    pub fn get(&self, tile: u32) -> Option<&T> {
+    pub fn get(&self, tile: TileId) -> Option<&T> {
         let tile = tile.checked_sub(self.offset)?;
         let at = self.runs.partition_point(|(tiles, _)| tiles.end <= tile);
         self.runs.get(at).filter(|(tiles, _)| tiles.contains(tile)).map(|(_, value)| value)
@@ -92,11 +92,11 @@ impl<T: Clone + PartialEq> TileRuns<T> {
     }
 
     /// One value per tile, the first belonging to tile `first`; `None` leaves the tile out.
-    pub fn from_tiles(first: u32, values: impl IntoIterator<Item = Option<T>>) -> Self {
+    pub fn from_tiles(first: TileId, values: impl IntoIterator<Item = Option<T>>) -> Self {
         let mut runs = Self::empty();
-        for (tile, value) in (first..).zip(values) {
+        for (tile, value) in first.onwards().zip(values) {
             if let Some(value) = value {
-                runs.push(TileRange::new(tile, tile + 1), value);
+                runs.push(TileRange::single(tile), value);
             }
         }
         runs
@@ -122,20 +122,22 @@ impl<T: Clone + PartialEq> TileRuns<T> {
         runs.push((tiles, value));
     }
 
-    /// The values of tiles `0..tiles` moved up by `by`; those that pass the end go on at 0.
-    pub fn rotated(&self, by: u32, tiles: u32) -> Self {
+    /// The values of tiles `0..tiles` moved up, those of tile 0 to `start`; those that pass the end
+    /// go on at 0.
+    pub fn rotated(&self, start: TileId, tiles: u32) -> Self {
+        let by = start - TileId(0);
         if by == 0 {
             return self.clone();
         }
-        let moved = |tile: u32| tile + by;
-        let wrapped = self.iter().filter(|(range, _)| moved(range.end) > tiles);
+        let end = TileId(tiles);
+        let wrapped = self.iter().filter(|(range, _)| range.end + by > end);
         let wrapped = wrapped.map(|(range, value)| {
-            let first = moved(range.first).saturating_sub(tiles);
-            (TileRange::new(first, moved(range.end) - tiles), value)
+            let first = (range.first + by).checked_sub(tiles).unwrap_or(TileId(0));
+            (TileRange::new(first, range.end + by - tiles), value)
         });
-        let rest = self.iter().filter(|(range, _)| moved(range.first) < tiles);
+        let rest = self.iter().filter(|(range, _)| range.first + by < end);
         let rest = rest.map(|(range, value)| {
-            (TileRange::new(moved(range.first), moved(range.end).min(tiles)), value)
+            (TileRange::new(range.first + by, (range.end + by).min(end)), value)
         });
         let mut rotated = Self::empty();
         for (range, value) in wrapped.chain(rest) {
@@ -147,10 +149,13 @@ impl<T: Clone + PartialEq> TileRuns<T> {
 
     /// The values of tiles `0..tiles` in the opposite order.
     pub fn mirrored(&self, tiles: u32) -> Self {
+        let end = TileId(tiles);
+        let opposite = |tile: TileId| TileId(end - tile);
         let mut mirrored = Self::empty();
         let runs: Vec<_> = self.iter().collect();
         for (range, value) in runs.into_iter().rev() {
-            mirrored.push(TileRange::new(tiles - range.end, tiles - range.first), value.clone());
+            mirrored
+                .push(TileRange::new(opposite(range.end), opposite(range.first)), value.clone());
         }
         debug_assert_eq!(mirrored.tile_count(), self.tile_count(), "a mirror keeps every tile");
         mirrored
@@ -213,33 +218,40 @@ mod tests {
     #[test]
     fn rotation_moves_every_tile_and_goes_round() {
         let mut runs = TileRuns::empty();
-        runs.push(TileRange::new(0, 3), 'a');
-        runs.push(TileRange::new(5, 8), 'b');
+        runs.push(TileRange::first_tiles(3), 'a');
+        runs.push(TileRange::new(TileId(5), TileId(8)), 'b');
         for by in 0..8 {
-            let rotated = runs.rotated(by, 8);
+            let rotated = runs.rotated(TileId(by), 8);
             for tile in 0..8 {
-                assert_eq!(rotated.get((tile + by) % 8), runs.get(tile), "{tile} by {by}");
+                assert_eq!(
+                    rotated.get(TileId((tile + by) % 8)),
+                    runs.get(TileId(tile)),
+                    "{tile} by {by}"
+                );
             }
         }
     }
 
     #[test]
     fn touching_runs_with_one_value_join() {
-        let mut runs = TileRuns::uniform(TileRange::new(0, 4), 7u64);
-        runs.push(TileRange::new(4, 6), 7);
-        runs.push(TileRange::new(8, 9), 7);
+        let mut runs = TileRuns::uniform(TileRange::first_tiles(4), 7u64);
+        runs.push(TileRange::new(TileId(4), TileId(6)), 7);
+        runs.push(TileRange::new(TileId(8), TileId(9)), 7);
         assert_eq!(runs.len(), 2);
         assert_eq!((runs.total(), runs.max(), runs.tile_count()), (49, 7, 7));
-        assert_eq!((runs.get(5), runs.get(6), runs.get(8)), (Some(&7), None, Some(&7)));
+        assert_eq!(
+            (runs.get(TileId(5)), runs.get(TileId(6)), runs.get(TileId(8))),
+            (Some(&7), None, Some(&7))
+        );
     }
 
     #[test]
     fn runs_of_two_kinds_pair_tile_by_tile() {
-        let cycles = TileRuns::uniform(TileRange::new(0, 4), Cycles(7));
-        let mut bytes = TileRuns::uniform(TileRange::new(1, 2), Bytes(5));
-        bytes.push(TileRange::new(3, 9), Bytes(6));
+        let cycles = TileRuns::uniform(TileRange::first_tiles(4), Cycles(7));
+        let mut bytes = TileRuns::uniform(TileRange::new(TileId(1), TileId(2)), Bytes(5));
+        bytes.push(TileRange::new(TileId(3), TileId(9)), Bytes(6));
         let pairs = cycles.zip(&bytes, |cycles, bytes| (cycles, bytes));
-        for tile in 0..9 {
+        for tile in TileRange::first_tiles(9).iter() {
             let pair = cycles.get(tile).map(|&c| (c, bytes.get(tile).copied().unwrap_or_default()));
             assert_eq!(pairs.get(tile), pair.as_ref(), "tile {tile}");
         }

@@ -8,7 +8,7 @@ use crate::limits::{
 use crate::model::*;
 use crate::row_writer::{RowWriter, check_tiles_exist, checked_i64, resolve};
 use crate::strided_tile_runs::{StridedTileRuns, strided_runs_of};
-use crate::units::{Bytes, TileRuns};
+use crate::units::{Bytes, TileRange, TileRuns};
 use rusqlite::params;
 use std::collections::{BTreeMap, HashMap};
 
@@ -64,8 +64,8 @@ fn machine(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
             target.tiles_per_column,
         ],
     )?;
-    for tile in 0..target.tiles_per_replica() {
-        rows.insert("tiles", params![tile, tile / target.tiles_per_ipu])?;
+    for tile in TileRange::first_tiles(target.tiles_per_replica()).iter() {
+        rows.insert("tiles", params![tile, target.ipu_of_tile(tile)])?;
     }
     let count =
         |value: u64, name: &str| checked_i64(value, MAX_COUNT, || format!("number of {name}"));
@@ -101,7 +101,7 @@ fn machine(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
 fn operations(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
     for (id, operation) in compilation.operations.iter().enumerate() {
         let what = || format!("IPU of operation {}", operation.name);
-        let ipu = resolve(operation.ipu, compilation.target.ipus_per_replica as usize, what)?;
+        let ipu = resolve(operation.ipu.0, compilation.target.ipus_per_replica as usize, what)?;
         let flops =
             checked_i64(operation.flops, MAX_COUNT, || format!("flops of {}", operation.name))?;
         rows.insert(
@@ -132,7 +132,7 @@ fn programs(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
     for (id, program) in programs.iter().enumerate() {
         let of = |part: &str| format!("{part} of program {id} ({})", program.name);
         let ipu =
-            program.ipu.map(|ipu| resolve(ipu, target.ipus_per_replica as usize, || of("IPU")));
+            program.ipu.map(|ipu| resolve(ipu.0, target.ipus_per_replica as usize, || of("IPU")));
         let compute_set =
             program.compute_set.map(|cs| resolve(cs.0, compute_sets.len(), || of("compute set")));
         let operation =
@@ -331,7 +331,7 @@ fn memory(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
         let overflowed = bytes(memory.overflowed)?;
         let always_live = bytes(memory.always_live)?;
         let peak = bytes(memory.peak_not_always_live)?;
-        for tile in tiles.first..tiles.end {
+        for tile in tiles.iter() {
             rows.insert(
                 "memory_by_tile",
                 params![

@@ -81,7 +81,7 @@ impl ExecutionWriter {
     }
 
     pub(super) fn step(&mut self, step: &ExecutionStep) -> Result<(), ReportError> {
-        let id = self.steps;
+        let id = StepId(self.steps);
         let of = |part: &str| format!("{part} of step {id}");
         let Some(leaf) = self.leaves.get(step.program.index()) else {
             let (program, count) = (step.program.0, self.leaves.len());
@@ -89,7 +89,7 @@ impl ExecutionWriter {
             return Err(ReportError::invalid_input(problem));
         };
         // The text is only made when the check fails: this runs for every step.
-        checked_i64(id, MAX_STEPS, || of("number"))?;
+        checked_i64(id.0, MAX_STEPS, || of("number"))?;
         match self.layout {
             StepLayout::Rows => {
                 let (kind, program, compute_set) = (leaf.kind, step.program.0, leaf.compute_set);
@@ -133,7 +133,7 @@ impl ExecutionWriter {
         Ok(())
     }
 
-    fn check(&self, on_ipu: &StepOnIpu, id: u64) -> Result<(), ReportError> {
+    fn check(&self, on_ipu: &StepOnIpu, id: StepId) -> Result<(), ReportError> {
         let of = |part: &str| format!("{part} of step {id} on IPU {}", on_ipu.ipu);
         let StepOnIpu { from_min, from_max, to_min, to_max, .. } = *on_ipu;
         checked_i64(to_max, MAX_CYCLES, || of("last cycle"))?;
@@ -203,13 +203,13 @@ impl ExecutionWriter {
 
 fn record(
     step: &ExecutionStep,
-    id: u64,
+    id: StepId,
     class: StepClass,
     on_ipu: &StepOnIpu,
     balance: f64,
 ) -> StepRecord {
     StepRecord {
-        step: StepId(id),
+        step: id,
         range: on_ipu.range(),
         program: Some(step.program),
         class,

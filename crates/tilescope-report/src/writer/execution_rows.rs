@@ -4,14 +4,15 @@ use crate::error::ReportError;
 use crate::model::StepOnIpu;
 use crate::row_writer::RowWriter;
 use crate::trace::TraceIndexBlob;
+use crate::units::{IpuId, StepId};
 use rusqlite::params;
 
 /// One row of an execution, checked and on its way to the file.
 pub(super) enum ExecutionRow {
     /// A row of `steps`.
-    Step { id: u64, kind: &'static str, program: u32, compute_set: Option<u32> },
+    Step { id: StepId, kind: &'static str, program: u32, compute_set: Option<u32> },
     /// A row of `steps_by_ipu`.
-    OnIpu { id: u64, on_ipu: StepOnIpu, balance: f64 },
+    OnIpu { id: StepId, on_ipu: StepOnIpu, balance: f64 },
     /// A piece of the trace index.
     Blob(TraceIndexBlob),
     /// A row of `marks`.
@@ -23,7 +24,7 @@ pub(super) struct MarkTableRow {
     pub(super) id: i64,
     pub(super) kind: &'static str,
     pub(super) label: String,
-    pub(super) ipu: Option<u32>,
+    pub(super) ipu: Option<IpuId>,
     pub(super) pass: Option<&'static str>,
     /// Index, first step, step behind the last, first cycle, cycle behind the last.
     pub(super) numbers: [i64; 5],
@@ -33,7 +34,7 @@ impl ExecutionRow {
     pub(super) fn insert(self, rows: &RowWriter) -> Result<(), ReportError> {
         match self {
             Self::Step { id, kind, program, compute_set } => {
-                rows.insert("steps", params![id as i64, kind, program, compute_set])
+                rows.insert("steps", params![id.0 as i64, kind, program, compute_set])
             }
             Self::OnIpu { id, on_ipu, balance } => {
                 rows.insert("steps_by_ipu", row(id, &on_ipu, balance))
@@ -52,10 +53,10 @@ impl ExecutionRow {
 }
 
 /// A row of `steps_by_ipu`; cycles count from the start of the first active tile.
-fn row(id: u64, on_ipu: &StepOnIpu, balance: f64) -> impl rusqlite::Params {
+fn row(id: StepId, on_ipu: &StepOnIpu, balance: f64) -> impl rusqlite::Params {
     let base = on_ipu.from_min;
     (
-        id as i64,
+        id.0 as i64,
         on_ipu.ipu,
         // `Execution::check` has bounded and ordered the cycles: no difference is negative.
         (on_ipu.to_max - on_ipu.from_max).0 as i64,

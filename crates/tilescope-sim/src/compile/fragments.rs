@@ -78,7 +78,7 @@ impl ProgramBuilder<'_> {
     }
 
     pub(super) fn offset(&self, ipu: IpuId) -> u32 {
-        self.tables.first_tile(ipu)
+        self.tables.tiles_before(ipu)
     }
 
     /// Bytes of a tensor on each tile of an IPU, laid out as it lies.
@@ -253,7 +253,7 @@ impl ProgramBuilder<'_> {
             kind: node.operator.kind().to_string(),
             pass,
             block: self.graph.blocks.get(node.block.0).cloned(),
-            ipu: ipu.0,
+            ipu,
             flops: self.graph.node_flops(node),
             shapes: format!("{}{arrow}{}", operands.join(" x "), results.join(", ")),
             plan,

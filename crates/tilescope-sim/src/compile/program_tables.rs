@@ -12,7 +12,8 @@ use crate::poplar::work::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 use tilescope_report::units::{
-    Bytes, ComputeSetId, Cycles, IpuId, OperationId, ProgramId, TileRange, TileRuns, VertexTypeId,
+    Bytes, ComputeSetId, Cycles, IpuId, OperationId, ProgramId, TileId, TileRange, TileRuns,
+    VertexTypeId,
 };
 use tilescope_report::{
     ComputeSet, ExchangeRoute, ExchangeTraffic, LivenessStep, MemoryCategory, ProgramKind,
@@ -92,14 +93,14 @@ pub(crate) struct ProgramTables {
 }
 
 impl ProgramTables {
-    /// First tile of an IPU.
-    pub(crate) fn first_tile(&self, ipu: IpuId) -> u32 {
+    /// Tiles of the IPUs before an IPU.
+    pub(crate) fn tiles_before(&self, ipu: IpuId) -> u32 {
         ipu.0 * self.tiles_per_ipu
     }
 
     /// All tiles of an IPU.
     pub(crate) fn tiles_of(&self, ipu: IpuId) -> TileRange {
-        let first = self.first_tile(ipu);
+        let first = TileId(self.tiles_before(ipu));
         TileRange::new(first, first + self.tiles_per_ipu)
     }
 
@@ -199,8 +200,8 @@ impl ProgramTables {
         tiles: &TileRuns<T>,
         bytes: Bytes,
     ) {
-        for (range, _) in tiles.shifted(self.first_tile(ipu)).iter() {
-            for tile in range.first..range.end {
+        for (range, _) in tiles.shifted(self.tiles_before(ipu)).iter() {
+            for tile in range.iter() {
                 self.add_code_unless_shared(category, tile, bytes);
             }
         }
@@ -216,7 +217,7 @@ impl ProgramTables {
     }
 
     /// Accounts for code or state of a program on one tile, unless it shares another's.
-    fn add_code_unless_shared(&mut self, category: MemoryCategory, tile: u32, bytes: Bytes) {
+    fn add_code_unless_shared(&mut self, category: MemoryCategory, tile: TileId, bytes: Bytes) {
         if !self.shared_code {
             self.code.add(category, tile, bytes);
         }
@@ -256,7 +257,7 @@ impl ProgramTables {
     ) -> Vec<FragmentItem> {
         let name = format!("{operation_name}/{}", phase.name);
         let base = ProgramNode {
-            ipu: Some(ipu.0),
+            ipu: Some(ipu),
             operation,
             ..ProgramNode::new(ProgramKind::OnTileExecute, "")
         };
@@ -316,7 +317,7 @@ impl ProgramTables {
     /// A sync of the tiles of one IPU.
     pub(crate) fn internal_sync(&mut self, ipu: IpuId) -> ProgramId {
         let sync = self.program(ProgramNode {
-            ipu: Some(ipu.0),
+            ipu: Some(ipu),
             ..ProgramNode::new(ProgramKind::Sync, "Internal")
         });
         let tiles = self.tiles_per_ipu;
@@ -358,9 +359,9 @@ impl ProgramTables {
         tiles: TileRuns<TileTraffic>,
         category: MemoryCategory,
     ) {
-        let tiles = tiles.shifted(self.first_tile(ipu));
+        let tiles = tiles.shifted(self.tiles_before(ipu));
         for (range, tile) in tiles.iter() {
-            for tile_number in range.first..range.end {
+            for tile_number in range.iter() {
                 self.add_code_unless_shared(category, tile_number, tile.code_bytes);
             }
         }
@@ -379,7 +380,7 @@ impl ProgramTables {
         cycles: &TileRuns<Cycles>,
         vertices: &[VertexInstances],
     ) -> ComputeSetId {
-        let offset = self.first_tile(ipu);
+        let offset = self.tiles_before(ipu);
         let groups: Vec<VertexGroup> =
             vertices.iter().map(|vertex| self.vertices(vertex, offset)).collect();
         if !self.shared_code {
@@ -401,7 +402,7 @@ impl ProgramTables {
         let copies = code_bytes::is_copy_vertex(&vertex.vertex_type);
         let state = code_bytes::vertex_state_bytes(vertex.edges);
         for (range, instances) in count.iter() {
-            for tile in range.first..range.end {
+            for tile in range.iter() {
                 self.add_code_unless_shared(
                     MemoryCategory::VertexInstanceState,
                     tile,
@@ -415,7 +416,7 @@ impl ProgramTables {
                 if copies {
                     self.code.add_copy_code(tile);
                 } else if !std::mem::replace(
-                    &mut self.tiles_of_type[id.index()][tile as usize],
+                    &mut self.tiles_of_type[id.index()][tile.index()],
                     true,
                 ) {
                     self.code.add(MemoryCategory::VertexCode, tile, code_bytes);

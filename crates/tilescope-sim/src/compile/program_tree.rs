@@ -11,7 +11,7 @@ use crate::popops::elementwise;
 use crate::schedule::{ExecutionSchedule, ScheduleSlot, WeightUpdateTiming};
 use crate::targets::WORKERS;
 use std::collections::BTreeMap;
-use tilescope_report::units::{Bytes, Cycles, IpuId, ProgramId, TileRange, TileRuns};
+use tilescope_report::units::{Bytes, Cycles, IpuId, ProgramId, TileId, TileRange, TileRuns};
 use tilescope_report::{MemoryCategory, ProgramKind, ProgramNode, TrainingPass};
 
 /// The pieces of a program and its roots.
@@ -59,7 +59,7 @@ pub(crate) fn assemble(
             ..ProgramNode::new(ProgramKind::Sync, "Internal")
         })
     };
-    let io_syncs = (0..ipus).map(io_sync).collect();
+    let io_syncs = (0..ipus).map(IpuId).map(io_sync).collect();
     let iteration_sync = external_sync(&mut maker.tables);
     let mut parts = ProgramParts {
         roots: Vec::new(),
@@ -78,7 +78,7 @@ pub(crate) fn assemble(
 /// Every run begins with two small copies from the host that say which program to run, and an
 /// exchange that tells all tiles.
 fn prologue(maker: &mut ProgramBuilder) -> ProgramPrologue {
-    let word = TileRuns::uniform(TileRange::new(0, 1), Bytes(4));
+    let word = TileRuns::uniform(TileRange::first_tiles(1), Bytes(4));
     let mut copies = vec![
         stream_copy(&mut maker.tables, "programId0", 0, IpuId(0), &word, true),
         stream_copy(&mut maker.tables, "programId0/ack", 0, IpuId(0), &word, false),
@@ -86,7 +86,7 @@ fn prologue(maker: &mut ProgramBuilder) -> ProgramPrologue {
     let tiles = maker.lowering.tiles;
     let speed = maker.lowering.exchange_speed();
     let name = "switchControlBroadcast";
-    let phase = exchange::broadcast(name, &word, TileRange::new(0, tiles), tiles, speed);
+    let phase = exchange::broadcast(name, &word, TileRange::first_tiles(tiles), tiles, speed);
     let mut broadcast = phase.map_or(Vec::new(), |phase| maker.control_exchange(phase));
     if maker.spec.options.library.stochastic_rounding {
         for ipu in (0..maker.spec.target.ipus).map(IpuId) {
@@ -94,11 +94,11 @@ fn prologue(maker: &mut ProgramBuilder) -> ProgramPrologue {
             broadcast.extend(set_seed(maker, ipu));
         }
     }
-    for tile in 0..tiles {
+    for tile in TileRange::first_tiles(tiles).iter() {
         maker.tables.code.add(
             MemoryCategory::ControlId,
             tile,
-            if tile == 0 { Bytes(8) } else { Bytes::ZERO },
+            if tile == TileId(0) { Bytes(8) } else { Bytes::ZERO },
         );
     }
     ProgramPrologue { copies, broadcast }
@@ -106,14 +106,14 @@ fn prologue(maker: &mut ProgramBuilder) -> ProgramPrologue {
 
 /// Bytes of a seed of the random number generators, on so many tiles.
 fn seed(tiles: u32) -> TileRuns<Bytes> {
-    TileRuns::uniform(TileRange::new(0, tiles), Bytes(8))
+    TileRuns::uniform(TileRange::first_tiles(tiles), Bytes(8))
 }
 
 /// Spreads the seed over the tiles of an IPU and sets their generators.
 fn set_seed(maker: &mut ProgramBuilder, ipu: IpuId) -> Vec<FragmentItem> {
     let tiles = maker.lowering.tiles;
     let speed = maker.lowering.exchange_speed();
-    let all = TileRange::new(0, tiles);
+    let all = TileRange::first_tiles(tiles);
     let mut phases: Vec<WorkPhase> =
         exchange::broadcast("randomSeed", &seed(1), all, tiles, speed).into_iter().collect();
     // poplibs lib/poprand/poprandCycleEstimators.cpp, SetSeedSupervisor.
@@ -132,7 +132,7 @@ fn set_seed(maker: &mut ProgramBuilder, ipu: IpuId) -> Vec<FragmentItem> {
         shape: "uint32[2]".to_string(),
         lifetime: None,
         place: MemoryConstraint::Any,
-        bytes: seed(tiles).shifted(maker.tables.first_tile(ipu)),
+        bytes: seed(tiles).shifted(maker.tables.tiles_before(ipu)),
     });
     maker.tables.work(None, "random", ipu, &OperationWork { items, temporaries: Vec::new() }).items
 }

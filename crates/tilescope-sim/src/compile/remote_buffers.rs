@@ -93,7 +93,7 @@ impl ProgramBuilder<'_> {
         let mut items = vec![FragmentItem::HostSync { program: sync, ipu }];
         for (kind, cost) in steps {
             let stream = StreamEndpoint::RemoteBuffer;
-            let program = ProgramNode { ipu: Some(ipu.0), stream, ..ProgramNode::new(kind, &name) };
+            let program = ProgramNode { ipu: Some(ipu), stream, ..ProgramNode::new(kind, &name) };
             let id = self.tables.push_leaf_with_cost(program, cost, bytes);
             if kind == ProgramKind::StreamCopyMid {
                 let target = self.tables.kind;
@@ -166,7 +166,7 @@ impl ProgramBuilder<'_> {
                 let bytes_out = if self.spec.model.training { *bytes } else { Bytes::ZERO };
                 let tile = TileTraffic { bytes_in: *bytes, bytes_out, ..TileTraffic::default() };
                 let code_bytes = code_bytes::host_code_bytes(&tile, target);
-                for tile in range.first..range.end {
+                for tile in range.iter() {
                     self.tables.code.add(MemoryCategory::HostExchangeCode, tile, code_bytes);
                 }
             }

@@ -80,7 +80,7 @@ impl ProgramBuilder<'_> {
             kind: word.to_string(),
             pass: if restore { TrainingPass::Backward } else { TrainingPass::Forward },
             block: self.graph.blocks.get(self.graph.tensor(tensor).block.0).cloned(),
-            ipu: ipu.0,
+            ipu,
             flops: 0,
             shapes: ShapeDisplay(&ty.shape).to_string(),
             plan: None,

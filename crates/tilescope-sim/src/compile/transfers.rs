@@ -13,7 +13,7 @@ use crate::poputil::tensor_layout::linear_mapping;
 use crate::schedule::StageCopyTiming;
 use crate::shape::{DType, TensorId, TensorRole};
 use crate::spec::{DataLoaderMode, OutputMode, StreamInputType};
-use tilescope_report::units::{Bytes, Elements, IpuId, ProgramId, TileRuns};
+use tilescope_report::units::{Bytes, Elements, IpuId, ProgramId, TileId, TileRuns};
 use tilescope_report::{
     ExchangeRoute, MemoryCategory, ProgramKind, ProgramNode, TileTraffic, TrainingPass,
 };
@@ -300,7 +300,7 @@ impl ProgramBuilder<'_> {
             let code_bytes = replicas * code_bytes::global_code_bytes(&tile, target);
             (tile != TileTraffic::default()).then_some(TileTraffic { code_bytes, ..tile })
         });
-        let tiles = TileRuns::from_tiles(0, tiles.collect::<Vec<_>>());
+        let tiles = TileRuns::from_tiles(TileId(0), tiles.collect::<Vec<_>>());
         self.tables.traffic(exchange, IpuId(0), tiles, MemoryCategory::GlobalExchangeCode);
         copy.exchange = Some([sync, exchange]);
     }
@@ -343,7 +343,7 @@ impl ProgramBuilder<'_> {
 /// Adds what a copy between IPUs sends from (or brings to) each tile, in messages of 64 words.
 fn add_inter_ipu_traffic(tiles: &mut [TileTraffic], bytes: &TileRuns<Bytes>, sends_it: bool) {
     for (range, bytes) in bytes.iter() {
-        for tile in &mut tiles[range.first as usize..range.end as usize] {
+        for tile in &mut tiles[range.indices()] {
             if sends_it {
                 tile.bytes_out += *bytes;
                 tile.bytes_delivered += *bytes;
@@ -379,7 +379,7 @@ pub(crate) fn stream_copy(
 ) -> HostStreamCopy {
     let sync = external_sync(tables);
     let mut step =
-        |kind| tables.push_leaf(ProgramNode { ipu: Some(ipu.0), ..ProgramNode::new(kind, name) });
+        |kind| tables.push_leaf(ProgramNode { ipu: Some(ipu), ..ProgramNode::new(kind, name) });
     let programs = [
         sync,
         step(ProgramKind::StreamCopyBegin),

@@ -10,7 +10,7 @@ use crate::shape::{TensorId, TensorRole};
 use crate::targets::Chip;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use tilescope_report::units::{Bytes, IpuId, TileRuns};
+use tilescope_report::units::{Bytes, IpuId, TileId, TileRuns};
 use tilescope_report::{MemoryCategory, TrainingPass, Variable};
 
 /// The variables of a program and where they lie.
@@ -95,9 +95,9 @@ struct LinearMapper {
     /// The parameter that each state belongs to; they lie on the same tiles.
     owners: BTreeMap<TensorId, TensorId>,
     /// First tile of each tensor.
-    starts: BTreeMap<(IpuId, TensorId), u32>,
+    starts: BTreeMap<(IpuId, TensorId), TileId>,
     /// Where the next one starts, by IPU.
-    next: BTreeMap<IpuId, u32>,
+    next: BTreeMap<IpuId, TileId>,
 }
 
 impl LinearMapper {
@@ -126,16 +126,16 @@ impl LinearMapper {
         let free = kept && maker.graph.tensor(owner).role != TensorRole::Accumulator;
         let linear = maker.lowering.layout_or_linear(home.tensor).order == ElementOrder::Linear;
         let first = if free && linear {
-            let next = self.next.entry(home.ipu).or_default();
+            let next = self.next.entry(home.ipu).or_insert(TileId(0));
             *self.starts.entry((home.ipu, owner)).or_insert_with(|| {
                 let first = *next;
                 *next = (first + bytes.tile_count()) % tiles;
                 first
             })
         } else {
-            0
+            TileId(0)
         };
-        bytes.rotated(first, tiles).shifted(home.ipu.0 * tiles)
+        bytes.rotated(first, tiles).shifted(maker.offset(home.ipu))
     }
 }
 
@@ -143,8 +143,10 @@ impl LinearMapper {
 fn code_variables(maker: &ProgramBuilder) -> impl Iterator<Item = UnplacedVariable> {
     MemoryCategory::ALL.into_iter().filter_map(|category| {
         let bytes = maker.tables.code.category(category);
-        let bytes =
-            TileRuns::from_tiles(0, bytes.iter().map(|bytes| (!bytes.is_zero()).then_some(*bytes)));
+        let bytes = TileRuns::from_tiles(
+            TileId(0),
+            bytes.iter().map(|bytes| (!bytes.is_zero()).then_some(*bytes)),
+        );
         (!bytes.is_empty()).then(|| UnplacedVariable {
             name: category.name().to_string(),
             category,

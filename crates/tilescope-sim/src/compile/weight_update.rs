@@ -204,7 +204,7 @@ impl ProgramBuilder<'_> {
         let cycles = self.system.external_sync_cycles;
         let waiting = super::program_tables::whole_ipu_cost(ipu, cycles, self.tables.tiles_per_ipu);
         self.tables.costs.insert(sync, waiting);
-        self.tables.programs[sync.index()].ipu = Some(ipu.0);
+        self.tables.programs[sync.index()].ipu = Some(ipu);
         let cycles = Cycles::from_f64((total.as_f64() / round.bytes_per_cycle).ceil());
         let cost = LeafProgramCost {
             bytes_in: total,
@@ -214,7 +214,7 @@ impl ProgramBuilder<'_> {
         };
         let name = format!("{name}/crossReplicaCopy");
         let program =
-            ProgramNode { ipu: Some(ipu.0), ..ProgramNode::new(ProgramKind::GlobalExchange, name) };
+            ProgramNode { ipu: Some(ipu), ..ProgramNode::new(ProgramKind::GlobalExchange, name) };
         let target = self.tables.kind;
         let copy = self.tables.push_leaf_with_cost(program, cost, bytes);
         // Equal steps of one IPU share their code.

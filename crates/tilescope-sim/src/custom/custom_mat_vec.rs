@@ -11,7 +11,7 @@ use crate::poplar::work::{
 use crate::poputil::tensor_layout::{ElementOrder, TensorLayout};
 use crate::targets::{BytesPerCycle, WORKERS};
 use tilescope_report::MemoryCategory;
-use tilescope_report::units::{Bytes, Cycles, Elements, Quantity, TileRuns};
+use tilescope_report::units::{Bytes, Cycles, Elements, Quantity, TileId, TileRange, TileRuns};
 
 /// Bytes of a value: the codelets know floats only.
 const FLOAT_BYTES: Bytes = Bytes(4);
@@ -58,10 +58,12 @@ impl MatVecDotProducts {
     }
 
     /// Vertices of each tile, dealt out evenly.
-    fn dealt(&self, vertices: u64) -> impl Iterator<Item = (u32, std::ops::Range<u64>)> {
+    fn dealt(&self, vertices: u64) -> impl Iterator<Item = (TileId, std::ops::Range<u64>)> {
         let tiles = u64::from(self.tiles);
-        let start = move |tile: u32| vertices.share_rounded_up(tile.into(), tiles);
-        (0..self.tiles).map(move |tile| (tile, start(tile)..start(tile + 1)))
+        let start = move |tile: TileId| vertices.share_rounded_up(tile.0.into(), tiles);
+        TileRange::first_tiles(self.tiles)
+            .iter()
+            .map(move |tile| (tile, start(tile)..start(tile + 1)))
     }
 
     /// A value of each tile from the range of its vertices.
@@ -178,8 +180,8 @@ mod tests {
             rows in 1u64..3_000, columns in 1u64..300, tiles in 1u32..200,
         ) {
             let sizes = MatVecDotProducts { rows, columns, tiles };
-            let even = TileRuns::uniform(TileRange::new(0, 1), rows * columns * FLOAT_BYTES);
-            let vector = TileRuns::uniform(TileRange::new(0, 1), columns * FLOAT_BYTES);
+            let even = TileRuns::uniform(TileRange::first_tiles(1), rows * columns * FLOAT_BYTES);
+            let vector = TileRuns::uniform(TileRange::first_tiles(1), columns * FLOAT_BYTES);
             let work = sizes.product(&even, &vector, SPEED);
             let placed = &work.temporaries[0].bytes;
             prop_assert_eq!(placed.total(), rows * columns * FLOAT_BYTES);

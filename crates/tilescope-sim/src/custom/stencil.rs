@@ -21,7 +21,7 @@ use crate::poputil::tensor_layout::{ElementOrder, TensorLayout};
 use crate::shape::DType;
 use crate::targets::{BytesPerCycle, WORKERS};
 use tilescope_report::MemoryCategory;
-use tilescope_report::units::{Bytes, Cycles, Elements, Quantity, TileRuns};
+use tilescope_report::units::{Bytes, Cycles, Elements, Quantity, TileId, TileRuns};
 
 /// Streams a loop steps through: the rows above, at and below the result, and the result itself.
 const LOOP_STREAMS: u64 = 4;
@@ -249,7 +249,7 @@ impl StencilGrid {
             })
         });
         let values = rows.map(|(height, width, beside)| value(height, width, beside));
-        tile_runs::per_tile((0..).zip(values))
+        tile_runs::per_tile(TileId(0).onwards().zip(values))
     }
 }
 

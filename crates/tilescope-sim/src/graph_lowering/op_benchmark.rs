@@ -211,8 +211,8 @@ fn variables(chip: &Chip, program: &OpBenchmarkProgram) -> Vec<AllocationRequest
         ..always(operand.bytes.clone())
     };
     let mut wanted: Vec<AllocationRequest> = program.tensors.iter().map(operand).collect();
-    wanted.push(always(TileRuns::uniform(TileRange::new(0, program.tiles), MODEL_TILE_BYTES)));
-    wanted.push(always(TileRuns::uniform(TileRange::new(0, 1), MODEL_FIRST_TILE_BYTES)));
+    wanted.push(always(TileRuns::uniform(TileRange::first_tiles(program.tiles), MODEL_TILE_BYTES)));
+    wanted.push(always(TileRuns::uniform(TileRange::first_tiles(1), MODEL_FIRST_TILE_BYTES)));
     // Copies are made by the compiler after the graph's vertices have been counted.
     let counted = || program.vertices().filter(|vertex| !is_copy_vertex(&vertex.vertex_type));
     wanted.extend(

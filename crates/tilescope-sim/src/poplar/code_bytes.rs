@@ -5,7 +5,7 @@
 //! bytes of BERT-Large). On an IPU Model no code is generated: its rows are zero.
 
 use crate::targets::Chip;
-use tilescope_report::units::Bytes;
+use tilescope_report::units::{Bytes, TileId};
 use tilescope_report::{MemoryCategory, TargetKind, TileTraffic};
 
 /// Bytes each tile has before the program does anything, by category: an adder on GC2
@@ -198,17 +198,17 @@ impl TileCodeBytes {
     }
 
     /// Adds bytes on one tile; code is dropped on an IPU Model.
-    pub(crate) fn add(&mut self, category: MemoryCategory, tile: u32, bytes: Bytes) {
+    pub(crate) fn add(&mut self, category: MemoryCategory, tile: TileId, bytes: Bytes) {
         if self.kind == TargetKind::IpuModel && is_code(category) {
             return;
         }
-        self.by_category[category as usize][tile as usize] += bytes;
+        self.by_category[category as usize][tile.index()] += bytes;
     }
 
     /// Adds bytes on every tile.
     pub(crate) fn add_everywhere(&mut self, category: MemoryCategory, bytes: Bytes) {
         for tile in 0..self.tiles {
-            self.add(category, tile, bytes);
+            self.add(category, TileId(tile), bytes);
         }
     }
 
@@ -218,9 +218,9 @@ impl TileCodeBytes {
     }
 
     /// Notes that a tile copies data; the shared copy code is added once.
-    pub(crate) fn add_copy_code(&mut self, tile: u32) {
+    pub(crate) fn add_copy_code(&mut self, tile: TileId) {
         // All copy vertices of a tile run the same code.
-        if !std::mem::replace(&mut self.has_copies[tile as usize], true) {
+        if !std::mem::replace(&mut self.has_copies[tile.index()], true) {
             self.add(MemoryCategory::VertexCode, tile, COPY_CODE_BYTES);
         }
     }

@@ -7,7 +7,7 @@ use super::fitted_constants::MESSAGE_CYCLES;
 use super::work::{WorkPhase, WorkPhaseKind};
 use crate::targets::BytesPerCycle;
 use tilescope_report::TileTraffic;
-use tilescope_report::units::{Bytes, Quantity, TileRange, TileRuns};
+use tilescope_report::units::{Bytes, Quantity, TileId, TileRange, TileRuns};
 
 /// Bytes of a word: the least that an exchange moves.
 pub(crate) const WORD_BYTES: Bytes = Bytes(4);
@@ -37,14 +37,14 @@ pub(crate) fn send_instructions(bytes: Bytes, messages: u64) -> u64 {
 fn traffic(
     received: &TileRuns<Bytes>,
     sent: &TileRuns<Bytes>,
-    messages_in: impl Fn(u32) -> u64,
+    messages_in: impl Fn(TileId) -> u64,
     messages_out: u64,
     tiles: u32,
 ) -> TileRuns<TileTraffic> {
     let (total_in, total_out) = (received.total(), sent.total());
     let mut left = total_in;
     let mut left_out = total_out;
-    let per_tile = (0..tiles).map(|tile| {
+    let per_tile = TileRange::first_tiles(tiles).iter().map(|tile| {
         let bytes_in = received.get(tile).copied().unwrap_or_default();
         let bytes_out = sent.get(tile).copied().unwrap_or_default();
         if bytes_in.is_zero() && bytes_out.is_zero() {
@@ -68,7 +68,7 @@ fn traffic(
             code_bytes: Bytes::ZERO,
         })
     });
-    let traffic = TileRuns::from_tiles(0, per_tile.collect::<Vec<_>>());
+    let traffic = TileRuns::from_tiles(TileId(0), per_tile.collect::<Vec<_>>());
     debug_assert_eq!(
         traffic.map(|tile| tile.bytes_delivered).total(),
         if total_out.is_zero() { Bytes::ZERO } else { total_in },
@@ -177,8 +177,8 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_sent_arrives(holders in 1u32..40, bytes in 1u64..10_000, receivers in 1u32..100) {
-            let held = TileRuns::uniform(TileRange::new(0, holders), Bytes(bytes));
-            let tiles = TileRange::new(0, receivers);
+            let held = TileRuns::uniform(TileRange::first_tiles(holders), Bytes(bytes));
+            let tiles = TileRange::first_tiles(receivers);
             let phase = broadcast("bias", &held, tiles, 128, BytesPerCycle(4));
             let phase = phase.expect("bytes move");
             let WorkPhaseKind::Exchange { traffic, .. } = phase.kind else { panic!("an exchange") };

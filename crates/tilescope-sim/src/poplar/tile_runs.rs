@@ -1,12 +1,12 @@
 //! Arithmetic on values per tile.
 
-use tilescope_report::units::{Elements, Quantity, TileRange, TileRuns};
+use tilescope_report::units::{Elements, Quantity, TileId, TileRange, TileRuns};
 
 /// Values of some tiles in order, as runs; zeros are left out.
-pub(crate) fn per_tile<T: Quantity>(values: impl IntoIterator<Item = (u32, T)>) -> TileRuns<T> {
+pub(crate) fn per_tile<T: Quantity>(values: impl IntoIterator<Item = (TileId, T)>) -> TileRuns<T> {
     let mut runs = TileRuns::empty();
     for (tile, value) in values.into_iter().filter(|(_, value)| *value > T::ZERO) {
-        runs.push(TileRange::new(tile, tile + 1), value);
+        runs.push(TileRange::single(tile), value);
     }
     runs
 }
@@ -42,7 +42,7 @@ pub(crate) fn merge_per_tile<T: Copy + Default + PartialEq>(
     b: &TileRuns<T>,
     join: fn(T, T) -> T,
 ) -> TileRuns<T> {
-    let ends = |runs: &TileRuns<T>| -> Vec<u32> {
+    let ends = |runs: &TileRuns<T>| -> Vec<TileId> {
         runs.iter().flat_map(|(tiles, _)| [tiles.first, tiles.end]).collect()
     };
     let mut edges = [ends(a), ends(b)].concat();
@@ -66,12 +66,12 @@ pub(crate) fn trimmed(elements: &TileRuns<Elements>, real: Elements) -> TileRuns
     if padding.is_zero() {
         return elements.clone();
     }
-    let tiles: Vec<(u32, Elements)> = elements
+    let tiles: Vec<(TileId, Elements)> = elements
         .iter()
-        .flat_map(|(range, count)| (range.first..range.end).map(move |tile| (tile, *count)))
+        .flat_map(|(range, count)| range.iter().map(move |tile| (tile, *count)))
         .collect();
     // Padding lies behind the last real element, so it is cut from the last tiles.
-    let mut kept: Vec<(u32, Elements)> = tiles
+    let mut kept: Vec<(TileId, Elements)> = tiles
         .into_iter()
         .rev()
         .map(|(tile, count)| {
@@ -92,14 +92,15 @@ mod tests {
     use proptest::prelude::*;
 
     fn runs() -> impl Strategy<Value = TileRuns<u64>> {
-        prop::collection::vec(0u64..3, 0..40).prop_map(|values| per_tile((0u32..).zip(values)))
+        prop::collection::vec(0u64..3, 0..40)
+            .prop_map(|values| per_tile(TileId(0).onwards().zip(values)))
     }
 
     proptest! {
         #[test]
         fn sums_are_those_of_each_tile(a in runs(), b in runs()) {
             let sum = add_per_tile(&a, &b);
-            for tile in 0..40 {
+            for tile in TileRange::first_tiles(40).iter() {
                 let value = |runs: &TileRuns<u64>| runs.get(tile).copied().unwrap_or(0);
                 prop_assert_eq!(value(&sum), value(&a) + value(&b));
             }

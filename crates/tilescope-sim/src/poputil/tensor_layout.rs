@@ -5,7 +5,7 @@ use super::split_regions::{self, SplitBounds};
 use crate::poplar::tile_runs::per_tile;
 use crate::shape::gcd;
 use std::ops::Range;
-use tilescope_report::units::{Bytes, Elements, TileRange, TileRuns};
+use tilescope_report::units::{Bytes, Elements, TileId, TileRange, TileRuns};
 
 /// The order of elements inside the tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -121,7 +121,8 @@ impl TensorLayout {
         let grain = (LOAD_BYTES / element_bytes).max(1);
         let bounds = SplitBounds { grain, most: tiles.into(), least: grain };
         let parts = split_regions::split_evenly(elements.0, bounds);
-        let held = per_tile((0..).zip(parts.map(|part| Elements(part.end - part.start))));
+        let held =
+            per_tile(TileId(0).onwards().zip(parts.map(|part| Elements(part.end - part.start))));
         // So many first tiles leave room for all parts, without going round past the last tile.
         let free = tiles + 1 - held.tile_count();
         let held = held.shifted(place(hash(shape.iter().copied()), free));
@@ -162,11 +163,11 @@ impl TensorLayout {
         let mut start = 0;
         let mut elements = TileRuns::empty();
         for (tiles, count) in self.elements.iter() {
-            for tile in tiles.first..tiles.end {
+            for tile in tiles.iter() {
                 let kept = before(start + count.0) - before(start);
                 start += count.0;
                 if kept > 0 {
-                    elements.push(TileRange::new(tile, tile + 1), Elements(kept));
+                    elements.push(TileRange::single(tile), Elements(kept));
                 }
             }
         }
@@ -194,7 +195,7 @@ pub(crate) fn linear_mapping(
     };
     let counts = split_regions::split_evenly(elements.0, bounds);
     let counts = counts.map(|part| Some(Elements(part.end - part.start)));
-    let mapping = TileRuns::from_tiles(0, counts);
+    let mapping = TileRuns::from_tiles(TileId(0), counts);
     debug_assert_eq!(mapping.total(), elements, "every element is mapped once");
     mapping
 }

@@ -72,10 +72,10 @@ impl IpuClocks {
             ipus.iter().all(|ipu| self.at(*ipu) <= release),
             "a sync lets nobody go before all have come"
         );
-        let wait = |ipu: &IpuId| {
+        let wait = |ipu: IpuId| {
             let start = std::mem::replace(&mut self.now[ipu.index()], release);
             StepOnIpu {
-                ipu: ipu.0,
+                ipu,
                 sub_lane: 0,
                 from_min: start,
                 from_max: start,
@@ -87,7 +87,7 @@ impl IpuClocks {
                 bytes_out: Bytes::ZERO,
             }
         };
-        ipus.iter().map(wait).collect()
+        ipus.iter().copied().map(wait).collect()
     }
 }
 
@@ -103,7 +103,7 @@ fn step(cost: &LeafProgramCost, start: Cycles, sub_lane: u8) -> StepOnIpu {
         cost.tile_balance
     );
     StepOnIpu {
-        ipu: cost.ipu.0,
+        ipu: cost.ipu,
         sub_lane,
         from_min: start,
         from_max: start,

@@ -149,7 +149,7 @@ fn run_from<S: StepSink>(
         host: HostTimeline::new(spec, input_bytes, samples_ready),
         prefetched: BTreeSet::new(),
         all_ipus: (0..ipus).map(IpuId).collect(),
-        next_step: 0,
+        next_step: StepId(0),
     };
     let start = runner.position();
     runner.prologue()?;
@@ -185,7 +185,7 @@ impl LeafCostTable {
 /// A place in the run: the next step, and the time on one IPU or the latest on all.
 #[derive(Clone, Copy)]
 struct RunPosition {
-    step: u64,
+    step: StepId,
     cycle: Cycles,
 }
 
@@ -202,7 +202,7 @@ struct ProgramRunner<'a, S> {
     /// Copies from the host whose next micro-batch is on the I/O tiles already.
     prefetched: BTreeSet<ProgramId>,
     all_ipus: Vec<IpuId>,
-    next_step: u64,
+    next_step: StepId,
 }
 
 impl<'a, S: StepSink> ProgramRunner<'a, S> {
@@ -244,10 +244,10 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         self.sink.mark(&TraceMark {
             kind,
             label: label.to_string(),
-            ipu: ipu.map(|ipu| ipu.0),
+            ipu,
             pass,
             index,
-            steps: StepId(start.step)..StepId(self.next_step),
+            steps: start.step..self.next_step,
             cycles: CycleRange::new(start.cycle, end_cycle),
         })
     }

@@ -50,7 +50,7 @@ fn steps_of_one_ipu_follow_each_other_without_gaps_or_overlap() {
             "mnist_pipeline",
             &[&format!("options.execution={execution}"), "options.device_iterations=2"],
         );
-        let mut clocks: BTreeMap<u32, u64> = BTreeMap::new();
+        let mut clocks: BTreeMap<IpuId, u64> = BTreeMap::new();
         for step in &collected.steps {
             for on_ipu in &step.ipus {
                 let clock = clocks.entry(on_ipu.ipu).or_default();

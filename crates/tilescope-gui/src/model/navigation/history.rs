@@ -89,9 +89,10 @@ mod tests {
     use super::*;
     use crate::model::selection::Selection;
     use proptest::prelude::*;
+    use tilescope_report::units::TileId;
 
     fn place(name: u8) -> NavigationState {
-        let selection = Selection { tiles: vec![name.into()], ..Selection::default() };
+        let selection = Selection { tiles: vec![TileId(name.into())], ..Selection::default() };
         NavigationState { selection, ..NavigationState::default() }
     }
 

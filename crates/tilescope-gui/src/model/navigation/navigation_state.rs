@@ -82,17 +82,17 @@ pub(crate) fn existing_selection(
     let (report, target) = (&opened.report, &opened.target);
     let mut say = |what: String| gone.push(format!("This report has no {what}."));
     found.tiles.retain(|tile| {
-        let exists = *tile < target.tiles_per_replica();
+        let exists = target.has_tile(*tile);
         if !exists {
             say(format!("tile {tile}"));
         }
         exists
     });
-    if let Some(ipu) = found.ipu.take_if(|ipu| *ipu >= target.ipus_per_replica) {
+    if let Some(ipu) = found.ipu.take_if(|ipu| !target.has_ipu(*ipu)) {
         say(format!("IPU {ipu}"));
     }
     if let Some(chosen) = found.step.take_if(|chosen| !step_exists(report, chosen.step)) {
-        say(format!("step {}", chosen.step.0));
+        say(format!("step {}", chosen.step));
     }
     if let Some(id) = found.program.take_if(|id| program_name(report, *id).is_none()) {
         say(format!("program {}", id.0));

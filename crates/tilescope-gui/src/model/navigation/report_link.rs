@@ -177,6 +177,7 @@ fn decoded(text: &str) -> Result<String, ReportLinkError> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use tilescope_report::units::{IpuId, StepId, TileId};
 
     fn value() -> impl Strategy<Value = Value> {
         let leaf = prop_oneof![
@@ -196,13 +197,13 @@ mod tests {
         #[test]
         fn a_link_reads_as_it_is_written(
             path in "/[^\0]{0,20}",
-            tiles in proptest::collection::vec(any::<u32>(), 0..4),
+            tiles in proptest::collection::vec(any::<u32>().prop_map(TileId), 0..4),
             step in any::<Option<u64>>(),
             state in proptest::collection::btree_map("[a-z_]{1,6}", value(), 0..4),
             compared in any::<bool>(),
         ) {
             let step = step.map(|id| crate::model::command::SelectedStep {
-                ipu: 3, sub_lane: 1, position: id, step: tilescope_report::units::StepId(id),
+                ipu: IpuId(3), sub_lane: 1, position: id, step: StepId(id),
             });
             let selection = Selection { tiles, step, ..Selection::default() };
             let mut state: ViewState = state.into_iter().collect();

@@ -12,7 +12,7 @@ use egui::{Align2, FontId, Rect, Sense, Ui, UiBuilder, pos2, vec2};
 use std::sync::Arc;
 use tilescope_analysis::compare::{StepDrift, drift};
 use tilescope_report::Report;
-use tilescope_report::units::{CycleRange, Cycles, grouped};
+use tilescope_report::units::{CycleRange, Cycles, IpuId, grouped};
 
 /// Height of the lane, in points.
 pub(crate) const HEIGHT: f32 = 58.0;
@@ -21,7 +21,7 @@ const GUTTER: f32 = 96.0;
 /// Stretches that a window is cut into.
 const MAX_DELTA_BINS: u32 = 240;
 
-type CycleDeltaKey = (CycleRange, u32);
+type CycleDeltaKey = (CycleRange, IpuId);
 
 /// State of the lane.
 #[derive(Default)]
@@ -38,9 +38,9 @@ impl CycleDeltaLane {
         workers: &BackgroundWorkers,
         (source, target): (&OpenReport, &OpenReport),
         aligned: &SharedAlignment,
-        (timeline, ipu): (VisibleTimeline, Option<u32>),
+        (timeline, ipu): (VisibleTimeline, Option<IpuId>),
     ) {
-        let ipu = ipu.unwrap_or(0);
+        let ipu = ipu.unwrap_or_default();
         let window = timeline.cycles().intersection(timeline.run);
         let (a, b, alignment) = (source.report.clone(), target.report.clone(), aligned.clone());
         let question =
@@ -56,7 +56,7 @@ fn drifts(
     source: &Arc<Report>,
     target: &Arc<Report>,
     aligned: &SharedAlignment,
-    ipu: u32,
+    ipu: IpuId,
     window: CycleRange,
 ) -> Result<Vec<StepDrift>, tilescope_report::ReportError> {
     let (Some(a), Some(b)) = (source.trace()?, target.trace()?) else { return Ok(Vec::new()) };
@@ -69,7 +69,7 @@ fn drifts(
     }
 }
 
-fn paint(ui: &mut Ui, rect: Rect, drifts: &[StepDrift], window: CycleRange, ipu: u32) {
+fn paint(ui: &mut Ui, rect: Rect, drifts: &[StepDrift], window: CycleRange, ipu: IpuId) {
     let palette = ThemePalette::for_ui(ui);
     let sides = side_colours::side_colours(ui);
     let painter = ui.painter().with_clip_rect(rect);

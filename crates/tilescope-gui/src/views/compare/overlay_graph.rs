@@ -26,7 +26,7 @@ use tilescope_analysis::exchange_code::{self, ExchangeMeasure};
 use tilescope_analysis::liveness::{LivenessScope, curve};
 use tilescope_analysis::memory::{MemoryBreakdown, MemoryCurveKey, curves};
 use tilescope_analysis::tile_curves::{TileAxisOrder, TileCurveStack, TileCurveUnit};
-use tilescope_report::units::{NumberFormat, ProgramId, exact_bytes, grouped, percent};
+use tilescope_report::units::{NumberFormat, ProgramId, TileId, exact_bytes, grouped, percent};
 use tilescope_report::{Report, ReportError};
 
 /// Views whose graphs can be laid over each other.
@@ -187,7 +187,7 @@ impl OverlayGraphPanel {
             places.into_iter().flatten().collect()
         } else {
             let tiles = context.selection.tiles.iter().chain(&in_target.tiles);
-            let mut places: Vec<usize> = tiles.map(|tile| *tile as usize).collect();
+            let mut places: Vec<usize> = tiles.map(|tile| tile.index()).collect();
             places.sort_unstable();
             places.dedup();
             places
@@ -215,8 +215,8 @@ impl OverlayGraphPanel {
             let mut found = known.filter_map(|(of, side)| Some((side, *of.get(place)?)));
             return found.next().map(|(side, id)| (side, AppCommand::SelectProgram(Some(id))));
         }
-        let tile = u32::try_from(place).ok()?;
-        let here = tile < context.opened.target.tiles_per_replica();
+        let tile = TileId(u32::try_from(place).ok()?);
+        let here = context.opened.target.has_tile(tile);
         let (side, tiles) = match here {
             true => (ComparisonSide::Source, &context.selection.tiles),
             false => (ComparisonSide::Target, &in_target.tiles),

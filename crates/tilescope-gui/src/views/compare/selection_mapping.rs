@@ -24,11 +24,11 @@ impl OtherSideMapper<'_> {
         Some(match command {
             AppCommand::SelectTiles(tiles) => {
                 let there = tiles.iter().copied();
-                let there = there.filter(|tile| *tile < target.tiles_per_replica()).collect();
+                let there = there.filter(|tile| target.has_tile(*tile)).collect();
                 AppCommand::SelectTiles(there)
             }
             AppCommand::SelectIpu(ipu) => {
-                AppCommand::SelectIpu(ipu.filter(|ipu| *ipu < target.ipus_per_replica))
+                AppCommand::SelectIpu(ipu.filter(|ipu| target.has_ipu(*ipu)))
             }
             AppCommand::SelectProgram(None) => AppCommand::SelectProgram(None),
             AppCommand::SelectProgram(Some(id)) => {

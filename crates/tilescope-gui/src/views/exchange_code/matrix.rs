@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use tilescope_analysis::exchange_code::{
     ExchangeFlows, ExchangeLink, ExchangeMatrix, ExchangeMatrixKey, ExchangeMatrixPart, matrix,
 };
-use tilescope_report::units::{ProgramId, TileRange, exact_bytes, grouped, percent};
+use tilescope_report::units::{IpuId, ProgramId, TileId, TileRange, exact_bytes, grouped, percent};
 
 /// Room for tile numbers left of the matrix and above it.
 const LEFT: f32 = 74.0;
@@ -250,7 +250,7 @@ fn answers(found: &ExchangeMatrix, key: ExchangeMatrixKey) -> bool {
 }
 
 fn limits(count: u32, frame: Rect) -> [AxisLimits; 2] {
-    let range = axis_range_of_tiles(TileRange::new(0, count.max(1)));
+    let range = axis_range_of_tiles(TileRange::first_tiles(count.max(1)));
     [frame.width(), frame.height()].map(|width| AxisLimits { range, width })
 }
 
@@ -261,7 +261,7 @@ fn axis_range_of_tiles(tiles: TileRange) -> AxisRange {
 /// Tiles in sight along an axis.
 fn tiles(axis: PanZoomAxis, limits: AxisLimits) -> TileRange {
     let window = axis.window(limits.width - 0.01).intersection(limits.range);
-    TileRange::new(window.start as u32, window.end as u32)
+    TileRange::new(TileId(window.start as u32), TileId(window.end as u32))
 }
 
 /// Stays within the tiles, edge to edge.
@@ -328,8 +328,8 @@ fn image_rect(found: &ExchangeMatrix, frame: Rect, x: PanZoomAxis, y: PanZoomAxi
 
 fn part_rect(part: &ExchangeMatrixPart, frame: Rect, x: PanZoomAxis, y: PanZoomAxis) -> Rect {
     let ExchangeMatrixPart { senders, receivers, .. } = part;
-    let across = |tile: u32| frame.left() + x.x_from_position(tile.into());
-    let down = |tile: u32| frame.top() + y.x_from_position(tile.into());
+    let across = |tile: TileId| frame.left() + x.x_from_position(tile.0.into());
+    let down = |tile: TileId| frame.top() + y.x_from_position(tile.0.into());
     Rect::from_min_max(
         pos2(across(receivers.first), down(senders.first)),
         pos2(across(receivers.end), down(senders.end)),
@@ -357,8 +357,8 @@ fn chips_ui(ui: &Ui, context: &ViewContext<'_>, frame: Rect, x: PanZoomAxis, y: 
     let target = &context.opened.target;
     let painter = ui.painter_at(frame);
     let line = Stroke::new(1.0, ThemePalette::for_ui(ui).weak_text);
-    for ipu in 1..target.ipus_per_replica {
-        let tile = u64::from(ipu) * u64::from(target.tiles_per_ipu);
+    for ipu in (1..target.ipus_per_replica).map(IpuId) {
+        let tile = target.tiles_of_ipu(ipu).first.into();
         painter.vline(frame.left() + x.x_from_position(tile), frame.y_range(), line);
         painter.hline(frame.x_range(), frame.top() + y.x_from_position(tile), line);
     }

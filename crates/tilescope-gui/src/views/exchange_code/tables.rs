@@ -21,7 +21,7 @@ use tilescope_analysis::exchange_code::{
 };
 use tilescope_analysis::tables::exchange_code as columns;
 use tilescope_report::ReportError;
-use tilescope_report::units::{Bytes, exact_bytes};
+use tilescope_report::units::{Bytes, TileId, exact_bytes};
 use tilescope_report::{Report, ReportPart};
 
 /// A list with what its rows stand for.
@@ -37,7 +37,7 @@ pub(crate) struct ExchangeCodeTables {
     #[serde(skip)]
     overview: BackgroundQuery<(), ExchangeCodeOverview>,
     #[serde(skip)]
-    programs: BackgroundQuery<Vec<u32>, ExchangeTableRows<ExchangeProgramRow>>,
+    programs: BackgroundQuery<Vec<TileId>, ExchangeTableRows<ExchangeProgramRow>>,
     #[serde(skip)]
     tiles: BackgroundQuery<(), ExchangeTableRows<ExchangeTileRow>>,
     states: [TableState; 2],
@@ -71,7 +71,7 @@ impl ExchangeCodeTables {
     fn programs_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         let report = context.opened.report.clone();
         let key = context.selection.tiles.clone();
-        let question = move |tiles: &Vec<u32>| programs_of(&report, tiles);
+        let question = move |tiles: &Vec<TileId>| programs_of(&report, tiles);
         let listed = self.programs.ask(ui.ctx(), context.workers, &key, question);
         listed.show(ui, LIST_TEXTS, |ui, listed| self.programs_table_ui(ui, context, listed));
     }
@@ -120,7 +120,7 @@ impl ExchangeCodeTables {
         listed: &Versioned<ExchangeTableRows<ExchangeTileRow>>,
     ) {
         let state = &mut self.states[1];
-        let place = |tile: &u32| listed.rows.iter().position(|row| row.tile == *tile);
+        let place = |tile: &TileId| listed.rows.iter().position(|row| row.tile == *tile);
         let chosen: Vec<usize> = context.selection.tiles.iter().filter_map(place).collect();
         let generation = listed.version();
         let clicked = ui
@@ -148,7 +148,7 @@ pub(in crate::views) fn seen(report: &Report, name: &str) -> DataTable {
 
 fn programs_of(
     report: &Report,
-    tiles: &[u32],
+    tiles: &[TileId],
 ) -> Result<ExchangeTableRows<ExchangeProgramRow>, ReportError> {
     let rows = analysis::programs(report, tiles)?;
     let table = Arc::new(columns::programs(&rows));

@@ -12,7 +12,7 @@ use egui::{Color32, ColorImage, Pos2, Rect, pos2};
 use std::ops::Range;
 use tilescope_analysis::trace::{LaneItem, LaneItemKind, ProgramLabels, TileWorkTimes};
 use tilescope_report::trace::{LaneSpan, LaneStep};
-use tilescope_report::units::{CycleRange, Cycles, TileRange};
+use tilescope_report::units::{CycleRange, Cycles, IpuId, TileRange};
 use tilescope_report::{ProgramKind, StepActivity};
 
 /// Heights of the raster that can be chosen, in points.
@@ -162,7 +162,7 @@ impl BspRaster<'_> {
 pub(crate) fn outline(
     prepared: &LoadedTrace,
     item: &LaneItem,
-    ipu: u32,
+    ipu: IpuId,
     rows: Rect,
 ) -> Option<Vec<Vec<Pos2>>> {
     let LaneItemKind::Step(step) = &item.kind else { return None };
@@ -196,14 +196,14 @@ mod tests {
     use crate::theme::LIGHT;
     use tilescope_fixtures::ReportBuilder;
     use tilescope_report::Report;
-    use tilescope_report::units::TileRuns;
+    use tilescope_report::units::{TileId, TileRuns};
 
     #[test]
     fn a_part_of_the_raster_is_what_the_whole_has_there() {
         let mut builder = ReportBuilder::new(1, 8);
         let work = builder.compute("a", 80);
         builder.parts.compute_sets[0].cycles =
-            TileRuns::from_tiles(0, (1..9).map(|tile| Some(Cycles(10 * tile))));
+            TileRuns::from_tiles(TileId(0), (1..9).map(|tile| Some(Cycles(10 * tile))));
         builder.root(ProgramKind::Sequence, "main", &[work]);
         builder.run(work, 0..80).run(work, 100..180);
         let directory = tempfile::tempdir().unwrap();
@@ -214,14 +214,14 @@ mod tests {
         let drawn = |first: u64, end: u64| {
             let window = CycleRange::new(Cycles(first), Cycles(end));
             let size = [(end - first) as usize, 8];
-            let spans = trace.lane_of(0, 0).unwrap().spans(window, size[0] as u32).unwrap();
+            let spans = trace.lane_of(IpuId(0), 0).unwrap().spans(window, size[0] as u32).unwrap();
             let raster = BspRaster {
                 times: &times,
                 labels: &labels,
                 palette: &LIGHT,
                 window,
                 size,
-                tiles: TileRange::new(0, 8),
+                tiles: TileRange::first_tiles(8),
                 io_tiles: 0,
             };
             raster.fill(&[(0, spans)])

@@ -16,7 +16,7 @@ use crate::widgets::waiting_tabs_ui;
 use egui::Ui;
 use tilescope_analysis::tables::execution_trace as columns;
 use tilescope_analysis::trace::window_summary;
-use tilescope_report::units::CycleRange;
+use tilescope_report::units::{CycleRange, IpuId};
 
 /// Tabs, and what is behind the chosen one if the panel is open; the tab that was chosen.
 pub(super) fn tables_ui(
@@ -64,8 +64,9 @@ fn summary_ui(
     let window = cycles_on_screen(axis, limits.width).intersection(prepared.range);
     let ipus = settings.shown_ipus(prepared);
     let shared = prepared.clone();
-    let question =
-        move |(window, ipus): &(CycleRange, Vec<u32>)| window_summary(&shared.trace, *window, ipus);
+    let question = move |(window, ipus): &(CycleRange, Vec<IpuId>)| {
+        window_summary(&shared.trace, *window, ipus)
+    };
     let texts = QueryTexts { waiting: "Adding up…", failed: "The summary cannot be computed" };
     let summary = queries.summary.ask(ui.ctx(), context.workers, &(window, ipus), question);
     summary.show(ui, texts, |ui, summary| {

@@ -12,7 +12,7 @@ use std::ops::Range;
 use tilescope_analysis::data_table::{DataTable, TableCell, TableColumn};
 use tilescope_analysis::tables::execution_trace::at;
 use tilescope_analysis::trace::{StepDetailReport, WindowSummary};
-use tilescope_report::units::{Bytes, Cycles, NumberFormat, grouped, percent, seconds};
+use tilescope_report::units::{Bytes, Cycles, IpuId, NumberFormat, grouped, percent, seconds};
 use tilescope_report::{ProgramKind, StepActivity, StreamEndpoint, Target};
 
 const LEFT: f32 = spacing::L;
@@ -296,7 +296,7 @@ fn balance_ui(ui: &mut Ui, share: f64) {
     });
 }
 
-pub(crate) fn step_ui(ui: &mut Ui, view: &StepDetailReport, ipu: u32) {
+pub(crate) fn step_ui(ui: &mut Ui, view: &StepDetailReport, ipu: IpuId) {
     let activity = StepActivity::from_program_kind(view.kind, view.stream);
     let external = view.kind == ProgramKind::Sync && !view.title.contains("Internal");
     let palette = ThemePalette::for_ui(ui);

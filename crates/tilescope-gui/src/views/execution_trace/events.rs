@@ -6,7 +6,7 @@ use super::settings::TraceDetailsTab;
 use crate::model::command::SelectedStep;
 use crate::widgets::pan_zoom_axis::PanZoomAxis;
 use std::collections::BTreeSet;
-use tilescope_report::units::CycleRange;
+use tilescope_report::units::{CycleRange, IpuId};
 
 /// A change of what is shown or chosen.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,7 +24,7 @@ pub(super) enum TraceEvent {
     /// Scrolls the lanes down by so many points.
     ScrollBy(f64),
     /// Shows some IPUs; none of them stands for all.
-    ShowIpus(BTreeSet<u32>),
+    ShowIpus(BTreeSet<IpuId>),
     /// Looks for steps by a part of their names.
     SetFilter(String),
     /// Shows other tables below the lanes.

@@ -6,7 +6,7 @@ use tilescope_analysis::trace::{
     InterIpuTransfers, MAX_ROWS, ProgramLabels, TileWorkTimes, TraceLaneStyle,
 };
 use tilescope_report::trace::Trace;
-use tilescope_report::units::{CycleRange, Cycles};
+use tilescope_report::units::{CycleRange, Cycles, IpuId};
 use tilescope_report::{
     MarkFilter, MarkKind, Report, ReportError, ReportPart, StepActivity, Target,
 };
@@ -15,7 +15,7 @@ use tilescope_report::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct IpuLanes {
     /// IPU of the replica.
-    pub ipu: u32,
+    pub ipu: IpuId,
     /// Its groups of tiles.
     pub sub_lanes: Vec<u8>,
     /// Executed steps on all of them.

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tilescope_analysis::statistics::ValueStatistics;
 use tilescope_analysis::trace::{StepDetailReport, TraceStepGrouping, WindowSummary};
-use tilescope_report::units::{CycleRange, NumberFormat};
+use tilescope_report::units::{CycleRange, IpuId, NumberFormat};
 
 /// Points above and below the lanes on the screen whose IPUs are read too, so that scrolling does
 /// not uncover empty lanes.
@@ -40,7 +40,7 @@ pub(super) struct TraceQueries {
     progress: Arc<AtomicU64>,
     pub scene: BackgroundQuery<TraceSceneKey, TraceScene>,
     overview: BackgroundQuery<TraceOverviewKey, SplitImage>,
-    pub summary: BackgroundQuery<(CycleRange, Vec<u32>), WindowSummary>,
+    pub summary: BackgroundQuery<(CycleRange, Vec<IpuId>), WindowSummary>,
     pub details: BackgroundQuery<StepDetailsKey, Vec<StepDetailReport>>,
     pub statistics: BackgroundQuery<TraceStatisticsKey, ValueStatistics>,
 }

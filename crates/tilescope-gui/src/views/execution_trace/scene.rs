@@ -13,7 +13,7 @@ use tilescope_analysis::trace::{
     FlowArrow, HostActivity, LaneItemKind, LaneItemList, TraceLaneStyle, TraceStepGrouping, arrows,
     host_lane, lane_items,
 };
-use tilescope_report::units::{CycleRange, Cycles, StepId};
+use tilescope_report::units::{CycleRange, Cycles, IpuId, StepId};
 use tilescope_report::{MarkFilter, MarkKind, ProgramKind, Report, ReportError, TraceMark};
 
 /// Marks of one kind that are read for a window.
@@ -33,7 +33,7 @@ pub(crate) struct TraceSceneKey {
     pub window: CycleRange,
     pub width: usize,
     /// IPUs that are on the screen.
-    pub ipus: Vec<u32>,
+    pub ipus: Vec<IpuId>,
     pub style: TraceLaneStyle,
     /// Executions and syncs that are shown as one bar.
     pub grouping: TraceStepGrouping,
@@ -83,7 +83,7 @@ pub(crate) struct TraceMarkRow {
 /// One IPU in a window.
 pub(crate) struct IpuLaneScene {
     /// IPU of the replica.
-    pub ipu: u32,
+    pub ipu: IpuId,
     /// Bars of its groups of tiles.
     pub lanes: Vec<LaneItemList>,
     /// Places of the bars among them that may be wide enough for a name, group by group.
@@ -264,7 +264,7 @@ fn tiles_image(
 fn mark_row(
     report: &Report,
     kind: MarkKind,
-    ipu: Option<u32>,
+    ipu: Option<IpuId>,
     window: CycleRange,
 ) -> Result<TraceMarkRow, ReportError> {
     let filter = MarkFilter { kind: Some(kind), ipu, window: Some(window), limit: MAX_MARKS };

@@ -6,13 +6,13 @@ use crate::model::command::SelectedStep;
 use serde::{Deserialize, Serialize};
 use tilescope_analysis::trace::{LaneItem, LaneItemKind, ProgramLabels};
 use tilescope_report::StepActivity;
-use tilescope_report::units::{CycleRange, Cycles, grouped, percent};
+use tilescope_report::units::{CycleRange, Cycles, IpuId, grouped, percent};
 
 /// A bar that stands for several steps.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct SelectedBar {
     /// IPU of the replica.
-    pub ipu: u32,
+    pub ipu: IpuId,
     /// Its group of tiles.
     pub sub_lane: u8,
     /// Row of the bar.
@@ -28,7 +28,7 @@ impl SelectedBar {
     pub(crate) fn from_item(
         item: &LaneItem,
         prepared: &LoadedTrace,
-        (ipu, sub_lane): (u32, u8),
+        (ipu, sub_lane): (IpuId, u8),
         window: CycleRange,
     ) -> Self {
         let LaneItem { range, row, .. } = *item;

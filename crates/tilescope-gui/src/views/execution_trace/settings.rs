@@ -9,7 +9,7 @@ use crate::views::cycle_axis::fitting_cycles;
 use crate::widgets::pan_zoom_axis::{AxisLimits, PanZoomAxis};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
-use tilescope_report::units::{CycleRange, Cycles};
+use tilescope_report::units::{CycleRange, Cycles, IpuId};
 
 /// Most steps that are columns beside each other.
 const MAX_COLUMNS: usize = 8;
@@ -40,7 +40,7 @@ pub(super) struct TraceSettings {
     /// Cycles that zooming out reaches, where that is more than the run.
     pub reach: Option<CycleRange>,
     /// IPUs that are shown; none stands for all of them.
-    pub ipus: BTreeSet<u32>,
+    pub ipus: BTreeSet<IpuId>,
     pub filter: String,
     pub tab: TraceDetailsTab,
     /// Points that the lanes are scrolled down.
@@ -134,7 +134,7 @@ impl TraceSettings {
     }
 
     /// IPUs that are shown: all of them, or those that are chosen.
-    pub(super) fn shown_ipus(&self, prepared: &LoadedTrace) -> Vec<u32> {
+    pub(super) fn shown_ipus(&self, prepared: &LoadedTrace) -> Vec<IpuId> {
         let all = prepared.ipus.iter().map(|lanes| lanes.ipu);
         all.filter(|ipu| self.ipus.is_empty() || self.ipus.contains(ipu)).collect()
     }
@@ -235,7 +235,7 @@ mod tests {
     }
 
     fn step(number: u64) -> SelectedStep {
-        SelectedStep { ipu: 0, sub_lane: 0, position: number, step: StepId(number) }
+        SelectedStep { ipu: IpuId(0), sub_lane: 0, position: number, step: StepId(number) }
     }
 
     fn shown() -> TraceSettings {
@@ -322,14 +322,14 @@ mod tests {
     fn saved_places_keep_their_names() {
         let mut settings = shown();
         settings.bar = Some(SelectedBar {
-            ipu: 1,
+            ipu: IpuId(1),
             sub_lane: 0,
             row: 2,
             range: cycles(3, 4),
             title: "a".to_owned(),
             rows: Vec::new(),
         });
-        settings.apply(TraceEvent::ShowIpus(BTreeSet::from([1])), None);
+        settings.apply(TraceEvent::ShowIpus(BTreeSet::from([IpuId(1)])), None);
         settings.apply(TraceEvent::SetFilter("copy".to_owned()), None);
         settings.apply(TraceEvent::ShowTab(TraceDetailsTab::Statistics), None);
         settings.apply(TraceEvent::ScrollBy(12.0), None);

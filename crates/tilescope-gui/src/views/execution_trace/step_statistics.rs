@@ -11,10 +11,10 @@ use crate::widgets::query_state::QueryTexts;
 use egui::{RichText, ScrollArea, Ui};
 use tilescope_analysis::statistics::{ValueStatistics, step_lengths};
 use tilescope_report::ReportError;
-use tilescope_report::units::{CycleRange, Hertz, seconds};
+use tilescope_report::units::{CycleRange, Hertz, IpuId, seconds};
 
 /// The query key of statistics: a window and IPUs.
-pub(crate) type TraceStatisticsKey = (CycleRange, Vec<u32>);
+pub(crate) type TraceStatisticsKey = (CycleRange, Vec<IpuId>);
 /// Statistics of the steps between the marks, or of those on the screen.
 pub(super) fn step_statistics_ui(
     ui: &mut Ui,

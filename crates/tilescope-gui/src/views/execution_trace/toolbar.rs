@@ -14,7 +14,7 @@ use crate::widgets::{legend_ui, search_ui};
 use egui::{RichText, Ui};
 use std::collections::BTreeSet;
 use tilescope_analysis::trace::{HostActivity, TraceLaneStyle};
-use tilescope_report::units::{Cycles, Hertz, seconds};
+use tilescope_report::units::{Cycles, Hertz, IpuId, seconds};
 
 /// Shows the controls; what they change of the settings. `focus_filter` asks for a filter to be
 /// typed, and is taken back once it can be.
@@ -92,11 +92,11 @@ fn ipus_ui(ui: &mut Ui, prepared: &LoadedTrace, settings: &TraceSettings) -> Opt
     (ipus != settings.ipus).then_some(TraceEvent::ShowIpus(ipus))
 }
 
-fn ipus_title(ipus: &BTreeSet<u32>) -> String {
+fn ipus_title(ipus: &BTreeSet<IpuId>) -> String {
     match ipus.len() {
         0 => "All".to_owned(),
         1..=3 => {
-            let ipus: Vec<String> = ipus.iter().map(u32::to_string).collect();
+            let ipus: Vec<String> = ipus.iter().map(IpuId::to_string).collect();
             format!("IPU {}", ipus.join(", "))
         }
         count => format!("{count} IPUs"),

@@ -14,7 +14,7 @@ use tilescope_analysis::data_table::{DataTable, TableCell};
 use tilescope_analysis::liveness::{LivenessScope, always_live, curve, live_at};
 use tilescope_analysis::memory::{self, MemoryList};
 use tilescope_analysis::tables::{liveness as live_columns, memory as columns};
-use tilescope_report::units::{NumberFormat, TileRange, grouped};
+use tilescope_report::units::{IpuId, NumberFormat, TileId, TileRange, grouped};
 use tilescope_report::{Report, ReportError, ReportPart, Target};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,7 +36,7 @@ enum LargestListScope {
     #[default]
     Model,
     /// The tiles of one IPU.
-    Ipu(u32),
+    Ipu(IpuId),
     /// The fullest tile.
     Tile,
 }
@@ -64,10 +64,12 @@ pub(crate) struct LargestLists {
 const ONE_LINE: f32 = 760.0;
 
 impl LargestLists {
-    fn scope_ui(&mut self, ui: &mut Ui, ipus: u32, fullest: Option<u32>) {
+    fn scope_ui(&mut self, ui: &mut Ui, ipus: u32, fullest: Option<TileId>) {
         let mut scopes = vec![(LargestListScope::Model, "Whole model".to_owned())];
         if ipus > 1 {
-            scopes.extend((0..ipus).map(|ipu| (LargestListScope::Ipu(ipu), format!("IPU {ipu}"))));
+            scopes.extend(
+                (0..ipus).map(IpuId).map(|ipu| (LargestListScope::Ipu(ipu), format!("IPU {ipu}"))),
+            );
         }
         if let Some(tile) = fullest {
             scopes
@@ -81,18 +83,16 @@ impl LargestLists {
     }
 
     /// The tiles that are asked about.
-    fn tiles(&self, target: &Target, fullest: Option<u32>) -> TileRange {
-        let all = TileRange::new(0, target.tiles_per_replica());
+    fn tiles(&self, target: &Target, fullest: Option<TileId>) -> TileRange {
+        let all = TileRange::first_tiles(target.tiles_per_replica());
         match (self.scope, fullest) {
-            (LargestListScope::Ipu(ipu), _) if ipu < target.ipus_per_replica => {
-                target.tiles_of_ipu(ipu)
-            }
-            (LargestListScope::Tile, Some(tile)) => TileRange::new(tile, tile + 1),
+            (LargestListScope::Ipu(ipu), _) if target.has_ipu(ipu) => target.tiles_of_ipu(ipu),
+            (LargestListScope::Tile, Some(tile)) => TileRange::single(tile),
             _ => all,
         }
     }
 
-    pub(crate) fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, fullest: Option<u32>) {
+    pub(crate) fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, fullest: Option<TileId>) {
         let tabs = [
             (LargestListTab::Vertices, "Largest vertices"),
             (LargestListTab::Exchanges, "Largest exchanges"),
@@ -235,11 +235,11 @@ impl LargestLists {
 }
 
 /// Tiles as lists are asked for them: none stand for all of them, which is quicker.
-fn listed_tiles(tiles: TileRange, all: u32) -> Vec<u32> {
-    if tiles.count() == all { Vec::new() } else { (tiles.first..tiles.end).collect() }
+fn listed_tiles(tiles: TileRange, all: u32) -> Vec<TileId> {
+    if tiles.count() == all { Vec::new() } else { tiles.iter().collect() }
 }
 
-fn users(report: &Report, vertex: &str, tiles: &[u32]) -> Result<Arc<DataTable>, ReportError> {
+fn users(report: &Report, vertex: &str, tiles: &[TileId]) -> Result<Arc<DataTable>, ReportError> {
     let listing = summed(memory::users_of(report, vertex, tiles)?);
     Ok(Arc::new(columns::compute_sets(&listing, &[])))
 }
@@ -257,7 +257,7 @@ fn live_at_peak(report: &Report, source: LivenessScope) -> Result<Arc<DataTable>
 fn listed(
     report: &Report,
     tab: LargestListTab,
-    tiles: &[u32],
+    tiles: &[TileId],
     numbers: NumberFormat,
 ) -> Result<Arc<DataTable>, ReportError> {
     let table = match tab {

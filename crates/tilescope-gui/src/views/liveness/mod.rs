@@ -28,7 +28,9 @@ use std::sync::Arc;
 use tables::{LivenessTab, LivenessTables};
 use tilescope_analysis::liveness::{LivenessCurve, LivenessScope, curve};
 use tilescope_analysis::tile_curves::TileCurveUnit;
-use tilescope_report::units::{Bytes, ProgramId, VariableId, exact_bytes, grouped, percent};
+use tilescope_report::units::{
+    Bytes, IpuId, ProgramId, TileId, VariableId, exact_bytes, grouped, percent,
+};
 use tilescope_report::{ProgramKind, ProgramNodeTable, Report, ReportError};
 
 /// This view, for the list.
@@ -124,8 +126,8 @@ impl ReportView for LivenessView {
 fn available_source(source: LivenessScope, context: &ViewContext<'_>) -> LivenessScope {
     let target = &context.opened.target;
     match source {
-        LivenessScope::Ipu(ipu) if ipu >= target.ipus_per_replica => LivenessScope::Whole,
-        LivenessScope::Tile(tile) if tile >= target.tiles_per_replica() => LivenessScope::Whole,
+        LivenessScope::Ipu(ipu) if !target.has_ipu(ipu) => LivenessScope::Whole,
+        LivenessScope::Tile(tile) if !target.has_tile(tile) => LivenessScope::Whole,
         source => source,
     }
 }
@@ -400,10 +402,12 @@ impl LivenessView {
         let mut sources = vec![(LivenessScope::Whole, "Whole program".to_owned())];
         let ipus = context.opened.target.ipus_per_replica;
         if ipus > 1 {
-            sources.extend((0..ipus).map(|ipu| (LivenessScope::Ipu(ipu), format!("IPU {ipu}"))));
+            sources.extend(
+                (0..ipus).map(IpuId).map(|ipu| (LivenessScope::Ipu(ipu), format!("IPU {ipu}"))),
+            );
         }
         let tile =
-            |tile: u32| (LivenessScope::Tile(tile), format!("Tile {}", grouped(tile.into())));
+            |tile: TileId| (LivenessScope::Tile(tile), format!("Tile {}", grouped(tile.into())));
         sources.extend(context.selection.tiles.iter().map(|known| tile(*known)));
         if let LivenessScope::Tile(shown) = self.source
             && !context.selection.tiles.contains(&shown)
@@ -419,9 +423,9 @@ impl LivenessView {
             }
         }
         let tiles = context.opened.target.tiles_per_replica();
-        let mut tile = if let LivenessScope::Tile(tile) = self.source { tile } else { 0 };
+        let mut tile = if let LivenessScope::Tile(tile) = self.source { tile } else { TileId(0) };
         bar.add("Tile", |ui| {
-            let drag = egui::DragValue::new(&mut tile).prefix("Tile ").speed(0.2);
+            let drag = egui::DragValue::new(&mut tile.0).prefix("Tile ").speed(0.2);
             let drag = ui.add(drag.range(0..=tiles.saturating_sub(1))).accessible_name("Tile");
             if drag.on_hover_text("Show one tile: drag or type its number").changed() {
                 self.source = LivenessScope::Tile(tile);

@@ -17,7 +17,7 @@ use egui::{
 use serde::{Deserialize, Serialize};
 use tilescope_analysis::bank_map::{BankMap, PlacedVariable, bank_map};
 use tilescope_report::ReportError;
-use tilescope_report::units::{Bytes, VariableId, exact_bytes, grouped};
+use tilescope_report::units::{Bytes, TileId, VariableId, exact_bytes, grouped};
 
 /// Heights of a row, at least and at most.
 const ROW: (f32, f32) = (9.0, 22.0);
@@ -33,7 +33,7 @@ const SIDE: f32 = spacing::L;
 #[serde(default)]
 pub(crate) struct MemoryMapPanel {
     #[serde(skip)]
-    map: BackgroundQuery<Option<u32>, BankMap>,
+    map: BackgroundQuery<Option<TileId>, BankMap>,
     axis: Option<PanZoomAxis>,
     limits: Option<(Bytes, f32)>,
     scroll: f32,
@@ -84,12 +84,12 @@ impl MemoryMapPanel {
     ) -> Option<VariableId> {
         let report = context.opened.report.clone();
         let tile = context.selection.tiles.last().copied();
-        let question = move |tile: &Option<u32>| {
-            let fullest = || -> Result<u32, ReportError> {
+        let question = move |tile: &Option<TileId>| {
+            let fullest = || -> Result<TileId, ReportError> {
                 let memory = report.tile_memory()?;
                 let tiles = memory.iter().map(|(tiles, of)| (of.excluding_gaps(), tiles.first));
                 let most = tiles.max_by_key(|(bytes, tile)| (*bytes, std::cmp::Reverse(*tile)));
-                Ok(most.map_or(0, |(_, tile)| tile))
+                Ok(most.map_or(TileId(0), |(_, tile)| tile))
             };
             bank_map(&report, tile.map_or_else(fullest, Ok)?)
         };

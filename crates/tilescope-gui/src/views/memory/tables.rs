@@ -21,7 +21,7 @@ use std::sync::Arc;
 use tilescope_analysis::data_table::{DataTable, TableCell};
 use tilescope_analysis::memory::{self, MemoryList, MemoryTreeRow};
 use tilescope_analysis::tables::memory as columns;
-use tilescope_report::units::{Bytes, NumberFormat, VariableId, grouped};
+use tilescope_report::units::{Bytes, NumberFormat, TileId, VariableId, grouped};
 use tilescope_report::{Report, ReportError, ReportPart};
 
 const ROW_HEIGHT: f32 = 23.0;
@@ -46,10 +46,10 @@ struct MemoryTree {
 #[serde(default)]
 pub(crate) struct MemoryTables {
     #[serde(skip)]
-    details: BackgroundQuery<Vec<u32>, MemoryTree>,
+    details: BackgroundQuery<Vec<TileId>, MemoryTree>,
     folded: BTreeSet<String>,
     #[serde(skip)]
-    listed: BackgroundQuery<(MemoryTab, Vec<u32>, NumberFormat), MemoryTableData>,
+    listed: BackgroundQuery<(MemoryTab, Vec<TileId>, NumberFormat), MemoryTableData>,
     states: [TableState; 4],
 }
 
@@ -81,7 +81,7 @@ impl MemoryTables {
         }
         let report = context.opened.report.clone();
         let key = (tab, context.selection.tiles.clone(), numbers(ui));
-        let question = move |(tab, tiles, numbers): &(MemoryTab, Vec<u32>, NumberFormat)| {
+        let question = move |(tab, tiles, numbers): &(MemoryTab, Vec<TileId>, NumberFormat)| {
             listed(&report, *tab, tiles, *numbers)
         };
         let listed = self.listed.ask(ui.ctx(), context.workers, &key, question);
@@ -109,7 +109,7 @@ impl MemoryTables {
     fn details_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         let tiles = context.selection.tiles.clone();
         let report = context.opened.report.clone();
-        let question = move |tiles: &Vec<u32>| {
+        let question = move |tiles: &Vec<TileId>| {
             let rows = memory::details(&report, tiles)?;
             let table = columns::details(&rows, tiles);
             Ok::<_, ReportError>(MemoryTree { rows, table })
@@ -279,10 +279,10 @@ pub(in crate::views) fn seen(report: &Report, name: &str) -> DataTable {
 fn listed(
     report: &Report,
     tab: MemoryTab,
-    tiles: &[u32],
+    tiles: &[TileId],
     numbers: NumberFormat,
 ) -> Result<MemoryTableData, ReportError> {
-    type Columns = fn(&MemoryList, &[u32]) -> DataTable;
+    type Columns = fn(&MemoryList, &[TileId]) -> DataTable;
     let (listing, columns): (MemoryList, Columns) = match tab {
         MemoryTab::Variables | MemoryTab::Details => {
             (memory::variables(report, tiles)?, columns::variables)

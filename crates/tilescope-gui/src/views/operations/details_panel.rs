@@ -28,7 +28,7 @@ use tilescope_analysis::tables::operations::{COLUMNS, pass_title};
 use tilescope_analysis::tile_curves::TileCurveUnit;
 use tilescope_report::ReportError;
 use tilescope_report::units::{
-    Bytes, Cycles, OperationId, ProgramId, exact_bytes, grouped, percent,
+    Bytes, Cycles, OperationId, ProgramId, TileId, exact_bytes, grouped, percent,
 };
 use tilescope_report::{MemoryCategory, ModelOperation, ProgramNodeTable, Report, ReportPart};
 
@@ -183,8 +183,7 @@ impl OperationDetailsPanel {
             palette.category(MemoryCategory::VertexCode),
             palette.category(MemoryCategory::InternalExchangeCode),
         ];
-        let chosen: Vec<usize> =
-            context.selection.tiles.iter().map(|tile| *tile as usize).collect();
+        let chosen: Vec<usize> = context.selection.tiles.iter().map(|tile| tile.index()).collect();
         let label = |tile: usize| format!("Tile {}", grouped(tile as u64));
         let look = StackGraphInput {
             name: if cycles { "Cycles by tile" } else { "Code by tile" },
@@ -207,7 +206,7 @@ impl OperationDetailsPanel {
             });
         }
         if let Some((tile, add)) = answer.clicked {
-            select_tile(context, tile as u32, add);
+            select_tile(context, TileId::from_index(tile), add);
         }
     }
 }

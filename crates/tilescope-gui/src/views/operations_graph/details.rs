@@ -16,7 +16,7 @@ use tilescope_analysis::operations_graph::OpGraph;
 use tilescope_analysis::tables::operations::{COLUMNS, pass_title};
 use tilescope_report::Report;
 use tilescope_report::ReportError;
-use tilescope_report::units::{Cycles, OperationId, grouped};
+use tilescope_report::units::{Cycles, IpuId, OperationId, grouped};
 
 /// Most operations that are listed on one side.
 const MOST: usize = 40;
@@ -88,7 +88,7 @@ fn dependences(
 /// Where nothing is chosen: what there is on each IPU, and what takes longest.
 fn overview_ui(ui: &mut Ui, context: &ViewContext<'_>, graph: &OpGraph) {
     let palette = ThemePalette::for_ui(ui);
-    let mut ipus: BTreeMap<Option<u32>, (u64, u64, u64)> = BTreeMap::new();
+    let mut ipus: BTreeMap<Option<IpuId>, (u64, u64, u64)> = BTreeMap::new();
     for row in &graph.rows {
         let (count, flops, cycles) = ipus.entry(row.ipu).or_default();
         *count += 1;

@@ -70,9 +70,11 @@ pub(crate) fn allocate(
 ) -> TileMemoryAllocation {
     let slots = slots::assign_slots(variables);
     let mut ipus: Vec<Vec<AllocationSlot>> = Vec::new();
-    let ranges: Vec<TileRange> = (0..tiles)
+    let all = TileRange::first_tiles(tiles);
+    let ranges: Vec<TileRange> = all
+        .iter()
         .step_by(chip.tiles as usize)
-        .map(|first| TileRange::new(first, tiles.min(first + chip.tiles)))
+        .map(|first| TileRange::new(first, all.end.min(first + chip.tiles)))
         .collect();
     for range in &ranges {
         // Slots that lie on other IPUs would only widen the tables.
@@ -125,8 +127,7 @@ impl IpuMemoryAllocator {
         let mut bytes = Array2::from_elem((slots.len(), tiles.count() as usize), Bytes::ZERO);
         for (slot, mut row) in slots.iter().zip(bytes.rows_mut()) {
             for (range, size) in slot.bytes.iter() {
-                let first = range.first.max(tiles.first);
-                for tile in first..range.end.min(tiles.end).max(first) {
+                for tile in range.intersection(tiles).iter() {
                     row[(tile - tiles.first) as usize] = *size;
                 }
             }
@@ -190,8 +191,8 @@ impl IpuMemoryAllocator {
 
     /// Adds this IPU's tiles to the outcome.
     fn append_to(self, allocation: &mut TileMemoryAllocation) {
-        for (tile, (memory, categories)) in (self.tiles.first..).zip(self.sums) {
-            let range = TileRange::new(tile, tile + 1);
+        for (tile, (memory, categories)) in self.tiles.iter().zip(self.sums) {
+            let range = TileRange::single(tile);
             allocation.memory.push(range, memory);
             if !categories.is_empty() {
                 allocation.categories.push(range, categories);
@@ -201,11 +202,11 @@ impl IpuMemoryAllocator {
             let Some(first) = slot.members.first() else { continue };
             let mut placements = std::mem::take(&mut allocation.placements[*first]);
             let row = self.bytes.row(number);
-            for (tile, (bytes, class)) in (self.tiles.first..).zip(row.iter().zip(&self.classes)) {
+            for (tile, (bytes, class)) in self.tiles.iter().zip(row.iter().zip(&self.classes)) {
                 if !bytes.is_zero() {
                     let offset = self.offsets[*class][number];
                     let placement = VariablePlacement { bytes: *bytes, offset };
-                    placements.push(TileRange::new(tile, tile + 1), placement);
+                    placements.push(TileRange::single(tile), placement);
                 }
             }
             // Members are never live together and have the same bytes, so they share every address.
@@ -244,6 +245,7 @@ mod tests {
     use super::*;
     use crate::targets::MK2;
     use proptest::prelude::*;
+    use tilescope_report::units::TileId;
 
     fn wanted(bytes: u64, lifetime: Option<Range<u32>>, interleaved: bool) -> AllocationRequest {
         let place = if interleaved { MemoryConstraint::Interleaved } else { MemoryConstraint::Any };
@@ -255,7 +257,7 @@ mod tests {
         lifetime: Option<Range<u32>>,
         place: MemoryConstraint,
     ) -> AllocationRequest {
-        let tiles = TileRange::new(0, 1);
+        let tiles = TileRange::first_tiles(1);
         AllocationRequest {
             category: MemoryCategory::Variable,
             lifetime,
@@ -273,7 +275,7 @@ mod tests {
     }
 
     fn memory(variables: &[AllocationRequest]) -> TileMemory {
-        *allocate(&MK2, variables, 1).memory.get(0).expect("tile 0 exists")
+        *allocate(&MK2, variables, 1).memory.get(TileId(0)).expect("tile 0 exists")
     }
 
     #[test]
@@ -323,8 +325,8 @@ mod tests {
                 })
                 .collect();
             let allocation = allocate(&MK2, &variables, 1);
-            let tile = *allocation.memory.get(0).expect("tile 0 exists");
-            let parts = allocation.categories.get(0).expect("tile 0 exists");
+            let tile = *allocation.memory.get(TileId(0)).expect("tile 0 exists");
+            let parts = allocation.categories.get(TileId(0)).expect("tile 0 exists");
             let owned: Bytes = parts.iter().map(|part| part.bytes).sum();
             prop_assert_eq!(owned, tile.excluding_gaps());
             prop_assert!(tile.including_gaps >= tile.excluding_gaps());
@@ -334,7 +336,7 @@ mod tests {
             for (a, first) in allocation.placements.iter().enumerate() {
                 for (b, second) in allocation.placements.iter().enumerate().take(a) {
                     if meet(&variables[a].lifetime, &variables[b].lifetime) {
-                        let (x, y) = (first.get(0).expect("placed"), second.get(0).expect("placed"));
+                        let (x, y) = (first.get(TileId(0)).expect("placed"), second.get(TileId(0)).expect("placed"));
                         prop_assert!(x.offset + x.bytes <= y.offset || y.offset + y.bytes <= x.offset);
                     }
                 }

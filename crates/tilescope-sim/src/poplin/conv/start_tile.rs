@@ -8,7 +8,7 @@ use crate::poplar::work::{OperationWork, OperationWorkItem, WorkPhaseKind};
 use crate::poplin::ConvParams;
 use crate::poputil::shape_hash::{hash, place};
 use crate::poputil::tensor_layout::TensorLayout;
-use tilescope_report::units::TileRuns;
+use tilescope_report::units::{TileId, TileRuns};
 
 /// Tiles that share an exchange bus; a convolution begins at the first of them.
 const TILES_PER_BUS: u32 = 2;
@@ -16,7 +16,7 @@ const TILES_PER_BUS: u32 = 2;
 /// The first tile of an operation and the direction in which the others follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ConvStartTile {
-    first: u32,
+    first: TileId,
     descending: bool,
     /// Tiles of the IPU: behind the last one, the first one follows.
     tiles: u32,
@@ -25,7 +25,7 @@ pub(crate) struct ConvStartTile {
 impl ConvStartTile {
     /// Tile 0 of an IPU with so many tiles, upwards.
     pub(crate) fn first(tiles: u32) -> Self {
-        Self { first: 0, descending: false, tiles }
+        Self { first: TileId(0), descending: false, tiles }
     }
 
     /// A start that depends on the shape of the forward pass alone, so that all passes agree.
@@ -41,7 +41,7 @@ impl ConvStartTile {
         let hash = hash([forward.conv_groups].into_iter().chain(field).chain(channels));
         // Beginning inside a pair would make parts that read the same input sit on different buses.
         let buses = tiles.div_ceil(TILES_PER_BUS).max(1);
-        let first = place(hash, buses) * TILES_PER_BUS;
+        let first = TileId(place(hash, buses) * TILES_PER_BUS);
         // One hash for both, as in poplibs: with an even number of buses all that begin at an odd
         // one go downwards.
         Self { first, descending: hash % 2 == 1, tiles }
@@ -112,12 +112,12 @@ mod tests {
     fn starts_spread_over_all_tiles() {
         let starts: Vec<ConvStartTile> =
             (1..200).map(|n| ConvStartTile::dithered(&shape(n, n * 7), true, 1472)).collect();
-        let low = starts.iter().filter(|start| start.first < 736).count();
+        let low = starts.iter().filter(|start| start.first < TileId(736)).count();
         assert!((60..140).contains(&low), "{low} of 199 in the lower half");
         assert!(
             starts.iter().any(|start| start.descending) && !starts.iter().all(|s| s.descending)
         );
-        assert!(starts.iter().all(|start| start.first.is_multiple_of(2)));
+        assert!(starts.iter().all(|start| start.first.0.is_multiple_of(2)));
     }
 
     #[test]
@@ -130,10 +130,10 @@ mod tests {
 
     #[test]
     fn nothing_is_lost_behind_the_last_tile() {
-        let own = TileRuns::from_tiles(0, (0..5u64).map(Some));
-        let start = ConvStartTile { first: 6, descending: true, tiles: 8 };
+        let own = TileRuns::from_tiles(TileId(0), (0..5u64).map(Some));
+        let start = ConvStartTile { first: TileId(6), descending: true, tiles: 8 };
         let there = start.runs(&own);
-        let at = |tile| there.get(tile).copied();
+        let at = |tile| there.get(TileId(tile)).copied();
         assert_eq!([at(1), at(0), at(7), at(6), at(5)], [0, 1, 2, 3, 4].map(Some));
         assert_eq!(there.total(), own.total());
     }

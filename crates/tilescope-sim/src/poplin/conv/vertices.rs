@@ -15,7 +15,7 @@ use crate::poplin::planner::vertex_candidates::{ConvMethod, SLIC_WINDOW};
 use crate::shape::DType;
 use crate::targets::IpuTarget;
 use std::collections::{BTreeMap, HashMap};
-use tilescope_report::units::{Bytes, Cycles, TileRange, TileRuns};
+use tilescope_report::units::{Bytes, Cycles, TileId, TileRange, TileRuns};
 
 /// Bytes of one entry of a work list: three 16-bit numbers.
 const WORKLIST_ENTRY_BYTES: Bytes = Bytes(6);
@@ -352,7 +352,7 @@ fn coarsened(counts: BTreeMap<u64, u64>) -> BTreeMap<u64, u64> {
 pub(crate) fn uses(vertices: &[ConvTileVertex]) -> Vec<VertexInstances> {
     let mut kinds: Vec<VertexInstances> = Vec::new();
     let mut known: HashMap<(&str, u64, Bytes, Bytes), usize> = HashMap::new();
-    for (tile, vertex) in (0u32..).zip(vertices) {
+    for (tile, vertex) in TileId(0).onwards().zip(vertices) {
         let key = (&*vertex.vertex_type, vertex.edges, vertex.field_bytes, vertex.constant_bytes);
         let index = *known.entry(key).or_insert_with(|| {
             kinds.push(VertexInstances {
@@ -364,7 +364,7 @@ pub(crate) fn uses(vertices: &[ConvTileVertex]) -> Vec<VertexInstances> {
             });
             kinds.len() - 1
         });
-        kinds[index].count.push(TileRange::new(tile, tile + 1), 1);
+        kinds[index].count.push(TileRange::single(tile), 1);
     }
     kinds
 }

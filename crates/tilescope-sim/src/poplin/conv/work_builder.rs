@@ -6,7 +6,7 @@ use crate::poplar::work::{
 };
 use crate::targets::IpuTarget;
 use std::ops::Range;
-use tilescope_report::units::{Bytes, Cycles, Quantity, TileRange, TileRuns};
+use tilescope_report::units::{Bytes, Cycles, Quantity, TileId, TileRange, TileRuns};
 use tilescope_report::{MemoryCategory, TileTraffic};
 
 /// Bytes of the longest message; longer sends are split.
@@ -196,7 +196,7 @@ fn deliveries(flows: &[OperandExchangeFlow]) -> Vec<Bytes> {
 pub(crate) fn tile_runs_of<T: Clone + PartialEq>(
     values: impl IntoIterator<Item = Option<T>>,
 ) -> TileRuns<T> {
-    TileRuns::from_tiles(0, values)
+    TileRuns::from_tiles(TileId(0), values)
 }
 
 /// One vertex of a kind on every tile where `present` says so.
@@ -206,9 +206,9 @@ pub(crate) fn vertex_on(
     edges: u64,
 ) -> VertexInstances {
     let mut count = TileRuns::empty();
-    for (tile, vertices) in (0u32..).zip(present) {
+    for (tile, vertices) in TileId(0).onwards().zip(present) {
         if vertices > 0 {
-            count.push(TileRange::new(tile, tile + 1), vertices);
+            count.push(TileRange::single(tile), vertices);
         }
     }
     VertexInstances::of_edges(vertex_type, count, edges)

@@ -28,7 +28,7 @@ use plan::PoolingPlanShape;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use tilescope_report::MemoryCategory;
-use tilescope_report::units::{Bytes, Cycles, Elements, Quantity, TileRuns};
+use tilescope_report::units::{Bytes, Cycles, Elements, Quantity, TileId, TileRuns};
 
 /// What is made of the elements of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -162,7 +162,7 @@ impl PoolingParams {
         let results = boxes
             .iter()
             .map(|piece| Elements(piece.batch * piece.groups * piece.results() * plan.group));
-        let elements = per_tile((0u32..).zip(results));
+        let elements = per_tile(TileId(0).onwards().zip(results));
         let real = self.axes.map(|axis| axis.results(self.pass.backward)).iter().product::<u64>()
             * self.batch
             * self.channels;
@@ -276,7 +276,7 @@ fn on_tiles<T: Quantity>(
     reads: &[[PoolingOperandRead; 2]],
     value: fn(&PoolingOperandRead) -> T,
 ) -> TileRuns<T> {
-    per_tile((0u32..).zip(reads.iter().map(|reads| reads.iter().map(value).sum())))
+    per_tile(TileId(0).onwards().zip(reads.iter().map(|reads| reads.iter().map(value).sum())))
 }
 
 /// Bytes of a run in a worklist: two offsets and a count of 16 bits each.
@@ -297,8 +297,8 @@ fn compute(
 ) -> WorkPhase {
     let mut known: HashMap<&vertex::PoolOutputBox, PoolVertexCost> = HashMap::new();
     let mut cycles = Vec::with_capacity(boxes.len());
-    let mut uses: BTreeMap<(Bytes, Bytes), Vec<(u32, u64)>> = BTreeMap::new();
-    for (tile, piece) in (0u32..).zip(boxes) {
+    let mut uses: BTreeMap<(Bytes, Bytes), Vec<(TileId, u64)>> = BTreeMap::new();
+    for (tile, piece) in TileId(0).onwards().zip(boxes) {
         let cost = known.entry(piece).or_insert_with(|| vertex_cost(view, piece));
         cycles.push((tile, cost.cycles));
         uses.entry((cost.field_bytes, cost.constant_bytes)).or_default().push((tile, 1));

@@ -28,7 +28,7 @@ use crate::targets::IpuTarget;
 use std::sync::Arc;
 use step_builder::RnnStepBuilder;
 use tilescope_report::MemoryCategory;
-use tilescope_report::units::{Bytes, Elements, TileRuns};
+use tilescope_report::units::{Bytes, Elements, TileId, TileRuns};
 
 /// What a layer computes in each step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -159,7 +159,7 @@ impl<'a> RnnLowering<'a> {
         let each = grains.div_ceil(self.machine.tiles.into()).max(1);
         let used = grains.div_ceil(each);
         let elements = (0..used).map(|tile| Elements((grains - tile * each).min(each) * grain));
-        per_tile((0..).zip(elements))
+        per_tile(TileId(0).onwards().zip(elements))
     }
 
     /// Elements on each tile of a tensor of the state's size.

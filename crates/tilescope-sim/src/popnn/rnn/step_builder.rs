@@ -195,7 +195,7 @@ impl<'a> RnnStepBuilder<'a> {
     }
 
     pub(crate) fn count(&mut self) {
-        let one = TileRuns::uniform(TileRange::new(0, 1), Elements(1));
+        let one = TileRuns::uniform(TileRange::first_tiles(1), Elements(1));
         let phase = elementwise::binary_in_place("seqIdxIncr", BinaryOpType::Add, DType::Int, &one);
         push(&mut self.work, phase);
     }

@@ -167,12 +167,12 @@ pub(crate) fn one_hot(
 mod tests {
     use super::*;
     use crate::poplar::work::WorkPhaseKind;
-    use tilescope_report::units::TileRange;
+    use tilescope_report::units::{TileId, TileRange};
 
     #[test]
     fn phases_have_a_vertex_on_every_tile_with_elements() {
-        let mut elements = TileRuns::uniform(TileRange::new(0, 4), Elements(100));
-        elements.push(TileRange::new(8, 10), Elements(60));
+        let mut elements = TileRuns::uniform(TileRange::first_tiles(4), Elements(100));
+        elements.push(TileRange::new(TileId(8), TileId(10)), Elements(60));
         let phase = unary("Op/Exp", UnaryOpType::Exp, DType::Half, &elements);
         let WorkPhaseKind::Compute { cycles, vertices } = phase.kind else {
             panic!("a compute set")

@@ -23,7 +23,7 @@ use crate::shape::DType;
 use crate::targets::IpuTarget;
 use plan::INDICES_PER_TILE;
 use tilescope_report::MemoryCategory;
-use tilescope_report::units::{Bytes, Cycles, Elements, Quantity, TileRange, TileRuns};
+use tilescope_report::units::{Bytes, Cycles, Elements, Quantity, TileId, TileRange, TileRuns};
 
 /// A table and how often it is looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -98,7 +98,7 @@ impl<'a> MultiSliceLowering<'a> {
     }
 
     fn on_tiles<T: Quantity>(&self, value: impl Fn(&MultiSliceTilePart) -> T) -> TileRuns<T> {
-        per_tile((0u32..).zip(self.parts.iter().map(value)))
+        per_tile(TileId(0).onwards().zip(self.parts.iter().map(value)))
     }
 
     fn element(&self) -> Bytes {
@@ -326,7 +326,7 @@ impl<'a> MultiSliceLowering<'a> {
     /// Updates of narrow type are copied, then cast: sums are kept in floats.
     fn cast_slices(&self, work: &mut OperationWork) {
         let dtype = self.embedding.dtype;
-        let one = TileRuns::uniform(TileRange::new(0, 1), Elements(1));
+        let one = TileRuns::uniform(TileRange::first_tiles(1), Elements(1));
         work.push(elementwise::cast("multiUpdateAdd/CastScale", dtype, DType::Float, &one));
         if dtype == DType::Float {
             return;

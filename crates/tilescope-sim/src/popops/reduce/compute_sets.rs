@@ -11,11 +11,12 @@ use crate::shape::DType;
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use tilescope_report::MemoryCategory;
+use tilescope_report::units::TileId;
 
 /// What each tile does in one stage.
 #[derive(Default)]
 pub(crate) struct ReduceStageWork {
-    pub tiles: Vec<(u32, Rc<ReduceTileWork>)>,
+    pub tiles: Vec<(TileId, Rc<ReduceTileWork>)>,
 }
 
 impl ReduceStageWork {
@@ -50,7 +51,7 @@ impl ReduceStageWork {
 fn vertex_uses(stage: &ReduceStageWork, set: usize) -> Vec<VertexInstances> {
     let mut types: HashMap<(ReductionSpecialisation, ReduceVertexType), String> = HashMap::new();
     // Sorted by name, as the order of vertices reaches the report.
-    let mut counts: BTreeMap<(String, u64), BTreeMap<u32, u64>> = BTreeMap::new();
+    let mut counts: BTreeMap<(String, u64), BTreeMap<TileId, u64>> = BTreeMap::new();
     for (work, tiles) in by_work(stage) {
         let mut mine: BTreeMap<(&str, u64), u64> = BTreeMap::new();
         for vertex in &work.sets[set] {
@@ -74,9 +75,9 @@ fn vertex_uses(stage: &ReduceStageWork, set: usize) -> Vec<VertexInstances> {
 }
 
 /// What tiles do, with all tiles that do just that.
-fn by_work(stage: &ReduceStageWork) -> Vec<(&ReduceTileWork, Vec<u32>)> {
+fn by_work(stage: &ReduceStageWork) -> Vec<(&ReduceTileWork, Vec<TileId>)> {
     let mut known: HashMap<*const ReduceTileWork, usize> = HashMap::new();
-    let mut found: Vec<(&ReduceTileWork, Vec<u32>)> = Vec::new();
+    let mut found: Vec<(&ReduceTileWork, Vec<TileId>)> = Vec::new();
     for (tile, work) in &stage.tiles {
         // Tiles that do the same share one `Rc`; its address only finds them, the order is that of
         // tiles.

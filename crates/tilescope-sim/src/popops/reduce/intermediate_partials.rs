@@ -2,12 +2,13 @@
 //! tiles hold each column (poplibs lib/popops/reduction/IntermediatePartials.cpp).
 
 use std::ops::Range;
+use tilescope_report::units::TileId;
 
 /// Columns that each tile holds one partial result of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct IntermediatePartials {
     /// Tiles in order, each with its columns as sorted, disjoint, non-touching ranges.
-    pub tiles: Vec<(u32, Vec<Range<u64>>)>,
+    pub tiles: Vec<(TileId, Vec<Range<u64>>)>,
 }
 
 /// Neighbouring columns that lie on the same tiles.
@@ -15,7 +16,7 @@ pub(crate) struct IntermediatePartials {
 pub(crate) struct PartialsSources {
     pub columns: Range<u64>,
     /// Tiles that hold them, ascending.
-    pub tiles: Vec<u32>,
+    pub tiles: Vec<TileId>,
 }
 
 /// Sorts ranges and joins those that touch or overlap.
@@ -85,16 +86,25 @@ mod tests {
 
     #[test]
     fn stretches_know_their_tiles() {
-        let partials =
-            IntermediatePartials { tiles: vec![(0, vec![0..8]), (3, vec![4..8, 12..16])] };
+        let partials = IntermediatePartials {
+            tiles: vec![(TileId(0), vec![0..8]), (TileId(3), vec![4..8, 12..16])],
+        };
         let found: Vec<_> =
             partials.stretches().into_iter().map(|s| (s.columns, s.tiles)).collect();
-        assert_eq!(found, [(0..4, vec![0]), (4..8, vec![0, 3]), (12..16, vec![3])]);
+        assert_eq!(
+            found,
+            [
+                (0..4, vec![TileId(0)]),
+                (4..8, vec![TileId(0), TileId(3)]),
+                (12..16, vec![TileId(3)])
+            ]
+        );
     }
 
     #[test]
     fn equal_neighbours_join() {
-        let stretch = |columns: Range<u64>| PartialsSources { columns, tiles: vec![1, 2] };
+        let stretch =
+            |columns: Range<u64>| PartialsSources { columns, tiles: vec![TileId(1), TileId(2)] };
         assert_eq!(joined(&[stretch(0..4), stretch(4..6), stretch(8..9)]).len(), 2);
     }
 }

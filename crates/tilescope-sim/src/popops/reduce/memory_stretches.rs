@@ -7,7 +7,7 @@ use super::introspection::{self, PartialsDescription, ReduceDim};
 use crate::poplar::tile_runs::per_tile;
 use std::collections::HashMap;
 use std::ops::Range;
-use tilescope_report::units::{Elements, TileRuns};
+use tilescope_report::units::{Elements, TileId, TileRuns};
 
 /// What a stretch of memory looks like, wherever it lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -69,11 +69,11 @@ pub(crate) fn columns_on_tiles(dims: &[ReduceDim], input: &TileRuns<Elements>) -
 }
 
 /// Each tile with the stretch of memory it holds.
-pub(crate) fn stretches(input: &TileRuns<Elements>) -> impl Iterator<Item = (u32, Range<u64>)> {
+pub(crate) fn stretches(input: &TileRuns<Elements>) -> impl Iterator<Item = (TileId, Range<u64>)> {
     let mut next = 0;
     input
         .iter()
-        .flat_map(|(tiles, elements)| (tiles.first..tiles.end).map(move |tile| (tile, *elements)))
+        .flat_map(|(tiles, elements)| tiles.iter().map(move |tile| (tile, *elements)))
         .filter(|(_, elements)| !elements.is_zero())
         .map(move |(tile, elements)| {
             let start = next;

@@ -5,11 +5,12 @@ use crate::poputil::split_regions;
 use crate::poputil::split_regions::SplitBounds;
 use crate::targets::WORKERS;
 use std::ops::Range;
+use tilescope_report::units::TileId;
 
 /// Columns that a tile reduces from some source tiles.
 pub(crate) struct ReductionTask {
     pub columns: Range<u64>,
-    pub sources: Vec<u32>,
+    pub sources: Vec<TileId>,
 }
 
 impl ReductionTask {
@@ -20,8 +21,8 @@ impl ReductionTask {
 
 /// Tiles other than `tile` that send to it: what one of them sends for neighbouring columns lies
 /// together and is one message.
-pub(crate) fn senders(duties: &[ReductionTask], tile: u32) -> u64 {
-    let mut sources: Vec<u32> = duties.iter().flat_map(|duty| &duty.sources).copied().collect();
+pub(crate) fn senders(duties: &[ReductionTask], tile: TileId) -> u64 {
+    let mut sources: Vec<TileId> = duties.iter().flat_map(|duty| &duty.sources).copied().collect();
     sources.sort_unstable();
     sources.dedup();
     sources.len() as u64 - u64::from(sources.binary_search(&tile).is_ok())

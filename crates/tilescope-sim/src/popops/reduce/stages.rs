@@ -26,7 +26,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::rc::Rc;
 use tilescope_report::MemoryCategory;
-use tilescope_report::units::{Bytes, Elements, TileRuns};
+use tilescope_report::units::{Bytes, Elements, TileId, TileRange, TileRuns};
 
 /// Partial results per result from which on another stage between tiles pays
 /// (poplibs lib/popops/reduction, reductionFactorThresholdToAddMoreStages).
@@ -298,12 +298,12 @@ impl<'a> ReductionStages<'a> {
     ) -> IntermediatePartials {
         let stretches = held.stretches();
         let pieces = self.pieces(held, &stretches);
-        let mut duties: BTreeMap<u32, Vec<ReductionTask>> = BTreeMap::new();
+        let mut duties: BTreeMap<TileId, Vec<ReductionTask>> = BTreeMap::new();
         // A single piece stays where its first part is: with many small reductions, tile 0 would
         // get all of them (poplibs ReductionStages.cpp).
         let mut tile = match &pieces[..] {
             [(only, _)] => only.tiles[0],
-            _ => 0,
+            _ => TileId(0),
         };
         for (piece, rows) in pieces {
             for sources in piece.tiles.chunks(list_length(rows)) {
@@ -390,13 +390,16 @@ impl<'a> ReductionStages<'a> {
         // Four vectors a tile keep most workers busy. poplibs asks for four and not six, as evening
         // out over tiles would make a seventh vertex on some.
         let bounds = SplitBounds { grain: width, most: self.tiles(), least: 4 * width };
-        let parts: Vec<(u32, Range<u64>)> = match self.reduction.output_mapping {
+        let parts: Vec<(TileId, Range<u64>)> = match self.reduction.output_mapping {
             Some(wanted) => memory_stretches::stretches(wanted).collect(),
-            None => (0u32..).zip(split_regions::split_evenly(self.columns(), bounds)).collect(),
+            None => {
+                let parts = split_regions::split_evenly(self.columns(), bounds);
+                TileId(0).onwards().zip(parts).collect()
+            }
         };
         let stretches = joined(&held.stretches());
         let grain = self.grain(self.dtype);
-        let mut duties: BTreeMap<u32, Vec<ReductionTask>> = BTreeMap::new();
+        let mut duties: BTreeMap<TileId, Vec<ReductionTask>> = BTreeMap::new();
         let mut results = TileRuns::empty();
         for (tile, part) in parts {
             let first = stretches.partition_point(|s| s.columns.end <= part.start);
@@ -408,10 +411,7 @@ impl<'a> ReductionStages<'a> {
                 })
                 .collect();
             duties.insert(tile, cut);
-            results.push(
-                tilescope_report::units::TileRange::new(tile, tile + 1),
-                Elements(part.end - part.start),
-            );
+            results.push(TileRange::single(tile), Elements(part.end - part.start));
         }
         let ReductionRequest { output, result, .. } = *self.reduction;
         let stage = ReduceStageTypes { result, ..self.stage(output) };
@@ -440,12 +440,12 @@ impl<'a> ReductionStages<'a> {
         work: &mut OperationWork,
         name: &str,
         held: &IntermediatePartials,
-        duties: &BTreeMap<u32, Vec<ReductionTask>>,
+        duties: &BTreeMap<TileId, Vec<ReductionTask>>,
         stage: ReduceStageTypes,
         regions: impl Fn(&[ReductionTask]) -> Vec<RegionReduction>,
     ) -> (TileRuns<Bytes>, ReduceStageWork) {
         let bytes = self.dtype.bytes();
-        let mut own: BTreeMap<u32, Bytes> = BTreeMap::new();
+        let mut own: BTreeMap<TileId, Bytes> = BTreeMap::new();
         let mut known: HashMap<Vec<(u64, u64)>, Rc<ReduceTileWork>> = HashMap::new();
         let mut done = ReduceStageWork::default();
         let mut messages = Vec::with_capacity(duties.len());

@@ -2,7 +2,7 @@ use super::*;
 use crate::poplar::work::WorkPhaseKind;
 use crate::poputil::tensor_layout::TensorLayout;
 use proptest::prelude::*;
-use tilescope_report::units::{Cycles, Elements};
+use tilescope_report::units::{Cycles, Elements, TileId};
 
 struct ReductionOutcome {
     work: OperationWork,
@@ -126,7 +126,7 @@ proptest! {
         let done = reduce(&dims, OPERATIONS[operation], dtype, tiles);
         let kept = dims.iter().filter(|dim| !dim.reduced).map(|dim| dim.size).product();
         prop_assert_eq!(done.results.total(), Elements(kept));
-        prop_assert!(done.results.iter().all(|(range, _)| range.end <= tiles));
+        prop_assert!(done.results.iter().all(|(range, _)| range.end <= TileId(tiles)));
         for (phase, _) in done.work.phases() {
             match &phase.kind {
                 WorkPhaseKind::Exchange { traffic, .. } => {

@@ -4,7 +4,7 @@ use super::TraceLayout;
 use crate::views::execution_trace::scene::TraceScene;
 use egui::{Pos2, Rect, pos2};
 use tilescope_analysis::trace::FlowArrow;
-use tilescope_report::units::StepId;
+use tilescope_report::units::{IpuId, StepId};
 
 /// Length of an arrow's head.
 pub(crate) const HEAD: f32 = 7.0;
@@ -34,7 +34,7 @@ fn flow_arrow<'a>(
     arrow: &'a FlowArrow,
     chosen: Option<StepId>,
 ) -> Option<FlowArrowItem<'a>> {
-    let bars = |ipu: u32| {
+    let bars = |ipu: IpuId| {
         let block = layout.block_of(ipu)?;
         let top = layout.top(block) + block.marks;
         Some((top, top + block.tiles_top() - block.marks))

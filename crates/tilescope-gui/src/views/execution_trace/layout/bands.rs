@@ -7,14 +7,14 @@ use crate::views::execution_trace::loaded_trace::LoadedTrace;
 use crate::views::execution_trace::scene::{IpuLaneScene, TraceScene};
 use egui::{Pos2, Rect, pos2, vec2};
 use tilescope_analysis::trace::LaneItem;
-use tilescope_report::units::CycleRange;
+use tilescope_report::units::{CycleRange, IpuId};
 
 /// Narrowest bar with a name on it.
 pub(super) const LEAST_LABEL: f32 = 26.0;
 
 /// One IPU on the screen.
 pub(crate) struct IpuBand<'a> {
-    pub ipu: u32,
+    pub ipu: IpuId,
     /// Executed steps on all of its tiles.
     pub steps: u64,
     /// Its part of the gutter; it may reach out of it.

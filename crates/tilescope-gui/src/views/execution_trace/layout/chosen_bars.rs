@@ -8,11 +8,11 @@ use crate::views::execution_trace::selected_bar::{self, SelectedBar};
 use crate::views::execution_trace::settings::TraceSettings;
 use egui::Rect;
 use tilescope_analysis::trace::LaneItem;
-use tilescope_report::units::CycleRange;
+use tilescope_report::units::{CycleRange, IpuId};
 
 /// A chosen bar: it is painted again above the veil.
 pub(crate) struct ChosenBarItem<'a> {
-    pub ipu: u32,
+    pub ipu: IpuId,
     pub rect: Rect,
     /// The bar itself, if it was read for the scene on the screen.
     pub item: Option<&'a LaneItem>,
@@ -26,7 +26,7 @@ pub(crate) struct ChosenBarItem<'a> {
 
 /// A chosen bar and its place among the lanes.
 struct SelectedBarPosition<'a> {
-    ipu: u32,
+    ipu: IpuId,
     sub_lane: u8,
     row: u32,
     range: CycleRange,

@@ -4,14 +4,14 @@ use super::{BarPosition, IpuLaneLayout, TraceLayout};
 use crate::views::execution_trace::scene::TraceScene;
 use egui::{Pos2, Rect};
 use tilescope_analysis::trace::{LaneItem, LaneItemList};
-use tilescope_report::units::Cycles;
+use tilescope_report::units::{Cycles, IpuId};
 
 /// Distance at which the pointer hits a narrow bar.
 const HIT_TOLERANCE: f32 = 3.0;
 
 /// The bar under the pointer.
 pub(crate) struct LaneHit<'a> {
-    pub ipu: u32,
+    pub ipu: IpuId,
     pub lane: &'a LaneItemList,
     pub item: &'a LaneItem,
     pub rect: Rect,

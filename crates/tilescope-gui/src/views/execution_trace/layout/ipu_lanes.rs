@@ -5,6 +5,7 @@ use crate::model::preferences::TracePrefs;
 use crate::views::execution_trace::loaded_trace::{IpuLanes, LoadedTrace, rows_of};
 use tilescope_analysis::trace::TraceLaneStyle;
 use tilescope_report::MarkKind;
+use tilescope_report::units::IpuId;
 
 /// Least height of a row of the flame.
 pub(crate) const FLAME_ROW: f32 = 19.0;
@@ -61,7 +62,7 @@ impl IpuLaneLayout<'_> {
 /// The IPUs that are shown, one below the other; their rows are higher where there is `room`.
 pub(crate) fn ipu_lane_layouts<'a>(
     prepared: &'a LoadedTrace,
-    shown: &[u32],
+    shown: &[IpuId],
     prefs: &TracePrefs,
     room: f32,
 ) -> Vec<IpuLaneLayout<'a>> {

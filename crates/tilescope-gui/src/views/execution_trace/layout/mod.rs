@@ -35,7 +35,7 @@ use super::settings::TraceSettings;
 use crate::model::command::SelectedStep;
 use crate::widgets::pan_zoom_axis::PanZoomAxis;
 use egui::{Rect, pos2};
-use tilescope_report::units::{CycleRange, Cycles};
+use tilescope_report::units::{CycleRange, Cycles, IpuId};
 
 /// Where everything is in a frame: the regions, the lanes of the IPUs, and the cycles on the screen.
 pub(super) struct TraceLayout<'a> {
@@ -118,12 +118,12 @@ impl TraceLayout<'_> {
     }
 
     /// The lanes of an IPU, if they are shown.
-    pub(super) fn block_of(&self, ipu: u32) -> Option<&IpuLaneLayout<'_>> {
+    pub(super) fn block_of(&self, ipu: IpuId) -> Option<&IpuLaneLayout<'_>> {
         self.blocks.iter().find(|block| block.lanes.ipu == ipu)
     }
 
     /// The IPUs on the screen, and those at most so many points above or below it.
-    pub(super) fn ipus_within(&self, margin: f32) -> Vec<u32> {
+    pub(super) fn ipus_within(&self, margin: f32) -> Vec<IpuId> {
         let near = |block: &&IpuLaneLayout<'_>| {
             let top = (block.top - self.scroll) as f32;
             top < self.regions.lanes.height() + margin && top + block.height() > -margin

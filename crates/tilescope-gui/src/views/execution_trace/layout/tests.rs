@@ -11,6 +11,7 @@ use egui::vec2;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use tilescope_fixtures::ReportBuilder;
+use tilescope_report::units::IpuId;
 use tilescope_report::{MarkKind, ProgramKind, Report};
 
 /// The view at 800 x 400 points.
@@ -43,7 +44,7 @@ fn sample() -> SampleTrace {
 impl SampleTrace {
     fn layout(&self, scroll: f64) -> TraceLayout<'_> {
         let regions = TraceRegions::new(AREA, 1);
-        let shown: Vec<u32> = self.trace.ipus.iter().map(|lanes| lanes.ipu).collect();
+        let shown: Vec<IpuId> = self.trace.ipus.iter().map(|lanes| lanes.ipu).collect();
         let room = regions.lanes.height();
         let blocks = ipu_lane_layouts(&self.trace, &shown, &self.prefs, room);
         let axis = fitting_cycles(self.trace.range, regions.lanes.width());
@@ -117,12 +118,12 @@ fn ipus_out_of_sight_have_no_items_and_are_not_read() {
     let layout = sample.layout(0.0);
     let scene = sample.scene(&layout);
     let bands = ipu_bands(&layout, &sample.trace, Some(&scene));
-    assert_eq!(bands.iter().map(|band| band.ipu).collect::<Vec<u32>>(), [0]);
-    assert_eq!(layout.ipus_within(200.0), [0]);
+    assert_eq!(bands.iter().map(|band| band.ipu).collect::<Vec<IpuId>>(), [IpuId(0)]);
+    assert_eq!(layout.ipus_within(200.0), [IpuId(0)]);
     let down = sample.layout(900.0);
     let bands = ipu_bands(&down, &sample.trace, Some(&scene));
-    let known: Vec<(u32, bool)> = bands.iter().map(|b| (b.ipu, b.scene.is_some())).collect();
-    assert_eq!(known, [(0, true), (1, false)]);
+    let known: Vec<(IpuId, bool)> = bands.iter().map(|b| (b.ipu, b.scene.is_some())).collect();
+    assert_eq!(known, [(IpuId(0), true), (IpuId(1), false)]);
     assert!(total_height(&layout.blocks) > 1_920.0);
     let name = bands[0].name_at;
     assert!(down.regions.lanes.y_range().contains(name.y), "the name of a part stays: {name:?}");
@@ -137,10 +138,10 @@ fn the_chosen_step_comes_last_and_veils_the_others() {
     let mut settings = TraceSettings::default();
     let none = render_items(&layout, &sample.trace, Some(&scene), &settings, None);
     assert!(none.chosen.is_empty() && !none.veiled);
-    settings.also = vec![SelectedStep { ipu: 1, ..chosen }];
+    settings.also = vec![SelectedStep { ipu: IpuId(1), ..chosen }];
     let items = render_items(&layout, &sample.trace, Some(&scene), &settings, Some(chosen));
     assert!(items.veiled);
-    assert_eq!(items.chosen.iter().map(|bar| bar.ipu).collect::<Vec<u32>>(), [1, 0]);
+    assert_eq!(items.chosen.iter().map(|bar| bar.ipu).collect::<Vec<IpuId>>(), [1, 0].map(IpuId));
     let [beside, last] = &items.chosen[..] else { panic!("two bars") };
     assert_eq!(beside.rect.x_range(), last.rect.x_range(), "both run at the same time");
     let unread = render_items(&layout, &sample.trace, None, &settings, Some(chosen));

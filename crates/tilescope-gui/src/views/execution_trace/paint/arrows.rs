@@ -19,7 +19,7 @@ impl TracePainter<'_> {
             let colour = if *own { palette.selection } else { palette.text.gamma_multiply(0.6) };
             let stroke = Stroke::new(if *own { 2.5 } else { 1.0 }, colour);
             curve(&self.painter, *start, *end, stroke);
-            let part = (arrow.step.0, arrow.link.from, arrow.link.to);
+            let part = (arrow.step, arrow.link.from, arrow.link.to);
             let node = id(self.ui, "arrow").with(part);
             let words = || (words(arrow, numbers(self.ui)), cycles(arrow));
             node_ui(self.ui, node, *visible, Role::GraphicsObject, words);
