@@ -54,9 +54,9 @@ fn simulated(overrides: &[String]) -> Option<(Spec, CompiledProgram, Watched)> {
             return None;
         }
     };
-    let rehearsal = dry_run(&compiled, &spec);
+    let dry_run_summary = dry_run(&compiled, &spec);
     let mut watched = Watched::default();
-    match run(&compiled, &spec, &rehearsal, &mut watched) {
+    match run(&compiled, &spec, &dry_run_summary, &mut watched) {
         Ok(()) => Some((spec, compiled, watched)),
         Err(never) => match never {},
     }

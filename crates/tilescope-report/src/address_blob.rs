@@ -2,10 +2,10 @@
 //!
 //! What an allocator puts before a variable differs from tile to tile, so that its parts lie at
 //! hundreds of addresses although they are of two or three sizes: as rows they would be most of a
-//! report. A blob is a list of combs in the order of their first tiles, each three or five integers:
-//! tiles since the first of the comb before, twice the length (plus one if there are several runs,
+//! report. A blob is a list of strided runs in the order of their first tiles, each three or five integers:
+//! tiles since the first of those before, twice the length (plus one if there are several runs,
 //! and then also how much their distance is longer than that, and their number), and the
-//! difference to the address of the comb before.
+//! difference to the address of those before.
 
 // Everything here reads bytes that anybody may have written.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
@@ -18,21 +18,21 @@ use crate::units::{Bytes, TileId, TileRuns};
 pub(super) fn encode(addresses: &TileRuns<Bytes>) -> Vec<u8> {
     let mut out = Vec::new();
     let (mut first, mut before) = (TileId(0), Bytes::ZERO);
-    for (comb, address) in strided_runs_of(addresses) {
-        let several = comb.repeats > 1;
-        write_varint(&mut out, u64::from(comb.first - first));
-        write_varint(&mut out, u64::from(comb.run_length) << 1 | u64::from(several));
+    for (strided, address) in strided_runs_of(addresses) {
+        let several = strided.repeats > 1;
+        write_varint(&mut out, u64::from(strided.first - first));
+        write_varint(&mut out, u64::from(strided.run_length) << 1 | u64::from(several));
         if several {
-            write_varint(&mut out, u64::from(comb.stride - comb.run_length));
-            write_varint(&mut out, u64::from(comb.repeats));
+            write_varint(&mut out, u64::from(strided.stride - strided.run_length));
+            write_varint(&mut out, u64::from(strided.repeats));
         }
         write_varint(&mut out, difference(address.0, before.0));
-        (first, before) = (comb.first, address);
+        (first, before) = (strided.first, address);
     }
     out
 }
 
-/// The combs of a blob and their addresses; a `None` where it is no comb among `tiles` tiles, and
+/// The strided runs of a blob and their addresses; a `None` where there are none among `tiles` tiles, and
 /// the last thing there is.
 pub(super) fn decode(
     blob: &[u8],
@@ -46,7 +46,7 @@ pub(super) fn decode(
         }
         let found = decode_next_run(&mut cursor, first, before, tiles);
         match found {
-            Some((comb, address)) => (first, before) = (comb.first, address),
+            Some((strided, address)) => (first, before) = (strided.first, address),
             None => broken = true,
         }
         Some(found)
@@ -67,8 +67,8 @@ fn decode_next_run(
         0 => (length, 1),
         _ => (length.checked_add(take()?)?, take()?),
     };
-    let comb = StridedTileRuns::checked(first, first.checked_add(length)?, every, times, tiles)?;
-    Some((comb, Bytes(apply_zigzag_difference(cursor.take()?, before.0))))
+    let strided = StridedTileRuns::checked(first, first.checked_add(length)?, every, times, tiles)?;
+    Some((strided, Bytes(apply_zigzag_difference(cursor.take()?, before.0))))
 }
 
 #[cfg(test)]
@@ -86,8 +86,8 @@ mod tests {
             let tiles = values.len() as u32;
             let mut back = vec![None; values.len()];
             for part in decode(&encode(&runs(&values)), tiles) {
-                let (comb, address) = part.expect("a comb");
-                for range in comb.ranges() {
+                let (strided, address) = part.expect("strided runs");
+                for range in strided.ranges() {
                     back[range.indices()].fill(Some(address));
                 }
             }
@@ -95,9 +95,9 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_combs_among_the_tiles(blob in prop::collection::vec(any::<u8>(), 0..60)) {
-            for (comb, _) in decode(&blob, 1000).flatten() {
-                prop_assert!(comb.last_run_end() <= TileId(1000));
+        fn any_bytes_are_runs_among_the_tiles(blob in prop::collection::vec(any::<u8>(), 0..60)) {
+            for (strided, _) in decode(&blob, 1000).flatten() {
+                prop_assert!(strided.last_run_end() <= TileId(1000));
             }
         }
     }

@@ -1,7 +1,7 @@
-//! Runs of tiles as combs: equal runs at equal distances in one row.
+//! Strided runs of tiles: equal runs at equal distances in one row.
 //!
 //! A planned operation deals its work out in a pattern that repeats from tile to tile, a ragged
-//! last part every so often. As plain runs that is a row for every change; as combs it is a row
+//! last part every so often. As plain runs that is a row for every change; as strided runs, a row
 //! per distinct value:
 //!
 //! ```text
@@ -24,12 +24,12 @@ pub(super) struct StridedTileRuns {
 }
 
 impl StridedTileRuns {
-    /// A comb of one run.
+    /// A single run.
     pub(super) fn single_run(tiles: TileRange) -> Self {
         Self { first: tiles.first, run_length: tiles.count(), stride: tiles.count(), repeats: 1 }
     }
 
-    /// The comb of these columns, if all its tiles are among the first `tiles`.
+    /// The strided runs of these columns, if all its tiles are among the first `tiles`.
     pub(super) fn checked(
         first: TileId,
         end: TileId,
@@ -38,9 +38,9 @@ impl StridedTileRuns {
         tiles: u32,
     ) -> Option<Self> {
         let length = (first < end).then(|| end - first)?;
-        let comb = Self { first, run_length: length, stride: every, repeats: times };
+        let strided = Self { first, run_length: length, stride: every, repeats: times };
         let last = u64::from(first.0) + u64::from(every) * u64::from(times.checked_sub(1)?);
-        (every >= length && last + u64::from(length) <= u64::from(tiles)).then_some(comb)
+        (every >= length && last + u64::from(length) <= u64::from(tiles)).then_some(strided)
     }
 
     /// First tile after the first run.
@@ -58,10 +58,10 @@ impl StridedTileRuns {
     }
 
     pub(super) fn ranges(&self) -> impl Iterator<Item = TileRange> {
-        let comb = *self;
-        (0..comb.repeats).map(move |time| {
-            let first = comb.first + comb.stride * time;
-            TileRange::new(first, first + comb.run_length)
+        let strided = *self;
+        (0..strided.repeats).map(move |time| {
+            let first = strided.first + strided.stride * time;
+            TileRange::new(first, first + strided.run_length)
         })
     }
 
@@ -83,24 +83,24 @@ impl StridedTileRuns {
     }
 }
 
-/// The combs of `runs`, in the order of their first tiles.
+/// `runs` as strided ones, in the order of their first tiles.
 pub(super) fn strided_runs_of<T: Clone + Ord>(runs: &TileRuns<T>) -> Vec<(StridedTileRuns, T)> {
     let mut open: BTreeMap<&T, usize> = BTreeMap::new();
-    let mut combs: Vec<(StridedTileRuns, T)> = Vec::new();
+    let mut all: Vec<(StridedTileRuns, T)> = Vec::new();
     for (tiles, value) in runs.iter() {
         let last = open.get(value).copied();
-        if last.is_some_and(|last| combs[last].0.extend(tiles)) {
+        if last.is_some_and(|last| all[last].0.extend(tiles)) {
             continue;
         }
-        open.insert(value, combs.len());
-        combs.push((StridedTileRuns::single_run(tiles), value.clone()));
+        open.insert(value, all.len());
+        all.push((StridedTileRuns::single_run(tiles), value.clone()));
     }
     debug_assert_eq!(
-        combs.iter().map(|(comb, _)| comb.count()).sum::<u64>(),
+        all.iter().map(|(strided, _)| strided.count()).sum::<u64>(),
         u64::from(runs.tile_count()),
         "every tile is in one run"
     );
-    combs
+    all
 }
 
 #[cfg(test)]
@@ -111,10 +111,10 @@ mod tests {
     #[test]
     fn a_repeating_pattern_is_a_row_per_value() {
         let tiles = (0..300u32).map(|tile| Some(if tile % 3 == 2 { 2u64 } else { 5 }));
-        let combs = strided_runs_of(&TileRuns::from_tiles(TileId(0), tiles));
+        let all = strided_runs_of(&TileRuns::from_tiles(TileId(0), tiles));
         let five = StridedTileRuns { first: TileId(0), run_length: 2, stride: 3, repeats: 100 };
         let two = StridedTileRuns { first: TileId(2), run_length: 1, stride: 3, repeats: 100 };
-        assert_eq!(combs, [(five, 5), (two, 2)]);
+        assert_eq!(all, [(five, 5), (two, 2)]);
     }
 
     proptest! {
@@ -122,9 +122,9 @@ mod tests {
         fn combs_cover_each_tile_once(tiles in prop::collection::vec(prop::option::of(0u64..3), 0..120)) {
             let runs = TileRuns::from_tiles(TileId(0), tiles.clone());
             let mut covered = vec![None; tiles.len()];
-            for (comb, value) in strided_runs_of(&runs) {
-                prop_assert_eq!(StridedTileRuns::checked(comb.first, comb.first_run_end(), comb.stride, comb.repeats, 120), Some(comb));
-                for range in comb.ranges() {
+            for (strided, value) in strided_runs_of(&runs) {
+                prop_assert_eq!(StridedTileRuns::checked(strided.first, strided.first_run_end(), strided.stride, strided.repeats, 120), Some(strided));
+                for range in strided.ranges() {
                     for tile in range.iter() {
                         prop_assert_eq!(covered[tile.index()].replace(value), None);
                     }

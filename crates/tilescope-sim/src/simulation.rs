@@ -39,11 +39,11 @@ pub fn simulate(
     };
     let mut writer = ReportWriter::create(directory, &meta)?;
     if compiled.tiles_out_of_memory() == 0 {
-        let rehearsal = run::dry_run(&compiled, spec);
-        let layout = StepLayout::for_bars(rehearsal.trace_bars);
+        let dry_run_summary = run::dry_run(&compiled, spec);
+        let layout = StepLayout::for_bars(dry_run_summary.trace_bars);
         writer.record(&compiled.compilation, layout, |recorder| {
             let mut sink = RecorderSink { recorder, progress: &mut progress };
-            run::run(&compiled, spec, &rehearsal, &mut sink)
+            run::run(&compiled, spec, &dry_run_summary, &mut sink)
         })?;
     } else {
         writer.compilation(&compiled.compilation)?;

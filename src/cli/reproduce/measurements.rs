@@ -55,7 +55,7 @@ impl SimulatedProgram {
             .map_err(|e| failed(e.to_string()))?;
         let spec = Spec::build(&source).map_err(|e| failed(e.to_string()))?;
         let compiled = compile(&spec).map_err(|e| failed(e.to_string()))?;
-        let rehearsal: DryRunSummary = dry_run(&compiled, &spec);
+        let dry_run_summary: DryRunSummary = dry_run(&compiled, &spec);
         let ipus = compiled.compilation.target.ipus_per_replica as usize;
         let mut watch = FigureMeasurementSink {
             compiled: &compiled,
@@ -66,7 +66,7 @@ impl SimulatedProgram {
             io: Vec::new(),
             waits: Vec::new(),
         };
-        match run(&compiled, &spec, &rehearsal, &mut watch) {
+        match run(&compiled, &spec, &dry_run_summary, &mut watch) {
             Ok(()) => {}
             Err(never) => match never {},
         }

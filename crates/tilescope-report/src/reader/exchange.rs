@@ -123,9 +123,9 @@ impl Report {
         let tiles = self.target()?.tiles_per_replica();
         let mut totals: BTreeMap<u32, TileTraffic> = BTreeMap::new();
         self.read_traffic((0, u32::MAX.into()), |exchange, cells| {
-            if let Some(comb) = strided_runs_at(cells, 1, tiles) {
+            if let Some(strided) = strided_runs_at(cells, 1, tiles) {
                 let total = totals.entry(exchange).or_default();
-                add(total, &traffic(cells), comb.count());
+                add(total, &traffic(cells), strided.count());
             }
         })?;
         let total = |(id, program)| (program, totals.remove(&id).unwrap_or_default());

@@ -5,10 +5,10 @@ use crate::limits::MAX_TILES;
 use crate::strided_tile_runs::StridedTileRuns;
 use crate::units::{TileId, TileRange, TileRuns};
 
-/// The columns of a comb, for select lists.
+/// The columns of strided runs, for select lists.
 pub(super) const STRIDED_RUN_COLUMNS: [&str; 4] = ["first_tile", "end_tile", "every", "times"];
 
-/// The comb of the columns from `at` on; `None` if there are no such tiles among the `tiles` of
+/// The strided runs of the columns from `at` on; `None` if there are no such tiles among the `tiles` of
 /// the replica.
 pub(super) fn strided_runs_at(cells: &RowCells, at: usize, tiles: u32) -> Option<StridedTileRuns> {
     let column = |column: usize| cells.small_up_to(at + column, MAX_TILES);
@@ -30,20 +30,20 @@ impl<T> Default for TileRunCollector<T> {
 }
 
 impl<T: Clone + PartialEq> TileRunCollector<T> {
-    pub(super) fn push(&mut self, comb: Option<StridedTileRuns>, value: T) {
-        let Some(comb) = comb else {
+    pub(super) fn push(&mut self, strided: Option<StridedTileRuns>, value: T) {
+        let Some(strided) = strided else {
             self.broken = true;
             return;
         };
         // Runs that do not overlap have no more tiles than there are.
-        self.tiles += comb.count();
+        self.tiles += strided.count();
         if self.tiles > MAX_TILES.into() {
             self.broken = true;
             return;
         }
         // A few bytes in the file may stand for a million runs: counted above, before they are
         // made.
-        self.runs.extend(comb.ranges().map(|tiles| (tiles, value.clone())));
+        self.runs.extend(strided.ranges().map(|tiles| (tiles, value.clone())));
     }
 
     /// The runs in order; a warning names `table` where some had to be left out.

@@ -105,7 +105,9 @@ impl Report {
             .clauses("WHERE first_tile < ?1")
             .params(&params);
         let on_tiles = |cells: &RowCells| {
-            strided_runs_at(cells, 1, count).filter(|comb| comb.overlaps(tiles)).and(cells.small(0))
+            strided_runs_at(cells, 1, count)
+                .filter(|strided| strided.overlaps(tiles))
+                .and(cells.small(0))
         };
         Ok(self.db.list(select, on_tiles)?.into_iter().flatten().collect())
     }
@@ -177,7 +179,7 @@ impl Report {
             for part in address_blob::decode(cells.blob(1).unwrap_or_default(), tiles) {
                 let known = part.filter(|(_, address)| *address <= MAX_TILE_BYTES);
                 runs.push(
-                    known.map(|(comb, _)| comb),
+                    known.map(|(strided, _)| strided),
                     known.map_or(Bytes::ZERO, |(_, address)| address),
                 );
             }

@@ -176,11 +176,11 @@ fn compute_sets(rows: &RowWriter, compilation: &CompilationReport) -> WriteResul
     for (id, set) in compilation.compute_sets.iter().enumerate() {
         let of = |part: &str| format!("{part} of compute set {}", set.name);
         rows.insert("compute_sets", params![id as i64, set.name])?;
-        for (comb, cycles) in strided_runs_of(&set.cycles) {
-            check_tiles_exist(&comb, tile_count, || of("work"))?;
+        for (strided, cycles) in strided_runs_of(&set.cycles) {
+            check_tiles_exist(&strided, tile_count, || of("work"))?;
             let cycles = checked_i64(cycles, MAX_TILE_CYCLES, || of("cycles"))?;
-            let StridedTileRuns { first, stride: every, repeats: times, .. } = comb;
-            let row = params![id as i64, first, comb.first_run_end(), every, times, cycles];
+            let StridedTileRuns { first, stride: every, repeats: times, .. } = strided;
+            let row = params![id as i64, first, strided.first_run_end(), every, times, cycles];
             set_cycles.insert(row)?;
         }
         for group in &set.vertices {
@@ -188,11 +188,11 @@ fn compute_sets(rows: &RowWriter, compilation: &CompilationReport) -> WriteResul
             let vertex_type = resolve(group.vertex_type.0, types, || of("vertex type"))?;
             let edges = checked_i64(group.edges, MAX_COUNT, || of("edges"))?;
             rows.insert("vertex_groups", params![groups, id as i64, vertex_type, edges])?;
-            for (comb, count) in strided_runs_of(&group.count) {
-                check_tiles_exist(&comb, tile_count, || of("vertices"))?;
+            for (strided, count) in strided_runs_of(&group.count) {
+                check_tiles_exist(&strided, tile_count, || of("vertices"))?;
                 let count = checked_i64(count, MAX_TILE_VERTICES, || of("number of vertices"))?;
-                let StridedTileRuns { first, stride: every, repeats: times, .. } = comb;
-                let row = params![groups, first, comb.first_run_end(), every, times, count];
+                let StridedTileRuns { first, stride: every, repeats: times, .. } = strided;
+                let row = params![groups, first, strided.first_run_end(), every, times, count];
                 vertex_tiles.insert(row)?;
             }
             groups += 1;
@@ -233,14 +233,14 @@ fn exchanges(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
             format!("program of exchange {id}")
         })?;
         rows.insert("exchanges", params![id as i64, program])?;
-        for (comb, traffic) in strided_runs_of(&exchange.tiles) {
-            check_tiles_exist(&comb, tile_count, of)?;
+        for (strided, traffic) in strided_runs_of(&exchange.tiles) {
+            check_tiles_exist(&strided, tile_count, of)?;
             exchange_tiles.insert(params![
                 id as i64,
-                comb.first,
-                comb.first_run_end(),
-                comb.stride,
-                comb.repeats,
+                strided.first,
+                strided.first_run_end(),
+                strided.stride,
+                strided.repeats,
                 checked_i64(traffic.bytes_in, MAX_TILE_BYTES, of)?,
                 checked_i64(traffic.bytes_out, MAX_TILE_BYTES, of)?,
                 checked_i64(traffic.bytes_delivered, MAX_TILE_BYTES, of)?,
@@ -298,14 +298,14 @@ fn variables(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
                 live.map(|steps| steps.end),
             ],
         )?;
-        for (comb, bytes) in strided_runs_of(&variable.tiles.map(|part| part.bytes)) {
-            check_tiles_exist(&comb, tile_count, || of("part"))?;
+        for (strided, bytes) in strided_runs_of(&variable.tiles.map(|part| part.bytes)) {
+            check_tiles_exist(&strided, tile_count, || of("part"))?;
             let bytes = checked_i64(bytes, MAX_TILE_BYTES, || of("size"))?;
-            let StridedTileRuns { first, stride: every, repeats: times, .. } = comb;
+            let StridedTileRuns { first, stride: every, repeats: times, .. } = strided;
             var_tiles.insert(params![
                 id as i64,
                 first,
-                comb.first_run_end(),
+                strided.first_run_end(),
                 every,
                 times,
                 bytes
@@ -348,19 +348,19 @@ fn memory(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
         }
     }
     for ((category, region, overlapped), bytes) in owners(&compilation.tile_categories)? {
-        for (comb, bytes) in strided_runs_of(&bytes) {
-            let what = || format!("memory by category of tile {}", comb.first);
-            check_tiles_exist(&comb, tile_count, what)?;
+        for (strided, bytes) in strided_runs_of(&bytes) {
+            let what = || format!("memory by category of tile {}", strided.first);
+            check_tiles_exist(&strided, tile_count, what)?;
             rows.insert(
                 "category_bytes",
                 params![
                     category as i64,
                     region as i64,
                     overlapped,
-                    comb.first,
-                    comb.first_run_end(),
-                    comb.stride,
-                    comb.repeats,
+                    strided.first,
+                    strided.first_run_end(),
+                    strided.stride,
+                    strided.repeats,
                     checked_i64(bytes, MAX_TILE_BYTES, what)?,
                 ],
             )?;

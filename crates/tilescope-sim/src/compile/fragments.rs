@@ -212,9 +212,9 @@ impl ProgramBuilder<'_> {
         let outputs =
             outputs.map(|(tensor, live)| (tensor, span(live).start..end, lives.output_constraint));
         for (tensor, used, place) in inputs.chain(outputs) {
-            let home = self.tensors.buffer(*tensor, stage, ipu, pass);
-            self.lifetimes.extend_to(home, used);
-            self.lifetimes.require_place(home, place);
+            let tensor_buffer = self.tensors.buffer(*tensor, stage, ipu, pass);
+            self.lifetimes.extend_to(tensor_buffer, used);
+            self.lifetimes.require_place(tensor_buffer, place);
         }
         self.push_temporary_variables(&work, operation, &name, ipu, &steps);
         if !shared {
@@ -232,11 +232,11 @@ impl ProgramBuilder<'_> {
         ipu: IpuId,
         plan: Option<String>,
     ) -> OperationId {
-        let homes = |tensors: &[TensorId]| -> Vec<TensorBuffer> {
-            let home = |tensor: &TensorId| self.tensors.buffer(*tensor, stage, ipu, pass);
-            tensors.iter().map(home).collect()
+        let tensor_buffers = |tensors: &[TensorId]| -> Vec<TensorBuffer> {
+            let tensor_buffer = |tensor: &TensorId| self.tensors.buffer(*tensor, stage, ipu, pass);
+            tensors.iter().map(tensor_buffer).collect()
         };
-        let (read, written) = (homes(&node.inputs), homes(&node.outputs));
+        let (read, written) = (tensor_buffers(&node.inputs), tensor_buffers(&node.outputs));
         let inputs = self.inputs(&read);
         let types = self.graph.types(&node.inputs);
         let operands: Vec<String> =
@@ -260,22 +260,23 @@ impl ProgramBuilder<'_> {
             inputs,
         });
         let operation = OperationId::from_index(self.operations.len() - 1);
-        self.producers.extend(written.into_iter().map(|home| (home, operation)));
+        self.producers.extend(written.into_iter().map(|tensor_buffer| (tensor_buffer, operation)));
         operation
     }
 
     /// The operations that wrote what is read; what other IPUs made comes from there.
     pub(super) fn inputs(&self, read: &[TensorBuffer]) -> Vec<OperationId> {
         let mut inputs: Vec<OperationId> = Vec::new();
-        for home in read {
+        for tensor_buffer in read {
             let elsewhere = || {
-                let own = |ipu| TensorBuffer { ipu, part: TensorBufferKind::Original, ..*home };
+                let own =
+                    |ipu| TensorBuffer { ipu, part: TensorBufferKind::Original, ..*tensor_buffer };
                 let mut copies = self.producers.range(own(IpuId(0))..=own(IpuId(u32::MAX)));
                 copies
                     .find(|(of, _)| of.part == TensorBufferKind::Original)
                     .map(|(_, operation)| operation)
             };
-            if let Some(operation) = self.producers.get(home).or_else(elsewhere)
+            if let Some(operation) = self.producers.get(tensor_buffer).or_else(elsewhere)
                 && !inputs.contains(operation)
             {
                 inputs.push(*operation);

@@ -123,7 +123,7 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
     let tiles = target.tiles_per_replica();
     let rate = spec.options.host.bytes_per_second;
     let system = SystemCosts::new(spec.target.system, spec.target.kind, spec.target.ipus, rate);
-    let mut maker = ProgramBuilder {
+    let mut builder = ProgramBuilder {
         graph: &graph,
         placement: &placement,
         tensors: &tensors,
@@ -143,9 +143,9 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
         sharded: sharded_tensors(spec, &graph),
         producers: BTreeMap::new(),
     };
-    let parts = program_tree::assemble(&mut maker, &schedule)?;
-    let memory = variables::place_variables(&mut maker, chip, tiles);
-    let ProgramBuilder { tables, operations, .. } = maker;
+    let parts = program_tree::assemble(&mut builder, &schedule)?;
+    let memory = variables::place_variables(&mut builder, chip, tiles);
+    let ProgramBuilder { tables, operations, .. } = builder;
     let counts = GraphCounts {
         compute_sets: tables.compute_sets.len() as u64,
         vertices: count(&tables, |_| 1),

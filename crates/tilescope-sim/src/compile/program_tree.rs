@@ -31,36 +31,36 @@ pub(crate) struct ProgramParts {
 /// Liveness steps count in the order in which things are made here, which is the order of the
 /// compiled program with loop bodies once.
 pub(crate) fn assemble(
-    maker: &mut ProgramBuilder,
+    builder: &mut ProgramBuilder,
     schedule: &ExecutionSchedule,
 ) -> Result<ProgramParts, LoweringError> {
-    let stages = maker.placement.stages.len();
-    let training = maker.spec.model.training;
-    maker.lower()?;
-    let prologue = prologue(maker);
+    let stages = builder.placement.stages.len();
+    let training = builder.spec.model.training;
+    builder.lower()?;
+    let prologue = prologue(builder);
     let host_inputs: Vec<HostStreamCopy> =
-        (0..stages).flat_map(|stage| maker.host_inputs(stage)).collect();
+        (0..stages).flat_map(|stage| builder.host_inputs(stage)).collect();
     let mut fragments: Vec<StageFragment> =
-        (0..stages).map(|stage| maker.fragment(stage, TrainingPass::Forward)).collect();
+        (0..stages).map(|stage| builder.fragment(stage, TrainingPass::Forward)).collect();
     if training {
         fragments
-            .extend((0..stages).rev().map(|stage| maker.fragment(stage, TrainingPass::Backward)));
+            .extend((0..stages).rev().map(|stage| builder.fragment(stage, TrainingPass::Backward)));
     }
     let host_outputs: Vec<HostStreamCopy> =
-        (0..stages).flat_map(|stage| maker.host_outputs(stage)).collect();
-    let link_copies = maker.link_copies();
+        (0..stages).flat_map(|stage| builder.host_outputs(stage)).collect();
+    let link_copies = builder.link_copies();
     if schedule.update != WeightUpdateTiming::Never {
-        fragments.extend((0..stages).map(|stage| maker.fragment(stage, TrainingPass::Update)));
+        fragments.extend((0..stages).map(|stage| builder.fragment(stage, TrainingPass::Update)));
     }
-    let ipus = maker.spec.target.ipus;
+    let ipus = builder.spec.target.ipus;
     let io_sync = |ipu| {
-        maker.tables.program(ProgramNode {
+        builder.tables.program(ProgramNode {
             ipu: Some(ipu),
             ..ProgramNode::new(ProgramKind::Sync, "Internal")
         })
     };
     let io_syncs = (0..ipus).map(IpuId).map(io_sync).collect();
-    let iteration_sync = external_sync(&mut maker.tables);
+    let iteration_sync = external_sync(&mut builder.tables);
     let mut parts = ProgramParts {
         roots: Vec::new(),
         fragments,
@@ -71,31 +71,31 @@ pub(crate) fn assemble(
         io_syncs,
         iteration_sync,
     };
-    parts.roots = vec![control_program(maker, schedule, &parts)];
+    parts.roots = vec![control_program(builder, schedule, &parts)];
     Ok(parts)
 }
 
 /// Every run begins with two small copies from the host that say which program to run, and an
 /// exchange that tells all tiles.
-fn prologue(maker: &mut ProgramBuilder) -> ProgramPrologue {
+fn prologue(builder: &mut ProgramBuilder) -> ProgramPrologue {
     let word = TileRuns::uniform(TileRange::first_tiles(1), Bytes(4));
     let mut copies = vec![
-        stream_copy(&mut maker.tables, "programId0", 0, IpuId(0), &word, true),
-        stream_copy(&mut maker.tables, "programId0/ack", 0, IpuId(0), &word, false),
+        stream_copy(&mut builder.tables, "programId0", 0, IpuId(0), &word, true),
+        stream_copy(&mut builder.tables, "programId0/ack", 0, IpuId(0), &word, false),
     ];
-    let tiles = maker.lowering.tiles;
-    let speed = maker.lowering.exchange_speed();
+    let tiles = builder.lowering.tiles;
+    let speed = builder.lowering.exchange_speed();
     let name = "switchControlBroadcast";
     let phase = exchange::broadcast(name, &word, TileRange::first_tiles(tiles), tiles, speed);
-    let mut broadcast = phase.map_or(Vec::new(), |phase| maker.control_exchange(phase));
-    if maker.spec.options.library.stochastic_rounding {
-        for ipu in (0..maker.spec.target.ipus).map(IpuId) {
-            copies.push(stream_copy(&mut maker.tables, "randomSeed", 0, ipu, &seed(1), true));
-            broadcast.extend(set_seed(maker, ipu));
+    let mut broadcast = phase.map_or(Vec::new(), |phase| builder.control_exchange(phase));
+    if builder.spec.options.library.stochastic_rounding {
+        for ipu in (0..builder.spec.target.ipus).map(IpuId) {
+            copies.push(stream_copy(&mut builder.tables, "randomSeed", 0, ipu, &seed(1), true));
+            broadcast.extend(set_seed(builder, ipu));
         }
     }
     for tile in TileRange::first_tiles(tiles).iter() {
-        maker.tables.code.add(
+        builder.tables.code.add(
             MemoryCategory::ControlId,
             tile,
             if tile == TileId(0) { Bytes(8) } else { Bytes::ZERO },
@@ -110,9 +110,9 @@ fn seed(tiles: u32) -> TileRuns<Bytes> {
 }
 
 /// Spreads the seed over the tiles of an IPU and sets their generators.
-fn set_seed(maker: &mut ProgramBuilder, ipu: IpuId) -> Vec<FragmentItem> {
-    let tiles = maker.lowering.tiles;
-    let speed = maker.lowering.exchange_speed();
+fn set_seed(builder: &mut ProgramBuilder, ipu: IpuId) -> Vec<FragmentItem> {
+    let tiles = builder.lowering.tiles;
+    let speed = builder.lowering.exchange_speed();
     let all = TileRange::first_tiles(tiles);
     let mut phases: Vec<WorkPhase> =
         exchange::broadcast("randomSeed", &seed(1), all, tiles, speed).into_iter().collect();
@@ -125,21 +125,24 @@ fn set_seed(maker: &mut ProgramBuilder, ipu: IpuId) -> Vec<FragmentItem> {
         cycles,
     ));
     let items = phases.into_iter().map(OperationWorkItem::Phase).collect();
-    maker.unplaced_variables.push(UnplacedVariable {
+    builder.unplaced_variables.push(UnplacedVariable {
         name: "randomSeed".to_string(),
         category: MemoryCategory::Variable,
         operation: None,
         shape: "uint32[2]".to_string(),
         lifetime: None,
         place: MemoryConstraint::Any,
-        bytes: seed(tiles).shifted(maker.tables.tiles_before(ipu)),
+        bytes: seed(tiles).shifted(builder.tables.tiles_before(ipu)),
     });
-    maker.tables.work(None, "random", ipu, &OperationWork { items, temporaries: Vec::new() }).items
+    builder
+        .tables
+        .work(None, "random", ipu, &OperationWork { items, temporaries: Vec::new() })
+        .items
 }
 
 /// The main program: prologue, switch, and the loops of the schedule.
 fn control_program(
-    maker: &mut ProgramBuilder,
+    builder: &mut ProgramBuilder,
     schedule: &ExecutionSchedule,
     parts: &ProgramParts,
 ) -> ProgramId {
@@ -149,23 +152,23 @@ fn control_program(
         FragmentItem::Leaf(program) | FragmentItem::HostSync { program, .. } => Some(*program),
         FragmentItem::Loop { .. } => None,
     }));
-    let mut iteration = slots(maker, schedule, parts);
+    let mut iteration = slots(builder, schedule, parts);
     if schedule.update == WeightUpdateTiming::PerIteration {
         let updates =
             parts.fragments.iter().filter(|fragment| fragment.pass == TrainingPass::Update);
         let updates: Vec<ProgramId> = updates.map(|fragment| fragment.function).collect();
-        iteration.extend(updates.into_iter().map(|function| call(maker, function)));
+        iteration.extend(updates.into_iter().map(|function| call(builder, function)));
     }
-    let body = maker.tables.group(ProgramKind::Sequence, "", iteration);
-    let main = repeat(maker, schedule.iterations, body);
-    let chosen = maker.tables.group(ProgramKind::Sequence, "", vec![main]);
-    children.push(maker.tables.group(ProgramKind::Switch, "programId0", vec![chosen]));
-    maker.tables.group(ProgramKind::Sequence, "Engine::run", children)
+    let body = builder.tables.group(ProgramKind::Sequence, "", iteration);
+    let main = repeat(builder, schedule.iterations, body);
+    let chosen = builder.tables.group(ProgramKind::Sequence, "", vec![main]);
+    children.push(builder.tables.group(ProgramKind::Switch, "programId0", vec![chosen]));
+    builder.tables.group(ProgramKind::Sequence, "Engine::run", children)
 }
 
 /// The slots of one iteration: equal neighbours become a repeat.
 fn slots(
-    maker: &mut ProgramBuilder,
+    builder: &mut ProgramBuilder,
     schedule: &ExecutionSchedule,
     parts: &ProgramParts,
 ) -> Vec<ProgramId> {
@@ -182,12 +185,12 @@ fn slots(
         let node = match known.get(&slot_signature(slot)) {
             Some(node) => *node,
             None => {
-                let node = slot_program(maker, slot, schedule, parts);
+                let node = slot_program(builder, slot, schedule, parts);
                 known.insert(slot_signature(slot), node);
                 node
             }
         };
-        nodes.push(repeat(maker, times as u64, node));
+        nodes.push(repeat(builder, times as u64, node));
         at += times;
     }
     nodes
@@ -202,7 +205,7 @@ fn slot_signature(slot: &ScheduleSlot) -> String {
 
 /// One slot: copies from the host, turns, copies to the host, copies between IPUs.
 fn slot_program(
-    maker: &mut ProgramBuilder,
+    builder: &mut ProgramBuilder,
     slot: &ScheduleSlot,
     schedule: &ExecutionSchedule,
     parts: &ProgramParts,
@@ -216,7 +219,7 @@ fn slot_program(
     let mut children = Vec::new();
     for copy in working(&parts.host_inputs) {
         children.extend(copy.programs);
-        children.extend(program_nodes(&copy.tile_items, &mut maker.tables));
+        children.extend(program_nodes(&copy.tile_items, &mut builder.tables));
     }
     for turn in &slot.turns {
         let mut passes = vec![turn.pass];
@@ -229,12 +232,12 @@ fn slot_program(
             let fragment =
                 parts.fragments.iter().find(|part| part.stage == turn.stage && part.pass == pass);
             let function = fragment.map(|fragment| fragment.function);
-            children.extend(function.map(|function| call(maker, function)));
+            children.extend(function.map(|function| call(builder, function)));
         }
     }
     for copy in working(&parts.host_outputs) {
-        children.extend(program_nodes(&copy.sum_items, &mut maker.tables));
-        children.extend(program_nodes(&copy.tile_items, &mut maker.tables));
+        children.extend(program_nodes(&copy.sum_items, &mut builder.tables));
+        children.extend(program_nodes(&copy.tile_items, &mut builder.tables));
         children.extend(copy.programs);
     }
     if slot.stage_copies_follow {
@@ -242,24 +245,24 @@ fn slot_program(
             if copy.after.is_empty() || copy.after.iter().any(|(stage, pass)| works(*stage, *pass))
             {
                 children.extend(copy.exchange.into_iter().flatten());
-                children.extend(program_nodes(&copy.local, &mut maker.tables));
+                children.extend(program_nodes(&copy.local, &mut builder.tables));
             }
         }
     }
-    maker.tables.group(ProgramKind::Sequence, "", children)
+    builder.tables.group(ProgramKind::Sequence, "", children)
 }
 
-fn call(maker: &mut ProgramBuilder, function: ProgramId) -> ProgramId {
-    let name = maker.tables.programs[function.index()].name.clone();
-    maker.tables.group(ProgramKind::Call, &name, vec![function])
+fn call(builder: &mut ProgramBuilder, function: ProgramId) -> ProgramId {
+    let name = builder.tables.programs[function.index()].name.clone();
+    builder.tables.group(ProgramKind::Call, &name, vec![function])
 }
 
 /// A loop, or the body itself where it runs once.
-fn repeat(maker: &mut ProgramBuilder, times: u64, body: ProgramId) -> ProgramId {
+fn repeat(builder: &mut ProgramBuilder, times: u64, body: ProgramId) -> ProgramId {
     if times == 1 {
         return body;
     }
-    let node = maker.tables.group(ProgramKind::Repeat, "", vec![body]);
-    maker.tables.programs[node.index()].repeats = times;
+    let node = builder.tables.group(ProgramKind::Repeat, "", vec![body]);
+    builder.tables.programs[node.index()].repeats = times;
     node
 }

@@ -130,8 +130,8 @@ impl ProgramBuilder<'_> {
         let io = io.is_some_and(|location| location.use_io_tiles);
         let first = self.tables.next_step();
         let items = self.remote_copy(&name, ipu, &bytes, load, io);
-        let home = TensorBuffer { tensor, ipu, part: TensorBufferKind::Original };
-        self.lifetimes.extend_to(home, first..self.tables.next_step());
+        let tensor_buffer = TensorBuffer { tensor, ipu, part: TensorBufferKind::Original };
+        self.lifetimes.extend_to(tensor_buffer, first..self.tables.next_step());
         items
     }
 
@@ -154,15 +154,18 @@ impl ProgramBuilder<'_> {
     pub(super) fn upload_code(&mut self) {
         let target = self.tables.kind;
         let graph = self.graph;
-        let homes: Vec<TensorBuffer> = self.lifetimes.iter().map(|(home, ..)| home).collect();
-        for home in homes {
-            let role = graph.tensor(home.tensor).role;
+        let tensor_buffers: Vec<TensorBuffer> =
+            self.lifetimes.iter().map(|(tensor_buffer, ..)| tensor_buffer).collect();
+        for tensor_buffer in tensor_buffers {
+            let role = graph.tensor(tensor_buffer.tensor).role;
             if !matches!(role, TensorRole::Parameter | TensorRole::OptimizerState)
-                || self.is_off_chip(home.tensor)
+                || self.is_off_chip(tensor_buffer.tensor)
             {
                 continue;
             }
-            for (range, bytes) in self.bytes(home.tensor).shifted(self.offset(home.ipu)).iter() {
+            for (range, bytes) in
+                self.bytes(tensor_buffer.tensor).shifted(self.offset(tensor_buffer.ipu)).iter()
+            {
                 let bytes_out = if self.spec.model.training { *bytes } else { Bytes::ZERO };
                 let tile = TileTraffic { bytes_in: *bytes, bytes_out, ..TileTraffic::default() };
                 let code_bytes = code_bytes::host_code_bytes(&tile, target);
@@ -208,8 +211,8 @@ impl ProgramBuilder<'_> {
         let ipu = self.ipu(stage);
         let end = self.tables.next_step();
         for tensor in self.weights(stage, pass) {
-            let home = TensorBuffer { tensor, ipu, part: TensorBufferKind::Original };
-            self.lifetimes.extend_to(home, end.saturating_sub(1)..end);
+            let tensor_buffer = TensorBuffer { tensor, ipu, part: TensorBufferKind::Original };
+            self.lifetimes.extend_to(tensor_buffer, end.saturating_sub(1)..end);
         }
     }
 }

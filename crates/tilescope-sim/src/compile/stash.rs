@@ -59,8 +59,8 @@ impl ProgramBuilder<'_> {
         let location = self.spec.options.location.activations;
         let items =
             self.remote_copy(&name, self.ipu(stage), &bytes, restore, location.use_io_tiles);
-        let home = self.stash_home(tensor, stage, restore);
-        self.lifetimes.extend_to(home, first..self.tables.next_step());
+        let tensor_buffer = self.stash_home(tensor, stage, restore);
+        self.lifetimes.extend_to(tensor_buffer, first..self.tables.next_step());
         items
     }
 
@@ -90,11 +90,11 @@ impl ProgramBuilder<'_> {
         let first = self.tables.next_step();
         let items = self.tables.work(Some(operation), &name, ipu, &work).items;
         let end = self.tables.next_step();
-        let home = self.stash_home(tensor, stage, restore);
+        let tensor_buffer = self.stash_home(tensor, stage, restore);
         if restore {
-            self.producers.insert(home, operation);
+            self.producers.insert(tensor_buffer, operation);
         }
-        self.lifetimes.extend_to(home, first..end);
+        self.lifetimes.extend_to(tensor_buffer, first..end);
         if !restore {
             let bytes = self.bytes(tensor).map(|bytes| *bytes * depth).shifted(self.offset(ipu));
             self.unplaced_variables.push(UnplacedVariable {

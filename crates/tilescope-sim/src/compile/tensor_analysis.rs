@@ -162,12 +162,12 @@ impl TensorAnalysis {
             let stage = placement.stage(node.block);
             for input in &node.inputs {
                 let Some(producer) = self.producer[input.0] else { continue };
-                let maker = &graph.nodes[producer.0];
-                let from = placement.stage(maker.block);
+                let builder = &graph.nodes[producer.0];
+                let from = placement.stage(builder.block);
                 // What a stage received for its forward pass is still there for its backward pass.
                 if from != stage {
                     let tensor = self.root(*input);
-                    self.add_boundary(placement, tensor, (from, stage), maker.pass, copying);
+                    self.add_boundary(placement, tensor, (from, stage), builder.pass, copying);
                 }
             }
         }
@@ -327,7 +327,7 @@ fn alias_roots(graph: &ModelGraph, placement: &StagePlacement, readers: &[usize]
     root
 }
 
-/// Liveness steps each home is used in, and what vertices need of its place.
+/// Liveness steps each buffer is used in, and what vertices need of its place.
 #[derive(Debug, Default)]
 pub(crate) struct BufferLifetimes {
     spans: BTreeMap<TensorBuffer, Range<u32>>,
@@ -335,25 +335,29 @@ pub(crate) struct BufferLifetimes {
 }
 
 impl BufferLifetimes {
-    /// Extends the life of `home` to cover `steps`.
-    pub(crate) fn extend_to(&mut self, home: TensorBuffer, steps: Range<u32>) {
-        let span = self.spans.entry(home).or_insert_with(|| steps.clone());
+    /// Extends the life of `tensor_buffer` to cover `steps`.
+    pub(crate) fn extend_to(&mut self, tensor_buffer: TensorBuffer, steps: Range<u32>) {
+        let span = self.spans.entry(tensor_buffer).or_insert_with(|| steps.clone());
         *span = span.start.min(steps.start)..span.end.max(steps.end);
     }
 
-    /// Notes what vertices that use `home` need of its place; the strictest wish counts.
-    pub(crate) fn require_place(&mut self, home: TensorBuffer, place: MemoryConstraint) {
+    /// Notes what vertices that use `tensor_buffer` need of its place; the strictest demand counts.
+    pub(crate) fn require_place(&mut self, tensor_buffer: TensorBuffer, place: MemoryConstraint) {
         if place != MemoryConstraint::Any {
-            let known = self.places.entry(home).or_default();
+            let known = self.places.entry(tensor_buffer).or_default();
             *known = place.max(*known);
         }
     }
 
-    /// All homes with their lives and places, in order.
+    /// All buffers with their lives and places, in order.
     pub(super) fn iter(
         &self,
     ) -> impl Iterator<Item = (TensorBuffer, Range<u32>, MemoryConstraint)> {
-        let place = |home: &TensorBuffer| self.places.get(home).copied().unwrap_or_default();
-        self.spans.iter().map(move |(home, span)| (*home, span.clone(), place(home)))
+        let place = |tensor_buffer: &TensorBuffer| {
+            self.places.get(tensor_buffer).copied().unwrap_or_default()
+        };
+        self.spans
+            .iter()
+            .map(move |(tensor_buffer, span)| (*tensor_buffer, span.clone(), place(tensor_buffer)))
     }
 }

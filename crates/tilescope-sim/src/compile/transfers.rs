@@ -143,8 +143,8 @@ impl ProgramBuilder<'_> {
         if wire != own {
             self.keep_buffer(&name, ipu, &landed, Some(first..end));
         }
-        let home = self.tensors.buffer(tensor, stage, ipu, TrainingPass::Forward);
-        self.lifetimes.extend_to(home, first..end);
+        let tensor_buffer = self.tensors.buffer(tensor, stage, ipu, TrainingPass::Forward);
+        self.lifetimes.extend_to(tensor_buffer, first..end);
         copy
     }
 
@@ -165,8 +165,8 @@ impl ProgramBuilder<'_> {
         let name = format!("{name}/copyToHost");
         let mut copy = stream_copy(&mut self.tables, &name, stage, ipu, &leaving, false);
         (copy.tile_items, copy.sum_items) = (on_tiles, sum);
-        let home = self.tensors.buffer(tensor, stage, ipu, TrainingPass::Forward);
-        self.lifetimes.extend_to(home, first..self.tables.next_step());
+        let tensor_buffer = self.tensors.buffer(tensor, stage, ipu, TrainingPass::Forward);
+        self.lifetimes.extend_to(tensor_buffer, first..self.tables.next_step());
         copy
     }
 

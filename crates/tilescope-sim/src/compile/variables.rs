@@ -23,14 +23,14 @@ pub(crate) struct PlacedVariables {
 
 /// Collects all variables and places them.
 pub(crate) fn place_variables(
-    maker: &mut ProgramBuilder,
+    builder: &mut ProgramBuilder,
     chip: &Chip,
     tiles: u32,
 ) -> PlacedVariables {
-    let mut wanted = tensor_variables(maker);
-    maker.upload_code();
-    wanted.append(&mut maker.unplaced_variables);
-    wanted.extend(code_variables(maker));
+    let mut wanted = tensor_variables(builder);
+    builder.upload_code();
+    wanted.append(&mut builder.unplaced_variables);
+    wanted.extend(code_variables(builder));
     let requests: Vec<AllocationRequest> = wanted
         .iter()
         .map(|variable| AllocationRequest {
@@ -41,7 +41,7 @@ pub(crate) fn place_variables(
         })
         .collect();
     let mut allocation = allocate::allocate(chip, &requests, tiles);
-    fill_liveness(maker, &wanted);
+    fill_liveness(builder, &wanted);
     let placements = std::mem::take(&mut allocation.placements);
     let variables = wanted
         .into_iter()
@@ -59,17 +59,18 @@ pub(crate) fn place_variables(
 }
 
 /// Tensors of the graph: kept ones on their IPU always, others while they are in use.
-fn tensor_variables(maker: &mut ProgramBuilder) -> Vec<UnplacedVariable> {
-    let steps = maker.tables.next_step();
-    let homes: Vec<(TensorBuffer, Range<u32>, MemoryConstraint)> = maker.lifetimes.iter().collect();
-    let mut mapper = LinearMapper::new(maker);
-    homes
+fn tensor_variables(builder: &mut ProgramBuilder) -> Vec<UnplacedVariable> {
+    let steps = builder.tables.next_step();
+    let tensor_buffers: Vec<(TensorBuffer, Range<u32>, MemoryConstraint)> =
+        builder.lifetimes.iter().collect();
+    let mut mapper = LinearMapper::new(builder);
+    tensor_buffers
         .into_iter()
-        .map(|(home, span, place)| {
-            let tensor = maker.graph.tensor(home.tensor);
-            let kept = tensor.role.is_persistent() && !maker.is_off_chip(home.tensor);
+        .map(|(tensor_buffer, span, place)| {
+            let tensor = builder.graph.tensor(tensor_buffer.tensor);
+            let kept = tensor.role.is_persistent() && !builder.is_off_chip(tensor_buffer.tensor);
             let always = kept || span.end > steps;
-            let suffix = match home.part {
+            let suffix = match tensor_buffer.part {
                 TensorBufferKind::Restored(_) => "/restored",
                 TensorBufferKind::Original | TensorBufferKind::Received(_) => "",
             };
@@ -80,13 +81,13 @@ fn tensor_variables(maker: &mut ProgramBuilder) -> Vec<UnplacedVariable> {
                 shape: tensor.ty.to_string(),
                 lifetime: (!always).then_some(span),
                 place,
-                bytes: mapper.bytes(maker, home, kept),
+                bytes: mapper.bytes(builder, tensor_buffer, kept),
             }
         })
         .collect()
 }
 
-/// Where tensors lie that no operation has wishes for: each starts where the one before it ended,
+/// Where tensors lie that no operation has demands on: each starts where the one before it ended,
 /// so that small ones do not pile up on the first tiles (popart willow/src/popx/linearmapper.cpp).
 ///
 /// Operations are lowered as if all started at tile 0, which moves the same bytes between other
@@ -101,12 +102,12 @@ struct LinearMapper {
 }
 
 impl LinearMapper {
-    fn new(maker: &ProgramBuilder) -> Self {
-        let updates = maker.graph.nodes.iter().filter(|node| node.pass == TrainingPass::Update);
+    fn new(builder: &ProgramBuilder) -> Self {
+        let updates = builder.graph.nodes.iter().filter(|node| node.pass == TrainingPass::Update);
         let owned = updates.flat_map(|node| {
             let states = node.inputs.iter().skip(1);
             let states = states
-                .filter(|state| maker.graph.tensor(**state).role == TensorRole::OptimizerState);
+                .filter(|state| builder.graph.tensor(**state).role == TensorRole::OptimizerState);
             states.map(|state| (*state, node.inputs[0]))
         });
         Self { owners: owned.collect(), starts: BTreeMap::new(), next: BTreeMap::new() }
@@ -115,19 +116,20 @@ impl LinearMapper {
     /// Bytes of a tensor on each tile of the replica.
     fn bytes(
         &mut self,
-        maker: &mut ProgramBuilder,
-        home: TensorBuffer,
+        builder: &mut ProgramBuilder,
+        tensor_buffer: TensorBuffer,
         kept: bool,
     ) -> TileRuns<Bytes> {
-        let tiles = maker.tables.tiles_per_ipu;
-        let bytes = maker.bytes(home.tensor);
-        let owner = self.owners.get(&home.tensor).copied().unwrap_or(home.tensor);
+        let tiles = builder.tables.tiles_per_ipu;
+        let bytes = builder.bytes(tensor_buffer.tensor);
+        let owner = self.owners.get(&tensor_buffer.tensor).copied().unwrap_or(tensor_buffer.tensor);
         // Accumulators lie as gradients arrive.
-        let free = kept && maker.graph.tensor(owner).role != TensorRole::Accumulator;
-        let linear = maker.lowering.layout_or_linear(home.tensor).order == ElementOrder::Linear;
+        let free = kept && builder.graph.tensor(owner).role != TensorRole::Accumulator;
+        let linear =
+            builder.lowering.layout_or_linear(tensor_buffer.tensor).order == ElementOrder::Linear;
         let first = if free && linear {
-            let next = self.next.entry(home.ipu).or_insert(TileId(0));
-            *self.starts.entry((home.ipu, owner)).or_insert_with(|| {
+            let next = self.next.entry(tensor_buffer.ipu).or_insert(TileId(0));
+            *self.starts.entry((tensor_buffer.ipu, owner)).or_insert_with(|| {
                 let first = *next;
                 *next = (first + bytes.tile_count()) % tiles;
                 first
@@ -135,14 +137,14 @@ impl LinearMapper {
         } else {
             TileId(0)
         };
-        bytes.rotated(first, tiles).shifted(maker.offset(home.ipu))
+        bytes.rotated(first, tiles).shifted(builder.offset(tensor_buffer.ipu))
     }
 }
 
 /// Code, vertex state and the like: one variable per category, named as libpva names them.
-fn code_variables(maker: &ProgramBuilder) -> impl Iterator<Item = UnplacedVariable> {
+fn code_variables(builder: &ProgramBuilder) -> impl Iterator<Item = UnplacedVariable> {
     MemoryCategory::ALL.into_iter().filter_map(|category| {
-        let bytes = maker.tables.code.category(category);
+        let bytes = builder.tables.code.category(category);
         let bytes = TileRuns::from_tiles(
             TileId(0),
             bytes.iter().map(|bytes| (!bytes.is_zero()).then_some(*bytes)),
@@ -160,8 +162,8 @@ fn code_variables(maker: &ProgramBuilder) -> impl Iterator<Item = UnplacedVariab
 }
 
 /// Sums the bytes of not-always-live variables at each liveness step.
-fn fill_liveness(maker: &mut ProgramBuilder, variables: &[UnplacedVariable]) {
-    let mut changes = vec![0i64; maker.tables.liveness.len() + 1];
+fn fill_liveness(builder: &mut ProgramBuilder, variables: &[UnplacedVariable]) {
+    let mut changes = vec![0i64; builder.tables.liveness.len() + 1];
     for variable in variables {
         if let Some(lifetime) = &variable.lifetime {
             let bytes = variable.bytes.total().0 as i64;
@@ -170,7 +172,7 @@ fn fill_liveness(maker: &mut ProgramBuilder, variables: &[UnplacedVariable]) {
         }
     }
     let mut live = 0;
-    for (step, change) in maker.tables.liveness.iter_mut().zip(changes) {
+    for (step, change) in builder.tables.liveness.iter_mut().zip(changes) {
         live += change;
         step.bytes = Bytes(live as u64);
     }

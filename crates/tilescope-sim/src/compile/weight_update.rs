@@ -70,12 +70,13 @@ impl ProgramBuilder<'_> {
         }
         let end = self.tables.next_step();
         for tensor in &node.inputs {
-            let home: TensorBuffer = self.tensors.buffer(*tensor, stage, ipu, TrainingPass::Update);
+            let tensor_buffer: TensorBuffer =
+                self.tensors.buffer(*tensor, stage, ipu, TrainingPass::Update);
             let from = match self.graph.tensor(*tensor).role {
                 TensorRole::OptimizerState => state_first,
                 _ => first,
             };
-            self.lifetimes.extend_to(home, from..end);
+            self.lifetimes.extend_to(tensor_buffer, from..end);
         }
         items
     }
@@ -147,8 +148,9 @@ impl ProgramBuilder<'_> {
         let bytes = elements.total() * dtype.bytes();
         let rounds = collective::rounds(self.system, ranks, kind, bytes);
         let name = format!("{}/{}", self.graph.tensor(tensor).name, kind.name());
-        let step = |maker: &mut Self, round: &CollectiveRound| {
-            let body = maker.collective_step(kind, &name, dtype, &elements, round, operation, ipu);
+        let step = |builder: &mut Self, round: &CollectiveRound| {
+            let body =
+                builder.collective_step(kind, &name, dtype, &elements, round, operation, ipu);
             if round.steps == 1 {
                 body
             } else {

@@ -70,10 +70,10 @@ pub struct DryRunSummary {
 pub fn run<S: StepSink>(
     compiled: &CompiledProgram,
     spec: &Spec,
-    rehearsal: &DryRunSummary,
+    dry_run_summary: &DryRunSummary,
     sink: &mut S,
 ) -> Result<(), S::Error> {
-    run_from(compiled, spec, rehearsal.samples_ready, sink).map(|_| ())
+    run_from(compiled, spec, dry_run_summary.samples_ready, sink).map(|_| ())
 }
 
 /// Runs the program without keeping its steps: how many there are, and how long the loader makes a

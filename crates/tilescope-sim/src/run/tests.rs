@@ -33,13 +33,13 @@ fn run_spec(name: &str, overrides: &[&str]) -> (CompiledProgram, CollectingSink)
     let spec = Spec::build(&source).expect("sane");
     let compiled = compile(&spec).expect("compiles");
     let mut collected = CollectingSink::default();
-    let rehearsal = dry_run(&compiled, &spec);
-    match run(&compiled, &spec, &rehearsal, &mut collected) {
+    let dry_run_summary = dry_run(&compiled, &spec);
+    match run(&compiled, &spec, &dry_run_summary, &mut collected) {
         Ok(()) => {}
         Err(never) => match never {},
     }
     let bars: usize = collected.steps.iter().map(|step| step.ipus.len()).sum();
-    assert_eq!(rehearsal.trace_bars, bars as u64, "the rehearsal counts what is run");
+    assert_eq!(dry_run_summary.trace_bars, bars as u64, "the dry run counts what is run");
     (compiled, collected)
 }
 

@@ -100,8 +100,8 @@ impl AppAction {
         match self.effect {
             ActionEffect::RunCommand(command) => command(session),
             ActionEffect::ShowView(view) => shown.map(|_| AppCommand::ShowView(view)),
-            ActionEffect::SendToView(wish, views) => {
-                shown.filter(|shown| views.contains(shown)).map(|_| AppCommand::SendToView(wish))
+            ActionEffect::SendToView(action, views) => {
+                shown.filter(|shown| views.contains(shown)).map(|_| AppCommand::SendToView(action))
             }
         }
     }

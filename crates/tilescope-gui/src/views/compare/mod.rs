@@ -371,10 +371,10 @@ impl ComparisonTarget {
             ViewAction::AddNextToSelection,
             ViewAction::AddPreviousToSelection,
         ];
-        let arrow = |wish: &ViewAction| arrows.contains(wish);
-        let wishes = context.actions.iter().filter(|wish| !(held && arrow(wish)));
-        let wishes = &*wishes.copied().collect::<Vec<ViewAction>>();
-        let asked = |side: ComparisonSide| if side == self.active_side { wishes } else { &[] };
+        let arrow = |action: &ViewAction| arrows.contains(action);
+        let actions = context.actions.iter().filter(|action| !(held && arrow(action)));
+        let actions = &*actions.copied().collect::<Vec<ViewAction>>();
+        let asked = |side: ComparisonSide| if side == self.active_side { actions } else { &[] };
         let (of_source, of_target) = (asked(ComparisonSide::Source), asked(ComparisonSide::Target));
         let source = ViewContext { commands: &from_source, actions: of_source, ..*context };
         pane(ui, left, ComparisonSide::Source, self.active_side, |ui| view.ui(ui, &source));

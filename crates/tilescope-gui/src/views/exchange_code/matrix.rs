@@ -280,7 +280,7 @@ fn movement(
     ui: &Ui,
     response: &Response,
     frame: Rect,
-    wishes: &[ViewAction],
+    actions: &[ViewAction],
 ) -> (f64, egui::Pos2, Vec2) {
     let mut factor = 1.0;
     let mut pan = Vec2::ZERO;
@@ -292,8 +292,8 @@ fn movement(
         at = pointer;
     }
     let step = frame.size() * 0.08;
-    for wish in wishes {
-        match wish {
+    for action in actions {
+        match action {
             ViewAction::ZoomIn => factor *= 1.3,
             ViewAction::ZoomOut => factor /= 1.3,
             ViewAction::PanLeft => pan.x += step.x,

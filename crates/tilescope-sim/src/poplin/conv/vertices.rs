@@ -86,7 +86,7 @@ pub(crate) fn convolve(
     machine: &IpuTarget,
     layout: &PartitionedConv,
 ) -> Vec<ConvTileVertex> {
-    let maker = ConvVertexBuilder::new(plan, machine, layout);
+    let builder = ConvVertexBuilder::new(plan, machine, layout);
     // Most tiles have the same part but for its place, and finding active outputs walks over kernel
     // positions, so both are remembered.
     let mut axes = DimActiveOutputsCache::default();
@@ -95,8 +95,8 @@ pub(crate) fn convolve(
         .parts
         .iter()
         .map(|part| {
-            let key = maker.key(part, &mut axes);
-            made.entry(key.clone()).or_insert_with(|| maker.vertex(&key)).clone()
+            let key = builder.key(part, &mut axes);
+            made.entry(key.clone()).or_insert_with(|| builder.vertex(&key)).clone()
         })
         .collect()
 }
