@@ -2,7 +2,7 @@
 //!
 //! ```
 //! use tilescope_fixtures::ReportBuilder;
-//! use tilescope_report::units::Bytes;
+//! use tilescope_report::units::{Bytes, IpuId, TileId};
 //! use tilescope_report::{MemoryCategory, ProgramKind};
 //!
 //! let mut report = ReportBuilder::new(2, 4);
@@ -11,7 +11,8 @@
 //! report.run(conv, 0..100).run(sync, 100..120).run_on(conv, IpuId(1), 120..220);
 //! report.variable("weights", MemoryCategory::Variable, 0..8, 1024, None);
 //! assert_eq!(report.steps.len(), 3);
-//! assert_eq!(report.compilation().tile_memory.get(7).unwrap().always_live, Bytes(1024));
+//! let memory = report.compilation().tile_memory;
+//! assert_eq!(memory.get(TileId(7)).unwrap().always_live, Bytes(1024));
 //! ```
 
 use std::ops::Range;

@@ -101,16 +101,26 @@ impl AtomicFile {
     pub(crate) fn create_exclusive(target: &Path) -> Result<Self, AtomicFileError> {
         let temporary = with_suffix(target, ".part");
         let failed = |error| AtomicFileError::write(error, target);
-        let mut options = OpenOptions::new();
-        // Not truncated before it is locked: it may be the unfinished file of another writer.
-        let file = options.write(true).create(true).truncate(false).open(&temporary);
-        let file = file.map_err(failed)?;
-        // Where a file system has no locks, nothing can be told, and nothing is.
-        if let Err(TryLockError::WouldBlock) = file.try_lock() {
-            return Err(AtomicFileError::Locked { path: target.to_owned() });
+        loop {
+            // A link would lead to a file that is not ours, a pipe would be waited for.
+            if fs::symlink_metadata(&temporary).is_ok_and(|found| !found.is_file()) {
+                return Err(AtomicFileError::InTheWay { path: temporary });
+            }
+            let mut options = OpenOptions::new();
+            // Not truncated before it is locked: it may be the unfinished file of another writer.
+            let file = options.write(true).create(true).truncate(false).open(&temporary);
+            let file = file.map_err(failed)?;
+            // Where a file system has no locks, nothing can be told, and nothing is.
+            if let Err(TryLockError::WouldBlock) = file.try_lock() {
+                return Err(AtomicFileError::Locked { path: target.to_owned() });
+            }
+            // Before the lock was ours, another writer may have finished: the file that was opened
+            // is its report then, and has another name.
+            if is_still_named(&file, &temporary) {
+                file.set_len(0).map_err(failed)?;
+                return Ok(Self::new(file, temporary, target));
+            }
         }
-        file.set_len(0).map_err(failed)?;
-        Ok(Self::new(file, temporary, target))
     }
 
     fn new(file: File, temporary: PathBuf, target: &Path) -> Self {
@@ -183,6 +193,21 @@ pub fn move_aside(path: &Path) -> Result<PathBuf, AtomicFileError> {
         .find(|aside| !aside.exists());
     let moved = aside.and_then(|aside| fs::rename(path, &aside).ok().map(|()| aside));
     moved.ok_or_else(|| AtomicFileError::InTheWay { path: path.to_owned() })
+}
+
+/// Whether an open file is the one that has this name, and not the target of a link of that name.
+#[cfg(unix)]
+fn is_still_named(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let id = |found: fs::Metadata| (found.dev(), found.ino());
+    let named = fs::symlink_metadata(path).ok().map(id);
+    named.is_some() && named == file.metadata().ok().map(id)
+}
+
+/// Windows gives no other name to a file that is open.
+#[cfg(not(unix))]
+fn is_still_named(_: &File, _: &Path) -> bool {
+    true
 }
 
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
@@ -264,6 +289,34 @@ mod tests {
         first.commit().unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"new");
         assert_eq!(names_in(directory.path()), ["large.bin"]);
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_link_under_the_temporary_name_is_not_followed() {
+        let directory = tempfile::tempdir().unwrap();
+        let (path, other) = (directory.path().join("large.bin"), directory.path().join("other"));
+        fs::write(&other, "of somebody else").unwrap();
+        std::os::unix::fs::symlink(&other, with_suffix(&path, ".part")).unwrap();
+        let error = AtomicFile::create_exclusive(&path).unwrap_err().to_string();
+        assert!(error.contains("in the way") && error.contains("large.bin.part"), "{error}");
+        assert_eq!(fs::read(&other).unwrap(), b"of somebody else");
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_file_that_was_renamed_before_it_was_locked_is_left_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("large.bin");
+        let temporary = with_suffix(&path, ".part");
+        fs::write(&temporary, "finished").unwrap();
+        let opened = File::open(&temporary).unwrap();
+        assert!(is_still_named(&opened, &temporary));
+        fs::hard_link(&temporary, &path).unwrap();
+        fs::remove_file(&temporary).unwrap();
+        assert!(!is_still_named(&opened, &temporary));
+        fs::write(&temporary, "of the next writer").unwrap();
+        assert!(!is_still_named(&opened, &temporary));
     }
 
     #[test]

@@ -9,6 +9,7 @@
 //! | `reader` | [`Report`]: opens any report in milliseconds and answers what is asked |
 //! | `trace` | executed steps at any zoom: the index in the file, and how it answers |
 //! | `atomic_file` | files that are replaced whole or not at all |
+//! | `text_file` | small texts that anybody may have written |
 //! | `db`, `open`, `limits` | looking into files that anybody may have written |
 //!
 //! Text, numbers and laws only: no view, no colour, no opinion on what is good or bad.
@@ -28,6 +29,7 @@ mod reader;
 mod row_writer;
 pub mod schema;
 mod strided_tile_runs;
+pub mod text_file;
 pub mod trace;
 pub mod units;
 mod writer;

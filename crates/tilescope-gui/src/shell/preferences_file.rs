@@ -16,6 +16,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tilescope_report::atomic_file::{AtomicFileError, move_aside, write_whole};
+use tilescope_report::text_file::read_text;
+use tilescope_report::units::Bytes;
 
 /// How long a window waits for another one that is writing: as many tries, with a pause after each.
 const TRIES: u32 = 100;
@@ -233,10 +235,12 @@ fn merged_recent(
     merged
 }
 
+/// Longer files are not read.
+const MAX_PREFERENCES_BYTES: Bytes = Bytes(16 << 20);
+
 /// What a file says, as it is and as this version understands it; nothing if there is none.
-#[expect(clippy::disallowed_methods, reason = "once, when the program starts")]
 fn read(path: &Path) -> Result<Option<(Value, UserPreferences)>, PrefsFileError> {
-    let text = match std::fs::read_to_string(path) {
+    let text = match read_text(path, MAX_PREFERENCES_BYTES) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
             return Err(error.into());

@@ -2,7 +2,8 @@
 
 use super::Report;
 use crate::error::ReportError;
-use crate::units::{Bytes, binary_bytes};
+use crate::text_file::read_text;
+use crate::units::Bytes;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 use std::{fs, io};
@@ -44,7 +45,7 @@ const FILES: [(&str, &str); 8] = [
 ];
 
 /// Longer files are not read: facts that people write down are short.
-const MAX_TEXT_BYTES: u64 = 4 << 20;
+const MAX_TEXT_BYTES: Bytes = Bytes(4 << 20);
 
 impl Report {
     /// The text of a file beside the report; `None` if there is no such file.
@@ -53,13 +54,11 @@ impl Report {
     /// A file that cannot be read, is too long, or is no text.
     pub fn sidecar_text(&self, name: &str) -> Result<Option<String>, ReportError> {
         let path = self.path().parent().unwrap_or(Path::new(".")).join(name);
-        let Ok(found) = fs::metadata(&path) else { return Ok(None) };
-        let failed = |error: io::Error| ReportError::reading(error, &path);
-        if found.len() > MAX_TEXT_BYTES {
-            let words = format!("longer than {}", binary_bytes(MAX_TEXT_BYTES));
-            return Err(failed(io::Error::new(io::ErrorKind::FileTooLarge, words)));
+        match read_text(&path, MAX_TEXT_BYTES) {
+            Ok(text) => Ok(Some(text)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(ReportError::reading(error, &path)),
         }
-        fs::read_to_string(&path).map(Some).map_err(failed)
     }
 
     /// When the report file was last changed, where that is known.

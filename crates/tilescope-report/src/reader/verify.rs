@@ -5,7 +5,7 @@ use crate::error::ReportError;
 use crate::limits::MAX_STEPS;
 use crate::model::{CategoryBytes, MemoryRegion, ProgramKind, TileMemory};
 use crate::trace::{Trace, TraceLane};
-use crate::units::{Bytes, Cycles, IpuId, StepId, TileId, TileRange, TileRuns};
+use crate::units::{Bytes, CycleRange, Cycles, IpuId, StepId, TileId, TileRange, TileRuns};
 use std::collections::BTreeMap;
 
 /// Steps compared at a time.
@@ -207,7 +207,14 @@ impl Report {
         for text in trace.verify()? {
             law.check(false, || text);
         }
+        verify_program_totals(&trace, &mut law)?;
         if self.origin() == ReportOrigin::Tilescope {
+            let cycles = self.db.number("execution_cycle_totals", "max(total)")?;
+            let end = i64::try_from(trace.range().end.0).unwrap_or(i64::MAX);
+            law.check(cycles.is_none_or(|cycles| cycles == end), || {
+                let found = cycles.unwrap_or(0);
+                format!("execution_cycle_totals has {found} cycles, the trace {end}")
+            });
             self.verify_rows(&trace, &mut law)?;
         }
         Ok(())
@@ -270,6 +277,28 @@ impl Report {
         }
         Ok(())
     }
+}
+
+/// The totals of all programs, and of steps without one, are those of the lane.
+fn verify_program_totals(trace: &Trace, law: &mut InvariantCheck) -> Result<(), ReportError> {
+    for lane in (0..trace.lanes().len()).filter_map(|index| trace.lane(index)) {
+        let info = lane.info();
+        let all = lane.totals(CycleRange::new(info.range.start, info.range.end + Cycles(1)))?;
+        let programs = lane.all_program_totals()?;
+        for (activity, cycles) in all.cycles.iter() {
+            let own = programs.iter().filter(|totals| totals.activity() == activity);
+            let sum: Cycles = own.map(|totals| totals.cycles).sum();
+            law.check(sum == cycles, || {
+                let (ipu, name) = (info.ipu, activity.name());
+                format!("IPU {ipu}: {sum} cycles of {name} by program, {cycles} in all")
+            });
+        }
+        let steps: u64 = programs.iter().map(|totals| totals.steps).sum();
+        law.check(steps == info.steps, || {
+            format!("IPU {}: {steps} steps by program, {} in all", info.ipu, info.steps)
+        });
+    }
+    Ok(())
 }
 
 /// One tile of each stretch over which neither of two lists changes.

@@ -38,8 +38,13 @@ fn verify_lane(store: &TraceStore, info: LaneInfo) -> Result<Option<String>, Rep
         return Ok(Some(broken));
     }
     let first = store.nodes(info, 1, 0)?;
-    let starts_right = first.first().is_some_and(|node| node.range.start == info.range.start);
-    Ok((!starts_right).then(|| format!("IPU {}: the lane does not start where it says", info.ipu)))
+    let last = pyramid::node_count(info.steps, 1).saturating_sub(1) / BLOCK_NODES as u64;
+    let last = store.nodes(info, 1, last)?;
+    let ends = first.first().zip(last.last());
+    let fits = ends.is_some_and(|(first, last)| {
+        (first.range.start, last.range.end) == (info.range.start, info.range.end)
+    });
+    Ok((!fits).then(|| format!("IPU {}: the lane does not start or end where it says", info.ipu)))
 }
 
 /// Totals by program are sums of the steps, or of the segments below them.

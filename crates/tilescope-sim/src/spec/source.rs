@@ -4,11 +4,14 @@ use super::bundled::{BUNDLED_SPECS, find_bundled_spec};
 use super::error::{SpecError, SpecLocation};
 use crate::spec_keys::SpecValue;
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::Path;
+use tilescope_report::text_file::read_text;
+use tilescope_report::units::Bytes;
 use toml::de::{DeTable, DeValue};
 
 /// Most bytes a spec file may have; far above any real one.
-const LARGEST_SPEC_BYTES: u64 = 1 << 20;
+const MAX_SPEC_BYTES: Bytes = Bytes(1 << 20);
 
 /// A value and where it was written.
 #[derive(Clone, Debug, PartialEq)]
@@ -129,17 +132,14 @@ fn parse_override(text: &str) -> Result<(String, SpecValue), SpecError> {
 fn read(path: &Path) -> Result<String, SpecError> {
     let refuse = |problem: String| SpecError::new(SpecLocation::NotWritten, "", problem);
     let shown = path.display();
-    let size =
-        std::fs::metadata(path).map_err(|e| refuse(format!("cannot read spec: {e}: {shown}")))?;
-    if size.is_dir() {
-        return Err(refuse(format!("a spec is a TOML file, not a directory: {shown}")));
-    }
-    if size.len() > LARGEST_SPEC_BYTES {
-        return Err(refuse(format!("a spec may have at most 1 MiB: {shown}")));
-    }
-    let bytes =
-        std::fs::read(path).map_err(|e| refuse(format!("cannot read spec: {e}: {shown}")))?;
-    String::from_utf8(bytes).map_err(|_| refuse(format!("a spec must be UTF-8 text: {shown}")))
+    read_text(path, MAX_SPEC_BYTES).map_err(|error| match error.kind() {
+        ErrorKind::IsADirectory => {
+            refuse(format!("a spec is a TOML file, not a directory: {shown}"))
+        }
+        ErrorKind::FileTooLarge => refuse(format!("a spec may have at most 1 MiB: {shown}")),
+        ErrorKind::InvalidData => refuse(format!("a spec must be UTF-8 text: {shown}")),
+        _ => refuse(format!("cannot read spec: {error}: {shown}")),
+    })
 }
 
 fn line_of(text: &str, offset: usize) -> usize {

@@ -6,6 +6,8 @@ use crate::model::three_way_merge::merged_list;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use tilescope_report::atomic_file::{AtomicFileError, move_aside, write_whole};
+use tilescope_report::text_file::read_text;
+use tilescope_report::units::Bytes;
 
 /// Name of the file beside `profile.pop`.
 pub(crate) const NOTES_FILE: &str = "tilescope-notes.json";
@@ -160,9 +162,11 @@ impl ReportNotes {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "a few lines, read once when a report is opened")]
+/// Longer files of notes are not read.
+const MAX_NOTES_BYTES: Bytes = Bytes(16 << 20);
+
 fn read_file(path: &Path) -> Result<Option<ReportNotesFile>, NotesFileError> {
-    let text = match std::fs::read_to_string(path) {
+    let text = match read_text(path, MAX_NOTES_BYTES) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error.into()),
