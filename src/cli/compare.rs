@@ -1,9 +1,10 @@
 //! `compare`: two reports side by side, and a gate for jobs that watch cycles and memory.
 
-use super::{CliCommand, CliError, json_argument, open_path};
+use super::{CliCommand, CliError, json_argument, open_path, path_of};
 use clap::{Arg, ArgMatches};
 use serde_json::{Map, Value};
 use std::io::Write;
+use std::path::{Path, PathBuf};
 use tilescope_analysis::compare::{
     COMPARISONS, ComparedReports, ComparisonTable, ReportAlignment, comparison, differences,
     table_named,
@@ -21,7 +22,8 @@ const DEFAULT_LIMIT: &str = "20";
 
 fn arguments(command: clap::Command) -> clap::Command {
     let report = |name: &'static str, value: &'static str, help: &'static str| {
-        Arg::new(name).value_name(value).required(true).help(help)
+        let path = clap::value_parser!(PathBuf);
+        Arg::new(name).value_name(value).required(true).value_parser(path).help(help)
     };
     command
         .about("Compare two reports: source, target and difference")
@@ -76,8 +78,8 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         let problem = format!("--fail-over expects a percentage of at least 0, not {percent}");
         return Err(CliError::Usage(problem));
     }
-    let path = |name: &str| matches.get_one::<String>(name).map_or("", String::as_str);
-    let (source, target) = (open_path(path("source"))?, open_path(path("target"))?);
+    let source = open_path(path_of(matches, "source"))?;
+    let target = open_path(path_of(matches, "target"))?;
     let alignment = ReportAlignment::read(&source, &target).map_err(failed)?;
     let numbers = NumberFormat::default();
     let sides =
@@ -109,7 +111,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
 /// One table of differences as columns and rows.
 pub(super) fn rows(
     source: &Report,
-    target: &str,
+    target: &Path,
     view: &str,
     table: Option<&str>,
 ) -> Result<DataTable, CliError> {

@@ -1,8 +1,9 @@
 //! `export`: a view of a report as a picture, or one of its tables, without a display.
 
-use super::{CliCommand, CliError, compare, open_report};
+use super::{CliCommand, CliError, compare, open_report, path_of};
 use clap::{Arg, ArgAction, ArgMatches};
 use std::io::Write;
+use std::path::{Path, PathBuf};
 use tilescope_analysis::tables::{self, TABLES};
 use tilescope_report::atomic_file::write_whole;
 use tilescope_report::units::ByteUnits;
@@ -40,6 +41,7 @@ fn arguments(command: clap::Command) -> clap::Command {
             Arg::new("report")
                 .value_name("REPORT")
                 .required_unless_present_any(lists)
+                .value_parser(clap::value_parser!(PathBuf))
                 .help("Report: a directory that contains profile.pop, or a .pop file"),
         )
         .arg(list("list-views", "List the views"))
@@ -60,7 +62,7 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .help("File format"),
         )
         .arg(Arg::new("table").long("table").value_name("NAME").help("Table to write as CSV [default: the first of the view]"))
-        .arg(Arg::new("compare").long("compare").value_name("REPORT").help("Second report, shown beside the first"))
+        .arg(Arg::new("compare").long("compare").value_name("REPORT").value_parser(clap::value_parser!(PathBuf)).help("Second report, shown beside the first"))
         .arg(Arg::new("at").long("at").value_name("LINK").help("Draw the place a copied link points to"))
         .arg(Arg::new("size").long("size").value_name("WxH").help("Size of the picture in pixels [default: 1600x900]"))
         .arg(
@@ -111,7 +113,8 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     if format == "csv" && !matches.get_flag("list-views") {
         let view = text("view").unwrap_or("");
         let file = text("output").map_or_else(|| format!("{view}.csv"), str::to_string);
-        if let Some(target) = text("compare") {
+        keep_reports(&file)?;
+        if let Some(target) = matches.get_one::<PathBuf>("compare") {
             let rows = compare::rows(&open_report(matches)?, target, view, text("table"))?;
             write_whole(file.as_ref(), rows.csv().as_bytes())?;
             return Ok(writeln!(output, "{file}")?);
@@ -128,6 +131,16 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         return Err(CliError::Usage("--table needs --format csv".to_owned()));
     }
     picture(matches, output)
+}
+
+/// Refuses to write a picture or a table over a report.
+fn keep_reports(file: &str) -> Result<(), CliError> {
+    if Path::new(file).extension().is_some_and(|ending| ending == "pop") {
+        let problem = "would be a picture or a table under the name of a report; choose a name that \
+                       ends in .png, .svg or .csv";
+        return Err(CliError::Usage(format!("{file} {problem}")));
+    }
+    Ok(())
 }
 
 #[cfg(not(feature = "gui"))]
@@ -158,17 +171,18 @@ fn picture(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError>
         _ => (gui::PictureFormat::Png, "png"),
     };
     let file = text("output").map_or_else(|| format!("{view}.{ending}"), str::to_string);
+    keep_reports(&file)?;
     let theme = if text("theme") == Some("dark") { gui::Theme::Dark } else { gui::Theme::Light };
     let export = gui::PictureOptions {
         view,
-        compare: text("compare").map(std::path::Path::new),
+        compare: matches.get_one::<PathBuf>("compare").map(PathBuf::as_path),
         at: text("at"),
         size,
         look: look(matches),
         theme,
         format,
     };
-    gui::export(text("report").unwrap_or("").as_ref(), &export, file.as_ref())
+    gui::export(path_of(matches, "report"), &export, file.as_ref())
         .map_err(|error| CliError::Failed(error.to_string()))?;
     writeln!(output, "{file}")?;
     Ok(())

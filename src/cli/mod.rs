@@ -7,6 +7,7 @@ mod compare;
 mod export;
 mod find;
 mod insights;
+mod plain_output;
 mod progress;
 mod reproduce;
 mod simulate;
@@ -17,8 +18,10 @@ mod verify;
 mod window;
 
 use clap::{Arg, ArgAction, ArgMatches};
+use plain_output::{PlainOutput, stderr};
 use std::ffi::OsString;
 use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tilescope_report::atomic_file::AtomicFileError;
 
@@ -87,11 +90,12 @@ pub(crate) fn arguments() -> clap::Command {
         .about("Find out why a program is slow or does not fit on Graphcore IPUs, and what would change that")
         .after_help(AFTER_HELP)
         .args_conflicts_with_subcommands(true)
-        .arg(Arg::new("report").value_name("REPORT").help("Report to open: a directory, a .pop file or a copied link"))
+        .arg(Arg::new("report").value_name("REPORT").value_parser(clap::value_parser!(PathBuf)).help("Report to open: a directory, a .pop file or a copied link"))
         .arg(Arg::new("at").long("at").value_name("LINK").requires("report").help("Go to the place a copied link points to"))
         .arg(
             Arg::new("compare")
                 .long("compare")
+                .value_parser(clap::value_parser!(PathBuf))
                 .value_name("REPORT")
                 .requires("report")
                 .help("Second report, shown beside the first"),
@@ -118,7 +122,7 @@ pub(crate) fn run(given: impl IntoIterator<Item = OsString>) -> ExitCode {
     let mut given: Vec<OsString> = given.into_iter().collect();
     accept_old_command_name(&mut given);
     if let Some(problem) = misspelt_command(&given) {
-        let _ = writeln!(io::stderr(), "error: {problem}");
+        let _ = writeln!(stderr(), "error: {problem}");
         return ExitCode::from(2);
     }
     let matches = match arguments().try_get_matches_from(given) {
@@ -129,7 +133,7 @@ pub(crate) fn run(given: impl IntoIterator<Item = OsString>) -> ExitCode {
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };
-    let mut output = io::stdout().lock();
+    let mut output = PlainOutput::new(io::stdout().lock());
     let result = dispatch(&matches, &mut output).and_then(|()| Ok(output.flush()?));
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -137,7 +141,7 @@ pub(crate) fn run(given: impl IntoIterator<Item = OsString>) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(error) => {
-            let _ = writeln!(io::stderr(), "error: {error}");
+            let _ = writeln!(stderr(), "error: {error}");
             ExitCode::from(if matches!(error, CliError::Usage(_)) { 2 } else { 1 })
         }
     }
@@ -148,7 +152,7 @@ fn accept_old_command_name(given: &mut [OsString]) {
     let Some(word) = given.get_mut(1) else { return };
     let renamed = RENAMED_COMMANDS.iter().find(|(old, _)| word.as_os_str() == *old);
     if let Some((old, new)) = renamed {
-        let _ = writeln!(io::stderr(), "note: `{old}` is now `{new}`");
+        let _ = writeln!(stderr(), "note: `{old}` is now `{new}`");
         *word = OsString::from(new);
     }
 }
@@ -157,7 +161,7 @@ fn accept_old_command_name(given: &mut [OsString]) {
 fn misspelt_command(given: &[OsString]) -> Option<String> {
     let word = given.get(1)?.to_str()?;
     let known = COMMANDS.iter().any(|command| command.name == word);
-    if known || word.starts_with('-') || std::path::Path::new(word).exists() {
+    if known || word.starts_with('-') || Path::new(word).exists() {
         return None;
     }
     let likeness = |name: &str| strsim::normalized_damerau_levenshtein(word, name);
@@ -179,14 +183,19 @@ fn dispatch(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError
     if matches.contains_id("headless") && matches.get_one::<String>("headless").is_some() {
         return simulate::headless(matches, output);
     }
-    let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
-    window::open(text("report"), text("compare"), text("at"))
+    let path = |name: &str| matches.get_one::<PathBuf>(name).map(PathBuf::as_path);
+    window::open(
+        path("report"),
+        path("compare"),
+        matches.get_one::<String>("at").map(String::as_str),
+    )
 }
 
 /// The argument that names a report.
 fn report_argument() -> Arg {
     Arg::new("report")
         .value_name("REPORT")
+        .value_parser(clap::value_parser!(PathBuf))
         .required(true)
         .help("Report: a directory that contains profile.pop, or a .pop file")
 }
@@ -196,17 +205,22 @@ fn json_argument() -> Arg {
     Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print JSON instead of text")
 }
 
+/// The path that an argument names, in whatever letters the file system allows.
+fn path_of<'a>(matches: &'a ArgMatches, argument: &str) -> &'a Path {
+    matches.get_one::<PathBuf>(argument).map_or(Path::new(""), PathBuf::as_path)
+}
+
 /// Opens the report an argument names; warnings go to stderr.
 fn open_report(matches: &ArgMatches) -> Result<tilescope_report::Report, CliError> {
-    open_path(matches.get_one::<String>("report").map_or("", String::as_str))
+    open_path(path_of(matches, "report"))
 }
 
 /// Opens a report; warnings go to stderr.
-fn open_path(path: &str) -> Result<tilescope_report::Report, CliError> {
+fn open_path(path: &Path) -> Result<tilescope_report::Report, CliError> {
     let report = tilescope_report::Report::open(path)
         .map_err(|error| CliError::Failed(error.to_string()))?;
     for warning in report.warnings() {
-        let _ = writeln!(io::stderr(), "warning: {warning}");
+        let _ = writeln!(stderr(), "warning: {warning}");
     }
     Ok(report)
 }

@@ -117,7 +117,7 @@ pub(super) fn headless(matches: &ArgMatches, output: &mut dyn Write) -> Result<(
 fn build(source: &SpecSource) -> Result<Spec, CliError> {
     let spec = Spec::build(source).map_err(usage)?;
     for warning in &spec.warnings {
-        let _ = writeln!(std::io::stderr(), "warning: {warning}");
+        let _ = writeln!(super::plain_output::stderr(), "warning: {warning}");
     }
     Ok(spec)
 }

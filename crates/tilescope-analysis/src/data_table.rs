@@ -291,7 +291,7 @@ impl DataTable {
             for (at, cell) in row.iter().enumerate() {
                 let comma = if at > 0 { "," } else { "" };
                 // Writing into a text cannot fail.
-                let _ = write!(text, "{comma}{}", quoted(&cell.plain()));
+                let _ = write!(text, "{comma}{}", quoted(&unexecuted(cell)));
             }
             text.push('\n');
         }
@@ -300,6 +300,17 @@ impl DataTable {
 }
 
 /// Text in quotes where a comma, a quote or a line end makes that necessary.
+/// The value of a cell as a spreadsheet shows it: names of strangers that begin like a formula
+/// would be worked out, and get an apostrophe in front.
+fn unexecuted(cell: &TableCell) -> String {
+    match cell {
+        TableCell::Text(text) if text.starts_with(['=', '+', '-', '@', '\t', '\r']) => {
+            format!("'{text}")
+        }
+        cell => cell.plain(),
+    }
+}
+
 fn quoted(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", text.replace('"', "\"\""))
@@ -320,6 +331,12 @@ mod tests {
             vec!["plain".into(), TableCell::Missing],
             vec![TableCell::Share(0.25), TableCell::Count(1)],
         ];
+        let formula: TableCell = "=HYPERLINK(\"x\")".into();
+        let names = DataTable::new(
+            vec![TableColumn::text("Name"), TableColumn::number("Change")],
+            vec![vec![formula, TableCell::RealChange(-1.5)]],
+        );
+        assert_eq!(names.csv(), "name,change\n\"'=HYPERLINK(\"\"x\"\")\",-1.5\n");
         let csv = "name,size (bytes)\n\"a,b \"\"c\"\"\",7000\nplain,\n0.25,1\n";
         assert_eq!(DataTable::new(columns, rows).csv(), csv);
     }

@@ -201,6 +201,9 @@ pub(crate) fn count_drag(count: &mut u64, limits: AxisLimits) -> DragValue<'_> {
     // In proportion: dragging feels the same among ten positions as among a billion.
     let speed = *count as f64 * 0.005;
     DragValue::new(count)
+        // Applied at every letter, the first one alone would be taken for the number, and what
+        // follows be typed behind what that was clamped to.
+        .update_while_editing(false)
         .range(1..=limits.range.length().max(1))
         .speed(speed)
         .custom_formatter(|count, _| grouped(count as u64))
