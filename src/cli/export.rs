@@ -1,6 +1,6 @@
 //! `export`: a view of a report as a picture, or one of its tables, without a display.
 
-use super::{CliCommand, CliError, compare, open_report, path_of};
+use super::{CliCommand, CliError, compare, open_report};
 use clap::{Arg, ArgAction, ArgMatches};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -182,7 +182,7 @@ fn picture(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError>
         theme,
         format,
     };
-    gui::export(path_of(matches, "report"), &export, file.as_ref())
+    gui::export(super::path_of(matches, "report"), &export, file.as_ref())
         .map_err(|error| CliError::Failed(error.to_string()))?;
     writeln!(output, "{file}")?;
     Ok(())
