@@ -208,13 +208,16 @@ pub struct TableColumn {
     pub alignment: ColumnAlignment,
     /// Whether its words are of few letters.
     pub short: bool,
+    /// Whether a sum of its numbers means something: bytes that never live together, and cycles of
+    /// IPUs that run at the same time, add up to nothing.
+    pub summed: bool,
 }
 
 impl TableColumn {
     /// A column of words.
     pub fn text(title: impl Into<String>) -> Self {
         let alignment = ColumnAlignment::Left;
-        Self { title: title.into(), unit: None, about: "", alignment, short: false }
+        Self { title: title.into(), unit: None, about: "", alignment, short: false, summed: true }
     }
 
     /// A column of words of few letters.
@@ -230,6 +233,12 @@ impl TableColumn {
     /// A column of bytes.
     pub fn bytes(title: impl Into<String>) -> Self {
         Self { unit: Some("bytes"), ..Self::number(title) }
+    }
+
+    /// The same without a sum.
+    #[must_use]
+    pub(crate) fn without_sum(self) -> Self {
+        Self { summed: false, ..self }
     }
 
     /// The same with words about what it holds.

@@ -4,6 +4,7 @@
 pub mod bank_map;
 pub mod compare;
 pub mod data_table;
+pub mod distribution;
 pub mod exchange_code;
 pub mod find;
 pub mod insights;

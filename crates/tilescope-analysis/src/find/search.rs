@@ -6,7 +6,7 @@ use super::query::{
     AmountComparison, NumberRange, QueryAmount, QueryCondition, QueryTerm, SearchList, SearchQuery,
     TextPattern,
 };
-use crate::statistics::{ValueDistribution, is_short};
+use crate::distribution::{ValueDistribution, is_short};
 use crate::trace::{ProgramRunTotals, moved};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use tilescope_report::trace::{LaneStep, ProgramStepTotals, StepVisitor, Trace};

@@ -25,7 +25,10 @@ pub fn details(rows: &[MemoryTreeRow], tiles: &[TileId]) -> DataTable {
 
 /// Variables with their bytes.
 pub fn variables(listing: &MemoryList, tiles: &[TileId]) -> DataTable {
-    list(listing, tiles, ["Variable", "Size", "Tiles"])
+    let mut table = list(listing, tiles, ["Variable", "Size", "Tiles"]);
+    // Variables that never live together share their bytes. What is live together is in the tree.
+    table.columns = table.columns.into_iter().map(TableColumn::without_sum).collect();
+    table
 }
 
 /// Vertex types with the bytes of their state and code.

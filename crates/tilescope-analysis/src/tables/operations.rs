@@ -18,6 +18,8 @@ pub struct OperationColumn {
     part: Option<ReportPart>,
     /// Whether only operations of the model have it.
     model: bool,
+    /// Whether operations add up to a sum that means something.
+    summed: bool,
     /// Takes it from an operation.
     cell: fn(&OpRow) -> TableCell,
 }
@@ -36,6 +38,10 @@ impl OperationColumn {
 
     const fn model_only(self) -> Self {
         Self { model: true, ..self }
+    }
+
+    const fn without_sum(self) -> Self {
+        Self { summed: false, ..self }
     }
 }
 
@@ -56,7 +62,7 @@ const fn column(
     shown: bool,
     cell: fn(&OpRow) -> TableCell,
 ) -> OperationColumn {
-    OperationColumn { key, title, about, shown, part: None, model: false, cell }
+    OperationColumn { key, title, about, shown, part: None, model: false, summed: true, cell }
 }
 
 /// Every column, in the order of the table; the name is always first.
@@ -77,15 +83,17 @@ pub static COLUMNS: &[OperationColumn] = &[
     column(
         "elapsed",
         "Cycles (run)",
-        "Cycles of all its steps in the run, exchanges included",
+        "Cycles of all its steps in the run, exchanges included; IPUs work at the same time, so operations do not add up to the run",
         true,
         |row| TableCell::Count(row.elapsed.0),
     )
-    .requiring_part(ReportPart::Execution),
+    .requiring_part(ReportPart::Execution)
+    .without_sum(),
     column("executions", "Executions", "Executions of its most frequent program", false, |row| {
         TableCell::Count(row.executions)
     })
-    .requiring_part(ReportPart::Execution),
+    .requiring_part(ReportPart::Execution)
+    .without_sum(),
     column(
         "slowest",
         "Cycles (max)",
@@ -93,7 +101,8 @@ pub static COLUMNS: &[OperationColumn] = &[
         true,
         |row| TableCell::Count(row.cycles_slowest.0),
     )
-    .requiring_part(ReportPart::ComputeSetCycles),
+    .requiring_part(ReportPart::ComputeSetCycles)
+    .without_sum(),
     column(
         "all_tiles",
         "Cycles (tot)",
@@ -109,7 +118,8 @@ pub static COLUMNS: &[OperationColumn] = &[
         true,
         |row| TableCell::Bytes(row.code()),
     )
-    .requiring_part(ReportPart::Exchanges),
+    .requiring_part(ReportPart::Exchanges)
+    .without_sum(),
     column(
         "code_most",
         "Code (max)",
@@ -117,7 +127,8 @@ pub static COLUMNS: &[OperationColumn] = &[
         false,
         |row| TableCell::Bytes(row.code_most),
     )
-    .requiring_part(ReportPart::Exchanges),
+    .requiring_part(ReportPart::Exchanges)
+    .without_sum(),
     column("exchange_code", "Exchange code", "Code of its exchanges", false, |row| {
         TableCell::Bytes(row.exchange_code)
     })
@@ -125,17 +136,19 @@ pub static COLUMNS: &[OperationColumn] = &[
     column("vertex_code", "Vertex code", "Code of its codelets, once per tile", false, |row| {
         TableCell::Bytes(row.vertex_code)
     })
-    .requiring_part(ReportPart::Vertices),
+    .requiring_part(ReportPart::Vertices)
+    .without_sum(),
     column("flops", "FLOPs", "Floating point operations of one execution", true, |row| {
         TableCell::Count(row.flops)
     })
     .requiring_part(ReportPart::Operations)
     .model_only(),
-    column("memory", "Memory", "Bytes of the variables made for it, over all tiles", true, |row| {
+    column("memory", "Memory", "Bytes of the variables made for it, over all tiles, whenever they live", true, |row| {
         TableCell::Bytes(row.memory)
     })
     .requiring_part(ReportPart::Variables)
-    .model_only(),
+    .model_only()
+    .without_sum(),
     column(
         "memory_most",
         "Memory (max)",
@@ -144,7 +157,8 @@ pub static COLUMNS: &[OperationColumn] = &[
         |row| TableCell::Bytes(row.memory_most),
     )
     .requiring_part(ReportPart::Variables)
-    .model_only(),
+    .model_only()
+    .without_sum(),
     column("vertices", "Vertices", "Number of vertices", false, |row| {
         TableCell::Count(row.vertices)
     })
@@ -165,7 +179,8 @@ impl OperationColumn {
             TableCell::Bytes(_) => TableColumn::bytes(self.title),
             _ => TableColumn::number(self.title),
         };
-        column.about(self.about)
+        let column = column.about(self.about);
+        if self.summed { column } else { column.without_sum() }
     }
 }
 

@@ -14,11 +14,12 @@ use egui::{
     Align, Align2, CornerRadius, FontId, Key, Layout, Rect, Response, RichText, ScrollArea, Sense,
     TextStyle, Ui, WidgetInfo, pos2, vec2,
 };
+use tilescope_analysis::distribution::{HistogramBar, ValueStatistics};
 use tilescope_analysis::find::{
     CatalogueItem, QueryAmount, SearchCatalogue, SearchEntity, SearchList, SearchQuery,
     SearchQueryError, SearchResults, find, values,
 };
-use tilescope_analysis::statistics::{HistogramBar, ValueStatistics, spread};
+use tilescope_analysis::statistics::spread;
 use tilescope_report::Report;
 use tilescope_report::ReportError;
 use tilescope_report::units::{Bytes, Cycles, grouped, grouped_wide};

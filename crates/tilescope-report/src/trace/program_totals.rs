@@ -85,6 +85,7 @@ impl ProgramStepTotals {
         (self.program, self.class)
     }
 
+    /// The kind of its steps.
     pub fn kind(&self) -> ProgramKind {
         self.class.kind()
     }

@@ -16,7 +16,7 @@ use crate::widgets::split_texture::SplitImage;
 use egui::{Rect, Ui};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use tilescope_analysis::statistics::ValueStatistics;
+use tilescope_analysis::distribution::ValueStatistics;
 use tilescope_analysis::trace::{StepDetailReport, TraceStepGrouping, WindowSummary};
 use tilescope_report::units::{CycleRange, IpuId, NumberFormat};
 

@@ -9,7 +9,8 @@ use crate::views::cycle_axis::cycles_on_screen;
 use crate::views::search_panel::statistics_ui;
 use crate::widgets::query_state::QueryTexts;
 use egui::{RichText, ScrollArea, Ui};
-use tilescope_analysis::statistics::{ValueStatistics, step_lengths};
+use tilescope_analysis::distribution::ValueStatistics;
+use tilescope_analysis::statistics::step_lengths;
 use tilescope_report::ReportError;
 use tilescope_report::units::{CycleRange, Hertz, IpuId, seconds};
 

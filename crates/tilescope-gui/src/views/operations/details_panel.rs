@@ -273,9 +273,10 @@ fn totals_ui(ui: &mut Ui, report: &Report, (layer, rows): (OpLayer, &[OpRow])) {
             let text = grouped(sum(|row| row.cycles_all_tiles.0));
             let holds = report.has(ReportPart::ComputeSetCycles);
             row_ui(ui, "Cycles, all tiles", &known(holds, text), about);
-            let about = "Steps of the run added up over IPUs";
+            let about = "Cycles of all steps, added up over IPUs that work at the same time";
             let text = grouped(sum(|row| row.elapsed.0));
-            row_ui(ui, "Cycles in the run", &known(report.has(ReportPart::Execution), text), about);
+            let holds = report.has(ReportPart::Execution);
+            row_ui(ui, "Cycles, all IPUs", &known(holds, text), about);
             let holds = report.has(ReportPart::Operations) && layer == OpLayer::Model;
             let text = known(holds, grouped(sum(|row| row.flops)));
             row_ui(ui, "FLOPs", &text, "One execution of each operation of the model");

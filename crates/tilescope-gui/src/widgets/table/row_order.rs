@@ -65,6 +65,9 @@ fn widest(
 }
 
 fn sum(table: &DataTable, rows: &[u32], column: usize) -> Option<TableCell> {
+    if table.columns.get(column).is_none_or(|column| !column.summed) {
+        return None;
+    }
     let mut total: Option<TableCell> = None;
     for row in rows {
         total = match (table.rows[*row as usize].get(column)?, total) {
