@@ -208,6 +208,24 @@ fn scripted() -> ReportBuilder {
     report
 }
 
+/// A query on the steps of a long run fails with a way to ask; nothing would look like an answer.
+#[test]
+fn steps_that_are_no_rows_say_how_to_ask() {
+    let directory = tempdir().unwrap();
+    let mut report = scripted();
+    report.layout = StepLayout::Columns;
+    let path = report.write(directory.path()).unwrap();
+    let db = Connection::open(&path).unwrap();
+    for table in ["steps", "steps_by_ipu"] {
+        let error = db.prepare(&format!("SELECT count(*) FROM {table}")).unwrap_err().to_string();
+        assert!(error.contains("too many") && error.contains("tilescope export"), "{error}");
+    }
+    let opened = Report::open(&path).unwrap();
+    assert!(opened.has(ReportPart::Execution) && opened.warnings().is_empty());
+    assert_eq!(opened.step_count().unwrap(), report.steps.len() as u64);
+    assert_eq!(opened.verify().unwrap(), []);
+}
+
 #[test]
 fn queries_written_for_poplar_run_unchanged() {
     let directory = tempdir().unwrap();

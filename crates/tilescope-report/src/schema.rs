@@ -7,8 +7,9 @@
 //! `vars_info` would hold 10^7 rows for a large model, nearly all alike, so it is a view over
 //! `vars` and `var_tiles`, which store each run of equal tiles once.
 //!
-//! A long execution is kept without rows (`meta.layout` is `columns`, not `rows`): `steps` and
-//! `steps_by_ipu` are empty then, and `trace_chunks` with `trace_details` hold all of it.
+//! A long execution is kept without rows (`meta.layout` is `columns`, not `rows`):
+//! `trace_chunks` with `trace_details` hold all of it, and `steps` and `steps_by_ipu` are views
+//! that fail with a sentence on how to ask.
 //!
 //! Tiles are numbered over the IPUs of one replica. Columns `first_tile` and `end_tile` bound a
 //! half-open run of tiles, the columns behind them hold for each tile of the run. Cycles count
@@ -496,6 +497,17 @@ FROM vars JOIN var_tiles ON var_tiles.var = vars.id
 CROSS JOIN tiles ON tiles.tile >= var_tiles.first_tile
 AND tiles.tile < var_tiles.end_tile + var_tiles.every * (var_tiles.times - 1)
 AND (tiles.tile - var_tiles.first_tile) % var_tiles.every < var_tiles.end_tile - var_tiles.first_tile";
+
+/// Puts views in place of the tables of steps, where there are too many for rows. An empty table
+/// would answer a query with nothing, as if nothing had run; the name that these views read from
+/// is what SQLite says is missing.
+pub(crate) const STEPS_WITHOUT_ROWS: &str = "\
+DROP TABLE steps;
+DROP TABLE steps_by_ipu;
+CREATE VIEW steps AS SELECT * FROM \"steps: this run has too many for rows; totals: tilescope \
+export REPORT --format csv --view execution-trace --table programs\";
+CREATE VIEW steps_by_ipu AS SELECT * FROM \"steps_by_ipu: this run has too many steps for rows; \
+totals: tilescope export REPORT --format csv --view execution-trace --table programs\"";
 
 /// Marks are looked up by kind and start.
 pub(crate) const MARKS_INDEX: &str = "CREATE INDEX marks_by_start ON marks(kind, first_cycle)";

@@ -184,6 +184,9 @@ impl ReportWriter {
         let layout = execution.layout().name();
         self.rows().execute(&format!("UPDATE meta SET value = '{layout}' WHERE key = 'layout'"))?;
         execution.finish(&self.rows())?;
+        if layout == StepLayout::Columns.name() {
+            self.rows().execute(schema::STEPS_WITHOUT_ROWS)?;
+        }
         // Indexed once at the end: keeping an index up with every mark moves its pages again and
         // again.
         self.rows().execute(schema::MARKS_INDEX)?;
