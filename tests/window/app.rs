@@ -9,6 +9,7 @@ use egui::{Event, Key, Modifiers, Vec2};
 use egui_kittest::Harness;
 use egui_kittest::kittest::{NodeT, Queryable};
 use std::sync::Mutex;
+use std::time::Duration;
 use tilescope_gui::app::TilescopeApp;
 use tilescope_gui::{theme, view_names};
 use tilescope_report::units::TileId;
@@ -511,4 +512,24 @@ fn an_operation_is_chosen_in_all_tabs() {
     window.get_by_role_and_label(Role::Button, "Operations graph").click();
     settle(&mut window);
     assert!(says(&window, "Read by") && says(&window, "layer2/conv/bias"));
+}
+
+/// A window in which nothing happens costs nothing. Where the system cannot watch files, reports are
+/// looked at every two seconds; anything shorter is a view that never rests.
+#[test]
+fn a_window_at_rest_asks_for_no_frame() {
+    each_pair(&VARIANTS[..5], |variant, view| {
+        let mut window = window(variant, view, Vec2::new(1200.0, 800.0));
+        let delay = |window: &Window| {
+            let output = window.output().viewport_output.get(&egui::ViewportId::ROOT);
+            output.map_or(Duration::MAX, |output| output.repaint_delay)
+        };
+        // Animations end, and what is looked at goes into the history, within some seconds.
+        let frames = (0..600).take_while(|_| {
+            window.step();
+            delay(&window) < Duration::from_secs(1)
+        });
+        let frames = frames.count();
+        assert!(frames < 600, "{} {view} asks for frame after frame", variant.name);
+    });
 }

@@ -1,8 +1,16 @@
 //! Notices that the file of a report has changed, without waiting for a slow disk.
+//!
+//! The system tells when something happens to the file, so that a window in which nothing happens
+//! paints nothing. Where it cannot tell, the file is looked at now and then.
 
 use crate::widgets::background_query::{BackgroundQuery, BackgroundWorkers, QueryState};
 use egui::Context;
+use notify::event::{AccessKind, AccessMode};
+use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 /// Time between two looks.
@@ -11,11 +19,56 @@ const PERIOD: Duration = Duration::from_secs(2);
 /// When a file was written, and its size.
 type FileStamp = Option<(SystemTime, u64)>;
 
-/// Looks at a file now and then.
+/// Counts what the system says has happened to a file.
+struct FileEventCounter {
+    count: Arc<AtomicU64>,
+    /// Tells as long as it lives.
+    _watcher: RecommendedWatcher,
+}
+
+impl FileEventCounter {
+    /// Asks the system to tell, and to have a frame painted when it does; `None` where it cannot.
+    fn new(path: &Path, context: &Context) -> Option<Self> {
+        let name = path.file_name()?.to_owned();
+        let count = Arc::new(AtomicU64::new(0));
+        let (counted, context) = (count.clone(), context.clone());
+        let tell = move |event: notify::Result<Event>| {
+            // Events that got lost may have been of the file.
+            if event.map_or(true, |event| changes(&event, &name)) {
+                // The count orders no other memory.
+                counted.fetch_add(1, Ordering::Relaxed);
+                context.request_repaint();
+            }
+        };
+        let mut watcher = notify::recommended_watcher(tell).ok()?;
+        // The directory: a new report takes the name of the old one, and a watch on the file would
+        // stay with the old one.
+        let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let directory = directory.unwrap_or(Path::new("."));
+        watcher.watch(directory, RecursiveMode::NonRecursive).ok()?;
+        Some(Self { count, _watcher: watcher })
+    }
+}
+
+/// Whether an event changes the file of this name. Reading does not.
+fn changes(event: &Event, name: &OsStr) -> bool {
+    let writes = match event.kind {
+        EventKind::Access(kind) => kind == AccessKind::Close(AccessMode::Write),
+        _ => true,
+    };
+    writes && event.paths.iter().any(|path| path.file_name() == Some(name))
+}
+
+/// Looks at a file when something has happened to it.
 pub(crate) struct ReportFileWatcher {
     path: PathBuf,
     since: Instant,
-    stamp: BackgroundQuery<u64, FileStamp>,
+    /// `Some(None)` where the system cannot tell; `None` before the first frame.
+    events: Option<Option<FileEventCounter>>,
+    /// The events there were at the last look; `None` while the file is looked at.
+    judged: Option<u64>,
+    /// By turn and events.
+    stamp: BackgroundQuery<(u64, u64), FileStamp>,
     /// Looking is no work that anyone waits for.
     workers: BackgroundWorkers,
     /// The file as it was opened.
@@ -30,6 +83,8 @@ impl ReportFileWatcher {
         Self {
             path: path.to_owned(),
             since: Instant::now(),
+            events: None,
+            judged: None,
             stamp: BackgroundQuery::default(),
             workers: BackgroundWorkers::default(),
             opened: None,
@@ -39,12 +94,25 @@ impl ReportFileWatcher {
 
     /// Whether the file is another one than it was, and has come to rest; told once.
     pub(crate) fn has_changed(&mut self, context: &Context) -> bool {
+        let events = self.events.get_or_insert_with(|| FileEventCounter::new(&self.path, context));
+        let count = events.as_ref().map(|events| events.count.load(Ordering::Relaxed));
+        if count.is_some() && self.judged == count {
+            return false;
+        }
         let turn = self.since.elapsed().as_secs() / PERIOD.as_secs();
-        let path = self.path.clone();
-        let asked = self.stamp.compute(context, &self.workers, &turn, move |_| stamp(&path));
-        context.request_repaint_after(PERIOD);
-        let QueryState::Fresh(stamp) = asked else { return false };
-        self.judge(turn, *stamp)
+        let (path, key) = (self.path.clone(), (turn, count.unwrap_or(0)));
+        let asked = self.stamp.compute(context, &self.workers, &key, move |_| stamp(&path));
+        let QueryState::Fresh(stamp) = asked else {
+            context.request_repaint_after(PERIOD);
+            return false;
+        };
+        let told = self.judge(turn, *stamp);
+        // A file that is being written is looked at until it rests.
+        self.judged = count.filter(|_| self.changed.is_none());
+        if self.judged.is_none() {
+            context.request_repaint_after(PERIOD);
+        }
+        told
     }
 
     fn judge(&mut self, turn: u64, stamp: FileStamp) -> bool {
@@ -82,6 +150,47 @@ fn stamp(path: &Path) -> FileStamp {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn reading_and_other_files_change_nothing() {
+        let event = |kind, name: &str| Event::new(kind).add_path(Path::new("out").join(name));
+        let written = EventKind::Access(AccessKind::Close(AccessMode::Write));
+        let renamed = EventKind::Modify(notify::event::ModifyKind::Any);
+        for (kind, name, expected) in [
+            (written, "profile.pop", true),
+            (renamed, "profile.pop", true),
+            (EventKind::Access(AccessKind::Open(AccessMode::Any)), "profile.pop", false),
+            (written, "other.pop", false),
+        ] {
+            assert_eq!(changes(&event(kind, name), OsStr::new("profile.pop")), expected);
+        }
+    }
+
+    #[test]
+    fn a_window_in_which_nothing_happens_asks_for_no_frame() {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let path = directory.path().join("profile.pop");
+        std::fs::write(&path, "old").expect("written");
+        let context = Context::default();
+        let mut watch = ReportFileWatcher::new(&path);
+        let looked = |watch: &mut ReportFileWatcher| {
+            let told = watch.has_changed(&context);
+            watch.workers.wait(Duration::from_secs(10));
+            told
+        };
+        while watch.opened.is_none() {
+            assert!(!looked(&mut watch));
+        }
+        let watched = watch.events.as_ref().is_some_and(Option::is_some);
+        assert!(!watched || watch.judged.is_some(), "there is nothing more to look at");
+        std::fs::write(&path, "new and longer").expect("written");
+        let end = Instant::now() + Duration::from_secs(20);
+        while !looked(&mut watch) {
+            assert!(Instant::now() < end, "the change is told");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        assert!(!looked(&mut watch));
+    }
 
     #[test]
     fn a_change_is_told_once_when_the_file_rests() {
