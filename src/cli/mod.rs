@@ -91,6 +91,7 @@ pub(crate) fn arguments() -> clap::Command {
         .after_help(AFTER_HELP)
         .args_conflicts_with_subcommands(true)
         .arg(Arg::new("report").value_name("REPORT").value_parser(clap::value_parser!(PathBuf)).help("Report to open: a directory, a .pop file or a copied link"))
+        .arg(Arg::new("target").value_name("TARGET").value_parser(clap::value_parser!(PathBuf)).conflicts_with("compare").help("Second report: opens both, compared"))
         .arg(Arg::new("at").long("at").value_name("LINK").requires("report").help("Go to the place a copied link points to"))
         .arg(
             Arg::new("compare")
@@ -186,7 +187,7 @@ fn dispatch(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError
     let path = |name: &str| matches.get_one::<PathBuf>(name).map(PathBuf::as_path);
     window::open(
         path("report"),
-        path("compare"),
+        path("target").or(path("compare")),
         matches.get_one::<String>("at").map(String::as_str),
     )
 }

@@ -6,6 +6,7 @@ use clap::{Arg, ArgAction, ArgMatches};
 use std::io::Write;
 use std::path::Path;
 use tilescope_report::units::exact_bytes;
+use tilescope_report::{Report, ReportPart};
 use tilescope_sim::spec::{Spec, SpecSource};
 use tilescope_sim::{SimulateError, compile, simulate};
 
@@ -96,10 +97,21 @@ fn balanced(name: &str, matches: &ArgMatches, output: &mut dyn Write) -> Result<
         writeln!(output, "  {:30} {cycles} cycles per micro-batch", blocks.join(" + "))?;
     }
     writeln!(output, "\nBefore:")?;
-    simulate_one(&source, matches, output)?;
+    let directory = simulate_one(&source, matches, output)?;
+    let fits = Report::open(directory).is_ok_and(|report| report.has(ReportPart::Execution));
     let mut after = source;
     after.overrides.push(split);
     writeln!(output, "\nAfter:")?;
+    let over = |source: &SpecSource| -> Result<u64, CliError> {
+        let spec = Spec::build(source).map_err(usage)?;
+        let compiled = compile::compile(&spec);
+        Ok(compiled.map_err(|error| CliError::Usage(error.to_string()))?.tiles_out_of_memory())
+    };
+    let tiles = over(&after)?;
+    if tiles > 0 && fits {
+        let problem = "does not fit in memory; the report is that of the split before";
+        return Ok(writeln!(output, "The split {problem}. Tiles that are over: {tiles}.")?);
+    }
     simulate_one(&after, matches, output)?;
     Ok(())
 }

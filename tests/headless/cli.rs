@@ -263,3 +263,86 @@ fn a_spec_is_checked_without_simulating_it() {
     assert!(words.contains("bad.toml:") && words.contains("nonsense"), "{words}");
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2);
 }
+
+/// The faster split of BERT-Large needs more memory than there is: the report that runs stays.
+#[test]
+fn a_split_that_does_not_fit_replaces_no_report_that_runs() {
+    let directory = tempfile::tempdir().expect("directory");
+    let out = path(&directory, "out");
+    let short = ["options.device_iterations=1", "options.gradient_accumulation=9"];
+    let [iterations, accumulation] = short;
+    let output = tilescope(&[
+        "simulate",
+        "bert_large_pod16",
+        "--balance",
+        "--set",
+        iterations,
+        "--set",
+        accumulation,
+        "-o",
+        &out,
+    ]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(stdout(&output).contains("does not fit in memory"), "{}", stdout(&output));
+    let json: Value =
+        serde_json::from_str(&stdout(&tilescope(&["summary", &out, "--json"]))).expect("JSON");
+    assert!(json.pointer("/execution/total_cycles").is_some_and(Value::is_u64), "{json}");
+}
+
+/// Names in reports are written by strangers, and terminals obey some characters.
+#[test]
+fn names_give_no_orders_to_a_terminal() {
+    let directory = tempfile::tempdir().expect("directory");
+    let mut report = tilescope_fixtures::ReportBuilder::new(1, 1);
+    let work = report.compute("layer\u{1b}]52;c;cm0gLXJm\u{7}/conv\u{9b}2J", 10);
+    report.run(work, 0..10);
+    report.write(directory.path()).expect("writes");
+    let report = directory.path().to_string_lossy().into_owned();
+    for arguments in [
+        &["find", &report, "conv"][..],
+        &["find", &report, "conv", "--json"],
+        &["insights", &report],
+        &["summary", &report],
+    ] {
+        let text = stdout(&tilescope(arguments));
+        let obeyed = |letter: char| letter.is_control() && letter != '\n' && letter != '\t';
+        assert!(!text.contains(obeyed), "{arguments:?}: {text:?}");
+    }
+    let found = stdout(&tilescope(&["find", &report, "conv", "--json"]));
+    let json: Value = serde_json::from_str(&found).expect("JSON");
+    let name = json["hits"][0]["name"].as_str().expect("a name");
+    assert!(name.contains("\u{1b}]52") && name.contains('\u{9b}'), "the name is whole: {name:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn paths_that_are_no_unicode_open() {
+    use std::os::unix::ffi::OsStrExt;
+    let directory = tempfile::tempdir().expect("directory");
+    let path = directory.path().join(std::ffi::OsStr::from_bytes(b"r\xe9port"));
+    let mut report = tilescope_fixtures::ReportBuilder::new(1, 1);
+    let work = report.compute("work", 10);
+    report.run(work, 0..10);
+    // Some file systems allow no such name.
+    if report.write(&path).is_err() {
+        return;
+    }
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tilescope"));
+    let output = command.arg("verify").arg(&path).output().expect("runs");
+    assert!(output.status.success(), "{}", stderr(&output));
+}
+
+#[test]
+fn a_picture_is_never_written_over_a_report() {
+    let directory = tempfile::tempdir().expect("directory");
+    let out = path(&directory, "out");
+    assert!(tilescope(&["simulate", "adder", "-o", &out]).status.success());
+    let report = path(&directory, "out/profile.pop");
+    let before = std::fs::read(&report).expect("a report");
+    for format in ["png", "csv"] {
+        let asked = ["export", &out, "--view", "memory", "--format", format, "-o", &report];
+        let (code, message) = failure(&asked);
+        assert!(code == 2 && message.contains("choose a name"), "{message}");
+    }
+    assert_eq!(std::fs::read(&report).expect("a report"), before);
+}

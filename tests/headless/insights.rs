@@ -178,6 +178,20 @@ fn what_does_not_fit_comes_first() {
     assert!(found[0].sentence.contains("tile 0") && found[0].sentence.contains("176 KiB"));
 }
 
+/// What is recommended for the bundled program that does not fit makes it fit.
+#[test]
+fn the_advice_for_a_program_that_is_too_large_makes_it_fit() {
+    let (report, _directory) = common::report("too_large", &[]);
+    let found = insights(&report, NumberFormat::default()).expect("reads");
+    let advice = &found[0].advice;
+    assert_eq!(found[0].rule, "out_of_memory");
+    assert!(advice.contains("float16") && advice.contains("Mk2"), "{advice}");
+    assert!(!advice.contains("micro-batch") && !advice.contains("more IPUs"), "{advice}");
+    let followed = common::spec("too_large", &["target.name=mk2", "model.precision=float16"]);
+    let compiled = tilescope_sim::compile::compile(&followed).expect("compiles");
+    assert_eq!(compiled.tiles_out_of_memory(), 0);
+}
+
 #[test]
 fn simulated_reports_are_judged() {
     for (spec, overrides) in

@@ -4,7 +4,9 @@ use super::{
     InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation,
     pluralised,
 };
+use crate::label_conventions::is_float32;
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use tilescope_report::TileMemory;
 use tilescope_report::units::Bytes;
 
@@ -13,6 +15,53 @@ pub(crate) const RULE: InsightRule = InsightRule {
     description: "tiles that need more memory than they have",
     find,
 };
+
+/// Memory of a tile of an Mk2 IPU: the largest there is.
+const MK2_TILE_BYTES: Bytes = Bytes(624 * 1024);
+
+/// What can make room on a tile that needs too much, the most likely first. Each is named only where
+/// the report says that there is room to be had by it.
+fn advice(facts: &InsightFacts, tile: &TileMemory) -> String {
+    let mut remedies: Vec<String> = Vec::new();
+    let wide: Bytes =
+        facts.peak.iter().flat_map(|peak| &peak.variables).fold(Bytes::ZERO, |sum, live| {
+            match is_float32(&live.about) {
+                true => sum + live.bytes.iter().sum::<Bytes>(),
+                false => sum,
+            }
+        });
+    if wide * 20 >= tile.overflowed {
+        let less = facts.numbers.bytes(wide.0 / 2);
+        remedies.push(format!(
+            "compute in float16 (model.precision), which takes up to {less} less of the fullest tile"
+        ));
+    }
+    let blocks: BTreeSet<_> = facts.operations.iter().map(|of| &of.block).collect();
+    let divides = blocks.len() > facts.target.ipus_per_replica as usize;
+    // More IPUs share out what is always live; the working set of one operation stays as it is.
+    if divides && tile.always_live >= tile.overflowed {
+        remedies.push("spread the model over more IPUs (target.ipus)".to_owned());
+    }
+    if facts.batching.as_ref().is_some_and(|batching| batching.micro_batch > 1) {
+        remedies.push("make the micro-batch smaller (model.batch_size)".to_owned());
+    }
+    if facts.target.bytes_per_tile < MK2_TILE_BYTES {
+        let room = facts.numbers.bytes(MK2_TILE_BYTES.0);
+        remedies.push(format!("take a chip with more memory (an Mk2 has {room} a tile)"));
+    }
+    if tile.peak_not_always_live >= tile.overflowed {
+        remedies.push("lower available_memory_proportion".to_owned());
+    }
+    match remedies.split_last() {
+        None => {
+            "Most of the memory is always live: the model is too large for so many IPUs.".into()
+        }
+        Some((last, [])) => format!("What can help: {last}."),
+        Some((last, others)) => {
+            format!("What can help, perhaps together: {}; or {last}.", others.join("; "))
+        }
+    }
+}
 
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let over = facts.memory.map(|tile| u64::from(tile.overflowed > Bytes::ZERO)).total();
@@ -33,9 +82,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         rule: RULE.name,
         subject: InsightSubject::Memory,
         sentence,
-        advice: "Spread the model over more IPUs, make the micro-batch smaller, or lower \
-                 available_memory_proportion."
-            .to_owned(),
+        advice: advice(facts, tile),
         formula: "tiles with bytes beyond the end of their memory",
         gain: InsightGain::Everything,
         place: ViewLocation { tiles: vec![range.first], ..ViewLocation::view("memory") },
