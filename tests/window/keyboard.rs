@@ -197,8 +197,11 @@ fn graphs_are_zoomed_and_moved_by_keys_and_by_typing() {
         assert!(tab_to(&mut window, (Role::SpinButton, number)), "{view}: no {number}");
         // With the focus it is typed into at once.
         press(&mut window, Modifiers::CTRL | Modifiers::COMMAND, Key::A);
-        window.event(egui::Event::Text("50".to_owned()));
-        window.run_steps(2);
+        // Letter by letter, as people type: no letter alone is taken for the number.
+        for letter in ["5", "0"] {
+            window.event(egui::Event::Text(letter.to_owned()));
+            settle(&mut window);
+        }
         press(&mut window, Modifiers::NONE, Key::Enter);
         let ends = shown(&window);
         let ends: Vec<u64> =
