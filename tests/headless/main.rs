@@ -37,4 +37,5 @@ mod scheme_laws;
 mod schemes;
 mod sequence_operators;
 mod tables;
+mod totals;
 mod validate;

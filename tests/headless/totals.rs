@@ -1,0 +1,84 @@
+//! What operations, programs and lanes come to is the same, on every bundled spec: no figure is of
+//! a part of the run.
+
+use crate::common;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tilescope_analysis::operations::{OperationLayer, operations};
+use tilescope_analysis::summary::summary;
+use tilescope_analysis::trace::program_runs;
+use tilescope_report::units::{CycleRange, Cycles, IpuId};
+use tilescope_report::{Report, ReportPart};
+use tilescope_sim::spec::BUNDLED_SPECS;
+
+/// Totals by operation and of what belongs to none are those of the lanes, and of the run.
+fn check(report: &Report, name: &str) {
+    let Some(trace) = report.trace().expect("reads") else { return };
+    let runs = program_runs(&trace).expect("reads");
+    let mut lanes: BTreeMap<IpuId, (u64, Cycles)> = BTreeMap::new();
+    for lane in (0..trace.lanes().len()).filter_map(|index| trace.lane(index)) {
+        let info = lane.info();
+        let whole = CycleRange::new(info.range.start, info.range.end + Cycles(1));
+        let totals = lane.totals(whole).expect("reads");
+        assert_eq!(totals.steps, info.steps, "{name}");
+        let sum = lanes.entry(info.ipu).or_default();
+        *sum = (sum.0 + totals.steps, sum.1 + totals.cycles.total());
+    }
+    let mut by_program: BTreeMap<IpuId, (u64, Cycles)> = BTreeMap::new();
+    let own = runs.steps.iter().map(|((ipu, ..), of)| (ipu, of));
+    for (ipu, of) in own.chain(runs.unattributed.iter().map(|((ipu, _), of)| (ipu, of))) {
+        let sum = by_program.entry(*ipu).or_default();
+        *sum = (sum.0 + of.steps, sum.1 + of.cycles);
+    }
+    assert_eq!(by_program, lanes, "{name}: totals by program are those of the lanes");
+
+    let programs = report.programs().expect("reads");
+    let counted = |layer| -> Cycles {
+        operations(report, layer).expect("reads").iter().map(|row| row.elapsed).sum()
+    };
+    let unowned: Cycles = runs
+        .steps
+        .iter()
+        .filter(|((_, id, _), _)| programs.get(*id).is_none_or(|of| of.operation.is_none()))
+        .map(|(_, of)| of.cycles)
+        .sum();
+    let rest: Cycles = runs.unattributed.values().map(|of| of.cycles).sum();
+    let all: Cycles = lanes.values().map(|(_, cycles)| *cycles).sum();
+    // Syncs and the like belong to an operation in name only: its row leaves them out.
+    let owned = all - unowned - rest;
+    let model = counted(OperationLayer::Model);
+    assert!(model <= owned, "{name}: {model} of operations, {owned} of their programs");
+    let waits: Cycles = runs
+        .steps
+        .iter()
+        .filter(|((_, id, _), _)| {
+            let program = programs.get(*id);
+            program.is_some_and(|of| {
+                let waits = of.kind == tilescope_report::ProgramKind::Sync;
+                of.operation.is_some() && (waits || !of.children.is_empty())
+            })
+        })
+        .map(|(_, of)| of.cycles)
+        .sum();
+    assert_eq!(model + waits, owned, "{name}: operations, and the syncs between their steps");
+
+    let summary = summary(report).expect("reads");
+    let cycles = summary.execution.expect("an execution").total_cycles;
+    assert_eq!(cycles, trace.range().length(), "{name}");
+}
+
+#[test]
+fn totals_add_up_on_every_bundled_spec() {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        while let Some(spec) = BUNDLED_SPECS.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let (report, _directory) = common::report(spec.name, &["options.device_iterations=1"]);
+            assert_eq!(report.has(ReportPart::Execution), spec.name != "too_large");
+            check(&report, spec.name);
+        }
+    };
+    std::thread::scope(|scope| {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        (0..threads).for_each(|_| drop(scope.spawn(work)));
+    });
+}
