@@ -208,6 +208,28 @@ fn scripted() -> ReportBuilder {
     report
 }
 
+/// A report that is open stays itself when another one takes its name.
+#[cfg(unix)]
+#[test]
+fn a_report_that_is_replaced_is_read_to_its_end() {
+    let directory = tempdir().unwrap();
+    let write = |runs: u64| {
+        let mut report = ReportBuilder::new(1, 1);
+        let work = report.compute("work", 10);
+        for at in 0..runs {
+            report.run(work, at * 10..at * 10 + 10);
+        }
+        report.write(directory.path()).unwrap()
+    };
+    let path = write(3);
+    let first = Report::open(&path).unwrap();
+    write(5);
+    assert_eq!(first.step_count().unwrap(), 3);
+    assert_eq!(first.trace().unwrap().unwrap().bars(), 3);
+    assert_eq!(first.verify().unwrap(), []);
+    assert_eq!(Report::open(&path).unwrap().trace().unwrap().unwrap().bars(), 5);
+}
+
 /// A query on the steps of a long run fails with a way to ask; nothing would look like an answer.
 #[test]
 fn steps_that_are_no_rows_say_how_to_ask() {

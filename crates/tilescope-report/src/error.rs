@@ -42,6 +42,9 @@ pub enum ReportError {
         expected: u64,
         path: PathBuf,
     },
+    /// Another file has the name now.
+    #[error("replaced by another file while it was open; open it again: {}", path.display())]
+    Replaced { path: PathBuf },
     /// The content contradicts itself.
     #[error("damaged, {problem}: {}", path.display())]
     Damaged {

@@ -105,6 +105,24 @@ pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
+/// What tells a file from another one that has taken its name; nothing where the system has no
+/// such number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FileIdentity(Option<(u64, u64)>);
+
+impl FileIdentity {
+    #[cfg(unix)]
+    pub(super) fn of(path: &Path) -> Self {
+        use std::os::unix::fs::MetadataExt;
+        Self(fs::metadata(path).ok().map(|found| (found.dev(), found.ino())))
+    }
+
+    #[cfg(not(unix))]
+    pub(super) fn of(_: &Path) -> Self {
+        Self(None)
+    }
+}
+
 fn has_content(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| found.len() > 0)
 }

@@ -34,6 +34,7 @@ pub use sidecar_files::SidecarFile;
 use super::database::{ReportDatabase, ReportWarnings, SelectQuery, lock};
 use super::error::ReportError;
 use super::model::*;
+use super::open_file::FileIdentity;
 use super::trace::Trace;
 use super::writer::StepLayout;
 use super::{open_file, schema};
@@ -72,6 +73,10 @@ impl<T> ReadOnceCell<T> {
 /// An open report. Reading never changes the file nor anything beside it.
 pub struct Report {
     db: ReportDatabase,
+    /// A second connection to the same file, for the trace: a long query on one holds up nothing
+    /// on the other.
+    second: Mutex<Option<ReportDatabase>>,
+    identity: FileIdentity,
     path: PathBuf,
     bytes: u64,
     origin: ReportOrigin,
@@ -104,9 +109,8 @@ impl Report {
         cache_directory: Option<PathBuf>,
     ) -> Result<Self, ReportError> {
         let path = open_file::locate(path.as_ref())?;
-        let bytes = open_file::check(&path)?;
         let warnings = Arc::new(ReportWarnings::default());
-        let db = connect(&path, &warnings)?;
+        let (bytes, [db, second], identity) = open_whole(&path, &warnings)?;
         if db.tables().next().is_none() {
             let found = "an SQLite file without any table of a report (steps, programs, vars_info, \
                          memory_by_tile, …)";
@@ -117,6 +121,8 @@ impl Report {
             if origin == ReportOrigin::Tilescope { read_meta(&db)? } else { BTreeMap::new() };
         Ok(Self {
             db,
+            second: Mutex::new(Some(second)),
+            identity,
             path,
             bytes,
             origin,
@@ -135,6 +141,18 @@ impl Report {
             trace: Mutex::new(None),
             building: Mutex::new(()),
         })
+    }
+
+    /// The second connection, or another one to the same file once that is in use.
+    fn another_connection(&self) -> Result<ReportDatabase, ReportError> {
+        if let Some(second) = lock(&self.second).take() {
+            return Ok(second);
+        }
+        let another = connect(&self.path, &self.warnings)?;
+        if FileIdentity::of(&self.path) != self.identity {
+            return Err(ReportError::Replaced { path: self.path.clone() });
+        }
+        Ok(another)
     }
 
     /// Path of the `profile.pop` file.
@@ -259,6 +277,26 @@ impl Report {
         self.prepare_trace(&mut |_| {}, &Arc::default())?;
         Ok(self.prepared_trace())
     }
+}
+
+/// How often a file that is replaced while it is opened is tried again.
+const OPENING_TRIES: usize = 8;
+
+/// The size of a report file and two connections to it, both to the same file though another one may
+/// take its name at any time.
+fn open_whole(
+    path: &Path,
+    warnings: &Arc<ReportWarnings>,
+) -> Result<(u64, [ReportDatabase; 2], FileIdentity), ReportError> {
+    for _ in 0..OPENING_TRIES {
+        let identity = FileIdentity::of(path);
+        let bytes = open_file::check(path)?;
+        let connections = [connect(path, warnings)?, connect(path, warnings)?];
+        if identity == FileIdentity::of(path) {
+            return Ok((bytes, connections, identity));
+        }
+    }
+    Err(ReportError::Replaced { path: path.to_owned() })
 }
 
 /// A connection to a report file that reads the tables of a report.

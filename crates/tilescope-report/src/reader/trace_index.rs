@@ -5,7 +5,7 @@
 //! go to further lanes below the first, as the tools people know draw them.
 
 use super::step_row::{COLUMNS, StepRow};
-use super::{Report, ReportOrigin, ReportPart, TraceState, connect, index_cache};
+use super::{Report, ReportOrigin, ReportPart, TraceState, index_cache};
 use crate::database::{ReportDatabase, ReportWarnings, RowCells, SelectQuery, lock};
 use crate::error::ReportError;
 use crate::limits::MAX_SUB_LANES;
@@ -122,7 +122,7 @@ impl Report {
         if self.origin != ReportOrigin::Tilescope || !self.db.has_rows("trace_lanes") {
             return Ok(false);
         }
-        match Trace::open(connect(&self.path, &self.warnings)?, None) {
+        match Trace::open(self.another_connection()?, None) {
             Ok(trace) => {
                 *lock(&self.trace) = Some(PreparedTrace {
                     trace,
@@ -170,7 +170,7 @@ impl Report {
         progress: &mut dyn FnMut(f64),
         cancel: &Arc<AtomicBool>,
     ) -> Result<PreparedTrace, ReportError> {
-        let mut source = connect(&self.path, &self.warnings)?;
+        let mut source = self.another_connection()?;
         // A connection of its own: cancelling must not end queries of other threads.
         source.set_cancel(cancel.clone())?;
         let build = ForeignIndexBuilder {
