@@ -53,7 +53,7 @@ fn arguments(command: clap::Command) -> clap::Command {
         )
         .arg(json_argument())
         .after_help(
-            "Percentages are relative to the larger side; that of --fail-over is relative to the source.\n\n\
+            "Percentages are relative to the source. The largest difference comes first.\n\n\
              Examples:\n  tilescope compare before after\n  \
              tilescope compare before after --view execution-trace --limit 50\n  \
              tilescope compare before after --view all --json\n  \

@@ -197,13 +197,27 @@ fn changes_along_a_lane_add_up_to_the_difference_of_the_lanes() {
 }
 
 #[test]
-fn shares_are_of_the_larger_side() {
+fn shares_are_of_the_source_and_the_largest_change_comes_first() {
     let reports = reports();
+    let value = |cell: &Option<TableCell>| cell.as_ref().map_or(Some(0.0), TableCell::number);
+    let mut sorted = 0;
     for table in tables(&reports[0].1, &reports[1].1).iter().flatten() {
         for row in &table.rows {
-            assert!(row.share().is_none_or(|share| (-1.0..=1.0).contains(&share)), "{row:?}");
+            let (Some(source), Some(target)) = (value(&row.source), value(&row.target)) else {
+                assert_eq!(row.share(), None, "{row:?}");
+                continue;
+            };
+            let Some(share) = row.share() else {
+                assert!(source == 0.0 && target != 0.0, "{row:?}");
+                continue;
+            };
+            let again = source + share * source.abs();
+            assert!((again - target).abs() <= 1e-9 * target.abs().max(1.0), "{row:?}");
         }
+        let size = |row: &ComparisonRow| row.change().map_or(0.0, f64::abs);
+        sorted += usize::from(table.rows.iter().map(size).is_sorted_by(|a, b| a >= b));
     }
+    assert!(sorted > 10, "{sorted} tables begin with what changed most");
 }
 
 #[test]

@@ -28,7 +28,7 @@ pub enum TableCell {
     },
     /// A share of one.
     Share(f64),
-    /// A change as a share of the larger side, from -1 to 1.
+    /// A change as a share of what it was: 3 for four times as much.
     ChangeShare(f64),
     /// A measured or derived number.
     Real(f64),

@@ -45,10 +45,15 @@ impl ComparisonRow {
         Some(whole(&self.target)? - whole(&self.source)?)
     }
 
-    /// The change as a share of the larger side, from -1 to 1; `None` for words.
+    /// The change as a share of the source: 3 where the target has four times as much. `None` for
+    /// words, and where the source has nothing that a share could be of.
     pub fn share(&self) -> Option<f64> {
-        let (change, larger) = (self.change()?, self.larger());
-        Some(if larger > 0.0 { change / larger } else { 0.0 })
+        let change = self.change()?;
+        let source = number(&self.source)?.abs();
+        if change == 0.0 {
+            return Some(0.0);
+        }
+        (source > 0.0).then(|| change / source)
     }
 
     /// The larger of both values; nothing for words.
@@ -62,7 +67,7 @@ impl ComparisonRow {
         self.source == self.target
     }
 
-    /// The change in words: `+1,024 B (12.50 %)`; a dash where words differ.
+    /// The change in words: `+1,024 B (+12.50 %)`.
     pub fn change_text(&self) -> String {
         let Some(change) = self.change() else {
             return if self.is_same() { String::new() } else { "differs".to_owned() };
@@ -77,18 +82,29 @@ impl ComparisonRow {
             }
             (_, None) => format!("{sign}{change:.2}"),
         };
-        format!("{number} ({:.2} %)", self.share().unwrap_or(0.0).abs() * 100.0)
+        match self.share() {
+            Some(share) => format!("{number} ({}{:.2} %)", sign, share * 100.0),
+            None => format!("{number} (new)"),
+        }
     }
 
-    /// As a row of a table: name, both sides, the change and its share of the larger side.
+    /// As a row of a table: name, both sides, the change and its share of the source.
     fn cells(&self) -> Vec<TableCell> {
         vec![
             TableCell::Text(self.name.clone()),
             self.source.clone().into(),
             self.target.clone().into(),
             self.change_cell(),
-            self.share().map_or_else(|| "".into(), TableCell::ChangeShare),
+            self.share_cell(),
         ]
+    }
+
+    fn share_cell(&self) -> TableCell {
+        match (self.share(), self.change()) {
+            (Some(share), _) => TableCell::ChangeShare(share),
+            (None, Some(_)) => "new".into(),
+            (None, None) => "".into(),
+        }
     }
 
     fn change_cell(&self) -> TableCell {
@@ -167,7 +183,7 @@ impl ComparisonTable {
         self.title.to_lowercase().replace(' ', "-").replace(',', "")
     }
 
-    /// Its rows as columns of source, target, difference and share of the larger side.
+    /// Its rows as columns of source, target, difference and share of the source.
     pub fn data(&self) -> DataTable {
         let sides = self.rows.iter().flat_map(|row| [&row.source, &row.target]);
         let words = sides.flatten().any(|cell| matches!(cell, TableCell::Text(_)));
@@ -177,16 +193,20 @@ impl ComparisonTable {
             side("Source"),
             side("Target"),
             TableColumn::number("Diff").about("Target minus source; a missing side counts as zero"),
-            TableColumn::number("Relative").about("The difference as a share of the larger side"),
+            TableColumn::number("Relative").about("The difference as a percentage of the source"),
         ];
         let table = DataTable::new(columns, self.rows.iter().map(ComparisonRow::cells).collect());
         if self.total.is_some() { table.with_totals() } else { table }
     }
 
-    /// The same with the larger side first; names decide among equals.
-    pub(crate) fn by_larger(mut self) -> Self {
-        self.rows
-            .sort_by(|a, b| b.larger().total_cmp(&a.larger()).then_with(|| a.name.cmp(&b.name)));
+    /// The same with the largest change first; larger sides, then names decide among equals.
+    pub(crate) fn by_change(mut self) -> Self {
+        let size = |row: &ComparisonRow| row.change().map_or(0.0, f64::abs);
+        self.rows.sort_by(|a, b| {
+            let by_size = size(b).total_cmp(&size(a));
+            let by_side = || b.larger().total_cmp(&a.larger());
+            by_size.then_with(by_side).then_with(|| a.name.cmp(&b.name))
+        });
         self
     }
 
@@ -226,14 +246,14 @@ mod tests {
     use tilescope_report::units::Bytes;
 
     #[test]
-    fn changes_are_told_against_the_larger_side() {
+    fn changes_are_told_against_the_source() {
         let row = |source, target| ComparisonRow::new("a", source, target);
         let bytes = |value| Some(TableCell::Bytes(value));
         let cases = [
-            (row(bytes(Bytes(700)), bytes(Bytes(1000))), "+300 B (30.00 %)"),
-            (row(bytes(Bytes(1000)), bytes(Bytes(700))), "-300 B (30.00 %)"),
-            (row(None, bytes(Bytes(5))), "+5 B (100.00 %)"),
-            (row(bytes(Bytes(5)), None), "-5 B (100.00 %)"),
+            (row(bytes(Bytes(700)), bytes(Bytes(1000))), "+300 B (+42.86 %)"),
+            (row(bytes(Bytes(1000)), bytes(Bytes(700))), "-300 B (-30.00 %)"),
+            (row(None, bytes(Bytes(5))), "+5 B (new)"),
+            (row(bytes(Bytes(5)), None), "-5 B (-100.00 %)"),
             (row(bytes(Bytes::ZERO), bytes(Bytes::ZERO)), "0 B (0.00 %)"),
             (row(Some(TableCell::Share(0.5)), Some(TableCell::Share(0.25))), "-25.0 points"),
             (row(Some(TableCell::Text("a".into())), None), "differs"),

@@ -70,5 +70,5 @@ fn of_programs(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportErr
             ..ComparisonRow::new(title(program), cell(in_source, &source), cell(in_target, &target))
         });
     }
-    Ok(ComparisonTable::new("Programs", "Code of program", rows).by_larger())
+    Ok(ComparisonTable::new("Programs", "Code of program", rows).by_change())
 }

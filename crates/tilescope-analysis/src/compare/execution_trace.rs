@@ -44,7 +44,7 @@ fn activities(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportErro
         side.as_ref().map(|values| TableCell::Count(values.iter().map(|value| value.1.0).sum()))
     };
     let total = (sum(&source), sum(&target));
-    let table = ComparisonTable::new("Cycles of all lanes", "Activity", rows).by_larger();
+    let table = ComparisonTable::new("Cycles of all lanes", "Activity", rows).by_change();
     Ok(table.with_total(total.0, total.1))
 }
 
@@ -78,7 +78,7 @@ fn changes(
         return table
             .with_total(Some(TableCell::Count(source.0)), Some(TableCell::Count(target.0)));
     }
-    let mut table = table.by_larger();
+    let mut table = table.by_change();
     table.rows.retain(|row| row.larger() > 0.0);
     table
 }

@@ -83,5 +83,5 @@ fn steps(
         })
     };
     let rows = sides.alignment.programs.pairs.iter().filter_map(row).collect();
-    Ok(ComparisonTable::new("Steps", "Not always live at", rows).by_larger())
+    Ok(ComparisonTable::new("Steps", "Not always live at", rows).by_change())
 }

@@ -158,5 +158,5 @@ pub(super) fn variable_table(
         }
     });
     let table = ComparisonTable::new(title, "Variable", rows.collect());
-    table.by_larger().with_total(total.0, total.1)
+    table.by_change().with_total(total.0, total.1)
 }

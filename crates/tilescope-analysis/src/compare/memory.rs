@@ -74,7 +74,7 @@ fn categories(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportErro
         ComparisonRow::new(name, cell(source), cell(target))
     });
     let table = ComparisonTable::new("Categories", "Category", rows.collect());
-    Ok(table.by_larger().with_total(total.0, total.1))
+    Ok(table.by_change().with_total(total.0, total.1))
 }
 
 fn variables(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportError> {
@@ -136,5 +136,5 @@ pub(super) fn numbered<N: Copy + Ord + fmt::Display>(
     let sum = |of: &BTreeMap<N, Bytes>| Some(TableCell::Bytes(of.values().sum()));
     let total = (sum(source), sum(target));
     let rows = all.into_iter().map(row).collect();
-    ComparisonTable::new(title, what, rows).by_larger().with_total(total.0, total.1)
+    ComparisonTable::new(title, what, rows).by_change().with_total(total.0, total.1)
 }

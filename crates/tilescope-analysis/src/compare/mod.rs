@@ -1,6 +1,6 @@
 //! Two reports side by side: the figures of every view as source, target and difference.
 //!
-//! A difference is target less source; its percentage is of the larger side. What one report lacks
+//! A difference is target less source; its percentage is of the source. What one report lacks
 //! counts as nothing there. Things belong together by what they are called and in which order they
 //! come, never by the ids of a file: see [`ProgramPairs`] for programs and [`StepAlignment`] for what ran.
 //!

@@ -37,10 +37,10 @@ fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportErr
         let rows = pairs.iter().map(|(source, target)| row(source, target, *figure)).collect();
         // Variables of operations share bytes where they do not live together.
         if *title == MEMORY {
-            return ComparisonTable::new(title, "Operation", rows).by_larger();
+            return ComparisonTable::new(title, "Operation", rows).by_change();
         }
         let total = (total(&pairs, |pair| &pair.0, *figure), total(&pairs, |p| &p.1, *figure));
-        let table = ComparisonTable::new(title, "Operation", rows).by_larger();
+        let table = ComparisonTable::new(title, "Operation", rows).by_change();
         table.with_total(total.0, total.1)
     };
     Ok(FIGURES.iter().map(table).collect())

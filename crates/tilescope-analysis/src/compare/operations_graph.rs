@@ -34,7 +34,7 @@ fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportErr
                     |side: Option<(String, u64)>| side.map(|(_, count)| TableCell::Count(count));
                 ComparisonRow::new(name.unwrap_or_default(), cell(source), cell(target))
             });
-        let table = ComparisonTable::new(title, "Operator", rows.collect()).by_larger();
+        let table = ComparisonTable::new(title, "Operator", rows.collect()).by_change();
         table.with_total(sum(&source), sum(&target))
     };
     Ok(figures.into_iter().map(table).collect())

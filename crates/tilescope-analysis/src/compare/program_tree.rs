@@ -50,7 +50,7 @@ fn kinds(source: &ProgramNodeTable, target: &ProgramNodeTable) -> ComparisonTabl
     };
     let rows = ProgramKind::ALL.into_iter().filter_map(row).collect();
     let total = |programs: &ProgramNodeTable| Some(TableCell::Count(programs.len() as u64));
-    let table = ComparisonTable::new("Programs by kind", "Kind", rows).by_larger();
+    let table = ComparisonTable::new("Programs by kind", "Kind", rows).by_change();
     table.with_total(total(source), total(target))
 }
 

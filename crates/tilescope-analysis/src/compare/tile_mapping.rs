@@ -35,7 +35,7 @@ fn tensors(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportError> 
             ..ComparisonRow::new(name.unwrap_or_default(), cell(&source), cell(&target))
         }
     });
-    Ok(ComparisonTable::new("Tensors", "Tiles of tensor", rows.collect()).by_larger())
+    Ok(ComparisonTable::new("Tensors", "Tiles of tensor", rows.collect()).by_change())
 }
 
 fn compute_sets(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportError> {
@@ -51,5 +51,5 @@ fn compute_sets(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportEr
         };
         ComparisonRow::new(name.unwrap_or_default(), cell(&source), cell(&target))
     });
-    Ok(ComparisonTable::new("Compute sets", "Tiles of compute set", rows.collect()).by_larger())
+    Ok(ComparisonTable::new("Compute sets", "Tiles of compute set", rows.collect()).by_change())
 }
