@@ -237,7 +237,10 @@ mod tests {
         ];
         let shares = LaneShares::from_spans(&spans, cycles(0, 20), 2);
         let of = |column: usize, activity| shares.columns()[column].cycles[activity];
-        assert_eq!((of(0, StepActivity::Compute), of(1, StepActivity::Compute)), (Cycles(6), Cycles(3)));
+        assert_eq!(
+            (of(0, StepActivity::Compute), of(1, StepActivity::Compute)),
+            (Cycles(6), Cycles(3))
+        );
         assert_eq!(of(0, StepActivity::Sync), Cycles(3));
         assert_eq!(shares.range(1), cycles(10, 20));
         let half = shares.cycles_in(cycles(0, 5));

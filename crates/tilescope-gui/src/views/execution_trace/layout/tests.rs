@@ -58,6 +58,7 @@ impl SampleTrace {
             selected: None,
             filter: "",
             colours: ColourScheme::default(),
+            narrow_steps: self.trace.narrow_steps,
             pixels_per_point: 1.0,
         };
         let key = scene_key(layout, limits, look);
