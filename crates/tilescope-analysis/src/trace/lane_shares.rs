@@ -39,6 +39,11 @@ impl LaneShares {
         shares
     }
 
+    /// The cycles of all columns.
+    pub fn window(&self) -> CycleRange {
+        self.window
+    }
+
     /// The columns, from left to right.
     pub fn columns(&self) -> &[ShareColumn] {
         &self.columns

@@ -15,27 +15,30 @@ use tilescope_report::units::{CycleRange, Cycles, grouped, percent};
 /// Pixels across of a column: in a single one, what alternates from step to step is only noise.
 pub(crate) const COLUMN_PIXELS: usize = 2;
 
+/// Smallest share that is not written as 0.0 %.
+const LEAST_SHARE: f64 = 0.0005;
+
 /// A share of some cycles.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct TimeShare {
-    /// What they are spent on; idle where there is nothing.
+    /// What they are spent on; nothing while the IPU is idle.
     pub activity: Option<StepActivity>,
     /// 0 to 1.
     pub share: f64,
 }
 
-/// Shares of `length` cycles, the largest first; what takes none is left out.
+/// Shares of `length` cycles, the largest first; what takes next to none is left out.
 pub(crate) fn time_shares(cycles: &PerActivity<Cycles>, length: Cycles) -> Vec<TimeShare> {
     let idle = (None, length.saturating_sub(cycles.total()));
     let all = cycles.iter().map(|(activity, cycles)| (Some(activity), cycles)).chain([idle]);
-    let mut parts: Vec<_> = all.filter(|(_, cycles)| !cycles.is_zero()).collect();
+    let mut parts: Vec<_> = all.collect();
     // Stable: equal shares keep the order of the activities.
     parts.sort_by_key(|(_, cycles)| std::cmp::Reverse(*cycles));
     // Columns hold whole cycles: rounded, all parts may be a few more than there are.
     let whole = length.max(cycles.total()).max(Cycles(1)).as_f64();
     let share =
         |(activity, cycles): (_, Cycles)| TimeShare { activity, share: cycles.as_f64() / whole };
-    parts.into_iter().map(share).collect()
+    parts.into_iter().map(share).filter(|share| share.share >= LEAST_SHARE).collect()
 }
 
 /// The colour of a share.

@@ -18,7 +18,7 @@ const NAME_HEIGHT: f32 = text_size::SMALL + spacing::XS;
 /// Height of a line of shares.
 const SHARE_LINE: f32 = text_size::CAPTION + spacing::XXS;
 /// Smallest share that has a line.
-const LEAST_SHARE: f64 = 0.005;
+const LEAST_LINE: f64 = 0.005;
 
 /// One IPU on the screen.
 pub(crate) struct IpuBand<'a> {
@@ -146,7 +146,7 @@ fn scene_band<'a>(
     // The image belongs to the window of its scene; drawn at that window's place it may be stale,
     // but it is never in the wrong place while a new one is on its way.
     let window = scene.key.window;
-    let shares = shares_on_screen(layout, ipu);
+    let shares = shares_on_screen(layout, prepared, ipu);
     SceneBand {
         share_lines: share_lines(layout, block, &shares),
         shares,
@@ -158,11 +158,18 @@ fn scene_band<'a>(
     }
 }
 
-/// What the compute tiles spend the cycles on the screen on.
-fn shares_on_screen(layout: &TraceLayout<'_>, ipu: &IpuLaneScene) -> Vec<TimeShare> {
+/// What the compute tiles spend the cycles on the screen on, as the table below the lanes has it.
+fn shares_on_screen(
+    layout: &TraceLayout<'_>,
+    prepared: &LoadedTrace,
+    ipu: &IpuLaneScene,
+) -> Vec<TimeShare> {
+    let Some(lane) = ipu.shares.first() else { return Vec::new() };
     let window = cycles_on_screen(layout.axis, layout.regions.lanes.width());
-    let lane = ipu.shares.first();
-    lane.map(|lane| time_shares(&lane.cycles_in(window), window.length())).unwrap_or_default()
+    // While a wider scene is read, what is known stands for the rest.
+    let known = window.intersection(lane.window());
+    // The run may end inside of a column: all of that column is counted, but only cycles of the run.
+    time_shares(&lane.cycles_in(known), known.intersection(prepared.range).length())
 }
 
 /// Lines below the name of an IPU, down to the foot of its compute tiles.
@@ -179,7 +186,7 @@ fn share_lines(
         let at = pos2(name.x, y);
         (y + SHARE_LINE <= foot).then_some(ShareLineItem { at, share: *share })
     };
-    let seen = shares.iter().filter(|share| share.share >= LEAST_SHARE);
+    let seen = shares.iter().filter(|share| share.share >= LEAST_LINE);
     seen.enumerate().map_while(line).collect()
 }
 
