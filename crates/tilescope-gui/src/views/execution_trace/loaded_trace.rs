@@ -41,7 +41,7 @@ pub(crate) struct LoadedTrace {
     /// Whether it is known how many tiles work in a step.
     pub balance: bool,
     /// Where a pixel is as many cycles, nearly all steps are narrower than that.
-    pub narrow_steps: Cycles,
+    pub narrow_steps: Option<Cycles>,
     /// Cycles of each tile; read when they are first shown.
     tile_times: OnceLock<TileWorkTimes>,
 }
@@ -100,7 +100,8 @@ pub(crate) fn prepare(
         target: report.target()?,
         host,
         balance: report.has(ReportPart::ActiveTiles),
-        narrow_steps: narrow_step_cycles(&trace)?,
+        // Damaged totals by program leave a trace of bars.
+        narrow_steps: narrow_step_cycles(&trace).ok(),
         range,
         trace,
         labels,

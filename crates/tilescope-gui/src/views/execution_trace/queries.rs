@@ -123,7 +123,7 @@ pub(super) struct TraceSceneLook<'a> {
     pub filter: &'a str,
     pub colours: ColourScheme,
     /// Where a pixel is as many cycles, lanes are shown as shares.
-    pub narrow_steps: Cycles,
+    pub narrow_steps: Option<Cycles>,
     /// Physical pixels per point.
     pub pixels_per_point: f32,
 }
@@ -145,7 +145,8 @@ pub(super) fn scene_key(
     let filter = filter.trim().to_lowercase();
     // By the zoom alone, so that panning changes nothing and all lanes look alike. What matches a
     // filter has no place in a sum over all steps.
-    let far_out = cycles_per_pixel >= narrow_steps.max(Cycles(1)).as_f64();
+    let far_out =
+        narrow_steps.is_some_and(|narrow| cycles_per_pixel >= narrow.max(Cycles(1)).as_f64());
     let shares = prefs.shares && far_out && filter.is_empty();
     TraceSceneKey {
         window,
