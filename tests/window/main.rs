@@ -24,6 +24,7 @@ mod messages;
 mod numbers;
 mod pairs;
 mod pictures;
+mod shares;
 mod tiles;
 mod tour;
 mod tuning_loop;

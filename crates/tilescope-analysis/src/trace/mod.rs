@@ -5,6 +5,7 @@ mod flow_arrows;
 mod host_lane;
 mod lane_items;
 mod lane_layout;
+mod lane_shares;
 mod program_labels;
 mod program_runs;
 mod step_details;
@@ -15,6 +16,7 @@ pub use flow_arrows::{FlowArrow, InterIpuTransfer, InterIpuTransfers, arrows};
 pub use host_lane::{HostActivity, host_lane};
 pub use lane_items::{LaneItem, LaneItemKind, LaneItemList};
 pub use lane_layout::{MAX_ROWS, TraceLaneStyle, TraceStepGrouping, arrange, lane_items};
+pub use lane_shares::{LaneShares, ShareColumn, lane_shares, narrow_step_cycles};
 pub use program_labels::{NameTreeNodeId, ProgramLabel, ProgramLabels};
 pub use program_runs::{
     LaneStepLocation, ProgramExecutions, ProgramRunTotals, ProgramRuns, first_run, moved,

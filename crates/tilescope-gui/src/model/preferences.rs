@@ -154,6 +154,8 @@ pub struct TracePrefs {
     pub group_syncs: bool,
     /// Shade bars by tile balance.
     pub tile_balance: bool,
+    /// Far out, show lanes as shares of what they spend their time on.
+    pub shares: bool,
     /// Show rows of runs, iterations and stages.
     pub marks: bool,
     /// Show where data goes between IPUs.
@@ -171,6 +173,7 @@ impl Default for TracePrefs {
             group_executions: true,
             group_syncs: true,
             tile_balance: true,
+            shares: true,
             marks: true,
             arrows: true,
             tiles: false,

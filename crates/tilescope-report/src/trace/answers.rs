@@ -3,7 +3,7 @@
 use super::step_record::StepRecord;
 use crate::model::{ProgramKind, StepActivity};
 use crate::units::{Bytes, CycleRange, Cycles, IpuId, ProgramId, Quantity, StepId};
-use std::ops::Index;
+use std::ops::{Index, IndexMut};
 
 /// Number of activities that a trace tells apart.
 pub(super) const ACTIVITIES: usize = StepActivity::ALL.len();
@@ -40,6 +40,12 @@ impl<T> Index<StepActivity> for PerActivity<T> {
 
     fn index(&self, activity: StepActivity) -> &T {
         &self.0[activity as usize]
+    }
+}
+
+impl<T> IndexMut<StepActivity> for PerActivity<T> {
+    fn index_mut(&mut self, activity: StepActivity) -> &mut T {
+        &mut self.0[activity as usize]
     }
 }
 

@@ -117,6 +117,7 @@ impl ExecutionTraceView {
             selected: context.selection.step,
             filter: &self.settings.filter,
             colours: ColourScheme::of(ui),
+            narrow_steps: prepared.narrow_steps,
             pixels_per_point: ui.pixels_per_point(),
         };
         let key = scene_key(layout, limits, look);

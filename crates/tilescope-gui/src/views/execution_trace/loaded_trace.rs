@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use tilescope_analysis::trace::{
-    InterIpuTransfers, MAX_ROWS, ProgramLabels, TileWorkTimes, TraceLaneStyle,
+    InterIpuTransfers, MAX_ROWS, ProgramLabels, TileWorkTimes, TraceLaneStyle, narrow_step_cycles,
 };
 use tilescope_report::trace::Trace;
 use tilescope_report::units::{CycleRange, Cycles, IpuId};
@@ -40,6 +40,8 @@ pub(crate) struct LoadedTrace {
     pub host: bool,
     /// Whether it is known how many tiles work in a step.
     pub balance: bool,
+    /// Where a pixel is as many cycles, nearly all steps are narrower than that.
+    pub narrow_steps: Option<Cycles>,
     /// Cycles of each tile; read when they are first shown.
     tile_times: OnceLock<TileWorkTimes>,
 }
@@ -98,6 +100,8 @@ pub(crate) fn prepare(
         target: report.target()?,
         host,
         balance: report.has(ReportPart::ActiveTiles),
+        // Damaged totals by program leave a trace of bars.
+        narrow_steps: narrow_step_cycles(&trace).ok(),
         range,
         trace,
         labels,

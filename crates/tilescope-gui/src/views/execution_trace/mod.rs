@@ -20,6 +20,7 @@ mod queries;
 mod scene;
 mod selected_bar;
 mod settings;
+mod share_graph;
 mod step_details;
 mod step_statistics;
 mod step_walk;

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tilescope_analysis::distribution::ValueStatistics;
 use tilescope_analysis::trace::{StepDetailReport, TraceStepGrouping, WindowSummary};
-use tilescope_report::units::{CycleRange, IpuId, NumberFormat};
+use tilescope_report::units::{CycleRange, Cycles, IpuId, NumberFormat};
 
 /// Points above and below the lanes on the screen whose IPUs are read too, so that scrolling does
 /// not uncover empty lanes.
@@ -122,6 +122,8 @@ pub(super) struct TraceSceneLook<'a> {
     pub selected: Option<SelectedStep>,
     pub filter: &'a str,
     pub colours: ColourScheme,
+    /// Where a pixel is as many cycles, lanes are shown as shares.
+    pub narrow_steps: Option<Cycles>,
     /// Physical pixels per point.
     pub pixels_per_point: f32,
 }
@@ -132,13 +134,20 @@ pub(super) fn scene_key(
     limits: AxisLimits,
     look: TraceSceneLook<'_>,
 ) -> TraceSceneKey {
-    let TraceSceneLook { prefs, selected, filter, colours, pixels_per_point } = look;
+    let TraceSceneLook { prefs, selected, filter, colours, narrow_steps, pixels_per_point } = look;
     let cycles_per_pixel = layout.axis.scale() / f64::from(pixels_per_point);
     // More cycles than are on the screen, so that panning does not wait for every frame.
     let window = scene_window(layout.axis, limits.width);
     let width = (window.length().as_f64() / cycles_per_pixel).ceil() as usize;
     // Rows are equally high on all IPUs: the first one speaks for them.
     let row_height = layout.blocks.first().map_or(FLAME_ROW, |block| block.row_height);
+    // One spelling for what matches the same: a blank typed must not have all read again.
+    let filter = filter.trim().to_lowercase();
+    // By the zoom alone, so that panning changes nothing and all lanes look alike. What matches a
+    // filter has no place in a sum over all steps.
+    let far_out =
+        narrow_steps.is_some_and(|narrow| cycles_per_pixel >= narrow.max(Cycles(1)).as_f64());
+    let shares = prefs.shares && far_out && filter.is_empty();
     TraceSceneKey {
         window,
         width: width.clamp(1, MAX_COLUMNS),
@@ -152,8 +161,8 @@ pub(super) fn scene_key(
         marks: prefs.marks,
         arrows: prefs.arrows,
         chosen: selected.map(|step| step.step),
-        // One spelling for what matches the same: a blank typed must not have all read again.
-        filter: filter.trim().to_lowercase(),
+        shares,
+        filter,
         colours,
         // Images are made in physical pixels: in points, dense screens would scale them up.
         row_height: (row_height * pixels_per_point).round() as usize,

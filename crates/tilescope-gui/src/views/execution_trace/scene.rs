@@ -4,15 +4,17 @@
 use super::bar_raster::{BarFilter, BarRasterLayout, raster};
 use super::bsp_raster::BspRaster;
 use super::loaded_trace::{IpuLanes, LoadedTrace, rows_of};
+use super::share_graph::{COLUMN_PIXELS, share_raster};
 use crate::theme::{ColourScheme, ThemePalette};
 use crate::views::cycle_axis::cycles_on_screen;
 use crate::widgets::pan_zoom_axis::PanZoomAxis;
 use crate::widgets::split_texture::SplitImage;
 use rayon::prelude::*;
 use tilescope_analysis::trace::{
-    FlowArrow, HostActivity, LaneItemKind, LaneItemList, TraceLaneStyle, TraceStepGrouping, arrows,
-    host_lane, lane_items,
+    FlowArrow, HostActivity, LaneItemKind, LaneItemList, LaneShares, TraceLaneStyle,
+    TraceStepGrouping, arrows, host_lane, lane_items, lane_shares,
 };
+use tilescope_report::trace::Trace;
 use tilescope_report::units::{CycleRange, Cycles, IpuId, StepId};
 use tilescope_report::{MarkFilter, MarkKind, ProgramKind, Report, ReportError, TraceMark};
 
@@ -39,6 +41,8 @@ pub(crate) struct TraceSceneKey {
     pub grouping: TraceStepGrouping,
     /// Whether bars are shaded by tile balance.
     pub tile_balance: bool,
+    /// Whether lanes are graphs of shares instead of bars.
+    pub shares: bool,
     /// Whether there are rows of marks.
     pub marks: bool,
     /// Whether there are arrows between IPUs.
@@ -88,7 +92,9 @@ pub(crate) struct IpuLaneScene {
     pub lanes: Vec<LaneItemList>,
     /// Places of the bars among them that may be wide enough for a name, group by group.
     pub labelled_bars: Vec<Vec<u32>>,
-    /// The bars as an image.
+    /// Shares of its groups of tiles; none where bars are shown.
+    pub shares: Vec<LaneShares>,
+    /// The bars or shares as an image.
     pub image: SplitImage,
     /// The raster of tiles as an image.
     pub tiles: Option<SplitImage>,
@@ -206,7 +212,11 @@ fn ipu_scene(
         tile_balance: key.tile_balance,
     };
     let palette = key.colours.palette();
-    let image = SplitImage::cut(raster(&lanes, labels, &fill, filter, palette));
+    let shares = if key.shares { shares(trace, key, shown)? } else { Vec::new() };
+    let image = SplitImage::cut(match key.shares {
+        true => share_raster(&shares, &fill, palette),
+        false => raster(&lanes, labels, &fill, filter, palette),
+    });
     let tiles = match key.tiles {
         0 => None,
         rows => Some(tiles_image(report, prepared, key, shown, (rows, palette))?),
@@ -222,8 +232,22 @@ fn ipu_scene(
     // Two kinds share this row, and each came sorted by itself.
     marks.marks.sort_by_key(|mark| mark.cycles.start);
     let least = (key.window.length().as_f64() / key.width.max(1) as f64 * LEAST_WIDE) as u64;
-    let wide = lanes.iter().map(|lane| labelled_bars(lane, least)).collect();
-    Ok(IpuLaneScene { ipu: shown.ipu, lanes, labelled_bars: wide, image, tiles, marks })
+    let wide = match key.shares {
+        true => Vec::new(),
+        false => lanes.iter().map(|lane| labelled_bars(lane, least)).collect(),
+    };
+    Ok(IpuLaneScene { ipu: shown.ipu, lanes, labelled_bars: wide, shares, image, tiles, marks })
+}
+
+/// Shares of the groups of tiles of an IPU.
+fn shares(
+    trace: &Trace,
+    key: &TraceSceneKey,
+    shown: &IpuLanes,
+) -> Result<Vec<LaneShares>, ReportError> {
+    let columns = key.width.div_ceil(COLUMN_PIXELS);
+    let lanes = shown.sub_lanes.iter().filter_map(|group| trace.lane_of(shown.ipu, *group));
+    lanes.map(|lane| lane_shares(lane, key.window, columns)).collect()
 }
 
 /// Places of the bars of at least so many cycles.

@@ -134,6 +134,9 @@ fn toggles_ui(bar: &mut ToolbarBuilder<'_>, prefs: &mut TracePrefs, marks: bool,
     bar.checkbox("Group syncs", &mut prefs.group_syncs, hint);
     let hint = "The bright part of a bar is its tile balance; the rest is dimmed.";
     bar.checkbox("Tile balance", &mut prefs.tile_balance, hint);
+    let hint = "Far out, where steps are narrower than a pixel: the shares of compute, exchange, \
+                copies and sync in the time, on top of each other. Switch it off to see bars.";
+    bar.checkbox("Shares", &mut prefs.shares, hint);
     if marks {
         let hint = "Rows for runs, iterations, pipeline phases and stages, and the host.";
         bar.checkbox("Marks", &mut prefs.marks, hint);
@@ -167,6 +170,11 @@ fn colour_legend_ui(ui: &mut Ui) {
         ui.horizontal(|ui| legend_ui(ui, colour, text));
     }
     ui.separator();
-    let text = "Dotted base: several steps in one pixel; their colours are mixed.";
-    ui.label(RichText::new(text).color(palette.weak_text).size(text_size::SMALL));
+    for text in [
+        "Dotted base: several steps in one pixel; their colours are mixed.",
+        "Far out: each colour is as high as its share of the time; any sync has the colour of \
+         the sync with other IPUs.",
+    ] {
+        ui.label(RichText::new(text).color(palette.weak_text).size(text_size::SMALL));
+    }
 }

@@ -6,14 +6,15 @@ use crate::theme::ThemePalette;
 use crate::views::cycle_axis::axis_range_of_cycles;
 use crate::views::execution_trace::events::TraceEvent;
 use crate::views::execution_trace::layout::{
-    DrawnRangeItem, LaneHit, TraceLayout, cycles_between, drawn_range,
+    DrawnRangeItem, LaneHit, LaneHitTarget, TraceLayout, cycles_between, drawn_range,
 };
 use crate::views::execution_trace::loaded_trace::LoadedTrace;
 use crate::views::execution_trace::scene::scene_window;
 use crate::views::execution_trace::selected_bar::{self, SelectedBar};
+use crate::views::execution_trace::share_graph::column_tooltip_ui;
 use crate::widgets::pan_zoom_axis::{AxisLimits, PanZoomAxis};
 use egui::{CursorIcon, PointerButton, Response, RichText, Stroke, StrokeKind, Ui, Vec2};
-use tilescope_analysis::trace::LaneItemKind;
+use tilescope_analysis::trace::{LaneItem, LaneItemKind};
 use tilescope_report::units::grouped;
 
 /// Zoom by a point of the wheel, as a power of e.
@@ -25,7 +26,7 @@ pub(crate) struct LanePointerInput<'a> {
     pub limits: AxisLimits,
     /// The lanes.
     pub response: &'a Response,
-    /// The bar below the pointer.
+    /// The bar or column below the pointer.
     pub hit: Option<LaneHit<'a>>,
     pub prepared: &'a LoadedTrace,
     pub drag_mode: TraceDragMode,
@@ -50,9 +51,9 @@ impl LanePointer {
         let mut events = Vec::new();
         // To egui the second click is a click too: with Shift it would take the step out again.
         if input.response.double_clicked() {
-            events.extend(input.hit.as_ref().map(|hit| TraceEvent::ZoomTo(hit.item.range)));
+            events.extend(input.hit.as_ref().map(|hit| TraceEvent::ZoomTo(hit.range)));
         } else if input.response.clicked() {
-            events.push(click(ui, input));
+            events.extend(click(ui, input));
         }
         self.drag(ui, input, &mut events);
         wheel(ui, input, &mut events);
@@ -120,14 +121,16 @@ fn wheel(ui: &Ui, input: &LanePointerInput<'_>, events: &mut Vec<TraceEvent>) {
     }
 }
 
-/// A click chooses what is below the pointer; with Shift or Ctrl beside what is chosen.
-fn click(ui: &Ui, input: &LanePointerInput<'_>) -> TraceEvent {
-    let Some(hit) = &input.hit else { return TraceEvent::ChooseNothing };
+/// A click chooses what is below the pointer; with Shift or Ctrl beside what is chosen. A column of
+/// shares is nothing that can be chosen.
+fn click(ui: &Ui, input: &LanePointerInput<'_>) -> Option<TraceEvent> {
+    let Some(hit) = &input.hit else { return Some(TraceEvent::ChooseNothing) };
+    let LaneHitTarget::Bar(item) = hit.target else { return None };
     let add = ui.input(|input| input.modifiers.shift || input.modifiers.command);
-    let (ipu, sub_lane) = (hit.ipu, hit.lane.sub_lane);
-    match hit.item.step() {
+    let (ipu, sub_lane) = (hit.ipu, hit.sub_lane);
+    Some(match item.step() {
         Some(step) => {
-            let position = hit.item.first_position();
+            let position = item.first_position();
             TraceEvent::ChooseStep { step: SelectedStep { ipu, sub_lane, position, step }, add }
         }
         None => {
@@ -135,36 +138,38 @@ fn click(ui: &Ui, input: &LanePointerInput<'_>) -> TraceEvent {
             // now.
             let window = scene_window(input.layout.axis, input.limits.width);
             let lane = (ipu, sub_lane);
-            let bar = SelectedBar::from_item(hit.item, input.prepared, lane, window);
+            let bar = SelectedBar::from_item(item, input.prepared, lane, window);
             TraceEvent::ChooseBar(bar)
         }
-    }
+    })
 }
 
-/// Outlines the bar under the pointer and says what it is.
+/// Outlines the bar or column under the pointer and says what it is.
 pub(crate) fn hover_ui(ui: &Ui, input: &LanePointerInput<'_>) {
     let Some(hit) = input.hit.as_ref().filter(|_| !input.response.dragged()) else { return };
     let stroke = Stroke::new(1.0, ThemePalette::for_ui(ui).text);
     let painter = ui.painter_at(input.layout.regions.lanes);
     painter.rect_stroke(hit.rect, 0.0, stroke, StrokeKind::Outside);
-    tooltip_ui(input.response, hit, input.prepared);
+    input.response.clone().on_hover_ui_at_pointer(|ui| {
+        ui.set_max_width(420.0);
+        match hit.target {
+            LaneHitTarget::Bar(item) => bar_tooltip_ui(ui, item, input.prepared),
+            LaneHitTarget::Column(column) => column_tooltip_ui(ui, column, hit.range),
+        }
+    });
 }
 
-fn tooltip_ui(response: &Response, hit: &LaneHit<'_>, prepared: &LoadedTrace) {
-    response.clone().on_hover_ui_at_pointer(|ui| {
-        ui.set_max_width(420.0);
-        let palette = ThemePalette::for_ui(ui);
-        let title: String =
-            selected_bar::title(hit.item, &prepared.labels).chars().take(240).collect();
-        ui.label(crate::theme::fonts::strong(title));
-        let length = hit.item.range.length();
-        let mut text = format!("{length} cycles");
-        if let Some(balance) = hit.item.tile_balance().filter(|_| prepared.balance) {
-            text.push_str(&format!(", tile balance {}", tilescope_report::units::percent(balance)));
-        }
-        if hit.item.steps() > 1 && !matches!(hit.item.kind, LaneItemKind::Bucket(..)) {
-            text.push_str(&format!(", {} steps", grouped(hit.item.steps())));
-        }
-        ui.label(RichText::new(text).color(palette.weak_text));
-    });
+fn bar_tooltip_ui(ui: &mut Ui, item: &LaneItem, prepared: &LoadedTrace) {
+    let palette = ThemePalette::for_ui(ui);
+    let title: String = selected_bar::title(item, &prepared.labels).chars().take(240).collect();
+    ui.label(crate::theme::fonts::strong(title));
+    let length = item.range.length();
+    let mut text = format!("{length} cycles");
+    if let Some(balance) = item.tile_balance().filter(|_| prepared.balance) {
+        text.push_str(&format!(", tile balance {}", tilescope_report::units::percent(balance)));
+    }
+    if item.steps() > 1 && !matches!(item.kind, LaneItemKind::Bucket(..)) {
+        text.push_str(&format!(", {} steps", grouped(item.steps())));
+    }
+    ui.label(RichText::new(text).color(palette.weak_text));
 }

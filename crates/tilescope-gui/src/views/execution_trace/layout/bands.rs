@@ -2,15 +2,23 @@
 
 use super::marks::{MarkBarItem, mark_bars};
 use super::{BarPosition, IpuLaneLayout, SUB_LANE_GAP, TraceLayout};
+use crate::theme::{spacing, text_size};
 use crate::views::cycle_axis::cycles_on_screen;
 use crate::views::execution_trace::loaded_trace::LoadedTrace;
 use crate::views::execution_trace::scene::{IpuLaneScene, TraceScene};
+use crate::views::execution_trace::share_graph::{TimeShare, time_shares};
 use egui::{Pos2, Rect, pos2, vec2};
 use tilescope_analysis::trace::LaneItem;
 use tilescope_report::units::{CycleRange, IpuId};
 
 /// Narrowest bar with a name on it.
 pub(super) const LEAST_LABEL: f32 = 26.0;
+/// Height of the name of an IPU.
+const NAME_HEIGHT: f32 = text_size::SMALL + spacing::XS;
+/// Height of a line of shares.
+const SHARE_LINE: f32 = text_size::CAPTION + spacing::XXS;
+/// Smallest share that has a line.
+const LEAST_LINE: f64 = 0.005;
 
 /// One IPU on the screen.
 pub(crate) struct IpuBand<'a> {
@@ -45,6 +53,17 @@ pub(crate) struct SceneBand<'a> {
     /// The row of its stages and updates, with their bars.
     pub stages: Option<(Rect, Vec<MarkBarItem<'a>>)>,
     pub labels: Vec<BarLabelItem<'a>>,
+    /// Mean shares of the cycles on the screen, where lanes are shares; the largest first.
+    pub shares: Vec<TimeShare>,
+    /// Those of them for which there is room below the name of the IPU.
+    pub share_lines: Vec<ShareLineItem>,
+}
+
+/// A share that stands beside its lane.
+pub(crate) struct ShareLineItem {
+    /// Upper right corner of its words.
+    pub at: Pos2,
+    pub share: TimeShare,
 }
 
 /// A bar that is wide enough for its name.
@@ -80,8 +99,6 @@ fn ipu_band<'a>(
     let (gutter, top) = (layout.regions.gutter(), layout.top(block));
     let size = vec2(gutter.width(), block.height());
     let own = Rect::from_min_size(pos2(gutter.left(), top), size);
-    // The name stays on the screen as long as a part of its lanes does.
-    let y = (top + 2.0).max(gutter.top() + 2.0).min(own.bottom() - 18.0);
     let bars = layout.bars(block);
     let separator = |index| bars.top() + block.sub_lane_top(index) - SUB_LANE_GAP / 2.0;
     // An IPU that was just scrolled to may not be in the scene yet: it has a name and a ground, and
@@ -91,7 +108,7 @@ fn ipu_band<'a>(
         ipu: block.lanes.ipu,
         steps: block.lanes.steps,
         gutter: own,
-        name_at: pos2(gutter.right() - 10.0, y),
+        name_at: name_at(layout, block),
         groups: group_names(layout, block),
         bars,
         tiles: layout.tiles(block),
@@ -129,13 +146,56 @@ fn scene_band<'a>(
     // The image belongs to the window of its scene; drawn at that window's place it may be stale,
     // but it is never in the wrong place while a new one is on its way.
     let window = scene.key.window;
+    let shares = shares_on_screen(layout, prepared, ipu);
     SceneBand {
+        share_lines: share_lines(layout, block, &shares),
+        shares,
         scene: ipu,
         index,
         image: (layout.x(window.start), layout.x(window.end)),
         stages,
         labels: bar_labels(layout, block, prepared, ipu),
     }
+}
+
+/// What the compute tiles spend the cycles on the screen on, as the table below the lanes has it.
+fn shares_on_screen(
+    layout: &TraceLayout<'_>,
+    prepared: &LoadedTrace,
+    ipu: &IpuLaneScene,
+) -> Vec<TimeShare> {
+    let Some(lane) = ipu.shares.first() else { return Vec::new() };
+    let window = cycles_on_screen(layout.axis, layout.regions.lanes.width());
+    // While a wider scene is read, what is known stands for the rest.
+    let known = window.intersection(lane.window());
+    // The run may end inside of a column: all of that column is counted, but only cycles of the run.
+    time_shares(&lane.cycles_in(known), known.intersection(prepared.range).length())
+}
+
+/// Lines below the name of an IPU, down to the foot of its compute tiles.
+fn share_lines(
+    layout: &TraceLayout<'_>,
+    block: &IpuLaneLayout<'_>,
+    shares: &[TimeShare],
+) -> Vec<ShareLineItem> {
+    let name = name_at(layout, block);
+    let rows = block.rows.first().copied().unwrap_or(1);
+    let foot = layout.bars(block).top() + rows as f32 * block.row_height;
+    let line = |(index, share): (usize, &TimeShare)| {
+        let y = name.y + NAME_HEIGHT + index as f32 * SHARE_LINE;
+        let at = pos2(name.x, y);
+        (y + SHARE_LINE <= foot).then_some(ShareLineItem { at, share: *share })
+    };
+    let seen = shares.iter().filter(|share| share.share >= LEAST_LINE);
+    seen.enumerate().map_while(line).collect()
+}
+
+/// Upper right corner of the name of an IPU.
+fn name_at(layout: &TraceLayout<'_>, block: &IpuLaneLayout<'_>) -> Pos2 {
+    let (gutter, top) = (layout.regions.gutter(), layout.top(block));
+    // The name stays on the screen as long as a part of its lanes does.
+    let y = (top + 2.0).max(gutter.top() + 2.0).min(top + block.height() - 18.0);
+    pos2(gutter.right() - 10.0, y)
 }
 
 /// The bars on the screen that are wide enough for a name.

@@ -16,6 +16,8 @@ pub(crate) struct ChosenBarItem<'a> {
     pub rect: Rect,
     /// The bar itself, if it was read for the scene on the screen.
     pub item: Option<&'a LaneItem>,
+    /// Whether it is filled with its colour; on shares it is an outline.
+    pub filled: bool,
     /// Whether it is wide enough for its name.
     pub labelled: bool,
     /// Height of a row of bars.
@@ -47,13 +49,15 @@ pub(crate) fn chosen_bars<'a>(
         Some(bar) => Some(bar_position(scene, bar)),
         None => scene.zip(selected).and_then(|(scene, step)| step_bar_position(scene, &step)),
     };
-    let veiled = chosen.is_some();
+    // A veil would change the colours that shares are read by.
+    let shares = scene.is_some_and(|scene| scene.key.shares);
+    let veiled = chosen.is_some() && !shares;
     let beside =
         |scene| settings.also.iter().filter_map(move |step| step_bar_position(scene, step));
     let also = scene.into_iter().flat_map(beside);
     // Before anything is read, an outline would frame a piece of an empty lane.
     let all = also.chain(chosen.filter(|_| scene.is_some()));
-    (all.filter_map(|chosen| chosen_bar(layout, &chosen)).collect(), veiled)
+    (all.filter_map(|chosen| chosen_bar(layout, &chosen, shares)).collect(), veiled)
 }
 
 /// The place of a bar that stands for several steps.
@@ -82,13 +86,16 @@ fn step_bar_position<'a>(
 fn chosen_bar<'a>(
     layout: &TraceLayout<'_>,
     chosen: &SelectedBarPosition<'a>,
+    shares: bool,
 ) -> Option<ChosenBarItem<'a>> {
     let SelectedBarPosition { ipu, row, range, full_height, item, .. } = *chosen;
+    // Shares have no rows: what is chosen is a part of all of them.
+    let (row, full_height) = if shares { (0, true) } else { (row, full_height) };
     let block = layout.block_of(ipu)?;
     let sub_lane = block.lanes.sub_lanes.iter().position(|s| *s == chosen.sub_lane)?;
     let rect = layout.bar(block, BarPosition { sub_lane, row, range, full_height });
     let tiles = (block.tiles > 0.0)
         .then(|| Rect::from_x_y_ranges(rect.x_range(), layout.tiles(block).y_range()));
-    let labelled = rect.width() >= LEAST_LABEL;
-    Some(ChosenBarItem { ipu, rect, item, labelled, row_height: block.row_height, tiles })
+    let (filled, labelled) = (!shares, rect.width() >= LEAST_LABEL);
+    Some(ChosenBarItem { ipu, rect, item, filled, labelled, row_height: block.row_height, tiles })
 }

@@ -1,23 +1,31 @@
-//! Which bar is at a place on the screen.
+//! What is at a place on the screen: a bar, or a column of shares.
 
 use super::{BarPosition, IpuLaneLayout, TraceLayout};
 use crate::views::execution_trace::scene::TraceScene;
 use egui::{Pos2, Rect};
-use tilescope_analysis::trace::{LaneItem, LaneItemList};
-use tilescope_report::units::{Cycles, IpuId};
+use tilescope_analysis::trace::{LaneItem, LaneShares, ShareColumn};
+use tilescope_report::units::{CycleRange, Cycles, IpuId};
 
 /// Distance at which the pointer hits a narrow bar.
 const HIT_TOLERANCE: f32 = 3.0;
 
-/// The bar under the pointer.
+/// What is under the pointer.
 pub(crate) struct LaneHit<'a> {
     pub ipu: IpuId,
-    pub lane: &'a LaneItemList,
-    pub item: &'a LaneItem,
+    /// Group of tiles.
+    pub sub_lane: u8,
+    pub target: LaneHitTarget<'a>,
+    pub range: CycleRange,
     pub rect: Rect,
 }
 
-/// The bar of a scene at a place on the screen, or very near to it.
+/// What a lane shows at a place.
+pub(crate) enum LaneHitTarget<'a> {
+    Bar(&'a LaneItem),
+    Column(&'a ShareColumn),
+}
+
+/// What a scene shows at a place on the screen, or very near to it.
 pub(crate) fn hit<'a>(
     layout: &TraceLayout<'_>,
     scene: &'a TraceScene,
@@ -27,16 +35,36 @@ pub(crate) fn hit<'a>(
     let inside =
         |block: &&IpuLaneLayout<'_>| block.top <= y && y < block.top + f64::from(block.height());
     let block = layout.blocks.iter().find(inside)?;
-    let (sub_lane, row) = block.row_at((y - block.top) as f32 - block.marks)?;
+    let (index, row) = block.row_at((y - block.top) as f32 - block.marks)?;
     let ipu = scene.ipus.iter().find(|ipu| ipu.ipu == block.lanes.ipu)?;
-    let lane = ipu.lanes.get(sub_lane)?;
+    let lane = ipu.lanes.get(index)?;
     // Below 0 is left of the run, where no bars are.
     let cycle = Cycles(u64::try_from(layout.cycle_at(at.x)).ok()?);
-    // Points turned into cycles: a hair of a bar is as easy to hit at any zoom.
-    let slack = Cycles((layout.axis.scale() * f64::from(HIT_TOLERANCE)) as u64);
-    let item = lane.hit(row, cycle, slack)?;
-    let LaneItem { row, range, full_height, .. } = *item;
+    let (target, position) = match ipu.shares.get(index) {
+        Some(shares) => column(shares, index, cycle)?,
+        None => {
+            // Points turned into cycles: a hair of a bar is as easy to hit at any zoom.
+            let slack = Cycles((layout.axis.scale() * f64::from(HIT_TOLERANCE)) as u64);
+            let item = lane.hit(row, cycle, slack)?;
+            let LaneItem { row, range, full_height, .. } = *item;
+            let position = BarPosition { sub_lane: index, row, range, full_height };
+            (LaneHitTarget::Bar(item), position)
+        }
+    };
     // Placed by this frame's axis, even if the scene is older: its image is drawn there too.
-    let rect = layout.bar(block, BarPosition { sub_lane, row, range, full_height });
-    Some(LaneHit { ipu: ipu.ipu, lane, item, rect })
+    let (range, rect) = (position.range, layout.bar(block, position));
+    Some(LaneHit { ipu: ipu.ipu, sub_lane: lane.sub_lane, target, range, rect })
+}
+
+/// The column that holds a cycle, if anything runs in it.
+fn column(
+    shares: &LaneShares,
+    sub_lane: usize,
+    cycle: Cycles,
+) -> Option<(LaneHitTarget<'_>, BarPosition)> {
+    let at = shares.column_at(cycle)?;
+    let column = shares.columns().get(at).filter(|column| !column.cycles.total().is_zero())?;
+    let range = shares.range(at);
+    let position = BarPosition { sub_lane, row: 0, range, full_height: true };
+    Some((LaneHitTarget::Column(column), position))
 }

@@ -12,9 +12,9 @@ mod regions;
 mod tests;
 
 pub(super) use arrows::{FlowArrowItem, HEAD};
-pub(super) use bands::{BarLabelItem, IpuBand, SceneBand};
+pub(super) use bands::{BarLabelItem, IpuBand, SceneBand, ShareLineItem};
 pub(super) use chosen_bars::ChosenBarItem;
-pub(super) use hit::{LaneHit, hit};
+pub(super) use hit::{LaneHit, LaneHitTarget, hit};
 pub(super) use ipu_lanes::{
     FLAME_ROW, IpuLaneLayout, SUB_LANE_GAP, ipu_lane_layouts, total_height,
 };

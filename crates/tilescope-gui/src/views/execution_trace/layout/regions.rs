@@ -3,8 +3,8 @@
 use crate::widgets::overview_strip;
 use egui::{Rect, pos2};
 
-/// Width of the names left of the lanes.
-pub(crate) const GUTTER: f32 = 84.0;
+/// Width of the names and shares left of the lanes.
+pub(crate) const GUTTER: f32 = 98.0;
 /// Width of the scroll bar.
 pub(crate) const SCROLL_BAR: f32 = 10.0;
 /// Height of the ruler.

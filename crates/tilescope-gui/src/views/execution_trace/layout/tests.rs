@@ -25,6 +25,8 @@ struct SampleTrace {
     report: Report,
     trace: LoadedTrace,
     prefs: TracePrefs,
+    /// None, so that bars are shown at any zoom.
+    narrow_steps: Option<Cycles>,
 }
 
 /// Two IPUs that compute for 80 cycles, wait for 20 and compute for another 100.
@@ -38,7 +40,7 @@ fn sample() -> SampleTrace {
     let report = Report::open(builder.write(directory.path()).unwrap()).unwrap();
     let (progress, cancel) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
     let trace = prepare(&report, &progress, &cancel).unwrap().expect("a trace");
-    SampleTrace { report, trace, prefs: TracePrefs::default() }
+    SampleTrace { report, trace, prefs: TracePrefs::default(), narrow_steps: None }
 }
 
 impl SampleTrace {
@@ -58,6 +60,7 @@ impl SampleTrace {
             selected: None,
             filter: "",
             colours: ColourScheme::default(),
+            narrow_steps: self.narrow_steps,
             pixels_per_point: 1.0,
         };
         let key = scene_key(layout, limits, look);
@@ -146,6 +149,33 @@ fn the_chosen_step_comes_last_and_veils_the_others() {
     assert_eq!(beside.rect.x_range(), last.rect.x_range(), "both run at the same time");
     let unread = render_items(&layout, &sample.trace, None, &settings, Some(chosen));
     assert!(unread.chosen.is_empty());
+}
+
+#[test]
+fn columns_of_shares_are_hit_in_all_rows_and_nothing_veils_them() {
+    let sample = SampleTrace { narrow_steps: Some(Cycles::ZERO), ..sample() };
+    let layout = sample.layout(0.0);
+    let chosen = first_step(&sample.scene(&layout));
+    // Far out a pixel is more than a cycle, and the sample is short.
+    let axis = layout.axis.zoomed(0.1, 0.0, limits_of_cycles(cycles(0, 10_000), 800.0));
+    let layout = TraceLayout { axis, ..layout };
+    let scene = sample.scene(&layout);
+    assert!(scene.key.shares);
+    let settings = TraceSettings::default();
+    let items = render_items(&layout, &sample.trace, Some(&scene), &settings, Some(chosen));
+    assert!(!items.veiled && !items.chosen[0].filled);
+    let bars = items.bands[0].bars;
+    for y in [bars.top() + 2.0, bars.center().y, bars.bottom() - 2.0] {
+        let found = hit(&layout, &scene, pos2(layout.x(Cycles(40)), y)).expect("a column");
+        let LaneHitTarget::Column(column) = found.target else { panic!("no bar") };
+        assert_eq!(column.cycles.total(), found.range.length(), "it computes all the time");
+        assert_eq!((found.rect.top(), found.rect.bottom()), (bars.top(), bars.bottom() - 1.0));
+    }
+    assert!(hit(&layout, &scene, pos2(layout.x(Cycles(90)), bars.center().y)).is_none());
+    let shown = items.bands[0].scene.as_ref().expect("it was read");
+    assert!(shown.labels.is_empty() && !shown.shares.is_empty());
+    let lines: Vec<f32> = shown.share_lines.iter().map(|line| line.at.y).collect();
+    assert!(lines.windows(2).all(|pair| pair[0] < pair[1]) && lines[0] > items.bands[0].name_at.y);
 }
 
 #[test]

@@ -4,19 +4,26 @@ use super::{TracePainter, VEIL};
 use crate::theme::{mix, text_size};
 use crate::views::execution_trace::bar_colours::colour;
 use crate::views::execution_trace::id;
-use crate::views::execution_trace::layout::{BarLabelItem, IpuBand, SceneBand, TraceRenderItems};
+use crate::views::execution_trace::layout::{
+    BarLabelItem, IpuBand, SceneBand, ShareLineItem, TraceRenderItems,
+};
+use crate::views::execution_trace::share_graph::{self, TimeShare};
 use crate::widgets::{elided_text::elided, node_ui, region_ui};
 use egui::accesskit::Role;
-use egui::{Align2, Color32, FontId, Rect, Shape, Stroke, pos2, vec2};
+use egui::{Align2, Color32, CornerRadius, FontId, Rect, Shape, Stroke, Vec2, pos2, vec2};
 use tilescope_report::units::grouped;
 
 /// Narrowest room for the name of a bar.
 const LEAST_WORDS: f32 = 16.0;
+/// Edge of the square that shows the colour of a share.
+const SHARE_SQUARE: f32 = 6.0;
 
 impl TracePainter<'_> {
     /// Paints an IPU.
     pub(super) fn band_ui(&self, band: &IpuBand<'_>, items: &TraceRenderItems<'_>) {
         self.gutter_ui(band);
+        let lines = band.scene.iter().flat_map(|scene| &scene.share_lines);
+        lines.for_each(|line| self.share_line(line));
         self.painter.rect_filled(band.bars.union(band.tiles), 0.0, self.palette.lane);
         // What is not read yet is an empty lane; the page would look like the end of the IPUs.
         let Some(scene) = &band.scene else { return };
@@ -33,6 +40,36 @@ impl TracePainter<'_> {
         }
         for label in &scene.labels {
             self.bar_label_ui(band, label, items);
+        }
+        if !scene.shares.is_empty() {
+            self.shares_ui(band, &scene.shares);
+        }
+    }
+
+    /// A share and its colour, left of the lane.
+    fn share_line(&self, line: &ShareLineItem) {
+        let gutter = self.regions.gutter();
+        let (painter, palette) = (self.ui.painter_at(gutter), self.palette);
+        let font = FontId::proportional(text_size::CAPTION);
+        let text = share_graph::short_words(line.share);
+        let room = line.at.x - gutter.left();
+        let galley = elided(&painter, &text, font, palette.weak_text, room);
+        let words = Rect::from_min_size(line.at - vec2(galley.size().x, 0.0), galley.size());
+        painter.galley(words.min, galley, palette.weak_text);
+        let square = Rect::from_center_size(
+            pos2((line.at.x + gutter.right()) / 2.0, words.center().y),
+            Vec2::splat(SHARE_SQUARE),
+        );
+        let colour = share_graph::colour(palette, line.share);
+        painter.rect_filled(square, CornerRadius::same(1), colour);
+    }
+
+    /// What a graph of shares shows, for readers of the tree.
+    fn shares_ui(&self, band: &IpuBand<'_>, shares: &[TimeShare]) {
+        let visible = band.bars.intersect(self.regions.lanes);
+        if visible.is_positive() {
+            let words = || (format!("Shares of IPU {}", band.ipu), share_graph::all_words(shares));
+            node_ui(self.ui, id(self.ui, "shares").with(band.ipu), visible, Role::Image, words);
         }
     }
 

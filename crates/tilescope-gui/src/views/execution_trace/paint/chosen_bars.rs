@@ -10,7 +10,7 @@ impl TracePainter<'_> {
     /// Paints a chosen bar again, above the veil.
     pub(super) fn chosen_bar(&self, chosen: &ChosenBarItem<'_>) {
         let rect = chosen.rect;
-        if let Some(item) = chosen.item {
+        if let Some(item) = chosen.item.filter(|_| chosen.filled) {
             let fill = colour(self.palette, &self.prepared.labels, item);
             self.painter.rect_filled(rect, 0.0, fill);
             // The fill hid the label, so it is written again.

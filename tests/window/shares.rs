@@ -1,0 +1,106 @@
+//! The execution trace far out: shares instead of bars.
+
+use crate::gui_support::{Window, opened_window, picture, press, press_role, says, settle};
+use crate::{common, gui_support};
+use egui::accesskit::Role;
+use egui::{Event, Key, Modifiers, PointerButton, Pos2, Rect, Vec2, vec2};
+use egui_kittest::kittest::{NodeT, Queryable};
+use tilescope_gui::OpenReport;
+use tilescope_gui::theme::DARK;
+
+const SIZE: Vec2 = Vec2::new(1300.0, 850.0);
+const SHARES: &str = "Shares of IPU 0";
+
+/// A run that is many times as long as the window has pixels for its steps.
+fn long_run() -> Window {
+    let directory = tempfile::tempdir().unwrap();
+    let spec = common::spec("mnist_pipeline", &["options.device_iterations=100"]);
+    common::report_file(&spec, directory.path());
+    opened_window(OpenReport::read(directory.path()).unwrap(), "execution-trace", SIZE)
+}
+
+/// How much of the window has the colour of compute.
+fn compute_pixels(window: &mut Window) -> usize {
+    let pixels = picture(window, SIZE).pixels;
+    pixels.iter().filter(|pixel| **pixel == DARK.compute.to_array()).count()
+}
+
+/// Value and place of what is called so.
+fn node(window: &Window, name: &str) -> Option<(String, Rect)> {
+    let node = window.query_all_by_label(name).next()?;
+    Some((node.accesskit_node().value().unwrap_or_default(), node.rect()))
+}
+
+fn click(window: &mut Window, pos: Pos2, times: usize) {
+    // A frame of a test takes longer than one of a screen.
+    window.ctx.options_mut(|options| options.input_options.max_double_click_delay = 1.0);
+    for pressed in [true, false].repeat(times) {
+        let (button, modifiers) = (PointerButton::Primary, Modifiers::NONE);
+        window.event(Event::PointerButton { pos, button, pressed, modifiers });
+        window.step();
+    }
+    settle(window);
+}
+
+#[test]
+fn far_out_lanes_are_shares_and_close_they_are_bars() {
+    let mut window = long_run();
+    let (shares, _) = node(&window, SHARES).expect("the whole run is far out");
+    let (proportions, _) = node(&window, "Proportions of IPU 0").unwrap();
+    // The same figures as in the table, which come from sums over the window.
+    let first = shares.split(", ").next().unwrap();
+    assert!(proportions.contains(first), "{first} in {proportions}");
+    assert!(shares.contains("Sync ") && !shares.contains("Idle"), "{shares}");
+    let far = compute_pixels(&mut window);
+    assert!(press_role(&mut window, Role::CheckBox, "Shares"));
+    settle(&mut window);
+    assert_eq!(node(&window, SHARES), None, "bars by choice");
+    assert!(compute_pixels(&mut window) < far, "bars are shaded and mixed");
+    assert!(press_role(&mut window, Role::CheckBox, "Shares"));
+    settle(&mut window);
+    let (again, _) = node(&window, SHARES).expect("shares again");
+    assert!(again.starts_with(first), "{again}");
+    for _ in 0..24 {
+        press(&mut window, Modifiers::NONE, Key::W);
+    }
+    assert_eq!(node(&window, SHARES), None, "steps are wider than a pixel");
+    for _ in 0..24 {
+        press(&mut window, Modifiers::NONE, Key::S);
+    }
+    assert!(node(&window, SHARES).is_some());
+}
+
+#[test]
+fn a_column_says_its_shares_and_is_zoomed_to() {
+    let mut window = long_run();
+    let (_, lane) = node(&window, SHARES).unwrap();
+    let at = lane.center() - vec2(60.0, 0.0);
+    window.hover_at(at);
+    settle(&mut window);
+    for words in [" steps", " cycles: ", "Compute ", "Sync "] {
+        assert!(says(&window, words), "{words}");
+    }
+    let before = gui_support::link(&window);
+    click(&mut window, at, 1);
+    assert_eq!(gui_support::link(&window), before, "a column cannot be chosen");
+    click(&mut window, at, 2);
+    assert_eq!(node(&window, SHARES), None, "a column is a few steps");
+    assert_ne!(gui_support::link(&window), before);
+}
+
+#[test]
+fn a_chosen_step_and_the_colours_stay_through_all_levels() {
+    let mut window = long_run();
+    let without = compute_pixels(&mut window);
+    press(&mut window, Modifiers::NONE, Key::Period);
+    let chosen = window.state().session().selection().step;
+    assert!(chosen.is_some());
+    // Its outline and its details take some pixels, but no veil covers the shares.
+    let with = compute_pixels(&mut window);
+    assert!(with * 10 > without * 9, "{with} {without}");
+    press(&mut window, Modifiers::NONE, Key::F);
+    assert_eq!(node(&window, SHARES), None);
+    press(&mut window, Modifiers::NONE, Key::F);
+    assert!(node(&window, SHARES).is_some());
+    assert_eq!(window.state().session().selection().step, chosen);
+}
