@@ -279,10 +279,17 @@ pub(super) fn decode_details(
     let raw = unpack(blob, MAX_BLOB_BYTES)?;
     let (mut reading, _) = ChunkColumnReader::new(&raw, records.len())?;
     let mut details = Vec::with_capacity(records.len());
+    let mut current = None;
     for (record, &differs) in records.iter().zip(reading.unexpected) {
-        // Programs are known from the chunk by now, so none has to be followed from the step
-        // before.
-        let mut facts = expected.predicted_fields(expected.find(program_fact(record)));
+        // Programs are known from the chunk by now. Most follow as expected, without a search.
+        let program = program_fact(record);
+        let follower = expected.follower(current);
+        let mut facts = expected.predicted_fields(follower);
+        current = follower;
+        if follower.is_none() || facts[PROGRAM_FIELD] != program {
+            current = expected.find(program);
+            facts = expected.predicted_fields(current);
+        }
         reading.apply_differences(differs, &mut facts, DETAIL_FIELDS)?;
         let [.., from_spread, to_spread, active_tiles, balance_bits] = facts;
         let balance_bits = u32::try_from(balance_bits).ok()?;
