@@ -15,7 +15,7 @@ use super::pyramid::{self, BLOCK_NODES};
 use super::step_record::{StepRecord, StepRecordDetails};
 use super::store::TraceStore;
 use crate::error::ReportError;
-use crate::units::StepId;
+use crate::units::{Cycles, StepId};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What the pass over a lane came to.
@@ -25,15 +25,29 @@ pub(crate) struct VerifiedLane {
     pub(crate) broken: Option<String>,
     /// Totals by program, made of the steps.
     pub(crate) programs: Vec<ProgramStepTotals>,
-    pub(crate) last_step: StepId,
+    /// The id and the end of the last step.
+    pub(crate) last: Option<(StepId, Cycles)>,
+    /// What lies around the watched steps, one by one.
+    pub(crate) edges: Vec<LaneEdge>,
+}
+
+/// A place on a lane between two steps.
+#[derive(Clone, Copy)]
+pub(crate) struct LaneEdge {
+    /// The id and the end of the step before it.
+    pub(crate) before: Option<(StepId, Cycles)>,
+    /// The id and the start of the step behind it.
+    pub(crate) behind: Option<(StepId, Cycles)>,
 }
 
 impl Trace {
-    /// Goes through the steps of all lanes once. `progress` gets a share from 0 to 1; setting
+    /// Goes through the steps of all lanes once, and looks for the places in front of the steps
+    /// `watched`, which are sorted. `progress` gets a share from 0 to 1; setting
     /// `cancel` ends it with [`ReportError::Cancelled`].
     pub(crate) fn verify(
         &self,
         tiles_per_ipu: u32,
+        watched: &[StepId],
         progress: &mut dyn FnMut(f64),
         cancel: &AtomicBool,
     ) -> Result<Vec<VerifiedLane>, ReportError> {
@@ -43,7 +57,7 @@ impl Trace {
             progress(done as f64 / all as f64);
             if cancel.load(Ordering::Relaxed) { Err(ReportError::Cancelled) } else { Ok(()) }
         };
-        let lane = |info| verify_lane(&self.store, info, tiles_per_ipu, &mut step_on);
+        let lane = |info| verify_lane(&self.store, info, (tiles_per_ipu, watched), &mut step_on);
         self.lanes().iter().copied().map(lane).collect()
     }
 
@@ -80,7 +94,7 @@ impl Trace {
 fn verify_lane(
     store: &TraceStore,
     info: LaneInfo,
-    tiles_per_ipu: u32,
+    (tiles_per_ipu, watched): (u32, &[StepId]),
     step_on: &mut dyn FnMut(u64) -> Result<(), ReportError>,
 ) -> Result<VerifiedLane, ReportError> {
     let mut pass = LanePass {
@@ -90,8 +104,10 @@ fn verify_lane(
         has_details: store.has_details(),
         levels: if store.has_totals() { segment_level_count(info.steps) } else { 0 },
         sums: LaneSums::default(),
-        last_step: StepId(0),
+        last: None,
         programs: ProgramTotals::default(),
+        watched,
+        edges: Vec::with_capacity(watched.len()),
     };
     let mut broken = None;
     for chunk in 0..info.steps.div_ceil(CHUNK_STEPS as u64) {
@@ -105,8 +121,8 @@ fn verify_lane(
         broken = pass.finish()?;
     }
     let lane = |law| format!("IPU {} lane {}: {law}", info.ipu, info.sub_lane);
-    let (programs, last_step) = (pass.programs.into_totals(), pass.last_step);
-    Ok(VerifiedLane { info, broken: broken.map(lane), programs, last_step })
+    let (programs, last, edges) = (pass.programs.into_totals(), pass.last, pass.edges);
+    Ok(VerifiedLane { info, broken: broken.map(lane), programs, last, edges })
 }
 
 /// The pass over one lane.
@@ -118,9 +134,12 @@ struct LanePass<'a> {
     /// Levels of totals that are kept.
     levels: u32,
     sums: LaneSums,
-    last_step: StepId,
+    /// The id and the end of the last step.
+    last: Option<(StepId, Cycles)>,
     /// Totals by program of the whole lane.
     programs: ProgramTotals,
+    watched: &'a [StepId],
+    edges: Vec<LaneEdge>,
 }
 
 impl LanePass<'_> {
@@ -132,7 +151,11 @@ impl LanePass<'_> {
             if let Some(broken) = self.disorder(record) {
                 return Ok(Some(broken));
             }
-            self.last_step = record.step;
+            let next = self.watched.get(self.edges.len());
+            if next.is_some_and(|watched| *watched <= record.step) {
+                self.find_edges(Some((record.step, record.range.start)));
+            }
+            self.last = Some((record.step, record.range.end));
             self.sums.push(record, &mut pieces);
         }
         if self.has_details {
@@ -147,8 +170,18 @@ impl LanePass<'_> {
         self.compare(pieces)
     }
 
+    /// Notes the watched places in front of a step, or those behind the last one.
+    fn find_edges(&mut self, behind: Option<(StepId, Cycles)>) {
+        let edge = LaneEdge { before: self.last, behind };
+        let passed = |watched: &StepId| behind.is_none_or(|(step, _)| *watched <= step);
+        while self.watched.get(self.edges.len()).is_some_and(passed) {
+            self.edges.push(edge);
+        }
+    }
+
     /// Compares what only the end of the lane completes.
     fn finish(&mut self) -> Result<Option<String>, ReportError> {
+        self.find_edges(None);
         let range = self.sums.range();
         if range != self.info.range {
             return Ok(Some("the lane does not start or end where it says".to_owned()));
@@ -165,8 +198,8 @@ impl LanePass<'_> {
             let (step, start, before) = (record.step, start.0, before.0);
             return Some(format!("step {step} starts at {start}, the one before ends at {before}"));
         }
-        (record.step < self.last_step)
-            .then(|| format!("step {} comes behind step {}", record.step, self.last_step))
+        let (last, _) = self.last.filter(|(last, _)| record.step < *last)?;
+        Some(format!("step {} comes behind step {last}", record.step))
     }
 
     /// Compares complete pieces with those of the index.

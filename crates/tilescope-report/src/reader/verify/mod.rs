@@ -1,12 +1,17 @@
 //! The laws inside a report: sums that must agree, references that must lead somewhere.
 
-use super::{InvariantViolation, MarkFilter, Report, ReportOrigin, ReportPart, VariableFilter};
+mod execution;
+mod memory;
+mod tables;
+
+use super::{InvariantViolation, MarkFilter, Report, ReportOrigin, ReportPart};
 use crate::error::ReportError;
 use crate::limits::MAX_STEPS;
 use crate::model::{CategoryBytes, MemoryRegion, ProgramKind, TileMemory};
-use crate::trace::{FixedPointBalance, LaneStepCursor, Trace, VerifiedLane};
+use crate::trace::{FixedPointBalance, LaneStepCursor, Trace};
 use crate::units::{Bytes, IpuId, StepId, TileId, TileRange, TileRuns};
-use std::collections::BTreeMap;
+use execution::verify_mark_cycles;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -18,8 +23,11 @@ const MAX_REPORTED_VIOLATIONS: usize = 5;
 const PAGE: usize = 10_000;
 /// Share of the work that is over when the trace is looked at, as progress tells it.
 const SHARE_BEFORE_TRACE: f64 = 0.1;
-/// Share of the work on the trace that its index takes, where there are rows to compare it with.
+/// Share of the work on the trace that its index takes, where rows of steps are read besides.
 const SHARE_OF_INDEX: f64 = 0.3;
+
+/// All marks of a report.
+const ALL_MARKS: MarkFilter = MarkFilter { kind: None, ipu: None, window: None, limit: usize::MAX };
 
 /// Findings of one law.
 struct InvariantCheck<'a> {
@@ -78,7 +86,7 @@ impl Report {
             ("memory_adds_up", Report::verify_memory),
             ("traffic_balances", Report::verify_traffic),
             ("programs_resolve", Report::verify_programs),
-            ("lifetimes_in_range", Report::verify_lifetimes),
+            ("variables_add_up", Report::verify_variables),
             ("marks_in_range", Report::verify_marks),
         ];
         for (done, (law, check)) in (1u32..).zip(checks) {
@@ -158,6 +166,7 @@ impl Report {
             });
             received.insert(program, arrived);
         }
+        let mut routed = BTreeSet::new();
         for route in self.routes()? {
             let left = received.get(&route.program).copied().unwrap_or_default();
             let rest = left.checked_sub(route.bytes);
@@ -165,6 +174,14 @@ impl Report {
                 format!("routes of program {} carry more than it receives", route.program.0)
             });
             received.insert(route.program, rest.unwrap_or_default());
+            routed.insert(route.program);
+        }
+        // Exchanges without a route have no known order; of others, all of it is known.
+        for program in routed {
+            let left = received.get(&program).copied().unwrap_or_default();
+            law.check(left.is_zero(), || {
+                format!("routes of program {} carry {} B less than it receives", program.0, left.0)
+            });
         }
         Ok(())
     }
@@ -172,16 +189,7 @@ impl Report {
     fn verify_programs(&self, found: &mut Vec<InvariantViolation>) -> Result<(), ReportError> {
         let mut law = InvariantCheck::new("programs_resolve", found);
         if self.origin() == ReportOrigin::Tilescope {
-            for table in ["programs", "operations", "vertex_types", "vars", "steps", "compute_sets"]
-            {
-                // Ids are places in lists: without holes, and from 0.
-                let id = if table == "compute_sets" { "compute_set" } else { "id" };
-                let holes = format!("count(*) - coalesce(max({id}) + 1, 0)");
-                let holes = self.db.number(table, &holes)?;
-                law.check(holes.is_none_or(|holes| holes == 0), || {
-                    format!("ids of {table} are not 0, 1, 2, …")
-                });
-            }
+            self.verify_tables(law.found)?;
         }
         let programs = self.programs()?;
         for (step, live) in self.liveness()?.iter().enumerate() {
@@ -197,31 +205,10 @@ impl Report {
         Ok(())
     }
 
-    fn verify_lifetimes(&self, found: &mut Vec<InvariantViolation>) -> Result<(), ReportError> {
-        let mut law = InvariantCheck::new("lifetimes_in_range", found);
-        let steps = self.liveness()?.len();
-        let mut filter = VariableFilter { tiles: None, category: None, after: None, limit: PAGE };
-        loop {
-            let variables = self.variables(&filter)?;
-            for (_, variable) in &variables {
-                let Some(life) = &variable.lifetime else { continue };
-                law.check(life.start < life.end && life.end as usize <= steps, || {
-                    let (name, life) = (&variable.name, format!("{}..{}", life.start, life.end));
-                    format!("{name} lives in steps {life} of {steps}")
-                });
-            }
-            match variables.last() {
-                Some((last, _)) if variables.len() == PAGE => filter.after = Some(*last),
-                _ => return Ok(()),
-            }
-        }
-    }
-
     fn verify_marks(&self, found: &mut Vec<InvariantViolation>) -> Result<(), ReportError> {
         let mut law = InvariantCheck::new("marks_in_range", found);
         let steps = self.step_count()?;
-        let filter = MarkFilter { kind: None, ipu: None, window: None, limit: usize::MAX };
-        for mark in self.marks(&filter)? {
+        for mark in self.marks(&ALL_MARKS)? {
             law.check(mark.steps.end.0 <= steps, || {
                 let end = mark.steps.end.0;
                 format!("{} ends before step {end}, but there are {steps}", mark.label)
@@ -236,20 +223,32 @@ impl Report {
         progress: &mut dyn FnMut(f64),
         cancel: &Arc<AtomicBool>,
     ) -> Result<(), ReportError> {
-        self.prepare_trace(&mut |_| {}, cancel)?;
-        let Some(trace) = self.prepared_trace() else { return Ok(()) };
         let mut law = InvariantCheck::new("trace_adds_up", found);
-        let has_rows = self.origin() == ReportOrigin::Tilescope && !self.has_columns();
-        let share_of_lanes = if has_rows { SHARE_OF_INDEX } else { 1.0 };
-        let mut on_lanes = |share: f64| progress(share_of_lanes * share);
-        let lanes = trace.verify(self.target()?.tiles_per_ipu, &mut on_lanes, cancel)?;
+        let is_ours = self.origin() == ReportOrigin::Tilescope;
+        // Rows are read besides the index: to compare both, or to make the index first.
+        let has_rows = !is_ours || !self.has_columns();
+        let (of_index, of_rows) =
+            if has_rows { (SHARE_OF_INDEX, 1.0 - SHARE_OF_INDEX) } else { (1.0, 0.0) };
+        let made = if is_ours { 0.0 } else { of_rows };
+        self.prepare_trace(&mut |share| progress(made * share), cancel)?;
+        let Some(trace) = self.prepared_trace() else {
+            let steps = if is_ours { self.step_count()? } else { 0 };
+            law.check(steps == 0, || format!("there are {steps} steps, but no trace"));
+            return Ok(());
+        };
+        let mut on_lanes = |share: f64| progress(made + of_index * share);
+        let marks = if is_ours { self.marks(&ALL_MARKS)? } else { Vec::new() };
+        let ends = marks.iter().flat_map(|mark| [mark.steps.start, mark.steps.end]);
+        let watched: Vec<StepId> = ends.collect::<BTreeSet<_>>().into_iter().collect();
+        let tiles_per_ipu = self.target()?.tiles_per_ipu;
+        let lanes = trace.verify(tiles_per_ipu, &watched, &mut on_lanes, cancel)?;
         for text in lanes.iter().filter_map(|lane| lane.broken.clone()) {
             law.check(false, || text);
         }
         for text in trace.verify_pieces()? {
             law.check(false, || text);
         }
-        if self.origin() != ReportOrigin::Tilescope {
+        if !is_ours {
             return Ok(());
         }
         let cycles = self.db.number("execution_cycle_totals", "max(total)")?;
@@ -258,45 +257,28 @@ impl Report {
             let found = cycles.map_or("no".to_owned(), |cycles| cycles.to_string());
             format!("execution_cycle_totals has {found} cycles, the trace {end}")
         });
-        self.verify_kinds(&lanes, &mut law)?;
+        self.verify_steps(&lanes, &mut law)?;
+        verify_mark_cycles(&marks, &watched, &lanes, &mut law);
         let steps = self.step_count()?;
-        let last = lanes.iter().map(|lane| lane.last_step).max().unwrap_or(StepId(0));
+        let told = self.meta.get("steps").and_then(|told| told.parse().ok());
+        law.check(told == Some(steps), || {
+            format!("meta does not say that there are {steps} steps")
+        });
+        let last = lanes.iter().filter_map(|lane| lane.last).map(|(step, _)| step).max();
         if has_rows {
             let mut on_rows = |id: StepId| {
                 let share = id.0 as f64 / steps.max(1) as f64;
-                progress(share_of_lanes + (1.0 - share_of_lanes) * share);
+                progress(of_index + of_rows * share);
                 if cancel.load(Ordering::Relaxed) { Err(ReportError::Cancelled) } else { Ok(()) }
             };
             return self.verify_rows(&trace, &mut law, &mut on_rows);
         }
+        law.check(self.db.has_rows("trace_details"), || "there are no details of steps".to_owned());
         // Every step is on some lane, where there are no rows to say of a step that it is on none.
-        law.check(last + 1 == StepId(steps), || {
+        law.check(last.map_or(0, |last| last.0 + 1) == steps, || {
+            let last = last.map_or(0, |last| last.0);
             format!("the last step on a lane is {last}, but there are {steps} steps")
         });
-        Ok(())
-    }
-
-    /// All steps are of a program, and of its kind.
-    fn verify_kinds(
-        &self,
-        lanes: &[VerifiedLane],
-        law: &mut InvariantCheck,
-    ) -> Result<(), ReportError> {
-        let programs = self.programs()?;
-        for lane in lanes {
-            for totals in &lane.programs {
-                let program = totals.program.and_then(|id| programs.get(id));
-                let same =
-                    program.is_some_and(|program| totals.is_of(program.kind, program.stream));
-                law.check(same, || match totals.program {
-                    Some(id) => {
-                        let (ipu, kind) = (lane.info.ipu, totals.kind().name());
-                        format!("IPU {ipu}: {kind} steps of program {}, of another type", id.0)
-                    }
-                    None => format!("IPU {}: steps of no program", lane.info.ipu),
-                });
-            }
-        }
         Ok(())
     }
 
