@@ -38,3 +38,4 @@ mod schemes;
 mod sequence_operators;
 mod tables;
 mod validate;
+mod verify;
