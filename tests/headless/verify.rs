@@ -194,8 +194,7 @@ fn tables(path: &Path) -> Vec<TableContents> {
         names.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
     let contents = |name: String| {
         let mut statement = db.prepare(&format!("SELECT * FROM {name}")).unwrap();
-        let columns: Vec<String> =
-            statement.column_names().into_iter().map(str::to_owned).collect();
+        let columns: Vec<String> = statement.column_names().map(str::to_owned).collect();
         let row = |row: &rusqlite::Row| (0..columns.len()).map(|at| row.get(at)).collect();
         let rows = statement.query_map([], row).unwrap().map(Result::unwrap).collect();
         TableContents { name, columns, rows }
