@@ -171,11 +171,16 @@ impl<'a> ChunkColumnReader<'a> {
         facts: &mut StepFields,
         kept: Range<usize>,
     ) -> Option<()> {
-        let kept = facts.iter_mut().skip(kept.start).take(kept.len());
-        for (bit, (fact, column)) in kept.zip(&mut self.differences).enumerate() {
-            if differs & (1 << bit) != 0 {
-                *fact = apply_zigzag_difference(column.take()?, *fact);
+        // Most steps are as expected: only the facts that differ are visited.
+        let mut left = differs;
+        while left != 0 {
+            let bit = left.trailing_zeros() as usize;
+            left &= left - 1;
+            if bit >= kept.len() {
+                break;
             }
+            let fact = facts.get_mut(kept.start + bit)?;
+            *fact = apply_zigzag_difference(self.differences.get_mut(bit)?.take()?, *fact);
         }
         Some(())
     }
