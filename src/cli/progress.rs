@@ -17,8 +17,8 @@ pub(super) enum ProgressReporter {
 }
 
 impl ProgressReporter {
-    /// The way that suits stderr.
-    pub(super) fn new() -> Self {
+    /// The way that suits stderr; `job` says what is done: "simulating".
+    pub(super) fn new(job: &'static str) -> Self {
         if std::env::var_os(LINES_VARIABLE).is_some() {
             return Self::Lines(None);
         }
@@ -26,7 +26,7 @@ impl ProgressReporter {
             return Self::Silent;
         }
         let style = ProgressStyle::with_template("{msg} [{bar:40}] {percent} %");
-        let bar = ProgressBar::new(100).with_message("simulating");
+        let bar = ProgressBar::new(100).with_message(job);
         Self::Bar(match style {
             Ok(style) => bar.with_style(style.progress_chars("=> ")),
             Err(_) => bar,

@@ -90,7 +90,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
 /// Simulates each program once and takes all figures from them.
 fn rows(published: &PublishedFigures) -> Result<Vec<PublishedFigureRow<'_>>, CliError> {
     let programs = &published.programs;
-    let progress = Mutex::new(ProgressReporter::new());
+    let progress = Mutex::new(ProgressReporter::new("simulating"));
     let done = AtomicUsize::new(0);
     let simulate = |(name, program): (&String, &SpecWithOverrides)| {
         let simulated = SimulatedProgram::new(program)?;

@@ -160,7 +160,7 @@ fn simulate_one<'a>(
 ) -> Result<&'a str, CliError> {
     let spec = build(source)?;
     let directory = matches.get_one::<String>("output").map_or(DEFAULT_DIRECTORY, String::as_str);
-    let mut progress = ProgressReporter::new();
+    let mut progress = ProgressReporter::new("simulating");
     let result = simulate(&spec, Path::new(directory), |share| progress.at(share));
     progress.finish();
     let path = result.map_err(|error| match error {

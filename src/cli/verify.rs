@@ -1,8 +1,12 @@
 //! `verify`: checks a report against its own laws.
 
-use super::{CliCommand, CliError, open_report, report_argument};
+use super::progress::ProgressReporter;
+use super::{CliCommand, CliError, json_argument, open_report, report_argument};
 use clap::ArgMatches;
+use serde_json::json;
 use std::io::Write;
+use std::sync::Arc;
+use tilescope_report::{InvariantViolation, Report};
 
 /// `tilescope verify`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "verify", arguments, run };
@@ -11,19 +15,44 @@ fn arguments(command: clap::Command) -> clap::Command {
     command
         .about("Check that a report is consistent: sums add up, ids exist, steps do not overlap")
         .arg(report_argument())
-        .after_help("Example:\n  tilescope verify out")
+        .arg(json_argument())
+        .after_help("Examples:\n  tilescope verify out\n  tilescope verify out --json")
 }
 
 fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let report = open_report(matches)?;
-    let findings = report.verify().map_err(|error| CliError::Failed(error.to_string()))?;
-    for finding in &findings {
-        writeln!(output, "{}: {}", finding.law, finding.text)?;
+    let mut progress = ProgressReporter::new("verifying");
+    let findings = report.verify_with(&mut |share| progress.at(share), &Arc::default());
+    progress.finish();
+    let findings = findings.map_err(|error| CliError::Failed(error.to_string()))?;
+    let path = report.path().display();
+    if matches.get_flag("json") {
+        print_json(&report, &findings, output)?;
+    } else {
+        for finding in &findings {
+            writeln!(output, "{}: {}", finding.law, finding.text)?;
+        }
+        if findings.is_empty() {
+            writeln!(output, "{path}: consistent")?;
+        }
     }
     if findings.is_empty() {
-        writeln!(output, "{}: consistent", report.path().display())?;
         return Ok(());
     }
-    let path = report.path().display();
     Err(CliError::Failed(format!("{} inconsistencies found: {path}", findings.len())))
+}
+
+fn print_json(
+    report: &Report,
+    findings: &[InvariantViolation],
+    output: &mut dyn Write,
+) -> Result<(), CliError> {
+    let finding = |found: &InvariantViolation| json!({ "law": found.law, "text": found.text });
+    let all = json!({
+        "report": report.path().to_string_lossy(),
+        "consistent": findings.is_empty(),
+        "findings": findings.iter().map(finding).collect::<Vec<_>>(),
+    });
+    let text = serde_json::to_string_pretty(&all).map_err(|e| CliError::Failed(e.to_string()))?;
+    Ok(writeln!(output, "{text}")?)
 }

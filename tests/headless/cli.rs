@@ -31,6 +31,32 @@ fn headless_writes_a_report_and_says_what_to_do_next() {
 }
 
 #[test]
+fn verify_says_how_far_it_is_and_prints_its_findings_as_json() {
+    let directory = tempfile::tempdir().expect("directory");
+    let out = path(&directory, "out");
+    assert!(tilescope(&["simulate", "matmul_chain", "-o", &out]).status.success());
+    let verify = || {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tilescope"));
+        command.args(["verify", &out, "--json"]).env("TILESCOPE_PROGRESS", "1");
+        let output = command.output().expect("run");
+        let json: Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+        assert!(stderr(&output).contains("progress 100"), "{}", stderr(&output));
+        (output.status.code(), json)
+    };
+    let (code, json) = verify();
+    let report = format!("{out}/profile.pop");
+    let expected = serde_json::json!({ "report": report, "consistent": true, "findings": [] });
+    assert_eq!((code, json), (Some(0), expected));
+    let db = rusqlite::Connection::open(&report).expect("database");
+    db.execute_batch("UPDATE execution_cycle_totals SET total = total + 1").expect("changed");
+    drop(db);
+    let (code, json) = verify();
+    assert_eq!((code, &json["consistent"]), (Some(1), &Value::Bool(false)));
+    assert_eq!(json["findings"][0]["law"], "trace_adds_up");
+    assert!(json["findings"][0]["text"].as_str().is_some_and(|text| text.contains("cycles")));
+}
+
+#[test]
 fn summary_json_has_the_promised_keys() {
     let directory = tempfile::tempdir().expect("directory");
     let out = path(&directory, "out");

@@ -39,3 +39,4 @@ mod sequence_operators;
 mod tables;
 mod totals;
 mod validate;
+mod verify;

@@ -183,12 +183,16 @@ fn check_laws(layout: StepLayout) {
     let work = report.compute("conv/Convolve", 100);
     let exchange = report.exchange("cs0_conv/ExchangePre", 64);
     report.root(ProgramKind::Sequence, "main", &[exchange, work]);
-    report.live(exchange, 10).live(work, 10);
+    report.live(exchange, 3072).live(work, 3072);
     report.variable("weights", MemoryCategory::Variable, 0..8, 1024, None);
     report.variable("partials", MemoryCategory::Variable, 2..8, 512, Some(0..2));
     for i in 0..5000 {
         let start = i * 130;
-        report.run(exchange, start..start + 20).run(work, start + 20..start + 120);
+        report.run(exchange, start..start + 20);
+        for bar in report.steps.last_mut().into_iter().flat_map(|step| &mut step.ipus) {
+            (bar.bytes_in, bar.bytes_out) = (Bytes(4 * 64), Bytes(4 * 64));
+        }
+        report.run(work, start + 20..start + 120);
     }
     report.mark(MarkKind::Run, "Engine::run #0", 0..10_000);
     report.layout = layout;

@@ -168,7 +168,7 @@ impl ReportBuilder {
             lifetime,
             tiles: TileRuns::uniform(tiles, placement),
         });
-        self.parts.graph.variables += 1;
+        self.parts.graph.variables += u64::from(tiles.count());
         VariableId(self.parts.variables.len() as u32 - 1)
     }
 

@@ -99,6 +99,16 @@ impl StepOnIpu {
     pub fn range(&self) -> CycleRange {
         CycleRange::new(self.from_max, self.to_max)
     }
+
+    /// Active tile balance x active tiles / tiles of the IPU.
+    pub fn tile_balance(&self, tiles_per_ipu: u32) -> f64 {
+        tile_balance(self.active_tile_balance, self.active_tiles, tiles_per_ipu)
+    }
+}
+
+/// Active tile balance x active tiles / tiles of the IPU.
+pub(crate) fn tile_balance(active: f32, active_tiles: u32, tiles_per_ipu: u32) -> f64 {
+    f64::from(active) * (f64::from(active_tiles) / f64::from(tiles_per_ipu.max(1)))
 }
 
 /// One execution of a leaf program.

@@ -171,11 +171,16 @@ impl<'a> ChunkColumnReader<'a> {
         facts: &mut StepFields,
         kept: Range<usize>,
     ) -> Option<()> {
-        let kept = facts.iter_mut().skip(kept.start).take(kept.len());
-        for (bit, (fact, column)) in kept.zip(&mut self.differences).enumerate() {
-            if differs & (1 << bit) != 0 {
-                *fact = apply_zigzag_difference(column.take()?, *fact);
+        // Most steps are as expected: only the facts that differ are visited.
+        let mut left = differs;
+        while left != 0 {
+            let bit = left.trailing_zeros() as usize;
+            left &= left - 1;
+            if bit >= kept.len() {
+                break;
             }
+            let fact = facts.get_mut(kept.start + bit)?;
+            *fact = apply_zigzag_difference(self.differences.get_mut(bit)?.take()?, *fact);
         }
         Some(())
     }
@@ -279,10 +284,17 @@ pub(super) fn decode_details(
     let raw = unpack(blob, MAX_BLOB_BYTES)?;
     let (mut reading, _) = ChunkColumnReader::new(&raw, records.len())?;
     let mut details = Vec::with_capacity(records.len());
+    let mut current = None;
     for (record, &differs) in records.iter().zip(reading.unexpected) {
-        // Programs are known from the chunk by now, so none has to be followed from the step
-        // before.
-        let mut facts = expected.predicted_fields(expected.find(program_fact(record)));
+        // Programs are known from the chunk by now. Most follow as expected, without a search.
+        let program = program_fact(record);
+        let follower = expected.follower(current);
+        let mut facts = expected.predicted_fields(follower);
+        current = follower;
+        if follower.is_none() || facts[PROGRAM_FIELD] != program {
+            current = expected.find(program);
+            facts = expected.predicted_fields(current);
+        }
         reading.apply_differences(differs, &mut facts, DETAIL_FIELDS)?;
         let [.., from_spread, to_spread, active_tiles, balance_bits] = facts;
         let balance_bits = u32::try_from(balance_bits).ok()?;

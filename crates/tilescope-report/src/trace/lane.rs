@@ -92,15 +92,6 @@ impl<'a> TraceLane<'a> {
     ) -> Result<Vec<ProgramStepTotals>, ReportError> {
         let levels =
             if self.store.has_totals() { segment_level_count(self.info().steps) } else { 0 };
-        Ok(self.sum_below(positions, levels)?.into_totals())
-    }
-
-    /// Totals by program over the steps at `positions`, of segments below `levels` and of steps.
-    pub(super) fn sum_below(
-        &self,
-        positions: Range<u64>,
-        levels: u32,
-    ) -> Result<ProgramTotals, ReportError> {
         let all = self.info().steps;
         let end = positions.end.min(all);
         let mut sum = ProgramTotals::default();
@@ -123,7 +114,7 @@ impl<'a> TraceLane<'a> {
                 }
             }
         }
-        Ok(sum)
+        Ok(sum.into_totals())
     }
 
     /// Totals by program of all steps of the lane.
@@ -452,6 +443,46 @@ impl<'a> TraceLane<'a> {
             }
         }
         Ok(())
+    }
+}
+
+/// The steps of a lane one after the other; one chunk of them stays decoded.
+pub(crate) struct LaneStepCursor<'a> {
+    lane: TraceLane<'a>,
+    position: u64,
+    chunk: Option<Piece<StepRecord>>,
+}
+
+impl<'a> LaneStepCursor<'a> {
+    /// In front of the first step of `lane`.
+    pub(crate) fn new(lane: TraceLane<'a>) -> Self {
+        Self { lane, position: 0, chunk: None }
+    }
+
+    /// The lane that is walked.
+    pub(crate) fn lane(&self) -> LaneInfo {
+        self.lane.info()
+    }
+
+    /// Number of steps that were handed out.
+    pub(crate) fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// The next step; `None` behind the last.
+    pub(crate) fn next_step(&mut self) -> Result<Option<LaneStep>, ReportError> {
+        if self.position >= self.lane.info().steps {
+            return Ok(None);
+        }
+        let chunk = match self.chunk.take() {
+            Some(chunk) if self.position < chunk.first + CHUNK_STEPS as u64 => chunk,
+            _ => self.lane.chunk_of(self.position)?,
+        };
+        let record = chunk.items.get(place_in_piece(self.position, chunk.first)).copied();
+        self.chunk = Some(chunk);
+        let record = record.ok_or_else(|| self.lane.store.contradiction(self.lane.info))?;
+        self.position += 1;
+        Ok(Some(LaneStep::new(self.position - 1, &record)))
     }
 }
 

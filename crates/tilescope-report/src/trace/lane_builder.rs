@@ -4,8 +4,9 @@
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use super::chunk::{CHUNK_STEPS, ChunkEncoder};
-use super::program_totals::{ProgramTotals, SEGMENT_STEPS, segment_level_count, steps_per_segment};
-use super::pyramid::{self, BLOCK_NODES, FAN_OUT, LEAF_STEPS, PyramidNode};
+use super::lane_sums::{LaneSumPiece, LaneSums};
+use super::program_totals::steps_per_segment;
+use super::pyramid;
 use super::step_record::{StepRecord, StepRecordDetails};
 use crate::limits::MAX_SUB_LANES;
 use crate::units::{CycleRange, Cycles, IpuId};
@@ -37,52 +38,6 @@ pub(super) fn block_key(lane: u32, level: u32, block: u64) -> i64 {
     (i64::from(lane) << 40) | (i64::from(level) << 32) | block as i64
 }
 
-/// Nodes of one level: those not stored yet, and the one being filled.
-#[derive(Default)]
-struct PyramidLevelBuilder {
-    stored_blocks: u64,
-    finished: Vec<PyramidNode>,
-    filling: Option<PyramidNode>,
-    children: u64,
-}
-
-impl PyramidLevelBuilder {
-    /// Takes in a step; the node that is complete with it, if any.
-    fn take_step(&mut self, record: &StepRecord) -> Option<PyramidNode> {
-        match &mut self.filling {
-            Some(node) => node.add_step(record),
-            None => self.filling = Some(PyramidNode::from_record(record)),
-        }
-        self.children += 1;
-        (self.children == LEAF_STEPS).then(|| self.complete()).flatten()
-    }
-
-    /// Takes in a child; the node that is complete with it, if any.
-    fn take(&mut self, child: &PyramidNode) -> Option<PyramidNode> {
-        match &mut self.filling {
-            Some(node) => node.add(child),
-            None => self.filling = Some(*child),
-        }
-        self.children += 1;
-        (self.children == FAN_OUT).then(|| self.complete()).flatten()
-    }
-
-    fn complete(&mut self) -> Option<PyramidNode> {
-        self.children = 0;
-        let node = self.filling.take()?;
-        self.finished.push(node);
-        Some(node)
-    }
-}
-
-/// Totals by program of one level: the segment being filled.
-#[derive(Default)]
-struct SegmentLevelBuilder {
-    stored: u64,
-    filling: ProgramTotals,
-    children: u64,
-}
-
 /// A lane of which all steps are in.
 pub(crate) struct FinishedLane {
     pub(crate) steps: u64,
@@ -96,11 +51,10 @@ pub(crate) struct LaneBuilder {
     records: Vec<StepRecord>,
     details: Vec<StepRecordDetails>,
     chunks: u64,
-    steps: u64,
-    range: Option<CycleRange>,
     encoder: ChunkEncoder,
-    levels: Vec<PyramidLevelBuilder>,
-    segments: Vec<SegmentLevelBuilder>,
+    sums: LaneSums,
+    /// Pieces of the sums that are complete and not packed yet.
+    pieces: Vec<LaneSumPiece>,
 }
 
 impl LaneBuilder {
@@ -111,17 +65,15 @@ impl LaneBuilder {
             records: Vec::new(),
             details: Vec::new(),
             chunks: 0,
-            steps: 0,
-            range: None,
             encoder: ChunkEncoder::new(),
-            levels: Vec::new(),
-            segments: vec![SegmentLevelBuilder::default()],
+            sums: LaneSums::default(),
+            pieces: Vec::new(),
         }
     }
 
     /// Where the last step ends.
     pub(crate) fn end(&self) -> Cycles {
-        self.range.map_or(Cycles::ZERO, |range| range.end)
+        self.sums.range().end
     }
 
     /// Adds a step, which must not start before [`LaneBuilder::end`] nor have a lower id than the
@@ -139,19 +91,12 @@ impl LaneBuilder {
             self.records.last().is_none_or(|last| last.step <= record.step),
             "ids of a lane do not fall"
         );
-        self.range = Some(self.range.map_or(record.range, |range| range.union(record.range)));
-        // A full segment is stored when more steps come: only then is it known which levels there
-        // will be.
-        if self.steps > 0 && self.steps.is_multiple_of(SEGMENT_STEPS) {
-            self.store_segment(0, blobs);
+        self.sums.push(&record, &mut self.pieces);
+        if !self.pieces.is_empty() {
+            self.store_pieces(blobs);
         }
-        if let Some(segment) = self.segments.first_mut() {
-            segment.filling.add_step(self.steps, &record);
-        }
-        self.steps += 1;
         self.records.push(record);
         self.details.extend(details);
-        self.propagate_step(&record, blobs);
         if self.records.len() == CHUNK_STEPS {
             self.store_chunk(room, blobs);
         }
@@ -166,58 +111,24 @@ impl LaneBuilder {
         if !self.records.is_empty() {
             self.store_chunk(room, blobs);
         }
-        // From below upwards: completing a level hands its last node to the one above.
-        for level in 0..self.levels.len() {
-            if let Some(node) = self.levels.get_mut(level).and_then(PyramidLevelBuilder::complete) {
-                self.propagate_node(level + 1, &node, blobs);
+        let (steps, range) = (self.sums.steps(), self.sums.range());
+        std::mem::take(&mut self.sums).finish(&mut self.pieces);
+        self.store_pieces(blobs);
+        FinishedLane { steps, range, expectations: self.encoder.expectations().encode() }
+    }
+
+    /// Encodes the pieces of the sums that are complete.
+    fn store_pieces(&mut self, blobs: &mut Vec<TraceIndexBlob>) {
+        let lane = self.lane;
+        blobs.extend(self.pieces.drain(..).map(|piece| match piece {
+            LaneSumPiece::Nodes { level, block, nodes } => {
+                TraceIndexBlob::Nodes(block_key(lane, level, block), pyramid::encode(&nodes))
             }
-        }
-        debug_assert!(
-            self.levels.is_empty() == (self.steps == 0),
-            "a lane with steps has a pyramid, an empty one has none"
-        );
-        let top = pyramid::level_count(self.steps) as usize;
-        for level in 0..top.min(self.levels.len()) {
-            self.store_block(level, blobs);
-        }
-        if self.steps > 0 {
-            // Each level takes in the last segment of the one below before its own is stored.
-            (0..segment_level_count(self.steps))
-                .for_each(|at| self.store_segment(at as usize, blobs));
-        }
-        FinishedLane {
-            steps: self.steps,
-            range: self.range.unwrap_or_default(),
-            expectations: self.encoder.expectations().encode(),
-        }
-    }
-
-    fn propagate_step(&mut self, record: &StepRecord, blobs: &mut Vec<TraceIndexBlob>) {
-        if self.levels.is_empty() {
-            self.levels.push(PyramidLevelBuilder::default());
-        }
-        if let Some(node) = self.levels.first_mut().and_then(|lowest| lowest.take_step(record)) {
-            self.propagate_node(1, &node, blobs);
-        }
-    }
-
-    /// Hands a node to the level above its own, and on upwards while nodes fill up.
-    fn propagate_node(
-        &mut self,
-        level: usize,
-        child: &PyramidNode,
-        blobs: &mut Vec<TraceIndexBlob>,
-    ) {
-        // Only the block being filled stays in memory, however many steps there are.
-        if self.levels.get(level - 1).is_some_and(|below| below.finished.len() == BLOCK_NODES) {
-            self.store_block(level - 1, blobs);
-        }
-        if self.levels.len() == level {
-            self.levels.push(PyramidLevelBuilder::default());
-        }
-        if let Some(node) = self.levels.get_mut(level).and_then(|above| above.take(child)) {
-            self.propagate_node(level + 1, &node, blobs);
-        }
+            LaneSumPiece::Totals { level, at, totals } => {
+                let first = at * steps_per_segment(level);
+                TraceIndexBlob::Totals(block_key(lane, level, at), totals.encode(first))
+            }
+        }));
     }
 
     fn store_chunk(&mut self, room: &mut usize, blobs: &mut Vec<TraceIndexBlob>) {
@@ -229,39 +140,5 @@ impl LaneBuilder {
         self.chunks += 1;
         self.records.clear();
         self.details.clear();
-    }
-
-    /// Stores the segment of a level that is being filled, and takes it into the level above.
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "a lane has six levels of segments at most"
-    )]
-    fn store_segment(&mut self, level: usize, blobs: &mut Vec<TraceIndexBlob>) {
-        if self.segments.len() == level + 1 {
-            self.segments.push(SegmentLevelBuilder::default());
-        }
-        if self.segments.get(level + 1).is_some_and(|above| above.children == FAN_OUT) {
-            self.store_segment(level + 1, blobs);
-        }
-        let levels = self.segments.get_mut(level..).and_then(<[_]>::first_chunk_mut);
-        let Some([own, above]) = levels else { return };
-        let (totals, at) = (std::mem::take(&mut own.filling), own.stored);
-        (own.stored, own.children) = (at + 1, 0);
-        above.filling.add(&totals);
-        above.children += 1;
-        let key = block_key(self.lane, level as u32, at);
-        blobs
-            .push(TraceIndexBlob::Totals(key, totals.encode(at * steps_per_segment(level as u32))));
-    }
-
-    #[expect(clippy::cast_possible_truncation, reason = "a lane has ten levels at most")]
-    fn store_block(&mut self, level: usize, blobs: &mut Vec<TraceIndexBlob>) {
-        let pending = self.levels.get_mut(level).filter(|pending| !pending.finished.is_empty());
-        if let Some(pending) = pending {
-            let key = block_key(self.lane, level as u32 + 1, pending.stored_blocks);
-            blobs.push(TraceIndexBlob::Nodes(key, pyramid::encode(&pending.finished)));
-            pending.finished.clear();
-            pending.stored_blocks += 1;
-        }
     }
 }

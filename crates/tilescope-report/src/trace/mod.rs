@@ -42,6 +42,7 @@ mod chunk;
 mod index_writer;
 mod lane;
 mod lane_builder;
+mod lane_sums;
 mod log_histogram;
 mod program_totals;
 mod pyramid;
@@ -55,11 +56,13 @@ pub use answers::{
     StepTotals,
 };
 pub(super) use index_writer::TraceIndexWriter;
+pub(super) use lane::LaneStepCursor;
 pub use lane::TraceLane;
 pub(super) use lane_builder::TraceIndexBlob;
 pub use log_histogram::LogHistogram;
 pub use program_totals::{ProgramStepTotals, StepVisitor};
 pub(super) use step_record::{StepClass, StepRecord, StepRecordDetails};
+pub(super) use verify::{LaneEdge, VerifiedLane};
 
 use super::database::ReportDatabase;
 use super::error::ReportError;

@@ -14,7 +14,7 @@ use super::pyramid::FAN_OUT;
 use super::step_record::{StepClass, StepRecord};
 use crate::codec::{VarintReader, unpack, write_varint};
 use crate::limits::{MAX_CYCLES, MAX_STEPS};
-use crate::model::{ProgramKind, StepActivity};
+use crate::model::{ProgramKind, StepActivity, StreamEndpoint};
 use crate::units::{Bytes, Cycles, ProgramId};
 use std::collections::HashMap;
 
@@ -88,6 +88,11 @@ impl ProgramStepTotals {
     /// The kind of its steps.
     pub fn kind(&self) -> ProgramKind {
         self.class.kind()
+    }
+
+    /// Whether they are steps of a program of `kind` whose streams end at `stream`.
+    pub(crate) fn is_of(&self, kind: ProgramKind, stream: StreamEndpoint) -> bool {
+        self.class == StepClass::new(kind, stream)
     }
 
     /// What the time was spent on.
@@ -310,7 +315,6 @@ mod tests {
     use super::super::lane_builder::{LaneBuilder, TraceIndexBlob, block_key};
     use super::*;
     use crate::codec::pack;
-    use crate::model::StreamEndpoint;
     use crate::units::{CycleRange, StepId};
     use proptest::prelude::*;
     use std::collections::BTreeMap;

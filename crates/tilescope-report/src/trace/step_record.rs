@@ -1,7 +1,7 @@
 //! A step on a lane, as the index keeps it.
 
 use super::answers::FixedPointBalance;
-use crate::model::{ProgramKind, StepActivity, StepOnIpu, StreamEndpoint};
+use crate::model::{ProgramKind, StepActivity, StepOnIpu, StreamEndpoint, tile_balance};
 use crate::units::{Bytes, CycleRange, Cycles, IpuId, ProgramId, StepId};
 
 /// What a step does and where its data go, in one small number.
@@ -74,6 +74,19 @@ impl StepRecordDetails {
             active_tiles: on_ipu.active_tiles,
             balance_bits: on_ipu.active_tile_balance.to_bits(),
         }
+    }
+
+    /// Whether they can be those of `record`, of an IPU of so many tiles.
+    pub(super) fn are_of(&self, record: &StepRecord, tiles_per_ipu: u32) -> bool {
+        let CycleRange { start, end } = record.range;
+        let active = f32::from_bits(self.balance_bits);
+        let balance = tile_balance(active, self.active_tiles, tiles_per_ipu);
+        let in_order = self.from_spread <= start
+            && self.to_spread <= end.saturating_sub(start.saturating_sub(self.from_spread));
+        in_order
+            && self.active_tiles <= tiles_per_ipu
+            && (0.0..=1.0).contains(&active)
+            && FixedPointBalance::from_share(balance) == record.balance
     }
 
     /// The step on its IPU, put together again.

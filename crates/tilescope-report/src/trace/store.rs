@@ -131,17 +131,30 @@ impl TraceStore {
         if let Some(CachedTracePiece::Chunk(records)) = lock(&self.recent).get(key) {
             return Ok(records);
         }
+        let records = Arc::new(self.read_chunk(lane, chunk)?);
+        let bytes = records.len() * size_of::<StepRecord>();
+        lock(&self.recent).put(key, CachedTracePiece::Chunk(records.clone()), bytes);
+        Ok(records)
+    }
+
+    /// Steps of one chunk, for those who go through all of them once: nothing is kept.
+    pub(super) fn read_chunk(
+        &self,
+        lane: LaneInfo,
+        chunk: u64,
+    ) -> Result<Vec<StepRecord>, ReportError> {
         let expected = self.expectations(lane)?;
         let first = chunk * CHUNK_STEPS as u64;
         let count = place_in_piece(lane.steps.min(first + CHUNK_STEPS as u64), first);
         let what = BlobColumn { table: "trace_chunks", column: "data", key: "id" };
-        let records = self.decoded(&what, chunk_key(lane.number(), chunk), |blob| {
+        self.decoded(&what, chunk_key(lane.number(), chunk), |blob| {
             chunk::decode(blob, count, &expected)
-        })?;
-        let records = Arc::new(records);
-        let bytes = records.len() * size_of::<StepRecord>();
-        lock(&self.recent).put(key, CachedTracePiece::Chunk(records.clone()), bytes);
-        Ok(records)
+        })
+    }
+
+    /// Whether details of steps are kept: only where there are no rows of steps.
+    pub(super) fn has_details(&self) -> bool {
+        self.db.has_rows("trace_details")
     }
 
     /// Details of the steps of one chunk.
@@ -156,12 +169,8 @@ impl TraceStore {
         {
             return Ok(details);
         }
-        let (records, expected) = (self.chunk(lane, chunk)?, self.expectations(lane)?);
-        // Decoded against the steps of the chunk, since what is expected goes by their programs.
-        let what = BlobColumn { table: "trace_details", column: "data", key: "id" };
-        let details =
-            self.decoded(&what, number, |blob| chunk::decode_details(blob, &records, &expected))?;
-        let details = Arc::new(details);
+        let records = self.chunk(lane, chunk)?;
+        let details = Arc::new(self.read_details(lane, chunk, &records)?);
         let bytes = details.len() * size_of::<StepRecordDetails>();
         lock(&self.recent).put(
             TraceCacheKey::Details(number),
@@ -169,6 +178,21 @@ impl TraceStore {
             bytes,
         );
         Ok(details)
+    }
+
+    /// Details of the steps of one chunk, which are `records`; nothing is kept.
+    pub(super) fn read_details(
+        &self,
+        lane: LaneInfo,
+        chunk: u64,
+        records: &[StepRecord],
+    ) -> Result<Vec<StepRecordDetails>, ReportError> {
+        let expected = self.expectations(lane)?;
+        // Decoded against the steps of the chunk, since what is expected goes by their programs.
+        let what = BlobColumn { table: "trace_details", column: "data", key: "id" };
+        self.decoded(&what, chunk_key(lane.number(), chunk), |blob| {
+            chunk::decode_details(blob, records, &expected)
+        })
     }
 
     /// Nodes of one block of one level.
@@ -182,23 +206,32 @@ impl TraceStore {
         if let Some(CachedTracePiece::Nodes(nodes)) = lock(&self.recent).get(key) {
             return Ok(nodes);
         }
+        let nodes = Arc::new(self.read_nodes(lane, level, block)?);
+        let bytes = nodes.len() * size_of::<PyramidNode>();
+        lock(&self.recent).put(key, CachedTracePiece::Nodes(nodes.clone()), bytes);
+        Ok(nodes)
+    }
+
+    /// Nodes of one block of one level; nothing is kept.
+    pub(super) fn read_nodes(
+        &self,
+        lane: LaneInfo,
+        level: u32,
+        block: u64,
+    ) -> Result<Vec<PyramidNode>, ReportError> {
         let all = pyramid::node_count(lane.steps, level);
         let what = BlobColumn { table: "trace_nodes", column: "data", key: "id" };
         let first = block * BLOCK_NODES as u64;
         let count = place_in_piece(all.min(first + BLOCK_NODES as u64), first);
         let size = pyramid::steps_per_node(level);
-        let nodes = self.decoded(&what, block_key(lane.number(), level, block), |blob| {
+        self.decoded(&what, block_key(lane.number(), level, block), |blob| {
             let nodes = pyramid::decode(blob, count)?;
             // All nodes are full but the last one.
             let full = |(at, node): (u64, &PyramidNode)| {
                 node.totals.steps == size.min(lane.steps - at * size)
             };
             (first..).zip(&nodes).all(full).then_some(nodes)
-        })?;
-        let nodes = Arc::new(nodes);
-        let bytes = nodes.len() * size_of::<PyramidNode>();
-        lock(&self.recent).put(key, CachedTracePiece::Nodes(nodes.clone()), bytes);
-        Ok(nodes)
+        })
     }
 
     /// Whether totals by program are kept; files written before version 1.1 have none.
@@ -218,15 +251,30 @@ impl TraceStore {
         if let Some(CachedTracePiece::Totals(totals)) = lock(&self.recent).get(key) {
             return Ok(totals);
         }
-        let first = at * steps_per_segment(level);
-        let steps = lane.steps.min(first + steps_per_segment(level)).saturating_sub(first);
-        let what = BlobColumn { table: "trace_totals", column: "data", key: "id" };
-        let totals =
-            self.decoded(&what, number, |blob| ProgramTotals::decode(blob, first, steps))?;
-        let totals = Arc::new(totals);
+        let totals = Arc::new(self.read_segment(lane, level, at)?);
         let bytes = totals.bytes();
         lock(&self.recent).put(key, CachedTracePiece::Totals(totals.clone()), bytes);
         Ok(totals)
+    }
+
+    /// Totals by program of one segment of one level; nothing is kept.
+    pub(super) fn read_segment(
+        &self,
+        lane: LaneInfo,
+        level: u32,
+        at: u64,
+    ) -> Result<ProgramTotals, ReportError> {
+        let first = at * steps_per_segment(level);
+        let steps = lane.steps.min(first + steps_per_segment(level)).saturating_sub(first);
+        let what = BlobColumn { table: "trace_totals", column: "data", key: "id" };
+        self.decoded(&what, block_key(lane.number(), level, at), |blob| {
+            ProgramTotals::decode(blob, first, steps)
+        })
+    }
+
+    /// Number of pieces in a table of the index.
+    pub(super) fn piece_count(&self, table: &'static str) -> Result<u64, ReportError> {
+        Ok(self.db.number(table, "count(*)")?.map_or(0, i64::unsigned_abs))
     }
 
     fn expectations(&self, lane: LaneInfo) -> Result<Arc<StepPredictor>, ReportError> {

@@ -1,97 +1,237 @@
-//! The laws of an index: each node is the sum of its children, up from the steps.
+//! The laws of an index: steps follow each other, and each sum over them is the sum of them.
+//!
+//! One pass per lane: a chunk is decoded once, and sums of all levels are made of its steps again,
+//! as when the index was written. In memory are one chunk, and one block of nodes and one segment
+//! per level.
 
+use super::Trace;
 use super::answers::LaneInfo;
-use super::program_totals::{segment_level_count, steps_per_segment};
-use super::pyramid::{self, BLOCK_NODES, FAN_OUT, LEAF_STEPS, PyramidNode};
+use super::chunk::CHUNK_STEPS;
+use super::lane_sums::{LaneSumPiece, LaneSums};
+use super::program_totals::{
+    ProgramStepTotals, ProgramTotals, segment_level_count, steps_per_segment,
+};
+use super::pyramid::{self, BLOCK_NODES};
+use super::step_record::{StepRecord, StepRecordDetails};
 use super::store::TraceStore;
-use super::{Trace, TraceLane, place_in_piece};
 use crate::error::ReportError;
-use std::ops::Range;
+use crate::units::{Cycles, StepId};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What the pass over a lane came to.
+pub(crate) struct VerifiedLane {
+    pub(crate) info: LaneInfo,
+    /// The first broken law, in words. What follows is then of the steps before it.
+    pub(crate) broken: Option<String>,
+    /// Totals by program, made of the steps.
+    pub(crate) programs: Vec<ProgramStepTotals>,
+    /// The id and the end of the last step.
+    pub(crate) last: Option<(StepId, Cycles)>,
+    /// What lies around the watched steps, one by one.
+    pub(crate) edges: Vec<LaneEdge>,
+}
+
+/// A place on a lane between two steps.
+#[derive(Clone, Copy)]
+pub(crate) struct LaneEdge {
+    /// The id and the end of the step before it.
+    pub(crate) before: Option<(StepId, Cycles)>,
+    /// The id and the start of the step behind it.
+    pub(crate) behind: Option<(StepId, Cycles)>,
+}
 
 impl Trace {
-    /// Broken laws, in words; stops after the first of each lane.
-    pub(crate) fn verify(&self) -> Result<Vec<String>, ReportError> {
+    /// Goes through the steps of all lanes once, and looks for the places in front of the steps
+    /// `watched`, which are sorted. `progress` gets a share from 0 to 1; setting
+    /// `cancel` ends it with [`ReportError::Cancelled`].
+    pub(crate) fn verify(
+        &self,
+        tiles_per_ipu: u32,
+        watched: &[StepId],
+        progress: &mut dyn FnMut(f64),
+        cancel: &AtomicBool,
+    ) -> Result<Vec<VerifiedLane>, ReportError> {
+        let (mut done, all) = (0, self.bars().max(1));
+        let mut step_on = |steps: u64| {
+            done += steps;
+            progress(done as f64 / all as f64);
+            if cancel.load(Ordering::Relaxed) { Err(ReportError::Cancelled) } else { Ok(()) }
+        };
+        let lane = |info| verify_lane(&self.store, info, (tiles_per_ipu, watched), &mut step_on);
+        self.lanes().iter().copied().map(lane).collect()
+    }
+
+    /// Tables of the index that do not have as many pieces as the lanes need, in words.
+    pub(crate) fn verify_pieces(&self) -> Result<Vec<String>, ReportError> {
+        let lanes = self.lanes().iter();
+        let chunks = lanes.clone().map(|lane| lane.steps.div_ceil(CHUNK_STEPS as u64)).sum();
+        let blocks = |lane: &LaneInfo| -> u64 {
+            let blocks =
+                |level| pyramid::node_count(lane.steps, level).div_ceil(BLOCK_NODES as u64);
+            (1..=pyramid::level_count(lane.steps)).map(blocks).sum()
+        };
+        let segments = |lane: &LaneInfo| -> u64 {
+            let levels = 0..segment_level_count(lane.steps);
+            levels.map(|level| lane.steps.div_ceil(steps_per_segment(level))).sum()
+        };
+        let needed: [(&'static str, u64); 4] = [
+            ("trace_chunks", chunks),
+            ("trace_details", if self.store.has_details() { chunks } else { 0 }),
+            ("trace_nodes", lanes.clone().map(blocks).sum()),
+            ("trace_totals", if self.store.has_totals() { lanes.map(segments).sum() } else { 0 }),
+        ];
         let mut broken = Vec::new();
-        for lane in self.lanes() {
-            broken.extend(verify_lane(&self.store, *lane)?);
+        for (table, needed) in needed {
+            let found = self.store.piece_count(table)?;
+            if found != needed {
+                broken.push(format!("{table} has {found} pieces, the lanes need {needed}"));
+            }
         }
         Ok(broken)
     }
 }
 
-fn verify_lane(store: &TraceStore, info: LaneInfo) -> Result<Option<String>, ReportError> {
-    for level in 1..=pyramid::level_count(info.steps) {
-        let count = pyramid::node_count(info.steps, level);
-        for block in 0..count.div_ceil(BLOCK_NODES as u64) {
-            let nodes = store.nodes(info, level, block)?;
-            for (at, node) in (block * BLOCK_NODES as u64..).zip(nodes.iter()) {
-                if sum_of_children(store, info, level, at)?.as_ref() != Some(node) {
-                    return Ok(Some(format!(
-                        "IPU {} lane {}: node {at} of level {level} is not the sum of its children",
-                        info.ipu, info.sub_lane
-                    )));
-                }
-            }
-        }
-    }
-    if let Some(broken) = verify_totals(store, info)? {
-        return Ok(Some(broken));
-    }
-    let first = store.nodes(info, 1, 0)?;
-    let last = pyramid::node_count(info.steps, 1).saturating_sub(1) / BLOCK_NODES as u64;
-    let last = store.nodes(info, 1, last)?;
-    let ends = first.first().zip(last.last());
-    let fits = ends.is_some_and(|(first, last)| {
-        (first.range.start, last.range.end) == (info.range.start, info.range.end)
-    });
-    Ok((!fits).then(|| format!("IPU {}: the lane does not start or end where it says", info.ipu)))
-}
-
-/// Totals by program are sums of the steps, or of the segments below them.
-fn verify_totals(store: &TraceStore, info: LaneInfo) -> Result<Option<String>, ReportError> {
-    let levels = if store.has_totals() { segment_level_count(info.steps) } else { 0 };
-    for level in 0..levels {
-        let size = steps_per_segment(level);
-        for at in 0..info.steps.div_ceil(size) {
-            let positions = at * size..((at + 1) * size).min(info.steps);
-            let sum = TraceLane::new(store, info).sum_below(positions, level)?;
-            if sum.into_totals() != store.segment(info, level, at)?.as_ref().clone().into_totals() {
-                return Ok(Some(format!(
-                    "IPU {} lane {}: totals {at} of level {level} are not the sum of their steps",
-                    info.ipu, info.sub_lane
-                )));
-            }
-        }
-    }
-    Ok(None)
-}
-
-fn sum_of_children(
+fn verify_lane(
     store: &TraceStore,
-    lane: LaneInfo,
-    level: u32,
-    at: u64,
-) -> Result<Option<PyramidNode>, ReportError> {
-    let all = lane.steps;
-    let part = |size: u64, count: u64, of: u64| -> Range<usize> {
-        let base = at * size / of * of;
-        place_in_piece(at * size, base)..place_in_piece(((at + 1) * size).min(count), base)
+    info: LaneInfo,
+    (tiles_per_ipu, watched): (u32, &[StepId]),
+    step_on: &mut dyn FnMut(u64) -> Result<(), ReportError>,
+) -> Result<VerifiedLane, ReportError> {
+    let mut pass = LanePass {
+        store,
+        info,
+        tiles_per_ipu,
+        has_details: store.has_details(),
+        levels: if store.has_totals() { segment_level_count(info.steps) } else { 0 },
+        sums: LaneSums::default(),
+        last: None,
+        programs: ProgramTotals::default(),
+        watched,
+        edges: Vec::with_capacity(watched.len()),
     };
-    let mut sum: Option<PyramidNode> = None;
-    let mut add = |child: &PyramidNode| match &mut sum {
-        Some(sum) => sum.add(child),
-        None => sum = Some(*child),
-    };
-    if level == 1 {
-        let chunk = super::chunk::CHUNK_STEPS as u64;
-        let records = store.chunk(lane, at * LEAF_STEPS / chunk)?;
-        records[part(LEAF_STEPS, all, chunk)]
-            .iter()
-            .for_each(|record| add(&PyramidNode::from_record(record)));
-    } else {
-        let block = BLOCK_NODES as u64;
-        let nodes = store.nodes(lane, level - 1, at * FAN_OUT / block)?;
-        nodes[part(FAN_OUT, pyramid::node_count(all, level - 1), block)].iter().for_each(add);
+    let mut broken = None;
+    for chunk in 0..info.steps.div_ceil(CHUNK_STEPS as u64) {
+        broken = pass.chunk(chunk)?;
+        if broken.is_some() {
+            break;
+        }
+        step_on((info.steps - chunk * CHUNK_STEPS as u64).min(CHUNK_STEPS as u64))?;
     }
-    Ok(sum)
+    if broken.is_none() {
+        broken = pass.finish()?;
+    }
+    let lane = |law| format!("IPU {} lane {}: {law}", info.ipu, info.sub_lane);
+    let (programs, last, edges) = (pass.programs.into_totals(), pass.last, pass.edges);
+    Ok(VerifiedLane { info, broken: broken.map(lane), programs, last, edges })
+}
+
+/// The pass over one lane.
+struct LanePass<'a> {
+    store: &'a TraceStore,
+    info: LaneInfo,
+    tiles_per_ipu: u32,
+    has_details: bool,
+    /// Levels of totals that are kept.
+    levels: u32,
+    sums: LaneSums,
+    /// The id and the end of the last step.
+    last: Option<(StepId, Cycles)>,
+    /// Totals by program of the whole lane.
+    programs: ProgramTotals,
+    watched: &'a [StepId],
+    edges: Vec<LaneEdge>,
+}
+
+impl LanePass<'_> {
+    /// Takes in the next chunk; the first law that it breaks.
+    fn chunk(&mut self, chunk: u64) -> Result<Option<String>, ReportError> {
+        let records = self.store.read_chunk(self.info, chunk)?;
+        let mut pieces = Vec::new();
+        for record in &records {
+            if let Some(broken) = self.disorder(record) {
+                return Ok(Some(broken));
+            }
+            let next = self.watched.get(self.edges.len());
+            if next.is_some_and(|watched| *watched <= record.step) {
+                self.find_edges(Some((record.step, record.range.start)));
+            }
+            self.last = Some((record.step, record.range.end));
+            self.sums.push(record, &mut pieces);
+        }
+        if self.has_details {
+            let details = self.store.read_details(self.info, chunk, &records)?;
+            let differs = |(record, details): &(&StepRecord, &StepRecordDetails)| {
+                !details.are_of(record, self.tiles_per_ipu)
+            };
+            if let Some((record, _)) = records.iter().zip(&details).find(differs) {
+                return Ok(Some(format!("the details of step {} contradict it", record.step)));
+            }
+        }
+        self.compare(pieces)
+    }
+
+    /// Notes the watched places in front of a step, or those behind the last one.
+    fn find_edges(&mut self, behind: Option<(StepId, Cycles)>) {
+        let edge = LaneEdge { before: self.last, behind };
+        let passed = |watched: &StepId| behind.is_none_or(|(step, _)| *watched <= step);
+        while self.watched.get(self.edges.len()).is_some_and(passed) {
+            self.edges.push(edge);
+        }
+    }
+
+    /// Compares what only the end of the lane completes.
+    fn finish(&mut self) -> Result<Option<String>, ReportError> {
+        self.find_edges(None);
+        let range = self.sums.range();
+        if range != self.info.range {
+            return Ok(Some("the lane does not start or end where it says".to_owned()));
+        }
+        let mut pieces = Vec::new();
+        std::mem::take(&mut self.sums).finish(&mut pieces);
+        self.compare(pieces)
+    }
+
+    /// What is wrong with the place of a step behind those before it.
+    fn disorder(&self, record: &StepRecord) -> Option<String> {
+        let (start, before) = (record.range.start, self.sums.range().end);
+        if start < before {
+            let (step, start, before) = (record.step, start.0, before.0);
+            return Some(format!("step {step} starts at {start}, the one before ends at {before}"));
+        }
+        let (last, _) = self.last.filter(|(last, _)| record.step < *last)?;
+        Some(format!("step {} comes behind step {last}", record.step))
+    }
+
+    /// Compares complete pieces with those of the index.
+    fn compare(&mut self, pieces: Vec<LaneSumPiece>) -> Result<Option<String>, ReportError> {
+        for piece in pieces {
+            let broken = match piece {
+                LaneSumPiece::Nodes { level, block, nodes } => {
+                    let stored = self.store.read_nodes(self.info, level, block)?;
+                    let differs = nodes.iter().zip(&stored).position(|(sum, node)| sum != node);
+                    differs.map(|place| {
+                        let at = block * BLOCK_NODES as u64 + place as u64;
+                        format!("node {at} of level {level} is not the sum of its steps")
+                    })
+                }
+                LaneSumPiece::Totals { level, at, totals } => {
+                    // The top level covers the lane, whether or not it is kept.
+                    if level + 1 == segment_level_count(self.info.steps) {
+                        self.programs.add(&totals);
+                    }
+                    let same = level >= self.levels || {
+                        let stored = self.store.read_segment(self.info, level, at)?;
+                        totals.into_totals() == stored.into_totals()
+                    };
+                    let text =
+                        || format!("totals {at} of level {level} are not the sum of their steps");
+                    (!same).then(text)
+                }
+            };
+            if broken.is_some() {
+                return Ok(broken);
+            }
+        }
+        Ok(None)
+    }
 }

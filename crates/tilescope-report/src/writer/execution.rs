@@ -109,8 +109,7 @@ impl ExecutionWriter {
             }
             before = Some(lane);
             self.check(on_ipu, id)?;
-            let share = f64::from(on_ipu.active_tiles) / f64::from(self.tiles_per_ipu.max(1));
-            let balance = f64::from(on_ipu.active_tile_balance) * share;
+            let balance = on_ipu.tile_balance(self.tiles_per_ipu);
             let end = self.lanes.end(lane);
             // Bars are drawn from `from_max`, so that is where overlap would be seen.
             if on_ipu.from_max < end {

@@ -1,12 +1,19 @@
 //! The laws inside a report: sums that must agree, references that must lead somewhere.
 
-use super::{InvariantViolation, MarkFilter, Report, ReportOrigin, ReportPart, VariableFilter};
+mod execution;
+mod memory;
+mod tables;
+
+use super::{InvariantViolation, MarkFilter, Report, ReportOrigin, ReportPart};
 use crate::error::ReportError;
 use crate::limits::MAX_STEPS;
 use crate::model::{CategoryBytes, MemoryRegion, ProgramKind, TileMemory};
-use crate::trace::{Trace, TraceLane};
-use crate::units::{Bytes, CycleRange, Cycles, IpuId, StepId, TileId, TileRange, TileRuns};
-use std::collections::BTreeMap;
+use crate::trace::{FixedPointBalance, LaneStepCursor, Trace};
+use crate::units::{Bytes, IpuId, StepId, TileId, TileRange, TileRuns};
+use execution::verify_mark_cycles;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Steps compared at a time.
 const BATCH: usize = 4096;
@@ -14,6 +21,13 @@ const BATCH: usize = 4096;
 const MAX_REPORTED_VIOLATIONS: usize = 5;
 /// Variables and marks looked at, at a time.
 const PAGE: usize = 10_000;
+/// Share of the work that is over when the trace is looked at, as progress tells it.
+const SHARE_BEFORE_TRACE: f64 = 0.1;
+/// Share of the work on the trace that its index takes, where rows of steps are read besides.
+const SHARE_OF_INDEX: f64 = 0.3;
+
+/// All marks of a report.
+const ALL_MARKS: MarkFilter = MarkFilter { kind: None, ipu: None, window: None, limit: usize::MAX };
 
 /// Findings of one law.
 struct InvariantCheck<'a> {
@@ -50,6 +64,16 @@ impl Report {
     /// Checks the laws that hold inside every sound report; empty if they all do. Reads everything
     /// once. A part that cannot be read is a finding, too.
     pub fn verify(&self) -> Result<Vec<InvariantViolation>, ReportError> {
+        self.verify_with(&mut |_| {}, &Arc::default())
+    }
+
+    /// Like [`Report::verify`]. `progress` gets a share from 0 to 1; setting `cancel` ends it with
+    /// [`ReportError::Cancelled`].
+    pub fn verify_with(
+        &self,
+        progress: &mut dyn FnMut(f64),
+        cancel: &Arc<AtomicBool>,
+    ) -> Result<Vec<InvariantViolation>, ReportError> {
         let mut found = Vec::new();
         let mut structure = InvariantCheck::new("file_is_sound", &mut found);
         for line in self.db.broken_structure() {
@@ -58,21 +82,34 @@ impl Report {
         drop(structure);
         type InvariantCheckFn =
             fn(&Report, &mut Vec<InvariantViolation>) -> Result<(), ReportError>;
-        let checks: [(&'static str, InvariantCheckFn); 6] = [
+        let checks: [(&'static str, InvariantCheckFn); 5] = [
             ("memory_adds_up", Report::verify_memory),
             ("traffic_balances", Report::verify_traffic),
             ("programs_resolve", Report::verify_programs),
-            ("lifetimes_in_range", Report::verify_lifetimes),
-            ("trace_adds_up", Report::verify_trace),
+            ("variables_add_up", Report::verify_variables),
             ("marks_in_range", Report::verify_marks),
         ];
-        for (law, check) in checks {
+        for (done, (law, check)) in (1u32..).zip(checks) {
+            if cancel.load(Ordering::Relaxed) {
+                return Err(ReportError::Cancelled);
+            }
             if let Err(error) = check(self, &mut found) {
                 found.push(InvariantViolation { law, text: error.to_string() });
             }
+            progress(SHARE_BEFORE_TRACE * f64::from(done) / checks.len() as f64);
+        }
+        let mut on_trace =
+            |share: f64| progress(SHARE_BEFORE_TRACE + (1.0 - SHARE_BEFORE_TRACE) * share);
+        match self.verify_trace(&mut found, &mut on_trace, cancel) {
+            Err(ReportError::Cancelled) => return Err(ReportError::Cancelled),
+            Err(error) => {
+                found.push(InvariantViolation { law: "trace_adds_up", text: error.to_string() });
+            }
+            Ok(()) => {}
         }
         let odd = self.warnings().into_iter();
         found.extend(odd.map(|text| InvariantViolation { law: "nothing_is_odd", text }));
+        progress(1.0);
         Ok(found)
     }
 
@@ -129,6 +166,7 @@ impl Report {
             });
             received.insert(program, arrived);
         }
+        let mut routed = BTreeSet::new();
         for route in self.routes()? {
             let left = received.get(&route.program).copied().unwrap_or_default();
             let rest = left.checked_sub(route.bytes);
@@ -136,6 +174,14 @@ impl Report {
                 format!("routes of program {} carry more than it receives", route.program.0)
             });
             received.insert(route.program, rest.unwrap_or_default());
+            routed.insert(route.program);
+        }
+        // Exchanges without a route have no known order; of others, all of it is known.
+        for program in routed {
+            let left = received.get(&program).copied().unwrap_or_default();
+            law.check(left.is_zero(), || {
+                format!("routes of program {} carry {} B less than it receives", program.0, left.0)
+            });
         }
         Ok(())
     }
@@ -143,16 +189,7 @@ impl Report {
     fn verify_programs(&self, found: &mut Vec<InvariantViolation>) -> Result<(), ReportError> {
         let mut law = InvariantCheck::new("programs_resolve", found);
         if self.origin() == ReportOrigin::Tilescope {
-            for table in ["programs", "operations", "vertex_types", "vars", "steps", "compute_sets"]
-            {
-                // Ids are places in lists: without holes, and from 0.
-                let id = if table == "compute_sets" { "compute_set" } else { "id" };
-                let holes = format!("count(*) - coalesce(max({id}) + 1, 0)");
-                let holes = self.db.number(table, &holes)?;
-                law.check(holes.is_none_or(|holes| holes == 0), || {
-                    format!("ids of {table} are not 0, 1, 2, …")
-                });
-            }
+            self.verify_tables(law.found)?;
         }
         let programs = self.programs()?;
         for (step, live) in self.liveness()?.iter().enumerate() {
@@ -168,31 +205,10 @@ impl Report {
         Ok(())
     }
 
-    fn verify_lifetimes(&self, found: &mut Vec<InvariantViolation>) -> Result<(), ReportError> {
-        let mut law = InvariantCheck::new("lifetimes_in_range", found);
-        let steps = self.liveness()?.len();
-        let mut filter = VariableFilter { tiles: None, category: None, after: None, limit: PAGE };
-        loop {
-            let variables = self.variables(&filter)?;
-            for (_, variable) in &variables {
-                let Some(life) = &variable.lifetime else { continue };
-                law.check(life.start < life.end && life.end as usize <= steps, || {
-                    let (name, life) = (&variable.name, format!("{}..{}", life.start, life.end));
-                    format!("{name} lives in steps {life} of {steps}")
-                });
-            }
-            match variables.last() {
-                Some((last, _)) if variables.len() == PAGE => filter.after = Some(*last),
-                _ => return Ok(()),
-            }
-        }
-    }
-
     fn verify_marks(&self, found: &mut Vec<InvariantViolation>) -> Result<(), ReportError> {
         let mut law = InvariantCheck::new("marks_in_range", found);
         let steps = self.step_count()?;
-        let filter = MarkFilter { kind: None, ipu: None, window: None, limit: usize::MAX };
-        for mark in self.marks(&filter)? {
+        for mark in self.marks(&ALL_MARKS)? {
             law.check(mark.steps.end.0 <= steps, || {
                 let end = mark.steps.end.0;
                 format!("{} ends before step {end}, but there are {steps}", mark.label)
@@ -201,104 +217,127 @@ impl Report {
         Ok(())
     }
 
-    fn verify_trace(&self, found: &mut Vec<InvariantViolation>) -> Result<(), ReportError> {
-        let Some(trace) = self.trace()? else { return Ok(()) };
+    fn verify_trace(
+        &self,
+        found: &mut Vec<InvariantViolation>,
+        progress: &mut dyn FnMut(f64),
+        cancel: &Arc<AtomicBool>,
+    ) -> Result<(), ReportError> {
         let mut law = InvariantCheck::new("trace_adds_up", found);
-        for text in trace.verify()? {
+        let is_ours = self.origin() == ReportOrigin::Tilescope;
+        // Rows are read besides the index: to compare both, or to make the index first.
+        let has_rows = !is_ours || !self.has_columns();
+        let (of_index, of_rows) =
+            if has_rows { (SHARE_OF_INDEX, 1.0 - SHARE_OF_INDEX) } else { (1.0, 0.0) };
+        let made = if is_ours { 0.0 } else { of_rows };
+        self.prepare_trace(&mut |share| progress(made * share), cancel)?;
+        let Some(trace) = self.prepared_trace() else {
+            let steps = if is_ours { self.step_count()? } else { 0 };
+            law.check(steps == 0, || format!("there are {steps} steps, but no trace"));
+            return Ok(());
+        };
+        let mut on_lanes = |share: f64| progress(made + of_index * share);
+        let marks = if is_ours { self.marks(&ALL_MARKS)? } else { Vec::new() };
+        let ends = marks.iter().flat_map(|mark| [mark.steps.start, mark.steps.end]);
+        let watched: Vec<StepId> = ends.collect::<BTreeSet<_>>().into_iter().collect();
+        let tiles_per_ipu = self.target()?.tiles_per_ipu;
+        let lanes = trace.verify(tiles_per_ipu, &watched, &mut on_lanes, cancel)?;
+        for text in lanes.iter().filter_map(|lane| lane.broken.clone()) {
             law.check(false, || text);
         }
-        verify_program_totals(&trace, &mut law)?;
-        if self.origin() == ReportOrigin::Tilescope {
-            let cycles = self.db.number("execution_cycle_totals", "max(total)")?;
-            let end = i64::try_from(trace.range().end.0).unwrap_or(i64::MAX);
-            law.check(cycles.is_none_or(|cycles| cycles == end), || {
-                let found = cycles.unwrap_or(0);
-                format!("execution_cycle_totals has {found} cycles, the trace {end}")
-            });
-            self.verify_rows(&trace, &mut law)?;
+        for text in trace.verify_pieces()? {
+            law.check(false, || text);
         }
+        if !is_ours {
+            return Ok(());
+        }
+        let cycles = self.db.number("execution_cycle_totals", "max(total)")?;
+        let end = i64::try_from(trace.range().end.0).unwrap_or(i64::MAX);
+        law.check(cycles == Some(end), || {
+            let found = cycles.map_or("no".to_owned(), |cycles| cycles.to_string());
+            format!("execution_cycle_totals has {found} cycles, the trace {end}")
+        });
+        self.verify_steps(&lanes, &mut law)?;
+        verify_mark_cycles(&marks, &watched, &lanes, &mut law);
+        let steps = self.step_count()?;
+        let told = self.meta.get("steps").and_then(|told| told.parse().ok());
+        law.check(told == Some(steps), || {
+            format!("meta does not say that there are {steps} steps")
+        });
+        let last = lanes.iter().filter_map(|lane| lane.last).map(|(step, _)| step).max();
+        if has_rows {
+            let mut on_rows = |id: StepId| {
+                let share = id.0 as f64 / steps.max(1) as f64;
+                progress(of_index + of_rows * share);
+                if cancel.load(Ordering::Relaxed) { Err(ReportError::Cancelled) } else { Ok(()) }
+            };
+            return self.verify_rows(&trace, &mut law, &mut on_rows);
+        }
+        law.check(self.db.has_rows("trace_details"), || "there are no details of steps".to_owned());
+        // Every step is on some lane, where there are no rows to say of a step that it is on none.
+        law.check(last.map_or(0, |last| last.0 + 1) == steps, || {
+            let last = last.map_or(0, |last| last.0);
+            format!("the last step on a lane is {last}, but there are {steps} steps")
+        });
         Ok(())
     }
 
     /// Compares the rows of all steps with the index, bar by bar.
-    fn verify_rows(&self, trace: &Trace, law: &mut InvariantCheck) -> Result<(), ReportError> {
-        let lanes: Vec<TraceLane> =
-            (0..trace.lanes().len()).filter_map(|lane| trace.lane(lane)).collect();
-        let key = |lane: &TraceLane| (lane.info().ipu, lane.info().sub_lane);
-        // One position per lane, so that rows and lanes are walked side by side and memory does not
-        // grow with the run.
-        let mut next: BTreeMap<(IpuId, u8), (&TraceLane, u64, Cycles)> =
-            lanes.iter().map(|lane| (key(lane), (lane, 0, Cycles::ZERO))).collect();
-        let programs = self.programs()?;
+    fn verify_rows(
+        &self,
+        trace: &Trace,
+        law: &mut InvariantCheck,
+        progress: &mut dyn FnMut(StepId) -> Result<(), ReportError>,
+    ) -> Result<(), ReportError> {
+        let lanes = (0..trace.lanes().len()).filter_map(|lane| trace.lane(lane));
+        // Rows and lanes are walked side by side, so that memory does not grow with the run.
+        let mut cursors: BTreeMap<(IpuId, u8), LaneStepCursor> = lanes
+            .map(|lane| ((lane.info().ipu, lane.info().sub_lane), LaneStepCursor::new(lane)))
+            .collect();
+        let (programs, tiles_per_ipu) = (self.programs()?, self.target()?.tiles_per_ipu);
         let mut first = StepId(0);
         loop {
             let batch = self.steps(first..StepId(MAX_STEPS), BATCH)?;
             let Some(last) = batch.last() else { break };
             first = last.id + 1;
+            progress(first)?;
             for step in batch {
                 let program = step.program.and_then(|id| programs.get(id));
-                law.check(program.is_some_and(|program| program.kind == step.kind), || {
-                    format!("the type of step {} differs from its program's", step.id)
-                });
+                law.check(
+                    program.is_some_and(|program| {
+                        (program.kind, program.compute_set) == (step.kind, step.compute_set)
+                    }),
+                    || {
+                        let id = step.id;
+                        format!("the type or compute set of step {id} differs from its program's")
+                    },
+                );
                 for on_ipu in &step.ipus {
-                    let found = next.get_mut(&(on_ipu.ipu, on_ipu.sub_lane));
-                    let Some((lane, position, busy)) = found else {
+                    let Some(cursor) = cursors.get_mut(&(on_ipu.ipu, on_ipu.sub_lane)) else {
                         law.check(false, || format!("step {} is on no lane", step.id));
                         continue;
                     };
-                    let bar = lane.step(*position)?;
-                    let same = bar.is_some_and(|bar| {
+                    let same = cursor.next_step()?.is_some_and(|bar| {
                         (bar.step, bar.range, bar.program, bar.kind)
                             == (step.id, on_ipu.range(), step.program, step.kind)
                             && (bar.bytes_in, bar.bytes_out) == (on_ipu.bytes_in, on_ipu.bytes_out)
+                            && bar.tile_balance
+                                == FixedPointBalance::from_share(on_ipu.tile_balance(tiles_per_ipu))
                     });
                     law.check(same, || {
                         format!("step {} on IPU {} differs from the index", step.id, on_ipu.ipu)
                     });
-                    *position += 1;
-                    *busy += on_ipu.range().length();
                 }
             }
         }
-        for (lane, position, busy) in next.values() {
-            let info = lane.info();
-            law.check(info.steps == *position, || {
-                format!("IPU {}: {} steps in the index, {position} in rows", info.ipu, info.steps)
-            });
-            let indexed = lane.totals(info.range)?.cycles.total();
-            // Sums come from nodes of the pyramid, busy cycles from rows: two ways to the same
-            // number.
-            law.check(indexed == *busy && indexed <= info.range.length(), || {
-                format!(
-                    "IPU {}: {} busy cycles in the index, {} in rows",
-                    info.ipu, indexed.0, busy.0
-                )
+        for cursor in cursors.values() {
+            let (info, rows) = (cursor.lane(), cursor.position());
+            law.check(info.steps == rows, || {
+                format!("IPU {}: {} steps in the index, {rows} in rows", info.ipu, info.steps)
             });
         }
         Ok(())
     }
-}
-
-/// The totals of all programs, and of steps without one, are those of the lane.
-fn verify_program_totals(trace: &Trace, law: &mut InvariantCheck) -> Result<(), ReportError> {
-    for lane in (0..trace.lanes().len()).filter_map(|index| trace.lane(index)) {
-        let info = lane.info();
-        let all = lane.totals(CycleRange::new(info.range.start, info.range.end + Cycles(1)))?;
-        let programs = lane.all_program_totals()?;
-        for (activity, cycles) in all.cycles.iter() {
-            let own = programs.iter().filter(|totals| totals.activity() == activity);
-            let sum: Cycles = own.map(|totals| totals.cycles).sum();
-            law.check(sum == cycles, || {
-                let (ipu, name) = (info.ipu, activity.name());
-                format!("IPU {ipu}: {sum} cycles of {name} by program, {cycles} in all")
-            });
-        }
-        let steps: u64 = programs.iter().map(|totals| totals.steps).sum();
-        law.check(steps == info.steps, || {
-            format!("IPU {}: {steps} steps by program, {} in all", info.ipu, info.steps)
-        });
-    }
-    Ok(())
 }
 
 /// One tile of each stretch over which neither of two lists changes.

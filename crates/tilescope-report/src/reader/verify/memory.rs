@@ -1,0 +1,209 @@
+//! Memory of tiles and the liveness walk, summed up again from the variables.
+
+use super::{InvariantCheck, InvariantViolation, PAGE, Report};
+use crate::error::ReportError;
+use crate::model::{MemoryCategory, Variable};
+use crate::reader::{ReportPart, VariableFilter};
+use crate::units::{Bytes, TileRuns};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Most parts of variables on tiles that are placed one by one. A file of a few bytes may say that
+/// there are more; sums over whole runs are checked of those, too.
+const MAX_PARTS: u64 = 1 << 28;
+
+/// Sums over variables, tile by tile.
+struct VariableSums {
+    /// Bytes that are always live: what each tile has more than the one before.
+    always_live: Vec<i128>,
+    /// Bytes live at each liveness step: what it has more than the one before.
+    live: Vec<i128>,
+    /// The first address behind all variables.
+    ends: Vec<Bytes>,
+    /// Variables that are not always live.
+    passing: Vec<(Range<u32>, TileRuns<Bytes>)>,
+    /// Bytes of each category: always live, and in all.
+    categories: BTreeMap<MemoryCategory, (i128, i128)>,
+    parts: u64,
+}
+
+impl VariableSums {
+    fn new(tiles: usize, steps: usize) -> Self {
+        Self {
+            always_live: vec![0; tiles + 1],
+            live: vec![0; steps + 1],
+            ends: vec![Bytes::ZERO; tiles],
+            passing: Vec::new(),
+            categories: BTreeMap::new(),
+            parts: 0,
+        }
+    }
+
+    fn add(&mut self, variable: &Variable) {
+        self.parts += u64::from(variable.tiles.tile_count());
+        if self.parts <= MAX_PARTS {
+            for (tiles, part) in variable.tiles.iter() {
+                let ends = self.ends.get_mut(tiles.indices()).into_iter().flatten();
+                ends.for_each(|end| *end = part.offset.saturating_add(part.bytes).max(*end));
+            }
+        }
+        let parts = variable.tiles.iter();
+        let part_bytes =
+            parts.map(|(tiles, part)| i128::from(tiles.count()) * i128::from(part.bytes.0));
+        let bytes: i128 = part_bytes.sum();
+        let (always, all) = self.categories.entry(variable.category).or_default();
+        *all += bytes;
+        let Some(life) = &variable.lifetime else {
+            *always += bytes;
+            for (tiles, part) in variable.tiles.iter() {
+                let Range { start, end } = tiles.indices();
+                add_at(&mut self.always_live, start, i128::from(part.bytes.0));
+                add_at(&mut self.always_live, end, -i128::from(part.bytes.0));
+            }
+            return;
+        };
+        add_at(&mut self.live, life.start as usize, bytes);
+        add_at(&mut self.live, life.end as usize, -bytes);
+        if self.parts <= MAX_PARTS {
+            self.passing.push((life.clone(), variable.tiles.map(|part| part.bytes)));
+        }
+    }
+
+    /// Most bytes of passing variables that are live on each tile at any step.
+    fn peaks(&mut self) -> Vec<Bytes> {
+        let mut live = vec![Bytes::ZERO; self.ends.len()];
+        let mut peaks = live.clone();
+        // In the order of their starts, each after those that have ended by then.
+        self.passing.sort_by_key(|(life, _)| life.start);
+        let mut by_end: Vec<&(Range<u32>, TileRuns<Bytes>)> = self.passing.iter().collect();
+        by_end.sort_by_key(|(life, _)| life.end);
+        let mut ended = by_end.into_iter().peekable();
+        for (life, bytes) in &self.passing {
+            while let Some((_, gone)) = ended.next_if(|(other, _)| other.end <= life.start) {
+                for (tiles, bytes) in gone.iter() {
+                    let live = live.get_mut(tiles.indices()).into_iter().flatten();
+                    live.for_each(|live| *live = live.saturating_sub(*bytes));
+                }
+            }
+            for (tiles, bytes) in bytes.iter() {
+                let live = live.get_mut(tiles.indices()).into_iter().flatten();
+                let peaks = peaks.get_mut(tiles.indices()).into_iter().flatten();
+                for (live, peak) in live.zip(peaks) {
+                    *live = live.saturating_add(*bytes);
+                    *peak = (*peak).max(*live);
+                }
+            }
+        }
+        peaks
+    }
+}
+
+/// Adds to a number of a list, where there is such a number.
+fn add_at(numbers: &mut [i128], place: usize, value: i128) {
+    if let Some(number) = numbers.get_mut(place) {
+        *number += value;
+    }
+}
+
+/// Numbers from what each has more than the one before.
+fn running_sums(differences: &[i128]) -> impl Iterator<Item = i128> {
+    differences.iter().scan(0, |sum, difference| {
+        *sum += difference;
+        Some(*sum)
+    })
+}
+
+impl Report {
+    /// Compares lifetimes with the liveness walk, and memory of tiles and the walk with variables.
+    pub(super) fn verify_variables(
+        &self,
+        found: &mut Vec<InvariantViolation>,
+    ) -> Result<(), ReportError> {
+        let mut law = InvariantCheck::new("lifetimes_in_range", found);
+        let liveness = self.liveness()?;
+        let (steps, tiles) = (liveness.len(), self.target()?.tiles_per_replica());
+        let mut sums = VariableSums::new(tiles as usize, steps);
+        let mut filter = VariableFilter { tiles: None, category: None, after: None, limit: PAGE };
+        loop {
+            let variables = self.variables(&filter)?;
+            for (_, variable) in &variables {
+                sums.add(variable);
+                let Some(life) = &variable.lifetime else { continue };
+                law.check(life.start < life.end && life.end as usize <= steps, || {
+                    let (name, life) = (&variable.name, format!("{}..{}", life.start, life.end));
+                    format!("{name} lives in steps {life} of {steps}")
+                });
+            }
+            match variables.last() {
+                Some((last, _)) if variables.len() == PAGE => filter.after = Some(*last),
+                _ => break,
+            }
+        }
+        let are_in_range = law.broken == 0;
+        drop(law);
+        if !are_in_range || !self.has(ReportPart::Lifetimes) || !self.has(ReportPart::Addresses) {
+            return Ok(());
+        }
+        let mut law = InvariantCheck::new("variables_add_up", found);
+        for (step, (live, sum)) in liveness.iter().zip(running_sums(&sums.live)).enumerate() {
+            law.check(i128::from(live.bytes.0) == sum, || {
+                format!("liveness step {step} has {} B, its variables {sum} B", live.bytes.0)
+            });
+        }
+        if self.has(ReportPart::Regions) {
+            self.verify_tiles(&mut sums, &mut law)?;
+        }
+        Ok(())
+    }
+
+    fn verify_tiles(
+        &self,
+        sums: &mut VariableSums,
+        law: &mut InvariantCheck,
+    ) -> Result<(), ReportError> {
+        let always_live: Vec<i128> = running_sums(&sums.always_live).collect();
+        let are_placed = sums.parts <= MAX_PARTS;
+        let peaks = if are_placed { sums.peaks() } else { Vec::new() };
+        for (tiles, memory) in self.tile_memory()?.iter() {
+            let mut same = |name: &str, recorded: Bytes, sum: Option<i128>| {
+                let sum = sum.unwrap_or_default();
+                law.check(i128::from(recorded.0) == sum, || {
+                    let (tile, recorded) = (tiles.first, recorded.0);
+                    format!("tile {tile}: {recorded} B {name}, by its variables {sum} B")
+                });
+            };
+            for tile in tiles.indices() {
+                let number = |bytes: &[Bytes]| bytes.get(tile).map(|bytes| i128::from(bytes.0));
+                same("always live", memory.always_live, always_live.get(tile).copied());
+                if are_placed {
+                    same("at its peak", memory.peak_not_always_live, number(&peaks));
+                    same("with gaps", memory.including_gaps, number(&sums.ends));
+                }
+            }
+        }
+        self.verify_categories(sums, law)
+    }
+
+    /// Variables that are not always live may share bytes, others may not.
+    fn verify_categories(
+        &self,
+        sums: &VariableSums,
+        law: &mut InvariantCheck,
+    ) -> Result<(), ReportError> {
+        let mut recorded: BTreeMap<MemoryCategory, i128> = BTreeMap::new();
+        for (tiles, shares) in self.tile_categories()?.iter() {
+            for share in shares {
+                let bytes = i128::from(tiles.count()) * i128::from(share.bytes.0);
+                *recorded.entry(share.category).or_default() += bytes;
+            }
+        }
+        for (category, bytes) in recorded {
+            let (always, all) = sums.categories.get(&category).copied().unwrap_or_default();
+            law.check((always..=all).contains(&bytes), || {
+                let name = category.name();
+                format!("{bytes} B of {name}, but its variables have {always} B to {all} B")
+            });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,185 @@
+//! Sums over the steps of one lane while they pass: nodes of the pyramid and totals by program.
+//!
+//! Who writes an index stores the pieces; who verifies one compares them with those it has.
+
+// Steps may come from a file that anybody wrote.
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
+
+use super::program_totals::{ProgramTotals, SEGMENT_STEPS, segment_level_count};
+use super::pyramid::{self, BLOCK_NODES, FAN_OUT, LEAF_STEPS, PyramidNode};
+use super::step_record::StepRecord;
+use crate::units::CycleRange;
+
+/// A complete piece of the sums.
+pub(super) enum LaneSumPiece {
+    /// A block of nodes of a level.
+    Nodes { level: u32, block: u64, nodes: Vec<PyramidNode> },
+    /// A segment of totals by program of a level.
+    Totals { level: u32, at: u64, totals: ProgramTotals },
+}
+
+/// Nodes of one level: those of the block being filled, and the one being filled.
+#[derive(Default)]
+struct PyramidLevelBuilder {
+    completed_blocks: u64,
+    finished: Vec<PyramidNode>,
+    filling: Option<PyramidNode>,
+    children: u64,
+}
+
+impl PyramidLevelBuilder {
+    /// Takes in a step; the node that is complete with it, if any.
+    fn take_step(&mut self, record: &StepRecord) -> Option<PyramidNode> {
+        match &mut self.filling {
+            Some(node) => node.add_step(record),
+            None => self.filling = Some(PyramidNode::from_record(record)),
+        }
+        self.children += 1;
+        (self.children == LEAF_STEPS).then(|| self.complete()).flatten()
+    }
+
+    /// Takes in a child; the node that is complete with it, if any.
+    fn take(&mut self, child: &PyramidNode) -> Option<PyramidNode> {
+        match &mut self.filling {
+            Some(node) => node.add(child),
+            None => self.filling = Some(*child),
+        }
+        self.children += 1;
+        (self.children == FAN_OUT).then(|| self.complete()).flatten()
+    }
+
+    fn complete(&mut self) -> Option<PyramidNode> {
+        self.children = 0;
+        let node = self.filling.take()?;
+        self.finished.push(node);
+        Some(node)
+    }
+}
+
+/// Totals by program of one level: the segment being filled.
+#[derive(Default)]
+struct SegmentLevelBuilder {
+    completed: u64,
+    filling: ProgramTotals,
+    children: u64,
+}
+
+/// The sums of one lane; open are one block of nodes and one segment per level.
+#[derive(Default)]
+pub(super) struct LaneSums {
+    steps: u64,
+    range: Option<CycleRange>,
+    levels: Vec<PyramidLevelBuilder>,
+    segments: Vec<SegmentLevelBuilder>,
+}
+
+impl LaneSums {
+    /// Number of steps taken in.
+    pub(super) fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// From the start of the first step to the end of the last.
+    pub(super) fn range(&self) -> CycleRange {
+        self.range.unwrap_or_default()
+    }
+
+    /// Takes in a step, which must not start before the end of [`LaneSums::range`]. Pieces that
+    /// are complete go to `pieces`.
+    pub(super) fn push(&mut self, record: &StepRecord, pieces: &mut Vec<LaneSumPiece>) {
+        debug_assert!(record.range.start >= self.range().end, "steps of a lane do not overlap");
+        self.range = Some(self.range.map_or(record.range, |range| range.union(record.range)));
+        // A full segment is complete when more steps come: only then is it known which levels
+        // there will be.
+        if self.steps > 0 && self.steps.is_multiple_of(SEGMENT_STEPS) {
+            self.complete_segment(0, pieces);
+        }
+        if self.segments.is_empty() {
+            self.segments.push(SegmentLevelBuilder::default());
+        }
+        if let Some(segment) = self.segments.first_mut() {
+            segment.filling.add_step(self.steps, record);
+        }
+        self.steps += 1;
+        if self.levels.is_empty() {
+            self.levels.push(PyramidLevelBuilder::default());
+        }
+        if let Some(node) = self.levels.first_mut().and_then(|lowest| lowest.take_step(record)) {
+            self.propagate_node(1, &node, pieces);
+        }
+    }
+
+    /// Completes what is left.
+    pub(super) fn finish(mut self, pieces: &mut Vec<LaneSumPiece>) {
+        // From below upwards: completing a level hands its last node to the one above.
+        for level in 0..self.levels.len() {
+            if let Some(node) = self.levels.get_mut(level).and_then(PyramidLevelBuilder::complete) {
+                self.propagate_node(level + 1, &node, pieces);
+            }
+        }
+        debug_assert!(
+            self.levels.is_empty() == (self.steps == 0),
+            "a lane with steps has a pyramid, an empty one has none"
+        );
+        let top = pyramid::level_count(self.steps) as usize;
+        for level in 0..top.min(self.levels.len()) {
+            self.complete_block(level, pieces);
+        }
+        if self.steps > 0 {
+            // Each level takes in the last segment of the one below before its own is complete.
+            (0..segment_level_count(self.steps))
+                .for_each(|at| self.complete_segment(at as usize, pieces));
+        }
+    }
+
+    /// Hands a node to the level above its own, and on upwards while nodes fill up.
+    fn propagate_node(
+        &mut self,
+        level: usize,
+        child: &PyramidNode,
+        pieces: &mut Vec<LaneSumPiece>,
+    ) {
+        // Only the block being filled stays in memory, however many steps there are.
+        if self.levels.get(level - 1).is_some_and(|below| below.finished.len() == BLOCK_NODES) {
+            self.complete_block(level - 1, pieces);
+        }
+        if self.levels.len() == level {
+            self.levels.push(PyramidLevelBuilder::default());
+        }
+        if let Some(node) = self.levels.get_mut(level).and_then(|above| above.take(child)) {
+            self.propagate_node(level + 1, &node, pieces);
+        }
+    }
+
+    /// Completes the segment of a level that is being filled, and takes it into the level above.
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a lane has six levels of segments at most"
+    )]
+    fn complete_segment(&mut self, level: usize, pieces: &mut Vec<LaneSumPiece>) {
+        if self.segments.len() == level + 1 {
+            self.segments.push(SegmentLevelBuilder::default());
+        }
+        if self.segments.get(level + 1).is_some_and(|above| above.children == FAN_OUT) {
+            self.complete_segment(level + 1, pieces);
+        }
+        let levels = self.segments.get_mut(level..).and_then(<[_]>::first_chunk_mut);
+        let Some([own, above]) = levels else { return };
+        let (totals, at) = (std::mem::take(&mut own.filling), own.completed);
+        (own.completed, own.children) = (at + 1, 0);
+        above.filling.add(&totals);
+        above.children += 1;
+        pieces.push(LaneSumPiece::Totals { level: level as u32, at, totals });
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "a lane has ten levels at most")]
+    fn complete_block(&mut self, level: usize, pieces: &mut Vec<LaneSumPiece>) {
+        let pending = self.levels.get_mut(level).filter(|pending| !pending.finished.is_empty());
+        if let Some(pending) = pending {
+            let nodes = std::mem::take(&mut pending.finished);
+            let (level, block) = (level as u32 + 1, pending.completed_blocks);
+            pieces.push(LaneSumPiece::Nodes { level, block, nodes });
+            pending.completed_blocks += 1;
+        }
+    }
+}

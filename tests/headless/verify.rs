@@ -1,0 +1,288 @@
+//! `verify` tells of every cell of a report that is changed, or the cell is in a list here.
+
+use rusqlite::types::Value;
+use rusqlite::{Connection, params_from_iter};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use tempfile::tempdir;
+use tilescope_fixtures::ReportBuilder;
+use tilescope_report::units::*;
+use tilescope_report::*;
+
+/// Columns that no other number of a report depends on, and why.
+const FREE: &[(&str, &str)] = &[
+    ("compute_sets.name", NAME),
+    ("marks.label", NAME),
+    ("meta.value", "of `generator` and `spec`, what the writer was told"),
+    ("notes.text", NAME),
+    ("operations.block", NAME),
+    ("operations.kind", NAME),
+    ("operations.name", NAME),
+    ("operations.plan", "the planner's words, which views only show"),
+    ("operations.shapes", NAME),
+    ("options.key", "what the compiler was told"),
+    ("options.value", "what the compiler was told"),
+    ("programs.name", NAME),
+    ("target.architecture", NAME),
+    ("target.name", NAME),
+    ("vars_string_table.string", NAME),
+    ("vertex_types.name", NAME),
+];
+
+const NAME: &str = "words for people";
+
+/// Columns whose changes alter answers and are not told, or not in every row: no second source of
+/// them is compared. They wait for checksums of whole tables.
+const UNGUARDED: &[&str] = &[
+    "batching.device_iterations",
+    "batching.gradient_accumulation",
+    "batching.micro_batch",
+    "category_bytes.overlapped",
+    "compute_set_cycles.cycles",
+    "exchange_routes.end_receiver",
+    "exchange_routes.end_sender",
+    "exchange_routes.first_receiver",
+    "exchange_routes.first_sender",
+    "exchange_tiles.code_bytes",
+    "exchange_tiles.messages_in",
+    "exchange_tiles.messages_out",
+    "liveness_steps.program",
+    "marks.number",
+    "operations.flops",
+    "operations.ipu",
+    "program_children.child",
+    "programs.compute_set",
+    "programs.operation",
+    "programs.repeats",
+    "target.bytes_per_tile",
+    "target.clock_hz",
+    "target.interleaved_offset",
+    "target.io_tiles_per_ipu",
+    "target.memory_element_bytes",
+    "target.tiles_per_column",
+    "vars.name",
+    "vars.operation",
+    "vars.shape",
+    "vertex_groups.compute_set",
+    "vertex_groups.vertex_type",
+    "vertex_types.code_bytes",
+    "vertex_types.state_bytes",
+];
+
+/// A lawful report with a row in every table.
+fn lawful_report(layout: StepLayout) -> ReportBuilder {
+    let mut report = ReportBuilder::new(2, 4);
+    report.layout = layout;
+    report.meta.spec = Some("[model]\nname = \"by hand\"\n".to_owned());
+    report.parts.options = vec![("target.saveArchive".to_owned(), "true".to_owned())];
+    report.parts.notes = vec!["a note".to_owned()];
+    report.parts.batching = Some(BatchingConfig {
+        micro_batch: 4,
+        gradient_accumulation: 2,
+        replicas: 1,
+        device_iterations: 1,
+    });
+    let first = report.operation("layer/conv", "conv2d");
+    let second = report.operation("layer/relu", "relu");
+    for operation in &mut report.parts.operations {
+        operation.block = Some("layer".to_owned());
+        operation.plan = Some("{}".to_owned());
+        operation.shapes = "[4]".to_owned();
+        operation.flops = 100;
+    }
+    report.parts.operations[second.index()].inputs = vec![first];
+    let conv = report.compute("layer/conv/Convolve", 90);
+    let relu = report.compute("layer/relu/Relu", 40);
+    for (name, code_bytes) in [("poplin::Conv", 400), ("popnn::Relu", 200)] {
+        report.parts.vertex_types.push(VertexTypeInfo {
+            name: name.to_owned(),
+            code_bytes: Bytes(code_bytes),
+            state_bytes: Bytes(16),
+        });
+    }
+    let tiles = TileRange::first_tiles(8);
+    for (id, set) in (0..).zip(&mut report.parts.compute_sets) {
+        let count = TileRuns::uniform(tiles, 2);
+        set.vertices = vec![VertexGroup { vertex_type: VertexTypeId(id), count, edges: 3 }];
+    }
+    (report.parts.graph.vertices, report.parts.graph.edges) = (2 * 2 * 8, 2 * 2 * 8 * 3);
+    let exchange = report.exchange("layer/conv/Exchange", 64);
+    let sync = report.program(ProgramKind::Sync, "External");
+    let body = report.program(ProgramKind::Sequence, "body");
+    let steps = [exchange, conv, relu];
+    report.parts.programs[body.index()].children = steps.to_vec();
+    let repeat = report.root(ProgramKind::Repeat, "loop", &[body]);
+    report.root(ProgramKind::Sequence, "main", &[sync, repeat]);
+    let programs = &mut report.parts.programs;
+    programs[repeat.index()].repeats = 30;
+    programs[conv.index()].operation = Some(first);
+    programs[relu.index()].operation = Some(second);
+    programs[relu.index()].ipu = Some(IpuId(1));
+    for (from, to) in [(0..4, 4..8), (4..8, 0..4)] {
+        let range =
+            |tiles: std::ops::Range<u32>| TileRange::new(TileId(tiles.start), TileId(tiles.end));
+        let (program, bytes) = (exchange, Bytes(4 * 64));
+        report.parts.routes.push(ExchangeRoute {
+            program,
+            from: range(from),
+            to: range(to),
+            bytes,
+        });
+    }
+    report.variable("weights", MemoryCategory::Variable, 0..8, 1024, None);
+    report.variable("activations", MemoryCategory::Variable, 0..8, 256, Some(0..2));
+    report.variable("partials", MemoryCategory::Rearrangement, 0..8, 512, Some(1..3));
+    for variable in &mut report.parts.variables {
+        variable.operation = Some(first);
+        variable.shape = "float32[4]".to_owned();
+    }
+    report.live(exchange, 8 * 256).live(conv, 8 * (256 + 512)).live(relu, 8 * 512);
+    run(&mut report, sync, steps);
+    report.mark(MarkKind::Run, "Engine::run #0", 0..91);
+    report.mark(MarkKind::Stage, "stage 0", 1..31);
+    report.marks[1].ipu = Some(IpuId(1));
+    report.marks[1].pass = Some(TrainingPass::Forward);
+    report
+}
+
+/// A sync, and thirty times an exchange and two compute sets, the last one on IPU 1 alone.
+fn run(report: &mut ReportBuilder, sync: ProgramId, [exchange, conv, relu]: [ProgramId; 3]) {
+    report.run(sync, 0..10);
+    for start in (0..30).map(|round| 10 + round * 200) {
+        report.run(exchange, start..start + 20);
+        for bar in report.steps.last_mut().into_iter().flat_map(|step| &mut step.ipus) {
+            (bar.bytes_in, bar.bytes_out) = (Bytes(4 * 64), Bytes(4 * 64));
+        }
+        report.run(conv, start + 20..start + 110);
+        for bar in report.steps.last_mut().into_iter().flat_map(|step| &mut step.ipus) {
+            (bar.active_tiles, bar.active_tile_balance) = (3, 0.75);
+            (bar.from_max, bar.to_min) = (bar.from_min + Cycles(5), bar.to_max - Cycles(30));
+        }
+        report.run_on(relu, IpuId(1), start + 120..start + 160);
+    }
+}
+
+/// A value that differs from `value`, and is of its kind.
+fn changed(value: &Value, by: i64) -> Option<Value> {
+    match value {
+        Value::Null => None,
+        Value::Integer(number) => Some(Value::Integer(number + by)),
+        Value::Real(number) if *number == 0.0 => Some(Value::Real(1.0)),
+        Value::Real(number) => Some(Value::Real(number * 2.0)),
+        Value::Text(text) => Some(Value::Text(format!("{text}x"))),
+        Value::Blob(bytes) => {
+            let mut bytes = bytes.clone();
+            let middle = bytes.len() / 2;
+            *bytes.get_mut(middle)? ^= 1;
+            Some(Value::Blob(bytes))
+        }
+    }
+}
+
+/// A table with its columns and rows.
+struct TableContents {
+    name: String,
+    columns: Vec<String>,
+    rows: Vec<Vec<Value>>,
+}
+
+fn tables(path: &Path) -> Vec<TableContents> {
+    let db = Connection::open(path).unwrap();
+    let mut names = db.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").unwrap();
+    let names: Vec<String> =
+        names.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    let contents = |name: String| {
+        let mut statement = db.prepare(&format!("SELECT * FROM {name}")).unwrap();
+        let columns: Vec<String> = statement.column_names().map(str::to_owned).collect();
+        let row = |row: &rusqlite::Row| (0..columns.len()).map(|at| row.get(at)).collect();
+        let rows = statement.query_map([], row).unwrap().map(Result::unwrap).collect();
+        TableContents { name, columns, rows }
+    };
+    names.into_iter().map(contents).collect()
+}
+
+impl TableContents {
+    /// Rows that are changed in a column: all that have a value if they are few, else the first,
+    /// the middle and the last of them.
+    fn rows_to_change(&self, column: usize) -> Vec<&Vec<Value>> {
+        let filled: Vec<&Vec<Value>> =
+            self.rows.iter().filter(|row| changed(&row[column], 1).is_some()).collect();
+        let places: BTreeSet<usize> = match filled.len() {
+            count @ 0..8 => (0..count).collect(),
+            count => BTreeSet::from([0, count / 2, count - 1]),
+        };
+        places.into_iter().map(|place| filled[place]).collect()
+    }
+
+    /// Changes one cell.
+    fn change(&self, db: &Connection, row: &[Value], column: usize) {
+        let same: Vec<String> =
+            (0..row.len()).map(|at| format!("\"{}\" IS ?{}", self.columns[at], at + 1)).collect();
+        let sql = format!(
+            "UPDATE {} SET \"{}\" = ?{} WHERE {}",
+            self.name,
+            self.columns[column],
+            row.len() + 1,
+            same.join(" AND ")
+        );
+        // The next number may be another row's key.
+        let count = [1, 1000].into_iter().find_map(|by| {
+            let values = row.iter().cloned().chain(changed(&row[column], by));
+            db.execute(&sql, params_from_iter(values)).ok()
+        });
+        assert_eq!(count, Some(1), "{sql}");
+    }
+}
+
+/// What is told of a report: by its opening, or by `verify`.
+fn told(path: &Path) -> Vec<String> {
+    match Report::open_with_cache(path, None).map(|report| report.verify()) {
+        Err(error) | Ok(Err(error)) => vec![error.to_string()],
+        Ok(Ok(found)) => found.into_iter().map(|f| format!("{}: {}", f.law, f.text)).collect(),
+    }
+}
+
+/// Columns of which a change is not told in some row that was tried, and all columns with a row.
+fn untold_columns(layout: StepLayout) -> (BTreeSet<String>, BTreeSet<String>) {
+    let directory = tempdir().unwrap();
+    let path = lawful_report(layout).write(directory.path()).unwrap();
+    assert_eq!(told(&path), Vec::<String>::new());
+    let whole = fs::read(&path).unwrap();
+    let broken = directory.path().join("broken.pop");
+    let (mut untold, mut all) = (BTreeSet::new(), BTreeSet::new());
+    for table in tables(&path) {
+        for column in 0..table.columns.len() {
+            for row in table.rows_to_change(column) {
+                let name = format!("{}.{}", table.name, table.columns[column]);
+                fs::write(&broken, &whole).unwrap();
+                let db = Connection::open(&broken).unwrap();
+                db.execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF").unwrap();
+                table.change(&db, row, column);
+                drop(db);
+                if told(&broken).is_empty() {
+                    untold.insert(name.clone());
+                }
+                all.insert(name);
+            }
+        }
+    }
+    (untold, all)
+}
+
+#[test]
+fn every_changed_cell_is_told_or_listed() {
+    let (mut untold, mut all) = untold_columns(StepLayout::Rows);
+    let (of_columns, all_of_columns) = untold_columns(StepLayout::Columns);
+    untold.extend(of_columns);
+    all.extend(all_of_columns);
+    let free = FREE.iter().map(|(column, _)| (*column).to_owned());
+    let listed: BTreeSet<String> =
+        free.chain(UNGUARDED.iter().map(|column| (*column).to_owned())).collect();
+    assert_eq!(listed.len(), FREE.len() + UNGUARDED.len(), "a column is listed twice");
+    let missing: Vec<&String> = untold.difference(&listed).collect();
+    assert!(missing.is_empty(), "changes of these are not told: {missing:#?}");
+    let stale: Vec<&String> = listed.difference(&untold).collect();
+    assert!(stale.is_empty(), "these are told, or do not exist: {stale:#?}");
+    assert!(all.len() > 180, "only {} columns have a row", all.len());
+}
