@@ -14,16 +14,20 @@ fi
 work=$(mktemp -d)
 trap 'rm -r "$work"' EXIT
 
-simulate() { "$program" simulate "$1" -o "$work/$2" --set options.device_iterations=1 "${@:3}" >/dev/null; }
-simulate mnist_pipeline mnist
-simulate mnist_pipeline replicas --set options.replication_factor=4
-"$program" simulate too_large -o "$work/too_large" >/dev/null
+simulate() { "$program" simulate "$1" -o "$work/$2" "${@:3}" >/dev/null; }
+simulate mnist_pipeline mnist --set options.device_iterations=1
+simulate mnist_pipeline replicas --set options.device_iterations=1 --set options.replication_factor=4
+simulate bert_large_pod16 bert
+simulate resnet50_pod16 resnet
+simulate too_large too_large
 
 for view in $("$program" export --list-views); do
     # The report that shows most in this view.
     case $view in
     exchange-code) report=replicas ;;
     liveness) report=too_large ;;
+    execution-trace | insights | operations | summary) report=bert ;;
+    memory | tile-mapping) report=resnet ;;
     *) report=mnist ;;
     esac
     for theme in light dark; do

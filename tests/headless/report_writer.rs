@@ -234,7 +234,9 @@ fn a_report_that_is_replaced_is_read_to_its_end() {
 #[test]
 fn steps_that_are_no_rows_say_how_to_ask() {
     let directory = tempdir().unwrap();
-    let mut report = scripted();
+    let mut report = ReportBuilder::new(1, 1);
+    let work = report.compute("work", 10);
+    report.run(work, 0..10).run(work, 10..20);
     report.layout = StepLayout::Columns;
     let path = report.write(directory.path()).unwrap();
     let db = Connection::open(&path).unwrap();
