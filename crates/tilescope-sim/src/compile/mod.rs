@@ -27,6 +27,7 @@ use crate::spec::{Spec, SpecError};
 use crate::targets::{IpuTarget, SystemCosts};
 use fragments::ProgramBuilder;
 use program_tables::ProgramTables;
+use program_tree::ProgramParts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use tensor_analysis::{BufferLifetimes, StashPolicy, TensorAnalysis};
@@ -54,19 +55,8 @@ pub struct CompiledProgram {
     pub compilation: CompilationReport,
     /// Costs of leaves that run on one IPU.
     pub leaf_costs: BTreeMap<ProgramId, LeafProgramCost>,
-    /// What each stage does in each pass.
-    pub fragments: Vec<StageFragment>,
-    /// Copies before the program starts: they tell the device which program to run.
-    pub prologue: ProgramPrologue,
-    /// Copies from the host.
-    pub host_inputs: Vec<HostStreamCopy>,
-    /// Copies to the host.
-    pub host_outputs: Vec<HostStreamCopy>,
-    pub link_copies: Vec<StageCopyGroup>,
-    /// For each IPU, the wait of its compute tiles for its I/O tiles.
-    pub io_syncs: Vec<ProgramId>,
-    /// The sync in which the framework on the host holds an iteration up.
-    pub iteration_sync: ProgramId,
+    /// Fragments, copies and syncs, which a run goes through.
+    pub parts: ProgramParts,
     /// Which IPUs wait for each other.
     pub sync_groups: SyncGroups,
     pub schedule: ExecutionSchedule,
@@ -85,11 +75,6 @@ pub struct ProgramPrologue {
 }
 
 impl CompiledProgram {
-    /// What a stage does in a pass.
-    pub(crate) fn fragment(&self, stage: usize, pass: TrainingPass) -> Option<&StageFragment> {
-        self.fragments.iter().find(|fragment| fragment.stage == stage && fragment.pass == pass)
-    }
-
     /// Tiles that need more memory than they have.
     pub fn tiles_out_of_memory(&self) -> u64 {
         let tiles = self.compilation.tile_memory.iter();
@@ -143,7 +128,7 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
         sharded: sharded_tensors(spec, &graph),
         producers: BTreeMap::new(),
     };
-    let parts = program_tree::assemble(&mut builder, &schedule)?;
+    let (parts, root) = program_tree::assemble(&mut builder, &schedule)?;
     let memory = variables::place_variables(&mut builder, chip, tiles);
     let ProgramBuilder { tables, operations, .. } = builder;
     let counts = GraphCounts {
@@ -163,7 +148,7 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
         batching: batching(spec),
         operations,
         programs: tables.programs,
-        roots: parts.roots,
+        roots: vec![root],
         compute_sets: tables.compute_sets,
         vertex_types: tables.vertex_types,
         exchanges: tables.exchanges,
@@ -177,13 +162,7 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
     let mut compiled = CompiledProgram {
         compilation,
         leaf_costs: tables.costs,
-        fragments: parts.fragments,
-        prologue: parts.prologue,
-        host_inputs: parts.host_inputs,
-        host_outputs: parts.host_outputs,
-        link_copies: parts.link_copies,
-        io_syncs: parts.io_syncs,
-        iteration_sync: parts.iteration_sync,
+        parts,
         sync_groups: SyncGroups::new(spec.options.sync_pattern, spec.target.ipus),
         schedule,
         placement,

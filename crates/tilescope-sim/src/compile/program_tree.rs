@@ -14,26 +14,39 @@ use std::collections::BTreeMap;
 use tilescope_report::units::{Bytes, Cycles, IpuId, ProgramId, TileId, TileRange, TileRuns};
 use tilescope_report::{MemoryCategory, ProgramKind, ProgramNode, TrainingPass};
 
-/// The pieces of a program and its roots.
-pub(crate) struct ProgramParts {
-    pub roots: Vec<ProgramId>,
+/// The pieces that a program is made of.
+#[derive(Debug)]
+pub struct ProgramParts {
+    /// What each stage does in each pass.
     pub fragments: Vec<StageFragment>,
+    /// Copies before the program starts: they tell the device which program to run.
     pub prologue: ProgramPrologue,
+    /// Copies from the host.
     pub host_inputs: Vec<HostStreamCopy>,
+    /// Copies to the host.
     pub host_outputs: Vec<HostStreamCopy>,
     pub link_copies: Vec<StageCopyGroup>,
+    /// For each IPU, the wait of its compute tiles for its I/O tiles.
     pub io_syncs: Vec<ProgramId>,
+    /// The sync in which the framework on the host holds an iteration up.
     pub iteration_sync: ProgramId,
 }
 
-/// Makes all fragments and copies, and the tree over them.
+impl ProgramParts {
+    /// What a stage does in a pass.
+    pub(crate) fn fragment(&self, stage: usize, pass: TrainingPass) -> Option<&StageFragment> {
+        self.fragments.iter().find(|fragment| fragment.stage == stage && fragment.pass == pass)
+    }
+}
+
+/// Makes all fragments and copies, and the tree over them: its root comes with them.
 ///
 /// Liveness steps count in the order in which things are made here, which is the order of the
 /// compiled program with loop bodies once.
 pub(crate) fn assemble(
     builder: &mut ProgramBuilder,
     schedule: &ExecutionSchedule,
-) -> Result<ProgramParts, LoweringError> {
+) -> Result<(ProgramParts, ProgramId), LoweringError> {
     let stages = builder.placement.stages.len();
     let training = builder.spec.model.training;
     builder.lower()?;
@@ -61,8 +74,7 @@ pub(crate) fn assemble(
     };
     let io_syncs = (0..ipus).map(IpuId).map(io_sync).collect();
     let iteration_sync = external_sync(&mut builder.tables);
-    let mut parts = ProgramParts {
-        roots: Vec::new(),
+    let parts = ProgramParts {
         fragments,
         prologue,
         host_inputs,
@@ -71,8 +83,8 @@ pub(crate) fn assemble(
         io_syncs,
         iteration_sync,
     };
-    parts.roots = vec![control_program(builder, schedule, &parts)];
-    Ok(parts)
+    let root = control_program(builder, schedule, &parts);
+    Ok((parts, root))
 }
 
 /// Every run begins with two small copies from the host that say which program to run, and an
@@ -229,8 +241,7 @@ fn slot_program(
             passes.push(TrainingPass::Update);
         }
         for pass in passes {
-            let fragment =
-                parts.fragments.iter().find(|part| part.stage == turn.stage && part.pass == pass);
+            let fragment = parts.fragment(turn.stage, pass);
             let function = fragment.map(|fragment| fragment.function);
             children.extend(function.map(|function| call(builder, function)));
         }

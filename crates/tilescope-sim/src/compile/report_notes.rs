@@ -102,7 +102,7 @@ fn io_tiles(compiled: &CompiledProgram) -> Option<String> {
         return None;
     }
     let of_ipu = |ipu: IpuId| {
-        let copies = compiled.host_inputs.iter().chain(&compiled.host_outputs);
+        let copies = compiled.parts.host_inputs.iter().chain(&compiled.parts.host_outputs);
         copies
             .filter(|copy| copy.ipu == ipu)
             .map(|copy| copy.bytes_in + copy.bytes_out)
@@ -129,7 +129,7 @@ fn helper_threads(spec: &Spec) -> Option<String> {
 
 /// Host memory of the stream buffers: one micro-batch for each prefetched one.
 fn stream_buffers(compiled: &CompiledProgram, spec: &Spec) -> Option<String> {
-    let inputs: Bytes = compiled.host_inputs.iter().map(|copy| copy.bytes_in).sum();
+    let inputs: Bytes = compiled.parts.host_inputs.iter().map(|copy| copy.bytes_in).sum();
     let depth = spec.options.prefetch_depth;
     let local = u64::from(spec.options.replication_factor / spec.options.num_instances);
     let copies = compiled.compilation.programs.iter();

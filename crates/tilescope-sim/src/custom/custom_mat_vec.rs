@@ -5,9 +5,7 @@
 
 use crate::poplar::exchange::{self, TileMessages};
 use crate::poplar::tile_runs;
-use crate::poplar::work::{
-    MemoryConstraint, OperationWork, TemporaryVariable, VertexInstances, WorkPhase,
-};
+use crate::poplar::work::{OperationWork, TemporaryVariable, VertexInstances, WorkPhase};
 use crate::poputil::tensor_layout::{ElementOrder, TensorLayout};
 use crate::targets::{BytesPerCycle, WORKERS};
 use tilescope_report::MemoryCategory;
@@ -135,13 +133,7 @@ impl MatVecDotProducts {
         work.push_some(exchange::phase("reduceCS", &gathered, &partials, messages, tiles, speed));
         work.push(vertices("reduceCS", "ReduceVertex", count(self.rows), segments));
         let end = work.phases().len();
-        let temporary = |name: &str, category, bytes, live| TemporaryVariable {
-            name: name.to_string(),
-            category,
-            bytes,
-            memory_constraint: MemoryConstraint::Any,
-            live,
-        };
+        let temporary = TemporaryVariable::anywhere;
         work.temporaries = vec![
             temporary("matrix/placed", MemoryCategory::Rearrangement, placed, 0..multiplied),
             temporary("mulCS/vector", MemoryCategory::Message, parts, ready..multiplied),

@@ -9,9 +9,7 @@ use crate::poplar::exchange::{TileMessages, WORD_BYTES};
 use crate::poplar::fitted_constants::{
     RAGGED_PIECE_COPY_CYCLES, SUBWORD_REARRANGE_CYCLES_PER_BYTE,
 };
-use crate::poplar::work::{
-    MemoryConstraint, OperationWork, TemporaryVariable, VertexInstances, WorkPhase,
-};
+use crate::poplar::work::{OperationWork, TemporaryVariable, VertexInstances, WorkPhase};
 use crate::poplar::{exchange, tile_runs};
 use crate::popops::elementwise::vector_width;
 use crate::popops::relayout::copy_cycles;
@@ -189,21 +187,19 @@ impl StencilField {
         work.push(copy("Halo/OnTileCopy", copied));
         let codelet = format!("Stencil<{},{}>", neighbours.points(), self.dtype.poplar_name());
         work.push(vertices("Sweep", codelet, &workers, busy));
-        let temporary = |name: &str, category, bytes, live| TemporaryVariable {
-            name: name.to_string(),
-            category,
-            bytes,
-            memory_constraint: MemoryConstraint::Any,
-            live,
-        };
-        work.temporaries = vec![temporary(
+        work.temporaries = vec![TemporaryVariable::anywhere(
             "Sweep/in",
             MemoryCategory::Rearrangement,
             stitched,
             arrived..arrived + 2,
         )];
         if arrived > 0 {
-            let message = temporary("Halo/received", MemoryCategory::Message, halo, 0..arrived + 1);
+            let message = TemporaryVariable::anywhere(
+                "Halo/received",
+                MemoryCategory::Message,
+                halo,
+                0..arrived + 1,
+            );
             work.temporaries.push(message);
         }
         work

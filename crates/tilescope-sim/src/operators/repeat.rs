@@ -5,7 +5,7 @@ use super::{
     Operator, ReduceOp, ShapeError, expect_operands,
 };
 use crate::poplar::exchange::{self, TileMessages};
-use crate::poplar::work::{MemoryConstraint, OperationWork, TemporaryVariable};
+use crate::poplar::work::{OperationWork, TemporaryVariable};
 use crate::popops::elementwise;
 use crate::popops::reduce::ReduceOperation;
 use crate::shape::{TensorId, TensorInfo};
@@ -70,13 +70,12 @@ impl Operator for RepeatOp {
             speed,
         ));
         work.push(elementwise::cast("Repeat/OnTileCopy", dtype, dtype, &layout.elements));
-        work.temporaries.push(TemporaryVariable {
-            name: "Repeat/values".to_string(),
-            category: MemoryCategory::Message,
-            bytes: needed,
-            memory_constraint: MemoryConstraint::Any,
-            live: 0..work.phases().len(),
-        });
+        work.temporaries.push(TemporaryVariable::anywhere(
+            "Repeat/values".to_string(),
+            MemoryCategory::Message,
+            needed,
+            0..work.phases().len(),
+        ));
         Ok(work.into())
     }
 }

@@ -9,7 +9,7 @@ use super::{
     ShapeError, expect_operands, expect_same,
 };
 use crate::poplar::OperandLiveness;
-use crate::poplar::work::{MemoryConstraint, TemporaryVariable};
+use crate::poplar::work::TemporaryVariable;
 use crate::poplin::planner::{ConvOptions, ConvPass};
 use crate::popnn::rnn::{RnnCellType, RnnLowering, RnnParams, STATE_GRAIN};
 use crate::poputil::tensor_layout::{ElementOrder, TensorLayout};
@@ -203,13 +203,12 @@ impl Operator for RnnGradOp {
                 lives.outputs_from.push(update);
             }
         }
-        work.temporaries.push(TemporaryVariable {
-            name: "bwdIntermediates".to_string(),
-            category: MemoryCategory::Variable,
-            bytes: lowered.unit_gradients(),
-            memory_constraint: MemoryConstraint::Any,
-            live: start..work.phases().len(),
-        });
+        work.temporaries.push(TemporaryVariable::anywhere(
+            "bwdIntermediates".to_string(),
+            MemoryCategory::Variable,
+            lowered.unit_gradients(),
+            start..work.phases().len(),
+        ));
         if self.layer.cell == RnnCellType::Lstm {
             // The weight update of a GRU reads what its forward pass kept, that of an LSTM does not.
             lives.inputs_until = vec![None, None, None, None, None, Some(update)];

@@ -1,9 +1,7 @@
 //! The loop over the parts of a linear layer that is computed one part after the other.
 
 use super::{LoweringContext, MatMulPhase, NodeOperands};
-use crate::poplar::work::{
-    MemoryConstraint, OperationWork, OperationWorkItem, TemporaryVariable, WorkPhase,
-};
+use crate::poplar::work::{OperationWork, OperationWorkItem, TemporaryVariable, WorkPhase};
 use crate::poplin::matmul::MatMulSerialParts;
 use crate::popops::elementwise;
 use crate::popops::elementwise::BinaryOpType;
@@ -47,13 +45,7 @@ impl LoweringContext<'_> {
         }
         let end = body.phases().len();
         body.temporaries.extend(temporaries.into_iter().map(|(name, bytes, from)| {
-            TemporaryVariable {
-                name,
-                category: MemoryCategory::Variable,
-                bytes,
-                memory_constraint: MemoryConstraint::Any,
-                live: from..end,
-            }
+            TemporaryVariable::anywhere(name, MemoryCategory::Variable, bytes, from..end)
         }));
         let start = whole.phases().len();
         whole.items.push(OperationWorkItem::Loop { times: cut.parts(), body: body.items });

@@ -88,6 +88,19 @@ pub struct TemporaryVariable {
     pub live: Range<usize>,
 }
 
+impl TemporaryVariable {
+    /// A temporary whose place its vertices do not care about.
+    pub fn anywhere(
+        name: impl Into<String>,
+        category: MemoryCategory,
+        bytes: TileRuns<Bytes>,
+        live: Range<usize>,
+    ) -> Self {
+        let memory_constraint = MemoryConstraint::Any;
+        Self { name: name.into(), category, bytes, memory_constraint, live }
+    }
+}
+
 /// What vertices need of the place of a variable in the memory of a tile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MemoryConstraint {
@@ -175,13 +188,12 @@ impl OperationWork {
 
     /// Adds a temporary that lives from phase `start` to the last phase so far.
     pub(crate) fn push_temporary(&mut self, name: &str, bytes: TileRuns<Bytes>, start: usize) {
-        self.temporaries.push(TemporaryVariable {
-            name: name.to_string(),
-            category: MemoryCategory::Variable,
+        self.temporaries.push(TemporaryVariable::anywhere(
+            name,
+            MemoryCategory::Variable,
             bytes,
-            memory_constraint: MemoryConstraint::Any,
-            live: start..self.phases().len(),
-        });
+            start..self.phases().len(),
+        ));
     }
 
     /// Puts another work at the end.

@@ -7,7 +7,7 @@ use crate::poplar::exchange::WORD_BYTES;
 use crate::poplar::fitted_constants::{
     HALF_COPY_CYCLES, ON_TILE_COPY_CYCLES, SUBWORD_REARRANGE_CYCLES_PER_BYTE,
 };
-use crate::poplar::work::{MemoryConstraint, OperationWork, TemporaryVariable, WorkPhase};
+use crate::poplar::work::{OperationWork, TemporaryVariable, WorkPhase};
 use crate::poputil::tensor_layout::{ElementOrder, TensorLayout};
 use crate::shape::gcd;
 use crate::shape::{DType, TensorInfo};
@@ -111,13 +111,12 @@ pub(crate) fn bring(
         work.push(arrange(&format!("{name}/PreArrange-0"), vertex, &bytes, piece));
     }
     let phases = work.items.len();
-    work.temporaries.push(TemporaryVariable {
-        name: format!("{name}/rearranged"),
-        category: MemoryCategory::Rearrangement,
+    work.temporaries.push(TemporaryVariable::anywhere(
+        format!("{name}/rearranged"),
+        MemoryCategory::Rearrangement,
         bytes,
-        memory_constraint: MemoryConstraint::Any,
         // One phase longer: the operation that asked for the layout reads it in its first phase.
-        live: 0..phases + 1,
-    });
+        0..phases + 1,
+    ));
     work
 }

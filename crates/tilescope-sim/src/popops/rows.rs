@@ -6,7 +6,7 @@ use super::reduce::{
     self, ReduceDim, ReduceError, ReduceOperation, ReduceResultUse, ReductionRequest,
 };
 use crate::poplar::exchange::{self, TileMessages};
-use crate::poplar::work::{MemoryConstraint, OperationWork, TemporaryVariable};
+use crate::poplar::work::{OperationWork, TemporaryVariable};
 use crate::poputil::tensor_layout::{ElementOrder, TensorLayout};
 use crate::shape::{DType, TensorInfo};
 use crate::targets::IpuTarget;
@@ -144,12 +144,11 @@ impl TensorRows {
             tiles,
             speed,
         ));
-        work.temporaries.push(TemporaryVariable {
-            name: format!("{name}/broadcast"),
-            category: MemoryCategory::Message,
-            bytes: needed,
-            memory_constraint: MemoryConstraint::Any,
-            live: start..work.phases().len() + 1,
-        });
+        work.temporaries.push(TemporaryVariable::anywhere(
+            format!("{name}/broadcast"),
+            MemoryCategory::Message,
+            needed,
+            start..work.phases().len() + 1,
+        ));
     }
 }

@@ -33,7 +33,7 @@ impl<S: StepSink> ProgramRunner<'_, S> {
             return Ok(());
         }
         let all = self.all_ipus.clone();
-        self.external_sync(self.compiled.iteration_sync, &all, cycles)
+        self.external_sync(self.compiled.parts.iteration_sync, &all, cycles)
     }
 
     /// A copy before the program starts: the host is ready.
@@ -110,7 +110,7 @@ impl<S: StepSink> ProgramRunner<'_, S> {
         let tiles = self.compiled.compilation.target.compute_tiles_per_ipu();
         let cost = crate::compile::whole_ipu_cost(ipu, behind, tiles);
         let waiting = self.clocks.run_step(&cost);
-        self.emit(self.compiled.io_syncs[ipu.index()], [waiting])
+        self.emit(self.compiled.parts.io_syncs[ipu.index()], [waiting])
     }
 
     /// The steps of a stream copy. It cannot begin before cycle `filled`.

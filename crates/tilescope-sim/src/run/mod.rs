@@ -125,7 +125,7 @@ pub fn host_call_inputs(compiled: &CompiledProgram, spec: &Spec) -> HostCallInpu
     let micro_batches = options.gradient_accumulation
         * options.device_iterations
         * u64::from(options.replication_factor);
-    let bytes: Bytes = compiled.host_inputs.iter().map(|copy| copy.bytes_in).sum();
+    let bytes: Bytes = compiled.parts.host_inputs.iter().map(|copy| copy.bytes_in).sum();
     HostCallInputs { samples: micro_batches * spec.model.batch_size, bytes: micro_batches * bytes }
 }
 
@@ -137,7 +137,7 @@ fn run_from<S: StepSink>(
     sink: &mut S,
 ) -> Result<Cycles, S::Error> {
     let ipus = compiled.compilation.target.ipus_per_replica;
-    let input_bytes = compiled.host_inputs.iter().map(|copy| copy.bytes_in).sum();
+    let input_bytes = compiled.parts.host_inputs.iter().map(|copy| copy.bytes_in).sum();
     let mut runner = ProgramRunner {
         compiled,
         spec,
@@ -293,10 +293,10 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
 
     fn prologue(&mut self) -> Result<(), S::Error> {
         let compiled = self.compiled;
-        for copy in &compiled.prologue.copies {
+        for copy in &compiled.parts.prologue.copies {
             self.control_copy(copy)?;
         }
-        self.items(&compiled.prologue.broadcast)
+        self.items(&compiled.parts.prologue.broadcast)
     }
 
     fn iterations(&mut self) -> Result<(), S::Error> {
@@ -355,7 +355,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
     }
 
     fn update(&mut self, stage: usize, index: u64) -> Result<(), S::Error> {
-        match self.compiled.fragment(stage, TrainingPass::Update) {
+        match self.compiled.parts.fragment(stage, TrainingPass::Update) {
             Some(fragment) => self.fragment(fragment, MarkKind::Update, index),
             None => Ok(()),
         }
@@ -380,7 +380,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
     fn prefetch_remote_loads(&mut self, slot: &ScheduleSlot) -> Result<(), S::Error> {
         let compiled = self.compiled;
         for turn in &slot.turns {
-            if let Some(fragment) = compiled.fragment(turn.stage, turn.pass) {
+            if let Some(fragment) = compiled.parts.fragment(turn.stage, turn.pass) {
                 self.items(&fragment.remote_loads)?;
             }
         }
@@ -394,18 +394,20 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         iteration: u64,
     ) -> Result<(), S::Error> {
         let compiled = self.compiled;
-        for copy in compiled.host_inputs.iter().filter(|copy| forward(slot, copy).is_some()) {
+        for copy in compiled.parts.host_inputs.iter().filter(|copy| forward(slot, copy).is_some()) {
             self.input(copy)?;
         }
         if let Some(next) = next {
-            for copy in compiled.host_inputs.iter().filter(|copy| forward(next, copy).is_some()) {
+            for copy in
+                compiled.parts.host_inputs.iter().filter(|copy| forward(next, copy).is_some())
+            {
                 self.prefetch_input(copy)?;
             }
         }
         for turn in &slot.turns {
             self.turn(turn, iteration)?;
         }
-        for copy in &compiled.host_outputs {
+        for copy in &compiled.parts.host_outputs {
             if let Some(turn) = forward(slot, copy) {
                 self.items(&copy.sum_items)?;
                 if self.sends_output(turn, iteration) {
@@ -413,7 +415,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
                 }
             }
         }
-        for copy in compiled.link_copies.iter().filter(|_| slot.stage_copies_follow) {
+        for copy in compiled.parts.link_copies.iter().filter(|_| slot.stage_copies_follow) {
             let works = |(stage, pass): &(usize, TrainingPass)| {
                 slot.turns.iter().any(|turn| (turn.stage, turn.pass) == (*stage, *pass))
             };
@@ -442,7 +444,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
     fn turn(&mut self, turn: &StageTurn, iteration: u64) -> Result<(), S::Error> {
         let schedule = &self.compiled.schedule;
         let batch = iteration * schedule.micro_batches + turn.micro_batch;
-        if let Some(fragment) = self.compiled.fragment(turn.stage, turn.pass) {
+        if let Some(fragment) = self.compiled.parts.fragment(turn.stage, turn.pass) {
             self.fragment(fragment, MarkKind::Stage, batch)?;
         }
         if turn.pass == TrainingPass::Backward

@@ -16,7 +16,7 @@ use crate::poplar::exchange::{TileMessages, WORD_BYTES};
 use crate::poplar::tile_runs;
 use crate::poplar::tile_runs::per_tile;
 use crate::poplar::work::{
-    MemoryConstraint, OperationWork, TemporaryVariable, VertexInstances, WorkPhase, WorkPhaseKind,
+    OperationWork, TemporaryVariable, VertexInstances, WorkPhase, WorkPhaseKind,
 };
 use crate::popops::elementwise::vector_width;
 use crate::popops::relayout::{copy_cycles, copy_vertex, on_tile_copies};
@@ -138,13 +138,7 @@ impl PoolingParams {
         let phases = work.phases().len();
         let mut keep = |what: &str, category, bytes, live| {
             let name = format!("{name}/{what}");
-            work.temporaries.push(TemporaryVariable {
-                name,
-                category,
-                bytes,
-                memory_constraint: MemoryConstraint::Any,
-                live,
-            });
+            work.temporaries.push(TemporaryVariable::anywhere(name, category, bytes, live));
         };
         keep("message", MemoryCategory::Message, received, 0..phases);
         keep(

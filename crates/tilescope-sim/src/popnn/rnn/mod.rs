@@ -10,9 +10,7 @@ mod lstm;
 mod step_builder;
 
 use crate::poplar::tile_runs::per_tile;
-use crate::poplar::work::{
-    MemoryConstraint, OperationWork, OperationWorkItem, TemporaryVariable, WorkPhase,
-};
+use crate::poplar::work::{OperationWork, OperationWorkItem, TemporaryVariable, WorkPhase};
 use crate::poplin::conv;
 use crate::poplin::conv::{
     ConvPassOperands, OperandSource, ResultDestination, planned_layouts, result_memory_constraint,
@@ -377,12 +375,13 @@ impl<'a> RnnLowering<'a> {
                 }
                 RnnProductPlans::Inference(_) => None,
             });
-            temporaries.extend(weights.map(|bytes| TemporaryVariable {
-                name: "PreArrangeWeights".to_string(),
-                category: MemoryCategory::Rearrangement,
-                bytes,
-                memory_constraint: MemoryConstraint::Any,
-                live: start.saturating_sub(1)..start + phases,
+            temporaries.extend(weights.map(|bytes| {
+                TemporaryVariable::anywhere(
+                    "PreArrangeWeights".to_string(),
+                    MemoryCategory::Rearrangement,
+                    bytes,
+                    start.saturating_sub(1)..start + phases,
+                )
             }));
         }
         work.items.push(OperationWorkItem::Loop { times: self.layer.steps, body: body.items });

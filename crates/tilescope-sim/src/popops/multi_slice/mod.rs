@@ -147,14 +147,7 @@ impl<'a> MultiSliceLowering<'a> {
         from: usize,
     ) {
         let live = from..work.phases().len();
-        let name = name.to_string();
-        work.temporaries.push(TemporaryVariable {
-            name,
-            category,
-            bytes,
-            memory_constraint: MemoryConstraint::Any,
-            live,
-        });
+        work.temporaries.push(TemporaryVariable::anywhere(name, category, bytes, live));
     }
 
     /// A temporary of an update. A cast reads one memory element and writes another (poplibs

@@ -5,7 +5,7 @@ use super::region_reduction::ReduceVertex;
 use super::worker_assignment::ReduceTileWork;
 use crate::poplar::tile_runs::per_tile;
 use crate::poplar::work::{
-    MemoryConstraint, OperationWork, TemporaryVariable, VertexInstances, WorkPhase, WorkPhaseKind,
+    OperationWork, TemporaryVariable, VertexInstances, WorkPhase, WorkPhaseKind,
 };
 use crate::shape::DType;
 use std::collections::{BTreeMap, HashMap};
@@ -36,13 +36,12 @@ impl ReduceStageWork {
         let scratch =
             per_tile(self.tiles.iter().map(|(tile, work)| (*tile, work.scratch_elements * bytes)));
         if !scratch.is_empty() {
-            work.temporaries.push(TemporaryVariable {
-                name: format!("{name}/secondStagePartials"),
-                category: MemoryCategory::Variable,
-                bytes: scratch,
-                memory_constraint: MemoryConstraint::Any,
-                live: start..work.phases().len(),
-            });
+            work.temporaries.push(TemporaryVariable::anywhere(
+                format!("{name}/secondStagePartials"),
+                MemoryCategory::Variable,
+                scratch,
+                start..work.phases().len(),
+            ));
         }
     }
 }

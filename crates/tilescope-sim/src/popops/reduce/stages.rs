@@ -489,13 +489,12 @@ impl<'a> ReductionStages<'a> {
         bytes: TileRuns<Bytes>,
         start: usize,
     ) {
-        work.temporaries.push(TemporaryVariable {
-            name: format!("{name}/message"),
-            category: MemoryCategory::Message,
+        work.temporaries.push(TemporaryVariable::anywhere(
+            format!("{name}/message"),
+            MemoryCategory::Message,
             bytes,
-            memory_constraint: MemoryConstraint::Any,
-            live: start.saturating_sub(1)..work.phases().len(),
-        });
+            start.saturating_sub(1)..work.phases().len(),
+        ));
     }
 }
 
