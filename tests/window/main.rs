@@ -29,3 +29,4 @@ mod tiles;
 mod tour;
 mod tuning_loop;
 mod what_if;
+mod workplace;

@@ -30,18 +30,19 @@ use icons::Icon;
 /// Space between the edge of a page and what is on it.
 pub(crate) const MARGIN: f32 = 12.0;
 
-/// Height of an entry of the side menu.
+/// Height of an entry of the side menu, and in low windows.
 pub(crate) const MENU_ENTRY: f32 = 32.0;
+pub(crate) const LOW_MENU_ENTRY: f32 = 24.0;
 
 /// An entry of the side menu: drawing and words, the chosen one stands out.
 pub(crate) fn menu_entry_ui(
     ui: &mut Ui,
     icon: Icon,
     text: &str,
-    chosen: bool,
-    narrow: bool,
+    (chosen, narrow): (bool, bool),
+    height: f32,
 ) -> Response {
-    let size = vec2(ui.available_width(), MENU_ENTRY);
+    let size = vec2(ui.available_width(), height);
     let (rect, response) = ui.allocate_exact_size(size, Sense::click());
     response.widget_info(|| WidgetInfo::selected(Role::Button, ui.is_enabled(), chosen, text));
     let palette = ThemePalette::for_ui(ui);
@@ -189,6 +190,13 @@ pub(crate) fn choice_ui<T: Copy + PartialEq>(
     });
     shown.response.accessible_name(name);
     picked.filter(|value| *value != current)
+}
+
+/// Unfolds the choice of this name in the same `ui`, as if it were clicked.
+pub(crate) fn open_choice(ui: &Ui, name: &str) {
+    let button = ui.make_persistent_id(egui::IdSalt::new(name));
+    ui.memory_mut(|memory| memory.request_focus(button));
+    egui::Popup::open_id(ui.ctx(), button.with("popup"));
 }
 
 /// A box to type a filter into; whether it changed.
