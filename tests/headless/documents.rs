@@ -209,7 +209,8 @@ fn help_pages_call_controls_as_the_window_does() {
         let name = path.file_stem().expect("a name").to_string_lossy().replace('-', "_");
         // A page about a view names what that view has, any other page what any view has.
         let view = root().join(gui).join("views").join(&name);
-        let folder = if view.is_dir() { format!("{gui}/views/{name}") } else { format!("{gui}/views") };
+        let folder =
+            if view.is_dir() { format!("{gui}/views/{name}") } else { format!("{gui}/views") };
         let tables = format!("crates/tilescope-analysis/src/tables/{name}.rs");
         let tables = std::fs::read_to_string(root().join(tables)).unwrap_or_default();
         let known = [shell.as_str(), &sources_below(&folder), &tables].join("\n");

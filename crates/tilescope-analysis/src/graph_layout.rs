@@ -156,14 +156,17 @@ fn rows(input: &LayoutInput<'_>, kept: &[bool]) -> Vec<usize> {
         let (upper, lower) = if lane.goes_up { (&next, &before) } else { (&before, &next) };
         for node in &nodes {
             let above = upper[*node].iter().filter(own).map(|other| rows[*other] + 1).max();
-            let earlier = |other: &&usize| band(**other) == lane.band && input.lane_of[**other] < index;
+            let earlier =
+                |other: &&usize| band(**other) == lane.band && input.lane_of[**other] < index;
             let beside = before[*node].iter().filter(earlier).map(|other| rows[*other]).max();
             rows[*node] = above.max(beside).unwrap_or(0);
         }
         // What nothing holds up goes down to where it is needed.
         for node in nodes.iter().rev() {
             let is_held = upper[*node].iter().any(|other| own(&other))
-                || before[*node].iter().any(|other| band(*other) == lane.band && input.lane_of[*other] < index);
+                || before[*node]
+                    .iter()
+                    .any(|other| band(*other) == lane.band && input.lane_of[*other] < index);
             let needed = lower[*node].iter().filter(own).map(|other| rows[*other]).min();
             if let Some(needed) = needed.filter(|_| !is_held) {
                 rows[*node] = rows[*node].max(needed.saturating_sub(1));
@@ -215,7 +218,8 @@ impl LaneLayers {
             }
             let goes_up = rows[*from] > rows[*to];
             let first = entries.len();
-            let dummies = (top + 1..foot).map(|row| LayerEntry { lane, row, is_dummy: true, x: 0.0 });
+            let dummies =
+                (top + 1..foot).map(|row| LayerEntry { lane, row, is_dummy: true, x: 0.0 });
             entries.extend(dummies);
             let (upper, lower) = if goes_up { (*to, *from) } else { (*from, *to) };
             let mut chain = vec![upper];
@@ -265,17 +269,19 @@ impl LaneLayers {
 
     /// How many pairs of edges cross between the rows of a lane.
     fn crossings(&self, layers: &[Vec<usize>], places: &[f64]) -> u64 {
-        layers.iter().map(|layer| {
-            let mut ends = Vec::new();
-            for entry in layer {
-                let mut lower: Vec<usize> =
-                    self.below[*entry].iter().map(|other| places[*other] as usize).collect();
-                lower.sort_unstable();
-                ends.extend(lower);
-            }
-            inversions(&ends)
-        })
-        .sum()
+        layers
+            .iter()
+            .map(|layer| {
+                let mut ends = Vec::new();
+                for entry in layer {
+                    let mut lower: Vec<usize> =
+                        self.below[*entry].iter().map(|other| places[*other] as usize).collect();
+                    lower.sort_unstable();
+                    ends.extend(lower);
+                }
+                inversions(&ends)
+            })
+            .sum()
     }
 
     /// Moves entries to the middle of their neighbours, as far as their order lets them.
@@ -288,7 +294,8 @@ impl LaneLayers {
             for sweep in 0..SWEEPS {
                 let down = sweep % 2 == 0;
                 let place = |layers: &mut Self, layer: &Vec<usize>| {
-                    let wanted: Vec<f64> = layer.iter().map(|of| layers.wanted(*of, down)).collect();
+                    let wanted: Vec<f64> =
+                        layer.iter().map(|of| layers.wanted(*of, down)).collect();
                     layers.place(layer, |_, at| wanted[at]);
                 };
                 if down {
@@ -354,11 +361,13 @@ impl LaneLayers {
                 *width = at - *left;
             }
         }
-        let point = |entry: &LayerEntry| LayoutPoint { x: lefts[entry.lane] + entry.x, row: entry.row };
+        let point =
+            |entry: &LayerEntry| LayoutPoint { x: lefts[entry.lane] + entry.x, row: entry.row };
         let nodes = self.entries.iter().take(input.lane_of.len()).map(point).collect();
-        let bends = self.bends.iter().map(|dummies| {
-            dummies.iter().map(|dummy| point(&self.entries[*dummy])).collect()
-        });
+        let bends = self
+            .bends
+            .iter()
+            .map(|dummies| dummies.iter().map(|dummy| point(&self.entries[*dummy])).collect());
         GraphLayout { nodes, bends: bends.collect(), bands, rows: self.rows }
     }
 }
@@ -383,7 +392,8 @@ fn sort_by_median(layer: &mut [usize], near: &[Vec<usize>], places: &mut [f64]) 
             count => (around[(count - 1) / 2] + around[count / 2]) / 2.0,
         }
     };
-    let mut wanted: Vec<(f64, usize)> = layer.iter().map(|entry| (median(*entry), *entry)).collect();
+    let mut wanted: Vec<(f64, usize)> =
+        layer.iter().map(|entry| (median(*entry), *entry)).collect();
     // Stable: of equals, the one that was to the left stays there.
     wanted.sort_by(|(a, _), (b, _)| a.total_cmp(b));
     for (place, (slot, (_, entry))) in layer.iter_mut().zip(wanted).enumerate() {

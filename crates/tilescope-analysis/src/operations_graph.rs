@@ -2,7 +2,7 @@
 //!
 //! Each IPU is a band of its own. In it the forward pass goes down, the backward pass goes up beside
 //! it, each node where what it keeps from the forward pass is, and weight updates stand beside that.
-//! What would be much higher than wide goes on in a next column.
+//! What would be much higher than wide goes on in a next column, and many bands stand in several lines.
 
 pub use super::graph_layout::LayoutPoint;
 use super::graph_layout::{GraphLayout, LayoutInput, LayoutLane, lay_out};
@@ -41,6 +41,9 @@ pub struct OpGraphLane {
     pub left: f64,
     /// Number of nodes beside each other.
     pub width: f64,
+    /// First row, and number of rows.
+    pub top: usize,
+    pub rows: usize,
 }
 
 /// An arrow between two nodes.
@@ -71,7 +74,7 @@ pub struct OpGraph {
 impl OpGraph {
     /// Width, in widths of a node.
     pub fn width(&self) -> f64 {
-        self.lanes.last().map_or(0.0, |lane| lane.left + lane.width)
+        self.lanes.iter().map(|lane| lane.left + lane.width).fold(0.0, f64::max)
     }
 }
 
@@ -214,30 +217,25 @@ fn put_in_place(graph: &mut OpGraph) {
         .iter()
         .map(|(ipu, pass)| LayoutLane { band: place(ipu), goes_up: *pass == 1 })
         .collect();
-    let lane_of: Vec<usize> =
-        graph.nodes.iter().map(|node| kinds.binary_search(&key(node)).unwrap_or_default()).collect();
+    let lane_of: Vec<usize> = graph
+        .nodes
+        .iter()
+        .map(|node| kinds.binary_search(&key(node)).unwrap_or_default())
+        .collect();
     let edges: Vec<(usize, usize)> = graph.edges.iter().map(|edge| (edge.from, edge.to)).collect();
     let layout = lay_out(&LayoutInput { lanes: &lanes, lane_of: &lane_of, edges: &edges });
-    let columns = Columns::new(&layout);
+    let places = BandPlaces::new(&layout);
     for (node, (at, lane)) in graph.nodes.iter_mut().zip(layout.nodes.iter().zip(&lane_of)) {
-        let point = columns.place(*at, lanes.get(*lane).map_or(0, |lane| lane.band));
+        let point = places.place(*at, lanes.get(*lane).map_or(0, |lane| lane.band));
         (node.x, node.layer) = (point.x, point.row);
     }
     graph.bends = Vec::with_capacity(layout.bends.len());
     for (bends, (from, _)) in layout.bends.iter().zip(&edges) {
         let band = lanes.get(lane_of[*from]).map_or(0, |lane| lane.band);
-        graph.bends.push(bends.iter().map(|at| columns.place(*at, band)).collect());
+        graph.bends.push(bends.iter().map(|at| places.place(*at, band)).collect());
     }
-    graph.layers = columns.rows;
-    graph.lanes = ipus
-        .into_iter()
-        .zip(columns.bands.iter().zip(&layout.bands))
-        .map(|(ipu, (left, (_, width)))| OpGraphLane {
-            ipu,
-            left: *left,
-            width: width * columns.count as f64,
-        })
-        .collect();
+    graph.layers = places.all_rows;
+    graph.lanes = ipus.into_iter().enumerate().map(|(band, ipu)| places.lane(ipu, band)).collect();
 }
 
 /// Width of a graph for each unit of height that fills a window; and how much wider than high the
@@ -245,41 +243,61 @@ fn put_in_place(graph: &mut OpGraph) {
 const ASPECT: f64 = 1.8;
 const PLACE_ASPECT: f64 = 2.5;
 
-/// A graph that is too high for its width goes on at the top of a next column, in each band.
-struct Columns {
-    count: usize,
+/// How bands fill a window: what is too high for its width goes on at the top of a next column in its
+/// band, and bands that are too wide together go on in a next line of bands.
+struct BandPlaces {
+    /// Columns of each band.
+    columns: usize,
     /// Rows of a column.
     rows: usize,
-    /// Left edge and width of each band before, and its left edge now.
+    /// Left edge and width of each band before.
     before: Vec<(f64, f64)>,
-    bands: Vec<f64>,
+    /// Left edge and top row of each band.
+    now: Vec<(f64, usize)>,
+    /// Rows of all lines of bands.
+    all_rows: usize,
 }
 
-impl Columns {
+impl BandPlaces {
     fn new(layout: &GraphLayout) -> Self {
         let width: f64 = layout.bands.iter().map(|(_, width)| width).sum();
-        let rows = layout.rows as f64;
-        let count = (ASPECT * rows / (width.max(1.0) * PLACE_ASPECT)).sqrt().round() as usize;
+        // How much wider than high it is, of what a window is.
+        let shape = width.max(1.0) * PLACE_ASPECT / (ASPECT * layout.rows.max(1) as f64);
         // A few rows are no column.
-        let count = count.clamp(1, layout.rows.div_ceil(4).max(1));
-        let mut at = 0.0;
-        let left = |(_, width): &(f64, f64)| {
-            at += width * count as f64;
-            at - width * count as f64
-        };
-        let bands = layout.bands.iter().map(left).collect();
-        let rows = layout.rows.div_ceil(count);
-        Self { count, rows, before: layout.bands.clone(), bands }
+        let columns = shape.recip().sqrt().round() as usize;
+        let columns = columns.clamp(1, layout.rows.div_ceil(4).max(1));
+        let rows = layout.rows.div_ceil(columns);
+        let count = layout.bands.len();
+        let lines = (shape.sqrt().round() as usize).clamp(1, count.max(1));
+        let per_line = count.div_ceil(lines).max(1);
+        let mut now = Vec::with_capacity(count);
+        for (line, bands) in layout.bands.chunks(per_line).enumerate() {
+            let mut at = 0.0;
+            for (_, width) in bands {
+                // Above each line there is room for the names of its bands.
+                now.push((at, line * (rows + 1)));
+                at += width * columns as f64;
+            }
+        }
+        let lines = count.div_ceil(per_line);
+        let all_rows = (lines * (rows + 1)).saturating_sub(1);
+        Self { columns, rows, before: layout.bands.clone(), now, all_rows }
     }
 
     fn place(&self, at: LayoutPoint, band: usize) -> LayoutPoint {
         let (before, width) = self.before.get(band).copied().unwrap_or_default();
-        let left = self.bands.get(band).copied().unwrap_or_default();
+        let (left, top) = self.now.get(band).copied().unwrap_or_default();
         let rows = self.rows.max(1);
         LayoutPoint {
             x: at.x - before + left + width * (at.row / rows) as f64,
-            row: at.row % rows,
+            row: top + at.row % rows,
         }
+    }
+
+    fn lane(&self, ipu: Option<IpuId>, band: usize) -> OpGraphLane {
+        let (_, width) = self.before.get(band).copied().unwrap_or_default();
+        let (left, top) = self.now.get(band).copied().unwrap_or_default();
+        OpGraphLane { ipu, left, width: width * self.columns as f64, top, rows: self.rows }
     }
 }
 

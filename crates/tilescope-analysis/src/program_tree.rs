@@ -4,8 +4,8 @@
 //! A call is shown as a leaf that names its function; functions are trees of their own, so that a
 //! body that is called from many places is listed once.
 
-use std::collections::{BTreeMap, BTreeSet};
 use crate::trace::program_runs;
+use std::collections::{BTreeMap, BTreeSet};
 use tilescope_report::units::{
     Bytes, Cycles, NumberFormat, ProgramId, exact_bytes, grouped, percent,
 };
@@ -101,28 +101,33 @@ pub fn rows(
 /// Fewer stream copies in a row are shown one by one.
 const MIN_COPIES: usize = 4;
 
-/// The lines of a tree with a line for stream copies that follow each other. Those are below it where
-/// the first of them is `opened`, or one of them is `wanted`.
+/// The lines of a tree with a line for stream copies that follow each other, with the syncs between
+/// them. Those are below it where the first of them is `opened`, or one of them is `wanted`.
 pub fn with_folded_copies(
     programs: &ProgramNodeTable,
     rows: Vec<ProgramTreeRow>,
     opened: &BTreeSet<ProgramId>,
     wanted: Option<ProgramId>,
 ) -> Vec<ProgramTreeRow> {
-    let is_copy = |row: &ProgramTreeRow| {
-        !row.parent && programs.get(row.id).is_some_and(|program| is_stream_copy(program.kind))
+    let kind = |row: &ProgramTreeRow| programs.get(row.id).map(|program| program.kind);
+    let is_copy = |row: &ProgramTreeRow| kind(row).is_some_and(is_stream_copy);
+    let joins = |row: &ProgramTreeRow| {
+        let program = programs.get(row.id).filter(|_| !row.parent);
+        program.is_some_and(|program| is_stream_copy(program.kind) || is_external_sync(program))
     };
     let mut shown = Vec::with_capacity(rows.len());
-    for run in rows.chunk_by(|a, b| a.depth == b.depth && is_copy(a) && is_copy(b)) {
-        let Some(first) = run.first().filter(|_| run.len() >= MIN_COPIES) else {
+    for run in rows.chunk_by(|a, b| a.depth == b.depth && joins(a) && joins(b)) {
+        let copies = run.iter().filter(|row| is_copy(row)).count();
+        let Some(first) = run.first().filter(|_| copies >= MIN_COPIES) else {
             shown.extend_from_slice(run);
             continue;
         };
-        let copies = u32::try_from(run.len()).unwrap_or(u32::MAX);
+        let copies = u32::try_from(copies).unwrap_or(u32::MAX);
         shown.push(ProgramTreeRow { parent: true, copies, ..first.clone() });
         let holds_wanted = run.iter().any(|row| Some(row.id) == wanted);
         if holds_wanted || opened.contains(&first.id) {
-            let below = |row: &ProgramTreeRow| ProgramTreeRow { depth: row.depth + 1, ..row.clone() };
+            let below =
+                |row: &ProgramTreeRow| ProgramTreeRow { depth: row.depth + 1, ..row.clone() };
             shown.extend(run.iter().map(below));
         }
     }
@@ -135,6 +140,11 @@ pub fn is_stream_copy(kind: ProgramKind) -> bool {
         kind,
         ProgramKind::StreamCopyBegin | ProgramKind::StreamCopyMid | ProgramKind::StreamCopyEnd
     )
+}
+
+/// Whether a program waits for other IPUs or the host.
+fn is_external_sync(program: &ProgramNode) -> bool {
+    program.kind == ProgramKind::Sync && program.name == "External"
 }
 
 /// What the steps of a node took in the run, over all IPUs.
@@ -458,7 +468,8 @@ mod tests {
         let work = report.compute("a", 10);
         let copies: Vec<ProgramId> =
             (0..6).map(|_| report.program(ProgramKind::StreamCopyMid, "in")).collect();
-        let all = [&copies[..], &[work], &copies[..2]].concat();
+        let sync = report.program(ProgramKind::Sync, "External");
+        let all = [&copies[..5], &[sync], &copies[5..], &[work], &copies[..2]].concat();
         let root = report.root(ProgramKind::Sequence, "main", &all);
         let directory = tempfile::tempdir().unwrap();
         report.write(directory.path()).unwrap();
@@ -472,7 +483,7 @@ mod tests {
         };
         let folded = [(0, 0), (1, 6), (1, 0), (1, 0), (1, 0)];
         assert_eq!(lines(&[], None), folded);
-        let open = [&folded[..2], &[(2, 0); 6], &folded[2..]].concat();
+        let open = [&folded[..2], &[(2, 0); 7], &folded[2..]].concat();
         assert_eq!(lines(&copies[..1], None), open);
         assert_eq!(lines(&[], Some(copies[4])), open);
     }
@@ -494,6 +505,10 @@ mod tests {
         assert_eq!(cycles(own), Some(Cycles(100)));
         assert_eq!(cycles(shared), Some(Cycles(60)));
         assert_eq!(cycles(root), Some(Cycles(160)));
-        assert_eq!((cycles(one), cycles(two)), (None, None), "how much of it was theirs is not known");
+        assert_eq!(
+            (cycles(one), cycles(two)),
+            (None, None),
+            "how much of it was theirs is not known"
+        );
     }
 }

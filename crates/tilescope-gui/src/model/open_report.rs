@@ -2,9 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tilescope_report::{
-    ProgramOutcome, Report, ReportError, ReportOrigin, Target, TargetKind,
-};
+use tilescope_report::{ProgramOutcome, Report, ReportError, ReportOrigin, Target, TargetKind};
 
 /// A report and what every view needs to know of it.
 #[derive(Clone)]

@@ -296,7 +296,12 @@ fn spec_ui(ui: &mut Ui, spec: &BundledSpec, enabled: bool) -> Response {
     }
     focus_ui(ui, &response, ground);
     let middle = egui::pos2(rect.left() + 11.0, rect.center().y);
-    icons::paint(ui.painter(), Rect::from_center_size(middle, Vec2::splat(20.0)), Icon::Play, colour);
+    icons::paint(
+        ui.painter(),
+        Rect::from_center_size(middle, Vec2::splat(20.0)),
+        Icon::Play,
+        colour,
+    );
     let at = rect.min + vec2(indent, spacing::S);
     let below = at + vec2(0.0, name.size().y);
     ui.painter().galley(at, name, colour);

@@ -138,7 +138,7 @@ impl ReportChooser {
             });
         });
         if !std::mem::replace(&mut self.was_painted, true) {
-            self.input.focus(ui);
+            self.input.focus();
         }
         let offers = self.input.offers(ui, workers, known);
         let mut taken = self.input.box_ui(ui, self.purpose.texts(), &offers);

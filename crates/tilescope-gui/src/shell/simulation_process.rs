@@ -268,7 +268,8 @@ mod tests {
 
     #[test]
     fn a_line_of_the_list_is_a_name_and_words_below_a_heading() {
-        let specs = parse_specs("Examples\n  mnist_pipeline  MNIST, four stages\nMore\n  a   b  c\n");
+        let specs =
+            parse_specs("Examples\n  mnist_pipeline  MNIST, four stages\nMore\n  a   b  c\n");
         let spec = |group: &str, name: &str, about: &str| BundledSpec {
             group: group.to_owned(),
             name: name.to_owned(),

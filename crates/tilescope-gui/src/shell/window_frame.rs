@@ -107,8 +107,13 @@ fn report_name_ui(ui: &mut Ui, page: &ReportPage, narrow: bool) {
     let title = elided(ui.painter(), &name, font, palette.text, width);
     ui.painter().galley(rect.min + vec2(38.0, 6.0), title, palette.text);
     let small = FontId::proportional(text_size::CAPTION);
-    let about =
-        elided(ui.painter(), &page.opened().machine(), small.clone(), palette.weak_text, rect.width() - 10.0);
+    let about = elided(
+        ui.painter(),
+        &page.opened().machine(),
+        small.clone(),
+        palette.weak_text,
+        rect.width() - 10.0,
+    );
     ui.painter().galley(rect.min + vec2(7.0, 32.0), about, palette.weak_text);
     response.on_hover_text(format!("{name}\n{}\n{path}", page.opened().machine()));
 }

@@ -5,6 +5,7 @@ use super::{ICON_BUTTON, icon_button_ui};
 use crate::theme::{ThemePalette, spacing};
 use crate::widgets::icons::Icon;
 use egui::{Frame, Label, Panel, Rect, RichText, Ui, UiBuilder, vec2};
+use serde::{Deserialize, Serialize};
 
 /// Height of tabs alone.
 const TABS: f32 = 36.0;
@@ -16,7 +17,8 @@ const LEAST_ABOVE: f32 = 120.0;
 pub(crate) const LOW: f32 = 360.0;
 
 /// A panel, and whether the user has opened or closed it.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
 pub(crate) struct BottomPanel {
     open: Option<bool>,
 }
@@ -87,10 +89,11 @@ pub(crate) fn closed_ui(ui: &mut Ui, sentence: &str) {
 }
 
 /// Tabs at the top of such a panel; the button is beside them.
-pub(crate) fn tabs_row_ui(ui: &mut Ui, tabs: impl FnOnce(&mut Ui)) {
+pub(crate) fn tabs_row_ui<R>(ui: &mut Ui, tabs: impl FnOnce(&mut Ui) -> R) -> R {
     ui.horizontal(|ui| {
         ui.set_max_width(ui.available_width() - ICON_BUTTON - 8.0);
         ui.add_space(spacing::S);
-        tabs(ui);
-    });
+        tabs(ui)
+    })
+    .inner
 }

@@ -107,19 +107,24 @@ pub(crate) fn neighbour(response: &Response, place: usize, count: usize) -> Opti
     }
 }
 
-/// Tabs with a line below the chosen one.
-pub(crate) fn tabs_ui<T: Copy + PartialEq>(ui: &mut Ui, tabs: &[(T, &str)], current: &mut T) {
-    waiting_tabs_ui(ui, tabs, current, |_| None);
+/// Tabs with a line below the chosen one; whether one was clicked.
+pub(crate) fn tabs_ui<T: Copy + PartialEq>(
+    ui: &mut Ui,
+    tabs: &[(T, &str)],
+    current: &mut T,
+) -> bool {
+    waiting_tabs_ui(ui, tabs, current, |_| None)
 }
 
 /// Tabs of which some wait for a selection: those are grey and say what they wait for, and still
-/// open on the sentence that asks for it.
+/// open on the sentence that asks for it. Whether one was clicked.
 pub(crate) fn waiting_tabs_ui<T: Copy + PartialEq>(
     ui: &mut Ui,
     tabs: &[(T, &str)],
     current: &mut T,
     waits_for: impl Fn(T) -> Option<&'static str>,
-) {
+) -> bool {
+    let mut clicked = false;
     let palette = ThemePalette::for_ui(ui);
     let across = ui.available_rect_before_wrap().x_range();
     let rule = ui.painter().add(Shape::Noop);
@@ -154,6 +159,7 @@ pub(crate) fn waiting_tabs_ui<T: Copy + PartialEq>(
             }
             if response.clicked() {
                 *current = *tab;
+                clicked = true;
             }
             if let Some(wanted) = wanted {
                 response.on_hover_text(wanted);
@@ -162,6 +168,7 @@ pub(crate) fn waiting_tabs_ui<T: Copy + PartialEq>(
     });
     let line = Shape::hline(across, bar.response.rect.bottom() - 0.5, (1.0, palette.rule));
     ui.painter().set(rule, line);
+    clicked
 }
 
 /// Height of the tables below a graph: what `share` of the room is, as long as the graph keeps

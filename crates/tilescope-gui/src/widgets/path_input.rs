@@ -48,6 +48,8 @@ pub(crate) struct PathInput {
     id: Id,
     /// The directory that names without one are looked up in.
     base: PathBuf,
+    /// Whether the box is to have the focus.
+    wants_focus: bool,
     /// The entry that Enter takes, from the top of the list.
     highlighted: usize,
     /// What lies in a directory.
@@ -72,6 +74,7 @@ impl PathInput {
             text: String::new(),
             id: Id::unique(("path", name)),
             base,
+            wants_focus: false,
             highlighted: 0,
             listing: BackgroundQuery::default(),
             existing: BackgroundQuery::default(),
@@ -109,7 +112,7 @@ impl PathInput {
         let mut state = TextEditState::load(ui.ctx(), self.id).unwrap_or_default();
         state.cursor.set_char_range(Some(end));
         state.store(ui.ctx(), self.id);
-        self.focus(ui);
+        self.focus();
     }
 
     /// Goes to the directory above the one that is listed.
@@ -121,8 +124,8 @@ impl PathInput {
     }
 
     /// Puts the cursor into the box.
-    pub(crate) fn focus(&self, ui: &Ui) {
-        ui.memory_mut(|memory| memory.request_focus(self.id));
+    pub(crate) fn focus(&mut self) {
+        self.wants_focus = true;
     }
 
     /// The report that Enter would take; none while that is a directory.
@@ -148,9 +151,8 @@ impl PathInput {
         let existing = self.existing.compute(ui.ctx(), workers, &paths, still_there).fresh_only();
         let mut groups = Vec::new();
         for group in known.into_iter().filter(|_| !typed_path) {
-            let there = |path: &PathBuf| {
-                existing.answer().is_none_or(|existing| existing.contains(path))
-            };
+            let there =
+                |path: &PathBuf| existing.answer().is_none_or(|existing| existing.contains(path));
             let wanted = |path: &PathBuf| contains(&path.to_string_lossy(), &filter);
             let paths = group.paths.into_iter().filter(there).filter(wanted);
             let entries = paths.map(|path| OfferedPath { path, is_report: true }).collect();
@@ -200,8 +202,12 @@ impl PathInput {
                 .hint_text(RichText::new(hint).color(palette.weak_text))
                 .desired_width(ui.available_width() - room - 18.0)
                 .margin(Margin::symmetric(8, 5));
-            if ui.add(edit).accessible_name(texts.label).changed() {
+            let edit = ui.add(edit).accessible_name(texts.label);
+            if edit.changed() {
                 self.highlighted = 0;
+            }
+            if std::mem::take(&mut self.wants_focus) {
+                edit.request_focus();
             }
             let something = !self.text.trim().is_empty() || offers.entries().next().is_some();
             entered |= ui.add_enabled(something, button).clicked();
@@ -421,14 +427,17 @@ mod tests {
         let listing = entries_of(base.path());
         let offered = |typed: &str| {
             let found = matching(&listing, typed);
-            let name =
-                |offer: &OfferedPath| offer.path.file_name().unwrap().to_string_lossy().into_owned();
+            let name = |offer: &OfferedPath| {
+                offer.path.file_name().unwrap().to_string_lossy().into_owned()
+            };
             found.iter().map(name).collect::<Vec<_>>()
         };
         assert_eq!(offered("Rep"), ["report.pop", "report_b", "report_a", "old_report"]);
         assert_eq!(offered("report_a"), ["report_a"]);
         assert_eq!(offered("").len(), 5);
         assert_eq!(offered(".h"), [".hidden"]);
-        assert!(offered("nothing").is_empty() && entries_of(Path::new("/no/such/place")).is_empty());
+        assert!(
+            offered("nothing").is_empty() && entries_of(Path::new("/no/such/place")).is_empty()
+        );
     }
 }

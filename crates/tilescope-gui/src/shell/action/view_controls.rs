@@ -19,10 +19,7 @@ pub const VIEW_CONTROLS: &[(ViewId, &[&str])] = &[
             "Whole chip",
         ],
     ),
-    (
-        ViewId::Liveness,
-        &["Source", "Include always live", "Show max memory", "All steps", "Peak"],
-    ),
+    (ViewId::Liveness, &["Source", "Include always live", "Show max memory", "All steps", "Peak"]),
     (ViewId::ProgramTree, &["Show ids", "Unfold all", "Fold all"]),
     (ViewId::Operations, &["Layer"]),
     (

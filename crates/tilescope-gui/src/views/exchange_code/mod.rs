@@ -82,7 +82,6 @@ struct ExchangeCodeView {
     #[serde(skip)]
     jump: TraceJump,
     tables: ExchangeCodeTables,
-    #[serde(skip)]
     panel: BottomPanel,
     tab: ExchangeCodeTab,
     #[serde(skip)]
@@ -257,9 +256,7 @@ impl ExchangeCodeView {
             (ExchangeCodeTab::Programs, "Programs"),
             (ExchangeCodeTab::Tiles, "Tiles"),
         ];
-        let before = self.tab;
-        tabs_row_ui(ui, |ui| tabs_ui(ui, &tabs, &mut self.tab));
-        *open |= self.tab != before;
+        *open |= tabs_row_ui(ui, |ui| tabs_ui(ui, &tabs, &mut self.tab));
         if *open {
             ui.add_space(spacing::XS);
             self.tables.ui(ui, context, self.tab);

@@ -69,7 +69,6 @@ struct LivenessView {
     curve: BackgroundQuery<(LivenessScope, bool), LivenessGraphAnswer>,
     graph: StackGraph,
     tables: LivenessTables,
-    #[serde(skip)]
     panel: BottomPanel,
     tab: LivenessTab,
     /// Steps that are chosen, in the order in which they were.
@@ -290,13 +289,11 @@ impl LivenessView {
         shown: &LivenessGraphData,
         open: &mut bool,
     ) {
-        let before = self.tab;
-        tabs_row_ui(ui, |ui| {
+        *open |= tabs_row_ui(ui, |ui| {
             let none = self.steps.is_empty();
             let waits = |tab| (none && tab != LivenessTab::Always).then_some("Select a step first");
-            waiting_tabs_ui(ui, &LivenessTab::ALL, &mut self.tab, waits);
+            waiting_tabs_ui(ui, &LivenessTab::ALL, &mut self.tab, waits)
         });
-        *open |= self.tab != before;
         if !*open {
             return;
         }

@@ -13,9 +13,9 @@ use crate::theme::{ThemePalette, spacing};
 use crate::views::tile_selection::{floor_plan_ui, tile_graph_ui, tile_picker_ui};
 use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::background_query::Versioned;
+use crate::widgets::bottom_panel::{BottomPanel, LOW, tabs_row_ui};
 use crate::widgets::floor_plan::{FloorPlanValues, FloorPlanWidget};
 use crate::widgets::heat_scale::{HeatScale, scale_ui};
-use crate::widgets::bottom_panel::{BottomPanel, LOW, tabs_row_ui};
 use crate::widgets::icons::Icon;
 use crate::widgets::query_state::QueryTexts;
 use crate::widgets::stack_graph::is_near;
@@ -98,7 +98,6 @@ struct MemoryView {
     graph: TileGraph,
     tables: MemoryTables,
     banks: MemoryMapPanel,
-    #[serde(skip)]
     panel: BottomPanel,
     tab: MemoryTab,
     #[serde(skip)]
@@ -332,9 +331,7 @@ impl MemoryView {
             (MemoryTab::Vertices, "Vertices"),
             (MemoryTab::Exchanges, "Exchanges"),
         ];
-        let before = self.tab;
-        tabs_row_ui(ui, |ui| tabs_ui(ui, &tabs, &mut self.tab));
-        *open |= self.tab != before;
+        *open |= tabs_row_ui(ui, |ui| tabs_ui(ui, &tabs, &mut self.tab));
         if !*open {
             return;
         }

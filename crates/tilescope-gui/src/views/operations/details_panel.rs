@@ -94,15 +94,13 @@ impl OperationDetailsPanel {
             (OperationDetailsTab::Plan, "Plan"),
             (OperationDetailsTab::Debug, "Debug"),
         ];
-        let before = self.tab;
-        tabs_row_ui(ui, |ui| {
+        *open |= tabs_row_ui(ui, |ui| {
             let waits = |tab| {
                 (row.is_none() && tab != OperationDetailsTab::Summary)
                     .then_some("Select an operation first")
             };
-            waiting_tabs_ui(ui, &tabs, &mut self.tab, waits);
+            waiting_tabs_ui(ui, &tabs, &mut self.tab, waits)
         });
-        *open |= self.tab != before;
         if !*open {
             return None;
         }

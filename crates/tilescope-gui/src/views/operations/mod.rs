@@ -62,7 +62,6 @@ struct OperationsView {
     #[serde(skip)]
     seen: Option<OperationId>,
     lower: OperationDetailsPanel,
-    #[serde(skip)]
     panel: BottomPanel,
 }
 

@@ -26,6 +26,8 @@ const HEAD: f32 = 34.0;
 const SCALES: (f32, f32) = (0.02, 2.5);
 /// Below this scale, boxes have no words and arrows no head.
 const READABLE: f32 = 0.42;
+/// Arrows from a node that more others read are paler.
+const MANY_READERS: usize = 8;
 /// Most nodes that readers of the screen get.
 const MAX_NODES: usize = 400;
 
@@ -190,13 +192,18 @@ fn paint(
     let painter = ui.painter_at(frame.rect);
     lanes(&painter, graph, frame, palette);
     let lit = chosen.or(hovered);
+    let mut readers = vec![0; graph.nodes.len()];
+    graph.edges.iter().for_each(|edge| readers[edge.from] += 1);
     let mut lit_routes = Vec::new();
     for (edge, bends) in graph.edges.iter().zip(&graph.bends) {
         let route = route(graph, frame, edge, bends);
         if lit == Some(edge.from) || lit == Some(edge.to) {
             lit_routes.push(route);
         } else if Rect::from_points(&route).intersects(frame.rect) {
-            arrow(&painter, &route, frame.scale, (palette.outline, 1.0));
+            // What is read everywhere would cover everything.
+            let many = readers[edge.from] > MANY_READERS;
+            let colour = if many { palette.rule } else { palette.outline };
+            arrow(&painter, &route, frame.scale, (colour, 1.0));
         }
     }
     // On top of the others.
@@ -252,15 +259,18 @@ fn edge_labels(ui: &Ui, graph: &OpGraph, frame: GraphViewport) {
 
 fn lanes(painter: &Painter, graph: &OpGraph, frame: GraphViewport, palette: &ThemePalette) {
     for (index, lane) in graph.lanes.iter().enumerate() {
-        let left = frame.screen(vec2(lane.left as f32 * PITCH.x, 0.0)).x;
-        let right = frame.screen(vec2((lane.left + lane.width) as f32 * PITCH.x, 0.0)).x;
-        let band = Rect::from_x_y_ranges(left..=right, frame.rect.y_range());
+        let top = lane.top as f32 * PITCH.y;
+        let size = vec2(lane.width as f32 * PITCH.x, HEAD + lane.rows as f32 * PITCH.y);
+        let corner = vec2(lane.left as f32 * PITCH.x, top);
+        let band = Rect::from_two_pos(frame.screen(corner), frame.screen(corner + size));
         if index % 2 == 0 {
             painter.rect_filled(band, 0.0, palette.stripe);
         }
-        painter.vline(right, frame.rect.y_range(), Stroke::new(1.0, palette.rule));
+        painter.rect_stroke(band, 0.0, Stroke::new(1.0, palette.rule), StrokeKind::Inside);
         let Some(ipu) = lane.ipu else { continue };
-        let at = pos2(band.center().x, frame.screen(vec2(0.0, 8.0)).y.max(frame.rect.top() + 4.0));
+        // It stays in sight while its lane does.
+        let top = (band.top() + 8.0 * frame.scale).max(frame.rect.top() + 4.0);
+        let at = pos2(band.center().x, top.min(band.bottom() - text_size::SMALL));
         let font = FontId::new(text_size::SMALL, crate::theme::fonts::strong_family());
         painter.text(at, Align2::CENTER_TOP, format!("IPU {ipu}"), font, palette.weak_text);
     }
@@ -351,10 +361,12 @@ fn paint_node(
         let short = without_middle(painter, text, font.clone(), ink, room);
         painter.layout_no_wrap(short.unwrap_or_else(|| text.to_owned()), font, ink)
     };
-    let title = match (several, node.pass) {
-        (true, Some(pass)) => format!("{} {}", node.title, pass.name()),
-        _ => node.title.clone(),
-    };
+    let font = FontId::proportional((text_size::BODY * scale).clamp(text_size::CAPTION, 22.0));
+    let fits =
+        |text: &str| painter.layout_no_wrap(text.to_owned(), font.clone(), ink).size().x <= room;
+    // The colour tells the pass, too.
+    let full = node.pass.filter(|_| several).map(|pass| format!("{} {}", node.title, pass.name()));
+    let title = full.filter(|full| fits(full)).unwrap_or_else(|| node.title.clone());
     let (title, about) = (words(&title, text_size::BODY), words(&node.about, text_size::CAPTION));
     let both = title.size().y + about.size().y <= rect.height();
     let tall = title.size().y + if both { about.size().y } else { 0.0 };

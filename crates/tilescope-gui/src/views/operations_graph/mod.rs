@@ -78,7 +78,6 @@ struct OperationsGraphView {
     canvas: GraphCanvas,
     #[serde(skip)]
     details: Details,
-    #[serde(skip)]
     panel: BottomPanel,
 }
 

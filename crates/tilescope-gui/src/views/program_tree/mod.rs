@@ -102,7 +102,6 @@ struct ProgramTreeView {
     focus: Option<ProgramId>,
     #[serde(skip)]
     details: ProgramDetailsPanel,
-    #[serde(skip)]
     panel: BottomPanel,
     #[serde(skip)]
     jump: TraceJump,
@@ -325,7 +324,8 @@ impl ProgramTreeView {
         let palette = ThemePalette::for_ui(ui);
         ScrollArea::vertical().auto_shrink(false).id_salt("groups").show(ui, |ui| {
             ui.spacing_mut().item_spacing.y = spacing::XXS;
-            let titles: Vec<&str> = forest.groups.iter().map(|group| group.title.as_str()).collect();
+            let titles: Vec<&str> =
+                forest.groups.iter().map(|group| group.title.as_str()).collect();
             for (function, title) in [(false, "Control programs"), (true, "Functions")] {
                 let own =
                     || forest.groups.iter().enumerate().filter(|(_, g)| g.function == function);

@@ -151,13 +151,14 @@ fn line_ui(
     let costs = look.costs.get(&row.id).filter(|_| row.copies == 0);
     let columns = ui.clip_rect().right().min(rect.right()) - COSTS;
     let end = if look.costs.is_empty() { rect.right() } else { columns };
-    // In a deep tree, names go on below the figures.
-    let room = if end - at.x < LEAST_NAME { rect.right() - at.x } else { end - at.x } - 6.0;
+    // Where a name would be nothing beside the figures, those are told by hovering.
+    let cramped = end - at.x < LEAST_NAME;
+    let room = if cramped { rect.right() - at.x } else { end - at.x } - 6.0;
     let short = without_middle(ui.painter(), &text, font.clone(), colour, room);
     let is_short = short.is_some();
     let galley = ui.painter().layout_no_wrap(short.unwrap_or_else(|| text.clone()), font, colour);
     ui.painter().galley(at - vec2(0.0, galley.size().y / 2.0), galley, colour);
-    if let Some(costs) = costs {
+    if let Some(costs) = costs.filter(|_| !cramped) {
         costs_ui(ui, costs, rect, columns);
     }
     let keys = response.has_focus().then(|| {
@@ -175,7 +176,12 @@ fn line_ui(
         (true, _) => Some(ProgramTreeRowEvent::ToggleFold(row.id)),
         (false, _) => None,
     };
-    let response = if is_short { response.on_hover_text(text) } else { response };
+    let hidden = costs.filter(|_| cramped).map(|costs| {
+        let bytes = numbers(ui).bytes(costs.bytes.0);
+        format!("{} cycles on all IPUs, {bytes} moved", grouped(costs.cycles.0))
+    });
+    let told: Vec<String> = is_short.then_some(text).into_iter().chain(hidden).collect();
+    let response = if told.is_empty() { response } else { response.on_hover_text(told.join("\n")) };
     (response, clicked)
 }
 
@@ -195,7 +201,10 @@ fn costs_ui(ui: &Ui, costs: &ProgramTreeCosts, rect: Rect, left: f32) {
     let palette = ThemePalette::for_ui(ui);
     let ProgramTreeCosts { cycles, bytes } = costs;
     let font = FontId::proportional(text_size::SMALL);
-    let figures = [(cycles.0, grouped(cycles.0), CYCLES), (bytes.0, numbers(ui).bytes(bytes.0), COSTS - 10.0)];
+    let figures = [
+        (cycles.0, grouped(cycles.0), CYCLES),
+        (bytes.0, numbers(ui).bytes(bytes.0), COSTS - 10.0),
+    ];
     for (_, text, right) in figures.into_iter().filter(|(value, ..)| *value > 0) {
         let at = pos2(left + right, rect.center().y);
         ui.painter().text(at, Align2::RIGHT_CENTER, text, font.clone(), palette.weak_text);

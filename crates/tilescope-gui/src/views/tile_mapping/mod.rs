@@ -11,9 +11,9 @@ use crate::theme::{ThemePalette, spacing, text_size};
 use crate::views::tile_selection::{floor_plan_ui, tile_picker_ui};
 use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::background_query::Versioned;
+use crate::widgets::bottom_panel::{BottomPanel, LOW, tabs_row_ui};
 use crate::widgets::floor_plan::{FloorPlanValues, FloorPlanWidget};
 use crate::widgets::heat_scale::{HeatScale, scale_ui};
-use crate::widgets::bottom_panel::{BottomPanel, LOW, tabs_row_ui};
 use crate::widgets::icons::Icon;
 use crate::widgets::query_state::LIST_TEXTS;
 use crate::widgets::query_state::QueryTexts;
@@ -87,7 +87,6 @@ struct TileMappingView {
     #[serde(skip)]
     maps: [FloorPlanWidget; 2],
     tables: TileMappingTables,
-    #[serde(skip)]
     panel: BottomPanel,
     tab: TileMappingTab,
     #[serde(skip)]
@@ -388,13 +387,7 @@ impl TileMappingView {
             scale_row_ui(ui, unit.exact(scale.least()), unit.exact(scale.most()));
             let name = "Floor plan";
             let part = self.measure as u64;
-            let shown = FloorPlanValues {
-                name,
-                values,
-                generation: generation(part),
-                scale,
-                unit,
-            };
+            let shown = FloorPlanValues { name, values, generation: generation(part), scale, unit };
             return floor_plan_ui(ui, context, &mut self.maps[0], shown);
         };
         let tiles = mapped.mapping.bytes.len();
@@ -429,10 +422,7 @@ impl TileMappingView {
         &mut self,
         ui: &mut Ui,
         context: &ViewContext<'_>,
-        (mapped, listed): (
-            &Versioned<TileMappingData>,
-            Option<&Versioned<MappingSubjectList>>,
-        ),
+        (mapped, listed): (&Versioned<TileMappingData>, Option<&Versioned<MappingSubjectList>>),
         open: &mut bool,
     ) {
         let rearranged = format!("Rearrangements ({})", mapped.mapping.rearrangements.len());
@@ -442,10 +432,8 @@ impl TileMappingView {
             (TileMappingTab::Vertices, "Vertices"),
             (TileMappingTab::Rearrangements, rearranged.as_str()),
         ];
-        let before = self.tab;
         let shown = &tabs[usize::from(listed.is_none())..];
-        tabs_row_ui(ui, |ui| tabs_ui(ui, shown, &mut self.tab));
-        *open |= self.tab != before;
+        *open |= tabs_row_ui(ui, |ui| tabs_ui(ui, shown, &mut self.tab));
         if !*open {
             return;
         }
