@@ -147,13 +147,15 @@ fn is_external_sync(program: &ProgramNode) -> bool {
     program.kind == ProgramKind::Sync && program.name == "External"
 }
 
-/// What the steps of a node took in the run, over all IPUs.
+/// What the steps of a node took in the run, over all IPUs and all its places in the tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProgramTreeCosts {
     /// Cycles of all steps, added up over IPUs that work at the same time.
     pub cycles: Cycles,
     /// Bytes that the steps moved.
     pub bytes: Bytes,
+    /// How many places the node has in the tree, all of which these are of.
+    pub places: u32,
 }
 
 /// More nodes than this are not looked through for sums.
@@ -169,9 +171,11 @@ pub fn costs(report: &Report) -> Result<BTreeMap<ProgramId, ProgramTreeCosts>, R
     let runs = program_runs(&trace)?.by_program();
     let programs = report.programs()?;
     let mut parents: BTreeMap<ProgramId, BTreeSet<ProgramId>> = BTreeMap::new();
+    let mut places: BTreeMap<ProgramId, u32> = BTreeMap::new();
     for (id, program) in programs.iter() {
         for child in &program.children {
             parents.entry(*child).or_default().insert(id);
+            *places.entry(*child).or_default() += 1;
         }
     }
     let mut costs = BTreeMap::new();
@@ -189,7 +193,8 @@ pub fn costs(report: &Report) -> Result<BTreeMap<ProgramId, ProgramTreeCosts>, R
         if !below.iter().all(is_own) {
             continue;
         }
-        let mut sum = ProgramTreeCosts::default();
+        let places = places.get(&id).copied().unwrap_or(1);
+        let mut sum = ProgramTreeCosts { places, ..ProgramTreeCosts::default() };
         for run in below.iter().filter_map(|node| runs.get(node)) {
             sum.cycles = sum.cycles.saturating_add(run.totals.cycles);
             sum.bytes = sum.bytes.saturating_add(run.totals.bytes);
@@ -504,6 +509,7 @@ mod tests {
         let cycles = |id| found.get(&id).map(|costs: &ProgramTreeCosts| costs.cycles);
         assert_eq!(cycles(own), Some(Cycles(100)));
         assert_eq!(cycles(shared), Some(Cycles(60)));
+        assert_eq!([own, shared, root].map(|id| found[&id].places), [1, 2, 1]);
         assert_eq!(cycles(root), Some(Cycles(160)));
         assert_eq!(
             (cycles(one), cycles(two)),

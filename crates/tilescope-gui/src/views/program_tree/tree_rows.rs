@@ -17,8 +17,8 @@ use tilescope_report::{ProgramKind, ProgramNode, ProgramNodeTable, StepActivity}
 /// Height of a line.
 const HEIGHT: f32 = 22.0;
 /// Width of the columns of figures, and of the first of them.
-const COSTS: f32 = 210.0;
-const CYCLES: f32 = 120.0;
+const COSTS: f32 = 250.0;
+const CYCLES: f32 = 160.0;
 /// Least width of a name beside them.
 const LEAST_NAME: f32 = 120.0;
 /// How far a child is set in.
@@ -180,7 +180,12 @@ fn line_ui(
         let bytes = numbers(ui).bytes(costs.bytes.0);
         format!("{} cycles on all IPUs, {bytes} moved", grouped(costs.cycles.0))
     });
-    let told: Vec<String> = is_short.then_some(text).into_iter().chain(hidden).collect();
+    let several = costs.filter(|costs| costs.places > 1).map(|costs| {
+        let places = grouped(u64::from(costs.places));
+        format!("This program is in {places} places of the tree; its cycles and bytes are of all.")
+    });
+    let short = is_short.then_some(text);
+    let told: Vec<String> = [short, hidden, several].into_iter().flatten().collect();
     let response = if told.is_empty() { response } else { response.on_hover_text(told.join("\n")) };
     (response, clicked)
 }
@@ -199,10 +204,14 @@ fn heads_ui(ui: &mut Ui) {
 /// What a node took in the run, in columns at the right of what is seen.
 fn costs_ui(ui: &Ui, costs: &ProgramTreeCosts, rect: Rect, left: f32) {
     let palette = ThemePalette::for_ui(ui);
-    let ProgramTreeCosts { cycles, bytes } = costs;
+    let ProgramTreeCosts { cycles, bytes, places } = costs;
     let font = FontId::proportional(text_size::SMALL);
+    let of = match places {
+        0 | 1 => String::new(),
+        places => format!("all {}: ", grouped(u64::from(*places))),
+    };
     let figures = [
-        (cycles.0, grouped(cycles.0), CYCLES),
+        (cycles.0, format!("{of}{}", grouped(cycles.0)), CYCLES),
         (bytes.0, numbers(ui).bytes(bytes.0), COSTS - 10.0),
     ];
     for (_, text, right) in figures.into_iter().filter(|(value, ..)| *value > 0) {
