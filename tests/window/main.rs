@@ -20,6 +20,7 @@ mod failures;
 mod keep;
 mod keyboard;
 mod layout;
+mod look;
 mod messages;
 mod numbers;
 mod pairs;

@@ -7,8 +7,8 @@ use super::{focus_ui, node_ui};
 use crate::theme::{ColourScheme, ThemePalette, text_size};
 use egui::accesskit::Role;
 use egui::{
-    Align2, Color32, ColorImage, EventFilter, FontId, Key, Pos2, Rect, Response, RichText, Sense,
-    Stroke, StrokeKind, TextureHandle, TextureOptions, Ui, WidgetInfo, pos2, vec2,
+    Color32, ColorImage, EventFilter, FontId, Key, Pos2, Rect, Response, RichText, Sense, Stroke,
+    StrokeKind, TextureHandle, TextureOptions, Ui, WidgetInfo, pos2, vec2,
 };
 use tilescope_analysis::tile_curves::{ChipFloorPlan, TileCurveUnit};
 use tilescope_report::Target;
@@ -191,7 +191,12 @@ impl FloorPlanWidget {
             let name = if chip.width() > 36.0 { format!("IPU {ipu}") } else { ipu.to_string() };
             let font = FontId::proportional(text_size::CAPTION);
             let at = chip.left_top() - vec2(0.0, 3.0);
-            painter.text(at, Align2::LEFT_BOTTOM, name, font, palette.weak_text);
+            let name = painter.layout_no_wrap(name, font, palette.weak_text);
+            // Names of narrow chips would lie on each other; pointing at a tile tells its IPU.
+            if name.size().x < chip.width() + GAP {
+                let at = at - vec2(0.0, name.size().y);
+                painter.galley(at, name, palette.weak_text);
+            }
         }
         let stroke = Stroke::new(2.0, palette.selection);
         let exists = |tile: &&TileId| target.has_tile(**tile);

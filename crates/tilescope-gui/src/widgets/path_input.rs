@@ -119,7 +119,7 @@ impl PathInput {
     pub(crate) fn look_in_parent(&mut self, ui: &Ui) {
         let (directory, _) = self.place();
         if let Some(parent) = directory.parent() {
-            self.look_in(ui, &parent.to_owned());
+            self.look_in(ui, parent);
         }
     }
 

@@ -176,13 +176,13 @@ pub(crate) fn commands_for_pressed_keys(
                 !hidden && action.shortcuts(session.prefs()).contains(&press)
             };
             let found = actions().iter().filter(meant);
-            let found = found.filter_map(|action| Some((action, action.command(session)?)));
+            let mut found = found.filter_map(|action| Some((action, action.command(session)?)));
             // A letter is meant for the dialog that is open, unless it asks for another one.
             let reaches = |command: &AppCommand| {
                 let dialog = matches!(command, AppCommand::Overlay(_));
                 !dialogs.cover_the_view() || !letter.types_text() || dialog
             };
-            let found = found.filter(|(_, command)| reaches(command)).next();
+            let found = found.find(|(_, command)| reaches(command));
             let Some((action, command)) = found else { return true };
             commands.push(command);
             // A widget with the focus may want the arrows that a view wants too.

@@ -192,10 +192,9 @@ impl LivenessView {
 
     fn panels_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, shown: &LivenessGraphData) {
         let frame = Frame::new().fill(ThemePalette::for_ui(ui).page);
-        let something = self.tab == LivenessTab::Always || !self.steps.is_empty();
         let room = (tables_height(ui, 0.44), LOW);
         let mut panel = std::mem::take(&mut self.panel);
-        panel.ui_when(something, ui, "liveness tables", room, |ui, open| {
+        panel.ui(ui, "liveness tables", room, |ui, open| {
             self.tables_ui(ui, context, shown, open);
         });
         self.panel = panel;
