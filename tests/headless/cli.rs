@@ -118,7 +118,10 @@ fn a_program_that_does_not_fit_is_a_result() {
 fn specs_are_listed_and_printed() {
     let list = stdout(&tilescope(&["specs"]));
     for name in ["matmul_chain", "mnist_pipeline", "too_large"] {
-        assert!(list.lines().any(|line| line.starts_with(name)), "{list}");
+        assert!(list.lines().any(|line| line.starts_with(&format!("  {name} "))), "{list}");
+    }
+    for heading in ["Examples", "Small programs", "Published benchmarks"] {
+        assert!(list.lines().any(|line| line == heading), "{list}");
     }
     let text = stdout(&tilescope(&["specs", "mnist_pipeline"]));
     assert!(text.contains("gradient_accumulation = 10"), "{text}");

@@ -2,6 +2,7 @@
 
 use crate::label_conventions::is_stash;
 use crate::liveness::{self, LiveVariable, LivenessScope};
+use crate::memory::fullest_tiles;
 use crate::trace::{ProgramRuns, program_runs};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -155,15 +156,7 @@ impl InsightFacts {
 
     /// The tiles that use most, the fullest first.
     pub(crate) fn fullest(&self, count: usize) -> Vec<(TileId, Bytes)> {
-        let mut tiles: Vec<(TileId, Bytes)> = Vec::new();
-        for (range, memory) in self.memory.iter() {
-            let bytes = memory.including_gaps;
-            // More tiles of one run than are asked for cannot make a difference.
-            tiles.extend(range.iter().take(count).map(|tile| (tile, bytes)));
-        }
-        tiles.sort_by_key(|(tile, bytes)| (Bytes::MAX - *bytes, *tile));
-        tiles.truncate(count);
-        tiles
+        fullest_tiles(&self.memory, count)
     }
 
     /// Words for a program: its name, or its kind.
