@@ -5,9 +5,11 @@ use crate::gui_support::{Variant, Window, opened_window, press, press_role, says
 use egui::accesskit::Role;
 use egui::{Event, Key, Modifiers, PointerButton, Pos2, Rect, Vec2};
 use egui_kittest::kittest::{NodeT, Queryable};
+use tilescope_analysis::insights::insights;
+use tilescope_analysis::trace::located_step;
 use tilescope_fixtures::ReportBuilder;
 use tilescope_gui::OpenReport;
-use tilescope_report::units::{CycleRange, Cycles, IpuId, StepId};
+use tilescope_report::units::{CycleRange, Cycles, IpuId, NumberFormat, StepId};
 use tilescope_report::{MarkKind, ProgramKind, TraceMark, TrainingPass};
 
 const SIZE: Vec2 = Vec2::new(1300.0, 850.0);
@@ -184,4 +186,32 @@ fn every_ipu_is_on_the_screen_and_one_can_be_enlarged() {
     assert!(press_role(&mut window, Role::Button, "Shrink IPU 63"));
     settle(&mut window);
     assert_eq!(lane(&window, "IPU 63"), Some(last));
+}
+
+/// Each link of a finding goes to the IPU, the step and the moment that it speaks of.
+#[test]
+fn links_of_findings_go_to_their_steps() {
+    let variant = Variant::named("simulated");
+    let report = variant.opened().report;
+    let findings = insights(&report, NumberFormat::default()).unwrap();
+    let places = findings.iter().map(|finding| &finding.place);
+    let places: Vec<_> = places.filter(|place| place.view == "execution-trace").collect();
+    assert!(places.len() >= 3, "{places:?}");
+    for (index, place) in places.into_iter().enumerate() {
+        let mut window = opened_window(variant.opened(), "insights", SIZE);
+        let links = window.query_all_by_role_and_label(Role::Link, "Show in Execution trace");
+        links.into_iter().nth(index).unwrap().click();
+        settle(&mut window);
+        let found = located_step(&report, place).unwrap().unwrap().location;
+        let session = window.state().session();
+        assert_eq!(session.page().unwrap().view().name(), "execution-trace");
+        let step = session.selection().step.unwrap();
+        assert_eq!((step.ipu, step.step), (found.ipu, found.step.step), "{place:?}");
+        assert!(place.ipu.is_none_or(|ipu| ipu == step.ipu), "{place:?}");
+        let name = format!("IPU {}", step.ipu);
+        let lane = window.query_all_by_role(Role::Row);
+        let lane = lane.filter(|node| node.accesskit_node().label() == Some(name.clone())).next();
+        assert!(lane.is_some_and(|lane| lane.rect().height() > 10.0), "{name} is on the screen");
+        assert!(says(&window, "Active tiles") || says(&window, "Cycles"), "its details are shown");
+    }
 }

@@ -47,7 +47,6 @@ pub(crate) struct IpuBand<'a> {
 
 /// What a scene has for an IPU on the screen.
 pub(crate) struct SceneBand<'a> {
-    pub scene: &'a IpuLaneScene,
     /// Its place in the scene.
     pub index: usize,
     /// Left and right edge of its images: where the window of the scene is.
@@ -157,7 +156,6 @@ fn scene_band<'a>(
     SceneBand {
         share_lines: share_lines(layout, block, &shares),
         shares,
-        scene: ipu,
         index,
         image: (layout.x(window.start), layout.x(window.end)),
         stages,
