@@ -86,6 +86,12 @@ fn click(window: &mut Window, pos: Pos2, times: usize) {
     settle(window);
 }
 
+/// Where the lanes of an IPU are on the screen.
+fn lane(window: &Window, name: &str) -> Option<Rect> {
+    let mut rows = window.query_all_by_role(Role::Row);
+    rows.find(|node| node.accesskit_node().label().as_deref() == Some(name)).map(|node| node.rect())
+}
+
 /// The number that a text begins with.
 fn number(text: &str) -> u64 {
     let digits: String = text.chars().take_while(|c| c.is_ascii_digit() || *c == ',').collect();
@@ -172,11 +178,6 @@ fn equal_iterations_are_one_place() {
 #[test]
 fn every_ipu_is_on_the_screen_and_one_can_be_enlarged() {
     let mut window = window(Variant::named("64 IPUs"), "execution-trace", Vec2::new(1280.0, 720.0));
-    let lane = |window: &Window, name: &str| {
-        let rows = window.query_all_by_role(Role::Row);
-        let named = rows.filter(|node| node.accesskit_node().label().as_deref() == Some(name));
-        named.map(|node| node.rect()).next()
-    };
     let (first, last) = (lane(&window, "IPU 0").unwrap(), lane(&window, "IPU 63").unwrap());
     assert!(first.height() >= 4.0 && last.height() >= 4.0, "{first:?} {last:?}");
     assert!(press_role(&mut window, Role::Button, "Enlarge IPU 63"));
@@ -209,9 +210,8 @@ fn links_of_findings_go_to_their_steps() {
         assert_eq!((step.ipu, step.step), (found.ipu, found.step.step), "{place:?}");
         assert!(place.ipu.is_none_or(|ipu| ipu == step.ipu), "{place:?}");
         let name = format!("IPU {}", step.ipu);
-        let lane = window.query_all_by_role(Role::Row);
-        let lane = lane.filter(|node| node.accesskit_node().label() == Some(name.clone())).next();
-        assert!(lane.is_some_and(|lane| lane.rect().height() > 10.0), "{name} is on the screen");
+        let lane = lane(&window, &name);
+        assert!(lane.is_some_and(|lane| lane.height() > 10.0), "{name} is on the screen");
         assert!(says(&window, "Active tiles") || says(&window, "Cycles"), "its details are shown");
     }
 }
