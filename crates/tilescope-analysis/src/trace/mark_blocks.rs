@@ -11,7 +11,7 @@ use tilescope_report::{MarkKind, ReportError, TraceMark, TrainingPass};
 /// Pixels that a mark of a block has on average where each is shown by itself.
 const LEAST_MARK: f64 = 4.0;
 /// Pixels from which on a block is taken apart: two of its halves have room for a count.
-const WIDE_BLOCK: f64 = 110.0;
+const WIDE_BLOCK: f64 = 140.0;
 
 /// Which row of marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -374,7 +374,7 @@ mod tests {
         let counts = |scale| -> Vec<u64> {
             row.shown(all, scale, &read).unwrap().iter().map(|block| block.count).collect()
         };
-        assert_eq!(counts(10.0), [64; 16], "a pixel each");
+        assert_eq!(counts(10.0), [128; 8], "a pixel each");
         assert_eq!(counts(1_000.0), [1_024], "all of them in ten pixels");
         assert_eq!(counts(1.0), [1; 1_024], "ten pixels each");
         let block = row.block(1_024, 1, &read).unwrap();

@@ -4,6 +4,9 @@ use super::mark_blocks::MarkRowId;
 use tilescope_report::units::{CycleRange, Cycles};
 use tilescope_report::{MarkKind, TraceMark};
 
+/// Lengths are as good as the median where they differ by less than this part of it.
+const NEAR_MEDIAN: u64 = 100;
+
 /// One mark of those that repeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MarkPlace {
@@ -30,7 +33,7 @@ pub struct RepeatedMarks {
     pub count: u64,
     /// Whether there are others: slots in which a pipeline fills or drains.
     pub others: bool,
-    /// One of median length; of several the one in the middle of the run.
+    /// One of about median length, in the middle of the run.
     pub typical: MarkPlace,
     pub fastest: MarkPlace,
     pub slowest: MarkPlace,
@@ -84,13 +87,15 @@ impl RepeatedMarkFinder {
         self.places.sort_unstable_by_key(|place| (length(place), place.first));
         let [fastest, .., slowest] = self.places[..] else { return None };
         let median: Cycles = length(&self.places[(self.places.len() - 1) / 2]);
-        let from = self.places.partition_point(|place| length(place) < median);
-        let to = self.places.partition_point(|place| length(place) <= median);
+        let near = median / NEAR_MEDIAN;
+        let like = |place: &&MarkPlace| length(place).abs_diff(median) <= near;
+        let mut usual: Vec<MarkPlace> = self.places.iter().filter(like).copied().collect();
+        usual.sort_unstable_by_key(|place| place.first);
         Some(RepeatedMarks {
             kind: self.kind,
             count: self.places.len() as u64,
             others: self.others,
-            typical: self.places[(from + to) / 2],
+            typical: usual[usual.len() / 2],
             fastest,
             slowest,
         })

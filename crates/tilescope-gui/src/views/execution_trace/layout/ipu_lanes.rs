@@ -18,7 +18,7 @@ pub(super) const LOW_FLAME_ROW: f32 = 13.0;
 /// Most height of the only row of the flat view.
 const FLAT_ROW: f32 = 34.0;
 /// Least height of all bars of a group of tiles.
-const LEAST_BARS: f32 = 6.0;
+const LEAST_BARS: f32 = 3.0;
 /// Space between the groups of tiles of an IPU, where the dashed line lies.
 pub(crate) const SUB_LANE_GAP: f32 = 7.0;
 /// Most and least space between IPUs.

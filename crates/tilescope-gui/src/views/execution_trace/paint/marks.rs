@@ -16,6 +16,8 @@ use tilescope_report::{MarkKind, TrainingPass};
 const LEAST_NODE: f32 = 12.0;
 /// Narrowest and lowest room for the words of a mark.
 const LEAST_WORDS: f32 = 7.0;
+/// Narrowest room for words that are cut off.
+const LEAST_CUT_WORDS: f32 = 40.0;
 const LEAST_WORDS_HEIGHT: f32 = 11.0;
 
 impl TracePainter<'_> {
@@ -129,11 +131,12 @@ impl TracePainter<'_> {
             painter.layout_no_wrap(words.clone(), font(), ink).size().x <= room.width()
         };
         let ways = wordings(shown, id);
-        let words = ways.iter().find(|words| fits(words)).or(ways.first());
-        let words = words.map_or("", String::as_str);
-        let text = elided(painter, words, font(), ink, room.width());
-        let at = pos2(room.left(), room.center().y - text.size().y / 2.0);
-        painter.galley(at, text, ink);
+        let cut = ways.first().filter(|_| room.width() >= LEAST_CUT_WORDS);
+        if let Some(words) = ways.iter().find(|words| fits(words)).or(cut) {
+            let text = elided(painter, words, font(), ink, room.width());
+            let at = pos2(room.left(), room.center().y - text.size().y / 2.0);
+            painter.galley(at, text, ink);
+        }
         let node = self.ui.scope_id().with(("mark", id, shown.block.first, shown.block.count));
         let cycles = || format!("{} cycles", shown.block.range.length());
         let words = || (ways.first().cloned().unwrap_or_default(), cycles());
