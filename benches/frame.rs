@@ -1,13 +1,16 @@
 //! What a frame costs in each view of a report of 64 IPUs: layout and tessellation, on one core,
 //! while the pointer moves over the view, the wheel turns and keys pan. Answers arrive from other
 //! threads, as in the window.
+//!
+//! `TILESCOPE_BENCH_REPORT=PATH` measures another report, such as one of 10^8 bars that
+//! `TILESCOPE_BENCH_REPORT=PATH cargo bench --bench report -- sixty-four-ipus` writes.
 
 mod gestures;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use egui::Context;
 use gestures::frame;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tilescope_analysis::compare::ReportAlignment;
 use tilescope_analysis::find::{SearchCatalogue, SearchQuery, find};
@@ -111,11 +114,15 @@ fn wanted(what: &str) -> bool {
     named.is_empty() || named.iter().any(|name| what.contains(name))
 }
 
-/// The report, written once into a directory that must outlive it.
+/// The report, written once into a directory that must outlive it, or the one that is asked for.
 fn opened() -> (OpenReport, tempfile::TempDir) {
     let directory = tempfile::tempdir().expect("temporary directory");
-    write_report(directory.path());
-    (OpenReport::read(directory.path()).expect("opens"), directory)
+    let asked = std::env::var_os("TILESCOPE_BENCH_REPORT").map(PathBuf::from);
+    if asked.is_none() {
+        write_report(directory.path());
+    }
+    let path = asked.as_deref().unwrap_or(directory.path());
+    (OpenReport::read(path).expect("opens"), directory)
 }
 
 /// Quantiles of the frames of an app, and criterion's word on them.

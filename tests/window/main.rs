@@ -21,6 +21,7 @@ mod keep;
 mod keyboard;
 mod layout;
 mod look;
+mod marks;
 mod messages;
 mod numbers;
 mod pairs;
