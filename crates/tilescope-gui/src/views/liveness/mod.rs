@@ -19,6 +19,7 @@ use crate::widgets::stack_graph::{
     GraphAnnotation, GraphLevelLine, MatchedPlaces, StackGraph, StackGraphInput,
     StackGraphResponse, StackLayer, StackedValues, is_near,
 };
+use crate::widgets::tile_picker::TilePicker;
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui, weak_ui};
 use crate::widgets::{empty_state_ui, search_ui, tables_height, waiting_tabs_ui};
 use egui::{CentralPanel, Frame, Key, Panel, RichText, Ui};
@@ -82,6 +83,8 @@ struct LivenessView {
     matching: BackgroundQuery<(u64, String), MatchedPlaces>,
     #[serde(skip)]
     jump: TraceJump,
+    #[serde(skip)]
+    picker: TilePicker,
 }
 
 impl ReportView for LivenessView {
@@ -108,6 +111,10 @@ impl ReportView for LivenessView {
 
     fn clear_selection_commands(&self) -> Vec<AppCommand> {
         vec![AppCommand::SelectProgram(None), AppCommand::SelectVariable(None)]
+    }
+
+    fn graph_top(&self) -> Option<u64> {
+        self.graph.highest()
     }
 
     fn state(&self) -> ViewState {
@@ -227,7 +234,8 @@ impl LivenessView {
         let level = self.max_memory(context.prefs.liveness, &shown.curve);
         let level = level.then_some(GraphLevelLine { value: value.0, name: "Capacity", colour });
         let levels: Vec<GraphLevelLine> = level.into_iter().collect();
-        let colours = [palette.always_live, palette.not_always_live];
+        let own = [palette.always_live, palette.not_always_live];
+        let colours = context.pane.map_or(own, |pane| pane.liveness_colours(ui));
         let always = context.prefs.liveness.always_live;
         let label = |step: usize| format!("Program step {}", grouped(step as u64));
         let look = StackGraphInput {
@@ -240,6 +248,7 @@ impl LivenessView {
             spans: &spans,
             annotations: &flags,
             levels: &levels,
+            least_top: context.least_graph_top(),
             matching,
         };
         let StackGraphResponse { hovered, clicked, response } =
@@ -336,6 +345,7 @@ impl LivenessView {
         shown: &Versioned<LivenessGraphData>,
     ) {
         self.source_ui(bar, context);
+        self.tile_ui(bar, context);
         self.filter_ui(bar, context, shown);
         let old = context.prefs.liveness;
         let mut prefs = old;
@@ -357,6 +367,20 @@ impl LivenessView {
             && let Some(peak) = shown.curve.peak()
         {
             self.choose(context, &shown.curve, peak as u32, false);
+        }
+    }
+
+    /// The box for a tile, whose curve is shown then.
+    fn tile_ui(&mut self, bar: &mut ToolbarBuilder<'_>, context: &ViewContext<'_>) {
+        let count = context.opened.target.tiles_per_replica();
+        let mut typed = None;
+        bar.add("Select tiles", |ui| {
+            typed = self.picker.ui(ui, &context.selection.tiles, count);
+        });
+        if let Some(tiles) = typed {
+            let tile = tiles.last().copied();
+            self.source = tile.map_or(LivenessScope::Whole, LivenessScope::Tile);
+            context.commands.push(AppCommand::SelectTiles(tiles));
         }
     }
 
