@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use tempfile::TempDir;
 use tilescope_analysis::compare::{
     COMPARISONS, ComparedReports, ComparisonOverview, ComparisonRow, ComparisonTable,
-    ReportAlignment, StepChangeKind, WorkUnit, comparison, drift, overview,
+    ReportAlignment, StepChangeKind, WorkUnit, drift, overview,
 };
 use tilescope_analysis::data_table::TableCell;
 use tilescope_fixtures::ReportBuilder;

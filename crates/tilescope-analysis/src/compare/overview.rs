@@ -38,7 +38,7 @@ pub fn overview(sides: &ComparedReports<'_>) -> Result<ComparisonOverview, Repor
     for table in summary::tables(sides)? {
         match table.title {
             "Execution" => drop(result.rows.splice(0..0, table.rows)),
-            "Memory" => result.rows.extend(table.rows),
+            "Memory" => result.rows.extend(table.rows.into_iter().map(of_memory)),
             "Target" | "Spec" | "Options" => differs.rows.extend(differences_of(table)),
             _ => {}
         }
@@ -49,7 +49,9 @@ pub fn overview(sides: &ComparedReports<'_>) -> Result<ComparisonOverview, Repor
     let verdict = verdict(&result);
     tables.push(result);
     if let Some(steps) = &sides.alignment.steps {
-        tables.push(activities(sides, divisors)?);
+        let mut activities = activities(sides, divisors)?;
+        activities.rows.retain(|row| row.larger() > 0.0);
+        tables.push(activities);
         tables.push(operations(sides, steps, divisors)?.with_rest_as_one(MAX_CONTRIBUTORS));
         tables.push(changes(steps, divisors).with_rest_as_one(MAX_CONTRIBUTORS));
     }
@@ -64,6 +66,17 @@ pub fn overview(sides: &ComparedReports<'_>) -> Result<ComparisonOverview, Repor
     }
     tables.retain(|table| !table.rows.is_empty());
     Ok(ComparisonOverview { normalization, verdict, tables })
+}
+
+/// A figure of memory among others.
+fn of_memory(row: ComparisonRow) -> ComparisonRow {
+    match row.name.as_str() {
+        "Including gaps" | "Excluding gaps" | "Always live" => {
+            let name = format!("Memory {}", row.name.to_lowercase());
+            ComparisonRow { name, ..row }
+        }
+        _ => row,
+    }
 }
 
 fn differences_of(table: ComparisonTable) -> impl Iterator<Item = ComparisonRow> {

@@ -14,6 +14,8 @@ pub(crate) struct ComparedPane {
     pub graph_top: u64,
     /// Cycles of a pixel from which on the lanes of both are shares.
     pub narrow_steps: Option<Cycles>,
+    /// Whether there is little height, which lanes need more than marks above them.
+    pub low: bool,
 }
 
 impl ComparedPane {
@@ -23,6 +25,7 @@ impl ComparedPane {
             side,
             graph_top: views.iter().filter_map(|view| view.graph_top()).max().unwrap_or(0),
             narrow_steps: views.iter().filter_map(|view| view.narrow_steps()).min(),
+            low: false,
         }
     }
 

@@ -27,9 +27,10 @@ use crate::widgets::query_state::QueryTexts;
 use crate::widgets::tables_height;
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui};
 pub(crate) use compared_pane::ComparedPane;
-use egui::{CentralPanel, Event, Frame, Margin, Rect, RichText, Ui, UiBuilder, pos2};
+use egui::{CentralPanel, Color32, Event, Frame, Margin, Rect, RichText, Ui, UiBuilder, pos2};
 use selection_mapping::{OtherSideMapper, is_selection_command, step_counterpart};
 use serde::{Deserialize, Serialize};
+use side_colours::SideColours;
 use tilescope_analysis::compare::{ReportAlignment, WorkNormalization, WorkUnit};
 use tilescope_analysis::insights::ViewLocation;
 use tilescope_report::Report;
@@ -428,9 +429,6 @@ impl ComparisonTarget {
         let actions = context.actions.iter().filter(|action| !(held && arrow(action)));
         let actions = &*actions.copied().collect::<Vec<ViewAction>>();
         let source = ViewContext { commands: &from_source, pane: panes[0], ..*context };
-        // Two traces share little height: the marks of one are enough then.
-        let mut low = context.prefs.clone();
-        low.trace.marks = false;
         let target = ViewContext {
             opened: &self.target,
             selection: &self.selection,
@@ -440,7 +438,12 @@ impl ComparisonTarget {
         };
         if stacked {
             self.details_panel.ui(ui, "step details", (200.0, 760.0), |ui, open| {
-                let (left, right) = halves(ui.available_rect_before_wrap());
+                let area = ui.available_rect_before_wrap();
+                let (left, right) = halves(area);
+                let SideColours { source: red, target: blue } = side_colours::side_colours(ui);
+                for (half, colour) in [(left, red), (right, blue)] {
+                    edge_ui(ui, half, colour);
+                }
                 for (half, view, context) in
                     [(left, &mut *view, &source), (right, &mut *other, &target)]
                 {
@@ -473,13 +476,22 @@ impl ComparisonTarget {
         }
         let active = self.active_side;
         let asked = |side: ComparisonSide| if side == active { actions } else { &[] };
-        let source = ViewContext { actions: asked(ComparisonSide::Source), ..source };
+        let low = stacked && second.height() < LOW;
+        let pane = |pane: Option<ComparedPane>| pane.map(|pane| ComparedPane { low, ..pane });
+        let source = ViewContext {
+            actions: asked(ComparisonSide::Source),
+            pane: pane(source.pane),
+            ..source
+        };
         show_pane(ui, first, ComparisonSide::Source, active, |ui| view.ui(ui, &source));
         if let Some(filter) = view.lane_filter() {
             other.filter_lanes(filter);
         }
-        let prefs = if second.height() < LOW { &low } else { context.prefs };
-        let target = ViewContext { actions: asked(ComparisonSide::Target), prefs, ..target };
+        let target = ViewContext {
+            actions: asked(ComparisonSide::Target),
+            pane: pane(target.pane),
+            ..target
+        };
         show_pane(ui, second, ComparisonSide::Target, active, |ui| other.ui(ui, &target));
         self.time_link.synchronise(view, other);
         if let Some(timeline) = other.timeline() {
@@ -555,9 +567,14 @@ fn start_of(report: &Report, chosen: SelectedStep) -> Result<Option<Cycles>, Rep
     Ok(step.map(|step| step.range.start))
 }
 
+/// The line that says whose picture it is.
+fn edge_ui(ui: &Ui, rect: Rect, colour: Color32) {
+    ui.painter().vline(rect.left() + EDGE / 2.0, rect.y_range(), (EDGE, colour));
+}
+
 /// Width of the line in the colour of a side along its pane.
 const EDGE: f32 = 3.0;
-/// Height below which the lower one of two traces has no marks.
+/// Height below which two traces have no marks.
 const LOW: f32 = 320.0;
 /// What the upper one of two traces has above its ruler: controls, and the strip of the run.
 const UPPER_CONTROLS: f32 = 60.0;
@@ -618,7 +635,7 @@ fn show_pane(
         let colours = side_colours::side_colours(ui);
         let source = side == ComparisonSide::Source;
         let colour = if source { colours.source } else { colours.target };
-        ui.painter().vline(rect.left() + EDGE / 2.0, rect.y_range(), (EDGE, colour));
+        edge_ui(ui, rect, colour);
     });
     if let Some(events) = taken {
         ui.input_mut(|input| input.events = events);

@@ -179,7 +179,8 @@ impl ColumnWidths {
     fn of(ui: &Ui, table: &WordedTable) -> Self {
         let room = ui.available_width();
         if table.wordy {
-            let name = (room * 0.28).max(LEAST_NAME);
+            let names = table.rows.iter().map(|row| width(ui, &row.name));
+            let name = names.fold(LEAST_NAME, f32::max).min(room * 0.4);
             let side = ((room - name - 2.0 * GAP) / 2.0).max(LEAST_NAME);
             return Self { name, others: [side, side, 0.0, 0.0], bar: 0.0 };
         }
@@ -194,7 +195,7 @@ impl ColumnWidths {
             .fold(heads, |widest, row| std::array::from_fn(|at| f32::max(widest[at], row[at])));
         let numbers: f32 = others.iter().sum::<f32>() + 4.0 * GAP;
         let bar =
-            if table.most > 0.0 && room - numbers > 3.0 * LEAST_NAME { BAR + GAP } else { 0.0 };
+            if table.most > 0.0 && room - numbers > 2.0 * LEAST_NAME { BAR + GAP } else { 0.0 };
         Self { name: (room - numbers - bar).max(LEAST_NAME), others, bar }
     }
 }
@@ -204,8 +205,10 @@ fn font() -> FontId {
 }
 
 fn width(ui: &Ui, text: &str) -> f32 {
+    // In the heavier weight, as totals are; a little more than that takes one line for sure.
+    let font = FontId::new(text_size::BODY, crate::theme::fonts::strong_family());
     let colour = ui.visuals().text_color();
-    ui.painter().layout_no_wrap(text.to_owned(), font(), colour).size().x.ceil()
+    ui.painter().layout_no_wrap(text.to_owned(), font, colour).size().x.ceil() + 1.0
 }
 
 fn wrapped(ui: &Ui, text: &str, colour: Color32, width: f32, bold: bool) -> Arc<Galley> {

@@ -205,7 +205,15 @@ impl ExecutionTraceView {
         }
         let palette = ThemePalette::for_ui(ui);
         let frame = Frame::new().fill(palette.page).inner_margin(Margin::same(0));
-        CentralPanel::default().frame(frame).show(ui, |ui| self.lanes_ui(ui, context, prepared));
+        // Where two traces share little height, lanes need it more than marks above them.
+        let without_marks = context.pane.filter(|pane| pane.low).map(|_| {
+            let mut prefs = context.prefs.clone();
+            prefs.trace.marks = false;
+            prefs
+        });
+        let prefs = without_marks.as_ref().unwrap_or(context.prefs);
+        let lanes = ViewContext { prefs, ..*context };
+        CentralPanel::default().frame(frame).show(ui, |ui| self.lanes_ui(ui, &lanes, prepared));
         self.actions_ui(ui, context, prepared);
     }
 
