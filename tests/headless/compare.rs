@@ -354,11 +354,14 @@ fn reports_that_do_not_say_how_much_they_worked_on_are_compared_per_run() {
 fn what_explains_a_difference_adds_up_to_it() {
     let reports = reports();
     let mut explained = 0;
-    for (a_name, a) in reports {
-        for (b_name, b) in reports {
+    for (index, (a_name, a)) in reports.iter().enumerate() {
+        for (b_name, b) in &reports[index..] {
+            let alignment = &ReportAlignment::read(a, b).expect("aligns");
+            let numbers = NumberFormat::default();
             for unit in WorkUnit::ALL {
                 let words = format!("{a_name} / {b_name}: {unit:?}");
-                let found = page(a, b, unit);
+                let sides = ComparedReports { source: a, target: b, alignment, numbers, unit };
+                let found = overview(&sides).expect("compares");
                 let result = named(&found.tables, "Result").expect("listed");
                 let cycles = result.rows.iter().find(|row| row.name.starts_with("Cycles"));
                 for title in ["Cycles by activity", "Operations", "Slower and faster"] {
@@ -385,5 +388,5 @@ fn what_explains_a_difference_adds_up_to_it() {
             }
         }
     }
-    assert!(explained > 300, "{explained}");
+    assert!(explained > 150, "{explained}");
 }

@@ -206,15 +206,17 @@ fn what_four_replicas_add_to_the_exchange_code() {
 /// Most clicks for an answer on a large model.
 const MOST_OF_BERT: usize = 5;
 
-/// A BERT of four layers on as many IPUs as BERT-Large, split as unevenly; each IPU of the real one
-/// runs some millions of steps more.
+/// A small BERT on as many IPUs as BERT-Large, split as unevenly; each IPU of the real one runs some
+/// millions of steps more.
 fn bert(accumulation: &str) -> tempfile::TempDir {
     let stages = "options.stages=[\
-        { blocks = [\"embeddings\"], ipu = 0 }, { blocks = [\"layer0\"], ipu = 1 }, \
-        { blocks = [\"layer1\"], ipu = 2 }, { blocks = [\"layer2\", \"layer3\"], ipu = 3 }, \
+        { blocks = [\"embeddings\"], ipu = 0 }, \
+        { blocks = [\"layer0\", \"layer1\"], ipu = 1 }, \
+        { blocks = [\"layer2\", \"layer3\"], ipu = 2 }, \
+        { blocks = [\"layer4\", \"layer5\", \"layer6\"], ipu = 3 }, \
         { blocks = [\"head\"], ipu = 0 }]";
     let sizes = [
-        "model.layers=4",
+        "model.layers=7",
         "model.hidden=128",
         "model.heads=2",
         "model.intermediate=512",

@@ -397,7 +397,7 @@ fn nodes_ui(
     ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(value));
     focus_ui(ui, response, places.frame);
     let top = Rect::from_min_size(places.frame.min, vec2(1.0, 1.0));
-    node_ui(ui, response.id.with("top"), top, Role::Label, || {
+    node_ui(ui, response.id.with("top"), top, Role::Meter, || {
         ("Top of the axis".to_owned(), look.unit.exact(places.top as u64))
     });
     let window = places.window();
