@@ -290,7 +290,8 @@ fn what_changed_is_one_page() {
     let operations = found.tables.iter().find(|table| table.title == "Slower and faster");
     let row = operations.and_then(|table| table.rows.iter().find(|row| row.source_place.is_some()));
     let row = row.expect("a step").name.clone();
-    let rows = window.query_all_by_label_contains(&format!("{row}: source "));
+    let words = format!("{row}: source ");
+    let rows = window.query_all_by_label_contains(&words);
     rows.last().expect("shown").click();
     settle(&mut window);
     assert_eq!(window.state().session().page().expect("shown").view().name(), "execution-trace");

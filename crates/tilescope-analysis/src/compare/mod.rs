@@ -55,11 +55,24 @@ impl ReportAlignment {
     /// # Errors
     /// Parts of the files that cannot be read.
     pub fn read(source: &Report, target: &Report) -> Result<Self, ReportError> {
+        Self::aligned(source, target, MAX_STEPS)
+    }
+
+    /// Aligns two reports, but not which execution of a program is which: all figures are the same,
+    /// links lead to first executions, and the cost does not grow with the length of the runs.
+    ///
+    /// # Errors
+    /// Parts of the files that cannot be read.
+    pub fn without_steps(source: &Report, target: &Report) -> Result<Self, ReportError> {
+        Self::aligned(source, target, 0)
+    }
+
+    fn aligned(source: &Report, target: &Report, steps: u64) -> Result<Self, ReportError> {
         // Kinds of programs of foreign files are known once their trace is prepared.
         source.trace()?;
         target.trace()?;
         let programs = ProgramPairs::read(source, target)?;
-        let steps = StepAlignment::read(source, target, &programs)?;
+        let steps = StepAlignment::read(source, target, &programs, steps)?;
         Ok(Self { links: MatchedEntities::read(source, target)?, programs, steps })
     }
 }
@@ -128,7 +141,7 @@ pub fn differences(
     one: &ViewComparison,
     unit: WorkUnit,
 ) -> Result<Vec<ComparisonTable>, ReportError> {
-    let alignment = &ReportAlignment::read(source, target)?;
+    let alignment = &ReportAlignment::without_steps(source, target)?;
     let numbers = NumberFormat::default();
     (one.tables)(&ComparedReports { source, target, alignment, numbers, unit })
 }

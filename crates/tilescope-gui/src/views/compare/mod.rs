@@ -18,7 +18,7 @@ use crate::model::open_report::OpenReport;
 use crate::model::selection::Selection;
 use crate::model::view_id::ViewId;
 use crate::model::view_state::{ViewState, from_view_state, to_view_state};
-use crate::theme::ThemePalette;
+use crate::theme::{ThemePalette, spacing};
 use crate::views::{self, ReportView, ViewContext};
 use crate::widgets::background_query::Versioned;
 use crate::widgets::background_query::{BackgroundQuery, QueryState};
@@ -72,6 +72,8 @@ struct ComparisonSettings {
     layout: ComparisonLayout,
     /// What figures of the run are told per.
     unit: WorkUnit,
+    /// Whether details of both traces are shown, where the user has said so.
+    details: Option<bool>,
     /// Cycles that the target is ahead.
     offset: i64,
     /// The table of differences that is shown, where the user has chosen one.
@@ -142,6 +144,7 @@ impl ComparisonTarget {
         let arrangement = ComparisonSettings {
             layout: self.layout,
             unit: self.unit,
+            details: self.details_panel.choice(),
             offset: self.time_link.offset(),
             table: self.difference_tables.chosen(view),
             graph: self.overlay_graph.shown(),
@@ -173,6 +176,7 @@ impl ComparisonTarget {
         let (arrangement, strange) = from_view_state::<ComparisonSettings>(layout);
         self.layout = arrangement.layout;
         self.unit = arrangement.unit;
+        self.details_panel = BottomPanel::of(arrangement.details);
         self.time_link = time_link::TimeLink::with_offset(arrangement.offset);
         self.difference_tables.choose(view, arrangement.table);
         self.overlay_graph.show(arrangement.graph);
@@ -184,6 +188,7 @@ impl ComparisonTarget {
     pub(crate) fn inherit_from(&mut self, before: &Self, selection: &Selection) {
         self.layout = before.layout;
         self.unit = before.unit;
+        self.details_panel = BottomPanel::of(before.details_panel.choice());
         self.time_link = time_link::TimeLink::with_offset(before.time_link.offset());
         self.overlay_graph.show(before.overlay_graph.shown());
         self.selection = selection.clone();
@@ -222,15 +227,17 @@ impl ComparisonTarget {
         view: &mut dyn ReportView,
         context: &ViewContext<'_>,
     ) {
-        let aligned = self.align(ui, context);
+        let layout = self.layout_of(name);
+        let aligned = match layout {
+            // One page about what changed needs no single steps.
+            ComparisonLayout::Overview => QueryState::Waiting { overdue: false },
+            _ => self.align(ui, context),
+        };
         toolbar_ui(ui, "comparison", |bar| self.controls_ui(bar, name, context, &aligned));
         let page = crate::theme::ThemePalette::for_ui(ui).page;
         let frame = Frame::new().fill(page).inner_margin(Margin::same(0));
-        let layout = self.layout_of(name);
         if layout == ComparisonLayout::Overview {
-            CentralPanel::default().frame(frame).show(ui, |ui| {
-                self.overview_ui(ui, context, &aligned);
-            });
+            CentralPanel::default().frame(frame).show(ui, |ui| self.overview_ui(ui, context));
             return;
         }
         if layout == ComparisonLayout::Tables {
@@ -325,19 +332,10 @@ impl ComparisonTarget {
         }
     }
 
-    fn overview_ui(
-        &mut self,
-        ui: &mut Ui,
-        context: &ViewContext<'_>,
-        aligned: &QueryState<ReportAlignment>,
-    ) {
-        let texts = QueryTexts { waiting: "Aligning…", failed: "The reports cannot be compared" };
+    fn overview_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         let reports = (context.opened, &self.target);
-        let unit = self.unit;
-        let clicked = aligned.show(ui, texts, |ui, aligned| {
-            self.overview.ui(ui, context.workers, reports, aligned, unit)
-        });
-        let Some(places) = clicked.flatten() else { return };
+        let clicked = self.overview.ui(ui, context.workers, reports, self.unit);
+        let Some(places) = clicked else { return };
         self.select_on_both_sides(&places, context);
         let view = places.iter().flatten().next().and_then(|place| place.view.parse().ok());
         context.commands.extend(view.map(AppCommand::ShowView));
@@ -444,10 +442,11 @@ impl ComparisonTarget {
                 for (half, colour) in [(left, red), (right, blue)] {
                     edge_ui(ui, half, colour);
                 }
-                for (half, view, context) in
-                    [(left, &mut *view, &source), (right, &mut *other, &target)]
+                for (half, view, context, name) in
+                    [(left, &mut *view, &source, "source"), (right, &mut *other, &target, "target")]
                 {
-                    let half = UiBuilder::new().id_salt(half.left() as i64).max_rect(half);
+                    let inner = half.with_min_x(half.left() + spacing::M);
+                    let half = UiBuilder::new().id_salt(name).max_rect(inner);
                     ui.scope_builder(half, |ui| view.details_ui(ui, context, open));
                 }
             });

@@ -1,7 +1,6 @@
 //! The first page of a comparison: what changed and by how much, what explains it, what was set
 //! differently, and which findings came and went.
 
-use super::SharedAlignment;
 use super::side_colours::{SideColours, side_colours};
 use crate::model::open_report::OpenReport;
 use crate::theme::fonts::strong;
@@ -17,7 +16,8 @@ use egui::{
 };
 use std::sync::Arc;
 use tilescope_analysis::compare::{
-    ComparedReports, ComparisonOverview, ComparisonRow, ComparisonTable, WorkUnit, overview,
+    ComparedReports, ComparisonOverview, ComparisonRow, ComparisonTable, ReportAlignment, WorkUnit,
+    overview,
 };
 use tilescope_analysis::data_table::TableCell;
 use tilescope_analysis::insights::ViewLocation;
@@ -79,12 +79,12 @@ impl OverviewPage {
         ui: &mut Ui,
         workers: &BackgroundWorkers,
         (source, target): (&OpenReport, &OpenReport),
-        aligned: &SharedAlignment,
         unit: WorkUnit,
     ) -> Option<[Option<ViewLocation>; 2]> {
         let (source, target) = (source.report.clone(), target.report.clone());
-        let alignment = aligned.clone();
         let question = move |(unit, numbers): &(WorkUnit, NumberFormat)| {
+            // Nothing here is of single steps, and the page is not to wait for long runs.
+            let alignment = ReportAlignment::without_steps(&source, &target)?;
             overview(&ComparedReports {
                 source: &source,
                 target: &target,
