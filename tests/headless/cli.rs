@@ -250,6 +250,14 @@ fn compare_prints_both_sides_and_gates() {
     assert!(export.status.success(), "{}", stderr(&export));
     let text = std::fs::read_to_string(&csv).unwrap();
     assert!(text.starts_with("variable,source,target,diff,relative\n"), "{text}");
+    // Without a view, what changed is told on one page.
+    let page = stdout(&tilescope(&["compare", &small, &large, "--json"]));
+    let page: serde_json::Value = serde_json::from_str(&page).unwrap();
+    assert!(page["verdict"].as_str().unwrap().contains("more cycles"), "{page}");
+    assert_eq!(page["normalization"]["asked"], "sample");
+    assert!(
+        page["overview"].as_array().unwrap().iter().any(|table| table["title"] == "Operations")
+    );
     let wrong = ["--format", "csv", "--table", "nonsense"];
     assert_eq!(failure(&[&arguments[..], &wrong[..]].concat()).0, 2);
     // A job that watches cycles and memory: worse fails, equal and better pass.

@@ -32,11 +32,19 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let wait = facts.longest(*ipu, waits);
     let mean =
         ipus.values().sum::<Cycles>().as_f64() / f64::from(facts.target.ipus_per_replica.max(1));
+    // Whoever comes to a sync last does not wait: an IPU without any counts as none.
+    let all = (0..facts.target.ipus_per_replica).map(IpuId);
+    let waits = all.map(|ipu| (ipus.get(&ipu).copied().unwrap_or(Cycles::ZERO), ipu));
+    let least = waits.min().filter(|(_, least)| least != ipu);
+    let last = least.map_or_else(String::new, |(cycles, last)| {
+        let share = percent(facts.share(cycles));
+        format!(" IPU {last} waits least, for {share}: it is the one that others wait for.")
+    });
     vec![InsightFinding {
         rule: RULE.name,
         subject: InsightSubject::Time,
         sentence: format!(
-            "IPU {ipu} waits in external syncs for {} of the run; all IPUs on average {}.",
+            "IPU {ipu} waits in external syncs for {} of the run; all IPUs on average {}.{last}",
             percent(share),
             percent(facts.share(Cycles(mean as u64))),
         ),

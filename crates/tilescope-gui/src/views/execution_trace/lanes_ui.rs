@@ -17,6 +17,7 @@ use crate::model::command::{AppCommand, ViewAction};
 use crate::model::message::StatusMessage;
 use crate::theme::{ColourScheme, ThemePalette};
 use crate::views::ViewContext;
+use crate::views::compare::ComparisonSide;
 use crate::views::cycle_axis::{axis_range_of_cycles, cycles_on_screen, limits_of_cycles};
 use crate::widgets::background_query::Versioned;
 use crate::widgets::focus_ui;
@@ -42,12 +43,16 @@ impl ExecutionTraceView {
     ) {
         let area = ui.available_rect_before_wrap();
         ui.allocate_rect(area, Sense::hover());
+        let below = context.pane.is_some_and(|pane| pane.side == ComparisonSide::Target);
         let regions = TraceRegions::new(area, mark_rows(context, prepared));
+        let regions = if below { regions.without_overview() } else { regions };
         // Where there is little room, lanes reach out of it.
         let rect = regions.timeline().intersect(area);
         self.painted = Some(PaintedLanes { rect, run: prepared.range });
         let limits = self.keep_axis(ui, &regions, prepared);
-        self.strip_ui(ui, context, prepared, regions.overview, limits);
+        if !below {
+            self.strip_ui(ui, context, prepared, regions.overview, limits);
+        }
         let layout = self.layout(ui, context, prepared, (regions, limits));
         let scene = self.ask_scene(ui, context, prepared, &layout, limits);
         let scene = scene.as_deref();
@@ -137,7 +142,7 @@ impl ExecutionTraceView {
             selected: context.selection.step,
             filter: &self.settings.filter,
             colours: ColourScheme::of(ui),
-            narrow_steps: prepared.narrow_steps,
+            narrow_steps: context.pane.and_then(|pane| pane.narrow_steps).or(prepared.narrow_steps),
             marks_known,
             pixels_per_point: ui.pixels_per_point(),
         }
