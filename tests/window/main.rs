@@ -20,7 +20,6 @@ mod failures;
 mod keep;
 mod keyboard;
 mod layout;
-mod look;
 mod messages;
 mod numbers;
 mod pairs;
