@@ -258,9 +258,13 @@ impl PathInput {
             .show_viewport(ui, |ui, seen| {
                 ui.set_width(ui.available_width());
                 ui.set_height(rows.len() as f32 * ENTRY);
+                let mut heading = "";
                 let corner = ui.max_rect().left_top();
                 let width = ui.available_width();
                 for (at, row) in rows.iter().enumerate() {
+                    if let OfferedRow::Heading(words) = row {
+                        heading = words.trim_end_matches(is_separator);
+                    }
                     let top = at as f32 * ENTRY;
                     let rect = Rect::from_min_size(corner + vec2(0.0, top), vec2(width, ENTRY));
                     let chosen =
@@ -274,7 +278,7 @@ impl PathInput {
                     match row {
                         OfferedRow::Heading(words) => heading_ui(ui, rect, words),
                         OfferedRow::Entry(index, offered) => {
-                            let response = entry_ui(ui, rect, offered, chosen);
+                            let response = entry_ui(ui, rect, (offered, heading), chosen);
                             // A pointer that rests does not fight with the arrow keys.
                             let pointed = ui.input(|input| input.pointer.is_moving());
                             if response.hovered() && pointed || response.has_focus() {
@@ -333,7 +337,13 @@ fn heading_ui(ui: &Ui, rect: Rect, words: &str) {
     ui.painter().text(at, Align2::LEFT_CENTER, words, font, colour);
 }
 
-fn entry_ui(ui: &Ui, rect: Rect, offered: &OfferedPath, chosen: bool) -> egui::Response {
+/// An entry below a heading; where it lies is told unless the heading says so.
+fn entry_ui(
+    ui: &Ui,
+    rect: Rect,
+    (offered, heading): (&OfferedPath, &str),
+    chosen: bool,
+) -> egui::Response {
     let palette = ThemePalette::for_ui(ui);
     let name = entry_name(offered);
     let id = ui.scope_id().with(&offered.path);
@@ -349,7 +359,8 @@ fn entry_ui(ui: &Ui, rect: Rect, offered: &OfferedPath, chosen: bool) -> egui::R
     let shown = ui.painter().text(left, Align2::LEFT_CENTER, &name, font, colour);
     let parent = offered.path.parent().map(|parent| parent.display().to_string());
     let room = rect.right() - shown.right() - spacing::XL;
-    if let Some(place) = parent.filter(|_| offered.is_report && room > 60.0) {
+    let told = |place: &String| offered.is_report && room > 60.0 && place != heading;
+    if let Some(place) = parent.filter(told) {
         let small = FontId::proportional(text_size::CAPTION);
         let short = without_middle(ui.painter(), &place, small.clone(), palette.weak_text, room);
         let at = pos2(rect.right() - spacing::S, rect.center().y);

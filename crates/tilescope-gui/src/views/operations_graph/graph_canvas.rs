@@ -26,6 +26,8 @@ const HEAD: f32 = 34.0;
 const SCALES: (f32, f32) = (0.02, 2.5);
 /// Below this scale, boxes have no words and arrows no head.
 const READABLE: f32 = 0.42;
+/// Scale at which a graph is shown first that does not fit.
+const STARTING: f32 = 0.8;
 /// Arrows from a node that more others read are paler.
 const MANY_READERS: usize = 8;
 /// Most nodes that readers of the screen get.
@@ -130,7 +132,7 @@ fn fitting(graph: &OpGraph, rect: Rect) -> (f32, Vec2) {
     let size = vec2(graph.width() as f32 * PITCH.x, HEAD + graph.layers as f32 * PITCH.y + 30.0);
     let size = size.max(vec2(1.0, 1.0));
     let fits = (rect.width() / size.x).min(rect.height() / size.y);
-    let scale = fits.clamp(READABLE, 1.6);
+    let scale = if fits < READABLE { STARTING } else { fits.min(1.6) };
     let spare = (rect.size() / scale - size) / 2.0;
     (scale, vec2(-spare.x.max(0.0), -spare.y.max(0.0)))
 }
@@ -358,7 +360,14 @@ fn paint_node(
     // Words never get smaller than other small words: fewer of them are shown.
     let words = |text: &str, size: f32| {
         let font = FontId::proportional((size * scale).clamp(text_size::CAPTION, 22.0));
-        let short = without_middle(painter, text, font.clone(), ink, room);
+        let wide = |text: &str| painter.layout_no_wrap(text.to_owned(), font.clone(), ink).size().x;
+        // The last parts of a name tell most: they are kept whole, as many as fit.
+        let ends = text.match_indices('/').map(|(at, _)| format!("…{}", &text[at..]));
+        let end = ends.into_iter().find(|end| wide(end) <= room);
+        let short = match wide(text) <= room {
+            true => None,
+            false => end.or_else(|| without_middle(painter, text, font.clone(), ink, room)),
+        };
         painter.layout_no_wrap(short.unwrap_or_else(|| text.to_owned()), font, ink)
     };
     let font = FontId::proportional((text_size::BODY * scale).clamp(text_size::CAPTION, 22.0));

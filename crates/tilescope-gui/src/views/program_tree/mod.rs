@@ -380,6 +380,7 @@ impl ProgramTreeView {
             ids: self.ids,
             focus: self.focus.take(),
             costs: &forest.costs,
+            is_narrow: ui.available_width() < tree_rows::NARROW_TREE,
         };
         let place = self.wanted.and_then(|id| lines.rows.iter().position(|row| row.id == id));
         if place.is_some() {

@@ -39,7 +39,12 @@ pub(crate) struct ProgramTreeRowsInput<'a> {
     pub focus: Option<ProgramId>,
     /// What nodes took in the run.
     pub costs: &'a BTreeMap<ProgramId, ProgramTreeCosts>,
+    /// Whether there is no room for columns of figures.
+    pub is_narrow: bool,
 }
+
+/// In a narrower tree, figures stand behind names.
+pub(crate) const NARROW_TREE: f32 = 560.0;
 
 pub(crate) enum ProgramTreeRowEvent {
     ToggleFold(ProgramId),
@@ -57,7 +62,7 @@ pub(crate) fn lines_ui(
 ) -> Option<ProgramTreeRowEvent> {
     let mut clicked = None;
     ui.spacing_mut().item_spacing.y = 0.0;
-    if !look.costs.is_empty() {
+    if !look.costs.is_empty() && !look.is_narrow {
         heads_ui(ui);
     }
     let deepest = rows.iter().map(|row| row.depth).max().unwrap_or(0);
@@ -151,15 +156,17 @@ fn line_ui(
     let costs = look.costs.get(&row.id).filter(|_| row.copies == 0);
     let columns = ui.clip_rect().right().min(rect.right()) - COSTS;
     let end = if look.costs.is_empty() { rect.right() } else { columns };
-    // Where a name would be nothing beside the figures, those are told by hovering.
-    let cramped = end - at.x < LEAST_NAME;
+    // Where a name would be nothing beside the columns, the figures stand behind it.
+    let cramped = look.is_narrow || end - at.x < LEAST_NAME;
     let room = if cramped { rect.right() - at.x } else { end - at.x } - 6.0;
     let short = without_middle(ui.painter(), &text, font.clone(), colour, room);
     let is_short = short.is_some();
     let galley = ui.painter().layout_no_wrap(short.unwrap_or_else(|| text.clone()), font, colour);
+    let behind = at.x + galley.size().x + 12.0;
     ui.painter().galley(at - vec2(0.0, galley.size().y / 2.0), galley, colour);
-    if let Some(costs) = costs.filter(|_| !cramped) {
-        costs_ui(ui, costs, rect, columns);
+    if let Some(costs) = costs {
+        let place = if cramped { CostsPlace::Behind(behind) } else { CostsPlace::Columns(columns) };
+        costs_ui(ui, costs, rect, place);
     }
     let keys = response.has_focus().then(|| {
         ui.input(|input| (input.key_pressed(Key::ArrowLeft), input.key_pressed(Key::ArrowRight)))
@@ -176,16 +183,12 @@ fn line_ui(
         (true, _) => Some(ProgramTreeRowEvent::ToggleFold(row.id)),
         (false, _) => None,
     };
-    let hidden = costs.filter(|_| cramped).map(|costs| {
-        let bytes = numbers(ui).bytes(costs.bytes.0);
-        format!("{} cycles on all IPUs, {bytes} moved", grouped(costs.cycles.0))
-    });
     let several = costs.filter(|costs| costs.places > 1).map(|costs| {
         let places = grouped(u64::from(costs.places));
         format!("This program is in {places} places of the tree; its cycles and bytes are of all.")
     });
     let short = is_short.then_some(text);
-    let told: Vec<String> = [short, hidden, several].into_iter().flatten().collect();
+    let told: Vec<String> = [short, several].into_iter().flatten().collect();
     let response = if told.is_empty() { response } else { response.on_hover_text(told.join("\n")) };
     (response, clicked)
 }
@@ -201,22 +204,40 @@ fn heads_ui(ui: &mut Ui) {
     }
 }
 
-/// What a node took in the run, in columns at the right of what is seen.
-fn costs_ui(ui: &Ui, costs: &ProgramTreeCosts, rect: Rect, left: f32) {
-    let palette = ThemePalette::for_ui(ui);
+/// Where the figures of a node stand.
+#[derive(Clone, Copy)]
+enum CostsPlace {
+    /// From this place on, behind the name.
+    Behind(f32),
+    /// In columns, which begin here.
+    Columns(f32),
+}
+
+/// What a node took in the run: behind its name, or in columns at the right of what is seen.
+fn costs_ui(ui: &Ui, costs: &ProgramTreeCosts, rect: Rect, place: CostsPlace) {
+    let colour = ThemePalette::for_ui(ui).weak_text;
     let ProgramTreeCosts { cycles, bytes, places } = costs;
     let font = FontId::proportional(text_size::SMALL);
     let of = match places {
         0 | 1 => String::new(),
         places => format!("all {}: ", grouped(u64::from(*places))),
     };
-    let figures = [
-        (cycles.0, format!("{of}{}", grouped(cycles.0)), CYCLES),
-        (bytes.0, numbers(ui).bytes(bytes.0), COSTS - 10.0),
-    ];
-    for (_, text, right) in figures.into_iter().filter(|(value, ..)| *value > 0) {
-        let at = pos2(left + right, rect.center().y);
-        ui.painter().text(at, Align2::RIGHT_CENTER, text, font.clone(), palette.weak_text);
+    let shown = [cycles.0 > 0, bytes.0 > 0];
+    let texts = [format!("{of}{}", grouped(cycles.0)), numbers(ui).bytes(bytes.0)];
+    let told = texts.into_iter().zip(shown).zip([CYCLES, COSTS - 10.0]);
+    let told = told.filter_map(|((text, shown), right)| shown.then_some((text, right)));
+    match place {
+        CostsPlace::Behind(behind) => {
+            let words: Vec<String> = told.map(|(text, _)| text).collect();
+            let at = pos2(behind, rect.center().y);
+            ui.painter().text(at, Align2::LEFT_CENTER, words.join(", "), font, colour);
+        }
+        CostsPlace::Columns(left) => {
+            for (text, right) in told {
+                let at = pos2(left + right, rect.center().y);
+                ui.painter().text(at, Align2::RIGHT_CENTER, text, font.clone(), colour);
+            }
+        }
     }
 }
 
