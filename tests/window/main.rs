@@ -20,7 +20,6 @@ mod failures;
 mod keep;
 mod keyboard;
 mod layout;
-mod look;
 mod marks;
 mod messages;
 mod numbers;
