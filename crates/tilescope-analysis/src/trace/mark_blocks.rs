@@ -10,6 +10,8 @@ use tilescope_report::{MarkKind, ReportError, TraceMark, TrainingPass};
 
 /// Pixels that a mark of a block has on average where each is shown by itself.
 const LEAST_MARK: f64 = 4.0;
+/// The same of stages, whose colours and gaps tell them apart.
+const LEAST_STAGE: f64 = 2.0;
 /// Pixels from which on a block is taken apart: two of its halves have room for a count.
 const WIDE_BLOCK: f64 = 140.0;
 
@@ -172,6 +174,7 @@ impl MarkRow {
         let mut placement = BlockPlacement {
             window,
             cycles_per_pixel: cycles_per_pixel.max(1e-9),
+            least: if self.id.ipu().is_some() { LEAST_STAGE } else { LEAST_MARK },
             read,
             shown: Vec::new(),
         };
@@ -225,6 +228,8 @@ fn joined(blocks: &[MarkBlock]) -> MarkBlock {
 struct BlockPlacement<'a> {
     window: CycleRange,
     cycles_per_pixel: f64,
+    /// Pixels of a mark that is shown by itself.
+    least: f64,
     read: ReadBlock<'a>,
     shown: Vec<MarkBlock>,
 }
@@ -260,7 +265,7 @@ impl BlockPlacement<'_> {
     fn is_shown(&self, block: &MarkBlock) -> bool {
         let pixels = |cycles: Cycles| cycles.as_f64() / self.cycles_per_pixel;
         let mean = pixels(block.passes.total()) / block.count.max(1) as f64;
-        block.count == 1 || (mean < LEAST_MARK && pixels(block.range.length()) < WIDE_BLOCK)
+        block.count == 1 || (mean < self.least && pixels(block.range.length()) < WIDE_BLOCK)
     }
 }
 

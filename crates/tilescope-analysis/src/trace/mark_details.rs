@@ -82,9 +82,11 @@ impl MarkRowsOfWords {
     }
 
     fn cycles(&mut self, range: CycleRange, run: CycleRange) {
-        let share = range.length().as_f64() / run.length().max(Cycles(1)).as_f64();
+        let share = percent(range.length().as_f64() / run.length().max(Cycles(1)).as_f64());
         self.push("Cycles", format!("{} : {} - {}", range.length(), range.start, range.end));
-        self.derived("Share of the run", percent(share), "its cycles / cycles of the run");
+        if share != percent(0.0) {
+            self.derived("Share of the run", share, "its cycles / cycles of the run");
+        }
     }
 }
 
@@ -106,7 +108,8 @@ fn single(mark: &TraceMark, about: &mut MarkRowsOfWords) {
     let steps = mark.steps.end.0.saturating_sub(mark.steps.start.0);
     if steps > 0 {
         let last = mark.steps.end.0 - 1;
-        about.push("Steps", format!("{} : {} - {last}", grouped(steps), mark.steps.start));
+        let (first, last) = (grouped(mark.steps.start.0), grouped(last));
+        about.push("Steps", format!("{} : {first} - {last}", grouped(steps)));
     }
 }
 

@@ -27,6 +27,7 @@ use egui::accesskit::Role;
 use egui::{CornerRadius, Rect, Response, Sense, Ui, WidgetInfo, pos2, vec2};
 use std::collections::BTreeSet;
 use tilescope_analysis::trace::COMMON_MARKS;
+use tilescope_report::MarkKind;
 use tilescope_report::units::{CycleRange, IpuId};
 
 /// Least height of the handle of the scroll bar: one for thousands of lanes would be too small to be
@@ -329,8 +330,8 @@ impl ExecutionTraceView {
     }
 }
 
-/// What is shown of a long run at first: its typical iteration, below the strip with all of it. None
-/// of a run whose steps can be seen, which is shown whole.
+/// What is shown of a long run at first: its typical iteration, below the strip with all of it, or
+/// where it has only one iteration a typical slot. None of an iteration whose steps can be seen.
 fn first_window(
     prepared: &LoadedTrace,
     limits: AxisLimits,
@@ -338,8 +339,9 @@ fn first_window(
 ) -> Option<CycleRange> {
     let whole = PanZoomAxis::fitting(limits.range, limits.width);
     let far_out = is_far_out(prepared.narrow_steps, whole.scale(), pixels_per_point);
-    let repeated = places::repeated(prepared).first().filter(|_| far_out);
-    repeated.map(|repeated| repeated.typical.range)
+    let repeated = places::repeated(prepared).first();
+    let shown = repeated.filter(|marks| far_out || marks.kind == MarkKind::Iteration);
+    shown.map(|marks| marks.typical.range)
 }
 
 /// Rows of marks that concern all IPUs, and the row of the host.

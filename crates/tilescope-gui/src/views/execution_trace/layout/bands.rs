@@ -9,7 +9,7 @@ use crate::views::execution_trace::loaded_trace::LoadedTrace;
 use crate::views::execution_trace::scene::{IpuLaneScene, TraceScene};
 use crate::views::execution_trace::share_graph::{TimeShare, time_shares};
 use egui::{Pos2, Rect, pos2, vec2};
-use tilescope_analysis::trace::LaneItem;
+use tilescope_analysis::trace::{LaneItem, LaneItemKind};
 use tilescope_report::units::{CycleRange, IpuId};
 
 /// Narrowest bar with a name on it.
@@ -131,14 +131,20 @@ fn ipu_band<'a>(
 
 fn group_names(layout: &TraceLayout<'_>, block: &IpuLaneLayout<'_>) -> Vec<(Pos2, String)> {
     let (right, top) = (layout.regions.gutter().right(), layout.top(block));
+    let foot = top + block.tiles_top();
+    let least = name_at(layout, block).y + NAME_HEIGHT;
     let name = |(index, sub_lane): (usize, &u8)| {
         let top = top + block.marks + block.sub_lane_top(index);
+        // Whole and below the name of the IPU, or not at all.
+        if top + 3.0 < least || top + 3.0 + SHARE_LINE > foot {
+            return None;
+        }
         let text =
             if *sub_lane == 1 { "I/O tiles".to_owned() } else { format!("tiles {sub_lane}") };
-        (pos2(right - 10.0, top + 3.0), text)
+        Some((pos2(right - 10.0, top + 3.0), text))
     };
     // The first group are the compute tiles: the name of the IPU stands beside them.
-    block.lanes.sub_lanes.iter().enumerate().skip(1).map(name).collect()
+    block.lanes.sub_lanes.iter().enumerate().skip(1).filter_map(name).collect()
 }
 
 fn scene_band<'a>(
@@ -224,6 +230,11 @@ fn bar_labels<'a>(
         let wide = wide.iter().filter_map(|at| lane.items.get(*at as usize));
         for item in wide.filter(|item| is_inside(item.range, window)) {
             let LaneItem { row, range, full_height, .. } = *item;
+            // In the last row its parts, which are deeper, are painted over it.
+            let last = block.rows.get(sub_lane).is_some_and(|rows| row + 1 >= *rows);
+            if last && matches!(item.kind, LaneItemKind::Parent(..)) {
+                continue;
+            }
             let rect = layout.bar(block, BarPosition { sub_lane, row, range, full_height });
             if rect.width() >= LEAST_LABEL {
                 let text = item.text(&prepared.labels);

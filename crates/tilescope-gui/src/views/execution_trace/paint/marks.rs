@@ -180,6 +180,8 @@ fn wordings(shown: &ShownMark, id: MarkRowId) -> Vec<String> {
             format!("{} {number}", pass.name()),
             number.to_string(),
         ],
+        // `ramp-up` is no number: nothing shorter stands for it.
+        (1, ..) if !shown.words.ends_with(&number.to_string()) => vec![shown.words.clone()],
         (1, ..) => vec![shown.words.clone(), number.to_string()],
         (count, ..) => vec![shown.words.clone(), grouped(count)],
     }
