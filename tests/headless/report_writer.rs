@@ -183,8 +183,8 @@ fn calls_in_the_wrong_order_are_refused() {
     assert!(start().step(&report.steps[0]).is_err());
     assert!(start().finish().is_err());
     let mut writer = start();
-    writer.compilation(&report.parts).unwrap();
     writer.step_layout(StepLayout::Columns).unwrap();
+    writer.compilation(&report.parts).unwrap();
     writer.step(&report.steps[0]).unwrap();
     assert!(writer.step_layout(StepLayout::Rows).is_err());
     assert!(writer.finish().is_err());

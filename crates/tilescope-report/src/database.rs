@@ -8,7 +8,9 @@
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use super::error::ReportError;
-use super::limits::{MAX_LIST_BYTES, MAX_NAME_BYTES, MAX_VALUE_BYTES};
+use super::limits::{MAX_LIST_BYTES, MAX_LIST_TEXT_BYTES, MAX_NAME_BYTES, MAX_VALUE_BYTES};
+use super::packed_columns::{MAX_PART_ROWS, UnpackedRows};
+use super::schema;
 use super::units::Quantity;
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
@@ -80,12 +82,24 @@ impl QueryBudget {
 pub(super) struct ReportDatabase {
     connection: Mutex<Connection>,
     tables: BTreeMap<String, Vec<String>>,
+    /// Tables whose rows are compressed columns, and their parts in order.
+    packed: BTreeMap<String, Vec<PackedPart>>,
     path: PathBuf,
+    bytes: u64,
     most_rows: u64,
     budget: QueryBudget,
     /// Whether tables that were asked about hold anything.
     filled: Mutex<BTreeMap<String, bool>>,
     pub(super) warnings: Arc<ReportWarnings>,
+}
+
+/// A part of a table whose rows are compressed columns.
+#[derive(Clone, Copy)]
+struct PackedPart {
+    id: i64,
+    first: i64,
+    last: i64,
+    rows: usize,
 }
 
 /// Which rows of which table to read. Columns the table does not have read as NULL.
@@ -96,12 +110,21 @@ pub(super) struct SelectQuery<'a> {
     /// `WHERE`, `ORDER BY` and `LIMIT`, over columns that are known to exist.
     pub(super) clauses: &'a str,
     pub(super) params: &'a [i64],
+    /// The first and the last value of the first column, instead of clauses; rows then come in
+    /// the order of their keys.
+    keys: Option<[i64; 2]>,
 }
 
 impl<'a> SelectQuery<'a> {
     /// All rows, in the order they lie in the file.
     pub(super) fn all(table: &'a str, columns: &'a [&'a str]) -> Self {
-        Self { table, columns, clauses: "", params: &[] }
+        Self { table, columns, clauses: "", params: &[], keys: None }
+    }
+
+    /// Rows whose first column is from `first` to `last`, in the order of their keys. Tables that
+    /// may be packed are only read so, or as a whole.
+    pub(super) fn keys(self, first: i64, last: i64) -> Self {
+        Self { keys: Some([first, last]), ..self }
     }
 
     pub(super) fn clauses(self, rest: &'a str) -> Self {
@@ -128,10 +151,16 @@ impl ReportDatabase {
             .map_err(|e| ReportError::sqlite_reading(&e, "header", path))?;
         let tables = plain_tables(&connection, known)
             .map_err(|e| ReportError::sqlite_reading(&e, "list of tables", path))?;
+        let packed = if tables.contains_key(schema::PACKED_ROWS) {
+            packed_parts(&connection)
+                .map_err(|e| ReportError::sqlite_reading(&e, "table packed_rows", path))?
+        } else {
+            BTreeMap::new()
+        };
         let connection = Mutex::new(connection);
         let path = path.to_owned();
         let (most_rows, filled) = (bytes / 4 + 16, Mutex::default());
-        Ok(Self { connection, tables, path, most_rows, budget, filled, warnings })
+        Ok(Self { connection, tables, packed, path, bytes, most_rows, budget, filled, warnings })
     }
 
     /// Setting this flag makes the query that runs stop with an error.
@@ -153,9 +182,11 @@ impl ReportDatabase {
         self.tables.contains_key(table)
     }
 
-    /// Whether the file has this table with this column.
+    /// Whether the file has this table with this column, its rows packed or not.
     pub(super) fn has(&self, table: &str, column: &str) -> bool {
-        self.tables.get(table).is_some_and(|columns| columns.iter().any(|c| c == column))
+        let packed = self.packed.get(table).and_then(|_| schema::find(table));
+        packed.is_some_and(|table| table.columns.iter().any(|c| c.name == column))
+            || self.tables.get(table).is_some_and(|columns| columns.iter().any(|c| c == column))
     }
 
     /// Whether rows of this table have numbers to find them by.
@@ -167,6 +198,9 @@ impl ReportDatabase {
     /// Whether the file has this table, and it holds anything. Read once: views ask for every frame,
     /// and another query may hold the connection. What failed is read again.
     pub(super) fn has_rows(&self, table: &str) -> bool {
+        if self.packed.contains_key(table) {
+            return true;
+        }
         if let Some(&known) = lock(&self.filled).get(table) {
             return known;
         }
@@ -193,11 +227,12 @@ impl ReportDatabase {
         select: SelectQuery,
         mut each: impl FnMut(&RowCells) -> Result<ControlFlow<()>, ReportError>,
     ) -> Result<(), ReportError> {
-        let mut handed = 0;
+        let (mut texts, mut rows) = (0, 0);
         self.stream(select, |cells| {
             let flow = each(cells)?;
-            handed += cells.handed.get() + 64;
-            if handed > MAX_LIST_BYTES {
+            texts += cells.handed.get();
+            rows += 1;
+            if texts + 64 * rows > MAX_LIST_BYTES || texts > MAX_LIST_TEXT_BYTES {
                 self.warnings.add(format!(
                     "table {} is too large to hold in memory: only its first rows are shown",
                     select.table
@@ -214,13 +249,17 @@ impl ReportDatabase {
         select: SelectQuery,
         mut each: impl FnMut(&RowCells) -> Result<ControlFlow<()>, ReportError>,
     ) -> Result<(), ReportError> {
+        if let Some(parts) = self.packed.get(select.table) {
+            return self.stream_packed(parts, &select, each);
+        }
         let Some(columns) = self.tables.get(select.table) else { return Ok(()) };
         let sql = sql(&select, columns);
+        let params = select.keys.as_ref().map_or(select.params, |keys| keys.as_slice());
         let failed = |e: rusqlite::Error| self.failure(&e, select.table);
         let connection = lock(&self.connection);
         self.budget.refill();
         let mut statement = connection.prepare_cached(&sql).map_err(failed)?;
-        let mut rows = statement.query(params_from_iter(select.params)).map_err(failed)?;
+        let mut rows = statement.query(params_from_iter(params)).map_err(failed)?;
         let mut count = 0;
         while let Some(row) = rows.next().map_err(failed)? {
             count += 1;
@@ -229,12 +268,99 @@ impl ReportDatabase {
                     self.damage(select.table, "more rows than a file of this size can hold")
                 );
             }
-            let cells = RowCells { row, select: &select, db: self, handed: Cell::new(0) };
+            let cells = RowCells::new(RowSource::Sqlite(row), &select, self);
             if each(&cells)?.is_break() {
                 break;
             }
         }
         Ok(())
+    }
+
+    /// Rows of a table that are compressed columns.
+    fn stream_packed(
+        &self,
+        parts: &[PackedPart],
+        select: &SelectQuery,
+        mut each: impl FnMut(&RowCells) -> Result<ControlFlow<()>, ReportError>,
+    ) -> Result<(), ReportError> {
+        debug_assert!(
+            select.clauses.is_empty(),
+            "packed tables are read by keys: {}",
+            select.table
+        );
+        let [low, high] = select.keys.unwrap_or([i64::MIN, i64::MAX]);
+        let key = schema::find(select.table).and_then(|table| table.columns.first());
+        let columns: Vec<&str> =
+            select.columns.iter().copied().chain(key.map(|key| key.name)).collect();
+        let mut raw = 0;
+        for part in parts.iter().filter(|part| part.first <= high && low <= part.last) {
+            if self.is_cancelled() {
+                return Err(ReportError::Cancelled);
+            }
+            let data = self.blob(schema::PACKED_ROWS, "data", part.id)?;
+            let rows = self.unpack(
+                schema::PACKED_ROWS,
+                part.id,
+                select.table,
+                &columns,
+                (part.rows, &data),
+            )?;
+            raw += rows.bytes() as u64;
+            if raw > MOST_RAW_BYTES + MOST_RAW_PER_BYTE * self.bytes {
+                let problem = "more rows than a file of this size can hold";
+                return Err(self.damage(select.table, problem));
+            }
+            for row in 0..part.rows {
+                let number = match rows.value(select.columns.len(), row) {
+                    ValueRef::Integer(number) => number,
+                    _ => continue,
+                };
+                let cells = RowCells::new(RowSource::Packed(&rows, row), select, self);
+                if (low..=high).contains(&number) && each(&cells)?.is_break() {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Rows of `table` that lie as compressed columns in the piece `id` of `holder`.
+    fn unpack(
+        &self,
+        holder: &str,
+        id: i64,
+        table: &str,
+        columns: &[&str],
+        (rows, data): (usize, &[u8]),
+    ) -> Result<UnpackedRows, ReportError> {
+        let rows =
+            schema::find(table).and_then(|table| UnpackedRows::decode(table, columns, rows, data));
+        rows.ok_or_else(|| self.damage(holder, &format!("piece {id} is broken")))
+    }
+
+    /// Hands out rows of another table that lie as compressed columns in the piece `id` of
+    /// `holder`.
+    pub(super) fn read_piece(
+        &self,
+        holder: &str,
+        (id, rows): (i64, usize),
+        select: SelectQuery,
+        mut each: impl FnMut(&RowCells),
+    ) -> Result<(), ReportError> {
+        let data = self.blob(holder, "data", id)?;
+        let unpacked = self.unpack(holder, id, select.table, select.columns, (rows, &data))?;
+        for row in 0..rows {
+            each(&RowCells::new(RowSource::Packed(&unpacked, row), &select, self));
+        }
+        Ok(())
+    }
+
+    /// The blob in the row `id` of a table.
+    fn blob(&self, table: &str, column: &str, id: i64) -> Result<Vec<u8>, ReportError> {
+        let (columns, params) = ([column], [id]);
+        let select = SelectQuery::all(table, &columns).clauses("WHERE id = ?1").params(&params);
+        let blob = self.first(select, |cells| cells.blob(0).map(<[u8]>::to_vec))?;
+        blob.flatten().ok_or_else(|| self.damage(table, &format!("piece {id} is missing")))
     }
 
     /// All rows as a list.
@@ -263,6 +389,13 @@ impl ReportDatabase {
             Ok(ControlFlow::Break(()))
         })?;
         Ok(found)
+    }
+
+    /// Number of rows of a plain table; `None` if the file has no such table.
+    pub(super) fn row_count(&self, table: &str) -> Result<Option<u64>, ReportError> {
+        // `count(*)` is one instruction, which nothing can end in a file whose pages point at each
+        // other; a sum goes from row to row.
+        Ok(self.number(table, "total(1)")?.map(i64::unsigned_abs))
     }
 
     /// A number worked out over the plain table `table`, whose columns `expression` uses.
@@ -322,7 +455,7 @@ impl ReportDatabase {
         let mut next_left = || -> Result<Option<(i64, T)>, ReportError> {
             let Some(rows) = &mut left_rows else { return Ok(None) };
             while let Some(row) = rows.next().map_err(|e| self.failure(&e, left.table))? {
-                let cells = RowCells { row, select: &left, db: self, handed: Cell::new(0) };
+                let cells = RowCells::new(RowSource::Sqlite(row), &left, self);
                 if let Some(number) = cells.int(0) {
                     return Ok(Some((number, item(&cells))));
                 }
@@ -334,7 +467,7 @@ impl ReportDatabase {
         let mut current = next_left()?;
         let mut count = 0;
         while let Some(row) = right_rows.next().map_err(failed)? {
-            let cells = RowCells { row, select: &right, db: self, handed: Cell::new(0) };
+            let cells = RowCells::new(RowSource::Sqlite(row), &right, self);
             count += 1;
             if count > self.most_rows {
                 return Err(self.damage(right.table, "more rows than a file of this size can hold"));
@@ -382,6 +515,38 @@ impl ReportDatabase {
     }
 }
 
+/// Raw bytes that rows of a packed table may have: so many, and so many for each byte of the file.
+const MOST_RAW_BYTES: u64 = 64 << 20;
+const MOST_RAW_PER_BYTE: u64 = 64;
+/// Parts of packed tables that are looked at: beyond any report.
+const MAX_PARTS: usize = 1 << 20;
+
+/// The parts of packed tables, in order.
+fn packed_parts(connection: &Connection) -> rusqlite::Result<BTreeMap<String, Vec<PackedPart>>> {
+    let mut tables: BTreeMap<String, Vec<PackedPart>> = BTreeMap::new();
+    let sql = "SELECT name, id, first, last, rows FROM packed_rows ORDER BY id";
+    let mut statement = connection.prepare(sql)?;
+    let mut rows = statement.query([])?;
+    let mut left = MAX_PARTS;
+    while let Some(row) = rows.next()? {
+        let number = |column| row.get_ref(column).ok().and_then(integer);
+        let part = || {
+            let rows = usize::try_from(number(4)?).ok().filter(|rows| *rows <= MAX_PART_ROWS)?;
+            Some(PackedPart { id: number(1)?, first: number(2)?, last: number(3)?, rows })
+        };
+        let name = schema::PACKED_TABLES.iter().find(
+            |name| matches!(row.get_ref(0), Ok(ValueRef::Text(text)) if text == name.as_bytes()),
+        );
+        left = left.saturating_sub(1);
+        if let (Some(name), Some(part)) = (name, part())
+            && left > 0
+        {
+            tables.entry((*name).to_owned()).or_default().push(part);
+        }
+    }
+    Ok(tables)
+}
+
 fn sql(select: &SelectQuery, existing: &[String]) -> String {
     let column = |name: &&str| {
         if *name == "rowid" || existing.iter().any(|e| e == name) {
@@ -394,7 +559,12 @@ fn sql(select: &SelectQuery, existing: &[String]) -> String {
     if columns.is_empty() {
         columns.push("1".to_owned());
     }
-    format!("SELECT {} FROM \"{}\" {}", columns.join(", "), select.table, select.clauses)
+    let table = schema::find(select.table).filter(|_| select.keys.is_some());
+    let keys = table.and_then(|table| Some((table.columns.first()?.name, table.order())));
+    let by_keys =
+        keys.map(|(first, order)| format!("WHERE \"{first}\" BETWEEN ?1 AND ?2 ORDER BY {order}"));
+    let clauses = by_keys.as_deref().unwrap_or(select.clauses);
+    format!("SELECT {} FROM \"{}\" {clauses}", columns.join(", "), select.table)
 }
 
 /// Settings for files nobody vouches for, as SQLite's own documentation advises.
@@ -410,10 +580,11 @@ fn harden_connection(connection: &mut Connection, budget: &QueryBudget) -> rusql
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
     connection.set_prepared_statement_cache_capacity(64);
-    // No memory mapping: a file that shrinks while it is mapped ends the process.
+    // No memory mapping: a file that shrinks while it is mapped ends the process. The limit is of
+    // all connections of the process, beyond what twenty reports need.
     connection.execute_batch(
         "PRAGMA cell_size_check = ON; PRAGMA query_only = ON; PRAGMA mmap_size = 0;
-         PRAGMA cache_size = -8192;",
+         PRAGMA cache_size = -8192; PRAGMA hard_heap_limit = 402653184;",
     )?;
     let budget = budget.clone();
     connection.progress_handler(INSTRUCTIONS_PER_LOOK, Some(move || budget.is_spent()))
@@ -450,17 +621,35 @@ fn integer(value: ValueRef) -> Option<i64> {
     }
 }
 
+/// Where the cells of a row are.
+enum RowSource<'a> {
+    Sqlite(&'a Row<'a>),
+    Packed(&'a UnpackedRows, usize),
+}
+
 /// One row. Every getter gives `None` for NULL and, with a warning, for what cannot be meant.
 pub(super) struct RowCells<'a> {
-    row: &'a Row<'a>,
+    row: RowSource<'a>,
     select: &'a SelectQuery<'a>,
     db: &'a ReportDatabase,
     handed: Cell<usize>,
 }
 
-impl RowCells<'_> {
+impl<'a> RowCells<'a> {
+    fn new(row: RowSource<'a>, select: &'a SelectQuery<'a>, db: &'a ReportDatabase) -> Self {
+        Self { row, select, db, handed: Cell::new(0) }
+    }
+
+    /// All columns in order, as they are.
+    pub(super) fn values(&self) -> impl Iterator<Item = ValueRef<'_>> {
+        (0..self.select.columns.len()).map(|column| self.value(column))
+    }
+
     fn value(&self, column: usize) -> ValueRef<'_> {
-        self.row.get_ref(column).unwrap_or(ValueRef::Null)
+        match &self.row {
+            RowSource::Sqlite(row) => row.get_ref(column).unwrap_or(ValueRef::Null),
+            RowSource::Packed(rows, row) => rows.value(column, *row),
+        }
     }
 
     fn reject_value<T>(&self, column: usize) -> Option<T> {
@@ -512,6 +701,11 @@ impl RowCells<'_> {
     /// A text of any length up to the largest value a file may have.
     pub(super) fn long_text(&self, column: usize) -> Option<String> {
         self.text_within(column, usize::MAX)
+    }
+
+    /// A text, and nothing that only reads like one.
+    pub(super) fn text_only(&self, column: usize) -> Option<String> {
+        matches!(self.value(column), ValueRef::Text(_)).then(|| self.text(column))?
     }
 
     fn text_within(&self, column: usize, most: usize) -> Option<String> {

@@ -1,31 +1,79 @@
 //! Rows into tables, with values checked on the way.
 
 use crate::error::ReportError;
+use crate::packed_columns::{ColumnPacker, PackedRows};
 use crate::schema;
 use crate::strided_tile_runs::StridedTileRuns;
+use crate::table_checksums::TableChecksums;
 use crate::units::{IpuId, Quantity, TileId};
-use rusqlite::types::ToSqlOutput;
-use rusqlite::{CachedStatement, Connection, Params, ToSql};
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{CachedStatement, Connection, ToSql, params};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::path::Path;
 use std::sync::LazyLock;
 
+/// Rows on their way to compressed columns.
+#[derive(Default)]
+pub(super) struct PackedTables {
+    tables: BTreeMap<&'static str, ColumnPacker>,
+    parts: i64,
+}
+
+#[derive(Clone, Copy)]
 pub(super) struct RowWriter<'a> {
     pub(super) connection: &'a Connection,
     pub(super) path: &'a Path,
+    /// Where rows are summed up; nowhere if they are not of a report.
+    pub(super) checksums: Option<&'a RefCell<TableChecksums>>,
+    /// Where rows of large tables are packed; nowhere if they are kept as rows.
+    pub(super) packed: Option<&'a RefCell<PackedTables>>,
 }
 
-impl RowWriter<'_> {
+impl<'a> RowWriter<'a> {
+    /// Writes rows of which nothing is summed up and none is packed.
+    pub(super) fn plain(connection: &'a Connection, path: &'a Path) -> Self {
+        Self { connection, path, checksums: None, packed: None }
+    }
+
     /// Inserts a row of all columns.
-    pub(super) fn insert(&self, table: &str, row: impl Params) -> Result<(), ReportError> {
+    pub(super) fn insert(
+        &self,
+        table: &'static str,
+        row: &[&dyn ToSql],
+    ) -> Result<(), ReportError> {
         self.table(table)?.insert(row)
     }
 
     /// A table that many rows go into.
-    pub(super) fn table(&self, name: &str) -> Result<TableInserter<'_>, ReportError> {
+    pub(super) fn table(&self, name: &'static str) -> Result<TableInserter<'a>, ReportError> {
         let failed = |e: rusqlite::Error| ReportError::sqlite_writing(&e, self.path);
         let statement = self.connection.prepare_cached(insert_into(name)).map_err(failed)?;
-        Ok(TableInserter { statement, path: self.path })
+        let packed = self.packed.filter(|_| schema::PACKED_TABLES.contains(&name));
+        Ok(TableInserter { statement, name, rows: Self { packed, ..*self } })
+    }
+
+    /// Writes the parts of packed tables that are not complete.
+    pub(super) fn finish_packing(&self) -> Result<(), ReportError> {
+        let Some(packed) = self.packed else { return Ok(()) };
+        let PackedTables { tables, parts } = packed.take();
+        for (part, (table, mut packer)) in
+            (parts..).zip(tables.into_iter().filter(|(_, packer)| !packer.is_empty()))
+        {
+            self.insert_part(table, part, &mut packer)?;
+        }
+        Ok(())
+    }
+
+    fn insert_part(
+        &self,
+        table: &'static str,
+        part: i64,
+        packer: &mut ColumnPacker,
+    ) -> Result<(), ReportError> {
+        let PackedRows { rows, first, last, data } = packer.take();
+        self.insert(schema::PACKED_ROWS, params![table, part, first, last, rows as i64, data])
     }
 
     /// Executes statements without parameters.
@@ -38,14 +86,59 @@ impl RowWriter<'_> {
 /// Where rows of one table go: what inserts them is looked up once.
 pub(super) struct TableInserter<'a> {
     statement: CachedStatement<'a>,
-    path: &'a Path,
+    name: &'static str,
+    /// With `packed` only where this table is.
+    rows: RowWriter<'a>,
 }
 
 impl TableInserter<'_> {
     /// Inserts a row of all columns.
-    pub(super) fn insert(&mut self, row: impl Params) -> Result<(), ReportError> {
-        let failed = |e: rusqlite::Error| ReportError::sqlite_writing(&e, self.path);
+    pub(super) fn insert(&mut self, row: &[&dyn ToSql]) -> Result<(), ReportError> {
+        let failed = |e: rusqlite::Error| ReportError::sqlite_writing(&e, self.rows.path);
+        if self.rows.packed.is_none() && self.rows.checksums.is_none() {
+            return self.statement.execute(row).map(|_| ()).map_err(failed);
+        }
+        let values: Vec<ToSqlOutput> =
+            row.iter().map(|value| value.to_sql()).collect::<Result<_, _>>().map_err(failed)?;
+        if let Some(packed) = self.rows.packed {
+            return self.pack(packed, &values);
+        }
+        if let Some(checksums) = self.rows.checksums {
+            checksums.borrow_mut().add(self.name, values.iter().map(stored));
+        }
         self.statement.execute(row).map(|_| ()).map_err(failed)
+    }
+
+    fn pack(
+        &self,
+        packed: &RefCell<PackedTables>,
+        values: &[ToSqlOutput],
+    ) -> Result<(), ReportError> {
+        let mut packed = packed.borrow_mut();
+        let PackedTables { tables, parts } = &mut *packed;
+        let packer = match tables.entry(self.name) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => match schema::find(self.name) {
+                Some(table) => new.insert(ColumnPacker::new(table)),
+                None => return Ok(()),
+            },
+        };
+        packer.push(values.iter().map(stored));
+        if packer.is_full() {
+            *parts += 1;
+            self.rows.insert_part(self.name, *parts - 1, packer)?;
+        }
+        Ok(())
+    }
+}
+
+/// A value as it will lie in the file.
+pub(super) fn stored<'v>(value: &'v ToSqlOutput) -> ValueRef<'v> {
+    match value {
+        ToSqlOutput::Borrowed(value) => *value,
+        ToSqlOutput::Owned(value) => ValueRef::from(value),
+        // Zeroes of a length, and what a later rusqlite may add: nothing here writes them.
+        _ => ValueRef::Null,
     }
 }
 

@@ -7,9 +7,10 @@
 //! `vars_info` would hold 10^7 rows for a large model, nearly all alike, so it is a view over
 //! `vars` and `var_tiles`, which store each run of equal tiles once.
 //!
-//! A long execution is kept without rows (`meta.layout` is `columns`, not `rows`):
-//! `trace_chunks` with `trace_details` hold all of it, and `steps` and `steps_by_ipu` are views
-//! that fail with a sentence on how to ask.
+//! The report of a long execution is kept without rows (`meta.layout` is `columns`, not `rows`):
+//! `trace_chunks` with `trace_details` hold all steps, `mark_chunks` the marks and `packed_rows`
+//! the large tables of the compiled program. In place of their tables are views that fail with a
+//! sentence on how to ask.
 //!
 //! Tiles are numbered over the IPUs of one replica. Columns `first_tile` and `end_tile` bound a
 //! half-open run of tiles, the columns behind them hold for each tile of the run. Cycles count
@@ -17,8 +18,13 @@
 
 /// `PRAGMA application_id` of our files: `tSc1`.
 pub(crate) const APPLICATION_ID: i32 = 0x7453_6331;
-/// Version of the format: a reader knows all of its own major version.
-pub(crate) const FORMAT: (i32, i32) = (1, 1);
+/// Version of the format: a reader knows all of its own major version and of those before it.
+pub(crate) const FORMAT: (i32, i32) = (2, 0);
+
+/// The versions of the format that are read, in words.
+pub(crate) fn readable_formats() -> String {
+    format!("1.0 to {}.{}", FORMAT.0, FORMAT.1)
+}
 
 /// `PRAGMA user_version` of a format version.
 pub(crate) const fn user_version(format: (i32, i32)) -> i32 {
@@ -31,6 +37,26 @@ pub(crate) struct SchemaColumn {
     /// Its type and constraints in SQL.
     pub declaration: &'static str,
     pub about: &'static str,
+}
+
+/// What the cells of a column hold.
+pub(crate) enum ColumnType {
+    Integer,
+    Real,
+    Text,
+    Blob,
+}
+
+impl SchemaColumn {
+    /// Its type, by the first word of its declaration.
+    pub(crate) fn kind(&self) -> ColumnType {
+        match self.declaration.split(' ').next() {
+            Some(INT) => ColumnType::Integer,
+            Some(REAL) => ColumnType::Real,
+            Some(TEXT) => ColumnType::Text,
+            _ => ColumnType::Blob,
+        }
+    }
 }
 
 /// A table of a report.
@@ -68,6 +94,24 @@ const END_TILE: SchemaColumn = col("end_tile", INT, "first tile after the run");
 const EVERY: SchemaColumn =
     col("every", INT, "tiles from one equal run to the next; its length if alone");
 const TIMES: SchemaColumn = col("times", INT, "number of equal runs");
+
+/// The table of rows that are kept as compressed columns.
+pub(crate) const PACKED_ROWS: &str = "packed_rows";
+/// Tables whose rows are kept so in a report with too many steps for rows, in the order of their
+/// first columns.
+pub(crate) const PACKED_TABLES: [&str; 7] = [
+    "compute_set_cycles",
+    "vertex_tiles",
+    "exchange_tiles",
+    "var_tiles",
+    "var_addresses",
+    "memory_by_tile",
+    "category_bytes",
+];
+/// The table of marks that are kept as compressed columns.
+pub(crate) const MARK_CHUNKS: &str = "mark_chunks";
+/// The table of checksums of all others.
+pub(crate) const CHECKSUMS: &str = "checksums";
 
 /// All tables, in the order they are created.
 pub(crate) const TABLES: &[SchemaTable] = &[
@@ -487,6 +531,48 @@ pub(crate) const TABLES: &[SchemaTable] = &[
         ],
         "",
     ),
+    table(
+        PACKED_ROWS,
+        "rows of a table, of which there are too many for rows; since version 2.0",
+        &[
+            col("name", TEXT, "name of the table"),
+            col("id", KEY, "position"),
+            col("first", INT, "first column of the first row"),
+            col("last", INT, "first column of the last row"),
+            col("rows", INT, "number of rows"),
+            col("data", BLOB, "compressed columns"),
+        ],
+        "",
+    ),
+    table(
+        MARK_CHUNKS,
+        "marks of one kind on one IPU, where there are too many for rows; since version 2.0",
+        &[
+            col("id", KEY, "position"),
+            col("kind", TEXT, "marks.kind"),
+            col("ipu", INT, "marks.ipu"),
+            col("first_cycle", INT, "where the first begins"),
+            col("end_cycle", INT, "where the last one ends"),
+            col("rows", INT, "number of marks"),
+            col("data", BLOB, "compressed columns of marks, as in packed_rows"),
+        ],
+        "",
+    ),
+    table(
+        CHECKSUMS,
+        "the checksum of rows of a table as they were written; since version 2.0",
+        &[
+            col("name", TEXT, "name of the table"),
+            col(
+                "part",
+                "",
+                "what its rows begin with: a text, or an integer / 2^16, / 2^6 if they hold a blob",
+            ),
+            col("rows", INT, "number of rows"),
+            col("checksum", INT, "sum of their SipHash-2-4, modulo 2^64, signed"),
+        ],
+        "name, part",
+    ),
 ];
 
 /// `vars_info` as Poplar has it: one row per variable and tile.
@@ -498,16 +584,25 @@ CROSS JOIN tiles ON tiles.tile >= var_tiles.first_tile
 AND tiles.tile < var_tiles.end_tile + var_tiles.every * (var_tiles.times - 1)
 AND (tiles.tile - var_tiles.first_tile) % var_tiles.every < var_tiles.end_tile - var_tiles.first_tile";
 
-/// Puts views in place of the tables of steps, where there are too many for rows. An empty table
-/// would answer a query with nothing, as if nothing had run; the name that these views read from
-/// is what SQLite says is missing.
-pub(crate) const STEPS_WITHOUT_ROWS: &str = "\
-DROP TABLE steps;
-DROP TABLE steps_by_ipu;
-CREATE VIEW steps AS SELECT * FROM \"steps: this run has too many for rows; totals: tilescope \
-export REPORT --format csv --view execution-trace --table programs\";
-CREATE VIEW steps_by_ipu AS SELECT * FROM \"steps_by_ipu: this run has too many steps for rows; \
-totals: tilescope export REPORT --format csv --view execution-trace --table programs\"";
+/// Puts views in place of tables whose rows are kept as columns. An empty table would answer a
+/// query with nothing, as if there were nothing; the name that these views read from is what SQLite
+/// says is missing.
+pub(crate) fn views_without_rows() -> String {
+    let steps = ["steps", "steps_by_ipu"].map(|table| {
+        let how = "this run has too many for rows; totals: tilescope export REPORT --format csv \
+                   --view execution-trace --table programs";
+        (table, how)
+    });
+    let packed = PACKED_TABLES.iter().chain(&["marks"]).map(|table| {
+        let how = "in a report of this size its rows are compressed columns, see docs/format.md; \
+                   tables: tilescope export REPORT --list-tables";
+        (*table, how)
+    });
+    let view = |(table, how)| {
+        format!("DROP TABLE {table}; CREATE VIEW {table} AS SELECT * FROM \"{table}: {how}\";")
+    };
+    steps.into_iter().chain(packed).map(view).collect()
+}
 
 /// Marks are looked up by kind and start.
 pub(crate) const MARKS_INDEX: &str = "CREATE INDEX marks_by_start ON marks(kind, first_cycle)";
@@ -564,6 +659,15 @@ impl SchemaTable {
     /// The statement that inserts a row of all columns.
     pub(crate) fn insert(&self) -> String {
         format!("INSERT INTO {} VALUES ({})", self.name, vec!["?"; self.columns.len()].join(", "))
+    }
+
+    /// The columns that bring its rows into the order of their keys.
+    pub(crate) fn order(&self) -> &'static str {
+        if self.key.is_empty() {
+            self.columns.first().map_or("", |first| first.name)
+        } else {
+            self.key
+        }
     }
 }
 

@@ -56,10 +56,7 @@ impl Report {
             return Ok(BTreeMap::new());
         }
         let columns = ["compute_set", "first_tile", "end_tile", "every", "times", "cycles"];
-        let params = [ids.0, ids.1];
-        let select = SelectQuery::all(table, &columns)
-            .clauses("WHERE compute_set BETWEEN ?1 AND ?2 ORDER BY compute_set, first_tile")
-            .params(&params);
+        let select = SelectQuery::all(table, &columns).keys(ids.0, ids.1);
         let mut sets: BTreeMap<u32, TileRunCollector<Cycles>> = BTreeMap::new();
         self.db.read(select, |cells| {
             if let Some(set) = cells.small(0) {
@@ -107,10 +104,7 @@ impl Report {
         let table = "vertex_tiles";
         let tiles = self.target()?.tiles_per_replica();
         let columns = ["vertex_group", "first_tile", "end_tile", "every", "times", "count"];
-        let params = [ids.0, ids.1];
-        let select = SelectQuery::all(table, &columns)
-            .clauses("WHERE vertex_group BETWEEN ?1 AND ?2 ORDER BY vertex_group, first_tile")
-            .params(&params);
+        let select = SelectQuery::all(table, &columns).keys(ids.0, ids.1);
         let mut groups: BTreeMap<u32, TileRunCollector<u64>> = BTreeMap::new();
         self.db.read(select, |cells| {
             if let Some(group) = cells.small(0) {

@@ -108,10 +108,7 @@ impl Report {
         if !self.db.has(TABLE, "exchange") || !self.db.has(TABLE, "first_tile") {
             return Ok(());
         }
-        let params = [ids.0, ids.1];
-        let select = SelectQuery::all(TABLE, &COLUMNS)
-            .clauses("WHERE exchange BETWEEN ?1 AND ?2 ORDER BY exchange, first_tile")
-            .params(&params);
+        let select = SelectQuery::all(TABLE, &COLUMNS).keys(ids.0, ids.1);
         self.db.read(select, |cells| {
             cells.small(0).into_iter().for_each(|exchange| each(exchange, cells));
             Ok(ControlFlow::Continue(()))

@@ -41,13 +41,15 @@ impl Report {
         ];
         let count = self.target()?.tiles_per_replica();
         let mut tiles = BTreeMap::new();
-        let order = if self.db.has("memory_by_tile", "tile") { "ORDER BY tile" } else { "" };
+        let all = SelectQuery::all("memory_by_tile", &columns);
+        let is_numbered = self.db.has("memory_by_tile", "tile");
+        let select = if is_numbered { all.keys(i64::MIN, i64::MAX) } else { all };
         let mut row = 0;
-        self.db.read(SelectQuery::all("memory_by_tile", &columns).clauses(order), |cells| {
+        self.db.read(select, |cells| {
             let bytes = |column| cells.count(column, MAX_TILE_BYTES);
             let numbered = cells.small_up_to(0, count);
             // Without numbers, rows are in the order of tiles.
-            let tile = if order.is_empty() { Some(row) } else { numbered };
+            let tile = if is_numbered { numbered } else { Some(row) };
             let tile = tile.filter(|tile| *tile < count).map(TileId);
             row = row.saturating_add(1);
             let whole = tile_memory_from_total(bytes(1).unwrap_or_default());
