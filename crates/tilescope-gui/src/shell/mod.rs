@@ -11,6 +11,7 @@ pub(crate) mod messages_ui;
 pub(crate) mod overlay;
 pub(crate) mod picture_export;
 pub(crate) mod preferences_file;
+pub(crate) mod report_check;
 pub(crate) mod report_file_watcher;
 pub(crate) mod report_locations;
 pub(crate) mod report_tabs;
