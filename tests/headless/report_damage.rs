@@ -240,6 +240,8 @@ fn lie(times: u32, seed: u64) {
         ("trace_details", "data"),
         ("trace_nodes", "data"),
         ("trace_lanes", "expectations"),
+        ("packed_rows", "data"),
+        ("mark_chunks", "data"),
     ];
     for _ in 0..times {
         let (table, column) = dice.pick(&pieces);

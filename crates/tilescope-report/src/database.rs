@@ -306,10 +306,7 @@ impl ReportDatabase {
                 (part.rows, &data),
             )?;
             raw += rows.bytes() as u64;
-            if raw > MOST_RAW_BYTES + MOST_RAW_PER_BYTE * self.bytes {
-                let problem = "more rows than a file of this size can hold";
-                return Err(self.damage(select.table, problem));
-            }
+            self.check_raw_bytes(select.table, raw)?;
             for row in 0..part.rows {
                 let number = match rows.value(select.columns.len(), row) {
                     ValueRef::Integer(number) => number,
@@ -320,6 +317,14 @@ impl ReportDatabase {
                     return Ok(());
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Refuses rows of a table that take more bytes than a few in the file should stand for.
+    pub(super) fn check_raw_bytes(&self, table: &str, raw: u64) -> Result<(), ReportError> {
+        if raw > MOST_RAW_BYTES + MOST_RAW_PER_BYTE * self.bytes {
+            return Err(self.damage(table, "more rows than a file of this size can hold"));
         }
         Ok(())
     }
@@ -339,20 +344,20 @@ impl ReportDatabase {
     }
 
     /// Hands out rows of another table that lie as compressed columns in the piece `id` of
-    /// `holder`.
+    /// `holder`; gives their bytes.
     pub(super) fn read_piece(
         &self,
         holder: &str,
         (id, rows): (i64, usize),
         select: SelectQuery,
         mut each: impl FnMut(&RowCells),
-    ) -> Result<(), ReportError> {
+    ) -> Result<u64, ReportError> {
         let data = self.blob(holder, "data", id)?;
         let unpacked = self.unpack(holder, id, select.table, select.columns, (rows, &data))?;
         for row in 0..rows {
             each(&RowCells::new(RowSource::Packed(&unpacked, row), &select, self));
         }
-        Ok(())
+        Ok(unpacked.bytes() as u64)
     }
 
     /// The blob in the row `id` of a table.

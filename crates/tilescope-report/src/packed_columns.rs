@@ -18,8 +18,8 @@ use std::ops::Range;
 pub(super) const MAX_PART_ROWS: usize = 4096;
 /// Raw bytes after which a part is complete.
 const FULL_PART_BYTES: usize = 256 << 10;
-/// Most raw bytes of a part: a complete one, and a row of the largest values a file may have.
-const MAX_PART_BYTES: usize = 128 << 20;
+/// Most raw bytes of a part: a complete one, and the addresses of a variable on all tiles there are.
+const MAX_PART_BYTES: usize = 16 << 20;
 
 /// Cells of one column, encoded.
 #[derive(Default)]

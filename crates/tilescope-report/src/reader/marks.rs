@@ -135,6 +135,7 @@ impl Report {
         let mut first_marks = FirstMarks::new(filter.limit);
         let columns: Vec<&str> = MARK_COLUMNS.iter().copied().chain(["id"]).collect();
         let select = SelectQuery::all("marks", &columns);
+        let mut raw = 0;
         // In the order of their first cycles, so that a chunk behind the last mark ends the search.
         for chunk in self.mark_chunks()?.iter() {
             if !first_marks.has_room_for(chunk.cycles.start) {
@@ -143,12 +144,14 @@ impl Report {
             if !is_wanted(chunk.kind, chunk.ipu, chunk.cycles) {
                 continue;
             }
-            self.db.read_piece(schema::MARK_CHUNKS, (chunk.id, chunk.rows), select, |cells| {
+            let piece = (chunk.id, chunk.rows);
+            raw += self.db.read_piece(schema::MARK_CHUNKS, piece, select, |cells| {
                 let found = mark(cells).filter(|mark| is_wanted(mark.kind, mark.ipu, mark.cycles));
                 if let (Some(mark), Some(id)) = (found, cells.int(MARK_COLUMNS.len())) {
                     first_marks.push(id, mark);
                 }
             })?;
+            self.db.check_raw_bytes(schema::MARK_CHUNKS, raw)?;
             if first_marks.bytes > MAX_LIST_BYTES {
                 self.warnings
                     .add("there are too many marks to hold in memory: only some are shown");
@@ -189,11 +192,13 @@ impl Report {
         let Some(table) = schema::find("marks") else { return Ok(()) };
         let columns: Vec<&str> = table.columns.iter().map(|column| column.name).collect();
         let select = SelectQuery::all("marks", &columns);
+        let mut raw = 0;
         for chunk in self.mark_chunks()?.iter() {
             let piece = (chunk.id, chunk.rows);
-            self.db.read_piece(schema::MARK_CHUNKS, piece, select, |cells| {
+            raw += self.db.read_piece(schema::MARK_CHUNKS, piece, select, |cells| {
                 each(Some(chunk), cells);
             })?;
+            self.db.check_raw_bytes(schema::MARK_CHUNKS, raw)?;
         }
         self.db.stream(select, |cells| {
             each(None, cells);
