@@ -6,16 +6,19 @@ use serde_json::{Map, Value};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use tilescope_analysis::compare::{
-    COMPARISONS, ComparedReports, ComparisonTable, ReportAlignment, comparison, differences,
-    table_named,
+    COMPARISONS, ComparedReports, ComparisonRow, ComparisonTable, ReportAlignment,
+    WorkNormalization, WorkUnit, comparison, differences, overview, table_named,
 };
 use tilescope_analysis::data_table::{DataTable, TableCell};
 use tilescope_analysis::summary::{ReportSummary, summary};
-use tilescope_report::units::{NumberFormat, grouped};
+use tilescope_report::units::NumberFormat;
 use tilescope_report::{Report, ReportError};
 
 /// `tilescope compare`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "compare", arguments, run };
+
+/// What is printed where the user names no view.
+const OVERVIEW: &str = "overview";
 
 /// Rows of a table that are printed where the user names no number.
 const DEFAULT_LIMIT: &str = "20";
@@ -33,9 +36,10 @@ fn arguments(command: clap::Command) -> clap::Command {
             Arg::new("view")
                 .long("view")
                 .value_name("NAME")
-                .default_value("summary")
-                .help("View whose figures are compared, or all"),
+                .default_value(OVERVIEW)
+                .help("View whose figures are compared; overview: what changed, on one page; or all"),
         )
+        .arg(unit_argument())
         .arg(
             Arg::new("limit")
                 .long("limit")
@@ -53,12 +57,31 @@ fn arguments(command: clap::Command) -> clap::Command {
         )
         .arg(json_argument())
         .after_help(
-            "Percentages are relative to the source. The largest difference comes first.\n\n\
+            "Percentages are relative to the source. The largest difference comes first. Cycles and \
+             executions are told per sample, so that twice the work is not slower; where a report does \
+             not say how much it worked on, they are told per run. JSON also has the figures of the \
+             whole run (source_run, target_run).\n\n\
              Examples:\n  tilescope compare before after\n  \
              tilescope compare before after --view execution-trace --limit 50\n  \
              tilescope compare before after --view all --json\n  \
-             tilescope compare baseline out --fail-over 2",
+             tilescope compare baseline out --fail-over 2 --per update",
         )
+}
+
+/// `--per`: what figures of the run are told per.
+pub(super) fn unit_argument() -> Arg {
+    Arg::new("per")
+        .long("per")
+        .value_name("UNIT")
+        .value_parser(WorkUnit::ALL.map(WorkUnit::name))
+        .default_value(WorkUnit::default().name())
+        .help("What cycles and executions of two reports are compared per")
+}
+
+/// The unit that the user asks for.
+pub(super) fn unit_of(matches: &ArgMatches) -> WorkUnit {
+    let name = matches.get_one::<String>("per").map_or("", String::as_str);
+    WorkUnit::ALL.into_iter().find(|unit| unit.name() == name).unwrap_or_default()
 }
 
 fn failed(error: ReportError) -> CliError {
@@ -67,10 +90,11 @@ fn failed(error: ReportError) -> CliError {
 
 fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let view = matches.get_one::<String>("view").map_or("", String::as_str);
-    if view != "all" && comparison(view).is_none() {
+    if ![OVERVIEW, "all"].contains(&view) && comparison(view).is_none() {
         let known: Vec<&str> = COMPARISONS.iter().map(|one| one.view).collect();
+        let known = known.join(", ");
         let problem =
-            format!("there is no view {view:?} to compare; known: {}, all", known.join(", "));
+            format!("there is no view {view:?} to compare; known: {OVERVIEW}, {known}, all");
         return Err(CliError::Usage(problem));
     }
     let over = matches.get_one::<f64>("fail-over").copied();
@@ -80,38 +104,66 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     }
     let source = open_path(path_of(matches, "source"))?;
     let target = open_path(path_of(matches, "target"))?;
-    let alignment = ReportAlignment::read(&source, &target).map_err(failed)?;
+    let alignment = ReportAlignment::without_steps(&source, &target).map_err(failed)?;
     let numbers = NumberFormat::default();
+    let unit = unit_of(matches);
     let sides =
-        ComparedReports { source: &source, target: &target, alignment: &alignment, numbers };
+        ComparedReports { source: &source, target: &target, alignment: &alignment, numbers, unit };
     let limit = matches.get_one::<usize>("limit").copied().filter(|limit| *limit > 0);
     let limit = limit.unwrap_or(usize::MAX);
+    let normalization = sides.normalization().map_err(failed)?;
+    let json = matches.get_flag("json");
     let mut views: Map<String, Value> = Map::new();
-    for one in COMPARISONS.iter().filter(|one| view == "all" || one.view == view) {
-        let mut tables = (one.tables)(&sides).map_err(failed)?;
-        if matches.get_flag("json") {
-            tables.iter_mut().for_each(|table| cut(table, limit));
-            let value = serde_json::to_value(&tables);
-            let value = value.map_err(|error| CliError::Failed(error.to_string()))?;
-            views.insert(one.view.to_owned(), value);
-        } else {
-            tables.iter().try_for_each(|table| print(table, limit, output))?;
-        }
+    views.insert("normalization".to_owned(), json_value(&normalization)?);
+    if let (false, Some(note)) = (json, &normalization.note) {
+        writeln!(output, "{note}\n")?;
     }
-    if matches.get_flag("json") {
+    if [OVERVIEW, "all"].contains(&view) {
+        let page = overview(&sides).map_err(failed)?;
+        views.insert("verdict".to_owned(), page.verdict.clone().into());
+        if !json {
+            writeln!(output, "{}\n", page.verdict)?;
+        }
+        show(OVERVIEW, page.tables, (json, limit), &mut views, output)?;
+    }
+    for one in COMPARISONS.iter().filter(|one| view == "all" || one.view == view) {
+        let tables = (one.tables)(&sides).map_err(failed)?;
+        show(one.view, tables, (json, limit), &mut views, output)?;
+    }
+    if json {
         let text = serde_json::to_string_pretty(&Value::Object(views));
         writeln!(output, "{}", text.map_err(|error| CliError::Failed(error.to_string()))?)?;
     }
     match over {
-        Some(percent) => gate(&source, &target, percent),
+        Some(percent) => gate((&source, &target), &normalization, percent),
         None => Ok(()),
     }
+}
+
+fn json_value(of: &impl serde::Serialize) -> Result<Value, CliError> {
+    serde_json::to_value(of).map_err(|error| CliError::Failed(error.to_string()))
+}
+
+/// Prints the tables of a view, or adds them to the JSON.
+fn show(
+    view: &str,
+    mut tables: Vec<ComparisonTable>,
+    (json, limit): (bool, usize),
+    views: &mut Map<String, Value>,
+    output: &mut dyn Write,
+) -> Result<(), CliError> {
+    if !json {
+        return tables.iter().try_for_each(|table| print(table, limit, output));
+    }
+    tables.iter_mut().for_each(|table| cut(table, limit));
+    views.insert(view.to_owned(), json_value(&tables)?);
+    Ok(())
 }
 
 /// One table of differences as columns and rows.
 pub(super) fn rows(
     source: &Report,
-    target: &Path,
+    (target, unit): (&Path, WorkUnit),
     view: &str,
     table: Option<&str>,
 ) -> Result<DataTable, CliError> {
@@ -119,7 +171,7 @@ pub(super) fn rows(
     let Some(one) = comparison(view) else {
         return Err(CliError::Usage(format!("there is no view {view:?} to compare")));
     };
-    let tables = differences(source, &target, one).map_err(failed)?;
+    let tables = differences(source, &target, one, unit).map_err(failed)?;
     table_named(&tables, table)
         .map(ComparisonTable::data)
         .map_err(|error| CliError::Usage(error.to_string()))
@@ -130,7 +182,7 @@ fn cut(table: &mut ComparisonTable, limit: usize) {
     table.rows.truncate(limit);
 }
 
-/// Widest first column; longer names are cut in front, where they differ least.
+/// Widest first column; longer names push the rest of their row to the right.
 const NAME_WIDTH: usize = 56;
 
 fn print(table: &ComparisonTable, limit: usize, output: &mut dyn Write) -> Result<(), CliError> {
@@ -141,10 +193,12 @@ fn print(table: &ComparisonTable, limit: usize, output: &mut dyn Write) -> Resul
     let shown = &table.rows[..table.rows.len().min(limit)];
     let cell =
         |side: &Option<TableCell>| side.as_ref().map_or_else(|| "-".to_owned(), TableCell::text);
-    let mut lines = vec![[table.column, "Source", "Target", "Diff"].map(str::to_owned)];
+    let heading = table.heading();
+    let mut lines = vec![[&heading, "Source", "Target", "Diff"].map(str::to_owned)];
     for row in shown.iter().chain(&table.total) {
         let name = format!("{:1$}{2}", "", row.depth as usize * 2, row.name);
-        lines.push([elided(&name), cell(&row.source), cell(&row.target), row.change_text()]);
+        let (source, target) = row.values();
+        lines.push([name, cell(&source), cell(&target), row.change_text()]);
     }
     let width = |column: usize| {
         let widths = lines.iter().map(|line| line[column].chars().count());
@@ -167,22 +221,21 @@ fn print(table: &ComparisonTable, limit: usize, output: &mut dyn Write) -> Resul
     Ok(())
 }
 
-fn elided(name: &str) -> String {
-    let length = name.chars().count();
-    if length <= NAME_WIDTH {
-        return name.to_owned();
-    }
-    let tail: String = name.chars().skip(length - NAME_WIDTH + 1).collect();
-    format!("…{tail}")
-}
-
 /// Fails where the target is worse than the source by more than `percent`.
-fn gate(source: &Report, target: &Report, percent: f64) -> Result<(), CliError> {
+fn gate(
+    (source, target): (&Report, &Report),
+    normalization: &WorkNormalization,
+    percent: f64,
+) -> Result<(), CliError> {
     let (before, after) = (summary(source).map_err(failed)?, summary(target).map_err(failed)?);
     let mut problems = Vec::new();
-    let cycles = |of: &ReportSummary| of.execution.as_ref().map(|run| run.total_cycles);
+    let cycles =
+        |of: &ReportSummary| of.execution.as_ref().map(|run| TableCell::Count(run.total_cycles.0));
     match (cycles(&before), cycles(&after)) {
-        (Some(before), Some(after)) => problems.extend(worse("cycles", before.0, after.0, percent)),
+        (Some(before), Some(after)) => {
+            let row = normalization.compared("cycles", Some(before), Some(after));
+            problems.extend(worse(&row, percent));
+        }
         (Some(_), None) => problems.push("the target was not executed".to_owned()),
         (None, _) => {}
     }
@@ -191,7 +244,10 @@ fn gate(source: &Report, target: &Report, percent: f64) -> Result<(), CliError> 
         ("memory", before.total_excluding_gaps, after.total_excluding_gaps),
         ("fullest tile", before.max_tile_including_gaps, after.max_tile_including_gaps),
     ];
-    problems.extend(memory.iter().filter_map(|(name, a, b)| worse(name, a.0, b.0, percent)));
+    problems.extend(memory.iter().filter_map(|(name, a, b)| {
+        let bytes = |bytes| Some(TableCell::Bytes(bytes));
+        worse(&ComparisonRow::new(*name, bytes(*a), bytes(*b)), percent)
+    }));
     if after.out_of_memory_tiles > before.out_of_memory_tiles {
         problems.push(format!("{} tiles are out of memory", after.out_of_memory_tiles));
     }
@@ -199,11 +255,14 @@ fn gate(source: &Report, target: &Report, percent: f64) -> Result<(), CliError> 
 }
 
 /// What grew by more than `percent` of what it was.
-fn worse(name: &str, before: u64, after: u64, percent: f64) -> Option<String> {
-    let grown = after as f64 - before as f64;
-    let bound = before as f64 * percent / 100.0;
-    let share = grown / (before as f64).max(1.0) * 100.0;
-    let more = grouped(after.saturating_sub(before));
-    (grown > bound)
-        .then(|| format!("{name} grew by {share:.2} % ({more} more); {percent} % is allowed"))
+fn worse(row: &ComparisonRow, percent: f64) -> Option<String> {
+    row.change().filter(|change| *change > 0.0)?;
+    // Whatever comes where there was nothing is more than any percentage of that.
+    let grown = row.share().unwrap_or(f64::INFINITY) * 100.0;
+    let per = row.per.map_or_else(String::new, |per| format!(" {}", per.words()));
+    let more = row.change_cell().text();
+    (grown > percent).then(|| {
+        let name = &row.name;
+        format!("{name} grew by {grown:.2} %{per} ({more}); {percent} % is allowed")
+    })
 }

@@ -63,6 +63,7 @@ fn arguments(command: clap::Command) -> clap::Command {
         )
         .arg(Arg::new("table").long("table").value_name("NAME").help("Table to write as CSV [default: the first of the view]"))
         .arg(Arg::new("compare").long("compare").value_name("REPORT").value_parser(clap::value_parser!(PathBuf)).help("Second report, shown beside the first"))
+        .arg(compare::unit_argument())
         .arg(Arg::new("at").long("at").value_name("LINK").help("Draw the place a copied link points to"))
         .arg(Arg::new("size").long("size").value_name("WxH").help("Size of the picture in pixels [default: 1600x900]"))
         .arg(
@@ -115,6 +116,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         let file = text("output").map_or_else(|| format!("{view}.csv"), str::to_string);
         keep_reports(&file)?;
         if let Some(target) = matches.get_one::<PathBuf>("compare") {
+            let target = (target.as_path(), compare::unit_of(matches));
             let rows = compare::rows(&open_report(matches)?, target, view, text("table"))?;
             write_whole(file.as_ref(), rows.csv().as_bytes())?;
             return Ok(writeln!(output, "{file}")?);

@@ -250,6 +250,14 @@ fn compare_prints_both_sides_and_gates() {
     assert!(export.status.success(), "{}", stderr(&export));
     let text = std::fs::read_to_string(&csv).unwrap();
     assert!(text.starts_with("variable,source,target,diff,relative\n"), "{text}");
+    // Without a view, what changed is told on one page.
+    let page = stdout(&tilescope(&["compare", &small, &large, "--json"]));
+    let page: serde_json::Value = serde_json::from_str(&page).unwrap();
+    assert!(page["verdict"].as_str().unwrap().contains("more cycles"), "{page}");
+    assert_eq!(page["normalization"]["asked"], "sample");
+    assert!(
+        page["overview"].as_array().unwrap().iter().any(|table| table["title"] == "Operations")
+    );
     let wrong = ["--format", "csv", "--table", "nonsense"];
     assert_eq!(failure(&[&arguments[..], &wrong[..]].concat()).0, 2);
     // A job that watches cycles and memory: worse fails, equal and better pass.
@@ -374,4 +382,20 @@ fn a_picture_is_never_written_over_a_report() {
         assert!(code == 2 && message.contains("choose a name"), "{message}");
     }
     assert_eq!(std::fs::read(&report).expect("a report"), before);
+}
+
+#[test]
+fn absurdly_long_runs_are_refused_before_they_begin() {
+    let directory = tempfile::tempdir().expect("directory");
+    let out = path(&directory, "out");
+    let keys = ["options.gradient_accumulation", "options.device_iterations"];
+    for (key, other) in [(keys[0], keys[1]), (keys[1], keys[0])] {
+        let (set, more) = (format!("{key}=16777216"), format!("{other}=1000"));
+        let spec = "tests/data/specs/perceptron.toml";
+        let (code, told) = failure(&["simulate", spec, "-o", &out, "--set", &set, "--set", &more]);
+        assert_eq!(code, 2, "{told}");
+        assert!(told.contains(&format!("{key} (16,777,216)")), "{told}");
+        assert!(told.contains("above 1,073,741,824") && told.contains("--yes"), "{told}");
+        assert!(!std::path::Path::new(&out).exists(), "nothing is left behind");
+    }
 }

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::OnceLock;
 use tempfile::TempDir;
 use tilescope_analysis::compare::{
-    COMPARISONS, ComparedReports, ComparisonRow, ComparisonTable, ReportAlignment, StepChangeKind,
-    comparison, drift,
+    COMPARISONS, ComparedReports, ComparisonOverview, ComparisonRow, ComparisonTable,
+    ReportAlignment, StepChangeKind, WorkUnit, drift, overview,
 };
 use tilescope_analysis::data_table::TableCell;
 use tilescope_fixtures::ReportBuilder;
@@ -94,11 +94,30 @@ fn reports() -> &'static [(&'static str, Report)] {
     &REPORTS.get_or_init(write).0
 }
 
+/// Asks for the comparison of two reports, figures of the run per `unit`.
+fn with_sides<T>(
+    source: &Report,
+    target: &Report,
+    unit: WorkUnit,
+    ask: impl Fn(&ComparedReports<'_>) -> T,
+) -> T {
+    let alignment = &ReportAlignment::read(source, target).expect("aligns");
+    let numbers = NumberFormat::default();
+    ask(&ComparedReports { source, target, alignment, numbers, unit })
+}
+
 fn tables(source: &Report, target: &Report) -> Vec<Vec<ComparisonTable>> {
-    let alignment = ReportAlignment::read(source, target).expect("aligns");
-    let sides =
-        ComparedReports { source, target, alignment: &alignment, numbers: NumberFormat::default() };
-    COMPARISONS.iter().map(|one| (one.tables)(&sides).expect("compares")).collect()
+    with_sides(source, target, WorkUnit::default(), |sides| {
+        COMPARISONS.iter().map(|one| (one.tables)(sides).expect("compares")).collect()
+    })
+}
+
+fn page(source: &Report, target: &Report, unit: WorkUnit) -> ComparisonOverview {
+    with_sides(source, target, unit, |sides| overview(sides).expect("compares"))
+}
+
+fn named<'a>(tables: &'a [ComparisonTable], title: &str) -> Option<&'a ComparisonTable> {
+    tables.iter().find(|table| table.title == title)
 }
 
 /// A row without the order and the words that depend on who is called source.
@@ -203,7 +222,8 @@ fn shares_are_of_the_source_and_the_largest_change_comes_first() {
     let mut sorted = 0;
     for table in tables(&reports[0].1, &reports[1].1).iter().flatten() {
         for row in &table.rows {
-            let (Some(source), Some(target)) = (value(&row.source), value(&row.target)) else {
+            let (source, target) = row.values();
+            let (Some(source), Some(target)) = (value(&source), value(&target)) else {
                 assert_eq!(row.share(), None, "{row:?}");
                 continue;
             };
@@ -272,13 +292,101 @@ fn positions_go_there_and_back() {
 fn twice_the_accumulation_is_seen_as_such() {
     let reports = reports();
     let (source, target) = (&reports[0].1, &reports[1].1);
-    let alignment = ReportAlignment::read(source, target).expect("aligns");
-    let sides =
-        ComparedReports { source, target, alignment: &alignment, numbers: NumberFormat::default() };
-    let summary = (comparison("summary").expect("listed").tables)(&sides).expect("compares");
-    let spec = summary.iter().find(|table| table.title == "Spec").expect("specs are in the files");
-    let changed: Vec<&ComparisonRow> = spec.rows.iter().filter(|row| !row.is_same()).collect();
-    assert_eq!(changed.len(), 1);
-    assert_eq!(changed[0].name, "options.gradient_accumulation");
-    assert_eq!(changed[0].target, Some(TableCell::Text("20".to_owned())));
+    let found = page(source, target, WorkUnit::Sample);
+    let set = named(&found.tables, "Set differently").expect("specs are in the files");
+    let names: Vec<&str> = set.rows.iter().map(|row| row.name.as_str()).collect();
+    assert_eq!(names, ["options.gradient_accumulation"]);
+    assert_eq!(set.rows[0].target, Some(TableCell::Text("20".to_owned())));
+}
+
+/// Twice the work takes longer, and is not slower.
+#[test]
+fn twice_the_work_is_not_slower() {
+    let reports = reports();
+    let (source, target) = (&reports[0].1, &reports[1].1);
+    let cycles = |unit| {
+        let found = page(source, target, unit);
+        assert_eq!(found.normalization.note, None);
+        let result = named(&found.tables, "Result").expect("listed");
+        let cycles = result.rows.iter().find(|row| row.name.starts_with("Cycles"));
+        (cycles.expect("both ran").clone(), found.verdict)
+    };
+    let (per_run, verdict) = cycles(WorkUnit::Run);
+    assert!(per_run.share().expect("a share") > 0.3, "{per_run:?}");
+    assert!(verdict.contains("more cycles"), "{verdict}");
+    let (per_sample, verdict) = cycles(WorkUnit::Sample);
+    let share = per_sample.share().expect("a share");
+    assert!((-0.5..0.0).contains(&share), "{per_sample:?}");
+    assert!(verdict.contains("fewer cycles per sample"), "{verdict}");
+    // The figures of the whole run are kept, and the unit has a name.
+    let json = serde_json::to_value(&per_sample).expect("JSON");
+    assert_eq!(json["per"], "per sample");
+    let whole = |cell: &Option<TableCell>| serde_json::to_value(cell).expect("JSON");
+    assert_eq!(json["source_run"], whole(&per_run.source));
+    assert_eq!(json["target_run"], whole(&per_run.target));
+    let samples = |report: &Report| report.batching().expect("reads").expect("known");
+    let divided =
+        json["source_run"].as_f64().expect("cycles") / samples(source).samples_per_call() as f64;
+    assert_eq!(json["source"].as_f64(), Some(divided));
+    let per_update = cycles(WorkUnit::Update).0;
+    assert!(per_update.share().expect("a share") > 0.3, "one update works on twice as much");
+}
+
+#[test]
+fn reports_that_do_not_say_how_much_they_worked_on_are_compared_per_run() {
+    let reports = reports();
+    let report = |name: &str| &reports.iter().find(|(known, _)| *known == name).expect("known").1;
+    let (simulated, foreign) = (report("mnist"), report("foreign"));
+    for (source, target, words) in [
+        (simulated, foreign, "the target does not say how many samples"),
+        (foreign, simulated, "the source does not say how many samples"),
+        (foreign, foreign, "both reports do not say how many samples"),
+    ] {
+        let found = page(source, target, WorkUnit::Sample).normalization;
+        assert_eq!((found.asked, found.unit), (WorkUnit::Sample, WorkUnit::Run));
+        let note = found.note.expect("it is told");
+        assert!(note.contains(words), "{note}");
+    }
+}
+
+/// Activities, operations and steps explain all of the difference, whatever figures are told per.
+#[test]
+fn what_explains_a_difference_adds_up_to_it() {
+    let reports = reports();
+    let mut explained = 0;
+    for (index, (a_name, a)) in reports.iter().enumerate() {
+        for (b_name, b) in &reports[index..] {
+            let alignment = &ReportAlignment::read(a, b).expect("aligns");
+            let numbers = NumberFormat::default();
+            for unit in WorkUnit::ALL {
+                let words = format!("{a_name} / {b_name}: {unit:?}");
+                let sides = ComparedReports { source: a, target: b, alignment, numbers, unit };
+                let found = overview(&sides).expect("compares");
+                let result = named(&found.tables, "Result").expect("listed");
+                let cycles = result.rows.iter().find(|row| row.name.starts_with("Cycles"));
+                for title in ["Cycles by activity", "Operations", "Slower and faster"] {
+                    let Some(table) = named(&found.tables, title) else { continue };
+                    let total = table.total.as_ref().expect("a total");
+                    let cycles = cycles.expect("both ran").change().expect("cycles");
+                    let near = |value: f64| (value - cycles).abs() <= 1e-9 * cycles.abs().max(1.0);
+                    assert!(near(total.change().expect("cycles")), "{words}, {title}: {total:?}");
+                    let sum: f64 = table.rows.iter().filter_map(ComparisonRow::change).sum();
+                    let most = table.rows.iter().filter_map(ComparisonRow::change);
+                    let most: f64 = most.map(f64::abs).sum();
+                    assert!(
+                        (sum - cycles).abs() <= 1e-9 * most.max(1.0),
+                        "{words}, {title}: {sum}"
+                    );
+                    assert!(table.rows.len() <= 14, "{words}, {title}");
+                    explained += 1;
+                }
+                if std::ptr::eq(a, b) {
+                    let titles = found.tables.iter().map(|table| table.title);
+                    let news = ["Set differently", "Insights gained", "Insights lost"];
+                    assert!(titles.into_iter().all(|title| !news.contains(&title)), "{words}");
+                }
+            }
+        }
+    }
+    assert!(explained > 150, "{explained}");
 }

@@ -4,10 +4,10 @@
 use crate::common;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use tilescope_analysis::operations::{OperationLayer, operations};
+use tilescope_analysis::operations::{OpRow, OperationLayer, operations, operations_with_totals};
 use tilescope_analysis::summary::summary;
 use tilescope_analysis::trace::program_runs;
-use tilescope_report::units::{CycleRange, Cycles, IpuId};
+use tilescope_report::units::{Bytes, CycleRange, Cycles, IpuId};
 use tilescope_report::{Report, ReportPart};
 use tilescope_sim::spec::BUNDLED_SPECS;
 
@@ -61,6 +61,18 @@ fn check(report: &Report, name: &str) {
         .map(|(_, of)| of.cycles)
         .sum();
     assert_eq!(model + waits, owned, "{name}: operations, and the syncs between their steps");
+
+    // Sums that mean something: no more than the run, and shared code once.
+    let (rows, totals) = operations_with_totals(report, OperationLayer::Model).expect("reads");
+    let lanes = trace.lanes().len() as u64;
+    assert_eq!(totals.mean_elapsed, model / lanes, "{name}");
+    assert!(totals.mean_elapsed <= totals.run, "{name}: {totals:?}");
+    let passes: Cycles = totals.mean_of_passes.iter().sum();
+    assert!(passes <= totals.mean_elapsed, "{name}: {totals:?}");
+    let each: Bytes = rows.iter().map(OpRow::code).sum();
+    let most = rows.iter().map(OpRow::code).max().unwrap_or_default();
+    assert!(most <= totals.code && totals.code <= each, "{name}: {most:?} {totals:?} {each:?}");
+    assert!(rows.iter().all(|row| row.exchanging <= row.elapsed), "{name}");
 
     let summary = summary(report).expect("reads");
     let cycles = summary.execution.expect("an execution").total_cycles;

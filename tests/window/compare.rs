@@ -6,9 +6,11 @@ use crate::gui_support::{
 use egui::accesskit::Role;
 use egui::{Event, Key, Modifiers, vec2};
 use egui_kittest::kittest::{NodeT, Queryable};
-use tilescope_analysis::compare::{COMPARISONS, comparison};
+use tilescope_analysis::compare::{
+    COMPARISONS, ComparedReports, ReportAlignment, WorkUnit, comparison, overview,
+};
 use tilescope_gui::{PictureFormat, PictureOptions, Theme, picture_file, view_names};
-use tilescope_report::units::TileId;
+use tilescope_report::units::{NumberFormat, TileId};
 
 #[test]
 fn every_view_has_a_comparison() {
@@ -260,4 +262,67 @@ fn a_comparison_is_the_same_picture_every_time() {
         assert_eq!(both, picture(Some(&target.path)), "{view}");
         assert_ne!(both, picture(None), "{view}");
     }
+}
+
+/// What changed is the first page of a comparison, and says what the analysis says.
+#[test]
+fn what_changed_is_one_page() {
+    let (source, target) = (Variant::named("simulated"), Variant::named("small"));
+    let mut window = compared(source, target, "summary");
+    let (a, b) = (source.opened(), target.opened());
+    let page = |unit| {
+        let alignment = &ReportAlignment::read(&a.report, &b.report).expect("aligns");
+        let numbers = NumberFormat::default();
+        let (source, target) = (&a.report, &b.report);
+        overview(&ComparedReports { source, target, alignment, numbers, unit }).expect("compares")
+    };
+    let found = page(WorkUnit::Sample);
+    assert!(says(&window, &found.verdict), "{}", found.verdict);
+    // One of them does not say how many samples it took.
+    assert!(says(&window, &found.normalization.note.expect("it is told")));
+    for table in &found.tables {
+        assert!(says(&window, table.title), "{}", table.title);
+        for row in &table.rows {
+            assert!(says(&window, &format!("{}: source ", row.name)), "{}", row.name);
+        }
+    }
+    // A row leads to where both reports show it.
+    let operations = found.tables.iter().find(|table| table.title == "Slower and faster");
+    let row = operations.and_then(|table| table.rows.iter().find(|row| row.source_place.is_some()));
+    let row = row.expect("a step").name.clone();
+    let words = format!("{row}: source ");
+    let rows = window.query_all_by_label_contains(&words);
+    rows.last().expect("shown").click();
+    settle(&mut window);
+    assert_eq!(window.state().session().page().expect("shown").view().name(), "execution-trace");
+}
+
+/// Graphs beside each other reach as high, and both traces are drawn alike.
+#[test]
+fn views_beside_each_other_have_one_scale() {
+    let (source, target) = (Variant::named("simulated"), Variant::named("small"));
+    for view in ["memory", "liveness", "exchange-code"] {
+        let mut window = compared(source, target, view);
+        window.step();
+        let tops: Vec<String> = window
+            .query_all_by_label_contains("Top of the axis")
+            .filter_map(|node| node.accesskit_node().value())
+            .collect();
+        assert_eq!(tops.len(), 2, "{view}");
+        assert_eq!(tops[0], tops[1], "{view}");
+    }
+}
+
+/// Traces stand above each other, each with the lanes of all its IPUs.
+#[test]
+fn traces_are_stacked() {
+    let small = Variant::named("small");
+    let window = compared(small, small, "execution-trace");
+    let lanes: Vec<egui::Rect> =
+        window.query_all_by_role_and_label(Role::Canvas, "Lanes").map(|node| node.rect()).collect();
+    assert_eq!(lanes.len(), 2);
+    assert!(lanes[0].bottom() < lanes[1].top(), "{lanes:?}");
+    assert!((lanes[0].left() - lanes[1].left()).abs() < 0.5, "{lanes:?}");
+    assert!((lanes[0].width() - lanes[1].width()).abs() < 0.5, "{lanes:?}");
+    assert!(lanes.iter().all(|lanes| lanes.height() > 60.0), "{lanes:?}");
 }

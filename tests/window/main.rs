@@ -20,6 +20,7 @@ mod failures;
 mod keep;
 mod keyboard;
 mod layout;
+mod marks;
 mod messages;
 mod numbers;
 mod pairs;

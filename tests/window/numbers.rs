@@ -7,7 +7,7 @@ use egui_kittest::kittest::NodeT;
 use std::sync::Mutex;
 use tilescope_analysis::insights::{InsightFacts, ranked, tile_memory_overview};
 use tilescope_analysis::liveness::{LivenessScope, always_live, curve};
-use tilescope_analysis::operations::{OpRow, OperationLayer, operations};
+use tilescope_analysis::operations::{OperationLayer, OperationTotals, operations_with_totals};
 use tilescope_analysis::operations_graph::{OpGraphKey, graph};
 use tilescope_analysis::program_tree::{groups, tally};
 use tilescope_analysis::tile_mapping::{MappingMeasure, MappingSubjectKind, mapping, subjects};
@@ -108,24 +108,24 @@ fn of_operations(report: &Report) -> Result<Vec<String>, ReportError> {
     // The first layer that a report has is shown.
     let layers = [OperationLayer::Model, OperationLayer::Library, OperationLayer::Program];
     let first = if report.operations()?.is_empty() { &layers[1..] } else { &layers[..1] };
-    let mut rows = Vec::new();
+    let mut found = (Vec::new(), OperationTotals::default());
     for layer in first {
-        rows = operations(report, *layer)?;
-        if !rows.is_empty() {
+        found = operations_with_totals(report, *layer)?;
+        if !found.0.is_empty() {
             break;
         }
     }
+    let (rows, totals) = found;
     if rows.is_empty() {
         return Ok(Vec::new());
     }
-    let sum = |value: fn(&OpRow) -> u64| rows.iter().map(value).sum::<u64>();
     // What was not recorded is no figure.
     let model = report.has(ReportPart::Operations) && first.len() == 1;
     let known = [
         (true, grouped(rows.len() as u64)),
-        (report.has(ReportPart::Exchanges), exact_bytes(sum(|row| row.code().0))),
-        (report.has(ReportPart::Execution), grouped(sum(|row| row.elapsed.0))),
-        (model, grouped(sum(|row| row.flops))),
+        (report.has(ReportPart::Exchanges), exact_bytes(totals.code.0)),
+        (report.has(ReportPart::Execution), totals.mean_elapsed.to_string()),
+        (model, grouped(totals.flops)),
     ];
     Ok(known.into_iter().filter(|(known, _)| *known).map(|(_, figure)| figure).collect())
 }

@@ -11,7 +11,7 @@ use egui_kittest::kittest::Queryable;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use tilescope_analysis::compare::{ComparisonTable, comparison, differences};
+use tilescope_analysis::compare::{ComparisonTable, WorkUnit, comparison, differences};
 use tilescope_gui::view_names;
 
 /// A kind of report that is not among those every view is tried on.
@@ -96,7 +96,7 @@ fn every_pair_is_compared_in_every_view_and_layout() {
         let mut window = compared(source, target, view);
         let (a, b) = (source.opened(), target.opened());
         let one = comparison(view).expect("every view is compared");
-        let tables = differences(&a.report, &b.report, one).expect("compares");
+        let tables = differences(&a.report, &b.report, one, WorkUnit::default()).expect("compares");
         for layout in ["Side by side", "One graph", "Tables only"] {
             if !lay_out(&mut window, layout) {
                 assert_eq!(layout, "One graph", "{words}");

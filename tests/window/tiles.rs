@@ -7,11 +7,11 @@ use egui::{Key, Vec2};
 use egui_kittest::Harness;
 use egui_kittest::kittest::{NodeT, Queryable};
 use std::time::Duration;
-use tilescope_analysis::exchange_code;
+use tilescope_analysis::exchange_code::{self, ExchangeFlow, ExchangeFlows, ExchangePattern};
 use tilescope_gui::app::TilescopeApp;
 use tilescope_gui::{OpenReport, theme};
 use tilescope_report::Report;
-use tilescope_report::units::{Bytes, TileId, exact_bytes, grouped};
+use tilescope_report::units::{Bytes, TileId, exact_bytes, grouped, percent};
 
 struct State {
     app: TilescopeApp,
@@ -105,9 +105,21 @@ fn choosing_a_program_shows_who_sends_to_whom_in_it() {
     assert_ne!(whole, part);
     let traffic = exchange_code::programs(&window.state().report, &[]).expect("reads");
     let copies = traffic.iter().find(|row| row.name.contains("inter-ipu-copies")).expect("copies");
-    assert_eq!(part, Some(format!("{} B in view", grouped(copies.traffic.bytes_in.0))));
+    // All of it is recorded for copies between IPUs; inside of them much is only assumed.
+    let bytes = grouped(copies.traffic.bytes_in.0);
+    let told = format!("{bytes} B in view, sender and receiver known for 100.0 %");
+    assert_eq!(part, Some(told));
+    assert!(!says(&window, "Assumed: "));
     press(&mut window, Role::Button, "All programs");
     assert_eq!(window.get_by_label("Who sends to whom").accesskit_node().value(), whole);
+    let flows = ExchangeFlows::read(&window.state().report).expect("reads").flows;
+    let bytes = |flows: &mut dyn Iterator<Item = &ExchangeFlow>| -> Bytes {
+        flows.map(|flow| flow.bytes).sum()
+    };
+    let assumed = &mut flows.iter().filter(|flow| flow.pattern == ExchangePattern::Assumed);
+    let share = bytes(assumed).as_f64() / bytes(&mut flows.iter()).as_f64();
+    assert!(share > 0.1, "{share}");
+    assert!(says(&window, &format!("Assumed: {} of the bytes", percent(share))));
 }
 
 #[test]

@@ -9,12 +9,14 @@ use egui::{Key, Vec2};
 use egui_kittest::kittest::{NodeT, Queryable};
 use std::path::Path;
 use std::time::Duration;
+use tilescope_analysis::compare::{ComparedReports, ReportAlignment, WorkUnit, overview};
 use tilescope_analysis::insights::insights;
-use tilescope_analysis::operations::{OperationLayer, operations};
+use tilescope_analysis::liveness::{LivenessScope, curve, live_at};
+use tilescope_analysis::operations::{OperationLayer, operations, operations_with_totals};
 use tilescope_analysis::{exchange_code, memory};
 use tilescope_gui::OpenReport;
 use tilescope_report::Report;
-use tilescope_report::units::{Bytes, Cycles, NumberFormat, exact_bytes, grouped};
+use tilescope_report::units::{Bytes, Cycles, NumberFormat, TileId, exact_bytes, grouped};
 
 /// Most clicks for an answer.
 const MOST: usize = 9;
@@ -199,4 +201,111 @@ fn what_four_replicas_add_to_the_exchange_code() {
     let after = stored(&Report::open(four.path()).unwrap());
     assert!(after > before);
     walk.finds(&exact_bytes(after.0));
+}
+
+/// Most clicks for an answer on a large model.
+const MOST_OF_BERT: usize = 5;
+
+/// A small BERT on as many IPUs as BERT-Large, split as unevenly; each IPU of the real one runs some
+/// millions of steps more.
+fn bert(accumulation: &str) -> tempfile::TempDir {
+    let stages = "options.stages=[\
+        { blocks = [\"embeddings\"], ipu = 0 }, \
+        { blocks = [\"layer0\", \"layer1\"], ipu = 1 }, \
+        { blocks = [\"layer2\", \"layer3\"], ipu = 2 }, \
+        { blocks = [\"layer4\", \"layer5\", \"layer6\"], ipu = 3 }, \
+        { blocks = [\"head\"], ipu = 0 }]";
+    let sizes = [
+        "model.layers=7",
+        "model.hidden=128",
+        "model.heads=2",
+        "model.intermediate=512",
+        "model.vocab_size=1024",
+        "model.batch_size=2",
+    ];
+    let accumulation = format!("options.gradient_accumulation={accumulation}");
+    simulated("bert_large_pod16", &[&sizes[..], &[stages, &accumulation]].concat())
+}
+
+#[test]
+fn which_ipu_is_the_bottleneck_of_bert_and_why_the_first_one_waits() {
+    let directory = bert("16");
+    let mut walk = Walk::new(directory.path());
+    walk.click(Role::Button, "Insights");
+    let sentence = walk.sentence("stage_balance");
+    assert!(sentence.contains("on IPU 3"), "{sentence}");
+    walk.finds(&sentence);
+    let sentence = walk.sentence("waiting");
+    assert!(sentence.starts_with("IPU 0 waits"), "{sentence}");
+    assert!(sentence.contains("IPU 3 waits least"), "{sentence}");
+    walk.finds(&sentence);
+    assert!(walk.clicks <= MOST_OF_BERT);
+}
+
+#[test]
+fn what_the_optimiser_update_of_bert_costs() {
+    let directory = bert("16");
+    let mut walk = Walk::new(directory.path());
+    walk.click(Role::Button, "Operations");
+    let (_, totals) = operations_with_totals(&walk.report, OperationLayer::Model).unwrap();
+    let [_, _, update] = totals.mean_of_passes;
+    assert!(update > Cycles::ZERO && totals.mean_elapsed > update, "{totals:?}");
+    walk.finds(&format!("{update} of {} cycles, mean over", totals.run));
+    assert!(walk.clicks <= MOST_OF_BERT);
+}
+
+#[test]
+fn which_operation_of_bert_wastes_most_in_exchange() {
+    let directory = bert("16");
+    let mut walk = Walk::new(directory.path());
+    walk.click(Role::Button, "Operations");
+    walk.click(Role::ColumnHeader, "Exchange (run)");
+    let rows = operations(&walk.report, OperationLayer::Model).unwrap();
+    let most = rows.iter().max_by_key(|row| row.exchanging).unwrap();
+    assert!(most.exchanging > Cycles::ZERO && most.exchanging < most.elapsed);
+    walk.finds(&most.name);
+    walk.finds(&grouped(most.exchanging.0));
+    assert!(walk.clicks <= MOST_OF_BERT);
+}
+
+#[test]
+fn what_fills_tile_700_of_bert_at_its_fullest_step() {
+    let directory = bert("16");
+    let mut walk = Walk::new(directory.path());
+    walk.click(Role::Button, "Liveness");
+    walk.type_into("Select tiles, e.g. 1 or 0,3-5", "700");
+    walk.click(Role::Button, "Peak");
+    let scope = LivenessScope::Tile(TileId(700));
+    let peak = curve(&walk.report, scope).unwrap().and_then(|curve| curve.peak()).unwrap();
+    let live = live_at(&walk.report, scope, &[peak as u32]).unwrap();
+    let largest = live.iter().max_by_key(|variable| variable.bytes[0]).unwrap();
+    walk.finds(&largest.name);
+    walk.finds(&exact_bytes(largest.bytes[0].0));
+    assert!(walk.clicks <= MOST_OF_BERT);
+}
+
+#[test]
+fn what_changed_against_twice_the_accumulation_of_bert() {
+    let (once, twice) = (bert("16"), bert("32"));
+    let mut walk = Walk::new(once.path());
+    walk.window.key_press_modifiers(egui::Modifiers::COMMAND, Key::D);
+    settle(&mut walk.window);
+    walk.type_into("Path of the report to compare with", &twice.path().to_string_lossy());
+    walk.click(Role::Button, "Compare");
+    walk.arrive("End comparison");
+    let target = Report::open(twice.path()).unwrap();
+    let alignment = &ReportAlignment::read(&walk.report, &target).unwrap();
+    let (numbers, unit) = (NumberFormat::default(), WorkUnit::Sample);
+    let sides = ComparedReports { source: &walk.report, target: &target, alignment, numbers, unit };
+    let page = overview(&sides).unwrap();
+    assert!(page.verdict.contains("fewer cycles per sample"), "{}", page.verdict);
+    walk.finds(&page.verdict);
+    walk.finds("options.gradient_accumulation");
+    for table in &page.tables {
+        walk.finds(table.title);
+        for row in table.rows.iter().take(3) {
+            walk.finds(&row.name);
+        }
+    }
+    assert!(walk.clicks <= MOST_OF_BERT);
 }

@@ -4,7 +4,7 @@
 use serde::ser::{Serialize, Serializer};
 use std::cmp::Ordering;
 use std::fmt::Write;
-use tilescope_report::units::{Bytes, TileId, exact_bytes, grouped, percent};
+use tilescope_report::units::{Bytes, TileId, exact_bytes, grouped, grouped_real, percent};
 
 /// One value of a table.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,9 +75,9 @@ impl TableCell {
                 let sign = if *share > 0.0 { "+" } else { "" };
                 format!("{sign}{:.2} %", share * 100.0)
             }
-            Self::Real(value) => format!("{value:.2}"),
-            Self::RealChange(value) if *value > 0.0 => format!("+{value:.2}"),
-            Self::RealChange(value) => format!("{value:.2}"),
+            Self::Real(value) => grouped_real(*value),
+            Self::RealChange(value) if *value > 0.0 => format!("+{}", grouped_real(*value)),
+            Self::RealChange(value) => grouped_real(*value),
             Self::Missing => "—".to_owned(),
         }
     }
@@ -151,13 +151,16 @@ impl TableCell {
             (Self::Change { change: a, bytes }, Self::Change { change: b, .. }) => {
                 Some(Self::Change { change: a + b, bytes: *bytes })
             }
+            (Self::Real(a), Self::Real(b)) => Some(Self::Real(a + b)),
+            (Self::RealChange(a), Self::RealChange(b)) => Some(Self::RealChange(a + b)),
             _ => None,
         }
     }
 
     /// Whether a column of such cells can be summed.
     pub fn is_summable(&self) -> bool {
-        matches!(self, Self::Bytes(_) | Self::Count(_) | Self::Change { .. })
+        let whole = matches!(self, Self::Bytes(_) | Self::Count(_) | Self::Change { .. });
+        whole || matches!(self, Self::Real(_) | Self::RealChange(_))
     }
 
     /// Whether a search for words looks at it.

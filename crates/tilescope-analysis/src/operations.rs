@@ -60,6 +60,8 @@ pub struct OpRow {
     pub executions: u64,
     /// Cycles of all its steps in the run, exchanges included.
     pub elapsed: Cycles,
+    /// Cycles of its exchanges in the run, inside IPUs and between them.
+    pub exchanging: Cycles,
     /// Floating point operations of one execution.
     pub flops: u64,
     /// Bytes of variables made for it over all tiles.
@@ -113,6 +115,9 @@ impl ProgramCosts {
         if let Some(of) = self.runs.get(&id) {
             row.executions = row.executions.max(of.executions);
             row.elapsed += of.totals.cycles;
+            if matches!(program.kind, ProgramKind::DoExchange | ProgramKind::GlobalExchange) {
+                row.exchanging += of.totals.cycles;
+            }
         }
     }
 }
@@ -182,11 +187,45 @@ impl CodeTiles {
     }
 }
 
+/// The passes, in the order in which figures of them are listed.
+pub const PASSES: [TrainingPass; 3] =
+    [TrainingPass::Forward, TrainingPass::Backward, TrainingPass::Update];
+
+/// What all operations of a layer cost together: sums that mean something.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OperationTotals {
+    /// Exchange code, and each codelet once per tile, however many operations share it.
+    pub code: Bytes,
+    /// Cycles of all tiles in one execution of each.
+    pub cycles_all_tiles: Cycles,
+    /// Cycles of all their steps, as a mean over lanes: at most those of the run.
+    pub mean_elapsed: Cycles,
+    /// The same of forward, backward and update operations.
+    pub mean_of_passes: [Cycles; 3],
+    /// Cycles of the run.
+    pub run: Cycles,
+    /// Lanes that work at the same time.
+    pub lanes: u64,
+    /// Floating point operations of one execution of each.
+    pub flops: u64,
+}
+
 /// Everything that a layer's operations cost.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
 pub fn operations(report: &Report, layer: OperationLayer) -> Result<Vec<OpRow>, ReportError> {
+    Ok(operations_with_totals(report, layer)?.0)
+}
+
+/// Everything that a layer's operations cost, each and together.
+///
+/// # Errors
+/// Parts of the file that cannot be read.
+pub fn operations_with_totals(
+    report: &Report,
+    layer: OperationLayer,
+) -> Result<(Vec<OpRow>, OperationTotals), ReportError> {
     let (known, programs) = (report.operations()?, report.programs()?);
     let costs = ProgramCosts::read(report)?;
     let mut rows: BTreeMap<OpRowKey, (OpRow, CodeTiles)> = BTreeMap::new();
@@ -198,6 +237,7 @@ pub fn operations(report: &Report, layer: OperationLayer) -> Result<Vec<OpRow>, 
             );
         }
     }
+    let mut shared = CodeTiles::default();
     let leaves = programs.iter().filter(|(_, program)| counts(program));
     for (id, program) in leaves {
         let operation = program.operation.and_then(|of| Some((of, known.get(of.index())?)));
@@ -206,6 +246,9 @@ pub fn operations(report: &Report, layer: OperationLayer) -> Result<Vec<OpRow>, 
             (row_of(layer, key, program, operation), CodeTiles::default())
         });
         costs.add(row, codelets, id, program);
+        if let Some(set) = program.compute_set.and_then(|set| costs.sets.get(&set)) {
+            shared.add(set);
+        }
     }
     let finish = |(mut row, codelets): (OpRow, CodeTiles)| {
         (row.vertex_code, row.code_most) = codelets.bytes(&costs.types);
@@ -215,7 +258,32 @@ pub fn operations(report: &Report, layer: OperationLayer) -> Result<Vec<OpRow>, 
     if layer == OperationLayer::Model {
         add_memory(report, &mut rows)?;
     }
-    Ok(rows)
+    let totals = totals(report, &rows, shared.bytes(&costs.types).0)?;
+    Ok((rows, totals))
+}
+
+/// Sums over operations whose codelets take `codelets` once per tile.
+fn totals(
+    report: &Report,
+    rows: &[OpRow],
+    codelets: Bytes,
+) -> Result<OperationTotals, ReportError> {
+    let sum = |value: fn(&OpRow) -> u64| rows.iter().map(value).fold(0, u64::saturating_add);
+    let (run, lanes) = report.trace()?.map_or((Cycles::ZERO, 1), |trace| {
+        (trace.range().length(), trace.lanes().len().max(1) as u64)
+    });
+    Ok(OperationTotals {
+        code: codelets.saturating_add(Bytes(sum(|row| row.exchange_code.0))),
+        cycles_all_tiles: Cycles(sum(|row| row.cycles_all_tiles.0)),
+        mean_elapsed: Cycles(sum(|row| row.elapsed.0) / lanes),
+        mean_of_passes: PASSES.map(|pass| {
+            let own = rows.iter().filter(|row| row.pass == Some(pass));
+            Cycles(own.map(|row| row.elapsed.0).fold(0, u64::saturating_add) / lanes)
+        }),
+        run,
+        lanes,
+        flops: sum(|row| row.flops),
+    })
 }
 
 /// What rows are told apart by, in the order in which they come.

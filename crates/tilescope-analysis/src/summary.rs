@@ -245,9 +245,7 @@ fn execution(report: &Report, target: &Target) -> Result<Option<ExecutionSummary
     }
     let cycles = window.length();
     let seconds = cycles.seconds_at(target.clock);
-    let runs = report.runs()?.len().max(1) as u64;
-    let samples =
-        report.batching()?.map(|batching: BatchingConfig| batching.samples_per_call() * runs);
+    let samples = run_work(report)?.samples;
     Ok(Some(ExecutionSummary {
         total_cycles: cycles,
         seconds,
@@ -255,4 +253,32 @@ fn execution(report: &Report, target: &Target) -> Result<Option<ExecutionSummary
         samples_per_second: samples.map(|samples| samples as f64 / seconds.max(f64::MIN_POSITIVE)),
         ipus,
     }))
+}
+
+/// How much a report worked on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct RunWork {
+    /// Calls of the host; at least 1.
+    pub runs: u64,
+    /// Weight updates, or turns of the loop of an inference program, where that is known.
+    pub updates: Option<u64>,
+    /// Samples of all replicas, where that is known.
+    pub samples: Option<u64>,
+}
+
+/// How much a report worked on, over its whole run.
+///
+/// # Errors
+/// Parts of the file that cannot be read.
+pub fn run_work(report: &Report) -> Result<RunWork, ReportError> {
+    let runs = report.runs()?.len().max(1) as u64;
+    let batching = report.batching()?;
+    let count = |per_call: fn(&BatchingConfig) -> u64| {
+        batching.as_ref().map(|batching| per_call(batching).saturating_mul(runs))
+    };
+    Ok(RunWork {
+        runs,
+        updates: count(|batching| batching.device_iterations),
+        samples: count(BatchingConfig::samples_per_call),
+    })
 }

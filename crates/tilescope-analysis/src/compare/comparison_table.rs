@@ -1,9 +1,10 @@
 //! Values of two reports side by side.
 
+use super::normalization::WorkDivisors;
 use crate::data_table::{DataTable, TableCell, TableColumn};
 use crate::insights::ViewLocation;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
-use tilescope_report::units::grouped;
+use tilescope_report::units::{grouped, grouped_real};
 
 /// One thing in both reports, or in one of them.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -11,10 +12,13 @@ pub struct ComparisonRow {
     pub name: String,
     /// Number of rows it stands below.
     pub depth: u32,
-    /// Its value in the source; `None` where it is missing there.
+    /// Its value in the source, of the whole run; `None` where it is missing there.
     pub source: Option<TableCell>,
-    /// Its value in the target; `None` where it is missing there.
+    /// Its value in the target, of the whole run; `None` where it is missing there.
     pub target: Option<TableCell>,
+    /// What both are divided by before they are compared; `None` for what is no matter of how much
+    /// a run worked on.
+    pub per: Option<WorkDivisors>,
     /// Where it can be seen in the source.
     pub source_place: Option<ViewLocation>,
     /// Its place in the target.
@@ -23,7 +27,7 @@ pub struct ComparisonRow {
 
 impl ComparisonRow {
     /// A row without links.
-    pub(crate) fn new(
+    pub fn new(
         name: impl Into<String>,
         source: Option<TableCell>,
         target: Option<TableCell>,
@@ -31,17 +35,43 @@ impl ComparisonRow {
         Self { name: name.into(), source, target, ..Self::default() }
     }
 
+    /// The same with figures told per unit of work; words stay as they are.
+    pub(crate) fn per(self, divisors: WorkDivisors) -> Self {
+        let numbers = [&self.source, &self.target].into_iter().flatten();
+        let counted = numbers.map(TableCell::number).all(|number| number.is_some());
+        Self { per: Some(divisors).filter(|divisors| counted && !divisors.is_plain()), ..self }
+    }
+
+    /// Values of both sides, as they are compared.
+    pub fn values(&self) -> (Option<TableCell>, Option<TableCell>) {
+        let Some(per) = self.per else { return (self.source.clone(), self.target.clone()) };
+        let (source, target) = per.of_sides();
+        let value = |side: &Option<TableCell>, divisor: u64| {
+            let number = side.as_ref()?.number()?;
+            Some(TableCell::Real(number / divisor as f64))
+        };
+        (value(&self.source, source), value(&self.target, target))
+    }
+
     /// Target less source as a number; a missing side counts as nothing. `None` for words.
     pub fn change(&self) -> Option<f64> {
-        match self.whole_change() {
-            Some(change) => Some(change as f64),
-            None => Some(number(&self.target)? - number(&self.source)?),
+        let (source, target) = self.per.map_or((1, 1), |per| per.of_sides());
+        match (whole(&self.source), whole(&self.target)) {
+            // Crosswise, so that equal shares differ in nothing at all.
+            (Some(a), Some(b)) => {
+                let product = |value: i128, divisor: u64| value.saturating_mul(divisor.into());
+                let change = product(b, source).saturating_sub(product(a, target));
+                Some(change as f64 / (source as f64 * target as f64))
+            }
+            _ => {
+                let (a, b) = (number(&self.source)?, number(&self.target)?);
+                Some(b / target as f64 - a / source as f64)
+            }
         }
     }
 
-    /// Target minus source of bytes and counts, exactly.
+    /// Target minus source of bytes and counts of whole runs, exactly.
     pub fn whole_change(&self) -> Option<i128> {
-        let whole = |side: &Option<TableCell>| side.as_ref().map_or(Some(0), TableCell::whole);
         Some(whole(&self.target)? - whole(&self.source)?)
     }
 
@@ -49,7 +79,7 @@ impl ComparisonRow {
     /// words, and where the source has nothing that a share could be of.
     pub fn share(&self) -> Option<f64> {
         let change = self.change()?;
-        let source = number(&self.source)?.abs();
+        let source = number(&self.values().0)?.abs();
         if change == 0.0 {
             return Some(0.0);
         }
@@ -59,12 +89,14 @@ impl ComparisonRow {
     /// The larger of both values; nothing for words.
     pub(crate) fn larger(&self) -> f64 {
         let side = |side: &Option<TableCell>| number(side).map_or(0.0, f64::abs);
-        side(&self.source).max(side(&self.target))
+        let (source, target) = self.values();
+        side(&source).max(side(&target))
     }
 
     /// Whether both reports say the same.
     pub fn is_same(&self) -> bool {
-        self.source == self.target
+        let both = self.source.is_some() && self.target.is_some();
+        self.source == self.target || (both && self.change() == Some(0.0))
     }
 
     /// The change in words: `+1,024 B (+12.50 %)`.
@@ -74,13 +106,14 @@ impl ComparisonRow {
         };
         let sign = if change > 0.0 { "+" } else { "" };
         let kind = self.source.as_ref().or(self.target.as_ref());
-        let number = match (kind, self.whole_change()) {
+        let whole = self.whole_change().filter(|_| self.per.is_none());
+        let number = match (kind, whole) {
             (Some(TableCell::Bytes(_)), Some(change)) => format!("{sign}{} B", signed(change)),
             (_, Some(change)) => format!("{sign}{}", signed(change)),
             (Some(TableCell::Share(_)), None) => {
                 return format!("{sign}{:.1} points", change * 100.0);
             }
-            (_, None) => format!("{sign}{change:.2}"),
+            (_, None) => format!("{sign}{}", grouped_real(change)),
         };
         match self.share() {
             Some(share) => format!("{number} ({}{:.2} %)", sign, share * 100.0),
@@ -88,18 +121,26 @@ impl ComparisonRow {
         }
     }
 
-    /// As a row of a table: name, both sides, the change and its share of the source.
-    fn cells(&self) -> Vec<TableCell> {
-        vec![
+    /// As a row of a table: name, both sides, the change and its share of the source; then both
+    /// sides of the whole run, where `whole_run` asks for them.
+    fn cells(&self, whole_run: bool) -> Vec<TableCell> {
+        let (source, target) = self.values();
+        let mut cells = vec![
             TableCell::Text(self.name.clone()),
-            self.source.clone().into(),
-            self.target.clone().into(),
+            source.into(),
+            target.into(),
             self.change_cell(),
             self.share_cell(),
-        ]
+        ];
+        if whole_run {
+            let sides = [&self.source, &self.target];
+            cells.extend(sides.map(|side| side.clone().filter(|_| self.per.is_some()).into()));
+        }
+        cells
     }
 
-    fn share_cell(&self) -> TableCell {
+    /// The change as a share of the source, as tables write it.
+    pub fn share_cell(&self) -> TableCell {
         match (self.share(), self.change()) {
             (Some(share), _) => TableCell::ChangeShare(share),
             (None, Some(_)) => "new".into(),
@@ -107,14 +148,15 @@ impl ComparisonRow {
         }
     }
 
-    fn change_cell(&self) -> TableCell {
+    /// Target less source, as tables write it.
+    pub fn change_cell(&self) -> TableCell {
         let bytes = |side: &Option<TableCell>| matches!(side, Some(TableCell::Bytes(_)));
         match (self.whole_change(), self.change()) {
-            (Some(change), _) => {
+            (Some(change), _) if self.per.is_none() => {
                 TableCell::Change { change, bytes: bytes(&self.source) || bytes(&self.target) }
             }
-            (None, Some(change)) => TableCell::RealChange(change),
-            (None, None) => self.change_text().into(),
+            (_, Some(change)) => TableCell::RealChange(change),
+            (_, None) => self.change_text().into(),
         }
     }
 
@@ -125,6 +167,7 @@ impl ComparisonRow {
             target: self.source,
             source_place: self.target_place,
             target_place: self.source_place,
+            per: self.per.map(WorkDivisors::swapped),
             ..self
         }
     }
@@ -134,6 +177,10 @@ fn number(side: &Option<TableCell>) -> Option<f64> {
     side.as_ref().map_or(Some(0.0), TableCell::number)
 }
 
+fn whole(side: &Option<TableCell>) -> Option<i128> {
+    side.as_ref().map_or(Some(0), TableCell::whole)
+}
+
 fn signed(value: i128) -> String {
     let magnitude = u64::try_from(value.unsigned_abs()).unwrap_or(u64::MAX);
     format!("{}{}", if value < 0 { "-" } else { "" }, grouped(magnitude))
@@ -141,15 +188,22 @@ fn signed(value: i128) -> String {
 
 impl Serialize for ComparisonRow {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut row = serializer.serialize_struct("Row", 5)?;
+        let mut row = serializer.serialize_struct("Row", 8)?;
+        let (source, target) = self.values();
         row.serialize_field("name", &self.name)?;
-        row.serialize_field("source", &self.source)?;
-        row.serialize_field("target", &self.target)?;
-        match self.whole_change().and_then(|change| i64::try_from(change).ok()) {
+        row.serialize_field("source", &source)?;
+        row.serialize_field("target", &target)?;
+        let whole = self.whole_change().filter(|_| self.per.is_none());
+        match whole.and_then(|change| i64::try_from(change).ok()) {
             Some(change) => row.serialize_field("diff", &change)?,
             None => row.serialize_field("diff", &self.change())?,
         }
         row.serialize_field("share", &self.share())?;
+        if let Some(per) = self.per {
+            row.serialize_field("per", per.words())?;
+            row.serialize_field("source_run", &self.source)?;
+            row.serialize_field("target_run", &self.target)?;
+        }
         row.end()
     }
 }
@@ -188,15 +242,56 @@ impl ComparisonTable {
         let sides = self.rows.iter().flat_map(|row| [&row.source, &row.target]);
         let words = sides.flatten().any(|cell| matches!(cell, TableCell::Text(_)));
         let side = if words { TableColumn::text } else { TableColumn::number };
-        let columns = vec![
-            TableColumn::text(self.column),
+        let mut columns = vec![
+            TableColumn::text(self.heading()),
             side("Source"),
             side("Target"),
             TableColumn::number("Diff").about("Target minus source; a missing side counts as zero"),
             TableColumn::number("Relative").about("The difference as a percentage of the source"),
         ];
-        let table = DataTable::new(columns, self.rows.iter().map(ComparisonRow::cells).collect());
+        let whole_run = self.rows.iter().any(|row| row.per.is_some());
+        if whole_run {
+            let about = "The figure of the whole run, of all lanes together";
+            columns.push(side("Source, whole run").about(about).without_sum());
+            columns.push(side("Target, whole run").about(about).without_sum());
+        }
+        let rows = self.rows.iter().map(|row| row.cells(whole_run)).collect();
+        let table = DataTable::new(columns, rows);
         if self.total.is_some() { table.with_totals() } else { table }
+    }
+
+    /// Title of the column of names, with what all figures are told per.
+    pub fn heading(&self) -> String {
+        let mut per = self.rows.iter().map(|row| row.per);
+        let first = per.next().flatten();
+        match first.filter(|_| per.all(|per| per == first)) {
+            Some(per) => format!("{} ({})", self.column, per.words()),
+            None => self.column.to_owned(),
+        }
+    }
+
+    /// The same with all figures told per unit of work.
+    pub(crate) fn per(mut self, divisors: WorkDivisors) -> Self {
+        self.rows = self.rows.into_iter().map(|row| row.per(divisors)).collect();
+        self.total = self.total.map(|total| total.per(divisors));
+        self
+    }
+
+    /// Its first rows, and one for all others.
+    pub(crate) fn with_rest_as_one(mut self, rows: usize) -> Self {
+        // A row for a single one would say less than that one.
+        if self.rows.len() <= rows + 1 {
+            return self;
+        }
+        let rest = self.rows.split_off(rows);
+        let sum = |side: fn(&ComparisonRow) -> &Option<TableCell>| {
+            rest.iter().filter_map(|row| side(row).clone()).reduce(|a, b| a.plus(&b).unwrap_or(a))
+        };
+        let name = format!("{} others", grouped(rest.len() as u64));
+        let others = ComparisonRow::new(name, sum(|row| &row.source), sum(|row| &row.target));
+        let per = rest.first().and_then(|row| row.per);
+        self.rows.push(ComparisonRow { per, ..others });
+        self
     }
 
     /// The same with the largest change first; larger sides, then names decide among equals.

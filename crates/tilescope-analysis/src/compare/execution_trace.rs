@@ -2,7 +2,7 @@
 
 use super::comparison_table::{ComparisonRow, ComparisonTable};
 use super::step_alignment::{LanePair, StepAlignment, StepChange, StepChangeSum, activity_cycles};
-use super::{ComparedReports, ViewComparison};
+use super::{ComparedReports, ViewComparison, WorkDivisors};
 use crate::data_table::TableCell;
 use crate::insights::ViewLocation;
 use tilescope_report::trace::TraceLane;
@@ -12,75 +12,83 @@ use tilescope_report::{Report, ReportError};
 pub(super) const COMPARISON: ViewComparison = ViewComparison { view: "execution-trace", tables };
 
 fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportError> {
-    let mut tables = vec![activities(sides)?];
+    let divisors = sides.normalization()?.divisors();
+    let mut tables = vec![activities(sides, divisors)?];
     if let Some(steps) = &sides.alignment.steps {
-        tables.push(changes(
-            steps,
-            |change| (change.source.cycles.0, change.target.cycles.0),
-            true,
-        ));
-        tables.push(lanes(steps));
-        tables.push(changes(steps, |change| (change.source.steps, change.target.steps), false));
+        tables.push(changes(steps, divisors));
+        tables.push(lanes(steps, divisors));
+        tables.push(executions(steps, divisors));
     }
     Ok(tables)
 }
 
-/// Cycles of all lanes by what they were spent on.
-fn activities(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportError> {
+/// What lanes spend their cycles on, as a mean over them: all activities are the run.
+pub(super) fn activities(
+    sides: &ComparedReports<'_>,
+    divisors: WorkDivisors,
+) -> Result<ComparisonTable, ReportError> {
     let cycles = |report: &Report| match report.trace()? {
-        Some(trace) => Ok(Some(activity_cycles(&trace)?)),
+        Some(trace) => Ok(Some((activity_cycles(&trace)?, trace.lanes().len()))),
         None => Ok(None),
     };
     let (source, target) = sides.both(cycles)?;
-    let names = source.iter().chain(&target).next().into_iter().flatten().map(|(name, _)| *name);
+    let known = source.iter().chain(&target).next();
+    let names = known.into_iter().flat_map(|(values, _)| values).map(|(name, _)| *name);
     let row = |(at, name): (usize, &str)| {
-        let cell = |side: &Option<Vec<(&str, Cycles)>>| {
-            side.as_ref().map(|values| TableCell::Count(values[at].1.0))
+        let cell = |side: &Option<LaneActivities>| {
+            side.as_ref().map(|(values, _)| TableCell::Count(values[at].1.0))
         };
         ComparisonRow::new(name.replace('_', " "), cell(&source), cell(&target))
     };
     let rows: Vec<ComparisonRow> = names.enumerate().map(row).collect();
-    let sum = |side: &Option<Vec<(&str, Cycles)>>| {
-        side.as_ref().map(|values| TableCell::Count(values.iter().map(|value| value.1.0).sum()))
+    let sum = |side: &Option<LaneActivities>| {
+        let values = side.as_ref().map(|(values, _)| values.iter().map(|value| value.1.0));
+        values.map(|values| TableCell::Count(values.sum()))
     };
-    let total = (sum(&source), sum(&target));
-    let table = ComparisonTable::new("Cycles of all lanes", "Activity", rows).by_change();
-    Ok(table.with_total(total.0, total.1))
+    let lanes = |side: &Option<LaneActivities>| side.as_ref().map_or(1, |(_, lanes)| *lanes);
+    let table = ComparisonTable::new("Cycles by activity", "Activity", rows)
+        .with_total(sum(&source), sum(&target));
+    Ok(table.per(divisors.over_lanes(lanes(&source), lanes(&target))).by_change())
 }
 
-/// The ranked list: the largest difference of cycles first.
-fn changes(
-    steps: &StepAlignment,
-    values: fn(&StepChange) -> (u64, u64),
-    cycles: bool,
-) -> ComparisonTable {
-    let row = |change: &StepChange| {
-        let (source, target) = values(change);
-        let present = |sum: StepChangeSum, value| {
-            (sum.steps > 0 || sum.cycles > Cycles::ZERO).then_some(TableCell::Count(value))
-        };
-        ComparisonRow {
-            source_place: place(change.source),
-            target_place: place(change.target),
-            ..ComparisonRow::new(
-                change.name.clone(),
-                present(change.source, source),
-                present(change.target, target),
-            )
-        }
-    };
-    let rows = steps.changes.iter().map(row).collect();
-    let (title, column) =
-        if cycles { ("Slower and faster", "Cycles of") } else { ("Steps", "Executions of") };
-    let table = ComparisonTable::new(title, column, rows);
-    if cycles {
-        let (source, target) = steps.lane_cycles;
-        return table
-            .with_total(Some(TableCell::Count(source.0)), Some(TableCell::Count(target.0)));
-    }
-    let mut table = table.by_change();
+/// Cycles of all lanes by activity, and how many lanes these are.
+type LaneActivities = (Vec<(&'static str, Cycles)>, usize);
+
+/// Cycles of programs as a mean over lanes, the largest difference first: all of them and idle time
+/// are the run.
+pub(super) fn changes(steps: &StepAlignment, divisors: WorkDivisors) -> ComparisonTable {
+    let rows = change_rows(steps, |sum| sum.cycles.0);
+    let (source, target) = steps.lane_cycles;
+    let table = ComparisonTable::new("Slower and faster", "Cycles of", rows)
+        .with_total(Some(TableCell::Count(source.0)), Some(TableCell::Count(target.0)));
+    table.per(over_lanes(steps, divisors)).by_change()
+}
+
+/// The mean over the lanes of each side.
+pub(super) fn over_lanes(steps: &StepAlignment, divisors: WorkDivisors) -> WorkDivisors {
+    let lanes = |side: fn(&LanePair) -> bool| steps.lanes.iter().filter(|lane| side(lane)).count();
+    divisors.over_lanes(lanes(|lane| lane.source.is_some()), lanes(|lane| lane.target.is_some()))
+}
+
+/// How often programs ran, on all lanes.
+fn executions(steps: &StepAlignment, divisors: WorkDivisors) -> ComparisonTable {
+    let rows = change_rows(steps, |sum| sum.steps);
+    let mut table = ComparisonTable::new("Steps", "Executions of", rows).per(divisors).by_change();
     table.rows.retain(|row| row.larger() > 0.0);
     table
+}
+
+fn change_rows(steps: &StepAlignment, value: fn(StepChangeSum) -> u64) -> Vec<ComparisonRow> {
+    let cell = |sum: StepChangeSum| {
+        let present = sum.steps > 0 || sum.cycles > Cycles::ZERO;
+        present.then(|| TableCell::Count(value(sum)))
+    };
+    let row = |change: &StepChange| ComparisonRow {
+        source_place: place(change.source),
+        target_place: place(change.target),
+        ..ComparisonRow::new(change.name.clone(), cell(change.source), cell(change.target))
+    };
+    steps.changes.iter().map(row).collect()
 }
 
 fn place(sum: StepChangeSum) -> Option<ViewLocation> {
@@ -93,7 +101,7 @@ fn place(sum: StepChangeSum) -> Option<ViewLocation> {
 }
 
 /// How long each lane is, from the first start to the last end of its steps.
-fn lanes(steps: &StepAlignment) -> ComparisonTable {
+fn lanes(steps: &StepAlignment, divisors: WorkDivisors) -> ComparisonTable {
     let rows = steps.lanes.iter().map(|lane| {
         let beside = if lane.sub_lane > 0 { ", I/O tiles" } else { "" };
         let cell = |side: Option<tilescope_report::trace::LaneInfo>| {
@@ -105,7 +113,7 @@ fn lanes(steps: &StepAlignment) -> ComparisonTable {
             cell(lane.target),
         )
     });
-    ComparisonTable::new("Lanes", "Length of", rows.collect())
+    ComparisonTable::new("Lanes", "Length of", rows.collect()).per(divisors)
 }
 
 /// How far the target is behind the source, over a stretch of the source.

@@ -8,7 +8,7 @@ use tilescope_report::ReportError;
 
 pub(super) const COMPARISON: ViewComparison = ViewComparison { view: "insights", tables };
 
-fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportError> {
+pub(super) fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportError> {
     let (source, target) = sides.both(|report| insights(report, sides.numbers))?;
     let ruled =
         |found: Vec<InsightFinding>| found.into_iter().map(|finding| (finding.rule, finding));

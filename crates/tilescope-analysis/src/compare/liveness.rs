@@ -26,8 +26,8 @@ fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportErr
     let peaks = (at_peak(sides.source, &source)?, at_peak(sides.target, &target)?);
     Ok(vec![
         figures(&source, &target),
-        variable_table("Always live variables", "liveness", always.0, always.1),
-        variable_table("Other variables at the peak", "liveness", peaks.0, peaks.1),
+        variable_table("Always live variables", "liveness", always.into(), true),
+        variable_table("Other variables at the peak", "liveness", peaks.into(), true),
         steps(sides, &source, &target)?,
     ])
 }

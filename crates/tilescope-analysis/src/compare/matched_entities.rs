@@ -124,12 +124,12 @@ pub(super) fn variables_by_name(
     Ok(names)
 }
 
-/// Bytes of variables by name, with links into `view`.
+/// Bytes of variables by name, with links into `view`; in all only of those that live together.
 pub(super) fn variable_table(
     title: &'static str,
     view: &'static str,
-    source: VariablesByName,
-    target: VariablesByName,
+    [source, target]: [VariablesByName; 2],
+    live_together: bool,
 ) -> ComparisonTable {
     let sum =
         |of: &VariablesByName| Some(TableCell::Bytes(of.values().map(|named| named.bytes).sum()));
@@ -157,6 +157,6 @@ pub(super) fn variable_table(
             ..ComparisonRow::new(name.unwrap_or_default(), cell(&source), cell(&target))
         }
     });
-    let table = ComparisonTable::new(title, "Variable", rows.collect());
-    table.by_change().with_total(total.0, total.1)
+    let table = ComparisonTable::new(title, "Variable", rows.collect()).by_change();
+    if live_together { table.with_total(total.0, total.1) } else { table }
 }

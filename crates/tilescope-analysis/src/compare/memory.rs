@@ -79,7 +79,7 @@ fn categories(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportErro
 
 fn variables(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportError> {
     let (source, target) = sides.both(|report| variables_by_name(report, |_| true))?;
-    Ok(super::matched_entities::variable_table("Variables", "memory", source, target))
+    Ok(super::matched_entities::variable_table("Variables", "memory", [source, target], false))
 }
 
 /// Used bytes of each IPU.

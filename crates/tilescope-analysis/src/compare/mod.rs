@@ -1,7 +1,8 @@
 //! Two reports side by side: the figures of every view as source, target and difference.
 //!
 //! A difference is target less source; its percentage is of the source. What one report lacks
-//! counts as nothing there. Things belong together by what they are called and in which order they
+//! counts as nothing there. Figures of a run are told per unit of work, see [`WorkUnit`]: twice the
+//! work takes twice the time, and is not slower. Things belong together by what they are called and in which order they
 //! come, never by the ids of a file: see [`ProgramPairs`] for programs and [`StepAlignment`] for what ran.
 //!
 //! Laws, kept by tests: a report differs from itself in nothing; exchanging source and target turns
@@ -14,8 +15,10 @@ mod insights;
 mod liveness;
 mod matched_entities;
 mod memory;
+mod normalization;
 mod operations;
 mod operations_graph;
+mod overview;
 mod program_pairs;
 mod program_tree;
 mod sequence_alignment;
@@ -26,6 +29,8 @@ mod tile_mapping;
 pub use comparison_table::{ComparisonRow, ComparisonTable};
 pub use execution_trace::{StepDrift, drift};
 pub(crate) use matched_entities::MatchedEntities;
+pub use normalization::{WorkDivisors, WorkNormalization, WorkUnit};
+pub use overview::{ComparisonOverview, overview};
 pub(crate) use program_pairs::ProgramPairs;
 pub use step_alignment::{
     ComparedStepLocation, LanePair, MAX_STEPS, MatchedStepRun, StepAlignment, StepChange,
@@ -50,11 +55,24 @@ impl ReportAlignment {
     /// # Errors
     /// Parts of the files that cannot be read.
     pub fn read(source: &Report, target: &Report) -> Result<Self, ReportError> {
+        Self::aligned(source, target, MAX_STEPS)
+    }
+
+    /// Aligns two reports, but not which execution of a program is which: all figures are the same,
+    /// links lead to first executions, and the cost does not grow with the length of the runs.
+    ///
+    /// # Errors
+    /// Parts of the files that cannot be read.
+    pub fn without_steps(source: &Report, target: &Report) -> Result<Self, ReportError> {
+        Self::aligned(source, target, 0)
+    }
+
+    fn aligned(source: &Report, target: &Report, steps: u64) -> Result<Self, ReportError> {
         // Kinds of programs of foreign files are known once their trace is prepared.
         source.trace()?;
         target.trace()?;
         let programs = ProgramPairs::read(source, target)?;
-        let steps = StepAlignment::read(source, target, &programs)?;
+        let steps = StepAlignment::read(source, target, &programs, steps)?;
         Ok(Self { links: MatchedEntities::read(source, target)?, programs, steps })
     }
 }
@@ -69,9 +87,19 @@ pub struct ComparedReports<'a> {
     pub alignment: &'a ReportAlignment,
     /// How texts write figures.
     pub numbers: NumberFormat,
+    /// What figures of the run are told per.
+    pub unit: WorkUnit,
 }
 
 impl ComparedReports<'_> {
+    /// How figures of both runs are made comparable.
+    ///
+    /// # Errors
+    /// Parts of the files that cannot be read.
+    pub fn normalization(&self) -> Result<WorkNormalization, ReportError> {
+        WorkNormalization::read(self.source, self.target, self.unit)
+    }
+
     /// Asks both reports the same.
     fn both<T>(
         &self,
@@ -102,8 +130,8 @@ pub static COMPARISONS: &[ViewComparison] = &[
     tile_mapping::COMPARISON,
 ];
 
-/// Aligns two reports and compares what a view shows of them: its tables of differences, for files
-/// and the command line.
+/// Aligns two reports and compares what a view shows of them, figures of the run per `unit`: its
+/// tables of differences, for files and the command line.
 ///
 /// # Errors
 /// Parts of the files that cannot be read.
@@ -111,10 +139,11 @@ pub fn differences(
     source: &Report,
     target: &Report,
     one: &ViewComparison,
+    unit: WorkUnit,
 ) -> Result<Vec<ComparisonTable>, ReportError> {
-    let alignment = ReportAlignment::read(source, target)?;
+    let alignment = &ReportAlignment::without_steps(source, target)?;
     let numbers = NumberFormat::default();
-    (one.tables)(&ComparedReports { source, target, alignment: &alignment, numbers })
+    (one.tables)(&ComparedReports { source, target, alignment, numbers, unit })
 }
 
 /// A table that a comparison does not have.

@@ -10,21 +10,38 @@ use tilescope_report::units::Bytes;
 
 pub(super) const COMPARISON: ViewComparison = ViewComparison { view: "operations", tables };
 
-/// A figure of an operation, in words and how it is read.
-type OperationFigure = (&'static str, fn(&OpRow) -> TableCell);
+/// A figure of an operation.
+struct OperationFigure {
+    title: &'static str,
+    cell: fn(&OpRow) -> TableCell,
+    /// Whether operations add up to a sum that means something.
+    summed: bool,
+    /// Whether it is of the whole run, rather than of one execution.
+    of_run: bool,
+}
 
-/// The figure that has no sum.
-const MEMORY: &str = "Memory";
+/// A figure of one execution.
+const fn figure(
+    title: &'static str,
+    summed: bool,
+    cell: fn(&OpRow) -> TableCell,
+) -> OperationFigure {
+    OperationFigure { title, cell, summed, of_run: false }
+}
 
-/// Figures of an operation.
+/// Figures of an operation. Those have no sum that IPUs spend at the same time, that several
+/// operations share, or that do not live together.
 const FIGURES: &[OperationFigure] = &[
-    ("Cycles of all IPUs", |row| TableCell::Count(row.elapsed.0)),
-    ("Cycles of the slowest tile", |row| TableCell::Count(row.cycles_slowest.0)),
-    ("Cycles of all tiles", |row| TableCell::Count(row.cycles_all_tiles.0)),
-    (MEMORY, |row| TableCell::Bytes(row.memory)),
-    ("Code", |row| TableCell::Bytes(row.code())),
-    ("Floating point operations", |row| TableCell::Count(row.flops)),
-    ("Vertices", |row| TableCell::Count(row.vertices)),
+    OperationFigure {
+        of_run: true,
+        ..figure("Cycles of all IPUs", false, |row| TableCell::Count(row.elapsed.0))
+    },
+    figure("Cycles of the slowest tile", false, |row| TableCell::Count(row.cycles_slowest.0)),
+    figure("Cycles of all tiles", true, |row| TableCell::Count(row.cycles_all_tiles.0)),
+    figure("Memory", false, |row| TableCell::Bytes(row.memory)),
+    figure("Code", false, |row| TableCell::Bytes(row.code())),
+    figure("Floating point operations", true, |row| TableCell::Count(row.flops)),
+    figure("Vertices", true, |row| TableCell::Count(row.vertices)),
 ];
 
 fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportError> {
@@ -33,15 +50,19 @@ fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportErr
         rows.into_iter().map(|row| ((row.name.clone(), row.kind.clone(), row.pass), row))
     };
     let pairs = pair_by_key(keyed(source), keyed(target));
-    let table = |(title, figure): &(&'static str, fn(&OpRow) -> TableCell)| {
-        let rows = pairs.iter().map(|(source, target)| row(source, target, *figure)).collect();
-        // Variables of operations share bytes where they do not live together.
-        if *title == MEMORY {
-            return ComparisonTable::new(title, "Operation", rows).by_change();
+    let divisors = sides.normalization()?.divisors();
+    let table = |figure: &OperationFigure| {
+        let rows = pairs.iter().map(|(source, target)| row(source, target, figure.cell)).collect();
+        let mut table = ComparisonTable::new(figure.title, "Operation", rows);
+        if figure.of_run {
+            table = table.per(divisors);
         }
-        let total = (total(&pairs, |pair| &pair.0, *figure), total(&pairs, |p| &p.1, *figure));
-        let table = ComparisonTable::new(title, "Operation", rows).by_change();
-        table.with_total(total.0, total.1)
+        table = table.by_change();
+        if !figure.summed {
+            return table;
+        }
+        let source = total(&pairs, |pair| &pair.0, figure.cell);
+        table.with_total(source, total(&pairs, |pair| &pair.1, figure.cell))
     };
     Ok(FIGURES.iter().map(table).collect())
 }

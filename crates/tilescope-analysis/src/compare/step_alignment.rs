@@ -124,7 +124,7 @@ pub struct StepAlignment {
 }
 
 impl StepAlignment {
-    /// Aligns the steps of two reports; `None` if one of them was not executed.
+    /// Aligns at most `most` steps of each of two reports; `None` if one of them was not executed.
     ///
     /// # Errors
     /// Parts of the files that cannot be read.
@@ -132,9 +132,11 @@ impl StepAlignment {
         source: &Report,
         target: &Report,
         pairs: &ProgramPairs,
+        most: u64,
     ) -> Result<Option<Self>, ReportError> {
         let (Some(a), Some(b)) = (source.trace()?, target.trace()?) else { return Ok(None) };
-        let work = StepAligner { pairs, limits: (limit(&a), limit(&b)), traces: (&a, &b) };
+        let limits = (limit(&a, most), limit(&b, most));
+        let work = StepAligner { pairs, limits, traces: (&a, &b) };
         let mut keys: Vec<(IpuId, u8)> =
             a.lanes().iter().chain(b.lanes()).map(|lane| (lane.ipu, lane.sub_lane)).collect();
         keys.sort_unstable();
@@ -186,9 +188,9 @@ impl StepAlignment {
     }
 }
 
-/// Steps of each lane that are looked at.
-fn limit(trace: &Trace) -> u64 {
-    MAX_STEPS / trace.lanes().len().max(1) as u64
+/// Steps of each lane that are looked at, of so many in all.
+fn limit(trace: &Trace, most: u64) -> u64 {
+    most / trace.lanes().len().max(1) as u64
 }
 
 fn add(sum: &mut StepChangeSum, more: StepChangeSum) {

@@ -1,7 +1,7 @@
 //! Machine, graph, memory, run and options at a glance.
 
 use super::comparison_table::{ComparisonRow, ComparisonTable, pair_by_key};
-use super::{ComparedReports, ViewComparison};
+use super::{ComparedReports, ViewComparison, WorkDivisors};
 use crate::data_table::TableCell;
 use crate::summary::{ExecutionSummary, ReportSummary, summary};
 use tilescope_report::ReportError;
@@ -13,7 +13,7 @@ type SummaryFigure = (&'static str, Option<TableCell>);
 /// A title, and what stands below it.
 type SummarySection = (&'static str, fn(&ReportSummary) -> Vec<SummaryFigure>);
 
-fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportError> {
+pub(super) fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportError> {
     let (source, target) = sides.both(summary)?;
     let parts: [SummarySection; 4] =
         [("Target", machine), ("Graph", graph), ("Memory", memory), ("Execution", execution)];
@@ -27,10 +27,25 @@ fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportErr
         )
     };
     let mut tables: Vec<ComparisonTable> = parts.into_iter().map(table).collect();
+    if let Some(execution) = tables.last_mut() {
+        let divisors = sides.normalization()?.divisors();
+        let rows = std::mem::take(&mut execution.rows).into_iter();
+        execution.rows = rows.map(|row| of_work(row, divisors)).collect();
+    }
     tables.push(options(sides)?);
     tables.push(spec(sides));
     tables.retain(|table| !table.rows.is_empty());
     Ok(tables)
+}
+
+/// Figures that grow with the work of a run are told per unit of it, which their name says.
+fn of_work(row: ComparisonRow, divisors: WorkDivisors) -> ComparisonRow {
+    if !["Cycles", "Seconds", "Steps"].contains(&row.name.as_str()) {
+        return row;
+    }
+    let row = row.per(divisors);
+    let name = row.per.map(|per| format!("{} {}", row.name, per.words()));
+    ComparisonRow { name: name.unwrap_or_else(|| row.name.clone()), ..row }
 }
 
 impl ComparisonRow {

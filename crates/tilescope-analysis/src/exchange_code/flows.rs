@@ -17,9 +17,19 @@ pub struct ExchangeFlow {
     pub received: TileRuns<Bytes>,
     /// Bytes of the flow.
     pub bytes: Bytes,
-    /// Whether what is sent first arrives first; otherwise every sender serves every receiver in
-    /// proportion.
-    pub in_order: bool,
+    pub pattern: ExchangePattern,
+}
+
+/// How senders and receivers of a flow belong together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExchangePattern {
+    /// What is sent first arrives first: the report says so.
+    InOrder,
+    /// Every sender serves every receiver in proportion: it cannot be otherwise, as there is only one
+    /// sender, or only one receiver, or as every receiver gets all that is sent.
+    EachToAll,
+    /// The same, but only assumed: both ends alone are recorded.
+    Assumed,
 }
 
 /// All flows of a report between tiles.
@@ -74,14 +84,17 @@ impl ExchangeFlows {
 
 fn in_proportion(exchange: &ExchangeTraffic, link: ExchangeLink) -> ExchangeFlow {
     let received = present(&exchange.tiles.map(|tile| tile.bytes_in));
-    ExchangeFlow {
-        program: exchange.program,
-        link,
-        sent: present(&exchange.tiles.map(|tile| tile.bytes_delivered)),
-        bytes: received.total(),
-        received,
-        in_order: false,
-    }
+    let sent = present(&exchange.tiles.map(|tile| tile.bytes_delivered));
+    // A multicast counted once: nobody can receive more than this.
+    let all = exchange.tiles.map(|tile| tile.bytes_out).total();
+    let alone = |ends: &TileRuns<Bytes>| ends.tile_count() == 1;
+    let all_of_it = received.iter().all(|(_, bytes)| *bytes == all);
+    let pattern = match alone(&sent) || alone(&received) || all_of_it {
+        true => ExchangePattern::EachToAll,
+        false => ExchangePattern::Assumed,
+    };
+    let bytes = received.total();
+    ExchangeFlow { program: exchange.program, link, sent, bytes, received, pattern }
 }
 
 fn flow_along_route(
@@ -97,7 +110,7 @@ fn flow_along_route(
         sent,
         received,
         bytes: route.bytes,
-        in_order: true,
+        pattern: ExchangePattern::InOrder,
     }
 }
 

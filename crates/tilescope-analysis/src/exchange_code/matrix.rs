@@ -1,11 +1,12 @@
 //! The matrix of senders and receivers, at the resolution of the screen.
 //!
 //! A cell sums the bytes from its senders to its receivers when each exchange runs once. Flows
-//! whose order is known go along a staircase; of the others, a receiver gets from each sender the
-//! share that this sender has in all that is sent.
+//! whose order is known go along a staircase. Of the others only both ends are known: that a receiver
+//! gets from each sender the share that this sender has in all that is sent is assumed, and told
+//! apart from what is known.
 
 use super::ExchangeLink;
-use super::flows::{ExchangeFlow, ExchangeFlows};
+use super::flows::{ExchangeFlow, ExchangeFlows, ExchangePattern};
 use tilescope_report::units::{Bytes, ProgramId, TileId, TileRange, TileRuns};
 
 /// Which part of the matrix, and in how many cells.
@@ -33,9 +34,11 @@ impl ExchangeMatrixKey {
 pub struct ExchangeMatrix {
     /// What was asked for, with the number of cells that there are.
     pub key: ExchangeMatrixKey,
-    /// Bytes, row by row.
+    /// Bytes, row by row, known and assumed.
     pub bytes: Vec<f64>,
-    /// Bytes of the largest cell.
+    /// Bytes whose sender and receiver are recorded, row by row.
+    pub known_bytes: Vec<f64>,
+    /// Known bytes of the cell that has most of them.
     pub max: f64,
     /// Bytes of all cells.
     pub total: f64,
@@ -50,6 +53,12 @@ impl ExchangeMatrix {
         self.bytes.get(place).copied().unwrap_or(0.0)
     }
 
+    /// Bytes of a cell whose sender and receiver are recorded.
+    pub fn known_in(&self, column: usize, row: usize) -> f64 {
+        let place = row * self.key.cells[0] + column;
+        self.known_bytes.get(place).copied().unwrap_or(0.0)
+    }
+
     /// Tiles of a column and a row.
     pub fn tiles(&self, column: usize, row: usize) -> (TileRange, TileRange) {
         let [columns, rows] = self.key.cells;
@@ -62,7 +71,10 @@ impl ExchangeMatrix {
 pub struct ExchangeMatrixPart {
     pub senders: TileRange,
     pub receivers: TileRange,
+    /// Bytes, known and assumed.
     pub bytes: f64,
+    /// Bytes whose sender and receiver are recorded.
+    pub known: f64,
 }
 
 impl ExchangeMatrix {
@@ -76,10 +88,14 @@ impl ExchangeMatrix {
                 let ends = [(column + sizes[0]).min(columns), (row + sizes[1]).min(rows)];
                 let (first, last) = (self.tiles(column, row), self.tiles(ends[0] - 1, ends[1] - 1));
                 let cells = (row..ends[1]).flat_map(|row| (column..ends[0]).map(move |c| (c, row)));
+                let sum = |value: fn(&Self, usize, usize) -> f64| {
+                    cells.clone().map(|(column, row)| value(self, column, row)).sum()
+                };
                 parts.push(ExchangeMatrixPart {
                     senders: TileRange::new(first.0.first, last.0.end),
                     receivers: TileRange::new(first.1.first, last.1.end),
-                    bytes: cells.map(|(column, row)| self.get(column, row)).sum(),
+                    bytes: sum(Self::get),
+                    known: sum(Self::known_in),
                 });
             }
         }
@@ -107,26 +123,30 @@ pub fn matrix(flows: &ExchangeFlows, key: &ExchangeMatrixKey) -> ExchangeMatrix 
         key.cells[1].clamp(1, (key.senders.count() as usize).max(1)),
     ];
     let key = ExchangeMatrixKey { cells: [columns, rows], ..*key };
-    let mut cells = ExchangeMatrixBuilder { key, bytes: vec![0.0; columns * rows] };
+    let nothing = vec![0.0; columns * rows];
+    let mut cells = ExchangeMatrixBuilder { key, bytes: nothing.clone(), known_bytes: nothing };
     let (mut known, mut all) = (0.0, 0.0f64);
     for flow in flows.flows.iter().filter(|flow| key.includes(flow)) {
         all += flow.bytes.as_f64();
-        if flow.in_order {
+        if flow.pattern != ExchangePattern::Assumed {
             known += flow.bytes.as_f64();
-            cells.staircase(flow);
-        } else {
-            cells.product(flow);
+        }
+        match flow.pattern {
+            ExchangePattern::InOrder => cells.staircase(flow),
+            ExchangePattern::EachToAll | ExchangePattern::Assumed => cells.product(flow),
         }
     }
-    let max = cells.bytes.iter().copied().fold(0.0, f64::max);
-    let total = cells.bytes.iter().sum();
+    let ExchangeMatrixBuilder { bytes, known_bytes, .. } = cells;
+    let max = known_bytes.iter().copied().fold(0.0, f64::max);
+    let total = bytes.iter().sum();
     debug_assert!(known <= all, "what keeps its order is a part of what moves");
-    ExchangeMatrix { key, bytes: cells.bytes, max, total, known: known / all.max(1.0) }
+    ExchangeMatrix { key, bytes, known_bytes, max, total, known: known / all.max(1.0) }
 }
 
 struct ExchangeMatrixBuilder {
     key: ExchangeMatrixKey,
     bytes: Vec<f64>,
+    known_bytes: Vec<f64>,
 }
 
 impl ExchangeMatrixBuilder {
@@ -140,9 +160,13 @@ impl ExchangeMatrixBuilder {
         let rows = binned(&flow.sent, senders, rows);
         let columns_of = binned(&flow.received, receivers, columns);
         for (row, sent) in rows {
-            let line = &mut self.bytes[row * columns..(row + 1) * columns];
             for (column, received) in &columns_of {
-                line[*column] += sent * received / all;
+                let place = row * columns + column;
+                let bytes = sent * received / all;
+                self.bytes[place] += bytes;
+                if flow.pattern == ExchangePattern::EachToAll {
+                    self.known_bytes[place] += bytes;
+                }
             }
         }
     }
@@ -178,6 +202,7 @@ impl ExchangeMatrixBuilder {
             let (row, column) =
                 (bin_of(senders, rows, sender), bin_of(receivers, columns, receiver));
             self.bytes[row * columns + column] += bytes;
+            self.known_bytes[row * columns + column] += bytes;
         }
     }
 }
@@ -223,7 +248,7 @@ mod tests {
             sent,
             received,
             bytes,
-            in_order,
+            pattern: if in_order { ExchangePattern::InOrder } else { ExchangePattern::Assumed },
         };
         ExchangeFlows { flows: vec![flow], tiles }
     }
@@ -325,6 +350,17 @@ mod tests {
                 assert!((matrix.get(column, row) - wanted).abs() < 1e-9);
             }
         }
+    }
+
+    #[test]
+    fn what_is_assumed_is_told_apart_from_what_is_known() {
+        let known = whole(&flow(vec![10; 8], vec![10; 8], true), 4);
+        assert_eq!((known.bytes.clone(), known.known), (known.known_bytes.clone(), 1.0));
+        assert_eq!(known.max, 20.0);
+        let assumed = whole(&flow(vec![10; 8], vec![10; 8], false), 4);
+        assert!(assumed.known_bytes.iter().all(|bytes| *bytes == 0.0));
+        assert_eq!((assumed.total, assumed.max, assumed.known), (80.0, 0.0, 0.0));
+        assert!(assumed.parts(2).iter().all(|part| part.known == 0.0 && part.bytes == 20.0));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 mod flows;
 mod matrix;
 
-pub use flows::{ExchangeFlow, ExchangeFlows};
+pub use flows::{ExchangeFlow, ExchangeFlows, ExchangePattern};
 pub use matrix::{ExchangeMatrix, ExchangeMatrixKey, ExchangeMatrixPart, matrix};
 
 use super::tile_curves::{

@@ -89,6 +89,16 @@ pub static COLUMNS: &[OperationColumn] = &[
     )
     .requiring_part(ReportPart::Execution)
     .without_sum(),
+    column(
+        "exchanging",
+        "Exchange (run)",
+        "Cycles of its exchanges in the run, inside IPUs and between them: time in which its tiles \
+         move data instead of computing",
+        true,
+        |row| TableCell::Count(row.exchanging.0),
+    )
+    .requiring_part(ReportPart::Execution)
+    .without_sum(),
     column("executions", "Executions", "Executions of its most frequent program", false, |row| {
         TableCell::Count(row.executions)
     })

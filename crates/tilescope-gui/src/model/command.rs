@@ -85,6 +85,12 @@ pub enum ViewAction {
     AddNextToSelection,
     /// Choose the thing before beside what is chosen.
     AddPreviousToSelection,
+    /// Go to an iteration of median length, or what else repeats.
+    GoToTypical,
+    /// Go to the fastest one.
+    GoToFastest,
+    /// Go to the slowest one.
+    GoToSlowest,
     /// Choose nothing, filter nothing.
     ClearSelection,
     /// Type a filter.
@@ -245,6 +251,9 @@ impl AppCommand {
         let mut commands = Vec::new();
         if !place.tiles.is_empty() {
             commands.push(Self::SelectTiles(place.tiles.clone()));
+        }
+        if place.ipu.is_some() {
+            commands.push(Self::SelectIpu(place.ipu));
         }
         if place.program.is_some() {
             commands.push(Self::SelectProgram(place.program));

@@ -173,6 +173,7 @@ fn page_ui(ui: &mut Ui, shown: ShownPage<'_>, commands: &CommandQueue) {
         workers,
         actions: &actions,
         commands,
+        pane: None,
     };
     page.search.update(ui, &context);
     if page.search.open {

@@ -9,7 +9,7 @@ use crate::widgets::background_task::{BackgroundTask, PendingStartError};
 use egui::{Context, Theme};
 use std::path::{Path, PathBuf};
 use tilescope_analysis::compare::{
-    ComparisonTable, UnknownDifferencesError, comparison, differences, table_named,
+    ComparisonTable, UnknownDifferencesError, WorkUnit, comparison, differences, table_named,
 };
 use tilescope_analysis::tables::{self, UnknownTableError};
 use tilescope_report::ReportError;
@@ -42,6 +42,8 @@ pub(crate) struct ExportSource {
     pub opened: OpenReport,
     /// The report it is compared with.
     pub compared: Option<PathBuf>,
+    /// What figures of two runs are told per.
+    pub unit: WorkUnit,
     /// The view.
     pub view: ViewId,
     /// A link to the place in it.
@@ -66,7 +68,7 @@ impl ExportRequest {
     }
 
     fn bytes(&self, shown: ExportSource) -> Result<Vec<u8>, SavingError> {
-        let ExportSource { opened, compared, view, link } = shown;
+        let ExportSource { opened, compared, unit, view, link } = shown;
         let view = view.name();
         let format = match self.what {
             ExportContent::Png => PictureFormat::Png,
@@ -77,7 +79,7 @@ impl ExportRequest {
                 return Ok(rows.csv().into_bytes());
             }
             ExportContent::Differences(title) => {
-                return difference(&opened, compared.as_deref(), view, title);
+                return difference(&opened, (compared.as_deref(), unit), view, title);
             }
         };
         let Self { size, look, dark, .. } = *self;
@@ -90,13 +92,13 @@ impl ExportRequest {
 
 fn difference(
     opened: &OpenReport,
-    target: Option<&Path>,
+    (target, unit): (Option<&Path>, WorkUnit),
     view: &str,
     title: &'static str,
 ) -> Result<Vec<u8>, SavingError> {
     let target = OpenReport::read(target.ok_or(SavingError::NothingCompared)?)?;
     let one = comparison(view).ok_or(SavingError::NoComparison)?;
-    let tables = differences(&opened.report, &target.report, one)?;
+    let tables = differences(&opened.report, &target.report, one, unit)?;
     let table = table_named(&tables, Some(&ComparisonTable::named(title).name()))?;
     Ok(table.data().csv().into_bytes())
 }

@@ -28,9 +28,11 @@ use crate::model::view_state::ViewState;
 use crate::widgets::background_query::BackgroundWorkers;
 use crate::widgets::icons::Icon;
 use crate::widgets::pan_zoom_axis::PanZoomAxis;
+use compare::ComparedPane;
 use cycle_axis::cycles_on_screen;
 use egui::{Rect, Ui};
-use tilescope_report::units::CycleRange;
+use std::collections::BTreeSet;
+use tilescope_report::units::{CycleRange, Cycles, IpuId};
 pub(crate) use trace_jump::TraceJump;
 
 /// What a view reads, and where its events go. Nothing in it can be changed: what a view wants done
@@ -46,6 +48,15 @@ pub(crate) struct ViewContext<'a> {
     pub actions: &'a [ViewAction],
     /// Commands to apply after the frame.
     pub commands: &'a CommandQueue,
+    /// What it matches of the same view of another report beside it; none where it is alone.
+    pub pane: Option<ComparedPane>,
+}
+
+impl ViewContext<'_> {
+    /// A value that graphs reach up to, so that those beside each other have one scale.
+    pub(crate) fn least_graph_top(&self) -> u64 {
+        self.pane.map_or(0, |pane| pane.graph_top)
+    }
 }
 
 /// The cycles that are on the screen.
@@ -65,6 +76,15 @@ impl VisibleTimeline {
     pub(crate) fn cycles(&self) -> CycleRange {
         cycles_on_screen(self.axis, self.width)
     }
+}
+
+/// Which lanes and bars of a trace are shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LaneFilter {
+    /// None stands for all of them.
+    pub ipus: BTreeSet<IpuId>,
+    /// What the names of bars hold.
+    pub text: String,
 }
 
 /// State and looks of a view of one report.
@@ -90,6 +110,27 @@ pub(crate) trait ReportView: Send {
 
     /// Shows these cycles from the next frame on; zooming out reaches `reach`.
     fn show_timeline(&mut self, _axis: PanZoomAxis, _reach: CycleRange) {}
+
+    /// The highest value that its graph showed in the last frame.
+    fn graph_top(&self) -> Option<u64> {
+        None
+    }
+
+    /// Cycles of a pixel from which on its lanes are shares.
+    fn narrow_steps(&self) -> Option<Cycles> {
+        None
+    }
+
+    /// Which of its lanes and bars are shown, of a view with lanes.
+    fn lane_filter(&self) -> Option<LaneFilter> {
+        None
+    }
+
+    /// Shows the same lanes and bars as another one.
+    fn filter_lanes(&mut self, _filter: LaneFilter) {}
+
+    /// Shows details of what is chosen, of a view whose lanes stand above those of another report.
+    fn details_ui(&mut self, _ui: &mut Ui, _context: &ViewContext<'_>, _open: &mut bool) {}
 }
 
 /// A view as menus see it.

@@ -328,7 +328,7 @@ fn totals_ui(ui: &mut Ui, found: &SearchResults) {
     for (source, totals) in &found.totals {
         let mut text = format!("{} {}", grouped(totals.things), source.name());
         if totals.cycles > Cycles::ZERO {
-            text += &format!(" · {} cycles", grouped(totals.cycles.0));
+            text += &format!(" · {} cycles over all IPUs", grouped(totals.cycles.0));
         }
         if totals.bytes > Bytes::ZERO {
             text += &format!(" · {}", numbers(ui).bytes(totals.bytes.0));

@@ -31,6 +31,11 @@ pub(crate) fn tile_graph_ui(
     graph: &mut TileGraph,
     (curves, look): (&Versioned<StackedTileCurves>, TileGraphOptions),
 ) {
+    let look = TileGraphOptions {
+        least_top: context.least_graph_top(),
+        only_colour: context.pane.map(|pane| pane.colour(ui)),
+        ..look
+    };
     let selection = context.selection;
     let target = &context.opened.target;
     let on = ChosenTiles { target, tiles: &selection.tiles, ipu: selection.ipu };

@@ -24,6 +24,16 @@ pub(crate) struct BottomPanel {
 }
 
 impl BottomPanel {
+    /// A panel that the user has opened or closed, or neither.
+    pub(crate) fn of(open: Option<bool>) -> Self {
+        Self { open }
+    }
+
+    /// Whether the user has opened or closed it.
+    pub(crate) fn choice(&self) -> Option<bool> {
+        self.open
+    }
+
     /// Shows the panel at the bottom of `ui`, at first as high as `height`; closed where graph and
     /// panel together are lower than `low`. `contents` is told whether there is more than tabs, and
     /// says so to open it.

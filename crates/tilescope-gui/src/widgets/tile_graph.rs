@@ -14,7 +14,7 @@ use tilescope_report::Target;
 use tilescope_report::units::{IpuId, TileId, grouped, percent};
 
 /// What is shown, and how.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TileGraphOptions {
     /// Name for readers of the accessibility tree.
     pub name: &'static str,
@@ -24,6 +24,10 @@ pub(crate) struct TileGraphOptions {
     pub per_ipu: bool,
     /// Whether the line of a tile's capacity is shown.
     pub max_memory: bool,
+    /// A value that the axis reaches up to.
+    pub least_top: u64,
+    /// The colour of a curve that is the only one, where it has one of its own.
+    pub only_colour: Option<Color32>,
 }
 
 /// The machine whose tiles are shown, and what of it is chosen.
@@ -75,6 +79,11 @@ impl TileGraph {
         self.0.reset();
     }
 
+    /// The highest value that it showed in the last frame.
+    pub(crate) fn highest(&self) -> Option<u64> {
+        self.0.highest()
+    }
+
     /// Shows the graph; what was clicked.
     pub(crate) fn ui(
         &mut self,
@@ -85,8 +94,9 @@ impl TileGraph {
     ) -> Option<TileGraphClick> {
         let palette = ThemePalette::for_ui(ui);
         let curves = &shown.curves;
-        let colours: Vec<Color32> =
-            curves.layers.iter().map(|curve| palette.layer(curve.layer)).collect();
+        let only = look.only_colour.filter(|_| curves.layers.len() == 1);
+        let colour = |curve: &TileCurve| only.unwrap_or_else(|| palette.layer(curve.layer));
+        let colours: Vec<Color32> = curves.layers.iter().map(colour).collect();
         let chosen: Vec<usize> = if look.per_ipu {
             on.ipu.map(IpuId::index).into_iter().collect()
         } else {
@@ -123,6 +133,7 @@ impl TileGraph {
             spans: &[],
             annotations: &[],
             levels: &levels,
+            least_top: look.least_top,
             matching: None,
         };
         let StackGraphResponse { response, hovered, clicked } =

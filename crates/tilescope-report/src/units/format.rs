@@ -9,7 +9,10 @@ pub fn grouped(value: u64) -> String {
 
 /// The same for sums that may be larger than any single figure.
 pub fn grouped_wide(value: u128) -> String {
-    let digits = value.to_string();
+    with_separators(&value.to_string())
+}
+
+fn with_separators(digits: &str) -> String {
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (i, digit) in digits.chars().enumerate() {
         if i > 0 && (digits.len() - i).is_multiple_of(3) {
@@ -18,6 +21,28 @@ pub fn grouped_wide(value: u128) -> String {
         text.push(digit);
     }
     text
+}
+
+/// Numbers with more zeros in front are written as a power of ten.
+const MAX_ZEROS: i32 = 9;
+
+/// A number with thousands separators, two decimals, and at least four figures that are not zeros in
+/// front: `25,830.26`, `0.01234`.
+pub fn grouped_real(value: f64) -> String {
+    let size = value.abs();
+    if !size.is_finite() {
+        return value.to_string();
+    }
+    // Zeros before the first figure, the one in front of the point included.
+    let zeros = (0..=MAX_ZEROS).take_while(|zeros| size * 10f64.powi(*zeros) < 1.0).count();
+    if size > 0.0 && zeros > 9 {
+        return format!("{value:.3e}");
+    }
+    let decimals = if zeros == 0 || size == 0.0 { 2 } else { zeros + 3 };
+    let text = format!("{size:.decimals$}");
+    let (whole, rest) = text.split_once('.').unwrap_or((&text, ""));
+    let sign = if value < 0.0 { "-" } else { "" };
+    format!("{sign}{}.{rest}", with_separators(whole))
 }
 
 /// Exact bytes with separators and unit, as tables show them: `638,976 B`.
@@ -159,6 +184,24 @@ mod tests {
         let cases = [(0, "0"), (999, "999"), (1000, "1,000"), (1_211_970, "1,211,970")];
         for (value, text) in cases {
             assert_eq!(grouped(value), text);
+        }
+    }
+
+    #[test]
+    fn numbers_print_in_full() {
+        let cases = [
+            (25_830.256, "25,830.26"),
+            (-1_234_567.0, "-1,234,567.00"),
+            (0.0, "0.00"),
+            (5.5, "5.50"),
+            (0.0123456, "0.01235"),
+            (-0.25, "-0.2500"),
+            (0.000_001_234, "0.000001234"),
+            (1e-12, "1.000e-12"),
+            (f64::INFINITY, "inf"),
+        ];
+        for (value, text) in cases {
+            assert_eq!(grouped_real(value), text);
         }
     }
 

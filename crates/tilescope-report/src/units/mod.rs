@@ -13,7 +13,8 @@ mod tile_runs;
 mod timestamp;
 
 pub use format::{
-    ByteUnits, NumberFormat, binary_bytes, exact_bytes, grouped, grouped_wide, percent, seconds,
+    ByteUnits, NumberFormat, binary_bytes, exact_bytes, grouped, grouped_real, grouped_wide,
+    percent, seconds,
 };
 pub use ids::{
     ComputeSetId, IpuId, OperationId, ProgramId, StepId, TileId, VariableId, VertexTypeId,

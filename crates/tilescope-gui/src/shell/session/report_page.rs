@@ -273,6 +273,7 @@ impl ReportPage {
         Some(ExportSource {
             opened: self.tab.opened.clone(),
             compared: self.compared_path().map(Path::to_owned),
+            unit: self.compared.as_ref().map(|with| with.unit()).unwrap_or_default(),
             view: self.tab.view,
             link: self.link(prefs)?.to_string(),
         })

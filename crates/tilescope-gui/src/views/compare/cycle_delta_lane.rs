@@ -1,6 +1,6 @@
 //! Where the target loses and gains against the source, along the cycles of the source.
 
-use super::{SharedAlignment, side_colours};
+use super::SharedAlignment;
 use crate::model::open_report::OpenReport;
 use crate::theme::{ThemePalette, text_size};
 use crate::views::VisibleTimeline;
@@ -16,8 +16,8 @@ use tilescope_report::units::{CycleRange, Cycles, IpuId, grouped};
 
 /// Height of the lane, in points.
 pub(crate) const HEIGHT: f32 = 58.0;
-/// Room for its name.
-const GUTTER: f32 = 96.0;
+/// Room for its name: as much as left of the lanes above it.
+const GUTTER: f32 = 98.0;
 /// Stretches that a window is cut into.
 const MAX_DELTA_BINS: u32 = 240;
 
@@ -71,7 +71,6 @@ fn drifts(
 
 fn paint(ui: &mut Ui, rect: Rect, drifts: &[StepDrift], window: CycleRange, ipu: IpuId) {
     let palette = ThemePalette::for_ui(ui);
-    let sides = side_colours::side_colours(ui);
     let painter = ui.painter().with_clip_rect(rect);
     painter.hline(rect.x_range(), rect.top(), (1.0, palette.rule));
     let frame = Rect::from_min_max(rect.min + vec2(GUTTER, 6.0), rect.max - vec2(14.0, 6.0));
@@ -96,7 +95,7 @@ fn paint(ui: &mut Ui, rect: Rect, drifts: &[StepDrift], window: CycleRange, ipu:
         let (left, right) = (x(drift.range.start.0), x(drift.range.end.0));
         let top = middle - share * frame.height() / 2.0;
         let bar = Rect::from_two_pos(pos2(left, middle), pos2(right.max(left + 1.0), top));
-        let colour = if drift.change > 0 { sides.source } else { palette.accent };
+        let colour = if drift.change > 0 { palette.error } else { palette.good };
         painter.rect_filled(bar, 0.0, colour);
     }
     let id = ui.scope_id().with("delta lane");

@@ -13,7 +13,9 @@ use crate::widgets::{hint_ui, tabs_ui};
 use egui::Ui;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tilescope_analysis::compare::{ComparedReports, ComparisonTable as Compared, comparison};
+use tilescope_analysis::compare::{
+    ComparedReports, ComparisonTable as Compared, WorkUnit, comparison,
+};
 use tilescope_analysis::data_table::DataTable;
 use tilescope_analysis::insights::ViewLocation;
 use tilescope_report::ReportError;
@@ -30,7 +32,7 @@ struct DifferenceTable {
 /// State of the tables of all views.
 #[derive(Default)]
 pub(crate) struct DifferenceTablesPanel {
-    tables: BackgroundQuery<(ViewId, NumberFormat), Vec<DifferenceTable>>,
+    tables: BackgroundQuery<(ViewId, NumberFormat, WorkUnit), Vec<DifferenceTable>>,
     chosen: BTreeMap<ViewId, usize>,
     states: BTreeMap<(ViewId, usize), TableState>,
     row: Option<(ViewId, usize, usize)>,
@@ -61,18 +63,19 @@ impl DifferenceTablesPanel {
         &mut self,
         ui: &mut Ui,
         workers: &BackgroundWorkers,
-        view: ViewId,
+        (view, unit): (ViewId, WorkUnit),
         (source, target): (&OpenReport, &OpenReport),
         (aligned, open): (&SharedAlignment, &mut bool),
     ) -> Option<[Option<ViewLocation>; 2]> {
         let (source, target) = (source.report.clone(), target.report.clone());
-        let (alignment, key) = (aligned.clone(), (view, numbers(ui)));
-        let question = move |(view, numbers): &(ViewId, NumberFormat)| {
+        let (alignment, key) = (aligned.clone(), (view, numbers(ui), unit));
+        let question = move |(view, numbers, unit): &(ViewId, NumberFormat, WorkUnit)| {
             let sides = ComparedReports {
                 source: &source,
                 target: &target,
                 alignment: &alignment,
                 numbers: *numbers,
+                unit: *unit,
             };
             let tables = comparison(view.name()).map_or(Ok(Vec::new()), |one| (one.tables)(&sides));
             Ok::<_, ReportError>(tables?.into_iter().map(DifferenceTable::new).collect())

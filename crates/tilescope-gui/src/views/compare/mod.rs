@@ -1,10 +1,12 @@
 //! Two reports in one window: every view twice, side by side, or both in one graph, with tables of
 //! differences below. What is chosen on one side is chosen on the other.
 
+mod compared_pane;
 mod cycle_delta_lane;
 mod difference_tables;
 mod offset_handle;
 mod overlay_graph;
+mod overview_page;
 mod selection_mapping;
 mod side_colours;
 mod time_link;
@@ -16,6 +18,7 @@ use crate::model::open_report::OpenReport;
 use crate::model::selection::Selection;
 use crate::model::view_id::ViewId;
 use crate::model::view_state::{ViewState, from_view_state, to_view_state};
+use crate::theme::{ThemePalette, spacing};
 use crate::views::{self, ReportView, ViewContext};
 use crate::widgets::background_query::Versioned;
 use crate::widgets::background_query::{BackgroundQuery, QueryState};
@@ -23,10 +26,12 @@ use crate::widgets::bottom_panel::BottomPanel;
 use crate::widgets::query_state::QueryTexts;
 use crate::widgets::tables_height;
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui};
-use egui::{CentralPanel, Event, Frame, Margin, Rect, Ui, UiBuilder, pos2};
+pub(crate) use compared_pane::ComparedPane;
+use egui::{CentralPanel, Color32, Event, Frame, Margin, Rect, RichText, Ui, UiBuilder, pos2};
 use selection_mapping::{OtherSideMapper, is_selection_command, step_counterpart};
 use serde::{Deserialize, Serialize};
-use tilescope_analysis::compare::ReportAlignment;
+use side_colours::SideColours;
+use tilescope_analysis::compare::{ReportAlignment, WorkNormalization, WorkUnit};
 use tilescope_analysis::insights::ViewLocation;
 use tilescope_report::Report;
 use tilescope_report::ReportError;
@@ -49,8 +54,10 @@ pub(crate) enum ComparisonSide {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum ComparisonLayout {
-    /// The view of both reports beside each other.
+    /// What changed, on one page, for the first view; in others as side by side.
     #[default]
+    Overview,
+    /// The view of both reports beside each other; traces above each other.
     SideBySide,
     /// Both in one graph, for views that have one.
     Overlay,
@@ -63,6 +70,10 @@ enum ComparisonLayout {
 #[serde(default)]
 struct ComparisonSettings {
     layout: ComparisonLayout,
+    /// What figures of the run are told per.
+    unit: WorkUnit,
+    /// Whether details of both traces are shown, where the user has said so.
+    details: Option<bool>,
     /// Cycles that the target is ahead.
     offset: i64,
     /// The table of differences that is shown, where the user has chosen one.
@@ -85,8 +96,14 @@ pub struct ComparisonTarget {
     chosen_step: Option<(ComparisonSide, SelectedStep)>,
     counterpart: BackgroundQuery<(ComparisonSide, SelectedStep), Option<SelectedStep>>,
     layout: ComparisonLayout,
+    unit: WorkUnit,
+    /// How figures of both runs are made comparable.
+    normalization: BackgroundQuery<WorkUnit, WorkNormalization>,
+    overview: overview_page::OverviewPage,
     difference_tables: difference_tables::DifferenceTablesPanel,
     tables_panel: BottomPanel,
+    /// Details of both traces.
+    details_panel: BottomPanel,
     overlay_graph: overlay_graph::OverlayGraphPanel,
     delta_lane: cycle_delta_lane::CycleDeltaLane,
     time_link: time_link::TimeLink,
@@ -107,8 +124,12 @@ impl ComparisonTarget {
             chosen_step: None,
             counterpart: BackgroundQuery::default(),
             layout: ComparisonLayout::default(),
+            unit: WorkUnit::default(),
+            normalization: BackgroundQuery::default(),
+            overview: overview_page::OverviewPage::default(),
             difference_tables: difference_tables::DifferenceTablesPanel::default(),
             tables_panel: BottomPanel::default(),
+            details_panel: BottomPanel::default(),
             overlay_graph: overlay_graph::OverlayGraphPanel::default(),
             delta_lane: cycle_delta_lane::CycleDeltaLane::default(),
             time_link: time_link::TimeLink::default(),
@@ -122,6 +143,8 @@ impl ComparisonTarget {
         let shown = self.views.iter().find(|(name, _)| *name == view);
         let arrangement = ComparisonSettings {
             layout: self.layout,
+            unit: self.unit,
+            details: self.details_panel.choice(),
             offset: self.time_link.offset(),
             table: self.difference_tables.chosen(view),
             graph: self.overlay_graph.shown(),
@@ -152,6 +175,8 @@ impl ComparisonTarget {
     fn restore_settings(&mut self, view: ViewId, layout: &ViewState) -> Vec<String> {
         let (arrangement, strange) = from_view_state::<ComparisonSettings>(layout);
         self.layout = arrangement.layout;
+        self.unit = arrangement.unit;
+        self.details_panel = BottomPanel::of(arrangement.details);
         self.time_link = time_link::TimeLink::with_offset(arrangement.offset);
         self.difference_tables.choose(view, arrangement.table);
         self.overlay_graph.show(arrangement.graph);
@@ -162,6 +187,8 @@ impl ComparisonTarget {
     /// of what was chosen there.
     pub(crate) fn inherit_from(&mut self, before: &Self, selection: &Selection) {
         self.layout = before.layout;
+        self.unit = before.unit;
+        self.details_panel = BottomPanel::of(before.details_panel.choice());
         self.time_link = time_link::TimeLink::with_offset(before.time_link.offset());
         self.overlay_graph.show(before.overlay_graph.shown());
         self.selection = selection.clone();
@@ -174,6 +201,17 @@ impl ComparisonTarget {
     /// Titles of the tables of differences that are shown.
     pub fn tables(&self) -> Vec<&'static str> {
         self.difference_tables.titles()
+    }
+
+    /// What figures of the run are told per.
+    pub(crate) fn unit(&self) -> WorkUnit {
+        self.unit
+    }
+
+    /// The layout of a view: side by side where it does not have the one that is chosen.
+    fn layout_of(&self, view: ViewId) -> ComparisonLayout {
+        let known = layouts(view).into_iter().any(|(layout, _)| layout == self.layout);
+        if known { self.layout } else { ComparisonLayout::SideBySide }
     }
 
     /// The cycles that both traces show.
@@ -189,11 +227,20 @@ impl ComparisonTarget {
         view: &mut dyn ReportView,
         context: &ViewContext<'_>,
     ) {
-        let aligned = self.align(ui, context);
+        let layout = self.layout_of(name);
+        let aligned = match layout {
+            // One page about what changed needs no single steps.
+            ComparisonLayout::Overview => QueryState::Waiting { overdue: false },
+            _ => self.align(ui, context),
+        };
         toolbar_ui(ui, "comparison", |bar| self.controls_ui(bar, name, context, &aligned));
         let page = crate::theme::ThemePalette::for_ui(ui).page;
         let frame = Frame::new().fill(page).inner_margin(Margin::same(0));
-        if self.layout == ComparisonLayout::Tables {
+        if layout == ComparisonLayout::Overview {
+            CentralPanel::default().frame(frame).show(ui, |ui| self.overview_ui(ui, context));
+            return;
+        }
+        if layout == ComparisonLayout::Tables {
             CentralPanel::default().frame(frame).show(ui, |ui| {
                 self.difference_tables_ui(ui, name, context, &aligned, &mut true);
             });
@@ -205,8 +252,7 @@ impl ComparisonTarget {
         });
         self.tables_panel = below;
         CentralPanel::default().frame(frame).show(ui, |ui| {
-            let overlaid =
-                self.layout == ComparisonLayout::Overlay && overlay_graph::has_overlay_graph(name);
+            let overlaid = layout == ComparisonLayout::Overlay;
             match (aligned.answer(), overlaid) {
                 (Some(aligned), true) => {
                     let target = (&self.target, &self.selection);
@@ -237,23 +283,17 @@ impl ComparisonTarget {
         let (source, target) = (context.opened.name(), self.target.name());
         bar.add("Source", |ui| side_colours::side_ui(ui, ComparisonSide::Source, &source));
         bar.add("Target", |ui| side_colours::side_ui(ui, ComparisonSide::Target, &target));
-        let mut layouts = vec![(ComparisonLayout::SideBySide, "Side by side")];
-        if overlay_graph::has_overlay_graph(name) {
-            layouts.push((ComparisonLayout::Overlay, "One graph"));
-        }
-        layouts.push((ComparisonLayout::Tables, "Tables only"));
-        let shown = if layouts.iter().any(|one| one.0 == self.layout) {
-            self.layout
-        } else {
-            ComparisonLayout::SideBySide
-        };
-        if let Some(layout) = bar.choice("Layout", &layouts, shown) {
+        let layout = self.layout_of(name);
+        if let Some(layout) = bar.choice("Layout", &layouts(name), layout) {
             self.layout = layout;
         }
-        if overlay_graph::has_overlay_graph(name) && self.layout == ComparisonLayout::Overlay {
+        if of_runs(name) {
+            self.unit_ui(bar, context);
+        }
+        if layout == ComparisonLayout::Overlay {
             self.overlay_graph.controls_ui(bar, name, context);
         }
-        if name == ViewId::ExecutionTrace && self.layout == ComparisonLayout::SideBySide {
+        if name == ViewId::ExecutionTrace && layout == ComparisonLayout::SideBySide {
             let selected = match aligned.answer() {
                 Some(_) => self.selected_starts(bar.context(), context),
                 None => None,
@@ -272,6 +312,33 @@ impl ComparisonTarget {
                 ui.label("Aligning…");
             });
         }
+    }
+
+    /// What figures of the runs are told per, and why that is not what was asked for.
+    fn unit_ui(&mut self, bar: &mut ToolbarBuilder<'_>, context: &ViewContext<'_>) {
+        let units = WorkUnit::ALL.map(|unit| (unit, unit.title()));
+        if let Some(unit) = bar.choice("Figures", &units, self.unit) {
+            self.unit = unit;
+        }
+        let (source, target) = (context.opened.report.clone(), self.target.report.clone());
+        let question = move |unit: &WorkUnit| WorkNormalization::read(&source, &target, *unit);
+        let asked = self.normalization.ask(bar.context(), context.workers, &self.unit, question);
+        let note = asked.answer().and_then(|found| found.note.clone());
+        if let Some(note) = note {
+            bar.add("Note", |ui| {
+                let text = RichText::new("per run").color(ThemePalette::for_ui(ui).warning);
+                ui.label(text).on_hover_text(note);
+            });
+        }
+    }
+
+    fn overview_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
+        let reports = (context.opened, &self.target);
+        let clicked = self.overview.ui(ui, context.workers, reports, self.unit);
+        let Some(places) = clicked else { return };
+        self.select_on_both_sides(&places, context);
+        let view = places.iter().flatten().next().and_then(|place| place.view.parse().ok());
+        context.commands.extend(view.map(AppCommand::ShowView));
     }
 
     /// First cycles of the steps that are chosen on both sides.
@@ -304,7 +371,8 @@ impl ComparisonTarget {
         let texts = QueryTexts { waiting: "Aligning…", failed: "The reports cannot be compared" };
         let reports = (context.opened, &self.target);
         let clicked = aligned.show(ui, texts, |ui, aligned| {
-            self.difference_tables.ui(ui, context.workers, name, reports, (aligned, open))
+            let shown = (name, self.unit);
+            self.difference_tables.ui(ui, context.workers, shown, reports, (aligned, open))
         });
         if let Some(places) = clicked.flatten() {
             self.select_on_both_sides(&places, context);
@@ -340,28 +408,12 @@ impl ComparisonTarget {
         context: &ViewContext<'_>,
         aligned: Option<&SharedAlignment>,
     ) {
-        let mut area = ui.available_rect_before_wrap();
-        if let (true, Some(aligned), Some(timeline)) =
-            (name == ViewId::ExecutionTrace, aligned, view.timeline())
-        {
-            let reports = (context.opened, &self.target);
-            let ipu = context.selection.step.map(|step| step.ipu).or(context.selection.ipu);
-            let lane = Rect::from_min_max(
-                pos2(area.left(), area.bottom() - cycle_delta_lane::HEIGHT),
-                area.max,
-            );
-            area.max.y = lane.top();
-            self.delta_lane.ui(ui, lane, context.workers, reports, aligned, (timeline, ipu));
-        }
-        let middle = area.center().x.round();
-        let left = Rect::from_min_max(area.min, pos2(middle - 1.0, area.bottom()));
-        let right = Rect::from_min_max(pos2(middle + 1.0, area.top()), area.max);
-        ui.painter().vline(middle, area.y_range(), ui.visuals().widgets.noninteractive.bg_stroke);
-        if let Some(at) = ui.input(|i| i.pointer.hover_pos()).filter(|at| area.contains(*at)) {
-            self.active_side =
-                if at.x < middle { ComparisonSide::Source } else { ComparisonSide::Target };
-        }
+        let stacked = name == ViewId::ExecutionTrace;
         let (from_source, from_target) = (CommandQueue::default(), CommandQueue::default());
+        let Some(other) = self.views.iter_mut().find(|(known, _)| *known == name) else { return };
+        let other = other.1.as_mut();
+        let pane = |side| Some(ComparedPane::of(side, [&*view, &*other]));
+        let panes = [pane(ComparisonSide::Source), pane(ComparisonSide::Target)];
         // What keys and menus ask for goes where the pointer is, but arrows move the grip that has
         // the focus.
         let held = self.time_link.has_focus();
@@ -374,23 +426,75 @@ impl ComparisonTarget {
         let arrow = |action: &ViewAction| arrows.contains(action);
         let actions = context.actions.iter().filter(|action| !(held && arrow(action)));
         let actions = &*actions.copied().collect::<Vec<ViewAction>>();
-        let asked = |side: ComparisonSide| if side == self.active_side { actions } else { &[] };
-        let (of_source, of_target) = (asked(ComparisonSide::Source), asked(ComparisonSide::Target));
-        let source = ViewContext { commands: &from_source, actions: of_source, ..*context };
-        pane(ui, left, ComparisonSide::Source, self.active_side, |ui| view.ui(ui, &source));
-        let other = self.views.iter_mut().find(|(known, _)| *known == name);
-        let Some((_, other)) = other else { return };
+        let source = ViewContext { commands: &from_source, pane: panes[0], ..*context };
         let target = ViewContext {
             opened: &self.target,
             selection: &self.selection,
             commands: &from_target,
-            actions: of_target,
+            pane: panes[1],
             ..*context
         };
-        pane(ui, right, ComparisonSide::Target, self.active_side, |ui| other.ui(ui, &target));
-        self.time_link.synchronise(view, other.as_mut());
+        if stacked {
+            self.details_panel.ui(ui, "step details", (200.0, 760.0), |ui, open| {
+                let area = ui.available_rect_before_wrap();
+                let (left, right) = halves(area);
+                let SideColours { source: red, target: blue } = side_colours::side_colours(ui);
+                for (half, colour) in [(left, red), (right, blue)] {
+                    edge_ui(ui, half, colour);
+                }
+                for (half, view, context, name) in
+                    [(left, &mut *view, &source, "source"), (right, &mut *other, &target, "target")]
+                {
+                    let inner = half.with_min_x(half.left() + spacing::M);
+                    let half = UiBuilder::new().id_salt(name).max_rect(inner);
+                    ui.scope_builder(half, |ui| view.details_ui(ui, context, open));
+                }
+            });
+        }
+        let mut area = ui.available_rect_before_wrap();
+        if let (true, Some(aligned), Some(timeline)) = (stacked, aligned, view.timeline()) {
+            let reports = (context.opened, &self.target);
+            let ipu = context.selection.step.map(|step| step.ipu).or(context.selection.ipu);
+            let lane = Rect::from_min_max(
+                pos2(area.left(), area.bottom() - cycle_delta_lane::HEIGHT),
+                area.max,
+            );
+            area.max.y = lane.top();
+            self.delta_lane.ui(ui, lane, context.workers, reports, aligned, (timeline, ipu));
+        }
+        let (first, second) = if stacked { above_and_below(area) } else { halves(area) };
+        let line = ui.visuals().widgets.noninteractive.bg_stroke;
+        match stacked {
+            true => ui.painter().hline(area.x_range(), second.top() - 1.0, line),
+            false => ui.painter().vline(second.left() - 1.0, area.y_range(), line),
+        };
+        if let Some(at) = ui.input(|i| i.pointer.hover_pos()).filter(|at| area.contains(*at)) {
+            let in_second = second.contains(at);
+            self.active_side =
+                if in_second { ComparisonSide::Target } else { ComparisonSide::Source };
+        }
+        let active = self.active_side;
+        let asked = |side: ComparisonSide| if side == active { actions } else { &[] };
+        let low = stacked && second.height() < LOW;
+        let pane = |pane: Option<ComparedPane>| pane.map(|pane| ComparedPane { low, ..pane });
+        let source = ViewContext {
+            actions: asked(ComparisonSide::Source),
+            pane: pane(source.pane),
+            ..source
+        };
+        show_pane(ui, first, ComparisonSide::Source, active, |ui| view.ui(ui, &source));
+        if let Some(filter) = view.lane_filter() {
+            other.filter_lanes(filter);
+        }
+        let target = ViewContext {
+            actions: asked(ComparisonSide::Target),
+            pane: pane(target.pane),
+            ..target
+        };
+        show_pane(ui, second, ComparisonSide::Target, active, |ui| other.ui(ui, &target));
+        self.time_link.synchronise(view, other);
         if let Some(timeline) = other.timeline() {
-            self.time_link.grip_ui(ui, right, timeline);
+            self.time_link.grip_ui(ui, second, timeline);
         }
         self.dispatch_to_both_sides(context, ComparisonSide::Source, from_source.take(), aligned);
         self.dispatch_to_both_sides(context, ComparisonSide::Target, from_target.take(), aligned);
@@ -462,8 +566,52 @@ fn start_of(report: &Report, chosen: SelectedStep) -> Result<Option<Cycles>, Rep
     Ok(step.map(|step| step.range.start))
 }
 
+/// The line that says whose picture it is.
+fn edge_ui(ui: &Ui, rect: Rect, colour: Color32) {
+    ui.painter().vline(rect.left() + EDGE / 2.0, rect.y_range(), (EDGE, colour));
+}
+
+/// Width of the line in the colour of a side along its pane.
+const EDGE: f32 = 3.0;
+/// Height below which two traces have no marks.
+const LOW: f32 = 320.0;
+/// What the upper one of two traces has above its ruler: controls, and the strip of the run.
+const UPPER_CONTROLS: f32 = 60.0;
+
+/// The layouts of a view.
+fn layouts(view: ViewId) -> Vec<(ComparisonLayout, &'static str)> {
+    let beside = (ComparisonLayout::SideBySide, "Side by side");
+    let tables = (ComparisonLayout::Tables, "Tables only");
+    match view {
+        ViewId::Summary => vec![(ComparisonLayout::Overview, "What changed"), beside, tables],
+        _ if overlay_graph::has_overlay_graph(view) => {
+            vec![beside, (ComparisonLayout::Overlay, "One graph"), tables]
+        }
+        _ => vec![beside, tables],
+    }
+}
+
+/// Whether the tables of a view have figures of the run.
+fn of_runs(view: ViewId) -> bool {
+    matches!(view, ViewId::Summary | ViewId::Operations | ViewId::ExecutionTrace)
+}
+
+/// The left and the right half of an area, with a line between them.
+fn halves(area: Rect) -> (Rect, Rect) {
+    let middle = area.center().x.round();
+    let left = Rect::from_min_max(area.min, pos2(middle - 1.0, area.bottom()));
+    (left, Rect::from_min_max(pos2(middle + 1.0, area.top()), area.max))
+}
+
+/// Room for two traces, whose lanes are equally high.
+fn above_and_below(area: Rect) -> (Rect, Rect) {
+    let middle = (area.center().y + UPPER_CONTROLS / 2.0).min(area.bottom()).round();
+    let above = Rect::from_min_max(area.min, pos2(area.right(), middle - 1.0));
+    (above, Rect::from_min_max(pos2(area.left(), middle + 1.0), area.max))
+}
+
 /// One side; keys reach only the active one.
-fn pane(
+fn show_pane(
     ui: &mut Ui,
     rect: Rect,
     side: ComparisonSide,
@@ -482,6 +630,11 @@ fn pane(
     ui.scope_builder(UiBuilder::new().id_salt(salt).max_rect(rect), |ui| {
         ui.set_clip_rect(rect.intersect(ui.clip_rect()));
         contents(ui);
+        // Over what the view has painted: whose picture it is can be seen from the picture alone.
+        let colours = side_colours::side_colours(ui);
+        let source = side == ComparisonSide::Source;
+        let colour = if source { colours.source } else { colours.target };
+        edge_ui(ui, rect, colour);
     });
     if let Some(events) = taken {
         ui.input_mut(|input| input.events = events);

@@ -202,6 +202,7 @@ impl OverlayGraphPanel {
             spans: &[],
             annotations: &flags,
             levels: &levels,
+            least_top: 0,
             matching: None,
         };
         let Done { response, hovered, clicked } = self.shown.graph.ui(ui, &graph.stack, &look);

@@ -104,6 +104,10 @@ impl ExchangeMatrixPanel {
         }
         self.texture_of(ui, &found, palette);
         let drawn = image_rect(&found, frame, x, y);
+        if found.known < 1.0 {
+            // Seen through cells of which only that is known that they may have something.
+            hatch_ui(&painter, frame, palette.weak_text);
+        }
         if let Some((_, texture)) = &self.texture {
             texture.paint(&painter, drawn);
         }
@@ -111,7 +115,11 @@ impl ExchangeMatrixPanel {
         numbers_ui(ui, frame, x, y);
         selection_ui(ui, context, frame, x, y);
         let response = ui.interact(frame, ui.scope_id().with("matrix"), Sense::click_and_drag());
-        let value = format!("{} B in view", grouped(found.total.round() as u64));
+        let value = format!(
+            "{} B in view, sender and receiver known for {}",
+            grouped(found.total.round() as u64),
+            percent(found.known)
+        );
         response.widget_info(|| WidgetInfo::labeled(Role::Canvas, true, "Who sends to whom"));
         ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(value));
         for (at, (name, bytes, part)) in self.words.iter().enumerate() {
@@ -226,8 +234,18 @@ impl ExchangeMatrixPanel {
                 .layout(egui::Layout::left_to_right(egui::Align::Center)),
         );
         let palette = ThemePalette::for_ui(&ui);
-        scale_ui(&mut ui, "1 B", &exact_bytes(found.max.round() as u64));
-        ui.add_space(spacing::M);
+        if found.max > 0.0 {
+            scale_ui(&mut ui, "1 B", &exact_bytes(found.max.round() as u64));
+            ui.add_space(spacing::M);
+        }
+        if found.known < 1.0 {
+            let (swatch, _) = ui.allocate_exact_size(vec2(22.0, 12.0), Sense::hover());
+            ui.painter().rect_filled(swatch, 0.0, palette.lane);
+            hatch_ui(&ui.painter_at(swatch), swatch, palette.weak_text);
+            let text = format!("Assumed: {} of the bytes", percent(1.0 - found.known));
+            ui.label(RichText::new(text).size(text_size::SMALL)).on_hover_text(ASSUMED);
+            ui.add_space(spacing::M);
+        }
         let text = format!(
             "{} in view, each exchange once; sender and receiver known for {}",
             numbers(&ui).bytes(found.total.round() as u64),
@@ -235,12 +253,28 @@ impl ExchangeMatrixPanel {
         );
         let label =
             egui::Label::new(RichText::new(text).size(text_size::SMALL).color(palette.weak_text));
-        ui.add(label.truncate()).on_hover_text(
-            "The bytes that each tile sends and receives are recorded. Sender and receiver are \
-             recorded for copies between IPUs and for moves that keep the order of the data. In \
-             other exchanges the bytes from a sender to a receiver are estimated:\n\
-             bytes received x bytes this sender delivers / bytes all senders deliver.",
-        );
+        ui.add(label.truncate()).on_hover_text(ASSUMED);
+    }
+}
+
+/// What is known of senders and receivers, and what is not.
+const ASSUMED: &str = "The bytes that each tile sends and receives are recorded. Sender and receiver \
+    are recorded for copies between IPUs and for moves that keep the order of the data: these have \
+    colours. Of other exchanges only both ends are known. Where their data may go is hatched; how \
+    much goes there is assumed:\n\
+    bytes received x bytes this sender delivers / bytes all senders deliver.";
+
+/// Points between the lines of a hatch.
+const HATCH: f32 = 7.0;
+
+/// Lines that rise to the right.
+fn hatch_ui(painter: &egui::Painter, rect: Rect, colour: Color32) {
+    let stroke = Stroke::new(1.0, colour.gamma_multiply(0.55));
+    let lines = ((rect.width() + rect.height()) / HATCH).ceil() as u32;
+    for line in 0..lines {
+        let left = rect.left() - rect.height() + line as f32 * HATCH;
+        let ends = [pos2(left, rect.bottom()), pos2(left + rect.height(), rect.top())];
+        painter.line_segment(ends, stroke);
     }
 }
 
@@ -306,24 +340,37 @@ fn movement(
     (factor, at, pan)
 }
 
+/// Colours for what is known; nothing where all is assumed, so that the hatch below is seen.
 fn image(found: &ExchangeMatrix, palette: &ThemePalette) -> ColorImage {
-    let pixel = |bytes: &f64| match *bytes {
-        bytes if bytes <= 0.0 => palette.lane,
-        bytes => palette.heat(log_share(bytes, found.max)),
+    let pixel = |(bytes, known): (&f64, &f64)| match (*bytes, *known) {
+        (_, known) if known > 0.0 => palette.heat(log_share(known, found.max)),
+        (bytes, _) if bytes > 0.0 => Color32::TRANSPARENT,
+        _ => palette.lane,
     };
-    let pixels: Vec<Color32> = found.bytes.iter().map(pixel).collect();
+    let pixels: Vec<Color32> = found.bytes.iter().zip(&found.known_bytes).map(pixel).collect();
     ColorImage::new(found.key.cells, pixels)
+}
+
+/// Bytes, and how many of them are assumed to come from where they are drawn.
+fn bytes_words(bytes: f64, known: f64) -> String {
+    let whole = |bytes: f64| exact_bytes(bytes.round() as u64);
+    match (bytes.round(), known.round()) {
+        (all, known) if all <= known => whole(bytes),
+        (_, known) if known > 0.0 => format!("{}, of which {} known", whole(bytes), whole(known)),
+        _ => format!("{}, assumed", whole(bytes)),
+    }
 }
 
 /// Name and value of a part of the matrix.
 fn part_description(part: ExchangeMatrixPart) -> (String, String, ExchangeMatrixPart) {
     let name = format!("from {} to {}", range_text(part.senders), range_text(part.receivers));
-    (name, exact_bytes(part.bytes.round() as u64), part)
+    (name, bytes_words(part.bytes, part.known), part)
 }
 
 fn image_rect(found: &ExchangeMatrix, frame: Rect, x: PanZoomAxis, y: PanZoomAxis) -> Rect {
     let ExchangeMatrixKey { senders, receivers, .. } = found.key;
-    part_rect(&ExchangeMatrixPart { senders, receivers, bytes: found.total }, frame, x, y)
+    let whole = ExchangeMatrixPart { senders, receivers, bytes: found.total, known: 0.0 };
+    part_rect(&whole, frame, x, y)
 }
 
 fn part_rect(part: &ExchangeMatrixPart, frame: Rect, x: PanZoomAxis, y: PanZoomAxis) -> Rect {
@@ -345,9 +392,9 @@ fn range_text(tiles: TileRange) -> String {
 
 fn cell_ui(response: &Response, found: &ExchangeMatrix, column: usize, row: usize) {
     let (senders, receivers) = found.tiles(column, row);
-    let bytes = found.get(column, row);
+    let bytes = bytes_words(found.get(column, row), found.known_in(column, row));
     response.clone().on_hover_ui_at_pointer(|ui| {
-        ui.label(crate::theme::fonts::strong(exact_bytes(bytes.round() as u64)));
+        ui.label(crate::theme::fonts::strong(&bytes));
         let text = format!("from {} to {}", range_text(senders), range_text(receivers));
         ui.label(RichText::new(text).color(ThemePalette::for_ui(ui).weak_text));
     });

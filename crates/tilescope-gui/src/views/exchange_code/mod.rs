@@ -116,6 +116,10 @@ impl ReportView for ExchangeCodeView {
         vec![AppCommand::SelectTiles(Vec::new()), AppCommand::SelectProgram(None)]
     }
 
+    fn graph_top(&self) -> Option<u64> {
+        self.graph.highest()
+    }
+
     fn state(&self) -> ViewState {
         to_view_state(self)
     }
@@ -228,7 +232,7 @@ impl ExchangeCodeView {
                 ExchangeMeasure::Messages => "Messages by tile",
             };
             let (order, per_ipu) = (self.order, self.per_ipu);
-            let look = TileGraphOptions { name, order, per_ipu, max_memory: false };
+            let look = TileGraphOptions { name, order, per_ipu, ..TileGraphOptions::default() };
             tile_graph_ui(ui, context, &mut self.graph, (curves, look));
         });
     }

@@ -15,10 +15,13 @@ mod interaction;
 mod lanes_ui;
 mod layout;
 mod loaded_trace;
+mod mark_walk;
 mod paint;
+mod places;
 mod queries;
 mod scene;
 mod selected_bar;
+mod selected_mark;
 mod settings;
 mod share_graph;
 mod step_details;
@@ -26,7 +29,8 @@ mod step_statistics;
 mod step_walk;
 mod toolbar;
 
-use super::{ReportView, ViewContext, ViewDescriptor, VisibleTimeline};
+use super::compare::ComparisonSide;
+use super::{LaneFilter, ReportView, ViewContext, ViewDescriptor, VisibleTimeline};
 use crate::model::command::AppCommand;
 use crate::model::selection::Selection;
 use crate::model::view_id::ViewId;
@@ -45,12 +49,13 @@ use egui::{CentralPanel, Frame, Id, Margin, Rect, Ui};
 use events::TraceEvent;
 use interaction::LanePointer;
 use loaded_trace::LoadedTrace;
+use mark_walk::MarkWalk;
 use paint::TraceTextures;
 use queries::TraceQueries;
 use settings::TraceSettings;
 use step_walk::StepWalk;
 use tilescope_report::ProgramOutcome;
-use tilescope_report::units::CycleRange;
+use tilescope_report::units::{CycleRange, Cycles};
 use toolbar::controls_ui;
 
 /// This view, for the list.
@@ -68,6 +73,7 @@ struct ExecutionTraceView {
     settings: TraceSettings,
     queries: TraceQueries,
     walk: StepWalk,
+    mark_walk: MarkWalk,
     textures: TraceTextures,
     input: TraceInputState,
     panel: BottomPanel,
@@ -102,6 +108,27 @@ impl ReportView for ExecutionTraceView {
     fn show_timeline(&mut self, axis: PanZoomAxis, reach: CycleRange) {
         self.settings.axis = Some(axis);
         self.settings.reach = Some(reach);
+    }
+
+    fn narrow_steps(&self) -> Option<Cycles> {
+        self.queries.prepared.latest()?.as_ref()?.narrow_steps
+    }
+
+    fn lane_filter(&self) -> Option<LaneFilter> {
+        let TraceSettings { ipus, filter, .. } = &self.settings;
+        Some(LaneFilter { ipus: ipus.clone(), text: filter.clone() })
+    }
+
+    fn filter_lanes(&mut self, LaneFilter { ipus, text }: LaneFilter) {
+        self.settings.ipus = ipus;
+        self.settings.filter = text;
+    }
+
+    fn details_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, open: &mut bool) {
+        let prepared = self.queries.prepared.latest().and_then(|prepared| prepared.as_ref());
+        let Some(prepared) = prepared.cloned() else { return };
+        let event = tables_ui(ui, context, &prepared, (&self.settings, &mut self.queries), open);
+        self.apply(context, event);
     }
 
     fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
@@ -174,11 +201,24 @@ impl ExecutionTraceView {
         if self.settings.follow(context.selection) {
             context.commands.push(AppCommand::ZoomToCycles(None));
         }
-        self.toolbar_ui(ui, context, prepared);
-        self.panel_ui(ui, context, prepared);
+        // Above or below another trace, lanes take the room; both have one toolbar.
+        if context.pane.is_none_or(|pane| pane.side == ComparisonSide::Source) {
+            self.toolbar_ui(ui, context, prepared);
+        }
+        if context.pane.is_none() {
+            self.panel_ui(ui, context, prepared);
+        }
         let palette = ThemePalette::for_ui(ui);
         let frame = Frame::new().fill(palette.page).inner_margin(Margin::same(0));
-        CentralPanel::default().frame(frame).show(ui, |ui| self.lanes_ui(ui, context, prepared));
+        // Where two traces share little height, lanes need it more than marks above them.
+        let without_marks = context.pane.filter(|pane| pane.low).map(|_| {
+            let mut prefs = context.prefs.clone();
+            prefs.trace.marks = false;
+            prefs
+        });
+        let prefs = without_marks.as_ref().unwrap_or(context.prefs);
+        let lanes = ViewContext { prefs, ..*context };
+        CentralPanel::default().frame(frame).show(ui, |ui| self.lanes_ui(ui, &lanes, prepared));
         self.actions_ui(ui, context, prepared);
     }
 

@@ -20,6 +20,7 @@ use crate::widgets::stack_graph::{
     GraphAnnotation, GraphLevelLine, MatchedPlaces, StackGraph, StackGraphInput,
     StackGraphResponse, StackLayer, StackedValues, is_near,
 };
+use crate::widgets::tile_picker::TilePicker;
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui, weak_ui};
 use crate::widgets::{empty_state_ui, search_ui, tables_height, waiting_tabs_ui};
 use egui::{CentralPanel, Frame, Key, RichText, Ui};
@@ -84,6 +85,8 @@ struct LivenessView {
     matching: BackgroundQuery<(u64, String), MatchedPlaces>,
     #[serde(skip)]
     jump: TraceJump,
+    #[serde(skip)]
+    picker: TilePicker,
 }
 
 impl ReportView for LivenessView {
@@ -110,6 +113,10 @@ impl ReportView for LivenessView {
 
     fn clear_selection_commands(&self) -> Vec<AppCommand> {
         vec![AppCommand::SelectProgram(None), AppCommand::SelectVariable(None)]
+    }
+
+    fn graph_top(&self) -> Option<u64> {
+        self.graph.highest()
     }
 
     fn state(&self) -> ViewState {
@@ -225,7 +232,8 @@ impl LivenessView {
         let level = self.max_memory(context.prefs.liveness, &shown.curve);
         let level = level.then_some(GraphLevelLine { value: value.0, name: "Capacity", colour });
         let levels: Vec<GraphLevelLine> = level.into_iter().collect();
-        let colours = [palette.always_live, palette.not_always_live];
+        let own = [palette.always_live, palette.not_always_live];
+        let colours = context.pane.map_or(own, |pane| pane.liveness_colours(ui));
         let always = context.prefs.liveness.always_live;
         let label = |step: usize| format!("Program step {}", grouped(step as u64));
         let look = StackGraphInput {
@@ -238,6 +246,7 @@ impl LivenessView {
             spans: &spans,
             annotations: &flags,
             levels: &levels,
+            least_top: context.least_graph_top(),
             matching,
         };
         let StackGraphResponse { hovered, clicked, response } =
@@ -342,6 +351,7 @@ impl LivenessView {
         shown: &Versioned<LivenessGraphData>,
     ) {
         self.source_ui(bar, context);
+        self.tile_ui(bar, context);
         self.filter_ui(bar, context, shown);
         let old = context.prefs.liveness;
         let mut prefs = old;
@@ -363,6 +373,20 @@ impl LivenessView {
             && let Some(peak) = shown.curve.peak()
         {
             self.choose(context, &shown.curve, peak as u32, false);
+        }
+    }
+
+    /// The box for a tile, whose curve is shown then.
+    fn tile_ui(&mut self, bar: &mut ToolbarBuilder<'_>, context: &ViewContext<'_>) {
+        let count = context.opened.target.tiles_per_replica();
+        let mut typed = None;
+        bar.add("Select tiles", |ui| {
+            typed = self.picker.ui(ui, &context.selection.tiles, count);
+        });
+        if let Some(tiles) = typed {
+            let tile = tiles.last().copied();
+            self.source = tile.map_or(LivenessScope::Whole, LivenessScope::Tile);
+            context.commands.push(AppCommand::SelectTiles(tiles));
         }
     }
 

@@ -90,6 +90,9 @@ struct MemoryView {
     map: FloorPlanWidget,
     /// Whether colours of the map go by powers.
     powers: bool,
+    /// Bytes of the fullest tile of the map, as it was last shown.
+    #[serde(skip)]
+    fullest: Option<u64>,
     /// Bytes of the map's strongest colour; not chosen means: those of the fullest tile.
     strongest: Option<u64>,
     breakdown: MemoryBreakdown,
@@ -148,6 +151,14 @@ impl ReportView for MemoryView {
         vec![tiles, AppCommand::SelectVariable(None), AppCommand::SelectIpu(None)]
     }
 
+    fn graph_top(&self) -> Option<u64> {
+        if matches!(self.show, MemoryGraphMode::Map(_)) {
+            self.fullest
+        } else {
+            self.graph.highest()
+        }
+    }
+
     fn state(&self) -> ViewState {
         to_view_state(self)
     }
@@ -189,6 +200,7 @@ impl MemoryView {
             order: self.order,
             per_ipu: self.per_ipu,
             max_memory: self.max_memory(context.prefs.memory),
+            ..TileGraphOptions::default()
         };
         tile_graph_ui(ui, context, &mut self.graph, (curves, look));
     }
@@ -212,6 +224,7 @@ impl MemoryView {
                 order: self.order,
                 per_ipu: self.per_ipu,
                 max_memory: false,
+                ..TileGraphOptions::default()
             };
             tile_graph_ui(ui, context, &mut self.graph, (curves, look));
         });
@@ -233,8 +246,11 @@ impl MemoryView {
         };
         let (values, unit) = (&curve.values[..], curves.unit);
         let most = values.iter().max().copied().unwrap_or(0);
+        self.fullest = Some(most);
+        // One scale for both maps where there are two.
+        let most = most.max(context.least_graph_top());
         let scale = HeatScale::of(values, self.powers);
-        let scale = self.strongest.map_or(scale, |strongest| scale.with_most(strongest));
+        let scale = scale.with_most(self.strongest.unwrap_or(most));
         ui.add_space(spacing::S);
         ui.horizontal(|ui| {
             ui.add_space(spacing::L);

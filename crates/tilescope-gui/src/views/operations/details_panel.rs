@@ -22,7 +22,7 @@ use tilescope_analysis::data_table::TableCell;
 use tilescope_analysis::json::JsonLine;
 use tilescope_analysis::operation_debug::debug_lines;
 use tilescope_analysis::operations::{
-    OpRow, OperationLayer as OpLayer, OperationTileCosts, PlanLine, per_tile, plan_lines,
+    OpRow, OperationLayer as OpLayer, OperationTileCosts, PASSES, PlanLine, per_tile, plan_lines,
 };
 use tilescope_analysis::program_tree::label;
 use tilescope_analysis::tables::operations::{COLUMNS, pass_title};
@@ -106,9 +106,7 @@ impl OperationDetailsPanel {
         }
         ui.add_space(spacing::XS);
         match (self.tab, row) {
-            (OperationDetailsTab::Summary, None) => {
-                totals_ui(ui, &context.opened.report, (*layer, rows))
-            }
+            (OperationDetailsTab::Summary, None) => totals_ui(ui, &context.opened.report, shown),
             (_, None) => hint_ui(ui, "Click on an operation above to display its details."),
             (OperationDetailsTab::Summary, Some(row)) => summary_ui(ui, context, *layer, row),
             (OperationDetailsTab::Programs, Some(row)) => {
@@ -200,6 +198,7 @@ impl OperationDetailsPanel {
             spans: &[],
             annotations: &[],
             levels: &[],
+            least_top: 0,
             matching: None,
         };
         let graph = if cycles { &mut self.cycles } else { &mut self.code };
@@ -260,9 +259,9 @@ fn page_ui(ui: &mut Ui, title: &str, links: impl FnOnce(&mut Ui), rows: impl FnO
 /// Placeholder of figures that a report does not have.
 const NOT_RECORDED: &str = "not recorded";
 
-fn totals_ui(ui: &mut Ui, report: &Report, (layer, rows): (OpLayer, &[OpRow])) {
+fn totals_ui(ui: &mut Ui, report: &Report, shown: &OperationsTableData) {
+    let OperationsTableData { layer, rows, totals, .. } = shown;
     let known = |holds: bool, text: String| if holds { text } else { NOT_RECORDED.to_owned() };
-    let sum = |value: fn(&OpRow) -> u64| rows.iter().map(value).fold(0, u64::saturating_add);
     let numbers = numbers(ui);
     page_ui(
         ui,
@@ -270,20 +269,31 @@ fn totals_ui(ui: &mut Ui, report: &Report, (layer, rows): (OpLayer, &[OpRow])) {
         |_| (),
         |ui| {
             row_ui(ui, "Operations", &grouped(rows.len() as u64), "Rows of this layer");
-            let code = sum(|row| row.code().0);
-            let about = "Sum over operations; codelets that several share count for each";
+            let code = totals.code.0;
+            let about = "Exchange code, and codelets once per tile, however many operations share \
+                         them";
             let text = format!("{} ({})", numbers.bytes(code), exact_bytes(code));
             row_ui(ui, "Code", &known(report.has(ReportPart::Exchanges), text), about);
             let about = "Sum over tiles of one execution of each; not elapsed time";
-            let text = grouped(sum(|row| row.cycles_all_tiles.0));
+            let text = totals.cycles_all_tiles.to_string();
             let holds = report.has(ReportPart::ComputeSetCycles);
             row_ui(ui, "Cycles, all tiles", &known(holds, text), about);
-            let about = "Cycles of all steps, added up over IPUs that work at the same time";
-            let text = grouped(sum(|row| row.elapsed.0));
-            let holds = report.has(ReportPart::Execution);
-            row_ui(ui, "Cycles, all IPUs", &known(holds, text), about);
-            let holds = report.has(ReportPart::Operations) && layer == OpLayer::Model;
-            let text = known(holds, grouped(sum(|row| row.flops)));
+            let about = "Cycles of all their steps as a mean over IPUs, which work at the same time; \
+                         the rest of the run is spent on what belongs to no operation, and idle";
+            let share_of_run = |cycles: Cycles| {
+                let share = percent(cycles.as_f64() / totals.run.max(Cycles(1)).as_f64());
+                let (run, lanes) = (totals.run, grouped(totals.lanes));
+                format!("{cycles} of {run} cycles, mean over {lanes} lanes ({share})")
+            };
+            let executed = report.has(ReportPart::Execution);
+            let text = known(executed, share_of_run(totals.mean_elapsed));
+            row_ui(ui, "Share of the run", &text, about);
+            let holds = report.has(ReportPart::Operations) && *layer == OpLayer::Model;
+            let passes = PASSES.into_iter().zip(totals.mean_of_passes);
+            for (pass, cycles) in passes.filter(|(_, cycles)| holds && *cycles > Cycles::ZERO) {
+                row_ui(ui, pass_title(Some(pass)), &share_of_run(cycles), about);
+            }
+            let text = known(holds, grouped(totals.flops));
             row_ui(ui, "FLOPs", &text, "One execution of each operation of the model");
         },
     );

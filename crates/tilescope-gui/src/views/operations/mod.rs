@@ -24,7 +24,9 @@ use egui::{CentralPanel, Frame, Ui};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tilescope_analysis::data_table::DataTable;
-use tilescope_analysis::operations::{OpRow, OperationLayer, operations};
+use tilescope_analysis::operations::{
+    OpRow, OperationLayer, OperationTotals, operations_with_totals,
+};
 use tilescope_analysis::tables::operations as tables;
 use tilescope_report::units::OperationId;
 use tilescope_report::{ModelOperation, ProgramNodeTable, ReportError, ReportPart};
@@ -42,6 +44,7 @@ pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
 struct OperationsTableData {
     layer: OperationLayer,
     rows: Vec<OpRow>,
+    totals: OperationTotals,
     programs: Arc<ProgramNodeTable>,
     /// The operations of the model.
     operations: Arc<Vec<ModelOperation>>,
@@ -82,11 +85,12 @@ impl ReportView for OperationsView {
         let report = context.opened.report.clone();
         let key = (self.layer, context.prefs.operations.switched.clone());
         let question = move |(layer, switched): &(OperationLayer, Vec<String>)| {
-            let found = operations(&report, *layer)?;
+            let (found, totals) = operations_with_totals(&report, *layer)?;
             let table = columns::shown(tables::operations(&found, &report, *layer), switched);
             Ok::<OperationsTableData, ReportError>(OperationsTableData {
                 layer: *layer,
                 rows: found,
+                totals,
                 programs: report.programs()?,
                 operations: report.operations()?,
                 table: Arc::new(table),

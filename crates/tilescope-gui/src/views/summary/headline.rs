@@ -5,7 +5,8 @@ use crate::model::open_report::OpenReport;
 use crate::theme::{ThemePalette, numbers, spacing, text_size};
 use crate::widgets::elided_text::elided;
 use egui::accesskit::Role;
-use egui::{CornerRadius, FontId, Sense, Stroke, Ui, WidgetInfo, vec2};
+use egui::{Color32, CornerRadius, FontId, Galley, Sense, Stroke, Ui, WidgetInfo, vec2};
+use std::sync::Arc;
 use tilescope_analysis::summary::{ExecutionSummary, MemorySummary};
 use tilescope_report::units::{NumberFormat, grouped, percent, seconds};
 use tilescope_report::{ProgramOutcome, Target};
@@ -108,6 +109,15 @@ fn of_memory(
     ]
 }
 
+/// A figure in one line, as large as all of it fits.
+fn whole(ui: &Ui, value: &str, colour: Color32, room: f32) -> Arc<Galley> {
+    let sizes = [text_size::HEADING, text_size::SUBHEADING, text_size::BODY, text_size::SMALL];
+    let font = |size| FontId::new(size, crate::theme::fonts::strong_family());
+    let line = |size| ui.painter().layout_no_wrap(value.to_owned(), font(size), colour);
+    let fitting = sizes.into_iter().map(line).find(|line| line.size().x <= room);
+    fitting.unwrap_or_else(|| elided(ui.painter(), value, font(text_size::CAPTION), colour, room))
+}
+
 fn card_ui(ui: &mut Ui, width: f32, card: &HeadlineFigure) {
     let HeadlineFigure { title, value, about, formula, bad } = card;
     let palette = ThemePalette::for_ui(ui);
@@ -122,8 +132,7 @@ fn card_ui(ui: &mut Ui, width: f32, card: &HeadlineFigure) {
     let name = line(title, FontId::proportional(text_size::SMALL), palette.weak_text);
     ui.painter().galley(inner.min, name, palette.weak_text);
     let colour = if *bad { palette.error } else { palette.text };
-    let figure =
-        line(value, FontId::new(text_size::HEADING, crate::theme::fonts::strong_family()), colour);
+    let figure = whole(ui, value, colour, room);
     ui.painter().galley(inner.min + vec2(0.0, 16.0), figure, colour);
     let words = line(about, FontId::proportional(text_size::CAPTION), palette.weak_text);
     ui.painter().galley(inner.min + vec2(0.0, 42.0), words, palette.weak_text);

@@ -57,6 +57,8 @@ pub(crate) struct StackGraphInput<'a> {
     /// Places with words beside them.
     pub annotations: &'a [GraphAnnotation],
     pub levels: &'a [GraphLevelLine],
+    /// A value that the axis reaches up to, however small the values are.
+    pub least_top: u64,
     /// Places that stay bright while the others are veiled; `None` veils nothing.
     pub matching: Option<&'a MatchedPlaces>,
 }
@@ -141,6 +143,9 @@ pub(crate) struct StackGraphResponse {
 pub(crate) struct StackGraph {
     axis: Option<PanZoomAxis>,
     limits: Option<AxisLimits>,
+    /// The highest value of the last frame.
+    #[serde(skip)]
+    highest: Option<u64>,
     #[serde(skip)]
     grip: Option<OverviewDrag>,
     #[serde(skip)]
@@ -196,6 +201,11 @@ impl StackGraph {
         self.axis = None;
     }
 
+    /// The highest value that it showed in the last frame, lines across it included.
+    pub(crate) fn highest(&self) -> Option<u64> {
+        self.highest
+    }
+
     /// Whether all places are shown.
     pub(crate) fn is_whole(&self) -> bool {
         self.axis.is_none()
@@ -226,8 +236,9 @@ impl StackGraph {
         let mut places = StackGraphLayout { stack, frame, axis, top: 1.0 };
         let levels = look.levels.iter().map(|level| level.value);
         let highest = levels.fold(stack.highest(places.window()), u64::max);
+        self.highest = Some(highest);
         // Only what is in sight sets the scale, so that zooming in makes small values readable.
-        places.top = highest.max(1) as f64 * 1.08;
+        places.top = highest.max(look.least_top).max(1) as f64 * 1.08;
         let response = ui.interact(frame, ui.scope_id().with(look.name), Sense::click_and_drag());
         paint(ui, &places, look);
         let (hovered, clicked) = self.pointer_ui(ui, &places, look, limits, &response);
@@ -385,6 +396,10 @@ fn nodes_ui(
     response.widget_info(|| WidgetInfo::labeled(Role::Canvas, true, look.name));
     ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(value));
     focus_ui(ui, response, places.frame);
+    let top = Rect::from_min_size(places.frame.min, vec2(1.0, 1.0));
+    node_ui(ui, response.id.with("top"), top, Role::Meter, || {
+        ("Top of the axis".to_owned(), look.unit.exact(places.top as u64))
+    });
     let window = places.window();
     // Where there are too many of them, neighbours share a node.
     let shared = if window.len() > MAX_NODES { window.len().div_ceil(SHARED_NODES) } else { 1 };

@@ -52,7 +52,7 @@ pub(crate) fn order(
     TableRowOrder { generation: 0, rows, sums, widest }
 }
 
-/// The cell with most digits: the one of the largest number.
+/// The cell with most digits: the one of the largest number, or the longest with a fraction.
 fn widest(
     table: &DataTable,
     rows: &[u32],
@@ -61,7 +61,13 @@ fn widest(
 ) -> Option<TableCell> {
     let cells = rows.iter().filter_map(|row| table.rows[*row as usize].get(column));
     let numbers = cells.chain(sum).filter(|cell| !matches!(cell, TableCell::Text(_)));
-    numbers.max_by(|a, b| a.compare(b)).cloned()
+    let letters = |cell: &TableCell| match cell {
+        TableCell::Real(_) | TableCell::RealChange(_) => cell.text().len(),
+        _ => 0,
+    };
+    let longer =
+        |a: &&TableCell, b: &&TableCell| letters(a).cmp(&letters(b)).then_with(|| a.compare(b));
+    numbers.max_by(longer).cloned()
 }
 
 fn sum(table: &DataTable, rows: &[u32], column: usize) -> Option<TableCell> {

@@ -1,7 +1,7 @@
 //! How the area of the view is cut up: strip, ruler, rows of marks, lanes.
 
 use crate::widgets::overview_strip;
-use egui::{Rect, pos2};
+use egui::{Rect, pos2, vec2};
 
 /// Width of the names and shares left of the lanes.
 pub(crate) const GUTTER: f32 = 98.0;
@@ -43,6 +43,19 @@ impl TraceRegions {
         let marks = strip(ruler.bottom() + 3.0, mark_rows as f32 * MARK_HEIGHT);
         let lanes = strip(marks.bottom() + 3.0, (area.bottom() - marks.bottom() - 5.0).max(10.0));
         Self { overview, ruler, marks, lanes }
+    }
+
+    /// The same without the strip of the whole run: everything else moves up into its room.
+    pub(crate) fn without_overview(self) -> Self {
+        let up = self.ruler.top() - self.overview.top();
+        let moved = |rect: Rect| rect.translate(vec2(0.0, -up));
+        let lanes = moved(self.lanes);
+        Self {
+            overview: Rect::from_min_size(self.overview.min, vec2(self.overview.width(), 0.0)),
+            ruler: moved(self.ruler),
+            marks: moved(self.marks),
+            lanes: Rect::from_min_max(lanes.min, self.lanes.max),
+        }
     }
 
     /// Lanes, and the ruler above them.

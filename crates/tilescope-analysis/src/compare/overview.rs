@@ -1,0 +1,234 @@
+//! What changed, on one page: the result, what explains it, and what was set differently.
+
+use super::comparison_table::{ComparisonRow, ComparisonTable};
+use super::execution_trace::{activities, changes, over_lanes};
+use super::step_alignment::{StepAlignment, StepChange, StepChangeKind, StepChangeSum};
+use super::{ComparedReports, WorkDivisors, WorkNormalization, insights, summary};
+use crate::data_table::TableCell;
+use crate::insights::ViewLocation;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use tilescope_report::units::{OperationId, ProgramId};
+use tilescope_report::{ModelOperation, ProgramKind, ProgramNodeTable, Report, ReportError};
+
+/// Rows that explain a difference; what is left is one row more.
+const MAX_CONTRIBUTORS: usize = 12;
+
+/// What changed between two reports.
+#[derive(Clone, Debug, Serialize)]
+pub struct ComparisonOverview {
+    pub normalization: WorkNormalization,
+    /// What it comes to, in sentences.
+    pub verdict: String,
+    /// The result, what explains it, what was set differently, and findings that came or went.
+    /// Cycles of activities, operations and steps add up to those of the run.
+    pub tables: Vec<ComparisonTable>,
+}
+
+/// What changed between two reports, on one page.
+///
+/// # Errors
+/// Parts of the files that cannot be read.
+pub fn overview(sides: &ComparedReports<'_>) -> Result<ComparisonOverview, ReportError> {
+    let normalization = sides.normalization()?;
+    let divisors = normalization.divisors();
+    let mut tables = Vec::new();
+    let mut differs = ComparisonTable::new("Set differently", "Setting", Vec::new());
+    let mut result = ComparisonTable::new("Result", "Figure", Vec::new());
+    for table in summary::tables(sides)? {
+        match table.title {
+            "Execution" => drop(result.rows.splice(0..0, table.rows)),
+            "Memory" => result.rows.extend(table.rows.into_iter().map(of_memory)),
+            "Target" | "Spec" | "Options" => differs.rows.extend(differences_of(table)),
+            _ => {}
+        }
+    }
+    // Options in effect repeat what the spec says.
+    let mut seen = std::collections::BTreeSet::new();
+    differs.rows.retain(|row| seen.insert(setting(&row.name).to_owned()));
+    let verdict = verdict(&result);
+    tables.push(result);
+    if let Some(steps) = &sides.alignment.steps {
+        let mut activities = activities(sides, divisors)?;
+        activities.rows.retain(|row| row.larger() > 0.0);
+        tables.push(activities);
+        tables.push(operations(sides, steps, divisors)?.with_rest_as_one(MAX_CONTRIBUTORS));
+        tables.push(changes(steps, divisors).with_rest_as_one(MAX_CONTRIBUTORS));
+    }
+    tables.push(differs);
+    for table in insights::tables(sides)? {
+        let title = match table.title {
+            "New" => "Insights gained",
+            "Resolved" => "Insights lost",
+            _ => continue,
+        };
+        tables.push(ComparisonTable { title, ..table });
+    }
+    tables.retain(|table| !table.rows.is_empty());
+    Ok(ComparisonOverview { normalization, verdict, tables })
+}
+
+/// A figure of memory among others.
+fn of_memory(row: ComparisonRow) -> ComparisonRow {
+    match row.name.as_str() {
+        "Including gaps" | "Excluding gaps" | "Always live" => {
+            let name = format!("Memory {}", row.name.to_lowercase());
+            ComparisonRow { name, ..row }
+        }
+        _ => row,
+    }
+}
+
+fn differences_of(table: ComparisonTable) -> impl Iterator<Item = ComparisonRow> {
+    table.rows.into_iter().filter(|row| !row.is_same())
+}
+
+/// The last part of a key: `options.gradient_accumulation` is an option of that name.
+fn setting(key: &str) -> &str {
+    key.rsplit('.').next().unwrap_or(key)
+}
+
+/// What became faster or slower, and what takes more memory.
+fn verdict(result: &ComparisonTable) -> String {
+    let row = |name: &str| {
+        let mut named = result.rows.iter().filter(|row| row.name.starts_with(name));
+        named.next().filter(|row| row.source.is_some() || row.target.is_some())
+    };
+    let time = match row("Cycles") {
+        None => "Neither report was executed.".to_owned(),
+        Some(row) if row.source.is_none() => "Only the target was executed.".to_owned(),
+        Some(row) if row.target.is_none() => "Only the source was executed.".to_owned(),
+        Some(row) => {
+            let per = row.per.map_or(String::new(), |per| format!(" {}", per.words()));
+            comparison_words(row, "The target takes", &format!("cycles{per}"))
+        }
+    };
+    let memory = row("Fullest tile").map(|row| {
+        let words = comparison_words(row, "Its fullest tile holds", "bytes");
+        format!(" {words}")
+    });
+    let over = row("Tiles out of memory").and_then(|row| row.target.as_ref()?.number());
+    let over = over.filter(|tiles| *tiles > 0.0).map(|_| " It does not fit in memory.".to_owned());
+    [Some(time), memory, over].into_iter().flatten().collect()
+}
+
+/// `The target takes 3.20 % fewer cycles per sample: 12,097.31, not 12,497.50.`
+fn comparison_words(row: &ComparisonRow, subject: &str, what: &str) -> String {
+    let (source, target) = row.values();
+    let text = |cell: Option<TableCell>| {
+        cell.as_ref().map_or_else(|| "none".to_owned(), TableCell::text).replace(" B", "")
+    };
+    let (more, fewer) = if what == "bytes" { ("more", "less") } else { ("more", "fewer") };
+    match (row.change(), row.share()) {
+        (Some(0.0) | None, _) => format!("{subject} as many {what}: {}.", text(source)),
+        (Some(change), share) => {
+            let way = if change > 0.0 { more } else { fewer };
+            let share = share.map_or_else(String::new, |s| format!("{:.2} % ", s.abs() * 100.0));
+            format!("{subject} {share}{way} {what}: {}, not {}.", text(target), text(source))
+        }
+    }
+}
+
+/// What cycles of a run belong to, in the order of rows of the same cycles.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum CycleOwner {
+    /// Name and operator of an operation.
+    Operation(String, String),
+    /// Steps that work for no operation, by the kind of their program.
+    None(ProgramKind),
+    Idle,
+}
+
+impl CycleOwner {
+    fn name(&self) -> String {
+        match self {
+            Self::Operation(name, _) => name.clone(),
+            Self::None(kind) => format!("{} of no operation", kind.name()),
+            Self::Idle => "Idle".to_owned(),
+        }
+    }
+}
+
+/// One report, as far as it says what programs belong to.
+struct ProgramOwners<'a> {
+    programs: &'a ProgramNodeTable,
+    operations: &'a [ModelOperation],
+}
+
+impl ProgramOwners<'_> {
+    fn owner(&self, program: Option<ProgramId>) -> (CycleOwner, Option<OperationId>) {
+        let program = program.and_then(|id| self.programs.get(id));
+        let id = program.and_then(|program| program.operation);
+        match id.and_then(|id| self.operations.get(id.index())) {
+            Some(of) => (CycleOwner::Operation(of.name.clone(), of.kind.clone()), id),
+            None => {
+                let kind = program.map_or(ProgramKind::Unknown, |program| program.kind);
+                (CycleOwner::None(kind), None)
+            }
+        }
+    }
+}
+
+/// Cycles of both sides, and where they can be seen.
+#[derive(Default)]
+struct OwnedCycles {
+    source: Option<u64>,
+    target: Option<u64>,
+    operations: [Option<OperationId>; 2],
+}
+
+/// Cycles by operation as a mean over lanes: with what belongs to none, and idle time, they are the
+/// run.
+fn operations(
+    sides: &ComparedReports<'_>,
+    steps: &StepAlignment,
+    divisors: WorkDivisors,
+) -> Result<ComparisonTable, ReportError> {
+    let (in_source, in_target) = sides.both(Report::programs)?;
+    let (of_source, of_target) = sides.both(Report::operations)?;
+    let source = ProgramOwners { programs: &in_source, operations: &of_source };
+    let target = ProgramOwners { programs: &in_target, operations: &of_target };
+    let mut cycles: BTreeMap<CycleOwner, OwnedCycles> = BTreeMap::new();
+    for StepChange { what, source: a, target: b, .. } in &steps.changes {
+        let (of_a, of_b) = match what {
+            StepChangeKind::Program(place) => {
+                let pair = sides.alignment.programs.pairs[*place as usize];
+                (source.owner(pair.source), target.owner(pair.target))
+            }
+            StepChangeKind::Kind(kind) => {
+                ((CycleOwner::None(*kind), None), (CycleOwner::None(*kind), None))
+            }
+            StepChangeKind::Idle => ((CycleOwner::Idle, None), (CycleOwner::Idle, None)),
+        };
+        let here = |sum: &StepChangeSum| sum.steps > 0 || sum.cycles.0 > 0;
+        for (at, (sum, (owner, operation))) in [(a, of_a), (b, of_b)].into_iter().enumerate() {
+            if !here(sum) {
+                continue;
+            }
+            let known = cycles.entry(owner).or_default();
+            let side = if at == 0 { &mut known.source } else { &mut known.target };
+            *side = Some(side.unwrap_or(0) + sum.cycles.0);
+            known.operations[at] = known.operations[at].or(operation);
+        }
+    }
+    let place = |operation: Option<OperationId>| {
+        Some(ViewLocation { operation: Some(operation?), ..ViewLocation::view("operations") })
+    };
+    let row = |(owner, of): (CycleOwner, OwnedCycles)| ComparisonRow {
+        source_place: place(of.operations[0]),
+        target_place: place(of.operations[1]),
+        ..ComparisonRow::new(
+            owner.name(),
+            of.source.map(TableCell::Count),
+            of.target.map(TableCell::Count),
+        )
+    };
+    let (whole_source, whole_target) = steps.lane_cycles;
+    let table =
+        ComparisonTable::new("Operations", "Cycles of", cycles.into_iter().map(row).collect())
+            .with_total(
+                Some(TableCell::Count(whole_source.0)),
+                Some(TableCell::Count(whole_target.0)),
+            );
+    Ok(table.per(over_lanes(steps, divisors)).by_change())
+}

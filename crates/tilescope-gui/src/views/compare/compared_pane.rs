@@ -1,0 +1,46 @@
+//! What a view is to match of the same view of the other report.
+
+use super::ComparisonSide;
+use super::side_colours::{self, SideColours};
+use crate::views::ReportView;
+use egui::{Color32, Ui};
+use tilescope_report::units::Cycles;
+
+/// One of two views beside each other, and what both have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ComparedPane {
+    pub side: ComparisonSide,
+    /// The highest value that the graph of either shows: both axes reach as high.
+    pub graph_top: u64,
+    /// Cycles of a pixel from which on the lanes of both are shares.
+    pub narrow_steps: Option<Cycles>,
+    /// Whether there is little height, which lanes need more than marks above them.
+    pub low: bool,
+}
+
+impl ComparedPane {
+    /// What two views have in common, as far as their last frame tells.
+    pub(crate) fn of(side: ComparisonSide, views: [&dyn ReportView; 2]) -> Self {
+        Self {
+            side,
+            graph_top: views.iter().filter_map(|view| view.graph_top()).max().unwrap_or(0),
+            narrow_steps: views.iter().filter_map(|view| view.narrow_steps()).min(),
+            low: false,
+        }
+    }
+
+    /// The colour of its side.
+    pub(crate) fn colour(self, ui: &Ui) -> Color32 {
+        self.of_side(side_colours::side_colours(ui))
+    }
+
+    /// The colours of its side for memory that is always live, and for the rest.
+    pub(crate) fn liveness_colours(self, ui: &Ui) -> [Color32; 2] {
+        let always = side_colours::always_live_colours(ui);
+        [always, side_colours::not_always_live_colours(ui)].map(|colours| self.of_side(colours))
+    }
+
+    fn of_side(self, SideColours { source, target }: SideColours) -> Color32 {
+        if self.side == ComparisonSide::Source { source } else { target }
+    }
+}
