@@ -1,11 +1,17 @@
 //! What a frame costs in each view of a report of 64 IPUs: layout and tessellation, on one core,
 //! while the pointer moves over the view, the wheel turns and keys pan. Answers arrive from other
 //! threads, as in the window.
+//!
+//! `TILESCOPE_BENCH_REPORT=PATH` measures another report, such as one of 10^8 bars that
+//! `TILESCOPE_BENCH_REPORT=PATH cargo bench --bench report -- sixty-four-ipus` writes.
+
+mod gestures;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use egui::{Context, Event, Key, Modifiers, MouseWheelUnit, Pos2, RawInput, Rect, Vec2, pos2};
-use std::path::Path;
-use std::time::{Duration, Instant};
+use egui::Context;
+use gestures::frame;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 use tilescope_analysis::compare::ReportAlignment;
 use tilescope_analysis::find::{SearchCatalogue, SearchQuery, find};
 use tilescope_fixtures::ReportBuilder;
@@ -102,58 +108,21 @@ fn write_report(directory: &Path) {
     report.write(directory).expect("writes");
 }
 
-fn input(frame: u64, events: Vec<Event>) -> RawInput {
-    RawInput {
-        screen_rect: Some(Rect::from_min_size(Pos2::ZERO, Vec2::new(1600.0, 900.0))),
-        max_texture_side: Some(8192),
-        time: Some(frame as f64 / 60.0),
-        events,
-        ..RawInput::default()
-    }
-}
-
-/// Layout and tessellation of one frame, as the window does them.
-fn frame(context: &Context, app: &mut TilescopeApp, number: u64) -> Duration {
-    let keys = [Key::W, Key::D, Key::W, Key::A, Key::S, Key::D];
-    let key = keys[(number / 4) as usize % keys.len()];
-    let pressed = |pressed| Event::Key {
-        key,
-        physical_key: Some(key),
-        pressed,
-        repeat: false,
-        modifiers: Modifiers::NONE,
-    };
-    let place = pos2(500.0 + (number * 7 % 900) as f32, 150.0 + (number * 3 % 250) as f32);
-    let turn = if number % 40 < 20 { 12.0 } else { -12.0 };
-    let wheel = Event::MouseWheel {
-        unit: MouseWheelUnit::Point,
-        delta: Vec2::new(0.0, turn),
-        phase: egui::TouchPhase::Move,
-        source: egui::MouseWheelSource::Wheel,
-        modifiers: Modifiers::NONE,
-    };
-    let events = vec![Event::PointerMoved(place), wheel, pressed(true), pressed(false)];
-    let start = Instant::now();
-    let mut output = context.run_ui(input(number, events), |ui| {
-        app.logic(ui.ctx());
-        app.ui(ui);
-    });
-    output.textures_delta.clear();
-    context.tessellate(output.shapes, output.pixels_per_point);
-    start.elapsed()
-}
-
 /// Whether criterion was asked for this, by a part of its name on the command line or by none.
 fn wanted(what: &str) -> bool {
     let named: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
     named.is_empty() || named.iter().any(|name| what.contains(name))
 }
 
-/// The report, written once into a directory that must outlive it.
+/// The report, written once into a directory that must outlive it, or the one that is asked for.
 fn opened() -> (OpenReport, tempfile::TempDir) {
     let directory = tempfile::tempdir().expect("temporary directory");
-    write_report(directory.path());
-    (OpenReport::read(directory.path()).expect("opens"), directory)
+    let asked = std::env::var_os("TILESCOPE_BENCH_REPORT").map(PathBuf::from);
+    if asked.is_none() {
+        write_report(directory.path());
+    }
+    let path = asked.as_deref().unwrap_or(directory.path());
+    (OpenReport::read(path).expect("opens"), directory)
 }
 
 /// Quantiles of the frames of an app, and criterion's word on them.

@@ -1,5 +1,7 @@
 //! How fast reports are written and read, and what memory that takes, in millions of bars:
 //! `cargo bench --bench report`, then `-- NAME` for one of the larger measurements in [`SIZES`].
+//! With `TILESCOPE_BENCH_REPORT=DIRECTORY` the report is written there and kept, for
+//! `cargo bench --bench frame`.
 
 #![expect(clippy::unwrap_used, reason = "a measurement may fail")]
 
@@ -62,6 +64,41 @@ fn memory(field: &str) -> String {
     line.split_whitespace().skip(1).collect::<Vec<_>>().join(" ")
 }
 
+/// The marks of a step that ends an iteration, or a stage on every IPU.
+fn marks(work: &Loop, number: u64, starts: &mut [(u64, u64)]) -> Vec<TraceMark> {
+    let mut marks = Vec::new();
+    for (kind, every, start) in
+        [(MarkKind::Iteration, PROGRAMS, 0), (MarkKind::Stage, PROGRAMS / 10, 1)]
+    {
+        if !(number + 1).is_multiple_of(every) {
+            continue;
+        }
+        let (step, cycle) = starts[start];
+        starts[start] = (number + 1, work.clock);
+        let index = number / every;
+        let pass = [TrainingPass::Forward, TrainingPass::Backward][(index % 2) as usize];
+        let stage = kind == MarkKind::Stage;
+        let ipus = work.report.parts.target.ipus_per_replica;
+        let mark = |ipu: Option<IpuId>| TraceMark {
+            kind,
+            label: match ipu {
+                Some(ipu) => format!("B{ipu} {}", pass.name()),
+                None => format!("iteration {index}"),
+            },
+            ipu,
+            pass: stage.then_some(pass),
+            index: if stage { index / 2 } else { index },
+            steps: StepId(step)..StepId(number + 1),
+            cycles: CycleRange::new(Cycles(cycle), Cycles(work.clock - 3)),
+        };
+        match stage {
+            true => marks.extend((0..ipus).map(|ipu| mark(Some(IpuId(ipu))))),
+            false => marks.push(mark(None)),
+        }
+    }
+    marks
+}
+
 fn measure(steps: u64, ipus: u32, layout: StepLayout) {
     let bars = steps * u64::from(ipus);
     println!(
@@ -71,13 +108,18 @@ fn measure(steps: u64, ipus: u32, layout: StepLayout) {
         grouped(bars)
     );
     let directory = tempdir().unwrap();
+    let kept = std::env::var_os("TILESCOPE_BENCH_REPORT").map(std::path::PathBuf::from);
+    let into = kept.as_deref().unwrap_or(directory.path());
+    fs::create_dir_all(into).unwrap();
     let mut work = Loop::new(ipus);
     let started = Instant::now();
-    let mut writer = ReportWriter::create(directory.path(), &work.report.meta).unwrap();
+    let mut writer = ReportWriter::create(into, &work.report.meta).unwrap();
     writer.compilation(&work.report.compilation()).unwrap();
     writer.step_layout(layout).unwrap();
+    let mut starts = [(0, 0); 2];
     for number in 0..steps {
         writer.step(&work.step(number)).unwrap();
+        marks(&work, number, &mut starts).iter().for_each(|mark| writer.mark(mark).unwrap());
     }
     let path = writer.finish().unwrap();
     let took = started.elapsed();
@@ -208,7 +250,7 @@ fn measure_a_foreign_file() {
 }
 
 /// What can be measured; the first when nothing is asked for.
-const SIZES: [(&str, fn()); 4] = [
+const SIZES: [(&str, fn()); 5] = [
     ("million", || {
         measure(1_000_000, 1, StepLayout::Rows);
         measure(1_000_000, 4, StepLayout::Rows);
@@ -219,6 +261,7 @@ const SIZES: [(&str, fn()); 4] = [
         measure(10_000_000, 1, StepLayout::Columns);
     }),
     ("hundred-million", || measure(25_000_000, 4, StepLayout::Columns)),
+    ("sixty-four-ipus", || measure(1_562_500, 64, StepLayout::Columns)),
     ("foreign", measure_a_foreign_file),
 ];
 

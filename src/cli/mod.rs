@@ -111,7 +111,8 @@ pub(crate) fn arguments() -> clap::Command {
                 .help("Simulate SPEC (default: the bundled MNIST pipeline) and write a report, without a display"),
         )
         .arg(simulate::output_argument().requires("headless"))
-        .arg(simulate::set_argument().requires("headless"));
+        .arg(simulate::set_argument().requires("headless"))
+        .arg(simulate::yes_argument().requires("headless"));
     for command in COMMANDS {
         program = program.subcommand((command.arguments)(clap::Command::new(command.name)));
     }

@@ -25,7 +25,7 @@ impl ProgressReporter {
         if !std::io::stderr().is_terminal() {
             return Self::Silent;
         }
-        let style = ProgressStyle::with_template("{msg} [{bar:40}] {percent} %");
+        let style = ProgressStyle::with_template("{msg} [{bar:40}] {percent} %, {eta} left");
         let bar = ProgressBar::new(100).with_message(job);
         Self::Bar(match style {
             Ok(style) => bar.with_style(style.progress_chars("=> ")),

@@ -5,13 +5,15 @@ use super::{CliCommand, CliError};
 use clap::{Arg, ArgAction, ArgMatches};
 use std::io::Write;
 use std::path::Path;
-use tilescope_report::units::exact_bytes;
-use tilescope_report::{Report, ReportPart};
+use tilescope_report::units::{NumberFormat, exact_bytes, grouped};
 use tilescope_sim::spec::{Spec, SpecSource};
-use tilescope_sim::{SimulateError, compile, simulate};
+use tilescope_sim::{MOST_RECORDS, SimulateError, Simulation, compile};
 
 /// The spec of `--headless` without a name.
 pub(super) const DEFAULT_SPEC: &str = "mnist_pipeline";
+
+/// Records of a run that takes long enough to be foreseen.
+const LONG_RUN: u64 = 10_000_000;
 
 /// Directory reports go to where the user names none.
 const DEFAULT_DIRECTORY: &str = "out";
@@ -30,6 +32,7 @@ fn arguments(command: clap::Command) -> clap::Command {
         )
         .arg(output_argument())
         .arg(set_argument())
+        .arg(yes_argument())
         .arg(
             Arg::new("balance")
                 .long("balance")
@@ -47,6 +50,14 @@ fn arguments(command: clap::Command) -> clap::Command {
             "Examples:\n  tilescope simulate mnist_pipeline -o out --set options.gradient_accumulation=20\n  \
              tilescope simulate my_model.toml -o out",
         )
+}
+
+/// `--yes`
+pub(super) fn yes_argument() -> Arg {
+    Arg::new("yes")
+        .long("yes")
+        .action(ArgAction::SetTrue)
+        .help("Simulate also a run of more than a billion records")
 }
 
 /// `-o DIR`
@@ -97,22 +108,20 @@ fn balanced(name: &str, matches: &ArgMatches, output: &mut dyn Write) -> Result<
         writeln!(output, "  {:30} {cycles} cycles per micro-batch", blocks.join(" + "))?;
     }
     writeln!(output, "\nBefore:")?;
-    let directory = simulate_one(&source, matches, output)?;
-    let fits = Report::open(directory).is_ok_and(|report| report.has(ReportPart::Execution));
+    let spec = build(&source)?;
+    let before = compiled(&spec, matches)?;
+    write_report(&before, matches, output)?;
     let mut after = source;
     after.overrides.push(split);
     writeln!(output, "\nAfter:")?;
-    let over = |source: &SpecSource| -> Result<u64, CliError> {
-        let spec = Spec::build(source).map_err(usage)?;
-        let compiled = compile::compile(&spec);
-        Ok(compiled.map_err(|error| CliError::Usage(error.to_string()))?.tiles_out_of_memory())
-    };
-    let tiles = over(&after)?;
-    if tiles > 0 && fits {
+    let spec = build(&after)?;
+    let after = compiled(&spec, matches)?;
+    let tiles = after.tiles_out_of_memory();
+    if tiles > 0 && before.tiles_out_of_memory() == 0 {
         let problem = "does not fit in memory; the report is that of the split before";
         return Ok(writeln!(output, "The split {problem}. Tiles that are over: {tiles}.")?);
     }
-    simulate_one(&after, matches, output)?;
+    write_report(&after, matches, output)?;
     Ok(())
 }
 
@@ -144,7 +153,8 @@ fn source(name: &str, matches: &ArgMatches) -> Result<SpecSource, CliError> {
 }
 
 fn simulate_spec(name: &str, matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
-    let directory = simulate_one(&source(name, matches)?, matches, output)?;
+    let spec = build(&source(name, matches)?)?;
+    let directory = write_report(&compiled(&spec, matches)?, matches, output)?;
     writeln!(
         output,
         "\nNext: tilescope {directory}            open it\n      tilescope summary {directory}    print all figures"
@@ -152,21 +162,47 @@ fn simulate_spec(name: &str, matches: &ArgMatches, output: &mut dyn Write) -> Re
     Ok(())
 }
 
-/// Simulates a spec, prints its figures in short and returns the directory of the report.
-fn simulate_one<'a>(
-    source: &SpecSource,
+/// The compiled spec, if its run is not absurdly long or `--yes` was given; what a long run will
+/// take goes to stderr.
+fn compiled<'a>(spec: &'a Spec, matches: &ArgMatches) -> Result<Simulation<'a>, CliError> {
+    let most = if matches.get_flag("yes") { u64::MAX } else { MOST_RECORDS };
+    let simulation = Simulation::compile(spec, most).map_err(|error| match error {
+        error @ SimulateError::TooLong { .. } => {
+            CliError::Usage(format!("{error} (--yes simulates it all the same)"))
+        }
+        error => failure(error),
+    })?;
+    let forecast = simulation.forecast();
+    if forecast.records >= LONG_RUN {
+        let _ = writeln!(
+            super::plain_output::stderr(),
+            "{} records: about {} and {} s",
+            grouped(forecast.records),
+            NumberFormat::default().bytes(forecast.bytes().0),
+            forecast.seconds()
+        );
+    }
+    Ok(simulation)
+}
+
+fn failure(error: SimulateError) -> CliError {
+    match error {
+        SimulateError::Report(error) => CliError::Failed(error.to_string()),
+        error => CliError::Usage(error.to_string()),
+    }
+}
+
+/// Runs a program, prints its figures in short and returns the directory of the report.
+fn write_report<'a>(
+    simulation: &Simulation,
     matches: &'a ArgMatches,
     output: &mut dyn Write,
 ) -> Result<&'a str, CliError> {
-    let spec = build(source)?;
     let directory = matches.get_one::<String>("output").map_or(DEFAULT_DIRECTORY, String::as_str);
     let mut progress = ProgressReporter::new("simulating");
-    let result = simulate(&spec, Path::new(directory), |share| progress.at(share));
+    let result = simulation.write(Path::new(directory), |share| progress.at(share));
     progress.finish();
-    let path = result.map_err(|error| match error {
-        SimulateError::Compile(error) => CliError::Usage(error.to_string()),
-        SimulateError::Report(error) => CliError::Failed(error.to_string()),
-    })?;
+    let path = result.map_err(failure)?;
     let size = std::fs::metadata(&path).map_or(0, |file| file.len());
     writeln!(output, "{} ({})", path.display(), exact_bytes(size))?;
     super::summary::print_short(&path, output)?;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::io::Write;
 use tilescope_sim::model::MODELS;
 use tilescope_sim::spec::keys::{KEYS, KeyControl, SpecKey, SpecKeyType};
-use tilescope_sim::spec::{BUNDLED_SPECS, SpecSource, schema};
+use tilescope_sim::spec::{BUNDLED_SPECS, BundledSpecGroup, SpecSource, schema};
 
 /// `tilescope specs`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "specs", arguments, run };
@@ -66,8 +66,11 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         }
         None => {
             let width = BUNDLED_SPECS.iter().map(|spec| spec.name.len()).max().unwrap_or(0);
-            for spec in BUNDLED_SPECS {
-                writeln!(output, "{:width$}  {}", spec.name, spec.about())?;
+            for group in BundledSpecGroup::ALL {
+                writeln!(output, "{}", group.title())?;
+                for spec in BUNDLED_SPECS.iter().filter(|spec| spec.group == group) {
+                    writeln!(output, "  {:width$}  {}", spec.name, spec.about())?;
+                }
             }
         }
     }

@@ -563,3 +563,25 @@ pub fn simulator() -> &'static Path {
     tilescope_gui::simulate_with(real);
     real
 }
+
+/// Texts that were painted in the last frame, lines of one text joined by a space.
+pub(crate) fn painted(window: &Window) -> Vec<String> {
+    fn collect(shape: &egui::Shape, texts: &mut Vec<String>) {
+        match shape {
+            egui::Shape::Vec(shapes) => shapes.iter().for_each(|shape| collect(shape, texts)),
+            egui::Shape::Text(text) => {
+                let rows: Vec<String> = text
+                    .galley
+                    .rows
+                    .iter()
+                    .map(|row| row.row.text().trim_end().to_owned())
+                    .collect();
+                texts.push(rows.join(" "));
+            }
+            _ => {}
+        }
+    }
+    let mut texts = Vec::new();
+    window.output().shapes.iter().for_each(|clipped| collect(&clipped.shape, &mut texts));
+    texts
+}

@@ -118,7 +118,10 @@ fn a_program_that_does_not_fit_is_a_result() {
 fn specs_are_listed_and_printed() {
     let list = stdout(&tilescope(&["specs"]));
     for name in ["matmul_chain", "mnist_pipeline", "too_large"] {
-        assert!(list.lines().any(|line| line.starts_with(name)), "{list}");
+        assert!(list.lines().any(|line| line.starts_with(&format!("  {name} "))), "{list}");
+    }
+    for heading in ["Examples", "Small programs", "Published benchmarks"] {
+        assert!(list.lines().any(|line| line == heading), "{list}");
     }
     let text = stdout(&tilescope(&["specs", "mnist_pipeline"]));
     assert!(text.contains("gradient_accumulation = 10"), "{text}");
@@ -379,4 +382,20 @@ fn a_picture_is_never_written_over_a_report() {
         assert!(code == 2 && message.contains("choose a name"), "{message}");
     }
     assert_eq!(std::fs::read(&report).expect("a report"), before);
+}
+
+#[test]
+fn absurdly_long_runs_are_refused_before_they_begin() {
+    let directory = tempfile::tempdir().expect("directory");
+    let out = path(&directory, "out");
+    let keys = ["options.gradient_accumulation", "options.device_iterations"];
+    for (key, other) in [(keys[0], keys[1]), (keys[1], keys[0])] {
+        let (set, more) = (format!("{key}=16777216"), format!("{other}=1000"));
+        let spec = "tests/data/specs/perceptron.toml";
+        let (code, told) = failure(&["simulate", spec, "-o", &out, "--set", &set, "--set", &more]);
+        assert_eq!(code, 2, "{told}");
+        assert!(told.contains(&format!("{key} (16,777,216)")), "{told}");
+        assert!(told.contains("above 1,073,741,824") && told.contains("--yes"), "{told}");
+        assert!(!std::path::Path::new(&out).exists(), "nothing is left behind");
+    }
 }

@@ -173,3 +173,57 @@ fn names_in_the_walks_stand_in_the_files_beside_them() {
         }
     }
 }
+
+/// Names between single stars in a help page: controls, tabs, columns. Those that end with a full stop
+/// are headings of paragraphs.
+fn named_controls(page: &str) -> impl Iterator<Item = &str> {
+    let names = page.split('*').skip(1).step_by(2);
+    names.filter(|name| !name.ends_with('.') && !name.is_empty())
+}
+
+/// Every source file below a folder, as one text.
+fn sources_below(folder: &str) -> String {
+    let mut text = String::new();
+    let mut open = vec![root().join(folder)];
+    while let Some(path) = open.pop() {
+        if path.is_dir() {
+            let entries = std::fs::read_dir(&path).expect("a folder");
+            open.extend(entries.map(|entry| entry.expect("an entry").path()));
+        } else if path.extension().is_some_and(|extension| extension == "rs")
+            // It names the controls of all views.
+            && !path.ends_with("view_controls.rs")
+        {
+            text += &std::fs::read_to_string(&path).expect("a source file");
+        }
+    }
+    text
+}
+
+#[test]
+fn help_pages_call_controls_as_the_window_does() {
+    let gui = "crates/tilescope-gui/src";
+    let shell = sources_below(&format!("{gui}/shell"));
+    let mut pages = 0;
+    for entry in std::fs::read_dir(root().join("assets/help")).expect("help pages") {
+        let path = entry.expect("a page").path();
+        let name = path.file_stem().expect("a name").to_string_lossy().replace('-', "_");
+        // A page about a view names what that view has, any other page what any view has.
+        let view = root().join(gui).join("views").join(&name);
+        let folder =
+            if view.is_dir() { format!("{gui}/views/{name}") } else { format!("{gui}/views") };
+        let tables = format!("crates/tilescope-analysis/src/tables/{name}.rs");
+        let tables = std::fs::read_to_string(root().join(tables)).unwrap_or_default();
+        let known = [shell.as_str(), &sources_below(&folder), &tables].join("\n");
+        let text = std::fs::read_to_string(&path).expect("a page");
+        for control in named_controls(&text) {
+            let literal = format!("\"{control}\"");
+            assert!(known.contains(&literal), "{}: nothing is called {control:?}", path.display());
+            pages += 1;
+        }
+    }
+    assert!(pages > 20);
+    let words = document("assets/help/words.md");
+    for word in ["BSP", "slot", "phase", "iteration", "stage", "micro-batch"] {
+        assert!(words.contains(&format!("| {word} |")), "{word} is not explained");
+    }
+}

@@ -3,6 +3,7 @@
 use crate::common;
 use std::collections::BTreeSet;
 use tilescope_analysis::insights::{InsightFinding, InsightGain, RULES, insights};
+use tilescope_analysis::trace::{LaneStepLocation, located_step};
 use tilescope_fixtures::ReportBuilder;
 use tilescope_report::units::{
     Bytes, Cycles, NumberFormat, TileId, TileRange, TileRuns, VertexTypeId,
@@ -144,8 +145,29 @@ fn check(report: &Report, found: &[InsightFinding]) {
         assert!(place.program.is_none_or(|id| programs.get(id).is_some()), "{finding:?}");
         let variable = place.variable.map(|id| report.variable(id).expect("reads"));
         assert!(variable.is_none_or(|found| found.is_some()), "{finding:?}");
+        if place.view == "execution-trace" {
+            speaks_of_its_step(report, finding);
+        }
         #[cfg(feature = "gui")]
         assert!(tilescope_gui::view_names().contains(&place.view), "{finding:?}");
+    }
+}
+
+/// A link to the trace leads to a step of the IPU and the program that the finding speaks of, and to
+/// cycles in which it can be seen.
+fn speaks_of_its_step(report: &Report, finding: &InsightFinding) {
+    let place = &finding.place;
+    let found = located_step(report, place).expect("reads").expect("a step");
+    let LaneStepLocation { ipu, step, .. } = found.location;
+    assert!(place.ipu.is_none_or(|own| own == ipu), "{finding:?}");
+    assert!(place.program.is_none_or(|own| step.program == Some(own)), "{finding:?}");
+    assert!(found.window.overlaps(step.range), "{finding:?} {found:?}");
+    let seen = found.window.intersection(step.range).length();
+    assert!(seen * 60 >= found.window.length(), "{finding:?} {found:?}: too narrow to be seen");
+    // `IPU 3 waits…`, `Stage B4 on IPU 3 takes…`
+    if let Some((_, named)) = finding.sentence.split_once("IPU ") {
+        let named: String = named.chars().take_while(char::is_ascii_digit).collect();
+        assert_eq!(named, ipu.to_string(), "{finding:?}");
     }
 }
 

@@ -285,12 +285,12 @@ fn ask_changed(sql: &str) -> (Vec<String>, Vec<String>) {
 #[test]
 fn numbers_that_cannot_be_are_left_out() {
     let cases = [
-        "UPDATE var_tiles SET bytes = -1",
+        "UPDATE tile_patterns SET runs = '[[0,1,1,1,-1]]'",
         "UPDATE memory_by_tile SET non_interleaved = 'many'",
-        "UPDATE compute_set_cycles SET cycles = x'00'",
-        "UPDATE exchange_tiles SET bytes_in = 1e300",
+        "UPDATE tile_patterns SET runs = x'00'",
+        "UPDATE tile_patterns SET runs = '[[0,1,1,1,1e300]]'",
         "UPDATE liveness_steps SET bytes = -9223372036854775808",
-        "UPDATE vertex_tiles SET count = 1e18",
+        "UPDATE tile_patterns SET runs = '[[0,1,1,1,1000000000000000000]]'",
         "UPDATE operations SET flops = 'NaN'",
     ];
     for sql in cases {
@@ -303,8 +303,8 @@ fn numbers_that_cannot_be_are_left_out() {
 fn addresses_that_cannot_be_are_left_out() {
     // A first tile above all tiles, and an address above all memory.
     for blob in ["ffffffffffffffffff01", "0002ffffffffffffffffff01"] {
-        let (_, warnings) = ask_changed(&format!("UPDATE var_addresses SET data = x'{blob}'"));
-        let told = "var_addresses has runs of tiles that overlap or do not exist";
+        let (_, warnings) = ask_changed(&format!("UPDATE addresses SET data = x'{blob}'"));
+        let told = "addresses has runs of tiles that overlap or do not exist";
         assert!(warnings.iter().any(|w| w.contains(told)), "{blob}: {warnings:?}");
     }
 }
@@ -339,11 +339,11 @@ fn steps_that_cannot_be_are_noticed() {
 #[test]
 fn runs_of_tiles_that_overlap_are_left_out() {
     let cases = [
-        "UPDATE var_tiles SET end_tile = 1000000000000",
-        "UPDATE var_tiles SET end_tile = first_tile",
-        "UPDATE exchange_tiles SET end_tile = 60000",
+        "UPDATE tile_patterns SET runs = '[[0,1000000000000,1,1,5]]'",
+        "UPDATE tile_patterns SET runs = '[[3,3,1,1,5]]'",
+        "UPDATE exchanges SET base_tile = 60000",
         "UPDATE category_bytes SET times = 9000",
-        "INSERT INTO compute_set_cycles VALUES (0, 100, 1048577, 1048477, 1, 5)",
+        "UPDATE tile_patterns SET runs = '[[100,1048577,1048477,1,5]]'",
     ];
     for sql in cases {
         let (_, warnings) = ask_changed(sql);
@@ -423,7 +423,7 @@ fn huge_values_are_not_loaded() {
         "CREATE TABLE programs (id INTEGER PRIMARY KEY, name TEXT);
          INSERT INTO programs VALUES (0, CAST(zeroblob(100000000) AS TEXT));
          CREATE TABLE compute_sets (compute_set INTEGER PRIMARY KEY, name TEXT);
-         INSERT INTO compute_sets VALUES (0, CAST(zeroblob(1000000) AS TEXT))",
+         INSERT INTO compute_sets (compute_set, name) VALUES (0, CAST(zeroblob(1000000) AS TEXT))",
     );
     assert!(errors.iter().any(|text| text.contains("too large for a report")), "{errors:?}");
     assert!(

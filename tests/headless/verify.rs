@@ -39,14 +39,10 @@ const UNGUARDED: &[&str] = &[
     "batching.gradient_accumulation",
     "batching.micro_batch",
     "category_bytes.overlapped",
-    "compute_set_cycles.cycles",
     "exchange_routes.end_receiver",
     "exchange_routes.end_sender",
     "exchange_routes.first_receiver",
     "exchange_routes.first_sender",
-    "exchange_tiles.code_bytes",
-    "exchange_tiles.messages_in",
-    "exchange_tiles.messages_out",
     "liveness_steps.program",
     "marks.number",
     "operations.flops",
@@ -61,6 +57,7 @@ const UNGUARDED: &[&str] = &[
     "target.io_tiles_per_ipu",
     "target.memory_element_bytes",
     "target.tiles_per_column",
+    "vars.addresses",
     "vars.name",
     "vars.operation",
     "vars.shape",
@@ -284,5 +281,5 @@ fn every_changed_cell_is_told_or_listed() {
     assert!(missing.is_empty(), "changes of these are not told: {missing:#?}");
     let stale: Vec<&String> = listed.difference(&untold).collect();
     assert!(stale.is_empty(), "these are told, or do not exist: {stale:#?}");
-    assert!(all.len() > 180, "only {} columns have a row", all.len());
+    assert!(all.len() > 160, "only {} columns have a row", all.len());
 }

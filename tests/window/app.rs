@@ -28,7 +28,7 @@ fn every_view_opens_on_every_report() {
             "program-tree" if variant.name == "foreign, bare" => &["Program tree"],
             "program-tree" => &["Select a step in the program tree", "Show ids"],
             "operations" if variant.name == "foreign, bare" => &["Operations"],
-            "operations" => &["Layer", "Columns", "Cycles (run)", "All operations"],
+            "operations" => &["Layer", "Columns", "Cycles (run)", "Show tables"],
             "operations-graph" if variant.name == "simulated" => {
                 &["Graph of operations", "B1", "Show backward pass"]
             }

@@ -91,7 +91,7 @@ fn graphs_of_both_lie_over_each_other() {
         window.get_by_label("One graph").click();
         settle(&mut window);
         assert!(says(&window, "Both reports"), "{view}");
-        let curves = ["Tile memory (without gaps)", "Always live", "Exchange code"];
+        let curves = ["Tile memory (including gaps)", "Always live", "Exchange code"];
         let sides = ["Source", "Target"];
         let both = |curve: &&str| sides.iter().all(|s| says(&window, &format!("{s}: {curve}")));
         assert!(curves.iter().any(both), "{view}");

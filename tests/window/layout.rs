@@ -2,10 +2,10 @@
 //! kind of report, in small and large windows, with text of the usual size and twice as large.
 
 use crate::gui_support::{
-    VARIANTS, Variant, Window, each_pair, opened_window, press_role, scaled_window, settle,
+    VARIANTS, Variant, Window, each_pair, opened_window, press, press_role, scaled_window, settle,
 };
 use egui::accesskit::Role;
-use egui::{Rect, Shape, Vec2};
+use egui::{Key, Modifiers, Rect, Shape, Vec2};
 use egui_kittest::kittest::{NodeT, Queryable};
 use std::sync::Mutex;
 use tilescope_gui::view_names;
@@ -171,4 +171,70 @@ fn two_reports_find_room_in_a_small_window() {
 fn tabs(window: &Window) -> Vec<String> {
     let tabs = window.query_all_by_role(Role::Tab);
     tabs.filter_map(|node| node.accesskit_node().label()).collect()
+}
+
+/// Every dialog in small windows and with large text: no control is out of reach.
+#[test]
+fn dialogs_find_room_in_small_windows() {
+    const CTRL: Modifiers = Modifiers::COMMAND;
+    let shift = CTRL | Modifiers::SHIFT;
+    let keys = [
+        (CTRL, Key::O),
+        (CTRL, Key::D),
+        (shift, Key::P),
+        (Modifiers::NONE, Key::F1),
+        (Modifiers::SHIFT, Key::F1),
+        (CTRL, Key::S),
+        (CTRL, Key::Comma),
+        (shift, Key::M),
+    ];
+    let screens = [
+        (Vec2::new(640.0, 480.0), 1.0),
+        (Vec2::new(1280.0, 720.0), 1.0),
+        (Vec2::new(1280.0, 720.0), 2.0),
+    ];
+    let mut problems = Vec::new();
+    for (size, scale) in screens {
+        let variant = Variant::named("sample of a pipeline");
+        let mut window = scaled_window(variant, "summary", size, scale);
+        for (modifiers, key) in keys {
+            press(&mut window, modifiers, key);
+            let found = outside(&window, size / scale);
+            problems.extend(found.iter().map(|what| format!("{key:?} {size} x {scale}: {what}")));
+            press(&mut window, Modifiers::NONE, Key::Escape);
+        }
+    }
+    assert!(problems.is_empty(), "{} problems:\n{}", problems.len(), problems.join("\n"));
+}
+
+/// All entries of the side menu are seen in a window of a small screen.
+#[test]
+fn the_side_menu_fits_into_a_small_screen() {
+    let size = Vec2::new(1280.0, 720.0);
+    let window = scaled_window(Variant::named("small"), "summary", size, 1.0);
+    for entry in ["Reload report", "Keys and help", "Hide menu"] {
+        let found = window.query_by_role_and_label(Role::Button, entry);
+        let rect = found.expect("an entry").rect();
+        assert!(rect.bottom() <= size.y, "{entry}: {rect:?}");
+    }
+}
+
+/// Nothing of the what-if panel is cut at its left, however little room there is.
+#[test]
+fn what_if_is_whole_beside_a_view_with_large_text() {
+    crate::gui_support::simulator();
+    let (size, scale) = (Vec2::new(1280.0, 720.0), 2.0);
+    let variant = Variant::named("sample of a pipeline");
+    let mut window = scaled_window(variant, "memory", size, scale);
+    press(&mut window, Modifiers::COMMAND, Key::T);
+    for wanted in ["What if", "Stages"] {
+        let words = words(&window);
+        let found = words.iter().find(|words| words.text.trim() == wanted).expect("is painted");
+        assert!(!found.headless, "{wanted} is cut at {:?}", found.rect);
+    }
+    let close = window.get_by_label("Close what-if").rect();
+    let sliders = window.query_all_by_role(Role::Slider);
+    let lefts: Vec<f32> = sliders.map(|slider| slider.rect().left()).collect();
+    let edge = close.right() - 300.0;
+    assert!(!lefts.is_empty() && lefts.iter().all(|left| *left >= edge), "{lefts:?} {edge}");
 }

@@ -1,7 +1,8 @@
 //! The figures that views show are those of the analyses: every view on every kind of report.
 
-use crate::gui_support::{VARIANTS, Variant, Window, each_pair, window};
+use crate::gui_support::{VARIANTS, Variant, Window, each_pair, press_role, settle, window};
 use egui::Vec2;
+use egui::accesskit::Role;
 use egui_kittest::kittest::NodeT;
 use std::sync::Mutex;
 use tilescope_analysis::insights::{InsightFacts, ranked, tile_memory_overview};
@@ -202,7 +203,10 @@ fn what_is_shown_is_what_the_analyses_say() {
     let problems = Mutex::new(Vec::new());
     each_pair(VARIANTS, |variant, view| {
         // High enough for all of it to be laid out.
-        let window = window(variant, view, Vec2::new(1600.0, 2600.0));
+        let mut window = window(variant, view, Vec2::new(1600.0, 2600.0));
+        // Sums over everything are below a view in which nothing is chosen.
+        press_role(&mut window, Role::Button, "Show tables");
+        settle(&mut window);
         let found = read(&window);
         let report = &variant.opened().report;
         for figure in figures(report, view).expect("reads") {

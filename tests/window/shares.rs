@@ -16,7 +16,12 @@ fn long_run() -> Window {
     let directory = tempfile::tempdir().unwrap();
     let spec = common::spec("mnist_pipeline", &["options.device_iterations=100"]);
     common::report_file(&spec, directory.path());
-    opened_window(OpenReport::read(directory.path()).unwrap(), "execution-trace", SIZE)
+    let opened = OpenReport::read(directory.path()).unwrap();
+    let mut window = opened_window(opened, "execution-trace", SIZE);
+    // It begins with a typical iteration.
+    assert!(press_role(&mut window, Role::Button, "Whole run"));
+    settle(&mut window);
+    window
 }
 
 /// How much of the window has the colour of compute.

@@ -160,7 +160,7 @@ fn memory_shows_the_floor_plan_a_variable_and_compute_sets() {
     let mut window = window("memory");
     choose(&mut window, "Graph", "Tile map");
     let report = &window.state().report;
-    let most = report.tile_memory().expect("reads").map(|tile| tile.excluding_gaps()).max();
+    let most = report.tile_memory().expect("reads").map(memory::needed).max();
     let map = window.get_by_label("Memory on the floor plan").accesskit_node().value();
     assert!(map.is_some_and(|words| words.ends_with(&exact_bytes(most.0))));
     press(&mut window, Role::Tab, "Compute sets");

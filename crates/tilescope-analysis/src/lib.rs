@@ -7,6 +7,7 @@ pub mod data_table;
 pub mod distribution;
 pub mod exchange_code;
 pub mod find;
+mod graph_layout;
 pub mod insights;
 pub mod json;
 mod label_conventions;

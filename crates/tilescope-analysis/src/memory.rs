@@ -64,6 +64,25 @@ pub fn curves(report: &Report, key: &MemoryCurveKey) -> Result<TileCurveStack, R
     Ok(curves.arranged(&target, key.order, key.per_ipu))
 }
 
+/// What a tile needs: the bytes below its highest used address, gaps included. As much must fit, so
+/// this is what *fullest* means everywhere.
+pub fn needed(tile: &TileMemory) -> Bytes {
+    tile.including_gaps
+}
+
+/// The tiles that need most, the fullest first, of equals the first one.
+pub fn fullest_tiles(memory: &TileRuns<TileMemory>, count: usize) -> Vec<(TileId, Bytes)> {
+    let mut tiles: Vec<(TileId, Bytes)> = Vec::new();
+    for (range, tile) in memory.iter() {
+        let bytes = needed(tile);
+        // More tiles of one run than are asked for cannot make a difference.
+        tiles.extend(range.iter().take(count).map(|tile| (tile, bytes)));
+    }
+    tiles.sort_by_key(|(tile, bytes)| (Bytes::MAX - *bytes, *tile));
+    tiles.truncate(count);
+    tiles
+}
+
 fn tile_count(target: &Target, memory: &TileRuns<TileMemory>) -> usize {
     let recorded = memory.iter().map(|(range, _)| range.end).max().unwrap_or_default();
     recorded.index().max(target.tiles_per_replica() as usize)
@@ -120,8 +139,7 @@ fn add_gaps(
     breakdown: MemoryBreakdown,
     tiles: usize,
 ) {
-    let gaps =
-        spread(memory, tiles, |tile| tile.including_gaps.saturating_sub(tile.excluding_gaps()).0);
+    let gaps = spread(memory, tiles, |tile| needed(tile).saturating_sub(tile.excluding_gaps()).0);
     match (breakdown, layers.first_mut()) {
         (MemoryBreakdown::None, Some(total)) => {
             total.values.iter_mut().zip(gaps).for_each(|(bytes, gap)| *bytes += gap);
@@ -207,7 +225,7 @@ pub fn details(report: &Report, tiles: &[TileId]) -> Result<Vec<MemoryTreeRow>, 
     // Without regions it is not known where on a tile bytes lie.
     let regions = report.has(ReportPart::Regions);
     if regions {
-        add(0, "Memory including gaps", of_memory(&|tile| tile.including_gaps), INCLUDING);
+        add(0, "Memory including gaps", of_memory(&needed), INCLUDING);
     }
     add(0, "Memory excluding gaps", of_memory(&TileMemory::excluding_gaps), EXCLUDING);
     if regions {

@@ -1,18 +1,15 @@
 //! The model as a graph: operations, and which reads whose results.
 //!
-//! Nodes are laid out in layers: a node stands one layer below the lowest node it reads, so every
-//! arrow points down. Each IPU is a lane of its own; within a layer of a lane, nodes come by where
-//! those they read stand (the barycentre rule of Sugiyama, Tagawa and Toda, 1981), which keeps most
-//! arrows short.
-//! O((nodes + edges) x sweeps).
+//! Each IPU is a band of its own. In it the forward pass goes down, the backward pass goes up beside
+//! it, each node where what it keeps from the forward pass is, and weight updates stand beside that.
+//! What would be much higher than wide goes on in a next column, and many bands stand in several lines.
 
+pub use super::graph_layout::LayoutPoint;
+use super::graph_layout::{GraphLayout, LayoutInput, LayoutLane, lay_out};
 use super::operations::{OpRow, OperationLayer, operations};
 use std::collections::BTreeMap;
 use tilescope_report::units::IpuId;
 use tilescope_report::{Report, ReportError, ReportPart, TrainingPass};
-
-/// Passes over all layers that put nodes in order.
-const SWEEPS: usize = 4;
 
 /// An operation, or several of one block shown as one.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,7 +26,7 @@ pub struct OpGraphNode {
     pub ipu: Option<IpuId>,
     /// Block of the model.
     pub block: String,
-    /// Layer, counted from the top.
+    /// Row, counted from the top.
     pub layer: usize,
     /// Place of its middle from the left, in widths of a node.
     pub x: f64,
@@ -44,6 +41,9 @@ pub struct OpGraphLane {
     pub left: f64,
     /// Number of nodes beside each other.
     pub width: f64,
+    /// First row, and number of rows.
+    pub top: usize,
+    pub rows: usize,
 }
 
 /// An arrow between two nodes.
@@ -63,6 +63,9 @@ pub struct OpGraph {
     pub nodes: Vec<OpGraphNode>,
     /// The arrows, without repetition.
     pub edges: Vec<OpGraphEdge>,
+    /// Where each arrow bends, to pass beside nodes.
+    pub bends: Vec<Vec<LayoutPoint>>,
+    /// Rows of nodes.
     pub layers: usize,
     /// The IPUs, from the left.
     pub lanes: Vec<OpGraphLane>,
@@ -71,7 +74,7 @@ pub struct OpGraph {
 impl OpGraph {
     /// Width, in widths of a node.
     pub fn width(&self) -> f64 {
-        self.lanes.last().map_or(0.0, |lane| lane.left + lane.width)
+        self.lanes.iter().map(|lane| lane.left + lane.width).fold(0.0, f64::max)
     }
 }
 
@@ -140,9 +143,8 @@ fn laid_out(rows: Vec<OpRow>, inputs: &[Vec<usize>], key: &OpGraphKey) -> OpGrap
         nodes[*place].about = format!("{count} operations");
     }
     let edges = edges(&node_of, inputs);
-    let mut graph = OpGraph { rows, nodes, edges, layers: 0, lanes: Vec::new() };
-    put_in_layers(&mut graph);
-    put_in_order(&mut graph);
+    let mut graph = OpGraph { rows, nodes, edges, ..OpGraph::default() };
+    put_in_place(&mut graph);
     graph
 }
 
@@ -192,90 +194,110 @@ fn edges(node_of: &[Option<usize>], inputs: &[Vec<usize>]) -> Vec<OpGraphEdge> {
     edges
 }
 
-/// Each node below the lowest it reads. Blocks shown as one may read each other; an arrow that
-/// would lead up again is not followed.
-fn put_in_layers(graph: &mut OpGraph) {
-    let first = |node: &OpGraphNode| node.operations.first().copied().unwrap_or(0);
-    let mut order: Vec<usize> = (0..graph.nodes.len()).collect();
-    order.sort_by_key(|node| first(&graph.nodes[*node]));
-    let mut rank = vec![0; graph.nodes.len()];
-    for (place, node) in order.iter().enumerate() {
-        rank[*node] = place;
+/// What stands beside each other in a lane of an IPU.
+fn pass_place(pass: Option<TrainingPass>) -> usize {
+    match pass {
+        Some(TrainingPass::Forward) | None => 0,
+        Some(TrainingPass::Backward) => 1,
+        Some(TrainingPass::Update) => 2,
     }
-    let mut below: Vec<Vec<usize>> = vec![Vec::new(); graph.nodes.len()];
-    for edge in graph.edges.iter().filter(|edge| rank[edge.from] < rank[edge.to]) {
-        below[edge.from].push(edge.to);
+}
+
+/// Puts nodes into rows and side by side: a band for each IPU, and in it a lane down for the forward
+/// pass, one up for the backward pass, and one for the weight updates.
+fn put_in_place(graph: &mut OpGraph) {
+    let key = |node: &OpGraphNode| (node.ipu, pass_place(node.pass));
+    let mut kinds: Vec<(Option<IpuId>, usize)> = graph.nodes.iter().map(key).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    let mut ipus: Vec<Option<IpuId>> = kinds.iter().map(|(ipu, _)| *ipu).collect();
+    ipus.dedup();
+    let place = |ipu: &Option<IpuId>| ipus.binary_search(ipu).unwrap_or_default();
+    let lanes: Vec<LayoutLane> = kinds
+        .iter()
+        .map(|(ipu, pass)| LayoutLane { band: place(ipu), goes_up: *pass == 1 })
+        .collect();
+    let lane_of: Vec<usize> = graph
+        .nodes
+        .iter()
+        .map(|node| kinds.binary_search(&key(node)).unwrap_or_default())
+        .collect();
+    let edges: Vec<(usize, usize)> = graph.edges.iter().map(|edge| (edge.from, edge.to)).collect();
+    let layout = lay_out(&LayoutInput { lanes: &lanes, lane_of: &lane_of, edges: &edges });
+    let places = BandPlaces::new(&layout);
+    for (node, (at, lane)) in graph.nodes.iter_mut().zip(layout.nodes.iter().zip(&lane_of)) {
+        let point = places.place(*at, lanes.get(*lane).map_or(0, |lane| lane.band));
+        (node.x, node.layer) = (point.x, point.row);
     }
-    for node in order {
-        let next = graph.nodes[node].layer + 1;
-        for to in &below[node] {
-            graph.nodes[*to].layer = graph.nodes[*to].layer.max(next);
+    graph.bends = Vec::with_capacity(layout.bends.len());
+    for (bends, (from, _)) in layout.bends.iter().zip(&edges) {
+        let band = lanes.get(lane_of[*from]).map_or(0, |lane| lane.band);
+        graph.bends.push(bends.iter().map(|at| places.place(*at, band)).collect());
+    }
+    graph.layers = places.all_rows;
+    graph.lanes = ipus.into_iter().enumerate().map(|(band, ipu)| places.lane(ipu, band)).collect();
+}
+
+/// Width of a graph for each unit of height that fills a window; and how much wider than high the
+/// place of a node is.
+const ASPECT: f64 = 1.8;
+const PLACE_ASPECT: f64 = 2.5;
+
+/// How bands fill a window: what is too high for its width goes on at the top of a next column in its
+/// band, and bands that are too wide together go on in a next line of bands.
+struct BandPlaces {
+    /// Columns of each band.
+    columns: usize,
+    /// Rows of a column.
+    rows: usize,
+    /// Left edge and width of each band before.
+    before: Vec<(f64, f64)>,
+    /// Left edge and top row of each band.
+    now: Vec<(f64, usize)>,
+    /// Rows of all lines of bands.
+    all_rows: usize,
+}
+
+impl BandPlaces {
+    fn new(layout: &GraphLayout) -> Self {
+        let width: f64 = layout.bands.iter().map(|(_, width)| width).sum();
+        // How much wider than high it is, of what a window is.
+        let shape = width.max(1.0) * PLACE_ASPECT / (ASPECT * layout.rows.max(1) as f64);
+        // A few rows are no column.
+        let columns = shape.recip().sqrt().round() as usize;
+        let columns = columns.clamp(1, layout.rows.div_ceil(4).max(1));
+        let rows = layout.rows.div_ceil(columns);
+        let count = layout.bands.len();
+        let lines = (shape.sqrt().round() as usize).clamp(1, count.max(1));
+        let per_line = count.div_ceil(lines).max(1);
+        let mut now = Vec::with_capacity(count);
+        for (line, bands) in layout.bands.chunks(per_line).enumerate() {
+            let mut at = 0.0;
+            for (_, width) in bands {
+                // Above each line there is room for the names of its bands.
+                now.push((at, line * (rows + 1)));
+                at += width * columns as f64;
+            }
+        }
+        let lines = count.div_ceil(per_line);
+        let all_rows = (lines * (rows + 1)).saturating_sub(1);
+        Self { columns, rows, before: layout.bands.clone(), now, all_rows }
+    }
+
+    fn place(&self, at: LayoutPoint, band: usize) -> LayoutPoint {
+        let (before, width) = self.before.get(band).copied().unwrap_or_default();
+        let (left, top) = self.now.get(band).copied().unwrap_or_default();
+        let rows = self.rows.max(1);
+        LayoutPoint {
+            x: at.x - before + left + width * (at.row / rows) as f64,
+            row: top + at.row % rows,
         }
     }
-    graph.layers = graph.nodes.iter().map(|node| node.layer + 1).max().unwrap_or(0);
-}
 
-/// Nodes of one layer and lane, from the left.
-type OpGraphCells = BTreeMap<(usize, Option<IpuId>), Vec<usize>>;
-
-fn put_in_order(graph: &mut OpGraph) {
-    let mut cells = OpGraphCells::new();
-    for (index, node) in graph.nodes.iter().enumerate() {
-        cells.entry((node.layer, node.ipu)).or_default().push(index);
-    }
-    put_lanes(graph, &cells);
-    let mut above: Vec<Vec<usize>> = vec![Vec::new(); graph.nodes.len()];
-    let mut below: Vec<Vec<usize>> = vec![Vec::new(); graph.nodes.len()];
-    for edge in &graph.edges {
-        above[edge.to].push(edge.from);
-        below[edge.from].push(edge.to);
-    }
-    for (at, nodes) in &cells {
-        spread(graph, at.1, nodes);
-    }
-    for sweep in 0..SWEEPS {
-        let (down, near) = if sweep % 2 == 0 { (true, &above) } else { (false, &below) };
-        let mut order: Vec<(usize, Option<IpuId>)> = cells.keys().copied().collect();
-        if !down {
-            order.reverse();
-        }
-        for at in order {
-            let Some(nodes) = cells.get_mut(&at) else { continue };
-            let mut wanted: Vec<(f64, usize)> =
-                nodes.iter().map(|node| (barycentre(graph, &near[*node], *node), *node)).collect();
-            wanted.sort_by(|(a, n), (b, m)| a.total_cmp(b).then(n.cmp(m)));
-            *nodes = wanted.into_iter().map(|(_, node)| node).collect();
-            spread(graph, at.1, nodes);
-        }
-    }
-}
-
-/// Where a node would stand in the middle of its neighbours.
-fn barycentre(graph: &OpGraph, near: &[usize], node: usize) -> f64 {
-    let sum: f64 = near.iter().map(|other| graph.nodes[*other].x).sum();
-    if near.is_empty() { graph.nodes[node].x } else { sum / near.len() as f64 }
-}
-
-/// A lane for each IPU, as wide as its widest layer.
-fn put_lanes(graph: &mut OpGraph, cells: &OpGraphCells) {
-    let mut widths: BTreeMap<Option<IpuId>, usize> = BTreeMap::new();
-    for ((_, ipu), nodes) in cells {
-        let width = widths.entry(*ipu).or_default();
-        *width = (*width).max(nodes.len());
-    }
-    let mut left = 0.0;
-    for (ipu, width) in widths {
-        graph.lanes.push(OpGraphLane { ipu, left, width: width as f64 });
-        left += width as f64;
-    }
-}
-
-/// Puts nodes of a layer into the middle of their lane, side by side.
-fn spread(graph: &mut OpGraph, ipu: Option<IpuId>, nodes: &[usize]) {
-    let Some(lane) = graph.lanes.iter().find(|lane| lane.ipu == ipu).copied() else { return };
-    let left = lane.left + (lane.width - nodes.len() as f64) / 2.0 + 0.5;
-    for (place, node) in nodes.iter().enumerate() {
-        graph.nodes[*node].x = left + place as f64;
+    fn lane(&self, ipu: Option<IpuId>, band: usize) -> OpGraphLane {
+        let (_, width) = self.before.get(band).copied().unwrap_or_default();
+        let (left, top) = self.now.get(band).copied().unwrap_or_default();
+        OpGraphLane { ipu, left, width: width * self.columns as f64, top, rows: self.rows }
     }
 }
 
@@ -301,15 +323,15 @@ mod tests {
     }
 
     #[test]
-    fn arrows_point_down() {
+    fn the_forward_pass_goes_down_and_the_backward_pass_up_beside_it() {
         let (rows, inputs) = model();
         let key = OpGraphKey { backward: true, update: true, open: None };
         let graph = laid_out(rows, &inputs, &key);
         assert_eq!(graph.nodes.len(), 6);
         assert_eq!(graph.edges.len(), 8);
-        for edge in &graph.edges {
-            assert!(graph.nodes[edge.from].layer < graph.nodes[edge.to].layer, "{edge:?}");
-        }
+        let rows: Vec<usize> = graph.nodes.iter().map(|node| node.layer).collect();
+        assert_eq!(rows[..5], [0, 1, 2, 2, 0]);
+        assert!(graph.nodes[3].x > graph.nodes[2].x, "backward stands to the right");
         let place = |node: &OpGraphNode| (node.layer, (node.x * 2.0) as u64);
         let mut places: Vec<_> = graph.nodes.iter().map(place).collect();
         places.sort_unstable();

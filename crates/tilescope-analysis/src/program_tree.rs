@@ -4,8 +4,11 @@
 //! A call is shown as a leaf that names its function; functions are trees of their own, so that a
 //! body that is called from many places is listed once.
 
+use crate::trace::program_runs;
 use std::collections::{BTreeMap, BTreeSet};
-use tilescope_report::units::{Cycles, NumberFormat, ProgramId, exact_bytes, grouped, percent};
+use tilescope_report::units::{
+    Bytes, Cycles, NumberFormat, ProgramId, exact_bytes, grouped, percent,
+};
 use tilescope_report::{
     ComputeSet, ProgramKind, ProgramNode, ProgramNodeTable, Report, ReportError, ReportPart,
     StreamEndpoint, TileTraffic,
@@ -61,6 +64,9 @@ pub struct ProgramTreeRow {
     pub depth: u32,
     /// Whether something is below it.
     pub parent: bool,
+    /// How many stream copies that follow each other it stands for, of which it names the first; 0
+    /// for a node by itself.
+    pub copies: u32,
 }
 
 /// Most lines of a tree.
@@ -73,7 +79,7 @@ pub fn rows(
     folded: &BTreeSet<ProgramId>,
 ) -> Vec<ProgramTreeRow> {
     let Some(root) = root else {
-        let row = |(id, _)| ProgramTreeRow { id, depth: 0, parent: false };
+        let row = |(id, _)| ProgramTreeRow { id, depth: 0, parent: false, copies: 0 };
         return programs.iter().map(row).take(MAX_ROWS).collect();
     };
     let mut rows = Vec::new();
@@ -81,7 +87,7 @@ pub fn rows(
     while let Some((id, depth)) = open.pop() {
         let Some(program) = programs.get(id) else { continue };
         let children = shown_children(program);
-        rows.push(ProgramTreeRow { id, depth, parent: !children.is_empty() });
+        rows.push(ProgramTreeRow { id, depth, parent: !children.is_empty(), copies: 0 });
         if rows.len() == MAX_ROWS {
             break;
         }
@@ -90,6 +96,123 @@ pub fn rows(
         }
     }
     rows
+}
+
+/// Fewer stream copies in a row are shown one by one.
+const MIN_COPIES: usize = 4;
+
+/// The lines of a tree with a line for stream copies that follow each other, with the syncs between
+/// them. Those are below it where the first of them is `opened`, or one of them is `wanted`.
+pub fn with_folded_copies(
+    programs: &ProgramNodeTable,
+    rows: Vec<ProgramTreeRow>,
+    opened: &BTreeSet<ProgramId>,
+    wanted: Option<ProgramId>,
+) -> Vec<ProgramTreeRow> {
+    let kind = |row: &ProgramTreeRow| programs.get(row.id).map(|program| program.kind);
+    let is_copy = |row: &ProgramTreeRow| kind(row).is_some_and(is_stream_copy);
+    let joins = |row: &ProgramTreeRow| {
+        let program = programs.get(row.id).filter(|_| !row.parent);
+        program.is_some_and(|program| is_stream_copy(program.kind) || is_external_sync(program))
+    };
+    let mut shown = Vec::with_capacity(rows.len());
+    for run in rows.chunk_by(|a, b| a.depth == b.depth && joins(a) && joins(b)) {
+        let copies = run.iter().filter(|row| is_copy(row)).count();
+        let Some(first) = run.first().filter(|_| copies >= MIN_COPIES) else {
+            shown.extend_from_slice(run);
+            continue;
+        };
+        let copies = u32::try_from(copies).unwrap_or(u32::MAX);
+        shown.push(ProgramTreeRow { parent: true, copies, ..first.clone() });
+        let holds_wanted = run.iter().any(|row| Some(row.id) == wanted);
+        if holds_wanted || opened.contains(&first.id) {
+            let below =
+                |row: &ProgramTreeRow| ProgramTreeRow { depth: row.depth + 1, ..row.clone() };
+            shown.extend(run.iter().map(below));
+        }
+    }
+    shown
+}
+
+/// Whether a program is part of a copy from or to the host or a remote buffer.
+pub fn is_stream_copy(kind: ProgramKind) -> bool {
+    matches!(
+        kind,
+        ProgramKind::StreamCopyBegin | ProgramKind::StreamCopyMid | ProgramKind::StreamCopyEnd
+    )
+}
+
+/// Whether a program waits for other IPUs or the host.
+fn is_external_sync(program: &ProgramNode) -> bool {
+    program.kind == ProgramKind::Sync && program.name == "External"
+}
+
+/// What the steps of a node took in the run, over all IPUs and all its places in the tree.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProgramTreeCosts {
+    /// Cycles of all steps, added up over IPUs that work at the same time.
+    pub cycles: Cycles,
+    /// Bytes that the steps moved.
+    pub bytes: Bytes,
+    /// How many places the node has in the tree, all of which these are of.
+    pub places: u32,
+}
+
+/// More nodes than this are not looked through for sums.
+const MAX_VISITS: usize = 20_000_000;
+
+/// What each node took, with all that is below it and all that it calls. Nodes with a part that other
+/// nodes run as well have no entry: how much of it was theirs is not recorded.
+///
+/// # Errors
+/// A trace that cannot be read.
+pub fn costs(report: &Report) -> Result<BTreeMap<ProgramId, ProgramTreeCosts>, ReportError> {
+    let Some(trace) = report.trace()? else { return Ok(BTreeMap::new()) };
+    let runs = program_runs(&trace)?.by_program();
+    let programs = report.programs()?;
+    let mut parents: BTreeMap<ProgramId, BTreeSet<ProgramId>> = BTreeMap::new();
+    let mut places: BTreeMap<ProgramId, u32> = BTreeMap::new();
+    for (id, program) in programs.iter() {
+        for child in &program.children {
+            parents.entry(*child).or_default().insert(id);
+            *places.entry(*child).or_default() += 1;
+        }
+    }
+    let mut costs = BTreeMap::new();
+    let mut visits = 0;
+    for (id, _) in programs.iter() {
+        let below = below(&programs, id);
+        visits += below.len();
+        if visits > MAX_VISITS {
+            // Sums that are there are whole; there are no others.
+            break;
+        }
+        let is_own = |node: &ProgramId| {
+            *node == id || parents.get(node).is_none_or(|above| above.is_subset(&below))
+        };
+        if !below.iter().all(is_own) {
+            continue;
+        }
+        let places = places.get(&id).copied().unwrap_or(1);
+        let mut sum = ProgramTreeCosts { places, ..ProgramTreeCosts::default() };
+        for run in below.iter().filter_map(|node| runs.get(node)) {
+            sum.cycles = sum.cycles.saturating_add(run.totals.cycles);
+            sum.bytes = sum.bytes.saturating_add(run.totals.bytes);
+        }
+        costs.insert(id, sum);
+    }
+    Ok(costs)
+}
+
+/// A node, all that is below it, and all that is called there.
+fn below(programs: &ProgramNodeTable, id: ProgramId) -> BTreeSet<ProgramId> {
+    let mut found = BTreeSet::from([id]);
+    let mut open = vec![id];
+    while let Some(node) = open.pop() {
+        let children = programs.get(node).map_or(&[][..], |program| &program.children);
+        open.extend(children.iter().copied().filter(|child| found.insert(*child)));
+    }
+    found
 }
 
 /// How many nodes of each kind a tree has, the most frequent first.
@@ -342,5 +465,56 @@ mod tests {
         assert_eq!(find(&programs, &groups, work), Some((1, vec![function])));
         assert_eq!(find(&programs, &groups, call), Some((0, vec![root, body])));
         assert_eq!(find(&programs, &groups, ProgramId(99)), None);
+    }
+
+    #[test]
+    fn stream_copies_in_a_row_are_one_line_until_it_is_opened() {
+        let mut report = ReportBuilder::new(1, 4);
+        let work = report.compute("a", 10);
+        let copies: Vec<ProgramId> =
+            (0..6).map(|_| report.program(ProgramKind::StreamCopyMid, "in")).collect();
+        let sync = report.program(ProgramKind::Sync, "External");
+        let all = [&copies[..5], &[sync], &copies[5..], &[work], &copies[..2]].concat();
+        let root = report.root(ProgramKind::Sequence, "main", &all);
+        let directory = tempfile::tempdir().unwrap();
+        report.write(directory.path()).unwrap();
+        let programs = Report::open(directory.path()).unwrap().programs().unwrap();
+        let lines = |opened: &[ProgramId], wanted| {
+            let rows = rows(&programs, Some(root), &BTreeSet::new());
+            let opened = opened.iter().copied().collect();
+            let line = |row: ProgramTreeRow| (row.depth, row.copies);
+            let shown = with_folded_copies(&programs, rows, &opened, wanted);
+            shown.into_iter().map(line).collect::<Vec<_>>()
+        };
+        let folded = [(0, 0), (1, 6), (1, 0), (1, 0), (1, 0)];
+        assert_eq!(lines(&[], None), folded);
+        let open = [&folded[..2], &[(2, 0); 7], &folded[2..]].concat();
+        assert_eq!(lines(&copies[..1], None), open);
+        assert_eq!(lines(&[], Some(copies[4])), open);
+    }
+
+    #[test]
+    fn costs_of_a_node_are_those_of_its_steps_or_absent() {
+        let mut report = ReportBuilder::new(1, 4);
+        let (own, shared) = (report.compute("own", 10), report.compute("shared", 10));
+        let one = report.program(ProgramKind::Sequence, "one");
+        let two = report.program(ProgramKind::Sequence, "two");
+        report.parts.programs[one.index()].children = vec![own, shared];
+        report.parts.programs[two.index()].children = vec![shared];
+        let root = report.root(ProgramKind::Sequence, "main", &[one, two]);
+        report.run(own, 0..100).run(shared, 100..130).run(shared, 130..160);
+        let directory = tempfile::tempdir().unwrap();
+        report.write(directory.path()).unwrap();
+        let found = costs(&Report::open(directory.path()).unwrap()).unwrap();
+        let cycles = |id| found.get(&id).map(|costs: &ProgramTreeCosts| costs.cycles);
+        assert_eq!(cycles(own), Some(Cycles(100)));
+        assert_eq!(cycles(shared), Some(Cycles(60)));
+        assert_eq!([own, shared, root].map(|id| found[&id].places), [1, 2, 1]);
+        assert_eq!(cycles(root), Some(Cycles(160)));
+        assert_eq!(
+            (cycles(one), cycles(two)),
+            (None, None),
+            "how much of it was theirs is not known"
+        );
     }
 }

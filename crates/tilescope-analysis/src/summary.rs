@@ -1,5 +1,6 @@
 //! The figures of a report at a glance: what `tilescope summary` prints and the Summary tab shows.
 
+use crate::memory::needed;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use tilescope_report::units::{Bytes, CycleRange, Cycles, IpuId};
@@ -202,8 +203,8 @@ fn memory(report: &Report) -> Result<MemorySummary, ReportError> {
     let sum = |bytes: fn(&TileMemory) -> Bytes| tiles.map(bytes).total();
     let mut memory = MemorySummary {
         total_excluding_gaps: sum(TileMemory::excluding_gaps),
-        total_including_gaps: sum(|tile| tile.including_gaps),
-        max_tile_including_gaps: tiles.map(|tile| tile.including_gaps).max(),
+        total_including_gaps: sum(needed),
+        max_tile_including_gaps: tiles.map(needed).max(),
         always_live: sum(|tile| tile.always_live),
         sum_of_tile_peaks: sum(|tile| tile.peak_not_always_live),
         peak_not_always_live: report

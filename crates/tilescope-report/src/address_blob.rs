@@ -14,10 +14,11 @@ use super::codec::{VarintReader, apply_zigzag_difference, difference, write_vari
 use super::strided_tile_runs::{StridedTileRuns, strided_runs_of};
 use crate::units::{Bytes, TileId, TileRuns};
 
-/// The blob of the addresses of a variable.
-pub(super) fn encode(addresses: &TileRuns<Bytes>) -> Vec<u8> {
+/// The blob of the addresses of a variable, with tiles counted from `base`, which is none after the
+/// first.
+pub(super) fn encode(addresses: &TileRuns<Bytes>, base: TileId) -> Vec<u8> {
     let mut out = Vec::new();
-    let (mut first, mut before) = (TileId(0), Bytes::ZERO);
+    let (mut first, mut before) = (base, Bytes::ZERO);
     for (strided, address) in strided_runs_of(addresses) {
         let several = strided.repeats > 1;
         write_varint(&mut out, u64::from(strided.first - first));
@@ -85,7 +86,7 @@ mod tests {
         fn addresses_come_back(values in prop::collection::vec(prop::option::of((0u64..5).prop_map(Bytes)), 0..120)) {
             let tiles = values.len() as u32;
             let mut back = vec![None; values.len()];
-            for part in decode(&encode(&runs(&values)), tiles) {
+            for part in decode(&encode(&runs(&values), TileId(0)), tiles) {
                 let (strided, address) = part.expect("strided runs");
                 for range in strided.ranges() {
                     back[range.indices()].fill(Some(address));

@@ -83,7 +83,7 @@ pub(super) struct ReportDatabase {
     path: PathBuf,
     most_rows: u64,
     budget: QueryBudget,
-    /// Whether tables that were asked about hold anything.
+    /// Whether tables and columns that were asked about hold anything.
     filled: Mutex<BTreeMap<String, bool>>,
     pub(super) warnings: Arc<ReportWarnings>,
 }
@@ -167,16 +167,28 @@ impl ReportDatabase {
     /// Whether the file has this table, and it holds anything. Read once: views ask for every frame,
     /// and another query may hold the connection. What failed is read again.
     pub(super) fn has_rows(&self, table: &str) -> bool {
-        if let Some(&known) = lock(&self.filled).get(table) {
+        self.any(table, SelectQuery::all(table, &[]).clauses("LIMIT 1"))
+    }
+
+    /// Whether the file has this table with this column, and it is not NULL in every row. Read once.
+    pub(super) fn has_values(&self, table: &str, column: &str) -> bool {
+        let filled = format!("WHERE \"{column}\" IS NOT NULL LIMIT 1");
+        let select = SelectQuery::all(table, &[]).clauses(&filled);
+        self.has(table, column) && self.any(&format!("{table}.{column}"), select)
+    }
+
+    /// Whether a query has any row; `name` is what it is known by later.
+    fn any(&self, name: &str, select: SelectQuery) -> bool {
+        if let Some(&known) = lock(&self.filled).get(name) {
             return known;
         }
         let mut any = false;
-        let found = self.read(SelectQuery::all(table, &[]).clauses("LIMIT 1"), |_| {
+        let found = self.read(select, |_| {
             any = true;
             Ok(ControlFlow::Break(()))
         });
         if found.is_ok() {
-            lock(&self.filled).insert(table.to_owned(), any);
+            lock(&self.filled).insert(name.to_owned(), any);
         }
         found.is_ok() && any
     }

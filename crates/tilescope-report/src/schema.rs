@@ -4,8 +4,10 @@
 //! Tables known from files of Poplar keep their names, columns and meaning, so that scripts
 //! written against those run on ours: `steps`, `steps_by_ipu`, `programs`, `compute_sets`,
 //! `vars_info`, `var_categories`, `vars_string_table`, `memory_by_tile`, `execution_cycle_totals`.
-//! `vars_info` would hold 10^7 rows for a large model, nearly all alike, so it is a view over
-//! `vars` and `var_tiles`, which store each run of equal tiles once.
+//! `vars_info` would hold 10^7 rows for a large model, nearly all alike. Layers of a model are
+//! alike, too: what a compute set, an exchange or a variable is on its tiles is a pattern that
+//! all equal ones share (`tile_patterns`), each from a base tile of its own. Views show patterns as
+//! rows.
 //!
 //! A long execution is kept without rows (`meta.layout` is `columns`, not `rows`):
 //! `trace_chunks` with `trace_details` hold all of it, and `steps` and `steps_by_ipu` are views
@@ -17,8 +19,8 @@
 
 /// `PRAGMA application_id` of our files: `tSc1`.
 pub(crate) const APPLICATION_ID: i32 = 0x7453_6331;
-/// Version of the format: a reader knows all of its own major version.
-pub(crate) const FORMAT: (i32, i32) = (1, 1);
+/// Version of the format: a reader knows all of its own major version, and those before.
+pub(crate) const FORMAT: (i32, i32) = (2, 0);
 
 /// `PRAGMA user_version` of a format version.
 pub(crate) const fn user_version(format: (i32, i32)) -> i32 {
@@ -68,6 +70,9 @@ const END_TILE: SchemaColumn = col("end_tile", INT, "first tile after the run");
 const EVERY: SchemaColumn =
     col("every", INT, "tiles from one equal run to the next; its length if alone");
 const TIMES: SchemaColumn = col("times", INT, "number of equal runs");
+
+const BASE_TILE: SchemaColumn =
+    col("base_tile", INT, "tile that the pattern counts from; NULL: on no tile");
 
 /// All tables, in the order they are created.
 pub(crate) const TABLES: &[SchemaTable] = &[
@@ -192,23 +197,24 @@ pub(crate) const TABLES: &[SchemaTable] = &[
         "",
     ),
     table(
-        "compute_sets",
-        "a compute set",
-        &[col("compute_set", KEY, "its id"), col("name", TEXT, "debug name")],
+        "tile_patterns",
+        "what equal things do on tiles, counted from a base tile of each; since version 2.0",
+        &[
+            col("id", KEY, "its id"),
+            col("runs", TEXT, "JSON: [[first_tile, end_tile, every, times, value, …], …]"),
+        ],
         "",
     ),
     table(
-        "compute_set_cycles",
-        "cycles of a compute set on equal tiles",
+        "compute_sets",
+        "a compute set",
         &[
-            col("compute_set", INT, "compute_sets.compute_set"),
-            FIRST_TILE,
-            END_TILE,
-            EVERY,
-            TIMES,
-            col("cycles", INT, "cycles of each tile, the same in every execution"),
+            col("compute_set", KEY, "its id"),
+            col("name", TEXT, "debug name"),
+            BASE_TILE,
+            col("pattern", INT, "tile_patterns.id: cycles"),
         ],
-        "compute_set, first_tile",
+        "",
     ),
     table(
         "vertex_types",
@@ -229,45 +235,25 @@ pub(crate) const TABLES: &[SchemaTable] = &[
             col("compute_set", INT, "compute_sets.compute_set"),
             col("vertex_type", INT, "vertex_types.id"),
             col("edges", INT, "edges of one vertex"),
+            BASE_TILE,
+            col("pattern", INT, "tile_patterns.id: vertices"),
         ],
         "",
-    ),
-    table(
-        "vertex_tiles",
-        "where the vertices of a group are",
-        &[
-            col("vertex_group", INT, "vertex_groups.id"),
-            FIRST_TILE,
-            END_TILE,
-            EVERY,
-            TIMES,
-            col("count", INT, "vertices on each tile"),
-        ],
-        "vertex_group, first_tile",
     ),
     table(
         "exchanges",
         "a program that moves data",
-        &[col("id", KEY, "position"), col("program", INT, "programs.id")],
-        "",
-    ),
-    table(
-        "exchange_tiles",
-        "what equal tiles do in an exchange",
         &[
-            col("exchange", INT, "exchanges.id"),
-            FIRST_TILE,
-            END_TILE,
-            EVERY,
-            TIMES,
-            col("bytes_in", INT, "bytes received by each tile"),
-            col("bytes_out", INT, "bytes sent by each tile, a multicast once"),
-            col("bytes_delivered", INT, "bytes sent times their receivers"),
-            col("messages_in", INT, "messages received"),
-            col("messages_out", INT, "messages sent, a multicast once"),
-            col("code_bytes", INT, "exchange code"),
+            col("id", KEY, "position"),
+            col("program", INT, "programs.id"),
+            BASE_TILE,
+            col(
+                "pattern",
+                INT,
+                "tile_patterns.id: bytes in, out and delivered, messages in and out, code",
+            ),
         ],
-        "exchange, first_tile",
+        "",
     ),
     table(
         "exchange_routes",
@@ -307,27 +293,17 @@ pub(crate) const TABLES: &[SchemaTable] = &[
             col("shape", INT, "vars_string_table.id"),
             col("first_live", INT, "first liveness step it is live in; NULL: always live"),
             col("end_live", INT, "first liveness step after those"),
+            BASE_TILE,
+            col("pattern", INT, "tile_patterns.id: bytes"),
+            col("addresses", INT, "addresses.id, counted from base_tile too"),
         ],
         "",
     ),
     table(
-        "var_tiles",
-        "the part of a variable that lies on equal tiles",
+        "addresses",
+        "where the parts of equally placed variables lie; since version 2.0",
         &[
-            col("var", INT, "vars.id"),
-            FIRST_TILE,
-            END_TILE,
-            EVERY,
-            TIMES,
-            col("bytes", INT, "bytes on each tile"),
-        ],
-        "var, first_tile",
-    ),
-    table(
-        "var_addresses",
-        "where the parts of a variable lie",
-        &[
-            col("var", KEY, "vars.id"),
+            col("id", KEY, "its id"),
             col("data", BLOB, "addresses from the start of tile memory, as integers in LEB128"),
         ],
         "",
@@ -489,14 +465,124 @@ pub(crate) const TABLES: &[SchemaTable] = &[
     ),
 ];
 
-/// `vars_info` as Poplar has it: one row per variable and tile.
-pub(crate) const VARS_INFO: &str = "\
-CREATE VIEW vars_info(id, name, tile, size_bytes, category) AS
-SELECT vars.id, vars.name, tiles.tile, var_tiles.bytes, vars.category
-FROM vars JOIN var_tiles ON var_tiles.var = vars.id
+/// A view: a table of Poplar's files, or of ours before version 2.0, made up from other tables.
+pub(crate) struct SchemaView {
+    pub name: &'static str,
+    /// What a row is.
+    pub about: &'static str,
+    /// Its columns in order; no declarations.
+    pub columns: &'static [SchemaColumn],
+    /// Its rows.
+    pub select: &'static str,
+}
+
+const fn view(
+    name: &'static str,
+    about: &'static str,
+    columns: &'static [SchemaColumn],
+    select: &'static str,
+) -> SchemaView {
+    SchemaView { name, about, columns, select }
+}
+
+/// The first columns of a view of runs, from row `r` of the pattern of `o`.
+macro_rules! runs {
+    ($id:literal, $owners:literal, [$($value:literal),*]) => {
+        concat!(
+            "SELECT o.", $id, ", o.base_tile + json_extract(r.value, '$[0]'), \
+             o.base_tile + json_extract(r.value, '$[1]'), json_extract(r.value, '$[2]'), \
+             json_extract(r.value, '$[3]')",
+            $(", json_extract(r.value, '$[", $value, "]')",)*
+            " FROM ", $owners, " o JOIN tile_patterns p ON p.id = o.pattern, json_each(p.runs) r"
+        )
+    };
+}
+
+/// All views, in the order they are created.
+pub(crate) const VIEWS: &[SchemaView] = &[
+    view(
+        "compute_set_cycles",
+        "cycles of a compute set on equal tiles",
+        &[
+            col("compute_set", INT, "compute_sets.compute_set"),
+            FIRST_TILE,
+            END_TILE,
+            EVERY,
+            TIMES,
+            col("cycles", INT, "cycles of each tile, the same in every execution"),
+        ],
+        runs!("compute_set", "compute_sets", [4]),
+    ),
+    view(
+        "vertex_tiles",
+        "where the vertices of a group are",
+        &[
+            col("vertex_group", INT, "vertex_groups.id"),
+            FIRST_TILE,
+            END_TILE,
+            EVERY,
+            TIMES,
+            col("count", INT, "vertices on each tile"),
+        ],
+        runs!("id", "vertex_groups", [4]),
+    ),
+    view(
+        "exchange_tiles",
+        "what equal tiles do in an exchange",
+        &[
+            col("exchange", INT, "exchanges.id"),
+            FIRST_TILE,
+            END_TILE,
+            EVERY,
+            TIMES,
+            col("bytes_in", INT, "bytes received by each tile"),
+            col("bytes_out", INT, "bytes sent by each tile, a multicast once"),
+            col("bytes_delivered", INT, "bytes sent times their receivers"),
+            col("messages_in", INT, "messages received"),
+            col("messages_out", INT, "messages sent, a multicast once"),
+            col("code_bytes", INT, "exchange code"),
+        ],
+        runs!("id", "exchanges", [4, 5, 6, 7, 8, 9]),
+    ),
+    view(
+        "var_tiles",
+        "the part of a variable that lies on equal tiles",
+        &[
+            col("var", INT, "vars.id"),
+            FIRST_TILE,
+            END_TILE,
+            EVERY,
+            TIMES,
+            col("bytes", INT, "bytes on each tile"),
+        ],
+        runs!("id", "vars", [4]),
+    ),
+    // As Poplar has it: one row per variable and tile.
+    view(
+        "vars_info",
+        "the part of a variable that lies on a tile",
+        &[
+            col("id", INT, "vars.id"),
+            col("name", INT, "vars_string_table.id"),
+            col("tile", INT, "tiles.tile"),
+            col("size_bytes", INT, "bytes on the tile"),
+            col("category", INT, "var_categories.id"),
+        ],
+        "SELECT vars.id, vars.name, tiles.tile, var_tiles.bytes, vars.category
+FROM var_tiles JOIN vars ON vars.id = var_tiles.var
 CROSS JOIN tiles ON tiles.tile >= var_tiles.first_tile
 AND tiles.tile < var_tiles.end_tile + var_tiles.every * (var_tiles.times - 1)
-AND (tiles.tile - var_tiles.first_tile) % var_tiles.every < var_tiles.end_tile - var_tiles.first_tile";
+AND (tiles.tile - var_tiles.first_tile) % var_tiles.every < var_tiles.end_tile - var_tiles.first_tile",
+    ),
+];
+
+impl SchemaView {
+    /// The statement that creates it.
+    pub(crate) fn create(&self) -> String {
+        let columns: Vec<&str> = self.columns.iter().map(|column| column.name).collect();
+        format!("CREATE VIEW {} ({}) AS\n{}", self.name, columns.join(", "), self.select)
+    }
+}
 
 /// Puts views in place of the tables of steps, where there are too many for rows. An empty table
 /// would answer a query with nothing, as if nothing had run; the name that these views read from
@@ -512,8 +598,11 @@ totals: tilescope export REPORT --format csv --view execution-trace --table prog
 /// Marks are looked up by kind and start.
 pub(crate) const MARKS_INDEX: &str = "CREATE INDEX marks_by_start ON marks(kind, first_cycle)";
 
-/// Tables only files of other tools have; there, `vars_info` is a table.
-pub(crate) const FOREIGN_TABLES: &[&str] = &["vars_info"];
+/// Tables that other files have: views here, of which those but `vars_info` were tables before
+/// version 2.0, and `var_addresses`, which `addresses` stands for.
+pub(crate) fn tables_of_other_files() -> impl Iterator<Item = &'static str> {
+    VIEWS.iter().map(|view| view.name).chain(["var_addresses"])
+}
 
 /// Tables of a trace index, in a report or in a cache beside it.
 pub(crate) const TRACE_TABLES: &[&str] =
@@ -523,18 +612,24 @@ pub(crate) const TRACE_TABLES: &[&str] =
 pub fn document() -> String {
     let mut text = String::new();
     for table in TABLES {
-        text += &format!(
-            "### `{}`\n\n{}.\n\n| column | SQL | holds |\n|---|---|---|\n",
-            table.name,
-            sentence(table.about)
-        );
-        for column in table.columns {
-            text += &format!("| `{}` | {} | {} |\n", column.name, column.declaration, column.about);
-        }
+        text += &document_columns(table.name, &sentence(table.about), table.columns);
         if !table.key.is_empty() {
             text += &format!("\nPrimary key: {}.\n", table.key);
         }
         text.push('\n');
+    }
+    for view in VIEWS {
+        let about = format!("A view. {}", sentence(view.about));
+        text += &document_columns(view.name, &about, view.columns);
+        text.push('\n');
+    }
+    text
+}
+
+fn document_columns(name: &str, about: &str, columns: &[SchemaColumn]) -> String {
+    let mut text = format!("### `{name}`\n\n{about}.\n\n| column | SQL | holds |\n|---|---|---|\n");
+    for column in columns {
+        text += &format!("| `{}` | {} | {} |\n", column.name, column.declaration, column.about);
     }
     text
 }
@@ -573,14 +668,16 @@ mod tests {
     use rusqlite::Connection;
 
     #[test]
-    fn every_table_and_the_view_can_be_made() {
+    fn every_table_and_view_can_be_made() {
         let db = Connection::open_in_memory().unwrap();
         for table in TABLES {
             db.execute(&table.create(), []).unwrap();
             db.prepare(&table.insert()).unwrap();
         }
-        db.execute(VARS_INFO, []).unwrap();
-        db.prepare("SELECT id, name, tile, size_bytes, category FROM vars_info").unwrap();
+        for view in VIEWS {
+            db.execute(&view.create(), []).unwrap();
+            db.prepare(&format!("SELECT * FROM {}", view.name)).unwrap();
+        }
     }
 
     #[test]

@@ -65,11 +65,6 @@ impl StridedTileRuns {
         })
     }
 
-    /// Whether a run shares a tile with `tiles`.
-    pub(super) fn overlaps(&self, tiles: TileRange) -> bool {
-        self.ranges().any(|run| run.first < tiles.end && tiles.first < run.end)
-    }
-
     /// Takes the next run of the same value in, if it continues the pattern.
     fn extend(&mut self, tiles: TileRange) -> bool {
         let distance = tiles.first - (self.first + self.stride * (self.repeats - 1));

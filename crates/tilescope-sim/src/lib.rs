@@ -23,4 +23,4 @@ pub(crate) mod spec_keys;
 pub mod targets;
 pub mod validate;
 
-pub use simulation::{SimulateError, simulate};
+pub use simulation::{MOST_RECORDS, RunForecast, SimulateError, Simulation, simulate};

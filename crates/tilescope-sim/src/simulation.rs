@@ -1,12 +1,28 @@
 //! From a spec to a report on disk.
 
-use super::compile::{self, CompileError};
-use super::run::{self, StepSink};
+use super::compile::{self, CompileError, CompiledProgram};
+use super::run::{self, DryRunSummary, StepSink};
 use super::spec::Spec;
 use std::path::{Path, PathBuf};
+use tilescope_report::units::{Bytes, grouped};
 use tilescope_report::{
     ExecutionStep, Recorder, ReportError, ReportMeta, ReportWriter, StepLayout, TraceMark,
 };
+
+/// Records (steps x IPUs) of the longest run that is simulated without being asked twice: about
+/// 1 GB of report.
+pub const MOST_RECORDS: u64 = 1 << 30;
+
+/// Micro-batches of the longest run that is counted out to see how long it is. Beyond, even its
+/// schedule would take minutes to write down, and a shorter run is counted instead.
+const MOST_COUNTED_MICRO_BATCHES: u64 = 1 << 16;
+
+/// Micro-batches of that shorter run: more than any pipeline needs to be full.
+const SHORT_RUN_MICRO_BATCHES: u64 = 256;
+
+/// Records that a simulation writes per second of a release build on two cores (`cargo bench
+/// --bench simulate`, BERT-Large on 16 IPUs).
+const RECORDS_PER_SECOND: u64 = 8_000_000;
 
 /// Why a simulation left no report.
 #[derive(Debug, thiserror::Error)]
@@ -17,11 +33,139 @@ pub enum SimulateError {
     /// The report cannot be written.
     #[error(transparent)]
     Report(#[from] ReportError),
+    /// The run is longer than was allowed.
+    #[error(
+        "the run would be about {} records long, above {}: lower options.gradient_accumulation ({}) \
+         or options.device_iterations ({}); a report of one weight update tells what any number of \
+         them costs",
+        grouped(forecast.records), grouped(*most), grouped(*accumulation), grouped(*iterations)
+    )]
+    TooLong {
+        /// What the run would take.
+        forecast: RunForecast,
+        /// Records that were allowed.
+        most: u64,
+        /// Micro-batches per weight update.
+        accumulation: u64,
+        /// Weight updates per host call.
+        iterations: u64,
+    },
+}
+
+/// What a run will take, before it is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunForecast {
+    /// Records of the trace: one per step and IPU.
+    pub records: u64,
+}
+
+impl RunForecast {
+    /// About how large the execution is in a report; the compiled program comes on top.
+    pub fn bytes(self) -> Bytes {
+        Bytes(self.records.saturating_mul(StepLayout::for_bars(self.records).bytes_per_bar()))
+    }
+
+    /// About how many seconds the run takes in a release build.
+    pub fn seconds(self) -> u64 {
+        self.records / RECORDS_PER_SECOND
+    }
+}
+
+/// A compiled spec, ready to be run.
+pub struct Simulation<'a> {
+    spec: &'a Spec,
+    compiled: CompiledProgram,
+    /// `None` for a program that does not fit in memory.
+    run: Option<DryRunSummary>,
+}
+
+impl<'a> Simulation<'a> {
+    /// Compiles `spec`, and foresees its run of at most `most_records` records.
+    ///
+    /// # Errors
+    /// [`SimulateError::Compile`], and [`SimulateError::TooLong`] before anything long is begun.
+    pub fn compile(spec: &'a Spec, most_records: u64) -> Result<Self, SimulateError> {
+        let (accumulation, iterations) =
+            (spec.options.gradient_accumulation, spec.options.device_iterations);
+        let allowed = |records: u64| {
+            let forecast = RunForecast { records };
+            let too_long =
+                SimulateError::TooLong { forecast, most: most_records, accumulation, iterations };
+            if records > most_records { Err(too_long) } else { Ok(()) }
+        };
+        if accumulation.saturating_mul(iterations) > MOST_COUNTED_MICRO_BATCHES {
+            allowed(records_of_long_run(spec)?)?;
+        }
+        let compiled = compile::compile(spec)?;
+        let fits = compiled.tiles_out_of_memory() == 0;
+        let run = fits.then(|| run::dry_run(&compiled, spec));
+        allowed(run.map_or(0, |run| run.trace_bars))?;
+        Ok(Self { spec, compiled, run })
+    }
+
+    /// Tiles that need more memory than they have. If there are any, the program is not run.
+    pub fn tiles_out_of_memory(&self) -> u64 {
+        self.compiled.tiles_out_of_memory()
+    }
+
+    /// What the run will take; nothing for a program that does not fit in memory.
+    pub fn forecast(&self) -> RunForecast {
+        RunForecast { records: self.run.map_or(0, |run| run.trace_bars) }
+    }
+
+    /// Runs the program and writes the report to `directory`; returns the file's path.
+    ///
+    /// A program that does not fit in memory is compiled but not run: its report has no execution.
+    /// `progress` hears the share that is done, from one thread at a time.
+    ///
+    /// # Errors
+    /// Those of writing; nothing is left behind then, and an older report stays as it was.
+    pub fn write(
+        &self,
+        directory: &Path,
+        mut progress: impl FnMut(f64) + Send,
+    ) -> Result<PathBuf, SimulateError> {
+        progress(0.0);
+        let meta = ReportMeta {
+            generator: format!("tilescope {}", env!("CARGO_PKG_VERSION")),
+            spec: Some(self.spec.text.clone()),
+        };
+        let mut writer = ReportWriter::create(directory, &meta)?;
+        match &self.run {
+            Some(summary) => {
+                let layout = StepLayout::for_bars(summary.trace_bars);
+                writer.record(&self.compiled.compilation, layout, |recorder| {
+                    let mut sink = RecorderSink { recorder, progress: &mut progress };
+                    run::run(&self.compiled, self.spec, summary, &mut sink)
+                })?;
+            }
+            None => writer.compilation(&self.compiled.compilation)?,
+        }
+        let path = writer.finish()?;
+        progress(1.0);
+        Ok(path)
+    }
+}
+
+/// About how many records a run has whose micro-batches are too many to count: those of a shorter
+/// one, as many times as that has its micro-batches.
+fn records_of_long_run(spec: &Spec) -> Result<u64, CompileError> {
+    let mut short = spec.clone();
+    let options = &mut short.options;
+    let all = u128::from(options.gradient_accumulation) * u128::from(options.device_iterations);
+    options.gradient_accumulation = options.gradient_accumulation.min(SHORT_RUN_MICRO_BATCHES);
+    options.device_iterations = 1;
+    let counted = u128::from(options.gradient_accumulation);
+    let compiled = compile::compile(&short)?;
+    if compiled.tiles_out_of_memory() > 0 {
+        return Ok(0);
+    }
+    let records = u128::from(run::dry_run(&compiled, &short).trace_bars) * all / counted;
+    Ok(u64::try_from(records).unwrap_or(u64::MAX))
 }
 
 /// Compiles and runs `spec`, and writes the report to `directory`; returns the file's path.
 ///
-/// A program that does not fit in memory is compiled but not run: its report has no execution.
 /// `progress` hears the share that is done, from one thread at a time.
 ///
 /// # Errors
@@ -29,28 +173,9 @@ pub enum SimulateError {
 pub fn simulate(
     spec: &Spec,
     directory: &Path,
-    mut progress: impl FnMut(f64) + Send,
+    progress: impl FnMut(f64) + Send,
 ) -> Result<PathBuf, SimulateError> {
-    progress(0.0);
-    let compiled = compile::compile(spec)?;
-    let meta = ReportMeta {
-        generator: format!("tilescope {}", env!("CARGO_PKG_VERSION")),
-        spec: Some(spec.text.clone()),
-    };
-    let mut writer = ReportWriter::create(directory, &meta)?;
-    if compiled.tiles_out_of_memory() == 0 {
-        let dry_run_summary = run::dry_run(&compiled, spec);
-        let layout = StepLayout::for_bars(dry_run_summary.trace_bars);
-        writer.record(&compiled.compilation, layout, |recorder| {
-            let mut sink = RecorderSink { recorder, progress: &mut progress };
-            run::run(&compiled, spec, &dry_run_summary, &mut sink)
-        })?;
-    } else {
-        writer.compilation(&compiled.compilation)?;
-    }
-    let path = writer.finish()?;
-    progress(1.0);
-    Ok(path)
+    Simulation::compile(spec, MOST_RECORDS)?.write(directory, progress)
 }
 
 /// Hands steps and marks to the report.

@@ -16,7 +16,8 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     for mark in facts.marks_of(MarkKind::Update) {
         *ipus.entry(mark.ipu).or_default() += mark.cycles.length();
     }
-    let cycles = ipus.into_values().max().unwrap_or_default();
+    let most = ipus.into_iter().max_by_key(|(ipu, cycles)| (*cycles, std::cmp::Reverse(*ipu)));
+    let (ipu, cycles) = most.unwrap_or_default();
     let share = facts.share(cycles).min(1.0);
     let steps = facts.batching.map_or(1, |batching| batching.gradient_accumulation);
     if share < MIN_SHARE {
@@ -39,7 +40,11 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
                   gain: half of it",
         gain: InsightGain::Time(share / 2.0),
         place: ViewLocation {
-            cycles: facts.marks_of(MarkKind::Update).next().map(|mark| mark.cycles),
+            ipu,
+            cycles: facts
+                .marks_of(MarkKind::Update)
+                .find(|mark| mark.ipu == ipu)
+                .map(|mark| mark.cycles),
             ..ViewLocation::view("execution-trace")
         },
     }]

@@ -39,6 +39,11 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         advice: format!("The link is the limit: {overlap}send less, e.g. uint8 or half inputs."),
         formula: "cycles of StreamCopyMid with the host on that IPU / cycles of the run",
         gain: InsightGain::Time(share),
-        place: ViewLocation { program: longest, ..ViewLocation::view("execution-trace") },
+        place: ViewLocation {
+            ipu: Some(ipu),
+            program: longest,
+            cycles: Some(facts.typical_window()),
+            ..ViewLocation::view("execution-trace")
+        },
     }]
 }

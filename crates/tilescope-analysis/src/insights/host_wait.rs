@@ -37,7 +37,9 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         formula: "cycles of StreamCopyBegin with the host on that IPU / cycles of the run",
         gain: InsightGain::Time(share),
         place: ViewLocation {
+            ipu: Some(ipu),
             program: facts.longest(ipu, waits).map(|(program, _)| program),
+            cycles: Some(facts.typical_window()),
             ..ViewLocation::view("execution-trace")
         },
     }]

@@ -1,8 +1,9 @@
 //! The input of all rules, read from a report once.
 
-use crate::label_conventions::is_stash;
+use crate::label_conventions::{is_ramp, is_stash};
 use crate::liveness::{self, LiveVariable, LivenessScope};
-use crate::trace::{ProgramRuns, program_runs};
+use crate::memory::fullest_tiles;
+use crate::trace::{ProgramRuns, RepeatedMarkFinder, program_runs};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -58,6 +59,8 @@ pub struct InsightFacts {
     pub runs: Option<ProgramRuns>,
     /// Phases, slots, stages and updates of the run.
     pub marks: Vec<TraceMark>,
+    /// A slot of median length.
+    pub typical: Option<CycleRange>,
     /// The fullest tile at its fullest.
     pub peak: Option<PeakMemoryTile>,
 }
@@ -71,6 +74,7 @@ impl InsightFacts {
         let runs = report.trace()?.map(|trace| program_runs(&trace)).transpose()?;
         let memory = report.tile_memory()?;
         let always = liveness::always_live(report, LivenessScope::Whole)?;
+        let marks = marks(report)?;
         let stashes = always.into_iter().filter(|live| is_stash(&live.name)).collect();
         Ok(Self {
             numbers,
@@ -87,7 +91,8 @@ impl InsightFacts {
             vertex_types: report.vertex_types()?,
             stashes,
             runs,
-            marks: marks(report)?,
+            typical: typical_slot(&marks),
+            marks,
         })
     }
 
@@ -155,15 +160,7 @@ impl InsightFacts {
 
     /// The tiles that use most, the fullest first.
     pub(crate) fn fullest(&self, count: usize) -> Vec<(TileId, Bytes)> {
-        let mut tiles: Vec<(TileId, Bytes)> = Vec::new();
-        for (range, memory) in self.memory.iter() {
-            let bytes = memory.including_gaps;
-            // More tiles of one run than are asked for cannot make a difference.
-            tiles.extend(range.iter().take(count).map(|tile| (tile, bytes)));
-        }
-        tiles.sort_by_key(|(tile, bytes)| (Bytes::MAX - *bytes, *tile));
-        tiles.truncate(count);
-        tiles
+        fullest_tiles(&self.memory, count)
     }
 
     /// Words for a program: its name, or its kind.
@@ -180,9 +177,11 @@ impl InsightFacts {
         self.marks.iter().filter(move |mark| mark.kind == kind)
     }
 
-    /// Cycles that the run covers.
-    pub(crate) fn window(&self) -> CycleRange {
-        self.runs.as_ref().map_or_else(CycleRange::default, |runs| runs.range)
+    /// Cycles of what is typical of the run: a slot of median length while the pipeline is full, or
+    /// else all of it.
+    pub(crate) fn typical_window(&self) -> CycleRange {
+        let run = || self.runs.as_ref().map_or_else(CycleRange::default, |runs| runs.range);
+        self.typical.unwrap_or_else(run)
     }
 }
 
@@ -198,6 +197,17 @@ fn marks(report: &Report) -> Result<Vec<TraceMark>, ReportError> {
         found.extend(report.marks(&filter)?);
     }
     Ok(found)
+}
+
+/// A slot of median length among those of a full pipeline.
+fn typical_slot(marks: &[TraceMark]) -> Option<CycleRange> {
+    let of = |kind: MarkKind| marks.iter().filter(move |mark| mark.kind == kind);
+    let full: Vec<CycleRange> =
+        of(MarkKind::Phase).filter(|mark| !is_ramp(mark)).map(|mark| mark.cycles).collect();
+    let within = of(MarkKind::Phase).next().is_some().then_some(full);
+    let mut slots = RepeatedMarkFinder::new(MarkKind::Slot, within);
+    (0..).zip(of(MarkKind::Slot)).for_each(|(place, mark)| slots.push(mark, place));
+    slots.finish().map(|slots| slots.typical.range)
 }
 
 fn peak(

@@ -35,7 +35,7 @@ pub use tile_memory_overview::{
 
 use serde::{Deserialize, Serialize};
 use tilescope_report::units::{
-    Bytes, CycleRange, NumberFormat, OperationId, ProgramId, TileId, VariableId, percent,
+    Bytes, CycleRange, IpuId, NumberFormat, OperationId, ProgramId, TileId, VariableId, percent,
 };
 use tilescope_report::{Report, ReportError};
 
@@ -93,6 +93,8 @@ pub struct ViewLocation {
     pub view: &'static str,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tiles: Vec<TileId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ipu: Option<IpuId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<ProgramId>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -33,7 +33,9 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         formula: "cycles of stream copies with remote buffers on that IPU / cycles of the run",
         gain: InsightGain::Time(share),
         place: ViewLocation {
+            ipu: Some(ipu),
             program: facts.longest(ipu, remote).map(|(program, _)| program),
+            cycles: Some(facts.typical_window()),
             ..ViewLocation::view("execution-trace")
         },
     }]

@@ -22,6 +22,8 @@ struct PipelineStageTimes {
     /// Cycles and number of its passes, by pass.
     passes: BTreeMap<Option<TrainingPass>, (Cycles, u64)>,
     longest: Option<TraceMark>,
+    /// The longest in a typical slot: what fills a pipeline also waits for it to be filled.
+    longest_of_typical: Option<TraceMark>,
 }
 
 impl PipelineStageTimes {
@@ -42,8 +44,13 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         let pass = stage.passes.entry(mark.pass).or_default();
         *pass = (pass.0 + mark.cycles.length(), pass.1 + 1);
         let length = |mark: &TraceMark| mark.cycles.length();
-        if stage.longest.as_ref().is_none_or(|known| length(mark) > length(known)) {
-            stage.longest = Some(mark.clone());
+        let typical = mark.cycles.overlaps(facts.typical_window());
+        for (longest, counts) in
+            [(&mut stage.longest, true), (&mut stage.longest_of_typical, typical)]
+        {
+            if counts && longest.as_ref().is_none_or(|known| length(mark) > length(known)) {
+                *longest = Some(mark.clone());
+            }
         }
     }
     let Some(slowest) = stages.values().max_by_key(|stage| stage.cycles()) else {
@@ -60,6 +67,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let spared = (slowest.cycles().as_f64() - mean) * batches as f64;
     let gain = (spared / facts.cycles().max(Cycles(1)).as_f64()).clamp(0.0, 1.0);
     let on = slowest.ipu.map_or(String::new(), |ipu| format!(" on IPU {ipu}"));
+    let shown = slowest.longest_of_typical.as_ref().or(slowest.longest.as_ref());
     vec![InsightFinding {
         rule: RULE.name,
         subject: InsightSubject::Time,
@@ -80,7 +88,8 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
                   micro-batches / cycles of the run",
         gain: InsightGain::Time(gain),
         place: ViewLocation {
-            cycles: slowest.longest.as_ref().map(|mark| mark.cycles),
+            ipu: slowest.ipu,
+            cycles: shown.map(|mark| mark.cycles),
             ..ViewLocation::view("execution-trace")
         },
     }]

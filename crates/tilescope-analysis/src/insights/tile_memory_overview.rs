@@ -1,6 +1,7 @@
 //! Tiles at a glance: how full the fullest are, and how many are how full.
 
 use super::InsightFacts;
+use crate::memory::needed;
 use serde::Serialize;
 use tilescope_report::units::{Bytes, IpuId, TileId};
 
@@ -57,7 +58,7 @@ pub fn tile_memory_overview(facts: &InsightFacts) -> TileMemoryOverview {
         .map(|index| TileMemoryBin { from: index * width, to: (index + 1) * width, tiles: 0 })
         .collect();
     for (range, memory) in facts.memory.iter() {
-        let index = (memory.including_gaps / width) as usize;
+        let index = (needed(memory) / width) as usize;
         histogram[index.min(BUCKETS - 1)].tiles += u64::from(range.count());
     }
     TileMemoryOverview {

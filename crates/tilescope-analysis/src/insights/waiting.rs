@@ -3,8 +3,8 @@
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use tilescope_report::ProgramKind;
 use tilescope_report::units::{Cycles, IpuId, ProgramId, percent};
+use tilescope_report::{ProgramKind, ProgramNode};
 
 pub(crate) const RULE: InsightRule =
     InsightRule { name: "waiting", description: "IPUs that wait for other IPUs or the host", find };
@@ -12,12 +12,14 @@ pub(crate) const RULE: InsightRule =
 /// Less is the price of working in step.
 const MIN_SHARE: f64 = 0.1;
 
+/// Whether a program waits for other IPUs.
+fn waits(program: &ProgramNode) -> bool {
+    program.kind == ProgramKind::Sync && program.name != "Internal"
+}
+
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let Some(runs) = &facts.runs else { return Vec::new() };
-    let external = |id: &ProgramId| {
-        let program = facts.programs.get(*id);
-        program.is_some_and(|p| p.kind == ProgramKind::Sync && p.name != "Internal")
-    };
+    let external = |id: &ProgramId| facts.programs.get(*id).is_some_and(waits);
     let mut ipus: BTreeMap<IpuId, Cycles> = BTreeMap::new();
     for ((ipu, ..), of) in runs.steps.iter().filter(|((_, id, _), _)| external(id)) {
         *ipus.entry(*ipu).or_default() += of.cycles;
@@ -27,6 +29,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         return Vec::new();
     };
     let share = facts.share(*cycles);
+    let wait = facts.longest(*ipu, waits);
     let mean =
         ipus.values().sum::<Cycles>().as_f64() / f64::from(facts.target.ipus_per_replica.max(1));
     // Whoever comes to a sync last does not wait: an IPU without any counts as none.
@@ -51,7 +54,9 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         formula: "cycles of external syncs on an IPU / cycles of the run",
         gain: InsightGain::Unknown,
         place: ViewLocation {
-            cycles: Some(facts.window()),
+            ipu: Some(*ipu),
+            program: wait.map(|(program, _)| program),
+            cycles: Some(facts.typical_window()),
             ..ViewLocation::view("execution-trace")
         },
     }]

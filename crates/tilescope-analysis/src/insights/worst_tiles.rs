@@ -1,7 +1,7 @@
 //! A few tiles that are much fuller than the rest.
 
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
-use tilescope_report::TileMemory;
+use crate::memory::needed;
 
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "worst_tiles",
@@ -18,8 +18,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         return Vec::new();
     };
     let tiles = facts.memory.tile_count().max(1);
-    let mean = facts.memory.map(|tile: &TileMemory| tile.including_gaps).total().as_f64()
-        / f64::from(tiles);
+    let mean = facts.memory.map(needed).total().as_f64() / f64::from(tiles);
     let times = most.as_f64() / mean.max(1.0);
     if times < MIN_RATIO {
         return Vec::new();

@@ -6,8 +6,13 @@ mod host_lane;
 mod lane_items;
 mod lane_layout;
 mod lane_shares;
+mod located_step;
+mod mark_blocks;
+mod mark_details;
+mod mark_rows;
 mod program_labels;
 mod program_runs;
+mod repeated_marks;
 mod step_details;
 mod tile_work;
 mod window_summary;
@@ -17,11 +22,17 @@ pub use host_lane::{HostActivity, host_lane};
 pub use lane_items::{LaneItem, LaneItemKind, LaneItemList};
 pub use lane_layout::{MAX_ROWS, TraceLaneStyle, TraceStepGrouping, arrange, lane_items};
 pub use lane_shares::{LaneShares, ShareColumn, lane_shares, narrow_step_cycles};
+pub use located_step::{LocatedStep, located_step};
+pub use mark_blocks::{MarkBlock, MarkRow, MarkRowId, PassCycles};
+pub use mark_details::{MarkDetailReport, mark_details, signed_percent};
+pub use mark_rows::{COMMON_MARKS, MarkRows, singular};
 pub use program_labels::{NameTreeNodeId, ProgramLabel, ProgramLabels};
 pub use program_runs::{
     LaneStepLocation, ProgramExecutions, ProgramRunTotals, ProgramRuns, first_run, moved,
     program_runs,
 };
+pub(crate) use repeated_marks::RepeatedMarkFinder;
+pub use repeated_marks::{MarkPlace, RepeatedMarks};
 pub use step_details::{StepDetailReport, StepDetailRow, VertexCount, step_view};
 pub use tile_work::TileWorkTimes;
 pub use window_summary::{IpuTotals, StreamTraffic, WindowSummary, window_summary};

@@ -85,6 +85,12 @@ pub enum ViewAction {
     AddNextToSelection,
     /// Choose the thing before beside what is chosen.
     AddPreviousToSelection,
+    /// Go to an iteration of median length, or what else repeats.
+    GoToTypical,
+    /// Go to the fastest one.
+    GoToFastest,
+    /// Go to the slowest one.
+    GoToSlowest,
     /// Choose nothing, filter nothing.
     ClearSelection,
     /// Type a filter.
@@ -112,18 +118,24 @@ pub enum OverlayKind {
     Help,
 }
 
+/// What a report is chosen for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChooserPurpose {
+    Open,
+    /// Compare the report that is shown with it.
+    Compare,
+}
+
 /// One thing to do.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AppCommand {
     /// Open a report: a directory or a file.
     Open(PathBuf),
-    /// Ask for a path in the system's dialog.
-    OpenDialog,
+    /// Ask for a report, or ask no more.
+    ChooseReport(ChooserPurpose),
     Compare(PathBuf, PathBuf),
     /// Compare the report that is shown with another one.
     CompareWith(PathBuf),
-    /// Ask for a report to compare with, or ask no more.
-    ToggleCompareDialog,
     /// Tick or untick a report of the home screen for a comparison.
     ToggleComparisonCandidate(PathBuf),
     /// Take a comparison off the list of recent ones.
@@ -147,6 +159,10 @@ pub enum AppCommand {
     /// Show the tab after the one that is shown, or the one before.
     NextTab(bool),
     CloseTab(usize),
+    /// End the program; what would be lost is asked about first.
+    Quit,
+    /// End the program whatever is lost, or do not end it.
+    AnswerQuit(bool),
     /// Read the open report again.
     Reload,
     /// Undo: restore the previous view, selection and zoom.
@@ -185,6 +201,8 @@ pub enum AppCommand {
     ToggleMenu,
     /// Show or close an overlay.
     Overlay(Option<OverlayKind>),
+    /// Show a view, and use a control of its strip as if it were clicked.
+    UseControl(ViewId, &'static str),
     /// Have the shown view perform an action.
     SendToView(ViewAction),
     /// Simulate a bundled spec.
@@ -233,6 +251,9 @@ impl AppCommand {
         let mut commands = Vec::new();
         if !place.tiles.is_empty() {
             commands.push(Self::SelectTiles(place.tiles.clone()));
+        }
+        if place.ipu.is_some() {
+            commands.push(Self::SelectIpu(place.ipu));
         }
         if place.program.is_some() {
             commands.push(Self::SelectProgram(place.program));

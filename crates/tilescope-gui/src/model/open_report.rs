@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tilescope_report::{ProgramOutcome, Report, ReportError, Target};
+use tilescope_report::{ProgramOutcome, Report, ReportError, ReportOrigin, Target, TargetKind};
 
 /// A report and what every view needs to know of it.
 #[derive(Clone)]
@@ -24,6 +24,28 @@ impl OpenReport {
         let target = report.target()?;
         let outcome = report.outcome()?;
         Ok(Self { path: path.to_owned(), report: Arc::new(report), target, outcome })
+    }
+
+    /// Its machine, and how far the program got: `4 IPUs · Mk2 model`.
+    pub(crate) fn machine(&self) -> String {
+        let target = &self.target;
+        let ipus = match target.num_ipus {
+            0 => "IPUs unknown".to_owned(),
+            1 => "1 IPU".to_owned(),
+            count => format!("{count} IPUs"),
+        };
+        let architecture =
+            if target.architecture.is_empty() { "unknown" } else { &target.architecture };
+        let model = if target.kind == TargetKind::IpuModel { " model" } else { "" };
+        let state = match self.outcome {
+            ProgramOutcome::Executed => "",
+            ProgramOutcome::CompiledOnly => " · compiled only",
+            ProgramOutcome::OutOfMemory { .. } => " · out of memory",
+        };
+        match self.report.origin() {
+            ReportOrigin::Foreign if target.architecture.is_empty() => format!("{ipus}{state}"),
+            _ => format!("{ipus} · {architecture}{model}{state}"),
+        }
     }
 
     /// Where it is, whichever directory a window is started in.

@@ -183,15 +183,21 @@ impl Default for TracePrefs {
 }
 
 /// Choices of the memory view.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MemoryPrefs {
-    /// Count gaps between variables.
+    /// Count gaps between variables, as what a tile needs does.
     pub include_gaps: bool,
     /// Show the line of a tile's capacity; not chosen means: where tiles are nearly full.
     pub max_memory: Option<bool>,
     /// Show variables at their addresses instead of as a table.
     pub variable_map: bool,
+}
+
+impl Default for MemoryPrefs {
+    fn default() -> Self {
+        Self { include_gaps: true, max_memory: None, variable_map: false }
+    }
 }
 
 /// Choices of the liveness view.
@@ -268,6 +274,10 @@ pub struct UserPreferences {
     pub recent: Vec<RecentReport>,
     /// Source and target of comparisons, newest first.
     pub recent_comparisons: Vec<(PathBuf, PathBuf)>,
+    /// Links to the tabs of the window that was closed last, in their order.
+    pub open_tabs: Vec<String>,
+    /// Which of them was shown; none for the home screen.
+    pub shown_tab: Option<usize>,
     /// Titles of summary blocks that are folded.
     pub folded_blocks: Vec<String>,
     /// Filter of the options table.
@@ -294,6 +304,8 @@ impl UserPreferences {
         *self = Self {
             recent: std::mem::take(&mut self.recent),
             recent_comparisons: std::mem::take(&mut self.recent_comparisons),
+            open_tabs: std::mem::take(&mut self.open_tabs),
+            shown_tab: self.shown_tab.take(),
             ..Self::default()
         };
     }

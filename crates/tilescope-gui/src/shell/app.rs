@@ -1,7 +1,8 @@
 //! The window: takes in what has happened, then paints.
 
 use super::{
-    action, compare_dialog, home, messages_ui, overlay, report_tabs, what_if_panel_ui, window_frame,
+    action, home, messages_ui, overlay, quit_dialog, report_chooser, report_tabs, what_if_panel_ui,
+    window_frame,
 };
 use crate::model::command::{AppCommand, CommandQueue, ViewAction};
 use crate::model::message::StatusMessage;
@@ -25,7 +26,7 @@ pub struct TilescopeApp {
 
 impl TilescopeApp {
     /// The user's app: on a report, on a place in it that a link leads to, on two of them compared,
-    /// or on the home screen.
+    /// or on the tabs that were open when the last window was closed.
     pub(crate) fn for_user(
         context: &Context,
         report: Option<&Path>,
@@ -40,6 +41,7 @@ impl TilescopeApp {
             (Some((source, target)), None) => {
                 app.commands.push(AppCommand::Compare(source.to_owned(), target.to_owned()));
             }
+            (None, None) if report.is_none() => app.session.reopen_tabs(),
             _ => app.open_at(context, report, compare, at),
         }
         app
@@ -86,7 +88,11 @@ impl TilescopeApp {
         prefs.look.apply(context);
         context.set_theme(prefs.theme.preference());
         // Pointing at a bar and turning the wheel zooms the trace, not the window.
-        context.options_mut(|options| options.zoom_with_keyboard = true);
+        context.options_mut(|options| {
+            options.zoom_with_keyboard = true;
+            // Quitting is an action of ours, which asks about what would be lost.
+            options.quit_shortcuts.clear();
+        });
         Self {
             session,
             commands: CommandQueue::default(),
@@ -118,6 +124,7 @@ impl TilescopeApp {
     /// Takes in the results of background work and applies commands.
     pub fn logic(&mut self, context: &Context) {
         self.session.poll_background_work(context);
+        self.session.hold_back_closing(context);
         self.commands.extend(dropped(context).map(AppCommand::Open));
         for command in self.commands.take() {
             self.session.apply(context, command);
@@ -146,7 +153,8 @@ impl TilescopeApp {
             None => home::home_ui(ui, session, commands),
         }
         overlay::overlay_ui(ui.ctx(), &mut self.session, &self.commands);
-        compare_dialog::compare_dialog_ui(ui.ctx(), &mut self.session, &self.commands);
+        report_chooser::report_chooser_ui(ui.ctx(), &mut self.session, &self.commands);
+        quit_dialog::quit_dialog_ui(ui.ctx(), &self.session, &self.commands);
         window_frame::progress_ui(ui.ctx(), &self.session, &self.commands);
         window_frame::drop_hint_ui(ui.ctx());
         if !self.commands.is_empty() {

@@ -1,13 +1,15 @@
 //! The home screen: open, simulate, recent.
 
-use crate::model::command::{AppCommand, CommandQueue, OverlayKind};
+use crate::model::command::{AppCommand, ChooserPurpose, CommandQueue, OverlayKind};
 use crate::model::navigation::{NavigationState, ReportLink};
 use crate::model::preferences::{RecentReport, ThemeChoice};
 use crate::shell::session::{AppSession, HomeContext, HomeScreen};
+use crate::shell::simulation_process::BundledSpec;
 use crate::theme::fonts::strong;
 use crate::theme::{ThemePalette, spacing, text_size};
 use crate::widgets::icons::{self, Icon};
-use crate::widgets::{ICON_BUTTON, elided_text::elided, focus_ui, icon_button_ui};
+use crate::widgets::path_input::PathInputTexts;
+use crate::widgets::{ICON_BUTTON, elided_text::elided, focus_ui, icon_button_ui, search_ui};
 use egui::accesskit::Role;
 use egui::{
     Align, Align2, CentralPanel, CornerRadius, FontId, Frame, Layout, Margin, Rect, Response,
@@ -208,10 +210,8 @@ fn open_card_ui(
     commands: &CommandQueue,
 ) {
     let palette = ThemePalette::for_ui(ui);
-    let waiting = context.choosing_report;
-    let about = if waiting { "Waiting for the dialog; you can also type a path below" } else { "" };
-    if row_ui(ui, Icon::Folder, "Open a report…", about, !waiting).clicked() {
-        commands.push(AppCommand::OpenDialog);
+    if row_ui(ui, Icon::Folder, "Open a report…", "", true).clicked() {
+        commands.push(AppCommand::ChooseReport(ChooserPurpose::Open));
     }
     for demo in home.sample_reports() {
         let text = format!("Open demo report {}", demo.name);
@@ -220,11 +220,21 @@ fn open_card_ui(
         }
     }
     ui.add_space(spacing::M);
-    commands.extend(home.typed_path().ui(ui, context.workers).map(AppCommand::Open));
+    let typed = home.typed_path();
+    let offers = typed.offers(ui, context.workers, Vec::new());
+    let mut taken = typed.box_ui(ui, PATH_TEXTS, &offers);
+    if !typed.text.trim().is_empty() {
+        taken = taken.or(typed.list_ui(ui, &offers, OFFERED));
+    }
+    commands.extend(taken.map(AppCommand::Open));
     ui.add_space(spacing::XXS);
     let hint = "Or drop a report on this window.";
     ui.label(RichText::new(hint).color(palette.weak_text).size(text_size::CAPTION));
 }
+
+const PATH_TEXTS: PathInputTexts = PathInputTexts { label: "Path of a report", button: "Open" };
+/// Height of the list of what a typed path could mean.
+const OFFERED: f32 = 220.0;
 
 fn simulate_card_ui(
     ui: &mut Ui,
@@ -233,22 +243,70 @@ fn simulate_card_ui(
     commands: &CommandQueue,
 ) {
     let palette = ThemePalette::for_ui(ui);
+    let width = ui.available_width() - 18.0;
+    search_ui(ui, home.spec_filter(), "Filter specs", width);
+    let wanted = home.spec_filter().trim().to_lowercase();
+    let is_listed = home.specs_are_listed();
     let specs = home.bundled_specs(ui.ctx(), context.workers);
-    for spec in specs {
-        let row = row_ui(ui, Icon::Play, &spec.name, &spec.about, !context.simulating);
-        let hint = format!("{}\nSimulate this spec and open the report", spec.about);
-        if row.on_hover_text(hint).clicked() {
-            commands.push(AppCommand::Simulate(spec.name.clone()));
+    let contains = |spec: &&BundledSpec| {
+        let BundledSpec { group, name, about } = spec;
+        [group, name, about].iter().any(|text| text.to_lowercase().contains(&wanted))
+    };
+    let found: Vec<&BundledSpec> = specs.iter().filter(contains).collect();
+    for group in found.chunk_by(|a, b| a.group == b.group) {
+        ui.add_space(spacing::M);
+        if let Some(first) = group.first() {
+            ui.label(strong(first.group.as_str()));
+        }
+        for spec in group {
+            if spec_ui(ui, spec, !context.simulating).clicked() {
+                commands.push(AppCommand::Simulate(spec.name.clone()));
+            }
         }
     }
-    if specs.is_empty() {
-        let text = if home.specs_are_listed() {
-            "The bundled specs could not be listed."
-        } else {
-            "Listing specs…"
-        };
-        ui.label(RichText::new(text).color(palette.weak_text));
+    let text = match (specs.is_empty(), is_listed) {
+        (true, false) => "Listing specs…",
+        (true, true) => "The bundled specs could not be listed.",
+        (false, _) if found.is_empty() => "No spec has these letters in its name or description.",
+        _ => return,
+    };
+    ui.label(RichText::new(text).color(palette.weak_text));
+}
+
+/// A spec to be simulated: its name, and below it all that is said about it.
+fn spec_ui(ui: &mut Ui, spec: &BundledSpec, enabled: bool) -> Response {
+    let palette = ThemePalette::for_ui(ui);
+    let indent = 34.0;
+    let colour = if enabled { palette.accent } else { palette.weak_text };
+    let room = ui.available_width() - indent;
+    let small = FontId::proportional(text_size::CAPTION);
+    let name = TextStyle::Body.resolve(ui.style());
+    let name = elided(ui.painter(), &spec.name, name, colour, room);
+    let about = ui.painter().layout(spec.about.clone(), small, palette.weak_text, room);
+    let tall = name.size().y + about.size().y;
+    let size = vec2(ui.available_width(), tall + 2.0 * spacing::S);
+    let sense = if enabled { Sense::click() } else { Sense::hover() };
+    let (rect, response) = ui.allocate_exact_size(size, sense);
+    response.widget_info(|| WidgetInfo::labeled(Role::Button, enabled, spec.name.as_str()));
+    let id = response.id;
+    ui.ctx().accesskit_node_builder(id, |node| node.set_description(spec.about.clone()));
+    let ground = rect.expand2(vec2(8.0, 0.0));
+    if enabled && response.hovered() {
+        ui.painter().rect_filled(ground, CornerRadius::same(6), palette.hover);
     }
+    focus_ui(ui, &response, ground);
+    let middle = egui::pos2(rect.left() + 11.0, rect.center().y);
+    icons::paint(
+        ui.painter(),
+        Rect::from_center_size(middle, Vec2::splat(20.0)),
+        Icon::Play,
+        colour,
+    );
+    let at = rect.min + vec2(indent, spacing::S);
+    let below = at + vec2(0.0, name.size().y);
+    ui.painter().galley(at, name, colour);
+    ui.painter().galley(below, about, palette.weak_text);
+    response.on_hover_text("Simulate this spec and open the report")
 }
 
 fn recent_card_ui(

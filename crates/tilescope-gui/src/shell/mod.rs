@@ -4,13 +4,14 @@
 pub mod action;
 pub mod app;
 pub(crate) mod appearance;
-pub(crate) mod compare_dialog;
 pub(crate) mod export_task;
 pub(crate) mod home;
 pub(crate) mod messages_ui;
 pub(crate) mod overlay;
 pub(crate) mod picture_export;
 pub(crate) mod preferences_file;
+pub(crate) mod quit_dialog;
+pub(crate) mod report_chooser;
 pub(crate) mod report_file_watcher;
 pub(crate) mod report_locations;
 pub(crate) mod report_tabs;

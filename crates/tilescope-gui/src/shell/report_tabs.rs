@@ -1,6 +1,7 @@
-//! The tabs above everything else: one for each report that is open, and for each comparison.
+//! The tabs above everything else: the home screen, one for each report that is open, and for each
+//! comparison.
 
-use crate::model::command::{AppCommand, CommandQueue};
+use crate::model::command::{AppCommand, ChooserPurpose, CommandQueue};
 use crate::shell::session::AppSession;
 use crate::theme::{ThemePalette, spacing};
 use crate::widgets::elided_text::elided;
@@ -8,37 +9,58 @@ use crate::widgets::icons::Icon;
 use crate::widgets::{focus_ui, icon_button_ui};
 use egui::accesskit::Role;
 use egui::{
-    CornerRadius, Frame, Margin, Panel, ScrollArea, Sense, TextStyle, Ui, WidgetInfo, pos2, vec2,
+    CornerRadius, Frame, Id, Margin, Panel, Response, ScrollArea, Sense, TextStyle, Ui, WidgetInfo,
+    pos2, vec2,
 };
 
 /// Widest name of a tab, in points.
 const WIDEST: f32 = 220.0;
 
-/// The tabs above everything else, where there are several reports or none is shown.
+/// The tabs above everything else, and a button to open another report.
 pub(crate) fn tabs_ui(ui: &mut Ui, session: &AppSession, commands: &CommandQueue) {
     let workspace = session.workspace();
-    let count = workspace.tab_count();
-    if count == 0 || (count == 1 && session.page().is_some()) {
-        return;
-    }
     let palette = ThemePalette::for_ui(ui);
     let frame = Frame::new().fill(palette.raised).inner_margin(Margin::symmetric(8, 3));
     Panel::top("report tabs").resizable(false).frame(frame).show(ui, |ui| {
         ScrollArea::horizontal().id_salt("tabs").show(ui, |ui| {
             ui.horizontal(|ui| {
                 ui.spacing_mut().item_spacing.x = spacing::XS;
-                if icon_button_ui(ui, Icon::Mark, "Home screen").clicked() {
+                let at_home = session.page().is_none();
+                if tab_ui(ui, "Home", at_home).on_hover_text("Home screen").clicked() {
                     commands.push(AppCommand::ShowTab(None));
                 }
                 for (at, title) in workspace.tab_titles().into_iter().enumerate() {
-                    tab_ui(ui, (at, &title), workspace.shown_tab() == Some(at), commands);
+                    let chosen = workspace.shown_tab() == Some(at);
+                    ui.push_id(at, |ui| report_tab_ui(ui, at, &title, chosen, commands));
+                }
+                if icon_button_ui(ui, Icon::Add, "Open another report (Ctrl+O)").clicked() {
+                    commands.push(AppCommand::ChooseReport(ChooserPurpose::Open));
                 }
             });
         });
     });
 }
 
-fn tab_ui(ui: &mut Ui, (at, title): (usize, &str), chosen: bool, commands: &CommandQueue) {
+fn report_tab_ui(ui: &mut Ui, at: usize, title: &str, chosen: bool, commands: &CommandQueue) {
+    let tab = tab_ui(ui, title, chosen);
+    // Told once: the user may scroll it away again.
+    let told = Id::unique("tab that was shown");
+    if chosen && ui.data(|data| data.get_temp(told)) != Some(at) {
+        tab.scroll_to_me(None);
+        ui.data_mut(|data| data.insert_temp(told, at));
+    }
+    if tab.middle_clicked() {
+        commands.push(AppCommand::CloseTab(at));
+    }
+    if tab.on_hover_text(title).clicked() {
+        commands.push(AppCommand::ShowTab(Some(at)));
+    }
+    if icon_button_ui(ui, Icon::Close, &format!("Close {title}")).clicked() {
+        commands.push(AppCommand::CloseTab(at));
+    }
+}
+
+fn tab_ui(ui: &mut Ui, title: &str, chosen: bool) -> Response {
     let palette = ThemePalette::for_ui(ui);
     let colour = if chosen { palette.text } else { palette.weak_text };
     let font = TextStyle::Body.resolve(ui.style());
@@ -55,10 +77,5 @@ fn tab_ui(ui: &mut Ui, (at, title): (usize, &str), chosen: bool, commands: &Comm
     focus_ui(ui, &response, rect);
     let text = pos2(rect.left() + 9.0, rect.center().y - name.size().y / 2.0);
     ui.painter().galley(text, name, colour);
-    if response.on_hover_text(title).clicked() {
-        commands.push(AppCommand::ShowTab(Some(at)));
-    }
-    if icon_button_ui(ui, Icon::Close, &format!("Close {title}")).clicked() {
-        commands.push(AppCommand::CloseTab(at));
-    }
+    response
 }

@@ -199,6 +199,8 @@ pub(crate) fn new_window(place: Option<(&Path, &str)>) -> Result<(), ChildProgra
 /// A spec that comes with the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BundledSpec {
+    /// The heading that it is listed under.
+    pub group: String,
     /// `mnist_pipeline`
     pub name: String,
     /// One line about it.
@@ -214,12 +216,24 @@ pub(crate) fn bundled_specs() -> Vec<BundledSpec> {
     if !output.status.success() {
         return Vec::new();
     }
-    lines.lines().filter_map(parse_spec).collect()
+    parse_specs(&lines)
 }
 
-fn parse_spec(line: &str) -> Option<BundledSpec> {
-    let (name, about) = line.split_once("  ")?;
-    Some(BundledSpec { name: name.trim().to_owned(), about: about.trim().to_owned() })
+/// The list that the program prints: headings, and below each of them indented names and words.
+fn parse_specs(list: &str) -> Vec<BundledSpec> {
+    let mut group = "";
+    let mut specs = Vec::new();
+    for line in list.lines() {
+        match line.strip_prefix("  ").and_then(|entry| entry.split_once("  ")) {
+            Some((name, about)) => specs.push(BundledSpec {
+                group: group.to_owned(),
+                name: name.trim().to_owned(),
+                about: about.trim().to_owned(),
+            }),
+            None => group = line.trim(),
+        }
+    }
+    specs
 }
 
 /// The program that simulates: this one, whatever its file is called.
@@ -253,11 +267,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_of_the_list_is_a_name_and_words() {
-        let spec = parse_spec("mnist_pipeline  MNIST network, four stages").unwrap();
-        assert_eq!(spec.name, "mnist_pipeline");
-        assert_eq!(spec.about, "MNIST network, four stages");
-        assert_eq!(parse_spec("nothing"), None);
+    fn a_line_of_the_list_is_a_name_and_words_below_a_heading() {
+        let specs =
+            parse_specs("Examples\n  mnist_pipeline  MNIST, four stages\nMore\n  a   b  c\n");
+        let spec = |group: &str, name: &str, about: &str| BundledSpec {
+            group: group.to_owned(),
+            name: name.to_owned(),
+            about: about.to_owned(),
+        };
+        let mnist = spec("Examples", "mnist_pipeline", "MNIST, four stages");
+        assert_eq!(specs, [mnist, spec("More", "a", "b  c")]);
+        assert!(parse_specs("nothing").is_empty());
     }
 
     #[test]

@@ -8,13 +8,15 @@ use crate::theme::{ColourScheme, ThemePalette, spacing, text_size};
 use crate::views::search_panel::SearchPanel;
 use crate::views::{VIEWS, ViewContext};
 use crate::widgets::icons::Icon;
-use crate::widgets::{MENU_ENTRY, elided_text::elided, menu_entry_ui};
+use crate::widgets::{LOW_MENU_ENTRY, MENU_ENTRY, elided_text::elided, menu_entry_ui};
 use egui::{
     Align2, Color32, Context, CornerRadius, FontId, Frame, Id, Margin, Order, Panel, ProgressBar,
     ScrollArea, Stroke, Ui, vec2,
 };
-use tilescope_report::{ProgramOutcome, ReportOrigin, TargetKind};
 
+/// Height of the name of the report, and least gap between views and what is below them.
+const MENU_NAME: f32 = 52.0;
+const MENU_GAP: f32 = 10.0;
 const WIDE_MENU: f32 = 196.0;
 const NARROW_MENU: f32 = 52.0;
 /// A window narrower than this shows the menu as icons only.
@@ -30,30 +32,48 @@ pub(crate) fn side_menu_ui(ui: &mut Ui, session: &AppSession, commands: &Command
     Panel::left("side menu").exact_size(width).resizable(false).frame(frame).show(ui, |ui| {
         ui.spacing_mut().item_spacing.y = spacing::XXS;
         ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
+            let height = entry_height(ui);
             report_name_ui(ui, page, narrow);
             ui.add_space(spacing::M);
             for view in VIEWS {
                 let chosen = view.id == page.view();
-                if menu_entry_ui(ui, view.icon, view.id.title(), chosen, narrow).clicked() {
+                let words = view.id.title();
+                if menu_entry_ui(ui, view.icon, words, (chosen, narrow), height).clicked() {
                     commands.push(AppCommand::ShowView(view.id));
                 }
             }
-            let entries = actions().iter().filter(|action| action.menu.is_some()).count();
-            let entries = entries as f32 * (MENU_ENTRY + ui.spacing().item_spacing.y) + 2.0;
-            ui.add_space((ui.available_height() - entries).max(10.0));
-            menu_foot_ui(ui, session, narrow, commands);
+            let foot = foot_entries() as f32 * (height + ui.spacing().item_spacing.y) + 2.0;
+            ui.add_space((ui.available_height() - foot).max(MENU_GAP));
+            menu_foot_ui(ui, session, (narrow, height), commands);
         });
     });
 }
 
+/// How many entries there are below the views.
+fn foot_entries() -> usize {
+    actions().iter().filter(|action| action.menu.is_some()).count()
+}
+
+/// Height of entries: less than usual where all of them would not fit.
+fn entry_height(ui: &Ui) -> f32 {
+    let entries = (VIEWS.len() + foot_entries()) as f32;
+    let room = ui.available_height() - MENU_NAME - spacing::M - MENU_GAP - 4.0;
+    (room / entries - ui.spacing().item_spacing.y).clamp(LOW_MENU_ENTRY, MENU_ENTRY)
+}
+
 /// Actions with a drawing, below the views.
-fn menu_foot_ui(ui: &mut Ui, session: &AppSession, narrow: bool, commands: &CommandQueue) {
+fn menu_foot_ui(
+    ui: &mut Ui,
+    session: &AppSession,
+    (narrow, height): (bool, f32),
+    commands: &CommandQueue,
+) {
     for action in actions() {
         let Some(icon) = action.menu else { continue };
         // A window too narrow for words shows drawings whatever was chosen.
         let icon = if icon == Icon::Collapse && narrow { Icon::Expand } else { icon };
         let words = action.menu_text(session.prefs());
-        let entry = menu_entry_ui(ui, icon, &words, false, narrow);
+        let entry = menu_entry_ui(ui, icon, &words, (false, narrow), height);
         let keys = action.shortcut_text(session.prefs());
         let hint = if keys.is_empty() {
             action.help.to_owned()
@@ -87,31 +107,15 @@ fn report_name_ui(ui: &mut Ui, page: &ReportPage, narrow: bool) {
     let title = elided(ui.painter(), &name, font, palette.text, width);
     ui.painter().galley(rect.min + vec2(38.0, 6.0), title, palette.text);
     let small = FontId::proportional(text_size::CAPTION);
-    let about =
-        elided(ui.painter(), &machine(page), small.clone(), palette.weak_text, rect.width() - 10.0);
+    let about = elided(
+        ui.painter(),
+        &page.opened().machine(),
+        small.clone(),
+        palette.weak_text,
+        rect.width() - 10.0,
+    );
     ui.painter().galley(rect.min + vec2(7.0, 32.0), about, palette.weak_text);
-    response.on_hover_text(format!("{name}\n{}\n{path}", machine(page)));
-}
-
-fn machine(page: &ReportPage) -> String {
-    let target = &page.opened().target;
-    let ipus = match target.num_ipus {
-        0 => "IPUs unknown".to_owned(),
-        1 => "1 IPU".to_owned(),
-        count => format!("{count} IPUs"),
-    };
-    let architecture =
-        if target.architecture.is_empty() { "unknown" } else { &target.architecture };
-    let model = if target.kind == TargetKind::IpuModel { " model" } else { "" };
-    let state = match page.opened().outcome {
-        ProgramOutcome::Executed => "",
-        ProgramOutcome::CompiledOnly => " · compiled only",
-        ProgramOutcome::OutOfMemory { .. } => " · out of memory",
-    };
-    match page.opened().report.origin() {
-        ReportOrigin::Foreign if target.architecture.is_empty() => format!("{ipus}{state}"),
-        _ => format!("{ipus} · {architecture}{model}{state}"),
-    }
+    response.on_hover_text(format!("{name}\n{}\n{path}", page.opened().machine()));
 }
 
 /// The find panel, at the right of the view.

@@ -52,6 +52,13 @@ fn perceived_colour(colour: Color32, sight: &[[f32; 3]; 3]) -> [f32; 3] {
     times(&lab, times(&cones, light).map(f32::cbrt))
 }
 
+/// The difference of two colours for a person with all kinds of cones.
+pub(crate) fn difference(a: Color32, b: Color32) -> f32 {
+    let [(_, all_cones), ..] = COLOUR_VISION_MATRICES;
+    let (a, b) = (perceived_colour(a, &all_cones), perceived_colour(b, &all_cones));
+    a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f32>().sqrt()
+}
+
 /// The smallest difference between two of the colours, for the person who sees the least.
 pub(crate) fn least_difference(colours: &[Color32]) -> f32 {
     let mut least = f32::MAX;

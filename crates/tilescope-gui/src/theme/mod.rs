@@ -87,7 +87,9 @@ pub struct ThemePalette {
     pub not_always_live: Color32,
     /// Steps of a scale from little to much.
     pub heat: [Color32; 5],
-    /// How far the idle share of a bar is mixed with the lane behind it.
+    /// What the idle share of a bar is mixed with.
+    pub idle: Color32,
+    /// How far it is mixed.
     pub dimming: f32,
     /// Dark ink for labels on bars.
     pub dark_label_text: Color32,
@@ -198,7 +200,7 @@ impl ThemePalette {
 
     /// The colour of the idle share of a bar.
     pub(crate) fn dimmed(&self, bar: Color32) -> Color32 {
-        mix(bar, self.lane, self.dimming)
+        mix(bar, self.idle, self.dimming)
     }
 
     /// The ink that can be read on `ground`.
@@ -234,7 +236,7 @@ fn luminance(colour: Color32) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::theme::colour_vision::least_difference;
+    use crate::theme::colour_vision::{difference, least_difference};
 
     const ALL: [&ThemePalette; 4] = [&LIGHT, &DARK, &LIGHT_SAFE, &DARK_SAFE];
 
@@ -293,6 +295,21 @@ mod tests {
             for bar in bars {
                 for ground in [bar, palette.dimmed(bar)] {
                     assert!(contrast(palette.label_text_on(ground), ground) >= 4.5, "{ground:?}");
+                }
+            }
+        }
+    }
+
+    /// The idle share of a bar is neither the busy share nor empty ground.
+    #[test]
+    fn tile_balance_can_be_read_on_every_bar() {
+        for palette in ALL {
+            for activity in StepActivity::ALL {
+                let bar = palette.activity(activity);
+                let idle = palette.dimmed(bar);
+                for other in [bar, palette.lane] {
+                    let difference = difference(idle, other);
+                    assert!(difference >= 0.08, "{activity:?}: {idle:?}, {other:?}: {difference}");
                 }
             }
         }

@@ -45,7 +45,8 @@ const LIGHT_COLOURS: ThemePalette = ThemePalette {
     always_live: rgb(0xf37584),
     not_always_live: rgb(0x7e71ed),
     heat: [rgb(0xf9e4bd), rgb(0xf6bd8a), rgb(0xe98b7c), rgb(0xb4477f), rgb(0x4b1d6b)],
-    dimming: 0.5,
+    idle: rgb(0x888c90),
+    dimming: 0.6,
     dark_label_text: rgb(0x1d2026),
     light_label_text: rgb(0xffffff),
 };
@@ -93,6 +94,7 @@ const DARK_COLOURS: ThemePalette = ThemePalette {
     always_live: rgb(0xff7d8b),
     not_always_live: rgb(0x9d92ff),
     heat: [rgb(0x33254a), rgb(0x5f2d73), rgb(0xa83b74), rgb(0xee7d5e), rgb(0xfce9a6)],
+    idle: rgb(0x111214),
     dimming: 0.62,
     dark_label_text: rgb(0x14161a),
     light_label_text: rgb(0xffffff),

@@ -1,4 +1,5 @@
-//! Links from programs to where they ran in the execution trace.
+//! Links to the execution trace: from programs to where they ran, from findings to the steps they
+//! speak of.
 
 use super::ViewContext;
 use crate::model::command::{AppCommand, SelectedStep};
@@ -6,56 +7,57 @@ use crate::model::message::StatusMessage;
 use crate::model::view_id::ViewId;
 use crate::widgets::background_query::BackgroundQuery;
 use egui::Context;
-use tilescope_analysis::trace::{LaneStepLocation, first_run};
-use tilescope_report::Report;
-use tilescope_report::ReportError;
+use tilescope_analysis::insights::ViewLocation;
+use tilescope_analysis::trace::{LaneStepLocation, LocatedStep, located_step};
 use tilescope_report::units::ProgramId;
 
 /// A way to the trace that is being looked for.
 #[derive(Default)]
 pub(crate) struct TraceJump {
-    wanted: Option<(ProgramId, u64)>,
+    wanted: Option<(ViewLocation, u64)>,
     presses: u64,
-    found: BackgroundQuery<(ProgramId, u64), Option<LaneStepLocation>>,
+    found: BackgroundQuery<(ViewLocation, u64), Option<LocatedStep>>,
 }
 
 impl TraceJump {
     /// Goes to the first step of a program, once it is found.
     pub(crate) fn start(&mut self, program: ProgramId) {
+        self.start_at(ViewLocation { program: Some(program), ..ViewLocation::default() });
+    }
+
+    /// Goes to the step that a place speaks of, once it is found.
+    pub(crate) fn start_at(&mut self, place: ViewLocation) {
         self.presses += 1;
-        self.wanted = Some((program, self.presses));
+        self.wanted = Some((place, self.presses));
     }
 
     /// Goes there if it has been found.
     pub(crate) fn update(&mut self, ui: &Context, context: &ViewContext<'_>) {
-        let Some(wanted) = self.wanted else { return };
+        let Some(wanted) = self.wanted.clone() else { return };
         let report = context.opened.report.clone();
-        let question = move |(program, _): &(ProgramId, u64)| find(&report, *program);
+        let question = move |(place, _): &(ViewLocation, u64)| located_step(&report, place);
         let asked = self.found.ask(ui, context.workers, &wanted, question);
         let Some(answer) = asked.finished() else { return };
         self.wanted = None;
         match answer.map(|found| *found) {
-            Ok(Some(LaneStepLocation { ipu, sub_lane, step })) => {
+            Ok(Some(LocatedStep { location, window })) => {
+                let LaneStepLocation { ipu, sub_lane, step } = location;
                 let position = step.position;
                 let chosen = SelectedStep { ipu, sub_lane, position, step: step.step };
                 context.commands.push(AppCommand::SelectStep(Some(chosen)));
-                context.commands.push(AppCommand::ZoomToCycles(Some(step.range)));
+                context.commands.push(AppCommand::ZoomToCycles(Some(window)));
                 context.commands.push(AppCommand::ShowView(ViewId::ExecutionTrace));
             }
             Ok(None) => {
-                let words = "None of the recorded steps executes this program.";
+                let words = match wanted.0.program {
+                    Some(_) => "None of the recorded steps executes this program.",
+                    None => "No step was recorded there.",
+                };
                 context.commands.push(AppCommand::ShowMessage(StatusMessage::warning(words)));
             }
             Err(error) => context
                 .commands
                 .push(AppCommand::ShowMessage(StatusMessage::error(error.to_string()))),
         }
-    }
-}
-
-fn find(report: &Report, program: ProgramId) -> Result<Option<LaneStepLocation>, ReportError> {
-    match report.trace()? {
-        Some(trace) => first_run(&trace, program),
-        None => Ok(None),
     }
 }

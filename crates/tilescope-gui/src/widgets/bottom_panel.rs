@@ -1,10 +1,11 @@
-//! A panel of tables below a graph. Where the graph would have too little room, the panel begins as
-//! no more than its tabs; a button opens and closes it.
+//! A panel of tables below a graph. Where the graph would have too little room, or the tables have
+//! nothing to show yet, the panel is no more than its tabs; a button opens and closes it.
 
 use super::{ICON_BUTTON, icon_button_ui};
 use crate::theme::{ThemePalette, spacing};
 use crate::widgets::icons::Icon;
-use egui::{Frame, Panel, Rect, Ui, UiBuilder, vec2};
+use egui::{Frame, Label, Panel, Rect, RichText, Ui, UiBuilder, vec2};
+use serde::{Deserialize, Serialize};
 
 /// Height of tabs alone.
 const TABS: f32 = 36.0;
@@ -12,8 +13,12 @@ const TABS: f32 = 36.0;
 const LEAST: f32 = 60.0;
 const LEAST_ABOVE: f32 = 120.0;
 
+/// A view lower than this begins with its tables closed.
+pub(crate) const LOW: f32 = 360.0;
+
 /// A panel, and whether the user has opened or closed it.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
 pub(crate) struct BottomPanel {
     open: Option<bool>,
 }
@@ -36,11 +41,23 @@ impl BottomPanel {
         &mut self,
         ui: &mut Ui,
         name: &'static str,
+        room: (f32, f32),
+        contents: impl FnOnce(&mut Ui, &mut bool),
+    ) {
+        self.ui_when(true, ui, name, room, contents);
+    }
+
+    /// The same, closed as long as it has nothing to show and the user does not open it.
+    pub(crate) fn ui_when(
+        &mut self,
+        has_content: bool,
+        ui: &mut Ui,
+        name: &'static str,
         (height, low): (f32, f32),
         contents: impl FnOnce(&mut Ui, &mut bool),
     ) {
         let room = ui.available_height();
-        let open = self.open.unwrap_or(room >= low);
+        let open = self.open.unwrap_or(has_content && room >= low);
         let panel = if open {
             let most = (room - LEAST_ABOVE).max(LEAST + 1.0);
             Panel::bottom(name).resizable(true).default_size(height).size_range(LEAST..=most)
@@ -71,11 +88,22 @@ impl BottomPanel {
     }
 }
 
+/// A sentence in place of what is in such a panel, while it is closed and has no tabs.
+pub(crate) fn closed_ui(ui: &mut Ui, sentence: &str) {
+    tabs_row_ui(ui, |ui| {
+        ui.add_space(spacing::S);
+        let text = RichText::new(sentence).color(ThemePalette::for_ui(ui).weak_text);
+        ui.set_min_height(TABS);
+        ui.add(Label::new(text).truncate());
+    });
+}
+
 /// Tabs at the top of such a panel; the button is beside them.
-pub(crate) fn tabs_row_ui(ui: &mut Ui, tabs: impl FnOnce(&mut Ui)) {
+pub(crate) fn tabs_row_ui<R>(ui: &mut Ui, tabs: impl FnOnce(&mut Ui) -> R) -> R {
     ui.horizontal(|ui| {
         ui.set_max_width(ui.available_width() - ICON_BUTTON - 8.0);
         ui.add_space(spacing::S);
-        tabs(ui);
-    });
+        tabs(ui)
+    })
+    .inner
 }

@@ -55,3 +55,73 @@ pub(crate) fn without_middle(
     let tail: String = text.chars().skip(letters.saturating_sub(tail)).collect();
     Some(format!("{head}…{tail}"))
 }
+
+/// The same for one of several texts that stand below each other: what tells it from the others is kept,
+/// and as much of its beginning as there is room for.
+pub(crate) fn with_difference(
+    painter: &Painter,
+    text: &str,
+    others: &[&str],
+    (font, colour): (FontId, Color32),
+    width: f32,
+) -> Option<String> {
+    let wide = |text: &str| painter.layout_no_wrap(text.to_owned(), font.clone(), colour).size().x;
+    if wide(text) <= width {
+        return None;
+    }
+    let tail: String = text.chars().skip(difference(text, others)).collect();
+    let room = width - wide(&tail) - wide("…");
+    if tail.is_empty() || room < 0.0 {
+        return without_middle(painter, text, font, colour, width);
+    }
+    let mut head = String::new();
+    for letter in text.chars() {
+        head.push(letter);
+        if wide(&head) > room {
+            head.pop();
+            break;
+        }
+    }
+    Some(format!("{head}…{tail}"))
+}
+
+/// How many letters a text shares with the other that begins most like it, up to the end of a part of
+/// its name.
+fn difference(text: &str, others: &[&str]) -> usize {
+    let shared = |other: &&str| text.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
+    let most = others.iter().filter(|other| **other != text).map(shared).max().unwrap_or(0);
+    let parts = text.chars().take(most).collect::<Vec<char>>();
+    let ends = parts.iter().rposition(|letter| !letter.is_alphanumeric());
+    ends.unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_differ_after_what_they_share() {
+        let texts = ["layer3+layer4/fwd", "layer3+layer4/bwd", "layer9/fwd"];
+        let tail = |at: usize| &texts[at][difference(texts[at], &texts)..];
+        assert_eq!([tail(0), tail(1)], ["/fwd", "/bwd"]);
+        assert_eq!(tail(2), "layer9/fwd");
+        assert_eq!(difference("a", &["a"]), 0);
+    }
+
+    #[test]
+    fn what_differs_is_shown_in_any_room() {
+        let context = egui::Context::default();
+        let mut shown = Vec::new();
+        let mut output = context.run_ui(egui::RawInput::default(), |ui| {
+            let font = FontId::proportional(13.0);
+            for text in ["layer10+layer11+layer12/fwd", "layer10+layer11+layer12/bwd"] {
+                let others = ["layer10+layer11+layer12/fwd", "layer10+layer11+layer12/bwd"];
+                let look = (font.clone(), Color32::BLACK);
+                shown.extend(with_difference(ui.painter(), text, &others, look, 90.0));
+            }
+        });
+        output.textures_delta.clear();
+        assert!(shown.len() >= 2 && shown[0].ends_with("…/fwd"), "{shown:?}");
+        assert!(shown[1].ends_with("…/bwd") && shown[1].starts_with("layer"), "{shown:?}");
+    }
+}

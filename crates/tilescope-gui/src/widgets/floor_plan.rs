@@ -1,14 +1,14 @@
 //! A value per tile on the floor plan of the chips: the chips of a replica side by side, every
 //! tile a cell, brightness is the value. Tiles can be clicked.
 
-use super::heat_scale::log_share;
+use super::heat_scale::HeatScale;
 use super::tile_picker::TileClick;
 use super::{focus_ui, node_ui};
 use crate::theme::{ColourScheme, ThemePalette, text_size};
 use egui::accesskit::Role;
 use egui::{
-    Align2, Color32, ColorImage, EventFilter, FontId, Key, Pos2, Rect, Response, RichText, Sense,
-    Stroke, StrokeKind, TextureHandle, TextureOptions, Ui, WidgetInfo, pos2, vec2,
+    Color32, ColorImage, EventFilter, FontId, Key, Pos2, Rect, Response, RichText, Sense, Stroke,
+    StrokeKind, TextureHandle, TextureOptions, Ui, WidgetInfo, pos2, vec2,
 };
 use tilescope_analysis::tile_curves::{ChipFloorPlan, TileCurveUnit};
 use tilescope_report::Target;
@@ -28,10 +28,8 @@ pub(crate) struct FloorPlanValues<'a> {
     pub values: &'a [u64],
     /// Tells these values from others: the version of what they are of, and which part of it.
     pub generation: (u64, u64),
-    /// The value of the strongest colour.
-    pub max: u64,
-    /// Whether colours go by powers.
-    pub log_scale: bool,
+    /// What colours stand for; tiles with 0 have the colour of nothing.
+    pub scale: HeatScale,
     pub unit: TileCurveUnit,
 }
 
@@ -39,14 +37,13 @@ impl FloorPlanValues<'_> {
     fn colour(&self, palette: &ThemePalette, tile: TileId) -> Color32 {
         match self.values.get(tile.index()).copied().unwrap_or(0) {
             0 => palette.lane,
-            value if self.log_scale => palette.heat(log_share(value as f64, self.max as f64)),
-            value => palette.heat((value as f64 / self.max.max(1) as f64) as f32),
+            value => palette.heat(self.scale.share(value)),
         }
     }
 }
 
 /// What was drawn: which values, and the colours they were drawn in.
-type FloorPlanTextureKey = ((u64, u64), u64, bool, ColourScheme);
+type FloorPlanTextureKey = ((u64, u64), HeatScale, ColourScheme);
 
 /// Chips that are drawn already.
 #[derive(Default)]
@@ -194,7 +191,12 @@ impl FloorPlanWidget {
             let name = if chip.width() > 36.0 { format!("IPU {ipu}") } else { ipu.to_string() };
             let font = FontId::proportional(text_size::CAPTION);
             let at = chip.left_top() - vec2(0.0, 3.0);
-            painter.text(at, Align2::LEFT_BOTTOM, name, font, palette.weak_text);
+            let name = painter.layout_no_wrap(name, font, palette.weak_text);
+            // Names of narrow chips would lie on each other; pointing at a tile tells its IPU.
+            if name.size().x < chip.width() + GAP {
+                let at = at - vec2(0.0, name.size().y);
+                painter.galley(at, name, palette.weak_text);
+            }
         }
         let stroke = Stroke::new(2.0, palette.selection);
         let exists = |tile: &&TileId| target.has_tile(**tile);
@@ -252,7 +254,7 @@ impl FloorPlanWidget {
         shown: FloorPlanValues<'_>,
         palette: &ThemePalette,
     ) {
-        let key = (shown.generation, shown.max, shown.log_scale, ColourScheme::of(ui));
+        let key = (shown.generation, shown.scale, ColourScheme::of(ui));
         if self.chips.as_ref().is_some_and(|(drawn, _)| *drawn == key) {
             return;
         }

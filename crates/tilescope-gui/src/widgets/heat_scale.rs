@@ -1,9 +1,56 @@
-//! Colours for amounts: shares of the largest one, and the scale that explains them.
+//! Colours for amounts: over the range that is there, and the scale that explains them.
 
 use crate::theme::{ThemePalette, text_size};
 use egui::accesskit::Role;
 use egui::{Color32, Mesh, Pos2, Rect, RichText, Sense, Shape, Stroke, StrokeKind, Ui, WidgetInfo};
 use egui::{pos2, vec2};
+
+/// The amounts that colours stand for: from the least that is there, nothing left out of account, to
+/// the largest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct HeatScale {
+    least: u64,
+    most: u64,
+    /// Whether colours go by powers.
+    log: bool,
+}
+
+impl HeatScale {
+    /// The scale of these amounts; those that are 0 have no colour of it.
+    pub(crate) fn of<'a>(values: impl IntoIterator<Item = &'a u64>, log: bool) -> Self {
+        let there = values.into_iter().copied().filter(|value| *value > 0);
+        let range = there.fold(None, |range: Option<(u64, u64)>, value| match range {
+            Some((least, most)) => Some((least.min(value), most.max(value))),
+            None => Some((value, value)),
+        });
+        let (least, most) = range.unwrap_or_default();
+        Self { least, most, log }
+    }
+
+    /// The same with another amount for the strongest colour.
+    pub(crate) fn with_most(self, most: u64) -> Self {
+        Self { least: self.least.min(most), most, ..self }
+    }
+
+    pub(crate) fn least(self) -> u64 {
+        self.least
+    }
+
+    pub(crate) fn most(self) -> u64 {
+        self.most
+    }
+
+    /// Where an amount stands, 0 to 1; where all are equal they have the strongest colour.
+    pub(crate) fn share(self, value: u64) -> f32 {
+        let range = self.most.saturating_sub(self.least);
+        let above = value.saturating_sub(self.least).min(range);
+        match (range, self.log) {
+            (0, _) => 1.0,
+            (_, true) => log_share(above as f64, range as f64),
+            (_, false) => (above as f64 / range as f64) as f32,
+        }
+    }
+}
 
 /// Where an amount stands between nothing and the largest, on a scale of powers.
 pub(crate) fn log_share(value: f64, max: f64) -> f32 {
@@ -44,7 +91,21 @@ fn ramp(rect: Rect, colour: impl Fn(f32) -> Color32) -> Mesh {
 
 #[cfg(test)]
 mod tests {
-    use super::log_share;
+    use super::{HeatScale, log_share};
+
+    #[test]
+    fn the_scale_spans_what_is_there() {
+        for log in [false, true] {
+            let values = [0, 400_000, 609_791, 500_000];
+            let scale = HeatScale::of(&values, log);
+            assert_eq!((scale.least(), scale.most()), (400_000, 609_791));
+            assert_eq!((scale.share(400_000), scale.share(609_791)), (0.0, 1.0));
+            assert!((0.1..0.99).contains(&scale.share(500_000)));
+            assert_eq!(scale.with_most(500_000).share(609_791), 1.0);
+            assert_eq!(HeatScale::of(&[7, 7], log).share(7), 1.0);
+            assert_eq!(HeatScale::of(&[], log).least(), 0);
+        }
+    }
 
     #[test]
     fn shares_run_from_nothing_to_all_and_never_beyond() {

@@ -18,6 +18,8 @@ pub enum Icon {
     /// A circle of an arrow.
     Reload,
     Close,
+    /// A plus sign.
+    Add,
     /// A question mark in a circle.
     Help,
     /// An arrow to the left.
@@ -70,6 +72,10 @@ pub(crate) fn paint(painter: &Painter, rect: Rect, icon: Icon, colour: Color32) 
         Icon::Close => {
             pen.line(&[(0.25, 0.25), (0.75, 0.75)]);
             pen.line(&[(0.75, 0.25), (0.25, 0.75)]);
+        }
+        Icon::Add => {
+            pen.line(&[(0.5, 0.2), (0.5, 0.8)]);
+            pen.line(&[(0.2, 0.5), (0.8, 0.5)]);
         }
         Icon::Help => pen.help(),
         Icon::Collapse => pen.line(&[(0.6, 0.25), (0.35, 0.5), (0.6, 0.75)]),

@@ -30,18 +30,19 @@ use icons::Icon;
 /// Space between the edge of a page and what is on it.
 pub(crate) const MARGIN: f32 = 12.0;
 
-/// Height of an entry of the side menu.
+/// Height of an entry of the side menu, and in low windows.
 pub(crate) const MENU_ENTRY: f32 = 32.0;
+pub(crate) const LOW_MENU_ENTRY: f32 = 24.0;
 
 /// An entry of the side menu: drawing and words, the chosen one stands out.
 pub(crate) fn menu_entry_ui(
     ui: &mut Ui,
     icon: Icon,
     text: &str,
-    chosen: bool,
-    narrow: bool,
+    (chosen, narrow): (bool, bool),
+    height: f32,
 ) -> Response {
-    let size = vec2(ui.available_width(), MENU_ENTRY);
+    let size = vec2(ui.available_width(), height);
     let (rect, response) = ui.allocate_exact_size(size, Sense::click());
     response.widget_info(|| WidgetInfo::selected(Role::Button, ui.is_enabled(), chosen, text));
     let palette = ThemePalette::for_ui(ui);
@@ -106,19 +107,24 @@ pub(crate) fn neighbour(response: &Response, place: usize, count: usize) -> Opti
     }
 }
 
-/// Tabs with a line below the chosen one.
-pub(crate) fn tabs_ui<T: Copy + PartialEq>(ui: &mut Ui, tabs: &[(T, &str)], current: &mut T) {
-    waiting_tabs_ui(ui, tabs, current, |_| None);
+/// Tabs with a line below the chosen one; whether one was clicked.
+pub(crate) fn tabs_ui<T: Copy + PartialEq>(
+    ui: &mut Ui,
+    tabs: &[(T, &str)],
+    current: &mut T,
+) -> bool {
+    waiting_tabs_ui(ui, tabs, current, |_| None)
 }
 
 /// Tabs of which some wait for a selection: those are grey and say what they wait for, and still
-/// open on the sentence that asks for it.
+/// open on the sentence that asks for it. Whether one was clicked.
 pub(crate) fn waiting_tabs_ui<T: Copy + PartialEq>(
     ui: &mut Ui,
     tabs: &[(T, &str)],
     current: &mut T,
     waits_for: impl Fn(T) -> Option<&'static str>,
-) {
+) -> bool {
+    let mut clicked = false;
     let palette = ThemePalette::for_ui(ui);
     let across = ui.available_rect_before_wrap().x_range();
     let rule = ui.painter().add(Shape::Noop);
@@ -153,6 +159,7 @@ pub(crate) fn waiting_tabs_ui<T: Copy + PartialEq>(
             }
             if response.clicked() {
                 *current = *tab;
+                clicked = true;
             }
             if let Some(wanted) = wanted {
                 response.on_hover_text(wanted);
@@ -161,6 +168,7 @@ pub(crate) fn waiting_tabs_ui<T: Copy + PartialEq>(
     });
     let line = Shape::hline(across, bar.response.rect.bottom() - 0.5, (1.0, palette.rule));
     ui.painter().set(rule, line);
+    clicked
 }
 
 /// Height of the tables below a graph: what `share` of the room is, as long as the graph keeps
@@ -189,6 +197,13 @@ pub(crate) fn choice_ui<T: Copy + PartialEq>(
     });
     shown.response.accessible_name(name);
     picked.filter(|value| *value != current)
+}
+
+/// Unfolds the choice of this name in the same `ui`, as if it were clicked.
+pub(crate) fn open_choice(ui: &Ui, name: &str) {
+    let button = ui.make_persistent_id(egui::IdSalt::new(name));
+    ui.memory_mut(|memory| memory.request_focus(button));
+    egui::Popup::open_id(ui.ctx(), button.with("popup"));
 }
 
 /// A box to type a filter into; whether it changed.

@@ -1,95 +1,425 @@
-//! A box to type the path of a report into, with what begins like it below.
+//! A box to type the path of a report into, and a list of what it could mean. The arrow keys go
+//! through the list, Enter takes the highlighted entry: a report is opened, a directory is gone into.
 
+use crate::theme::{ThemePalette, spacing, text_size};
 use crate::widgets::background_query::{BackgroundQuery, BackgroundWorkers};
-use egui::{Button, Key, Margin, RichText, TextEdit, Ui};
-use std::path::{Path, PathBuf};
+use crate::widgets::elided_text::without_middle;
+use crate::widgets::focus_ui;
+use egui::accesskit::Role;
+use egui::text::{CCursor, CCursorRange};
+use egui::text_edit::TextEditState;
+use egui::{
+    Align2, Button, CornerRadius, FontId, Id, Key, Margin, Modifiers, Rect, RichText, ScrollArea,
+    Sense, TextEdit, TextStyle, Ui, WidgetInfo, pos2, vec2,
+};
+use std::path::{Path, PathBuf, is_separator};
+use tilescope_report::REPORT_FILE;
 
-/// Most paths that are offered.
-const MAX_COMPLETIONS: usize = 8;
+/// Height of an entry of the list.
+const ENTRY: f32 = 26.0;
 
-/// What is typed, and what begins like it.
-#[derive(Default)]
+/// Something that can be taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct OfferedPath {
+    pub path: PathBuf,
+    /// Whether it is a report; otherwise it is a directory to look into.
+    pub is_report: bool,
+}
+
+/// Reports that are at hand, below a heading.
+pub(crate) struct KnownReports {
+    pub heading: &'static str,
+    pub paths: Vec<PathBuf>,
+}
+
+/// Words of a box.
+#[derive(Clone, Copy)]
+pub(crate) struct PathInputTexts {
+    /// Its name.
+    pub label: &'static str,
+    /// On the button beside it.
+    pub button: &'static str,
+}
+
+/// What is typed, and what it could mean.
 pub(crate) struct PathInput {
     pub text: String,
-    completions: BackgroundQuery<String, Vec<PathBuf>>,
+    /// Tells the box from others.
+    id: Id,
+    /// The directory that names without one are looked up in.
+    base: PathBuf,
+    /// Whether the box is to have the focus.
+    wants_focus: bool,
+    /// The entry that Enter takes, from the top of the list.
+    highlighted: usize,
+    /// What lies in a directory.
+    listing: BackgroundQuery<PathBuf, Vec<OfferedPath>>,
+    /// Which known reports are still there; asking may take long on disks far away.
+    existing: BackgroundQuery<Vec<PathBuf>, Vec<PathBuf>>,
+}
+
+/// A line of the list.
+enum OfferedRow<'a> {
+    Heading(String),
+    /// An entry, and its place among entries.
+    Entry(usize, &'a OfferedPath),
 }
 
 impl PathInput {
-    /// Shows the box; the path that was entered.
-    pub(crate) fn ui(&mut self, ui: &mut Ui, workers: &BackgroundWorkers) -> Option<PathBuf> {
-        let palette = crate::theme::ThemePalette::for_ui(ui);
-        let mut entered = None;
-        ui.horizontal(|ui| {
-            let edit = TextEdit::singleline(&mut self.text)
-                .hint_text(
-                    RichText::new("Path of a directory or .pop file").color(palette.weak_text),
-                )
-                .desired_width(ui.available_width() - 76.0)
-                .margin(Margin::symmetric(8, 5));
-            let typed = ui.add(edit).accessible_name("Path of a report");
-            let enter = typed.lost_focus() && ui.input(|input| input.key_pressed(Key::Enter));
-            let path = self.text.trim();
-            let clicked = ui.add_enabled(!path.is_empty(), Button::new("Open")).clicked();
-            if (enter || clicked) && !path.is_empty() {
-                entered = Some(PathBuf::from(path));
-            }
-        });
-        entered.or_else(|| self.offered_ui(ui, workers))
+    /// A box that looks names up in a directory, or else in the working directory.
+    pub(crate) fn new(name: &'static str, base: Option<PathBuf>) -> Self {
+        // Without a working directory, only whole paths mean something.
+        let base = base.or_else(|| std::env::current_dir().ok()).unwrap_or_default();
+        Self {
+            text: String::new(),
+            id: Id::unique(("path", name)),
+            base,
+            wants_focus: false,
+            highlighted: 0,
+            listing: BackgroundQuery::default(),
+            existing: BackgroundQuery::default(),
+        }
     }
 
-    /// Reports and directories that begin with what is typed. A directory is gone into, a report
-    /// is opened.
-    fn offered_ui(&mut self, ui: &mut Ui, workers: &BackgroundWorkers) -> Option<PathBuf> {
-        if self.text.trim().is_empty() {
+    /// The directory that is listed, and what the names in it have to contain.
+    fn place(&self) -> (PathBuf, &str) {
+        let typed = self.text.trim();
+        let start = typed.rfind(is_separator).map_or(0, |at| at + 1);
+        let (directory, filter) = typed.split_at(start);
+        (self.whole(directory), filter)
+    }
+
+    /// A typed path, from the root of the file system.
+    fn whole(&self, typed: &str) -> PathBuf {
+        match (typed.strip_prefix("~/"), std::env::var_os("HOME")) {
+            (Some(rest), Some(home)) => Path::new(&home).join(rest),
+            _ => self.base.join(typed),
+        }
+    }
+
+    /// Goes to a directory: its entries are listed next.
+    pub(crate) fn look_in(&mut self, ui: &Ui, directory: &Path) {
+        self.highlighted = 0;
+        match directory.to_str() {
+            Some(path) => self.text = format!("{}/", path.trim_end_matches(is_separator)),
+            // What cannot be typed is gone to all the same.
+            None => {
+                directory.clone_into(&mut self.base);
+                self.text.clear();
+            }
+        }
+        let end = CCursorRange::one(CCursor::new(self.text.chars().count()));
+        let mut state = TextEditState::load(ui.ctx(), self.id).unwrap_or_default();
+        state.cursor.set_char_range(Some(end));
+        state.store(ui.ctx(), self.id);
+        self.focus();
+    }
+
+    /// Goes to the directory above the one that is listed.
+    pub(crate) fn look_in_parent(&mut self, ui: &Ui) {
+        let (directory, _) = self.place();
+        if let Some(parent) = directory.parent() {
+            self.look_in(ui, parent);
+        }
+    }
+
+    /// Puts the cursor into the box.
+    pub(crate) fn focus(&mut self) {
+        self.wants_focus = true;
+    }
+
+    /// The report that Enter would take; none while that is a directory.
+    pub(crate) fn highlighted_report<'a>(&self, offers: &'a PathOffers) -> Option<&'a Path> {
+        let offered = offers.entries().nth(self.highlighted)?;
+        offered.is_report.then_some(offered.path.as_path())
+    }
+
+    /// What could be meant: known reports, then what lies in the directory that is typed.
+    pub(crate) fn offers(
+        &mut self,
+        ui: &Ui,
+        workers: &BackgroundWorkers,
+        known: Vec<KnownReports>,
+    ) -> PathOffers {
+        let (directory, filter) = self.place();
+        let filter = filter.to_owned();
+        let typed_path = self.text.trim().contains(is_separator);
+        let paths: Vec<PathBuf> = known.iter().flat_map(|group| group.paths.clone()).collect();
+        let still_there = |paths: &Vec<PathBuf>| {
+            paths.iter().filter(|path| path.exists()).cloned().collect::<Vec<_>>()
+        };
+        let existing = self.existing.compute(ui.ctx(), workers, &paths, still_there).fresh_only();
+        let mut groups = Vec::new();
+        for group in known.into_iter().filter(|_| !typed_path) {
+            let there =
+                |path: &PathBuf| existing.answer().is_none_or(|existing| existing.contains(path));
+            let wanted = |path: &PathBuf| contains(&path.to_string_lossy(), &filter);
+            let paths = group.paths.into_iter().filter(there).filter(wanted);
+            let entries = paths.map(|path| OfferedPath { path, is_report: true }).collect();
+            groups.push((group.heading.to_owned(), entries));
+        }
+        let question = |directory: &PathBuf| entries_of(directory);
+        let listing = self.listing.compute(ui.ctx(), workers, &directory, question).fresh_only();
+        let is_listed = listing.answer().is_some();
+        if let Some(listing) = listing.answer() {
+            groups.push((directory.display().to_string(), matching(listing, &filter)));
+        }
+        groups.retain(|(_, entries): &(String, Vec<OfferedPath>)| !entries.is_empty());
+        PathOffers { groups, is_listed }
+    }
+
+    /// Shows the box with its button; the path that was entered.
+    pub(crate) fn box_ui(
+        &mut self,
+        ui: &mut Ui,
+        texts: PathInputTexts,
+        offers: &PathOffers,
+    ) -> Option<PathBuf> {
+        let palette = ThemePalette::for_ui(ui);
+        let id = self.id;
+        let last = offers.entries().count().saturating_sub(1);
+        let mut entered = false;
+        if ui.memory(|memory| memory.has_focus(id)) {
+            // Before the text box takes them.
+            ui.input_mut(|input| {
+                let mut pressed = |key| input.consume_key(Modifiers::NONE, key);
+                if pressed(Key::ArrowDown) {
+                    self.highlighted += 1;
+                }
+                if pressed(Key::ArrowUp) {
+                    self.highlighted = self.highlighted.saturating_sub(1);
+                }
+                entered = pressed(Key::Enter);
+            });
+        }
+        self.highlighted = self.highlighted.min(last);
+        ui.horizontal(|ui| {
+            let button = Button::new(texts.button);
+            let room = 24.0 + 8.0 * texts.button.len() as f32 + ui.spacing().item_spacing.x;
+            let hint = "Path of a directory or .pop file";
+            let edit = TextEdit::singleline(&mut self.text)
+                .id(id)
+                .hint_text(RichText::new(hint).color(palette.weak_text))
+                .desired_width(ui.available_width() - room - 18.0)
+                .margin(Margin::symmetric(8, 5));
+            let edit = ui.add(edit).accessible_name(texts.label);
+            if edit.changed() {
+                self.highlighted = 0;
+            }
+            if std::mem::take(&mut self.wants_focus) {
+                edit.request_focus();
+            }
+            let something = !self.text.trim().is_empty() || offers.entries().next().is_some();
+            entered |= ui.add_enabled(something, button).clicked();
+        });
+        if !entered {
             return None;
         }
-        let question = |typed: &String| beginning_with(typed.trim());
-        let asked = self.completions.compute(ui.ctx(), workers, &self.text, question);
-        let offered = asked.answer()?;
-        let mut opened = None;
-        for path in offered.iter() {
-            let report = is_report(path);
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let words = if report { name } else { format!("{name}/") };
-            if ui.add(Button::new(words).frame(false).truncate()).clicked() {
-                if report {
-                    opened = Some(path.clone());
-                } else {
-                    self.text = format!("{}/", path.display());
-                }
-            }
+        match offers.entries().nth(self.highlighted) {
+            Some(offered) => self.take(ui, offered.clone()),
+            None => self.typed_path(),
         }
-        opened
+    }
+
+    /// What is typed, where the list has nothing like it: opening it tells what is wrong.
+    fn typed_path(&self) -> Option<PathBuf> {
+        match self.text.trim() {
+            "" => None,
+            link if link.starts_with("tilescope:") => Some(PathBuf::from(link)),
+            path => Some(self.whole(path)),
+        }
+    }
+
+    fn take(&mut self, ui: &Ui, offered: OfferedPath) -> Option<PathBuf> {
+        if offered.is_report {
+            return Some(offered.path);
+        }
+        self.look_in(ui, &offered.path);
+        None
+    }
+
+    /// Shows the list, at most so high; the report that was clicked.
+    pub(crate) fn list_ui(
+        &mut self,
+        ui: &mut Ui,
+        offers: &PathOffers,
+        height: f32,
+    ) -> Option<PathBuf> {
+        let rows = offers.rows();
+        let before = self.id.with("highlighted before");
+        let was: Option<usize> = ui.data(|data| data.get_temp(before));
+        let moved = was != Some(self.highlighted);
+        ui.data_mut(|data| data.insert_temp(before, self.highlighted));
+        let mut taken = None;
+        ScrollArea::vertical()
+            .id_salt("offered")
+            .max_height(height)
+            .auto_shrink([false, true])
+            .show_viewport(ui, |ui, seen| {
+                ui.set_width(ui.available_width());
+                ui.set_height(rows.len() as f32 * ENTRY);
+                let mut heading = "";
+                let corner = ui.max_rect().left_top();
+                let width = ui.available_width();
+                for (at, row) in rows.iter().enumerate() {
+                    if let OfferedRow::Heading(words) = row {
+                        heading = words.trim_end_matches(is_separator);
+                    }
+                    let top = at as f32 * ENTRY;
+                    let rect = Rect::from_min_size(corner + vec2(0.0, top), vec2(width, ENTRY));
+                    let chosen =
+                        matches!(row, OfferedRow::Entry(index, _) if *index == self.highlighted);
+                    if chosen && moved {
+                        ui.scroll_to_rect(rect, None);
+                    }
+                    if top + ENTRY < seen.top() || top > seen.bottom() {
+                        continue;
+                    }
+                    match row {
+                        OfferedRow::Heading(words) => heading_ui(ui, rect, words),
+                        OfferedRow::Entry(index, offered) => {
+                            let response = entry_ui(ui, rect, (offered, heading), chosen);
+                            // A pointer that rests does not fight with the arrow keys.
+                            let pointed = ui.input(|input| input.pointer.is_moving());
+                            if response.hovered() && pointed || response.has_focus() {
+                                self.highlighted = *index;
+                            }
+                            if response.clicked() {
+                                taken = Some((*offered).clone());
+                            }
+                        }
+                    }
+                }
+            });
+        taken.and_then(|offered| self.take(ui, offered))
     }
 }
 
-/// Whether a path ends as a report's does; whether it is one shows when it is opened.
-fn is_report(path: &Path) -> bool {
-    path.extension().is_some_and(|end| end == "pop")
+/// What a box offers.
+pub(crate) struct PathOffers {
+    /// Headings and what is below them; no group is empty.
+    groups: Vec<(String, Vec<OfferedPath>)>,
+    /// Whether the directory has been read.
+    pub is_listed: bool,
 }
 
-/// Directories and report files whose path begins with `typed`, in the order of their names.
-#[expect(clippy::disallowed_methods, reason = "names of one directory, when a key is typed")]
-fn beginning_with(typed: &str) -> Vec<PathBuf> {
-    let path = Path::new(typed);
-    let (directory, start) = match typed.ends_with('/') {
-        true => (path, String::new()),
-        false => {
-            let start = path.file_name().map(|name| name.to_string_lossy().into_owned());
-            (path.parent().unwrap_or(Path::new("")), start.unwrap_or_default())
+impl PathOffers {
+    fn entries(&self) -> impl Iterator<Item = &OfferedPath> {
+        self.groups.iter().flat_map(|(_, entries)| entries)
+    }
+
+    /// Whether nothing is offered.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.groups.is_empty()
+    }
+
+    fn rows(&self) -> Vec<OfferedRow<'_>> {
+        let mut rows = Vec::new();
+        let mut place = 0;
+        for (heading, entries) in &self.groups {
+            rows.push(OfferedRow::Heading(heading.clone()));
+            for offered in entries {
+                rows.push(OfferedRow::Entry(place, offered));
+                place += 1;
+            }
         }
+        rows
+    }
+}
+
+fn heading_ui(ui: &Ui, rect: Rect, words: &str) {
+    let colour = ThemePalette::for_ui(ui).weak_text;
+    let font = FontId::proportional(text_size::SMALL);
+    let room = rect.width() - 16.0;
+    let short = without_middle(ui.painter(), words, font.clone(), colour, room);
+    let at = rect.left_center() + vec2(spacing::XS, 2.0);
+    let words = short.unwrap_or_else(|| words.to_owned());
+    ui.painter().text(at, Align2::LEFT_CENTER, words, font, colour);
+}
+
+/// An entry below a heading; where it lies is told unless the heading says so.
+fn entry_ui(
+    ui: &Ui,
+    rect: Rect,
+    (offered, heading): (&OfferedPath, &str),
+    chosen: bool,
+) -> egui::Response {
+    let palette = ThemePalette::for_ui(ui);
+    let name = entry_name(offered);
+    let id = ui.scope_id().with(&offered.path);
+    let response = ui.interact(rect, id, Sense::click());
+    response.widget_info(|| WidgetInfo::selected(Role::Button, true, chosen, name.as_str()));
+    if chosen {
+        ui.painter().rect_filled(rect, CornerRadius::same(5), palette.chosen);
+    }
+    focus_ui(ui, &response, rect);
+    let font = TextStyle::Body.resolve(ui.style());
+    let colour = if offered.is_report { palette.accent } else { palette.text };
+    let left = rect.left_center() + vec2(spacing::S, 0.0);
+    let shown = ui.painter().text(left, Align2::LEFT_CENTER, &name, font, colour);
+    let parent = offered.path.parent().map(|parent| parent.display().to_string());
+    let room = rect.right() - shown.right() - spacing::XL;
+    let told = |place: &String| offered.is_report && room > 60.0 && place != heading;
+    if let Some(place) = parent.filter(told) {
+        let small = FontId::proportional(text_size::CAPTION);
+        let short = without_middle(ui.painter(), &place, small.clone(), palette.weak_text, room);
+        let at = pos2(rect.right() - spacing::S, rect.center().y);
+        let place = short.unwrap_or(place);
+        ui.painter().text(at, Align2::RIGHT_CENTER, place, small, palette.weak_text);
+    }
+    response.on_hover_text(offered.path.display().to_string())
+}
+
+/// `mnist_pipeline` for a report, `reports/` for a directory.
+fn entry_name(offered: &OfferedPath) -> String {
+    let path = offered.path.as_path();
+    let named = match path.file_name() {
+        Some(name) if name == REPORT_FILE => path.parent().and_then(Path::file_name).or(Some(name)),
+        name => name,
     };
-    let place = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
-    let Ok(entries) = std::fs::read_dir(place) else { return Vec::new() };
-    let names = entries.flatten().map(|entry| entry.file_name());
-    let wanted = |name: &std::ffi::OsString| {
-        let name = name.to_string_lossy();
-        name.starts_with(&start) && (!name.starts_with('.') || start.starts_with('.'))
-    };
-    let mut found: Vec<PathBuf> = names.filter(wanted).map(|name| directory.join(name)).collect();
-    found.sort();
-    let mut shown = found.into_iter().filter(|path| is_report(path) || path.is_dir());
-    shown.by_ref().take(MAX_COMPLETIONS).collect()
+    let name = named.unwrap_or(path.as_os_str()).to_string_lossy();
+    if offered.is_report { name.into_owned() } else { format!("{name}/") }
+}
+
+fn contains(text: &str, filter: &str) -> bool {
+    text.to_lowercase().contains(&filter.to_lowercase())
+}
+
+/// Entries whose names contain `filter`: the very name first, then those that begin with it.
+fn matching(listing: &[OfferedPath], filter: &str) -> Vec<OfferedPath> {
+    let wanted = filter.to_lowercase();
+    let mut found: Vec<(u8, &OfferedPath)> = listing
+        .iter()
+        .filter_map(|offered| {
+            let name = offered.path.file_name()?.to_string_lossy().to_lowercase();
+            if name.starts_with('.') && !wanted.starts_with('.') {
+                return None;
+            }
+            let rank = match name.find(&wanted)? {
+                0 if name == wanted => 0,
+                0 => 1,
+                _ => 2,
+            };
+            Some((rank, offered))
+        })
+        .collect();
+    found.sort_by_key(|(rank, offered)| (*rank, !offered.is_report));
+    found.into_iter().map(|(_, offered)| offered.clone()).collect()
+}
+
+/// Reports and directories in a directory, by name; nothing where it cannot be read.
+#[expect(clippy::disallowed_methods, reason = "names of one directory, off the UI thread")]
+fn entries_of(directory: &Path) -> Vec<OfferedPath> {
+    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    let offered = paths.into_iter().filter_map(|path| {
+        // Whether it is one shows when it is opened.
+        let is_file = path.extension().is_some_and(|end| end == "pop") && !path.is_dir();
+        let is_report = is_file || path.join(REPORT_FILE).is_file();
+        (is_report || path.is_dir()).then_some(OfferedPath { path, is_report })
+    });
+    offered.collect()
 }
 
 #[cfg(test)]
@@ -97,21 +427,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn directories_and_reports_that_begin_alike_are_offered() {
+    fn directories_and_reports_with_the_typed_letters_are_offered() {
         let base = tempfile::tempdir().unwrap();
-        for name in ["report_a", "report_b", "other", ".hidden"] {
+        for name in ["report_a", "report_b", "other", "old_report", ".hidden"] {
             std::fs::create_dir(base.path().join(name)).unwrap();
         }
         std::fs::write(base.path().join("report.pop"), "").unwrap();
         std::fs::write(base.path().join("report.txt"), "").unwrap();
+        std::fs::write(base.path().join("report_b").join(REPORT_FILE), "").unwrap();
+        let listing = entries_of(base.path());
         let offered = |typed: &str| {
-            let found = beginning_with(&format!("{}/{typed}", base.path().display()));
-            let name = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().into_owned();
+            let found = matching(&listing, typed);
+            let name = |offer: &OfferedPath| {
+                offer.path.file_name().unwrap().to_string_lossy().into_owned()
+            };
             found.iter().map(name).collect::<Vec<_>>()
         };
-        assert_eq!(offered("rep"), ["report.pop", "report_a", "report_b"]);
-        assert_eq!(offered("").len(), 4);
+        assert_eq!(offered("Rep"), ["report.pop", "report_b", "report_a", "old_report"]);
+        assert_eq!(offered("report_a"), ["report_a"]);
+        assert_eq!(offered("").len(), 5);
         assert_eq!(offered(".h"), [".hidden"]);
-        assert!(offered("nothing").is_empty() && beginning_with("/no/such/place/x").is_empty());
+        assert!(
+            offered("nothing").is_empty() && entries_of(Path::new("/no/such/place")).is_empty()
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! Strips of controls. A strip has one row, or more where the view below is high; controls that find
 //! no room in them wait behind a button that unfolds the strip into as many rows as they need.
 
-use super::{MARGIN, choice_ui};
+use super::{MARGIN, choice_ui, open_choice};
 use crate::theme::ThemePalette;
 use egui::{
     Align, Button, Context, Frame, Id, Layout, Margin, Pos2, Rect, RichText, Stroke, Ui, UiBuilder,
@@ -50,6 +50,28 @@ impl ToolbarGroupSizes {
     }
 }
 
+/// A control that somebody has asked for elsewhere: the strip it is in, and its name.
+#[derive(Clone, PartialEq, Eq)]
+struct RequestedControl {
+    strip: &'static str,
+    control: &'static str,
+}
+
+fn request_id() -> Id {
+    Id::unique("requested control")
+}
+
+/// Has a control used as if it were clicked, once its strip is shown.
+pub(crate) fn request_control(context: &Context, strip: &'static str, control: &'static str) {
+    let request = RequestedControl { strip, control };
+    context.data_mut(|data| data.insert_temp(request_id(), request));
+}
+
+/// Forgets a control that was asked for and did not come up.
+pub(crate) fn forget_request(context: &Context) {
+    context.data_mut(|data| data.remove::<RequestedControl>(request_id()));
+}
+
 /// How the groups of a strip are arranged.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ToolbarArrangement {
@@ -66,6 +88,8 @@ enum ToolbarArrangement {
 /// A strip that is being filled, the most important controls first.
 pub(crate) struct ToolbarBuilder<'a> {
     ui: &'a mut Ui,
+    /// The control of this strip that was asked for.
+    requested: Option<&'static str>,
     arrangement: ToolbarArrangement,
     before: ToolbarGroupSizes,
     now: ToolbarGroupSizes,
@@ -116,16 +140,36 @@ impl ToolbarBuilder<'_> {
         current: T,
     ) -> Option<T> {
         let mut picked = None;
-        self.add(name, |ui| picked = choice_ui(ui, name, choices, current));
+        let opens = self.takes_request(name);
+        if opens {
+            self.unfold();
+        }
+        self.add(name, |ui| {
+            picked = choice_ui(ui, name, choices, current);
+            if opens {
+                open_choice(ui, name);
+            }
+        });
         picked
+    }
+
+    /// Whether this control was asked for elsewhere; told once.
+    fn takes_request(&mut self, name: &'static str) -> bool {
+        let wanted = self.requested == Some(name);
+        if wanted {
+            self.requested = None;
+            forget_request(self.ui.ctx());
+        }
+        wanted
     }
 
     /// A box to tick, with a hint; whether it was ticked or the tick taken away.
     pub(crate) fn checkbox(&mut self, name: &'static str, value: &mut bool, hint: &str) -> bool {
-        let mut changed = false;
+        let mut changed = self.takes_request(name);
+        *value ^= changed;
         self.add(name, |ui| {
             let shown = ui.checkbox(value, name);
-            changed = if hint.is_empty() { shown } else { shown.on_hover_text(hint) }.changed();
+            changed |= if hint.is_empty() { shown } else { shown.on_hover_text(hint) }.changed();
         });
         changed
     }
@@ -137,10 +181,10 @@ impl ToolbarBuilder<'_> {
 
     /// A button that can only be pressed sometimes, but keeps its place.
     pub(crate) fn button_if(&mut self, enabled: bool, name: &'static str, hint: &str) -> bool {
-        let mut pressed = false;
+        let mut pressed = self.takes_request(name) && enabled;
         self.add(name, |ui| {
             let shown = ui.add_enabled(enabled, Button::new(name));
-            pressed = shown.on_hover_text(hint).clicked();
+            pressed |= shown.on_hover_text(hint).clicked();
         });
         pressed
     }
@@ -231,7 +275,9 @@ pub(crate) fn toolbar_ui(ui: &mut Ui, name: &str, contents: impl FnOnce(&mut Too
         ui.spacing_mut().item_spacing = spacing;
         ui.set_min_width(ui.available_width());
         let id = ui.scope_id().with(("toolbar", name));
-        rows_ui(ui, id, contents);
+        let requested: Option<RequestedControl> = ui.data(|data| data.get_temp(request_id()));
+        let requested = requested.filter(|request| request.strip == name);
+        rows_ui(ui, id, requested.map(|request| request.control), contents);
     });
     let line = ui.cursor().top();
     let width = ui.max_rect().x_range();
@@ -239,7 +285,12 @@ pub(crate) fn toolbar_ui(ui: &mut Ui, name: &str, contents: impl FnOnce(&mut Too
     ui.spacing_mut().item_spacing = spacing;
 }
 
-fn rows_ui(ui: &mut Ui, id: Id, contents: impl FnOnce(&mut ToolbarBuilder<'_>)) {
+fn rows_ui(
+    ui: &mut Ui,
+    id: Id,
+    requested: Option<&'static str>,
+    contents: impl FnOnce(&mut ToolbarBuilder<'_>),
+) {
     let before: ToolbarGroupSizes = ui.data(|data| data.get_temp(id)).unwrap_or_default();
     let area = ui.available_rect_before_wrap();
     let between = ui.spacing().item_spacing.x;
@@ -247,6 +298,7 @@ fn rows_ui(ui: &mut Ui, id: Id, contents: impl FnOnce(&mut ToolbarBuilder<'_>)) 
     let arrangement = before.arranged(area.width(), between, most);
     let mut bar = ToolbarBuilder {
         ui,
+        requested,
         arrangement,
         now: ToolbarGroupSizes { unfolded: before.unfolded, ..ToolbarGroupSizes::default() },
         before,

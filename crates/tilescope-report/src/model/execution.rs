@@ -121,7 +121,10 @@ pub struct ExecutionStep {
 }
 
 /// The kinds of mark on the trace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
 pub enum MarkKind {
     /// One host call: `Engine::run #0`.
     Run,

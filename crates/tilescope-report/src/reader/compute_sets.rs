@@ -1,18 +1,31 @@
 //! Compute sets, their cycles and their vertices.
 
 use super::Report;
-use super::tile_run_collector::{TileRunCollector, strided_runs_at};
+use super::tile_patterns::{ALL_IDS, TileRunSource};
 use crate::database::SelectQuery;
 use crate::error::ReportError;
 use crate::limits::{MAX_COUNT, MAX_TILE_BYTES, MAX_TILE_CYCLES, MAX_TILE_VERTICES};
 use crate::model::{ComputeSet, VertexGroup, VertexTypeInfo};
-use crate::units::{ComputeSetId, Cycles, TileRuns, VertexTypeId};
+use crate::units::{ComputeSetId, Cycles, VertexTypeId};
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-/// The largest id a file can have, as a bound that includes everything.
-const ALL_IDS: (i64, i64) = (0, u32::MAX as i64);
+const COMPUTE_SET_CYCLES: TileRunSource<1> = TileRunSource {
+    owners: "compute_sets",
+    id: "compute_set",
+    rows: "compute_set_cycles",
+    rows_id: "compute_set",
+    values: [("cycles", MAX_TILE_CYCLES.0)],
+};
+
+const VERTEX_TILES: TileRunSource<1> = TileRunSource {
+    owners: "vertex_groups",
+    id: "id",
+    rows: "vertex_tiles",
+    rows_id: "vertex_group",
+    values: [("count", MAX_TILE_VERTICES)],
+};
 
 impl Report {
     /// Names of all compute sets by id, read once.
@@ -31,15 +44,17 @@ impl Report {
     /// One compute set with its cycles and vertices.
     pub fn compute_set(&self, id: ComputeSetId) -> Result<Option<ComputeSet>, ReportError> {
         let Some(name) = self.compute_set_names()?.get(&id).cloned() else { return Ok(None) };
-        let within = (i64::from(id.0), i64::from(id.0));
-        let cycles = self.cycles_of(within)?.remove(&id.0).unwrap_or_default();
-        let vertices = self.vertices_of(within)?.remove(&id.0).unwrap_or_default();
+        let only = id.0..=id.0;
+        let mut cycles = self.tile_runs(&COMPUTE_SET_CYCLES, only.clone(), |[c]| Cycles(c))?;
+        let cycles = cycles.remove(&id.0).unwrap_or_default();
+        let vertices = self.vertices_of(only)?.remove(&id.0).unwrap_or_default();
         Ok(Some(ComputeSet { name, cycles, vertices }))
     }
 
     /// All compute sets with their cycles and vertices.
     pub fn compute_sets(&self) -> Result<Vec<(ComputeSetId, ComputeSet)>, ReportError> {
-        let (mut cycles, mut vertices) = (self.cycles_of(ALL_IDS)?, self.vertices_of(ALL_IDS)?);
+        let mut cycles = self.tile_runs(&COMPUTE_SET_CYCLES, ALL_IDS, |[cycles]| Cycles(cycles))?;
+        let mut vertices = self.vertices_of(ALL_IDS)?;
         let names = self.compute_set_names()?;
         let set = |(id, name): (&ComputeSetId, &String)| {
             let cycles = cycles.remove(&id.0).unwrap_or_default();
@@ -49,37 +64,17 @@ impl Report {
         Ok(names.iter().map(set).collect())
     }
 
-    fn cycles_of(&self, ids: (i64, i64)) -> Result<BTreeMap<u32, TileRuns<Cycles>>, ReportError> {
-        let table = "compute_set_cycles";
-        let tiles = self.target()?.tiles_per_replica();
-        if !self.db.has(table, "compute_set") || !self.db.has(table, "first_tile") {
-            return Ok(BTreeMap::new());
-        }
-        let columns = ["compute_set", "first_tile", "end_tile", "every", "times", "cycles"];
-        let params = [ids.0, ids.1];
-        let select = SelectQuery::all(table, &columns)
-            .clauses("WHERE compute_set BETWEEN ?1 AND ?2 ORDER BY compute_set, first_tile")
-            .params(&params);
-        let mut sets: BTreeMap<u32, TileRunCollector<Cycles>> = BTreeMap::new();
-        self.db.read(select, |cells| {
-            if let Some(set) = cells.small(0) {
-                let cycles = cells.count(5, MAX_TILE_CYCLES).unwrap_or_default();
-                sets.entry(set).or_default().push(strided_runs_at(cells, 1, tiles), cycles);
-            }
-            Ok(ControlFlow::Continue(()))
-        })?;
-        Ok(sets.into_iter().map(|(set, runs)| (set, runs.finish(&self.db, table))).collect())
-    }
-
-    fn vertices_of(&self, ids: (i64, i64)) -> Result<BTreeMap<u32, Vec<VertexGroup>>, ReportError> {
-        let known = [("vertex_groups", "id"), ("vertex_groups", "compute_set")];
-        let known = known.into_iter().chain([("vertex_tiles", "vertex_group")]);
-        if !known.chain([("vertex_tiles", "first_tile")]).all(|(t, c)| self.db.has(t, c)) {
+    fn vertices_of(
+        &self,
+        ids: RangeInclusive<u32>,
+    ) -> Result<BTreeMap<u32, Vec<VertexGroup>>, ReportError> {
+        let known = ["id", "compute_set"].iter().all(|column| self.db.has("vertex_groups", column));
+        if !known {
             return Ok(BTreeMap::new());
         }
         let types = self.vertex_types()?.len();
         let columns = ["id", "compute_set", "vertex_type", "edges"];
-        let params = [ids.0, ids.1];
+        let params = [i64::from(*ids.start()), i64::from(*ids.end())];
         // Groups of a set lie side by side, so the ids of the first and the last bound them all.
         let select = SelectQuery::all("vertex_groups", &columns)
             .clauses("WHERE compute_set BETWEEN ?1 AND ?2 ORDER BY id")
@@ -94,32 +89,13 @@ impl Report {
         let (Some(first), Some(last)) = (groups.first(), groups.last()) else {
             return Ok(BTreeMap::new());
         };
-        let mut counts = self.vertex_counts((first.0.into(), last.0.into()))?;
+        let mut counts = self.tile_runs(&VERTEX_TILES, first.0..=last.0, |[count]| count)?;
         let mut sets: BTreeMap<u32, Vec<VertexGroup>> = BTreeMap::new();
         for (id, set, vertex_type, edges) in groups {
             let count = counts.remove(&id).unwrap_or_default();
             sets.entry(set).or_default().push(VertexGroup { vertex_type, count, edges });
         }
         Ok(sets)
-    }
-
-    fn vertex_counts(&self, ids: (i64, i64)) -> Result<BTreeMap<u32, TileRuns<u64>>, ReportError> {
-        let table = "vertex_tiles";
-        let tiles = self.target()?.tiles_per_replica();
-        let columns = ["vertex_group", "first_tile", "end_tile", "every", "times", "count"];
-        let params = [ids.0, ids.1];
-        let select = SelectQuery::all(table, &columns)
-            .clauses("WHERE vertex_group BETWEEN ?1 AND ?2 ORDER BY vertex_group, first_tile")
-            .params(&params);
-        let mut groups: BTreeMap<u32, TileRunCollector<u64>> = BTreeMap::new();
-        self.db.read(select, |cells| {
-            if let Some(group) = cells.small(0) {
-                let count = cells.count(5, MAX_TILE_VERTICES).unwrap_or(0);
-                groups.entry(group).or_default().push(strided_runs_at(cells, 1, tiles), count);
-            }
-            Ok(ControlFlow::Continue(()))
-        })?;
-        Ok(groups.into_iter().map(|(group, runs)| (group, runs.finish(&self.db, table))).collect())
     }
 
     /// Vertex types; [`VertexTypeId`] counts into this.

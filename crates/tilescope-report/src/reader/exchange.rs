@@ -1,30 +1,29 @@
 //! Traffic of exchanges and copies.
 
 use super::Report;
-use super::tile_run_collector::{TileRunCollector, strided_runs_at};
-use crate::database::{RowCells, SelectQuery};
+use super::tile_patterns::{ALL_IDS, TileRunSource};
+use crate::database::SelectQuery;
 use crate::error::ReportError;
 use crate::limits::{MAX_COUNT, MAX_TILE_BYTES};
 use crate::model::{ExchangeRoute, ExchangeTraffic, TileTraffic};
-use crate::strided_tile_runs::StridedTileRuns;
 use crate::units::{Bytes, ProgramId, Quantity, TileId, TileRange};
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
+use std::ops::RangeInclusive;
 
-const TABLE: &str = "exchange_tiles";
-const COLUMNS: [&str; 11] = [
-    "exchange",
-    "first_tile",
-    "end_tile",
-    "every",
-    "times",
-    "bytes_in",
-    "bytes_out",
-    "bytes_delivered",
-    "messages_in",
-    "messages_out",
-    "code_bytes",
-];
+const EXCHANGE_TILES: TileRunSource<6> = TileRunSource {
+    owners: "exchanges",
+    id: "id",
+    rows: "exchange_tiles",
+    rows_id: "exchange",
+    values: [
+        ("bytes_in", MAX_TILE_BYTES.0),
+        ("bytes_out", MAX_TILE_BYTES.0),
+        ("bytes_delivered", MAX_TILE_BYTES.0),
+        ("messages_in", MAX_TILE_BYTES.0),
+        ("messages_out", MAX_TILE_BYTES.0),
+        ("code_bytes", MAX_TILE_BYTES.0),
+    ],
+};
 
 impl Report {
     /// Traffic of one exchange or copy program.
@@ -38,14 +37,13 @@ impl Report {
         let Some(Some(id)) = self.db.first(select, |cells| cells.small(0))? else {
             return Ok(None);
         };
-        let within = (id.into(), id.into());
-        Ok(self.exchanges_of(BTreeMap::from([(id, program)]), within)?.pop())
+        Ok(self.exchanges_of(BTreeMap::from([(id, program)]), id..=id)?.pop())
     }
 
     /// Traffic of all exchanges and copies.
     pub fn exchanges(&self) -> Result<Vec<ExchangeTraffic>, ReportError> {
         let programs = self.exchange_programs()?;
-        self.exchanges_of(programs, (0, u32::MAX.into()))
+        self.exchanges_of(programs, ALL_IDS)
     }
 
     /// Who sends to whom, where that was recorded.
@@ -85,78 +83,52 @@ impl Report {
     fn exchanges_of(
         &self,
         programs: BTreeMap<u32, ProgramId>,
-        ids: (i64, i64),
+        ids: RangeInclusive<u32>,
     ) -> Result<Vec<ExchangeTraffic>, ReportError> {
-        let tiles = self.target()?.tiles_per_replica();
-        let mut traffics: BTreeMap<u32, TileRunCollector<TileTraffic>> = BTreeMap::new();
-        self.read_traffic(ids, |exchange, cells| {
-            let runs = traffics.entry(exchange).or_default();
-            runs.push(strided_runs_at(cells, 1, tiles), traffic(cells));
-        })?;
+        let mut traffics = self.tile_runs(&EXCHANGE_TILES, ids, traffic)?;
         let exchange = |(id, program)| {
-            let tiles = traffics.remove(&id).unwrap_or_default().finish(&self.db, TABLE);
+            let tiles = traffics.remove(&id).unwrap_or_default();
             ExchangeTraffic { program, tiles }
         };
         Ok(programs.into_iter().map(exchange).collect())
     }
 
-    fn read_traffic(
-        &self,
-        ids: (i64, i64),
-        mut each: impl FnMut(u32, &RowCells),
-    ) -> Result<(), ReportError> {
-        if !self.db.has(TABLE, "exchange") || !self.db.has(TABLE, "first_tile") {
-            return Ok(());
-        }
-        let params = [ids.0, ids.1];
-        let select = SelectQuery::all(TABLE, &COLUMNS)
-            .clauses("WHERE exchange BETWEEN ?1 AND ?2 ORDER BY exchange, first_tile")
-            .params(&params);
-        self.db.read(select, |cells| {
-            cells.small(0).into_iter().for_each(|exchange| each(exchange, cells));
-            Ok(ControlFlow::Continue(()))
-        })
-    }
-
     /// Traffic of each exchange or copy, summed over tiles; each program counts once.
     pub fn exchange_totals(&self) -> Result<Vec<(ProgramId, TileTraffic)>, ReportError> {
-        let tiles = self.target()?.tiles_per_replica();
-        let mut totals: BTreeMap<u32, TileTraffic> = BTreeMap::new();
-        self.read_traffic((0, u32::MAX.into()), |exchange, cells| {
-            if let Some(strided) = strided_runs_at(cells, 1, tiles) {
-                let total = totals.entry(exchange).or_default();
-                add(total, &traffic(cells), strided.count());
+        let total = |exchange: &ExchangeTraffic| {
+            let mut total = TileTraffic::default();
+            for (tiles, traffic) in exchange.tiles.iter() {
+                add(&mut total, traffic, tiles.count().into());
             }
-        })?;
-        let total = |(id, program)| (program, totals.remove(&id).unwrap_or_default());
-        Ok(self.exchange_programs()?.into_iter().map(total).collect())
+            (exchange.program, total)
+        };
+        Ok(self.exchanges()?.iter().map(total).collect())
     }
 
     /// Traffic of each tile of the replica, summed over programs; each program counts once.
     pub fn traffic_by_tile(&self) -> Result<Vec<TileTraffic>, ReportError> {
         let tiles = self.target()?.tiles_per_replica();
         let mut sums = vec![TileTraffic::default(); tiles as usize];
-        self.read_traffic((0, u32::MAX.into()), |_, cells| {
-            let traffic = traffic(cells);
-            for run in strided_runs_at(cells, 1, tiles).iter().flat_map(StridedTileRuns::ranges) {
-                let on_run = sums.get_mut(run.indices());
-                on_run.into_iter().flatten().for_each(|sum| add(sum, &traffic, 1));
+        for exchange in self.exchanges()? {
+            for (tiles, traffic) in exchange.tiles.iter() {
+                let on_run = sums.get_mut(tiles.indices());
+                on_run.into_iter().flatten().for_each(|sum| add(sum, traffic, 1));
             }
-        })?;
+        }
         Ok(sums)
     }
 }
 
-fn traffic(cells: &RowCells) -> TileTraffic {
-    let bytes = |column| cells.count(column, MAX_TILE_BYTES).unwrap_or_default();
-    let count = |column| cells.count(column, MAX_TILE_BYTES.0).unwrap_or(0);
+fn traffic(
+    [bytes_in, bytes_out, bytes_delivered, messages_in, messages_out, code]: [u64; 6],
+) -> TileTraffic {
     TileTraffic {
-        bytes_in: bytes(5),
-        bytes_out: bytes(6),
-        bytes_delivered: bytes(7),
-        messages_in: count(8),
-        messages_out: count(9),
-        code_bytes: bytes(10),
+        bytes_in: Bytes(bytes_in),
+        bytes_out: Bytes(bytes_out),
+        bytes_delivered: Bytes(bytes_delivered),
+        messages_in,
+        messages_out,
+        code_bytes: Bytes(code),
     }
 }
 

@@ -22,6 +22,7 @@ mod program;
 mod sidecar_files;
 mod step_row;
 mod target;
+mod tile_patterns;
 mod tile_run_collector;
 mod trace_index;
 mod variables;
@@ -211,13 +212,15 @@ impl Report {
             ReportPart::Programs => column("programs", "id"),
             ReportPart::ProgramTree => any("program_roots") || any("program_children"),
             ReportPart::ComputeSets => column("compute_sets", "compute_set"),
-            ReportPart::ComputeSetCycles => any("compute_set_cycles"),
+            ReportPart::ComputeSetCycles => {
+                any("compute_set_cycles") || self.db.has_values("compute_sets", "pattern")
+            }
             ReportPart::Vertices => any("vertex_groups"),
             ReportPart::Exchanges => any("exchanges"),
             ReportPart::Operations => any("operations"),
             ReportPart::OperationInputs => column("operation_inputs", "input"),
             ReportPart::Variables => any("vars") || column("vars_info", "tile"),
-            ReportPart::Addresses => column("var_addresses", "data"),
+            ReportPart::Addresses => column("addresses", "data") || column("var_addresses", "data"),
             ReportPart::Lifetimes => column("vars", "first_live"),
             ReportPart::Liveness => any("liveness_steps"),
             ReportPart::TileMemory => {
@@ -307,7 +310,7 @@ fn connect(path: &Path, warnings: &Arc<ReportWarnings>) -> Result<ReportDatabase
     let (connection, warning) = open_file::connect(&whole)?;
     warning.into_iter().for_each(|warning| warnings.add(warning));
     let ours = schema::TABLES.iter().map(|table| table.name);
-    let known: Vec<&str> = ours.chain(schema::FOREIGN_TABLES.iter().copied()).collect();
+    let known: Vec<&str> = ours.chain(schema::tables_of_other_files()).collect();
     ReportDatabase::new(connection, path, bytes + log, &known, warnings.clone())
 }
 
@@ -316,7 +319,7 @@ fn origin(db: &ReportDatabase) -> ReportOrigin {
         return ReportOrigin::Foreign;
     }
     let version = db.pragma("user_version");
-    if version / 1000 != i64::from(schema::FORMAT.0) {
+    if !(1..=i64::from(schema::FORMAT.0)).contains(&(version / 1000)) {
         db.warnings.add(format!(
             "written in format {}.{} by another version of tilescope: parts may be missing",
             version / 1000,

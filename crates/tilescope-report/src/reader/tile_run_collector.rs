@@ -5,9 +5,6 @@ use crate::limits::MAX_TILES;
 use crate::strided_tile_runs::StridedTileRuns;
 use crate::units::{TileId, TileRange, TileRuns};
 
-/// The columns of strided runs, for select lists.
-pub(super) const STRIDED_RUN_COLUMNS: [&str; 4] = ["first_tile", "end_tile", "every", "times"];
-
 /// The strided runs of the columns from `at` on; `None` if there are no such tiles among the `tiles` of
 /// the replica.
 pub(super) fn strided_runs_at(cells: &RowCells, at: usize, tiles: u32) -> Option<StridedTileRuns> {

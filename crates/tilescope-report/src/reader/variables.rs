@@ -1,20 +1,29 @@
 //! Variables: compact in our files, one row per tile in those of Poplar.
 
-use super::tile_run_collector::{STRIDED_RUN_COLUMNS, TileRunCollector, strided_runs_at};
+use super::tile_patterns::{ALL_IDS, TileRunSource};
+use super::tile_run_collector::TileRunCollector;
 use super::{Report, VariableFilter};
 use crate::address_blob;
 use crate::database::{RowCells, SelectQuery};
 use crate::error::ReportError;
-use crate::limits::MAX_TILE_BYTES;
+use crate::limits::{MAX_TILE_BYTES, MAX_TILES};
 use crate::model::{MemoryCategory, Variable, VariablePlacement};
 use crate::units::{Bytes, OperationId, TileId, TileRange, TileRuns, VariableId};
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::ops::{ControlFlow, Range};
+use std::ops::{ControlFlow, Range, RangeInclusive};
 use std::sync::Arc;
 
 const COLUMNS: [&str; 7] =
     ["id", "name", "category", "operation", "shape", "first_live", "end_live"];
 const FOREIGN_COLUMNS: [&str; 5] = ["id", "name", "category", "tile", "size_bytes"];
+
+const VAR_TILES: TileRunSource<1> = TileRunSource {
+    owners: "vars",
+    id: "id",
+    rows: "var_tiles",
+    rows_id: "var",
+    values: [("bytes", MAX_TILE_BYTES.0)],
+};
 
 impl Report {
     /// Whether variables are kept as rows per tile.
@@ -26,6 +35,12 @@ impl Report {
     pub fn variable_count(&self) -> Result<u64, ReportError> {
         let table = if self.is_per_tile() { "vars_info" } else { "vars" };
         Ok(self.db.number(table, "count(*)")?.unwrap_or(0) as u64)
+    }
+
+    /// Number of parts of variables on tiles.
+    pub(super) fn variable_parts(&self) -> Result<u64, ReportError> {
+        let runs = self.tile_runs(&VAR_TILES, ALL_IDS, |[bytes]| Bytes(bytes))?;
+        Ok(runs.values().map(|runs| u64::from(runs.tile_count())).sum())
     }
 
     /// The variable with this id, if there is one.
@@ -89,92 +104,100 @@ impl Report {
 
     /// Ids of variables with a part on one of `tiles`.
     fn variables_on(&self, tiles: TileRange) -> Result<HashSet<u32>, ReportError> {
-        if !STRIDED_RUN_COLUMNS
-            .iter()
-            .chain(&["var"])
-            .all(|column| self.db.has("var_tiles", column))
-        {
-            return Ok(HashSet::new());
-        }
-        let count = self.target()?.tiles_per_replica();
-        let params = [i64::from(tiles.end.0)];
-        let columns = ["var", "first_tile", "end_tile", "every", "times"];
-        let select = SelectQuery::all("var_tiles", &columns)
-            // SQLite can bound where runs begin, but not where strided ones end: the rest is
-            // checked row by row.
-            .clauses("WHERE first_tile < ?1")
-            .params(&params);
-        let on_tiles = |cells: &RowCells| {
-            strided_runs_at(cells, 1, count)
-                .filter(|strided| strided.overlaps(tiles))
-                .and(cells.small(0))
-        };
-        Ok(self.db.list(select, on_tiles)?.into_iter().flatten().collect())
+        let runs = self.tile_runs(&VAR_TILES, ALL_IDS, |[bytes]| Bytes(bytes))?;
+        Ok(runs.iter().filter(|(_, runs)| runs.overlaps(tiles)).map(|(id, _)| *id).collect())
     }
 
     /// Fills in where variables lie; `found` is in order of ids.
     fn read_placements(&self, found: &mut [(VariableId, Variable)]) -> Result<(), ReportError> {
         let (Some(first), Some(last)) = (found.first(), found.last()) else { return Ok(()) };
-        let ids = [i64::from(first.0.0), i64::from(last.0.0)];
-        let mut addresses = self.addresses(ids, found)?;
-        let table = "var_tiles";
-        let tiles = self.target()?.tiles_per_replica();
-        if !self.db.has(table, "var") || !self.db.has(table, "first_tile") {
-            return Ok(());
-        }
-        let columns = ["var", "first_tile", "end_tile", "every", "times", "bytes"];
-        let select = SelectQuery::all(table, &columns)
-            .clauses("WHERE var BETWEEN ?1 AND ?2 ORDER BY var, first_tile")
-            .params(&ids);
-        // Both lists are in the order of ids: one walk joins them.
-        let mut at = 0;
-        let mut runs = TileRunCollector::default();
-        let mut finish = |(id, variable): &mut (VariableId, Variable),
-                          runs: TileRunCollector<Bytes>| {
-            let addresses = addresses.remove(&id.0).unwrap_or_default();
-            let bytes = runs.finish(&self.db, table);
-            variable.tiles =
-                bytes.zip(&addresses, |bytes, offset| VariablePlacement { bytes, offset });
+        let ids = first.0.0..=last.0.0;
+        let mut placements = if self.has_patterns(&VAR_TILES) {
+            self.shared_placements(ids)?
+        } else {
+            self.placements_of_rows(ids)?
         };
-        self.db.read(select, |cells| {
-            let Some(id) = cells.small(0) else { return Ok(ControlFlow::Continue(())) };
-            while let Some(before) = found.get_mut(at).filter(|(at, _)| at.0 < id) {
-                finish(before, std::mem::take(&mut runs));
-                at += 1;
-            }
-            if found.get(at).is_some_and(|(at, _)| at.0 == id) {
-                runs.push(
-                    strided_runs_at(cells, 1, tiles),
-                    cells.count(5, MAX_TILE_BYTES).unwrap_or_default(),
-                );
-            }
-            Ok(ControlFlow::Continue(()))
-        })?;
-        if let Some(last) = found.get_mut(at) {
-            finish(last, runs);
+        for (id, variable) in found {
+            variable.tiles = placements.remove(&id.0).unwrap_or_default();
         }
         Ok(())
     }
 
-    /// Addresses of the parts of `wanted` variables, in order of ids, with these first and last ids.
-    fn addresses(
+    /// Where variables lie, by id: each pattern with its addresses is made once.
+    fn shared_placements(
         &self,
-        ids: [i64; 2],
-        wanted: &[(VariableId, Variable)],
-    ) -> Result<HashMap<u32, TileRuns<Bytes>>, ReportError> {
-        let table = "var_addresses";
+        ids: RangeInclusive<u32>,
+    ) -> Result<BTreeMap<u32, TileRuns<VariablePlacement>>, ReportError> {
         let tiles = self.target()?.tiles_per_replica();
-        let select = SelectQuery::all(table, &["var", "data"])
-            .clauses("WHERE var BETWEEN ?1 AND ?2")
-            .params(&ids);
+        let places = self.pattern_places(&VAR_TILES, ids.clone())?;
+        let sizes = self.patterns(&VAR_TILES, &places, |[bytes]| Bytes(bytes))?;
+        let of_variable = self.address_ids(ids)?;
+        let addresses = self.addresses("addresses", "id", of_variable.values(), MAX_TILES)?;
+        let mut shared: HashMap<(u32, Option<u32>), TileRuns<VariablePlacement>> = HashMap::new();
+        let mut placements = BTreeMap::new();
+        let none = TileRuns::default();
+        for (id, place) in &places {
+            let Some(sizes) = sizes.get(&place.pattern) else { continue };
+            let address = of_variable.get(id).copied();
+            let runs = shared.entry((place.pattern, address)).or_insert_with(|| {
+                let known = address.and_then(|address| addresses.get(&address));
+                placements_of(sizes, known.unwrap_or(&none))
+            });
+            let runs = place.place(runs, tiles, || self.warn_of_tiles("vars"));
+            placements.insert(*id, runs);
+        }
+        Ok(placements)
+    }
+
+    /// Which addresses variables have, by id.
+    fn address_ids(&self, ids: RangeInclusive<u32>) -> Result<HashMap<u32, u32>, ReportError> {
+        let params = [i64::from(*ids.start()), i64::from(*ids.end())];
+        let select = SelectQuery::all("vars", &["id", "addresses"])
+            .clauses("WHERE id BETWEEN ?1 AND ?2")
+            .params(&params);
+        let ids = self.db.list(select, |cells| Some((cells.small(0)?, cells.small(1)?)))?;
+        Ok(ids.into_iter().flatten().collect())
+    }
+
+    /// Where variables of files before version 2.0 lie, by id.
+    fn placements_of_rows(
+        &self,
+        ids: RangeInclusive<u32>,
+    ) -> Result<BTreeMap<u32, TileRuns<VariablePlacement>>, ReportError> {
+        let tiles = self.target()?.tiles_per_replica();
+        let sizes = self.tile_runs(&VAR_TILES, ids, |[bytes]| Bytes(bytes))?;
+        let addresses = self.addresses("var_addresses", "var", sizes.keys(), tiles)?;
+        let none = TileRuns::default();
+        let placements = sizes
+            .iter()
+            .map(|(id, sizes)| (*id, placements_of(sizes, addresses.get(id).unwrap_or(&none))));
+        Ok(placements.collect())
+    }
+
+    /// Addresses in the blobs of a table with these ids, on tiles before `tiles`.
+    fn addresses<'a>(
+        &self,
+        table: &str,
+        id: &str,
+        wanted: impl Iterator<Item = &'a u32>,
+        tiles: u32,
+    ) -> Result<HashMap<u32, TileRuns<Bytes>>, ReportError> {
+        let wanted: HashSet<u32> = wanted.copied().collect();
+        let (Some(first), Some(last)) = (wanted.iter().min(), wanted.iter().max()) else {
+            return Ok(HashMap::new());
+        };
         let mut addresses = HashMap::new();
-        if !self.db.has(table, "var") {
+        if !self.db.has(table, id) {
             return Ok(addresses);
         }
+        let params = [i64::from(*first), i64::from(*last)];
+        let clauses = format!("WHERE \"{id}\" BETWEEN ?1 AND ?2");
+        let columns = [id, "data"];
+        let select = SelectQuery::all(table, &columns).clauses(&clauses).params(&params);
         self.db.read(select, |cells| {
-            let id = cells.small(0).map(VariableId);
-            let id = id.filter(|id| wanted.binary_search_by_key(id, |(id, _)| *id).is_ok());
-            let Some(VariableId(id)) = id else { return Ok(ControlFlow::Continue(())) };
+            let Some(id) = cells.small(0).filter(|id| wanted.contains(id)) else {
+                return Ok(ControlFlow::Continue(()));
+            };
             let mut runs = TileRunCollector::default();
             for part in address_blob::decode(cells.blob(1).unwrap_or_default(), tiles) {
                 let known = part.filter(|(_, address)| *address <= MAX_TILE_BYTES);
@@ -261,6 +284,14 @@ impl Report {
             Ok(categories)
         })
     }
+}
+
+/// Sizes with addresses; those without an address lie at 0.
+fn placements_of(
+    sizes: &TileRuns<Bytes>,
+    addresses: &TileRuns<Bytes>,
+) -> TileRuns<VariablePlacement> {
+    sizes.zip(addresses, |bytes, offset| VariablePlacement { bytes, offset })
 }
 
 fn category(cells: &RowCells, categories: &BTreeMap<i64, MemoryCategory>) -> MemoryCategory {

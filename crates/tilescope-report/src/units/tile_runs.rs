@@ -59,6 +59,17 @@ impl<T> TileRuns<T> {
         self.runs.iter().map(|(tiles, _)| tiles.count()).sum()
     }
 
+    /// The first tile after all runs; `None` if there are none.
+    pub fn end(&self) -> Option<TileId> {
+        self.runs.last().map(|(tiles, _)| tiles.end + self.offset)
+    }
+
+    /// Whether a tile of `range` has a value.
+    pub fn overlaps(&self, range: TileRange) -> bool {
+        let at = self.runs.partition_point(|(tiles, _)| tiles.end + self.offset <= range.first);
+        self.runs.get(at).is_some_and(|(tiles, _)| tiles.first + self.offset < range.end)
+    }
+
     /// The value of one tile.
     pub fn get(&self, tile: TileId) -> Option<&T> {
         let tile = tile.checked_sub(self.offset)?;

@@ -8,8 +8,10 @@ use crate::limits::{
 use crate::model::*;
 use crate::row_writer::{RowWriter, check_tiles_exist, checked_i64, resolve};
 use crate::strided_tile_runs::{StridedTileRuns, strided_runs_of};
-use crate::units::{Bytes, TileRange, TileRuns};
+use crate::units::{Bytes, Cycles, TileId, TileRange, TileRuns};
+use crate::writer::tile_patterns::TilePatternWriter;
 use rusqlite::params;
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
 type WriteResult = Result<(), ReportError>;
@@ -19,10 +21,13 @@ pub(super) fn write(rows: &RowWriter, compilation: &CompilationReport) -> WriteR
     machine(rows, compilation)?;
     operations(rows, compilation)?;
     programs(rows, compilation)?;
-    compute_sets(rows, compilation)?;
-    exchanges(rows, compilation)?;
+    let (tiles_per_ipu, tiles) =
+        (compilation.target.tiles_per_ipu, compilation.target.tiles_per_replica());
+    let mut patterns = TilePatternWriter::new(rows, tiles_per_ipu, tiles);
+    compute_sets(rows, compilation, &mut patterns)?;
+    exchanges(rows, compilation, &mut patterns)?;
     routes(rows, compilation)?;
-    variables(rows, compilation)?;
+    variables(rows, compilation, &mut patterns)?;
     memory(rows, compilation)?;
     for (id, step) in compilation.liveness.iter().enumerate() {
         let what = || format!("program of liveness step {id}");
@@ -162,39 +167,36 @@ fn programs(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
     Ok(())
 }
 
-fn compute_sets(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
-    let tile_count = compilation.target.tiles_per_replica();
+fn compute_sets(
+    rows: &RowWriter,
+    compilation: &CompilationReport,
+    patterns: &mut TilePatternWriter,
+) -> WriteResult {
     for (id, vertex_type) in compilation.vertex_types.iter().enumerate() {
         let bytes =
             |value| checked_i64(value, MAX_TILE_BYTES, || format!("bytes of {}", vertex_type.name));
         let (code, state) = (bytes(vertex_type.code_bytes)?, bytes(vertex_type.state_bytes)?);
         rows.insert("vertex_types", params![id as i64, vertex_type.name, code, state])?;
     }
-    let (mut set_cycles, mut vertex_tiles) =
-        (rows.table("compute_set_cycles")?, rows.table("vertex_tiles")?);
     let mut groups = 0i64;
     for (id, set) in compilation.compute_sets.iter().enumerate() {
         let of = |part: &str| format!("{part} of compute set {}", set.name);
-        rows.insert("compute_sets", params![id as i64, set.name])?;
-        for (strided, cycles) in strided_runs_of(&set.cycles) {
-            check_tiles_exist(&strided, tile_count, || of("work"))?;
-            let cycles = checked_i64(cycles, MAX_TILE_CYCLES, || of("cycles"))?;
-            let StridedTileRuns { first, stride: every, repeats: times, .. } = strided;
-            let row = params![id as i64, first, strided.first_run_end(), every, times, cycles];
-            set_cycles.insert(row)?;
-        }
+        let cycles =
+            |&cycles: &Cycles| Ok([checked_i64(cycles, MAX_TILE_CYCLES, || of("cycles"))?]);
+        let place = patterns.place(&set.cycles, cycles, || of("work"))?;
+        rows.insert("compute_sets", params![id as i64, set.name, place.base_tile, place.pattern])?;
         for group in &set.vertices {
             let types = compilation.vertex_types.len();
             let vertex_type = resolve(group.vertex_type.0, types, || of("vertex type"))?;
             let edges = checked_i64(group.edges, MAX_COUNT, || of("edges"))?;
-            rows.insert("vertex_groups", params![groups, id as i64, vertex_type, edges])?;
-            for (strided, count) in strided_runs_of(&group.count) {
-                check_tiles_exist(&strided, tile_count, || of("vertices"))?;
-                let count = checked_i64(count, MAX_TILE_VERTICES, || of("number of vertices"))?;
-                let StridedTileRuns { first, stride: every, repeats: times, .. } = strided;
-                let row = params![groups, first, strided.first_run_end(), every, times, count];
-                vertex_tiles.insert(row)?;
-            }
+            let count = |&count: &u64| {
+                Ok([checked_i64(count, MAX_TILE_VERTICES, || of("number of vertices"))?])
+            };
+            let place = patterns.place(&group.count, count, || of("vertices"))?;
+            rows.insert(
+                "vertex_groups",
+                params![groups, id as i64, vertex_type, edges, place.base_tile, place.pattern],
+            )?;
             groups += 1;
         }
     }
@@ -224,31 +226,28 @@ fn routes(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
     Ok(())
 }
 
-fn exchanges(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
-    let tile_count = compilation.target.tiles_per_replica();
-    let mut exchange_tiles = rows.table("exchange_tiles")?;
+fn exchanges(
+    rows: &RowWriter,
+    compilation: &CompilationReport,
+    patterns: &mut TilePatternWriter,
+) -> WriteResult {
     for (id, exchange) in compilation.exchanges.iter().enumerate() {
         let of = || format!("traffic of exchange {id}");
         let program = resolve(exchange.program.0, compilation.programs.len(), || {
             format!("program of exchange {id}")
         })?;
-        rows.insert("exchanges", params![id as i64, program])?;
-        for (strided, traffic) in strided_runs_of(&exchange.tiles) {
-            check_tiles_exist(&strided, tile_count, of)?;
-            exchange_tiles.insert(params![
-                id as i64,
-                strided.first,
-                strided.first_run_end(),
-                strided.stride,
-                strided.repeats,
+        let traffic = |traffic: &TileTraffic| {
+            Ok([
                 checked_i64(traffic.bytes_in, MAX_TILE_BYTES, of)?,
                 checked_i64(traffic.bytes_out, MAX_TILE_BYTES, of)?,
                 checked_i64(traffic.bytes_delivered, MAX_TILE_BYTES, of)?,
                 checked_i64(traffic.messages_in, MAX_TILE_BYTES.0, of)?,
                 checked_i64(traffic.messages_out, MAX_TILE_BYTES.0, of)?,
                 checked_i64(traffic.code_bytes, MAX_TILE_BYTES, of)?,
-            ])?;
-        }
+            ])
+        };
+        let place = patterns.place(&exchange.tiles, traffic, of)?;
+        rows.insert("exchanges", params![id as i64, program, place.base_tile, place.pattern])?;
     }
     Ok(())
 }
@@ -269,13 +268,16 @@ impl<'a> StringTableWriter<'a> {
     }
 }
 
-fn variables(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
+fn variables(
+    rows: &RowWriter,
+    compilation: &CompilationReport,
+    patterns: &mut TilePatternWriter,
+) -> WriteResult {
     for category in MemoryCategory::ALL {
         rows.insert("var_categories", params![category as i64, category.name()])?;
     }
-    let tile_count = compilation.target.tiles_per_replica();
     let mut strings = StringTableWriter::default();
-    let mut var_tiles = rows.table("var_tiles")?;
+    let mut addresses = AddressWriter::default();
     for (id, variable) in compilation.variables.iter().enumerate() {
         let of = |part: &str| format!("{part} of variable {}", variable.name);
         let name = strings.id(rows, &variable.name)?;
@@ -286,6 +288,10 @@ fn variables(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
             .map(|op| resolve(op.0, operations, || of("operation")))
             .transpose()?;
         let live = variable.lifetime.as_ref();
+        let sizes = |tiles: &TileRuns<VariablePlacement>| tiles.map(|part| part.bytes);
+        let bytes = |&bytes: &Bytes| Ok([checked_i64(bytes, MAX_TILE_BYTES, || of("size"))?]);
+        let place = patterns.place_parts(&variable.tiles, sizes, bytes, || of("part"))?;
+        let base = place.base_tile.unwrap_or(TileId(0));
         rows.insert(
             "vars",
             params![
@@ -296,26 +302,34 @@ fn variables(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
                 shape,
                 live.map(|steps| steps.start),
                 live.map(|steps| steps.end),
+                place.base_tile,
+                place.pattern,
+                addresses.id(rows, variable, base)?,
             ],
         )?;
-        for (strided, bytes) in strided_runs_of(&variable.tiles.map(|part| part.bytes)) {
-            check_tiles_exist(&strided, tile_count, || of("part"))?;
-            let bytes = checked_i64(bytes, MAX_TILE_BYTES, || of("size"))?;
-            let StridedTileRuns { first, stride: every, repeats: times, .. } = strided;
-            var_tiles.insert(params![
-                id as i64,
-                first,
-                strided.first_run_end(),
-                every,
-                times,
-                bytes
-            ])?;
-        }
-        let addresses = variable.tiles.map(|part| part.offset);
-        checked_i64(addresses.max(), MAX_TILE_BYTES, || of("address"))?;
-        rows.insert("var_addresses", params![id as i64, address_blob::encode(&addresses)])?;
     }
     Ok(())
+}
+
+/// Hands out ids of blobs of addresses, each written once.
+#[derive(Default)]
+struct AddressWriter(HashMap<Vec<u8>, i64>);
+
+impl AddressWriter {
+    fn id(&mut self, rows: &RowWriter, of: &Variable, base: TileId) -> Result<i64, ReportError> {
+        let addresses = of.tiles.map(|part| part.offset);
+        checked_i64(addresses.max(), MAX_TILE_BYTES, || {
+            format!("address of variable {}", of.name)
+        })?;
+        let (blob, next) = (address_blob::encode(&addresses, base), self.0.len() as i64);
+        match self.0.entry(blob) {
+            Entry::Occupied(known) => Ok(*known.get()),
+            Entry::Vacant(new) => {
+                rows.insert("addresses", params![next, new.key()])?;
+                Ok(*new.insert(next))
+            }
+        }
+    }
 }
 
 fn memory(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {

@@ -7,6 +7,7 @@ mod compilation;
 mod execution;
 mod execution_rows;
 mod recorder;
+mod tile_patterns;
 
 pub use recorder::Recorder;
 
@@ -49,6 +50,14 @@ impl StepLayout {
     /// The layout for a number of bars, steps x IPUs.
     pub fn for_bars(bars: u64) -> Self {
         if bars <= Self::MOST_ROWS { Self::Rows } else { Self::Columns }
+    }
+
+    /// About how many bytes a bar takes.
+    pub fn bytes_per_bar(self) -> u64 {
+        match self {
+            Self::Rows => 65,
+            Self::Columns => 1,
+        }
     }
 
     /// The name in the file.
@@ -97,7 +106,9 @@ impl ReportWriter {
         for table in schema::TABLES {
             writer.rows().execute(&table.create())?;
         }
-        writer.rows().execute(schema::VARS_INFO)?;
+        for view in schema::VIEWS {
+            writer.rows().execute(&view.create())?;
+        }
         let format = format!("{}.{}", schema::FORMAT.0, schema::FORMAT.1);
         let fact = |key: &str, value: &str| writer.rows().insert("meta", params![key, value]);
         fact("format", &format)?;

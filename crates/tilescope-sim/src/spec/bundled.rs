@@ -1,5 +1,30 @@
 //! Specs that come with the program.
 
+/// What bundled specs are for; lists show them group by group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BundledSpecGroup {
+    /// Each shows something that an IPU does.
+    Examples,
+    /// One operation or two.
+    SmallPrograms,
+    /// Models whose speed Graphcore has published.
+    Benchmarks,
+}
+
+impl BundledSpecGroup {
+    /// Every group, in the order of lists.
+    pub const ALL: [Self; 3] = [Self::Examples, Self::SmallPrograms, Self::Benchmarks];
+
+    /// Its heading.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Examples => "Examples",
+            Self::SmallPrograms => "Small programs",
+            Self::Benchmarks => "Published benchmarks",
+        }
+    }
+}
+
 /// A spec compiled into the program.
 #[derive(Clone, Copy, Debug)]
 pub struct BundledSpecText {
@@ -7,6 +32,7 @@ pub struct BundledSpecText {
     pub name: &'static str,
     /// TOML text; its first comment line says what it is.
     pub text: &'static str,
+    pub group: BundledSpecGroup,
 }
 
 impl BundledSpecText {
@@ -17,39 +43,40 @@ impl BundledSpecText {
 }
 
 macro_rules! spec {
-    ($name:literal) => {
+    ($name:literal, $group:ident) => {
         BundledSpecText {
             name: $name,
+            group: BundledSpecGroup::$group,
             text: include_str!(concat!("../../../../assets/specs/", $name, ".toml")),
         }
     };
 }
 
-/// Every bundled spec, sorted by name.
+/// Every bundled spec, by group.
 pub const BUNDLED_SPECS: &[BundledSpecText] = &[
-    spec!("adder"),
-    spec!("bert_base_pod16"),
-    spec!("bert_large_pod16"),
-    spec!("bert_large_pod256"),
-    spec!("bert_large_pod64"),
-    spec!("bert_large_seq512_pod16"),
-    spec!("data_loading"),
-    spec!("dense_layer"),
-    spec!("gpt2_small_pod16"),
-    spec!("heat_stencil"),
-    spec!("image_blur"),
-    spec!("io_overlap"),
-    spec!("mat_vec"),
-    spec!("matmul_chain"),
-    spec!("mnist_pipeline"),
-    spec!("offload"),
-    spec!("prearrange"),
-    spec!("prefetch"),
-    spec!("resnet50_inference_c600"),
-    spec!("resnet50_pod16"),
-    spec!("resnet50_pod64"),
-    spec!("too_large"),
-    spec!("vit_base_pod16"),
+    spec!("mnist_pipeline", Examples),
+    spec!("data_loading", Examples),
+    spec!("io_overlap", Examples),
+    spec!("offload", Examples),
+    spec!("prefetch", Examples),
+    spec!("too_large", Examples),
+    spec!("adder", SmallPrograms),
+    spec!("dense_layer", SmallPrograms),
+    spec!("heat_stencil", SmallPrograms),
+    spec!("image_blur", SmallPrograms),
+    spec!("mat_vec", SmallPrograms),
+    spec!("matmul_chain", SmallPrograms),
+    spec!("prearrange", SmallPrograms),
+    spec!("bert_base_pod16", Benchmarks),
+    spec!("bert_large_pod16", Benchmarks),
+    spec!("bert_large_pod64", Benchmarks),
+    spec!("bert_large_pod256", Benchmarks),
+    spec!("bert_large_seq512_pod16", Benchmarks),
+    spec!("gpt2_small_pod16", Benchmarks),
+    spec!("resnet50_inference_c600", Benchmarks),
+    spec!("resnet50_pod16", Benchmarks),
+    spec!("resnet50_pod64", Benchmarks),
+    spec!("vit_base_pod16", Benchmarks),
 ];
 
 /// The bundled spec of that name.

@@ -17,7 +17,7 @@ mod source;
 mod stages;
 
 pub use crate::spec_keys::Proportion;
-pub use bundled::{BUNDLED_SPECS, BundledSpecText, find_bundled_spec};
+pub use bundled::{BUNDLED_SPECS, BundledSpecGroup, BundledSpecText, find_bundled_spec};
 pub use choices::{
     AutoStage, DataLoaderMode, ExecutionStrategy, OutputMode, OverlapIo, PipelineSchedule,
     RecomputationType, StashConvention, StreamInputType, SyncPattern,

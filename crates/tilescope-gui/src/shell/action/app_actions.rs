@@ -2,7 +2,7 @@
 
 use super::view_actions::VIEW_ACTIONS;
 use super::{ActionEffect, ActionGroup, AppAction, KeyShortcut};
-use crate::model::command::{AppCommand, OverlayKind};
+use crate::model::command::{AppCommand, ChooserPurpose, OverlayKind};
 use crate::model::preferences::UserPreferences;
 use crate::model::selection::Selection;
 use crate::views::VIEWS;
@@ -59,11 +59,9 @@ const APP_ACTIONS: &[AppAction] = &[
     AppAction {
         name: "open-report",
         title: "Open a report…",
-        help: "Choose a report directory in the system's dialog.",
+        help: "Choose a report from those at hand or in a directory.",
         keys: &[KeyShortcut::ctrl(Key::O)],
-        effect: ActionEffect::RunCommand(|session| {
-            (!session.jobs().is_choosing_report()).then_some(AppCommand::OpenDialog)
-        }),
+        effect: ActionEffect::RunCommand(|_| Some(AppCommand::ChooseReport(ChooserPurpose::Open))),
         ..action_template(ActionGroup::Report)
     },
     AppAction {
@@ -78,7 +76,7 @@ const APP_ACTIONS: &[AppAction] = &[
     AppAction {
         name: "close-report",
         title: "Close report",
-        help: "Go back to the home screen.",
+        help: "Close this tab.",
         keys: &[KeyShortcut::ctrl(Key::W)],
         menu: Some(Icon::Close),
         effect: ActionEffect::RunCommand(|session| session.page().map(|_| AppCommand::CloseReport)),
@@ -91,7 +89,7 @@ const APP_ACTIONS: &[AppAction] = &[
         keys: &[KeyShortcut::ctrl(Key::D)],
         menu: Some(Icon::Exchange),
         effect: ActionEffect::RunCommand(|session| {
-            session.page().map(|_| AppCommand::ToggleCompareDialog)
+            session.page().map(|_| AppCommand::ChooseReport(ChooserPurpose::Compare))
         }),
         ..action_template(ActionGroup::Report)
     },
@@ -154,6 +152,16 @@ const APP_ACTIONS: &[AppAction] = &[
         ..action_template(ActionGroup::Report)
     },
     AppAction {
+        name: "home-screen",
+        title: "Home screen",
+        help: "Go to the first tab: recent reports, demo reports, specs to simulate.",
+        keys: &[KeyShortcut::alt(Key::Home)],
+        effect: ActionEffect::RunCommand(|session| {
+            session.page().map(|_| AppCommand::ShowTab(None))
+        }),
+        ..action_template(ActionGroup::Report)
+    },
+    AppAction {
         name: "cancel-simulation",
         title: "Cancel simulation",
         help: "Stop the running simulation; no report is opened.",
@@ -168,6 +176,14 @@ const APP_ACTIONS: &[AppAction] = &[
         help: "Open another window with the same report and view.",
         keys: &[KeyShortcut::ctrl(Key::N).shift()],
         effect: ActionEffect::RunCommand(|_| Some(AppCommand::NewWindow)),
+        ..action_template(ActionGroup::Window)
+    },
+    AppAction {
+        name: "quit",
+        title: "Quit",
+        help: "Close the window; what would be lost is asked about first.",
+        keys: &[KeyShortcut::ctrl(Key::Q)],
+        effect: ActionEffect::RunCommand(|_| Some(AppCommand::Quit)),
         ..action_template(ActionGroup::Window)
     },
     AppAction {

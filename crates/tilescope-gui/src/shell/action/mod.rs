@@ -4,10 +4,12 @@
 mod app_actions;
 mod key_shortcut;
 mod view_actions;
+mod view_controls;
 
 pub use app_actions::actions;
 pub(crate) use key_shortcut::KeyShortcut;
 pub(crate) use view_actions::GESTURES;
+pub use view_controls::VIEW_CONTROLS;
 
 use crate::model::command::{AppCommand, ViewAction};
 use crate::model::preferences::UserPreferences;
@@ -106,6 +108,18 @@ impl AppAction {
         }
     }
 
+    /// The commands it issues wherever it is asked for: what only other views do is done in the first
+    /// of them. None where it makes no sense.
+    pub(crate) fn commands_from_anywhere(&self, session: &AppSession) -> Vec<AppCommand> {
+        let here = self.command(session);
+        match (self.effect, &here, session.page()) {
+            (ActionEffect::SendToView(action, [first, ..]), None, Some(_)) => {
+                vec![AppCommand::ShowView(*first), AppCommand::SendToView(action)]
+            }
+            _ => here.into_iter().collect(),
+        }
+    }
+
     /// Its keys: the user's, or those of the table.
     pub(crate) fn shortcuts(&self, prefs: &UserPreferences) -> Vec<KeyShortcut> {
         match prefs.keys.get(self.name) {
@@ -143,11 +157,12 @@ pub(crate) fn commands_for_pressed_keys(
     context: &Context,
     session: &AppSession,
 ) -> Vec<AppCommand> {
-    if session.dialogs().overlay().is_some_and(|overlay| overlay.capturing_shortcut_for.is_some()) {
+    let dialogs = session.dialogs();
+    if dialogs.overlay().is_some_and(|overlay| overlay.capturing_shortcut_for.is_some()) {
         return Vec::new();
     }
     let typing = context.text_edit_focused();
-    let covered = context.any_popup_open() || session.dialogs().overlay().is_some();
+    let covered = context.any_popup_open() || dialogs.cover_the_view();
     let mut commands = Vec::new();
     context.input_mut(|input| {
         input.events.retain(|event| {
@@ -161,7 +176,13 @@ pub(crate) fn commands_for_pressed_keys(
                 !hidden && action.shortcuts(session.prefs()).contains(&press)
             };
             let found = actions().iter().filter(meant);
-            let found = found.filter_map(|action| Some((action, action.command(session)?))).next();
+            let mut found = found.filter_map(|action| Some((action, action.command(session)?)));
+            // A letter is meant for the dialog that is open, unless it asks for another one.
+            let reaches = |command: &AppCommand| {
+                let dialog = matches!(command, AppCommand::Overlay(_));
+                !dialogs.cover_the_view() || !letter.types_text() || dialog
+            };
+            let found = found.find(|(_, command)| reaches(command));
             let Some((action, command)) = found else { return true };
             commands.push(command);
             // A widget with the focus may want the arrows that a view wants too.

@@ -105,6 +105,27 @@ pub(super) const VIEW_ACTIONS: &[AppAction] = &[
         ..action_template(ActionGroup::Trace)
     },
     AppAction {
+        name: "typical-iteration",
+        title: "Go to a typical iteration",
+        help: "Show the iteration of median length; where one is not repeated, a slot of it.",
+        effect: ActionEffect::SendToView(ViewAction::GoToTypical, TRACE),
+        ..action_template(ActionGroup::Trace)
+    },
+    AppAction {
+        name: "fastest-iteration",
+        title: "Go to the fastest iteration",
+        help: "Show the shortest iteration; where there is only one, the shortest slot.",
+        effect: ActionEffect::SendToView(ViewAction::GoToFastest, TRACE),
+        ..action_template(ActionGroup::Trace)
+    },
+    AppAction {
+        name: "slowest-iteration",
+        title: "Go to the slowest iteration",
+        help: "Show the longest iteration; where there is only one, the longest slot.",
+        effect: ActionEffect::SendToView(ViewAction::GoToSlowest, TRACE),
+        ..action_template(ActionGroup::Trace)
+    },
+    AppAction {
         name: "filter",
         title: "Filter steps",
         help: "Highlight steps whose names contain the text; others are dimmed.",
@@ -167,7 +188,9 @@ pub(crate) const GESTURES: &[(ActionGroup, &[(&str, &str)])] = &[
             ("Drag", "Pan"),
             ("Alt + wheel", "Scroll the lanes"),
             ("Shift + drag", "Zoom to the range"),
-            ("Double-click", "Zoom to a bar"),
+            ("Double-click", "Zoom to a bar or a mark"),
+            ("Click on counted marks", "Go to them"),
+            ("Enter", "Zoom to the selection while the lanes have the focus"),
             ("Shift + click", "Add a step to the selection"),
             ("← → ↑ ↓", "Move, narrow or widen the window while the overview has the focus"),
         ],

@@ -1,6 +1,6 @@
 //! Bookmarks of a report: open, rename, annotate, delete.
 
-use super::{heading_ui, scroll_height};
+use super::{OverlayState, heading_ui, scroll_height};
 use crate::model::command::{AppCommand, CommandQueue};
 use crate::shell::session::AppSession;
 use crate::theme::{ThemePalette, spacing};
@@ -8,7 +8,12 @@ use crate::widgets::icon_button_ui;
 use crate::widgets::icons::Icon;
 use egui::{Align, Layout, RichText, ScrollArea, TextEdit, Ui};
 
-pub(crate) fn bookmarks_ui(ui: &mut Ui, session: &AppSession, commands: &CommandQueue) {
+pub(crate) fn bookmarks_ui(
+    ui: &mut Ui,
+    overlay: &OverlayState,
+    session: &AppSession,
+    commands: &CommandQueue,
+) {
     heading_ui(ui, "Bookmarks");
     let Some(page) = session.page() else { return };
     let palette = ThemePalette::for_ui(ui);
@@ -40,7 +45,11 @@ pub(crate) fn bookmarks_ui(ui: &mut Ui, session: &AppSession, commands: &Command
                         let name = TextEdit::singleline(&mut bookmark.name)
                             .desired_width(ui.available_width() - 18.0);
                         let label = format!("Name of bookmark {}", at + 1);
-                        changed |= ui.add(name).accessible_name(&label).changed();
+                        let name = ui.add(name).accessible_name(&label);
+                        changed |= name.changed();
+                        if at == 0 && !overlay.was_painted {
+                            name.request_focus();
+                        }
                     });
                 });
                 let hint = RichText::new("Note").color(palette.weak_text);

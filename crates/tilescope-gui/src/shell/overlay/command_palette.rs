@@ -2,9 +2,11 @@
 
 use super::{OverlayState, scroll_height};
 use crate::model::command::{AppCommand, CommandQueue};
-use crate::shell::action::{AppAction, actions};
+use crate::model::view_id::ViewId;
+use crate::shell::action::{AppAction, VIEW_CONTROLS, actions};
 use crate::shell::session::AppSession;
 use crate::theme::{ThemePalette, spacing, text_size};
+use crate::widgets::elided_text::elided;
 use crate::widgets::{focus_ui, search_ui};
 use egui::accesskit::Role;
 use egui::{
@@ -39,11 +41,11 @@ pub(crate) fn commands_ui(
     ScrollArea::vertical().max_height(height).auto_shrink(false).show(ui, |ui| {
         ui.spacing_mut().item_spacing.y = spacing::XXS;
         for (at, entry) in found.iter().enumerate() {
-            let response = entry_ui(ui, entry, session, at == overlay.selected_entry);
+            let response = entry_ui(ui, entry, at == overlay.selected_entry);
             if at == overlay.selected_entry && (up || down) {
                 response.scroll_to_me(None);
             }
-            if response.on_hover_text(entry.0.help).clicked() {
+            if response.on_hover_text(&entry.help).clicked() {
                 picked = Some(entry);
             }
         }
@@ -51,23 +53,63 @@ pub(crate) fn commands_ui(
             ui.label("No matching command.");
         }
     });
-    if let Some((_, Some(command))) = picked {
+    if let Some(entry) = picked.filter(|entry| entry.is_possible()) {
         commands.push(AppCommand::Overlay(None));
-        commands.push(command.clone());
+        commands.extend(entry.commands.iter().cloned());
     }
 }
 
-/// An action, and what it would do now.
-type CommandPaletteEntry = (&'static AppAction, Option<AppCommand>);
+/// Something that can be done.
+struct CommandPaletteEntry {
+    /// Words that it is found by.
+    title: String,
+    /// Words in the list.
+    shown: String,
+    help: String,
+    keys: String,
+    /// What doing it takes; nothing where it makes no sense now.
+    commands: Vec<AppCommand>,
+}
 
-/// Actions whose title holds the letters in order; possible ones first, then the best matches.
+impl CommandPaletteEntry {
+    fn of_action(action: &AppAction, session: &AppSession) -> Self {
+        Self {
+            title: action.title.to_owned(),
+            shown: action.menu_text(session.prefs()),
+            help: action.help.to_owned(),
+            keys: action.shortcut_text(session.prefs()),
+            commands: action.commands_from_anywhere(session),
+        }
+    }
+
+    /// A control in the strip of a view.
+    fn of_control(view: ViewId, control: &'static str, session: &AppSession) -> Self {
+        let title = format!("{}: {control}", view.title());
+        let use_control = || AppCommand::UseControl(view, control);
+        Self {
+            shown: title.clone(),
+            title,
+            help: format!("Goes to {} and uses {control} above it.", view.title()),
+            keys: String::new(),
+            commands: session.page().map(|_| use_control()).into_iter().collect(),
+        }
+    }
+
+    fn is_possible(&self) -> bool {
+        !self.commands.is_empty()
+    }
+}
+
+/// What has the letters in its title in order; what is possible first, then the best matches.
 fn matches(typed: &str, session: &AppSession) -> Vec<CommandPaletteEntry> {
-    let scored = actions().iter().filter_map(|action| Some((score(typed, action.title)?, action)));
-    let mut found: Vec<(u32, CommandPaletteEntry)> = scored
-        .filter(|(_, action)| action.name != "commands")
-        .map(|(score, action)| (score, (action, action.command(session))))
-        .collect();
-    found.sort_by_key(|(score, (_, command))| (command.is_none(), *score));
+    let actions = actions().iter().filter(|action| action.name != "commands");
+    let controls = VIEW_CONTROLS.iter().flat_map(|(view, controls)| {
+        controls.iter().map(|control| CommandPaletteEntry::of_control(*view, control, session))
+    });
+    let all = actions.map(|action| CommandPaletteEntry::of_action(action, session)).chain(controls);
+    let mut found: Vec<(u32, CommandPaletteEntry)> =
+        all.filter_map(|entry| Some((score(typed, &entry.title)?, entry))).collect();
+    found.sort_by_key(|(score, entry)| (!entry.is_possible(), *score));
     found.into_iter().map(|(_, entry)| entry).collect()
 }
 
@@ -93,32 +135,28 @@ fn score(typed: &str, title: &str) -> Option<u32> {
     ends.into_iter().map(|(_, cost)| cost).min()
 }
 
-fn entry_ui(
-    ui: &mut Ui,
-    (action, command): &CommandPaletteEntry,
-    session: &AppSession,
-    chosen: bool,
-) -> Response {
+fn entry_ui(ui: &mut Ui, entry: &CommandPaletteEntry, chosen: bool) -> Response {
     let palette = ThemePalette::for_ui(ui);
-    let enabled = command.is_some();
+    let enabled = entry.is_possible();
     let sense = if enabled { Sense::click() } else { Sense::hover() };
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 28.0), sense);
-    let words = action.menu_text(session.prefs());
-    response.widget_info(|| WidgetInfo::selected(Role::MenuItem, enabled, chosen, words.as_str()));
+    let words = entry.shown.as_str();
+    response.widget_info(|| WidgetInfo::selected(Role::MenuItem, enabled, chosen, words));
     let ground =
         if chosen { Some(palette.chosen) } else { response.hovered().then_some(palette.hover) };
     if let Some(ground) = ground {
         ui.painter().rect_filled(rect, CornerRadius::same(5), ground);
     }
     focus_ui(ui, &response, rect);
+    let small = FontId::proportional(text_size::CAPTION);
+    let right = rect.right_center() - vec2(10.0, 0.0);
+    let keys =
+        ui.painter().text(right, Align2::RIGHT_CENTER, &entry.keys, small, palette.weak_text);
     let colour = if enabled { palette.text } else { palette.weak_text };
     let font = TextStyle::Body.resolve(ui.style());
     let left = rect.left_center() + vec2(8.0, 0.0);
-    ui.painter().text(left, Align2::LEFT_CENTER, words, font, colour);
-    let keys = action.shortcut_text(session.prefs());
-    let right = rect.right_center() - vec2(10.0, 0.0);
-    let small = FontId::proportional(text_size::CAPTION);
-    ui.painter().text(right, Align2::RIGHT_CENTER, keys, small, palette.weak_text);
+    let words = elided(ui.painter(), words, font, colour, keys.left() - left.x - spacing::M);
+    ui.painter().galley(left - vec2(0.0, words.size().y / 2.0), words, colour);
     response
 }
 
@@ -138,7 +176,7 @@ mod tests {
         let session = AppSession::detached();
         for action in actions().iter().filter(|action| action.name != "commands") {
             let found = matches(action.title, &session);
-            assert!(found.iter().any(|(other, _)| other.name == action.name), "{}", action.name);
+            assert!(found.iter().any(|entry| entry.title == action.title), "{}", action.name);
         }
     }
 }

@@ -9,8 +9,9 @@ use crate::widgets::search_ui;
 use egui::{RichText, ScrollArea, Ui};
 
 /// Pages beside those of the views.
-const PAGES: [&str; 5] = [
+const PAGES: [&str; 6] = [
     include_str!("../../../../../assets/help/opening.md"),
+    include_str!("../../../../../assets/help/words.md"),
     include_str!("../../../../../assets/help/finding.md"),
     include_str!("../../../../../assets/help/keeping.md"),
     include_str!("../../../../../assets/help/saving.md"),
@@ -33,13 +34,17 @@ fn title(page: &str) -> &str {
 pub(crate) fn help_ui(ui: &mut Ui, overlay: &mut OverlayState, session: &AppSession) {
     heading_ui(ui, "Help");
     let shown = session.page().map(|page| page.view());
-    if !overlay.was_painted {
+    let fresh = !overlay.was_painted;
+    if fresh {
         let at = VIEWS.iter().position(|view| Some(view.id) == shown);
         // Without a report, the first question is how to open one.
         overlay.selected_entry = at.unwrap_or(VIEWS.len());
     }
     let width = ui.available_width() - 18.0;
-    search_ui(ui, &mut overlay.typed, "Search help", width);
+    let search = search_ui(ui, &mut overlay.typed, "Search help", width);
+    if fresh {
+        search.request_focus();
+    }
     let wanted = overlay.typed.trim().to_lowercase();
     let found: Vec<(usize, &str)> =
         pages().enumerate().filter(|(_, page)| page.to_lowercase().contains(&wanted)).collect();

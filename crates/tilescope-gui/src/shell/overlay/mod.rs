@@ -50,7 +50,9 @@ pub(crate) fn overlay_ui(context: &Context, session: &mut AppSession, commands: 
                 command_palette::commands_ui(ui, &mut overlay, session, commands)
             }
             OverlayKind::Shortcuts => shortcut_list::keys_ui(ui, session.prefs()),
-            OverlayKind::Bookmarks => bookmarks::bookmarks_ui(ui, session, commands),
+            OverlayKind::Bookmarks => {
+                bookmarks::bookmarks_ui(ui, &overlay, session, commands);
+            }
             OverlayKind::Preferences => {
                 preferences::preferences_ui(ui, &mut overlay, session, commands);
             }

@@ -1,23 +1,21 @@
 //! Commands, each handed to the part that it is about.
 
 use super::AppSession;
-use crate::model::command::AppCommand;
+use crate::model::command::{AppCommand, ChooserPurpose};
 use crate::model::export_request::ExportRequest;
 use crate::model::message::StatusMessage;
 use crate::model::navigation::ReportLink;
 use crate::shell::simulation_process::new_window;
-use egui::Context;
-use std::path::PathBuf;
+use crate::widgets::toolbar;
+use egui::{Context, ViewportCommand};
+use std::path::{Path, PathBuf};
 
 impl AppSession {
     /// Applies a command.
     pub(crate) fn apply(&mut self, context: &Context, command: AppCommand) {
         match command {
             AppCommand::Open(path) => self.open(context, path),
-            AppCommand::OpenDialog => {
-                let started = self.jobs.choose_report(context);
-                self.tell_failure(started);
-            }
+            AppCommand::ChooseReport(purpose) => self.choose_report(purpose),
             AppCommand::OpenLink(link) => self.open_link(context, &link),
             AppCommand::CancelOpening => self.jobs.opening.cancel(),
             AppCommand::Reload => self.reload(context),
@@ -25,6 +23,14 @@ impl AppSession {
             AppCommand::Simulate(spec) => self.simulate(context, &spec),
             AppCommand::CancelSimulation => self.jobs.cancel_simulation(),
             AppCommand::NewWindow => self.open_window(),
+            AppCommand::Quit => self.quit(context),
+            AppCommand::AnswerQuit(quits) => {
+                self.may_quit = quits;
+                self.dialogs.ask_to_quit(false);
+                if quits {
+                    context.send_viewport_cmd(ViewportCommand::Close);
+                }
+            }
             AppCommand::CopyLink => {
                 if let Some(link) = self.link() {
                     context.copy_text(link.to_string());
@@ -33,9 +39,22 @@ impl AppSession {
 
             AppCommand::ShowTab(at) => self.workspace.show_tab(at),
             AppCommand::NextTab(forwards) => self.workspace.show_neighbour(forwards),
-            AppCommand::CloseTab(at) => self.workspace.close_tab(at),
-            AppCommand::CloseReport => self.workspace.close_shown_tab(),
-            AppCommand::ShowView(name) => self.workspace.show_view(name),
+            AppCommand::CloseTab(at) => {
+                self.workspace.close_tab(at);
+                self.remember_tabs();
+            }
+            AppCommand::CloseReport => {
+                self.workspace.close_shown_tab();
+                self.remember_tabs();
+            }
+            AppCommand::ShowView(name) => {
+                toolbar::forget_request(context);
+                self.workspace.show_view(name);
+            }
+            AppCommand::UseControl(view, control) => {
+                self.workspace.show_view(view);
+                toolbar::request_control(context, view.name(), control);
+            }
             AppCommand::SendToView(action) => self.workspace.send_to_view(action),
             AppCommand::OpenSearch => self.workspace.open_search(),
             AppCommand::NextSearchResult(by) => self.workspace.step_search(by),
@@ -71,9 +90,6 @@ impl AppSession {
             AppCommand::OpenWhatIfWith(key, value) => self.what_if_with(key, &value),
             AppCommand::SimulateVariant => self.simulate_variant(context),
 
-            AppCommand::ToggleCompareDialog => {
-                self.dialogs.toggle_compare(self.workspace.shown().is_some());
-            }
             AppCommand::Overlay(kind) => self.dialogs.toggle_overlay(kind),
 
             AppCommand::SetTheme(theme) => self.preferences.set_theme(context, theme),
@@ -137,8 +153,14 @@ impl AppSession {
         }
     }
 
+    /// Asks for a report; the directory that the shown one lies in is listed first.
+    fn choose_report(&mut self, purpose: ChooserPurpose) {
+        let shown = self.page().map(|page| page.opened().absolute_path());
+        let beside = shown.as_ref().and_then(|path| path.parent()).map(Path::to_owned);
+        self.dialogs.toggle_chooser(purpose, shown.is_some(), beside);
+    }
+
     fn compare_with(&mut self, context: &Context, target: PathBuf) {
-        self.dialogs.close_compare();
         if let Some(source) = self.page().map(|page| page.opened().path.clone()) {
             self.compare(context, source, target);
         }

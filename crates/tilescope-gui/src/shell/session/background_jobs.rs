@@ -7,7 +7,6 @@ use crate::shell::export_task::{ExportResult, ExportSource};
 use crate::shell::simulation_process::{ChildProgramError, SimulationOutcome, SimulationProcess};
 use crate::widgets::background_task::{BackgroundTask, PendingStartError};
 use egui::Context;
-use std::path::PathBuf;
 
 /// Jobs under way.
 #[derive(Default)]
@@ -15,8 +14,6 @@ pub(crate) struct BackgroundJobs {
     pub(super) opening: ReportOpening,
     /// Pictures and tables being written.
     exports: Vec<BackgroundTask<ExportResult>>,
-    /// The system's dialog, in which a report is chosen.
-    dialog: Option<BackgroundTask<Option<PathBuf>>>,
     /// There is one at a time.
     simulation: Option<SimulationProcess>,
 }
@@ -35,33 +32,6 @@ impl BackgroundJobs {
     /// Whether something is being written.
     pub(crate) fn is_exporting(&self) -> bool {
         !self.exports.is_empty()
-    }
-
-    /// Whether the system's dialog is open.
-    pub(crate) fn is_choosing_report(&self) -> bool {
-        self.dialog.is_some()
-    }
-
-    /// Opens the system's dialog, unless it is open.
-    ///
-    /// # Errors
-    /// There is no thread for it.
-    pub(super) fn choose_report(&mut self, context: &Context) -> Result<(), PendingStartError> {
-        if self.dialog.is_none() {
-            // The dialog may hang where there is no portal: it gets a thread, and a path can be
-            // typed meanwhile.
-            self.dialog = Some(BackgroundTask::start("dialog", context, || {
-                rfd::FileDialog::new().set_title("Open a report directory").pick_folder()
-            })?);
-        }
-        Ok(())
-    }
-
-    /// The report that was chosen in the system's dialog, once.
-    pub(super) fn take_chosen_report(&mut self) -> Option<PathBuf> {
-        let chosen = self.dialog.as_ref().and_then(BackgroundTask::poll)?;
-        self.dialog = None;
-        chosen.ok().flatten()
     }
 
     /// Starts to write a picture or a table.

@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 const MAX_CANDIDATES: usize = 2;
 
 /// Reports and specs at hand, and what is typed and ticked on the home screen.
-#[derive(Default)]
 pub(crate) struct HomeScreen {
     /// Reports that come with the program.
     sample_reports: Vec<SampleReport>,
@@ -23,14 +22,27 @@ pub(crate) struct HomeScreen {
     /// Reports that are ticked for a comparison, in the order of ticking.
     comparison_candidates: Vec<PathBuf>,
     typed_path: PathInput,
+    /// Letters that names or descriptions of listed specs have to contain.
+    spec_filter: String,
+}
+
+impl Default for HomeScreen {
+    fn default() -> Self {
+        Self {
+            sample_reports: Vec::new(),
+            specs: BackgroundQuery::default(),
+            recent_existence: BackgroundQuery::default(),
+            comparison_candidates: Vec::new(),
+            typed_path: PathInput::new("home screen", None),
+            spec_filter: String::new(),
+        }
+    }
 }
 
 /// What the home screen shows of the rest of the session.
 pub(crate) struct HomeContext<'a> {
     pub prefs: &'a UserPreferences,
     pub workers: &'a BackgroundWorkers,
-    /// Whether the system's dialog is open.
-    pub choosing_report: bool,
     /// Whether a simulation is running.
     pub simulating: bool,
 }
@@ -48,6 +60,11 @@ impl HomeScreen {
     /// The box that a path is typed into.
     pub(crate) fn typed_path(&mut self) -> &mut PathInput {
         &mut self.typed_path
+    }
+
+    /// What is typed to filter the bundled specs.
+    pub(crate) fn spec_filter(&mut self) -> &mut String {
+        &mut self.spec_filter
     }
 
     /// The specs that come with the program; none until they are listed, and where that fails.

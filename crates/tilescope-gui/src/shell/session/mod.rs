@@ -7,6 +7,7 @@ mod apply;
 mod background_jobs;
 mod home_screen;
 mod open;
+mod open_tabs;
 mod report_opening;
 mod report_page;
 mod stored_preferences;
@@ -28,6 +29,7 @@ use crate::widgets::background_query::BackgroundWorkers;
 use background_jobs::BackgroundJobs;
 use egui::Context;
 pub(crate) use home_screen::{HomeContext, HomeScreen};
+use open_tabs::TabsToReopen;
 pub use report_page::ReportPage;
 use std::path::{Path, PathBuf};
 use stored_preferences::StoredPreferences;
@@ -47,6 +49,10 @@ pub struct AppSession {
     dialogs: WindowDialogs,
     messages: MessageList,
     workers: BackgroundWorkers,
+    /// Tabs of the last session that are opened again.
+    reopening: TabsToReopen,
+    /// Whether the user wants to quit whatever is lost.
+    may_quit: bool,
 }
 
 /// A page that is to be painted, and what its views read.
@@ -85,6 +91,8 @@ impl AppSession {
             dialogs: WindowDialogs::default(),
             messages: MessageList::default(),
             workers: BackgroundWorkers::default(),
+            reopening: TabsToReopen::default(),
+            may_quit: false,
         }
     }
 
@@ -205,6 +213,7 @@ impl AppSession {
 
     /// Keeps what is not kept yet, before the window is gone.
     pub(crate) fn finish(&mut self, context: &Context) {
+        self.remember_tabs();
         self.messages.extend(self.what_ifs.save());
         self.preferences.finish(context);
     }
@@ -250,7 +259,6 @@ impl AppSession {
         let context = HomeContext {
             prefs: self.preferences.current(),
             workers: &self.workers,
-            choosing_report: self.jobs.is_choosing_report(),
             simulating: self.jobs.simulation().is_some(),
         };
         (&mut self.home, context)

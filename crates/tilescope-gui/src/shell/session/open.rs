@@ -23,9 +23,7 @@ impl AppSession {
         if self.workspace.files_have_changed(context) && self.opening_path().is_none() {
             self.reload(context);
         }
-        if let Some(path) = self.jobs.take_chosen_report() {
-            self.open(context, path);
-        }
+        self.reopen_next_tab(context);
         if let Some(ended) = self.jobs.poll_simulation() {
             self.receive_simulated(context, ended);
         }
@@ -44,6 +42,7 @@ impl AppSession {
         if let Some(link) = link {
             self.go_to(&link.place);
         }
+        self.remember_tabs();
     }
 
     fn receive_simulated(&mut self, context: &Context, ended: SimulationOutcome) {

@@ -87,7 +87,12 @@ impl ReportPage {
 
     /// Whether it shows this report, or these two.
     pub(super) fn shows(&self, path: &Path, with: Option<&Path>) -> bool {
-        self.tab.opened.path == path && self.compared_path() == with
+        let same_target = match (self.compared_path(), with) {
+            (Some(shown), Some(wanted)) => same_file(shown, wanted),
+            (None, None) => true,
+            _ => false,
+        };
+        same_file(&self.tab.opened.path, path) && same_target
     }
 
     /// Whether a link leads to the reports that it shows.

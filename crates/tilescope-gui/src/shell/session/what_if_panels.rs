@@ -100,6 +100,12 @@ impl WhatIfPanels {
         self.all_mut().filter_map(WhatIfPanel::save_variants).collect()
     }
 
+    /// Names of reports whose spec is changed in a way that was not simulated.
+    pub(super) fn unsimulated(&self) -> impl Iterator<Item = String> {
+        let all = self.current.as_deref().into_iter().chain(&self.others);
+        all.filter(|panel| panel.is_unsimulated()).map(WhatIfPanel::report_name)
+    }
+
     fn all_mut(&mut self) -> impl Iterator<Item = &mut WhatIfPanel> {
         self.current.as_deref_mut().into_iter().chain(&mut self.others)
     }

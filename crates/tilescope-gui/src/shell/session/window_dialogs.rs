@@ -1,14 +1,17 @@
 //! What lies over the view for a while.
 
-use crate::model::command::OverlayKind;
+use crate::model::command::{ChooserPurpose, OverlayKind};
 use crate::shell::overlay::OverlayState;
+use crate::shell::report_chooser::ReportChooser;
+use std::path::PathBuf;
 
-/// The overlay and the question which report to compare with; each is open or not.
+/// The overlay, the list of reports to choose from, and the question whether to quit; each is open or
+/// not.
 #[derive(Default)]
 pub(crate) struct WindowDialogs {
     overlay: Option<OverlayState>,
-    /// The path that is typed where the window asks what to compare with.
-    compare_path: Option<String>,
+    chooser: Option<ReportChooser>,
+    asks_to_quit: bool,
 }
 
 impl WindowDialogs {
@@ -33,19 +36,41 @@ impl WindowDialogs {
         self.overlay = kind.filter(|kind| open != Some(*kind)).map(OverlayState::new);
     }
 
-    /// What is typed into the question which report to compare with, while that is open.
-    pub(crate) fn compare_path_mut(&mut self) -> Option<&mut String> {
-        self.compare_path.as_mut()
+    /// The list of reports, to be painted and then [put back](Self::put_chooser_back).
+    pub(crate) fn take_chooser(&mut self) -> Option<ReportChooser> {
+        self.chooser.take()
     }
 
-    /// Asks which report to compare with, where there is one to compare, or stops asking.
-    pub(super) fn toggle_compare(&mut self, report_is_open: bool) {
-        let asking = self.compare_path.take().is_some();
-        self.compare_path = (!asking && report_is_open).then(String::new);
+    pub(crate) fn put_chooser_back(&mut self, chooser: ReportChooser) {
+        self.chooser = Some(chooser);
     }
 
-    pub(super) fn close_compare(&mut self) {
-        self.compare_path = None;
+    /// Asks for a report, beginning in a directory, or stops asking. With nothing but the home
+    /// screen there is nothing to compare.
+    pub(super) fn toggle_chooser(
+        &mut self,
+        purpose: ChooserPurpose,
+        report_is_open: bool,
+        directory: Option<PathBuf>,
+    ) {
+        let asking = self.chooser.take().is_some_and(|chooser| chooser.purpose == purpose);
+        let wanted = !asking && (report_is_open || purpose == ChooserPurpose::Open);
+        self.chooser = wanted.then(|| ReportChooser::new(purpose, directory));
+    }
+
+    /// Whether it is being asked whether to quit.
+    pub(crate) fn asks_to_quit(&self) -> bool {
+        self.asks_to_quit
+    }
+
+    /// Asks whether to quit, or stops asking.
+    pub(super) fn ask_to_quit(&mut self, ask: bool) {
+        self.asks_to_quit = ask;
+    }
+
+    /// Whether something lies over the view that takes the keys.
+    pub(crate) fn cover_the_view(&self) -> bool {
+        self.overlay.is_some() || self.chooser.is_some() || self.asks_to_quit
     }
 }
 
@@ -67,11 +92,13 @@ mod tests {
     #[test]
     fn nothing_is_compared_with_the_home_screen() {
         let mut dialogs = WindowDialogs::default();
-        dialogs.toggle_compare(false);
-        assert!(dialogs.compare_path_mut().is_none());
-        dialogs.toggle_compare(true);
-        assert!(dialogs.compare_path_mut().is_some());
-        dialogs.toggle_compare(true);
-        assert!(dialogs.compare_path_mut().is_none());
+        let mut toggle = |purpose, report_is_open| {
+            dialogs.toggle_chooser(purpose, report_is_open, None);
+            dialogs.chooser.as_ref().map(|chooser| chooser.purpose)
+        };
+        assert_eq!(toggle(ChooserPurpose::Compare, false), None);
+        assert_eq!(toggle(ChooserPurpose::Compare, true), Some(ChooserPurpose::Compare));
+        assert_eq!(toggle(ChooserPurpose::Open, true), Some(ChooserPurpose::Open));
+        assert_eq!(toggle(ChooserPurpose::Open, true), None);
     }
 }

@@ -3,7 +3,7 @@
 use super::report_page::ReportPage;
 use crate::model::command::{AppCommand, ViewAction};
 use crate::model::message::StatusMessage;
-use crate::model::navigation::carry_over_selection;
+use crate::model::navigation::{ReportLink, carry_over_selection};
 use crate::model::open_report::OpenReport;
 use crate::model::selection::Selection;
 use crate::model::selection_query::selection_query;
@@ -41,6 +41,16 @@ impl Workspace {
         let shown = self.tabs.shown_index();
         let others = self.tabs.iter().enumerate().filter(move |(at, _)| Some(*at) != shown);
         self.tabs.shown().into_iter().chain(others.map(|(_, page)| page))
+    }
+
+    /// Every page that is open, in the order of the tabs.
+    pub(super) fn tabs(&self) -> impl Iterator<Item = &ReportPage> {
+        self.tabs.iter()
+    }
+
+    /// Index of the tab that a link leads to.
+    pub(super) fn tab_of(&self, link: &ReportLink) -> Option<usize> {
+        self.tabs.iter().position(|page| page.is_target_of(link))
     }
 
     pub(crate) fn tab_count(&self) -> usize {

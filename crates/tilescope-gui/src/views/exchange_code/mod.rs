@@ -12,13 +12,14 @@ use crate::model::view_state::{ViewState, from_view_state, to_view_state};
 use crate::theme::{ThemePalette, spacing};
 use crate::views::tile_selection::{tile_graph_ui, tile_picker_ui};
 use crate::widgets::background_query::BackgroundQuery;
+use crate::widgets::bottom_panel::{BottomPanel, LOW, tabs_row_ui};
 use crate::widgets::icons::Icon;
 use crate::widgets::query_state::QueryTexts;
 use crate::widgets::tile_graph::{StackedTileCurves, TileGraph, TileGraphOptions};
 use crate::widgets::tile_picker::TilePicker;
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui};
 use crate::widgets::{empty_state_ui, tables_height, tabs_ui};
-use egui::{CentralPanel, Frame, Panel, Ui};
+use egui::{CentralPanel, Frame, Ui};
 use matrix::ExchangeMatrixPanel;
 use serde::{Deserialize, Serialize};
 use tables::ExchangeCodeTables;
@@ -81,6 +82,7 @@ struct ExchangeCodeView {
     #[serde(skip)]
     jump: TraceJump,
     tables: ExchangeCodeTables,
+    panel: BottomPanel,
     tab: ExchangeCodeTab,
     #[serde(skip)]
     picker: TilePicker,
@@ -94,17 +96,16 @@ impl ReportView for ExchangeCodeView {
         self.notice_program(context);
         self.jump.update(ui.ctx(), context);
         toolbar_ui(ui, VIEW.id.name(), |bar| self.controls_ui(bar, context));
-        let height = ui.available_height();
         let frame = Frame::new().fill(ThemePalette::for_ui(ui).page);
-        Panel::bottom("exchange tables")
-            .resizable(true)
-            .default_size(tables_height(ui, 0.42))
-            .size_range(60.0..=(height - 120.0).max(61.0))
-            .frame(frame)
-            .show(ui, |ui| {
-                ui.take_available_space();
-                self.tables_ui(ui, context);
-            });
+        // The overview of the code says nothing about the picture of the traffic.
+        let matrix = self.show == ExchangeCodeGraphMode::Matrix;
+        let about = !matrix || self.tab != ExchangeCodeTab::Overview;
+        let room = (tables_height(ui, if about { 0.42 } else { 0.3 }), LOW);
+        let mut panel = std::mem::take(&mut self.panel);
+        panel.ui_when(about, ui, "exchange tables", room, |ui, open| {
+            self.tables_ui(ui, context, open);
+        });
+        self.panel = panel;
         CentralPanel::default().frame(frame).show(ui, |ui| match self.show {
             ExchangeCodeGraphMode::Curves(measure) => self.curves_ui(ui, context, measure),
             ExchangeCodeGraphMode::Matrix => self.matrix_ui(ui, context),
@@ -253,18 +254,17 @@ impl ExchangeCodeView {
         });
     }
 
-    fn tables_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
+    fn tables_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, open: &mut bool) {
         let tabs = [
             (ExchangeCodeTab::Overview, "Overview"),
             (ExchangeCodeTab::Programs, "Programs"),
             (ExchangeCodeTab::Tiles, "Tiles"),
         ];
-        ui.horizontal(|ui| {
-            ui.add_space(spacing::S);
-            tabs_ui(ui, &tabs, &mut self.tab);
-        });
-        ui.add_space(spacing::XS);
-        self.tables.ui(ui, context, self.tab);
+        *open |= tabs_row_ui(ui, |ui| tabs_ui(ui, &tabs, &mut self.tab));
+        if *open {
+            ui.add_space(spacing::XS);
+            self.tables.ui(ui, context, self.tab);
+        }
     }
 }
 

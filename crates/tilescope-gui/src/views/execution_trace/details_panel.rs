@@ -5,7 +5,7 @@ use super::queries::TraceQueries;
 use super::settings::{TraceDetailsTab, TraceSettings};
 use super::step_details::details_ui;
 use super::step_statistics::step_statistics_ui;
-use super::{details_tables, events::TraceEvent};
+use super::{details_tables, events::TraceEvent, places};
 use crate::theme::spacing;
 use crate::views::ViewContext;
 use crate::views::cycle_axis::cycles_on_screen;
@@ -33,12 +33,14 @@ pub(super) fn tables_ui(
         (TraceDetailsTab::Statistics, "Statistics"),
     ];
     tabs_row_ui(ui, |ui| {
-        let none = settings.bar.is_none() && context.selection.step.is_none();
+        let chosen = settings.bar.is_some() || settings.mark.is_some();
+        let none =
+            !chosen && context.selection.step.is_none() && places::repeated(prepared).is_empty();
         let waits =
             |tab| (none && tab == TraceDetailsTab::Details).then_some("Select a step first");
         waiting_tabs_ui(ui, &tabs, &mut tab, waits);
     });
-    let chosen = (tab != settings.tab).then_some(TraceEvent::ShowTab(tab));
+    let mut chosen = (tab != settings.tab).then_some(TraceEvent::ShowTab(tab));
     if !*open {
         *open = chosen.is_some();
         return chosen;
@@ -46,7 +48,10 @@ pub(super) fn tables_ui(
     ui.add_space(spacing::XXS);
     match tab {
         TraceDetailsTab::Summary => summary_ui(ui, context, prepared, settings, queries),
-        TraceDetailsTab::Details => details_ui(ui, context, settings, &mut queries.details),
+        TraceDetailsTab::Details => {
+            let place = details_ui(ui, context, prepared, (settings, queries));
+            chosen = chosen.or(place);
+        }
         TraceDetailsTab::Statistics => step_statistics_ui(ui, context, prepared, settings, queries),
     }
     chosen

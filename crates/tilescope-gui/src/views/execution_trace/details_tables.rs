@@ -11,7 +11,7 @@ use egui::{
 use std::ops::Range;
 use tilescope_analysis::data_table::{DataTable, TableCell, TableColumn};
 use tilescope_analysis::tables::execution_trace::at;
-use tilescope_analysis::trace::{StepDetailReport, WindowSummary};
+use tilescope_analysis::trace::{MarkDetailReport, StepDetailReport, WindowSummary};
 use tilescope_report::units::{Bytes, Cycles, IpuId, NumberFormat, grouped, percent, seconds};
 use tilescope_report::{ProgramKind, StepActivity, StreamEndpoint, Target};
 
@@ -343,6 +343,16 @@ pub(crate) fn steps_ui(ui: &mut Ui, views: &[StepDetailReport]) {
                 ui.add(egui::Label::new(value).selectable(true).extend());
             }
             ui.end_row();
+        }
+    });
+}
+
+/// A mark, or a block of marks.
+pub(crate) fn mark_ui(ui: &mut Ui, mark: &MarkDetailReport) {
+    let palette = ThemePalette::for_ui(ui);
+    details_ui(ui, palette.selection, &mark.title, |ui| {
+        for row in &mark.rows {
+            row_ui(ui, row.name, &row.value, row.formula);
         }
     });
 }

@@ -2,6 +2,7 @@
 //! [`TraceSettings::apply`](super::settings::TraceSettings::apply) does it.
 
 use super::selected_bar::SelectedBar;
+use super::selected_mark::SelectedMark;
 use super::settings::TraceDetailsTab;
 use crate::model::command::SelectedStep;
 use crate::widgets::pan_zoom_axis::PanZoomAxis;
@@ -33,6 +34,12 @@ pub(super) enum TraceEvent {
     ChooseStep { step: SelectedStep, add: bool },
     /// Chooses a bar that stands for several steps.
     ChooseBar(SelectedBar),
+    /// Chooses a mark, or a block of marks.
+    ChooseMark(SelectedMark),
+    /// Chooses a mark and shows its cycles with a little around them.
+    GoToMark(SelectedMark),
+    /// Gives an IPU all of its rows, or again as much as the others.
+    EnlargeIpu(IpuId),
     /// Chooses nothing.
     ChooseNothing,
     /// Marks some cycles, if there are any to mark; without `keep` instead of the marks before.

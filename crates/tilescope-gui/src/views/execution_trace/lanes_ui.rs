@@ -2,13 +2,15 @@
 
 use super::interaction::{LanePointerInput, action_events, hover_ui, is_for_strip};
 use super::layout::{
-    GUTTER, SCROLL_BAR, TraceLayout, TraceRegions, hit, ipu_lane_layouts, render_items,
-    total_height,
+    GUTTER, SCROLL_BAR, ShownIpus, TraceLayout, TraceRegions, hit, ipu_lane_layouts, mark_hit,
+    render_items, total_height,
 };
 use super::loaded_trace::LoadedTrace;
 use super::paint::TracePainter;
+use super::places::{self, RepeatedPlace};
 use super::queries::{TraceSceneLook, overview_key, scene_key};
-use super::scene::{COMMON_MARKS, TraceScene};
+use super::scene::TraceScene;
+use super::share_graph::is_far_out;
 use super::step_walk::{StepMove, first_step_of_trace, first_step_on_screen};
 use super::{ExecutionTraceView, PaintedLanes, TraceEvent, id};
 use crate::model::command::{AppCommand, ViewAction};
@@ -23,6 +25,10 @@ use crate::widgets::overview_strip::{self, overview_ui};
 use crate::widgets::pan_zoom_axis::{AxisLimits, PanZoomAxis};
 use egui::accesskit::Role;
 use egui::{CornerRadius, Rect, Response, Sense, Ui, WidgetInfo, pos2, vec2};
+use std::collections::BTreeSet;
+use tilescope_analysis::trace::COMMON_MARKS;
+use tilescope_report::MarkKind;
+use tilescope_report::units::{CycleRange, IpuId};
 
 /// Least height of the handle of the scroll bar: one for thousands of lanes would be too small to be
 /// taken.
@@ -44,24 +50,29 @@ impl ExecutionTraceView {
         // Where there is little room, lanes reach out of it.
         let rect = regions.timeline().intersect(area);
         self.painted = Some(PaintedLanes { rect, run: prepared.range });
-        let limits = self.keep_axis(&regions, prepared);
+        let limits = self.keep_axis(ui, &regions, prepared);
         if !below {
             self.strip_ui(ui, context, prepared, regions.overview, limits);
         }
-        let layout = self.layout(context, prepared, regions, limits);
+        let layout = self.layout(ui, context, prepared, (regions, limits));
         let scene = self.ask_scene(ui, context, prepared, &layout, limits);
         let scene = scene.as_deref();
-        let response = lanes_response(ui, regions.lanes);
+        let response = lanes_response(ui, regions.lanes) | marks_response(ui, regions.marks);
+        let enlarged = gutter_ui(ui, &layout, &self.settings.enlarged);
         self.paint(ui, context, prepared, (&layout, scene), &response);
         self.pointer_ui(ui, context, prepared, (&layout, scene), limits, &response);
         let total = total_height(&layout.blocks);
         let event = scroll_bar_ui(ui, regions.lanes, self.settings.scroll, total);
         self.apply(context, event);
+        self.apply(context, enlarged.map(TraceEvent::EnlargeIpu));
     }
 
-    fn keep_axis(&mut self, regions: &TraceRegions, prepared: &LoadedTrace) -> AxisLimits {
+    fn keep_axis(&mut self, ui: &Ui, regions: &TraceRegions, prepared: &LoadedTrace) -> AxisLimits {
         let range = self.settings.reach.map_or(prepared.range, |r| r.union(prepared.range));
         let limits = limits_of_cycles(range, regions.lanes.width());
+        if let Some(typical) = first_window(prepared, limits, ui.pixels_per_point()) {
+            self.settings.open_at(typical, limits);
+        }
         self.settings.keep_axis(limits);
         limits
     }
@@ -96,16 +107,46 @@ impl ExecutionTraceView {
     /// Where everything is, with the lanes scrolled no further than there are any.
     fn layout<'a>(
         &mut self,
+        ui: &Ui,
         context: &ViewContext<'_>,
-        prepared: &'a LoadedTrace,
-        regions: TraceRegions,
-        limits: AxisLimits,
+        prepared: &'a Versioned<LoadedTrace>,
+        (regions, limits): (TraceRegions, AxisLimits),
     ) -> TraceLayout<'a> {
+        let axis = self.axis(limits);
+        let shares = self.look(ui, context, prepared, false).shows_shares(axis);
         let (room, shown) = (regions.lanes.height(), self.settings.shown_ipus(prepared));
-        let blocks = ipu_lane_layouts(prepared, &shown, &context.prefs.trace, room);
+        let (enlarged, prefs) = (&self.settings.enlarged, &context.prefs.trace);
+        let shown = ShownIpus { ipus: &shown, enlarged, prefs, shares };
+        let blocks = ipu_lane_layouts(prepared, shown, room);
         let most = (total_height(&blocks) - f64::from(room)).max(0.0);
+        if let Some(ipu) = self.settings.reveal.take()
+            && let Some(block) = blocks.iter().find(|block| block.lanes.ipu == ipu)
+        {
+            let (top, end) = (block.top, block.top + f64::from(block.height()));
+            // The upper part of what does not fit at all.
+            let least = (end - f64::from(room)).min(top);
+            self.settings.scroll = self.settings.scroll.clamp(least, top.max(least));
+        }
         self.settings.scroll = self.settings.scroll.clamp(0.0, most);
-        TraceLayout { regions, axis: self.axis(limits), blocks, scroll: self.settings.scroll }
+        TraceLayout { regions, axis, blocks, scroll: self.settings.scroll }
+    }
+
+    fn look<'a>(
+        &'a self,
+        ui: &Ui,
+        context: &'a ViewContext<'_>,
+        prepared: &LoadedTrace,
+        marks_known: bool,
+    ) -> TraceSceneLook<'a> {
+        TraceSceneLook {
+            prefs: &context.prefs.trace,
+            selected: context.selection.step,
+            filter: &self.settings.filter,
+            colours: ColourScheme::of(ui),
+            narrow_steps: context.pane.and_then(|pane| pane.narrow_steps).or(prepared.narrow_steps),
+            marks_known,
+            pixels_per_point: ui.pixels_per_point(),
+        }
     }
 
     /// The scene to paint: the one on the screen, or the last one while that is read.
@@ -117,15 +158,8 @@ impl ExecutionTraceView {
         layout: &TraceLayout<'_>,
         limits: AxisLimits,
     ) -> Option<Versioned<TraceScene>> {
-        let look = TraceSceneLook {
-            prefs: &context.prefs.trace,
-            selected: context.selection.step,
-            filter: &self.settings.filter,
-            colours: ColourScheme::of(ui),
-            narrow_steps: context.pane.and_then(|pane| pane.narrow_steps).or(prepared.narrow_steps),
-            pixels_per_point: ui.pixels_per_point(),
-        };
-        let key = scene_key(layout, limits, look);
+        let marks_known = self.queries.ask_marks(ui, context, prepared);
+        let key = scene_key(layout, limits, self.look(ui, context, prepared, marks_known));
         let asked = self.queries.ask_scene(ui, context, prepared, &key);
         if let Some(scene) = asked.answer() {
             self.textures.keep_lanes(ui.ctx(), scene);
@@ -154,7 +188,7 @@ impl ExecutionTraceView {
         };
         let selected = context.selection.step;
         let items = render_items(layout, prepared, scene, &self.settings, selected);
-        let error = self.queries.scene.latest_error().map(ToString::to_string);
+        let error = self.queries.latest_error();
         painter.paint_lanes(&items, error);
         if let Some(drawn) = self.input.pointer.drawn_range(ui, layout) {
             painter.drawn_range(drawn);
@@ -172,11 +206,16 @@ impl ExecutionTraceView {
         limits: AxisLimits,
         response: &Response,
     ) {
+        let pointed = response.hover_pos().zip(scene);
+        let selected = context.selection.step;
         let input = LanePointerInput {
             layout,
             limits,
             response,
-            hit: response.hover_pos().zip(scene).and_then(|(at, scene)| hit(layout, scene, at)),
+            mark: pointed.and_then(|(at, scene)| mark_hit(layout, scene, at)),
+            chosen_mark: self.settings.mark,
+            chosen: self.queries.chosen_range(&self.settings, selected),
+            hit: pointed.and_then(|(at, scene)| hit(layout, scene, at)),
             prepared,
             drag_mode: context.prefs.look.drag,
         };
@@ -209,6 +248,17 @@ impl ExecutionTraceView {
             }
             None => {}
         }
+        match self.mark_walk.arrived(ui, context, prepared) {
+            Some(Ok(mark)) => {
+                let choose = TraceEvent::ChooseMark(mark);
+                self.apply(context, [choose, TraceEvent::BringIntoView(mark.range)]);
+            }
+            Some(Err(error)) => {
+                let message = StatusMessage::error(error.to_string());
+                context.commands.push(AppCommand::ShowMessage(message));
+            }
+            None => {}
+        }
     }
 
     fn perform_action(
@@ -227,6 +277,18 @@ impl ExecutionTraceView {
             ViewAction::AddPreviousToSelection => walk(false, true),
             _ => None,
         };
+        let place = match action {
+            ViewAction::GoToTypical => Some(RepeatedPlace::Typical),
+            ViewAction::GoToFastest => Some(RepeatedPlace::Fastest),
+            ViewAction::GoToSlowest => Some(RepeatedPlace::Slowest),
+            _ => None,
+        };
+        if let Some(place) = place {
+            return self.go_to(context, prepared, place);
+        }
+        if let (Some(mark), Some(StepMove { forwards, .. })) = (self.settings.mark, step_move) {
+            return self.mark_walk.start(mark, forwards);
+        }
         if let Some(step_move) = step_move {
             return self.walk(context, prepared, shown, step_move);
         }
@@ -235,6 +297,15 @@ impl ExecutionTraceView {
         let pointer = ui.input(|i| i.pointer.hover_pos()).map(|at| at.x - left);
         let chosen = self.queries.chosen_range(&self.settings, context.selection.step);
         self.apply(context, action_events(action, shown, pointer, chosen));
+    }
+
+    fn go_to(&mut self, context: &ViewContext<'_>, prepared: &LoadedTrace, place: RepeatedPlace) {
+        let event = places::go(prepared, place);
+        if event.is_none() {
+            let words = "Nothing repeats in this run: there are no iterations to choose from.";
+            context.commands.push(AppCommand::ShowMessage(StatusMessage::warning(words)));
+        }
+        self.apply(context, event);
     }
 
     /// Walks on from the chosen step; without one, begins with what is on the screen.
@@ -259,6 +330,20 @@ impl ExecutionTraceView {
     }
 }
 
+/// What is shown of a long run at first: its typical iteration, below the strip with all of it, or
+/// where it has only one iteration a typical slot. None of an iteration whose steps can be seen.
+fn first_window(
+    prepared: &LoadedTrace,
+    limits: AxisLimits,
+    pixels_per_point: f32,
+) -> Option<CycleRange> {
+    let whole = PanZoomAxis::fitting(limits.range, limits.width);
+    let far_out = is_far_out(prepared.narrow_steps, whole.scale(), pixels_per_point);
+    let repeated = places::repeated(prepared).first();
+    let shown = repeated.filter(|marks| far_out || marks.kind == MarkKind::Iteration);
+    shown.map(|marks| marks.typical.range)
+}
+
 /// Rows of marks that concern all IPUs, and the row of the host.
 fn mark_rows(context: &ViewContext<'_>, prepared: &LoadedTrace) -> usize {
     let common = COMMON_MARKS.iter().filter(|kind| prepared.mark_kinds.contains(kind)).count();
@@ -269,6 +354,43 @@ fn lanes_response(ui: &Ui, rect: Rect) -> Response {
     let response = ui.interact(rect, id(ui, "lanes"), Sense::click_and_drag());
     response.widget_info(|| WidgetInfo::labeled(Role::Canvas, true, "Lanes"));
     response
+}
+
+/// The rows of marks above the lanes, which take the pointer as those do. Keys reach them from there.
+fn marks_response(ui: &Ui, rect: Rect) -> Response {
+    ui.interact(rect, id(ui, "mark rows"), Sense::CLICK | Sense::DRAG)
+}
+
+/// The names of the IPUs are buttons: they enlarge an IPU, or have it as high as the others again.
+fn gutter_ui(ui: &Ui, layout: &TraceLayout<'_>, enlarged: &BTreeSet<IpuId>) -> Option<IpuId> {
+    let gutter = layout.regions.gutter();
+    if layout.blocks.len() < 2 {
+        return None;
+    }
+    let mut pressed = None;
+    for block in layout.blocks_within(0.0) {
+        let ipu = block.lanes.ipu;
+        let top = layout.top(block);
+        let own = Rect::from_x_y_ranges(gutter.x_range(), top..=top + block.height());
+        let rect = own.intersect(gutter);
+        if !rect.is_positive() {
+            continue;
+        }
+        let (name, what) = match enlarged.contains(&ipu) {
+            true => (format!("Shrink IPU {ipu}"), "as high as the others"),
+            false => (format!("Enlarge IPU {ipu}"), "all rows, high enough for names"),
+        };
+        let response = ui.interact(rect, id(ui, "enlarge").with(ipu), Sense::click());
+        response.widget_info(|| WidgetInfo::labeled(Role::Button, true, &name));
+        focus_ui(ui, &response, rect);
+        if response.hovered() {
+            ui.painter().rect_filled(rect, CornerRadius::same(3), ThemePalette::for_ui(ui).hover);
+        }
+        if response.on_hover_text(format!("{name}: {what}")).clicked() {
+            pressed = Some(ipu);
+        }
+    }
+    pressed
 }
 
 /// The scroll bar beside the lanes, where not all of them are on the screen.

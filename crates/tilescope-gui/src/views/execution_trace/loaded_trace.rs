@@ -3,13 +3,17 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use tilescope_analysis::trace::{
-    InterIpuTransfers, MAX_ROWS, ProgramLabels, TileWorkTimes, TraceLaneStyle, narrow_step_cycles,
+    InterIpuTransfers, MAX_ROWS, MarkRows, ProgramLabels, TileWorkTimes, TraceLaneStyle,
+    narrow_step_cycles,
 };
 use tilescope_report::trace::Trace;
 use tilescope_report::units::{CycleRange, Cycles, IpuId};
 use tilescope_report::{
     MarkFilter, MarkKind, Report, ReportError, ReportPart, StepActivity, Target,
 };
+
+/// Marks that are read before anything is shown; of longer runs, lanes are shown before the marks.
+const FEW_MARKS: u64 = 200_000;
 
 /// One IPU of the trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,9 +48,30 @@ pub(crate) struct LoadedTrace {
     pub narrow_steps: Option<Cycles>,
     /// Cycles of each tile; read when they are first shown.
     tile_times: OnceLock<TileWorkTimes>,
+    marks: OnceLock<MarkRows>,
 }
 
 impl LoadedTrace {
+    /// All marks, once they are read.
+    pub(crate) fn known_marks(&self) -> Option<&MarkRows> {
+        self.marks.get()
+    }
+
+    /// Reads the marks of a run that has too many to wait for.
+    pub(crate) fn read_marks(&self, report: &Report) -> Result<(), ReportError> {
+        if self.marks.get().is_none()
+            && let Some(marks) = MarkRows::read(report, &self.ipu_ids(), u64::MAX)?
+        {
+            // Two threads may have read them at once; both read the same, and the first ones stay.
+            self.marks.get_or_init(|| marks);
+        }
+        Ok(())
+    }
+
+    fn ipu_ids(&self) -> Vec<IpuId> {
+        self.ipus.iter().map(|lanes| lanes.ipu).collect()
+    }
+
     /// What each tile does in each program, once the raster of tiles has asked for it.
     pub(crate) fn known_tile_times(&self) -> Option<&TileWorkTimes> {
         self.tile_times.get()
@@ -95,7 +120,7 @@ pub(crate) fn prepare(
         let totals = lane.map(|lane| lane.totals(range)).transpose()?;
         host |= totals.is_some_and(|totals| totals.cycles[StepActivity::Host] > Cycles::ZERO);
     }
-    Ok(Some(LoadedTrace {
+    let loaded = LoadedTrace {
         links: InterIpuTransfers::read(report)?,
         target: report.target()?,
         host,
@@ -108,7 +133,12 @@ pub(crate) fn prepare(
         ipus,
         mark_kinds,
         tile_times: OnceLock::new(),
-    }))
+        marks: OnceLock::new(),
+    };
+    if let Some(marks) = MarkRows::read(report, &loaded.ipu_ids(), FEW_MARKS)? {
+        loaded.marks.get_or_init(|| marks);
+    }
+    Ok(Some(loaded))
 }
 
 fn ipu_lanes(trace: &Trace, labels: &ProgramLabels) -> Vec<IpuLanes> {

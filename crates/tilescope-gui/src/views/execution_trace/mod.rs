@@ -15,10 +15,13 @@ mod interaction;
 mod lanes_ui;
 mod layout;
 mod loaded_trace;
+mod mark_walk;
 mod paint;
+mod places;
 mod queries;
 mod scene;
 mod selected_bar;
+mod selected_mark;
 mod settings;
 mod share_graph;
 mod step_details;
@@ -46,6 +49,7 @@ use egui::{CentralPanel, Frame, Id, Margin, Rect, Ui};
 use events::TraceEvent;
 use interaction::LanePointer;
 use loaded_trace::LoadedTrace;
+use mark_walk::MarkWalk;
 use paint::TraceTextures;
 use queries::TraceQueries;
 use settings::TraceSettings;
@@ -69,6 +73,7 @@ struct ExecutionTraceView {
     settings: TraceSettings,
     queries: TraceQueries,
     walk: StepWalk,
+    mark_walk: MarkWalk,
     textures: TraceTextures,
     input: TraceInputState,
     panel: BottomPanel,

@@ -1,23 +1,27 @@
 //! What is read for the view, in the background: the trace itself, the scene on the screen, the
 //! strip above it, and the tables below.
 
-use super::layout::{FLAME_ROW, SUB_LANE_GAP, TraceLayout};
+use super::layout::{IpuLaneLayout, SUB_LANE_GAP, TraceLayout};
 use super::loaded_trace::{LoadedTrace, prepare};
-use super::scene::{TraceScene, TraceSceneKey, build_scene, overview, scene_window};
+use super::scene::{IpuRowsKey, TraceScene, TraceSceneKey, build_scene, overview, scene_window};
+use super::selected_mark::SelectedMark;
 use super::settings::TraceSettings;
+use super::share_graph::is_far_out;
 use super::step_statistics::TraceStatisticsKey;
 use crate::model::command::SelectedStep;
 use crate::model::preferences::TracePrefs;
 use crate::theme::ColourScheme;
 use crate::views::ViewContext;
 use crate::widgets::background_query::{BackgroundQuery, QueryState, Versioned};
-use crate::widgets::pan_zoom_axis::AxisLimits;
+use crate::widgets::pan_zoom_axis::{AxisLimits, PanZoomAxis};
 use crate::widgets::split_texture::SplitImage;
 use egui::{Rect, Ui};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tilescope_analysis::distribution::ValueStatistics;
-use tilescope_analysis::trace::{StepDetailReport, TraceStepGrouping, WindowSummary};
+use tilescope_analysis::trace::{
+    MarkDetailReport, StepDetailReport, TraceStepGrouping, WindowSummary,
+};
 use tilescope_report::units::{CycleRange, Cycles, IpuId, NumberFormat};
 
 /// Points above and below the lanes on the screen whose IPUs are read too, so that scrolling does
@@ -39,9 +43,12 @@ pub(super) struct TraceQueries {
     /// Per mille of the trace that is indexed.
     progress: Arc<AtomicU64>,
     pub scene: BackgroundQuery<TraceSceneKey, TraceScene>,
+    /// Whether the marks of a long run are read.
+    marks: BackgroundQuery<(), ()>,
     overview: BackgroundQuery<TraceOverviewKey, SplitImage>,
     pub summary: BackgroundQuery<(CycleRange, Vec<IpuId>), WindowSummary>,
     pub details: BackgroundQuery<StepDetailsKey, Vec<StepDetailReport>>,
+    pub mark_details: BackgroundQuery<SelectedMark, Option<MarkDetailReport>>,
     pub statistics: BackgroundQuery<TraceStatisticsKey, ValueStatistics>,
 }
 
@@ -62,6 +69,21 @@ impl TraceQueries {
             prepare(&report, &progress, cancelled).map(|found| found.map(Versioned::new))
         };
         self.prepared.ask_cancellable(ui.ctx(), context.workers, &(), question)
+    }
+
+    /// Asks for the marks of a run that has too many to wait for; whether they are known.
+    pub(super) fn ask_marks(
+        &mut self,
+        ui: &Ui,
+        context: &ViewContext<'_>,
+        prepared: &Versioned<LoadedTrace>,
+    ) -> bool {
+        if prepared.known_marks().is_none() {
+            let (report, shared) = (context.opened.report.clone(), prepared.clone());
+            let question = move |(): &()| shared.read_marks(&report);
+            self.marks.ask(ui.ctx(), context.workers, &(), question);
+        }
+        prepared.known_marks().is_some()
     }
 
     /// What to say while the trace is read.
@@ -100,13 +122,20 @@ impl TraceQueries {
         self.scene.ask(ui.ctx(), context.workers, key, question)
     }
 
+    /// What went wrong with what is on the screen.
+    pub(super) fn latest_error(&self) -> Option<String> {
+        let scene = self.scene.latest_error().map(ToString::to_string);
+        scene.or_else(|| self.marks.latest_error().map(ToString::to_string))
+    }
+
     /// The cycles of what is chosen, once they are known.
     pub(super) fn chosen_range(
         &self,
         settings: &TraceSettings,
         selected: Option<SelectedStep>,
     ) -> Option<CycleRange> {
-        settings.bar.as_ref().map(|bar| bar.range).or_else(|| {
+        let mark = settings.mark.map(|mark| mark.range);
+        mark.or(settings.bar.as_ref().map(|bar| bar.range)).or_else(|| {
             // Answers lag behind the selection: the cycles of another step would be zoomed to.
             let details: &StepDetailReport = self.details.latest()?.last()?;
             selected.filter(|step| step.step == details.step)?;
@@ -124,8 +153,19 @@ pub(super) struct TraceSceneLook<'a> {
     pub colours: ColourScheme,
     /// Where a pixel is as many cycles, lanes are shown as shares.
     pub narrow_steps: Option<Cycles>,
+    /// Whether the marks are read.
+    pub marks_known: bool,
     /// Physical pixels per point.
     pub pixels_per_point: f32,
+}
+
+impl TraceSceneLook<'_> {
+    /// Whether lanes are graphs of shares. By the zoom alone, so that panning changes nothing and
+    /// all lanes look alike. What matches a filter has no place in a sum over all steps.
+    pub(super) fn shows_shares(&self, axis: PanZoomAxis) -> bool {
+        let far_out = is_far_out(self.narrow_steps, axis.scale(), self.pixels_per_point);
+        self.prefs.shares && far_out && self.filter.trim().is_empty()
+    }
 }
 
 /// The key of the scene that is on the screen.
@@ -134,24 +174,24 @@ pub(super) fn scene_key(
     limits: AxisLimits,
     look: TraceSceneLook<'_>,
 ) -> TraceSceneKey {
-    let TraceSceneLook { prefs, selected, filter, colours, narrow_steps, pixels_per_point } = look;
+    let TraceSceneLook { prefs, selected, filter, colours, pixels_per_point, .. } = look;
     let cycles_per_pixel = layout.axis.scale() / f64::from(pixels_per_point);
     // More cycles than are on the screen, so that panning does not wait for every frame.
     let window = scene_window(layout.axis, limits.width);
     let width = (window.length().as_f64() / cycles_per_pixel).ceil() as usize;
-    // Rows are equally high on all IPUs: the first one speaks for them.
-    let row_height = layout.blocks.first().map_or(FLAME_ROW, |block| block.row_height);
     // One spelling for what matches the same: a blank typed must not have all read again.
     let filter = filter.trim().to_lowercase();
-    // By the zoom alone, so that panning changes nothing and all lanes look alike. What matches a
-    // filter has no place in a sum over all steps.
-    let far_out =
-        narrow_steps.is_some_and(|narrow| cycles_per_pixel >= narrow.max(Cycles(1)).as_f64());
-    let shares = prefs.shares && far_out && filter.is_empty();
+    let rows_key = |block: &IpuLaneLayout<'_>| IpuRowsKey {
+        ipu: block.lanes.ipu,
+        rows: block.rows.clone(),
+        // Images are made in physical pixels: in points, dense screens would scale them up.
+        row_height: ((block.row_height * pixels_per_point).round() as usize).max(1),
+    };
     TraceSceneKey {
         window,
         width: width.clamp(1, MAX_COLUMNS),
-        ipus: layout.ipus_within(READ_AHEAD),
+        points: (window.length().as_f64() / layout.axis.scale()).ceil() as usize,
+        ipus: layout.blocks_within(READ_AHEAD).map(rows_key).collect(),
         style: prefs.style,
         grouping: TraceStepGrouping {
             executions: prefs.group_executions,
@@ -159,13 +199,12 @@ pub(super) fn scene_key(
         },
         tile_balance: prefs.tile_balance,
         marks: prefs.marks,
+        marks_known: look.marks_known,
         arrows: prefs.arrows,
         chosen: selected.map(|step| step.step),
-        shares,
+        shares: look.shows_shares(layout.axis),
         filter,
         colours,
-        // Images are made in physical pixels: in points, dense screens would scale them up.
-        row_height: (row_height * pixels_per_point).round() as usize,
         gap: (SUB_LANE_GAP * pixels_per_point).round() as usize,
         tiles: match prefs.tiles {
             true => (f32::from(prefs.tiles_height) * pixels_per_point) as usize,

@@ -3,24 +3,23 @@
 
 use super::bar_raster::{BarFilter, BarRasterLayout, raster};
 use super::bsp_raster::BspRaster;
-use super::loaded_trace::{IpuLanes, LoadedTrace, rows_of};
-use super::share_graph::{COLUMN_PIXELS, share_raster};
+use super::loaded_trace::{IpuLanes, LoadedTrace};
+use super::share_graph::{COLUMN_PIXELS, is_far_out, share_raster};
 use crate::theme::{ColourScheme, ThemePalette};
 use crate::views::cycle_axis::cycles_on_screen;
 use crate::widgets::pan_zoom_axis::PanZoomAxis;
 use crate::widgets::split_texture::SplitImage;
 use rayon::prelude::*;
 use tilescope_analysis::trace::{
-    FlowArrow, HostActivity, LaneItemKind, LaneItemList, LaneShares, TraceLaneStyle,
-    TraceStepGrouping, arrows, host_lane, lane_items, lane_shares,
+    COMMON_MARKS, FlowArrow, HostActivity, LaneItemKind, LaneItemList, LaneShares, MarkBlock,
+    MarkRowId, TraceLaneStyle, TraceStepGrouping, arrows, host_lane, lane_items, lane_shares,
 };
 use tilescope_report::trace::Trace;
 use tilescope_report::units::{CycleRange, Cycles, IpuId, StepId};
-use tilescope_report::{MarkFilter, MarkKind, ProgramKind, Report, ReportError, TraceMark};
+use tilescope_report::{MarkKind, ProgramKind, Report, ReportError};
 
-/// Marks of one kind that are read for a window.
-const MAX_MARKS: usize = 1_500;
-
+/// Pixels of a row of the strip that are enough for a stack of shares.
+const LEAST_SHARES: usize = 6;
 /// Pixels from which on an exchange has arrows without being chosen.
 const LEAST_SENDER: f64 = 10.0;
 /// Most exchanges of a window that have arrows.
@@ -33,9 +32,12 @@ const LEAST_WIDE: f64 = 16.0;
 pub(crate) struct TraceSceneKey {
     /// Cycles; more than are on the screen, so that panning finds them there.
     pub window: CycleRange,
+    /// Pixels across.
     pub width: usize,
+    /// The same in points.
+    pub points: usize,
     /// IPUs that are on the screen.
-    pub ipus: Vec<IpuId>,
+    pub ipus: Vec<IpuRowsKey>,
     pub style: TraceLaneStyle,
     /// Executions and syncs that are shown as one bar.
     pub grouping: TraceStepGrouping,
@@ -45,6 +47,8 @@ pub(crate) struct TraceSceneKey {
     pub shares: bool,
     /// Whether there are rows of marks.
     pub marks: bool,
+    /// Whether the marks in them are read.
+    pub marks_known: bool,
     /// Whether there are arrows between IPUs.
     pub arrows: bool,
     /// The chosen step, which has arrows however narrow it is.
@@ -53,12 +57,20 @@ pub(crate) struct TraceSceneKey {
     pub filter: String,
     /// Which colours it is painted in.
     pub colours: ColourScheme,
-    /// Height of a row in pixels.
-    pub row_height: usize,
     /// Pixels between sub-lanes.
     pub gap: usize,
     /// Height of the raster of tiles in pixels; 0 without one.
     pub tiles: usize,
+}
+
+/// An IPU of a scene, and its rows.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct IpuRowsKey {
+    pub ipu: IpuId,
+    /// Rows of each group of tiles.
+    pub rows: Vec<u32>,
+    /// Height of a row in pixels.
+    pub row_height: usize,
 }
 
 /// The cycles of the scene for what is on the screen, with more on both sides: whole blocks, so that
@@ -75,13 +87,12 @@ pub(super) fn scene_window(axis: PanZoomAxis, width: f32) -> CycleRange {
     CycleRange::new(start, end)
 }
 
-/// Marks of one row.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct TraceMarkRow {
-    /// The marks, by start.
-    pub marks: Vec<TraceMark>,
-    /// Whether there are more than were read.
-    pub more: bool,
+/// A mark on the screen, or several that are too narrow to be told apart.
+#[derive(Clone, Debug)]
+pub(crate) struct ShownMark {
+    pub block: MarkBlock,
+    /// `B1 forward`, `16 iterations`
+    pub words: String,
 }
 
 /// One IPU in a window.
@@ -99,7 +110,7 @@ pub(crate) struct IpuLaneScene {
     /// The raster of tiles as an image.
     pub tiles: Option<SplitImage>,
     /// Its stages and updates.
-    pub marks: TraceMarkRow,
+    pub marks: Vec<ShownMark>,
 }
 
 /// A window of the trace, ready to paint.
@@ -107,22 +118,12 @@ pub(crate) struct TraceScene {
     pub key: TraceSceneKey,
     pub ipus: Vec<IpuLaneScene>,
     /// Marks that concern all IPUs, by kind.
-    pub marks: Vec<(MarkKind, TraceMarkRow)>,
+    pub marks: Vec<(MarkKind, Vec<ShownMark>)>,
     /// Activity of the host.
     pub host: Vec<(CycleRange, HostActivity)>,
     /// Data on its way between IPUs.
     pub arrows: Vec<FlowArrow>,
 }
-
-/// Kinds of marks that concern all IPUs.
-pub(crate) const COMMON_MARKS: [MarkKind; 6] = [
-    MarkKind::Run,
-    MarkKind::Iteration,
-    MarkKind::Phase,
-    MarkKind::Slot,
-    MarkKind::Loader,
-    MarkKind::Callback,
-];
 
 /// Reads, arranges and fills a window.
 pub(crate) fn build_scene(
@@ -137,15 +138,16 @@ pub(crate) fn build_scene(
             text => prepared.labels.matching(text),
         },
     };
-    let shown: Vec<&IpuLanes> =
-        prepared.ipus.iter().filter(|lanes| key.ipus.contains(&lanes.ipu)).collect();
+    let lanes_of = |rows: &IpuRowsKey| prepared.ipus.iter().find(|lanes| lanes.ipu == rows.ipu);
+    let shown: Vec<(&IpuLanes, &IpuRowsKey)> =
+        key.ipus.iter().filter_map(|rows| Some((lanes_of(rows)?, rows))).collect();
     // IPUs do not depend on each other, and filling images is most of the work.
     let ipus: Result<Vec<IpuLaneScene>, ReportError> =
-        shown.par_iter().map(|lanes| ipu_scene(report, prepared, key, &filter, lanes)).collect();
+        shown.par_iter().map(|lanes| ipu_scene(report, prepared, key, &filter, *lanes)).collect();
     let mut marks = Vec::new();
     for kind in COMMON_MARKS {
         if key.marks && prepared.mark_kinds.contains(&kind) {
-            marks.push((kind, mark_row(report, kind, None, key.window)?));
+            marks.push((kind, mark_row(report, prepared, key, MarkRowId::Common(kind))?));
         }
     }
     let host = match key.marks && prepared.host {
@@ -191,7 +193,7 @@ fn ipu_scene(
     prepared: &LoadedTrace,
     key: &TraceSceneKey,
     filter: &BarFilter,
-    shown: &IpuLanes,
+    (shown, rows): (&IpuLanes, &IpuRowsKey),
 ) -> Result<IpuLaneScene, ReportError> {
     let LoadedTrace { trace, labels, .. } = prepared;
     let lanes: Result<Vec<LaneItemList>, ReportError> = shown
@@ -206,8 +208,8 @@ fn ipu_scene(
     let fill = BarRasterLayout {
         window: key.window,
         width: key.width,
-        row_height: key.row_height,
-        rows: rows_of(shown, key.style),
+        row_height: rows.row_height,
+        rows: rows.rows.clone(),
         gap: key.gap,
         tile_balance: key.tile_balance,
     };
@@ -221,16 +223,10 @@ fn ipu_scene(
         0 => None,
         rows => Some(tiles_image(report, prepared, key, shown, (rows, palette))?),
     };
-    let mut marks = TraceMarkRow::default();
-    for kind in [MarkKind::Stage, MarkKind::Update] {
-        if key.marks && prepared.mark_kinds.contains(&kind) {
-            let row = mark_row(report, kind, Some(shown.ipu), key.window)?;
-            marks.more |= row.more;
-            marks.marks.extend(row.marks);
-        }
-    }
-    // Two kinds share this row, and each came sorted by itself.
-    marks.marks.sort_by_key(|mark| mark.cycles.start);
+    let marks = match key.marks {
+        true => mark_row(report, prepared, key, MarkRowId::Ipu(shown.ipu))?,
+        false => Vec::new(),
+    };
     let least = (key.window.length().as_f64() / key.width.max(1) as f64 * LEAST_WIDE) as u64;
     let wide = match key.shares {
         true => Vec::new(),
@@ -285,15 +281,20 @@ fn tiles_image(
     Ok(SplitImage::cut(raster.fill(&lanes)))
 }
 
+/// The marks of a row, as many as fit; none before they are read.
 fn mark_row(
     report: &Report,
-    kind: MarkKind,
-    ipu: Option<IpuId>,
-    window: CycleRange,
-) -> Result<TraceMarkRow, ReportError> {
-    let filter = MarkFilter { kind: Some(kind), ipu, window: Some(window), limit: MAX_MARKS };
-    let marks = report.marks(&filter)?;
-    Ok(TraceMarkRow { more: marks.len() >= MAX_MARKS, marks })
+    prepared: &LoadedTrace,
+    key: &TraceSceneKey,
+    id: MarkRowId,
+) -> Result<Vec<ShownMark>, ReportError> {
+    let Some(rows) = prepared.known_marks().filter(|_| key.marks_known) else {
+        return Ok(Vec::new());
+    };
+    let cycles_per_point = key.window.length().as_f64() / key.points.max(1) as f64;
+    let blocks = rows.shown(report, id, key.window, cycles_per_point)?;
+    let words = |block: MarkBlock| ShownMark { words: rows.words(id, &block), block };
+    Ok(blocks.into_iter().map(words).collect())
 }
 
 /// The whole run as a strip: one row per IPU.
@@ -303,6 +304,23 @@ pub(crate) fn overview(
     colours: ColourScheme,
 ) -> Result<SplitImage, ReportError> {
     let LoadedTrace { trace, labels, range, ipus, .. } = prepared;
+    let fill = BarRasterLayout {
+        window: *range,
+        width,
+        row_height,
+        rows: vec![1; ipus.len()],
+        gap: 0,
+        tile_balance: false,
+    };
+    let palette = colours.palette();
+    let cycles_per_pixel = range.length().as_f64() / width.max(1) as f64;
+    if row_height >= LEAST_SHARES && is_far_out(prepared.narrow_steps, cycles_per_pixel, 1.0) {
+        let lanes = ipus.iter().filter_map(|ipu| trace.lane_of(ipu.ipu, 0));
+        let columns = width.div_ceil(COLUMN_PIXELS);
+        let shares: Result<Vec<LaneShares>, ReportError> =
+            lanes.map(|lane| lane_shares(lane, *range, columns)).collect();
+        return Ok(SplitImage::cut(share_raster(&shares?, &fill, palette)));
+    }
     // Put together, executions would all have the one colour of groups.
     let grouping = TraceStepGrouping { executions: false, syncs: false };
     let lanes: Result<Vec<LaneItemList>, ReportError> = ipus
@@ -318,14 +336,5 @@ pub(crate) fn overview(
             )
         })
         .collect();
-    let fill = BarRasterLayout {
-        window: *range,
-        width,
-        row_height,
-        rows: vec![1; ipus.len()],
-        gap: 0,
-        tile_balance: false,
-    };
-    let palette = colours.palette();
     Ok(SplitImage::cut(raster(&lanes?, labels, &fill, &BarFilter::default(), palette)))
 }

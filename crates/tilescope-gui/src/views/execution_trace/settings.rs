@@ -3,6 +3,7 @@
 use super::events::TraceEvent;
 use super::loaded_trace::LoadedTrace;
 use super::selected_bar::SelectedBar;
+use super::selected_mark::SelectedMark;
 use crate::model::command::{AppCommand, SelectedStep};
 use crate::model::selection::Selection;
 use crate::views::cycle_axis::fitting_cycles;
@@ -33,6 +34,7 @@ pub(super) struct TraceSettings {
     /// What that axis was made for.
     pub limits: Option<AxisLimits>,
     pub bar: Option<SelectedBar>,
+    pub mark: Option<SelectedMark>,
     /// Steps that are chosen beside the one that all tabs know, in the order in which they were.
     pub also: Vec<SelectedStep>,
     /// What the user has marked, in order.
@@ -41,6 +43,8 @@ pub(super) struct TraceSettings {
     pub reach: Option<CycleRange>,
     /// IPUs that are shown; none stands for all of them.
     pub ipus: BTreeSet<IpuId>,
+    /// IPUs that have all of their rows, however many others there are.
+    pub enlarged: BTreeSet<IpuId>,
     pub filter: String,
     pub tab: TraceDetailsTab,
     /// Points that the lanes are scrolled down.
@@ -48,6 +52,9 @@ pub(super) struct TraceSettings {
     /// The step of the session that these settings follow already; the session keeps it.
     #[serde(skip)]
     pub followed_step: Option<SelectedStep>,
+    /// An IPU that is to be scrolled to once the lanes are laid out.
+    #[serde(skip)]
+    pub reveal: Option<IpuId>,
 }
 
 impl TraceSettings {
@@ -77,8 +84,20 @@ impl TraceSettings {
                 return Some(self.choose_step(step, add, selected));
             }
             TraceEvent::ChooseBar(bar) => return Some(self.choose_bar(bar)),
+            TraceEvent::ChooseMark(mark) => return Some(self.choose_mark(mark)),
+            TraceEvent::GoToMark(mark) => {
+                self.zoom_to(mark.range);
+                return Some(self.choose_mark(mark));
+            }
+            TraceEvent::EnlargeIpu(ipu) => {
+                if !self.enlarged.remove(&ipu) {
+                    self.enlarged.insert(ipu);
+                    self.reveal = Some(ipu);
+                }
+            }
             TraceEvent::ChooseNothing => {
                 self.bar = None;
+                self.mark = None;
                 self.also.clear();
                 return Some(AppCommand::SelectStep(None));
             }
@@ -106,12 +125,21 @@ impl TraceSettings {
         if self.followed_step != selection.step {
             self.followed_step = selection.step;
             self.also.clear();
-            if selection.step.is_some() {
+            if let Some(step) = selection.step {
                 self.bar = None;
+                self.mark = None;
+                self.show_ipu(step.ipu);
                 self.tab = TraceDetailsTab::Details;
             }
         }
         zooms.is_some()
+    }
+
+    /// Shows some cycles where nothing was shown before.
+    pub(super) fn open_at(&mut self, cycles: CycleRange, limits: AxisLimits) {
+        if self.axis.is_none() && self.limits.is_none() {
+            self.axis = Some(zoomed_to(cycles, limits));
+        }
     }
 
     /// Sets the axis up, or fits it to a window of another size.
@@ -167,6 +195,7 @@ impl TraceSettings {
             }
         }
         self.bar = None;
+        self.mark = None;
         self.tab = TraceDetailsTab::Details;
         let last = chosen.pop();
         // The others are not to be forgotten when the selection changes.
@@ -178,13 +207,32 @@ impl TraceSettings {
     fn choose_bar(&mut self, bar: SelectedBar) -> AppCommand {
         self.tab = TraceDetailsTab::Details;
         self.bar = Some(bar);
+        self.mark = None;
         self.also.clear();
         self.followed_step = None;
         AppCommand::SelectStep(None)
     }
 
+    fn choose_mark(&mut self, mark: SelectedMark) -> AppCommand {
+        self.tab = TraceDetailsTab::Details;
+        self.bar = None;
+        self.mark = Some(mark);
+        self.also.clear();
+        self.followed_step = None;
+        AppCommand::SelectStep(None)
+    }
+
+    /// Has an IPU among those that are shown, and scrolls to it.
+    fn show_ipu(&mut self, ipu: IpuId) {
+        if !self.ipus.is_empty() {
+            self.ipus.insert(ipu);
+        }
+        self.reveal = Some(ipu);
+    }
+
     fn clear(&mut self) {
         self.bar = None;
+        self.mark = None;
         self.also.clear();
         self.marks.clear();
         self.filter.clear();
@@ -228,6 +276,8 @@ mod tests {
     use super::*;
     use crate::model::view_state::{from_view_state, to_view_state};
     use crate::views::cycle_axis::limits_of_cycles;
+    use tilescope_analysis::trace::MarkRowId;
+    use tilescope_report::MarkKind;
     use tilescope_report::units::StepId;
 
     fn cycles(start: u64, end: u64) -> CycleRange {
@@ -334,16 +384,29 @@ mod tests {
         settings.apply(TraceEvent::ShowTab(TraceDetailsTab::Statistics), None);
         settings.apply(TraceEvent::ScrollBy(12.0), None);
         settings.marks = vec![cycles(5, 6)];
+        settings.mark = Some(SelectedMark {
+            row: MarkRowId::Common(MarkKind::Slot),
+            first: 2,
+            count: 4,
+            range: cycles(3, 4),
+        });
+        settings.enlarged = BTreeSet::from([IpuId(1)]);
         settings.also = vec![step(7)];
         settings.reach = Some(cycles(0, 9));
         let state = to_view_state(&settings);
         let names: Vec<&str> = state.keys().map(String::as_str).collect();
-        let known =
-            ["also", "axis", "bar", "filter", "ipus", "limits", "marks", "reach", "scroll", "tab"];
+        let known = [
+            "also", "axis", "bar", "enlarged", "filter", "ipus", "limits", "mark", "marks",
+            "reach", "scroll", "tab",
+        ];
         assert_eq!(BTreeSet::from_iter(names), BTreeSet::from(known));
         let saved = serde_json::json!({"start": 0, "end": 100_000});
         assert_eq!(state["limits"]["range"], saved);
         assert_eq!(state["axis"]["origin"], serde_json::json!(-2_000));
+        let mark = serde_json::json!({
+            "row": {"common": "slot"}, "first": 2, "count": 4, "range": {"start": 3, "end": 4},
+        });
+        assert_eq!(state["mark"], mark);
         assert_eq!(state["marks"][0], serde_json::json!({"start": 5, "end": 6}));
         assert_eq!(from_view_state::<TraceSettings>(&state), (settings, Vec::new()));
     }

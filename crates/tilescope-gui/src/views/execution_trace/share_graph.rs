@@ -18,6 +18,16 @@ pub(crate) const COLUMN_PIXELS: usize = 2;
 /// Smallest share that is not written as 0.0 %.
 const LEAST_SHARE: f64 = 0.0005;
 
+/// Whether nearly all steps are narrower than a pixel where a point has so many cycles.
+pub(crate) fn is_far_out(
+    narrow_steps: Option<Cycles>,
+    cycles_per_point: f64,
+    pixels_per_point: f32,
+) -> bool {
+    let cycles_per_pixel = cycles_per_point / f64::from(pixels_per_point);
+    narrow_steps.is_some_and(|narrow| cycles_per_pixel >= narrow.max(Cycles(1)).as_f64())
+}
+
 /// A share of some cycles.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct TimeShare {

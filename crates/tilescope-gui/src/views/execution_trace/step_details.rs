@@ -1,38 +1,84 @@
-//! Details of the selection: a bar, a step, or several steps side by side.
+//! Details of the selection: a mark, a bar, a step, or several steps side by side.
 
-use super::details_tables;
-use super::queries::StepDetailsKey;
+use super::events::TraceEvent;
+use super::loaded_trace::LoadedTrace;
+use super::queries::{StepDetailsKey, TraceQueries};
+use super::selected_mark::SelectedMark;
 use super::settings::TraceSettings;
+use super::{details_tables, places};
 use crate::model::command::SelectedStep;
 use crate::theme::numbers;
 use crate::views::ViewContext;
-use crate::widgets::background_query::BackgroundQuery;
+use crate::widgets::background_query::Versioned;
 use crate::widgets::query_state::QueryTexts;
 use crate::widgets::{empty_state_ui, hint_ui};
 use egui::Ui;
-use tilescope_analysis::trace::{StepDetailReport, step_view};
+use tilescope_analysis::trace::{MarkDetailReport, StepDetailReport, mark_details, step_view};
 use tilescope_report::units::NumberFormat;
 use tilescope_report::{Report, ReportError};
 
-/// Shows the details of what is chosen.
+/// Shows the details of what is chosen, or where to go; what was chosen of that.
 pub(super) fn details_ui(
     ui: &mut Ui,
     context: &ViewContext<'_>,
-    settings: &TraceSettings,
-    details: &mut BackgroundQuery<StepDetailsKey, Vec<StepDetailReport>>,
-) {
+    prepared: &Versioned<LoadedTrace>,
+    (settings, queries): (&TraceSettings, &mut TraceQueries),
+) -> Option<TraceEvent> {
     if let Some(bar) = &settings.bar {
-        return details_tables::bar_ui(ui, bar);
-    }
-    let steps = settings.chosen_steps(context.selection.step);
-    if steps.is_empty() {
+        details_tables::bar_ui(ui, bar);
+    } else if let Some(mark) = settings.mark {
+        mark_ui(ui, context, prepared, mark, queries);
+    } else if settings.chosen_steps(context.selection.step).is_empty() {
+        let clock = context.opened.target.clock;
+        if !places::repeated(prepared).is_empty() {
+            return places::places_ui(ui, prepared, clock);
+        }
         let sentence = "Click on a step to see its details; Shift + click adds another one.";
-        return hint_ui(ui, sentence);
+        hint_ui(ui, sentence);
+    } else {
+        steps_ui(ui, context, settings, queries);
     }
+    None
+}
+
+fn mark_ui(
+    ui: &mut Ui,
+    context: &ViewContext<'_>,
+    prepared: &Versioned<LoadedTrace>,
+    mark: SelectedMark,
+    queries: &mut TraceQueries,
+) {
+    let (report, shared) = (context.opened.report.clone(), prepared.clone());
+    let question = move |mark: &SelectedMark| mark_report(&report, &shared, mark);
+    let texts = QueryTexts { waiting: "Reading…", failed: "The mark cannot be read" };
+    let asked = queries.mark_details.ask(ui.ctx(), context.workers, &mark, question);
+    asked.show(ui, texts, |ui, details| match details.as_ref() {
+        Some(details) => details_tables::mark_ui(ui, details),
+        None => empty_state_ui(ui, "No details", "This mark is not in the report."),
+    });
+}
+
+fn mark_report(
+    report: &Report,
+    prepared: &LoadedTrace,
+    mark: &SelectedMark,
+) -> Result<Option<MarkDetailReport>, ReportError> {
+    let Some(rows) = prepared.known_marks() else { return Ok(None) };
+    mark_details(report, &prepared.trace, rows, (mark.row, mark.first, mark.count))
+}
+
+fn steps_ui(
+    ui: &mut Ui,
+    context: &ViewContext<'_>,
+    settings: &TraceSettings,
+    queries: &mut TraceQueries,
+) {
+    let steps = settings.chosen_steps(context.selection.step);
     let report = context.opened.report.clone();
     let question = move |(steps, numbers): &StepDetailsKey| views(&report, steps, *numbers);
     let texts = QueryTexts { waiting: "Reading…", failed: "The step cannot be read" };
-    let views = details.ask(ui.ctx(), context.workers, &(steps.clone(), numbers(ui)), question);
+    let key = (steps.clone(), numbers(ui));
+    let views = queries.details.ask(ui.ctx(), context.workers, &key, question);
     views.show(ui, texts, |ui, views| match (views.as_slice(), steps.as_slice()) {
         ([], _) => empty_state_ui(ui, "No details", "This step is not in the report."),
         ([view], [step]) => details_tables::step_ui(ui, view, step.ipu),

@@ -3,7 +3,7 @@
 use super::events::TraceEvent;
 use super::loaded_trace::LoadedTrace;
 use super::settings::TraceSettings;
-use super::{bsp_raster, paint};
+use super::{bsp_raster, paint, places};
 use crate::model::command::AppCommand;
 use crate::model::preferences::TracePrefs;
 use crate::theme::{ThemePalette, text_size};
@@ -33,6 +33,12 @@ pub(super) fn controls_ui(
     }
     if prepared.ipus.len() > 1 {
         bar.add("IPU", |ui| events.extend(ipus_ui(ui, prepared, settings)));
+    }
+    if !places::repeated(prepared).is_empty() {
+        bar.add("Go to", |ui| {
+            let menu = ui.menu_button("Go to", |ui| places::menu_ui(ui, prepared));
+            events.extend(menu.inner.flatten());
+        });
     }
     if *focus_filter {
         bar.unfold();

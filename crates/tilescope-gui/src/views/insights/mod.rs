@@ -3,7 +3,7 @@
 mod largest_lists;
 mod memory_panels;
 
-use super::{ReportView, ViewContext, ViewDescriptor};
+use super::{ReportView, TraceJump, ViewContext, ViewDescriptor};
 use crate::model::command::AppCommand;
 use crate::model::selection::Selection;
 use crate::model::view_id::ViewId;
@@ -63,6 +63,8 @@ struct InsightsView {
     shown: BackgroundQuery<NumberFormat, InsightsPageData>,
     wanted: InsightsFilter,
     largest: LargestLists,
+    #[serde(skip)]
+    jump: TraceJump,
 }
 
 impl ReportView for InsightsView {
@@ -73,6 +75,7 @@ impl ReportView for InsightsView {
         let question = move |numbers: &NumberFormat| load_insights(&report, *numbers);
         let found = self.shown.ask(ui.ctx(), context.workers, &numbers(ui), question);
         found.show(ui, texts, |ui, shown| self.panels_ui(ui, context, shown));
+        self.jump.update(ui.ctx(), context);
     }
 
     fn state(&self) -> ViewState {
@@ -126,8 +129,13 @@ impl InsightsView {
                     InsightsFilter::Only(subject) => finding.subject == subject,
                 };
                 let found: Vec<&InsightFinding> = shown.findings.iter().filter(holds).collect();
+                let mut wanted_place = None;
                 for (row, findings) in (0..).zip(found.chunks(columns)) {
-                    findings_ui(ui, context, findings, (1 + row * columns, columns));
+                    let place = findings_ui(ui, findings, (1 + row * columns, columns));
+                    wanted_place = wanted_place.or(place);
+                }
+                if let Some(place) = wanted_place {
+                    self.go(context, place);
                 }
                 if found.is_empty() {
                     let text = "No rule found a problem in what was recorded.";
@@ -139,6 +147,17 @@ impl InsightsView {
                 }
             });
         });
+    }
+
+    /// Chooses what a finding is about and shows it.
+    fn go(&mut self, context: &ViewContext<'_>, place: &ViewLocation) {
+        let Ok(view) = place.view.parse::<ViewId>() else { return };
+        context.commands.extend(AppCommand::select_insight_location(place));
+        match view {
+            // To the step that the finding speaks of, once that is found.
+            ViewId::ExecutionTrace => self.jump.start_at(place.clone()),
+            _ => context.commands.push(AppCommand::ShowView(view)),
+        }
     }
 
     fn head_ui(&mut self, ui: &mut Ui, findings: &[InsightFinding]) {
@@ -172,29 +191,33 @@ impl InsightsView {
     }
 }
 
-/// Findings beside each other, numbered from `first` on.
-fn findings_ui(
+/// Findings beside each other, numbered from `first` on; the place whose link was pressed.
+fn findings_ui<'a>(
     ui: &mut Ui,
-    context: &ViewContext<'_>,
-    findings: &[&InsightFinding],
+    findings: &[&'a InsightFinding],
     (first, columns): (usize, usize),
-) {
-    let one = |ui: &mut Ui, context: &ViewContext<'_>, number: usize| {
-        let finding = findings[number - first];
-        ui.push_id(number, |ui| finding_ui(ui, context, finding, number));
+) -> Option<&'a ViewLocation> {
+    let one = |ui: &mut Ui, (number, finding): (usize, &'a InsightFinding)| {
+        ui.push_id(number, |ui| finding_ui(ui, finding, number)).inner
     };
+    let mut numbered = (first..).zip(findings.iter().copied());
     if columns == 1 {
-        return (first..first + findings.len()).for_each(|number| one(ui, context, number));
+        return numbered.filter_map(|finding| one(ui, finding)).last();
     }
     ui.columns(columns, |columns| {
-        for (number, ui) in (first..first + findings.len()).zip(columns) {
-            one(ui, context, number);
-        }
-    });
+        let shown = columns.iter_mut().filter_map(|ui| numbered.next().map(|one| (ui, one)));
+        shown.filter_map(|(ui, finding)| one(ui, finding)).last()
+    })
 }
 
-/// One finding: number, what may be gained, the sentence, the advice, the link.
-fn finding_ui(ui: &mut Ui, context: &ViewContext<'_>, finding: &InsightFinding, number: usize) {
+/// One finding: number, what may be gained, the sentence, the advice, the link; its place if that
+/// was pressed.
+fn finding_ui<'a>(
+    ui: &mut Ui,
+    finding: &'a InsightFinding,
+    number: usize,
+) -> Option<&'a ViewLocation> {
+    let mut wanted = None;
     let palette = ThemePalette::for_ui(ui);
     let colour = match (finding.gain, finding.subject) {
         (InsightGain::Everything, _) => palette.error,
@@ -226,7 +249,7 @@ fn finding_ui(ui: &mut Ui, context: &ViewContext<'_>, finding: &InsightFinding, 
                     RichText::new(format!("Show in {}", view.title())).size(text_size::SMALL),
                 );
                 if link.clicked() {
-                    go(context, &finding.place, view);
+                    wanted = Some(&finding.place);
                 }
             }
         });
@@ -239,6 +262,7 @@ fn finding_ui(ui: &mut Ui, context: &ViewContext<'_>, finding: &InsightFinding, 
     let rect = shown.response.rect;
     let edge = egui::Rect::from_min_size(rect.min + vec2(0.0, 4.0), vec2(4.0, rect.height() - 8.0));
     ui.painter().rect_filled(edge, CornerRadius::same(2), colour);
+    wanted
 }
 
 fn gain_colour(palette: &ThemePalette, finding: &InsightFinding) -> Color32 {
@@ -247,10 +271,4 @@ fn gain_colour(palette: &ThemePalette, finding: &InsightFinding) -> Color32 {
         InsightGain::Unknown => palette.weak_text,
         InsightGain::Time(_) | InsightGain::Memory(_) => palette.text,
     }
-}
-
-/// Chooses what a finding is about and shows it.
-fn go(context: &ViewContext<'_>, place: &ViewLocation, view: ViewId) {
-    context.commands.extend(AppCommand::select_insight_location(place));
-    context.commands.push(AppCommand::ShowView(view));
 }

@@ -13,6 +13,7 @@ use crate::theme::fonts::strong;
 use crate::theme::{ThemePalette, numbers, spacing};
 use crate::widgets::background_query::Versioned;
 use crate::widgets::background_query::{BackgroundQuery, QueryState};
+use crate::widgets::bottom_panel::{BottomPanel, LOW, tabs_row_ui};
 use crate::widgets::icons::Icon;
 use crate::widgets::query_state::QueryTexts;
 use crate::widgets::stack_graph::{
@@ -21,7 +22,7 @@ use crate::widgets::stack_graph::{
 };
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui, weak_ui};
 use crate::widgets::{empty_state_ui, search_ui, tables_height, waiting_tabs_ui};
-use egui::{CentralPanel, Frame, Key, Panel, RichText, Ui};
+use egui::{CentralPanel, Frame, Key, RichText, Ui};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::Arc;
@@ -68,6 +69,7 @@ struct LivenessView {
     curve: BackgroundQuery<(LivenessScope, bool), LivenessGraphAnswer>,
     graph: StackGraph,
     tables: LivenessTables,
+    panel: BottomPanel,
     tab: LivenessTab,
     /// Steps that are chosen, in the order in which they were.
     steps: Vec<u32>,
@@ -193,17 +195,13 @@ impl LivenessView {
     }
 
     fn panels_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, shown: &LivenessGraphData) {
-        let height = ui.available_height();
         let frame = Frame::new().fill(ThemePalette::for_ui(ui).page);
-        Panel::bottom("liveness tables")
-            .resizable(true)
-            .default_size(tables_height(ui, 0.44))
-            .size_range(60.0..=(height - 120.0).max(61.0))
-            .frame(frame)
-            .show(ui, |ui| {
-                ui.take_available_space();
-                self.tables_ui(ui, context, shown);
-            });
+        let room = (tables_height(ui, 0.44), LOW);
+        let mut panel = std::mem::take(&mut self.panel);
+        panel.ui(ui, "liveness tables", room, |ui, open| {
+            self.tables_ui(ui, context, shown, open);
+        });
+        self.panel = panel;
         CentralPanel::default().frame(frame).show(ui, |ui| self.graph_ui(ui, context, shown));
     }
 
@@ -289,13 +287,21 @@ impl LivenessView {
         curve.capacity > Bytes::ZERO && prefs.max_memory.unwrap_or(near)
     }
 
-    fn tables_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, shown: &LivenessGraphData) {
-        ui.horizontal(|ui| {
-            ui.add_space(spacing::S);
+    fn tables_ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &ViewContext<'_>,
+        shown: &LivenessGraphData,
+        open: &mut bool,
+    ) {
+        *open |= tabs_row_ui(ui, |ui| {
             let none = self.steps.is_empty();
             let waits = |tab| (none && tab != LivenessTab::Always).then_some("Select a step first");
-            waiting_tabs_ui(ui, &LivenessTab::ALL, &mut self.tab, waits);
+            waiting_tabs_ui(ui, &LivenessTab::ALL, &mut self.tab, waits)
         });
+        if !*open {
+            return;
+        }
         ui.add_space(spacing::XS);
         if self.tab != LivenessTab::Always && self.steps.is_empty() {
             return self.ask_for_step_ui(ui, context, shown);

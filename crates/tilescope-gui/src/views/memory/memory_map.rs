@@ -16,6 +16,7 @@ use egui::{
 };
 use serde::{Deserialize, Serialize};
 use tilescope_analysis::bank_map::{BankMap, PlacedVariable, bank_map};
+use tilescope_analysis::memory::fullest_tiles;
 use tilescope_report::ReportError;
 use tilescope_report::units::{Bytes, TileId, VariableId, exact_bytes, grouped};
 
@@ -86,10 +87,8 @@ impl MemoryMapPanel {
         let tile = context.selection.tiles.last().copied();
         let question = move |tile: &Option<TileId>| {
             let fullest = || -> Result<TileId, ReportError> {
-                let memory = report.tile_memory()?;
-                let tiles = memory.iter().map(|(tiles, of)| (of.excluding_gaps(), tiles.first));
-                let most = tiles.max_by_key(|(bytes, tile)| (*bytes, std::cmp::Reverse(*tile)));
-                Ok(most.map_or(TileId(0), |(_, tile)| tile))
+                let fullest = fullest_tiles(&*report.tile_memory()?, 1);
+                Ok(fullest.first().map_or(TileId(0), |(tile, _)| *tile))
             };
             bank_map(&report, tile.map_or_else(fullest, Ok)?)
         };

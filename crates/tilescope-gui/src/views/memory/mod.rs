@@ -13,8 +13,9 @@ use crate::theme::{ThemePalette, spacing};
 use crate::views::tile_selection::{floor_plan_ui, tile_graph_ui, tile_picker_ui};
 use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::background_query::Versioned;
+use crate::widgets::bottom_panel::{BottomPanel, LOW, tabs_row_ui};
 use crate::widgets::floor_plan::{FloorPlanValues, FloorPlanWidget};
-use crate::widgets::heat_scale::scale_ui;
+use crate::widgets::heat_scale::{HeatScale, scale_ui};
 use crate::widgets::icons::Icon;
 use crate::widgets::query_state::QueryTexts;
 use crate::widgets::stack_graph::is_near;
@@ -22,7 +23,7 @@ use crate::widgets::tile_graph::{StackedTileCurves, TileGraph, TileGraphOptions}
 use crate::widgets::tile_picker::TilePicker;
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui};
 use crate::widgets::{empty_state_ui, hint_ui, tabs_ui};
-use egui::{CentralPanel, Frame, Panel, Ui};
+use egui::{CentralPanel, Frame, Ui};
 use memory_map::MemoryMapPanel;
 use serde::{Deserialize, Serialize};
 use tables::MemoryTables;
@@ -100,6 +101,7 @@ struct MemoryView {
     graph: TileGraph,
     tables: MemoryTables,
     banks: MemoryMapPanel,
+    panel: BottomPanel,
     tab: MemoryTab,
     #[serde(skip)]
     picker: TilePicker,
@@ -175,17 +177,11 @@ impl MemoryView {
         context: &ViewContext<'_>,
         curves: &Versioned<StackedTileCurves>,
     ) {
-        let height = ui.available_height();
         let frame = Frame::new().fill(ThemePalette::for_ui(ui).page);
-        Panel::bottom("memory tables")
-            .resizable(true)
-            .default_size((height * 0.46).clamp(120.0, 420.0))
-            .size_range(60.0..=(height - 120.0).max(61.0))
-            .frame(frame)
-            .show(ui, |ui| {
-                ui.take_available_space();
-                self.tables_ui(ui, context);
-            });
+        let room = ((ui.available_height() * 0.46).clamp(120.0, 420.0), LOW);
+        let mut panel = std::mem::take(&mut self.panel);
+        panel.ui(ui, "memory tables", room, |ui, open| self.tables_ui(ui, context, open));
+        self.panel = panel;
         CentralPanel::default().frame(frame).show(ui, |ui| match self.show {
             MemoryGraphMode::Total => self.total_ui(ui, context, curves),
             MemoryGraphMode::Variables => self.variables_ui(ui, context),
@@ -253,18 +249,19 @@ impl MemoryView {
         self.fullest = Some(most);
         // One scale for both maps where there are two.
         let most = most.max(context.least_graph_top());
-        let max = self.strongest.unwrap_or(most);
+        let scale = HeatScale::of(values, self.powers);
+        let scale = scale.with_most(self.strongest.unwrap_or(most));
         ui.add_space(spacing::S);
         ui.horizontal(|ui| {
             ui.add_space(spacing::L);
-            scale_ui(ui, "1 B", &unit.exact(max));
+            scale_ui(ui, &unit.exact(scale.least()), &unit.exact(scale.most()));
             self.strongest_ui(ui, most);
             ui.label(layer.title());
         });
         let place = category.and_then(|c| MemoryCategory::ALL.iter().position(|known| *known == c));
         let generation = (version, place.map_or(0, |at| 1 + at as u64));
         let name = "Memory on the floor plan";
-        let shown = FloorPlanValues { name, values, generation, max, log_scale: self.powers, unit };
+        let shown = FloorPlanValues { name, values, generation, scale, unit };
         floor_plan_ui(ui, context, &mut self.map, shown);
     }
 }
@@ -342,7 +339,7 @@ impl MemoryView {
         prefs.max_memory.unwrap_or(near)
     }
 
-    fn tables_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
+    fn tables_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, open: &mut bool) {
         let tabs = [
             (MemoryTab::Details, "Details"),
             (MemoryTab::ComputeSets, "Compute sets"),
@@ -350,10 +347,10 @@ impl MemoryView {
             (MemoryTab::Vertices, "Vertices"),
             (MemoryTab::Exchanges, "Exchanges"),
         ];
-        ui.horizontal(|ui| {
-            ui.add_space(spacing::S);
-            tabs_ui(ui, &tabs, &mut self.tab);
-        });
+        *open |= tabs_row_ui(ui, |ui| tabs_ui(ui, &tabs, &mut self.tab));
+        if !*open {
+            return;
+        }
         ui.add_space(spacing::XS);
         if self.tab == MemoryTab::Variables && context.opened.report.has(ReportPart::Variables) {
             self.variables_look_ui(ui, context);

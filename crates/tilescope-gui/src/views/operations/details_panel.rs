@@ -12,6 +12,7 @@ use crate::views::tile_selection::select_tile;
 use crate::views::trace_jump::TraceJump;
 use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::background_query::Versioned;
+use crate::widgets::bottom_panel::tabs_row_ui;
 use crate::widgets::query_state::QueryTexts;
 use crate::widgets::stack_graph::{StackGraph, StackGraphInput, StackLayer, StackedValues};
 use crate::widgets::{hint_ui, waiting_tabs_ui};
@@ -71,7 +72,8 @@ pub(crate) struct OperationDetailsPanel {
 }
 
 impl OperationDetailsPanel {
-    /// Shows it; `row` is the chosen operation of those that are shown above. The place of the one that
+    /// Shows it, or its tabs alone where it is not `open`; `row` is the chosen operation of those that are
+    /// shown above. The place of the one that
     /// is chosen here.
     pub(crate) fn ui(
         &mut self,
@@ -79,6 +81,7 @@ impl OperationDetailsPanel {
         context: &ViewContext<'_>,
         shown: &OperationsTableData,
         row: Option<&OpRow>,
+        open: &mut bool,
     ) -> Option<usize> {
         let OperationsTableData { layer, rows, .. } = shown;
         let mut chosen = None;
@@ -91,14 +94,16 @@ impl OperationDetailsPanel {
             (OperationDetailsTab::Plan, "Plan"),
             (OperationDetailsTab::Debug, "Debug"),
         ];
-        ui.horizontal(|ui| {
-            ui.add_space(spacing::S);
+        *open |= tabs_row_ui(ui, |ui| {
             let waits = |tab| {
                 (row.is_none() && tab != OperationDetailsTab::Summary)
                     .then_some("Select an operation first")
             };
-            waiting_tabs_ui(ui, &tabs, &mut self.tab, waits);
+            waiting_tabs_ui(ui, &tabs, &mut self.tab, waits)
         });
+        if !*open {
+            return None;
+        }
         ui.add_space(spacing::XS);
         match (self.tab, row) {
             (OperationDetailsTab::Summary, None) => totals_ui(ui, &context.opened.report, shown),

@@ -13,13 +13,14 @@ use crate::model::view_state::{ViewState, from_view_state, to_view_state};
 use crate::theme::{ThemePalette, spacing};
 use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::background_query::Versioned;
+use crate::widgets::bottom_panel::{BottomPanel, LOW};
 use crate::widgets::icons::Icon;
 use crate::widgets::query_state::QueryTexts;
 use crate::widgets::table::TableState;
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui};
 use crate::widgets::{empty_state_ui, tables_height};
 use details_panel::OperationDetailsPanel;
-use egui::{CentralPanel, Frame, Panel, Ui};
+use egui::{CentralPanel, Frame, Ui};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tilescope_analysis::data_table::DataTable;
@@ -64,6 +65,7 @@ struct OperationsView {
     #[serde(skip)]
     seen: Option<OperationId>,
     lower: OperationDetailsPanel,
+    panel: BottomPanel,
 }
 
 impl ReportView for OperationsView {
@@ -147,23 +149,20 @@ impl OperationsView {
         context: &ViewContext<'_>,
         shown: &Versioned<OperationsTableData>,
     ) {
-        let height = ui.available_height();
         let frame = Frame::new().fill(ThemePalette::for_ui(ui).page);
         let chosen = self.chosen.filter(|(layer, _)| *layer == shown.layer).map(|(_, row)| row);
-        Panel::bottom("operation details")
-            .resizable(true)
-            .default_size(tables_height(ui, 0.42))
-            .size_range(60.0..=(height - 120.0).max(61.0))
-            .frame(frame)
-            .show(ui, |ui| {
-                ui.take_available_space();
-                let row = chosen.and_then(|row| shown.rows.get(row));
-                if let Some(place) = self.lower.ui(ui, context, shown, row) {
-                    self.chosen = Some((shown.layer, place));
-                    self.seen = shown.rows.get(place).and_then(|row| row.operation);
-                    context.commands.push(AppCommand::SelectOperation(self.seen));
-                }
-            });
+        let row = chosen.and_then(|row| shown.rows.get(row));
+        let room = (tables_height(ui, 0.42), LOW);
+        let lower = &mut self.lower;
+        let mut place = None;
+        self.panel.ui_when(row.is_some(), ui, "operation details", room, |ui, open| {
+            place = lower.ui(ui, context, shown, row, open);
+        });
+        if let Some(place) = place {
+            self.chosen = Some((shown.layer, place));
+            self.seen = shown.rows.get(place).and_then(|row| row.operation);
+            context.commands.push(AppCommand::SelectOperation(self.seen));
+        }
         CentralPanel::default().frame(frame).show(ui, |ui| {
             ui.add_space(spacing::S);
             let hint = "Filter operations";

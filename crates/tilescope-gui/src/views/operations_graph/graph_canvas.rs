@@ -3,7 +3,7 @@
 use super::Metric;
 use crate::model::preferences::OperationsGraphPrefs;
 use crate::theme::{ThemePalette, mix, spacing, text_size};
-use crate::widgets::elided_text::elided;
+use crate::widgets::elided_text::{elided, without_middle};
 use crate::widgets::{focus_ui, legend_ui};
 use egui::accesskit::Role;
 use egui::epaint::CubicBezierShape;
@@ -12,7 +12,7 @@ use egui::{
     RichText, Sense, Shape, Stroke, StrokeKind, Ui, Vec2, WidgetInfo, pos2, vec2,
 };
 use serde::{Deserialize, Serialize};
-use tilescope_analysis::operations_graph::{OpGraph, OpGraphNode};
+use tilescope_analysis::operations_graph::{LayoutPoint, OpGraph, OpGraphEdge, OpGraphNode};
 use tilescope_report::TrainingPass;
 use tilescope_report::units::{OperationId, grouped};
 
@@ -24,8 +24,12 @@ const SIZE: Vec2 = vec2(160.0, 42.0);
 const HEAD: f32 = 34.0;
 /// Smallest and largest scale.
 const SCALES: (f32, f32) = (0.02, 2.5);
-/// Below this scale, boxes have no words and arrows no bend.
+/// Below this scale, boxes have no words and arrows no head.
 const READABLE: f32 = 0.42;
+/// Scale at which a graph is shown first that does not fit.
+const STARTING: f32 = 0.8;
+/// Arrows from a node that more others read are paler.
+const MANY_READERS: usize = 8;
 /// Most nodes that readers of the screen get.
 const MAX_NODES: usize = 400;
 
@@ -63,8 +67,13 @@ impl GraphViewport {
     }
 
     fn node(&self, node: &OpGraphNode) -> Rect {
-        let middle = vec2(node.x as f32 * PITCH.x, HEAD + (node.layer as f32 + 0.5) * PITCH.y);
-        Rect::from_center_size(self.screen(middle), SIZE * self.scale)
+        let middle = self.place(node.x, node.layer);
+        Rect::from_center_size(middle, SIZE * self.scale)
+    }
+
+    /// The middle of a place in a row.
+    fn place(&self, x: f64, row: usize) -> Pos2 {
+        self.screen(vec2(x as f32 * PITCH.x, HEAD + (row as f32 + 0.5) * PITCH.y))
     }
 }
 
@@ -123,7 +132,7 @@ fn fitting(graph: &OpGraph, rect: Rect) -> (f32, Vec2) {
     let size = vec2(graph.width() as f32 * PITCH.x, HEAD + graph.layers as f32 * PITCH.y + 30.0);
     let size = size.max(vec2(1.0, 1.0));
     let fits = (rect.width() / size.x).min(rect.height() / size.y);
-    let scale = fits.clamp(READABLE, 1.6);
+    let scale = if fits < READABLE { STARTING } else { fits.min(1.6) };
     let spare = (rect.size() / scale - size) / 2.0;
     (scale, vec2(-spare.x.max(0.0), -spare.y.max(0.0)))
 }
@@ -185,14 +194,23 @@ fn paint(
     let painter = ui.painter_at(frame.rect);
     lanes(&painter, graph, frame, palette);
     let lit = chosen.or(hovered);
-    for edge in &graph.edges {
-        let near = lit == Some(edge.from) || lit == Some(edge.to);
-        let (from, to) = (frame.node(&graph.nodes[edge.from]), frame.node(&graph.nodes[edge.to]));
-        if from.union(to).intersects(frame.rect) {
-            let quiet = mix(palette.outline, palette.weak_text, 0.35);
-            let colour = if near { palette.accent } else { quiet };
-            arrow(&painter, from, to, frame.scale, colour, if near { 2.0 } else { 1.0 });
+    let mut readers = vec![0; graph.nodes.len()];
+    graph.edges.iter().for_each(|edge| readers[edge.from] += 1);
+    let mut lit_routes = Vec::new();
+    for (edge, bends) in graph.edges.iter().zip(&graph.bends) {
+        let route = route(graph, frame, edge, bends);
+        if lit == Some(edge.from) || lit == Some(edge.to) {
+            lit_routes.push(route);
+        } else if Rect::from_points(&route).intersects(frame.rect) {
+            // What is read everywhere would cover everything.
+            let many = readers[edge.from] > MANY_READERS;
+            let colour = if many { palette.rule } else { palette.outline };
+            arrow(&painter, &route, frame.scale, (colour, 1.0));
         }
+    }
+    // On top of the others.
+    for route in lit_routes {
+        arrow(&painter, &route, frame.scale, (palette.accent, 2.0));
     }
     let values: Vec<Option<u64>> =
         graph.nodes.iter().map(|node| metric.node_value(graph, node)).collect();
@@ -219,17 +237,21 @@ fn paint(
 fn edge_labels(ui: &Ui, graph: &OpGraph, frame: GraphViewport) {
     let palette = ThemePalette::for_ui(ui);
     let painter = ui.painter_at(frame.rect);
-    for edge in &graph.edges {
+    for (edge, bends) in graph.edges.iter().zip(&graph.bends) {
         // The results of a folded block have no one shape.
         let [operation] = graph.nodes[edge.from].operations[..] else { continue };
         let shapes = graph.rows.get(operation).map_or("", |row| row.shapes.as_str());
         let Some((_, shape)) = shapes.rsplit_once("->") else { continue };
-        let (from, to) = (frame.node(&graph.nodes[edge.from]), frame.node(&graph.nodes[edge.to]));
-        let middle = from.center_bottom() + (to.center_top() - from.center_bottom()) * 0.5;
+        let route = route(graph, frame, edge, bends);
+        let half = route.len() / 2;
+        let middle = match route.get(half - 1..=half) {
+            Some(&[before, after]) => before + (after - before) * 0.5,
+            _ => continue,
+        };
         if !frame.rect.contains(middle) {
             continue;
         }
-        let font = FontId::proportional(text_size::CAPTION * frame.scale.min(1.2));
+        let font = FontId::proportional(text_size::CAPTION);
         let text = elided(&painter, shape.trim(), font, palette.weak_text, SIZE.x * frame.scale);
         let ground = Rect::from_center_size(middle, text.size()).expand(1.0);
         painter.rect_filled(ground, CornerRadius::same(2), palette.page);
@@ -239,33 +261,77 @@ fn edge_labels(ui: &Ui, graph: &OpGraph, frame: GraphViewport) {
 
 fn lanes(painter: &Painter, graph: &OpGraph, frame: GraphViewport, palette: &ThemePalette) {
     for (index, lane) in graph.lanes.iter().enumerate() {
-        let left = frame.screen(vec2(lane.left as f32 * PITCH.x, 0.0)).x;
-        let right = frame.screen(vec2((lane.left + lane.width) as f32 * PITCH.x, 0.0)).x;
-        let band = Rect::from_x_y_ranges(left..=right, frame.rect.y_range());
+        let top = lane.top as f32 * PITCH.y;
+        let size = vec2(lane.width as f32 * PITCH.x, HEAD + lane.rows as f32 * PITCH.y);
+        let corner = vec2(lane.left as f32 * PITCH.x, top);
+        let band = Rect::from_two_pos(frame.screen(corner), frame.screen(corner + size));
         if index % 2 == 0 {
             painter.rect_filled(band, 0.0, palette.stripe);
         }
-        painter.vline(right, frame.rect.y_range(), Stroke::new(1.0, palette.rule));
+        painter.rect_stroke(band, 0.0, Stroke::new(1.0, palette.rule), StrokeKind::Inside);
         let Some(ipu) = lane.ipu else { continue };
-        let at = pos2(band.center().x, frame.screen(vec2(0.0, 8.0)).y.max(frame.rect.top() + 4.0));
+        // It stays in sight while its lane does.
+        let top = (band.top() + 8.0 * frame.scale).max(frame.rect.top() + 4.0);
+        let at = pos2(band.center().x, top.min(band.bottom() - text_size::SMALL));
         let font = FontId::new(text_size::SMALL, crate::theme::fonts::strong_family());
         painter.text(at, Align2::CENTER_TOP, format!("IPU {ipu}"), font, palette.weak_text);
     }
 }
 
-fn arrow(painter: &Painter, from: Rect, to: Rect, scale: f32, colour: Color32, width: f32) {
-    let (start, end) = (from.center_bottom(), to.center_top());
-    let stroke = Stroke::new(width, colour);
-    if scale < READABLE {
-        painter.line_segment([start, end], stroke);
-        return;
+/// The points that an arrow passes: from an edge of one box, beside the boxes between, to an edge of
+/// the other.
+fn route(
+    graph: &OpGraph,
+    frame: GraphViewport,
+    edge: &OpGraphEdge,
+    bends: &[LayoutPoint],
+) -> Vec<Pos2> {
+    let (from, to) = (frame.node(&graph.nodes[edge.from]), frame.node(&graph.nodes[edge.to]));
+    let between = || bends.iter().map(|bend| frame.place(bend.x, bend.row));
+    let start = edge_towards(from, between().next().unwrap_or(to.center()));
+    let end = edge_towards(to, between().next_back().unwrap_or(from.center()));
+    std::iter::once(start).chain(between()).chain([end]).collect()
+}
+
+/// The middle of the side of a box that faces a point.
+fn edge_towards(node: Rect, point: Pos2) -> Pos2 {
+    if point.y > node.bottom() {
+        node.center_bottom()
+    } else if point.y < node.top() {
+        node.center_top()
+    } else if point.x > node.center().x {
+        node.right_center()
+    } else {
+        node.left_center()
     }
-    let bend = ((end.y - start.y).abs() * 0.5).max(14.0 * scale);
-    let points = [start, start + vec2(0.0, bend), end - vec2(0.0, bend), end];
-    let fill = Color32::TRANSPARENT;
-    painter.add(CubicBezierShape::from_points_stroke(points, false, fill, stroke));
-    let tip = 5.0 * scale.min(1.2);
-    let head = vec![end, end + vec2(-tip * 0.7, -tip * 1.4), end + vec2(tip * 0.7, -tip * 1.4)];
+}
+
+/// A curve through the points of a route, with a head at its end. Between two points it is upright at
+/// both ends, or level where they are side by side.
+fn arrow(painter: &Painter, route: &[Pos2], scale: f32, (colour, width): (Color32, f32)) {
+    let stroke = Stroke::new(width, colour);
+    let mut arrives = vec2(0.0, 1.0);
+    for pair in route.windows(2) {
+        let &[start, end] = pair else { continue };
+        let across = end - start;
+        let bend = match across.y.abs() < 1.0 {
+            true => vec2(across.x * 0.5, 0.0),
+            false => vec2(0.0, across.y * 0.5),
+        };
+        arrives = bend.normalized();
+        if scale < READABLE {
+            painter.line_segment([start, end], stroke);
+            continue;
+        }
+        let points = [start, start + bend, end - bend, end];
+        let fill = Color32::TRANSPARENT;
+        painter.add(CubicBezierShape::from_points_stroke(points, false, fill, stroke));
+    }
+    let Some(end) = route.last().copied().filter(|_| scale >= READABLE) else { return };
+    let length = 7.0 * scale.min(1.2);
+    let side = arrives.rot90() * length * 0.5;
+    let back = end - arrives * length;
+    let head = vec![end, back + side, back - side];
     painter.add(Shape::convex_polygon(head, colour, Stroke::NONE));
 }
 
@@ -290,19 +356,35 @@ fn paint_node(
         return;
     }
     let ink = palette.label_text_on(colour);
-    let room = rect.width() - 12.0 * scale;
-    let line = |text: &str, size: f32| {
-        elided(painter, text, FontId::proportional((size * scale).clamp(6.0, 22.0)), ink, room)
+    let room = rect.width() - 8.0;
+    // Words never get smaller than other small words: fewer of them are shown.
+    let words = |text: &str, size: f32| {
+        let font = FontId::proportional((size * scale).clamp(text_size::CAPTION, 22.0));
+        let wide = |text: &str| painter.layout_no_wrap(text.to_owned(), font.clone(), ink).size().x;
+        // The last parts of a name tell most: they are kept whole, as many as fit.
+        let ends = text.match_indices('/').map(|(at, _)| format!("…{}", &text[at..]));
+        let end = ends.into_iter().find(|end| wide(end) <= room);
+        let short = match wide(text) <= room {
+            true => None,
+            false => end.or_else(|| without_middle(painter, text, font.clone(), ink, room)),
+        };
+        painter.layout_no_wrap(short.unwrap_or_else(|| text.to_owned()), font, ink)
     };
-    let title = match (several, node.pass) {
-        (true, Some(pass)) => format!("{} {}", node.title, pass.name()),
-        _ => node.title.clone(),
-    };
-    let (title, about) = (line(&title, 13.0), line(&node.about, 11.0));
-    let top = rect.center().y - (title.size().y + about.size().y) / 2.0;
+    let font = FontId::proportional((text_size::BODY * scale).clamp(text_size::CAPTION, 22.0));
+    let fits =
+        |text: &str| painter.layout_no_wrap(text.to_owned(), font.clone(), ink).size().x <= room;
+    // The colour tells the pass, too.
+    let full = node.pass.filter(|_| several).map(|pass| format!("{} {}", node.title, pass.name()));
+    let title = full.filter(|full| fits(full)).unwrap_or_else(|| node.title.clone());
+    let (title, about) = (words(&title, text_size::BODY), words(&node.about, text_size::CAPTION));
+    let both = title.size().y + about.size().y <= rect.height();
+    let tall = title.size().y + if both { about.size().y } else { 0.0 };
+    let top = rect.center().y - tall / 2.0;
     let below = top + title.size().y;
     painter.galley(pos2(rect.center().x - title.size().x / 2.0, top), title, ink);
-    painter.galley(pos2(rect.center().x - about.size().x / 2.0, below), about, ink);
+    if both {
+        painter.galley(pos2(rect.center().x - about.size().x / 2.0, below), about, ink);
+    }
 }
 
 fn pass_colour(palette: &ThemePalette, pass: Option<TrainingPass>) -> Color32 {

@@ -12,12 +12,13 @@ use crate::model::view_state::{ViewState, from_view_state, to_view_state};
 use crate::theme::ThemePalette;
 use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::background_query::Versioned;
+use crate::widgets::bottom_panel::{BottomPanel, LOW, closed_ui};
 use crate::widgets::icons::Icon;
 use crate::widgets::query_state::QueryTexts;
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui};
 use crate::widgets::{empty_state_ui, tables_height};
 use details::Details;
-use egui::{CentralPanel, Frame, Panel, Ui};
+use egui::{CentralPanel, Frame, Ui};
 use graph_canvas::{GraphCanvas, GraphCanvasEvent};
 use serde::{Deserialize, Serialize};
 use tilescope_analysis::operations::OpRow;
@@ -77,6 +78,7 @@ struct OperationsGraphView {
     canvas: GraphCanvas,
     #[serde(skip)]
     details: Details,
+    panel: BottomPanel,
 }
 
 /// Fewer blocks than these show nothing of how operations depend on each other.
@@ -136,17 +138,17 @@ impl OperationsGraphView {
         }
         toolbar_ui(ui, VIEW.id.name(), |bar| self.controls_ui(bar, context));
         let prefs = context.prefs.operations_graph;
-        let height = ui.available_height();
         let frame = Frame::new().fill(ThemePalette::for_ui(ui).page);
-        Panel::bottom("graph details")
-            .resizable(true)
-            .default_size(tables_height(ui, 0.3))
-            .size_range(60.0..=(height - 120.0).max(61.0))
-            .frame(frame)
-            .show(ui, |ui| {
-                ui.take_available_space();
-                self.details.ui(ui, context, shown);
-            });
+        let chosen = context.selection.operation.is_some();
+        let room = (tables_height(ui, 0.3), LOW);
+        let details = &mut self.details;
+        self.panel.ui_when(chosen, ui, "graph details", room, |ui, open| {
+            if *open {
+                details.ui(ui, context, shown);
+            } else {
+                closed_ui(ui, "Click on an operation to display its details.");
+            }
+        });
         CentralPanel::default().frame(frame).show(ui, |ui| {
             let chosen = context.selection.operation;
             if context.actions.contains(&ViewAction::ZoomToSelection) {

@@ -12,17 +12,20 @@ use crate::model::view_state::{ViewState, from_view_state, to_view_state};
 use crate::theme::{ThemePalette, spacing, text_size};
 use crate::widgets::background_query::Versioned;
 use crate::widgets::background_query::{BackgroundQuery, QueryState};
+use crate::widgets::bottom_panel::{BottomPanel, LOW, closed_ui};
+use crate::widgets::elided_text::with_difference;
 use crate::widgets::icons::Icon;
 use crate::widgets::query_state::QueryTexts;
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui, weak_ui};
 use crate::widgets::{empty_state_ui, search_ui, tables_height};
 use details::ProgramDetailsPanel;
-use egui::{Button, CentralPanel, Frame, Key, Panel, RichText, ScrollArea, Ui};
+use egui::{Button, CentralPanel, Frame, Key, Panel, RichText, ScrollArea, TextStyle, Ui};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tilescope_analysis::program_tree::{
-    ProgramTreeGroup, ProgramTreeRow, find, groups, label, rows, tally,
+    ProgramTreeCosts, ProgramTreeGroup, ProgramTreeRow, costs, find, groups, is_stream_copy, label,
+    rows, tally, with_folded_copies,
 };
 use tilescope_report::ReportError;
 use tilescope_report::units::{ProgramId, StepId, grouped};
@@ -46,6 +49,7 @@ struct ProgramForest {
     groups: Vec<ProgramTreeGroup>,
     /// How many nodes of each kind each group has.
     tallies: Vec<Vec<(ProgramKind, u64)>>,
+    costs: BTreeMap<ProgramId, ProgramTreeCosts>,
 }
 
 /// Which lines are shown: a group, without what is below folded nodes; and which of them match.
@@ -54,6 +58,8 @@ struct VisibleProgramRowsKey {
     group: usize,
     folded: Arc<BTreeSet<ProgramId>>,
     filter: String,
+    /// A stream copy that is chosen: it is not hidden among others.
+    copy: Option<ProgramId>,
 }
 
 /// Lines, and the places of those that match the filter.
@@ -96,6 +102,7 @@ struct ProgramTreeView {
     focus: Option<ProgramId>,
     #[serde(skip)]
     details: ProgramDetailsPanel,
+    panel: BottomPanel,
     #[serde(skip)]
     jump: TraceJump,
 }
@@ -141,7 +148,7 @@ fn forest(report: &Report) -> Result<ProgramForest, ReportError> {
     let programs = report.programs()?;
     let groups = groups(&programs);
     let tallies = groups.iter().map(|group| tally(&programs, group.root)).collect();
-    Ok(ProgramForest { programs, groups, tallies })
+    Ok(ProgramForest { programs, groups, tallies, costs: costs(report)? })
 }
 
 impl ProgramTreeView {
@@ -207,6 +214,9 @@ impl ProgramTreeView {
             group: self.group,
             folded: self.folded.clone(),
             filter: self.filter.trim().to_lowercase(),
+            copy: context.selection.program.filter(|id| {
+                forest.programs.get(*id).is_some_and(|program| is_stream_copy(program.kind))
+            }),
         };
         let forest = forest.clone();
         let question = move |key: &VisibleProgramRowsKey| lines(&forest, key);
@@ -285,20 +295,20 @@ impl ProgramTreeView {
         forest: &ProgramForest,
         lines: &QueryState<VisibleProgramRows>,
     ) {
-        let height = ui.available_height();
         let frame = Frame::new().fill(ThemePalette::for_ui(ui).page);
-        Panel::bottom("program details")
-            .resizable(true)
-            .default_size(tables_height(ui, 0.36))
-            .size_range(60.0..=(height - 120.0).max(61.0))
-            .frame(frame)
-            .show(ui, |ui| {
-                ui.take_available_space();
-                let tally = forest.tallies.get(self.group).map_or(&[][..], Vec::as_slice);
-                self.details.ui(ui, context, &forest.programs, tally, &mut self.jump);
-            });
+        let chosen = context.selection.program.is_some();
+        let room = (tables_height(ui, 0.36), LOW);
+        let (details, jump) = (&mut self.details, &mut self.jump);
+        let tally = forest.tallies.get(self.group).map_or(&[][..], Vec::as_slice);
+        self.panel.ui_when(chosen, ui, "program details", room, |ui, open| {
+            if *open {
+                details.ui(ui, context, &forest.programs, tally, jump);
+            } else {
+                closed_ui(ui, "Select a step in the program tree to see details.");
+            }
+        });
         if ui.available_width() >= NARROW {
-            Panel::left("program groups").default_size(180.0).frame(frame).show(ui, |ui| {
+            Panel::left("program groups").default_size(220.0).frame(frame).show(ui, |ui| {
                 ui.take_available_space();
                 self.groups_ui(ui, forest);
             });
@@ -314,6 +324,8 @@ impl ProgramTreeView {
         let palette = ThemePalette::for_ui(ui);
         ScrollArea::vertical().auto_shrink(false).id_salt("groups").show(ui, |ui| {
             ui.spacing_mut().item_spacing.y = spacing::XXS;
+            let titles: Vec<&str> =
+                forest.groups.iter().map(|group| group.title.as_str()).collect();
             for (function, title) in [(false, "Control programs"), (true, "Functions")] {
                 let own =
                     || forest.groups.iter().enumerate().filter(|(_, g)| g.function == function);
@@ -328,9 +340,20 @@ impl ProgramTreeView {
                 for (index, group) in own() {
                     ui.horizontal(|ui| {
                         ui.add_space(spacing::M);
-                        let title: String = group.title.chars().take(120).collect();
-                        let row = Button::selectable(self.group == index, title).truncate();
-                        if ui.add(row).clicked() {
+                        let room = ui.available_width() - 2.0 * ui.spacing().button_padding.x;
+                        let look = (TextStyle::Button.resolve(ui.style()), palette.text);
+                        let title = &group.title;
+                        // Looked for only where it is seen: there may be thousands.
+                        let seen = ui.is_rect_visible(ui.available_rect_before_wrap());
+                        let painter = ui.painter();
+                        let short = seen
+                            .then(|| with_difference(painter, title, &titles, look, room))
+                            .flatten();
+                        let shown = short.as_ref().unwrap_or(title);
+                        let row = ui.add(Button::selectable(self.group == index, shown));
+                        let row = row.accessible_name(title);
+                        let row = if short.is_some() { row.on_hover_text(title) } else { row };
+                        if row.clicked() {
                             self.group = index;
                         }
                     });
@@ -356,6 +379,8 @@ impl ProgramTreeView {
             filter: self.filter.trim().to_lowercase(),
             ids: self.ids,
             focus: self.focus.take(),
+            costs: &forest.costs,
+            is_narrow: ui.available_width() < tree_rows::NARROW_TREE,
         };
         let place = self.wanted.and_then(|id| lines.rows.iter().position(|row| row.id == id));
         if place.is_some() {
@@ -381,6 +406,11 @@ impl ProgramTreeView {
 fn lines(forest: &ProgramForest, key: &VisibleProgramRowsKey) -> VisibleProgramRows {
     let root = forest.groups.get(key.group).and_then(|group| group.root);
     let rows = rows(&forest.programs, root, &key.folded);
+    // Whoever searches wants to see each of them.
+    let rows = match key.filter.as_str() {
+        "" => with_folded_copies(&forest.programs, rows, &key.folded, key.copy),
+        _ => rows,
+    };
     let holds = |row: &ProgramTreeRow| {
         let program = forest.programs.get(row.id);
         program.is_some_and(|program| label(program).to_lowercase().contains(&key.filter))

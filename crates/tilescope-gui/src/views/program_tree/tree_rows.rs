@@ -1,21 +1,26 @@
 //! The lines of the tree: only those on the screen are laid out.
 
-use crate::theme::{ThemePalette, text_size};
+use crate::theme::{ThemePalette, numbers, text_size};
 use crate::views::execution_trace::bar_colours::step_colour;
-use crate::widgets::elided_text::elided;
+use crate::widgets::elided_text::without_middle;
 use crate::widgets::{focus_ui, neighbour};
 use egui::accesskit::Role;
 use egui::{
     Align2, Color32, FontId, Key, Rect, Response, ScrollArea, Sense, TextStyle, Ui, WidgetInfo,
     pos2, vec2,
 };
-use std::collections::BTreeSet;
-use tilescope_analysis::program_tree::{ProgramTreeRow, label};
-use tilescope_report::units::{OperationId, ProgramId};
+use std::collections::{BTreeMap, BTreeSet};
+use tilescope_analysis::program_tree::{ProgramTreeCosts, ProgramTreeRow, label};
+use tilescope_report::units::{OperationId, ProgramId, grouped};
 use tilescope_report::{ProgramKind, ProgramNode, ProgramNodeTable, StepActivity};
 
 /// Height of a line.
 const HEIGHT: f32 = 22.0;
+/// Width of the columns of figures, and of the first of them.
+const COSTS: f32 = 250.0;
+const CYCLES: f32 = 160.0;
+/// Least width of a name beside them.
+const LEAST_NAME: f32 = 120.0;
 /// How far a child is set in.
 const INDENT: f32 = 18.0;
 
@@ -32,7 +37,14 @@ pub(crate) struct ProgramTreeRowsInput<'a> {
     pub ids: bool,
     /// The line that is to have the focus.
     pub focus: Option<ProgramId>,
+    /// What nodes took in the run.
+    pub costs: &'a BTreeMap<ProgramId, ProgramTreeCosts>,
+    /// Whether there is no room for columns of figures.
+    pub is_narrow: bool,
 }
+
+/// In a narrower tree, figures stand behind names.
+pub(crate) const NARROW_TREE: f32 = 560.0;
 
 pub(crate) enum ProgramTreeRowEvent {
     ToggleFold(ProgramId),
@@ -50,6 +62,9 @@ pub(crate) fn lines_ui(
 ) -> Option<ProgramTreeRowEvent> {
     let mut clicked = None;
     ui.spacing_mut().item_spacing.y = 0.0;
+    if !look.costs.is_empty() && !look.is_narrow {
+        heads_ui(ui);
+    }
     let deepest = rows.iter().map(|row| row.depth).max().unwrap_or(0);
     let mut area = ScrollArea::both().auto_shrink(false).id_salt("program lines");
     if let Some(place) = scroll_to {
@@ -61,7 +76,7 @@ pub(crate) fn lines_ui(
         for place in shown {
             let Some(program) = look.programs.get(rows[place].id) else { continue };
             let (response, line) = line_ui(ui, &rows[place], program, look, (place, width));
-            if look.focus == Some(rows[place].id) {
+            if look.focus == Some(rows[place].id) && rows[place].copies == 0 {
                 response.request_focus();
             }
             let next = neighbour(&response, place, rows.len());
@@ -81,15 +96,19 @@ fn line_ui(
     (place, width): (usize, f32),
 ) -> (Response, Option<ProgramTreeRowEvent>) {
     let palette = ThemePalette::for_ui(ui);
-    let chosen = look.chosen == Some(row.id);
-    let mut text = label(program);
-    if look.ids {
+    let chosen = look.chosen == Some(row.id) && row.copies == 0;
+    let mut text = match row.copies {
+        0 => label(program),
+        copies => format!("StreamCopy x {}", grouped(u64::from(copies))),
+    };
+    if look.ids && row.copies == 0 {
         text = format!("{text} (Id: {})", row.id.0);
     }
     let (rect, _) = ui.allocate_exact_size(vec2(width, HEIGHT), Sense::hover());
     let response = ui.interact(rect, ui.scope_id().with(("line", place)), Sense::click());
     response.widget_info(|| WidgetInfo::selected(Role::TreeItem, true, chosen, &text));
-    let open = !look.folded.contains(&row.id);
+    // What is folded from the start is among them once it is opened.
+    let open = look.folded.contains(&row.id) == (row.copies > 0);
     ui.ctx().accesskit_node_builder(response.id, |node| {
         node.set_level(row.depth as usize + 1);
         if row.parent {
@@ -134,8 +153,21 @@ fn line_ui(
     let colour = if weak { palette.weak_text } else { palette.text };
     let font = TextStyle::Body.resolve(ui.style());
     let at = pos2(left + 26.0, rect.center().y);
-    let galley = elided(ui.painter(), &text, font, colour, rect.right() - at.x - 6.0);
+    let costs = look.costs.get(&row.id).filter(|_| row.copies == 0);
+    let columns = ui.clip_rect().right().min(rect.right()) - COSTS;
+    let end = if look.costs.is_empty() { rect.right() } else { columns };
+    // Where a name would be nothing beside the columns, the figures stand behind it.
+    let cramped = look.is_narrow || end - at.x < LEAST_NAME;
+    let room = if cramped { rect.right() - at.x } else { end - at.x } - 6.0;
+    let short = without_middle(ui.painter(), &text, font.clone(), colour, room);
+    let is_short = short.is_some();
+    let galley = ui.painter().layout_no_wrap(short.unwrap_or_else(|| text.clone()), font, colour);
+    let behind = at.x + galley.size().x + 12.0;
     ui.painter().galley(at - vec2(0.0, galley.size().y / 2.0), galley, colour);
+    if let Some(costs) = costs {
+        let place = if cramped { CostsPlace::Behind(behind) } else { CostsPlace::Columns(columns) };
+        costs_ui(ui, costs, rect, place);
+    }
     let keys = response.has_focus().then(|| {
         ui.input(|input| (input.key_pressed(Key::ArrowLeft), input.key_pressed(Key::ArrowRight)))
     });
@@ -146,8 +178,67 @@ fn line_ui(
     if row.parent && response.double_clicked() {
         return (response, Some(ProgramTreeRowEvent::ToggleFold(row.id)));
     }
-    let clicked = response.clicked().then_some(ProgramTreeRowEvent::Select(row.id));
+    let clicked = match (response.clicked(), row.copies) {
+        (true, 0) => Some(ProgramTreeRowEvent::Select(row.id)),
+        (true, _) => Some(ProgramTreeRowEvent::ToggleFold(row.id)),
+        (false, _) => None,
+    };
+    let several = costs.filter(|costs| costs.places > 1).map(|costs| {
+        let places = grouped(u64::from(costs.places));
+        format!("This program is in {places} places of the tree; its cycles and bytes are of all.")
+    });
+    let short = is_short.then_some(text);
+    let told: Vec<String> = [short, several].into_iter().flatten().collect();
+    let response = if told.is_empty() { response } else { response.on_hover_text(told.join("\n")) };
     (response, clicked)
+}
+
+/// Titles of the columns at the right.
+fn heads_ui(ui: &mut Ui) {
+    let palette = ThemePalette::for_ui(ui);
+    let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), HEIGHT), Sense::hover());
+    let font = FontId::proportional(text_size::CAPTION);
+    for (title, right) in [("Cycles, all IPUs", COSTS - CYCLES), ("Bytes moved", 10.0)] {
+        let at = pos2(rect.right() - right, rect.center().y);
+        ui.painter().text(at, Align2::RIGHT_CENTER, title, font.clone(), palette.weak_text);
+    }
+}
+
+/// Where the figures of a node stand.
+#[derive(Clone, Copy)]
+enum CostsPlace {
+    /// From this place on, behind the name.
+    Behind(f32),
+    /// In columns, which begin here.
+    Columns(f32),
+}
+
+/// What a node took in the run: behind its name, or in columns at the right of what is seen.
+fn costs_ui(ui: &Ui, costs: &ProgramTreeCosts, rect: Rect, place: CostsPlace) {
+    let colour = ThemePalette::for_ui(ui).weak_text;
+    let ProgramTreeCosts { cycles, bytes, places } = costs;
+    let font = FontId::proportional(text_size::SMALL);
+    let of = match places {
+        0 | 1 => String::new(),
+        places => format!("all {}: ", grouped(u64::from(*places))),
+    };
+    let shown = [cycles.0 > 0, bytes.0 > 0];
+    let texts = [format!("{of}{}", grouped(cycles.0)), numbers(ui).bytes(bytes.0)];
+    let told = texts.into_iter().zip(shown).zip([CYCLES, COSTS - 10.0]);
+    let told = told.filter_map(|((text, shown), right)| shown.then_some((text, right)));
+    match place {
+        CostsPlace::Behind(behind) => {
+            let words: Vec<String> = told.map(|(text, _)| text).collect();
+            let at = pos2(behind, rect.center().y);
+            ui.painter().text(at, Align2::LEFT_CENTER, words.join(", "), font, colour);
+        }
+        CostsPlace::Columns(left) => {
+            for (text, right) in told {
+                let at = pos2(left + right, rect.center().y);
+                ui.painter().text(at, Align2::RIGHT_CENTER, text, font.clone(), colour);
+            }
+        }
+    }
 }
 
 /// The colour of a node, as the trace paints its steps; what only holds others is green.

@@ -11,8 +11,9 @@ use crate::theme::{ThemePalette, spacing, text_size};
 use crate::views::tile_selection::{floor_plan_ui, tile_picker_ui};
 use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::background_query::Versioned;
+use crate::widgets::bottom_panel::{BottomPanel, LOW, tabs_row_ui};
 use crate::widgets::floor_plan::{FloorPlanValues, FloorPlanWidget};
-use crate::widgets::heat_scale::scale_ui;
+use crate::widgets::heat_scale::{HeatScale, scale_ui};
 use crate::widgets::icons::Icon;
 use crate::widgets::query_state::LIST_TEXTS;
 use crate::widgets::query_state::QueryTexts;
@@ -86,6 +87,7 @@ struct TileMappingView {
     #[serde(skip)]
     maps: [FloorPlanWidget; 2],
     tables: TileMappingTables,
+    panel: BottomPanel,
     tab: TileMappingTab,
     #[serde(skip)]
     picker: TilePicker,
@@ -328,15 +330,12 @@ impl TileMappingView {
             self.measure = other.map_or(MappingMeasure::Bytes, |(measure, _)| measure);
         }
         let frame = Frame::new().fill(ThemePalette::for_ui(ui).page);
-        Panel::bottom("mapping tables")
-            .resizable(true)
-            .default_size(tables_height(ui, 0.4))
-            .size_range(60.0..=(ui.available_height() - 120.0).max(61.0))
-            .frame(frame)
-            .show(ui, |ui| {
-                ui.take_available_space();
-                self.tables_ui(ui, context, mapped, listed);
-            });
+        let room = (tables_height(ui, 0.4), LOW);
+        let mut panel = std::mem::take(&mut self.panel);
+        panel.ui(ui, "mapping tables", room, |ui, open| {
+            self.tables_ui(ui, context, (mapped, listed), open);
+        });
+        self.panel = panel;
         CentralPanel::default().frame(frame).show(ui, |ui| {
             self.head_ui(ui, mapped);
             self.maps_ui(ui, context, mapped);
@@ -384,26 +383,19 @@ impl TileMappingView {
         let Some((at, one)) = rearranged else {
             let values = mapped.mapping.values(self.measure);
             let unit = self.measure.unit();
-            let max = values.iter().max().copied().unwrap_or(0);
-            scale_row_ui(ui, unit.exact(1), unit.exact(max));
+            let scale = HeatScale::of(values, powers);
+            scale_row_ui(ui, unit.exact(scale.least()), unit.exact(scale.most()));
             let name = "Floor plan";
             let part = self.measure as u64;
-            let shown = FloorPlanValues {
-                name,
-                values,
-                generation: generation(part),
-                max,
-                log_scale: powers,
-                unit,
-            };
+            let shown = FloorPlanValues { name, values, generation: generation(part), scale, unit };
             return floor_plan_ui(ui, context, &mut self.maps[0], shown);
         };
         let tiles = mapped.mapping.bytes.len();
         let spread =
             |runs| tilescope_analysis::tile_curves::spread(runs, tiles, |bytes: &Bytes| *bytes);
         let sides = [("Before", spread(&one.before)), ("After", spread(&one.after))];
-        let max = sides.iter().flat_map(|(_, values)| values).max().copied().unwrap_or(0);
-        scale_row_ui(ui, exact_bytes(1), exact_bytes(max));
+        let scale = HeatScale::of(sides.iter().flat_map(|(_, values)| values), powers);
+        scale_row_ui(ui, exact_bytes(scale.least()), exact_bytes(scale.most()));
         let area = ui.available_rect_before_wrap();
         let wide = area.width() > area.height();
         let half = if wide { area.width() } else { area.height() } / 2.0;
@@ -419,8 +411,7 @@ impl TileMappingView {
             });
             let generation = generation(8 + 2 * at as u64 + side as u64);
             let unit = MappingMeasure::Bytes.unit();
-            let shown =
-                FloorPlanValues { name: &title, values, generation, max, log_scale: powers, unit };
+            let shown = FloorPlanValues { name: &title, values, generation, scale, unit };
             floor_plan_ui(&mut ui, context, &mut self.maps[side], shown);
         }
         ui.allocate_rect(area, egui::Sense::hover());
@@ -431,8 +422,8 @@ impl TileMappingView {
         &mut self,
         ui: &mut Ui,
         context: &ViewContext<'_>,
-        mapped: &Versioned<TileMappingData>,
-        listed: Option<&Versioned<MappingSubjectList>>,
+        (mapped, listed): (&Versioned<TileMappingData>, Option<&Versioned<MappingSubjectList>>),
+        open: &mut bool,
     ) {
         let rearranged = format!("Rearrangements ({})", mapped.mapping.rearrangements.len());
         let tabs = [
@@ -441,10 +432,11 @@ impl TileMappingView {
             (TileMappingTab::Vertices, "Vertices"),
             (TileMappingTab::Rearrangements, rearranged.as_str()),
         ];
-        ui.horizontal(|ui| {
-            ui.add_space(spacing::S);
-            tabs_ui(ui, &tabs[usize::from(listed.is_none())..], &mut self.tab);
-        });
+        let shown = &tabs[usize::from(listed.is_none())..];
+        *open |= tabs_row_ui(ui, |ui| tabs_ui(ui, shown, &mut self.tab));
+        if !*open {
+            return;
+        }
         ui.add_space(spacing::XS);
         if let (TileMappingTab::List, Some(listed)) = (self.tab, listed) {
             return self.list_ui(ui, context, listed);

@@ -79,6 +79,16 @@ impl WhatIfPanel {
         self.text = text;
     }
 
+    /// Whether the text was changed, and is none of the specs that were simulated.
+    pub(crate) fn is_unsimulated(&self) -> bool {
+        self.original.is_some() && !self.history.has_spec(&self.text)
+    }
+
+    /// Name of the report it began with.
+    pub(crate) fn report_name(&self) -> String {
+        self.base.file_name().unwrap_or(self.base.as_os_str()).to_string_lossy().into_owned()
+    }
+
     /// Whether it is about this report or one of its variants.
     pub(crate) fn is_about(&self, path: &Path) -> bool {
         self.base == path || self.history.has(path)

@@ -4,6 +4,9 @@ use super::spec_keys::{KeySlider, SpecKeyInfo};
 use super::spec_text::{values, with_value};
 use egui::{Slider, Ui};
 
+/// Room for the number and the name of a slider.
+const BESIDE_SLIDER: f32 = 190.0;
+
 /// Shows the sliders; the changed text.
 pub(crate) fn sliders_ui(ui: &mut Ui, text: &str, keys: &[SpecKeyInfo]) -> Option<String> {
     let set = values(text);
@@ -11,6 +14,8 @@ pub(crate) fn sliders_ui(ui: &mut Ui, text: &str, keys: &[SpecKeyInfo]) -> Optio
         set.get(&key.path).cloned().unwrap_or_else(|| key.default.clone())
     };
     let mut changed = None;
+    // The number and the words beside it are not cut in a narrow panel.
+    ui.spacing_mut().slider_width = (ui.available_width() - BESIDE_SLIDER).clamp(30.0, 100.0);
     if let Some(key) = keys.iter().find(|key| key.path == "target.ipus") {
         let ipus = value(key).parse::<u64>().unwrap_or(1).max(1);
         let mut power = ipus.ilog2();

@@ -124,6 +124,11 @@ impl VariantList {
         self.variants.iter().any(|variant| variant.path == path)
     }
 
+    /// Whether one of them has exactly this spec.
+    pub(crate) fn has_spec(&self, spec: &str) -> bool {
+        self.variants.iter().any(|variant| variant.spec == spec)
+    }
+
     /// A name that none of them has.
     pub(crate) fn next_name(&self) -> String {
         let name = |number: usize| format!("variant {number}");

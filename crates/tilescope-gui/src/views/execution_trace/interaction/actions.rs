@@ -48,13 +48,16 @@ pub(crate) fn action_events(
         ViewAction::ClearSelection => TraceEvent::Clear,
         ViewAction::MarkSelection => mark(false),
         ViewAction::AddMark => mark(true),
-        // Steps and the filter are not what an axis shows.
+        // Steps, places and the filter are not what an axis shows.
         ViewAction::PanUp
         | ViewAction::PanDown
         | ViewAction::SelectNext
         | ViewAction::SelectPrevious
         | ViewAction::AddNextToSelection
         | ViewAction::AddPreviousToSelection
+        | ViewAction::GoToTypical
+        | ViewAction::GoToFastest
+        | ViewAction::GoToSlowest
         | ViewAction::FocusFilter => return None,
     })
 }

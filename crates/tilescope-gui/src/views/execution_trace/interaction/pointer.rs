@@ -6,16 +6,17 @@ use crate::theme::ThemePalette;
 use crate::views::cycle_axis::axis_range_of_cycles;
 use crate::views::execution_trace::events::TraceEvent;
 use crate::views::execution_trace::layout::{
-    DrawnRangeItem, LaneHit, LaneHitTarget, TraceLayout, cycles_between, drawn_range,
+    DrawnRangeItem, LaneHit, LaneHitTarget, MarkHit, TraceLayout, cycles_between, drawn_range,
 };
 use crate::views::execution_trace::loaded_trace::LoadedTrace;
 use crate::views::execution_trace::scene::scene_window;
 use crate::views::execution_trace::selected_bar::{self, SelectedBar};
+use crate::views::execution_trace::selected_mark::SelectedMark;
 use crate::views::execution_trace::share_graph::column_tooltip_ui;
 use crate::widgets::pan_zoom_axis::{AxisLimits, PanZoomAxis};
 use egui::{CursorIcon, PointerButton, Response, RichText, Stroke, StrokeKind, Ui, Vec2};
 use tilescope_analysis::trace::{LaneItem, LaneItemKind};
-use tilescope_report::units::grouped;
+use tilescope_report::units::{CycleRange, grouped};
 
 /// Zoom by a point of the wheel, as a power of e.
 const WHEEL_ZOOM: f64 = 0.006;
@@ -28,6 +29,12 @@ pub(crate) struct LanePointerInput<'a> {
     pub response: &'a Response,
     /// The bar or column below the pointer.
     pub hit: Option<LaneHit<'a>>,
+    /// The mark below the pointer.
+    pub mark: Option<MarkHit<'a>>,
+    /// The mark that is chosen.
+    pub chosen_mark: Option<SelectedMark>,
+    /// The cycles of what is chosen.
+    pub chosen: Option<CycleRange>,
     pub prepared: &'a LoadedTrace,
     pub drag_mode: TraceDragMode,
 }
@@ -51,7 +58,10 @@ impl LanePointer {
         let mut events = Vec::new();
         // To egui the second click is a click too: with Shift it would take the step out again.
         if input.response.double_clicked() {
-            events.extend(input.hit.as_ref().map(|hit| TraceEvent::ZoomTo(hit.range)));
+            events.extend(double_click(input));
+        } else if input.response.clicked() && !ui.input(|input| input.pointer.primary_clicked()) {
+            // Enter: the lanes have the focus.
+            events.extend(input.chosen.map(TraceEvent::ZoomToOrOut));
         } else if input.response.clicked() {
             events.extend(click(ui, input));
         }
@@ -121,9 +131,29 @@ fn wheel(ui: &Ui, input: &LanePointerInput<'_>, events: &mut Vec<TraceEvent>) {
     }
 }
 
+/// A double click shows what was clicked on.
+fn double_click(input: &LanePointerInput<'_>) -> Option<TraceEvent> {
+    // The first click on a block of marks went there already: what is below the pointer now is not
+    // what was clicked on.
+    let went = input.chosen_mark.filter(|mark| mark.count > 1);
+    let range = match (&input.mark, &input.hit) {
+        (Some(mark), _) => went.map_or(mark.bar.shown.block.range, |block| block.range),
+        (None, Some(hit)) => hit.range,
+        (None, None) => return None,
+    };
+    Some(TraceEvent::ZoomTo(range))
+}
+
 /// A click chooses what is below the pointer; with Shift or Ctrl beside what is chosen. A column of
 /// shares is nothing that can be chosen.
 fn click(ui: &Ui, input: &LanePointerInput<'_>) -> Option<TraceEvent> {
+    if let Some(mark) = input.mark.map(|mark| mark.selected()) {
+        return Some(match mark.count {
+            1 => TraceEvent::ChooseMark(mark),
+            // What the block stands for is seen where it is taken apart.
+            _ => TraceEvent::GoToMark(mark),
+        });
+    }
     let Some(hit) = &input.hit else { return Some(TraceEvent::ChooseNothing) };
     let LaneHitTarget::Bar(item) = hit.target else { return None };
     let add = ui.input(|input| input.modifiers.shift || input.modifiers.command);
@@ -146,6 +176,9 @@ fn click(ui: &Ui, input: &LanePointerInput<'_>) -> Option<TraceEvent> {
 
 /// Outlines the bar or column under the pointer and says what it is.
 pub(crate) fn hover_ui(ui: &Ui, input: &LanePointerInput<'_>) {
+    if let Some(mark) = input.mark.filter(|_| !input.response.dragged()) {
+        return mark_hover_ui(ui, input, &mark);
+    }
     let Some(hit) = input.hit.as_ref().filter(|_| !input.response.dragged()) else { return };
     let stroke = Stroke::new(1.0, ThemePalette::for_ui(ui).text);
     let painter = ui.painter_at(input.layout.regions.lanes);
@@ -156,6 +189,29 @@ pub(crate) fn hover_ui(ui: &Ui, input: &LanePointerInput<'_>) {
             LaneHitTarget::Bar(item) => bar_tooltip_ui(ui, item, input.prepared),
             LaneHitTarget::Column(column) => column_tooltip_ui(ui, column, hit.range),
         }
+    });
+}
+
+fn mark_hover_ui(ui: &Ui, input: &LanePointerInput<'_>, mark: &MarkHit<'_>) {
+    let regions = input.layout.regions;
+    let stroke = Stroke::new(1.0, ThemePalette::for_ui(ui).text);
+    let painter = ui.painter_at(regions.lanes.union(regions.marks));
+    painter.rect_stroke(mark.bar.rect, 0.0, stroke, StrokeKind::Inside);
+    let shown = mark.bar.shown;
+    input.response.clone().on_hover_ui_at_pointer(|ui| {
+        ui.set_max_width(420.0);
+        let weak = ThemePalette::for_ui(ui).weak_text;
+        ui.label(crate::theme::fonts::strong(shown.words.chars().take(240).collect::<String>()));
+        let CycleRange { start, end } = shown.block.range;
+        let length = shown.block.range.length();
+        ui.label(RichText::new(format!("{length} cycles: {start} - {end}")).color(weak));
+        let (first, last) = shown.block.numbers;
+        let words = match shown.block.count {
+            1 if mark.row.ipu().is_some() => format!("micro-batch {first}"),
+            1 => return,
+            _ => format!("numbers {first} to {last}; click to go there"),
+        };
+        ui.label(RichText::new(words).color(weak));
     });
 }
 

@@ -1,5 +1,6 @@
 //! Render items of the IPUs on the screen: ground, image, names on bars, names in the gutter.
 
+use super::ipu_lanes::LOW_FLAME_ROW;
 use super::marks::{MarkBarItem, mark_bars};
 use super::{BarPosition, IpuLaneLayout, SUB_LANE_GAP, TraceLayout};
 use crate::theme::{spacing, text_size};
@@ -8,7 +9,7 @@ use crate::views::execution_trace::loaded_trace::LoadedTrace;
 use crate::views::execution_trace::scene::{IpuLaneScene, TraceScene};
 use crate::views::execution_trace::share_graph::{TimeShare, time_shares};
 use egui::{Pos2, Rect, pos2, vec2};
-use tilescope_analysis::trace::LaneItem;
+use tilescope_analysis::trace::{LaneItem, LaneItemKind};
 use tilescope_report::units::{CycleRange, IpuId};
 
 /// Narrowest bar with a name on it.
@@ -27,8 +28,9 @@ pub(crate) struct IpuBand<'a> {
     pub steps: u64,
     /// Its part of the gutter; it may reach out of it.
     pub gutter: Rect,
-    /// Where its name ends and begins: the upper right corner.
-    pub name_at: Pos2,
+    /// Where its name ends and begins: the upper right corner. None where there is no room below
+    /// the name above.
+    pub name_at: Option<Pos2>,
     /// Names of its further groups of tiles, and their upper right corners.
     pub groups: Vec<(Pos2, String)>,
     /// All of its bars.
@@ -45,7 +47,6 @@ pub(crate) struct IpuBand<'a> {
 
 /// What a scene has for an IPU on the screen.
 pub(crate) struct SceneBand<'a> {
-    pub scene: &'a IpuLaneScene,
     /// Its place in the scene.
     pub index: usize,
     /// Left and right edge of its images: where the window of the scene is.
@@ -86,7 +87,16 @@ pub(crate) fn ipu_bands<'a>(
         let top = layout.top(block);
         top <= lanes.bottom() && top + block.height() >= lanes.top()
     };
-    let band = |block| ipu_band(layout, block, prepared, scene);
+    let mut named_to = f32::MIN;
+    let band = |block: &IpuLaneLayout<'_>| {
+        let name = name_at(layout, block);
+        let room = name.y >= named_to;
+        if room {
+            named_to = name.y + NAME_HEIGHT;
+        }
+        let name = room.then_some(name);
+        IpuBand { name_at: name, ..ipu_band(layout, block, prepared, scene) }
+    };
     layout.blocks.iter().filter(in_sight).map(band).collect()
 }
 
@@ -108,7 +118,7 @@ fn ipu_band<'a>(
         ipu: block.lanes.ipu,
         steps: block.lanes.steps,
         gutter: own,
-        name_at: name_at(layout, block),
+        name_at: None,
         groups: group_names(layout, block),
         bars,
         tiles: layout.tiles(block),
@@ -121,14 +131,20 @@ fn ipu_band<'a>(
 
 fn group_names(layout: &TraceLayout<'_>, block: &IpuLaneLayout<'_>) -> Vec<(Pos2, String)> {
     let (right, top) = (layout.regions.gutter().right(), layout.top(block));
+    let foot = top + block.tiles_top();
+    let least = name_at(layout, block).y + NAME_HEIGHT;
     let name = |(index, sub_lane): (usize, &u8)| {
         let top = top + block.marks + block.sub_lane_top(index);
+        // Whole and below the name of the IPU, or not at all.
+        if top + 3.0 < least || top + 3.0 + SHARE_LINE > foot {
+            return None;
+        }
         let text =
             if *sub_lane == 1 { "I/O tiles".to_owned() } else { format!("tiles {sub_lane}") };
-        (pos2(right - 10.0, top + 3.0), text)
+        Some((pos2(right - 10.0, top + 3.0), text))
     };
     // The first group are the compute tiles: the name of the IPU stands beside them.
-    block.lanes.sub_lanes.iter().enumerate().skip(1).map(name).collect()
+    block.lanes.sub_lanes.iter().enumerate().skip(1).filter_map(name).collect()
 }
 
 fn scene_band<'a>(
@@ -137,12 +153,8 @@ fn scene_band<'a>(
     prepared: &LoadedTrace,
     (scene, index): (&'a TraceScene, usize),
 ) -> SceneBand<'a> {
-    let (lanes, ipu) = (layout.regions.lanes, &scene.ipus[index]);
-    let stages = (block.marks > 0.0).then(|| {
-        let corner = pos2(lanes.left(), layout.top(block));
-        let row = Rect::from_min_size(corner, vec2(lanes.width(), block.marks));
-        (row, mark_bars(layout, row, &ipu.marks))
-    });
+    let ipu = &scene.ipus[index];
+    let stages = layout.stage_row(block).map(|row| (row, mark_bars(layout, row, &ipu.marks)));
     // The image belongs to the window of its scene; drawn at that window's place it may be stale,
     // but it is never in the wrong place while a new one is on its way.
     let window = scene.key.window;
@@ -150,7 +162,6 @@ fn scene_band<'a>(
     SceneBand {
         share_lines: share_lines(layout, block, &shares),
         shares,
-        scene: ipu,
         index,
         image: (layout.x(window.start), layout.x(window.end)),
         stages,
@@ -194,7 +205,10 @@ fn share_lines(
 fn name_at(layout: &TraceLayout<'_>, block: &IpuLaneLayout<'_>) -> Pos2 {
     let (gutter, top) = (layout.regions.gutter(), layout.top(block));
     // The name stays on the screen as long as a part of its lanes does.
-    let y = (top + 2.0).max(gutter.top() + 2.0).min(top + block.height() - 18.0);
+    let y = match block.height() < NAME_HEIGHT + 4.0 {
+        true => top + (block.height() - NAME_HEIGHT) / 2.0,
+        false => (top + 2.0).max(gutter.top() + 2.0).min(top + block.height() - 18.0),
+    };
     pos2(gutter.right() - 10.0, y)
 }
 
@@ -207,12 +221,20 @@ fn bar_labels<'a>(
 ) -> Vec<BarLabelItem<'a>> {
     let window = cycles_on_screen(layout.axis, layout.regions.lanes.width());
     let mut labels = Vec::new();
+    if block.row_height < LOW_FLAME_ROW {
+        return labels;
+    }
     // Only bars that the scene found wide enough: there are as many others as pixels, and this is
     // done for every frame.
     for (sub_lane, (lane, wide)) in ipu.lanes.iter().zip(&ipu.labelled_bars).enumerate() {
         let wide = wide.iter().filter_map(|at| lane.items.get(*at as usize));
         for item in wide.filter(|item| is_inside(item.range, window)) {
             let LaneItem { row, range, full_height, .. } = *item;
+            // In the last row its parts, which are deeper, are painted over it.
+            let last = block.rows.get(sub_lane).is_some_and(|rows| row + 1 >= *rows);
+            if last && matches!(item.kind, LaneItemKind::Parent(..)) {
+                continue;
+            }
             let rect = layout.bar(block, BarPosition { sub_lane, row, range, full_height });
             if rect.width() >= LEAST_LABEL {
                 let text = item.text(&prepared.labels);

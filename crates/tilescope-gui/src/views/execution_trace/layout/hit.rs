@@ -31,6 +31,9 @@ pub(crate) fn hit<'a>(
     scene: &'a TraceScene,
     at: Pos2,
 ) -> Option<LaneHit<'a>> {
+    if !layout.regions.lanes.contains(at) {
+        return None;
+    }
     let y = f64::from(at.y - layout.regions.lanes.top()) + layout.scroll;
     let inside =
         |block: &&IpuLaneLayout<'_>| block.top <= y && y < block.top + f64::from(block.height());

@@ -1,25 +1,41 @@
-//! The lanes of the IPUs, one below the other.
+//! The lanes of the IPUs, one below the other: as high as lets all of them be seen at once, down to
+//! where nothing could be told apart. An enlarged IPU has all of its rows, high enough for names.
 
 use super::regions::MARK_HEIGHT;
 use crate::model::preferences::TracePrefs;
 use crate::views::execution_trace::loaded_trace::{IpuLanes, LoadedTrace, rows_of};
+use std::collections::BTreeSet;
 use tilescope_analysis::trace::TraceLaneStyle;
 use tilescope_report::MarkKind;
 use tilescope_report::units::IpuId;
 
-/// Least height of a row of the flame.
+/// Height of a row of the flame in an enlarged IPU.
 pub(crate) const FLAME_ROW: f32 = 19.0;
 /// Most height of a row of the flame, where there is room.
 const TALL_FLAME_ROW: f32 = 40.0;
-/// Height of the only row of the flat view.
+/// Least height of a row beside others: that of a name.
+pub(super) const LOW_FLAME_ROW: f32 = 13.0;
+/// Most height of the only row of the flat view.
 const FLAT_ROW: f32 = 34.0;
+/// Least height of all bars of a group of tiles.
+const LEAST_BARS: f32 = 3.0;
 /// Space between the groups of tiles of an IPU, where the dashed line lies.
 pub(crate) const SUB_LANE_GAP: f32 = 7.0;
+/// Most and least space between IPUs.
 const IPU_GAP: f32 = 8.0;
+const LEAST_IPU_GAP: f32 = 1.0;
+/// Share of the height of an IPU that its row of stages may take.
+const STAGES_SHARE: f32 = 0.35;
+/// Least height of that row.
+const LEAST_STAGES: f32 = 4.0;
+/// Share of the height of an IPU that its stages take above a graph of shares, and the most of it.
+const TALL_STAGES_SHARE: f32 = 0.45;
+const TALL_STAGES: f32 = 48.0;
 
 /// Where one IPU lies, in points from the top of all lanes.
 pub(crate) struct IpuLaneLayout<'a> {
     pub lanes: &'a IpuLanes,
+    /// Rows of each group of tiles.
     pub rows: Vec<u32>,
     pub top: f64,
     /// Height of the row of stages above the bars.
@@ -48,6 +64,16 @@ impl IpuLaneLayout<'_> {
         above as f32 * self.row_height + SUB_LANE_GAP * index as f32
     }
 
+    /// The same with taller stages: above a graph of shares, which has no rows to be read, they are
+    /// the picture of the pipeline. It ends where it ended, so that lanes stay in their places.
+    fn with_tall_stages(self) -> Self {
+        let count = self.rows.iter().sum::<u32>().max(1) as f32;
+        let all = self.marks + count * self.row_height;
+        let marks = (all * TALL_STAGES_SHARE).floor().min(TALL_STAGES).max(self.marks);
+        let marks = if self.marks > 0.0 { marks } else { 0.0 };
+        Self { marks, row_height: (all - marks) / count, ..self }
+    }
+
     /// The group of tiles and the row at a height below the top of the bars.
     pub(crate) fn row_at(&self, y: f32) -> Option<(usize, u32)> {
         self.rows.iter().enumerate().find_map(|(index, rows)| {
@@ -59,41 +85,129 @@ impl IpuLaneLayout<'_> {
     }
 }
 
-/// The IPUs that are shown, one below the other; their rows are higher where there is `room`.
+/// Which IPUs are shown, and how.
+#[derive(Clone, Copy)]
+pub(crate) struct ShownIpus<'a> {
+    pub ipus: &'a [IpuId],
+    /// Those that have all of their rows.
+    pub enlarged: &'a BTreeSet<IpuId>,
+    pub prefs: &'a TracePrefs,
+    /// Whether lanes are graphs of shares.
+    pub shares: bool,
+}
+
+/// The IPUs that are shown, one below the other, in a `room` as high.
 pub(crate) fn ipu_lane_layouts<'a>(
     prepared: &'a LoadedTrace,
-    shown: &[IpuId],
-    prefs: &TracePrefs,
+    shown: ShownIpus<'_>,
     room: f32,
 ) -> Vec<IpuLaneLayout<'a>> {
+    let ShownIpus { ipus, enlarged, prefs, shares } = shown;
     let staged = [MarkKind::Stage, MarkKind::Update];
     let has_stages = staged.iter().any(|kind| prepared.mark_kinds.contains(kind));
-    let marks = if prefs.marks && has_stages { MARK_HEIGHT } else { 0.0 };
-    let tiles = if prefs.tiles { f32::from(prefs.tiles_height) } else { 0.0 };
-    let style = prefs.style;
-    let shown = || prepared.ipus.iter().filter(|lanes| shown.contains(&lanes.ipu));
-    let rows: u32 = shown().flat_map(|lanes| rows_of(lanes, style)).sum();
-    let fixed: f32 = shown()
-        .map(|lanes| marks + tiles + IPU_GAP + SUB_LANE_GAP * (lanes.sub_lanes.len() - 1) as f32)
-        .sum();
-    // Whole points: rows of the image must not run out of step with those on the screen.
-    let fitting = ((room - fixed) / rows.max(1) as f32).floor();
-    let row_height = match style {
-        TraceLaneStyle::Flame => fitting.clamp(FLAME_ROW, TALL_FLAME_ROW),
-        TraceLaneStyle::Flat => FLAT_ROW,
-    };
-    let mut top = 0.0;
-    let mut blocks = Vec::new();
-    for lanes in shown() {
-        let block =
-            IpuLaneLayout { lanes, rows: rows_of(lanes, style), top, marks, row_height, tiles };
-        top += f64::from(block.height() + IPU_GAP);
+    let heights =
+        IpuHeights { prefs, has_stages: prefs.marks && has_stages, tiles: tiles_height(prefs) };
+    let lanes: Vec<&IpuLanes> =
+        prepared.ipus.iter().filter(|lanes| ipus.contains(&lanes.ipu)).collect();
+    let (large, others): (Vec<&IpuLanes>, Vec<&IpuLanes>) =
+        lanes.iter().partition(|lanes| enlarged.contains(&lanes.ipu));
+    let taken: f32 =
+        large.iter().map(|lanes| heights.enlarged(lanes, 0.0).height() + IPU_GAP).sum();
+    let each = ((room - taken) / others.len().max(1) as f32).max(0.0);
+    let gap = (each * 0.1).round().clamp(LEAST_IPU_GAP, IPU_GAP);
+    let (mut top, mut blocks) = (0.0, Vec::new());
+    for lanes in lanes {
+        let block = match enlarged.contains(&lanes.ipu) {
+            true => heights.enlarged(lanes, top),
+            false => heights.fitted(lanes, top, each - gap),
+        };
+        let block = if shares { block.with_tall_stages() } else { block };
+        top += f64::from(block.height() + gap);
         blocks.push(block);
     }
     blocks
 }
 
+fn tiles_height(prefs: &TracePrefs) -> f32 {
+    if prefs.tiles { f32::from(prefs.tiles_height) } else { 0.0 }
+}
+
+/// How the height of an IPU is cut up.
+struct IpuHeights<'a> {
+    prefs: &'a TracePrefs,
+    /// Whether there is a row of stages.
+    has_stages: bool,
+    /// Height of the raster of tiles.
+    tiles: f32,
+}
+
+impl IpuHeights<'_> {
+    /// All rows, high enough for names.
+    fn enlarged<'a>(&self, lanes: &'a IpuLanes, top: f64) -> IpuLaneLayout<'a> {
+        let rows = rows_of(lanes, self.prefs.style);
+        let row_height = match self.prefs.style {
+            TraceLaneStyle::Flame => FLAME_ROW + LOW_FLAME_ROW / 2.0,
+            TraceLaneStyle::Flat => FLAT_ROW * 2.0,
+        };
+        let marks = if self.has_stages { MARK_HEIGHT } else { 0.0 };
+        IpuLaneLayout { lanes, rows, top, marks, row_height: row_height.round(), tiles: self.tiles }
+    }
+
+    /// As many rows as have room for names in a height, or else one.
+    fn fitted<'a>(&self, lanes: &'a IpuLanes, top: f64, height: f32) -> IpuLaneLayout<'a> {
+        let all = rows_of(lanes, self.prefs.style);
+        // A raster of tiles fills the screen: beside it, bars keep all of their rows.
+        let least = if self.tiles > 0.0 {
+            MARK_HEIGHT + all.iter().sum::<u32>() as f32 * FLAME_ROW
+        } else {
+            0.0
+        };
+        let height = (height - self.tiles).max(least);
+        // Whole points, as below: what is painted must not run out of step with the image.
+        let marks = (height * STAGES_SHARE).floor().min(MARK_HEIGHT);
+        let marks = if self.has_stages && marks >= LEAST_STAGES { marks } else { 0.0 };
+        let gaps = SUB_LANE_GAP * all.len().saturating_sub(1) as f32;
+        let bars = (height - marks - gaps).max(LEAST_BARS * all.len() as f32);
+        let rows = fitting_rows(&all, (bars / LOW_FLAME_ROW) as u32);
+        let most = match self.prefs.style {
+            TraceLaneStyle::Flame => TALL_FLAME_ROW,
+            TraceLaneStyle::Flat => FLAT_ROW,
+        };
+        let count: u32 = rows.iter().sum();
+        let row_height = (bars / count.max(1) as f32).floor().clamp(LEAST_BARS, most);
+        IpuLaneLayout { lanes, rows, top, marks, row_height, tiles: self.tiles }
+    }
+}
+
+/// As many of the rows of each group of tiles as fit, at least one. Flames deeper than that share
+/// their last row.
+fn fitting_rows(all: &[u32], most: u32) -> Vec<u32> {
+    let mut rows = all.to_vec();
+    while rows.iter().sum::<u32>() > most {
+        // From the highest group, the last one among equals: compute tiles keep most.
+        let Some(highest) = rows.iter_mut().rev().max_by_key(|rows| **rows) else { break };
+        if *highest <= 1 {
+            break;
+        }
+        *highest -= 1;
+    }
+    rows
+}
+
 /// Points from the top of the first IPU to the foot of the last one.
 pub(crate) fn total_height(blocks: &[IpuLaneLayout<'_>]) -> f64 {
     blocks.last().map_or(0.0, |block| block.top + f64::from(block.height()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_given_up_where_there_is_no_room_and_never_all() {
+        assert_eq!(fitting_rows(&[5, 2], 7), [5, 2]);
+        assert_eq!(fitting_rows(&[5, 2], 4), [2, 2]);
+        assert_eq!(fitting_rows(&[5, 2], 0), [1, 1]);
+        assert_eq!(fitting_rows(&[3], 2), [2]);
+    }
 }

@@ -2,15 +2,19 @@
 
 use super::TraceLayout;
 use super::regions::MARK_HEIGHT;
-use crate::views::execution_trace::scene::{TraceMarkRow, TraceScene};
+use crate::views::execution_trace::scene::{ShownMark, TraceScene};
+use crate::views::execution_trace::selected_mark::SelectedMark;
 use crate::widgets::pan_zoom_axis::tick_step;
-use egui::{Rangef, Rect, pos2, vec2};
-use tilescope_analysis::trace::HostActivity;
+use egui::{Pos2, Rangef, Rect, pos2, vec2};
+use tilescope_analysis::trace::{HostActivity, MarkRowId};
+use tilescope_report::MarkKind;
 use tilescope_report::units::{CycleRange, Cycles};
-use tilescope_report::{MarkKind, TraceMark};
 
 /// Least distance of numbers on the ruler.
 const TICK_DISTANCE: f32 = 120.0;
+
+/// Distance at which the pointer hits a narrow mark.
+const HIT_TOLERANCE: f32 = 2.0;
 
 /// A line of the ruler.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,11 +43,11 @@ pub(crate) fn ruler_ticks(layout: &TraceLayout<'_>) -> Vec<RulerTick> {
     cycles.take_while(|cycle| *cycle <= last).map(tick).collect()
 }
 
-/// A mark on the screen.
+/// A mark or a block of marks on the screen.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MarkBarItem<'a> {
     pub rect: Rect,
-    pub mark: &'a TraceMark,
+    pub shown: &'a ShownMark,
 }
 
 /// A row of marks that concern all IPUs.
@@ -51,8 +55,6 @@ pub(crate) struct MarkRowItem<'a> {
     pub kind: MarkKind,
     pub row: Rect,
     pub bars: Vec<MarkBarItem<'a>>,
-    /// Whether there are more marks than were read.
-    pub more: bool,
 }
 
 /// The rows of marks above the lanes.
@@ -60,9 +62,9 @@ pub(crate) fn common_mark_rows<'a>(
     layout: &TraceLayout<'_>,
     scene: &'a TraceScene,
 ) -> Vec<MarkRowItem<'a>> {
-    let item = |(index, (kind, marks)): (usize, &'a (MarkKind, TraceMarkRow))| {
+    let item = |(index, (kind, marks)): (usize, &'a (MarkKind, Vec<ShownMark>))| {
         let row = row_rect(layout, index);
-        MarkRowItem { kind: *kind, row, bars: mark_bars(layout, row, marks), more: marks.more }
+        MarkRowItem { kind: *kind, row, bars: mark_bars(layout, row, marks) }
     };
     scene.marks.iter().enumerate().map(item).collect()
 }
@@ -77,13 +79,14 @@ fn row_rect(layout: &TraceLayout<'_>, index: usize) -> Rect {
 pub(crate) fn mark_bars<'a>(
     layout: &TraceLayout<'_>,
     row: Rect,
-    marks: &'a TraceMarkRow,
+    marks: &'a [ShownMark],
 ) -> Vec<MarkBarItem<'a>> {
     let mut behind = f32::MIN;
     let mut bars = Vec::new();
-    for mark in &marks.marks {
-        let (left, right) = (layout.x(mark.cycles.start), layout.x(mark.cycles.end));
-        // Zoomed out, thousands of marks share a point: those that cover no new one are left out.
+    for shown in marks {
+        let CycleRange { start, end } = shown.block.range;
+        let (left, right) = (layout.x(start), layout.x(end));
+        // While a wider window is read, those on the screen are narrower than they are to be.
         if right < row.left() || left > row.right() || right <= behind {
             continue;
         }
@@ -94,9 +97,68 @@ pub(crate) fn mark_bars<'a>(
         // A narrow mark has a point of its own in any case: the next one begins behind that.
         behind = if right - left > 2.0 { right } else { from + 1.0 };
         let rect = Rect::from_min_max(pos2(from, row.top()), pos2(to, row.bottom() - 2.0));
-        bars.push(MarkBarItem { rect, mark });
+        bars.push(MarkBarItem { rect, shown });
     }
     bars
+}
+
+/// A mark under the pointer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MarkHit<'a> {
+    pub row: MarkRowId,
+    pub bar: MarkBarItem<'a>,
+}
+
+impl MarkHit<'_> {
+    /// The mark or block as it is chosen.
+    pub(crate) fn selected(&self) -> SelectedMark {
+        SelectedMark::from_block(self.row, &self.bar.shown.block)
+    }
+}
+
+/// The mark at a place on the screen, or very near to it.
+pub(crate) fn mark_hit<'a>(
+    layout: &TraceLayout<'_>,
+    scene: &'a TraceScene,
+    at: Pos2,
+) -> Option<MarkHit<'a>> {
+    let (row, bars) = if layout.regions.marks.contains(at) {
+        let index = ((at.y - layout.regions.marks.top()) / MARK_HEIGHT) as usize;
+        let (kind, marks) = scene.marks.get(index)?;
+        (MarkRowId::Common(*kind), mark_bars(layout, row_rect(layout, index), marks))
+    } else {
+        let (ipu, row) = layout.stage_row_at(at)?;
+        let shown = scene.ipus.iter().find(|shown| shown.ipu == ipu)?;
+        (MarkRowId::Ipu(ipu), mark_bars(layout, row, &shown.marks))
+    };
+    let distance =
+        |bar: &MarkBarItem<'_>| bar.rect.distance_to_pos(pos2(at.x, bar.rect.center().y));
+    let near = bars.into_iter().filter(|bar| distance(bar) <= HIT_TOLERANCE);
+    let bar = near.min_by(|a, b| distance(a).total_cmp(&distance(b)))?;
+    Some(MarkHit { row, bar })
+}
+
+/// Where the chosen mark is: its row, as far as that is on the screen.
+pub(crate) fn chosen_mark(
+    layout: &TraceLayout<'_>,
+    scene: &TraceScene,
+    chosen: Option<&SelectedMark>,
+) -> Option<Rect> {
+    let chosen = chosen?;
+    let row = match chosen.row {
+        MarkRowId::Common(kind) => {
+            let index = scene.marks.iter().position(|(known, _)| *known == kind)?;
+            row_rect(layout, index)
+        }
+        MarkRowId::Ipu(ipu) => layout.stage_row(layout.block_of(ipu)?)?,
+    };
+    // Ends far outside would lose their digits in 32 bits.
+    let left = layout.x(chosen.range.start).max(row.left() - 20.0);
+    let right = layout.x(chosen.range.end).min(row.right() + 20.0);
+    let on_screen = right >= row.left() && left <= row.right();
+    on_screen.then(|| {
+        Rect::from_min_max(pos2(left, row.top()), pos2(right.max(left + 1.0), row.bottom() - 2.0))
+    })
 }
 
 /// A part of the row of the host.

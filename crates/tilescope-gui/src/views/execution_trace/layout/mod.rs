@@ -16,25 +16,25 @@ pub(super) use bands::{BarLabelItem, IpuBand, SceneBand, ShareLineItem};
 pub(super) use chosen_bars::ChosenBarItem;
 pub(super) use hit::{LaneHit, LaneHitTarget, hit};
 pub(super) use ipu_lanes::{
-    FLAME_ROW, IpuLaneLayout, SUB_LANE_GAP, ipu_lane_layouts, total_height,
+    IpuLaneLayout, SUB_LANE_GAP, ShownIpus, ipu_lane_layouts, total_height,
 };
 pub(super) use marks::{
-    DrawnRangeItem, HostBarItem, MarkBarItem, MarkRowItem, MeasureItem, RulerTick, cycles_between,
-    drawn_range,
+    DrawnRangeItem, HostBarItem, MarkBarItem, MarkHit, MarkRowItem, MeasureItem, RulerTick,
+    cycles_between, drawn_range, mark_hit,
 };
 pub(super) use regions::{GUTTER, SCROLL_BAR, TraceRegions};
 
 use arrows::flow_arrows;
 use bands::ipu_bands;
 use chosen_bars::chosen_bars;
-use marks::{common_mark_rows, host_bars, measure, ruler_ticks};
+use marks::{chosen_mark, common_mark_rows, host_bars, measure, ruler_ticks};
 
 use super::loaded_trace::LoadedTrace;
 use super::scene::TraceScene;
 use super::settings::TraceSettings;
 use crate::model::command::SelectedStep;
 use crate::widgets::pan_zoom_axis::PanZoomAxis;
-use egui::{Rect, pos2};
+use egui::{Pos2, Rect, pos2, vec2};
 use tilescope_report::units::{CycleRange, Cycles, IpuId};
 
 /// Where everything is in a frame: the regions, the lanes of the IPUs, and the cycles on the screen.
@@ -55,6 +55,8 @@ pub(super) struct TraceRenderItems<'a> {
     pub bands: Vec<IpuBand<'a>>,
     pub arrows: Vec<FlowArrowItem<'a>>,
     pub chosen: Vec<ChosenBarItem<'a>>,
+    /// The chosen mark.
+    pub chosen_mark: Option<Rect>,
     /// Whether all bars but the chosen ones are veiled.
     pub veiled: bool,
     /// Whether bars that do not match a filter are pale.
@@ -82,6 +84,7 @@ pub(super) fn render_items<'a>(
         bands: ipu_bands(layout, prepared, scene),
         arrows: scene.map(|scene| flow_arrows(layout, scene, step)).unwrap_or_default(),
         chosen,
+        chosen_mark: scene.and_then(|scene| chosen_mark(layout, scene, settings.mark.as_ref())),
         veiled,
         filtered: scene.is_some_and(|scene| !scene.key.filter.is_empty()),
         marks: ends.map(|cycle| layout.x(cycle)).collect(),
@@ -123,12 +126,32 @@ impl TraceLayout<'_> {
     }
 
     /// The IPUs on the screen, and those at most so many points above or below it.
-    pub(super) fn ipus_within(&self, margin: f32) -> Vec<IpuId> {
-        let near = |block: &&IpuLaneLayout<'_>| {
+    pub(super) fn blocks_within(&self, margin: f32) -> impl Iterator<Item = &IpuLaneLayout<'_>> {
+        let near = move |block: &&IpuLaneLayout<'_>| {
             let top = (block.top - self.scroll) as f32;
             top < self.regions.lanes.height() + margin && top + block.height() > -margin
         };
-        self.blocks.iter().filter(near).map(|block| block.lanes.ipu).collect()
+        self.blocks.iter().filter(near)
+    }
+
+    /// The row of stages of an IPU, if there is one.
+    pub(super) fn stage_row(&self, block: &IpuLaneLayout<'_>) -> Option<Rect> {
+        let lanes = self.regions.lanes;
+        let corner = pos2(lanes.left(), self.top(block));
+        let size = vec2(lanes.width(), block.marks);
+        (block.marks > 0.0).then(|| Rect::from_min_size(corner, size))
+    }
+
+    /// The IPU whose row of stages is at a place, and that row.
+    pub(super) fn stage_row_at(&self, at: Pos2) -> Option<(IpuId, Rect)> {
+        if !self.regions.lanes.contains(at) {
+            return None;
+        }
+        let rows = self.blocks.iter().filter_map(|block| {
+            let row = self.stage_row(block)?;
+            row.y_range().contains(at.y).then_some((block.lanes.ipu, row))
+        });
+        rows.into_iter().next()
     }
 
     /// All bars of an IPU.

@@ -8,6 +8,7 @@ use crate::views::execution_trace::loaded_trace::prepare;
 use crate::views::execution_trace::queries::{TraceSceneLook, scene_key};
 use crate::views::execution_trace::scene::build_scene;
 use egui::vec2;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use tilescope_fixtures::ReportBuilder;
@@ -48,7 +49,10 @@ impl SampleTrace {
         let regions = TraceRegions::new(AREA, 1);
         let shown: Vec<IpuId> = self.trace.ipus.iter().map(|lanes| lanes.ipu).collect();
         let room = regions.lanes.height();
-        let blocks = ipu_lane_layouts(&self.trace, &shown, &self.prefs, room);
+        let enlarged = BTreeSet::new();
+        let shares = self.narrow_steps.is_some();
+        let shown = ShownIpus { ipus: &shown, enlarged: &enlarged, prefs: &self.prefs, shares };
+        let blocks = ipu_lane_layouts(&self.trace, shown, room);
         let axis = fitting_cycles(self.trace.range, regions.lanes.width());
         TraceLayout { regions, axis, blocks, scroll }
     }
@@ -61,6 +65,7 @@ impl SampleTrace {
             filter: "",
             colours: ColourScheme::default(),
             narrow_steps: self.narrow_steps,
+            marks_known: true,
             pixels_per_point: 1.0,
         };
         let key = scene_key(layout, limits, look);
@@ -122,13 +127,14 @@ fn ipus_out_of_sight_have_no_items_and_are_not_read() {
     let scene = sample.scene(&layout);
     let bands = ipu_bands(&layout, &sample.trace, Some(&scene));
     assert_eq!(bands.iter().map(|band| band.ipu).collect::<Vec<IpuId>>(), [IpuId(0)]);
-    assert_eq!(layout.ipus_within(200.0), [IpuId(0)]);
+    let near: Vec<IpuId> = layout.blocks_within(200.0).map(|block| block.lanes.ipu).collect();
+    assert_eq!(near, [IpuId(0)]);
     let down = sample.layout(900.0);
     let bands = ipu_bands(&down, &sample.trace, Some(&scene));
     let known: Vec<(IpuId, bool)> = bands.iter().map(|b| (b.ipu, b.scene.is_some())).collect();
     assert_eq!(known, [(IpuId(0), true), (IpuId(1), false)]);
     assert!(total_height(&layout.blocks) > 1_920.0);
-    let name = bands[0].name_at;
+    let name = bands[0].name_at.expect("a name");
     assert!(down.regions.lanes.y_range().contains(name.y), "the name of a part stays: {name:?}");
 }
 
@@ -175,7 +181,10 @@ fn columns_of_shares_are_hit_in_all_rows_and_nothing_veils_them() {
     let shown = items.bands[0].scene.as_ref().expect("it was read");
     assert!(shown.labels.is_empty() && !shown.shares.is_empty());
     let lines: Vec<f32> = shown.share_lines.iter().map(|line| line.at.y).collect();
-    assert!(lines.windows(2).all(|pair| pair[0] < pair[1]) && lines[0] > items.bands[0].name_at.y);
+    assert!(
+        lines.windows(2).all(|pair| pair[0] < pair[1])
+            && lines[0] > items.bands[0].name_at.expect("a name").y
+    );
 }
 
 #[test]

@@ -11,6 +11,7 @@ use crate::views::execution_trace::share_graph::{self, TimeShare};
 use crate::widgets::{elided_text::elided, node_ui, region_ui};
 use egui::accesskit::Role;
 use egui::{Align2, Color32, CornerRadius, FontId, Rect, Shape, Stroke, Vec2, pos2, vec2};
+use tilescope_analysis::trace::MarkRowId;
 use tilescope_report::units::grouped;
 
 /// Narrowest room for the name of a bar.
@@ -31,7 +32,7 @@ impl TracePainter<'_> {
         self.tiles_ui(band);
         self.separators(band);
         if let Some((row, bars)) = &scene.stages {
-            self.marks_ui(self.regions.lanes, *row, bars, scene.scene.marks.more);
+            self.marks_ui(self.regions.lanes, *row, bars, MarkRowId::Ipu(band.ipu));
         }
         // The veil covers all bars; the chosen ones are painted again on top of it.
         if items.veiled {
@@ -79,7 +80,9 @@ impl TracePainter<'_> {
         let painter = self.ui.painter_at(gutter);
         let name = format!("IPU {}", band.ipu);
         let font = FontId::new(text_size::SMALL, crate::theme::fonts::strong_family());
-        painter.text(band.name_at, Align2::RIGHT_TOP, &name, font, self.palette.text);
+        if let Some(at) = band.name_at {
+            painter.text(at, Align2::RIGHT_TOP, &name, font, self.palette.text);
+        }
         for (at, text) in &band.groups {
             let small = FontId::proportional(text_size::CAPTION);
             painter.text(*at, Align2::RIGHT_TOP, text, small, self.palette.weak_text);

@@ -4,16 +4,21 @@ use super::TracePainter;
 use crate::theme::{ThemePalette, mix, text_size};
 use crate::views::execution_trace::id;
 use crate::views::execution_trace::layout::{HostBarItem, MarkBarItem, MarkRowItem, RulerTick};
+use crate::views::execution_trace::scene::ShownMark;
 use crate::widgets::{elided_text::elided, node_ui};
 use egui::accesskit::Role;
-use egui::{Align2, Color32, CornerRadius, FontId, Painter, Rect, Stroke, pos2, vec2};
-use tilescope_analysis::trace::HostActivity;
-use tilescope_report::{MarkKind, TraceMark, TrainingPass};
+use egui::{Align2, Color32, CornerRadius, FontId, Painter, Rect, Stroke, StrokeKind, pos2, vec2};
+use tilescope_analysis::trace::{HostActivity, MarkBlock, MarkRowId};
+use tilescope_report::units::{Cycles, grouped};
+use tilescope_report::{MarkKind, TrainingPass};
 
 /// Narrowest part of the host's row that gets a node.
 const LEAST_NODE: f32 = 12.0;
-/// Narrowest room for the words of a mark.
-const LEAST_WORDS: f32 = 14.0;
+/// Narrowest and lowest room for the words of a mark.
+const LEAST_WORDS: f32 = 7.0;
+/// Narrowest room for words that are cut off.
+const LEAST_CUT_WORDS: f32 = 40.0;
+const LEAST_WORDS_HEIGHT: f32 = 11.0;
 
 impl TracePainter<'_> {
     /// Ticks with their cycles, thousands separated, and what they count.
@@ -55,8 +60,8 @@ impl TracePainter<'_> {
         rows: &[MarkRowItem<'_>],
         host: Option<&(Rect, Vec<HostBarItem>)>,
     ) {
-        for MarkRowItem { kind, row, bars, more } in rows {
-            self.marks_ui(self.regions.marks, *row, bars, *more);
+        for MarkRowItem { kind, row, bars } in rows {
+            self.marks_ui(self.regions.marks, *row, bars, MarkRowId::Common(*kind));
             self.row_title(pos2(row.left() - 10.0, row.center().y - 1.0), kind_title(*kind));
         }
         if let Some((row, bars)) = host {
@@ -65,56 +70,89 @@ impl TracePainter<'_> {
         }
     }
 
-    /// A row of marks; those wide enough have words.
-    pub(super) fn marks_ui(&self, clip: Rect, row: Rect, bars: &[MarkBarItem<'_>], more: bool) {
+    /// A row of marks and blocks of marks; those wide enough have words.
+    pub(super) fn marks_ui(&self, clip: Rect, row: Rect, bars: &[MarkBarItem<'_>], id: MarkRowId) {
         // Rows of stages scroll with their IPU: without the clip they would cover the ruler.
         let painter = self.ui.painter_at(row.intersect(clip));
-        for MarkBarItem { rect, mark } in bars {
-            let colour = mark_colour(self.palette, mark);
-            painter.rect_filled(*rect, CornerRadius::same(2), colour);
-            let room = rect.intersect(row).shrink2(vec2(4.0, 0.0));
-            if room.width() > LEAST_WORDS {
-                self.mark_words_ui(&painter, room, (clip, mark), colour);
+        for bar in bars {
+            let ground = match bar.shown.block.count {
+                1 => self.mark_bar(&painter, bar, id),
+                _ => self.mark_block(&painter, bar, id),
+            };
+            let room = bar.rect.intersect(row).shrink2(vec2(3.0, 0.0));
+            if room.width() > LEAST_WORDS && room.height() > LEAST_WORDS_HEIGHT {
+                self.mark_words_ui(&painter, (room, clip), bar.shown, (id, ground));
             }
         }
-        if more {
-            self.more_marks(&painter, row);
+    }
+
+    /// A mark in the colour of its pass; that colour.
+    fn mark_bar(&self, painter: &Painter, bar: &MarkBarItem<'_>, id: MarkRowId) -> Color32 {
+        let colour = mark_colour(self.palette, &bar.shown.block, id);
+        painter.rect_filled(bar.rect, CornerRadius::same(2), colour);
+        colour
+    }
+
+    /// A block of marks: from the foot up the shares of its passes, and what is left is between
+    /// them. The colour behind its words.
+    fn mark_block(&self, painter: &Painter, bar: &MarkBarItem<'_>, id: MarkRowId) -> Color32 {
+        let (rect, block) = (bar.rect, &bar.shown.block);
+        let length = block.range.length().max(block.passes.total()).max(Cycles(1)).as_f64();
+        painter.rect_filled(rect, CornerRadius::same(2), self.palette.lane);
+        let passes = [Some(TrainingPass::Forward), Some(TrainingPass::Backward)];
+        let passes = passes.into_iter().chain([Some(TrainingPass::Update), None]);
+        let (mut foot, mut middle) = (rect.bottom(), self.palette.lane);
+        for pass in passes {
+            let cycles = block.passes.of(pass);
+            let height = (cycles.as_f64() / length) as f32 * rect.height();
+            let part = Rect::from_x_y_ranges(rect.x_range(), foot - height..=foot);
+            let colour = pass_colour(self.palette, pass, id);
+            painter.rect_filled(part, 0.0, colour);
+            if part.y_range().contains(rect.center().y) {
+                middle = colour;
+            }
+            foot -= height;
         }
+        let line = Stroke::new(1.0, self.palette.outline);
+        painter.rect_stroke(rect, CornerRadius::same(2), line, StrokeKind::Inside);
+        middle
     }
 
     fn mark_words_ui(
         &self,
         painter: &Painter,
-        room: Rect,
-        (clip, mark): (Rect, &TraceMark),
-        ground: Color32,
+        (room, clip): (Rect, Rect),
+        shown: &ShownMark,
+        (id, ground): (MarkRowId, Color32),
     ) {
         let ink = self.palette.label_text_on(ground);
-        let text = elided(
-            painter,
-            &mark.label,
-            FontId::proportional(text_size::CAPTION),
-            ink,
-            room.width(),
-        );
-        let at = pos2(room.left(), room.center().y - text.size().y / 2.0);
-        painter.galley(at, text, ink);
-        let part = (mark.kind.name(), mark.ipu, mark.index, mark.cycles.start);
-        let node = self.ui.scope_id().with(part);
-        let cycles = || format!("{} cycles", mark.cycles.length());
-        let words = || (mark.label.clone(), cycles());
+        let font = || FontId::proportional(text_size::CAPTION);
+        let fits = |words: &String| {
+            painter.layout_no_wrap(words.clone(), font(), ink).size().x <= room.width()
+        };
+        let ways = wordings(shown, id);
+        let cut = ways.first().filter(|_| room.width() >= LEAST_CUT_WORDS);
+        if let Some(words) = ways.iter().find(|words| fits(words)).or(cut) {
+            let text = elided(painter, words, font(), ink, room.width());
+            let at = pos2(room.left(), room.center().y - text.size().y / 2.0);
+            painter.galley(at, text, ink);
+        }
+        let node = self.ui.scope_id().with(("mark", id, shown.block.first, shown.block.count));
+        let cycles = || format!("{} cycles", shown.block.range.length());
+        let words = || (ways.first().cloned().unwrap_or_default(), cycles());
         node_ui(self.ui, node, room.intersect(clip), Role::Cell, words);
     }
 
-    fn more_marks(&self, painter: &Painter, row: Rect) {
-        let (font, palette) = (FontId::proportional(text_size::CAPTION), self.palette);
-        let text = "more marks than fit here: zoom in";
-        let galley = elided(painter, text, font, palette.text, row.width());
-        let at = pos2(row.right() - galley.size().x - 6.0, row.top() + 1.0);
-        // Too many marks lie thick and in any colour: the words need a ground of their own.
-        let ground = Rect::from_min_size(at, galley.size()).expand2(vec2(4.0, 0.0));
-        painter.rect_filled(ground, CornerRadius::same(3), palette.page);
-        painter.galley(at, galley, palette.text);
+    /// The chosen mark, and where it begins and ends on the lanes.
+    pub(super) fn chosen_mark(&self, rect: Rect) {
+        let lanes = self.regions.lanes;
+        let stroke = Stroke::new(2.0, self.palette.selection);
+        let painter = self.ui.painter_at(lanes.union(self.regions.marks));
+        painter.rect_stroke(rect, CornerRadius::same(2), stroke, StrokeKind::Inside);
+        let line = Stroke::new(1.0, self.palette.selection.gamma_multiply(0.6));
+        for x in [rect.left(), rect.right()] {
+            self.painter.vline(x, lanes.y_range(), line);
+        }
     }
 
     fn host_ui(&self, row: Rect, bars: &[HostBarItem]) {
@@ -131,14 +169,40 @@ impl TracePainter<'_> {
     }
 }
 
+/// Words for a mark, the longest first: those of them are shown that fit.
+fn wordings(shown: &ShownMark, id: MarkRowId) -> Vec<String> {
+    let block = &shown.block;
+    let number = block.numbers.0;
+    match (block.count, block.pass(), id) {
+        // As in pictures of pipelines: the colour tells the pass, the number the micro-batch.
+        (1, Some(pass), MarkRowId::Ipu(_)) if block.updates == 0 => vec![
+            format!("{}, micro-batch {number}", shown.words),
+            format!("{} {number}", pass.name()),
+            number.to_string(),
+        ],
+        // `ramp-up` is no number: nothing shorter stands for it.
+        (1, ..) if !shown.words.ends_with(&number.to_string()) => vec![shown.words.clone()],
+        (1, ..) => vec![shown.words.clone(), number.to_string()],
+        (count, ..) => vec![shown.words.clone(), grouped(count)],
+    }
+}
+
 /// The colour of a mark.
-fn mark_colour(palette: &ThemePalette, mark: &TraceMark) -> Color32 {
-    match (mark.kind, mark.pass) {
-        (MarkKind::Run, _) => palette.run,
-        (MarkKind::Update, _) | (_, Some(TrainingPass::Update)) => palette.update,
-        (_, Some(TrainingPass::Forward)) => palette.forward,
-        (_, Some(TrainingPass::Backward)) => palette.backward,
-        (_, None) => palette.mark,
+fn mark_colour(palette: &ThemePalette, block: &MarkBlock, id: MarkRowId) -> Color32 {
+    match id {
+        MarkRowId::Common(MarkKind::Run) => palette.run,
+        MarkRowId::Ipu(_) if block.updates > 0 => palette.update,
+        _ => pass_colour(palette, block.pass(), id),
+    }
+}
+
+fn pass_colour(palette: &ThemePalette, pass: Option<TrainingPass>, id: MarkRowId) -> Color32 {
+    match (pass, id) {
+        (Some(TrainingPass::Forward), _) => palette.forward,
+        (Some(TrainingPass::Backward), _) => palette.backward,
+        (Some(TrainingPass::Update), _) => palette.update,
+        (None, MarkRowId::Common(MarkKind::Run)) => palette.run,
+        (None, _) => palette.mark,
     }
 }
 

@@ -51,5 +51,8 @@ impl TracePainter<'_> {
         for chosen in &items.chosen {
             self.chosen_bar(chosen);
         }
+        if let Some(rect) = items.chosen_mark {
+            self.chosen_mark(rect);
+        }
     }
 }

@@ -1,0 +1,93 @@
+//! A long session in the window: twenty reports open, every view of each shown again and again
+//! while the pointer moves, the wheel turns and keys pan. Prints the memory of the process at every
+//! twentieth of the time, and fails where it grows.
+//!
+//! `TILESCOPE_SOAK_SECONDS=60 cargo bench --bench soak -- REPORT ...`; an hour of the sample reports
+//! without any.
+
+mod gestures;
+
+use egui::Context;
+use gestures::frame;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use tilescope_gui::app::TilescopeApp;
+use tilescope_gui::{OpenReport, theme, view_names};
+
+/// Tabs that are open.
+const TABS: usize = 20;
+/// Frames that a view is shown for.
+const FRAMES_PER_VIEW: u64 = 24;
+/// Parts of the time after which memory is looked at.
+const PARTS: u32 = 20;
+/// Memory that the process may have at any time.
+const MOST_MEMORY: u64 = 1 << 30;
+
+/// Reports to open: those named on the command line, or the sample reports.
+fn reports() -> Vec<PathBuf> {
+    let named: Vec<PathBuf> =
+        std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).map(PathBuf::from).collect();
+    if !named.is_empty() {
+        return named;
+    }
+    ["mnist_pipeline", "matmul_chain", "too_large"]
+        .map(|name| Path::new(env!("CARGO_MANIFEST_DIR")).join("sample_reports").join(name))
+        .to_vec()
+}
+
+/// Copies of the reports, one for each tab: a report has one tab only.
+fn copies(directory: &Path) -> Vec<OpenReport> {
+    let reports = reports();
+    let copy = |(at, report): (usize, &PathBuf)| {
+        let path = directory.join(format!("{at}.pop"));
+        let file = if report.is_dir() { report.join("profile.pop") } else { report.clone() };
+        std::fs::copy(&file, &path).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        OpenReport::read(&path).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+    };
+    reports.iter().cycle().take(TABS).enumerate().map(copy).collect()
+}
+
+/// Bytes of memory that the process has; 0 where the system does not say.
+fn memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
+    kib.unwrap_or(0) << 10
+}
+
+fn main() {
+    let seconds = std::env::var("TILESCOPE_SOAK_SECONDS").ok().and_then(|text| text.parse().ok());
+    let part = Duration::from_secs(seconds.unwrap_or(3600)) / PARTS;
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let context = Context::default();
+    theme::install(&context);
+    let mut app = TilescopeApp::detached(&context, None);
+    let opened = copies(directory.path());
+    for report in &opened {
+        app.session_mut().show(report.clone());
+    }
+    let (mut number, mut frames, mut seen) = (0, 0u64, Vec::new());
+    let mut tabs = opened.iter().cycle();
+    for _ in 0..PARTS {
+        let start = Instant::now();
+        while start.elapsed() < part {
+            // Shown again, a report is read again, as when its file changed.
+            app.session_mut().show(tabs.next().expect("goes round").clone());
+            for view in view_names() {
+                app.show_view(view);
+                for _ in 0..FRAMES_PER_VIEW {
+                    number += 1;
+                    frame(&context, &mut app, number);
+                    frames += 1;
+                }
+                app.session().workers().wait(Duration::from_secs(600));
+            }
+        }
+        seen.push(memory());
+        println!("{frames} frames, {} MiB", seen.last().copied().unwrap_or(0) >> 20);
+    }
+    let first = seen.iter().take(seen.len() / 2).copied().max().unwrap_or(0);
+    let last = seen.iter().skip(seen.len() / 2).copied().max().unwrap_or(0);
+    assert!(last <= MOST_MEMORY, "{} MiB is more than a window may take", last >> 20);
+    assert!(last <= first + first / 10, "memory grows: {} to {} MiB", first >> 20, last >> 20);
+}

@@ -1,0 +1,549 @@
+//! Layered layout of a graph in lanes: cycles are broken, nodes get rows by their longest path, edges
+//! over several rows get a dummy node in each, rows are put in order by sweeps of medians (Sugiyama,
+//! Tagawa and Toda, 1981; Gansner and others, 1993), and nodes move to the middle of their neighbours
+//! as far as the order lets them.
+//!
+//! A lane goes down or up. Lanes belong to bands, which lie side by side; in a band, a node is at or
+//! below what it reads in an earlier lane, so that a lane that goes up, as the backward pass does, lies
+//! beside the lane that goes down.
+//! O((nodes + dummies) x sweeps x log).
+
+use std::cmp::Ordering;
+
+/// Rows that an edge with dummies spans at most; longer ones are drawn without.
+const MAX_SPAN: usize = 48;
+/// Passes over all rows, down and up in turn, that put nodes in order and in place.
+const SWEEPS: usize = 8;
+/// Widths between middles, where a node takes 1: of a node and a dummy, and of two dummies.
+const BESIDE_DUMMY: f64 = 0.6;
+const BETWEEN_DUMMIES: f64 = 0.15;
+/// Free width between lanes.
+const LANE_GAP: f64 = 0.3;
+
+/// A lane: nodes of one band that go one way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LayoutLane {
+    /// Its band, counted from the left. Lanes of a band follow each other, in the order in which they
+    /// are laid out.
+    pub band: usize,
+    /// Whether what is read stands below its readers.
+    pub goes_up: bool,
+}
+
+/// A graph to be laid out.
+pub(crate) struct LayoutInput<'a> {
+    pub lanes: &'a [LayoutLane],
+    /// The lane of each node.
+    pub lane_of: &'a [usize],
+    /// Which node is read by which, without repetition; they may form circles.
+    pub edges: &'a [(usize, usize)],
+}
+
+/// A place: how far from the left, in widths of a node, and in which row.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LayoutPoint {
+    pub x: f64,
+    pub row: usize,
+}
+
+/// A laid out graph.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct GraphLayout {
+    /// The middle of each node.
+    pub nodes: Vec<LayoutPoint>,
+    /// Where each edge bends, from what is read to its reader.
+    pub bends: Vec<Vec<LayoutPoint>>,
+    /// Left edge and width of each band.
+    pub bands: Vec<(f64, f64)>,
+    pub rows: usize,
+}
+
+/// Lays a graph out.
+pub(crate) fn lay_out(input: &LayoutInput<'_>) -> GraphLayout {
+    let forwards = without_cycles(input.lane_of.len(), input.edges);
+    let rows = rows(input, &forwards);
+    let mut layers = LaneLayers::new(input, &forwards, rows);
+    layers.put_in_order();
+    layers.put_in_place();
+    layers.finish(input)
+}
+
+/// Nodes and what each of them leads to.
+fn adjacency(count: usize, edges: impl Iterator<Item = (usize, usize)>) -> Vec<Vec<usize>> {
+    let mut next = vec![Vec::new(); count];
+    for (from, to) in edges {
+        next[from].push(to);
+    }
+    next
+}
+
+/// For each edge, whether it is kept when edges that close a circle are left out: those that lead
+/// back to a node whose readers are still being followed.
+fn without_cycles(count: usize, edges: &[(usize, usize)]) -> Vec<bool> {
+    #[derive(Clone, Copy, PartialEq)]
+    enum Visit {
+        Not,
+        Open,
+        Done,
+    }
+    let mut out: Vec<Vec<usize>> = vec![Vec::new(); count];
+    for (edge, (from, _)) in edges.iter().enumerate() {
+        out[*from].push(edge);
+    }
+    let mut visits = vec![Visit::Not; count];
+    let mut kept = vec![true; edges.len()];
+    for start in 0..count {
+        if visits[start] != Visit::Not {
+            continue;
+        }
+        visits[start] = Visit::Open;
+        let mut path = vec![(start, 0)];
+        while let Some((node, at)) = path.last_mut() {
+            let Some(edge) = out[*node].get(*at).copied() else {
+                visits[*node] = Visit::Done;
+                path.pop();
+                continue;
+            };
+            *at += 1;
+            let (_, to) = edges[edge];
+            match visits[to] {
+                Visit::Not => {
+                    visits[to] = Visit::Open;
+                    path.push((to, 0));
+                }
+                Visit::Open => kept[edge] = false,
+                Visit::Done => {}
+            }
+        }
+    }
+    kept
+}
+
+/// Nodes in an order in which each comes after all that it reads.
+fn sorted(next: &[Vec<usize>]) -> Vec<usize> {
+    let mut open = vec![0_usize; next.len()];
+    next.iter().flatten().for_each(|to| open[*to] += 1);
+    let mut order: Vec<usize> = (0..next.len()).filter(|node| open[*node] == 0).collect();
+    let mut at = 0;
+    while let Some(node) = order.get(at).copied() {
+        at += 1;
+        for to in &next[node] {
+            open[*to] -= 1;
+            if open[*to] == 0 {
+                order.push(*to);
+            }
+        }
+    }
+    order
+}
+
+/// The row of each node, from the top.
+fn rows(input: &LayoutInput<'_>, kept: &[bool]) -> Vec<usize> {
+    let count = input.lane_of.len();
+    let edges = || input.edges.iter().zip(kept).filter(|(_, kept)| **kept).map(|(edge, _)| *edge);
+    let next = adjacency(count, edges());
+    let before = adjacency(count, edges().map(|(from, to)| (to, from)));
+    let order = sorted(&next);
+    let band = |node: usize| input.lanes[input.lane_of[node]].band;
+    let mut rows = vec![0_usize; count];
+    for (index, lane) in input.lanes.iter().enumerate() {
+        let own = |node: &&usize| input.lane_of[**node] == index;
+        let mut nodes: Vec<usize> = order.iter().filter(own).copied().collect();
+        if lane.goes_up {
+            nodes.reverse();
+        }
+        // What lies above a node in its own lane, and below it.
+        let (upper, lower) = if lane.goes_up { (&next, &before) } else { (&before, &next) };
+        for node in &nodes {
+            let above = upper[*node].iter().filter(own).map(|other| rows[*other] + 1).max();
+            let earlier =
+                |other: &&usize| band(**other) == lane.band && input.lane_of[**other] < index;
+            let beside = before[*node].iter().filter(earlier).map(|other| rows[*other]).max();
+            rows[*node] = above.max(beside).unwrap_or(0);
+        }
+        // What nothing holds up goes down to where it is needed.
+        for node in nodes.iter().rev() {
+            let is_held = upper[*node].iter().any(|other| own(&other))
+                || before[*node]
+                    .iter()
+                    .any(|other| band(*other) == lane.band && input.lane_of[*other] < index);
+            let needed = lower[*node].iter().filter(own).map(|other| rows[*other]).min();
+            if let Some(needed) = needed.filter(|_| !is_held) {
+                rows[*node] = rows[*node].max(needed.saturating_sub(1));
+            }
+        }
+    }
+    rows
+}
+
+/// A node, or a place where an edge passes a row.
+#[derive(Clone, Copy)]
+struct LayerEntry {
+    lane: usize,
+    row: usize,
+    is_dummy: bool,
+    x: f64,
+}
+
+/// Rows of all lanes, with dummies.
+struct LaneLayers {
+    entries: Vec<LayerEntry>,
+    /// Neighbours in the row above and in the row below, of the same lane.
+    above: Vec<Vec<usize>>,
+    below: Vec<Vec<usize>>,
+    /// Dummies of each edge of the graph, from what is read to its reader.
+    bends: Vec<Vec<usize>>,
+    /// Entries of each row of each lane, from the left.
+    layers: Vec<Vec<Vec<usize>>>,
+    /// Rows of all lanes together.
+    rows: usize,
+}
+
+impl LaneLayers {
+    fn new(input: &LayoutInput<'_>, kept: &[bool], rows: Vec<usize>) -> Self {
+        let entry = |(lane, row): (&usize, &usize)| LayerEntry {
+            lane: *lane,
+            row: *row,
+            is_dummy: false,
+            x: 0.0,
+        };
+        let mut entries: Vec<LayerEntry> = input.lane_of.iter().zip(&rows).map(entry).collect();
+        let mut bends = vec![Vec::new(); input.edges.len()];
+        let mut links = Vec::new();
+        for (edge, (from, to)) in input.edges.iter().enumerate().filter(|(edge, _)| kept[*edge]) {
+            let (top, foot) = (rows[*from].min(rows[*to]), rows[*from].max(rows[*to]));
+            let lane = input.lane_of[*from];
+            if lane != input.lane_of[*to] || foot == top || foot - top > MAX_SPAN {
+                continue;
+            }
+            let goes_up = rows[*from] > rows[*to];
+            let first = entries.len();
+            let dummies =
+                (top + 1..foot).map(|row| LayerEntry { lane, row, is_dummy: true, x: 0.0 });
+            entries.extend(dummies);
+            let (upper, lower) = if goes_up { (*to, *from) } else { (*from, *to) };
+            let mut chain = vec![upper];
+            chain.extend(first..entries.len());
+            chain.push(lower);
+            links.extend(chain.windows(2).filter_map(|pair| Some((*pair.first()?, *pair.get(1)?))));
+            bends[edge] = (first..entries.len()).collect();
+            if goes_up {
+                bends[edge].reverse();
+            }
+        }
+        let rows = rows.iter().map(|row| row + 1).max().unwrap_or(0);
+        let mut layers = vec![vec![Vec::new(); rows]; input.lanes.len()];
+        for (index, entry) in entries.iter().enumerate() {
+            layers[entry.lane][entry.row].push(index);
+        }
+        let below = adjacency(entries.len(), links.iter().copied());
+        let above = adjacency(entries.len(), links.iter().map(|(upper, lower)| (*lower, *upper)));
+        Self { entries, above, below, bends, layers, rows }
+    }
+
+    /// Puts the entries of each row in an order with few crossings.
+    fn put_in_order(&mut self) {
+        let mut places = vec![0.0; self.entries.len()];
+        for lane in 0..self.layers.len() {
+            let mut layers = std::mem::take(&mut self.layers[lane]);
+            number(&layers, &mut places);
+            let mut best = (self.crossings(&layers, &places), layers.clone());
+            for sweep in 0..SWEEPS {
+                let down = sweep % 2 == 0;
+                let near = if down { &self.above } else { &self.below };
+                let mut order: Vec<usize> = (0..layers.len()).collect();
+                if !down {
+                    order.reverse();
+                }
+                for row in order {
+                    sort_by_median(&mut layers[row], near, &mut places);
+                }
+                let crossings = self.crossings(&layers, &places);
+                if crossings < best.0 {
+                    best = (crossings, layers.clone());
+                }
+            }
+            self.layers[lane] = best.1;
+        }
+    }
+
+    /// How many pairs of edges cross between the rows of a lane.
+    fn crossings(&self, layers: &[Vec<usize>], places: &[f64]) -> u64 {
+        layers
+            .iter()
+            .map(|layer| {
+                let mut ends = Vec::new();
+                for entry in layer {
+                    let mut lower: Vec<usize> =
+                        self.below[*entry].iter().map(|other| places[*other] as usize).collect();
+                    lower.sort_unstable();
+                    ends.extend(lower);
+                }
+                inversions(&ends)
+            })
+            .sum()
+    }
+
+    /// Moves entries to the middle of their neighbours, as far as their order lets them.
+    fn put_in_place(&mut self) {
+        for lane in 0..self.layers.len() {
+            let layers = std::mem::take(&mut self.layers[lane]);
+            for layer in &layers {
+                self.place(layer, |_, at| at as f64);
+            }
+            for sweep in 0..SWEEPS {
+                let down = sweep % 2 == 0;
+                let place = |layers: &mut Self, layer: &Vec<usize>| {
+                    let wanted: Vec<f64> =
+                        layer.iter().map(|of| layers.wanted(*of, down)).collect();
+                    layers.place(layer, |_, at| wanted[at]);
+                };
+                if down {
+                    layers.iter().for_each(|layer| place(self, layer));
+                } else {
+                    layers.iter().rev().for_each(|layer| place(self, layer));
+                }
+            }
+            self.layers[lane] = layers;
+        }
+    }
+
+    /// The mean place of an entry's neighbours on one side; of those on the other side, where it has
+    /// none on this.
+    fn wanted(&self, entry: usize, above: bool) -> f64 {
+        let (near, far) = match above {
+            true => (&self.above[entry], &self.below[entry]),
+            false => (&self.below[entry], &self.above[entry]),
+        };
+        let near = if near.is_empty() { far } else { near };
+        let sum: f64 = near.iter().map(|other| self.entries[*other].x).sum();
+        if near.is_empty() { self.entries[entry].x } else { sum / near.len() as f64 }
+    }
+
+    /// Places a row as near as its order and widths let it to what is wanted.
+    fn place(&mut self, layer: &[usize], wanted: impl Fn(usize, usize) -> f64) {
+        let mut offsets = Vec::with_capacity(layer.len());
+        let mut offset = 0.0;
+        for (at, entry) in layer.iter().enumerate() {
+            if let Some(before) = at.checked_sub(1).and_then(|at| layer.get(at)) {
+                let dummies = [before, entry].map(|of| self.entries[*of].is_dummy);
+                offset += match dummies {
+                    [false, false] => 1.0,
+                    [true, true] => BETWEEN_DUMMIES,
+                    _ => BESIDE_DUMMY,
+                };
+            }
+            offsets.push(offset);
+        }
+        let places: Vec<f64> =
+            layer.iter().enumerate().map(|(at, entry)| wanted(*entry, at) - offsets[at]).collect();
+        for ((entry, place), offset) in layer.iter().zip(isotonic(&places)).zip(offsets) {
+            self.entries[*entry].x = place + offset;
+        }
+    }
+
+    /// Puts lanes and bands side by side.
+    fn finish(self, input: &LayoutInput<'_>) -> GraphLayout {
+        let mut lefts = Vec::with_capacity(input.lanes.len());
+        let mut bands: Vec<(f64, f64)> = Vec::new();
+        let mut at = 0.0;
+        for (index, lane) in input.lanes.iter().enumerate() {
+            let own = || self.entries.iter().filter(|entry| entry.lane == index);
+            let least = own().map(|entry| entry.x).fold(f64::INFINITY, f64::min);
+            let most = own().map(|entry| entry.x).fold(f64::NEG_INFINITY, f64::max);
+            if bands.len() <= lane.band {
+                bands.push((at, 0.0));
+            }
+            let width = if least <= most { most - least + 1.0 } else { 0.0 };
+            lefts.push(at + LANE_GAP / 2.0 + 0.5 - if width > 0.0 { least } else { 0.0 });
+            at += width + LANE_GAP;
+            if let Some((left, width)) = bands.last_mut() {
+                *width = at - *left;
+            }
+        }
+        let point =
+            |entry: &LayerEntry| LayoutPoint { x: lefts[entry.lane] + entry.x, row: entry.row };
+        let nodes = self.entries.iter().take(input.lane_of.len()).map(point).collect();
+        let bends = self
+            .bends
+            .iter()
+            .map(|dummies| dummies.iter().map(|dummy| point(&self.entries[*dummy])).collect());
+        GraphLayout { nodes, bends: bends.collect(), bands, rows: self.rows }
+    }
+}
+
+/// Writes down at which place of its row each entry stands.
+fn number(layers: &[Vec<usize>], places: &mut [f64]) {
+    for layer in layers {
+        for (place, entry) in layer.iter().enumerate() {
+            places[*entry] = place as f64;
+        }
+    }
+}
+
+/// Puts a row in the order of the medians of its neighbours; entries without any stay where they are.
+fn sort_by_median(layer: &mut [usize], near: &[Vec<usize>], places: &mut [f64]) {
+    let median = |entry: usize| {
+        let mut around: Vec<f64> = near[entry].iter().map(|other| places[*other]).collect();
+        around.sort_by(f64::total_cmp);
+        match around.len() {
+            0 => places[entry],
+            // Of two middles, the one between them.
+            count => (around[(count - 1) / 2] + around[count / 2]) / 2.0,
+        }
+    };
+    let mut wanted: Vec<(f64, usize)> =
+        layer.iter().map(|entry| (median(*entry), *entry)).collect();
+    // Stable: of equals, the one that was to the left stays there.
+    wanted.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+    for (place, (slot, (_, entry))) in layer.iter_mut().zip(wanted).enumerate() {
+        *slot = entry;
+        places[entry] = place as f64;
+    }
+}
+
+/// Pairs that are out of order, counted while merging.
+fn inversions(values: &[usize]) -> u64 {
+    fn merge_sort(values: &mut Vec<usize>) -> u64 {
+        if values.len() < 2 {
+            return 0;
+        }
+        let mut right = values.split_off(values.len() / 2);
+        let mut found = merge_sort(values) + merge_sort(&mut right);
+        let left = std::mem::take(values);
+        let (mut a, mut b) = (left.iter().peekable(), right.iter().peekable());
+        let mut waiting = left.len() as u64;
+        loop {
+            match (a.peek(), b.peek()) {
+                (Some(x), Some(y)) if x.cmp(y) != Ordering::Greater => {
+                    values.extend(a.next());
+                    waiting -= 1;
+                }
+                (_, Some(_)) => {
+                    found += waiting;
+                    values.extend(b.next());
+                }
+                (Some(_), None) => values.extend(a.next()),
+                (None, None) => return found,
+            }
+        }
+    }
+    merge_sort(&mut values.to_vec())
+}
+
+/// The rising numbers nearest to these, by the sum of squares (pool adjacent violators).
+fn isotonic(wanted: &[f64]) -> Vec<f64> {
+    let mut pools: Vec<(f64, usize)> = Vec::with_capacity(wanted.len());
+    for value in wanted {
+        let mut pool = (*value, 1);
+        while let Some((mean, count)) = pools.last().copied().filter(|(mean, _)| *mean > pool.0) {
+            let all = count + pool.1;
+            pool = ((mean * count as f64 + pool.0 * pool.1 as f64) / all as f64, all);
+            pools.pop();
+        }
+        pools.push(pool);
+    }
+    pools.into_iter().flat_map(|(mean, count)| std::iter::repeat_n(mean, count)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const DOWN: LayoutLane = LayoutLane { band: 0, goes_up: false };
+    const UP: LayoutLane = LayoutLane { band: 0, goes_up: true };
+
+    proptest! {
+        #[test]
+        fn no_node_lies_on_another_and_edges_go_the_way_of_their_lane(
+            lane_of in proptest::collection::vec(0..4_usize, 1..40),
+            edges in proptest::collection::btree_set((0..40_usize, 0..40_usize), 0..120),
+        ) {
+            let lanes = [
+                DOWN,
+                UP,
+                LayoutLane { band: 1, ..DOWN },
+                LayoutLane { band: 1, ..UP },
+            ];
+            let count = lane_of.len();
+            let exists = |(from, to): &(usize, usize)| from != to && *from < count && *to < count;
+            let edges: Vec<(usize, usize)> = edges.into_iter().filter(exists).collect();
+            let input = LayoutInput { lanes: &lanes, lane_of: &lane_of, edges: &edges };
+            let layout = lay_out(&input);
+            prop_assert_eq!(layout.nodes.len(), count);
+            for (a, one) in layout.nodes.iter().enumerate() {
+                prop_assert!(one.row < layout.rows);
+                let (left, width) = layout.bands[lanes[lane_of[a]].band];
+                prop_assert!(one.x >= left + 0.5 - 1e-6 && one.x <= left + width - 0.5 + 1e-6);
+                for other in &layout.nodes[..a] {
+                    let apart = (one.x - other.x).abs() > 0.99;
+                    prop_assert!(one.row != other.row || apart, "{:?} {:?}", one, other);
+                }
+            }
+            let kept = without_cycles(count, &edges);
+            for ((from, to), _) in edges.iter().zip(&kept).filter(|(_, kept)| **kept) {
+                let lane = lane_of[*from];
+                if lane == lane_of[*to] {
+                    let (upper, lower) =
+                        if lanes[lane].goes_up { (to, from) } else { (from, to) };
+                    prop_assert!(layout.nodes[*upper].row < layout.nodes[*lower].row);
+                }
+            }
+        }
+
+        #[test]
+        fn rising_numbers_rise_and_keep_their_mean(wanted in proptest::collection::vec(-9.0..9.0, 1..30)) {
+            let found = isotonic(&wanted);
+            prop_assert!(found.windows(2).all(|pair| pair[0] <= pair[1] + 1e-9));
+            prop_assert!((found.iter().sum::<f64>() - wanted.iter().sum::<f64>()).abs() < 1e-6);
+        }
+    }
+
+    #[test]
+    fn crossings_that_can_be_avoided_are_avoided() {
+        // Four sources, each read by the sink on the other side.
+        let edges = [(0, 7), (1, 6), (2, 5), (3, 4)];
+        let input = LayoutInput { lanes: &[DOWN], lane_of: &[0; 8], edges: &edges };
+        let layout = lay_out(&input);
+        let ends = |edge: &(usize, usize)| (layout.nodes[edge.0].x, layout.nodes[edge.1].x);
+        for (at, one) in edges.iter().enumerate() {
+            for other in &edges[..at] {
+                let ((a, b), (c, d)) = (ends(one), ends(other));
+                assert_eq!(a < c, b < d, "{one:?} crosses {other:?}");
+            }
+        }
+        // They stand straight below each other.
+        assert!(edges.iter().map(ends).all(|(from, to)| (from - to).abs() < 1e-6));
+    }
+
+    #[test]
+    fn a_long_edge_passes_beside_the_nodes_between() {
+        let edges = [(0, 1), (1, 2), (2, 3), (0, 3)];
+        let input = LayoutInput { lanes: &[DOWN], lane_of: &[0; 4], edges: &edges };
+        let layout = lay_out(&input);
+        let rows: Vec<usize> = layout.nodes.iter().map(|node| node.row).collect();
+        assert_eq!(rows, [0, 1, 2, 3]);
+        assert_eq!(layout.bends[3].len(), 2);
+        for bend in &layout.bends[3] {
+            let node = layout.nodes.iter().find(|node| node.row == bend.row).unwrap();
+            assert!((bend.x - node.x).abs() >= BESIDE_DUMMY - 1e-6);
+        }
+    }
+
+    #[test]
+    fn the_backward_pass_goes_up_beside_the_forward_pass() {
+        // Forward 0 -> 1 -> 2, backward 3 -> 4 -> 5, each reading what its forward pass has kept.
+        let edges = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (1, 4), (0, 5)];
+        let lane_of = [0, 0, 0, 1, 1, 1];
+        let input = LayoutInput { lanes: &[DOWN, UP], lane_of: &lane_of, edges: &edges };
+        let rows: Vec<usize> = lay_out(&input).nodes.iter().map(|node| node.row).collect();
+        assert_eq!(rows, [0, 1, 2, 2, 1, 0]);
+    }
+
+    #[test]
+    fn inversions_are_pairs_out_of_order() {
+        assert_eq!(inversions(&[0, 1, 1, 2]), 0);
+        assert_eq!(inversions(&[3, 2, 1, 0]), 6);
+    }
+}

@@ -1,0 +1,167 @@
+//! The step that a place in the trace speaks of.
+
+use super::program_runs::{LaneStepLocation, first_run};
+use crate::insights::ViewLocation;
+use tilescope_report::trace::{LaneStep, Trace, TraceLane};
+use tilescope_report::units::{CycleRange, Cycles, ProgramId};
+use tilescope_report::{Report, ReportError};
+
+/// Most steps of a lane that are looked at for those of a program.
+const MOST_STEPS: usize = 1 << 16;
+/// A step as narrow as this part of the cycles of its place is shown closer.
+const NARROWEST: u64 = 50;
+
+/// A step, and the cycles that show it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LocatedStep {
+    pub location: LaneStepLocation,
+    /// The cycles of the place, or less where the step could not be seen in them.
+    pub window: CycleRange,
+}
+
+/// The step that a place speaks of: of its program, on its IPU, in its cycles the longest one.
+/// Without cycles, the first of its program. None if it speaks of none, or if none was executed.
+///
+/// # Errors
+/// Parts of the file that cannot be read.
+pub fn located_step(
+    report: &Report,
+    place: &ViewLocation,
+) -> Result<Option<LocatedStep>, ReportError> {
+    let Some(trace) = report.trace()? else { return Ok(None) };
+    let here = step_of(&trace, place)?;
+    Ok(here.map(|location| {
+        let step = location.step.range;
+        let window = match place.cycles {
+            Some(cycles) if step.length() * NARROWEST >= cycles.length() => cycles,
+            Some(_) => around(step),
+            None => step,
+        };
+        LocatedStep { location, window }
+    }))
+}
+
+/// A step and as much before and behind it.
+fn around(step: CycleRange) -> CycleRange {
+    let more = step.length() + Cycles(1);
+    CycleRange::new(step.start.saturating_sub(more), step.end.saturating_add(more))
+}
+
+fn step_of(trace: &Trace, place: &ViewLocation) -> Result<Option<LaneStepLocation>, ReportError> {
+    let mut longest: Option<LaneStepLocation> = None;
+    let infos = trace.lanes().iter().filter(|info| place.ipu.is_none_or(|ipu| info.ipu == ipu));
+    for info in infos {
+        let Some(lane) = trace.lane_of(info.ipu, info.sub_lane) else { continue };
+        let step = match (place.program, place.cycles) {
+            (Some(program), Some(cycles)) => match longest_of(lane, program, cycles)? {
+                Some(step) => Some(step),
+                None => first_of(lane, program)?,
+            },
+            (Some(program), None) => first_of(lane, program)?,
+            (None, Some(cycles)) => longest_in(lane, cycles)?,
+            (None, None) => None,
+        };
+        let longer = |step: &LaneStep| {
+            longest.is_none_or(|known| step.range.length() > known.step.range.length())
+        };
+        let (ipu, sub_lane) = (info.ipu, info.sub_lane);
+        let found = step.filter(longer).map(|step| LaneStepLocation { ipu, sub_lane, step });
+        longest = found.or(longest);
+    }
+    match (place.program, place.ipu, place.cycles) {
+        (Some(program), None, None) => first_run(trace, program),
+        _ => Ok(longest),
+    }
+}
+
+/// The longest step of a program that begins in a window.
+fn longest_of(
+    lane: TraceLane<'_>,
+    program: ProgramId,
+    window: CycleRange,
+) -> Result<Option<LaneStep>, ReportError> {
+    let steps = lane.steps_in(window, MOST_STEPS)?;
+    let own = steps.into_iter().filter(|step| step.program == Some(program));
+    Ok(own.reduce(|best, next| if next.range.length() > best.range.length() { next } else { best }))
+}
+
+/// The first step of a program on a lane.
+fn first_of(lane: TraceLane<'_>, program: ProgramId) -> Result<Option<LaneStep>, ReportError> {
+    let totals = lane.all_program_totals()?;
+    let own = totals.iter().filter(|totals| totals.program == Some(program));
+    own.map(|totals| totals.first_position).min().map_or(Ok(None), |first| lane.step(first))
+}
+
+/// The longest step of a window, found by halving it: sums know how long it is, but not where.
+fn longest_in(
+    lane: TraceLane<'_>,
+    mut window: CycleRange,
+) -> Result<Option<LaneStep>, ReportError> {
+    let length = |window| -> Result<Option<Cycles>, ReportError> {
+        Ok(lane.totals(window)?.longest.map(|longest| longest.cycles))
+    };
+    let Some(longest) = length(window)?.filter(|cycles| !cycles.is_zero()) else { return Ok(None) };
+    loop {
+        let middle = window.start + window.length() / 2;
+        let left = CycleRange::new(window.start, middle);
+        let right = CycleRange::new(middle, window.end);
+        if window.length() <= Cycles(1) {
+            return lane.step_at(window.start);
+        }
+        window = if length(left)? == Some(longest) {
+            left
+        } else if length(right)? == Some(longest) {
+            right
+        } else {
+            // The middle lies in it.
+            return lane.step_at(middle);
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tilescope_fixtures::ReportBuilder;
+    use tilescope_report::units::IpuId;
+
+    #[test]
+    fn the_longest_step_of_a_place_is_found() {
+        let mut builder = ReportBuilder::new(2, 4);
+        let (work, wait) = (builder.compute("work", 1), builder.compute("wait", 1));
+        let mut at = 0;
+        for index in 0..2_000u64 {
+            let program = if index % 7 == 3 { wait } else { work };
+            let length = 5 + index * 7_919 % 101;
+            builder.run_on(program, IpuId(1), at..at + length);
+            at += length;
+        }
+        builder.run_on(work, IpuId(0), at..at + 10);
+        let directory = tempfile::tempdir().unwrap();
+        let report = Report::open(builder.write(directory.path()).unwrap()).unwrap();
+        let lane = report.trace().unwrap().unwrap();
+        let all = lane.lane_of(IpuId(1), 0).unwrap().steps_in(lane.range(), 5_000).unwrap();
+        for (start, end) in [(0, at), (1_000, 3_000), (40_000, 90_000)] {
+            let cycles = CycleRange::new(Cycles(start), Cycles(end));
+            let place = ViewLocation {
+                ipu: Some(IpuId(1)),
+                cycles: Some(cycles),
+                ..ViewLocation::view("execution-trace")
+            };
+            let inside = |step: &&LaneStep| step.range.overlaps(cycles);
+            let part = |step: &LaneStep| step.range.intersection(cycles).length();
+            let most = all.iter().filter(inside).map(part).max().unwrap();
+            let found = located_step(&report, &place).unwrap().unwrap();
+            assert_eq!(part(&found.location.step), most);
+            let of = ViewLocation { program: Some(wait), ..place };
+            let found = located_step(&report, &of).unwrap().unwrap();
+            assert_eq!(found.location.step.program, Some(wait));
+            assert!(found.window.overlaps(found.location.step.range), "it can be seen");
+        }
+        let first = ViewLocation { program: Some(wait), ..ViewLocation::view("execution-trace") };
+        let found = located_step(&report, &first).unwrap().unwrap();
+        assert_eq!(found.location.step.range, all[3].range);
+        let nowhere = ViewLocation::view("execution-trace");
+        assert_eq!(located_step(&report, &nowhere).unwrap(), None);
+    }
+}

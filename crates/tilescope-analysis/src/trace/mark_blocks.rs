@@ -1,0 +1,388 @@
+//! Marks of a row at any zoom: consecutive marks that are too narrow to be told apart are one
+//! counted block, so that no more is drawn than fits on the screen and no mark is left out.
+//!
+//! A row is a pyramid: pairs of blocks make a block of the level above. A very long row keeps blocks
+//! of several marks at its base, and reads the marks of those that are looked at closely.
+
+use serde::{Deserialize, Serialize};
+use tilescope_report::units::{CycleRange, Cycles, IpuId};
+use tilescope_report::{MarkKind, ReportError, TraceMark, TrainingPass};
+
+/// Pixels that a mark of a block has on average where each is shown by itself.
+const LEAST_MARK: f64 = 4.0;
+/// The same of stages, whose colours and gaps tell them apart.
+const LEAST_STAGE: f64 = 2.0;
+/// Pixels from which on a block is taken apart: two of its halves have room for a count.
+const WIDE_BLOCK: f64 = 140.0;
+
+/// Which row of marks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MarkRowId {
+    /// Marks of a kind that concern all IPUs.
+    Common(MarkKind),
+    /// Stages and weight updates of an IPU.
+    Ipu(IpuId),
+}
+
+impl MarkRowId {
+    /// The kinds of marks in the row. Among marks that start together, the first kind is first.
+    pub(crate) fn kinds(self) -> &'static [MarkKind] {
+        let alone = |kind: MarkKind| MarkKind::ALL.iter().position(|known| *known == kind);
+        match self {
+            Self::Common(kind) => alone(kind).map_or(&[], |at| &MarkKind::ALL[at..=at]),
+            Self::Ipu(_) => &[MarkKind::Stage, MarkKind::Update],
+        }
+    }
+
+    /// The IPU whose row it is.
+    pub fn ipu(self) -> Option<IpuId> {
+        match self {
+            Self::Common(_) => None,
+            Self::Ipu(ipu) => Some(ipu),
+        }
+    }
+}
+
+/// Cycles by pass, and those of no pass.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PassCycles {
+    passes: [Cycles; TrainingPass::ALL.len()],
+    other: Cycles,
+}
+
+impl PassCycles {
+    /// The cycles of a pass, or those of no pass.
+    pub fn of(&self, pass: Option<TrainingPass>) -> Cycles {
+        pass.map_or(self.other, |pass| self.passes[pass as usize])
+    }
+
+    /// All of them.
+    pub fn total(&self) -> Cycles {
+        self.iter().fold(self.other, |sum, (_, cycles)| sum.saturating_add(cycles))
+    }
+
+    /// The cycles of each pass, in the order they run.
+    pub fn iter(&self) -> impl Iterator<Item = (TrainingPass, Cycles)> {
+        TrainingPass::ALL.into_iter().zip(self.passes)
+    }
+
+    fn single(pass: Option<TrainingPass>, cycles: Cycles) -> Self {
+        let mut all = Self::default();
+        match pass {
+            Some(pass) => all.passes[pass as usize] = cycles,
+            None => all.other = cycles,
+        }
+        all
+    }
+
+    fn add(&mut self, other: &Self) {
+        for (sum, cycles) in self.passes.iter_mut().zip(other.passes) {
+            *sum = sum.saturating_add(cycles);
+        }
+        self.other = self.other.saturating_add(other.other);
+    }
+}
+
+/// Consecutive marks of a row, or a single one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MarkBlock {
+    /// From the start of the first mark to the end of the last one.
+    pub range: CycleRange,
+    /// Place of the first mark in its row.
+    pub first: u64,
+    /// Number of marks.
+    pub count: u64,
+    /// Those of them that are weight updates.
+    pub updates: u64,
+    /// Cycles of the marks, by pass. Less than those of the range where there are gaps.
+    pub passes: PassCycles,
+    pub shortest: Cycles,
+    pub longest: Cycles,
+    /// Numbers of the first and the last mark: micro-batch of a stage, index of an iteration.
+    pub numbers: (u64, u64),
+    /// Its label among those of all rows; of a single mark.
+    pub(crate) label: u32,
+}
+
+impl MarkBlock {
+    /// A mark by itself.
+    pub(crate) fn single(mark: &TraceMark, first: u64, label: u32) -> Self {
+        let cycles = mark.cycles.length();
+        Self {
+            range: mark.cycles,
+            first,
+            count: 1,
+            updates: u64::from(mark.kind == MarkKind::Update),
+            passes: PassCycles::single(mark.pass, cycles),
+            shortest: cycles,
+            longest: cycles,
+            numbers: (mark.index, mark.index),
+            label,
+        }
+    }
+
+    /// The pass of a single mark that has one.
+    pub fn pass(&self) -> Option<TrainingPass> {
+        let mut passes = self.passes.iter().filter(|(_, cycles)| !cycles.is_zero());
+        passes.next().map(|(pass, _)| pass).filter(|_| self.count == 1)
+    }
+
+    /// Takes in the block behind it.
+    pub(crate) fn add(&mut self, next: &Self) {
+        self.range = self.range.union(next.range);
+        self.count += next.count;
+        self.updates += next.updates;
+        self.passes.add(&next.passes);
+        self.shortest = self.shortest.min(next.shortest);
+        self.longest = self.longest.max(next.longest);
+        self.numbers.1 = next.numbers.1;
+    }
+}
+
+/// All marks of a row.
+#[derive(Clone, Debug)]
+pub struct MarkRow {
+    pub id: MarkRowId,
+    /// Blocks of the base, then blocks of two of the level below each.
+    levels: Vec<Vec<MarkBlock>>,
+    /// Marks of a block of the base.
+    per_block: u64,
+}
+
+/// Reads the single marks of a block.
+pub(crate) type ReadBlock<'a> = &'a dyn Fn(&MarkBlock) -> Result<Vec<MarkBlock>, ReportError>;
+
+impl MarkRow {
+    fn new(id: MarkRowId, base: Vec<MarkBlock>, per_block: u64) -> Self {
+        Self { id, levels: pyramid_of(base), per_block }
+    }
+
+    /// All marks as one block; none in an empty row.
+    pub fn whole(&self) -> Option<&MarkBlock> {
+        self.levels.last()?.first()
+    }
+
+    /// What is shown of a window where a pixel has so many cycles: marks and blocks, from left to
+    /// right.
+    pub(crate) fn shown(
+        &self,
+        window: CycleRange,
+        cycles_per_pixel: f64,
+        read: ReadBlock<'_>,
+    ) -> Result<Vec<MarkBlock>, ReportError> {
+        let mut placement = BlockPlacement {
+            window,
+            cycles_per_pixel: cycles_per_pixel.max(1e-9),
+            least: if self.id.ipu().is_some() { LEAST_STAGE } else { LEAST_MARK },
+            read,
+            shown: Vec::new(),
+        };
+        placement.place(&self.levels, self.levels.len() - 1, 0)?;
+        Ok(placement.shown)
+    }
+
+    /// `count` marks from the one at `first` on, as one block; none behind the last mark.
+    pub(crate) fn block(
+        &self,
+        first: u64,
+        count: u64,
+        read: ReadBlock<'_>,
+    ) -> Result<Option<MarkBlock>, ReportError> {
+        let end = first.saturating_add(count.max(1));
+        let mut found: Option<MarkBlock> = None;
+        let mut take = |block: &MarkBlock| match &mut found {
+            Some(all) => all.add(block),
+            None => found = Some(*block),
+        };
+        // In range: a place in the base is no more than the marks before it.
+        let from = (first / self.per_block) as usize;
+        for block in self.levels[0].iter().skip(from).take_while(|block| block.first < end) {
+            if first <= block.first && block.first + block.count <= end {
+                take(block);
+                continue;
+            }
+            let marks = read(block)?;
+            marks.iter().filter(|mark| first <= mark.first && mark.first < end).for_each(&mut take);
+        }
+        Ok(found)
+    }
+}
+
+/// A base and the levels above it, up to one with all of it in one block.
+fn pyramid_of(base: Vec<MarkBlock>) -> Vec<Vec<MarkBlock>> {
+    let mut levels = vec![base];
+    while let Some(level) = levels.last().filter(|level| level.len() > 1) {
+        let above = level.chunks(2).map(joined).collect();
+        levels.push(above);
+    }
+    levels
+}
+
+fn joined(blocks: &[MarkBlock]) -> MarkBlock {
+    let mut all = blocks[0];
+    blocks[1..].iter().for_each(|block| all.add(block));
+    all
+}
+
+struct BlockPlacement<'a> {
+    window: CycleRange,
+    cycles_per_pixel: f64,
+    /// Pixels of a mark that is shown by itself.
+    least: f64,
+    read: ReadBlock<'a>,
+    shown: Vec<MarkBlock>,
+}
+
+impl BlockPlacement<'_> {
+    /// Shows a block of a level as it is, or the blocks that it is made of.
+    fn place(
+        &mut self,
+        levels: &[Vec<MarkBlock>],
+        level: usize,
+        index: usize,
+    ) -> Result<(), ReportError> {
+        let Some(block) = levels.get(level).and_then(|blocks| blocks.get(index)) else {
+            return Ok(());
+        };
+        // Marks without cycles are marks too.
+        if block.range.start >= self.window.end || block.range.end < self.window.start {
+            return Ok(());
+        }
+        if self.is_shown(block) {
+            self.shown.push(*block);
+        } else if let Some(below) = level.checked_sub(1) {
+            self.place(levels, below, index * 2)?;
+            self.place(levels, below, index * 2 + 1)?;
+        } else {
+            let levels = pyramid_of((self.read)(block)?);
+            self.place(&levels, levels.len() - 1, 0)?;
+        }
+        Ok(())
+    }
+
+    /// Whether a block is shown as it is: one mark, or marks too narrow to be shown one by one.
+    fn is_shown(&self, block: &MarkBlock) -> bool {
+        let pixels = |cycles: Cycles| cycles.as_f64() / self.cycles_per_pixel;
+        let mean = pixels(block.passes.total()) / block.count.max(1) as f64;
+        block.count == 1 || (mean < self.least && pixels(block.range.length()) < WIDE_BLOCK)
+    }
+}
+
+/// Makes a row of marks as they come.
+pub(crate) struct MarkRowBuilder {
+    id: MarkRowId,
+    base: Vec<MarkBlock>,
+    per_block: u64,
+    /// Most blocks of the base.
+    most: usize,
+    marks: u64,
+}
+
+impl MarkRowBuilder {
+    /// An empty row with a base of at most so many blocks.
+    pub(crate) fn new(id: MarkRowId, most: usize) -> Self {
+        Self { id, base: Vec::new(), per_block: 1, most: most.max(2), marks: 0 }
+    }
+
+    /// Adds the next mark; its place in the row.
+    pub(crate) fn push(&mut self, mark: &TraceMark, label: u32) -> u64 {
+        let place = self.marks;
+        let next = MarkBlock::single(mark, place, label);
+        self.marks += 1;
+        match self.base.last_mut().filter(|block| block.count < self.per_block) {
+            Some(block) => block.add(&next),
+            None => self.base.push(next),
+        }
+        if self.base.len() > self.most {
+            self.base = self.base.chunks(2).map(joined).collect();
+            self.per_block *= 2;
+        }
+        place
+    }
+
+    pub(crate) fn finish(self) -> MarkRow {
+        MarkRow::new(self.id, self.base, self.per_block)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use tilescope_report::units::StepId;
+
+    fn mark(index: u64, cycles: CycleRange) -> TraceMark {
+        TraceMark {
+            kind: MarkKind::Slot,
+            label: format!("slot {index}"),
+            ipu: None,
+            pass: None,
+            index,
+            steps: StepId(0)..StepId(0),
+            cycles,
+        }
+    }
+
+    /// Marks of some lengths with gaps between them, and their row with a base of `most` blocks.
+    fn row(lengths: &[(u64, u64)], most: usize) -> (Vec<MarkBlock>, MarkRow) {
+        let mut builder = MarkRowBuilder::new(MarkRowId::Common(MarkKind::Slot), most);
+        let (mut at, mut marks) = (0, Vec::new());
+        for (index, (gap, length)) in (0..).zip(lengths) {
+            let range = CycleRange::new(Cycles(at + gap), Cycles(at + gap + length));
+            at = range.end.0;
+            marks.push(MarkBlock::single(&mark(index, range), index, 0));
+            builder.push(&mark(index, range), 0);
+        }
+        (marks, builder.finish())
+    }
+
+    proptest! {
+        #[test]
+        fn every_mark_is_shown_once_and_no_more_than_fits(
+            lengths in prop::collection::vec((0..50u64, 0..2_000u64), 1..400),
+            most in 2..500usize,
+            scale in 0.5..5_000.0f64,
+        ) {
+            let (marks, row) = row(&lengths, most);
+            let read = |block: &MarkBlock| -> Result<Vec<MarkBlock>, ReportError> {
+                Ok(marks[block.first as usize..(block.first + block.count) as usize].to_vec())
+            };
+            let all = row.whole().unwrap().range;
+            let end = CycleRange::new(all.start, all.end + Cycles(1));
+            let shown = row.shown(end, scale, &read).unwrap();
+            let mut place = 0;
+            for block in &shown {
+                prop_assert_eq!(block.first, place, "none is left out and none is shown twice");
+                place += block.count;
+                let own = &marks[block.first as usize..place as usize];
+                let sum: Cycles = own.iter().map(|mark| mark.range.length()).sum();
+                prop_assert_eq!(block.passes.total(), sum);
+                prop_assert_eq!(Some(block.longest), own.iter().map(|mark| mark.longest).max());
+                let again = row.block(block.first, block.count, &read).unwrap();
+                prop_assert_eq!(again.map(|again| again.range), Some(block.range));
+            }
+            prop_assert_eq!(place as usize, marks.len());
+            // Blocks of a level do not overlap: those taken apart are wide, or their marks are.
+            let pixels = all.length().as_f64() / scale;
+            let levels = (marks.len() as f64).log2().ceil() + 1.0;
+            let fits = 2.0 + 2.0 * levels * (pixels / LEAST_MARK + pixels / WIDE_BLOCK + 1.0);
+            prop_assert!((shown.len() as f64) <= fits, "{} blocks on {pixels} pixels", shown.len());
+        }
+    }
+
+    #[test]
+    fn narrow_marks_are_counted_and_wide_ones_stand_alone() {
+        let (marks, row) = row(&[(0, 10); 1_024], 4_096);
+        let read = |_: &MarkBlock| Ok(marks.clone());
+        let all = row.whole().unwrap().range;
+        let counts = |scale| -> Vec<u64> {
+            row.shown(all, scale, &read).unwrap().iter().map(|block| block.count).collect()
+        };
+        assert_eq!(counts(10.0), [128; 8], "a pixel each");
+        assert_eq!(counts(1_000.0), [1_024], "all of them in ten pixels");
+        assert_eq!(counts(1.0), [1; 1_024], "ten pixels each");
+        let block = row.block(1_024, 1, &read).unwrap();
+        assert_eq!(block, None, "behind the last one");
+    }
+}

@@ -1,0 +1,257 @@
+//! Everything known about a mark, or about a block of marks, as rows of words.
+
+use super::mark_blocks::{MarkBlock, MarkRowId};
+use super::mark_rows::{MarkRows, kind_of, singular};
+use super::step_details::StepDetailRow;
+use tilescope_report::trace::{PerActivity, Trace};
+use tilescope_report::units::{CycleRange, Cycles, IpuId, grouped, percent};
+use tilescope_report::{
+    MarkFilter, MarkKind, Report, ReportError, StepActivity, TraceMark, TrainingPass,
+};
+
+const WAITED: &str = "from the end of the stage before to the start of this one on the same IPU";
+const WAITED_FOR: &str = "the stage of another IPU that ended last in that time";
+const SYNC: &str = "cycles of sync steps of the compute tiles between first and last cycle";
+const TYPICAL: &str = "cycles / cycles of the median of its kind - 1";
+const BETWEEN: &str = "cycles between the first and the last one in which none of them runs";
+
+/// Marks looked back at for the stage that was waited for.
+const MOST_BEFORE: usize = 10_000;
+
+/// A mark or a block of marks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MarkDetailReport {
+    /// `B1 forward`, `16 iterations`
+    pub title: String,
+    pub range: CycleRange,
+    /// Rows of figures; those that are unknown are left out.
+    pub rows: Vec<StepDetailRow>,
+}
+
+/// Describes `count` marks of a row from the one at `first` on; none behind the last mark.
+///
+/// # Errors
+/// Parts of the file that cannot be read.
+pub fn mark_details(
+    report: &Report,
+    trace: &Trace,
+    rows: &MarkRows,
+    (row, first, count): (MarkRowId, u64, u64),
+) -> Result<Option<MarkDetailReport>, ReportError> {
+    let Some(block) = rows.block(report, (row, first, count))? else { return Ok(None) };
+    let mut about = MarkRowsOfWords { rows: Vec::new() };
+    let mark = match block.count {
+        1 => MarkRows::marks(report, row, &block)?.into_iter().next(),
+        _ => None,
+    };
+    match &mark {
+        Some(mark) => single(mark, &mut about),
+        None => several(row, &block, &mut about),
+    }
+    about.cycles(block.range, trace.range());
+    if let Some(mark) = &mark {
+        typical(rows, mark, &mut about);
+    }
+    match row {
+        MarkRowId::Ipu(ipu) => {
+            on_ipu(trace, ipu, block.range, &mut about)?;
+            if first > 0
+                && let Some(before) = rows.block(report, (row, first - 1, 1))?
+            {
+                let gap = CycleRange::new(before.range.end, block.range.start);
+                waited(report, trace, ipu, gap, &mut about)?;
+            }
+        }
+        MarkRowId::Common(_) => over_ipus(trace, block.range, &mut about)?,
+    }
+    let title = rows.words(row, &block);
+    Ok(Some(MarkDetailReport { title, range: block.range, rows: about.rows }))
+}
+
+struct MarkRowsOfWords {
+    rows: Vec<StepDetailRow>,
+}
+
+impl MarkRowsOfWords {
+    fn push(&mut self, name: &'static str, value: impl Into<String>) {
+        self.derived(name, value, "");
+    }
+
+    fn derived(&mut self, name: &'static str, value: impl Into<String>, formula: &'static str) {
+        self.rows.push(StepDetailRow { name, value: value.into(), formula });
+    }
+
+    fn cycles(&mut self, range: CycleRange, run: CycleRange) {
+        let share = percent(range.length().as_f64() / run.length().max(Cycles(1)).as_f64());
+        self.push("Cycles", format!("{} : {} - {}", range.length(), range.start, range.end));
+        if share != percent(0.0) {
+            self.derived("Share of the run", share, "its cycles / cycles of the run");
+        }
+    }
+}
+
+fn single(mark: &TraceMark, about: &mut MarkRowsOfWords) {
+    about.push("Kind", capitalised(singular(mark.kind)));
+    if let Some(pass) = mark.pass {
+        let stage = mark.label.strip_suffix(pass.name()).map_or(mark.label.as_str(), str::trim_end);
+        about.push("Stage", stage);
+        about.push("Pass", capitalised(pass.name()));
+    }
+    match mark.kind {
+        MarkKind::Stage => about.push("Micro-batch", grouped(mark.index)),
+        MarkKind::Phase => {}
+        _ => about.push("Number", grouped(mark.index)),
+    }
+    if let Some(ipu) = mark.ipu {
+        about.push("IPU", ipu.to_string());
+    }
+    let steps = mark.steps.end.0.saturating_sub(mark.steps.start.0);
+    if steps > 0 {
+        let last = mark.steps.end.0 - 1;
+        let (first, last) = (grouped(mark.steps.start.0), grouped(last));
+        about.push("Steps", format!("{} : {first} - {last}", grouped(steps)));
+    }
+}
+
+fn several(row: MarkRowId, block: &MarkBlock, about: &mut MarkRowsOfWords) {
+    let kind = kind_of(row, block);
+    let (first, last) = block.numbers;
+    match row {
+        MarkRowId::Ipu(ipu) => about.push("IPU", ipu.to_string()),
+        MarkRowId::Common(_) => {
+            about.push("Numbers", format!("{} {first} - {last}", singular(kind)));
+        }
+    }
+    let mean = block.passes.total() / block.count.max(1);
+    let lengths = format!("{} to {}, mean {mean}", block.shortest, block.longest);
+    about.push("Cycles of each", lengths);
+    let length = block.range.length();
+    let share = |cycles: Cycles| percent(cycles.as_f64() / length.max(Cycles(1)).as_f64());
+    let passes = block.passes.iter().filter(|(_, cycles)| !cycles.is_zero());
+    for (pass, cycles) in passes {
+        let name = match pass {
+            TrainingPass::Forward => "Forward",
+            TrainingPass::Backward => "Backward",
+            TrainingPass::Update => "Update",
+        };
+        about.push(name, share(cycles));
+    }
+    let between = length.saturating_sub(block.passes.total());
+    about.derived("Between them", share(between), BETWEEN);
+}
+
+/// How a mark compares with the median of what repeats.
+fn typical(rows: &MarkRows, mark: &TraceMark, about: &mut MarkRowsOfWords) {
+    let repeated = rows.repeated.iter().find(|repeated| repeated.kind == mark.kind);
+    let Some(repeated) = repeated.filter(|repeated| !repeated.all_equal()) else { return };
+    let usual = repeated.typical.range.length();
+    let deviation = mark.cycles.length().as_f64() / usual.max(Cycles(1)).as_f64() - 1.0;
+    about.derived("Against the typical one", signed_percent(deviation), TYPICAL);
+}
+
+/// `+1.2 %`, `-0.3 %`, `0.0 %`
+pub fn signed_percent(share: f64) -> String {
+    let text = percent(share.abs());
+    match share {
+        _ if text == percent(0.0) => text,
+        share if share < 0.0 => format!("-{text}"),
+        _ => format!("+{text}"),
+    }
+}
+
+fn on_ipu(
+    trace: &Trace,
+    ipu: IpuId,
+    range: CycleRange,
+    about: &mut MarkRowsOfWords,
+) -> Result<(), ReportError> {
+    let Some(lane) = trace.lane_of(ipu, 0) else { return Ok(()) };
+    let cycles = lane.totals(range)?.cycles;
+    about.push("Spent on", shares(&cycles, range.length()));
+    Ok(())
+}
+
+/// The time between two stages of an IPU, and which stage of another IPU ended last in it.
+fn waited(
+    report: &Report,
+    trace: &Trace,
+    ipu: IpuId,
+    gap: CycleRange,
+    about: &mut MarkRowsOfWords,
+) -> Result<(), ReportError> {
+    if gap.is_empty() {
+        return Ok(());
+    }
+    let on = match trace.lane_of(ipu, 0) {
+        Some(lane) => format!(": {}", shares(&lane.totals(gap)?.cycles, gap.length())),
+        None => String::new(),
+    };
+    about.derived("Waited before it", format!("{} cycles{on}", gap.length()), WAITED);
+    let filter = MarkFilter {
+        kind: Some(MarkKind::Stage),
+        ipu: None,
+        window: Some(gap),
+        limit: MOST_BEFORE,
+    };
+    let marks = report.marks(&filter)?;
+    // Of more marks than were read, none is known to be the last.
+    let others = marks.iter().filter(|mark| {
+        marks.len() < MOST_BEFORE && mark.ipu != Some(ipu) && mark.cycles.end <= gap.end
+    });
+    if let Some(last) = others.max_by_key(|mark| (mark.cycles.end, mark.ipu)) {
+        let on = last.ipu.map_or(String::new(), |ipu| format!(" on IPU {ipu}"));
+        let words = format!(
+            "{} of micro-batch {}{on}, until cycle {}",
+            last.label, last.index, last.cycles.end
+        );
+        about.derived("Waited for", words, WAITED_FOR);
+    }
+    Ok(())
+}
+
+/// Which IPU waits most in a range, and which least.
+fn over_ipus(
+    trace: &Trace,
+    range: CycleRange,
+    about: &mut MarkRowsOfWords,
+) -> Result<(), ReportError> {
+    let mut waits: Vec<(Cycles, IpuId)> = Vec::new();
+    for info in trace.lanes().iter().filter(|info| info.sub_lane == 0) {
+        let Some(lane) = trace.lane_of(info.ipu, 0) else { continue };
+        waits.push((lane.totals(range)?.cycles[StepActivity::Sync], info.ipu));
+    }
+    let words = |(cycles, ipu): &(Cycles, IpuId)| {
+        let share = cycles.as_f64() / range.length().max(Cycles(1)).as_f64();
+        format!("IPU {ipu}, {} in syncs", percent(share))
+    };
+    let most = waits.iter().max_by_key(|(cycles, ipu)| (*cycles, std::cmp::Reverse(*ipu)));
+    let least = waits.iter().min_by_key(|(cycles, ipu)| (*cycles, *ipu));
+    if waits.len() > 1 {
+        most.iter().for_each(|wait| about.derived("Waits most", words(wait), SYNC));
+        least.iter().for_each(|wait| about.derived("Waits least", words(wait), SYNC));
+    } else {
+        most.iter().for_each(|wait| about.derived("Waits", words(wait), SYNC));
+    }
+    Ok(())
+}
+
+/// `compute 71.2 %, sync 20.0 %, idle 8.8 %`, the largest first.
+fn shares(cycles: &PerActivity<Cycles>, length: Cycles) -> String {
+    let whole = length.max(cycles.total()).max(Cycles(1));
+    let idle = ("idle".to_owned(), whole.saturating_sub(cycles.total()));
+    let named =
+        |(activity, cycles): (StepActivity, Cycles)| (activity.name().replace('_', " "), cycles);
+    let mut parts: Vec<(String, Cycles)> = cycles.iter().map(named).chain([idle]).collect();
+    parts.retain(|(_, cycles)| !cycles.is_zero());
+    parts.sort_by_key(|(_, cycles)| std::cmp::Reverse(*cycles));
+    let words = parts
+        .iter()
+        .map(|(name, cycles)| format!("{name} {}", percent(cycles.as_f64() / whole.as_f64())));
+    words.collect::<Vec<_>>().join(", ")
+}
+
+fn capitalised(word: &str) -> String {
+    let mut letters = word.chars();
+    let first = letters.next().map(|letter| letter.to_ascii_uppercase());
+    first.into_iter().chain(letters).collect()
+}

@@ -1,0 +1,38 @@
+//! Asking before something is lost.
+
+use crate::model::command::{AppCommand, CommandQueue};
+use crate::shell::session::AppSession;
+use crate::theme::spacing;
+use egui::{Context, Frame, Id, Label, Margin, Modal};
+
+/// The question whether to quit, while it is asked: what would be lost, and both answers.
+pub(crate) fn quit_dialog_ui(context: &Context, session: &AppSession, commands: &CommandQueue) {
+    if !session.dialogs().asks_to_quit() {
+        return;
+    }
+    let frame = Frame::window(&context.global_style()).inner_margin(Margin::same(20));
+    let response = Modal::new(Id::unique("quit")).frame(frame).show(context, |ui| {
+        ui.set_width(420.0_f32.min(context.content_rect().width() - 60.0));
+        ui.heading("Quit?");
+        for sentence in session.what_would_be_lost() {
+            ui.add(Label::new(sentence).wrap());
+        }
+        ui.add_space(spacing::S);
+        ui.horizontal(|ui| {
+            let stay = ui.button("Keep working");
+            // Enter and Escape lose nothing.
+            if ui.memory(|memory| memory.focused().is_none()) {
+                stay.request_focus();
+            }
+            if stay.clicked() {
+                commands.push(AppCommand::AnswerQuit(false));
+            }
+            if ui.button("Quit, and lose this").clicked() {
+                commands.push(AppCommand::AnswerQuit(true));
+            }
+        });
+    });
+    if response.should_close() {
+        commands.push(AppCommand::AnswerQuit(false));
+    }
+}

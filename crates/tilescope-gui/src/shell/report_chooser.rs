@@ -1,0 +1,245 @@
+//! Choosing a report, to open it or to compare with it: those at hand and those in a directory, with
+//! a preview of the one that Enter takes.
+
+use crate::model::command::{AppCommand, ChooserPurpose, CommandQueue};
+use crate::model::open_report::OpenReport;
+use crate::shell::session::AppSession;
+use crate::theme::fonts::strong;
+use crate::theme::{ThemePalette, spacing, text_size};
+use crate::widgets::background_query::{BackgroundQuery, BackgroundWorkers};
+use crate::widgets::icon_button_ui;
+use crate::widgets::icons::Icon;
+use crate::widgets::path_input::{KnownReports, PathInput, PathInputTexts, PathOffers};
+use egui::{Align, Context, Frame, Id, Label, Layout, Margin, Modal, RichText, Ui, vec2};
+use std::path::{Path, PathBuf};
+use tilescope_report::units::{Bytes, Cycles, exact_bytes, seconds};
+use tilescope_report::{ReportError, ReportOrigin};
+
+/// Widest the dialog gets.
+const WIDTH: f32 = 780.0;
+/// Width of the preview; below twice as much it lies under the list.
+const PREVIEW: f32 = 250.0;
+
+/// The dialog, while it is open.
+pub(crate) struct ReportChooser {
+    pub purpose: ChooserPurpose,
+    input: PathInput,
+    preview: BackgroundQuery<PathBuf, ReportPreview>,
+    /// Whether it has been painted before.
+    was_painted: bool,
+}
+
+/// What a report is, in a few lines.
+struct ReportPreview {
+    name: String,
+    machine: String,
+    /// Length of the run, and in seconds where the clock is known; `None` without a run, and in
+    /// reports of other tools, whose steps would have to be read first.
+    run: Option<(Cycles, f64)>,
+    origin: ReportOrigin,
+    file_size: Bytes,
+}
+
+impl ReportPreview {
+    fn read(path: &Path) -> Result<Self, ReportError> {
+        let opened = OpenReport::read(path)?;
+        let origin = opened.report.origin();
+        let trace = match origin {
+            ReportOrigin::Foreign => None,
+            _ => opened.report.trace()?,
+        };
+        let run = trace.map(|trace| {
+            let cycles = trace.range().length();
+            (cycles, cycles.seconds_at(opened.target.clock))
+        });
+        Ok(Self {
+            name: opened.name(),
+            machine: opened.machine(),
+            run,
+            origin,
+            file_size: opened.report.file_size(),
+        })
+    }
+}
+
+impl ReportChooser {
+    /// A dialog that lists a directory, or the working directory.
+    pub(crate) fn new(purpose: ChooserPurpose, directory: Option<PathBuf>) -> Self {
+        Self {
+            purpose,
+            input: PathInput::new("report chooser", directory),
+            preview: BackgroundQuery::default(),
+            was_painted: false,
+        }
+    }
+}
+
+impl ChooserPurpose {
+    fn title(self) -> &'static str {
+        match self {
+            Self::Open => "Open a report",
+            Self::Compare => "Compare with",
+        }
+    }
+
+    fn texts(self) -> PathInputTexts {
+        match self {
+            Self::Open => PathInputTexts { label: "Path of the report to open", button: "Open" },
+            Self::Compare => {
+                PathInputTexts { label: "Path of the report to compare with", button: "Compare" }
+            }
+        }
+    }
+
+    fn command(self, path: PathBuf) -> AppCommand {
+        match self {
+            Self::Open => AppCommand::Open(path),
+            Self::Compare => AppCommand::CompareWith(path),
+        }
+    }
+}
+
+/// The dialog, over everything else, while it is open.
+pub(crate) fn report_chooser_ui(
+    context: &Context,
+    session: &mut AppSession,
+    commands: &CommandQueue,
+) {
+    let Some(mut chooser) = session.dialogs_mut().take_chooser() else { return };
+    let known = known(session);
+    let workers = session.workers().clone();
+    let frame = Frame::window(&context.global_style()).inner_margin(Margin::same(20));
+    let response = Modal::new(Id::unique("choose a report")).frame(frame).show(context, |ui| {
+        ui.set_width(WIDTH.min(context.content_rect().width() - 60.0));
+        chooser.ui(ui, known, &workers)
+    });
+    let closed = response.should_close();
+    if closed || response.inner.is_some() {
+        commands.push(AppCommand::ChooseReport(chooser.purpose));
+    }
+    commands.extend(response.inner.map(|path| chooser.purpose.command(path)));
+    session.dialogs_mut().put_chooser_back(chooser);
+}
+
+impl ReportChooser {
+    /// Shows it; the report that was chosen.
+    fn ui(
+        &mut self,
+        ui: &mut Ui,
+        known: Vec<KnownReports>,
+        workers: &BackgroundWorkers,
+    ) -> Option<PathBuf> {
+        ui.horizontal(|ui| {
+            ui.heading(self.purpose.title());
+            ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
+                if icon_button_ui(ui, Icon::Close, "Close the list of reports").clicked() {
+                    ui.close();
+                }
+            });
+        });
+        if !std::mem::replace(&mut self.was_painted, true) {
+            self.input.focus();
+        }
+        let offers = self.input.offers(ui, workers, known);
+        let mut taken = self.input.box_ui(ui, self.purpose.texts(), &offers);
+        ui.horizontal(|ui| {
+            if ui.button("Parent folder").on_hover_text("List the directory above").clicked() {
+                self.input.look_in_parent(ui);
+            }
+            let hint = "Type letters of a name, or a path. ↑ ↓ and Enter choose.";
+            let text = RichText::new(hint).size(text_size::CAPTION);
+            ui.add(Label::new(text.color(ThemePalette::for_ui(ui).weak_text)).truncate());
+        });
+        ui.add_space(spacing::S);
+        let wide = ui.available_width() >= 2.0 * PREVIEW;
+        let room = (ui.ctx().content_rect().height() - 200.0).clamp(80.0, 440.0);
+        if wide {
+            ui.horizontal_top(|ui| {
+                let list = ui.available_width() - PREVIEW - spacing::L;
+                ui.vertical(|ui| {
+                    ui.set_width(list);
+                    ui.set_min_height(room);
+                    taken = taken.take().or(self.list_ui(ui, &offers, room));
+                });
+                ui.add_space(spacing::L);
+                ui.vertical(|ui| self.preview_ui(ui, &offers, workers));
+            });
+        } else {
+            taken = taken.or(self.list_ui(ui, &offers, (room - 120.0).max(60.0)));
+            ui.allocate_ui(vec2(ui.available_width(), 110.0), |ui| {
+                self.preview_ui(ui, &offers, workers);
+            });
+        }
+        taken
+    }
+
+    fn list_ui(&mut self, ui: &mut Ui, offers: &PathOffers, height: f32) -> Option<PathBuf> {
+        if offers.is_empty() {
+            let words =
+                if offers.is_listed { "No report and no directory is called that." } else { "" };
+            ui.label(RichText::new(words).color(ThemePalette::for_ui(ui).weak_text));
+        }
+        self.input.list_ui(ui, offers, height)
+    }
+
+    /// What the report is that Enter takes.
+    fn preview_ui(&mut self, ui: &mut Ui, offers: &PathOffers, workers: &BackgroundWorkers) {
+        let Some(path) = self.input.highlighted_report(offers) else { return };
+        let palette = ThemePalette::for_ui(ui);
+        let question = |path: &PathBuf| ReportPreview::read(path);
+        let state = self.preview.ask(ui.ctx(), workers, &path.to_owned(), question).fresh_only();
+        match state.finished() {
+            None => {}
+            Some(Err(error)) => {
+                let text = RichText::new(error.to_string()).color(palette.error);
+                ui.add(Label::new(text).wrap());
+            }
+            Some(Ok(preview)) => {
+                ui.add(Label::new(strong(preview.name.as_str())).wrap());
+                let run = match preview.run {
+                    Some((cycles, time)) if time > 0.0 => {
+                        format!("{cycles} cycles, {}", seconds(time))
+                    }
+                    Some((cycles, _)) => format!("{cycles} cycles"),
+                    None => String::new(),
+                };
+                let origin = match preview.origin {
+                    ReportOrigin::Foreign => "made by another tool",
+                    _ => "",
+                };
+                let size = format!("file of {}", exact_bytes(preview.file_size.0));
+                for line in [preview.machine.as_str(), run.as_str(), origin, size.as_str()] {
+                    if !line.is_empty() {
+                        ui.add(Label::new(line).wrap());
+                    }
+                }
+                let place = path.display().to_string();
+                let place = RichText::new(place).color(palette.weak_text);
+                ui.add(Label::new(place.size(text_size::CAPTION)).wrap());
+            }
+        }
+    }
+}
+
+/// Reports that are at hand, by where they are known from; not the one that is shown.
+fn known(session: &AppSession) -> Vec<KnownReports> {
+    let own = session.page().map(|page| page.opened().absolute_path());
+    let mut seen: Vec<PathBuf> = own.into_iter().collect();
+    let mut fresh = |heading, paths: Vec<PathBuf>| {
+        let mut found = Vec::new();
+        for path in paths {
+            if !seen.contains(&path) {
+                seen.push(path.clone());
+                found.push(path);
+            }
+        }
+        KnownReports { heading, paths: found }
+    };
+    let pages = session.workspace().pages();
+    let open = fresh("Open", pages.map(|page| page.opened().absolute_path()).collect());
+    let recent = session.prefs().recent.iter().map(|recent| recent.path.clone()).collect();
+    let recent = fresh("Recent", recent);
+    let demos = session.home().sample_reports().iter().map(|demo| demo.path.clone()).collect();
+    let demos = fresh("Demo reports", demos);
+    vec![open, recent, demos]
+}

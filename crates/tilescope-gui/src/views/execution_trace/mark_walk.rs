@@ -1,0 +1,60 @@
+//! Walking from mark to mark by keys, looked up in the background: marks of a long run are read.
+
+use super::loaded_trace::LoadedTrace;
+use super::selected_mark::SelectedMark;
+use crate::views::ViewContext;
+use crate::widgets::background_query::{BackgroundQuery, BackgroundQueryError, Versioned};
+use egui::Ui;
+use tilescope_report::{Report, ReportError};
+
+/// A mark, whether the next one is looked for, and what tells one key press from the next.
+type NeighbourMarkKey = (SelectedMark, bool, u64);
+
+/// The mark that is being walked to.
+#[derive(Default)]
+pub(super) struct MarkWalk {
+    wanted: Option<NeighbourMarkKey>,
+    presses: u64,
+    neighbour: BackgroundQuery<NeighbourMarkKey, Option<SelectedMark>>,
+}
+
+impl MarkWalk {
+    /// Walks on from a mark.
+    pub(super) fn start(&mut self, from: SelectedMark, forwards: bool) {
+        self.presses += 1;
+        self.wanted = Some((from, forwards, self.presses));
+    }
+
+    /// The mark that was walked to, once it is known; none at the end of a row.
+    pub(super) fn arrived(
+        &mut self,
+        ui: &Ui,
+        context: &ViewContext<'_>,
+        prepared: &Versioned<LoadedTrace>,
+    ) -> Option<Result<SelectedMark, BackgroundQueryError>> {
+        let wanted = self.wanted?;
+        let (report, shared) = (context.opened.report.clone(), prepared.clone());
+        let question = move |(from, forwards, _): &NeighbourMarkKey| {
+            neighbour(&report, &shared, *from, *forwards)
+        };
+        let asked = self.neighbour.ask(ui.ctx(), context.workers, &wanted, question);
+        let found = asked.finished()?;
+        self.wanted = None;
+        found.map(|found| *found).transpose()
+    }
+}
+
+/// As many marks behind or before those of a row.
+fn neighbour(
+    report: &Report,
+    prepared: &LoadedTrace,
+    from: SelectedMark,
+    forwards: bool,
+) -> Result<Option<SelectedMark>, ReportError> {
+    let SelectedMark { row, first, count, .. } = from;
+    let Some(marks) = prepared.known_marks() else { return Ok(None) };
+    let next = if forwards { first.checked_add(count) } else { first.checked_sub(count) };
+    let Some(next) = next else { return Ok(None) };
+    let block = marks.block(report, (row, next, count))?;
+    Ok(block.map(|block| SelectedMark::from_block(row, &block)))
+}

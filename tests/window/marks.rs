@@ -1,0 +1,213 @@
+//! Marks of the execution trace: none is left out at any zoom, each can be chosen and gone to, and
+//! what a run repeats has places.
+
+use crate::gui_support::{Variant, Window, opened_window, press, press_role, says, settle, window};
+use egui::accesskit::Role;
+use egui::{Event, Key, Modifiers, PointerButton, Pos2, Rect, Vec2};
+use egui_kittest::kittest::{NodeT, Queryable};
+use tilescope_analysis::insights::insights;
+use tilescope_analysis::trace::located_step;
+use tilescope_fixtures::ReportBuilder;
+use tilescope_gui::OpenReport;
+use tilescope_report::units::{CycleRange, Cycles, IpuId, NumberFormat, StepId};
+use tilescope_report::{MarkKind, ProgramKind, TraceMark, TrainingPass};
+
+const SIZE: Vec2 = Vec2::new(1300.0, 850.0);
+const ITERATIONS: u64 = 2_000;
+/// The iteration that takes longest.
+const SLOWEST: u64 = 1_234;
+
+/// Iterations of a pipeline of two IPUs: forward on each, backward on each, an update.
+fn training(slowest_more: u64) -> OpenReport {
+    let mut report = ReportBuilder::new(2, 4);
+    let forward = report.compute("layer/fwd", 900);
+    let backward = report.compute("layer/bwd", 1_800);
+    let update = report.compute("layer/update", 100);
+    let sync = report.program(ProgramKind::Sync, "External");
+    report.root(ProgramKind::Sequence, "main", &[forward, backward, update, sync]);
+    let mut at = 0;
+    for index in 0..ITERATIONS {
+        let (start, first) = (at, report.steps.len() as u64);
+        let mark = |report: &mut ReportBuilder, ipu, pass, kind, cycles| {
+            let steps = report.steps.len() as u64;
+            let label = format!("B{ipu} {}", TrainingPass::name(pass));
+            let steps = StepId(steps - 1)..StepId(steps);
+            let (ipu, pass) = (Some(IpuId(ipu)), Some(pass));
+            report.marks.push(TraceMark { kind, label, ipu, pass, index, steps, cycles });
+        };
+        let more = if index == SLOWEST { slowest_more } else { 0 };
+        for (program, ipu, cycles, pass, kind) in [
+            (forward, 0, 900, TrainingPass::Forward, MarkKind::Stage),
+            (forward, 1, 900, TrainingPass::Forward, MarkKind::Stage),
+            (backward, 1, 1_800 + more, TrainingPass::Backward, MarkKind::Stage),
+            (backward, 0, 1_800, TrainingPass::Backward, MarkKind::Stage),
+            (update, 0, 100, TrainingPass::Update, MarkKind::Update),
+        ] {
+            report.run_on(program, IpuId(ipu), at..at + cycles);
+            let own = CycleRange::new(Cycles(at), Cycles(at + cycles));
+            mark(&mut report, ipu, pass, kind, own);
+            report.run_on(sync, IpuId(1 - ipu), at..at + cycles);
+            at += cycles;
+        }
+        report.marks.push(TraceMark {
+            kind: MarkKind::Iteration,
+            label: format!("iteration {index}"),
+            ipu: None,
+            pass: None,
+            index,
+            steps: StepId(first)..StepId(report.steps.len() as u64),
+            cycles: CycleRange::new(Cycles(start), Cycles(at)),
+        });
+    }
+    let directory = tempfile::tempdir().unwrap();
+    report.write(directory.path()).unwrap();
+    OpenReport::read(directory.path()).unwrap()
+}
+
+fn trace(report: OpenReport) -> Window {
+    opened_window(report, "execution-trace", SIZE)
+}
+
+/// Names and places of the marks on the screen that are called so.
+fn marks(window: &Window, words: &str) -> Vec<(String, Rect)> {
+    let cells = window.query_all_by_role(Role::Cell);
+    let named = cells.map(|node| (node.accesskit_node().label().unwrap_or_default(), node.rect()));
+    named.filter(|(name, _)| name.contains(words)).collect()
+}
+
+fn click(window: &mut Window, pos: Pos2, times: usize) {
+    // A frame of a test takes longer than one of a screen.
+    window.ctx.options_mut(|options| options.input_options.max_double_click_delay = 1.0);
+    for pressed in [true, false].repeat(times) {
+        let (button, modifiers) = (PointerButton::Primary, Modifiers::NONE);
+        window.event(Event::PointerButton { pos, button, pressed, modifiers });
+        window.step();
+    }
+    settle(window);
+}
+
+/// Where the lanes of an IPU are on the screen.
+fn lane(window: &Window, name: &str) -> Option<Rect> {
+    let mut rows = window.query_all_by_role(Role::Row);
+    rows.find(|node| node.accesskit_node().label().as_deref() == Some(name)).map(|node| node.rect())
+}
+
+/// The number that a text begins with.
+fn number(text: &str) -> u64 {
+    let digits: String = text.chars().take_while(|c| c.is_ascii_digit() || *c == ',').collect();
+    digits.replace(',', "").parse().unwrap()
+}
+
+#[test]
+fn far_out_marks_are_counted_and_none_is_left_out() {
+    let mut window = trace(training(0));
+    assert!(press_role(&mut window, Role::Button, "Whole run"));
+    settle(&mut window);
+    let blocks = marks(&window, " iterations");
+    let counted: u64 = blocks.iter().map(|(name, _)| number(name)).sum();
+    assert_eq!(counted, ITERATIONS, "{blocks:?}");
+    // Two stages of each pass and an update for every iteration.
+    let stages: u64 = marks(&window, " stages").iter().map(|(name, _)| number(name)).sum();
+    assert_eq!(stages, ITERATIONS * 4);
+    assert!(!says(&window, "more marks"));
+    let (name, rect) = &blocks[blocks.len() / 2];
+    click(&mut window, rect.center(), 1);
+    assert!(says(&window, "Cycles of each"), "details of {name}");
+    let closer = marks(&window, " iterations");
+    let less = |(name, _): &(String, Rect)| number(name) < number(&blocks[0].0);
+    assert!(closer.iter().all(less), "the click went there: {closer:?}");
+}
+
+#[test]
+fn a_mark_is_chosen_zoomed_to_and_walked_from() {
+    let mut window = trace(training(5_000));
+    settle(&mut window);
+    let stage = marks(&window, "B0 backward")[0].clone();
+    click(&mut window, stage.1.center(), 1);
+    for words in ["Micro-batch", "Waited before it", "Waited for", "B1 backward of micro-batch"] {
+        assert!(says(&window, words), "{words}");
+    }
+    assert_eq!(window.state().session().selection().step, None);
+    press(&mut window, Modifiers::NONE, Key::Comma);
+    assert!(says(&window, "B0 forward"), "the mark before it");
+    press(&mut window, Modifiers::NONE, Key::F);
+    let (_, wide) = marks(&window, "B0 forward")[0].clone();
+    assert!(wide.width() > 500.0, "{wide:?}");
+    press(&mut window, Modifiers::NONE, Key::F);
+    assert!(!marks(&window, " iterations").is_empty(), "everything again");
+    press(&mut window, Modifiers::NONE, Key::Escape);
+    assert!(says(&window, "Typical iteration"), "nothing is chosen");
+}
+
+#[test]
+fn a_double_click_shows_a_mark() {
+    let mut window = trace(training(5_000));
+    let (_, before) = marks(&window, "B1 backward")[0].clone();
+    click(&mut window, before.center(), 2);
+    let (_, after) = marks(&window, "B1 backward")[0].clone();
+    assert!(after.width() > before.width() * 1.3 && after.width() > 650.0, "{before:?} {after:?}");
+}
+
+#[test]
+fn a_long_run_begins_with_a_typical_iteration_and_offers_others() {
+    let mut window = trace(training(5_000));
+    assert_eq!(marks(&window, "iteration 1000").len(), 1, "the median in the middle of the run");
+    assert!(press_role(&mut window, Role::Tab, "Details"));
+    settle(&mut window);
+    assert!(says(&window, "+90.9 %"), "the slowest takes 5,000 cycles more than 5,500");
+    assert!(press_role(&mut window, Role::Link, "Slowest iteration 1,234"));
+    settle(&mut window);
+    assert_eq!(marks(&window, "iteration 1234").len(), 1);
+    assert!(says(&window, "Against the typical one"));
+}
+
+#[test]
+fn equal_iterations_are_one_place() {
+    let mut window = trace(training(0));
+    assert!(press_role(&mut window, Role::Tab, "Details"));
+    settle(&mut window);
+    assert!(says(&window, "2,000 iterations, all of the same cycles"));
+    assert!(says(&window, "Typical iteration") && !says(&window, "Slowest iteration"));
+}
+
+#[test]
+fn every_ipu_is_on_the_screen_and_one_can_be_enlarged() {
+    let mut window = window(Variant::named("64 IPUs"), "execution-trace", Vec2::new(1280.0, 720.0));
+    let (first, last) = (lane(&window, "IPU 0").unwrap(), lane(&window, "IPU 63").unwrap());
+    assert!(first.height() >= 4.0 && last.height() >= 4.0, "{first:?} {last:?}");
+    assert!(press_role(&mut window, Role::Button, "Enlarge IPU 63"));
+    settle(&mut window);
+    let large = lane(&window, "IPU 63").unwrap();
+    assert!(large.height() > first.height() * 3.0, "{large:?}");
+    assert!(press_role(&mut window, Role::Button, "Shrink IPU 63"));
+    settle(&mut window);
+    assert_eq!(lane(&window, "IPU 63"), Some(last));
+}
+
+/// Each link of a finding goes to the IPU, the step and the moment that it speaks of.
+#[test]
+fn links_of_findings_go_to_their_steps() {
+    let variant = Variant::named("simulated");
+    let report = variant.opened().report;
+    let findings = insights(&report, NumberFormat::default()).unwrap();
+    let places = findings.iter().map(|finding| &finding.place);
+    let places: Vec<_> = places.filter(|place| place.view == "execution-trace").collect();
+    assert!(places.len() >= 3, "{places:?}");
+    for (index, place) in places.into_iter().enumerate() {
+        let mut window = opened_window(variant.opened(), "insights", Vec2::new(1300.0, 2600.0));
+        let links = window.query_all_by_role_and_label(Role::Link, "Show in Execution trace");
+        links.into_iter().nth(index).unwrap().click();
+        settle(&mut window);
+        let found = located_step(&report, place).unwrap().unwrap().location;
+        let session = window.state().session();
+        let shown = session.page().unwrap().view().name();
+        assert_eq!(shown, "execution-trace", "{index}: {place:?}");
+        let step = session.selection().step.unwrap();
+        assert_eq!((step.ipu, step.step), (found.ipu, found.step.step), "{place:?}");
+        assert!(place.ipu.is_none_or(|ipu| ipu == step.ipu), "{place:?}");
+        let name = format!("IPU {}", step.ipu);
+        let lane = lane(&window, &name);
+        assert!(lane.is_some_and(|lane| lane.height() > 10.0), "{name} is on the screen");
+        assert!(says(&window, "Active tiles") || says(&window, "Cycles"), "its details are shown");
+    }
+}
