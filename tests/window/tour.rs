@@ -260,6 +260,7 @@ fn what_the_optimiser_update_of_bert_costs() {
     let directory = bert("16");
     let mut walk = Walk::new(directory.path());
     walk.click(Role::Button, "Operations");
+    walk.click(Role::Button, "Show tables");
     let (_, totals) = operations_with_totals(&walk.report, OperationLayer::Model).unwrap();
     let [_, _, update] = totals.mean_of_passes;
     assert!(update > Cycles::ZERO && totals.mean_elapsed > update, "{totals:?}");
