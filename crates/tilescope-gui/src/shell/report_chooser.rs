@@ -7,10 +7,11 @@ use crate::shell::session::AppSession;
 use crate::theme::fonts::strong;
 use crate::theme::{ThemePalette, spacing, text_size};
 use crate::widgets::background_query::{BackgroundQuery, BackgroundWorkers};
+use crate::widgets::background_task::BackgroundTask;
 use crate::widgets::icon_button_ui;
 use crate::widgets::icons::Icon;
 use crate::widgets::path_input::{KnownReports, PathInput, PathInputTexts, PathOffers};
-use egui::{Align, Context, Frame, Id, Label, Layout, Margin, Modal, RichText, Ui, vec2};
+use egui::{Align, Button, Context, Frame, Id, Label, Layout, Margin, Modal, RichText, Ui, vec2};
 use std::path::{Path, PathBuf};
 use tilescope_report::units::{Bytes, Cycles, exact_bytes, seconds};
 use tilescope_report::{ReportError, ReportOrigin};
@@ -25,6 +26,8 @@ pub(crate) struct ReportChooser {
     pub purpose: ChooserPurpose,
     input: PathInput,
     preview: BackgroundQuery<PathBuf, ReportPreview>,
+    /// The system's dialog, once it was asked for; why it cannot be shown.
+    system_dialog: Option<Result<BackgroundTask<Option<PathBuf>>, String>>,
     /// Whether it has been painted before.
     was_painted: bool,
 }
@@ -69,6 +72,7 @@ impl ReportChooser {
             purpose,
             input: PathInput::new("report chooser", directory),
             preview: BackgroundQuery::default(),
+            system_dialog: None,
             was_painted: false,
         }
     }
@@ -146,6 +150,7 @@ impl ReportChooser {
             if ui.button("Parent folder").on_hover_text("List the directory above").clicked() {
                 self.input.look_in_parent(ui);
             }
+            taken = taken.take().or(self.system_dialog_ui(ui));
             let hint = "Type letters of a name, or a path. ↑ ↓ and Enter choose.";
             let text = RichText::new(hint).size(text_size::CAPTION);
             ui.add(Label::new(text.color(ThemePalette::for_ui(ui).weak_text)).truncate());
@@ -171,6 +176,31 @@ impl ReportChooser {
             });
         }
         taken
+    }
+
+    /// The button of the system's dialog; the directory that was chosen there, once.
+    fn system_dialog_ui(&mut self, ui: &mut Ui) -> Option<PathBuf> {
+        let hint = "Choose the directory of a report in the dialog of your desktop";
+        let is_open = matches!(self.system_dialog, Some(Ok(_)));
+        let button = ui.add_enabled(!is_open, Button::new("System dialog…"));
+        if button.on_hover_text(hint).clicked() {
+            let title = self.purpose.title();
+            // It may hang where there is no portal: it gets a thread, and the list stays usable.
+            let choose = move || rfd::FileDialog::new().set_title(title).pick_folder();
+            let started = BackgroundTask::start("dialog", ui.ctx(), choose);
+            self.system_dialog = Some(started.map_err(|error| error.to_string()));
+        }
+        match self.system_dialog.as_ref()? {
+            Err(problem) => {
+                ui.colored_label(ThemePalette::for_ui(ui).error, problem);
+                None
+            }
+            Ok(dialog) => {
+                let chosen = dialog.poll()?;
+                self.system_dialog = None;
+                chosen.ok().flatten()
+            }
+        }
     }
 
     fn list_ui(&mut self, ui: &mut Ui, offers: &PathOffers, height: f32) -> Option<PathBuf> {

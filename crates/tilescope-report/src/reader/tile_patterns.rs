@@ -7,7 +7,7 @@ use crate::error::ReportError;
 use crate::limits::{MAX_PATTERN_RUNS, MAX_TILES};
 use crate::strided_tile_runs::StridedTileRuns;
 use crate::units::{TileId, TileRuns};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::{ControlFlow, RangeInclusive};
 
 /// A table of things that lie on tiles.
@@ -110,8 +110,8 @@ impl Report {
         places: &BTreeMap<u32, PatternPlace>,
         value: impl Fn([u64; N]) -> T,
     ) -> Result<HashMap<u32, TileRuns<T>>, ReportError> {
-        let wanted: HashSet<u32> = places.values().map(|place| place.pattern).collect();
-        let (Some(first), Some(last)) = (wanted.iter().min(), wanted.iter().max()) else {
+        let wanted: BTreeSet<u32> = places.values().map(|place| place.pattern).collect();
+        let (Some(first), Some(last)) = (wanted.first(), wanted.last()) else {
             return Ok(HashMap::new());
         };
         let params = [i64::from(*first), i64::from(*last)];

@@ -9,7 +9,7 @@ use crate::error::ReportError;
 use crate::limits::{MAX_SHARED_NAME_BYTES, MAX_TILE_BYTES, MAX_TILES, SHORT_NAME_BYTES};
 use crate::model::{MemoryCategory, Variable, VariablePlacement};
 use crate::units::{Bytes, OperationId, TileId, TileRange, TileRuns, VariableId};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::{ControlFlow, Range, RangeInclusive};
 use std::sync::Arc;
 
@@ -158,7 +158,7 @@ impl Report {
     }
 
     /// Which addresses variables have, by id.
-    fn address_ids(&self, ids: RangeInclusive<u32>) -> Result<HashMap<u32, u32>, ReportError> {
+    fn address_ids(&self, ids: RangeInclusive<u32>) -> Result<BTreeMap<u32, u32>, ReportError> {
         let params = [i64::from(*ids.start()), i64::from(*ids.end())];
         let select = SelectQuery::all("vars", &["id", "addresses"])
             .clauses("WHERE id BETWEEN ?1 AND ?2")
@@ -190,8 +190,8 @@ impl Report {
         wanted: impl Iterator<Item = &'a u32>,
         tiles: u32,
     ) -> Result<HashMap<u32, TileRuns<Bytes>>, ReportError> {
-        let wanted: HashSet<u32> = wanted.copied().collect();
-        let (Some(first), Some(last)) = (wanted.iter().min(), wanted.iter().max()) else {
+        let wanted: BTreeSet<u32> = wanted.copied().collect();
+        let (Some(first), Some(last)) = (wanted.first(), wanted.last()) else {
             return Ok(HashMap::new());
         };
         let mut addresses = HashMap::new();
