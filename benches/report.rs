@@ -114,8 +114,8 @@ fn measure(steps: u64, ipus: u32, layout: StepLayout) {
     let mut work = Loop::new(ipus);
     let started = Instant::now();
     let mut writer = ReportWriter::create(into, &work.report.meta).unwrap();
-    writer.compilation(&work.report.compilation()).unwrap();
     writer.step_layout(layout).unwrap();
+    writer.compilation(&work.report.compilation()).unwrap();
     let mut starts = [(0, 0); 2];
     for number in 0..steps {
         writer.step(&work.step(number)).unwrap();

@@ -104,7 +104,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     }
     let source = open_path(path_of(matches, "source"))?;
     let target = open_path(path_of(matches, "target"))?;
-    let alignment = ReportAlignment::without_steps(&source, &target).map_err(failed)?;
+    let alignment = ReportAlignment::without_links(&source, &target).map_err(failed)?;
     let numbers = NumberFormat::default();
     let unit = unit_of(matches);
     let sides =

@@ -100,10 +100,12 @@ fn print(report: &Report, figures: &ReportSummary, output: &mut dyn Write) -> Re
     table.row("Architecture", &target.architecture)?;
     table.row("IPUs", &target.num_ipus.to_string())?;
     if target.num_ipus > 1 {
-        table.row(
-            "Replicas x IPUs",
-            &format!("{} x {}", target.replicas, target.ipus_per_replica),
-        )?;
+        let alike = match target.ipus_alike {
+            1 => String::new(),
+            count => format!(" x {count} that work alike"),
+        };
+        let replicas = format!("{} x {}{alike}", target.replicas, target.ipus_per_replica);
+        table.row("Replicas x IPUs", &replicas)?;
     }
     table.row("Tiles per IPU", &grouped(target.tiles_per_ipu.into()))?;
     table.row("Memory per tile", &binary_bytes(target.bytes_per_tile.0))?;

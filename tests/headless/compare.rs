@@ -240,6 +240,24 @@ fn shares_are_of_the_source_and_the_largest_change_comes_first() {
     assert!(sorted > 10, "{sorted} tables begin with what changed most");
 }
 
+/// Figures are those of whole runs, however many steps are aligned.
+#[test]
+fn figures_do_not_need_links() {
+    let reports = reports();
+    for pair in reports.windows(2) {
+        let (source, target) = (&pair[0].1, &pair[1].1);
+        let alignment = &ReportAlignment::without_links(source, target).expect("aligns");
+        let (numbers, unit) = (NumberFormat::default(), WorkUnit::default());
+        let sides = ComparedReports { source, target, alignment, numbers, unit };
+        let found: Vec<Vec<ComparisonTable>> =
+            COMPARISONS.iter().map(|one| (one.tables)(&sides).expect("compares")).collect();
+        let words = |found: &[Vec<ComparisonTable>]| {
+            rows(found, |row| format!("{} {:?} {:?}", row.name, row.source, row.target))
+        };
+        assert_eq!(words(&found), words(&tables(source, target)), "{} / {}", pair[0].0, pair[1].0);
+    }
+}
+
 #[test]
 fn inserted_steps_and_turns_leave_the_others_aligned() {
     let (source, target) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

@@ -40,3 +40,4 @@ mod tables;
 mod totals;
 mod validate;
 mod verify;
+mod versions;

@@ -240,6 +240,7 @@ fn lie(times: u32, seed: u64) {
         ("trace_details", "data"),
         ("trace_nodes", "data"),
         ("trace_lanes", "expectations"),
+        ("mark_chunks", "data"),
     ];
     for _ in 0..times {
         let (table, column) = dice.pick(&pieces);
@@ -446,4 +447,88 @@ fn many_ipus_and_wild_numbers_are_bounded() {
              (2, NULL, 1048575, 68719476736, 0), (-1, x'00', -1, -1, -1)",
     );
     assert!(!errors.is_empty());
+}
+
+/// Makes interior pages of tables point at each other: every child of one is the next one, so that
+/// a walk over them has no end that anybody lives to see.
+fn tangle_pages(path: &Path, page_bytes: usize) {
+    let mut bytes = fs::read(path).unwrap();
+    let pages = |bytes: &[u8], kind: u8| -> Vec<usize> {
+        (1..bytes.len() / page_bytes).filter(|page| bytes[page * page_bytes] == kind).collect()
+    };
+    let (interior, leaves) = (pages(&bytes, 5), pages(&bytes, 13));
+    assert!(interior.len() > 12, "{} interior pages", interior.len());
+    for (page, next) in interior[..12].iter().zip(interior[1..12].iter().chain(&leaves[..1])) {
+        let start = page * page_bytes;
+        let cells = usize::from(u16::from_be_bytes([bytes[start + 3], bytes[start + 4]]));
+        let child = u32::try_from(next + 1).unwrap().to_be_bytes();
+        bytes[start + 8..start + 12].copy_from_slice(&child);
+        for cell in 0..cells {
+            let at = start + 12 + 2 * cell;
+            let place = start + usize::from(u16::from_be_bytes([bytes[at], bytes[at + 1]]));
+            bytes[place..place + 4].copy_from_slice(&child);
+        }
+    }
+    fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn pages_that_point_at_each_other_come_to_an_end() {
+    let directory = tempdir().unwrap();
+    let path = directory.path().join("profile.pop");
+    let db = Connection::open(&path).unwrap();
+    db.execute_batch(
+        "PRAGMA page_size = 512;
+         CREATE TABLE steps (id INTEGER PRIMARY KEY, type TEXT, program INTEGER);
+         CREATE TABLE steps_by_ipu (step_id INTEGER, ipu INTEGER, cycles INTEGER);
+         WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n LIMIT 30000)
+         INSERT INTO steps SELECT i, 'OnTileExecute', i FROM n;
+         INSERT INTO steps_by_ipu VALUES (0, 0, 5)",
+    )
+    .unwrap();
+    drop(db);
+    tangle_pages(&path, 512);
+    let errors = ask_in_time(&path);
+    assert!(!errors.is_empty());
+}
+
+#[test]
+fn long_names_are_not_held_by_each_variable() {
+    let directory = tempdir().unwrap();
+    let mut report = ReportBuilder::new(1, 4);
+    for _ in 0..3000 {
+        report.variable("name", MemoryCategory::Variable, 0..4, 4, None);
+    }
+    let path = report.write(directory.path()).unwrap();
+    let db = Connection::open(&path).unwrap();
+    let long = "UPDATE vars_string_table SET string = CAST(zeroblob(60000) AS TEXT)";
+    db.execute(long, []).unwrap();
+    drop(db);
+    let report = Report::open_with_cache(&path, None).unwrap();
+    let all = VariableFilter { tiles: None, category: None, after: None, limit: usize::MAX };
+    let variables = report.variables(&all).unwrap();
+    let bytes: usize = variables.iter().map(|(_, v)| v.name.len() + v.shape.len()).sum();
+    assert!(variables.len() == 3000 && bytes < 70 << 20, "{bytes} bytes");
+    assert!(report.warnings().iter().any(|text| text.contains("too long to hold in memory")));
+}
+
+#[test]
+fn texts_that_a_few_bytes_stand_for_are_bounded() {
+    let directory = tempdir().unwrap();
+    let path = directory.path().join("profile.pop");
+    let db = Connection::open(&path).unwrap();
+    let text = "x".repeat(50_000);
+    db.execute_batch(&format!(
+        "CREATE TABLE programs (id INTEGER PRIMARY KEY);
+         CREATE TABLE notes (id INTEGER PRIMARY KEY);
+         WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n LIMIT 3000)
+         INSERT INTO notes SELECT i FROM n;
+         ALTER TABLE notes ADD COLUMN text TEXT DEFAULT '{text}'"
+    ))
+    .unwrap();
+    drop(db);
+    let report = Report::open_with_cache(&path, None).unwrap();
+    let bytes: usize = report.notes().unwrap().iter().map(String::len).sum();
+    assert!(bytes <= 66 << 20, "{bytes} bytes");
+    assert!(report.warnings().iter().any(|text| text.contains("too large to hold in memory")));
 }

@@ -138,6 +138,50 @@ fn marks_are_filtered() {
     assert_eq!(read.runs().unwrap().len(), 1);
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    /// Marks of a long run are found in chunks of columns, those of others in rows.
+    #[test]
+    fn packed_marks_answer_as_rows_do(
+        marks in prop::collection::vec((0usize..8, 0u64..900, 0u64..90, 0u32..3), 0..60),
+        filters in prop::collection::vec((0usize..9, 0u64..1000, 0u64..200, 0u32..3, 0usize..9), 20),
+    ) {
+        let reports = [StepLayout::Rows, StepLayout::Columns].map(|layout| {
+            let mut report = ReportBuilder::new(2, 1);
+            report.layout = layout;
+            let work = report.compute("work", 10);
+            report.run(work, 0..1000);
+            for (at, (kind, start, length, ipu)) in marks.iter().enumerate() {
+                let (first, end) = (Cycles(*start), Cycles(start + length));
+                report.marks.push(TraceMark {
+                    kind: MarkKind::ALL[*kind],
+                    label: format!("mark {at}"),
+                    ipu: (*ipu < 2).then_some(IpuId(*ipu)),
+                    pass: None,
+                    index: at as u64,
+                    steps: StepId(0)..StepId(1),
+                    cycles: CycleRange::new(first, end),
+                });
+            }
+            let directory = tempdir().unwrap();
+            report.write(directory.path()).unwrap();
+            (Report::open_with_cache(directory.path(), None).unwrap(), directory)
+        });
+        for (kind, start, length, ipu, limit) in filters {
+            let filter = MarkFilter {
+                kind: MarkKind::ALL.get(kind).copied(),
+                ipu: (ipu < 2).then_some(IpuId(ipu)),
+                window: (length < 150)
+                    .then(|| CycleRange::new(Cycles(start), Cycles(start + length))),
+                limit: if limit == 8 { usize::MAX } else { limit },
+            };
+            let [rows, packed] = reports.each_ref().map(|(report, _)| report.marks(&filter));
+            prop_assert_eq!(rows.unwrap(), packed.unwrap(), "{:?}", filter);
+        }
+    }
+}
+
 #[test]
 fn parts_that_are_missing_have_names() {
     let directory = tempdir().unwrap();

@@ -1,6 +1,7 @@
 //! What the writer promises: same bytes, nothing left behind, clear refusals, tables that scripts
 //! written for Poplar's files can use.
 
+use crate::common;
 use crate::report_support::*;
 use rusqlite::Connection;
 use std::fs;
@@ -183,8 +184,8 @@ fn calls_in_the_wrong_order_are_refused() {
     assert!(start().step(&report.steps[0]).is_err());
     assert!(start().finish().is_err());
     let mut writer = start();
-    writer.compilation(&report.parts).unwrap();
     writer.step_layout(StepLayout::Columns).unwrap();
+    writer.compilation(&report.parts).unwrap();
     writer.step(&report.steps[0]).unwrap();
     assert!(writer.step_layout(StepLayout::Rows).is_err());
     assert!(writer.finish().is_err());
@@ -244,10 +245,25 @@ fn steps_that_are_no_rows_say_how_to_ask() {
         let error = db.prepare(&format!("SELECT count(*) FROM {table}")).unwrap_err().to_string();
         assert!(error.contains("too many") && error.contains("tilescope export"), "{error}");
     }
+    for table in ["marks", "exchange_tiles", "memory_by_tile", "vars_info"] {
+        let error = db.prepare(&format!("SELECT * FROM {table}")).unwrap_err().to_string();
+        assert!(error.contains("compressed columns, see docs/format.md"), "{error}");
+    }
     let opened = Report::open(&path).unwrap();
     assert!(opened.has(ReportPart::Execution) && opened.warnings().is_empty());
     assert_eq!(opened.step_count().unwrap(), report.steps.len() as u64);
     assert_eq!(opened.verify().unwrap(), []);
+}
+
+/// Steps, marks and the compiled program together, from a million records on.
+#[test]
+fn a_record_of_a_long_run_takes_less_than_a_byte() {
+    let directory = tempdir().unwrap();
+    let spec = common::spec("mnist_pipeline", &["options.device_iterations=300"]);
+    let path = common::report_file(&spec, directory.path());
+    let bytes = std::fs::metadata(&path).unwrap().len();
+    let records = Report::open(&path).unwrap().trace().unwrap().unwrap().bars();
+    assert!(records > 1_000_000 && bytes < records, "{bytes} bytes for {records} records");
 }
 
 #[test]

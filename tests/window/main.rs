@@ -14,6 +14,7 @@ mod report_support;
 
 mod actions;
 mod app;
+mod broken;
 mod compare;
 #[cfg(unix)]
 mod failures;

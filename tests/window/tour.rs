@@ -65,6 +65,19 @@ impl Walk {
         settle(&mut self.window);
     }
 
+    /// Types another number into a box.
+    fn set_number(&mut self, name: &str, number: &str) {
+        self.window.get_by_role_and_label(Role::SpinButton, name).focus();
+        self.clicks += 1;
+        self.window.run_steps(2);
+        self.window.key_press_modifiers(egui::Modifiers::COMMAND, Key::A);
+        self.window.step();
+        self.window.event(egui::Event::Text(number.to_owned()));
+        self.window.step();
+        self.window.key_press(Key::Enter);
+        settle(&mut self.window);
+    }
+
     /// Waits for a report that is being opened.
     fn arrive(&mut self, entry: &str) {
         let opened =
@@ -247,6 +260,7 @@ fn what_the_optimiser_update_of_bert_costs() {
     let directory = bert("16");
     let mut walk = Walk::new(directory.path());
     walk.click(Role::Button, "Operations");
+    walk.click(Role::Button, "Show tables");
     let (_, totals) = operations_with_totals(&walk.report, OperationLayer::Model).unwrap();
     let [_, _, update] = totals.mean_of_passes;
     assert!(update > Cycles::ZERO && totals.mean_elapsed > update, "{totals:?}");
@@ -273,7 +287,7 @@ fn what_fills_tile_700_of_bert_at_its_fullest_step() {
     let directory = bert("16");
     let mut walk = Walk::new(directory.path());
     walk.click(Role::Button, "Liveness");
-    walk.type_into("Select tiles, e.g. 1 or 0,3-5", "700");
+    walk.set_number("Tile", "700");
     walk.click(Role::Button, "Peak");
     let scope = LivenessScope::Tile(TileId(700));
     let peak = curve(&walk.report, scope).unwrap().and_then(|curve| curve.peak()).unwrap();

@@ -36,6 +36,8 @@ pub struct TargetSummary {
     pub replicas: u32,
     /// IPUs of one replica.
     pub ipus_per_replica: u32,
+    /// IPUs that work alike for each of them, itself among them.
+    pub ipus_alike: u32,
     /// Memory of one tile.
     pub bytes_per_tile: Bytes,
     pub clock_hz: u64,
@@ -184,6 +186,7 @@ fn target_summary(target: &Target) -> TargetSummary {
         tiles_per_ipu: target.tiles_per_ipu,
         replicas: target.replicas,
         ipus_per_replica: target.ipus_per_replica,
+        ipus_alike: target.ipus_alike(),
         bytes_per_tile: target.bytes_per_tile,
         clock_hz: target.clock.0,
     }

@@ -246,8 +246,8 @@ impl ReportBuilder {
     /// Writes the report into `directory`; gives the path of its `profile.pop`.
     pub fn write(&self, directory: &Path) -> Result<PathBuf, ReportError> {
         let mut writer = ReportWriter::create(directory, &self.meta)?;
-        writer.compilation(&self.compilation())?;
         writer.step_layout(self.layout)?;
+        writer.compilation(&self.compilation())?;
         self.steps.iter().try_for_each(|step| writer.step(step))?;
         self.marks.iter().try_for_each(|mark| writer.mark(mark))?;
         writer.finish()

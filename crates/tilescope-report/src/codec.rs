@@ -61,6 +61,11 @@ impl<'a> VarintReader<'a> {
         Some(head)
     }
 
+    /// Number of bytes that are not read.
+    pub(super) fn left(&self) -> usize {
+        self.0.len()
+    }
+
     /// Whether all bytes are read.
     pub(super) fn is_done(&self) -> bool {
         self.0.is_empty()

@@ -8,7 +8,9 @@
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use super::error::ReportError;
-use super::limits::{MAX_LIST_BYTES, MAX_NAME_BYTES, MAX_VALUE_BYTES};
+use super::limits::{MAX_LIST_BYTES, MAX_LIST_TEXT_BYTES, MAX_NAME_BYTES, MAX_VALUE_BYTES};
+use super::packed_columns::UnpackedRows;
+use super::schema;
 use super::units::Quantity;
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
@@ -81,6 +83,7 @@ pub(super) struct ReportDatabase {
     connection: Mutex<Connection>,
     tables: BTreeMap<String, Vec<String>>,
     path: PathBuf,
+    bytes: u64,
     most_rows: u64,
     budget: QueryBudget,
     /// Whether tables and columns that were asked about hold anything.
@@ -131,7 +134,7 @@ impl ReportDatabase {
         let connection = Mutex::new(connection);
         let path = path.to_owned();
         let (most_rows, filled) = (bytes / 4 + 16, Mutex::default());
-        Ok(Self { connection, tables, path, most_rows, budget, filled, warnings })
+        Ok(Self { connection, tables, path, bytes, most_rows, budget, filled, warnings })
     }
 
     /// Setting this flag makes the query that runs stop with an error.
@@ -205,11 +208,12 @@ impl ReportDatabase {
         select: SelectQuery,
         mut each: impl FnMut(&RowCells) -> Result<ControlFlow<()>, ReportError>,
     ) -> Result<(), ReportError> {
-        let mut handed = 0;
+        let (mut texts, mut rows) = (0, 0);
         self.stream(select, |cells| {
             let flow = each(cells)?;
-            handed += cells.handed.get() + 64;
-            if handed > MAX_LIST_BYTES {
+            texts += cells.handed.get();
+            rows += 1;
+            if texts + 64 * rows > MAX_LIST_BYTES || texts > MAX_LIST_TEXT_BYTES {
                 self.warnings.add(format!(
                     "table {} is too large to hold in memory: only its first rows are shown",
                     select.table
@@ -241,12 +245,59 @@ impl ReportDatabase {
                     self.damage(select.table, "more rows than a file of this size can hold")
                 );
             }
-            let cells = RowCells { row, select: &select, db: self, handed: Cell::new(0) };
+            let cells = RowCells::new(RowSource::Sqlite(row), &select, self);
             if each(&cells)?.is_break() {
                 break;
             }
         }
         Ok(())
+    }
+
+    /// Refuses rows of a table that take more bytes than a few in the file should stand for.
+    pub(super) fn check_raw_bytes(&self, table: &str, raw: u64) -> Result<(), ReportError> {
+        if raw > MOST_RAW_BYTES + MOST_RAW_PER_BYTE * self.bytes {
+            return Err(self.damage(table, "more rows than a file of this size can hold"));
+        }
+        Ok(())
+    }
+
+    /// Rows of `table` that lie as compressed columns in the piece `id` of `holder`.
+    fn unpack(
+        &self,
+        holder: &str,
+        id: i64,
+        table: &str,
+        columns: &[&str],
+        (rows, data): (usize, &[u8]),
+    ) -> Result<UnpackedRows, ReportError> {
+        let rows =
+            schema::find(table).and_then(|table| UnpackedRows::decode(table, columns, rows, data));
+        rows.ok_or_else(|| self.damage(holder, &format!("piece {id} is broken")))
+    }
+
+    /// Hands out rows of another table that lie as compressed columns in the piece `id` of
+    /// `holder`; gives their bytes.
+    pub(super) fn read_piece(
+        &self,
+        holder: &str,
+        (id, rows): (i64, usize),
+        select: SelectQuery,
+        mut each: impl FnMut(&RowCells),
+    ) -> Result<u64, ReportError> {
+        let data = self.blob(holder, "data", id)?;
+        let unpacked = self.unpack(holder, id, select.table, select.columns, (rows, &data))?;
+        for row in 0..rows {
+            each(&RowCells::new(RowSource::Packed(&unpacked, row), &select, self));
+        }
+        Ok(unpacked.bytes() as u64)
+    }
+
+    /// The blob in the row `id` of a table.
+    fn blob(&self, table: &str, column: &str, id: i64) -> Result<Vec<u8>, ReportError> {
+        let (columns, params) = ([column], [id]);
+        let select = SelectQuery::all(table, &columns).clauses("WHERE id = ?1").params(&params);
+        let blob = self.first(select, |cells| cells.blob(0).map(<[u8]>::to_vec))?;
+        blob.flatten().ok_or_else(|| self.damage(table, &format!("piece {id} is missing")))
     }
 
     /// All rows as a list.
@@ -275,6 +326,13 @@ impl ReportDatabase {
             Ok(ControlFlow::Break(()))
         })?;
         Ok(found)
+    }
+
+    /// Number of rows of a plain table; `None` if the file has no such table.
+    pub(super) fn row_count(&self, table: &str) -> Result<Option<u64>, ReportError> {
+        // `count(*)` is one instruction, which nothing can end in a file whose pages point at each
+        // other; a sum goes from row to row.
+        Ok(self.number(table, "total(1)")?.map(i64::unsigned_abs))
     }
 
     /// A number worked out over the plain table `table`, whose columns `expression` uses.
@@ -334,7 +392,7 @@ impl ReportDatabase {
         let mut next_left = || -> Result<Option<(i64, T)>, ReportError> {
             let Some(rows) = &mut left_rows else { return Ok(None) };
             while let Some(row) = rows.next().map_err(|e| self.failure(&e, left.table))? {
-                let cells = RowCells { row, select: &left, db: self, handed: Cell::new(0) };
+                let cells = RowCells::new(RowSource::Sqlite(row), &left, self);
                 if let Some(number) = cells.int(0) {
                     return Ok(Some((number, item(&cells))));
                 }
@@ -346,7 +404,7 @@ impl ReportDatabase {
         let mut current = next_left()?;
         let mut count = 0;
         while let Some(row) = right_rows.next().map_err(failed)? {
-            let cells = RowCells { row, select: &right, db: self, handed: Cell::new(0) };
+            let cells = RowCells::new(RowSource::Sqlite(row), &right, self);
             count += 1;
             if count > self.most_rows {
                 return Err(self.damage(right.table, "more rows than a file of this size can hold"));
@@ -394,6 +452,9 @@ impl ReportDatabase {
     }
 }
 
+/// Raw bytes that rows of a packed table may have: so many, and so many for each byte of the file.
+const MOST_RAW_BYTES: u64 = 64 << 20;
+const MOST_RAW_PER_BYTE: u64 = 64;
 fn sql(select: &SelectQuery, existing: &[String]) -> String {
     let column = |name: &&str| {
         if *name == "rowid" || existing.iter().any(|e| e == name) {
@@ -422,10 +483,11 @@ fn harden_connection(connection: &mut Connection, budget: &QueryBudget) -> rusql
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
     connection.set_prepared_statement_cache_capacity(64);
-    // No memory mapping: a file that shrinks while it is mapped ends the process.
+    // No memory mapping: a file that shrinks while it is mapped ends the process. The limit is of
+    // all connections of the process, beyond what twenty reports need.
     connection.execute_batch(
         "PRAGMA cell_size_check = ON; PRAGMA query_only = ON; PRAGMA mmap_size = 0;
-         PRAGMA cache_size = -8192;",
+         PRAGMA cache_size = -8192; PRAGMA hard_heap_limit = 402653184;",
     )?;
     let budget = budget.clone();
     connection.progress_handler(INSTRUCTIONS_PER_LOOK, Some(move || budget.is_spent()))
@@ -462,17 +524,35 @@ fn integer(value: ValueRef) -> Option<i64> {
     }
 }
 
+/// Where the cells of a row are.
+enum RowSource<'a> {
+    Sqlite(&'a Row<'a>),
+    Packed(&'a UnpackedRows, usize),
+}
+
 /// One row. Every getter gives `None` for NULL and, with a warning, for what cannot be meant.
 pub(super) struct RowCells<'a> {
-    row: &'a Row<'a>,
+    row: RowSource<'a>,
     select: &'a SelectQuery<'a>,
     db: &'a ReportDatabase,
     handed: Cell<usize>,
 }
 
-impl RowCells<'_> {
+impl<'a> RowCells<'a> {
+    fn new(row: RowSource<'a>, select: &'a SelectQuery<'a>, db: &'a ReportDatabase) -> Self {
+        Self { row, select, db, handed: Cell::new(0) }
+    }
+
+    /// All columns in order, as they are.
+    pub(super) fn values(&self) -> impl Iterator<Item = ValueRef<'_>> {
+        (0..self.select.columns.len()).map(|column| self.value(column))
+    }
+
     fn value(&self, column: usize) -> ValueRef<'_> {
-        self.row.get_ref(column).unwrap_or(ValueRef::Null)
+        match &self.row {
+            RowSource::Sqlite(row) => row.get_ref(column).unwrap_or(ValueRef::Null),
+            RowSource::Packed(rows, row) => rows.value(column, *row),
+        }
     }
 
     fn reject_value<T>(&self, column: usize) -> Option<T> {
@@ -524,6 +604,11 @@ impl RowCells<'_> {
     /// A text of any length up to the largest value a file may have.
     pub(super) fn long_text(&self, column: usize) -> Option<String> {
         self.text_within(column, usize::MAX)
+    }
+
+    /// A text, and nothing that only reads like one.
+    pub(super) fn text_only(&self, column: usize) -> Option<String> {
+        matches!(self.value(column), ValueRef::Text(_)).then(|| self.text(column))?
     }
 
     fn text_within(&self, column: usize, most: usize) -> Option<String> {

@@ -42,6 +42,18 @@ pub enum ReportError {
         expected: u64,
         path: PathBuf,
     },
+    /// Written in a major version of the format that this version does not read.
+    #[error(
+        "written in format {format}, which this version of tilescope cannot read (it reads {}): \
+         open it with the tilescope that wrote it: {}",
+        crate::schema::readable_formats(),
+        path.display()
+    )]
+    UnknownFormat {
+        /// Major and minor version.
+        format: String,
+        path: PathBuf,
+    },
     /// Another file has the name now.
     #[error("replaced by another file while it was open; open it again: {}", path.display())]
     Replaced { path: PathBuf },

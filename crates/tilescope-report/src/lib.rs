@@ -8,6 +8,7 @@
 //! | `writer` | [`ReportWriter`]: a compilation, then steps and marks as they come |
 //! | `reader` | [`Report`]: opens any report in milliseconds and answers what is asked |
 //! | `trace` | executed steps at any zoom: the index in the file, and how it answers |
+//! | `table_checksums`, `packed_columns` | what a table was written with; many rows in few bytes |
 //! | `atomic_file` | files that are replaced whole or not at all |
 //! | `text_file` | small texts that anybody may have written |
 //! | `db`, `open`, `limits` | looking into files that anybody may have written |
@@ -25,10 +26,12 @@ mod error;
 pub(crate) mod limits;
 mod model;
 mod open_file;
+mod packed_columns;
 mod reader;
 mod row_writer;
 pub mod schema;
 mod strided_tile_runs;
+mod table_checksums;
 pub mod text_file;
 pub mod trace;
 pub mod units;

@@ -33,3 +33,9 @@ pub(crate) const MAX_VALUE_BYTES: i32 = 32 << 20;
 pub(crate) const MAX_NAME_BYTES: usize = 64 << 10;
 /// Bytes of all rows of one list that the reader holds in memory at once.
 pub(crate) const MAX_LIST_BYTES: usize = 256 << 20;
+/// Bytes of texts among them.
+pub(crate) const MAX_LIST_TEXT_BYTES: usize = 64 << 20;
+/// Bytes of names that are shared by id and held by each who has one, in one list.
+pub(crate) const MAX_SHARED_NAME_BYTES: usize = 64 << 20;
+/// Bytes of such a name once there is no room for all of them.
+pub(crate) const SHORT_NAME_BYTES: usize = 128;

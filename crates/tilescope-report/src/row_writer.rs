@@ -3,29 +3,43 @@
 use crate::error::ReportError;
 use crate::schema;
 use crate::strided_tile_runs::StridedTileRuns;
+use crate::table_checksums::TableChecksums;
 use crate::units::{IpuId, Quantity, TileId};
-use rusqlite::types::ToSqlOutput;
-use rusqlite::{CachedStatement, Connection, Params, ToSql};
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{CachedStatement, Connection, ToSql};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::LazyLock;
 
+#[derive(Clone, Copy)]
 pub(super) struct RowWriter<'a> {
     pub(super) connection: &'a Connection,
     pub(super) path: &'a Path,
+    /// Where rows are summed up; nowhere if they are not of a report.
+    pub(super) checksums: Option<&'a RefCell<TableChecksums>>,
 }
 
-impl RowWriter<'_> {
+impl<'a> RowWriter<'a> {
+    /// Writes rows of which nothing is summed up.
+    pub(super) fn plain(connection: &'a Connection, path: &'a Path) -> Self {
+        Self { connection, path, checksums: None }
+    }
+
     /// Inserts a row of all columns.
-    pub(super) fn insert(&self, table: &str, row: impl Params) -> Result<(), ReportError> {
+    pub(super) fn insert(
+        &self,
+        table: &'static str,
+        row: &[&dyn ToSql],
+    ) -> Result<(), ReportError> {
         self.table(table)?.insert(row)
     }
 
     /// A table that many rows go into.
-    pub(super) fn table(&self, name: &str) -> Result<TableInserter<'_>, ReportError> {
+    pub(super) fn table(&self, name: &'static str) -> Result<TableInserter<'a>, ReportError> {
         let failed = |e: rusqlite::Error| ReportError::sqlite_writing(&e, self.path);
         let statement = self.connection.prepare_cached(insert_into(name)).map_err(failed)?;
-        Ok(TableInserter { statement, path: self.path })
+        Ok(TableInserter { statement, name, rows: *self })
     }
 
     /// Executes statements without parameters.
@@ -38,14 +52,30 @@ impl RowWriter<'_> {
 /// Where rows of one table go: what inserts them is looked up once.
 pub(super) struct TableInserter<'a> {
     statement: CachedStatement<'a>,
-    path: &'a Path,
+    name: &'static str,
+    rows: RowWriter<'a>,
 }
 
 impl TableInserter<'_> {
     /// Inserts a row of all columns.
-    pub(super) fn insert(&mut self, row: impl Params) -> Result<(), ReportError> {
-        let failed = |e: rusqlite::Error| ReportError::sqlite_writing(&e, self.path);
+    pub(super) fn insert(&mut self, row: &[&dyn ToSql]) -> Result<(), ReportError> {
+        let failed = |e: rusqlite::Error| ReportError::sqlite_writing(&e, self.rows.path);
+        if let Some(checksums) = self.rows.checksums {
+            let values: Vec<ToSqlOutput> =
+                row.iter().map(|value| value.to_sql()).collect::<Result<_, _>>().map_err(failed)?;
+            checksums.borrow_mut().add(self.name, values.iter().map(stored));
+        }
         self.statement.execute(row).map(|_| ()).map_err(failed)
+    }
+}
+
+/// A value as it will lie in the file.
+pub(super) fn stored<'v>(value: &'v ToSqlOutput) -> ValueRef<'v> {
+    match value {
+        ToSqlOutput::Borrowed(value) => *value,
+        ToSqlOutput::Owned(value) => ValueRef::from(value),
+        // Zeroes of a length, and what a later rusqlite may add: nothing here writes them.
+        _ => ValueRef::Null,
     }
 }
 

@@ -55,15 +55,16 @@ impl ReportAlignment {
     /// # Errors
     /// Parts of the files that cannot be read.
     pub fn read(source: &Report, target: &Report) -> Result<Self, ReportError> {
-        Self::aligned(source, target, MAX_STEPS)
+        let links = MatchedEntities::read(source, target)?;
+        Ok(Self { links, ..Self::aligned(source, target, MAX_STEPS)? })
     }
 
-    /// Aligns two reports, but not which execution of a program is which: all figures are the same,
-    /// links lead to first executions, and the cost does not grow with the length of the runs.
+    /// Aligns two reports for their figures alone: which execution of a program, which operation and
+    /// which variable is which is not known, and the cost does not grow with the length of the runs.
     ///
     /// # Errors
     /// Parts of the files that cannot be read.
-    pub fn without_steps(source: &Report, target: &Report) -> Result<Self, ReportError> {
+    pub fn without_links(source: &Report, target: &Report) -> Result<Self, ReportError> {
         Self::aligned(source, target, 0)
     }
 
@@ -73,7 +74,7 @@ impl ReportAlignment {
         target.trace()?;
         let programs = ProgramPairs::read(source, target)?;
         let steps = StepAlignment::read(source, target, &programs, steps)?;
-        Ok(Self { links: MatchedEntities::read(source, target)?, programs, steps })
+        Ok(Self { programs, steps, links: MatchedEntities::default() })
     }
 }
 
@@ -141,7 +142,7 @@ pub fn differences(
     one: &ViewComparison,
     unit: WorkUnit,
 ) -> Result<Vec<ComparisonTable>, ReportError> {
-    let alignment = &ReportAlignment::without_steps(source, target)?;
+    let alignment = &ReportAlignment::without_links(source, target)?;
     let numbers = NumberFormat::default();
     (one.tables)(&ComparedReports { source, target, alignment, numbers, unit })
 }

@@ -1,8 +1,8 @@
 //! The window: takes in what has happened, then paints.
 
 use super::{
-    action, home, messages_ui, overlay, quit_dialog, report_chooser, report_tabs, what_if_panel_ui,
-    window_frame,
+    action, home, messages_ui, overlay, quit_dialog, report_check, report_chooser, report_tabs,
+    what_if_panel_ui, window_frame,
 };
 use crate::model::command::{AppCommand, CommandQueue, ViewAction};
 use crate::model::message::StatusMessage;
@@ -175,6 +175,7 @@ fn page_ui(ui: &mut Ui, shown: ShownPage<'_>, commands: &CommandQueue) {
         commands,
         pane: None,
     };
+    report_check::broken_reports_ui(ui, &mut page.checks, workers);
     page.search.update(ui, &context);
     if page.search.open {
         window_frame::find_panel_ui(ui, &mut page.search, &context);

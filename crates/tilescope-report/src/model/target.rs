@@ -60,6 +60,15 @@ pub struct Target {
 }
 
 impl Target {
+    /// IPUs that work alike for each IPU of the report, itself among them: with tensor parallelism
+    /// they are several.
+    pub fn ipus_alike(&self) -> u32 {
+        let shown = u64::from(self.replicas) * u64::from(self.ipus_per_replica);
+        // Systems have powers of two of IPUs, so that up to half of them may be left over.
+        let most = u64::from(self.num_ipus).checked_div(shown).unwrap_or(0);
+        most.checked_ilog2().map_or(1, |bits| 1 << bits)
+    }
+
     /// Tiles of one replica.
     pub fn tiles_per_replica(&self) -> u32 {
         self.tiles_per_ipu * self.ipus_per_replica

@@ -1,26 +1,14 @@
-//! Executed steps and marks.
+//! Executed steps.
 
 use super::step_row::{COLUMNS, StepRow};
-use super::{MarkFilter, Report, ReportOrigin, StepDetails};
+use super::{Report, ReportOrigin, StepDetails};
 use crate::database::{RowCells, SelectQuery};
 use crate::error::ReportError;
-use crate::limits::{MAX_COUNT, MAX_CYCLES, MAX_IPUS, MAX_STEPS};
-use crate::model::{MarkKind, ProgramKind, StepOnIpu, TraceMark, TrainingPass};
-use crate::units::{ComputeSetId, CycleRange, Cycles, IpuId, ProgramId, StepId};
+use crate::limits::MAX_STEPS;
+use crate::model::{ProgramKind, StepOnIpu};
+use crate::units::{ComputeSetId, CycleRange, ProgramId, StepId};
 use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
-
-const MARK_COLUMNS: [&str; 9] = [
-    "kind",
-    "label",
-    "ipu",
-    "pass",
-    "number",
-    "first_step",
-    "end_step",
-    "first_cycle",
-    "end_cycle",
-];
 
 impl Report {
     /// Number of executed steps.
@@ -42,11 +30,14 @@ impl Report {
             self.warnings.add("steps.id holds invalid values");
         }
         let count = match (steps, bars) {
-            (true, _) => self.db.number("steps", "count(*)")?,
-            (false, true) => self.db.number("steps_by_ipu", "count(DISTINCT step_id)")?,
+            (true, _) => self.db.row_count("steps")?,
+            (false, true) => {
+                let count = self.db.number("steps_by_ipu", "count(DISTINCT step_id)")?;
+                count.map(i64::unsigned_abs)
+            }
             (false, false) => None,
         };
-        Ok(count.unwrap_or(0) as u64)
+        Ok(count.unwrap_or(0))
     }
 
     /// Everything recorded about one executed step.
@@ -185,55 +176,6 @@ impl Report {
         }
         Ok(on_ipu)
     }
-
-    /// The marks that pass the filter, ordered by their start.
-    pub fn marks(&self, filter: &MarkFilter) -> Result<Vec<TraceMark>, ReportError> {
-        let needed = ["id", "kind", "ipu", "first_cycle", "end_cycle"];
-        if !needed.iter().all(|column| self.db.has("marks", column)) {
-            return Ok(Vec::new());
-        }
-        // Always true, so that the join below needs no special case. Only numbers and fixed names
-        // are put into the text, so there is nothing to quote.
-        let mut conditions = vec!["1".to_owned()];
-        if let Some(kind) = filter.kind {
-            conditions.push(format!("kind = '{}'", kind.name()));
-        }
-        if let Some(ipu) = filter.ipu {
-            conditions.push(format!("(ipu IS NULL OR ipu = {ipu})"));
-        }
-        if let Some(window) = filter.window {
-            // Marks that reach into the window start no earlier than the longest one is long.
-            let longest = filter.kind.map_or(Ok(None), |kind| self.longest_mark(kind))?;
-            let (start, end) = (window.start.min(MAX_CYCLES), window.end.min(MAX_CYCLES));
-            let earliest = longest.map_or(Cycles::ZERO, |longest| start.saturating_sub(longest));
-            conditions.push(format!(
-                "first_cycle BETWEEN {} AND {} AND end_cycle > {}",
-                earliest.0,
-                end.saturating_sub(Cycles(1)).0,
-                start.0
-            ));
-        }
-        let limit = filter.limit.min(u32::MAX as usize);
-        let rest =
-            format!("WHERE {} ORDER BY first_cycle, id LIMIT {limit}", conditions.join(" AND "));
-        let marks = self.db.list(SelectQuery::all("marks", &MARK_COLUMNS).clauses(&rest), mark)?;
-        Ok(marks.into_iter().flatten().collect())
-    }
-
-    fn longest_mark(&self, kind: MarkKind) -> Result<Option<Cycles>, ReportError> {
-        if !self.db.has("mark_kinds", "kind") {
-            return Ok(None);
-        }
-        let rest = format!("WHERE kind = '{}'", kind.name());
-        let select = SelectQuery::all("mark_kinds", &["longest_cycles"]).clauses(&rest);
-        Ok(self.db.first(select, |cells| cells.count(0, MAX_CYCLES))?.flatten())
-    }
-
-    /// Marks of kind [`MarkKind::Run`].
-    pub fn runs(&self) -> Result<Vec<TraceMark>, ReportError> {
-        let kind = Some(MarkKind::Run);
-        self.marks(&MarkFilter { kind, ipu: None, window: None, limit: usize::MAX })
-    }
 }
 
 fn step(cells: &RowCells) -> Option<StepDetails> {
@@ -257,19 +199,4 @@ fn unknown_step(id: StepId) -> StepDetails {
         compute_set: None,
         ipus: Vec::new(),
     }
-}
-
-fn mark(cells: &RowCells) -> Option<TraceMark> {
-    let cycles = CycleRange::new(cells.count(7, MAX_CYCLES)?, cells.count(8, MAX_CYCLES)?);
-    let step = |column| cells.count(column, MAX_STEPS).map(StepId);
-    let first = step(5).unwrap_or(StepId(0));
-    Some(TraceMark {
-        kind: MarkKind::from_name(&cells.text(0)?)?,
-        label: cells.text(1).unwrap_or_default(),
-        ipu: cells.small_up_to(2, MAX_IPUS - 1).map(IpuId),
-        pass: cells.text(3).and_then(|name| TrainingPass::from_name(&name)),
-        index: cells.count(4, MAX_COUNT).unwrap_or(0),
-        steps: first..step(6).unwrap_or(first).max(first),
-        cycles,
-    })
 }

@@ -17,6 +17,7 @@ mod exchange;
 mod execution;
 mod filters_and_answers;
 mod index_cache;
+mod marks;
 mod memory;
 mod program;
 mod sidecar_files;
@@ -93,6 +94,7 @@ pub struct Report {
     categories: ReadOnceCell<BTreeMap<i64, MemoryCategory>>,
     tile_memory: ReadOnceCell<TileRuns<TileMemory>>,
     tile_categories: ReadOnceCell<TileRuns<Vec<CategoryBytes>>>,
+    mark_chunks: ReadOnceCell<Vec<marks::MarkChunkInfo>>,
     trace: Mutex<Option<trace_index::PreparedTrace>>,
     building: Mutex<()>,
 }
@@ -117,9 +119,10 @@ impl Report {
                          memory_by_tile, …)";
             return Err(ReportError::NotAReport { found: found.to_owned(), path });
         }
-        let origin = origin(&db);
+        let origin = origin(&db, &path)?;
         let meta =
             if origin == ReportOrigin::Tilescope { read_meta(&db)? } else { BTreeMap::new() };
+        warn_of_unknown_layout(&meta, &warnings);
         Ok(Self {
             db,
             second: Mutex::new(Some(second)),
@@ -139,6 +142,7 @@ impl Report {
             categories: ReadOnceCell::default(),
             tile_memory: ReadOnceCell::default(),
             tile_categories: ReadOnceCell::default(),
+            mark_chunks: ReadOnceCell::default(),
             trace: Mutex::new(None),
             building: Mutex::new(()),
         })
@@ -176,6 +180,11 @@ impl Report {
         self.warnings.all()
     }
 
+    /// Major and minor version of the format, as the header of the file gives it.
+    fn format(&self) -> (i64, i64) {
+        format_of(&self.db)
+    }
+
     /// Keys and values about the file itself: `generator`, `format`, …; empty for foreign files.
     pub fn meta(&self) -> &BTreeMap<String, String> {
         &self.meta
@@ -208,7 +217,7 @@ impl Report {
             ReportPart::TileBalance => column("steps_by_ipu", "active_tile_balance"),
             ReportPart::ActiveTiles => column("steps_by_ipu", "active_tiles"),
             ReportPart::StepBytes => column("steps_by_ipu", "bytes_in"),
-            ReportPart::Marks => any("marks"),
+            ReportPart::Marks => any("marks") || any(schema::MARK_CHUNKS),
             ReportPart::Programs => column("programs", "id"),
             ReportPart::ProgramTree => any("program_roots") || any("program_children"),
             ReportPart::ComputeSets => column("compute_sets", "compute_set"),
@@ -314,20 +323,50 @@ fn connect(path: &Path, warnings: &Arc<ReportWarnings>) -> Result<ReportDatabase
     ReportDatabase::new(connection, path, bytes + log, &known, warnings.clone())
 }
 
-fn origin(db: &ReportDatabase) -> ReportOrigin {
+/// Who wrote a file, if this version can read it; what it cannot read of it is a warning.
+fn origin(db: &ReportDatabase, path: &Path) -> Result<ReportOrigin, ReportError> {
     if db.pragma("application_id") != i64::from(schema::APPLICATION_ID) {
-        return ReportOrigin::Foreign;
+        if db.has("trace_lanes", "expectations") {
+            db.warnings.add(
+                "written by tilescope, but copied by a tool that lost its application_id: read as a \
+                 foreign file, without what only tilescope records",
+            );
+        }
+        return Ok(ReportOrigin::Foreign);
     }
-    let version = db.pragma("user_version");
-    if !(1..=i64::from(schema::FORMAT.0)).contains(&(version / 1000)) {
+    let known = (i64::from(schema::FORMAT.0), i64::from(schema::FORMAT.1));
+    let (major, minor) = format_of(db);
+    if !(1..=known.0).contains(&major) || minor < 0 {
+        let format = format!("{major}.{minor}");
+        return Err(ReportError::UnknownFormat { format, path: path.to_owned() });
+    }
+    if (major, minor) > known {
         db.warnings.add(format!(
-            "written in format {}.{} by another version of tilescope: parts may be missing",
-            version / 1000,
-            version % 1000
+            "written in format {major}.{minor} by a newer tilescope: what is not in format {}.{} is \
+             not shown",
+            known.0, known.1
         ));
-        return ReportOrigin::Foreign;
     }
-    ReportOrigin::Tilescope
+    Ok(ReportOrigin::Tilescope)
+}
+
+/// Warns of steps that lie where this version does not look.
+fn warn_of_unknown_layout(meta: &BTreeMap<String, String>, warnings: &ReportWarnings) {
+    let known = [StepLayout::Rows, StepLayout::Columns].map(StepLayout::name);
+    if let Some(layout) = meta.get("layout").filter(|layout| !known.contains(&layout.as_str())) {
+        warnings.add(format!(
+            "steps are kept in the layout {layout}, which this version of tilescope does not know: \
+             only what is in the tables of format {}.{} is shown",
+            schema::FORMAT.0,
+            schema::FORMAT.1
+        ));
+    }
+}
+
+/// Major and minor version of the format.
+fn format_of(db: &ReportDatabase) -> (i64, i64) {
+    let version = db.pragma("user_version");
+    (version / 1000, version % 1000)
 }
 
 fn read_meta(db: &ReportDatabase) -> Result<BTreeMap<String, String>, ReportError> {

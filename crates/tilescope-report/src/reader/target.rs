@@ -132,8 +132,8 @@ impl Report {
             }
         }
         // A table without tile numbers has its rows in the order of tiles.
-        let rows = self.db.number("memory_by_tile", "count(*)")?.unwrap_or(0);
-        Ok(u32::try_from(rows.max(0)).unwrap_or(MAX_TILES).min(MAX_TILES))
+        let rows = self.db.row_count("memory_by_tile")?.unwrap_or(0);
+        Ok(u32::try_from(rows).unwrap_or(MAX_TILES).min(MAX_TILES))
     }
 
     /// Number of IPUs with steps, judged by the first rows: all IPUs take part early on.
@@ -162,9 +162,9 @@ impl Report {
         if let Some(graph) = read {
             return Ok(graph);
         }
-        let sets = self.db.number("compute_sets", "count(*)")?.unwrap_or(0);
+        let sets = self.db.row_count("compute_sets")?.unwrap_or(0);
         let variables = self.variable_count()?;
-        Ok(GraphCounts { compute_sets: sets as u64, variables, ..GraphCounts::default() })
+        Ok(GraphCounts { compute_sets: sets, variables, ..GraphCounts::default() })
     }
 
     /// How many samples one host call moves, where the model was run in batches.

@@ -313,7 +313,7 @@ impl ForeignIndexBuilder {
     ) -> Result<Connection, ReportError> {
         let path =
             PathBuf::from(connection.path().filter(|p| !p.is_empty()).unwrap_or("temporary file"));
-        let rows = || RowWriter { connection: &connection, path: &path };
+        let rows = || RowWriter::plain(&connection, &path);
         // A cache that is not completed is thrown away, so nothing of it has to survive a crash.
         rows().execute(&format!(
             "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;
@@ -365,7 +365,7 @@ impl ForeignIndexBuilder {
         let number = self.source.number(
             "steps_by_ipu",
             // The largest row number is read at once; counting rows walks the whole table.
-            if order.ends_with("rowid") { "max(rowid)" } else { "count(*)" },
+            if order.ends_with("rowid") { "max(rowid)" } else { "total(1)" },
         );
         let total = number.map_err(IndexBuildError::Failed)?.unwrap_or(0).max(1) as f64;
         let mut pass = IndexBuildPass {

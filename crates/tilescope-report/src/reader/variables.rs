@@ -6,7 +6,7 @@ use super::{Report, VariableFilter};
 use crate::address_blob;
 use crate::database::{RowCells, SelectQuery};
 use crate::error::ReportError;
-use crate::limits::{MAX_TILE_BYTES, MAX_TILES};
+use crate::limits::{MAX_SHARED_NAME_BYTES, MAX_TILE_BYTES, MAX_TILES, SHORT_NAME_BYTES};
 use crate::model::{MemoryCategory, Variable, VariablePlacement};
 use crate::units::{Bytes, OperationId, TileId, TileRange, TileRuns, VariableId};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -34,7 +34,7 @@ impl Report {
     /// Number of variables; in foreign files, of parts of variables on tiles.
     pub fn variable_count(&self) -> Result<u64, ReportError> {
         let table = if self.is_per_tile() { "vars_info" } else { "vars" };
-        Ok(self.db.number(table, "count(*)")?.unwrap_or(0) as u64)
+        Ok(self.db.row_count(table)?.unwrap_or(0))
     }
 
     /// Number of parts of variables on tiles.
@@ -75,6 +75,7 @@ impl Report {
         let on_tiles = filter.tiles.map(|tiles| self.variables_on(tiles)).transpose()?;
         // Pages go on behind an id instead of using OFFSET, which would read all rows before it.
         let after = [filter.after.map_or(-1, |id| i64::from(id.0))];
+        let mut names = SharedNames { strings: &strings, bytes: 0 };
         let select =
             SelectQuery::all("vars", &COLUMNS).clauses("WHERE id > ?1 ORDER BY id").params(&after);
         let mut found = Vec::new();
@@ -86,10 +87,10 @@ impl Report {
             if wanted && found.len() < filter.limit {
                 let operation = cells.small(3).map(OperationId);
                 let variable = Variable {
-                    name: name(cells, 1, &strings),
+                    name: names.name(cells, 1),
                     category,
                     operation: operation.filter(|id| id.index() < operations),
-                    shape: name(cells, 4, &strings),
+                    shape: names.name(cells, 4),
                     lifetime: lifetime(cells),
                     tiles: TileRuns::empty(),
                 };
@@ -98,8 +99,15 @@ impl Report {
             let more = found.len() < filter.limit;
             Ok(if more { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
         })?;
+        self.warn_of_cut_names(&names);
         self.read_placements(&mut found)?;
         Ok(found)
+    }
+
+    fn warn_of_cut_names(&self, names: &SharedNames) {
+        if names.are_cut() {
+            self.warnings.add("names of variables are too long to hold in memory: some are cut");
+        }
     }
 
     /// Ids of variables with a part on one of `tiles`.
@@ -227,6 +235,7 @@ impl Report {
         let params = [after, tiles.first.0.into(), tiles.end.0.into()];
         let rest = format!("WHERE \"{id}\" > ?1 AND tile >= ?2 AND tile < ?3 ORDER BY \"{id}\"");
         let select = SelectQuery::all("vars_info", &columns).clauses(&rest).params(&params);
+        let mut names = SharedNames { strings: &strings, bytes: 0 };
         let mut found = Vec::new();
         self.db.read(select, |cells| {
             let category = category(cells, &categories);
@@ -238,7 +247,7 @@ impl Report {
                 let tile = TileRange::single(TileId(tile));
                 let bytes = cells.count(4, MAX_TILE_BYTES).unwrap_or_default();
                 let variable = Variable {
-                    name: name(cells, 1, &strings),
+                    name: names.name(cells, 1),
                     category,
                     operation: None,
                     shape: String::new(),
@@ -253,6 +262,7 @@ impl Report {
             let more = found.len() < filter.limit;
             Ok(if more { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
         })?;
+        self.warn_of_cut_names(&names);
         Ok(found)
     }
 
@@ -299,13 +309,33 @@ fn category(cells: &RowCells, categories: &BTreeMap<i64, MemoryCategory>) -> Mem
     known.unwrap_or(MemoryCategory::Unknown)
 }
 
-/// A name that is either interned or written out.
-fn name(cells: &RowCells, column: usize, strings: &[(i64, String)]) -> String {
-    let Some(text) = cells.text(column) else { return String::new() };
-    let id = text.parse::<i64>().ok();
-    // A name that merely looks like a number is kept as it is if no such string exists.
-    let place = id.and_then(|id| strings.binary_search_by_key(&id, |(id, _)| *id).ok());
-    place.and_then(|place| strings.get(place)).map_or(text, |(_, string)| string.clone())
+/// Names of the variables of one list. A few long names may be those of very many variables, each
+/// of which holds its own.
+struct SharedNames<'a> {
+    strings: &'a [(i64, String)],
+    bytes: usize,
+}
+
+impl SharedNames<'_> {
+    /// A name that is either interned or written out.
+    fn name(&mut self, cells: &RowCells, column: usize) -> String {
+        let Some(text) = cells.text(column) else { return String::new() };
+        let id = text.parse::<i64>().ok();
+        // A name that merely looks like a number is kept as it is if no such string exists.
+        let place = id.and_then(|id| self.strings.binary_search_by_key(&id, |(id, _)| *id).ok());
+        let Some((_, shared)) = place.and_then(|place| self.strings.get(place)) else {
+            return text;
+        };
+        self.bytes += shared.len();
+        match self.are_cut() {
+            false => shared.clone(),
+            true => shared.chars().take(SHORT_NAME_BYTES / 4).collect(),
+        }
+    }
+
+    fn are_cut(&self) -> bool {
+        self.bytes > MAX_SHARED_NAME_BYTES
+    }
 }
 
 fn lifetime(cells: &RowCells) -> Option<Range<u32>> {

@@ -274,7 +274,7 @@ impl TraceStore {
 
     /// Number of pieces in a table of the index.
     pub(super) fn piece_count(&self, table: &'static str) -> Result<u64, ReportError> {
-        Ok(self.db.number(table, "count(*)")?.map_or(0, i64::unsigned_abs))
+        Ok(self.db.row_count(table)?.unwrap_or(0))
     }
 
     fn expectations(&self, lane: LaneInfo) -> Result<Arc<StepPredictor>, ReportError> {

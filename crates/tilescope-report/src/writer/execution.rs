@@ -3,6 +3,7 @@
 //! Nothing here touches the file, so that steps can be taken in while others write to it.
 
 use super::execution_rows::{ExecutionRow, MarkTableRow};
+use super::mark_lanes::MarkLanes;
 use crate::error::ReportError;
 use crate::limits::{MAX_COUNT, MAX_CYCLES, MAX_STEP_BYTES, MAX_STEPS, MAX_SUB_LANES};
 use crate::model::{CompilationReport, ExecutionStep, MarkKind, StepOnIpu, TraceMark};
@@ -30,13 +31,15 @@ pub(super) struct ExecutionWriter {
     end_cycle: Cycles,
     lanes: TraceIndexWriter,
     marks: i64,
+    mark_lanes: MarkLanes,
     mark_kinds: BTreeMap<MarkKind, (u64, Cycles)>,
     /// Pieces to be written next.
     pieces: Vec<ExecutionRow>,
 }
 
 impl ExecutionWriter {
-    pub(super) fn new(compilation: &CompilationReport) -> Self {
+    /// Takes in the execution of `compilation`, whose steps are kept as `layout` says.
+    pub(super) fn new(compilation: &CompilationReport, layout: StepLayout) -> Self {
         let leaf = |program: &crate::model::ProgramNode| LeafProgramInfo {
             class: StepClass::new(program.kind, program.stream),
             kind: program.kind.name(),
@@ -46,11 +49,12 @@ impl ExecutionWriter {
             leaves: compilation.programs.iter().map(leaf).collect(),
             ipus: compilation.target.ipus_per_replica,
             tiles_per_ipu: compilation.target.tiles_per_ipu,
-            layout: StepLayout::Rows,
+            layout,
             steps: 0,
             end_cycle: Cycles::ZERO,
             lanes: TraceIndexWriter::default(),
             marks: 0,
+            mark_lanes: MarkLanes::default(),
             mark_kinds: BTreeMap::new(),
             pieces: Vec::new(),
         }
@@ -64,20 +68,6 @@ impl ExecutionWriter {
     /// Number of pieces to be written.
     pub(super) fn pending(&self) -> usize {
         self.pieces.len()
-    }
-
-    /// Chooses how steps are kept, before the first one.
-    pub(super) fn set_layout(&mut self, layout: StepLayout) -> Result<(), ReportError> {
-        if self.steps > 0 {
-            return Err(ReportError::invalid_input("the layout is chosen before the first step"));
-        }
-        self.layout = layout;
-        Ok(())
-    }
-
-    /// Layout of steps in the file.
-    pub(super) fn layout(&self) -> StepLayout {
-        self.layout
     }
 
     pub(super) fn step(&mut self, step: &ExecutionStep) -> Result<(), ReportError> {
@@ -181,13 +171,17 @@ impl ExecutionWriter {
                 checked_i64(mark.cycles.end, MAX_CYCLES, || of("end"))?,
             ],
         };
-        self.pieces.push(ExecutionRow::Mark(Box::new(row)));
         self.marks += 1;
+        match self.layout {
+            StepLayout::Rows => self.pieces.push(ExecutionRow::Mark(Box::new(row))),
+            StepLayout::Columns => self.pieces.extend(self.mark_lanes.push(mark, &row)),
+        }
         Ok(())
     }
 
     /// Writes what is known only at the end.
     pub(super) fn finish(mut self, rows: &RowWriter) -> Result<(), ReportError> {
+        self.pieces.extend(std::mem::take(&mut self.mark_lanes).finish());
         self.pieces().try_for_each(|piece| piece.insert(rows))?;
         if self.steps > 0 {
             rows.insert("execution_cycle_totals", params![self.end_cycle.0 as i64])?;

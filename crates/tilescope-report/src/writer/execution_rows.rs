@@ -1,11 +1,13 @@
 //! What an execution leaves in the file, piece by piece.
 
 use crate::error::ReportError;
-use crate::model::StepOnIpu;
+use crate::model::{MarkKind, StepOnIpu};
+use crate::packed_columns::PackedRows;
 use crate::row_writer::RowWriter;
+use crate::schema;
 use crate::trace::TraceIndexBlob;
-use crate::units::{IpuId, StepId};
-use rusqlite::params;
+use crate::units::{CycleRange, IpuId, StepId};
+use rusqlite::{ToSql, params};
 
 /// One row of an execution, checked and on its way to the file.
 pub(super) enum ExecutionRow {
@@ -17,6 +19,8 @@ pub(super) enum ExecutionRow {
     Blob(TraceIndexBlob),
     /// A row of `marks`.
     Mark(Box<MarkTableRow>),
+    /// A row of `mark_chunks`.
+    MarkChunk(Box<MarkChunk>),
 }
 
 /// A row of `marks`.
@@ -36,40 +40,65 @@ impl ExecutionRow {
             Self::Step { id, kind, program, compute_set } => {
                 rows.insert("steps", params![id.0 as i64, kind, program, compute_set])
             }
-            Self::OnIpu { id, on_ipu, balance } => {
-                rows.insert("steps_by_ipu", row(id, &on_ipu, balance))
-            }
+            Self::OnIpu { id, on_ipu, balance } => insert_step_on_ipu(rows, id, &on_ipu, balance),
             Self::Blob(blob) => blob.insert(rows),
-            Self::Mark(mark) => {
-                let [index, first_step, end_step, start, end] = mark.numbers;
-                let MarkTableRow { id, kind, label, ipu, pass, .. } = *mark;
-                rows.insert(
-                    "marks",
-                    params![id, kind, label, ipu, pass, index, first_step, end_step, start, end],
-                )
+            Self::Mark(mark) => mark.with_columns(|columns| rows.insert("marks", columns)),
+            Self::MarkChunk(chunk) => {
+                let MarkChunk { id, kind, ipu, cycles, marks } = *chunk;
+                let (first, end) = (cycles.start.0 as i64, cycles.end.0 as i64);
+                let PackedRows { rows: count, data, .. } = marks;
+                let row = params![id, kind.name(), ipu, first, end, count as i64, data];
+                rows.insert(schema::MARK_CHUNKS, row)
             }
         }
     }
 }
 
-/// A row of `steps_by_ipu`; cycles count from the start of the first active tile.
-fn row(id: StepId, on_ipu: &StepOnIpu, balance: f64) -> impl rusqlite::Params {
+impl MarkTableRow {
+    /// Hands out all its columns in order.
+    pub(super) fn with_columns<T>(&self, take: impl FnOnce(&[&dyn ToSql]) -> T) -> T {
+        let [index, first_step, end_step, start, end] = self.numbers;
+        let Self { id, kind, label, ipu, pass, .. } = self;
+        take(params![id, kind, label, ipu, pass, index, first_step, end_step, start, end])
+    }
+}
+
+/// Marks of one kind on one IPU.
+pub(super) struct MarkChunk {
+    pub(super) id: i64,
+    pub(super) kind: MarkKind,
+    pub(super) ipu: Option<IpuId>,
+    /// From where the first begins to where the last one ends.
+    pub(super) cycles: CycleRange,
+    pub(super) marks: PackedRows,
+}
+
+/// Inserts a row of `steps_by_ipu`; cycles count from the start of the first active tile.
+fn insert_step_on_ipu(
+    rows: &RowWriter,
+    id: StepId,
+    on_ipu: &StepOnIpu,
+    balance: f64,
+) -> Result<(), ReportError> {
     let base = on_ipu.from_min;
-    (
-        id.0 as i64,
-        on_ipu.ipu,
-        // `Execution::check` has bounded and ordered the cycles: no difference is negative.
-        (on_ipu.to_max - on_ipu.from_max).0 as i64,
-        on_ipu.active_tiles,
-        base.0 as i64,
-        0,
-        (on_ipu.from_max - base).0 as i64,
-        (on_ipu.to_min - base).0 as i64,
-        (on_ipu.to_max - base).0 as i64,
-        f64::from(on_ipu.active_tile_balance),
-        balance.min(1.0),
-        on_ipu.bytes_in.0 as i64,
-        on_ipu.bytes_out.0 as i64,
-        on_ipu.sub_lane,
+    rows.insert(
+        "steps_by_ipu",
+        params![
+            id.0 as i64,
+            on_ipu.ipu,
+            // `Execution::check` has bounded and ordered the cycles: no difference is negative.
+            (on_ipu.to_max - on_ipu.from_max).0 as i64,
+            on_ipu.active_tiles,
+            base.0 as i64,
+            0,
+            (on_ipu.from_max - base).0 as i64,
+            (on_ipu.to_min - base).0 as i64,
+            (on_ipu.to_max - base).0 as i64,
+            f64::from(on_ipu.active_tile_balance),
+            balance.min(1.0),
+            on_ipu.bytes_in.0 as i64,
+            on_ipu.bytes_out.0 as i64,
+            on_ipu.sub_lane,
+        ],
     )
 }

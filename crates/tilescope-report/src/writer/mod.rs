@@ -6,6 +6,7 @@
 mod compilation;
 mod execution;
 mod execution_rows;
+mod mark_lanes;
 mod recorder;
 mod tile_patterns;
 
@@ -17,8 +18,10 @@ use super::model::{CompilationReport, ExecutionStep, TraceMark};
 use super::open_file::REPORT_FILE;
 use super::row_writer::RowWriter;
 use super::schema;
+use super::table_checksums::{TableChecksums, TablePart};
 use execution::ExecutionWriter;
-use rusqlite::{Connection, OpenFlags, params};
+use rusqlite::{Connection, OpenFlags, ToSql, params};
+use std::cell::RefCell;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -33,19 +36,19 @@ pub struct ReportMeta {
     pub spec: Option<String>,
 }
 
-/// How the steps of an execution are kept. What can be read of them is the same.
+/// How the steps and marks of an execution are kept. What can be read of them is the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StepLayout {
     /// As Poplar keeps them, so that scripts can query them: some 65 B and 2 us per step and IPU.
     #[default]
     Rows,
-    /// As compressed columns: some 1 B per step and IPU, ten times as fast, of no use to scripts.
+    /// As compressed columns: some 0.5 B per step and IPU, ten times as fast, of no use to scripts.
     Columns,
 }
 
 impl StepLayout {
     /// Steps x IPUs up to which rows are worth their room.
-    pub(crate) const MOST_ROWS: u64 = 4_000_000;
+    pub(crate) const MOST_ROWS: u64 = 1 << 18;
 
     /// The layout for a number of bars, steps x IPUs.
     pub fn for_bars(bars: u64) -> Self {
@@ -78,6 +81,8 @@ pub struct ReportWriter {
     // Closed before the file is removed or put in place: fields drop in this order.
     connection: Connection,
     part: AtomicFile,
+    layout: StepLayout,
+    checksums: RefCell<TableChecksums>,
     execution: Option<ExecutionWriter>,
     failed: bool,
 }
@@ -95,7 +100,14 @@ impl ReportWriter {
         let connection = Connection::open_with_flags(part.temporary_path(), flags)
             .map_err(|e| ReportError::sqlite_writing(&e, part.temporary_path()))?;
         connection.set_prepared_statement_cache_capacity(schema::TABLES.len());
-        let writer = Self { connection, part, execution: None, failed: false };
+        let writer = Self {
+            connection,
+            part,
+            layout: StepLayout::default(),
+            checksums: RefCell::default(),
+            execution: None,
+            failed: false,
+        };
         writer.rows().execute(&format!(
             "PRAGMA page_size = {PAGE_BYTES}; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;
              PRAGMA locking_mode = EXCLUSIVE; PRAGMA cache_size = -32768; PRAGMA secure_delete = FAST;
@@ -113,7 +125,6 @@ impl ReportWriter {
         let fact = |key: &str, value: &str| writer.rows().insert("meta", params![key, value]);
         fact("format", &format)?;
         fact("generator", &meta.generator)?;
-        fact("layout", StepLayout::default().name())?;
         meta.spec.as_ref().map_or(Ok(()), |spec| fact("spec", spec))?;
         Ok(writer)
     }
@@ -131,15 +142,22 @@ impl ReportWriter {
                 Err(ReportError::invalid_input("a report has one compilation"))
             });
         }
-        let execution = ExecutionWriter::new(compilation);
+        let execution = ExecutionWriter::new(compilation, self.layout);
         self.refuse_after_failure(|writer| compilation::write(&writer.rows(), compilation))?;
         self.execution = Some(execution);
         Ok(())
     }
 
-    /// Chooses how steps are kept, after the compilation and before the first step.
+    /// Chooses how steps and marks are kept, before the compilation.
     pub fn step_layout(&mut self, layout: StepLayout) -> Result<(), ReportError> {
-        self.executing(|execution| execution.set_layout(layout))
+        self.refuse_after_failure(|writer| {
+            if writer.execution.is_some() {
+                let problem = "the layout is chosen before the compilation";
+                return Err(ReportError::invalid_input(problem));
+            }
+            writer.layout = layout;
+            Ok(())
+        })
     }
 
     /// Writes the next executed step; its id is the number of steps before it. Steps of one lane
@@ -167,7 +185,8 @@ impl ReportWriter {
     where
         R: FnOnce(&mut Recorder) -> Result<(), ReportError> + Send,
     {
-        let (mut recorder, pieces) = Recorder::new(compilation, layout)?;
+        self.step_layout(layout)?;
+        let (mut recorder, pieces) = Recorder::new(compilation, layout);
         std::thread::scope(|scope| {
             let running = scope.spawn(move || run(&mut recorder).and_then(|()| recorder.end()));
             // Pieces queue while the compiled program is written: the connection stays with one
@@ -191,16 +210,15 @@ impl ReportWriter {
         let Some(execution) = self.execution.take() else {
             return Err(ReportError::invalid_input("a report has a compilation"));
         };
-        // The row was written at the beginning, before the layout was chosen.
-        let layout = execution.layout().name();
-        self.rows().execute(&format!("UPDATE meta SET value = '{layout}' WHERE key = 'layout'"))?;
+        self.rows().insert("meta", params!["layout", self.layout.name()])?;
         execution.finish(&self.rows())?;
-        if layout == StepLayout::Columns.name() {
-            self.rows().execute(schema::STEPS_WITHOUT_ROWS)?;
+        self.write_checksums()?;
+        match self.layout {
+            StepLayout::Columns => self.rows().execute(&schema::views_without_rows())?,
+            // Indexed once at the end: keeping an index up with every mark moves its pages again
+            // and again.
+            StepLayout::Rows => self.rows().execute(schema::MARKS_INDEX)?,
         }
-        // Indexed once at the end: keeping an index up with every mark moves its pages again and
-        // again.
-        self.rows().execute(schema::MARKS_INDEX)?;
         self.rows().execute("COMMIT")?;
         let Self { connection, part, .. } = self;
         connection
@@ -210,7 +228,25 @@ impl ReportWriter {
     }
 
     fn rows(&self) -> RowWriter<'_> {
-        RowWriter { connection: &self.connection, path: self.part.temporary_path() }
+        RowWriter {
+            connection: &self.connection,
+            path: self.part.temporary_path(),
+            checksums: Some(&self.checksums),
+        }
+    }
+
+    /// Writes the checksums of all rows so far, which are none of their own.
+    fn write_checksums(&self) -> Result<(), ReportError> {
+        let rows = RowWriter::plain(&self.connection, self.part.temporary_path());
+        for (table, part, sum) in self.checksums.borrow().parts() {
+            let part: &dyn ToSql = match part {
+                TablePart::Ids(number) => number,
+                TablePart::Text(text) => text,
+            };
+            let count = sum.rows as i64;
+            rows.insert("checksums", params![table, part, count, sum.checksum as i64])?;
+        }
+        Ok(())
     }
 
     /// Lets the execution take something in, and writes what comes of it.
@@ -219,15 +255,14 @@ impl ReportWriter {
         take: impl FnOnce(&mut ExecutionWriter) -> Result<(), ReportError>,
     ) -> Result<(), ReportError> {
         self.refuse_after_failure(|writer| {
-            let rows =
-                RowWriter { connection: &writer.connection, path: writer.part.temporary_path() };
             let Some(execution) = &mut writer.execution else {
                 return Err(ReportError::invalid_input(
                     "the compilation comes before its execution",
                 ));
             };
             take(execution)?;
-            execution.pieces().try_for_each(|piece| piece.insert(&rows))
+            let pieces: Vec<_> = execution.pieces().collect();
+            pieces.into_iter().try_for_each(|piece| piece.insert(&writer.rows()))
         })
     }
 

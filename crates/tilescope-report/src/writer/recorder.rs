@@ -22,11 +22,10 @@ impl Recorder {
     pub(super) fn new(
         compilation: &CompilationReport,
         layout: StepLayout,
-    ) -> Result<(Self, Receiver<Vec<ExecutionRow>>), ReportError> {
-        let mut execution = ExecutionWriter::new(compilation);
-        execution.set_layout(layout)?;
+    ) -> (Self, Receiver<Vec<ExecutionRow>>) {
+        let execution = ExecutionWriter::new(compilation, layout);
         let (pieces, receiver) = sync_channel(MAX_QUEUED_BATCHES);
-        Ok((Self { execution, pieces }, receiver))
+        (Self { execution, pieces }, receiver)
     }
 
     /// Writes a step, as [`ReportWriter::step`](super::ReportWriter::step) does.

@@ -81,7 +81,7 @@ const fn size(path: &'static str, default: &'static str, about: &'static str) ->
 /// The key of the number of layers: each is a block, so a graph of them must stay a graph.
 const fn depth(default: &'static str) -> SpecKey {
     let about = "Layers, each a block of its own";
-    SpecKey::of_model("model.layers", SpecKeyType::Integer(1, 64), default, about, &[])
+    SpecKey::of_model("model.layers", SpecKeyType::Integer(1, 256), default, about, &[])
 }
 
 /// Checks that one size is a multiple of another.

@@ -132,7 +132,7 @@ fn mistakes_are_named_with_file_line_key_and_the_nearest_right_word() {
         ),
         (
             "[model]\nname = \"mnist\"\n[target]\nipus = 5\n",
-            "spec.toml:4: target.ipus: expected a power of two from 1 to 64, found the number 5",
+            "spec.toml:4: target.ipus: expected a power of two from 1 to 256, found the number 5",
         ),
         (
             "[model]\nname = \"mnist\"\ntraining = \"yes\"\n",

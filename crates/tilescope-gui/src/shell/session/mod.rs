@@ -78,6 +78,7 @@ impl AppSession {
         remove_stale_directories();
         session.home.set_sample_reports(demos());
         session.watch_files();
+        session.check_reports();
         session
     }
 
@@ -203,6 +204,12 @@ impl AppSession {
     /// Has reports that are opened from now on read again when their files change.
     pub fn watch_files(&mut self) {
         self.workspace.watch_files();
+    }
+
+    /// Has the laws of reports checked that are opened from now on; a line above the views says
+    /// which are broken.
+    pub fn check_reports(&mut self) {
+        self.workspace.check_reports();
     }
 
     /// Keeps preferences that have changed, and what was tried.

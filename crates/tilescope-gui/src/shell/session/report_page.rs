@@ -12,6 +12,7 @@ use crate::model::selection::Selection;
 use crate::model::view_id::ViewId;
 use crate::model::view_state::ViewState;
 use crate::shell::export_task::ExportSource;
+use crate::shell::report_check::ReportCheck;
 use crate::shell::report_file_watcher::ReportFileWatcher;
 use crate::shell::report_locations::notes_files;
 use crate::views::compare::ComparisonTarget;
@@ -30,6 +31,8 @@ pub struct ReportPage {
     pub(crate) search: SearchPanel,
     /// Notice that a file has changed; none where files are not watched.
     file_watchers: Vec<ReportFileWatcher>,
+    /// Find broken laws; none where reports are not checked.
+    pub(crate) checks: Vec<ReportCheck>,
 }
 
 impl ReportPage {
@@ -48,6 +51,7 @@ impl ReportPage {
             compared: with.map(|with| Box::new(ComparisonTarget::new(with))),
             search: SearchPanel::default(),
             file_watchers: Vec::new(),
+            checks: Vec::new(),
         };
         (page, message.map(StatusMessage::warning))
     }
@@ -156,6 +160,13 @@ impl ReportPage {
         let target = self.compared.as_ref().map(|with| with.target.report.path());
         let files = std::iter::once(self.tab.opened.report.path()).chain(target);
         self.file_watchers = files.map(ReportFileWatcher::new).collect();
+    }
+
+    /// Checks the laws of its reports, once.
+    pub(super) fn check_reports(&mut self) {
+        let target = self.compared.as_ref().map(|with| &with.target);
+        let reports = std::iter::once(&self.tab.opened).chain(target);
+        self.checks = reports.cloned().map(ReportCheck::new).collect();
     }
 
     /// Whether one of its files has changed; told once.

@@ -23,6 +23,8 @@ pub(crate) struct Workspace {
     view_actions: Vec<ViewAction>,
     /// Whether reports are read again when their files change.
     watch_files: bool,
+    /// Whether the laws of reports are checked when they are opened.
+    check_reports: bool,
 }
 
 impl Workspace {
@@ -83,6 +85,11 @@ impl Workspace {
         self.watch_files = true;
     }
 
+    /// Has the laws of reports checked that are opened from now on.
+    pub(super) fn check_reports(&mut self) {
+        self.check_reports = true;
+    }
+
     /// Asks the shown view for an action in the next frame.
     pub(super) fn send_to_view(&mut self, action: ViewAction) {
         self.view_actions.push(action);
@@ -122,9 +129,7 @@ impl Workspace {
         let (page, message) = ReportPage::new(opened, with, shown.tab.view, selection);
         let before = std::mem::replace(shown, page);
         shown.inherit_from(before);
-        if self.watch_files {
-            shown.watch_files();
-        }
+        look_after(shown, (self.watch_files, self.check_reports));
         message
     }
 
@@ -141,9 +146,7 @@ impl Workspace {
         let selection = self.selection().clone().retain_existing(&opened.target);
         let (mut page, message) = ReportPage::new(opened, with, view, selection);
         page.restore_views(&settings);
-        if self.watch_files {
-            page.watch_files();
-        }
+        look_after(&mut page, (self.watch_files, self.check_reports));
         self.home_selection = Selection::default();
         self.tabs.open(page);
         message
@@ -203,9 +206,7 @@ impl Workspace {
         let shown = self.tabs.shown_mut()?;
         let (page, message) = shown.swapped()?;
         *shown = page;
-        if self.watch_files {
-            shown.watch_files();
-        }
+        look_after(shown, (self.watch_files, self.check_reports));
         message
     }
 
@@ -252,5 +253,15 @@ impl Workspace {
     /// Whether a file of what is shown has changed; told once.
     pub(super) fn files_have_changed(&mut self, context: &Context) -> bool {
         self.tabs.shown_mut().is_some_and(|page| page.files_have_changed(context))
+    }
+}
+
+/// Has a new page's files watched and its reports checked, if that is wanted.
+fn look_after(page: &mut ReportPage, (watch_files, check_reports): (bool, bool)) {
+    if watch_files {
+        page.watch_files();
+    }
+    if check_reports {
+        page.check_reports();
     }
 }

@@ -84,7 +84,7 @@ impl OverviewPage {
         let (source, target) = (source.report.clone(), target.report.clone());
         let question = move |(unit, numbers): &(WorkUnit, NumberFormat)| {
             // Nothing here is of single steps, and the page is not to wait for long runs.
-            let alignment = ReportAlignment::without_steps(&source, &target)?;
+            let alignment = ReportAlignment::without_links(&source, &target)?;
             overview(&ComparedReports {
                 source: &source,
                 target: &target,

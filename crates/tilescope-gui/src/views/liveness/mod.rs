@@ -20,7 +20,6 @@ use crate::widgets::stack_graph::{
     GraphAnnotation, GraphLevelLine, MatchedPlaces, StackGraph, StackGraphInput,
     StackGraphResponse, StackLayer, StackedValues, is_near,
 };
-use crate::widgets::tile_picker::TilePicker;
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui, weak_ui};
 use crate::widgets::{empty_state_ui, search_ui, tables_height, waiting_tabs_ui};
 use egui::{CentralPanel, Frame, Key, RichText, Ui};
@@ -85,8 +84,6 @@ struct LivenessView {
     matching: BackgroundQuery<(u64, String), MatchedPlaces>,
     #[serde(skip)]
     jump: TraceJump,
-    #[serde(skip)]
-    picker: TilePicker,
 }
 
 impl ReportView for LivenessView {
@@ -351,7 +348,6 @@ impl LivenessView {
         shown: &Versioned<LivenessGraphData>,
     ) {
         self.source_ui(bar, context);
-        self.tile_ui(bar, context);
         self.filter_ui(bar, context, shown);
         let old = context.prefs.liveness;
         let mut prefs = old;
@@ -373,20 +369,6 @@ impl LivenessView {
             && let Some(peak) = shown.curve.peak()
         {
             self.choose(context, &shown.curve, peak as u32, false);
-        }
-    }
-
-    /// The box for a tile, whose curve is shown then.
-    fn tile_ui(&mut self, bar: &mut ToolbarBuilder<'_>, context: &ViewContext<'_>) {
-        let count = context.opened.target.tiles_per_replica();
-        let mut typed = None;
-        bar.add("Select tiles", |ui| {
-            typed = self.picker.ui(ui, &context.selection.tiles, count);
-        });
-        if let Some(tiles) = typed {
-            let tile = tiles.last().copied();
-            self.source = tile.map_or(LivenessScope::Whole, LivenessScope::Tile);
-            context.commands.push(AppCommand::SelectTiles(tiles));
         }
     }
 

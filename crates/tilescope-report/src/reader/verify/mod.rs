@@ -1,10 +1,13 @@
 //! The laws inside a report: sums that must agree, references that must lead somewhere.
 
+mod content;
 mod execution;
+mod marks;
 mod memory;
 mod tables;
 
 use super::{InvariantViolation, MarkFilter, Report, ReportOrigin, ReportPart};
+use crate::database::SelectQuery;
 use crate::error::ReportError;
 use crate::limits::MAX_STEPS;
 use crate::model::{CategoryBytes, MemoryRegion, ProgramKind, TileMemory};
@@ -12,6 +15,7 @@ use crate::trace::{FixedPointBalance, LaneStepCursor, Trace};
 use crate::units::{Bytes, IpuId, StepId, TileId, TileRange, TileRuns};
 use execution::verify_mark_cycles;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -21,6 +25,8 @@ const BATCH: usize = 4096;
 const MAX_REPORTED_VIOLATIONS: usize = 5;
 /// Variables and marks looked at, at a time.
 const PAGE: usize = 10_000;
+/// Steps x IPUs up to which a check beside other work goes through all steps.
+const MAX_BARS_APART: u64 = 2_000_000;
 /// Share of the work that is over when the trace is looked at, as progress tells it.
 const SHARE_BEFORE_TRACE: f64 = 0.1;
 /// Share of the work on the trace that its index takes, where rows of steps are read besides.
@@ -74,6 +80,44 @@ impl Report {
         progress: &mut dyn FnMut(f64),
         cancel: &Arc<AtomicBool>,
     ) -> Result<Vec<InvariantViolation>, ReportError> {
+        let mut found = self.verify_tables_alone(progress, cancel)?;
+        let mut on_trace =
+            |share: f64| progress(SHARE_BEFORE_TRACE + (1.0 - SHARE_BEFORE_TRACE) * share);
+        self.verify_trace_to(&mut found, &mut on_trace, cancel)?;
+        let odd = self.warnings().into_iter();
+        found.extend(odd.map(|text| InvariantViolation { law: "nothing_is_odd", text }));
+        progress(1.0);
+        Ok(found)
+    }
+
+    /// Checks the laws on connections of its own, so that no question has to wait for it. It does
+    /// not go through the steps of a long run, nor through those of a foreign file. Setting
+    /// `cancel` ends it with [`ReportError::Cancelled`].
+    pub fn verify_apart(
+        &self,
+        cancel: &Arc<AtomicBool>,
+    ) -> Result<Vec<InvariantViolation>, ReportError> {
+        let mut apart = Self::open_with_cache(&self.path, None)?;
+        if apart.identity != self.identity {
+            return Err(ReportError::Replaced { path: self.path.clone() });
+        }
+        apart.db.set_cancel(cancel.clone())?;
+        let mut found = apart.verify_tables_alone(&mut |_| {}, cancel)?;
+        if apart.origin() == ReportOrigin::Tilescope {
+            let trace = apart.trace()?;
+            if trace.is_none_or(|trace| trace.bars() <= MAX_BARS_APART) {
+                apart.verify_trace_to(&mut found, &mut |_| {}, cancel)?;
+            }
+        }
+        Ok(found)
+    }
+
+    /// Checks the laws of everything but the steps.
+    fn verify_tables_alone(
+        &self,
+        progress: &mut dyn FnMut(f64),
+        cancel: &Arc<AtomicBool>,
+    ) -> Result<Vec<InvariantViolation>, ReportError> {
         let mut found = Vec::new();
         let mut structure = InvariantCheck::new("file_is_sound", &mut found);
         for line in self.db.broken_structure() {
@@ -82,7 +126,8 @@ impl Report {
         drop(structure);
         type InvariantCheckFn =
             fn(&Report, &mut Vec<InvariantViolation>) -> Result<(), ReportError>;
-        let checks: [(&'static str, InvariantCheckFn); 5] = [
+        let checks: [(&'static str, InvariantCheckFn); 6] = [
+            ("content_is_as_written", Report::verify_content),
             ("memory_adds_up", Report::verify_memory),
             ("traffic_balances", Report::verify_traffic),
             ("programs_resolve", Report::verify_programs),
@@ -93,35 +138,47 @@ impl Report {
             if cancel.load(Ordering::Relaxed) {
                 return Err(ReportError::Cancelled);
             }
-            if let Err(error) = check(self, &mut found) {
-                found.push(InvariantViolation { law, text: error.to_string() });
+            match check(self, &mut found) {
+                Err(ReportError::Cancelled) => return Err(ReportError::Cancelled),
+                Err(error) => found.push(InvariantViolation { law, text: error.to_string() }),
+                Ok(()) => {}
             }
             progress(SHARE_BEFORE_TRACE * f64::from(done) / checks.len() as f64);
         }
-        let mut on_trace =
-            |share: f64| progress(SHARE_BEFORE_TRACE + (1.0 - SHARE_BEFORE_TRACE) * share);
-        match self.verify_trace(&mut found, &mut on_trace, cancel) {
-            Err(ReportError::Cancelled) => return Err(ReportError::Cancelled),
+        Ok(found)
+    }
+
+    /// Checks the laws of the steps; what cannot be read is a finding.
+    fn verify_trace_to(
+        &self,
+        found: &mut Vec<InvariantViolation>,
+        progress: &mut dyn FnMut(f64),
+        cancel: &Arc<AtomicBool>,
+    ) -> Result<(), ReportError> {
+        match self.verify_trace(found, progress, cancel) {
+            Err(ReportError::Cancelled) => Err(ReportError::Cancelled),
             Err(error) => {
                 found.push(InvariantViolation { law: "trace_adds_up", text: error.to_string() });
+                Ok(())
             }
-            Ok(()) => {}
+            Ok(()) => Ok(()),
         }
-        let odd = self.warnings().into_iter();
-        found.extend(odd.map(|text| InvariantViolation { law: "nothing_is_odd", text }));
-        progress(1.0);
-        Ok(found)
     }
 
     fn verify_memory(&self, found: &mut Vec<InvariantViolation>) -> Result<(), ReportError> {
         let (memory, categories) = (self.tile_memory()?, self.tile_categories()?);
         let mut totals = InvariantCheck::new("regions_add_up", found);
         if self.has(ReportPart::Regions) {
-            let differs = "total != non_interleaved + interleaved + overflowed";
-            let rows =
-                self.db.number("memory_by_tile", &format!("count(*) FILTER (WHERE {differs})"))?;
-            totals.check(rows == Some(0), || {
-                format!("on {} tiles the regions do not add up to the total", rows.unwrap_or(0))
+            let columns = ["total", "non_interleaved", "interleaved", "overflowed"];
+            let mut differ = 0;
+            self.db.stream(SelectQuery::all("memory_by_tile", &columns), |cells| {
+                let [total, parts @ ..] = [0, 1, 2, 3].map(|column| cells.int(column));
+                let sum = parts.into_iter().try_fold(0i64, |sum, part| sum.checked_add(part?));
+                differ += i64::from(total != sum);
+                Ok(ControlFlow::Continue(()))
+            })?;
+            totals.check(differ == 0, || {
+                format!("on {differ} tiles the regions do not add up to the total")
             });
             for (tiles, memory) in memory.iter() {
                 totals.check(memory.including_gaps >= memory.excluding_gaps(), || {

@@ -3,13 +3,13 @@
 use super::{InvariantCheck, InvariantViolation, Report};
 use crate::database::SelectQuery;
 use crate::error::ReportError;
-use crate::model::{MarkKind, ProgramKind, StreamEndpoint, TrainingPass};
+use crate::model::{ProgramKind, StreamEndpoint, TrainingPass};
 use crate::reader::tile_patterns::strided_runs_of_numbers;
 use crate::units::TileId;
 use std::ops::ControlFlow;
 
 /// Tables whose rows are numbered 0, 1, 2, …, and the column of the number.
-const NUMBERED_TABLES: [(&str, &str); 19] = [
+const NUMBERED_TABLES: [(&str, &str); 18] = [
     ("options", "id"),
     ("notes", "id"),
     ("programs", "id"),
@@ -28,7 +28,6 @@ const NUMBERED_TABLES: [(&str, &str); 19] = [
     ("var_addresses", "var"),
     ("tiles", "tile"),
     ("liveness_steps", "id"),
-    ("marks", "id"),
 ];
 
 /// Columns whose numbers are found in a column of another table.
@@ -63,12 +62,8 @@ const REFERENCES: [(&str, &str, &str, &str); 28] = [
     ("liveness_steps", "program", "programs", "id"),
 ];
 
-/// Tables of runs of tiles.
-const TABLES_OF_RUNS: [&str; 5] =
-    ["compute_set_cycles", "vertex_tiles", "exchange_tiles", "var_tiles", "category_bytes"];
-
 /// Rows that no sound report has: their table, what makes them so, and what they are.
-const BROKEN_ROWS: [(&str, &str, &str); 19] = [
+const BROKEN_ROWS: [(&str, &str, &str); 17] = [
     (
         "meta",
         "key NOT IN ('format', 'generator', 'layout', 'spec', 'steps')",
@@ -77,18 +72,17 @@ const BROKEN_ROWS: [(&str, &str, &str); 19] = [
     ("meta", "key = 'layout' AND value NOT IN ('rows', 'columns')", "layouts of no known name"),
     (
         "target",
-        "tiles_per_ipu * ipus_per_replica != (SELECT count(*) FROM tiles)",
+        "tiles_per_ipu * ipus_per_replica != (SELECT total(1) FROM tiles)",
         "machines of other than the listed tiles",
     ),
     (
         "target",
-        // Tensor parallelism gives each IPU of a replica others beside it, which do the same.
-        "num_ipus = 0 OR num_ipus % max(replicas * ipus_per_replica, 1) != 0",
-        "machines whose IPUs cannot be dealt to their replicas",
+        "num_ipus = 0 OR num_ipus < replicas * ipus_per_replica",
+        "machines with too few IPUs for their replicas",
     ),
     (
         "graph",
-        "num_compute_sets != (SELECT count(*) FROM compute_sets)",
+        "num_compute_sets != (SELECT total(1) FROM compute_sets)",
         "graphs of other than the listed compute sets",
     ),
     (
@@ -131,20 +125,10 @@ const BROKEN_ROWS: [(&str, &str, &str); 19] = [
         "tiles on another IPU than their number says",
     ),
     ("vars", "(first_live IS NULL) != (end_live IS NULL)", "variables that live half a life"),
-    ("category_bytes", "overlapped NOT IN (0, 1)", "shares that may overlap or not"),
     (
-        "marks",
-        "end_cycle < first_cycle OR end_step < first_step
-         OR ipu >= (SELECT ipus_per_replica FROM target)
-         OR kind NOT IN (SELECT kind FROM mark_kinds)",
-        "marks without length, IPU or kind",
-    ),
-    (
-        "mark_kinds",
-        "count != (SELECT count(*) FROM marks WHERE marks.kind = mark_kinds.kind)
-         OR longest_cycles IS NOT (SELECT max(end_cycle - first_cycle) FROM marks
-                                   WHERE marks.kind = mark_kinds.kind)",
-        "kinds of which there are other marks",
+        "category_bytes",
+        "overlapped NOT IN (0, 1) OR times < 1 OR times = 1 AND every != end_tile - first_tile",
+        "shares of no tiles, or that may overlap or not",
     ),
     (
         "steps_by_ipu",
@@ -166,7 +150,7 @@ impl Report {
         let mut law = InvariantCheck::new("tables_agree", found);
         for (table, number) in NUMBERED_TABLES {
             // Numbers are places in lists: without holes, and from 0.
-            let holes = format!("count(*) - coalesce(max({number}) + 1, 0)");
+            let holes = format!("total(1) - coalesce(max({number}) + 1, 0)");
             let holes = self.db.number(table, &holes)?;
             law.check(holes.is_none_or(|holes| holes == 0), || {
                 format!("ids of {table} are not 0, 1, 2, …")
@@ -185,12 +169,10 @@ impl Report {
             });
         }
         let passes = TrainingPass::ALL.map(TrainingPass::name);
-        let names: [(&str, &str, &[&str]); 6] = [
+        let names: [(&str, &str, &[&str]); 4] = [
             ("operations", "pass", &passes),
             ("programs", "type", &ProgramKind::ALL.map(ProgramKind::name)),
             ("programs", "stream", &StreamEndpoint::ALL.map(StreamEndpoint::name)),
-            ("marks", "kind", &MarkKind::ALL.map(MarkKind::name)),
-            ("marks", "pass", &passes),
             ("steps", "type", &ProgramKind::ALL.map(ProgramKind::name)),
         ];
         for (table, column, known) in names {
@@ -198,15 +180,11 @@ impl Report {
             let rows = self.rows_where(table, &condition)?;
             law.check(rows == 0, || format!("{table}.{column} is no known name in {rows} rows"));
         }
-        for table in TABLES_OF_RUNS {
-            let condition = "times < 1 OR times = 1 AND every != end_tile - first_tile";
-            let rows = self.rows_where(table, condition)?;
-            law.check(rows == 0, || format!("{table} has {rows} single runs with a distance"));
-        }
         for (table, condition, what) in BROKEN_ROWS {
             let rows = self.rows_where(table, condition)?;
             law.check(rows == 0, || format!("{table} has {rows} {what}"));
         }
+        self.verify_mark_rows(&mut law)?;
         self.verify_meta(&mut law);
         self.verify_graph(&mut law)?;
         self.verify_patterns(&mut law)
@@ -272,8 +250,8 @@ impl Report {
     }
 
     fn verify_meta(&self, law: &mut InvariantCheck) {
-        let version = self.db.pragma("user_version");
-        let format = format!("{}.{}", version / 1000, version % 1000);
+        let (major, minor) = self.format();
+        let format = format!("{major}.{minor}");
         law.check(self.meta.get("format") == Some(&format), || {
             format!("meta does not say that the format is {format}")
         });

@@ -1,0 +1,130 @@
+//! Checking the laws of a report beside other work, and the line above every view of one that
+//! breaks them.
+
+use crate::model::open_report::OpenReport;
+use crate::theme::fonts::strong;
+use crate::theme::{ThemePalette, spacing};
+use crate::widgets::background_query::BackgroundWorkers;
+use crate::widgets::background_task::BackgroundTask;
+use crate::widgets::icons::{self, Icon};
+use egui::accesskit::{Live, Role};
+use egui::{Context, Frame, Label, Margin, Panel, ScrollArea, Sense, Ui, WidgetInfo, vec2};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tilescope_report::{InvariantViolation, ReportError};
+
+/// Height of the list of broken laws, in points.
+const DETAILS_HEIGHT: f32 = 160.0;
+
+/// The check of one report.
+pub(crate) struct ReportCheck {
+    opened: OpenReport,
+    state: CheckState,
+    cancelled: Arc<AtomicBool>,
+    shows_details: bool,
+}
+
+enum CheckState {
+    Waiting,
+    Running(BackgroundTask<Result<Vec<InvariantViolation>, ReportError>>),
+    Done(Vec<InvariantViolation>),
+}
+
+impl ReportCheck {
+    /// A check that waits until the first view is painted.
+    pub(crate) fn new(opened: OpenReport) -> Self {
+        let (state, cancelled) = (CheckState::Waiting, Arc::default());
+        Self { opened, state, cancelled, shows_details: false }
+    }
+
+    /// Starts once no question of a view is open, and takes in what was found.
+    fn update(&mut self, context: &Context, workers: &BackgroundWorkers) {
+        match &self.state {
+            CheckState::Waiting if !workers.busy() => {
+                let (report, cancelled) = (self.opened.report.clone(), self.cancelled.clone());
+                // A thread of its own: it must not stand in the queue before questions of views.
+                let task = BackgroundTask::start("check", context, move || {
+                    report.verify_apart(&cancelled)
+                });
+                self.state = task.map_or(CheckState::Done(Vec::new()), CheckState::Running);
+            }
+            CheckState::Running(task) => {
+                // What cannot be read, the views say when they read it.
+                let found = task.poll().map(|ended| ended.ok().and_then(Result::ok));
+                if let Some(found) = found {
+                    self.state = CheckState::Done(found.unwrap_or_default());
+                }
+            }
+            CheckState::Waiting | CheckState::Done(_) => {}
+        }
+    }
+
+    fn broken(&self) -> &[InvariantViolation] {
+        match &self.state {
+            CheckState::Done(broken) => broken,
+            CheckState::Waiting | CheckState::Running(_) => &[],
+        }
+    }
+}
+
+/// Nobody looks at the report any more.
+impl Drop for ReportCheck {
+    fn drop(&mut self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A line for each report that breaks its own laws.
+pub(crate) fn broken_reports_ui(
+    ui: &mut Ui,
+    checks: &mut [ReportCheck],
+    workers: &BackgroundWorkers,
+) {
+    for (at, check) in checks.iter_mut().enumerate() {
+        check.update(ui.ctx(), workers);
+        if !check.broken().is_empty() {
+            broken_report_ui(ui, at, check);
+        }
+    }
+}
+
+fn broken_report_ui(ui: &mut Ui, at: usize, check: &mut ReportCheck) {
+    let palette = ThemePalette::for_ui(ui);
+    let frame = Frame::new().fill(palette.raised).inner_margin(Margin::symmetric(12, 5));
+    let broken = check.broken().len();
+    let told = check.broken().iter().any(|found| found.law == "content_is_as_written");
+    let problem = match told {
+        true => "is not as it was written",
+        false => "contradicts itself",
+    };
+    let figures = "its figures may be wrong";
+    let words = format!("{} {problem} ({broken} findings): {figures}.", check.opened.name());
+    Panel::top(format!("broken report {at}")).resizable(false).frame(frame).show(ui, |ui| {
+        let row = ui.horizontal(|ui| {
+            let (rect, _) = ui.allocate_exact_size(vec2(18.0, 18.0), Sense::hover());
+            icons::paint(ui.painter(), rect, Icon::Warning, palette.error);
+            ui.add(Label::new(strong(&words).color(palette.error)).truncate());
+            ui.toggle_value(&mut check.shows_details, "Details")
+                .on_hover_text("What `tilescope verify` says of it");
+        });
+        let id = ui.scope_id().with("announced");
+        let response = ui.interact(row.response.rect, id, Sense::hover());
+        response.widget_info(|| WidgetInfo::labeled(Role::Alert, true, &words));
+        ui.ctx().accesskit_node_builder(id, |node| node.set_live(Live::Polite));
+        if check.shows_details {
+            ui.add_space(spacing::XS);
+            ScrollArea::vertical().max_height(DETAILS_HEIGHT).auto_shrink([false, true]).show(
+                ui,
+                |ui| {
+                    for found in check.broken() {
+                        ui.add(
+                            Label::new(format!("{}: {}", found.law, found.text))
+                                .wrap()
+                                .selectable(true),
+                        );
+                    }
+                },
+            );
+        }
+    });
+}

@@ -1,0 +1,238 @@
+//! Marks: rows in small reports, compressed columns in those of long runs.
+
+use super::{MarkFilter, Report};
+use crate::database::{RowCells, SelectQuery};
+use crate::error::ReportError;
+use crate::limits::{MAX_COUNT, MAX_CYCLES, MAX_IPUS, MAX_LIST_BYTES, MAX_STEPS};
+use crate::model::{MarkKind, TraceMark, TrainingPass};
+use crate::schema;
+use crate::units::{CycleRange, Cycles, IpuId, StepId};
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+const MARK_COLUMNS: [&str; 9] = [
+    "kind",
+    "label",
+    "ipu",
+    "pass",
+    "number",
+    "first_step",
+    "end_step",
+    "first_cycle",
+    "end_cycle",
+];
+
+/// A row of `mark_chunks` without its marks.
+#[derive(Clone, Copy)]
+pub(super) struct MarkChunkInfo {
+    id: i64,
+    kind: MarkKind,
+    ipu: Option<IpuId>,
+    cycles: CycleRange,
+    rows: usize,
+}
+
+impl MarkChunkInfo {
+    /// Whether a mark, all columns of which are at hand, is where it would be looked for.
+    pub(super) fn holds(&self, cells: &RowCells) -> bool {
+        let cycle = |column| cells.count(column, MAX_CYCLES);
+        cells.text(1).as_deref() == Some(self.kind.name())
+            && cells.int(3) == self.ipu.map(|ipu| i64::from(ipu.0))
+            && cycle(8).is_some_and(|start| self.cycles.start <= start)
+            && cycle(9).is_some_and(|end| end <= self.cycles.end)
+    }
+}
+
+/// The first marks, by their first cycle and then their id.
+struct FirstMarks {
+    marks: BTreeMap<(Cycles, i64), TraceMark>,
+    limit: usize,
+    bytes: usize,
+}
+
+impl FirstMarks {
+    fn new(limit: usize) -> Self {
+        Self { marks: BTreeMap::new(), limit, bytes: 0 }
+    }
+
+    /// Whether a mark that starts at `first` would be among them.
+    fn has_room_for(&self, first: Cycles) -> bool {
+        let last = self.marks.last_key_value().map(|((last, _), _)| *last);
+        self.marks.len() < self.limit || last.is_some_and(|last| first <= last)
+    }
+
+    fn push(&mut self, id: i64, mark: TraceMark) {
+        self.bytes += size_of::<TraceMark>() + mark.label.len();
+        self.marks.insert((mark.cycles.start, id), mark);
+        if self.marks.len() > self.limit
+            && let Some((_, last)) = self.marks.pop_last()
+        {
+            self.bytes -= size_of::<TraceMark>() + last.label.len();
+        }
+    }
+
+    fn into_sorted(self) -> Vec<TraceMark> {
+        self.marks.into_values().collect()
+    }
+}
+
+/// A window as far as reports reach.
+fn within_reports(window: CycleRange) -> CycleRange {
+    CycleRange { start: window.start.min(MAX_CYCLES), end: window.end.min(MAX_CYCLES) }
+}
+
+/// Whether marks share a cycle with a window; those without length do where they lie in it.
+fn reaches_into(cycles: CycleRange, window: CycleRange) -> bool {
+    cycles.start <= window.end.saturating_sub(Cycles(1)) && cycles.end > window.start
+}
+
+impl Report {
+    /// The marks that pass the filter, ordered by their start.
+    pub fn marks(&self, filter: &MarkFilter) -> Result<Vec<TraceMark>, ReportError> {
+        if self.db.has_rows(schema::MARK_CHUNKS) {
+            return self.packed_marks(filter);
+        }
+        let needed = ["id", "kind", "ipu", "first_cycle", "end_cycle"];
+        if !needed.iter().all(|column| self.db.has("marks", column)) {
+            return Ok(Vec::new());
+        }
+        // Always true, so that the join below needs no special case. Only numbers and fixed names
+        // are put into the text, so there is nothing to quote.
+        let mut conditions = vec!["1".to_owned()];
+        if let Some(kind) = filter.kind {
+            conditions.push(format!("kind = '{}'", kind.name()));
+        }
+        if let Some(ipu) = filter.ipu {
+            conditions.push(format!("(ipu IS NULL OR ipu = {ipu})"));
+        }
+        if let Some(window) = filter.window {
+            // Marks that reach into the window start no earlier than the longest one is long.
+            let longest = filter.kind.map_or(Ok(None), |kind| self.longest_mark(kind))?;
+            let CycleRange { start, end } = within_reports(window);
+            let earliest = longest.map_or(Cycles::ZERO, |longest| start.saturating_sub(longest));
+            conditions.push(format!(
+                "first_cycle BETWEEN {} AND {} AND end_cycle > {}",
+                earliest.0,
+                end.saturating_sub(Cycles(1)).0,
+                start.0
+            ));
+        }
+        let limit = filter.limit.min(u32::MAX as usize);
+        let rest =
+            format!("WHERE {} ORDER BY first_cycle, id LIMIT {limit}", conditions.join(" AND "));
+        let marks = self.db.list(SelectQuery::all("marks", &MARK_COLUMNS).clauses(&rest), mark)?;
+        Ok(marks.into_iter().flatten().collect())
+    }
+
+    fn packed_marks(&self, filter: &MarkFilter) -> Result<Vec<TraceMark>, ReportError> {
+        let window = filter.window.map(within_reports);
+        let is_wanted = |kind, ipu: Option<IpuId>, cycles: CycleRange| {
+            filter.kind.is_none_or(|wanted| wanted == kind)
+                && filter.ipu.is_none_or(|wanted| ipu.is_none_or(|ipu| ipu == wanted))
+                && window.is_none_or(|window| reaches_into(cycles, window))
+        };
+        let mut first_marks = FirstMarks::new(filter.limit);
+        let columns: Vec<&str> = MARK_COLUMNS.iter().copied().chain(["id"]).collect();
+        let select = SelectQuery::all("marks", &columns);
+        let mut raw = 0;
+        // In the order of their first cycles, so that a chunk behind the last mark ends the search.
+        for chunk in self.mark_chunks()?.iter() {
+            if !first_marks.has_room_for(chunk.cycles.start) {
+                break;
+            }
+            if !is_wanted(chunk.kind, chunk.ipu, chunk.cycles) {
+                continue;
+            }
+            let piece = (chunk.id, chunk.rows);
+            raw += self.db.read_piece(schema::MARK_CHUNKS, piece, select, |cells| {
+                let found = mark(cells).filter(|mark| is_wanted(mark.kind, mark.ipu, mark.cycles));
+                if let (Some(mark), Some(id)) = (found, cells.int(MARK_COLUMNS.len())) {
+                    first_marks.push(id, mark);
+                }
+            })?;
+            self.db.check_raw_bytes(schema::MARK_CHUNKS, raw)?;
+            if first_marks.bytes > MAX_LIST_BYTES {
+                self.warnings
+                    .add("there are too many marks to hold in memory: only some are shown");
+                break;
+            }
+        }
+        Ok(first_marks.into_sorted())
+    }
+
+    /// The chunks of packed marks in the order of their first cycles, read once.
+    fn mark_chunks(&self) -> Result<Arc<Vec<MarkChunkInfo>>, ReportError> {
+        self.mark_chunks.get(|| {
+            let columns = ["id", "kind", "ipu", "first_cycle", "end_cycle", "rows"];
+            let chunk = |cells: &RowCells| {
+                Some(MarkChunkInfo {
+                    id: cells.int(0)?,
+                    kind: MarkKind::from_name(&cells.text(1)?)?,
+                    ipu: cells.small_up_to(2, MAX_IPUS - 1).map(IpuId),
+                    cycles: CycleRange::new(
+                        cells.count(3, MAX_CYCLES)?,
+                        cells.count(4, MAX_CYCLES)?,
+                    ),
+                    rows: cells.small(5)? as usize,
+                })
+            };
+            let chunks = self.db.list(SelectQuery::all(schema::MARK_CHUNKS, &columns), chunk)?;
+            let mut chunks: Vec<MarkChunkInfo> = chunks.into_iter().flatten().collect();
+            chunks.sort_by_key(|chunk| (chunk.cycles.start, chunk.id));
+            Ok(chunks)
+        })
+    }
+
+    /// Hands out all columns of every mark, and the chunk it is in if marks are packed.
+    pub(super) fn stream_marks(
+        &self,
+        mut each: impl FnMut(Option<&MarkChunkInfo>, &RowCells),
+    ) -> Result<(), ReportError> {
+        let Some(table) = schema::find("marks") else { return Ok(()) };
+        let columns: Vec<&str> = table.columns.iter().map(|column| column.name).collect();
+        let select = SelectQuery::all("marks", &columns);
+        let mut raw = 0;
+        for chunk in self.mark_chunks()?.iter() {
+            let piece = (chunk.id, chunk.rows);
+            raw += self.db.read_piece(schema::MARK_CHUNKS, piece, select, |cells| {
+                each(Some(chunk), cells);
+            })?;
+            self.db.check_raw_bytes(schema::MARK_CHUNKS, raw)?;
+        }
+        self.db.stream(select, |cells| {
+            each(None, cells);
+            Ok(ControlFlow::Continue(()))
+        })
+    }
+
+    fn longest_mark(&self, kind: MarkKind) -> Result<Option<Cycles>, ReportError> {
+        if !self.db.has("mark_kinds", "kind") {
+            return Ok(None);
+        }
+        let rest = format!("WHERE kind = '{}'", kind.name());
+        let select = SelectQuery::all("mark_kinds", &["longest_cycles"]).clauses(&rest);
+        Ok(self.db.first(select, |cells| cells.count(0, MAX_CYCLES))?.flatten())
+    }
+
+    /// Marks of kind [`MarkKind::Run`].
+    pub fn runs(&self) -> Result<Vec<TraceMark>, ReportError> {
+        let kind = Some(MarkKind::Run);
+        self.marks(&MarkFilter { kind, ipu: None, window: None, limit: usize::MAX })
+    }
+}
+
+fn mark(cells: &RowCells) -> Option<TraceMark> {
+    let cycles = CycleRange::new(cells.count(7, MAX_CYCLES)?, cells.count(8, MAX_CYCLES)?);
+    let step = |column| cells.count(column, MAX_STEPS).map(StepId);
+    let first = step(5).unwrap_or(StepId(0));
+    Some(TraceMark {
+        kind: MarkKind::from_name(&cells.text(0)?)?,
+        label: cells.text(1).unwrap_or_default(),
+        ipu: cells.small_up_to(2, MAX_IPUS - 1).map(IpuId),
+        pass: cells.text(3).and_then(|name| TrainingPass::from_name(&name)),
+        index: cells.count(4, MAX_COUNT).unwrap_or(0),
+        steps: first..step(6).unwrap_or(first).max(first),
+        cycles,
+    })
+}

@@ -1,0 +1,44 @@
+//! Laws of marks, whose rows may be compressed columns, which SQLite cannot join.
+
+use super::{InvariantCheck, Report};
+use crate::database::SelectQuery;
+use crate::error::ReportError;
+use crate::model::{MarkKind, TrainingPass};
+use crate::units::Cycles;
+use std::collections::BTreeMap;
+
+impl Report {
+    /// Marks are of known kinds on IPUs of the replica, and as many as `mark_kinds` says.
+    pub(super) fn verify_mark_rows(&self, law: &mut InvariantCheck) -> Result<(), ReportError> {
+        let ipus = i64::from(self.target()?.ipus_per_replica);
+        let mut kinds: BTreeMap<String, (i64, Cycles)> = BTreeMap::new();
+        let (mut count, mut last, mut broken, mut misplaced) = (0, -1, 0, 0);
+        self.stream_marks(|chunk, cells| {
+            let int = |column| cells.int(column);
+            let kind = cells.text(1).unwrap_or_default();
+            let known = MarkKind::from_name(&kind).is_some()
+                && cells.text(4).is_none_or(|pass| TrainingPass::from_name(&pass).is_some())
+                && int(3).is_none_or(|ipu| (0..ipus).contains(&ipu));
+            broken += i64::from(!known || int(9) < int(8) || int(7) < int(6));
+            misplaced += i64::from(chunk.is_some_and(|chunk| !chunk.holds(cells)));
+            (count, last) = (count + 1, int(0).unwrap_or(-1).max(last));
+            let length = int(9).unwrap_or(0).saturating_sub(int(8).unwrap_or(0));
+            let (number, longest) = kinds.entry(kind).or_default();
+            *number += 1;
+            *longest = Cycles(u64::try_from(length).unwrap_or(0)).max(*longest);
+        })?;
+        law.check(last + 1 == count, || "ids of marks are not 0, 1, 2, …".to_owned());
+        law.check(broken == 0, || format!("there are {broken} marks without length, IPU or kind"));
+        law.check(misplaced == 0, || format!("mark_chunks hold {misplaced} marks of others"));
+        let columns = ["kind", "count", "longest_cycles"];
+        let told = self.db.list(SelectQuery::all("mark_kinds", &columns), |cells| {
+            let longest = u64::try_from(cells.int(2)?).ok()?;
+            Some((cells.text(0)?, (cells.int(1)?, Cycles(longest))))
+        })?;
+        let told: BTreeMap<_, _> = told.into_iter().flatten().collect();
+        law.check(told == kinds, || {
+            "mark_kinds has kinds of which there are other marks".to_owned()
+        });
+        Ok(())
+    }
+}

@@ -1,0 +1,61 @@
+//! A report that breaks its own laws says so above every view.
+
+use crate::common;
+use crate::gui_support::{Window, opened_window, press_role, says, settle};
+use egui::Vec2;
+use egui::accesskit::Role;
+use rusqlite::Connection;
+use std::path::Path;
+use std::time::Duration;
+use tilescope_gui::{OpenReport, view_names};
+
+const SIZE: Vec2 = Vec2::new(1280.0, 720.0);
+
+fn simulated(directory: &Path) {
+    let spec = common::spec("matmul_chain", &["model.m=64", "model.k=64", "model.n=64"]);
+    common::report_file(&spec, directory);
+}
+
+/// A window that checks what it opens, after the check of the report.
+fn checked_window(directory: &Path) -> Window {
+    let opened = OpenReport::read(directory).unwrap();
+    let mut window = opened_window(opened.clone(), "summary", SIZE);
+    window.state_mut().session_mut().check_reports();
+    window.state_mut().session_mut().show(opened);
+    for _ in 0..500 {
+        settle(&mut window);
+        if says(&window, "its figures may be wrong") {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    window
+}
+
+#[test]
+fn a_report_that_breaks_its_laws_says_so_on_every_view() {
+    let directory = tempfile::tempdir().unwrap();
+    simulated(directory.path());
+    let db = Connection::open(directory.path().join("profile.pop")).unwrap();
+    db.execute("UPDATE memory_by_tile SET total = total + 4 WHERE tile = 3", []).unwrap();
+    drop(db);
+    let mut window = checked_window(directory.path());
+    for view in view_names() {
+        window.state_mut().show_view(view);
+        settle(&mut window);
+        assert!(says(&window, "is not as it was written"), "{view}");
+    }
+    assert!(!says(&window, "regions_add_up"));
+    assert!(press_role(&mut window, Role::Button, "Details"));
+    settle(&mut window);
+    for law in ["regions_add_up: on 1 tiles", "content_is_as_written: memory_by_tile"] {
+        assert!(says(&window, law), "{law}");
+    }
+}
+
+#[test]
+fn a_sound_report_says_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    simulated(directory.path());
+    assert!(!says(&checked_window(directory.path()), "its figures may be wrong"));
+}
