@@ -174,7 +174,7 @@ fn equal_iterations_are_one_place() {
 fn every_ipu_is_on_the_screen_and_one_can_be_enlarged() {
     let mut window = window(Variant::named("64 IPUs"), "execution-trace", Vec2::new(1280.0, 720.0));
     let (first, last) = (lane(&window, "IPU 0").unwrap(), lane(&window, "IPU 63").unwrap());
-    assert!(first.height() >= 4.0 && last.height() >= 4.0, "{first:?} {last:?}");
+    assert!(first.height() >= 3.0 && last.height() >= 3.0, "{first:?} {last:?}");
     assert!(press_role(&mut window, Role::Button, "Enlarge IPU 63"));
     settle(&mut window);
     let large = lane(&window, "IPU 63").unwrap();

@@ -87,14 +87,18 @@ pub(crate) fn ipu_bands<'a>(
         let top = layout.top(block);
         top <= lanes.bottom() && top + block.height() >= lanes.top()
     };
-    let mut named_to = f32::MIN;
+    // Where lanes are lower than their names, only some have one, and never beside a higher one's.
+    let low = |block: &&IpuLaneLayout<'_>| block.height() < NAME_HEIGHT;
+    let high = layout.blocks.iter().filter(in_sight).filter(|block| !low(block));
+    let mut names: Vec<f32> = high.map(|block| name_at(layout, block).y).collect();
     let band = |block: &IpuLaneLayout<'_>| {
         let name = name_at(layout, block);
-        let room = name.y >= named_to;
-        if room {
-            named_to = name.y + NAME_HEIGHT;
+        let free = || names.iter().all(|y| (name.y - y).abs() >= NAME_HEIGHT);
+        let shown = !low(&block) || (name.y >= lanes.top() && free());
+        if shown && low(&block) {
+            names.push(name.y);
         }
-        let name = room.then_some(name);
+        let name = shown.then_some(name);
         IpuBand { name_at: name, ..ipu_band(layout, block, prepared, scene) }
     };
     layout.blocks.iter().filter(in_sight).map(band).collect()

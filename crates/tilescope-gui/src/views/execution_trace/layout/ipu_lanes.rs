@@ -24,6 +24,8 @@ pub(crate) const SUB_LANE_GAP: f32 = 7.0;
 /// Most and least space between IPUs.
 const IPU_GAP: f32 = 8.0;
 const LEAST_IPU_GAP: f32 = 1.0;
+/// Share of the height of all lanes that enlarged IPUs take, if their names fit into that.
+const ENLARGED_SHARE: f32 = 0.65;
 /// Share of the height of an IPU that its row of stages may take.
 const STAGES_SHARE: f32 = 0.35;
 /// Least height of that row.
@@ -111,14 +113,15 @@ pub(crate) fn ipu_lane_layouts<'a>(
         prepared.ipus.iter().filter(|lanes| ipus.contains(&lanes.ipu)).collect();
     let (large, others): (Vec<&IpuLanes>, Vec<&IpuLanes>) =
         lanes.iter().partition(|lanes| enlarged.contains(&lanes.ipu));
-    let taken: f32 =
-        large.iter().map(|lanes| heights.enlarged(lanes, 0.0).height() + IPU_GAP).sum();
+    let large_room = room * ENLARGED_SHARE / large.len().max(1) as f32;
+    let height_of = |lanes: &&IpuLanes| heights.enlarged(lanes, 0.0, large_room).height();
+    let taken: f32 = large.iter().map(|lanes| height_of(lanes) + IPU_GAP).sum();
     let each = ((room - taken) / others.len().max(1) as f32).max(0.0);
     let gap = (each * 0.1).round().clamp(LEAST_IPU_GAP, IPU_GAP);
     let (mut top, mut blocks) = (0.0, Vec::new());
     for lanes in lanes {
         let block = match enlarged.contains(&lanes.ipu) {
-            true => heights.enlarged(lanes, top),
+            true => heights.enlarged(lanes, top, large_room),
             false => heights.fitted(lanes, top, each - gap),
         };
         let block = if shares { block.with_tall_stages() } else { block };
@@ -143,14 +146,16 @@ struct IpuHeights<'a> {
 
 impl IpuHeights<'_> {
     /// All rows, high enough for names.
-    fn enlarged<'a>(&self, lanes: &'a IpuLanes, top: f64) -> IpuLaneLayout<'a> {
+    fn enlarged<'a>(&self, lanes: &'a IpuLanes, top: f64, room: f32) -> IpuLaneLayout<'a> {
         let rows = rows_of(lanes, self.prefs.style);
-        let row_height = match self.prefs.style {
-            TraceLaneStyle::Flame => FLAME_ROW + LOW_FLAME_ROW / 2.0,
-            TraceLaneStyle::Flat => FLAT_ROW * 2.0,
-        };
         let marks = if self.has_stages { MARK_HEIGHT } else { 0.0 };
-        IpuLaneLayout { lanes, rows, top, marks, row_height: row_height.round(), tiles: self.tiles }
+        let fitting = (room - marks) / rows.iter().sum::<u32>().max(1) as f32;
+        let (least, most) = match self.prefs.style {
+            TraceLaneStyle::Flame => (FLAME_ROW, TALL_FLAME_ROW),
+            TraceLaneStyle::Flat => (FLAT_ROW, FLAT_ROW * 3.0),
+        };
+        let row_height = fitting.floor().clamp(least, most);
+        IpuLaneLayout { lanes, rows, top, marks, row_height, tiles: self.tiles }
     }
 
     /// As many rows as have room for names in a height, or else one.
