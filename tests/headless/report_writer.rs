@@ -245,9 +245,13 @@ fn steps_that_are_no_rows_say_how_to_ask() {
         let error = db.prepare(&format!("SELECT count(*) FROM {table}")).unwrap_err().to_string();
         assert!(error.contains("too many") && error.contains("tilescope export"), "{error}");
     }
-    for table in ["marks", "exchange_tiles", "memory_by_tile", "vars_info"] {
-        let error = db.prepare(&format!("SELECT * FROM {table}")).unwrap_err().to_string();
-        assert!(error.contains("compressed columns, see docs/format.md"), "{error}");
+    let error = db.prepare("SELECT * FROM marks").unwrap_err().to_string();
+    assert!(error.contains("compressed columns, see docs/format.md"), "{error}");
+    for table in ["exchange_tiles", "memory_by_tile", "vars_info"] {
+        assert!(
+            db.prepare(&format!("SELECT * FROM {table}")).is_ok(),
+            "{table} answers at any size"
+        );
     }
     let opened = Report::open(&path).unwrap();
     assert!(opened.has(ReportPart::Execution) && opened.warnings().is_empty());
@@ -255,15 +259,21 @@ fn steps_that_are_no_rows_say_how_to_ask() {
     assert_eq!(opened.verify().unwrap(), []);
 }
 
-/// Steps, marks and the compiled program together, from a million records on.
+/// Steps and marks, from a million records on; the compiled program is of one size at any length.
 #[test]
-fn a_record_of_a_long_run_takes_less_than_a_byte() {
+fn a_record_of_a_long_run_takes_less_than_half_a_byte() {
     let directory = tempdir().unwrap();
     let spec = common::spec("mnist_pipeline", &["options.device_iterations=300"]);
     let path = common::report_file(&spec, directory.path());
-    let bytes = std::fs::metadata(&path).unwrap().len();
+    let db = Connection::open(&path).unwrap();
+    let tables = ["trace_chunks", "trace_details", "trace_nodes", "trace_totals", "mark_chunks"];
+    let bytes_of = |table: &str| -> u64 {
+        let sql = format!("SELECT total(length(data)) FROM {table}");
+        db.query_row(&sql, [], |row| row.get::<_, f64>(0)).unwrap() as u64
+    };
+    let bytes: u64 = tables.into_iter().map(bytes_of).sum();
     let records = Report::open(&path).unwrap().trace().unwrap().unwrap().bars();
-    assert!(records > 1_000_000 && bytes < records, "{bytes} bytes for {records} records");
+    assert!(records > 1_000_000 && 2 * bytes < records, "{bytes} bytes for {records} records");
 }
 
 #[test]

@@ -266,7 +266,7 @@ fn every_scheme_moves_memory_and_time_as_the_guides_say() {
         let (bytes, cycles) = *bases.entry(scheme.base).or_insert_with(|| cost(scheme.base, &[]));
         let (bytes_with, cycles_with) = cost(scheme.base, scheme.on);
         if scheme.memory.is_some_and(|expected| expected != bytes_with.cmp(&bytes)) {
-            wrong.push(format!("{}: {bytes} to {bytes_with}", scheme.name));
+            wrong.push(format!("{}: {} B to {} B", scheme.name, bytes.0, bytes_with.0));
         }
         if scheme.cycles.is_some_and(|expected| expected != cycles_with.cmp(&cycles)) {
             wrong.push(format!("{}: {cycles} cycles to {cycles_with} cycles", scheme.name));
