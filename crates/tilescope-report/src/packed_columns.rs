@@ -78,6 +78,8 @@ impl PackedColumn {
     fn push(&mut self, value: ValueRef) {
         match value {
             ValueRef::Integer(number) => {
+                // Ids and cycles of marks in a row differ little: most cells take a byte or two before zlib
+                // sees them.
                 let step = difference(number.cast_unsigned(), self.before.cast_unsigned());
                 write_varint(&mut self.bytes, step.saturating_add(1));
                 self.before = number;
@@ -120,6 +122,7 @@ impl UnpackedRows {
         if rows > MAX_PART_ROWS {
             return None;
         }
+        // Bounded, as a few bytes may unfold to any number of them.
         let raw = unpack(data, MAX_PART_BYTES)?;
         let mut reader = VarintReader::new(&raw);
         let mut columns: Vec<UnpackedColumn> =

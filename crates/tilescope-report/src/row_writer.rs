@@ -60,6 +60,7 @@ impl TableInserter<'_> {
     /// Inserts a row of all columns.
     pub(super) fn insert(&mut self, row: &[&dyn ToSql]) -> Result<(), ReportError> {
         let failed = |e: rusqlite::Error| ReportError::sqlite_writing(&e, self.rows.path);
+        // Summed as the values that SQLite stores, which is what a reader finds.
         if let Some(checksums) = self.rows.checksums {
             let values: Vec<ToSqlOutput> =
                 row.iter().map(|value| value.to_sql()).collect::<Result<_, _>>().map_err(failed)?;

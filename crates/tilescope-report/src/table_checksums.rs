@@ -66,6 +66,8 @@ impl TableChecksums {
         };
         let sum = self.parts.entry(table).or_default().entry(part).or_default();
         sum.rows += 1;
+        // A sum and not a chain: rows may be read in another order than they were written in, and
+        // a database tool may well rewrite them so.
         sum.checksum = sum.checksum.wrapping_add(SipHasher24::new().hash(&self.row));
     }
 
@@ -82,6 +84,7 @@ impl TableChecksums {
 fn append(row: &mut Vec<u8>, value: ValueRef) {
     let mut bytes = |tag: u8, bytes: &[u8]| {
         row.push(tag);
+        // With its length in front, no two rows have the same bytes.
         row.extend((bytes.len() as u64).to_le_bytes());
         row.extend(bytes);
     };

@@ -65,6 +65,7 @@ impl FirstMarks {
     fn push(&mut self, id: i64, mark: TraceMark) {
         self.bytes += size_of::<TraceMark>() + mark.label.len();
         self.marks.insert((mark.cycles.start, id), mark);
+        // The latest goes, so that what is kept are always the first ones seen so far.
         if self.marks.len() > self.limit
             && let Some((_, last)) = self.marks.pop_last()
         {
@@ -152,6 +153,7 @@ impl Report {
                 }
             })?;
             self.db.check_raw_bytes(schema::MARK_CHUNKS, raw)?;
+            // Labels of a hostile file may be long, and chunks stand for many marks in few bytes.
             if first_marks.bytes > MAX_LIST_BYTES {
                 self.warnings
                     .add("there are too many marks to hold in memory: only some are shown");
@@ -193,6 +195,7 @@ impl Report {
         let columns: Vec<&str> = table.columns.iter().map(|column| column.name).collect();
         let select = SelectQuery::all("marks", &columns);
         let mut raw = 0;
+        // Chunk after chunk: a run of 10^8 steps has more marks than should be held at once.
         for chunk in self.mark_chunks()?.iter() {
             let piece = (chunk.id, chunk.rows);
             raw += self.db.read_piece(schema::MARK_CHUNKS, piece, select, |cells| {

@@ -120,6 +120,8 @@ impl Report {
             .params(&params);
         let mut patterns = HashMap::new();
         self.db.stream(select, |cells| {
+            // Ids of one kind of things lie side by side, with a few of other kinds between them: only
+            // those that are wanted are worth parsing.
             if let Some(id) = cells.small(0).filter(|id| wanted.contains(id)) {
                 let text = cells.long_text(1).unwrap_or_default();
                 patterns.insert(id, self.pattern_runs(source, &text, &value));
@@ -127,6 +129,7 @@ impl Report {
             Ok(ControlFlow::Continue(()))
         })?;
         let runs = |place: &PatternPlace| patterns.get(&place.pattern).map_or(0, TileRuns::len);
+        // Patterns are read once, but whoever walks the things walks their runs again and again.
         if places.values().map(runs).sum::<usize>() > MAX_PATTERN_RUNS {
             let problem =
                 format!("rows of {} have more runs of tiles than any report", source.owners);
@@ -145,6 +148,8 @@ impl Report {
             self.warnings.add("tile_patterns.runs holds invalid values; they are left out");
             return TileRuns::default();
         };
+        // Counted from tile 0: where each thing has it, and whether that exists, is checked when it
+        // is placed.
         let mut runs = TileRunCollector::default();
         for row in rows {
             let numbers: [u64; N] = std::array::from_fn(|at| {

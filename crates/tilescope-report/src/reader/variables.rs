@@ -137,6 +137,8 @@ impl Report {
         ids: RangeInclusive<u32>,
     ) -> Result<BTreeMap<u32, TileRuns<VariablePlacement>>, ReportError> {
         let tiles = self.target()?.tiles_per_replica();
+        // Patterns and addresses count from the same base tile, so both are joined before they are
+        // moved to it.
         let places = self.pattern_places(&VAR_TILES, ids.clone())?;
         let sizes = self.patterns(&VAR_TILES, &places, |[bytes]| Bytes(bytes))?;
         let of_variable = self.address_ids(ids)?;
@@ -147,6 +149,7 @@ impl Report {
         for (id, place) in &places {
             let Some(sizes) = sizes.get(&place.pattern) else { continue };
             let address = of_variable.get(id).copied();
+            // Variables of equal layers have both in common: joined once, they share the memory too.
             let runs = shared.entry((place.pattern, address)).or_insert_with(|| {
                 let known = address.and_then(|address| addresses.get(&address));
                 placements_of(sizes, known.unwrap_or(&none))

@@ -212,6 +212,7 @@ impl ReportWriter {
         };
         self.rows().insert("meta", params!["layout", self.layout.name()])?;
         execution.finish(&self.rows())?;
+        // After everything that is summed, before views take the place of empty tables.
         self.write_checksums()?;
         match self.layout {
             StepLayout::Columns => self.rows().execute(&schema::views_without_rows())?,

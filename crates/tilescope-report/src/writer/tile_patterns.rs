@@ -61,6 +61,8 @@ impl<'a> TilePatternWriter<'a> {
         let all = TileRange::new(first, runs.end().unwrap_or(first));
         check_tiles_exist(&StridedTileRuns::single_run(all), self.tiles, &what)?;
         let base = TileId(first.0 - first.0 % self.tiles_per_ipu.max(1));
+        // Equal operations share their runs in memory, shifted from IPU to IPU: the second one costs
+        // a look-up, and no strided runs are worked out again.
         let (kept, offset) = runs.shared_key();
         let key = (kept, i64::from(offset) - i64::from(base.0));
         let pattern = match self.by_runs.get(&key) {

@@ -16,6 +16,7 @@ impl Report {
         self.stream_marks(|chunk, cells| {
             let int = |column| cells.int(column);
             let kind = cells.text(1).unwrap_or_default();
+            // One walk checks everything: marks of a long run take longer to unpack than to look at.
             let known = MarkKind::from_name(&kind).is_some()
                 && cells.text(4).is_none_or(|pass| TrainingPass::from_name(&pass).is_some())
                 && int(3).is_none_or(|ipu| (0..ipus).contains(&ipu));
