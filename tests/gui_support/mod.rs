@@ -5,7 +5,7 @@
 use crate::common;
 use crate::report_support::{foreign::Foreign, random_report};
 use egui::accesskit::Role;
-use egui::{Event, Key, Modifiers, Vec2};
+use egui::{Event, Key, Modifiers, PointerButton, Pos2, Vec2};
 use egui_kittest::Harness;
 use egui_kittest::kittest::{NodeT, Queryable};
 use std::collections::BTreeMap;
@@ -365,6 +365,11 @@ pub(crate) fn picture_of(
 fn show(opened: OpenReport, view: &str, size: Vec2, pixels_per_point: f32) -> Window {
     let mut app = TilescopeApp::detached(&egui::Context::default(), Some(opened));
     app.show_view(view);
+    window_of(app, size, pixels_per_point)
+}
+
+/// The window of an app, come to rest.
+pub(crate) fn window_of(app: TilescopeApp, size: Vec2, pixels_per_point: f32) -> Window {
     let mut window = Harness::builder()
         .with_size(size)
         .with_pixels_per_point(pixels_per_point)
@@ -379,6 +384,18 @@ fn show(opened: OpenReport, view: &str, size: Vec2, pixels_per_point: f32) -> Wi
         );
     settle(&mut window);
     window
+}
+
+/// Clicks so many times at a place.
+pub(crate) fn click_at(window: &mut Window, pos: Pos2, times: usize) {
+    // A frame of a test takes longer than one of a screen.
+    window.ctx.options_mut(|options| options.input_options.max_double_click_delay = 1.0);
+    for pressed in [true, false].repeat(times) {
+        let (button, modifiers) = (PointerButton::Primary, Modifiers::NONE);
+        window.event(Event::PointerButton { pos, button, pressed, modifiers });
+        window.step();
+    }
+    settle(window);
 }
 
 /// Frames in a row without open questions that mean everything is there.

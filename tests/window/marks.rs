@@ -1,9 +1,11 @@
 //! Marks of the execution trace: none is left out at any zoom, each can be chosen and gone to, and
 //! what a run repeats has places.
 
-use crate::gui_support::{Variant, Window, opened_window, press, press_role, says, settle, window};
+use crate::gui_support::{
+    Variant, Window, click_at, opened_window, press, press_role, says, settle, window,
+};
 use egui::accesskit::Role;
-use egui::{Event, Key, Modifiers, PointerButton, Pos2, Rect, Vec2};
+use egui::{Key, Modifiers, Rect, Vec2};
 use egui_kittest::kittest::{NodeT, Queryable};
 use tilescope_analysis::insights::insights;
 use tilescope_analysis::trace::located_step;
@@ -75,17 +77,6 @@ fn marks(window: &Window, words: &str) -> Vec<(String, Rect)> {
     named.filter(|(name, _)| name.contains(words)).collect()
 }
 
-fn click(window: &mut Window, pos: Pos2, times: usize) {
-    // A frame of a test takes longer than one of a screen.
-    window.ctx.options_mut(|options| options.input_options.max_double_click_delay = 1.0);
-    for pressed in [true, false].repeat(times) {
-        let (button, modifiers) = (PointerButton::Primary, Modifiers::NONE);
-        window.event(Event::PointerButton { pos, button, pressed, modifiers });
-        window.step();
-    }
-    settle(window);
-}
-
 /// Where the lanes of an IPU are on the screen.
 fn lane(window: &Window, name: &str) -> Option<Rect> {
     let mut rows = window.query_all_by_role(Role::Row);
@@ -111,7 +102,7 @@ fn far_out_marks_are_counted_and_none_is_left_out() {
     assert_eq!(stages, ITERATIONS * 4);
     assert!(!says(&window, "more marks"));
     let (name, rect) = &blocks[blocks.len() / 2];
-    click(&mut window, rect.center(), 1);
+    click_at(&mut window, rect.center(), 1);
     assert!(says(&window, "Cycles of each"), "details of {name}");
     let closer = marks(&window, " iterations");
     let less = |(name, _): &(String, Rect)| number(name) < number(&blocks[0].0);
@@ -123,7 +114,7 @@ fn a_mark_is_chosen_zoomed_to_and_walked_from() {
     let mut window = trace(training(5_000));
     settle(&mut window);
     let stage = marks(&window, "B0 backward")[0].clone();
-    click(&mut window, stage.1.center(), 1);
+    click_at(&mut window, stage.1.center(), 1);
     for words in ["Micro-batch", "Waited before it", "Waited for", "B1 backward of micro-batch"] {
         assert!(says(&window, words), "{words}");
     }
@@ -143,7 +134,7 @@ fn a_mark_is_chosen_zoomed_to_and_walked_from() {
 fn a_double_click_shows_a_mark() {
     let mut window = trace(training(5_000));
     let (_, before) = marks(&window, "B1 backward")[0].clone();
-    click(&mut window, before.center(), 2);
+    click_at(&mut window, before.center(), 2);
     let (_, after) = marks(&window, "B1 backward")[0].clone();
     assert!(after.width() > before.width() * 1.3 && after.width() > 650.0, "{before:?} {after:?}");
 }

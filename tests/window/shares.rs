@@ -1,9 +1,11 @@
 //! The execution trace far out: shares instead of bars.
 
-use crate::gui_support::{Window, opened_window, picture, press, press_role, says, settle};
+use crate::gui_support::{
+    Window, click_at, opened_window, picture, press, press_role, says, settle,
+};
 use crate::{common, gui_support};
 use egui::accesskit::Role;
-use egui::{Event, Key, Modifiers, PointerButton, Pos2, Rect, Vec2, vec2};
+use egui::{Key, Modifiers, Rect, Vec2, vec2};
 use egui_kittest::kittest::{NodeT, Queryable};
 use tilescope_gui::OpenReport;
 use tilescope_gui::theme::DARK;
@@ -34,17 +36,6 @@ fn compute_pixels(window: &mut Window) -> usize {
 fn node(window: &Window, name: &str) -> Option<(String, Rect)> {
     let node = window.query_all_by_label(name).next()?;
     Some((node.accesskit_node().value().unwrap_or_default(), node.rect()))
-}
-
-fn click(window: &mut Window, pos: Pos2, times: usize) {
-    // A frame of a test takes longer than one of a screen.
-    window.ctx.options_mut(|options| options.input_options.max_double_click_delay = 1.0);
-    for pressed in [true, false].repeat(times) {
-        let (button, modifiers) = (PointerButton::Primary, Modifiers::NONE);
-        window.event(Event::PointerButton { pos, button, pressed, modifiers });
-        window.step();
-    }
-    settle(window);
 }
 
 #[test]
@@ -86,9 +77,9 @@ fn a_column_says_its_shares_and_is_zoomed_to() {
         assert!(says(&window, words), "{words}");
     }
     let before = gui_support::link(&window);
-    click(&mut window, at, 1);
+    click_at(&mut window, at, 1);
     assert_eq!(gui_support::link(&window), before, "a column cannot be chosen");
-    click(&mut window, at, 2);
+    click_at(&mut window, at, 2);
     assert_eq!(node(&window, SHARES), None, "a column is a few steps");
     assert_ne!(gui_support::link(&window), before);
 }

@@ -2,35 +2,22 @@
 //! panels that fold, and rest.
 
 use crate::gui_support::{
-    VARIANTS, Variant, Window, opened_window, press, says, settle, simulator, window,
+    VARIANTS, Variant, Window, opened_window, press, says, settle, simulator, window, window_of,
 };
 use egui::accesskit::{Role, Toggled};
 use egui::{Key, Modifiers, Vec2, ViewportCommand, ViewportEvent, ViewportId};
-use egui_kittest::Harness;
 use egui_kittest::kittest::{NodeT, Queryable};
 use std::path::Path;
 use std::time::Duration;
 use tilescope_gui::action::{ActionEffect, VIEW_CONTROLS, actions};
 use tilescope_gui::app::TilescopeApp;
-use tilescope_gui::{OpenReport, theme, view_names};
+use tilescope_gui::{OpenReport, view_names};
 
 const SIZE: Vec2 = Vec2::new(1280.0, 800.0);
 
 /// A window on the home screen, come to rest.
 fn home(size: Vec2) -> Window {
-    let mut window = Harness::builder()
-        .with_size(size)
-        .allow_missing_glyphs()
-        .with_context_setup(theme::install)
-        .build_ui_state(
-            |ui, app: &mut TilescopeApp| {
-                app.logic(ui.ctx());
-                app.ui(ui);
-            },
-            TilescopeApp::detached(&egui::Context::default(), None),
-        );
-    settle(&mut window);
-    window
+    window_of(TilescopeApp::detached(&egui::Context::default(), None), size, 1.0)
 }
 
 /// Lets a window run until something holds.

@@ -24,3 +24,4 @@ pub mod tables;
 pub mod tile_curves;
 pub mod tile_mapping;
 pub mod trace;
+pub mod view_location;

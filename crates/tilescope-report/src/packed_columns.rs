@@ -200,18 +200,9 @@ mod tests {
     use proptest::prelude::*;
     use rusqlite::types::Value;
 
-    const COLUMNS: [&str; 10] = [
-        "id",
-        "kind",
-        "label",
-        "ipu",
-        "pass",
-        "number",
-        "first_step",
-        "end_step",
-        "first_cycle",
-        "end_cycle",
-    ];
+    fn columns() -> Vec<&'static str> {
+        schema::find("marks").unwrap().columns.iter().map(|column| column.name).collect()
+    }
 
     fn row() -> impl Strategy<Value = Vec<Value>> {
         let integer = || {
@@ -238,7 +229,7 @@ mod tests {
             rows.iter().for_each(|row| packer.push(row.iter().map(ValueRef::from)));
             let packed = packer.take();
             prop_assert_eq!(packed.rows, rows.len());
-            let back = UnpackedRows::decode(marks, &COLUMNS, packed.rows, &packed.data).unwrap();
+            let back = UnpackedRows::decode(marks, &columns(), packed.rows, &packed.data).unwrap();
             for (at, row) in rows.iter().enumerate() {
                 for (column, value) in row.iter().enumerate() {
                     prop_assert_eq!(back.value(column, at), ValueRef::from(value));
@@ -249,7 +240,7 @@ mod tests {
         #[test]
         fn any_bytes_are_refused_or_rows(raw in prop::collection::vec(any::<u8>(), 0..60), rows in 0usize..5) {
             let marks = schema::find("marks").unwrap();
-            let _ = UnpackedRows::decode(marks, &COLUMNS, rows, &pack(&raw));
+            let _ = UnpackedRows::decode(marks, &columns(), rows, &pack(&raw));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::normalization::WorkDivisors;
 use crate::data_table::{DataTable, TableCell, TableColumn};
-use crate::insights::ViewLocation;
+use crate::view_location::ViewLocation;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 use tilescope_report::units::{grouped, grouped_real};
 

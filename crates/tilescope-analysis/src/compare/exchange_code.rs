@@ -6,7 +6,7 @@ use super::program_pairs::title;
 use super::{ComparedReports, ViewComparison};
 use crate::data_table::TableCell;
 use crate::exchange_code::{ExchangeCodeOverview, ExchangeLinkTotals, overview, programs, tiles};
-use crate::insights::ViewLocation;
+use crate::view_location::ViewLocation;
 use std::collections::BTreeMap;
 use tilescope_report::units::{Bytes, ProgramId, TileId};
 use tilescope_report::{Report, ReportError, TileTraffic};

@@ -4,7 +4,7 @@ use super::comparison_table::{ComparisonRow, ComparisonTable};
 use super::step_alignment::{LanePair, StepAlignment, StepChange, StepChangeSum, activity_cycles};
 use super::{ComparedReports, ViewComparison, WorkDivisors};
 use crate::data_table::TableCell;
-use crate::insights::ViewLocation;
+use crate::view_location::ViewLocation;
 use tilescope_report::trace::TraceLane;
 use tilescope_report::units::{CycleRange, Cycles};
 use tilescope_report::{Report, ReportError};

@@ -2,7 +2,7 @@
 
 use super::comparison_table::{ComparisonRow, ComparisonTable, pair_by_key};
 use crate::data_table::TableCell;
-use crate::insights::ViewLocation;
+use crate::view_location::ViewLocation;
 use std::collections::BTreeMap;
 use tilescope_report::units::{Bytes, OperationId, VariableId};
 use tilescope_report::{

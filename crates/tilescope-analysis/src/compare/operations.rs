@@ -3,8 +3,8 @@
 use super::comparison_table::{ComparisonRow, ComparisonTable, pair_by_key};
 use super::{ComparedReports, ViewComparison};
 use crate::data_table::TableCell;
-use crate::insights::ViewLocation;
 use crate::operations::{OpRow, OperationLayer, operations};
+use crate::view_location::ViewLocation;
 use tilescope_report::ReportError;
 use tilescope_report::units::Bytes;
 

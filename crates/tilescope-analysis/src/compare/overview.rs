@@ -5,7 +5,7 @@ use super::execution_trace::{activities, changes, over_lanes};
 use super::step_alignment::{StepAlignment, StepChange, StepChangeKind, StepChangeSum};
 use super::{ComparedReports, WorkDivisors, WorkNormalization, insights, summary};
 use crate::data_table::TableCell;
-use crate::insights::ViewLocation;
+use crate::view_location::ViewLocation;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use tilescope_report::units::{OperationId, ProgramId};

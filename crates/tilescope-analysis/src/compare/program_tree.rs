@@ -4,7 +4,7 @@ use super::comparison_table::{ComparisonRow, ComparisonTable};
 use super::program_pairs::{ProgramPair, title};
 use super::{ComparedReports, ViewComparison};
 use crate::data_table::TableCell;
-use crate::insights::ViewLocation;
+use crate::view_location::ViewLocation;
 use tilescope_report::{ProgramKind, ProgramNodeTable, ReportError};
 
 pub(super) const COMPARISON: ViewComparison = ViewComparison { view: "program-tree", tables };

@@ -4,7 +4,7 @@ use super::comparison_table::{ComparisonRow, ComparisonTable, pair_by_key};
 use super::matched_entities::{NamedVariables, variables_by_name};
 use super::{ComparedReports, ViewComparison};
 use crate::data_table::TableCell;
-use crate::insights::ViewLocation;
+use crate::view_location::ViewLocation;
 use tilescope_report::units::VariableId;
 use tilescope_report::{ComputeSet, MemoryCategory, Report, ReportError};
 

@@ -33,10 +33,9 @@ pub use tile_memory_overview::{
     FullestTile, TileMemoryBin, TileMemoryOverview, tile_memory_overview,
 };
 
+use crate::view_location::ViewLocation;
 use serde::{Deserialize, Serialize};
-use tilescope_report::units::{
-    Bytes, CycleRange, IpuId, NumberFormat, OperationId, ProgramId, TileId, VariableId, percent,
-};
+use tilescope_report::units::{Bytes, NumberFormat, percent};
 use tilescope_report::{Report, ReportError};
 
 /// The subject of a finding.
@@ -83,32 +82,6 @@ impl InsightGain {
             Self::Memory(share) => format!("up to {} of the memory", percent(share)),
             Self::Unknown => "not estimated".to_owned(),
         }
-    }
-}
-
-/// Where a finding can be seen: a view, and what to choose there.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct ViewLocation {
-    /// Name of the view, as the command line spells it.
-    pub view: &'static str,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub tiles: Vec<TileId>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ipu: Option<IpuId>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub program: Option<ProgramId>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub operation: Option<OperationId>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub variable: Option<VariableId>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cycles: Option<CycleRange>,
-}
-
-impl ViewLocation {
-    /// A view as it is.
-    pub(crate) fn view(view: &'static str) -> Self {
-        Self { view, ..Self::default() }
     }
 }
 

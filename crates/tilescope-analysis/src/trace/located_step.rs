@@ -1,7 +1,7 @@
 //! The step that a place in the trace speaks of.
 
 use super::program_runs::{LaneStepLocation, first_run};
-use crate::insights::ViewLocation;
+use crate::view_location::ViewLocation;
 use tilescope_report::trace::{LaneStep, Trace, TraceLane};
 use tilescope_report::units::{CycleRange, Cycles, ProgramId};
 use tilescope_report::{Report, ReportError};

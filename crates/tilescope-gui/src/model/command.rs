@@ -12,7 +12,7 @@ use crate::model::view_id::ViewId;
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::path::PathBuf;
-use tilescope_analysis::insights::ViewLocation;
+use tilescope_analysis::view_location::ViewLocation;
 use tilescope_report::units::{
     CycleRange, IpuId, OperationId, ProgramId, StepId, TileId, VariableId,
 };

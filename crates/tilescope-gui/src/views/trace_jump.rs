@@ -7,8 +7,8 @@ use crate::model::message::StatusMessage;
 use crate::model::view_id::ViewId;
 use crate::widgets::background_query::BackgroundQuery;
 use egui::Context;
-use tilescope_analysis::insights::ViewLocation;
 use tilescope_analysis::trace::{LaneStepLocation, LocatedStep, located_step};
+use tilescope_analysis::view_location::ViewLocation;
 use tilescope_report::units::ProgramId;
 
 /// A way to the trace that is being looked for.

@@ -10,7 +10,7 @@ use std::fmt::Write;
 
 /// Where something lies, as columns: no numbers where that is nowhere.
 #[derive(Clone, Copy, Default)]
-pub(super) struct PatternPlace {
+pub(super) struct PatternColumns {
     pub(super) base_tile: Option<TileId>,
     /// `tile_patterns.id`
     pub(super) pattern: Option<i64>,
@@ -43,7 +43,7 @@ impl<'a> TilePatternWriter<'a> {
         runs: &TileRuns<T>,
         numbers: impl Fn(&T) -> Result<[i64; N], ReportError>,
         what: impl Fn() -> String,
-    ) -> Result<PatternPlace, ReportError> {
+    ) -> Result<PatternColumns, ReportError> {
         self.place_parts(runs, TileRuns::clone, numbers, what)
     }
 
@@ -54,9 +54,9 @@ impl<'a> TilePatternWriter<'a> {
         part: impl FnOnce(&TileRuns<T>) -> TileRuns<U>,
         numbers: impl Fn(&U) -> Result<[i64; N], ReportError>,
         what: impl Fn() -> String,
-    ) -> Result<PatternPlace, ReportError> {
+    ) -> Result<PatternColumns, ReportError> {
         let Some(first) = runs.iter().map(|(tiles, _)| tiles.first).next() else {
-            return Ok(PatternPlace::default());
+            return Ok(PatternColumns::default());
         };
         let all = TileRange::new(first, runs.end().unwrap_or(first));
         check_tiles_exist(&StridedTileRuns::single_run(all), self.tiles, &what)?;
@@ -72,7 +72,7 @@ impl<'a> TilePatternWriter<'a> {
                 *self.by_runs.entry(key).or_insert(id)
             }
         };
-        Ok(PatternPlace { base_tile: Some(base), pattern: Some(pattern) })
+        Ok(PatternColumns { base_tile: Some(base), pattern: Some(pattern) })
     }
 
     fn pattern(&mut self, text: String) -> Result<i64, ReportError> {

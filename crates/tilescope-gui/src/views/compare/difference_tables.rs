@@ -17,7 +17,7 @@ use tilescope_analysis::compare::{
     ComparedReports, ComparisonTable as Compared, WorkUnit, comparison,
 };
 use tilescope_analysis::data_table::DataTable;
-use tilescope_analysis::insights::ViewLocation;
+use tilescope_analysis::view_location::ViewLocation;
 use tilescope_report::ReportError;
 use tilescope_report::units::NumberFormat;
 

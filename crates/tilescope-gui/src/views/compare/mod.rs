@@ -32,7 +32,7 @@ use selection_mapping::{OtherSideMapper, is_selection_command, step_counterpart}
 use serde::{Deserialize, Serialize};
 use side_colours::SideColours;
 use tilescope_analysis::compare::{ReportAlignment, WorkNormalization, WorkUnit};
-use tilescope_analysis::insights::ViewLocation;
+use tilescope_analysis::view_location::ViewLocation;
 use tilescope_report::Report;
 use tilescope_report::ReportError;
 use tilescope_report::units::{CycleRange, Cycles};

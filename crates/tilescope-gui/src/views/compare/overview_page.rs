@@ -20,7 +20,7 @@ use tilescope_analysis::compare::{
     overview,
 };
 use tilescope_analysis::data_table::TableCell;
-use tilescope_analysis::insights::ViewLocation;
+use tilescope_analysis::view_location::ViewLocation;
 use tilescope_report::units::NumberFormat;
 
 /// Room from which on tables stand in two columns.

@@ -21,9 +21,10 @@ use egui::{
 use largest_lists::LargestLists;
 use serde::{Deserialize, Serialize};
 use tilescope_analysis::insights::{
-    InsightFacts, InsightFinding, InsightGain, InsightSubject, RULES, TileMemoryOverview,
-    ViewLocation, ranked, tile_memory_overview,
+    InsightFacts, InsightFinding, InsightGain, InsightSubject, RULES, TileMemoryOverview, ranked,
+    tile_memory_overview,
 };
+use tilescope_analysis::view_location::ViewLocation;
 use tilescope_report::units::NumberFormat;
 use tilescope_report::{Report, ReportError};
 

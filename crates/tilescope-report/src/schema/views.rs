@@ -1,0 +1,146 @@
+//! Views of a `profile.pop`: what Poplar, or a version of ours before 2.0, keeps as tables.
+
+use super::{END_TILE, EVERY, FIRST_TILE, INT, SchemaColumn, TIMES, col};
+
+/// A view: a table of Poplar's files, or of ours before version 2.0, made up from other tables.
+pub(crate) struct SchemaView {
+    pub name: &'static str,
+    /// What a row is.
+    pub about: &'static str,
+    /// Its columns in order; no declarations.
+    pub columns: &'static [SchemaColumn],
+    /// Its rows.
+    pub select: &'static str,
+}
+
+const fn view(
+    name: &'static str,
+    about: &'static str,
+    columns: &'static [SchemaColumn],
+    select: &'static str,
+) -> SchemaView {
+    SchemaView { name, about, columns, select }
+}
+
+/// The first columns of a view of runs, from row `r` of the pattern of `o`.
+macro_rules! runs {
+    ($id:literal, $owners:literal, [$($value:literal),*]) => {
+        concat!(
+            "SELECT o.", $id, ", o.base_tile + json_extract(r.value, '$[0]'), \
+             o.base_tile + json_extract(r.value, '$[1]'), json_extract(r.value, '$[2]'), \
+             json_extract(r.value, '$[3]')",
+            $(", json_extract(r.value, '$[", $value, "]')",)*
+            " FROM ", $owners, " o JOIN tile_patterns p ON p.id = o.pattern, json_each(p.runs) r"
+        )
+    };
+}
+
+/// All views, in the order they are created.
+pub(crate) const VIEWS: &[SchemaView] = &[
+    view(
+        "compute_set_cycles",
+        "cycles of a compute set on equal tiles",
+        &[
+            col("compute_set", INT, "compute_sets.compute_set"),
+            FIRST_TILE,
+            END_TILE,
+            EVERY,
+            TIMES,
+            col("cycles", INT, "cycles of each tile, the same in every execution"),
+        ],
+        runs!("compute_set", "compute_sets", [4]),
+    ),
+    view(
+        "vertex_tiles",
+        "where the vertices of a group are",
+        &[
+            col("vertex_group", INT, "vertex_groups.id"),
+            FIRST_TILE,
+            END_TILE,
+            EVERY,
+            TIMES,
+            col("count", INT, "vertices on each tile"),
+        ],
+        runs!("id", "vertex_groups", [4]),
+    ),
+    view(
+        "exchange_tiles",
+        "what equal tiles do in an exchange",
+        &[
+            col("exchange", INT, "exchanges.id"),
+            FIRST_TILE,
+            END_TILE,
+            EVERY,
+            TIMES,
+            col("bytes_in", INT, "bytes received by each tile"),
+            col("bytes_out", INT, "bytes sent by each tile, a multicast once"),
+            col("bytes_delivered", INT, "bytes sent times their receivers"),
+            col("messages_in", INT, "messages received"),
+            col("messages_out", INT, "messages sent, a multicast once"),
+            col("code_bytes", INT, "exchange code"),
+        ],
+        runs!("id", "exchanges", [4, 5, 6, 7, 8, 9]),
+    ),
+    view(
+        "var_tiles",
+        "the part of a variable that lies on equal tiles",
+        &[
+            col("var", INT, "vars.id"),
+            FIRST_TILE,
+            END_TILE,
+            EVERY,
+            TIMES,
+            col("bytes", INT, "bytes on each tile"),
+        ],
+        runs!("id", "vars", [4]),
+    ),
+    // As Poplar has it: one row per variable and tile.
+    view(
+        "vars_info",
+        "the part of a variable that lies on a tile",
+        &[
+            col("id", INT, "vars.id"),
+            col("name", INT, "vars_string_table.id"),
+            col("tile", INT, "tiles.tile"),
+            col("size_bytes", INT, "bytes on the tile"),
+            col("category", INT, "var_categories.id"),
+        ],
+        // The limit keeps SQLite from reading the JSON again for every tile: 3 s in place of 30.
+        "SELECT vars.id, vars.name, tiles.tile, r.bytes, vars.category
+FROM (SELECT * FROM var_tiles LIMIT -1) r JOIN vars ON vars.id = r.var
+CROSS JOIN tiles ON tiles.tile >= r.first_tile
+AND tiles.tile < r.end_tile + r.every * (r.times - 1)
+AND (tiles.tile - r.first_tile) % r.every < r.end_tile - r.first_tile",
+    ),
+];
+
+impl SchemaView {
+    /// The statement that creates it.
+    pub(crate) fn create(&self) -> String {
+        let columns: Vec<&str> = self.columns.iter().map(|column| column.name).collect();
+        format!("CREATE VIEW {} ({}) AS\n{}", self.name, columns.join(", "), self.select)
+    }
+}
+
+/// Puts views in place of tables whose rows are kept as columns. An empty table would answer a
+/// query with nothing, as if there were nothing; the name that these views read from is what SQLite
+/// says is missing.
+pub(crate) fn views_without_rows() -> String {
+    let steps = ["steps", "steps_by_ipu"].map(|table| {
+        let how = "this run has too many for rows; totals: tilescope export REPORT --format csv \
+                   --view execution-trace --table programs";
+        (table, how)
+    });
+    let marks = "in a report of this size its rows are compressed columns, see docs/format.md; \
+                 tables: tilescope export REPORT --list-tables";
+    let view = |(table, how)| {
+        format!("DROP TABLE {table}; CREATE VIEW {table} AS SELECT * FROM \"{table}: {how}\";")
+    };
+    steps.into_iter().chain([("marks", marks)]).map(view).collect()
+}
+
+/// Tables that other files have: views here, of which those but `vars_info` were tables before
+/// version 2.0, and `var_addresses`, which `addresses` stands for.
+pub(crate) fn tables_of_other_files() -> impl Iterator<Item = &'static str> {
+    VIEWS.iter().map(|view| view.name).chain(["var_addresses"])
+}
