@@ -173,7 +173,7 @@ fn whole() -> impl Strategy<Value = u64> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Twice the work takes about as long at least. Executed cycles are not what a plan is chosen
     /// by, so a larger product may have the luckier plan: a quarter is allowed.

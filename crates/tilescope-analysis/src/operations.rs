@@ -14,8 +14,8 @@ use tilescope_report::units::{
     TileRuns,
 };
 use tilescope_report::{
-    ComputeSet, ExchangeTraffic, ModelOperation, ProgramKind, ProgramNode, Report, ReportError,
-    ReportPart, TileTraffic, TrainingPass, VariableFilter, VariablePlacement, VertexTypeInfo,
+    ComputeSet, ModelOperation, ProgramKind, ProgramNode, Report, ReportError, ReportPart,
+    TileTraffic, TrainingPass, VariableFilter, VariablePlacement, VertexTypeInfo,
 };
 
 /// The layer that operations are counted in.
@@ -84,7 +84,7 @@ impl OpRow {
 struct ProgramCosts {
     sets: BTreeMap<ComputeSetId, ComputeSet>,
     types: std::sync::Arc<Vec<VertexTypeInfo>>,
-    exchange_code: BTreeMap<ProgramId, TileRuns<Bytes>>,
+    exchanges: BTreeMap<ProgramId, TileRuns<TileTraffic>>,
     runs: BTreeMap<ProgramId, ProgramExecutions>,
 }
 
@@ -94,19 +94,28 @@ impl ProgramCosts {
         Ok(Self {
             sets: report.compute_sets()?.into_iter().collect(),
             types: report.vertex_types()?,
-            exchange_code: report.exchanges()?.iter().map(code_of).collect(),
+            exchanges: report.exchanges()?.into_iter().map(|of| (of.program, of.tiles)).collect(),
             runs: runs.map(|runs| runs.by_program()).unwrap_or_default(),
         })
     }
 
-    /// Adds a program to an operation.
-    fn add(&self, row: &mut OpRow, codelets: &mut CodeTiles, id: ProgramId, program: &ProgramNode) {
-        row.programs.push(id);
-        if let Some(code) = self.exchange_code.get(&id) {
-            row.exchange_code += code.total();
-            codelets.exchanges.add(code, |bytes| *bytes);
+    /// The compute set that a program executes.
+    fn set_of(&self, program: &ProgramNode) -> Option<&ComputeSet> {
+        program.compute_set.and_then(|set| self.sets.get(&set))
+    }
+
+    /// Adds a program to its operation; code goes onto `code`.
+    fn add(
+        &self,
+        row: &mut OpRow,
+        codelets: &mut CodeletTiles,
+        code: &mut TileByteSums,
+        (id, program): (ProgramId, &ProgramNode),
+    ) {
+        if let Some(traffic) = self.exchanges.get(&id) {
+            row.exchange_code += code.add(traffic, |tile| tile.code_bytes);
         }
-        if let Some(set) = program.compute_set.and_then(|set| self.sets.get(&set)) {
+        if let Some(set) = self.set_of(program) {
             row.cycles_all_tiles += set.cycles.total();
             row.cycles_slowest += set.cycles.max();
             row.vertices += set.vertices.iter().map(|group| group.count.total()).sum::<u64>();
@@ -122,68 +131,87 @@ impl ProgramCosts {
     }
 }
 
-fn code_of(exchange: &ExchangeTraffic) -> (ProgramId, TileRuns<Bytes>) {
-    (exchange.program, exchange.tiles.map(|traffic: &TileTraffic| traffic.code_bytes))
+/// Bytes that tiles have of one thing after another.
+///
+/// Kept as by how much each tile has more than the one before, so that a run of tiles costs two
+/// additions, and asked for one operation at a time, so that one table of all tiles is enough.
+#[derive(Default)]
+struct TileByteSums {
+    steps: Vec<i128>,
+    /// Where steps were made.
+    touched: Option<TileRange>,
 }
 
-/// What tiles have of something in bytes, as where it begins and ends to be more: many runs added up cost
-/// no more than there are of them.
-#[derive(Default)]
-struct TileBytesDifferences(BTreeMap<TileId, i128>);
-
-impl TileBytesDifferences {
-    fn add<T: Clone + PartialEq>(&mut self, runs: &TileRuns<T>, value: impl Fn(&T) -> Bytes) {
-        runs.iter().for_each(|(tiles, of)| self.add_range(tiles, value(of)));
+impl TileByteSums {
+    /// Adds what tiles have; returns the sum over them.
+    fn add<T>(&mut self, runs: &TileRuns<T>, value: impl Fn(&T) -> Bytes) -> Bytes {
+        let of_runs = runs.iter().map(|(tiles, of)| {
+            let bytes = value(of);
+            self.add_range(tiles, bytes);
+            bytes.saturating_mul(tiles.count().into())
+        });
+        of_runs.fold(Bytes::ZERO, Bytes::saturating_add)
     }
 
     fn add_range(&mut self, tiles: TileRange, value: Bytes) {
-        *self.0.entry(tiles.first).or_default() += i128::from(value.0);
-        *self.0.entry(tiles.end).or_default() -= i128::from(value.0);
+        if self.steps.len() <= tiles.end.index() {
+            self.steps.resize(tiles.end.index() + 1, 0);
+        }
+        self.steps[tiles.first.index()] += i128::from(value.0);
+        self.steps[tiles.end.index()] -= i128::from(value.0);
+        let touched = self.touched.unwrap_or(tiles);
+        self.touched =
+            Some(TileRange::new(touched.first.min(tiles.first), touched.end.max(tiles.end)));
     }
 
-    /// The most that any tile has.
-    fn most(&self) -> Bytes {
-        let mut height = 0;
-        let heights = self.0.values().map(|step| {
-            height += step;
-            height
-        });
-        Bytes(u64::try_from(heights.max().unwrap_or(0)).unwrap_or(0))
+    /// The most that any tile has; nothing is left of it.
+    fn take_most(&mut self) -> Bytes {
+        let Some(touched) = self.touched.take() else { return Bytes::ZERO };
+        let (mut height, mut most) = (0, 0);
+        for step in &mut self.steps[touched.first.index()..=touched.end.index()] {
+            height += std::mem::take(step);
+            most = most.max(height);
+        }
+        debug_assert_eq!(height, 0, "all runs end");
+        Bytes(u64::try_from(most).unwrap_or(u64::MAX))
     }
 }
 
-/// Tiles on which codelets and code of exchanges are needed.
+/// Tiles on which codelets are needed.
 #[derive(Default)]
-struct CodeTiles {
+struct CodeletTiles {
     tiles: BTreeMap<u32, BTreeSet<TileRange>>,
-    exchanges: TileBytesDifferences,
+    /// Runs that were added: equal layers share theirs.
+    known: BTreeSet<(u32, (usize, u32))>,
 }
 
-impl CodeTiles {
+impl CodeletTiles {
     fn add(&mut self, set: &ComputeSet) {
         for group in &set.vertices {
-            let ranges = self.tiles.entry(group.vertex_type.0).or_default();
-            ranges.extend(group.count.iter().map(|(tiles, _)| tiles));
+            let kind = group.vertex_type.0;
+            if self.known.insert((kind, group.count.shared_key())) {
+                let ranges = self.tiles.entry(kind).or_default();
+                ranges.extend(group.count.iter().map(|(tiles, _)| tiles));
+            }
         }
     }
 
-    /// Bytes of codelets over all tiles, each once per tile, and bytes of these and of exchanges
-    /// on the tile that has most.
-    fn bytes(mut self, types: &[VertexTypeInfo]) -> (Bytes, Bytes) {
+    /// Bytes of codelets over all tiles, each once per tile; they go onto `code` as well.
+    fn bytes(self, types: &[VertexTypeInfo], code: &mut TileByteSums) -> Bytes {
         let mut total = Bytes::ZERO;
         for (kind, ranges) in &self.tiles {
-            let code = types.get(*kind as usize).map_or(Bytes::ZERO, |kind| kind.code_bytes);
+            let bytes = types.get(*kind as usize).map_or(Bytes::ZERO, |kind| kind.code_bytes);
             let mut covered = TileId(0);
             for range in ranges {
                 let first = range.first.max(covered);
                 if first < range.end {
-                    total += u64::from(range.end - first) * code;
-                    self.exchanges.add_range(TileRange::new(first, range.end), code);
+                    total += u64::from(range.end - first) * bytes;
+                    code.add_range(TileRange::new(first, range.end), bytes);
                 }
                 covered = covered.max(range.end);
             }
         }
-        (total, self.exchanges.most())
+        total
     }
 }
 
@@ -228,37 +256,36 @@ pub fn operations_with_totals(
 ) -> Result<(Vec<OpRow>, OperationTotals), ReportError> {
     let (known, programs) = (report.operations()?, report.programs()?);
     let costs = ProgramCosts::read(report)?;
-    let mut rows: BTreeMap<OpRowKey, (OpRow, CodeTiles)> = BTreeMap::new();
+    let mut rows: BTreeMap<OpRowKey, OpRow> = BTreeMap::new();
     if layer == OperationLayer::Model {
-        for (index, operation) in known.iter().enumerate() {
-            rows.insert(
-                OpRowKey::Operation(index as u32),
-                (model_row(index, operation), CodeTiles::default()),
-            );
-        }
+        let models = known.iter().enumerate();
+        rows.extend(models.map(|(index, operation)| {
+            (OpRowKey::Operation(index as u32), model_row(index, operation))
+        }));
     }
-    let mut shared = CodeTiles::default();
-    let leaves = programs.iter().filter(|(_, program)| counts(program));
-    for (id, program) in leaves {
+    let mut all_codelets = CodeletTiles::default();
+    for (id, program) in programs.iter().filter(|(_, program)| counts(program)) {
         let operation = program.operation.and_then(|of| Some((of, known.get(of.index())?)));
         let Some(key) = key(layer, id, program, operation) else { continue };
-        let (row, codelets) = rows.entry(key).or_insert_with_key(|key| {
-            (row_of(layer, key, program, operation), CodeTiles::default())
-        });
-        costs.add(row, codelets, id, program);
-        if let Some(set) = program.compute_set.and_then(|set| costs.sets.get(&set)) {
-            shared.add(set);
-        }
+        let row = rows.entry(key).or_insert_with_key(|key| row_of(layer, key, program, operation));
+        row.programs.push(id);
+        costs.set_of(program).into_iter().for_each(|set| all_codelets.add(set));
     }
-    let finish = |(mut row, codelets): (OpRow, CodeTiles)| {
-        (row.vertex_code, row.code_most) = codelets.bytes(&costs.types);
-        row
-    };
-    let mut rows: Vec<OpRow> = rows.into_values().map(finish).collect();
+    let mut rows: Vec<OpRow> = rows.into_values().collect();
+    let mut code = TileByteSums::default();
+    for row in &mut rows {
+        let mut codelets = CodeletTiles::default();
+        for id in row.programs.clone() {
+            let program = programs.get(id).into_iter();
+            program.for_each(|of| costs.add(row, &mut codelets, &mut code, (id, of)));
+        }
+        row.vertex_code = codelets.bytes(&costs.types, &mut code);
+        row.code_most = code.take_most();
+    }
     if layer == OperationLayer::Model {
         add_memory(report, &mut rows)?;
     }
-    let totals = totals(report, &rows, shared.bytes(&costs.types).0)?;
+    let totals = totals(report, &rows, all_codelets.bytes(&costs.types, &mut code))?;
     Ok((rows, totals))
 }
 
@@ -378,18 +405,19 @@ fn add_memory(report: &Report, rows: &mut [OpRow]) -> Result<(), ReportError> {
         return Ok(());
     }
     let all = VariableFilter { tiles: None, category: None, after: None, limit: usize::MAX };
-    let mut bytes: BTreeMap<OperationId, (Bytes, TileBytesDifferences)> = BTreeMap::new();
+    let mut variables: BTreeMap<OperationId, Vec<TileRuns<VariablePlacement>>> = BTreeMap::new();
     for (_, variable) in report.variables(&all)? {
         if let Some(operation) = variable.operation {
-            let (total, heights) = bytes.entry(operation).or_default();
-            *total += variable.tiles.map(|part: &VariablePlacement| part.bytes).total();
-            heights.add(&variable.tiles, |part: &VariablePlacement| part.bytes);
+            variables.entry(operation).or_default().push(variable.tiles);
         }
     }
+    let mut memory = TileByteSums::default();
     for row in rows {
-        if let Some((total, heights)) = row.operation.and_then(|id| bytes.get(&id)) {
-            (row.memory, row.memory_most) = (*total, heights.most());
+        let own = row.operation.and_then(|id| variables.get(&id));
+        for tiles in own.into_iter().flatten() {
+            row.memory = row.memory.saturating_add(memory.add(tiles, |part| part.bytes));
         }
+        row.memory_most = memory.take_most();
     }
     Ok(())
 }
@@ -506,14 +534,18 @@ mod tests {
 
     #[test]
     fn code_of_a_codelet_counts_once_per_tile() {
-        let mut codelets = CodeTiles::default();
         let range = |(first, end)| TileRange::new(TileId(first), TileId(end));
         let ranges = [(0, 4), (2, 6), (9, 10)].map(range);
-        codelets.tiles.insert(0, BTreeSet::from(ranges));
-        codelets.exchanges.add_range(range((5, 10)), Bytes(7));
+        let codelets = CodeletTiles {
+            tiles: BTreeMap::from([(0, BTreeSet::from(ranges))]),
+            known: BTreeSet::new(),
+        };
+        let mut code = TileByteSums::default();
+        code.add_range(range((5, 10)), Bytes(7));
         let kind =
             VertexTypeInfo { name: String::new(), code_bytes: Bytes(10), state_bytes: Bytes::ZERO };
-        assert_eq!(codelets.bytes(&[kind]), (Bytes(70), Bytes(17)));
+        assert_eq!(codelets.bytes(&[kind], &mut code), Bytes(70));
+        assert_eq!((code.take_most(), code.take_most()), (Bytes(17), Bytes::ZERO));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 // Steps may come from a file that anybody wrote.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
-use super::program_totals::{ProgramTotals, SEGMENT_STEPS, segment_level_count};
+use super::program_totals::{ProgramTotals, SEGMENT_STEPS, StepCounter, segment_level_count};
 use super::pyramid::{self, BLOCK_NODES, FAN_OUT, LEAF_STEPS, PyramidNode};
 use super::step_record::StepRecord;
 use crate::units::CycleRange;
@@ -70,6 +70,8 @@ pub(super) struct LaneSums {
     steps: u64,
     range: Option<CycleRange>,
     levels: Vec<PyramidLevelBuilder>,
+    /// Steps of the lowest segment.
+    counter: StepCounter,
     segments: Vec<SegmentLevelBuilder>,
 }
 
@@ -97,9 +99,7 @@ impl LaneSums {
         if self.segments.is_empty() {
             self.segments.push(SegmentLevelBuilder::default());
         }
-        if let Some(segment) = self.segments.first_mut() {
-            segment.filling.add_step(self.steps, record);
-        }
+        self.counter.add_step(self.steps, record);
         self.steps += 1;
         if self.levels.is_empty() {
             self.levels.push(PyramidLevelBuilder::default());
@@ -157,6 +157,9 @@ impl LaneSums {
         reason = "a lane has six levels of segments at most"
     )]
     fn complete_segment(&mut self, level: usize, pieces: &mut Vec<LaneSumPiece>) {
+        if let Some(lowest) = self.segments.first_mut().filter(|_| level == 0) {
+            lowest.filling = self.counter.take();
+        }
         if self.segments.len() == level + 1 {
             self.segments.push(SegmentLevelBuilder::default());
         }

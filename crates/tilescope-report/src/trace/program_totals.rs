@@ -132,20 +132,26 @@ pub(super) struct ProgramTotals {
 impl ProgramTotals {
     /// Counts the step at a position.
     pub(super) fn add_step(&mut self, position: u64, record: &StepRecord) {
-        let length = record.range.length();
-        let entry = self.entry((record.program, record.class), position);
-        entry.steps += 1;
-        entry.cycles = entry.cycles.saturating_add(length);
-        entry.bytes_in = entry.bytes_in.saturating_add(record.bytes_in);
-        entry.bytes_out = entry.bytes_out.saturating_add(record.bytes_out);
-        let moved = record.bytes_in.max(record.bytes_out);
-        entry.bytes_moved = entry.bytes_moved.saturating_add(moved);
+        self.add_steps((record.program, record.class), position, StepAmounts::of(record), 1);
+    }
+
+    /// Counts equal steps, of which the first is at a position.
+    fn add_steps(&mut self, key: TotalsKey, position: u64, each: StepAmounts, times: u64) {
+        let StepAmounts { length, bytes_in, bytes_out } = each;
+        let entry = self.entry(key, position);
+        entry.steps += times;
+        entry.cycles = entry.cycles.saturating_add(length.saturating_mul(times));
+        entry.bytes_in = entry.bytes_in.saturating_add(bytes_in.saturating_mul(times));
+        entry.bytes_out = entry.bytes_out.saturating_add(bytes_out.saturating_mul(times));
+        let moved = bytes_in.max(bytes_out);
+        entry.bytes_moved = entry.bytes_moved.saturating_add(moved.saturating_mul(times));
         entry.least_bytes_moved = entry.least_bytes_moved.min(moved);
         entry.most_bytes_moved = entry.most_bytes_moved.max(moved);
         let squared = u128::from(length.0) * u128::from(length.0);
-        entry.squared_cycles = entry.squared_cycles.saturating_add(squared);
+        let all_squared = squared.saturating_mul(u128::from(times));
+        entry.squared_cycles = entry.squared_cycles.saturating_add(all_squared);
         entry.first_position = entry.first_position.min(position);
-        entry.lengths.count(length.0);
+        entry.lengths.count_times(length.0, times);
     }
 
     /// Takes in the totals of other steps of the lane.
@@ -256,6 +262,88 @@ impl ProgramTotals {
     pub(super) fn bytes(&self) -> usize {
         let lengths: usize = self.entries.iter().map(|totals| totals.lengths.bytes()).sum();
         lengths + self.entries.len() * (size_of::<ProgramStepTotals>() + 40)
+    }
+}
+
+/// What is added up of a step.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct StepAmounts {
+    length: Cycles,
+    bytes_in: Bytes,
+    bytes_out: Bytes,
+}
+
+impl StepAmounts {
+    fn of(record: &StepRecord) -> Self {
+        let length = record.range.length();
+        Self { length, bytes_in: record.bytes_in, bytes_out: record.bytes_out }
+    }
+}
+
+/// Equal steps of a program that were counted but not added up yet.
+struct RepeatedStep {
+    key: TotalsKey,
+    each: StepAmounts,
+    times: u64,
+    first_position: u64,
+    /// The program that came after it last: steps repeat in the same order.
+    follower: usize,
+}
+
+/// Totals by program while single steps come in.
+///
+/// A program mostly takes as long as the last time and moves as much. Only how often it did so is
+/// counted then, which keeps the totals of thousands of programs out of the processor's caches.
+#[derive(Default)]
+pub(super) struct StepCounter {
+    totals: ProgramTotals,
+    repeated: Vec<RepeatedStep>,
+    index: HashMap<TotalsKey, usize>,
+    /// The program that was counted last.
+    last: usize,
+}
+
+impl StepCounter {
+    /// Counts the step at a position.
+    #[expect(clippy::indexing_slicing, reason = "programs and followers are never taken away")]
+    pub(super) fn add_step(&mut self, position: u64, record: &StepRecord) {
+        let (key, each) = ((record.program, record.class), StepAmounts::of(record));
+        let follower = self.repeated.get(self.last).map(|last| last.follower);
+        let at = match follower.filter(|at| self.repeated[*at].key == key) {
+            Some(at) => at,
+            None => {
+                let new = self.repeated.len();
+                let at = *self.index.entry(key).or_insert(new);
+                if at == new {
+                    let (times, first_position) = (0, position);
+                    self.repeated.push(RepeatedStep {
+                        key,
+                        each,
+                        times,
+                        first_position,
+                        follower: at,
+                    });
+                }
+                self.repeated[self.last].follower = at;
+                at
+            }
+        };
+        self.last = at;
+        let repeated = &mut self.repeated[at];
+        if repeated.each != each {
+            self.totals.add_steps(key, repeated.first_position, repeated.each, repeated.times);
+            (repeated.each, repeated.times, repeated.first_position) = (each, 0, position);
+        }
+        repeated.times += 1;
+    }
+
+    /// The totals of all steps so far; those that come are counted from nothing.
+    pub(super) fn take(&mut self) -> ProgramTotals {
+        let Self { mut totals, repeated, .. } = std::mem::take(self);
+        for RepeatedStep { key, each, times, first_position, .. } in repeated {
+            totals.add_steps(key, first_position, each, times);
+        }
+        totals
     }
 }
 
