@@ -20,6 +20,9 @@ const SCREENS: [Screen; 2] = [(Vec2::new(640.0, 480.0), 1.0), (Vec2::new(1600.0,
 const RARE_SCREENS: [Screen; 2] =
     [(Vec2::new(3840.0, 2160.0), 1.0), (Vec2::new(1600.0, 900.0), 2.0)];
 
+/// Kinds of reports with most to show, each of its own kind.
+const FULLEST: [&str; 4] = ["simulated", "foreign", "64 IPUs", "names"];
+
 /// What the ink of two words may share: the blur of their edges.
 const SLACK: Vec2 = Vec2::new(1.5, 1.5);
 

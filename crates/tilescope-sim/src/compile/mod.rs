@@ -92,8 +92,8 @@ impl CompiledProgram {
 /// [`CompiledProgram::tiles_out_of_memory`].
 pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
     let graph = build_graph(spec)?;
-    let plans = PlanCache::new();
-    let placement = StagePlacement::new(spec, &graph, &|| block_costs(spec, &graph, &plans))?;
+    let plans = PlanCache::of_process();
+    let placement = StagePlacement::new(spec, &graph, &|| block_costs(spec, &graph, plans))?;
     let schedule =
         ExecutionSchedule::new(&spec.options, placement.stages.len(), spec.model.training);
     let keeping = StashPolicy {
@@ -112,7 +112,7 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
         graph: &graph,
         placement: &placement,
         tensors: &tensors,
-        lowering: lowering(spec, &graph, &plans),
+        lowering: lowering(spec, &graph, plans),
         tables: ProgramTables::new(
             spec.target.kind,
             chip.tiles,
@@ -229,7 +229,7 @@ pub struct BalancedStage {
 /// A model whose sizes do not fit together.
 pub fn balance(spec: &Spec) -> Result<Vec<BalancedStage>, CompileError> {
     let graph = build_graph(spec)?;
-    let costs = block_costs(spec, &graph, &PlanCache::new());
+    let costs = block_costs(spec, &graph, PlanCache::of_process());
     let parts = split_balanced(&costs, spec.target.ipus as usize);
     let stage = |part: Range<usize>| BalancedStage {
         blocks: graph.blocks[part.clone()].to_vec(),

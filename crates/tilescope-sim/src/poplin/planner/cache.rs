@@ -5,7 +5,11 @@ use super::{ConvTrainingPlans, plan, plan_convolution, plan_fully_connected};
 use crate::poplin::params::{ConvParams, PlanError};
 use crate::targets::IpuTarget;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
+/// Most plans of a kind that are kept, a few kilobytes each: a window that tries one configuration
+/// after another for weeks starts again.
+const MAX_ENTRIES: usize = 1 << 13;
 
 /// Everything a plan depends on.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -34,6 +38,13 @@ pub struct PlanCache {
 }
 
 impl PlanCache {
+    /// The cache of this process. A plan depends on nothing but its key, so that programs that are
+    /// compiled one after another, as when configurations are compared, share theirs.
+    pub fn of_process() -> &'static Self {
+        static PLANS: LazyLock<PlanCache> = LazyLock::new(PlanCache::default);
+        &PLANS
+    }
+
     /// A cache that holds no plan.
     pub fn new() -> Self {
         Self::default()
@@ -97,5 +108,9 @@ fn cached_or_insert<T>(
     }
     // Planned without the lock: a search takes up to seconds, and other shapes must not wait.
     let made = make().map(Arc::new);
-    locked().entry(key).or_insert(made).clone()
+    let mut entries = locked();
+    if entries.len() >= MAX_ENTRIES {
+        entries.clear();
+    }
+    entries.entry(key).or_insert(made).clone()
 }
