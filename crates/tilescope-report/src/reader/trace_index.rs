@@ -11,7 +11,7 @@ use crate::error::ReportError;
 use crate::limits::MAX_SUB_LANES;
 use crate::model::{ProgramKind, StreamEndpoint};
 use crate::row_writer::RowWriter;
-use crate::trace::{StepClass, StepRecord, Trace, TraceIndexWriter};
+use crate::trace::{LaneRecord, StepClass, StepRecord, Trace, TraceIndexWriter};
 use crate::units::{ComputeSetId, CycleRange, ProgramId, StepId};
 use crate::{open_file, schema};
 use rusqlite::{Connection, params};
@@ -466,7 +466,7 @@ impl IndexBuildPass<'_> {
             bytes_in: row.bytes_in,
             bytes_out: row.bytes_out,
         };
-        self.lanes.push((row.ipu, sub_lane), record, None);
+        self.lanes.push(LaneRecord { lane: (row.ipu, sub_lane), record, details: None });
         self.lanes.complete().try_for_each(|blob| blob.insert(&self.rows))?;
         Ok(true)
     }

@@ -12,6 +12,14 @@ use std::collections::BTreeMap;
 /// Most programs that the lanes learn expectations of, together: 100 MB.
 const MAX_PREDICTIONS: usize = 1 << 20;
 
+/// A step on its lane (IPU and sub-lane), on its way into the index.
+pub(crate) struct LaneRecord {
+    pub(crate) lane: (IpuId, u8),
+    pub(crate) record: StepRecord,
+    /// Given with every step or with none.
+    pub(crate) details: Option<StepRecordDetails>,
+}
+
 /// Writes the tables `trace_lanes`, `trace_chunks`, `trace_nodes` and `trace_totals`, step by step.
 pub(crate) struct TraceIndexWriter {
     lanes: BTreeMap<(IpuId, u8), LaneBuilder>,
@@ -32,12 +40,7 @@ impl TraceIndexWriter {
     }
 
     /// Adds a step to a lane; it must not start before [`TraceIndexWriter::end`].
-    pub(crate) fn push(
-        &mut self,
-        lane: (IpuId, u8),
-        record: StepRecord,
-        details: Option<StepRecordDetails>,
-    ) {
+    pub(crate) fn push(&mut self, LaneRecord { lane, record, details }: LaneRecord) {
         let new = || LaneBuilder::new(lane_number(lane.0, lane.1));
         let builder = self.lanes.entry(lane).or_insert_with(new);
         builder.push(record, details, &mut self.prediction_budget, &mut self.blobs);

@@ -55,7 +55,7 @@ pub use answers::{
     FixedPointBalance, LaneInfo, LaneSpan, LaneStep, LongestStep, PerActivity, StepBucket,
     StepTotals,
 };
-pub(super) use index_writer::TraceIndexWriter;
+pub(super) use index_writer::{LaneRecord, TraceIndexWriter};
 pub(super) use lane::LaneStepCursor;
 pub use lane::TraceLane;
 pub(super) use lane_builder::TraceIndexBlob;

@@ -1,6 +1,7 @@
 //! Executed steps as they come: rows for scripts, and the trace index for views.
 //!
-//! Nothing here touches the file, so that steps can be taken in while others write to it.
+//! Nothing here touches the file or the index, so that steps can be taken in while others make the
+//! index of them and write it.
 
 use super::execution_rows::{ExecutionRow, MarkTableRow};
 use super::mark_lanes::MarkLanes;
@@ -8,11 +9,19 @@ use crate::error::ReportError;
 use crate::limits::{MAX_COUNT, MAX_CYCLES, MAX_STEP_BYTES, MAX_STEPS, MAX_SUB_LANES};
 use crate::model::{CompilationReport, ExecutionStep, MarkKind, StepOnIpu, TraceMark};
 use crate::row_writer::{RowWriter, checked_i64};
-use crate::trace::{FixedPointBalance, StepClass, StepRecord, StepRecordDetails, TraceIndexWriter};
-use crate::units::{Cycles, StepId};
+use crate::trace::{
+    FixedPointBalance, LaneRecord, StepClass, StepRecord, StepRecordDetails, TraceIndexWriter,
+};
+use crate::units::{Cycles, IpuId, StepId};
 use crate::writer::StepLayout;
 use rusqlite::params;
 use std::collections::BTreeMap;
+
+/// Steps that are indexed together: about a millisecond of work.
+const RECORDS: usize = 1 << 12;
+
+/// Other pieces that are handed over together.
+const PIECES: usize = 256;
 
 /// Facts that a step takes from its program.
 struct LeafProgramInfo {
@@ -29,7 +38,10 @@ pub(super) struct ExecutionWriter {
     layout: StepLayout,
     steps: u64,
     end_cycle: Cycles,
-    lanes: TraceIndexWriter,
+    /// Where the last step of each lane ends.
+    lane_ends: BTreeMap<(IpuId, u8), Cycles>,
+    /// Steps to be indexed next.
+    records: Vec<LaneRecord>,
     marks: i64,
     mark_lanes: MarkLanes,
     mark_kinds: BTreeMap<MarkKind, (u64, Cycles)>,
@@ -52,7 +64,8 @@ impl ExecutionWriter {
             layout,
             steps: 0,
             end_cycle: Cycles::ZERO,
-            lanes: TraceIndexWriter::default(),
+            lane_ends: BTreeMap::new(),
+            records: Vec::new(),
             marks: 0,
             mark_lanes: MarkLanes::default(),
             mark_kinds: BTreeMap::new(),
@@ -65,9 +78,10 @@ impl ExecutionWriter {
         self.pieces.drain(..)
     }
 
-    /// Number of pieces to be written.
-    pub(super) fn pending(&self) -> usize {
-        self.pieces.len()
+    /// Whether there is as much to be written as is worth handing over.
+    pub(super) fn is_full(&self) -> bool {
+        let has_records = matches!(self.pieces.last(), Some(ExecutionRow::Records(_)));
+        has_records || self.pieces.len() >= PIECES
     }
 
     pub(super) fn step(&mut self, step: &ExecutionStep) -> Result<(), ReportError> {
@@ -100,25 +114,30 @@ impl ExecutionWriter {
             before = Some(lane);
             self.check(on_ipu, id)?;
             let balance = on_ipu.tile_balance(self.tiles_per_ipu);
-            let end = self.lanes.end(lane);
+            let end = self.lane_ends.entry(lane).or_default();
             // Bars are drawn from `from_max`, so that is where overlap would be seen.
-            if on_ipu.from_max < end {
+            if on_ipu.from_max < *end {
                 let start = on_ipu.from_max;
                 let problem =
                     format!("{} is {}, before the last step's end {}", of("start"), start.0, end.0);
                 return Err(ReportError::invalid_input(problem));
             }
+            *end = on_ipu.to_max;
             let record = record(step, id, leaf.class, on_ipu, balance);
             let details =
                 (self.layout == StepLayout::Columns).then(|| StepRecordDetails::from_step(on_ipu));
-            self.lanes.push(lane, record, details);
-            self.pieces.extend(self.lanes.complete().map(ExecutionRow::Blob));
+            self.records.push(LaneRecord { lane, record, details });
             self.end_cycle = self.end_cycle.max(on_ipu.to_max);
             if self.layout == StepLayout::Rows {
                 self.pieces.push(ExecutionRow::OnIpu { id, on_ipu: *on_ipu, balance });
             }
         }
         self.steps += 1;
+        if self.records.len() >= RECORDS {
+            let next = Vec::with_capacity(RECORDS + step.ipus.len());
+            let records = std::mem::replace(&mut self.records, next);
+            self.pieces.push(ExecutionRow::Records(records));
+        }
         Ok(())
     }
 
@@ -180,9 +199,16 @@ impl ExecutionWriter {
     }
 
     /// Writes what is known only at the end.
-    pub(super) fn finish(mut self, rows: &RowWriter) -> Result<(), ReportError> {
+    pub(super) fn finish(
+        mut self,
+        mut lanes: TraceIndexWriter,
+        rows: &RowWriter,
+    ) -> Result<(), ReportError> {
+        self.pieces.push(ExecutionRow::Records(std::mem::take(&mut self.records)));
         self.pieces.extend(std::mem::take(&mut self.mark_lanes).finish());
-        self.pieces().try_for_each(|piece| piece.insert(rows))?;
+        let mut pieces = Vec::new();
+        self.pieces().for_each(|piece| piece.index(&mut lanes, &mut pieces));
+        pieces.into_iter().try_for_each(|piece| piece.insert(rows))?;
         if self.steps > 0 {
             rows.insert("execution_cycle_totals", params![self.end_cycle.0 as i64])?;
             rows.insert("meta", params!["steps", self.steps.to_string()])?;
@@ -190,7 +216,7 @@ impl ExecutionWriter {
         for (kind, (count, longest)) in self.mark_kinds {
             rows.insert("mark_kinds", params![kind.name(), count as i64, longest.0 as i64])?;
         }
-        self.lanes.finish(rows)
+        lanes.finish(rows)
     }
 }
 

@@ -5,7 +5,7 @@ use crate::model::{MarkKind, StepOnIpu};
 use crate::packed_columns::PackedRows;
 use crate::row_writer::RowWriter;
 use crate::schema;
-use crate::trace::TraceIndexBlob;
+use crate::trace::{LaneRecord, TraceIndexBlob, TraceIndexWriter};
 use crate::units::{CycleRange, IpuId, StepId};
 use rusqlite::{ToSql, params};
 
@@ -15,6 +15,8 @@ pub(super) enum ExecutionRow {
     Step { id: StepId, kind: &'static str, program: u32, compute_set: Option<u32> },
     /// A row of `steps_by_ipu`.
     OnIpu { id: StepId, on_ipu: StepOnIpu, balance: f64 },
+    /// Steps that the trace index is made of.
+    Records(Vec<LaneRecord>),
     /// A piece of the trace index.
     Blob(TraceIndexBlob),
     /// A row of `marks`.
@@ -35,8 +37,22 @@ pub(super) struct MarkTableRow {
 }
 
 impl ExecutionRow {
+    /// Puts steps into the trace index: `found` gets the pieces that are complete with them, and
+    /// every other row as it is.
+    pub(super) fn index(self, lanes: &mut TraceIndexWriter, found: &mut Vec<Self>) {
+        match self {
+            Self::Records(records) => {
+                records.into_iter().for_each(|record| lanes.push(record));
+                found.extend(lanes.complete().map(Self::Blob));
+            }
+            other => found.push(other),
+        }
+    }
+
+    /// Writes the row, which is not one of steps that are still to be indexed.
     pub(super) fn insert(self, rows: &RowWriter) -> Result<(), ReportError> {
         match self {
+            Self::Records(_) => Err(ReportError::invalid_input("steps are indexed before")),
             Self::Step { id, kind, program, compute_set } => {
                 rows.insert("steps", params![id.0 as i64, kind, program, compute_set])
             }

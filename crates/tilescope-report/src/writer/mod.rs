@@ -19,6 +19,7 @@ use super::open_file::REPORT_FILE;
 use super::row_writer::RowWriter;
 use super::schema;
 use super::table_checksums::{TableChecksums, TablePart};
+use super::trace::TraceIndexWriter;
 use execution::ExecutionWriter;
 use rusqlite::{Connection, OpenFlags, ToSql, params};
 use std::cell::RefCell;
@@ -83,7 +84,7 @@ pub struct ReportWriter {
     part: AtomicFile,
     layout: StepLayout,
     checksums: RefCell<TableChecksums>,
-    execution: Option<ExecutionWriter>,
+    execution: Option<(ExecutionWriter, TraceIndexWriter)>,
     failed: bool,
 }
 
@@ -144,7 +145,7 @@ impl ReportWriter {
         }
         let execution = ExecutionWriter::new(compilation, self.layout);
         self.refuse_after_failure(|writer| compilation::write(&writer.rows(), compilation))?;
-        self.execution = Some(execution);
+        self.execution = Some((execution, TraceIndexWriter::default()));
         Ok(())
     }
 
@@ -172,7 +173,7 @@ impl ReportWriter {
     }
 
     /// Writes the compiled program, while `run` hands executed steps and marks to a recorder on
-    /// another thread; then those. In place of [`ReportWriter::compilation`].
+    /// another thread and a third makes the trace index of them; then those. In place of [`ReportWriter::compilation`].
     ///
     /// # Errors
     /// Those of writing, or else that of `run`.
@@ -186,9 +187,10 @@ impl ReportWriter {
         R: FnOnce(&mut Recorder) -> Result<(), ReportError> + Send,
     {
         self.step_layout(layout)?;
-        let (mut recorder, pieces) = Recorder::new(compilation, layout);
+        let (mut recorder, index, pieces) = Recorder::new(compilation, layout);
         std::thread::scope(|scope| {
             let running = scope.spawn(move || run(&mut recorder).and_then(|()| recorder.end()));
+            let indexing = scope.spawn(|| index.run());
             // Pieces queue while the compiled program is written: the connection stays with one
             // thread, and rows come in the same order as without a recorder.
             let written = self.compilation(compilation).and_then(|()| {
@@ -196,8 +198,10 @@ impl ReportWriter {
             });
             // A recorder that waits for room is told that none will come.
             drop(pieces);
+            let lanes = indexing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             let ran = running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            self.execution = written.and(ran).inspect_err(|_| self.failed = true).map(Some)?;
+            let ended = written.and(ran).inspect_err(|_| self.failed = true)?;
+            self.execution = Some((ended, lanes));
             Ok(())
         })
     }
@@ -207,11 +211,11 @@ impl ReportWriter {
         if self.failed {
             return Err(ReportError::invalid_input("an earlier part could not be written"));
         }
-        let Some(execution) = self.execution.take() else {
+        let Some((execution, lanes)) = self.execution.take() else {
             return Err(ReportError::invalid_input("a report has a compilation"));
         };
         self.rows().insert("meta", params!["layout", self.layout.name()])?;
-        execution.finish(&self.rows())?;
+        execution.finish(lanes, &self.rows())?;
         // After everything that is summed, before views take the place of empty tables.
         self.write_checksums()?;
         match self.layout {
@@ -256,13 +260,14 @@ impl ReportWriter {
         take: impl FnOnce(&mut ExecutionWriter) -> Result<(), ReportError>,
     ) -> Result<(), ReportError> {
         self.refuse_after_failure(|writer| {
-            let Some(execution) = &mut writer.execution else {
+            let Some((execution, lanes)) = &mut writer.execution else {
                 return Err(ReportError::invalid_input(
                     "the compilation comes before its execution",
                 ));
             };
             take(execution)?;
-            let pieces: Vec<_> = execution.pieces().collect();
+            let mut pieces = Vec::new();
+            execution.pieces().for_each(|piece| piece.index(lanes, &mut pieces));
             pieces.into_iter().try_for_each(|piece| piece.insert(&writer.rows()))
         })
     }

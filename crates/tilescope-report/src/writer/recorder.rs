@@ -1,59 +1,84 @@
-//! Taking in steps on one thread while another writes to the file.
+//! Taking in steps on one thread, while a second makes the trace index of them and a third writes
+//! to the file.
 
 use super::StepLayout;
 use super::execution::ExecutionWriter;
 use super::execution_rows::ExecutionRow;
 use crate::error::ReportError;
 use crate::model::{CompilationReport, ExecutionStep, TraceMark};
+use crate::trace::TraceIndexWriter;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-/// Pieces that are handed over together.
-const BATCH: usize = 256;
-/// Batches that may wait while the compiled program is written: some 200 MB of index.
-const MAX_QUEUED_BATCHES: usize = 256;
+/// Batches of steps that may wait for the index.
+const MAX_QUEUED_STEPS: usize = 32;
+/// Pieces of the file that are handed over together.
+const PIECES: usize = 256;
+/// Batches of pieces that may wait while the compiled program is written: some 200 MB of index.
+const MAX_QUEUED_PIECES: usize = 256;
 
 /// Takes the steps of an execution in.
 pub struct Recorder {
     execution: ExecutionWriter,
+    rows: SyncSender<Vec<ExecutionRow>>,
+}
+
+/// Makes the trace index of the steps that a [`Recorder`] takes in.
+pub(super) struct RecorderIndex {
+    rows: Receiver<Vec<ExecutionRow>>,
     pieces: SyncSender<Vec<ExecutionRow>>,
 }
 
 impl Recorder {
+    /// The recorder, what indexes its steps, and where the pieces of the file come out.
     pub(super) fn new(
         compilation: &CompilationReport,
         layout: StepLayout,
-    ) -> (Self, Receiver<Vec<ExecutionRow>>) {
+    ) -> (Self, RecorderIndex, Receiver<Vec<ExecutionRow>>) {
         let execution = ExecutionWriter::new(compilation, layout);
-        let (pieces, receiver) = sync_channel(MAX_QUEUED_BATCHES);
-        (Self { execution, pieces }, receiver)
+        let (rows, indexed) = sync_channel(MAX_QUEUED_STEPS);
+        let (pieces, receiver) = sync_channel(MAX_QUEUED_PIECES);
+        (Self { execution, rows }, RecorderIndex { rows: indexed, pieces }, receiver)
     }
 
     /// Writes a step, as [`ReportWriter::step`](super::ReportWriter::step) does.
     pub fn step(&mut self, step: &ExecutionStep) -> Result<(), ReportError> {
         self.execution.step(step)?;
-        self.hand_over(BATCH)
+        if self.execution.is_full() { self.hand_over() } else { Ok(()) }
     }
 
     /// Writes a mark, as [`ReportWriter::mark`](super::ReportWriter::mark) does.
     pub fn mark(&mut self, mark: &TraceMark) -> Result<(), ReportError> {
         self.execution.mark(mark)?;
-        self.hand_over(BATCH)
+        if self.execution.is_full() { self.hand_over() } else { Ok(()) }
     }
 
     /// Hands over what is left; what is known only at the end is in what it returns.
     pub(super) fn end(mut self) -> Result<ExecutionWriter, ReportError> {
-        self.hand_over(1)?;
+        self.hand_over()?;
         Ok(self.execution)
     }
 
-    /// Hands pieces over if there are so many.
-    fn hand_over(&mut self, least: usize) -> Result<(), ReportError> {
-        if self.execution.pending() < least {
-            return Ok(());
-        }
+    fn hand_over(&mut self) -> Result<(), ReportError> {
         let batch = self.execution.pieces().collect();
         let gone = |_| ReportError::invalid_input("an earlier part could not be written");
         // Waits where the queue is full: a run faster than the disk must not fill the memory.
-        self.pieces.send(batch).map_err(gone)
+        self.rows.send(batch).map_err(gone)
+    }
+}
+
+impl RecorderIndex {
+    /// Works until no more steps come, or nobody takes the pieces any more.
+    pub(super) fn run(self) -> TraceIndexWriter {
+        let Self { rows, pieces } = self;
+        let (mut lanes, mut found) = (TraceIndexWriter::default(), Vec::new());
+        for batch in rows {
+            batch.into_iter().for_each(|row| row.index(&mut lanes, &mut found));
+            if found.len() >= PIECES && pieces.send(std::mem::take(&mut found)).is_err() {
+                return lanes;
+            }
+        }
+        // Whoever does not take them says why.
+        let _ = pieces.send(found);
+        lanes
     }
 }
