@@ -14,7 +14,7 @@ use crate::shape::{DType, TensorId, TensorInfo};
 
 /// Exponentials along an axis, divided by their sum; or the logarithm of that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct SoftmaxOp {
+pub struct SoftmaxOp {
     pub axis: usize,
     /// Whether the logarithm is taken.
     pub log: bool,
