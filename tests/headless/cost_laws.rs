@@ -11,7 +11,7 @@ use tilescope_sim::graph_lowering::{GraphLowering, op_benchmark};
 use tilescope_sim::model::MODELS;
 use tilescope_sim::operators::{
     AddBiasOp, BinaryOp, ConvOp, EmbeddingOp, LoweringContext, MatMulOp, MatVecOp, Operator,
-    PoolOp, PoolWindow, ReduceOp, RnnOp, StencilOp, TransposeOp,
+    PoolOp, PoolWindow, ReduceOp, RnnOp, SoftmaxOp, StencilOp, TransposeOp,
 };
 use tilescope_sim::poplar::work::{OperationWork, WorkPhase, WorkPhaseKind};
 use tilescope_sim::poplin::planner::{PlanCache, PoplibsOptions};
@@ -495,6 +495,20 @@ fn encoder_cycles_per_token([batch, tokens]: [u64; 2]) -> f64 {
     let graph = (model.build)(&spec.model).expect("sane sizes");
     let cycles: Cycles = node_cycles("mk2", &graph).into_iter().sum();
     cycles.as_f64() / (batch * tokens) as f64
+}
+
+/// Rows that end inside vectors are brought to tiles as a whole, in named steps, and stay so.
+#[test]
+fn softmax_of_odd_tokens_brings_rows_together() {
+    let steps = |tokens: u64| {
+        let softmax = SoftmaxOp { axis: 2, log: false };
+        let machine = IpuTarget::all_tiles_of(MK2);
+        let work = lowered(machine, softmax, &[(vec![16, tokens, tokens], DType::Half)]);
+        let names = work.phases().into_iter().map(|(phase, _)| phase.name.clone());
+        names.filter(|name| name.starts_with("SoftMax/rows")).collect::<Vec<_>>()
+    };
+    assert_eq!(steps(728), [""; 0]);
+    assert_eq!(steps(729), ["SoftMax/rows/ExchangePre", "SoftMax/rows/PreArrange-1"]);
 }
 
 /// A token or a sample more does not change the throughput of a layer by more than 1.3 times;

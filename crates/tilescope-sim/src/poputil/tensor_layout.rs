@@ -110,6 +110,14 @@ impl TensorLayout {
         }
     }
 
+    /// Complete rows of `columns` elements each, dealt out evenly from tile 0 up.
+    pub(crate) fn whole_rows(elements: Elements, columns: u64, tiles: u32) -> Self {
+        let bounds = SplitBounds { grain: columns, most: tiles.into(), least: columns };
+        let rows = split_regions::split_evenly(elements.0, bounds);
+        let rows = rows.map(|part| Elements(part.end - part.start));
+        Self { elements: per_tile(TileId(0).onwards().zip(rows)), order: ElementOrder::Linear }
+    }
+
     /// One value for each of `elements` rows or channels of a tensor of `shape`: a load's width on
     /// each tile, from a tile on that depends on the shape. Poplibs goes by the tiles that the
     /// tensor lies on, and round where the tiles end (lib/poputil/Util.cpp,
@@ -257,6 +265,13 @@ mod tests {
         assert_eq!(grouped(1, 8).reshaped(&[16, 12, 6, 6], &[16, 432]), ElementOrder::Reshaped);
         // Rows of scores end inside a group, whatever the heads are counted by.
         assert_eq!(grouped(1, 8).reshaped(&[96, 130, 130], &[8, 12, 130, 130]), grouped(2, 8));
+    }
+
+    #[test]
+    fn rows_stay_whole() {
+        // 16 heads of 729 tokens: eight rows on each of 1,458 tiles, as a public profile has them.
+        let rows = TensorLayout::whole_rows(Elements(16 * 729 * 729), 729, 1472).elements;
+        assert_eq!((rows.tile_count(), rows.max()), (1458, Elements(8 * 729)));
     }
 
     #[test]
