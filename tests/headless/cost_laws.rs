@@ -1,19 +1,24 @@
 //! Laws that costs of single operations obey on shapes nobody measured, whatever the family: no
 //! operation beats the machine, what it holds is counted, what is sent arrives, larger ones cost
-//! more. Laws of plans are in `tests/headless/planner_properties.rs`.
+//! more, and a little larger ones a little more. Laws of plans are in `tests/headless/planner_properties.rs`.
 
 use crate::common;
 use proptest::prelude::*;
 use tilescope_report::units::{Bytes, Cycles, TileId};
 use tilescope_sim::custom::stencil::StencilNeighbourhood;
+use tilescope_sim::graph::{GraphBuilder, ModelGraph};
+use tilescope_sim::graph_lowering::{GraphLowering, op_benchmark};
+use tilescope_sim::model::MODELS;
 use tilescope_sim::operators::{
-    ConvOp, EmbeddingOp, MatMulOp, MatVecOp, Operator, PoolOp, PoolWindow, ReduceOp, RnnOp,
-    StencilOp,
+    AddBiasOp, BinaryOp, ConvOp, EmbeddingOp, LoweringContext, MatMulOp, MatVecOp, Operator,
+    PoolOp, PoolWindow, ReduceOp, RnnOp, SoftmaxOp, StencilOp, TransposeOp,
 };
 use tilescope_sim::poplar::work::{OperationWork, WorkPhase, WorkPhaseKind};
+use tilescope_sim::poplin::planner::{PlanCache, PoplibsOptions};
 use tilescope_sim::popnn::pool::PoolingType;
 use tilescope_sim::popops::reduce::ReduceOperation;
-use tilescope_sim::shape::{DType, TensorRole};
+use tilescope_sim::shape::{DType, TensorInfo, TensorRole};
+use tilescope_sim::spec::{Spec, SpecSource};
 use tilescope_sim::targets::IpuTarget;
 use tilescope_sim::targets::{CHIPS, MK2, find_chip};
 use tilescope_sim::validate::{RowCosts, validate};
@@ -375,6 +380,150 @@ proptest! {
         ];
         for work in &works {
             check_exchanges(&machine, work)?;
+        }
+    }
+}
+
+/// Cycles of each node of a small graph on all tiles of a chip, plans made ahead as a program's are.
+fn node_cycles(chip: &str, graph: &ModelGraph) -> Vec<Cycles> {
+    let machine = IpuTarget::all_tiles_of(*find_chip(chip).expect("a chip"));
+    let (plans, planning) = (PlanCache::new(), PoplibsOptions::default());
+    let mut context = LoweringContext::new(&graph.tensors, machine, false, &planning, &plans);
+    let mut lowering = GraphLowering::new(graph, &mut context);
+    lowering.plan_ahead();
+    let cycles = |node| op_benchmark::cycles(&lowering.lower(node).expect("a plan").work);
+    graph.nodes.iter().map(cycles).collect()
+}
+
+/// Cycles of a layer's product and of its bias.
+fn layer_cycles(chip: &str, dtype: DType, [rows, inputs, outputs]: [u64; 3]) -> [Cycles; 2] {
+    let mut graph = GraphBuilder::new();
+    graph.block("layer");
+    let ty = |shape: &[u64]| TensorInfo::new(shape, dtype);
+    let x = graph.tensor("x", ty(&[rows, inputs]), TensorRole::Input);
+    let weights = graph.tensor("weights", ty(&[inputs, outputs]), TensorRole::Parameter);
+    let bias = graph.tensor("bias", ty(&[outputs]), TensorRole::Parameter);
+    let y = graph.apply("product", MatMulOp::default(), &[x, weights]).expect("operands fit");
+    graph.apply("bias", AddBiasOp { axis: 1 }, &[y, bias]).expect("operands fit");
+    let cycles = node_cycles(chip, &graph.finish());
+    [cycles[0], cycles[1]]
+}
+
+/// Cycles of `x + bias` and of `x + y`, where y lies in another order and is copied first.
+fn sums(chip: &str, dtype: DType, [rows, columns]: [u64; 2]) -> [Cycles; 2] {
+    let mut graph = GraphBuilder::new();
+    graph.block("sums");
+    let ty = |shape: &[u64]| TensorInfo::new(shape, dtype);
+    // What a program is given cannot be overwritten; activations can, by both.
+    let x = graph.tensor("x", ty(&[rows, columns]), TensorRole::Activation);
+    let bias = graph.tensor("bias", ty(&[columns]), TensorRole::Parameter);
+    let y = graph.tensor("y", ty(&[columns, rows]), TensorRole::Input);
+    graph.apply("with_bias", AddBiasOp { axis: 1 }, &[x, bias]).expect("operands fit");
+    let turned = TransposeOp { permutation: vec![1, 0] };
+    let y = graph.apply("turned", turned, &[y]).expect("operands fit");
+    graph.apply("with_y", BinaryOp::ADD, &[x, y]).expect("operands fit");
+    let cycles = node_cycles(chip, &graph.finish());
+    [cycles[0], cycles[1] + cycles[2]]
+}
+
+fn dtype() -> impl Strategy<Value = DType> {
+    prop::sample::select(vec![DType::Half, DType::Float])
+}
+
+fn chip() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(vec!["mk1", "mk2", "bow"])
+}
+
+/// How many times as much one of two costs is as the other, whichever is more.
+fn factor(one: Cycles, other: Cycles) -> f64 {
+    one.max(other).as_f64() / one.min(other).as_f64()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Popops can copy the bias to every row and add that; what it does instead is no slower.
+    #[test]
+    fn a_bias_costs_no_more_than_a_sum(
+        rows in size(4000), columns in size(4000), dtype in dtype(), chip in chip(),
+    ) {
+        let [bias, sum] = sums(chip, dtype, [rows.max(2), columns.max(2)]);
+        prop_assert!(bias <= sum, "{bias} against {sum}");
+    }
+
+    /// Nor does a row tip it over where tiles end inside rows.
+    #[test]
+    fn a_row_more_costs_a_bias_little(
+        rows in size(4000), columns in size(4000), dtype in dtype(), chip in chip(),
+    ) {
+        let cost = |rows| sums(chip, dtype, [rows, columns.max(2)])[0];
+        let [fewer, more] = [cost(rows.max(2)), cost(rows.max(2) + 1)];
+        prop_assert!(factor(fewer, more) < 1.5, "{fewer} against {more}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// In layers of any number of rows, as the product leaves its result.
+    #[test]
+    fn a_bias_costs_less_than_half_of_its_product(
+        rows in size(4096),
+        [inputs, outputs] in [4..25u64, 1..25u64],
+        dtype in dtype(),
+        chip in chip(),
+    ) {
+        let layer = |rows| layer_cycles(chip, dtype, [rows, 64 * inputs, 32 * outputs]);
+        let [product, bias] = layer(rows);
+        prop_assert!(2 * bias < product, "{bias} of {product}");
+        // The product may take another plan with one row more: then the bias finds another layout.
+        let [_, next] = layer(rows + 1);
+        let both = [product + bias, product + next];
+        prop_assert!(factor(both[0], both[1]) < 1.5, "{bias} against {next}");
+    }
+}
+
+/// Cycles of the forward pass of one layer of BERT-Base, for each token.
+fn encoder_cycles_per_token([batch, tokens]: [u64; 2]) -> f64 {
+    let text = format!(
+        "[model]\nname = \"bert\"\ntraining = false\nprecision = \"float16\"\nlayers = 1\n\
+         hidden = 768\nheads = 12\nintermediate = 3072\nvocab_size = 1000\n\
+         batch_size = {batch}\nsequence_length = {tokens}\n[target]\nname = \"mk2\"\n"
+    );
+    let spec = Spec::build(&SpecSource::from_text("encoder", &text)).expect("sane spec");
+    let model = MODELS.iter().find(|model| model.name == "bert").expect("a built-in model");
+    let graph = (model.build)(&spec.model).expect("sane sizes");
+    let cycles: Cycles = node_cycles("mk2", &graph).into_iter().sum();
+    cycles.as_f64() / (batch * tokens) as f64
+}
+
+/// Rows that end inside vectors are brought to tiles as a whole, in named steps, and stay so.
+#[test]
+fn softmax_of_odd_tokens_brings_rows_together() {
+    let steps = |tokens: u64| {
+        let softmax = SoftmaxOp { axis: 2, log: false };
+        let machine = IpuTarget::all_tiles_of(MK2);
+        let work = lowered(machine, softmax, &[(vec![16, tokens, tokens], DType::Half)]);
+        let names = work.phases().into_iter().map(|(phase, _)| phase.name.clone());
+        names.filter(|name| name.starts_with("SoftMax/rows")).collect::<Vec<_>>()
+    };
+    assert_eq!(steps(728), [""; 0]);
+    assert_eq!(steps(729), ["SoftMax/rows/ExchangePre", "SoftMax/rows/PreArrange-1"]);
+}
+
+/// A token or a sample more does not change the throughput of a layer by more than 1.3 times;
+/// `cargo bench --bench neighbours` looks at all of them.
+#[test]
+fn odd_tokens_and_samples_are_no_cliff() {
+    let around = |size: u64| [size - 1, size, size + 1];
+    let tokens = [65, 128, 130, 255].map(|tokens| around(tokens).map(|size| [8, size]));
+    // The second sample halves what starting steps costs each, which is no cliff.
+    let samples = [4, 31].map(|samples| around(samples).map(|size| [size, 128]));
+    for sizes in tokens.into_iter().chain(samples) {
+        let costs = sizes.map(encoder_cycles_per_token);
+        for (pair, cost) in sizes.windows(2).zip(costs.windows(2)) {
+            let factor = cost[0].max(cost[1]) / cost[0].min(cost[1]);
+            assert!(factor < 1.3, "{pair:?}: {factor:.2} times");
         }
     }
 }

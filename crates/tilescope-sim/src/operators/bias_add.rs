@@ -12,7 +12,7 @@ use crate::shape::{TensorId, TensorInfo};
 
 /// `x + bias`, the bias running along one axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct AddBiasOp {
+pub struct AddBiasOp {
     /// Axis of `x` that the bias has one value for.
     pub axis: usize,
 }

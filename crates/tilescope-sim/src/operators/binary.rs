@@ -14,11 +14,11 @@ use crate::shape::{TensorId, TensorInfo, TensorRole};
 
 /// An operation of an element with its partner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct BinaryOp(pub BinaryOpType);
+pub struct BinaryOp(pub(crate) BinaryOpType);
 
 impl BinaryOp {
     /// a + b
-    pub(crate) const ADD: Self = Self(BinaryOpType::Add);
+    pub const ADD: Self = Self(BinaryOpType::Add);
     pub(crate) const MULTIPLY: Self = Self(BinaryOpType::Multiply);
     /// a / b
     pub(crate) const DIVIDE: Self = Self(BinaryOpType::Divide);

@@ -10,7 +10,7 @@ use crate::shape::{TensorId, TensorInfo};
 
 /// Layer norm over the last axis. Operands: `x`, scale, shift.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct LayerNormOp;
+pub struct LayerNormOp;
 
 impl Operator for LayerNormOp {
     fn kind(&self) -> &'static str {

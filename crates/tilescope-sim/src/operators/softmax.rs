@@ -5,7 +5,7 @@ use super::{
     Operator, ShapeError, expect_operands, expect_same,
 };
 use crate::poplar::work::OperationWork;
-use crate::popnn::softmax;
+use crate::popnn::{bring_rows, softmax};
 use crate::popops::elementwise;
 use crate::popops::elementwise::{BinaryOpType, UnaryOpType};
 use crate::popops::reduce::ReduceOperation;
@@ -14,7 +14,7 @@ use crate::shape::{DType, TensorId, TensorInfo};
 
 /// Exponentials along an axis, divided by their sum; or the logarithm of that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct SoftmaxOp {
+pub struct SoftmaxOp {
     pub axis: usize,
     /// Whether the logarithm is taken.
     pub log: bool,
@@ -51,9 +51,10 @@ impl Operator for SoftmaxOp {
         node: &NodeOperands,
     ) -> Result<LoweredOperation, LoweringError> {
         let ty = lowering.tensor_type(node.inputs[0]).clone();
-        let layout = lowering.layout_or_linear(node.inputs[0]);
-        let rows = TensorRows::new(&ty, layout.clone(), &[self.axis]);
+        let found = lowering.layout_or_linear(node.inputs[0]);
         let mut work = OperationWork::default();
+        let layout = bring_rows(&mut work, &lowering.machine, &ty, found, self.axis);
+        let rows = TensorRows::new(&ty, layout.clone(), &[self.axis]);
         softmax(&mut work, &lowering.machine, &rows, self.log)
             .map_err(|error| node.error(error))?;
         lowering.set_layout(node.outputs[0], layout);

@@ -9,7 +9,7 @@ use crate::shape::{TensorId, TensorInfo};
 
 /// A tensor whose axis `i` is the operand's axis `permutation[i]`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct TransposeOp {
+pub struct TransposeOp {
     /// The operand's axes in their new order.
     pub permutation: Vec<usize>,
 }

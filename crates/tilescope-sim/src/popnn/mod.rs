@@ -7,4 +7,4 @@ pub(crate) mod rnn;
 mod softmax;
 
 pub(crate) use nonlinearity::NonLinearityType;
-pub(crate) use softmax::{push_nll_loss, softmax};
+pub(crate) use softmax::{bring_rows, push_nll_loss, softmax};

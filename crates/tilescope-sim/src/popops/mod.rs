@@ -1,6 +1,7 @@
 //! Operations of popops: element-wise, reductions, multi-slices, collectives, and the copies
 //! between layouts.
 
+mod broadcast;
 pub(crate) mod collective;
 pub(crate) mod elementwise;
 pub mod multi_slice;

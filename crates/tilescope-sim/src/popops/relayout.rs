@@ -36,28 +36,38 @@ fn contiguous(from: ElementOrder, to: ElementOrder, shape: &[u64]) -> u64 {
 }
 
 /// On-tile copies of `bytes` that lie together in pieces of `piece` bytes, all workers of a tile.
-/// Pieces smaller than a word are copied a half at a time.
 pub(crate) fn arrange(
     name: &str,
     vertex: &str,
     bytes: &TileRuns<Bytes>,
     piece: Bytes,
 ) -> WorkPhase {
-    // A piece of half a word shares its word with another: it is read, merged and written.
-    let words = is_whole_words(piece);
-    let mut phase = elementwise::phase(name, vertex.to_string(), 2, bytes, |bytes| {
-        if words {
-            Cycles::from_f64((bytes.as_f64() * SUBWORD_REARRANGE_CYCLES_PER_BYTE).ceil())
-        } else {
-            ON_TILE_COPY_CYCLES + copy_cycles(*bytes, piece)
-        }
-    });
+    arrange_pieces(name, vertex, &bytes.map(|bytes| arrange_cycles(*bytes, piece)))
+}
+
+/// On-tile copies that take the workers of each tile so many cycles.
+pub(crate) fn arrange_pieces(name: &str, vertex: &str, cycles: &TileRuns<Cycles>) -> WorkPhase {
+    let mut phase = elementwise::phase(name, vertex.to_string(), 2, cycles, |cycles| *cycles);
     if let crate::poplar::work::WorkPhaseKind::Compute { vertices, .. } = &mut phase.kind {
         for vertex in vertices {
             vertex.count = vertex.count.map(|_| WORKERS);
         }
     }
     phase
+}
+
+/// Cycles to bring `bytes` into another order on a tile, in pieces of `piece` bytes. Words move at
+/// the rate that planned operations rearrange at; halves are copied one by one.
+pub(crate) fn arrange_cycles(bytes: Bytes, piece: Bytes) -> Cycles {
+    let words = Cycles::from_f64((bytes.as_f64() * SUBWORD_REARRANGE_CYCLES_PER_BYTE).ceil());
+    if is_whole_words(piece) {
+        words
+    } else {
+        // A piece that ends inside a word shares it with another: it is read, merged and written.
+        // What lies between its ends are words, though not where words begin.
+        let between = if piece > WORD_BYTES { words } else { Cycles::ZERO };
+        ON_TILE_COPY_CYCLES + between + copy_cycles(bytes, piece)
+    }
 }
 
 /// Cycles to copy `bytes` that lie together in pieces of `piece` bytes: double words, or one half

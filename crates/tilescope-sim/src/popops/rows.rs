@@ -1,7 +1,8 @@
 //! Reductions over some axes of a tensor, and the results of reductions applied to the rows they
 //! came from.
 
-use super::elementwise::{self, BinaryOpType, cycles};
+use super::broadcast::BroadcastOperation;
+use super::elementwise::BinaryOpType;
 use super::reduce::{
     self, ReduceDim, ReduceError, ReduceOperation, ReduceResultUse, ReductionRequest,
 };
@@ -20,6 +21,10 @@ pub(crate) struct TensorRows {
     /// How the tensor lies.
     pub layout: TensorLayout,
     dims: Vec<ReduceDim>,
+    /// Elements on each tile, groups whole and padded as the dimensions are.
+    elements: TileRuns<Elements>,
+    /// The same for reductions, whose results have no padding.
+    reduced: (Vec<ReduceDim>, TileRuns<Elements>),
     /// Rows that each tile holds elements of.
     rows_on_tile: TileRuns<u64>,
     /// Where one value for each row goes, if that is decided beforehand.
@@ -32,11 +37,21 @@ impl TensorRows {
     /// Rows of a tensor that run along `axes`.
     pub(crate) fn new(ty: &TensorInfo, layout: TensorLayout, axes: &[usize]) -> Self {
         let dims = reduce::dims(&ty.shape, layout.order, axes);
-        let rows_on_tile = reduce::columns_on_tiles(&dims, &layout.elements);
+        let elements = layout.whole_groups(&ty.shape);
+        let rows_on_tile = reduce::columns_on_tiles(&dims, &elements);
+        let pads_results = elements.total() != layout.elements.total()
+            && !axes.contains(&layout.order.innermost(&ty.shape).0);
+        let reduced = if pads_results {
+            (reduce::dims(&ty.shape, ElementOrder::Linear, axes), layout.elements.clone())
+        } else {
+            (dims.clone(), elements.clone())
+        };
         Self {
             dtype: ty.dtype,
             layout,
             dims,
+            elements,
+            reduced,
             rows_on_tile,
             result_mapping: None,
             result_use: ReduceResultUse::PLAIN,
@@ -72,8 +87,8 @@ impl TensorRows {
         let reduction = ReductionRequest {
             name,
             operation,
-            dims: &self.dims,
-            input: &self.layout.elements,
+            dims: &self.reduced.0,
+            input: &self.reduced.1,
             dtype: self.dtype,
             output,
             result: self.result_use,
@@ -96,31 +111,19 @@ impl TensorRows {
         values: &TensorLayout,
     ) {
         self.exchange_row_values(machine, work, name, values);
-        // Values of neighbouring elements differ where the innermost dimension is not along rows.
-        let inner = match self.dims.iter().rev().find(|dim| dim.size > 1) {
-            Some(dim) if !dim.reduced => Some(dim.size),
-            _ => None,
-        };
-        let dtype = self.dtype;
-        let tile = |elements: Elements, rows: u64| match inner {
-            _ if rows <= 1 => cycles::with_scalar(
-                operation,
-                dtype,
-                cycles::ElementwiseExtent::one(elements),
-                true,
-            ),
-            Some(length) => cycles::with_inner_vector(operation, dtype, elements, length.min(rows)),
-            None => cycles::with_outer_vector(operation, dtype, elements, rows),
-        };
-        let cycles = self.layout.elements.zip(&self.rows_on_tile, tile);
-        let form = if inner.is_some() {
-            "BroadcastVectorInnerInPlaceSupervisor"
-        } else {
-            "BroadcastVectorOuterByRowInPlaceSupervisor"
-        };
-        let (op, ty) = (operation.name(), dtype.poplar_name());
-        let vertex = format!("popops::{form}<popops::expr::BinaryOpType::{op},{ty}>");
-        work.push(elementwise::compute(name, vertex, 2, cycles));
+        let dims = reduce::collapse(&self.dims);
+        let broadcast = BroadcastOperation::new(operation, self.dtype, &dims, &self.elements);
+        if let Some(copies) = broadcast.copies(name) {
+            let start = work.phases().len();
+            work.push(copies);
+            work.temporaries.push(TemporaryVariable::anywhere(
+                format!("{name}/rearranged"),
+                MemoryCategory::Rearrangement,
+                broadcast.copied_bytes(),
+                start..start + 2,
+            ));
+        }
+        work.push(broadcast.compute(name));
     }
 
     /// Sends each value to the tiles that hold elements of its row.

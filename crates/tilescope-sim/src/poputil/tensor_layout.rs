@@ -42,6 +42,8 @@ impl ElementOrder {
         // them.
         let along = |new: &usize| to[*new] > 1 && step(to, *new) == step(from, axis);
         match (0..to.len()).find(along) {
+            // An axis that stays as it is keeps its groups, the short one at its end too.
+            Some(new) if to[new] == from[axis] => Self::Grouped { axis: new, group },
             Some(new) => Self::Grouped { axis: new, group: gcd(group, to[new]) },
             None => Self::Reshaped,
         }
@@ -106,6 +108,14 @@ impl TensorLayout {
             elements: linear_mapping(elements, element_bytes, LINEAR_MIN_BYTES, tiles),
             order: ElementOrder::Linear,
         }
+    }
+
+    /// Complete rows of `columns` elements each, dealt out evenly from tile 0 up.
+    pub(crate) fn whole_rows(elements: Elements, columns: u64, tiles: u32) -> Self {
+        let bounds = SplitBounds { grain: columns, most: tiles.into(), least: columns };
+        let rows = split_regions::split_evenly(elements.0, bounds);
+        let rows = rows.map(|part| Elements(part.end - part.start));
+        Self { elements: per_tile(TileId(0).onwards().zip(rows)), order: ElementOrder::Linear }
     }
 
     /// One value for each of `elements` rows or channels of a tensor of `shape`: a load's width on
@@ -174,6 +184,36 @@ impl TensorLayout {
         Self { elements, order: self.order }
     }
 
+    /// Elements on each tile where groups of a tensor of `shape` stay whole, a short one at the end
+    /// of its axis padded, as planned operations leave them (poplibs lib/poplin/ConvReduce.cpp,
+    /// partialGroupedReduce deals whole groups).
+    pub(crate) fn whole_groups(&self, shape: &[u64]) -> TileRuns<Elements> {
+        let (axis, group) = match self.order {
+            ElementOrder::Grouped { axis, group } if axis < shape.len() && group > 0 => {
+                (axis, group)
+            }
+            _ => return self.elements.clone(),
+        };
+        let size = shape[axis].max(1);
+        let groups = u128::from(self.elements.total().0 / size * size.div_ceil(group));
+        let real = u128::from(self.elements.total().0.max(1));
+        // Borders go to the nearest group, so no tile gets or loses more than half of one.
+        let border = |elements: u64| (2 * u128::from(elements) * groups + real) / (2 * real);
+        let (mut before, mut last) = (0, 0);
+        per_tile(
+            self.elements
+                .iter()
+                .flat_map(|(tiles, count)| tiles.iter().map(move |tile| (tile, *count)))
+                .map(|(tile, count)| {
+                    before += count.0;
+                    let at = border(before);
+                    let held = u64::try_from(at - last).unwrap_or(u64::MAX);
+                    last = at;
+                    (tile, Elements(held.saturating_mul(group)))
+                }),
+        )
+    }
+
     /// Bytes on each tile.
     pub(crate) fn bytes(&self, element_bytes: Bytes) -> TileRuns<Bytes> {
         self.elements.map(|count| *count * element_bytes)
@@ -223,6 +263,28 @@ mod tests {
         let groups = grouped(1, 8).reshaped(&[16, 12, 59, 59], &[16, 3, 4, 59, 59]);
         assert_eq!(groups, grouped(2, 4));
         assert_eq!(grouped(1, 8).reshaped(&[16, 12, 6, 6], &[16, 432]), ElementOrder::Reshaped);
+        // Rows of scores end inside a group, whatever the heads are counted by.
+        assert_eq!(grouped(1, 8).reshaped(&[96, 130, 130], &[8, 12, 130, 130]), grouped(2, 8));
+    }
+
+    #[test]
+    fn rows_stay_whole() {
+        // 16 heads of 729 tokens: eight rows on each of 1,458 tiles, as a public profile has them.
+        let rows = TensorLayout::whole_rows(Elements(16 * 729 * 729), 729, 1472).elements;
+        assert_eq!((rows.tile_count(), rows.max()), (1458, Elements(8 * 729)));
+    }
+
+    #[test]
+    fn groups_stay_whole() {
+        let order = ElementOrder::Grouped { axis: 0, group: 8 };
+        let held = |counts: &[u64]| {
+            per_tile(TileId(0).onwards().zip(counts.iter().map(|count| Elements(*count))))
+        };
+        // 12 rows are a group and half of one, which is padded.
+        let layout = TensorLayout { elements: held(&[20, 20, 20]), order };
+        assert_eq!(layout.whole_groups(&[12, 5]), held(&[24, 32, 24]));
+        let whole = TensorLayout { elements: held(&[16, 24]), order };
+        assert_eq!(whole.whole_groups(&[8, 5]), whole.elements);
     }
 
     proptest! {

@@ -12,7 +12,7 @@ use crate::targets::WORKERS;
 use tilescope_report::units::{Cycles, Elements};
 
 /// Cycles a supervisor spends on starting and joining its workers (basicOpSupervisorOverhead).
-const SUPERVISOR_CYCLES: u64 = 11;
+pub(crate) const SUPERVISOR_CYCLES: u64 = 11;
 
 /// The elements of one tile: how many, in how many stretches of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,84 +121,6 @@ pub(crate) fn with_scalar(
     let overhead =
         ElementwiseOverhead { supervisor: SUPERVISOR_CYCLES, worker: 20, several: 20, stretch: 28 };
     overhead.tile(extent, |count| operation.inner_with_scalar(dtype, count, in_place))
-}
-
-/// A binary operation with a vector whose elements each belong to one of `rows` rows: by rows or
-/// by columns, whichever is faster (`BroadcastVectorOuterCycleEstimate`).
-pub(crate) fn with_outer_vector(
-    operation: BinaryOpType,
-    dtype: DType,
-    Elements(elements): Elements,
-    rows: u64,
-) -> Cycles {
-    let rows = rows.clamp(1, elements.max(1));
-    let columns = elements.div_ceil(rows);
-    let aligned = columns.is_multiple_of(vector_width(dtype));
-    let outer = if aligned { 7 } else { 25 };
-    let row = |count: u64| outer + operation.inner_with_scalar(dtype, count, true);
-    // Either workers share the rows, or all of them take a part of every row: few long rows want
-    // the latter.
-    let by_row = rows.div_ceil(WORKERS) * row(columns);
-    let by_column = rows * row(columns.div_ceil(WORKERS));
-    Cycles(WORKERS * (15 + by_row.min(by_column)) + SUPERVISOR_CYCLES)
-}
-
-/// A sum, difference or product with a vector of `length` elements that repeats along memory
-/// (`BroadcastVectorInnerSupervisor`).
-pub(crate) fn with_inner_vector(
-    operation: BinaryOpType,
-    dtype: DType,
-    Elements(elements): Elements,
-    length: u64,
-) -> Cycles {
-    let length = length.clamp(1, elements.max(1));
-    let blocks = (elements / length).div_ceil(WORKERS).max(1);
-    let half = dtype == DType::Half;
-    let core = match (operation, half) {
-        (BinaryOpType::Divide, true) => inner_divide_half(length, blocks),
-        (BinaryOpType::Divide, false) => 7 + length * (6 + 3 * blocks + 3),
-        (_, false) => 7 + length * (8 + 2 * blocks),
-        (BinaryOpType::Multiply, true) => inner_multiply_half(length, blocks),
-        (_, true) => inner_add_half(length, blocks),
-    };
-    // Blocks of odd length begin inside a word every other time.
-    let odd = if half && length % 2 == 1 { 8 } else { 0 };
-    let start = if half { 19 } else { 17 };
-    Cycles(13 + WORKERS * (start + odd + core))
-}
-
-/// Pairs of halves, two divisions each (`vectorInnerSupervisorDivCycles`).
-fn inner_divide_half(length: u64, blocks: u64) -> u64 {
-    14 + length.div_ceil(2) * (13 + blocks.saturating_sub(1) * 8)
-}
-
-/// Elements one at a time: what does not fit whole vectors (the scalar loops of
-/// `vectorInnerSupervisorAddCycles`).
-fn inner_scalar_half(length: u64, blocks: u64) -> u64 {
-    6 + length * (5 + 9 * blocks)
-}
-
-/// `vectorInnerSupervisorMulCycles`.
-fn inner_multiply_half(length: u64, blocks: u64) -> u64 {
-    if !length.is_multiple_of(4) {
-        return 3 + inner_scalar_half(length, blocks);
-    }
-    // In place: a block is loaded or stored in a cycle, not both.
-    5 + 4 + length / 4 * (7 + 2 * blocks)
-}
-
-/// `vectorInnerSupervisorAddCycles`.
-fn inner_add_half(length: u64, blocks: u64) -> u64 {
-    if length > 2048 {
-        3 + inner_scalar_half(length, blocks)
-    } else if length.is_multiple_of(8) {
-        let loops = length / 8;
-        5 + if blocks == 1 { 6 + 7 * loops } else { 7 + loops * (15 + 2 * (blocks - 1)) }
-    } else if length.is_multiple_of(4) && blocks >= 2 {
-        9 + 6 + length / 4 * (13 + 2 * (blocks / 2 - 1) + blocks % 2)
-    } else {
-        7 + inner_scalar_half(length, blocks)
-    }
 }
 
 /// `target += scale * source` with a constant scale (`scaledArithmeticSupervisorCycleEstimate`).
@@ -370,15 +292,6 @@ mod tests {
             prop_assert!(scaled_add(dtype, dtype, Elements(elements)) <= scaled_add(dtype, dtype, Elements(elements + more * 48)));
             prop_assert!(axpby(dtype, DType::Float, Elements(elements)) <= axpby(dtype, DType::Float, Elements(elements + more * 48)));
             prop_assert!(fill(dtype, Elements(elements)) <= fill(dtype, Elements(elements + more)));
-        }
-
-        #[test]
-        fn no_shape_panics(elements in 0u64..10_000, rows in 0u64..100, half: bool) {
-            let dtype = if half { DType::Half } else { DType::Float };
-            for operation in [BinaryOpType::Add, BinaryOpType::Multiply, BinaryOpType::Divide] {
-                with_outer_vector(operation, dtype, Elements(elements), rows);
-                with_inner_vector(operation, dtype, Elements(elements), rows);
-            }
         }
     }
 }

@@ -271,6 +271,13 @@ impl BinaryOpType {
         };
         round.cycles(dtype, count, extra)
     }
+
+    /// Worker cycles of the inner loop on `count` elements and one of several scalars, by compiled
+    /// code (BroadcastScalar2DInPlace).
+    pub(crate) fn inner_with_scalars(self, dtype: DType, count: u64) -> u64 {
+        let round = OpLoopCosts::lookup(BROADCAST_LOOP_COSTS, self).round(dtype, true);
+        round.cycles(dtype, count, if round.elements == 0 { 4 } else { 0 })
+    }
 }
 
 #[cfg(test)]

@@ -93,12 +93,12 @@ pub(crate) fn collapse(dims: &[ReduceDim]) -> Vec<ReduceDim> {
 }
 
 /// Elements that lie together: the same number of each of some neighbouring columns.
-struct ColumnPiece {
-    columns: Range<u64>,
+pub(crate) struct ColumnPiece {
+    pub columns: Range<u64>,
     /// Elements of the tile before it.
     offset: u64,
     /// Elements of each column.
-    inner: u64,
+    pub inner: u64,
 }
 
 /// Groups of columns in `range` of a tensor with these collapsed dimensions.
@@ -113,7 +113,7 @@ pub(crate) fn columns(dims: &[ReduceDim], range: Range<u64>) -> u64 {
 
 /// The range cut where the dimension starts over that tells neighbouring columns apart: the
 /// innermost one, or the one around it.
-fn pieces(dims: &[ReduceDim], range: Range<u64>) -> Vec<ColumnPiece> {
+pub(crate) fn pieces(dims: &[ReduceDim], range: Range<u64>) -> Vec<ColumnPiece> {
     let single = ReduceDim { size: 1, reduced: false };
     let (inner, outer) = dims.split_last().unwrap_or((&single, &[]));
     let around = outer.last().unwrap_or(&single).size;

@@ -3,7 +3,7 @@
 //! Most tiles of a reduction hold stretches that differ only in where they lie. What is found out
 //! about one of them holds for all, with other columns.
 
-use super::introspection::{self, PartialsDescription, ReduceDim};
+use super::introspection::{self, ColumnPiece, PartialsDescription, ReduceDim};
 use crate::poplar::tile_runs::per_tile;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -51,6 +51,11 @@ impl MemoryStretchShape {
     /// Groups of its columns.
     pub(crate) fn groups(&self, dims: &[ReduceDim]) -> Vec<PartialsDescription> {
         introspection::groups(&dims[self.dim..], self.range())
+    }
+
+    /// Its elements in the order of memory.
+    pub(crate) fn pieces(&self, dims: &[ReduceDim]) -> Vec<ColumnPiece> {
+        introspection::pieces(&dims[self.dim..], self.range())
     }
 
     /// Number of its different columns.

@@ -18,7 +18,10 @@ mod stages;
 mod worker_assignment;
 
 pub use cycles::ReductionSpecialisation;
-pub(crate) use introspection::ReduceDim;
+#[cfg(test)]
+pub(crate) use introspection::pieces;
+pub(crate) use introspection::{ColumnPiece, ReduceDim, collapse};
+pub(crate) use memory_stretches::{MemoryStretchShape, stretches};
 pub use operation::ReduceOperation;
 
 use super::elementwise;
@@ -86,16 +89,15 @@ pub(crate) enum ReduceError {
 }
 
 /// Dimensions of a tensor in the order of its memory: groups of an axis come last, their number
-/// first. Where the order is not known, the shape is all there is to go by.
+/// first; a short group is padded to a whole one. Where the order is not known, the shape is all
+/// there is to go by.
 pub(crate) fn dims(shape: &[u64], order: ElementOrder, reduced: &[usize]) -> Vec<ReduceDim> {
     let dim = |axis: usize, size: u64| ReduceDim { size, reduced: reduced.contains(&axis) };
     let linear = shape.iter().enumerate().map(|(axis, size)| dim(axis, *size));
     match order {
-        ElementOrder::Grouped { axis, group }
-            if group > 0 && shape.get(axis).is_some_and(|size| size.is_multiple_of(group)) =>
-        {
+        ElementOrder::Grouped { axis, group } if group > 0 && axis < shape.len() => {
             let others = linear.enumerate().filter(|(at, _)| *at != axis).map(|(_, dim)| dim);
-            let groups = dim(axis, shape[axis] / group);
+            let groups = dim(axis, shape[axis].div_ceil(group));
             std::iter::once(groups).chain(others).chain([dim(axis, group)]).collect()
         }
         _ => linear.collect(),

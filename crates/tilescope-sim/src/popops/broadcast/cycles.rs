@@ -1,0 +1,169 @@
+//! Tile cycles of vertices that repeat one operand, in place (poplibs lib/popops/
+//! popopsCycleEstimators.cpp, of the commit the op benchmarks were made with). Inside a formula
+//! cycles are plain numbers; a worker gets every sixth cycle.
+
+use crate::popops::elementwise::BinaryOpType;
+use crate::popops::elementwise::cycles::SUPERVISOR_CYCLES;
+use crate::popops::elementwise::vector_width;
+use crate::shape::DType;
+use crate::targets::WORKERS;
+use tilescope_report::units::Cycles;
+
+/// `rows` runs of `columns` elements with a value each, by one vertex
+/// (BroadcastVectorOuterCycleEstimate).
+pub(super) fn outer_vector(
+    operation: BinaryOpType,
+    dtype: DType,
+    [rows, columns]: [u64; 2],
+    by_row: bool,
+) -> Cycles {
+    // Rows that do not begin at a vector take the vertex for misaligned ones.
+    let aligned = columns.is_multiple_of(vector_width(dtype));
+    let outer = if aligned { 7 } else { 25 };
+    let row = |count: u64| outer + operation.inner_with_scalar(dtype, count, true);
+    // Either workers share the rows, or all of them take a part of every row.
+    let loops = if by_row {
+        rows.div_ceil(WORKERS) * row(columns)
+    } else {
+        rows * row(columns.div_ceil(WORKERS))
+    };
+    Cycles(WORKERS * (15 + loops) + SUPERVISOR_CYCLES)
+}
+
+/// A vector of `length` elements that comes `blocks` times over, by all workers of a tile
+/// (BroadcastVectorInnerInPlaceSupervisor).
+pub(super) fn inner_vector(
+    operation: BinaryOpType,
+    dtype: DType,
+    length: u64,
+    blocks: u64,
+) -> Cycles {
+    let half = dtype == DType::Half;
+    // vectorInnerSupervisorDivCycles, vectorInnerSupervisorAddCycles and what the estimators of
+    // each operation add to them for the supervisor and for each worker.
+    let (supervisor, worker) = match operation {
+        BinaryOpType::Divide => (13 + 1 + 2, if half { 24 } else { 19 }),
+        BinaryOpType::Add => (13, 2 + if half { 19 } else { 17 }),
+        _ => (13 + 6, 3 + if half { 19 } else { 17 }),
+    };
+    let core = inner_core(operation, dtype, length, blocks.div_ceil(WORKERS));
+    Cycles(supervisor + WORKERS * (worker + core))
+}
+
+/// What one worker takes for vectors of `length` elements that each come so many times over
+/// (BroadcastVectorInner2DInPlace).
+pub(super) fn inner_vector_worker(
+    operation: BinaryOpType,
+    dtype: DType,
+    length: u64,
+    blocks: impl Iterator<Item = u64>,
+) -> u64 {
+    let half = dtype == DType::Half;
+    // vectorInner2DAddCycles, vectorInner2DMulCycles, vectorInner2DDivCycles.
+    let (start, each) = match operation {
+        BinaryOpType::Divide => (8 + 1 + 2, if half { 17 } else { 11 }),
+        BinaryOpType::Multiply => (5 + 1 + 3, if half { 15 } else { 11 }),
+        BinaryOpType::Add => (5 + 1 + 2, if half { 17 } else { 11 }),
+        _ => (5 + 1 + 4, if half { 17 } else { 11 }),
+    };
+    start + blocks.map(|blocks| each + inner_core(operation, dtype, length, blocks)).sum::<u64>()
+}
+
+/// Halves of the longest vector that is added a vector at a time (vectorInnerAddCoreCycles_half).
+const LONGEST_VECTOR: u64 = 2048;
+
+/// Whether a worker takes whole vectors of halves, and not one element after the other.
+pub(super) fn takes_vectors(operation: BinaryOpType, length: u64, blocks: u64) -> bool {
+    match operation {
+        BinaryOpType::Divide => true,
+        BinaryOpType::Multiply => length.is_multiple_of(4),
+        _ if length > LONGEST_VECTOR => false,
+        _ => length.is_multiple_of(8) || length.is_multiple_of(4) && blocks >= 2,
+    }
+}
+
+/// The loops of one worker.
+fn inner_core(operation: BinaryOpType, dtype: DType, length: u64, blocks: u64) -> u64 {
+    match (operation, dtype == DType::Half) {
+        _ if blocks == 0 => 1,
+        (BinaryOpType::Divide, true) => divide_half(length, blocks),
+        (BinaryOpType::Divide, false) => divide_float(length, blocks),
+        (_, false) => 7 + length * (8 + 2 * blocks), // vectorInnerAddCoreCycles_float
+        (BinaryOpType::Multiply, true) => multiply_half(length, blocks),
+        (_, true) => add_half(length, blocks),
+    }
+}
+
+/// Cycles of one division of a float (f32div).
+const DIVIDE_CYCLES: u64 = 3;
+
+/// Two divisions a pair of halves (vectorInnerDivCoreCycles_half).
+fn divide_half(length: u64, blocks: u64) -> u64 {
+    let pair = 2 * DIVIDE_CYCLES;
+    if length.is_multiple_of(2) {
+        return 14 + length / 2 * (3 + pair + (blocks - 1) * (2 + pair) + 4);
+    }
+    // Every second block of odd length begins inside a word.
+    let pairs = (length / 2).saturating_sub(1);
+    let aligned = 3 + pair + pairs * (3 + pair) + 3;
+    let misaligned = 5 + pair + 1 + pairs * (4 + pair) + 3 + pair + 3;
+    let last = if blocks.is_multiple_of(2) { 0 } else { aligned + 2 + DIVIDE_CYCLES + 3 };
+    10 + blocks / 2 * (aligned + misaligned) + last
+}
+
+/// vectorInnerDivCoreCycles_float
+fn divide_float(length: u64, blocks: u64) -> u64 {
+    if length.is_multiple_of(2) {
+        let loops = 2 + DIVIDE_CYCLES + (blocks - 1) * 2 * DIVIDE_CYCLES + DIVIDE_CYCLES + 3;
+        10 + length / 2 * loops
+    } else {
+        9 + length * (3 + (blocks - 1) * (DIVIDE_CYCLES + 1) + DIVIDE_CYCLES + 3)
+    }
+}
+
+/// Elements one at a time: what does not fit whole vectors (vectorInnerAddCoreCycles_half_scalar).
+fn scalar_half(length: u64, blocks: u64) -> u64 {
+    6 + length * (5 + 9 * blocks)
+}
+
+/// vectorInnerMulCoreCycles_half
+fn multiply_half(length: u64, blocks: u64) -> u64 {
+    if !length.is_multiple_of(4) {
+        return 2 + scalar_half(length, blocks);
+    }
+    // In place: a block is loaded or stored in a cycle, not both.
+    5 + 4 + length / 4 * (7 + 2 * blocks)
+}
+
+/// vectorInnerAddCoreCycles_half
+fn add_half(length: u64, blocks: u64) -> u64 {
+    if length > LONGEST_VECTOR {
+        3 + scalar_half(length, blocks)
+    } else if length.is_multiple_of(8) {
+        let loops = length / 8;
+        5 + if blocks == 1 { 6 + 7 * loops } else { 7 + loops * (15 + 2 * (blocks - 1)) }
+    } else if length.is_multiple_of(4) && blocks >= 2 {
+        9 + 6 + length / 4 * (13 + 2 * (blocks / 2 - 1) + blocks % 2)
+    } else {
+        7 + scalar_half(length, blocks)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn vectors_cost_what_the_estimators_say() {
+        use BinaryOpType::{Add, Divide, Multiply, Subtract};
+        // 13 + 6 x (19 + 2 + 5 + 7 + 2 x (15 + 2 x 9)): 60 blocks of 16, 10 for each worker.
+        assert_eq!(inner_vector(Add, DType::Half, 16, 60), Cycles(13 + 6 * 99));
+        assert_eq!(inner_vector(Subtract, DType::Half, 16, 60), Cycles(19 + 6 * 100));
+        assert_eq!(inner_vector(Multiply, DType::Half, 16, 60), Cycles(19 + 6 * (22 + 9 + 4 * 27)));
+        assert_eq!(inner_vector(Divide, DType::Float, 2, 60), Cycles(16 + 6 * (19 + 10 + 65)));
+        // 6 rows of 100 elements by row, 25 vectors each.
+        assert_eq!(outer_vector(Add, DType::Half, [6, 100], true), Cycles(6 * (15 + 32) + 11));
+        assert_eq!(outer_vector(Add, DType::Half, [6, 96], false), Cycles(6 * (15 + 6 * 11) + 11));
+        assert_eq!(inner_vector_worker(Add, DType::Half, 16, [10, 10].into_iter()), 8 + 2 * 95);
+    }
+}

@@ -1,0 +1,331 @@
+//! Which vertices a tile takes for an operation with an operand that repeats: scalar, inner vector,
+//! outer vector, general, the first whose conditions hold (poplibs lib/popops/ElementWise.cpp,
+//! constructBroadcastBinaryOp, of the commit the op benchmarks were made with).
+
+use super::cycles;
+use super::patterns::BroadcastPattern;
+use crate::popops::elementwise::cycles::{binary, with_scalar};
+use crate::popops::elementwise::{BinaryOpType, ElementwiseExtent, vector_width};
+use crate::poputil::split_regions::{SplitBounds, split_regions};
+use crate::shape::DType;
+use crate::targets::WORKERS;
+use std::ops::Range;
+use tilescope_report::units::{Cycles, Elements};
+
+/// Runs of one value that are taken apart at most (splitIntoScalarBroadcastPatterns).
+const MOST_SCALARS: u64 = 256;
+
+/// Blocks that a vertex of an inner vector counts at most: even repeats of all workers
+/// (binaryOpBroadcastInnerVector, getRptCountMax of the IPU).
+const MOST_BLOCKS: u64 = 4094 * WORKERS;
+
+/// Elements that workers never share (binaryOpBroadcastScalar, grainSize).
+const GRAIN: u64 = 4;
+
+/// The vertices of popops for two operands of which one repeats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum BroadcastVertex {
+    /// A value for a run of elements, by all workers.
+    Scalar1D,
+    /// A value for several runs, by one worker.
+    Scalar2DData,
+    /// Several runs with a value each, by one worker.
+    Scalar2D,
+    InnerVector1D,
+    InnerVector2D,
+    OuterVectorByRow,
+    OuterVectorByColumn,
+    /// Operands of one shape: the other one was copied to it.
+    General,
+}
+
+impl BroadcastVertex {
+    pub(super) const ALL: [Self; 8] = [
+        Self::Scalar1D,
+        Self::Scalar2DData,
+        Self::Scalar2D,
+        Self::InnerVector1D,
+        Self::InnerVector2D,
+        Self::OuterVectorByRow,
+        Self::OuterVectorByColumn,
+        Self::General,
+    ];
+
+    /// Name of the vertex that overwrites its operand.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Scalar1D => "BroadcastScalar1DInPlaceSupervisor",
+            Self::Scalar2DData => "BroadcastScalar2DDataInPlace",
+            Self::Scalar2D => "BroadcastScalar2DInPlace",
+            Self::InnerVector1D => "BroadcastVectorInnerInPlaceSupervisor",
+            Self::InnerVector2D => "BroadcastVectorInner2DInPlace",
+            Self::OuterVectorByRow => "BroadcastVectorOuterByRowInPlaceSupervisor",
+            Self::OuterVectorByColumn => "BroadcastVectorOuterByColumnInPlaceSupervisor",
+            Self::General => "BinaryOp1DInPlaceSupervisor",
+        }
+    }
+}
+
+/// What one tile does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TileBroadcast {
+    pub vertex: BroadcastVertex,
+    /// How many of them.
+    pub vertices: u64,
+    pub cycles: Cycles,
+    /// Elements of one value, or of values in order, that are copied together before, where the
+    /// repeated operand has to be there as often as it is used.
+    pub copied_piece: Option<Elements>,
+}
+
+impl TileBroadcast {
+    fn new(vertex: BroadcastVertex, vertices: u64, cycles: Cycles) -> Self {
+        Self { vertex, vertices, cycles, copied_piece: None }
+    }
+}
+
+/// What a tile with these patterns does.
+pub(super) fn dispatch(
+    operation: BinaryOpType,
+    dtype: DType,
+    patterns: &[BroadcastPattern],
+) -> TileBroadcast {
+    let tile = TilePatterns { operation, dtype, patterns };
+    tile.scalar()
+        .or_else(|| tile.inner_vector())
+        .or_else(|| tile.outer_vector())
+        .unwrap_or_else(|| tile.general())
+}
+
+/// The patterns of the elements of a tile, which lie together in its memory.
+struct TilePatterns<'a> {
+    operation: BinaryOpType,
+    dtype: DType,
+    patterns: &'a [BroadcastPattern],
+}
+
+impl TilePatterns<'_> {
+    fn elements(&self) -> u64 {
+        self.patterns.iter().map(BroadcastPattern::elements).sum()
+    }
+
+    fn is_float(&self) -> bool {
+        matches!(self.dtype, DType::Half | DType::Float)
+    }
+
+    /// A value for each run of elements (binaryOpBroadcastScalar).
+    fn scalar(&self) -> Option<TileBroadcast> {
+        let is_run = |p: &BroadcastPattern| p.inner > 1 && p.values == 1 && p.outer == 1;
+        if !self.patterns.iter().all(is_run) && self.patterns.len() == 1 {
+            return None;
+        }
+        let runs = self.patterns.iter().map(|pattern| pattern.runs().0).sum::<u64>();
+        if runs > MOST_SCALARS {
+            return None;
+        }
+        let runs = self.runs();
+        let length = |run: &Range<u64>| run.end - run.start;
+        // Workers share a run where runs are few and long.
+        let shared = runs.len() == 1
+            || (runs.len() as u64) < WORKERS
+                && runs.iter().all(|run| length(run) >= WORKERS.div_ceil(2) * GRAIN);
+        if shared {
+            let each = |run| {
+                let extent = ElementwiseExtent::one(Elements(length(run)));
+                with_scalar(self.operation, self.dtype, extent, true)
+            };
+            let cycles = runs.iter().map(each).sum();
+            return Some(TileBroadcast::new(BroadcastVertex::Scalar1D, runs.len() as u64, cycles));
+        }
+        self.scalar_by_worker(&runs)
+    }
+
+    /// Runs dealt to the workers; nothing where most of the time would go into starting runs.
+    fn scalar_by_worker(&self, runs: &[Range<u64>]) -> Option<TileBroadcast> {
+        let bounds = SplitBounds { grain: GRAIN, most: WORKERS, least: 2 * GRAIN };
+        let workers = split_regions(runs, bounds);
+        let pieces = workers.iter().map(|pieces| pieces.len() as u64).sum::<u64>();
+        if pieces > WORKERS && self.elements() / pieces < 2 * GRAIN {
+            return None;
+        }
+        let first = &self.patterns[0];
+        let one_value = first.values == 1 && self.patterns.iter().all(|p| p.has_values_of(first));
+        // broadcastArithmeticCycleEstimate: 20 cycles to start, 28 for each run.
+        let each = |run: &Range<u64>| {
+            let count = run.end - run.start;
+            28 + if one_value {
+                self.operation.inner_with_scalar(self.dtype, count, true)
+            } else {
+                self.operation.inner_with_scalars(self.dtype, count)
+            }
+        };
+        let worker = |runs: &Vec<Range<u64>>| 20 + runs.iter().map(each).sum::<u64>();
+        let slowest = workers.iter().map(worker).max().unwrap_or(0);
+        let vertex =
+            if one_value { BroadcastVertex::Scalar2DData } else { BroadcastVertex::Scalar2D };
+        Some(TileBroadcast::new(vertex, workers.len() as u64, Cycles(WORKERS * slowest)))
+    }
+
+    /// The elements as runs of one value.
+    fn runs(&self) -> Vec<Range<u64>> {
+        let mut start = 0;
+        let lengths = self.patterns.iter().flat_map(|pattern| {
+            let (count, length) = pattern.runs();
+            (0..count).map(move |_| length)
+        });
+        let run = |length| {
+            let run = start..start + length;
+            start = run.end;
+            run
+        };
+        lengths.map(run).collect()
+    }
+
+    /// A vector that comes several times over (binaryOpBroadcastInnerVector).
+    ///
+    /// Poplibs means to keep away from the loops that take halves one by one, at 9 cycles each, but
+    /// looks at the length alone. Here they are kept away from altogether: no profile shows them.
+    fn inner_vector(&self) -> Option<TileBroadcast> {
+        use BinaryOpType::{Add, Divide, Multiply, Subtract};
+        let length = self.patterns.first()?.values;
+        // Floats are vectorised with two operands only, halves with whole vectors only.
+        let has_vertex = match self.operation {
+            Divide => self.is_float(),
+            Add | Subtract | Multiply => {
+                self.dtype == DType::Half && length.is_multiple_of(vector_width(self.dtype))
+            }
+            _ => false,
+        };
+        let repeats = |p: &BroadcastPattern| p.inner == 1 && p.outer > 1 && p.values == length;
+        if !has_vertex || !self.patterns.iter().all(repeats) {
+            return None;
+        }
+        if let [BroadcastPattern { outer: blocks @ ..=MOST_BLOCKS, .. }] = self.patterns {
+            let cycles = cycles::inner_vector(self.operation, self.dtype, length, *blocks);
+            let tile = TileBroadcast::new(BroadcastVertex::InnerVector1D, 1, cycles);
+            let each = blocks.div_ceil(WORKERS);
+            return cycles::takes_vectors(self.operation, length, each).then_some(tile);
+        }
+        self.inner_vector_by_worker(length)
+    }
+
+    /// Vectors of several patterns dealt to the workers.
+    fn inner_vector_by_worker(&self, length: u64) -> Option<TileBroadcast> {
+        let mut start = 0;
+        let stretch = |pattern: &BroadcastPattern| {
+            let stretch = start..start + pattern.elements();
+            start = stretch.end;
+            stretch
+        };
+        let stretches: Vec<_> = self.patterns.iter().map(stretch).collect();
+        let bounds = SplitBounds { grain: length, most: WORKERS, least: length };
+        let workers: Vec<Vec<u64>> = split_regions(&stretches, bounds)
+            .iter()
+            .map(|pieces| pieces.iter().map(|piece| (piece.end - piece.start) / length).collect())
+            .collect();
+        let takes = |blocks: &u64| cycles::takes_vectors(self.operation, length, *blocks);
+        if !workers.iter().flatten().all(takes) {
+            return None;
+        }
+        let worker = |blocks: &Vec<u64>| {
+            let blocks = blocks.iter().copied();
+            cycles::inner_vector_worker(self.operation, self.dtype, length, blocks)
+        };
+        let slowest = workers.iter().map(worker).max().unwrap_or(0);
+        let cycles = Cycles(WORKERS * slowest);
+        Some(TileBroadcast::new(BroadcastVertex::InnerVector2D, workers.len() as u64, cycles))
+    }
+
+    /// A vector whose values repeat in a row (binaryOpBroadcastOuterVector): workers share the rows
+    /// where these are short, and each row where they are long.
+    fn outer_vector(&self) -> Option<TileBroadcast> {
+        use BinaryOpType::{Add, Multiply, Subtract};
+        let has_vertex = matches!(self.operation, Add | Subtract | Multiply) && self.is_float();
+        let fits = |p: &BroadcastPattern| p.values > 1 && p.inner > 1;
+        if !has_vertex || !self.patterns.iter().all(fits) {
+            return None;
+        }
+        let short = |p: &&BroadcastPattern| p.inner < WORKERS * vector_width(self.dtype);
+        let count = self.patterns.len() as u64;
+        let short_ones = self.patterns.iter().filter(short).count() as u64;
+        if count > WORKERS || short_ones != 0 && short_ones != count {
+            return None;
+        }
+        let by_row = short_ones > 0;
+        let each = |pattern: &BroadcastPattern| {
+            let (rows, columns) = pattern.runs();
+            cycles::outer_vector(self.operation, self.dtype, [rows, columns], by_row)
+        };
+        let vertex = if by_row {
+            BroadcastVertex::OuterVectorByRow
+        } else {
+            BroadcastVertex::OuterVectorByColumn
+        };
+        Some(TileBroadcast::new(vertex, count, self.patterns.iter().map(each).sum()))
+    }
+
+    /// Two operands of one shape (binaryOpGeneral): what repeats is copied, for an edge of a vertex
+    /// is one stretch of memory.
+    fn general(&self) -> TileBroadcast {
+        let extent = ElementwiseExtent::one(Elements(self.elements()));
+        let cycles = binary(self.operation, self.dtype, extent, true);
+        let repeats = |p: &&BroadcastPattern| p.inner > 1 || p.outer > 1;
+        let piece = |p: &BroadcastPattern| Elements(if p.inner > 1 { 1 } else { p.values });
+        let copied_piece = self.patterns.iter().filter(repeats).map(piece).min();
+        TileBroadcast { vertex: BroadcastVertex::General, vertices: 1, cycles, copied_piece }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use BinaryOpType::{Add, Divide, Maximum};
+    use DType::{Float, Half};
+
+    fn vertex(
+        operation: BinaryOpType,
+        dtype: DType,
+        patterns: &[(u64, u64, u64)],
+    ) -> (BroadcastVertex, u64) {
+        let of = |(inner, values, outer): &(u64, u64, u64)| {
+            BroadcastPattern::of(*inner, *values, *outer)
+        };
+        let patterns: Vec<_> = patterns.iter().map(of).collect();
+        let found = dispatch(operation, dtype, &patterns);
+        (found.vertex, found.vertices)
+    }
+
+    #[test]
+    fn conditions_are_those_of_popops() {
+        use BroadcastVertex::{
+            General, InnerVector1D, InnerVector2D, OuterVectorByColumn, OuterVectorByRow, Scalar1D,
+            Scalar2D, Scalar2DData,
+        };
+        assert_eq!(vertex(Add, Half, &[(800, 1, 1)]), (Scalar1D, 1));
+        assert_eq!(vertex(Add, Half, &[(800, 1, 1), (40, 1, 1)]), (Scalar1D, 2));
+        assert_eq!(vertex(Add, Half, &[(800, 1, 1), (8, 1, 1)]), (Scalar2DData, 6));
+        assert_eq!(vertex(Maximum, Half, &[(5, 1, 1), (60, 20, 1), (7, 1, 1)]), (Scalar2D, 6));
+        assert_eq!(vertex(Add, Half, &[(1, 16, 60)]), (InnerVector1D, 1));
+        assert_eq!(vertex(Add, Half, &[(1, 16, 60), (1, 16, 3)]), (InnerVector2D, 6));
+        // Floats, lengths that are no whole vectors, and rests of rows are all that is left.
+        for patterns in
+            [&[(1, 18, 60)][..], &[(1, 16, 60), (1, 15, 1)], &[(1, 320, 1)], &[(1, 60, 2)]]
+        {
+            assert_eq!(vertex(Add, Half, patterns), (General, 1));
+        }
+        assert_eq!(vertex(Add, Float, &[(1, 16, 60)]), (General, 1));
+        assert_eq!(vertex(Divide, Float, &[(1, 15, 60)]), (InnerVector1D, 1));
+        assert_eq!(vertex(Add, Half, &[(23, 60, 1)]), (OuterVectorByRow, 1));
+        assert_eq!(vertex(Add, Half, &[(24, 60, 1)]), (OuterVectorByColumn, 1));
+        assert_eq!(vertex(Divide, Half, &[(24, 60, 1)]), (General, 1));
+    }
+
+    #[test]
+    fn only_what_repeats_is_copied() {
+        let copied = |inner, values, outer| {
+            dispatch(Add, Float, &[BroadcastPattern::of(inner, values, outer)]).copied_piece
+        };
+        assert_eq!(copied(1, 320, 1), None);
+        assert_eq!(copied(1, 16, 20), Some(Elements(16)));
+    }
+}

@@ -1,0 +1,86 @@
+//! Arithmetic of a tensor with a smaller one that repeats along some of its axes, tile by tile.
+//!
+//! Each tile takes the vertices that fit the elements it holds (poplibs lib/popops/
+//! ElementWise.cpp, constructBroadcastBinaryOp): `patterns` says how values repeat there,
+//! `dispatch` chooses the vertices, `cycles` says what they take.
+
+mod cycles;
+mod dispatch;
+mod patterns;
+
+use super::elementwise::BinaryOpType;
+use super::reduce::{MemoryStretchShape, ReduceDim, stretches};
+use super::relayout;
+use crate::poplar::tile_runs::per_tile;
+use crate::poplar::work::{VertexInstances, WorkPhase, WorkPhaseKind};
+use crate::shape::DType;
+use dispatch::{BroadcastVertex, TileBroadcast, dispatch};
+use std::collections::HashMap;
+use tilescope_report::units::{Bytes, Elements, TileId, TileRuns};
+
+/// An operation with a smaller operand, on all tiles.
+pub(super) struct BroadcastOperation {
+    operation: BinaryOpType,
+    dtype: DType,
+    tiles: Vec<(TileId, Elements, TileBroadcast)>,
+}
+
+impl BroadcastOperation {
+    /// An operation on elements that lie so. Values differ along the collapsed `dims` that are not
+    /// reduced.
+    pub(super) fn new(
+        operation: BinaryOpType,
+        dtype: DType,
+        dims: &[ReduceDim],
+        elements: &TileRuns<Elements>,
+    ) -> Self {
+        let mut known: HashMap<MemoryStretchShape, TileBroadcast> = HashMap::new();
+        let tile = |(tile, range): (TileId, std::ops::Range<u64>)| {
+            let (shape, _) = MemoryStretchShape::from_range(dims, &range);
+            let found = known.entry(shape).or_insert_with(|| {
+                dispatch(operation, dtype, &patterns::patterns(&shape.pieces(dims)))
+            });
+            (tile, Elements(range.end - range.start), *found)
+        };
+        Self { operation, dtype, tiles: stretches(elements).map(tile).collect() }
+    }
+
+    /// Bytes on the tiles that need the smaller operand as often as they use it.
+    pub(super) fn copied_bytes(&self) -> TileRuns<Bytes> {
+        let copied = self.tiles.iter().filter(|(_, _, tile)| tile.copied_piece.is_some());
+        per_tile(copied.map(|(tile, elements, _)| (*tile, *elements * self.dtype.bytes())))
+    }
+
+    /// The copies of the smaller operand on these tiles; nothing where no tile needs any.
+    pub(super) fn copies(&self, name: &str) -> Option<WorkPhase> {
+        let size = self.dtype.bytes();
+        let copied = self.tiles.iter().filter_map(|(tile, elements, found)| {
+            let piece = found.copied_piece?;
+            Some((*tile, relayout::arrange_cycles(*elements * size, piece * size)))
+        });
+        let cycles = per_tile(copied);
+        let smallest = self.tiles.iter().filter_map(|(_, _, tile)| tile.copied_piece).min()?;
+        let vertex = relayout::copy_vertex(self.dtype, smallest.0);
+        Some(relayout::arrange_pieces(&format!("{name}/OnTileCopy"), vertex, &cycles))
+    }
+
+    /// The operation itself.
+    pub(super) fn compute(&self, name: &str) -> WorkPhase {
+        let cycles = per_tile(self.tiles.iter().map(|(tile, _, found)| (*tile, found.cycles)));
+        let vertices = BroadcastVertex::ALL.into_iter().filter_map(|vertex| self.instances(vertex));
+        WorkPhase {
+            name: name.to_string(),
+            kind: WorkPhaseKind::Compute { cycles, vertices: vertices.collect() },
+        }
+    }
+
+    /// The vertices of one kind, if there are any.
+    fn instances(&self, vertex: BroadcastVertex) -> Option<VertexInstances> {
+        let such = self.tiles.iter().filter(|(_, _, found)| found.vertex == vertex);
+        let count = per_tile(such.map(|(tile, _, found)| (*tile, found.vertices)));
+        let (op, ty) = (self.operation.name(), self.dtype.poplar_name());
+        let kind = format!("popops::{}<popops::expr::BinaryOpType::{op},{ty}>", vertex.name());
+        let instances = VertexInstances::of_edges(kind, count, 2);
+        (!instances.count.is_empty()).then_some(instances)
+    }
+}
