@@ -347,24 +347,6 @@ impl ReportDatabase {
         value.map_err(|e| self.failure(&e, table))
     }
 
-    /// Hands out the rows of a query over the plain table `table`: three integers each.
-    pub(super) fn group(
-        &self,
-        table: &str,
-        sql: &str,
-        mut each: impl FnMut([Option<i64>; 3]),
-    ) -> Result<(), ReportError> {
-        let failed = |e: rusqlite::Error| self.failure(&e, table);
-        let connection = lock(&self.connection);
-        self.budget.refill();
-        let mut statement = connection.prepare(sql).map_err(failed)?;
-        let mut rows = statement.query([]).map_err(failed)?;
-        while let Some(row) = rows.next().map_err(failed)? {
-            each(std::array::from_fn(|column| row.get_ref(column).ok().and_then(integer)));
-        }
-        Ok(())
-    }
-
     /// Walks two tables that are sorted by their first column at once: for each row of `right`,
     /// hands over the row of `left` with the same number, turned into an item, if there is one.
     /// Neither table is kept in memory. Rows of `right` without a number are passed over; where a

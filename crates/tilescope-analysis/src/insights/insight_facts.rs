@@ -73,7 +73,11 @@ impl InsightFacts {
     pub fn gather(report: &Report, numbers: NumberFormat) -> Result<Self, ReportError> {
         let runs = report.trace()?.map(|trace| program_runs(&trace)).transpose()?;
         let memory = report.tile_memory()?;
-        let always = liveness::always_live(report, LivenessScope::Whole)?;
+        // Without lifetimes every variable of every tile would be taken for always live.
+        let always = match report.has(ReportPart::Liveness) {
+            true => liveness::always_live(report, LivenessScope::Whole)?,
+            false => Vec::new(),
+        };
         let marks = marks(report)?;
         let stashes = always.into_iter().filter(|live| is_stash(&live.name)).collect();
         Ok(Self {
