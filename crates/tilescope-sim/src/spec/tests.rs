@@ -185,6 +185,10 @@ fn a_spec_that_is_nowhere_is_said_to_be_nowhere() {
         message,
         "no file and no bundled spec is called \"mnist_pipelin\"; did you mean mnist_pipeline?"
     );
+    for (beginning, meant) in [("mnist", "mnist_pipeline"), ("bert", "bert_base_pod16")] {
+        let message = SpecSource::find(beginning, &[]).expect_err("no such spec").to_string();
+        assert!(message.ends_with(&format!("did you mean {meant}?")), "{message}");
+    }
     let message = SpecSource::find("no/such.toml", &[]).expect_err("no such file").to_string();
     assert!(message.contains("cannot read spec") && message.ends_with("no/such.toml"), "{message}");
 }
