@@ -11,6 +11,9 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+/// Bytes of a category on a tile.
+type TileShare = ((TileId, MemoryCategory), Bytes);
+
 /// Variables whose bytes are kept before they are added up: 64 MB.
 const BYTES_SUMMED_TOGETHER: usize = 1 << 22;
 
@@ -79,8 +82,11 @@ impl Report {
             }
             // Poplar's files do not say in which region a variable lies.
             let region = MemoryRegion::NonInterleaved;
-            let share = |&((_, category), bytes): &((TileId, MemoryCategory), Bytes)| {
-                CategoryBytes { category, region, overlapped: false, bytes }
+            let share = |&((_, category), bytes): &TileShare| CategoryBytes {
+                category,
+                region,
+                overlapped: false,
+                bytes,
             };
             let shares = self.bytes_per_tile()?;
             let tiles = shares.chunk_by(|(a, _), (b, _)| a.0 == b.0).filter_map(|shares| {
@@ -132,7 +138,7 @@ impl Report {
     }
 
     /// Bytes of variables on each tile by category, in order; what no tile has is left out.
-    fn bytes_per_tile(&self) -> Result<Vec<((TileId, MemoryCategory), Bytes)>, ReportError> {
+    fn bytes_per_tile(&self) -> Result<Vec<TileShare>, ReportError> {
         let mut sums = Vec::new();
         if !self.db.has("vars_info", "tile") || !self.db.has("vars_info", "size_bytes") {
             return Ok(sums);
