@@ -7,8 +7,11 @@ use std::cmp::Ordering::{self, Equal, Greater, Less};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use tilescope_analysis::summary::{ReportSummary, summary};
-use tilescope_report::units::{Bytes, Cycles, IpuId, TileRuns};
-use tilescope_report::{ExecutionStep, MarkFilter, MarkKind, Report, TileMemory, TraceMark};
+use tilescope_report::units::{Bytes, CycleRange, Cycles, IpuId, ProgramId, TileRuns};
+use tilescope_report::{
+    ExecutionStep, MarkFilter, MarkKind, ProgramKind, Report, StepOnIpu, TileMemory, TraceMark,
+    TrainingPass,
+};
 use tilescope_sim::compile::{CompiledProgram, compile};
 use tilescope_sim::run::{StepSink, dry_run, run};
 use tilescope_sim::spec::{Spec, SpecSource};
@@ -242,6 +245,106 @@ impl StepSink for LastCycle {
     fn mark(&mut self, _: &TraceMark) -> Result<(), Infallible> {
         Ok(())
     }
+}
+
+/// Copies from and to streaming memory, and when stages work.
+#[derive(Default)]
+struct RemoteCopies {
+    steps: u64,
+    /// Program, IPU, number of the step, and its cycles.
+    copies: Vec<(ProgramId, IpuId, u64, CycleRange)>,
+    stages: Vec<TraceMark>,
+}
+
+impl StepSink for RemoteCopies {
+    type Error = Infallible;
+
+    fn step(&mut self, step: &ExecutionStep) -> Result<(), Infallible> {
+        let here = |on: &StepOnIpu| (step.program, on.ipu, self.steps, on.range());
+        self.copies.extend(step.ipus.iter().map(here));
+        self.steps += 1;
+        Ok(())
+    }
+
+    fn mark(&mut self, mark: &TraceMark) -> Result<(), Infallible> {
+        if matches!(mark.kind, MarkKind::Stage | MarkKind::Update) {
+            self.stages.push(mark.clone());
+        }
+        Ok(())
+    }
+}
+
+/// A copy of a tensor between an IPU and streaming memory.
+struct RemoteCopy {
+    load: bool,
+    step: u64,
+    cycles: CycleRange,
+}
+
+impl RemoteCopies {
+    /// Copies of each tensor on each IPU, in order.
+    fn by_tensor(&self, compiled: &CompiledProgram) -> BTreeMap<(IpuId, String), Vec<RemoteCopy>> {
+        let mut found: BTreeMap<_, Vec<RemoteCopy>> = BTreeMap::new();
+        for (program, ipu, step, cycles) in &self.copies {
+            let program = &compiled.compilation.programs[program.index()];
+            let names = [("/remoteLoad", true), ("/remoteStore", false)];
+            for (suffix, load) in names {
+                if program.kind == ProgramKind::StreamCopyMid
+                    && let Some(tensor) = program.name.strip_suffix(suffix)
+                {
+                    let copies = found.entry((*ipu, tensor.to_owned())).or_default();
+                    copies.push(RemoteCopy { load, step: *step, cycles: *cycles });
+                }
+            }
+        }
+        found
+    }
+
+    /// Whether a step is of the forward pass of a stage.
+    fn is_forward(&self, ipu: IpuId, step: u64) -> bool {
+        self.stages.iter().any(|mark| {
+            let own = mark.ipu == Some(ipu) && mark.pass == Some(TrainingPass::Forward);
+            own && (mark.steps.start.0..mark.steps.end.0).contains(&step)
+        })
+    }
+
+    fn is_update(&self, step: u64) -> bool {
+        let updates = self.stages.iter().filter(|mark| mark.kind == MarkKind::Update);
+        updates.into_iter().any(|mark| (mark.steps.start.0..mark.steps.end.0).contains(&step))
+    }
+
+    /// Whether a stage begins to work between two steps.
+    fn works_between(&self, first: u64, last: u64) -> bool {
+        self.stages.iter().any(|mark| (first..last).contains(&mark.steps.start.0))
+    }
+}
+
+/// What is loaded was stored before, and its place on the chip was needed in between.
+#[test]
+fn phases_load_what_was_stored_and_is_not_there() {
+    let sets = ["options.execution=phased", "options.device_iterations=1"];
+    let spec = common::spec("mnist_pipeline", &sets);
+    let compiled = compile(&spec).expect("compiles");
+    let mut seen = RemoteCopies::default();
+    let Ok(()) = run(&compiled, &spec, &dry_run(&compiled, &spec), &mut seen);
+    let mut restored = 0;
+    for ((ipu, tensor), copies) in seen.by_tensor(&compiled) {
+        let stored = |copy: &RemoteCopy| !copy.load && seen.is_forward(ipu, copy.step);
+        assert!(!copies[0].load || !copies.iter().any(stored), "{tensor} is loaded first");
+        for pair in copies.windows(2).filter(|pair| pair[1].load) {
+            let [before, load] = pair else { continue };
+            let place = format!("{tensor} on IPU {ipu}, steps {} and {}", before.step, load.step);
+            assert!(load.cycles.start >= before.cycles.end, "{place}: loaded too early");
+            assert!(seen.works_between(before.step, load.step), "{place}: stored for nothing");
+            restored += u32::from(!before.load);
+        }
+        // The last stage goes back at once: its weights are still there.
+        if tensor.starts_with("layer4/") {
+            let loads = copies.iter().filter(|copy| copy.load && !seen.is_update(copy.step));
+            assert_eq!(loads.count() as u64, spec.options.gradient_accumulation, "{tensor}");
+        }
+    }
+    assert!(restored > 50, "{restored}");
 }
 
 /// Bytes in use and cycles of a run, without a report.

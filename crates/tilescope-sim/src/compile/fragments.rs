@@ -28,7 +28,15 @@ pub struct StageFragment {
     /// Its function in the program tree.
     pub function: ProgramId,
     /// What it fetches from streaming memory before it can start; phases fetch early.
-    pub remote_loads: Vec<FragmentItem>,
+    pub remote_loads: Vec<RemoteLoad>,
+    pub items: Vec<FragmentItem>,
+}
+
+/// What brings a tensor from streaming memory.
+#[derive(Clone, Debug)]
+pub struct RemoteLoad {
+    /// The weight; `None` for what was stashed for one micro-batch.
+    pub weight: Option<TensorId>,
     pub items: Vec<FragmentItem>,
 }
 
@@ -140,7 +148,7 @@ impl ProgramBuilder<'_> {
         }
         if self.schedule.phased {
             // Stashed activations are fetched with the weights, before the phase starts.
-            loads.append(&mut items);
+            loads.push(RemoteLoad { weight: None, items: std::mem::take(&mut items) });
         }
         let mut again = match pass {
             TrainingPass::Backward => self.tensors.recompute_nodes(stage).clone(),
@@ -163,11 +171,13 @@ impl ProgramBuilder<'_> {
         }
         self.extend_remote_weight_lifetimes(stage, pass);
         let name = format!("{}/{}", self.placement.stages[stage].name, pass_name(pass));
-        let mut children = program_nodes(&loads, &mut self.tables);
-        children.extend(program_nodes(&items, &mut self.tables));
+        let mut children = Vec::new();
+        for part in loads.iter().map(|load| &load.items).chain([&items]) {
+            children.extend(program_nodes(part, &mut self.tables));
+        }
         let function = self.tables.group(ProgramKind::Sequence, &name, children);
         if !self.schedule.phased {
-            items.splice(0..0, loads.drain(..));
+            items.splice(0..0, loads.drain(..).flat_map(|load| load.items));
         }
         StageFragment { stage, pass, ipu, function, remote_loads: loads, items }
     }

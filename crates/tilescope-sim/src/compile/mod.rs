@@ -101,6 +101,7 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
         copying: schedule.copying,
         recomputation: spec.options.recomputation,
         activations_off_chip: !spec.options.location.activations.on_chip,
+        phased: schedule.phased,
     };
     let tensors = TensorAnalysis::new(&graph, &placement, &keeping);
     let target = target(spec);

@@ -1,6 +1,6 @@
 //! Tensors in streaming memory: loaded when they are used, stored when they have changed.
 
-use super::fragments::ProgramBuilder;
+use super::fragments::{ProgramBuilder, RemoteLoad};
 use super::program_tables::{FragmentItem, LeafProgramCost};
 use super::tensor_analysis::{TensorBuffer, TensorBufferKind};
 use super::transfers::{external_sync, io_mapping};
@@ -194,13 +194,17 @@ impl ProgramBuilder<'_> {
     }
 
     /// Loads the weights that live in streaming memory, before a stage's forward or backward pass.
-    pub(super) fn load_weights(&mut self, stage: usize, pass: TrainingPass) -> Vec<FragmentItem> {
+    pub(super) fn load_weights(&mut self, stage: usize, pass: TrainingPass) -> Vec<RemoteLoad> {
         if pass == TrainingPass::Update {
             return Vec::new();
         }
         let ipu = self.ipu(stage);
         let weights = self.weights(stage, pass);
-        weights.into_iter().flat_map(|tensor| self.remote_tensor_copy(tensor, ipu, true)).collect()
+        let load = |tensor| RemoteLoad {
+            weight: Some(tensor),
+            items: self.remote_tensor_copy(tensor, ipu, true),
+        };
+        weights.into_iter().map(load).collect()
     }
 
     /// Weights from streaming memory stay until the pass is over.

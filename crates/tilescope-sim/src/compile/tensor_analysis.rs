@@ -60,6 +60,8 @@ pub(crate) struct StashPolicy<'a> {
     pub recomputation: RecomputationType,
     /// Whether activations wait for the backward pass in streaming memory.
     pub activations_off_chip: bool,
+    /// Whether stages take turns as phases: the last one goes back at once.
+    pub phased: bool,
 }
 
 /// Facts about tensors that follow from graph and placement alone.
@@ -238,7 +240,9 @@ impl TensorAnalysis {
             let whole_stage = keeping.recomputation == RecomputationType::Pipeline;
             kept = self.find_recompute_nodes(graph, placement, stage, whole_stage, &needed);
         }
-        if depth > 1 || keeping.activations_off_chip {
+        // Nothing is stored just to be loaded again: nobody needs the place in between.
+        let goes_back_at_once = keeping.phased && stage + 1 == placement.stages.len();
+        if depth > 1 || keeping.activations_off_chip && !goes_back_at_once {
             self.stashed.extend(kept.into_iter().map(|tensor| (tensor, stage)));
         }
     }

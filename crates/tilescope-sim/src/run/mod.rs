@@ -14,6 +14,7 @@ use crate::compile::{
     CompiledProgram, FragmentItem, HostStreamCopy, LeafProgramCost, StageFragment, pass_name,
 };
 use crate::schedule::{ScheduleSlot, StageTurn, WeightUpdateTiming};
+use crate::shape::TensorId;
 use crate::spec::{DataLoaderMode, OutputMode, OverlapIo, Spec};
 use clocks::IpuClocks;
 use host::HostTimeline;
@@ -308,10 +309,10 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
                 let slot_start = self.position();
                 if schedule.phased {
                     if index == 0 {
-                        self.prefetch_remote_loads(slot)?;
+                        self.prefetch_remote_loads(slot, None)?;
                     }
                     if let Some(next) = schedule.slots.get(index + 1) {
-                        self.prefetch_remote_loads(next)?;
+                        self.prefetch_remote_loads(next, Some(slot))?;
                     }
                 }
                 let next = self.next_slot(index, iteration);
@@ -376,12 +377,27 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         }
     }
 
-    /// The slot whose streaming memory is fetched while this one works: the one behind it.
-    fn prefetch_remote_loads(&mut self, slot: &ScheduleSlot) -> Result<(), S::Error> {
-        let compiled = self.compiled;
-        for turn in &slot.turns {
-            if let Some(fragment) = compiled.parts.fragment(turn.stage, turn.pass) {
-                self.items(&fragment.remote_loads)?;
+    /// Fetches what a slot needs of streaming memory, while the one `before` it works. Weights
+    /// that this one has for the same stage are still there.
+    fn prefetch_remote_loads(
+        &mut self,
+        slot: &ScheduleSlot,
+        before: Option<&ScheduleSlot>,
+    ) -> Result<(), S::Error> {
+        let compiled: &'a CompiledProgram = self.compiled;
+        let parts = &compiled.parts;
+        let fragment = |turn: &StageTurn| parts.fragment(turn.stage, turn.pass);
+        for own in slot.turns.iter().filter_map(fragment) {
+            let earlier = before.into_iter().flat_map(|slot| &slot.turns).filter_map(fragment);
+            let there: BTreeSet<TensorId> = earlier
+                .filter(|earlier| earlier.stage == own.stage)
+                .flat_map(|earlier| &earlier.remote_loads)
+                .filter_map(|load| load.weight)
+                .collect();
+            for load in &own.remote_loads {
+                if load.weight.is_none_or(|weight| !there.contains(&weight)) {
+                    self.items(&load.items)?;
+                }
             }
         }
         Ok(())
