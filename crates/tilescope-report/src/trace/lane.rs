@@ -7,8 +7,8 @@ use super::answers::{LaneInfo, LaneSpan, LaneStep, StepBucket, StepTotals};
 use super::chunk::CHUNK_STEPS;
 use super::place_in_piece;
 use super::program_totals::{
-    ProgramStepTotals, ProgramTotals, SEGMENT_STEPS, StepVisitor, TotalsKey, segment_level_count,
-    steps_per_segment,
+    ProgramStepTotals, ProgramTotals, SEGMENT_STEPS, StepCounter, StepVisitor, TotalsKey,
+    segment_level_count, steps_per_segment,
 };
 use super::pyramid::{self, BLOCK_NODES, FAN_OUT, LEAF_STEPS, PyramidNode};
 use super::step_record::{StepRecord, StepRecordDetails};
@@ -109,7 +109,10 @@ impl<'a> TraceLane<'a> {
                 }
                 None => {
                     let stop = (position + 1).next_multiple_of(SEGMENT_STEPS).min(end);
-                    self.for_each_record(position..stop, |at, record| sum.add_step(at, record))?;
+                    let mut counter = StepCounter::default();
+                    let steps = position..stop;
+                    self.for_each_record(steps, |at, record| counter.add_step(at, record))?;
+                    sum.add(&counter.take());
                     position = stop;
                 }
             }

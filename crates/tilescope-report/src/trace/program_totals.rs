@@ -100,6 +100,24 @@ impl ProgramStepTotals {
         self.class.activity()
     }
 
+    /// Counts equal steps, of which the first is at a position.
+    fn add_steps(&mut self, position: u64, each: StepAmounts, times: u64) {
+        let StepAmounts { length, bytes_in, bytes_out } = each;
+        self.steps += times;
+        self.cycles = self.cycles.saturating_add(length.saturating_mul(times));
+        self.bytes_in = self.bytes_in.saturating_add(bytes_in.saturating_mul(times));
+        self.bytes_out = self.bytes_out.saturating_add(bytes_out.saturating_mul(times));
+        let moved = bytes_in.max(bytes_out);
+        self.bytes_moved = self.bytes_moved.saturating_add(moved.saturating_mul(times));
+        self.least_bytes_moved = self.least_bytes_moved.min(moved);
+        self.most_bytes_moved = self.most_bytes_moved.max(moved);
+        let squared = u128::from(length.0) * u128::from(length.0);
+        let all_squared = squared.saturating_mul(u128::from(times));
+        self.squared_cycles = self.squared_cycles.saturating_add(all_squared);
+        self.first_position = self.first_position.min(position);
+        self.lengths.count_times(length.0, times);
+    }
+
     /// Takes in other steps of the same program, wherever they lie on the lane.
     pub fn add(&mut self, other: &Self) {
         self.steps += other.steps;
@@ -118,46 +136,20 @@ impl ProgramStepTotals {
 /// Steps that are summed up together: those of a program, and of a class.
 pub(super) type TotalsKey = (Option<ProgramId>, StepClass);
 
-/// Totals by program while steps come in.
+/// Totals by program.
 #[derive(Clone, Default)]
 pub(super) struct ProgramTotals {
     entries: Vec<ProgramStepTotals>,
-    /// The entry that came after each one last: steps repeat in the same order.
-    followers: Vec<usize>,
     index: HashMap<TotalsKey, usize>,
-    /// The entry that was counted last.
-    last: usize,
 }
 
 impl ProgramTotals {
-    /// Counts the step at a position.
-    pub(super) fn add_step(&mut self, position: u64, record: &StepRecord) {
-        self.add_steps((record.program, record.class), position, StepAmounts::of(record), 1);
-    }
-
-    /// Counts equal steps, of which the first is at a position.
-    fn add_steps(&mut self, key: TotalsKey, position: u64, each: StepAmounts, times: u64) {
-        let StepAmounts { length, bytes_in, bytes_out } = each;
-        let entry = self.entry(key, position);
-        entry.steps += times;
-        entry.cycles = entry.cycles.saturating_add(length.saturating_mul(times));
-        entry.bytes_in = entry.bytes_in.saturating_add(bytes_in.saturating_mul(times));
-        entry.bytes_out = entry.bytes_out.saturating_add(bytes_out.saturating_mul(times));
-        let moved = bytes_in.max(bytes_out);
-        entry.bytes_moved = entry.bytes_moved.saturating_add(moved.saturating_mul(times));
-        entry.least_bytes_moved = entry.least_bytes_moved.min(moved);
-        entry.most_bytes_moved = entry.most_bytes_moved.max(moved);
-        let squared = u128::from(length.0) * u128::from(length.0);
-        let all_squared = squared.saturating_mul(u128::from(times));
-        entry.squared_cycles = entry.squared_cycles.saturating_add(all_squared);
-        entry.first_position = entry.first_position.min(position);
-        entry.lengths.count_times(length.0, times);
-    }
-
     /// Takes in the totals of other steps of the lane.
+    #[expect(clippy::indexing_slicing, reason = "entries are never taken away")]
     pub(super) fn add(&mut self, other: &Self) {
         for totals in &other.entries {
-            self.entry(totals.key(), totals.first_position).add(totals);
+            let at = self.known_or_new(totals.key(), totals.first_position);
+            self.entries[at].add(totals);
         }
     }
 
@@ -172,28 +164,11 @@ impl ProgramTotals {
         self.entries
     }
 
-    /// The entry of a key; new ones begin at `position`.
-    #[expect(clippy::indexing_slicing, reason = "entries and followers are never taken away")]
-    fn entry(&mut self, key: TotalsKey, position: u64) -> &mut ProgramStepTotals {
-        let follower = self.followers.get(self.last).copied();
-        let at = match follower {
-            Some(follower) if self.entries[follower].key() == key => follower,
-            _ => {
-                let found = self.known_or_new(key, position);
-                self.followers[if follower.is_some() { self.last } else { found }] = found;
-                found
-            }
-        };
-        self.last = at;
-        &mut self.entries[at]
-    }
-
+    /// Where the entry of a key is; new ones begin at `position`.
     fn known_or_new(&mut self, key: TotalsKey, position: u64) -> usize {
         *self.index.entry(key).or_insert_with(|| {
-            let new = self.entries.len();
             self.entries.push(empty_totals(key, position));
-            self.followers.push(new);
-            new
+            self.entries.len() - 1
         })
     }
 
@@ -253,7 +228,6 @@ impl ProgramTotals {
             // Twice the same program would be counted once.
             decoded.index.insert(totals.key(), place).is_none().then_some(())?;
             decoded.entries.push(totals);
-            decoded.followers.push(place);
         }
         (cursor.is_done() && counted == steps).then_some(decoded)
     }
@@ -297,8 +271,8 @@ struct RepeatedStep {
 #[derive(Default)]
 pub(super) struct StepCounter {
     totals: ProgramTotals,
+    /// For each entry of the totals.
     repeated: Vec<RepeatedStep>,
-    index: HashMap<TotalsKey, usize>,
     /// The program that was counted last.
     last: usize,
 }
@@ -312,36 +286,30 @@ impl StepCounter {
         let at = match follower.filter(|at| self.repeated[*at].key == key) {
             Some(at) => at,
             None => {
-                let new = self.repeated.len();
-                let at = *self.index.entry(key).or_insert(new);
-                if at == new {
+                let at = self.totals.known_or_new(key, position);
+                if at == self.repeated.len() {
                     let (times, first_position) = (0, position);
-                    self.repeated.push(RepeatedStep {
-                        key,
-                        each,
-                        times,
-                        first_position,
-                        follower: at,
-                    });
+                    let new = RepeatedStep { key, each, times, first_position, follower: at };
+                    self.repeated.push(new);
                 }
                 self.repeated[self.last].follower = at;
                 at
             }
         };
         self.last = at;
-        let repeated = &mut self.repeated[at];
-        if repeated.each != each {
-            self.totals.add_steps(key, repeated.first_position, repeated.each, repeated.times);
-            (repeated.each, repeated.times, repeated.first_position) = (each, 0, position);
+        let RepeatedStep { each: before, times, first_position, .. } = &mut self.repeated[at];
+        if *before != each {
+            self.totals.entries[at].add_steps(*first_position, *before, *times);
+            (*before, *times, *first_position) = (each, 0, position);
         }
-        repeated.times += 1;
+        *times += 1;
     }
 
     /// The totals of all steps so far; those that come are counted from nothing.
     pub(super) fn take(&mut self) -> ProgramTotals {
         let Self { mut totals, repeated, .. } = std::mem::take(self);
-        for RepeatedStep { key, each, times, first_position, .. } in repeated {
-            totals.add_steps(key, first_position, each, times);
+        for (entry, step) in totals.entries.iter_mut().zip(repeated) {
+            entry.add_steps(step.first_position, step.each, step.times);
         }
         totals
     }
@@ -435,7 +403,10 @@ mod tests {
 
     fn slow(records: &[StepRecord], first: u64) -> Vec<ProgramStepTotals> {
         let mut sum = ProgramTotals::default();
-        (first..).zip(records).for_each(|(at, record)| sum.add_step(at, record));
+        for (position, record) in (first..).zip(records) {
+            let at = sum.known_or_new((record.program, record.class), position);
+            sum.entries[at].add_steps(position, StepAmounts::of(record), 1);
+        }
         sum.into_totals()
     }
 
