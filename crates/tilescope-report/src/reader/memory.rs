@@ -24,13 +24,10 @@ impl Report {
             if self.db.has("memory_by_tile", "total") && self.db.has_rows("memory_by_tile") {
                 return self.recorded_memory();
             }
-            let shares = self.bytes_per_tile()?;
-            let tiles = shares.chunk_by(|(a, _), (b, _)| a.0 == b.0).filter_map(|shares| {
+            Ok(runs_of_shares(&self.bytes_per_tile()?, |shares| {
                 let total = shares.iter().map(|(_, bytes)| *bytes);
-                let total = total.fold(Bytes::ZERO, Bytes::saturating_add);
-                shares.first().map(|((tile, _), _)| (*tile, tile_memory_from_total(total)))
-            });
-            Ok(runs_of(tiles))
+                tile_memory_from_total(total.fold(Bytes::ZERO, Bytes::saturating_add))
+            }))
         })
     }
 
@@ -88,12 +85,7 @@ impl Report {
                 overlapped: false,
                 bytes,
             };
-            let shares = self.bytes_per_tile()?;
-            let tiles = shares.chunk_by(|(a, _), (b, _)| a.0 == b.0).filter_map(|shares| {
-                let tile = shares.first().map(|((tile, _), _)| *tile);
-                tile.map(|tile| (tile, shares.iter().map(share).collect()))
-            });
-            Ok(runs_of(tiles))
+            Ok(runs_of_shares(&self.bytes_per_tile()?, |shares| shares.iter().map(share).collect()))
         })
     }
 
@@ -196,6 +188,15 @@ fn tile_memory_from_total(total: Bytes) -> TileMemory {
         always_live: total,
         ..TileMemory::default()
     }
+}
+
+/// What `value` makes of the shares of each tile; those of a tile lie together.
+fn runs_of_shares<T: Clone + PartialEq>(
+    shares: &[TileShare],
+    value: impl Fn(&[TileShare]) -> T,
+) -> TileRuns<T> {
+    let tiles = shares.chunk_by(|((one, _), _), ((other, _), _)| one == other);
+    runs_of(tiles.filter_map(|own| own.first().map(|((tile, _), _)| (*tile, value(own)))))
 }
 
 fn runs_of<T: Clone + PartialEq>(tiles: impl Iterator<Item = (TileId, T)>) -> TileRuns<T> {
