@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 const RECORDS: usize = 1 << 12;
 
 /// Other pieces that are handed over together.
-const PIECES: usize = 256;
+pub(super) const PIECES: usize = 256;
 
 /// Facts that a step takes from its program.
 struct LeafProgramInfo {

@@ -2,7 +2,7 @@
 //! to the file.
 
 use super::StepLayout;
-use super::execution::ExecutionWriter;
+use super::execution::{ExecutionWriter, PIECES};
 use super::execution_rows::ExecutionRow;
 use crate::error::ReportError;
 use crate::model::{CompilationReport, ExecutionStep, TraceMark};
@@ -11,8 +11,6 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 /// Batches of steps that may wait for the index.
 const MAX_QUEUED_STEPS: usize = 32;
-/// Pieces of the file that are handed over together.
-const PIECES: usize = 256;
 /// Batches of pieces that may wait while the compiled program is written: some 200 MB of index.
 const MAX_QUEUED_PIECES: usize = 256;
 
@@ -43,19 +41,23 @@ impl Recorder {
     /// Writes a step, as [`ReportWriter::step`](super::ReportWriter::step) does.
     pub fn step(&mut self, step: &ExecutionStep) -> Result<(), ReportError> {
         self.execution.step(step)?;
-        if self.execution.is_full() { self.hand_over() } else { Ok(()) }
+        self.hand_over_if_full()
     }
 
     /// Writes a mark, as [`ReportWriter::mark`](super::ReportWriter::mark) does.
     pub fn mark(&mut self, mark: &TraceMark) -> Result<(), ReportError> {
         self.execution.mark(mark)?;
-        if self.execution.is_full() { self.hand_over() } else { Ok(()) }
+        self.hand_over_if_full()
     }
 
     /// Hands over what is left; what is known only at the end is in what it returns.
     pub(super) fn end(mut self) -> Result<ExecutionWriter, ReportError> {
         self.hand_over()?;
         Ok(self.execution)
+    }
+
+    fn hand_over_if_full(&mut self) -> Result<(), ReportError> {
+        if self.execution.is_full() { self.hand_over() } else { Ok(()) }
     }
 
     fn hand_over(&mut self) -> Result<(), ReportError> {
