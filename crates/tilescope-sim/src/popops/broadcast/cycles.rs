@@ -31,13 +31,13 @@ pub(super) fn outer_vector(
 }
 
 /// A vector of `length` elements that comes `blocks` times over, by all workers of a tile
-/// (BroadcastVectorInnerInPlaceSupervisor).
+/// (BroadcastVectorInnerInPlaceSupervisor). `None` where it would be taken element by element.
 pub(super) fn inner_vector(
     operation: BinaryOpType,
     dtype: DType,
     length: u64,
     blocks: u64,
-) -> Cycles {
+) -> Option<Cycles> {
     let half = dtype == DType::Half;
     // vectorInnerSupervisorDivCycles, vectorInnerSupervisorAddCycles and what the estimators of
     // each operation add to them for the supervisor and for each worker.
@@ -46,18 +46,18 @@ pub(super) fn inner_vector(
         BinaryOpType::Add => (13, 2 + if half { 19 } else { 17 }),
         _ => (13 + 6, 3 + if half { 19 } else { 17 }),
     };
-    let core = inner_core(operation, dtype, length, blocks.div_ceil(WORKERS));
-    Cycles(supervisor + WORKERS * (worker + core))
+    let core = inner_core(operation, dtype, length, blocks.div_ceil(WORKERS))?;
+    Some(Cycles(supervisor + WORKERS * (worker + core)))
 }
 
 /// What one worker takes for vectors of `length` elements that each come so many times over
-/// (BroadcastVectorInner2DInPlace).
+/// (BroadcastVectorInner2DInPlace). `None` where one would be taken element by element.
 pub(super) fn inner_vector_worker(
     operation: BinaryOpType,
     dtype: DType,
     length: u64,
     blocks: impl Iterator<Item = u64>,
-) -> u64 {
+) -> Option<u64> {
     let half = dtype == DType::Half;
     // vectorInner2DAddCycles, vectorInner2DMulCycles, vectorInner2DDivCycles.
     let (start, each) = match operation {
@@ -66,31 +66,23 @@ pub(super) fn inner_vector_worker(
         BinaryOpType::Add => (5 + 1 + 2, if half { 17 } else { 11 }),
         _ => (5 + 1 + 4, if half { 17 } else { 11 }),
     };
-    start + blocks.map(|blocks| each + inner_core(operation, dtype, length, blocks)).sum::<u64>()
+    let vectors = blocks.map(|blocks| Some(each + inner_core(operation, dtype, length, blocks)?));
+    Some(start + vectors.sum::<Option<u64>>()?)
 }
 
 /// Halves of the longest vector that is added a vector at a time (vectorInnerAddCoreCycles_half).
 const LONGEST_VECTOR: u64 = 2048;
 
-/// Whether a worker takes whole vectors of halves, and not one element after the other.
-pub(super) fn takes_vectors(operation: BinaryOpType, length: u64, blocks: u64) -> bool {
-    match operation {
-        BinaryOpType::Divide => true,
-        BinaryOpType::Multiply => length.is_multiple_of(4),
-        _ if length > LONGEST_VECTOR => false,
-        _ => length.is_multiple_of(8) || length.is_multiple_of(4) && blocks >= 2,
-    }
-}
-
-/// The loops of one worker.
-fn inner_core(operation: BinaryOpType, dtype: DType, length: u64, blocks: u64) -> u64 {
-    match (operation, dtype == DType::Half) {
-        _ if blocks == 0 => 1,
-        (BinaryOpType::Divide, true) => divide_half(length, blocks),
-        (BinaryOpType::Divide, false) => divide_float(length, blocks),
-        (_, false) => 7 + length * (8 + 2 * blocks), // vectorInnerAddCoreCycles_float
-        (BinaryOpType::Multiply, true) => multiply_half(length, blocks),
-        (_, true) => add_half(length, blocks),
+/// The loops of one worker, where it takes whole vectors, or divides. Poplibs means to keep away
+/// from the others, which take halves one by one, at 9 cycles each, but looks at the length alone;
+/// floats are vectorised with two operands only.
+fn inner_core(operation: BinaryOpType, dtype: DType, length: u64, blocks: u64) -> Option<u64> {
+    match (operation, dtype) {
+        (BinaryOpType::Divide, DType::Half) => Some(divide_half(length, blocks)),
+        (BinaryOpType::Divide, DType::Float) => Some(divide_float(length, blocks)),
+        (BinaryOpType::Multiply, DType::Half) => multiply_half(length, blocks),
+        (BinaryOpType::Add | BinaryOpType::Subtract, DType::Half) => add_half(length, blocks),
+        _ => None,
     }
 }
 
@@ -121,31 +113,23 @@ fn divide_float(length: u64, blocks: u64) -> u64 {
     }
 }
 
-/// Elements one at a time: what does not fit whole vectors (vectorInnerAddCoreCycles_half_scalar).
-fn scalar_half(length: u64, blocks: u64) -> u64 {
-    6 + length * (5 + 9 * blocks)
-}
-
 /// vectorInnerMulCoreCycles_half
-fn multiply_half(length: u64, blocks: u64) -> u64 {
-    if !length.is_multiple_of(4) {
-        return 2 + scalar_half(length, blocks);
-    }
+fn multiply_half(length: u64, blocks: u64) -> Option<u64> {
     // In place: a block is loaded or stored in a cycle, not both.
-    5 + 4 + length / 4 * (7 + 2 * blocks)
+    length.is_multiple_of(4).then_some(5 + 4 + length / 4 * (7 + 2 * blocks))
 }
 
 /// vectorInnerAddCoreCycles_half
-fn add_half(length: u64, blocks: u64) -> u64 {
+fn add_half(length: u64, blocks: u64) -> Option<u64> {
     if length > LONGEST_VECTOR {
-        3 + scalar_half(length, blocks)
+        None
     } else if length.is_multiple_of(8) {
         let loops = length / 8;
-        5 + if blocks == 1 { 6 + 7 * loops } else { 7 + loops * (15 + 2 * (blocks - 1)) }
+        Some(5 + if blocks == 1 { 6 + 7 * loops } else { 7 + loops * (15 + 2 * (blocks - 1)) })
     } else if length.is_multiple_of(4) && blocks >= 2 {
-        9 + 6 + length / 4 * (13 + 2 * (blocks / 2 - 1) + blocks % 2)
+        Some(9 + 6 + length / 4 * (13 + 2 * (blocks / 2 - 1) + blocks % 2))
     } else {
-        7 + scalar_half(length, blocks)
+        None
     }
 }
 
@@ -157,13 +141,22 @@ mod tests {
     fn vectors_cost_what_the_estimators_say() {
         use BinaryOpType::{Add, Divide, Multiply, Subtract};
         // 13 + 6 x (19 + 2 + 5 + 7 + 2 x (15 + 2 x 9)): 60 blocks of 16, 10 for each worker.
-        assert_eq!(inner_vector(Add, DType::Half, 16, 60), Cycles(13 + 6 * 99));
-        assert_eq!(inner_vector(Subtract, DType::Half, 16, 60), Cycles(19 + 6 * 100));
-        assert_eq!(inner_vector(Multiply, DType::Half, 16, 60), Cycles(19 + 6 * (22 + 9 + 4 * 27)));
-        assert_eq!(inner_vector(Divide, DType::Float, 2, 60), Cycles(16 + 6 * (19 + 10 + 65)));
+        assert_eq!(inner_vector(Add, DType::Half, 16, 60), Some(Cycles(13 + 6 * 99)));
+        assert_eq!(inner_vector(Subtract, DType::Half, 16, 60), Some(Cycles(19 + 6 * 100)));
+        assert_eq!(
+            inner_vector(Multiply, DType::Half, 16, 60),
+            Some(Cycles(19 + 6 * (22 + 9 + 4 * 27)))
+        );
+        assert_eq!(
+            inner_vector(Divide, DType::Float, 2, 60),
+            Some(Cycles(16 + 6 * (19 + 10 + 65)))
+        );
         // 6 rows of 100 elements by row, 25 vectors each.
         assert_eq!(outer_vector(Add, DType::Half, [6, 100], true), Cycles(6 * (15 + 32) + 11));
         assert_eq!(outer_vector(Add, DType::Half, [6, 96], false), Cycles(6 * (15 + 6 * 11) + 11));
-        assert_eq!(inner_vector_worker(Add, DType::Half, 16, [10, 10].into_iter()), 8 + 2 * 95);
+        assert_eq!(
+            inner_vector_worker(Add, DType::Half, 16, [10, 10].into_iter()),
+            Some(8 + 2 * 95)
+        );
     }
 }

@@ -168,70 +168,37 @@ impl TilePatterns<'_> {
 
     /// The elements as runs of one value.
     fn runs(&self) -> Vec<Range<u64>> {
-        let mut start = 0;
-        let lengths = self.patterns.iter().flat_map(|pattern| {
+        end_to_end(self.patterns.iter().flat_map(|pattern| {
             let (count, length) = pattern.runs();
             (0..count).map(move |_| length)
-        });
-        let run = |length| {
-            let run = start..start + length;
-            start = run.end;
-            run
-        };
-        lengths.map(run).collect()
+        }))
     }
 
-    /// A vector that comes several times over (binaryOpBroadcastInnerVector).
-    ///
-    /// Poplibs means to keep away from the loops that take halves one by one, at 9 cycles each, but
-    /// looks at the length alone. Here they are kept away from altogether: no profile shows them.
+    /// A vector that comes several times over (binaryOpBroadcastInnerVector). Vectors that would be
+    /// taken element by element are kept away from altogether: no profile shows them.
     fn inner_vector(&self) -> Option<TileBroadcast> {
-        use BinaryOpType::{Add, Divide, Multiply, Subtract};
         let length = self.patterns.first()?.values;
-        // Floats are vectorised with two operands only, halves with whole vectors only.
-        let has_vertex = match self.operation {
-            Divide => self.is_float(),
-            Add | Subtract | Multiply => {
-                self.dtype == DType::Half && length.is_multiple_of(vector_width(self.dtype))
-            }
-            _ => false,
-        };
         let repeats = |p: &BroadcastPattern| p.inner == 1 && p.outer > 1 && p.values == length;
-        if !has_vertex || !self.patterns.iter().all(repeats) {
+        if !self.patterns.iter().all(repeats) {
             return None;
         }
         if let [BroadcastPattern { outer: blocks @ ..=MOST_BLOCKS, .. }] = self.patterns {
-            let cycles = cycles::inner_vector(self.operation, self.dtype, length, *blocks);
-            let tile = TileBroadcast::new(BroadcastVertex::InnerVector1D, 1, cycles);
-            let each = blocks.div_ceil(WORKERS);
-            return cycles::takes_vectors(self.operation, length, each).then_some(tile);
+            let cycles = cycles::inner_vector(self.operation, self.dtype, length, *blocks)?;
+            return Some(TileBroadcast::new(BroadcastVertex::InnerVector1D, 1, cycles));
         }
         self.inner_vector_by_worker(length)
     }
 
     /// Vectors of several patterns dealt to the workers.
     fn inner_vector_by_worker(&self, length: u64) -> Option<TileBroadcast> {
-        let mut start = 0;
-        let stretch = |pattern: &BroadcastPattern| {
-            let stretch = start..start + pattern.elements();
-            start = stretch.end;
-            stretch
-        };
-        let stretches: Vec<_> = self.patterns.iter().map(stretch).collect();
+        let stretches = end_to_end(self.patterns.iter().map(BroadcastPattern::elements));
         let bounds = SplitBounds { grain: length, most: WORKERS, least: length };
-        let workers: Vec<Vec<u64>> = split_regions(&stretches, bounds)
-            .iter()
-            .map(|pieces| pieces.iter().map(|piece| (piece.end - piece.start) / length).collect())
-            .collect();
-        let takes = |blocks: &u64| cycles::takes_vectors(self.operation, length, *blocks);
-        if !workers.iter().flatten().all(takes) {
-            return None;
-        }
-        let worker = |blocks: &Vec<u64>| {
-            let blocks = blocks.iter().copied();
+        let workers = split_regions(&stretches, bounds);
+        let worker = |pieces: &Vec<Range<u64>>| {
+            let blocks = pieces.iter().map(|piece| (piece.end - piece.start) / length);
             cycles::inner_vector_worker(self.operation, self.dtype, length, blocks)
         };
-        let slowest = workers.iter().map(worker).max().unwrap_or(0);
+        let slowest = workers.iter().map(worker).try_fold(0, |most, one| Some(one?.max(most)))?;
         let cycles = Cycles(WORKERS * slowest);
         Some(TileBroadcast::new(BroadcastVertex::InnerVector2D, workers.len() as u64, cycles))
     }
@@ -274,6 +241,17 @@ impl TilePatterns<'_> {
         let copied_piece = self.patterns.iter().filter(repeats).map(piece).min();
         TileBroadcast { vertex: BroadcastVertex::General, vertices: 1, cycles, copied_piece }
     }
+}
+
+/// Stretches of these lengths, one behind the other.
+fn end_to_end(lengths: impl Iterator<Item = u64>) -> Vec<Range<u64>> {
+    let mut end = 0;
+    let stretch = |length| {
+        let start = end;
+        end += length;
+        start..end
+    };
+    lengths.map(stretch).collect()
 }
 
 #[cfg(test)]
