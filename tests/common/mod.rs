@@ -5,15 +5,16 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tilescope_report::Report;
-use tilescope_sim::graph::GraphBuilder;
-use tilescope_sim::operators::LoweringContext;
-use tilescope_sim::operators::Operator;
+use tilescope_report::units::Cycles;
+use tilescope_sim::graph::{GraphBuilder, ModelGraph};
+use tilescope_sim::graph_lowering::{GraphLowering, op_benchmark};
+use tilescope_sim::operators::{AddBiasOp, LoweringContext, MatMulOp, Operator};
 use tilescope_sim::poplar::work::OperationWork;
 use tilescope_sim::poplin::planner::{PlanCache, PoplibsOptions};
 use tilescope_sim::shape::{DType, TensorInfo, TensorRole};
 use tilescope_sim::simulate;
 use tilescope_sim::spec::{Spec, SpecSource};
-use tilescope_sim::targets::IpuTarget;
+use tilescope_sim::targets::{IpuTarget, find_chip};
 
 /// A spec by name or file, with overrides.
 pub(crate) fn spec(name: &str, overrides: &[&str]) -> Spec {
@@ -58,6 +59,48 @@ pub(crate) fn lowered(
     let planning = PoplibsOptions::default();
     let mut lowering = LoweringContext::new(&graph.tensors, machine, training, &planning, &plans);
     graph.nodes[0].operator.lower(&mut lowering, &graph.nodes[0].operands()).expect("lowers").work
+}
+
+/// Cycles of each node of a small graph on all tiles of a chip, plans made ahead as a program's are.
+pub(crate) fn node_cycles(chip: &str, graph: &ModelGraph) -> Vec<Cycles> {
+    let machine = IpuTarget::all_tiles_of(*find_chip(chip).expect("a chip"));
+    let (plans, planning) = (PlanCache::new(), PoplibsOptions::default());
+    let mut context = LoweringContext::new(&graph.tensors, machine, false, &planning, &plans);
+    let mut lowering = GraphLowering::new(graph, &mut context);
+    lowering.plan_ahead();
+    let cycles = |node| op_benchmark::cycles(&lowering.lower(node).expect("a plan").work);
+    graph.nodes.iter().map(cycles).collect()
+}
+
+/// Cycles of a layer's product and of its bias.
+pub(crate) fn layer_cycles(
+    chip: &str,
+    dtype: DType,
+    [rows, inputs, outputs]: [u64; 3],
+) -> [Cycles; 2] {
+    let mut graph = GraphBuilder::new();
+    graph.block("layer");
+    let ty = |shape: &[u64]| TensorInfo::new(shape, dtype);
+    let x = graph.tensor("x", ty(&[rows, inputs]), TensorRole::Input);
+    let weights = graph.tensor("weights", ty(&[inputs, outputs]), TensorRole::Parameter);
+    let bias = graph.tensor("bias", ty(&[outputs]), TensorRole::Parameter);
+    let y = graph.apply("product", MatMulOp::default(), &[x, weights]).expect("operands fit");
+    graph.apply("bias", AddBiasOp { axis: 1 }, &[y, bias]).expect("operands fit");
+    let cycles = node_cycles(chip, &graph.finish());
+    [cycles[0], cycles[1]]
+}
+
+/// Cycles of the forward pass of one layer of BERT-Base on a Mk2, for each token.
+pub(crate) fn encoder_cycles_per_token([batch, tokens]: [u64; 2]) -> f64 {
+    let text = format!(
+        "[model]\nname = \"bert\"\ntraining = false\nprecision = \"float16\"\nlayers = 1\n\
+         hidden = 768\nheads = 12\nintermediate = 3072\nvocab_size = 1000\n\
+         batch_size = {batch}\nsequence_length = {tokens}\n[target]\nname = \"mk2\"\n"
+    );
+    let spec = Spec::build(&SpecSource::from_text("encoder", &text)).expect("sane spec");
+    let graph = (spec.model.definition.build)(&spec.model).expect("sane sizes");
+    let cycles: Cycles = node_cycles("mk2", &graph).into_iter().sum();
+    cycles.as_f64() / (batch * tokens) as f64
 }
 
 /// Runs the program without a display.

@@ -2,23 +2,19 @@
 //! operation beats the machine, what it holds is counted, what is sent arrives, larger ones cost
 //! more, and a little larger ones a little more. Laws of plans are in `tests/headless/planner_properties.rs`.
 
-use crate::common;
+use crate::common::{self, encoder_cycles_per_token, layer_cycles, node_cycles};
 use proptest::prelude::*;
 use tilescope_report::units::{Bytes, Cycles, TileId};
 use tilescope_sim::custom::stencil::StencilNeighbourhood;
-use tilescope_sim::graph::{GraphBuilder, ModelGraph};
-use tilescope_sim::graph_lowering::{GraphLowering, op_benchmark};
-use tilescope_sim::model::MODELS;
+use tilescope_sim::graph::GraphBuilder;
 use tilescope_sim::operators::{
-    AddBiasOp, BinaryOp, ConvOp, EmbeddingOp, LoweringContext, MatMulOp, MatVecOp, Operator,
-    PoolOp, PoolWindow, ReduceOp, RnnOp, SoftmaxOp, StencilOp, TransposeOp,
+    AddBiasOp, BinaryOp, ConvOp, EmbeddingOp, MatMulOp, MatVecOp, Operator, PoolOp, PoolWindow,
+    ReduceOp, RnnOp, SoftmaxOp, StencilOp, TransposeOp,
 };
 use tilescope_sim::poplar::work::{OperationWork, WorkPhase, WorkPhaseKind};
-use tilescope_sim::poplin::planner::{PlanCache, PoplibsOptions};
 use tilescope_sim::popnn::pool::PoolingType;
 use tilescope_sim::popops::reduce::ReduceOperation;
 use tilescope_sim::shape::{DType, TensorInfo, TensorRole};
-use tilescope_sim::spec::{Spec, SpecSource};
 use tilescope_sim::targets::IpuTarget;
 use tilescope_sim::targets::{CHIPS, MK2, find_chip};
 use tilescope_sim::validate::{RowCosts, validate};
@@ -178,7 +174,7 @@ fn whole() -> impl Strategy<Value = u64> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Twice the work takes about as long at least. Executed cycles are not what a plan is chosen
     /// by, so a larger product may have the luckier plan: a quarter is allowed.
@@ -384,31 +380,6 @@ proptest! {
     }
 }
 
-/// Cycles of each node of a small graph on all tiles of a chip, plans made ahead as a program's are.
-fn node_cycles(chip: &str, graph: &ModelGraph) -> Vec<Cycles> {
-    let machine = IpuTarget::all_tiles_of(*find_chip(chip).expect("a chip"));
-    let (plans, planning) = (PlanCache::new(), PoplibsOptions::default());
-    let mut context = LoweringContext::new(&graph.tensors, machine, false, &planning, &plans);
-    let mut lowering = GraphLowering::new(graph, &mut context);
-    lowering.plan_ahead();
-    let cycles = |node| op_benchmark::cycles(&lowering.lower(node).expect("a plan").work);
-    graph.nodes.iter().map(cycles).collect()
-}
-
-/// Cycles of a layer's product and of its bias.
-fn layer_cycles(chip: &str, dtype: DType, [rows, inputs, outputs]: [u64; 3]) -> [Cycles; 2] {
-    let mut graph = GraphBuilder::new();
-    graph.block("layer");
-    let ty = |shape: &[u64]| TensorInfo::new(shape, dtype);
-    let x = graph.tensor("x", ty(&[rows, inputs]), TensorRole::Input);
-    let weights = graph.tensor("weights", ty(&[inputs, outputs]), TensorRole::Parameter);
-    let bias = graph.tensor("bias", ty(&[outputs]), TensorRole::Parameter);
-    let y = graph.apply("product", MatMulOp::default(), &[x, weights]).expect("operands fit");
-    graph.apply("bias", AddBiasOp { axis: 1 }, &[y, bias]).expect("operands fit");
-    let cycles = node_cycles(chip, &graph.finish());
-    [cycles[0], cycles[1]]
-}
-
 /// Cycles of `x + bias` and of `x + y`, where y lies in another order and is copied first.
 fn sums(chip: &str, dtype: DType, [rows, columns]: [u64; 2]) -> [Cycles; 2] {
     let mut graph = GraphBuilder::new();
@@ -481,20 +452,6 @@ proptest! {
         let both = [product + bias, product + next];
         prop_assert!(factor(both[0], both[1]) < 1.5, "{bias} against {next}");
     }
-}
-
-/// Cycles of the forward pass of one layer of BERT-Base, for each token.
-fn encoder_cycles_per_token([batch, tokens]: [u64; 2]) -> f64 {
-    let text = format!(
-        "[model]\nname = \"bert\"\ntraining = false\nprecision = \"float16\"\nlayers = 1\n\
-         hidden = 768\nheads = 12\nintermediate = 3072\nvocab_size = 1000\n\
-         batch_size = {batch}\nsequence_length = {tokens}\n[target]\nname = \"mk2\"\n"
-    );
-    let spec = Spec::build(&SpecSource::from_text("encoder", &text)).expect("sane spec");
-    let model = MODELS.iter().find(|model| model.name == "bert").expect("a built-in model");
-    let graph = (model.build)(&spec.model).expect("sane sizes");
-    let cycles: Cycles = node_cycles("mk2", &graph).into_iter().sum();
-    cycles.as_f64() / (batch * tokens) as f64
 }
 
 /// Rows that end inside vectors are brought to tiles as a whole, in named steps, and stay so.
