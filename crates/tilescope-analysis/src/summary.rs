@@ -239,7 +239,7 @@ fn execution(report: &Report, target: &Target) -> Result<Option<ExecutionSummary
     let mut ipus = Vec::new();
     for ipu in (0..target.ipus_per_replica).map(IpuId) {
         let Some(lane) = trace.lane_of(ipu, 0) else { continue };
-        let totals = lane.totals(window)?;
+        let totals = lane.all_totals()?;
         ipus.push(IpuSummary {
             steps: totals.steps,
             proportions: ActivityProportions::new(|activity| totals.cycles[activity], window),

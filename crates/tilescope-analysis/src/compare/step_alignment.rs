@@ -255,12 +255,11 @@ impl AlignedLaneSide {
         let whole = CycleRange::new(info.range.start, info.range.end + Cycles(1));
         let steps = lane.steps_in(whole, usize::try_from(limit).unwrap_or(usize::MAX))?;
         let mut sums: BTreeMap<StepChangeKind, StepChangeSum> = BTreeMap::new();
-        for totals in lane.all_program_totals()? {
-            let step = lane.step(totals.first_position)?;
+        for of in lane.program_sums()?.iter() {
+            let step = lane.step(of.first_position)?;
             let here = |step| ComparedStepLocation { ipu: info.ipu, sub_lane: info.sub_lane, step };
-            let own =
-                StepChangeSum { steps: totals.steps, cycles: totals.cycles, spot: step.map(here) };
-            add(sums.entry(what(totals.program, totals.kind())).or_default(), own);
+            let own = StepChangeSum { steps: of.steps, cycles: of.cycles, spot: step.map(here) };
+            add(sums.entry(what(of.program, of.kind())).or_default(), own);
         }
         let whats = steps.iter().map(|step| what(step.program, step.kind)).collect();
         Ok(Self { info: Some(info), whats, steps, sums })
@@ -337,7 +336,7 @@ pub(crate) fn activity_cycles(trace: &Trace) -> Result<Vec<(&'static str, Cycles
     let whole = trace.range();
     for index in 0..trace.lanes().len() {
         let Some(lane) = trace.lane(index) else { continue };
-        let totals = lane.totals(CycleRange::new(whole.start, whole.end + Cycles(1)))?;
+        let totals = lane.all_totals()?;
         for (sum, (_, value)) in cycles.iter_mut().zip(totals.cycles.iter()) {
             sum.1 += value;
         }

@@ -60,7 +60,7 @@ pub(super) use lane::LaneStepCursor;
 pub use lane::TraceLane;
 pub(super) use lane_builder::TraceIndexBlob;
 pub use log_histogram::LogHistogram;
-pub use program_totals::{ProgramStepTotals, StepVisitor};
+pub use program_totals::{ProgramStepSums, ProgramStepTotals, StepVisitor};
 pub(super) use step_record::{StepClass, StepRecord, StepRecordDetails};
 pub(super) use verify::{LaneEdge, VerifiedLane};
 
