@@ -70,8 +70,8 @@ impl ReportAlignment {
 
     fn aligned(source: &Report, target: &Report, steps: u64) -> Result<Self, ReportError> {
         // Kinds of programs of foreign files are known once their trace is prepared.
-        source.trace()?;
-        target.trace()?;
+        let (in_source, in_target) = rayon::join(|| source.trace(), || target.trace());
+        (in_source?, in_target?);
         let programs = ProgramPairs::read(source, target)?;
         let steps = StepAlignment::read(source, target, &programs, steps)?;
         Ok(Self { programs, steps, links: MatchedEntities::default() })
@@ -101,12 +101,13 @@ impl ComparedReports<'_> {
         WorkNormalization::read(self.source, self.target, self.unit)
     }
 
-    /// Asks both reports the same.
-    fn both<T>(
+    /// Asks both reports the same, at the same time.
+    fn both<T: Send>(
         &self,
-        question: impl Fn(&Report) -> Result<T, ReportError>,
+        question: impl Fn(&Report) -> Result<T, ReportError> + Sync,
     ) -> Result<(T, T), ReportError> {
-        Ok((question(self.source)?, question(self.target)?))
+        let (source, target) = rayon::join(|| question(self.source), || question(self.target));
+        Ok((source?, target?))
     }
 }
 

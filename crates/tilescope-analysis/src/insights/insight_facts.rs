@@ -5,7 +5,7 @@ use crate::liveness::{self, LiveVariable, LivenessScope};
 use crate::memory::fullest_tiles;
 use crate::trace::{ProgramRuns, RepeatedMarkFinder, program_runs};
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tilescope_report::units::{
     Bytes, ComputeSetId, CycleRange, Cycles, IpuId, NumberFormat, ProgramId, TileId, TileRuns,
@@ -111,6 +111,14 @@ impl InsightFacts {
         self.runs.as_ref().map_or(Cycles::ZERO, |runs| runs.range.length())
     }
 
+    /// The programs that `holds` is true of: asked once for each, however many IPUs execute it.
+    pub(crate) fn programs_that(
+        &self,
+        holds: impl Fn(&ProgramNode) -> bool,
+    ) -> BTreeSet<ProgramId> {
+        self.programs.iter().filter(|(_, program)| holds(program)).map(|(id, _)| id).collect()
+    }
+
     /// Cycles of the programs that `holds` is true of, on the IPU that has most of them, as a share
     /// of the run; and that IPU. `None` if there are none.
     pub(crate) fn busiest_share(
@@ -119,8 +127,9 @@ impl InsightFacts {
     ) -> Option<(f64, IpuId)> {
         let runs = self.runs.as_ref()?;
         let mut sums: BTreeMap<IpuId, Cycles> = BTreeMap::new();
+        let wanted = self.programs_that(holds);
         for ((ipu, program, _), of) in &runs.steps {
-            if self.programs.get(*program).is_some_and(&holds) {
+            if wanted.contains(program) {
                 *sums.entry(*ipu).or_default() += of.cycles;
             }
         }

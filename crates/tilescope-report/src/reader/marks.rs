@@ -7,7 +7,6 @@ use crate::limits::{MAX_COUNT, MAX_CYCLES, MAX_IPUS, MAX_LIST_BYTES, MAX_STEPS};
 use crate::model::{MarkKind, TraceMark, TrainingPass};
 use crate::schema;
 use crate::units::{CycleRange, Cycles, IpuId, StepId};
-use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -46,36 +45,62 @@ impl MarkChunkInfo {
 
 /// The first marks, by their first cycle and then their id.
 struct FirstMarks {
-    marks: BTreeMap<(Cycles, i64), TraceMark>,
+    /// They, and until they are cut, what came beside them.
+    marks: Vec<(i64, TraceMark)>,
     limit: usize,
     bytes: usize,
+    /// Where the last one starts, once there are as many as wanted.
+    last: Option<Cycles>,
 }
 
 impl FirstMarks {
     fn new(limit: usize) -> Self {
-        Self { marks: BTreeMap::new(), limit, bytes: 0 }
+        Self { marks: Vec::new(), limit, bytes: 0, last: None }
     }
 
     /// Whether a mark that starts at `first` would be among them.
-    fn has_room_for(&self, first: Cycles) -> bool {
-        let last = self.marks.last_key_value().map(|((last, _), _)| *last);
-        self.marks.len() < self.limit || last.is_some_and(|last| first <= last)
+    fn has_room_for(&mut self, first: Cycles) -> bool {
+        self.cut();
+        self.marks.len() < self.limit || self.last.is_some_and(|last| first <= last)
     }
 
     fn push(&mut self, id: i64, mark: TraceMark) {
-        self.bytes += size_of::<TraceMark>() + mark.label.len();
-        self.marks.insert((mark.cycles.start, id), mark);
-        // The latest goes, so that what is kept are always the first ones seen so far.
-        if self.marks.len() > self.limit
-            && let Some((_, last)) = self.marks.pop_last()
-        {
-            self.bytes -= size_of::<TraceMark>() + last.label.len();
+        if self.last.is_some_and(|last| last < mark.cycles.start) {
+            return;
+        }
+        self.bytes += mark_bytes(&mark);
+        self.marks.push((id, mark));
+        // Seldom, so that putting them in order costs little for each.
+        if self.marks.len() / 2 > self.limit {
+            self.cut();
         }
     }
 
-    fn into_sorted(self) -> Vec<TraceMark> {
-        self.marks.into_values().collect()
+    /// The latest go, so that what is kept are always the first ones seen so far.
+    fn cut(&mut self) {
+        if self.marks.len() < self.limit {
+            return;
+        }
+        self.sort();
+        self.marks.truncate(self.limit);
+        self.bytes = self.marks.iter().map(|(_, mark)| mark_bytes(mark)).sum();
+        self.last = self.marks.last().map(|(_, mark)| mark.cycles.start);
     }
+
+    fn sort(&mut self) {
+        self.marks.sort_by_key(|(id, mark)| (mark.cycles.start, *id));
+    }
+
+    fn into_sorted(mut self) -> Vec<TraceMark> {
+        self.sort();
+        self.marks.truncate(self.limit);
+        self.marks.into_iter().map(|(_, mark)| mark).collect()
+    }
+}
+
+/// Bytes of a mark in memory.
+fn mark_bytes(mark: &TraceMark) -> usize {
+    size_of::<TraceMark>() + mark.label.len()
 }
 
 /// A window as far as reports reach.
@@ -154,6 +179,9 @@ impl Report {
             })?;
             self.db.check_raw_bytes(schema::MARK_CHUNKS, raw)?;
             // Labels of a hostile file may be long, and chunks stand for many marks in few bytes.
+            if first_marks.bytes > MAX_LIST_BYTES {
+                first_marks.cut();
+            }
             if first_marks.bytes > MAX_LIST_BYTES {
                 self.warnings
                     .add("there are too many marks to hold in memory: only some are shown");

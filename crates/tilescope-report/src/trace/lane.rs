@@ -136,10 +136,10 @@ impl<'a> TraceLane<'a> {
             return Ok(self.program_totals(0..all)?.iter().map(ProgramStepSums::from).collect());
         }
         let top = segment_level_count(all) - 1;
-        let mut parts = Vec::new();
-        for at in 0..all.div_ceil(steps_per_segment(top)) {
-            parts.extend(self.store.read_segment(self.info, (top, at), ProgramStepSums::decode)?);
-        }
+        let read = |at| self.store.read_segment(self.info, (top, at), ProgramStepSums::decode);
+        // At most 16, of a few thousand programs each.
+        let parts: Vec<Vec<ProgramStepSums>> =
+            (0..all.div_ceil(steps_per_segment(top))).map(read).collect::<Result<_, _>>()?;
         Ok(ProgramStepSums::joined(parts))
     }
 
@@ -299,9 +299,16 @@ impl<'a> TraceLane<'a> {
         if window.is_empty() || !window.overlaps(lane) {
             return Ok(0..0);
         }
-        let first = self.first_behind(window.start)?;
-        let end =
-            self.partition_point(|n| n.range.start < window.end, |r| r.range.start < window.end)?;
+        // Nothing is looked for where a window reaches out of the lane.
+        let first = match window.start <= lane.start {
+            true => 0,
+            false => self.first_behind(window.start)?,
+        };
+        let end = match window.end >= lane.end {
+            true => self.info().steps,
+            false => self
+                .partition_point(|n| n.range.start < window.end, |r| r.range.start < window.end)?,
+        };
         Ok(first..end.max(first))
     }
 

@@ -93,17 +93,31 @@ impl ProgramStepSums {
     }
 
     /// The sums of several stretches of a lane as one list, ordered by program and kind.
-    pub(super) fn joined(mut parts: Vec<Self>) -> Vec<Self> {
-        // Every stretch is in this order already, which a stable sort makes use of.
-        parts.sort_by_key(|sums| (sums.program, sums.class.code()));
-        parts.dedup_by(|next, sums| {
-            let same = (next.program, next.class) == (sums.program, sums.class);
-            if same {
-                sums.add(next);
+    pub(super) fn joined(parts: impl IntoIterator<Item = Vec<Self>>) -> Vec<Self> {
+        let mut all: Vec<Self> = Vec::new();
+        for part in parts {
+            let mut pairs = all.iter().zip(&part);
+            if all.len() == part.len() && pairs.all(|(sums, more)| sums.key() == more.key()) {
+                // The usual case: a long run executes the same programs all the time.
+                all.iter_mut().zip(&part).for_each(|(sums, more)| sums.add(more));
+            } else {
+                all.extend(part);
+                all.sort_by_key(Self::key);
+                all.dedup_by(|more, sums| {
+                    let same = more.key() == sums.key();
+                    if same {
+                        sums.add(more);
+                    }
+                    same
+                });
             }
-            same
-        });
-        parts
+        }
+        all
+    }
+
+    /// What they are of, in the order of lists.
+    fn key(&self) -> (Option<ProgramId>, u64) {
+        (self.program, self.class.code())
     }
 
     fn add(&mut self, other: &Self) {
@@ -537,7 +551,7 @@ mod tests {
                     let blob = found.remove(&block_key(3, level, at)).expect("a segment");
                     let count = steps.end - steps.start;
                     let decoded = ProgramTotals::decode(&blob, steps.start, count);
-                    sums.extend(ProgramStepSums::decode(&blob, steps.start, count).expect("sound"));
+                    sums.push(ProgramStepSums::decode(&blob, steps.start, count).expect("sound"));
                     let own = &records[steps.start as usize..steps.end as usize];
                     let decoded = decoded.expect("sound").into_totals();
                     prop_assert_eq!(decoded, slow(own, steps.start));
