@@ -203,7 +203,9 @@ fn graph_summary(graph: GraphCounts) -> GraphSummary {
 
 fn memory(report: &Report) -> Result<MemorySummary, ReportError> {
     let tiles = report.tile_memory()?;
-    let sum = |bytes: fn(&TileMemory) -> Bytes| tiles.map(bytes).total();
+    let sum = |bytes: fn(&TileMemory) -> Bytes| -> Bytes {
+        tiles.iter().map(|(range, tile)| bytes(tile) * u64::from(range.count())).sum()
+    };
     let mut memory = MemorySummary {
         total_excluding_gaps: sum(TileMemory::excluding_gaps),
         total_including_gaps: sum(needed),

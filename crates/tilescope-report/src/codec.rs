@@ -76,8 +76,8 @@ impl<'a> VarintReader<'a> {
     /// Passes over `count` integers.
     pub(super) fn skip(&mut self, count: usize) -> Option<()> {
         let Some(before_last) = count.checked_sub(1) else { return Some(()) };
-        let last_bytes = self.0.iter().enumerate().filter(|(_, byte)| **byte < 0x80);
-        let (end, _) = last_bytes.skip(before_last).next()?;
+        let mut last_bytes = self.0.iter().enumerate().filter(|(_, byte)| **byte < 0x80);
+        let (end, _) = last_bytes.nth(before_last)?;
         self.bytes(end + 1).map(|_| ())
     }
 

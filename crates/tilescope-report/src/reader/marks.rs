@@ -49,7 +49,7 @@ struct FirstMarks {
     marks: Vec<(i64, TraceMark)>,
     limit: usize,
     bytes: usize,
-    /// Where the last one starts, once there are as many as wanted.
+    /// None starts behind this, once there are as many as wanted.
     last: Option<Cycles>,
 }
 
@@ -60,7 +60,9 @@ impl FirstMarks {
 
     /// Whether a mark that starts at `first` would be among them.
     fn has_room_for(&mut self, first: Cycles) -> bool {
-        self.cut();
+        if self.last.is_none() {
+            self.cut();
+        }
         self.marks.len() < self.limit || self.last.is_some_and(|last| first <= last)
     }
 
@@ -164,11 +166,11 @@ impl Report {
         let mut raw = 0;
         // In the order of their first cycles, so that a chunk behind the last mark ends the search.
         for chunk in self.mark_chunks()?.iter() {
-            if !first_marks.has_room_for(chunk.cycles.start) {
-                break;
-            }
             if !is_wanted(chunk.kind, chunk.ipu, chunk.cycles) {
                 continue;
+            }
+            if !first_marks.has_room_for(chunk.cycles.start) {
+                break;
             }
             let piece = (chunk.id, chunk.rows);
             raw += self.db.read_piece(schema::MARK_CHUNKS, piece, select, |cells| {
@@ -258,10 +260,10 @@ fn mark(cells: &RowCells) -> Option<TraceMark> {
     let step = |column| cells.count(column, MAX_STEPS).map(StepId);
     let first = step(5).unwrap_or(StepId(0));
     Some(TraceMark {
-        kind: MarkKind::from_name(&cells.text(0)?)?,
+        kind: cells.named(0, MarkKind::from_name)?,
         label: cells.text(1).unwrap_or_default(),
         ipu: cells.small_up_to(2, MAX_IPUS - 1).map(IpuId),
-        pass: cells.text(3).and_then(|name| TrainingPass::from_name(&name)),
+        pass: cells.named(3, TrainingPass::from_name),
         index: cells.count(4, MAX_COUNT).unwrap_or(0),
         steps: first..step(6).unwrap_or(first).max(first),
         cycles,
