@@ -269,3 +269,44 @@ fn mark(cells: &RowCells) -> Option<TraceMark> {
         cycles,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn mark_at(start: u64) -> TraceMark {
+        TraceMark {
+            kind: MarkKind::Stage,
+            label: String::new(),
+            ipu: None,
+            pass: None,
+            index: 0,
+            steps: StepId(0)..StepId(0),
+            cycles: CycleRange::new(Cycles(start), Cycles(start + 1)),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn first_marks_are_those_of_the_sorted_list(
+            starts in prop::collection::vec(0u64..50, 0..200),
+            limit in 0usize..40,
+        ) {
+            let mut first = FirstMarks::new(limit);
+            let mut all: Vec<(u64, i64)> = Vec::new();
+            for (id, start) in (0i64..).zip(starts) {
+                all.push((start, id));
+                // As for a chunk of its own: what there is no room for is not among the first.
+                if id % 3 == 0 || first.has_room_for(Cycles(start)) {
+                    first.push(id, mark_at(start));
+                }
+            }
+            all.sort_unstable();
+            all.truncate(limit);
+            let found = first.into_sorted();
+            let found: Vec<u64> = found.iter().map(|mark| mark.cycles.start.0).collect();
+            prop_assert_eq!(found, all.iter().map(|(start, _)| *start).collect::<Vec<_>>());
+        }
+    }
+}

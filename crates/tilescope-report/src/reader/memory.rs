@@ -224,3 +224,26 @@ fn runs_of<T: Clone + PartialEq>(tiles: impl Iterator<Item = (TileId, T)>) -> Ti
     }
     runs
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn sums_do_not_depend_on_the_order_of_rows(
+            rows in prop::collection::vec((0u32..6, 0usize..4, 0u64..9), 0..80),
+        ) {
+            let mut sums = Vec::new();
+            let mut slow: BTreeMap<(TileId, MemoryCategory), Bytes> = BTreeMap::new();
+            for (tile, category, bytes) in rows {
+                let key = (TileId(tile), MemoryCategory::ALL[category]);
+                push_in_order(&mut sums, key, Bytes(bytes));
+                *slow.entry(key).or_default() += Bytes(bytes);
+            }
+            add_up(&mut sums);
+            prop_assert_eq!(sums, slow.into_iter().collect::<Vec<_>>());
+        }
+    }
+}

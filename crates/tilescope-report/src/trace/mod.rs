@@ -25,6 +25,8 @@
 //!   the ends: O(log n).
 //! * `spans` of a window on `p` pixels goes down only where a node is a pixel wide or wider. Per
 //!   level, at most `p` such nodes lie in the window, and levels above hold ever fewer: O(p) nodes.
+//! * `all_totals`: the nodes of the top level, at most 16.
+//! * `program_sums`: the segments of the top level, at most 16, of which histograms are passed over.
 //! * `program_totals` of a range of steps: whole segments inside, at most 30 per level, and at most
 //!   128 chunks at the ends.
 //! * Building: one pass, O(1) per step; open are one chunk, and one blob of nodes and one segment
