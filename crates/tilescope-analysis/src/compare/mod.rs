@@ -70,8 +70,8 @@ impl ReportAlignment {
 
     fn aligned(source: &Report, target: &Report, steps: u64) -> Result<Self, ReportError> {
         // Kinds of programs of foreign files are known once their trace is prepared.
-        let (in_source, in_target) = rayon::join(|| source.trace(), || target.trace());
-        (in_source?, in_target?);
+        source.trace()?;
+        target.trace()?;
         let programs = ProgramPairs::read(source, target)?;
         let steps = StepAlignment::read(source, target, &programs, steps)?;
         Ok(Self { programs, steps, links: MatchedEntities::default() })
