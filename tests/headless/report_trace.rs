@@ -183,12 +183,23 @@ fn check_program_totals(lane: TraceLane, steps: &[LaneStep], window: CycleRange)
     }
 }
 
+/// What is summed up of a whole lane is what its steps come to.
+fn check_whole_lane(lane: TraceLane) {
+    let info = lane.info();
+    let window = CycleRange::new(info.range.start, info.range.end + Cycles(1));
+    assert_eq!(lane.all_totals().unwrap(), lane.totals(window).unwrap());
+    let totals = lane.program_totals(0..info.steps).unwrap();
+    let sums: Vec<ProgramStepSums> = totals.iter().map(ProgramStepSums::from).collect();
+    assert_eq!(*lane.program_sums().unwrap(), sums);
+}
+
 fn check(report: &ReportBuilder, rng: &mut Dice, windows: usize) {
     let sample = sample(report);
     assert_eq!(sample.trace.lanes().len(), sample.lanes.len());
     for (&(ipu, sub_lane), steps) in &sample.lanes {
         let lane = sample.trace.lane_of(ipu, sub_lane).unwrap();
         assert_eq!(lane.info().steps, steps.len() as u64);
+        check_whole_lane(lane);
         let end = lane.info().range.end + Cycles(50);
         for i in 0..windows {
             // Edges often fall on those of steps, where off-by-one errors live.

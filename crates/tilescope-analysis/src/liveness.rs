@@ -72,14 +72,30 @@ pub fn curve(report: &Report, source: LivenessScope) -> Result<Option<LivenessCu
     if !report.has(ReportPart::Liveness) {
         return Ok(None);
     }
+    let variables = match source {
+        // Sums over all tiles are recorded.
+        LivenessScope::Whole => Vec::new(),
+        LivenessScope::Ipu(_) | LivenessScope::Tile(_) => variables(report, source)?,
+    };
+    curve_of(report, source, &variables).map(Some)
+}
+
+/// The curve of a source with the variables that have a part on it.
+///
+/// # Errors
+/// Parts of the file that cannot be read.
+pub(crate) fn curve_of(
+    report: &Report,
+    source: LivenessScope,
+    variables: &[(VariableId, Variable)],
+) -> Result<LivenessCurve, ReportError> {
     let target = report.target()?;
     let steps = report.liveness()?;
     let tiles = source.tiles(&target);
     let others = match source {
         LivenessScope::Whole => steps.iter().map(|step| step.bytes).collect(),
         LivenessScope::Ipu(_) | LivenessScope::Tile(_) => {
-            let lives = variables(report, tiles)?;
-            let lives = lives.iter().filter_map(|(_, variable)| {
+            let lives = variables.iter().filter_map(|(_, variable)| {
                 Some((variable.lifetime.clone()?, bytes_on(&variable.tiles, tiles)))
             });
             sums(lives, steps.len())
@@ -88,12 +104,12 @@ pub fn curve(report: &Report, source: LivenessScope) -> Result<Option<LivenessCu
     let always = report.tile_memory()?.map(|tile: &TileMemory| tile.always_live);
     let capacity = target.bytes_per_tile.0.saturating_mul(tiles.count().into());
     let always = sum_over(&always, tiles, |bytes| bytes.0);
-    Ok(Some(LivenessCurve {
+    Ok(LivenessCurve {
         always: Bytes(always),
         others,
         programs: steps.iter().map(|s| s.program).collect(),
         capacity: Bytes(capacity),
-    }))
+    })
 }
 
 /// Bytes live at each of `steps` steps, from lifetimes with their bytes.
@@ -131,11 +147,16 @@ pub(crate) fn bytes_on(placed: &TileRuns<VariablePlacement>, tiles: TileRange) -
     sum_over(placed, tiles, |part| part.bytes)
 }
 
-fn variables(
+/// The variables with a part on a source.
+///
+/// # Errors
+/// Parts of the file that cannot be read.
+pub(crate) fn variables(
     report: &Report,
-    tiles: TileRange,
+    source: LivenessScope,
 ) -> Result<Vec<(VariableId, Variable)>, ReportError> {
-    let all = report.target()?.tiles_per_replica();
+    let target = report.target()?;
+    let (tiles, all) = (source.tiles(&target), target.tiles_per_replica());
     let tiles = (tiles.count() < all).then_some(tiles);
     report.variables(&VariableFilter { tiles, category: None, after: None, limit: usize::MAX })
 }
@@ -162,9 +183,16 @@ pub fn always_live(
     source: LivenessScope,
 ) -> Result<Vec<LiveVariable>, ReportError> {
     let tiles = source.tiles(report.target()?.as_ref());
-    let found = variables(report, tiles)?.into_iter();
-    let always = found.filter(|(_, variable)| variable.lifetime.is_none());
-    Ok(always.map(|(id, variable)| live(id, variable, |of| vec![bytes_on(of, tiles)])).collect())
+    Ok(always_live_of(variables(report, source)?, tiles).collect())
+}
+
+/// Those of some variables that are always live, with their bytes on `tiles`.
+pub(crate) fn always_live_of(
+    variables: impl IntoIterator<Item = (VariableId, Variable)>,
+    tiles: TileRange,
+) -> impl Iterator<Item = LiveVariable> {
+    let always = variables.into_iter().filter(|(_, variable)| variable.lifetime.is_none());
+    always.map(move |(id, variable)| live(id, variable, |of| vec![bytes_on(of, tiles)]))
 }
 
 /// Variables of a source that are live at any of `steps`: one column per step, 0 where they are
@@ -178,8 +206,17 @@ pub fn live_at(
     steps: &[u32],
 ) -> Result<Vec<LiveVariable>, ReportError> {
     let tiles = source.tiles(report.target()?.as_ref());
+    Ok(live_at_of(variables(report, source)?, tiles, steps))
+}
+
+/// Those of some variables that are live at any of `steps`, with their bytes on `tiles`.
+pub(crate) fn live_at_of(
+    variables: Vec<(VariableId, Variable)>,
+    tiles: TileRange,
+    steps: &[u32],
+) -> Vec<LiveVariable> {
     let mut found = Vec::new();
-    for (id, variable) in variables(report, tiles)? {
+    for (id, variable) in variables {
         let Some(life) = variable.lifetime.clone() else { continue };
         if steps.iter().any(|step| life.contains(step)) {
             let columns = |placed: &TileRuns<VariablePlacement>| {
@@ -192,7 +229,7 @@ pub fn live_at(
             found.push(live(id, variable, columns));
         }
     }
-    Ok(found)
+    found
 }
 
 fn live(

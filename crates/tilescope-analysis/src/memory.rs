@@ -78,8 +78,12 @@ pub fn fullest_tiles(memory: &TileRuns<TileMemory>, count: usize) -> Vec<(TileId
         // More tiles of one run than are asked for cannot make a difference.
         tiles.extend(range.iter().take(count).map(|tile| (tile, bytes)));
     }
-    tiles.sort_by_key(|(tile, bytes)| (Bytes::MAX - *bytes, *tile));
-    tiles.truncate(count);
+    let fullest_first = |(tile, bytes): &(TileId, Bytes)| (Bytes::MAX - *bytes, *tile);
+    if count < tiles.len() {
+        tiles.select_nth_unstable_by_key(count, fullest_first);
+        tiles.truncate(count);
+    }
+    tiles.sort_by_key(fullest_first);
     tiles
 }
 

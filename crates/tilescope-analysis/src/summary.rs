@@ -203,7 +203,9 @@ fn graph_summary(graph: GraphCounts) -> GraphSummary {
 
 fn memory(report: &Report) -> Result<MemorySummary, ReportError> {
     let tiles = report.tile_memory()?;
-    let sum = |bytes: fn(&TileMemory) -> Bytes| tiles.map(bytes).total();
+    let sum = |bytes: fn(&TileMemory) -> Bytes| -> Bytes {
+        tiles.iter().map(|(range, tile)| bytes(tile) * u64::from(range.count())).sum()
+    };
     let mut memory = MemorySummary {
         total_excluding_gaps: sum(TileMemory::excluding_gaps),
         total_including_gaps: sum(needed),
@@ -239,7 +241,7 @@ fn execution(report: &Report, target: &Target) -> Result<Option<ExecutionSummary
     let mut ipus = Vec::new();
     for ipu in (0..target.ipus_per_replica).map(IpuId) {
         let Some(lane) = trace.lane_of(ipu, 0) else { continue };
-        let totals = lane.totals(window)?;
+        let totals = lane.all_totals()?;
         ipus.push(IpuSummary {
             steps: totals.steps,
             proportions: ActivityProportions::new(|activity| totals.cycles[activity], window),

@@ -583,6 +583,15 @@ impl<'a> RowCells<'a> {
         self.text_within(column, MAX_NAME_BYTES)
     }
 
+    /// What a text is the name of.
+    pub(super) fn named<T>(&self, column: usize, value: impl Fn(&str) -> Option<T>) -> Option<T> {
+        match self.value(column) {
+            // Read where it lies.
+            ValueRef::Text(name) => value(std::str::from_utf8(name).ok()?),
+            _ => value(&self.text(column)?),
+        }
+    }
+
     /// A text of any length up to the largest value a file may have.
     pub(super) fn long_text(&self, column: usize) -> Option<String> {
         self.text_within(column, usize::MAX)

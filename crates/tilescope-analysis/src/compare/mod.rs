@@ -101,12 +101,13 @@ impl ComparedReports<'_> {
         WorkNormalization::read(self.source, self.target, self.unit)
     }
 
-    /// Asks both reports the same.
-    fn both<T>(
+    /// Asks both reports the same, at the same time.
+    fn both<T: Send>(
         &self,
-        question: impl Fn(&Report) -> Result<T, ReportError>,
+        question: impl Fn(&Report) -> Result<T, ReportError> + Sync,
     ) -> Result<(T, T), ReportError> {
-        Ok((question(self.source)?, question(self.target)?))
+        let (source, target) = rayon::join(|| question(self.source), || question(self.target));
+        Ok((source?, target?))
     }
 }
 

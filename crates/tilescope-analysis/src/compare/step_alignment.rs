@@ -35,6 +35,44 @@ pub struct StepChangeSum {
     pub spot: Option<ComparedStepLocation>,
 }
 
+/// Sums over the steps of one report while lanes are added up.
+#[derive(Clone, Copy, Default)]
+struct SideSum {
+    steps: u64,
+    cycles: Cycles,
+    spot: Option<StepSpot>,
+}
+
+/// The step that a sum leads to.
+#[derive(Clone, Copy)]
+enum StepSpot {
+    Read(ComparedStepLocation),
+    /// IPU, group of tiles and position of a step that is read once it is known to be shown.
+    Unread(IpuId, u8, u64),
+}
+
+impl SideSum {
+    fn add(&mut self, more: Self) {
+        self.steps += more.steps;
+        self.cycles += more.cycles;
+        self.spot = self.spot.or(more.spot);
+    }
+
+    /// The sum with its step.
+    fn located(self, trace: &Trace) -> Result<StepChangeSum, ReportError> {
+        let spot = match self.spot {
+            Some(StepSpot::Unread(ipu, sub_lane, position)) => {
+                let lane = trace.lane_of(ipu, sub_lane);
+                let step = lane.map_or(Ok(None), |lane| lane.step(position))?;
+                step.map(|step| ComparedStepLocation { ipu, sub_lane, step })
+            }
+            Some(StepSpot::Read(location)) => Some(location),
+            None => None,
+        };
+        Ok(StepChangeSum { steps: self.steps, cycles: self.cycles, spot })
+    }
+}
+
 /// The subject of a row of changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum StepChangeKind {
@@ -143,38 +181,35 @@ impl StepAlignment {
         keys.dedup();
         let aligned: Result<Vec<AlignedLane>, ReportError> =
             keys.par_iter().map(|key| work.lane(*key)).collect();
-        let mut sums: BTreeMap<StepChangeKind, (StepChangeSum, StepChangeSum)> = BTreeMap::new();
+        let mut sums: BTreeMap<StepChangeKind, (SideSum, SideSum)> = BTreeMap::new();
         let mut lanes = Vec::new();
         for lane in aligned? {
             for (what, (source, target)) in lane.sums {
                 let sum = sums.entry(what).or_default();
-                add(&mut sum.0, source);
-                add(&mut sum.1, target);
+                sum.0.add(source);
+                sum.1.add(target);
             }
             lanes.push(lane.lane);
         }
         let run = (a.range().length(), b.range().length());
         let lane_cycles = (run.0 * a.lanes().len() as u64, run.1 * b.lanes().len() as u64);
-        let busy = |side: fn(&(StepChangeSum, StepChangeSum)) -> StepChangeSum| -> Cycles {
+        let busy = |side: fn(&(SideSum, SideSum)) -> SideSum| -> Cycles {
             sums.values().map(|sums| side(sums).cycles).sum()
         };
-        let idle = |cycles: Cycles, busy: Cycles| StepChangeSum {
+        let idle = |cycles: Cycles, busy: Cycles| SideSum {
             cycles: cycles.saturating_sub(busy),
-            ..StepChangeSum::default()
+            ..SideSum::default()
         };
         let idle = (idle(lane_cycles.0, busy(|s| s.0)), idle(lane_cycles.1, busy(|s| s.1)));
         sums.insert(StepChangeKind::Idle, idle);
         let names =
             StepChangeNames { pairs, programs: (&*source.programs()?, &*target.programs()?) };
-        let mut changes: Vec<StepChange> = sums
-            .into_iter()
-            .map(|(what, (source, target))| StepChange {
-                what,
-                name: names.name_of(what),
-                source,
-                target,
-            })
-            .collect();
+        let change = |(what, (source, target)): (StepChangeKind, (SideSum, SideSum))| {
+            let (source, target) = (source.located(&a)?, target.located(&b)?);
+            Ok(StepChange { what, name: names.name_of(what), source, target })
+        };
+        let mut changes: Vec<StepChange> =
+            sums.into_iter().map(change).collect::<Result<_, ReportError>>()?;
         changes.sort_by(|a, b| {
             let size = |change: &StepChange| change.cycles().unsigned_abs();
             size(b).cmp(&size(a)).then_with(|| a.name.cmp(&b.name)).then(a.what.cmp(&b.what))
@@ -191,12 +226,6 @@ impl StepAlignment {
 /// Steps of each lane that are looked at, of so many in all.
 fn limit(trace: &Trace, most: u64) -> u64 {
     most / trace.lanes().len().max(1) as u64
-}
-
-fn add(sum: &mut StepChangeSum, more: StepChangeSum) {
-    sum.steps += more.steps;
-    sum.cycles += more.cycles;
-    sum.spot = sum.spot.or(more.spot);
 }
 
 struct StepChangeNames<'a> {
@@ -228,7 +257,7 @@ struct StepAligner<'a> {
 /// A lane with the sums of what ran on it.
 struct AlignedLane {
     lane: LanePair,
-    sums: BTreeMap<StepChangeKind, (StepChangeSum, StepChangeSum)>,
+    sums: BTreeMap<StepChangeKind, (SideSum, SideSum)>,
 }
 
 /// One side of a lane: its first steps, which are aligned, and the sums of all of them.
@@ -237,7 +266,7 @@ struct AlignedLaneSide {
     info: Option<LaneInfo>,
     whats: Vec<StepChangeKind>,
     steps: Vec<LaneStep>,
-    sums: BTreeMap<StepChangeKind, StepChangeSum>,
+    sums: BTreeMap<StepChangeKind, SideSum>,
 }
 
 impl AlignedLaneSide {
@@ -254,13 +283,11 @@ impl AlignedLaneSide {
         };
         let whole = CycleRange::new(info.range.start, info.range.end + Cycles(1));
         let steps = lane.steps_in(whole, usize::try_from(limit).unwrap_or(usize::MAX))?;
-        let mut sums: BTreeMap<StepChangeKind, StepChangeSum> = BTreeMap::new();
-        for totals in lane.all_program_totals()? {
-            let step = lane.step(totals.first_position)?;
-            let here = |step| ComparedStepLocation { ipu: info.ipu, sub_lane: info.sub_lane, step };
-            let own =
-                StepChangeSum { steps: totals.steps, cycles: totals.cycles, spot: step.map(here) };
-            add(sums.entry(what(totals.program, totals.kind())).or_default(), own);
+        let mut sums: BTreeMap<StepChangeKind, SideSum> = BTreeMap::new();
+        for of in lane.program_sums()?.iter() {
+            let first = StepSpot::Unread(info.ipu, info.sub_lane, of.first_position);
+            let own = SideSum { steps: of.steps, cycles: of.cycles, spot: Some(first) };
+            sums.entry(what(of.program, of.kind())).or_default().add(own);
         }
         let whats = steps.iter().map(|step| what(step.program, step.kind)).collect();
         Ok(Self { info: Some(info), whats, steps, sums })
@@ -273,7 +300,7 @@ impl StepAligner<'_> {
         let source = AlignedLaneSide::read(a, self.limits.0, |id| self.pairs.place_of_source(id))?;
         let target = AlignedLaneSide::read(b, self.limits.1, |id| self.pairs.place_of_target(id))?;
         let pairs = align(&numbers(&source.whats), &numbers(&target.whats));
-        let mut sums: BTreeMap<StepChangeKind, (StepChangeSum, StepChangeSum)> = BTreeMap::new();
+        let mut sums: BTreeMap<StepChangeKind, (SideSum, SideSum)> = BTreeMap::new();
         for (what, sum) in source.sums {
             sums.entry(what).or_default().0 = sum;
         }
@@ -290,7 +317,9 @@ impl StepAligner<'_> {
                 *known = (apart, *at_a, *at_b);
             }
         }
-        let spot = |step: &LaneStep| Some(ComparedStepLocation { ipu, sub_lane, step: *step });
+        let spot = |step: &LaneStep| {
+            Some(StepSpot::Read(ComparedStepLocation { ipu, sub_lane, step: *step }))
+        };
         for (what, (_, at_a, at_b)) in most {
             let sum = sums.entry(what).or_default();
             sum.0.spot = spot(&source.steps[at_a as usize]);
@@ -337,7 +366,7 @@ pub(crate) fn activity_cycles(trace: &Trace) -> Result<Vec<(&'static str, Cycles
     let whole = trace.range();
     for index in 0..trace.lanes().len() {
         let Some(lane) = trace.lane(index) else { continue };
-        let totals = lane.totals(CycleRange::new(whole.start, whole.end + Cycles(1)))?;
+        let totals = lane.all_totals()?;
         for (sum, (_, value)) in cycles.iter_mut().zip(totals.cycles.iter()) {
             sum.1 += value;
         }

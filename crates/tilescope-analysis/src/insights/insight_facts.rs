@@ -5,15 +5,16 @@ use crate::liveness::{self, LiveVariable, LivenessScope};
 use crate::memory::fullest_tiles;
 use crate::trace::{ProgramRuns, RepeatedMarkFinder, program_runs};
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tilescope_report::units::{
-    Bytes, ComputeSetId, CycleRange, Cycles, IpuId, NumberFormat, ProgramId, TileId, TileRuns,
+    Bytes, ComputeSetId, CycleRange, Cycles, IpuId, NumberFormat, ProgramId, TileId, TileRange,
+    TileRuns, VariableId,
 };
 use tilescope_report::{
     BatchingConfig, CategoryBytes, ComputeSet, MarkFilter, MarkKind, MemoryCategory,
     ModelOperation, ProgramNode, ProgramNodeTable, ProgramOutcome, Report, ReportError, ReportPart,
-    StepActivity, Target, TileMemory, TraceMark, VertexTypeInfo,
+    StepActivity, Target, TileMemory, TraceMark, Variable, VertexTypeInfo,
 };
 
 /// Most marks of a kind that are read.
@@ -74,19 +75,22 @@ impl InsightFacts {
         let runs = report.trace()?.map(|trace| program_runs(&trace)).transpose()?;
         let memory = report.tile_memory()?;
         // Without lifetimes every variable of every tile would be taken for always live.
-        let always = match report.has(ReportPart::Liveness) {
-            true => liveness::always_live(report, LivenessScope::Whole)?,
+        let variables = match report.has(ReportPart::Liveness) {
+            true => liveness::variables(report, LivenessScope::Whole)?,
             false => Vec::new(),
         };
         let marks = marks(report)?;
-        let stashes = always.into_iter().filter(|live| is_stash(&live.name)).collect();
+        let peak = peak(report, &memory, &variables)?;
+        let tiles = LivenessScope::Whole.tiles(report.target()?.as_ref());
+        let stashes = variables.into_iter().filter(|(_, variable)| is_stash(&variable.name));
+        let stashes = liveness::always_live_of(stashes, tiles).collect();
         Ok(Self {
             numbers,
             target: report.target()?,
             outcome: report.outcome()?,
             options: report.options()?.into_iter().collect(),
             batching: report.batching()?,
-            peak: peak(report, &memory)?,
+            peak,
             memory,
             categories: report.tile_categories()?,
             programs: report.programs()?,
@@ -111,6 +115,14 @@ impl InsightFacts {
         self.runs.as_ref().map_or(Cycles::ZERO, |runs| runs.range.length())
     }
 
+    /// The programs that `holds` is true of: asked once for each, however many IPUs execute it.
+    pub(crate) fn programs_that(
+        &self,
+        holds: impl Fn(&ProgramNode) -> bool,
+    ) -> BTreeSet<ProgramId> {
+        self.programs.iter().filter(|(_, program)| holds(program)).map(|(id, _)| id).collect()
+    }
+
     /// Cycles of the programs that `holds` is true of, on the IPU that has most of them, as a share
     /// of the run; and that IPU. `None` if there are none.
     pub(crate) fn busiest_share(
@@ -119,8 +131,9 @@ impl InsightFacts {
     ) -> Option<(f64, IpuId)> {
         let runs = self.runs.as_ref()?;
         let mut sums: BTreeMap<IpuId, Cycles> = BTreeMap::new();
+        let wanted = self.programs_that(holds);
         for ((ipu, program, _), of) in &runs.steps {
-            if self.programs.get(*program).is_some_and(&holds) {
+            if wanted.contains(program) {
                 *sums.entry(*ipu).or_default() += of.cycles;
             }
         }
@@ -217,6 +230,7 @@ fn typical_slot(marks: &[TraceMark]) -> Option<CycleRange> {
 fn peak(
     report: &Report,
     memory: &TileRuns<TileMemory>,
+    variables: &[(VariableId, Variable)],
 ) -> Result<Option<PeakMemoryTile>, ReportError> {
     let needs = |tile: &TileMemory| tile.always_live.saturating_add(tile.peak_not_always_live);
     let mut fullest: Option<(TileId, Bytes)> = None;
@@ -228,11 +242,14 @@ fn peak(
     let Some((tile, bytes)) = fullest.filter(|_| report.has(ReportPart::Liveness)) else {
         return Ok(None);
     };
-    let source = LivenessScope::Tile(tile);
-    let Some(curve) = liveness::curve(report, source)? else { return Ok(None) };
+    let tiles = TileRange::single(tile);
+    let own = variables.iter().filter(|(_, variable)| variable.tiles.overlaps(tiles));
+    let own: Vec<(VariableId, Variable)> = own.cloned().collect();
+    let curve = liveness::curve_of(report, LivenessScope::Tile(tile), &own)?;
     let Some(step) = curve.peak() else { return Ok(None) };
-    let mut variables = liveness::always_live(report, source)?;
-    variables.extend(liveness::live_at(report, source, &[step as u32])?);
+    let mut variables: Vec<LiveVariable> =
+        liveness::always_live_of(own.iter().cloned(), tiles).collect();
+    variables.extend(liveness::live_at_of(own, tiles, &[step as u32]));
     variables.retain(|live| live.bytes.iter().any(|bytes| *bytes > Bytes::ZERO));
     variables.sort_by_key(|live| Bytes::MAX - live.bytes.iter().sum());
     let program = curve.programs[step];

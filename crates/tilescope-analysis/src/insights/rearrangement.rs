@@ -56,8 +56,9 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
 fn worst_operation(facts: &InsightFacts) -> (Option<OperationId>, f64) {
     let mut sums: BTreeMap<OperationId, Cycles> = BTreeMap::new();
     let mut all = Cycles::ZERO;
+    let rearranging = facts.programs_that(rearranges);
     for ((_, id, _), of) in facts.runs.iter().flat_map(|runs| &runs.steps) {
-        let Some(program) = facts.programs.get(*id).filter(|program| rearranges(program)) else {
+        let Some(program) = facts.programs.get(*id).filter(|_| rearranging.contains(id)) else {
             continue;
         };
         all += of.cycles;

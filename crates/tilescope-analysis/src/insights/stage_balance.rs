@@ -16,17 +16,17 @@ const MIN_RATIO: f64 = 1.15;
 
 /// Passes of a stage.
 #[derive(Default)]
-struct PipelineStageTimes {
-    name: String,
+struct PipelineStageTimes<'a> {
+    name: &'a str,
     ipu: Option<IpuId>,
     /// Cycles and number of its passes, by pass.
     passes: BTreeMap<Option<TrainingPass>, (Cycles, u64)>,
-    longest: Option<TraceMark>,
+    longest: Option<&'a TraceMark>,
     /// The longest in a typical slot: what fills a pipeline also waits for it to be filled.
-    longest_of_typical: Option<TraceMark>,
+    longest_of_typical: Option<&'a TraceMark>,
 }
 
-impl PipelineStageTimes {
+impl PipelineStageTimes<'_> {
     /// Cycles of one micro-batch: the mean of each pass, added up.
     fn cycles(&self) -> Cycles {
         self.passes.values().map(|(cycles, count)| *cycles / (*count).max(1)).sum()
@@ -34,12 +34,12 @@ impl PipelineStageTimes {
 }
 
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
-    let mut stages: BTreeMap<String, PipelineStageTimes> = BTreeMap::new();
+    let mut stages: BTreeMap<&str, PipelineStageTimes<'_>> = BTreeMap::new();
     for mark in facts.marks_of(MarkKind::Stage) {
         // `B1 forward` and `B1 backward` are passes of one stage.
         let name = mark.label.split(' ').next().unwrap_or(&mark.label);
-        let stage = stages.entry(name.to_owned()).or_default();
-        stage.name = name.to_owned();
+        let stage = stages.entry(name).or_default();
+        stage.name = name;
         stage.ipu = mark.ipu;
         let pass = stage.passes.entry(mark.pass).or_default();
         *pass = (pass.0 + mark.cycles.length(), pass.1 + 1);
@@ -48,8 +48,8 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         for (longest, counts) in
             [(&mut stage.longest, true), (&mut stage.longest_of_typical, typical)]
         {
-            if counts && longest.as_ref().is_none_or(|known| length(mark) > length(known)) {
-                *longest = Some(mark.clone());
+            if counts && longest.is_none_or(|known| length(mark) > length(known)) {
+                *longest = Some(mark);
             }
         }
     }
@@ -67,7 +67,7 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let spared = (slowest.cycles().as_f64() - mean) * batches as f64;
     let gain = (spared / facts.cycles().max(Cycles(1)).as_f64()).clamp(0.0, 1.0);
     let on = slowest.ipu.map_or(String::new(), |ipu| format!(" on IPU {ipu}"));
-    let shown = slowest.longest_of_typical.as_ref().or(slowest.longest.as_ref());
+    let shown = slowest.longest_of_typical.or(slowest.longest);
     vec![InsightFinding {
         rule: RULE.name,
         subject: InsightSubject::Time,

@@ -1,6 +1,6 @@
 //! The step that a place in the trace speaks of.
 
-use super::program_runs::{LaneStepLocation, first_run};
+use super::program_runs::{LaneStepLocation, first_position, first_run};
 use crate::view_location::ViewLocation;
 use tilescope_report::trace::{LaneStep, Trace, TraceLane};
 use tilescope_report::units::{CycleRange, Cycles, ProgramId};
@@ -87,9 +87,7 @@ fn longest_of(
 
 /// The first step of a program on a lane.
 fn first_of(lane: TraceLane<'_>, program: ProgramId) -> Result<Option<LaneStep>, ReportError> {
-    let totals = lane.all_program_totals()?;
-    let own = totals.iter().filter(|totals| totals.program == Some(program));
-    own.map(|totals| totals.first_position).min().map_or(Ok(None), |first| lane.step(first))
+    first_position(lane, program)?.map_or(Ok(None), |first| lane.step(first))
 }
 
 /// The longest step of a window, found by halving it: sums know how long it is, but not where.

@@ -2,7 +2,8 @@
 
 use rayon::prelude::*;
 use std::collections::BTreeMap;
-use tilescope_report::trace::{LaneStep, ProgramStepTotals, Trace};
+use std::sync::Arc;
+use tilescope_report::trace::{LaneStep, ProgramStepSums, ProgramStepTotals, Trace, TraceLane};
 use tilescope_report::units::{Bytes, CycleRange, Cycles, IpuId, ProgramId};
 use tilescope_report::{ProgramKind, ReportError};
 
@@ -27,9 +28,7 @@ pub fn first_run(
     let mut first: Option<LaneStepLocation> = None;
     for index in 0..trace.lanes().len() {
         let Some(lane) = trace.lane(index) else { continue };
-        let totals = lane.all_program_totals()?;
-        let own = totals.iter().filter(|totals| totals.program == Some(program));
-        let Some(position) = own.map(|totals| totals.first_position).min() else { continue };
+        let Some(position) = first_position(lane, program)? else { continue };
         let info = lane.info();
         let step = lane
             .step(position)?
@@ -38,6 +37,16 @@ pub fn first_run(
         first = step.map(here).or(first);
     }
     Ok(first)
+}
+
+/// Where the first step of a program is on a lane.
+pub(super) fn first_position(
+    lane: TraceLane<'_>,
+    program: ProgramId,
+) -> Result<Option<u64>, ReportError> {
+    let sums = lane.program_sums()?;
+    let own = sums.iter().filter(|sums| sums.program == Some(program));
+    Ok(own.map(|sums| sums.first_position).min())
 }
 
 /// Sums over steps of one kind of a program on one IPU, or over several of these.
@@ -50,6 +59,12 @@ pub struct ProgramRunTotals {
     pub bytes: Bytes,
 }
 
+impl From<&ProgramStepSums> for ProgramRunTotals {
+    fn from(sums: &ProgramStepSums) -> Self {
+        Self { steps: sums.steps, cycles: sums.cycles, bytes: sums.bytes_moved }
+    }
+}
+
 impl ProgramRunTotals {
     /// Counts one more step.
     pub(crate) fn add_step(&mut self, step: &LaneStep) {
@@ -58,8 +73,7 @@ impl ProgramRunTotals {
 
     /// Counts more steps.
     pub(crate) fn add_totals(&mut self, totals: &ProgramStepTotals) {
-        let (cycles, bytes) = (totals.cycles, totals.bytes_moved);
-        self.add(&Self { steps: totals.steps, cycles, bytes });
+        self.add(&Self::from(&ProgramStepSums::from(totals)));
     }
 
     pub(crate) fn add(&mut self, other: &Self) {
@@ -125,21 +139,37 @@ impl ProgramRuns {
 /// # Errors
 /// A trace that cannot be read.
 pub fn program_runs(trace: &Trace) -> Result<ProgramRuns, ReportError> {
-    let totals = |index: usize| match trace.lane(index) {
-        Some(lane) => Ok((lane.info().ipu, lane.all_program_totals()?)),
-        None => Ok((IpuId(0), Vec::new())),
+    let sums = |index: usize| match trace.lane(index) {
+        Some(lane) => Ok((lane.info().ipu, lane.program_sums()?)),
+        None => Ok((IpuId(0), Arc::default())),
     };
-    let lanes = (0..trace.lanes().len()).into_par_iter().map(totals);
-    let lanes: Vec<(IpuId, Vec<ProgramStepTotals>)> = lanes.collect::<Result<_, ReportError>>()?;
-    let mut runs = ProgramRuns { range: trace.range(), ..ProgramRuns::default() };
-    for (ipu, lane) in lanes {
-        for totals in lane {
-            let sum = match totals.program {
-                Some(program) => runs.steps.entry((ipu, program, totals.kind())).or_default(),
-                None => runs.unattributed.entry((ipu, totals.kind())).or_default(),
-            };
-            sum.add_totals(&totals);
+    let lanes = (0..trace.lanes().len()).into_par_iter().map(sums);
+    let lanes: Vec<(IpuId, Arc<Vec<ProgramStepSums>>)> =
+        lanes.collect::<Result<_, ReportError>>()?;
+    let (mut steps, mut unattributed) = (Vec::new(), Vec::new());
+    for (ipu, lane) in &lanes {
+        for sums in lane.iter() {
+            let totals = ProgramRunTotals::from(sums);
+            match sums.program {
+                Some(program) => steps.push(((*ipu, program, sums.kind()), totals)),
+                None => unattributed.push(((*ipu, sums.kind()), totals)),
+            }
         }
     }
-    Ok(runs)
+    let (steps, unattributed) = (summed(steps), summed(unattributed));
+    Ok(ProgramRuns { steps, unattributed, range: trace.range() })
+}
+
+/// The sums of equal keys.
+fn summed<K: Ord + Copy>(mut parts: Vec<(K, ProgramRunTotals)>) -> BTreeMap<K, ProgramRunTotals> {
+    // Lanes come in this order: only what several groups of tiles did is out of it.
+    parts.sort_by_key(|(key, _)| *key);
+    parts.dedup_by(|(next, more), (key, totals)| {
+        let same = next == key;
+        if same {
+            totals.add(more);
+        }
+        same
+    });
+    parts.into_iter().collect()
 }

@@ -7,7 +7,6 @@ use crate::limits::{MAX_COUNT, MAX_CYCLES, MAX_IPUS, MAX_LIST_BYTES, MAX_STEPS};
 use crate::model::{MarkKind, TraceMark, TrainingPass};
 use crate::schema;
 use crate::units::{CycleRange, Cycles, IpuId, StepId};
-use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -46,36 +45,64 @@ impl MarkChunkInfo {
 
 /// The first marks, by their first cycle and then their id.
 struct FirstMarks {
-    marks: BTreeMap<(Cycles, i64), TraceMark>,
+    /// They, and until they are cut, what came beside them.
+    marks: Vec<(i64, TraceMark)>,
     limit: usize,
     bytes: usize,
+    /// None starts behind this, once there are as many as wanted.
+    last: Option<Cycles>,
 }
 
 impl FirstMarks {
     fn new(limit: usize) -> Self {
-        Self { marks: BTreeMap::new(), limit, bytes: 0 }
+        Self { marks: Vec::new(), limit, bytes: 0, last: None }
     }
 
     /// Whether a mark that starts at `first` would be among them.
-    fn has_room_for(&self, first: Cycles) -> bool {
-        let last = self.marks.last_key_value().map(|((last, _), _)| *last);
-        self.marks.len() < self.limit || last.is_some_and(|last| first <= last)
+    fn has_room_for(&mut self, first: Cycles) -> bool {
+        if self.last.is_none() {
+            self.cut();
+        }
+        self.marks.len() < self.limit || self.last.is_some_and(|last| first <= last)
     }
 
     fn push(&mut self, id: i64, mark: TraceMark) {
-        self.bytes += size_of::<TraceMark>() + mark.label.len();
-        self.marks.insert((mark.cycles.start, id), mark);
-        // The latest goes, so that what is kept are always the first ones seen so far.
-        if self.marks.len() > self.limit
-            && let Some((_, last)) = self.marks.pop_last()
-        {
-            self.bytes -= size_of::<TraceMark>() + last.label.len();
+        if self.last.is_some_and(|last| last < mark.cycles.start) {
+            return;
+        }
+        self.bytes += mark_bytes(&mark);
+        self.marks.push((id, mark));
+        // Seldom, so that putting them in order costs little for each.
+        if self.marks.len() / 2 > self.limit {
+            self.cut();
         }
     }
 
-    fn into_sorted(self) -> Vec<TraceMark> {
-        self.marks.into_values().collect()
+    /// The latest go, so that what is kept are always the first ones seen so far.
+    fn cut(&mut self) {
+        if self.marks.len() < self.limit {
+            return;
+        }
+        self.sort();
+        self.marks.truncate(self.limit);
+        self.bytes = self.marks.iter().map(|(_, mark)| mark_bytes(mark)).sum();
+        self.last = self.marks.last().map(|(_, mark)| mark.cycles.start);
     }
+
+    fn sort(&mut self) {
+        self.marks.sort_by_key(|(id, mark)| (mark.cycles.start, *id));
+    }
+
+    fn into_sorted(mut self) -> Vec<TraceMark> {
+        self.sort();
+        self.marks.truncate(self.limit);
+        self.marks.into_iter().map(|(_, mark)| mark).collect()
+    }
+}
+
+/// Bytes of a mark in memory.
+fn mark_bytes(mark: &TraceMark) -> usize {
+    size_of::<TraceMark>() + mark.label.len()
 }
 
 /// A window as far as reports reach.
@@ -139,11 +166,11 @@ impl Report {
         let mut raw = 0;
         // In the order of their first cycles, so that a chunk behind the last mark ends the search.
         for chunk in self.mark_chunks()?.iter() {
-            if !first_marks.has_room_for(chunk.cycles.start) {
-                break;
-            }
             if !is_wanted(chunk.kind, chunk.ipu, chunk.cycles) {
                 continue;
+            }
+            if !first_marks.has_room_for(chunk.cycles.start) {
+                break;
             }
             let piece = (chunk.id, chunk.rows);
             raw += self.db.read_piece(schema::MARK_CHUNKS, piece, select, |cells| {
@@ -154,6 +181,9 @@ impl Report {
             })?;
             self.db.check_raw_bytes(schema::MARK_CHUNKS, raw)?;
             // Labels of a hostile file may be long, and chunks stand for many marks in few bytes.
+            if first_marks.bytes > MAX_LIST_BYTES {
+                first_marks.cut();
+            }
             if first_marks.bytes > MAX_LIST_BYTES {
                 self.warnings
                     .add("there are too many marks to hold in memory: only some are shown");
@@ -230,12 +260,53 @@ fn mark(cells: &RowCells) -> Option<TraceMark> {
     let step = |column| cells.count(column, MAX_STEPS).map(StepId);
     let first = step(5).unwrap_or(StepId(0));
     Some(TraceMark {
-        kind: MarkKind::from_name(&cells.text(0)?)?,
+        kind: cells.named(0, MarkKind::from_name)?,
         label: cells.text(1).unwrap_or_default(),
         ipu: cells.small_up_to(2, MAX_IPUS - 1).map(IpuId),
-        pass: cells.text(3).and_then(|name| TrainingPass::from_name(&name)),
+        pass: cells.named(3, TrainingPass::from_name),
         index: cells.count(4, MAX_COUNT).unwrap_or(0),
         steps: first..step(6).unwrap_or(first).max(first),
         cycles,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn mark_at(start: u64) -> TraceMark {
+        TraceMark {
+            kind: MarkKind::Stage,
+            label: String::new(),
+            ipu: None,
+            pass: None,
+            index: 0,
+            steps: StepId(0)..StepId(0),
+            cycles: CycleRange::new(Cycles(start), Cycles(start + 1)),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn first_marks_are_those_of_the_sorted_list(
+            starts in prop::collection::vec(0u64..50, 0..200),
+            limit in 0usize..40,
+        ) {
+            let mut first = FirstMarks::new(limit);
+            let mut all: Vec<(u64, i64)> = Vec::new();
+            for (id, start) in (0i64..).zip(starts) {
+                all.push((start, id));
+                // As for a chunk of its own: what there is no room for is not among the first.
+                if id % 3 == 0 || first.has_room_for(Cycles(start)) {
+                    first.push(id, mark_at(start));
+                }
+            }
+            all.sort_unstable();
+            all.truncate(limit);
+            let found = first.into_sorted();
+            let found: Vec<u64> = found.iter().map(|mark| mark.cycles.start.0).collect();
+            prop_assert_eq!(found, all.iter().map(|(start, _)| *start).collect::<Vec<_>>());
+        }
+    }
 }

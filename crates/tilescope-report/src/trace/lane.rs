@@ -7,8 +7,8 @@ use super::answers::{LaneInfo, LaneSpan, LaneStep, StepBucket, StepTotals};
 use super::chunk::CHUNK_STEPS;
 use super::place_in_piece;
 use super::program_totals::{
-    ProgramStepTotals, ProgramTotals, SEGMENT_STEPS, StepCounter, StepVisitor, TotalsKey,
-    segment_level_count, steps_per_segment,
+    ProgramStepSums, ProgramStepTotals, ProgramTotals, SEGMENT_STEPS, StepCounter, StepVisitor,
+    TotalsKey, segment_level_count, steps_per_segment,
 };
 use super::pyramid::{self, BLOCK_NODES, FAN_OUT, LEAF_STEPS, PyramidNode};
 use super::step_record::{StepRecord, StepRecordDetails};
@@ -84,6 +84,11 @@ impl<'a> TraceLane<'a> {
         Ok(totals)
     }
 
+    /// Sums over all steps of the lane. At most 16 nodes are added up.
+    pub fn all_totals(&self) -> Result<StepTotals, ReportError> {
+        self.sum(0..self.info().steps)
+    }
+
     /// Totals by program and kind over the steps at `positions` (see [`TraceLane::touching`]),
     /// ordered by program and kind: exact, however many steps there are.
     pub fn program_totals(
@@ -120,9 +125,22 @@ impl<'a> TraceLane<'a> {
         Ok(sum.into_totals())
     }
 
-    /// Totals by program of all steps of the lane.
-    pub fn all_program_totals(&self) -> Result<Vec<ProgramStepTotals>, ReportError> {
-        self.program_totals(0..self.info().steps)
+    /// Sums by program and kind over all steps of the lane, ordered by program and kind.
+    pub fn program_sums(&self) -> Result<Arc<Vec<ProgramStepSums>>, ReportError> {
+        self.store.lane_sums(self.info, || self.read_program_sums())
+    }
+
+    fn read_program_sums(&self) -> Result<Vec<ProgramStepSums>, ReportError> {
+        let all = self.info().steps;
+        if !self.store.has_totals() {
+            return Ok(self.program_totals(0..all)?.iter().map(ProgramStepSums::from).collect());
+        }
+        let top = segment_level_count(all) - 1;
+        let read = |at| self.store.read_segment(self.info, (top, at), ProgramStepSums::decode);
+        // At most 16, of a few thousand programs each.
+        let parts: Vec<Vec<ProgramStepSums>> =
+            (0..all.div_ceil(steps_per_segment(top))).map(read).collect::<Result<_, _>>()?;
+        Ok(ProgramStepSums::joined(parts))
     }
 
     /// Hands all steps to `visitor`, in as large groups as it takes: totals of a program over many
@@ -281,9 +299,16 @@ impl<'a> TraceLane<'a> {
         if window.is_empty() || !window.overlaps(lane) {
             return Ok(0..0);
         }
-        let first = self.first_behind(window.start)?;
-        let end =
-            self.partition_point(|n| n.range.start < window.end, |r| r.range.start < window.end)?;
+        // Nothing is looked for where a window reaches out of the lane.
+        let first = match window.start <= lane.start {
+            true => 0,
+            false => self.first_behind(window.start)?,
+        };
+        let end = match window.end >= lane.end {
+            true => self.info().steps,
+            false => self
+                .partition_point(|n| n.range.start < window.end, |r| r.range.start < window.end)?,
+        };
         Ok(first..end.max(first))
     }
 
@@ -386,21 +411,23 @@ impl<'a> TraceLane<'a> {
 
     /// Sums over whole steps: whole nodes as high up as they fit, steps and low nodes at the ends.
     fn sum(&self, positions: Range<u64>) -> Result<StepTotals, ReportError> {
+        let all = self.info().steps;
         let mut totals = StepTotals::default();
         let mut position = positions.start;
         while position < positions.end {
+            // The last node of a level ends with the lane.
+            let behind = |level: u32| (position + pyramid::steps_per_node(level)).min(all);
             let fits = |level: &u32| {
-                let steps = pyramid::steps_per_node(*level);
-                position.is_multiple_of(steps) && position + steps <= positions.end
+                position.is_multiple_of(pyramid::steps_per_node(*level))
+                    && behind(*level) <= positions.end
             };
             match (1..=self.levels()).rev().find(fits) {
                 Some(level) => {
-                    let steps = pyramid::steps_per_node(level);
-                    let at = position / steps;
+                    let at = position / pyramid::steps_per_node(level);
                     let block = self.block_of(level, at)?;
                     let nodes = self.part(&block, at..at + 1)?;
                     nodes.iter().for_each(|node| totals.add(&node.totals));
-                    position += steps;
+                    position = behind(level);
                 }
                 None => {
                     let stop = (position + 1).next_multiple_of(LEAF_STEPS).min(positions.end);

@@ -25,6 +25,8 @@
 //!   the ends: O(log n).
 //! * `spans` of a window on `p` pixels goes down only where a node is a pixel wide or wider. Per
 //!   level, at most `p` such nodes lie in the window, and levels above hold ever fewer: O(p) nodes.
+//! * `all_totals`: the nodes of the top level, at most 16.
+//! * `program_sums`: the segments of the top level, at most 16, of which histograms are passed over.
 //! * `program_totals` of a range of steps: whole segments inside, at most 30 per level, and at most
 //!   128 chunks at the ends.
 //! * Building: one pass, O(1) per step; open are one chunk, and one blob of nodes and one segment
@@ -60,7 +62,7 @@ pub(super) use lane::LaneStepCursor;
 pub use lane::TraceLane;
 pub(super) use lane_builder::TraceIndexBlob;
 pub use log_histogram::LogHistogram;
-pub use program_totals::{ProgramStepTotals, StepVisitor};
+pub use program_totals::{ProgramStepSums, ProgramStepTotals, StepVisitor};
 pub(super) use step_record::{StepClass, StepRecord, StepRecordDetails};
 pub(super) use verify::{LaneEdge, VerifiedLane};
 

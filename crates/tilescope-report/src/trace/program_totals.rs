@@ -70,6 +70,108 @@ pub struct ProgramStepTotals {
     pub lengths: LogHistogram,
 }
 
+/// What the steps of one program, of one kind, come to on a lane: [`ProgramStepTotals`] without how
+/// their lengths and bytes differ, which is most of what a segment says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProgramStepSums {
+    /// The program; `None` for steps that belong to none.
+    pub program: Option<ProgramId>,
+    class: StepClass,
+    pub steps: u64,
+    /// Sum of their lengths.
+    pub cycles: Cycles,
+    /// Bytes moved: of each step the larger of what was received and sent.
+    pub bytes_moved: Bytes,
+    /// Position on the lane of the first of them.
+    pub first_position: u64,
+}
+
+impl ProgramStepSums {
+    /// The kind of its steps.
+    pub fn kind(&self) -> ProgramKind {
+        self.class.kind()
+    }
+
+    /// The sums of several stretches of a lane as one list, ordered by program and kind.
+    pub(super) fn joined(parts: impl IntoIterator<Item = Vec<Self>>) -> Vec<Self> {
+        let mut all: Vec<Self> = Vec::new();
+        for part in parts {
+            let mut pairs = all.iter().zip(&part);
+            if all.len() == part.len() && pairs.all(|(sums, more)| sums.key() == more.key()) {
+                // The usual case: a long run executes the same programs all the time.
+                all.iter_mut().zip(&part).for_each(|(sums, more)| sums.add(more));
+            } else {
+                all.extend(part);
+                all.sort_by_key(Self::key);
+                all.dedup_by(|more, sums| {
+                    let same = more.key() == sums.key();
+                    if same {
+                        sums.add(more);
+                    }
+                    same
+                });
+            }
+        }
+        all
+    }
+
+    /// What they are of, in the order of lists.
+    fn key(&self) -> (Option<ProgramId>, u64) {
+        (self.program, self.class.code())
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.steps += other.steps;
+        self.cycles = self.cycles.saturating_add(other.cycles);
+        self.bytes_moved = self.bytes_moved.saturating_add(other.bytes_moved);
+        self.first_position = self.first_position.min(other.first_position);
+    }
+
+    /// The sums in the blob of a segment that begins at position `first` and holds `steps` steps,
+    /// if it is sound.
+    pub(super) fn decode(blob: &[u8], first: u64, steps: u64) -> Option<Vec<Self>> {
+        let raw = unpack(blob, MAX_SEGMENT_BYTES)?;
+        let mut cursor = VarintReader::new(&raw);
+        let count = entry_count(&mut cursor)?;
+        let empty = ProgramStepSums::from(&empty_totals((None, StepClass::default()), first));
+        let mut all = vec![empty; count];
+        for sums in &mut all {
+            sums.program = program_from_code(cursor.take()?)?;
+        }
+        for sums in &mut all {
+            sums.class = StepClass::from_code(cursor.take()?)?;
+        }
+        for sums in &mut all {
+            sums.steps = cursor.take()?;
+        }
+        for sums in &mut all {
+            sums.cycles = Cycles(cursor.take()?);
+        }
+        // Bytes received and sent.
+        cursor.skip(2 * count)?;
+        for sums in &mut all {
+            sums.bytes_moved = Bytes(cursor.take()?);
+        }
+        // Least and most bytes, and squares.
+        cursor.skip(4 * count)?;
+        for sums in &mut all {
+            let place = cursor.take()?;
+            is_sane(sums.steps, sums.cycles.0, (first, place), steps).then_some(())?;
+            sums.first_position = first + place;
+        }
+        let counted = all.iter().try_fold(0u64, |sum, sums| sum.checked_add(sums.steps));
+        (counted == Some(steps)).then_some(all)
+    }
+}
+
+impl From<&ProgramStepTotals> for ProgramStepSums {
+    fn from(totals: &ProgramStepTotals) -> Self {
+        let &ProgramStepTotals { program, class, steps, cycles, .. } = totals;
+        let &ProgramStepTotals { bytes_moved, first_position, .. } = totals;
+        Self { program, class, steps, cycles, bytes_moved, first_position }
+    }
+}
+
 /// Takes the steps of a lane in groups: see [`TraceLane::visit_steps`](super::TraceLane::visit_steps).
 pub trait StepVisitor {
     /// Takes the steps of a program all at once; `false` if they are wanted in smaller groups.
@@ -207,10 +309,7 @@ impl ProgramTotals {
     pub(super) fn decode(blob: &[u8], first: u64, steps: u64) -> Option<Self> {
         let raw = unpack(blob, MAX_SEGMENT_BYTES)?;
         let mut cursor = VarintReader::new(&raw);
-        let count = usize::try_from(cursor.take()?).ok()?;
-        // Every entry takes several bytes: a larger count is a lie, told before anything is
-        // allocated.
-        (count <= MAX_ENTRIES && count <= raw.len()).then_some(())?;
+        let count = entry_count(&mut cursor)?;
         let mut columns: [Vec<u64>; COLUMNS] = Default::default();
         for column in &mut columns {
             *column = (0..count).map(|_| cursor.take()).collect::<Option<_>>()?;
@@ -338,6 +437,24 @@ fn empty_totals((program, class): TotalsKey, first_position: u64) -> ProgramStep
     }
 }
 
+/// The number of entries that a segment begins with.
+fn entry_count(cursor: &mut VarintReader<'_>) -> Option<usize> {
+    let count = usize::try_from(cursor.take()?).ok()?;
+    // Every entry takes several bytes: a larger count is a lie, told before anything is allocated.
+    (count <= MAX_ENTRIES && count <= cursor.left()).then_some(count)
+}
+
+/// The program of an entry; none where it is 0.
+fn program_from_code(code: u64) -> Option<Option<ProgramId>> {
+    Some(code.checked_sub(1).map(u32::try_from).transpose().ok()?.map(ProgramId))
+}
+
+/// Whether an entry of `count` steps can be in a segment of `steps` steps.
+fn is_sane(count: u64, cycles: u64, (first, place): (u64, u64), steps: u64) -> bool {
+    let fits = count > 0 && count <= steps && place < steps && first < MAX_STEPS;
+    fits && cycles <= MAX_CYCLES.0
+}
+
 /// One entry of a segment of `steps` steps from position `first` on.
 fn entry(
     values: &[u64; COLUMNS],
@@ -347,10 +464,9 @@ fn entry(
 ) -> Option<ProgramStepTotals> {
     let &[program, class, count, cycles, bytes_in, bytes_out, moved, ..] = values;
     let &[.., least_moved, more_moved, high, low, place] = values;
-    let program = program.checked_sub(1).map(u32::try_from).transpose().ok()?.map(ProgramId);
+    let program = program_from_code(program)?;
     let class = StepClass::from_code(class)?;
-    let sane = count > 0 && count <= steps && place < steps && first < MAX_STEPS;
-    (sane && cycles <= MAX_CYCLES.0).then_some(())?;
+    is_sane(count, cycles, (first, place), steps).then_some(())?;
     Some(ProgramStepTotals {
         steps: count,
         cycles: Cycles(cycles),
@@ -425,16 +541,22 @@ mod tests {
             });
             let records: Vec<StepRecord> = records.collect();
             let (mut found, all) = (segments(&records), records.len() as u64);
+            let whole = slow(&records, 0);
+            let whole: Vec<ProgramStepSums> = whole.iter().map(ProgramStepSums::from).collect();
             for level in 0..segment_level_count(all) {
                 let size = steps_per_segment(level);
+                let mut sums = Vec::new();
                 for at in 0..all.div_ceil(size) {
                     let steps = at * size..((at + 1) * size).min(all);
                     let blob = found.remove(&block_key(3, level, at)).expect("a segment");
-                    let decoded = ProgramTotals::decode(&blob, steps.start, steps.end - steps.start);
+                    let count = steps.end - steps.start;
+                    let decoded = ProgramTotals::decode(&blob, steps.start, count);
+                    sums.push(ProgramStepSums::decode(&blob, steps.start, count).expect("sound"));
                     let own = &records[steps.start as usize..steps.end as usize];
                     let decoded = decoded.expect("sound").into_totals();
                     prop_assert_eq!(decoded, slow(own, steps.start));
                 }
+                prop_assert_eq!(&ProgramStepSums::joined(sums), &whole);
             }
             prop_assert!(found.is_empty(), "segments that no level needs: {:?}", found.keys());
         }
@@ -444,9 +566,12 @@ mod tests {
             raw in prop::collection::vec(any::<u8>(), 0..200),
             steps in 0u64..100,
         ) {
-            if let Some(read) = ProgramTotals::decode(&pack(&raw), 0, steps) {
+            let blob = pack(&raw);
+            let sums = ProgramStepSums::decode(&blob, 0, steps);
+            if let Some(read) = ProgramTotals::decode(&blob, 0, steps) {
                 let counted: u64 = read.into_totals().iter().map(|totals| totals.steps).sum();
                 prop_assert_eq!(counted, steps);
+                prop_assert!(sums.is_some(), "what is sound is so in short");
             }
         }
     }

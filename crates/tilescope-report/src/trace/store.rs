@@ -7,7 +7,7 @@ use super::answers::LaneInfo;
 use super::chunk::{self, CHUNK_STEPS};
 use super::lane_builder::{block_key, chunk_key, lane_number};
 use super::place_in_piece;
-use super::program_totals::{ProgramTotals, steps_per_segment};
+use super::program_totals::{ProgramStepSums, ProgramTotals, steps_per_segment};
 use super::pyramid::{self, BLOCK_NODES, PyramidNode};
 use super::step_predictor::StepPredictor;
 use super::step_record::{StepRecord, StepRecordDetails};
@@ -31,6 +31,7 @@ enum CachedTracePiece {
     Details(Arc<Vec<StepRecordDetails>>),
     Nodes(Arc<Vec<PyramidNode>>),
     Totals(Arc<ProgramTotals>),
+    Sums(Arc<Vec<ProgramStepSums>>),
     Expectations(Arc<StepPredictor>),
 }
 
@@ -40,6 +41,7 @@ enum TraceCacheKey {
     Details(i64),
     Nodes(i64),
     Totals(i64),
+    Sums(u32),
     Expectations(u32),
 }
 
@@ -251,25 +253,41 @@ impl TraceStore {
         if let Some(CachedTracePiece::Totals(totals)) = lock(&self.recent).get(key) {
             return Ok(totals);
         }
-        let totals = Arc::new(self.read_segment(lane, level, at)?);
+        let totals = Arc::new(self.read_segment(lane, (level, at), ProgramTotals::decode)?);
         let bytes = totals.bytes();
         lock(&self.recent).put(key, CachedTracePiece::Totals(totals.clone()), bytes);
         Ok(totals)
     }
 
-    /// Totals by program of one segment of one level; nothing is kept.
-    pub(super) fn read_segment(
+    /// What `decode` reads of the blob of one segment of one level, given the position it begins at
+    /// and its steps; nothing is kept.
+    pub(super) fn read_segment<T>(
         &self,
         lane: LaneInfo,
-        level: u32,
-        at: u64,
-    ) -> Result<ProgramTotals, ReportError> {
+        (level, at): (u32, u64),
+        decode: fn(&[u8], u64, u64) -> Option<T>,
+    ) -> Result<T, ReportError> {
         let first = at * steps_per_segment(level);
         let steps = lane.steps.min(first + steps_per_segment(level)).saturating_sub(first);
         let what = BlobColumn { table: "trace_totals", column: "data", key: "id" };
-        self.decoded(&what, block_key(lane.number(), level, at), |blob| {
-            ProgramTotals::decode(blob, first, steps)
-        })
+        let number = block_key(lane.number(), level, at);
+        self.decoded(&what, number, |blob| decode(blob, first, steps))
+    }
+
+    /// Sums by program over a whole lane, which `read` makes where they are not at hand.
+    pub(super) fn lane_sums(
+        &self,
+        lane: LaneInfo,
+        read: impl FnOnce() -> Result<Vec<ProgramStepSums>, ReportError>,
+    ) -> Result<Arc<Vec<ProgramStepSums>>, ReportError> {
+        let key = TraceCacheKey::Sums(lane.number());
+        if let Some(CachedTracePiece::Sums(sums)) = lock(&self.recent).get(key) {
+            return Ok(sums);
+        }
+        let sums = Arc::new(read()?);
+        let bytes = sums.len() * size_of::<ProgramStepSums>();
+        lock(&self.recent).put(key, CachedTracePiece::Sums(sums.clone()), bytes);
+        Ok(sums)
     }
 
     /// Number of pieces in a table of the index.

@@ -220,7 +220,9 @@ impl LanePass<'_> {
                         self.programs.add(&totals);
                     }
                     let same = level >= self.levels || {
-                        let stored = self.store.read_segment(self.info, level, at)?;
+                        let place = (level, at);
+                        let stored =
+                            self.store.read_segment(self.info, place, ProgramTotals::decode)?;
                         totals.into_totals() == stored.into_totals()
                     };
                     let text =
