@@ -1,6 +1,7 @@
 //! Tensors in streaming memory: loaded when they are used, stored when they have changed.
 
-use super::fragments::{ProgramBuilder, RemoteLoad};
+use super::data_flow::BufferKey;
+use super::fragments::ProgramBuilder;
 use super::program_tables::{FragmentItem, LeafProgramCost};
 use super::tensor_analysis::{TensorBuffer, TensorBufferKind};
 use super::transfers::{external_sync, io_mapping};
@@ -132,6 +133,14 @@ impl ProgramBuilder<'_> {
         let items = self.remote_copy(&name, ipu, &bytes, load, io);
         let tensor_buffer = TensorBuffer { tensor, ipu, part: TensorBufferKind::Original };
         self.lifetimes.extend_to(tensor_buffer, first..self.tables.next_step());
+        let (on_tiles, remote) =
+            (BufferKey::Tensor(tensor_buffer), BufferKey::Remote { tensor, ipu });
+        if load {
+            self.note_flow(&items, &[remote], &[on_tiles]);
+        } else {
+            self.note_flow(&items, &[on_tiles], &[remote]);
+            self.note_free(&items, &[on_tiles]);
+        }
         items
     }
 
@@ -193,30 +202,52 @@ impl ProgramBuilder<'_> {
         found
     }
 
+    /// Off-chip weights that a stage has to load for a pass: what its forward pass loaded is still
+    /// there where it goes back at once.
+    fn loaded_weights(&self, stage: usize, pass: TrainingPass) -> Vec<TensorId> {
+        let mut weights = self.weights(stage, pass);
+        if pass == TrainingPass::Backward && self.tensors.goes_back_at_once(stage) {
+            let there = self.weights(stage, TrainingPass::Forward);
+            weights.retain(|weight| !there.contains(weight));
+        }
+        weights
+    }
+
     /// Loads the weights that live in streaming memory, before a stage's forward or backward pass.
-    pub(super) fn load_weights(&mut self, stage: usize, pass: TrainingPass) -> Vec<RemoteLoad> {
+    pub(super) fn load_weights(&mut self, stage: usize, pass: TrainingPass) -> Vec<FragmentItem> {
         if pass == TrainingPass::Update {
             return Vec::new();
         }
-        let ipu = self.ipu(stage);
-        let weights = self.weights(stage, pass);
-        let load = |tensor| RemoteLoad {
-            weight: Some(tensor),
-            items: self.remote_tensor_copy(tensor, ipu, true),
-        };
-        weights.into_iter().map(load).collect()
+        let (ipu, weights) = (self.ipu(stage), self.loaded_weights(stage, pass));
+        weights.into_iter().flat_map(|tensor| self.remote_tensor_copy(tensor, ipu, true)).collect()
     }
 
-    /// Weights from streaming memory stay until the pass is over.
-    pub(super) fn extend_remote_weight_lifetimes(&mut self, stage: usize, pass: TrainingPass) {
+    /// Weights from streaming memory stay until the pass is over, or the one that follows at once.
+    pub(super) fn release_remote_weights(
+        &mut self,
+        stage: usize,
+        pass: TrainingPass,
+        items: &[FragmentItem],
+    ) {
         if pass == TrainingPass::Update {
             return;
         }
         let ipu = self.ipu(stage);
         let end = self.tables.next_step();
-        for tensor in self.weights(stage, pass) {
+        let mut weights = self.weights(stage, pass);
+        if self.tensors.goes_back_at_once(stage) {
+            match pass {
+                TrainingPass::Forward if self.spec.model.training => {
+                    let later = self.weights(stage, TrainingPass::Backward);
+                    weights.retain(|weight| !later.contains(weight));
+                }
+                _ => {}
+            }
+        }
+        for tensor in weights {
             let tensor_buffer = TensorBuffer { tensor, ipu, part: TensorBufferKind::Original };
             self.lifetimes.extend_to(tensor_buffer, end.saturating_sub(1)..end);
+            self.note_free(items, &[BufferKey::Tensor(tensor_buffer)]);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What waits for the backward pass: stashes in tile memory, or copies in streaming memory.
 
+use super::data_flow::BufferKey;
 use super::fragments::{ProgramBuilder, UnplacedVariable};
 use super::program_tables::FragmentItem;
 use super::tensor_analysis::{TensorBuffer, TensorBufferKind};
@@ -23,17 +24,26 @@ impl ProgramBuilder<'_> {
     }
 
     fn stash_copies(&mut self, stage: usize, restore: bool) -> Vec<FragmentItem> {
-        let location = self.spec.options.location.activations;
         let mut items = Vec::new();
         for tensor in self.tensors.stashed(stage).collect::<Vec<_>>() {
-            let off_chip = location.is_off_chip(self.lowering.tensor_type(tensor).elements());
-            items.extend(if off_chip {
+            let copy = if self.stashes_off_chip(tensor) {
                 self.stash_off_chip(tensor, stage, restore)
             } else {
                 self.stash_copy(tensor, stage, restore)
-            });
+            };
+            let home = BufferKey::Tensor(self.stash_home(tensor, stage, restore));
+            let stash = BufferKey::Stash { tensor, stage };
+            let (from, to) = if restore { (stash, home) } else { (home, stash) };
+            self.note_flow(&copy, &[from], &[to]);
+            items.extend(copy);
         }
         items
+    }
+
+    /// Whether a tensor waits for the backward pass in streaming memory.
+    pub(super) fn stashes_off_chip(&self, tensor: TensorId) -> bool {
+        let location = self.spec.options.location.activations;
+        location.is_off_chip(self.lowering.tensor_type(tensor).elements())
     }
 
     /// Home of a stashed tensor in the forward pass, or in the backward pass.

@@ -1,6 +1,7 @@
 //! The weight update of one parameter: gradients from the other replicas, state from streaming
 //! memory, and the optimiser on all of it or on this replica's shard.
 
+use super::data_flow::BufferKey;
 use super::fragments::ProgramBuilder;
 use super::program_tables::{EmittedWork, FragmentItem, LeafProgramCost};
 use super::tensor_analysis::TensorBuffer;
@@ -39,10 +40,17 @@ impl ProgramBuilder<'_> {
         for tensor in early {
             items.extend(self.remote_tensor_copy(tensor, ipu, true));
         }
-        items.extend(self.collective(CollectiveKind::ReduceScatter, gradient, operation, ipu));
+        let mut reduction =
+            self.collective(CollectiveKind::ReduceScatter, gradient, operation, ipu);
         if !shard {
-            items.extend(self.collective(CollectiveKind::AllGather, gradient, operation, ipu));
+            reduction.extend(self.collective(CollectiveKind::AllGather, gradient, operation, ipu));
         }
+        let buffer = |tensor| {
+            BufferKey::Tensor(self.tensors.buffer(tensor, stage, ipu, TrainingPass::Update))
+        };
+        let (gradients, weights) = (buffer(gradient), buffer(node.inputs[0]));
+        self.note_flow(&reduction, &[gradients], &[gradients]);
+        items.extend(reduction);
         // State is fetched when the gradient is there, so that it lies in memory for a short time.
         let state_first = self.tables.next_step();
         for tensor in late {
@@ -52,18 +60,17 @@ impl ProgramBuilder<'_> {
         let work = work.unwrap_or_else(|| self.lowered_nodes[index].work.clone());
         let EmittedWork { items: leaves, steps, shares_code: shared } =
             self.tables.work(Some(operation), &node.name, ipu, &work);
+        self.note_node(node, &leaves, (stage, TrainingPass::Update), ipu);
         items.extend(leaves);
         self.push_temporary_variables(&work, operation, &node.name, ipu, &steps);
         if !shared {
             self.push_worklist_variables(&work, operation, &node.name, ipu);
         }
         if shard {
-            items.extend(self.collective(
-                CollectiveKind::AllGather,
-                node.inputs[0],
-                operation,
-                ipu,
-            ));
+            let gathering =
+                self.collective(CollectiveKind::AllGather, node.inputs[0], operation, ipu);
+            self.note_flow(&gathering, &[weights], &[weights]);
+            items.extend(gathering);
         }
         for tensor in off_chip {
             items.extend(self.remote_tensor_copy(tensor, ipu, false));

@@ -88,6 +88,8 @@ spec_words! {
 spec_words! {
     /// Which micro-batches send results to the host.
     pub enum OutputMode {
+        /// Final in training, all in inference.
+        Default = "default",
         All = "all",
         /// The last one of a host call.
         Final = "final",

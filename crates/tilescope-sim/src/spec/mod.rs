@@ -67,6 +67,15 @@ impl Spec {
         (shards * self.options.replication_factor).next_power_of_two()
     }
 
+    /// Which micro-batches send results to the host: never [`OutputMode::Default`].
+    pub(crate) fn output_mode(&self) -> OutputMode {
+        match self.options.output_mode {
+            OutputMode::Default if self.model.training => OutputMode::Final,
+            OutputMode::Default => OutputMode::All,
+            chosen => chosen,
+        }
+    }
+
     /// An error about one key, at the place where it was set.
     pub(crate) fn refuse(&self, key: &str, problem: String) -> SpecError {
         let location = self.locations.get(key).cloned().unwrap_or(SpecLocation::NotWritten);

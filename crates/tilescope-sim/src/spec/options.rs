@@ -289,8 +289,8 @@ spec_table! {
             popart: "defaultPrefetchBufferingDepth",
             tensorflow: "IPUInfeedQueue prefetch_depth",
         }
-        /// Which micro-batches send their results to the host; sum adds them up on the IPU
-        output_mode: OutputMode = OutputMode::All => {
+        /// Which micro-batches send their results to the host: by default all in inference, the final one in training; sum adds them up on the IPU
+        output_mode: OutputMode = OutputMode::Default => {
             shows_in: "Execution trace: `…/copyToHost`",
             poptorch: "poptorch.OutputMode",
             popart: "AnchorReturnType",
