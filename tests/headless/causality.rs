@@ -10,7 +10,7 @@ use tilescope_report::{
 };
 use tilescope_sim::compile::{CompiledProgram, compile};
 use tilescope_sim::run::{StepSink, dry_run, run};
-use tilescope_sim::simulation::simulate;
+use tilescope_sim::simulate;
 use tilescope_sim::spec::{Spec, SpecSource};
 
 /// A small perceptron, or why it is refused.
@@ -63,7 +63,7 @@ const IO: Choices = &[
     &[],
     &["options.num_io_tiles=32"],
     &["options.num_io_tiles=32", "options.overlap_io=inner_loop"],
-    &["options.num_io_tiles=32", "options.overlap_io=loops", "options.device_iterations=3"],
+    &["options.num_io_tiles=32", "options.overlap_io=loops", "options.device_iterations=10"],
     &[
         "options.num_io_tiles=32",
         "options.location.weights.use_io_tiles=true",
@@ -71,11 +71,30 @@ const IO: Choices = &[
     ],
 ];
 
+const SCHEDULES: Choices = &[
+    &["options.accumulate_outer_schedule=overlap_memory_optimized"],
+    &["options.accumulate_outer_schedule=overlap_cycle_optimized", "options.merge_exchange=false"],
+];
+
 const OUTPUTS: Choices = &[
     &["options.output_mode=all"],
     &["options.output_mode=final"],
     &["options.output_mode=sum"],
     &["options.output_mode=every_n", "options.output_return_period=2"],
+];
+
+const REPLICAS: Choices = &[
+    &["options.replication_factor=4"],
+    &["options.replication_factor=4", "options.merge_collectives=true"],
+    &["options.merge_exchange=false"],
+];
+
+const SHARDING: Choices = &[
+    &[],
+    &[
+        "options.location.optimizer_state.replicated_tensor_sharding=true",
+        "options.location.optimizer_state.min_elements_for_rts=1000",
+    ],
 ];
 
 /// Checks the laws over all combinations of some choices; gives how many of them are simulated.
@@ -113,6 +132,18 @@ fn every_way_through_the_io_tiles_is_causal() {
     assert!(simulated > 80, "{simulated}");
     let simulated = hold_over(&[EXECUTIONS, IO, OUTPUTS]);
     assert!(simulated > 50, "{simulated}");
+}
+
+#[test]
+fn every_way_to_add_up_over_the_replicas_is_causal() {
+    let simulated = hold_over(&[EXECUTIONS, LOCATIONS, REPLICAS, SHARDING]);
+    assert!(simulated > 80, "{simulated}");
+}
+
+#[test]
+fn every_order_of_weight_updates_is_causal() {
+    let simulated = hold_over(&[&[&["model.optimizer=adam"]], SCHEDULES, SYNC_PATTERNS, LOCATIONS]);
+    assert!(simulated > 30, "{simulated}");
 }
 
 /// Steps and marks of a run.
@@ -233,8 +264,8 @@ fn a_copy_between_stages_that_is_left_out_is_told() {
 fn a_copy_that_is_too_fast_is_told() {
     for (overrides, kind, name) in [
         (&[][..], ProgramKind::StreamCopyMid, "host"),
-        (&["options.execution=phased"], ProgramKind::StreamCopyMid, "remote_buffer"),
-        (&[], ProgramKind::GlobalExchange, "ipu_links"),
+        (&["options.execution=phased"][..], ProgramKind::StreamCopyMid, "remote_buffer"),
+        (&[][..], ProgramKind::GlobalExchange, "ipu_links"),
     ] {
         let found = laws_broken_by(overrides, |compiled, steps| {
             for step in steps {

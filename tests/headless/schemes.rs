@@ -199,6 +199,27 @@ const SCHEMES: &[Scheme] = &[
         None,
         None,
     ),
+    scheme(
+        "updates of IPUs side by side",
+        &["options.location.optimizer_state.on_chip=false"],
+        &["options.accumulate_outer_schedule=overlap_memory_optimized"],
+        Some(Equal),
+        Some(Less),
+    ),
+    scheme(
+        "copies of streaming memory one by one",
+        &["options.location.weights.on_chip=false"],
+        &["options.merge_exchange=false"],
+        None,
+        Some(Greater),
+    ),
+    scheme(
+        "collectives over all gradients",
+        &["options.replication_factor=4"],
+        &["options.merge_collectives=true"],
+        Some(Less),
+        Some(Less),
+    ),
     scheme("half precision", &[], &["model.precision=float16"], Some(Less), Some(Less)),
     scheme(
         "linear layers split over IPUs",

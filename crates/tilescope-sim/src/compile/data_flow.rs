@@ -21,6 +21,8 @@ pub(super) enum BufferKey {
     Remote { tensor: TensorId, ipu: IpuId },
     /// What the host sends to a stage.
     HostInput { tensor: TensorId, stage: usize },
+    /// What the host is sent of a stage.
+    HostOutput { tensor: TensorId, stage: usize },
     /// What the I/O tiles hold of an input or an output of a stage.
     IoTiles { tensor: TensorId, stage: usize },
     /// The sum of an output over the micro-batches.
@@ -167,7 +169,9 @@ impl ProgramBuilder<'_> {
                 (tensor, self.ipu(stage), "/stash", place)
             }
             BufferKey::Remote { tensor, ipu } => (tensor, ipu, "", DataPlace::RemoteBuffer),
-            BufferKey::HostInput { tensor, stage } => (tensor, self.ipu(stage), "", DataPlace::Host),
+            BufferKey::HostInput { tensor, stage } | BufferKey::HostOutput { tensor, stage } => {
+                (tensor, self.ipu(stage), "", DataPlace::Host)
+            }
             BufferKey::IoTiles { tensor, stage } => {
                 (tensor, self.ipu(stage), "/buffer", DataPlace::Tiles)
             }

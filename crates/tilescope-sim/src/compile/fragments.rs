@@ -147,16 +147,17 @@ impl ProgramBuilder<'_> {
             _ => Default::default(),
         };
         for (index, node) in graph.nodes.iter().enumerate() {
-            if node.pass != pass || self.placement.stage(node.block) != stage {
+            let is_update = pass == TrainingPass::Update;
+            if is_update || node.pass != pass || self.placement.stage(node.block) != stage {
                 continue;
             }
             for node in take_recompute_nodes(&mut again, node.block) {
                 items.extend(self.node(node.0, &graph.nodes[node.0], stage, ipu, true));
             }
-            items.extend(match pass {
-                TrainingPass::Update => self.update_node(index, node, stage, ipu),
-                _ => self.node(index, node, stage, ipu, false),
-            });
+            items.extend(self.node(index, node, stage, ipu, false));
+        }
+        if pass == TrainingPass::Update {
+            items.extend(self.updates(stage, ipu));
         }
         if pass == TrainingPass::Forward {
             items.extend(self.stash(stage));

@@ -193,7 +193,8 @@ impl ProgramBuilder<'_> {
             sent = io;
         }
         let [_, _, mid, end] = copy.programs;
-        self.note_flow_between(mid, end, &[sent], &[]);
+        let host = BufferKey::HostOutput { tensor, stage };
+        self.note_flow_between(mid, end, &[sent], &[host]);
         (copy.tile_items, copy.sum_items) = (on_tiles, sum);
         self.lifetimes.extend_to(tensor_buffer, first..self.tables.next_step());
         copy

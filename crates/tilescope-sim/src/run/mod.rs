@@ -7,6 +7,7 @@ mod clocks;
 mod copies;
 mod host;
 mod step_sequences;
+mod updates;
 
 pub use host::loader_seconds;
 
@@ -360,13 +361,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         Ok(())
     }
 
-    fn updates(&mut self, iteration: u64) -> Result<(), S::Error> {
-        for stage in 0..self.compiled.placement.stages.len() {
-            self.update(stage, iteration)?;
-        }
-        Ok(())
-    }
-
+    /// The update of one stage, after a backward pass or after all of them.
     fn update(&mut self, stage: usize, index: u64) -> Result<(), S::Error> {
         match self.compiled.parts.fragment(stage, TrainingPass::Update) {
             Some(fragment) => self.fragment(fragment, MarkKind::Update, index),

@@ -19,7 +19,7 @@ mod stages;
 pub use crate::spec_keys::Proportion;
 pub use bundled::{BUNDLED_SPECS, BundledSpecGroup, BundledSpecText, find_bundled_spec};
 pub use choices::{
-    AutoStage, DataLoaderMode, ExecutionStrategy, OutputMode, OverlapIo, PipelineSchedule,
+    AccumulateOuterSchedule, AutoStage, DataLoaderMode, ExecutionStrategy, OutputMode, OverlapIo, PipelineSchedule,
     RecomputationType, StashConvention, StreamInputType, SyncPattern,
 };
 pub use error::{SpecError, SpecLocation, SpecWarning};

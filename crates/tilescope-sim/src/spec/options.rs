@@ -2,7 +2,7 @@
 //! simulator works with. What Poplar's libraries are told stands in [`PoplibsOptions`].
 
 use super::choices::{
-    AutoStage, DataLoaderMode, ExecutionStrategy, OutputMode, OverlapIo, PipelineSchedule,
+    AccumulateOuterSchedule, AutoStage, DataLoaderMode, ExecutionStrategy, OutputMode, OverlapIo, PipelineSchedule,
     RecomputationType, StashConvention, StreamInputType, SyncPattern,
 };
 use super::error::SpecError;
@@ -268,6 +268,22 @@ spec_table! {
             shows_in: "Execution trace: who waits in External sync; notes: GS1 and GS2",
             poptorch: "poptorch.Options.syncPattern",
             popart: "popart.SyncPattern",
+        }
+        /// Order of the weight updates of several IPUs: one IPU after the other, or side by side, so that copies of optimiser state to and from streaming memory share their syncs
+        accumulate_outer_schedule: AccumulateOuterSchedule = AccumulateOuterSchedule::Serial => {
+            shows_in: "Execution trace: remote buffer copies of the updates, who waits in External sync",
+            popart: "AccumulateOuterFragmentSettings schedule",
+        }
+        /// Whether copies to or from streaming memory that follow each other are one exchange: a sync and a handshake for all of them
+        merge_exchange: bool = true => {
+            shows_in: "Execution trace: several StreamCopyMid between one StreamCopyBegin and StreamCopyEnd",
+            popart: "SessionOptions enableMergeExchange",
+        }
+        /// Whether gradients of a stage are added up over the replicas in one collective per element type, rather than in one per tensor
+        merge_collectives: bool = false => {
+            shows_in: "Execution trace: reduceScatter and allGather around the updates; Memory: exchange and control code",
+            popart: "ReplicatedCollectivesSettings mergeAllReduceCollectives, mergeReduceScatterCollectives, mergeAllGatherCollectives",
+            tensorflow: "optimizations.maximum_cross_replica_sum_buffer_size",
         }
         /// Tiles of each IPU set aside for input and output; 0, or an even number from 32
         num_io_tiles: u32 = 0, in SpecKeyType::Integer(0, 1470) => {

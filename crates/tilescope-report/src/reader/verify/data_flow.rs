@@ -33,7 +33,7 @@ struct BufferState {
     last_read: (StepId, Cycles),
     /// End of the last step before that one that read it.
     read_until: Cycles,
-    /// Micro-batches that the host sent so far.
+    /// Micro-batches that the host sent so far, or was sent.
     sent: u64,
 }
 
@@ -190,11 +190,11 @@ impl<'a> DataFlowCheck<'a> {
         ) else {
             return;
         };
-        if begins {
-            *flow = OpenFlow::default();
-        }
         if buffer.ipu != ipu {
             return;
+        }
+        if begins {
+            *flow = OpenFlow::default();
         }
         let mut at = BufferAccess { buffer, state, flow, record, words, found: &mut self.acausal };
         match access.kind {
@@ -259,6 +259,9 @@ impl BufferAccess<'_> {
             found.add(|| format!("{words} overwrites {name} at cycle {start}, read until {until}"));
         }
         let micro_batch = flow.micro_batch.filter(|_| !buffer.persistent);
+        if let Some(late) = micro_batch.filter(|late| state.was_sent(buffer, *late)) {
+            found.add(|| format!("{words} sends {name} of micro-batch {late} again"));
+        }
         let fits = state.put(buffer, HeldData { micro_batch, since: record.range.end });
         if !fits {
             found.add(|| format!("{words} puts more than {entries} into {name}"));
@@ -361,6 +364,15 @@ impl BufferState {
             self.stashed.pop_front();
         }
         fits
+    }
+
+    /// Whether the host was sent this micro-batch, or a later one; from now on it was.
+    fn was_sent(&mut self, buffer: &DataBuffer, micro_batch: u64) -> bool {
+        let was_sent = buffer.place == DataPlace::Host && micro_batch < self.sent;
+        if buffer.place == DataPlace::Host {
+            self.sent = self.sent.max(micro_batch + 1);
+        }
+        was_sent
     }
 
     fn note_reader(&mut self, record: &StepRecord) {
