@@ -231,8 +231,7 @@ fn a_load_before_its_store_is_told() {
 #[test]
 fn a_sync_without_one_of_its_ipus_is_told() {
     let found = laws_broken_by(&[], |compiled, steps| {
-        let exchange =
-            position(compiled, steps, |kind, _| kind == ProgramKind::GlobalExchange);
+        let exchange = position(compiled, steps, |kind, _| kind == ProgramKind::GlobalExchange);
         steps[exchange - 1].ipus.remove(0);
     });
     assert_tells(&found, "copies_are_synced", "did not wait for each other");

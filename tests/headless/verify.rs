@@ -103,7 +103,8 @@ fn flows(report: &mut ReportBuilder, conv: ProgramId, relu: ProgramId) {
         });
     }
     let (read, write) = (DataAccessKind::Read, DataAccessKind::Write);
-    let accesses = [(0, conv, 0, read), (0, conv, 1, write), (1, relu, 1, read), (1, relu, 1, write)];
+    let accesses =
+        [(0, conv, 0, read), (0, conv, 1, write), (1, relu, 1, read), (1, relu, 1, write)];
     for (flow, program, buffer, kind) in accesses {
         let (flow, buffer) = (DataFlowId(flow), DataBufferId(buffer));
         flows.accesses.push(DataAccess { flow, program, buffer, kind });

@@ -4,7 +4,7 @@ use super::{ProgramOutcome, Report, ReportPart};
 use crate::database::SelectQuery;
 use crate::error::ReportError;
 use crate::limits::{MAX_COUNT, MAX_IPUS, MAX_TILES};
-use crate::model::{Bandwidth, MachineInterface, BatchingConfig, GraphCounts, Target, TargetKind};
+use crate::model::{Bandwidth, BatchingConfig, GraphCounts, MachineInterface, Target, TargetKind};
 use crate::units::{Bytes, Hertz};
 use std::sync::Arc;
 

@@ -8,7 +8,9 @@ use crate::shape::{TensorId, TensorRole};
 use crate::spec::DataLoaderMode;
 use std::collections::BTreeMap;
 use tilescope_report::units::{DataBufferId, DataFlowId, IpuId, ProgramId};
-use tilescope_report::{DataAccess, DataAccessKind, DataBuffer, DataFlows, DataPlace, TrainingPass};
+use tilescope_report::{
+    DataAccess, DataAccessKind, DataBuffer, DataFlows, DataPlace, TrainingPass,
+};
 
 /// What tells buffers apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -83,8 +85,7 @@ impl ProgramBuilder<'_> {
         written: &[BufferKey],
     ) {
         let flow = self.data_flows.begin_flow();
-        let sides =
-            [(first, read, DataAccessKind::Read), (last, written, DataAccessKind::Write)];
+        let sides = [(first, read, DataAccessKind::Read), (last, written, DataAccessKind::Write)];
         for (program, keys, kind) in sides {
             let mut keys = keys.to_vec();
             keys.sort_unstable();
@@ -129,9 +130,8 @@ impl ProgramBuilder<'_> {
         (stage, pass): (usize, TrainingPass),
         ipu: IpuId,
     ) {
-        let key = |tensor: &TensorId| {
-            BufferKey::Tensor(self.tensors.buffer(*tensor, stage, ipu, pass))
-        };
+        let key =
+            |tensor: &TensorId| BufferKey::Tensor(self.tensors.buffer(*tensor, stage, ipu, pass));
         let read: Vec<BufferKey> = node.inputs.iter().map(key).collect();
         let mut written: Vec<BufferKey> = node.outputs.iter().map(key).collect();
         if node.outputs.is_empty() {
@@ -164,8 +164,11 @@ impl ProgramBuilder<'_> {
                 (tensor, ipu, suffix, DataPlace::Tiles)
             }
             BufferKey::Stash { tensor, stage } => {
-                let place =
-                    if self.stashes_off_chip(tensor) { DataPlace::RemoteStash } else { DataPlace::Stash };
+                let place = if self.stashes_off_chip(tensor) {
+                    DataPlace::RemoteStash
+                } else {
+                    DataPlace::Stash
+                };
                 (tensor, self.ipu(stage), "/stash", place)
             }
             BufferKey::Remote { tensor, ipu } => (tensor, ipu, "", DataPlace::RemoteBuffer),
@@ -181,13 +184,11 @@ impl ProgramBuilder<'_> {
             BufferKey::Stash { stage, .. } => self.schedule.stash_depths[stage],
             _ => 1,
         };
-        let original = matches!(
-            key,
-            BufferKey::Tensor(TensorBuffer { part: TensorBufferKind::Original, .. })
-        );
+        let original =
+            matches!(key, BufferKey::Tensor(TensorBuffer { part: TensorBufferKind::Original, .. }));
         let role = self.graph.tensor(tensor).role;
-        let synthetic = role == TensorRole::Input
-            && self.spec.options.host.loader == DataLoaderMode::Synthetic;
+        let synthetic =
+            role == TensorRole::Input && self.spec.options.host.loader == DataLoaderMode::Synthetic;
         let kept = role.is_persistent() || synthetic;
         let filled = match key {
             BufferKey::Remote { .. } | BufferKey::OutputSum { .. } => true,
@@ -209,8 +210,9 @@ impl ProgramBuilder<'_> {
 pub(super) fn first_leaf(items: &[FragmentItem]) -> Option<ProgramId> {
     items.iter().find_map(|item| match item {
         FragmentItem::Leaf(program) => Some(*program),
+        FragmentItem::IoStream { steps, .. } => steps.first().copied(),
         FragmentItem::Loop { body, .. } => first_leaf(body),
-        FragmentItem::HostSync { .. } => None,
+        FragmentItem::HostSync { .. } | FragmentItem::WaitForIo(_) => None,
     })
 }
 
@@ -218,7 +220,8 @@ pub(super) fn first_leaf(items: &[FragmentItem]) -> Option<ProgramId> {
 pub(super) fn last_leaf(items: &[FragmentItem]) -> Option<ProgramId> {
     items.iter().rev().find_map(|item| match item {
         FragmentItem::Leaf(program) => Some(*program),
+        FragmentItem::IoStream { steps, .. } => steps.last().copied(),
         FragmentItem::Loop { body, .. } => last_leaf(body),
-        FragmentItem::HostSync { .. } => None,
+        FragmentItem::HostSync { .. } | FragmentItem::WaitForIo(_) => None,
     })
 }

@@ -371,14 +371,16 @@ fn phase_steps(live: &Range<usize>, steps: &[u32]) -> Range<u32> {
 pub(super) fn program_nodes(items: &[FragmentItem], tables: &mut ProgramTables) -> Vec<ProgramId> {
     items
         .iter()
-        .map(|item| match item {
-            FragmentItem::Leaf(program) | FragmentItem::HostSync { program, .. } => *program,
+        .flat_map(|item| match item {
+            FragmentItem::Leaf(program) | FragmentItem::HostSync { program, .. } => vec![*program],
+            FragmentItem::IoStream { sync, steps, .. } => [&[*sync], &steps[..]].concat(),
+            FragmentItem::WaitForIo(_) => Vec::new(),
             FragmentItem::Loop { times, body } => {
                 let children = program_nodes(body, tables);
                 let body = tables.group(ProgramKind::Sequence, "", children);
                 let repeat = tables.group(ProgramKind::Repeat, "", vec![body]);
                 tables.programs[repeat.index()].repeats = *times;
-                repeat
+                vec![repeat]
             }
         })
         .collect()

@@ -35,7 +35,8 @@ use std::ops::Range;
 use tensor_analysis::{BufferLifetimes, StashPolicy, TensorAnalysis};
 use tilescope_report::units::{Bytes, Cycles, ProgramId};
 use tilescope_report::{
-    Bandwidth, BatchingConfig, CompilationReport, GraphCounts, MachineInterface, Target, TrainingPass,
+    Bandwidth, BatchingConfig, CompilationReport, GraphCounts, MachineInterface, Target,
+    TrainingPass,
 };
 
 /// Why a spec could not be compiled.

@@ -57,6 +57,7 @@ impl ProgramBuilder<'_> {
         items
     }
 
+    /// A copy by the I/O tiles. Compute tiles wait for what is loaded, and work on while it is stored.
     fn copy_through_io_tiles(
         &mut self,
         ipu: IpuId,
@@ -66,15 +67,19 @@ impl ProgramBuilder<'_> {
         let io_tiles = self.spec.options.num_io_tiles;
         let mapping = io_mapping(self.lowering.tiles, io_tiles, copy.bytes.total());
         let on_io = RemoteTransfer { bytes: mapping.clone(), ..copy.clone() };
-        let (from, to) = if load { (&mapping, &copy.bytes) } else { (&copy.bytes, &mapping) };
         let mut items = Vec::new();
+        let wait = FragmentItem::WaitForIo(ipu);
         if load {
-            items.extend(self.remote_stream(ipu, std::slice::from_ref(&on_io), load));
+            let (sync, steps) = self.remote_exchange(ipu, std::slice::from_ref(&on_io), load);
+            items.extend([FragmentItem::IoStream { sync, steps, ipu }, wait]);
+            items.extend(self.inter_tileset_copy(&copy.name, ipu, &mapping, &copy.bytes));
+        } else {
+            items.push(wait);
+            items.extend(self.inter_tileset_copy(&copy.name, ipu, &copy.bytes, &mapping));
+            let (sync, steps) = self.remote_exchange(ipu, std::slice::from_ref(&on_io), load);
+            items.push(FragmentItem::IoStream { sync, steps, ipu });
         }
-        items.extend(self.inter_tileset_copy(&copy.name, ipu, from, to));
-        if !load {
-            items.extend(self.remote_stream(ipu, std::slice::from_ref(&on_io), load));
-        }
+        self.note_flow(&items, &[copy.from], &[copy.to]);
         items
     }
 
@@ -94,31 +99,45 @@ impl ProgramBuilder<'_> {
         self.tables.work(None, name, ipu, &work).items
     }
 
-    /// Transfers of one exchange: a sync, a begin, each transfer, an end.
+    /// Transfers of one exchange by the compute tiles.
     fn remote_stream(
         &mut self,
         ipu: IpuId,
         copies: &[RemoteTransfer],
         load: bool,
     ) -> Vec<FragmentItem> {
-        let (Some(first), Some(last)) = (copies.first(), copies.last()) else { return Vec::new() };
+        if copies.is_empty() {
+            return Vec::new();
+        }
+        let (program, steps) = self.remote_exchange(ipu, copies, load);
+        for (copy, step) in copies.iter().zip(&steps[1..]) {
+            // A transfer by itself is there when the exchange is over.
+            let last = if copies.len() == 1 { steps[steps.len() - 1] } else { *step };
+            self.note_flow_between(*step, last, &[copy.from], &[copy.to]);
+        }
+        let sync = FragmentItem::HostSync { program, ipu };
+        [sync].into_iter().chain(steps.into_iter().map(FragmentItem::Leaf)).collect()
+    }
+
+    /// The sync of an exchange, and its steps: a begin, each transfer, an end.
+    fn remote_exchange(
+        &mut self,
+        ipu: IpuId,
+        copies: &[RemoteTransfer],
+        load: bool,
+    ) -> (ProgramId, Vec<ProgramId>) {
+        debug_assert!(!copies.is_empty(), "an exchange moves something");
         let sync = external_sync(&mut self.tables);
-        let mut items = vec![FragmentItem::HostSync { program: sync, ipu }];
         let (begin, end) = (ProgramKind::StreamCopyBegin, ProgramKind::StreamCopyEnd);
-        items.push(self.remote_step(begin, ipu, first, load, REMOTE_BEGIN_CYCLES));
+        let mut steps = vec![self.remote_step(begin, ipu, &copies[0], load, REMOTE_BEGIN_CYCLES)];
         for copy in copies {
             let rate = self.system.remote_bytes_per_cycle;
             let cycles = Cycles::from_f64((copy.bytes.total().as_f64() / rate).ceil());
-            items.push(self.remote_step(ProgramKind::StreamCopyMid, ipu, copy, load, cycles));
+            steps.push(self.remote_step(ProgramKind::StreamCopyMid, ipu, copy, load, cycles));
         }
-        items.push(self.remote_step(end, ipu, last, load, REMOTE_END_CYCLES));
-        for (copy, mid) in copies.iter().zip(2..) {
-            // A transfer by itself is there when the exchange is over.
-            let steps = if copies.len() == 1 { &items[..] } else { &items[mid..=mid] };
-            let steps = steps.to_vec();
-            self.note_flow(&steps, &[copy.from], &[copy.to]);
-        }
-        items
+        let last = &copies[copies.len() - 1];
+        steps.push(self.remote_step(end, ipu, last, load, REMOTE_END_CYCLES));
+        (sync, steps)
     }
 
     /// A step of an exchange with streaming memory; data move in the middle of it.
@@ -129,7 +148,7 @@ impl ProgramBuilder<'_> {
         copy: &RemoteTransfer,
         load: bool,
         cycles: Cycles,
-    ) -> FragmentItem {
+    ) -> ProgramId {
         let RemoteTransfer { name, bytes, .. } = copy;
         let name = format!("{name}/{}", if load { "remoteLoad" } else { "remoteStore" });
         let moves = kind == ProgramKind::StreamCopyMid;
@@ -145,7 +164,7 @@ impl ProgramBuilder<'_> {
         if moves {
             self.remote_traffic(id, ipu, bytes, load);
         }
-        FragmentItem::Leaf(id)
+        id
     }
 
     /// Notes what the tiles send to or receive from streaming memory, and its code.

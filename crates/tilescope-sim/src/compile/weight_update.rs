@@ -14,10 +14,8 @@ use crate::poplar::work::{OperationWork, OperationWorkItem};
 use crate::popops::collective;
 use crate::popops::collective::{CollectiveKind, CollectiveRanks, CollectiveRound};
 use crate::shape::{BlockId, DType, Tensor, TensorId, TensorInfo, TensorRole};
-use tilescope_report::units::{
-    Bytes, Cycles, Elements, IpuId, OperationId, TileRange, TileRuns,
-};
 use std::collections::BTreeMap;
+use tilescope_report::units::{Bytes, Cycles, Elements, IpuId, OperationId, TileRange, TileRuns};
 use tilescope_report::{
     MemoryCategory, ModelOperation, ProgramKind, ProgramNode, TileTraffic, TrainingPass,
 };

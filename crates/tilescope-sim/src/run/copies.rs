@@ -129,8 +129,25 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         if self.spec.options.num_io_tiles > 0 { HostCopyLane::Io } else { HostCopyLane::Compute }
     }
 
+    /// A copy of the I/O tiles, which begins when the compute tiles are here.
+    pub(super) fn io_stream(
+        &mut self,
+        sync: ProgramId,
+        steps: &[ProgramId],
+        ipu: IpuId,
+    ) -> Result<(), S::Error> {
+        self.clocks.sync_io_to_compute(ipu);
+        let group = self.compiled.sync_groups.host_sync_group(ipu);
+        self.external_io_sync(sync, group)?;
+        for program in steps {
+            let on_io = self.clocks.run_io_step(self.costs.cost_of(*program));
+            self.emit(*program, [on_io])?;
+        }
+        Ok(())
+    }
+
     /// The compute tiles of an IPU wait for its I/O tiles.
-    fn wait_for_io(&mut self, ipu: IpuId) -> Result<(), S::Error> {
+    pub(super) fn wait_for_io(&mut self, ipu: IpuId) -> Result<(), S::Error> {
         let behind = self.clocks.io_at(ipu).saturating_sub(self.clocks.at(ipu));
         if behind.is_zero() {
             return Ok(());

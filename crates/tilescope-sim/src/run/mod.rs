@@ -499,6 +499,10 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
                     let ipus = self.compiled.sync_groups.host_sync_group(*ipu);
                     self.external_sync(*program, ipus, Cycles::ZERO)?;
                 }
+                FragmentItem::IoStream { sync, steps, ipu } => {
+                    self.io_stream(*sync, steps, *ipu)?;
+                }
+                FragmentItem::WaitForIo(ipu) => self.wait_for_io(*ipu)?,
                 FragmentItem::Loop { times, body } => {
                     for _ in 0..*times {
                         self.items(body)?;

@@ -38,9 +38,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
             AccumulateOuterSchedule::Serial => (0..self.compiled.placement.stages.len())
                 .try_for_each(|stage| self.update(stage, iteration)),
             AccumulateOuterSchedule::OverlapCycleOptimized
-            | AccumulateOuterSchedule::OverlapMemoryOptimized => {
-                self.overlapped_updates(iteration)
-            }
+            | AccumulateOuterSchedule::OverlapMemoryOptimized => self.overlapped_updates(iteration),
         }
     }
 

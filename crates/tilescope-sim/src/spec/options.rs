@@ -2,8 +2,8 @@
 //! simulator works with. What Poplar's libraries are told stands in [`PoplibsOptions`].
 
 use super::choices::{
-    AccumulateOuterSchedule, AutoStage, DataLoaderMode, ExecutionStrategy, OutputMode, OverlapIo, PipelineSchedule,
-    RecomputationType, StashConvention, StreamInputType, SyncPattern,
+    AccumulateOuterSchedule, AutoStage, DataLoaderMode, ExecutionStrategy, OutputMode, OverlapIo,
+    PipelineSchedule, RecomputationType, StashConvention, StreamInputType, SyncPattern,
 };
 use super::error::SpecError;
 use super::stages::{self, StageSpec};

@@ -302,8 +302,7 @@ impl Report {
         let tiles_per_ipu = self.target()?.tiles_per_ipu;
         let (programs, flows) = (self.programs()?, self.data_flows()?);
         let mut data_flow = DataFlowCheck::new(&programs, &flows);
-        let lanes =
-            trace.verify(tiles_per_ipu, &watched, &mut data_flow, &mut on_lanes, cancel)?;
+        let lanes = trace.verify(tiles_per_ipu, &watched, &mut data_flow, &mut on_lanes, cancel)?;
         if lanes.iter().all(|lane| lane.broken.is_none()) {
             data_flow.finish(law.found);
         }
