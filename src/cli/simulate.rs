@@ -44,7 +44,7 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .long("check")
                 .action(ArgAction::SetTrue)
                 .conflicts_with("balance")
-                .help("Check the spec without simulating it"),
+                .help("Compile the spec without simulating it: what cannot be simulated is refused"),
         )
         .after_help(
             "Examples:\n  tilescope simulate mnist_pipeline -o out --set options.gradient_accumulation=20\n  \
@@ -82,13 +82,28 @@ pub(super) fn set_argument() -> Arg {
 fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let name = matches.get_one::<String>("spec").map_or("", String::as_str);
     if matches.get_flag("check") {
-        build(&source(name, matches)?)?;
-        return Ok(writeln!(output, "The spec is valid.")?);
+        return check(&build(&source(name, matches)?)?, matches, output);
     }
     if matches.get_flag("balance") {
         return balanced(name, matches, output);
     }
     simulate_spec(name, matches, output)
+}
+
+/// Compiles a spec: what simulating would refuse is refused.
+fn check(spec: &Spec, matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
+    let simulation = compiled(spec, matches)?;
+    Ok(match simulation.tiles_out_of_memory() {
+        0 => {
+            let records = grouped(simulation.forecast().records);
+            writeln!(output, "The spec is valid. A run of it has {records} records.")?
+        }
+        tiles => writeln!(
+            output,
+            "The spec is valid, but does not fit in memory. Tiles that are over: {}.",
+            grouped(tiles)
+        )?,
+    })
 }
 
 /// Simulates a spec as it is, and with its blocks split so that the longest stage is shortest; the

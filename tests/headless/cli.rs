@@ -304,6 +304,26 @@ fn a_spec_is_checked_without_simulating_it() {
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2);
 }
 
+#[test]
+fn a_check_refuses_what_simulating_refuses() {
+    let refused = [
+        ("mnist_pipeline", "options.stages=[{blocks=\"B1\"}]"),
+        ("mnist_pipeline", "options.stages=[{blocks=\"B1,B2,B3,B9\"}]"),
+        ("mnist_pipeline", "options.device_iterations=16777216"),
+        ("gpt2_small_pod16", "model.heads=7"),
+        ("vit_base_pod16", "model.patch_size=15"),
+    ];
+    let directory = tempfile::tempdir().expect("directory");
+    let out = path(&directory, "out");
+    for (spec, set) in refused {
+        let simulated = failure(&["simulate", spec, "--set", set, "-o", &out]);
+        let checked = failure(&["simulate", spec, "--set", set, "--check"]);
+        assert_eq!(checked, simulated, "{spec} {set}");
+    }
+    let output = stdout(&tilescope(&["simulate", "too_large", "--check"]));
+    assert!(output.contains("does not fit in memory"), "{output}");
+}
+
 /// The faster split of BERT-Large needs more memory than there is: the report that runs stays.
 #[test]
 fn a_split_that_does_not_fit_replaces_no_report_that_runs() {

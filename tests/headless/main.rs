@@ -9,6 +9,7 @@ mod common;
 #[path = "../report_support/mod.rs"]
 mod report_support;
 
+mod causality;
 mod cli;
 mod commands_document;
 mod compare;

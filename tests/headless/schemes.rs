@@ -199,6 +199,27 @@ const SCHEMES: &[Scheme] = &[
         None,
         None,
     ),
+    scheme(
+        "updates of IPUs side by side",
+        &["options.location.optimizer_state.on_chip=false"],
+        &["options.accumulate_outer_schedule=overlap_memory_optimized"],
+        Some(Equal),
+        Some(Less),
+    ),
+    scheme(
+        "copies of streaming memory one by one",
+        &["options.location.weights.on_chip=false"],
+        &["options.merge_exchange=false"],
+        None,
+        Some(Greater),
+    ),
+    scheme(
+        "collectives over all gradients",
+        &["options.replication_factor=4"],
+        &["options.merge_collectives=true"],
+        Some(Less),
+        Some(Less),
+    ),
     scheme("half precision", &[], &["model.precision=float16"], Some(Less), Some(Less)),
     scheme(
         "linear layers split over IPUs",
@@ -637,5 +658,66 @@ fn dithered_convolutions_lie_on_tiles_of_their_own() {
     for ((name, before), (_, after)) in stacked.iter().zip(&spread) {
         assert_eq!(before.total(), after.total(), "bytes of {name}");
         assert_ne!(before, after, "tiles of {name}");
+    }
+}
+
+/// With merged collectives, an update of many replicas is little more than its bytes over the links.
+#[test]
+fn merged_collectives_are_bound_by_the_links() {
+    let sets = [
+        "target.ipus=1",
+        "target.name=pod64",
+        "model.layers=8",
+        "model.width=1024",
+        "options.replication_factor=64",
+        "options.gradient_accumulation=2",
+        "options.merge_collectives=true",
+    ];
+    let overrides: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
+    let source = SpecSource::find("tests/data/specs/perceptron.toml", &overrides).expect("exists");
+    let spec = Spec::build(&source).expect("is allowed");
+    let compiled = compile(&spec).expect("compiles");
+    let mut seen = CollectiveSteps::default();
+    let Ok(()) = run(&compiled, &spec, &dry_run(&compiled, &spec), &mut seen);
+    let (links, update) = seen.cycles(&compiled);
+    assert!(links > Cycles(100_000), "{links} cycles on the links");
+    assert!(
+        update.as_f64() < 1.3 * links.as_f64(),
+        "{update} cycles, {links} of them on the links"
+    );
+}
+
+/// Cycles of all steps, and when weights are updated.
+#[derive(Default)]
+struct CollectiveSteps {
+    steps: Vec<(ProgramId, Cycles)>,
+    update: Cycles,
+}
+
+impl CollectiveSteps {
+    /// Cycles on the links between replicas, and of the updates.
+    fn cycles(&self, compiled: &CompiledProgram) -> (Cycles, Cycles) {
+        let is_copy = |program: &ProgramId| {
+            compiled.compilation.programs[program.index()].kind == ProgramKind::GlobalExchange
+        };
+        let links = self.steps.iter().filter(|(program, _)| is_copy(program));
+        (links.map(|(_, cycles)| *cycles).sum(), self.update)
+    }
+}
+
+impl StepSink for CollectiveSteps {
+    type Error = Infallible;
+
+    fn step(&mut self, step: &ExecutionStep) -> Result<(), Infallible> {
+        let longest = step.ipus.iter().map(|on_ipu| on_ipu.range().length()).max();
+        self.steps.push((step.program, longest.unwrap_or_default()));
+        Ok(())
+    }
+
+    fn mark(&mut self, mark: &TraceMark) -> Result<(), Infallible> {
+        if mark.kind == MarkKind::Update {
+            self.update += mark.cycles.length();
+        }
+        Ok(())
     }
 }

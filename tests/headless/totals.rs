@@ -1,5 +1,5 @@
 //! What operations, programs and lanes come to is the same, on every bundled spec: no figure is of
-//! a part of the run.
+//! a part of the run. And every run keeps the laws of `verify`.
 
 use crate::common;
 use std::collections::BTreeMap;
@@ -96,6 +96,7 @@ fn totals_add_up_on_every_bundled_spec() {
             let overrides: Vec<&str> = overrides.iter().map(String::as_str).collect();
             let (report, _directory) = common::report(spec.name, &overrides);
             assert_eq!(report.has(ReportPart::Execution), spec.name != "too_large");
+            assert_eq!(report.verify().expect("reads"), [], "{}", spec.name);
             check(&report, spec.name);
         }
     };

@@ -77,6 +77,7 @@ pub(crate) fn lawful_report(layout: StepLayout) -> ReportBuilder {
         variable.operation = Some(first);
         variable.shape = "float32[4]".to_owned();
     }
+    flows(&mut report, conv, relu);
     report.live(exchange, 8 * 256).live(conv, 8 * (256 + 512)).live(relu, 8 * 512);
     run(&mut report, sync, steps);
     report.mark(MarkKind::Run, "Engine::run #0", 0..91);
@@ -84,6 +85,30 @@ pub(crate) fn lawful_report(layout: StepLayout) -> ReportBuilder {
     report.marks[1].ipu = Some(IpuId(1));
     report.marks[1].pass = Some(TrainingPass::Forward);
     report
+}
+
+/// What the compute sets read and write on IPU 1, and what the machine can move.
+fn flows(report: &mut ReportBuilder, conv: ProgramId, relu: ProgramId) {
+    report.parts.bandwidths =
+        vec![Bandwidth { interface: MachineInterface::Tile, bytes_per_cycle: 8.0 }];
+    let flows = &mut report.parts.data_flows;
+    for (name, persistent) in [("weights", true), ("activations", false)] {
+        flows.buffers.push(DataBuffer {
+            name: name.to_owned(),
+            place: DataPlace::Tiles,
+            ipu: IpuId(1),
+            entries: 1,
+            persistent,
+            filled: persistent,
+        });
+    }
+    let (read, write) = (DataAccessKind::Read, DataAccessKind::Write);
+    let accesses =
+        [(0, conv, 0, read), (0, conv, 1, write), (1, relu, 1, read), (1, relu, 1, write)];
+    for (flow, program, buffer, kind) in accesses {
+        let (flow, buffer) = (DataFlowId(flow), DataBufferId(buffer));
+        flows.accesses.push(DataAccess { flow, program, buffer, kind });
+    }
 }
 
 /// A sync, and thirty times an exchange and two compute sets, the last one on IPU 1 alone.

@@ -57,6 +57,7 @@ impl ReportBuilder {
         };
         let parts = CompilationReport {
             target,
+            bandwidths: Vec::new(),
             graph: GraphCounts::default(),
             options: Vec::new(),
             batching: None,
@@ -67,6 +68,7 @@ impl ReportBuilder {
             vertex_types: Vec::new(),
             exchanges: Vec::new(),
             routes: Vec::new(),
+            data_flows: DataFlows::default(),
             variables: Vec::new(),
             tile_memory: TileRuns::empty(),
             tile_categories: TileRuns::empty(),

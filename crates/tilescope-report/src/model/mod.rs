@@ -5,11 +5,13 @@
 //! (`ipu * tiles_per_ipu + tile`), and figures are multiplied by the replicas only where that is
 //! said.
 
+mod data_flow;
 mod execution;
 mod memory;
 mod program;
 mod target;
 
+pub use data_flow::*;
 pub use execution::*;
 pub use memory::*;
 pub use program::*;
@@ -21,6 +23,8 @@ use crate::units::{ProgramId, TileRuns};
 #[derive(Clone, Debug, PartialEq)]
 pub struct CompilationReport {
     pub target: Target,
+    /// What the machine moves at most; empty where that was not recorded.
+    pub bandwidths: Vec<Bandwidth>,
     pub graph: GraphCounts,
     /// Options in effect, as key and value.
     pub options: Vec<(String, String)>,
@@ -40,6 +44,8 @@ pub struct CompilationReport {
     pub exchanges: Vec<ExchangeTraffic>,
     /// Who sends to whom, where that is known.
     pub routes: Vec<ExchangeRoute>,
+    /// What programs read and write.
+    pub data_flows: DataFlows,
     /// Variables; [`VariableId`](crate::units::VariableId) counts into this.
     pub variables: Vec<Variable>,
     /// Memory of each tile of the replica.

@@ -133,3 +133,44 @@ impl BatchingConfig {
         self.micro_batch * self.gradient_accumulation * self.replicas * self.device_iterations
     }
 }
+
+/// Where data go into or out of something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum MachineInterface {
+    /// A tile, in an exchange between tiles.
+    Tile,
+    /// All links of an IPU to others, in one direction.
+    IpuLinks,
+    /// Between the host and an IPU.
+    Host,
+    /// Between streaming memory and an IPU.
+    RemoteBuffer,
+}
+
+impl MachineInterface {
+    /// Every interface.
+    pub const ALL: [MachineInterface; 4] =
+        [Self::Tile, Self::IpuLinks, Self::Host, Self::RemoteBuffer];
+
+    /// The name in the file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tile => "tile",
+            Self::IpuLinks => "ipu_links",
+            Self::Host => "host",
+            Self::RemoteBuffer => "remote_buffer",
+        }
+    }
+
+    /// The interface of a name in a file.
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|interface| interface.name() == name)
+    }
+}
+
+/// Bytes per cycle that an interface moves at most.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bandwidth {
+    pub interface: MachineInterface,
+    pub bytes_per_cycle: f64,
+}

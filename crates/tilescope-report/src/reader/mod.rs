@@ -13,6 +13,7 @@
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 mod compute_sets;
+mod data_flow;
 mod exchange;
 mod execution;
 mod filters_and_answers;
@@ -265,6 +266,7 @@ impl Report {
         let all = VariableFilter { tiles: None, category: None, after: None, limit: usize::MAX };
         Ok(CompilationReport {
             target: self.target()?.as_ref().clone(),
+            bandwidths: self.bandwidths()?,
             graph: self.graph()?,
             options: self.options()?,
             batching: self.batching()?,
@@ -275,6 +277,7 @@ impl Report {
             vertex_types: self.vertex_types()?.as_ref().clone(),
             exchanges: self.exchanges()?,
             routes: self.routes()?,
+            data_flows: self.data_flows()?,
             variables: self.variables(&all)?.into_iter().map(|(_, variable)| variable).collect(),
             tile_memory: self.tile_memory()?.as_ref().clone(),
             tile_categories: self.tile_categories()?.as_ref().clone(),

@@ -4,7 +4,7 @@ use super::{ProgramOutcome, Report, ReportPart};
 use crate::database::SelectQuery;
 use crate::error::ReportError;
 use crate::limits::{MAX_COUNT, MAX_IPUS, MAX_TILES};
-use crate::model::{BatchingConfig, GraphCounts, Target, TargetKind};
+use crate::model::{Bandwidth, BatchingConfig, GraphCounts, MachineInterface, Target, TargetKind};
 use crate::units::{Bytes, Hertz};
 use std::sync::Arc;
 
@@ -181,6 +181,17 @@ impl Report {
             })
         })?;
         Ok(read.flatten())
+    }
+
+    /// What the machine moves at most; empty where that was not recorded.
+    pub fn bandwidths(&self) -> Result<Vec<Bandwidth>, ReportError> {
+        let columns = ["interface", "bytes_per_cycle"];
+        let all = SelectQuery::all("bandwidths", &columns).clauses("ORDER BY id");
+        let read = self.db.list(all, |cells| {
+            let interface = MachineInterface::from_name(&cells.text(0)?)?;
+            Some(Bandwidth { interface, bytes_per_cycle: cells.real(1)? })
+        })?;
+        Ok(read.into_iter().flatten().collect())
     }
 
     /// Outcome of the program: executed, compiled only, or out of memory.

@@ -24,7 +24,7 @@ pub(crate) use views::{VIEWS, tables_of_other_files, views_without_rows};
 /// `PRAGMA application_id` of our files: `tSc1`.
 pub(crate) const APPLICATION_ID: i32 = 0x7453_6331;
 /// Version of the format: a reader knows all of its own major version and of those before it.
-pub(crate) const FORMAT: (i32, i32) = (2, 0);
+pub(crate) const FORMAT: (i32, i32) = (2, 1);
 
 /// The versions of the format that are read, in words.
 pub(crate) fn readable_formats() -> String {
@@ -136,6 +136,21 @@ pub(crate) const TABLES: &[SchemaTable] = &[
             col("memory_element_bytes", INT, "bank of non-interleaved memory"),
             col("interleaved_offset", INT, "address where interleaved memory begins"),
             col("tiles_per_column", INT, "tiles in a column of the floor plan"),
+        ],
+        "",
+    ),
+    table(
+        "bandwidths",
+        "what an interface of the machine moves at most; since version 2.1",
+        &[
+            col("id", KEY, "position"),
+            col(
+                "interface",
+                TEXT,
+                "tile: what a tile receives or sends; ipu_links: what goes into or out of an IPU \
+                 over all its links; host, remote_buffer: what goes between those and an IPU",
+            ),
+            col("bytes_per_cycle", REAL, "most bytes per cycle"),
         ],
         "",
     ),
@@ -301,6 +316,32 @@ pub(crate) const TABLES: &[SchemaTable] = &[
             col("first_receiver", INT, "first tile that receives"),
             col("end_receiver", INT, "first tile after those"),
             col("bytes", INT, "bytes that arrive"),
+        ],
+        "",
+    ),
+    table(
+        "data_buffers",
+        "a tensor in one place, as steps read and write it; since version 2.1",
+        &[
+            col("id", KEY, "its id"),
+            col("name", TEXT, "name of the tensor"),
+            col("place", TEXT, "tiles, stash, remote_buffer, remote_stash or host"),
+            col("ipu", INT, "IPU whose steps read and write it"),
+            col("entries", INT, "micro-batches that a stash holds, else 1"),
+            col("persistent", INT, "1 for weights and state, which are of no micro-batch"),
+            col("filled", INT, "1 if it has data before the run"),
+        ],
+        "",
+    ),
+    table(
+        "data_accesses",
+        "what a program does with a buffer each time that it runs; since version 2.1",
+        &[
+            col("id", KEY, "position"),
+            col("flow", INT, "operation or copy: what it writes is made of what it reads"),
+            col("program", INT, "programs.id"),
+            col("buffer", INT, "data_buffers.id"),
+            col("access", TEXT, "read or write; send or receive between stages; free"),
         ],
         "",
     ),

@@ -64,7 +64,7 @@ pub(super) use lane_builder::TraceIndexBlob;
 pub use log_histogram::LogHistogram;
 pub use program_totals::{ProgramStepSums, ProgramStepTotals, StepVisitor};
 pub(super) use step_record::{StepClass, StepRecord, StepRecordDetails};
-pub(super) use verify::{LaneEdge, VerifiedLane};
+pub(super) use verify::{LaneEdge, StepObserver, VerifiedLane};
 
 use super::database::ReportDatabase;
 use super::error::ReportError;

@@ -1,8 +1,8 @@
 //! The laws of an index: steps follow each other, and each sum over them is the sum of them.
 //!
-//! One pass per lane: a chunk is decoded once, and sums of all levels are made of its steps again,
-//! as when the index was written. In memory are one chunk, and one block of nodes and one segment
-//! per level.
+//! One pass over all lanes, side by side: a chunk is decoded once, and sums of all levels are made
+//! of its steps again, as when the index was written. In memory are one chunk of each lane, and one
+//! block of nodes and one segment per level.
 
 use super::Trace;
 use super::answers::LaneInfo;
@@ -15,7 +15,7 @@ use super::pyramid::{self, BLOCK_NODES};
 use super::step_record::{StepRecord, StepRecordDetails};
 use super::store::TraceStore;
 use crate::error::ReportError;
-use crate::units::{Cycles, StepId};
+use crate::units::{Cycles, IpuId, StepId};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What the pass over a lane came to.
@@ -40,14 +40,28 @@ pub(crate) struct LaneEdge {
     pub(crate) behind: Option<(StepId, Cycles)>,
 }
 
+/// Sees the steps of all IPUs go by: those of one IPU in the order of the program.
+pub(crate) trait StepObserver {
+    /// Sees the next step of an IPU. False if it is one of several IPUs: it is seen again, by
+    /// [`StepObserver::joint_step`], when all of them have come to it.
+    fn step(&mut self, ipu: IpuId, record: &StepRecord) -> bool;
+
+    /// Sees a step of several IPUs.
+    fn joint_step(&mut self, on_ipus: &[(IpuId, StepRecord)]);
+}
+
+/// Told of every chunk: gets its steps, and may end the pass.
+type OnChunk<'a> = &'a mut dyn FnMut(u64) -> Result<(), ReportError>;
+
 impl Trace {
-    /// Goes through the steps of all lanes once, and looks for the places in front of the steps
-    /// `watched`, which are sorted. `progress` gets a share from 0 to 1; setting
-    /// `cancel` ends it with [`ReportError::Cancelled`].
+    /// Goes through the steps of all lanes once, shows them to `observer`, and looks for the places
+    /// in front of the steps `watched`, which are sorted. `progress` gets a share from 0 to 1;
+    /// setting `cancel` ends it with [`ReportError::Cancelled`].
     pub(crate) fn verify(
         &self,
         tiles_per_ipu: u32,
         watched: &[StepId],
+        observer: &mut impl StepObserver,
         progress: &mut dyn FnMut(f64),
         cancel: &AtomicBool,
     ) -> Result<Vec<VerifiedLane>, ReportError> {
@@ -57,8 +71,31 @@ impl Trace {
             progress(done as f64 / all as f64);
             if cancel.load(Ordering::Relaxed) { Err(ReportError::Cancelled) } else { Ok(()) }
         };
-        let lane = |info| verify_lane(&self.store, info, (tiles_per_ipu, watched), &mut step_on);
-        self.lanes().iter().copied().map(lane).collect()
+        let mut ipus: Vec<IpuPass> = Vec::new();
+        for info in self.lanes() {
+            let pass = LanePass::new(&self.store, *info, tiles_per_ipu, watched);
+            match ipus.iter_mut().find(|ipu| ipu.ipu == info.ipu) {
+                Some(ipu) => ipu.lanes.push(pass),
+                None => ipus.push(IpuPass { ipu: info.ipu, lanes: vec![pass] }),
+            }
+        }
+        loop {
+            for ipu in &mut ipus {
+                ipu.advance(observer, &mut step_on)?;
+            }
+            // All stand before a joint step or are through: the earliest of those is next.
+            let heads = ipus.iter().map(IpuPass::head);
+            let Some(next) = heads.flatten().map(|record| record.step).min() else { break };
+            let mut on_ipus = Vec::new();
+            for ipu in &mut ipus {
+                if let Some(record) = ipu.head().filter(|record| record.step == next).copied() {
+                    on_ipus.push((ipu.ipu, record));
+                    ipu.take();
+                }
+            }
+            observer.joint_step(&on_ipus);
+        }
+        Ok(ipus.into_iter().flat_map(|ipu| ipu.lanes).map(LanePass::into_verified).collect())
     }
 
     /// Tables of the index that do not have as many pieces as the lanes need, in words.
@@ -91,38 +128,58 @@ impl Trace {
     }
 }
 
-fn verify_lane(
-    store: &TraceStore,
-    info: LaneInfo,
-    (tiles_per_ipu, watched): (u32, &[StepId]),
-    step_on: &mut dyn FnMut(u64) -> Result<(), ReportError>,
-) -> Result<VerifiedLane, ReportError> {
-    let mut pass = LanePass {
-        store,
-        info,
-        tiles_per_ipu,
-        has_details: store.has_details(),
-        levels: if store.has_totals() { segment_level_count(info.steps) } else { 0 },
-        sums: LaneSums::default(),
-        last: None,
-        programs: ProgramTotals::default(),
-        watched,
-        edges: Vec::with_capacity(watched.len()),
-    };
-    let mut broken = None;
-    for chunk in 0..info.steps.div_ceil(CHUNK_STEPS as u64) {
-        broken = pass.chunk(chunk)?;
-        if broken.is_some() {
-            break;
+/// The passes over the lanes of one IPU.
+struct IpuPass<'a> {
+    ipu: IpuId,
+    lanes: Vec<LanePass<'a>>,
+}
+
+impl IpuPass<'_> {
+    /// Shows the steps of the IPU up to the next joint one.
+    fn advance(
+        &mut self,
+        observer: &mut impl StepObserver,
+        step_on: OnChunk<'_>,
+    ) -> Result<(), ReportError> {
+        loop {
+            for lane in &mut self.lanes {
+                lane.fill(step_on)?;
+            }
+            let Some(lane) = self.earliest() else { return Ok(()) };
+            // Up to where another lane of the IPU goes on, or a chunk ends.
+            let others = self.lanes.iter().enumerate().filter(|(other, _)| *other != lane);
+            let until = others.filter_map(|(_, lane)| lane.head()).map(|record| record.step).min();
+            let Some(pass) = self.lanes.get_mut(lane) else { return Ok(()) };
+            while let Some(record) = pass.head() {
+                if until.is_some_and(|until| record.step > until) {
+                    break;
+                }
+                if !observer.step(self.ipu, record) {
+                    return Ok(());
+                }
+                pass.next += 1;
+            }
         }
-        step_on((info.steps - chunk * CHUNK_STEPS as u64).min(CHUNK_STEPS as u64))?;
     }
-    if broken.is_none() {
-        broken = pass.finish()?;
+
+    /// The lane whose next step comes first in the program.
+    fn earliest(&self) -> Option<usize> {
+        let heads = self.lanes.iter().enumerate();
+        let heads = heads.filter_map(|(at, lane)| lane.head().map(|record| (record.step, at)));
+        heads.min().map(|(_, at)| at)
     }
-    let lane = |law| format!("IPU {} lane {}: {law}", info.ipu, info.sub_lane);
-    let (programs, last, edges) = (pass.programs.into_totals(), pass.last, pass.edges);
-    Ok(VerifiedLane { info, broken: broken.map(lane), programs, last, edges })
+
+    /// The next step of the IPU.
+    fn head(&self) -> Option<&StepRecord> {
+        self.lanes.get(self.earliest()?)?.head()
+    }
+
+    /// Goes beyond the next step.
+    fn take(&mut self) {
+        if let Some(lane) = self.earliest().and_then(|at| self.lanes.get_mut(at)) {
+            lane.next += 1;
+        }
+    }
 }
 
 /// The pass over one lane.
@@ -140,14 +197,93 @@ struct LanePass<'a> {
     programs: ProgramTotals,
     watched: &'a [StepId],
     edges: Vec<LaneEdge>,
+    /// The chunk that is gone through, and the place in it.
+    records: Vec<StepRecord>,
+    next: usize,
+    /// Chunks that were read.
+    chunks: u64,
+    /// The first broken law, in words; the lane ends there.
+    broken: Option<String>,
+    is_through: bool,
 }
 
-impl LanePass<'_> {
-    /// Takes in the next chunk; the first law that it breaks.
+impl<'a> LanePass<'a> {
+    fn new(
+        store: &'a TraceStore,
+        info: LaneInfo,
+        tiles_per_ipu: u32,
+        watched: &'a [StepId],
+    ) -> Self {
+        Self {
+            store,
+            info,
+            tiles_per_ipu,
+            has_details: store.has_details(),
+            levels: if store.has_totals() { segment_level_count(info.steps) } else { 0 },
+            sums: LaneSums::default(),
+            last: None,
+            programs: ProgramTotals::default(),
+            watched,
+            edges: Vec::with_capacity(watched.len()),
+            records: Vec::new(),
+            next: 0,
+            chunks: 0,
+            broken: None,
+            is_through: false,
+        }
+    }
+
+    /// The next step, of the chunk that was read last.
+    fn head(&self) -> Option<&StepRecord> {
+        self.records.get(self.next)
+    }
+
+    /// Reads the next chunk where the one before it is used up.
+    fn fill(&mut self, step_on: OnChunk<'_>) -> Result<(), ReportError> {
+        if self.next < self.records.len() || self.is_through {
+            return Ok(());
+        }
+        self.next = 0;
+        let chunk = self.chunks;
+        self.chunks += 1;
+        if chunk < self.info.steps.div_ceil(CHUNK_STEPS as u64) {
+            self.records = self.store.read_chunk(self.info, chunk)?;
+            self.broken = self.chunk(chunk)?;
+            step_on(self.records.len() as u64)?;
+        } else {
+            self.records.clear();
+            self.broken = self.finish()?;
+            self.is_through = true;
+        }
+        if self.broken.is_some() {
+            self.records.clear();
+            self.is_through = true;
+        }
+        Ok(())
+    }
+
+    fn into_verified(self) -> VerifiedLane {
+        let Self { info, broken, programs, last, edges, .. } = self;
+        let lane = |law| format!("IPU {} lane {}: {law}", info.ipu, info.sub_lane);
+        let programs = programs.into_totals();
+        VerifiedLane { info, broken: broken.map(lane), programs, last, edges }
+    }
+
+    /// Takes in the chunk that was read; the first law that it breaks.
     fn chunk(&mut self, chunk: u64) -> Result<Option<String>, ReportError> {
-        let records = self.store.read_chunk(self.info, chunk)?;
+        let records = std::mem::take(&mut self.records);
+        let broken = self.check_steps(chunk, &records);
+        self.records = records;
+        broken
+    }
+
+    fn check_steps(
+        &mut self,
+        chunk: u64,
+        records: &[StepRecord],
+    ) -> Result<Option<String>, ReportError> {
         let mut pieces = Vec::new();
-        for record in &records {
+        for record in records {
             if let Some(broken) = self.disorder(record) {
                 return Ok(Some(broken));
             }
@@ -159,7 +295,7 @@ impl LanePass<'_> {
             self.sums.push(record, &mut pieces);
         }
         if self.has_details {
-            let details = self.store.read_details(self.info, chunk, &records)?;
+            let details = self.store.read_details(self.info, chunk, records)?;
             let differs = |(record, details): &(&StepRecord, &StepRecordDetails)| {
                 !details.are_of(record, self.tiles_per_ipu)
             };

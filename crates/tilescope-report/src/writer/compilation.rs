@@ -27,6 +27,7 @@ pub(super) fn write(rows: &RowWriter, compilation: &CompilationReport) -> WriteR
     compute_sets(rows, compilation, &mut patterns)?;
     exchanges(rows, compilation, &mut patterns)?;
     routes(rows, compilation)?;
+    data_flows(rows, compilation)?;
     variables(rows, compilation, &mut patterns)?;
     memory(rows, compilation)?;
     for (id, step) in compilation.liveness.iter().enumerate() {
@@ -69,6 +70,10 @@ fn machine(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
             target.tiles_per_column,
         ],
     )?;
+    for (id, bandwidth) in compilation.bandwidths.iter().enumerate() {
+        let (interface, most) = (bandwidth.interface.name(), bandwidth.bytes_per_cycle);
+        rows.insert("bandwidths", params![id as i64, interface, most])?;
+    }
     for tile in TileRange::first_tiles(target.tiles_per_replica()).iter() {
         rows.insert("tiles", params![tile, target.ipu_of_tile(tile)])?;
     }
@@ -222,6 +227,28 @@ fn routes(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
                 checked_i64(route.bytes.0, MAX_COUNT, || format!("bytes of route {id}"))?,
             ],
         )?;
+    }
+    Ok(())
+}
+
+fn data_flows(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
+    let CompilationReport { data_flows: DataFlows { buffers, accesses }, programs, .. } =
+        compilation;
+    for (id, buffer) in buffers.iter().enumerate() {
+        let ipus = compilation.target.ipus_per_replica as usize;
+        let ipu = resolve(buffer.ipu.0, ipus, || format!("IPU of {}", buffer.name))?;
+        let entries =
+            checked_i64(buffer.entries, MAX_COUNT, || format!("entries of {}", buffer.name))?;
+        let (place, persistent, filled) = (buffer.place.name(), buffer.persistent, buffer.filled);
+        let row = params![id as i64, buffer.name, place, ipu, entries, persistent, filled];
+        rows.insert("data_buffers", row)?;
+    }
+    for (id, access) in accesses.iter().enumerate() {
+        let of = |part: &str| format!("{part} of data access {id}");
+        let program = resolve(access.program.0, programs.len(), || of("program"))?;
+        let buffer = resolve(access.buffer.0, buffers.len(), || of("buffer"))?;
+        let row = params![id as i64, access.flow.0, program, buffer, access.kind.name()];
+        rows.insert("data_accesses", row)?;
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! What one stage does in one pass: its nodes, what it computes again, and what it fetches.
 
+use super::data_flow::DataFlowRecorder;
 use super::program_tables::{EmittedWork, FragmentItem, ProgramTables};
 use super::tensor_analysis::{BufferLifetimes, TensorAnalysis, TensorBuffer, TensorBufferKind};
 use crate::graph::{GraphNode, ModelGraph};
@@ -27,16 +28,8 @@ pub struct StageFragment {
     pub ipu: IpuId,
     /// Its function in the program tree.
     pub function: ProgramId,
-    /// What it fetches from streaming memory before it can start; phases fetch early.
-    pub remote_loads: Vec<RemoteLoad>,
-    pub items: Vec<FragmentItem>,
-}
-
-/// What brings a tensor from streaming memory.
-#[derive(Clone, Debug)]
-pub struct RemoteLoad {
-    /// The weight; `None` for what was stashed for one micro-batch.
-    pub weight: Option<TensorId>,
+    /// What it fetches from streaming memory before it can start, where phases fetch early.
+    pub remote_loads: Vec<FragmentItem>,
     pub items: Vec<FragmentItem>,
 }
 
@@ -78,6 +71,8 @@ pub(crate) struct ProgramBuilder<'a> {
     pub sharded: BTreeSet<TensorId>,
     /// The operation that wrote a memory last.
     pub producers: BTreeMap<TensorBuffer, OperationId>,
+    /// What programs read and write.
+    pub data_flows: DataFlowRecorder,
 }
 
 impl ProgramBuilder<'_> {
@@ -141,44 +136,39 @@ impl ProgramBuilder<'_> {
     pub(crate) fn fragment(&mut self, stage: usize, pass: TrainingPass) -> StageFragment {
         let graph = self.graph;
         let ipu = self.ipu(stage);
-        let mut loads = self.load_weights(stage, pass);
-        let mut items = Vec::new();
+        let mut items = self.load_weights(stage, pass);
         if pass == TrainingPass::Backward {
             items.extend(self.restore(stage));
         }
-        if self.schedule.phased {
-            // Stashed activations are fetched with the weights, before the phase starts.
-            loads.push(RemoteLoad { weight: None, items: std::mem::take(&mut items) });
-        }
+        // Stashed activations are fetched with the weights, before the phase starts.
+        let loads = if self.schedule.phased { std::mem::take(&mut items) } else { Vec::new() };
         let mut again = match pass {
             TrainingPass::Backward => self.tensors.recompute_nodes(stage).clone(),
             _ => Default::default(),
         };
         for (index, node) in graph.nodes.iter().enumerate() {
-            if node.pass != pass || self.placement.stage(node.block) != stage {
+            let is_update = pass == TrainingPass::Update;
+            if is_update || node.pass != pass || self.placement.stage(node.block) != stage {
                 continue;
             }
             for node in take_recompute_nodes(&mut again, node.block) {
                 items.extend(self.node(node.0, &graph.nodes[node.0], stage, ipu, true));
             }
-            items.extend(match pass {
-                TrainingPass::Update => self.update_node(index, node, stage, ipu),
-                _ => self.node(index, node, stage, ipu, false),
-            });
+            items.extend(self.node(index, node, stage, ipu, false));
+        }
+        if pass == TrainingPass::Update {
+            items.extend(self.updates(stage, ipu));
         }
         if pass == TrainingPass::Forward {
             items.extend(self.stash(stage));
         }
-        self.extend_remote_weight_lifetimes(stage, pass);
+        self.release_remote_weights(stage, pass, &items);
         let name = format!("{}/{}", self.placement.stages[stage].name, pass_name(pass));
         let mut children = Vec::new();
-        for part in loads.iter().map(|load| &load.items).chain([&items]) {
+        for part in [&loads, &items] {
             children.extend(program_nodes(part, &mut self.tables));
         }
         let function = self.tables.group(ProgramKind::Sequence, &name, children);
-        if !self.schedule.phased {
-            items.splice(0..0, loads.drain(..).flat_map(|load| load.items));
-        }
         StageFragment { stage, pass, ipu, function, remote_loads: loads, items }
     }
 
@@ -200,12 +190,14 @@ impl ProgramBuilder<'_> {
             self.tables.bind_arguments(ipu);
         }
         let mut items = self.accumulator_copy(node, ipu, true);
+        let before = items.len();
         let first = self.tables.next_step();
         let EmittedWork { items: leaves, steps, shares_code: shared } =
             self.tables.work(Some(operation), &name, ipu, &work);
         items.extend(leaves);
         items.extend(self.shard_collective(node, operation, ipu));
         let end = self.tables.next_step();
+        self.note_node(node, &items[before..], (stage, pass), ipu);
         items.extend(self.accumulator_copy(node, ipu, false));
         if first == end {
             return items;
@@ -379,14 +371,16 @@ fn phase_steps(live: &Range<usize>, steps: &[u32]) -> Range<u32> {
 pub(super) fn program_nodes(items: &[FragmentItem], tables: &mut ProgramTables) -> Vec<ProgramId> {
     items
         .iter()
-        .map(|item| match item {
-            FragmentItem::Leaf(program) | FragmentItem::HostSync { program, .. } => *program,
+        .flat_map(|item| match item {
+            FragmentItem::Leaf(program) | FragmentItem::HostSync { program, .. } => vec![*program],
+            FragmentItem::IoStream { sync, steps, .. } => [&[*sync], &steps[..]].concat(),
+            FragmentItem::WaitForIo(_) => Vec::new(),
             FragmentItem::Loop { times, body } => {
                 let children = program_nodes(body, tables);
                 let body = tables.group(ProgramKind::Sequence, "", children);
                 let repeat = tables.group(ProgramKind::Repeat, "", vec![body]);
                 tables.programs[repeat.index()].repeats = *times;
-                repeat
+                vec![repeat]
             }
         })
         .collect()

@@ -1,5 +1,6 @@
 //! From a spec to a compiled program: everything that is known before it runs.
 
+mod data_flow;
 mod fragments;
 mod outline;
 mod program_tables;
@@ -24,15 +25,19 @@ use crate::poplin::planner::PlanCache;
 use crate::schedule::{ExecutionSchedule, StagePlacement, SyncGroups, split_balanced};
 use crate::shape::{TensorId, TensorRole};
 use crate::spec::{Spec, SpecError};
-use crate::targets::{IpuTarget, SystemCosts};
+use crate::targets::{Chip, IpuTarget, SystemCosts};
+use data_flow::DataFlowRecorder;
 use fragments::ProgramBuilder;
 use program_tables::ProgramTables;
 use program_tree::ProgramParts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use tensor_analysis::{BufferLifetimes, StashPolicy, TensorAnalysis};
-use tilescope_report::units::{Cycles, ProgramId};
-use tilescope_report::{BatchingConfig, CompilationReport, GraphCounts, Target, TrainingPass};
+use tilescope_report::units::{Bytes, Cycles, ProgramId};
+use tilescope_report::{
+    Bandwidth, BatchingConfig, CompilationReport, GraphCounts, MachineInterface, Target,
+    TrainingPass,
+};
 
 /// Why a spec could not be compiled.
 #[derive(Debug, thiserror::Error)]
@@ -101,7 +106,7 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
         copying: schedule.copying,
         recomputation: spec.options.recomputation,
         activations_off_chip: !spec.options.location.activations.on_chip,
-        phased: schedule.phased,
+        one_by_one: schedule.one_by_one,
     };
     let tensors = TensorAnalysis::new(&graph, &placement, &keeping);
     let target = target(spec);
@@ -128,10 +133,11 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
         system: &system,
         sharded: sharded_tensors(spec, &graph),
         producers: BTreeMap::new(),
+        data_flows: DataFlowRecorder::default(),
     };
     let (parts, root) = program_tree::assemble(&mut builder, &schedule)?;
     let memory = variables::place_variables(&mut builder, chip, tiles);
-    let ProgramBuilder { tables, operations, .. } = builder;
+    let ProgramBuilder { tables, operations, data_flows, .. } = builder;
     let counts = GraphCounts {
         compute_sets: tables.compute_sets.len() as u64,
         vertices: count(&tables, |_| 1),
@@ -144,6 +150,7 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
     };
     let compilation = CompilationReport {
         target,
+        bandwidths: bandwidths(&system, chip),
         graph: counts,
         options: spec.effective_values.clone(),
         batching: batching(spec),
@@ -154,6 +161,7 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
         vertex_types: tables.vertex_types,
         exchanges: tables.exchanges,
         routes: tables.routes,
+        data_flows: data_flows.into_flows(),
         variables: memory.variables,
         tile_memory: memory.allocation.memory,
         tile_categories: memory.allocation.categories,
@@ -266,6 +274,19 @@ fn target(spec: &Spec) -> Target {
         interleaved_offset: chip.interleaved_offset,
         tiles_per_column: chip.tiles_per_column,
     }
+}
+
+/// What the machine moves at most.
+fn bandwidths(system: &SystemCosts, chip: &Chip) -> Vec<Bandwidth> {
+    // Tiles that share a bus receive as fast as all its lanes together.
+    let tile = f64::from(chip.tiles_per_exchange_bus) * Bytes(chip.exchange_speed.0).as_f64();
+    let most = [
+        (MachineInterface::Tile, tile),
+        (MachineInterface::IpuLinks, system.ipu_bytes_per_cycle()),
+        (MachineInterface::Host, system.host_bytes_per_cycle),
+        (MachineInterface::RemoteBuffer, system.remote_bytes_per_cycle),
+    ];
+    most.map(|(interface, bytes_per_cycle)| Bandwidth { interface, bytes_per_cycle }).to_vec()
 }
 
 /// Batching of a model that works on batches; a model without inputs has none.

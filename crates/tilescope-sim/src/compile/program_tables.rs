@@ -53,6 +53,14 @@ pub enum FragmentItem {
         program: ProgramId,
         ipu: IpuId,
     },
+    /// A sync of the I/O tiles and the steps of a copy behind it, while the compute tiles go on.
+    IoStream {
+        sync: ProgramId,
+        steps: Vec<ProgramId>,
+        ipu: IpuId,
+    },
+    /// The compute tiles of an IPU wait for its I/O tiles.
+    WaitForIo(IpuId),
 }
 
 /// The leaves of a work that was added to a program.

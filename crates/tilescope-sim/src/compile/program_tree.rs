@@ -160,10 +160,7 @@ fn control_program(
 ) -> ProgramId {
     let mut children: Vec<ProgramId> =
         parts.prologue.copies.iter().flat_map(|copy| copy.programs).collect();
-    children.extend(parts.prologue.broadcast.iter().filter_map(|item| match item {
-        FragmentItem::Leaf(program) | FragmentItem::HostSync { program, .. } => Some(*program),
-        FragmentItem::Loop { .. } => None,
-    }));
+    children.extend(program_nodes(&parts.prologue.broadcast, &mut builder.tables));
     let mut iteration = slots(builder, schedule, parts);
     if schedule.update == WeightUpdateTiming::PerIteration {
         let updates =

@@ -1,7 +1,9 @@
 //! What waits for the backward pass: stashes in tile memory, or copies in streaming memory.
 
+use super::data_flow::BufferKey;
 use super::fragments::{ProgramBuilder, UnplacedVariable};
 use super::program_tables::FragmentItem;
+use super::remote_buffers::RemoteTransfer;
 use super::tensor_analysis::{TensorBuffer, TensorBufferKind};
 use crate::poplar::work::{
     MemoryConstraint, OperationWork, OperationWorkItem, VertexInstances, WorkPhase,
@@ -23,17 +25,31 @@ impl ProgramBuilder<'_> {
     }
 
     fn stash_copies(&mut self, stage: usize, restore: bool) -> Vec<FragmentItem> {
-        let location = self.spec.options.location.activations;
+        let stashed: Vec<TensorId> = self.tensors.stashed(stage).collect();
+        let (off_chip, on_chip): (Vec<TensorId>, Vec<TensorId>) =
+            stashed.into_iter().partition(|tensor| self.stashes_off_chip(*tensor));
         let mut items = Vec::new();
-        for tensor in self.tensors.stashed(stage).collect::<Vec<_>>() {
-            let off_chip = location.is_off_chip(self.lowering.tensor_type(tensor).elements());
-            items.extend(if off_chip {
-                self.stash_off_chip(tensor, stage, restore)
-            } else {
-                self.stash_copy(tensor, stage, restore)
-            });
+        for tensor in on_chip {
+            let copy = self.stash_copy(tensor, stage, restore);
+            let [from, to] = self.stash_ends(tensor, stage, restore);
+            self.note_flow(&copy, &[from], &[to]);
+            items.extend(copy);
         }
+        items.extend(self.stash_off_chip(&off_chip, stage, restore));
         items
+    }
+
+    /// Where a copy into a stash, or out of it, takes a tensor from, and where it brings it.
+    fn stash_ends(&self, tensor: TensorId, stage: usize, restore: bool) -> [BufferKey; 2] {
+        let home = BufferKey::Tensor(self.stash_home(tensor, stage, restore));
+        let stash = BufferKey::Stash { tensor, stage };
+        if restore { [stash, home] } else { [home, stash] }
+    }
+
+    /// Whether a tensor waits for the backward pass in streaming memory.
+    pub(super) fn stashes_off_chip(&self, tensor: TensorId) -> bool {
+        let location = self.spec.options.location.activations;
+        location.is_off_chip(self.lowering.tensor_type(tensor).elements())
     }
 
     /// Home of a stashed tensor in the forward pass, or in the backward pass.
@@ -46,21 +62,26 @@ impl ProgramBuilder<'_> {
         }
     }
 
-    /// Stores a tensor in streaming memory or loads it from there.
+    /// Stores tensors in streaming memory or loads them from there.
     fn stash_off_chip(
         &mut self,
-        tensor: TensorId,
+        tensors: &[TensorId],
         stage: usize,
         restore: bool,
     ) -> Vec<FragmentItem> {
-        let bytes = self.bytes(tensor);
-        let name = self.graph.tensor(tensor).name.clone();
         let first = self.tables.next_step();
-        let location = self.spec.options.location.activations;
-        let items =
-            self.remote_copy(&name, self.ipu(stage), &bytes, restore, location.use_io_tiles);
-        let tensor_buffer = self.stash_home(tensor, stage, restore);
-        self.lifetimes.extend_to(tensor_buffer, first..self.tables.next_step());
+        let mut copies = Vec::new();
+        for tensor in tensors {
+            let [from, to] = self.stash_ends(*tensor, stage, restore);
+            let name = self.graph.tensor(*tensor).name.clone();
+            copies.push(RemoteTransfer { name, bytes: self.bytes(*tensor), from, to });
+        }
+        let io = self.spec.options.location.activations.use_io_tiles;
+        let items = self.remote_copies(self.ipu(stage), &copies, restore, io);
+        for tensor in tensors {
+            let tensor_buffer = self.stash_home(*tensor, stage, restore);
+            self.lifetimes.extend_to(tensor_buffer, first..self.tables.next_step());
+        }
         items
     }
 

@@ -60,8 +60,8 @@ pub(crate) struct StashPolicy<'a> {
     pub recomputation: RecomputationType,
     /// Whether activations wait for the backward pass in streaming memory.
     pub activations_off_chip: bool,
-    /// Whether stages take turns as phases: the last one goes back at once.
-    pub phased: bool,
+    /// Whether one stage works at a time: the last one goes back at once.
+    pub one_by_one: bool,
 }
 
 /// Facts about tensors that follow from graph and placement alone.
@@ -74,6 +74,7 @@ pub(crate) struct TensorAnalysis {
     again: Vec<RecomputeNodes>,
     received: BTreeSet<(TensorId, usize)>,
     boundaries: BTreeSet<StageBoundary>,
+    last_goes_back_at_once: bool,
 }
 
 impl TensorAnalysis {
@@ -105,6 +106,7 @@ impl TensorAnalysis {
             again: vec![RecomputeNodes::new(); placement.stages.len()],
             received: BTreeSet::new(),
             boundaries: BTreeSet::new(),
+            last_goes_back_at_once: keeping.one_by_one,
         };
         tensors.find_boundaries(graph, placement, keeping.copying);
         for stage in 0..placement.stages.len() {
@@ -125,6 +127,12 @@ impl TensorAnalysis {
     /// Tensors that a stage keeps from its forward to its backward pass in a stash.
     pub(crate) fn stashed(&self, stage: usize) -> impl Iterator<Item = TensorId> {
         self.stashed.iter().filter(move |(_, at)| *at == stage).map(|(tensor, _)| *tensor)
+    }
+
+    /// Whether nothing comes between the forward and the backward pass of a stage: what the one
+    /// leaves on the chip, the other finds there.
+    pub(crate) fn goes_back_at_once(&self, stage: usize) -> bool {
+        self.last_goes_back_at_once && stage + 1 == self.again.len()
     }
 
     /// Forward nodes that the backward pass of a stage runs again.
@@ -241,8 +249,7 @@ impl TensorAnalysis {
             kept = self.find_recompute_nodes(graph, placement, stage, whole_stage, &needed);
         }
         // Nothing is stored just to be loaded again: nobody needs the place in between.
-        let goes_back_at_once = keeping.phased && stage + 1 == placement.stages.len();
-        if depth > 1 || keeping.activations_off_chip && !goes_back_at_once {
+        if depth > 1 || keeping.activations_off_chip && !self.goes_back_at_once(stage) {
             self.stashed.extend(kept.into_iter().map(|tensor| (tensor, stage)));
         }
     }
@@ -321,7 +328,8 @@ fn alias_roots(graph: &ModelGraph, placement: &StagePlacement, readers: &[usize]
         };
         let stage = |block| placement.stage(block);
         let here = stage(graph.tensor(input).block) == stage(node.block);
-        if here && (always || alone[input.0]) {
+        // A view of what another stage sent is one of what was received.
+        if always || here && alone[input.0] {
             for output in outputs {
                 root[output.0] = root[input.0];
                 alone[output.0] &= alone[input.0];

@@ -1,5 +1,6 @@
 //! Copies between the host and an IPU, and between stages.
 
+use super::data_flow::{BufferKey, first_leaf, last_leaf};
 use super::fragments::{ProgramBuilder, UnplacedVariable};
 use super::program_tables::{FragmentItem, ProgramTables};
 use super::tensor_analysis::{StageBoundary, TensorBuffer, TensorBufferKind};
@@ -145,7 +146,26 @@ impl ProgramBuilder<'_> {
         }
         let tensor_buffer = self.tensors.buffer(tensor, stage, ipu, TrainingPass::Forward);
         self.lifetimes.extend_to(tensor_buffer, first..end);
+        let host = BufferKey::HostInput { tensor, stage };
+        self.note_host_input(&copy, host, BufferKey::Tensor(tensor_buffer));
         copy
+    }
+
+    /// Notes what a copy from the host brings: to the I/O tiles, where there are some, and from
+    /// there to the compute tiles.
+    fn note_host_input(&mut self, copy: &HostStreamCopy, host: BufferKey, tensor: BufferKey) {
+        let [_, _, mid, end] = copy.programs;
+        match host {
+            BufferKey::HostInput { tensor: id, stage } if self.spec.options.num_io_tiles > 0 => {
+                let io = BufferKey::IoTiles { tensor: id, stage };
+                self.note_flow_between(mid, end, &[host], &[io]);
+                self.note_flow(&copy.tile_items, &[io], &[tensor]);
+            }
+            _ => {
+                let last = last_leaf(&copy.tile_items).unwrap_or(end);
+                self.note_flow_between(mid, last, &[host], &[tensor]);
+            }
+        }
     }
 
     fn host_output(&mut self, tensor: TensorId, stage: usize) -> HostStreamCopy {
@@ -153,7 +173,9 @@ impl ProgramBuilder<'_> {
         let bytes = self.bytes(tensor);
         let name = self.graph.tensor(tensor).name.clone();
         let first = self.tables.next_step();
-        let sum = self.sum_of_outputs(tensor, ipu);
+        let tensor_buffer = self.tensors.buffer(tensor, stage, ipu, TrainingPass::Forward);
+        let made = BufferKey::Tensor(tensor_buffer);
+        let sum = self.sum_of_outputs(tensor, ipu, made);
         let io_tiles = self.spec.options.num_io_tiles;
         let mut on_tiles = Vec::new();
         let mut leaving = bytes.clone();
@@ -164,15 +186,28 @@ impl ProgramBuilder<'_> {
         }
         let name = format!("{name}/copyToHost");
         let mut copy = stream_copy(&mut self.tables, &name, stage, ipu, &leaving, false);
+        let mut sent = if sum.is_empty() { made } else { BufferKey::OutputSum { tensor, ipu } };
+        if !on_tiles.is_empty() {
+            let io = BufferKey::IoTiles { tensor, stage };
+            self.note_flow(&on_tiles, &[sent], &[io]);
+            sent = io;
+        }
+        let [_, _, mid, end] = copy.programs;
+        let host = BufferKey::HostOutput { tensor, stage };
+        self.note_flow_between(mid, end, &[sent], &[host]);
         (copy.tile_items, copy.sum_items) = (on_tiles, sum);
-        let tensor_buffer = self.tensors.buffer(tensor, stage, ipu, TrainingPass::Forward);
         self.lifetimes.extend_to(tensor_buffer, first..self.tables.next_step());
         copy
     }
 
     /// Adds a result to its sum on the IPU, where only sums are sent.
-    fn sum_of_outputs(&mut self, tensor: TensorId, ipu: IpuId) -> Vec<FragmentItem> {
-        if self.spec.options.output_mode != OutputMode::Sum {
+    fn sum_of_outputs(
+        &mut self,
+        tensor: TensorId,
+        ipu: IpuId,
+        made: BufferKey,
+    ) -> Vec<FragmentItem> {
+        if self.spec.output_mode() != OutputMode::Sum {
             return Vec::new();
         }
         let name = self.graph.tensor(tensor).name.clone();
@@ -183,7 +218,10 @@ impl ProgramBuilder<'_> {
             OperationWork { items: vec![OperationWorkItem::Phase(phase)], temporaries: Vec::new() };
         let bytes = self.bytes(tensor);
         self.keep_buffer(&format!("{name}/sum"), ipu, &bytes, None);
-        self.tables.work(None, &name, ipu, &work).items
+        let items = self.tables.work(None, &name, ipu, &work).items;
+        let sum = BufferKey::OutputSum { tensor, ipu };
+        self.note_flow(&items, &[made, sum], &[sum]);
+        items
     }
 
     /// A buffer that belongs to a copy, live for some steps or always.
@@ -288,6 +326,7 @@ impl ProgramBuilder<'_> {
             add_inter_ipu_traffic(&mut tiles, &bytes.shifted(self.offset(from)), true);
             add_inter_ipu_traffic(&mut tiles, &bytes.shifted(self.offset(to)), false);
             self.extend_boundary_lifetimes(boundary, step..step + 1);
+            self.note_stage_copy(boundary, exchange, exchange);
         }
         copy.active_tiles = tiles
             .chunks(self.tables.tiles_per_ipu as usize)
@@ -316,6 +355,9 @@ impl ProgramBuilder<'_> {
         let first = self.tables.next_step();
         let items = self.tables.work(None, &name, self.ipu(boundary.from_stage), &work).items;
         self.extend_boundary_lifetimes(boundary, first..self.tables.next_step());
+        if let (Some(first), Some(last)) = (first_leaf(&items), last_leaf(&items)) {
+            self.note_stage_copy(boundary, first, last);
+        }
         items
     }
 
@@ -325,18 +367,23 @@ impl ProgramBuilder<'_> {
 
     /// The sent tensor lives until the copy; the received one, read in the next slot, always.
     fn extend_boundary_lifetimes(&mut self, boundary: &StageBoundary, steps: std::ops::Range<u32>) {
+        let [sent, received] = self.boundary_buffers(boundary);
+        self.lifetimes.extend_to(sent, steps);
+        self.lifetimes.extend_to(received, 0..u32::MAX);
+    }
+
+    /// Where a copy between stages takes a tensor from, and where it brings it.
+    pub(super) fn boundary_buffers(&self, boundary: &StageBoundary) -> [TensorBuffer; 2] {
         let tensor = boundary.tensor;
         let (from, to) = (self.ipu(boundary.from_stage), self.ipu(boundary.to_stage));
         let sent = self.tensors.buffer(tensor, boundary.from_stage, from, boundary.from_pass);
         // What was restored for the backward pass is sent from where it was made.
-        let part = if matches!(sent.part, TensorBufferKind::Restored(_)) {
-            TensorBufferKind::Original
-        } else {
-            sent.part
+        let part = match sent.part {
+            TensorBufferKind::Restored(_) => TensorBufferKind::Original,
+            part => part,
         };
-        self.lifetimes.extend_to(TensorBuffer { part, ..sent }, steps);
-        let part = TensorBufferKind::Received(boundary.to_stage);
-        self.lifetimes.extend_to(TensorBuffer { tensor, ipu: to, part }, 0..u32::MAX);
+        let received = TensorBufferKind::Received(boundary.to_stage);
+        [TensorBuffer { part, ..sent }, TensorBuffer { tensor, ipu: to, part: received }]
     }
 }
 

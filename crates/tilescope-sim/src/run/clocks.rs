@@ -59,36 +59,53 @@ impl IpuClocks {
         self.now[ipu.index()] += cycles;
     }
 
-    /// Joins some IPUs: each waits for the last, and then for the sync itself.
+    /// Joins the compute tiles of some IPUs: each waits for the last, and then for the sync itself.
     pub(crate) fn sync_ipus(
         &mut self,
         ipus: &[IpuId],
         sync_cycles: Cycles,
         tiles: u32,
     ) -> Vec<StepOnIpu> {
-        let last = ipus.iter().map(|ipu| self.now[ipu.index()]).max().unwrap_or_default();
-        let release = last + sync_cycles;
-        debug_assert!(
-            ipus.iter().all(|ipu| self.at(*ipu) <= release),
-            "a sync lets nobody go before all have come"
-        );
-        let wait = |ipu: IpuId| {
-            let start = std::mem::replace(&mut self.now[ipu.index()], release);
-            StepOnIpu {
-                ipu,
-                sub_lane: 0,
-                from_min: start,
-                from_max: start,
-                to_min: release,
-                to_max: release,
-                active_tiles: tiles,
-                active_tile_balance: 1.0,
-                bytes_in: Bytes::ZERO,
-                bytes_out: Bytes::ZERO,
-            }
-        };
-        ipus.iter().copied().map(wait).collect()
+        join(&mut self.now, ipus, sync_cycles, (0, tiles))
     }
+
+    /// The same of their I/O tiles.
+    pub(crate) fn sync_io_tiles(
+        &mut self,
+        ipus: &[IpuId],
+        sync_cycles: Cycles,
+        tiles: u32,
+    ) -> Vec<StepOnIpu> {
+        join(&mut self.io, ipus, sync_cycles, (1, tiles))
+    }
+}
+
+/// Moves the clocks of some IPUs to where a sync lets all of them go.
+fn join(
+    clocks: &mut [Cycles],
+    ipus: &[IpuId],
+    sync_cycles: Cycles,
+    (sub_lane, tiles): (u8, u32),
+) -> Vec<StepOnIpu> {
+    let last = ipus.iter().map(|ipu| clocks[ipu.index()]).max().unwrap_or_default();
+    let release = last + sync_cycles;
+    let wait = |ipu: IpuId| {
+        let start = std::mem::replace(&mut clocks[ipu.index()], release);
+        debug_assert!(start <= release, "a sync lets nobody go before all have come");
+        StepOnIpu {
+            ipu,
+            sub_lane,
+            from_min: start,
+            from_max: start,
+            to_min: release,
+            to_max: release,
+            active_tiles: tiles,
+            active_tile_balance: 1.0,
+            bytes_in: Bytes::ZERO,
+            bytes_out: Bytes::ZERO,
+        }
+    };
+    ipus.iter().copied().map(wait).collect()
 }
 
 /// A step of so much that begins at `start`.

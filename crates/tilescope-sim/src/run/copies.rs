@@ -5,10 +5,12 @@ use crate::compile::{
     CompiledProgram, HostStreamCopy, InterIpuFlow, LeafProgramCost, StageCopyGroup,
 };
 use crate::spec::OverlapIo;
+use crate::targets::IpuLink;
+use std::collections::BTreeMap;
 use tilescope_report::MarkKind;
 use tilescope_report::units::{Bytes, Cycles, IpuId, ProgramId};
 
-impl<S: StepSink> ProgramRunner<'_, S> {
+impl<'a, S: StepSink> ProgramRunner<'a, S> {
     /// A sync of some IPUs that takes `extra` cycles longer than its signal.
     pub(super) fn external_sync(
         &mut self,
@@ -19,6 +21,14 @@ impl<S: StepSink> ProgramRunner<'_, S> {
         let tiles = self.compiled.compilation.target.tiles_per_ipu;
         let cycles = self.compiled.system.external_sync_cycles + extra;
         let waits = self.clocks.sync_ipus(ipus, cycles, tiles);
+        self.emit(program, waits)
+    }
+
+    /// A sync of the I/O tiles of some IPUs, while their compute tiles work.
+    fn external_io_sync(&mut self, program: ProgramId, ipus: &[IpuId]) -> Result<(), S::Error> {
+        let tiles = self.compiled.compilation.target.io_tiles_per_ipu;
+        let cycles = self.compiled.system.external_sync_cycles;
+        let waits = self.clocks.sync_io_tiles(ipus, cycles, tiles);
         self.emit(program, waits)
     }
 
@@ -81,19 +91,37 @@ impl<S: StepSink> ProgramRunner<'_, S> {
         Ok(())
     }
 
-    /// Sends results to the host.
-    pub(super) fn output(&mut self, copy: &HostStreamCopy) -> Result<(), S::Error> {
-        self.items(&copy.tile_items)?;
+    /// Sends results to the host, or hands them to the I/O tiles, which send them while the
+    /// compute tiles work on.
+    pub(super) fn output(&mut self, copy: &'a HostStreamCopy) -> Result<(), S::Error> {
         match self.spec.options.overlap_io {
             OverlapIo::None => {
+                self.items(&copy.tile_items)?;
                 self.stream(copy, self.lane(), Cycles::ZERO)?;
                 self.wait_for_io(copy.ipu)
             }
             OverlapIo::InnerLoop | OverlapIo::Loops => {
-                self.clocks.sync_io_to_compute(copy.ipu);
-                self.stream(copy, HostCopyLane::IoOverlapped, Cycles::ZERO)
+                self.wait_for_io(copy.ipu)?;
+                self.items(&copy.tile_items)?;
+                self.unsent.push(copy);
+                Ok(())
             }
         }
+    }
+
+    /// Sends the results that lie on the I/O tiles.
+    pub(super) fn send_outputs(&mut self) -> Result<(), S::Error> {
+        for copy in std::mem::take(&mut self.unsent) {
+            self.clocks.sync_io_to_compute(copy.ipu);
+            self.stream(copy, HostCopyLane::IoOverlapped, Cycles::ZERO)?;
+        }
+        Ok(())
+    }
+
+    /// The compute tiles of all IPUs wait for their I/O tiles.
+    pub(super) fn wait_for_all_io(&mut self) -> Result<(), S::Error> {
+        let ipus = self.compiled.compilation.target.ipus_per_replica;
+        (0..ipus).map(IpuId).try_for_each(|ipu| self.wait_for_io(ipu))
     }
 
     /// The lane of a host copy that nothing overlaps with.
@@ -101,8 +129,25 @@ impl<S: StepSink> ProgramRunner<'_, S> {
         if self.spec.options.num_io_tiles > 0 { HostCopyLane::Io } else { HostCopyLane::Compute }
     }
 
+    /// A copy of the I/O tiles, which begins when the compute tiles are here.
+    pub(super) fn io_stream(
+        &mut self,
+        sync: ProgramId,
+        steps: &[ProgramId],
+        ipu: IpuId,
+    ) -> Result<(), S::Error> {
+        self.clocks.sync_io_to_compute(ipu);
+        let group = self.compiled.sync_groups.host_sync_group(ipu);
+        self.external_io_sync(sync, group)?;
+        for program in steps {
+            let on_io = self.clocks.run_io_step(self.costs.cost_of(*program));
+            self.emit(*program, [on_io])?;
+        }
+        Ok(())
+    }
+
     /// The compute tiles of an IPU wait for its I/O tiles.
-    fn wait_for_io(&mut self, ipu: IpuId) -> Result<(), S::Error> {
+    pub(super) fn wait_for_io(&mut self, ipu: IpuId) -> Result<(), S::Error> {
         let behind = self.clocks.io_at(ipu).saturating_sub(self.clocks.at(ipu));
         if behind.is_zero() {
             return Ok(());
@@ -121,10 +166,13 @@ impl<S: StepSink> ProgramRunner<'_, S> {
         filled: Cycles,
     ) -> Result<(), S::Error> {
         let [sync, begin, mid, end] = copy.programs;
-        if lane != HostCopyLane::IoOverlapped {
-            let ipus = self.compiled.sync_groups.host_sync_group(copy.ipu);
-            self.external_sync(sync, ipus, Cycles::ZERO)?;
-            self.clocks.sync_io_to_compute(copy.ipu);
+        let ipus = self.compiled.sync_groups.host_sync_group(copy.ipu);
+        match lane {
+            HostCopyLane::IoOverlapped => self.external_io_sync(sync, ipus)?,
+            HostCopyLane::Compute | HostCopyLane::Io => {
+                self.external_sync(sync, ipus, Cycles::ZERO)?;
+                self.clocks.sync_io_to_compute(copy.ipu);
+            }
         }
         let now = match lane {
             HostCopyLane::Compute => self.clocks.at(copy.ipu),
@@ -179,21 +227,24 @@ enum HostCopyLane {
     IoOverlapped,
 }
 
-/// What a copy between IPUs costs each of them: links to different IPUs work side by side.
+/// What a copy between IPUs costs each of them: as long as the busiest link takes of those that its
+/// data go over.
 fn link_costs(copy: &StageCopyGroup, compiled: &CompiledProgram) -> Vec<LeafProgramCost> {
-    let mut links: Vec<InterIpuFlow> = Vec::new();
+    let mut bytes_over: BTreeMap<IpuLink, Bytes> = BTreeMap::new();
     for flow in &copy.flows {
-        match links.iter_mut().find(|link| (link.from, link.to) == (flow.from, flow.to)) {
-            Some(link) => link.bytes += flow.bytes,
-            None => links.push(*flow),
+        for link in IpuLink::path(flow.from, flow.to) {
+            *bytes_over.entry(link).or_default() += flow.bytes;
         }
     }
+    let cycles_of = |flow: &InterIpuFlow| {
+        let links = IpuLink::path(flow.from, flow.to).into_iter();
+        links.map(|link| compiled.system.link_cycles(link, bytes_over[&link])).max()
+    };
     let cost = |ipu: IpuId| {
-        let mine = links.iter().filter(|link| link.from == ipu || link.to == ipu);
-        let cycles =
-            mine.map(|link| compiled.system.link_cycles(link.from, link.to, link.bytes)).max()?;
-        let total = |count: fn(&InterIpuFlow, IpuId) -> bool| {
-            links.iter().filter(|link| count(link, ipu)).map(|link| link.bytes).sum()
+        let mine = copy.flows.iter().filter(|flow| flow.from == ipu || flow.to == ipu);
+        let cycles = mine.filter_map(cycles_of).max()?;
+        let total = |is_counted: fn(&InterIpuFlow, IpuId) -> bool| {
+            copy.flows.iter().filter(|flow| is_counted(flow, ipu)).map(|flow| flow.bytes).sum()
         };
         Some(LeafProgramCost {
             ipu,
@@ -201,8 +252,8 @@ fn link_costs(copy: &StageCopyGroup, compiled: &CompiledProgram) -> Vec<LeafProg
             fastest_tile_cycles: cycles,
             active_tiles: copy.active_tiles.get(ipu.index()).copied().unwrap_or(0),
             tile_balance: 1.0,
-            bytes_in: total(|link, ipu| link.to == ipu),
-            bytes_out: total(|link, ipu| link.from == ipu),
+            bytes_in: total(|flow, ipu| flow.to == ipu),
+            bytes_out: total(|flow, ipu| flow.from == ipu),
         })
     };
     (0..compiled.compilation.target.ipus_per_replica).map(IpuId).filter_map(cost).collect()

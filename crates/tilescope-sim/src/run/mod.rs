@@ -7,6 +7,7 @@ mod clocks;
 mod copies;
 mod host;
 mod step_sequences;
+mod updates;
 
 pub use host::loader_seconds;
 
@@ -14,7 +15,6 @@ use crate::compile::{
     CompiledProgram, FragmentItem, HostStreamCopy, LeafProgramCost, StageFragment, pass_name,
 };
 use crate::schedule::{ScheduleSlot, StageTurn, WeightUpdateTiming};
-use crate::shape::TensorId;
 use crate::spec::{DataLoaderMode, OutputMode, OverlapIo, Spec};
 use clocks::IpuClocks;
 use host::HostTimeline;
@@ -149,6 +149,7 @@ fn run_from<S: StepSink>(
         clocks: IpuClocks::new(ipus),
         host: HostTimeline::new(spec, input_bytes, samples_ready),
         prefetched: BTreeSet::new(),
+        unsent: Vec::new(),
         all_ipus: (0..ipus).map(IpuId).collect(),
         next_step: StepId(0),
     };
@@ -202,6 +203,8 @@ struct ProgramRunner<'a, S> {
     host: HostTimeline,
     /// Copies from the host whose next micro-batch is on the I/O tiles already.
     prefetched: BTreeSet<ProgramId>,
+    /// Copies to the host whose results are on the I/O tiles.
+    unsent: Vec<&'a HostStreamCopy>,
     all_ipus: Vec<IpuId>,
     next_step: StepId,
 }
@@ -307,16 +310,21 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
             let mut phase_start = start;
             for (index, slot) in schedule.slots.iter().enumerate() {
                 let slot_start = self.position();
-                if schedule.phased {
-                    if index == 0 {
-                        self.prefetch_remote_loads(slot, None)?;
-                    }
-                    if let Some(next) = schedule.slots.get(index + 1) {
-                        self.prefetch_remote_loads(next, Some(slot))?;
-                    }
+                let next_phase = schedule.slots.get(index + 1).filter(|_| schedule.phased);
+                let (early, late) = match next_phase {
+                    // A stage that goes on with the next micro-batch still uses its weights.
+                    Some(next) if next.shares_stage(slot) => (None, Some(next)),
+                    next => (next, None),
+                };
+                let first = Some(slot).filter(|_| schedule.phased && index == 0);
+                for slot in first.into_iter().chain(early) {
+                    self.prefetch_remote_loads(slot)?;
                 }
                 let next = self.next_slot(index, iteration);
                 self.slot(slot, next, iteration)?;
+                if let Some(late) = late {
+                    self.prefetch_remote_loads(late)?;
+                }
                 self.mark(
                     MarkKind::Slot,
                     &format!("slot {index}"),
@@ -333,6 +341,11 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
                 let done = iteration as f64 + (index + 1) as f64 / schedule.slots.len() as f64;
                 self.sink.progress(done / schedule.iterations as f64);
             }
+            let is_last = iteration + 1 == schedule.iterations;
+            if is_last || self.spec.options.overlap_io != OverlapIo::Loops {
+                self.send_outputs()?;
+                self.wait_for_all_io()?;
+            }
             if schedule.update == WeightUpdateTiming::PerIteration {
                 self.updates(iteration)?;
             }
@@ -348,13 +361,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         Ok(())
     }
 
-    fn updates(&mut self, iteration: u64) -> Result<(), S::Error> {
-        for stage in 0..self.compiled.placement.stages.len() {
-            self.update(stage, iteration)?;
-        }
-        Ok(())
-    }
-
+    /// The update of one stage, after a backward pass or after all of them.
     fn update(&mut self, stage: usize, index: u64) -> Result<(), S::Error> {
         match self.compiled.parts.fragment(stage, TrainingPass::Update) {
             Some(fragment) => self.fragment(fragment, MarkKind::Update, index),
@@ -377,27 +384,12 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         }
     }
 
-    /// Fetches what a slot needs of streaming memory, while the one `before` it works. Weights
-    /// that this one has for the same stage are still there.
-    fn prefetch_remote_loads(
-        &mut self,
-        slot: &ScheduleSlot,
-        before: Option<&ScheduleSlot>,
-    ) -> Result<(), S::Error> {
-        let compiled: &'a CompiledProgram = self.compiled;
-        let parts = &compiled.parts;
-        let fragment = |turn: &StageTurn| parts.fragment(turn.stage, turn.pass);
-        for own in slot.turns.iter().filter_map(fragment) {
-            let earlier = before.into_iter().flat_map(|slot| &slot.turns).filter_map(fragment);
-            let there: BTreeSet<TensorId> = earlier
-                .filter(|earlier| earlier.stage == own.stage)
-                .flat_map(|earlier| &earlier.remote_loads)
-                .filter_map(|load| load.weight)
-                .collect();
-            for load in &own.remote_loads {
-                if load.weight.is_none_or(|weight| !there.contains(&weight)) {
-                    self.items(&load.items)?;
-                }
+    /// Fetches what a slot needs of streaming memory, while the one before it works.
+    fn prefetch_remote_loads(&mut self, slot: &ScheduleSlot) -> Result<(), S::Error> {
+        let parts = &self.compiled.parts;
+        for turn in &slot.turns {
+            if let Some(fragment) = parts.fragment(turn.stage, turn.pass) {
+                self.items(&fragment.remote_loads)?;
             }
         }
         Ok(())
@@ -409,10 +401,11 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         next: Option<&ScheduleSlot>,
         iteration: u64,
     ) -> Result<(), S::Error> {
-        let compiled = self.compiled;
+        let compiled: &'a CompiledProgram = self.compiled;
         for copy in compiled.parts.host_inputs.iter().filter(|copy| forward(slot, copy).is_some()) {
             self.input(copy)?;
         }
+        // The I/O tiles have handed over what they held: they fetch and send while others compute.
         if let Some(next) = next {
             for copy in
                 compiled.parts.host_inputs.iter().filter(|copy| forward(next, copy).is_some())
@@ -420,6 +413,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
                 self.prefetch_input(copy)?;
             }
         }
+        self.send_outputs()?;
         for turn in &slot.turns {
             self.turn(turn, iteration)?;
         }
@@ -446,8 +440,8 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
     fn sends_output(&self, turn: &StageTurn, iteration: u64) -> bool {
         let schedule = &self.compiled.schedule;
         let batch = iteration * schedule.micro_batches + turn.micro_batch;
-        match self.spec.options.output_mode {
-            OutputMode::All => true,
+        match self.spec.output_mode() {
+            OutputMode::Default | OutputMode::All => true,
             OutputMode::Final | OutputMode::Sum => {
                 batch + 1 == schedule.iterations * schedule.micro_batches
             }
@@ -505,6 +499,10 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
                     let ipus = self.compiled.sync_groups.host_sync_group(*ipu);
                     self.external_sync(*program, ipus, Cycles::ZERO)?;
                 }
+                FragmentItem::IoStream { sync, steps, ipu } => {
+                    self.io_stream(*sync, steps, *ipu)?;
+                }
+                FragmentItem::WaitForIo(ipu) => self.wait_for_io(*ipu)?,
                 FragmentItem::Loop { times, body } => {
                     for _ in 0..*times {
                         self.items(body)?;

@@ -45,7 +45,9 @@ fn sum(items: &[FragmentItem], costs: &LeafCostTable) -> Option<StepSequenceCost
                 let once = sum(body, costs)?;
                 StepSequenceCost { cycles: once.cycles * *times, steps: once.steps * times, ..once }
             }
-            FragmentItem::HostSync { .. } => return None,
+            FragmentItem::HostSync { .. }
+            | FragmentItem::IoStream { .. }
+            | FragmentItem::WaitForIo(_) => return None,
         };
         let before = total.unwrap_or(StepSequenceCost { cycles: Cycles::ZERO, steps: 0, ..part });
         if before.ipu != part.ipu {

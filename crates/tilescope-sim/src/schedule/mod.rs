@@ -55,6 +55,13 @@ pub struct ScheduleSlot {
     pub stage_copies_follow: bool,
 }
 
+impl ScheduleSlot {
+    /// Whether a stage works in both slots.
+    pub(crate) fn shares_stage(&self, other: &Self) -> bool {
+        self.turns.iter().any(|turn| other.turns.iter().any(|of| of.stage == turn.stage))
+    }
+}
+
 /// When everything happens in one host call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExecutionSchedule {
@@ -72,6 +79,8 @@ pub struct ExecutionSchedule {
     pub stash_depths: Vec<u64>,
     /// Whether weights come from streaming memory, those of the next stage while this one works.
     pub phased: bool,
+    /// Whether one stage works on one micro-batch at a time: no pipeline.
+    pub one_by_one: bool,
 }
 
 /// When weights are updated.
@@ -136,6 +145,7 @@ impl ExecutionSchedule {
             copying,
             stash_depths: (0..stages).map(depth).collect(),
             phased: options.execution == ExecutionStrategy::Phased,
+            one_by_one: !pipelined,
         }
     }
 }

@@ -86,8 +86,22 @@ spec_words! {
 }
 
 spec_words! {
+    /// In which order the weights of stages are updated.
+    pub enum AccumulateOuterSchedule {
+        /// One stage after the other.
+        Serial = "serial",
+        /// IPUs side by side.
+        OverlapCycleOptimized = "overlap_cycle_optimized",
+        /// The same: which tensors PopART keeps longer in the other one is not modelled.
+        OverlapMemoryOptimized = "overlap_memory_optimized",
+    }
+}
+
+spec_words! {
     /// Which micro-batches send results to the host.
     pub enum OutputMode {
+        /// Final in training, all in inference.
+        Default = "default",
         All = "all",
         /// The last one of a host call.
         Final = "final",

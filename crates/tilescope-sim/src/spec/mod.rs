@@ -19,8 +19,8 @@ mod stages;
 pub use crate::spec_keys::Proportion;
 pub use bundled::{BUNDLED_SPECS, BundledSpecGroup, BundledSpecText, find_bundled_spec};
 pub use choices::{
-    AutoStage, DataLoaderMode, ExecutionStrategy, OutputMode, OverlapIo, PipelineSchedule,
-    RecomputationType, StashConvention, StreamInputType, SyncPattern,
+    AccumulateOuterSchedule, AutoStage, DataLoaderMode, ExecutionStrategy, OutputMode, OverlapIo,
+    PipelineSchedule, RecomputationType, StashConvention, StreamInputType, SyncPattern,
 };
 pub use error::{SpecError, SpecLocation, SpecWarning};
 pub(crate) use options::{HostSpec, SpecOptions, TargetSpec, TensorLocation};
@@ -65,6 +65,15 @@ impl Spec {
     pub(crate) fn total_ipus(&self) -> u32 {
         let shards = self.target.ipus * self.options.tensor_parallel;
         (shards * self.options.replication_factor).next_power_of_two()
+    }
+
+    /// Which micro-batches send results to the host: never [`OutputMode::Default`].
+    pub(crate) fn output_mode(&self) -> OutputMode {
+        match self.options.output_mode {
+            OutputMode::Default if self.model.training => OutputMode::Final,
+            OutputMode::Default => OutputMode::All,
+            chosen => chosen,
+        }
     }
 
     /// An error about one key, at the place where it was set.

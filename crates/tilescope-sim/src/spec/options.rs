@@ -2,8 +2,8 @@
 //! simulator works with. What Poplar's libraries are told stands in [`PoplibsOptions`].
 
 use super::choices::{
-    AutoStage, DataLoaderMode, ExecutionStrategy, OutputMode, OverlapIo, PipelineSchedule,
-    RecomputationType, StashConvention, StreamInputType, SyncPattern,
+    AccumulateOuterSchedule, AutoStage, DataLoaderMode, ExecutionStrategy, OutputMode, OverlapIo,
+    PipelineSchedule, RecomputationType, StashConvention, StreamInputType, SyncPattern,
 };
 use super::error::SpecError;
 use super::stages::{self, StageSpec};
@@ -269,6 +269,22 @@ spec_table! {
             poptorch: "poptorch.Options.syncPattern",
             popart: "popart.SyncPattern",
         }
+        /// Order of the weight updates of several IPUs: one IPU after the other, or side by side, so that copies of optimiser state to and from streaming memory share their syncs
+        accumulate_outer_schedule: AccumulateOuterSchedule = AccumulateOuterSchedule::Serial => {
+            shows_in: "Execution trace: remote buffer copies of the updates, who waits in External sync",
+            popart: "AccumulateOuterFragmentSettings schedule",
+        }
+        /// Whether copies to or from streaming memory that follow each other are one exchange: a sync and a handshake for all of them
+        merge_exchange: bool = true => {
+            shows_in: "Execution trace: several StreamCopyMid between one StreamCopyBegin and StreamCopyEnd",
+            popart: "SessionOptions enableMergeExchange",
+        }
+        /// Whether gradients of a stage are added up over the replicas in one collective per element type, rather than in one per tensor
+        merge_collectives: bool = false => {
+            shows_in: "Execution trace: reduceScatter and allGather around the updates; Memory: exchange and control code",
+            popart: "ReplicatedCollectivesSettings mergeAllReduceCollectives, mergeReduceScatterCollectives, mergeAllGatherCollectives",
+            tensorflow: "optimizations.maximum_cross_replica_sum_buffer_size",
+        }
         /// Tiles of each IPU set aside for input and output; 0, or an even number from 32
         num_io_tiles: u32 = 0, in SpecKeyType::Integer(0, 1470) => {
             shows_in: "Memory: the last tiles; Execution trace: sub-lane of the I/O tiles",
@@ -289,8 +305,8 @@ spec_table! {
             popart: "defaultPrefetchBufferingDepth",
             tensorflow: "IPUInfeedQueue prefetch_depth",
         }
-        /// Which micro-batches send their results to the host; sum adds them up on the IPU
-        output_mode: OutputMode = OutputMode::All => {
+        /// Which micro-batches send their results to the host: by default all in inference, the final one in training; sum adds them up on the IPU
+        output_mode: OutputMode = OutputMode::Default => {
             shows_in: "Execution trace: `…/copyToHost`",
             poptorch: "poptorch.OutputMode",
             popart: "AnchorReturnType",

@@ -29,6 +29,34 @@ pub struct SystemCosts {
     pub stream_end_cycles: Cycles,
 }
 
+/// A link from an IPU to its neighbour: the other one of its pair, or one up or down the ladder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct IpuLink {
+    pub from: IpuId,
+    pub to: IpuId,
+}
+
+impl IpuLink {
+    /// The links over which data go from one IPU to another: along the ladder first, then across.
+    pub(crate) fn path(from: IpuId, to: IpuId) -> Vec<IpuLink> {
+        let (row, last) = (from.0 / 2, to.0 / 2);
+        let on_row = |row: u32| IpuId(2 * row + from.0 % 2);
+        let mut rows: Vec<u32> = (row.min(last)..=row.max(last)).collect();
+        if row > last {
+            rows.reverse();
+        }
+        let mut stops: Vec<IpuId> = rows.into_iter().map(on_row).collect();
+        if stops.last() != Some(&to) {
+            stops.push(to);
+        }
+        stops.windows(2).map(|ends| IpuLink { from: ends[0], to: ends[1] }).collect()
+    }
+
+    fn is_pair(self) -> bool {
+        self.from.0 ^ 1 == self.to.0
+    }
+}
+
 /// Bytes per second between paired IPUs: four links of 128 Gibit/s at 85 %
 /// (poplibs lib/poplibs_test/Util.cpp, addGlobalExchangeConstraints).
 const PAIR_BYTES_PER_SECOND: f64 = 58.4e9;
@@ -113,15 +141,17 @@ impl SystemCosts {
         }
     }
 
-    /// Cycles to move `bytes` from one IPU to another over links nobody else uses.
-    pub(crate) fn link_cycles(&self, from: IpuId, to: IpuId, bytes: Bytes) -> Cycles {
-        debug_assert_ne!(from, to, "an IPU has no link to itself");
-        let speed = if from.0 ^ 1 == to.0 {
-            self.pair_bytes_per_cycle
-        } else {
-            self.ladder_bytes_per_cycle
-        };
+    /// Cycles to move `bytes` over a link between neighbours that nobody else uses.
+    pub(crate) fn link_cycles(&self, link: IpuLink, bytes: Bytes) -> Cycles {
+        let speed =
+            if link.is_pair() { self.pair_bytes_per_cycle } else { self.ladder_bytes_per_cycle };
         Cycles::from_f64((bytes.as_f64() / speed).ceil())
+    }
+
+    /// Most bytes per cycle that go into an IPU, or out of it: from the other one of its pair, and
+    /// from both sides of the ladder.
+    pub(crate) fn ipu_bytes_per_cycle(&self) -> f64 {
+        self.pair_bytes_per_cycle + 2.0 * self.ladder_bytes_per_cycle
     }
 
     /// Cycles to move `bytes` between the host and one IPU.

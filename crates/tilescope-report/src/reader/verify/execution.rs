@@ -1,15 +1,21 @@
 //! What ran against what was compiled.
 
-use super::{InvariantCheck, Report};
+use super::{InvariantCheck, InvariantViolation, Report};
 use crate::error::ReportError;
-use crate::model::{MarkKind, TraceMark};
+use crate::model::{MachineInterface, MarkKind, ProgramKind, StepActivity, TraceMark};
 use crate::reader::ReportPart;
 use crate::trace::{LaneEdge, VerifiedLane};
 use crate::units::{Bytes, IpuId, ProgramId, StepId, TileId, TileRange};
 use std::collections::BTreeMap;
 
-/// Bytes that the tiles of an IPU receive and send in one execution of a program.
-type IpuTraffic = BTreeMap<(ProgramId, IpuId), (Bytes, Bytes)>;
+/// What the tiles of an IPU receive and send in one execution of a program.
+#[derive(Clone, Copy, Debug, Default)]
+struct IpuTraffic {
+    bytes_in: Bytes,
+    bytes_out: Bytes,
+    /// Most that any of them receives, or sends.
+    most_of_a_tile: Bytes,
+}
 
 impl Report {
     /// All steps are of a program, of its kind and on its IPU, and move what it moves.
@@ -44,31 +50,81 @@ impl Report {
                 });
                 let is_alone = lanes_of.get(&(id, ipu)) == Some(&1);
                 if self.has(ReportPart::Exchanges) && is_alone {
-                    let (arrive, leave) = traffic.get(&(id, ipu)).copied().unwrap_or_default();
+                    let once = traffic.get(&(id, ipu)).copied().unwrap_or_default();
                     let all = |bytes: Bytes| bytes.saturating_mul(totals.steps);
-                    let same = (totals.bytes_in, totals.bytes_out) == (all(arrive), all(leave));
-                    law.check(same, || {
+                    let moved = (totals.bytes_in, totals.bytes_out);
+                    law.check(moved == (all(once.bytes_in), all(once.bytes_out)), || {
                         format!("IPU {ipu}: program {} moves other bytes than its exchange", id.0)
                     });
                 }
+            }
+        }
+        self.verify_bandwidths(lanes, &traffic, law.found)
+    }
+
+    /// Nothing moves more than it can: no tile, no host interface, no links.
+    fn verify_bandwidths(
+        &self,
+        lanes: &[VerifiedLane],
+        traffic: &BTreeMap<(ProgramId, IpuId), IpuTraffic>,
+        found: &mut Vec<InvariantViolation>,
+    ) -> Result<(), ReportError> {
+        let mut law = InvariantCheck::new("bandwidths_hold", found);
+        let known = self.bandwidths()?;
+        let most = |interface| {
+            let found = known.iter().find(|bandwidth| bandwidth.interface == interface)?;
+            Some(found.bytes_per_cycle)
+        };
+        for lane in lanes {
+            let ipu = lane.info.ipu;
+            for totals in &lane.programs {
+                let in_and_out = totals.bytes_in.saturating_add(totals.bytes_out);
+                let most_way = totals.bytes_in.max(totals.bytes_out);
+                let (interface, bytes) = match (totals.kind(), totals.activity()) {
+                    (ProgramKind::DoExchange, _) => {
+                        let once = totals.program.and_then(|id| traffic.get(&(id, ipu)));
+                        let tile = once.map_or(Bytes::ZERO, |once| once.most_of_a_tile);
+                        (MachineInterface::Tile, tile.saturating_mul(totals.steps))
+                    }
+                    (ProgramKind::GlobalExchange, _) => (MachineInterface::IpuLinks, most_way),
+                    (ProgramKind::StreamCopyMid, StepActivity::RemoteBuffer) => {
+                        (MachineInterface::RemoteBuffer, in_and_out)
+                    }
+                    (ProgramKind::StreamCopyMid, _) => (MachineInterface::Host, in_and_out),
+                    _ => continue,
+                };
+                let Some(most) = most(interface) else { continue };
+                // Rates are fractions: a byte is left to rounding.
+                let holds = bytes.as_f64() <= most * totals.cycles.as_f64() + 1.0;
+                law.check(holds, || {
+                    let program = totals.program.map_or(0, |id| id.0);
+                    let (bytes, cycles, name) = (bytes.0, totals.cycles.0, interface.name());
+                    format!(
+                        "IPU {ipu}: program {program} moves {bytes} B in {cycles} cycles, the \
+                         {name} interface {most:.2} B a cycle"
+                    )
+                });
             }
         }
         Ok(())
     }
 
     /// What the tiles of each IPU receive and send in each exchange.
-    fn traffic_by_ipu(&self) -> Result<IpuTraffic, ReportError> {
+    fn traffic_by_ipu(&self) -> Result<BTreeMap<(ProgramId, IpuId), IpuTraffic>, ReportError> {
         let tiles_per_ipu = self.target()?.tiles_per_ipu.max(1);
-        let mut sums = IpuTraffic::new();
+        let mut sums: BTreeMap<(ProgramId, IpuId), IpuTraffic> = BTreeMap::new();
         for exchange in self.exchanges()? {
             for (tiles, traffic) in exchange.tiles.iter() {
                 for ipu in tiles.first.0 / tiles_per_ipu..tiles.end.0.div_ceil(tiles_per_ipu) {
                     let first = TileId(ipu * tiles_per_ipu);
                     let own = tiles.intersection(TileRange::new(first, first + tiles_per_ipu));
                     let times = u64::from(own.count());
-                    let (arrive, leave) = sums.entry((exchange.program, IpuId(ipu))).or_default();
-                    *arrive = arrive.saturating_add(traffic.bytes_in.saturating_mul(times));
-                    *leave = leave.saturating_add(traffic.bytes_out.saturating_mul(times));
+                    let sum = sums.entry((exchange.program, IpuId(ipu))).or_default();
+                    let add = |sum: Bytes, of: Bytes| sum.saturating_add(of.saturating_mul(times));
+                    sum.bytes_in = add(sum.bytes_in, traffic.bytes_in);
+                    sum.bytes_out = add(sum.bytes_out, traffic.bytes_out);
+                    let most = traffic.bytes_in.max(traffic.bytes_out);
+                    sum.most_of_a_tile = sum.most_of_a_tile.max(most);
                 }
             }
         }

@@ -1,6 +1,7 @@
 //! The laws inside a report: sums that must agree, references that must lead somewhere.
 
 mod content;
+mod data_flow;
 mod execution;
 mod marks;
 mod memory;
@@ -13,6 +14,7 @@ use crate::limits::MAX_STEPS;
 use crate::model::{CategoryBytes, MemoryRegion, ProgramKind, TileMemory};
 use crate::trace::{FixedPointBalance, LaneStepCursor, Trace};
 use crate::units::{Bytes, IpuId, StepId, TileId, TileRange, TileRuns};
+use data_flow::DataFlowCheck;
 use execution::verify_mark_cycles;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -298,7 +300,12 @@ impl Report {
         let ends = marks.iter().flat_map(|mark| [mark.steps.start, mark.steps.end]);
         let watched: Vec<StepId> = ends.collect::<BTreeSet<_>>().into_iter().collect();
         let tiles_per_ipu = self.target()?.tiles_per_ipu;
-        let lanes = trace.verify(tiles_per_ipu, &watched, &mut on_lanes, cancel)?;
+        let (programs, flows) = (self.programs()?, self.data_flows()?);
+        let mut data_flow = DataFlowCheck::new(&programs, &flows);
+        let lanes = trace.verify(tiles_per_ipu, &watched, &mut data_flow, &mut on_lanes, cancel)?;
+        if lanes.iter().all(|lane| lane.broken.is_none()) {
+            data_flow.finish(law.found);
+        }
         for text in lanes.iter().filter_map(|lane| lane.broken.clone()) {
             law.check(false, || text);
         }

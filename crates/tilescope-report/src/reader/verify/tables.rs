@@ -9,7 +9,8 @@ use crate::units::TileId;
 use std::ops::ControlFlow;
 
 /// Tables whose rows are numbered 0, 1, 2, …, and the column of the number.
-const NUMBERED_TABLES: [(&str, &str); 18] = [
+const NUMBERED_TABLES: [(&str, &str); 21] = [
+    ("bandwidths", "id"),
     ("options", "id"),
     ("notes", "id"),
     ("programs", "id"),
@@ -21,6 +22,8 @@ const NUMBERED_TABLES: [(&str, &str); 18] = [
     ("vertex_groups", "id"),
     ("exchanges", "id"),
     ("exchange_routes", "id"),
+    ("data_buffers", "id"),
+    ("data_accesses", "id"),
     ("vars_string_table", "id"),
     ("var_categories", "id"),
     ("vars", "id"),
@@ -31,7 +34,7 @@ const NUMBERED_TABLES: [(&str, &str); 18] = [
 ];
 
 /// Columns whose numbers are found in a column of another table.
-const REFERENCES: [(&str, &str, &str, &str); 28] = [
+const REFERENCES: [(&str, &str, &str, &str); 30] = [
     ("operation_inputs", "operation", "operations", "id"),
     ("operation_inputs", "input", "operations", "id"),
     ("programs", "compute_set", "compute_sets", "compute_set"),
@@ -49,6 +52,8 @@ const REFERENCES: [(&str, &str, &str, &str); 28] = [
     ("exchanges", "pattern", "tile_patterns", "id"),
     ("exchange_tiles", "exchange", "exchanges", "id"),
     ("exchange_routes", "program", "exchanges", "program"),
+    ("data_accesses", "program", "programs", "id"),
+    ("data_accesses", "buffer", "data_buffers", "id"),
     ("vars", "name", "vars_string_table", "id"),
     ("vars", "shape", "vars_string_table", "id"),
     ("vars", "category", "var_categories", "id"),
@@ -63,7 +68,7 @@ const REFERENCES: [(&str, &str, &str, &str); 28] = [
 ];
 
 /// Rows that no sound report has: their table, what makes them so, and what they are.
-const BROKEN_ROWS: [(&str, &str, &str); 17] = [
+const BROKEN_ROWS: [(&str, &str, &str); 18] = [
     (
         "meta",
         "key NOT IN ('format', 'generator', 'layout', 'spec', 'steps')",
@@ -129,6 +134,12 @@ const BROKEN_ROWS: [(&str, &str, &str); 17] = [
         "category_bytes",
         "overlapped NOT IN (0, 1) OR times < 1 OR times = 1 AND every != end_tile - first_tile",
         "shares of no tiles, or that may overlap or not",
+    ),
+    (
+        "data_buffers",
+        "ipu >= (SELECT ipus_per_replica FROM target) OR entries < 1
+         OR persistent NOT IN (0, 1) OR filled NOT IN (0, 1)",
+        "buffers on no IPU, without room, or that may or may not last",
     ),
     (
         "steps_by_ipu",

@@ -1,0 +1,51 @@
+//! What programs read and write.
+
+use super::Report;
+use crate::database::SelectQuery;
+use crate::error::ReportError;
+use crate::limits::MAX_COUNT;
+use crate::model::{DataAccess, DataAccessKind, DataBuffer, DataFlows, DataPlace};
+use crate::units::{DataBufferId, DataFlowId, IpuId, ProgramId};
+
+impl Report {
+    /// What programs read and write; empty where that was not recorded.
+    pub fn data_flows(&self) -> Result<DataFlows, ReportError> {
+        let columns = ["name", "place", "ipu", "entries", "persistent", "filled"];
+        let buffers = self.db.list(
+            SelectQuery::all("data_buffers", &columns).clauses("ORDER BY id"),
+            |cells| {
+                Some(DataBuffer {
+                    name: cells.text(0)?,
+                    place: DataPlace::from_name(&cells.text(1)?)?,
+                    ipu: IpuId(cells.small(2)?),
+                    entries: cells.count(3, MAX_COUNT)?,
+                    persistent: cells.int(4)? != 0,
+                    filled: cells.int(5)? != 0,
+                })
+            },
+        )?;
+        let columns = ["flow", "program", "buffer", "access"];
+        let accesses = self.db.list(
+            SelectQuery::all("data_accesses", &columns).clauses("ORDER BY id"),
+            |cells| {
+                let access = DataAccess {
+                    flow: DataFlowId(cells.small(0)?),
+                    program: ProgramId(cells.small(1)?),
+                    buffer: DataBufferId(cells.small(2)?),
+                    kind: DataAccessKind::from_name(&cells.text(3)?)?,
+                };
+                (access.buffer.index() < buffers.len()).then_some(access)
+            },
+        )?;
+        let all = buffers.len() + accesses.len();
+        let flows = DataFlows {
+            buffers: buffers.into_iter().flatten().collect(),
+            accesses: accesses.into_iter().flatten().collect(),
+        };
+        if flows.buffers.len() + flows.accesses.len() < all {
+            self.warnings.add("data_buffers or data_accesses say what is not known".to_owned());
+            return Ok(DataFlows::default());
+        }
+        Ok(flows)
+    }
+}

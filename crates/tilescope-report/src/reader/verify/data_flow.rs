@@ -1,0 +1,390 @@
+//! Causality: what a step reads was written by an earlier one, and whoever exchanges data has
+//! synced.
+
+use super::{InvariantCheck, InvariantViolation, MAX_REPORTED_VIOLATIONS};
+use crate::model::{DataAccess, DataAccessKind, DataBuffer, DataFlows, DataPlace, ProgramKind};
+use crate::reader::ProgramNodeTable;
+use crate::trace::{StepObserver, StepRecord};
+use crate::units::{Cycles, IpuId, ProgramId, StepId};
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::ops::Range;
+
+/// The name by which programs tell syncs with other IPUs or the host from those of one IPU.
+const EXTERNAL_SYNC: &str = "External";
+
+/// Data in a buffer, or on their way from one to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct HeldData {
+    /// Which of the micro-batches that the host sent; none for weights and state.
+    micro_batch: Option<u64>,
+    /// Cycle at which they are there.
+    since: Cycles,
+}
+
+/// What a buffer holds.
+#[derive(Debug, Default)]
+struct BufferState {
+    /// What was written last.
+    now: Option<HeldData>,
+    /// What was put into a stash, the oldest first.
+    stashed: VecDeque<HeldData>,
+    /// The last step that read it, and its end.
+    last_read: (StepId, Cycles),
+    /// End of the last step before that one that read it.
+    read_until: Cycles,
+    /// Micro-batches that the host sent so far, or was sent.
+    sent: u64,
+}
+
+/// What an operation or a copy has read so far.
+#[derive(Clone, Copy, Debug, Default)]
+struct OpenFlow {
+    micro_batch: Option<u64>,
+    /// Whether it copies where there are no data yet.
+    is_empty: bool,
+    /// Whether it loads from streaming memory.
+    is_load: bool,
+}
+
+/// What matters of a program.
+#[derive(Clone, Debug, Default)]
+struct ProgramRole {
+    /// Its accesses, in [`DataFlowCheck::accesses`].
+    accesses: Range<usize>,
+    is_external_sync: bool,
+    /// Whether it has to come right behind an external sync.
+    needs_sync: bool,
+    /// Whether it is one step of several IPUs.
+    is_joint: bool,
+}
+
+/// An access, and whether it is the first of its flow.
+#[derive(Clone, Copy, Debug)]
+struct ProgramAccess {
+    access: DataAccess,
+    begins: bool,
+}
+
+/// Findings of one law, of which only the first are told.
+#[derive(Debug, Default)]
+struct Findings {
+    texts: Vec<String>,
+    count: usize,
+}
+
+impl Findings {
+    fn add(&mut self, text: impl FnOnce() -> String) {
+        self.count += 1;
+        if self.texts.len() < MAX_REPORTED_VIOLATIONS {
+            self.texts.push(text());
+        }
+    }
+
+    fn tell(self, law: &'static str, found: &mut Vec<InvariantViolation>) {
+        let mut check = InvariantCheck::new(law, found);
+        let told = self.texts.len();
+        self.texts.into_iter().for_each(|text| check.check(false, || text));
+        check.broken += self.count - told;
+    }
+}
+
+/// Follows data from buffer to buffer while the steps go by.
+pub(super) struct DataFlowCheck<'a> {
+    programs: &'a ProgramNodeTable,
+    buffers: &'a [DataBuffer],
+    roles: Vec<ProgramRole>,
+    accesses: Vec<ProgramAccess>,
+    states: Vec<BufferState>,
+    flows: Vec<OpenFlow>,
+    /// By IPU: the external sync that was its last step, if it was one.
+    synced: Vec<Option<StepId>>,
+    unsynced: Findings,
+    acausal: Findings,
+}
+
+impl<'a> DataFlowCheck<'a> {
+    /// A check of a run of `programs`; `flows` may be empty.
+    pub(super) fn new(programs: &'a ProgramNodeTable, flows: &'a DataFlows) -> Self {
+        let mut found = Self {
+            programs,
+            buffers: &flows.buffers,
+            roles: Vec::new(),
+            accesses: Vec::with_capacity(flows.accesses.len()),
+            states: flows.buffers.iter().map(BufferState::at_start).collect(),
+            flows: Vec::new(),
+            synced: Vec::new(),
+            unsynced: Findings::default(),
+            acausal: Findings::default(),
+        };
+        // Files without flows promise nothing.
+        if !flows.accesses.is_empty() {
+            found.list_roles(&flows.accesses);
+        }
+        found
+    }
+
+    fn list_roles(&mut self, accesses: &[DataAccess]) {
+        let mut of_programs: BTreeMap<ProgramId, Vec<ProgramAccess>> = BTreeMap::new();
+        let mut before = None;
+        for access in accesses {
+            let begins = before != Some(access.flow);
+            before = Some(access.flow);
+            let all = of_programs.entry(access.program).or_default();
+            all.push(ProgramAccess { access: *access, begins });
+            let flows = self.flows.len().max(access.flow.index().min(accesses.len()) + 1);
+            self.flows.resize(flows, OpenFlow::default());
+        }
+        for (id, node) in self.programs.iter() {
+            let first = self.accesses.len();
+            self.accesses.extend(of_programs.remove(&id).unwrap_or_default());
+            let is_global = node.kind == ProgramKind::GlobalExchange;
+            self.roles.resize(id.index(), ProgramRole::default());
+            self.roles.push(ProgramRole {
+                accesses: first..self.accesses.len(),
+                is_external_sync: node.kind == ProgramKind::Sync && node.name == EXTERNAL_SYNC,
+                needs_sync: is_global || node.kind == ProgramKind::StreamCopyBegin,
+                is_joint: is_global && node.ipu.is_none(),
+            });
+        }
+    }
+
+    /// Tells what was found, once all steps have gone by.
+    pub(super) fn finish(mut self, found: &mut Vec<InvariantViolation>) {
+        for (buffer, state) in self.buffers.iter().zip(&self.states) {
+            if !state.stashed.is_empty() {
+                let (count, name) = (state.stashed.len(), &buffer.name);
+                self.acausal.add(|| format!("{count} micro-batches of {name} are never restored"));
+            }
+        }
+        self.unsynced.tell("copies_are_synced", found);
+        self.acausal.tell("reads_follow_writes", found);
+    }
+
+    fn role(&self, program: Option<ProgramId>) -> Option<&ProgramRole> {
+        self.roles.get(program?.index())
+    }
+
+    /// Words for a step.
+    fn words(&self, ipu: IpuId, record: &StepRecord) -> StepWords<'a> {
+        StepWords { programs: self.programs, ipu, step: record.step, program: record.program }
+    }
+
+    /// The sync that an IPU has just come out of.
+    fn sync_of(&mut self, ipu: IpuId) -> Option<&mut Option<StepId>> {
+        if self.synced.len() <= ipu.index() {
+            self.synced.resize(ipu.index() + 1, None);
+        }
+        self.synced.get_mut(ipu.index())
+    }
+
+    fn access(&mut self, place: usize, ipu: IpuId, record: &StepRecord) {
+        let words = self.words(ipu, record);
+        let Some(ProgramAccess { access, begins }) = self.accesses.get(place).copied() else {
+            return;
+        };
+        let (Some(buffer), Some(state), Some(flow)) = (
+            self.buffers.get(access.buffer.index()),
+            self.states.get_mut(access.buffer.index()),
+            self.flows.get_mut(access.flow.index()),
+        ) else {
+            return;
+        };
+        if buffer.ipu != ipu {
+            return;
+        }
+        if begins {
+            *flow = OpenFlow::default();
+        }
+        let mut at = BufferAccess { buffer, state, flow, record, words, found: &mut self.acausal };
+        match access.kind {
+            DataAccessKind::Read | DataAccessKind::Send => at.read(access.kind),
+            DataAccessKind::Write | DataAccessKind::Receive => at.write(access.kind),
+            DataAccessKind::Free => at.state.now = None,
+        }
+    }
+}
+
+/// One access of a step to a buffer.
+struct BufferAccess<'a> {
+    buffer: &'a DataBuffer,
+    state: &'a mut BufferState,
+    flow: &'a mut OpenFlow,
+    record: &'a StepRecord,
+    words: StepWords<'a>,
+    found: &'a mut Findings,
+}
+
+impl BufferAccess<'_> {
+    fn read(&mut self, kind: DataAccessKind) {
+        let Self { buffer, state, flow, record, words, found } = self;
+        let name = &buffer.name;
+        state.note_reader(record);
+        flow.is_load |= buffer.place == DataPlace::RemoteBuffer;
+        let Some(held) = state.take(buffer) else {
+            flow.is_empty = true;
+            if kind == DataAccessKind::Read {
+                found.add(|| format!("{words} reads {name}, which nobody wrote"));
+            }
+            return;
+        };
+        if let (Some(before), Some(here)) = (flow.micro_batch, held.micro_batch)
+            && before != here
+        {
+            found.add(|| {
+                format!("{words} reads {name} of micro-batch {here}, the rest of {before}")
+            });
+        }
+        flow.micro_batch = flow.micro_batch.or(held.micro_batch);
+        let (start, since) = (record.range.start, held.since);
+        if since > start {
+            found.add(|| {
+                format!("{words} reads {name} at cycle {start}, which is written until {since}")
+            });
+        }
+    }
+
+    fn write(&mut self, kind: DataAccessKind) {
+        let Self { buffer, state, flow, record, words, found } = self;
+        let (name, entries, start) = (&buffer.name, buffer.entries, record.range.start);
+        if flow.is_empty && kind == DataAccessKind::Receive {
+            state.now = None;
+            return;
+        }
+        if flow.is_load && buffer.persistent && state.now.is_some() {
+            found.add(|| format!("{words} loads {name}, which is there already"));
+        }
+        let until = state.read_by_others_until(record);
+        if until > start && !buffer.is_stash() {
+            found.add(|| format!("{words} overwrites {name} at cycle {start}, read until {until}"));
+        }
+        let micro_batch = flow.micro_batch.filter(|_| !buffer.persistent);
+        if let Some(late) = micro_batch.filter(|late| state.was_sent(buffer, *late)) {
+            found.add(|| format!("{words} sends {name} of micro-batch {late} again"));
+        }
+        let fits = state.put(buffer, HeldData { micro_batch, since: record.range.end });
+        if !fits {
+            found.add(|| format!("{words} puts more than {entries} into {name}"));
+        }
+    }
+}
+
+/// A step in words: who, where and what.
+struct StepWords<'a> {
+    programs: &'a ProgramNodeTable,
+    ipu: IpuId,
+    step: StepId,
+    program: Option<ProgramId>,
+}
+
+impl fmt::Display for StepWords<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let program = self.program.and_then(|id| self.programs.get(id));
+        let name = program.map_or("", |node| &node.name);
+        write!(f, "step {} on IPU {} ({name})", self.step, self.ipu)
+    }
+}
+
+impl StepObserver for DataFlowCheck<'_> {
+    fn step(&mut self, ipu: IpuId, record: &StepRecord) -> bool {
+        let Some(role) = self.role(record.program) else { return true };
+        if role.is_joint {
+            return false;
+        }
+        let (accesses, needs_sync) = (role.accesses.clone(), role.needs_sync);
+        let now = role.is_external_sync.then_some(record.step);
+        for place in accesses {
+            self.access(place, ipu, record);
+        }
+        let sync = self.sync_of(ipu).and_then(|sync| std::mem::replace(sync, now));
+        if needs_sync && sync.is_none() {
+            let words = self.words(ipu, record);
+            self.unsynced.add(|| format!("{words} does not follow an external sync"));
+        }
+        true
+    }
+
+    fn joint_step(&mut self, on_ipus: &[(IpuId, StepRecord)]) {
+        let syncs: Vec<Option<StepId>> =
+            on_ipus.iter().map(|(ipu, _)| self.sync_of(*ipu).and_then(Option::take)).collect();
+        let waited = syncs.iter().all(|sync| sync.is_some() && Some(sync) == syncs.first());
+        if !waited && let Some((ipu, record)) = on_ipus.first() {
+            let words = self.words(*ipu, record);
+            self.unsynced.add(|| format!("{words} joins IPUs that did not wait for each other"));
+        }
+        // All is sent before any of it arrives.
+        let sends = |access: &ProgramAccess| access.access.kind == DataAccessKind::Send;
+        for wanted in [true, false] {
+            for (ipu, record) in on_ipus {
+                let places = self.role(record.program).map_or(0..0, |role| role.accesses.clone());
+                for place in places {
+                    if self.accesses.get(place).is_some_and(|access| sends(access) == wanted) {
+                        self.access(place, *ipu, record);
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl DataBuffer {
+    fn is_stash(&self) -> bool {
+        matches!(self.place, DataPlace::Stash | DataPlace::RemoteStash)
+    }
+}
+
+impl BufferState {
+    fn at_start(buffer: &DataBuffer) -> Self {
+        let filled = HeldData { micro_batch: None, since: Cycles::ZERO };
+        Self { now: buffer.filled.then_some(filled), ..Self::default() }
+    }
+
+    /// What a step finds.
+    fn take(&mut self, buffer: &DataBuffer) -> Option<HeldData> {
+        match buffer.place {
+            DataPlace::Tiles | DataPlace::RemoteBuffer => self.now,
+            DataPlace::Stash | DataPlace::RemoteStash => self.stashed.pop_front(),
+            DataPlace::Host => {
+                let micro_batch = Some(self.sent).filter(|_| !buffer.persistent);
+                self.sent += 1;
+                Some(HeldData { micro_batch, since: Cycles::ZERO })
+            }
+        }
+    }
+
+    /// Takes in what a step writes; false where there is no room for it.
+    fn put(&mut self, buffer: &DataBuffer, held: HeldData) -> bool {
+        match buffer.place {
+            DataPlace::Tiles | DataPlace::RemoteBuffer => self.now = Some(held),
+            DataPlace::Stash | DataPlace::RemoteStash => self.stashed.push_back(held),
+            DataPlace::Host => {}
+        }
+        let fits = self.stashed.len() as u64 <= buffer.entries;
+        if !fits {
+            self.stashed.pop_front();
+        }
+        fits
+    }
+
+    /// Whether the host was sent this micro-batch, or a later one; from now on it was.
+    fn was_sent(&mut self, buffer: &DataBuffer, micro_batch: u64) -> bool {
+        let was_sent = buffer.place == DataPlace::Host && micro_batch < self.sent;
+        if buffer.place == DataPlace::Host {
+            self.sent = self.sent.max(micro_batch + 1);
+        }
+        was_sent
+    }
+
+    fn note_reader(&mut self, record: &StepRecord) {
+        if self.last_read.0 != record.step {
+            self.read_until = self.read_until.max(self.last_read.1);
+        }
+        self.last_read = (record.step, record.range.end);
+    }
+
+    /// When the last other step than this one has read what is there.
+    fn read_by_others_until(&self, record: &StepRecord) -> Cycles {
+        let (step, until) = self.last_read;
+        if step == record.step { self.read_until } else { self.read_until.max(until) }
+    }
+}

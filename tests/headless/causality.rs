@@ -1,0 +1,299 @@
+//! Every run is one that a machine could do: what is read was written, who exchanges data has
+//! synced, and nothing moves more than it can. Changed runs are told.
+
+use std::convert::Infallible;
+use tempfile::tempdir;
+use tilescope_report::units::{Cycles, ProgramId};
+use tilescope_report::{
+    ExecutionStep, InvariantViolation, ProgramKind, Report, ReportMeta, ReportWriter, StepLayout,
+    TraceMark,
+};
+use tilescope_sim::compile::{CompiledProgram, compile};
+use tilescope_sim::run::{StepSink, dry_run, run};
+use tilescope_sim::simulate;
+use tilescope_sim::spec::{Spec, SpecSource};
+
+/// A small perceptron, or why it is refused.
+fn perceptron(overrides: &[&str]) -> Result<Spec, String> {
+    let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
+    let source = SpecSource::find("tests/data/specs/perceptron.toml", &overrides).expect("exists");
+    Spec::build(&source).map_err(|error| error.to_string())
+}
+
+fn broken_laws(spec: &Spec) -> Vec<InvariantViolation> {
+    let directory = tempdir().expect("a directory");
+    simulate(spec, directory.path(), |_| {}).expect("simulates");
+    Report::open(directory.path()).expect("opens").verify().expect("can be checked")
+}
+
+type Choices = &'static [&'static [&'static str]];
+
+const EXECUTIONS: Choices = &[
+    &["options.execution=pipelined"],
+    &["options.pipeline_schedule=interleaved"],
+    &["options.pipeline_schedule=sequential"],
+    &["options.execution=sharded"],
+    &["options.execution=phased"],
+    &["target.ipus=1", "options.execution=sharded"],
+    &["model.training=false", "options.gradient_accumulation=1", "options.device_iterations=10"],
+];
+
+const SYNC_PATTERNS: Choices = &[
+    &["options.sync_pattern=full"],
+    &["options.sync_pattern=single_pipeline"],
+    &["options.sync_pattern=replica_and_ladder"],
+];
+
+const LOCATIONS: Choices = &[
+    &[],
+    &["options.location.weights.on_chip=false"],
+    &["options.location.accumulators.on_chip=false"],
+    &["options.location.optimizer_state.on_chip=false"],
+    &["options.location.activations.on_chip=false"],
+    &[
+        "options.location.weights.on_chip=false",
+        "options.location.accumulators.on_chip=false",
+        "options.location.optimizer_state.on_chip=false",
+        "options.location.activations.on_chip=false",
+        "options.recomputation=auto",
+    ],
+];
+
+const IO: Choices = &[
+    &[],
+    &["options.num_io_tiles=32"],
+    &["options.num_io_tiles=32", "options.overlap_io=inner_loop"],
+    &["options.num_io_tiles=32", "options.overlap_io=loops", "options.device_iterations=10"],
+    &[
+        "options.num_io_tiles=32",
+        "options.location.weights.use_io_tiles=true",
+        "options.location.activations.use_io_tiles=true",
+    ],
+];
+
+const SCHEDULES: Choices = &[
+    &["options.accumulate_outer_schedule=overlap_memory_optimized"],
+    &["options.accumulate_outer_schedule=overlap_cycle_optimized", "options.merge_exchange=false"],
+];
+
+const OUTPUTS: Choices = &[
+    &["options.output_mode=all"],
+    &["options.output_mode=final"],
+    &["options.output_mode=sum"],
+    &["options.output_mode=every_n", "options.output_return_period=2"],
+];
+
+const REPLICAS: Choices = &[
+    &["options.replication_factor=4"],
+    &["options.replication_factor=4", "options.merge_collectives=true"],
+    &["options.merge_exchange=false"],
+];
+
+const SHARDING: Choices = &[
+    &[],
+    &[
+        "options.location.optimizer_state.replicated_tensor_sharding=true",
+        "options.location.optimizer_state.min_elements_for_rts=1000",
+    ],
+];
+
+/// Checks the laws over all combinations of some choices; gives how many of them are simulated.
+fn hold_over(choices: &[Choices]) -> usize {
+    let mut combinations: Vec<Vec<&str>> = vec![Vec::new()];
+    for alternatives in choices {
+        let with = |so_far: &Vec<&'static str>| {
+            let so_far = so_far.clone();
+            alternatives.iter().map(move |more| [&so_far[..], more].concat())
+        };
+        combinations = combinations.iter().flat_map(with).collect();
+    }
+    let mut simulated = 0;
+    for overrides in combinations {
+        match perceptron(&overrides) {
+            Ok(spec) => {
+                assert_eq!(broken_laws(&spec), [], "{overrides:?}");
+                simulated += 1;
+            }
+            Err(refusal) => assert!(refusal.contains("options."), "{overrides:?}: {refusal}"),
+        }
+    }
+    simulated
+}
+
+#[test]
+fn every_execution_sync_pattern_and_location_is_causal() {
+    let simulated = hold_over(&[EXECUTIONS, SYNC_PATTERNS, LOCATIONS]);
+    assert!(simulated > 80, "{simulated}");
+}
+
+#[test]
+fn every_way_through_the_io_tiles_is_causal() {
+    let simulated = hold_over(&[EXECUTIONS, LOCATIONS, IO]);
+    assert!(simulated > 80, "{simulated}");
+    let simulated = hold_over(&[EXECUTIONS, IO, OUTPUTS]);
+    assert!(simulated > 50, "{simulated}");
+}
+
+#[test]
+fn every_way_to_add_up_over_the_replicas_is_causal() {
+    let simulated = hold_over(&[EXECUTIONS, LOCATIONS, REPLICAS, SHARDING]);
+    assert!(simulated > 80, "{simulated}");
+}
+
+#[test]
+fn every_order_of_weight_updates_is_causal() {
+    let simulated = hold_over(&[&[&["model.optimizer=adam"]], SCHEDULES, SYNC_PATTERNS, LOCATIONS]);
+    assert!(simulated > 30, "{simulated}");
+}
+
+/// Steps and marks of a run.
+#[derive(Default)]
+struct RecordedRun {
+    steps: Vec<ExecutionStep>,
+    marks: Vec<TraceMark>,
+}
+
+impl StepSink for RecordedRun {
+    type Error = Infallible;
+
+    fn step(&mut self, step: &ExecutionStep) -> Result<(), Infallible> {
+        self.steps.push(step.clone());
+        Ok(())
+    }
+
+    fn mark(&mut self, mark: &TraceMark) -> Result<(), Infallible> {
+        self.marks.push(mark.clone());
+        Ok(())
+    }
+}
+
+/// The laws that a run breaks after `change`.
+fn laws_broken_by(
+    overrides: &[&str],
+    change: impl FnOnce(&CompiledProgram, &mut Vec<ExecutionStep>),
+) -> Vec<InvariantViolation> {
+    let spec = perceptron(overrides).expect("is allowed");
+    let compiled = compile(&spec).expect("compiles");
+    let mut recorded = RecordedRun::default();
+    let Ok(()) = run(&compiled, &spec, &dry_run(&compiled, &spec), &mut recorded);
+    change(&compiled, &mut recorded.steps);
+    let directory = tempdir().expect("a directory");
+    let meta = ReportMeta { generator: "a test".to_owned(), spec: None };
+    let mut writer = ReportWriter::create(directory.path(), &meta).expect("can be written");
+    let written = writer.record(&compiled.compilation, StepLayout::Rows, |recorder| {
+        recorded.steps.iter().try_for_each(|step| recorder.step(step))
+    });
+    written.expect("can be written");
+    writer.finish().expect("can be written");
+    Report::open(directory.path()).expect("opens").verify().expect("can be checked")
+}
+
+#[track_caller]
+fn assert_tells(found: &[InvariantViolation], law: &str, words: &str) {
+    let told = found.iter().any(|found| found.law == law && found.text.contains(words));
+    assert!(told, "{law} ({words}) is not among {found:?}");
+}
+
+fn position(
+    compiled: &CompiledProgram,
+    steps: &[ExecutionStep],
+    is_wanted: impl Fn(ProgramKind, &str) -> bool,
+) -> usize {
+    let programs = &compiled.compilation.programs;
+    let wanted = |id: ProgramId| is_wanted(programs[id.index()].kind, &programs[id.index()].name);
+    steps.iter().position(|step| wanted(step.program)).expect("there is one")
+}
+
+#[test]
+fn an_unchanged_run_breaks_no_law() {
+    assert_eq!(laws_broken_by(&["options.execution=phased"], |_, _| {}), []);
+}
+
+#[test]
+fn a_load_before_its_store_is_told() {
+    let found = laws_broken_by(&["options.execution=phased"], |compiled, steps| {
+        let mid = ProgramKind::StreamCopyMid;
+        let store =
+            position(compiled, steps, |kind, name| kind == mid && name.ends_with("/remoteStore"));
+        let name = &compiled.compilation.programs[steps[store].program.index()].name;
+        let load_name = name.replace("/remoteStore", "/remoteLoad");
+        let load = position(compiled, steps, |kind, name| kind == mid && name == load_name);
+        // The sync before both is nobody's in particular.
+        for part in [-1, 0, 1] {
+            let at = |place: usize| place.checked_add_signed(part).expect("is inside");
+            let (first, later) = (steps[at(store)].program, steps[at(load)].program);
+            (steps[at(store)].program, steps[at(load)].program) = (later, first);
+        }
+    });
+    assert_tells(&found, "reads_follow_writes", "which nobody wrote");
+}
+
+#[test]
+fn a_sync_without_one_of_its_ipus_is_told() {
+    let found = laws_broken_by(&[], |compiled, steps| {
+        let exchange = position(compiled, steps, |kind, _| kind == ProgramKind::GlobalExchange);
+        steps[exchange - 1].ipus.remove(0);
+    });
+    assert_tells(&found, "copies_are_synced", "did not wait for each other");
+}
+
+#[test]
+fn a_stream_copy_without_a_sync_is_told() {
+    let found = laws_broken_by(&[], |compiled, steps| {
+        let begin = position(compiled, steps, |kind, _| kind == ProgramKind::StreamCopyBegin);
+        steps.remove(begin - 1);
+    });
+    assert_tells(&found, "copies_are_synced", "does not follow an external sync");
+}
+
+#[test]
+fn a_copy_between_stages_that_is_left_out_is_told() {
+    let found = laws_broken_by(&[], |compiled, steps| {
+        let exchanges = |step: &ExecutionStep| {
+            let program = &compiled.compilation.programs[step.program.index()];
+            program.kind == ProgramKind::GlobalExchange
+        };
+        let all: Vec<usize> = (0..steps.len()).filter(|at| exchanges(&steps[*at])).collect();
+        steps.remove(all[all.len() / 2]);
+    });
+    assert_tells(&found, "reads_follow_writes", "of micro-batch");
+}
+
+#[test]
+fn a_copy_that_is_too_fast_is_told() {
+    for (overrides, kind, name) in [
+        (&[][..], ProgramKind::StreamCopyMid, "host"),
+        (&["options.execution=phased"][..], ProgramKind::StreamCopyMid, "remote_buffer"),
+        (&[][..], ProgramKind::GlobalExchange, "ipu_links"),
+    ] {
+        let found = laws_broken_by(overrides, |compiled, steps| {
+            for step in steps {
+                let program = &compiled.compilation.programs[step.program.index()];
+                if program.kind == kind {
+                    for on_ipu in &mut step.ipus {
+                        let cycles = on_ipu.to_max - on_ipu.from_min;
+                        on_ipu.to_max = on_ipu.from_min + Cycles(cycles.0.div_ceil(4));
+                        on_ipu.to_min = on_ipu.to_min.min(on_ipu.to_max);
+                    }
+                }
+            }
+        });
+        assert_tells(&found, "bandwidths_hold", name);
+    }
+}
+
+#[test]
+fn exchanges_between_tiles_that_are_too_fast_are_told() {
+    let found = laws_broken_by(&[], |compiled, steps| {
+        for step in steps {
+            let program = &compiled.compilation.programs[step.program.index()];
+            if program.kind == ProgramKind::DoExchange {
+                for on_ipu in &mut step.ipus {
+                    on_ipu.to_max = on_ipu.from_min + Cycles(1);
+                    on_ipu.to_min = on_ipu.to_max;
+                }
+            }
+        }
+    });
+    assert_tells(&found, "bandwidths_hold", "the tile interface");
+}
