@@ -93,17 +93,11 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
 /// Compiles a spec: what simulating would refuse is refused.
 fn check(spec: &Spec, matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let simulation = compiled(spec, matches)?;
-    Ok(match simulation.tiles_out_of_memory() {
-        0 => {
-            let records = grouped(simulation.forecast().records);
-            writeln!(output, "The spec is valid. A run of it has {records} records.")?
-        }
-        tiles => writeln!(
-            output,
-            "The spec is valid, but does not fit in memory. Tiles that are over: {}.",
-            grouped(tiles)
-        )?,
-    })
+    let found = match simulation.tiles_out_of_memory() {
+        0 => format!("A run of it has {} records.", grouped(simulation.forecast().records)),
+        tiles => format!("It does not fit in memory: {} tiles are over.", grouped(tiles)),
+    };
+    Ok(writeln!(output, "The spec is valid. {found}")?)
 }
 
 /// Simulates a spec as it is, and with its blocks split so that the longest stage is shortest; the

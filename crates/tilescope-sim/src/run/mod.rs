@@ -473,11 +473,19 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
     ) -> Result<(), S::Error> {
         let ipu = fragment.ipu;
         let start = RunPosition { step: self.next_step, cycle: self.clocks.at(ipu) };
+        let io_before = self.clocks.io_at(ipu);
         self.items(&fragment.items)?;
         let name = &self.compiled.placement.stages[fragment.stage].name;
         let label = format!("{name} {}", pass_name(fragment.pass));
-        let end = self.clocks.at(ipu);
+        let end = self.end_on(ipu, io_before);
         self.emit_mark(kind, &label, Some(ipu), Some(fragment.pass), index, &start, end)
+    }
+
+    /// When an IPU has done what it was given, its I/O tiles too if they were given something since
+    /// they stood at `io_before`.
+    fn end_on(&self, ipu: IpuId, io_before: Cycles) -> Cycles {
+        let (now, io) = (self.clocks.at(ipu), self.clocks.io_at(ipu));
+        if io == io_before { now } else { now.max(io) }
     }
 
     fn items(&mut self, items: &[FragmentItem]) -> Result<(), S::Error> {

@@ -13,8 +13,9 @@ struct IpuUpdates<'a> {
     /// The fragment that is worked on, and the next of its items.
     fragment: usize,
     item: usize,
-    /// Where that fragment began.
+    /// Where that fragment began, and where the I/O tiles stood.
     start: RunPosition,
+    io_before: Cycles,
 }
 
 impl<'a> IpuUpdates<'a> {
@@ -89,6 +90,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
                     fragment: 0,
                     item: 0,
                     start: self.position(),
+                    io_before: Cycles::ZERO,
                 }),
             }
         }
@@ -105,6 +107,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
             if updates.item == 0 {
                 updates.start =
                     RunPosition { step: self.next_step, cycle: self.clocks.at(updates.ipu) };
+                updates.io_before = self.clocks.io_at(updates.ipu);
             }
             self.items(items)?;
             updates.item += items.len();
@@ -116,7 +119,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
             let name = &self.compiled.placement.stages[fragment.stage].name;
             let label = format!("{name} {}", pass_name(fragment.pass));
             let (ipu, pass) = (Some(updates.ipu), Some(fragment.pass));
-            let end = self.clocks.at(updates.ipu);
+            let end = self.end_on(updates.ipu, updates.io_before);
             self.emit_mark(MarkKind::Update, &label, ipu, pass, iteration, &updates.start, end)?;
             updates.fragment += 1;
             updates.item = 0;
