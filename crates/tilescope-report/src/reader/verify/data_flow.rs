@@ -190,6 +190,7 @@ impl<'a> DataFlowCheck<'a> {
         ) else {
             return;
         };
+        // A step of several IPUs comes here once for each of them.
         if buffer.ipu != ipu {
             return;
         }
@@ -247,13 +248,16 @@ impl BufferAccess<'_> {
     fn write(&mut self, kind: DataAccessKind) {
         let Self { buffer, state, flow, record, words, found } = self;
         let (name, entries, start) = (&buffer.name, buffer.entries, record.range.start);
+        // What a pipeline sends while it fills is left over from before: nobody may read it.
         if flow.is_empty && kind == DataAccessKind::Receive {
             state.now = None;
             return;
         }
+        // Micro-batches replace each other; weights that are there are only loaded by mistake.
         if flow.is_load && buffer.persistent && state.now.is_some() {
             found.add(|| format!("{words} loads {name}, which is there already"));
         }
+        // Tiles that work in place read and write in one step.
         let until = state.read_by_others_until(record);
         if until > start && !buffer.is_stash() {
             found.add(|| format!("{words} overwrites {name} at cycle {start}, read until {until}"));
@@ -288,6 +292,7 @@ impl fmt::Display for StepWords<'_> {
 impl StepObserver for DataFlowCheck<'_> {
     fn step(&mut self, ipu: IpuId, record: &StepRecord) -> bool {
         let Some(role) = self.role(record.program) else { return true };
+        // Data cross between lanes: all of them have to be there.
         if role.is_joint {
             return false;
         }
@@ -344,6 +349,7 @@ impl BufferState {
         match buffer.place {
             DataPlace::Tiles | DataPlace::RemoteBuffer => self.now,
             DataPlace::Stash | DataPlace::RemoteStash => self.stashed.pop_front(),
+            // A stream is filled in the order of the samples, so every read is of the next ones.
             DataPlace::Host => {
                 let micro_batch = Some(self.sent).filter(|_| !buffer.persistent);
                 self.sent += 1;
@@ -360,6 +366,7 @@ impl BufferState {
             DataPlace::Host => {}
         }
         let fits = self.stashed.len() as u64 <= buffer.entries;
+        // One place too few would be told again at every later step, and grow with the run.
         if !fits {
             self.stashed.pop_front();
         }

@@ -81,11 +81,13 @@ impl Report {
                 let in_and_out = totals.bytes_in.saturating_add(totals.bytes_out);
                 let most_way = totals.bytes_in.max(totals.bytes_out);
                 let (interface, bytes) = match (totals.kind(), totals.activity()) {
+                    // The busiest tile decides how long all of them take.
                     (ProgramKind::DoExchange, _) => {
                         let once = totals.program.and_then(|id| traffic.get(&(id, ipu)));
                         let tile = once.map_or(Bytes::ZERO, |once| once.most_of_a_tile);
                         (MachineInterface::Tile, tile.saturating_mul(totals.steps))
                     }
+                    // Links work both ways at once, the host interface does not.
                     (ProgramKind::GlobalExchange, _) => (MachineInterface::IpuLinks, most_way),
                     (ProgramKind::StreamCopyMid, StepActivity::RemoteBuffer) => {
                         (MachineInterface::RemoteBuffer, in_and_out)

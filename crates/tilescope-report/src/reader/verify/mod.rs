@@ -303,6 +303,7 @@ impl Report {
         let (programs, flows) = (self.programs()?, self.data_flows()?);
         let mut data_flow = DataFlowCheck::new(&programs, &flows);
         let lanes = trace.verify(tiles_per_ipu, &watched, &mut data_flow, &mut on_lanes, cancel)?;
+        // A lane that broke off lacks writes that others read.
         if lanes.iter().all(|lane| lane.broken.is_none()) {
             data_flow.finish(law.found);
         }
