@@ -99,7 +99,7 @@ impl OperationDetailsPanel {
                 (row.is_none() && tab != OperationDetailsTab::Summary)
                     .then_some("Select an operation first")
             };
-            waiting_tabs_ui(ui, &tabs, &mut self.tab, waits)
+            waiting_tabs_ui(ui, ViewId::Operations.name(), &tabs, &mut self.tab, waits)
         });
         if !*open {
             return None;
