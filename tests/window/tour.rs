@@ -13,7 +13,9 @@ use std::time::Duration;
 use tilescope_analysis::compare::{ComparedReports, ReportAlignment, WorkUnit, overview};
 use tilescope_analysis::insights::insights;
 use tilescope_analysis::liveness::{LivenessScope, curve, live_at};
-use tilescope_analysis::operations::{OperationLayer, operations, operations_with_totals};
+use tilescope_analysis::operations::{
+    OperationLayer, operations, operations_with_totals, share_of_run,
+};
 use tilescope_analysis::{exchange_code, memory};
 use tilescope_gui::OpenReport;
 use tilescope_report::Report;
@@ -261,7 +263,9 @@ fn what_the_optimiser_update_of_bert_costs() {
     let (_, totals) = operations_with_totals(&walk.report, OperationLayer::Model).unwrap();
     let [_, _, update] = totals.mean_of_passes;
     assert!(update > Cycles::ZERO && totals.mean_elapsed > update, "{totals:?}");
-    walk.finds(&format!("{update} of {} cycles, mean over", totals.run));
+    let share = share_of_run(update, totals.run, totals.lanes);
+    assert!(!share.contains("(0.0 %)"), "{share}");
+    walk.finds(&share);
     assert!(walk.clicks <= MOST_OF_BERT);
 }
 
@@ -281,6 +285,15 @@ fn which_operation_of_bert_wastes_most_in_exchange() {
     assert_eq!(first.exchanging, most.exchanging);
     walk.finds(&grouped(most.exchanging.0));
     assert!(walk.clicks <= MOST_OF_BERT);
+}
+
+#[test]
+fn all_columns_of_the_operations_of_bert_are_seen_without_scrolling() {
+    let size = Vec2::new(1280.0, 720.0);
+    let window = gui_support::opened_window(OpenReport::read(bert()).unwrap(), "operations", size);
+    let heads = window.query_all_by_role(Role::ColumnHeader).map(|node| node.rect().right());
+    let right = heads.fold(0.0, f32::max);
+    assert!(right > 0.0 && right <= size.x, "{right}");
 }
 
 #[test]

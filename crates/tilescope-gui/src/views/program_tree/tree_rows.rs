@@ -10,10 +10,11 @@ use egui::{
     pos2, vec2,
 };
 use std::collections::BTreeSet;
+use tilescope_analysis::operations::share_of_run;
 use tilescope_analysis::program_tree::{
     ProgramTreeCosts, ProgramTreeRow, ProgramTreeTotals, label,
 };
-use tilescope_report::units::{Cycles, OperationId, ProgramId, grouped, percent};
+use tilescope_report::units::{Cycles, OperationId, ProgramId, grouped};
 use tilescope_report::{ProgramKind, ProgramNode, ProgramNodeTable, StepActivity};
 
 /// Height of a line.
@@ -187,7 +188,8 @@ fn line_ui(
     };
     let short = is_short.then_some(text);
     let shares = costs.filter(|costs| costs.lane_cycles > Cycles::ZERO);
-    let share = shares.map(|costs| share_of_run(look.costs, costs));
+    let all = look.costs;
+    let share = shares.map(|costs| share_of_run(all.mean_elapsed(costs), all.run, all.lanes));
     let several = costs.filter(|costs| costs.places > 1).map(|costs| {
         let places = grouped(u64::from(costs.places));
         format!("This program is in {places} places of the tree; its cycles and bytes are of all.")
@@ -195,14 +197,6 @@ fn line_ui(
     let told: Vec<String> = [short, share, several].into_iter().flatten().collect();
     let response = if told.is_empty() { response } else { response.on_hover_text(told.join("\n")) };
     (response, clicked)
-}
-
-/// What part of the run a node took.
-fn share_of_run(all: &ProgramTreeTotals, costs: &ProgramTreeCosts) -> String {
-    let lane_cycles = all.run.as_f64() * all.lanes as f64;
-    let share = percent(costs.lane_cycles.as_f64() / lane_cycles.max(1.0));
-    let (run, lanes) = (all.run, grouped(all.lanes));
-    format!("{} of {run} cycles, mean over {lanes} lanes ({share})", all.mean_elapsed(costs))
 }
 
 /// Titles of the columns at the right.
