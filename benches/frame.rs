@@ -215,48 +215,48 @@ fn search(criterion: &mut Criterion) {
 
 /// Zooms and pans that the quantiles are taken of.
 const INPUTS: u64 = 200;
-/// Frames after which a picture is there, whatever still moves in it.
-const MOST_FRAMES: u32 = 20;
 
-/// From a key that zooms or pans to the first frame that shows it, which moves the picture that is
-/// there, and to the one in which every answer of other threads is painted. The second is also told
-/// without the time in which the app's own thread waits for answers.
+/// From a key that zooms or pans the trace to the first frame that shows it, which moves the picture
+/// that is there, and to the one in which every answer of other threads is painted. The second is
+/// also told without the time in which the app's own thread waits for answers.
 fn inputs(_: &mut Criterion) {
+    if !wanted("input of execution-trace") {
+        return;
+    }
     let (opened, _directory) = opened();
-    for view in ["execution-trace", "liveness", "memory"] {
-        if !wanted(&format!("input of {view}")) {
-            continue;
-        }
-        let context = Context::default();
-        theme::install(&context);
-        let mut app = TilescopeApp::detached(&context, Some(opened.clone()));
-        app.show_view(view);
-        let mut number = 0;
-        for _ in 0..20 {
-            number += 1;
-            frame(&context, &mut app, number);
+    let context = Context::default();
+    theme::install(&context);
+    let mut app = TilescopeApp::detached(&context, Some(opened));
+    app.show_view("execution-trace");
+    let mut number = 0;
+    for _ in 0..20 {
+        number += 1;
+        frame(&context, &mut app, number);
+        app.session().workers().wait(Duration::from_secs(600));
+    }
+    let [mut first, mut own, mut whole] = [const { Vec::new() }; 3];
+    for input in 0..INPUTS {
+        let place = app.session().link();
+        let start = Instant::now();
+        number += 1;
+        let (moved, mut goes_on) = key_frame(&context, &mut app, number, Some(input));
+        let mut spent = moved;
+        while goes_on || app.session().workers().busy() {
             app.session().workers().wait(Duration::from_secs(600));
-        }
-        let [mut first, mut own, mut whole] = [const { Vec::new() }; 3];
-        for input in 0..INPUTS {
-            let start = Instant::now();
             number += 1;
-            let mut spent = key_frame(&context, &mut app, number, Some(input));
-            first.push(spent);
-            let mut frames = 1;
-            let waits = |app: &TilescopeApp| app.session().workers().busy();
-            while waits(&app) || (context.has_requested_repaint() && frames < MOST_FRAMES) {
-                frames += 1;
-                app.session().workers().wait(Duration::from_secs(600));
-                number += 1;
-                spent += key_frame(&context, &mut app, number, None);
-            }
+            let next;
+            (next, goes_on) = key_frame(&context, &mut app, number, None);
+            spent += next;
+        }
+        // At the end of a zoom nothing moves.
+        if app.session().link() != place {
+            first.push(moved);
             own.push(spent);
             whole.push(start.elapsed());
         }
-        for (what, times) in [("first frame", first), ("own thread", own), ("all answers", whole)] {
-            print_quantiles(&format!("input of {view}, {what}"), times);
-        }
+    }
+    for (what, times) in [("first frame", first), ("own thread", own), ("all answers", whole)] {
+        print_quantiles(&format!("{} inputs, {what}", times.len()), times);
     }
 }
 

@@ -43,16 +43,17 @@ pub(crate) fn frame(context: &Context, app: &mut TilescopeApp, number: u64) -> D
     };
     let mut events = vec![Event::PointerMoved(place), wheel];
     events.extend(pressed(KEYS[(number / 4) as usize % KEYS.len()]));
-    frame_of(context, app, number, events)
+    frame_of(context, app, number, events).0
 }
 
-/// A frame in which nothing happens but a key that zooms or pans, or nothing at all.
+/// A frame in which nothing happens but a key that zooms or pans, or nothing at all; and whether it
+/// asks for another one right away.
 pub(crate) fn key_frame(
     context: &Context,
     app: &mut TilescopeApp,
     number: u64,
     key: Option<u64>,
-) -> Duration {
+) -> (Duration, bool) {
     let key = key.map(|at| pressed(KEYS[at as usize % KEYS.len()]));
     frame_of(context, app, number, key.into_iter().flatten().collect())
 }
@@ -63,13 +64,15 @@ fn frame_of(
     app: &mut TilescopeApp,
     number: u64,
     events: Vec<Event>,
-) -> Duration {
+) -> (Duration, bool) {
     let start = Instant::now();
     let mut output = context.run_ui(input(number, events), |ui| {
         app.logic(ui.ctx());
         app.ui(ui);
     });
     output.textures_delta.clear();
+    let mut viewports = output.viewport_output.values();
+    let goes_on = viewports.any(|viewport| viewport.repaint_delay.is_zero());
     context.tessellate(output.shapes, output.pixels_per_point);
-    start.elapsed()
+    (start.elapsed(), goes_on)
 }
