@@ -1,6 +1,6 @@
 //! What a frame costs in each view of a report of 64 IPUs: layout and tessellation, on one core,
 //! while the pointer moves over the view, the wheel turns and keys pan. Answers arrive from other
-//! threads, as in the window.
+//! threads, as in the window. `-- input` measures from a key to the picture it leads to.
 //!
 //! `TILESCOPE_BENCH_REPORT=PATH` measures another report, such as one of 10^8 bars that
 //! `TILESCOPE_BENCH_REPORT=PATH cargo bench --bench report -- sixty-four-ipus` writes.
@@ -9,9 +9,9 @@ mod gestures;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use egui::Context;
-use gestures::frame;
+use gestures::{frame, key_frame};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tilescope_analysis::compare::ReportAlignment;
 use tilescope_analysis::find::{SearchCatalogue, SearchQuery, find};
 use tilescope_fixtures::ReportBuilder;
@@ -142,12 +142,16 @@ fn measure(criterion: &mut Criterion, what: &str, context: &Context, app: &mut T
         // A window waits for the screen; the workers get that time.
         std::thread::sleep(Duration::from_millis(4));
     }
-    times.sort_unstable();
-    let at = |share: f64| times[(times.len() as f64 * share) as usize];
-    println!("{what}: p50 {:?}, p95 {:?}, p99 {:?}", at(0.5), at(0.95), at(0.99));
+    print_quantiles(what, times);
     criterion.bench_function(&format!("frame of {what}"), |bencher| {
         bencher.iter(|| next(app));
     });
+}
+
+fn print_quantiles(what: &str, mut times: Vec<Duration>) {
+    times.sort_unstable();
+    let at = |share: f64| times[(times.len() as f64 * share) as usize];
+    println!("{what}: p50 {:?}, p95 {:?}, p99 {:?}", at(0.5), at(0.95), at(0.99));
 }
 
 fn frames(criterion: &mut Criterion) {
@@ -209,9 +213,56 @@ fn search(criterion: &mut Criterion) {
     });
 }
 
+/// Zooms and pans that the quantiles are taken of.
+const INPUTS: u64 = 200;
+
+/// From a key that zooms or pans the trace to the first frame that shows it, which moves the picture
+/// that is there, and to the one in which every answer of other threads is painted. The second is
+/// also told without the time in which the app's own thread waits for answers.
+fn inputs(_: &mut Criterion) {
+    if !wanted("input of execution-trace") {
+        return;
+    }
+    let (opened, _directory) = opened();
+    let context = Context::default();
+    theme::install(&context);
+    let mut app = TilescopeApp::detached(&context, Some(opened));
+    app.show_view("execution-trace");
+    let mut number = 0;
+    for _ in 0..20 {
+        number += 1;
+        frame(&context, &mut app, number);
+        app.session().workers().wait(Duration::from_secs(600));
+    }
+    let [mut first, mut own, mut whole] = [const { Vec::new() }; 3];
+    for input in 0..INPUTS {
+        let place = app.session().link();
+        let start = Instant::now();
+        number += 1;
+        let (moved, mut goes_on) = key_frame(&context, &mut app, number, Some(input));
+        let mut spent = moved;
+        while goes_on || app.session().workers().busy() {
+            app.session().workers().wait(Duration::from_secs(600));
+            number += 1;
+            let next;
+            (next, goes_on) = key_frame(&context, &mut app, number, None);
+            spent += next;
+        }
+        // At the end of a zoom nothing moves.
+        if app.session().link() != place {
+            first.push(moved);
+            own.push(spent);
+            whole.push(start.elapsed());
+        }
+    }
+    for (what, times) in [("first frame", first), ("own thread", own), ("all answers", whole)] {
+        print_quantiles(&format!("{} inputs, {what}", times.len()), times);
+    }
+}
+
 criterion_group! {
     name = benches;
     config = Criterion::default().sample_size(20);
-    targets = frames, comparisons, alignment, search
+    targets = frames, inputs, comparisons, alignment, search
 }
 criterion_main!(benches);

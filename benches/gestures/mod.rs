@@ -1,5 +1,7 @@
 //! What somebody does in the window, frame by frame.
 
+#![allow(dead_code, reason = "each bench uses its own part")]
+
 use egui::{Context, Event, Key, Modifiers, MouseWheelUnit, Pos2, RawInput, Rect, Vec2, pos2};
 use std::time::{Duration, Instant};
 use tilescope_gui::app::TilescopeApp;
@@ -14,17 +16,22 @@ fn input(frame: u64, events: Vec<Event>) -> RawInput {
     }
 }
 
-/// Layout and tessellation of one frame, as the window does them.
-pub(crate) fn frame(context: &Context, app: &mut TilescopeApp, number: u64) -> Duration {
-    let keys = [Key::W, Key::D, Key::W, Key::A, Key::S, Key::D];
-    let key = keys[(number / 4) as usize % keys.len()];
-    let pressed = |pressed| Event::Key {
+/// Keys that zoom and pan.
+const KEYS: [Key; 6] = [Key::W, Key::D, Key::W, Key::A, Key::S, Key::D];
+
+/// A key that goes down and up again.
+fn pressed(key: Key) -> [Event; 2] {
+    [true, false].map(|pressed| Event::Key {
         key,
         physical_key: Some(key),
         pressed,
         repeat: false,
         modifiers: Modifiers::NONE,
-    };
+    })
+}
+
+/// A frame of many things at once: the pointer moves, the wheel turns, a key zooms or pans.
+pub(crate) fn frame(context: &Context, app: &mut TilescopeApp, number: u64) -> Duration {
     let place = pos2(500.0 + (number * 7 % 900) as f32, 150.0 + (number * 3 % 250) as f32);
     let turn = if number % 40 < 20 { 12.0 } else { -12.0 };
     let wheel = Event::MouseWheel {
@@ -34,13 +41,38 @@ pub(crate) fn frame(context: &Context, app: &mut TilescopeApp, number: u64) -> D
         source: egui::MouseWheelSource::Wheel,
         modifiers: Modifiers::NONE,
     };
-    let events = vec![Event::PointerMoved(place), wheel, pressed(true), pressed(false)];
+    let mut events = vec![Event::PointerMoved(place), wheel];
+    events.extend(pressed(KEYS[(number / 4) as usize % KEYS.len()]));
+    frame_of(context, app, number, events).0
+}
+
+/// A frame in which nothing happens but a key that zooms or pans, or nothing at all; and whether it
+/// asks for another one right away.
+pub(crate) fn key_frame(
+    context: &Context,
+    app: &mut TilescopeApp,
+    number: u64,
+    key: Option<u64>,
+) -> (Duration, bool) {
+    let key = key.map(|at| pressed(KEYS[at as usize % KEYS.len()]));
+    frame_of(context, app, number, key.into_iter().flatten().collect())
+}
+
+/// Layout and tessellation of one frame, as the window does them.
+fn frame_of(
+    context: &Context,
+    app: &mut TilescopeApp,
+    number: u64,
+    events: Vec<Event>,
+) -> (Duration, bool) {
     let start = Instant::now();
     let mut output = context.run_ui(input(number, events), |ui| {
         app.logic(ui.ctx());
         app.ui(ui);
     });
     output.textures_delta.clear();
+    let mut viewports = output.viewport_output.values();
+    let goes_on = viewports.any(|viewport| viewport.repaint_delay.is_zero());
     context.tessellate(output.shapes, output.pixels_per_point);
-    start.elapsed()
+    (start.elapsed(), goes_on)
 }

@@ -297,7 +297,7 @@ impl Variant {
 }
 
 /// An empty place for a report, used again by the next run of the tests.
-fn place(name: &str) -> PathBuf {
+pub(crate) fn place(name: &str) -> PathBuf {
     let base = Path::new(env!("CARGO_TARGET_TMPDIR")).join("gui");
     let path = base.join(name.replace(|letter: char| !letter.is_alphanumeric(), "_"));
     // Nothing is there the first time.

@@ -2,12 +2,13 @@
 //! a part of the run. And every run keeps the laws of `verify`.
 
 use crate::common;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tilescope_analysis::operations::{OpRow, OperationLayer, operations, operations_with_totals};
+use tilescope_analysis::program_tree::costs;
 use tilescope_analysis::summary::summary;
-use tilescope_analysis::trace::program_runs;
-use tilescope_report::units::{Bytes, CycleRange, Cycles, IpuId};
+use tilescope_analysis::trace::{ProgramRuns, program_runs};
+use tilescope_report::units::{Bytes, CycleRange, Cycles, IpuId, ProgramId};
 use tilescope_report::{Report, ReportPart};
 use tilescope_sim::spec::BUNDLED_SPECS;
 
@@ -74,9 +75,31 @@ fn check(report: &Report, name: &str) {
     assert!(most <= totals.code && totals.code <= each, "{name}: {most:?} {totals:?} {each:?}");
     assert!(rows.iter().all(|row| row.exchanging <= row.elapsed), "{name}");
 
+    check_program_tree(report, &runs, name);
     let summary = summary(report).expect("reads");
     let cycles = summary.execution.expect("an execution").total_cycles;
     assert_eq!(cycles, trace.range().length(), "{name}");
+}
+
+/// No node of the program tree takes longer than the run, and each what its steps and its children
+/// take.
+fn check_program_tree(report: &Report, runs: &ProgramRuns, name: &str) {
+    let mut own: BTreeMap<ProgramId, Cycles> = BTreeMap::new();
+    for ((_, program, _), totals) in &runs.steps {
+        *own.entry(*program).or_default() += totals.cycles;
+    }
+    let tree = costs(report).expect("reads");
+    assert_eq!(tree.run, runs.range.length(), "{name}");
+    for (id, program) in report.programs().expect("reads").iter() {
+        let Some(of) = tree.nodes.get(&id) else { continue };
+        assert!(tree.mean_elapsed(of) <= tree.run, "{name}: {id:?} {of:?} of {}", tree.run);
+        let children: BTreeSet<ProgramId> = program.children.iter().copied().collect();
+        let below = children.iter().map(|child| Some(tree.nodes.get(child)?.lane_cycles));
+        if let Some(below) = below.collect::<Option<Vec<Cycles>>>() {
+            let steps = own.get(&id).copied().unwrap_or_default();
+            assert_eq!(of.lane_cycles, steps + below.iter().sum(), "{name}: {id:?}");
+        }
+    }
 }
 
 /// Overrides that make the run of a bundled spec short: one weight update of few micro-batches, more

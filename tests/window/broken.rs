@@ -4,6 +4,7 @@ use crate::common;
 use crate::gui_support::{Window, opened_window, press_role, says, settle};
 use egui::Vec2;
 use egui::accesskit::Role;
+use egui_kittest::kittest::{NodeT, Queryable};
 use rusqlite::Connection;
 use std::path::Path;
 use std::time::Duration;
@@ -51,6 +52,25 @@ fn a_report_that_breaks_its_laws_says_so_on_every_view() {
     for law in ["regions_add_up: on 1 tiles", "content_is_as_written: memory_by_tile"] {
         assert!(says(&window, law), "{law}");
     }
+}
+
+/// What is said of a report with a long name, and the button beside it, are seen.
+#[test]
+fn a_long_name_hides_nothing_of_what_is_said() {
+    let directory = tempfile::tempdir().unwrap();
+    let long = directory.path().join("a-run-of-last-night-".repeat(10));
+    simulated(&long);
+    let db = Connection::open(long.join("profile.pop")).unwrap();
+    db.execute("UPDATE memory_by_tile SET total = total + 4 WHERE tile = 3", []).unwrap();
+    drop(db);
+    let window = checked_window(&long);
+    let details = window.get_by_role_and_label(Role::Button, "Details").rect();
+    assert!(details.right() <= SIZE.x, "{details:?}");
+    let said = window.query_all_by_label_contains("its figures may be wrong.");
+    let labels = said.filter(|node| node.accesskit_node().role() == Role::Label);
+    let lines: Vec<egui::Rect> = labels.map(|node| node.rect()).collect();
+    assert!(!lines.is_empty());
+    assert!(lines.iter().all(|line| line.right() <= details.left()), "{lines:?} {details:?}");
 }
 
 #[test]

@@ -314,6 +314,40 @@ fn views_beside_each_other_have_one_scale() {
     }
 }
 
+/// What a choice of both sides is set to.
+fn choose_on_both_sides(window: &mut Window, choice: &str, entry: &str) {
+    for side in 0..2 {
+        let choices = window.query_all_by_role_and_label(Role::ComboBox, choice);
+        choices.collect::<Vec<_>>()[side].click();
+        settle(window);
+        window.query_all_by_label(entry).last().expect("an entry").click();
+        settle(window);
+    }
+}
+
+/// The same amount has the same colour on both sides.
+#[test]
+fn colours_beside_each_other_have_one_scale() {
+    let (source, target) = (Variant::named("simulated"), Variant::named("small"));
+    let choices = [
+        ("exchange-code", Some(("Show", "Who sends to whom"))),
+        ("tile-mapping", None),
+        ("memory", Some(("Graph", "Tile map"))),
+    ];
+    for (view, choice) in choices {
+        let mut window = compared(source, target, view);
+        if let Some((choice, entry)) = choice {
+            choose_on_both_sides(&mut window, choice, entry);
+        }
+        let scales: Vec<String> = window
+            .query_all_by_label_contains("Colours from")
+            .filter_map(|node| node.accesskit_node().label())
+            .collect();
+        assert_eq!(scales.len(), 2, "{view}");
+        assert_eq!(scales[0], scales[1], "{view}");
+    }
+}
+
 /// Traces stand above each other, each with the lanes of all its IPUs.
 #[test]
 fn traces_are_stacked() {

@@ -175,6 +175,47 @@ fn every_ipu_is_on_the_screen_and_one_can_be_enlarged() {
     assert_eq!(lane(&window, "IPU 63"), Some(last));
 }
 
+/// The border below an IPU is dragged to change its height, which comes back with the tab.
+#[test]
+fn the_border_below_an_ipu_is_dragged() {
+    let variant = Variant::named("simulated");
+    let mut window = window(variant, "execution-trace", Vec2::new(1280.0, 900.0));
+    let border = |window: &Window| {
+        let node = window.get_by_role_and_label(Role::Splitter, "Border below IPU 1");
+        node.rect().center()
+    };
+    let height = |window: &Window| lane(window, "IPU 1").unwrap().height();
+    let before = height(&window);
+    let from = border(&window);
+    let drag = [0.0, 20.0, 40.0, 60.0].map(|down| from + egui::vec2(0.0, down));
+    pointer(&mut window, from, Some(true));
+    drag.into_iter().for_each(|at| pointer(&mut window, at, None));
+    pointer(&mut window, drag[3], Some(false));
+    settle(&mut window);
+    let dragged = height(&window);
+    assert!((dragged - before - 60.0).abs() < 24.0, "{before} {dragged}");
+    // Another view and back.
+    window.state_mut().show_view("summary");
+    settle(&mut window);
+    window.state_mut().show_view("execution-trace");
+    settle(&mut window);
+    assert_eq!(height(&window), dragged);
+    let at = border(&window);
+    click_at(&mut window, at, 2);
+    assert_eq!(height(&window), before);
+}
+
+/// Moves the pointer to a place, and presses or releases it there.
+fn pointer(window: &mut Window, pos: egui::Pos2, pressed: Option<bool>) {
+    let (button, modifiers) = (egui::PointerButton::Primary, egui::Modifiers::NONE);
+    window.event(egui::Event::PointerMoved(pos));
+    window.step();
+    if let Some(pressed) = pressed {
+        window.event(egui::Event::PointerButton { pos, button, pressed, modifiers });
+        window.step();
+    }
+}
+
 /// Each link of a finding goes to the IPU, the step and the moment that it speaks of.
 #[test]
 fn links_of_findings_go_to_their_steps() {

@@ -267,15 +267,20 @@ fn tabs_come_back_as_they_were() {
     }
 }
 
-/// Titles of check boxes and choices in the strip above a view, and whether boxes are ticked.
-fn strip(window: &Window) -> Vec<(Role, String, bool)> {
+/// Titles of check boxes, choices and tabs of a view, and whether boxes are ticked or tabs shown.
+fn controls_seen(window: &Window) -> Vec<(Role, String, bool)> {
     let nodes = window.root().children_recursive();
-    let roles = [Role::CheckBox, Role::ComboBox];
+    let roles = [Role::CheckBox, Role::ComboBox, Role::Tab];
     let controls = nodes.filter(|node| roles.contains(&node.accesskit_node().role()));
-    let shown = controls.filter(|node| node.rect().top() < 150.0 && node.rect().left() > 190.0);
+    // Not those of the window: its tabs are above the view.
+    let shown = controls.filter(|node| node.rect().top() > 60.0 && node.rect().left() > 190.0);
     let told = shown.filter_map(|node| {
         let node = node.accesskit_node();
-        Some((node.role(), node.label()?, node.toggled() == Some(Toggled::True)))
+        let on = node.toggled() == Some(Toggled::True) || node.is_selected() == Some(true);
+        let name = node.label()?;
+        // What a tab counts is not part of its name.
+        let name = name.split(" (").next().unwrap_or_default().to_owned();
+        Some((node.role(), name, on))
     });
     told.collect()
 }
@@ -289,26 +294,36 @@ fn use_in_palette(window: &mut Window, title: &str) {
     press(window, Modifiers::NONE, Key::Enter);
 }
 
-/// Every control in the strip of every view is found from any other view, and used there.
+/// Every control in the strip of every view, and every tab of its tables, is found from any other
+/// view, and used there.
 #[test]
 fn the_palette_finds_controls_of_all_views() {
     let size = Vec2::new(1900.0, 1000.0);
     let mut window = window(Variant::named("simulated"), "summary", size);
-    for (view, controls) in VIEW_CONTROLS {
-        for control in *controls {
-            window.state_mut().show_view(view.name());
-            settle(&mut window);
-            let before = strip(&window).into_iter().find(|(_, name, _)| name == control);
+    for view in view_names() {
+        let of = VIEW_CONTROLS.iter().find(|of| of.view.name() == view);
+        let (strip, tabs) = of.map_or((&[][..], &[][..]), |of| (of.strip, of.tabs));
+        window.state_mut().show_view(view);
+        settle(&mut window);
+        let seen = controls_seen(&window);
+        // None is missing in the table.
+        for (role, name, _) in &seen {
+            let known = if *role == Role::Tab { tabs } else { strip };
+            assert!(known.contains(&name.as_str()), "{view}: {name} is not in the palette");
+        }
+        for control in strip {
+            let is_it = |found: &&(Role, String, bool)| found.0 != Role::Tab && found.1 == *control;
+            let before = seen.iter().find(is_it);
             window.state_mut().show_view("summary");
             settle(&mut window);
-            let title = format!("{}: {control}", title_of(view.name()));
+            let title = format!("{}: {control}", title_of(view));
             use_in_palette(&mut window, &title);
             let shown = window.state().session().page().unwrap().view();
-            assert_eq!(shown, *view, "{title} goes there first");
+            assert_eq!(shown.name(), view, "{title} goes there first");
             match before {
                 Some((Role::CheckBox, _, ticked)) => {
-                    let after = strip(&window).into_iter().find(|(_, name, _)| name == control);
-                    assert_eq!(after.map(|found| found.2), Some(!ticked), "{title} is used");
+                    let after = controls_seen(&window).iter().find(is_it).map(|found| found.2);
+                    assert_eq!(after, Some(!ticked), "{title} is used");
                     use_in_palette(&mut window, &title);
                 }
                 Some(_) => {
@@ -319,12 +334,31 @@ fn the_palette_finds_controls_of_all_views() {
                 None => {}
             }
         }
-        // None is missing in the table; which IPUs are shown is not among a few words.
-        window.state_mut().show_view(view.name());
-        settle(&mut window);
-        for (_, name, _) in strip(&window).iter().filter(|(_, name, _)| name != "IPU") {
-            assert!(controls.contains(&name.as_str()), "{view}: {name} is not in the palette");
+        for tab in tabs {
+            window.state_mut().show_view("summary");
+            settle(&mut window);
+            use_in_palette(&mut window, &format!("{}: tab {tab}", title_of(view)));
+            let is_it = |found: &&(Role, String, bool)| found.0 == Role::Tab && found.1 == *tab;
+            if let Some((_, _, shown)) = controls_seen(&window).iter().find(is_it) {
+                assert!(shown, "{view}: the tab {tab} is shown");
+            }
         }
+    }
+    for (view, menu) in [("operations", "Columns"), ("execution-trace", "Key")] {
+        window.state_mut().show_view("summary");
+        use_in_palette(&mut window, &format!("{}: {menu}", title_of(view)));
+        assert!(window.ctx.any_popup_open(), "{menu} is unfolded");
+        press(&mut window, Modifiers::NONE, Key::Escape);
+    }
+    for (view, name) in [
+        ("program-tree", "Search for steps"),
+        ("liveness", "Filter steps"),
+        ("memory", "Select tiles"),
+    ] {
+        window.state_mut().show_view("summary");
+        use_in_palette(&mut window, &format!("{}: {name}", title_of(view)));
+        let shown = window.query_all_by_label_contains(name).any(|node| node.is_focused());
+        assert!(shown, "{view}: {name} waits for letters");
     }
     // Actions of a view, too.
     window.state_mut().show_view("summary");

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use tilescope_report::units::{
     Bytes, ComputeSetId, Cycles, IpuId, OperationId, ProgramId, Quantity, TileId, TileRange,
-    TileRuns,
+    TileRuns, grouped, percent,
 };
 use tilescope_report::{
     ComputeSet, ModelOperation, ProgramKind, ProgramNode, Report, ReportError, ReportPart,
@@ -236,6 +236,16 @@ pub struct OperationTotals {
     pub lanes: u64,
     /// Floating point operations of one execution of each.
     pub flops: u64,
+}
+
+/// Cycles as a mean over lanes, beside those of a run.
+pub fn share_of_run(mean: Cycles, run: Cycles, lanes: u64) -> String {
+    let share = mean.as_f64() / run.max(Cycles(1)).as_f64();
+    let share = match percent(share) {
+        nothing if nothing == percent(0.0) && share > 0.0 => "< 0.1 %".to_owned(),
+        share => share,
+    };
+    format!("{mean} of {run} cycles, mean over {} lanes ({share})", grouped(lanes))
 }
 
 /// Everything that a layer's operations cost.

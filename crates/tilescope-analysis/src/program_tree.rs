@@ -150,12 +150,31 @@ fn is_external_sync(program: &ProgramNode) -> bool {
 /// What the steps of a node took in the run, over all IPUs and all its places in the tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProgramTreeCosts {
-    /// Cycles of all steps, added up over IPUs that work at the same time.
-    pub cycles: Cycles,
+    /// Cycles of all steps, added up over lanes that work at the same time: not elapsed time.
+    pub lane_cycles: Cycles,
     /// Bytes that the steps moved.
     pub bytes: Bytes,
     /// How many places the node has in the tree, all of which these are of.
     pub places: u32,
+}
+
+/// What the nodes of a tree took, and the run of which that is a part.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProgramTreeTotals {
+    /// Nodes without an entry have a part that other nodes run as well.
+    pub nodes: BTreeMap<ProgramId, ProgramTreeCosts>,
+    /// Cycles of the run.
+    pub run: Cycles,
+    /// Lanes that work at the same time.
+    pub lanes: u64,
+}
+
+impl ProgramTreeTotals {
+    /// Cycles of a node as a mean over all lanes: at most those of the run, and those of its children
+    /// together.
+    pub fn mean_elapsed(&self, costs: &ProgramTreeCosts) -> Cycles {
+        costs.lane_cycles / self.lanes.max(1)
+    }
 }
 
 /// More nodes than this are not looked through for sums.
@@ -166,8 +185,8 @@ const MAX_VISITS: usize = 20_000_000;
 ///
 /// # Errors
 /// A trace that cannot be read.
-pub fn costs(report: &Report) -> Result<BTreeMap<ProgramId, ProgramTreeCosts>, ReportError> {
-    let Some(trace) = report.trace()? else { return Ok(BTreeMap::new()) };
+pub fn costs(report: &Report) -> Result<ProgramTreeTotals, ReportError> {
+    let Some(trace) = report.trace()? else { return Ok(ProgramTreeTotals::default()) };
     let runs = program_runs(&trace)?.by_program();
     let programs = report.programs()?;
     let mut parents: BTreeMap<ProgramId, BTreeSet<ProgramId>> = BTreeMap::new();
@@ -178,7 +197,7 @@ pub fn costs(report: &Report) -> Result<BTreeMap<ProgramId, ProgramTreeCosts>, R
             *places.entry(*child).or_default() += 1;
         }
     }
-    let mut costs = BTreeMap::new();
+    let mut nodes = BTreeMap::new();
     let mut visits = 0;
     for (id, _) in programs.iter() {
         let below = below(&programs, id);
@@ -196,12 +215,13 @@ pub fn costs(report: &Report) -> Result<BTreeMap<ProgramId, ProgramTreeCosts>, R
         let places = places.get(&id).copied().unwrap_or(1);
         let mut sum = ProgramTreeCosts { places, ..ProgramTreeCosts::default() };
         for run in below.iter().filter_map(|node| runs.get(node)) {
-            sum.cycles = sum.cycles.saturating_add(run.totals.cycles);
+            sum.lane_cycles = sum.lane_cycles.saturating_add(run.totals.cycles);
             sum.bytes = sum.bytes.saturating_add(run.totals.bytes);
         }
-        costs.insert(id, sum);
+        nodes.insert(id, sum);
     }
-    Ok(costs)
+    let lanes = trace.lanes().len() as u64;
+    Ok(ProgramTreeTotals { nodes, run: trace.range().length(), lanes })
 }
 
 /// A node, all that is below it, and all that is called there.
@@ -495,7 +515,7 @@ mod tests {
 
     #[test]
     fn costs_of_a_node_are_those_of_its_steps_or_absent() {
-        let mut report = ReportBuilder::new(1, 4);
+        let mut report = ReportBuilder::new(2, 4);
         let (own, shared) = (report.compute("own", 10), report.compute("shared", 10));
         let one = report.program(ProgramKind::Sequence, "one");
         let two = report.program(ProgramKind::Sequence, "two");
@@ -506,11 +526,11 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         report.write(directory.path()).unwrap();
         let found = costs(&Report::open(directory.path()).unwrap()).unwrap();
-        let cycles = |id| found.get(&id).map(|costs: &ProgramTreeCosts| costs.cycles);
+        let cycles = |id| found.nodes.get(&id).map(|costs| found.mean_elapsed(costs));
         assert_eq!(cycles(own), Some(Cycles(100)));
         assert_eq!(cycles(shared), Some(Cycles(60)));
-        assert_eq!([own, shared, root].map(|id| found[&id].places), [1, 2, 1]);
-        assert_eq!(cycles(root), Some(Cycles(160)));
+        assert_eq!([own, shared, root].map(|id| found.nodes[&id].places), [1, 2, 1]);
+        assert_eq!(cycles(root), Some(found.run), "no more than the run, on several IPUs");
         assert_eq!(
             (cycles(one), cycles(two)),
             (None, None),

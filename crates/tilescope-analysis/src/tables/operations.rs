@@ -125,7 +125,7 @@ pub static COLUMNS: &[OperationColumn] = &[
         "code",
         "Code (tot)",
         "Exchange code, and code of its codelets once per tile; operations may share codelets",
-        true,
+        false,
         |row| TableCell::Bytes(row.code()),
     )
     .requiring_part(ReportPart::Exchanges)

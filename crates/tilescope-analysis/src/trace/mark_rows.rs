@@ -2,6 +2,7 @@
 
 use super::mark_blocks::{MarkBlock, MarkRow, MarkRowBuilder, MarkRowId};
 use super::repeated_marks::{RepeatedMarkFinder, RepeatedMarks};
+use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::iter::Peekable;
 use tilescope_report::units::{CycleRange, Cycles, IpuId, grouped};
@@ -19,6 +20,8 @@ pub const COMMON_MARKS: [MarkKind; 6] = [
 
 /// Marks that are read at once.
 const PAGE: usize = 1 << 16;
+/// Marks of a kind that are read at once to be shown.
+const SHOWN_PAGE: usize = 1 << 12;
 /// Blocks at the base of all rows together: bounds what long runs keep in memory.
 const MOST_BLOCKS: usize = 1 << 18;
 /// Blocks at the base of a row that are never too many.
@@ -32,6 +35,7 @@ const NO_LABEL: u32 = u32::MAX;
 pub struct MarkRows {
     rows: BTreeMap<MarkRowId, MarkRow>,
     labels: Vec<MarkLabel>,
+    label_ids: HashMap<MarkLabel, u32>,
     /// What repeats, the widest first.
     pub repeated: Vec<RepeatedMarks>,
 }
@@ -77,7 +81,19 @@ impl MarkRows {
         window: CycleRange,
         cycles_per_pixel: f64,
     ) -> Result<Vec<MarkBlock>, ReportError> {
-        let read = |block: &MarkBlock| self.singles(report, id, block);
+        // Blocks beside each other lie in the same compressed piece of the file.
+        let page = RefCell::new(MarkPage::default());
+        let read = |block: &MarkBlock| {
+            let mut page = page.borrow_mut();
+            if page.marks_of(block).is_none() {
+                *page = MarkPage::read(report, id, block.range.start)?;
+            }
+            match page.marks_of(block) {
+                Some(marks) => Ok(self.singles(block, marks)),
+                // More marks than a page.
+                None => Ok(self.singles(block, &Self::marks(report, id, block)?)),
+            }
+        };
         self.row(id).map_or(Ok(Vec::new()), |row| row.shown(window, cycles_per_pixel, &read))
     }
 
@@ -90,7 +106,7 @@ impl MarkRows {
         report: &Report,
         (id, first, count): (MarkRowId, u64, u64),
     ) -> Result<Option<MarkBlock>, ReportError> {
-        let read = |block: &MarkBlock| self.singles(report, id, block);
+        let read = |block: &MarkBlock| Ok(self.singles(block, &Self::marks(report, id, block)?));
         self.row(id).map_or(Ok(None), |row| row.block(first, count, &read))
     }
 
@@ -132,19 +148,55 @@ impl MarkRows {
         Ok(marks)
     }
 
-    fn singles(
-        &self,
-        report: &Report,
-        id: MarkRowId,
-        block: &MarkBlock,
-    ) -> Result<Vec<MarkBlock>, ReportError> {
-        let known: HashMap<&MarkLabel, u32> = self.labels.iter().zip(0..).collect();
-        let marks = Self::marks(report, id, block)?;
+    /// The marks of a block, one by one.
+    fn singles(&self, block: &MarkBlock, marks: &[TraceMark]) -> Vec<MarkBlock> {
         let single = |(place, mark): (u64, &TraceMark)| {
-            let label = known.get(&MarkLabel::of(mark)).copied().unwrap_or(NO_LABEL);
+            let label = self.label_ids.get(&MarkLabel::of(mark)).copied().unwrap_or(NO_LABEL);
             MarkBlock::single(mark, place, label)
         };
-        Ok((block.first..).zip(&marks).map(single).collect())
+        (block.first..).zip(marks).map(single).collect()
+    }
+}
+
+/// Marks of a row that follow each other, by start.
+#[derive(Default)]
+struct MarkPage {
+    marks: Vec<TraceMark>,
+    /// Cycles in which none that starts there is missing.
+    starts: CycleRange,
+}
+
+impl MarkPage {
+    /// The marks from a cycle on, of each kind of the row as many as a page holds.
+    fn read(report: &Report, id: MarkRowId, from: Cycles) -> Result<Self, ReportError> {
+        let starts = CycleRange::new(from, Cycles::MAX);
+        let mut page = Self { marks: Vec::new(), starts };
+        for kind in id.kinds() {
+            let filter = MarkFilter {
+                kind: Some(*kind),
+                ipu: id.ipu(),
+                // A mark without cycles shares none with a window that begins with it.
+                window: Some(CycleRange::new(from.saturating_sub(Cycles(1)), Cycles::MAX)),
+                limit: SHOWN_PAGE,
+            };
+            let marks = report.marks(&filter)?;
+            if let Some(last) = marks.last().filter(|_| marks.len() == SHOWN_PAGE) {
+                page.starts.end = page.starts.end.min(last.cycles.start);
+            }
+            page.marks.extend(marks);
+        }
+        // Stable: of marks that start together, the first kind is first, as in the row.
+        page.marks.sort_by_key(|mark| mark.cycles.start);
+        Ok(page)
+    }
+
+    /// The marks of a block, if all of them are here.
+    fn marks_of(&self, block: &MarkBlock) -> Option<&[TraceMark]> {
+        let from = self.marks.partition_point(|mark| mark.cycles.start < block.range.start);
+        let count = usize::try_from(block.count).ok()?;
+        let marks = self.marks.get(from..from.checked_add(count)?)?;
+        let last = marks.last()?.cycles.start;
+        (self.starts.start <= block.range.start && last < self.starts.end).then_some(marks)
     }
 }
 
@@ -284,11 +336,12 @@ impl MarkRowsReader {
 
     fn finish(self) -> MarkRows {
         let mut labels: Vec<(u32, MarkLabel)> =
-            self.labels.into_iter().map(|(label, id)| (id, label)).collect();
+            self.labels.iter().map(|(label, id)| (*id, label.clone())).collect();
         labels.sort_unstable_by_key(|(id, _)| *id);
         MarkRows {
             rows: self.builders.into_iter().map(|(id, builder)| (id, builder.finish())).collect(),
             labels: labels.into_iter().map(|(_, label)| label).collect(),
+            label_ids: self.labels,
             repeated: self.repeated,
         }
     }
@@ -362,6 +415,54 @@ impl Iterator for MarkPages<'_> {
                 self.more = false;
                 return Some(Err(error));
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tilescope_fixtures::ReportBuilder;
+
+    #[test]
+    fn a_page_has_the_marks_of_each_block_or_says_that_it_has_not() {
+        let mut builder = ReportBuilder::new(1, 4);
+        let work = builder.compute("a", 10);
+        let count = SHOWN_PAGE as u64 + 500;
+        for at in 0..count {
+            // Every other one has no cycles, and starts with the next one.
+            builder.run(work, at / 2 * 10..at.div_ceil(2) * 10);
+            builder.mark(MarkKind::Slot, "slot", at..at + 1);
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let report = Report::open(builder.write(directory.path()).unwrap()).unwrap();
+        let id = MarkRowId::Common(MarkKind::Slot);
+        let filter =
+            MarkFilter { kind: Some(MarkKind::Slot), ipu: None, window: None, limit: usize::MAX };
+        let marks = report.marks(&filter).unwrap();
+        assert_eq!(marks.len() as u64, count);
+        let blocks: Vec<MarkBlock> = (0..)
+            .step_by(8)
+            .zip(marks.chunks(8))
+            .map(|(first, marks)| {
+                let single = |(at, mark)| MarkBlock::single(mark, at, 0);
+                let mut singles = (first..).zip(marks).map(single);
+                let mut block = singles.next().unwrap();
+                singles.for_each(|single| block.add(&single));
+                block
+            })
+            .collect();
+        for first in [0, 3, blocks.len() - 20] {
+            let page = MarkPage::read(&report, id, blocks[first].range.start).unwrap();
+            let mut missing = 0;
+            for block in &blocks[first..] {
+                let Some(found) = page.marks_of(block) else {
+                    missing += 1;
+                    continue;
+                };
+                assert_eq!(found, MarkRows::marks(&report, id, block).unwrap());
+            }
+            assert!(missing * 8 <= count as usize - SHOWN_PAGE + 16, "{first}: {missing}");
         }
     }
 }

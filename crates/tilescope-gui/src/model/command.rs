@@ -203,6 +203,8 @@ pub enum AppCommand {
     Overlay(Option<OverlayKind>),
     /// Show a view, and use a control of its strip as if it were clicked.
     UseControl(ViewId, &'static str),
+    /// Show a view, and one of the tabs of its tables.
+    ShowTables(ViewId, &'static str),
     /// Have the shown view perform an action.
     SendToView(ViewAction),
     /// Simulate a bundled spec.

@@ -6,15 +6,23 @@ use crate::theme::fonts::strong;
 use crate::theme::{ThemePalette, spacing};
 use crate::widgets::background_query::BackgroundWorkers;
 use crate::widgets::background_task::BackgroundTask;
+use crate::widgets::elided_text::without_middle;
 use crate::widgets::icons::{self, Icon};
 use egui::accesskit::{Live, Role};
-use egui::{Context, Frame, Label, Margin, Panel, ScrollArea, Sense, Ui, WidgetInfo, vec2};
+use egui::{
+    Align, Button, Context, Frame, Label, Layout, Margin, Panel, ScrollArea, Sense, TextStyle, Ui,
+    Vec2, WidgetInfo,
+};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tilescope_report::{InvariantViolation, ReportError};
 
 /// Height of the list of broken laws, in points.
 const DETAILS_HEIGHT: f32 = 160.0;
+/// Side of the sign at the start of the line.
+const ICON: f32 = 18.0;
+/// Width of a name in it.
+const NAME_WIDTH: f32 = 320.0;
 
 /// The check of one report.
 pub(crate) struct ReportCheck {
@@ -91,21 +99,34 @@ pub(crate) fn broken_reports_ui(
 fn broken_report_ui(ui: &mut Ui, at: usize, check: &mut ReportCheck) {
     let palette = ThemePalette::for_ui(ui);
     let frame = Frame::new().fill(palette.raised).inner_margin(Margin::symmetric(12, 5));
-    let broken = check.broken().len();
+    let findings = match check.broken().len() {
+        1 => "1 finding".to_owned(),
+        several => format!("{several} findings"),
+    };
     let told = check.broken().iter().any(|found| found.law == "content_is_as_written");
     let problem = match told {
         true => "is not as it was written",
         false => "contradicts itself",
     };
-    let figures = "its figures may be wrong";
-    let words = format!("{} {problem} ({broken} findings): {figures}.", check.opened.name());
+    let rest = format!("{problem} ({findings}): its figures may be wrong.");
+    let words = format!("{} {rest}", check.opened.name());
     Panel::top(format!("broken report {at}")).resizable(false).frame(frame).show(ui, |ui| {
         let row = ui.horizontal(|ui| {
-            let (rect, _) = ui.allocate_exact_size(vec2(18.0, 18.0), Sense::hover());
+            let (rect, _) = ui.allocate_exact_size(Vec2::splat(ICON), Sense::hover());
             icons::paint(ui.painter(), rect, Icon::Warning, palette.error);
-            ui.add(Label::new(strong(&words).color(palette.error)).truncate());
-            ui.toggle_value(&mut check.shows_details, "Details")
-                .on_hover_text("What `tilescope verify` says of it");
+            ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
+                let button = Button::new("Details").selected(check.shows_details);
+                if ui.add(button).on_hover_text("What `tilescope verify` says of it").clicked() {
+                    check.shows_details = !check.shows_details;
+                }
+                // A long name is cut, not what is said of it.
+                let name = check.opened.name();
+                let font = TextStyle::Body.resolve(ui.style());
+                let short = without_middle(ui.painter(), &name, font, palette.error, NAME_WIDTH);
+                let line = format!("{} {rest}", short.unwrap_or(name));
+                let line = Label::new(strong(line).color(palette.error)).truncate();
+                ui.with_layout(Layout::left_to_right(Align::Center), |ui| ui.add(line));
+            });
         });
         let id = ui.scope_id().with("announced");
         let response = ui.interact(row.response.rect, id, Sense::hover());
@@ -113,16 +134,18 @@ fn broken_report_ui(ui: &mut Ui, at: usize, check: &mut ReportCheck) {
         ui.ctx().accesskit_node_builder(id, |node| node.set_live(Live::Polite));
         if check.shows_details {
             ui.add_space(spacing::XS);
+            // Begins where the sentence does.
+            let left = (ICON + ui.spacing().item_spacing.x) as i8;
+            let indent = Margin { left, ..Margin::ZERO };
             ScrollArea::vertical().max_height(DETAILS_HEIGHT).auto_shrink([false, true]).show(
                 ui,
                 |ui| {
-                    for found in check.broken() {
-                        ui.add(
-                            Label::new(format!("{}: {}", found.law, found.text))
-                                .wrap()
-                                .selectable(true),
-                        );
-                    }
+                    Frame::new().inner_margin(indent).show(ui, |ui| {
+                        for found in check.broken() {
+                            let text = format!("{}: {}", found.law, found.text);
+                            ui.add(Label::new(text).wrap().selectable(true));
+                        }
+                    });
                 },
             );
         }

@@ -26,6 +26,7 @@ use crate::model::selection::Selection;
 use crate::model::view_id::ViewId;
 use crate::model::view_state::ViewState;
 use crate::widgets::background_query::BackgroundWorkers;
+use crate::widgets::heat_scale::HeatScale;
 use crate::widgets::icons::Icon;
 use crate::widgets::pan_zoom_axis::PanZoomAxis;
 use compare::ComparedPane;
@@ -56,6 +57,11 @@ impl ViewContext<'_> {
     /// A value that graphs reach up to, so that those beside each other have one scale.
     pub(crate) fn least_graph_top(&self) -> u64 {
         self.pane.map_or(0, |pane| pane.graph_top)
+    }
+
+    /// The scale of colours of this view, over what the one beside it shows as well.
+    pub(crate) fn shared_scale(&self, own: HeatScale) -> HeatScale {
+        self.pane.and_then(|pane| pane.heat_scale).map_or(own, |both| own.joined(both))
     }
 }
 
@@ -113,6 +119,11 @@ pub(crate) trait ReportView: Send {
 
     /// The highest value that its graph showed in the last frame.
     fn graph_top(&self) -> Option<u64> {
+        None
+    }
+
+    /// What its colours stand for, and the scale of its own amounts, as of the last frame.
+    fn heat_scale(&self) -> Option<(&'static str, HeatScale)> {
         None
     }
 

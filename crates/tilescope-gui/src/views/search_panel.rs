@@ -179,7 +179,7 @@ impl SearchPanel {
         totals_ui(ui, found);
         let tabs =
             [(SearchPanelTab::Results, "Results"), (SearchPanelTab::Statistics, "Statistics")];
-        tabs_ui(ui, &tabs, &mut self.tab);
+        tabs_ui(ui, "search", &tabs, &mut self.tab);
         match self.tab {
             SearchPanelTab::Results => self.results_ui(ui, context, found),
             SearchPanelTab::Statistics => self.statistics_ui(ui, context, found),

@@ -8,7 +8,7 @@ use crate::widgets::tile_graph::{
     ChosenTiles, StackedTileCurves, TileGraph, TileGraphClick, TileGraphOptions,
 };
 use crate::widgets::tile_picker::{TileClick, TilePicker, toggled_tiles};
-use egui::Ui;
+use egui::{Response, Ui};
 use tilescope_report::units::TileId;
 
 /// Chooses a tile alone, or adds it to those chosen; a chosen one is taken out.
@@ -18,10 +18,15 @@ pub(crate) fn select_tile(context: &ViewContext<'_>, tile: TileId, add: bool) {
 }
 
 /// The box for tile numbers.
-pub(crate) fn tile_picker_ui(ui: &mut Ui, context: &ViewContext<'_>, picker: &mut TilePicker) {
+pub(crate) fn tile_picker_ui(
+    ui: &mut Ui,
+    context: &ViewContext<'_>,
+    picker: &mut TilePicker,
+) -> Response {
     let count = context.opened.target.tiles_per_replica();
-    let typed = picker.ui(ui, &context.selection.tiles, count);
+    let (shown, typed) = picker.ui(ui, &context.selection.tiles, count);
     context.commands.extend(typed.map(AppCommand::SelectTiles));
+    shown
 }
 
 /// A graph over tiles or IPUs; a click chooses.

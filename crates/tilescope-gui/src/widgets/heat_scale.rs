@@ -27,6 +27,22 @@ impl HeatScale {
         Self { least, most, log }
     }
 
+    /// The scale from nothing to the largest amount.
+    pub(crate) fn from_zero(most: u64, log: bool) -> Self {
+        Self { least: 0, most, log }
+    }
+
+    /// The same for the amounts of both; one without amounts adds nothing.
+    pub(crate) fn joined(self, other: Self) -> Self {
+        match (self.most, other.most) {
+            (_, 0) => self,
+            (0, _) => Self { log: self.log, ..other },
+            (here, there) => {
+                Self { least: self.least.min(other.least), most: here.max(there), ..self }
+            }
+        }
+    }
+
     /// The same with another amount for the strongest colour.
     pub(crate) fn with_most(self, most: u64) -> Self {
         Self { least: self.least.min(most), most, ..self }
@@ -53,7 +69,7 @@ impl HeatScale {
 }
 
 /// Where an amount stands between nothing and the largest, on a scale of powers.
-pub(crate) fn log_share(value: f64, max: f64) -> f32 {
+fn log_share(value: f64, max: f64) -> f32 {
     if max <= 0.0 { 0.0 } else { ((1.0 + value.max(0.0)).ln() / (1.0 + max).ln()) as f32 }
 }
 
@@ -105,6 +121,16 @@ mod tests {
             assert_eq!(HeatScale::of(&[7, 7], log).share(7), 1.0);
             assert_eq!(HeatScale::of(&[], log).least(), 0);
         }
+    }
+
+    #[test]
+    fn a_joined_scale_spans_both() {
+        let (few, many) = (HeatScale::of(&[3, 9], false), HeatScale::of(&[5, 70], false));
+        let none = HeatScale::of(&[0], false);
+        assert_eq!(few.joined(many), HeatScale::of(&[3, 70], false));
+        assert_eq!(few.joined(many), many.joined(few));
+        assert_eq!((few.joined(none), none.joined(few)), (few, few));
+        assert_eq!(HeatScale::from_zero(9, true).joined(HeatScale::from_zero(4, true)).least(), 0);
     }
 
     #[test]

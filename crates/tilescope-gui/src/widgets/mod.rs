@@ -11,6 +11,7 @@ pub(crate) mod overview_strip;
 pub(crate) mod pan_zoom_axis;
 pub(crate) mod path_input;
 pub(crate) mod query_state;
+pub(crate) mod requested_control;
 pub(crate) mod split_texture;
 pub(crate) mod stack_graph;
 pub(crate) mod table;
@@ -26,6 +27,7 @@ use egui::{
     RichText, Sense, Shape, Stroke, StrokeKind, TextEdit, TextStyle, Ui, Vec2, WidgetInfo, vec2,
 };
 use icons::Icon;
+use requested_control::{ControlKind, takes_request};
 
 /// Space between the edge of a page and what is on it.
 pub(crate) const MARGIN: f32 = 12.0;
@@ -107,19 +109,26 @@ pub(crate) fn neighbour(response: &Response, place: usize, count: usize) -> Opti
     }
 }
 
-/// Tabs with a line below the chosen one; whether one was clicked.
+/// Tabs of the view of this name, with a line below the chosen one; whether one was clicked.
 pub(crate) fn tabs_ui<T: Copy + PartialEq>(
     ui: &mut Ui,
+    view: &str,
     tabs: &[(T, &str)],
     current: &mut T,
 ) -> bool {
-    waiting_tabs_ui(ui, tabs, current, |_| None)
+    waiting_tabs_ui(ui, view, tabs, current, |_| None)
+}
+
+/// Whether a tab is called so: what it counts stands in brackets behind its name.
+fn is_tab(text: &str, name: &str) -> bool {
+    text.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with(" ("))
 }
 
 /// Tabs of which some wait for a selection: those are grey and say what they wait for, and still
 /// open on the sentence that asks for it. Whether one was clicked.
 pub(crate) fn waiting_tabs_ui<T: Copy + PartialEq>(
     ui: &mut Ui,
+    view: &str,
     tabs: &[(T, &str)],
     current: &mut T,
     waits_for: impl Fn(T) -> Option<&'static str>,
@@ -157,7 +166,9 @@ pub(crate) fn waiting_tabs_ui<T: Copy + PartialEq>(
                 );
                 ui.painter().rect_filled(line, 1.0, palette.accent);
             }
-            if response.clicked() {
+            let requested =
+                takes_request(ui.ctx(), view, ControlKind::Tab, |name| is_tab(text, name));
+            if response.clicked() || requested {
                 *current = *tab;
                 clicked = true;
             }

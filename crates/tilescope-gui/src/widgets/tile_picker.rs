@@ -2,7 +2,7 @@
 
 use super::search_ui;
 use crate::theme::ThemePalette;
-use egui::{Button, RichText, Ui};
+use egui::{Button, Response, RichText, Ui};
 use tilescope_analysis::tile_curves::{parse_tiles, tiles_text};
 use tilescope_report::units::TileId;
 
@@ -17,7 +17,12 @@ pub(crate) struct TilePicker {
 impl TilePicker {
     /// Shows the box and a button that empties it, where `chosen` of so many tiles are chosen; the
     /// tiles that are typed, once they change.
-    pub(crate) fn ui(&mut self, ui: &mut Ui, chosen: &[TileId], count: u32) -> Option<Vec<TileId>> {
+    pub(crate) fn ui(
+        &mut self,
+        ui: &mut Ui,
+        chosen: &[TileId],
+        count: u32,
+    ) -> (Response, Option<Vec<TileId>>) {
         if chosen != self.tiles {
             self.tiles = chosen.to_vec();
             self.text = tiles_text(&self.tiles);
@@ -47,7 +52,7 @@ impl TilePicker {
         if let Some(problem) = &self.problem {
             edited.show_tooltip_text(RichText::new(problem).color(ThemePalette::for_ui(ui).error));
         }
-        typed
+        (edited, typed)
     }
 }
 

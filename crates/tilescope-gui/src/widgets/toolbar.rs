@@ -1,11 +1,12 @@
 //! Strips of controls. A strip has one row, or more where the view below is high; controls that find
 //! no room in them wait behind a button that unfolds the strip into as many rows as they need.
 
+use super::requested_control::{ControlKind, takes_request};
 use super::{MARGIN, choice_ui, open_choice};
 use crate::theme::ThemePalette;
 use egui::{
-    Align, Button, Context, Frame, Id, Layout, Margin, Pos2, Rect, RichText, Stroke, Ui, UiBuilder,
-    WidgetText, pos2, vec2,
+    Align, Button, Context, Frame, Id, Layout, Margin, Popup, Pos2, Rect, Response, RichText,
+    Stroke, Ui, UiBuilder, WidgetText, pos2, vec2,
 };
 
 /// Width of the button that unfolds a strip.
@@ -50,28 +51,6 @@ impl ToolbarGroupSizes {
     }
 }
 
-/// A control that somebody has asked for elsewhere: the strip it is in, and its name.
-#[derive(Clone, PartialEq, Eq)]
-struct RequestedControl {
-    strip: &'static str,
-    control: &'static str,
-}
-
-fn request_id() -> Id {
-    Id::unique("requested control")
-}
-
-/// Has a control used as if it were clicked, once its strip is shown.
-pub(crate) fn request_control(context: &Context, strip: &'static str, control: &'static str) {
-    let request = RequestedControl { strip, control };
-    context.data_mut(|data| data.insert_temp(request_id(), request));
-}
-
-/// Forgets a control that was asked for and did not come up.
-pub(crate) fn forget_request(context: &Context) {
-    context.data_mut(|data| data.remove::<RequestedControl>(request_id()));
-}
-
 /// How the groups of a strip are arranged.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ToolbarArrangement {
@@ -88,8 +67,8 @@ enum ToolbarArrangement {
 /// A strip that is being filled, the most important controls first.
 pub(crate) struct ToolbarBuilder<'a> {
     ui: &'a mut Ui,
-    /// The control of this strip that was asked for.
-    requested: Option<&'static str>,
+    /// The view that the strip is of.
+    view: &'a str,
     arrangement: ToolbarArrangement,
     before: ToolbarGroupSizes,
     now: ToolbarGroupSizes,
@@ -140,27 +119,67 @@ impl ToolbarBuilder<'_> {
         current: T,
     ) -> Option<T> {
         let mut picked = None;
+        self.add_choice(name, |ui| picked = choice_ui(ui, name, choices, current));
+        picked
+    }
+
+    /// A group with a choice of its own making, whose salt is the name.
+    pub(crate) fn add_choice(&mut self, name: &'static str, contents: impl FnOnce(&mut Ui)) {
         let opens = self.takes_request(name);
         if opens {
             self.unfold();
         }
         self.add(name, |ui| {
-            picked = choice_ui(ui, name, choices, current);
+            contents(ui);
             if opens {
                 open_choice(ui, name);
             }
         });
-        picked
+    }
+
+    /// A button that opens a menu; what its contents say while it is open.
+    pub(crate) fn menu<T>(
+        &mut self,
+        name: &'static str,
+        contents: impl FnOnce(&mut Ui) -> T,
+    ) -> Option<T> {
+        let opens = self.takes_request(name);
+        if opens {
+            self.unfold();
+        }
+        let mut said = None;
+        self.add(name, |ui| {
+            let menu = ui.menu_button(name, contents);
+            said = menu.inner;
+            if opens {
+                menu.response.request_focus();
+                Popup::open_id(ui.ctx(), Popup::default_response_id(&menu.response));
+            }
+        });
+        said
+    }
+
+    /// A group with a box to type into, which it returns.
+    pub(crate) fn add_box(
+        &mut self,
+        name: &'static str,
+        contents: impl FnOnce(&mut Ui) -> Response,
+    ) {
+        let wanted = self.takes_request(name);
+        if wanted {
+            self.unfold();
+        }
+        self.add(name, |ui| {
+            let shown = contents(ui);
+            if wanted {
+                shown.request_focus();
+            }
+        });
     }
 
     /// Whether this control was asked for elsewhere; told once.
-    fn takes_request(&mut self, name: &'static str) -> bool {
-        let wanted = self.requested == Some(name);
-        if wanted {
-            self.requested = None;
-            forget_request(self.ui.ctx());
-        }
-        wanted
+    fn takes_request(&self, name: &'static str) -> bool {
+        takes_request(self.ui.ctx(), self.view, ControlKind::Strip, |wanted| wanted == name)
     }
 
     /// A box to tick, with a hint; whether it was ticked or the tick taken away.
@@ -265,8 +284,8 @@ impl ToolbarBuilder<'_> {
     }
 }
 
-/// A strip of controls along the top of a view; `name` tells it from the others.
-pub(crate) fn toolbar_ui(ui: &mut Ui, name: &str, contents: impl FnOnce(&mut ToolbarBuilder<'_>)) {
+/// A strip of controls along the top of the view of this name.
+pub(crate) fn toolbar_ui(ui: &mut Ui, view: &str, contents: impl FnOnce(&mut ToolbarBuilder<'_>)) {
     let palette = ThemePalette::for_ui(ui);
     let frame = Frame::new().fill(palette.raised).inner_margin(Margin::symmetric(MARGIN as i8, 6));
     // No gap between strip and view: the line below is drawn right at its edge.
@@ -274,10 +293,8 @@ pub(crate) fn toolbar_ui(ui: &mut Ui, name: &str, contents: impl FnOnce(&mut Too
     frame.show(ui, |ui| {
         ui.spacing_mut().item_spacing = spacing;
         ui.set_min_width(ui.available_width());
-        let id = ui.scope_id().with(("toolbar", name));
-        let requested: Option<RequestedControl> = ui.data(|data| data.get_temp(request_id()));
-        let requested = requested.filter(|request| request.strip == name);
-        rows_ui(ui, id, requested.map(|request| request.control), contents);
+        let id = ui.scope_id().with(("toolbar", view));
+        rows_ui(ui, id, view, contents);
     });
     let line = ui.cursor().top();
     let width = ui.max_rect().x_range();
@@ -285,12 +302,7 @@ pub(crate) fn toolbar_ui(ui: &mut Ui, name: &str, contents: impl FnOnce(&mut Too
     ui.spacing_mut().item_spacing = spacing;
 }
 
-fn rows_ui(
-    ui: &mut Ui,
-    id: Id,
-    requested: Option<&'static str>,
-    contents: impl FnOnce(&mut ToolbarBuilder<'_>),
-) {
+fn rows_ui(ui: &mut Ui, id: Id, view: &str, contents: impl FnOnce(&mut ToolbarBuilder<'_>)) {
     let before: ToolbarGroupSizes = ui.data(|data| data.get_temp(id)).unwrap_or_default();
     let area = ui.available_rect_before_wrap();
     let between = ui.spacing().item_spacing.x;
@@ -298,7 +310,7 @@ fn rows_ui(
     let arrangement = before.arranged(area.width(), between, most);
     let mut bar = ToolbarBuilder {
         ui,
-        requested,
+        view,
         arrangement,
         now: ToolbarGroupSizes { unfolded: before.unfolded, ..ToolbarGroupSizes::default() },
         before,

@@ -9,7 +9,7 @@ mod view_controls;
 pub use app_actions::actions;
 pub(crate) use key_shortcut::KeyShortcut;
 pub(crate) use view_actions::GESTURES;
-pub use view_controls::VIEW_CONTROLS;
+pub use view_controls::{VIEW_CONTROLS, ViewControls};
 
 use crate::model::command::{AppCommand, ViewAction};
 use crate::model::preferences::UserPreferences;

@@ -1,14 +1,30 @@
-//! Controls in the strips above views, for the command palette: whoever looks for one need not know
-//! which view has it.
+//! Controls of views, for the command palette: whoever looks for one need not know which view has
+//! it.
 
 use crate::model::view_id::ViewId;
 
-/// Boxes to tick, choices and buttons of each view's strip, by their names. Some are only there
-/// where the report or another control gives them something to do.
-pub const VIEW_CONTROLS: &[(ViewId, &[&str])] = &[
-    (
-        ViewId::Memory,
-        &[
+/// What a view can be set to, by the names that are seen. Some are only there where the report or
+/// another control gives them something to do.
+#[derive(Clone, Copy, Debug)]
+pub struct ViewControls {
+    /// Whose they are.
+    pub view: ViewId,
+    /// Boxes to tick, choices, menus, boxes to type into and buttons of its strip.
+    pub strip: &'static [&'static str],
+    /// Tabs of its tables; of one that counts, its name without the number.
+    pub tabs: &'static [&'static str],
+}
+
+/// Every view that can be set to something.
+pub const VIEW_CONTROLS: &[ViewControls] = &[
+    ViewControls {
+        view: ViewId::Insights,
+        strip: &["Scope"],
+        tabs: &["Largest vertices", "Largest exchanges", "Largest variables", "Live at the peak"],
+    },
+    ViewControls {
+        view: ViewId::Memory,
+        strip: &[
             "Graph",
             "Breakdown",
             "Tiles",
@@ -17,14 +33,42 @@ pub const VIEW_CONTROLS: &[(ViewId, &[&str])] = &[
             "Show max memory",
             "Per IPU",
             "Whole chip",
+            "Select tiles",
         ],
-    ),
-    (ViewId::Liveness, &["Source", "Include always live", "Show max memory", "All steps", "Peak"]),
-    (ViewId::ProgramTree, &["Show ids", "Unfold all", "Fold all"]),
-    (ViewId::Operations, &["Layer"]),
-    (
-        ViewId::OperationsGraph,
-        &[
+        tabs: &["Details", "Compute sets", "Variables", "Vertices", "Exchanges", "Memory map"],
+    },
+    ViewControls {
+        view: ViewId::Liveness,
+        strip: &[
+            "Source",
+            "Tile",
+            "Filter steps",
+            "Include always live",
+            "Show max memory",
+            "All steps",
+            "Peak",
+        ],
+        tabs: &[
+            "Always live variables",
+            "Not always live variables",
+            "Vertices",
+            "Cycle estimates",
+            "Step",
+        ],
+    },
+    ViewControls {
+        view: ViewId::ProgramTree,
+        strip: &["Program", "Search for steps", "Show ids", "Unfold all", "Fold all"],
+        tabs: &[],
+    },
+    ViewControls {
+        view: ViewId::Operations,
+        strip: &["Layer", "Columns"],
+        tabs: &["Summary", "Steps", "Code", "Cycles", "FLOPs", "Plan", "Debug"],
+    },
+    ViewControls {
+        view: ViewId::OperationsGraph,
+        strip: &[
             "Colour",
             "Show backward pass",
             "Show weight updates",
@@ -33,11 +77,15 @@ pub const VIEW_CONTROLS: &[(ViewId, &[&str])] = &[
             "Unfold all",
             "Fold all",
         ],
-    ),
-    (
-        ViewId::ExecutionTrace,
-        &[
+        tabs: &[],
+    },
+    ViewControls {
+        view: ViewId::ExecutionTrace,
+        strip: &[
             "View",
+            "IPU",
+            "Go to",
+            "Filter steps",
             "Group executions",
             "Group syncs",
             "Tile balance",
@@ -45,12 +93,29 @@ pub const VIEW_CONTROLS: &[(ViewId, &[&str])] = &[
             "Marks",
             "Arrows",
             "BSP",
+            "Key",
+            "Cycles on the screen",
             "Whole run",
         ],
-    ),
-    (
-        ViewId::ExchangeCode,
-        &["Show", "Tiles", "Per IPU", "Whole chip", "Link", "All programs", "Show in trace"],
-    ),
-    (ViewId::TileMapping, &["Map", "Show", "Logarithmic colours"]),
+        tabs: &["Summary", "Details", "Statistics"],
+    },
+    ViewControls {
+        view: ViewId::ExchangeCode,
+        strip: &[
+            "Show",
+            "Tiles",
+            "Per IPU",
+            "Whole chip",
+            "Link",
+            "All programs",
+            "Show in trace",
+            "Select tiles",
+        ],
+        tabs: &["Overview", "Programs", "Tiles"],
+    },
+    ViewControls {
+        view: ViewId::TileMapping,
+        strip: &["Map", "Show", "Logarithmic colours", "Select tiles"],
+        tabs: &["Choose", "Regions", "Vertices", "Rearrangements"],
+    },
 ];

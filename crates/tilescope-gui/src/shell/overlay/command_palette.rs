@@ -2,8 +2,7 @@
 
 use super::{OverlayState, scroll_height};
 use crate::model::command::{AppCommand, CommandQueue};
-use crate::model::view_id::ViewId;
-use crate::shell::action::{AppAction, VIEW_CONTROLS, actions};
+use crate::shell::action::{AppAction, VIEW_CONTROLS, ViewControls, actions};
 use crate::shell::session::AppSession;
 use crate::theme::{ThemePalette, spacing, text_size};
 use crate::widgets::elided_text::elided;
@@ -82,17 +81,27 @@ impl CommandPaletteEntry {
         }
     }
 
-    /// A control in the strip of a view.
-    fn of_control(view: ViewId, control: &'static str, session: &AppSession) -> Self {
-        let title = format!("{}: {control}", view.title());
-        let use_control = || AppCommand::UseControl(view, control);
-        Self {
+    /// The controls in the strip of a view, and the tabs of its tables.
+    fn of_view(of: &ViewControls, session: &AppSession) -> Vec<Self> {
+        let view = of.view;
+        let entry = |title: String, help: String, command: AppCommand| Self {
             shown: title.clone(),
             title,
-            help: format!("Goes to {} and uses {control} above it.", view.title()),
+            help,
             keys: String::new(),
-            commands: session.page().map(|_| use_control()).into_iter().collect(),
-        }
+            commands: session.page().map(|_| command).into_iter().collect(),
+        };
+        let strip = of.strip.iter().map(|control| {
+            let help = format!("Goes to {} and uses {control} above it.", view.title());
+            let title = format!("{}: {control}", view.title());
+            entry(title, help, AppCommand::UseControl(view, control))
+        });
+        let tabs = of.tabs.iter().map(|tab| {
+            let help = format!("Goes to {} and opens the tab {tab} of its tables.", view.title());
+            let title = format!("{}: tab {tab}", view.title());
+            entry(title, help, AppCommand::ShowTables(view, tab))
+        });
+        strip.chain(tabs).collect()
     }
 
     fn is_possible(&self) -> bool {
@@ -103,9 +112,7 @@ impl CommandPaletteEntry {
 /// What has the letters in its title in order; what is possible first, then the best matches.
 fn matches(typed: &str, session: &AppSession) -> Vec<CommandPaletteEntry> {
     let actions = actions().iter().filter(|action| action.name != "commands");
-    let controls = VIEW_CONTROLS.iter().flat_map(|(view, controls)| {
-        controls.iter().map(|control| CommandPaletteEntry::of_control(*view, control, session))
-    });
+    let controls = VIEW_CONTROLS.iter().flat_map(|of| CommandPaletteEntry::of_view(of, session));
     let all = actions.map(|action| CommandPaletteEntry::of_action(action, session)).chain(controls);
     let mut found: Vec<(u32, CommandPaletteEntry)> =
         all.filter_map(|entry| Some((score(typed, &entry.title)?, entry))).collect();

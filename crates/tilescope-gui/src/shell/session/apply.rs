@@ -6,7 +6,7 @@ use crate::model::export_request::ExportRequest;
 use crate::model::message::StatusMessage;
 use crate::model::navigation::ReportLink;
 use crate::shell::simulation_process::new_window;
-use crate::widgets::toolbar;
+use crate::widgets::requested_control::{ControlKind, forget_request, request_control};
 use egui::{Context, ViewportCommand};
 use std::path::{Path, PathBuf};
 
@@ -48,12 +48,16 @@ impl AppSession {
                 self.remember_tabs();
             }
             AppCommand::ShowView(name) => {
-                toolbar::forget_request(context);
+                forget_request(context);
                 self.workspace.show_view(name);
             }
             AppCommand::UseControl(view, control) => {
                 self.workspace.show_view(view);
-                toolbar::request_control(context, view.name(), control);
+                request_control(context, view.name(), (ControlKind::Strip, control));
+            }
+            AppCommand::ShowTables(view, tab) => {
+                self.workspace.show_view(view);
+                request_control(context, view.name(), (ControlKind::Tab, tab));
             }
             AppCommand::SendToView(action) => self.workspace.send_to_view(action),
             AppCommand::OpenSearch => self.workspace.open_search(),

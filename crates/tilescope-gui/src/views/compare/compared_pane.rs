@@ -3,6 +3,7 @@
 use super::ComparisonSide;
 use super::side_colours::{self, SideColours};
 use crate::views::ReportView;
+use crate::widgets::heat_scale::HeatScale;
 use egui::{Color32, Ui};
 use tilescope_report::units::Cycles;
 
@@ -12,6 +13,8 @@ pub(crate) struct ComparedPane {
     pub side: ComparisonSide,
     /// The highest value that the graph of either shows: both axes reach as high.
     pub graph_top: u64,
+    /// What colours of both stand for; none where they stand for different things, or for nothing.
+    pub heat_scale: Option<HeatScale>,
     /// Cycles of a pixel from which on the lanes of both are shares.
     pub narrow_steps: Option<Cycles>,
     /// Whether there is little height, which lanes need more than marks above them.
@@ -24,6 +27,7 @@ impl ComparedPane {
         Self {
             side,
             graph_top: views.iter().filter_map(|view| view.graph_top()).max().unwrap_or(0),
+            heat_scale: joined_scale(views),
             narrow_steps: views.iter().filter_map(|view| view.narrow_steps()).min(),
             low: false,
         }
@@ -43,4 +47,11 @@ impl ComparedPane {
     fn of_side(self, SideColours { source, target }: SideColours) -> Color32 {
         if self.side == ComparisonSide::Source { source } else { target }
     }
+}
+
+/// The scale of what both views colour, if that is the same.
+fn joined_scale(views: [&dyn ReportView; 2]) -> Option<HeatScale> {
+    let [source, target] = views.map(|view| view.heat_scale());
+    let ((coloured, source), (other, target)) = (source?, target?);
+    (coloured == other).then(|| source.joined(target))
 }

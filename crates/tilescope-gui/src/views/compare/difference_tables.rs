@@ -104,7 +104,7 @@ impl DifferenceTablesPanel {
         let titles: Vec<(usize, &str)> =
             tables.iter().enumerate().map(|(at, table)| (at, table.title)).collect();
         let before = chosen;
-        tabs_row_ui(ui, |ui| tabs_ui(ui, &titles, &mut chosen));
+        tabs_row_ui(ui, |ui| tabs_ui(ui, "comparison", &titles, &mut chosen));
         if chosen != before {
             self.chosen.insert(view, chosen);
         }

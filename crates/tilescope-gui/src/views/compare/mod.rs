@@ -493,6 +493,10 @@ impl ComparisonTarget {
         };
         show_pane(ui, second, ComparisonSide::Target, active, |ui| other.ui(ui, &target));
         self.time_link.synchronise(view, other);
+        if source.pane != pane(Some(ComparedPane::of(ComparisonSide::Source, [&*view, &*other]))) {
+            // What they have in common is known only now.
+            ui.request_repaint();
+        }
         if let Some(timeline) = other.timeline() {
             self.time_link.grip_ui(ui, second, timeline);
         }

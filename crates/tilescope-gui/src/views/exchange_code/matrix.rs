@@ -5,7 +5,7 @@ use crate::theme::{ColourScheme, ThemePalette, numbers, spacing, text_size};
 use crate::views::ViewContext;
 use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::background_query::Versioned;
-use crate::widgets::heat_scale::{log_share, scale_ui};
+use crate::widgets::heat_scale::{HeatScale, scale_ui};
 use crate::widgets::pan_zoom_axis::{AxisLimits, AxisRange, PanZoomAxis, tick_step};
 use crate::widgets::query_state::QueryTexts;
 use crate::widgets::split_texture::{SplitImage, SplitTexture};
@@ -42,7 +42,10 @@ pub(crate) struct ExchangeMatrixPanel {
     cells: BackgroundQuery<ExchangeMatrixKey, ExchangeMatrix>,
     /// The matrix that was drawn, by its version, and its colours.
     #[serde(skip)]
-    texture: Option<((u64, ColourScheme), SplitTexture)>,
+    texture: Option<((u64, HeatScale, ColourScheme), SplitTexture)>,
+    /// The scale of the amounts in view in the last frame.
+    #[serde(skip)]
+    heat_scale: Option<HeatScale>,
     /// The same matrix in words: senders and receivers, what they move, and their tiles.
     #[serde(skip)]
     words: Vec<(String, String, ExchangeMatrixPart)>,
@@ -55,6 +58,10 @@ impl ExchangeMatrixPanel {
     /// Shows all tiles again.
     pub(crate) fn reset(&mut self) {
         self.axes = None;
+    }
+
+    pub(crate) fn heat_scale(&self) -> Option<HeatScale> {
+        self.heat_scale
     }
 
     pub(crate) fn ui(
@@ -102,7 +109,10 @@ impl ExchangeMatrixPanel {
             let inner = &mut ui.new_child(egui::UiBuilder::new().max_rect(frame));
             return empty_state_ui(inner, "No traffic", "No tile sends data to another one here.");
         }
-        self.texture_of(ui, &found, palette);
+        let own = HeatScale::from_zero(found.max.round() as u64, true);
+        self.heat_scale = Some(own);
+        let scale = context.shared_scale(own);
+        self.texture_of(ui, &found, (scale, palette));
         let drawn = image_rect(&found, frame, x, y);
         if found.known < 1.0 {
             // Seen through cells of which only that is known that they may have something.
@@ -129,7 +139,7 @@ impl ExchangeMatrixPanel {
         }
         focus_ui(ui, &response, frame);
         self.pointer_ui(ui, context, &response, &found, drawn, (frame, [across, down]));
-        self.foot_ui(ui, &found, Rect::from_min_max(frame.left_bottom(), area.max));
+        self.foot_ui(ui, &found, scale, Rect::from_min_max(frame.left_bottom(), area.max));
     }
 
     /// Shows some tiles, or all of them.
@@ -162,10 +172,15 @@ impl ExchangeMatrixPanel {
         self.axes = Some(self.axes.map_or(fresh, kept));
     }
 
-    fn texture_of(&mut self, ui: &Ui, found: &Versioned<ExchangeMatrix>, palette: &ThemePalette) {
-        let id = (found.version(), ColourScheme::of(ui));
+    fn texture_of(
+        &mut self,
+        ui: &Ui,
+        found: &Versioned<ExchangeMatrix>,
+        (scale, palette): (HeatScale, &ThemePalette),
+    ) {
+        let id = (found.version(), scale, ColourScheme::of(ui));
         if self.texture.as_ref().is_none_or(|(known, _)| *known != id) {
-            let pieces = SplitImage::cut(image(found, palette));
+            let pieces = SplitImage::cut(image(found, scale, palette));
             self.texture = Some((id, SplitTexture::new(ui.ctx(), "who sends to whom", &pieces)));
             self.words =
                 found.parts(MAX_ACCESSIBLE_PARTS).into_iter().map(part_description).collect();
@@ -227,15 +242,15 @@ impl ExchangeMatrixPanel {
         }
     }
 
-    fn foot_ui(&self, ui: &mut Ui, found: &ExchangeMatrix, rect: Rect) {
+    fn foot_ui(&self, ui: &mut Ui, found: &ExchangeMatrix, scale: HeatScale, rect: Rect) {
         let mut ui = ui.new_child(
             egui::UiBuilder::new()
                 .max_rect(rect.shrink2(vec2(0.0, 4.0)))
                 .layout(egui::Layout::left_to_right(egui::Align::Center)),
         );
         let palette = ThemePalette::for_ui(&ui);
-        if found.max > 0.0 {
-            scale_ui(&mut ui, "1 B", &exact_bytes(found.max.round() as u64));
+        if scale.most() > 0 {
+            scale_ui(&mut ui, "1 B", &exact_bytes(scale.most()));
             ui.add_space(spacing::M);
         }
         if found.known < 1.0 {
@@ -341,9 +356,9 @@ fn movement(
 }
 
 /// Colours for what is known; nothing where all is assumed, so that the hatch below is seen.
-fn image(found: &ExchangeMatrix, palette: &ThemePalette) -> ColorImage {
+fn image(found: &ExchangeMatrix, scale: HeatScale, palette: &ThemePalette) -> ColorImage {
     let pixel = |(bytes, known): (&f64, &f64)| match (*bytes, *known) {
-        (_, known) if known > 0.0 => palette.heat(log_share(known, found.max)),
+        (_, known) if known > 0.0 => palette.heat(scale.share(known.round() as u64)),
         (bytes, _) if bytes > 0.0 => Color32::TRANSPARENT,
         _ => palette.lane,
     };

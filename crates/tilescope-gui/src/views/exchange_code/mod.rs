@@ -13,6 +13,7 @@ use crate::theme::{ThemePalette, spacing};
 use crate::views::tile_selection::{tile_graph_ui, tile_picker_ui};
 use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::bottom_panel::{BottomPanel, LOW, tabs_row_ui};
+use crate::widgets::heat_scale::HeatScale;
 use crate::widgets::icons::Icon;
 use crate::widgets::query_state::QueryTexts;
 use crate::widgets::tile_graph::{StackedTileCurves, TileGraph, TileGraphOptions};
@@ -120,6 +121,11 @@ impl ReportView for ExchangeCodeView {
         self.graph.highest()
     }
 
+    fn heat_scale(&self) -> Option<(&'static str, HeatScale)> {
+        let scale = self.matrix.heat_scale().filter(|_| self.show == ExchangeCodeGraphMode::Matrix);
+        scale.map(|scale| ("Who sends to whom", scale))
+    }
+
     fn state(&self) -> ViewState {
         to_view_state(self)
     }
@@ -184,7 +190,7 @@ impl ExchangeCodeView {
             self.graph.reset();
             self.matrix.reset();
         }
-        bar.add("Select tiles", |ui| tile_picker_ui(ui, context, &mut self.picker));
+        bar.add_box("Select tiles", |ui| tile_picker_ui(ui, context, &mut self.picker));
     }
 
     fn matrix_controls_ui(&mut self, bar: &mut ToolbarBuilder<'_>, context: &ViewContext<'_>) {
@@ -260,7 +266,7 @@ impl ExchangeCodeView {
             (ExchangeCodeTab::Programs, "Programs"),
             (ExchangeCodeTab::Tiles, "Tiles"),
         ];
-        *open |= tabs_row_ui(ui, |ui| tabs_ui(ui, &tabs, &mut self.tab));
+        *open |= tabs_row_ui(ui, |ui| tabs_ui(ui, VIEW.id.name(), &tabs, &mut self.tab));
         if *open {
             ui.add_space(spacing::XS);
             self.tables.ui(ui, context, self.tab);

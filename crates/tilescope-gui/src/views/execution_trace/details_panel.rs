@@ -6,6 +6,7 @@ use super::settings::{TraceDetailsTab, TraceSettings};
 use super::step_details::details_ui;
 use super::step_statistics::step_statistics_ui;
 use super::{details_tables, events::TraceEvent, places};
+use crate::model::view_id::ViewId;
 use crate::theme::spacing;
 use crate::views::ViewContext;
 use crate::views::cycle_axis::cycles_on_screen;
@@ -38,7 +39,7 @@ pub(super) fn tables_ui(
             !chosen && context.selection.step.is_none() && places::repeated(prepared).is_empty();
         let waits =
             |tab| (none && tab == TraceDetailsTab::Details).then_some("Select a step first");
-        waiting_tabs_ui(ui, &tabs, &mut tab, waits);
+        waiting_tabs_ui(ui, ViewId::ExecutionTrace.name(), &tabs, &mut tab, waits);
     });
     let mut chosen = (tab != settings.tab).then_some(TraceEvent::ShowTab(tab));
     if !*open {

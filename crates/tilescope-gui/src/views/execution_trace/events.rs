@@ -40,6 +40,8 @@ pub(super) enum TraceEvent {
     GoToMark(SelectedMark),
     /// Gives an IPU all of its rows, or again as much as the others.
     EnlargeIpu(IpuId),
+    /// Gives an IPU a height in points, or again as much as the others.
+    SetIpuHeight(IpuId, Option<f32>),
     /// Chooses nothing.
     ChooseNothing,
     /// Marks some cycles, if there are any to mark; without `keep` instead of the marks before.

@@ -10,6 +10,7 @@ use super::paint::TracePainter;
 use super::places::{self, RepeatedPlace};
 use super::queries::{TraceSceneLook, overview_key, scene_key};
 use super::scene::TraceScene;
+use super::settings::TraceSettings;
 use super::share_graph::is_far_out;
 use super::step_walk::{StepMove, first_step_of_trace, first_step_on_screen};
 use super::{ExecutionTraceView, PaintedLanes, TraceEvent, id};
@@ -24,8 +25,7 @@ use crate::widgets::focus_ui;
 use crate::widgets::overview_strip::{self, overview_ui};
 use crate::widgets::pan_zoom_axis::{AxisLimits, PanZoomAxis};
 use egui::accesskit::Role;
-use egui::{CornerRadius, Rect, Response, Sense, Ui, WidgetInfo, pos2, vec2};
-use std::collections::BTreeSet;
+use egui::{CornerRadius, CursorIcon, Rect, Response, Sense, Stroke, Ui, WidgetInfo, pos2, vec2};
 use tilescope_analysis::trace::COMMON_MARKS;
 use tilescope_report::MarkKind;
 use tilescope_report::units::{CycleRange, IpuId};
@@ -33,6 +33,9 @@ use tilescope_report::units::{CycleRange, IpuId};
 /// Least height of the handle of the scroll bar: one for thousands of lanes would be too small to be
 /// taken.
 const LEAST_HANDLE: f32 = 24.0;
+/// Least and most height of an IPU whose border is dragged: one that is lower at first has none.
+const LEAST_HEIGHT: f32 = 14.0;
+const MOST_HEIGHT: f32 = 1200.0;
 
 impl ExecutionTraceView {
     /// Shows strip, ruler and lanes.
@@ -58,13 +61,13 @@ impl ExecutionTraceView {
         let scene = self.ask_scene(ui, context, prepared, &layout, limits);
         let scene = scene.as_deref();
         let response = lanes_response(ui, regions.lanes) | marks_response(ui, regions.marks);
-        let enlarged = gutter_ui(ui, &layout, &self.settings.enlarged);
+        let changed = gutter_ui(ui, &layout, &self.settings);
         self.paint(ui, context, prepared, (&layout, scene), &response);
         self.pointer_ui(ui, context, prepared, (&layout, scene), limits, &response);
         let total = total_height(&layout.blocks);
         let event = scroll_bar_ui(ui, regions.lanes, self.settings.scroll, total);
         self.apply(context, event);
-        self.apply(context, enlarged.map(TraceEvent::EnlargeIpu));
+        self.apply(context, changed);
     }
 
     fn keep_axis(&mut self, ui: &Ui, regions: &TraceRegions, prepared: &LoadedTrace) -> AxisLimits {
@@ -115,8 +118,9 @@ impl ExecutionTraceView {
         let axis = self.axis(limits);
         let shares = self.look(ui, context, prepared, false).shows_shares(axis);
         let (room, shown) = (regions.lanes.height(), self.settings.shown_ipus(prepared));
-        let (enlarged, prefs) = (&self.settings.enlarged, &context.prefs.trace);
-        let shown = ShownIpus { ipus: &shown, enlarged, prefs, shares };
+        let TraceSettings { enlarged, heights, .. } = &self.settings;
+        let prefs = &context.prefs.trace;
+        let shown = ShownIpus { ipus: &shown, enlarged, heights, prefs, shares };
         let blocks = ipu_lane_layouts(prepared, shown, room);
         let most = (total_height(&blocks) - f64::from(room)).max(0.0);
         if let Some(ipu) = self.settings.reveal.take()
@@ -362,12 +366,13 @@ fn marks_response(ui: &Ui, rect: Rect) -> Response {
 }
 
 /// The names of the IPUs are buttons: they enlarge an IPU, or have it as high as the others again.
-fn gutter_ui(ui: &Ui, layout: &TraceLayout<'_>, enlarged: &BTreeSet<IpuId>) -> Option<IpuId> {
+/// The line below a name is dragged to make the IPU higher or lower.
+fn gutter_ui(ui: &Ui, layout: &TraceLayout<'_>, settings: &TraceSettings) -> Option<TraceEvent> {
     let gutter = layout.regions.gutter();
     if layout.blocks.len() < 2 {
         return None;
     }
-    let mut pressed = None;
+    let mut changed = None;
     for block in layout.blocks_within(0.0) {
         let ipu = block.lanes.ipu;
         let top = layout.top(block);
@@ -376,7 +381,8 @@ fn gutter_ui(ui: &Ui, layout: &TraceLayout<'_>, enlarged: &BTreeSet<IpuId>) -> O
         if !rect.is_positive() {
             continue;
         }
-        let (name, what) = match enlarged.contains(&ipu) {
+        let large = settings.enlarged.contains(&ipu);
+        let (name, what) = match large {
             true => (format!("Shrink IPU {ipu}"), "as high as the others"),
             false => (format!("Enlarge IPU {ipu}"), "all rows, high enough for names"),
         };
@@ -387,10 +393,37 @@ fn gutter_ui(ui: &Ui, layout: &TraceLayout<'_>, enlarged: &BTreeSet<IpuId>) -> O
             ui.painter().rect_filled(rect, CornerRadius::same(3), ThemePalette::for_ui(ui).hover);
         }
         if response.on_hover_text(format!("{name}: {what}")).clicked() {
-            pressed = Some(ipu);
+            changed = Some(TraceEvent::EnlargeIpu(ipu));
+        }
+        let is_low = own.height() < LEAST_HEIGHT && !settings.heights.contains_key(&ipu);
+        if !is_low && gutter.y_range().contains(own.bottom()) {
+            let height = settings.heights.get(&ipu).copied().unwrap_or(own.height());
+            changed = border_ui(ui, own, (ipu, height)).or(changed);
         }
     }
-    pressed
+    changed
+}
+
+/// The border below an IPU that takes `own` in the gutter and is to be so high.
+fn border_ui(ui: &Ui, own: Rect, (ipu, height): (IpuId, f32)) -> Option<TraceEvent> {
+    let line = Rect::from_x_y_ranges(own.x_range(), own.bottom() - 2.0..=own.bottom() + 4.0);
+    // Keys make an IPU higher by its name: no key needs to come past every border.
+    let response = ui.interact(line, id(ui, "border").with(ipu), Sense::CLICK | Sense::DRAG);
+    let name = format!("Border below IPU {ipu}");
+    response.widget_info(|| WidgetInfo::labeled(Role::Splitter, true, &name));
+    if response.hovered() || response.dragged() {
+        ui.set_cursor_icon(CursorIcon::ResizeVertical);
+        let stroke = Stroke::new(2.0, ThemePalette::for_ui(ui).accent);
+        ui.painter().hline(own.x_range(), own.bottom() + 1.0, stroke);
+    }
+    if response.double_clicked() {
+        return Some(TraceEvent::SetIpuHeight(ipu, None));
+    }
+    // Not to where the pointer is: the others change their heights as well, also those above.
+    let changed = (height + response.drag_delta().y).clamp(LEAST_HEIGHT, MOST_HEIGHT);
+    let dragged = response.dragged();
+    response.on_hover_text("Drag to change the height; double-click to reset it");
+    dragged.then_some(TraceEvent::SetIpuHeight(ipu, Some(changed)))
 }
 
 /// The scroll bar beside the lanes, where not all of them are on the screen.

@@ -9,7 +9,7 @@ use crate::model::selection::Selection;
 use crate::views::cycle_axis::fitting_cycles;
 use crate::widgets::pan_zoom_axis::{AxisLimits, PanZoomAxis};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use tilescope_report::units::{CycleRange, Cycles, IpuId};
 
 /// Most steps that are columns beside each other.
@@ -45,6 +45,8 @@ pub(super) struct TraceSettings {
     pub ipus: BTreeSet<IpuId>,
     /// IPUs that have all of their rows, however many others there are.
     pub enlarged: BTreeSet<IpuId>,
+    /// Heights in points that the user has given to IPUs.
+    pub heights: BTreeMap<IpuId, f32>,
     pub filter: String,
     pub tab: TraceDetailsTab,
     /// Points that the lanes are scrolled down.
@@ -90,10 +92,16 @@ impl TraceSettings {
                 return Some(self.choose_mark(mark));
             }
             TraceEvent::EnlargeIpu(ipu) => {
+                self.heights.remove(&ipu);
                 if !self.enlarged.remove(&ipu) {
                     self.enlarged.insert(ipu);
                     self.reveal = Some(ipu);
                 }
+            }
+            TraceEvent::SetIpuHeight(ipu, height) => {
+                self.enlarged.remove(&ipu);
+                self.heights.remove(&ipu);
+                self.heights.extend(height.map(|height| (ipu, height)));
             }
             TraceEvent::ChooseNothing => {
                 self.bar = None;
@@ -390,14 +398,15 @@ mod tests {
             count: 4,
             range: cycles(3, 4),
         });
-        settings.enlarged = BTreeSet::from([IpuId(1)]);
+        settings.apply(TraceEvent::EnlargeIpu(IpuId(1)), None);
+        settings.apply(TraceEvent::SetIpuHeight(IpuId(0), Some(90.0)), None);
         settings.also = vec![step(7)];
         settings.reach = Some(cycles(0, 9));
         let state = to_view_state(&settings);
         let names: Vec<&str> = state.keys().map(String::as_str).collect();
         let known = [
-            "also", "axis", "bar", "enlarged", "filter", "ipus", "limits", "mark", "marks",
-            "reach", "scroll", "tab",
+            "also", "axis", "bar", "enlarged", "filter", "heights", "ipus", "limits", "mark",
+            "marks", "reach", "scroll", "tab",
         ];
         assert_eq!(BTreeSet::from_iter(names), BTreeSet::from(known));
         let saved = serde_json::json!({"start": 0, "end": 100_000});

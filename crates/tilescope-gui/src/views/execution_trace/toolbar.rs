@@ -11,7 +11,7 @@ use crate::views::ViewContext;
 use crate::widgets::pan_zoom_axis::{AxisLimits, PanZoomAxis, count_drag};
 use crate::widgets::toolbar::{ToolbarBuilder, weak_ui};
 use crate::widgets::{legend_ui, search_ui};
-use egui::{RichText, Ui};
+use egui::{Response, RichText, Ui};
 use std::collections::BTreeSet;
 use tilescope_analysis::trace::{HostActivity, TraceLaneStyle};
 use tilescope_report::units::{Cycles, Hertz, IpuId, seconds};
@@ -32,22 +32,23 @@ pub(super) fn controls_ui(
         prefs.style = style;
     }
     if prepared.ipus.len() > 1 {
-        bar.add("IPU", |ui| events.extend(ipus_ui(ui, prepared, settings)));
+        bar.add_choice("IPU", |ui| events.extend(ipus_ui(ui, prepared, settings)));
     }
     if !places::repeated(prepared).is_empty() {
-        bar.add("Go to", |ui| {
-            let menu = ui.menu_button("Go to", |ui| places::menu_ui(ui, prepared));
-            events.extend(menu.inner.flatten());
-        });
+        events.extend(bar.menu("Go to", |ui| places::menu_ui(ui, prepared)).flatten());
     }
     if *focus_filter {
         bar.unfold();
     }
-    bar.add("Filter steps", |ui| events.extend(filter_ui(ui, settings, focus_filter)));
+    bar.add_box("Filter steps", |ui| {
+        let (shown, event) = filter_ui(ui, settings, focus_filter);
+        events.extend(event);
+        shown
+    });
     let marked = !prepared.mark_kinds.is_empty() || prepared.host;
     toggles_ui(bar, &mut prefs, marked, prepared.ipus.len() > 1);
     bsp_raster::controls_ui(bar, &mut prefs);
-    bar.add("Key", |ui| drop(ui.menu_button("Key", colour_legend_ui)));
+    bar.menu("Key", colour_legend_ui);
     if prefs != context.prefs.trace {
         context.commands.push(AppCommand::SetTracePrefs(prefs));
     }
@@ -60,13 +61,17 @@ pub(super) fn controls_ui(
     events
 }
 
-fn filter_ui(ui: &mut Ui, settings: &TraceSettings, focus_filter: &mut bool) -> Option<TraceEvent> {
+fn filter_ui(
+    ui: &mut Ui,
+    settings: &TraceSettings,
+    focus_filter: &mut bool,
+) -> (Response, Option<TraceEvent>) {
     let mut filter = settings.filter.clone();
     let shown = search_ui(ui, &mut filter, "Filter steps", 150.0);
     if std::mem::take(focus_filter) {
         shown.request_focus();
     }
-    (filter != settings.filter).then_some(TraceEvent::SetFilter(filter))
+    (shown, (filter != settings.filter).then_some(TraceEvent::SetFilter(filter)))
 }
 
 /// Which IPUs are shown: a click shows one alone, Shift + click adds it or takes it away.
@@ -118,13 +123,15 @@ fn magnification_ui(
     let mut cycles = axis.count(limits);
     let time = Cycles(cycles).seconds_at(clock);
     let mut changed = false;
-    bar.add("Cycles on the screen", |ui| {
+    bar.add_box("Cycles on the screen", |ui| {
         if time > 0.0 {
             weak_ui(ui, format!("= {}", seconds(time)));
         }
         let drag = count_drag(&mut cycles, limits).suffix(" cycles");
         let shown = ui.add(drag).accessible_name("Cycles on the screen");
-        changed = shown.on_hover_text("Cycles on the screen: drag or type a number").changed();
+        let shown = shown.on_hover_text("Cycles on the screen: drag or type a number");
+        changed = shown.changed();
+        shown
     });
     changed.then(|| TraceEvent::ShowAxis(axis.with_visible_count(cycles, limits)))
 }

@@ -1,12 +1,14 @@
 //! The largest vertices, exchanges and variables, of the model, an IPU or the fullest tile.
 
+use crate::model::view_id::ViewId;
 use crate::theme::fonts::strong;
 use crate::theme::{ThemePalette, numbers, spacing};
 use crate::views::ViewContext;
 use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::query_state::LIST_TEXTS;
+use crate::widgets::requested_control::{ControlKind, takes_request};
 use crate::widgets::table::TableState;
-use crate::widgets::{choice_ui, hint_ui, tabs_ui};
+use crate::widgets::{choice_ui, hint_ui, open_choice, tabs_ui};
 use egui::Ui;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -80,6 +82,10 @@ impl LargestLists {
         if let Some(scope) = choice_ui(ui, "Scope", &scopes, self.scope) {
             self.scope = scope;
         }
+        let is_scope = |name: &str| name == "Scope";
+        if takes_request(ui.ctx(), ViewId::Insights.name(), ControlKind::Strip, is_scope) {
+            open_choice(ui, "Scope");
+        }
     }
 
     /// The tiles that are asked about.
@@ -102,7 +108,7 @@ impl LargestLists {
         let narrow = ui.available_width() < ONE_LINE;
         ui.horizontal(|ui| {
             ui.add_space(spacing::S);
-            tabs_ui(ui, &tabs, &mut self.tab);
+            tabs_ui(ui, ViewId::Insights.name(), &tabs, &mut self.tab);
             if !narrow {
                 self.scope_ui(ui, context.opened.target.ipus_per_replica, fullest);
             }

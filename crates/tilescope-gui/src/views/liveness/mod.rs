@@ -297,7 +297,7 @@ impl LivenessView {
         *open |= tabs_row_ui(ui, |ui| {
             let none = self.steps.is_empty();
             let waits = |tab| (none && tab != LivenessTab::Always).then_some("Select a step first");
-            waiting_tabs_ui(ui, &LivenessTab::ALL, &mut self.tab, waits)
+            waiting_tabs_ui(ui, VIEW.id.name(), &LivenessTab::ALL, &mut self.tab, waits)
         });
         if !*open {
             return;
@@ -381,7 +381,7 @@ impl LivenessView {
     ) {
         let wanted = !self.filter.trim().is_empty();
         let mut next = false;
-        bar.add("Filter steps", |ui| {
+        bar.add_box("Filter steps", |ui| {
             let box_ui = search_ui(ui, &mut self.filter, "Filter steps", 160.0);
             let button = ui.add_enabled(wanted, egui::Button::new("Next"));
             let pressed = button.on_hover_text("Go to the next match (Enter)").clicked();
@@ -390,6 +390,7 @@ impl LivenessView {
             if next {
                 box_ui.request_focus();
             }
+            box_ui
         });
         let wanted = self.filter.trim().to_lowercase();
         if wanted.is_empty() {
@@ -436,12 +437,14 @@ impl LivenessView {
         }
         let tiles = context.opened.target.tiles_per_replica();
         let mut tile = if let LivenessScope::Tile(tile) = self.source { tile } else { TileId(0) };
-        bar.add("Tile", |ui| {
+        bar.add_box("Tile", |ui| {
             let drag = egui::DragValue::new(&mut tile.0).prefix("Tile ").speed(0.2);
             let drag = ui.add(drag.range(0..=tiles.saturating_sub(1))).accessible_name("Tile");
-            if drag.on_hover_text("Show one tile: drag or type its number").changed() {
+            let drag = drag.on_hover_text("Show one tile: drag or type its number");
+            if drag.changed() {
                 self.source = LivenessScope::Tile(tile);
             }
+            drag
         });
     }
 }

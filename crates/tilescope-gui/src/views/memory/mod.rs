@@ -18,6 +18,7 @@ use crate::widgets::floor_plan::{FloorPlanValues, FloorPlanWidget};
 use crate::widgets::heat_scale::{HeatScale, scale_ui};
 use crate::widgets::icons::Icon;
 use crate::widgets::query_state::QueryTexts;
+use crate::widgets::requested_control::{ControlKind, takes_request};
 use crate::widgets::stack_graph::is_near;
 use crate::widgets::tile_graph::{StackedTileCurves, TileGraph, TileGraphOptions};
 use crate::widgets::tile_picker::TilePicker;
@@ -90,9 +91,9 @@ struct MemoryView {
     map: FloorPlanWidget,
     /// Whether colours of the map go by powers.
     powers: bool,
-    /// Bytes of the fullest tile of the map, as it was last shown.
+    /// What is on the map, and the scale of its bytes, as it was last shown.
     #[serde(skip)]
-    fullest: Option<u64>,
+    heat_scale: Option<(&'static str, HeatScale)>,
     /// Bytes of the map's strongest colour; not chosen means: those of the fullest tile.
     strongest: Option<u64>,
     breakdown: MemoryBreakdown,
@@ -152,11 +153,11 @@ impl ReportView for MemoryView {
     }
 
     fn graph_top(&self) -> Option<u64> {
-        if matches!(self.show, MemoryGraphMode::Map(_)) {
-            self.fullest
-        } else {
-            self.graph.highest()
-        }
+        (!matches!(self.show, MemoryGraphMode::Map(_))).then(|| self.graph.highest()).flatten()
+    }
+
+    fn heat_scale(&self) -> Option<(&'static str, HeatScale)> {
+        self.heat_scale.filter(|_| matches!(self.show, MemoryGraphMode::Map(_)))
     }
 
     fn state(&self) -> ViewState {
@@ -245,11 +246,10 @@ impl MemoryView {
             return hint_ui(ui, "No tile has memory of this kind.");
         };
         let (values, unit) = (&curve.values[..], curves.unit);
-        let most = values.iter().max().copied().unwrap_or(0);
-        self.fullest = Some(most);
-        // One scale for both maps where there are two.
-        let most = most.max(context.least_graph_top());
-        let scale = HeatScale::of(values, self.powers);
+        let own = HeatScale::of(values, self.powers);
+        self.heat_scale = Some((layer.title(), own));
+        let scale = context.shared_scale(own);
+        let most = scale.most();
         let scale = scale.with_most(self.strongest.unwrap_or(most));
         ui.add_space(spacing::S);
         ui.horizontal(|ui| {
@@ -347,7 +347,12 @@ impl MemoryView {
             (MemoryTab::Vertices, "Vertices"),
             (MemoryTab::Exchanges, "Exchanges"),
         ];
-        *open |= tabs_row_ui(ui, |ui| tabs_ui(ui, &tabs, &mut self.tab));
+        *open |= tabs_row_ui(ui, |ui| tabs_ui(ui, VIEW.id.name(), &tabs, &mut self.tab));
+        if takes_request(ui.ctx(), VIEW.id.name(), ControlKind::Tab, |name| name == "Memory map") {
+            (self.tab, *open) = (MemoryTab::Variables, true);
+            let prefs = MemoryPrefs { variable_map: true, ..context.prefs.memory };
+            context.commands.push(AppCommand::SetMemoryPrefs(prefs));
+        }
         if !*open {
             return;
         }
@@ -458,6 +463,6 @@ impl MemoryView {
         if bar.button("Whole chip", "Show all tiles") {
             self.graph.reset();
         }
-        bar.add("Select tiles", |ui| tile_picker_ui(ui, context, &mut self.picker));
+        bar.add_box("Select tiles", |ui| tile_picker_ui(ui, context, &mut self.picker));
     }
 }

@@ -23,6 +23,7 @@ use tilescope_analysis::json::JsonLine;
 use tilescope_analysis::operation_debug::debug_lines;
 use tilescope_analysis::operations::{
     OpRow, OperationLayer as OpLayer, OperationTileCosts, PASSES, PlanLine, per_tile, plan_lines,
+    share_of_run,
 };
 use tilescope_analysis::program_tree::label;
 use tilescope_analysis::tables::operations::{COLUMNS, pass_title};
@@ -99,7 +100,7 @@ impl OperationDetailsPanel {
                 (row.is_none() && tab != OperationDetailsTab::Summary)
                     .then_some("Select an operation first")
             };
-            waiting_tabs_ui(ui, &tabs, &mut self.tab, waits)
+            waiting_tabs_ui(ui, ViewId::Operations.name(), &tabs, &mut self.tab, waits)
         });
         if !*open {
             return None;
@@ -280,11 +281,7 @@ fn totals_ui(ui: &mut Ui, report: &Report, shown: &OperationsTableData) {
             row_ui(ui, "Cycles, all tiles", &known(holds, text), about);
             let about = "Cycles of all their steps as a mean over IPUs, which work at the same time; \
                          the rest of the run is spent on what belongs to no operation, and idle";
-            let share_of_run = |cycles: Cycles| {
-                let share = percent(cycles.as_f64() / totals.run.max(Cycles(1)).as_f64());
-                let (run, lanes) = (totals.run, grouped(totals.lanes));
-                format!("{cycles} of {run} cycles, mean over {lanes} lanes ({share})")
-            };
+            let share_of_run = |cycles| share_of_run(cycles, totals.run, totals.lanes);
             let executed = report.has(ReportPart::Execution);
             let text = known(executed, share_of_run(totals.mean_elapsed));
             row_ui(ui, "Share of the run", &text, about);

@@ -140,7 +140,7 @@ impl OperationsView {
         if let Some(layer) = bar.choice("Layer", &layers, self.layer) {
             self.layer = layer;
         }
-        bar.add("Columns", |ui| drop(ui.menu_button("Columns", |ui| columns_ui(ui, context))));
+        bar.menu("Columns", |ui| columns_ui(ui, context));
     }
 
     fn panels_ui(

@@ -4,6 +4,7 @@ use super::Metric;
 use crate::model::preferences::OperationsGraphPrefs;
 use crate::theme::{ThemePalette, mix, spacing, text_size};
 use crate::widgets::elided_text::{elided, without_middle};
+use crate::widgets::heat_scale::HeatScale;
 use crate::widgets::{focus_ui, legend_ui};
 use egui::accesskit::Role;
 use egui::epaint::CubicBezierShape;
@@ -88,7 +89,7 @@ impl GraphCanvas {
         &mut self,
         ui: &mut Ui,
         graph: &OpGraph,
-        prefs: OperationsGraphPrefs,
+        (prefs, heat_scale): (OperationsGraphPrefs, Option<HeatScale>),
         chosen: Option<OperationId>,
     ) -> Option<GraphCanvasEvent> {
         let metric = prefs.metric;
@@ -106,12 +107,12 @@ impl GraphCanvas {
             chosen.is_some() && rows.into_iter().any(|row| row.operation == chosen)
         };
         let chosen = graph.nodes.iter().position(holds);
-        paint(ui, graph, moved, metric, (chosen, hovered));
+        paint(ui, graph, moved, (metric, heat_scale), (chosen, hovered));
         if prefs.edge_labels && moved.scale >= READABLE {
             edge_labels(ui, graph, moved);
         }
         describe_ui(ui, graph, moved, &response);
-        legend(ui, rect, graph, metric);
+        legend(ui, rect, heat_scale);
         if let Some(node) = hovered
             && !response.dragged()
         {
@@ -187,7 +188,7 @@ fn paint(
     ui: &Ui,
     graph: &OpGraph,
     frame: GraphViewport,
-    metric: Metric,
+    (metric, scale): (Metric, Option<HeatScale>),
     (chosen, hovered): (Option<usize>, Option<usize>),
 ) {
     let palette = ThemePalette::for_ui(ui);
@@ -212,16 +213,13 @@ fn paint(
     for route in lit_routes {
         arrow(&painter, &route, frame.scale, (palette.accent, 2.0));
     }
-    let values: Vec<Option<u64>> =
-        graph.nodes.iter().map(|node| metric.node_value(graph, node)).collect();
-    let most = values.iter().flatten().copied().max().unwrap_or(0).max(1);
-    for (index, (node, value)) in graph.nodes.iter().zip(&values).enumerate() {
+    for (index, node) in graph.nodes.iter().enumerate() {
         let rect = frame.node(node);
         if !rect.intersects(frame.rect) {
             continue;
         }
-        let colour = match value {
-            Some(value) => heat(palette, *value as f32 / most as f32),
+        let colour = match metric.node_value(graph, node).zip(scale) {
+            Some((value, scale)) => heat(palette, value as f32 / scale.most().max(1) as f32),
             None => pass_colour(palette, node.pass),
         };
         paint_node(&painter, rect, node, frame.scale, colour, palette);
@@ -423,15 +421,16 @@ fn describe_ui(ui: &Ui, graph: &OpGraph, frame: GraphViewport, response: &Respon
     }
 }
 
-fn legend(ui: &mut Ui, rect: Rect, graph: &OpGraph, metric: Metric) {
+/// What colours stand for: shares of the most of a scale, or passes.
+fn legend(ui: &mut Ui, rect: Rect, scale: Option<HeatScale>) {
     let palette = ThemePalette::for_ui(ui);
     let foot = Rect::from_min_max(pos2(rect.left() + 10.0, rect.bottom() - 26.0), rect.max);
     ui.painter().rect_filled(foot.expand2(vec2(10.0, 0.0)), 0.0, palette.page);
     ui.scope_builder(egui::UiBuilder::new().max_rect(foot), |ui| {
         ui.horizontal(|ui| {
             ui.spacing_mut().item_spacing.x = spacing::S;
-            match metric {
-                Metric::Pass => {
+            match scale {
+                None => {
                     for (pass, name) in [
                         (TrainingPass::Forward, "Forward"),
                         (TrainingPass::Backward, "Backward"),
@@ -441,10 +440,8 @@ fn legend(ui: &mut Ui, rect: Rect, graph: &OpGraph, metric: Metric) {
                         ui.add_space(spacing::M);
                     }
                 }
-                metric => {
-                    let values =
-                        graph.nodes.iter().filter_map(|node| metric.node_value(graph, node));
-                    let most = values.max().unwrap_or(0);
+                Some(scale) => {
+                    let most = scale.most();
                     legend_ui(ui, heat(palette, 0.0), "0");
                     legend_ui(ui, heat(palette, 0.5), &grouped(most / 2));
                     legend_ui(ui, heat(palette, 1.0), &grouped(most));

@@ -13,6 +13,7 @@ use crate::theme::ThemePalette;
 use crate::widgets::background_query::BackgroundQuery;
 use crate::widgets::background_query::Versioned;
 use crate::widgets::bottom_panel::{BottomPanel, LOW, closed_ui};
+use crate::widgets::heat_scale::HeatScale;
 use crate::widgets::icons::Icon;
 use crate::widgets::query_state::QueryTexts;
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui};
@@ -55,6 +56,13 @@ impl Metric {
         }
     }
 
+    /// Its words and the scale of all nodes; `None` where colours are no figures.
+    fn heat_scale(self, graph: &OpGraph) -> Option<(&'static str, HeatScale)> {
+        let name = Self::ALL.into_iter().find(|(metric, _)| *metric == self)?.1;
+        let most = graph.nodes.iter().filter_map(|node| self.node_value(graph, node)).max()?;
+        Some((name, HeatScale::from_zero(most, false)))
+    }
+
     /// The figure of a node: the sum of its operations'.
     fn node_value(self, graph: &OpGraph, node: &OpGraphNode) -> Option<u64> {
         let rows = node.operations.iter().filter_map(|index| graph.rows.get(*index));
@@ -76,6 +84,9 @@ struct OperationsGraphView {
     /// Whether it has been seen if that hides too much.
     judged: bool,
     canvas: GraphCanvas,
+    /// What colours stand for, in the last frame.
+    #[serde(skip)]
+    heat_scale: Option<(&'static str, HeatScale)>,
     #[serde(skip)]
     details: Details,
     panel: BottomPanel,
@@ -120,6 +131,10 @@ impl ReportView for OperationsGraphView {
         vec![AppCommand::SelectOperation(None)]
     }
 
+    fn heat_scale(&self) -> Option<(&'static str, HeatScale)> {
+        self.heat_scale
+    }
+
     fn state(&self) -> ViewState {
         to_view_state(self)
     }
@@ -154,7 +169,9 @@ impl OperationsGraphView {
             if context.actions.contains(&ViewAction::ZoomToSelection) {
                 self.canvas.fit();
             }
-            match self.canvas.ui(ui, shown, prefs, chosen) {
+            self.heat_scale = prefs.metric.heat_scale(shown);
+            let scale = self.heat_scale.map(|(_, own)| context.shared_scale(own));
+            match self.canvas.ui(ui, shown, (prefs, scale), chosen) {
                 Some(GraphCanvasEvent::Select(node)) => {
                     let row = node.and_then(|node| shown.nodes.get(node)?.operations.first());
                     let operation = row.and_then(|row| shown.rows.get(*row)?.operation);

@@ -21,11 +21,11 @@ use crate::widgets::{empty_state_ui, search_ui, tables_height};
 use details::ProgramDetailsPanel;
 use egui::{Button, CentralPanel, Frame, Key, Panel, RichText, ScrollArea, TextStyle, Ui};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use tilescope_analysis::program_tree::{
-    ProgramTreeCosts, ProgramTreeGroup, ProgramTreeRow, costs, find, groups, is_stream_copy, label,
-    rows, tally, with_folded_copies,
+    ProgramTreeGroup, ProgramTreeRow, ProgramTreeTotals, costs, find, groups, is_stream_copy,
+    label, rows, tally, with_folded_copies,
 };
 use tilescope_report::ReportError;
 use tilescope_report::units::{ProgramId, StepId, grouped};
@@ -49,7 +49,7 @@ struct ProgramForest {
     groups: Vec<ProgramTreeGroup>,
     /// How many nodes of each kind each group has.
     tallies: Vec<Vec<(ProgramKind, u64)>>,
-    costs: BTreeMap<ProgramId, ProgramTreeCosts>,
+    costs: ProgramTreeTotals,
 }
 
 /// Which lines are shown: a group, without what is below folded nodes; and which of them match.
@@ -231,7 +231,7 @@ impl ProgramTreeView {
     ) {
         let found = lines.filter(|_| !self.filter.trim().is_empty());
         let mut next = false;
-        bar.add("Search for steps", |ui| {
+        bar.add_box("Search for steps", |ui| {
             let box_ui = search_ui(ui, &mut self.filter, "Search for steps", 200.0);
             let button = ui.add_enabled(found.is_some(), egui::Button::new("Next"));
             let pressed = button.on_hover_text("Go to the next match (Enter)").clicked();
@@ -240,6 +240,7 @@ impl ProgramTreeView {
             if next {
                 box_ui.request_focus();
             }
+            box_ui
         });
         if let Some(lines) = found {
             if next {

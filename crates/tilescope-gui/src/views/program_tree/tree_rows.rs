@@ -9,9 +9,12 @@ use egui::{
     Align2, Color32, FontId, Key, Rect, Response, ScrollArea, Sense, TextStyle, Ui, WidgetInfo,
     pos2, vec2,
 };
-use std::collections::{BTreeMap, BTreeSet};
-use tilescope_analysis::program_tree::{ProgramTreeCosts, ProgramTreeRow, label};
-use tilescope_report::units::{OperationId, ProgramId, grouped};
+use std::collections::BTreeSet;
+use tilescope_analysis::operations::share_of_run;
+use tilescope_analysis::program_tree::{
+    ProgramTreeCosts, ProgramTreeRow, ProgramTreeTotals, label,
+};
+use tilescope_report::units::{Cycles, OperationId, ProgramId, grouped};
 use tilescope_report::{ProgramKind, ProgramNode, ProgramNodeTable, StepActivity};
 
 /// Height of a line.
@@ -38,7 +41,7 @@ pub(crate) struct ProgramTreeRowsInput<'a> {
     /// The line that is to have the focus.
     pub focus: Option<ProgramId>,
     /// What nodes took in the run.
-    pub costs: &'a BTreeMap<ProgramId, ProgramTreeCosts>,
+    pub costs: &'a ProgramTreeTotals,
     /// Whether there is no room for columns of figures.
     pub is_narrow: bool,
 }
@@ -62,8 +65,8 @@ pub(crate) fn lines_ui(
 ) -> Option<ProgramTreeRowEvent> {
     let mut clicked = None;
     ui.spacing_mut().item_spacing.y = 0.0;
-    if !look.costs.is_empty() && !look.is_narrow {
-        heads_ui(ui);
+    if !look.costs.nodes.is_empty() && !look.is_narrow {
+        heads_ui(ui, look.costs);
     }
     let deepest = rows.iter().map(|row| row.depth).max().unwrap_or(0);
     let mut area = ScrollArea::both().auto_shrink(false).id_salt("program lines");
@@ -153,9 +156,9 @@ fn line_ui(
     let colour = if weak { palette.weak_text } else { palette.text };
     let font = TextStyle::Body.resolve(ui.style());
     let at = pos2(left + 26.0, rect.center().y);
-    let costs = look.costs.get(&row.id).filter(|_| row.copies == 0);
+    let costs = look.costs.nodes.get(&row.id).filter(|_| row.copies == 0);
     let columns = ui.clip_rect().right().min(rect.right()) - COSTS;
-    let end = if look.costs.is_empty() { rect.right() } else { columns };
+    let end = if look.costs.nodes.is_empty() { rect.right() } else { columns };
     // Where a name would be nothing beside the columns, the figures stand behind it.
     let cramped = look.is_narrow || end - at.x < LEAST_NAME;
     let room = if cramped { rect.right() - at.x } else { end - at.x } - 6.0;
@@ -166,7 +169,7 @@ fn line_ui(
     ui.painter().galley(at - vec2(0.0, galley.size().y / 2.0), galley, colour);
     if let Some(costs) = costs {
         let place = if cramped { CostsPlace::Behind(behind) } else { CostsPlace::Columns(columns) };
-        costs_ui(ui, costs, rect, place);
+        costs_ui(ui, &cost_texts(ui, look.costs, costs), rect, place);
     }
     let keys = response.has_focus().then(|| {
         ui.input(|input| (input.key_pressed(Key::ArrowLeft), input.key_pressed(Key::ArrowRight)))
@@ -183,24 +186,39 @@ fn line_ui(
         (true, _) => Some(ProgramTreeRowEvent::ToggleFold(row.id)),
         (false, _) => None,
     };
+    let short = is_short.then_some(text);
+    let shares = costs.filter(|costs| costs.lane_cycles > Cycles::ZERO);
+    let all = look.costs;
+    let share = shares.map(|costs| share_of_run(all.mean_elapsed(costs), all.run, all.lanes));
     let several = costs.filter(|costs| costs.places > 1).map(|costs| {
         let places = grouped(u64::from(costs.places));
         format!("This program is in {places} places of the tree; its cycles and bytes are of all.")
     });
-    let short = is_short.then_some(text);
-    let told: Vec<String> = [short, several].into_iter().flatten().collect();
+    let told: Vec<String> = [short, share, several].into_iter().flatten().collect();
     let response = if told.is_empty() { response } else { response.on_hover_text(told.join("\n")) };
     (response, clicked)
 }
 
 /// Titles of the columns at the right.
-fn heads_ui(ui: &mut Ui) {
+fn heads_ui(ui: &mut Ui, all: &ProgramTreeTotals) {
     let palette = ThemePalette::for_ui(ui);
     let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), HEIGHT), Sense::hover());
     let font = FontId::proportional(text_size::CAPTION);
-    for (title, right) in [("Cycles, all IPUs", COSTS - CYCLES), ("Bytes moved", 10.0)] {
+    let lanes = grouped(all.lanes);
+    let cycles = format!(
+        "Cycles of all steps of a node as a mean over {lanes} lanes, which work at the same time: \
+         at most the {} cycles of the run",
+        all.run
+    );
+    let bytes = "Bytes that all steps of a node moved, added up over IPUs".to_owned();
+    let columns = [("Cycles, mean", COSTS - CYCLES, cycles), ("Bytes moved", 10.0, bytes)];
+    for (title, right, about) in columns {
         let at = pos2(rect.right() - right, rect.center().y);
-        ui.painter().text(at, Align2::RIGHT_CENTER, title, font.clone(), palette.weak_text);
+        let colour = palette.weak_text;
+        let seen = ui.painter().text(at, Align2::RIGHT_CENTER, title, font.clone(), colour);
+        let head = ui.interact(seen, ui.scope_id().with(title), Sense::hover());
+        head.widget_info(|| WidgetInfo::labeled(Role::Label, true, title));
+        head.on_hover_text(about);
     }
 }
 
@@ -213,22 +231,29 @@ enum CostsPlace {
     Columns(f32),
 }
 
-/// What a node took in the run: behind its name, or in columns at the right of what is seen.
-fn costs_ui(ui: &Ui, costs: &ProgramTreeCosts, rect: Rect, place: CostsPlace) {
-    let colour = ThemePalette::for_ui(ui).weak_text;
-    let ProgramTreeCosts { cycles, bytes, places } = costs;
-    let font = FontId::proportional(text_size::SMALL);
-    let of = match places {
+/// Cycles and bytes of a node, where it took any.
+fn cost_texts(ui: &Ui, all: &ProgramTreeTotals, costs: &ProgramTreeCosts) -> [Option<String>; 2] {
+    let of = match costs.places {
         0 | 1 => String::new(),
-        places => format!("all {}: ", grouped(u64::from(*places))),
+        places => format!("all {}: ", grouped(u64::from(places))),
     };
-    let shown = [cycles.0 > 0, bytes.0 > 0];
-    let texts = [format!("{of}{}", grouped(cycles.0)), numbers(ui).bytes(bytes.0)];
-    let told = texts.into_iter().zip(shown).zip([CYCLES, COSTS - 10.0]);
-    let told = told.filter_map(|((text, shown), right)| shown.then_some((text, right)));
+    let cycles = match all.mean_elapsed(costs) {
+        Cycles::ZERO => "< 1".to_owned(),
+        cycles => grouped(cycles.0),
+    };
+    let cycles = (costs.lane_cycles > Cycles::ZERO).then(|| format!("{of}{cycles}"));
+    [cycles, (costs.bytes.0 > 0).then(|| numbers(ui).bytes(costs.bytes.0))]
+}
+
+/// What a node took in the run: behind its name, or in columns at the right of what is seen.
+fn costs_ui(ui: &Ui, texts: &[Option<String>; 2], rect: Rect, place: CostsPlace) {
+    let colour = ThemePalette::for_ui(ui).weak_text;
+    let font = FontId::proportional(text_size::SMALL);
+    let told = texts.iter().zip([CYCLES, COSTS - 10.0]);
+    let told = told.filter_map(|(text, right)| text.as_deref().map(|text| (text, right)));
     match place {
         CostsPlace::Behind(behind) => {
-            let words: Vec<String> = told.map(|(text, _)| text).collect();
+            let words: Vec<&str> = told.map(|(text, _)| text).collect();
             let at = pos2(behind, rect.center().y);
             ui.painter().text(at, Align2::LEFT_CENTER, words.join(", "), font, colour);
         }

@@ -86,6 +86,9 @@ struct TileMappingView {
     powers: bool,
     #[serde(skip)]
     maps: [FloorPlanWidget; 2],
+    /// What the maps show, and the scale of it, in the last frame.
+    #[serde(skip)]
+    heat_scale: Option<(&'static str, HeatScale)>,
     tables: TileMappingTables,
     panel: BottomPanel,
     tab: TileMappingTab,
@@ -115,6 +118,10 @@ impl ReportView for TileMappingView {
 
     fn clear_selection_commands(&self) -> Vec<AppCommand> {
         vec![AppCommand::SelectTiles(Vec::new())]
+    }
+
+    fn heat_scale(&self) -> Option<(&'static str, HeatScale)> {
+        self.heat_scale
     }
 
     fn state(&self) -> ViewState {
@@ -252,7 +259,7 @@ impl TileMappingView {
         let hint = "Logarithmic colour scale, to tell small values apart.";
         bar.checkbox("Logarithmic colours", &mut self.powers, hint);
         bar.align_right();
-        bar.add("Select tiles", |ui| tile_picker_ui(ui, context, &mut self.picker));
+        bar.add_box("Select tiles", |ui| tile_picker_ui(ui, context, &mut self.picker));
     }
 
     /// Measures that the mapped thing has.
@@ -383,7 +390,10 @@ impl TileMappingView {
         let Some((at, one)) = rearranged else {
             let values = mapped.mapping.values(self.measure);
             let unit = self.measure.unit();
-            let scale = HeatScale::of(values, powers);
+            let own = HeatScale::of(values, powers);
+            let measure = MEASURES.into_iter().find(|(measure, _)| *measure == self.measure);
+            self.heat_scale = measure.map(|(_, name)| (name, own));
+            let scale = context.shared_scale(own);
             scale_row_ui(ui, unit.exact(scale.least()), unit.exact(scale.most()));
             let name = "Floor plan";
             let part = self.measure as u64;
@@ -394,7 +404,9 @@ impl TileMappingView {
         let spread =
             |runs| tilescope_analysis::tile_curves::spread(runs, tiles, |bytes: &Bytes| *bytes);
         let sides = [("Before", spread(&one.before)), ("After", spread(&one.after))];
-        let scale = HeatScale::of(sides.iter().flat_map(|(_, values)| values), powers);
+        let own = HeatScale::of(sides.iter().flat_map(|(_, values)| values), powers);
+        self.heat_scale = Some(("Rearrangements", own));
+        let scale = context.shared_scale(own);
         scale_row_ui(ui, exact_bytes(scale.least()), exact_bytes(scale.most()));
         let area = ui.available_rect_before_wrap();
         let wide = area.width() > area.height();
@@ -433,7 +445,7 @@ impl TileMappingView {
             (TileMappingTab::Rearrangements, rearranged.as_str()),
         ];
         let shown = &tabs[usize::from(listed.is_none())..];
-        *open |= tabs_row_ui(ui, |ui| tabs_ui(ui, shown, &mut self.tab));
+        *open |= tabs_row_ui(ui, |ui| tabs_ui(ui, VIEW.id.name(), shown, &mut self.tab));
         if !*open {
             return;
         }

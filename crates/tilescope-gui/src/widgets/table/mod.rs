@@ -18,27 +18,32 @@ use tilescope_analysis::data_table::{ColumnAlignment, DataTable, TableCell, Tabl
 use tilescope_report::units::{Bytes, grouped};
 
 const ROW_HEIGHT: f32 = 24.0;
-const NUMBER_WIDTH: f32 = 112.0;
 const WORDS_WIDTH: f32 = 120.0;
 const SHORT_WIDTH: f32 = 72.0;
 const BETWEEN: f32 = 12.0;
+/// Behind the head of the column that rows are sorted by.
+const DESCENDING: &str = " ▼";
+const ASCENDING: &str = " ▲";
 
 /// Narrowest that a column can be read in, where `widest` is its widest number: of numbers all
-/// digits are shown, or they are others.
+/// digits are shown, or they are others; and all of their head, sorted or not.
 fn least_width(ui: &Ui, column: &TableColumn, widest: Option<&TableCell>) -> f32 {
-    match (is_wide(column), column.short, widest) {
-        (true, true, _) => SHORT_WIDTH,
-        (true, false, _) => WORDS_WIDTH,
-        (false, _, None) => NUMBER_WIDTH,
-        (false, _, Some(cell)) => {
-            // As totals are written.
-            let font = FontId::new(TextStyle::Body.resolve(ui.style()).size, strong_family());
-            let colour = ui.visuals().text_color();
-            let galley = ui.painter().layout_no_wrap(cell.text(), font, colour);
-            // Signs are not all as wide as each other.
-            (galley.size().x.ceil() + 4.0).max(NUMBER_WIDTH)
-        }
+    match (is_wide(column), column.short) {
+        (true, true) => return SHORT_WIDTH,
+        (true, false) => return WORDS_WIDTH,
+        (false, _) => {}
     }
+    let colour = ui.visuals().text_color();
+    let width = |text: String, font: FontId| {
+        // Signs are not all as wide as each other.
+        ui.painter().layout_no_wrap(text, font, colour).size().x.ceil() + 4.0
+    };
+    let head =
+        width(format!("{}{DESCENDING}", column.title), FontId::proportional(text_size::SMALL));
+    // As totals are written.
+    let font = FontId::new(TextStyle::Body.resolve(ui.style()).size, strong_family());
+    let number = widest.map_or(0.0, |cell| width(cell.text(), font));
+    head.max(number).max(SHORT_WIDTH)
 }
 
 /// Whether a column takes the room that is left.
@@ -309,8 +314,8 @@ fn header_ui(
     let chosen = sorted == index;
     let arrow = match (chosen, descending) {
         (false, _) => "",
-        (true, true) => " ▼",
-        (true, false) => " ▲",
+        (true, true) => DESCENDING,
+        (true, false) => ASCENDING,
     };
     let align = if is_wide(column) { Align::Min } else { Align::Max };
     let layout = Layout::left_to_right(Align::Center).with_main_align(align);

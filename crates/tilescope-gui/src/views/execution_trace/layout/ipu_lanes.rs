@@ -4,7 +4,7 @@
 use super::regions::MARK_HEIGHT;
 use crate::model::preferences::TracePrefs;
 use crate::views::execution_trace::loaded_trace::{IpuLanes, LoadedTrace, rows_of};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use tilescope_analysis::trace::TraceLaneStyle;
 use tilescope_report::MarkKind;
 use tilescope_report::units::IpuId;
@@ -93,6 +93,8 @@ pub(crate) struct ShownIpus<'a> {
     pub ipus: &'a [IpuId],
     /// Those that have all of their rows.
     pub enlarged: &'a BTreeSet<IpuId>,
+    /// Heights in points that the user has given.
+    pub heights: &'a BTreeMap<IpuId, f32>,
     pub prefs: &'a TracePrefs,
     /// Whether lanes are graphs of shares.
     pub shares: bool,
@@ -104,26 +106,28 @@ pub(crate) fn ipu_lane_layouts<'a>(
     shown: ShownIpus<'_>,
     room: f32,
 ) -> Vec<IpuLaneLayout<'a>> {
-    let ShownIpus { ipus, enlarged, prefs, shares } = shown;
+    let ShownIpus { ipus, enlarged, heights: given, prefs, shares } = shown;
     let staged = [MarkKind::Stage, MarkKind::Update];
     let has_stages = staged.iter().any(|kind| prepared.mark_kinds.contains(kind));
     let heights =
         IpuHeights { prefs, has_stages: prefs.marks && has_stages, tiles: tiles_height(prefs) };
-    let lanes: Vec<&IpuLanes> =
+    let lanes: Vec<&'a IpuLanes> =
         prepared.ipus.iter().filter(|lanes| ipus.contains(&lanes.ipu)).collect();
-    let (large, others): (Vec<&IpuLanes>, Vec<&IpuLanes>) =
-        lanes.iter().partition(|lanes| enlarged.contains(&lanes.ipu));
-    let large_room = room * ENLARGED_SHARE / large.len().max(1) as f32;
-    let height_of = |lanes: &&IpuLanes| heights.enlarged(lanes, 0.0, large_room).height();
-    let taken: f32 = large.iter().map(|lanes| height_of(lanes) + IPU_GAP).sum();
-    let each = ((room - taken) / others.len().max(1) as f32).max(0.0);
+    let large = lanes.iter().filter(|lanes| enlarged.contains(&lanes.ipu)).count();
+    let large_room = room * ENLARGED_SHARE / large.max(1) as f32;
+    // An IPU that does not only get what the others leave.
+    let own = |lanes: &'a IpuLanes, top: f64| match given.get(&lanes.ipu) {
+        Some(height) => Some(heights.fitted(lanes, top, *height)),
+        None => enlarged.contains(&lanes.ipu).then(|| heights.enlarged(lanes, top, large_room)),
+    };
+    let taken: Vec<f32> =
+        lanes.iter().filter_map(|lanes| Some(own(lanes, 0.0)?.height() + IPU_GAP)).collect();
+    let others = lanes.len() - taken.len();
+    let each = ((room - taken.iter().sum::<f32>()) / others.max(1) as f32).max(0.0);
     let gap = (each * 0.1).round().clamp(LEAST_IPU_GAP, IPU_GAP);
     let (mut top, mut blocks) = (0.0, Vec::new());
     for lanes in lanes {
-        let block = match enlarged.contains(&lanes.ipu) {
-            true => heights.enlarged(lanes, top, large_room),
-            false => heights.fitted(lanes, top, each - gap),
-        };
+        let block = own(lanes, top).unwrap_or_else(|| heights.fitted(lanes, top, each - gap));
         let block = if shares { block.with_tall_stages() } else { block };
         top += f64::from(block.height() + gap);
         blocks.push(block);

@@ -8,7 +8,7 @@ use crate::views::execution_trace::loaded_trace::prepare;
 use crate::views::execution_trace::queries::{TraceSceneLook, scene_key};
 use crate::views::execution_trace::scene::build_scene;
 use egui::vec2;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use tilescope_fixtures::ReportBuilder;
@@ -49,9 +49,9 @@ impl SampleTrace {
         let regions = TraceRegions::new(AREA, 1);
         let shown: Vec<IpuId> = self.trace.ipus.iter().map(|lanes| lanes.ipu).collect();
         let room = regions.lanes.height();
-        let enlarged = BTreeSet::new();
+        let (enlarged, heights) = (&BTreeSet::new(), &BTreeMap::new());
         let shares = self.narrow_steps.is_some();
-        let shown = ShownIpus { ipus: &shown, enlarged: &enlarged, prefs: &self.prefs, shares };
+        let shown = ShownIpus { ipus: &shown, enlarged, heights, prefs: &self.prefs, shares };
         let blocks = ipu_lane_layouts(&self.trace, shown, room);
         let axis = fitting_cycles(self.trace.range, regions.lanes.width());
         TraceLayout { regions, axis, blocks, scroll }

@@ -1,0 +1,54 @@
+//! A control of a view that somebody has asked for elsewhere, until the view shows it and uses it.
+
+use egui::{Context, Id};
+
+/// Where a control is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ControlKind {
+    /// In the strip above a view, or beside the tabs of its tables.
+    Strip,
+    /// One of the tabs of its tables.
+    Tab,
+}
+
+/// The view that a control is of, by name, and the name of the control.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct RequestedControl {
+    view: &'static str,
+    kind: ControlKind,
+    control: &'static str,
+}
+
+fn request_id() -> Id {
+    Id::unique("requested control")
+}
+
+/// Has a control used as if it were clicked, once its view is shown.
+pub(crate) fn request_control(
+    context: &Context,
+    view: &'static str,
+    (kind, control): (ControlKind, &'static str),
+) {
+    let request = RequestedControl { view, kind, control };
+    context.data_mut(|data| data.insert_temp(request_id(), request));
+}
+
+/// Forgets a control that was asked for and did not come up.
+pub(crate) fn forget_request(context: &Context) {
+    context.data_mut(|data| data.remove::<RequestedControl>(request_id()));
+}
+
+/// Whether a control of this kind was asked for that `is_it` of the view; told once.
+pub(crate) fn takes_request(
+    context: &Context,
+    view: &str,
+    kind: ControlKind,
+    is_it: impl Fn(&str) -> bool,
+) -> bool {
+    let request: Option<RequestedControl> = context.data(|data| data.get_temp(request_id()));
+    let wanted = request.is_some_and(|of| of.view == view && of.kind == kind && is_it(of.control));
+    if wanted {
+        forget_request(context);
+    }
+    wanted
+}
