@@ -31,7 +31,7 @@ spec_table! {
             poptorch: "poptorch.Options.useIpuModel",
         }
         /// IPUs of one replica
-        ipus: u32 = 1, in SpecKeyType::PowerOfTwo(256) => {
+        ipus: u32 = 1, in SpecKeyType::Integer(1, 256) => {
             shows_in: "Execution trace: one lane for each IPU",
             poplar: "IPUModel numIPUs",
         }

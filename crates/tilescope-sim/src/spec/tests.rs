@@ -131,8 +131,8 @@ fn mistakes_are_named_with_file_line_key_and_the_nearest_right_word() {
             "spec.toml:2: model.name: there is no model \"mnits\"; did you mean mnist?",
         ),
         (
-            "[model]\nname = \"mnist\"\n[target]\nipus = 5\n",
-            "spec.toml:4: target.ipus: expected a power of two from 1 to 256, found the number 5",
+            "[model]\nname = \"mnist\"\n[target]\nipus = 500\n",
+            "spec.toml:4: target.ipus: expected a whole number from 1 to 256, found the number 500",
         ),
         (
             "[model]\nname = \"mnist\"\ntraining = \"yes\"\n",
