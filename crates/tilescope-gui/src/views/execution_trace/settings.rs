@@ -398,7 +398,7 @@ mod tests {
             count: 4,
             range: cycles(3, 4),
         });
-        settings.apply(TraceEvent::EnlargeIpu(IpuId(1)), None);
+        settings.enlarged = BTreeSet::from([IpuId(1)]);
         settings.apply(TraceEvent::SetIpuHeight(IpuId(0), Some(90.0)), None);
         settings.also = vec![step(7)];
         settings.reach = Some(cycles(0, 9));
