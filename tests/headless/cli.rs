@@ -141,7 +141,7 @@ fn wrong_usage_exits_with_two_and_the_right_word() {
             "options.gradient_accumulation",
         ),
         (&["simulate", "mnist_pipeline", "--set", "options.gradient_accumulation=6"], "at least 7"),
-        (&["simulate", "mnist_pipeline", "--set", "target.ipus=5"], "a power of two"),
+        (&["simulate", "mnist_pipeline", "--set", "target.ipus=500"], "from 1 to 256"),
         (&["simulate", "mnist_pipeline", "--set", "target.ipus=2"], "target.ipus is 2"),
         (&["simulate", "mnist_pipeline", "--set", "options.num_io_tiles=1472"], "1470"),
         (&["specs", "nothing"], "known:"),
