@@ -132,7 +132,7 @@ fn blocks(
             LaneSpan::Bucket(_) => 1,
             LaneSpan::Step(step) if step.kind == ProgramKind::Sync => {
                 if grouping.syncs {
-                    run_of_syncs(&spans[at..])
+                    run_of_syncs(&spans[at..], labels)
                 } else {
                     1
                 }
@@ -150,8 +150,12 @@ fn is_sync(span: &LaneSpan) -> bool {
     matches!(span, LaneSpan::Step(step) if step.kind == ProgramKind::Sync)
 }
 
-fn run_of_syncs(spans: &[LaneSpan]) -> usize {
-    spans.iter().take_while(|span| is_sync(span)).count()
+/// Number of syncs that follow one another and are of one kind: a wait for other IPUs is not named
+/// after the sync of the tiles behind it.
+fn run_of_syncs(spans: &[LaneSpan], labels: &ProgramLabels) -> usize {
+    let internal = spans.first().is_some_and(|span| is_internal_sync(span, labels));
+    let alike = |span: &&LaneSpan| is_sync(span) && is_internal_sync(span, labels) == internal;
+    spans.iter().take_while(alike).count()
 }
 
 /// Number of steps from the first one on that belong to its operation, syncs between them
@@ -399,6 +403,20 @@ mod tests {
         assert!(items[0].full_height && items[0].steps() == 3);
         let (items, _) = arranged(&report, 100, TraceLaneStyle::Flame, SINGLE);
         assert_eq!(items.len(), 3);
+    }
+
+    #[test]
+    fn syncs_of_different_kinds_keep_their_names() {
+        let mut report = ReportBuilder::new(1, 4);
+        let external = report.program(ProgramKind::Sync, "External");
+        let internal = report.program(ProgramKind::Sync, "Internal");
+        report.root(ProgramKind::Sequence, "main", &[external, internal]);
+        report.run(external, 0..30).run(internal, 30..32).run(internal, 32..34);
+        report.run(external, 34..60).run(external, 60..90);
+        let told = describe_items(&arranged(&report, 100, TraceLaneStyle::Flame, GROUPED));
+        let expected =
+            ["0 External sync 0-30", "0 Internal sync × 2 30-34", "0 External sync × 2 34-90"];
+        assert_eq!(told, expected);
     }
 
     #[test]
