@@ -1,8 +1,8 @@
 //! What the reader of a report should know besides its figures.
 
 use super::CompiledProgram;
-use crate::schedule::WeightUpdateTiming;
-use crate::spec::{OverlapIo, Spec};
+use crate::schedule::{PipelineTiming, WeightUpdateTiming};
+use crate::spec::{OverlapIo, PipelineSchedule, Spec, StashConvention};
 use tilescope_report::units::{Bytes, IpuId, binary_bytes};
 use tilescope_report::{MemoryRegion, ProgramKind};
 
@@ -14,7 +14,7 @@ const IO_TILE_OVERHEAD: f64 = 1.05;
 pub(crate) fn notes(compiled: &CompiledProgram, spec: &Spec) -> Vec<String> {
     let mut notes: Vec<String> =
         [out_of_memory(compiled), stale_weights(compiled)].into_iter().flatten().collect();
-    notes.extend(pipeline(compiled));
+    notes.extend(pipeline(compiled, spec));
     notes.extend(sync_groups(compiled, spec));
     notes.extend(replicas(spec));
     notes.extend(shards(spec));
@@ -58,11 +58,36 @@ fn stale_weights(compiled: &CompiledProgram) -> Option<String> {
     })
 }
 
-fn pipeline(compiled: &CompiledProgram) -> Option<String> {
+/// What stages keep for their backward passes, and by which of the two public accounts of the
+/// grouped schedule.
+fn pipeline(compiled: &CompiledProgram, spec: &Spec) -> Option<String> {
     let depths = &compiled.schedule.stash_depths;
-    depths.iter().any(|depth| *depth > 1).then(|| {
+    let words = |depths: &[u64]| {
         let depths: Vec<String> = depths.iter().map(u64::to_string).collect();
-        format!("Activation FIFOs of the stages hold {} micro-batches", depths.join(", "))
+        depths.join(", ")
+    };
+    let (options, stages) = (&spec.options, depths.len());
+    let account = |convention| {
+        let schedule = options.pipeline_schedule;
+        let timing = PipelineTiming::new(stages, schedule, convention, spec.model.training);
+        let depths: Vec<u64> = (0..stages).map(|stage| timing.stash_depth(stage)).collect();
+        words(&depths)
+    };
+    let how = match (options.pipeline_schedule, options.stash_convention) {
+        (PipelineSchedule::Grouped, StashConvention::Popart) => format!(
+            ", as PopART's sources count them: the last stage goes back at once. The memory guide \
+             counts {}: set options.stash_convention = memory_guide",
+            account(StashConvention::MemoryGuide)
+        ),
+        (PipelineSchedule::Grouped, StashConvention::MemoryGuide) => format!(
+            ", as the memory guide counts them: the last stage keeps its micro-batch for two slots. \
+             PopART's sources count {}",
+            account(StashConvention::Popart)
+        ),
+        _ => String::new(),
+    };
+    depths.iter().any(|depth| *depth > 1).then(|| {
+        format!("Activation FIFOs of the stages hold {} micro-batches{how}", words(depths))
     })
 }
 

@@ -132,3 +132,17 @@ fn a_pipeline_without_accumulation_updates_after_every_backward_pass() {
     assert_eq!(updates, 4 * 12);
     assert!(compiled.compilation.notes.iter().any(|note| note.contains("stale")));
 }
+
+#[test]
+fn a_pipeline_says_which_account_of_its_schedule_it_follows() {
+    let noted = |convention: &str| {
+        let set = format!("options.stash_convention={convention}");
+        run_spec("mnist_pipeline", &["options.device_iterations=1", &set]).0.compilation.notes
+    };
+    let (popart, guide) = (noted("popart"), noted("memory_guide"));
+    let says = |notes: &[String], words: &[&str]| {
+        notes.iter().any(|note| words.iter().all(|words| note.contains(words)))
+    };
+    assert!(says(&popart, &["hold 7, 5, 3, 1 micro-batches", "guide counts 9, 7, 5, 3"]));
+    assert!(says(&guide, &["hold 9, 7, 5, 3 micro-batches", "sources count 7, 5, 3, 1"]));
+}
