@@ -200,6 +200,13 @@ const SCHEMES: &[Scheme] = &[
         None,
     ),
     scheme(
+        "host processes that share the replicas",
+        &["options.replication_factor=16", "model.batch_size=160"],
+        &["options.num_instances=4"],
+        Some(Equal),
+        Some(Less),
+    ),
+    scheme(
         "updates of IPUs side by side",
         &["options.location.optimizer_state.on_chip=false"],
         &["options.accumulate_outer_schedule=overlap_memory_optimized"],

@@ -36,7 +36,7 @@ use tensor_analysis::{BufferLifetimes, StashPolicy, TensorAnalysis};
 use tilescope_report::units::{Bytes, Cycles, ProgramId};
 use tilescope_report::{
     Bandwidth, BatchingConfig, CompilationReport, GraphCounts, MachineInterface, Target,
-    TrainingPass,
+    TargetKind, TrainingPass,
 };
 
 /// Why a spec could not be compiled.
@@ -112,8 +112,7 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
     let target = target(spec);
     let chip = spec.target.chip;
     let tiles = target.tiles_per_replica();
-    let rate = spec.options.host.bytes_per_second;
-    let system = SystemCosts::new(spec.target.system, spec.target.kind, spec.target.ipus, rate);
+    let system = system_costs(spec);
     let mut builder = ProgramBuilder {
         graph: &graph,
         placement: &placement,
@@ -274,6 +273,21 @@ fn target(spec: &Spec) -> Target {
         interleaved_offset: chip.interleaved_offset,
         tiles_per_column: chip.tiles_per_column,
     }
+}
+
+/// What surrounds a replica. Replicas of one instance work alike, so they copy at the same time and
+/// share what it can move; the host of an IPU Model has no such limit.
+fn system_costs(spec: &Spec) -> SystemCosts {
+    let (target, options) = (&spec.target, &spec.options);
+    let rate = options.host.bytes_per_second;
+    let mut costs = SystemCosts::new(target.system, target.kind, target.ipus, rate);
+    if target.kind == TargetKind::Ipu {
+        let replicas = (options.replication_factor / options.num_instances).max(1);
+        let clock = target.chip.clock.0 as f64;
+        let share = options.host.shared_bytes_per_second / f64::from(replicas) / clock;
+        costs.host_bytes_per_cycle = costs.host_bytes_per_cycle.min(share);
+    }
+    costs
 }
 
 /// What the machine moves at most.

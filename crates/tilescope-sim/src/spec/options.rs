@@ -187,6 +187,10 @@ spec_table! {
         bytes_per_second: Option<f64> = None, in SpecKeyType::RealFrom(0.0, 1.0e12) => {
             shows_in: "Execution trace: StreamCopyMid",
         }
+        /// Rate between an instance and all its replicas together, which copy at the same time
+        shared_bytes_per_second: f64 = 2.5e10, in SpecKeyType::RealAbove(0.0, 1.0e13), written "2.5e10" => {
+            shows_in: "Execution trace: StreamCopyMid where an instance has many replicas",
+        }
     }
 }
 
