@@ -33,9 +33,9 @@ pub(super) struct RemoteTransfer {
 }
 
 impl ProgramBuilder<'_> {
-    /// Copies between an IPU and streaming memory, and what each of them does. Neighbours are one
-    /// exchange where that is allowed: a sync and a begin, the transfers, an end. Where the I/O tiles
-    /// do the copying, each is one of its own, with an exchange between the tiles.
+    /// Copies between an IPU and streaming memory that follow each other: one exchange where that is
+    /// allowed, with a sync and a begin, the transfers, and an end. Where the I/O tiles do the
+    /// copying, each is an exchange of its own, and there is one between the tiles besides.
     pub(super) fn remote_copies(
         &mut self,
         ipu: IpuId,

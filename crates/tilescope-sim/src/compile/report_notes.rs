@@ -15,6 +15,7 @@ pub(crate) fn notes(compiled: &CompiledProgram, spec: &Spec) -> Vec<String> {
     let mut notes: Vec<String> =
         [out_of_memory(compiled), stale_weights(compiled)].into_iter().flatten().collect();
     notes.extend(pipeline(compiled, spec));
+    notes.extend(activations_that_stay(compiled, spec));
     notes.extend(sync_groups(compiled, spec));
     notes.extend(replicas(spec));
     notes.extend(shards(spec));
@@ -88,6 +89,20 @@ fn pipeline(compiled: &CompiledProgram, spec: &Spec) -> Option<String> {
     };
     depths.iter().any(|depth| *depth > 1).then(|| {
         format!("Activation FIFOs of the stages hold {} micro-batches{how}", words(depths))
+    })
+}
+
+/// Activations that were to leave the chip and do not.
+fn activations_that_stay(compiled: &CompiledProgram, spec: &Spec) -> Option<String> {
+    let schedule = &compiled.schedule;
+    let last = compiled.placement.stages.last()?;
+    let asked = spec.model.training && !spec.options.location.activations.on_chip;
+    (asked && schedule.one_by_one).then(|| {
+        format!(
+            "Activations of {} stay on the chip: its backward pass follows its forward pass at once, \
+             and would load what was just stored",
+            last.name
+        )
     })
 }
 

@@ -146,3 +146,15 @@ fn a_pipeline_says_which_account_of_its_schedule_it_follows() {
     assert!(says(&popart, &["hold 7, 5, 3, 1 micro-batches", "guide counts 9, 7, 5, 3"]));
     assert!(says(&guide, &["hold 9, 7, 5, 3 micro-batches", "sources count 7, 5, 3, 1"]));
 }
+
+#[test]
+fn activations_that_stay_on_the_chip_are_told() {
+    let off_chip = "options.location.activations.on_chip=false";
+    for (execution, stays) in [("sharded", true), ("phased", true), ("pipelined", false)] {
+        let set = format!("options.execution={execution}");
+        let sets = ["options.device_iterations=1", off_chip, &set];
+        let notes = run_spec("mnist_pipeline", &sets).0.compilation.notes;
+        let told = notes.iter().any(|note| note.starts_with("Activations of B4 stay on the chip"));
+        assert_eq!(told, stays, "{execution}: {notes:?}");
+    }
+}
