@@ -49,7 +49,7 @@ fn a_report_that_breaks_its_laws_says_so_on_every_view() {
     assert!(!says(&window, "regions_add_up"));
     assert!(press_role(&mut window, Role::Button, "Details"));
     settle(&mut window);
-    for law in ["regions_add_up: on 1 tiles", "content_is_as_written: memory_by_tile"] {
+    for law in ["regions_add_up: on 1 tile the", "content_is_as_written: memory_by_tile"] {
         assert!(says(&window, law), "{law}");
     }
 }

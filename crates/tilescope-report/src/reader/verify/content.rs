@@ -28,10 +28,10 @@ impl Report {
             law.check(now == *written, || {
                 let (before, now) = (written.rows, now.rows);
                 let rows = match before == now {
-                    true => format!("{now} rows, as many as were written"),
-                    false => format!("{now} rows, {before} were written"),
+                    true => format!("rows of part {part} have changed, {now} as before"),
+                    false => format!("part {part} has {now} rows, {before} were written"),
                 };
-                format!("{table} is not as it was written: part {part} has {rows}")
+                format!("{table} is not as it was written: {rows}")
             });
         }
         for (table, part) in now.keys().filter(|part| !written.contains_key(part)) {

@@ -180,7 +180,8 @@ impl Report {
                 Ok(ControlFlow::Continue(()))
             })?;
             totals.check(differ == 0, || {
-                format!("on {differ} tiles the regions do not add up to the total")
+                let tiles = if differ == 1 { "tile" } else { "tiles" };
+                format!("on {differ} {tiles} the regions do not add up to the total")
             });
             for (tiles, memory) in memory.iter() {
                 totals.check(memory.including_gaps >= memory.excluding_gaps(), || {
