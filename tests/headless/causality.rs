@@ -1,15 +1,14 @@
 //! Every run is one that a machine could do: what is read was written, who exchanges data has
 //! synced, and nothing moves more than it can. Changed runs are told.
 
-use std::convert::Infallible;
+use crate::scheme_laws::RecordedRun;
 use tempfile::tempdir;
 use tilescope_report::units::{Cycles, ProgramId};
 use tilescope_report::{
     ExecutionStep, InvariantViolation, ProgramKind, Report, ReportMeta, ReportWriter, StepLayout,
-    TraceMark,
 };
 use tilescope_sim::compile::{CompiledProgram, compile};
-use tilescope_sim::run::{StepSink, dry_run, run};
+use tilescope_sim::run::{dry_run, run};
 use tilescope_sim::simulate;
 use tilescope_sim::spec::{Spec, SpecSource};
 
@@ -144,27 +143,6 @@ fn every_way_to_add_up_over_the_replicas_is_causal() {
 fn every_order_of_weight_updates_is_causal() {
     let simulated = hold_over(&[&[&["model.optimizer=adam"]], SCHEDULES, SYNC_PATTERNS, LOCATIONS]);
     assert!(simulated > 30, "{simulated}");
-}
-
-/// Steps and marks of a run.
-#[derive(Default)]
-struct RecordedRun {
-    steps: Vec<ExecutionStep>,
-    marks: Vec<TraceMark>,
-}
-
-impl StepSink for RecordedRun {
-    type Error = Infallible;
-
-    fn step(&mut self, step: &ExecutionStep) -> Result<(), Infallible> {
-        self.steps.push(step.clone());
-        Ok(())
-    }
-
-    fn mark(&mut self, mark: &TraceMark) -> Result<(), Infallible> {
-        self.marks.push(mark.clone());
-        Ok(())
-    }
 }
 
 /// The laws that a run breaks after `change`.

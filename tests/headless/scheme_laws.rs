@@ -12,12 +12,12 @@ use tilescope_sim::spec::{ExecutionStrategy, PipelineSchedule, Spec, SpecSource,
 
 /// Steps and marks of a run.
 #[derive(Default)]
-struct Watched {
-    steps: Vec<ExecutionStep>,
-    marks: Vec<TraceMark>,
+pub(crate) struct RecordedRun {
+    pub(crate) steps: Vec<ExecutionStep>,
+    pub(crate) marks: Vec<TraceMark>,
 }
 
-impl StepSink for Watched {
+impl StepSink for RecordedRun {
     type Error = Infallible;
 
     fn step(&mut self, step: &ExecutionStep) -> Result<(), Infallible> {
@@ -31,14 +31,14 @@ impl StepSink for Watched {
     }
 }
 
-impl Watched {
-    fn of_kind(&self, kind: MarkKind) -> impl Iterator<Item = &TraceMark> {
+impl RecordedRun {
+    pub(crate) fn of_kind(&self, kind: MarkKind) -> impl Iterator<Item = &TraceMark> {
         self.marks.iter().filter(move |mark| mark.kind == kind)
     }
 }
 
 /// A small perceptron that was compiled and run; nothing where the options were refused.
-fn simulated(overrides: &[String]) -> Option<(Spec, CompiledProgram, Watched)> {
+fn simulated(overrides: &[String]) -> Option<(Spec, CompiledProgram, RecordedRun)> {
     let source = SpecSource::find("tests/data/specs/perceptron.toml", overrides).expect("exists");
     let spec = match Spec::build(&source) {
         Ok(spec) => spec,
@@ -55,7 +55,7 @@ fn simulated(overrides: &[String]) -> Option<(Spec, CompiledProgram, Watched)> {
         }
     };
     let dry_run_summary = dry_run(&compiled, &spec);
-    let mut watched = Watched::default();
+    let mut watched = RecordedRun::default();
     match run(&compiled, &spec, &dry_run_summary, &mut watched) {
         Ok(()) => Some((spec, compiled, watched)),
         Err(never) => match never {},
@@ -131,7 +131,7 @@ fn any_options() -> impl Strategy<Value = Vec<String>> {
 }
 
 /// The samples of a call are those of all turns.
-fn samples_add_up(spec: &Spec, compiled: &CompiledProgram, watched: &Watched) {
+fn samples_add_up(spec: &Spec, compiled: &CompiledProgram, watched: &RecordedRun) {
     let turns = watched.of_kind(MarkKind::Stage);
     let first = &compiled.placement.stages[0].name;
     let forward = turns.filter(|turn| {
@@ -173,7 +173,7 @@ fn collectives_have_partners(spec: &Spec, compiled: &CompiledProgram) {
 }
 
 /// Every sync joins a whole group, and all of the group leave it together: nobody waits for ever.
-fn syncs_join_whole_groups(compiled: &CompiledProgram, watched: &Watched) {
+fn syncs_join_whole_groups(compiled: &CompiledProgram, watched: &RecordedRun) {
     let all: Vec<IpuId> = (0..compiled.compilation.target.ipus_per_replica).map(IpuId).collect();
     for step in &watched.steps {
         let program = &compiled.compilation.programs[step.program.index()];
@@ -189,7 +189,7 @@ fn syncs_join_whole_groups(compiled: &CompiledProgram, watched: &Watched) {
 }
 
 /// A clock runs forwards: no step of a lane begins before the one before it ends.
-fn lanes_do_not_overlap(watched: &Watched) {
+fn lanes_do_not_overlap(watched: &RecordedRun) {
     let mut ends: BTreeMap<(IpuId, u8), Cycles> = BTreeMap::new();
     for on_ipu in watched.steps.iter().flat_map(|step| &step.ipus) {
         let end = ends.entry((on_ipu.ipu, on_ipu.sub_lane)).or_default();
@@ -200,7 +200,7 @@ fn lanes_do_not_overlap(watched: &Watched) {
 
 /// A micro-batch goes forward through the stages and comes back, and stages take the micro-batches
 /// in their order.
-fn micro_batches_keep_their_order(spec: &Spec, compiled: &CompiledProgram, watched: &Watched) {
+fn micro_batches_keep_their_order(spec: &Spec, compiled: &CompiledProgram, watched: &RecordedRun) {
     let stage_of: BTreeMap<String, usize> = compiled
         .placement
         .stages

@@ -2,6 +2,7 @@
 //! Graphcore's guides say they do.
 
 use crate::common;
+use crate::scheme_laws::RecordedRun;
 use proptest::prelude::*;
 use std::cmp::Ordering::{self, Equal, Greater, Less};
 use std::collections::BTreeMap;
@@ -684,47 +685,19 @@ fn merged_collectives_are_bound_by_the_links() {
     let source = SpecSource::find("tests/data/specs/perceptron.toml", &overrides).expect("exists");
     let spec = Spec::build(&source).expect("is allowed");
     let compiled = compile(&spec).expect("compiles");
-    let mut seen = CollectiveSteps::default();
-    let Ok(()) = run(&compiled, &spec, &dry_run(&compiled, &spec), &mut seen);
-    let (links, update) = seen.cycles(&compiled);
+    let mut recorded = RecordedRun::default();
+    let Ok(()) = run(&compiled, &spec, &dry_run(&compiled, &spec), &mut recorded);
+    let programs = &compiled.compilation.programs;
+    let copies = recorded
+        .steps
+        .iter()
+        .filter(|step| programs[step.program.index()].kind == ProgramKind::GlobalExchange);
+    let longest = |step: &ExecutionStep| step.ipus.iter().map(|on| on.range().length()).max();
+    let links: Cycles = copies.filter_map(longest).sum();
+    let update: Cycles = recorded.of_kind(MarkKind::Update).map(|mark| mark.cycles.length()).sum();
     assert!(links > Cycles(100_000), "{links} cycles on the links");
     assert!(
         update.as_f64() < 1.3 * links.as_f64(),
         "{update} cycles, {links} of them on the links"
     );
-}
-
-/// Cycles of all steps, and when weights are updated.
-#[derive(Default)]
-struct CollectiveSteps {
-    steps: Vec<(ProgramId, Cycles)>,
-    update: Cycles,
-}
-
-impl CollectiveSteps {
-    /// Cycles on the links between replicas, and of the updates.
-    fn cycles(&self, compiled: &CompiledProgram) -> (Cycles, Cycles) {
-        let is_copy = |program: &ProgramId| {
-            compiled.compilation.programs[program.index()].kind == ProgramKind::GlobalExchange
-        };
-        let links = self.steps.iter().filter(|(program, _)| is_copy(program));
-        (links.map(|(_, cycles)| *cycles).sum(), self.update)
-    }
-}
-
-impl StepSink for CollectiveSteps {
-    type Error = Infallible;
-
-    fn step(&mut self, step: &ExecutionStep) -> Result<(), Infallible> {
-        let longest = step.ipus.iter().map(|on_ipu| on_ipu.range().length()).max();
-        self.steps.push((step.program, longest.unwrap_or_default()));
-        Ok(())
-    }
-
-    fn mark(&mut self, mark: &TraceMark) -> Result<(), Infallible> {
-        if mark.kind == MarkKind::Update {
-            self.update += mark.cycles.length();
-        }
-        Ok(())
-    }
 }

@@ -16,7 +16,7 @@ impl Report {
             |cells| {
                 Some(DataBuffer {
                     name: cells.text(0)?,
-                    place: DataPlace::from_name(&cells.text(1)?)?,
+                    place: cells.named(1, DataPlace::from_name)?,
                     ipu: IpuId(cells.small(2)?),
                     entries: cells.count(3, MAX_COUNT)?,
                     persistent: cells.int(4)? != 0,
@@ -32,7 +32,7 @@ impl Report {
                     flow: DataFlowId(cells.small(0)?),
                     program: ProgramId(cells.small(1)?),
                     buffer: DataBufferId(cells.small(2)?),
-                    kind: DataAccessKind::from_name(&cells.text(3)?)?,
+                    kind: cells.named(3, DataAccessKind::from_name)?,
                 };
                 (access.buffer.index() < buffers.len()).then_some(access)
             },

@@ -188,7 +188,7 @@ impl Report {
         let columns = ["interface", "bytes_per_cycle"];
         let all = SelectQuery::all("bandwidths", &columns).clauses("ORDER BY id");
         let read = self.db.list(all, |cells| {
-            let interface = MachineInterface::from_name(&cells.text(0)?)?;
+            let interface = cells.named(0, MachineInterface::from_name)?;
             Some(Bandwidth { interface, bytes_per_cycle: cells.real(1)? })
         })?;
         Ok(read.into_iter().flatten().collect())

@@ -191,6 +191,13 @@ struct RunPosition {
     cycle: Cycles,
 }
 
+/// Where a fragment began, and where the I/O tiles of its IPU stood.
+#[derive(Clone, Copy)]
+struct FragmentStart {
+    position: RunPosition,
+    io: Cycles,
+}
+
 struct ProgramRunner<'a, S> {
     compiled: &'a CompiledProgram,
     spec: &'a Spec,
@@ -471,21 +478,31 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         kind: MarkKind,
         index: u64,
     ) -> Result<(), S::Error> {
-        let ipu = fragment.ipu;
-        let start = RunPosition { step: self.next_step, cycle: self.clocks.at(ipu) };
-        let io_before = self.clocks.io_at(ipu);
+        let start = self.fragment_start(fragment.ipu);
         self.items(&fragment.items)?;
-        let name = &self.compiled.placement.stages[fragment.stage].name;
-        let label = format!("{name} {}", pass_name(fragment.pass));
-        let end = self.end_on(ipu, io_before);
-        self.emit_mark(kind, &label, Some(ipu), Some(fragment.pass), index, &start, end)
+        self.fragment_mark(fragment, kind, index, &start)
     }
 
-    /// When an IPU has done what it was given, its I/O tiles too if they were given something since
-    /// they stood at `io_before`.
-    fn end_on(&self, ipu: IpuId, io_before: Cycles) -> Cycles {
-        let (now, io) = (self.clocks.at(ipu), self.clocks.io_at(ipu));
-        if io == io_before { now } else { now.max(io) }
+    fn fragment_start(&self, ipu: IpuId) -> FragmentStart {
+        let position = RunPosition { step: self.next_step, cycle: self.clocks.at(ipu) };
+        FragmentStart { position, io: self.clocks.io_at(ipu) }
+    }
+
+    /// Ends the mark of a fragment: when its IPU has done what it was given, its I/O tiles too if
+    /// they were given something.
+    fn fragment_mark(
+        &mut self,
+        fragment: &StageFragment,
+        kind: MarkKind,
+        index: u64,
+        start: &FragmentStart,
+    ) -> Result<(), S::Error> {
+        let name = &self.compiled.placement.stages[fragment.stage].name;
+        let label = format!("{name} {}", pass_name(fragment.pass));
+        let (now, io) = (self.clocks.at(fragment.ipu), self.clocks.io_at(fragment.ipu));
+        let end = if io == start.io { now } else { now.max(io) };
+        let (ipu, pass) = (Some(fragment.ipu), Some(fragment.pass));
+        self.emit_mark(kind, &label, ipu, pass, index, &start.position, end)
     }
 
     fn items(&mut self, items: &[FragmentItem]) -> Result<(), S::Error> {

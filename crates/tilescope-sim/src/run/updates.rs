@@ -1,7 +1,7 @@
 //! Weight updates of all stages: one after the other, or side by side.
 
-use super::{ProgramRunner, RunPosition, StepSink};
-use crate::compile::{FragmentItem, StageFragment, pass_name};
+use super::{FragmentStart, ProgramRunner, StepSink};
+use crate::compile::{FragmentItem, StageFragment};
 use crate::spec::AccumulateOuterSchedule;
 use tilescope_report::units::{Cycles, IpuId, ProgramId};
 use tilescope_report::{MarkKind, TrainingPass};
@@ -13,9 +13,8 @@ struct IpuUpdates<'a> {
     /// The fragment that is worked on, and the next of its items.
     fragment: usize,
     item: usize,
-    /// Where that fragment began, and where the I/O tiles stood.
-    start: RunPosition,
-    io_before: Cycles,
+    /// Where that fragment began.
+    start: FragmentStart,
 }
 
 impl<'a> IpuUpdates<'a> {
@@ -89,8 +88,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
                     fragments: vec![fragment],
                     fragment: 0,
                     item: 0,
-                    start: self.position(),
-                    io_before: Cycles::ZERO,
+                    start: self.fragment_start(fragment.ipu),
                 }),
             }
         }
@@ -105,9 +103,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
     ) -> Result<Option<ProgramId>, S::Error> {
         while let Some((items, sync)) = updates.next_items() {
             if updates.item == 0 {
-                updates.start =
-                    RunPosition { step: self.next_step, cycle: self.clocks.at(updates.ipu) };
-                updates.io_before = self.clocks.io_at(updates.ipu);
+                updates.start = self.fragment_start(updates.ipu);
             }
             self.items(items)?;
             updates.item += items.len();
@@ -116,11 +112,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
                 return Ok(sync);
             }
             let fragment = updates.fragments[updates.fragment];
-            let name = &self.compiled.placement.stages[fragment.stage].name;
-            let label = format!("{name} {}", pass_name(fragment.pass));
-            let (ipu, pass) = (Some(updates.ipu), Some(fragment.pass));
-            let end = self.end_on(updates.ipu, updates.io_before);
-            self.emit_mark(MarkKind::Update, &label, ipu, pass, iteration, &updates.start, end)?;
+            self.fragment_mark(fragment, MarkKind::Update, iteration, &updates.start)?;
             updates.fragment += 1;
             updates.item = 0;
         }
