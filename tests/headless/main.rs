@@ -24,6 +24,7 @@ mod liveness;
 mod matmul_tutorial;
 mod model_document;
 mod models;
+mod outlining;
 mod pipeline;
 mod planner_properties;
 mod published_programs;

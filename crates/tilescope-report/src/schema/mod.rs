@@ -24,7 +24,7 @@ pub(crate) use views::{VIEWS, tables_of_other_files, views_without_rows};
 /// `PRAGMA application_id` of our files: `tSc1`.
 pub(crate) const APPLICATION_ID: i32 = 0x7453_6331;
 /// Version of the format: a reader knows all of its own major version and of those before it.
-pub(crate) const FORMAT: (i32, i32) = (2, 1);
+pub(crate) const FORMAT: (i32, i32) = (2, 2);
 
 /// The versions of the format that are read, in words.
 pub(crate) fn readable_formats() -> String {
@@ -238,6 +238,17 @@ pub(crate) const TABLES: &[SchemaTable] = &[
             col("child", INT, "programs.id"),
         ],
         "parent, position",
+    ),
+    table(
+        "outlined_programs",
+        "a program that runs the code of a function which is called several times; since version \
+         2.2",
+        &[
+            col("program", KEY, "programs.id: what steps name"),
+            col("body", INT, "programs.id: the program in the function; itself in the first call"),
+            col("call", INT, "programs.id: the Call in which it runs"),
+        ],
+        "",
     ),
     table(
         "program_roots",

@@ -164,6 +164,11 @@ fn programs(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
             let child = resolve(child.0, programs.len(), || of("child"))?;
             rows.insert("program_children", params![id as i64, position as i64, child])?;
         }
+        if let Some(OutlinedCall { body, call }) = program.outlined {
+            let body = resolve(body.0, programs.len(), || of("body"))?;
+            let call = resolve(call.0, programs.len(), || of("call"))?;
+            rows.insert("outlined_programs", params![id as i64, body, call])?;
+        }
     }
     for (position, root) in compilation.roots.iter().enumerate() {
         let root = resolve(root.0, programs.len(), || "root of the program tree".to_owned())?;

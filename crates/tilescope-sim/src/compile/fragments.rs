@@ -16,7 +16,7 @@ use crate::targets::SystemCosts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use tilescope_report::units::{Bytes, IpuId, OperationId, ProgramId, TileRuns};
-use tilescope_report::{MemoryCategory, ModelOperation, ProgramKind, TrainingPass};
+use tilescope_report::{MemoryCategory, ModelOperation, TrainingPass};
 
 /// What one stage does in one pass.
 #[derive(Clone, Debug)]
@@ -26,8 +26,6 @@ pub struct StageFragment {
     pub pass: TrainingPass,
     /// IPU of the replica.
     pub ipu: IpuId,
-    /// Its function in the program tree.
-    pub function: ProgramId,
     /// What it fetches from streaming memory before it can start, where phases fetch early.
     pub remote_loads: Vec<FragmentItem>,
     pub items: Vec<FragmentItem>,
@@ -163,13 +161,7 @@ impl ProgramBuilder<'_> {
             items.extend(self.stash(stage));
         }
         self.release_remote_weights(stage, pass, &items);
-        let name = format!("{}/{}", self.placement.stages[stage].name, pass_name(pass));
-        let mut children = Vec::new();
-        for part in [&loads, &items] {
-            children.extend(program_nodes(part, &mut self.tables));
-        }
-        let function = self.tables.group(ProgramKind::Sequence, &name, children);
-        StageFragment { stage, pass, ipu, function, remote_loads: loads, items }
+        StageFragment { stage, pass, ipu, remote_loads: loads, items }
     }
 
     /// Puts the steps of one node down and notes what they keep alive. `again` means that the
@@ -377,10 +369,7 @@ pub(super) fn program_nodes(items: &[FragmentItem], tables: &mut ProgramTables) 
             FragmentItem::WaitForIo(_) => Vec::new(),
             FragmentItem::Loop { times, body } => {
                 let children = program_nodes(body, tables);
-                let body = tables.group(ProgramKind::Sequence, "", children);
-                let repeat = tables.group(ProgramKind::Repeat, "", vec![body]);
-                tables.programs[repeat.index()].repeats = *times;
-                vec![repeat]
+                vec![tables.repeat(*times, children)]
             }
         })
         .collect()

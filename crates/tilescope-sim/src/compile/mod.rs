@@ -122,6 +122,7 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
             spec.target.kind,
             chip.tiles,
             TileCodeBytes::new(chip, spec.target.kind, tiles),
+            spec.options.enable_outlining,
         ),
         lowered_nodes: Vec::new(),
         lifetimes: BufferLifetimes::default(),

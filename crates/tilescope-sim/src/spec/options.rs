@@ -278,6 +278,11 @@ spec_table! {
             shows_in: "Execution trace: remote buffer copies of the updates, who waits in External sync",
             popart: "AccumulateOuterFragmentSettings schedule",
         }
+        /// Whether sequences of operations that an IPU runs several times are there once, as functions that are called. Without it their steps, names and code are there for each use
+        enable_outlining: bool = true => {
+            shows_in: "Program tree: functions and their calls; Memory: control code, exchange code and vertex state",
+            popart: "SessionOptions enableOutlining",
+        }
         /// Whether copies to or from streaming memory that follow each other are one exchange: a sync and a handshake for all of them
         merge_exchange: bool = true => {
             shows_in: "Execution trace: several StreamCopyMid between one StreamCopyBegin and StreamCopyEnd",
