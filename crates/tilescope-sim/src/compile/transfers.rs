@@ -13,7 +13,7 @@ use crate::popops::relayout::{arrange, copy_vertex};
 use crate::poputil::tensor_layout::linear_mapping;
 use crate::schedule::StageCopyTiming;
 use crate::shape::{DType, TensorId, TensorRole};
-use crate::spec::{DataLoaderMode, OutputMode, StreamInputType};
+use crate::spec::{DataLoaderMode, OutputMode, ReturnedOutputs, StreamInputType, StreamOutputType};
 use tilescope_report::units::{Bytes, Elements, IpuId, ProgramId, TileId, TileRuns};
 use tilescope_report::{
     ExchangeRoute, MemoryCategory, ProgramKind, ProgramNode, TileTraffic, TrainingPass,
@@ -34,10 +34,22 @@ pub struct HostStreamCopy {
     pub bytes_out: Bytes,
     /// Tiles that take part.
     pub active_tiles: u32,
+    /// What it brings or sends for each micro-batch; none for copies that control the run.
+    pub tensor: Option<StreamedTensor>,
     /// What the compute tiles do with it: behind a copy from the host, before one to the host.
     pub tile_items: Vec<FragmentItem>,
     /// Adds a result to the sum that is sent at the end.
     pub sum_items: Vec<FragmentItem>,
+}
+
+/// A tensor of the model as it crosses between the host and an IPU.
+#[derive(Clone, Debug)]
+pub struct StreamedTensor {
+    pub name: String,
+    /// Sizes of its dimensions, for one micro-batch.
+    pub shape: Vec<u64>,
+    /// Element type on the way.
+    pub element_type: DType,
 }
 
 /// Bytes that one IPU sends another.
@@ -85,31 +97,55 @@ impl ProgramBuilder<'_> {
         if self.spec.options.host.loader == DataLoaderMode::Synthetic {
             return Vec::new();
         }
+        let is_returned = |tensor: &TensorId| match self.spec.options.returned_outputs {
+            ReturnedOutputs::All => true,
+            ReturnedOutputs::Loss => graph.losses.contains(tensor) || graph.losses.is_empty(),
+        };
         let outputs: Vec<TensorId> = graph
             .outputs
             .iter()
             .copied()
+            .filter(is_returned)
             .filter(|tensor| self.placement.stage(graph.tensor(*tensor).block) == stage)
             .collect();
         outputs.into_iter().map(|tensor| self.host_output(tensor, stage)).collect()
     }
 
     /// Element type in which an input crosses from the host.
-    fn stream_element_type(&self, tensor: TensorId) -> DType {
+    fn input_element_type(&self, tensor: TensorId) -> DType {
         let own = self.lowering.tensor_type(tensor).dtype;
         match self.spec.options.input_type {
-            _ if !matches!(own, DType::Float | DType::Half) => own,
+            _ if !is_floating(own) => own,
             StreamInputType::Model => own,
             StreamInputType::Float32 => DType::Float,
             StreamInputType::Float16 => DType::Half,
             StreamInputType::UInt8 => DType::UInt8,
+            StreamInputType::Int8 => DType::Int8,
         }
+    }
+
+    /// Element type in which a result goes to the host.
+    fn output_element_type(&self, tensor: TensorId) -> DType {
+        let own = self.lowering.tensor_type(tensor).dtype;
+        match self.spec.options.output_type {
+            _ if !is_floating(own) => own,
+            StreamOutputType::Model => own,
+            StreamOutputType::Float32 => DType::Float,
+            StreamOutputType::Float16 => DType::Half,
+        }
+    }
+
+    /// A tensor of the graph as it is streamed.
+    fn streamed(&self, tensor: TensorId, element_type: DType) -> Option<StreamedTensor> {
+        let of_graph = self.graph.tensor(tensor);
+        let shape = self.lowering.tensor_type(tensor).shape.clone();
+        Some(StreamedTensor { name: of_graph.name.clone(), shape, element_type })
     }
 
     fn host_input(&mut self, tensor: TensorId, stage: usize) -> HostStreamCopy {
         let ipu = self.ipu(stage);
         let (wire, own) =
-            (self.stream_element_type(tensor), self.lowering.tensor_type(tensor).dtype);
+            (self.input_element_type(tensor), self.lowering.tensor_type(tensor).dtype);
         let elements = self.lowering.layout_or_linear(tensor).elements;
         let landed = elements.map(|count| *count * wire.bytes());
         let io_tiles = self.spec.options.num_io_tiles;
@@ -118,6 +154,7 @@ impl ProgramBuilder<'_> {
         let first = self.tables.next_step();
         let arriving = mapping.as_ref().unwrap_or(&landed);
         let mut copy = stream_copy(&mut self.tables, "copyFromHost", stage, ipu, arriving, true);
+        copy.tensor = self.streamed(tensor, wire);
         let name = self.graph.tensor(tensor).name.clone();
         if let Some(mapping) = &mapping {
             copy.tile_items.extend(self.inter_tileset_copy(&name, ipu, mapping, &landed));
@@ -127,7 +164,7 @@ impl ProgramBuilder<'_> {
         if wire != own {
             phases.push(elementwise::cast("Cast", wire, own, &elements));
         }
-        if self.spec.options.normalise_on_ipu && matches!(own, DType::Float | DType::Half) {
+        if self.spec.options.normalise_on_ipu && is_floating(own) {
             for (part, operation) in
                 [("mean", BinaryOpType::Subtract), ("scale", BinaryOpType::Multiply)]
             {
@@ -170,7 +207,10 @@ impl ProgramBuilder<'_> {
 
     fn host_output(&mut self, tensor: TensorId, stage: usize) -> HostStreamCopy {
         let ipu = self.ipu(stage);
-        let bytes = self.bytes(tensor);
+        let (wire, own) =
+            (self.output_element_type(tensor), self.lowering.tensor_type(tensor).dtype);
+        let elements = self.lowering.layout_or_linear(tensor).elements;
+        let bytes = elements.map(|count| *count * wire.bytes());
         let name = self.graph.tensor(tensor).name.clone();
         let first = self.tables.next_step();
         let tensor_buffer = self.tensors.buffer(tensor, stage, ipu, TrainingPass::Forward);
@@ -178,23 +218,33 @@ impl ProgramBuilder<'_> {
         let sum = self.sum_of_outputs(tensor, ipu, made);
         let io_tiles = self.spec.options.num_io_tiles;
         let mut on_tiles = Vec::new();
+        if wire != own {
+            let phase = elementwise::cast("Cast", own, wire, &elements);
+            let items = vec![OperationWorkItem::Phase(phase)];
+            let work = OperationWork { items, temporaries: Vec::new() };
+            on_tiles = self.tables.work(None, &name, ipu, &work).items;
+            self.keep_buffer(&format!("{name}/cast"), ipu, &bytes, None);
+        }
         let mut leaving = bytes.clone();
         if io_tiles > 0 {
             leaving = io_mapping(self.lowering.tiles, io_tiles, bytes.total());
-            on_tiles = self.inter_tileset_copy(&name, ipu, &bytes, &leaving);
+            on_tiles.extend(self.inter_tileset_copy(&name, ipu, &bytes, &leaving));
             self.keep_buffer(&name, ipu, &leaving, None);
         }
         let name = format!("{name}/copyToHost");
         let mut copy = stream_copy(&mut self.tables, &name, stage, ipu, &leaving, false);
-        let mut sent = if sum.is_empty() { made } else { BufferKey::OutputSum { tensor, ipu } };
-        if !on_tiles.is_empty() {
-            let io = BufferKey::IoTiles { tensor, stage };
-            self.note_flow(&on_tiles, &[sent], &[io]);
-            sent = io;
-        }
+        copy.tensor = self.streamed(tensor, wire);
+        let sent = if sum.is_empty() { made } else { BufferKey::OutputSum { tensor, ipu } };
         let [_, _, mid, end] = copy.programs;
         let host = BufferKey::HostOutput { tensor, stage };
-        self.note_flow_between(mid, end, &[sent], &[host]);
+        if io_tiles > 0 {
+            let io = BufferKey::IoTiles { tensor, stage };
+            self.note_flow(&on_tiles, &[sent], &[io]);
+            self.note_flow_between(mid, end, &[io], &[host]);
+        } else {
+            let start = first_leaf(&on_tiles).unwrap_or(mid);
+            self.note_flow_between(start, end, &[sent], &[host]);
+        }
         (copy.tile_items, copy.sum_items) = (on_tiles, sum);
         self.lifetimes.extend_to(tensor_buffer, first..self.tables.next_step());
         copy
@@ -410,6 +460,11 @@ pub(crate) fn io_mapping(compute_tiles: u32, io_tiles: u32, total: Bytes) -> Til
     mapping.map(|bytes| *bytes * byte).shifted(compute_tiles)
 }
 
+/// Whether a type is a floating-point type of models.
+fn is_floating(dtype: DType) -> bool {
+    matches!(dtype, DType::Float | DType::Half)
+}
+
 /// A sync of all IPUs, and with the host where a stream copy follows.
 pub(crate) fn external_sync(tables: &mut ProgramTables) -> ProgramId {
     tables.program(ProgramNode::new(ProgramKind::Sync, "External"))
@@ -451,6 +506,7 @@ pub(crate) fn stream_copy(
         bytes_in: if to_ipu { total } else { Bytes::ZERO },
         bytes_out: if to_ipu { Bytes::ZERO } else { total },
         active_tiles: bytes.tile_count(),
+        tensor: None,
         tile_items: Vec::new(),
         sum_items: Vec::new(),
     }

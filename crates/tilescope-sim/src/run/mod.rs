@@ -17,11 +17,11 @@ use crate::compile::{
 use crate::schedule::{ScheduleSlot, StageTurn, WeightUpdateTiming};
 use crate::spec::{DataLoaderMode, OutputMode, OverlapIo, Spec};
 use clocks::IpuClocks;
-use host::HostTimeline;
+use host::{HostCallMeasurement, HostTimeline, host_report};
 use std::collections::BTreeSet;
 use step_sequences::StepSequenceCache;
 use tilescope_report::units::{Bytes, CycleRange, Cycles, Hertz, IpuId, ProgramId, StepId};
-use tilescope_report::{ExecutionStep, MarkKind, StepOnIpu, TraceMark, TrainingPass};
+use tilescope_report::{ExecutionStep, HostReport, MarkKind, StepOnIpu, TraceMark, TrainingPass};
 
 /// Takes the executed steps in program order, and the marks once their last step is out.
 pub trait StepSink {
@@ -56,12 +56,14 @@ pub trait StepSink {
 }
 
 /// What a run will be like.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct DryRunSummary {
     /// Bars of the trace: one per step and IPU that takes part.
     pub trace_bars: u64,
     /// Cycles until the samples of the call are there.
     pub samples_ready: Cycles,
+    /// What the host does for it; none for a model that works on no samples.
+    pub host: Option<HostReport>,
 }
 
 /// Runs the program once, as one host call does.
@@ -74,7 +76,8 @@ pub fn run<S: StepSink>(
     dry_run_summary: &DryRunSummary,
     sink: &mut S,
 ) -> Result<(), S::Error> {
-    run_from(compiled, spec, dry_run_summary.samples_ready, sink).map(|_| ())
+    let source = SampleSource::Host(dry_run_summary.samples_ready);
+    run_from(compiled, spec, source, sink).map(|_| ())
 }
 
 /// Runs the program without keeping its steps: how many there are, and how long the loader makes a
@@ -99,16 +102,53 @@ pub fn dry_run(compiled: &CompiledProgram, spec: &Spec) -> DryRunSummary {
             Ok(())
         }
     }
-    let mut counter = TraceBarCounter(0);
-    let cycles = match run_from(compiled, spec, Cycles::ZERO, &mut counter) {
-        Ok(cycles) => cycles,
-        Err(never) => match never {},
+    let bars = |source: SampleSource| {
+        let mut counter = TraceBarCounter(0);
+        match run_from(compiled, spec, source, &mut counter) {
+            Ok(length) => (counter.0, length),
+            Err(never) => match never {},
+        }
     };
+    let (mut trace_bars, length) = bars(SampleSource::Host(Cycles::ZERO));
     let clock = spec.target.chip.clock;
     let HostCallInputs { samples, bytes } = host_call_inputs(compiled, spec);
     let load = loader_seconds(spec, samples, bytes);
-    let wait = host::wait_for_loader(&spec.options.host, cycles.seconds_at(clock), load);
-    DryRunSummary { trace_bars: counter.0, samples_ready: cycles_of(wait, clock) }
+    let call = length.whole.seconds_at(clock);
+    let waiting = host::wait_for_loader(&spec.options.host, call, load);
+    let samples_ready = cycles_of(waiting, clock);
+    if !samples_ready.is_zero() {
+        trace_bars += u64::from(compiled.compilation.target.ipus_per_replica);
+    }
+    let host = spec.model.definition.batched.then(|| {
+        let (_, synthetic) = bars(SampleSource::Ipu);
+        let measured = HostCallMeasurement {
+            call,
+            handshake: length.handshake.seconds_at(clock),
+            waiting: samples_ready.seconds_at(clock),
+            synthetic: synthetic.whole.seconds_at(clock),
+            samples,
+            bytes,
+        };
+        host_report(compiled, spec, &measured)
+    });
+    DryRunSummary { trace_bars, samples_ready, host }
+}
+
+/// Where a run takes its samples from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SampleSource {
+    /// The host, which has them ready after so many cycles.
+    Host(Cycles),
+    /// The IPUs: nothing of the model is copied from the host, or to it.
+    Ipu,
+}
+
+/// Cycles of a run.
+#[derive(Clone, Copy, Debug)]
+struct RunLength {
+    whole: Cycles,
+    /// Those of the control copies at its start.
+    handshake: Cycles,
 }
 
 /// What one host call brings to the device.
@@ -130,15 +170,20 @@ pub fn host_call_inputs(compiled: &CompiledProgram, spec: &Spec) -> HostCallInpu
     HostCallInputs { samples: micro_batches * spec.model.batch_size, bytes: micro_batches * bytes }
 }
 
-/// Runs the program and returns the cycle at which it ends.
+/// Runs the program and returns how long that takes.
 fn run_from<S: StepSink>(
     compiled: &CompiledProgram,
     spec: &Spec,
-    samples_ready: Cycles,
+    source: SampleSource,
     sink: &mut S,
-) -> Result<Cycles, S::Error> {
+) -> Result<RunLength, S::Error> {
     let ipus = compiled.compilation.target.ipus_per_replica;
     let input_bytes = compiled.parts.host_inputs.iter().map(|copy| copy.bytes_in).sum();
+    let parts = &compiled.parts;
+    let (samples_ready, inputs, outputs): (_, &[HostStreamCopy], &[HostStreamCopy]) = match source {
+        SampleSource::Host(ready) => (ready, &parts.host_inputs, &parts.host_outputs),
+        SampleSource::Ipu => (Cycles::ZERO, &[], &[]),
+    };
     let mut runner = ProgramRunner {
         compiled,
         spec,
@@ -148,17 +193,21 @@ fn run_from<S: StepSink>(
         step: ExecutionStep { program: ProgramId(0), ipus: Vec::new() },
         clocks: IpuClocks::new(ipus),
         host: HostTimeline::new(spec, input_bytes, samples_ready),
+        inputs,
+        outputs,
         prefetched: BTreeSet::new(),
         unsent: Vec::new(),
         all_ipus: (0..ipus).map(IpuId).collect(),
         next_step: StepId(0),
     };
     let start = runner.position();
-    runner.prologue()?;
+    runner.call_begins()?;
+    let handshake = runner.prologue()?;
     runner.iterations()?;
+    runner.call_ends()?;
     runner.mark(MarkKind::Run, "Engine::run #0", None, 0, &start)?;
     runner.loader(&start)?;
-    Ok(runner.clocks.latest())
+    Ok(RunLength { whole: runner.clocks.latest(), handshake })
 }
 
 /// Whole cycles of `clock` that are nearest to so many seconds.
@@ -208,6 +257,9 @@ struct ProgramRunner<'a, S> {
     step: ExecutionStep,
     clocks: IpuClocks,
     host: HostTimeline,
+    /// Copies of samples from the host, and of results to it.
+    inputs: &'a [HostStreamCopy],
+    outputs: &'a [HostStreamCopy],
     /// Copies from the host whose next micro-batch is on the I/O tiles already.
     prefetched: BTreeSet<ProgramId>,
     /// Copies to the host whose results are on the I/O tiles.
@@ -285,7 +337,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         let ahead = match self.spec.options.host.loader {
             DataLoaderMode::None | DataLoaderMode::Synthetic => return Ok(()),
             DataLoaderMode::Sync => false,
-            DataLoaderMode::Async => true,
+            DataLoaderMode::Async | DataLoaderMode::AsyncRebatched => true,
         };
         let HostCallInputs { samples, bytes } = host_call_inputs(self.compiled, self.spec);
         let seconds = loader_seconds(self.spec, samples, bytes);
@@ -302,12 +354,16 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         Ok(())
     }
 
-    fn prologue(&mut self) -> Result<(), S::Error> {
+    /// Host and IPUs agree on the program to run; returns the cycles of that.
+    fn prologue(&mut self) -> Result<Cycles, S::Error> {
         let compiled = self.compiled;
+        let start = self.clocks.latest();
         for copy in &compiled.parts.prologue.copies {
             self.control_copy(copy)?;
         }
-        self.items(&compiled.parts.prologue.broadcast)
+        let agreed = self.clocks.latest();
+        self.items(&compiled.parts.prologue.broadcast)?;
+        Ok(agreed - start)
     }
 
     fn iterations(&mut self) -> Result<(), S::Error> {
@@ -356,7 +412,6 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
             if schedule.update == WeightUpdateTiming::PerIteration {
                 self.updates(iteration)?;
             }
-            self.framework_overhead()?;
             self.mark(
                 MarkKind::Iteration,
                 &format!("iteration {iteration}"),
@@ -409,14 +464,12 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         iteration: u64,
     ) -> Result<(), S::Error> {
         let compiled: &'a CompiledProgram = self.compiled;
-        for copy in compiled.parts.host_inputs.iter().filter(|copy| forward(slot, copy).is_some()) {
+        for copy in self.inputs.iter().filter(|copy| forward(slot, copy).is_some()) {
             self.input(copy)?;
         }
         // The I/O tiles have handed over what they held: they fetch and send while others compute.
         if let Some(next) = next {
-            for copy in
-                compiled.parts.host_inputs.iter().filter(|copy| forward(next, copy).is_some())
-            {
+            for copy in self.inputs.iter().filter(|copy| forward(next, copy).is_some()) {
                 self.prefetch_input(copy)?;
             }
         }
@@ -424,7 +477,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         for turn in &slot.turns {
             self.turn(turn, iteration)?;
         }
-        for copy in &compiled.parts.host_outputs {
+        for copy in self.outputs {
             if let Some(turn) = forward(slot, copy) {
                 self.items(&copy.sum_items)?;
                 if self.sends_output(turn, iteration) {
