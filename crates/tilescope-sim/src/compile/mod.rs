@@ -8,6 +8,7 @@ mod program_tree;
 mod remote_buffers;
 mod report_notes;
 mod stash;
+mod streamed_tensors;
 mod tensor_analysis;
 mod transfers;
 mod variables;

@@ -3,6 +3,7 @@
 use super::data_flow::{BufferKey, first_leaf, last_leaf};
 use super::fragments::{ProgramBuilder, UnplacedVariable};
 use super::program_tables::{FragmentItem, ProgramTables};
+use super::streamed_tensors::{StreamedTensor, is_floating};
 use super::tensor_analysis::{StageBoundary, TensorBuffer, TensorBufferKind};
 use crate::poplar::code_bytes;
 use crate::poplar::exchange::{WORD_BYTES, send_instructions};
@@ -12,8 +13,8 @@ use crate::popops::elementwise::BinaryOpType;
 use crate::popops::relayout::{arrange, copy_vertex};
 use crate::poputil::tensor_layout::linear_mapping;
 use crate::schedule::StageCopyTiming;
-use crate::shape::{DType, TensorId, TensorRole};
-use crate::spec::{DataLoaderMode, OutputMode, ReturnedOutputs, StreamInputType, StreamOutputType};
+use crate::shape::{TensorId, TensorRole};
+use crate::spec::{DataLoaderMode, OutputMode};
 use tilescope_report::units::{Bytes, Elements, IpuId, ProgramId, TileId, TileRuns};
 use tilescope_report::{
     ExchangeRoute, MemoryCategory, ProgramKind, ProgramNode, TileTraffic, TrainingPass,
@@ -40,16 +41,6 @@ pub struct HostStreamCopy {
     pub tile_items: Vec<FragmentItem>,
     /// Adds a result to the sum that is sent at the end.
     pub sum_items: Vec<FragmentItem>,
-}
-
-/// A tensor of the model as it crosses between the host and an IPU.
-#[derive(Clone, Debug)]
-pub struct StreamedTensor {
-    pub name: String,
-    /// Sizes of its dimensions, for one micro-batch.
-    pub shape: Vec<u64>,
-    /// Element type on the way.
-    pub element_type: DType,
 }
 
 /// Bytes that one IPU sends another.
@@ -97,49 +88,14 @@ impl ProgramBuilder<'_> {
         if self.spec.options.host.loader == DataLoaderMode::Synthetic {
             return Vec::new();
         }
-        let is_returned = |tensor: &TensorId| match self.spec.options.returned_outputs {
-            ReturnedOutputs::All => true,
-            ReturnedOutputs::Loss => graph.losses.contains(tensor) || graph.losses.is_empty(),
-        };
         let outputs: Vec<TensorId> = graph
             .outputs
             .iter()
             .copied()
-            .filter(is_returned)
+            .filter(|tensor| self.is_returned(*tensor))
             .filter(|tensor| self.placement.stage(graph.tensor(*tensor).block) == stage)
             .collect();
         outputs.into_iter().map(|tensor| self.host_output(tensor, stage)).collect()
-    }
-
-    /// Element type in which an input crosses from the host.
-    fn input_element_type(&self, tensor: TensorId) -> DType {
-        let own = self.lowering.tensor_type(tensor).dtype;
-        match self.spec.options.input_type {
-            _ if !is_floating(own) => own,
-            StreamInputType::Model => own,
-            StreamInputType::Float32 => DType::Float,
-            StreamInputType::Float16 => DType::Half,
-            StreamInputType::UInt8 => DType::UInt8,
-            StreamInputType::Int8 => DType::Int8,
-        }
-    }
-
-    /// Element type in which a result goes to the host.
-    fn output_element_type(&self, tensor: TensorId) -> DType {
-        let own = self.lowering.tensor_type(tensor).dtype;
-        match self.spec.options.output_type {
-            _ if !is_floating(own) => own,
-            StreamOutputType::Model => own,
-            StreamOutputType::Float32 => DType::Float,
-            StreamOutputType::Float16 => DType::Half,
-        }
-    }
-
-    /// A tensor of the graph as it is streamed.
-    fn streamed(&self, tensor: TensorId, element_type: DType) -> Option<StreamedTensor> {
-        let of_graph = self.graph.tensor(tensor);
-        let shape = self.lowering.tensor_type(tensor).shape.clone();
-        Some(StreamedTensor { name: of_graph.name.clone(), shape, element_type })
     }
 
     fn host_input(&mut self, tensor: TensorId, stage: usize) -> HostStreamCopy {
@@ -458,11 +414,6 @@ pub(crate) fn io_mapping(compute_tiles: u32, io_tiles: u32, total: Bytes) -> Til
     let byte = Bytes(1);
     let mapping = linear_mapping(Elements(total / byte), byte, byte, io_tiles);
     mapping.map(|bytes| *bytes * byte).shifted(compute_tiles)
-}
-
-/// Whether a type is a floating-point type of models.
-fn is_floating(dtype: DType) -> bool {
-    matches!(dtype, DType::Float | DType::Half)
 }
 
 /// A sync of all IPUs, and with the host where a stream copy follows.

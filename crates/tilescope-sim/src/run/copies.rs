@@ -92,9 +92,10 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         lane: HostCopyLane,
     ) -> Result<(), S::Error> {
         let stream = copy.programs[1];
-        let filled = self.host.fill_next_buffer(stream, copy.bytes_in);
+        let transfer = self.compiled.system.host_cycles(copy.bytes_in);
+        let ready = self.host.fill_next_buffer(stream, copy.bytes_in, transfer);
         let first = self.next_step;
-        self.stream(copy, lane, filled)?;
+        self.stream(copy, lane, ready)?;
         if let Some((micro_batch, busy)) = self.host.callback(stream) {
             let stage = &self.compiled.placement.stages[copy.stage].name;
             let label = format!("{stage} callback {micro_batch}");
@@ -108,7 +109,9 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
     fn copy_to_host(&mut self, copy: &HostStreamCopy, lane: HostCopyLane) -> Result<(), S::Error> {
         let stream = copy.programs[1];
         self.stream(copy, lane, self.host.result_buffer_free(stream))?;
-        self.host.result_written(stream, copy.bytes_out, self.now(copy.ipu, lane));
+        let transfer = self.compiled.system.host_cycles(copy.bytes_out);
+        let begun = self.now(copy.ipu, lane).saturating_sub(transfer);
+        self.host.result_written(stream, copy.bytes_out, begun);
         Ok(())
     }
 

@@ -142,33 +142,33 @@ spec_table! {
     /// The host: what it does and how long it takes.
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct HostSpec {
-        /// Where samples come from: always ready, loaded during the call before, loaded between
-        /// calls, or made on the IPU without any host copy
+        /// Where samples come from: always ready, loaded during the call before (at once or in small
+        /// batches), loaded between calls, or made on the IPU without any host copy
         loader: DataLoaderMode = DataLoaderMode::None => {
-            shows_in: "Execution trace: no stream copies when synthetic, else the first StreamCopyBegin",
+            shows_in: "Execution trace: no stream copies when synthetic, else `hostCall/loader`; Summary: Host",
             poptorch: "poptorch.DataLoaderMode",
             popart: "enableSyntheticData",
         }
         /// Loader processes of an instance that prepare samples side by side
         num_workers: u64 = 1, in SpecKeyType::Integer(1, 1024) => {
-            shows_in: "Execution trace: StreamCopyBegin; Summary: samples per second (first copy of the call)",
+            shows_in: "Execution trace: `hostCall/loader` at the start; Summary: Host, loader alone",
             poptorch: "poptorch.DataLoader num_workers",
         }
         /// Time one worker takes to prepare one sample
         seconds_per_sample: f64 = 0.0, in SECONDS => {
-            shows_in: "Execution trace: StreamCopyBegin; Summary: samples per second (first copy of the call)",
+            shows_in: "Execution trace: `hostCall/loader` at the start; Summary: Host, loader alone",
         }
         /// Time an instance's loader takes per host call besides its samples
         seconds_per_call: f64 = 0.0, in SECONDS => {
-            shows_in: "Execution trace: StreamCopyBegin; Summary: samples per second (first copy of the call)",
+            shows_in: "Execution trace: `hostCall/loader` at the start; Summary: Host, loader alone",
         }
         /// Rate at which an instance's loader copies samples into the host's buffers
         copy_bytes_per_second: f64 = 2.5e10, in SpecKeyType::RealAbove(0.0, 1.0e13), written "2.5e10" => {
-            shows_in: "Execution trace: StreamCopyBegin; Summary: samples per second (first copy of the call)",
+            shows_in: "Execution trace: `hostCall/loader` at the start; Summary: Host, loader alone",
         }
         /// Calls an asynchronous loader may run ahead
         buffer_size: u64 = 3, in SpecKeyType::Integer(1, 1024) => {
-            shows_in: "Execution trace: StreamCopyBegin; Summary: samples per second (first copy of the call)",
+            shows_in: "Execution trace: `hostCall/loader` at the start; Summary: Host, loader alone",
             poptorch: "async_options buffer_size",
         }
         /// Spread of the time a micro-batch takes the host, as a share of its mean
@@ -177,7 +177,7 @@ spec_table! {
         }
         /// Time of the stream callback that fills a micro-batch's buffers
         seconds_per_micro_batch: f64 = 0.0, in SECONDS => {
-            shows_in: "Execution trace: StreamCopyBegin; Summary: samples per second",
+            shows_in: "Execution trace: callbacks, StreamCopyBegin; Summary: Host",
             popart: "IStepIO callback",
         }
         /// Time the framework takes per host call before it launches the program: it checks and

@@ -3,7 +3,8 @@
 //!
 //! A loader of each instance prepares the samples of a whole call; a stream callback then fills the
 //! buffer of one micro-batch, up to the prefetch depth ahead, and the links of the host bring it to
-//! where the IPU fetches it from. An IPU that comes too early waits in StreamCopyBegin.
+//! the IPU-Machine, from where each IPU fetches it at its own rate. An IPU that comes too early waits
+//! in StreamCopyBegin.
 
 mod epochs;
 mod host_report;
@@ -50,8 +51,6 @@ struct HostStream {
     /// When the callback of the last one began and was done.
     begun: Cycles,
     called: Cycles,
-    /// When the buffer of the last one was where the IPU fetches it from.
-    filled: Cycles,
     /// When the buffers that are still in use were emptied.
     emptied: VecDeque<Cycles>,
     /// When the last result was with the host.
@@ -99,8 +98,15 @@ impl HostTimeline {
         Cycles::from_f64((bytes.as_f64() * self.link_cycles_per_byte).round())
     }
 
-    /// When the buffer of the stream's next micro-batch is full.
-    pub(crate) fn fill_next_buffer(&mut self, stream: ProgramId, bytes: Bytes) -> Cycles {
+    /// When the IPU can begin to fetch the stream's next micro-batch, which takes it `transfer`
+    /// cycles: the callback is done, and the host's links, which move while it fetches, will not
+    /// keep it waiting.
+    pub(crate) fn fill_next_buffer(
+        &mut self,
+        stream: ProgramId,
+        bytes: Bytes,
+        transfer: Cycles,
+    ) -> Cycles {
         let share = bytes.as_f64() / self.input_bytes.max(Bytes(1)).as_f64();
         let depth = self.prefetch_depth;
         let moving = self.link_cycles(bytes);
@@ -119,10 +125,9 @@ impl HostTimeline {
         );
         entry.begun = start;
         entry.called = start + Cycles::from_f64((self.callback * share * jitter).round());
-        entry.filled = entry.called.max(self.link_in) + moving;
-        self.link_in = entry.filled;
+        self.link_in = entry.called.max(self.link_in) + moving;
         entry.fetched += 1;
-        entry.filled
+        entry.called.max(self.link_in.saturating_sub(transfer))
     }
 
     /// The stream's buffer was emptied.
@@ -140,9 +145,10 @@ impl HostTimeline {
         self.streams.get(&stream).map_or(Cycles::ZERO, |entry| entry.sent)
     }
 
-    /// The IPU has put a result of so many bytes into its buffer; the host's links fetch it.
-    pub(crate) fn result_written(&mut self, stream: ProgramId, bytes: Bytes, at: Cycles) {
-        self.link_out = self.link_out.max(at) + self.link_cycles(bytes);
+    /// The IPU puts a result of so many bytes into its buffer from `begun` on; the host's links
+    /// move it meanwhile.
+    pub(crate) fn result_written(&mut self, stream: ProgramId, bytes: Bytes, begun: Cycles) {
+        self.link_out = self.link_out.max(begun) + self.link_cycles(bytes);
         self.streams.entry(stream).or_default().sent = self.link_out;
     }
 
