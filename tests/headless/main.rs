@@ -17,6 +17,7 @@ mod cost_laws;
 mod documents;
 mod find;
 mod format_document;
+mod host;
 mod insights;
 mod layers;
 mod layouts;

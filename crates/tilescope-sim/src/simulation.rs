@@ -96,10 +96,11 @@ impl<'a> Simulation<'a> {
         if accumulation.saturating_mul(iterations) > MOST_COUNTED_MICRO_BATCHES {
             allowed(records_of_long_run(spec)?)?;
         }
-        let compiled = compile::compile(spec)?;
+        let mut compiled = compile::compile(spec)?;
         let fits = compiled.tiles_out_of_memory() == 0;
         let run = fits.then(|| run::dry_run(&compiled, spec));
-        allowed(run.map_or(0, |run| run.trace_bars))?;
+        allowed(run.as_ref().map_or(0, |run| run.trace_bars))?;
+        compiled.compilation.host = run.as_ref().and_then(|run| run.host.clone());
         Ok(Self { spec, compiled, run })
     }
 
@@ -110,7 +111,7 @@ impl<'a> Simulation<'a> {
 
     /// What the run will take; nothing for a program that does not fit in memory.
     pub fn forecast(&self) -> RunForecast {
-        RunForecast { records: self.run.map_or(0, |run| run.trace_bars) }
+        RunForecast { records: self.run.as_ref().map_or(0, |run| run.trace_bars) }
     }
 
     /// Runs the program and writes the report to `directory`; returns the file's path.

@@ -8,6 +8,7 @@ mod program_tree;
 mod remote_buffers;
 mod report_notes;
 mod stash;
+mod streamed_tensors;
 mod tensor_analysis;
 mod transfers;
 mod variables;
@@ -24,8 +25,8 @@ use crate::poplar::code_bytes::TileCodeBytes;
 use crate::poplin::planner::PlanCache;
 use crate::schedule::{ExecutionSchedule, StagePlacement, SyncGroups, split_balanced};
 use crate::shape::{TensorId, TensorRole};
-use crate::spec::{Spec, SpecError};
-use crate::targets::{Chip, IpuTarget, SystemCosts};
+use crate::spec::{Spec, SpecError, StreamConnection};
+use crate::targets::{Chip, HostConnection, IpuTarget, SystemCosts};
 use data_flow::DataFlowRecorder;
 use fragments::ProgramBuilder;
 use program_tables::ProgramTables;
@@ -36,7 +37,7 @@ use tensor_analysis::{BufferLifetimes, StashPolicy, TensorAnalysis};
 use tilescope_report::units::{Bytes, Cycles, ProgramId};
 use tilescope_report::{
     Bandwidth, BatchingConfig, CompilationReport, GraphCounts, MachineInterface, Target,
-    TargetKind, TrainingPass,
+    TrainingPass,
 };
 
 /// Why a spec could not be compiled.
@@ -166,6 +167,7 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
         tile_memory: memory.allocation.memory,
         tile_categories: memory.allocation.categories,
         liveness: tables.liveness,
+        host: None,
         notes: Vec::new(),
     };
     let mut compiled = CompiledProgram {
@@ -276,19 +278,14 @@ fn target(spec: &Spec) -> Target {
     }
 }
 
-/// What surrounds a replica. Replicas of one instance work alike, so they copy at the same time and
-/// share what it can move; the host of an IPU Model has no such limit.
+/// What surrounds a replica.
 fn system_costs(spec: &Spec) -> SystemCosts {
-    let (target, options) = (&spec.target, &spec.options);
-    let rate = options.host.bytes_per_second;
-    let mut costs = SystemCosts::new(target.system, target.kind, target.ipus, rate);
-    if target.kind == TargetKind::Ipu {
-        let replicas = (options.replication_factor / options.num_instances).max(1);
-        let clock = target.chip.clock.0 as f64;
-        let share = options.host.shared_bytes_per_second / f64::from(replicas) / clock;
-        costs.host_bytes_per_cycle = costs.host_bytes_per_cycle.min(share);
-    }
-    costs
+    let (target, host) = (&spec.target, &spec.options.host);
+    let connection = HostConnection {
+        bytes_per_second: host.bytes_per_second,
+        raw: host.streams == StreamConnection::Raw,
+    };
+    SystemCosts::new(target.system, target.kind, target.ipus, connection)
 }
 
 /// What the machine moves at most.

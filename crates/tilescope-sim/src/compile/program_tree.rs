@@ -4,16 +4,17 @@ use super::ProgramPrologue;
 use super::fragments::{ProgramBuilder, StageFragment, UnplacedVariable, pass_name};
 use super::outline::OutlineFunctions;
 use super::program_tables::FragmentItem;
-use super::transfers::{HostStreamCopy, StageCopyGroup, external_sync, stream_copy};
+use super::transfers::{HostStreamCopy, StageCopyGroup, stream_copy};
 use crate::operators::LoweringError;
 use crate::poplar::exchange;
 use crate::poplar::work::{MemoryConstraint, OperationWork, OperationWorkItem, WorkPhase};
 use crate::popops::elementwise;
 use crate::schedule::{ExecutionSchedule, ScheduleSlot, WeightUpdateTiming};
+use crate::spec::DataLoaderMode;
 use crate::targets::WORKERS;
 use std::collections::BTreeMap;
 use tilescope_report::units::{Bytes, Cycles, IpuId, ProgramId, TileId, TileRange, TileRuns};
-use tilescope_report::{MemoryCategory, ProgramKind, ProgramNode, TrainingPass};
+use tilescope_report::{HostCallPart, MemoryCategory, ProgramKind, ProgramNode, TrainingPass};
 
 /// The pieces that a program is made of.
 #[derive(Debug)]
@@ -29,8 +30,8 @@ pub struct ProgramParts {
     pub link_copies: Vec<StageCopyGroup>,
     /// For each IPU, the wait of its compute tiles for its I/O tiles.
     pub io_syncs: Vec<ProgramId>,
-    /// The sync in which the framework on the host holds an iteration up.
-    pub iteration_sync: ProgramId,
+    /// Syncs in which all IPUs wait for a part of the host call, for the parts that take time.
+    pub host_call: BTreeMap<HostCallPart, ProgramId>,
 }
 
 impl ProgramParts {
@@ -84,7 +85,7 @@ pub(crate) fn assemble(
         })
     };
     let io_syncs = (0..ipus).map(IpuId).map(io_sync).collect();
-    let iteration_sync = external_sync(&mut builder.tables);
+    let host_call = host_call_syncs(builder);
     let parts = ProgramParts {
         fragments,
         prologue,
@@ -92,10 +93,27 @@ pub(crate) fn assemble(
         host_outputs,
         link_copies,
         io_syncs,
-        iteration_sync,
+        host_call,
     };
     let root = ProgramTree::new(builder, schedule, &parts).control_program();
     Ok((parts, root))
+}
+
+/// A sync for each part of a host call that the IPUs wait for.
+fn host_call_syncs(builder: &mut ProgramBuilder) -> BTreeMap<HostCallPart, ProgramId> {
+    let host = &builder.spec.options.host;
+    let has_loader = !matches!(host.loader, DataLoaderMode::None | DataLoaderMode::Synthetic);
+    let parts = [
+        (HostCallPart::Loader, has_loader),
+        (HostCallPart::Framework, host.seconds_per_framework_call > 0.0),
+        (HostCallPart::Launch, host.seconds_per_launch > 0.0),
+        (HostCallPart::Results, host.seconds_per_return > 0.0),
+    ];
+    let waited_for = parts.into_iter().filter(|(_, takes_time)| *takes_time);
+    let sync = |(part, _): (HostCallPart, bool)| {
+        (part, builder.tables.program(ProgramNode::new(ProgramKind::Sync, part.sync_name())))
+    };
+    waited_for.map(sync).collect()
 }
 
 /// Every run begins with two small copies from the host that say which program to run, and an

@@ -2,7 +2,7 @@
 
 use super::CompiledProgram;
 use crate::schedule::{PipelineTiming, WeightUpdateTiming};
-use crate::spec::{OverlapIo, PipelineSchedule, Spec, StashConvention};
+use crate::spec::{MultiThreadMode, OverlapIo, PipelineSchedule, Spec, StashConvention};
 use tilescope_report::units::{Bytes, IpuId, binary_bytes};
 use tilescope_report::{MemoryRegion, ProgramKind};
 
@@ -160,9 +160,11 @@ fn io_tiles(compiled: &CompiledProgram) -> Option<String> {
 
 fn helper_threads(spec: &Spec) -> Option<String> {
     let options = &spec.options;
-    (options.overlap_io != OverlapIo::None && options.replication_factor > 1).then(|| {
+    let single = options.host.stream_callbacks_multi_thread_mode == MultiThreadMode::SingleThread;
+    (single && options.overlap_io != OverlapIo::None && spec.local_replicas() > 1).then(|| {
         "Warning: With several replicas the host overlaps only with helper threads: set \
-         streamCallbacks.multiThreadMode = collaborative and numWorkerThreads = 6"
+         options.host.stream_callbacks_multi_thread_mode = collaborative and \
+         options.host.num_worker_threads = 6"
             .to_string()
     })
 }
@@ -171,7 +173,7 @@ fn helper_threads(spec: &Spec) -> Option<String> {
 fn stream_buffers(compiled: &CompiledProgram, spec: &Spec) -> Option<String> {
     let inputs: Bytes = compiled.parts.host_inputs.iter().map(|copy| copy.bytes_in).sum();
     let depth = spec.options.prefetch_depth;
-    let local = u64::from(spec.options.replication_factor / spec.options.num_instances);
+    let local = u64::from(spec.local_replicas());
     let copies = compiled.compilation.programs.iter();
     let any = copies.filter(|program| program.kind == ProgramKind::StreamCopyMid).count() > 0;
     (any && !inputs.is_zero() && depth > 1).then(|| {

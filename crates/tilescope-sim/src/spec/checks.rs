@@ -50,10 +50,18 @@ fn system(spec: &Spec) -> SpecConflict {
 }
 
 fn instances(spec: &Spec) -> SpecConflict {
-    let (instances, replicas) = (spec.options.num_instances, spec.options.replication_factor);
-    (!replicas.is_multiple_of(instances)).then(|| {
+    let options = &spec.options;
+    let (hosts, instances) = (options.num_hosts, options.num_instances);
+    let replicas = options.replication_factor;
+    if !replicas.is_multiple_of(instances) {
         let problem = format!("{instances} instances cannot share {replicas} replicas evenly");
-        ("options.num_instances", problem)
+        return Some(("options.num_instances", problem));
+    }
+    (!instances.is_multiple_of(hosts)).then(|| {
+        let problem = format!(
+            "{hosts} hosts cannot run {instances} instances evenly; set options.num_instances"
+        );
+        ("options.num_hosts", problem)
     })
 }
 

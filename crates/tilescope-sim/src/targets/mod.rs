@@ -13,7 +13,9 @@ pub(crate) use c600::C600;
 pub use ipu_target::{BytesPerCycle, IpuTarget};
 pub(crate) use mk1::MK1;
 pub use mk2::MK2;
-pub(crate) use system_costs::{IpuLink, SystemCosts};
+pub(crate) use system_costs::{
+    HOST_CORES, HOST_LINK_BYTES_PER_SECOND, HostConnection, IpuLink, SystemCosts,
+};
 pub(crate) use systems::{
     DEFAULT_SYSTEM, IpuLinkTopology, SYSTEM_NAMES, SystemDef, find_system, smallest_system_with,
 };

@@ -29,6 +29,15 @@ pub struct SystemCosts {
     pub stream_end_cycles: Cycles,
 }
 
+/// How the host is joined to one IPU.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HostConnection {
+    /// Bytes per second, where the spec sets them.
+    pub bytes_per_second: Option<f64>,
+    /// Whether streams take from the program's own memory, without callbacks of a framework.
+    pub raw: bool,
+}
+
 /// A link from an IPU to its neighbour: the other one of its pair, or one up or down the ladder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct IpuLink {
@@ -68,10 +77,13 @@ const LADDER_BYTES_PER_SECOND: f64 = 29.2e9;
 /// (Bow-2000 data sheet).
 const GATEWAY_BYTES_PER_SECOND: f64 = 2.0 * 100e9 / 8.0 / 4.0;
 
-/// Bytes per second between streaming memory and one IPU: what a plain host stream reached on a
-/// Mk2 (graphcore/examples tut6 on hardware: 40.04 MB in 2,641,488 cycles), since both go through
-/// the gateway's eight PCIe lanes of the IPU. No measured remote buffer is public.
-const REMOTE_BYTES_PER_SECOND: f64 = 20.1e9;
+/// Bytes per second between one IPU and the host, of a plain program that connected its memory to
+/// a stream on a Mk2 (graphcore/examples tut6 on hardware: 40.04 MB in 2,641,488 cycles).
+const RAW_STREAM_BYTES_PER_SECOND: f64 = 20.1e9;
+
+/// Bytes per second between streaming memory and one IPU: those of a plain stream, since both go
+/// through the gateway's eight PCIe lanes of the IPU. No measured remote buffer is public.
+const REMOTE_BYTES_PER_SECOND: f64 = RAW_STREAM_BYTES_PER_SECOND;
 
 /// Cycles of a sync between IPUs (Target::getGlobalSyncCycles, IPU21).
 const EXTERNAL_SYNC_CYCLES: Cycles = Cycles(600);
@@ -79,6 +91,15 @@ const EXTERNAL_SYNC_CYCLES: Cycles = Cycles(600);
 /// Bytes per second from the host to one IPU of a PopTorch program; fitted on the single-replica
 /// row of the PopTorch data-loading tutorial.
 const HOST_BYTES_PER_SECOND: f64 = 5.3e9;
+
+/// Bytes per second of one host's links: the two 100 GbE ports of its network card (IPU-M2000 and
+/// IPU-POD64 data sheets: one dual-port RoCE card in a server, two such ports on an IPU-Machine).
+/// That all of it is reached is assumed.
+pub(crate) const HOST_LINK_BYTES_PER_SECOND: f64 = 2.0 * 100e9 / 8.0;
+
+/// Cores of one host: two processors of 64 (IPU-POD64 data sheet: Dell R6525, dual-socket Epyc2;
+/// the processors with most cores are assumed).
+pub(crate) const HOST_CORES: u64 = 2 * 64;
 
 /// Seconds of one stream copy besides its transfer; fitted on the trace of the PopTorch pipelining
 /// tutorial, where 40 copies leave 8,100 cycles each.
@@ -105,16 +126,22 @@ const MODEL_SYNC_SECONDS_PER_HOP: f64 = 15e-9;
 impl SystemCosts {
     /// The part of a system that surrounds `ipus` IPUs of one replica.
     ///
-    /// `host` is the rate between host and one IPU in bytes per second, where the spec sets it.
-    pub(crate) fn new(system: &SystemDef, kind: TargetKind, ipus: u32, host: Option<f64>) -> Self {
+    pub(crate) fn new(
+        system: &SystemDef,
+        kind: TargetKind,
+        ipus: u32,
+        connection: HostConnection,
+    ) -> Self {
         let clock = system.chip.clock.0 as f64;
+        let stream =
+            if connection.raw { RAW_STREAM_BYTES_PER_SECOND } else { HOST_BYTES_PER_SECOND };
         let handshake = STREAM_HANDSHAKE_SECONDS * clock;
         let (sync, begin, end, default_host) = match kind {
             TargetKind::Ipu => (
                 EXTERNAL_SYNC_CYCLES,
                 Cycles::from_f64((handshake * (1.0 - STREAM_END_SHARE)).round()),
                 Cycles::from_f64((handshake * STREAM_END_SHARE).round()),
-                HOST_BYTES_PER_SECOND / clock,
+                stream / clock,
             ),
             TargetKind::IpuModel => {
                 let hops = f64::from(1 + ipus / 2 / 2);
@@ -135,7 +162,9 @@ impl SystemCosts {
             topology: system.topology,
             remote_bytes_per_cycle: REMOTE_BYTES_PER_SECOND / clock,
             external_sync_cycles: sync,
-            host_bytes_per_cycle: host.map_or(default_host, |rate| rate / clock),
+            host_bytes_per_cycle: connection
+                .bytes_per_second
+                .map_or(default_host, |rate| rate / clock),
             stream_begin_cycles: begin,
             stream_end_cycles: end,
         }

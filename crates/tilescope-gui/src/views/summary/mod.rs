@@ -2,6 +2,7 @@
 
 mod files;
 mod headline;
+mod host;
 
 use super::{ReportView, ViewContext, ViewDescriptor};
 use crate::model::command::AppCommand;
@@ -189,6 +190,7 @@ impl<'b> SummaryBlocks<'_, 'b> {
     fn figures_ui(&mut self, ui: &mut Ui, facts: &SummaryPageData) {
         self.ui(ui, "Graph", |ui, _| graph_ui(ui, facts));
         self.ui(ui, "Batching and throughput", |ui, _| batching_ui(ui, facts));
+        self.ui(ui, "Host", |ui, _| host::host_ui(ui, facts));
     }
 
     fn notes_ui(&mut self, ui: &mut Ui, facts: &SummaryPageData) {

@@ -10,9 +10,13 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 /// Tables whose rows are numbered 0, 1, 2, …, and the column of the number.
-const NUMBERED_TABLES: [(&str, &str); 21] = [
+const NUMBERED_TABLES: [(&str, &str); 25] = [
     ("bandwidths", "id"),
     ("options", "id"),
+    ("host_rates", "id"),
+    ("host_call_parts", "id"),
+    ("host_tensors", "id"),
+    ("host_epochs", "id"),
     ("notes", "id"),
     ("programs", "id"),
     ("operations", "id"),
