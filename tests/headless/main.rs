@@ -28,6 +28,7 @@ mod pipeline;
 mod planner_properties;
 mod published_programs;
 mod readme;
+mod replicated_sharding;
 mod report_damage;
 mod report_foreign;
 mod report_round_trip;

@@ -1,11 +1,13 @@
 //! From a spec to a compiled program: everything that is known before it runs.
 
+mod collectives;
 mod data_flow;
 mod fragments;
 mod outline;
 mod program_tables;
 mod program_tree;
 mod remote_buffers;
+mod replicated_sharding;
 mod report_notes;
 mod stash;
 mod tensor_analysis;
@@ -23,14 +25,14 @@ use crate::operators::{LoweringContext, LoweringError};
 use crate::poplar::code_bytes::TileCodeBytes;
 use crate::poplin::planner::PlanCache;
 use crate::schedule::{ExecutionSchedule, StagePlacement, SyncGroups, split_balanced};
-use crate::shape::{TensorId, TensorRole};
 use crate::spec::{Spec, SpecError};
 use crate::targets::{Chip, IpuTarget, SystemCosts};
 use data_flow::DataFlowRecorder;
 use fragments::ProgramBuilder;
 use program_tables::ProgramTables;
 use program_tree::ProgramParts;
-use std::collections::{BTreeMap, BTreeSet};
+use replicated_sharding::ReplicatedSharding;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use tensor_analysis::{BufferLifetimes, StashPolicy, TensorAnalysis};
 use tilescope_report::units::{Bytes, Cycles, ProgramId};
@@ -101,12 +103,14 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
     let placement = StagePlacement::new(spec, &graph, &|| block_costs(spec, &graph, plans))?;
     let schedule =
         ExecutionSchedule::new(&spec.options, placement.stages.len(), spec.model.training);
+    let sharding = ReplicatedSharding::new(spec, &graph);
     let keeping = StashPolicy {
         stash_depths: &schedule.stash_depths,
         copying: schedule.copying,
         recomputation: spec.options.recomputation,
         activations_off_chip: !spec.options.location.activations.on_chip,
         one_by_one: schedule.one_by_one,
+        shared_weights: &sharding.weights(&graph),
     };
     let tensors = TensorAnalysis::new(&graph, &placement, &keeping);
     let target = target(spec);
@@ -130,7 +134,7 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
         spec,
         schedule: &schedule,
         system: &system,
-        sharded: sharded_tensors(spec, &graph),
+        sharding,
         producers: BTreeMap::new(),
         data_flows: DataFlowRecorder::default(),
     };
@@ -246,16 +250,6 @@ pub fn balance(spec: &Spec) -> Result<Vec<BalancedStage>, CompileError> {
     Ok(parts.into_iter().map(stage).collect())
 }
 
-/// Optimiser state that the replicas share out.
-fn sharded_tensors(spec: &Spec, graph: &ModelGraph) -> BTreeSet<TensorId> {
-    let sharding = &spec.options.location.sharding;
-    if !sharding.replicated_tensor_sharding {
-        return BTreeSet::new();
-    }
-    let large = |id: &TensorId| graph.tensor(*id).ty.elements() >= sharding.min_elements_for_rts;
-    graph.with_role(TensorRole::OptimizerState).filter(large).collect()
-}
-
 fn target(spec: &Spec) -> Target {
     let chip = spec.target.chip;
     Target {
@@ -282,7 +276,7 @@ fn system_costs(spec: &Spec) -> SystemCosts {
     let rate = options.host.bytes_per_second;
     let mut costs = SystemCosts::new(target.system, target.kind, target.ipus, rate);
     if target.kind == TargetKind::Ipu {
-        let replicas = (options.replication_factor / options.num_instances).max(1);
+        let replicas = options.local_replicas();
         let clock = target.chip.clock.0 as f64;
         let share = options.host.shared_bytes_per_second / f64::from(replicas) / clock;
         costs.host_bytes_per_cycle = costs.host_bytes_per_cycle.min(share);

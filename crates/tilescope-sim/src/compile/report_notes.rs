@@ -2,7 +2,7 @@
 
 use super::CompiledProgram;
 use crate::schedule::{PipelineTiming, WeightUpdateTiming};
-use crate::spec::{OverlapIo, PipelineSchedule, Spec, StashConvention};
+use crate::spec::{OverlapIo, PipelineSchedule, ShardingDomain, Spec, StashConvention};
 use tilescope_report::units::{Bytes, IpuId, binary_bytes};
 use tilescope_report::{MemoryRegion, ProgramKind};
 
@@ -18,6 +18,7 @@ pub(crate) fn notes(compiled: &CompiledProgram, spec: &Spec) -> Vec<String> {
     notes.extend(activations_that_stay(compiled, spec));
     notes.extend(sync_groups(compiled, spec));
     notes.extend(replicas(spec));
+    notes.extend(replicated_sharding(spec));
     notes.extend(shards(spec));
     notes.extend(io_tiles(compiled));
     notes.extend(helper_threads(spec));
@@ -126,6 +127,31 @@ fn replicas(spec: &Spec) -> Option<String> {
             offsets.join(", ")
         )
     })
+}
+
+/// Which tensors the replicas share out, and among how many.
+fn replicated_sharding(spec: &Spec) -> Option<String> {
+    let options = &spec.options;
+    let kinds: Vec<(&str, ShardingDomain)> = [
+        ("weights", &options.location.weights_sharding),
+        ("accumulators", &options.location.accumulators_sharding),
+        ("optimiser state", &options.location.optimizer_state_sharding),
+    ]
+    .into_iter()
+    .filter(|(_, kind)| kind.replicated_tensor_sharding)
+    .map(|(words, kind)| (words, kind.sharding_domain))
+    .collect();
+    let (_, domain) = *kinds.first()?;
+    let words: Vec<&str> = kinds.into_iter().map(|(words, _)| words).collect();
+    let replicas = options.replicas_of(domain);
+    let domains = match options.replication_factor / replicas {
+        1 => String::new(),
+        several => format!("; {several} such groups add their gradients up share by share"),
+    };
+    Some(format!(
+        "Each of {replicas} replicas keeps 1/{replicas} of the {}{domains}",
+        words.join(", ")
+    ))
 }
 
 fn shards(spec: &Spec) -> Option<String> {

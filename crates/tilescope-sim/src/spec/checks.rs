@@ -18,6 +18,7 @@ pub(super) fn check(values: &CheckedSpecValues, spec: &Spec) -> Result<(), SpecE
         io_tiles(spec),
         overlap(spec),
         schedule(spec),
+        sharding(spec),
         outputs(values, spec),
         parts(values, spec),
     ];
@@ -112,15 +113,28 @@ fn schedule(spec: &Spec) -> SpecConflict {
         let problem = "there is nothing to recompute: the model is not trained";
         return Some(("options.recomputation", problem.into()));
     }
-    let location = &options.location;
-    if location.sharding.replicated_tensor_sharding && options.replication_factor < 2 {
-        let key = "options.location.optimizer_state.replicated_tensor_sharding";
-        return Some((
-            key,
-            "sharding needs more than one replica; set options.replication_factor".into(),
-        ));
-    }
     None
+}
+
+/// A tensor is split over several replicas, and tensors of one update over the same (PopART user
+/// guide, replicated tensor sharding).
+fn sharding(spec: &Spec) -> SpecConflict {
+    let options = &spec.options;
+    let mut split = options.location.shardings().into_iter().filter_map(|(key, sharding)| {
+        sharding.replicated_tensor_sharding.then_some((key, sharding.sharding_domain))
+    });
+    let (first, domain) = split.next()?;
+    if options.replicas_of(domain) < 2 {
+        let problem = if options.replication_factor < 2 {
+            "sharding needs more than one replica; set options.replication_factor"
+        } else {
+            "an instance has only one replica to share with; set sharding_domain = \"all\""
+        };
+        return Some((first, problem.to_owned()));
+    }
+    let (other, _) = split.find(|(_, of)| *of != domain)?;
+    let problem = format!("{first} is over other replicas; set the same sharding_domain for both");
+    Some((other, problem))
 }
 
 fn outputs(values: &CheckedSpecValues, spec: &Spec) -> SpecConflict {

@@ -20,7 +20,8 @@ pub use crate::spec_keys::Proportion;
 pub use bundled::{BUNDLED_SPECS, BundledSpecGroup, BundledSpecText, find_bundled_spec};
 pub use choices::{
     AccumulateOuterSchedule, AutoStage, DataLoaderMode, ExecutionStrategy, OutputMode, OverlapIo,
-    PipelineSchedule, RecomputationType, StashConvention, StreamInputType, SyncPattern,
+    PipelineSchedule, RecomputationType, ShardingDomain, StashConvention, StreamInputType,
+    SyncPattern,
 };
 pub use error::{SpecError, SpecLocation, SpecWarning};
 pub(crate) use options::{HostSpec, SpecOptions, TargetSpec, TensorLocation};

@@ -3,7 +3,8 @@
 
 use super::choices::{
     AccumulateOuterSchedule, AutoStage, DataLoaderMode, ExecutionStrategy, OutputMode, OverlapIo,
-    PipelineSchedule, RecomputationType, StashConvention, StreamInputType, SyncPattern,
+    PipelineSchedule, RecomputationType, ShardingDomain, StashConvention, StreamInputType,
+    SyncPattern,
 };
 use super::error::SpecError;
 use super::stages::{self, StageSpec};
@@ -74,20 +75,33 @@ impl TensorLocation {
 }
 
 spec_table! {
-    /// How optimiser state is split over the replicas.
+    /// How tensors of a kind are split over the replicas.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub struct OptimizerStateSharding {
-        /// Split optimiser state over the replicas: each updates its shard of the weights
+    pub struct ReplicatedTensorSharding {
+        /// Split {what} over the replicas: {effect}
         replicated_tensor_sharding: bool = false => {
-            shows_in: "Memory: state variables; Execution trace: reduceScatter and allGather around a shorter update",
-            poptorch: "useReplicatedTensorSharding",
-            tensorflow: "replicated_optimizer_state_sharding",
+            shows_in: "Memory: {what}; Execution trace: {collectives}",
+            poptorch: "TensorLocations.{setter} useReplicatedTensorSharding",
+            tensorflow: "{option}",
+        }
+        /// Replicas that a tensor is split over: those of one instance (consecutive) or all; the
+        /// same for all kinds that are split
+        sharding_domain: ShardingDomain = ShardingDomain::Consecutive => {
+            shows_in: "Memory: sizes of shares; Execution trace: collectives over the instances",
+            popart: "TensorLocation shardingDomain, CommGroupType",
         }
         /// Fewest elements of a tensor that is split over the replicas
         min_elements_for_rts: Elements = Elements(8192) => {
-            shows_in: "Memory: which state is split",
-            poptorch: "minElementsForReplicatedTensorSharding",
+            shows_in: "Memory: which tensors are split",
+            poptorch: "TensorLocations.{setter} minElementsForReplicatedTensorSharding",
         }
+    }
+}
+
+impl ReplicatedTensorSharding {
+    /// Whether a tensor of this many elements is split over the replicas.
+    pub(crate) fn applies_to(&self, elements: Elements) -> bool {
+        self.replicated_tensor_sharding && elements >= self.min_elements_for_rts
     }
 }
 
@@ -104,8 +118,14 @@ spec_table! {
                 offload: "offload_weight_update_variables",
                 moves: "remote buffer copies around the update",
             }
-            /// Its parts on the replicas.
-            sharding: OptimizerStateSharding = "optimizer_state" {}
+            /// Its shares on the replicas.
+            optimizer_state_sharding: ReplicatedTensorSharding = "optimizer_state" {
+                what: "optimiser state",
+                effect: "each updates its share of the weights",
+                collectives: "reduceScatter and allGather around a shorter update",
+                setter: "setOptimizerLocation",
+                option: "replicated_optimizer_state_sharding",
+            }
             /// Weights.
             weights: TensorLocation = "weights" {
                 what: "weights",
@@ -114,6 +134,14 @@ spec_table! {
                 offload: "",
                 moves: "remote buffer copies around the passes",
             }
+            /// Their shares on the replicas.
+            weights_sharding: ReplicatedTensorSharding = "weights" {
+                what: "weights",
+                effect: "each pass gathers them just before they are used",
+                collectives: "allGather before operations with weights",
+                setter: "setWeightLocation",
+                option: "",
+            }
             /// Gradient accumulators.
             accumulators: TensorLocation = "accumulators" {
                 what: "gradient accumulators",
@@ -121,6 +149,14 @@ spec_table! {
                 setter: "setAccumulatorLocation",
                 offload: "",
                 moves: "remote buffer copies around the backward passes",
+            }
+            /// Their shares on the replicas.
+            accumulators_sharding: ReplicatedTensorSharding = "accumulators" {
+                what: "gradient accumulators",
+                effect: "each adds up its share of the gradients of all",
+                collectives: "reduceScatter before every accumulation",
+                setter: "setAccumulatorLocation",
+                option: "",
             }
             /// Activations stashed for the backward pass.
             activations: TensorLocation = "activations" {
@@ -131,6 +167,23 @@ spec_table! {
                 moves: "`…/remoteStore` and `…/remoteLoad` in place of stashes",
             }
         }
+    }
+}
+
+impl TensorLocations {
+    /// How the kinds of tensors that can be split over replicas are, with the key that asks for it.
+    pub(crate) fn shardings(&self) -> [(&'static str, &ReplicatedTensorSharding); 3] {
+        [
+            ("options.location.weights.replicated_tensor_sharding", &self.weights_sharding),
+            (
+                "options.location.accumulators.replicated_tensor_sharding",
+                &self.accumulators_sharding,
+            ),
+            (
+                "options.location.optimizer_state.replicated_tensor_sharding",
+                &self.optimizer_state_sharding,
+            ),
+        ]
     }
 }
 
@@ -337,6 +390,21 @@ spec_table! {
             location: TensorLocations = "location" {}
             /// The host.
             host: HostSpec = "host" {}
+        }
+    }
+}
+
+impl SpecOptions {
+    /// Replicas of one instance.
+    pub(crate) fn local_replicas(&self) -> u32 {
+        (self.replication_factor / self.num_instances).max(1)
+    }
+
+    /// Replicas that share a tensor out.
+    pub(crate) fn replicas_of(&self, domain: ShardingDomain) -> u32 {
+        match domain {
+            ShardingDomain::Consecutive => self.local_replicas(),
+            ShardingDomain::All => self.replication_factor,
         }
     }
 }
