@@ -25,7 +25,7 @@ use crate::operators::{LoweringContext, LoweringError};
 use crate::poplar::code_bytes::TileCodeBytes;
 use crate::poplin::planner::PlanCache;
 use crate::schedule::{ExecutionSchedule, StagePlacement, SyncGroups, split_balanced};
-use crate::spec::{Spec, SpecError};
+use crate::spec::{DomainSharding, ExecutionStrategy, Spec, SpecError};
 use crate::targets::{Chip, IpuTarget, SystemCosts};
 use data_flow::DataFlowRecorder;
 use fragments::ProgramBuilder;
@@ -101,8 +101,11 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
     let graph = build_graph(spec)?;
     let plans = PlanCache::of_process();
     let placement = StagePlacement::new(spec, &graph, &|| block_costs(spec, &graph, plans))?;
-    let schedule =
-        ExecutionSchedule::new(&spec.options, placement.stages.len(), spec.model.training);
+    let stages = placement.stages.len();
+    let schedule = match graph.row_shards {
+        1 => ExecutionSchedule::new(&spec.options, stages, spec.model.training),
+        shards => ExecutionSchedule::domain_sharded(&spec.options, stages, shards),
+    };
     let sharding = ReplicatedSharding::new(spec, &graph);
     let keeping = StashPolicy {
         stash_depths: &schedule.stash_depths,
@@ -191,13 +194,34 @@ fn build_graph(spec: &Spec) -> Result<ModelGraph, CompileError> {
         graph = graph.split_linear_layers(u64::from(spec.options.tensor_parallel));
     }
     if !spec.model.training {
-        return Ok(graph);
+        return if shares_rows(spec, &graph) {
+            Ok(graph.split_rows(spec.target.ipus)?)
+        } else {
+            Ok(graph)
+        };
     }
     Ok(graph.train(TrainingConfig {
         optimizer: spec.model.optimizer,
         accumulate: spec.options.gradient_accumulation > 1,
         loss_scaling: spec.model.loss_scaling,
     })?)
+}
+
+/// Whether the IPUs of a replica share the rows of the model's fields.
+fn shares_rows(spec: &Spec, graph: &ModelGraph) -> bool {
+    let options = &spec.options;
+    match options.domain_sharding {
+        DomainSharding::None => false,
+        DomainSharding::Rows => true,
+        DomainSharding::Auto => {
+            spec.target.ipus > 1
+                && graph.blocks.len() == 1
+                && graph.has_rows()
+                && options.stages.is_empty()
+                && options.tensor_parallel == 1
+                && options.execution != ExecutionStrategy::Phased
+        }
+    }
 }
 
 fn lowering<'a>(

@@ -20,6 +20,8 @@ pub(crate) fn notes(compiled: &CompiledProgram, spec: &Spec) -> Vec<String> {
     notes.extend(replicas(spec));
     notes.extend(replicated_sharding(spec));
     notes.extend(shards(spec));
+    notes.extend(row_shards(compiled));
+    notes.extend(idle_ipus(compiled));
     notes.extend(io_tiles(compiled));
     notes.extend(helper_threads(spec));
     notes.extend(stream_buffers(compiled, spec));
@@ -159,6 +161,32 @@ fn shards(spec: &Spec) -> Option<String> {
     (shards > 1).then(|| {
         format!("Linear layers are split over {shards} IPUs that work alike; the report shows one of them")
     })
+}
+
+fn row_shards(compiled: &CompiledProgram) -> Option<String> {
+    let shards = compiled.schedule.parallel_stages()?;
+    Some(format!(
+        "Fields are split by rows over {shards} IPUs, which swap halos between steps; what needs all rows is done by IPU 0"
+    ))
+}
+
+/// IPUs of the replica that no stage is on.
+fn idle_ipus(compiled: &CompiledProgram) -> Option<String> {
+    let stages = &compiled.placement.stages;
+    let idle: Vec<String> = (0..compiled.compilation.target.ipus_per_replica)
+        .map(IpuId)
+        .filter(|ipu| stages.iter().all(|stage| stage.ipu != *ipu))
+        .map(|ipu| ipu.to_string())
+        .collect();
+    let (ipus, are) = match idle.len() {
+        0 => return None,
+        1 => ("IPU", "is"),
+        _ => ("IPUs", "are"),
+    };
+    Some(format!(
+        "Warning: {ipus} {} {are} idle: no stage is there; set options.stages, options.domain_sharding or target.ipus",
+        idle.join(", ")
+    ))
 }
 
 fn io_tiles(compiled: &CompiledProgram) -> Option<String> {

@@ -204,13 +204,13 @@ impl TensorAnalysis {
         let mut at = from;
         while at != to {
             let next = match copying {
-                StageCopyTiming::AfterEachPass => to,
+                _ if !copying.is_pipelined() => to,
                 _ if at < to => at + 1,
                 _ => at - 1,
             };
             let same_ipu = placement.stages[at].ipu == placement.stages[next].ipu;
             // Without a pipeline nobody overwrites what lies on the same IPU.
-            if copying != StageCopyTiming::AfterEachPass || !same_ipu {
+            if copying.is_pipelined() || !same_ipu {
                 self.received.insert((tensor, next));
                 self.boundaries.insert(StageBoundary {
                     tensor,
@@ -246,9 +246,7 @@ impl TensorAnalysis {
         let recompute = match keeping.recomputation {
             RecomputationType::None => false,
             // The last stage of a pipeline goes back at once: its activations are still there.
-            RecomputationType::Pipeline => {
-                depth > 1 || keeping.copying == StageCopyTiming::AfterEachPass
-            }
+            RecomputationType::Pipeline => depth > 1 || !keeping.copying.is_pipelined(),
             RecomputationType::Auto | RecomputationType::Checkpoints => true,
         };
         let mut kept: BTreeSet<TensorId> = needed.keys().map(|tensor| self.root(*tensor)).collect();

@@ -1,7 +1,7 @@
 //! What concerns several keys at once: combinations that no machine runs are refused here.
 
 use super::choices::{
-    ExecutionStrategy, OutputMode, OverlapIo, PipelineSchedule, RecomputationType,
+    DomainSharding, ExecutionStrategy, OutputMode, OverlapIo, PipelineSchedule, RecomputationType,
 };
 use super::{CheckedSpecValues, Spec, SpecError};
 use crate::poplin::matmul::MatMulSerializationMode;
@@ -19,6 +19,7 @@ pub(super) fn check(values: &CheckedSpecValues, spec: &Spec) -> Result<(), SpecE
         overlap(spec),
         schedule(spec),
         sharding(spec),
+        domain_sharding(values, spec),
         outputs(values, spec),
         parts(values, spec),
     ];
@@ -135,6 +136,28 @@ fn sharding(spec: &Spec) -> SpecConflict {
     let (other, _) = split.find(|(_, of)| *of != domain)?;
     let problem = format!("{first} is over other replicas; set the same sharding_domain for both");
     Some((other, problem))
+}
+
+/// Domain sharding takes the place of stages, and is simulated for inference.
+fn domain_sharding(values: &CheckedSpecValues, spec: &Spec) -> SpecConflict {
+    let (key, options) = ("options.domain_sharding", &spec.options);
+    if options.domain_sharding != DomainSharding::Rows {
+        return None;
+    }
+    let problem = if spec.target.ipus < 2 {
+        "there is one IPU, which has all rows; set target.ipus"
+    } else if spec.model.training {
+        "training by rows is not simulated; set model.training = false"
+    } else if values.is_set("options.stages") {
+        "IPUs share either rows or stages; leave options.stages out"
+    } else if options.tensor_parallel > 1 {
+        "IPUs share either rows or columns of weights; set options.tensor_parallel = 1"
+    } else if options.execution == ExecutionStrategy::Phased {
+        "all IPUs work at once; options.execution = \"phased\" has them take turns"
+    } else {
+        return None;
+    };
+    Some((key, problem.to_owned()))
 }
 
 fn outputs(values: &CheckedSpecValues, spec: &Spec) -> SpecConflict {

@@ -50,6 +50,16 @@ spec_words! {
 }
 
 spec_words! {
+    /// Whether the IPUs of a replica share the rows of fields and images.
+    pub enum DomainSharding {
+        /// Where the model has one block, for which stages would leave all but one IPU idle.
+        Auto = "auto",
+        Rows = "rows",
+        None = "none",
+    }
+}
+
+spec_words! {
     /// Whose count of slots and stashes is meant.
     pub enum StashConvention {
         /// PopART's: `2 (S - 1 - s) + 1`.

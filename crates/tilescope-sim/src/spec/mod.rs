@@ -19,9 +19,9 @@ mod stages;
 pub use crate::spec_keys::Proportion;
 pub use bundled::{BUNDLED_SPECS, BundledSpecGroup, BundledSpecText, find_bundled_spec};
 pub use choices::{
-    AccumulateOuterSchedule, AutoStage, DataLoaderMode, ExecutionStrategy, OutputMode, OverlapIo,
-    PipelineSchedule, RecomputationType, ShardingDomain, StashConvention, StreamInputType,
-    SyncPattern,
+    AccumulateOuterSchedule, AutoStage, DataLoaderMode, DomainSharding, ExecutionStrategy,
+    OutputMode, OverlapIo, PipelineSchedule, RecomputationType, ShardingDomain, StashConvention,
+    StreamInputType, SyncPattern,
 };
 pub use error::{SpecError, SpecLocation, SpecWarning};
 pub(crate) use options::{HostSpec, SpecOptions, TargetSpec, TensorLocation};

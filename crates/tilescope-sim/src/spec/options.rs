@@ -2,9 +2,9 @@
 //! simulator works with. What Poplar's libraries are told stands in [`PoplibsOptions`].
 
 use super::choices::{
-    AccumulateOuterSchedule, AutoStage, DataLoaderMode, ExecutionStrategy, OutputMode, OverlapIo,
-    PipelineSchedule, RecomputationType, ShardingDomain, StashConvention, StreamInputType,
-    SyncPattern,
+    AccumulateOuterSchedule, AutoStage, DataLoaderMode, DomainSharding, ExecutionStrategy,
+    OutputMode, OverlapIo, PipelineSchedule, RecomputationType, ShardingDomain, StashConvention,
+    StreamInputType, SyncPattern,
 };
 use super::error::SpecError;
 use super::stages::{self, StageSpec};
@@ -313,6 +313,12 @@ spec_table! {
         tensor_parallel: u32 = 1, in SpecKeyType::PowerOfTwo(64) => {
             shows_in: "Execution trace: `…/allGather` behind linear layers, `…/all_reduce` in backward passes",
             popart: "tensor parallel execution (popxl replica grouping)",
+        }
+        /// Whether the IPUs of a replica share fields and images by rows, with halos from their
+        /// neighbours, in place of stages; auto: where the model has only one block
+        domain_sharding: DomainSharding = DomainSharding::Auto => {
+            shows_in: "Execution trace: all IPUs work on the same step, `…/inter-ipu-copies` between steps",
+            applications: "domain sharding (memory and performance optimisation guide)",
         }
         /// Host processes that share the replicas, each with a loader of its own
         num_instances: u32 = 1, in SpecKeyType::Integer(1, 256) => {
