@@ -180,13 +180,14 @@ fn every_way_to_add_up_over_the_replicas_is_causal() {
 
 #[test]
 fn every_way_to_share_tensors_out_over_the_replicas_is_causal() {
-    let adam: Choices = &[&["model.optimizer=adam"]];
-    let shared = [adam, ON_AND_OFF_CHIP, DOMAINS, RTS_WEIGHTS, RTS_ACCUMULATORS, RTS_STATE];
+    const ADAM: Choices = &[&["model.optimizer=adam"]];
+    const TWO_REPLICAS: Choices = &[&["options.replication_factor=2"]];
+    const SHARED_WEIGHTS: Choices = &[RTS_WEIGHTS[1]];
+    let shared = [ADAM, ON_AND_OFF_CHIP, DOMAINS, RTS_WEIGHTS, RTS_ACCUMULATORS, RTS_STATE];
     let simulated = hold_over(&shared);
     assert!(simulated > 60, "{simulated}");
-    let weights: Choices = &[RTS_WEIGHTS[1]];
-    let two: Choices = &[&["options.replication_factor=2"]];
-    let simulated = hold_over(&[EXECUTIONS, LOCATIONS, two, weights, RTS_ACCUMULATORS]);
+    let passes = [EXECUTIONS, LOCATIONS, TWO_REPLICAS, SHARED_WEIGHTS, RTS_ACCUMULATORS];
+    let simulated = hold_over(&passes);
     assert!(simulated > 60, "{simulated}");
 }
 

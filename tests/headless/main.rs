@@ -15,6 +15,7 @@ mod commands_document;
 mod compare;
 mod cost_laws;
 mod documents;
+mod domain_sharding;
 mod find;
 mod format_document;
 mod insights;

@@ -119,7 +119,7 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
     let target = target(spec);
     let chip = spec.target.chip;
     let tiles = target.tiles_per_replica();
-    let system = system_costs(spec);
+    let system = system_costs(spec, graph.row_shards > 1);
     let mut builder = ProgramBuilder {
         graph: &graph,
         placement: &placement,
@@ -194,11 +194,9 @@ fn build_graph(spec: &Spec) -> Result<ModelGraph, CompileError> {
         graph = graph.split_linear_layers(u64::from(spec.options.tensor_parallel));
     }
     if !spec.model.training {
-        return if shares_rows(spec, &graph) {
-            Ok(graph.split_rows(spec.target.ipus)?)
-        } else {
-            Ok(graph)
-        };
+        let graph =
+            if shares_rows(spec, &graph)? { graph.split_rows(spec.target.ipus)? } else { graph };
+        return Ok(graph);
     }
     Ok(graph.train(TrainingConfig {
         optimizer: spec.model.optimizer,
@@ -208,19 +206,25 @@ fn build_graph(spec: &Spec) -> Result<ModelGraph, CompileError> {
 }
 
 /// Whether the IPUs of a replica share the rows of the model's fields.
-fn shares_rows(spec: &Spec, graph: &ModelGraph) -> bool {
-    let options = &spec.options;
+///
+/// # Errors
+/// A model whose rows the IPUs are to share, and that has too few.
+fn shares_rows(spec: &Spec, graph: &ModelGraph) -> Result<bool, SpecError> {
+    let (options, ipus) = (&spec.options, spec.target.ipus);
+    let has_rows = graph.has_rows_for(ipus);
     match options.domain_sharding {
-        DomainSharding::None => false,
-        DomainSharding::Rows => true,
-        DomainSharding::Auto => {
-            spec.target.ipus > 1
-                && graph.blocks.len() == 1
-                && graph.has_rows()
-                && options.stages.is_empty()
-                && options.tensor_parallel == 1
-                && options.execution != ExecutionStrategy::Phased
+        DomainSharding::None => Ok(false),
+        DomainSharding::Rows if has_rows => Ok(true),
+        DomainSharding::Rows => {
+            let problem = format!("the model reads no field or image of at least {ipus} rows");
+            Err(spec.refuse("options.domain_sharding", problem))
         }
+        DomainSharding::Auto => Ok(has_rows
+            && ipus > 1
+            && graph.blocks.len() == 1
+            && options.stages.is_empty()
+            && options.tensor_parallel == 1
+            && options.execution != ExecutionStrategy::Phased),
     }
 }
 
@@ -295,14 +299,16 @@ fn target(spec: &Spec) -> Target {
 
 /// What surrounds a replica. Replicas of one instance work alike, so they copy at the same time and
 /// share what it can move; the host of an IPU Model has no such limit.
-fn system_costs(spec: &Spec) -> SystemCosts {
+fn system_costs(spec: &Spec, shares_rows: bool) -> SystemCosts {
     let (target, options) = (&spec.target, &spec.options);
     let rate = options.host.bytes_per_second;
     let mut costs = SystemCosts::new(target.system, target.kind, target.ipus, rate);
     if target.kind == TargetKind::Ipu {
         let replicas = options.local_replicas();
         let clock = target.chip.clock.0 as f64;
-        let share = options.host.shared_bytes_per_second / f64::from(replicas) / clock;
+        // Rows of a field go to all IPUs of a replica at once.
+        let copying = if shares_rows { replicas * target.ipus } else { replicas };
+        let share = options.host.shared_bytes_per_second / f64::from(copying) / clock;
         costs.host_bytes_per_cycle = costs.host_bytes_per_cycle.min(share);
     }
     costs

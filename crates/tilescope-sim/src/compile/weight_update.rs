@@ -207,10 +207,13 @@ impl ProgramBuilder<'_> {
         }
         let mut items = Vec::new();
         for ((dtype, _), tensors) in by_type {
-            let name = match tensors.as_slice() {
+            let mut name = match tensors.as_slice() {
                 [(_, tensor)] => self.graph.tensor(*tensor).name.clone(),
                 _ => format!("merged/{}", dtype.name()),
             };
+            if over == ReplicaGroup::Orthogonal {
+                name.push_str("/share");
+            }
             let elements = self.elements_of_all(&tensors, over);
             let ipu = tensors[0].0.ipu;
             let collective = self.collective(kind, over, &name, (dtype, &elements), operation, ipu);

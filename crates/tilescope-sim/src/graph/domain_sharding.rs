@@ -7,7 +7,7 @@
 
 use super::{GraphBuilder, GraphError, GraphNode, ModelGraph};
 use crate::operators::{ConcatOp, OperationSink, Operator, RowWindow, SliceOp};
-use crate::shape::{BlockId, TensorId, TensorInfo, TensorRole};
+use crate::shape::{BlockId, Tensor, TensorId, TensorInfo, TensorRole};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -43,9 +43,14 @@ struct RowSplitter {
 }
 
 impl ModelGraph {
-    /// Whether some operation works on rows of a field, so that several IPUs can share it.
-    pub(crate) fn has_rows(&self) -> bool {
-        self.field_axes().any(|axis| axis.is_some())
+    /// Whether an input is a field of so many rows, which an operation reads by windows, that
+    /// `shards` IPUs can share it.
+    pub(crate) fn has_rows_for(&self, shards: u32) -> bool {
+        let is_shared = |(tensor, axis): (&Tensor, Option<usize>)| {
+            let rows = axis.and_then(|axis| tensor.ty.shape.get(axis));
+            tensor.role == TensorRole::Input && rows.is_some_and(|rows| *rows >= u64::from(shards))
+        };
+        self.tensors.iter().zip(self.field_axes()).any(is_shared)
     }
 
     /// For each tensor, the axis of its rows if an operation reads it by windows of rows.

@@ -51,10 +51,22 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         self.stream(copy, HostCopyLane::Compute, Cycles::ZERO)
     }
 
-    /// Brings a micro-batch to the compute tiles, unless the I/O tiles have it already.
-    pub(super) fn input(&mut self, copy: &HostStreamCopy) -> Result<(), S::Error> {
+    /// Brings a micro-batch to the compute tiles, unless the I/O tiles have it already. `synced` are
+    /// IPUs whose rows of the same field come at the same time: it is one copy, with one sync.
+    pub(super) fn input(
+        &mut self,
+        copy: &HostStreamCopy,
+        synced: &mut Vec<IpuId>,
+    ) -> Result<(), S::Error> {
         if !self.prefetched.remove(&copy.programs[1]) {
-            self.copy_from_host(copy, self.lane())?;
+            let lane = match self.lane() {
+                HostCopyLane::Compute if synced.contains(&copy.ipu) => HostCopyLane::ComputeJoined,
+                lane => lane,
+            };
+            self.copy_from_host(copy, lane)?;
+            if self.compiled.schedule.parallel_stages().is_some() {
+                synced.extend(self.compiled.sync_groups.host_sync_group(copy.ipu));
+            }
         }
         self.wait_for_io(copy.ipu)?;
         self.items(&copy.tile_items)
@@ -84,7 +96,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
             self.emit_mark(MarkKind::Callback, &label, None, None, micro_batch, &start, busy.end)?;
         }
         let at = match lane {
-            HostCopyLane::Compute => self.clocks.at(copy.ipu),
+            HostCopyLane::Compute | HostCopyLane::ComputeJoined => self.clocks.at(copy.ipu),
             HostCopyLane::Io | HostCopyLane::IoOverlapped => self.clocks.io_at(copy.ipu),
         };
         self.host.buffer_emptied(stream, at);
@@ -168,6 +180,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         let [sync, begin, mid, end] = copy.programs;
         let ipus = self.compiled.sync_groups.host_sync_group(copy.ipu);
         match lane {
+            HostCopyLane::ComputeJoined => {}
             HostCopyLane::IoOverlapped => self.external_io_sync(sync, ipus)?,
             HostCopyLane::Compute | HostCopyLane::Io => {
                 self.external_sync(sync, ipus, Cycles::ZERO)?;
@@ -175,7 +188,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
             }
         }
         let now = match lane {
-            HostCopyLane::Compute => self.clocks.at(copy.ipu),
+            HostCopyLane::Compute | HostCopyLane::ComputeJoined => self.clocks.at(copy.ipu),
             HostCopyLane::Io | HostCopyLane::IoOverlapped => self.clocks.io_at(copy.ipu),
         };
         let system = &self.compiled.system;
@@ -197,7 +210,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         ];
         for (program, cost) in steps {
             let on_ipu = match lane {
-                HostCopyLane::Compute => self.clocks.run_step(&cost),
+                HostCopyLane::Compute | HostCopyLane::ComputeJoined => self.clocks.run_step(&cost),
                 HostCopyLane::Io | HostCopyLane::IoOverlapped => self.clocks.run_io_step(&cost),
             };
             self.emit(program, [on_ipu])?;
@@ -221,6 +234,8 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HostCopyLane {
     Compute,
+    /// The compute tiles, behind the sync of another copy.
+    ComputeJoined,
     /// The I/O tiles, while the compute tiles wait.
     Io,
     /// The I/O tiles, while the compute tiles work.
