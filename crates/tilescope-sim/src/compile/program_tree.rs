@@ -63,8 +63,11 @@ pub(crate) fn assemble(
     let training = builder.spec.model.training;
     builder.lower()?;
     let prologue = prologue(builder);
-    let host_inputs: Vec<HostStreamCopy> =
+    let mut host_inputs: Vec<HostStreamCopy> =
         (0..stages).flat_map(|stage| builder.host_inputs(stage)).collect();
+    if schedule.parallel_stages().is_some() {
+        share_sync(&mut host_inputs);
+    }
     let mut fragments: Vec<StageFragment> =
         (0..stages).map(|stage| builder.fragment(stage, TrainingPass::Forward)).collect();
     if training {
@@ -114,6 +117,13 @@ fn host_call_syncs(builder: &mut ProgramBuilder) -> BTreeMap<HostCallPart, Progr
         (part, builder.tables.program(ProgramNode::new(ProgramKind::Sync, part.sync_name())))
     };
     waited_for.map(sync).collect()
+}
+
+/// Rows of a field for several IPUs are one copy, with one sync before it.
+fn share_sync(copies: &mut [HostStreamCopy]) {
+    if let Some((first, others)) = copies.split_first_mut() {
+        others.iter_mut().for_each(|copy| copy.programs[0] = first.programs[0]);
+    }
 }
 
 /// Every run begins with two small copies from the host that say which program to run, and an
@@ -278,7 +288,8 @@ impl<'a, 'b> ProgramTree<'a, 'b> {
         };
         let mut children = Vec::new();
         for copy in working(&parts.host_inputs) {
-            children.extend(copy.programs);
+            let fresh = copy.programs.into_iter().filter(|program| !children.contains(program));
+            children.extend(fresh.collect::<Vec<_>>());
             children.extend(self.nodes(&copy.tile_items));
         }
         for turn in &slot.turns {

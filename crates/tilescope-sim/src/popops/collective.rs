@@ -46,7 +46,10 @@ pub(crate) enum CollectiveMethod {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CollectiveRanks {
     pub count: u64,
+    /// IPUs from one of them to the next.
     pub ipus: u64,
+    /// Groups like this one that go round at the same time, over the same links up the ladder.
+    pub groups: u64,
 }
 
 /// Steps of one half on one kind of link.
@@ -142,6 +145,9 @@ pub(crate) fn rounds(
         // two.
         let pair = in_rack == 2 && ranks.ipus == 1;
         let speed = if pair { system.pair_bytes_per_cycle } else { system.ladder_bytes_per_cycle };
+        // Their ranks lie between each other, so each link carries data of all groups; the ladder
+        // has two sides.
+        let speed = speed / (ranks.groups as f64 / 2.0).max(1.0);
         rounds.push(round(in_rack, 1.0, speed));
     }
     if racks > 1 {
@@ -161,15 +167,19 @@ pub(crate) fn step_phases(
     dtype: DType,
     elements: &TileRuns<Elements>,
 ) -> (WorkPhase, Option<WorkPhase>) {
-    let slice = elementwise::compute(
+    let add = (kind == CollectiveKind::ReduceScatter)
+        .then(|| elementwise::binary_in_place("Reduce/Add", BinaryOpType::Add, dtype, elements));
+    (slice(dtype, elements), add)
+}
+
+/// Takes so many elements of each tile out of a larger tensor.
+pub(crate) fn slice(dtype: DType, elements: &TileRuns<Elements>) -> WorkPhase {
+    elementwise::compute(
         "dynamicSlice",
         format!("popops::DynamicSlice1D<{}>", dtype.poplar_name()),
         3,
         elements.map(|count| slice_cycles(*count, dtype)),
-    );
-    let add = (kind == CollectiveKind::ReduceScatter)
-        .then(|| elementwise::binary_in_place("Reduce/Add", BinaryOpType::Add, dtype, elements));
-    (slice, add)
+    )
 }
 
 /// Cycles to slice `count` elements of a tile out of a larger tensor: `25 + 6 (39 + 24 + 2 n / 6 v)`
@@ -194,7 +204,7 @@ mod tests {
         let all_gather = |topology, count, ipus, fragment: u64| {
             method(
                 topology,
-                CollectiveRanks { count, ipus },
+                CollectiveRanks { count, ipus, groups: 1 },
                 CollectiveKind::AllGather,
                 Bytes(fragment * count),
             )
@@ -217,7 +227,7 @@ mod tests {
         ) {
             let pod = find_system("pod256").expect("a system");
             let system = SystemCosts::new(pod, TargetKind::Ipu, ipus as u32, None);
-            let ranks = CollectiveRanks { count: 1 << log, ipus };
+            let ranks = CollectiveRanks { count: 1 << log, ipus, groups: 1 };
             for kind in [CollectiveKind::ReduceScatter, CollectiveKind::AllGather] {
                 let rounds = rounds(&system, ranks, kind, Bytes(bytes));
                 let moved: f64 = rounds.iter().map(|round| round.share * round.steps as f64).sum();

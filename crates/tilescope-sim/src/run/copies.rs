@@ -69,10 +69,22 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         self.stream(copy, HostCopyLane::Compute, Cycles::ZERO)
     }
 
-    /// Brings a micro-batch to the compute tiles, unless the I/O tiles have it already.
-    pub(super) fn input(&mut self, copy: &HostStreamCopy) -> Result<(), S::Error> {
+    /// Brings a micro-batch to the compute tiles, unless the I/O tiles have it already. `synced` are
+    /// IPUs whose rows of the same field come at the same time: it is one copy, with one sync.
+    pub(super) fn input(
+        &mut self,
+        copy: &HostStreamCopy,
+        synced: &mut Vec<IpuId>,
+    ) -> Result<(), S::Error> {
         if !self.prefetched.remove(&copy.programs[1]) {
-            self.copy_from_host(copy, self.lane())?;
+            let lane = match self.lane() {
+                HostCopyLane::Compute if synced.contains(&copy.ipu) => HostCopyLane::ComputeJoined,
+                lane => lane,
+            };
+            self.copy_from_host(copy, lane)?;
+            if self.compiled.schedule.parallel_stages().is_some() {
+                synced.extend(self.compiled.sync_groups.host_sync_group(copy.ipu));
+            }
         }
         self.wait_for_io(copy.ipu)?;
         self.items(&copy.tile_items)
@@ -118,7 +130,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
     /// The time on the tiles of an IPU that do a host copy.
     fn now(&self, ipu: IpuId, lane: HostCopyLane) -> Cycles {
         match lane {
-            HostCopyLane::Compute => self.clocks.at(ipu),
+            HostCopyLane::Compute | HostCopyLane::ComputeJoined => self.clocks.at(ipu),
             HostCopyLane::Io | HostCopyLane::IoOverlapped => self.clocks.io_at(ipu),
         }
     }
@@ -200,6 +212,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         let [sync, begin, mid, end] = copy.programs;
         let ipus = self.compiled.sync_groups.host_sync_group(copy.ipu);
         match lane {
+            HostCopyLane::ComputeJoined => {}
             HostCopyLane::IoOverlapped => self.external_io_sync(sync, ipus)?,
             HostCopyLane::Compute | HostCopyLane::Io => {
                 self.external_sync(sync, ipus, Cycles::ZERO)?;
@@ -226,7 +239,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         ];
         for (program, cost) in steps {
             let on_ipu = match lane {
-                HostCopyLane::Compute => self.clocks.run_step(&cost),
+                HostCopyLane::Compute | HostCopyLane::ComputeJoined => self.clocks.run_step(&cost),
                 HostCopyLane::Io | HostCopyLane::IoOverlapped => self.clocks.run_io_step(&cost),
             };
             self.emit(program, [on_ipu])?;
@@ -250,6 +263,8 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HostCopyLane {
     Compute,
+    /// The compute tiles, behind the sync of another copy.
+    ComputeJoined,
     /// The I/O tiles, while the compute tiles wait.
     Io,
     /// The I/O tiles, while the compute tiles work.

@@ -382,8 +382,9 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         iteration: u64,
     ) -> Result<(), S::Error> {
         let compiled: &'a CompiledProgram = self.compiled;
+        let mut synced = Vec::new();
         for copy in self.inputs.iter().filter(|copy| forward(slot, copy).is_some()) {
-            self.input(copy)?;
+            self.input(copy, &mut synced)?;
         }
         // The I/O tiles have handed over what they held: they fetch and send while others compute.
         if let Some(next) = next {

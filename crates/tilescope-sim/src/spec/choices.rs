@@ -41,6 +41,25 @@ spec_words! {
 }
 
 spec_words! {
+    /// Replicas that share a tensor out.
+    pub enum ShardingDomain {
+        /// Those of one instance: each host has all of the tensor.
+        Consecutive = "consecutive",
+        All = "all",
+    }
+}
+
+spec_words! {
+    /// Whether the IPUs of a replica share the rows of fields and images.
+    pub enum DomainSharding {
+        /// Where the model has one block, for which stages would leave all but one IPU idle.
+        Auto = "auto",
+        Rows = "rows",
+        None = "none",
+    }
+}
+
+spec_words! {
     /// Whose count of slots and stashes is meant.
     pub enum StashConvention {
         /// PopART's: `2 (S - 1 - s) + 1`.

@@ -19,9 +19,10 @@ mod stages;
 pub use crate::spec_keys::Proportion;
 pub use bundled::{BUNDLED_SPECS, BundledSpecGroup, BundledSpecText, find_bundled_spec};
 pub use choices::{
-    AccumulateOuterSchedule, AutoStage, DataLoaderMode, ExecutionStrategy, MultiThreadMode,
-    OutputMode, OverlapIo, PipelineSchedule, RecomputationType, ReturnedOutputs, StashConvention,
-    StreamConnection, StreamInputType, StreamOutputType, SyncPattern,
+    AccumulateOuterSchedule, AutoStage, DataLoaderMode, DomainSharding, ExecutionStrategy,
+    MultiThreadMode, OutputMode, OverlapIo, PipelineSchedule, RecomputationType, ReturnedOutputs,
+    ShardingDomain, StashConvention, StreamConnection, StreamInputType, StreamOutputType,
+    SyncPattern,
 };
 pub use error::{SpecError, SpecLocation, SpecWarning};
 pub(crate) use options::{HostSpec, SpecOptions, TargetSpec, TensorLocation};
@@ -66,11 +67,6 @@ impl Spec {
     pub(crate) fn total_ipus(&self) -> u32 {
         let shards = self.target.ipus * self.options.tensor_parallel;
         (shards * self.options.replication_factor).next_power_of_two()
-    }
-
-    /// Replicas that one host process works for.
-    pub(crate) fn local_replicas(&self) -> u32 {
-        self.options.replication_factor / self.options.num_instances
     }
 
     /// Which micro-batches send results to the host: never [`OutputMode::Default`].

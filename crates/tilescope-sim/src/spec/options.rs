@@ -2,9 +2,10 @@
 //! simulator works with. What Poplar's libraries are told stands in [`PoplibsOptions`].
 
 use super::choices::{
-    AccumulateOuterSchedule, AutoStage, DataLoaderMode, ExecutionStrategy, MultiThreadMode,
-    OutputMode, OverlapIo, PipelineSchedule, RecomputationType, ReturnedOutputs, StashConvention,
-    StreamConnection, StreamInputType, StreamOutputType, SyncPattern,
+    AccumulateOuterSchedule, AutoStage, DataLoaderMode, DomainSharding, ExecutionStrategy,
+    MultiThreadMode, OutputMode, OverlapIo, PipelineSchedule, RecomputationType, ReturnedOutputs,
+    ShardingDomain, StashConvention, StreamConnection, StreamInputType, StreamOutputType,
+    SyncPattern,
 };
 use super::error::SpecError;
 use super::stages::{self, StageSpec};
@@ -75,20 +76,33 @@ impl TensorLocation {
 }
 
 spec_table! {
-    /// How optimiser state is split over the replicas.
+    /// How tensors of a kind are split over the replicas.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub struct OptimizerStateSharding {
-        /// Split optimiser state over the replicas: each updates its shard of the weights
+    pub struct ReplicatedTensorSharding {
+        /// Split {what} over the replicas: {effect}
         replicated_tensor_sharding: bool = false => {
-            shows_in: "Memory: state variables; Execution trace: reduceScatter and allGather around a shorter update",
-            poptorch: "useReplicatedTensorSharding",
-            tensorflow: "replicated_optimizer_state_sharding",
+            shows_in: "Memory: {what}; Execution trace: {collectives}",
+            poptorch: "TensorLocations.{setter} useReplicatedTensorSharding",
+            tensorflow: "{option}",
+        }
+        /// Replicas that a tensor is split over: those of one instance (consecutive) or all; the
+        /// same for all kinds that are split
+        sharding_domain: ShardingDomain = ShardingDomain::Consecutive => {
+            shows_in: "Memory: sizes of shares; Execution trace: collectives over the instances",
+            popart: "TensorLocation shardingDomain, CommGroupType",
         }
         /// Fewest elements of a tensor that is split over the replicas
         min_elements_for_rts: Elements = Elements(8192) => {
-            shows_in: "Memory: which state is split",
-            poptorch: "minElementsForReplicatedTensorSharding",
+            shows_in: "Memory: which tensors are split",
+            poptorch: "TensorLocations.{setter} minElementsForReplicatedTensorSharding",
         }
+    }
+}
+
+impl ReplicatedTensorSharding {
+    /// Whether a tensor of this many elements is split over the replicas.
+    pub(crate) fn applies_to(&self, elements: Elements) -> bool {
+        self.replicated_tensor_sharding && elements >= self.min_elements_for_rts
     }
 }
 
@@ -105,8 +119,14 @@ spec_table! {
                 offload: "offload_weight_update_variables",
                 moves: "remote buffer copies around the update",
             }
-            /// Its parts on the replicas.
-            sharding: OptimizerStateSharding = "optimizer_state" {}
+            /// Its shares on the replicas.
+            optimizer_state_sharding: ReplicatedTensorSharding = "optimizer_state" {
+                what: "optimiser state",
+                effect: "each updates its share of the weights",
+                collectives: "reduceScatter and allGather around a shorter update",
+                setter: "setOptimizerLocation",
+                option: "replicated_optimizer_state_sharding",
+            }
             /// Weights.
             weights: TensorLocation = "weights" {
                 what: "weights",
@@ -115,6 +135,14 @@ spec_table! {
                 offload: "",
                 moves: "remote buffer copies around the passes",
             }
+            /// Their shares on the replicas.
+            weights_sharding: ReplicatedTensorSharding = "weights" {
+                what: "weights",
+                effect: "each pass gathers them just before they are used",
+                collectives: "allGather before operations with weights",
+                setter: "setWeightLocation",
+                option: "",
+            }
             /// Gradient accumulators.
             accumulators: TensorLocation = "accumulators" {
                 what: "gradient accumulators",
@@ -122,6 +150,14 @@ spec_table! {
                 setter: "setAccumulatorLocation",
                 offload: "",
                 moves: "remote buffer copies around the backward passes",
+            }
+            /// Their shares on the replicas.
+            accumulators_sharding: ReplicatedTensorSharding = "accumulators" {
+                what: "gradient accumulators",
+                effect: "each adds up its share of the gradients of all",
+                collectives: "reduceScatter before every accumulation",
+                setter: "setAccumulatorLocation",
+                option: "",
             }
             /// Activations stashed for the backward pass.
             activations: TensorLocation = "activations" {
@@ -132,6 +168,23 @@ spec_table! {
                 moves: "`…/remoteStore` and `…/remoteLoad` in place of stashes",
             }
         }
+    }
+}
+
+impl TensorLocations {
+    /// How the kinds of tensors that can be split over replicas are, with the key that asks for it.
+    pub(crate) fn shardings(&self) -> [(&'static str, &ReplicatedTensorSharding); 3] {
+        [
+            ("options.location.weights.replicated_tensor_sharding", &self.weights_sharding),
+            (
+                "options.location.accumulators.replicated_tensor_sharding",
+                &self.accumulators_sharding,
+            ),
+            (
+                "options.location.optimizer_state.replicated_tensor_sharding",
+                &self.optimizer_state_sharding,
+            ),
+        ]
     }
 }
 
@@ -340,6 +393,12 @@ spec_table! {
             shows_in: "Execution trace: `…/allGather` behind linear layers, `…/all_reduce` in backward passes",
             popart: "tensor parallel execution (popxl replica grouping)",
         }
+        /// Whether the IPUs of a replica share fields and images by rows, with halos from their
+        /// neighbours, in place of stages; auto: where the model has only one block
+        domain_sharding: DomainSharding = DomainSharding::Auto => {
+            shows_in: "Execution trace: all IPUs work on the same step, `…/inter-ipu-copies` between steps",
+            applications: "domain sharding (memory and performance optimisation guide)",
+        }
         /// Host processes that share the replicas, each with a loader of its own
         num_instances: u32 = 1, in SpecKeyType::Integer(1, 256) => {
             shows_in: "Summary: samples per second where the host is the limit; notes: global replica offsets",
@@ -436,6 +495,21 @@ spec_table! {
             location: TensorLocations = "location" {}
             /// The host.
             host: HostSpec = "host" {}
+        }
+    }
+}
+
+impl SpecOptions {
+    /// Replicas of one instance.
+    pub(crate) fn local_replicas(&self) -> u32 {
+        (self.replication_factor / self.num_instances).max(1)
+    }
+
+    /// Replicas that share a tensor out.
+    pub(crate) fn replicas_of(&self, domain: ShardingDomain) -> u32 {
+        match domain {
+            ShardingDomain::Consecutive => self.local_replicas(),
+            ShardingDomain::All => self.replication_factor,
         }
     }
 }

@@ -162,7 +162,7 @@ fn call_times(spec: &Spec, measured: &HostCallMeasurement) -> Vec<HostCallTime> 
 /// What one call of an instance takes and returns: the micro-batches of its replicas, one behind the
 /// other in the first dimension.
 fn tensors(compiled: &CompiledProgram, spec: &Spec) -> Vec<HostTensor> {
-    let local = u64::from(spec.local_replicas());
+    let local = u64::from(spec.options.local_replicas());
     let tensor = |copy: &HostStreamCopy, is_input: bool| {
         let times = if is_input { micro_batches(spec) } else { returned_micro_batches(spec) };
         let times = times * local;

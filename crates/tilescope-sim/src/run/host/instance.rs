@@ -22,7 +22,7 @@ impl InstanceResources {
     pub(crate) fn new(spec: &Spec) -> Self {
         let (options, host) = (&spec.options, &spec.options.host);
         let (hosts, instances) = (u64::from(options.num_hosts), u64::from(options.num_instances));
-        let replicas = u64::from(spec.local_replicas());
+        let replicas = u64::from(spec.options.local_replicas());
         let cores = (host.cores * hosts / instances).max(1);
         let threads = match (host.num_worker_threads, host.stream_callbacks_multi_thread_mode) {
             (_, MultiThreadMode::SingleThread) => 1,
