@@ -86,6 +86,7 @@ pub const VIEW_CONTROLS: &[ViewControls] = &[
             "IPU",
             "Go to",
             "Filter steps",
+            "Micro-batch",
             "Group executions",
             "Group syncs",
             "Tile balance",
@@ -97,7 +98,7 @@ pub const VIEW_CONTROLS: &[ViewControls] = &[
             "Cycles on the screen",
             "Whole run",
         ],
-        tabs: &["Summary", "Details", "Statistics"],
+        tabs: &["Summary", "Details", "Statistics", "Schedule"],
     },
     ViewControls {
         view: ViewId::ExchangeCode,

@@ -10,7 +10,8 @@ use super::paint::TracePainter;
 use super::places::{self, RepeatedPlace};
 use super::queries::{TraceSceneLook, overview_key, scene_key};
 use super::scene::TraceScene;
-use super::settings::TraceSettings;
+use super::selected_mark::SelectedMark;
+use super::settings::{TraceDetailsTab, TraceSettings};
 use super::share_graph::is_far_out;
 use super::step_walk::{StepMove, first_step_of_trace, first_step_on_screen};
 use super::{ExecutionTraceView, PaintedLanes, TraceEvent, id};
@@ -26,7 +27,7 @@ use crate::widgets::overview_strip::{self, overview_ui};
 use crate::widgets::pan_zoom_axis::{AxisLimits, PanZoomAxis};
 use egui::accesskit::Role;
 use egui::{CornerRadius, CursorIcon, Rect, Response, Sense, Stroke, Ui, WidgetInfo, pos2, vec2};
-use tilescope_analysis::trace::COMMON_MARKS;
+use tilescope_analysis::trace::{COMMON_MARKS, MicroBatchPath};
 use tilescope_report::MarkKind;
 use tilescope_report::units::{CycleRange, IpuId};
 
@@ -62,7 +63,10 @@ impl ExecutionTraceView {
         let scene = scene.as_deref();
         let response = lanes_response(ui, regions.lanes) | marks_response(ui, regions.marks);
         let changed = gutter_ui(ui, &layout, &self.settings);
-        self.paint(ui, context, prepared, (&layout, scene), &response);
+        let number = self.settings.micro_batch;
+        let path = number.and_then(|number| self.followed.ask_path(ui, context, prepared, number));
+        let shown = (&response, path.as_deref());
+        self.paint(ui, context, prepared, (&layout, scene), shown);
         self.pointer_ui(ui, context, prepared, (&layout, scene), limits, &response);
         let total = total_height(&layout.blocks);
         let event = scroll_bar_ui(ui, regions.lanes, self.settings.scroll, total);
@@ -177,7 +181,7 @@ impl ExecutionTraceView {
         context: &ViewContext<'_>,
         prepared: &LoadedTrace,
         (layout, scene): (&TraceLayout<'_>, Option<&TraceScene>),
-        response: &Response,
+        (response, path): (&Response, Option<&MicroBatchPath>),
     ) {
         let lanes = layout.regions.lanes;
         let painter = TracePainter {
@@ -190,8 +194,8 @@ impl ExecutionTraceView {
             shade_balance: context.prefs.trace.tile_balance,
             clock: context.opened.target.clock,
         };
-        let selected = context.selection.step;
-        let items = render_items(layout, prepared, scene, &self.settings, selected);
+        let chosen = (context.selection.step, path);
+        let items = render_items(layout, prepared, scene, &self.settings, chosen);
         let error = self.queries.latest_error();
         painter.paint_lanes(&items, error);
         if let Some(drawn) = self.input.pointer.drawn_range(ui, layout) {
@@ -212,6 +216,11 @@ impl ExecutionTraceView {
     ) {
         let pointed = response.hover_pos().zip(scene);
         let selected = context.selection.step;
+        let hit = pointed.and_then(|(at, scene)| hit(layout, scene, at));
+        let stage = hit.as_ref().filter(|hit| hit.sub_lane == 0).and_then(|hit| {
+            let lanes = scene?.ipus.iter().find(|lanes| lanes.ipu == hit.ipu)?;
+            lanes.stage_in(hit.range)
+        });
         let input = LanePointerInput {
             layout,
             limits,
@@ -219,7 +228,8 @@ impl ExecutionTraceView {
             mark: pointed.and_then(|(at, scene)| mark_hit(layout, scene, at)),
             chosen_mark: self.settings.mark,
             chosen: self.queries.chosen_range(&self.settings, selected),
-            hit: pointed.and_then(|(at, scene)| hit(layout, scene, at)),
+            hit,
+            stage,
             prepared,
             drag_mode: context.prefs.look.drag,
         };
@@ -235,8 +245,10 @@ impl ExecutionTraceView {
         context: &ViewContext<'_>,
         prepared: &Versioned<LoadedTrace>,
     ) {
-        // Arrows that are meant for the strip were used up there.
-        if !is_for_strip(ui, self.input.strip_has_focus) {
+        // Arrows that are meant for the strip or the schedule were used up there.
+        let schedule = self.settings.tab == TraceDetailsTab::Schedule;
+        let elsewhere = self.input.strip_has_focus || schedule && self.queries.schedule.has_focus;
+        if !is_for_strip(ui, elsewhere) {
             for action in context.actions {
                 self.perform_action(ui, context, prepared, *action);
             }
@@ -256,7 +268,21 @@ impl ExecutionTraceView {
             Some(Ok(mark)) => {
                 let choose = TraceEvent::ChooseMark(mark);
                 self.apply(context, [choose, TraceEvent::BringIntoView(mark.range)]);
+                if self.settings.micro_batch.is_some() {
+                    self.follow_mark(mark);
+                }
             }
+            Some(Err(error)) => {
+                let message = StatusMessage::error(error.to_string());
+                context.commands.push(AppCommand::ShowMessage(message));
+            }
+            None => {}
+        }
+        match self.followed.arrived(ui, context) {
+            Some(Ok(Some(number))) => {
+                self.apply(context, [TraceEvent::FollowMicroBatch(Some(number))]);
+            }
+            Some(Ok(None)) => self.nothing_to_follow(context),
             Some(Err(error)) => {
                 let message = StatusMessage::error(error.to_string());
                 context.commands.push(AppCommand::ShowMessage(message));
@@ -290,6 +316,9 @@ impl ExecutionTraceView {
         if let Some(place) = place {
             return self.go_to(context, prepared, place);
         }
+        if action == ViewAction::FollowMicroBatch {
+            return self.follow_chosen(context);
+        }
         if let (Some(mark), Some(StepMove { forwards, .. })) = (self.settings.mark, step_move) {
             return self.mark_walk.start(mark, forwards);
         }
@@ -301,6 +330,35 @@ impl ExecutionTraceView {
         let pointer = ui.input(|i| i.pointer.hover_pos()).map(|at| at.x - left);
         let chosen = self.queries.chosen_range(&self.settings, context.selection.step);
         self.apply(context, action_events(action, shown, pointer, chosen));
+    }
+
+    /// Follows the micro-batch of what is chosen; where one is followed already, no longer.
+    fn follow_chosen(&mut self, context: &ViewContext<'_>) {
+        if self.settings.micro_batch.is_some() {
+            return self.apply(context, [TraceEvent::FollowMicroBatch(None)]);
+        }
+        if let Some(mark) = self.settings.mark {
+            return self.follow_mark(mark);
+        }
+        let bar = self.settings.bar.as_ref().map(|bar| (bar.ipu, bar.range));
+        let chosen = self.queries.chosen_range(&self.settings, context.selection.step);
+        let step = context.selection.step.map(|step| step.ipu).zip(chosen);
+        match bar.or(step) {
+            Some((ipu, cycles)) => self.followed.start(ipu, cycles),
+            None => self.nothing_to_follow(context),
+        }
+    }
+
+    fn follow_mark(&mut self, mark: SelectedMark) {
+        if let Some(ipu) = mark.row.ipu() {
+            self.followed.start(ipu, mark.range);
+        }
+    }
+
+    fn nothing_to_follow(&self, context: &ViewContext<'_>) {
+        let words =
+            "Choose a stage above the lanes, or a step of one: its micro-batch is followed.";
+        context.commands.push(AppCommand::ShowMessage(StatusMessage::warning(words)));
     }
 
     fn go_to(&mut self, context: &ViewContext<'_>, prepared: &LoadedTrace, place: RepeatedPlace) {

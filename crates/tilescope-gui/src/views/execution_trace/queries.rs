@@ -4,6 +4,7 @@
 use super::layout::{IpuLaneLayout, SUB_LANE_GAP, TraceLayout};
 use super::loaded_trace::{LoadedTrace, prepare};
 use super::scene::{IpuRowsKey, TraceScene, TraceSceneKey, build_scene, overview, scene_window};
+use super::schedule_panel::SchedulePanel;
 use super::selected_mark::SelectedMark;
 use super::settings::TraceSettings;
 use super::share_graph::is_far_out;
@@ -50,6 +51,7 @@ pub(super) struct TraceQueries {
     pub details: BackgroundQuery<StepDetailsKey, Vec<StepDetailReport>>,
     pub mark_details: BackgroundQuery<SelectedMark, Option<MarkDetailReport>>,
     pub statistics: BackgroundQuery<TraceStatisticsKey, ValueStatistics>,
+    pub schedule: SchedulePanel,
 }
 
 impl TraceQueries {

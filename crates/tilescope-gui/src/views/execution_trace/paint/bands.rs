@@ -34,6 +34,10 @@ impl TracePainter<'_> {
         if let Some((row, bars)) = &scene.stages {
             self.marks_ui(self.regions.lanes, *row, bars, MarkRowId::Ipu(band.ipu));
         }
+        if let Some(lit) = &band.lit {
+            let stages = scene.stages.as_ref().map(|(row, _)| *row);
+            self.veil_others(band, stages, lit);
+        }
         // The veil covers all bars; the chosen ones are painted again on top of it.
         if items.veiled {
             let veil = self.palette.lane.gamma_multiply(VEIL);
@@ -139,7 +143,8 @@ impl TracePainter<'_> {
         let bright = !self.shade_balance || item.tile_balance().is_none_or(|share| share > 0.5);
         let ground = if bright && !items.filtered { full } else { self.palette.dimmed(full) };
         // The ink is chosen for what is seen behind it, and that includes the veil.
-        let ground = mix(ground, self.palette.lane, if items.veiled { VEIL } else { 0.0 });
+        let veiled = items.veiled || band.is_unlit(*rect);
+        let ground = mix(ground, self.palette.lane, if veiled { VEIL } else { 0.0 });
         self.bar_text(*rect, band.row_height, text, ground);
         let visible = rect.intersect(self.regions.lanes);
         if visible.is_positive() {

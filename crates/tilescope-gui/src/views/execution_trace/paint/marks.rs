@@ -8,7 +8,7 @@ use crate::views::execution_trace::scene::ShownMark;
 use crate::widgets::{elided_text::elided, node_ui};
 use egui::accesskit::Role;
 use egui::{Align2, Color32, CornerRadius, FontId, Painter, Rect, Stroke, StrokeKind, pos2, vec2};
-use tilescope_analysis::trace::{HostActivity, MarkBlock, MarkRowId};
+use tilescope_analysis::trace::{HostActivity, MarkBlock, MarkRowId, short_turn};
 use tilescope_report::units::{Cycles, grouped};
 use tilescope_report::{MarkKind, TrainingPass};
 
@@ -174,12 +174,10 @@ fn wordings(shown: &ShownMark, id: MarkRowId) -> Vec<String> {
     let block = &shown.block;
     let number = block.numbers.0;
     match (block.count, block.pass(), id) {
-        // As in pictures of pipelines: the colour tells the pass, the number the micro-batch.
-        (1, Some(pass), MarkRowId::Ipu(_)) if block.updates == 0 => vec![
-            format!("{}, micro-batch {number}", shown.words),
-            format!("{} {number}", pass.name()),
-            number.to_string(),
-        ],
+        // As in pictures of pipelines: pass and micro-batch.
+        (1, Some(pass), MarkRowId::Ipu(_)) if block.updates == 0 => {
+            vec![format!("{}, micro-batch {number}", shown.words), short_turn(pass, number)]
+        }
         // `ramp-up` is no number: nothing shorter stands for it.
         (1, ..) if !shown.words.ends_with(&number.to_string()) => vec![shown.words.clone()],
         (1, ..) => vec![shown.words.clone(), number.to_string()],
