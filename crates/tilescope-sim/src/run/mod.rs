@@ -80,6 +80,25 @@ pub fn run<S: StepSink>(
 /// Runs the program without keeping its steps: how many there are, and how long the loader makes a
 /// call wait.
 pub fn dry_run(compiled: &CompiledProgram, spec: &Spec) -> DryRunSummary {
+    let (trace_bars, cycles) = counted_run(compiled, spec, Cycles::ZERO);
+    let clock = spec.target.chip.clock;
+    let HostCallInputs { samples, bytes } = host_call_inputs(compiled, spec);
+    let load = loader_seconds(spec, samples, bytes);
+    let wait = host::wait_for_loader(&spec.options.host, cycles.seconds_at(clock), load);
+    DryRunSummary { trace_bars, samples_ready: cycles_of(wait, clock) }
+}
+
+/// Length of a run, without keeping its steps.
+pub(crate) fn run_cycles(
+    compiled: &CompiledProgram,
+    spec: &Spec,
+    dry_run_summary: &DryRunSummary,
+) -> Cycles {
+    counted_run(compiled, spec, dry_run_summary.samples_ready).1
+}
+
+/// Runs the program without keeping its steps: how many bars they have in a trace, and when it ends.
+fn counted_run(compiled: &CompiledProgram, spec: &Spec, samples_ready: Cycles) -> (u64, Cycles) {
     struct TraceBarCounter(u64);
     impl StepSink for TraceBarCounter {
         type Error = std::convert::Infallible;
@@ -100,15 +119,10 @@ pub fn dry_run(compiled: &CompiledProgram, spec: &Spec) -> DryRunSummary {
         }
     }
     let mut counter = TraceBarCounter(0);
-    let cycles = match run_from(compiled, spec, Cycles::ZERO, &mut counter) {
-        Ok(cycles) => cycles,
+    match run_from(compiled, spec, samples_ready, &mut counter) {
+        Ok(cycles) => (counter.0, cycles),
         Err(never) => match never {},
-    };
-    let clock = spec.target.chip.clock;
-    let HostCallInputs { samples, bytes } = host_call_inputs(compiled, spec);
-    let load = loader_seconds(spec, samples, bytes);
-    let wait = host::wait_for_loader(&spec.options.host, cycles.seconds_at(clock), load);
-    DryRunSummary { trace_bars: counter.0, samples_ready: cycles_of(wait, clock) }
+    }
 }
 
 /// What one host call brings to the device.
