@@ -2,11 +2,11 @@
 //! what each leaf program costs when it runs.
 
 use super::outline::{OutlineReuse, OutlineSequence, fingerprint};
+use crate::cost_constants::{
+    COMPUTE_START_CYCLES, CONTROL_BYTES_PER_STEP, EXCHANGE_START_CYCLES, INTERNAL_SYNC_CYCLES,
+};
 use crate::poplar::code_bytes;
 use crate::poplar::code_bytes::TileCodeBytes;
-use crate::poplar::fitted_constants::{
-    COMPUTE_START_CYCLES, EXCHANGE_START_CYCLES, INTERNAL_SYNC_CYCLES,
-};
 use crate::poplar::work::{
     OperationWork, OperationWorkItem, VertexInstances, WorkPhase, WorkPhaseKind,
 };
@@ -388,7 +388,7 @@ impl ProgramTables {
             ..ProgramNode::new(ProgramKind::Sync, "Internal")
         });
         let tiles = self.tiles_per_ipu;
-        self.costs.insert(sync, whole_ipu_cost(ipu, INTERNAL_SYNC_CYCLES, tiles));
+        self.costs.insert(sync, whole_ipu_cost(ipu, INTERNAL_SYNC_CYCLES.cycles(), tiles));
         sync
     }
 
@@ -427,7 +427,7 @@ impl ProgramTables {
 
     /// Control code of one step on the tiles that take part.
     fn step_code<T>(&mut self, ipu: IpuId, tiles: &TileRuns<T>) {
-        self.code_on(MemoryCategory::ControlCode, ipu, tiles, code_bytes::CONTROL_BYTES_PER_STEP);
+        self.code_on(MemoryCategory::ControlCode, ipu, tiles, CONTROL_BYTES_PER_STEP.bytes());
     }
 
     fn compute_set(
@@ -526,12 +526,12 @@ fn exchange_cost(
     LeafProgramCost {
         bytes_in: total(|tile| tile.bytes_in),
         bytes_out: total(|tile| tile.bytes_out),
-        ..cost(ipu, cycles, EXCHANGE_START_CYCLES - INTERNAL_SYNC_CYCLES)
+        ..cost(ipu, cycles, EXCHANGE_START_CYCLES.cycles() - INTERNAL_SYNC_CYCLES.cycles())
     }
 }
 
 fn compute_cost(ipu: IpuId, cycles: &TileRuns<Cycles>) -> LeafProgramCost {
-    cost(ipu, cycles, COMPUTE_START_CYCLES)
+    cost(ipu, cycles, COMPUTE_START_CYCLES.cycles())
 }
 
 /// Cost of a step from the cycles of its tiles, with `start` cycles before they begin.

@@ -1,16 +1,13 @@
 //! What the reader of a report should know besides its figures.
 
 use super::CompiledProgram;
+use crate::cost_constants::IO_TILE_OVERHEAD;
 use crate::schedule::{PipelineTiming, WeightUpdateTiming};
 use crate::spec::{
     MultiThreadMode, OverlapIo, PipelineSchedule, ShardingDomain, Spec, StashConvention,
 };
 use tilescope_report::units::{Bytes, IpuId, binary_bytes};
 use tilescope_report::{MemoryRegion, ProgramKind};
-
-/// Memory of an I/O tile that is not for data, as a share of the data: the memory guide's rule of
-/// thumb (section 4.4.2).
-const IO_TILE_OVERHEAD: f64 = 1.05;
 
 /// All notes of a compiled program.
 pub(crate) fn notes(compiled: &CompiledProgram, spec: &Spec) -> Vec<String> {
@@ -205,7 +202,7 @@ fn io_tiles(compiled: &CompiledProgram) -> Option<String> {
             .sum::<Bytes>()
     };
     let most = (0..target.ipus_per_replica).map(IpuId).map(of_ipu).max().unwrap_or_default();
-    let needed = Bytes::from_f64((IO_TILE_OVERHEAD * most.as_f64()).ceil());
+    let needed = Bytes::from_f64((IO_TILE_OVERHEAD.ratio() * most.as_f64()).ceil());
     let rule = needed.next_multiple_of(target.bytes_per_tile) / target.bytes_per_tile;
     Some(format!(
         "{tiles} I/O tiles on each IPU; a micro-batch of {} asks for {} by the rule of thumb",

@@ -5,10 +5,8 @@
 //! codelet sees it in one piece, then the codelets run (simehaa/IPU HeatEquation2D,
 //! thorbenlouw/lbm-graphcore GaussianBlurLowLevel).
 
+use crate::cost_constants::{RAGGED_PIECE_COPY_CYCLES, SUBWORD_REARRANGE_CYCLES_PER_BYTE};
 use crate::poplar::exchange::{TileMessages, WORD_BYTES};
-use crate::poplar::fitted_constants::{
-    RAGGED_PIECE_COPY_CYCLES, SUBWORD_REARRANGE_CYCLES_PER_BYTE,
-};
 use crate::poplar::work::{OperationWork, TemporaryVariable, VertexInstances, WorkPhase};
 use crate::poplar::{exchange, tile_runs};
 use crate::popops::elementwise::vector_width;
@@ -242,9 +240,9 @@ impl StencilField {
         let moved = if (self.cell_bytes() % WORD_BYTES).is_zero() {
             copy_cycles(bytes, WORD_BYTES).as_f64()
         } else {
-            bytes.as_f64() * SUBWORD_REARRANGE_CYCLES_PER_BYTE
+            bytes.as_f64() * SUBWORD_REARRANGE_CYCLES_PER_BYTE.ratio()
         };
-        Cycles::from_f64((moved + pieces as f64 * RAGGED_PIECE_COPY_CYCLES).ceil())
+        Cycles::from_f64((moved + pieces as f64 * RAGGED_PIECE_COPY_CYCLES.ratio()).ceil())
     }
 }
 

@@ -6,6 +6,10 @@
 //! `(n-1)/n` of the tensor for each half (poplibs tools/collectives.cpp).
 
 use super::elementwise::{self, BinaryOpType};
+use crate::cost_constants::{
+    MANY_RANKS, SMALL_ALL_GATHER_BYTES, SMALL_BARLEY_TWIST_BYTES, SMALL_BYTES_FROM_FIVE_RANKS,
+    SMALL_BYTES_FROM_NINE_RANKS,
+};
 use crate::poplar::work::WorkPhase;
 use crate::shape::DType;
 use crate::targets::WORKERS;
@@ -67,16 +71,6 @@ pub(crate) struct CollectiveRound {
     pub bytes_per_cycle: f64,
 }
 
-/// Bytes below which a method with fewer steps wins, for all-gathers; twice as many for
-/// reduce-scatters.
-const SMALL_BARLEY_TWIST_BYTES: Bytes = Bytes(196_608);
-const SMALL_ALL_GATHER_BYTES: Bytes = Bytes(622_592);
-const SMALL_BYTES_FROM_FIVE_RANKS: Bytes = Bytes(2_490_368);
-const SMALL_BYTES_FROM_NINE_RANKS: Bytes = Bytes(19_922_944);
-
-/// Ranks from which no ring pair is used whatever the size.
-const MANY_RANKS: u64 = 16;
-
 /// The method for `bytes` on each IPU.
 pub(crate) fn method(
     topology: IpuLinkTopology,
@@ -90,12 +84,12 @@ pub(crate) fn method(
         CollectiveKind::AllGather => bytes / ranks.count.max(1),
         CollectiveKind::ReduceScatter => bytes / 2,
     };
-    let small = bytes < SMALL_ALL_GATHER_BYTES
-        || (ranks.count > 4 && bytes < SMALL_BYTES_FROM_FIVE_RANKS)
-        || (ranks.count > 8 && bytes < SMALL_BYTES_FROM_NINE_RANKS)
-        || ranks.count > MANY_RANKS;
+    let small = bytes < SMALL_ALL_GATHER_BYTES.bytes()
+        || (ranks.count > 4 && bytes < SMALL_BYTES_FROM_FIVE_RANKS.bytes())
+        || (ranks.count > 8 && bytes < SMALL_BYTES_FROM_NINE_RANKS.bytes())
+        || ranks.count > MANY_RANKS.count();
     match topology {
-        IpuLinkTopology::BarleyTwist if bytes < SMALL_BARLEY_TWIST_BYTES => {
+        IpuLinkTopology::BarleyTwist if bytes < SMALL_BARLEY_TWIST_BYTES.bytes() => {
             CollectiveMethod::MeetInMiddleRing
         }
         IpuLinkTopology::BarleyTwist => CollectiveMethod::QuadDirectionalRing,

@@ -2,11 +2,11 @@
 //! elements into the order the next vertices read.
 
 use super::elementwise;
-use crate::poplar::exchange;
-use crate::poplar::exchange::WORD_BYTES;
-use crate::poplar::fitted_constants::{
+use crate::cost_constants::{
     HALF_COPY_CYCLES, ON_TILE_COPY_CYCLES, SUBWORD_REARRANGE_CYCLES_PER_BYTE,
 };
+use crate::poplar::exchange;
+use crate::poplar::exchange::WORD_BYTES;
 use crate::poplar::work::{OperationWork, TemporaryVariable, WorkPhase};
 use crate::poputil::tensor_layout::{ElementOrder, TensorLayout};
 use crate::shape::gcd;
@@ -59,14 +59,15 @@ pub(crate) fn arrange_pieces(name: &str, vertex: &str, cycles: &TileRuns<Cycles>
 /// Cycles to bring `bytes` into another order on a tile, in pieces of `piece` bytes. Words move at
 /// the rate that planned operations rearrange at; halves are copied one by one.
 pub(crate) fn arrange_cycles(bytes: Bytes, piece: Bytes) -> Cycles {
-    let words = Cycles::from_f64((bytes.as_f64() * SUBWORD_REARRANGE_CYCLES_PER_BYTE).ceil());
+    let words =
+        Cycles::from_f64((bytes.as_f64() * SUBWORD_REARRANGE_CYCLES_PER_BYTE.ratio()).ceil());
     if is_whole_words(piece) {
         words
     } else {
         // A piece that ends inside a word shares it with another: it is read, merged and written.
         // What lies between its ends are words, though not where words begin.
         let between = if piece > WORD_BYTES { words } else { Cycles::ZERO };
-        ON_TILE_COPY_CYCLES + between + copy_cycles(bytes, piece)
+        ON_TILE_COPY_CYCLES.cycles() + between + copy_cycles(bytes, piece)
     }
 }
 
@@ -76,7 +77,7 @@ pub(crate) fn copy_cycles(bytes: Bytes, piece: Bytes) -> Cycles {
     if is_whole_words(piece) {
         COPY_SPEED.cycles_for(bytes)
     } else {
-        bytes.next_multiple_of(piece) / piece * HALF_COPY_CYCLES
+        bytes.next_multiple_of(piece) / piece * HALF_COPY_CYCLES.cycles()
     }
 }
 
@@ -87,7 +88,9 @@ fn is_whole_words(piece: Bytes) -> bool {
 /// On-tile copies around another operation, of so many cycles after their start.
 pub(crate) fn on_tile_copies(name: &str, vertex: &str, cycles: &TileRuns<Cycles>) -> WorkPhase {
     let name = format!("{name}/OnTileCopy");
-    elementwise::phase(&name, vertex.to_string(), 2, cycles, |cycles| ON_TILE_COPY_CYCLES + *cycles)
+    elementwise::phase(&name, vertex.to_string(), 2, cycles, |cycles| {
+        ON_TILE_COPY_CYCLES.cycles() + *cycles
+    })
 }
 
 /// The phases that bring a tensor of type `ty` from one layout into another for the operation step

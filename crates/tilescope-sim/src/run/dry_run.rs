@@ -1,7 +1,7 @@
 //! A run without its steps: how long it is, and what the host does for it.
 
 use super::host::{self, HostCallMeasurement, host_report, loader_seconds};
-use super::{SampleSource, StepSink, cycles_of, run_from};
+use super::{RunLength, SampleSource, StepSink, cycles_of, run_from};
 use crate::compile::CompiledProgram;
 use crate::spec::Spec;
 use tilescope_report::units::{Bytes, Cycles};
@@ -18,9 +18,9 @@ pub struct DryRunSummary {
     pub host: Option<HostReport>,
 }
 
-/// Runs the program without keeping its steps: how many there are, and how long the loader makes a
-/// call wait.
-pub fn dry_run(compiled: &CompiledProgram, spec: &Spec) -> DryRunSummary {
+/// Runs the program without keeping its steps: how many bars they have in a trace, and how long they
+/// take.
+fn counted_run(compiled: &CompiledProgram, spec: &Spec, source: SampleSource) -> (u64, RunLength) {
     struct TraceBarCounter(u64);
     impl StepSink for TraceBarCounter {
         type Error = std::convert::Infallible;
@@ -40,13 +40,26 @@ pub fn dry_run(compiled: &CompiledProgram, spec: &Spec) -> DryRunSummary {
             Ok(())
         }
     }
-    let bars = |source: SampleSource| {
-        let mut counter = TraceBarCounter(0);
-        match run_from(compiled, spec, source, &mut counter) {
-            Ok(length) => (counter.0, length),
-            Err(never) => match never {},
-        }
-    };
+    let mut counter = TraceBarCounter(0);
+    match run_from(compiled, spec, source, &mut counter) {
+        Ok(length) => (counter.0, length),
+        Err(never) => match never {},
+    }
+}
+
+/// Length of a run, without keeping its steps.
+pub(crate) fn run_cycles(
+    compiled: &CompiledProgram,
+    spec: &Spec,
+    dry_run_summary: &DryRunSummary,
+) -> Cycles {
+    counted_run(compiled, spec, SampleSource::Host(dry_run_summary.samples_ready)).1.whole
+}
+
+/// Runs the program without keeping its steps: how many there are, and how long the loader makes a
+/// call wait.
+pub fn dry_run(compiled: &CompiledProgram, spec: &Spec) -> DryRunSummary {
+    let bars = |source: SampleSource| counted_run(compiled, spec, source);
     let (mut trace_bars, length) = bars(SampleSource::Host(Cycles::ZERO));
     let clock = spec.target.chip.clock;
     let HostCallInputs { samples, bytes } = host_call_inputs(compiled, spec);

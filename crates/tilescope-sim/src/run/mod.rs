@@ -10,6 +10,7 @@ mod host;
 mod step_sequences;
 mod updates;
 
+pub(crate) use dry_run::run_cycles;
 pub use dry_run::{DryRunSummary, HostCallInputs, dry_run, host_call_inputs};
 pub use host::loader_seconds;
 

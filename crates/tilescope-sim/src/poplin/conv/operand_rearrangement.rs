@@ -7,8 +7,10 @@
 //! padding, is copied on the tile.
 
 use super::work_builder::{ConvWorkBuilder, OperandExchangeFlow, messages, vertex_on};
+use crate::cost_constants::{
+    RELAYOUT_MESSAGES, SUBWORD_REARRANGE_CYCLES_PER_BYTE, TRANSPOSING_MESSAGES,
+};
 use crate::poplar::exchange::WORD_BYTES;
-use crate::poplar::fitted_constants::SUBWORD_REARRANGE_CYCLES_PER_BYTE;
 use crate::popops::planner_cycles;
 use crate::poputil::list_length;
 use crate::shape::DType;
@@ -16,11 +18,6 @@ use crate::shape::gcd;
 use crate::targets::IpuTarget;
 use tilescope_report::MemoryCategory;
 use tilescope_report::units::{Bytes, Cycles, Elements, Quantity};
-
-/// Messages a tile receives and sends when data moves to another mapping with the same innermost
-/// dimension, and when that changes too. Guessed from the exchange code of published profiles.
-const PLAIN_MESSAGES: u64 = 4;
-const TRANSPOSING_MESSAGES: u64 = 16;
 
 /// Shortest side of a block that a transposition is cut into.
 const MIN_BLOCK_SIDE: u64 = 4;
@@ -98,9 +95,12 @@ pub(crate) fn relocate(
     bytes: &[Bytes],
     transposing: bool,
 ) {
-    let messages_in = if transposing { TRANSPOSING_MESSAGES } else { PLAIN_MESSAGES };
-    let placing =
-        if data_type.bytes() < WORD_BYTES { SUBWORD_REARRANGE_CYCLES_PER_BYTE } else { 0.0 };
+    let messages_in = if transposing { &TRANSPOSING_MESSAGES } else { &RELAYOUT_MESSAGES }.count();
+    let placing = if data_type.bytes() < WORD_BYTES {
+        SUBWORD_REARRANGE_CYCLES_PER_BYTE.ratio()
+    } else {
+        0.0
+    };
     let flow = bytes.iter().map(|&bytes| OperandExchangeFlow {
         received: bytes,
         sent: bytes,
