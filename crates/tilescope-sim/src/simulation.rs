@@ -128,7 +128,8 @@ impl<'a> Simulation<'a> {
     /// Runs the program without a report.
     pub fn figures(&self) -> ProgramFigures {
         let compilation = &self.compiled.compilation;
-        let cycles = self.run.map(|summary| run::run_cycles(&self.compiled, self.spec, &summary));
+        let cycles =
+            self.run.as_ref().map(|summary| run::run_cycles(&self.compiled, self.spec, summary));
         let samples = compilation.batching.map_or(1, |batching| batching.samples_per_call());
         let needed = compilation.tile_memory.map(|tile| tile.including_gaps + tile.overflowed);
         ProgramFigures { cycles, samples, fullest_tile: needed.max() }

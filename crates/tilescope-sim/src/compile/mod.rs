@@ -26,7 +26,6 @@ use crate::operators::{LoweringContext, LoweringError};
 use crate::poplar::code_bytes::TileCodeBytes;
 use crate::poplin::planner::PlanCache;
 use crate::schedule::{ExecutionSchedule, StagePlacement, SyncGroups, split_balanced};
-use crate::shape::{TensorId, TensorRole};
 use crate::spec::{DomainSharding, ExecutionStrategy, Spec, SpecError, StreamConnection};
 use crate::targets::{Chip, HostConnection, IpuTarget, SystemCosts};
 use data_flow::DataFlowRecorder;
