@@ -2,7 +2,7 @@
 
 use super::{
     GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
-    Operator, ShapeError, expect_operands,
+    Operator, PlannedCost, PlannedSizes, ShapeError, expect_operands,
 };
 use crate::poplin::{ConvParams, FieldDim, OperandTransform, OutputTransform};
 use crate::poputil::tensor_layout::TensorLayout;
@@ -158,6 +158,15 @@ impl Operator for ConvOp {
 
     fn plan_ahead(&self, lowering: &LoweringContext, node: &NodeOperands) -> Option<TensorLayout> {
         lowering.plan_conv(node, self)
+    }
+
+    fn planned_cost(
+        &self,
+        lowering: &LoweringContext,
+        node: &NodeOperands,
+        sizes: PlannedSizes,
+    ) -> Option<PlannedCost> {
+        lowering.conv_planned_cost(node, self, sizes)
     }
 
     fn lower(
