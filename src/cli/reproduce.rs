@@ -46,6 +46,8 @@ struct PublishedFigureRow<'a> {
     error: f64,
     /// Largest relative error, 0 for exact, nothing where nothing is claimed.
     tolerance: serde_json::Value,
+    /// Where a relative tolerance is from.
+    tolerance_from: Option<&'a str>,
     /// Whether the simulation is within it.
     pass: Option<bool>,
     /// Why the simulation misses it, where it is known to.
@@ -84,6 +86,7 @@ impl<'a> PublishedFigureRow<'a> {
             simulated,
             error,
             tolerance: figure.tolerance.to_json(),
+            tolerance_from: figure.tolerance_from.as_deref(),
             pass: match verdict {
                 FigureVerdict::NothingClaimed => None,
                 FigureVerdict::Pass | FigureVerdict::PassListedAsMiss => Some(true),

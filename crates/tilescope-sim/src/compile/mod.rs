@@ -3,6 +3,7 @@
 mod collectives;
 mod data_flow;
 mod fragments;
+mod memory_proportion;
 mod outline;
 mod program_tables;
 mod program_tree;
@@ -101,6 +102,8 @@ impl CompiledProgram {
 pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
     let graph = build_graph(spec)?;
     let plans = PlanCache::of_process();
+    let found = memory_proportion::with_found(spec, &graph, plans);
+    let spec = found.as_ref().unwrap_or(spec);
     let placement = StagePlacement::new(spec, &graph, &|| block_costs(spec, &graph, plans))?;
     let stages = placement.stages.len();
     let schedule = match graph.row_shards {
@@ -186,7 +189,9 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
         placement,
         system,
     };
-    compiled.compilation.notes = report_notes::notes(&compiled, spec);
+    let mut context = lowering(spec, &graph, plans);
+    let worth_padding = GraphLowering::new(&graph, &mut context).worth_padding();
+    compiled.compilation.notes = report_notes::notes(&compiled, spec, &worth_padding);
     Ok(compiled)
 }
 
@@ -272,7 +277,9 @@ pub struct BalancedStage {
 /// A model whose sizes do not fit together.
 pub fn balance(spec: &Spec) -> Result<Vec<BalancedStage>, CompileError> {
     let graph = build_graph(spec)?;
-    let costs = block_costs(spec, &graph, PlanCache::of_process());
+    let plans = PlanCache::of_process();
+    let found = memory_proportion::with_found(spec, &graph, plans);
+    let costs = block_costs(found.as_ref().unwrap_or(spec), &graph, plans);
     let parts = split_balanced(&costs, spec.target.ipus as usize);
     let stage = |part: Range<usize>| BalancedStage {
         blocks: graph.blocks[part.clone()].to_vec(),

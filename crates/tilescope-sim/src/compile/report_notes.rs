@@ -2,17 +2,24 @@
 
 use super::CompiledProgram;
 use crate::cost_constants::IO_TILE_OVERHEAD;
+use crate::graph_lowering::WorthPadding;
 use crate::schedule::{PipelineTiming, WeightUpdateTiming};
 use crate::spec::{
-    MultiThreadMode, OverlapIo, PipelineSchedule, ShardingDomain, Spec, StashConvention,
+    MultiThreadMode, OverlapIo, PipelineSchedule, Proportion, ShardingDomain, Spec, StashConvention,
 };
-use tilescope_report::units::{Bytes, IpuId, binary_bytes};
+use tilescope_report::units::{Bytes, IpuId, binary_bytes, grouped};
 use tilescope_report::{MemoryRegion, ProgramKind};
 
 /// All notes of a compiled program.
-pub(crate) fn notes(compiled: &CompiledProgram, spec: &Spec) -> Vec<String> {
+pub(crate) fn notes(
+    compiled: &CompiledProgram,
+    spec: &Spec,
+    worth_padding: &[WorthPadding],
+) -> Vec<String> {
     let mut notes: Vec<String> =
         [out_of_memory(compiled), stale_weights(compiled)].into_iter().flatten().collect();
+    notes.extend(memory_proportion(spec));
+    notes.extend(worth_padding.iter().map(padding));
     notes.extend(pipeline(compiled, spec));
     notes.extend(activations_that_stay(compiled, spec));
     notes.extend(sync_groups(compiled, spec));
@@ -45,6 +52,28 @@ fn out_of_memory(compiled: &CompiledProgram) -> Option<String> {
             binary_bytes(bytes().0)
         )
     })
+}
+
+fn memory_proportion(spec: &Spec) -> Option<String> {
+    let Proportion::Found(share) = spec.options.library.available_memory_proportion else {
+        return None;
+    };
+    Some(format!(
+        "available_memory_proportion is {share}: the smallest with which products and convolutions \
+         are expected to be as fast as with {}, within 1 %",
+        Proportion::POPLIBS_DEFAULT
+    ))
+}
+
+fn padding(worth: &WorthPadding) -> String {
+    let WorthPadding { operation, cycles, padded } = worth;
+    format!(
+        "Warning: {operation} is expected to take {} cycles, {} with sizes that are multiples of \
+         16: those it has cannot be cut into the equal parts that memory asks for. Pad them, or \
+         raise available_memory_proportion",
+        grouped(cycles.0),
+        grouped(padded.0)
+    )
 }
 
 fn packs(spec: &Spec) -> Option<String> {

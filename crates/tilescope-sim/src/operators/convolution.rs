@@ -2,7 +2,7 @@
 
 use super::{
     FieldEdges, GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError,
-    NodeOperands, Operator, RowWindow, ShapeError, expect_operands,
+    NodeOperands, Operator, PlannedCost, PlannedSizes, RowWindow, ShapeError, expect_operands,
 };
 use crate::poplin::{ConvParams, FieldDim, OperandTransform, OutputTransform};
 use crate::poputil::tensor_layout::TensorLayout;
@@ -183,6 +183,15 @@ impl Operator for ConvOp {
 
     fn plan_ahead(&self, lowering: &LoweringContext, node: &NodeOperands) -> Option<TensorLayout> {
         lowering.plan_conv(node, self)
+    }
+
+    fn planned_cost(
+        &self,
+        lowering: &LoweringContext,
+        node: &NodeOperands,
+        sizes: PlannedSizes,
+    ) -> Option<PlannedCost> {
+        lowering.conv_planned_cost(node, self, sizes)
     }
 
     fn lower(

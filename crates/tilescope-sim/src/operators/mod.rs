@@ -21,6 +21,7 @@ mod matmul;
 mod nll;
 mod norm;
 mod optimizer;
+mod planned_cost;
 mod planned_products;
 mod pool;
 mod reduce;
@@ -61,6 +62,7 @@ pub use mat_vec::MatVecOp;
 pub use matmul::MatMulOp;
 pub(crate) use nll::NllOp;
 pub use optimizer::Optimizer;
+pub use planned_cost::{PlannedCost, PlannedSizes};
 pub use pool::{PoolOp, PoolWindow};
 pub use reduce::ReduceOp;
 pub(crate) use repeat::RepeatOp;
@@ -159,6 +161,16 @@ pub trait Operator: Debug + OperatorIdentity + Send + Sync {
     /// Has the planner make the plans of [`Operator::lower`], if it is planned. Returns how its
     /// weights, the second operand, will have to lie.
     fn plan_ahead(&self, _: &LoweringContext, _: &NodeOperands) -> Option<TensorLayout> {
+        None
+    }
+
+    /// What the planner expects of its plans for these sizes, if it is planned and can be.
+    fn planned_cost(
+        &self,
+        _: &LoweringContext,
+        _: &NodeOperands,
+        _: PlannedSizes,
+    ) -> Option<PlannedCost> {
         None
     }
 
