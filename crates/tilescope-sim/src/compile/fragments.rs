@@ -201,7 +201,7 @@ impl ProgramBuilder<'_> {
         ipu: IpuId,
         again: bool,
     ) -> Vec<FragmentItem> {
-        let LoweredOperation { mut work, plan, liveness: lives } =
+        let LoweredOperation { mut work, plan, liveness: lives, .. } =
             self.lowered_nodes[index].clone();
         let pass = if again { TrainingPass::Backward } else { node.pass };
         let name = if again { format!("{}/recompute", node.name) } else { node.name.clone() };

@@ -12,7 +12,7 @@ use super::fragments::{ProgramBuilder, UnplacedVariable};
 use super::program_tables::FragmentItem;
 use super::tensor_analysis::{TensorBuffer, TensorBufferKind};
 use crate::graph::{GraphNode, ModelGraph};
-use crate::operators::{LoweringContext, NodeOperands};
+use crate::operators::{LoweredOperation, LoweringContext, NodeOperands};
 use crate::poplar::work::{MemoryConstraint, OperationWork};
 use crate::popops::collective::CollectiveKind;
 use crate::poputil::tensor_layout::TensorLayout;
@@ -91,7 +91,7 @@ impl ProgramBuilder<'_> {
     }
 
     /// A node on the shares of its operands, lowered like any other.
-    pub(super) fn share_work(&self, node: &GraphNode) -> Option<OperationWork> {
+    pub(super) fn on_share(&self, node: &GraphNode) -> Option<LoweredOperation> {
         let share = |id: &TensorId| {
             let whole = self.graph.tensor(*id);
             Tensor { ty: self.sharding.share(&whole.ty), block: BlockId(0), ..whole.clone() }
@@ -102,7 +102,7 @@ impl ProgramBuilder<'_> {
         let (machine, planning) = (self.lowering.machine, self.lowering.planning);
         let mut lowering =
             LoweringContext::new(&tensors, machine, true, planning, self.lowering.plans);
-        node.operator.lower(&mut lowering, &operands).ok().map(|lowered| lowered.work)
+        node.operator.lower(&mut lowering, &operands).ok()
     }
 
     /// An operation that only moves tensors between replicas.
@@ -237,7 +237,7 @@ impl ProgramBuilder<'_> {
             return None;
         }
         let gradient = *node.inputs.get(1)?;
-        let work = self.share_work(node)?;
+        let work = self.on_share(node)?.work;
         let name = self.graph.tensor(gradient).name.clone();
         let dtype = self.lowering.tensor_type(gradient).dtype;
         let elements: TileRuns<Elements> = self.lowering.layout_or_linear(gradient).elements;

@@ -203,10 +203,12 @@ impl TensorAnalysis {
     ) {
         let mut at = from;
         while at != to {
-            let next = match copying {
-                _ if !copying.is_pipelined() => to,
-                _ if at < to => at + 1,
-                _ => at - 1,
+            let next = if !copying.is_pipelined() {
+                to
+            } else if at < to {
+                at + 1
+            } else {
+                at - 1
             };
             let same_ipu = placement.stages[at].ipu == placement.stages[next].ipu;
             // Without a pipeline nobody overwrites what lies on the same IPU.

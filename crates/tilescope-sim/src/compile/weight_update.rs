@@ -12,8 +12,8 @@ use super::fragments::ProgramBuilder;
 use super::program_tables::{EmittedWork, FragmentItem};
 use super::tensor_analysis::TensorBuffer;
 use crate::graph::GraphNode;
-use crate::operators::Optimizer;
-use crate::poplar::work::OperationWork;
+use crate::operators::{LoweredOperation, Optimizer};
+use crate::poplar::work::{OperationWork, OperationWorkItem};
 use crate::popops::collective::{self, CollectiveKind};
 use crate::popops::elementwise;
 use crate::shape::{DType, TensorId, TensorRole};
@@ -257,27 +257,56 @@ impl ProgramBuilder<'_> {
         let state_first = self.tables.next_step();
         let (_, late) = self.off_chip_operands(update);
         let mut items = self.remote_tensor_copies(&late, ipu, true);
-        let share = if is_sharded { self.share_work(node) } else { None };
+        let share = if is_sharded { self.on_share(node) } else { None };
         if share.is_some() {
             items.extend(self.slice_shares(update));
         }
-        let work = share.unwrap_or_else(|| self.lowered_nodes[index].work.clone());
-        let EmittedWork { items: leaves, steps, shares_code: shared } =
-            self.tables.work(Some(operation), &node.name, ipu, &work);
-        self.note_node(node, &leaves, (stage, TrainingPass::Update), ipu);
-        items.extend(leaves);
+        let whole = || LoweredOperation::from(self.lowered_nodes[index].work.clone());
+        let lowered = share.unwrap_or_else(whole);
+        let mut emitted = self.emit_with_sum(update, &lowered);
+        self.note_node(node, &emitted.items, (stage, TrainingPass::Update), ipu);
+        items.append(&mut emitted.items);
         if is_sharded {
             items.extend(self.zero_rest_of_accumulator(update));
         }
-        self.push_temporary_variables(&work, operation, &node.name, ipu, &steps);
-        if !shared {
-            self.push_worklist_variables(&work, operation, &node.name, ipu);
+        let (work, steps) = (&lowered.work, &emitted.steps);
+        self.push_temporary_variables(work, operation, &node.name, ipu, steps);
+        if !emitted.shares_code {
+            self.push_worklist_variables(work, operation, &node.name, ipu);
         }
         for tensor in &node.inputs[2..] {
             let buffer = self.update_buffer(update, *tensor);
             self.lifetimes.extend_to(buffer, state_first..self.tables.next_step());
         }
         items
+    }
+
+    /// Emits a work; in the middle of it, replicas that have shares add up what they must.
+    fn emit_with_sum(
+        &mut self,
+        update: &ParameterUpdate,
+        lowered: &LoweredOperation,
+    ) -> EmittedWork {
+        let (operation, name, ipu) = (update.operation, &update.node.name, update.ipu);
+        let Some(sum) = &lowered.replica_sum else {
+            return self.tables.work(Some(operation), name, ipu, &lowered.work);
+        };
+        let (before, behind) = lowered.work.items.split_at(sum.after);
+        let part = |items: &[OperationWorkItem]| OperationWork {
+            items: items.to_vec(),
+            temporaries: Vec::new(),
+        };
+        let mut emitted = self.tables.work(Some(operation), name, ipu, &part(before));
+        for kind in [CollectiveKind::ReduceScatter, CollectiveKind::AllGather] {
+            let (over, name) = (ReplicaGroup::Domain, format!("{name}/norms"));
+            let values = (sum.dtype, &sum.elements);
+            emitted.items.extend(self.collective(kind, over, &name, values, operation, ipu));
+        }
+        let rest = self.tables.work(Some(operation), name, ipu, &part(behind));
+        emitted.items.extend(rest.items);
+        emitted.steps.extend(rest.steps);
+        emitted.shares_code &= rest.shares_code;
+        emitted
     }
 
     /// Takes this replica's share of the weights and state that it has as a whole.

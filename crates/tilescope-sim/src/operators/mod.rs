@@ -47,7 +47,7 @@ pub use bias_add::AddBiasOp;
 pub use binary::BinaryOp;
 pub(crate) use cast::CastOp;
 pub(crate) use concat::ConcatOp;
-pub use context::{LoweredOperation, LoweringContext, LoweringError, NodeOperands};
+pub use context::{LoweredOperation, LoweringContext, LoweringError, NodeOperands, ReplicaSum};
 pub use convolution::{ConvDimTransforms, ConvOp};
 pub use cross_entropy::CrossEntropyOp;
 pub(crate) use dropout::DropoutOp;
