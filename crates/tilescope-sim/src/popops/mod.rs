@@ -11,3 +11,4 @@ pub(crate) mod rearrange;
 pub mod reduce;
 pub(crate) mod relayout;
 pub(crate) mod rows;
+pub(crate) mod transpose;

@@ -1,7 +1,7 @@
 //! Tensors whose innermost dimension becomes another one: blocks of the two groupings are brought
 //! to one tile each and transposed there (poplibs lib/popops/Rearrange.cpp).
 
-use super::planner_cycles;
+use super::transpose::{TransposeMatrices, transpose};
 use crate::poplar::exchange;
 use crate::poplar::tile_runs::per_tile;
 use crate::poplar::work::{
@@ -150,8 +150,9 @@ fn transpose_phase(
     counts: &TileRuns<u64>,
 ) -> WorkPhase {
     let TransposeBlockShape { from, to } = blocks;
-    let cycles = counts.map(|count| planner_cycles::transpose(machine, *count, to, from, dtype));
-    let together = |count: u64| count > 1 && planner_cycles::transposes_together(to, from, dtype);
+    let blocks = |count| TransposeMatrices { count, rows: to, columns: from };
+    let cycles = counts.map(|count| transpose(dtype, blocks(*count)));
+    let together = |count: u64| blocks(count).share_a_vertex(dtype);
     let kinds = [("Transpose", false), ("Transpose1D", true)];
     let vertices = kinds.into_iter().map(|(kind, whole_tile)| {
         let vertices = |count: u64| match (whole_tile, together(count)) {

@@ -9,8 +9,8 @@
 use super::work_builder::{ConvWorkBuilder, OperandExchangeFlow, messages, vertex_on};
 use crate::poplar::exchange::WORD_BYTES;
 use crate::poplar::fitted_constants::SUBWORD_REARRANGE_CYCLES_PER_BYTE;
-use crate::popops::planner_cycles;
 pub(crate) use crate::popops::rearrange::{TransposeBlockShape, regroup_grain};
+use crate::popops::transpose::{self, TransposeMatrices};
 use crate::poputil::list_length;
 use crate::shape::DType;
 use crate::targets::IpuTarget;
@@ -100,8 +100,9 @@ impl BlockTransposition {
     /// The vertices of `count` blocks on one tile.
     fn vertices(&self, machine: &IpuTarget, count: u64, data_type: DType) -> TransposeVertices {
         let TransposeBlockShape { from, to } = self.blocks;
-        let cycles = planner_cycles::transpose(machine, count, to, from, data_type);
-        let whole_tile = count > 1 && planner_cycles::transposes_together(to, from, data_type);
+        let blocks = TransposeMatrices { count, rows: to, columns: from };
+        let cycles = transpose::transpose(data_type, blocks);
+        let whole_tile = blocks.share_a_vertex(data_type);
         let workers = (!whole_tile).then(|| count.min(machine.workers()));
         TransposeVertices { cycles, workers }
     }

@@ -2,11 +2,9 @@
 
 pub(crate) mod cycles;
 mod operation;
-mod transpose;
 
 pub(crate) use cycles::ElementwiseExtent;
 pub(crate) use operation::{BinaryOpType, UnaryOpType};
-pub(crate) use transpose::{TransposeMatrices, transpose};
 
 use crate::poplar::work::{VertexInstances, WorkPhase};
 use crate::shape::DType;
