@@ -6,12 +6,12 @@ use super::program_tables::{FragmentItem, ProgramTables};
 use super::streamed_tensors::{StreamedTensor, is_floating};
 use super::tensor_analysis::{StageBoundary, TensorBuffer, TensorBufferKind};
 use crate::poplar::code_bytes;
-use crate::poplar::exchange::{WORD_BYTES, send_instructions};
+use crate::poplar::exchange::send_instructions;
 use crate::poplar::work::{MemoryConstraint, OperationWork, OperationWorkItem, WorkPhase};
 use crate::popops::elementwise;
 use crate::popops::elementwise::BinaryOpType;
-use crate::popops::relayout::{arrange, copy_vertex};
-use crate::poputil::tensor_layout::linear_mapping;
+use crate::popops::relayout;
+use crate::poputil::tensor_layout::{LOAD_BYTES, linear_mapping};
 use crate::schedule::StageCopyTiming;
 use crate::shape::{TensorId, TensorRole};
 use crate::spec::{DataLoaderMode, OutputMode};
@@ -357,9 +357,9 @@ impl ProgramBuilder<'_> {
     /// A copy to the next stage of the same IPU: the tensor stays on its tiles.
     fn local_copy(&mut self, boundary: &StageBoundary) -> Vec<FragmentItem> {
         let name = self.graph.tensor(boundary.tensor).name.clone();
-        let bytes = self.bytes(boundary.tensor);
-        let vertex = copy_vertex(self.lowering.tensor_type(boundary.tensor).dtype, 8);
-        let phase = arrange("stage-copy/OnTileCopy", vertex, &bytes, WORD_BYTES);
+        let dtype = self.lowering.tensor_type(boundary.tensor).dtype;
+        let elements = self.bytes(boundary.tensor).map(|bytes| Elements(*bytes / dtype.bytes()));
+        let phase = relayout::copy("stage-copy", dtype, &elements, LOAD_BYTES / dtype.bytes());
         let work =
             OperationWork { items: vec![OperationWorkItem::Phase(phase)], temporaries: Vec::new() };
         let first = self.tables.next_step();

@@ -3,7 +3,7 @@
 use crate::poplar::OperandLiveness;
 use crate::poplar::work::{OperationWork, WorkPhase};
 use crate::poplin::planner::{PlanCache, PoplibsOptions};
-use crate::popops::relayout;
+use crate::popops::{one_hot, relayout};
 use crate::poputil::tensor_layout::TensorLayout;
 use crate::shape::{DType, Tensor, TensorId, TensorInfo, TensorRole};
 use crate::targets::{BytesPerCycle, IpuTarget};
@@ -220,5 +220,29 @@ impl<'a> LoweringContext<'a> {
     ) -> OperationWork {
         let from = self.layout_or_linear(tensor);
         relayout::bring(&self.machine, self.tensor_type(tensor), &from, layout, name)
+    }
+    /// The same with blocks transposed on the way, for operations that call for it: scaled additions
+    /// and norms (poplibs lib/popops/ScaledAdd.cpp, lib/poplin/Norms.cpp).
+    pub(crate) fn regroup_tensor(
+        &mut self,
+        tensor: TensorId,
+        layout: &TensorLayout,
+        name: &str,
+    ) -> OperationWork {
+        let from = self.layout_or_linear(tensor);
+        relayout::bring_regrouped(&self.machine, self.tensor_type(tensor), &from, layout, name)
+    }
+
+    /// Adds the rows `[labels, classes]` of type `ty` that a loss compares with, encoded again for
+    /// its gradient, where `layout` has them.
+    pub(crate) fn encode_labels(
+        &self,
+        work: &mut OperationWork,
+        ty: &TensorInfo,
+        layout: &TensorLayout,
+        name: &str,
+    ) {
+        let labels = TensorLayout::linear(Elements(ty.shape[0]), DType::Int.bytes(), self.tiles);
+        one_hot::encode(work, &self.machine, ty, &labels, layout, name);
     }
 }

@@ -265,7 +265,7 @@ impl Operator for VarUpdateOp {
         let dtype = lowering.tensor_type(node.inputs[0]).dtype;
         let layout = lowering.layout_or_linear(node.inputs[0]);
         // State lies as the gradient does where that is accumulated, else as the parameter.
-        let mut work = lowering.relayout_tensor(node.inputs[1], &layout, "gradientCopy");
+        let mut work = lowering.regroup_tensor(node.inputs[1], &layout, "gradientCopy");
         for state in &node.inputs[2..] {
             lowering.set_layout(*state, layout.clone());
         }

@@ -8,9 +8,10 @@ use crate::poplar::work::OperationWork;
 use crate::popnn::NonLinearityType;
 use crate::popops::elementwise;
 use crate::popops::elementwise::{
-    BinaryOpType, ElementwiseExtent, TransposeMatrices, UnaryOpType, cycles, vector_width,
+    BinaryOpType, ElementwiseExtent, UnaryOpType, cycles, vector_width,
 };
 use crate::popops::relayout::{COPY_SPEED, on_tile_copies};
+use crate::popops::transpose::{TransposeMatrices, transpose};
 use crate::shape::DType;
 use crate::targets::IpuTarget;
 use crate::targets::WORKERS;
@@ -91,7 +92,7 @@ impl<'a> RnnStepBuilder<'a> {
         let rows = self.layer.batch.min(TRANSPOSED_BLOCK_ROWS.count());
         let turn = |count: &Elements| {
             let matrices = TransposeMatrices { count: 1, rows, columns: count.0.div_ceil(rows) };
-            elementwise::transpose(dtype, matrices)
+            transpose(dtype, matrices)
         };
         push(&mut self.work, elementwise::phase(&name, vertex, 2, elements, turn));
         let bytes = tile_runs::add_per_tile(&elements.map(|count| *count * dtype.bytes()), more);
