@@ -93,6 +93,7 @@ pub const VIEW_CONTROLS: &[ViewControls] = &[
             "Shares",
             "Marks",
             "Arrows",
+            "All replicas",
             "BSP",
             "Key",
             "Cycles on the screen",

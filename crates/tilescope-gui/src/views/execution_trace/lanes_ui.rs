@@ -2,10 +2,10 @@
 
 use super::interaction::{LanePointerInput, action_events, hover_ui, is_for_strip};
 use super::layout::{
-    GUTTER, SCROLL_BAR, ShownIpus, TraceLayout, TraceRegions, hit, ipu_lane_layouts, mark_hit,
-    render_items, total_height,
+    GUTTER, MARK_HEIGHT, SCROLL_BAR, ShownIpus, TraceLayout, TraceRegions, hit, ipu_lane_layouts,
+    mark_hit, render_items, total_height,
 };
-use super::loaded_trace::LoadedTrace;
+use super::loaded_trace::{LoadedTrace, ReplicasAlike};
 use super::paint::TracePainter;
 use super::places::{self, RepeatedPlace};
 use super::queries::{TraceSceneLook, overview_key, scene_key};
@@ -17,16 +17,19 @@ use super::step_walk::{StepMove, first_step_of_trace, first_step_on_screen};
 use super::{ExecutionTraceView, PaintedLanes, TraceEvent, id};
 use crate::model::command::{AppCommand, ViewAction};
 use crate::model::message::StatusMessage;
-use crate::theme::{ColourScheme, ThemePalette};
+use crate::theme::{ColourScheme, ThemePalette, text_size};
 use crate::views::ViewContext;
 use crate::views::compare::ComparisonSide;
 use crate::views::cycle_axis::{axis_range_of_cycles, cycles_on_screen, limits_of_cycles};
 use crate::widgets::background_query::Versioned;
-use crate::widgets::focus_ui;
 use crate::widgets::overview_strip::{self, overview_ui};
 use crate::widgets::pan_zoom_axis::{AxisLimits, PanZoomAxis};
+use crate::widgets::{focus_ui, node_ui};
 use egui::accesskit::Role;
-use egui::{CornerRadius, CursorIcon, Rect, Response, Sense, Stroke, Ui, WidgetInfo, pos2, vec2};
+use egui::{
+    Align2, CornerRadius, CursorIcon, FontId, Rect, Response, Sense, Stroke, Ui, WidgetInfo, pos2,
+    vec2,
+};
 use tilescope_analysis::trace::{COMMON_MARKS, MicroBatchPath};
 use tilescope_report::MarkKind;
 use tilescope_report::units::{CycleRange, IpuId};
@@ -63,6 +66,7 @@ impl ExecutionTraceView {
         let scene = scene.as_deref();
         let response = lanes_response(ui, regions.lanes) | marks_response(ui, regions.marks);
         let changed = gutter_ui(ui, &layout, &self.settings);
+        replicas_ui(ui, context, prepared, regions.marks);
         let number = self.settings.micro_batch;
         let path = number.and_then(|number| self.followed.ask_path(ui, context, prepared, number));
         let shown = (&response, path.as_deref());
@@ -124,7 +128,8 @@ impl ExecutionTraceView {
         let (room, shown) = (regions.lanes.height(), self.settings.shown_ipus(prepared));
         let TraceSettings { enlarged, heights, .. } = &self.settings;
         let prefs = &context.prefs.trace;
-        let shown = ShownIpus { ipus: &shown, enlarged, heights, prefs, shares };
+        let replicas = unfolded(context, prepared);
+        let shown = ShownIpus { ipus: &shown, enlarged, heights, prefs, shares, replicas };
         let blocks = ipu_lane_layouts(prepared, shown, room);
         let most = (total_height(&blocks) - f64::from(room)).max(0.0);
         if let Some(ipu) = self.settings.reveal.take()
@@ -409,7 +414,52 @@ fn first_window(
 /// Rows of marks that concern all IPUs, and the row of the host.
 fn mark_rows(context: &ViewContext<'_>, prepared: &LoadedTrace) -> usize {
     let common = COMMON_MARKS.iter().filter(|kind| prepared.mark_kinds.contains(kind)).count();
-    if context.prefs.trace.marks { common + usize::from(prepared.host) } else { 0 }
+    let marks = if context.prefs.trace.marks { common + usize::from(prepared.host) } else { 0 };
+    marks + usize::from(replicas(context, prepared).is_some())
+}
+
+/// The replicas that a row tells of; beside another trace there is no room for it.
+fn replicas(context: &ViewContext<'_>, prepared: &LoadedTrace) -> Option<ReplicasAlike> {
+    prepared.alike.filter(|_| context.pane.is_none())
+}
+
+/// Replicas whose lanes are shown.
+fn unfolded(context: &ViewContext<'_>, prepared: &LoadedTrace) -> u32 {
+    let all = replicas(context, prepared).filter(|_| context.prefs.trace.replicas);
+    all.map_or(1, ReplicasAlike::count)
+}
+
+/// The row below the marks that says how many replicas there are, and folds or unfolds their lanes.
+fn replicas_ui(ui: &Ui, context: &ViewContext<'_>, prepared: &LoadedTrace, marks: Rect) {
+    let Some(alike) = replicas(context, prepared) else { return };
+    let palette = ThemePalette::for_ui(ui);
+    let row = marks.with_min_y(marks.bottom() - MARK_HEIGHT);
+    let title = pos2(row.left() - 10.0, row.center().y - 1.0);
+    let font = FontId::proportional(text_size::CAPTION);
+    let painter = ui.painter();
+    painter.text(title, Align2::RIGHT_CENTER, "Replicas", font.clone(), palette.weak_text);
+    let at = pos2(row.left() + 2.0, row.center().y - 1.0);
+    let words = alike.words(context.prefs.trace.replicas);
+    let said = painter.text(at, Align2::LEFT_CENTER, &words, font.clone(), palette.text);
+    let node = id(ui, "replicas");
+    node_ui(ui, node, said, Role::Label, || (words, String::new()));
+    if alike.count() < 2 {
+        return;
+    }
+    let (text, name) = match context.prefs.trace.replicas {
+        true => ("Fold", "Fold replicas"),
+        false => ("Unfold", "Unfold replicas"),
+    };
+    let at = pos2(said.right() + 12.0, at.y);
+    let link = painter.text(at, Align2::LEFT_CENTER, text, font, palette.accent);
+    let response = ui.interact(link.expand(3.0), node.with("unfold"), Sense::click());
+    response.widget_info(|| WidgetInfo::labeled(Role::Button, true, name));
+    focus_ui(ui, &response, link.expand(3.0));
+    if response.clicked() {
+        let mut prefs = context.prefs.trace;
+        prefs.replicas = !prefs.replicas;
+        context.commands.push(AppCommand::SetTracePrefs(prefs));
+    }
 }
 
 fn lanes_response(ui: &Ui, rect: Rect) -> Response {
@@ -427,7 +477,7 @@ fn marks_response(ui: &Ui, rect: Rect) -> Response {
 /// The line below a name is dragged to make the IPU higher or lower.
 fn gutter_ui(ui: &Ui, layout: &TraceLayout<'_>, settings: &TraceSettings) -> Option<TraceEvent> {
     let gutter = layout.regions.gutter();
-    if layout.blocks.len() < 2 {
+    if layout.blocks.len() < 2 || layout.blocks.iter().any(|block| block.replica.is_some()) {
         return None;
     }
     let mut changed = None;

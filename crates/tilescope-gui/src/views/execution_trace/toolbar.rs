@@ -50,6 +50,10 @@ pub(super) fn controls_ui(
     }
     let marked = !prepared.mark_kinds.is_empty() || prepared.host;
     toggles_ui(bar, &mut prefs, marked, prepared.ipus.len() > 1);
+    if context.pane.is_none() && prepared.alike.is_some_and(|alike| alike.count() > 1) {
+        let hint = "A lane for each IPU of each replica: all replicas do the same.";
+        bar.checkbox("All replicas", &mut prefs.replicas, hint);
+    }
     bsp_raster::controls_ui(bar, &mut prefs);
     bar.menu("Key", colour_legend_ui);
     if prefs != context.prefs.trace {

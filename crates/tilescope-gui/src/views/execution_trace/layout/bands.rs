@@ -24,6 +24,8 @@ const LEAST_LINE: f64 = 0.005;
 /// One IPU on the screen.
 pub(crate) struct IpuBand<'a> {
     pub ipu: IpuId,
+    /// The replica it is of, where several are shown.
+    pub replica: Option<u32>,
     /// Executed steps on all of its tiles.
     pub steps: u64,
     /// Its part of the gutter; it may reach out of it.
@@ -48,6 +50,12 @@ pub(crate) struct IpuBand<'a> {
 }
 
 impl IpuBand<'_> {
+    /// `IPU 3`, or `R2 IPU 3` among several replicas.
+    pub(crate) fn name(&self) -> String {
+        let replica = self.replica.map_or(String::new(), |replica| format!("R{replica} "));
+        format!("{replica}IPU {}", self.ipu)
+    }
+
     /// Whether a bar lies outside of what is lit for a micro-batch.
     pub(crate) fn is_unlit(&self, bar: Rect) -> bool {
         let middle = bar.center().x;
@@ -130,6 +138,7 @@ fn ipu_band<'a>(
     let place = |scene: &TraceScene| scene.ipus.iter().position(|i| i.ipu == block.lanes.ipu);
     IpuBand {
         ipu: block.lanes.ipu,
+        replica: block.replica,
         steps: block.lanes.steps,
         gutter: own,
         name_at: None,

@@ -24,7 +24,7 @@ pub(super) use marks::{
     DrawnRangeItem, HostBarItem, MarkBarItem, MarkHit, MarkRowItem, MeasureItem, RulerTick,
     cycles_between, drawn_range, mark_hit,
 };
-pub(super) use regions::{GUTTER, SCROLL_BAR, TraceRegions};
+pub(super) use regions::{GUTTER, MARK_HEIGHT, SCROLL_BAR, TraceRegions};
 
 use arrows::flow_arrows;
 use bands::ipu_bands;
@@ -132,7 +132,7 @@ impl TraceLayout<'_> {
         self.regions.lanes.top() + (block.top - self.scroll) as f32
     }
 
-    /// The lanes of an IPU, if they are shown.
+    /// The lanes of an IPU, if they are shown: those of the first replica.
     pub(super) fn block_of(&self, ipu: IpuId) -> Option<&IpuLaneLayout<'_>> {
         self.blocks.iter().find(|block| block.lanes.ipu == ipu)
     }

@@ -61,7 +61,7 @@ impl TracePainter<'_> {
         host: Option<&(Rect, Vec<HostBarItem>)>,
     ) {
         for MarkRowItem { kind, row, bars } in rows {
-            self.marks_ui(self.regions.marks, *row, bars, MarkRowId::Common(*kind));
+            self.marks_ui(self.regions.marks, *row, bars, (MarkRowId::Common(*kind), None));
             self.row_title(pos2(row.left() - 10.0, row.center().y - 1.0), kind_title(*kind));
         }
         if let Some((row, bars)) = host {
@@ -71,7 +71,13 @@ impl TracePainter<'_> {
     }
 
     /// A row of marks and blocks of marks; those wide enough have words.
-    pub(super) fn marks_ui(&self, clip: Rect, row: Rect, bars: &[MarkBarItem<'_>], id: MarkRowId) {
+    pub(super) fn marks_ui(
+        &self,
+        clip: Rect,
+        row: Rect,
+        bars: &[MarkBarItem<'_>],
+        (id, replica): (MarkRowId, Option<u32>),
+    ) {
         // Rows of stages scroll with their IPU: without the clip they would cover the ruler.
         let painter = self.ui.painter_at(row.intersect(clip));
         for bar in bars {
@@ -81,7 +87,7 @@ impl TracePainter<'_> {
             };
             let room = bar.rect.intersect(row).shrink2(vec2(3.0, 0.0));
             if room.width() > LEAST_WORDS && room.height() > LEAST_WORDS_HEIGHT {
-                self.mark_words_ui(&painter, (room, clip), bar.shown, (id, ground));
+                self.mark_words_ui(&painter, (room, clip), bar.shown, (id, replica, ground));
             }
         }
     }
@@ -123,7 +129,7 @@ impl TracePainter<'_> {
         painter: &Painter,
         (room, clip): (Rect, Rect),
         shown: &ShownMark,
-        (id, ground): (MarkRowId, Color32),
+        (id, replica, ground): (MarkRowId, Option<u32>, Color32),
     ) {
         let ink = self.palette.label_text_on(ground);
         let font = || FontId::proportional(text_size::CAPTION);
@@ -137,7 +143,8 @@ impl TracePainter<'_> {
             let at = pos2(room.left(), room.center().y - text.size().y / 2.0);
             painter.galley(at, text, ink);
         }
-        let node = self.ui.scope_id().with(("mark", id, shown.block.first, shown.block.count));
+        let node =
+            self.ui.scope_id().with(("mark", id, replica, shown.block.first, shown.block.count));
         let cycles = || format!("{} cycles", shown.block.range.length());
         let words = || (ways.first().cloned().unwrap_or_default(), cycles());
         node_ui(self.ui, node, room.intersect(clip), Role::Cell, words);
