@@ -2,8 +2,9 @@
 
 use crate::common;
 use tempfile::tempdir;
+use tilescope_analysis::insights::insights;
 use tilescope_report::Report;
-use tilescope_report::units::{Bytes, Cycles};
+use tilescope_report::units::{Bytes, Cycles, NumberFormat};
 use tilescope_sim::compile::{CompiledProgram, compile};
 use tilescope_sim::simulate;
 use tilescope_sim::spec::{Spec, SpecSource};
@@ -141,4 +142,13 @@ fn idle_ipus_are_told() {
     let idle = notes(&["options.domain_sharding=none"]);
     assert!(idle.iter().any(|note| note.contains("IPUs 1, 2, 3 are idle")), "{idle:?}");
     assert!(notes(&[]).iter().all(|note| !note.contains("idle")));
+}
+
+#[test]
+fn steps_are_not_told_to_be_unbalanced_stages() {
+    let directory = tempdir().expect("a directory");
+    simulate(&stencil(4, &[]), directory.path(), |_| {}).expect("simulates");
+    let report = Report::open(directory.path()).expect("opens");
+    let found = insights(&report, NumberFormat::default()).expect("can be found");
+    assert!(found.iter().all(|finding| finding.rule != "stage_balance"), "{found:?}");
 }

@@ -1,7 +1,7 @@
 //! One stage of a pipeline that all others wait for.
 
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tilescope_report::units::{Cycles, IpuId, percent};
 use tilescope_report::{MarkKind, TraceMark, TrainingPass};
 
@@ -33,11 +33,15 @@ impl PipelineStageTimes<'_> {
     }
 }
 
+/// `B1 forward` and `B1 backward` are passes of one stage.
+fn stage_name(mark: &TraceMark) -> &str {
+    mark.label.split(' ').next().unwrap_or(&mark.label)
+}
+
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let mut stages: BTreeMap<&str, PipelineStageTimes<'_>> = BTreeMap::new();
     for mark in facts.marks_of(MarkKind::Stage) {
-        // `B1 forward` and `B1 backward` are passes of one stage.
-        let name = mark.label.split(' ').next().unwrap_or(&mark.label);
+        let name = stage_name(mark);
         let stage = stages.entry(name).or_default();
         stage.name = name;
         stage.ipu = mark.ipu;
@@ -56,6 +60,18 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let Some(slowest) = stages.values().max_by_key(|stage| stage.cycles()) else {
         return Vec::new();
     };
+    let shown = slowest.longest_of_typical.or(slowest.longest);
+    // Stages that work at other times wait for nobody: those of one IPU after the other, or steps
+    // of IPUs that share the rows of a field.
+    let beside: BTreeSet<&str> = facts
+        .marks_of(MarkKind::Stage)
+        .filter(|mark| shown.is_some_and(|shown| mark.cycles.overlaps(shown.cycles)))
+        .map(stage_name)
+        .collect();
+    stages.retain(|name, _| beside.contains(name));
+    let Some(slowest) = stages.values().max_by_key(|stage| stage.cycles()) else {
+        return Vec::new();
+    };
     let mean = stages.values().map(PipelineStageTimes::cycles).sum::<Cycles>().as_f64()
         / stages.len() as f64;
     let times = slowest.cycles().as_f64() / mean.max(1.0);
@@ -67,7 +83,6 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let spared = (slowest.cycles().as_f64() - mean) * batches as f64;
     let gain = (spared / facts.cycles().max(Cycles(1)).as_f64()).clamp(0.0, 1.0);
     let on = slowest.ipu.map_or(String::new(), |ipu| format!(" on IPU {ipu}"));
-    let shown = slowest.longest_of_typical.or(slowest.longest);
     vec![InsightFinding {
         rule: RULE.name,
         subject: InsightSubject::Time,
