@@ -5,7 +5,7 @@ use crate::trace::program_runs;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tilescope_report::units::{Bytes, Cycles, IpuId};
-use tilescope_report::{ProgramKind, ProgramNode, Report, ReportError, Target};
+use tilescope_report::{ProgramKind, ProgramNode, Report, ReportError, ReportOrigin, Target};
 
 /// Which IPUs of a replica wait for each other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -56,6 +56,8 @@ pub struct CollectiveTotals {
 #[derive(Clone, Debug)]
 pub struct ReplicaOverview {
     pub target: Arc<Target>,
+    /// Whether all replicas do the same, as the simulator has it; else one of them was profiled.
+    pub alike: bool,
     /// None where the report does not say it.
     pub groups: Option<SyncGroupMembers>,
     /// By kind.
@@ -72,7 +74,8 @@ pub fn replicas(report: &Report) -> Result<ReplicaOverview, ReportError> {
         groups.gs1.iter().chain(groups.gs2.iter().flatten()).all(|ipu| target.has_ipu(*ipu))
     };
     let groups = report.notes()?.iter().find_map(|note| sync_groups(note)).filter(is_known);
-    Ok(ReplicaOverview { groups, collectives: collectives(report)?, target })
+    let alike = report.origin() == ReportOrigin::Tilescope;
+    Ok(ReplicaOverview { groups, collectives: collectives(report)?, alike, target })
 }
 
 fn collectives(report: &Report) -> Result<Vec<CollectiveTotals>, ReportError> {

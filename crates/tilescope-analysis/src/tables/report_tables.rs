@@ -8,7 +8,7 @@ use super::{liveness as live, tile_mapping};
 use crate::data_table::{DataTable, TableCell, TableColumn};
 use crate::operations::{OperationLayer, operations};
 use crate::operations_graph::{OpGraphKey, graph};
-use crate::tile_mapping::MappingSubjectKind;
+use crate::tile_mapping::{MappingSubjectKind, replica_shares};
 use crate::trace::{ProgramRunTotals, program_runs, window_summary};
 use crate::{host, insights, liveness, memory, program_tree, replicas, summary};
 use tilescope_report::units::{IpuId, NumberFormat, ProgramId};
@@ -113,6 +113,9 @@ pub static TABLES: &[ReportTable] = &[
     }),
     shown("tile-mapping", "compute-sets", "Compute sets and how many tiles run them", |report| {
         mapped(report, MappingSubjectKind::ComputeSets)
+    }),
+    drawn("tile-mapping", "replicas", "Which part of each tensor a replica holds", |report| {
+        Ok(tile_mapping::replicas(&replica_shares(report)?))
     }),
 ];
 

@@ -3,7 +3,7 @@
 use crate::data_table::{DataTable, TableCell, TableColumn};
 use crate::tile_mapping::{
     MappedRearrangement, MappedVariableRegion, MappedVertexRow, MappingListEntry,
-    MappingSubjectKind, SubjectTileMapping,
+    MappingSubjectKind, ReplicaShare, SubjectTileMapping,
 };
 use tilescope_report::units::{Bytes, TileRange, TileRuns, exact_bytes, grouped};
 
@@ -28,6 +28,27 @@ pub fn subjects(entries: &[MappingListEntry], kind: MappingSubjectKind) -> DataT
         vec![entry.name.as_str().into(), size, TableCell::Count(entry.tiles)]
     };
     DataTable::new(columns, entries.iter().map(row).collect())
+}
+
+/// Which part of each tensor a replica holds.
+pub fn replicas(shares: &[(String, ReplicaShare)]) -> DataTable {
+    let columns = vec![
+        TableColumn::text("Tensor"),
+        TableColumn::bytes("Whole"),
+        TableColumn::bytes("On each replica"),
+        TableColumn::number("Replicas"),
+        TableColumn::number("Parts").about("1 where every replica holds all of it"),
+    ];
+    let row = |(name, share): &(String, ReplicaShare)| {
+        vec![
+            name.as_str().into(),
+            TableCell::Bytes(share.whole),
+            TableCell::Bytes(share.held),
+            TableCell::Count(share.replicas.into()),
+            TableCell::Count(share.shards.into()),
+        ]
+    };
+    DataTable::new(columns, shares.iter().map(row).collect())
 }
 
 fn tiles_text(tiles: TileRange) -> String {

@@ -2,10 +2,13 @@
 //! or a compute set, and how data lies before and after it is rearranged.
 
 mod mapping_rows;
+mod replica_shares;
 
 pub use mapping_rows::{
     MappedRearrangement, MappedVariableRegion, MappedVertexRow, TileMappingBalance, is_strided_copy,
 };
+
+pub use replica_shares::{ReplicaShare, replica_share, replica_shares};
 
 use super::tile_curves::{TileCurveUnit, spread};
 use mapping_rows::{element_bytes, rearrangements};

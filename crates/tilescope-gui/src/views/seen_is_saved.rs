@@ -41,7 +41,8 @@ fn seen(report: &Report, view: &str, name: &str) -> Option<DataTable> {
     Some(match (view, name) {
         ("memory", "tiles")
         | ("liveness", "steps")
-        | ("execution-trace", "programs" | "schedule") => return None,
+        | ("execution-trace", "programs" | "schedule")
+        | ("tile-mapping", "replicas") => return None,
         ("memory", _) => memory::tables::seen(report, name),
         ("liveness", _) => liveness::tables::seen(report, name),
         ("operations", _) => operations::columns::seen(report, name),

@@ -118,6 +118,6 @@ pub const VIEW_CONTROLS: &[ViewControls] = &[
     ViewControls {
         view: ViewId::TileMapping,
         strip: &["Map", "Show", "Logarithmic colours", "Select tiles"],
-        tabs: &["Choose", "Regions", "Vertices", "Rearrangements"],
+        tabs: &["Choose", "Regions", "Vertices", "Rearrangements", "Replicas"],
     },
 ];

@@ -30,7 +30,7 @@ pub(super) fn replicas_ui(ui: &mut Ui, of: &ReplicaOverview) {
         ui.add(Label::new(RichText::new(text).color(palette.weak_text)).wrap());
     };
     if of.target.replicas > 1 {
-        weak(ui, alike(&of.target));
+        weak(ui, alike(of));
         boxes_ui(ui, of);
         for line in collective_lines(ui, of) {
             weak(ui, line);
@@ -53,9 +53,10 @@ pub(super) fn replicas_ui(ui: &mut Ui, of: &ReplicaOverview) {
 }
 
 /// `4 replicas alike; figures and lanes are those of one`
-fn alike(target: &Target) -> String {
-    let replicas = grouped(target.replicas.into());
-    format!("{replicas} replicas alike; figures and lanes are those of one.")
+fn alike(of: &ReplicaOverview) -> String {
+    let replicas = grouped(of.target.replicas.into());
+    let alike = if of.alike { " alike" } else { "" };
+    format!("{replicas} replicas{alike}; figures and lanes are those of one.")
 }
 
 fn collective_lines(ui: &Ui, of: &ReplicaOverview) -> Vec<String> {

@@ -1,5 +1,6 @@
 //! Tile mapping: which tiles hold which part of a tensor, an operation or a compute set.
 
+mod replicas;
 mod tables;
 
 use super::{ReportView, ViewContext, ViewDescriptor};
@@ -29,7 +30,7 @@ use tilescope_analysis::data_table::DataTable;
 use tilescope_analysis::tables::tile_mapping as columns;
 use tilescope_analysis::tile_mapping::{
     MAX_VARIABLES, MappingListEntry, MappingMeasure, MappingSubject, MappingSubjectKind,
-    SubjectTileMapping, TileMappingBalance, mapping, subjects,
+    ReplicaShare, SubjectTileMapping, TileMappingBalance, mapping, replica_share, subjects,
 };
 use tilescope_report::ReportError;
 use tilescope_report::units::{Bytes, exact_bytes, grouped, percent};
@@ -56,6 +57,9 @@ struct TileMappingData {
     subject: MappingSubject,
     mapping: SubjectTileMapping,
     balances: [TileMappingBalance; 3],
+    /// Which part of it each replica holds, if that is known.
+    share: Option<ReplicaShare>,
+    replicas: u32,
 }
 
 /// Narrower than this, there is no room for the list beside the map.
@@ -443,6 +447,7 @@ impl TileMappingView {
             (TileMappingTab::Regions, "Regions"),
             (TileMappingTab::Vertices, "Vertices"),
             (TileMappingTab::Rearrangements, rearranged.as_str()),
+            (TileMappingTab::Replicas, "Replicas"),
         ];
         let shown = &tabs[usize::from(listed.is_none())..];
         *open |= tabs_row_ui(ui, |ui| tabs_ui(ui, VIEW.id.name(), shown, &mut self.tab));
@@ -452,6 +457,9 @@ impl TileMappingView {
         ui.add_space(spacing::XS);
         if let (TileMappingTab::List, Some(listed)) = (self.tab, listed) {
             return self.list_ui(ui, context, listed);
+        }
+        if self.tab == TileMappingTab::Replicas {
+            return replicas::replicas_ui(ui, mapped.share.as_ref(), mapped.replicas);
         }
         let which = (mapped.subject, mapped.version());
         self.tables.ui(ui, context, self.tab, &mapped.mapping, which);
@@ -464,10 +472,15 @@ fn mapped(
 ) -> Result<Option<Versioned<TileMappingData>>, ReportError> {
     let target = report.target()?;
     let found = mapping(report, subject)?;
+    let share = match subject {
+        MappingSubject::Tensor(id) => replica_share(report, id)?,
+        MappingSubject::Operation(_) | MappingSubject::ComputeSet(_) => None,
+    };
+    let replicas = target.replicas;
     Ok(found.map(|mapping| {
         let balances = MEASURES
             .map(|(measure, _)| TileMappingBalance::from_values(mapping.values(measure), &target));
-        Versioned::new(TileMappingData { subject, mapping, balances })
+        Versioned::new(TileMappingData { subject, mapping, balances, share, replicas })
     }))
 }
 

@@ -26,6 +26,8 @@ pub(crate) enum TileMappingTab {
     Rearrangements,
     /// The list of subjects.
     List,
+    /// Which part each replica holds.
+    Replicas,
 }
 
 /// State of the tables.
@@ -74,7 +76,10 @@ impl TileMappingTables {
         }
         let chosen = match tab {
             TileMappingTab::Rearrangements => self.rearrangement(mapping).map(|(at, _)| at),
-            TileMappingTab::Regions | TileMappingTab::Vertices | TileMappingTab::List => None,
+            TileMappingTab::Regions
+            | TileMappingTab::Vertices
+            | TileMappingTab::List
+            | TileMappingTab::Replicas => None,
         };
         let hint = ["Filter regions", "Filter vertices", "Filter rearrangements"][tab as usize];
         let state = &mut self.states[tab as usize];
@@ -94,7 +99,7 @@ impl TileMappingTables {
 
 fn empty_table_text(tab: TileMappingTab) -> &'static str {
     match tab {
-        TileMappingTab::Regions | TileMappingTab::List => {
+        TileMappingTab::Regions | TileMappingTab::List | TileMappingTab::Replicas => {
             "The report attributes no variable to this."
         }
         TileMappingTab::Vertices => "The report attributes no vertices to this.",

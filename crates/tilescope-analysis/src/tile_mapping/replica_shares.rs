@@ -1,0 +1,128 @@
+//! Tensors over replicas: with replicated tensor sharding, each replica holds a part of what all of
+//! them would hold.
+
+use super::mapping_rows::element_bytes;
+use super::{all_variables, bytes_of};
+use std::collections::BTreeSet;
+use tilescope_report::units::{Bytes, VariableId};
+use tilescope_report::{Report, ReportError, Target, Variable};
+
+/// Which part of a tensor a replica holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplicaShare {
+    /// Bytes of all its elements.
+    pub whole: Bytes,
+    /// Bytes that each replica holds, with those that fill its last elements up.
+    pub held: Bytes,
+    pub replicas: u32,
+    /// Parts that it is cut into; 1 where every replica holds all of it.
+    pub shards: u32,
+}
+
+impl ReplicaShare {
+    /// The part that a replica holds, from 0.
+    pub fn shard_of(&self, replica: u32) -> u32 {
+        replica % self.shards.max(1)
+    }
+}
+
+/// Which part of a variable each replica holds; none of those that are not kept from one
+/// micro-batch to the next, or of which the report does not say how large they are as a whole.
+///
+/// # Errors
+/// Parts of the file that cannot be read.
+pub fn replica_share(report: &Report, id: VariableId) -> Result<Option<ReplicaShare>, ReportError> {
+    let Some(variable) = report.variable(id)? else { return Ok(None) };
+    let kept = kept_tensors(report)?;
+    Ok(share(&variable, &kept, &*report.target()?))
+}
+
+/// The same of all variables, with their names.
+///
+/// # Errors
+/// Parts of the file that cannot be read.
+pub fn replica_shares(report: &Report) -> Result<Vec<(String, ReplicaShare)>, ReportError> {
+    let (kept, target) = (kept_tensors(report)?, report.target()?);
+    let variables = all_variables(report)?.into_iter();
+    let found = variables.filter_map(|(_, variable)| {
+        let share = share(&variable, &kept, &target)?;
+        Some((variable.name, share))
+    });
+    Ok(found.collect())
+}
+
+/// Names of weights, optimiser state and accumulators.
+fn kept_tensors(report: &Report) -> Result<BTreeSet<String>, ReportError> {
+    let buffers = report.data_flows()?.buffers.into_iter();
+    Ok(buffers.filter(|buffer| buffer.persistent).map(|buffer| buffer.name).collect())
+}
+
+fn share(variable: &Variable, kept: &BTreeSet<String>, target: &Target) -> Option<ReplicaShare> {
+    let element = element_bytes(&variable.shape)?;
+    let whole = element.0.checked_mul(elements(&variable.shape)?)?;
+    let held = bytes_of(&variable.tiles).total();
+    if target.replicas < 2 || whole == 0 || held.is_zero() || !kept.contains(&variable.name) {
+        return None;
+    }
+    // Each part is filled up, so that together they are no less than the whole. More parts than
+    // replicas there are not, and all parts are held by as many.
+    let most = u32::try_from(whole.div_ceil(held.0)).ok()?;
+    let fits = |shards: &u32| {
+        target.replicas.is_multiple_of(*shards) && held.0.saturating_mul((*shards).into()) >= whole
+    };
+    let shards = (1..=most.min(target.replicas)).rev().find(fits)?;
+    Some(ReplicaShare { whole: Bytes(whole), held, replicas: target.replicas, shards })
+}
+
+/// Elements of `float32[10,1,5,5]`.
+fn elements(shape: &str) -> Option<u64> {
+    let sizes = shape.split_once('[')?.1.strip_suffix(']')?;
+    let mut sizes = sizes.split(',').filter(|size| !size.trim().is_empty());
+    sizes.try_fold(1u64, |product, size| product.checked_mul(size.trim().parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tilescope_fixtures::ReportBuilder;
+    use tilescope_report::units::{IpuId, TileId};
+    use tilescope_report::{DataBuffer, DataPlace, MemoryCategory};
+
+    #[test]
+    fn parts_are_told_from_the_bytes_of_a_replica() {
+        let mut builder = ReportBuilder::new(1, 8);
+        builder.parts.target.replicas = 4;
+        builder.parts.target.num_ipus = 4;
+        // 1,000 elements of 4 bytes on four tiles: all of them, a quarter, and of 1,001 a quarter
+        // that is filled up.
+        for (name, shape, each) in [
+            ("weight", "float32[10,100]", 1_000),
+            ("Accl1___weight", "float32[10,100]", 250),
+            ("Accl1___odd", "float32[1001]", 252),
+            ("activations", "float32[10,100]", 250),
+        ] {
+            builder.variable(name, MemoryCategory::Variable, 0..4, each, None);
+            builder.parts.variables.last_mut().unwrap().shape = shape.to_owned();
+            if name != "activations" {
+                builder.parts.data_flows.buffers.push(DataBuffer {
+                    name: name.to_owned(),
+                    place: DataPlace::Tiles,
+                    ipu: IpuId(0),
+                    entries: 1,
+                    persistent: true,
+                    filled: true,
+                });
+            }
+        }
+        assert!(builder.parts.target.has_tile(TileId(3)));
+        let directory = tempfile::tempdir().unwrap();
+        let report = Report::open(builder.write(directory.path()).unwrap()).unwrap();
+        let shares = replica_shares(&report).unwrap();
+        let found: Vec<(&str, u32, u64)> =
+            shares.iter().map(|(name, of)| (name.as_str(), of.shards, of.whole.0)).collect();
+        let expected =
+            [("weight", 1, 4_000), ("Accl1___weight", 4, 4_000), ("Accl1___odd", 4, 4_004)];
+        assert_eq!(found, expected);
+        assert_eq!((shares[1].1.shard_of(0), shares[1].1.shard_of(3)), (0, 3));
+    }
+}
