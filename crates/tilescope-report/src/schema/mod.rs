@@ -24,7 +24,7 @@ pub(crate) use views::{VIEWS, tables_of_other_files, views_without_rows};
 /// `PRAGMA application_id` of our files: `tSc1`.
 pub(crate) const APPLICATION_ID: i32 = 0x7453_6331;
 /// Version of the format: a reader knows all of its own major version and of those before it.
-pub(crate) const FORMAT: (i32, i32) = (2, 1);
+pub(crate) const FORMAT: (i32, i32) = (2, 2);
 
 /// The versions of the format that are read, in words.
 pub(crate) fn readable_formats() -> String {
@@ -151,6 +151,26 @@ pub(crate) const TABLES: &[SchemaTable] = &[
                  over all its links; host, remote_buffer: what goes between those and an IPU",
             ),
             col("bytes_per_cycle", REAL, "most bytes per cycle"),
+        ],
+        "",
+    ),
+    table(
+        "error_bands",
+        "how far predictions of a kind of operation may be off; since version 2.2",
+        &[
+            col("id", KEY, "position"),
+            col("kind", TEXT, "operations.kind; NULL: programs of no operation"),
+            col(
+                "basis",
+                TEXT,
+                "measured: operations of the kind were measured; formula: published formulas; links: \
+                 rates of links, streaming memory and host; assumed: nothing published",
+            ),
+            col("rows", INT, "measured operations it is taken from"),
+            col("cycles_low", REAL, "true cycles over predicted ones, below in one case of twenty"),
+            col("cycles_high", REAL, "the same, above in one case of twenty"),
+            col("bytes_low", REAL, "true bytes over predicted ones, below in one case of twenty"),
+            col("bytes_high", REAL, "the same, above in one case of twenty"),
         ],
         "",
     ),

@@ -9,8 +9,9 @@ use crate::units::TileId;
 use std::ops::ControlFlow;
 
 /// Tables whose rows are numbered 0, 1, 2, …, and the column of the number.
-const NUMBERED_TABLES: [(&str, &str); 21] = [
+const NUMBERED_TABLES: [(&str, &str); 22] = [
     ("bandwidths", "id"),
+    ("error_bands", "id"),
     ("options", "id"),
     ("notes", "id"),
     ("programs", "id"),
