@@ -4,8 +4,10 @@ use super::summary::{RowCosts, ValidationSummary};
 use crate::error_bands::{ALL_ROWS, HEAD, WORST_ROWS, group_of_family};
 use std::collections::BTreeMap;
 
-/// Shares of the rows that lie below a band and below its upper end: nine of ten are inside.
-const BAND_ENDS: [f64; 2] = [0.05, 0.95];
+/// What ends of bands count in.
+const PARTS: usize = 20;
+/// Parts of the rows that lie below a band and below its upper end: nine of ten are inside.
+const BAND_ENDS: [usize; 2] = [1, PARTS - 1];
 
 /// The lines of `error_bands/residuals.csv`: each group of rows, then all of them, and their ends.
 pub fn residuals(validation: &ValidationSummary) -> String {
@@ -17,12 +19,12 @@ pub fn residuals(validation: &ValidationSummary) -> String {
     let mut lines = vec![HEAD.to_owned()];
     lines.extend(groups.iter().map(|(group, rows)| line(group, rows, BAND_ENDS)));
     lines.push(line(ALL_ROWS, &all, BAND_ENDS));
-    lines.push(line(WORST_ROWS, &all, [0.0, 1.0]));
+    lines.push(line(WORST_ROWS, &all, [0, PARTS]));
     lines.push(String::new());
     lines.join("\n")
 }
 
-fn line(group: &str, rows: &[&RowCosts], ends: [f64; 2]) -> String {
+fn line(group: &str, rows: &[&RowCosts], ends: [usize; 2]) -> String {
     let factors = |error: usize| {
         // An error is simulated / measured - 1.
         let mut factors: Vec<f64> =
@@ -33,13 +35,13 @@ fn line(group: &str, rows: &[&RowCosts], ends: [f64; 2]) -> String {
     format!("{group},{},{},{}", rows.len(), factors(0), factors(1))
 }
 
-/// The value below which a share of sorted values lies, between two of them in proportion.
-fn quantile(sorted: &[f64], share: f64) -> f64 {
+/// The value below which so many of [`PARTS`] of the sorted values lie, between two of them in
+/// proportion.
+fn quantile(sorted: &[f64], parts: usize) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return 1.0 };
-    let position = share * last as f64;
-    let index = sorted.len().min(position.floor() as usize);
+    let (index, rest) = (parts * last / PARTS, parts * last % PARTS);
     let value = |index: usize| sorted.get(index.min(last)).copied().unwrap_or(1.0);
-    value(index) + (value(index + 1) - value(index)) * position.fract()
+    value(index) + (value(index + 1) - value(index)) * rest as f64 / PARTS as f64
 }
 
 #[cfg(test)]
@@ -49,10 +51,7 @@ mod tests {
     #[test]
     fn quantiles_lie_between_values() {
         let values = [1.0, 2.0, 4.0];
-        assert_eq!(
-            [0.0, 0.25, 0.5, 1.0].map(|share| quantile(&values, share)),
-            [1.0, 1.5, 2.0, 4.0]
-        );
-        assert_eq!(quantile(&[3.0], 0.05), 3.0);
+        assert_eq!([0, 5, 10, PARTS].map(|parts| quantile(&values, parts)), [1.0, 1.5, 2.0, 4.0]);
+        assert_eq!(quantile(&[3.0], 1), 3.0);
     }
 }
