@@ -121,6 +121,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     if [OVERVIEW, "all"].contains(&view) {
         let page = overview(&sides).map_err(failed)?;
         views.insert("verdict".to_owned(), page.verdict.clone().into());
+        views.insert("distinction".to_owned(), json_value(&page.distinction)?);
         if !json {
             writeln!(output, "{}\n", page.verdict)?;
         }

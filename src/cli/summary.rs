@@ -4,6 +4,7 @@ use super::{CliCommand, CliError, json_argument, open_report, report_argument};
 use clap::ArgMatches;
 use std::io::Write;
 use std::path::Path;
+use tilescope_analysis::confidence::{Confidence, PredictionBand};
 use tilescope_analysis::host::{HostSummary, bottleneck_title, part_title, source_title};
 use tilescope_analysis::summary::{ExecutionSummary, ReportSummary, summary};
 use tilescope_report::units::{binary_bytes, exact_bytes, grouped, percent, seconds};
@@ -154,6 +155,9 @@ fn print(report: &Report, figures: &ReportSummary, output: &mut dyn Write) -> Re
         None => table.row("None", "not recorded, or the model works on no samples")?,
         Some(host) => print_host(host, &mut table)?,
     }
+    if let Some(confidence) = &figures.confidence {
+        print_confidence(confidence, &mut table)?;
+    }
     for note in report.notes().map_err(failed)? {
         let (label, text) = labelled(&note);
         table.head(label)?;
@@ -226,6 +230,23 @@ fn print_host(host: &HostSummary, table: &mut TwoColumnTable) -> Result<(), CliE
             grouped(epoch.samples_per_second.round() as u64),
         );
         table.row(name, &text)?;
+    }
+    Ok(())
+}
+
+/// How sure the figures of the run are.
+fn print_confidence(confidence: &Confidence, table: &mut TwoColumnTable) -> Result<(), CliError> {
+    table.head("Confidence")?;
+    let band = |band: PredictionBand| {
+        let [low, high] = [band.low, band.high].map(|value| grouped(value.round() as u64));
+        format!("{low} to {high} in nine of ten cases")
+    };
+    table.row("Cycles", &band(confidence.cycles))?;
+    if let Some(rate) = confidence.samples_per_second {
+        table.row("Samples per second", &band(rate))?;
+    }
+    for (name, share) in confidence.shares.iter() {
+        table.row(&format!("Cycles: {name}"), &percent(share))?;
     }
     Ok(())
 }

@@ -13,6 +13,7 @@ mod causality;
 mod cli;
 mod commands_document;
 mod compare;
+mod confidence;
 mod cost_laws;
 mod documents;
 mod domain_sharding;

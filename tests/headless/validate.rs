@@ -14,7 +14,7 @@ use tilescope_sim::popops::reduce::ReduceOperation;
 use tilescope_sim::shape::{DType, TensorRole};
 use tilescope_sim::targets::IpuTarget;
 use tilescope_sim::targets::MK2;
-use tilescope_sim::validate::{FAMILIES, ValidationSummary, validate};
+use tilescope_sim::validate::{FAMILIES, ValidationSummary, residuals, validate};
 
 const ROWS: &str = include_str!("../data/poplar_ipumodel_ops.csv");
 
@@ -71,6 +71,39 @@ fn matrix_products_cost_what_poplar_says() {
 fn fully_connected_layers_and_convolutions_cost_what_poplar_says() {
     check("fc", [3.0, 5.0, 2.0]);
     check("conv", [3.5, 6.0, 1.5]);
+}
+
+/// The lines of a file of residuals that begin with one of these groups.
+fn lines_of(text: &str, groups: &[&str]) -> Vec<String> {
+    let lines = text.lines().map(str::to_owned);
+    lines.filter(|line| groups.iter().any(|group| line.split(',').next() == Some(group))).collect()
+}
+
+const RESIDUALS: &str = "crates/tilescope-sim/src/error_bands/residuals.csv";
+
+fn kept_residuals() -> String {
+    let path = format!("{}/{RESIDUALS}", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read_to_string(path).expect("residuals")
+}
+
+#[test]
+fn bands_of_small_families_are_their_residuals() {
+    let small = ["pooling", "reduction", "embedding", "lstm", "gru"];
+    let wanted = |line: &str| small.iter().any(|name| line.contains(&format!(",{name},")));
+    let found = residuals(&validate(&file(wanted)).expect("sane rows"));
+    let update = "UPDATE_DOCS=1 cargo test --test headless bands_are_the_residuals -- --ignored";
+    assert_eq!(lines_of(&found, &small), lines_of(&kept_residuals(), &small), "{update}");
+}
+
+#[test]
+#[ignore = "slow without optimisation: cargo test --release --test headless bands_are -- --ignored"]
+fn bands_are_the_residuals_of_all_rows() {
+    let found = residuals(&validate(ROWS).expect("sane rows"));
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        let path = format!("{}/{RESIDUALS}", env!("CARGO_MANIFEST_DIR"));
+        return std::fs::write(path, found).expect("writing residuals");
+    }
+    assert_eq!(found, kept_residuals());
 }
 
 /// All kinds of plans: serial and joint ones, SLIC, expanded and strided kernels, grouped products,

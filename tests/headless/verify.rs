@@ -23,6 +23,13 @@ pub(crate) fn lawful_report(layout: StepLayout) -> ReportBuilder {
         replicas: 1,
         device_iterations: 1,
     });
+    report.parts.error_bands = vec![ErrorBand {
+        kind: Some("conv2d".to_owned()),
+        basis: CostBasis::Measured,
+        rows: 90,
+        cycles: FactorBand { low: 0.95, high: 1.06 },
+        bytes: FactorBand { low: 0.99, high: 1.25 },
+    }];
     let first = report.operation("layer/conv", "conv2d");
     let second = report.operation("layer/relu", "relu");
     for operation in &mut report.parts.operations {

@@ -3,6 +3,7 @@
 
 pub mod bank_map;
 pub mod compare;
+pub mod confidence;
 pub mod data_table;
 pub mod distribution;
 pub mod exchange_code;

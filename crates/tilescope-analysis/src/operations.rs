@@ -14,8 +14,8 @@ use tilescope_report::units::{
     TileRuns, grouped, percent,
 };
 use tilescope_report::{
-    ComputeSet, ModelOperation, ProgramKind, ProgramNode, Report, ReportError, ReportPart,
-    TileTraffic, TrainingPass, VariableFilter, VariablePlacement, VertexTypeInfo,
+    ComputeSet, ErrorBand, ModelOperation, ProgramKind, ProgramNode, Report, ReportError,
+    ReportPart, TileTraffic, TrainingPass, VariableFilter, VariablePlacement, VertexTypeInfo,
 };
 
 /// The layer that operations are counted in.
@@ -71,6 +71,8 @@ pub struct OpRow {
     pub code_most: Bytes,
     /// Bytes of the variables made for it on the tile that has most of them.
     pub memory_most: Bytes,
+    /// How far its predicted costs may be off, where the report says so.
+    pub errors: Option<ErrorBand>,
 }
 
 impl OpRow {
@@ -295,6 +297,7 @@ pub fn operations_with_totals(
     }
     if layer == OperationLayer::Model {
         add_memory(report, &mut rows)?;
+        add_errors(report, &mut rows)?;
     }
     let totals = totals(report, &rows, all_codelets.bytes(&costs.types, &mut code))?;
     Ok((rows, totals))
@@ -409,6 +412,16 @@ fn row_of(
         ipu: program.ipu,
         ..OpRow::default()
     }
+}
+
+fn add_errors(report: &Report, rows: &mut [OpRow]) -> Result<(), ReportError> {
+    let bands = report.error_bands()?;
+    let by_kind = bands.iter().filter_map(|band| Some((band.kind.as_deref()?, band)));
+    let by_kind: BTreeMap<&str, &ErrorBand> = by_kind.collect();
+    for row in rows {
+        row.errors = by_kind.get(row.kind.as_str()).map(|band| (*band).clone());
+    }
+    Ok(())
 }
 
 fn add_memory(report: &Report, rows: &mut [OpRow]) -> Result<(), ReportError> {

@@ -1,5 +1,6 @@
 //! The figures of a report at a glance: what `tilescope summary` prints and the Summary tab shows.
 
+use crate::confidence::{Confidence, confidence};
 use crate::host::{self, HostSummary};
 use crate::memory::needed;
 use serde::Serialize;
@@ -21,6 +22,9 @@ pub struct ReportSummary {
     pub execution: Option<ExecutionSummary>,
     /// What the host does for it; `None` where that was not recorded.
     pub host: Option<HostSummary>,
+    /// How sure the figures of the run are; `None` where the report does not say how far its
+    /// predictions may be off, as those of real machines.
+    pub confidence: Option<Confidence>,
 }
 
 /// Figures of the machine.
@@ -170,12 +174,18 @@ pub(crate) const WORKING: [StepActivity; 6] = [
 /// Parts of the file that cannot be read.
 pub fn summary(report: &Report) -> Result<ReportSummary, ReportError> {
     let target = report.target()?;
+    let execution = execution(report, &target)?;
+    let confidence = match &execution {
+        Some(run) => confidence(report, run.total_cycles, run.samples_per_second)?,
+        None => None,
+    };
     Ok(ReportSummary {
         target: target_summary(&target),
         graph: graph_summary(report.graph()?),
         memory: memory(report)?,
-        execution: execution(report, &target)?,
+        execution,
         host: host::host(report)?,
+        confidence,
     })
 }
 

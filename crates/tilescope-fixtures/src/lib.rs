@@ -58,6 +58,7 @@ impl ReportBuilder {
         let parts = CompilationReport {
             target,
             bandwidths: Vec::new(),
+            error_bands: Vec::new(),
             graph: GraphCounts::default(),
             options: Vec::new(),
             batching: None,

@@ -6,6 +6,7 @@
 pub mod compile;
 pub mod cost_constants;
 pub mod custom;
+pub(crate) mod error_bands;
 pub mod graph;
 pub mod graph_lowering;
 pub mod model;

@@ -4,6 +4,7 @@ use super::comparison_table::{ComparisonRow, ComparisonTable};
 use super::execution_trace::{activities, changes, over_lanes};
 use super::step_alignment::{StepAlignment, StepChange, StepChangeKind, StepChangeSum};
 use super::{ComparedReports, WorkDivisors, WorkNormalization, insights, summary};
+use crate::confidence::{Distinction, distinction};
 use crate::data_table::TableCell;
 use crate::view_location::ViewLocation;
 use serde::Serialize;
@@ -20,6 +21,8 @@ pub struct ComparisonOverview {
     pub normalization: WorkNormalization,
     /// What it comes to, in sentences.
     pub verdict: String,
+    /// Whether the difference is beyond what the model may be wrong; `None` where that is not known.
+    pub distinction: Option<Distinction>,
     /// The result, what explains it, what was set differently, and findings that came or went.
     /// Cycles of activities, operations and steps add up to those of the run.
     pub tables: Vec<ComparisonTable>,
@@ -46,7 +49,8 @@ pub fn overview(sides: &ComparedReports<'_>) -> Result<ComparisonOverview, Repor
     // Options in effect repeat what the spec says.
     let mut seen = std::collections::BTreeSet::new();
     differs.rows.retain(|row| seen.insert(setting(&row.name).to_owned()));
-    let verdict = verdict(&result);
+    let distinction = distinction((sides.source, sides.target), &normalization)?;
+    let verdict = verdict(&result, distinction);
     tables.push(result);
     if let Some(steps) = &sides.alignment.steps {
         let mut activities = activities(sides, divisors)?;
@@ -65,7 +69,7 @@ pub fn overview(sides: &ComparedReports<'_>) -> Result<ComparisonOverview, Repor
         tables.push(ComparisonTable { title, ..table });
     }
     tables.retain(|table| !table.rows.is_empty());
-    Ok(ComparisonOverview { normalization, verdict, tables })
+    Ok(ComparisonOverview { normalization, verdict, distinction, tables })
 }
 
 /// A figure of memory among others.
@@ -89,7 +93,7 @@ fn setting(key: &str) -> &str {
 }
 
 /// What became faster or slower, and what takes more memory.
-fn verdict(result: &ComparisonTable) -> String {
+fn verdict(result: &ComparisonTable, distinction: Option<Distinction>) -> String {
     let row = |name: &str| {
         let mut named = result.rows.iter().filter(|row| row.name.starts_with(name));
         named.next().filter(|row| row.source.is_some() || row.target.is_some())
@@ -103,13 +107,25 @@ fn verdict(result: &ComparisonTable) -> String {
             comparison_words(row, "The target takes", &format!("cycles{per}"))
         }
     };
+    let unsure = distinction.map(|distinction| format!(" {}", doubt(distinction)));
     let memory = row("Fullest tile").map(|row| {
         let words = comparison_words(row, "Its fullest tile holds", "bytes");
         format!(" {words}")
     });
     let over = row("Tiles out of memory").and_then(|row| row.target.as_ref()?.number());
     let over = over.filter(|tiles| *tiles > 0.0).map(|_| " It does not fit in memory.".to_owned());
-    [Some(time), memory, over].into_iter().flatten().collect()
+    [Some(time), unsure, memory, over].into_iter().flatten().collect()
+}
+
+/// Whether a difference of cycles is beyond what the model may be wrong.
+fn doubt(Distinction { change, distinguishable }: Distinction) -> String {
+    let percent = |share: f64| format!("{:+.1} %", share * 100.0);
+    let [low, high] = [change.low, change.high].map(percent);
+    let band = format!("with the errors of the model, {low} to {high} in nine of ten cases");
+    match distinguishable {
+        true => format!("The difference is clear: {band}."),
+        false => format!("The difference is not distinguishable: {band}."),
+    }
 }
 
 /// `The target takes 3.20 % fewer cycles per sample: 12,097.31, not 12,497.50.`

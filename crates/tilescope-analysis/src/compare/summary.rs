@@ -2,6 +2,7 @@
 
 use super::comparison_table::{ComparisonRow, ComparisonTable, pair_by_key};
 use super::{ComparedReports, ViewComparison, WorkDivisors};
+use crate::confidence::PredictionBand;
 use crate::data_table::TableCell;
 use crate::summary::{ExecutionSummary, ReportSummary, summary};
 use tilescope_report::ReportError;
@@ -99,11 +100,15 @@ fn memory(of: &ReportSummary) -> Vec<SummaryFigure> {
 fn execution(of: &ReportSummary) -> Vec<SummaryFigure> {
     let value =
         |of_run: fn(&ExecutionSummary) -> Option<TableCell>| of.execution.as_ref().and_then(of_run);
+    let band = of.confidence.and_then(|confidence| confidence.samples_per_second);
+    let rate = |end: fn(&PredictionBand) -> f64| band.as_ref().map(end).map(TableCell::Real);
     vec![
         ("Cycles", value(|run| count(run.total_cycles.0))),
         ("Seconds", value(|run| Some(TableCell::Real(run.seconds)))),
         ("Samples", value(|run| run.samples.and_then(count))),
         ("Samples per second", value(|run| run.samples_per_second.map(TableCell::Real))),
+        ("Samples per second, low", rate(|band| band.low)),
+        ("Samples per second, high", rate(|band| band.high)),
         ("Steps", value(|run| count(run.ipus.iter().map(|ipu| ipu.steps).sum::<u64>()))),
     ]
 }

@@ -2,7 +2,7 @@
 
 use crate::data_table::{DataTable, TableCell, TableColumn};
 use crate::operations::{OpRow, OperationLayer};
-use tilescope_report::{Report, ReportPart, TrainingPass};
+use tilescope_report::{CostBasis, ErrorBand, FactorBand, Report, ReportPart, TrainingPass};
 
 /// A column: what it holds, and how it gets it.
 pub struct OperationColumn {
@@ -63,6 +63,13 @@ const fn column(
     cell: fn(&OpRow) -> TableCell,
 ) -> OperationColumn {
     OperationColumn { key, title, about, shown, part: None, model: false, summed: true, cell }
+}
+
+/// `-5.1 to +4.8 %`, marked where nothing of the kind was measured.
+fn error_words(errors: &ErrorBand, band: FactorBand) -> TableCell {
+    let percent = |factor: f64| format!("{:+.1}", (factor - 1.0) * 100.0);
+    let mark = if errors.basis == CostBasis::Measured { "" } else { ", not measured" };
+    TableCell::Text(format!("{} to {} %{mark}", percent(band.low), percent(band.high)))
 }
 
 /// Every column, in the order of the table; the name is always first.
@@ -148,6 +155,22 @@ pub static COLUMNS: &[OperationColumn] = &[
     })
     .requiring_part(ReportPart::Vertices)
     .without_sum(),
+    column(
+        "errors",
+        "Error of cycles",
+        "Between which errors the true cycles lie in nine of ten cases, from measurements of its kind; where nothing of the kind was measured, from what its formulas rest on",
+        true,
+        |row| row.errors.as_ref().map_or_else(|| "".into(), |errors| error_words(errors, errors.cycles)),
+    )
+    .model_only(),
+    column(
+        "errors_bytes",
+        "Error of bytes",
+        "Between which errors the true bytes lie in nine of ten cases, from measurements of its kind",
+        false,
+        |row| row.errors.as_ref().map_or_else(|| "".into(), |errors| error_words(errors, errors.bytes)),
+    )
+    .model_only(),
     column("flops", "FLOPs", "Floating point operations of one execution", true, |row| {
         TableCell::Count(row.flops)
     })

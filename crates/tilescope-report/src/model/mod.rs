@@ -6,6 +6,7 @@
 //! said.
 
 mod data_flow;
+mod error_band;
 mod execution;
 mod host;
 mod memory;
@@ -13,6 +14,7 @@ mod program;
 mod target;
 
 pub use data_flow::*;
+pub use error_band::*;
 pub use execution::*;
 pub use host::*;
 pub use memory::*;
@@ -27,6 +29,8 @@ pub struct CompilationReport {
     pub target: Target,
     /// What the machine moves at most; empty where that was not recorded.
     pub bandwidths: Vec<Bandwidth>,
+    /// How far predictions may be off; empty where that was not recorded, or nothing was predicted.
+    pub error_bands: Vec<ErrorBand>,
     pub graph: GraphCounts,
     /// Options in effect, as key and value.
     pub options: Vec<(String, String)>,

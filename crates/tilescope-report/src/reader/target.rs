@@ -4,7 +4,10 @@ use super::{ProgramOutcome, Report, ReportPart};
 use crate::database::SelectQuery;
 use crate::error::ReportError;
 use crate::limits::{MAX_COUNT, MAX_IPUS, MAX_TILES};
-use crate::model::{Bandwidth, BatchingConfig, GraphCounts, MachineInterface, Target, TargetKind};
+use crate::model::{
+    Bandwidth, BatchingConfig, CostBasis, ErrorBand, FactorBand, GraphCounts, MachineInterface,
+    Target, TargetKind,
+};
 use crate::units::{Bytes, Hertz};
 use std::sync::Arc;
 
@@ -190,6 +193,28 @@ impl Report {
         let read = self.db.list(all, |cells| {
             let interface = cells.named(0, MachineInterface::from_name)?;
             Some(Bandwidth { interface, bytes_per_cycle: cells.real(1)? })
+        })?;
+        Ok(read.into_iter().flatten().collect())
+    }
+
+    /// How far predictions may be off, by kind of operation; empty where that was not recorded.
+    pub fn error_bands(&self) -> Result<Vec<ErrorBand>, ReportError> {
+        let columns =
+            ["kind", "basis", "rows", "cycles_low", "cycles_high", "bytes_low", "bytes_high"];
+        let all = SelectQuery::all("error_bands", &columns).clauses("ORDER BY id");
+        let read = self.db.list(all, |cells| {
+            let band = |low: usize| {
+                let (low, high) = (cells.real(low)?, cells.real(low + 1)?);
+                // Factors of any other kind would make figures that nobody could read.
+                (low > 0.0 && low <= high && high.is_finite()).then_some(FactorBand { low, high })
+            };
+            Some(ErrorBand {
+                kind: cells.text(0),
+                basis: cells.named(1, CostBasis::from_name)?,
+                rows: cells.count(2, MAX_COUNT)?,
+                cycles: band(3)?,
+                bytes: band(5)?,
+            })
         })?;
         Ok(read.into_iter().flatten().collect())
     }

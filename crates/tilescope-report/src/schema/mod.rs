@@ -155,6 +155,26 @@ pub(crate) const TABLES: &[SchemaTable] = &[
         "",
     ),
     table(
+        "error_bands",
+        "how far predictions of a kind of operation may be off; since version 2.2",
+        &[
+            col("id", KEY, "position"),
+            col("kind", TEXT, "operations.kind; NULL: programs of no operation"),
+            col(
+                "basis",
+                TEXT,
+                "measured: operations of the kind were measured; formula: published formulas; links: \
+                 rates of links, streaming memory and host; assumed: nothing published",
+            ),
+            col("rows", INT, "measured operations it is taken from"),
+            col("cycles_low", REAL, "true cycles over predicted ones, below in one case of twenty"),
+            col("cycles_high", REAL, "the same, above in one case of twenty"),
+            col("bytes_low", REAL, "true bytes over predicted ones, below in one case of twenty"),
+            col("bytes_high", REAL, "the same, above in one case of twenty"),
+        ],
+        "",
+    ),
+    table(
         "graph",
         "sizes of the compiled graph; one row",
         &[

@@ -75,6 +75,22 @@ fn machine(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
         let (interface, most) = (bandwidth.interface.name(), bandwidth.bytes_per_cycle);
         rows.insert("bandwidths", params![id as i64, interface, most])?;
     }
+    for (id, band) in compilation.error_bands.iter().enumerate() {
+        let ErrorBand { kind, basis, rows: measured, cycles, bytes } = band;
+        rows.insert(
+            "error_bands",
+            params![
+                id as i64,
+                kind,
+                basis.name(),
+                count(*measured, "measured operations")?,
+                cycles.low,
+                cycles.high,
+                bytes.low,
+                bytes.high,
+            ],
+        )?;
+    }
     for tile in TileRange::first_tiles(target.tiles_per_replica()).iter() {
         rows.insert("tiles", params![tile, target.ipu_of_tile(tile)])?;
     }

@@ -21,6 +21,7 @@ pub(crate) use fragments::{StageFragment, pass_name};
 pub(crate) use program_tables::{FragmentItem, LeafProgramCost, whole_ipu_cost};
 pub(crate) use transfers::{HostStreamCopy, InterIpuFlow, StageCopyGroup};
 
+use crate::error_bands;
 use crate::graph::{GraphError, ModelGraph, TrainingConfig};
 use crate::graph_lowering::{GraphLowering, op_benchmark};
 use crate::operators::{LoweringContext, LoweringError};
@@ -162,6 +163,7 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
     let compilation = CompilationReport {
         target,
         bandwidths: bandwidths(&system, chip),
+        error_bands: error_bands::bands(&operations),
         graph: counts,
         options: spec.effective_values.clone(),
         batching: batching(spec),

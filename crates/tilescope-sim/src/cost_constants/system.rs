@@ -88,6 +88,12 @@ cost_constants! { SYSTEM_CONSTANTS:
         serves: "several IPUs of an IPU Model",
     }
 
+    /// Error that nine of ten predictions stay below which rest on assumptions or on rates of links and host
+    UNMEASURED_ERROR_SHARE = 0.25, Ratio("share"), Assumed {
+        source: "published programs that use them are up to 20 % off",
+        serves: "bands on predictions",
+    }
+
     /// Memory of an I/O tile over that of its data: a rule of thumb
     IO_TILE_OVERHEAD = 1.05, Ratio("ratio"), Published {
         source: "Memory and performance optimisation, 4.4.2",

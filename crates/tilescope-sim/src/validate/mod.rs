@@ -14,11 +14,13 @@ mod families;
 mod matmul_conv;
 mod passes;
 mod pool_reduce_embedding;
+mod residuals;
 mod rnn;
 mod rows;
 mod summary;
 
 pub use families::{FAMILIES, OperationFamily};
+pub use residuals::residuals;
 pub(crate) use rows::{MeasuredRow, RowError, read_rows};
 pub use summary::{FamilyErrors, RowCosts, SkippedRow, ValidationSummary};
 

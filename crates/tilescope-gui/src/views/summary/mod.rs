@@ -1,5 +1,6 @@
 //! The summary: machine, graph, memory, throughput, options, spec and files, block by block.
 
+mod confidence;
 mod files;
 mod headline;
 mod host;
@@ -418,6 +419,9 @@ fn batching_ui(ui: &mut Ui, facts: &SummaryPageData) {
         }
         let steps: u64 = run.ipus.iter().map(|ipu| ipu.steps).sum();
         rows.push(row("Executed steps, all IPUs", grouped(steps)));
+    }
+    if let Some(confidence) = &facts.summary.confidence {
+        rows.extend(confidence::rows(confidence));
     }
     if rows.is_empty() {
         let text = "Neither batch sizes nor an execution were recorded.";

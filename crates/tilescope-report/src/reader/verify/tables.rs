@@ -10,8 +10,9 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 /// Tables whose rows are numbered 0, 1, 2, …, and the column of the number.
-const NUMBERED_TABLES: [(&str, &str); 25] = [
+const NUMBERED_TABLES: [(&str, &str); 26] = [
     ("bandwidths", "id"),
+    ("error_bands", "id"),
     ("options", "id"),
     ("host_rates", "id"),
     ("host_call_parts", "id"),

@@ -1,0 +1,164 @@
+//! How far predicted cycles and bytes may be off, by kind of operation.
+//!
+//! `residuals.csv` has what `tilescope validate` finds on the measured operations: between which
+//! factors nine of ten true figures lie. [`crate::validate::residuals`] makes it, and
+//! `tests/headless/validate.rs` holds it to the model. A kind without measurements has no better
+//! band than the worst of all rows, and what rests on no formula a band that is assumed.
+
+use crate::cost_constants::UNMEASURED_ERROR_SHARE;
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+use tilescope_report::{CostBasis, ErrorBand, FactorBand, ModelOperation};
+
+/// Operators, without what their gradients add to the name, and the measured group they are in.
+const MEASURED_OPERATORS: &[(&str, &str)] = &[
+    ("matmul", "matmul"),
+    ("conv1d", "conv"),
+    ("conv2d", "conv"),
+    ("conv3d", "conv"),
+    ("max_pool", "pooling"),
+    ("average_pool", "pooling"),
+    ("sum_pool", "pooling"),
+    ("reduce", "reduction"),
+    ("embedding", "embedding"),
+    ("multi_update_add", "embedding"),
+    ("lstm", "lstm"),
+    ("gru", "gru"),
+];
+
+/// Operators with codelets of their own, whose instructions are counted but never seen.
+const CUSTOM_OPERATORS: [&str; 2] = ["stencil", "mat_vec"];
+
+/// The group of a family of measured rows: matrix products and the layers made of them are one.
+pub(crate) fn group_of_family(family: &'static str) -> &'static str {
+    match family {
+        "gemm" | "fc" => "matmul",
+        family => family,
+    }
+}
+
+/// Group of all rows.
+pub(crate) const ALL_ROWS: &str = "all";
+/// The least and the greatest factor of all rows.
+pub(crate) const WORST_ROWS: &str = "worst";
+
+/// Fewer rows than this say nothing of tails: their band is never narrower than that of all rows.
+const ENOUGH_ROWS: u64 = 20;
+
+/// Columns of `residuals.csv`.
+pub(crate) const HEAD: &str = "group,rows,cycles_low,cycles_high,bytes_low,bytes_high";
+
+/// Measured figures over simulated ones, of a group of rows.
+#[derive(Clone, Debug, PartialEq)]
+struct GroupResiduals {
+    group: &'static str,
+    rows: u64,
+    cycles: FactorBand,
+    bytes: FactorBand,
+}
+
+impl GroupResiduals {
+    fn parse(line: &'static str) -> Option<Self> {
+        let mut cells = line.split(',');
+        let (group, rows) = (cells.next()?, cells.next()?.parse().ok()?);
+        let mut band = || {
+            let mut factor = || cells.next()?.parse().ok();
+            Some(FactorBand { low: factor()?, high: factor()? })
+        };
+        Some(Self { group, rows, cycles: band()?, bytes: band()? })
+    }
+
+    fn band(&self, kind: Option<&str>, basis: CostBasis) -> ErrorBand {
+        let (kind, rows) = (kind.map(str::to_owned), self.rows);
+        ErrorBand { kind, basis, rows, cycles: self.cycles, bytes: self.bytes }
+    }
+}
+
+static RESIDUALS: LazyLock<Vec<GroupResiduals>> = LazyLock::new(|| {
+    let text = include_str!("residuals.csv");
+    text.lines().skip(1).filter_map(GroupResiduals::parse).collect()
+});
+
+fn residuals(group: &str) -> Option<&'static GroupResiduals> {
+    RESIDUALS.iter().find(|residuals| residuals.group == group)
+}
+
+fn wider(a: FactorBand, b: FactorBand) -> FactorBand {
+    FactorBand { low: a.low.min(b.low), high: a.high.max(b.high) }
+}
+
+/// The band of operations of a measured group.
+fn measured(kind: &str, group: &str) -> Option<ErrorBand> {
+    let own = residuals(group)?;
+    let mut band = own.band(Some(kind), CostBasis::Measured);
+    if own.rows < ENOUGH_ROWS {
+        let all = residuals(ALL_ROWS)?;
+        band.cycles = wider(band.cycles, all.cycles);
+        band.bytes = wider(band.bytes, all.bytes);
+    }
+    Some(band)
+}
+
+/// The band of what published formulas give.
+fn formula(kind: Option<&str>) -> Option<ErrorBand> {
+    let worst = residuals(WORST_ROWS)?;
+    Some(ErrorBand { rows: 0, ..worst.band(kind, CostBasis::Formula) })
+}
+
+/// The band of what rests on assumptions, or on few published rates.
+fn unmeasured(kind: Option<&str>, basis: CostBasis) -> ErrorBand {
+    let most = 1.0 + UNMEASURED_ERROR_SHARE.ratio();
+    let band = FactorBand { low: 1.0 / most, high: most };
+    ErrorBand { kind: kind.map(str::to_owned), basis, rows: 0, cycles: band, bytes: band }
+}
+
+/// The band of an operator.
+fn of_kind(kind: &str) -> Option<ErrorBand> {
+    let operator = kind.split("_grad").next().unwrap_or(kind);
+    let group = MEASURED_OPERATORS.iter().find(|(name, _)| *name == operator);
+    match group {
+        Some((_, group)) => measured(kind, group),
+        None if CUSTOM_OPERATORS.contains(&operator) => {
+            Some(unmeasured(Some(kind), CostBasis::Assumed))
+        }
+        None => formula(Some(kind)),
+    }
+}
+
+/// The bands of the kinds of `operations`, and of programs of no operation: those that move data
+/// over links, and all others.
+pub(crate) fn bands(operations: &[ModelOperation]) -> Vec<ErrorBand> {
+    let kinds: BTreeSet<&str> =
+        operations.iter().map(|operation| operation.kind.as_str()).collect();
+    let of_none = [formula(None), Some(unmeasured(None, CostBasis::Links))];
+    kinds.into_iter().map(of_kind).chain(of_none).flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_has_every_group_that_is_asked_for() {
+        let groups = MEASURED_OPERATORS.iter().map(|(_, group)| *group);
+        for group in groups.chain([ALL_ROWS, WORST_ROWS]) {
+            let found = residuals(group).expect(group);
+            for FactorBand { low, high } in [found.cycles, found.bytes] {
+                assert!(0.5 < low && low < high && high < 2.0, "{group}: {low} {high}");
+            }
+        }
+        assert_eq!(RESIDUALS.len() + 1, include_str!("residuals.csv").lines().count());
+    }
+
+    #[test]
+    fn gradients_are_as_sure_as_their_operators_and_few_rows_no_surer_than_all() {
+        let band = |kind| of_kind(kind).expect(kind);
+        assert_eq!(band("conv2d_grad_weight").cycles, band("conv2d").cycles);
+        assert_eq!(band("gelu").basis, CostBasis::Formula);
+        assert_eq!(band("bias_grad").basis, CostBasis::Formula);
+        assert_eq!(band("stencil").basis, CostBasis::Assumed);
+        let (few, all) = (band("embedding"), residuals(ALL_ROWS).expect("all"));
+        assert!(few.rows < ENOUGH_ROWS && few.cycles.low <= all.cycles.low);
+        assert!(few.cycles.high >= all.cycles.high);
+    }
+}
