@@ -33,6 +33,7 @@ const EXECUTIONS: Choices = &[
     &["options.pipeline_schedule=sequential"],
     &["options.execution=sharded"],
     &["options.execution=phased"],
+    &["options.execution=phased", "model.width=512"],
     &["target.ipus=1", "options.execution=sharded"],
     &["model.training=false", "options.gradient_accumulation=1", "options.device_iterations=10"],
 ];

@@ -148,7 +148,7 @@ impl ProgramBuilder<'_> {
         };
         for (index, node) in graph.nodes.iter().enumerate() {
             let is_update = pass == TrainingPass::Update;
-            if is_update || node.pass != pass || self.placement.stage(node.block) != stage {
+            if is_update || node.pass != pass || !self.placement.runs(stage, node.block) {
                 continue;
             }
             for node in take_recompute_nodes(&mut again, node.block) {
@@ -372,7 +372,9 @@ pub(super) fn program_nodes(items: &[FragmentItem], tables: &mut ProgramTables) 
     items
         .iter()
         .flat_map(|item| match item {
-            FragmentItem::Leaf(program) | FragmentItem::HostSync { program, .. } => vec![*program],
+            FragmentItem::Leaf(program)
+            | FragmentItem::HostSync { program, .. }
+            | FragmentItem::SetSync { program, .. } => vec![*program],
             FragmentItem::IoStream { sync, steps, .. } => [&[*sync], &steps[..]].concat(),
             FragmentItem::WaitForIo(_) => Vec::new(),
             FragmentItem::Loop { times, body } => {

@@ -3,6 +3,7 @@
 mod data_flow;
 mod fragments;
 mod outline;
+mod phase_split;
 mod program_tables;
 mod program_tree;
 mod remote_buffers;
@@ -99,8 +100,7 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
     let graph = build_graph(spec)?;
     let plans = PlanCache::of_process();
     let placement = StagePlacement::new(spec, &graph, &|| block_costs(spec, &graph, plans))?;
-    let schedule =
-        ExecutionSchedule::new(&spec.options, placement.stages.len(), spec.model.training);
+    let schedule = ExecutionSchedule::new(&spec.options, &placement, spec.model.training);
     let keeping = StashPolicy {
         stash_depths: &schedule.stash_depths,
         copying: schedule.copying,
@@ -184,8 +184,9 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
 fn build_graph(spec: &Spec) -> Result<ModelGraph, CompileError> {
     let mut graph = (spec.model.definition.build)(&spec.model)?;
     if spec.options.tensor_parallel > 1 {
-        graph = graph.split_linear_layers(u64::from(spec.options.tensor_parallel));
+        graph = graph.split_linear_layers(u64::from(spec.options.tensor_parallel), |_| true);
     }
+    graph = phase_split::split_phases(spec, graph);
     if !spec.model.training {
         return Ok(graph);
     }

@@ -19,6 +19,7 @@ pub(crate) fn notes(compiled: &CompiledProgram, spec: &Spec) -> Vec<String> {
     notes.extend(sync_groups(compiled, spec));
     notes.extend(replicas(spec));
     notes.extend(shards(spec));
+    notes.extend(phases(compiled));
     notes.extend(io_tiles(compiled));
     notes.extend(helper_threads(spec));
     notes.extend(stream_buffers(compiled, spec));
@@ -132,6 +133,30 @@ fn shards(spec: &Spec) -> Option<String> {
     let shards = spec.options.tensor_parallel;
     (shards > 1).then(|| {
         format!("Linear layers are split over {shards} IPUs that work alike; the report shows one of them")
+    })
+}
+
+/// Which phases are split over the IPUs of their set.
+fn phases(compiled: &CompiledProgram) -> Option<String> {
+    let placement = &compiled.placement;
+    let ipus = compiled.compilation.target.ipus_per_replica;
+    let split: Vec<&str> = placement
+        .peers()
+        .iter()
+        .filter(|stages| stages.len() > 1)
+        .map(|stages| placement.stages[stages.start].name.as_str())
+        .collect();
+    let phases = placement.peers().len();
+    (compiled.schedule.phased && ipus > 2).then(|| match split.len() {
+        0 => format!(
+            "None of the {phases} phases is split over the IPUs of its set: their activations would \
+             cross for longer than their weights take to load"
+        ),
+        _ => format!(
+            "{} of {phases} phases have their linear layers split over the IPUs of their set: {}",
+            split.len(),
+            split.join(", ")
+        ),
     })
 }
 

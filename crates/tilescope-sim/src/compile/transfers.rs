@@ -74,7 +74,7 @@ impl ProgramBuilder<'_> {
         }
         let inputs: Vec<TensorId> = graph
             .with_role(TensorRole::Input)
-            .filter(|tensor| self.placement.stage(graph.tensor(*tensor).block) == stage)
+            .filter(|tensor| self.placement.runs(stage, graph.tensor(*tensor).block))
             .collect();
         inputs.into_iter().map(|tensor| self.host_input(tensor, stage)).collect()
     }

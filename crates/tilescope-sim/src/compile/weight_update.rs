@@ -3,6 +3,7 @@
 
 use super::data_flow::BufferKey;
 use super::fragments::ProgramBuilder;
+use super::phase_split;
 use super::program_tables::{EmittedWork, FragmentItem, LeafProgramCost};
 use super::tensor_analysis::TensorBuffer;
 use super::transfers::external_sync;
@@ -49,7 +50,7 @@ impl ProgramBuilder<'_> {
     pub(super) fn updates(&mut self, stage: usize, ipu: IpuId) -> Vec<FragmentItem> {
         let graph = self.graph;
         let of_stage = |node: &GraphNode| {
-            node.pass == TrainingPass::Update && self.placement.stage(node.block) == stage
+            node.pass == TrainingPass::Update && self.placement.runs(stage, node.block)
         };
         let nodes: Vec<(usize, &GraphNode)> =
             graph.nodes.iter().enumerate().filter(|(_, node)| of_stage(node)).collect();
@@ -298,8 +299,13 @@ impl ProgramBuilder<'_> {
         operation: OperationId,
         ipu: IpuId,
     ) -> Vec<FragmentItem> {
-        let ranks =
-            CollectiveRanks { count: u64::from(self.spec.options.tensor_parallel), ipus: 1 };
+        let set = phase_split::set_size(self.spec);
+        let ranks = match set {
+            Some(size) => phase_split::set_ranks(u64::from(size)),
+            None => {
+                CollectiveRanks { count: u64::from(self.spec.options.tensor_parallel), ipus: 1 }
+            }
+        };
         let halves: &[CollectiveKind] = match node.operator.shard_crossing() {
             ShardCrossing::AllReduce => &[CollectiveKind::ReduceScatter, CollectiveKind::AllGather],
             ShardCrossing::AllGather => &[CollectiveKind::AllGather],
@@ -312,7 +318,8 @@ impl ProgramBuilder<'_> {
         let half = |kind: &CollectiveKind| {
             self.collective_over(ranks, *kind, &name, (dtype, &elements), operation, ipu)
         };
-        halves.iter().flat_map(half).collect()
+        let items: Vec<FragmentItem> = halves.iter().flat_map(half).collect();
+        if set.is_some() { self.join_set(items, ipu) } else { items }
     }
 
     /// One half of an all-reduce over the replicas; nothing where there is one replica.

@@ -6,8 +6,8 @@
 mod clocks;
 mod copies;
 mod host;
+mod side_by_side;
 mod step_sequences;
-mod updates;
 
 pub use host::loader_seconds;
 
@@ -126,8 +126,16 @@ pub fn host_call_inputs(compiled: &CompiledProgram, spec: &Spec) -> HostCallInpu
     let micro_batches = options.gradient_accumulation
         * options.device_iterations
         * u64::from(options.replication_factor);
-    let bytes: Bytes = compiled.parts.host_inputs.iter().map(|copy| copy.bytes_in).sum();
-    HostCallInputs { samples: micro_batches * spec.model.batch_size, bytes: micro_batches * bytes }
+    let bytes = micro_batches * input_bytes(compiled);
+    HostCallInputs { samples: micro_batches * spec.model.batch_size, bytes }
+}
+
+/// Bytes of the inputs of a micro-batch; those that several IPUs are sent count once.
+fn input_bytes(compiled: &CompiledProgram) -> Bytes {
+    let placement = &compiled.placement;
+    let copies = compiled.parts.host_inputs.iter();
+    let first = copies.filter(|copy| placement.peers_of(copy.stage).start == copy.stage);
+    first.map(|copy| copy.bytes_in).sum()
 }
 
 /// Runs the program and returns the cycle at which it ends.
@@ -138,7 +146,7 @@ fn run_from<S: StepSink>(
     sink: &mut S,
 ) -> Result<Cycles, S::Error> {
     let ipus = compiled.compilation.target.ipus_per_replica;
-    let input_bytes = compiled.parts.host_inputs.iter().map(|copy| copy.bytes_in).sum();
+    let input_bytes = input_bytes(compiled);
     let mut runner = ProgramRunner {
         compiled,
         spec,
@@ -391,17 +399,6 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         }
     }
 
-    /// Fetches what a slot needs of streaming memory, while the one before it works.
-    fn prefetch_remote_loads(&mut self, slot: &ScheduleSlot) -> Result<(), S::Error> {
-        let parts = &self.compiled.parts;
-        for turn in &slot.turns {
-            if let Some(fragment) = parts.fragment(turn.stage, turn.pass) {
-                self.items(&fragment.remote_loads)?;
-            }
-        }
-        Ok(())
-    }
-
     fn slot(
         &mut self,
         slot: &ScheduleSlot,
@@ -421,8 +418,10 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
             }
         }
         self.send_outputs()?;
-        for turn in &slot.turns {
-            self.turn(turn, iteration)?;
+        if compiled.schedule.one_by_one {
+            self.turns_side_by_side(slot, iteration)?;
+        } else {
+            slot.turns.iter().try_for_each(|turn| self.turn(turn, iteration))?;
         }
         for copy in &compiled.parts.host_outputs {
             if let Some(turn) = forward(slot, copy) {
@@ -523,6 +522,10 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
                 FragmentItem::HostSync { program, ipu } => {
                     let ipus = self.compiled.sync_groups.host_sync_group(*ipu);
                     self.external_sync(*program, ipus, Cycles::ZERO)?;
+                }
+                // Who works alone has nobody to wait for.
+                FragmentItem::SetSync { program, ipu } => {
+                    self.external_sync(*program, &[*ipu], Cycles::ZERO)?;
                 }
                 FragmentItem::IoStream { sync, steps, ipu } => {
                     self.io_stream(*sync, steps, *ipu)?;

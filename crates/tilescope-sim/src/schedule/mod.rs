@@ -1,6 +1,7 @@
 //! When each stage works on which micro-batch: one file per scheme.
 
 mod balance;
+mod phased;
 mod pipeline;
 mod placement;
 mod sharded;
@@ -105,11 +106,12 @@ pub enum StageCopyTiming {
 }
 
 impl ExecutionSchedule {
-    /// The schedule of a program with `stages` stages.
+    /// The schedule of a program with these stages.
     ///
     /// A pipeline that does not accumulate gradients runs on over all device iterations, as does
     /// an inference pipeline: it fills once.
-    pub(crate) fn new(options: &SpecOptions, stages: usize, training: bool) -> Self {
+    pub(crate) fn new(options: &SpecOptions, placement: &StagePlacement, training: bool) -> Self {
+        let stages = placement.stages.len();
         let (accumulation, iterations) = (options.gradient_accumulation, options.device_iterations);
         let pipelined = options.execution == ExecutionStrategy::Pipelined && stages > 1;
         let schedule = options.pipeline_schedule;
@@ -121,7 +123,7 @@ impl ExecutionSchedule {
         let slots = if pipelined {
             form.slots(micro_batches)
         } else {
-            sharded_slots(stages, micro_batches, training)
+            sharded_slots(placement.peers(), micro_batches, training)
         };
         let update = match (training, continuous) {
             (false, _) => WeightUpdateTiming::Never,

@@ -199,7 +199,8 @@ spec_table! {
     #[derive(Clone, Debug, PartialEq)]
     pub struct SpecOptions {
         /// How stages share the IPUs: several micro-batches at once, one after the other, or in
-        /// phases whose weights come from streaming memory
+        /// phases whose weights come from streaming memory, with even and odd IPUs as two sets that
+        /// work and load in turn
         execution: ExecutionStrategy = ExecutionStrategy::Pipelined => {
             shows_in: "Execution trace: who works at the same time",
             poptorch: "poptorch.PipelinedExecution / ShardedExecution / ParallelPhasedExecution",
