@@ -23,9 +23,11 @@ use crate::graph_lowering::{GraphLowering, op_benchmark};
 use crate::operators::{LoweringContext, LoweringError};
 use crate::poplar::code_bytes::TileCodeBytes;
 use crate::poplin::planner::PlanCache;
-use crate::schedule::{ExecutionSchedule, StagePlacement, SyncGroups, split_balanced};
+use crate::schedule::{
+    ExecutionSchedule, StagePlacement, SyncGroups, divide_blocks, split_balanced,
+};
 use crate::shape::{TensorId, TensorRole};
-use crate::spec::{Spec, SpecError};
+use crate::spec::{Spec, SpecError, StageSpec};
 use crate::targets::{Chip, IpuTarget, SystemCosts};
 use data_flow::DataFlowRecorder;
 use fragments::ProgramBuilder;
@@ -97,9 +99,10 @@ impl CompiledProgram {
 /// [`CompileError`]; not fitting in memory is not one of them: see
 /// [`CompiledProgram::tiles_out_of_memory`].
 pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
-    let graph = build_graph(spec)?;
+    let (graph, stages) = build_graph(spec)?;
     let plans = PlanCache::of_process();
-    let placement = StagePlacement::new(spec, &graph, &|| block_costs(spec, &graph, plans))?;
+    let costs = || block_costs(spec, &graph, plans);
+    let placement = StagePlacement::new(spec, &graph, &stages, &costs)?;
     let schedule = ExecutionSchedule::new(&spec.options, &placement, spec.model.training);
     let keeping = StashPolicy {
         stash_depths: &schedule.stash_depths,
@@ -180,21 +183,24 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
     Ok(compiled)
 }
 
-/// The model's graph, with gradients and update where it is trained.
-fn build_graph(spec: &Spec) -> Result<ModelGraph, CompileError> {
+/// The model's graph, with gradients and update where it is trained, and the stages that the spec
+/// writes, of its blocks.
+fn build_graph(spec: &Spec) -> Result<(ModelGraph, Vec<StageSpec>), CompileError> {
     let mut graph = (spec.model.definition.build)(&spec.model)?;
+    let stages = divide_blocks(spec, &mut graph)?;
     if spec.options.tensor_parallel > 1 {
         graph = graph.split_linear_layers(u64::from(spec.options.tensor_parallel), |_| true);
     }
     graph = phase_split::split_phases(spec, graph);
     if !spec.model.training {
-        return Ok(graph);
+        return Ok((graph, stages));
     }
-    Ok(graph.train(TrainingConfig {
+    let graph = graph.train(TrainingConfig {
         optimizer: spec.model.optimizer,
         accumulate: spec.options.gradient_accumulation > 1,
         loss_scaling: spec.model.loss_scaling,
-    })?)
+    })?;
+    Ok((graph, stages))
 }
 
 fn lowering<'a>(
@@ -237,7 +243,7 @@ pub struct BalancedStage {
 /// # Errors
 /// A model whose sizes do not fit together.
 pub fn balance(spec: &Spec) -> Result<Vec<BalancedStage>, CompileError> {
-    let graph = build_graph(spec)?;
+    let (graph, _) = build_graph(spec)?;
     let costs = block_costs(spec, &graph, PlanCache::of_process());
     let parts = split_balanced(&costs, spec.target.ipus as usize);
     let stage = |part: Range<usize>| BalancedStage {

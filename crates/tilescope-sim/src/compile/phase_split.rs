@@ -8,6 +8,7 @@ use crate::popops::collective::{self, CollectiveKind, CollectiveRanks, Collectiv
 use crate::shape::{BlockId, DType, TensorId, TensorRole};
 use crate::spec::{ExecutionStrategy, Spec, TensorLocation};
 use crate::targets::SystemCosts;
+use std::collections::{BTreeMap, BTreeSet};
 use tilescope_report::ProgramKind;
 use tilescope_report::units::{Bytes, Cycles, Elements, IpuId, ProgramId};
 
@@ -25,10 +26,35 @@ pub(super) fn set_size(spec: &Spec) -> Option<u32> {
 pub(super) fn split_phases(spec: &Spec, graph: ModelGraph) -> ModelGraph {
     let Some(size) = set_size(spec) else { return graph };
     let parts = u64::from(size);
-    let gains: Vec<bool> = (0..graph.blocks.len())
-        .map(|block| cycles_gained(spec, &graph, BlockId(block), parts) > 0.0)
+    let wanted = blocks_that_gain(spec, &graph, parts);
+    graph.split_linear_layers(parts, |block| wanted.contains(&block))
+}
+
+/// The blocks that are faster when they are split. What a block that is not split makes is sent to
+/// every IPU of the next one's set, so a block may gain only where the one before it does.
+fn blocks_that_gain(spec: &Spec, graph: &ModelGraph, parts: u64) -> BTreeSet<BlockId> {
+    let mut gains: BTreeMap<BlockId, f64> = (0..graph.blocks.len())
+        .map(|block| (BlockId(block), cycles_gained(spec, graph, BlockId(block), parts)))
+        .filter(|(_, gain)| *gain > 0.0)
         .collect();
-    graph.split_linear_layers(parts, |block| gains.get(block.0).copied().unwrap_or(false))
+    let mut received: BTreeMap<BlockId, BTreeSet<TensorId>> = BTreeMap::new();
+    for node in &graph.nodes {
+        let others = node.inputs.iter().filter(|input| graph.tensor(**input).block != node.block);
+        received.entry(node.block).or_default().extend(others);
+    }
+    let speed = system_costs(spec).ladder_bytes_per_cycle;
+    loop {
+        let sent_to_all = |block: &BlockId| -> Bytes {
+            let tensors = received.get(block).into_iter().flatten();
+            let unsplit = tensors.filter(|id| !gains.contains_key(&graph.tensor(**id).block));
+            unsplit.map(|id| (parts - 1) * bytes(graph, *id)).sum()
+        };
+        let loses =
+            |(block, gain): &(&BlockId, &f64)| **gain <= sent_to_all(block).as_f64() / speed;
+        let Some(loser) = gains.iter().find(loses).map(|(block, _)| *block) else { break };
+        gains.remove(&loser);
+    }
+    gains.into_keys().collect()
 }
 
 /// Cycles that a micro-batch takes less when the linear layers of a block are split: those in which

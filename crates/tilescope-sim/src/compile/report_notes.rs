@@ -20,6 +20,7 @@ pub(crate) fn notes(compiled: &CompiledProgram, spec: &Spec) -> Vec<String> {
     notes.extend(replicas(spec));
     notes.extend(shards(spec));
     notes.extend(phases(compiled));
+    notes.extend(idle_ipus(spec));
     notes.extend(io_tiles(compiled));
     notes.extend(helper_threads(spec));
     notes.extend(stream_buffers(compiled, spec));
@@ -133,6 +134,15 @@ fn shards(spec: &Spec) -> Option<String> {
     let shards = spec.options.tensor_parallel;
     (shards > 1).then(|| {
         format!("Linear layers are split over {shards} IPUs that work alike; the report shows one of them")
+    })
+}
+
+/// IPUs that come with a system and run nothing.
+fn idle_ipus(spec: &Spec) -> Option<String> {
+    let used = spec.target.ipus * spec.options.tensor_parallel * spec.options.replication_factor;
+    let reserved = spec.total_ipus();
+    (used < reserved).then(|| {
+        format!("{reserved} IPUs are reserved and {used} used: systems hand out powers of two")
     })
 }
 

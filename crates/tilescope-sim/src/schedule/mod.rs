@@ -1,5 +1,6 @@
 //! When each stage works on which micro-batch: one file per scheme.
 
+mod annotation;
 mod balance;
 mod phased;
 mod pipeline;
@@ -7,6 +8,7 @@ mod placement;
 mod sharded;
 mod sync;
 
+pub(crate) use annotation::divide_blocks;
 pub(crate) use balance::split_balanced;
 pub(crate) use pipeline::PipelineTiming;
 pub(crate) use placement::StagePlacement;

@@ -37,42 +37,30 @@ pub struct StagePlacement {
 pub(crate) type BlockCosts<'a> = &'a dyn Fn() -> Vec<Cycles>;
 
 impl StagePlacement {
-    /// Places the blocks of `graph` as `spec` says.
+    /// Places the blocks of `graph` on `written` stages, or where there are none as `spec` says.
     ///
     /// # Errors
-    /// Blocks that are unknown, missing, twice or out of order; stages on IPUs that are not there;
-    /// an accumulation too small to fill the pipeline.
+    /// Stages on IPUs that are not there; an accumulation too small to fill the pipeline.
     pub(crate) fn new(
         spec: &Spec,
         graph: &ModelGraph,
+        written: &[StageSpec],
         costs: BlockCosts,
     ) -> Result<Self, SpecError> {
-        let stages = resolve_stages(spec, graph, costs);
-        let path = "options.stages";
-        let mut stage_of_block = vec![None; graph.blocks.len()];
-        for (position, stage) in stages.iter().enumerate() {
-            for block in &stage.blocks {
-                let Some(at) = graph.blocks.iter().position(|name| name == block) else {
-                    let known: Vec<&str> = graph.blocks.iter().map(String::as_str).collect();
-                    let problem = format!("the model has no block {block:?}");
-                    return Err(spec.refuse(path, problem).nearest(block, &known));
-                };
-                if stage_of_block[at].replace(position).is_some() {
-                    return Err(spec.refuse(path, format!("block {block:?} is in two stages")));
-                }
-            }
-        }
-        let missing = stage_of_block.iter().position(Option::is_none);
-        if let Some(block) = missing {
-            let problem = format!("block {:?} is in no stage", graph.blocks[block]);
-            return Err(spec.refuse(path, problem));
-        }
-        let stage_of_block: Vec<usize> = stage_of_block.into_iter().flatten().collect();
-        if !stage_of_block.is_sorted() {
-            let order = graph.blocks.join(", ");
-            let problem = format!("stages must follow the order of the blocks: {order}");
-            return Err(spec.refuse(path, problem));
-        }
+        let stages = match written {
+            [] => automatic_stages(spec, graph, costs),
+            written => written.to_vec(),
+        };
+        let has = |stage: &StageSpec, block: &String| stage.blocks.contains(block);
+        let stage_of_block: Vec<usize> = graph
+            .blocks
+            .iter()
+            .filter_map(|block| stages.iter().position(|stage| has(stage, block)))
+            .collect();
+        debug_assert!(
+            stage_of_block.len() == graph.blocks.len() && stage_of_block.is_sorted(),
+            "every block is in a stage, and blocks follow the stages"
+        );
         check_ipus(spec, &stages)?;
         check_accumulation(spec, stages.len())?;
         let is_split = |position: usize| {
@@ -134,11 +122,8 @@ impl StagePlacement {
     }
 }
 
-/// The stages of the spec; where it has none, those its automatic staging makes.
-fn resolve_stages(spec: &Spec, graph: &ModelGraph, costs: BlockCosts) -> Vec<StageSpec> {
-    if !spec.options.stages.is_empty() {
-        return spec.options.stages.clone();
-    }
+/// The stages that automatic staging makes.
+fn automatic_stages(spec: &Spec, graph: &ModelGraph, costs: BlockCosts) -> Vec<StageSpec> {
     let (blocks, ipus) = (graph.blocks.len(), spec.target.ipus as usize);
     let parts: Vec<Range<usize>> = match spec.options.auto_stage {
         _ if ipus == 1 => std::iter::once(0..blocks).collect(),

@@ -205,8 +205,9 @@ spec_table! {
             shows_in: "Execution trace: who works at the same time",
             poptorch: "poptorch.PipelinedExecution / ShardedExecution / ParallelPhasedExecution",
         }
-        /// Blocks of the model grouped into stages, one IPU each unless `ipu` is given; empty means
-        /// `auto_stage`
+        /// Blocks or single operations of the model (`layer3/fc2`, `*/norm`) grouped into stages, one
+        /// IPU each unless `ipu` is given; operations that no stage names go with those whose results
+        /// they read; empty means `auto_stage`
         stages: Vec<StageSpec> = Vec::new() => {
             shows_in: "Execution trace: stage marks of each lane",
             poptorch: "poptorch.Stage(...).ipu(...)",
