@@ -381,8 +381,8 @@ fn more_pairs_of_ipus_make_phases_faster_and_never_slower() {
         };
         let (one_pair, two_pairs, four_pairs) = (cycles(2), cycles(4), cycles(8));
         let place = format!("{batch} x {width}: {one_pair}, {two_pairs} and {four_pairs} cycles");
-        // Copies up the ladder of pairs take a little longer than those within a pair.
-        assert!(two_pairs <= 1.01 * one_pair && four_pairs <= 1.01 * two_pairs, "{place}");
+        // What is not split still crosses from pair to pair once, over half as many links.
+        assert!(two_pairs <= 1.03 * one_pair && four_pairs <= 1.03 * two_pairs, "{place}");
         assert!(one_pair >= speedup * two_pairs, "{place}");
     }
 }
