@@ -36,4 +36,22 @@ for view in $("$program" export --list-views); do
             -define png:compression-level=9 "PNG8:docs/gallery/$view-$theme.png"
     done
 done
+# Schedules: one trace each.
+perceptron() {
+    simulate tests/data/specs/perceptron.toml "$1" --set model.width=1024 "${@:2}"
+}
+state_off_chip="options.location.optimizer_state.on_chip=false"
+perceptron phases --set options.execution=phased --set options.gradient_accumulation=1 \
+    --set options.sync_pattern=replica_and_ladder --set model.batch_size=256
+perceptron serial-updates --set model.optimizer=adam --set "$state_off_chip"
+perceptron overlapped-updates --set model.optimizer=adam --set "$state_off_chip" \
+    --set options.accumulate_outer_schedule=overlap_memory_optimized
+perceptron merged-collectives --set options.replication_factor=4 --set options.merge_collectives=true
+perceptron annotated-stages --set 'options.stages=["L0","L1",["L1/relu","L2"],"L3"]'
+simulate io_overlap overlapped-io
+for schedule in phases serial-updates overlapped-updates merged-collectives annotated-stages overlapped-io; do
+    "$program" export "$work/$schedule" --view execution-trace --theme light --size 1280x700 -o "$work/picture.png" >/dev/null
+    convert "$work/picture.png" +dither -colors 256 -strip -define png:compression-filter=0 \
+        -define png:compression-level=9 "PNG8:docs/gallery/schedule-$schedule.png"
+done
 du -ch docs/gallery/*.png | tail -1

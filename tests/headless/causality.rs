@@ -33,6 +33,7 @@ const EXECUTIONS: Choices = &[
     &["options.pipeline_schedule=sequential"],
     &["options.execution=sharded"],
     &["options.execution=phased"],
+    &["options.execution=phased", "model.width=512"],
     &["target.ipus=1", "options.execution=sharded"],
     &["model.training=false", "options.gradient_accumulation=1", "options.device_iterations=10"],
 ];
@@ -195,6 +196,56 @@ fn every_way_to_share_tensors_out_over_the_replicas_is_causal() {
 fn every_order_of_weight_updates_is_causal() {
     let simulated = hold_over(&[&[&["model.optimizer=adam"]], SCHEDULES, SYNC_PATTERNS, LOCATIONS]);
     assert!(simulated > 30, "{simulated}");
+}
+
+/// Stages of single operations, of half a graph, that come back to an IPU, and three IPUs.
+const ANNOTATIONS: Choices = &[
+    &["options.stages=[\"L0\",\"L1\",[\"L1/relu\",\"L2\"],\"L3\"]"],
+    &["options.stages=[\"L0\",\"L1/*\",\"L3\"]", "target.ipus=3"],
+    &[
+        "options.stages=[{blocks=\"L0\",ipu=0},{blocks=\"L1\",ipu=1},{blocks=\"L2\",ipu=0},{blocks=\"L3\",ipu=1}]",
+        "target.ipus=2",
+    ],
+];
+
+#[test]
+fn stages_of_single_operations_are_causal() {
+    const ORDERS: Choices = &[
+        &["options.execution=pipelined"],
+        &["options.pipeline_schedule=sequential"],
+        &["options.execution=sharded"],
+        &["options.execution=phased"],
+    ];
+    let simulated = hold_over(&[ORDERS, ANNOTATIONS]);
+    assert!(simulated > 10, "{simulated}");
+}
+
+#[test]
+fn annotated_operations_and_their_gradients_run_where_they_are_put() {
+    let spec = perceptron(&["options.stages=[\"L0\",\"L1\",[\"L1/relu\",\"L2\"],\"L3\"]"]);
+    let compiled = compile(&spec.expect("is allowed")).expect("compiles");
+    let ipus = |begins: &str| -> Vec<u32> {
+        let operations = compiled.compilation.operations.iter();
+        let named = operations.filter(|operation| operation.name.starts_with(begins));
+        let mut ipus: Vec<u32> = named.map(|operation| operation.ipu.0).collect();
+        ipus.dedup();
+        ipus
+    };
+    assert_eq!([ipus("L1/relu"), ipus("L0/relu"), ipus("L2/relu")], [[2], [0], [2]]);
+}
+
+#[test]
+fn stages_that_cannot_be_are_refused_with_the_nearest_operation() {
+    for (stages, words) in [
+        ("[\"L0\",\"L1/relo\"]", "did you mean L1/relu"),
+        ("[\"L1\",\"L0\"]", "follow the order of the data"),
+        ("[\"L0\",\"L1/relu\",\"L1/relu\"]", "in two stages"),
+        ("[\"L0\",\"*\",\"L0\"]", "in two stages"),
+    ] {
+        let spec = perceptron(&[&format!("options.stages={stages}")]).expect("can be read");
+        let refusal = compile(&spec).expect_err("is refused").to_string();
+        assert!(refusal.contains(words), "{stages}: {refusal}");
+    }
 }
 
 /// The laws that a run breaks after `change`.

@@ -359,6 +359,45 @@ impl RemoteCopies {
     }
 }
 
+/// Cycles of a perceptron in phases.
+fn cycles_in_phases(overrides: &[&str]) -> Cycles {
+    let phased = ["options.execution=phased", "options.sync_pattern=replica_and_ladder"];
+    let overrides: Vec<String> =
+        overrides.iter().chain(&phased).map(|text| (*text).to_owned()).collect();
+    let source = SpecSource::find("tests/data/specs/perceptron.toml", &overrides).expect("exists");
+    let spec = Spec::build(&source).expect("is sane");
+    let compiled = compile(&spec).expect("compiles");
+    let mut recorded = RecordedRun::default();
+    let Ok(()) = run(&compiled, &spec, &dry_run(&compiled, &spec), &mut recorded);
+    let ends = recorded.steps.iter().flat_map(|step| &step.ipus).map(|on_ipu| on_ipu.to_max);
+    ends.max().expect("there are steps")
+}
+
+/// The IPUs of a set share the layers of a phase where that is worth the copies between them.
+#[test]
+fn more_pairs_of_ipus_make_phases_faster_and_never_slower() {
+    for (width, batch, accumulation, speedup) in
+        [(2048, 16, 1, 1.5), (2048, 64, 3, 1.5), (512, 512, 2, 1.0), (64, 8, 4, 1.0)]
+    {
+        let cycles = |ipus: u32| {
+            let sizes = [
+                format!("model.width={width}"),
+                format!("model.classes={width}"),
+                format!("model.batch_size={batch}"),
+                format!("options.gradient_accumulation={accumulation}"),
+                format!("target.ipus={ipus}"),
+            ];
+            let sizes: Vec<&str> = sizes.iter().map(String::as_str).collect();
+            cycles_in_phases(&sizes).as_f64()
+        };
+        let (one_pair, two_pairs, four_pairs) = (cycles(2), cycles(4), cycles(8));
+        let place = format!("{batch} x {width}: {one_pair}, {two_pairs} and {four_pairs} cycles");
+        // What is not split still crosses from pair to pair once, over half as many links.
+        assert!(two_pairs <= 1.03 * one_pair && four_pairs <= 1.03 * two_pairs, "{place}");
+        assert!(one_pair >= speedup * two_pairs, "{place}");
+    }
+}
+
 /// What is loaded was stored before, and its place on the chip was needed in between.
 #[test]
 fn phases_load_what_was_stored_and_is_not_there() {
@@ -635,7 +674,9 @@ proptest! {
         let micro_batches = options.gradient_accumulation * options.device_iterations;
         let passes = if spec.model.training { 2 } else { 1 };
         let turns = marks(&report, MarkKind::Stage).len() as u64;
-        prop_assert_eq!(turns, micro_batches * passes * 4);
+        let compiled = compile(&spec).expect("compiles again");
+        let stages = compiled.placement.stages.len() as u64;
+        prop_assert_eq!(turns, micro_batches * passes * stages);
         // No step of a lane begins before the one before it ends: nobody waits for ever.
         let trace = report.trace().expect("readable").expect("executed");
         for info in trace.lanes() {
@@ -647,7 +688,6 @@ proptest! {
             }
         }
         // No variable of one IPU lies on two; code and the like do.
-        let compiled = compile(&spec).expect("compiles again");
         for variable in &compiled.compilation.variables {
             if variable.shape.is_empty() {
                 continue;

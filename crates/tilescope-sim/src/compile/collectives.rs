@@ -1,6 +1,7 @@
 //! Collectives between replicas, and between the IPUs that a layer is split over.
 
 use super::fragments::ProgramBuilder;
+use super::phase_split;
 use super::program_tables::{FragmentItem, LeafProgramCost};
 use super::transfers::external_sync;
 use crate::graph::GraphNode;
@@ -33,8 +34,14 @@ impl ProgramBuilder<'_> {
         operation: OperationId,
         ipu: IpuId,
     ) -> Vec<FragmentItem> {
-        let count = u64::from(self.spec.options.tensor_parallel);
-        let ranks = CollectiveRanks { count, ipus: 1, groups: 1 };
+        let set = phase_split::set_size(self.spec);
+        let ranks = match set {
+            Some(size) => phase_split::set_ranks(u64::from(size)),
+            None => {
+                let count = u64::from(self.spec.options.tensor_parallel);
+                CollectiveRanks { count, ipus: 1, groups: 1 }
+            }
+        };
         let halves: &[CollectiveKind] = match node.operator.shard_crossing() {
             ShardCrossing::AllReduce => &[CollectiveKind::ReduceScatter, CollectiveKind::AllGather],
             ShardCrossing::AllGather => &[CollectiveKind::AllGather],
@@ -47,7 +54,8 @@ impl ProgramBuilder<'_> {
         let half = |kind: &CollectiveKind| {
             self.collective_over(ranks, *kind, &name, (dtype, &elements), operation, ipu)
         };
-        halves.iter().flat_map(half).collect()
+        let items: Vec<FragmentItem> = halves.iter().flat_map(half).collect();
+        if set.is_some() { self.join_set(items, ipu) } else { items }
     }
 
     /// One half of an all-reduce over some replicas; nothing where there is one.

@@ -213,7 +213,9 @@ pub(super) fn first_leaf(items: &[FragmentItem]) -> Option<ProgramId> {
         FragmentItem::Leaf(program) => Some(*program),
         FragmentItem::IoStream { steps, .. } => steps.first().copied(),
         FragmentItem::Loop { body, .. } => first_leaf(body),
-        FragmentItem::HostSync { .. } | FragmentItem::WaitForIo(_) => None,
+        FragmentItem::HostSync { .. }
+        | FragmentItem::SetSync { .. }
+        | FragmentItem::WaitForIo(_) => None,
     })
 }
 
@@ -223,6 +225,8 @@ pub(super) fn last_leaf(items: &[FragmentItem]) -> Option<ProgramId> {
         FragmentItem::Leaf(program) => Some(*program),
         FragmentItem::IoStream { steps, .. } => steps.last().copied(),
         FragmentItem::Loop { body, .. } => last_leaf(body),
-        FragmentItem::HostSync { .. } | FragmentItem::WaitForIo(_) => None,
+        FragmentItem::HostSync { .. }
+        | FragmentItem::SetSync { .. }
+        | FragmentItem::WaitForIo(_) => None,
     })
 }

@@ -181,7 +181,7 @@ impl ProgramBuilder<'_> {
         let mut nodes = Vec::new();
         for (index, node) in self.graph.nodes.iter().enumerate() {
             let is_update = pass == TrainingPass::Update;
-            if is_update || node.pass != pass || self.placement.stage(node.block) != stage {
+            if is_update || node.pass != pass || !self.placement.runs(stage, node.block) {
                 continue;
             }
             let before = take_recompute_nodes(&mut again, node.block);
@@ -396,7 +396,9 @@ pub(super) fn program_nodes(items: &[FragmentItem], tables: &mut ProgramTables) 
     items
         .iter()
         .flat_map(|item| match item {
-            FragmentItem::Leaf(program) | FragmentItem::HostSync { program, .. } => vec![*program],
+            FragmentItem::Leaf(program)
+            | FragmentItem::HostSync { program, .. }
+            | FragmentItem::SetSync { program, .. } => vec![*program],
             FragmentItem::IoStream { sync, steps, .. } => [&[*sync], &steps[..]].concat(),
             FragmentItem::WaitForIo(_) => Vec::new(),
             FragmentItem::Loop { times, body } => {

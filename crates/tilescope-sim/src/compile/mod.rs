@@ -5,6 +5,7 @@ mod data_flow;
 mod fragments;
 mod memory_proportion;
 mod outline;
+mod phase_split;
 mod program_tables;
 mod program_tree;
 mod remote_buffers;
@@ -27,8 +28,12 @@ use crate::graph_lowering::{GraphLowering, op_benchmark};
 use crate::operators::{LoweringContext, LoweringError};
 use crate::poplar::code_bytes::TileCodeBytes;
 use crate::poplin::planner::PlanCache;
-use crate::schedule::{ExecutionSchedule, StagePlacement, SyncGroups, split_balanced};
-use crate::spec::{DomainSharding, ExecutionStrategy, Spec, SpecError, StreamConnection};
+use crate::schedule::{
+    ExecutionSchedule, StagePlacement, SyncGroups, divide_blocks, split_balanced,
+};
+use crate::spec::{
+    DomainSharding, ExecutionStrategy, Spec, SpecError, StageSpec, StreamConnection,
+};
 use crate::targets::{Chip, HostConnection, IpuTarget, SystemCosts};
 use data_flow::DataFlowRecorder;
 use fragments::ProgramBuilder;
@@ -101,15 +106,15 @@ impl CompiledProgram {
 /// [`CompileError`]; not fitting in memory is not one of them: see
 /// [`CompiledProgram::tiles_out_of_memory`].
 pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
-    let graph = build_graph(spec)?;
+    let (graph, stages) = build_graph(spec)?;
     let plans = PlanCache::of_process();
     let found = memory_proportion::with_found(spec, &graph, plans);
     let spec = found.as_ref().unwrap_or(spec);
-    let placement = StagePlacement::new(spec, &graph, &|| block_costs(spec, &graph, plans))?;
-    let stages = placement.stages.len();
+    let costs = || block_costs(spec, &graph, plans);
+    let placement = StagePlacement::new(spec, &graph, &stages, &costs)?;
     let schedule = match graph.row_shards {
-        1 => ExecutionSchedule::new(&spec.options, stages, spec.model.training),
-        shards => ExecutionSchedule::domain_sharded(&spec.options, stages, shards),
+        1 => ExecutionSchedule::new(&spec.options, &placement, spec.model.training),
+        shards => ExecutionSchedule::domain_sharded(&spec.options, placement.stages.len(), shards),
     };
     let sharding = ReplicatedSharding::new(spec, &graph);
     let keeping = StashPolicy {
@@ -197,22 +202,26 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
     Ok(compiled)
 }
 
-/// The model's graph, with gradients and update where it is trained.
-fn build_graph(spec: &Spec) -> Result<ModelGraph, CompileError> {
+/// The model's graph, with gradients and update where it is trained, and the stages that the spec
+/// writes, of its blocks.
+fn build_graph(spec: &Spec) -> Result<(ModelGraph, Vec<StageSpec>), CompileError> {
     let mut graph = (spec.model.definition.build)(&spec.model)?;
+    let stages = divide_blocks(spec, &mut graph)?;
     if spec.options.tensor_parallel > 1 {
-        graph = graph.split_linear_layers(u64::from(spec.options.tensor_parallel));
+        graph = graph.split_linear_layers(u64::from(spec.options.tensor_parallel), |_| true);
     }
+    graph = phase_split::split_phases(spec, graph);
     if !spec.model.training {
         let graph =
             if shares_rows(spec, &graph)? { graph.split_rows(spec.target.ipus)? } else { graph };
-        return Ok(graph);
+        return Ok((graph, stages));
     }
-    Ok(graph.train(TrainingConfig {
+    let graph = graph.train(TrainingConfig {
         optimizer: spec.model.optimizer,
         accumulate: spec.options.gradient_accumulation > 1,
         loss_scaling: spec.model.loss_scaling,
-    })?)
+    })?;
+    Ok((graph, stages))
 }
 
 /// Whether the IPUs of a replica share the rows of the model's fields.
@@ -278,7 +287,7 @@ pub struct BalancedStage {
 /// # Errors
 /// A model whose sizes do not fit together.
 pub fn balance(spec: &Spec) -> Result<Vec<BalancedStage>, CompileError> {
-    let graph = build_graph(spec)?;
+    let (graph, _) = build_graph(spec)?;
     let plans = PlanCache::of_process();
     let found = memory_proportion::with_found(spec, &graph, plans);
     let costs = block_costs(found.as_ref().unwrap_or(spec), &graph, plans);

@@ -271,6 +271,7 @@ impl OutlineFunctions {
             FragmentItem::Leaf(program) => self.works.get(program).copied(),
             FragmentItem::Loop { body, .. } => self.work_of(body),
             FragmentItem::HostSync { .. }
+            | FragmentItem::SetSync { .. }
             | FragmentItem::IoStream { .. }
             | FragmentItem::WaitForIo(_) => None,
         });

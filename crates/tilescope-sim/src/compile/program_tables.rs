@@ -53,6 +53,11 @@ pub enum FragmentItem {
         program: ProgramId,
         ipu: IpuId,
     },
+    /// A sync of an IPU with those that work on the same phase beside it.
+    SetSync {
+        program: ProgramId,
+        ipu: IpuId,
+    },
     /// A sync of the I/O tiles and the steps of a copy behind it, while the compute tiles go on.
     IoStream {
         sync: ProgramId,

@@ -272,7 +272,7 @@ impl ProgramBuilder<'_> {
     fn weights(&self, stage: usize, pass: TrainingPass) -> Vec<TensorId> {
         let mine = self.graph.nodes.iter().filter(|node| {
             let again = pass == TrainingPass::Backward && node.pass == TrainingPass::Forward;
-            self.placement.stage(node.block) == stage
+            self.placement.runs(stage, node.block)
                 && (node.pass == pass || again && !self.tensors.recompute_nodes(stage).is_empty())
         });
         let mut found: Vec<TensorId> = mine

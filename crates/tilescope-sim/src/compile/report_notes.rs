@@ -27,7 +27,9 @@ pub(crate) fn notes(
     notes.extend(replicated_sharding(spec));
     notes.extend(shards(spec));
     notes.extend(row_shards(compiled));
+    notes.extend(phases(compiled));
     notes.extend(idle_ipus(compiled));
+    notes.extend(reserved_ipus(spec));
     notes.extend(io_tiles(compiled));
     notes.extend(helper_threads(spec));
     notes.extend(stream_buffers(compiled, spec));
@@ -215,6 +217,39 @@ fn idle_ipus(compiled: &CompiledProgram) -> Option<String> {
         "Warning: {ipus} {} {are} idle: no stage is there; set options.stages, options.domain_sharding or target.ipus",
         idle.join(", ")
     ))
+}
+
+/// IPUs that come with a system and run nothing.
+fn reserved_ipus(spec: &Spec) -> Option<String> {
+    let used = spec.target.ipus * spec.options.tensor_parallel * spec.options.replication_factor;
+    let reserved = spec.total_ipus();
+    (used < reserved).then(|| {
+        format!("{reserved} IPUs are reserved and {used} used: systems hand out powers of two")
+    })
+}
+
+/// Which phases are split over the IPUs of their set.
+fn phases(compiled: &CompiledProgram) -> Option<String> {
+    let placement = &compiled.placement;
+    let ipus = compiled.compilation.target.ipus_per_replica;
+    let split: Vec<&str> = placement
+        .peers()
+        .iter()
+        .filter(|stages| stages.len() > 1)
+        .map(|stages| placement.stages[stages.start].name.as_str())
+        .collect();
+    let phases = placement.peers().len();
+    (compiled.schedule.phased && ipus > 2).then(|| match split.len() {
+        0 => format!(
+            "None of the {phases} phases is split over the IPUs of its set: their activations would \
+             cross for longer than their weights take to load"
+        ),
+        _ => format!(
+            "{} of {phases} phases have their linear layers split over the IPUs of their set: {}",
+            split.len(),
+            split.join(", ")
+        ),
+    })
 }
 
 fn io_tiles(compiled: &CompiledProgram) -> Option<String> {

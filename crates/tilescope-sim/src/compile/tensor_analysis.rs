@@ -78,7 +78,8 @@ pub(crate) struct TensorAnalysis {
     again: Vec<RecomputeNodes>,
     received: BTreeSet<(TensorId, usize)>,
     boundaries: BTreeSet<StageBoundary>,
-    last_goes_back_at_once: bool,
+    /// The last stages, where one works at a time.
+    goes_back_at_once: Range<usize>,
     shared_weights: BTreeSet<TensorId>,
 }
 
@@ -111,7 +112,10 @@ impl TensorAnalysis {
             again: vec![RecomputeNodes::new(); placement.stages.len()],
             received: BTreeSet::new(),
             boundaries: BTreeSet::new(),
-            last_goes_back_at_once: keeping.one_by_one,
+            goes_back_at_once: match placement.peers().last() {
+                Some(last) if keeping.one_by_one => last.clone(),
+                _ => 0..0,
+            },
             shared_weights: keeping.shared_weights.clone(),
         };
         tensors.find_boundaries(graph, placement, keeping.copying);
@@ -138,7 +142,7 @@ impl TensorAnalysis {
     /// Whether nothing comes between the forward and the backward pass of a stage: what the one
     /// leaves on the chip, the other finds there.
     pub(crate) fn goes_back_at_once(&self, stage: usize) -> bool {
-        self.last_goes_back_at_once && stage + 1 == self.again.len()
+        self.goes_back_at_once.contains(&stage)
     }
 
     /// Forward nodes that the backward pass of a stage runs again.
@@ -176,12 +180,15 @@ impl TensorAnalysis {
         placement: &StagePlacement,
         copying: StageCopyTiming,
     ) {
-        for node in &graph.nodes {
-            let stage = placement.stage(node.block);
+        let readers = graph
+            .nodes
+            .iter()
+            .flat_map(|node| placement.stages_of(node.block).map(move |stage| (node, stage)));
+        for (node, stage) in readers {
             for input in &node.inputs {
                 let Some(producer) = self.producer[input.0] else { continue };
                 let builder = &graph.nodes[producer.0];
-                let from = placement.stage(builder.block);
+                let from = placement.nearest_stage(builder.block, stage);
                 // What a stage received for its forward pass is still there for its backward pass.
                 if from != stage {
                     let tensor = self.root(*input);
@@ -234,7 +241,7 @@ impl TensorAnalysis {
         stage: usize,
     ) {
         let depth = keeping.stash_depths.get(stage).copied().unwrap_or(1);
-        let mine = |node: &&crate::graph::GraphNode| placement.stage(node.block) == stage;
+        let mine = |node: &&crate::graph::GraphNode| placement.runs(stage, node.block);
         let backward =
             graph.nodes.iter().filter(|node| node.pass == TrainingPass::Backward).filter(mine);
         let mut needed: BTreeMap<TensorId, BTreeSet<BlockId>> = BTreeMap::new();
@@ -275,7 +282,7 @@ impl TensorAnalysis {
         let mut kept = BTreeSet::new();
         let mut nodes: BTreeSet<(BlockId, GraphNodeId)> = BTreeSet::new();
         let last =
-            (0..graph.blocks.len()).map(BlockId).rfind(|block| placement.stage(*block) == stage);
+            (0..graph.blocks.len()).map(BlockId).rfind(|block| placement.runs(stage, *block));
         let mut open: Vec<(TensorId, BlockId)> = needed
             .iter()
             .flat_map(|(tensor, blocks)| blocks.iter().map(|block| (*tensor, *block)))
@@ -283,7 +290,7 @@ impl TensorAnalysis {
         while let Some((tensor, block)) = open.pop() {
             let producer = self.producer[tensor.0].filter(|producer| {
                 let node = &graph.nodes[producer.0];
-                placement.stage(node.block) == stage && (whole_stage || node.block == block)
+                placement.runs(stage, node.block) && (whole_stage || node.block == block)
             });
             let Some(producer) = producer else {
                 if self.is_forward_activation(graph, tensor) {

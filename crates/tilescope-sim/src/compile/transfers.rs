@@ -77,7 +77,7 @@ impl ProgramBuilder<'_> {
         }
         let inputs: Vec<TensorId> = graph
             .with_role(TensorRole::Input)
-            .filter(|tensor| self.placement.stage(graph.tensor(*tensor).block) == stage)
+            .filter(|tensor| self.placement.runs(stage, graph.tensor(*tensor).block))
             .collect();
         inputs.into_iter().map(|tensor| self.host_input(tensor, stage)).collect()
     }
@@ -93,7 +93,7 @@ impl ProgramBuilder<'_> {
             .iter()
             .copied()
             .filter(|tensor| self.is_returned(*tensor))
-            .filter(|tensor| self.placement.stage(graph.tensor(*tensor).block) == stage)
+            .filter(|tensor| self.placement.runs(stage, graph.tensor(*tensor).block))
             .collect();
         outputs.into_iter().map(|tensor| self.host_output(tensor, stage)).collect()
     }

@@ -46,7 +46,7 @@ impl ProgramBuilder<'_> {
     pub(super) fn updates(&mut self, stage: usize, ipu: IpuId) -> Vec<FragmentItem> {
         let graph = self.graph;
         let of_stage = |node: &GraphNode| {
-            node.pass == TrainingPass::Update && self.placement.stage(node.block) == stage
+            node.pass == TrainingPass::Update && self.placement.runs(stage, node.block)
         };
         let nodes: Vec<(usize, &GraphNode)> =
             graph.nodes.iter().enumerate().filter(|(_, node)| of_stage(node)).collect();

@@ -2,37 +2,47 @@
 
 use super::{GraphNode, ModelGraph};
 use crate::operators::{Operator, TensorParallelOp};
-use crate::shape::{Tensor, TensorId, TensorRole};
+use crate::shape::{BlockId, Tensor, TensorId, TensorRole};
 use std::sync::Arc;
 
 impl ModelGraph {
-    /// Splits every linear layer whose columns divide evenly over `parts` IPUs. The graph that is
-    /// left is that of one of them.
-    pub(crate) fn split_linear_layers(self, parts: u64) -> ModelGraph {
+    /// Splits every linear layer whose columns divide evenly over `parts` IPUs and whose block is
+    /// `wanted`. The graph that is left is that of one of them.
+    pub(crate) fn split_linear_layers(
+        self,
+        parts: u64,
+        wanted: impl Fn(BlockId) -> bool,
+    ) -> ModelGraph {
         let mut graph = self;
-        let nodes = std::mem::take(&mut graph.nodes);
-        let uses = |tensor: TensorId| {
-            nodes.iter().flat_map(|node| &node.inputs).filter(|input| **input == tensor).count()
-        };
-        let splits: Vec<bool> = nodes
+        let splits: Vec<bool> = graph
+            .nodes
             .iter()
-            .map(|node| match node.inputs[..] {
-                [_, weights] if node.operator.is_linear_layer() => {
-                    let tensor = graph.tensor(weights);
-                    let columns = tensor.ty.shape.last().copied().unwrap_or(0);
-                    // Weights that several layers share would be split in several ways.
-                    tensor.role == TensorRole::Parameter
-                        && tensor.ty.shape.len() == 2
-                        && columns.is_multiple_of(parts)
-                        && uses(weights) == 1
-                }
-                _ => false,
-            })
+            .map(|node| graph.can_be_split(node, parts) && wanted(node.block))
             .collect();
-        for (node, split) in nodes.into_iter().zip(splits) {
+        for (node, split) in std::mem::take(&mut graph.nodes).into_iter().zip(splits) {
             if split { graph.split(node, parts) } else { graph.nodes.push(node) }
         }
         graph
+    }
+
+    /// Whether a node is a linear layer whose columns can be dealt out evenly.
+    pub(crate) fn can_be_split(&self, node: &GraphNode, parts: u64) -> bool {
+        let uses = |tensor: TensorId| {
+            let inputs = self.nodes.iter().flat_map(|node| &node.inputs);
+            inputs.filter(|input| **input == tensor).count()
+        };
+        match node.inputs[..] {
+            [_, weights] if node.operator.is_linear_layer() => {
+                let tensor = self.tensor(weights);
+                let columns = tensor.ty.shape.last().copied().unwrap_or(0);
+                // Weights that several layers share would be split in several ways.
+                tensor.role == TensorRole::Parameter
+                    && tensor.ty.shape.len() == 2
+                    && columns.is_multiple_of(parts)
+                    && uses(weights) == 1
+            }
+            _ => false,
+        }
     }
 
     /// Adds one linear layer, split.

@@ -128,7 +128,13 @@ impl Operator for TensorParallelOp {
             TensorParallelEdge::Enter | TensorParallelEdge::AllReduce => {
                 lowering.layout_or_linear(from)
             }
-            TensorParallelEdge::AllGather | TensorParallelEdge::Take => {
+            TensorParallelEdge::Take => {
+                let shape = &lowering.tensor_type(from).shape;
+                let axis = shape.len().saturating_sub(1);
+                let part = shape.last().copied().unwrap_or(0) / self.parts;
+                lowering.layout_or_linear(from).slice(shape, axis, 0..part)
+            }
+            TensorParallelEdge::AllGather => {
                 let ty = lowering.tensor_type(to);
                 TensorLayout::linear(ty.elements(), ty.dtype.bytes(), lowering.tiles)
             }
@@ -139,8 +145,10 @@ impl Operator for TensorParallelOp {
 
     fn output_alias(&self) -> OutputAlias {
         match self.edge {
-            TensorParallelEdge::Enter | TensorParallelEdge::AllReduce => OutputAlias::View(0),
-            TensorParallelEdge::AllGather | TensorParallelEdge::Take => OutputAlias::NoAlias,
+            TensorParallelEdge::Enter
+            | TensorParallelEdge::AllReduce
+            | TensorParallelEdge::Take => OutputAlias::View(0),
+            TensorParallelEdge::AllGather => OutputAlias::NoAlias,
         }
     }
 }

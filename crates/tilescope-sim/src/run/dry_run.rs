@@ -100,6 +100,14 @@ pub fn host_call_inputs(compiled: &CompiledProgram, spec: &Spec) -> HostCallInpu
     let micro_batches = options.gradient_accumulation
         * options.device_iterations
         * u64::from(options.replication_factor);
-    let bytes: Bytes = compiled.parts.host_inputs.iter().map(|copy| copy.bytes_in).sum();
-    HostCallInputs { samples: micro_batches * spec.model.batch_size, bytes: micro_batches * bytes }
+    let bytes = micro_batches * input_bytes(compiled);
+    HostCallInputs { samples: micro_batches * spec.model.batch_size, bytes }
+}
+
+/// Bytes of the inputs of a micro-batch; those that several IPUs are sent count once.
+pub(super) fn input_bytes(compiled: &CompiledProgram) -> Bytes {
+    let placement = &compiled.placement;
+    let copies = compiled.parts.host_inputs.iter();
+    let first = copies.filter(|copy| placement.peers_of(copy.stage).start == copy.stage);
+    first.map(|copy| copy.bytes_in).sum()
 }

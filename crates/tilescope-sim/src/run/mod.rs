@@ -7,9 +7,10 @@ mod clocks;
 mod copies;
 mod dry_run;
 mod host;
+mod side_by_side;
 mod step_sequences;
-mod updates;
 
+use dry_run::input_bytes;
 pub(crate) use dry_run::run_cycles;
 pub use dry_run::{DryRunSummary, HostCallInputs, dry_run, host_call_inputs};
 pub use host::loader_seconds;
@@ -97,7 +98,7 @@ fn run_from<S: StepSink>(
     sink: &mut S,
 ) -> Result<RunLength, S::Error> {
     let ipus = compiled.compilation.target.ipus_per_replica;
-    let input_bytes = compiled.parts.host_inputs.iter().map(|copy| copy.bytes_in).sum();
+    let input_bytes = input_bytes(compiled);
     let parts = &compiled.parts;
     let (samples_ready, inputs, outputs): (_, &[HostStreamCopy], &[HostStreamCopy]) = match source {
         SampleSource::Host(ready) => (ready, &parts.host_inputs, &parts.host_outputs),
@@ -365,17 +366,6 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         }
     }
 
-    /// Fetches what a slot needs of streaming memory, while the one before it works.
-    fn prefetch_remote_loads(&mut self, slot: &ScheduleSlot) -> Result<(), S::Error> {
-        let parts = &self.compiled.parts;
-        for turn in &slot.turns {
-            if let Some(fragment) = parts.fragment(turn.stage, turn.pass) {
-                self.items(&fragment.remote_loads)?;
-            }
-        }
-        Ok(())
-    }
-
     fn slot(
         &mut self,
         slot: &ScheduleSlot,
@@ -394,8 +384,10 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
             }
         }
         self.send_outputs()?;
-        for turn in &slot.turns {
-            self.turn(turn, iteration)?;
+        if compiled.schedule.one_by_one {
+            self.turns_side_by_side(slot, iteration)?;
+        } else {
+            slot.turns.iter().try_for_each(|turn| self.turn(turn, iteration))?;
         }
         for copy in self.outputs {
             if let Some(turn) = forward(slot, copy) {
@@ -496,6 +488,10 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
                 FragmentItem::HostSync { program, ipu } => {
                     let ipus = self.compiled.sync_groups.host_sync_group(*ipu);
                     self.external_sync(*program, ipus, Cycles::ZERO)?;
+                }
+                // Who works alone has nobody to wait for.
+                FragmentItem::SetSync { program, ipu } => {
+                    self.external_sync(*program, &[*ipu], Cycles::ZERO)?;
                 }
                 FragmentItem::IoStream { sync, steps, ipu } => {
                     self.io_stream(*sync, steps, *ipu)?;

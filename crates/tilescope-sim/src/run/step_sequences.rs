@@ -46,6 +46,7 @@ fn sum(items: &[FragmentItem], costs: &LeafCostTable) -> Option<StepSequenceCost
                 StepSequenceCost { cycles: once.cycles * *times, steps: once.steps * times, ..once }
             }
             FragmentItem::HostSync { .. }
+            | FragmentItem::SetSync { .. }
             | FragmentItem::IoStream { .. }
             | FragmentItem::WaitForIo(_) => return None,
         };

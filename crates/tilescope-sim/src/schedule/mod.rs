@@ -1,12 +1,15 @@
 //! When each stage works on which micro-batch: one file per scheme.
 
+mod annotation;
 mod balance;
 mod domain_sharded;
+mod phased;
 mod pipeline;
 mod placement;
 mod sharded;
 mod sync;
 
+pub(crate) use annotation::divide_blocks;
 pub(crate) use balance::split_balanced;
 pub(crate) use domain_sharded::domain_sharded_slots;
 pub(crate) use pipeline::PipelineTiming;
@@ -140,11 +143,12 @@ impl ExecutionSchedule {
         }
     }
 
-    /// The schedule of a program with `stages` stages.
+    /// The schedule of a program with these stages.
     ///
     /// A pipeline that does not accumulate gradients runs on over all device iterations, as does
     /// an inference pipeline: it fills once.
-    pub(crate) fn new(options: &SpecOptions, stages: usize, training: bool) -> Self {
+    pub(crate) fn new(options: &SpecOptions, placement: &StagePlacement, training: bool) -> Self {
+        let stages = placement.stages.len();
         let (accumulation, iterations) = (options.gradient_accumulation, options.device_iterations);
         let pipelined = options.execution == ExecutionStrategy::Pipelined && stages > 1;
         let schedule = options.pipeline_schedule;
@@ -156,7 +160,7 @@ impl ExecutionSchedule {
         let slots = if pipelined {
             form.slots(micro_batches)
         } else {
-            sharded_slots(stages, micro_batches, training)
+            sharded_slots(placement.peers(), micro_batches, training)
         };
         let update = match (training, continuous) {
             (false, _) => WeightUpdateTiming::Never,

@@ -1,10 +1,16 @@
 //! Which IPU runs which block.
+//!
+//! A stage runs on one IPU, but for phases on several pairs of IPUs: see [`super::phased`]. There a
+//! stage whose layers are split stands once for each IPU of its set, and these stand side by side.
 
 use super::balance::split_balanced;
+use super::phased::{phase_ipu, phase_set};
 use super::pipeline::PipelineTiming;
-use crate::graph::ModelGraph;
+use crate::graph::{GraphNode, ModelGraph};
+use crate::operators::ShardCrossing;
 use crate::shape::BlockId;
 use crate::spec::{AutoStage, ExecutionStrategy, PipelineSchedule, Spec, SpecError, StageSpec};
+use std::ops::Range;
 use tilescope_report::units::{Cycles, IpuId};
 
 /// A stage with its IPU.
@@ -21,68 +27,105 @@ pub struct PlacedStage {
 pub struct StagePlacement {
     /// Stages in the order of the forward pass.
     pub stages: Vec<PlacedStage>,
+    /// The first stage of each block.
     stage_of_block: Vec<usize>,
+    /// Stages that run the same blocks side by side, together: one each but for split phases.
+    peers: Vec<Range<usize>>,
 }
 
 /// Cycles of each block for one micro-batch, forward and backward, where they are asked for.
 pub(crate) type BlockCosts<'a> = &'a dyn Fn() -> Vec<Cycles>;
 
 impl StagePlacement {
-    /// Places the blocks of `graph` as `spec` says.
+    /// Places the blocks of `graph` on `written` stages, or where there are none as `spec` says.
     ///
     /// # Errors
-    /// Blocks that are unknown, missing, twice or out of order; stages on IPUs that are not there;
-    /// an accumulation too small to fill the pipeline.
+    /// Stages on IPUs that are not there; an accumulation too small to fill the pipeline.
     pub(crate) fn new(
         spec: &Spec,
         graph: &ModelGraph,
+        written: &[StageSpec],
         costs: BlockCosts,
     ) -> Result<Self, SpecError> {
-        let stages = resolve_stages(spec, graph, costs);
-        let path = "options.stages";
-        let mut stage_of_block = vec![None; graph.blocks.len()];
-        for (position, stage) in stages.iter().enumerate() {
-            for block in &stage.blocks {
-                let Some(at) = graph.blocks.iter().position(|name| name == block) else {
-                    let known: Vec<&str> = graph.blocks.iter().map(String::as_str).collect();
-                    let problem = format!("the model has no block {block:?}");
-                    return Err(spec.refuse(path, problem).nearest(block, &known));
-                };
-                if stage_of_block[at].replace(position).is_some() {
-                    return Err(spec.refuse(path, format!("block {block:?} is in two stages")));
-                }
-            }
-        }
-        let missing = stage_of_block.iter().position(Option::is_none);
-        if let Some(block) = missing {
-            let problem = format!("block {:?} is in no stage", graph.blocks[block]);
-            return Err(spec.refuse(path, problem));
-        }
-        let stage_of_block: Vec<usize> = stage_of_block.into_iter().flatten().collect();
-        if !stage_of_block.is_sorted() {
-            let order = graph.blocks.join(", ");
-            let problem = format!("stages must follow the order of the blocks: {order}");
-            return Err(spec.refuse(path, problem));
-        }
+        let stages = match written {
+            [] => automatic_stages(spec, graph, costs),
+            written => written.to_vec(),
+        };
+        let has = |stage: &StageSpec, block: &String| stage.blocks.contains(block);
+        let stage_of_block: Vec<usize> = graph
+            .blocks
+            .iter()
+            .filter_map(|block| stages.iter().position(|stage| has(stage, block)))
+            .collect();
+        debug_assert!(
+            stage_of_block.len() == graph.blocks.len() && stage_of_block.is_sorted(),
+            "every block is in a stage, and blocks follow the stages"
+        );
         check_ipus(spec, &stages)?;
         if graph.row_shards < 2 {
             check_accumulation(spec, stages.len())?;
         }
-        let place = |stage: StageSpec| PlacedStage { name: stage.blocks.join("+"), ipu: stage.ipu };
-        Ok(Self { stages: stages.into_iter().map(place).collect(), stage_of_block })
+        let is_split = |position: usize| {
+            let crosses =
+                |node: &GraphNode| node.operator.shard_crossing() != ShardCrossing::Nothing;
+            let in_stage = |block: BlockId| stage_of_block[block.0] == position;
+            graph.nodes.iter().any(|node| crosses(node) && in_stage(node.block))
+        };
+        let sets = spec.options.execution == ExecutionStrategy::Phased;
+        let mut placed = Self { stages: Vec::new(), stage_of_block: Vec::new(), peers: Vec::new() };
+        for (position, stage) in stages.iter().enumerate() {
+            let first = placed.stages.len();
+            let split = sets && is_split(position);
+            let members =
+                if split { phase_set(stage.ipu, spec.target.ipus) } else { vec![stage.ipu] };
+            let name = stage.blocks.join("+");
+            placed
+                .stages
+                .extend(members.into_iter().map(|ipu| PlacedStage { name: name.clone(), ipu }));
+            placed.peers.push(first..placed.stages.len());
+        }
+        let first_of = |position: usize| placed.peers[position].start;
+        placed.stage_of_block = stage_of_block.into_iter().map(first_of).collect();
+        Ok(placed)
     }
 
-    /// The stage a block belongs to.
+    /// The stage a block belongs to: the first of those that run it side by side.
     pub(crate) fn stage(&self, block: BlockId) -> usize {
         self.stage_of_block[block.0]
     }
+
+    /// All stages that run a block.
+    pub(crate) fn stages_of(&self, block: BlockId) -> Range<usize> {
+        self.peers_of(self.stage(block))
+    }
+
+    /// Whether a stage runs a block.
+    pub(crate) fn runs(&self, stage: usize, block: BlockId) -> bool {
+        self.stages_of(block).contains(&stage)
+    }
+
+    /// Stages that work side by side on the same blocks, in the order of the forward pass.
+    pub(crate) fn peers(&self) -> &[Range<usize>] {
+        &self.peers
+    }
+
+    /// The stages beside a stage, and itself.
+    pub(crate) fn peers_of(&self, stage: usize) -> Range<usize> {
+        let found = self.peers.iter().find(|peers| peers.contains(&stage));
+        found.cloned().unwrap_or(stage..stage + 1)
+    }
+
+    /// The stage of a block from which `stage` takes what the block makes: the one at the same place
+    /// of its set, or the only one.
+    pub(crate) fn nearest_stage(&self, block: BlockId, stage: usize) -> usize {
+        let makers = self.stages_of(block);
+        let place = stage - self.peers_of(stage).start;
+        if makers.len() > place { makers.start + place } else { makers.start }
+    }
 }
 
-/// The stages of the spec; where it has none, those its automatic staging makes.
-fn resolve_stages(spec: &Spec, graph: &ModelGraph, costs: BlockCosts) -> Vec<StageSpec> {
-    if !spec.options.stages.is_empty() {
-        return spec.options.stages.clone();
-    }
+/// The stages that automatic staging makes.
+fn automatic_stages(spec: &Spec, graph: &ModelGraph, costs: BlockCosts) -> Vec<StageSpec> {
     let (blocks, ipus) = (graph.blocks.len(), spec.target.ipus as usize);
     if graph.row_shards > 1 {
         let stage = |(block, name): (usize, &String)| StageSpec {
@@ -91,7 +134,7 @@ fn resolve_stages(spec: &Spec, graph: &ModelGraph, costs: BlockCosts) -> Vec<Sta
         };
         return graph.blocks.iter().enumerate().map(stage).collect();
     }
-    let parts: Vec<std::ops::Range<usize>> = match spec.options.auto_stage {
+    let parts: Vec<Range<usize>> = match spec.options.auto_stage {
         _ if ipus == 1 => std::iter::once(0..blocks).collect(),
         AutoStage::AutoIncrement => (0..blocks).map(|block| block..block + 1).collect(),
         AutoStage::SameAsIpu => {
@@ -102,23 +145,16 @@ fn resolve_stages(spec: &Spec, graph: &ModelGraph, costs: BlockCosts) -> Vec<Sta
         AutoStage::Balanced => split_balanced(&costs(), ipus),
     };
     let phased = spec.options.execution == ExecutionStrategy::Phased;
-    let stage = |(position, part): (usize, std::ops::Range<usize>)| StageSpec {
+    let phases = parts.len();
+    let stage = |(position, part): (usize, Range<usize>)| StageSpec {
         blocks: graph.blocks[part].to_vec(),
         ipu: if phased {
-            phase_ipu(position, spec.target.ipus)
+            phase_ipu(position, phases, spec.target.ipus)
         } else {
             IpuId::from_index(position)
         },
     };
     parts.into_iter().enumerate().map(stage).collect()
-}
-
-/// IPU of a stage when phases alternate between IPUs 0 and 1, or between the pairs 0 with 2 and 1
-/// with 3.
-fn phase_ipu(stage: usize, ipus: u32) -> IpuId {
-    let width = (ipus / 2).max(1) as usize;
-    let (phase, part) = (stage / width, stage % width);
-    IpuId::from_index(2 * part + phase % 2)
 }
 
 fn check_ipus(spec: &Spec, stages: &[StageSpec]) -> Result<(), SpecError> {

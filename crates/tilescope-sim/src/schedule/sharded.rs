@@ -1,24 +1,27 @@
-//! Sharded and phased execution: one micro-batch at a time, one stage at a time.
+//! Sharded and phased execution: one micro-batch at a time, one stage or phase at a time.
 
 use super::{PipelinePhase, ScheduleSlot, StageTurn};
+use std::ops::Range;
 use tilescope_report::TrainingPass;
 
-/// One slot per turn: up the stages, then down again when training.
+/// One slot per turn: up the stages, then down again when training. Stages of one of the `peers`
+/// take their turns in one slot.
 pub(crate) fn sharded_slots(
-    stages: usize,
+    peers: &[Range<usize>],
     micro_batches: u64,
     training: bool,
 ) -> Vec<ScheduleSlot> {
-    let up = (0..stages).map(|stage| (stage, TrainingPass::Forward));
-    let down = (0..stages).rev().map(|stage| (stage, TrainingPass::Backward)).filter(|_| training);
-    let order: Vec<(usize, TrainingPass)> = up.chain(down).collect();
+    let up = peers.iter().map(|stages| (stages, TrainingPass::Forward));
+    let down =
+        peers.iter().rev().map(|stages| (stages, TrainingPass::Backward)).filter(|_| training);
+    let order: Vec<(&Range<usize>, TrainingPass)> = up.chain(down).collect();
     let slot = |micro_batch: u64, at: usize| {
-        let (stage, pass) = order[at];
+        let (stages, pass) = order[at];
         let next = order.get(at + 1);
         ScheduleSlot {
             phase: PipelinePhase::Main,
-            turns: vec![StageTurn { stage, pass, micro_batch }],
-            stage_copies_follow: next.is_some_and(|(next, _)| *next != stage),
+            turns: stages.clone().map(|stage| StageTurn { stage, pass, micro_batch }).collect(),
+            stage_copies_follow: next.is_some_and(|(next, _)| *next != stages),
         }
     };
     let turns = order.len();

@@ -38,6 +38,20 @@ impl SyncGroups {
         self.gs2.iter().find(|part| part.contains(&ipu)).map_or(&[], Vec::as_slice)
     }
 
+    /// The IPUs that wait when some of them exchange data: their part of GS2 where they have one
+    /// together, otherwise GS1.
+    pub(crate) fn copy_sync_group(&self, members: &[IpuId]) -> Vec<IpuId> {
+        let holds_all = |part: &&Vec<IpuId>| members.iter().all(|ipu| part.contains(ipu));
+        match self.gs2.iter().find(holds_all) {
+            Some(part) => part.clone(),
+            None => {
+                let mut all: Vec<IpuId> = self.gs2.iter().flatten().copied().collect();
+                all.sort_unstable();
+                all
+            }
+        }
+    }
+
     /// Words for people: `GS1 {0,1,2,3}; GS2 {0,2}, {1,3}`.
     pub(crate) fn describe(&self) -> String {
         let set = |ipus: &[IpuId]| {

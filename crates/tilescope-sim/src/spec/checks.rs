@@ -114,9 +114,14 @@ fn overlap(spec: &Spec) -> SpecConflict {
 
 fn schedule(spec: &Spec) -> SpecConflict {
     let options = &spec.options;
-    if options.execution == ExecutionStrategy::Phased && !matches!(spec.target.ipus, 2 | 4) {
-        let problem = "phases alternate between two IPUs or two pairs; target.ipus must be 2 or 4";
+    let phased = options.execution == ExecutionStrategy::Phased;
+    if phased && !spec.target.ipus.is_multiple_of(2) {
+        let problem = "phases alternate between two sets of as many IPUs; target.ipus must be even";
         return Some(("options.execution", problem.into()));
+    }
+    if phased && spec.target.ipus > 2 && options.tensor_parallel > 1 {
+        let problem = "the layers of a phase are split over the IPUs of its set already";
+        return Some(("options.tensor_parallel", problem.into()));
     }
     if options.recomputation != RecomputationType::None && !spec.model.training {
         let problem = "there is nothing to recompute: the model is not trained";

@@ -331,13 +331,15 @@ spec_table! {
     #[derive(Clone, Debug, PartialEq)]
     pub struct SpecOptions {
         /// How stages share the IPUs: several micro-batches at once, one after the other, or in
-        /// phases whose weights come from streaming memory
+        /// phases whose weights come from streaming memory, with even and odd IPUs as two sets that
+        /// work and load in turn
         execution: ExecutionStrategy = ExecutionStrategy::Pipelined => {
             shows_in: "Execution trace: who works at the same time",
             poptorch: "poptorch.PipelinedExecution / ShardedExecution / ParallelPhasedExecution",
         }
-        /// Blocks of the model grouped into stages, one IPU each unless `ipu` is given; empty means
-        /// `auto_stage`
+        /// Blocks or single operations of the model (`layer3/fc2`, `*/norm`) grouped into stages, one
+        /// IPU each unless `ipu` is given; operations that no stage names go with those whose results
+        /// they read; empty means `auto_stage`
         stages: Vec<StageSpec> = Vec::new() => {
             shows_in: "Execution trace: stage marks of each lane",
             poptorch: "poptorch.Stage(...).ipu(...)",

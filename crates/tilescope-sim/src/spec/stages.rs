@@ -11,7 +11,7 @@ const STAGES: &str = "options.stages";
 /// A pipeline stage: blocks that run on one IPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StageSpec {
-    /// Blocks in order.
+    /// Blocks in order, and single operations.
     pub blocks: Vec<String>,
     /// IPU of the replica.
     pub ipu: IpuId,
@@ -55,7 +55,8 @@ pub(super) fn check(values: &CheckedSpecValues) -> Result<(), SpecError> {
     let refuse = |problem| values.refuse(STAGES, problem);
     read(&items).map(|_| ()).map_err(|problem| match problem {
         StagesProblem::NoStage { position, item } => {
-            let expected = "a block name, a list of block names, or { blocks = [...], ipu = N }";
+            let expected =
+                "a block or an operation, a list of them, or { blocks = [...], ipu = N }";
             refuse(format!("stage {position}: {expected} is expected, not {}", item.describe()))
         }
         StagesProblem::UnknownKey { position, key } => {

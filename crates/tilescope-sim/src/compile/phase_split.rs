@@ -1,0 +1,198 @@
+//! Which phases are split over the IPUs of their set.
+
+use super::fragments::ProgramBuilder;
+use super::program_tables::FragmentItem;
+use super::system_costs;
+use crate::graph::{GraphNode, ModelGraph};
+use crate::popops::collective::{self, CollectiveKind, CollectiveRanks, CollectiveRound};
+use crate::shape::{BlockId, DType, TensorId, TensorRole};
+use crate::spec::{ExecutionStrategy, Spec, TensorLocation};
+use crate::targets::SystemCosts;
+use std::collections::{BTreeMap, BTreeSet};
+use tilescope_report::ProgramKind;
+use tilescope_report::units::{Bytes, Cycles, Elements, IpuId, ProgramId};
+
+/// Halves that a unit of a convolution multiplies in a cycle.
+const HALF_LANES: u32 = 4;
+
+/// Cycles that have to be saved for each that is added. Most of what is saved is loading, which the
+/// work of the other set hides in part; what is added is work. Assumed.
+const SAVED_FOR_ADDED: f64 = 2.0;
+
+/// IPUs of a set, where phases run on sets of several and no stages are written that say otherwise.
+pub(super) fn set_size(spec: &Spec) -> Option<u32> {
+    let options = &spec.options;
+    let phased = options.execution == ExecutionStrategy::Phased && options.stages.is_empty();
+    Some(spec.target.ipus / 2).filter(|size| phased && *size > 1)
+}
+
+/// Splits the linear layers of the blocks that gain from it over the IPUs of a set.
+pub(super) fn split_phases(spec: &Spec, graph: ModelGraph) -> ModelGraph {
+    let Some(size) = set_size(spec) else { return graph };
+    let parts = u64::from(size);
+    let wanted = blocks_that_gain(spec, &graph, parts);
+    graph.split_linear_layers(parts, |block| wanted.contains(&block))
+}
+
+/// The blocks that are faster when they are split. What a block that is not split makes is sent to
+/// every IPU of the next one's set, so a block may gain only where the one before it does.
+fn blocks_that_gain(spec: &Spec, graph: &ModelGraph, parts: u64) -> BTreeSet<BlockId> {
+    let mut gains: BTreeMap<BlockId, f64> = (0..graph.blocks.len())
+        .map(|block| (BlockId(block), cycles_gained(spec, graph, BlockId(block), parts)))
+        .filter(|(_, gain)| *gain > 0.0)
+        .collect();
+    let mut received: BTreeMap<BlockId, BTreeSet<TensorId>> = BTreeMap::new();
+    for node in &graph.nodes {
+        let others = node.inputs.iter().filter(|input| graph.tensor(**input).block != node.block);
+        received.entry(node.block).or_default().extend(others);
+    }
+    let speed = system_costs(spec).ladder_bytes_per_cycle;
+    loop {
+        let sent_to_all = |block: &BlockId| -> Bytes {
+            let tensors = received.get(block).into_iter().flatten();
+            let unsplit = tensors.filter(|id| !gains.contains_key(&graph.tensor(**id).block));
+            unsplit.map(|id| (parts - 1) * bytes(graph, *id)).sum()
+        };
+        let added = |block: &BlockId| SAVED_FOR_ADDED * sent_to_all(block).as_f64() / speed;
+        let loses = |(block, gain): &(&BlockId, &f64)| **gain <= added(block);
+        let Some(loser) = gains.iter().find(loses).map(|(block, _)| *block) else { break };
+        gains.remove(&loser);
+    }
+    gains.into_keys().collect()
+}
+
+/// Cycles that a micro-batch takes less, beyond those that it has to, when the linear layers of a block are split: those in which
+/// weights go from and to streaming memory and their products are made, less those in which
+/// activations and gradients cross, and in which every IPU of the set is sent the block's inputs.
+fn cycles_gained(spec: &Spec, graph: &ModelGraph, block: BlockId, parts: u64) -> f64 {
+    let system = system_costs(spec);
+    let layers =
+        graph.nodes.iter().filter(|node| node.block == block && graph.can_be_split(node, parts));
+    let elsewhere = (parts - 1) as f64 / parts as f64;
+    let gained = layers.map(|layer| {
+        let whole = cycles_of_weights(spec, &system, graph, layer.inputs[1])
+            + cycles_of_products(spec, graph, layer);
+        let crossing = cycles_of_crossing(spec, &system, graph, layer, parts);
+        elsewhere * whole - SAVED_FOR_ADDED * crossing
+    });
+    let inputs = graph.with_role(TensorRole::Input).filter(|id| graph.tensor(*id).block == block);
+    let handshake = system.stream_begin_cycles + system.stream_end_cycles;
+    let copies = inputs.map(|input| handshake + system.host_cycles(bytes(graph, input)));
+    let added = (parts - 1) * copies.sum::<Cycles>();
+    gained.sum::<f64>() - SAVED_FOR_ADDED * added.as_f64()
+}
+
+/// Cycles of the copies of a weight, its accumulator and its optimiser state, those of the update
+/// shared out over its micro-batches.
+fn cycles_of_weights(
+    spec: &Spec,
+    system: &SystemCosts,
+    graph: &ModelGraph,
+    weight: TensorId,
+) -> f64 {
+    let (options, training) = (&spec.options, spec.model.training);
+    let ty = &graph.tensor(weight).ty;
+    let remote = |location: &TensorLocation, bytes: Bytes, times: f64| {
+        let times = if location.is_off_chip(ty.elements()) { times } else { 0.0 };
+        times * bytes.as_f64() / system.remote_bytes_per_cycle
+    };
+    let (location, own) = (&options.location, bytes(graph, weight));
+    if !training {
+        return remote(&location.weights, own, 1.0);
+    }
+    let accumulates = options.gradient_accumulation > 1;
+    let state: Bytes = spec
+        .model
+        .optimizer
+        .states(accumulates)
+        .iter()
+        .map(|(_, dtype)| ty.elements() * dtype.unwrap_or(ty.dtype).bytes())
+        .sum();
+    // In and out.
+    let update =
+        remote(&location.weights, own, 2.0) + remote(&location.optimizer_state, state, 2.0);
+    let accumulator = if accumulates { remote(&location.accumulators, own, 2.0) } else { 0.0 };
+    // For the forward and for the backward pass.
+    remote(&location.weights, own, 2.0)
+        + accumulator
+        + update / options.gradient_accumulation as f64
+}
+
+/// Cycles of a layer's products at the most that a chip can do.
+fn cycles_of_products(spec: &Spec, graph: &ModelGraph, layer: &GraphNode) -> f64 {
+    let chip = spec.target.chip;
+    let lanes = match graph.tensor(layer.inputs[0]).ty.dtype {
+        DType::Half => HALF_LANES * chip.conv_units.half_in_half_out,
+        _ => chip.conv_units.float_in_float_out,
+    };
+    let passes = if spec.model.training { 3.0 } else { 1.0 };
+    let flops_per_cycle = 2.0 * f64::from(lanes) * f64::from(chip.tiles);
+    passes * graph.node_flops(layer) as f64 / flops_per_cycle
+}
+
+/// Cycles in which the parts of results cross, and those of gradients, which are added up first:
+/// the tiles slice what they send, wait for each other, copy, and add.
+fn cycles_of_crossing(
+    spec: &Spec,
+    system: &SystemCosts,
+    graph: &ModelGraph,
+    layer: &GraphNode,
+    parts: u64,
+) -> f64 {
+    use CollectiveKind::{AllGather, ReduceScatter};
+    let half = |kind: CollectiveKind, tensor: TensorId| -> f64 {
+        let ty = &graph.tensor(tensor).ty;
+        let per_tile = ty.elements().as_f64() / f64::from(spec.target.chip.tiles);
+        let rounds = collective::rounds(system, set_ranks(parts), kind, bytes(graph, tensor));
+        let cycles_of_step = |round: &CollectiveRound| {
+            let sent = bytes(graph, tensor).as_f64() * round.share / round.bytes_per_cycle;
+            let sliced = Elements::from_f64((per_tile * round.share).ceil());
+            // Slicing and adding are much alike.
+            let on_tiles = 2 * collective::slice_cycles(sliced, ty.dtype);
+            sent + (system.external_sync_cycles + on_tiles).as_f64()
+        };
+        rounds.iter().map(|round| round.steps as f64 * cycles_of_step(round)).sum()
+    };
+    let backward = if spec.model.training {
+        half(ReduceScatter, layer.inputs[0]) + half(AllGather, layer.inputs[0])
+    } else {
+        0.0
+    };
+    half(AllGather, layer.outputs[0]) + backward
+}
+
+/// The IPUs of a set, between which stand those of the other one.
+pub(super) fn set_ranks(size: u64) -> CollectiveRanks {
+    CollectiveRanks { count: size, ipus: 2, groups: 1 }
+}
+
+fn bytes(graph: &ModelGraph, tensor: TensorId) -> Bytes {
+    let ty = &graph.tensor(tensor).ty;
+    ty.elements() * ty.dtype.bytes()
+}
+
+impl ProgramBuilder<'_> {
+    /// Makes the steps of a collective wait for the other IPUs of the set, each time anew: those run
+    /// the same steps.
+    pub(super) fn join_set(&mut self, items: Vec<FragmentItem>, ipu: IpuId) -> Vec<FragmentItem> {
+        let mut joined = Vec::new();
+        for item in items {
+            match item {
+                FragmentItem::Loop { times, body } => {
+                    let once = self.join_set(body, ipu);
+                    (0..times).for_each(|_| joined.extend_from_slice(&once));
+                }
+                FragmentItem::Leaf(program) if self.is_sync(program) => {
+                    self.tables.programs[program.index()].ipu = None;
+                    joined.push(FragmentItem::SetSync { program, ipu });
+                }
+                other => joined.push(other),
+            }
+        }
+        joined
+    }
+
+    fn is_sync(&self, program: ProgramId) -> bool {
+        self.tables.programs[program.index()].kind == ProgramKind::Sync
+    }
+}

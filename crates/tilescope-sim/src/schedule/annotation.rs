@@ -1,0 +1,234 @@
+//! Stages by annotation: single operations beside whole blocks.
+//!
+//! A stage names blocks, operations (`layer3/fc2`, with all that is below that name) or patterns
+//! (`*/norm`); what is named closer wins. Operations that no stage names go with those whose results
+//! they read, as operations without a virtual graph do in PopART; gradients and updates go with
+//! their forward operation. Blocks whose operations are on several stages are divided, so that all
+//! that follows sees blocks only.
+
+use crate::graph::ModelGraph;
+use crate::shape::{BlockId, TensorRole};
+use crate::spec::{Spec, SpecError, StageSpec};
+
+/// The key of the stages.
+const STAGES: &str = "options.stages";
+
+/// How closely a name fits an operation: by its block, by a pattern, by a name above it, exactly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum NameFit {
+    Block,
+    Pattern,
+    Above,
+    Exact,
+}
+
+/// Divides the blocks of a forward graph as the stages of `spec` ask for it, and gives the stages in
+/// terms of the blocks that are left.
+///
+/// # Errors
+/// Names of no block and no operation, operations in two stages, stages without any, and stages in
+/// an order in which data cannot flow.
+pub(crate) fn divide_blocks(
+    spec: &Spec,
+    graph: &mut ModelGraph,
+) -> Result<Vec<StageSpec>, SpecError> {
+    let stages = &spec.options.stages;
+    let whole_blocks = stages.iter().flat_map(|stage| &stage.blocks).eq(&graph.blocks);
+    if whole_blocks || stages.is_empty() {
+        return Ok(stages.clone());
+    }
+    let stage_of_node = stage_of_nodes(spec, graph)?;
+    check_data_flow(spec, graph, &stage_of_node)?;
+    let empty = (0..stages.len()).find(|stage| !stage_of_node.contains(stage));
+    if let Some(stage) = empty {
+        let problem = format!("stage {stage} has no operations: others name them closer");
+        return Err(spec.refuse(STAGES, problem));
+    }
+    Ok(divide(graph, &stage_of_node, stages))
+}
+
+/// The stage of every node.
+fn stage_of_nodes(spec: &Spec, graph: &ModelGraph) -> Result<Vec<usize>, SpecError> {
+    let mut annotated = annotated_stages(spec, graph)?;
+    let mut stage_of_tensor: Vec<Option<usize>> = vec![None; graph.tensors.len()];
+    let first = annotated.iter().flatten().copied().min().unwrap_or_default();
+    for (node, stage) in graph.nodes.iter().zip(&mut annotated) {
+        let read = node.inputs.iter().filter_map(|input| stage_of_tensor[input.0]);
+        let own = stage.or(read.max()).unwrap_or(first);
+        *stage = Some(own);
+        node.outputs.iter().for_each(|output| stage_of_tensor[output.0] = Some(own));
+    }
+    Ok(annotated.into_iter().flatten().collect())
+}
+
+/// The stage that names each node most closely.
+fn annotated_stages(spec: &Spec, graph: &ModelGraph) -> Result<Vec<Option<usize>>, SpecError> {
+    let mut closest: Vec<Option<(NameFit, usize)>> = vec![None; graph.nodes.len()];
+    for (stage, named) in spec.options.stages.iter().enumerate() {
+        for name in &named.blocks {
+            let mut found = false;
+            for (node, closest) in graph.nodes.iter().zip(&mut closest) {
+                let block = &graph.blocks[node.block.0];
+                let Some(fit) = fit(name, block, &node.name) else { continue };
+                found = true;
+                match closest {
+                    Some((before, other)) if *before == fit && *other != stage => {
+                        let problem = format!(
+                            "operation {:?} is in two stages, {other} and {stage}",
+                            node.name
+                        );
+                        return Err(spec.refuse(STAGES, problem));
+                    }
+                    Some((before, _)) if *before >= fit => {}
+                    _ => *closest = Some((fit, stage)),
+                }
+            }
+            if !found {
+                return Err(unknown_name(spec, graph, name));
+            }
+        }
+    }
+    Ok(closest.into_iter().map(|closest| closest.map(|(_, stage)| stage)).collect())
+}
+
+fn unknown_name(spec: &Spec, graph: &ModelGraph, name: &str) -> SpecError {
+    let operations = graph.nodes.iter().map(|node| node.name.as_str());
+    let blocks = graph.blocks.iter().map(String::as_str);
+    let known: Vec<&str> = match name.contains('/') {
+        true => operations.collect(),
+        false => blocks.chain(operations.filter(|name| !name.contains('/'))).collect(),
+    };
+    let problem = format!("the model has no block or operation {name:?}");
+    spec.refuse(STAGES, problem).nearest(name, &known)
+}
+
+fn fit(name: &str, block: &str, operation: &str) -> Option<NameFit> {
+    let below = |rest: &str| rest.is_empty() || rest.starts_with('/');
+    if operation == name {
+        Some(NameFit::Exact)
+    } else if name == block {
+        Some(NameFit::Block)
+    } else if name.contains('*') {
+        matches_pattern(name, operation).then_some(NameFit::Pattern)
+    } else {
+        operation.strip_prefix(name).filter(|rest| below(rest)).map(|_| NameFit::Above)
+    }
+}
+
+/// Whether `text` is `pattern`, in which each `*` stands for any characters.
+fn matches_pattern(pattern: &str, text: &str) -> bool {
+    let Some((start, rest)) = pattern.split_once('*') else { return pattern == text };
+    let Some(text) = text.strip_prefix(start) else { return false };
+    let mut ends = text.char_indices().map(|(at, _)| at).chain([text.len()]);
+    ends.any(|at| matches_pattern(rest, &text[at..]))
+}
+
+/// Data go from earlier stages to later ones; what the host sends, and weights, are on one IPU.
+fn check_data_flow(
+    spec: &Spec,
+    graph: &ModelGraph,
+    stage_of_node: &[usize],
+) -> Result<(), SpecError> {
+    let mut made_by: Vec<Option<usize>> = vec![None; graph.tensors.len()];
+    for (index, (node, stage)) in graph.nodes.iter().zip(stage_of_node).enumerate() {
+        for input in &node.inputs {
+            let tensor = graph.tensor(*input);
+            let problem = match made_by[input.0] {
+                Some(maker) if stage_of_node[maker] > *stage => format!(
+                    "operation {:?} of stage {stage} reads what {:?} of stage {} makes: stages \
+                     follow the order of the data",
+                    node.name, graph.nodes[maker].name, stage_of_node[maker]
+                ),
+                Some(reader) if tensor.role != TensorRole::Activation => {
+                    let ipu = |node: usize| spec.options.stages[stage_of_node[node]].ipu;
+                    if ipu(reader) == ipu(index) {
+                        continue;
+                    }
+                    format!(
+                        "{:?} is read by {:?} on IPU {} and by {:?} on IPU {}: put them on one",
+                        tensor.name,
+                        graph.nodes[reader].name,
+                        ipu(reader),
+                        node.name,
+                        ipu(index)
+                    )
+                }
+                Some(_) => continue,
+                None => {
+                    made_by[input.0] = Some(index);
+                    continue;
+                }
+            };
+            return Err(spec.refuse(STAGES, problem));
+        }
+        node.outputs.iter().for_each(|output| made_by[output.0] = Some(index));
+    }
+    Ok(())
+}
+
+/// Gives nodes of one block and one stage a block of their own, in the order of the stages. The
+/// first part of a block keeps its name; others are called after their first operation.
+fn divide(graph: &mut ModelGraph, stage_of_node: &[usize], stages: &[StageSpec]) -> Vec<StageSpec> {
+    let mut parts: Vec<(usize, BlockId)> =
+        stage_of_node.iter().copied().zip(graph.nodes.iter().map(|node| node.block)).collect();
+    parts.sort_unstable();
+    parts.dedup();
+    let part_of =
+        |stage: usize, block: BlockId| parts.iter().position(|part| *part == (stage, block));
+    let name = |(at, (stage, block)): (usize, &(usize, BlockId))| {
+        let first = parts[..at].iter().all(|(_, other)| other != block);
+        let node = graph.nodes.iter().zip(stage_of_node);
+        let mut node = node.filter(|(node, of)| *of == stage && node.block == *block);
+        match node.next() {
+            Some((node, _)) if !first => node.name.clone(),
+            _ => graph.blocks[block.0].clone(),
+        }
+    };
+    let blocks: Vec<String> = parts.iter().enumerate().map(name).collect();
+    let mut known: Vec<Option<BlockId>> = vec![None; graph.tensors.len()];
+    for (node, stage) in graph.nodes.iter_mut().zip(stage_of_node) {
+        let block = BlockId(part_of(*stage, node.block).unwrap_or_default());
+        node.block = block;
+        for tensor in node.inputs.iter().chain(&node.outputs) {
+            known[tensor.0].get_or_insert(block);
+        }
+    }
+    for (tensor, block) in graph.tensors.iter_mut().zip(known) {
+        tensor.block = block.unwrap_or(BlockId(0));
+    }
+    graph.blocks = blocks;
+    let of_stage = |(position, stage): (usize, &StageSpec)| StageSpec {
+        blocks: parts
+            .iter()
+            .zip(&graph.blocks)
+            .filter(|((of, _), _)| *of == position)
+            .map(|(_, name)| name.clone())
+            .collect(),
+        ipu: stage.ipu,
+    };
+    stages.iter().enumerate().map(of_stage).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_closest_name_wins() {
+        let fits =
+            ["L1", "*/relu", "L1/relu", "L1/relu/x", "L2"].map(|name| fit(name, "L1", "L1/relu"));
+        let expected =
+            [Some(NameFit::Block), Some(NameFit::Pattern), Some(NameFit::Exact), None, None];
+        assert_eq!(fits, expected);
+        assert_eq!(fit("L1/attention", "L1", "L1/attention/query"), Some(NameFit::Above));
+    }
+
+    #[test]
+    fn patterns_match_any_characters() {
+        for (pattern, matches) in
+            [("*", true), ("layer*/fc*", true), ("*fc2", true), ("fc*", false), ("*/fc1", false)]
+        {
+            assert_eq!(matches_pattern(pattern, "layer3/fc2"), matches, "{pattern}");
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Phased execution: which sets of IPUs work and which load.
+//!
+//! A phase holds some layers; their weights, and the activations that wait for the backward pass,
+//! are in streaming memory outside of it. The even IPUs of a replica are one set, the odd ones the
+//! other. Even phases run on the even set and odd phases on the odd one, so that one set fetches
+//! what its next phase needs while the other works (`ExecutionPhaseIOSchedule::Preload`, the
+//! default), for which `SyncPattern::ReplicaAndLadder` gives each set a part of GS2 of its own:
+//!
+//! ```text
+//!             phase 0     phase 1     phase 2     phase 3
+//!  IPUs 0, 2  work        load 2      work        load
+//!  IPUs 1, 3  load 1      work        load 3      work
+//! ```
+//!
+//! The stages of a phase, one for each IPU of its set, run at the same time: each holds its part of
+//! the weights, which it loads, updates and stores by itself, and parts of a result cross between
+//! the IPUs of the set before the phase is over. PopTorch leaves it to the model to be written in
+//! such parts (its test of two by two IPUs has a product of its own on each); here the columns of
+//! linear layers are split, where loading less takes longer off than crossing adds. Other
+//! operations of a split phase run on every IPU of its set. A phase that is not split runs on one
+//! IPU: those of the first part of the model alternate between the IPUs of the first pair, those of
+//! the last part between those of the last pair.
+//!
+//! Sources: the PopTorch guide, "Phased execution", and `ParallelPhasedExecution` (phases 0 and 2
+//! on IPUs 0 and 2, phase 1 on 1 and 3; the end of the forward pass and the start of the backward
+//! pass share a phase); popart `ExecutionPhaseSettings`.
+
+use tilescope_report::units::IpuId;
+
+/// The IPU of a phase that is not split, one of `phases`.
+pub(super) fn phase_ipu(phase: usize, phases: usize, ipus: u32) -> IpuId {
+    // Within a pair data cross faster than to the next one.
+    let pairs = (ipus as usize / 2).min(phases.div_ceil(2)).max(1);
+    IpuId::from_index(2 * (phase * pairs / phases) + phase % 2)
+}
+
+/// The set that an IPU belongs to.
+pub(super) fn phase_set(ipu: IpuId, ipus: u32) -> Vec<IpuId> {
+    (ipu.0 % 2..ipus).step_by(2).map(IpuId).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sets_are_those_of_the_guide() {
+        for (phase, set) in [(0, [0, 2]), (1, [1, 3]), (2, [0, 2])] {
+            assert_eq!(phase_set(phase_ipu(phase, 3, 4), 4), set.map(IpuId), "phase {phase}");
+        }
+    }
+
+    #[test]
+    fn phases_alternate_within_a_pair() {
+        let placed = |phases: usize, ipus| -> Vec<u32> {
+            (0..phases).map(|phase| phase_ipu(phase, phases, ipus).0).collect()
+        };
+        assert_eq!(placed(4, 2), [0, 1, 0, 1]);
+        assert_eq!(placed(8, 4), [0, 1, 0, 1, 2, 3, 2, 3]);
+        assert_eq!(placed(4, 8), [0, 1, 2, 3]);
+    }
+}
