@@ -93,7 +93,7 @@ impl ProgramBuilder<'_> {
             .iter()
             .copied()
             .filter(|tensor| self.is_returned(*tensor))
-            .filter(|tensor| self.placement.runs(stage, graph.tensor(*tensor).block))
+            .filter(|tensor| self.placement.stage(graph.tensor(*tensor).block) == stage)
             .collect();
         outputs.into_iter().map(|tensor| self.host_output(tensor, stage)).collect()
     }
