@@ -28,6 +28,7 @@ mod reduce;
 mod repeat;
 mod reshape;
 mod rnn;
+mod row_window;
 mod scale;
 mod serialized_matmul;
 mod slice;
@@ -46,7 +47,7 @@ pub use bias_add::AddBiasOp;
 pub use binary::BinaryOp;
 pub(crate) use cast::CastOp;
 pub(crate) use concat::ConcatOp;
-pub use context::{LoweredOperation, LoweringContext, LoweringError, NodeOperands};
+pub use context::{LoweredOperation, LoweringContext, LoweringError, NodeOperands, ReplicaSum};
 pub use convolution::{ConvDimTransforms, ConvOp};
 pub use cross_entropy::CrossEntropyOp;
 pub(crate) use dropout::DropoutOp;
@@ -67,6 +68,8 @@ pub use reduce::ReduceOp;
 pub(crate) use repeat::RepeatOp;
 pub use reshape::ReshapeOp;
 pub use rnn::RnnOp;
+pub(crate) use row_window::HaloRowsOp;
+pub use row_window::{FieldEdges, RowWindow};
 pub(crate) use scale::ScaleOp;
 pub(crate) use slice::SliceOp;
 pub use softmax::SoftmaxOp;
@@ -80,6 +83,8 @@ pub(crate) use unary::UnaryOp;
 use crate::poputil::tensor_layout::TensorLayout;
 use crate::shape::{TensorId, TensorInfo};
 use std::fmt::Debug;
+use std::ops::Range;
+use std::sync::Arc;
 
 /// Operands that do not fit together, or not to their operator.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -125,6 +130,27 @@ pub trait Operator: Debug + OperatorIdentity + Send + Sync {
     /// What crosses between the IPUs that a layer is split over.
     fn shard_crossing(&self) -> ShardCrossing {
         ShardCrossing::Nothing
+    }
+
+    /// The rows of its operands that a row of its result follows from; none where it needs all.
+    fn row_window(&self, _: &[TensorInfo]) -> Option<RowWindow> {
+        None
+    }
+
+    /// The operator on a part of a field, where it differs from that on the whole.
+    fn on_rows(&self, _: FieldEdges) -> Option<Arc<dyn Operator>> {
+        None
+    }
+
+    /// What takes rows of an operand that other IPUs need.
+    fn halo_rows(&self, axis: usize, rows: Range<u64>) -> Arc<dyn Operator> {
+        Arc::new(HaloRowsOp { rows: SliceOp { axis, range: rows } })
+    }
+
+    /// Whether rows of other IPUs are operands of their own, behind its own rows; else they are
+    /// joined.
+    fn takes_halo_apart(&self) -> bool {
+        false
     }
 
     /// Whether the planner decides how it is split over the tiles.

@@ -393,7 +393,8 @@ impl LoweringContext<'_> {
             output_constraint: result_memory_constraint(plan),
         };
         let plan = Some(plan.describe().to_string());
-        LoweredOperation { work: start.shift_work(lowered.work), plan, liveness: lives }
+        let work = start.shift_work(lowered.work);
+        LoweredOperation { plan, liveness: lives, ..work.into() }
     }
 
     /// Lays a result out as its plan leaves it. Zeros that a stride leaves between are no result of
