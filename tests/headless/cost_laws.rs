@@ -374,7 +374,7 @@ proptest! {
             lowered(machine, RnnOp::gru(b, false), &[
                 (vec![d, 2, c], Half), (vec![b + c, 3 * b], Half), (vec![3, b], Half),
             ]),
-            lowered(machine, StencilOp(StencilNeighbourhood::NinePoint), &[(vec![a, b, d], Half)]),
+            lowered(machine, StencilOp::over_field(StencilNeighbourhood::NinePoint), &[(vec![a, b, d], Half)]),
             lowered(machine, MatVecOp, &[(vec![a, b], Float), (vec![b], Float)]),
         ];
         for work in &works {

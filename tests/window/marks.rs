@@ -130,6 +130,66 @@ fn a_mark_is_chosen_zoomed_to_and_walked_from() {
     assert!(says(&window, "Typical iteration"), "nothing is chosen");
 }
 
+/// A click on a stage lights what all stages do for its micro-batch; `B` does so for a step.
+#[test]
+fn one_micro_batch_is_followed_through_all_stages() {
+    let mut window = trace(training(5_000));
+    assert!(followed(&window).is_none());
+    let stage = marks(&window, "B0 backward")[0].clone();
+    click_at(&mut window, stage.1.center(), 1);
+    assert!(followed(&window).is_some(), "two stages, forward and backward");
+    assert_eq!(followed(&window).unwrap(), "Micro-batch 1,000", "that of {}", stage.0);
+    let boxes = window.query_all_by_role_and_label(Role::SpinButton, "Micro-batch");
+    assert_eq!(boxes.count(), 1, "and a box to follow another one");
+    press(&mut window, Modifiers::NONE, Key::Comma);
+    assert!(followed(&window).is_some(), "the mark before it is of the same one");
+    press(&mut window, Modifiers::NONE, Key::Escape);
+    assert!(followed(&window).is_none());
+    press(&mut window, Modifiers::NONE, Key::B);
+    assert!(says(&window, "Choose a stage above the lanes"));
+    // A step of a stage, by keys alone: what is chosen first is the first one on the screen.
+    press(&mut window, Modifiers::NONE, Key::Period);
+    press(&mut window, Modifiers::NONE, Key::B);
+    assert!(followed(&window).is_some());
+    press(&mut window, Modifiers::NONE, Key::B);
+    assert!(followed(&window).is_none());
+}
+
+/// The name of what is followed through four passes of stages.
+fn followed(window: &Window) -> Option<String> {
+    let mut nodes = window.query_all_by_role(Role::GraphicsObject);
+    let own = |node: &egui_kittest::Node<'_>| {
+        let value = node.accesskit_node().value().unwrap_or_default();
+        value.starts_with("4 passes of stages")
+    };
+    nodes.find(own).and_then(|node| node.accesskit_node().label())
+}
+
+/// The schedule has every pass of a micro-batch, and a cell leads to its cycles.
+#[test]
+fn the_schedule_of_a_pipeline_leads_to_its_slots() {
+    let mut window = window_of("simulated");
+    assert!(press_role(&mut window, Role::Tab, "Schedule"));
+    settle(&mut window);
+    let cells = marks(&window, "micro-batch 0");
+    assert!(cells.iter().any(|(name, _)| name.contains("backward")), "{cells:?}");
+    let lowest = |(_, rect): &&(String, Rect)| (rect.top() * 10.0) as i64;
+    let (name, cell) = cells.iter().max_by_key(lowest).unwrap().clone();
+    click_at(&mut window, cell.center(), 1);
+    settle(&mut window);
+    assert!(says(&window, "Iteration 0"), "the schedule is still there after a click on {name}");
+    let slots = marks(&window, "slot ");
+    assert!(slots.iter().any(|(_, slot)| slot.width() > 400.0), "it is shown: {slots:?}");
+    let mut window = window_of("foreign");
+    assert!(press_role(&mut window, Role::Tab, "Schedule"));
+    settle(&mut window);
+    assert!(says(&window, "The report has no marks of slots"));
+}
+
+fn window_of(variant: &str) -> Window {
+    window(Variant::named(variant), "execution-trace", SIZE)
+}
+
 #[test]
 fn a_double_click_shows_a_mark() {
     let mut window = trace(training(5_000));

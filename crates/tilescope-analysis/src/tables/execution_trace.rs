@@ -1,9 +1,10 @@
 //! The table of what IPUs spend a window of the run on.
 
 use crate::data_table::{DataTable, TableCell, TableColumn};
+use crate::pipeline_schedule::{ScheduleColumnKind, pipeline_schedule, schedule_cells};
 use crate::trace::IpuTotals;
-use tilescope_report::units::Bytes;
-use tilescope_report::{Report, ReportPart};
+use tilescope_report::units::{Bytes, Cycles};
+use tilescope_report::{Report, ReportError, ReportPart};
 
 /// Where the parts of a row stand.
 pub mod at {
@@ -47,6 +48,56 @@ pub fn ipus(ipus: &[IpuTotals], report: &Report) -> DataTable {
         cells
     };
     DataTable::new(columns(), ipus.iter().map(row).collect())
+}
+
+const HELD: &str = "Micro-batches that went forward through the stage and not yet back, at most in \
+                    the slot";
+const DEPTH: &str = "Micro-batches that the stashes of the stage hold";
+
+/// Which stage works on which micro-batch in which slot of the first iteration; no rows where the
+/// marks do not say it.
+///
+/// # Errors
+/// Parts of the file that cannot be read.
+pub fn schedule(report: &Report) -> Result<DataTable, ReportError> {
+    let mut rows = Vec::new();
+    if let Ok(schedule) = pipeline_schedule(report, Cycles::ZERO)? {
+        let cells = schedule_cells(report, &schedule, 0..schedule.columns.len())?;
+        let mut turns: Vec<_> = cells.turns.iter().collect();
+        turns.sort_by_key(|turn| (turn.column, turn.stage, turn.range.start));
+        for turn in turns {
+            let (column, stage) = (&schedule.columns[turn.column], &schedule.stages[turn.stage]);
+            let is_slot = column.kind == ScheduleColumnKind::Slot;
+            let phase = schedule.phase_of(turn.column);
+            rows.push(vec![
+                TableCell::Id(schedule.iteration),
+                is_slot.then_some(TableCell::Id(column.number)).into(),
+                phase.map(|phase| phase.label.as_str().into()).into(),
+                TableCell::Id(stage.ipu.into()),
+                stage.name.as_str().into(),
+                turn.pass.name().into(),
+                TableCell::Id(turn.number),
+                TableCell::Count(turn.range.start.0),
+                TableCell::Count(turn.range.length().0),
+                cells.held(turn.stage, turn.column).map(TableCell::Count).into(),
+                stage.depth.map(TableCell::Count).into(),
+            ]);
+        }
+    }
+    let columns = vec![
+        TableColumn::short("Iteration"),
+        TableColumn::short("Slot"),
+        TableColumn::text("Phase"),
+        TableColumn::short("IPU"),
+        TableColumn::text("Stage"),
+        TableColumn::text("Pass"),
+        TableColumn::short("Micro-batch"),
+        TableColumn::number("First cycle"),
+        TableColumn::number("Cycles"),
+        TableColumn::number("In the FIFO").about(HELD),
+        TableColumn::number("FIFO holds").about(DEPTH),
+    ];
+    Ok(DataTable::new(columns, rows))
 }
 
 fn columns() -> Vec<TableColumn> {

@@ -1,13 +1,16 @@
 //! The list of tables.
 
-use super::{ReportTable, exchange_code, execution_trace, memory as lists, operations as costs};
+use super::{
+    ReportTable, exchange_code, execution_trace, host as hosts, memory as lists,
+    operations as costs,
+};
 use super::{liveness as live, tile_mapping};
 use crate::data_table::{DataTable, TableCell, TableColumn};
 use crate::operations::{OperationLayer, operations};
 use crate::operations_graph::{OpGraphKey, graph};
 use crate::tile_mapping::MappingSubjectKind;
 use crate::trace::{ProgramRunTotals, program_runs, window_summary};
-use crate::{insights, liveness, memory, program_tree, summary};
+use crate::{host, insights, liveness, memory, program_tree, replicas, summary};
 use tilescope_report::units::{IpuId, NumberFormat, ProgramId};
 use tilescope_report::{ProgramKind, Report, ReportError};
 
@@ -37,6 +40,20 @@ const fn drawn(
 pub static TABLES: &[ReportTable] = &[
     drawn("summary", "figures", "Every figure of the summary", figures),
     drawn("summary", "options", "Options of the engine", options),
+    drawn("summary", "host-rates", "The loader alone, synthetic data and real data", |report| {
+        Ok(hosts::rates(host::host(report)?.as_ref()))
+    }),
+    drawn("summary", "host-call", "What a host call is made of", |report| {
+        Ok(hosts::call(host::host(report)?.as_ref()))
+    }),
+    drawn("summary", "host-tensors", "What a host call takes and returns", |report| {
+        Ok(hosts::tensors(host::host(report)?.as_ref()))
+    }),
+    drawn("summary", "host-epochs", "Steps and time of epochs", |report| {
+        Ok(hosts::epochs(host::host(report)?.as_ref()))
+    }),
+    drawn("summary", "sync-groups", "Which IPUs of a replica wait for each other", sync_groups),
+    drawn("summary", "collectives", "What replicas exchange in the run, by kind", collectives),
     drawn("insights", "findings", "Findings of all rules", findings),
     drawn("memory", "tiles", "Memory of every tile", tile_memory),
     shown("memory", "details", "Memory by region and kind of data, over all tiles", |report| {
@@ -73,6 +90,12 @@ pub static TABLES: &[ReportTable] = &[
     drawn("operations-graph", "edges", "Which operation reads whose results", edges),
     shown("execution-trace", "ipus", "What every IPU spends the run on", ipus),
     drawn("execution-trace", "programs", "Executions of every program on every IPU", executions),
+    drawn(
+        "execution-trace",
+        "schedule",
+        "Stages and micro-batches of the first iteration, slot by slot",
+        execution_trace::schedule,
+    ),
     shown("exchange-code", "overview", "Code by kind of link", |report| {
         Ok(exchange_code::overview(&crate::exchange_code::overview(report)?))
     }),
@@ -128,6 +151,40 @@ fn options(report: &Report) -> ReadTableResult {
     let options = report.options()?.into_iter();
     let rows = options.map(|(name, value)| vec![name.into(), value.into()]).collect();
     Ok(DataTable::new(vec![TableColumn::text("Option"), TableColumn::text("Value")], rows))
+}
+
+fn sync_groups(report: &Report) -> ReadTableResult {
+    let groups = replicas::replicas(report)?.groups.unwrap_or_default();
+    let row = |group: &str, part: usize, ipu: &IpuId| {
+        vec![group.into(), TableCell::Id(part as u64), TableCell::Id((*ipu).into())]
+    };
+    let gs1 = groups.gs1.iter().map(|ipu| row("GS1", 0, ipu));
+    let parts = groups.gs2.iter().enumerate();
+    let gs2 = parts.flat_map(|(part, ipus)| ipus.iter().map(move |ipu| row("GS2", part, ipu)));
+    let columns =
+        vec![TableColumn::text("Group"), TableColumn::short("Part"), TableColumn::short("IPU")];
+    Ok(DataTable::new(columns, gs1.chain(gs2).collect()))
+}
+
+fn collectives(report: &Report) -> ReadTableResult {
+    let found = replicas::replicas(report)?.collectives.into_iter();
+    let rows = found.map(|of| {
+        vec![
+            of.kind.into(),
+            TableCell::Count(of.programs),
+            TableCell::Count(of.executions),
+            TableCell::Count(of.cycles.0),
+            TableCell::Bytes(of.bytes),
+        ]
+    });
+    let columns = vec![
+        TableColumn::text("Collective"),
+        TableColumn::number("Programs"),
+        TableColumn::number("Executions"),
+        TableColumn::number("Cycles"),
+        TableColumn::bytes("Moved"),
+    ];
+    Ok(DataTable::new(columns, rows.collect()))
 }
 
 fn findings(report: &Report) -> ReadTableResult {

@@ -153,8 +153,9 @@ fn is_sync(span: &LaneSpan) -> bool {
 /// Number of syncs that follow one another and are of one kind: a wait for other IPUs is not named
 /// after the sync of the tiles behind it.
 fn run_of_syncs(spans: &[LaneSpan], labels: &ProgramLabels) -> usize {
-    let internal = spans.first().is_some_and(|span| is_internal_sync(span, labels));
-    let alike = |span: &&LaneSpan| is_sync(span) && is_internal_sync(span, labels) == internal;
+    let leaf = |span: &LaneSpan| label(span, labels).map(|label| label.leaf.as_str());
+    let first = spans.first().and_then(leaf);
+    let alike = |span: &&LaneSpan| is_sync(span) && leaf(span) == first;
     spans.iter().take_while(alike).count()
 }
 
@@ -417,6 +418,50 @@ mod tests {
         let expected =
             ["0 External sync 0-30", "0 Internal sync × 2 30-34", "0 External sync × 2 34-90"];
         assert_eq!(told, expected);
+    }
+
+    /// A wait is called what most of its cycles are spent on, however far out it is looked at.
+    #[test]
+    fn waits_are_named_by_what_they_are_at_every_zoom() {
+        let mut report = ReportBuilder::new(1, 4);
+        let external = report.program(ProgramKind::Sync, "External");
+        let internal = report.program(ProgramKind::Sync, "Internal");
+        let work = report.compute("a/work", 10);
+        report.root(ProgramKind::Sequence, "main", &[external, internal, work]);
+        let (mut at, mut seed) = (0, 1u64);
+        let mut waits: [Vec<CycleRange>; 2] = [Vec::new(), Vec::new()];
+        for _ in 0..2_000 {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let (program, cycles) = match seed >> 61 {
+                0..=2 => (external, 1 + (seed >> 40) % 900),
+                3..=5 => (internal, 1 + (seed >> 40) % 20),
+                _ => (work, 1 + (seed >> 40) % 60),
+            };
+            report.run(program, at..at + cycles);
+            let range = CycleRange::new(Cycles(at), Cycles(at + cycles));
+            if program != work {
+                waits[usize::from(program == internal)].push(range);
+            }
+            at += cycles;
+        }
+        let inside = |kind: usize, bar: CycleRange| {
+            let own = waits[kind].iter().map(|wait| wait.intersection(bar).length());
+            own.sum::<Cycles>()
+        };
+        for pixels in [30, 100, 700, 3_000, 20_000, 200_000] {
+            for style in [TraceLaneStyle::Flame, TraceLaneStyle::Flat] {
+                for grouping in [SINGLE, GROUPED] {
+                    let (items, labels) = arranged(&report, pixels, style, grouping);
+                    for item in items {
+                        let text = item.text(&labels);
+                        let Some((kind, _)) = text.split_once(" sync") else { continue };
+                        let [external, internal] = [0, 1].map(|kind| inside(kind, item.range));
+                        let most = if external > internal { "External" } else { "Internal" };
+                        assert_eq!(kind, most, "{text} at {pixels}: {external} {internal}");
+                    }
+                }
+            }
+        }
     }
 
     #[test]

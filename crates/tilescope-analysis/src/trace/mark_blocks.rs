@@ -101,6 +101,8 @@ pub struct MarkBlock {
     pub longest: Cycles,
     /// Numbers of the first and the last mark: micro-batch of a stage, index of an iteration.
     pub numbers: (u64, u64),
+    /// Lowest and highest number of those marks that are stages: their micro-batches.
+    micro_batches: Option<(u64, u64)>,
     /// Its label among those of all rows; of a single mark.
     pub(crate) label: u32,
 }
@@ -118,6 +120,7 @@ impl MarkBlock {
             shortest: cycles,
             longest: cycles,
             numbers: (mark.index, mark.index),
+            micro_batches: (mark.kind == MarkKind::Stage).then_some((mark.index, mark.index)),
             label,
         }
     }
@@ -137,6 +140,25 @@ impl MarkBlock {
         self.shortest = self.shortest.min(next.shortest);
         self.longest = self.longest.max(next.longest);
         self.numbers.1 = next.numbers.1;
+        self.micro_batches = match (self.micro_batches, next.micro_batches) {
+            (Some((low, high)), Some((from, to))) => Some((low.min(from), high.max(to))),
+            (own, other) => own.or(other),
+        };
+    }
+
+    /// The micro-batch of a single stage.
+    pub fn micro_batch(&self) -> Option<u64> {
+        self.micro_batches.filter(|_| self.count == 1).map(|(number, _)| number)
+    }
+
+    /// The highest micro-batch of its stages.
+    pub(crate) fn last_micro_batch(&self) -> Option<u64> {
+        self.micro_batches.map(|(_, high)| high)
+    }
+
+    /// Whether stages of a micro-batch may be among its marks.
+    fn may_hold(&self, micro_batch: u64) -> bool {
+        self.micro_batches.is_some_and(|(low, high)| low <= micro_batch && micro_batch <= high)
     }
 }
 
@@ -182,6 +204,18 @@ impl MarkRow {
         Ok(placement.shown)
     }
 
+    /// The stages of a micro-batch, from left to right. What is looked at are the blocks that may
+    /// hold one: in a pipeline those near to it.
+    pub(crate) fn of_micro_batch(
+        &self,
+        number: u64,
+        read: ReadBlock<'_>,
+    ) -> Result<Vec<MarkBlock>, ReportError> {
+        let mut found = Vec::new();
+        collect_stages(&self.levels, (self.levels.len() - 1, 0), number, read, &mut found)?;
+        Ok(found)
+    }
+
     /// `count` marks from the one at `first` on, as one block; none behind the last mark.
     pub(crate) fn block(
         &self,
@@ -207,6 +241,27 @@ impl MarkRow {
         }
         Ok(found)
     }
+}
+
+/// Adds the stages of a micro-batch that are in the block at a place of a level.
+fn collect_stages(
+    levels: &[Vec<MarkBlock>],
+    (level, index): (usize, usize),
+    number: u64,
+    read: ReadBlock<'_>,
+    found: &mut Vec<MarkBlock>,
+) -> Result<(), ReportError> {
+    let block = levels.get(level).and_then(|blocks| blocks.get(index));
+    let Some(block) = block.filter(|block| block.may_hold(number)) else { return Ok(()) };
+    if block.count == 1 {
+        found.push(*block);
+    } else if let Some(below) = level.checked_sub(1) {
+        collect_stages(levels, (below, index * 2), number, read, found)?;
+        collect_stages(levels, (below, index * 2 + 1), number, read, found)?;
+    } else {
+        found.extend(read(block)?.into_iter().filter(|mark| mark.may_hold(number)));
+    }
+    Ok(())
 }
 
 /// A base and the levels above it, up to one with all of it in one block.
@@ -338,6 +393,30 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn the_stages_of_a_micro_batch_are_found_wherever_they_are(
+            numbers in prop::collection::vec(0..40u64, 1..300),
+            most in 2..200usize,
+            wanted in 0..45u64,
+        ) {
+            let mut builder = MarkRowBuilder::new(MarkRowId::Ipu(IpuId(0)), most);
+            let mut marks = Vec::new();
+            for (place, number) in (0..).zip(&numbers) {
+                let cycles = CycleRange::new(Cycles(place * 10), Cycles(place * 10 + 8));
+                // Every fifth one is an update, whose number is that of an iteration.
+                let kind = if place % 5 == 4 { MarkKind::Update } else { MarkKind::Stage };
+                let mark = TraceMark { kind, ..mark(*number, cycles) };
+                marks.push(MarkBlock::single(&mark, place, 0));
+                builder.push(&mark, 0);
+            }
+            let read = |block: &MarkBlock| -> Result<Vec<MarkBlock>, ReportError> {
+                Ok(marks[block.first as usize..(block.first + block.count) as usize].to_vec())
+            };
+            let found = builder.finish().of_micro_batch(wanted, &read).unwrap();
+            let own = marks.iter().filter(|mark| mark.micro_batch() == Some(wanted)).copied();
+            prop_assert_eq!(found, own.collect::<Vec<_>>());
+        }
+
         #[test]
         fn every_mark_is_shown_once_and_no_more_than_fits(
             lengths in prop::collection::vec((0..50u64, 0..2_000u64), 1..400),

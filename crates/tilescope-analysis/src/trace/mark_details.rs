@@ -2,6 +2,7 @@
 
 use super::mark_blocks::{MarkBlock, MarkRowId};
 use super::mark_rows::{MarkRows, kind_of, singular};
+use super::micro_batch::stage_name;
 use super::step_details::StepDetailRow;
 use tilescope_report::trace::{PerActivity, Trace};
 use tilescope_report::units::{CycleRange, Cycles, IpuId, grouped, percent};
@@ -93,8 +94,7 @@ impl MarkRowsOfWords {
 fn single(mark: &TraceMark, about: &mut MarkRowsOfWords) {
     about.push("Kind", capitalised(singular(mark.kind)));
     if let Some(pass) = mark.pass {
-        let stage = mark.label.strip_suffix(pass.name()).map_or(mark.label.as_str(), str::trim_end);
-        about.push("Stage", stage);
+        about.push("Stage", stage_name(&mark.label, Some(pass)));
         about.push("Pass", capitalised(pass.name()));
     }
     match mark.kind {

@@ -81,9 +81,40 @@ impl MarkRows {
         window: CycleRange,
         cycles_per_pixel: f64,
     ) -> Result<Vec<MarkBlock>, ReportError> {
-        // Blocks beside each other lie in the same compressed piece of the file.
+        let read = self.page_reader(report, id);
+        self.row(id).map_or(Ok(Vec::new()), |row| row.shown(window, cycles_per_pixel, &read))
+    }
+
+    /// The stages of a micro-batch in a row, from left to right.
+    pub(crate) fn of_micro_batch(
+        &self,
+        report: &Report,
+        id: MarkRowId,
+        number: u64,
+    ) -> Result<Vec<MarkBlock>, ReportError> {
+        let read = self.page_reader(report, id);
+        self.row(id).map_or(Ok(Vec::new()), |row| row.of_micro_batch(number, &read))
+    }
+
+    /// The highest number of a micro-batch that a stage works on.
+    pub fn last_micro_batch(&self) -> Option<u64> {
+        self.rows.values().filter_map(|row| row.whole()?.last_micro_batch()).max()
+    }
+
+    /// The rows there are.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = MarkRowId> {
+        self.rows.keys().copied()
+    }
+
+    /// Reads single marks of blocks of a row, as many at once as lie in one compressed piece of the
+    /// file: the next block is mostly among them.
+    fn page_reader(
+        &self,
+        report: &Report,
+        id: MarkRowId,
+    ) -> impl Fn(&MarkBlock) -> Result<Vec<MarkBlock>, ReportError> {
         let page = RefCell::new(MarkPage::default());
-        let read = |block: &MarkBlock| {
+        move |block: &MarkBlock| {
             let mut page = page.borrow_mut();
             if page.marks_of(block).is_none() {
                 *page = MarkPage::read(report, id, block.range.start)?;
@@ -93,8 +124,7 @@ impl MarkRows {
                 // More marks than a page.
                 None => Ok(self.singles(block, &Self::marks(report, id, block)?)),
             }
-        };
-        self.row(id).map_or(Ok(Vec::new()), |row| row.shown(window, cycles_per_pixel, &read))
+        }
     }
 
     /// `count` marks of a row from the one at `first` on, as one block; none behind the last mark.

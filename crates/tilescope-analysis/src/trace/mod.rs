@@ -10,6 +10,7 @@ mod located_step;
 mod mark_blocks;
 mod mark_details;
 mod mark_rows;
+mod micro_batch;
 mod program_labels;
 mod program_runs;
 mod repeated_marks;
@@ -26,6 +27,9 @@ pub use located_step::{LocatedStep, located_step};
 pub use mark_blocks::{MarkBlock, MarkRow, MarkRowId, PassCycles};
 pub use mark_details::{MarkDetailReport, mark_details, signed_percent};
 pub use mark_rows::{COMMON_MARKS, MarkRows, singular};
+pub use micro_batch::{
+    MicroBatchPath, StageTurn, micro_batch_path, short_turn, stage_at, stage_name,
+};
 pub use program_labels::{NameTreeNodeId, ProgramLabel, ProgramLabels};
 pub use program_runs::{
     LaneStepLocation, ProgramExecutions, ProgramRunTotals, ProgramRuns, first_run, moved,

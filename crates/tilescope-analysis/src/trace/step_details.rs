@@ -5,6 +5,7 @@
 //! is a share of the tiles' time between the first and last cycle.
 
 use super::flow_arrows::InterIpuTransfers;
+use super::micro_batch::{stage_at, stage_name};
 use tilescope_report::units::{
     Bytes, CycleRange, Cycles, IpuId, NumberFormat, ProgramId, StepId, grouped, percent,
 };
@@ -120,6 +121,16 @@ pub fn step_view(
         && let Some(operation) = report.operations()?.get(operation.index())
     {
         rows.push("Operation", format!("{} ({})", operation.name, operation.kind));
+    }
+    // Other tiles than the compute tiles work for the micro-batch that comes, or for the one before.
+    if here.sub_lane == 0
+        && let Some(mark) = stage_at(report, ipu, range)?
+    {
+        rows.push("Stage", stage_name(&mark.label, mark.pass).to_owned());
+        if let Some(pass) = mark.pass {
+            rows.push("Pass", pass.name().to_owned());
+        }
+        rows.push("Micro-batch", grouped(mark.index));
     }
     if report.has(ReportPart::TileBalance) && here.active_tiles > 0 {
         let spread = |min: Cycles, max: Cycles| format!("{} - {}", grouped(min.0), grouped(max.0));

@@ -91,6 +91,8 @@ pub enum ViewAction {
     GoToFastest,
     /// Go to the slowest one.
     GoToSlowest,
+    /// Follow the micro-batch of what is chosen, or follow none any more.
+    FollowMicroBatch,
     /// Choose nothing, filter nothing.
     ClearSelection,
     /// Type a filter.

@@ -160,6 +160,8 @@ pub struct TracePrefs {
     pub marks: bool,
     /// Show where data goes between IPUs.
     pub arrows: bool,
+    /// Show the lanes of all replicas, where they are alike.
+    pub replicas: bool,
     /// Show what every tile does below the bars.
     pub tiles: bool,
     /// Height of that, in points.
@@ -176,6 +178,7 @@ impl Default for TracePrefs {
             shares: true,
             marks: true,
             arrows: true,
+            replicas: false,
             tiles: false,
             tiles_height: 120,
         }

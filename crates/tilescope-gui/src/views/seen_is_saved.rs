@@ -39,9 +39,9 @@ fn report() -> (tempfile::TempDir, Report) {
 /// A table as its view has it; `None` for what is drawn.
 fn seen(report: &Report, view: &str, name: &str) -> Option<DataTable> {
     Some(match (view, name) {
-        ("memory", "tiles") | ("liveness", "steps") | ("execution-trace", "programs") => {
-            return None;
-        }
+        ("memory", "tiles")
+        | ("liveness", "steps")
+        | ("execution-trace", "programs" | "schedule") => return None,
         ("memory", _) => memory::tables::seen(report, name),
         ("liveness", _) => liveness::tables::seen(report, name),
         ("operations", _) => operations::columns::seen(report, name),

@@ -46,6 +46,20 @@ pub struct LoweredOperation {
     pub plan: Option<String>,
     /// When its operands and results exist.
     pub liveness: OperandLiveness,
+    /// What replicas that work on shares of its operands add up in the middle of it.
+    pub replica_sum: Option<ReplicaSum>,
+}
+
+/// Values that are only complete once all replicas have added up theirs, where each works on its
+/// share of the operands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplicaSum {
+    /// Items of the work that come before.
+    pub after: usize,
+    /// Type of the values.
+    pub dtype: DType,
+    /// Values on each tile.
+    pub elements: TileRuns<Elements>,
 }
 
 impl From<OperationWork> for LoweredOperation {

@@ -2,9 +2,9 @@
 //! elements into the order the next vertices read.
 
 use super::{elementwise, rearrange};
+use crate::cost_constants::{HALF_COPY_CYCLES, ON_TILE_COPY_CYCLES};
 use crate::poplar::exchange;
 use crate::poplar::exchange::WORD_BYTES;
-use crate::poplar::fitted_constants::{HALF_COPY_CYCLES, ON_TILE_COPY_CYCLES};
 use crate::poplar::work::{OperationWork, TemporaryVariable, WorkPhase};
 use crate::poputil::tensor_layout::{LOAD_BYTES, TensorLayout};
 use crate::shape::{DType, TensorInfo};
@@ -56,7 +56,7 @@ impl PieceAlignment {
             Self::Words => 3200,
             Self::InsideWords => 5271,
         };
-        ON_TILE_COPY_CYCLES + Cycles((bytes * per_kibibyte).div_ceil(1024))
+        ON_TILE_COPY_CYCLES.cycles() + Cycles((bytes * per_kibibyte).div_ceil(1024))
     }
 }
 
@@ -82,7 +82,8 @@ pub(crate) fn copy(
     let (bytes, piece) = (elements.map(|count| *count * dtype.bytes()), piece * dtype.bytes());
     let name = format!("{name}/OnTileCopy");
     if PieceAlignment::of(piece) == PieceAlignment::DoubleWords {
-        let cycles = bytes.map(|bytes| ON_TILE_COPY_CYCLES + COPY_SPEED.cycles_for(*bytes));
+        let cycles =
+            bytes.map(|bytes| ON_TILE_COPY_CYCLES.cycles() + COPY_SPEED.cycles_for(*bytes));
         return arrange_pieces(&name, "poplar_rt::Memcpy64Bit", &cycles);
     }
     arrange(&name, &bytes, piece)
@@ -133,7 +134,7 @@ pub(crate) fn copy_cycles(bytes: Bytes, piece: Bytes) -> Cycles {
     if is_whole_words(piece) {
         COPY_SPEED.cycles_for(bytes)
     } else {
-        bytes.next_multiple_of(piece) / piece * HALF_COPY_CYCLES
+        bytes.next_multiple_of(piece) / piece * HALF_COPY_CYCLES.cycles()
     }
 }
 
@@ -144,7 +145,9 @@ fn is_whole_words(piece: Bytes) -> bool {
 /// On-tile copies around another operation, of so many cycles after their start.
 pub(crate) fn on_tile_copies(name: &str, vertex: &str, cycles: &TileRuns<Cycles>) -> WorkPhase {
     let name = format!("{name}/OnTileCopy");
-    elementwise::phase(&name, vertex.to_string(), 2, cycles, |cycles| ON_TILE_COPY_CYCLES + *cycles)
+    elementwise::phase(&name, vertex.to_string(), 2, cycles, |cycles| {
+        ON_TILE_COPY_CYCLES.cycles() + *cycles
+    })
 }
 
 /// The phases that bring a tensor of type `ty` from one layout into another for the operation step

@@ -126,6 +126,15 @@ pub(super) const VIEW_ACTIONS: &[AppAction] = &[
         ..action_template(ActionGroup::Trace)
     },
     AppAction {
+        name: "follow-micro-batch",
+        title: "Follow this micro-batch",
+        help: "Show what all stages do for the micro-batch of the chosen stage or step, and veil \
+               all else; press again to end it.",
+        keys: &[KeyShortcut::key(Key::B)],
+        effect: ActionEffect::SendToView(ViewAction::FollowMicroBatch, TRACE),
+        ..action_template(ActionGroup::Trace)
+    },
+    AppAction {
         name: "filter",
         title: "Filter steps",
         help: "Highlight steps whose names contain the text; others are dimmed.",
@@ -190,6 +199,7 @@ pub(crate) const GESTURES: &[(ActionGroup, &[(&str, &str)])] = &[
             ("Shift + drag", "Zoom to the range"),
             ("Double-click", "Zoom to a bar or a mark"),
             ("Click on counted marks", "Go to them"),
+            ("Click on a stage", "Follow its micro-batch through all stages"),
             ("Enter", "Zoom to the selection while the lanes have the focus"),
             ("Shift + click", "Add a step to the selection"),
             ("← → ↑ ↓", "Move, narrow or widen the window while the overview has the focus"),

@@ -27,11 +27,18 @@ pub(super) fn tables_ui(
     (settings, queries): (&TraceSettings, &mut TraceQueries),
     open: &mut bool,
 ) -> Option<TraceEvent> {
-    let mut tab = settings.tab;
+    // Half of a window has no room for all tabs, and less for a schedule.
+    let beside = context.pane.is_some();
+    let shown = match settings.tab {
+        TraceDetailsTab::Schedule if beside => TraceDetailsTab::Summary,
+        tab => tab,
+    };
+    let mut tab = shown;
     let tabs = [
         (TraceDetailsTab::Summary, "Summary"),
         (TraceDetailsTab::Details, "Details"),
         (TraceDetailsTab::Statistics, "Statistics"),
+        (TraceDetailsTab::Schedule, "Schedule"),
     ];
     tabs_row_ui(ui, |ui| {
         let chosen = settings.bar.is_some() || settings.mark.is_some();
@@ -39,9 +46,10 @@ pub(super) fn tables_ui(
             !chosen && context.selection.step.is_none() && places::repeated(prepared).is_empty();
         let waits =
             |tab| (none && tab == TraceDetailsTab::Details).then_some("Select a step first");
-        waiting_tabs_ui(ui, ViewId::ExecutionTrace.name(), &tabs, &mut tab, waits);
+        let tabs = if beside { &tabs[..tabs.len() - 1] } else { &tabs[..] };
+        waiting_tabs_ui(ui, ViewId::ExecutionTrace.name(), tabs, &mut tab, waits);
     });
-    let mut chosen = (tab != settings.tab).then_some(TraceEvent::ShowTab(tab));
+    let mut chosen = (tab != shown).then_some(TraceEvent::ShowTab(tab));
     if !*open {
         *open = chosen.is_some();
         return chosen;
@@ -51,6 +59,10 @@ pub(super) fn tables_ui(
         TraceDetailsTab::Summary => summary_ui(ui, context, prepared, settings, queries),
         TraceDetailsTab::Details => {
             let place = details_ui(ui, context, prepared, (settings, queries));
+            chosen = chosen.or(place);
+        }
+        TraceDetailsTab::Schedule => {
+            let place = queries.schedule.ui(ui, context, settings);
             chosen = chosen.or(place);
         }
         TraceDetailsTab::Statistics => step_statistics_ui(ui, context, prepared, settings, queries),

@@ -38,6 +38,8 @@ pub(super) enum TraceEvent {
     ChooseMark(SelectedMark),
     /// Chooses a mark and shows its cycles with a little around them.
     GoToMark(SelectedMark),
+    /// Lights the path of a micro-batch and veils all else, or veils nothing any more.
+    FollowMicroBatch(Option<u64>),
     /// Gives an IPU all of its rows, or again as much as the others.
     EnlargeIpu(IpuId),
     /// Gives an IPU a height in points, or again as much as the others.
@@ -46,6 +48,8 @@ pub(super) enum TraceEvent {
     ChooseNothing,
     /// Marks some cycles, if there are any to mark; without `keep` instead of the marks before.
     Mark { range: Option<CycleRange>, keep: bool },
+    /// Marks some cycles instead of those before, and shows others with a little around them.
+    MarkAndZoom { mark: CycleRange, zoom: CycleRange },
     /// Chooses, marks and filters nothing.
     Clear,
 }

@@ -2,31 +2,35 @@
 
 use super::interaction::{LanePointerInput, action_events, hover_ui, is_for_strip};
 use super::layout::{
-    GUTTER, SCROLL_BAR, ShownIpus, TraceLayout, TraceRegions, hit, ipu_lane_layouts, mark_hit,
-    render_items, total_height,
+    GUTTER, MARK_HEIGHT, SCROLL_BAR, ShownIpus, TraceLayout, TraceRegions, hit, ipu_lane_layouts,
+    mark_hit, render_items, total_height,
 };
-use super::loaded_trace::LoadedTrace;
+use super::loaded_trace::{LoadedTrace, ReplicasAlike};
 use super::paint::TracePainter;
 use super::places::{self, RepeatedPlace};
 use super::queries::{TraceSceneLook, overview_key, scene_key};
 use super::scene::TraceScene;
-use super::settings::TraceSettings;
+use super::selected_mark::SelectedMark;
+use super::settings::{TraceDetailsTab, TraceSettings};
 use super::share_graph::is_far_out;
 use super::step_walk::{StepMove, first_step_of_trace, first_step_on_screen};
 use super::{ExecutionTraceView, PaintedLanes, TraceEvent, id};
 use crate::model::command::{AppCommand, ViewAction};
 use crate::model::message::StatusMessage;
-use crate::theme::{ColourScheme, ThemePalette};
+use crate::theme::{ColourScheme, ThemePalette, text_size};
 use crate::views::ViewContext;
 use crate::views::compare::ComparisonSide;
 use crate::views::cycle_axis::{axis_range_of_cycles, cycles_on_screen, limits_of_cycles};
 use crate::widgets::background_query::Versioned;
-use crate::widgets::focus_ui;
 use crate::widgets::overview_strip::{self, overview_ui};
 use crate::widgets::pan_zoom_axis::{AxisLimits, PanZoomAxis};
+use crate::widgets::{focus_ui, node_ui};
 use egui::accesskit::Role;
-use egui::{CornerRadius, CursorIcon, Rect, Response, Sense, Stroke, Ui, WidgetInfo, pos2, vec2};
-use tilescope_analysis::trace::COMMON_MARKS;
+use egui::{
+    Align2, CornerRadius, CursorIcon, FontId, Rect, Response, Sense, Stroke, Ui, WidgetInfo, pos2,
+    vec2,
+};
+use tilescope_analysis::trace::{COMMON_MARKS, MicroBatchPath};
 use tilescope_report::MarkKind;
 use tilescope_report::units::{CycleRange, IpuId};
 
@@ -62,7 +66,11 @@ impl ExecutionTraceView {
         let scene = scene.as_deref();
         let response = lanes_response(ui, regions.lanes) | marks_response(ui, regions.marks);
         let changed = gutter_ui(ui, &layout, &self.settings);
-        self.paint(ui, context, prepared, (&layout, scene), &response);
+        replicas_ui(ui, context, prepared, regions.marks);
+        let number = self.settings.micro_batch;
+        let path = number.and_then(|number| self.followed.ask_path(ui, context, prepared, number));
+        let shown = (&response, path.as_deref());
+        self.paint(ui, context, prepared, (&layout, scene), shown);
         self.pointer_ui(ui, context, prepared, (&layout, scene), limits, &response);
         let total = total_height(&layout.blocks);
         let event = scroll_bar_ui(ui, regions.lanes, self.settings.scroll, total);
@@ -120,7 +128,8 @@ impl ExecutionTraceView {
         let (room, shown) = (regions.lanes.height(), self.settings.shown_ipus(prepared));
         let TraceSettings { enlarged, heights, .. } = &self.settings;
         let prefs = &context.prefs.trace;
-        let shown = ShownIpus { ipus: &shown, enlarged, heights, prefs, shares };
+        let replicas = unfolded(context, prepared);
+        let shown = ShownIpus { ipus: &shown, enlarged, heights, prefs, shares, replicas };
         let blocks = ipu_lane_layouts(prepared, shown, room);
         let most = (total_height(&blocks) - f64::from(room)).max(0.0);
         if let Some(ipu) = self.settings.reveal.take()
@@ -177,7 +186,7 @@ impl ExecutionTraceView {
         context: &ViewContext<'_>,
         prepared: &LoadedTrace,
         (layout, scene): (&TraceLayout<'_>, Option<&TraceScene>),
-        response: &Response,
+        (response, path): (&Response, Option<&MicroBatchPath>),
     ) {
         let lanes = layout.regions.lanes;
         let painter = TracePainter {
@@ -190,8 +199,8 @@ impl ExecutionTraceView {
             shade_balance: context.prefs.trace.tile_balance,
             clock: context.opened.target.clock,
         };
-        let selected = context.selection.step;
-        let items = render_items(layout, prepared, scene, &self.settings, selected);
+        let chosen = (context.selection.step, path);
+        let items = render_items(layout, prepared, scene, &self.settings, chosen);
         let error = self.queries.latest_error();
         painter.paint_lanes(&items, error);
         if let Some(drawn) = self.input.pointer.drawn_range(ui, layout) {
@@ -212,6 +221,11 @@ impl ExecutionTraceView {
     ) {
         let pointed = response.hover_pos().zip(scene);
         let selected = context.selection.step;
+        let hit = pointed.and_then(|(at, scene)| hit(layout, scene, at));
+        let stage = hit.as_ref().filter(|hit| hit.sub_lane == 0).and_then(|hit| {
+            let lanes = scene?.ipus.iter().find(|lanes| lanes.ipu == hit.ipu)?;
+            lanes.stage_in(hit.range)
+        });
         let input = LanePointerInput {
             layout,
             limits,
@@ -219,7 +233,8 @@ impl ExecutionTraceView {
             mark: pointed.and_then(|(at, scene)| mark_hit(layout, scene, at)),
             chosen_mark: self.settings.mark,
             chosen: self.queries.chosen_range(&self.settings, selected),
-            hit: pointed.and_then(|(at, scene)| hit(layout, scene, at)),
+            hit,
+            stage,
             prepared,
             drag_mode: context.prefs.look.drag,
         };
@@ -235,8 +250,10 @@ impl ExecutionTraceView {
         context: &ViewContext<'_>,
         prepared: &Versioned<LoadedTrace>,
     ) {
-        // Arrows that are meant for the strip were used up there.
-        if !is_for_strip(ui, self.input.strip_has_focus) {
+        // Arrows that are meant for the strip or the schedule were used up there.
+        let schedule = self.settings.tab == TraceDetailsTab::Schedule;
+        let elsewhere = self.input.strip_has_focus || schedule && self.queries.schedule.has_focus;
+        if !is_for_strip(ui, elsewhere) {
             for action in context.actions {
                 self.perform_action(ui, context, prepared, *action);
             }
@@ -256,7 +273,21 @@ impl ExecutionTraceView {
             Some(Ok(mark)) => {
                 let choose = TraceEvent::ChooseMark(mark);
                 self.apply(context, [choose, TraceEvent::BringIntoView(mark.range)]);
+                if self.settings.micro_batch.is_some() {
+                    self.follow_mark(mark);
+                }
             }
+            Some(Err(error)) => {
+                let message = StatusMessage::error(error.to_string());
+                context.commands.push(AppCommand::ShowMessage(message));
+            }
+            None => {}
+        }
+        match self.followed.arrived(ui, context) {
+            Some(Ok(Some(number))) => {
+                self.apply(context, [TraceEvent::FollowMicroBatch(Some(number))]);
+            }
+            Some(Ok(None)) => self.nothing_to_follow(context),
             Some(Err(error)) => {
                 let message = StatusMessage::error(error.to_string());
                 context.commands.push(AppCommand::ShowMessage(message));
@@ -290,6 +321,9 @@ impl ExecutionTraceView {
         if let Some(place) = place {
             return self.go_to(context, prepared, place);
         }
+        if action == ViewAction::FollowMicroBatch {
+            return self.follow_chosen(context);
+        }
         if let (Some(mark), Some(StepMove { forwards, .. })) = (self.settings.mark, step_move) {
             return self.mark_walk.start(mark, forwards);
         }
@@ -301,6 +335,35 @@ impl ExecutionTraceView {
         let pointer = ui.input(|i| i.pointer.hover_pos()).map(|at| at.x - left);
         let chosen = self.queries.chosen_range(&self.settings, context.selection.step);
         self.apply(context, action_events(action, shown, pointer, chosen));
+    }
+
+    /// Follows the micro-batch of what is chosen; where one is followed already, no longer.
+    fn follow_chosen(&mut self, context: &ViewContext<'_>) {
+        if self.settings.micro_batch.is_some() {
+            return self.apply(context, [TraceEvent::FollowMicroBatch(None)]);
+        }
+        if let Some(mark) = self.settings.mark {
+            return self.follow_mark(mark);
+        }
+        let bar = self.settings.bar.as_ref().map(|bar| (bar.ipu, bar.range));
+        let chosen = self.queries.chosen_range(&self.settings, context.selection.step);
+        let step = context.selection.step.map(|step| step.ipu).zip(chosen);
+        match bar.or(step) {
+            Some((ipu, cycles)) => self.followed.start(ipu, cycles),
+            None => self.nothing_to_follow(context),
+        }
+    }
+
+    fn follow_mark(&mut self, mark: SelectedMark) {
+        if let Some(ipu) = mark.row.ipu() {
+            self.followed.start(ipu, mark.range);
+        }
+    }
+
+    fn nothing_to_follow(&self, context: &ViewContext<'_>) {
+        let words =
+            "Choose a stage above the lanes, or a step of one: its micro-batch is followed.";
+        context.commands.push(AppCommand::ShowMessage(StatusMessage::warning(words)));
     }
 
     fn go_to(&mut self, context: &ViewContext<'_>, prepared: &LoadedTrace, place: RepeatedPlace) {
@@ -351,7 +414,52 @@ fn first_window(
 /// Rows of marks that concern all IPUs, and the row of the host.
 fn mark_rows(context: &ViewContext<'_>, prepared: &LoadedTrace) -> usize {
     let common = COMMON_MARKS.iter().filter(|kind| prepared.mark_kinds.contains(kind)).count();
-    if context.prefs.trace.marks { common + usize::from(prepared.host) } else { 0 }
+    let marks = if context.prefs.trace.marks { common + usize::from(prepared.host) } else { 0 };
+    marks + usize::from(replicas(context, prepared).is_some())
+}
+
+/// The replicas that a row tells of; beside another trace there is no room for it.
+fn replicas(context: &ViewContext<'_>, prepared: &LoadedTrace) -> Option<ReplicasAlike> {
+    prepared.alike.filter(|_| context.pane.is_none())
+}
+
+/// Replicas whose lanes are shown.
+fn unfolded(context: &ViewContext<'_>, prepared: &LoadedTrace) -> u32 {
+    let all = replicas(context, prepared).filter(|_| context.prefs.trace.replicas);
+    all.map_or(1, ReplicasAlike::count)
+}
+
+/// The row below the marks that says how many replicas there are, and folds or unfolds their lanes.
+fn replicas_ui(ui: &Ui, context: &ViewContext<'_>, prepared: &LoadedTrace, marks: Rect) {
+    let Some(alike) = replicas(context, prepared) else { return };
+    let palette = ThemePalette::for_ui(ui);
+    let row = marks.with_min_y(marks.bottom() - MARK_HEIGHT);
+    let title = pos2(row.left() - 10.0, row.center().y - 1.0);
+    let font = FontId::proportional(text_size::CAPTION);
+    let painter = ui.painter();
+    painter.text(title, Align2::RIGHT_CENTER, "Replicas", font.clone(), palette.weak_text);
+    let at = pos2(row.left() + 2.0, row.center().y - 1.0);
+    let words = alike.words(context.prefs.trace.replicas);
+    let said = painter.text(at, Align2::LEFT_CENTER, &words, font.clone(), palette.text);
+    let node = id(ui, "replicas");
+    node_ui(ui, node, said, Role::Label, || (words, String::new()));
+    if alike.count() < 2 {
+        return;
+    }
+    let (text, name) = match context.prefs.trace.replicas {
+        true => ("Fold", "Fold replicas"),
+        false => ("Unfold", "Unfold replicas"),
+    };
+    let at = pos2(said.right() + 12.0, at.y);
+    let link = painter.text(at, Align2::LEFT_CENTER, text, font, palette.accent);
+    let response = ui.interact(link.expand(3.0), node.with("unfold"), Sense::click());
+    response.widget_info(|| WidgetInfo::labeled(Role::Button, true, name));
+    focus_ui(ui, &response, link.expand(3.0));
+    if response.clicked() {
+        let mut prefs = context.prefs.trace;
+        prefs.replicas = !prefs.replicas;
+        context.commands.push(AppCommand::SetTracePrefs(prefs));
+    }
 }
 
 fn lanes_response(ui: &Ui, rect: Rect) -> Response {
@@ -369,7 +477,7 @@ fn marks_response(ui: &Ui, rect: Rect) -> Response {
 /// The line below a name is dragged to make the IPU higher or lower.
 fn gutter_ui(ui: &Ui, layout: &TraceLayout<'_>, settings: &TraceSettings) -> Option<TraceEvent> {
     let gutter = layout.regions.gutter();
-    if layout.blocks.len() < 2 {
+    if layout.blocks.len() < 2 || layout.blocks.iter().any(|block| block.replica.is_some()) {
         return None;
     }
     let mut changed = None;

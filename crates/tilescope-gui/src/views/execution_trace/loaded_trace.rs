@@ -7,9 +7,9 @@ use tilescope_analysis::trace::{
     narrow_step_cycles,
 };
 use tilescope_report::trace::Trace;
-use tilescope_report::units::{CycleRange, Cycles, IpuId};
+use tilescope_report::units::{CycleRange, Cycles, IpuId, grouped};
 use tilescope_report::{
-    MarkFilter, MarkKind, Report, ReportError, ReportPart, StepActivity, Target,
+    MarkFilter, MarkKind, Report, ReportError, ReportOrigin, ReportPart, StepActivity, Target,
 };
 
 /// Marks that are read before anything is shown; of longer runs, lanes are shown before the marks.
@@ -28,6 +28,45 @@ pub(crate) struct IpuLanes {
     pub flame_rows: Vec<u32>,
 }
 
+/// Replicas beside the one whose lanes a report has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReplicasAlike {
+    /// As many of them do the same, as the simulator has it.
+    Alike(u32),
+    /// Of as many, one was profiled.
+    OneProfiled(u32),
+}
+
+impl ReplicasAlike {
+    fn of(target: &Target, ipus: usize, origin: ReportOrigin) -> Option<Self> {
+        // A report may have the lanes of all replicas: those stay as they are.
+        let one = ipus <= target.ipus_per_replica as usize && target.replicas > 1;
+        one.then_some(match origin {
+            ReportOrigin::Tilescope => Self::Alike(target.replicas),
+            ReportOrigin::Foreign => Self::OneProfiled(target.replicas),
+        })
+    }
+
+    /// `4 replicas alike; one is shown`
+    pub(crate) fn words(self, unfolded: bool) -> String {
+        let shown = if unfolded { "all are shown" } else { "one is shown" };
+        match self {
+            Self::Alike(count) => format!("{} replicas alike; {shown}", grouped(count.into())),
+            Self::OneProfiled(count) => {
+                format!("{} replicas; one was profiled", grouped(count.into()))
+            }
+        }
+    }
+
+    /// Replicas whose lanes can be shown.
+    pub(crate) fn count(self) -> u32 {
+        match self {
+            Self::Alike(count) => count,
+            Self::OneProfiled(_) => 1,
+        }
+    }
+}
+
 /// Data of the trace that never changes while a report is open.
 pub(crate) struct LoadedTrace {
     pub trace: Trace,
@@ -40,6 +79,8 @@ pub(crate) struct LoadedTrace {
     /// Traffic of programs between IPUs.
     pub links: InterIpuTransfers,
     pub target: Arc<Target>,
+    /// Replicas that do what the lanes show, which are those of one.
+    pub alike: Option<ReplicasAlike>,
     /// Whether anything is copied from or to the host.
     pub host: bool,
     /// Whether it is known how many tiles work in a step.
@@ -120,9 +161,11 @@ pub(crate) fn prepare(
         let totals = lane.map(|lane| lane.totals(range)).transpose()?;
         host |= totals.is_some_and(|totals| totals.cycles[StepActivity::Host] > Cycles::ZERO);
     }
+    let target = report.target()?;
     let loaded = LoadedTrace {
+        alike: ReplicasAlike::of(&target, ipus.len(), report.origin()),
         links: InterIpuTransfers::read(report)?,
-        target: report.target()?,
+        target,
         host,
         balance: report.has(ReportPart::ActiveTiles),
         // Damaged totals by program leave a trace of bars.

@@ -11,6 +11,7 @@ mod bsp_raster;
 mod details_panel;
 pub(super) mod details_tables;
 mod events;
+mod followed_micro_batch;
 mod interaction;
 mod lanes_ui;
 mod layout;
@@ -20,6 +21,7 @@ mod paint;
 mod places;
 mod queries;
 mod scene;
+mod schedule_panel;
 mod selected_bar;
 mod selected_mark;
 mod settings;
@@ -47,6 +49,7 @@ use crate::widgets::toolbar::toolbar_ui;
 use details_panel::tables_ui;
 use egui::{CentralPanel, Frame, Id, Margin, Rect, Ui};
 use events::TraceEvent;
+use followed_micro_batch::FollowedMicroBatch;
 use interaction::LanePointer;
 use loaded_trace::LoadedTrace;
 use mark_walk::MarkWalk;
@@ -74,6 +77,7 @@ struct ExecutionTraceView {
     queries: TraceQueries,
     walk: StepWalk,
     mark_walk: MarkWalk,
+    followed: FollowedMicroBatch,
     textures: TraceTextures,
     input: TraceInputState,
     panel: BottomPanel,

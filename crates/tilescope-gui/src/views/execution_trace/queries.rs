@@ -4,6 +4,7 @@
 use super::layout::{IpuLaneLayout, SUB_LANE_GAP, TraceLayout};
 use super::loaded_trace::{LoadedTrace, prepare};
 use super::scene::{IpuRowsKey, TraceScene, TraceSceneKey, build_scene, overview, scene_window};
+use super::schedule_panel::SchedulePanel;
 use super::selected_mark::SelectedMark;
 use super::settings::TraceSettings;
 use super::share_graph::is_far_out;
@@ -16,6 +17,7 @@ use crate::widgets::background_query::{BackgroundQuery, QueryState, Versioned};
 use crate::widgets::pan_zoom_axis::{AxisLimits, PanZoomAxis};
 use crate::widgets::split_texture::SplitImage;
 use egui::{Rect, Ui};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tilescope_analysis::distribution::ValueStatistics;
@@ -50,6 +52,7 @@ pub(super) struct TraceQueries {
     pub details: BackgroundQuery<StepDetailsKey, Vec<StepDetailReport>>,
     pub mark_details: BackgroundQuery<SelectedMark, Option<MarkDetailReport>>,
     pub statistics: BackgroundQuery<TraceStatisticsKey, ValueStatistics>,
+    pub schedule: SchedulePanel,
 }
 
 impl TraceQueries {
@@ -181,6 +184,7 @@ pub(super) fn scene_key(
     let width = (window.length().as_f64() / cycles_per_pixel).ceil() as usize;
     // One spelling for what matches the same: a blank typed must not have all read again.
     let filter = filter.trim().to_lowercase();
+    let mut known = BTreeSet::new();
     let rows_key = |block: &IpuLaneLayout<'_>| IpuRowsKey {
         ipu: block.lanes.ipu,
         rows: block.rows.clone(),
@@ -191,7 +195,12 @@ pub(super) fn scene_key(
         window,
         width: width.clamp(1, MAX_COLUMNS),
         points: (window.length().as_f64() / layout.axis.scale()).ceil() as usize,
-        ipus: layout.blocks_within(READ_AHEAD).map(rows_key).collect(),
+        ipus: layout
+            .blocks_within(READ_AHEAD)
+            // All replicas show the same.
+            .filter(|block| known.insert(block.lanes.ipu))
+            .map(rows_key)
+            .collect(),
         style: prefs.style,
         grouping: TraceStepGrouping {
             executions: prefs.group_executions,

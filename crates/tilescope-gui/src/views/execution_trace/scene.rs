@@ -113,6 +113,16 @@ pub(crate) struct IpuLaneScene {
     pub marks: Vec<ShownMark>,
 }
 
+impl IpuLaneScene {
+    /// The stage that the compute tiles work on in all of some cycles.
+    pub(crate) fn stage_in(&self, cycles: CycleRange) -> Option<&ShownMark> {
+        let behind = self.marks.partition_point(|mark| mark.block.range.start <= cycles.start);
+        let last = self.marks.get(behind.checked_sub(1)?)?;
+        let holds = last.block.micro_batch().is_some() && cycles.end <= last.block.range.end;
+        holds.then_some(last)
+    }
+}
+
 /// A window of the trace, ready to paint.
 pub(crate) struct TraceScene {
     pub key: TraceSceneKey,

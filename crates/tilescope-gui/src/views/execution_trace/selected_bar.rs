@@ -1,10 +1,10 @@
 //! What is chosen in the trace: a step, which every tab knows, or a bar that stands for several.
 
 use super::loaded_trace::LoadedTrace;
-use super::scene::TraceScene;
+use super::scene::{ShownMark, TraceScene};
 use crate::model::command::SelectedStep;
 use serde::{Deserialize, Serialize};
-use tilescope_analysis::trace::{LaneItem, LaneItemKind, ProgramLabels};
+use tilescope_analysis::trace::{LaneItem, LaneItemKind, ProgramLabels, stage_name};
 use tilescope_report::StepActivity;
 use tilescope_report::units::{CycleRange, Cycles, IpuId, grouped, percent};
 
@@ -30,9 +30,17 @@ impl SelectedBar {
         prepared: &LoadedTrace,
         (ipu, sub_lane): (IpuId, u8),
         window: CycleRange,
+        stage: Option<&ShownMark>,
     ) -> Self {
         let LaneItem { range, row, .. } = *item;
         let mut rows = rows(item, prepared.balance);
+        if let Some(stage) = stage {
+            let (pass, number) = (stage.block.pass(), stage.block.numbers.0);
+            let mut row = |name: &str, value: String| rows.push((name.to_owned(), value));
+            row("Stage", stage_name(&stage.words, pass).to_owned());
+            pass.iter().for_each(|pass| row("Pass", pass.name().to_owned()));
+            row("Micro-batch", grouped(number));
+        }
         let hint = match item.kind {
             LaneItemKind::Step(_) | LaneItemKind::Parent(..) => "see the bars below",
             LaneItemKind::Operation(..) => "switch off Group executions to see them",

@@ -23,6 +23,7 @@ pub(super) enum TraceDetailsTab {
     Summary,
     Details,
     Statistics,
+    Schedule,
 }
 
 /// What the user asked to see. Its fields are the names in saved places: they stay readable.
@@ -35,6 +36,8 @@ pub(super) struct TraceSettings {
     pub limits: Option<AxisLimits>,
     pub bar: Option<SelectedBar>,
     pub mark: Option<SelectedMark>,
+    /// The micro-batch whose path is lit.
+    pub micro_batch: Option<u64>,
     /// Steps that are chosen beside the one that all tabs know, in the order in which they were.
     pub also: Vec<SelectedStep>,
     /// What the user has marked, in order.
@@ -91,6 +94,11 @@ impl TraceSettings {
                 self.zoom_to(mark.range);
                 return Some(self.choose_mark(mark));
             }
+            TraceEvent::MarkAndZoom { mark, zoom } => {
+                self.marks = vec![mark];
+                self.zoom_to(zoom);
+            }
+            TraceEvent::FollowMicroBatch(number) => self.micro_batch = number,
             TraceEvent::EnlargeIpu(ipu) => {
                 self.heights.remove(&ipu);
                 if !self.enlarged.remove(&ipu) {
@@ -106,6 +114,7 @@ impl TraceSettings {
             TraceEvent::ChooseNothing => {
                 self.bar = None;
                 self.mark = None;
+                self.micro_batch = None;
                 self.also.clear();
                 return Some(AppCommand::SelectStep(None));
             }
@@ -241,6 +250,7 @@ impl TraceSettings {
     fn clear(&mut self) {
         self.bar = None;
         self.mark = None;
+        self.micro_batch = None;
         self.also.clear();
         self.marks.clear();
         self.filter.clear();
@@ -398,6 +408,7 @@ mod tests {
             count: 4,
             range: cycles(3, 4),
         });
+        settings.micro_batch = Some(3);
         settings.enlarged = BTreeSet::from([IpuId(1)]);
         settings.apply(TraceEvent::SetIpuHeight(IpuId(0), Some(90.0)), None);
         settings.also = vec![step(7)];
@@ -405,8 +416,20 @@ mod tests {
         let state = to_view_state(&settings);
         let names: Vec<&str> = state.keys().map(String::as_str).collect();
         let known = [
-            "also", "axis", "bar", "enlarged", "filter", "heights", "ipus", "limits", "mark",
-            "marks", "reach", "scroll", "tab",
+            "also",
+            "axis",
+            "bar",
+            "enlarged",
+            "filter",
+            "heights",
+            "ipus",
+            "limits",
+            "mark",
+            "marks",
+            "micro_batch",
+            "reach",
+            "scroll",
+            "tab",
         ];
         assert_eq!(BTreeSet::from_iter(names), BTreeSet::from(known));
         let saved = serde_json::json!({"start": 0, "end": 100_000});

@@ -11,9 +11,9 @@ use crate::views::ViewContext;
 use crate::widgets::pan_zoom_axis::{AxisLimits, PanZoomAxis, count_drag};
 use crate::widgets::toolbar::{ToolbarBuilder, weak_ui};
 use crate::widgets::{legend_ui, search_ui};
-use egui::{Response, RichText, Ui};
+use egui::{DragValue, Response, RichText, Ui};
 use std::collections::BTreeSet;
-use tilescope_analysis::trace::{HostActivity, TraceLaneStyle};
+use tilescope_analysis::trace::{HostActivity, MarkRows, TraceLaneStyle};
 use tilescope_report::units::{Cycles, Hertz, IpuId, seconds};
 
 /// Shows the controls; what they change of the settings. `focus_filter` asks for a filter to be
@@ -45,8 +45,15 @@ pub(super) fn controls_ui(
         events.extend(event);
         shown
     });
+    if let Some(number) = settings.micro_batch {
+        events.extend(micro_batch_ui(bar, prepared, number));
+    }
     let marked = !prepared.mark_kinds.is_empty() || prepared.host;
     toggles_ui(bar, &mut prefs, marked, prepared.ipus.len() > 1);
+    if context.pane.is_none() && prepared.alike.is_some_and(|alike| alike.count() > 1) {
+        let hint = "A lane for each IPU of each replica: all replicas do the same.";
+        bar.checkbox("All replicas", &mut prefs.replicas, hint);
+    }
     bsp_raster::controls_ui(bar, &mut prefs);
     bar.menu("Key", colour_legend_ui);
     if prefs != context.prefs.trace {
@@ -72,6 +79,25 @@ fn filter_ui(
         shown.request_focus();
     }
     (shown, (filter != settings.filter).then_some(TraceEvent::SetFilter(filter)))
+}
+
+/// The micro-batch that is followed: to read, to drag, or to type.
+fn micro_batch_ui(
+    bar: &mut ToolbarBuilder<'_>,
+    prepared: &LoadedTrace,
+    mut number: u64,
+) -> Option<TraceEvent> {
+    let last = prepared.known_marks().and_then(MarkRows::last_micro_batch).unwrap_or(number);
+    let mut changed = false;
+    bar.add_box("Micro-batch", |ui| {
+        weak_ui(ui, "Micro-batch".to_owned());
+        let drag = DragValue::new(&mut number).range(0..=last).speed(0.1);
+        let shown = ui.add(drag).accessible_name("Micro-batch");
+        let shown = shown.on_hover_text("Its path is lit: drag or type another; Escape ends it");
+        changed = shown.changed();
+        shown
+    });
+    changed.then_some(TraceEvent::FollowMicroBatch(Some(number)))
 }
 
 /// Which IPUs are shown: a click shows one alone, Shift + click adds it or takes it away.

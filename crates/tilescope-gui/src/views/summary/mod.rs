@@ -2,6 +2,8 @@
 
 mod files;
 mod headline;
+mod host;
+mod replicas;
 
 use super::{ReportView, ViewContext, ViewDescriptor};
 use crate::model::command::AppCommand;
@@ -23,6 +25,7 @@ use egui::{
 use serde::{Deserialize, Serialize};
 use std::time::SystemTime;
 use tilescope_analysis::json::{self, JsonLine};
+use tilescope_analysis::replicas::{ReplicaOverview, replicas};
 use tilescope_analysis::summary::{ReportSummary, summary};
 use tilescope_report::ReportError;
 use tilescope_report::units::{Hertz, grouped, seconds};
@@ -40,6 +43,7 @@ pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
 /// Everything on the page.
 struct SummaryPageData {
     summary: ReportSummary,
+    replicas: ReplicaOverview,
     batching: Option<BatchingConfig>,
     options: Vec<(String, String)>,
     notes: Vec<String>,
@@ -71,6 +75,7 @@ struct SummaryView {
 fn facts(report: &Report) -> Result<SummaryPageData, ReportError> {
     Ok(SummaryPageData {
         summary: summary(report)?,
+        replicas: replicas(report)?,
         batching: report.batching()?,
         options: report.options()?,
         notes: report.notes()?,
@@ -148,6 +153,7 @@ fn page_ui(ui: &mut Ui, context: &ViewContext<'_>, facts: &SummaryPageData, filt
     if count == 1 {
         blocks.target_ui(ui);
         blocks.figures_ui(ui, facts);
+        blocks.replicas_ui(ui, facts);
         blocks.notes_ui(ui, facts);
         options(ui, &mut blocks);
         return blocks.files_ui(ui, facts);
@@ -159,12 +165,14 @@ fn page_ui(ui: &mut Ui, context: &ViewContext<'_>, facts: &SummaryPageData, filt
         blocks.figures_ui(&mut columns[1], facts);
         if let [left, middle, right] = columns {
             blocks.files_ui(left, facts);
+            blocks.replicas_ui(middle, facts);
             blocks.notes_ui(middle, facts);
             options(right, &mut blocks);
         }
     });
     ui.spacing_mut().item_spacing.x = spacing::M;
     if count == 2 {
+        blocks.replicas_ui(ui, facts);
         blocks.notes_ui(ui, facts);
         options(ui, &mut blocks);
         blocks.files_ui(ui, facts);
@@ -189,6 +197,16 @@ impl<'b> SummaryBlocks<'_, 'b> {
     fn figures_ui(&mut self, ui: &mut Ui, facts: &SummaryPageData) {
         self.ui(ui, "Graph", |ui, _| graph_ui(ui, facts));
         self.ui(ui, "Batching and throughput", |ui, _| batching_ui(ui, facts));
+        self.ui(ui, "Host", |ui, _| host::host_ui(ui, facts));
+    }
+
+    fn replicas_ui(&mut self, ui: &mut Ui, facts: &SummaryPageData) {
+        let target = &facts.replicas.target;
+        if target.replicas > 1 || target.ipus_per_replica > 1 {
+            self.ui(ui, "Replicas and sync groups", |ui, _| {
+                replicas::replicas_ui(ui, &facts.replicas);
+            });
+        }
     }
 
     fn notes_ui(&mut self, ui: &mut Ui, facts: &SummaryPageData) {

@@ -7,7 +7,7 @@ use super::pass_lowering::{
     ResultDestination,
 };
 use super::tile_parts::ConvTilePart;
-use crate::poplar::fitted_constants::RAGGED_PIECE_COPY_CYCLES;
+use crate::cost_constants::RAGGED_PIECE_COPY_CYCLES;
 use crate::poplar::work::MemoryConstraint;
 use crate::poplin::planner::{ConvPass as PlanPass, ConvPlan};
 use crate::shape::gcd;
@@ -22,7 +22,7 @@ const OPERANDS: [ConvOperand; 2] = [ConvOperand::Input, ConvOperand::Weights];
 
 /// Cycles to copy so many ragged pieces on a tile.
 pub(super) fn piece_cycles(pieces: u64) -> Cycles {
-    Cycles::from_f64((pieces as f64 * RAGGED_PIECE_COPY_CYCLES).round())
+    Cycles::from_f64((pieces as f64 * RAGGED_PIECE_COPY_CYCLES.ratio()).round())
 }
 
 impl ConvPassLowering<'_> {

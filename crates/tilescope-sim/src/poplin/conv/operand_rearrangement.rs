@@ -7,8 +7,10 @@
 //! padding, is copied on the tile.
 
 use super::work_builder::{ConvWorkBuilder, OperandExchangeFlow, messages, vertex_on};
+use crate::cost_constants::{
+    RELAYOUT_MESSAGES, SUBWORD_REARRANGE_CYCLES_PER_BYTE, TRANSPOSING_MESSAGES,
+};
 use crate::poplar::exchange::WORD_BYTES;
-use crate::poplar::fitted_constants::SUBWORD_REARRANGE_CYCLES_PER_BYTE;
 pub(crate) use crate::popops::rearrange::{TransposeBlockShape, regroup_grain};
 use crate::popops::transpose::{self, TransposeMatrices};
 use crate::poputil::list_length;
@@ -16,11 +18,6 @@ use crate::shape::DType;
 use crate::targets::IpuTarget;
 use tilescope_report::MemoryCategory;
 use tilescope_report::units::{Bytes, Cycles, Elements, Quantity};
-
-/// Messages a tile receives and sends when data moves to another mapping with the same innermost
-/// dimension, and when that changes too. Guessed from the exchange code of published profiles.
-const PLAIN_MESSAGES: u64 = 4;
-const TRANSPOSING_MESSAGES: u64 = 16;
 
 /// Bytes of each of `tiles` tiles of a tensor spread evenly in grains of `grain`.
 pub(crate) fn spread(bytes: Bytes, grain: Bytes, tiles: u64) -> Vec<Bytes> {
@@ -47,9 +44,12 @@ pub(crate) fn relocate(
     bytes: &[Bytes],
     transposing: bool,
 ) {
-    let messages_in = if transposing { TRANSPOSING_MESSAGES } else { PLAIN_MESSAGES };
-    let placing =
-        if data_type.bytes() < WORD_BYTES { SUBWORD_REARRANGE_CYCLES_PER_BYTE } else { 0.0 };
+    let messages_in = if transposing { &TRANSPOSING_MESSAGES } else { &RELAYOUT_MESSAGES }.count();
+    let placing = if data_type.bytes() < WORD_BYTES {
+        SUBWORD_REARRANGE_CYCLES_PER_BYTE.ratio()
+    } else {
+        0.0
+    };
     let flow = bytes.iter().map(|&bytes| OperandExchangeFlow {
         received: bytes,
         sent: bytes,

@@ -58,6 +58,7 @@ pub(crate) fn action_events(
         | ViewAction::GoToTypical
         | ViewAction::GoToFastest
         | ViewAction::GoToSlowest
+        | ViewAction::FollowMicroBatch
         | ViewAction::FocusFilter => return None,
     })
 }

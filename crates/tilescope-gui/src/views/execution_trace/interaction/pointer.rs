@@ -9,7 +9,7 @@ use crate::views::execution_trace::layout::{
     DrawnRangeItem, LaneHit, LaneHitTarget, MarkHit, TraceLayout, cycles_between, drawn_range,
 };
 use crate::views::execution_trace::loaded_trace::LoadedTrace;
-use crate::views::execution_trace::scene::scene_window;
+use crate::views::execution_trace::scene::{ShownMark, scene_window};
 use crate::views::execution_trace::selected_bar::{self, SelectedBar};
 use crate::views::execution_trace::selected_mark::SelectedMark;
 use crate::views::execution_trace::share_graph::column_tooltip_ui;
@@ -31,6 +31,8 @@ pub(crate) struct LanePointerInput<'a> {
     pub hit: Option<LaneHit<'a>>,
     /// The mark below the pointer.
     pub mark: Option<MarkHit<'a>>,
+    /// The stage that works in all of the bar below the pointer, on the same tiles.
+    pub stage: Option<&'a ShownMark>,
     /// The mark that is chosen.
     pub chosen_mark: Option<SelectedMark>,
     /// The cycles of what is chosen.
@@ -64,6 +66,9 @@ impl LanePointer {
             events.extend(input.chosen.map(TraceEvent::ZoomToOrOut));
         } else if input.response.clicked() {
             events.extend(click(ui, input));
+            // A stage works on a micro-batch: all else that is done for it is shown too.
+            let stage = input.mark.and_then(|mark| mark.bar.shown.block.micro_batch());
+            events.extend(stage.map(|number| TraceEvent::FollowMicroBatch(Some(number))));
         }
         self.drag(ui, input, &mut events);
         wheel(ui, input, &mut events);
@@ -168,7 +173,7 @@ fn click(ui: &Ui, input: &LanePointerInput<'_>) -> Option<TraceEvent> {
             // now.
             let window = scene_window(input.layout.axis, input.limits.width);
             let lane = (ipu, sub_lane);
-            let bar = SelectedBar::from_item(item, input.prepared, lane, window);
+            let bar = SelectedBar::from_item(item, input.prepared, lane, window, input.stage);
             TraceEvent::ChooseBar(bar)
         }
     })
@@ -186,7 +191,13 @@ pub(crate) fn hover_ui(ui: &Ui, input: &LanePointerInput<'_>) {
     input.response.clone().on_hover_ui_at_pointer(|ui| {
         ui.set_max_width(420.0);
         match hit.target {
-            LaneHitTarget::Bar(item) => bar_tooltip_ui(ui, item, input.prepared),
+            LaneHitTarget::Bar(item) => {
+                bar_tooltip_ui(ui, item, input.prepared);
+                if let Some(stage) = input.stage {
+                    let words = format!("{}, {}", stage.words, micro_batch_words(stage));
+                    ui.label(RichText::new(words).color(ThemePalette::for_ui(ui).weak_text));
+                }
+            }
             LaneHitTarget::Column(column) => column_tooltip_ui(ui, column, hit.range),
         }
     });
@@ -207,12 +218,19 @@ fn mark_hover_ui(ui: &Ui, input: &LanePointerInput<'_>, mark: &MarkHit<'_>) {
         ui.label(RichText::new(format!("{length} cycles: {start} - {end}")).color(weak));
         let (first, last) = shown.block.numbers;
         let words = match shown.block.count {
-            1 if mark.row.ipu().is_some() => format!("micro-batch {first}"),
+            1 if shown.block.micro_batch().is_some() => {
+                format!("{}; click to follow it", micro_batch_words(shown))
+            }
             1 => return,
             _ => format!("numbers {first} to {last}; click to go there"),
         };
         ui.label(RichText::new(words).color(weak));
     });
+}
+
+/// `micro-batch 3`
+fn micro_batch_words(stage: &ShownMark) -> String {
+    format!("micro-batch {}", grouped(stage.block.numbers.0))
 }
 
 fn bar_tooltip_ui(ui: &mut Ui, item: &LaneItem, prepared: &LoadedTrace) {

@@ -8,7 +8,7 @@ use crate::views::cycle_axis::cycles_on_screen;
 use crate::views::execution_trace::loaded_trace::LoadedTrace;
 use crate::views::execution_trace::scene::{IpuLaneScene, TraceScene};
 use crate::views::execution_trace::share_graph::{TimeShare, time_shares};
-use egui::{Pos2, Rect, pos2, vec2};
+use egui::{Pos2, Rangef, Rect, pos2, vec2};
 use tilescope_analysis::trace::{LaneItem, LaneItemKind};
 use tilescope_report::units::{CycleRange, IpuId};
 
@@ -24,6 +24,8 @@ const LEAST_LINE: f64 = 0.005;
 /// One IPU on the screen.
 pub(crate) struct IpuBand<'a> {
     pub ipu: IpuId,
+    /// The replica it is of, where several are shown.
+    pub replica: Option<u32>,
     /// Executed steps on all of its tiles.
     pub steps: u64,
     /// Its part of the gutter; it may reach out of it.
@@ -41,8 +43,24 @@ pub(crate) struct IpuBand<'a> {
     pub row_height: f32,
     /// Heights of the lines between groups of tiles.
     pub separators: Vec<f32>,
+    /// Where it works for the micro-batch that is followed; none where none is.
+    pub lit: Option<Vec<Rangef>>,
     /// What was read for it, if anything was.
     pub scene: Option<SceneBand<'a>>,
+}
+
+impl IpuBand<'_> {
+    /// `IPU 3`, or `R2 IPU 3` among several replicas.
+    pub(crate) fn name(&self) -> String {
+        let replica = self.replica.map_or(String::new(), |replica| format!("R{replica} "));
+        format!("{replica}IPU {}", self.ipu)
+    }
+
+    /// Whether a bar lies outside of what is lit for a micro-batch.
+    pub(crate) fn is_unlit(&self, bar: Rect) -> bool {
+        let middle = bar.center().x;
+        self.lit.as_ref().is_some_and(|lit| lit.iter().all(|part| !part.contains(middle)))
+    }
 }
 
 /// What a scene has for an IPU on the screen.
@@ -120,6 +138,7 @@ fn ipu_band<'a>(
     let place = |scene: &TraceScene| scene.ipus.iter().position(|i| i.ipu == block.lanes.ipu);
     IpuBand {
         ipu: block.lanes.ipu,
+        replica: block.replica,
         steps: block.lanes.steps,
         gutter: own,
         name_at: None,
@@ -127,6 +146,7 @@ fn ipu_band<'a>(
         bars,
         tiles: layout.tiles(block),
         row_height: block.row_height,
+        lit: None,
         separators: (1..block.rows.len()).map(separator).collect(),
         scene: scene
             .and_then(|scene| Some(scene_band(layout, block, prepared, (scene, place(scene)?)))),

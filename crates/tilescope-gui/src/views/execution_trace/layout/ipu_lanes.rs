@@ -24,6 +24,8 @@ pub(crate) const SUB_LANE_GAP: f32 = 7.0;
 /// Most and least space between IPUs.
 const IPU_GAP: f32 = 8.0;
 const LEAST_IPU_GAP: f32 = 1.0;
+/// Space between replicas.
+const REPLICA_GAP: f32 = 6.0;
 /// Share of the height of all lanes that enlarged IPUs take, if their names fit into that.
 const ENLARGED_SHARE: f32 = 0.65;
 /// Share of the height of an IPU that its row of stages may take.
@@ -37,6 +39,8 @@ const TALL_STAGES: f32 = 48.0;
 /// Where one IPU lies, in points from the top of all lanes.
 pub(crate) struct IpuLaneLayout<'a> {
     pub lanes: &'a IpuLanes,
+    /// The replica whose lanes they are, where those of several are shown.
+    pub replica: Option<u32>,
     /// Rows of each group of tiles.
     pub rows: Vec<u32>,
     pub top: f64,
@@ -98,6 +102,8 @@ pub(crate) struct ShownIpus<'a> {
     pub prefs: &'a TracePrefs,
     /// Whether lanes are graphs of shares.
     pub shares: bool,
+    /// Replicas that are shown; they do the same, so that one image serves all of them.
+    pub replicas: u32,
 }
 
 /// The IPUs that are shown, one below the other, in a `room` as high.
@@ -106,7 +112,10 @@ pub(crate) fn ipu_lane_layouts<'a>(
     shown: ShownIpus<'_>,
     room: f32,
 ) -> Vec<IpuLaneLayout<'a>> {
-    let ShownIpus { ipus, enlarged, heights: given, prefs, shares } = shown;
+    let ShownIpus { ipus, enlarged, heights: given, prefs, shares, replicas } = shown;
+    if replicas > 1 {
+        return lanes_of_replicas(prepared, shown, room);
+    }
     let staged = [MarkKind::Stage, MarkKind::Update];
     let has_stages = staged.iter().any(|kind| prepared.mark_kinds.contains(kind));
     let heights =
@@ -135,6 +144,32 @@ pub(crate) fn ipu_lane_layouts<'a>(
     blocks
 }
 
+/// The IPUs of several replicas, all of one height.
+fn lanes_of_replicas<'a>(
+    prepared: &'a LoadedTrace,
+    shown: ShownIpus<'_>,
+    room: f32,
+) -> Vec<IpuLaneLayout<'a>> {
+    let replicas = shown.replicas;
+    let (nothing, none) = (BTreeSet::new(), BTreeMap::new());
+    let each = ShownIpus { enlarged: &nothing, heights: &none, replicas: 1, ..shown };
+    let mut top = 0.0;
+    let mut blocks = Vec::new();
+    let height = room / replicas as f32 - REPLICA_GAP;
+    for replica in 0..replicas {
+        let own = ipu_lane_layouts(prepared, each, height);
+        let total = total_height(&own);
+        let moved = own.into_iter().map(|block| IpuLaneLayout {
+            top: block.top + top,
+            replica: Some(replica),
+            ..block
+        });
+        blocks.extend(moved);
+        top += total + f64::from(REPLICA_GAP);
+    }
+    blocks
+}
+
 fn tiles_height(prefs: &TracePrefs) -> f32 {
     if prefs.tiles { f32::from(prefs.tiles_height) } else { 0.0 }
 }
@@ -159,7 +194,7 @@ impl IpuHeights<'_> {
             TraceLaneStyle::Flat => (FLAT_ROW, FLAT_ROW * 3.0),
         };
         let row_height = fitting.floor().clamp(least, most);
-        IpuLaneLayout { lanes, rows, top, marks, row_height, tiles: self.tiles }
+        IpuLaneLayout { lanes, replica: None, rows, top, marks, row_height, tiles: self.tiles }
     }
 
     /// As many rows as have room for names in a height, or else one.
@@ -184,7 +219,7 @@ impl IpuHeights<'_> {
         };
         let count: u32 = rows.iter().sum();
         let row_height = (bars / count.max(1) as f32).floor().clamp(LEAST_BARS, most);
-        IpuLaneLayout { lanes, rows, top, marks, row_height, tiles: self.tiles }
+        IpuLaneLayout { lanes, replica: None, rows, top, marks, row_height, tiles: self.tiles }
     }
 }
 

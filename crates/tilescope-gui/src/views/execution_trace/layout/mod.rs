@@ -4,6 +4,7 @@
 mod arrows;
 mod bands;
 mod chosen_bars;
+mod followed;
 mod hit;
 mod ipu_lanes;
 mod marks;
@@ -14,6 +15,7 @@ mod tests;
 pub(super) use arrows::{FlowArrowItem, HEAD};
 pub(super) use bands::{BarLabelItem, IpuBand, SceneBand, ShareLineItem};
 pub(super) use chosen_bars::ChosenBarItem;
+pub(super) use followed::{FollowedItem, veiled_parts};
 pub(super) use hit::{LaneHit, LaneHitTarget, hit};
 pub(super) use ipu_lanes::{
     IpuLaneLayout, SUB_LANE_GAP, ShownIpus, ipu_lane_layouts, total_height,
@@ -22,11 +24,12 @@ pub(super) use marks::{
     DrawnRangeItem, HostBarItem, MarkBarItem, MarkHit, MarkRowItem, MeasureItem, RulerTick,
     cycles_between, drawn_range, mark_hit,
 };
-pub(super) use regions::{GUTTER, SCROLL_BAR, TraceRegions};
+pub(super) use regions::{GUTTER, MARK_HEIGHT, SCROLL_BAR, TraceRegions};
 
 use arrows::flow_arrows;
 use bands::ipu_bands;
 use chosen_bars::chosen_bars;
+use followed::{followed, lit};
 use marks::{chosen_mark, common_mark_rows, host_bars, measure, ruler_ticks};
 
 use super::loaded_trace::LoadedTrace;
@@ -35,6 +38,7 @@ use super::settings::TraceSettings;
 use crate::model::command::SelectedStep;
 use crate::widgets::pan_zoom_axis::PanZoomAxis;
 use egui::{Pos2, Rect, pos2, vec2};
+use tilescope_analysis::trace::MicroBatchPath;
 use tilescope_report::units::{CycleRange, Cycles, IpuId};
 
 /// Where everything is in a frame: the regions, the lanes of the IPUs, and the cycles on the screen.
@@ -59,6 +63,8 @@ pub(super) struct TraceRenderItems<'a> {
     pub chosen_mark: Option<Rect>,
     /// Whether all bars but the chosen ones are veiled.
     pub veiled: bool,
+    /// The micro-batch that is followed.
+    pub followed: Option<FollowedItem>,
     /// Whether bars that do not match a filter are pale.
     pub filtered: bool,
     /// Where the marks of the user are.
@@ -72,20 +78,26 @@ pub(super) fn render_items<'a>(
     prepared: &LoadedTrace,
     scene: Option<&'a TraceScene>,
     settings: &TraceSettings,
-    selected: Option<SelectedStep>,
+    (selected, path): (Option<SelectedStep>, Option<&MicroBatchPath>),
 ) -> TraceRenderItems<'a> {
     let (chosen, veiled) = chosen_bars(layout, scene, settings, selected);
     let step = selected.map(|selected| selected.step);
+    let mut bands = ipu_bands(layout, prepared, scene);
+    for band in &mut bands {
+        band.lit = path.map(|path| lit(layout, path, band.ipu));
+    }
     let ends = settings.marks.iter().flat_map(|mark| [mark.start, mark.end]);
     TraceRenderItems {
         ticks: ruler_ticks(layout),
         mark_rows: scene.map(|scene| common_mark_rows(layout, scene)).unwrap_or_default(),
         host: scene.and_then(|scene| host_bars(layout, scene)),
-        bands: ipu_bands(layout, prepared, scene),
+        bands,
         arrows: scene.map(|scene| flow_arrows(layout, scene, step)).unwrap_or_default(),
         chosen,
         chosen_mark: scene.and_then(|scene| chosen_mark(layout, scene, settings.mark.as_ref())),
-        veiled,
+        // One veil is enough: two of them hide what they are to let through.
+        veiled: veiled && path.is_none(),
+        followed: path.map(|path| followed(layout, path)),
         filtered: scene.is_some_and(|scene| !scene.key.filter.is_empty()),
         marks: ends.map(|cycle| layout.x(cycle)).collect(),
         measure: measure(layout, settings.marked_range()),
@@ -120,7 +132,7 @@ impl TraceLayout<'_> {
         self.regions.lanes.top() + (block.top - self.scroll) as f32
     }
 
-    /// The lanes of an IPU, if they are shown.
+    /// The lanes of an IPU, if they are shown: those of the first replica.
     pub(super) fn block_of(&self, ipu: IpuId) -> Option<&IpuLaneLayout<'_>> {
         self.blocks.iter().find(|block| block.lanes.ipu == ipu)
     }

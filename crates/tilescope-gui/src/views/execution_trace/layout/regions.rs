@@ -10,7 +10,7 @@ pub(crate) const SCROLL_BAR: f32 = 10.0;
 /// Height of the ruler.
 const RULER_HEIGHT: f32 = 24.0;
 /// Height of a row of marks.
-pub(super) const MARK_HEIGHT: f32 = 18.0;
+pub(crate) const MARK_HEIGHT: f32 = 18.0;
 /// Lanes with strip and ruler are low below this height.
 const LOW: f32 = 300.0;
 

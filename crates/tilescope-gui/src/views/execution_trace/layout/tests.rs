@@ -51,7 +51,8 @@ impl SampleTrace {
         let room = regions.lanes.height();
         let (enlarged, heights) = (&BTreeSet::new(), &BTreeMap::new());
         let shares = self.narrow_steps.is_some();
-        let shown = ShownIpus { ipus: &shown, enlarged, heights, prefs: &self.prefs, shares };
+        let shown =
+            ShownIpus { ipus: &shown, enlarged, heights, prefs: &self.prefs, shares, replicas: 1 };
         let blocks = ipu_lane_layouts(&self.trace, shown, room);
         let axis = fitting_cycles(self.trace.range, regions.lanes.width());
         TraceLayout { regions, axis, blocks, scroll }

@@ -32,7 +32,12 @@ impl TracePainter<'_> {
         self.tiles_ui(band);
         self.separators(band);
         if let Some((row, bars)) = &scene.stages {
-            self.marks_ui(self.regions.lanes, *row, bars, MarkRowId::Ipu(band.ipu));
+            let id = (MarkRowId::Ipu(band.ipu), band.replica);
+            self.marks_ui(self.regions.lanes, *row, bars, id);
+        }
+        if let Some(lit) = &band.lit {
+            let stages = scene.stages.as_ref().map(|(row, _)| *row);
+            self.veil_others(band, stages, lit);
         }
         // The veil covers all bars; the chosen ones are painted again on top of it.
         if items.veiled {
@@ -69,8 +74,14 @@ impl TracePainter<'_> {
     fn shares_ui(&self, band: &IpuBand<'_>, shares: &[TimeShare]) {
         let visible = band.bars.intersect(self.regions.lanes);
         if visible.is_positive() {
-            let words = || (format!("Shares of IPU {}", band.ipu), share_graph::all_words(shares));
-            node_ui(self.ui, id(self.ui, "shares").with(band.ipu), visible, Role::Image, words);
+            let words = || (format!("Shares of {}", band.name()), share_graph::all_words(shares));
+            node_ui(
+                self.ui,
+                id(self.ui, "shares").with((band.replica, band.ipu)),
+                visible,
+                Role::Image,
+                words,
+            );
         }
     }
 
@@ -78,7 +89,7 @@ impl TracePainter<'_> {
         let gutter = self.regions.gutter();
         // Names of lanes that are scrolled halfway out would stand beside the ruler.
         let painter = self.ui.painter_at(gutter);
-        let name = format!("IPU {}", band.ipu);
+        let name = band.name();
         let font = FontId::new(text_size::SMALL, crate::theme::fonts::strong_family());
         if let Some(at) = band.name_at {
             painter.text(at, Align2::RIGHT_TOP, &name, font, self.palette.text);
@@ -87,7 +98,8 @@ impl TracePainter<'_> {
             let small = FontId::proportional(text_size::CAPTION);
             painter.text(*at, Align2::RIGHT_TOP, text, small, self.palette.weak_text);
         }
-        let (lane, visible) = (id(self.ui, "lane").with(band.ipu), band.gutter.intersect(gutter));
+        let (lane, visible) =
+            (id(self.ui, "lane").with((band.replica, band.ipu)), band.gutter.intersect(gutter));
         let value = format!("{} steps", grouped(band.steps));
         region_ui(self.ui, lane, visible, Role::Row, &name, &value);
     }
@@ -112,8 +124,10 @@ impl TracePainter<'_> {
         self.painter.hline(rect.x_range(), rect.top(), line);
         let visible = rect.intersect(self.regions.lanes);
         if visible.is_positive() {
-            let (tiles, name) =
-                (id(self.ui, "tiles").with(band.ipu), format!("Tiles of IPU {}", band.ipu));
+            let (tiles, name) = (
+                id(self.ui, "tiles").with((band.replica, band.ipu)),
+                format!("Tiles of {}", band.name()),
+            );
             region_ui(self.ui, tiles, visible, Role::Image, &name, "one row per tile");
         }
     }
@@ -139,11 +153,12 @@ impl TracePainter<'_> {
         let bright = !self.shade_balance || item.tile_balance().is_none_or(|share| share > 0.5);
         let ground = if bright && !items.filtered { full } else { self.palette.dimmed(full) };
         // The ink is chosen for what is seen behind it, and that includes the veil.
-        let ground = mix(ground, self.palette.lane, if items.veiled { VEIL } else { 0.0 });
+        let veiled = items.veiled || band.is_unlit(*rect);
+        let ground = mix(ground, self.palette.lane, if veiled { VEIL } else { 0.0 });
         self.bar_text(*rect, band.row_height, text, ground);
         let visible = rect.intersect(self.regions.lanes);
         if visible.is_positive() {
-            let part = ((band.ipu, *sub_lane), item.row, item.first_position());
+            let part = ((band.replica, band.ipu, *sub_lane), item.row, item.first_position());
             let bar = id(self.ui, "bar").with(part);
             let cycles = || format!("{} cycles", item.range.length());
             node_ui(self.ui, bar, visible, Role::Cell, || (text.clone(), cycles()));

@@ -8,7 +8,7 @@ use crate::views::execution_trace::scene::ShownMark;
 use crate::widgets::{elided_text::elided, node_ui};
 use egui::accesskit::Role;
 use egui::{Align2, Color32, CornerRadius, FontId, Painter, Rect, Stroke, StrokeKind, pos2, vec2};
-use tilescope_analysis::trace::{HostActivity, MarkBlock, MarkRowId};
+use tilescope_analysis::trace::{HostActivity, MarkBlock, MarkRowId, short_turn};
 use tilescope_report::units::{Cycles, grouped};
 use tilescope_report::{MarkKind, TrainingPass};
 
@@ -61,7 +61,7 @@ impl TracePainter<'_> {
         host: Option<&(Rect, Vec<HostBarItem>)>,
     ) {
         for MarkRowItem { kind, row, bars } in rows {
-            self.marks_ui(self.regions.marks, *row, bars, MarkRowId::Common(*kind));
+            self.marks_ui(self.regions.marks, *row, bars, (MarkRowId::Common(*kind), None));
             self.row_title(pos2(row.left() - 10.0, row.center().y - 1.0), kind_title(*kind));
         }
         if let Some((row, bars)) = host {
@@ -71,7 +71,13 @@ impl TracePainter<'_> {
     }
 
     /// A row of marks and blocks of marks; those wide enough have words.
-    pub(super) fn marks_ui(&self, clip: Rect, row: Rect, bars: &[MarkBarItem<'_>], id: MarkRowId) {
+    pub(super) fn marks_ui(
+        &self,
+        clip: Rect,
+        row: Rect,
+        bars: &[MarkBarItem<'_>],
+        (id, replica): (MarkRowId, Option<u32>),
+    ) {
         // Rows of stages scroll with their IPU: without the clip they would cover the ruler.
         let painter = self.ui.painter_at(row.intersect(clip));
         for bar in bars {
@@ -81,7 +87,7 @@ impl TracePainter<'_> {
             };
             let room = bar.rect.intersect(row).shrink2(vec2(3.0, 0.0));
             if room.width() > LEAST_WORDS && room.height() > LEAST_WORDS_HEIGHT {
-                self.mark_words_ui(&painter, (room, clip), bar.shown, (id, ground));
+                self.mark_words_ui(&painter, (room, clip), bar.shown, (id, replica, ground));
             }
         }
     }
@@ -123,7 +129,7 @@ impl TracePainter<'_> {
         painter: &Painter,
         (room, clip): (Rect, Rect),
         shown: &ShownMark,
-        (id, ground): (MarkRowId, Color32),
+        (id, replica, ground): (MarkRowId, Option<u32>, Color32),
     ) {
         let ink = self.palette.label_text_on(ground);
         let font = || FontId::proportional(text_size::CAPTION);
@@ -137,7 +143,8 @@ impl TracePainter<'_> {
             let at = pos2(room.left(), room.center().y - text.size().y / 2.0);
             painter.galley(at, text, ink);
         }
-        let node = self.ui.scope_id().with(("mark", id, shown.block.first, shown.block.count));
+        let node =
+            self.ui.scope_id().with(("mark", id, replica, shown.block.first, shown.block.count));
         let cycles = || format!("{} cycles", shown.block.range.length());
         let words = || (ways.first().cloned().unwrap_or_default(), cycles());
         node_ui(self.ui, node, room.intersect(clip), Role::Cell, words);
@@ -174,12 +181,10 @@ fn wordings(shown: &ShownMark, id: MarkRowId) -> Vec<String> {
     let block = &shown.block;
     let number = block.numbers.0;
     match (block.count, block.pass(), id) {
-        // As in pictures of pipelines: the colour tells the pass, the number the micro-batch.
-        (1, Some(pass), MarkRowId::Ipu(_)) if block.updates == 0 => vec![
-            format!("{}, micro-batch {number}", shown.words),
-            format!("{} {number}", pass.name()),
-            number.to_string(),
-        ],
+        // As in pictures of pipelines: pass and micro-batch.
+        (1, Some(pass), MarkRowId::Ipu(_)) if block.updates == 0 => {
+            vec![format!("{}, micro-batch {number}", shown.words), short_turn(pass, number)]
+        }
         // `ramp-up` is no number: nothing shorter stands for it.
         (1, ..) if !shown.words.ends_with(&number.to_string()) => vec![shown.words.clone()],
         (1, ..) => vec![shown.words.clone(), number.to_string()],

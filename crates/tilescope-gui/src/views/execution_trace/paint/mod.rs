@@ -3,6 +3,7 @@
 mod arrows;
 mod bands;
 mod chosen_bars;
+mod followed;
 mod marks;
 mod textures;
 mod user_marks;
@@ -48,6 +49,9 @@ impl TracePainter<'_> {
         self.common_marks_ui(&items.mark_rows, items.host.as_ref());
         // After all lanes, since arrows cross from one to another; chosen bars after the veils.
         self.arrows_ui(&items.arrows);
+        if let Some(followed) = &items.followed {
+            self.followed_ui(followed);
+        }
         for chosen in &items.chosen {
             self.chosen_bar(chosen);
         }

@@ -1,0 +1,500 @@
+//! The schedule of an iteration as guides to pipelines draw it: which stage works on which
+//! micro-batch in which slot, and how many micro-batches its FIFO of activations holds.
+//!
+//! All of it comes from the marks of the run; the depth of a FIFO from its stashes.
+
+use crate::label_conventions::forward_program;
+use crate::trace::stage_name;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use tilescope_report::units::{CycleRange, Cycles, IpuId, ProgramId, StepId};
+use tilescope_report::{
+    DataPlace, MarkFilter, MarkKind, Report, ReportError, TraceMark, TrainingPass,
+};
+
+/// Slots of the longest iteration that is laid out.
+const MOST_SLOTS: usize = 1 << 20;
+/// Stages and updates looked through to see which stages there are: in a pipeline of 64 stages, those
+/// of its first hundred slots.
+const MOST_FIRST_TURNS: usize = 1 << 14;
+/// Slots that are read before those that are asked for, for every stage and on top: in each schedule
+/// a stage has done both of its passes within as many.
+const SLOTS_BEFORE: (usize, usize) = (4, 16);
+
+/// Why there is no schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoSchedule {
+    #[error("The report has no marks of stages: it does not say which stage works when.")]
+    NoStages,
+    #[error("The report has no marks of slots: its program does not work in slots.")]
+    NoSlots,
+    #[error("The iteration has more slots than are laid out.")]
+    TooManySlots,
+}
+
+/// What a column of the schedule stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScheduleColumnKind {
+    Slot,
+    /// The weight updates behind all slots.
+    Update,
+}
+
+/// A slot of the iteration, or the weight update at its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScheduleColumn {
+    pub kind: ScheduleColumnKind,
+    /// Number of the slot within the iteration; that of the iteration for an update.
+    pub number: u64,
+    pub range: CycleRange,
+    steps: Range<StepId>,
+}
+
+/// A phase of the pipeline.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SchedulePhase {
+    /// `ramp-up`, `main`, `ramp-down`
+    pub label: String,
+    /// Places of its columns.
+    pub columns: Range<usize>,
+}
+
+/// A stage on its IPU.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScheduleStage {
+    pub ipu: IpuId,
+    pub name: String,
+    /// Micro-batches that its stashes hold; none where it has none.
+    pub depth: Option<u64>,
+    has_backward: bool,
+}
+
+impl ScheduleStage {
+    /// Whether it keeps activations until a backward pass.
+    pub fn goes_back(&self) -> bool {
+        self.has_backward
+    }
+}
+
+/// The frame of the schedule of an iteration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PipelineSchedule {
+    /// Number of the iteration in the run.
+    pub iteration: u64,
+    pub range: CycleRange,
+    pub columns: Vec<ScheduleColumn>,
+    pub phases: Vec<SchedulePhase>,
+    /// In the order in which they first work.
+    pub stages: Vec<ScheduleStage>,
+}
+
+impl PipelineSchedule {
+    /// The phase that a column is in.
+    pub fn phase_of(&self, column: usize) -> Option<&SchedulePhase> {
+        self.phases.iter().find(|phase| phase.columns.contains(&column))
+    }
+
+    /// The column that holds a cycle, or the last one before it.
+    pub fn column_at(&self, cycle: Cycles) -> usize {
+        let behind = self.columns.partition_point(|column| column.range.start <= cycle);
+        behind.saturating_sub(1)
+    }
+}
+
+/// One pass of a stage for a micro-batch, or its weight update.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScheduleTurn {
+    /// Place of its stage.
+    pub stage: usize,
+    /// Place of its column.
+    pub column: usize,
+    pub pass: TrainingPass,
+    /// Micro-batch, counted over the run; iteration of an update.
+    pub number: u64,
+    pub range: CycleRange,
+}
+
+/// What stages do in some columns.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ScheduleCells {
+    /// Places of the columns.
+    pub columns: Range<usize>,
+    /// By stage, then in the order in which they run.
+    pub turns: Vec<ScheduleTurn>,
+    /// Micro-batches that each stage keeps activations of at most in each column, stage by stage.
+    held: Vec<Option<u64>>,
+}
+
+impl ScheduleCells {
+    /// What a stage does in a column.
+    pub fn turns_in(&self, stage: usize, column: usize) -> &[ScheduleTurn] {
+        let key = |turn: &ScheduleTurn| (turn.stage, turn.column);
+        let from = self.turns.partition_point(|turn| key(turn) < (stage, column));
+        let to = self.turns.partition_point(|turn| key(turn) <= (stage, column));
+        &self.turns[from..to]
+    }
+
+    /// Micro-batches that went forward through a stage and not yet back, at most in a column. None
+    /// in a stage that never goes back, or where the marks do not say it.
+    pub fn held(&self, stage: usize, column: usize) -> Option<u64> {
+        let at = column.checked_sub(self.columns.start)?;
+        let inside = at < self.columns.len();
+        *self.held.get(stage * self.columns.len() + at).filter(|_| inside)?
+    }
+}
+
+/// The frame of the schedule of the iteration that holds a cycle, or else of the first one.
+///
+/// # Errors
+/// Parts of the file that cannot be read.
+pub fn pipeline_schedule(
+    report: &Report,
+    cycle: Cycles,
+) -> Result<Result<PipelineSchedule, NoSchedule>, ReportError> {
+    let at = CycleRange::new(cycle, cycle.saturating_add(Cycles(1)));
+    let iteration = match marks(report, MarkKind::Iteration, Some(at), 1)?.pop() {
+        Some(mark) => Some(mark),
+        None => marks(report, MarkKind::Iteration, None, 1)?.pop(),
+    };
+    // Without iterations, all of the run is one.
+    let range = iteration.as_ref().map(|mark| mark.cycles);
+    let number = iteration.as_ref().map_or(0, |mark| mark.index);
+    let own = |mark: &TraceMark| match &iteration {
+        Some(iteration) => iteration.steps.contains(&mark.steps.start),
+        None => true,
+    };
+    let mut slots = marks(report, MarkKind::Slot, range, MOST_SLOTS + 1)?;
+    slots.retain(own);
+    if slots.is_empty() {
+        return Ok(Err(NoSchedule::NoSlots));
+    }
+    if slots.len() > MOST_SLOTS {
+        return Ok(Err(NoSchedule::TooManySlots));
+    }
+    let mut columns: Vec<ScheduleColumn> =
+        slots.into_iter().map(|mark| column(ScheduleColumnKind::Slot, mark)).collect();
+    let last = columns.last().map_or(StepId(0), |column| column.steps.end);
+    let updates = marks(report, MarkKind::Update, range, MOST_FIRST_TURNS)?.into_iter();
+    let behind = updates.filter(|mark| own(mark) && mark.steps.start >= last);
+    if let Some(update) = behind.reduce(union) {
+        columns.push(column(ScheduleColumnKind::Update, TraceMark { index: number, ..update }));
+    }
+    let mut phases = Vec::new();
+    for mark in marks(report, MarkKind::Phase, range, usize::MAX)?.into_iter().filter(own) {
+        let before = |step: StepId| columns.partition_point(|column| column.steps.start < step);
+        let own = before(mark.steps.start)..before(mark.steps.end);
+        phases.push(SchedulePhase { label: mark.label, columns: own });
+    }
+    let whole = columns.iter().map(|column| column.range).reduce(CycleRange::union);
+    let range = range.or(whole).unwrap_or_default();
+    let stages = stages(report, &columns)?;
+    Ok(match stages.is_empty() {
+        true => Err(NoSchedule::NoStages),
+        false => Ok(PipelineSchedule { iteration: number, range, columns, phases, stages }),
+    })
+}
+
+/// What the stages do in some of the columns: this reads as many marks as there are turns in them
+/// and in the few before.
+///
+/// # Errors
+/// Parts of the file that cannot be read.
+pub fn schedule_cells(
+    report: &Report,
+    schedule: &PipelineSchedule,
+    wanted: Range<usize>,
+) -> Result<ScheduleCells, ReportError> {
+    let PipelineSchedule { columns, stages, .. } = schedule;
+    let end = wanted.end.min(columns.len());
+    let wanted = wanted.start.min(end)..end;
+    let (per_stage, on_top) = SLOTS_BEFORE;
+    let from = wanted.start.saturating_sub(per_stage * stages.len() + on_top);
+    let Some(read) = columns.get(from..end).filter(|read| !read.is_empty()) else {
+        return Ok(ScheduleCells::default());
+    };
+    let mut turns = Vec::new();
+    for kind in [MarkKind::Stage, MarkKind::Update] {
+        let found = marks(report, kind, Some(window(read)), usize::MAX)?;
+        turns.extend(found.iter().filter_map(|mark| turn(schedule, from, end, mark)));
+    }
+    turns.sort_by_key(|turn: &ScheduleTurn| (turn.stage, turn.column, turn.range.start));
+    let mut held = Vec::with_capacity(stages.len() * wanted.len());
+    for (place, stage) in stages.iter().enumerate() {
+        let own = turns.iter().filter(|turn| turn.stage == place);
+        held.extend(held_by(stage, own, from, &wanted));
+    }
+    turns.retain(|turn| wanted.contains(&turn.column));
+    Ok(ScheduleCells { columns: wanted, turns, held })
+}
+
+fn marks(
+    report: &Report,
+    kind: MarkKind,
+    window: Option<CycleRange>,
+    limit: usize,
+) -> Result<Vec<TraceMark>, ReportError> {
+    report.marks(&MarkFilter { kind: Some(kind), ipu: None, window, limit })
+}
+
+fn column(kind: ScheduleColumnKind, mark: TraceMark) -> ScheduleColumn {
+    ScheduleColumn { kind, number: mark.index, range: mark.cycles, steps: mark.steps }
+}
+
+fn union(one: TraceMark, other: TraceMark) -> TraceMark {
+    let steps = one.steps.start.min(other.steps.start)..one.steps.end.max(other.steps.end);
+    TraceMark { cycles: one.cycles.union(other.cycles), steps, ..one }
+}
+
+/// The cycles in which the turns of some columns are looked for. A slot begins when the last IPU
+/// does: the first one may be a slot ahead.
+fn window(columns: &[ScheduleColumn]) -> CycleRange {
+    let (first, last) = (&columns[0].range, &columns[columns.len() - 1].range);
+    let start = first.start.saturating_sub(first.length());
+    CycleRange::new(start, last.end.max(start + Cycles(1)))
+}
+
+fn turn(
+    schedule: &PipelineSchedule,
+    from: usize,
+    end: usize,
+    mark: &TraceMark,
+) -> Option<ScheduleTurn> {
+    let pass = mark.pass?;
+    let columns = &schedule.columns;
+    let behind = columns.partition_point(|column| column.steps.start <= mark.steps.start);
+    let column = behind.checked_sub(1).filter(|at| (from..end).contains(at))?;
+    // Not what lies between two slots, or behind the last one.
+    columns.get(column).filter(|column| mark.steps.start < column.steps.end)?;
+    let name = stage_name(&mark.label, Some(pass));
+    let is_own = |stage: &ScheduleStage| Some(stage.ipu) == mark.ipu && stage.name == name;
+    let stage = schedule.stages.iter().position(is_own)?;
+    Some(ScheduleTurn { stage, column, pass, number: mark.index, range: mark.cycles })
+}
+
+/// The stages that work in the first columns.
+fn stages(report: &Report, columns: &[ScheduleColumn]) -> Result<Vec<ScheduleStage>, ReportError> {
+    let depths = stash_depths(report)?;
+    let mut stages: Vec<ScheduleStage> = Vec::new();
+    for mark in marks(report, MarkKind::Stage, Some(window(columns)), MOST_FIRST_TURNS)? {
+        let (Some(ipu), Some(pass)) = (mark.ipu, mark.pass) else { continue };
+        let name = stage_name(&mark.label, Some(pass));
+        let known = stages.iter().position(|stage| stage.ipu == ipu && stage.name == name);
+        let place = known.unwrap_or_else(|| {
+            let (name, depth) = (name.to_owned(), depths.get(name).copied());
+            stages.push(ScheduleStage { ipu, name, depth, has_backward: false });
+            stages.len() - 1
+        });
+        stages[place].has_backward |= pass == TrainingPass::Backward;
+    }
+    Ok(stages)
+}
+
+/// How many micro-batches the stashes hold that each stage writes in its forward pass.
+fn stash_depths(report: &Report) -> Result<BTreeMap<String, u64>, ReportError> {
+    let flows = report.data_flows()?;
+    let mut entries: BTreeMap<ProgramId, u64> = BTreeMap::new();
+    for access in &flows.accesses {
+        let Some(buffer) = flows.buffers.get(access.buffer.index()) else { continue };
+        if matches!(buffer.place, DataPlace::Stash | DataPlace::RemoteStash) {
+            let depth = entries.entry(access.program).or_default();
+            *depth = buffer.entries.max(*depth);
+        }
+    }
+    let mut depths = BTreeMap::new();
+    if entries.is_empty() {
+        return Ok(depths);
+    }
+    let programs = report.programs()?;
+    for (_, program) in programs.iter() {
+        let Some(stage) = forward_program(&program.name) else { continue };
+        let (mut open, mut seen) = (program.children.clone(), BTreeSet::new());
+        while let Some(id) = open.pop() {
+            // A damaged tree may lead back to where it came from.
+            if !seen.insert(id) {
+                continue;
+            }
+            if let Some(depth) = entries.get(&id) {
+                let known: &mut u64 = depths.entry(stage.to_owned()).or_default();
+                *known = (*known).max(*depth);
+            }
+            open.extend(programs.get(id).into_iter().flat_map(|child| &child.children));
+        }
+    }
+    Ok(depths)
+}
+
+/// Micro-batches that a stage holds at most in each wanted column, from its turns since column
+/// `from`. What went in first comes out first, so that they are those between the last one that went
+/// forward and the last one that came back.
+fn held_by<'a>(
+    stage: &ScheduleStage,
+    turns: impl Iterator<Item = &'a ScheduleTurn>,
+    from: usize,
+    wanted: &Range<usize>,
+) -> Vec<Option<u64>> {
+    let mut fifo = Fifo { known: stage.has_backward, begins: from == 0, ..Fifo::default() };
+    let mut turns = turns.peekable();
+    let mut held = Vec::with_capacity(wanted.len());
+    for column in from..wanted.end {
+        let mut most = fifo.held();
+        while let Some(turn) = turns.next_if(|turn| turn.column == column) {
+            fifo.take(turn);
+            most = fifo.held().map(|held| held.max(most.unwrap_or(0)));
+        }
+        if column >= wanted.start {
+            held.push(most);
+        }
+    }
+    held
+}
+
+/// The micro-batches that a stage went forward with and not yet back.
+#[derive(Default)]
+struct Fifo {
+    /// Whether marks are as those of a FIFO so far.
+    known: bool,
+    /// Whether nothing came before.
+    begins: bool,
+    first_in: Option<u64>,
+    last_in: Option<u64>,
+    last_out: Option<u64>,
+}
+
+impl Fifo {
+    fn take(&mut self, turn: &ScheduleTurn) {
+        let last = match turn.pass {
+            TrainingPass::Forward => {
+                self.first_in = self.first_in.or(Some(turn.number));
+                &mut self.last_in
+            }
+            TrainingPass::Backward => &mut self.last_out,
+            TrainingPass::Update => return,
+        };
+        self.known &= last.is_none_or(|last| turn.number == last + 1);
+        *last = Some(turn.number);
+    }
+
+    fn held(&self) -> Option<u64> {
+        match (self.first_in, self.last_in, self.last_out) {
+            _ if !self.known => None,
+            (_, Some(last_in), Some(last_out)) => last_in.checked_sub(last_out),
+            (Some(first), Some(last), None) if self.begins => Some(last - first + 1),
+            (None, None, None) if self.begins => Some(0),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tilescope_fixtures::ReportBuilder;
+
+    /// A grouped pipeline of `stages`, one per IPU, with as many micro-batches; each pass takes ten
+    /// cycles of a slot.
+    fn pipeline(stages: u64, micro_batches: u64, iterations: u64) -> (tempfile::TempDir, Report) {
+        let mut report = ReportBuilder::new(stages as u32, 4);
+        let work = report.compute("work", 10);
+        let slots = micro_batches + 2 * (stages - 1);
+        let mut at = 0;
+        for iteration in 0..iterations {
+            let (begin, first) = (at, report.steps.len() as u64);
+            for slot in 0..slots {
+                let (start, slot_first) = (at, report.steps.len() as u64);
+                for stage in 0..stages {
+                    let passes = [
+                        (slot.checked_sub(stage), TrainingPass::Forward),
+                        (slot.checked_sub(2 * (stages - 1) - stage), TrainingPass::Backward),
+                    ];
+                    for ((batch, pass), from) in passes.into_iter().zip([at, at + 10]) {
+                        let Some(batch) = batch.filter(|batch| *batch < micro_batches) else {
+                            continue;
+                        };
+                        let ipu = IpuId(stage as u32);
+                        report.run_on(work, ipu, from..from + 10);
+                        let steps = report.steps.len() as u64;
+                        report.marks.push(TraceMark {
+                            kind: MarkKind::Stage,
+                            label: format!("s{stage} {}", pass.name()),
+                            ipu: Some(ipu),
+                            pass: Some(pass),
+                            index: iteration * micro_batches + batch,
+                            steps: StepId(steps - 1)..StepId(steps),
+                            cycles: CycleRange::new(Cycles(from), Cycles(from + 10)),
+                        });
+                    }
+                }
+                at += 20;
+                let own = (slot_first, start, at);
+                all_ipus(&mut report, MarkKind::Slot, slot, own);
+            }
+            all_ipus(&mut report, MarkKind::Iteration, iteration, (first, begin, at));
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let report = Report::open(report.write(directory.path()).unwrap()).unwrap();
+        (directory, report)
+    }
+
+    fn all_ipus(
+        report: &mut ReportBuilder,
+        kind: MarkKind,
+        index: u64,
+        (first, start, end): (u64, u64, u64),
+    ) {
+        report.marks.push(TraceMark {
+            kind,
+            label: format!("{} {index}", kind.name()),
+            ipu: None,
+            pass: None,
+            index,
+            steps: StepId(first)..StepId(report.steps.len() as u64),
+            cycles: CycleRange::new(Cycles(start), Cycles(end)),
+        });
+    }
+
+    #[test]
+    fn every_micro_batch_goes_once_forward_and_once_back_through_each_stage() {
+        let (_directory, report) = pipeline(4, 30, 3);
+        let schedule = pipeline_schedule(&report, Cycles(36 * 20 + 5)).unwrap().unwrap();
+        assert_eq!((schedule.iteration, schedule.columns.len()), (1, 36));
+        let cells = schedule_cells(&report, &schedule, 0..36).unwrap();
+        for stage in 0..4 {
+            for pass in [TrainingPass::Forward, TrainingPass::Backward] {
+                let own = cells.turns.iter().filter(|t| t.stage == stage && t.pass == pass);
+                let numbers: Vec<u64> = own.map(|turn| turn.number).collect();
+                assert_eq!(numbers, (30..60).collect::<Vec<u64>>(), "{stage} {pass:?}");
+            }
+            // As many as go forward before the first one comes back: 2 (stages behind it) + 1.
+            let most = (0..36).filter_map(|column| cells.held(stage, column)).max();
+            assert_eq!(most, Some(2 * (3 - stage as u64) + 1));
+            assert_eq!(cells.held(stage, 35), Some(u64::from(stage == 0)));
+        }
+    }
+
+    #[test]
+    fn parts_of_a_schedule_say_what_the_whole_says() {
+        let (_directory, report) = pipeline(3, 90, 2);
+        let schedule = pipeline_schedule(&report, Cycles(0)).unwrap().unwrap();
+        let count = schedule.columns.len();
+        let whole = schedule_cells(&report, &schedule, 0..count).unwrap();
+        for from in 0..count {
+            let part = schedule_cells(&report, &schedule, from..from + 5).unwrap();
+            for column in part.columns.clone() {
+                for stage in 0..3 {
+                    assert_eq!(part.turns_in(stage, column), whole.turns_in(stage, column));
+                    assert_eq!(part.held(stage, column), whole.held(stage, column));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_report_without_marks_says_why_there_is_no_schedule() {
+        let mut report = ReportBuilder::new(1, 4);
+        let work = report.compute("work", 10);
+        report.run(work, 0..10);
+        let directory = tempfile::tempdir().unwrap();
+        let report = Report::open(report.write(directory.path()).unwrap()).unwrap();
+        assert_eq!(pipeline_schedule(&report, Cycles(0)).unwrap(), Err(NoSchedule::NoSlots));
+    }
+}

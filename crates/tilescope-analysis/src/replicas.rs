@@ -1,0 +1,127 @@
+//! The replicas of a program: which of their IPUs wait for each other, and what they exchange.
+
+use crate::label_conventions::{collective, sync_groups};
+use crate::trace::program_runs;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tilescope_report::units::{Bytes, Cycles, IpuId};
+use tilescope_report::{ProgramKind, ProgramNode, Report, ReportError, Target};
+
+/// Which IPUs of a replica wait for each other.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SyncGroupMembers {
+    /// Those of copies between IPUs.
+    pub gs1: Vec<IpuId>,
+    /// The parts that wait for the host and for streaming memory by themselves.
+    pub gs2: Vec<Vec<IpuId>>,
+}
+
+impl SyncGroupMembers {
+    /// The parts of GS2 in as few rows as show none of them beside another one's members: a part
+    /// reaches from its first to its last IPU.
+    pub fn gs2_rows(&self) -> Vec<Vec<&[IpuId]>> {
+        let mut rows: Vec<(Option<IpuId>, Vec<&[IpuId]>)> = Vec::new();
+        for part in &self.gs2 {
+            let (Some(first), Some(last)) = (part.iter().min(), part.iter().max()) else {
+                continue;
+            };
+            match rows.iter_mut().find(|(end, _)| end.is_none_or(|end| end < *first)) {
+                Some((end, row)) => {
+                    *end = Some(*last);
+                    row.push(part);
+                }
+                None => rows.push((Some(*last), vec![part])),
+            }
+        }
+        rows.into_iter().map(|(_, row)| row).collect()
+    }
+}
+
+/// All exchanges of a kind between replicas, as the IPUs of one of them see it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CollectiveTotals {
+    /// `reduceScatter`, `allGather`
+    pub kind: String,
+    /// Programs that are part of one.
+    pub programs: u64,
+    /// Executions of them in the run, over the IPUs; none where nothing was run.
+    pub executions: u64,
+    /// Cycles of these.
+    pub cycles: Cycles,
+    /// Bytes that they received and sent.
+    pub bytes: Bytes,
+}
+
+/// The replicas of a program.
+#[derive(Clone, Debug)]
+pub struct ReplicaOverview {
+    pub target: Arc<Target>,
+    /// None where the report does not say it.
+    pub groups: Option<SyncGroupMembers>,
+    /// By kind.
+    pub collectives: Vec<CollectiveTotals>,
+}
+
+/// Reads what is known of replicas.
+///
+/// # Errors
+/// Parts of the file that cannot be read.
+pub fn replicas(report: &Report) -> Result<ReplicaOverview, ReportError> {
+    let target = report.target()?;
+    let is_known = |groups: &SyncGroupMembers| {
+        groups.gs1.iter().chain(groups.gs2.iter().flatten()).all(|ipu| target.has_ipu(*ipu))
+    };
+    let groups = report.notes()?.iter().find_map(|note| sync_groups(note)).filter(is_known);
+    Ok(ReplicaOverview { groups, collectives: collectives(report)?, target })
+}
+
+fn collectives(report: &Report) -> Result<Vec<CollectiveTotals>, ReportError> {
+    let programs = report.programs()?;
+    let mut kinds: BTreeMap<&str, CollectiveTotals> = BTreeMap::new();
+    for (_, program) in programs.iter() {
+        if let Some(kind) = kind_of(program) {
+            let new = || CollectiveTotals { kind: kind.to_owned(), ..CollectiveTotals::default() };
+            kinds.entry(kind).or_insert_with(new).programs += 1;
+        }
+    }
+    if kinds.is_empty() {
+        return Ok(Vec::new());
+    }
+    if let Some(trace) = report.trace()? {
+        for ((_, id, _), run) in program_runs(&trace)?.steps {
+            let kind = programs.get(id).and_then(kind_of);
+            if let Some(totals) = kind.and_then(|kind| kinds.get_mut(kind)) {
+                totals.executions += run.steps;
+                totals.cycles = totals.cycles.saturating_add(run.cycles);
+                totals.bytes += run.bytes;
+            }
+        }
+    }
+    Ok(kinds.into_values().collect())
+}
+
+/// The kind of collective that a program is a step of.
+fn kind_of(program: &ProgramNode) -> Option<&str> {
+    match program.kind {
+        ProgramKind::GlobalExchange => collective(&program.name),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_that_reach_over_each_other_stand_in_rows_of_their_own() {
+        let rows = |parts: &[&[u32]]| {
+            let part = |ipus: &&[u32]| ipus.iter().copied().map(IpuId).collect::<Vec<_>>();
+            let gs2 = parts.iter().map(part).collect();
+            let members = SyncGroupMembers { gs1: Vec::new(), gs2 };
+            members.gs2_rows().iter().map(Vec::len).collect::<Vec<_>>()
+        };
+        assert_eq!(rows(&[&[0], &[1], &[2]]), [3], "each waits by itself");
+        assert_eq!(rows(&[&[0, 2], &[1, 3]]), [1, 1], "two alternate");
+        assert_eq!(rows(&[&[0, 1, 2, 3]]), [1]);
+    }
+}

@@ -1,0 +1,99 @@
+//! The way of one micro-batch through the stages and passes of a run.
+
+use super::mark_blocks::MarkRowId;
+use super::mark_rows::MarkRows;
+use tilescope_report::units::{CycleRange, Cycles, IpuId};
+use tilescope_report::{MarkFilter, MarkKind, Report, ReportError, TraceMark, TrainingPass};
+
+/// Stages looked through for the one that works at some cycle.
+const MOST_STAGES: usize = 64;
+
+/// One pass of a stage for a micro-batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StageTurn {
+    /// IPU that it runs on.
+    pub ipu: IpuId,
+    /// Name of the stage, without the pass.
+    pub stage: String,
+    pub pass: Option<TrainingPass>,
+    /// The cycles it takes.
+    pub range: CycleRange,
+}
+
+/// Everything that stages do for one micro-batch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MicroBatchPath {
+    /// The micro-batch, counted over the run.
+    pub number: u64,
+    /// By their first cycles.
+    pub turns: Vec<StageTurn>,
+}
+
+impl MicroBatchPath {
+    /// From the first cycle of its first turn to the last one of its last turn.
+    pub fn range(&self) -> Option<CycleRange> {
+        self.turns.iter().map(|turn| turn.range).reduce(CycleRange::union)
+    }
+
+    /// What an IPU does for it, by first cycle.
+    pub fn on(&self, ipu: IpuId) -> impl Iterator<Item = &StageTurn> {
+        self.turns.iter().filter(move |turn| turn.ipu == ipu)
+    }
+}
+
+/// Finds what the stages do for a micro-batch. It costs as much as reading the marks beside those
+/// of the micro-batch, however long the run is.
+///
+/// # Errors
+/// Parts of the file that cannot be read.
+pub fn micro_batch_path(
+    report: &Report,
+    rows: &MarkRows,
+    number: u64,
+) -> Result<MicroBatchPath, ReportError> {
+    let mut turns = Vec::new();
+    for id in rows.ids() {
+        let MarkRowId::Ipu(ipu) = id else { continue };
+        for block in rows.of_micro_batch(report, id, number)? {
+            let (pass, range) = (block.pass(), block.range);
+            let stage = stage_name(&rows.words(id, &block), pass).to_owned();
+            turns.push(StageTurn { ipu, stage, pass, range });
+        }
+    }
+    turns.sort_by_key(|turn| (turn.range.start, turn.range.end, turn.ipu));
+    Ok(MicroBatchPath { number, turns })
+}
+
+/// The stage that an IPU works on in all of some cycles.
+///
+/// # Errors
+/// Parts of the file that cannot be read.
+pub fn stage_at(
+    report: &Report,
+    ipu: IpuId,
+    cycles: CycleRange,
+) -> Result<Option<TraceMark>, ReportError> {
+    // A step without cycles shares none with any window.
+    let window = CycleRange::new(cycles.start, cycles.end.max(cycles.start + Cycles(1)));
+    let (kind, limit) = (Some(MarkKind::Stage), MOST_STAGES);
+    let filter = MarkFilter { kind, ipu: Some(ipu), window: Some(window), limit };
+    let holds =
+        |mark: &TraceMark| mark.cycles.start <= cycles.start && cycles.end <= mark.cycles.end;
+    Ok(report.marks(&filter)?.into_iter().find(holds))
+}
+
+/// The stage of a label that ends with the pass: `B1` of `B1 forward`.
+pub fn stage_name(label: &str, pass: Option<TrainingPass>) -> &str {
+    let name = pass.and_then(|pass| label.strip_suffix(pass.name()));
+    name.map_or(label, str::trim_end)
+}
+
+/// A pass of a micro-batch as pictures of pipelines have it: `F3`, `B3`.
+pub fn short_turn(pass: TrainingPass, number: u64) -> String {
+    let letter = match pass {
+        TrainingPass::Forward => 'F',
+        TrainingPass::Backward => 'B',
+        TrainingPass::Update => 'U',
+    };
+    format!("{letter}{number}")
+}

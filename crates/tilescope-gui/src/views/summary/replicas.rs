@@ -1,0 +1,218 @@
+//! A picture of the replicas: what they exchange, and which IPUs of each wait for each other.
+
+use crate::theme::{ThemePalette, numbers, spacing, text_size};
+use crate::widgets::node_ui;
+use egui::accesskit::Role;
+use egui::{
+    Align2, Color32, CornerRadius, FontId, Label, Painter, Pos2, Rect, RichText, Sense, Shape,
+    Stroke, StrokeKind, Ui, pos2, vec2,
+};
+use tilescope_analysis::replicas::{ReplicaOverview, SyncGroupMembers};
+use tilescope_report::Target;
+use tilescope_report::units::{IpuId, grouped};
+
+/// Size of the box of a replica, and the space for an arrow between two of them.
+const REPLICA: (f32, f32) = (92.0, 40.0);
+const ARROW: f32 = 30.0;
+/// Most and least width of an IPU above its groups.
+const IPU: (f32, f32) = (34.0, 3.0);
+/// Width of an IPU from which on it has a number.
+const NUMBERED: f32 = 15.0;
+/// Height of an IPU, and of a row of groups.
+const ROW: f32 = 20.0;
+/// Width of the names of groups.
+const NAMES: f32 = 44.0;
+
+/// The picture, and in words what it shows.
+pub(super) fn replicas_ui(ui: &mut Ui, of: &ReplicaOverview) {
+    let palette = ThemePalette::for_ui(ui);
+    let weak = |ui: &mut Ui, text: String| {
+        ui.add(Label::new(RichText::new(text).color(palette.weak_text)).wrap());
+    };
+    if of.target.replicas > 1 {
+        weak(ui, alike(&of.target));
+        boxes_ui(ui, of);
+        for line in collective_lines(ui, of) {
+            weak(ui, line);
+        }
+        ui.add_space(spacing::M);
+    }
+    match &of.groups {
+        Some(groups) => {
+            let text = "IPUs on one line wait for each other: those of GS1 at copies between IPUs, \
+                        those of a part of GS2 at copies from and to the host or streaming memory.";
+            weak(ui, text.to_owned());
+            ui.add_space(spacing::XS);
+            groups_ui(ui, of, groups);
+        }
+        None if of.target.ipus_per_replica > 1 => {
+            weak(ui, "The report does not say which IPUs are in which sync group.".to_owned());
+        }
+        None => weak(ui, "A replica of one IPU waits for no other one.".to_owned()),
+    }
+}
+
+/// `4 replicas alike; figures and lanes are those of one`
+fn alike(target: &Target) -> String {
+    let replicas = grouped(target.replicas.into());
+    format!("{replicas} replicas alike; figures and lanes are those of one.")
+}
+
+fn collective_lines(ui: &Ui, of: &ReplicaOverview) -> Vec<String> {
+    if of.collectives.is_empty() {
+        return vec!["The report names no exchange between replicas.".to_owned()];
+    }
+    let numbers = numbers(ui);
+    let line = |kind: &tilescope_analysis::replicas::CollectiveTotals| {
+        let (programs, runs) = (grouped(kind.programs), grouped(kind.executions));
+        let bytes = numbers.bytes(kind.bytes.0);
+        format!(
+            "{}: {programs} programs, {runs} executions on the IPUs of a replica, {bytes} received \
+             and sent",
+            kind.kind
+        )
+    };
+    of.collectives.iter().map(line).collect()
+}
+
+/// The replicas beside each other, as many as fit.
+fn boxes_ui(ui: &mut Ui, of: &ReplicaOverview) {
+    let (width, height) = REPLICA;
+    let fit = ((ui.available_width() + ARROW) / (width + ARROW)).max(2.0) as u32;
+    let all = of.target.replicas;
+    // One place is for those that are left out.
+    let places: Vec<Option<u32>> = match all <= fit {
+        true => (0..all).map(Some).collect(),
+        false => (0..fit.saturating_sub(2)).map(Some).chain([None, Some(all - 1)]).collect(),
+    };
+    let arch = if of.collectives.is_empty() { 0.0 } else { 16.0 };
+    let total = places.len() as f32 * (width + ARROW) - ARROW;
+    let (area, _) = ui.allocate_exact_size(vec2(total, height + arch + spacing::S), Sense::hover());
+    let palette = ThemePalette::for_ui(ui);
+    let painter = ui.painter_at(area.expand(2.0));
+    let mut centres = Vec::new();
+    for (at, replica) in places.iter().enumerate() {
+        let left = area.left() + at as f32 * (width + ARROW);
+        let rect = Rect::from_min_size(pos2(left, area.top() + arch), vec2(width, height));
+        centres.push(rect);
+        let Some(replica) = replica else {
+            let text = format!("{} more", grouped((all + 1).saturating_sub(fit).into()));
+            words(&painter, rect.center(), &text, palette.weak_text);
+            continue;
+        };
+        let corner = CornerRadius::same(4);
+        painter.rect(
+            rect,
+            corner,
+            palette.lane,
+            Stroke::new(1.0, palette.outline),
+            StrokeKind::Inside,
+        );
+        let name = format!("Replica {replica}");
+        words(&painter, rect.center() - vec2(0.0, 8.0), &name, palette.text);
+        let ipus = ipus_of(&of.target, *replica);
+        words(&painter, rect.center() + vec2(0.0, 9.0), &ipus, palette.weak_text);
+        let node = ui.scope_id().with(("replica", *replica));
+        node_ui(ui, node, rect, Role::Cell, || (name, ipus));
+    }
+    if !of.collectives.is_empty() {
+        let stroke = Stroke::new(1.5, palette.global_exchange);
+        for pair in centres.windows(2) {
+            both_ways(&painter, pair[0].right_center(), pair[1].left_center(), stroke);
+        }
+        if let ([first, .., last], true) = (&centres[..], centres.len() > 2) {
+            let (from, to) = (first.center_top(), last.center_top());
+            let y = area.top() + 4.0;
+            let corners = vec![from, pos2(from.x, y), pos2(to.x, y), to];
+            painter.add(Shape::line(corners, stroke));
+            head(&painter, from, vec2(0.0, 1.0), stroke.color);
+            head(&painter, to, vec2(0.0, 1.0), stroke.color);
+        }
+    }
+}
+
+/// The IPUs of a replica among all of the system: replicas lie one behind the other.
+fn ipus_of(target: &Target, replica: u32) -> String {
+    let each = target.ipus_per_replica * target.ipus_alike();
+    let first = replica * each;
+    match each {
+        1 => format!("IPU {first}"),
+        each => format!("IPUs {first} - {}", first + each - 1),
+    }
+}
+
+/// The IPUs of a replica, and a row for each group of them.
+fn groups_ui(ui: &mut Ui, of: &ReplicaOverview, groups: &SyncGroupMembers) {
+    let count = of.target.ipus_per_replica.max(1);
+    let width = ((ui.available_width() - NAMES) / count as f32).clamp(IPU.1, IPU.0);
+    let gs2 = groups.gs2_rows();
+    let height = (2 + gs2.len()) as f32 * ROW + spacing::S;
+    let (area, _) =
+        ui.allocate_exact_size(vec2(NAMES + width * count as f32, height), Sense::hover());
+    let palette = ThemePalette::for_ui(ui);
+    let painter = ui.painter_at(area);
+    let middle = |ipu: IpuId, row: usize| {
+        let x = area.left() + NAMES + (ipu.0 as f32 + 0.5) * width;
+        pos2(x, area.top() + (row as f32 + 0.5) * ROW + if row > 0 { spacing::S } else { 0.0 })
+    };
+    let name = |row: usize, text: &str| {
+        let at = pos2(area.left(), middle(IpuId(0), row).y);
+        let font = FontId::proportional(text_size::SMALL);
+        painter.text(at, Align2::LEFT_CENTER, text, font, palette.weak_text);
+    };
+    name(0, "IPU");
+    for ipu in (0..count).map(IpuId) {
+        let size = vec2((width - 2.0).max(1.0), ROW - 2.0);
+        let rect = Rect::from_center_size(middle(ipu, 0), size);
+        painter.rect_filled(rect, CornerRadius::same(2), palette.mark);
+        if width >= NUMBERED {
+            words(&painter, rect.center(), &ipu.to_string(), palette.label_text_on(palette.mark));
+        }
+    }
+    let line = |row: usize, ipus: &[IpuId], colour: Color32| {
+        let (Some(first), Some(last)) = (ipus.iter().min(), ipus.iter().max()) else { return };
+        painter.line_segment([middle(*first, row), middle(*last, row)], Stroke::new(2.0, colour));
+        let radius = (width * 0.3).clamp(1.0, 4.5);
+        for ipu in ipus {
+            painter.circle_filled(middle(*ipu, row), radius, colour);
+        }
+    };
+    name(1, "GS1");
+    line(1, &groups.gs1, palette.accent);
+    for (row, parts) in gs2.iter().enumerate() {
+        name(row + 2, "GS2");
+        parts.iter().for_each(|part| line(row + 2, part, palette.selection));
+    }
+    let node = ui.scope_id().with("sync groups");
+    node_ui(ui, node, area, Role::Image, || ("Sync groups".to_owned(), group_words(groups)));
+}
+
+/// `GS1: 0, 1, 2, 3; GS2: 0, 2 and 1, 3`
+fn group_words(groups: &SyncGroupMembers) -> String {
+    let set = |ipus: &[IpuId]| {
+        let ipus: Vec<String> = ipus.iter().map(IpuId::to_string).collect();
+        ipus.join(", ")
+    };
+    let parts: Vec<String> = groups.gs2.iter().map(|part| set(part)).collect();
+    format!("GS1: {}; GS2: {}", set(&groups.gs1), parts.join(" and "))
+}
+
+fn words(painter: &Painter, at: Pos2, text: &str, colour: Color32) {
+    let font = FontId::proportional(text_size::CAPTION);
+    painter.text(at, Align2::CENTER_CENTER, text, font, colour);
+}
+
+/// A level arrow with a head at both ends.
+fn both_ways(painter: &Painter, from: Pos2, to: Pos2, stroke: Stroke) {
+    let (from, to) = (from + vec2(2.0, 0.0), to - vec2(2.0, 0.0));
+    painter.line_segment([from + vec2(5.0, 0.0), to - vec2(5.0, 0.0)], stroke);
+    head(painter, to, vec2(1.0, 0.0), stroke.color);
+    head(painter, from, vec2(-1.0, 0.0), stroke.color);
+}
+
+/// The head of an arrow that ends at `tip`.
+fn head(painter: &Painter, tip: Pos2, along: egui::Vec2, colour: Color32) {
+    let (back, side) = (along * -7.0, along.rot90() * 3.5);
+    let points = vec![tip, tip + back + side, tip + back - side];
+    painter.add(Shape::convex_polygon(points, colour, Stroke::NONE));
+}
