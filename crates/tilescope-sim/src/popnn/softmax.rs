@@ -78,8 +78,9 @@ pub(crate) fn push_nll_loss(
     let dtype = values.dtype;
     let elements = &layout.elements;
     one_hot::encode(work, machine, values, labels, layout, "Loss/OneHot");
-    let start = work.phases().len();
     work.push(elementwise::binary_in_place("Loss/Mul", BinaryOpType::Multiply, dtype, elements));
+    // Up to here the rows were there as what was brought; the products overwrite them.
+    let start = work.phases().len();
     let rows = TensorRows::new(values, layout.clone(), &[1]);
     let picked = rows.reduce(machine, work, "Loss/Reduce", ReduceOperation::Add, dtype)?;
     work.push_temporary("Loss/OneHot", layout.bytes(dtype.bytes()), start);
