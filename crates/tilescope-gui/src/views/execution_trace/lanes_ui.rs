@@ -442,7 +442,7 @@ fn replicas_ui(ui: &Ui, context: &ViewContext<'_>, prepared: &LoadedTrace, marks
     let words = alike.words(context.prefs.trace.replicas);
     let said = painter.text(at, Align2::LEFT_CENTER, &words, font.clone(), palette.text);
     let node = id(ui, "replicas");
-    node_ui(ui, node, said, Role::Label, || (words, String::new()));
+    node_ui(ui, node, said, Role::Note, || (words, String::new()));
     if alike.count() < 2 {
         return;
     }
