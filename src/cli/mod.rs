@@ -7,6 +7,7 @@ mod compare;
 mod export;
 mod find;
 mod insights;
+mod model;
 mod plain_output;
 mod progress;
 mod reproduce;
@@ -47,6 +48,7 @@ pub(crate) const COMMANDS: &[CliCommand] = &[
     verify::COMMAND,
     export::COMMAND,
     validate::COMMAND,
+    model::COMMAND,
 ];
 
 /// Old names of commands that are still understood, with the new ones.

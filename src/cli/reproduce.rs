@@ -1,22 +1,23 @@
 //! `reproduce`: every figure that Graphcore's guides and tutorials print, beside its simulation.
 
+mod conditions;
 mod measurements;
 mod published_figures;
+mod table;
 
 use super::progress::ProgressReporter;
 use super::{CliCommand, CliError};
 use clap::{Arg, ArgAction, ArgMatches};
+use conditions::ComparedCondition;
 use measurements::{SimulatedProgram, SpecWithOverrides};
-use published_figures::{
-    FigureTolerance, PublishedFigure, PublishedFigureKind, PublishedFigures, number,
-};
+use published_figures::{FigureVerdict, PublishedFigure, PublishedFigures};
 use rayon::prelude::*;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use tilescope_report::units::percent;
+use tilescope_sim::spec::Spec;
 
 pub(super) const COMMAND: CliCommand = CliCommand { name: "reproduce", arguments, run };
 
@@ -43,33 +44,59 @@ struct PublishedFigureRow<'a> {
     simulated: f64,
     /// Relative error; absolute where the published figure is 0.
     error: f64,
-    /// Largest relative error, 0 for exact; the bound or range where that is meant.
+    /// Largest relative error, 0 for exact, nothing where nothing is claimed.
     tolerance: serde_json::Value,
-    /// Whether the simulation is as close as claimed; nothing where nothing is claimed.
+    /// Where a relative tolerance is from.
+    tolerance_from: Option<&'a str>,
+    /// Whether the simulation is within it.
     pass: Option<bool>,
-    /// `predicted`, `fitted` or `input`.
+    /// Why the simulation misses it, where it is known to.
+    known_miss: Option<&'a str>,
+    /// `predicted`, `fitted`, `input` or `illustrated`.
     kind: &'static str,
     /// Whether all its programs fit in memory. A figure of one that does not never passes.
     fits: bool,
+    /// By program: name, published run, and each condition of both.
+    conditions: &'a [ProgramConditions<'a>],
+    #[serde(skip)]
+    verdict: FigureVerdict<'a>,
+}
+
+/// The conditions of a program beside those of the published run that it is compared with.
+#[derive(Clone, Debug, Serialize)]
+struct ProgramConditions<'a> {
+    program: &'a str,
+    run: &'a str,
+    conditions: Vec<ComparedCondition>,
 }
 
 impl<'a> PublishedFigureRow<'a> {
-    fn new(figure: &'a PublishedFigure, simulated: f64, fits: bool) -> Self {
+    fn new(compared: &'a ComparedFigure<'a>, simulated: f64, fits: bool) -> Self {
+        let ComparedFigure { figure, publication, conditions } = compared;
         let error = match figure.published {
             0.0 => simulated,
             published => simulated / published - 1.0,
         };
+        let verdict = figure.verdict(simulated, fits);
         Self {
             id: &figure.id,
-            publication: &figure.publication,
+            publication,
             what: &figure.what,
             published: figure.published,
             simulated,
             error,
             tolerance: figure.tolerance.to_json(),
-            pass: figure.tolerance.holds(figure.published, simulated).map(|close| close && fits),
+            tolerance_from: figure.tolerance_from.as_deref(),
+            pass: match verdict {
+                FigureVerdict::NothingClaimed => None,
+                FigureVerdict::Pass | FigureVerdict::PassListedAsMiss => Some(true),
+                FigureVerdict::Miss | FigureVerdict::KnownMiss(_) => Some(false),
+            },
+            known_miss: figure.known_miss.as_deref(),
             kind: figure.kind.name(),
             fits,
+            conditions,
+            verdict,
         }
     }
 }
@@ -77,19 +104,79 @@ impl<'a> PublishedFigureRow<'a> {
 fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let published =
         PublishedFigures::read().map_err(|error| CliError::Failed(error.to_string()))?;
-    let rows = rows(&published)?;
+    let compared = compared(&published)?;
+    let rows = rows(&published.programs, &compared)?;
     if matches.get_flag("json") {
         let text =
             serde_json::to_string_pretty(&rows).map_err(|e| CliError::Failed(e.to_string()))?;
         writeln!(output, "{text}")?;
         return Ok(());
     }
-    print(&rows, &published.fitted_constants, output)
+    table::print(&rows, &published.fitted_constants, output)
+}
+
+/// A figure whose programs may be compared with it.
+struct ComparedFigure<'a> {
+    figure: &'a PublishedFigure,
+    publication: &'a str,
+    conditions: Vec<ProgramConditions<'a>>,
+}
+
+/// Every figure with the conditions of its programs.
+///
+/// # Errors
+///
+/// Where a program does not run under the conditions of the publication: unlike things are not
+/// compared.
+fn compared(published: &PublishedFigures) -> Result<Vec<ComparedFigure<'_>>, CliError> {
+    let mut specs: BTreeMap<&str, Spec> = BTreeMap::new();
+    for (name, program) in &published.programs {
+        let spec = program.build()?;
+        if !program.does_its_task(&spec) {
+            let task = program.task;
+            return Err(CliError::Failed(format!("{name}: its spec is not one of {task}")));
+        }
+        specs.insert(name, spec);
+    }
+    published.figures.iter().map(|figure| compared_figure(published, &specs, figure)).collect()
+}
+
+fn compared_figure<'a>(
+    published: &'a PublishedFigures,
+    specs: &BTreeMap<&str, Spec>,
+    figure: &'a PublishedFigure,
+) -> Result<ComparedFigure<'a>, CliError> {
+    let failed = |problem: String| CliError::Failed(format!("{}: {problem}", figure.id));
+    let pairs = figure.pairs().ok_or_else(|| {
+        failed("give one published run for each program, or one for all".to_string())
+    })?;
+    let mut publication = "";
+    let mut conditions = Vec::new();
+    for (program, run) in pairs {
+        let unknown = || failed(format!("no program {program} with a published run {run}"));
+        let simulated = published.programs.get(program).ok_or_else(unknown)?;
+        let spec = specs.get(program).ok_or_else(unknown)?;
+        let published_run = published.published_runs.get(run).ok_or_else(unknown)?;
+        publication = &published_run.publication;
+        let items = figure.items(spec.model.packing_factor);
+        let beside = published_run.beside(simulated, spec, items);
+        if let Some(unlike) = beside.iter().find(|condition| !condition.alike) {
+            let ComparedCondition { name, published, simulated, .. } = unlike;
+            return Err(failed(format!(
+                "unlike things are not compared: {name} of {run} is {published}, of program \
+                 {program} {simulated}"
+            )));
+        }
+        conditions.push(ProgramConditions { program, run, conditions: beside });
+    }
+    Ok(ComparedFigure { figure, publication, conditions })
 }
 
 /// Simulates each program once and takes all figures from them.
-fn rows(published: &PublishedFigures) -> Result<Vec<PublishedFigureRow<'_>>, CliError> {
-    let programs = &published.programs;
+fn rows<'a>(
+    programs: &BTreeMap<String, SpecWithOverrides>,
+    compared: &'a [ComparedFigure<'a>],
+) -> Result<Vec<PublishedFigureRow<'a>>, CliError> {
     let progress = Mutex::new(ProgressReporter::new("simulating"));
     let done = AtomicUsize::new(0);
     let simulate = |(name, program): (&String, &SpecWithOverrides)| {
@@ -105,119 +192,22 @@ fn rows(published: &PublishedFigures) -> Result<Vec<PublishedFigureRow<'_>>, Cli
         progress.finish();
     }
     let simulated = simulated?;
-    published.figures.iter().map(|figure| row(figure, &simulated)).collect()
+    compared.iter().map(|figure| row(figure, &simulated)).collect()
 }
 
 fn row<'a>(
-    figure: &'a PublishedFigure,
+    compared: &'a ComparedFigure<'a>,
     simulated: &BTreeMap<String, SimulatedProgram>,
 ) -> Result<PublishedFigureRow<'a>, CliError> {
+    let figure = compared.figure;
     let runs: Option<Vec<&SimulatedProgram>> =
         figure.programs.iter().map(|program| simulated.get(program)).collect();
     let value = runs.as_ref().and_then(|runs| figure.measured(runs)).ok_or_else(|| {
         CliError::Failed(format!("{}: the simulation does not show this figure", figure.id))
     })?;
     let fits = runs.iter().flatten().all(|run| run.compiled.tiles_out_of_memory() == 0);
-    Ok(PublishedFigureRow::new(figure, value, fits))
-}
-
-fn print(
-    rows: &[PublishedFigureRow<'_>],
-    fitted_constants: &[String],
-    output: &mut dyn Write,
-) -> Result<(), CliError> {
-    let widest = rows.iter().map(|row| row.what.chars().count()).max().unwrap_or(0);
-    writeln!(
-        output,
-        "{:widest$}  {:15}  {:>13}  {:>13}  {:>8}  {:9}  pass",
-        "figure", "publication", "published", "simulated", "error", "kind"
-    )?;
-    for row in rows {
-        let pass = match row.pass {
-            Some(true) => "yes",
-            Some(false) if !row.fits => "MISS: does not fit in memory",
-            Some(false) => "MISS",
-            None => "-",
-        };
-        writeln!(
-            output,
-            "{:widest$}  {:15}  {:>13}  {:>13}  {:>8}  {:9}  {pass}",
-            row.what,
-            row.publication,
-            number(row.published),
-            number(row.simulated),
-            percent(row.error),
-            row.kind
-        )?;
-    }
-    let count = |wanted: Option<bool>, kind: &str| {
-        rows.iter().filter(|row| row.pass == wanted && row.kind == kind).count()
-    };
-    let predicted = PublishedFigureKind::Predicted.name();
-    writeln!(
-        output,
-        "\n{} predicted figures are within tolerance, {} are not; {} were used for fitting and prove nothing, {} are inputs",
-        count(Some(true), predicted),
-        count(Some(false), predicted),
-        rows.iter().filter(|row| row.kind == PublishedFigureKind::Fitted.name()).count(),
-        rows.iter().filter(|row| row.kind == PublishedFigureKind::Input.name()).count(),
-    )?;
-    let fitted = fitted_constants.join("; ");
-    writeln!(output, "{} constants were fitted: {fitted}", fitted_constants.len())?;
-    Ok(())
-}
-
-impl FigureTolerance {
-    fn to_json(self) -> serde_json::Value {
-        match self {
-            Self::Relative(share) => share.into(),
-            Self::Exact => 0.0.into(),
-            Self::Above(bound) => format!("> {bound}").into(),
-            Self::Between(low, high) => format!("{low} to {high}").into(),
-            Self::None => serde_json::Value::Null,
-        }
-    }
-
-    fn holds(self, published: f64, simulated: f64) -> Option<bool> {
-        match self {
-            Self::Relative(share) => Some((simulated / published - 1.0).abs() <= share),
-            Self::Exact => Some(simulated == published),
-            Self::Above(bound) => Some(simulated > bound),
-            Self::Between(low, high) => Some((low..=high).contains(&simulated)),
-            Self::None => None,
-        }
-    }
+    Ok(PublishedFigureRow::new(compared, value, fits))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use tilescope_sim::spec::find_bundled_spec;
-
-    #[test]
-    fn every_figure_has_its_own_name_and_programs_of_bundled_specs() {
-        let published = PublishedFigures::read().expect("the file is as the code expects it");
-        let (figures, programs) = (&published.figures, &published.programs);
-        for (position, figure) in figures.iter().enumerate() {
-            assert!(figures[..position].iter().all(|o| o.id != figure.id), "{}", figure.id);
-            assert!(!figure.programs.is_empty(), "{}", figure.id);
-            for program in &figure.programs {
-                assert!(programs.contains_key(program), "{}: {program}", figure.id);
-            }
-        }
-        for (name, program) in programs {
-            assert!(find_bundled_spec(&program.spec).is_some(), "{name}: {}", program.spec);
-            assert!(figures.iter().any(|figure| figure.programs.contains(name)), "{name}: unused");
-        }
-    }
-
-    #[test]
-    fn a_miss_is_a_miss() {
-        assert_eq!(FigureTolerance::Relative(0.1).holds(100.0, 109.0), Some(true));
-        assert_eq!(FigureTolerance::Relative(0.1).holds(100.0, 111.0), Some(false));
-        assert_eq!(FigureTolerance::Exact.holds(9.0, 8.0), Some(false));
-        assert_eq!(FigureTolerance::Above(0.58).holds(0.58, 0.57), Some(false));
-        assert_eq!(FigureTolerance::Between(2.0, 4.0).holds(3.0, 4.0), Some(true));
-        assert_eq!(FigureTolerance::None.holds(1.0, 5.0), None);
-    }
-}
+mod tests;

@@ -106,15 +106,16 @@ fn key_json(model: Option<&str>, key: &SpecKey) -> Value {
     let (kind, min, max) = match key.value_type {
         SpecKeyType::Integer(min, max) => ("integer", json!(min), json!(max)),
         SpecKeyType::PowerOfTwo(max) => ("power_of_two", json!(1), json!(max)),
-        SpecKeyType::RealAbove(min, max) | SpecKeyType::RealFrom(min, max) => {
-            ("real", json!(min), json!(max))
-        }
+        SpecKeyType::RealAbove(min, max)
+        | SpecKeyType::RealAboveOr(min, max, _)
+        | SpecKeyType::RealFrom(min, max) => ("real", json!(min), json!(max)),
         SpecKeyType::Boolean => ("flag", Value::Null, Value::Null),
         SpecKeyType::OneOf(_) | SpecKeyType::ModelName => ("word", Value::Null, Value::Null),
         SpecKeyType::Stages => ("stages", Value::Null, Value::Null),
     };
     let words: Vec<&str> = match key.value_type {
         SpecKeyType::OneOf(words) => words.to_vec(),
+        SpecKeyType::RealAboveOr(_, _, word) => vec![word],
         SpecKeyType::ModelName => MODELS.iter().map(|model| model.name).collect(),
         _ => Vec::new(),
     };

@@ -4,6 +4,7 @@ use super::{CliCommand, CliError, json_argument, open_report, report_argument};
 use clap::ArgMatches;
 use std::io::Write;
 use std::path::Path;
+use tilescope_analysis::host::{HostSummary, bottleneck_title, part_title, source_title};
 use tilescope_analysis::summary::{ExecutionSummary, ReportSummary, summary};
 use tilescope_report::units::{binary_bytes, exact_bytes, grouped, percent, seconds};
 use tilescope_report::{BatchingConfig, Report, ReportPart};
@@ -148,6 +149,11 @@ fn print(report: &Report, figures: &ReportSummary, output: &mut dyn Write) -> Re
     if let Some(batching) = report.batching().map_err(failed)? {
         table.row("Samples per call", &samples_line(&batching))?;
     }
+    table.head("Host")?;
+    match &figures.host {
+        None => table.row("None", "not recorded, or the model works on no samples")?,
+        Some(host) => print_host(host, &mut table)?,
+    }
     for note in report.notes().map_err(failed)? {
         let (label, text) = labelled(&note);
         table.head(label)?;
@@ -189,6 +195,37 @@ fn print_execution(
                 shares.join(", "),
             ),
         )?;
+    }
+    Ok(())
+}
+
+/// The loader alone, synthetic data and real data, and what a call is.
+fn print_host(host: &HostSummary, table: &mut TwoColumnTable) -> Result<(), CliError> {
+    for of in &host.rates {
+        let rate = grouped(of.samples_per_second.round() as u64);
+        let held_back = bottleneck_title(of.rate.bottleneck);
+        let text = format!("{rate} samples per second, held back by {held_back}");
+        table.row(source_title(of.rate.source), &text)?;
+    }
+    for of in &host.call {
+        let text = format!("{}, {} of the call", seconds(of.seconds), percent(of.share));
+        table.row(part_title(of.kind), &text)?;
+    }
+    for tensor in &host.tensors {
+        let text = format!("{}, {} a call", tensor.shape, exact_bytes(tensor.bytes.0));
+        table.row(&format!("  {} {}", tensor.direction, tensor.name), &text)?;
+    }
+    for (at, epoch) in host.epochs.iter().enumerate() {
+        let name = if at == 0 { "First epoch" } else { "Each later epoch" };
+        let text = format!(
+            "{} steps, {} samples and {} left out, {}, {} samples per second",
+            grouped(epoch.calls),
+            grouped(epoch.samples),
+            grouped(epoch.left_out),
+            seconds(epoch.seconds),
+            grouped(epoch.samples_per_second.round() as u64),
+        );
+        table.row(name, &text)?;
     }
     Ok(())
 }

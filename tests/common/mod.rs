@@ -63,13 +63,17 @@ pub(crate) fn lowered(
 
 /// Cycles of each node of a small graph on all tiles of a chip, plans made ahead as a program's are.
 pub(crate) fn node_cycles(chip: &str, graph: &ModelGraph) -> Vec<Cycles> {
+    node_works(chip, graph).iter().map(op_benchmark::cycles).collect()
+}
+
+/// What each node of a small graph does on all tiles of a chip.
+pub(crate) fn node_works(chip: &str, graph: &ModelGraph) -> Vec<OperationWork> {
     let machine = IpuTarget::all_tiles_of(*find_chip(chip).expect("a chip"));
     let (plans, planning) = (PlanCache::new(), PoplibsOptions::default());
     let mut context = LoweringContext::new(&graph.tensors, machine, false, &planning, &plans);
     let mut lowering = GraphLowering::new(graph, &mut context);
     lowering.plan_ahead();
-    let cycles = |node| op_benchmark::cycles(&lowering.lower(node).expect("a plan").work);
-    graph.nodes.iter().map(cycles).collect()
+    graph.nodes.iter().map(|node| lowering.lower(node).expect("a plan").work).collect()
 }
 
 /// Cycles of a layer's product and of its bias.
@@ -90,16 +94,20 @@ pub(crate) fn layer_cycles(
     [cycles[0], cycles[1]]
 }
 
-/// Cycles of the forward pass of one layer of BERT-Base on a Mk2, for each token.
-pub(crate) fn encoder_cycles_per_token([batch, tokens]: [u64; 2]) -> f64 {
+/// The forward pass of one layer of BERT-Base.
+pub(crate) fn encoder([batch, tokens]: [u64; 2]) -> ModelGraph {
     let text = format!(
         "[model]\nname = \"bert\"\ntraining = false\nprecision = \"float16\"\nlayers = 1\n\
          hidden = 768\nheads = 12\nintermediate = 3072\nvocab_size = 1000\n\
          batch_size = {batch}\nsequence_length = {tokens}\n[target]\nname = \"mk2\"\n"
     );
     let spec = Spec::build(&SpecSource::from_text("encoder", &text)).expect("sane spec");
-    let graph = (spec.model.definition.build)(&spec.model).expect("sane sizes");
-    let cycles: Cycles = node_cycles("mk2", &graph).into_iter().sum();
+    (spec.model.definition.build)(&spec.model).expect("sane sizes")
+}
+
+/// Cycles of the forward pass of one layer of BERT-Base on a Mk2, for each token.
+pub(crate) fn encoder_cycles_per_token([batch, tokens]: [u64; 2]) -> f64 {
+    let cycles: Cycles = node_cycles("mk2", &encoder([batch, tokens])).into_iter().sum();
     cycles.as_f64() / (batch * tokens) as f64
 }
 

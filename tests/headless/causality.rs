@@ -88,11 +88,50 @@ const REPLICAS: Choices = &[
     &["options.merge_exchange=false"],
 ];
 
-const SHARDING: Choices = &[
+const RTS_WEIGHTS: Choices = &[
+    &[],
+    &[
+        "options.location.weights.replicated_tensor_sharding=true",
+        "options.location.weights.min_elements_for_rts=1000",
+    ],
+];
+
+const RTS_ACCUMULATORS: Choices = &[
+    &[],
+    &[
+        "options.location.accumulators.replicated_tensor_sharding=true",
+        "options.location.accumulators.min_elements_for_rts=1000",
+    ],
+];
+
+const RTS_STATE: Choices = &[
     &[],
     &[
         "options.location.optimizer_state.replicated_tensor_sharding=true",
         "options.location.optimizer_state.min_elements_for_rts=1000",
+    ],
+];
+
+const ON_AND_OFF_CHIP: Choices = &[
+    &[],
+    &[
+        "options.location.weights.on_chip=false",
+        "options.location.accumulators.on_chip=false",
+        "options.location.optimizer_state.on_chip=false",
+    ],
+];
+
+const DOMAINS: Choices = &[
+    &["options.replication_factor=1"],
+    &["options.replication_factor=2"],
+    &["options.replication_factor=4"],
+    &["options.replication_factor=4", "options.num_instances=2"],
+    &[
+        "options.replication_factor=4",
+        "options.num_instances=2",
+        "options.location.weights.sharding_domain=all",
+        "options.location.accumulators.sharding_domain=all",
+        "options.location.optimizer_state.sharding_domain=all",
     ],
 ];
 
@@ -135,8 +174,21 @@ fn every_way_through_the_io_tiles_is_causal() {
 
 #[test]
 fn every_way_to_add_up_over_the_replicas_is_causal() {
-    let simulated = hold_over(&[EXECUTIONS, LOCATIONS, REPLICAS, SHARDING]);
+    let simulated = hold_over(&[EXECUTIONS, LOCATIONS, REPLICAS, RTS_STATE]);
     assert!(simulated > 80, "{simulated}");
+}
+
+#[test]
+fn every_way_to_share_tensors_out_over_the_replicas_is_causal() {
+    const ADAM: Choices = &[&["model.optimizer=adam"]];
+    const TWO_REPLICAS: Choices = &[&["options.replication_factor=2"]];
+    const SHARED_WEIGHTS: Choices = &[RTS_WEIGHTS[1]];
+    let shared = [ADAM, ON_AND_OFF_CHIP, DOMAINS, RTS_WEIGHTS, RTS_ACCUMULATORS, RTS_STATE];
+    let simulated = hold_over(&shared);
+    assert!(simulated > 60, "{simulated}");
+    let passes = [EXECUTIONS, LOCATIONS, TWO_REPLICAS, SHARED_WEIGHTS, RTS_ACCUMULATORS];
+    let simulated = hold_over(&passes);
+    assert!(simulated > 60, "{simulated}");
 }
 
 #[test]

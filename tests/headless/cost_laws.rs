@@ -2,11 +2,14 @@
 //! operation beats the machine, what it holds is counted, what is sent arrives, larger ones cost
 //! more, and a little larger ones a little more. Laws of plans are in `tests/headless/planner_properties.rs`.
 
-use crate::common::{self, encoder_cycles_per_token, layer_cycles, node_cycles};
+use crate::common::{
+    self, encoder, encoder_cycles_per_token, layer_cycles, node_cycles, node_works,
+};
 use proptest::prelude::*;
 use tilescope_report::units::{Bytes, Cycles, TileId};
 use tilescope_sim::custom::stencil::StencilNeighbourhood;
 use tilescope_sim::graph::GraphBuilder;
+use tilescope_sim::graph_lowering::op_benchmark;
 use tilescope_sim::operators::{
     AddBiasOp, BinaryOp, ConvOp, EmbeddingOp, MatMulOp, MatVecOp, Operator, PoolOp, PoolWindow,
     ReduceOp, RnnOp, SoftmaxOp, StencilOp, TransposeOp,
@@ -371,7 +374,7 @@ proptest! {
             lowered(machine, RnnOp::gru(b, false), &[
                 (vec![d, 2, c], Half), (vec![b + c, 3 * b], Half), (vec![3, b], Half),
             ]),
-            lowered(machine, StencilOp(StencilNeighbourhood::NinePoint), &[(vec![a, b, d], Half)]),
+            lowered(machine, StencilOp::over_field(StencilNeighbourhood::NinePoint), &[(vec![a, b, d], Half)]),
             lowered(machine, MatVecOp, &[(vec![a, b], Float), (vec![b], Float)]),
         ];
         for work in &works {
@@ -466,6 +469,41 @@ fn softmax_of_odd_tokens_brings_rows_together() {
     };
     assert_eq!(steps(728), [""; 0]);
     assert_eq!(steps(729), ["SoftMax/rows/ExchangePre", "SoftMax/rows/PreArrange-1"]);
+}
+
+/// What heads of odd token counts cost beside even ones: queries and keys whose groups end inside
+/// tokens are copied half by half instead of transposed in blocks, and so are rows of scores and
+/// values. Every step has its name, and what is sent arrives.
+#[test]
+fn heads_of_odd_tokens_are_copied_half_by_half() {
+    let attention = |tokens: u64| {
+        let graph = encoder([8, tokens]);
+        let works = node_works("mk2", &graph);
+        let parts = ["scores", "softmax", "context"].map(|part| format!("layer0/attention/{part}"));
+        let nodes = graph.nodes.iter().zip(&works);
+        let part = |name: &String| {
+            let found = nodes.clone().find(|(node, _)| node.name == *name);
+            let work = found.expect("a part of the layer").1;
+            check_exchanges(&IpuTarget::all_tiles_of(MK2), work).expect("what is sent arrives");
+            let phases = work.phases().into_iter().map(|(phase, _)| phase.name.clone());
+            (phases.collect::<Vec<_>>(), op_benchmark::cycles(work))
+        };
+        parts.each_ref().map(part)
+    };
+    let has = |names: &[String], part: &str| names.iter().any(|name| name.contains(part));
+    let (even, odd) = (attention(128), attention(129));
+    for (copied, (even, _), (odd, _)) in [
+        ("{actsRearranged,weightsRearranged}/OnTileCopy-0", &even[0], &odd[0]),
+        ("SoftMax/rows/PreArrange-0", &even[1], &odd[1]),
+        ("weightsRearranged/OnTileCopy-0", &even[2], &odd[2]),
+    ] {
+        assert!(!has(even, copied) && has(odd, copied), "{copied}: {even:?} and {odd:?}");
+    }
+    assert!(has(&even[0].0, "Transpose") && !has(&odd[0].0, "Transpose"));
+    let cycles = |parts: &[(Vec<String>, Cycles); 3]| {
+        parts.iter().map(|(_, cycles)| *cycles).sum::<Cycles>().as_f64()
+    };
+    assert!(cycles(&odd) > 1.3 * cycles(&even));
 }
 
 /// A token or a sample more does not change the throughput of a layer by more than 1.3 times;

@@ -9,8 +9,8 @@ use tilescope_report::units::{
     Bytes, Cycles, NumberFormat, TileId, TileRange, TileRuns, VertexTypeId,
 };
 use tilescope_report::{
-    BatchingConfig, CategoryBytes, MarkKind, MemoryCategory, MemoryRegion, ProgramKind, Report,
-    StreamEndpoint, TileMemory, VertexGroup, VertexTypeInfo,
+    BatchingConfig, CategoryBytes, HostCallPart, MarkKind, MemoryCategory, MemoryRegion,
+    ProgramKind, Report, StreamEndpoint, TileMemory, VertexGroup, VertexTypeInfo,
 };
 
 const KIB: u64 = 1024;
@@ -35,6 +35,8 @@ fn bad() -> ReportBuilder {
     let global = report.program(ProgramKind::GlobalExchange, "allReduce/GlobalPre");
     let operation = report.operation("layer/matmul", "matmul");
     report.parts.programs[arrange.index()].operation = Some(operation);
+    let call = report.program(ProgramKind::Sync, &HostCallPart::Framework.sync_name());
+    let control = report.program(ProgramKind::StreamCopyBegin, "programId0");
     report.root(ProgramKind::Sequence, "main", &[begin, mid, remote, arrange, work, sync, global]);
     let kind = VertexTypeInfo {
         name: "poplar_rt::DstStridedCopyDA32".to_owned(),
@@ -88,6 +90,8 @@ fn bad() -> ReportBuilder {
         let start = index as u64 * 1000;
         report.run(program, start..start + 1000);
     }
+    // A copy that does not wait tells how long a handshake is.
+    report.run(call, 7000..8000).run(control, 8000..8010);
     report.mark(MarkKind::Phase, "ramp-up", 0..3);
     report.mark(MarkKind::Phase, "main", 3..5);
     report.mark(MarkKind::Phase, "ramp-down", 5..7);

@@ -16,7 +16,7 @@ fn copies(overrides: &[&str]) -> Vec<(String, u64)> {
             let name = &compiled.compilation.vertex_types[group.vertex_type.index()].name;
             (name.clone(), group.count.total())
         })
-        .filter(|(name, _)| name.contains("DstStridedCopy"))
+        .filter(|(name, _)| name.contains("StridedCopy"))
         .collect()
 }
 

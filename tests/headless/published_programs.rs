@@ -5,6 +5,7 @@ use crate::common;
 use rusqlite::{Connection, OpenFlags};
 use tilescope_analysis::summary::{ReportSummary, summary};
 use tilescope_report::Report;
+use tilescope_sim::compile::compile;
 
 /// A simulated spec.
 struct Run {
@@ -146,4 +147,48 @@ fn a_weight_update_of_the_mnist_pipeline() {
     let twice = Run::new("mnist_pipeline", &["options.device_iterations=2"]).total_cycles();
     let once = Run::new("mnist_pipeline", &["options.device_iterations=1"]).total_cycles();
     within("cycles of an update", twice - once, 1_211_970.0, 25.0);
+}
+
+/// Inference of one bundled spec of a training, on one Mk2.
+const INFERENCE: [&str; 11] = [
+    "model.training=false",
+    "model.packing_factor=1",
+    "target.name=mk2",
+    "target.ipus=1",
+    "options.stages=[]",
+    "options.replication_factor=1",
+    "options.gradient_accumulation=1",
+    "options.recomputation=none",
+    "options.available_memory_proportion=0.6",
+    "options.location.optimizer_state.on_chip=true",
+    "options.location.optimizer_state.replicated_tensor_sharding=false",
+];
+
+/// Programs that ran in public fit: the largest batches of the benchmarks of graphcore/examples on
+/// one IPU (nlp/bert/popart and vision/cnns/tensorflow1, benchmarks.yml), and many replicas.
+#[test]
+fn programs_that_ran_fit() {
+    let base = ["model.batch_size=80", "options.available_memory_proportion=0.55"];
+    let images = [
+        "target.name=mk2",
+        "model.batch_size=80",
+        "options.num_io_tiles=64",
+        "options.overlap_io=loops",
+        "options.host.loader=sync",
+        "options.input_type=uint8",
+        "options.normalise_on_ipu=true",
+    ];
+    let replicas = ["options.replication_factor=256", "options.num_instances=128"];
+    // Of four sequences, which ran with poplibs' default proportion, the compiler has to find one.
+    let large = ["model.batch_size=4", "options.available_memory_proportion=auto"];
+    for (spec, overrides) in [
+        ("bert_large_pod16", [&INFERENCE[..], &["model.batch_size=2"]].concat()),
+        ("bert_large_pod16", [&INFERENCE[..], &large].concat()),
+        ("bert_base_pod16", [&INFERENCE[..], &base].concat()),
+        ("resnet50_inference_c600", images.to_vec()),
+        ("resnet50_pod64", replicas.to_vec()),
+    ] {
+        let compiled = compile(&common::spec(spec, &overrides)).expect("compiles");
+        assert_eq!(compiled.tiles_out_of_memory(), 0, "{spec}: {overrides:?}");
+    }
 }

@@ -202,8 +202,19 @@ const SCHEMES: &[Scheme] = &[
     ),
     scheme(
         "host processes that share the replicas",
-        &["options.replication_factor=16", "model.batch_size=160"],
+        &["options.replication_factor=16", "options.host.seconds_per_micro_batch=20e-6"],
         &["options.num_instances=4"],
+        Some(Equal),
+        Some(Less),
+    ),
+    scheme(
+        "hosts that share the replicas",
+        &[
+            "options.replication_factor=16",
+            "options.num_instances=4",
+            "options.host.shared_bytes_per_second=2e9",
+        ],
+        &["options.num_hosts=4"],
         Some(Equal),
         Some(Less),
     ),
@@ -573,7 +584,7 @@ fn any_options() -> impl Strategy<Value = Vec<String>> {
         one_of(&["all", "final", "sum", "every_n"]),
         one_of(&["true", "false"]),
         one_of(&["true", "false"]),
-        one_of(&["none", "async", "sync", "synthetic"]),
+        one_of(&["none", "async", "async_rebatched", "sync", "synthetic"]),
         one_of(&["true", "false"]),
     );
     (schemes, rest).prop_map(|(a, b)| {

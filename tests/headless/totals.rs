@@ -85,15 +85,23 @@ fn check(report: &Report, name: &str) {
 /// take.
 fn check_program_tree(report: &Report, runs: &ProgramRuns, name: &str) {
     let mut own: BTreeMap<ProgramId, Cycles> = BTreeMap::new();
-    for ((_, program, _), totals) in &runs.steps {
-        *own.entry(*program).or_default() += totals.cycles;
+    let programs = report.programs().expect("reads");
+    for ((_, id, _), totals) in &runs.steps {
+        // What outlined code takes is that of its calls, and of the programs in its function.
+        let call = programs.get(*id).and_then(|program| program.outlined).map(|of| of.call);
+        for node in call.into_iter().chain([programs.body(*id)]) {
+            *own.entry(node).or_default() += totals.cycles;
+        }
     }
+    let calls: BTreeSet<ProgramId> =
+        programs.iter().filter_map(|(_, program)| Some(program.outlined?.call)).collect();
     let tree = costs(report).expect("reads");
     assert_eq!(tree.run, runs.range.length(), "{name}");
-    for (id, program) in report.programs().expect("reads").iter() {
+    for (id, program) in programs.iter() {
         let Some(of) = tree.nodes.get(&id) else { continue };
         assert!(tree.mean_elapsed(of) <= tree.run, "{name}: {id:?} {of:?} of {}", tree.run);
-        let children: BTreeSet<ProgramId> = program.children.iter().copied().collect();
+        let called = if calls.contains(&id) { &[][..] } else { &program.children };
+        let children: BTreeSet<ProgramId> = called.iter().copied().collect();
         let below = children.iter().map(|child| Some(tree.nodes.get(child)?.lane_cycles));
         if let Some(below) = below.collect::<Option<Vec<Cycles>>>() {
             let steps = own.get(&id).copied().unwrap_or_default();

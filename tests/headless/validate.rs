@@ -5,11 +5,11 @@
 use crate::common::{lowered, stderr, stdout, tilescope};
 use serde_json::Value;
 use tilescope_report::units::{Bytes, Cycles};
+use tilescope_sim::cost_constants::EXCHANGE_START_CYCLES;
 use tilescope_sim::graph_lowering::op_benchmark;
 use tilescope_sim::operators::{
     ConvOp, EmbeddingOp, MatMulOp, MatMulPhase, Operator, PoolOp, ReduceOp, RnnOp,
 };
-use tilescope_sim::poplar::fitted_constants::EXCHANGE_START_CYCLES;
 use tilescope_sim::popops::reduce::ReduceOperation;
 use tilescope_sim::shape::{DType, TensorRole};
 use tilescope_sim::targets::IpuTarget;
@@ -291,7 +291,7 @@ fn operators_of_models_cost_what_rows_cost() {
     let validation = validate(&format!("{HEAD}\n{}", rows.collect::<String>())).expect("sane rows");
     assert!(validation.skipped.is_empty(), "{:?}", validation.skipped);
     for (row, (family, config, cycles)) in validation.rows.iter().zip(&cases) {
-        let alone = row.simulated_cycles - EXCHANGE_START_CYCLES;
+        let alone = row.simulated_cycles - EXCHANGE_START_CYCLES.cycles();
         assert_eq!(alone, *cycles, "{family} {config}");
     }
 }

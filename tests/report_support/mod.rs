@@ -154,6 +154,10 @@ fn random_program(rng: &mut Dice, parts: &mut CompilationReport, ipus: u32, tile
             operation: (operations > 0).then(|| OperationId(rng.below(operations) as u32)),
             stream: rng.pick(&StreamEndpoint::ALL),
             repeats: 1 + rng.below(1000),
+            outlined: rng.maybe(|rng| OutlinedCall {
+                body: ProgramId(id),
+                call: ProgramId(rng.below(count.into()) as u32),
+            }),
         });
     }
     parts.roots = (0..rng.below(3)).map(|_| ProgramId(rng.below(count.into()) as u32)).collect();

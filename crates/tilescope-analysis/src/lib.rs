@@ -8,6 +8,7 @@ pub mod distribution;
 pub mod exchange_code;
 pub mod find;
 mod graph_layout;
+pub mod host;
 pub mod insights;
 pub mod json;
 mod label_conventions;

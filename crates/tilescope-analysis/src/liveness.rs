@@ -10,7 +10,7 @@ use tilescope_report::units::{
     Bytes, Cycles, IpuId, ProgramId, Quantity, TileId, TileRange, TileRuns, VariableId,
 };
 use tilescope_report::{
-    ProgramNodeTable, Report, ReportError, ReportPart, Target, TileMemory, Variable,
+    OutlinedCall, ProgramNodeTable, Report, ReportError, ReportPart, Target, TileMemory, Variable,
     VariableFilter, VariablePlacement,
 };
 
@@ -323,8 +323,19 @@ pub fn cycles(
 }
 
 /// The path of programs from a root down to `program`, the root first, by the first way found;
-/// empty if no root leads there.
+/// empty if no root leads there. A program of outlined code is below its call.
 pub fn enclosing(programs: &ProgramNodeTable, program: ProgramId) -> Vec<ProgramId> {
+    match programs.get(program).and_then(|program| program.outlined) {
+        Some(OutlinedCall { call, .. }) => {
+            let above = path_to(programs, call);
+            if above.is_empty() { above } else { [above, vec![program]].concat() }
+        }
+        None => path_to(programs, program),
+    }
+}
+
+/// The path down to a program of the tree.
+fn path_to(programs: &ProgramNodeTable, program: ProgramId) -> Vec<ProgramId> {
     let mut seen = std::collections::BTreeSet::new();
     for root in programs.roots() {
         let mut path = vec![(*root, 0)];

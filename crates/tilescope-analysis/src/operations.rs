@@ -112,6 +112,7 @@ impl ProgramCosts {
         code: &mut TileByteSums,
         (id, program): (ProgramId, &ProgramNode),
     ) {
+        // Outlined code is there once, with the operation that is first to run it.
         if let Some(traffic) = self.exchanges.get(&id) {
             row.exchange_code += code.add(traffic, |tile| tile.code_bytes);
         }

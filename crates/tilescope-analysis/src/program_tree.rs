@@ -4,7 +4,7 @@
 //! A call is shown as a leaf that names its function; functions are trees of their own, so that a
 //! body that is called from many places is listed once.
 
-use crate::trace::program_runs;
+use crate::trace::{ProgramExecutions, program_runs};
 use std::collections::{BTreeMap, BTreeSet};
 use tilescope_report::units::{
     Bytes, Cycles, NumberFormat, ProgramId, exact_bytes, grouped, percent,
@@ -187,8 +187,8 @@ const MAX_VISITS: usize = 20_000_000;
 /// A trace that cannot be read.
 pub fn costs(report: &Report) -> Result<ProgramTreeTotals, ReportError> {
     let Some(trace) = report.trace()? else { return Ok(ProgramTreeTotals::default()) };
-    let runs = program_runs(&trace)?.by_program();
     let programs = report.programs()?;
+    let runs = OutlinedRuns::new(program_runs(&trace)?.by_program(), &programs);
     let mut parents: BTreeMap<ProgramId, BTreeSet<ProgramId>> = BTreeMap::new();
     let mut places: BTreeMap<ProgramId, u32> = BTreeMap::new();
     for (id, program) in programs.iter() {
@@ -200,7 +200,7 @@ pub fn costs(report: &Report) -> Result<ProgramTreeTotals, ReportError> {
     let mut nodes = BTreeMap::new();
     let mut visits = 0;
     for (id, _) in programs.iter() {
-        let below = below(&programs, id);
+        let below = below(&programs, &runs, id);
         visits += below.len();
         if visits > MAX_VISITS {
             // Sums that are there are whole; there are no others.
@@ -214,9 +214,9 @@ pub fn costs(report: &Report) -> Result<ProgramTreeTotals, ReportError> {
         }
         let places = places.get(&id).copied().unwrap_or(1);
         let mut sum = ProgramTreeCosts { places, ..ProgramTreeCosts::default() };
-        for run in below.iter().filter_map(|node| runs.get(node)) {
-            sum.lane_cycles = sum.lane_cycles.saturating_add(run.totals.cycles);
-            sum.bytes = sum.bytes.saturating_add(run.totals.bytes);
+        for (cycles, bytes) in below.iter().filter_map(|node| runs.by_node.get(node)) {
+            sum.lane_cycles = sum.lane_cycles.saturating_add(*cycles);
+            sum.bytes = sum.bytes.saturating_add(*bytes);
         }
         nodes.insert(id, sum);
     }
@@ -224,11 +224,39 @@ pub fn costs(report: &Report) -> Result<ProgramTreeTotals, ReportError> {
     Ok(ProgramTreeTotals { nodes, run: trace.range().length(), lanes })
 }
 
-/// A node, all that is below it, and all that is called there.
-fn below(programs: &ProgramNodeTable, id: ProgramId) -> BTreeSet<ProgramId> {
+/// What the steps took that a node stands for by itself: leaves, and calls of outlined code, of which
+/// each step says in which it ran.
+struct OutlinedRuns {
+    by_node: BTreeMap<ProgramId, (Cycles, Bytes)>,
+    calls: BTreeSet<ProgramId>,
+}
+
+impl OutlinedRuns {
+    fn new(runs: BTreeMap<ProgramId, ProgramExecutions>, programs: &ProgramNodeTable) -> Self {
+        let mut found = Self { by_node: BTreeMap::new(), calls: BTreeSet::new() };
+        for (id, run) in runs {
+            let outlined = programs.get(id).and_then(|program| program.outlined);
+            let call = outlined.map(|outlined| outlined.call);
+            found.calls.extend(call);
+            for node in call.into_iter().chain([programs.body(id)]) {
+                let (cycles, bytes) = found.by_node.entry(node).or_default();
+                *cycles = cycles.saturating_add(run.totals.cycles);
+                *bytes = bytes.saturating_add(run.totals.bytes);
+            }
+        }
+        found
+    }
+}
+
+/// A node, all that is below it, and all that is called there; what calls of outlined code took is
+/// known without looking below them.
+fn below(programs: &ProgramNodeTable, runs: &OutlinedRuns, id: ProgramId) -> BTreeSet<ProgramId> {
     let mut found = BTreeSet::from([id]);
     let mut open = vec![id];
     while let Some(node) = open.pop() {
+        if runs.calls.contains(&node) {
+            continue;
+        }
         let children = programs.get(node).map_or(&[][..], |program| &program.children);
         open.extend(children.iter().copied().filter(|child| found.insert(*child)));
     }
@@ -248,12 +276,14 @@ pub fn tally(programs: &ProgramNodeTable, root: Option<ProgramId>) -> Vec<(Progr
     tally
 }
 
-/// The group in which a program is found, and the nodes above it there, which must not be folded.
+/// The group in which a program is found, and the nodes above it there, which must not be folded; of
+/// a further call of outlined code, those of the program in the function.
 pub fn find(
     programs: &ProgramNodeTable,
     groups: &[ProgramTreeGroup],
     wanted: ProgramId,
 ) -> Option<(usize, Vec<ProgramId>)> {
+    let wanted = programs.body(wanted);
     let mut seen = BTreeSet::new();
     for (index, group) in groups.iter().enumerate() {
         let Some(root) = group.root else {
@@ -330,6 +360,7 @@ pub fn facts(
     if !program.children.is_empty() {
         facts.add("Children", grouped(program.children.len() as u64));
     }
+    outlined_facts(&programs, id, &mut facts);
     let operation = program.operation.and_then(|operation| {
         report
             .operations()
@@ -356,6 +387,18 @@ pub fn facts(
         facts.add("Traffic", "not recorded".to_owned());
     }
     Ok(facts.0)
+}
+
+/// Where outlined code stands, and how often it is called.
+fn outlined_facts(programs: &ProgramNodeTable, id: ProgramId, facts: &mut ProgramFactList) {
+    let Some(outlined) = programs.get(id).and_then(|program| program.outlined) else { return };
+    let is_use =
+        |program: &ProgramNode| program.outlined.is_some_and(|of| of.body == outlined.body);
+    let uses = programs.iter().filter(|(_, program)| is_use(program)).count();
+    facts.add("Calls of its function", grouped(uses as u64));
+    if let Some(body) = programs.get(outlined.body).filter(|_| outlined.body != id) {
+        facts.add("Runs the code of", label(body));
+    }
 }
 
 fn moves_data(kind: ProgramKind) -> bool {

@@ -1,5 +1,6 @@
 //! The figures of a report at a glance: what `tilescope summary` prints and the Summary tab shows.
 
+use crate::host::{self, HostSummary};
 use crate::memory::needed;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -18,6 +19,8 @@ pub struct ReportSummary {
     pub memory: MemorySummary,
     /// The run; `None` where the program was only compiled.
     pub execution: Option<ExecutionSummary>,
+    /// What the host does for it; `None` where that was not recorded.
+    pub host: Option<HostSummary>,
 }
 
 /// Figures of the machine.
@@ -172,6 +175,7 @@ pub fn summary(report: &Report) -> Result<ReportSummary, ReportError> {
         graph: graph_summary(report.graph()?),
         memory: memory(report)?,
         execution: execution(report, &target)?,
+        host: host::host(report)?,
     })
 }
 

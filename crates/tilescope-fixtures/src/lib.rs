@@ -73,6 +73,7 @@ impl ReportBuilder {
             tile_memory: TileRuns::empty(),
             tile_categories: TileRuns::empty(),
             liveness: Vec::new(),
+            host: None,
             notes: Vec::new(),
         };
         let meta = ReportMeta { generator: "by hand".to_owned(), spec: None };

@@ -4,6 +4,7 @@
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 pub mod compile;
+pub mod cost_constants;
 pub mod custom;
 pub mod graph;
 pub mod graph_lowering;
@@ -23,4 +24,6 @@ pub(crate) mod spec_keys;
 pub mod targets;
 pub mod validate;
 
-pub use simulation::{MOST_RECORDS, RunForecast, SimulateError, Simulation, simulate};
+pub use simulation::{
+    MOST_RECORDS, ProgramFigures, RunForecast, SimulateError, Simulation, simulate,
+};

@@ -4,7 +4,7 @@ use super::compile::{self, CompileError, CompiledProgram};
 use super::run::{self, DryRunSummary, StepSink};
 use super::spec::Spec;
 use std::path::{Path, PathBuf};
-use tilescope_report::units::{Bytes, grouped};
+use tilescope_report::units::{Bytes, Cycles, grouped};
 use tilescope_report::{
     ExecutionStep, Recorder, ReportError, ReportMeta, ReportWriter, StepLayout, TraceMark,
 };
@@ -71,6 +71,17 @@ impl RunForecast {
     }
 }
 
+/// The figures of a program that are known without a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProgramFigures {
+    /// Length of the run; nothing for a program that does not fit in memory.
+    pub cycles: Option<Cycles>,
+    /// Samples of a host call.
+    pub samples: u64,
+    /// What the fullest tile needs, gaps included.
+    pub fullest_tile: Bytes,
+}
+
 /// A compiled spec, ready to be run.
 pub struct Simulation<'a> {
     spec: &'a Spec,
@@ -96,10 +107,11 @@ impl<'a> Simulation<'a> {
         if accumulation.saturating_mul(iterations) > MOST_COUNTED_MICRO_BATCHES {
             allowed(records_of_long_run(spec)?)?;
         }
-        let compiled = compile::compile(spec)?;
+        let mut compiled = compile::compile(spec)?;
         let fits = compiled.tiles_out_of_memory() == 0;
         let run = fits.then(|| run::dry_run(&compiled, spec));
-        allowed(run.map_or(0, |run| run.trace_bars))?;
+        allowed(run.as_ref().map_or(0, |run| run.trace_bars))?;
+        compiled.compilation.host = run.as_ref().and_then(|run| run.host.clone());
         Ok(Self { spec, compiled, run })
     }
 
@@ -110,7 +122,17 @@ impl<'a> Simulation<'a> {
 
     /// What the run will take; nothing for a program that does not fit in memory.
     pub fn forecast(&self) -> RunForecast {
-        RunForecast { records: self.run.map_or(0, |run| run.trace_bars) }
+        RunForecast { records: self.run.as_ref().map_or(0, |run| run.trace_bars) }
+    }
+
+    /// Runs the program without a report.
+    pub fn figures(&self) -> ProgramFigures {
+        let compilation = &self.compiled.compilation;
+        let cycles =
+            self.run.as_ref().map(|summary| run::run_cycles(&self.compiled, self.spec, summary));
+        let samples = compilation.batching.map_or(1, |batching| batching.samples_per_call());
+        let needed = compilation.tile_memory.map(|tile| tile.including_gaps + tile.overflowed);
+        ProgramFigures { cycles, samples, fullest_tile: needed.max() }
     }
 
     /// Runs the program and writes the report to `directory`; returns the file's path.

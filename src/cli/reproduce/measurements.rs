@@ -1,6 +1,7 @@
 //! Simulates a program in memory and takes figures from its run.
 
 use super::CliError;
+use super::conditions::{RunFramework, RunTask};
 use serde::Deserialize;
 use std::convert::Infallible;
 use tilescope_report::units::{Bytes, CycleRange, Cycles, IpuId};
@@ -19,8 +20,21 @@ use tilescope_sim::spec::{Spec, SpecSource};
 pub(super) struct SpecWithOverrides {
     /// Name of the spec.
     pub spec: String,
+    /// Whose settings it has.
+    pub framework: RunFramework,
+    pub task: RunTask,
     #[serde(default, rename = "set")]
     overrides: Vec<String>,
+}
+
+impl SpecWithOverrides {
+    /// The spec with its overrides.
+    pub(super) fn build(&self) -> Result<Spec, CliError> {
+        let failed = |problem: String| CliError::Failed(format!("{}: {problem}", self.spec));
+        let source =
+            SpecSource::find(&self.spec, &self.overrides).map_err(|e| failed(e.to_string()))?;
+        Spec::build(&source).map_err(|e| failed(e.to_string()))
+    }
 }
 
 /// What an IPU receives and sends over links.
@@ -50,11 +64,9 @@ pub(super) struct SimulatedProgram {
 impl SimulatedProgram {
     /// Compiles and runs a program.
     pub(super) fn new(program: &SpecWithOverrides) -> Result<Self, CliError> {
-        let failed = |problem: String| CliError::Failed(format!("{}: {problem}", program.spec));
-        let source = SpecSource::find(&program.spec, &program.overrides)
-            .map_err(|e| failed(e.to_string()))?;
-        let spec = Spec::build(&source).map_err(|e| failed(e.to_string()))?;
-        let compiled = compile(&spec).map_err(|e| failed(e.to_string()))?;
+        let spec = program.build()?;
+        let compiled = compile(&spec)
+            .map_err(|error| CliError::Failed(format!("{}: {error}", program.spec)))?;
         let dry_run_summary: DryRunSummary = dry_run(&compiled, &spec);
         let ipus = compiled.compilation.target.ipus_per_replica as usize;
         let mut watch = FigureMeasurementSink {

@@ -1,14 +1,12 @@
-//! The published figures: what was printed, how close the simulation claims to come, and how to
+//! The published figures: what was printed under which conditions, what is known of it, and how to
 //! measure it. They stand in `assets/published_figures.toml`.
 
+use super::conditions::{PublishedRun, RunItems};
 use super::measurements::{SimulatedProgram, SpecWithOverrides};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use tilescope_report::MemoryCategory;
 use tilescope_report::units::{IpuId, grouped};
-
-/// The file, as it was when the program was built.
-const PUBLISHED_FIGURES: &str = include_str!("../../../assets/published_figures.toml");
 
 /// Every published figure, and the programs they are measured on.
 #[derive(Deserialize)]
@@ -16,6 +14,8 @@ const PUBLISHED_FIGURES: &str = include_str!("../../../assets/published_figures.
 pub(super) struct PublishedFigures {
     /// Constants and keys that were fitted on figures of this list.
     pub fitted_constants: Vec<String>,
+    /// What publications ran, by the names that figures call them.
+    pub published_runs: BTreeMap<String, PublishedRun>,
     /// By the names that figures call them.
     pub programs: BTreeMap<String, SpecWithOverrides>,
     #[serde(rename = "figure")]
@@ -23,8 +23,11 @@ pub(super) struct PublishedFigures {
 }
 
 impl PublishedFigures {
+    /// The file, as it was when the program was built.
+    pub(super) const TEXT: &str = include_str!("../../../assets/published_figures.toml");
+
     pub(super) fn read() -> Result<Self, toml::de::Error> {
-        toml::from_str(PUBLISHED_FIGURES)
+        toml::from_str(Self::TEXT)
     }
 }
 
@@ -39,6 +42,8 @@ pub(super) enum PublishedFigureKind {
     Fitted,
     /// It was put in: it belongs to the machine, not to the model.
     Input,
+    /// The publication shows it of a program that it does not name: nothing is claimed.
+    Illustrated,
 }
 
 impl PublishedFigureKind {
@@ -48,21 +53,53 @@ impl PublishedFigureKind {
             Self::Predicted => "predicted",
             Self::Fitted => "fitted",
             Self::Input => "input",
+            Self::Illustrated => "illustrated",
         }
     }
 }
 
-/// How close the simulation claims to come.
+/// What is known of a published figure, and so how close the simulation has to come.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum FigureTolerance {
-    /// Within this relative error.
+    /// It is known up to this relative error.
     Relative(f64),
+    /// As it was printed.
     Exact,
-    Above(f64),
-    /// From one to the other.
-    Between(f64, f64),
+    /// Nothing is claimed.
     None,
+}
+
+impl FigureTolerance {
+    /// Whether a simulated figure is as close as it has to be; `None` where nothing is claimed.
+    pub(super) fn holds(self, published: f64, simulated: f64) -> Option<bool> {
+        match self {
+            Self::Relative(share) => Some((simulated / published - 1.0).abs() <= share),
+            Self::Exact => Some(simulated == published),
+            Self::None => None,
+        }
+    }
+
+    /// Largest relative error, 0 for exact.
+    pub(super) fn to_json(self) -> serde_json::Value {
+        match self {
+            Self::Relative(share) => share.into(),
+            Self::Exact => 0.0.into(),
+            Self::None => serde_json::Value::Null,
+        }
+    }
+}
+
+/// How a figure's simulation compares with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FigureVerdict<'a> {
+    NothingClaimed,
+    Pass,
+    Miss,
+    /// A miss that is listed, with its reason.
+    KnownMiss(&'a str),
+    /// Listed as a miss, but it is none any more: the list is to be mended.
+    PassListedAsMiss,
 }
 
 /// What a figure that counts bytes counts them in.
@@ -111,8 +148,8 @@ pub(super) enum FigureMeasurement {
     SmallestGoodPrefetchDepth,
     /// Bytes of a category of memory on all tiles of a replica.
     CategoryBytes(MemoryCategory),
-    /// The same of the second program, over that of the first.
-    CategoryRatio(MemoryCategory),
+    /// The same of the second program, less that of the first.
+    CategoryGrowth(MemoryCategory),
 }
 
 impl FigureMeasurement {
@@ -135,10 +172,22 @@ impl FigureMeasurement {
             Self::HiddenIoShare => first.hidden_share(),
             Self::SmallestGoodPrefetchDepth => smallest_good_prefetch_depth(programs),
             Self::CategoryBytes(category) => Some(first.category_bytes(*category)),
-            Self::CategoryRatio(category) => {
+            Self::CategoryGrowth(category) => {
                 let [one, many] = programs else { return None };
-                Some(many.category_bytes(*category) / one.category_bytes(*category))
+                Some(many.category_bytes(*category) - one.category_bytes(*category))
             }
+        }
+    }
+
+    /// What it counts of a program whose samples are packs of sequences or not; `None` where it
+    /// counts no items.
+    fn items(&self, packed: bool) -> Option<RunItems> {
+        match self {
+            Self::SamplesPerCall | Self::SamplesPerSecond | Self::LoaderSamplesPerSecond => {
+                Some(if packed { RunItems::Packs } else { RunItems::Samples })
+            }
+            Self::SequencesPerSecond => Some(RunItems::Sequences),
+            _ => None,
         }
     }
 }
@@ -153,15 +202,18 @@ fn smallest_good_prefetch_depth(programs: &[&SimulatedProgram]) -> Option<f64> {
 #[serde(deny_unknown_fields)]
 pub(super) struct PublishedFigure {
     pub id: String,
-    /// Text it comes from.
-    pub publication: String,
     pub what: String,
     pub published: f64,
-    /// How close the simulation claims to come.
     pub tolerance: FigureTolerance,
+    /// Where a relative tolerance is from.
+    pub tolerance_from: Option<String>,
     /// What was done with it.
     #[serde(default)]
     pub kind: PublishedFigureKind,
+    /// Why the simulation misses it, where it is known to.
+    pub known_miss: Option<String>,
+    /// Names of the published runs: one for each program, or one for all.
+    pub runs: Vec<String>,
     /// Names of the programs it is measured on.
     pub programs: Vec<String>,
     measure: FigureMeasurement,
@@ -170,6 +222,34 @@ pub(super) struct PublishedFigure {
 }
 
 impl PublishedFigure {
+    /// Each program's name with that of the run it is compared with; `None` where they are not one
+    /// for each program, nor one for all.
+    pub(super) fn pairs(&self) -> Option<Vec<(&str, &str)>> {
+        let runs: Vec<&str> = match self.runs.as_slice() {
+            [run] => vec![run; self.programs.len()],
+            runs => runs.iter().map(String::as_str).collect(),
+        };
+        let programs = self.programs.iter().map(String::as_str);
+        (runs.len() == self.programs.len()).then(|| programs.zip(runs).collect())
+    }
+
+    /// What it counts of a program with so many sequences in a sample.
+    pub(super) fn items(&self, packing_factor: f64) -> Option<RunItems> {
+        self.measure.items(packing_factor != 1.0)
+    }
+
+    /// How a simulated figure, of programs that fit or do not, compares with it.
+    pub(super) fn verdict(&self, simulated: f64, fits: bool) -> FigureVerdict<'_> {
+        let close = self.tolerance.holds(self.published, simulated).map(|close| close && fits);
+        match (close, &self.known_miss) {
+            (None, _) => FigureVerdict::NothingClaimed,
+            (Some(true), None) => FigureVerdict::Pass,
+            (Some(true), Some(_)) => FigureVerdict::PassListedAsMiss,
+            (Some(false), None) => FigureVerdict::Miss,
+            (Some(false), Some(reason)) => FigureVerdict::KnownMiss(reason),
+        }
+    }
+
     /// What its programs, in order, give for it; `None` where they do not show it.
     pub(super) fn measured(&self, programs: &[&SimulatedProgram]) -> Option<f64> {
         let value = self.measure.of(programs)? / self.unit.map_or(1.0, FigureUnit::bytes);
@@ -182,7 +262,9 @@ impl PublishedFigure {
 
 /// A number in three or more figures, without a fraction where it is large.
 pub(super) fn number(value: f64) -> String {
-    if value.abs() >= 1000.0 {
+    if value <= -1000.0 {
+        format!("-{}", number(-value))
+    } else if value >= 1000.0 {
         grouped(value.round() as u64)
     } else if value.fract() == 0.0 {
         format!("{value}")

@@ -463,6 +463,10 @@ impl LocationFilter {
                 programs.insert(exchange.program);
             }
         }
+        let uses = report.programs()?;
+        let uses = uses.further_uses().filter(|(_, body)| programs.contains(body));
+        let uses: Vec<ProgramId> = uses.map(|(id, _)| id).collect();
+        programs.extend(uses);
         if let Some(spans) = &ipus {
             let ran = all.runs.steps.keys().filter(|(ipu, ..)| holds(spans, ipu.0));
             programs.extend(ran.map(|(_, program, _)| *program));

@@ -2,7 +2,9 @@
 
 use super::insight_facts::activity;
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
-use tilescope_report::units::percent;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use tilescope_report::units::{Cycles, IpuId, percent};
 use tilescope_report::{ProgramKind, ProgramNode, StepActivity};
 
 pub(crate) const RULE: InsightRule = InsightRule {
@@ -19,9 +21,27 @@ pub(crate) fn waits(program: &ProgramNode) -> bool {
     program.kind == ProgramKind::StreamCopyBegin && activity(program) == StepActivity::Host
 }
 
+/// Share of the run in which the IPU that waits most is held up in StreamCopyBegin by a host that is
+/// not ready, and that IPU. Every copy begins with a handshake, however ready the host is: the
+/// shortest of them is no wait.
+pub(crate) fn waiting_share(facts: &InsightFacts) -> Option<(f64, IpuId)> {
+    let begins = facts.programs_that(waits);
+    let steps = facts.runs.as_ref()?.steps.iter();
+    let begins: Vec<_> = steps
+        .filter(|((_, program, _), of)| begins.contains(program) && of.steps > 0)
+        .map(|((ipu, _, _), of)| (*ipu, of.cycles, of.steps))
+        .collect();
+    let handshake = begins.iter().map(|(_, cycles, steps)| *cycles / *steps).min()?;
+    let mut sums: BTreeMap<IpuId, Cycles> = BTreeMap::new();
+    for (ipu, cycles, steps) in begins {
+        *sums.entry(ipu).or_default() += cycles.saturating_sub(handshake * steps);
+    }
+    let (ipu, cycles) = sums.into_iter().max_by_key(|(ipu, cycles)| (*cycles, Reverse(*ipu)))?;
+    Some((facts.share(cycles), ipu))
+}
+
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
-    let Some((share, ipu)) = facts.busiest_share(waits).filter(|(share, _)| *share >= MIN_SHARE)
-    else {
+    let Some((share, ipu)) = waiting_share(facts).filter(|(share, _)| *share >= MIN_SHARE) else {
         return Vec::new();
     };
     vec![InsightFinding {
@@ -31,10 +51,11 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
             "IPU {ipu} waits for the host in StreamCopyBegin for {} of the run.",
             percent(share)
         ),
-        advice: "The host is not ready in time: prepare batches ahead, use more loader workers, \
-                 or run more device iterations per call."
+        advice: "The host is not ready in time: let it prepare micro-batches ahead, call its \
+                 stream callbacks on several threads, or move fewer bytes per sample."
             .to_owned(),
-        formula: "cycles of StreamCopyBegin with the host on that IPU / cycles of the run",
+        formula: "cycles of StreamCopyBegin with the host on that IPU, less the shortest handshake \
+                  for each, / cycles of the run",
         gain: InsightGain::Time(share),
         place: ViewLocation {
             ipu: Some(ipu),

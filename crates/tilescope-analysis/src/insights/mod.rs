@@ -11,6 +11,7 @@ mod bubble;
 mod exchange_code;
 mod float32;
 mod full_tiles;
+mod host_call;
 mod host_wait;
 mod insight_facts;
 mod low_balance;
@@ -118,6 +119,7 @@ pub static RULES: &[InsightRule] = &[
     stage_balance::RULE,
     bubble::RULE,
     accumulation::RULE,
+    host_call::RULE,
     host_wait::RULE,
     prefetch::RULE,
     bandwidth::RULE,

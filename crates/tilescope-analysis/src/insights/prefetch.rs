@@ -1,6 +1,6 @@
 //! Host copies that could have been prefetched.
 
-use super::host_wait::waits;
+use super::host_wait::waiting_share;
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
 use tilescope_report::units::percent;
 
@@ -15,7 +15,7 @@ const MIN_SHARE: f64 = 0.02;
 
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let depth: u64 = facts.option("prefetch_depth").and_then(|text| text.parse().ok()).unwrap_or(0);
-    let share = facts.busiest_share(waits).map_or(0.0, |(share, _)| share);
+    let share = waiting_share(facts).map_or(0.0, |(share, _)| share);
     if share < MIN_SHARE || depth > 1 {
         return Vec::new();
     }
@@ -28,7 +28,8 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         subject: InsightSubject::Time,
         sentence: format!("Waiting for the host takes {} of the run, and {now}.", percent(share)),
         advice: "A deeper prefetch lets the host work ahead while the IPU computes.".to_owned(),
-        formula: "cycles of StreamCopyBegin with the host / cycles of the run, on the IPU with most",
+        formula: "cycles of StreamCopyBegin with the host, less the shortest handshake for each, / \
+                  cycles of the run, on the IPU with most",
         gain: InsightGain::Time(share),
         place: ViewLocation::view("summary"),
     }]

@@ -1,5 +1,6 @@
 //! IPUs that wait for other IPUs.
 
+use super::host_call::awaited_part;
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -14,7 +15,9 @@ const MIN_SHARE: f64 = 0.1;
 
 /// Whether a program waits for other IPUs.
 fn waits(program: &ProgramNode) -> bool {
-    program.kind == ProgramKind::Sync && program.name != "Internal"
+    program.kind == ProgramKind::Sync
+        && program.name != "Internal"
+        && awaited_part(program).is_none()
 }
 
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {

@@ -3,6 +3,7 @@
 
 pub mod exchange_code;
 pub mod execution_trace;
+pub mod host;
 pub mod liveness;
 pub mod memory;
 pub mod operations;

@@ -1,13 +1,16 @@
 //! The list of tables.
 
-use super::{ReportTable, exchange_code, execution_trace, memory as lists, operations as costs};
+use super::{
+    ReportTable, exchange_code, execution_trace, host as hosts, memory as lists,
+    operations as costs,
+};
 use super::{liveness as live, tile_mapping};
 use crate::data_table::{DataTable, TableCell, TableColumn};
 use crate::operations::{OperationLayer, operations};
 use crate::operations_graph::{OpGraphKey, graph};
 use crate::tile_mapping::{MappingSubjectKind, replica_shares};
 use crate::trace::{ProgramRunTotals, program_runs, window_summary};
-use crate::{insights, liveness, memory, program_tree, replicas, summary};
+use crate::{host, insights, liveness, memory, program_tree, replicas, summary};
 use tilescope_report::units::{IpuId, NumberFormat, ProgramId};
 use tilescope_report::{ProgramKind, Report, ReportError};
 
@@ -37,6 +40,18 @@ const fn drawn(
 pub static TABLES: &[ReportTable] = &[
     drawn("summary", "figures", "Every figure of the summary", figures),
     drawn("summary", "options", "Options of the engine", options),
+    drawn("summary", "host-rates", "The loader alone, synthetic data and real data", |report| {
+        Ok(hosts::rates(host::host(report)?.as_ref()))
+    }),
+    drawn("summary", "host-call", "What a host call is made of", |report| {
+        Ok(hosts::call(host::host(report)?.as_ref()))
+    }),
+    drawn("summary", "host-tensors", "What a host call takes and returns", |report| {
+        Ok(hosts::tensors(host::host(report)?.as_ref()))
+    }),
+    drawn("summary", "host-epochs", "Steps and time of epochs", |report| {
+        Ok(hosts::epochs(host::host(report)?.as_ref()))
+    }),
     drawn("summary", "sync-groups", "Which IPUs of a replica wait for each other", sync_groups),
     drawn("summary", "collectives", "What replicas exchange in the run, by kind", collectives),
     drawn("insights", "findings", "Findings of all rules", findings),

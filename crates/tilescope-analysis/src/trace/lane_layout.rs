@@ -153,8 +153,9 @@ fn is_sync(span: &LaneSpan) -> bool {
 /// Number of syncs that follow one another and are of one kind: a wait for other IPUs is not named
 /// after the sync of the tiles behind it.
 fn run_of_syncs(spans: &[LaneSpan], labels: &ProgramLabels) -> usize {
-    let internal = spans.first().is_some_and(|span| is_internal_sync(span, labels));
-    let alike = |span: &&LaneSpan| is_sync(span) && is_internal_sync(span, labels) == internal;
+    let leaf = |span: &LaneSpan| label(span, labels).map(|label| label.leaf.as_str());
+    let first = spans.first().and_then(leaf);
+    let alike = |span: &&LaneSpan| is_sync(span) && leaf(span) == first;
     spans.iter().take_while(alike).count()
 }
 

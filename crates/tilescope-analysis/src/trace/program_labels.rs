@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 use tilescope_report::units::ProgramId;
-use tilescope_report::{ProgramKind, ProgramNode, ProgramNodeTable};
+use tilescope_report::{HostCallPart, ProgramKind, ProgramNode, ProgramNodeTable};
 
 /// A node of the tree of names: a path without its leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -66,7 +66,11 @@ impl ProgramLabels {
         }
         if program.kind == ProgramKind::Sync {
             let full_height = program.name != "Internal";
-            let leaf = format!("{} sync", if full_height { "External" } else { "Internal" });
+            let leaf = match HostCallPart::of_sync(&program.name) {
+                Some(part) => crate::host::part_title(part).to_owned(),
+                None if full_height => "External sync".to_owned(),
+                None => "Internal sync".to_owned(),
+            };
             return ProgramLabel { parent: None, leaf, operation: None, full_height };
         }
         let full_height = program.kind == ProgramKind::GlobalExchange;

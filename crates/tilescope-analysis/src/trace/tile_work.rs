@@ -20,6 +20,8 @@ pub struct TileWorkTimes {
 enum TileWorkSource {
     ComputeSet(ComputeSetId),
     Exchange(PerTileWork),
+    /// A further call of a function: what the exchange there moves.
+    OutlinedCode(ProgramId),
 }
 
 /// Work of tiles, and the most of any of them.
@@ -60,15 +62,23 @@ impl TileWorkTimes {
                 times.programs.insert(exchange.program, TileWorkSource::Exchange(work));
             }
         }
+        for (id, body) in report.programs()?.further_uses() {
+            times.programs.entry(id).or_insert(TileWorkSource::OutlinedCode(body));
+        }
         Ok(times)
     }
 
     /// For each of `rows` rows of `tiles`, the mean share of a step of `program` that its tiles
     /// work; `None` where that was not recorded.
     pub fn rows(&self, program: ProgramId, tiles: TileRange, rows: usize) -> Option<Vec<f32>> {
-        let work = match self.programs.get(&program)? {
+        let source = match self.programs.get(&program)? {
+            TileWorkSource::OutlinedCode(body) => self.programs.get(body)?,
+            own => own,
+        };
+        let work = match source {
             TileWorkSource::Exchange(work) => work,
             TileWorkSource::ComputeSet(set) => self.sets.get(set)?,
+            TileWorkSource::OutlinedCode(_) => return None,
         };
         let count = tiles.count() as usize;
         let mut sums = vec![0.0f32; rows];

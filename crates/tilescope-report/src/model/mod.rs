@@ -7,12 +7,14 @@
 
 mod data_flow;
 mod execution;
+mod host;
 mod memory;
 mod program;
 mod target;
 
 pub use data_flow::*;
 pub use execution::*;
+pub use host::*;
 pub use memory::*;
 pub use program::*;
 pub use target::*;
@@ -53,6 +55,8 @@ pub struct CompilationReport {
     /// Memory of each tile by category; runs with the same owner list.
     pub tile_categories: TileRuns<Vec<CategoryBytes>>,
     pub liveness: Vec<LivenessStep>,
+    /// What the host does for a run; none where that was not foreseen.
+    pub host: Option<HostReport>,
     /// What the reader should know: warnings of the compiler.
     pub notes: Vec<String>,
 }

@@ -172,6 +172,19 @@ pub struct ProgramNode {
     pub stream: StreamEndpoint,
     /// Iterations of an [`ProgramKind::Repeat`]; 1 for everything else.
     pub repeats: u64,
+    /// What it is a part of, where it runs outlined code.
+    pub outlined: Option<OutlinedCall>,
+}
+
+/// The use of a program in a function that is there once and called several times. The first use is
+/// the program of the function itself; further ones are programs of their own, below no other, so
+/// that their steps belong to their own operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutlinedCall {
+    /// The program of the function, with compute set, traffic and code.
+    pub body: ProgramId,
+    /// The [`ProgramKind::Call`] in which it runs.
+    pub call: ProgramId,
 }
 
 impl ProgramNode {
@@ -186,6 +199,7 @@ impl ProgramNode {
             operation: None,
             stream: StreamEndpoint::Host,
             repeats: 1,
+            outlined: None,
         }
     }
 }

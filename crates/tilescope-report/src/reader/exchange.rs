@@ -26,11 +26,12 @@ const EXCHANGE_TILES: TileRunSource<6> = TileRunSource {
 };
 
 impl Report {
-    /// Traffic of one exchange or copy program.
+    /// Traffic of one exchange or copy program; of outlined code, that of its function.
     pub fn exchange(&self, program: ProgramId) -> Result<Option<ExchangeTraffic>, ReportError> {
         if !self.db.has("exchanges", "program") {
             return Ok(None);
         }
+        let program = self.programs()?.body(program);
         let params = [i64::from(program.0)];
         let select =
             SelectQuery::all("exchanges", &["id"]).clauses("WHERE program = ?1").params(&params);
@@ -40,7 +41,7 @@ impl Report {
         Ok(self.exchanges_of(BTreeMap::from([(id, program)]), id..=id)?.pop())
     }
 
-    /// Traffic of all exchanges and copies.
+    /// Traffic of all exchanges and copies, of outlined code once.
     pub fn exchanges(&self) -> Result<Vec<ExchangeTraffic>, ReportError> {
         let programs = self.exchange_programs()?;
         self.exchanges_of(programs, ALL_IDS)

@@ -17,6 +17,7 @@ mod data_flow;
 mod exchange;
 mod execution;
 mod filters_and_answers;
+mod host;
 mod index_cache;
 mod marks;
 mod memory;
@@ -282,6 +283,7 @@ impl Report {
             tile_memory: self.tile_memory()?.as_ref().clone(),
             tile_categories: self.tile_categories()?.as_ref().clone(),
             liveness: self.liveness()?,
+            host: self.host()?,
             notes: self.notes()?,
         })
     }

@@ -4,7 +4,9 @@ use super::Report;
 use crate::database::{RowCells, SelectQuery};
 use crate::error::ReportError;
 use crate::limits::{MAX_COUNT, MAX_IPUS};
-use crate::model::{ModelOperation, ProgramKind, ProgramNode, StreamEndpoint, TrainingPass};
+use crate::model::{
+    ModelOperation, OutlinedCall, ProgramKind, ProgramNode, StreamEndpoint, TrainingPass,
+};
 use crate::units::{ComputeSetId, IpuId, OperationId, ProgramId};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -33,6 +35,17 @@ impl ProgramNodeTable {
             Some((found, _)) if *found == id => Some(id.index()),
             _ => self.nodes.binary_search_by_key(&id, |(id, _)| *id).ok(),
         }
+    }
+
+    /// The program whose code a program runs: another one for further calls of outlined code.
+    pub fn body(&self, id: ProgramId) -> ProgramId {
+        self.get(id).and_then(|program| program.outlined).map_or(id, |outlined| outlined.body)
+    }
+
+    /// Programs that run outlined code of others, and those others.
+    pub fn further_uses(&self) -> impl Iterator<Item = (ProgramId, ProgramId)> {
+        let uses = self.iter().filter_map(|(id, program)| Some((id, program.outlined?.body)));
+        uses.filter(|(id, body)| id != body)
     }
 
     /// All programs by id. Children always exist and never lead back to the program; several
@@ -126,6 +139,7 @@ impl Report {
             // Without a primary key in a foreign file, ids may come twice; the first one counts.
             programs.nodes.dedup_by_key(|(id, _)| *id);
             self.read_children(&mut programs)?;
+            self.read_outlined(&mut programs)?;
             self.read_executed_kinds(&mut programs)?;
             self.drop_dangling(&mut programs)?;
             let cut = programs.break_reference_loops();
@@ -160,6 +174,28 @@ impl Report {
             self.db.list(SelectQuery::all("program_roots", &["program"]), |c| c.small(0))?;
         let roots = roots.into_iter().flatten().map(ProgramId);
         programs.roots = roots.filter(|root| programs.place(*root).is_some()).collect();
+        Ok(())
+    }
+
+    /// Which programs run outlined code.
+    fn read_outlined(&self, programs: &mut ProgramNodeTable) -> Result<(), ReportError> {
+        let all = SelectQuery::all("outlined_programs", &["program", "body", "call"]);
+        let mut lost = 0;
+        for cells in self.db.list(all, |cells| [0, 1, 2].map(|column| cells.small(column)))? {
+            let [program, body, call] = cells.map(|id| id.map(ProgramId));
+            let exists = |id: &ProgramId| programs.place(*id).is_some();
+            let outlined = body.filter(exists).zip(call.filter(exists));
+            let user = program.and_then(|id| programs.get_mut(id));
+            match (user, outlined) {
+                (Some(user), Some((body, call))) => {
+                    user.outlined = Some(OutlinedCall { body, call });
+                }
+                _ => lost += 1,
+            }
+        }
+        if lost > 0 {
+            self.warnings.add(format!("{lost} outlined programs do not exist: left out"));
+        }
         Ok(())
     }
 
@@ -260,6 +296,7 @@ fn program(cells: &RowCells) -> ProgramNode {
             .and_then(|n| StreamEndpoint::from_name(&n))
             .unwrap_or(StreamEndpoint::Host),
         repeats: cells.count(7, MAX_COUNT).unwrap_or(1),
+        outlined: None,
     }
 }
 
@@ -277,6 +314,7 @@ mod tests {
             operation: None,
             stream: StreamEndpoint::Host,
             repeats: 1,
+            outlined: None,
         };
         let nodes = children.iter().map(node);
         let nodes = nodes.enumerate().map(|(id, node)| (ProgramId(id as u32), node)).collect();

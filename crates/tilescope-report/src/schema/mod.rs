@@ -24,7 +24,7 @@ pub(crate) use views::{VIEWS, tables_of_other_files, views_without_rows};
 /// `PRAGMA application_id` of our files: `tSc1`.
 pub(crate) const APPLICATION_ID: i32 = 0x7453_6331;
 /// Version of the format: a reader knows all of its own major version and of those before it.
-pub(crate) const FORMAT: (i32, i32) = (2, 1);
+pub(crate) const FORMAT: (i32, i32) = (2, 2);
 
 /// The versions of the format that are read, in words.
 pub(crate) fn readable_formats() -> String {
@@ -183,6 +183,53 @@ pub(crate) const TABLES: &[SchemaTable] = &[
         "",
     ),
     table(
+        "host_rates",
+        "samples per second of a part of the work; since version 2.2",
+        &[
+            col("id", KEY, "position"),
+            col("source", TEXT, "loader_alone, synthetic_data or real_data"),
+            col("samples_per_second", REAL, "of all replicas"),
+            col("bottleneck", TEXT, "loader, host_link, callbacks, host_call or ipu"),
+        ],
+        "",
+    ),
+    table(
+        "host_call_parts",
+        "a part of a host call; since version 2.2",
+        &[
+            col("id", KEY, "position"),
+            col("part", TEXT, "loader, framework, launch, handshake, program or return"),
+            col("seconds", REAL, "the run is as long as all of them"),
+        ],
+        "",
+    ),
+    table(
+        "host_tensors",
+        "a tensor that a host call of one instance takes or returns; since version 2.2",
+        &[
+            col("id", KEY, "position"),
+            col("name", TEXT, "the tensor"),
+            col("is_input", INT, "1 if the call takes it, 0 if it returns it"),
+            col("element_type", TEXT, "on the way: float16"),
+            col("shape", TEXT, "JSON: [800, 1, 128, 128]"),
+            col("bytes", INT, "its size"),
+        ],
+        "",
+    ),
+    table(
+        "host_epochs",
+        "equal ways through the data set; since version 2.2",
+        &[
+            col("id", KEY, "position"),
+            col("epochs", INT, "how many are like this one"),
+            col("calls", INT, "host calls of one of them"),
+            col("samples", INT, "samples it works on"),
+            col("left_out", INT, "samples it leaves out"),
+            col("seconds", REAL, "its length"),
+        ],
+        "",
+    ),
+    table(
         "notes",
         "a warning of the compiler",
         &[col("id", KEY, "position"), col("text", TEXT, "")],
@@ -238,6 +285,17 @@ pub(crate) const TABLES: &[SchemaTable] = &[
             col("child", INT, "programs.id"),
         ],
         "parent, position",
+    ),
+    table(
+        "outlined_programs",
+        "a program that runs the code of a function which is called several times; since version \
+         2.2",
+        &[
+            col("program", KEY, "programs.id: what steps name"),
+            col("body", INT, "programs.id: the program in the function; itself in the first call"),
+            col("call", INT, "programs.id: the Call in which it runs"),
+        ],
+        "",
     ),
     table(
         "program_roots",

@@ -9,6 +9,7 @@ use crate::model::*;
 use crate::row_writer::{RowWriter, check_tiles_exist, checked_i64, resolve};
 use crate::strided_tile_runs::{StridedTileRuns, strided_runs_of};
 use crate::units::{Bytes, Cycles, TileId, TileRange, TileRuns};
+use crate::writer::host;
 use crate::writer::tile_patterns::TilePatternWriter;
 use rusqlite::params;
 use std::collections::hash_map::Entry;
@@ -105,7 +106,7 @@ fn machine(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
     for (id, text) in compilation.notes.iter().enumerate() {
         rows.insert("notes", params![id as i64, text])?;
     }
-    Ok(())
+    compilation.host.as_ref().map_or(Ok(()), |report| host::write(rows, report))
 }
 
 fn operations(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
@@ -163,6 +164,11 @@ fn programs(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
         for (position, child) in program.children.iter().enumerate() {
             let child = resolve(child.0, programs.len(), || of("child"))?;
             rows.insert("program_children", params![id as i64, position as i64, child])?;
+        }
+        if let Some(OutlinedCall { body, call }) = program.outlined {
+            let body = resolve(body.0, programs.len(), || of("body"))?;
+            let call = resolve(call.0, programs.len(), || of("call"))?;
+            rows.insert("outlined_programs", params![id as i64, body, call])?;
         }
     }
     for (position, root) in compilation.roots.iter().enumerate() {

@@ -6,6 +6,7 @@
 mod compilation;
 mod execution;
 mod execution_rows;
+mod host;
 mod mark_lanes;
 mod recorder;
 mod tile_patterns;

@@ -160,6 +160,7 @@ impl ProgramBuilder<'_> {
                     TensorBufferKind::Original => "",
                     TensorBufferKind::Received(_) => "/received",
                     TensorBufferKind::Restored(_) => "/restored",
+                    TensorBufferKind::Gathered(..) => "/gathered",
                 };
                 (tensor, ipu, suffix, DataPlace::Tiles)
             }

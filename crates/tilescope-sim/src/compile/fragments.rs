@@ -1,9 +1,10 @@
 //! What one stage does in one pass: its nodes, what it computes again, and what it fetches.
 
-use super::data_flow::DataFlowRecorder;
+use super::data_flow::{BufferKey, DataFlowRecorder};
 use super::program_tables::{EmittedWork, FragmentItem, ProgramTables};
+use super::replicated_sharding::ReplicatedSharding;
 use super::tensor_analysis::{BufferLifetimes, TensorAnalysis, TensorBuffer, TensorBufferKind};
-use crate::graph::{GraphNode, ModelGraph};
+use crate::graph::{GraphNode, GraphNodeId, ModelGraph};
 use crate::graph_lowering::GraphLowering;
 use crate::operators::{LoweredOperation, LoweringContext, LoweringError};
 use crate::poplar::work::{
@@ -16,7 +17,7 @@ use crate::targets::SystemCosts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use tilescope_report::units::{Bytes, IpuId, OperationId, ProgramId, TileRuns};
-use tilescope_report::{MemoryCategory, ModelOperation, ProgramKind, TrainingPass};
+use tilescope_report::{MemoryCategory, ModelOperation, TrainingPass};
 
 /// What one stage does in one pass.
 #[derive(Clone, Debug)]
@@ -26,8 +27,6 @@ pub struct StageFragment {
     pub pass: TrainingPass,
     /// IPU of the replica.
     pub ipu: IpuId,
-    /// Its function in the program tree.
-    pub function: ProgramId,
     /// What it fetches from streaming memory before it can start, where phases fetch early.
     pub remote_loads: Vec<FragmentItem>,
     pub items: Vec<FragmentItem>,
@@ -67,8 +66,8 @@ pub(crate) struct ProgramBuilder<'a> {
     pub schedule: &'a ExecutionSchedule,
     /// Links, sync and host.
     pub system: &'a SystemCosts,
-    /// Tensors split over the replicas.
-    pub sharded: BTreeSet<TensorId>,
+    /// What the replicas share out.
+    pub sharding: ReplicatedSharding,
     /// The operation that wrote a memory last.
     pub producers: BTreeMap<TensorBuffer, OperationId>,
     /// What programs read and write.
@@ -84,16 +83,26 @@ impl ProgramBuilder<'_> {
         self.tables.tiles_before(ipu)
     }
 
-    /// Bytes of a tensor on each tile of an IPU, laid out as it lies.
+    /// Bytes that a replica keeps of a tensor on each tile of an IPU, laid out as it lies.
     pub(super) fn bytes(&mut self, tensor: TensorId) -> TileRuns<Bytes> {
-        let element_bytes = self.lowering.tensor_type(tensor).dtype.bytes();
-        let bytes = self.lowering.layout_or_linear(tensor).bytes(element_bytes);
-        if !self.sharded.contains(&tensor) {
-            return bytes;
+        if self.sharding.splits(tensor) {
+            return self.share_bytes(tensor);
         }
-        let replicas = u64::from(self.spec.options.replication_factor);
-        // Elements stay whole.
-        bytes.map(|bytes| (*bytes / element_bytes).div_ceil(replicas) * element_bytes)
+        self.whole_bytes(tensor)
+    }
+
+    /// Bytes of a tensor on each tile of an IPU.
+    fn whole_bytes(&mut self, tensor: TensorId) -> TileRuns<Bytes> {
+        let element_bytes = self.lowering.tensor_type(tensor).dtype.bytes();
+        self.lowering.layout_or_linear(tensor).bytes(element_bytes)
+    }
+
+    /// Bytes of one of the memories of a tensor on each tile of an IPU.
+    pub(super) fn buffer_bytes(&mut self, buffer: TensorBuffer) -> TileRuns<Bytes> {
+        match buffer.part {
+            TensorBufferKind::Gathered(..) => self.whole_bytes(buffer.tensor),
+            _ => self.bytes(buffer.tensor),
+        }
     }
 
     /// Where tensors of a role live; `None` for those that never leave the chip.
@@ -142,19 +151,16 @@ impl ProgramBuilder<'_> {
         }
         // Stashed activations are fetched with the weights, before the phase starts.
         let loads = if self.schedule.phased { std::mem::take(&mut items) } else { Vec::new() };
-        let mut again = match pass {
-            TrainingPass::Backward => self.tensors.recompute_nodes(stage).clone(),
-            _ => Default::default(),
-        };
-        for (index, node) in graph.nodes.iter().enumerate() {
-            let is_update = pass == TrainingPass::Update;
-            if is_update || node.pass != pass || self.placement.stage(node.block) != stage {
-                continue;
-            }
-            for node in take_recompute_nodes(&mut again, node.block) {
-                items.extend(self.node(node.0, &graph.nodes[node.0], stage, ipu, true));
-            }
-            items.extend(self.node(index, node, stage, ipu, false));
+        let nodes = self.fragment_nodes(stage, pass);
+        let of_graph: Vec<&GraphNode> = nodes.iter().map(|(id, _)| &graph.nodes[id.0]).collect();
+        let last_reads = self.last_reads_of_gathered(&of_graph, (stage, pass), ipu);
+        let mut gathered = BTreeSet::new();
+        for (((index, again), node), given_up) in nodes.into_iter().zip(of_graph).zip(last_reads) {
+            items.extend(self.gather_operands(node, (stage, pass), ipu, &mut gathered));
+            let done = self.node(index.0, node, stage, ipu, again);
+            let given_up: Vec<BufferKey> = given_up.into_iter().map(BufferKey::Tensor).collect();
+            self.note_free(&done, &given_up);
+            items.extend(done);
         }
         if pass == TrainingPass::Update {
             items.extend(self.updates(stage, ipu));
@@ -163,13 +169,26 @@ impl ProgramBuilder<'_> {
             items.extend(self.stash(stage));
         }
         self.release_remote_weights(stage, pass, &items);
-        let name = format!("{}/{}", self.placement.stages[stage].name, pass_name(pass));
-        let mut children = Vec::new();
-        for part in [&loads, &items] {
-            children.extend(program_nodes(part, &mut self.tables));
+        StageFragment { stage, pass, ipu, remote_loads: loads, items }
+    }
+
+    /// The nodes that a stage runs in a pass, in their order, and whether it runs them again.
+    fn fragment_nodes(&self, stage: usize, pass: TrainingPass) -> Vec<(GraphNodeId, bool)> {
+        let mut again = match pass {
+            TrainingPass::Backward => self.tensors.recompute_nodes(stage).clone(),
+            _ => Default::default(),
+        };
+        let mut nodes = Vec::new();
+        for (index, node) in self.graph.nodes.iter().enumerate() {
+            let is_update = pass == TrainingPass::Update;
+            if is_update || node.pass != pass || self.placement.stage(node.block) != stage {
+                continue;
+            }
+            let before = take_recompute_nodes(&mut again, node.block);
+            nodes.extend(before.into_iter().map(|node| (node, true)));
+            nodes.push((GraphNodeId(index), false));
         }
-        let function = self.tables.group(ProgramKind::Sequence, &name, children);
-        StageFragment { stage, pass, ipu, function, remote_loads: loads, items }
+        nodes
     }
 
     /// Puts the steps of one node down and notes what they keep alive. `again` means that the
@@ -182,7 +201,8 @@ impl ProgramBuilder<'_> {
         ipu: IpuId,
         again: bool,
     ) -> Vec<FragmentItem> {
-        let LoweredOperation { work, plan, liveness: lives } = self.lowered_nodes[index].clone();
+        let LoweredOperation { mut work, plan, liveness: lives, .. } =
+            self.lowered_nodes[index].clone();
         let pass = if again { TrainingPass::Backward } else { node.pass };
         let name = if again { format!("{}/recompute", node.name) } else { node.name.clone() };
         let operation = self.operation(node, &name, (stage, pass), ipu, plan);
@@ -192,6 +212,10 @@ impl ProgramBuilder<'_> {
         let mut items = self.accumulator_copy(node, ipu, true);
         let before = items.len();
         let first = self.tables.next_step();
+        if let Some((scatter, share)) = self.scatter_gradient(node, operation, ipu) {
+            items.extend(scatter);
+            work = share;
+        }
         let EmittedWork { items: leaves, steps, shares_code: shared } =
             self.tables.work(Some(operation), &name, ipu, &work);
         items.extend(leaves);
@@ -351,7 +375,7 @@ impl ProgramBuilder<'_> {
 fn take_recompute_nodes(
     again: &mut super::tensor_analysis::RecomputeNodes,
     block: BlockId,
-) -> Vec<crate::graph::GraphNodeId> {
+) -> Vec<GraphNodeId> {
     // The backward pass meets the last block first; what it skips is due as well.
     let due: Vec<BlockId> = again.keys().copied().filter(|group| *group >= block).collect();
     due.iter().rev().flat_map(|group| again.remove(group).unwrap_or_default()).collect()
@@ -377,10 +401,7 @@ pub(super) fn program_nodes(items: &[FragmentItem], tables: &mut ProgramTables) 
             FragmentItem::WaitForIo(_) => Vec::new(),
             FragmentItem::Loop { times, body } => {
                 let children = program_nodes(body, tables);
-                let body = tables.group(ProgramKind::Sequence, "", children);
-                let repeat = tables.group(ProgramKind::Repeat, "", vec![body]);
-                tables.programs[repeat.index()].repeats = *times;
-                vec![repeat]
+                vec![tables.repeat(*times, children)]
             }
         })
         .collect()

@@ -1,13 +1,17 @@
 //! From a spec to a compiled program: everything that is known before it runs.
 
+mod collectives;
 mod data_flow;
 mod fragments;
+mod memory_proportion;
 mod outline;
 mod program_tables;
 mod program_tree;
 mod remote_buffers;
+mod replicated_sharding;
 mod report_notes;
 mod stash;
+mod streamed_tensors;
 mod tensor_analysis;
 mod transfers;
 mod variables;
@@ -23,20 +27,20 @@ use crate::operators::{LoweringContext, LoweringError};
 use crate::poplar::code_bytes::TileCodeBytes;
 use crate::poplin::planner::PlanCache;
 use crate::schedule::{ExecutionSchedule, StagePlacement, SyncGroups, split_balanced};
-use crate::shape::{TensorId, TensorRole};
-use crate::spec::{Spec, SpecError};
-use crate::targets::{Chip, IpuTarget, SystemCosts};
+use crate::spec::{DomainSharding, ExecutionStrategy, Spec, SpecError, StreamConnection};
+use crate::targets::{Chip, HostConnection, IpuTarget, SystemCosts};
 use data_flow::DataFlowRecorder;
 use fragments::ProgramBuilder;
 use program_tables::ProgramTables;
 use program_tree::ProgramParts;
-use std::collections::{BTreeMap, BTreeSet};
+use replicated_sharding::ReplicatedSharding;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use tensor_analysis::{BufferLifetimes, StashPolicy, TensorAnalysis};
 use tilescope_report::units::{Bytes, Cycles, ProgramId};
 use tilescope_report::{
     Bandwidth, BatchingConfig, CompilationReport, GraphCounts, MachineInterface, Target,
-    TargetKind, TrainingPass,
+    TrainingPass,
 };
 
 /// Why a spec could not be compiled.
@@ -98,15 +102,22 @@ impl CompiledProgram {
 pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
     let graph = build_graph(spec)?;
     let plans = PlanCache::of_process();
+    let found = memory_proportion::with_found(spec, &graph, plans);
+    let spec = found.as_ref().unwrap_or(spec);
     let placement = StagePlacement::new(spec, &graph, &|| block_costs(spec, &graph, plans))?;
-    let schedule =
-        ExecutionSchedule::new(&spec.options, placement.stages.len(), spec.model.training);
+    let stages = placement.stages.len();
+    let schedule = match graph.row_shards {
+        1 => ExecutionSchedule::new(&spec.options, stages, spec.model.training),
+        shards => ExecutionSchedule::domain_sharded(&spec.options, stages, shards),
+    };
+    let sharding = ReplicatedSharding::new(spec, &graph);
     let keeping = StashPolicy {
         stash_depths: &schedule.stash_depths,
         copying: schedule.copying,
         recomputation: spec.options.recomputation,
         activations_off_chip: !spec.options.location.activations.on_chip,
         one_by_one: schedule.one_by_one,
+        shared_weights: &sharding.weights(&graph),
     };
     let tensors = TensorAnalysis::new(&graph, &placement, &keeping);
     let target = target(spec);
@@ -122,6 +133,7 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
             spec.target.kind,
             chip.tiles,
             TileCodeBytes::new(chip, spec.target.kind, tiles),
+            spec.options.enable_outlining,
         ),
         lowered_nodes: Vec::new(),
         lifetimes: BufferLifetimes::default(),
@@ -130,7 +142,7 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
         spec,
         schedule: &schedule,
         system: &system,
-        sharded: sharded_tensors(spec, &graph),
+        sharding,
         producers: BTreeMap::new(),
         data_flows: DataFlowRecorder::default(),
     };
@@ -165,6 +177,7 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
         tile_memory: memory.allocation.memory,
         tile_categories: memory.allocation.categories,
         liveness: tables.liveness,
+        host: None,
         notes: Vec::new(),
     };
     let mut compiled = CompiledProgram {
@@ -176,7 +189,9 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
         placement,
         system,
     };
-    compiled.compilation.notes = report_notes::notes(&compiled, spec);
+    let mut context = lowering(spec, &graph, plans);
+    let worth_padding = GraphLowering::new(&graph, &mut context).worth_padding();
+    compiled.compilation.notes = report_notes::notes(&compiled, spec, &worth_padding);
     Ok(compiled)
 }
 
@@ -187,6 +202,8 @@ fn build_graph(spec: &Spec) -> Result<ModelGraph, CompileError> {
         graph = graph.split_linear_layers(u64::from(spec.options.tensor_parallel));
     }
     if !spec.model.training {
+        let graph =
+            if shares_rows(spec, &graph)? { graph.split_rows(spec.target.ipus)? } else { graph };
         return Ok(graph);
     }
     Ok(graph.train(TrainingConfig {
@@ -194,6 +211,29 @@ fn build_graph(spec: &Spec) -> Result<ModelGraph, CompileError> {
         accumulate: spec.options.gradient_accumulation > 1,
         loss_scaling: spec.model.loss_scaling,
     })?)
+}
+
+/// Whether the IPUs of a replica share the rows of the model's fields.
+///
+/// # Errors
+/// A model whose rows the IPUs are to share, and that has too few.
+fn shares_rows(spec: &Spec, graph: &ModelGraph) -> Result<bool, SpecError> {
+    let (options, ipus) = (&spec.options, spec.target.ipus);
+    let has_rows = graph.has_rows_for(ipus);
+    match options.domain_sharding {
+        DomainSharding::None => Ok(false),
+        DomainSharding::Rows if has_rows => Ok(true),
+        DomainSharding::Rows => {
+            let problem = format!("the model reads no field or image of at least {ipus} rows");
+            Err(spec.refuse("options.domain_sharding", problem))
+        }
+        DomainSharding::Auto => Ok(has_rows
+            && ipus > 1
+            && graph.blocks.len() == 1
+            && options.stages.is_empty()
+            && options.tensor_parallel == 1
+            && options.execution != ExecutionStrategy::Phased),
+    }
 }
 
 fn lowering<'a>(
@@ -237,23 +277,15 @@ pub struct BalancedStage {
 /// A model whose sizes do not fit together.
 pub fn balance(spec: &Spec) -> Result<Vec<BalancedStage>, CompileError> {
     let graph = build_graph(spec)?;
-    let costs = block_costs(spec, &graph, PlanCache::of_process());
+    let plans = PlanCache::of_process();
+    let found = memory_proportion::with_found(spec, &graph, plans);
+    let costs = block_costs(found.as_ref().unwrap_or(spec), &graph, plans);
     let parts = split_balanced(&costs, spec.target.ipus as usize);
     let stage = |part: Range<usize>| BalancedStage {
         blocks: graph.blocks[part.clone()].to_vec(),
         cycles: costs[part].iter().sum(),
     };
     Ok(parts.into_iter().map(stage).collect())
-}
-
-/// Optimiser state that the replicas share out.
-fn sharded_tensors(spec: &Spec, graph: &ModelGraph) -> BTreeSet<TensorId> {
-    let sharding = &spec.options.location.sharding;
-    if !sharding.replicated_tensor_sharding {
-        return BTreeSet::new();
-    }
-    let large = |id: &TensorId| graph.tensor(*id).ty.elements() >= sharding.min_elements_for_rts;
-    graph.with_role(TensorRole::OptimizerState).filter(large).collect()
 }
 
 fn target(spec: &Spec) -> Target {
@@ -275,19 +307,14 @@ fn target(spec: &Spec) -> Target {
     }
 }
 
-/// What surrounds a replica. Replicas of one instance work alike, so they copy at the same time and
-/// share what it can move; the host of an IPU Model has no such limit.
+/// What surrounds a replica.
 fn system_costs(spec: &Spec) -> SystemCosts {
-    let (target, options) = (&spec.target, &spec.options);
-    let rate = options.host.bytes_per_second;
-    let mut costs = SystemCosts::new(target.system, target.kind, target.ipus, rate);
-    if target.kind == TargetKind::Ipu {
-        let replicas = (options.replication_factor / options.num_instances).max(1);
-        let clock = target.chip.clock.0 as f64;
-        let share = options.host.shared_bytes_per_second / f64::from(replicas) / clock;
-        costs.host_bytes_per_cycle = costs.host_bytes_per_cycle.min(share);
-    }
-    costs
+    let (target, host) = (&spec.target, &spec.options.host);
+    let connection = HostConnection {
+        bytes_per_second: host.bytes_per_second,
+        raw: host.streams == StreamConnection::Raw,
+    };
+    SystemCosts::new(target.system, target.kind, target.ipus, connection)
 }
 
 /// What the machine moves at most.

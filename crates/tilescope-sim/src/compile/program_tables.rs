@@ -2,11 +2,11 @@
 //! what each leaf program costs when it runs.
 
 use super::outline::{OutlineReuse, OutlineSequence, fingerprint};
+use crate::cost_constants::{
+    COMPUTE_START_CYCLES, CONTROL_BYTES_PER_STEP, EXCHANGE_START_CYCLES, INTERNAL_SYNC_CYCLES,
+};
 use crate::poplar::code_bytes;
 use crate::poplar::code_bytes::TileCodeBytes;
-use crate::poplar::fitted_constants::{
-    COMPUTE_START_CYCLES, EXCHANGE_START_CYCLES, INTERNAL_SYNC_CYCLES,
-};
 use crate::poplar::work::{
     OperationWork, OperationWorkItem, VertexInstances, WorkPhase, WorkPhaseKind,
 };
@@ -93,11 +93,17 @@ pub(crate) struct ProgramTables {
     vertex_type_ids: BTreeMap<String, VertexTypeId>,
     tiles_of_type: Vec<Vec<bool>>,
     /// What each IPU runs, for code that is shared.
-    outlines: BTreeMap<IpuId, OutlineSequence>,
+    pub(super) outlines: BTreeMap<IpuId, OutlineSequence>,
+    /// Whether equal works share code: PopART's `enableOutlining`.
+    outlining: bool,
     /// Code besides steps that an IPU has already, by its fingerprint.
     known_code: BTreeSet<(IpuId, u64)>,
     /// Whether what is added now runs code that is there already.
     shared_code: bool,
+    /// The leaves of the work that is added now.
+    leaves: Vec<ProgramId>,
+    /// The leaves of the equal work whose code it runs, in the same order.
+    body: Vec<ProgramId>,
 }
 
 impl ProgramTables {
@@ -112,8 +118,13 @@ impl ProgramTables {
         TileRange::new(first, first + self.tiles_per_ipu)
     }
 
-    /// Empty tables for a program on `ipus` IPUs.
-    pub(crate) fn new(kind: TargetKind, tiles_per_ipu: u32, code: TileCodeBytes) -> Self {
+    /// Empty tables. `outlining` says whether equal works share code.
+    pub(crate) fn new(
+        kind: TargetKind,
+        tiles_per_ipu: u32,
+        code: TileCodeBytes,
+        outlining: bool,
+    ) -> Self {
         Self {
             kind,
             tiles_per_ipu,
@@ -128,8 +139,11 @@ impl ProgramTables {
             vertex_type_ids: BTreeMap::new(),
             tiles_of_type: Vec::new(),
             outlines: BTreeMap::new(),
+            outlining,
             known_code: BTreeSet::new(),
             shared_code: false,
+            leaves: Vec::new(),
+            body: Vec::new(),
         }
     }
 
@@ -151,6 +165,14 @@ impl ProgramTables {
             "children come before their parent, so the tree has no circle"
         );
         self.program(ProgramNode { children, ..ProgramNode::new(kind, name) })
+    }
+
+    /// Adds a loop over children.
+    pub(crate) fn repeat(&mut self, times: u64, children: Vec<ProgramId>) -> ProgramId {
+        let body = self.group(ProgramKind::Sequence, "", children);
+        let repeat = self.group(ProgramKind::Repeat, "", vec![body]);
+        self.programs[repeat.index()].repeats = times;
+        repeat
     }
 
     /// Adds a leaf that is one step of the liveness walk.
@@ -176,28 +198,46 @@ impl ProgramTables {
     ) -> EmittedWork {
         let mut steps = Vec::new();
         // Equal works of one IPU share code and vertices; a call costs a step.
-        let code = match work.items.is_empty() {
-            true => OutlineReuse::FirstUse,
-            false => self.outlines.entry(ipu).or_default().add(fingerprint(&work.items)),
+        let is_outlined = self.outlining && !work.items.is_empty();
+        let code = match is_outlined {
+            true => self.outline(ipu).add(fingerprint(&work.items)),
+            false => OutlineReuse::FirstUse,
         };
         if code == OutlineReuse::NewCall {
             self.call_code(ipu, work);
         }
         let shared = code != OutlineReuse::FirstUse;
         self.shared_code = shared;
+        self.body = match shared {
+            true => self.outline(ipu).body_of_last().to_vec(),
+            false => Vec::new(),
+        };
         let items = self.items(operation, operation_name, ipu, &work.items, &mut steps);
         self.shared_code = false;
+        let leaves = std::mem::take(&mut self.leaves);
+        if is_outlined {
+            self.outline(ipu).set_leaves_of_last(leaves);
+        }
         EmittedWork { items, steps, shares_code: shared }
+    }
+
+    fn outline(&mut self, ipu: IpuId) -> &mut OutlineSequence {
+        self.outlines.entry(ipu).or_default()
+    }
+
+    /// The leaf whose code the next leaf of this work runs.
+    fn body_leaf(&self) -> Option<ProgramId> {
+        self.body.get(self.leaves.len()).copied()
     }
 
     /// Whether an IPU has code for what `print` describes already; from now on it has.
     pub(crate) fn code_exists_or_insert(&mut self, ipu: IpuId, print: &str) -> bool {
-        !self.known_code.insert((ipu, fingerprint(&print)))
+        !self.known_code.insert((ipu, fingerprint(&print))) && self.outlining
     }
 
     /// Tells that what follows on an IPU uses kept tensors of its own: a call has to be told which.
     pub(crate) fn bind_arguments(&mut self, ipu: IpuId) {
-        self.outlines.entry(ipu).or_default().end_call();
+        self.outline(ipu).end_call();
     }
 
     /// Adds as much code to each tile that `tiles` names on an IPU.
@@ -272,10 +312,21 @@ impl ProgramTables {
         match &phase.kind {
             WorkPhaseKind::Exchange { traffic, cycles, in_order } => {
                 let sync = self.internal_sync(ipu);
+                self.leaves.push(sync);
                 steps.push(self.next_step());
                 let kind = ProgramKind::DoExchange;
-                let name = format!("cs{}_{name}", self.compute_sets.len());
+                let body = self.body_leaf();
+                let number = match body {
+                    Some(body) => exchange_number(&self.programs[body.index()].name).to_owned(),
+                    None => format!("cs{}", self.compute_sets.len()),
+                };
+                let name = format!("{number}_{name}");
                 let exchange = self.push_leaf(ProgramNode { kind, name, ..base });
+                self.leaves.push(exchange);
+                self.costs.insert(exchange, exchange_cost(ipu, traffic, cycles));
+                if body.is_some() {
+                    return vec![FragmentItem::Leaf(sync), FragmentItem::Leaf(exchange)];
+                }
                 self.exchange(exchange, ipu, traffic, cycles);
                 if *in_order {
                     let tiles = self.tiles_of(ipu);
@@ -291,8 +342,13 @@ impl ProgramTables {
             }
             WorkPhaseKind::Compute { cycles, vertices } => {
                 steps.push(self.next_step());
-                let set = self.compute_set(&name, ipu, cycles, vertices);
+                let shared = self.body_leaf().and_then(|id| self.programs[id.index()].compute_set);
+                let set = match shared {
+                    Some(set) => set,
+                    None => self.compute_set(&name, ipu, cycles, vertices),
+                };
                 let execute = self.push_leaf(ProgramNode { name, compute_set: Some(set), ..base });
+                self.leaves.push(execute);
                 self.costs.insert(execute, compute_cost(ipu, cycles));
                 self.step_code(ipu, cycles);
                 vec![FragmentItem::Leaf(execute)]
@@ -308,7 +364,10 @@ impl ProgramTables {
         tiles: &TileRuns<Bytes>,
     ) -> ProgramId {
         let print = fingerprint(&(program.kind as u8, tiles));
-        let code = self.outlines.entry(cost.ipu).or_default().add(print);
+        let code = match self.outlining {
+            true => self.outline(cost.ipu).add(print),
+            false => OutlineReuse::FirstUse,
+        };
         debug_assert!(
             cost.fastest_tile_cycles <= cost.cycles,
             "{}: the slowest tile is not slower",
@@ -329,7 +388,7 @@ impl ProgramTables {
             ..ProgramNode::new(ProgramKind::Sync, "Internal")
         });
         let tiles = self.tiles_per_ipu;
-        self.costs.insert(sync, whole_ipu_cost(ipu, INTERNAL_SYNC_CYCLES, tiles));
+        self.costs.insert(sync, whole_ipu_cost(ipu, INTERNAL_SYNC_CYCLES.cycles(), tiles));
         sync
     }
 
@@ -341,16 +400,6 @@ impl ProgramTables {
         cycles: &TileRuns<Cycles>,
     ) {
         let kind = self.kind;
-        let start = EXCHANGE_START_CYCLES - INTERNAL_SYNC_CYCLES;
-        let total = |count: fn(&TileTraffic) -> Bytes| traffic.map(count).total();
-        self.costs.insert(
-            program,
-            LeafProgramCost {
-                bytes_in: total(|tile| tile.bytes_in),
-                bytes_out: total(|tile| tile.bytes_out),
-                ..cost(ipu, cycles, start)
-            },
-        );
         self.step_code(ipu, cycles);
         let tiles = traffic.map(|tile| TileTraffic {
             code_bytes: code_bytes::exchange_code_bytes(tile, kind),
@@ -378,7 +427,7 @@ impl ProgramTables {
 
     /// Control code of one step on the tiles that take part.
     fn step_code<T>(&mut self, ipu: IpuId, tiles: &TileRuns<T>) {
-        self.code_on(MemoryCategory::ControlCode, ipu, tiles, code_bytes::CONTROL_BYTES_PER_STEP);
+        self.code_on(MemoryCategory::ControlCode, ipu, tiles, CONTROL_BYTES_PER_STEP.bytes());
     }
 
     fn compute_set(
@@ -463,8 +512,26 @@ pub(crate) fn whole_ipu_cost(ipu: IpuId, cycles: Cycles, tiles: u32) -> LeafProg
     }
 }
 
+/// The number of the compute set in front of an exchange, with which its name begins.
+fn exchange_number(name: &str) -> &str {
+    name.split_once('_').map_or(name, |(number, _)| number)
+}
+
+fn exchange_cost(
+    ipu: IpuId,
+    traffic: &TileRuns<TileTraffic>,
+    cycles: &TileRuns<Cycles>,
+) -> LeafProgramCost {
+    let total = |count: fn(&TileTraffic) -> Bytes| traffic.map(count).total();
+    LeafProgramCost {
+        bytes_in: total(|tile| tile.bytes_in),
+        bytes_out: total(|tile| tile.bytes_out),
+        ..cost(ipu, cycles, EXCHANGE_START_CYCLES.cycles() - INTERNAL_SYNC_CYCLES.cycles())
+    }
+}
+
 fn compute_cost(ipu: IpuId, cycles: &TileRuns<Cycles>) -> LeafProgramCost {
-    cost(ipu, cycles, COMPUTE_START_CYCLES)
+    cost(ipu, cycles, COMPUTE_START_CYCLES.cycles())
 }
 
 /// Cost of a step from the cycles of its tiles, with `start` cycles before they begin.

@@ -1,18 +1,20 @@
 //! The program tree: control programs, the functions they call, and the loops around them.
 
 use super::ProgramPrologue;
-use super::fragments::{ProgramBuilder, StageFragment, UnplacedVariable, program_nodes};
+use super::fragments::{ProgramBuilder, StageFragment, UnplacedVariable, pass_name};
+use super::outline::OutlineFunctions;
 use super::program_tables::FragmentItem;
-use super::transfers::{HostStreamCopy, StageCopyGroup, external_sync, stream_copy};
+use super::transfers::{HostStreamCopy, StageCopyGroup, stream_copy};
 use crate::operators::LoweringError;
 use crate::poplar::exchange;
 use crate::poplar::work::{MemoryConstraint, OperationWork, OperationWorkItem, WorkPhase};
 use crate::popops::elementwise;
 use crate::schedule::{ExecutionSchedule, ScheduleSlot, WeightUpdateTiming};
+use crate::spec::DataLoaderMode;
 use crate::targets::WORKERS;
 use std::collections::BTreeMap;
 use tilescope_report::units::{Bytes, Cycles, IpuId, ProgramId, TileId, TileRange, TileRuns};
-use tilescope_report::{MemoryCategory, ProgramKind, ProgramNode, TrainingPass};
+use tilescope_report::{HostCallPart, MemoryCategory, ProgramKind, ProgramNode, TrainingPass};
 
 /// The pieces that a program is made of.
 #[derive(Debug)]
@@ -28,11 +30,21 @@ pub struct ProgramParts {
     pub link_copies: Vec<StageCopyGroup>,
     /// For each IPU, the wait of its compute tiles for its I/O tiles.
     pub io_syncs: Vec<ProgramId>,
-    /// The sync in which the framework on the host holds an iteration up.
-    pub iteration_sync: ProgramId,
+    /// Syncs in which all IPUs wait for a part of the host call, for the parts that take time.
+    pub host_call: BTreeMap<HostCallPart, ProgramId>,
 }
 
 impl ProgramParts {
+    /// All that runs works, in sequences.
+    fn sequences(&self) -> Vec<&[FragmentItem]> {
+        let fragments = self.fragments.iter().flat_map(|of| [&of.remote_loads[..], &of.items]);
+        let copies = self.host_inputs.iter().chain(&self.host_outputs);
+        let copies = copies.flat_map(|copy| [&copy.tile_items[..], &copy.sum_items]);
+        let local = self.link_copies.iter().map(|copy| &copy.local[..]);
+        let broadcast = std::iter::once(&self.prologue.broadcast[..]);
+        broadcast.chain(fragments).chain(copies).chain(local).collect()
+    }
+
     /// What a stage does in a pass.
     pub(crate) fn fragment(&self, stage: usize, pass: TrainingPass) -> Option<&StageFragment> {
         self.fragments.iter().find(|fragment| fragment.stage == stage && fragment.pass == pass)
@@ -51,8 +63,11 @@ pub(crate) fn assemble(
     let training = builder.spec.model.training;
     builder.lower()?;
     let prologue = prologue(builder);
-    let host_inputs: Vec<HostStreamCopy> =
+    let mut host_inputs: Vec<HostStreamCopy> =
         (0..stages).flat_map(|stage| builder.host_inputs(stage)).collect();
+    if schedule.parallel_stages().is_some() {
+        share_sync(&mut host_inputs);
+    }
     let mut fragments: Vec<StageFragment> =
         (0..stages).map(|stage| builder.fragment(stage, TrainingPass::Forward)).collect();
     if training {
@@ -73,7 +88,7 @@ pub(crate) fn assemble(
         })
     };
     let io_syncs = (0..ipus).map(IpuId).map(io_sync).collect();
-    let iteration_sync = external_sync(&mut builder.tables);
+    let host_call = host_call_syncs(builder);
     let parts = ProgramParts {
         fragments,
         prologue,
@@ -81,10 +96,34 @@ pub(crate) fn assemble(
         host_outputs,
         link_copies,
         io_syncs,
-        iteration_sync,
+        host_call,
     };
-    let root = control_program(builder, schedule, &parts);
+    let root = ProgramTree::new(builder, schedule, &parts).control_program();
     Ok((parts, root))
+}
+
+/// A sync for each part of a host call that the IPUs wait for.
+fn host_call_syncs(builder: &mut ProgramBuilder) -> BTreeMap<HostCallPart, ProgramId> {
+    let host = &builder.spec.options.host;
+    let has_loader = !matches!(host.loader, DataLoaderMode::None | DataLoaderMode::Synthetic);
+    let parts = [
+        (HostCallPart::Loader, has_loader),
+        (HostCallPart::Framework, host.seconds_per_framework_call > 0.0),
+        (HostCallPart::Launch, host.seconds_per_launch > 0.0),
+        (HostCallPart::Results, host.seconds_per_return > 0.0),
+    ];
+    let waited_for = parts.into_iter().filter(|(_, takes_time)| *takes_time);
+    let sync = |(part, _): (HostCallPart, bool)| {
+        (part, builder.tables.program(ProgramNode::new(ProgramKind::Sync, part.sync_name())))
+    };
+    waited_for.map(sync).collect()
+}
+
+/// Rows of a field for several IPUs are one copy, with one sync before it.
+fn share_sync(copies: &mut [HostStreamCopy]) {
+    if let Some((first, others)) = copies.split_first_mut() {
+        others.iter_mut().for_each(|copy| copy.programs[0] = first.programs[0]);
+    }
 }
 
 /// Every run begins with two small copies from the host that say which program to run, and an
@@ -152,57 +191,153 @@ fn set_seed(builder: &mut ProgramBuilder, ipu: IpuId) -> Vec<FragmentItem> {
         .items
 }
 
-/// The main program: prologue, switch, and the loops of the schedule.
-fn control_program(
-    builder: &mut ProgramBuilder,
-    schedule: &ExecutionSchedule,
-    parts: &ProgramParts,
-) -> ProgramId {
-    let mut children: Vec<ProgramId> =
-        parts.prologue.copies.iter().flat_map(|copy| copy.programs).collect();
-    children.extend(program_nodes(&parts.prologue.broadcast, &mut builder.tables));
-    let mut iteration = slots(builder, schedule, parts);
-    if schedule.update == WeightUpdateTiming::PerIteration {
-        let updates =
-            parts.fragments.iter().filter(|fragment| fragment.pass == TrainingPass::Update);
-        let updates: Vec<ProgramId> = updates.map(|fragment| fragment.function).collect();
-        iteration.extend(updates.into_iter().map(|function| call(builder, function)));
-    }
-    let body = builder.tables.group(ProgramKind::Sequence, "", iteration);
-    let main = repeat(builder, schedule.iterations, body);
-    let chosen = builder.tables.group(ProgramKind::Sequence, "", vec![main]);
-    children.push(builder.tables.group(ProgramKind::Switch, "programId0", vec![chosen]));
-    builder.tables.group(ProgramKind::Sequence, "Engine::run", children)
+/// The tree over the pieces of a program.
+struct ProgramTree<'a, 'b> {
+    builder: &'a mut ProgramBuilder<'b>,
+    schedule: &'a ExecutionSchedule,
+    parts: &'a ProgramParts,
+    outline: OutlineFunctions,
+    /// The function of each fragment.
+    functions: Vec<ProgramId>,
 }
 
-/// The slots of one iteration: equal neighbours become a repeat.
-fn slots(
-    builder: &mut ProgramBuilder,
-    schedule: &ExecutionSchedule,
-    parts: &ProgramParts,
-) -> Vec<ProgramId> {
-    let mut nodes: Vec<ProgramId> = Vec::new();
-    let mut known: BTreeMap<String, ProgramId> = BTreeMap::new();
-    let mut at = 0;
-    while at < schedule.slots.len() {
-        let slot = &schedule.slots[at];
-        let same = |other: &&ScheduleSlot| {
-            slot_signature(other) == slot_signature(slot)
-                && slot.phase == crate::schedule::PipelinePhase::Main
-        };
-        let times = schedule.slots[at..].iter().take_while(same).count().max(1);
-        let node = match known.get(&slot_signature(slot)) {
-            Some(node) => *node,
-            None => {
-                let node = slot_program(builder, slot, schedule, parts);
-                known.insert(slot_signature(slot), node);
-                node
-            }
-        };
-        nodes.push(repeat(builder, times as u64, node));
-        at += times;
+impl<'a, 'b> ProgramTree<'a, 'b> {
+    fn new(
+        builder: &'a mut ProgramBuilder<'b>,
+        schedule: &'a ExecutionSchedule,
+        parts: &'a ProgramParts,
+    ) -> Self {
+        let outline = OutlineFunctions::new(&mut builder.tables, &parts.sequences());
+        let mut tree = Self { builder, schedule, parts, outline, functions: Vec::new() };
+        for fragment in &parts.fragments {
+            let function = tree.fragment(fragment);
+            tree.functions.push(function);
+        }
+        tree
     }
-    nodes
+
+    fn fragment(&mut self, fragment: &StageFragment) -> ProgramId {
+        let stage = &self.builder.placement.stages[fragment.stage].name;
+        let name = format!("{stage}/{}", pass_name(fragment.pass));
+        let loads = self.nodes(&fragment.remote_loads);
+        let children = [loads, self.nodes(&fragment.items)].concat();
+        self.builder.tables.group(ProgramKind::Sequence, &name, children)
+    }
+
+    fn nodes(&mut self, items: &[FragmentItem]) -> Vec<ProgramId> {
+        self.outline.nodes(&mut self.builder.tables, items)
+    }
+
+    /// The main program: prologue, switch, and the loops of the schedule.
+    fn control_program(mut self) -> ProgramId {
+        let parts = self.parts;
+        let mut children: Vec<ProgramId> =
+            parts.prologue.copies.iter().flat_map(|copy| copy.programs).collect();
+        children.extend(self.nodes(&parts.prologue.broadcast));
+        let mut iteration = self.slots();
+        if self.schedule.update == WeightUpdateTiming::PerIteration {
+            for at in 0..parts.fragments.len() {
+                if parts.fragments[at].pass == TrainingPass::Update {
+                    iteration.push(self.call(at));
+                }
+            }
+        }
+        let body = self.builder.tables.group(ProgramKind::Sequence, "", iteration);
+        let main = self.repeat(self.schedule.iterations, body);
+        let tables = &mut self.builder.tables;
+        let chosen = tables.group(ProgramKind::Sequence, "", vec![main]);
+        children.push(tables.group(ProgramKind::Switch, "programId0", vec![chosen]));
+        tables.group(ProgramKind::Sequence, "Engine::run", children)
+    }
+
+    /// The slots of one iteration: equal neighbours become a repeat.
+    fn slots(&mut self) -> Vec<ProgramId> {
+        let mut nodes: Vec<ProgramId> = Vec::new();
+        let mut known: BTreeMap<String, ProgramId> = BTreeMap::new();
+        let slots = &self.schedule.slots;
+        let mut at = 0;
+        while at < slots.len() {
+            let slot = &slots[at];
+            let same = |other: &&ScheduleSlot| {
+                slot_signature(other) == slot_signature(slot)
+                    && slot.phase == crate::schedule::PipelinePhase::Main
+            };
+            let times = slots[at..].iter().take_while(same).count().max(1);
+            let node = match known.get(&slot_signature(slot)) {
+                Some(node) => *node,
+                None => {
+                    let node = self.slot(slot);
+                    known.insert(slot_signature(slot), node);
+                    node
+                }
+            };
+            nodes.push(self.repeat(times as u64, node));
+            at += times;
+        }
+        nodes
+    }
+
+    /// One slot: copies from the host, turns, copies to the host, copies between IPUs.
+    fn slot(&mut self, slot: &ScheduleSlot) -> ProgramId {
+        let parts = self.parts;
+        let works = |stage: usize, pass: TrainingPass| {
+            slot.turns.iter().any(|turn| turn.stage == stage && turn.pass == pass)
+        };
+        let working = |copies: &'a [HostStreamCopy]| {
+            copies.iter().filter(move |copy| works(copy.stage, TrainingPass::Forward))
+        };
+        let mut children = Vec::new();
+        for copy in working(&parts.host_inputs) {
+            let fresh = copy.programs.into_iter().filter(|program| !children.contains(program));
+            children.extend(fresh.collect::<Vec<_>>());
+            children.extend(self.nodes(&copy.tile_items));
+        }
+        for turn in &slot.turns {
+            let mut passes = vec![turn.pass];
+            if turn.pass == TrainingPass::Backward
+                && self.schedule.update == WeightUpdateTiming::PerMicroBatch
+            {
+                passes.push(TrainingPass::Update);
+            }
+            for pass in passes {
+                let is_own = |of: &StageFragment| of.stage == turn.stage && of.pass == pass;
+                let fragment = parts.fragments.iter().position(is_own);
+                children.extend(fragment.map(|at| self.call(at)));
+            }
+        }
+        for copy in working(&parts.host_outputs) {
+            children.extend(self.nodes(&copy.sum_items));
+            children.extend(self.nodes(&copy.tile_items));
+            children.extend(copy.programs);
+        }
+        if slot.stage_copies_follow {
+            for copy in &parts.link_copies {
+                let follows = |(stage, pass): &(usize, TrainingPass)| works(*stage, *pass);
+                if copy.after.is_empty() || copy.after.iter().any(follows) {
+                    children.extend(copy.exchange.into_iter().flatten());
+                    children.extend(self.nodes(&copy.local));
+                }
+            }
+        }
+        self.builder.tables.group(ProgramKind::Sequence, "", children)
+    }
+
+    /// A call of the function of a fragment.
+    fn call(&mut self, fragment: usize) -> ProgramId {
+        let function = self.functions[fragment];
+        let name = self.builder.tables.programs[function.index()].name.clone();
+        self.builder.tables.group(ProgramKind::Call, &name, vec![function])
+    }
+
+    /// A loop, or the body itself where it runs once.
+    fn repeat(&mut self, times: u64, body: ProgramId) -> ProgramId {
+        if times == 1 {
+            return body;
+        }
+        let node = self.builder.tables.group(ProgramKind::Repeat, "", vec![body]);
+        self.builder.tables.programs[node.index()].repeats = times;
+        node
+    }
 }
 
 /// What tells slots apart in the program: who works, not on which micro-batch.
@@ -210,67 +345,4 @@ fn slot_signature(slot: &ScheduleSlot) -> String {
     let turns: Vec<String> =
         slot.turns.iter().map(|turn| format!("{} {:?}", turn.stage, turn.pass)).collect();
     format!("{} {}", turns.join(","), slot.stage_copies_follow)
-}
-
-/// One slot: copies from the host, turns, copies to the host, copies between IPUs.
-fn slot_program(
-    builder: &mut ProgramBuilder,
-    slot: &ScheduleSlot,
-    schedule: &ExecutionSchedule,
-    parts: &ProgramParts,
-) -> ProgramId {
-    let works = |stage: usize, pass: TrainingPass| {
-        slot.turns.iter().any(|turn| turn.stage == stage && turn.pass == pass)
-    };
-    let working = |copies: &[HostStreamCopy]| -> Vec<HostStreamCopy> {
-        copies.iter().filter(|copy| works(copy.stage, TrainingPass::Forward)).cloned().collect()
-    };
-    let mut children = Vec::new();
-    for copy in working(&parts.host_inputs) {
-        children.extend(copy.programs);
-        children.extend(program_nodes(&copy.tile_items, &mut builder.tables));
-    }
-    for turn in &slot.turns {
-        let mut passes = vec![turn.pass];
-        if turn.pass == TrainingPass::Backward
-            && schedule.update == WeightUpdateTiming::PerMicroBatch
-        {
-            passes.push(TrainingPass::Update);
-        }
-        for pass in passes {
-            let fragment = parts.fragment(turn.stage, pass);
-            let function = fragment.map(|fragment| fragment.function);
-            children.extend(function.map(|function| call(builder, function)));
-        }
-    }
-    for copy in working(&parts.host_outputs) {
-        children.extend(program_nodes(&copy.sum_items, &mut builder.tables));
-        children.extend(program_nodes(&copy.tile_items, &mut builder.tables));
-        children.extend(copy.programs);
-    }
-    if slot.stage_copies_follow {
-        for copy in &parts.link_copies {
-            if copy.after.is_empty() || copy.after.iter().any(|(stage, pass)| works(*stage, *pass))
-            {
-                children.extend(copy.exchange.into_iter().flatten());
-                children.extend(program_nodes(&copy.local, &mut builder.tables));
-            }
-        }
-    }
-    builder.tables.group(ProgramKind::Sequence, "", children)
-}
-
-fn call(builder: &mut ProgramBuilder, function: ProgramId) -> ProgramId {
-    let name = builder.tables.programs[function.index()].name.clone();
-    builder.tables.group(ProgramKind::Call, &name, vec![function])
-}
-
-/// A loop, or the body itself where it runs once.
-fn repeat(builder: &mut ProgramBuilder, times: u64, body: ProgramId) -> ProgramId {
-    if times == 1 {
-        return body;
-    }
-    let node = builder.tables.group(ProgramKind::Repeat, "", vec![body]);
-    builder.tables.programs[node.index()].repeats = times;
-    node
 }

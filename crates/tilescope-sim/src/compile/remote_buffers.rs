@@ -5,6 +5,7 @@ use super::fragments::ProgramBuilder;
 use super::program_tables::{FragmentItem, LeafProgramCost};
 use super::tensor_analysis::{TensorBuffer, TensorBufferKind};
 use super::transfers::{external_sync, io_mapping};
+use crate::cost_constants::{REMOTE_BEGIN_CYCLES, REMOTE_END_CYCLES};
 use crate::graph::GraphNode;
 use crate::poplar::work::{OperationWork, OperationWorkItem};
 use crate::poplar::{code_bytes, exchange};
@@ -13,13 +14,6 @@ use tilescope_report::units::{Bytes, Cycles, IpuId, ProgramId, TileRuns};
 use tilescope_report::{
     MemoryCategory, ProgramKind, ProgramNode, StreamEndpoint, TileTraffic, TrainingPass,
 };
-
-/// Cycles before the transfer of a copy that no callback on the host answers: the shortest
-/// StreamCopyBegin of Graphcore's lightweight-profiling tutorial.
-const REMOTE_BEGIN_CYCLES: Cycles = Cycles(155);
-
-/// Cycles after it: the shortest StreamCopyEnd there.
-const REMOTE_END_CYCLES: Cycles = Cycles(87);
 
 /// What one copy between an IPU and streaming memory moves.
 #[derive(Clone, Debug)]
@@ -129,14 +123,15 @@ impl ProgramBuilder<'_> {
         debug_assert!(!copies.is_empty(), "an exchange moves something");
         let sync = external_sync(&mut self.tables);
         let (begin, end) = (ProgramKind::StreamCopyBegin, ProgramKind::StreamCopyEnd);
-        let mut steps = vec![self.remote_step(begin, ipu, &copies[0], load, REMOTE_BEGIN_CYCLES)];
+        let mut steps =
+            vec![self.remote_step(begin, ipu, &copies[0], load, REMOTE_BEGIN_CYCLES.cycles())];
         for copy in copies {
             let rate = self.system.remote_bytes_per_cycle;
             let cycles = Cycles::from_f64((copy.bytes.total().as_f64() / rate).ceil());
             steps.push(self.remote_step(ProgramKind::StreamCopyMid, ipu, copy, load, cycles));
         }
         let last = &copies[copies.len() - 1];
-        steps.push(self.remote_step(end, ipu, last, load, REMOTE_END_CYCLES));
+        steps.push(self.remote_step(end, ipu, last, load, REMOTE_END_CYCLES.cycles()));
         (sync, steps)
     }
 

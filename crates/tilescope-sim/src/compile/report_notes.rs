@@ -1,24 +1,33 @@
 //! What the reader of a report should know besides its figures.
 
 use super::CompiledProgram;
+use crate::cost_constants::IO_TILE_OVERHEAD;
+use crate::graph_lowering::WorthPadding;
 use crate::schedule::{PipelineTiming, WeightUpdateTiming};
-use crate::spec::{OverlapIo, PipelineSchedule, Spec, StashConvention};
-use tilescope_report::units::{Bytes, IpuId, binary_bytes};
+use crate::spec::{
+    MultiThreadMode, OverlapIo, PipelineSchedule, Proportion, ShardingDomain, Spec, StashConvention,
+};
+use tilescope_report::units::{Bytes, IpuId, binary_bytes, grouped};
 use tilescope_report::{MemoryRegion, ProgramKind};
 
-/// Memory of an I/O tile that is not for data, as a share of the data: the memory guide's rule of
-/// thumb (section 4.4.2).
-const IO_TILE_OVERHEAD: f64 = 1.05;
-
 /// All notes of a compiled program.
-pub(crate) fn notes(compiled: &CompiledProgram, spec: &Spec) -> Vec<String> {
+pub(crate) fn notes(
+    compiled: &CompiledProgram,
+    spec: &Spec,
+    worth_padding: &[WorthPadding],
+) -> Vec<String> {
     let mut notes: Vec<String> =
         [out_of_memory(compiled), stale_weights(compiled)].into_iter().flatten().collect();
+    notes.extend(memory_proportion(spec));
+    notes.extend(worth_padding.iter().map(padding));
     notes.extend(pipeline(compiled, spec));
     notes.extend(activations_that_stay(compiled, spec));
     notes.extend(sync_groups(compiled, spec));
     notes.extend(replicas(spec));
+    notes.extend(replicated_sharding(spec));
     notes.extend(shards(spec));
+    notes.extend(row_shards(compiled));
+    notes.extend(idle_ipus(compiled));
     notes.extend(io_tiles(compiled));
     notes.extend(helper_threads(spec));
     notes.extend(stream_buffers(compiled, spec));
@@ -43,6 +52,28 @@ fn out_of_memory(compiled: &CompiledProgram) -> Option<String> {
             binary_bytes(bytes().0)
         )
     })
+}
+
+fn memory_proportion(spec: &Spec) -> Option<String> {
+    let Proportion::Found(share) = spec.options.library.available_memory_proportion else {
+        return None;
+    };
+    Some(format!(
+        "available_memory_proportion is {share}: the smallest with which products and convolutions \
+         are expected to be as fast as with {}, within 1 %",
+        Proportion::POPLIBS_DEFAULT
+    ))
+}
+
+fn padding(worth: &WorthPadding) -> String {
+    let WorthPadding { operation, cycles, padded } = worth;
+    format!(
+        "Warning: {operation} is expected to take {} cycles, {} with sizes that are multiples of \
+         16: those it has cannot be cut into the equal parts that memory asks for. Pad them, or \
+         raise available_memory_proportion",
+        grouped(cycles.0),
+        grouped(padded.0)
+    )
 }
 
 fn packs(spec: &Spec) -> Option<String> {
@@ -128,11 +159,62 @@ fn replicas(spec: &Spec) -> Option<String> {
     })
 }
 
+/// Which tensors the replicas share out, and among how many.
+fn replicated_sharding(spec: &Spec) -> Option<String> {
+    let options = &spec.options;
+    let kinds: Vec<(&str, ShardingDomain)> = [
+        ("weights", &options.location.weights_sharding),
+        ("accumulators", &options.location.accumulators_sharding),
+        ("optimiser state", &options.location.optimizer_state_sharding),
+    ]
+    .into_iter()
+    .filter(|(_, kind)| kind.replicated_tensor_sharding)
+    .map(|(words, kind)| (words, kind.sharding_domain))
+    .collect();
+    let (_, domain) = *kinds.first()?;
+    let words: Vec<&str> = kinds.into_iter().map(|(words, _)| words).collect();
+    let replicas = options.replicas_of(domain);
+    let domains = match options.replication_factor / replicas {
+        1 => String::new(),
+        several => format!("; {several} such groups add their gradients up share by share"),
+    };
+    Some(format!(
+        "Each of {replicas} replicas keeps 1/{replicas} of the {}{domains}",
+        words.join(", ")
+    ))
+}
+
 fn shards(spec: &Spec) -> Option<String> {
     let shards = spec.options.tensor_parallel;
     (shards > 1).then(|| {
         format!("Linear layers are split over {shards} IPUs that work alike; the report shows one of them")
     })
+}
+
+fn row_shards(compiled: &CompiledProgram) -> Option<String> {
+    let shards = compiled.schedule.parallel_stages()?;
+    Some(format!(
+        "Fields are split by rows over {shards} IPUs, which swap halos between steps; what needs all rows is done by IPU 0"
+    ))
+}
+
+/// IPUs of the replica that no stage is on.
+fn idle_ipus(compiled: &CompiledProgram) -> Option<String> {
+    let stages = &compiled.placement.stages;
+    let idle: Vec<String> = (0..compiled.compilation.target.ipus_per_replica)
+        .map(IpuId)
+        .filter(|ipu| stages.iter().all(|stage| stage.ipu != *ipu))
+        .map(|ipu| ipu.to_string())
+        .collect();
+    let (ipus, are) = match idle.len() {
+        0 => return None,
+        1 => ("IPU", "is"),
+        _ => ("IPUs", "are"),
+    };
+    Some(format!(
+        "Warning: {ipus} {} {are} idle: no stage is there; set options.stages, options.domain_sharding or target.ipus",
+        idle.join(", ")
+    ))
 }
 
 fn io_tiles(compiled: &CompiledProgram) -> Option<String> {
@@ -149,7 +231,7 @@ fn io_tiles(compiled: &CompiledProgram) -> Option<String> {
             .sum::<Bytes>()
     };
     let most = (0..target.ipus_per_replica).map(IpuId).map(of_ipu).max().unwrap_or_default();
-    let needed = Bytes::from_f64((IO_TILE_OVERHEAD * most.as_f64()).ceil());
+    let needed = Bytes::from_f64((IO_TILE_OVERHEAD.ratio() * most.as_f64()).ceil());
     let rule = needed.next_multiple_of(target.bytes_per_tile) / target.bytes_per_tile;
     Some(format!(
         "{tiles} I/O tiles on each IPU; a micro-batch of {} asks for {} by the rule of thumb",
@@ -160,18 +242,22 @@ fn io_tiles(compiled: &CompiledProgram) -> Option<String> {
 
 fn helper_threads(spec: &Spec) -> Option<String> {
     let options = &spec.options;
-    (options.overlap_io != OverlapIo::None && options.replication_factor > 1).then(|| {
-        "Warning: With several replicas the host overlaps only with helper threads: set \
-         streamCallbacks.multiThreadMode = collaborative and numWorkerThreads = 6"
-            .to_string()
-    })
+    let single = options.host.stream_callbacks_multi_thread_mode == MultiThreadMode::SingleThread;
+    (single && options.overlap_io != OverlapIo::None && spec.options.local_replicas() > 1).then(
+        || {
+            "Warning: With several replicas the host overlaps only with helper threads: set \
+         options.host.stream_callbacks_multi_thread_mode = collaborative and \
+         options.host.num_worker_threads = 6"
+                .to_string()
+        },
+    )
 }
 
 /// Host memory of the stream buffers: one micro-batch for each prefetched one.
 fn stream_buffers(compiled: &CompiledProgram, spec: &Spec) -> Option<String> {
     let inputs: Bytes = compiled.parts.host_inputs.iter().map(|copy| copy.bytes_in).sum();
     let depth = spec.options.prefetch_depth;
-    let local = u64::from(spec.options.replication_factor / spec.options.num_instances);
+    let local = u64::from(spec.options.local_replicas());
     let copies = compiled.compilation.programs.iter();
     let any = copies.filter(|program| program.kind == ProgramKind::StreamCopyMid).count() > 0;
     (any && !inputs.is_zero() && depth > 1).then(|| {

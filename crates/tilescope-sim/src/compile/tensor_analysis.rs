@@ -20,6 +20,8 @@ pub(crate) enum TensorBufferKind {
     Received(usize),
     /// What a stage's backward pass took from the stash, or computed again.
     Restored(usize),
+    /// Weights that the replicas share out, as a stage has them while it works.
+    Gathered(usize, TrainingPass),
 }
 
 /// The memory of a tensor on one IPU in one part of the program.
@@ -62,6 +64,8 @@ pub(crate) struct StashPolicy<'a> {
     pub activations_off_chip: bool,
     /// Whether one stage works at a time: the last one goes back at once.
     pub one_by_one: bool,
+    /// Weights of which each replica keeps a share.
+    pub shared_weights: &'a BTreeSet<TensorId>,
 }
 
 /// Facts about tensors that follow from graph and placement alone.
@@ -75,6 +79,7 @@ pub(crate) struct TensorAnalysis {
     received: BTreeSet<(TensorId, usize)>,
     boundaries: BTreeSet<StageBoundary>,
     last_goes_back_at_once: bool,
+    shared_weights: BTreeSet<TensorId>,
 }
 
 impl TensorAnalysis {
@@ -107,6 +112,7 @@ impl TensorAnalysis {
             received: BTreeSet::new(),
             boundaries: BTreeSet::new(),
             last_goes_back_at_once: keeping.one_by_one,
+            shared_weights: keeping.shared_weights.clone(),
         };
         tensors.find_boundaries(graph, placement, keeping.copying);
         for stage in 0..placement.stages.len() {
@@ -154,6 +160,8 @@ impl TensorAnalysis {
             && (self.stashed.contains(&key) || self.recomputed.contains(&key));
         let part = if restored {
             TensorBufferKind::Restored(stage)
+        } else if pass != TrainingPass::Update && self.shared_weights.contains(&tensor) {
+            TensorBufferKind::Gathered(stage, pass)
         } else if self.received.contains(&key) {
             TensorBufferKind::Received(stage)
         } else {
@@ -195,14 +203,16 @@ impl TensorAnalysis {
     ) {
         let mut at = from;
         while at != to {
-            let next = match copying {
-                StageCopyTiming::AfterEachPass => to,
-                _ if at < to => at + 1,
-                _ => at - 1,
+            let next = if !copying.is_pipelined() {
+                to
+            } else if at < to {
+                at + 1
+            } else {
+                at - 1
             };
             let same_ipu = placement.stages[at].ipu == placement.stages[next].ipu;
             // Without a pipeline nobody overwrites what lies on the same IPU.
-            if copying != StageCopyTiming::AfterEachPass || !same_ipu {
+            if copying.is_pipelined() || !same_ipu {
                 self.received.insert((tensor, next));
                 self.boundaries.insert(StageBoundary {
                     tensor,
@@ -238,9 +248,7 @@ impl TensorAnalysis {
         let recompute = match keeping.recomputation {
             RecomputationType::None => false,
             // The last stage of a pipeline goes back at once: its activations are still there.
-            RecomputationType::Pipeline => {
-                depth > 1 || keeping.copying == StageCopyTiming::AfterEachPass
-            }
+            RecomputationType::Pipeline => depth > 1 || !keeping.copying.is_pipelined(),
             RecomputationType::Auto | RecomputationType::Checkpoints => true,
         };
         let mut kept: BTreeSet<TensorId> = needed.keys().map(|tensor| self.root(*tensor)).collect();

@@ -3,17 +3,18 @@
 use super::data_flow::{BufferKey, first_leaf, last_leaf};
 use super::fragments::{ProgramBuilder, UnplacedVariable};
 use super::program_tables::{FragmentItem, ProgramTables};
+use super::streamed_tensors::{StreamedTensor, is_floating};
 use super::tensor_analysis::{StageBoundary, TensorBuffer, TensorBufferKind};
 use crate::poplar::code_bytes;
-use crate::poplar::exchange::{WORD_BYTES, send_instructions};
+use crate::poplar::exchange::send_instructions;
 use crate::poplar::work::{MemoryConstraint, OperationWork, OperationWorkItem, WorkPhase};
 use crate::popops::elementwise;
 use crate::popops::elementwise::BinaryOpType;
-use crate::popops::relayout::{arrange, copy_vertex};
-use crate::poputil::tensor_layout::linear_mapping;
+use crate::popops::relayout;
+use crate::poputil::tensor_layout::{LOAD_BYTES, linear_mapping};
 use crate::schedule::StageCopyTiming;
-use crate::shape::{DType, TensorId, TensorRole};
-use crate::spec::{DataLoaderMode, OutputMode, StreamInputType};
+use crate::shape::{TensorId, TensorRole};
+use crate::spec::{DataLoaderMode, OutputMode};
 use tilescope_report::units::{Bytes, Elements, IpuId, ProgramId, TileId, TileRuns};
 use tilescope_report::{
     ExchangeRoute, MemoryCategory, ProgramKind, ProgramNode, TileTraffic, TrainingPass,
@@ -34,6 +35,8 @@ pub struct HostStreamCopy {
     pub bytes_out: Bytes,
     /// Tiles that take part.
     pub active_tiles: u32,
+    /// What it brings or sends for each micro-batch; none for copies that control the run.
+    pub tensor: Option<StreamedTensor>,
     /// What the compute tiles do with it: behind a copy from the host, before one to the host.
     pub tile_items: Vec<FragmentItem>,
     /// Adds a result to the sum that is sent at the end.
@@ -89,27 +92,16 @@ impl ProgramBuilder<'_> {
             .outputs
             .iter()
             .copied()
+            .filter(|tensor| self.is_returned(*tensor))
             .filter(|tensor| self.placement.stage(graph.tensor(*tensor).block) == stage)
             .collect();
         outputs.into_iter().map(|tensor| self.host_output(tensor, stage)).collect()
     }
 
-    /// Element type in which an input crosses from the host.
-    fn stream_element_type(&self, tensor: TensorId) -> DType {
-        let own = self.lowering.tensor_type(tensor).dtype;
-        match self.spec.options.input_type {
-            _ if !matches!(own, DType::Float | DType::Half) => own,
-            StreamInputType::Model => own,
-            StreamInputType::Float32 => DType::Float,
-            StreamInputType::Float16 => DType::Half,
-            StreamInputType::UInt8 => DType::UInt8,
-        }
-    }
-
     fn host_input(&mut self, tensor: TensorId, stage: usize) -> HostStreamCopy {
         let ipu = self.ipu(stage);
         let (wire, own) =
-            (self.stream_element_type(tensor), self.lowering.tensor_type(tensor).dtype);
+            (self.input_element_type(tensor), self.lowering.tensor_type(tensor).dtype);
         let elements = self.lowering.layout_or_linear(tensor).elements;
         let landed = elements.map(|count| *count * wire.bytes());
         let io_tiles = self.spec.options.num_io_tiles;
@@ -118,6 +110,7 @@ impl ProgramBuilder<'_> {
         let first = self.tables.next_step();
         let arriving = mapping.as_ref().unwrap_or(&landed);
         let mut copy = stream_copy(&mut self.tables, "copyFromHost", stage, ipu, arriving, true);
+        copy.tensor = self.streamed(tensor, wire);
         let name = self.graph.tensor(tensor).name.clone();
         if let Some(mapping) = &mapping {
             copy.tile_items.extend(self.inter_tileset_copy(&name, ipu, mapping, &landed));
@@ -127,7 +120,7 @@ impl ProgramBuilder<'_> {
         if wire != own {
             phases.push(elementwise::cast("Cast", wire, own, &elements));
         }
-        if self.spec.options.normalise_on_ipu && matches!(own, DType::Float | DType::Half) {
+        if self.spec.options.normalise_on_ipu && is_floating(own) {
             for (part, operation) in
                 [("mean", BinaryOpType::Subtract), ("scale", BinaryOpType::Multiply)]
             {
@@ -170,7 +163,10 @@ impl ProgramBuilder<'_> {
 
     fn host_output(&mut self, tensor: TensorId, stage: usize) -> HostStreamCopy {
         let ipu = self.ipu(stage);
-        let bytes = self.bytes(tensor);
+        let (wire, own) =
+            (self.output_element_type(tensor), self.lowering.tensor_type(tensor).dtype);
+        let elements = self.lowering.layout_or_linear(tensor).elements;
+        let bytes = elements.map(|count| *count * wire.bytes());
         let name = self.graph.tensor(tensor).name.clone();
         let first = self.tables.next_step();
         let tensor_buffer = self.tensors.buffer(tensor, stage, ipu, TrainingPass::Forward);
@@ -178,23 +174,33 @@ impl ProgramBuilder<'_> {
         let sum = self.sum_of_outputs(tensor, ipu, made);
         let io_tiles = self.spec.options.num_io_tiles;
         let mut on_tiles = Vec::new();
+        if wire != own {
+            let phase = elementwise::cast("Cast", own, wire, &elements);
+            let items = vec![OperationWorkItem::Phase(phase)];
+            let work = OperationWork { items, temporaries: Vec::new() };
+            on_tiles = self.tables.work(None, &name, ipu, &work).items;
+            self.keep_buffer(&format!("{name}/cast"), ipu, &bytes, None);
+        }
         let mut leaving = bytes.clone();
         if io_tiles > 0 {
             leaving = io_mapping(self.lowering.tiles, io_tiles, bytes.total());
-            on_tiles = self.inter_tileset_copy(&name, ipu, &bytes, &leaving);
+            on_tiles.extend(self.inter_tileset_copy(&name, ipu, &bytes, &leaving));
             self.keep_buffer(&name, ipu, &leaving, None);
         }
         let name = format!("{name}/copyToHost");
         let mut copy = stream_copy(&mut self.tables, &name, stage, ipu, &leaving, false);
-        let mut sent = if sum.is_empty() { made } else { BufferKey::OutputSum { tensor, ipu } };
-        if !on_tiles.is_empty() {
-            let io = BufferKey::IoTiles { tensor, stage };
-            self.note_flow(&on_tiles, &[sent], &[io]);
-            sent = io;
-        }
+        copy.tensor = self.streamed(tensor, wire);
+        let sent = if sum.is_empty() { made } else { BufferKey::OutputSum { tensor, ipu } };
         let [_, _, mid, end] = copy.programs;
         let host = BufferKey::HostOutput { tensor, stage };
-        self.note_flow_between(mid, end, &[sent], &[host]);
+        if io_tiles > 0 {
+            let io = BufferKey::IoTiles { tensor, stage };
+            self.note_flow(&on_tiles, &[sent], &[io]);
+            self.note_flow_between(mid, end, &[io], &[host]);
+        } else {
+            let start = first_leaf(&on_tiles).unwrap_or(mid);
+            self.note_flow_between(start, end, &[sent], &[host]);
+        }
         (copy.tile_items, copy.sum_items) = (on_tiles, sum);
         self.lifetimes.extend_to(tensor_buffer, first..self.tables.next_step());
         copy
@@ -265,6 +271,10 @@ impl ProgramBuilder<'_> {
             StageCopyTiming::EveryOtherSlot => (0..2)
                 .map(|wanted| starts.iter().copied().filter(|at| side(*at) == wanted).collect())
                 .filter(|group: &Vec<_>| !group.is_empty())
+                .collect(),
+            StageCopyTiming::AfterEachStep { stages } => starts
+                .chunk_by(|(one, _), (other, _)| one / stages == other / stages)
+                .map(<[_]>::to_vec)
                 .collect(),
             _ => starts.into_iter().map(|at| vec![at]).collect(),
         };
@@ -347,9 +357,9 @@ impl ProgramBuilder<'_> {
     /// A copy to the next stage of the same IPU: the tensor stays on its tiles.
     fn local_copy(&mut self, boundary: &StageBoundary) -> Vec<FragmentItem> {
         let name = self.graph.tensor(boundary.tensor).name.clone();
-        let bytes = self.bytes(boundary.tensor);
-        let vertex = copy_vertex(self.lowering.tensor_type(boundary.tensor).dtype, 8);
-        let phase = arrange("stage-copy/OnTileCopy", vertex, &bytes, WORD_BYTES);
+        let dtype = self.lowering.tensor_type(boundary.tensor).dtype;
+        let elements = self.bytes(boundary.tensor).map(|bytes| Elements(*bytes / dtype.bytes()));
+        let phase = relayout::copy("stage-copy", dtype, &elements, LOAD_BYTES / dtype.bytes());
         let work =
             OperationWork { items: vec![OperationWorkItem::Phase(phase)], temporaries: Vec::new() };
         let first = self.tables.next_step();
@@ -451,6 +461,7 @@ pub(crate) fn stream_copy(
         bytes_in: if to_ipu { total } else { Bytes::ZERO },
         bytes_out: if to_ipu { Bytes::ZERO } else { total },
         active_tiles: bytes.tile_count(),
+        tensor: None,
         tile_items: Vec::new(),
         sum_items: Vec::new(),
     }

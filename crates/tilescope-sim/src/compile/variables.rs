@@ -68,17 +68,26 @@ fn tensor_variables(builder: &mut ProgramBuilder) -> Vec<UnplacedVariable> {
         .into_iter()
         .map(|(tensor_buffer, span, place)| {
             let tensor = builder.graph.tensor(tensor_buffer.tensor);
-            let kept = tensor.role.is_persistent() && !builder.is_off_chip(tensor_buffer.tensor);
+            let gathered = matches!(tensor_buffer.part, TensorBufferKind::Gathered(..));
+            let kept = tensor.role.is_persistent()
+                && !gathered
+                && !builder.is_off_chip(tensor_buffer.tensor);
+            let ty = if !gathered && builder.sharding.splits(tensor_buffer.tensor) {
+                builder.sharding.share(&tensor.ty)
+            } else {
+                tensor.ty.clone()
+            };
             let always = kept || span.end > steps;
             let suffix = match tensor_buffer.part {
                 TensorBufferKind::Restored(_) => "/restored",
+                TensorBufferKind::Gathered(..) => "/gathered",
                 TensorBufferKind::Original | TensorBufferKind::Received(_) => "",
             };
             UnplacedVariable {
                 name: format!("{}{suffix}", tensor.name),
                 category: MemoryCategory::Variable,
                 operation: None,
-                shape: tensor.ty.to_string(),
+                shape: ty.to_string(),
                 lifetime: (!always).then_some(span),
                 place,
                 bytes: mapper.bytes(builder, tensor_buffer, kept),
@@ -121,12 +130,13 @@ impl LinearMapper {
         kept: bool,
     ) -> TileRuns<Bytes> {
         let tiles = builder.tables.tiles_per_ipu;
-        let bytes = builder.bytes(tensor_buffer.tensor);
+        let bytes = builder.buffer_bytes(tensor_buffer);
         let owner = self.owners.get(&tensor_buffer.tensor).copied().unwrap_or(tensor_buffer.tensor);
         // Accumulators lie as gradients arrive.
         let free = kept && builder.graph.tensor(owner).role != TensorRole::Accumulator;
-        let linear =
-            builder.lowering.layout_or_linear(tensor_buffer.tensor).order == ElementOrder::Linear;
+        let linear = builder.sharding.splits(tensor_buffer.tensor)
+            || builder.lowering.layout_or_linear(tensor_buffer.tensor).order
+                == ElementOrder::Linear;
         let first = if free && linear {
             let next = self.next.entry(tensor_buffer.ipu).or_insert(TileId(0));
             *self.starts.entry((tensor_buffer.ipu, owner)).or_insert_with(|| {

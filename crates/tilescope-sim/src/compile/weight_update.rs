@@ -1,24 +1,25 @@
 //! The weight update of one parameter: gradients from the other replicas, state from streaming
-//! memory, and the optimiser on all of it or on this replica's shard.
+//! memory, and the optimiser on all of it or on this replica's share.
+//!
+//! Where any tensor of an update is split over the replicas, each replica works on its share of all
+//! of them, as PopART does (willow/src/transforms/streamingmemoryopinserter.cpp, sharding goes on
+//! through the operations of the optimiser): those that are whole are sliced before, and gathered
+//! again if they have changed.
 
+use super::collectives::ReplicaGroup;
 use super::data_flow::BufferKey;
 use super::fragments::ProgramBuilder;
-use super::program_tables::{EmittedWork, FragmentItem, LeafProgramCost};
+use super::program_tables::{EmittedWork, FragmentItem};
 use super::tensor_analysis::TensorBuffer;
-use super::transfers::external_sync;
 use crate::graph::GraphNode;
-use crate::operators::{LoweringContext, NodeOperands, ShardCrossing};
-use crate::poplar::code_bytes;
-use crate::poplar::exchange::send_instructions;
+use crate::operators::{LoweredOperation, Optimizer};
 use crate::poplar::work::{OperationWork, OperationWorkItem};
-use crate::popops::collective;
-use crate::popops::collective::{CollectiveKind, CollectiveRanks, CollectiveRound};
-use crate::shape::{BlockId, DType, Tensor, TensorId, TensorInfo, TensorRole};
+use crate::popops::collective::{self, CollectiveKind};
+use crate::popops::elementwise;
+use crate::shape::{DType, TensorId, TensorRole};
 use std::collections::BTreeMap;
-use tilescope_report::units::{Bytes, Cycles, Elements, IpuId, OperationId, TileRange, TileRuns};
-use tilescope_report::{
-    MemoryCategory, ModelOperation, ProgramKind, ProgramNode, TileTraffic, TrainingPass,
-};
+use tilescope_report::TrainingPass;
+use tilescope_report::units::{Elements, IpuId, OperationId, TileRange, TileRuns};
 
 /// The update of one parameter while it is put down.
 struct ParameterUpdate<'n> {
@@ -27,17 +28,13 @@ struct ParameterUpdate<'n> {
     stage: usize,
     ipu: IpuId,
     operation: OperationId,
-    /// Whether each replica updates its part of the weights.
+    /// Whether each replica updates its share only.
     is_sharded: bool,
     /// First liveness step that needs its operands.
     first: u32,
 }
 
 impl ParameterUpdate<'_> {
-    fn parameter(&self) -> TensorId {
-        self.node.inputs[0]
-    }
-
     fn gradient(&self) -> TensorId {
         self.node.inputs[1]
     }
@@ -64,7 +61,7 @@ impl ProgramBuilder<'_> {
             let updates = [update];
             items.extend(self.reduce_gradients(&updates, updates[0].operation));
             items.extend(self.apply_update(&updates[0]));
-            items.extend(self.gather_weights(&updates, updates[0].operation));
+            items.extend(self.gather_updated(&updates, updates[0].operation));
             items.extend(self.store_operands(&updates[0]));
         }
         items
@@ -86,12 +83,12 @@ impl ProgramBuilder<'_> {
             updates.push(update);
         }
         let name = format!("{}/mergedCollectives", self.placement.stages[stage].name);
-        let operation = self.collective_operation(&name, &updates, ipu);
+        let operation = self.merged_operation(&name, &updates, ipu);
         items.extend(self.reduce_gradients(&updates, operation));
         for update in &updates {
             items.extend(self.apply_update(update));
         }
-        items.extend(self.gather_weights(&updates, operation));
+        items.extend(self.gather_updated(&updates, operation));
         for update in &updates {
             items.extend(self.store_operands(update));
         }
@@ -106,12 +103,12 @@ impl ProgramBuilder<'_> {
         ipu: IpuId,
     ) -> ParameterUpdate<'n> {
         let operation = self.operation(node, &node.name, (stage, node.pass), ipu, None);
-        let is_sharded = node.inputs[2..].iter().any(|state| self.sharded.contains(state));
+        let is_sharded = node.inputs.iter().any(|tensor| self.sharding.splits(*tensor));
         ParameterUpdate { index, node, stage, ipu, operation, is_sharded, first: 0 }
     }
 
     /// The operation that collectives over several gradients belong to.
-    fn collective_operation(
+    fn merged_operation(
         &mut self,
         name: &str,
         updates: &[ParameterUpdate],
@@ -119,19 +116,7 @@ impl ProgramBuilder<'_> {
     ) -> OperationId {
         let gradient = |update: &ParameterUpdate| self.update_buffer(update, update.gradient());
         let gradients: Vec<TensorBuffer> = updates.iter().map(gradient).collect();
-        let inputs = self.inputs(&gradients);
-        self.operations.push(ModelOperation {
-            name: name.to_owned(),
-            kind: "collectives".to_owned(),
-            pass: TrainingPass::Update,
-            block: None,
-            ipu,
-            flops: 0,
-            shapes: String::new(),
-            plan: None,
-            inputs,
-        });
-        OperationId::from_index(self.operations.len() - 1)
+        self.collective_operation(name, TrainingPass::Update, &gradients, ipu)
     }
 
     fn update_buffer(&self, update: &ParameterUpdate, tensor: TensorId) -> TensorBuffer {
@@ -152,62 +137,86 @@ impl ProgramBuilder<'_> {
         self.remote_tensor_copies(&early, update.ipu, true)
     }
 
-    /// Adds the gradients of all replicas up: each keeps the sum, or the part that it updates.
+    /// Adds the gradients of all replicas up: each keeps the sum, or the share that it updates.
     fn reduce_gradients(
         &mut self,
         updates: &[ParameterUpdate],
         operation: OperationId,
     ) -> Vec<FragmentItem> {
-        let of = |is_sharded: bool| -> Vec<&ParameterUpdate> {
-            updates.iter().filter(|update| update.is_sharded == is_sharded).collect()
+        use CollectiveKind::{AllGather, ReduceScatter};
+        let of = |wanted: &dyn Fn(&ParameterUpdate) -> bool| -> Vec<(&ParameterUpdate, TensorId)> {
+            let wanted = updates.iter().filter(|update| wanted(update));
+            wanted.map(|update| (update, update.gradient())).collect()
         };
+        let whole = of(&|update| !update.is_sharded);
+        let split = of(&|update| update.is_sharded);
+        // Sharded accumulators hold sums over the domain already.
+        let scattered = of(&|update| update.is_sharded && !self.sharding.splits(update.gradient()));
+        let steps = [
+            (ReduceScatter, ReplicaGroup::All, &whole),
+            (AllGather, ReplicaGroup::All, &whole),
+            (ReduceScatter, ReplicaGroup::Domain, &scattered),
+            (ReduceScatter, ReplicaGroup::Orthogonal, &split),
+            (AllGather, ReplicaGroup::Orthogonal, &split),
+        ];
         let mut items = Vec::new();
-        for (updates, kinds) in [
-            (of(false), &[CollectiveKind::ReduceScatter, CollectiveKind::AllGather][..]),
-            (of(true), &[CollectiveKind::ReduceScatter][..]),
-        ] {
-            for kind in kinds {
-                let gradients: Vec<(&ParameterUpdate, TensorId)> =
-                    updates.iter().map(|update| (*update, update.gradient())).collect();
-                items.extend(self.collectives(*kind, &gradients, operation));
-            }
+        for (kind, over, gradients) in steps {
+            items.extend(self.collectives(kind, over, gradients, operation));
         }
         items
     }
 
-    /// Brings the parts of the weights that other replicas updated.
-    fn gather_weights(
+    /// Brings the shares that other replicas updated of tensors that each has as a whole.
+    fn gather_updated(
         &mut self,
         updates: &[ParameterUpdate],
         operation: OperationId,
     ) -> Vec<FragmentItem> {
-        let sharded = updates.iter().filter(|update| update.is_sharded);
-        let weights: Vec<(&ParameterUpdate, TensorId)> =
-            sharded.map(|update| (update, update.parameter())).collect();
-        self.collectives(CollectiveKind::AllGather, &weights, operation)
+        let mut changed: Vec<(&ParameterUpdate, TensorId)> = Vec::new();
+        for update in updates.iter().filter(|update| update.is_sharded) {
+            let whole = self.changed_tensors(update.node).filter(|of| !self.sharding.splits(*of));
+            changed.extend(whole.map(|tensor| (update, tensor)));
+        }
+        self.collectives(CollectiveKind::AllGather, ReplicaGroup::Domain, &changed, operation)
+    }
+
+    /// Tensors that an update gives new values: the parameter, its state, and the accumulator where
+    /// that is the momentum.
+    fn changed_tensors<'n>(&self, node: &'n GraphNode) -> impl Iterator<Item = TensorId> + 'n {
+        let keeps_momentum = self.spec.model.optimizer == Optimizer::SgdMomentumCombined
+            && self.graph.tensor(node.inputs[1]).role == TensorRole::Accumulator;
+        let operands = node.inputs.iter().enumerate();
+        operands.filter(move |(place, _)| *place != 1 || keeps_momentum).map(|(_, tensor)| *tensor)
     }
 
     /// Half of an all-reduce over tensors of some updates: one for all those of an element type.
     fn collectives(
         &mut self,
         kind: CollectiveKind,
+        over: ReplicaGroup,
         tensors: &[(&ParameterUpdate, TensorId)],
         operation: OperationId,
     ) -> Vec<FragmentItem> {
-        let mut by_type: BTreeMap<DType, Vec<(&ParameterUpdate, TensorId)>> = BTreeMap::new();
-        for (update, tensor) in tensors {
+        let merges = self.spec.options.merge_collectives;
+        let mut by_type: BTreeMap<(DType, usize), Vec<(&ParameterUpdate, TensorId)>> =
+            BTreeMap::new();
+        for (index, (update, tensor)) in tensors.iter().enumerate() {
             let dtype = self.lowering.tensor_type(*tensor).dtype;
-            by_type.entry(dtype).or_default().push((update, *tensor));
+            let group = if merges { 0 } else { index };
+            by_type.entry((dtype, group)).or_default().push((update, *tensor));
         }
         let mut items = Vec::new();
-        for (dtype, tensors) in by_type {
-            let name = match tensors.as_slice() {
+        for ((dtype, _), tensors) in by_type {
+            let mut name = match tensors.as_slice() {
                 [(_, tensor)] => self.graph.tensor(*tensor).name.clone(),
                 _ => format!("merged/{}", dtype.name()),
             };
-            let elements = self.elements_of_all(&tensors);
+            if over == ReplicaGroup::Orthogonal {
+                name.push_str("/share");
+            }
+            let elements = self.elements_of_all(&tensors, over);
             let ipu = tensors[0].0.ipu;
-            let collective = self.collective(kind, &name, (dtype, &elements), operation, ipu);
+            let collective = self.collective(kind, over, &name, (dtype, &elements), operation, ipu);
             let buffers: Vec<BufferKey> = tensors
                 .iter()
                 .map(|(update, tensor)| BufferKey::Tensor(self.update_buffer(update, *tensor)))
@@ -218,11 +227,21 @@ impl ProgramBuilder<'_> {
         items
     }
 
-    /// Elements that each tile has of some tensors together.
-    fn elements_of_all(&mut self, tensors: &[(&ParameterUpdate, TensorId)]) -> TileRuns<Elements> {
+    /// Elements that each tile has of some tensors together, or of their shares.
+    fn elements_of_all(
+        &mut self,
+        tensors: &[(&ParameterUpdate, TensorId)],
+        over: ReplicaGroup,
+    ) -> TileRuns<Elements> {
         let none = TileRuns::uniform(TileRange::first_tiles(self.lowering.tiles), Elements::ZERO);
         let sum = tensors.iter().fold(none, |sum, (_, tensor)| {
-            sum.zip(&self.lowering.layout_or_linear(*tensor).elements, |sum, more| sum + more)
+            let elements = match over {
+                ReplicaGroup::Orthogonal => self.share_layout(*tensor).elements,
+                ReplicaGroup::All | ReplicaGroup::Domain => {
+                    self.lowering.layout_or_linear(*tensor).elements
+                }
+            };
+            sum.zip(&elements, |sum, more| sum + more)
         });
         let mut used = TileRuns::empty();
         for (tiles, elements) in sum.iter().filter(|(_, elements)| !elements.is_zero()) {
@@ -231,22 +250,29 @@ impl ProgramBuilder<'_> {
         used
     }
 
-    /// The optimiser's step on one parameter, or on this replica's part of it.
+    /// The optimiser's step on one parameter, or on this replica's share of it.
     fn apply_update(&mut self, update: &ParameterUpdate) -> Vec<FragmentItem> {
         let ParameterUpdate { index, node, stage, ipu, operation, is_sharded, .. } = *update;
         // State is fetched when the gradient is there, so that it lies in memory for a short time.
         let state_first = self.tables.next_step();
         let (_, late) = self.off_chip_operands(update);
         let mut items = self.remote_tensor_copies(&late, ipu, true);
-        let work = if is_sharded { self.shard_work(node) } else { None };
-        let work = work.unwrap_or_else(|| self.lowered_nodes[index].work.clone());
-        let EmittedWork { items: leaves, steps, shares_code: shared } =
-            self.tables.work(Some(operation), &node.name, ipu, &work);
-        self.note_node(node, &leaves, (stage, TrainingPass::Update), ipu);
-        items.extend(leaves);
-        self.push_temporary_variables(&work, operation, &node.name, ipu, &steps);
-        if !shared {
-            self.push_worklist_variables(&work, operation, &node.name, ipu);
+        let share = if is_sharded { self.on_share(node) } else { None };
+        if share.is_some() {
+            items.extend(self.slice_shares(update));
+        }
+        let whole = || LoweredOperation::from(self.lowered_nodes[index].work.clone());
+        let lowered = share.unwrap_or_else(whole);
+        let mut emitted = self.emit_with_sum(update, &lowered);
+        self.note_node(node, &emitted.items, (stage, TrainingPass::Update), ipu);
+        items.append(&mut emitted.items);
+        if is_sharded {
+            items.extend(self.zero_rest_of_accumulator(update));
+        }
+        let (work, steps) = (&lowered.work, &emitted.steps);
+        self.push_temporary_variables(work, operation, &node.name, ipu, steps);
+        if !emitted.shares_code {
+            self.push_worklist_variables(work, operation, &node.name, ipu);
         }
         for tensor in &node.inputs[2..] {
             let buffer = self.update_buffer(update, *tensor);
@@ -255,8 +281,85 @@ impl ProgramBuilder<'_> {
         items
     }
 
+    /// Emits a work; in the middle of it, replicas that have shares add up what they must.
+    fn emit_with_sum(
+        &mut self,
+        update: &ParameterUpdate,
+        lowered: &LoweredOperation,
+    ) -> EmittedWork {
+        let (operation, name, ipu) = (update.operation, &update.node.name, update.ipu);
+        let Some(sum) = &lowered.replica_sum else {
+            return self.tables.work(Some(operation), name, ipu, &lowered.work);
+        };
+        let (before, behind) = lowered.work.items.split_at(sum.after);
+        let part = |items: &[OperationWorkItem]| OperationWork {
+            items: items.to_vec(),
+            temporaries: Vec::new(),
+        };
+        let mut emitted = self.tables.work(Some(operation), name, ipu, &part(before));
+        for kind in [CollectiveKind::ReduceScatter, CollectiveKind::AllGather] {
+            let (over, name) = (ReplicaGroup::Domain, format!("{name}/norms"));
+            let values = (sum.dtype, &sum.elements);
+            emitted.items.extend(self.collective(kind, over, &name, values, operation, ipu));
+        }
+        let rest = self.tables.work(Some(operation), name, ipu, &part(behind));
+        emitted.items.extend(rest.items);
+        emitted.steps.extend(rest.steps);
+        emitted.shares_code &= rest.shares_code;
+        emitted
+    }
+
+    /// Takes this replica's share of the weights and state that it has as a whole.
+    fn slice_shares(&mut self, update: &ParameterUpdate) -> Vec<FragmentItem> {
+        let whole = self.changed_tensors(update.node);
+        let whole: Vec<TensorId> = whole.filter(|of| !self.sharding.splits(*of)).collect();
+        let mut items = Vec::new();
+        for tensor in whole {
+            let name = format!("{}/share", self.graph.tensor(tensor).name);
+            let dtype = self.lowering.tensor_type(tensor).dtype;
+            let elements = self.share_layout(tensor).elements;
+            let work = OperationWork::of_phase(collective::slice(dtype, &elements));
+            let sliced = self.tables.work(Some(update.operation), &name, update.ipu, &work).items;
+            let buffer = BufferKey::Tensor(self.update_buffer(update, tensor));
+            self.note_flow(&sliced, &[buffer], &[]);
+            items.extend(sliced);
+        }
+        items
+    }
+
+    /// Makes an accumulator ready for the next sum where the update has only seen a share of it.
+    fn zero_rest_of_accumulator(&mut self, update: &ParameterUpdate) -> Vec<FragmentItem> {
+        let accumulator = update.gradient();
+        let keeps = self.changed_tensors(update.node).any(|tensor| tensor == accumulator);
+        let is_accumulator = self.graph.tensor(accumulator).role == TensorRole::Accumulator;
+        if !is_accumulator || keeps || self.sharding.splits(accumulator) {
+            return Vec::new();
+        }
+        let dtype = self.lowering.tensor_type(accumulator).dtype;
+        let elements = self.lowering.layout_or_linear(accumulator).elements;
+        let fill = elementwise::fill("accumulatorUpdate/zero", dtype, &elements);
+        let (name, work) = (&update.node.name, OperationWork::of_phase(fill));
+        let items = self.tables.work(Some(update.operation), name, update.ipu, &work).items;
+        let buffer = BufferKey::Tensor(self.update_buffer(update, accumulator));
+        self.note_flow(&items, &[], &[buffer]);
+        items
+    }
+
+    /// The shares of tensors that the replica has as a whole, which exist during the update.
+    fn push_share_variables(&mut self, update: &ParameterUpdate) {
+        if !update.is_sharded {
+            return;
+        }
+        let lifetime = update.first..self.tables.next_step();
+        let whole = update.node.inputs.iter().filter(|of| !self.sharding.splits(**of));
+        for tensor in whole.copied().collect::<Vec<_>>() {
+            self.push_share_variable(tensor, update.ipu, update.operation, lifetime.clone());
+        }
+    }
+
     /// Stores what changed and lives in streaming memory.
     fn store_operands(&mut self, update: &ParameterUpdate) -> Vec<FragmentItem> {
+        self.push_share_variables(update);
         let first_store = self.tables.next_step();
         let (early, late) = self.off_chip_operands(update);
         let changed = [early, late].concat();
@@ -270,168 +373,5 @@ impl ProgramBuilder<'_> {
             self.lifetimes.extend_to(buffer, from..end);
         }
         items
-    }
-
-    /// The update of one replica's shard, lowered like any other: the collective leaves the shard
-    /// laid out evenly over the tiles.
-    fn shard_work(&self, node: &GraphNode) -> Option<OperationWork> {
-        let replicas = u64::from(self.spec.options.replication_factor);
-        let shard = |id: &TensorId| {
-            let whole = self.graph.tensor(*id);
-            let elements = whole.ty.elements().div_ceil(replicas).0;
-            let ty = TensorInfo::new([elements], whole.ty.dtype);
-            Tensor { ty, block: BlockId(0), ..whole.clone() }
-        };
-        let tensors: Vec<Tensor> = node.inputs.iter().map(shard).collect();
-        let inputs: Vec<TensorId> = (0..tensors.len()).map(TensorId).collect();
-        let operands = NodeOperands { inputs: &inputs, ..node.operands() };
-        let (machine, planning) = (self.lowering.machine, self.lowering.planning);
-        let mut lowering =
-            LoweringContext::new(&tensors, machine, true, planning, self.lowering.plans);
-        node.operator.lower(&mut lowering, &operands).ok().map(|lowered| lowered.work)
-    }
-
-    /// What crosses between the IPUs that a layer is split over, after a node at its edge.
-    pub(super) fn shard_collective(
-        &mut self,
-        node: &GraphNode,
-        operation: OperationId,
-        ipu: IpuId,
-    ) -> Vec<FragmentItem> {
-        let ranks =
-            CollectiveRanks { count: u64::from(self.spec.options.tensor_parallel), ipus: 1 };
-        let halves: &[CollectiveKind] = match node.operator.shard_crossing() {
-            ShardCrossing::AllReduce => &[CollectiveKind::ReduceScatter, CollectiveKind::AllGather],
-            ShardCrossing::AllGather => &[CollectiveKind::AllGather],
-            ShardCrossing::Nothing => return Vec::new(),
-        };
-        let whole = node.outputs[0];
-        let name = self.graph.tensor(whole).name.clone();
-        let dtype = self.lowering.tensor_type(whole).dtype;
-        let elements = self.lowering.layout_or_linear(whole).elements;
-        let half = |kind: &CollectiveKind| {
-            self.collective_over(ranks, *kind, &name, (dtype, &elements), operation, ipu)
-        };
-        halves.iter().flat_map(half).collect()
-    }
-
-    /// One half of an all-reduce over the replicas; nothing where there is one replica.
-    fn collective(
-        &mut self,
-        kind: CollectiveKind,
-        name: &str,
-        elements: (DType, &TileRuns<Elements>),
-        operation: OperationId,
-        ipu: IpuId,
-    ) -> Vec<FragmentItem> {
-        let options = &self.spec.options;
-        let ipus = u64::from(self.spec.target.ipus * options.tensor_parallel);
-        let ranks = CollectiveRanks { count: u64::from(options.replication_factor), ipus };
-        self.collective_over(ranks, kind, name, elements, operation, ipu)
-    }
-
-    fn collective_over(
-        &mut self,
-        ranks: CollectiveRanks,
-        kind: CollectiveKind,
-        name: &str,
-        (dtype, elements): (DType, &TileRuns<Elements>),
-        operation: OperationId,
-        ipu: IpuId,
-    ) -> Vec<FragmentItem> {
-        let bytes = elements.total() * dtype.bytes();
-        let rounds = collective::rounds(self.system, ranks, kind, bytes);
-        let name = format!("{name}/{}", kind.name());
-        let step = |builder: &mut Self, round: &CollectiveRound| {
-            let body = builder.collective_step(kind, &name, dtype, elements, round, operation, ipu);
-            if round.steps == 1 {
-                body
-            } else {
-                vec![FragmentItem::Loop { times: round.steps, body }]
-            }
-        };
-        rounds.iter().flat_map(|round| step(self, round)).collect()
-    }
-
-    #[expect(clippy::too_many_arguments, reason = "a step is made of all of these")]
-    fn collective_step(
-        &mut self,
-        kind: CollectiveKind,
-        name: &str,
-        dtype: DType,
-        elements: &TileRuns<Elements>,
-        round: &CollectiveRound,
-        operation: OperationId,
-        ipu: IpuId,
-    ) -> Vec<FragmentItem> {
-        let share = |count: &Elements| Elements::from_f64((count.as_f64() * round.share).ceil());
-        let part = elements.map(share);
-        let (slice, add) = collective::step_phases(kind, dtype, &part);
-        let phases = |phase| OperationWork {
-            items: vec![OperationWorkItem::Phase(phase)],
-            temporaries: Vec::new(),
-        };
-        let mut items = self.tables.work(Some(operation), name, ipu, &phases(slice)).items;
-        items.extend(self.cross_replica_copy(
-            name,
-            &part.map(|count| *count * dtype.bytes()),
-            round,
-            ipu,
-        ));
-        if let Some(add) = add {
-            items.extend(self.tables.work(Some(operation), name, ipu, &phases(add)).items);
-        }
-        items
-    }
-
-    /// The copy of one step to the neighbours: every replica sends and receives as much.
-    fn cross_replica_copy(
-        &mut self,
-        name: &str,
-        bytes: &TileRuns<Bytes>,
-        round: &CollectiveRound,
-        ipu: IpuId,
-    ) -> Vec<FragmentItem> {
-        let total = bytes.total();
-        let tiles = bytes.tile_count();
-        let sync = external_sync(&mut self.tables);
-        // The replicas run alike, so none waits longer for the others than the signal takes.
-        let cycles = self.system.external_sync_cycles;
-        let waiting = super::program_tables::whole_ipu_cost(ipu, cycles, self.tables.tiles_per_ipu);
-        self.tables.costs.insert(sync, waiting);
-        self.tables.programs[sync.index()].ipu = Some(ipu);
-        let cycles = Cycles::from_f64((total.as_f64() / round.bytes_per_cycle).ceil());
-        let cost = LeafProgramCost {
-            bytes_in: total,
-            bytes_out: total,
-            active_tiles: tiles,
-            ..super::program_tables::whole_ipu_cost(ipu, cycles, tiles)
-        };
-        let name = format!("{name}/crossReplicaCopy");
-        let program =
-            ProgramNode { ipu: Some(ipu), ..ProgramNode::new(ProgramKind::GlobalExchange, name) };
-        let target = self.tables.kind;
-        let copy = self.tables.push_leaf_with_cost(program, cost, bytes);
-        // Equal steps of one IPU share their code.
-        let print = format!("{round:?} {bytes:?}");
-        let known = self.tables.code_exists_or_insert(ipu, &print);
-        let code_bytes =
-            if known { Bytes::ZERO } else { code_bytes::collective_code_bytes(target) };
-        let traffic = bytes.map(|bytes| TileTraffic {
-            bytes_in: *bytes,
-            bytes_out: *bytes,
-            bytes_delivered: *bytes,
-            messages_in: send_instructions(*bytes, 1),
-            messages_out: send_instructions(*bytes, 1),
-            code_bytes,
-        });
-        self.tables.traffic(copy, ipu, traffic, MemoryCategory::GlobalExchangeCode);
-        if !known {
-            let steps = code_bytes::collective_step_bytes(round.steps, round.ranks);
-            self.tables.code_on(MemoryCategory::ControlCode, ipu, bytes, steps.control);
-            let category = MemoryCategory::InternalExchangeCode;
-            self.tables.code_on(category, ipu, bytes, steps.internal_exchange);
-        }
-        vec![FragmentItem::Leaf(sync), FragmentItem::Leaf(copy)]
     }
 }

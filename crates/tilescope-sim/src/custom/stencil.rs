@@ -5,10 +5,8 @@
 //! codelet sees it in one piece, then the codelets run (simehaa/IPU HeatEquation2D,
 //! thorbenlouw/lbm-graphcore GaussianBlurLowLevel).
 
+use crate::cost_constants::{RAGGED_PIECE_COPY_CYCLES, SUBWORD_REARRANGE_CYCLES_PER_BYTE};
 use crate::poplar::exchange::{TileMessages, WORD_BYTES};
-use crate::poplar::fitted_constants::{
-    RAGGED_PIECE_COPY_CYCLES, SUBWORD_REARRANGE_CYCLES_PER_BYTE,
-};
 use crate::poplar::work::{OperationWork, TemporaryVariable, VertexInstances, WorkPhase};
 use crate::poplar::{exchange, tile_runs};
 use crate::popops::elementwise::vector_width;
@@ -34,6 +32,13 @@ pub enum StencilNeighbourhood {
     FivePoint,
     /// Those at corners, too: 9 points.
     NinePoint,
+}
+
+/// Bytes on each tile of the rows beside a field that other IPUs sent, none at an end of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ReceivedRows {
+    pub above: Option<TileRuns<Bytes>>,
+    pub below: Option<TileRuns<Bytes>>,
 }
 
 /// A field of `height` x `width` cells with `channels` values each, all on one IPU.
@@ -92,6 +97,10 @@ impl StencilNeighbourhood {
 struct StencilGrid {
     heights: Vec<u64>,
     widths: Vec<u64>,
+    /// Whether a row of another IPU lies above the field.
+    above: bool,
+    /// The same below it.
+    below: bool,
 }
 
 impl StencilField {
@@ -125,7 +134,8 @@ impl StencilField {
             let bounds = SplitBounds { grain: 1, most: most.min(size), least: 1 };
             split_regions::split_evenly(size, bounds).map(|part| part.end - part.start).collect()
         };
-        StencilGrid { heights: sizes(self.height, rows), widths: sizes(self.width, tiles / rows) }
+        let (heights, widths) = (sizes(self.height, rows), sizes(self.width, tiles / rows));
+        StencilGrid { heights, widths, above: false, below: false }
     }
 
     /// How the field lies: a rectangle on each tile.
@@ -135,20 +145,29 @@ impl StencilField {
         TensorLayout { elements, order: ElementOrder::Reshaped }
     }
 
+    /// How the first row lies, or the last one.
+    pub(crate) fn edge_row_layout(&self, is_first: bool, tiles: u32) -> TensorLayout {
+        let grid = self.grid(u64::from(tiles));
+        let columns = grid.widths.len();
+        let row = if is_first { 0 } else { grid.heights.len() - 1 };
+        let held = grid.widths.iter().map(|width| Elements(width * self.channels));
+        let tiles = TileId(0).onwards().skip(row * columns);
+        let elements = tile_runs::per_tile(tiles.zip(held));
+        TensorLayout { elements, order: ElementOrder::Linear }
+    }
+
     /// One sweep over a field that lies as [`StencilField::layout`] says.
     pub(crate) fn sweep(
         &self,
         neighbours: StencilNeighbourhood,
+        received: &ReceivedRows,
         tiles: u32,
         speed: BytesPerCycle,
     ) -> OperationWork {
-        let grid = self.grid(u64::from(tiles));
+        let mut grid = self.grid(u64::from(tiles));
+        (grid.above, grid.below) = (received.above.is_some(), received.below.is_some());
         let cell = self.cell_bytes();
-        let halo = grid.per_tile(|height, width, beside| {
-            let corners =
-                if neighbours == StencilNeighbourhood::NinePoint { beside.corners() } else { 0 };
-            (beside.vertical * width + beside.horizontal * height + corners) * cell
-        });
+        let halo = grid.halo(neighbours, cell);
         let stripes = |height: u64, width: u64| {
             let (rows, columns) = Self::stripe(height, width);
             height.div_ceil(rows) * width.div_ceil(columns)
@@ -182,7 +201,11 @@ impl StencilField {
         if !gathered.total().is_zero() {
             work.push(copy("Halo/PreArrange", gathered));
         }
-        work.push_some(exchange::phase("Halo", &halo, &halo, around, tiles, speed));
+        let rows = [&received.above, &received.below].into_iter().flatten();
+        let sent = rows.fold(self.inner_halo(neighbours, tiles), |sent, row| {
+            tile_runs::add_per_tile(&sent, row)
+        });
+        work.push_some(exchange::phase("Halo", &halo, &sent, around, tiles, speed));
         let arrived = work.phases().len();
         work.push(copy("Halo/OnTileCopy", copied));
         let codelet = format!("Stencil<{},{}>", neighbours.points(), self.dtype.poplar_name());
@@ -205,15 +228,21 @@ impl StencilField {
         work
     }
 
+    /// Bytes that each tile sends others of the same IPU: as many as it gets from them.
+    fn inner_halo(&self, neighbours: StencilNeighbourhood, tiles: u32) -> TileRuns<Bytes> {
+        let grid = self.grid(u64::from(tiles));
+        grid.halo(neighbours, self.cell_bytes())
+    }
+
     /// Cycles to copy `bytes` in so many pieces on a tile. Pieces are whole cells: those of whole
     /// words are copied by double words.
     fn copied(&self, bytes: Bytes, pieces: u64) -> Cycles {
         let moved = if (self.cell_bytes() % WORD_BYTES).is_zero() {
             copy_cycles(bytes, WORD_BYTES).as_f64()
         } else {
-            bytes.as_f64() * SUBWORD_REARRANGE_CYCLES_PER_BYTE
+            bytes.as_f64() * SUBWORD_REARRANGE_CYCLES_PER_BYTE.ratio()
         };
-        Cycles::from_f64((moved + pieces as f64 * RAGGED_PIECE_COPY_CYCLES).ceil())
+        Cycles::from_f64((moved + pieces as f64 * RAGGED_PIECE_COPY_CYCLES.ratio()).ceil())
     }
 }
 
@@ -231,6 +260,15 @@ impl GridNeighbourCounts {
 }
 
 impl StencilGrid {
+    /// Bytes of cells beside each tile's rectangle.
+    fn halo(&self, neighbours: StencilNeighbourhood, cell: Bytes) -> TileRuns<Bytes> {
+        self.per_tile(|height, width, beside| {
+            let corners =
+                if neighbours == StencilNeighbourhood::NinePoint { beside.corners() } else { 0 };
+            (beside.vertical * width + beside.horizontal * height + corners) * cell
+        })
+    }
+
     /// A value of each tile, from height, width and neighbours of its rectangle.
     fn per_tile<T: Quantity>(
         &self,
@@ -238,7 +276,9 @@ impl StencilGrid {
     ) -> TileRuns<T> {
         let beside = |at: usize, count: usize| u64::from(at > 0) + u64::from(at + 1 < count);
         let rows = self.heights.iter().enumerate().flat_map(|(row, height)| {
-            let vertical = beside(row, self.heights.len());
+            let last = row + 1 == self.heights.len();
+            let outside = u64::from(self.above && row == 0) + u64::from(self.below && last);
+            let vertical = beside(row, self.heights.len()) + outside;
             self.widths.iter().enumerate().map(move |(column, width)| {
                 let horizontal = beside(column, self.widths.len());
                 (*height, *width, GridNeighbourCounts { vertical, horizontal })

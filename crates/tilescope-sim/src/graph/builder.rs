@@ -32,6 +32,7 @@ impl GraphBuilder {
             blocks: Vec::new(),
             outputs: Vec::new(),
             losses: Vec::new(),
+            row_shards: 1,
         };
         Self { graph, pass: TrainingPass::Forward, block: BlockId(0) }
     }

@@ -1,6 +1,7 @@
 //! The typed graph of a model: tensors, operations, and the training graph derived from them.
 
 mod builder;
+mod domain_sharding;
 mod tensor_parallel;
 mod train;
 
@@ -49,6 +50,9 @@ pub struct ModelGraph {
     pub outputs: Vec<TensorId>,
     /// Losses; their sum is what training makes small.
     pub losses: Vec<TensorId>,
+    /// IPUs that share the rows of fields; if several, blocks are steps, each with a part for every
+    /// IPU.
+    pub row_shards: usize,
 }
 
 impl ModelGraph {

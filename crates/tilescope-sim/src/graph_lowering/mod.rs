@@ -3,11 +3,15 @@
 pub mod op_benchmark;
 
 use crate::graph::{GraphNode, ModelGraph};
-use crate::operators::{LoweredOperation, LoweringContext, LoweringError, OperatorKey};
+use crate::operators::{
+    LoweredOperation, LoweringContext, LoweringError, OperatorKey, PlannedCost, PlannedSizes,
+};
 use crate::poputil::tensor_layout::TensorLayout;
 use crate::shape::{TensorId, TensorInfo, TensorRole};
 use rayon::prelude::*;
 use std::collections::{HashMap, HashSet};
+use std::ops::Add;
+use tilescope_report::units::Cycles;
 
 /// Lowers the operations of one graph, one after the other.
 ///
@@ -18,6 +22,20 @@ pub struct GraphLowering<'a, 'b> {
     /// What the operators share: among others, how the tensors lie so far.
     pub context: &'b mut LoweringContext<'a>,
     lowered: HashMap<LoweringCacheKey, LoweringCacheEntry>,
+}
+
+/// From how many times the cycles on padding is advised: plans of neighbouring sizes differ by less
+/// where memory does not decide.
+const WORTH_PADDING: u64 = 2;
+
+/// An operation that would be faster if its sizes were whole grains.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorthPadding {
+    pub operation: String,
+    /// Expected of its sizes.
+    pub cycles: Cycles,
+    /// Expected of the padded ones.
+    pub padded: Cycles,
 }
 
 /// Everything that what an operation lowers to depends on.
@@ -41,6 +59,34 @@ struct LoweringCacheEntry {
     layouts: Vec<Option<usize>>,
 }
 
+/// The planned operations of a graph. Each plan is asked for once, or equal layers would search for
+/// it at the same time.
+struct PlannedNodes<'a> {
+    /// In the order of the graph.
+    planned: Vec<&'a GraphNode>,
+    /// By planned operation, which of the different ones it equals.
+    kinds: Vec<usize>,
+    different: Vec<&'a GraphNode>,
+}
+
+impl<'a> PlannedNodes<'a> {
+    fn of(graph: &'a ModelGraph) -> Self {
+        let planned: Vec<&GraphNode> =
+            graph.nodes.iter().filter(|node| node.operator.is_planned()).collect();
+        let mut numbers: HashMap<(OperatorKey, Vec<TensorInfo>), usize> = HashMap::new();
+        let mut different: Vec<&GraphNode> = Vec::new();
+        let kinds = planned.iter().map(|node| {
+            let key = (OperatorKey::new(&node.operator), graph.types(&node.inputs));
+            *numbers.entry(key).or_insert_with(|| {
+                different.push(node);
+                different.len() - 1
+            })
+        });
+        let kinds = kinds.collect();
+        Self { planned, kinds, different }
+    }
+}
+
 impl<'a, 'b> GraphLowering<'a, 'b> {
     /// Of a graph whose tensors lie as `context` says.
     pub fn new(graph: &'a ModelGraph, context: &'b mut LoweringContext<'a>) -> Self {
@@ -52,19 +98,7 @@ impl<'a, 'b> GraphLowering<'a, 'b> {
     /// the operation is lowered.
     pub fn plan_ahead(&mut self) {
         let graph = self.graph;
-        let planned: Vec<&GraphNode> =
-            graph.nodes.iter().filter(|node| node.operator.is_planned()).collect();
-        // Each plan is asked for once, or equal layers would search for it at the same time.
-        let mut numbers: HashMap<(OperatorKey, Vec<TensorInfo>), usize> = HashMap::new();
-        let mut different: Vec<&GraphNode> = Vec::new();
-        let kinds = planned.iter().map(|node| {
-            let key = (OperatorKey::new(&node.operator), graph.types(&node.inputs));
-            *numbers.entry(key).or_insert_with(|| {
-                different.push(node);
-                different.len() - 1
-            })
-        });
-        let kinds: Vec<usize> = kinds.collect();
+        let PlannedNodes { planned, kinds, different } = PlannedNodes::of(graph);
         let context: &LoweringContext = self.context;
         let layout = |node: &&GraphNode| node.operator.plan_ahead(context, &node.operands());
         let weights: Vec<Option<TensorLayout>> = different.par_iter().map(layout).collect();
@@ -85,6 +119,39 @@ impl<'a, 'b> GraphLowering<'a, 'b> {
                 self.context.set_layout(tensor, layout.clone());
             }
         }
+    }
+
+    /// What the planner expects all products and convolutions of the graph to cost, each as often as
+    /// it is there.
+    pub fn planned_cost(&self) -> PlannedCost {
+        let PlannedNodes { kinds, different, .. } = PlannedNodes::of(self.graph);
+        let context: &LoweringContext = self.context;
+        let cost = |node: &&GraphNode| {
+            node.operator.planned_cost(context, &node.operands(), PlannedSizes::AsTheyAre)
+        };
+        let costs: Vec<PlannedCost> =
+            different.par_iter().map(cost).map(Option::unwrap_or_default).collect();
+        kinds.into_iter().map(|kind| costs[kind]).fold(PlannedCost::default(), Add::add)
+    }
+
+    /// Products and convolutions that are expected to take more than [`WORTH_PADDING`] times the
+    /// cycles of slightly larger ones: their sizes have too few divisors for the parts that memory
+    /// asks for. Of equal ones the first.
+    pub fn worth_padding(&self) -> Vec<WorthPadding> {
+        let PlannedNodes { different, .. } = PlannedNodes::of(self.graph);
+        let context: &LoweringContext = self.context;
+        let worth = |node: &&GraphNode| {
+            let operands = node.operands();
+            let cost = |sizes| node.operator.planned_cost(context, &operands, sizes);
+            let given = cost(PlannedSizes::AsTheyAre).filter(|cost| cost.short_of_memory > 0)?;
+            let padded = cost(PlannedSizes::WholeGrains)?.cycles;
+            (given.cycles > WORTH_PADDING * padded).then(|| WorthPadding {
+                operation: node.name.clone(),
+                cycles: given.cycles,
+                padded,
+            })
+        };
+        different.par_iter().filter_map(worth).collect()
     }
 
     /// Lowers one operation of the graph, or finds one that was equal.

@@ -3,17 +3,17 @@
 //! Cycles and bytes are those the tools report with host transfers left out. Some tools compile the
 //! code of vertices, others count tensors, temporaries and the state of vertices only.
 
+use crate::cost_constants::{
+    COMPUTE_START_CYCLES, COPY_CODE_BYTES, EXCHANGE_START_CYCLES, MODEL_FIRST_TILE_BYTES,
+    MODEL_TILE_BYTES, REARRANGING_CODE_BYTES,
+};
 use crate::graph::{GraphNode, GraphNodeId, ModelGraph};
 use crate::graph_lowering::GraphLowering;
 use crate::operators::OutputAlias;
 use crate::operators::{LoweredOperation, LoweringContext, LoweringError};
 use crate::poplar::OperandLiveness;
 use crate::poplar::allocate::{AllocationRequest, allocate};
-use crate::poplar::code_bytes::{COPY_CODE_BYTES, is_copy_vertex, vertex_code_bytes};
-use crate::poplar::fitted_constants::{
-    COMPUTE_START_CYCLES, EXCHANGE_START_CYCLES, MODEL_FIRST_TILE_BYTES, MODEL_TILE_BYTES,
-    REARRANGING_CODE_BYTES,
-};
+use crate::poplar::code_bytes::{is_copy_vertex, vertex_code_bytes};
 use crate::poplar::tile_runs;
 use crate::poplar::work::{
     MemoryConstraint, OperationWork, TemporaryVariable, VertexInstances, WorkPhaseKind,
@@ -39,8 +39,8 @@ pub(crate) struct OpBenchmarkCost {
 /// Cycles of a work: each phase lasts as long as its slowest tile.
 pub fn cycles(work: &OperationWork) -> Cycles {
     let phase = |kind: &WorkPhaseKind| match kind {
-        WorkPhaseKind::Exchange { cycles, .. } => EXCHANGE_START_CYCLES + cycles.max(),
-        WorkPhaseKind::Compute { cycles, .. } => COMPUTE_START_CYCLES + cycles.max(),
+        WorkPhaseKind::Exchange { cycles, .. } => EXCHANGE_START_CYCLES.cycles() + cycles.max(),
+        WorkPhaseKind::Compute { cycles, .. } => COMPUTE_START_CYCLES.cycles() + cycles.max(),
     };
     work.phases().iter().map(|(work, times)| *times * phase(&work.kind)).sum()
 }
@@ -197,7 +197,7 @@ pub(crate) fn cost(chip: &Chip, program: &OpBenchmarkProgram) -> OpBenchmarkCost
     let sum = |bytes: fn(&TileMemory) -> Bytes| memory.map(bytes).total();
     OpBenchmarkCost {
         // One more sync than the works have exchanges: the tiles wait for the upload.
-        cycles: EXCHANGE_START_CYCLES + program.works.iter().map(cycles).sum::<Cycles>(),
+        cycles: EXCHANGE_START_CYCLES.cycles() + program.works.iter().map(cycles).sum::<Cycles>(),
         memory_bytes: sum(|tile| tile.always_live) + sum(|tile| tile.peak_not_always_live),
         fullest_tile_bytes: memory.map(|tile| tile.including_gaps).max(),
     }
@@ -211,8 +211,12 @@ fn variables(chip: &Chip, program: &OpBenchmarkProgram) -> Vec<AllocationRequest
         ..always(operand.bytes.clone())
     };
     let mut wanted: Vec<AllocationRequest> = program.tensors.iter().map(operand).collect();
-    wanted.push(always(TileRuns::uniform(TileRange::first_tiles(program.tiles), MODEL_TILE_BYTES)));
-    wanted.push(always(TileRuns::uniform(TileRange::first_tiles(1), MODEL_FIRST_TILE_BYTES)));
+    wanted.push(always(TileRuns::uniform(
+        TileRange::first_tiles(program.tiles),
+        MODEL_TILE_BYTES.bytes(),
+    )));
+    wanted
+        .push(always(TileRuns::uniform(TileRange::first_tiles(1), MODEL_FIRST_TILE_BYTES.bytes())));
     // Copies are made by the compiler after the graph's vertices have been counted.
     let counted = || program.vertices().filter(|vertex| !is_copy_vertex(&vertex.vertex_type));
     wanted.extend(
@@ -256,7 +260,7 @@ fn code(program: &OpBenchmarkProgram) -> impl Iterator<Item = AllocationRequest>
     }
     users.into_iter().map(|(codelet, tiles)| {
         let bytes = match codelet {
-            SHARED_COPY_CODELETS => COPY_CODE_BYTES,
+            SHARED_COPY_CODELETS => COPY_CODE_BYTES.bytes(),
             codelet => vertex_code_bytes(codelet, TargetKind::Ipu),
         };
         AllocationRequest { category: MemoryCategory::VertexCode, ..always(tiles.map(|_| bytes)) }
@@ -269,8 +273,8 @@ fn rearranging_code(program: &OpBenchmarkProgram) -> Option<AllocationRequest> {
     let rearranged = temporaries.filter(|each| each.category == MemoryCategory::Rearrangement);
     let holders = rearranged.map(|each| each.bytes.clone());
     let holders = holders.reduce(|all, more| tile_runs::add_per_tile(&all, &more))?;
-    let code =
-        holders.map(|bytes| if bytes.is_zero() { Bytes::ZERO } else { REARRANGING_CODE_BYTES });
+    let code = holders
+        .map(|bytes| if bytes.is_zero() { Bytes::ZERO } else { REARRANGING_CODE_BYTES.bytes() });
     Some(AllocationRequest { category: MemoryCategory::VertexCode, ..always(code) })
 }
 

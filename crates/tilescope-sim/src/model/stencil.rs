@@ -50,7 +50,8 @@ fn build(spec: &ModelSpec) -> Result<ModelGraph, GraphError> {
     let mut field =
         graph.tensor("field", TensorInfo::new(sizes, spec.precision), TensorRole::Input);
     for sweep in 0..spec.size("sweeps") {
-        field = graph.apply(&format!("sweep{sweep}"), StencilOp(neighbours), &[field])?;
+        field =
+            graph.apply(&format!("sweep{sweep}"), StencilOp::over_field(neighbours), &[field])?;
     }
     Ok(graph.finish())
 }

@@ -42,7 +42,7 @@ impl Operator for AccumulateOp {
             lowering.set_layout(accumulator, layout);
         }
         let layout = lowering.layout_or_linear(accumulator);
-        let mut work = lowering.relayout_tensor(gradient, &layout, "AddToAccl");
+        let mut work = lowering.regroup_tensor(gradient, &layout, "AddToAccl");
         let add = if self.scaled { elementwise::axpby } else { elementwise::scaled_add };
         work.push(add("AddToAccl", dtype, &layout.elements));
         Ok(work.into())

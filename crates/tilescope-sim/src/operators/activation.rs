@@ -2,7 +2,7 @@
 
 use super::{
     GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
-    Operator, OutputAlias, ShapeError, expect_operands, expect_same, infer_elementwise,
+    Operator, OutputAlias, RowWindow, ShapeError, expect_operands, expect_same, infer_elementwise,
 };
 use crate::popnn::NonLinearityType;
 use crate::shape::{TensorId, TensorInfo};
@@ -44,6 +44,10 @@ impl Operator for ActivationOp {
         };
         let operator = ActivationGradOp(self.0);
         Ok(vec![Some(backward.apply("grad", operator, &[known, gradient])?)])
+    }
+
+    fn row_window(&self, _: &[TensorInfo]) -> Option<RowWindow> {
+        Some(RowWindow::POINTWISE)
     }
 
     fn lower(

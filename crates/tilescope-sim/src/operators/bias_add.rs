@@ -2,7 +2,7 @@
 
 use super::{
     GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
-    Operator, OutputAlias, ShapeError, expect_operands,
+    Operator, OutputAlias, RowWindow, ShapeError, expect_operands,
 };
 use crate::poplar::work::OperationWork;
 use crate::popops::elementwise::BinaryOpType;
@@ -53,6 +53,11 @@ impl Operator for AddBiasOp {
         let gradient = backward.gradient()?;
         let bias = backward.apply("grad", AddBiasBiasGradOp { axis: self.axis }, &[gradient])?;
         Ok(vec![Some(gradient), Some(bias)])
+    }
+
+    fn row_window(&self, _: &[TensorInfo]) -> Option<RowWindow> {
+        // Rows of a field lie behind the channels.
+        (self.axis == 1).then_some(RowWindow::POINTWISE)
     }
 
     fn lower(

@@ -3,7 +3,7 @@
 
 use super::{
     GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
-    Operator, OutputAlias, ReduceOp, ReshapeOp, ShapeError, UnaryOp, expect_operands,
+    Operator, OutputAlias, ReduceOp, ReshapeOp, RowWindow, ShapeError, UnaryOp, expect_operands,
 };
 use crate::poplar::work::OperationWork;
 use crate::popops::elementwise;
@@ -109,6 +109,10 @@ impl Operator for BinaryOp {
             }
         };
         Ok(vec![of_a, Some(reduce_broadcast_gradient(backward, of_b, &axes, &b_type)?)])
+    }
+
+    fn row_window(&self, _: &[TensorInfo]) -> Option<RowWindow> {
+        Some(RowWindow::POINTWISE)
     }
 
     fn lower(

@@ -2,7 +2,7 @@
 
 use super::{
     GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
-    Operator, ShapeError, expect_operands,
+    Operator, RowWindow, ShapeError, expect_operands,
 };
 use crate::poplar::work::OperationWork;
 use crate::popops::elementwise;
@@ -39,6 +39,10 @@ impl Operator for CastOp {
 
     fn is_cast(&self) -> bool {
         true
+    }
+
+    fn row_window(&self, _: &[TensorInfo]) -> Option<RowWindow> {
+        Some(RowWindow::POINTWISE)
     }
 
     fn lower(

@@ -6,9 +6,9 @@ use super::{
 };
 use crate::poplar::tile_runs;
 use crate::poplar::work::OperationWork;
-use crate::popops::elementwise;
+use crate::popops::relayout;
 use crate::poputil::tensor_layout::TensorLayout;
-use crate::shape::{TensorId, TensorInfo};
+use crate::shape::{TensorId, TensorInfo, gcd};
 use tilescope_report::units::TileRuns;
 
 /// The operands one after the other along `axis`.
@@ -70,9 +70,21 @@ impl Operator for ConcatOp {
         let elements = parts
             .iter()
             .fold(TileRuns::empty(), |sum, part| tile_runs::add_per_tile(&sum, &part.elements));
+        let order = parts[0].order;
+        let runs = node.inputs.iter().zip(&parts).map(|(part, layout)| {
+            let shape = &lowering.tensor_type(*part).shape;
+            let run = order.run_along(shape, self.axis, shape[self.axis]);
+            // A part in another order is copied in what both have together.
+            if layout.order == order {
+                run
+            } else {
+                gcd(run, order.common_run(layout.order, shape))
+            }
+        });
+        let piece = runs.reduce(gcd).unwrap_or(1);
         let mut work = OperationWork::default();
-        work.push(elementwise::cast("Concat/OnTileCopy", dtype, dtype, &elements));
-        lowering.set_layout(node.outputs[0], TensorLayout { elements, order: parts[0].order });
+        work.push(relayout::copy("Concat", dtype, &elements, piece));
+        lowering.set_layout(node.outputs[0], TensorLayout { elements, order });
         Ok(work.into())
     }
 }

@@ -3,7 +3,7 @@
 use crate::poplar::OperandLiveness;
 use crate::poplar::work::{OperationWork, WorkPhase};
 use crate::poplin::planner::{PlanCache, PoplibsOptions};
-use crate::popops::relayout;
+use crate::popops::{one_hot, relayout};
 use crate::poputil::tensor_layout::TensorLayout;
 use crate::shape::{DType, Tensor, TensorId, TensorInfo, TensorRole};
 use crate::targets::{BytesPerCycle, IpuTarget};
@@ -46,6 +46,20 @@ pub struct LoweredOperation {
     pub plan: Option<String>,
     /// When its operands and results exist.
     pub liveness: OperandLiveness,
+    /// What replicas that work on shares of its operands add up in the middle of it.
+    pub replica_sum: Option<ReplicaSum>,
+}
+
+/// Values that are only complete once all replicas have added up theirs, where each works on its
+/// share of the operands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplicaSum {
+    /// Items of the work that come before.
+    pub after: usize,
+    /// Type of the values.
+    pub dtype: DType,
+    /// Values on each tile.
+    pub elements: TileRuns<Elements>,
 }
 
 impl From<OperationWork> for LoweredOperation {
@@ -206,5 +220,29 @@ impl<'a> LoweringContext<'a> {
     ) -> OperationWork {
         let from = self.layout_or_linear(tensor);
         relayout::bring(&self.machine, self.tensor_type(tensor), &from, layout, name)
+    }
+    /// The same with blocks transposed on the way, for operations that call for it: scaled additions
+    /// and norms (poplibs lib/popops/ScaledAdd.cpp, lib/poplin/Norms.cpp).
+    pub(crate) fn regroup_tensor(
+        &mut self,
+        tensor: TensorId,
+        layout: &TensorLayout,
+        name: &str,
+    ) -> OperationWork {
+        let from = self.layout_or_linear(tensor);
+        relayout::bring_regrouped(&self.machine, self.tensor_type(tensor), &from, layout, name)
+    }
+
+    /// Adds the rows `[labels, classes]` of type `ty` that a loss compares with, encoded again for
+    /// its gradient, where `layout` has them.
+    pub(crate) fn encode_labels(
+        &self,
+        work: &mut OperationWork,
+        ty: &TensorInfo,
+        layout: &TensorLayout,
+        name: &str,
+    ) {
+        let labels = TensorLayout::linear(Elements(ty.shape[0]), DType::Int.bytes(), self.tiles);
+        one_hot::encode(work, &self.machine, ty, &labels, layout, name);
     }
 }

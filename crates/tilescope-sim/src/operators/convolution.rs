@@ -1,12 +1,13 @@
 //! Convolutions of one to three dimensions, and the two convolutions of their gradient.
 
 use super::{
-    GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
-    Operator, ShapeError, expect_operands,
+    FieldEdges, GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError,
+    NodeOperands, Operator, PlannedCost, PlannedSizes, RowWindow, ShapeError, expect_operands,
 };
 use crate::poplin::{ConvParams, FieldDim, OperandTransform, OutputTransform};
 use crate::poputil::tensor_layout::TensorLayout;
 use crate::shape::{DType, TensorId, TensorInfo};
+use std::sync::Arc;
 
 /// A convolution of `[batch, in, field..]` with `[out, in / groups, kernel..]` weights. With as many
 /// groups as channels it is depthwise.
@@ -152,12 +153,45 @@ impl Operator for ConvOp {
         Ok(gradients)
     }
 
+    fn row_window(&self, inputs: &[TensorInfo]) -> Option<RowWindow> {
+        let rows = self.dim_transforms.first()?;
+        let OperandTransform { padding_lower: before, padding_upper: behind, .. } = rows.input;
+        let stride = rows.output.stride;
+        let plain = ConvDimTransforms {
+            input: OperandTransform {
+                padding_lower: before,
+                padding_upper: behind,
+                ..OperandTransform::NONE
+            },
+            output: OutputTransform { stride, ..OutputTransform::NONE },
+            ..ConvDimTransforms::default()
+        };
+        let kernel = *inputs.get(1)?.shape.get(2)?;
+        (*rows == plain).then_some(RowWindow { axis: Some(2), kernel, stride, before, behind })
+    }
+
+    fn on_rows(&self, edges: FieldEdges) -> Option<Arc<dyn Operator>> {
+        let mut part = self.clone();
+        let rows = part.dim_transforms.first_mut()?;
+        (rows.input.padding_lower, rows.input.padding_upper) = (edges.before, edges.behind);
+        Some(Arc::new(part))
+    }
+
     fn is_planned(&self) -> bool {
         true
     }
 
     fn plan_ahead(&self, lowering: &LoweringContext, node: &NodeOperands) -> Option<TensorLayout> {
         lowering.plan_conv(node, self)
+    }
+
+    fn planned_cost(
+        &self,
+        lowering: &LoweringContext,
+        node: &NodeOperands,
+        sizes: PlannedSizes,
+    ) -> Option<PlannedCost> {
+        lowering.conv_planned_cost(node, self, sizes)
     }
 
     fn lower(

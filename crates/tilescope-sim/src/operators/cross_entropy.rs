@@ -90,7 +90,7 @@ impl Operator for CrossEntropyGradOp {
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let mut work = OperationWork::default();
         let name = "NllLossGrad/OneHot";
-        work.push(elementwise::one_hot(name, ty.dtype, ty.shape[1], &layout.elements));
+        lowering.encode_labels(&mut work, &ty, &layout, name);
         work.push(elementwise::binary_in_place(
             "NllLossGrad/Sub",
             BinaryOpType::Subtract,

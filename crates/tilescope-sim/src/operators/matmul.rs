@@ -2,7 +2,7 @@
 
 use super::{
     GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
-    Operator, ShapeError, expect_operands,
+    Operator, PlannedCost, PlannedSizes, ShapeError, expect_operands,
 };
 use crate::poplin::matmul::{MatMulPhase, MatMulSizes};
 use crate::poputil::tensor_layout::TensorLayout;
@@ -119,6 +119,15 @@ impl Operator for MatMulOp {
 
     fn plan_ahead(&self, lowering: &LoweringContext, node: &NodeOperands) -> Option<TensorLayout> {
         lowering.plan_matmul(node, self)
+    }
+
+    fn planned_cost(
+        &self,
+        lowering: &LoweringContext,
+        node: &NodeOperands,
+        sizes: PlannedSizes,
+    ) -> Option<PlannedCost> {
+        lowering.matmul_planned_cost(node, self, sizes)
     }
 
     fn lower(

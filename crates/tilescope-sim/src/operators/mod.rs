@@ -21,12 +21,14 @@ mod matmul;
 mod nll;
 mod norm;
 mod optimizer;
+mod planned_cost;
 mod planned_products;
 mod pool;
 mod reduce;
 mod repeat;
 mod reshape;
 mod rnn;
+mod row_window;
 mod scale;
 mod serialized_matmul;
 mod slice;
@@ -45,7 +47,7 @@ pub use bias_add::AddBiasOp;
 pub use binary::BinaryOp;
 pub(crate) use cast::CastOp;
 pub(crate) use concat::ConcatOp;
-pub use context::{LoweredOperation, LoweringContext, LoweringError, NodeOperands};
+pub use context::{LoweredOperation, LoweringContext, LoweringError, NodeOperands, ReplicaSum};
 pub use convolution::{ConvDimTransforms, ConvOp};
 pub use cross_entropy::CrossEntropyOp;
 pub(crate) use dropout::DropoutOp;
@@ -60,11 +62,14 @@ pub use mat_vec::MatVecOp;
 pub use matmul::MatMulOp;
 pub(crate) use nll::NllOp;
 pub use optimizer::Optimizer;
+pub use planned_cost::{PlannedCost, PlannedSizes};
 pub use pool::{PoolOp, PoolWindow};
 pub use reduce::ReduceOp;
 pub(crate) use repeat::RepeatOp;
 pub use reshape::ReshapeOp;
 pub use rnn::RnnOp;
+pub(crate) use row_window::HaloRowsOp;
+pub use row_window::{FieldEdges, RowWindow};
 pub(crate) use scale::ScaleOp;
 pub(crate) use slice::SliceOp;
 pub use softmax::SoftmaxOp;
@@ -78,6 +83,8 @@ pub(crate) use unary::UnaryOp;
 use crate::poputil::tensor_layout::TensorLayout;
 use crate::shape::{TensorId, TensorInfo};
 use std::fmt::Debug;
+use std::ops::Range;
+use std::sync::Arc;
 
 /// Operands that do not fit together, or not to their operator.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -125,6 +132,27 @@ pub trait Operator: Debug + OperatorIdentity + Send + Sync {
         ShardCrossing::Nothing
     }
 
+    /// The rows of its operands that a row of its result follows from; none where it needs all.
+    fn row_window(&self, _: &[TensorInfo]) -> Option<RowWindow> {
+        None
+    }
+
+    /// The operator on a part of a field, where it differs from that on the whole.
+    fn on_rows(&self, _: FieldEdges) -> Option<Arc<dyn Operator>> {
+        None
+    }
+
+    /// What takes rows of an operand that other IPUs need.
+    fn halo_rows(&self, axis: usize, rows: Range<u64>) -> Arc<dyn Operator> {
+        Arc::new(HaloRowsOp { rows: SliceOp { axis, range: rows } })
+    }
+
+    /// Whether rows of other IPUs are operands of their own, behind its own rows; else they are
+    /// joined.
+    fn takes_halo_apart(&self) -> bool {
+        false
+    }
+
     /// Whether the planner decides how it is split over the tiles.
     fn is_planned(&self) -> bool {
         false
@@ -133,6 +161,16 @@ pub trait Operator: Debug + OperatorIdentity + Send + Sync {
     /// Has the planner make the plans of [`Operator::lower`], if it is planned. Returns how its
     /// weights, the second operand, will have to lie.
     fn plan_ahead(&self, _: &LoweringContext, _: &NodeOperands) -> Option<TensorLayout> {
+        None
+    }
+
+    /// What the planner expects of its plans for these sizes, if it is planned and can be.
+    fn planned_cost(
+        &self,
+        _: &LoweringContext,
+        _: &NodeOperands,
+        _: PlannedSizes,
+    ) -> Option<PlannedCost> {
         None
     }
 

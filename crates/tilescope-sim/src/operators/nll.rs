@@ -79,10 +79,10 @@ impl Operator for NllGradOp {
         lowering: &mut LoweringContext,
         node: &NodeOperands,
     ) -> Result<LoweredOperation, LoweringError> {
-        let (dtype, classes) = (self.ty.dtype, self.ty.shape[1]);
+        let dtype = self.ty.dtype;
         let layout = lowering.layout_or_linear(node.outputs[0]);
         let mut work = OperationWork::default();
-        work.push(elementwise::one_hot("NllLossGrad/OneHot", dtype, classes, &layout.elements));
+        lowering.encode_labels(&mut work, &self.ty, &layout, "NllLossGrad/OneHot");
         work.push(elementwise::scalar_in_place(
             "NllLossGrad/Scale",
             BinaryOpType::Multiply,

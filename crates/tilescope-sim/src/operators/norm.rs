@@ -53,7 +53,7 @@ impl Operator for NormGradOp {
         let [scale, mean, inverse_deviation] =
             [1, 2, 3].map(|input| lowering.layout_or_linear(node.inputs[input]));
         let statistics = NormStatistics { mean, inverse_deviation };
-        let mut work = lowering.relayout_tensor(node.inputs[4], &layout, "NormGrad");
+        let mut work = lowering.regroup_tensor(node.inputs[4], &layout, "NormGrad");
         let rows = self.0.axes(&x).rows(&lowering.machine, &x, &layout);
         let gradients = rows.gradient(&mut work, &scale, &statistics);
         let [of_scale, of_shift] = gradients.map_err(|error| node.error(error))?;
@@ -73,9 +73,16 @@ pub(crate) fn lower_forward(
 ) -> Result<OperationWork, LoweringError> {
     let x = lowering.tensor_type(node.inputs[0]).clone();
     let layout = lowering.layout_or_linear(node.inputs[0]);
-    let rows = kind.axes(&x).rows(&lowering.machine, &x, &layout);
+    let axes = kind.axes(&x);
+    let rows = axes.rows(&lowering.machine, &x, &layout);
     let mut work = OperationWork::default();
-    let statistics = rows.statistics(&mut work).map_err(|error| node.error(error))?;
+    // Batch norm is poplin's, and sums channels where they lie.
+    let regrouped = match kind {
+        NormKind::Batch => None,
+        _ => axes.regroup_channels(&mut work, &lowering.machine, &x, &layout),
+    };
+    let statistics =
+        rows.statistics(&mut work, regrouped.as_ref()).map_err(|error| node.error(error))?;
     lowering.set_layout(node.outputs[1], statistics.mean.clone());
     lowering.set_layout(node.outputs[2], statistics.inverse_deviation.clone());
     let [scale, shift] = [1, 2].map(|input| placed(lowering, node.inputs[input], &rows));

@@ -5,7 +5,10 @@
 //! parameter and step where LAMB compares them, the variable update (popart
 //! willow/src/popx/op/adamupdaterx.cpp, lambsquarex.cpp, adamvarupdatex.cpp).
 
-use super::{LoweredOperation, LoweringContext, LoweringError, NodeOperands, Operator, ShapeError};
+use super::{
+    LoweredOperation, LoweringContext, LoweringError, NodeOperands, Operator, ReplicaSum,
+    ShapeError,
+};
 use crate::poplar::work::{OperationWork, WorkPhase};
 use crate::popops::elementwise;
 use crate::popops::elementwise::{BinaryOpType, UnaryOpType};
@@ -198,14 +201,16 @@ impl OptimizerPass {
     }
 }
 
-/// Scales the step by the ratio of the norms of parameter and step.
+/// Scales the step by the ratio of the norms of parameter and step. Gives their squares, which
+/// replicas add up where each has a share of both (popart willow/src/op/reducesumsquare.cpp,
+/// configureForReplicatedTensorSharding).
 fn trust_ratio(
     lowering: &LoweringContext,
     node: &NodeOperands,
     work: &mut OperationWork,
     dtype: DType,
     layout: &TensorLayout,
-) -> Result<(), LoweringError> {
+) -> Result<ReplicaSum, LoweringError> {
     let flat = TensorInfo::new([layout.elements.total().0], dtype);
     let seen = TensorLayout { elements: layout.elements.clone(), order: ElementOrder::Linear };
     let rows = TensorRows::new(&flat, seen, &[0]);
@@ -215,13 +220,18 @@ fn trust_ratio(
     };
     let [weights, _] = [norm("lambSquare/weights")?, norm("lambSquare/step")?];
     let (float, scalar) = (DType::Float, &weights.elements);
+    let squares = ReplicaSum {
+        after: work.items.len(),
+        dtype: float,
+        elements: scalar.map(|count| 2 * *count),
+    };
     for (name, function) in [("lamb/r1Sqrt", UnaryOpType::Sqrt), ("lamb/r2Sqrt", UnaryOpType::Sqrt)]
     {
         work.push(elementwise::unary_in_place(name, function, float, scalar));
     }
     work.push(elementwise::binary_in_place("lamb/ratio", BinaryOpType::Divide, float, scalar));
     rows.apply_broadcast(&lowering.machine, work, "lamb/scale", BinaryOpType::Multiply, &weights);
-    Ok(())
+    Ok(squares)
 }
 
 impl Operator for VarUpdateOp {
@@ -255,16 +265,17 @@ impl Operator for VarUpdateOp {
         let dtype = lowering.tensor_type(node.inputs[0]).dtype;
         let layout = lowering.layout_or_linear(node.inputs[0]);
         // State lies as the gradient does where that is accumulated, else as the parameter.
-        let mut work = lowering.relayout_tensor(node.inputs[1], &layout, "gradientCopy");
+        let mut work = lowering.regroup_tensor(node.inputs[1], &layout, "gradientCopy");
         for state in &node.inputs[2..] {
             lowering.set_layout(*state, layout.clone());
         }
         for pass in self.optimizer.step(self.accumulates) {
             work.push(pass.phase(dtype, &layout.elements));
         }
-        if self.optimizer == Optimizer::Lamb {
-            trust_ratio(lowering, node, &mut work, dtype, &layout)?;
-        }
+        let replica_sum = match self.optimizer {
+            Optimizer::Lamb => Some(trust_ratio(lowering, node, &mut work, dtype, &layout)?),
+            _ => None,
+        };
         for pass in self.optimizer.apply() {
             work.push(pass.phase(dtype, &layout.elements));
         }
@@ -276,6 +287,6 @@ impl Operator for VarUpdateOp {
                 _ => elementwise::fill("accumulatorUpdate/zero", dtype, &elements),
             });
         }
-        Ok(work.into())
+        Ok(LoweredOperation { replica_sum, ..work.into() })
     }
 }

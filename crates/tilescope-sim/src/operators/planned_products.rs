@@ -83,7 +83,7 @@ struct ProductPlacement {
 }
 
 /// Plans of a product.
-enum ProductPlans {
+pub(super) enum ProductPlans {
     /// Of a product that is only ever run forwards.
     Inference(Arc<ConvPlan>),
     /// Of all three passes.
@@ -91,15 +91,15 @@ enum ProductPlans {
 }
 
 impl LoweringContext<'_> {
-    /// Plans the products of a layer, or of a part of it where it is cut.
+    /// Sizes of the products of a layer, or of a part of it where it is cut.
     ///
     /// # Errors
-    /// Where no plan exists.
-    fn matmul_plans(
+    /// Operands that do not fit together.
+    pub(super) fn matmul_params(
         &self,
         node: &NodeOperands,
         matmul: &MatMulOp,
-    ) -> Result<(ProductPlans, MatMulSerialParts), LoweringError> {
+    ) -> Result<(ConvParams, MatMulSerialParts), LoweringError> {
         let types: Vec<TensorInfo> =
             node.inputs.iter().map(|tensor| self.tensor_type(*tensor).clone()).collect();
         let sizes = matmul.sizes(&types);
@@ -112,16 +112,27 @@ impl LoweringContext<'_> {
         let cut = serial.split_sizes(sizes);
         let (MatMulSizes { groups, m, k, n }, cut) =
             cut.unwrap_or((sizes, MatMulSerialParts::NONE));
-        let params = ConvParams::matmul(types[0].dtype, groups, m, k, n);
+        Ok((ConvParams::matmul(types[0].dtype, groups, m, k, n), cut))
+    }
+
+    /// Plans the products of a layer.
+    ///
+    /// # Errors
+    /// Where no plan exists.
+    pub(super) fn matmul_plans(
+        &self,
+        node: &NodeOperands,
+        params: &ConvParams,
+    ) -> Result<ProductPlans, LoweringError> {
         if self.training {
             let options = self.plan_options(ConvPass::FcTrainingForward);
-            let plans = self.plans.fully_connected(&self.machine, &params, &options);
-            return explain(node, plans).map(|plans| (ProductPlans::Training(plans), cut));
+            let plans = self.plans.fully_connected(&self.machine, params, &options);
+            return explain(node, plans).map(ProductPlans::Training);
         }
         let layer = self.role(node.inputs[1]) == TensorRole::Parameter;
         let pass = if layer { ConvPass::FcInferenceForward } else { ConvPass::MatMul };
-        let plan = self.plans.plan(&self.machine, &params, &self.plan_options(pass));
-        explain(node, plan).map(|plan| (ProductPlans::Inference(plan), cut))
+        let plan = self.plans.plan(&self.machine, params, &self.plan_options(pass));
+        explain(node, plan).map(ProductPlans::Inference)
     }
 
     /// Makes the plans of a layer, for later; returns how its weights will have to lie. Whoever
@@ -131,7 +142,8 @@ impl LoweringContext<'_> {
         node: &NodeOperands,
         matmul: &MatMulOp,
     ) -> Option<TensorLayout> {
-        let (planned, cut) = self.matmul_plans(node, matmul).ok()?;
+        let (params, cut) = self.matmul_params(node, matmul).ok()?;
+        let planned = self.matmul_plans(node, &params).ok()?;
         let axes = self.matmul_axes(node, matmul)?;
         let form = ProductPlacement { axes, cut, start: self.first_tile() };
         (matmul.product == MatMulPhase::Forward).then(|| self.weights(node, &planned, form))
@@ -175,7 +187,8 @@ impl LoweringContext<'_> {
         node: &NodeOperands,
         matmul: &MatMulOp,
     ) -> Result<LoweredOperation, LoweringError> {
-        let (planned, cut) = self.matmul_plans(node, matmul)?;
+        let (params, cut) = self.matmul_params(node, matmul)?;
+        let planned = self.matmul_plans(node, &params)?;
         let axes = self.matmul_axes(node, matmul).ok_or_else(|| LoweringError {
             operation: node.name.to_string(),
             problem: "its operands are no matrices".to_string(),
@@ -200,24 +213,21 @@ impl LoweringContext<'_> {
     /// Makes the plans of a convolution, for later; returns how its weights will have to lie.
     /// Whoever lowers the node hears of errors.
     pub(crate) fn plan_conv(&self, node: &NodeOperands, conv: &ConvOp) -> Option<TensorLayout> {
-        let planned = self.conv_forward_plans(node, conv).ok()?;
+        let planned = self.conv_forward_plans(node, &self.conv_params(node, conv)).ok()?;
         Some(self.weights(node, &planned, self.conv_form(node, conv)))
     }
 
     /// Plans a convolution from its forward pass.
-    fn conv_forward_plans(
+    pub(super) fn conv_forward_plans(
         &self,
         node: &NodeOperands,
-        conv: &ConvOp,
+        params: &ConvParams,
     ) -> Result<ProductPlans, LoweringError> {
-        let params =
-            conv.params(self.tensor_type(node.inputs[0]), self.tensor_type(node.inputs[1]));
         if self.training {
-            return self.conv_plans(node, &params).map(ProductPlans::Training);
+            return self.conv_plans(node, params).map(ProductPlans::Training);
         }
         let options = self.plan_options(ConvPass::InferenceForward);
-        explain(node, self.plans.plan(&self.machine, &params, &options))
-            .map(ProductPlans::Inference)
+        explain(node, self.plans.plan(&self.machine, params, &options)).map(ProductPlans::Inference)
     }
 
     /// Lowers a convolution.
@@ -230,7 +240,7 @@ impl LoweringContext<'_> {
         conv: &ConvOp,
     ) -> Result<LoweredOperation, LoweringError> {
         let form = self.conv_form(node, conv);
-        match self.conv_forward_plans(node, conv)? {
+        match self.conv_forward_plans(node, &self.conv_params(node, conv))? {
             ProductPlans::Inference(plan) => self.forward(node, &plan, form),
             ProductPlans::Training(plans) => self.forward(node, &plans.forward, form),
         }
@@ -357,9 +367,12 @@ impl LoweringContext<'_> {
     }
 
     fn conv_form(&self, node: &NodeOperands, conv: &ConvOp) -> ProductPlacement {
-        self.conv_placement(
-            &conv.params(self.tensor_type(node.inputs[0]), self.tensor_type(node.inputs[1])),
-        )
+        self.conv_placement(&self.conv_params(node, conv))
+    }
+
+    /// The planner's view of a convolution.
+    pub(super) fn conv_params(&self, node: &NodeOperands, conv: &ConvOp) -> ConvParams {
+        conv.params(self.tensor_type(node.inputs[0]), self.tensor_type(node.inputs[1]))
     }
 
     fn first_tile(&self) -> ConvStartTile {
@@ -380,7 +393,8 @@ impl LoweringContext<'_> {
             output_constraint: result_memory_constraint(plan),
         };
         let plan = Some(plan.describe().to_string());
-        LoweredOperation { work: start.shift_work(lowered.work), plan, liveness: lives }
+        let work = start.shift_work(lowered.work);
+        LoweredOperation { plan, liveness: lives, ..work.into() }
     }
 
     /// Lays a result out as its plan leaves it. Zeros that a stride leaves between are no result of

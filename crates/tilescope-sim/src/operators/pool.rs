@@ -1,14 +1,15 @@
 //! Pooling over windows: the largest or the mean of each.
 
 use super::{
-    GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
-    Operator, ShapeError, expect_operands, expect_same,
+    FieldEdges, GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError,
+    NodeOperands, Operator, RowWindow, ShapeError, expect_operands, expect_same,
 };
 use crate::poplar::work::MemoryConstraint;
 use crate::poplar::{OperandLiveness, tile_runs};
 use crate::popnn::pool::{PoolAxis, PoolingParams, PoolingPass, PoolingType};
 use crate::poputil::tensor_layout::{ElementOrder, TensorLayout};
 use crate::shape::{TensorId, TensorInfo};
+use std::sync::Arc;
 use tilescope_report::units::TileRuns;
 
 /// One value for each window of a `[batch, channels, field..]` tensor.
@@ -171,6 +172,18 @@ impl Operator for PoolOp {
             PoolingType::Average | PoolingType::Sum => vec![gradient],
         };
         Ok(vec![Some(backward.apply("grad", operator, &operands)?)])
+    }
+
+    fn row_window(&self, _: &[TensorInfo]) -> Option<RowWindow> {
+        let PoolWindow { kernel, stride, before, behind } = *self.windows.first()?;
+        Some(RowWindow { axis: Some(2), kernel, stride, before, behind })
+    }
+
+    fn on_rows(&self, edges: FieldEdges) -> Option<Arc<dyn Operator>> {
+        let mut part = self.clone();
+        let rows = part.windows.first_mut()?;
+        (rows.before, rows.behind) = (edges.before, edges.behind);
+        Some(Arc::new(part))
     }
 
     fn lower(

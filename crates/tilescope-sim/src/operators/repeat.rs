@@ -6,8 +6,8 @@ use super::{
 };
 use crate::poplar::exchange::{self, TileMessages};
 use crate::poplar::work::{OperationWork, TemporaryVariable};
-use crate::popops::elementwise;
 use crate::popops::reduce::ReduceOperation;
+use crate::popops::relayout;
 use crate::shape::{TensorId, TensorInfo};
 use tilescope_report::MemoryCategory;
 
@@ -69,7 +69,10 @@ impl Operator for RepeatOp {
             lowering.tiles,
             speed,
         ));
-        work.push(elementwise::cast("Repeat/OnTileCopy", dtype, dtype, &layout.elements));
+        let (innermost, _) = layout.order.innermost(&self.ty.shape);
+        let alone = self.axes.contains(&innermost) || innermost >= self.ty.shape.len();
+        let piece = if alone { 1 } else { self.ty.shape[innermost] };
+        work.push(relayout::copy("Repeat", dtype, &layout.elements, piece));
         work.temporaries.push(TemporaryVariable::anywhere(
             "Repeat/values".to_string(),
             MemoryCategory::Message,

@@ -2,7 +2,7 @@
 
 use super::{
     GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
-    Operator, OutputAlias, ShapeError, infer_elementwise,
+    Operator, OutputAlias, RowWindow, ShapeError, infer_elementwise,
 };
 use crate::popops::elementwise;
 use crate::popops::elementwise::BinaryOpType;
@@ -46,6 +46,10 @@ impl Operator for ScaleOp {
     ) -> Result<Vec<Option<TensorId>>, GraphError> {
         let gradient = backward.gradient()?;
         Ok(vec![Some(backward.apply("grad", *self, &[gradient])?)])
+    }
+
+    fn row_window(&self, _: &[TensorInfo]) -> Option<RowWindow> {
+        Some(RowWindow::POINTWISE)
     }
 
     fn lower(

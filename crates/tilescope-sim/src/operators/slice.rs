@@ -4,8 +4,8 @@ use super::{
     GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
     Operator, OutputAlias, ShapeError, expect_operands,
 };
-use crate::popops::elementwise;
-use crate::shape::{TensorId, TensorInfo};
+use crate::popops::{elementwise, relayout};
+use crate::shape::{TensorId, TensorInfo, gcd};
 use std::ops::Range;
 
 /// The elements whose index along `axis` is in `range`.
@@ -95,7 +95,10 @@ impl Operator for SliceGradOp {
         let whole = lowering.layout_or_linear(node.outputs[0]);
         let place = whole.slice(&self.ty.shape, self.slice.axis, self.slice.range.clone());
         let mut work = lowering.relayout_tensor(node.inputs[0], &place, "SliceGrad");
-        work.push(elementwise::cast("SliceGrad/OnTileCopy", dtype, dtype, &place.elements));
+        let (axis, range) = (self.slice.axis, &self.slice.range);
+        let size = gcd(range.start, range.end);
+        let piece = whole.order.run_along(&self.ty.shape, axis, size);
+        work.push(relayout::copy("SliceGrad", dtype, &place.elements, piece));
         let zeros = whole.elements.zip(&place.elements, |all, kept| all - kept.min(all));
         work.push(elementwise::fill("SliceGrad/zero", dtype, &zeros));
         Ok(work.into())

@@ -2,7 +2,7 @@
 
 use super::{
     BinaryOp, GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError,
-    NodeOperands, Operator, OutputAlias, ScaleOp, ShapeError, infer_elementwise,
+    NodeOperands, Operator, OutputAlias, RowWindow, ScaleOp, ShapeError, infer_elementwise,
 };
 use crate::popops::elementwise;
 use crate::popops::elementwise::UnaryOpType;
@@ -63,6 +63,10 @@ impl Operator for UnaryOp {
             _ => return Err(backward.no_gradient_error(self.kind())),
         };
         Ok(vec![Some(dx)])
+    }
+
+    fn row_window(&self, _: &[TensorInfo]) -> Option<RowWindow> {
+        Some(RowWindow::POINTWISE)
     }
 
     fn lower(

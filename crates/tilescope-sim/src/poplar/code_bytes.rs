@@ -1,56 +1,37 @@
 //! Bytes of code and state: what a program costs a tile besides its tensors.
 //!
-//! Poplar's code generator is closed; these are parametric formulas whose constants are read off
-//! the few published totals (an adder on GC2, a dense layer and a matmul chain on GC200, the code
-//! bytes of BERT-Large). On an IPU Model no code is generated: its rows are zero.
+//! Poplar's code generator is closed; these are parametric formulas whose constants, in
+//! [`crate::cost_constants`], are read off the few published totals (an adder on GC2, a dense layer and a
+//! matmul chain on GC200, the code bytes of BERT-Large). On an IPU Model no code is generated: its rows
+//! are zero.
 
+use crate::cost_constants::{
+    COLLECTIVE_BYTES, COLLECTIVE_LOOP_EXCHANGE_BYTES, COLLECTIVE_STEP_EXCHANGE_BYTES,
+    CONTROL_BYTES_PER_STEP, COPY_CODE_BYTES, CostConstant, EMPTY_CONTROL_CODE_BYTES,
+    EMPTY_HOST_EXCHANGE_CODE_BYTES, EMPTY_INTERNAL_EXCHANGE_CODE_BYTES, EMPTY_PACKET_HEADER_BYTES,
+    EMPTY_VARIABLE_BYTES, EMPTY_VERTEX_CODE_BYTES, EMPTY_VERTEX_STATE_BYTES,
+    EXCHANGE_BYTES_PER_MESSAGE, EXTRA_COUNTERS, HOST_BYTES_PER_PACKET, HOST_PACKET_IN_BYTES,
+    HOST_PACKET_OUT_BYTES, INTER_IPU_END_CODE_BYTES, INTER_IPU_SEND_CODE_BYTES,
+    MAX_UNROLLED_SWITCH_CASES, OTHER_VERTEX_CODE_BYTES, SINGLE_EDGE_STATE_BYTES,
+    SWITCH_CASE_CODE_BYTES, VERTEX_STATE_BYTES,
+};
 use crate::targets::Chip;
 use tilescope_report::units::{Bytes, TileId};
 use tilescope_report::{MemoryCategory, TargetKind, TileTraffic};
 
-/// Bytes each tile has before the program does anything, by category: an adder on GC2
-/// (graphcore/tensorflow docs/logging.rst, 1,216 tiles).
-const EMPTY_PROGRAM_BYTES: &[(MemoryCategory, Bytes)] = &[
-    (MemoryCategory::ControlCode, Bytes(700)),
-    (MemoryCategory::VertexCode, Bytes(140)),
-    (MemoryCategory::HostExchangeCode, Bytes(289)),
-    (MemoryCategory::InternalExchangeCode, Bytes(48)),
-    (MemoryCategory::Variable, Bytes(32)),
-    (MemoryCategory::VertexInstanceState, Bytes(12)),
-    (MemoryCategory::HostExchangePacketHeader, Bytes(8)),
+/// Bytes each tile has before the program does anything, by category.
+static EMPTY_PROGRAM_BYTES: &[(MemoryCategory, &CostConstant)] = &[
+    (MemoryCategory::ControlCode, &EMPTY_CONTROL_CODE_BYTES),
+    (MemoryCategory::VertexCode, &EMPTY_VERTEX_CODE_BYTES),
+    (MemoryCategory::HostExchangeCode, &EMPTY_HOST_EXCHANGE_CODE_BYTES),
+    (MemoryCategory::InternalExchangeCode, &EMPTY_INTERNAL_EXCHANGE_CODE_BYTES),
+    (MemoryCategory::Variable, &EMPTY_VARIABLE_BYTES),
+    (MemoryCategory::VertexInstanceState, &EMPTY_VERTEX_STATE_BYTES),
+    (MemoryCategory::HostExchangePacketHeader, &EMPTY_PACKET_HEADER_BYTES),
 ];
-
-/// Control code of one step on a tile that takes part: the adder's 24 bytes a launch.
-pub(crate) const CONTROL_BYTES_PER_STEP: Bytes = Bytes(24);
-
-/// Exchange code of one received message, and of one send of up to 64 words (poplibs
-/// lib/popops/DynamicSlice.cpp prices a message at 4 bytes).
-const EXCHANGE_BYTES_PER_MESSAGE: Bytes = Bytes(4);
-
-/// Host exchange code of one packet; fitted on the 1-replica BERT-Large figure, upload and download
-/// of weights included.
-const HOST_BYTES_PER_PACKET: f64 = 12.0;
-
-/// Largest packet to a tile (osmarks/ipu-stack, exchange notes).
-const HOST_PACKET_IN_BYTES: Bytes = Bytes(1024);
-
-/// Largest packet from a tile (the same notes).
-const HOST_PACKET_OUT_BYTES: Bytes = Bytes(256);
-
-/// Code of one end of a copy between IPUs.
-const INTER_IPU_END_CODE_BYTES: Bytes = Bytes(8);
-
-/// Code of each 64-word send of a copy between IPUs.
-const INTER_IPU_SEND_CODE_BYTES: Bytes = Bytes(8);
 
 /// A cycle counter of the profiler.
 const COUNTER_BYTES: Bytes = Bytes(4);
-
-/// Counters besides one per compute set.
-const EXTRA_COUNTERS: u64 = 2;
-
-/// Code bytes of copy vertices on a tile that has any: what the dense layer's total leaves.
-pub(crate) const COPY_CODE_BYTES: Bytes = Bytes(690);
 
 /// Code sizes by the start of the vertex type's name, counted from the assembly sources of
 /// graphcore/poplibs (instructions x 4 bytes, worker and supervisor); first match wins.
@@ -75,16 +56,13 @@ const VERTEX_CODE: &[(&str, Bytes)] = &[
     ("poplar_rt::Transpose", Bytes(420)),
 ];
 
-/// Code bytes of a codelet that is not in the list: about what the listed small ones take.
-const OTHER_VERTEX_CODE: Bytes = Bytes(240);
-
 /// Code bytes of one vertex type on a tile that uses it.
 pub(crate) fn vertex_code_bytes(vertex_type: &str, kind: TargetKind) -> Bytes {
     if kind == TargetKind::IpuModel {
         return Bytes::ZERO;
     }
     let listed = VERTEX_CODE.iter().find(|(start, _)| vertex_type.starts_with(start));
-    listed.map_or(OTHER_VERTEX_CODE, |(_, bytes)| *bytes)
+    listed.map_or_else(|| OTHER_VERTEX_CODE_BYTES.bytes(), |(_, bytes)| *bytes)
 }
 
 /// Whether a vertex copies data around: its code is shared by all copy vertices of a tile.
@@ -92,10 +70,10 @@ pub(crate) fn is_copy_vertex(vertex_type: &str) -> bool {
     ["StridedCopy", "Memcpy", "LongStridedCopy"].iter().any(|part| vertex_type.contains(part))
 }
 
-/// Bytes of state of one vertex: a header and pointers (12 bytes with one edge, 16 with two or
-/// three; lists of edges lie in field data).
+/// Bytes of state of one vertex: a header and pointers; lists of edges lie in field data.
 pub(crate) fn vertex_state_bytes(edges: u64) -> Bytes {
-    if edges <= 1 { Bytes(12) } else { Bytes(16) }
+    let state = if edges <= 1 { &SINGLE_EDGE_STATE_BYTES } else { &VERTEX_STATE_BYTES };
+    state.bytes()
 }
 
 /// Exchange code of one internal exchange on a tile.
@@ -103,7 +81,7 @@ pub(crate) fn exchange_code_bytes(traffic: &TileTraffic, kind: TargetKind) -> By
     match kind {
         TargetKind::IpuModel => Bytes::ZERO,
         TargetKind::Ipu => {
-            EXCHANGE_BYTES_PER_MESSAGE * (traffic.messages_in + traffic.messages_out)
+            EXCHANGE_BYTES_PER_MESSAGE.bytes() * (traffic.messages_in + traffic.messages_out)
         }
     }
 }
@@ -116,27 +94,10 @@ pub(crate) fn global_code_bytes(traffic: &TileTraffic, kind: TargetKind) -> Byte
             let ends = u64::from(traffic.bytes_in > Bytes::ZERO)
                 + u64::from(traffic.bytes_out > Bytes::ZERO);
             let sends = traffic.messages_in + traffic.messages_out;
-            INTER_IPU_END_CODE_BYTES * ends + INTER_IPU_SEND_CODE_BYTES * sends
+            INTER_IPU_END_CODE_BYTES.bytes() * ends + INTER_IPU_SEND_CODE_BYTES.bytes() * sends
         }
     }
 }
-
-/// Code of one half of an all-reduce between replicas on a tile: one looped exchange. Read off the
-/// 4-replica column of the BERT-Large code table (Memory and performance optimisation, 4.3).
-const COLLECTIVE_BYTES: Bytes = Bytes(8);
-
-/// Control code of each switch case of a step, one for each replica that may run it.
-const SWITCH_CASE_CODE_BYTES: Bytes = Bytes(12);
-
-/// Replicas from which steps are looped and find their neighbour in a table: unrolled switches
-/// would grow with the square of the replicas. Assumed; the one published program has four.
-const MAX_UNROLLED_SWITCH_CASES: u64 = 8;
-
-/// Internal exchange code of one step's slice and addition. Read off the same table.
-const COLLECTIVE_STEP_EXCHANGE_BYTES: Bytes = Bytes(32);
-
-/// Internal exchange code of the loop around all steps. Read off the same table.
-const COLLECTIVE_LOOP_EXCHANGE_BYTES: Bytes = Bytes(128);
 
 /// Code that the steps of a collective have on a tile.
 pub(crate) struct CollectiveStepCode {
@@ -146,18 +107,20 @@ pub(crate) struct CollectiveStepCode {
 
 /// Global exchange code of one half of an all-reduce on a tile.
 pub(crate) fn collective_code_bytes(kind: TargetKind) -> Bytes {
-    if kind == TargetKind::IpuModel { Bytes::ZERO } else { COLLECTIVE_BYTES }
+    if kind == TargetKind::IpuModel { Bytes::ZERO } else { COLLECTIVE_BYTES.bytes() }
 }
 
 /// Code that `steps` steps over so many ranks have on a tile, besides those of the first step's programs: poplibs lowers collectives to a switch on the
 /// replica with a slice, a copy and an addition for each step.
 pub(crate) fn collective_step_bytes(steps: u64, ranks: u64) -> CollectiveStepCode {
     let programs = 3 * steps.saturating_sub(1) + 2;
-    let cases = steps.min(MAX_UNROLLED_SWITCH_CASES) * ranks.min(MAX_UNROLLED_SWITCH_CASES);
-    let control = CONTROL_BYTES_PER_STEP * programs.min(3 * MAX_UNROLLED_SWITCH_CASES)
-        + SWITCH_CASE_CODE_BYTES * cases;
-    let unrolled = COLLECTIVE_STEP_EXCHANGE_BYTES * steps.min(MAX_UNROLLED_SWITCH_CASES);
-    CollectiveStepCode { control, internal_exchange: unrolled + COLLECTIVE_LOOP_EXCHANGE_BYTES }
+    let unrolled = MAX_UNROLLED_SWITCH_CASES.count();
+    let cases = steps.min(unrolled) * ranks.min(unrolled);
+    let control = CONTROL_BYTES_PER_STEP.bytes() * programs.min(3 * unrolled)
+        + SWITCH_CASE_CODE_BYTES.bytes() * cases;
+    let of_steps = COLLECTIVE_STEP_EXCHANGE_BYTES.bytes() * steps.min(unrolled);
+    let internal_exchange = of_steps + COLLECTIVE_LOOP_EXCHANGE_BYTES.bytes();
+    CollectiveStepCode { control, internal_exchange }
 }
 
 /// Code of one host copy on a tile.
@@ -165,10 +128,10 @@ pub(crate) fn host_code_bytes(traffic: &TileTraffic, kind: TargetKind) -> Bytes 
     match kind {
         TargetKind::IpuModel => Bytes::ZERO,
         TargetKind::Ipu => {
-            let packets = traffic.bytes_in.next_multiple_of(HOST_PACKET_IN_BYTES)
-                / HOST_PACKET_IN_BYTES
-                + traffic.bytes_out.next_multiple_of(HOST_PACKET_OUT_BYTES) / HOST_PACKET_OUT_BYTES;
-            Bytes::from_f64((packets as f64 * HOST_BYTES_PER_PACKET).round())
+            let (most_in, most_out) = (HOST_PACKET_IN_BYTES.bytes(), HOST_PACKET_OUT_BYTES.bytes());
+            let packets = traffic.bytes_in.next_multiple_of(most_in) / most_in
+                + traffic.bytes_out.next_multiple_of(most_out) / most_out;
+            Bytes::from_f64((packets as f64 * HOST_BYTES_PER_PACKET.ratio()).round())
         }
     }
 }
@@ -189,11 +152,13 @@ impl TileCodeBytes {
         let mut account =
             Self { kind, tiles, by_category, has_copies: vec![false; tiles as usize] };
         for (category, bytes) in EMPTY_PROGRAM_BYTES {
-            account.add_everywhere(*category, *bytes);
+            account.add_everywhere(*category, bytes.bytes());
         }
-        account.add_everywhere(MemoryCategory::Stack, chip.stack_bytes);
-        account
-            .add_everywhere(MemoryCategory::InstrumentationResults, COUNTER_BYTES * EXTRA_COUNTERS);
+        account.add_everywhere(MemoryCategory::Stack, chip.stack_bytes.bytes());
+        account.add_everywhere(
+            MemoryCategory::InstrumentationResults,
+            COUNTER_BYTES * EXTRA_COUNTERS.count(),
+        );
         account
     }
 
@@ -221,7 +186,7 @@ impl TileCodeBytes {
     pub(crate) fn add_copy_code(&mut self, tile: TileId) {
         // All copy vertices of a tile run the same code.
         if !std::mem::replace(&mut self.has_copies[tile.index()], true) {
-            self.add(MemoryCategory::VertexCode, tile, COPY_CODE_BYTES);
+            self.add(MemoryCategory::VertexCode, tile, COPY_CODE_BYTES.bytes());
         }
     }
 

@@ -3,8 +3,10 @@
 //! Every phase obeys the law of exchange: the bytes all tiles receive are the bytes all tiles
 //! send, each message counted once per receiver.
 
-use super::fitted_constants::MESSAGE_CYCLES;
 use super::work::{WorkPhase, WorkPhaseKind};
+use crate::cost_constants::{
+    BROADCAST_MESSAGES, MESSAGE_CYCLES, RELAYOUT_MESSAGES, TRANSPOSING_MESSAGES,
+};
 use crate::targets::BytesPerCycle;
 use tilescope_report::TileTraffic;
 use tilescope_report::units::{Bytes, Quantity, TileId, TileRange, TileRuns};
@@ -14,13 +16,6 @@ pub(crate) const WORD_BYTES: Bytes = Bytes(4);
 
 /// Words of one send instruction (exchange send count field, 6 bits).
 const WORDS_PER_SEND: u64 = 64;
-
-/// Messages a tile receives when a tensor changes its layout but not its order, and as many that
-/// it sends. Assumed; shapes internal exchange code only.
-const RELAYOUT_MESSAGES: u64 = 4;
-
-/// Messages when the order changes too. Assumed; shapes internal exchange code only.
-const TRANSPOSING_MESSAGES: u64 = 16;
 
 /// Send instructions for equal messages of `bytes` in all: each takes its own.
 pub(crate) fn send_instructions(bytes: Bytes, messages: u64) -> u64 {
@@ -130,7 +125,8 @@ pub(crate) fn gather(
     let cycles = traffic.map(|tile| {
         // The receiver's exchange program turns to another sender for every message; senders run
         // through what they hold.
-        let receiving = speed.cycles_for(tile.bytes_in) + MESSAGE_CYCLES * tile.messages_in;
+        let receiving =
+            speed.cycles_for(tile.bytes_in) + MESSAGE_CYCLES.cycles() * tile.messages_in;
         receiving.max(speed.cycles_for(tile.bytes_out))
     });
     Some(WorkPhase {
@@ -149,7 +145,7 @@ pub(crate) fn relayout(
     tiles: u32,
     speed: BytesPerCycle,
 ) -> Option<WorkPhase> {
-    let messages = if reorder { TRANSPOSING_MESSAGES } else { RELAYOUT_MESSAGES };
+    let messages = if reorder { &TRANSPOSING_MESSAGES } else { &RELAYOUT_MESSAGES }.count();
     let mut phase = phase(name, to, from, TileMessages::each_way(messages), tiles, speed)?;
     if let WorkPhaseKind::Exchange { in_order, .. } = &mut phase.kind {
         *in_order = !reorder;
@@ -157,7 +153,7 @@ pub(crate) fn relayout(
     Some(phase)
 }
 
-/// Tiles of `holders` send all they hold to each tile of `receivers` (D2.3: 2 + 2 messages).
+/// Tiles of `holders` send all they hold to each tile of `receivers`.
 pub(crate) fn broadcast(
     name: &str,
     holders: &TileRuns<Bytes>,
@@ -166,7 +162,8 @@ pub(crate) fn broadcast(
     speed: BytesPerCycle,
 ) -> Option<WorkPhase> {
     let received = TileRuns::uniform(receivers, holders.total());
-    phase(name, &received, holders, TileMessages::each_way(2), tiles, speed)
+    let messages = TileMessages::each_way(BROADCAST_MESSAGES.count());
+    phase(name, &received, holders, messages, tiles, speed)
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 pub(crate) mod allocate;
 pub(crate) mod code_bytes;
 pub(crate) mod exchange;
-pub mod fitted_constants;
 mod operand_liveness;
 pub(crate) mod tile_runs;
 pub mod work;

@@ -176,6 +176,11 @@ impl TemporaryVariable {
 }
 
 impl OperationWork {
+    /// A work of one phase.
+    pub(crate) fn of_phase(phase: WorkPhase) -> Self {
+        Self { items: vec![OperationWorkItem::Phase(phase)], temporaries: Vec::new() }
+    }
+
     /// Appends a phase.
     pub(crate) fn push(&mut self, phase: WorkPhase) {
         self.items.push(OperationWorkItem::Phase(phase));

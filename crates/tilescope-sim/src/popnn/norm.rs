@@ -8,10 +8,11 @@
 
 use crate::poplar::work::OperationWork;
 use crate::popops::elementwise::{self, BinaryOpType};
+use crate::popops::rearrange::{self, TransposeBlockShape};
 use crate::popops::reduce::{ReduceError, ReduceOperation};
 use crate::popops::relayout;
 use crate::popops::rows::TensorRows;
-use crate::poputil::tensor_layout::TensorLayout;
+use crate::poputil::tensor_layout::{ElementOrder, LOAD_BYTES, TensorLayout};
 use crate::shape::{DType, TensorInfo};
 use crate::targets::IpuTarget;
 use tilescope_report::units::Elements;
@@ -93,9 +94,7 @@ impl NormAxes {
         x: &TensorInfo,
         layout: &TensorLayout,
     ) -> NormRows {
-        let order = layout.order.reshaped(&x.shape, &self.shape);
-        let seen = TensorLayout { order, ..layout.clone() };
-        let ty = TensorInfo::new(self.shape.clone(), x.dtype);
+        let (ty, seen) = self.seen(x, layout);
         let tiles = machine.tiles;
         let values = |count: u64, dtype: DType| {
             TensorLayout::broadcast_operand(&x.shape, Elements(count), dtype.bytes(), tiles)
@@ -105,6 +104,42 @@ impl NormAxes {
         let channels = TensorRows::new(&ty, seen, &self.channel_axes)
             .with_result_mapping(values(self.channel_count(), x.dtype));
         NormRows { machine: *machine, layout: layout.clone(), statistics, channels }
+    }
+
+    /// Type and layout of `x` in the shape of the statistics.
+    fn seen(&self, x: &TensorInfo, layout: &TensorLayout) -> (TensorInfo, TensorLayout) {
+        let order = layout.order.reshaped(&x.shape, &self.shape);
+        let ty = TensorInfo::new(self.shape.clone(), x.dtype);
+        (ty, TensorLayout { order, ..layout.clone() })
+    }
+
+    /// Adds what brings the channels of rows together for their sums, a vector of them at least,
+    /// where other elements lie together so far; returns the rows of those sums (poplibs
+    /// lib/popnn/GroupNorm.cpp, groupNormStatistics). Nothing changes for what comes after.
+    pub(crate) fn regroup_channels(
+        &self,
+        work: &mut OperationWork,
+        machine: &IpuTarget,
+        x: &TensorInfo,
+        layout: &TensorLayout,
+    ) -> Option<TensorRows> {
+        let (ty, seen) = self.seen(x, layout);
+        let &[rows, channels] = ty.shape.as_slice() else { return None };
+        let width = elementwise::vector_width(x.dtype);
+        let blocks = rearrange::blocks_between(&ty, &seen, (1, width))?;
+        let regrouped = rearrange::regroup(work, machine, &ty, &seen, (blocks, 1), "Norm");
+        // Blocks of some rows and channels each, along the channels first.
+        let TransposeBlockShape { from, to } = regrouped.blocks;
+        let blocks = TensorInfo::new([rows / from, channels / to, from, to], x.dtype);
+        let order = ElementOrder::Linear;
+        let values = TensorLayout::broadcast_operand(
+            &x.shape,
+            Elements(self.statistics_count()),
+            DType::Float.bytes(),
+            machine.tiles,
+        );
+        let of_blocks = TensorLayout { order, ..regrouped.layout };
+        Some(TensorRows::new(&blocks, of_blocks, &[1, 3]).with_result_mapping(values))
     }
 }
 
@@ -130,14 +165,17 @@ impl NormRows {
         self.channels.result_layout()
     }
 
-    /// Adds the sums of values and squares of each row and what they make.
+    /// Adds the sums of values and squares of each row and what they make, of the input or of
+    /// `regrouped` rows of it.
     pub(crate) fn statistics(
         &self,
         work: &mut OperationWork,
+        regrouped: Option<&TensorRows>,
     ) -> Result<NormStatistics, ReduceError> {
+        let rows = regrouped.unwrap_or(&self.statistics);
         let sums =
             [("Norm/mean", ReduceOperation::Add), ("Norm/power", ReduceOperation::SquareAdd)];
-        let [mean, power] = self.reduce_together(work, &self.statistics, sums, DType::Float)?;
+        let [mean, power] = self.reduce_together(work, rows, sums, DType::Float)?;
         let (name, operation) = ("Norm/iStdDev", BinaryOpType::VarianceToInvStdDev);
         work.push(elementwise::binary_in_place(name, operation, DType::Float, &power.elements));
         Ok(NormStatistics { mean, inverse_deviation: power })
@@ -191,7 +229,7 @@ impl NormRows {
         // Runs of its own for each temporary: the allocator joins variables that share theirs.
         let bytes = || self.layout.bytes(dtype.bytes());
         let start = work.phases().len();
-        work.push(elementwise::cast("NormGrad/whiten/OnTileCopy", dtype, dtype, elements));
+        work.push(relayout::copy("NormGrad/whiten", dtype, elements, LOAD_BYTES / dtype.bytes()));
         self.whiten(work, "NormGrad/whiten", statistics);
         let product = |work: &mut OperationWork, name: &str| {
             work.push(elementwise::binary(name, BinaryOpType::Multiply, dtype, elements));

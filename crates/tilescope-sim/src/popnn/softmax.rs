@@ -1,11 +1,10 @@
 //! Softmax, and the loss of its values at labels (poplibs lib/popnn/NonLinearity.cpp, PopART's nll).
 
-use crate::poplar::exchange::{self, TileMessages};
 use crate::poplar::work::OperationWork;
 use crate::popops::elementwise::{self, BinaryOpType, UnaryOpType};
 use crate::popops::reduce::{ReduceError, ReduceOperation};
-use crate::popops::relayout;
 use crate::popops::rows::TensorRows;
+use crate::popops::{one_hot, relayout};
 use crate::poputil::tensor_layout::TensorLayout;
 use crate::shape::{DType, TensorInfo};
 use crate::targets::IpuTarget;
@@ -32,9 +31,8 @@ pub(crate) fn bring_rows(
     let rows = TensorLayout::whole_rows(ty.elements(), columns, machine.tiles);
     let name = "SoftMax/rows";
     work.append(relayout::bring(machine, ty, &layout, &rows, name));
-    let (vertex, bytes) = (relayout::copy_vertex(ty.dtype, columns), ty.dtype.bytes());
     let name = format!("{name}/PreArrange-1");
-    work.push(relayout::arrange(&name, vertex, &rows.bytes(bytes), columns * bytes));
+    relayout::pad_rows(work, ty.dtype, columns, &rows.elements, &name);
     rows
 }
 
@@ -66,7 +64,7 @@ pub(crate) fn softmax(
     Ok(())
 }
 
-/// Adds the loss of `values[batch, classes]` at the labels, `labels` of which lie on each tile, as
+/// Adds the loss of `values[batch, classes]` at `labels`, as
 /// PopART does (willow/src/popx/op/nllx.cpp): a one for each label times the values, their sums, the
 /// logarithm unless values are logarithms already, and the sum of that; returns how it lies.
 pub(crate) fn push_nll_loss(
@@ -77,24 +75,10 @@ pub(crate) fn push_nll_loss(
     labels: &TensorLayout,
     logarithms: bool,
 ) -> Result<TensorLayout, ReduceError> {
-    let (dtype, classes) = (values.dtype, values.shape[1]);
-    let labels = labels.bytes(DType::Int.bytes());
+    let dtype = values.dtype;
     let elements = &layout.elements;
-    // A tile is sent a label for each of its elements, up to as many as all labels have bytes.
-    let most = labels.total().0;
-    let needed = elements.map(|count| count.0.min(most) * DType::Int.bytes());
+    one_hot::encode(work, machine, values, labels, layout, "Loss/OneHot");
     let start = work.phases().len();
-    let (tiles, speed) = (machine.tiles, machine.exchange_speed());
-    work.push_some(exchange::phase(
-        "Loss/OneHot",
-        &needed,
-        &labels,
-        TileMessages::each_way(2),
-        tiles,
-        speed,
-    ));
-    work.push(elementwise::fill("Loss/OneHot/zero", dtype, elements));
-    work.push(elementwise::one_hot("Loss/OneHot", dtype, classes, elements));
     work.push(elementwise::binary_in_place("Loss/Mul", BinaryOpType::Multiply, dtype, elements));
     let rows = TensorRows::new(values, layout.clone(), &[1]);
     let picked = rows.reduce(machine, work, "Loss/Reduce", ReduceOperation::Add, dtype)?;

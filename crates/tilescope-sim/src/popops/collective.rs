@@ -6,6 +6,10 @@
 //! `(n-1)/n` of the tensor for each half (poplibs tools/collectives.cpp).
 
 use super::elementwise::{self, BinaryOpType};
+use crate::cost_constants::{
+    MANY_RANKS, SMALL_ALL_GATHER_BYTES, SMALL_BARLEY_TWIST_BYTES, SMALL_BYTES_FROM_FIVE_RANKS,
+    SMALL_BYTES_FROM_NINE_RANKS,
+};
 use crate::poplar::work::WorkPhase;
 use crate::shape::DType;
 use crate::targets::WORKERS;
@@ -46,7 +50,10 @@ pub(crate) enum CollectiveMethod {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CollectiveRanks {
     pub count: u64,
+    /// IPUs from one of them to the next.
     pub ipus: u64,
+    /// Groups like this one that go round at the same time, over the same links up the ladder.
+    pub groups: u64,
 }
 
 /// Steps of one half on one kind of link.
@@ -64,16 +71,6 @@ pub(crate) struct CollectiveRound {
     pub bytes_per_cycle: f64,
 }
 
-/// Bytes below which a method with fewer steps wins, for all-gathers; twice as many for
-/// reduce-scatters.
-const SMALL_BARLEY_TWIST_BYTES: Bytes = Bytes(196_608);
-const SMALL_ALL_GATHER_BYTES: Bytes = Bytes(622_592);
-const SMALL_BYTES_FROM_FIVE_RANKS: Bytes = Bytes(2_490_368);
-const SMALL_BYTES_FROM_NINE_RANKS: Bytes = Bytes(19_922_944);
-
-/// Ranks from which no ring pair is used whatever the size.
-const MANY_RANKS: u64 = 16;
-
 /// The method for `bytes` on each IPU.
 pub(crate) fn method(
     topology: IpuLinkTopology,
@@ -87,12 +84,12 @@ pub(crate) fn method(
         CollectiveKind::AllGather => bytes / ranks.count.max(1),
         CollectiveKind::ReduceScatter => bytes / 2,
     };
-    let small = bytes < SMALL_ALL_GATHER_BYTES
-        || (ranks.count > 4 && bytes < SMALL_BYTES_FROM_FIVE_RANKS)
-        || (ranks.count > 8 && bytes < SMALL_BYTES_FROM_NINE_RANKS)
-        || ranks.count > MANY_RANKS;
+    let small = bytes < SMALL_ALL_GATHER_BYTES.bytes()
+        || (ranks.count > 4 && bytes < SMALL_BYTES_FROM_FIVE_RANKS.bytes())
+        || (ranks.count > 8 && bytes < SMALL_BYTES_FROM_NINE_RANKS.bytes())
+        || ranks.count > MANY_RANKS.count();
     match topology {
-        IpuLinkTopology::BarleyTwist if bytes < SMALL_BARLEY_TWIST_BYTES => {
+        IpuLinkTopology::BarleyTwist if bytes < SMALL_BARLEY_TWIST_BYTES.bytes() => {
             CollectiveMethod::MeetInMiddleRing
         }
         IpuLinkTopology::BarleyTwist => CollectiveMethod::QuadDirectionalRing,
@@ -142,6 +139,9 @@ pub(crate) fn rounds(
         // two.
         let pair = in_rack == 2 && ranks.ipus == 1;
         let speed = if pair { system.pair_bytes_per_cycle } else { system.ladder_bytes_per_cycle };
+        // Their ranks lie between each other, so each link carries data of all groups; the ladder
+        // has two sides.
+        let speed = speed / (ranks.groups as f64 / 2.0).max(1.0);
         rounds.push(round(in_rack, 1.0, speed));
     }
     if racks > 1 {
@@ -161,15 +161,19 @@ pub(crate) fn step_phases(
     dtype: DType,
     elements: &TileRuns<Elements>,
 ) -> (WorkPhase, Option<WorkPhase>) {
-    let slice = elementwise::compute(
+    let add = (kind == CollectiveKind::ReduceScatter)
+        .then(|| elementwise::binary_in_place("Reduce/Add", BinaryOpType::Add, dtype, elements));
+    (slice(dtype, elements), add)
+}
+
+/// Takes so many elements of each tile out of a larger tensor.
+pub(crate) fn slice(dtype: DType, elements: &TileRuns<Elements>) -> WorkPhase {
+    elementwise::compute(
         "dynamicSlice",
         format!("popops::DynamicSlice1D<{}>", dtype.poplar_name()),
         3,
         elements.map(|count| slice_cycles(*count, dtype)),
-    );
-    let add = (kind == CollectiveKind::ReduceScatter)
-        .then(|| elementwise::binary_in_place("Reduce/Add", BinaryOpType::Add, dtype, elements));
-    (slice, add)
+    )
 }
 
 /// Cycles to slice `count` elements of a tile out of a larger tensor: `25 + 6 (39 + 24 + 2 n / 6 v)`
@@ -194,7 +198,7 @@ mod tests {
         let all_gather = |topology, count, ipus, fragment: u64| {
             method(
                 topology,
-                CollectiveRanks { count, ipus },
+                CollectiveRanks { count, ipus, groups: 1 },
                 CollectiveKind::AllGather,
                 Bytes(fragment * count),
             )
@@ -217,7 +221,7 @@ mod tests {
         ) {
             let pod = find_system("pod256").expect("a system");
             let system = SystemCosts::new(pod, TargetKind::Ipu, ipus as u32, None);
-            let ranks = CollectiveRanks { count: 1 << log, ipus };
+            let ranks = CollectiveRanks { count: 1 << log, ipus, groups: 1 };
             for kind in [CollectiveKind::ReduceScatter, CollectiveKind::AllGather] {
                 let rounds = rounds(&system, ranks, kind, Bytes(bytes));
                 let moved: f64 = rounds.iter().map(|round| round.share * round.steps as f64).sum();

@@ -1,48 +1,92 @@
 //! Layout changes between operations: an exchange, then copies on the tiles that bring the
 //! elements into the order the next vertices read.
 
-use super::elementwise;
+use super::{elementwise, rearrange};
+use crate::cost_constants::{HALF_COPY_CYCLES, ON_TILE_COPY_CYCLES};
 use crate::poplar::exchange;
 use crate::poplar::exchange::WORD_BYTES;
-use crate::poplar::fitted_constants::{
-    HALF_COPY_CYCLES, ON_TILE_COPY_CYCLES, SUBWORD_REARRANGE_CYCLES_PER_BYTE,
-};
 use crate::poplar::work::{OperationWork, TemporaryVariable, WorkPhase};
-use crate::poputil::tensor_layout::{ElementOrder, TensorLayout};
-use crate::shape::gcd;
+use crate::poputil::tensor_layout::{LOAD_BYTES, TensorLayout};
 use crate::shape::{DType, TensorInfo};
 use crate::targets::{BytesPerCycle, IpuTarget, WORKERS};
 use tilescope_report::MemoryCategory;
-use tilescope_report::units::{Bytes, Cycles, TileRuns};
+use tilescope_report::units::{Bytes, Cycles, Elements, TileRuns};
 
 /// What a copy of double words moves.
 pub(crate) const COPY_SPEED: BytesPerCycle = BytesPerCycle(8);
 
-/// The copy vertex for pieces of `contiguous` elements: 8-byte pieces can be copied a double word
-/// at a time, 4-byte ones a word at a time, smaller ones need read-modify-write.
-pub(crate) fn copy_vertex(dtype: DType, contiguous: u64) -> &'static str {
-    match (contiguous * dtype.bytes()).0 {
-        piece if piece.is_multiple_of(8) => "poplar_rt::DstStridedCopy64BitMultiAccess",
-        piece if piece.is_multiple_of(4) => "poplar_rt::DstStridedCopyDA32",
-        _ => "poplar_rt::DstStridedCopy16BitMultiAccess",
+/// How pieces that are copied on a tile begin and end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PieceAlignment {
+    /// At double words.
+    DoubleWords,
+    /// At words.
+    Words,
+    /// Inside words: each is read, merged and written.
+    InsideWords,
+}
+
+impl PieceAlignment {
+    fn of(piece: Bytes) -> Self {
+        if (piece % LOAD_BYTES).is_zero() {
+            Self::DoubleWords
+        } else if (piece % WORD_BYTES).is_zero() {
+            Self::Words
+        } else {
+            Self::InsideWords
+        }
+    }
+
+    /// The copy vertex, as profiles name it.
+    fn vertex(self) -> &'static str {
+        match self {
+            Self::DoubleWords => "poplar_rt::DstStridedCopy64BitMultiAccess",
+            Self::Words => "poplar_rt::DstStridedCopyDA32",
+            Self::InsideWords => "poplar_rt::StridedCopyAT2",
+        }
+    }
+
+    /// Cycles to copy so many bytes into another order: a regression over ten thousand random
+    /// rearrangements (poplibs lib/poplin/ConvModel.cpp, addTransformCycleEstimate). Its 587 cycles
+    /// before the first byte are the start of an exchange and of a compute set, which the run adds,
+    /// and [`ON_TILE_COPY_CYCLES`].
+    fn rearrange_cycles(self, Bytes(bytes): Bytes) -> Cycles {
+        let per_kibibyte = match self {
+            Self::DoubleWords => 451,
+            Self::Words => 3200,
+            Self::InsideWords => 5271,
+        };
+        ON_TILE_COPY_CYCLES.cycles() + Cycles((bytes * per_kibibyte).div_ceil(1024))
     }
 }
 
-/// Elements that stay together between two orders of a tensor of `shape`.
-fn contiguous(from: ElementOrder, to: ElementOrder, shape: &[u64]) -> u64 {
-    let ((from_axis, from_group), (to_axis, to_group)) =
-        (from.innermost(shape), to.innermost(shape));
-    if from_axis == to_axis { gcd(from_group, to_group) } else { 1 }
+/// The copy vertex for pieces of `contiguous` elements.
+pub(crate) fn copy_vertex(dtype: DType, contiguous: u64) -> &'static str {
+    PieceAlignment::of(contiguous * dtype.bytes()).vertex()
 }
 
 /// On-tile copies of `bytes` that lie together in pieces of `piece` bytes, all workers of a tile.
-pub(crate) fn arrange(
-    name: &str,
-    vertex: &str,
-    bytes: &TileRuns<Bytes>,
-    piece: Bytes,
-) -> WorkPhase {
+fn arrange(name: &str, bytes: &TileRuns<Bytes>, piece: Bytes) -> WorkPhase {
+    let vertex = PieceAlignment::of(piece).vertex();
     arrange_pieces(name, vertex, &bytes.map(|bytes| arrange_cycles(*bytes, piece)))
+}
+
+/// On-tile copies that keep the order of elements, in stretches of a multiple of `piece` of them:
+/// double words follow each other where stretches begin and end at them.
+pub(crate) fn copy(
+    name: &str,
+    dtype: DType,
+    elements: &TileRuns<Elements>,
+    piece: u64,
+) -> WorkPhase {
+    let (bytes, piece) = (elements.map(|count| *count * dtype.bytes()), piece * dtype.bytes());
+    let name = format!("{name}/OnTileCopy");
+    if PieceAlignment::of(piece) == PieceAlignment::DoubleWords {
+        let cycles =
+            bytes.map(|bytes| ON_TILE_COPY_CYCLES.cycles() + COPY_SPEED.cycles_for(*bytes));
+        return arrange_pieces(&name, "poplar_rt::Memcpy64Bit", &cycles);
+    }
+    arrange(&name, &bytes, piece)
 }
 
 /// On-tile copies that take the workers of each tile so many cycles.
@@ -56,18 +100,32 @@ pub(crate) fn arrange_pieces(name: &str, vertex: &str, cycles: &TileRuns<Cycles>
     phase
 }
 
-/// Cycles to bring `bytes` into another order on a tile, in pieces of `piece` bytes. Words move at
-/// the rate that planned operations rearrange at; halves are copied one by one.
+/// Cycles to bring `bytes` into another order on a tile, in pieces of `piece` bytes.
 pub(crate) fn arrange_cycles(bytes: Bytes, piece: Bytes) -> Cycles {
-    let words = Cycles::from_f64((bytes.as_f64() * SUBWORD_REARRANGE_CYCLES_PER_BYTE).ceil());
-    if is_whole_words(piece) {
-        words
-    } else {
-        // A piece that ends inside a word shares it with another: it is read, merged and written.
-        // What lies between its ends are words, though not where words begin.
-        let between = if piece > WORD_BYTES { words } else { Cycles::ZERO };
-        ON_TILE_COPY_CYCLES + between + copy_cycles(bytes, piece)
+    let alignment = PieceAlignment::of(piece);
+    // What hangs over at both ends of a long piece; each double word between is put together of two.
+    let ends = match alignment {
+        PieceAlignment::DoubleWords => return alignment.rearrange_cycles(bytes),
+        PieceAlignment::Words => LOAD_BYTES,
+        PieceAlignment::InsideWords => WORD_BYTES,
+    };
+    if piece <= LOAD_BYTES {
+        return alignment.rearrange_cycles(bytes);
     }
+    let pieces = bytes.next_multiple_of(piece) / piece;
+    COPY_SPEED.cycles_for(bytes * 2) + alignment.rearrange_cycles(pieces * ends)
+}
+
+/// Adds copies that begin every row of `columns` elements at a double word.
+pub(crate) fn pad_rows(
+    work: &mut OperationWork,
+    dtype: DType,
+    columns: u64,
+    elements: &TileRuns<Elements>,
+    name: &str,
+) {
+    let bytes = elements.map(|count| *count * dtype.bytes());
+    work.push(arrange(name, &bytes, columns * dtype.bytes()));
 }
 
 /// Cycles to copy `bytes` that lie together in pieces of `piece` bytes: double words, or one half
@@ -76,7 +134,7 @@ pub(crate) fn copy_cycles(bytes: Bytes, piece: Bytes) -> Cycles {
     if is_whole_words(piece) {
         COPY_SPEED.cycles_for(bytes)
     } else {
-        bytes.next_multiple_of(piece) / piece * HALF_COPY_CYCLES
+        bytes.next_multiple_of(piece) / piece * HALF_COPY_CYCLES.cycles()
     }
 }
 
@@ -87,11 +145,14 @@ fn is_whole_words(piece: Bytes) -> bool {
 /// On-tile copies around another operation, of so many cycles after their start.
 pub(crate) fn on_tile_copies(name: &str, vertex: &str, cycles: &TileRuns<Cycles>) -> WorkPhase {
     let name = format!("{name}/OnTileCopy");
-    elementwise::phase(&name, vertex.to_string(), 2, cycles, |cycles| ON_TILE_COPY_CYCLES + *cycles)
+    elementwise::phase(&name, vertex.to_string(), 2, cycles, |cycles| {
+        ON_TILE_COPY_CYCLES.cycles() + *cycles
+    })
 }
 
 /// The phases that bring a tensor of type `ty` from one layout into another for the operation step
-/// `name`; none where it lies so already.
+/// `name`; none where it lies so already. What does not stay together is copied on the tile it comes
+/// to.
 pub(crate) fn bring(
     machine: &IpuTarget,
     ty: &TensorInfo,
@@ -100,33 +161,159 @@ pub(crate) fn bring(
     name: &str,
 ) -> OperationWork {
     let mut work = OperationWork::default();
-    if from == to {
-        return work;
+    if from != to {
+        // Without a change of order the exchange itself puts every word in its place.
+        let together = (from.order != to.order).then(|| from.order.common_run(to.order, &ty.shape));
+        push_moves(&mut work, machine, ty, [from, to], together, name);
     }
+    work
+}
+
+/// The same where blocks of the tensor are transposed on the way if both orders have groups of whole
+/// grains along other axes, as operations of poplibs do that call for it (lib/popops/Rearrange.cpp,
+/// regroupIfBeneficial).
+pub(crate) fn bring_regrouped(
+    machine: &IpuTarget,
+    ty: &TensorInfo,
+    from: &TensorLayout,
+    to: &TensorLayout,
+    name: &str,
+) -> OperationWork {
+    let axis = to.order.innermost(&ty.shape).0;
+    let Some(blocks) = rearrange::blocks_between(ty, from, (axis, to.group_on_tile(&ty.shape)))
+    else {
+        return bring(machine, ty, from, to, name);
+    };
+    let mut work = OperationWork::default();
+    let regrouped = rearrange::regroup(&mut work, machine, ty, from, (blocks, axis), name);
+    // Groups are whole grains now, which the exchange puts in their places.
+    push_moves(&mut work, machine, ty, [&regrouped.layout, to], None, name);
+    work
+}
+
+/// Adds the exchange between two layouts, and copies on the tiles where only so many elements stay
+/// together.
+fn push_moves(
+    work: &mut OperationWork,
+    machine: &IpuTarget,
+    ty: &TensorInfo,
+    [from, to]: [&TensorLayout; 2],
+    together: Option<u64>,
+    name: &str,
+) {
     let bytes = to.bytes(ty.dtype.bytes());
-    let reorder = from.order != to.order;
+    let start = work.phases().len();
     work.push_some(exchange::relayout(
         name,
         &from.bytes(ty.dtype.bytes()),
         &bytes,
-        reorder,
+        from.order != to.order,
         machine.tiles,
         machine.exchange_speed(),
     ));
-    // Without a change of order the exchange itself puts every word in its place.
-    if reorder {
-        let together = contiguous(from.order, to.order, &ty.shape);
-        let vertex = copy_vertex(ty.dtype, together);
+    if let Some(together) = together {
         let piece = together * ty.dtype.bytes();
-        work.push(arrange(&format!("{name}/PreArrange-0"), vertex, &bytes, piece));
+        work.push(arrange(&format!("{name}/PreArrange-0"), &bytes, piece));
     }
-    let phases = work.items.len();
+    let phases = work.phases().len();
     work.temporaries.push(TemporaryVariable::anywhere(
         format!("{name}/rearranged"),
         MemoryCategory::Rearrangement,
         bytes,
         // One phase longer: the operation that asked for the layout reads it in its first phase.
-        0..phases + 1,
+        start..phases + 1,
     ));
-    work
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::poplar::work::WorkPhaseKind;
+    use crate::poputil::tensor_layout::ElementOrder;
+    use crate::targets::MK2;
+    use proptest::prelude::*;
+
+    fn machine() -> IpuTarget {
+        IpuTarget::all_tiles_of(MK2)
+    }
+
+    fn grouped(ty: &TensorInfo, axis: usize, group: u64) -> TensorLayout {
+        let order = ElementOrder::Grouped { axis, group };
+        TensorLayout { order, ..TensorLayout::linear(ty.elements(), ty.dtype.bytes(), 1472) }
+    }
+
+    /// The phases between groups of rows and groups of columns.
+    fn turned(dtype: DType, shape: [u64; 2], regrouped: bool) -> OperationWork {
+        let ty = TensorInfo::new(shape, dtype);
+        let (from, to) = (grouped(&ty, 0, 8), grouped(&ty, 1, 16));
+        let bring = if regrouped { bring_regrouped } else { bring };
+        bring(&machine(), &ty, &from, &to, "Op")
+    }
+
+    /// Cycles of the busiest tile of each phase, for each byte of the tensor.
+    fn cycles_per_byte(dtype: DType, shape: [u64; 2], regrouped: bool) -> f64 {
+        let work = turned(dtype, shape, regrouped);
+        let cycles = |phase: &WorkPhase| match &phase.kind {
+            WorkPhaseKind::Exchange { cycles, .. } | WorkPhaseKind::Compute { cycles, .. } => {
+                cycles.max()
+            }
+        };
+        let cycles: Cycles = work.phases().into_iter().map(|(phase, _)| cycles(phase)).sum();
+        cycles.as_f64() / (TensorInfo::new(shape, dtype).elements() * dtype.bytes()).as_f64()
+    }
+
+    #[test]
+    fn what_stays_together_is_copied_faster() {
+        let cycles = |piece| arrange_cycles(Bytes(1024), Bytes(piece));
+        assert_eq!([8, 4, 2].map(cycles), [Cycles(651), Cycles(3400), Cycles(5471)]);
+        // Only the ends of long pieces are merged: 86 of 12 bytes, 4 of 258.
+        assert_eq!([16, 12, 258].map(cycles), [Cycles(651), Cycles(2606), Cycles(539)]);
+    }
+
+    #[test]
+    fn whole_groups_are_transposed_and_others_copied() {
+        let steps = |rows| {
+            let work = turned(DType::Half, [rows, 768], true);
+            work.phases().into_iter().map(|(phase, _)| phase.name.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(steps(1032), ["Op/preRegroup/ExchangePre", "Op/Transpose", "Op/ExchangePre"]);
+        assert_eq!(steps(1033), ["Op/ExchangePre", "Op/PreArrange-0"]);
+    }
+
+    proptest! {
+        #[test]
+        fn every_byte_moves_once_in_each_exchange(
+            [rows, columns] in [1u64..2000, 1u64..500],
+            regrouped: bool,
+            half: bool,
+        ) {
+            let dtype = if half { DType::Half } else { DType::Float };
+            let bytes = rows * columns * dtype.bytes();
+            for (phase, _) in turned(dtype, [rows, columns], regrouped).phases() {
+                if let WorkPhaseKind::Exchange { traffic, .. } = &phase.kind {
+                    let sum = |of: fn(&tilescope_report::TileTraffic) -> Bytes| {
+                        traffic.map(of).total()
+                    };
+                    prop_assert_eq!(sum(|tile| tile.bytes_in), bytes, "{}", &phase.name);
+                    prop_assert_eq!(sum(|tile| tile.bytes_out), bytes, "{}", &phase.name);
+                    prop_assert_eq!(sum(|tile| tile.bytes_delivered), bytes, "{}", &phase.name);
+                }
+            }
+        }
+
+        /// An odd layout costs at least as much for each byte as its neighbour padded to whole
+        /// groups; the busiest tile of either may have a grain more than the mean.
+        #[test]
+        fn odd_layouts_are_no_cheaper_than_padded_ones(
+            [rows, columns] in [1000u64..4000, 1000u64..4000],
+            regrouped: bool,
+            half: bool,
+        ) {
+            let dtype = if half { DType::Half } else { DType::Float };
+            let odd = cycles_per_byte(dtype, [rows, columns], regrouped);
+            let padded = [rows, columns].map(|size| size.next_multiple_of(16));
+            let even = cycles_per_byte(dtype, padded, regrouped);
+            prop_assert!(odd > 0.98 * even, "{} against {}", odd, even);
+        }
+    }
 }

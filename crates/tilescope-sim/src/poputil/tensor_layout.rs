@@ -62,6 +62,27 @@ impl ElementOrder {
         }
     }
 
+    /// Elements that stay together between two orders of a tensor of `shape`.
+    pub(crate) fn common_run(self, other: Self, shape: &[u64]) -> u64 {
+        let (one, other) = (self.innermost(shape), other.innermost(shape));
+        if one.0 == other.0 { gcd(one.1, other.1) } else { 1 }
+    }
+
+    /// Elements that follow each other in memory in a tensor of `shape` which is put together of, or
+    /// cut at, multiples of `size` along `axis`.
+    pub(crate) fn run_along(self, shape: &[u64], axis: usize, size: u64) -> u64 {
+        let run = match self {
+            Self::Linear => size * shape[axis + 1..].iter().product::<u64>(),
+            Self::Grouped { axis: inner, group } if inner == axis => gcd(group, size),
+            // A short group at the end of its axis is none.
+            Self::Grouped { axis: inner, group } => {
+                gcd(group, shape.get(inner).copied().unwrap_or(1))
+            }
+            Self::Reshaped => 1,
+        };
+        run.max(1)
+    }
+
     /// Stretches of memory, one after the other: elements of each, and how many of them lie between
     /// neighbours along `axis`. What is left of an axis that groups do not divide is a stretch of
     /// its own.
@@ -98,7 +119,7 @@ pub struct TensorLayout {
 const LINEAR_MIN_BYTES: Bytes = Bytes(128);
 
 /// Width of a load.
-const LOAD_BYTES: Bytes = Bytes(8);
+pub(crate) const LOAD_BYTES: Bytes = Bytes(8);
 
 impl TensorLayout {
     /// Elements dealt out evenly from tile 0 up, as `poputil::mapTensorLinearly` does: in grains
@@ -141,12 +162,13 @@ impl TensorLayout {
     }
 
     /// How many elements of the innermost axis of a tensor of `shape` lie together on one tile:
-    /// what a group and the largest share of a tile have in common (poplibs
-    /// lib/poputil/VarStructure.cpp, detectInnermostGrouping).
+    /// what a group and the largest share of a tile have in common, and the axis, or groups would
+    /// end inside it (poplibs lib/poputil/VarStructure.cpp, detectDimGroupings).
     pub(crate) fn group_on_tile(&self, shape: &[u64]) -> u64 {
-        let (_, group) = self.order.innermost(shape);
+        let (axis, group) = self.order.innermost(shape);
         // A tile that holds less than a group, or ends inside one, leaves smaller runs.
-        gcd(group, self.elements.max().0.min(group))
+        let run = gcd(group, self.elements.max().0.min(group));
+        gcd(run, shape.get(axis).copied().unwrap_or(1))
     }
 
     /// The part of a tensor of `shape` whose index along `axis` is in `range`, where it lies.

@@ -7,8 +7,8 @@ use crate::compile::{
 use crate::spec::OverlapIo;
 use crate::targets::IpuLink;
 use std::collections::BTreeMap;
-use tilescope_report::MarkKind;
 use tilescope_report::units::{Bytes, Cycles, IpuId, ProgramId};
+use tilescope_report::{HostCallPart, MarkKind};
 
 impl<'a, S: StepSink> ProgramRunner<'a, S> {
     /// A sync of some IPUs that takes `extra` cycles longer than its signal.
@@ -32,18 +32,36 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         self.emit(program, waits)
     }
 
-    /// The framework on the host holds an iteration up.
-    pub(super) fn framework_overhead(&mut self) -> Result<(), S::Error> {
-        let options = &self.spec.options;
-        // A pipeline that runs on over all device iterations is held up once, for all of them.
-        let times = options.device_iterations / self.compiled.schedule.iterations;
-        let seconds = options.host.seconds_per_iteration * times as f64;
+    /// What the host does before the program runs: all IPUs wait for it.
+    pub(super) fn call_begins(&mut self) -> Result<(), S::Error> {
+        let host = &self.spec.options.host;
+        let clock = self.spec.target.chip.clock;
+        let framework = cycles_of(host.seconds_per_framework_call, clock);
+        let launch = cycles_of(host.seconds_per_launch, clock);
+        self.wait_for_host(HostCallPart::Loader, self.host.samples_ready())?;
+        self.wait_for_host(HostCallPart::Framework, framework)?;
+        self.wait_for_host(HostCallPart::Launch, launch)?;
+        self.host.launched(self.clocks.latest());
+        Ok(())
+    }
+
+    /// The host hands the results back.
+    pub(super) fn call_ends(&mut self) -> Result<(), S::Error> {
+        let seconds = self.spec.options.host.seconds_per_return;
         let cycles = cycles_of(seconds, self.spec.target.chip.clock);
-        if cycles.is_zero() {
-            return Ok(());
+        self.wait_for_host(HostCallPart::Results, cycles)
+    }
+
+    fn wait_for_host(&mut self, part: HostCallPart, cycles: Cycles) -> Result<(), S::Error> {
+        match self.compiled.parts.host_call.get(&part) {
+            Some(program) if !cycles.is_zero() => {
+                let tiles = self.compiled.compilation.target.tiles_per_ipu;
+                let all = self.all_ipus.clone();
+                let waits = self.clocks.sync_ipus(&all, cycles, tiles);
+                self.emit(*program, waits)
+            }
+            _ => Ok(()),
         }
-        let all = self.all_ipus.clone();
-        self.external_sync(self.compiled.parts.iteration_sync, &all, cycles)
     }
 
     /// A copy before the program starts: the host is ready.
@@ -51,10 +69,22 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         self.stream(copy, HostCopyLane::Compute, Cycles::ZERO)
     }
 
-    /// Brings a micro-batch to the compute tiles, unless the I/O tiles have it already.
-    pub(super) fn input(&mut self, copy: &HostStreamCopy) -> Result<(), S::Error> {
+    /// Brings a micro-batch to the compute tiles, unless the I/O tiles have it already. `synced` are
+    /// IPUs whose rows of the same field come at the same time: it is one copy, with one sync.
+    pub(super) fn input(
+        &mut self,
+        copy: &HostStreamCopy,
+        synced: &mut Vec<IpuId>,
+    ) -> Result<(), S::Error> {
         if !self.prefetched.remove(&copy.programs[1]) {
-            self.copy_from_host(copy, self.lane())?;
+            let lane = match self.lane() {
+                HostCopyLane::Compute if synced.contains(&copy.ipu) => HostCopyLane::ComputeJoined,
+                lane => lane,
+            };
+            self.copy_from_host(copy, lane)?;
+            if self.compiled.schedule.parallel_stages().is_some() {
+                synced.extend(self.compiled.sync_groups.host_sync_group(copy.ipu));
+            }
         }
         self.wait_for_io(copy.ipu)?;
         self.items(&copy.tile_items)
@@ -74,21 +104,35 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         lane: HostCopyLane,
     ) -> Result<(), S::Error> {
         let stream = copy.programs[1];
-        let filled = self.host.fill_next_buffer(stream, copy.bytes_in);
+        let transfer = self.compiled.system.host_cycles(copy.bytes_in);
+        let ready = self.host.fill_next_buffer(stream, copy.bytes_in, transfer);
         let first = self.next_step;
-        self.stream(copy, lane, filled)?;
+        self.stream(copy, lane, ready)?;
         if let Some((micro_batch, busy)) = self.host.callback(stream) {
             let stage = &self.compiled.placement.stages[copy.stage].name;
             let label = format!("{stage} callback {micro_batch}");
             let start = RunPosition { step: first, cycle: busy.start };
             self.emit_mark(MarkKind::Callback, &label, None, None, micro_batch, &start, busy.end)?;
         }
-        let at = match lane {
-            HostCopyLane::Compute => self.clocks.at(copy.ipu),
-            HostCopyLane::Io | HostCopyLane::IoOverlapped => self.clocks.io_at(copy.ipu),
-        };
-        self.host.buffer_emptied(stream, at);
+        self.host.buffer_emptied(stream, self.now(copy.ipu, lane));
         Ok(())
+    }
+
+    fn copy_to_host(&mut self, copy: &HostStreamCopy, lane: HostCopyLane) -> Result<(), S::Error> {
+        let stream = copy.programs[1];
+        self.stream(copy, lane, self.host.result_buffer_free(stream))?;
+        let transfer = self.compiled.system.host_cycles(copy.bytes_out);
+        let begun = self.now(copy.ipu, lane).saturating_sub(transfer);
+        self.host.result_written(stream, copy.bytes_out, begun);
+        Ok(())
+    }
+
+    /// The time on the tiles of an IPU that do a host copy.
+    fn now(&self, ipu: IpuId, lane: HostCopyLane) -> Cycles {
+        match lane {
+            HostCopyLane::Compute | HostCopyLane::ComputeJoined => self.clocks.at(ipu),
+            HostCopyLane::Io | HostCopyLane::IoOverlapped => self.clocks.io_at(ipu),
+        }
     }
 
     /// Sends results to the host, or hands them to the I/O tiles, which send them while the
@@ -97,7 +141,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         match self.spec.options.overlap_io {
             OverlapIo::None => {
                 self.items(&copy.tile_items)?;
-                self.stream(copy, self.lane(), Cycles::ZERO)?;
+                self.copy_to_host(copy, self.lane())?;
                 self.wait_for_io(copy.ipu)
             }
             OverlapIo::InnerLoop | OverlapIo::Loops => {
@@ -113,7 +157,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
     pub(super) fn send_outputs(&mut self) -> Result<(), S::Error> {
         for copy in std::mem::take(&mut self.unsent) {
             self.clocks.sync_io_to_compute(copy.ipu);
-            self.stream(copy, HostCopyLane::IoOverlapped, Cycles::ZERO)?;
+            self.copy_to_host(copy, HostCopyLane::IoOverlapped)?;
         }
         Ok(())
     }
@@ -158,26 +202,24 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         self.emit(self.compiled.parts.io_syncs[ipu.index()], [waiting])
     }
 
-    /// The steps of a stream copy. It cannot begin before cycle `filled`.
+    /// The steps of a stream copy, whose buffer is ready at cycle `ready`.
     fn stream(
         &mut self,
         copy: &HostStreamCopy,
         lane: HostCopyLane,
-        filled: Cycles,
+        ready: Cycles,
     ) -> Result<(), S::Error> {
         let [sync, begin, mid, end] = copy.programs;
         let ipus = self.compiled.sync_groups.host_sync_group(copy.ipu);
         match lane {
+            HostCopyLane::ComputeJoined => {}
             HostCopyLane::IoOverlapped => self.external_io_sync(sync, ipus)?,
             HostCopyLane::Compute | HostCopyLane::Io => {
                 self.external_sync(sync, ipus, Cycles::ZERO)?;
                 self.clocks.sync_io_to_compute(copy.ipu);
             }
         }
-        let now = match lane {
-            HostCopyLane::Compute => self.clocks.at(copy.ipu),
-            HostCopyLane::Io | HostCopyLane::IoOverlapped => self.clocks.io_at(copy.ipu),
-        };
+        let now = self.now(copy.ipu, lane);
         let system = &self.compiled.system;
         let cost = |cycles: Cycles, bytes_in: Bytes, bytes_out: Bytes| LeafProgramCost {
             ipu: copy.ipu,
@@ -189,7 +231,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
             bytes_out,
         };
         let transfer = system.host_cycles(copy.bytes_in + copy.bytes_out);
-        let waiting = system.stream_begin_cycles.max(filled.saturating_sub(now));
+        let waiting = system.stream_begin_cycles.max(ready.saturating_sub(now));
         let steps = [
             (begin, cost(waiting, Bytes::ZERO, Bytes::ZERO)),
             (mid, cost(transfer, copy.bytes_in, copy.bytes_out)),
@@ -197,7 +239,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         ];
         for (program, cost) in steps {
             let on_ipu = match lane {
-                HostCopyLane::Compute => self.clocks.run_step(&cost),
+                HostCopyLane::Compute | HostCopyLane::ComputeJoined => self.clocks.run_step(&cost),
                 HostCopyLane::Io | HostCopyLane::IoOverlapped => self.clocks.run_io_step(&cost),
             };
             self.emit(program, [on_ipu])?;
@@ -221,6 +263,8 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HostCopyLane {
     Compute,
+    /// The compute tiles, behind the sync of another copy.
+    ComputeJoined,
     /// The I/O tiles, while the compute tiles wait.
     Io,
     /// The I/O tiles, while the compute tiles work.

@@ -5,10 +5,13 @@
 
 mod clocks;
 mod copies;
+mod dry_run;
 mod host;
 mod step_sequences;
 mod updates;
 
+pub(crate) use dry_run::run_cycles;
+pub use dry_run::{DryRunSummary, HostCallInputs, dry_run, host_call_inputs};
 pub use host::loader_seconds;
 
 use crate::compile::{
@@ -20,7 +23,7 @@ use clocks::IpuClocks;
 use host::HostTimeline;
 use std::collections::BTreeSet;
 use step_sequences::StepSequenceCache;
-use tilescope_report::units::{Bytes, CycleRange, Cycles, Hertz, IpuId, ProgramId, StepId};
+use tilescope_report::units::{CycleRange, Cycles, Hertz, IpuId, ProgramId, StepId};
 use tilescope_report::{ExecutionStep, MarkKind, StepOnIpu, TraceMark, TrainingPass};
 
 /// Takes the executed steps in program order, and the marks once their last step is out.
@@ -55,15 +58,6 @@ pub trait StepSink {
     }
 }
 
-/// What a run will be like.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DryRunSummary {
-    /// Bars of the trace: one per step and IPU that takes part.
-    pub trace_bars: u64,
-    /// Cycles until the samples of the call are there.
-    pub samples_ready: Cycles,
-}
-
 /// Runs the program once, as one host call does.
 ///
 /// # Errors
@@ -74,71 +68,41 @@ pub fn run<S: StepSink>(
     dry_run_summary: &DryRunSummary,
     sink: &mut S,
 ) -> Result<(), S::Error> {
-    run_from(compiled, spec, dry_run_summary.samples_ready, sink).map(|_| ())
+    let source = SampleSource::Host(dry_run_summary.samples_ready);
+    run_from(compiled, spec, source, sink).map(|_| ())
 }
 
-/// Runs the program without keeping its steps: how many there are, and how long the loader makes a
-/// call wait.
-pub fn dry_run(compiled: &CompiledProgram, spec: &Spec) -> DryRunSummary {
-    struct TraceBarCounter(u64);
-    impl StepSink for TraceBarCounter {
-        type Error = std::convert::Infallible;
-
-        const RECORDS_EACH_STEP: bool = false;
-
-        fn count_steps(&mut self, steps: u64) {
-            self.0 += steps;
-        }
-
-        fn step(&mut self, step: &ExecutionStep) -> Result<(), Self::Error> {
-            self.0 += step.ipus.len() as u64;
-            Ok(())
-        }
-
-        fn mark(&mut self, _: &TraceMark) -> Result<(), Self::Error> {
-            Ok(())
-        }
-    }
-    let mut counter = TraceBarCounter(0);
-    let cycles = match run_from(compiled, spec, Cycles::ZERO, &mut counter) {
-        Ok(cycles) => cycles,
-        Err(never) => match never {},
-    };
-    let clock = spec.target.chip.clock;
-    let HostCallInputs { samples, bytes } = host_call_inputs(compiled, spec);
-    let load = loader_seconds(spec, samples, bytes);
-    let wait = host::wait_for_loader(&spec.options.host, cycles.seconds_at(clock), load);
-    DryRunSummary { trace_bars: counter.0, samples_ready: cycles_of(wait, clock) }
-}
-
-/// What one host call brings to the device.
+/// Where a run takes its samples from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HostCallInputs {
-    /// Samples of all replicas.
-    pub samples: u64,
-    /// Bytes of the inputs of all replicas.
-    pub bytes: Bytes,
+enum SampleSource {
+    /// The host, which has them ready after so many cycles.
+    Host(Cycles),
+    /// The IPUs: nothing of the model is copied from the host, or to it.
+    Ipu,
 }
 
-/// What one host call of a program brings to the device.
-pub fn host_call_inputs(compiled: &CompiledProgram, spec: &Spec) -> HostCallInputs {
-    let options = &spec.options;
-    let micro_batches = options.gradient_accumulation
-        * options.device_iterations
-        * u64::from(options.replication_factor);
-    let bytes: Bytes = compiled.parts.host_inputs.iter().map(|copy| copy.bytes_in).sum();
-    HostCallInputs { samples: micro_batches * spec.model.batch_size, bytes: micro_batches * bytes }
+/// Cycles of a run.
+#[derive(Clone, Copy, Debug)]
+struct RunLength {
+    whole: Cycles,
+    /// Those of the control copies at its start.
+    handshake: Cycles,
 }
 
-/// Runs the program and returns the cycle at which it ends.
+/// Runs the program and returns how long that takes.
 fn run_from<S: StepSink>(
     compiled: &CompiledProgram,
     spec: &Spec,
-    samples_ready: Cycles,
+    source: SampleSource,
     sink: &mut S,
-) -> Result<Cycles, S::Error> {
+) -> Result<RunLength, S::Error> {
     let ipus = compiled.compilation.target.ipus_per_replica;
     let input_bytes = compiled.parts.host_inputs.iter().map(|copy| copy.bytes_in).sum();
+    let parts = &compiled.parts;
+    let (samples_ready, inputs, outputs): (_, &[HostStreamCopy], &[HostStreamCopy]) = match source {
+        SampleSource::Host(ready) => (ready, &parts.host_inputs, &parts.host_outputs),
+        SampleSource::Ipu => (Cycles::ZERO, &[], &[]),
+    };
     let mut runner = ProgramRunner {
         compiled,
         spec,
@@ -148,17 +112,21 @@ fn run_from<S: StepSink>(
         step: ExecutionStep { program: ProgramId(0), ipus: Vec::new() },
         clocks: IpuClocks::new(ipus),
         host: HostTimeline::new(spec, input_bytes, samples_ready),
+        inputs,
+        outputs,
         prefetched: BTreeSet::new(),
         unsent: Vec::new(),
         all_ipus: (0..ipus).map(IpuId).collect(),
         next_step: StepId(0),
     };
     let start = runner.position();
-    runner.prologue()?;
+    runner.call_begins()?;
+    let handshake = runner.prologue()?;
     runner.iterations()?;
+    runner.call_ends()?;
     runner.mark(MarkKind::Run, "Engine::run #0", None, 0, &start)?;
     runner.loader(&start)?;
-    Ok(runner.clocks.latest())
+    Ok(RunLength { whole: runner.clocks.latest(), handshake })
 }
 
 /// Whole cycles of `clock` that are nearest to so many seconds.
@@ -208,6 +176,9 @@ struct ProgramRunner<'a, S> {
     step: ExecutionStep,
     clocks: IpuClocks,
     host: HostTimeline,
+    /// Copies of samples from the host, and of results to it.
+    inputs: &'a [HostStreamCopy],
+    outputs: &'a [HostStreamCopy],
     /// Copies from the host whose next micro-batch is on the I/O tiles already.
     prefetched: BTreeSet<ProgramId>,
     /// Copies to the host whose results are on the I/O tiles.
@@ -285,7 +256,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         let ahead = match self.spec.options.host.loader {
             DataLoaderMode::None | DataLoaderMode::Synthetic => return Ok(()),
             DataLoaderMode::Sync => false,
-            DataLoaderMode::Async => true,
+            DataLoaderMode::Async | DataLoaderMode::AsyncRebatched => true,
         };
         let HostCallInputs { samples, bytes } = host_call_inputs(self.compiled, self.spec);
         let seconds = loader_seconds(self.spec, samples, bytes);
@@ -302,12 +273,16 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         Ok(())
     }
 
-    fn prologue(&mut self) -> Result<(), S::Error> {
+    /// Host and IPUs agree on the program to run; returns the cycles of that.
+    fn prologue(&mut self) -> Result<Cycles, S::Error> {
         let compiled = self.compiled;
+        let start = self.clocks.latest();
         for copy in &compiled.parts.prologue.copies {
             self.control_copy(copy)?;
         }
-        self.items(&compiled.parts.prologue.broadcast)
+        let agreed = self.clocks.latest();
+        self.items(&compiled.parts.prologue.broadcast)?;
+        Ok(agreed - start)
     }
 
     fn iterations(&mut self) -> Result<(), S::Error> {
@@ -356,7 +331,6 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
             if schedule.update == WeightUpdateTiming::PerIteration {
                 self.updates(iteration)?;
             }
-            self.framework_overhead()?;
             self.mark(
                 MarkKind::Iteration,
                 &format!("iteration {iteration}"),
@@ -409,14 +383,13 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         iteration: u64,
     ) -> Result<(), S::Error> {
         let compiled: &'a CompiledProgram = self.compiled;
-        for copy in compiled.parts.host_inputs.iter().filter(|copy| forward(slot, copy).is_some()) {
-            self.input(copy)?;
+        let mut synced = Vec::new();
+        for copy in self.inputs.iter().filter(|copy| forward(slot, copy).is_some()) {
+            self.input(copy, &mut synced)?;
         }
         // The I/O tiles have handed over what they held: they fetch and send while others compute.
         if let Some(next) = next {
-            for copy in
-                compiled.parts.host_inputs.iter().filter(|copy| forward(next, copy).is_some())
-            {
+            for copy in self.inputs.iter().filter(|copy| forward(next, copy).is_some()) {
                 self.prefetch_input(copy)?;
             }
         }
@@ -424,7 +397,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         for turn in &slot.turns {
             self.turn(turn, iteration)?;
         }
-        for copy in &compiled.parts.host_outputs {
+        for copy in self.outputs {
             if let Some(turn) = forward(slot, copy) {
                 self.items(&copy.sum_items)?;
                 if self.sends_output(turn, iteration) {

@@ -1,12 +1,14 @@
 //! When each stage works on which micro-batch: one file per scheme.
 
 mod balance;
+mod domain_sharded;
 mod pipeline;
 mod placement;
 mod sharded;
 mod sync;
 
 pub(crate) use balance::split_balanced;
+pub(crate) use domain_sharded::domain_sharded_slots;
 pub(crate) use pipeline::PipelineTiming;
 pub(crate) use placement::StagePlacement;
 pub(crate) use sharded::sharded_slots;
@@ -102,9 +104,42 @@ pub enum StageCopyTiming {
     EveryOtherSlot,
     /// Those of a stage after its pass.
     AfterEachPass,
+    /// Those of so many stages, which work at once, after all of their passes.
+    AfterEachStep { stages: usize },
+}
+
+impl StageCopyTiming {
+    /// Whether stages work on different micro-batches, so that data wait in each of them.
+    pub(crate) fn is_pipelined(self) -> bool {
+        matches!(self, Self::EverySlot | Self::EveryOtherSlot)
+    }
 }
 
 impl ExecutionSchedule {
+    /// Stages that work at once where IPUs share the rows of fields.
+    pub(crate) fn parallel_stages(&self) -> Option<usize> {
+        match self.copying {
+            StageCopyTiming::AfterEachStep { stages } => Some(stages),
+            _ => None,
+        }
+    }
+
+    /// The schedule of a program whose IPUs share the rows of fields: `stages` are steps, each with
+    /// one for every IPU.
+    pub(crate) fn domain_sharded(options: &SpecOptions, stages: usize, shards: usize) -> Self {
+        let micro_batches = options.gradient_accumulation;
+        Self {
+            iterations: options.device_iterations,
+            slots: domain_sharded_slots(stages, shards, micro_batches),
+            micro_batches,
+            update: WeightUpdateTiming::Never,
+            copying: StageCopyTiming::AfterEachStep { stages: shards },
+            stash_depths: vec![1; stages],
+            phased: false,
+            one_by_one: true,
+        }
+    }
+
     /// The schedule of a program with `stages` stages.
     ///
     /// A pipeline that does not accumulate gradients runs on over all device iterations, as does

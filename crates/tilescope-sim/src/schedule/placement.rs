@@ -65,7 +65,9 @@ impl StagePlacement {
             return Err(spec.refuse(path, problem));
         }
         check_ipus(spec, &stages)?;
-        check_accumulation(spec, stages.len())?;
+        if graph.row_shards < 2 {
+            check_accumulation(spec, stages.len())?;
+        }
         let place = |stage: StageSpec| PlacedStage { name: stage.blocks.join("+"), ipu: stage.ipu };
         Ok(Self { stages: stages.into_iter().map(place).collect(), stage_of_block })
     }
@@ -82,6 +84,13 @@ fn resolve_stages(spec: &Spec, graph: &ModelGraph, costs: BlockCosts) -> Vec<Sta
         return spec.options.stages.clone();
     }
     let (blocks, ipus) = (graph.blocks.len(), spec.target.ipus as usize);
+    if graph.row_shards > 1 {
+        let stage = |(block, name): (usize, &String)| StageSpec {
+            blocks: vec![name.clone()],
+            ipu: IpuId::from_index(block % graph.row_shards),
+        };
+        return graph.blocks.iter().enumerate().map(stage).collect();
+    }
     let parts: Vec<std::ops::Range<usize>> = match spec.options.auto_stage {
         _ if ipus == 1 => std::iter::once(0..blocks).collect(),
         AutoStage::AutoIncrement => (0..blocks).map(|block| block..block + 1).collect(),

@@ -15,6 +15,8 @@ pub enum DType {
     Int,
     /// 8-bit unsigned integer.
     UInt8,
+    /// 8-bit signed integer.
+    Int8,
     /// Truth value, one byte.
     Bool,
 }
@@ -23,7 +25,7 @@ impl DType {
     /// Bytes of one element.
     pub fn bytes(self) -> Bytes {
         Bytes(match self {
-            Self::Quarter | Self::UInt8 | Self::Bool => 1,
+            Self::Quarter | Self::UInt8 | Self::Int8 | Self::Bool => 1,
             Self::Half => 2,
             Self::Float | Self::Int => 4,
         })
@@ -37,6 +39,7 @@ impl DType {
             Self::Float => "float32",
             Self::Int => "int32",
             Self::UInt8 => "uint8",
+            Self::Int8 => "int8",
             Self::Bool => "bool",
         }
     }
@@ -49,6 +52,7 @@ impl DType {
             Self::Float => "float",
             Self::Int => "int",
             Self::UInt8 => "unsigned char",
+            Self::Int8 => "signed char",
             Self::Bool => "bool",
         }
     }

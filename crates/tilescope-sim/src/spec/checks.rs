@@ -1,7 +1,7 @@
 //! What concerns several keys at once: combinations that no machine runs are refused here.
 
 use super::choices::{
-    ExecutionStrategy, OutputMode, OverlapIo, PipelineSchedule, RecomputationType,
+    DomainSharding, ExecutionStrategy, OutputMode, OverlapIo, PipelineSchedule, RecomputationType,
 };
 use super::{CheckedSpecValues, Spec, SpecError};
 use crate::poplin::matmul::MatMulSerializationMode;
@@ -18,6 +18,8 @@ pub(super) fn check(values: &CheckedSpecValues, spec: &Spec) -> Result<(), SpecE
         io_tiles(spec),
         overlap(spec),
         schedule(spec),
+        sharding(spec),
+        domain_sharding(values, spec),
         outputs(values, spec),
         parts(values, spec),
     ];
@@ -50,10 +52,18 @@ fn system(spec: &Spec) -> SpecConflict {
 }
 
 fn instances(spec: &Spec) -> SpecConflict {
-    let (instances, replicas) = (spec.options.num_instances, spec.options.replication_factor);
-    (!replicas.is_multiple_of(instances)).then(|| {
+    let options = &spec.options;
+    let (hosts, instances) = (options.num_hosts, options.num_instances);
+    let replicas = options.replication_factor;
+    if !replicas.is_multiple_of(instances) {
         let problem = format!("{instances} instances cannot share {replicas} replicas evenly");
-        ("options.num_instances", problem)
+        return Some(("options.num_instances", problem));
+    }
+    (!instances.is_multiple_of(hosts)).then(|| {
+        let problem = format!(
+            "{hosts} hosts cannot run {instances} instances evenly; set options.num_instances"
+        );
+        ("options.num_hosts", problem)
     })
 }
 
@@ -112,15 +122,50 @@ fn schedule(spec: &Spec) -> SpecConflict {
         let problem = "there is nothing to recompute: the model is not trained";
         return Some(("options.recomputation", problem.into()));
     }
-    let location = &options.location;
-    if location.sharding.replicated_tensor_sharding && options.replication_factor < 2 {
-        let key = "options.location.optimizer_state.replicated_tensor_sharding";
-        return Some((
-            key,
-            "sharding needs more than one replica; set options.replication_factor".into(),
-        ));
-    }
     None
+}
+
+/// A tensor is split over several replicas, and tensors of one update over the same (PopART user
+/// guide, replicated tensor sharding).
+fn sharding(spec: &Spec) -> SpecConflict {
+    let options = &spec.options;
+    let mut split = options.location.shardings().into_iter().filter_map(|(key, sharding)| {
+        sharding.replicated_tensor_sharding.then_some((key, sharding.sharding_domain))
+    });
+    let (first, domain) = split.next()?;
+    if options.replicas_of(domain) < 2 {
+        let problem = if options.replication_factor < 2 {
+            "sharding needs more than one replica; set options.replication_factor"
+        } else {
+            "an instance has only one replica to share with; set sharding_domain = \"all\""
+        };
+        return Some((first, problem.to_owned()));
+    }
+    let (other, _) = split.find(|(_, of)| *of != domain)?;
+    let problem = format!("{first} is over other replicas; set the same sharding_domain for both");
+    Some((other, problem))
+}
+
+/// Domain sharding takes the place of stages, and is simulated for inference.
+fn domain_sharding(values: &CheckedSpecValues, spec: &Spec) -> SpecConflict {
+    let (key, options) = ("options.domain_sharding", &spec.options);
+    if options.domain_sharding != DomainSharding::Rows {
+        return None;
+    }
+    let problem = if spec.target.ipus < 2 {
+        "there is one IPU, which has all rows; set target.ipus"
+    } else if spec.model.training {
+        "training by rows is not simulated; set model.training = false"
+    } else if values.is_set("options.stages") {
+        "IPUs share either rows or stages; leave options.stages out"
+    } else if options.tensor_parallel > 1 {
+        "IPUs share either rows or columns of weights; set options.tensor_parallel = 1"
+    } else if options.execution == ExecutionStrategy::Phased {
+        "all IPUs work at once; options.execution = \"phased\" has them take turns"
+    } else {
+        return None;
+    };
+    Some((key, problem.to_owned()))
 }
 
 fn outputs(values: &CheckedSpecValues, spec: &Spec) -> SpecConflict {

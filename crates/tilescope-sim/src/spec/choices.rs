@@ -41,6 +41,25 @@ spec_words! {
 }
 
 spec_words! {
+    /// Replicas that share a tensor out.
+    pub enum ShardingDomain {
+        /// Those of one instance: each host has all of the tensor.
+        Consecutive = "consecutive",
+        All = "all",
+    }
+}
+
+spec_words! {
+    /// Whether the IPUs of a replica share the rows of fields and images.
+    pub enum DomainSharding {
+        /// Where the model has one block, for which stages would leave all but one IPU idle.
+        Auto = "auto",
+        Rows = "rows",
+        None = "none",
+    }
+}
+
+spec_words! {
     /// Whose count of slots and stashes is meant.
     pub enum StashConvention {
         /// PopART's: `2 (S - 1 - s) + 1`.
@@ -123,6 +142,52 @@ spec_words! {
         Float16 = "float16",
         /// uint8.
         UInt8 = "uint8",
+        /// int8.
+        Int8 = "int8",
+    }
+}
+
+spec_words! {
+    /// Element type of results on their way to the host.
+    pub enum StreamOutputType {
+        /// That of the model.
+        Model = "model",
+        /// float32.
+        Float32 = "float32",
+        /// float16.
+        Float16 = "float16",
+    }
+}
+
+spec_words! {
+    /// Which results go to the host.
+    pub enum ReturnedOutputs {
+        /// All that the model has.
+        All = "all",
+        /// Only the loss, where the model has one.
+        Loss = "loss",
+    }
+}
+
+spec_words! {
+    /// Who fills the stream buffers.
+    pub enum StreamConnection {
+        /// Callbacks of a framework, which copy each micro-batch.
+        Framework = "framework",
+        /// A plain program, whose memory is connected to the stream.
+        Raw = "raw",
+    }
+}
+
+spec_words! {
+    /// Which threads of an instance call its stream callbacks.
+    pub enum MultiThreadMode {
+        /// The one that runs the program, one callback after the other.
+        SingleThread = "single_thread",
+        /// Worker threads.
+        Dedicated = "dedicated",
+        /// Worker threads and the one that runs the program.
+        Collaborative = "collaborative",
     }
 }
 
@@ -133,6 +198,8 @@ spec_words! {
         None = "none",
         /// Loaded while the call before runs.
         Async = "async",
+        /// The same; workers hand over small batches, which are put together afterwards.
+        AsyncRebatched = "async_rebatched",
         Sync = "sync",
         /// Made on the IPU.
         Synthetic = "synthetic",

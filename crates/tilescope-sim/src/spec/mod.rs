@@ -19,8 +19,10 @@ mod stages;
 pub use crate::spec_keys::Proportion;
 pub use bundled::{BUNDLED_SPECS, BundledSpecGroup, BundledSpecText, find_bundled_spec};
 pub use choices::{
-    AccumulateOuterSchedule, AutoStage, DataLoaderMode, ExecutionStrategy, OutputMode, OverlapIo,
-    PipelineSchedule, RecomputationType, StashConvention, StreamInputType, SyncPattern,
+    AccumulateOuterSchedule, AutoStage, DataLoaderMode, DomainSharding, ExecutionStrategy,
+    MultiThreadMode, OutputMode, OverlapIo, PipelineSchedule, RecomputationType, ReturnedOutputs,
+    ShardingDomain, StashConvention, StreamConnection, StreamInputType, StreamOutputType,
+    SyncPattern,
 };
 pub use error::{SpecError, SpecLocation, SpecWarning};
 pub(crate) use options::{HostSpec, SpecOptions, TargetSpec, TensorLocation};

@@ -2,8 +2,10 @@
 //! simulator works with. What Poplar's libraries are told stands in [`PoplibsOptions`].
 
 use super::choices::{
-    AccumulateOuterSchedule, AutoStage, DataLoaderMode, ExecutionStrategy, OutputMode, OverlapIo,
-    PipelineSchedule, RecomputationType, StashConvention, StreamInputType, SyncPattern,
+    AccumulateOuterSchedule, AutoStage, DataLoaderMode, DomainSharding, ExecutionStrategy,
+    MultiThreadMode, OutputMode, OverlapIo, PipelineSchedule, RecomputationType, ReturnedOutputs,
+    ShardingDomain, StashConvention, StreamConnection, StreamInputType, StreamOutputType,
+    SyncPattern,
 };
 use super::error::SpecError;
 use super::stages::{self, StageSpec};
@@ -11,7 +13,7 @@ use super::{CheckedSpecValues, Spec, checks, keys};
 use crate::model::ModelSpec;
 use crate::poplin::planner::PoplibsOptions;
 use crate::spec_keys::{COUNT, SpecField, SpecKeyType, SpecTable, spec_table};
-use crate::targets::{self, Chip, SystemDef};
+use crate::targets::{self, Chip, HOST_CORES, HOST_LINK_BYTES_PER_SECOND, SystemDef};
 use std::collections::BTreeMap;
 use tilescope_report::TargetKind;
 use tilescope_report::units::Elements;
@@ -74,20 +76,33 @@ impl TensorLocation {
 }
 
 spec_table! {
-    /// How optimiser state is split over the replicas.
+    /// How tensors of a kind are split over the replicas.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub struct OptimizerStateSharding {
-        /// Split optimiser state over the replicas: each updates its shard of the weights
+    pub struct ReplicatedTensorSharding {
+        /// Split {what} over the replicas: {effect}
         replicated_tensor_sharding: bool = false => {
-            shows_in: "Memory: state variables; Execution trace: reduceScatter and allGather around a shorter update",
-            poptorch: "useReplicatedTensorSharding",
-            tensorflow: "replicated_optimizer_state_sharding",
+            shows_in: "Memory: {what}; Execution trace: {collectives}",
+            poptorch: "TensorLocations.{setter} useReplicatedTensorSharding",
+            tensorflow: "{option}",
+        }
+        /// Replicas that a tensor is split over: those of one instance (consecutive) or all; the
+        /// same for all kinds that are split
+        sharding_domain: ShardingDomain = ShardingDomain::Consecutive => {
+            shows_in: "Memory: sizes of shares; Execution trace: collectives over the instances",
+            popart: "TensorLocation shardingDomain, CommGroupType",
         }
         /// Fewest elements of a tensor that is split over the replicas
         min_elements_for_rts: Elements = Elements(8192) => {
-            shows_in: "Memory: which state is split",
-            poptorch: "minElementsForReplicatedTensorSharding",
+            shows_in: "Memory: which tensors are split",
+            poptorch: "TensorLocations.{setter} minElementsForReplicatedTensorSharding",
         }
+    }
+}
+
+impl ReplicatedTensorSharding {
+    /// Whether a tensor of this many elements is split over the replicas.
+    pub(crate) fn applies_to(&self, elements: Elements) -> bool {
+        self.replicated_tensor_sharding && elements >= self.min_elements_for_rts
     }
 }
 
@@ -104,8 +119,14 @@ spec_table! {
                 offload: "offload_weight_update_variables",
                 moves: "remote buffer copies around the update",
             }
-            /// Its parts on the replicas.
-            sharding: OptimizerStateSharding = "optimizer_state" {}
+            /// Its shares on the replicas.
+            optimizer_state_sharding: ReplicatedTensorSharding = "optimizer_state" {
+                what: "optimiser state",
+                effect: "each updates its share of the weights",
+                collectives: "reduceScatter and allGather around a shorter update",
+                setter: "setOptimizerLocation",
+                option: "replicated_optimizer_state_sharding",
+            }
             /// Weights.
             weights: TensorLocation = "weights" {
                 what: "weights",
@@ -114,6 +135,14 @@ spec_table! {
                 offload: "",
                 moves: "remote buffer copies around the passes",
             }
+            /// Their shares on the replicas.
+            weights_sharding: ReplicatedTensorSharding = "weights" {
+                what: "weights",
+                effect: "each pass gathers them just before they are used",
+                collectives: "allGather before operations with weights",
+                setter: "setWeightLocation",
+                option: "",
+            }
             /// Gradient accumulators.
             accumulators: TensorLocation = "accumulators" {
                 what: "gradient accumulators",
@@ -121,6 +150,14 @@ spec_table! {
                 setter: "setAccumulatorLocation",
                 offload: "",
                 moves: "remote buffer copies around the backward passes",
+            }
+            /// Their shares on the replicas.
+            accumulators_sharding: ReplicatedTensorSharding = "accumulators" {
+                what: "gradient accumulators",
+                effect: "each adds up its share of the gradients of all",
+                collectives: "reduceScatter before every accumulation",
+                setter: "setAccumulatorLocation",
+                option: "",
             }
             /// Activations stashed for the backward pass.
             activations: TensorLocation = "activations" {
@@ -134,6 +171,23 @@ spec_table! {
     }
 }
 
+impl TensorLocations {
+    /// How the kinds of tensors that can be split over replicas are, with the key that asks for it.
+    pub(crate) fn shardings(&self) -> [(&'static str, &ReplicatedTensorSharding); 3] {
+        [
+            ("options.location.weights.replicated_tensor_sharding", &self.weights_sharding),
+            (
+                "options.location.accumulators.replicated_tensor_sharding",
+                &self.accumulators_sharding,
+            ),
+            (
+                "options.location.optimizer_state.replicated_tensor_sharding",
+                &self.optimizer_state_sharding,
+            ),
+        ]
+    }
+}
+
 /// A time that the host takes.
 const SECONDS: SpecKeyType = SpecKeyType::RealFrom(0.0, 1000.0);
 
@@ -141,33 +195,33 @@ spec_table! {
     /// The host: what it does and how long it takes.
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct HostSpec {
-        /// Where samples come from: always ready, loaded during the call before, loaded between
-        /// calls, or made on the IPU without any host copy
+        /// Where samples come from: always ready, loaded during the call before (at once or in small
+        /// batches), loaded between calls, or made on the IPU without any host copy
         loader: DataLoaderMode = DataLoaderMode::None => {
-            shows_in: "Execution trace: no stream copies when synthetic, else the first StreamCopyBegin",
+            shows_in: "Execution trace: no stream copies when synthetic, else `hostCall/loader`; Summary: Host",
             poptorch: "poptorch.DataLoaderMode",
             popart: "enableSyntheticData",
         }
         /// Loader processes of an instance that prepare samples side by side
         num_workers: u64 = 1, in SpecKeyType::Integer(1, 1024) => {
-            shows_in: "Execution trace: StreamCopyBegin; Summary: samples per second (first copy of the call)",
+            shows_in: "Execution trace: `hostCall/loader` at the start; Summary: Host, loader alone",
             poptorch: "poptorch.DataLoader num_workers",
         }
         /// Time one worker takes to prepare one sample
         seconds_per_sample: f64 = 0.0, in SECONDS => {
-            shows_in: "Execution trace: StreamCopyBegin; Summary: samples per second (first copy of the call)",
+            shows_in: "Execution trace: `hostCall/loader` at the start; Summary: Host, loader alone",
         }
         /// Time an instance's loader takes per host call besides its samples
         seconds_per_call: f64 = 0.0, in SECONDS => {
-            shows_in: "Execution trace: StreamCopyBegin; Summary: samples per second (first copy of the call)",
+            shows_in: "Execution trace: `hostCall/loader` at the start; Summary: Host, loader alone",
         }
         /// Rate at which an instance's loader copies samples into the host's buffers
         copy_bytes_per_second: f64 = 2.5e10, in SpecKeyType::RealAbove(0.0, 1.0e13), written "2.5e10" => {
-            shows_in: "Execution trace: StreamCopyBegin; Summary: samples per second (first copy of the call)",
+            shows_in: "Execution trace: `hostCall/loader` at the start; Summary: Host, loader alone",
         }
         /// Calls an asynchronous loader may run ahead
         buffer_size: u64 = 3, in SpecKeyType::Integer(1, 1024) => {
-            shows_in: "Execution trace: StreamCopyBegin; Summary: samples per second (first copy of the call)",
+            shows_in: "Execution trace: `hostCall/loader` at the start; Summary: Host, loader alone",
             poptorch: "async_options buffer_size",
         }
         /// Spread of the time a micro-batch takes the host, as a share of its mean
@@ -176,20 +230,98 @@ spec_table! {
         }
         /// Time of the stream callback that fills a micro-batch's buffers
         seconds_per_micro_batch: f64 = 0.0, in SECONDS => {
-            shows_in: "Execution trace: StreamCopyBegin; Summary: samples per second",
+            shows_in: "Execution trace: callbacks, StreamCopyBegin; Summary: Host",
             popart: "IStepIO callback",
         }
-        /// Time the framework on the host holds every device iteration up
-        seconds_per_iteration: f64 = 0.0, in SECONDS => {
-            shows_in: "Execution trace: External sync at the end of each iteration",
+        /// Time the framework takes per host call before it launches the program: it checks and
+        /// lays out the arguments
+        seconds_per_framework_call: f64 = 0.0, in SECONDS => {
+            shows_in: "Execution trace: `hostCall/framework` at the start; Summary: Host",
+            poptorch: "PoplarExecutor.__call__",
+        }
+        /// Time from the launch of the program to its first step
+        seconds_per_launch: f64 = 0.0, in SECONDS => {
+            shows_in: "Execution trace: `hostCall/launch` at the start; Summary: Host",
+            poplar: "Engine::run",
+        }
+        /// Time until the framework has handed the results of a call back
+        seconds_per_return: f64 = 0.0, in SECONDS => {
+            shows_in: "Execution trace: `hostCall/return` at the end; Summary: Host",
+        }
+        /// Who fills the stream buffers: callbacks of a framework, or a plain program that connected
+        /// memory of its own
+        streams: StreamConnection = StreamConnection::Framework => {
+            shows_in: "Execution trace: StreamCopyMid",
+            popart: "IStepIO",
+            poplar: "Engine::connectStream, connectStreamToCallback",
         }
         /// Rate between the host and one IPU; 0 for the system's own
         bytes_per_second: Option<f64> = None, in SpecKeyType::RealFrom(0.0, 1.0e12) => {
             shows_in: "Execution trace: StreamCopyMid",
         }
-        /// Rate between an instance and all its replicas together, which copy at the same time
-        shared_bytes_per_second: f64 = 2.5e10, in SpecKeyType::RealAbove(0.0, 1.0e13), written "2.5e10" => {
-            shows_in: "Execution trace: StreamCopyMid where an instance has many replicas",
+        /// Rate of the links of one host, which all its instances and their replicas share
+        shared_bytes_per_second: f64 = HOST_LINK_BYTES_PER_SECOND, in SpecKeyType::RealAbove(0.0, 1.0e13), written "2.5e10" => {
+            shows_in: "Execution trace: StreamCopyBegin where a host has many replicas; Summary: Host",
+        }
+        /// Cores of one host, which its instances share: beyond them, more workers and callback
+        /// threads do not help
+        cores: u64 = HOST_CORES, in SpecKeyType::Integer(1, 4096), written "128" => {
+            shows_in: "Summary: Host, loader alone",
+        }
+        /// How an instance calls its stream callbacks: one after the other, by threads of their own,
+        /// or by those and the thread that called
+        stream_callbacks_multi_thread_mode: MultiThreadMode = MultiThreadMode::SingleThread => {
+            shows_in: "Execution trace: callbacks; Summary: Host",
+            poplar: "streamCallbacks.multiThreadMode",
+        }
+        /// Threads for stream callbacks; 0 for one for each replica
+        num_worker_threads: u64 = 0, in SpecKeyType::Integer(0, 1024) => {
+            shows_in: "Execution trace: callbacks; Summary: Host",
+            poplar: "streamCallbacks.numWorkerThreads",
+        }
+        /// Samples of the data set; 0 where epochs do not matter
+        dataset_samples: u64 = 0 => {
+            shows_in: "Summary: Host, epochs",
+            poptorch: "len(dataset)",
+        }
+        /// Times that the data set is gone through
+        epochs: u64 = 1, in COUNT => {
+            shows_in: "Summary: Host, epochs",
+        }
+        /// Leave out the samples of an epoch that do not fill a call; else the last call is padded
+        drop_last: bool = true => {
+            shows_in: "Summary: Host, epochs",
+            poptorch: "poptorch.DataLoader drop_last",
+        }
+        /// The data set is a stream: each worker goes through a part of it, and leaves out what
+        /// does not fill its last batch
+        iterable_dataset: bool = false => {
+            shows_in: "Summary: Host, epochs",
+            poptorch: "torch.utils.data.IterableDataset",
+        }
+        /// Samples a worker hands over at once with the asynchronous loader that batches again
+        rebatched_worker_size: u64 = 1, in COUNT => {
+            shows_in: "Summary: Host, epochs",
+            poptorch: "poptorch.DataLoader rebatched_worker_size",
+        }
+        /// Time it takes to start one loader process, at the beginning of an epoch
+        seconds_per_worker_start: f64 = 0.0, in SECONDS => {
+            shows_in: "Summary: Host, epochs",
+        }
+        /// Keep the loader's processes from one epoch to the next
+        persistent_workers: bool = false => {
+            shows_in: "Summary: Host, epochs",
+            poptorch: "poptorch.DataLoader persistent_workers",
+        }
+        /// Begin to load when the loader is made, while the program is compiled
+        early_preload: bool = false => {
+            shows_in: "Summary: Host, epochs",
+            poptorch: "async_options early_preload",
+        }
+        /// Go on loading for the next epoch while the last calls of this one run
+        load_indefinitely: bool = true => {
+            shows_in: "Summary: Host, epochs",
+            poptorch: "async_options load_indefinitely",
         }
     }
 }
@@ -261,11 +393,22 @@ spec_table! {
             shows_in: "Execution trace: `…/allGather` behind linear layers, `…/all_reduce` in backward passes",
             popart: "tensor parallel execution (popxl replica grouping)",
         }
+        /// Whether the IPUs of a replica share fields and images by rows, with halos from their
+        /// neighbours, in place of stages; auto: where the model has only one block
+        domain_sharding: DomainSharding = DomainSharding::Auto => {
+            shows_in: "Execution trace: all IPUs work on the same step, `…/inter-ipu-copies` between steps",
+            applications: "domain sharding (memory and performance optimisation guide)",
+        }
         /// Host processes that share the replicas, each with a loader of its own
         num_instances: u32 = 1, in SpecKeyType::Integer(1, 256) => {
             shows_in: "Summary: samples per second where the host is the limit; notes: global replica offsets",
             poptorch: "poprun --num-instances",
             popart: "enableDistributedReplicatedGraphs, globalReplicaOffset",
+        }
+        /// Servers that the host processes run on, each with cores and links of its own
+        num_hosts: u32 = 1, in SpecKeyType::Integer(1, 64) => {
+            shows_in: "Summary: Host; samples per second where the host is the limit",
+            poptorch: "poprun --host",
         }
         /// Which IPUs a sync for host or streaming memory stops: all, only the one, or every other
         sync_pattern: SyncPattern = SyncPattern::Full => {
@@ -277,6 +420,11 @@ spec_table! {
         accumulate_outer_schedule: AccumulateOuterSchedule = AccumulateOuterSchedule::Serial => {
             shows_in: "Execution trace: remote buffer copies of the updates, who waits in External sync",
             popart: "AccumulateOuterFragmentSettings schedule",
+        }
+        /// Whether sequences of operations that an IPU runs several times are there once, as functions that are called. Without it their steps, names and code are there for each use
+        enable_outlining: bool = true => {
+            shows_in: "Program tree: functions and their calls; Memory: control code, exchange code and vertex state",
+            popart: "SessionOptions enableOutlining",
         }
         /// Whether copies to or from streaming memory that follow each other are one exchange: a sync and a handshake for all of them
         merge_exchange: bool = true => {
@@ -325,6 +473,16 @@ spec_table! {
             shows_in: "Execution trace: bytes of `copyFromHost`, and a Cast behind it",
             applications: "uint8 or half dataset with a cast in the model",
         }
+        /// Element type in which results go to the host; the IPU casts them before
+        output_type: StreamOutputType = StreamOutputType::Model => {
+            shows_in: "Execution trace: a Cast before `…/copyToHost`, and its bytes",
+            applications: "half results of the model",
+        }
+        /// Which results go to the host: all, or only the loss where there is one
+        returned_outputs: ReturnedOutputs = ReturnedOutputs::All => {
+            shows_in: "Execution trace: `…/copyToHost`; Summary: Host",
+            popart: "anchors of the DataFlow",
+        }
         /// Scale and shift the samples on the IPU instead of on the host
         normalise_on_ipu: bool = false => {
             shows_in: "Execution trace: `…/normalise` behind `copyFromHost`",
@@ -337,6 +495,21 @@ spec_table! {
             location: TensorLocations = "location" {}
             /// The host.
             host: HostSpec = "host" {}
+        }
+    }
+}
+
+impl SpecOptions {
+    /// Replicas of one instance.
+    pub(crate) fn local_replicas(&self) -> u32 {
+        (self.replication_factor / self.num_instances).max(1)
+    }
+
+    /// Replicas that share a tensor out.
+    pub(crate) fn replicas_of(&self, domain: ShardingDomain) -> u32 {
+        match domain {
+            ShardingDomain::Consecutive => self.local_replicas(),
+            ShardingDomain::All => self.replication_factor,
         }
     }
 }

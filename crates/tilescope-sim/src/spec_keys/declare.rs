@@ -162,48 +162,6 @@ impl SpecField for bool {
     }
 }
 
-/// A share that can be compared and hashed, so that it may be part of the key of a cache.
-#[derive(Clone, Copy, Debug)]
-pub struct Proportion(f64);
-
-impl Proportion {
-    /// A share of a whole: 0 to 1.
-    pub const fn new(share: f64) -> Self {
-        Self(share)
-    }
-
-    /// The share.
-    pub fn get(self) -> f64 {
-        self.0
-    }
-}
-
-impl PartialEq for Proportion {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.to_bits() == other.0.to_bits()
-    }
-}
-
-impl Eq for Proportion {}
-
-impl std::hash::Hash for Proportion {
-    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        self.0.to_bits().hash(state);
-    }
-}
-
-impl SpecField for Proportion {
-    const FORM: SpecKeyType = SpecKeyType::RealAbove(0.0, 1.0);
-
-    fn from_spec(value: &SpecValue) -> Option<Self> {
-        f64::from_spec(value).map(Self)
-    }
-
-    fn to_spec(&self) -> SpecValue {
-        SpecValue::Float(self.0)
-    }
-}
-
 /// Element type of partial sums.
 impl SpecField for DType {
     const FORM: SpecKeyType = SpecKeyType::OneOf(&["float32", "float16"]);

@@ -190,6 +190,8 @@ pub enum SpecKeyType {
     PowerOfTwo(i64),
     /// A number above the first and up to the second.
     RealAbove(f64, f64),
+    /// The same, or a word.
+    RealAboveOr(f64, f64, &'static str),
     /// A number from the first up to the second, both included.
     RealFrom(f64, f64),
     Boolean,
@@ -231,6 +233,12 @@ impl SpecKeyType {
                     Err(wrong())
                 }
             }
+            (Self::RealAboveOr(_, _, word), SpecValue::String(found)) if found == word => {
+                Ok(value.clone())
+            }
+            (Self::RealAboveOr(above, up_to, _), SpecValue::Integer(_) | SpecValue::Float(_)) => {
+                Self::RealAbove(*above, *up_to).accept(value).map_err(|_| wrong())
+            }
             (Self::RealFrom(from, up_to), SpecValue::Integer(_) | SpecValue::Float(_)) => {
                 let number = match value {
                     SpecValue::Integer(number) => *number as f64,
@@ -259,6 +267,9 @@ impl SpecKeyType {
             Self::Integer(min, max) => format!("a whole number from {min} to {max}"),
             Self::PowerOfTwo(max) => format!("a power of two from 1 to {max}"),
             Self::RealAbove(above, up_to) => format!("a number above {above} and up to {up_to}"),
+            Self::RealAboveOr(above, up_to, word) => {
+                format!("{}, or {word:?}", Self::RealAbove(*above, *up_to).describe())
+            }
             Self::RealFrom(from, up_to) => format!("a number from {from} to {up_to}"),
             Self::Boolean => "true or false".to_string(),
             Self::OneOf(words) => {

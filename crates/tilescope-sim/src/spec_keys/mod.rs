@@ -4,12 +4,13 @@
 
 mod declare;
 mod key;
+mod proportion;
 mod value;
 
-pub use declare::Proportion;
 pub(crate) use declare::{
     ChosenValues, SpecField, SpecTable, TablePlace, inner_prefix, spec_table, spec_words,
 };
 pub(crate) use key::{COUNT, LARGEST_SIZE, Renamed};
 pub use key::{Framework, KeyControl, KeyNotes, KnownName, SpecKey, SpecKeyType};
+pub use proportion::Proportion;
 pub(crate) use value::SpecValue;

@@ -1,6 +1,7 @@
 //! GC2, the first generation.
 
 use super::{BytesPerCycle, Chip, ConvUnits};
+use crate::cost_constants::MK1_STACK_BYTES;
 use tilescope_report::units::{Bytes, Hertz};
 
 /// GC2: 1,216 tiles of 256 KiB at 1.6 GHz.
@@ -25,5 +26,5 @@ pub(crate) const MK1: Chip = Chip {
         quarter_in_half_out: 0,
     },
     tiles_per_column: 64, // hardware-order plots dip every 64 tiles: 19 columns
-    stack_bytes: Bytes(3168), // 3,852,288 B / 1,216 tiles, graphcore/tensorflow docs/logging.rst
+    stack_bytes: &MK1_STACK_BYTES,
 };

@@ -1,6 +1,7 @@
 //! GC200, the second generation.
 
 use super::{BytesPerCycle, Chip, ConvUnits};
+use crate::cost_constants::MK2_STACK_BYTES;
 use tilescope_report::units::{Bytes, Hertz};
 
 /// GC200: 1,472 tiles of 624 KiB at 1.33 GHz.
@@ -25,5 +26,5 @@ pub const MK2: Chip = Chip {
         quarter_in_half_out: 0,
     },
     tiles_per_column: 64, // 23 rows of 64 tiles, osmarks/ipu-stack topology notes
-    stack_bytes: Bytes(1100), // upper bound left by the dense-layer report of ipu_tensorflow_addons
+    stack_bytes: &MK2_STACK_BYTES,
 };

@@ -13,11 +13,14 @@ pub(crate) use c600::C600;
 pub use ipu_target::{BytesPerCycle, IpuTarget};
 pub(crate) use mk1::MK1;
 pub use mk2::MK2;
-pub(crate) use system_costs::{IpuLink, SystemCosts};
+pub(crate) use system_costs::{
+    HOST_CORES, HOST_LINK_BYTES_PER_SECOND, HostConnection, IpuLink, SystemCosts,
+};
 pub(crate) use systems::{
     DEFAULT_SYSTEM, IpuLinkTopology, SYSTEM_NAMES, SystemDef, find_system, smallest_system_with,
 };
 
+use crate::cost_constants::CostConstant;
 use tilescope_report::units::{Bytes, Hertz};
 
 /// Multiply-accumulate units of one tile's matrix engine, by element type of input and partials.
@@ -65,7 +68,7 @@ pub struct Chip {
     /// Tiles of one column of the floor plan.
     pub tiles_per_column: u32,
     /// Stack of one tile.
-    pub stack_bytes: Bytes,
+    pub stack_bytes: &'static CostConstant,
 }
 
 /// Worker threads of a tile, the same on every chip: popops' cycle estimators are written for it.

@@ -1,6 +1,12 @@
 //! What surrounds the tiles: links between IPUs, sync, and the host.
 
 use super::{IpuLinkTopology, SystemDef};
+use crate::cost_constants::{
+    EXTERNAL_SYNC_CYCLES, GATEWAY_BYTES_PER_SECOND, HOST_BYTES_PER_SECOND, LADDER_BYTES_PER_SECOND,
+    MODEL_HOST_BYTES_PER_CYCLE, MODEL_STREAM_BEGIN_CYCLES, MODEL_STREAM_END_CYCLES,
+    MODEL_SYNC_SECONDS_PER_HOP, PAIR_BYTES_PER_SECOND, REMOTE_BYTES_PER_SECOND, STREAM_END_SHARE,
+    STREAM_HANDSHAKE_SECONDS,
+};
 use tilescope_report::TargetKind;
 use tilescope_report::units::{Bytes, Cycles, IpuId};
 
@@ -27,6 +33,15 @@ pub struct SystemCosts {
     pub stream_begin_cycles: Cycles,
     /// Cycles after the transfer of a stream copy.
     pub stream_end_cycles: Cycles,
+}
+
+/// How the host is joined to one IPU.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HostConnection {
+    /// Bytes per second, where the spec sets them.
+    pub bytes_per_second: Option<f64>,
+    /// Whether streams take from the program's own memory, without callbacks of a framework.
+    pub raw: bool,
 }
 
 /// A link from an IPU to its neighbour: the other one of its pair, or one up or down the ladder.
@@ -57,85 +72,59 @@ impl IpuLink {
     }
 }
 
-/// Bytes per second between paired IPUs: four links of 128 Gibit/s at 85 %
-/// (poplibs lib/poplibs_test/Util.cpp, addGlobalExchangeConstraints).
-const PAIR_BYTES_PER_SECOND: f64 = 58.4e9;
+/// Bytes per second of one host's links: the two 100 GbE ports of its network card (IPU-M2000 and
+/// IPU-POD64 data sheets: one dual-port RoCE card in a server, two such ports on an IPU-Machine).
+pub(crate) const HOST_LINK_BYTES_PER_SECOND: f64 = 2.0 * 100e9 / 8.0;
 
-/// Bytes per second up or down the ladder: two of those links.
-const LADDER_BYTES_PER_SECOND: f64 = 29.2e9;
-
-/// Bytes per second over GW-Links of one IPU's share: 2 x 100 Gbit/s for the four of a machine
-/// (Bow-2000 data sheet).
-const GATEWAY_BYTES_PER_SECOND: f64 = 2.0 * 100e9 / 8.0 / 4.0;
-
-/// Bytes per second between streaming memory and one IPU: what a plain host stream reached on a
-/// Mk2 (graphcore/examples tut6 on hardware: 40.04 MB in 2,641,488 cycles), since both go through
-/// the gateway's eight PCIe lanes of the IPU. No measured remote buffer is public.
-const REMOTE_BYTES_PER_SECOND: f64 = 20.1e9;
-
-/// Cycles of a sync between IPUs (Target::getGlobalSyncCycles, IPU21).
-const EXTERNAL_SYNC_CYCLES: Cycles = Cycles(600);
-
-/// Bytes per second from the host to one IPU of a PopTorch program; fitted on the single-replica
-/// row of the PopTorch data-loading tutorial.
-const HOST_BYTES_PER_SECOND: f64 = 5.3e9;
-
-/// Seconds of one stream copy besides its transfer; fitted on the trace of the PopTorch pipelining
-/// tutorial, where 40 copies leave 8,100 cycles each.
-const STREAM_HANDSHAKE_SECONDS: f64 = 8_100.0 / 1.33e9;
-
-/// Share of that handshake that comes after the transfer. Assumed.
-const STREAM_END_SHARE: f64 = 0.1;
-
-/// Bytes per cycle of the IPU Model's host (graphcore/examples tut6: 40.04 MB in 6,663,551 cycles).
-const MODEL_HOST_BYTES_PER_CYCLE: f64 = 6.0;
-
-/// Cycles before a transfer on the IPU Model. Assumed, like those after it, from the two control
-/// copies of the matmul tutorial, which leave about 300 cycles each besides the exchange that
-/// follows them.
-const MODEL_STREAM_BEGIN_CYCLES: Cycles = Cycles(200);
-
-/// Cycles after a transfer on the IPU Model.
-const MODEL_STREAM_END_CYCLES: Cycles = Cycles(60);
-
-/// Seconds a sync signal of the IPU Model takes per hop, there and back counted apart
-/// (poplibs lib/poplibs_test/Util.cpp, setGlobalSyncLatency).
-const MODEL_SYNC_SECONDS_PER_HOP: f64 = 15e-9;
+/// Cores of one host: two processors of 64 (IPU-POD64 data sheet: Dell R6525, dual-socket Epyc2, of
+/// which these have most cores).
+pub(crate) const HOST_CORES: u64 = 2 * 64;
 
 impl SystemCosts {
     /// The part of a system that surrounds `ipus` IPUs of one replica.
     ///
-    /// `host` is the rate between host and one IPU in bytes per second, where the spec sets it.
-    pub(crate) fn new(system: &SystemDef, kind: TargetKind, ipus: u32, host: Option<f64>) -> Self {
+    pub(crate) fn new(
+        system: &SystemDef,
+        kind: TargetKind,
+        ipus: u32,
+        connection: HostConnection,
+    ) -> Self {
         let clock = system.chip.clock.0 as f64;
-        let handshake = STREAM_HANDSHAKE_SECONDS * clock;
+        let stream = match connection.raw {
+            true => REMOTE_BYTES_PER_SECOND.ratio(),
+            false => HOST_BYTES_PER_SECOND.ratio(),
+        };
+        let handshake = STREAM_HANDSHAKE_SECONDS.ratio() * clock;
+        let end_share = STREAM_END_SHARE.ratio();
         let (sync, begin, end, default_host) = match kind {
             TargetKind::Ipu => (
-                EXTERNAL_SYNC_CYCLES,
-                Cycles::from_f64((handshake * (1.0 - STREAM_END_SHARE)).round()),
-                Cycles::from_f64((handshake * STREAM_END_SHARE).round()),
-                HOST_BYTES_PER_SECOND / clock,
+                EXTERNAL_SYNC_CYCLES.cycles(),
+                Cycles::from_f64((handshake * (1.0 - end_share)).round()),
+                Cycles::from_f64((handshake * end_share).round()),
+                stream / clock,
             ),
             TargetKind::IpuModel => {
                 let hops = f64::from(1 + ipus / 2 / 2);
-                let sync = (MODEL_SYNC_SECONDS_PER_HOP * clock * hops * 2.0).ceil();
+                let sync = (MODEL_SYNC_SECONDS_PER_HOP.ratio() * clock * hops * 2.0).ceil();
                 (
                     Cycles::from_f64(sync),
-                    MODEL_STREAM_BEGIN_CYCLES,
-                    MODEL_STREAM_END_CYCLES,
-                    MODEL_HOST_BYTES_PER_CYCLE,
+                    MODEL_STREAM_BEGIN_CYCLES.cycles(),
+                    MODEL_STREAM_END_CYCLES.cycles(),
+                    MODEL_HOST_BYTES_PER_CYCLE.ratio(),
                 )
             }
         };
         Self {
-            pair_bytes_per_cycle: PAIR_BYTES_PER_SECOND / clock,
-            ladder_bytes_per_cycle: LADDER_BYTES_PER_SECOND / clock,
-            gateway_bytes_per_cycle: GATEWAY_BYTES_PER_SECOND / clock,
+            pair_bytes_per_cycle: PAIR_BYTES_PER_SECOND.ratio() / clock,
+            ladder_bytes_per_cycle: LADDER_BYTES_PER_SECOND.ratio() / clock,
+            gateway_bytes_per_cycle: GATEWAY_BYTES_PER_SECOND.ratio() / clock,
             link_domain: system.link_domain,
             topology: system.topology,
-            remote_bytes_per_cycle: REMOTE_BYTES_PER_SECOND / clock,
+            remote_bytes_per_cycle: REMOTE_BYTES_PER_SECOND.ratio() / clock,
             external_sync_cycles: sync,
-            host_bytes_per_cycle: host.map_or(default_host, |rate| rate / clock),
+            host_bytes_per_cycle: connection
+                .bytes_per_second
+                .map_or(default_host, |rate| rate / clock),
             stream_begin_cycles: begin,
             stream_end_cycles: end,
         }

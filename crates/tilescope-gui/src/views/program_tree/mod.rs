@@ -199,7 +199,7 @@ impl ProgramTreeView {
                 self.group = *group;
                 let folded = Arc::make_mut(&mut self.folded);
                 folded.retain(|id| !above.contains(id));
-                self.wanted = Some(program);
+                self.wanted = Some(forest.programs.body(program));
             }
         }
     }
@@ -372,6 +372,8 @@ impl ProgramTreeView {
     ) {
         let chosen = context.selection.program;
         let operation = chosen.and_then(|id| forest.programs.get(id)).and_then(|p| p.operation);
+        // A further call of outlined code has no line of its own.
+        let chosen = chosen.map(|id| forest.programs.body(id));
         let look = tree_rows::ProgramTreeRowsInput {
             programs: &forest.programs,
             chosen,

@@ -2,6 +2,7 @@
 
 mod files;
 mod headline;
+mod host;
 mod replicas;
 
 use super::{ReportView, ViewContext, ViewDescriptor};
@@ -196,6 +197,7 @@ impl<'b> SummaryBlocks<'_, 'b> {
     fn figures_ui(&mut self, ui: &mut Ui, facts: &SummaryPageData) {
         self.ui(ui, "Graph", |ui, _| graph_ui(ui, facts));
         self.ui(ui, "Batching and throughput", |ui, _| batching_ui(ui, facts));
+        self.ui(ui, "Host", |ui, _| host::host_ui(ui, facts));
     }
 
     fn replicas_ui(&mut self, ui: &mut Ui, facts: &SummaryPageData) {

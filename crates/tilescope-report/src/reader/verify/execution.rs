@@ -130,6 +130,12 @@ impl Report {
                 }
             }
         }
+        // Further calls of a function move what its own exchanges do.
+        for (id, body) in self.programs()?.further_uses() {
+            let of_body = (body, IpuId(0))..=(body, IpuId(u32::MAX));
+            let own: Vec<_> = sums.range(of_body).map(|((_, ipu), sum)| (*ipu, *sum)).collect();
+            sums.extend(own.into_iter().map(|(ipu, sum)| ((id, ipu), sum)));
+        }
         Ok(sums)
     }
 }

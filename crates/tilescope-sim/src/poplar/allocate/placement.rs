@@ -1,14 +1,11 @@
 //! Addresses of the variables of one tile.
 
 use super::slots::{AllocationSlot, PlacementClass, SlotInterferenceMatrix};
+use crate::cost_constants::ELEMENT_RESERVED_BYTES;
 use crate::poplar::work::MemoryConstraint;
 use crate::targets::Chip;
 use std::cmp::Reverse;
 use tilescope_report::units::Bytes;
-
-/// Bytes at the bottom of an element or region that are taken before the first variable for which
-/// it is opened: fullest tiles of Poplar's op benchmarks are its start + 24 + that variable.
-const ELEMENT_RESERVED_BYTES: Bytes = Bytes(24);
 
 /// Alignment of variables: the width of a load.
 const ALIGNMENT: Bytes = Bytes(8);
@@ -98,10 +95,10 @@ fn lowest_address(chip: &Chip, place: MemoryConstraint, below: Bytes) -> Bytes {
         MemoryConstraint::OwnMemoryElement => {
             // Two accesses to one element in a cycle conflict, so vertices that read one variable
             // and write another at once want them in different elements.
-            below.next_multiple_of(element) + ELEMENT_RESERVED_BYTES
+            below.next_multiple_of(element) + ELEMENT_RESERVED_BYTES.bytes()
         }
         MemoryConstraint::Interleaved => {
-            below.max(chip.interleaved_offset + ELEMENT_RESERVED_BYTES)
+            below.max(chip.interleaved_offset + ELEMENT_RESERVED_BYTES.bytes())
         }
     }
 }

@@ -7,7 +7,7 @@
 //! convolutionImpl).
 //!
 //! Phases carry the debug names of real profiles. Start-up cycles of exchanges and compute sets
-//! are not in here, see [`crate::poplar::fitted_constants`].
+//! are not in here, see [`crate::cost_constants`].
 
 pub(crate) mod operand_layout;
 mod operand_preparation;

@@ -7,7 +7,7 @@ use super::pass_lowering::{
     ResultDestination,
 };
 use super::tile_parts::ConvTilePart;
-use crate::poplar::fitted_constants::RAGGED_PIECE_COPY_CYCLES;
+use crate::cost_constants::RAGGED_PIECE_COPY_CYCLES;
 use crate::poplar::work::MemoryConstraint;
 use crate::poplin::planner::{ConvPass as PlanPass, ConvPlan};
 use crate::shape::gcd;
@@ -22,7 +22,7 @@ const OPERANDS: [ConvOperand; 2] = [ConvOperand::Input, ConvOperand::Weights];
 
 /// Cycles to copy so many ragged pieces on a tile.
 pub(super) fn piece_cycles(pieces: u64) -> Cycles {
-    Cycles::from_f64((pieces as f64 * RAGGED_PIECE_COPY_CYCLES).round())
+    Cycles::from_f64((pieces as f64 * RAGGED_PIECE_COPY_CYCLES.ratio()).round())
 }
 
 impl ConvPassLowering<'_> {
@@ -262,6 +262,20 @@ impl ConvPassLowering<'_> {
         }
     }
 
+    /// Whether an operand with groups of another dimension innermost is turned around in blocks: its
+    /// groups and those of the vertex have to be whole grains, or it is copied element by element
+    /// (poplibs `Convolution.cpp` regroupIfBeneficialForPlan).
+    fn is_transposable(&self, group: u64) -> bool {
+        let grain = regroup_grain(self.plan.params.input_type);
+        group.is_multiple_of(grain) && self.plan.vertex.in_chans_per_group.is_multiple_of(grain)
+    }
+
+    /// Whether every element of an operand with groups of another dimension innermost is copied by
+    /// itself. Conv groups that a vertex does together stay innermost, whatever is around them.
+    fn lies_singly(&self, group: u64) -> bool {
+        self.plan.vertex.groups_per_group == 1 && !self.is_transposable(group)
+    }
+
     /// The blocks of a transposed operand.
     fn transposition(
         &self,
@@ -269,15 +283,12 @@ impl ConvPassLowering<'_> {
         elements: Elements,
     ) -> Option<BlockTransposition> {
         let OperandSource::Transposed { group, tiles } = *source else { return None };
-        let grain = regroup_grain(self.plan.params.input_type);
         let to = self.plan.vertex.in_chans_per_group;
-        if !to.is_multiple_of(grain) {
+        if !self.is_transposable(group) {
             return None;
         }
-        // The transpose vertices take whole 64-bit words of either side only.
-        let from = if group.is_multiple_of(grain) { group } else { grain };
         Some(BlockTransposition::dealt(
-            TransposeBlockShape { from, to },
+            TransposeBlockShape { from: group, to },
             elements,
             tiles,
             self.machine.tiles.into(),
@@ -345,6 +356,7 @@ impl ConvPassLowering<'_> {
     fn pieces_of_share(&self, source: &OperandSource, Elements(elements): Elements) -> u64 {
         let channels = self.layout.slice.in_channels;
         match *source {
+            OperandSource::Transposed { group, .. } if self.lies_singly(group) => elements,
             _ if !self.is_ragged() => 0,
             // Padding went in when it was turned around.
             OperandSource::Transposed { .. } => 0,

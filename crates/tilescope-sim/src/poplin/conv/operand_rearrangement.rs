@@ -7,71 +7,17 @@
 //! padding, is copied on the tile.
 
 use super::work_builder::{ConvWorkBuilder, OperandExchangeFlow, messages, vertex_on};
+use crate::cost_constants::{
+    RELAYOUT_MESSAGES, SUBWORD_REARRANGE_CYCLES_PER_BYTE, TRANSPOSING_MESSAGES,
+};
 use crate::poplar::exchange::WORD_BYTES;
-use crate::poplar::fitted_constants::SUBWORD_REARRANGE_CYCLES_PER_BYTE;
-use crate::popops::planner_cycles;
+pub(crate) use crate::popops::rearrange::{TransposeBlockShape, regroup_grain};
+use crate::popops::transpose::{self, TransposeMatrices};
 use crate::poputil::list_length;
 use crate::shape::DType;
-use crate::shape::gcd;
 use crate::targets::IpuTarget;
 use tilescope_report::MemoryCategory;
 use tilescope_report::units::{Bytes, Cycles, Elements, Quantity};
-
-/// Messages a tile receives and sends when data moves to another mapping with the same innermost
-/// dimension, and when that changes too. Guessed from the exchange code of published profiles.
-const PLAIN_MESSAGES: u64 = 4;
-const TRANSPOSING_MESSAGES: u64 = 16;
-
-/// Shortest side of a block that a transposition is cut into.
-const MIN_BLOCK_SIDE: u64 = 4;
-
-/// Blocks of a tensor: how many elements of each of two dimensions lie together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TransposeBlockShape {
-    /// Elements of the dimension that is innermost now.
-    pub from: u64,
-    /// Elements of the dimension that becomes innermost.
-    pub to: u64,
-}
-
-impl TransposeBlockShape {
-    /// Smaller blocks of the same elements, where sides are multiples of four: cut by the prime
-    /// factors of the area in units of 4x4, the smallest first, as long as there are no more
-    /// blocks than tiles (popops `Rearrange.cpp` updateGrouping).
-    pub(crate) fn spread(self, elements: Elements, tiles: u64) -> Self {
-        if !self.from.is_multiple_of(MIN_BLOCK_SIDE) || !self.to.is_multiple_of(MIN_BLOCK_SIDE) {
-            return self;
-        }
-        // Few large blocks would leave most tiles idle while some transpose for long.
-        let mut area = self.from * self.to / (MIN_BLOCK_SIDE * MIN_BLOCK_SIDE);
-        let blocks = self.count(elements);
-        let mut cut = 1;
-        while let Some(prime) = (2..=area).find(|factor| area.is_multiple_of(*factor)) {
-            if blocks * cut * prime > tiles {
-                break;
-            }
-            cut *= prime;
-            area /= prime;
-        }
-        let from = gcd(cut, self.from / MIN_BLOCK_SIDE);
-        let to = gcd(cut / from, self.to / MIN_BLOCK_SIDE);
-        Self { from: self.from / from, to: self.to / to }
-    }
-
-    /// Blocks that hold `elements`.
-    pub(crate) fn count(&self, elements: Elements) -> u64 {
-        elements.div_ceil((self.from * self.to).max(1)).0
-    }
-}
-
-/// Smallest grouping that is worth a regroup: 4 halves or 2 floats.
-pub(crate) fn regroup_grain(data_type: DType) -> u64 {
-    match data_type {
-        DType::Float => 2,
-        DType::Quarter => 8,
-        _ => 4,
-    }
-}
 
 /// Bytes of each of `tiles` tiles of a tensor spread evenly in grains of `grain`.
 pub(crate) fn spread(bytes: Bytes, grain: Bytes, tiles: u64) -> Vec<Bytes> {
@@ -98,9 +44,12 @@ pub(crate) fn relocate(
     bytes: &[Bytes],
     transposing: bool,
 ) {
-    let messages_in = if transposing { TRANSPOSING_MESSAGES } else { PLAIN_MESSAGES };
-    let placing =
-        if data_type.bytes() < WORD_BYTES { SUBWORD_REARRANGE_CYCLES_PER_BYTE } else { 0.0 };
+    let messages_in = if transposing { &TRANSPOSING_MESSAGES } else { &RELAYOUT_MESSAGES }.count();
+    let placing = if data_type.bytes() < WORD_BYTES {
+        SUBWORD_REARRANGE_CYCLES_PER_BYTE.ratio()
+    } else {
+        0.0
+    };
     let flow = bytes.iter().map(|&bytes| OperandExchangeFlow {
         received: bytes,
         sent: bytes,
@@ -151,8 +100,9 @@ impl BlockTransposition {
     /// The vertices of `count` blocks on one tile.
     fn vertices(&self, machine: &IpuTarget, count: u64, data_type: DType) -> TransposeVertices {
         let TransposeBlockShape { from, to } = self.blocks;
-        let cycles = planner_cycles::transpose(machine, count, to, from, data_type);
-        let whole_tile = count > 1 && planner_cycles::transposes_together(to, from, data_type);
+        let blocks = TransposeMatrices { count, rows: to, columns: from };
+        let cycles = transpose::transpose(data_type, blocks);
+        let whole_tile = blocks.share_a_vertex(data_type);
         let workers = (!whole_tile).then(|| count.min(machine.workers()));
         TransposeVertices { cycles, workers }
     }
@@ -253,15 +203,6 @@ pub(crate) fn temporary(builder: &mut ConvWorkBuilder, name: String, from: usize
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn blocks_spread_over_tiles_down_to_four_by_four() {
-        let blocks = |from, to| TransposeBlockShape { from, to };
-        assert_eq!(blocks(8, 8).spread(Elements(201_600), 1_472), blocks(8, 8));
-        assert_eq!(blocks(16, 16).spread(Elements(16 * 16 * 300), 1_472), blocks(4, 16));
-        assert_eq!(blocks(16, 16).spread(Elements(16 * 16), 1_472), blocks(4, 4));
-        assert_eq!(blocks(6, 16).spread(Elements(6 * 16), 1_472), blocks(6, 16));
-    }
 
     #[test]
     fn workers_transpose_side_by_side() {

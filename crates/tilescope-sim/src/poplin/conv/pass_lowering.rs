@@ -5,7 +5,7 @@ use super::operand_rearrangement::spread;
 use super::tile_parts::{ConvTilePart, PartitionedConv};
 use super::vertices;
 use super::work_builder::{ConvWorkBuilder, OperandExchangeFlow};
-use crate::poplar::fitted_constants::{
+use crate::cost_constants::{
     KERNEL_GATHER_CYCLES_PER_BYTE, WEIGHT_REARRANGE_CYCLES_PER_EXCHANGE_CYCLE,
 };
 use crate::poplar::work::OperationWork;
@@ -265,11 +265,11 @@ impl<'a> ConvPassLowering<'a> {
         let pieces = self.gathered_pieces.iter().map(|pieces| piece_cycles(*pieces));
         let parts = self.layout.parts.iter().zip(broadcast_weights).zip(pieces);
         let cycles = parts.map(|((part, weights), pieces)| {
-            let weights = WEIGHT_REARRANGE_CYCLES_PER_EXCHANGE_CYCLE
+            let weights = WEIGHT_REARRANGE_CYCLES_PER_EXCHANGE_CYCLE.ratio()
                 * self.machine.exchange_cycles(*weights, false).as_f64();
             let inputs = self.layout.inputs(part) * self.element_bytes();
             let gather =
-                if gathers { KERNEL_GATHER_CYCLES_PER_BYTE * inputs.as_f64() } else { 0.0 };
+                if gathers { KERNEL_GATHER_CYCLES_PER_BYTE.ratio() * inputs.as_f64() } else { 0.0 };
             Cycles::from_f64((weights + gather).round()) + pieces
         });
         cycles.collect()

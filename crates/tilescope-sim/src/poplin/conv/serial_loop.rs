@@ -5,7 +5,7 @@ use super::operand_rearrangement::{self, deal, spread};
 use super::pass_lowering::{ConvPassLowering, ConvPassOperands, OperandSource};
 use super::tile_parts::ConvTilePart;
 use super::work_builder::{OperandExchangeFlow, vertex_on};
-use crate::poplar::fitted_constants::RAGGED_PIECE_COPY_CYCLES;
+use crate::cost_constants::RAGGED_PIECE_COPY_CYCLES;
 use crate::popops::planner_cycles;
 use crate::shape::gcd;
 use tilescope_report::MemoryCategory;
@@ -161,7 +161,7 @@ impl ConvPassLowering<'_> {
         let group = self.plan.vertex.out_chans_per_group;
         // The ragged last group is copied in pieces, in and out.
         let ragged = !self.layout.slice.out_channels.is_multiple_of(group);
-        let copies = if ragged { 2.0 * RAGGED_PIECE_COPY_CYCLES } else { 0.0 };
+        let copies = if ragged { 2.0 * RAGGED_PIECE_COPY_CYCLES.ratio() } else { 0.0 };
         let of_part = |(outputs, part): (&Elements, &ConvTilePart)| {
             let positions = part.field_elements() * part.batch * part.groups.size;
             planner_cycles::dynamic_slice(self.machine, *outputs, data_type)

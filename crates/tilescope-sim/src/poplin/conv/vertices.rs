@@ -5,6 +5,7 @@
 //! vertex can be used is decided tile by tile (poplibs `ConvVertices.cpp`).
 
 use super::tile_parts::{ConvTilePart, PartitionedConv, length};
+use crate::cost_constants::CONV_FIELD_BYTES;
 use crate::poplar::work::VertexInstances;
 use crate::poplin::estimate::amp::AmpCycleEstimator;
 use crate::poplin::estimate::worker_partition::ConvOutputRows;
@@ -23,10 +24,6 @@ const WORKLIST_ENTRY_BYTES: Bytes = Bytes(6);
 /// Bytes of an entry of a list of work lists: where one starts and how long it is (poplibs
 /// `ConvPartialnx1.cpp`, COMPACT_DELTAN).
 const WORKLIST_POINTER_BYTES: Bytes = Bytes(4);
-
-/// Bytes of the state of one conv vertex that its list of edges does not account for; fitted on
-/// the matmul tutorial's profile by poplibs' field layout.
-const CONV_FIELD_BYTES: Bytes = Bytes(16);
 
 /// Bytes of one edge in the state of a conv vertex.
 const POINTER_BYTES: Bytes = Bytes(4);
@@ -226,7 +223,9 @@ impl<'a> ConvVertexBuilder<'a> {
             cycles,
             vertex_type,
             edges,
-            field_bytes: edges * POINTER_BYTES + CONV_FIELD_BYTES + lists * WORKLIST_POINTER_BYTES,
+            field_bytes: edges * POINTER_BYTES
+                + CONV_FIELD_BYTES.bytes()
+                + lists * WORKLIST_POINTER_BYTES,
             constant_bytes: entries * WORKLIST_ENTRY_BYTES,
         }
     }

@@ -25,6 +25,7 @@ mod poplibs_options;
 pub(crate) mod search;
 pub(crate) mod transforms;
 pub(crate) mod vertex_candidates;
+mod whole_grains;
 
 pub use cache::PlanCache;
 pub use plan::{
@@ -32,6 +33,7 @@ pub use plan::{
     MemoryBound,
 };
 pub use poplibs_options::PoplibsOptions;
+pub(crate) use whole_grains::in_whole_grains;
 
 use crate::poplin::{ConvParams, FieldDim, PlanError};
 use crate::shape::DType;

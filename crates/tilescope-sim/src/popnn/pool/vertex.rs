@@ -3,7 +3,7 @@
 
 use super::pool_axis::PoolAxis;
 use super::{PoolingPass, PoolingType};
-use crate::poplar::fitted_constants::POOL_WORKER_CYCLES;
+use crate::cost_constants::POOL_WORKER_CYCLES;
 use crate::targets::WORKERS;
 use std::ops::Range;
 use tilescope_report::units::Cycles;
@@ -59,7 +59,7 @@ pub(super) fn cycles(
 ) -> Cycles {
     let worker = |list: PoolWorkList| worker_cycles(pass, groups, vectors, results, list);
     let slowest = lists.map(worker).max().unwrap_or(0);
-    Cycles(7) + WORKERS * (POOL_WORKER_CYCLES + Cycles(slowest)) + Cycles(6)
+    Cycles(7) + WORKERS * (POOL_WORKER_CYCLES.cycles() + Cycles(slowest)) + Cycles(6)
 }
 
 fn worker_cycles(

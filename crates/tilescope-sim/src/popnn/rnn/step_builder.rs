@@ -1,23 +1,21 @@
 //! One step of a recurrent layer under construction.
 
 use super::{RnnParams, push};
+use crate::cost_constants::{EXPRESSION_VECTOR_CYCLES, TRANSPOSED_BLOCK_ROWS};
 use crate::poplar::exchange::{self, TileMessages};
-use crate::poplar::fitted_constants::EXPRESSION_VECTOR_CYCLES;
 use crate::poplar::tile_runs;
 use crate::poplar::work::OperationWork;
 use crate::popnn::NonLinearityType;
 use crate::popops::elementwise;
 use crate::popops::elementwise::{
-    BinaryOpType, ElementwiseExtent, TransposeMatrices, UnaryOpType, cycles, vector_width,
+    BinaryOpType, ElementwiseExtent, UnaryOpType, cycles, vector_width,
 };
 use crate::popops::relayout::{COPY_SPEED, on_tile_copies};
+use crate::popops::transpose::{TransposeMatrices, transpose};
 use crate::shape::DType;
 use crate::targets::IpuTarget;
 use crate::targets::WORKERS;
 use tilescope_report::units::{Bytes, Cycles, Elements, TileRange, TileRuns};
-
-/// Rows of the blocks that products' results are transposed in: samples that lie together.
-const BLOCK_ROWS: u64 = 8;
 
 /// Phases of one step, in order.
 pub(crate) struct RnnStepBuilder<'a> {
@@ -91,10 +89,10 @@ impl<'a> RnnStepBuilder<'a> {
         let dtype = self.dtype();
         let vertex = format!("poplar_rt::Transpose<{}>", dtype.poplar_name());
         let name = format!("{what}/Transpose");
-        let rows = self.layer.batch.min(BLOCK_ROWS);
+        let rows = self.layer.batch.min(TRANSPOSED_BLOCK_ROWS.count());
         let turn = |count: &Elements| {
             let matrices = TransposeMatrices { count: 1, rows, columns: count.0.div_ceil(rows) };
-            elementwise::transpose(dtype, matrices)
+            transpose(dtype, matrices)
         };
         push(&mut self.work, elementwise::phase(&name, vertex, 2, elements, turn));
         let bytes = tile_runs::add_per_tile(&elements.map(|count| *count * dtype.bytes()), more);
@@ -188,7 +186,7 @@ impl<'a> RnnStepBuilder<'a> {
         let cycles = |elements: &Elements| {
             let vectors = elements.0.div_ceil(WORKERS).div_ceil(vector_width(dtype));
             let start = cycles::binary(first, dtype, ElementwiseExtent::one(*elements), true);
-            start + others * WORKERS * vectors * EXPRESSION_VECTOR_CYCLES
+            start + others * WORKERS * vectors * EXPRESSION_VECTOR_CYCLES.cycles()
         };
         let vertex = format!("popops::MapExpression<{}>", dtype.poplar_name());
         push(&mut self.work, elementwise::phase(what, vertex, 3, &self.state, cycles));

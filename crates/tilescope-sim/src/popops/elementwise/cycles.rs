@@ -192,9 +192,11 @@ fn cast_core(from: DType, to: DType, elements: u64) -> u64 {
     let (load, store) = (vector_width(from), vector_width(to));
     let floating = |dtype: DType| matches!(dtype, DType::Half | DType::Float);
     match (from, to) {
-        (DType::UInt8, DType::Half) => 4 + cast_rounds(elements, 14, 9),
-        (DType::UInt8, DType::Float) => 4 + cast_rounds(elements, 14, 10),
-        (DType::Half | DType::Float, DType::UInt8) => 7 + cast_rounds(elements, 15, 12),
+        (DType::UInt8 | DType::Int8, DType::Half) => 4 + cast_rounds(elements, 14, 9),
+        (DType::UInt8 | DType::Int8, DType::Float) => 4 + cast_rounds(elements, 14, 10),
+        (DType::Half | DType::Float, DType::UInt8 | DType::Int8) => {
+            7 + cast_rounds(elements, 15, 12)
+        }
         _ if floating(from) && floating(to) => {
             // As many elements as two loads bring and one store takes: a tile has two read ports
             // and one write port.

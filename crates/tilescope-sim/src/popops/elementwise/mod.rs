@@ -2,11 +2,9 @@
 
 pub(crate) mod cycles;
 mod operation;
-mod transpose;
 
 pub(crate) use cycles::ElementwiseExtent;
 pub(crate) use operation::{BinaryOpType, UnaryOpType};
-pub(crate) use transpose::{TransposeMatrices, transpose};
 
 use crate::poplar::work::{VertexInstances, WorkPhase};
 use crate::shape::DType;
@@ -152,15 +150,11 @@ pub(crate) fn fill(name: &str, dtype: DType, elements: &TileRuns<Elements>) -> W
     phase(name, vertex, 1, elements, |count| cycles::fill(dtype, *count))
 }
 
-/// The phase that writes rows of `classes` values with a one where the label says.
-pub(crate) fn one_hot(
-    name: &str,
-    dtype: DType,
-    classes: u64,
-    elements: &TileRuns<Elements>,
-) -> WorkPhase {
+/// The phase that writes a one where each label says, `labels` on each tile.
+pub(crate) fn one_hot(name: &str, dtype: DType, labels: &TileRuns<u64>) -> WorkPhase {
     let vertex = format!("popops::EncodeOneHot<unsigned int,{}>", dtype.poplar_name());
-    phase(name, vertex, 3, elements, |count| cycles::one_hot(dtype, count.div_ceil(classes)))
+    let labels = labels.map(|count| Elements(*count));
+    phase(name, vertex, 3, &labels, |count| cycles::one_hot(dtype, *count))
 }
 
 #[cfg(test)]

@@ -1,11 +1,22 @@
-//! The host's timeline: loaders that prepare calls, and callbacks that fill stream buffers.
+//! The host's timeline: loaders that prepare calls, callbacks that fill stream buffers, and the
+//! links of a host.
 //!
 //! A loader of each instance prepares the samples of a whole call; a stream callback then fills the
-//! buffer of one micro-batch, up to the prefetch depth ahead. An IPU that comes too early waits in
-//! StreamCopyBegin.
+//! buffer of one micro-batch, up to the prefetch depth ahead, and the links of the host bring it to
+//! the IPU-Machine, from where each IPU fetches it at its own rate. An IPU that comes too early waits
+//! in StreamCopyBegin.
+
+mod epochs;
+mod host_report;
+mod instance;
+
+pub(super) use host_report::{HostCallMeasurement, host_report};
+pub use instance::loader_seconds;
 
 use crate::spec::{DataLoaderMode, HostSpec, Spec};
+use instance::InstanceResources;
 use std::collections::{BTreeMap, VecDeque};
+use tilescope_report::TargetKind;
 use tilescope_report::units::{Bytes, CycleRange, Cycles, ProgramId};
 
 /// Calls over which the loader's mean lead is taken.
@@ -15,25 +26,35 @@ const LOADER_SIMULATED_CALLS: u64 = 64;
 pub(crate) struct HostTimeline {
     spec: HostSpec,
     prefetch_depth: u64,
-    /// Cycles of a callback that fills all inputs of one micro-batch, for the instance's replicas.
+    /// Cycles of the callbacks that fill all inputs of one micro-batch, for all replicas of the
+    /// instance.
     callback: f64,
+    /// Cycles that the host's links take for a byte of each replica.
+    link_cycles_per_byte: f64,
     input_bytes: Bytes,
     samples_ready: Cycles,
+    /// When callbacks can begin.
+    open: Cycles,
     streams: BTreeMap<ProgramId, HostStream>,
+    /// When the links of the host have moved what they were given, in each direction.
+    link_in: Cycles,
+    link_out: Cycles,
     /// End of the last callback that was shown.
     shown_until: Cycles,
 }
 
-/// One stream from the host.
+/// One stream from the host, or to it.
 #[derive(Default)]
 struct HostStream {
     /// Micro-batches copied so far.
     fetched: u64,
     /// When the callback of the last one began and was done.
     begun: Cycles,
-    filled: Cycles,
+    called: Cycles,
     /// When the buffers that are still in use were emptied.
     emptied: VecDeque<Cycles>,
+    /// When the last result was with the host.
+    sent: Cycles,
 }
 
 impl HostTimeline {
@@ -41,15 +62,23 @@ impl HostTimeline {
     /// micro-batches have `input_bytes`.
     pub(crate) fn new(spec: &Spec, input_bytes: Bytes, samples_ready: Cycles) -> Self {
         let host = spec.options.host;
-        let local = f64::from(spec.options.replication_factor / spec.options.num_instances);
+        let resources = InstanceResources::new(spec);
         let clock = spec.target.chip.clock.0 as f64;
+        let link_seconds = match spec.target.kind {
+            TargetKind::Ipu => resources.replicas_of_host / host.shared_bytes_per_second,
+            TargetKind::IpuModel => 0.0,
+        };
         Self {
             spec: host,
             prefetch_depth: spec.options.prefetch_depth,
-            callback: host.seconds_per_micro_batch * clock * local,
+            callback: resources.callback_seconds(&host) * clock,
+            link_cycles_per_byte: link_seconds * clock,
             input_bytes,
             samples_ready,
+            open: Cycles::ZERO,
             streams: BTreeMap::new(),
+            link_in: Cycles::ZERO,
+            link_out: Cycles::ZERO,
             shown_until: Cycles::ZERO,
         }
     }
@@ -59,10 +88,28 @@ impl HostTimeline {
         self.samples_ready
     }
 
-    /// When the buffer of the stream's next micro-batch is full.
-    pub(crate) fn fill_next_buffer(&mut self, stream: ProgramId, bytes: Bytes) -> Cycles {
+    /// The program is launched: callbacks can begin.
+    pub(crate) fn launched(&mut self, at: Cycles) {
+        self.open = at;
+    }
+
+    /// Cycles that the host's links take for so many bytes of each replica.
+    fn link_cycles(&self, bytes: Bytes) -> Cycles {
+        Cycles::from_f64((bytes.as_f64() * self.link_cycles_per_byte).round())
+    }
+
+    /// When the IPU can begin to fetch the stream's next micro-batch, which takes it `transfer`
+    /// cycles: the callback is done, and the host's links, which move while it fetches, will not
+    /// keep it waiting.
+    pub(crate) fn fill_next_buffer(
+        &mut self,
+        stream: ProgramId,
+        bytes: Bytes,
+        transfer: Cycles,
+    ) -> Cycles {
         let share = bytes.as_f64() / self.input_bytes.max(Bytes(1)).as_f64();
         let depth = self.prefetch_depth;
+        let moving = self.link_cycles(bytes);
         let entry = self.streams.entry(stream).or_default();
         // A callback starts when the one before is done and a buffer is free.
         let free = match entry.emptied.len() as u64 >= depth {
@@ -70,16 +117,17 @@ impl HostTimeline {
             false => Cycles::ZERO,
         };
         let jitter = 1.0 + self.spec.sample_time_spread * noise(entry.fetched);
-        let start = entry.filled.max(free).max(self.samples_ready);
-        debug_assert!(start >= self.samples_ready, "a callback waits for its samples");
+        let start = entry.called.max(free).max(self.open);
+        debug_assert!(start >= self.open, "a callback waits for its samples");
         debug_assert!(
-            entry.fetched == 0 || start >= entry.filled,
+            entry.fetched == 0 || start >= entry.called,
             "callbacks of a stream follow each other"
         );
         entry.begun = start;
-        entry.filled = start + Cycles::from_f64((self.callback * share * jitter).round());
+        entry.called = start + Cycles::from_f64((self.callback * share * jitter).round());
+        self.link_in = entry.called.max(self.link_in) + moving;
         entry.fetched += 1;
-        entry.filled
+        entry.called.max(self.link_in.saturating_sub(transfer))
     }
 
     /// The stream's buffer was emptied.
@@ -92,27 +140,29 @@ impl HostTimeline {
         emptied.push_back(at);
     }
 
+    /// When the buffer for the stream's next result is free.
+    pub(crate) fn result_buffer_free(&self, stream: ProgramId) -> Cycles {
+        self.streams.get(&stream).map_or(Cycles::ZERO, |entry| entry.sent)
+    }
+
+    /// The IPU puts a result of so many bytes into its buffer from `begun` on; the host's links
+    /// move it meanwhile.
+    pub(crate) fn result_written(&mut self, stream: ProgramId, bytes: Bytes, begun: Cycles) {
+        self.link_out = self.link_out.max(begun) + self.link_cycles(bytes);
+        self.streams.entry(stream).or_default().sent = self.link_out;
+    }
+
     /// The micro-batch of a stream's last callback, and when it was at work; nothing where
     /// callbacks take no time. Callbacks of several streams that overlap are shown one behind the
     /// other.
     pub(crate) fn callback(&mut self, stream: ProgramId) -> Option<(u64, CycleRange)> {
         let entry = self.streams.get(&stream)?;
-        let busy = CycleRange::new(entry.begun.max(self.shown_until), entry.filled);
-        (entry.begun < entry.filled && busy.start < busy.end).then(|| {
+        let busy = CycleRange::new(entry.begun.max(self.shown_until), entry.called);
+        (entry.begun < entry.called && busy.start < busy.end).then(|| {
             self.shown_until = busy.end;
             (entry.fetched - 1, busy)
         })
     }
-}
-
-/// Seconds an instance's loader takes for the samples of one call.
-///
-/// `bytes` are those of all replicas' inputs.
-pub fn loader_seconds(spec: &Spec, samples: u64, bytes: Bytes) -> f64 {
-    let (host, instances) = (&spec.options.host, f64::from(spec.options.num_instances));
-    let preparing = samples as f64 / instances * host.seconds_per_sample / host.num_workers as f64;
-    let copying = bytes.as_f64() / instances / host.copy_bytes_per_second;
-    host.seconds_per_call + preparing + copying
 }
 
 /// Seconds into a call until its samples are there, when the device works for `device` seconds and
@@ -121,7 +171,7 @@ pub(crate) fn wait_for_loader(host: &HostSpec, device: f64, load: f64) -> f64 {
     match host.loader {
         DataLoaderMode::None | DataLoaderMode::Synthetic => 0.0,
         DataLoaderMode::Sync => load,
-        DataLoaderMode::Async => {
+        DataLoaderMode::Async | DataLoaderMode::AsyncRebatched => {
             let mut started: VecDeque<f64> = VecDeque::new();
             let (mut loaded, mut free, mut waited) = (0.0f64, 0.0f64, 0.0);
             for call in 0..LOADER_SIMULATED_CALLS {

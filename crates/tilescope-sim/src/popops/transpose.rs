@@ -18,6 +18,23 @@ pub(crate) struct TransposeMatrices {
 /// Largest stride of a load or store in vectors: what an instruction can hold.
 const LARGEST_STRIDE: u64 = 512;
 
+/// Most blocks of four by four that one worker is given (poplibs lib/popops/Rearrange.cpp).
+const BLOCKS_OF_ONE_WORKER: u64 = 4;
+
+impl TransposeMatrices {
+    /// Whether they are halves in blocks of four, which fast vertices take.
+    fn is_fast(self, dtype: DType) -> bool {
+        let Self { rows, columns, .. } = self;
+        let blocks = rows.is_multiple_of(4) && columns.is_multiple_of(4);
+        dtype.bytes() == Bytes(2) && blocks && 1 + 3 * (rows.max(columns) / 4) < LARGEST_STRIDE
+    }
+
+    /// Whether one vertex of the whole tile takes all of them.
+    pub(crate) fn share_a_vertex(self, dtype: DType) -> bool {
+        self.count > 1 && self.is_fast(dtype)
+    }
+}
+
 /// Tile cycles: halves in blocks of four go through the fast vertices, one supervisor vertex
 /// where there are several matrices; all else worker by worker.
 pub(crate) fn transpose(dtype: DType, matrices: TransposeMatrices) -> Cycles {
@@ -25,17 +42,18 @@ pub(crate) fn transpose(dtype: DType, matrices: TransposeMatrices) -> Cycles {
     if count == 0 || rows == 0 || columns == 0 {
         return Cycles::ZERO;
     }
-    let blocks = rows.is_multiple_of(4) && columns.is_multiple_of(4);
-    if dtype.bytes() == Bytes(2) && blocks && 1 + 3 * (rows.max(columns) / 4) < LARGEST_STRIDE {
-        return Cycles(if count == 1 {
-            WORKERS * half_worker(1, rows / 4, columns / 4)
-        } else {
-            // The supervisor vertex takes 7 cycles itself and jumps over the first 7 of the
-            // worker's codelet.
-            7 + WORKERS * (half_worker(count.div_ceil(WORKERS), rows / 4, columns / 4) - 7)
-        });
+    if !matrices.is_fast(dtype) {
+        return Cycles(WORKERS * general_worker(dtype, count.div_ceil(WORKERS), rows, columns));
     }
-    Cycles(WORKERS * general_worker(dtype, count.div_ceil(WORKERS), rows, columns))
+    let worker = |count| half_worker(count, rows / 4, columns / 4);
+    let alone = count == 1 || (rows == 4 && columns == 4 && count <= BLOCKS_OF_ONE_WORKER);
+    Cycles(if alone {
+        WORKERS * worker(count)
+    } else {
+        // The supervisor vertex takes 7 cycles itself and jumps over the first 7 of the worker's
+        // codelet.
+        7 + WORKERS * (worker(count.div_ceil(WORKERS)) - 7)
+    })
 }
 
 /// A worker's transposes of halves, sizes in fours (TransposeWorkerCycles).

@@ -1,0 +1,152 @@
+//! The host beside the IPUs: rates of the loader alone, of synthetic data and of real data, what a
+//! call is made of, and what it takes and returns.
+
+use serde::Serialize;
+use tilescope_report::units::Bytes;
+use tilescope_report::{
+    HostBottleneck, HostCallPart, HostDataSource, HostRate, HostReport, Report, ReportError,
+};
+
+/// What a report says about the host.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct HostSummary {
+    /// What holds the run back; `None` where it has no rate.
+    pub bottleneck: Option<&'static str>,
+    /// The loader alone, synthetic data and real data, as far as there are such.
+    pub rates: Vec<HostRateSummary>,
+    /// What a call is made of, in order.
+    pub call: Vec<HostCallPartSummary>,
+    /// What a call of one instance takes and returns.
+    pub tensors: Vec<HostTensorSummary>,
+    /// The first epoch, then those that follow it.
+    pub epochs: Vec<HostEpochSummary>,
+}
+
+/// Samples per second of all replicas.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct HostRateSummary {
+    /// `loader_alone`, `synthetic_data` or `real_data`.
+    pub source: &'static str,
+    pub samples_per_second: f64,
+    /// `loader`, `host_link`, `callbacks`, `host_call` or `ipu`.
+    pub bottleneck: &'static str,
+    #[serde(skip)]
+    pub rate: HostRate,
+}
+
+/// A part of a host call.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct HostCallPartSummary {
+    /// `loader`, `framework`, `launch`, `handshake`, `program` or `return`.
+    pub part: &'static str,
+    pub seconds: f64,
+    /// Share of the call.
+    pub share: f64,
+    #[serde(skip)]
+    pub kind: HostCallPart,
+}
+
+/// A tensor that one call of one instance takes or returns.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct HostTensorSummary {
+    pub name: String,
+    /// `input` or `output`.
+    pub direction: &'static str,
+    /// With its sizes: `float32[800, 1, 128, 128]`.
+    pub shape: String,
+    pub bytes: Bytes,
+}
+
+/// Equal ways through the data set.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct HostEpochSummary {
+    /// How many are like this one.
+    pub epochs: u64,
+    /// Host calls of one of them: its steps.
+    pub calls: u64,
+    pub samples: u64,
+    /// Samples of the data set that do not fill a call.
+    pub left_out: u64,
+    pub seconds: f64,
+    pub samples_per_second: f64,
+}
+
+/// What a report says about the host; `None` where that was not recorded, as in files of other
+/// tools and for programs that work on no samples.
+///
+/// # Errors
+/// Parts of the file that cannot be read.
+pub fn host(report: &Report) -> Result<Option<HostSummary>, ReportError> {
+    Ok(report.host()?.map(|host| of_report(&host)))
+}
+
+fn of_report(host: &HostReport) -> HostSummary {
+    let real = |rate: &&HostRate| rate.source == HostDataSource::RealData;
+    let running = host.rates.iter().find(real).or(host.rates.last());
+    let whole: f64 = host.call.iter().map(|time| time.seconds).sum();
+    let rates = host.rates.iter().map(|rate| HostRateSummary {
+        source: rate.source.name(),
+        samples_per_second: rate.samples_per_second,
+        bottleneck: rate.bottleneck.name(),
+        rate: *rate,
+    });
+    let call = host.call.iter().map(|time| HostCallPartSummary {
+        part: time.part.name(),
+        seconds: time.seconds,
+        share: time.seconds / whole.max(f64::MIN_POSITIVE),
+        kind: time.part,
+    });
+    let tensors = host.tensors.iter().map(|tensor| HostTensorSummary {
+        name: tensor.name.clone(),
+        direction: if tensor.is_input { "input" } else { "output" },
+        shape: format!("{}{:?}", tensor.element_type, tensor.shape),
+        bytes: tensor.bytes,
+    });
+    let epochs = host.epochs.iter().map(|epoch| HostEpochSummary {
+        epochs: epoch.epochs,
+        calls: epoch.calls,
+        samples: epoch.samples,
+        left_out: epoch.left_out,
+        seconds: epoch.seconds,
+        samples_per_second: epoch.samples as f64 / epoch.seconds.max(f64::MIN_POSITIVE),
+    });
+    HostSummary {
+        bottleneck: running.map(|rate| rate.bottleneck.name()),
+        rates: rates.collect(),
+        call: call.collect(),
+        tensors: tensors.collect(),
+        epochs: epochs.collect(),
+    }
+}
+
+/// Words for where samples come from.
+pub fn source_title(source: HostDataSource) -> &'static str {
+    match source {
+        HostDataSource::LoaderAlone => "Loader alone",
+        HostDataSource::SyntheticData => "Synthetic data",
+        HostDataSource::RealData => "Real data",
+    }
+}
+
+/// Words for what holds a rate back.
+pub fn bottleneck_title(bottleneck: HostBottleneck) -> &'static str {
+    match bottleneck {
+        HostBottleneck::Loader => "the loader",
+        HostBottleneck::HostLink => "the host's links",
+        HostBottleneck::Callbacks => "stream callbacks",
+        HostBottleneck::HostCall => "the framework around each call",
+        HostBottleneck::Ipu => "the IPUs",
+    }
+}
+
+/// Words for a part of a host call.
+pub fn part_title(part: HostCallPart) -> &'static str {
+    match part {
+        HostCallPart::Loader => "Wait for the loader",
+        HostCallPart::Framework => "Framework before the launch",
+        HostCallPart::Launch => "Launch",
+        HostCallPart::Handshake => "Handshake",
+        HostCallPart::Program => "Program",
+        HostCallPart::Results => "Return of results",
+    }
+}

@@ -1,0 +1,71 @@
+//! The host: the loader alone, synthetic data and real data side by side, what a call is made of,
+//! and what it takes and returns.
+
+use super::{SummaryFactRow, SummaryPageData, derived, row, rows_ui};
+use crate::theme::{ThemePalette, numbers, spacing};
+use egui::{RichText, Ui};
+use tilescope_analysis::host::{HostSummary, bottleneck_title, part_title, source_title};
+use tilescope_report::units::{grouped, percent, seconds};
+
+/// Why there is nothing to show.
+const ABSENT: &str = "What the host does was not recorded: the report comes from another tool or an \
+                      earlier version, was not run, or is of a program that works on no samples.";
+
+pub(super) fn host_ui(ui: &mut Ui, facts: &SummaryPageData) {
+    let weak = ThemePalette::for_ui(ui).weak_text;
+    let Some(host) = &facts.summary.host else {
+        ui.label(RichText::new(ABSENT).color(weak));
+        return;
+    };
+    let numbers = numbers(ui);
+    let tensors = host.tensors.iter().map(|tensor| {
+        let value = format!("{}, {}", tensor.shape, numbers.bytes(tensor.bytes.0));
+        let formula = "micro-batches of all replicas of an instance, one behind the other";
+        derived(&format!("{} {}", tensor.direction, tensor.name), value, formula)
+    });
+    let parts = [
+        ("Samples per second", rates(host)),
+        ("One call", call(host)),
+        ("The data set", epochs(host)),
+        ("What a call of one instance takes and returns", tensors.collect()),
+    ];
+    for (title, rows) in parts.iter().filter(|(_, rows)| !rows.is_empty()) {
+        ui.label(RichText::new(*title).color(weak));
+        rows_ui(ui, title, rows);
+        ui.add_space(spacing::XS);
+    }
+}
+
+fn rates(host: &HostSummary) -> Vec<SummaryFactRow> {
+    let rate = |of: &tilescope_analysis::host::HostRateSummary| {
+        let rate = grouped(of.samples_per_second.round() as u64);
+        let held_back = bottleneck_title(of.rate.bottleneck);
+        let value = format!("{rate}, held back by {held_back}");
+        derived(source_title(of.rate.source), value, "samples of a call / seconds of the call")
+    };
+    host.rates.iter().map(rate).collect()
+}
+
+fn call(host: &HostSummary) -> Vec<SummaryFactRow> {
+    let parts = host.call.iter().map(|of| {
+        let value = format!("{}, {} of the call", seconds(of.seconds), percent(of.share));
+        row(part_title(of.kind), value)
+    });
+    parts.collect()
+}
+
+fn epochs(host: &HostSummary) -> Vec<SummaryFactRow> {
+    let mut rows = Vec::new();
+    for (at, epoch) in host.epochs.iter().enumerate() {
+        if at == 0 {
+            rows.push(row("Steps per epoch", grouped(epoch.calls)));
+            rows.push(row("Samples of an epoch", grouped(epoch.samples)));
+            rows.push(row("Samples left out", grouped(epoch.left_out)));
+        }
+        let name = if at == 0 { "First epoch" } else { "Each later epoch" };
+        let rate = grouped(epoch.samples_per_second.round() as u64);
+        let value = format!("{}, {rate} samples per second", seconds(epoch.seconds));
+        rows.push(derived(name, value, "start of the loader + steps x seconds of a call"));
+    }
+    rows
+}

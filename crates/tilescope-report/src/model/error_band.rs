@@ -1,0 +1,56 @@
+//! How well the cost of a program is known.
+
+/// What a predicted cost rests on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum CostBasis {
+    /// Operations of the kind were measured, and the model was held against them.
+    Measured,
+    /// Published formulas; nothing of the kind was measured.
+    Formula,
+    /// Links between IPUs, streaming memory and the host.
+    Links,
+    /// Nothing published says what it costs.
+    Assumed,
+}
+
+impl CostBasis {
+    /// Every basis, the best known first.
+    pub const ALL: [CostBasis; 4] = [Self::Measured, Self::Formula, Self::Links, Self::Assumed];
+
+    /// The name in the file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Measured => "measured",
+            Self::Formula => "formula",
+            Self::Links => "links",
+            Self::Assumed => "assumed",
+        }
+    }
+
+    /// The basis of a name in a file.
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|basis| basis.name() == name)
+    }
+}
+
+/// Factors between which the true figure is expected in nine of ten cases.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FactorBand {
+    pub low: f64,
+    pub high: f64,
+}
+
+/// How far predictions of one kind of operation may be off.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ErrorBand {
+    /// Operator, as [`ModelOperation::kind`](super::ModelOperation::kind) has it; nothing for
+    /// programs of no operation.
+    pub kind: Option<String>,
+    pub basis: CostBasis,
+    /// Measured operations it is taken from.
+    pub rows: u64,
+    /// Of cycles.
+    pub cycles: FactorBand,
+    /// Of bytes.
+    pub bytes: FactorBand,
+}

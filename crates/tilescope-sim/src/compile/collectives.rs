@@ -1,0 +1,190 @@
+//! Collectives between replicas, and between the IPUs that a layer is split over.
+
+use super::fragments::ProgramBuilder;
+use super::program_tables::{FragmentItem, LeafProgramCost};
+use super::transfers::external_sync;
+use crate::graph::GraphNode;
+use crate::operators::ShardCrossing;
+use crate::poplar::code_bytes;
+use crate::poplar::exchange::send_instructions;
+use crate::poplar::work::{OperationWork, OperationWorkItem};
+use crate::popops::collective;
+use crate::popops::collective::{CollectiveKind, CollectiveRanks, CollectiveRound};
+use crate::shape::DType;
+use tilescope_report::units::{Bytes, Cycles, Elements, IpuId, OperationId, TileRuns};
+use tilescope_report::{MemoryCategory, ProgramKind, ProgramNode, TileTraffic};
+
+/// Replicas that take part in a collective.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ReplicaGroup {
+    /// All of them.
+    All,
+    /// Those that share tensors out.
+    Domain,
+    /// Those that have the same share, one of each domain (PopART's orthogonal group).
+    Orthogonal,
+}
+
+impl ProgramBuilder<'_> {
+    /// What crosses between the IPUs that a layer is split over, after a node at its edge.
+    pub(super) fn shard_collective(
+        &mut self,
+        node: &GraphNode,
+        operation: OperationId,
+        ipu: IpuId,
+    ) -> Vec<FragmentItem> {
+        let count = u64::from(self.spec.options.tensor_parallel);
+        let ranks = CollectiveRanks { count, ipus: 1, groups: 1 };
+        let halves: &[CollectiveKind] = match node.operator.shard_crossing() {
+            ShardCrossing::AllReduce => &[CollectiveKind::ReduceScatter, CollectiveKind::AllGather],
+            ShardCrossing::AllGather => &[CollectiveKind::AllGather],
+            ShardCrossing::Nothing => return Vec::new(),
+        };
+        let whole = node.outputs[0];
+        let name = self.graph.tensor(whole).name.clone();
+        let dtype = self.lowering.tensor_type(whole).dtype;
+        let elements = self.lowering.layout_or_linear(whole).elements;
+        let half = |kind: &CollectiveKind| {
+            self.collective_over(ranks, *kind, &name, (dtype, &elements), operation, ipu)
+        };
+        halves.iter().flat_map(half).collect()
+    }
+
+    /// One half of an all-reduce over some replicas; nothing where there is one.
+    pub(super) fn collective(
+        &mut self,
+        kind: CollectiveKind,
+        over: ReplicaGroup,
+        name: &str,
+        elements: (DType, &TileRuns<Elements>),
+        operation: OperationId,
+        ipu: IpuId,
+    ) -> Vec<FragmentItem> {
+        let ranks = self.ranks(over);
+        self.collective_over(ranks, kind, name, elements, operation, ipu)
+    }
+
+    /// The replicas of a group, as they lie in the system.
+    fn ranks(&self, over: ReplicaGroup) -> CollectiveRanks {
+        let options = &self.spec.options;
+        let ipus = u64::from(self.spec.target.ipus * options.tensor_parallel);
+        let sharding = &self.sharding;
+        match over {
+            ReplicaGroup::All => {
+                let count = u64::from(options.replication_factor);
+                CollectiveRanks { count, ipus, groups: 1 }
+            }
+            ReplicaGroup::Domain => CollectiveRanks { count: sharding.replicas, ipus, groups: 1 },
+            ReplicaGroup::Orthogonal => CollectiveRanks {
+                count: sharding.domains,
+                ipus: ipus * sharding.replicas,
+                groups: sharding.replicas,
+            },
+        }
+    }
+
+    fn collective_over(
+        &mut self,
+        ranks: CollectiveRanks,
+        kind: CollectiveKind,
+        name: &str,
+        (dtype, elements): (DType, &TileRuns<Elements>),
+        operation: OperationId,
+        ipu: IpuId,
+    ) -> Vec<FragmentItem> {
+        let bytes = elements.total() * dtype.bytes();
+        let rounds = collective::rounds(self.system, ranks, kind, bytes);
+        let name = format!("{name}/{}", kind.name());
+        let step = |builder: &mut Self, round: &CollectiveRound| {
+            let body = builder.collective_step(kind, &name, dtype, elements, round, operation, ipu);
+            if round.steps == 1 {
+                body
+            } else {
+                vec![FragmentItem::Loop { times: round.steps, body }]
+            }
+        };
+        rounds.iter().flat_map(|round| step(self, round)).collect()
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "a step is made of all of these")]
+    fn collective_step(
+        &mut self,
+        kind: CollectiveKind,
+        name: &str,
+        dtype: DType,
+        elements: &TileRuns<Elements>,
+        round: &CollectiveRound,
+        operation: OperationId,
+        ipu: IpuId,
+    ) -> Vec<FragmentItem> {
+        let share = |count: &Elements| Elements::from_f64((count.as_f64() * round.share).ceil());
+        let part = elements.map(share);
+        let (slice, add) = collective::step_phases(kind, dtype, &part);
+        let phases = |phase| OperationWork {
+            items: vec![OperationWorkItem::Phase(phase)],
+            temporaries: Vec::new(),
+        };
+        let mut items = self.tables.work(Some(operation), name, ipu, &phases(slice)).items;
+        items.extend(self.cross_replica_copy(
+            name,
+            &part.map(|count| *count * dtype.bytes()),
+            round,
+            ipu,
+        ));
+        if let Some(add) = add {
+            items.extend(self.tables.work(Some(operation), name, ipu, &phases(add)).items);
+        }
+        items
+    }
+
+    /// The copy of one step to the neighbours: every replica sends and receives as much.
+    fn cross_replica_copy(
+        &mut self,
+        name: &str,
+        bytes: &TileRuns<Bytes>,
+        round: &CollectiveRound,
+        ipu: IpuId,
+    ) -> Vec<FragmentItem> {
+        let total = bytes.total();
+        let tiles = bytes.tile_count();
+        let sync = external_sync(&mut self.tables);
+        // The replicas run alike, so none waits longer for the others than the signal takes.
+        let cycles = self.system.external_sync_cycles;
+        let waiting = super::program_tables::whole_ipu_cost(ipu, cycles, self.tables.tiles_per_ipu);
+        self.tables.costs.insert(sync, waiting);
+        self.tables.programs[sync.index()].ipu = Some(ipu);
+        let cycles = Cycles::from_f64((total.as_f64() / round.bytes_per_cycle).ceil());
+        let cost = LeafProgramCost {
+            bytes_in: total,
+            bytes_out: total,
+            active_tiles: tiles,
+            ..super::program_tables::whole_ipu_cost(ipu, cycles, tiles)
+        };
+        let name = format!("{name}/crossReplicaCopy");
+        let program =
+            ProgramNode { ipu: Some(ipu), ..ProgramNode::new(ProgramKind::GlobalExchange, name) };
+        let target = self.tables.kind;
+        let copy = self.tables.push_leaf_with_cost(program, cost, bytes);
+        // Equal steps of one IPU share their code.
+        let print = format!("{round:?} {bytes:?}");
+        let known = self.tables.code_exists_or_insert(ipu, &print);
+        let code_bytes =
+            if known { Bytes::ZERO } else { code_bytes::collective_code_bytes(target) };
+        let traffic = bytes.map(|bytes| TileTraffic {
+            bytes_in: *bytes,
+            bytes_out: *bytes,
+            bytes_delivered: *bytes,
+            messages_in: send_instructions(*bytes, 1),
+            messages_out: send_instructions(*bytes, 1),
+            code_bytes,
+        });
+        self.tables.traffic(copy, ipu, traffic, MemoryCategory::GlobalExchangeCode);
+        if !known {
+            let steps = code_bytes::collective_step_bytes(round.steps, round.ranks);
+            self.tables.code_on(MemoryCategory::ControlCode, ipu, bytes, steps.control);
+            let category = MemoryCategory::InternalExchangeCode;
+            self.tables.code_on(category, ipu, bytes, steps.internal_exchange);
+        }
+        vec![FragmentItem::Leaf(sync), FragmentItem::Leaf(copy)]
+    }
+}

@@ -1,0 +1,201 @@
+//! Bytes of code and state: what a program costs a tile besides its tensors.
+//!
+//! Poplar's code generator is closed: these are read off the few published totals. Sizes of vertex
+//! code that are counted from public assembly stand in `poplar::code_bytes`.
+
+use super::ConstantUnit::{Bytes, Count, Ratio};
+use super::cost_constants;
+
+cost_constants! { MEMORY_CONSTANTS:
+    /// A tile's share of the program on an IPU Model
+    MODEL_TILE_BYTES = 14.0, Bytes, Fitted {
+        source: "memory of the reduction rows",
+        serves: "validate",
+    }
+
+    /// What the first tile of an IPU Model has in addition: the program's own variables
+    MODEL_FIRST_TILE_BYTES = 96.0, Bytes, Fitted {
+        source: "fullest tiles of the reduction rows",
+        serves: "validate",
+    }
+
+    /// Code of copies that bring rearranged operands into place, where code is compiled
+    REARRANGING_CODE_BYTES = 1_400.0, Bytes, Fitted {
+        source: "memory of the 1x1 Inception convolutions; other rows held out",
+        serves: "validate: convolutions",
+    }
+
+    /// State of a conv vertex that its list of edges does not account for
+    CONV_FIELD_BYTES = 16.0, Bytes, Fitted {
+        source: "vertex state of the matmul tutorial, by poplibs' field layout",
+        serves: "matrix products, convolutions",
+    }
+
+    /// State of a vertex with one edge: a header and a pointer
+    SINGLE_EDGE_STATE_BYTES = 12.0, Bytes, Assumed {
+        source: "what an empty program has, and the vertex state of the matmul tutorial",
+        serves: "vertex state",
+    }
+
+    /// State of a vertex with more edges; lists of them lie in field data
+    VERTEX_STATE_BYTES = 16.0, Bytes, Assumed {
+        source: "the same",
+        serves: "vertex state",
+    }
+
+    /// Scratch memory of a SLIC vertex beside its second output buffer
+    SLIC_SCRATCH_BYTES = 208.0, Bytes, Assumed {
+        source: "the planner counts 200 bytes (poplibs ConvModel.cpp)",
+        serves: "convolutions by SLIC",
+    }
+
+    /// Taken at the bottom of a memory element or region before the first variable that opens it
+    ELEMENT_RESERVED_BYTES = 24.0, Bytes, Measured {
+        source: "fullest tiles of Poplar's op benchmarks",
+        serves: "including gaps, fullest tile",
+    }
+
+    /// Stack of a GC2's tile
+    MK1_STACK_BYTES = 3_168.0, Bytes, Measured {
+        source: "3,852,288 B on 1,216 tiles, graphcore/tensorflow docs/logging.rst",
+        serves: "every tile of a Mk1",
+    }
+
+    /// Stack of a GC200's tile
+    MK2_STACK_BYTES = 1_100.0, Bytes, Assumed {
+        source: "upper bound left by the dense-layer report of ipu_tensorflow_addons",
+        serves: "every tile of a Mk2 or Bow",
+    }
+
+    /// Control code of an empty program on a tile
+    EMPTY_CONTROL_CODE_BYTES = 700.0, Bytes, Measured {
+        source: "an adder on GC2, graphcore/tensorflow docs/logging.rst",
+        serves: "every tile",
+    }
+
+    /// Vertex code of an empty program on a tile
+    EMPTY_VERTEX_CODE_BYTES = 140.0, Bytes, Measured {
+        source: "the same adder",
+        serves: "every tile",
+    }
+
+    /// Host exchange code of an empty program on a tile
+    EMPTY_HOST_EXCHANGE_CODE_BYTES = 289.0, Bytes, Measured {
+        source: "the same adder",
+        serves: "every tile",
+    }
+
+    /// Internal exchange code of an empty program on a tile
+    EMPTY_INTERNAL_EXCHANGE_CODE_BYTES = 48.0, Bytes, Measured {
+        source: "the same adder",
+        serves: "every tile",
+    }
+
+    /// Variables of an empty program on a tile
+    EMPTY_VARIABLE_BYTES = 32.0, Bytes, Measured {
+        source: "the same adder",
+        serves: "every tile",
+    }
+
+    /// Vertex state of an empty program on a tile
+    EMPTY_VERTEX_STATE_BYTES = 12.0, Bytes, Measured {
+        source: "the same adder",
+        serves: "every tile",
+    }
+
+    /// Headers of host packets of an empty program on a tile
+    EMPTY_PACKET_HEADER_BYTES = 8.0, Bytes, Measured {
+        source: "the same adder",
+        serves: "every tile",
+    }
+
+    /// Counters of the profiler besides one for each compute set
+    EXTRA_COUNTERS = 2.0, Count("counters"), Assumed {
+        source: "no published figure shows them alone",
+        serves: "instrumentation results",
+    }
+
+    /// Control code of one step on a tile that takes part
+    CONTROL_BYTES_PER_STEP = 24.0, Bytes, Measured {
+        source: "a launch of the same adder",
+        serves: "control code",
+    }
+
+    /// Exchange code of one received message, and of one send of up to 64 words
+    EXCHANGE_BYTES_PER_MESSAGE = 4.0, Bytes, Published {
+        source: "poplibs lib/popops/DynamicSlice.cpp",
+        serves: "internal exchange code",
+    }
+
+    /// Host exchange code of one packet
+    HOST_BYTES_PER_PACKET = 12.0, Ratio("bytes"), Fitted {
+        source: "host exchange code of BERT-Large with one replica, transfers of weights included",
+        serves: "host exchange code",
+    }
+
+    /// Largest packet from the host to a tile
+    HOST_PACKET_IN_BYTES = 1_024.0, Bytes, Published {
+        source: "osmarks/ipu-stack, exchange notes",
+        serves: "host exchange code",
+    }
+
+    /// Largest packet from a tile to the host
+    HOST_PACKET_OUT_BYTES = 256.0, Bytes, Published {
+        source: "osmarks/ipu-stack, exchange notes",
+        serves: "host exchange code",
+    }
+
+    /// Code of one end of a copy between IPUs
+    INTER_IPU_END_CODE_BYTES = 8.0, Bytes, Assumed {
+        source: "no published figure shows it alone",
+        serves: "global exchange code",
+    }
+
+    /// Code of each 64-word send of a copy between IPUs
+    INTER_IPU_SEND_CODE_BYTES = 8.0, Bytes, Assumed {
+        source: "no published figure shows it alone",
+        serves: "global exchange code",
+    }
+
+    /// Code of copy vertices on a tile that has any
+    COPY_CODE_BYTES = 690.0, Bytes, Fitted {
+        source: "what the dense layer's total leaves",
+        serves: "vertex code",
+    }
+
+    /// Code of a codelet whose size was not counted: about what the small ones take that were
+    OTHER_VERTEX_CODE_BYTES = 240.0, Bytes, Assumed {
+        source: "sizes in poplar/code_bytes.rs, counted from assembly sources",
+        serves: "vertex code",
+    }
+
+    /// Global exchange code of one half of an all-reduce between replicas on a tile: one looped exchange
+    COLLECTIVE_BYTES = 8.0, Bytes, Fitted {
+        source: "code of BERT-Large with four replicas (Memory and performance optimisation, 4.3)",
+        serves: "code of replicas",
+    }
+
+    /// Control code of each switch case of a collective's step, one for each replica that may run it
+    SWITCH_CASE_CODE_BYTES = 12.0, Bytes, Fitted {
+        source: "the same table",
+        serves: "code of replicas",
+    }
+
+    /// Replicas from which steps are looped and find their neighbour in a table: unrolled switches would grow with the square of the replicas
+    MAX_UNROLLED_SWITCH_CASES = 8.0, Count("replicas"), Assumed {
+        source: "the one published program has four",
+        serves: "code of replicas",
+    }
+
+    /// Internal exchange code of one step's slice and addition
+    COLLECTIVE_STEP_EXCHANGE_BYTES = 32.0, Bytes, Fitted {
+        source: "the same table",
+        serves: "code of replicas",
+    }
+
+    /// Internal exchange code of the loop around all steps
+    COLLECTIVE_LOOP_EXCHANGE_BYTES = 128.0, Bytes, Fitted {
+        source: "the same table",
+        serves: "code of replicas",
+    }
+}

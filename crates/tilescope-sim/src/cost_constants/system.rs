@@ -1,0 +1,126 @@
+//! What surrounds the tiles: links between IPUs, sync, streaming memory and the host.
+
+use super::ConstantUnit::{Bytes, Count, Cycles, Ratio};
+use super::cost_constants;
+
+cost_constants! { SYSTEM_CONSTANTS:
+    /// Rate between paired IPUs: four links of 128 Gibit/s at 85 %
+    PAIR_BYTES_PER_SECOND = 58.4e9, Ratio("bytes/s"), Published {
+        source: "poplibs lib/poplibs_test/Util.cpp, addGlobalExchangeConstraints",
+        serves: "copies between IPUs, collectives",
+    }
+
+    /// Rate up or down the ladder of pairs: two of those links
+    LADDER_BYTES_PER_SECOND = 29.2e9, Ratio("bytes/s"), Published {
+        source: "poplibs lib/poplibs_test/Util.cpp, addGlobalExchangeConstraints",
+        serves: "copies between IPUs, collectives",
+    }
+
+    /// Rate over GW-Links of one IPU's share: 2 x 100 Gbit/s for the four of a machine
+    GATEWAY_BYTES_PER_SECOND = 6.25e9, Ratio("bytes/s"), Published {
+        source: "Bow-2000 data sheet",
+        serves: "collectives over several racks",
+    }
+
+    /// Rate between one IPU and what is behind its eight PCIe lanes, without a framework: memory of a plain program's stream, and streaming memory, of which no measurement is public
+    REMOTE_BYTES_PER_SECOND = 20.1e9, Ratio("bytes/s"), Measured {
+        source: "graphcore/examples tut6 on hardware: 40.04 MB in 2,641,488 cycles",
+        serves: "off-loaded tensors, streams of plain programs",
+    }
+
+    /// Before the transfer of a copy that no callback on the host answers
+    REMOTE_BEGIN_CYCLES = 155.0, Cycles, Measured {
+        source: "shortest StreamCopyBegin of the lightweight-profiling tutorial",
+        serves: "off-loaded tensors",
+    }
+
+    /// After the transfer of such a copy
+    REMOTE_END_CYCLES = 87.0, Cycles, Measured {
+        source: "shortest StreamCopyEnd of the lightweight-profiling tutorial",
+        serves: "off-loaded tensors",
+    }
+
+    /// A sync between IPUs, after the last one has arrived
+    EXTERNAL_SYNC_CYCLES = 600.0, Cycles, Published {
+        source: "Target::getGlobalSyncCycles, IPU21",
+        serves: "programs on several IPUs, host copies",
+    }
+
+    /// Rate from the host to one IPU of a PopTorch program
+    HOST_BYTES_PER_SECOND = 5.3e9, Ratio("bytes/s"), Fitted {
+        source: "single-replica row of the PopTorch data-loading tutorial",
+        serves: "host copies",
+    }
+
+    /// One stream copy besides its transfer
+    STREAM_HANDSHAKE_SECONDS = 8_100.0 / 1.33e9, Ratio("s"), Fitted {
+        source: "trace of the PopTorch pipelining tutorial, where 40 copies leave 8,100 cycles each",
+        serves: "host copies",
+    }
+
+    /// Share of that handshake that comes after the transfer
+    STREAM_END_SHARE = 0.1, Ratio("share"), Assumed {
+        source: "only the sum was fitted",
+        serves: "StreamCopyBegin and StreamCopyEnd in traces",
+    }
+
+    /// Rate of the IPU Model's host
+    MODEL_HOST_BYTES_PER_CYCLE = 6.0, Ratio("bytes/cycle"), Fitted {
+        source: "graphcore/examples tut6: 40.04 MB in 6,663,551 cycles",
+        serves: "host copies of an IPU Model",
+    }
+
+    /// Before a transfer on the IPU Model
+    MODEL_STREAM_BEGIN_CYCLES = 200.0, Cycles, Assumed {
+        source: "control copies of the matmul tutorial leave about 300 cycles each besides the exchange behind them",
+        serves: "host copies of an IPU Model",
+    }
+
+    /// After a transfer on the IPU Model
+    MODEL_STREAM_END_CYCLES = 60.0, Cycles, Assumed {
+        source: "the same control copies",
+        serves: "host copies of an IPU Model",
+    }
+
+    /// A sync signal of the IPU Model per hop, there and back counted apart
+    MODEL_SYNC_SECONDS_PER_HOP = 15e-9, Ratio("s"), Published {
+        source: "poplibs lib/poplibs_test/Util.cpp, setGlobalSyncLatency",
+        serves: "several IPUs of an IPU Model",
+    }
+
+    /// Memory of an I/O tile over that of its data: a rule of thumb
+    IO_TILE_OVERHEAD = 1.05, Ratio("ratio"), Published {
+        source: "Memory and performance optimisation, 4.4.2",
+        serves: "the note on the number of I/O tiles",
+    }
+
+    /// Bytes below which two-way rings win on a Barley twist: of an all-gather, and twice as many of a reduce-scatter
+    SMALL_BARLEY_TWIST_BYTES = 196_608.0, Bytes, Published {
+        source: "poplibs lib/popops/ReplicatedCollectives.cpp",
+        serves: "collectives",
+    }
+
+    /// Bytes below which a method with fewer steps wins
+    SMALL_ALL_GATHER_BYTES = 622_592.0, Bytes, Published {
+        source: "poplibs lib/popops/ReplicatedCollectives.cpp",
+        serves: "collectives",
+    }
+
+    /// The same from five replicas
+    SMALL_BYTES_FROM_FIVE_RANKS = 2_490_368.0, Bytes, Published {
+        source: "poplibs lib/popops/ReplicatedCollectives.cpp",
+        serves: "collectives",
+    }
+
+    /// The same from nine replicas
+    SMALL_BYTES_FROM_NINE_RANKS = 19_922_944.0, Bytes, Published {
+        source: "poplibs lib/popops/ReplicatedCollectives.cpp",
+        serves: "collectives",
+    }
+
+    /// Replicas from which no pair of rings is used whatever the size
+    MANY_RANKS = 16.0, Count("replicas"), Published {
+        source: "poplibs lib/popops/ReplicatedCollectives.cpp",
+        serves: "collectives",
+    }
+}

@@ -1,0 +1,107 @@
+//! Cycles and messages of what tiles do.
+//!
+//! "All planned rows" are the gemm, fc and conv rows of Poplar's IPU Model op benchmarks,
+//! `tests/data/poplar_ipumodel_ops.csv`. The six constants fitted on them were fitted together, by
+//! least absolute relative error of cycles, with the phases that lowering makes of the rows, and
+//! are shared by all operations and chips. `tests/headless/validate.rs` states the errors left.
+
+use super::ConstantUnit::{Count, Cycles, Ratio};
+use super::cost_constants;
+
+cost_constants! { TILE_CONSTANTS:
+    /// Start of an exchange, sync included; the run adds it once per phase
+    EXCHANGE_START_CYCLES = 320.0, Cycles, Fitted {
+        source: "cycles of all planned rows",
+        serves: "every exchange",
+    }
+
+    /// Part of the start of an exchange that a trace shows as internal sync
+    INTERNAL_SYNC_CYCLES = 100.0, Cycles, Measured {
+        source: "trace of Graphcore's matmul tutorial",
+        serves: "which part of an exchange traces show as sync",
+    }
+
+    /// Start of a compute set, sync included; the run adds it once per compute set
+    COMPUTE_START_CYCLES = 80.0, Cycles, Fitted {
+        source: "cycles of all planned rows",
+        serves: "every compute set",
+    }
+
+    /// Arranging broadcast weights on the tile, per cycle of their exchange at 4 bytes per cycle
+    WEIGHT_REARRANGE_CYCLES_PER_EXCHANGE_CYCLE = 0.241, Ratio("cycles per cycle"), Fitted {
+        source: "cycles of all planned rows",
+        serves: "matrix products, convolutions",
+    }
+
+    /// Rearranging data whose elements are smaller than a word, for exchanges move words; of floats the best fit is 0
+    SUBWORD_REARRANGE_CYCLES_PER_BYTE = 0.262, Ratio("cycles/byte"), Fitted {
+        source: "cycles of all planned rows",
+        serves: "planned operations, layout changes, stencils",
+    }
+
+    /// Gathering the input of kernels larger than one on the tile
+    KERNEL_GATHER_CYCLES_PER_BYTE = 0.068, Ratio("cycles/byte"), Fitted {
+        source: "cycles of all planned rows",
+        serves: "convolutions with kernels larger than one",
+    }
+
+    /// One piece gathered where groups of channels do not divide the channels
+    RAGGED_PIECE_COPY_CYCLES = 13.5, Ratio("cycles"), Fitted {
+        source: "cycles of all planned rows",
+        serves: "planned operations with odd sizes, stencils",
+    }
+
+    /// On-tile copies before the first byte moves
+    ON_TILE_COPY_CYCLES = 200.0, Cycles, Fitted {
+        source: "reduction rows whose results are written out of order",
+        serves: "layout changes, reductions",
+    }
+
+    /// A pooling worker besides those of the published formula, which is younger than the rows
+    POOL_WORKER_CYCLES = 22.0, Cycles, Fitted {
+        source: "plans of the pooling rows",
+        serves: "pooling",
+    }
+
+    /// Copying a half that no neighbour goes with: a worker reads and writes words for it
+    HALF_COPY_CYCLES = 10.0, Cycles, Fitted {
+        source: "pooling row with single channels",
+        serves: "copies in pieces of two bytes",
+    }
+
+    /// Each of many short messages takes its receiver so much besides its words
+    MESSAGE_CYCLES = 5.0, Cycles, Fitted {
+        source: "reduction rows",
+        serves: "exchanges of many short messages",
+    }
+
+    /// One more operation on a vector inside a fused expression: arithmetic and a load
+    EXPRESSION_VECTOR_CYCLES = 2.0, Cycles, Assumed {
+        source: "the generated code is not public",
+        serves: "gates of recurrent layers",
+    }
+
+    /// Rows of the blocks that recurrent steps' results are transposed in: samples that lie together
+    TRANSPOSED_BLOCK_ROWS = 8.0, Count("rows"), Assumed {
+        source: "the layout is not public",
+        serves: "recurrent layers",
+    }
+
+    /// Messages a tile receives, and as many that it sends, when data moves to another mapping in the same order
+    RELAYOUT_MESSAGES = 4.0, Count("messages"), Assumed {
+        source: "guessed from the exchange code of published profiles",
+        serves: "internal exchange code",
+    }
+
+    /// Messages a tile receives, and as many that it sends, in a broadcast
+    BROADCAST_MESSAGES = 2.0, Count("messages"), Assumed {
+        source: "guessed from the exchange code of published profiles",
+        serves: "internal exchange code",
+    }
+
+    /// Messages when the order changes too
+    TRANSPOSING_MESSAGES = 16.0, Count("messages"), Assumed {
+        source: "guessed from the exchange code of published profiles",
+        serves: "internal exchange code",
+    }
+}

@@ -1,0 +1,148 @@
+//! What the planner expects products and convolutions to cost, before anything is lowered.
+
+use super::planned_products::ProductPlans;
+use super::{ConvOp, LoweringContext, MatMulOp, MatMulPhase, NodeOperands};
+use crate::poplin::ConvParams;
+use crate::poplin::planner::{ConvPlan, ConvTrainingPlans, MemoryBound, in_whole_grains};
+use std::ops::{Add, Mul};
+use tilescope_report::units::{Bytes, Cycles};
+
+/// What plans are expected to cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PlannedCost {
+    pub cycles: Cycles,
+    /// Plans that need more memory than they may have.
+    pub above_bound: u64,
+    /// Plans that memory decided: they are done in parts one after the other, fill more than half
+    /// of what they may have, or need more.
+    pub short_of_memory: u64,
+}
+
+impl From<&ConvPlan> for PlannedCost {
+    fn from(plan: &ConvPlan) -> Self {
+        let within = |share: u64| match plan.bound {
+            MemoryBound::Within(bytes) => plan.estimate.temp_bytes <= Bytes(bytes.0 / share),
+            MemoryBound::Raised(_) | MemoryBound::None => false,
+        };
+        Self {
+            cycles: plan.estimate.total_cycles,
+            above_bound: u64::from(!within(1)),
+            short_of_memory: u64::from(plan.partition.serial() > 1 || !within(2)),
+        }
+    }
+}
+
+impl Add for PlannedCost {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            cycles: self.cycles + other.cycles,
+            above_bound: self.above_bound + other.above_bound,
+            short_of_memory: self.short_of_memory + other.short_of_memory,
+        }
+    }
+}
+
+/// So often one after the other.
+impl Mul<u64> for PlannedCost {
+    type Output = Self;
+
+    fn mul(self, times: u64) -> Self {
+        Self { cycles: self.cycles * times, ..self }
+    }
+}
+
+/// For which sizes plans are asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlannedSizes {
+    AsTheyAre,
+    /// Rounded up to sizes that can be cut; nothing where they are such.
+    WholeGrains,
+}
+
+impl PlannedSizes {
+    fn of(self, params: ConvParams) -> Option<ConvParams> {
+        match self {
+            Self::AsTheyAre => Some(params),
+            Self::WholeGrains => in_whole_grains(&params),
+        }
+    }
+}
+
+impl LoweringContext<'_> {
+    /// What the planner expects of one product of a layer.
+    pub(crate) fn matmul_planned_cost(
+        &self,
+        node: &NodeOperands,
+        matmul: &MatMulOp,
+        sizes: PlannedSizes,
+    ) -> Option<PlannedCost> {
+        let (params, cut) = self.matmul_params(node, matmul).ok()?;
+        let planned = self.matmul_plans(node, &sizes.of(params)?).ok()?;
+        let plan = match (&planned, matmul.product) {
+            (ProductPlans::Inference(plan), _) => plan,
+            (ProductPlans::Training(plans), MatMulPhase::Forward) => &plans.forward,
+            (ProductPlans::Training(plans), MatMulPhase::InputGradient) => &plans.backward,
+            (ProductPlans::Training(plans), MatMulPhase::WeightGradient) => &plans.update,
+        };
+        Some(PlannedCost::from(plan) * cut.parts())
+    }
+
+    /// What the planner expects of a convolution, and of its gradients where it is trained.
+    pub(crate) fn conv_planned_cost(
+        &self,
+        node: &NodeOperands,
+        conv: &ConvOp,
+        sizes: PlannedSizes,
+    ) -> Option<PlannedCost> {
+        let params = self.conv_params(node, conv);
+        Some(match self.conv_forward_plans(node, &sizes.of(params)?).ok()? {
+            ProductPlans::Inference(plan) => plan.as_ref().into(),
+            ProductPlans::Training(plans) => {
+                let ConvTrainingPlans { forward, backward, update } = plans.as_ref();
+                PlannedCost::from(forward) + backward.into() + update.into()
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::poplin::planner::{ConvOptions, ConvPass, PoplibsOptions, plan};
+    use crate::shape::DType;
+    use crate::spec_keys::Proportion;
+    use crate::targets::{IpuTarget, find_chip};
+
+    fn cost(params: &ConvParams) -> PlannedCost {
+        let chip = find_chip("mk2").expect("a chip");
+        let machine = IpuTarget { tiles: 64, ..IpuTarget::all_tiles_of(*chip) };
+        let library = PoplibsOptions {
+            available_memory_proportion: Proportion::new(0.05),
+            ..PoplibsOptions::default()
+        };
+        let options = ConvOptions { pass: ConvPass::FcInferenceForward, library };
+        (&plan(&machine, params, &options).expect("a plan")).into()
+    }
+
+    /// Short of memory, sizes around powers of two, of which many are primes, cost about what their
+    /// neighbours do, or it is told that padding them is worth it.
+    #[test]
+    fn no_size_is_slow_in_silence() {
+        let mut told = 0;
+        for (m, k) in [(64, 512), (256, 1024)] {
+            for n in [509, 512, 513, 1021, 1024, 1025, 2039, 2048, 2049] {
+                let params = ConvParams::matmul(DType::Half, 1, m, k, n);
+                let given = cost(&params);
+                let Some(whole) = in_whole_grains(&params) else { continue };
+                let padded = cost(&whole);
+                if given.cycles > 2 * padded.cycles {
+                    assert!(given.short_of_memory > 0, "{params:?}: {given:?} {padded:?}");
+                    told += 1;
+                }
+            }
+        }
+        assert!(told > 0, "memory is short enough for the test to mean something");
+    }
+}

@@ -1,0 +1,204 @@
+//! Tensors whose innermost dimension becomes another one: blocks of the two groupings are brought
+//! to one tile each and transposed there (poplibs lib/popops/Rearrange.cpp).
+
+use super::transpose::{TransposeMatrices, transpose};
+use crate::poplar::exchange;
+use crate::poplar::tile_runs::per_tile;
+use crate::poplar::work::{
+    OperationWork, TemporaryVariable, VertexInstances, WorkPhase, WorkPhaseKind,
+};
+use crate::poputil::tensor_layout::{ElementOrder, TensorLayout};
+use crate::shape::{DType, TensorInfo, gcd};
+use crate::targets::IpuTarget;
+use tilescope_report::MemoryCategory;
+use tilescope_report::units::{Elements, TileId, TileRuns};
+
+/// Shortest side of a block that a transposition is cut into.
+const MIN_BLOCK_SIDE: u64 = 4;
+
+/// Blocks of a tensor: how many elements of each of two dimensions lie together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TransposeBlockShape {
+    /// Elements of the dimension that is innermost now.
+    pub from: u64,
+    /// Elements of the dimension that becomes innermost.
+    pub to: u64,
+}
+
+impl TransposeBlockShape {
+    /// Smaller blocks of the same elements, where sides are multiples of four: cut by the prime
+    /// factors of the area in units of 4x4, the smallest first, as long as there are no more
+    /// blocks than tiles (popops `Rearrange.cpp` updateGrouping).
+    pub(crate) fn spread(self, elements: Elements, tiles: u64) -> Self {
+        if !self.from.is_multiple_of(MIN_BLOCK_SIDE) || !self.to.is_multiple_of(MIN_BLOCK_SIDE) {
+            return self;
+        }
+        // Few large blocks would leave most tiles idle while some transpose for long.
+        let mut area = self.from * self.to / (MIN_BLOCK_SIDE * MIN_BLOCK_SIDE);
+        let blocks = self.count(elements);
+        let mut cut = 1;
+        while let Some(prime) = (2..=area).find(|factor| area.is_multiple_of(*factor)) {
+            if blocks * cut * prime > tiles {
+                break;
+            }
+            cut *= prime;
+            area /= prime;
+        }
+        let from = gcd(cut, self.from / MIN_BLOCK_SIDE);
+        let to = gcd(cut / from, self.to / MIN_BLOCK_SIDE);
+        Self { from: self.from / from, to: self.to / to }
+    }
+
+    /// Blocks that hold `elements`.
+    pub(crate) fn count(&self, elements: Elements) -> u64 {
+        elements.div_ceil((self.from * self.to).max(1)).0
+    }
+}
+
+/// Smallest grouping that is worth a regroup: 4 halves or 2 floats
+/// (getMinimumRegroupGrainSize).
+pub(crate) fn regroup_grain(data_type: DType) -> u64 {
+    match data_type {
+        DType::Float => 2,
+        DType::Quarter => 8,
+        _ => 4,
+    }
+}
+
+/// The blocks that a tensor which lies like `from` is transposed in to lie like `to`: where their
+/// innermost dimensions differ, and both are grouped in grains (regroupIfBeneficial).
+pub(crate) fn blocks_between(
+    ty: &TensorInfo,
+    from: &TensorLayout,
+    to: (usize, u64),
+) -> Option<TransposeBlockShape> {
+    let from_axis = from.order.innermost(&ty.shape).0;
+    let from_group = from.group_on_tile(&ty.shape);
+    let (to_axis, to_group) = (to.0, gcd(to.1, ty.shape.get(to.0).copied()?));
+    let grain = regroup_grain(ty.dtype);
+    let usable = |group: u64| group.is_multiple_of(grain);
+    // Only what is computed with lies in groups.
+    let valid = matches!(ty.dtype, DType::Half | DType::Float);
+    (valid && from_axis != to_axis && usable(from_group) && usable(to_group))
+        .then_some(TransposeBlockShape { from: from_group, to: to_group })
+}
+
+/// A tensor that was transposed in blocks.
+pub(crate) struct RegroupedTensor {
+    /// The blocks, after they were spread over the tiles.
+    pub blocks: TransposeBlockShape,
+    /// Where they lie.
+    pub layout: TensorLayout,
+}
+
+/// Adds what transposes a tensor in such blocks, dealt evenly to the tiles that hold it.
+pub(crate) fn regroup(
+    work: &mut OperationWork,
+    machine: &IpuTarget,
+    ty: &TensorInfo,
+    from: &TensorLayout,
+    (blocks, to_axis): (TransposeBlockShape, usize),
+    name: &str,
+) -> RegroupedTensor {
+    let tiles = machine.tiles;
+    let blocks = blocks.spread(ty.elements(), tiles.into());
+    let size = Elements(blocks.from * blocks.to);
+    let count = blocks.count(ty.elements());
+    let each = count.div_ceil(u64::from(from.elements.tile_count()).max(1));
+    let mut left = count;
+    let counts: TileRuns<u64> = per_tile(TileId(0).onwards().map_while(|tile| {
+        let count = each.min(left);
+        left -= count;
+        (count > 0).then_some((tile, count))
+    }));
+    // Blocks divide both dimensions, so they hold every element once.
+    let held = counts.map(|count| size * *count);
+    let group = blocks.to;
+    let layout =
+        TensorLayout { elements: held, order: ElementOrder::Grouped { axis: to_axis, group } };
+    let bytes = layout.bytes(ty.dtype.bytes());
+    let start = work.phases().len();
+    work.push_some(exchange::relayout(
+        &format!("{name}/preRegroup"),
+        &from.bytes(ty.dtype.bytes()),
+        &bytes,
+        true,
+        tiles,
+        machine.exchange_speed(),
+    ));
+    work.push(transpose_phase(&format!("{name}/Transpose"), machine, ty.dtype, blocks, &counts));
+    let mut temporary = |part: &str, live| {
+        work.temporaries.push(TemporaryVariable::anywhere(
+            format!("{name}/{part}"),
+            MemoryCategory::Rearrangement,
+            bytes.clone(),
+            live,
+        ));
+    };
+    temporary("preRegroup", start..start + 2);
+    // What comes out lies beside what went in, and goes with the next exchange.
+    temporary("partialTranspose", start + 1..start + 3);
+    RegroupedTensor { blocks, layout }
+}
+
+/// The compute set that transposes so many blocks of each tile.
+fn transpose_phase(
+    name: &str,
+    machine: &IpuTarget,
+    dtype: DType,
+    blocks: TransposeBlockShape,
+    counts: &TileRuns<u64>,
+) -> WorkPhase {
+    let TransposeBlockShape { from, to } = blocks;
+    let blocks = |count| TransposeMatrices { count, rows: to, columns: from };
+    let cycles = counts.map(|count| transpose(dtype, blocks(*count)));
+    let together = |count: u64| blocks(count).share_a_vertex(dtype);
+    let kinds = [("Transpose", false), ("Transpose1D", true)];
+    let vertices = kinds.into_iter().map(|(kind, whole_tile)| {
+        let vertices = |count: u64| match (whole_tile, together(count)) {
+            (true, true) => 1,
+            (false, false) => count.min(machine.workers()),
+            _ => 0,
+        };
+        let on_tiles = counts.iter().flat_map(|(range, count)| {
+            range.iter().map(move |tile| (tile, *count)).collect::<Vec<_>>()
+        });
+        let instances = per_tile(on_tiles.map(|(tile, count)| (tile, vertices(count))));
+        let kind = format!("poplar_rt::{kind}<{}>", dtype.poplar_name());
+        VertexInstances::of_edges(kind, instances, 2)
+    });
+    let vertices = vertices.filter(|vertex| !vertex.count.is_empty()).collect();
+    WorkPhase { name: name.to_string(), kind: WorkPhaseKind::Compute { cycles, vertices } }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_spread_over_tiles_down_to_four_by_four() {
+        let blocks = |from, to| TransposeBlockShape { from, to };
+        assert_eq!(blocks(8, 8).spread(Elements(201_600), 1_472), blocks(8, 8));
+        assert_eq!(blocks(16, 16).spread(Elements(16 * 16 * 300), 1_472), blocks(4, 16));
+        assert_eq!(blocks(16, 16).spread(Elements(16 * 16), 1_472), blocks(4, 4));
+        assert_eq!(blocks(6, 16).spread(Elements(6 * 16), 1_472), blocks(6, 16));
+    }
+
+    #[test]
+    fn groups_of_whole_grains_are_transposed() {
+        let ty = |rows, columns| TensorInfo::new([rows, columns], DType::Half);
+        let blocks = |rows, columns, group: u64| {
+            let ty = ty(rows, columns);
+            let from = TensorLayout {
+                order: ElementOrder::Grouped { axis: 0, group: 8 },
+                ..TensorLayout::linear(ty.elements(), ty.dtype.bytes(), 16)
+            };
+            blocks_between(&ty, &from, (1, group))
+        };
+        assert_eq!(blocks(64, 64, 16), Some(TransposeBlockShape { from: 8, to: 16 }));
+        // Groups of eight end inside 65 rows; a group of two columns is no grain.
+        assert_eq!(blocks(65, 64, 16), None);
+        assert_eq!(blocks(64, 64, 2), None);
+        assert_eq!(blocks(64, 66, 16), None);
+    }
+}

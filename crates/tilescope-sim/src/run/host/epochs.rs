@@ -1,0 +1,60 @@
+//! Epochs: how many calls go through a data set, what is left out, and how long that takes.
+
+use crate::spec::{DataLoaderMode, Spec};
+use tilescope_report::HostEpoch;
+
+/// The first epoch and those that follow it, of calls that take `call` seconds each and whose
+/// samples the loader prepares in `load` seconds; empty where the data set is not known.
+pub(crate) fn epochs(spec: &Spec, samples_per_call: u64, call: f64, load: f64) -> Vec<HostEpoch> {
+    let host = &spec.options.host;
+    let (calls, samples) = calls_of_epoch(spec, samples_per_call);
+    if host.dataset_samples == 0 || calls == 0 {
+        return Vec::new();
+    }
+    let starting = host.seconds_per_worker_start * host.num_workers as f64;
+    let (first, later) = match host.loader {
+        DataLoaderMode::None | DataLoaderMode::Synthetic => (0.0, 0.0),
+        // Calls that wait for their samples have that in their time already.
+        DataLoaderMode::Sync => (starting, if host.persistent_workers { 0.0 } else { starting }),
+        DataLoaderMode::Async | DataLoaderMode::AsyncRebatched => {
+            let first = if host.early_preload { 0.0 } else { starting + load };
+            let again = if host.persistent_workers { load } else { starting + load };
+            (first, if host.load_indefinitely { 0.0 } else { again })
+        }
+    };
+    let epoch = |epochs: u64, before: f64| HostEpoch {
+        epochs,
+        calls,
+        samples,
+        left_out: host.dataset_samples - samples,
+        seconds: before + calls as f64 * call,
+    };
+    let mut all = vec![epoch(1, first)];
+    all.extend((host.epochs > 1).then(|| epoch(host.epochs - 1, later)));
+    all
+}
+
+/// Calls of an epoch, and how many samples of the data set they work on.
+fn calls_of_epoch(spec: &Spec, samples_per_call: u64) -> (u64, u64) {
+    let host = &spec.options.host;
+    if !host.drop_last {
+        return (host.dataset_samples.div_ceil(samples_per_call), host.dataset_samples);
+    }
+    // Workers that each go through a part of a stream leave out the end of their part.
+    let handed_over = match host.loader {
+        _ if !host.iterable_dataset => host.dataset_samples,
+        DataLoaderMode::None | DataLoaderMode::Synthetic => host.dataset_samples,
+        DataLoaderMode::Async | DataLoaderMode::Sync | DataLoaderMode::AsyncRebatched => {
+            let instances = u64::from(spec.options.num_instances);
+            let batch = match host.loader {
+                DataLoaderMode::AsyncRebatched => host.rebatched_worker_size,
+                _ => samples_per_call / instances,
+            };
+            let workers = host.num_workers * instances;
+            let part = host.dataset_samples / workers;
+            part / batch.max(1) * batch * workers
+        }
+    };
+    let calls = handed_over / samples_per_call;
+    (calls, calls * samples_per_call)
+}

@@ -1,0 +1,186 @@
+//! What the report says about the host: the loader alone, synthetic data and real data side by
+//! side, what a call is made of, and what it takes and returns.
+
+use super::epochs::epochs;
+use super::instance::{InstanceResources, loader_seconds};
+use crate::compile::{CompiledProgram, HostStreamCopy};
+use crate::spec::{DataLoaderMode, OutputMode, Spec};
+use tilescope_report::units::{Bytes, IpuId};
+use tilescope_report::{
+    HostBottleneck, HostCallPart, HostCallTime, HostDataSource, HostRate, HostReport, HostTensor,
+    TargetKind,
+};
+
+/// How long a call takes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HostCallMeasurement {
+    /// Seconds of a call of the report, without what its IPUs wait for the loader.
+    pub call: f64,
+    /// Of these, those of the control copies at its start.
+    pub handshake: f64,
+    /// Seconds that the IPUs wait for the loader before it.
+    pub waiting: f64,
+    /// Seconds of a call whose samples the IPUs make.
+    pub synthetic: f64,
+    /// Samples of a call, of all replicas.
+    pub samples: u64,
+    /// Bytes of its inputs, of all replicas.
+    pub bytes: Bytes,
+}
+
+/// What the report says about the host of a model that works on samples.
+pub(crate) fn host_report(
+    compiled: &CompiledProgram,
+    spec: &Spec,
+    measured: &HostCallMeasurement,
+) -> HostReport {
+    let load = loader_seconds(spec, measured.samples, measured.bytes);
+    let whole = measured.waiting + measured.call;
+    HostReport {
+        rates: rates(compiled, spec, measured, load),
+        call: call_times(spec, measured),
+        tensors: tensors(compiled, spec),
+        epochs: epochs(spec, measured.samples, whole, load),
+    }
+}
+
+fn has_loader(spec: &Spec) -> bool {
+    match spec.options.host.loader {
+        DataLoaderMode::None | DataLoaderMode::Synthetic => false,
+        DataLoaderMode::Sync | DataLoaderMode::Async | DataLoaderMode::AsyncRebatched => true,
+    }
+}
+
+fn rates(
+    compiled: &CompiledProgram,
+    spec: &Spec,
+    measured: &HostCallMeasurement,
+    load: f64,
+) -> Vec<HostRate> {
+    let framework = framework_seconds(spec);
+    let ipu = (HostBottleneck::Ipu, measured.synthetic - framework);
+    let around = (HostBottleneck::HostCall, framework);
+    let mut rates = Vec::new();
+    let mut rate = |source, seconds: f64, busy: &[(HostBottleneck, f64)]| {
+        let longest = busy.iter().max_by(|a, b| a.1.total_cmp(&b.1));
+        if let Some((bottleneck, _)) = longest.filter(|_| seconds > 0.0) {
+            rates.push(HostRate {
+                source,
+                samples_per_second: measured.samples as f64 / seconds,
+                bottleneck: *bottleneck,
+            });
+        }
+    };
+    let loader = (HostBottleneck::Loader, load);
+    if has_loader(spec) {
+        rate(HostDataSource::LoaderAlone, load, &[loader]);
+    }
+    rate(HostDataSource::SyntheticData, measured.synthetic, &[ipu, around]);
+    if spec.options.host.loader != DataLoaderMode::Synthetic {
+        let loading = if has_loader(spec) { load } else { 0.0 };
+        let busy = [
+            ipu,
+            around,
+            (HostBottleneck::Loader, loading),
+            (HostBottleneck::HostLink, link_seconds(compiled, spec)),
+            (HostBottleneck::Callbacks, callback_seconds(compiled, spec)),
+        ];
+        rate(HostDataSource::RealData, measured.waiting + measured.call, &busy);
+    }
+    rates
+}
+
+/// Seconds that the framework and the launch take before and after a run.
+fn framework_seconds(spec: &Spec) -> f64 {
+    let host = &spec.options.host;
+    host.seconds_per_framework_call + host.seconds_per_launch + host.seconds_per_return
+}
+
+/// Micro-batches of a replica in a call.
+fn micro_batches(spec: &Spec) -> u64 {
+    spec.options.gradient_accumulation * spec.options.device_iterations
+}
+
+/// Micro-batches of a replica whose results a call returns.
+fn returned_micro_batches(spec: &Spec) -> u64 {
+    match spec.output_mode() {
+        OutputMode::Default | OutputMode::All => micro_batches(spec),
+        OutputMode::Final | OutputMode::Sum => 1,
+        OutputMode::EveryN => micro_batches(spec) / spec.options.output_return_period,
+    }
+}
+
+/// Seconds of a call in which the busiest link moves data: that of a host in one direction, or that
+/// of an IPU.
+fn link_seconds(compiled: &CompiledProgram, spec: &Spec) -> f64 {
+    if spec.target.kind == TargetKind::IpuModel {
+        return 0.0;
+    }
+    let times = [micro_batches(spec), returned_micro_batches(spec)].map(|count| count as f64);
+    let copies = [&compiled.parts.host_inputs, &compiled.parts.host_outputs];
+    let bytes = |copies: &[HostStreamCopy], ipu: Option<IpuId>| -> f64 {
+        let mine = copies.iter().filter(|copy| ipu.is_none_or(|ipu| copy.ipu == ipu));
+        mine.map(|copy| copy.bytes_in + copy.bytes_out).sum::<Bytes>().as_f64()
+    };
+    let replicas = InstanceResources::new(spec).replicas_of_host;
+    let of_host = |side: usize| bytes(copies[side], None) * times[side] * replicas;
+    let hosts = of_host(0).max(of_host(1)) / spec.options.host.shared_bytes_per_second;
+    let clock = spec.target.chip.clock.0 as f64;
+    let of_ipu = |ipu| {
+        let moved: f64 = (0..2).map(|side| bytes(copies[side], Some(ipu)) * times[side]).sum();
+        moved / compiled.system.host_bytes_per_cycle / clock
+    };
+    let ipus = (0..spec.target.ipus).map(IpuId).map(of_ipu);
+    ipus.fold(hosts, f64::max)
+}
+
+/// Seconds of a call in which the callbacks of an instance are at work.
+fn callback_seconds(compiled: &CompiledProgram, spec: &Spec) -> f64 {
+    if compiled.parts.host_inputs.is_empty() {
+        return 0.0;
+    }
+    let each = InstanceResources::new(spec).callback_seconds(&spec.options.host);
+    each * micro_batches(spec) as f64
+}
+
+/// The parts of a call, in order; parts that take no time are left out.
+fn call_times(spec: &Spec, measured: &HostCallMeasurement) -> Vec<HostCallTime> {
+    let host = &spec.options.host;
+    let program = measured.call - measured.handshake - framework_seconds(spec);
+    let parts = [
+        (HostCallPart::Loader, measured.waiting),
+        (HostCallPart::Framework, host.seconds_per_framework_call),
+        (HostCallPart::Launch, host.seconds_per_launch),
+        (HostCallPart::Handshake, measured.handshake),
+        (HostCallPart::Program, program),
+        (HostCallPart::Results, host.seconds_per_return),
+    ];
+    let taken = parts.into_iter().filter(|(_, seconds)| *seconds > 0.0);
+    taken.map(|(part, seconds)| HostCallTime { part, seconds }).collect()
+}
+
+/// What one call of an instance takes and returns: the micro-batches of its replicas, one behind the
+/// other in the first dimension.
+fn tensors(compiled: &CompiledProgram, spec: &Spec) -> Vec<HostTensor> {
+    let local = u64::from(spec.options.local_replicas());
+    let tensor = |copy: &HostStreamCopy, is_input: bool| {
+        let times = if is_input { micro_batches(spec) } else { returned_micro_batches(spec) };
+        let times = times * local;
+        let streamed = copy.tensor.as_ref()?;
+        let mut shape = streamed.shape.clone();
+        match shape.first_mut() {
+            Some(first) => *first *= times,
+            None => shape.push(times),
+        }
+        Some(HostTensor {
+            name: streamed.name.clone(),
+            is_input,
+            element_type: streamed.element_type.name().to_owned(),
+            bytes: (copy.bytes_in + copy.bytes_out) * times,
+            shape,
+        })
+    };
+    let inputs = compiled.parts.host_inputs.iter().filter_map(|copy| tensor(copy, true));
+    let outputs = compiled.parts.host_outputs.iter().filter_map(|copy| tensor(copy, false));
+    inputs.chain(outputs).collect()
+}

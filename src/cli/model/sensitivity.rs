@@ -1,0 +1,237 @@
+//! What a tenth of each constant changes in simulated programs.
+//!
+//! Constants belong to the process, so each change is simulated by a child of our own executable.
+
+use super::super::progress::ProgressReporter;
+use super::{CliError, print_json};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::io::Write;
+use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tilescope_sim::cost_constants::{self, CostConstant};
+use tilescope_sim::spec::{Spec, SpecSource};
+use tilescope_sim::{MOST_RECORDS, Simulation};
+
+/// Programs that are simulated where none are named: together they use most of what is modelled,
+/// and each takes less than a second.
+const DEFAULT_SPECS: [&str; 5] =
+    ["matmul_chain", "dense_layer", "mnist_pipeline", "offload", "io_overlap"];
+
+/// Shares by which constants are moved.
+const MOVES: [f64; 2] = [-0.1, 0.1];
+
+/// What one program's prediction is.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+struct Prediction {
+    /// Nothing where the program does not fit in memory.
+    cycles_per_sample: Option<f64>,
+    fullest_tile_bytes: f64,
+}
+
+impl Prediction {
+    fn of(spec: &str) -> Result<Self, CliError> {
+        let failed = |problem: String| CliError::Usage(format!("{spec}: {problem}"));
+        let source = SpecSource::find(spec, &[]).map_err(|error| failed(error.to_string()))?;
+        let spec = Spec::build(&source).map_err(|error| failed(error.to_string()))?;
+        let simulation = Simulation::compile(&spec, MOST_RECORDS);
+        let figures = simulation.map_err(|error| failed(error.to_string()))?.figures();
+        let cycles_per_sample =
+            figures.cycles.map(|cycles| cycles.as_f64() / figures.samples.max(1) as f64);
+        Ok(Self { cycles_per_sample, fullest_tile_bytes: figures.fullest_tile.as_f64() })
+    }
+
+    /// How much larger figures are than those of `base`, as shares of it.
+    fn over(self, base: Self) -> PredictionShift {
+        let cycles = self.cycles_per_sample.zip(base.cycles_per_sample);
+        PredictionShift {
+            cycles: cycles.map(|(changed, base)| changed / base - 1.0),
+            fullest_tile: self.fullest_tile_bytes / base.fullest_tile_bytes - 1.0,
+        }
+    }
+}
+
+/// How a prediction changes with a constant.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+struct PredictionShift {
+    /// Nothing where the program does not fit in memory, before or after.
+    cycles: Option<f64>,
+    fullest_tile: f64,
+}
+
+impl PredictionShift {
+    fn size(self) -> f64 {
+        self.cycles.unwrap_or(0.0).abs().max(self.fullest_tile.abs())
+    }
+}
+
+/// A constant, and how each program's prediction shifts with less and with more of it.
+struct ConstantSensitivity {
+    constant: &'static CostConstant,
+    /// By move, then by program.
+    shifts: Vec<Vec<PredictionShift>>,
+}
+
+impl ConstantSensitivity {
+    fn size(&self) -> f64 {
+        self.shifts.iter().flatten().map(|shift| shift.size()).fold(0.0, f64::max)
+    }
+}
+
+/// The child's part: changes one constant (`NAME=VALUE`; nothing if empty) and prints predictions.
+pub(super) fn figures(
+    change: &str,
+    specs: &[&String],
+    output: &mut dyn Write,
+) -> Result<(), CliError> {
+    if let Some((name, value)) = change.split_once('=') {
+        let value =
+            value.parse().map_err(|_| CliError::Usage(format!("{value:?} is no number")))?;
+        cost_constants::change(name, value).map_err(|error| CliError::Usage(error.to_string()))?;
+    }
+    let predictions: Result<Vec<_>, _> = specs.iter().map(|spec| Prediction::of(spec)).collect();
+    print_json(&json!(predictions?), output)
+}
+
+/// Prints what a tenth of each of the constants (all, if none are chosen) changes in `specs`.
+pub(super) fn run(
+    chosen: &[&'static CostConstant],
+    specs: &[&String],
+    as_json: bool,
+    output: &mut dyn Write,
+) -> Result<(), CliError> {
+    let named: Vec<&str> = specs.iter().map(|spec| spec.as_str()).collect();
+    let specs = if named.is_empty() { DEFAULT_SPECS.to_vec() } else { named };
+    let constants: Vec<&'static CostConstant> =
+        if chosen.is_empty() { cost_constants::all().collect() } else { chosen.to_vec() };
+    let base = child("", &specs)?;
+    let mut rows = rows(&constants, &specs, &base)?;
+    rows.sort_by(|a, b| b.size().total_cmp(&a.size()));
+    if as_json {
+        return print_json(&to_json(&rows, &specs, &base), output);
+    }
+    print(&rows, &specs, &base, output)
+}
+
+fn rows(
+    constants: &[&'static CostConstant],
+    specs: &[&str],
+    base: &[Prediction],
+) -> Result<Vec<ConstantSensitivity>, CliError> {
+    let progress = Mutex::new(ProgressReporter::new("simulating"));
+    let done = AtomicUsize::new(0);
+    let row = |constant: &&'static CostConstant| {
+        let moved = MOVES.iter().map(|share| {
+            let value = constant.moved_by(*share);
+            let changed = child(&format!("{}={value}", constant.name), specs)?;
+            Ok(changed.iter().zip(base).map(|(changed, base)| changed.over(*base)).collect())
+        });
+        let shifts: Result<Vec<Vec<PredictionShift>>, CliError> = moved.collect();
+        let share = (done.fetch_add(1, Ordering::Relaxed) + 1) as f64 / constants.len() as f64;
+        if let Ok(mut progress) = progress.lock() {
+            progress.at(share);
+        }
+        Ok(ConstantSensitivity { constant, shifts: shifts? })
+    };
+    let rows = constants.par_iter().map(row).collect();
+    if let Ok(progress) = progress.lock() {
+        progress.finish();
+    }
+    rows
+}
+
+/// Predictions of a child process with one constant changed.
+fn child(change: &str, specs: &[&str]) -> Result<Vec<Prediction>, CliError> {
+    let failed =
+        |problem: String| CliError::Failed(format!("simulating with {change:?}: {problem}"));
+    let executable = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
+    // Children run side by side, so each takes one core.
+    let result = Command::new(executable)
+        .env("RAYON_NUM_THREADS", "1")
+        .args(["model", "--sensitivity"])
+        .args(specs)
+        .arg(format!("--figures={change}"))
+        .output()
+        .map_err(|error| failed(error.to_string()))?;
+    if !result.status.success() {
+        return Err(failed(String::from_utf8_lossy(&result.stderr).trim().to_owned()));
+    }
+    serde_json::from_slice(&result.stdout).map_err(|error| failed(error.to_string()))
+}
+
+fn to_json(rows: &[ConstantSensitivity], specs: &[&str], base: &[Prediction]) -> Value {
+    let by_spec = |values: Vec<Value>| -> Value {
+        specs.iter().map(|spec| (*spec).to_owned()).zip(values).collect()
+    };
+    let constants: Vec<Value> = rows
+        .iter()
+        .map(|row| {
+            let moves = MOVES.iter().zip(&row.shifts).map(|(share, shifts)| {
+                let value = row.constant.moved_by(*share);
+                let shifts = shifts.iter().map(|shift| json!(shift)).collect();
+                json!({ "value": value, "changes": by_spec(shifts) })
+            });
+            json!({
+                "name": row.constant.name,
+                "kind": row.constant.kind.name(),
+                "value": row.constant.value,
+                "moves": moves.collect::<Vec<_>>(),
+            })
+        })
+        .collect();
+    let programs = by_spec(base.iter().map(|prediction| json!(prediction)).collect());
+    json!({ "programs": programs, "constants": constants })
+}
+
+fn print(
+    rows: &[ConstantSensitivity],
+    specs: &[&str],
+    base: &[Prediction],
+    output: &mut dyn Write,
+) -> Result<(), CliError> {
+    let percent = |share: f64| match 100.0 * share {
+        small if small.abs() < 0.005 => "0".to_owned(),
+        share => format!("{share:+.2}"),
+    };
+    let pair = |values: [Option<f64>; 2]| {
+        values.map(|value| value.map_or_else(|| "-".to_owned(), percent)).join(" / ")
+    };
+    writeln!(
+        output,
+        "Percent by which predictions change with 10 % less / more of a constant (whole numbers: by one at least)"
+    )?;
+    let names = rows.iter().map(|row| row.constant.name.len());
+    let width = names.max().unwrap_or(0).max(8);
+    for (index, (spec, base)) in specs.iter().zip(base).enumerate() {
+        let cycles = base.cycles_per_sample.map_or_else(
+            || "does not fit in memory".to_owned(),
+            |cycles| format!("{cycles:.0} cycles per sample"),
+        );
+        writeln!(output, "\n{spec}: {cycles}, fullest tile {:.0} bytes", base.fullest_tile_bytes)?;
+        writeln!(
+            output,
+            "  {:width$}  {:9}  {:17}  {:17}",
+            "constant", "kind", "cycles", "fullest tile"
+        )?;
+        for row in rows {
+            let shifts: Vec<&PredictionShift> =
+                row.shifts.iter().filter_map(|shifts| shifts.get(index)).collect();
+            let [less, more] = shifts.as_slice() else { continue };
+            if less.size().max(more.size()) == 0.0 {
+                continue;
+            }
+            let cycles = pair([less.cycles, more.cycles]);
+            let tile = pair([Some(less.fullest_tile), Some(more.fullest_tile)]);
+            let (name, kind) = (row.constant.name, row.constant.kind.name());
+            writeln!(output, "  {name:width$}  {kind:9}  {cycles:17}  {tile:17}")?;
+        }
+    }
+    let idle: Vec<&str> =
+        rows.iter().filter(|row| row.size() == 0.0).map(|row| row.constant.name).collect();
+    if !idle.is_empty() {
+        writeln!(output, "\nWithout effect here: {}", idle.join(", "))?;
+    }
+    Ok(())
+}

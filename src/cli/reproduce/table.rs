@@ -1,0 +1,111 @@
+//! The printed tables: every figure, and below it under which conditions it was published and
+//! simulated.
+
+use super::conditions::ComparedCondition;
+use super::published_figures::{FigureVerdict, PublishedFigureKind, number};
+use super::{CliError, ProgramConditions, PublishedFigureRow};
+use std::io::Write;
+use tilescope_report::units::percent;
+
+/// Prints all figures, the conditions of all runs, and how many figures are met.
+pub(super) fn print(
+    rows: &[PublishedFigureRow<'_>],
+    fitted_constants: &[String],
+    output: &mut dyn Write,
+) -> Result<(), CliError> {
+    let widest = rows.iter().map(|row| row.what.chars().count()).max().unwrap_or(0);
+    writeln!(
+        output,
+        "{:widest$}  {:15}  {:>13}  {:>13}  {:>8}  {:11}  pass",
+        "figure", "publication", "published", "simulated", "error", "kind"
+    )?;
+    for row in rows {
+        writeln!(
+            output,
+            "{:widest$}  {:15}  {:>13}  {:>13}  {:>8}  {:11}  {}",
+            row.what,
+            row.publication,
+            number(row.published),
+            number(row.simulated),
+            percent(row.error),
+            row.kind,
+            verdict(row),
+        )?;
+    }
+    print_conditions(rows, output)?;
+    print_counts(rows, fitted_constants, output)
+}
+
+fn verdict(row: &PublishedFigureRow<'_>) -> String {
+    match row.verdict {
+        FigureVerdict::NothingClaimed => "-".to_string(),
+        FigureVerdict::Pass => "yes".to_string(),
+        FigureVerdict::PassListedAsMiss => {
+            "yes, but listed as a miss: mend assets/published_figures.toml".to_string()
+        }
+        FigureVerdict::Miss if !row.fits => "MISS: does not fit in memory".to_string(),
+        FigureVerdict::Miss => "MISS".to_string(),
+        FigureVerdict::KnownMiss(reason) => format!("miss, known: {reason}"),
+    }
+}
+
+/// One line for each published run and each program that is compared with it: what was published /
+/// what is simulated.
+fn print_conditions(
+    rows: &[PublishedFigureRow<'_>],
+    output: &mut dyn Write,
+) -> Result<(), CliError> {
+    let mut seen: Vec<&ProgramConditions<'_>> = Vec::new();
+    for pair in rows.iter().flat_map(|row| row.conditions) {
+        match seen.iter_mut().find(|other| (other.program, other.run) == (pair.program, pair.run)) {
+            // Only figures that count items say of what.
+            Some(other) if other.conditions.len() < pair.conditions.len() => *other = pair,
+            Some(_) => {}
+            None => seen.push(pair),
+        }
+    }
+    let run_width = seen.iter().map(|pair| pair.run.len()).max().unwrap_or(0);
+    let program_width = seen.iter().map(|pair| pair.program.len()).max().unwrap_or(0);
+    let line = |run: &str, program: &str, cells: &[String]| {
+        let mut line = format!("{run:run_width$}  {program:program_width$}");
+        for (cell, width) in cells.iter().zip([23, 27, 16, 15, 12, 21]) {
+            line.push_str(&format!("  {cell:width$}"));
+        }
+        line.trim_end().to_string()
+    };
+    let names = ["framework", "task", "micro-batch", "accumulation", "replicas", "items"];
+    writeln!(output, "\n{}", line("published / simulated", "", &names.map(str::to_string)))?;
+    for pair in seen {
+        let cells: Vec<String> = pair.conditions.iter().map(both).collect();
+        writeln!(output, "{}", line(pair.run, pair.program, &cells))?;
+    }
+    Ok(())
+}
+
+fn both(condition: &ComparedCondition) -> String {
+    format!("{} / {}", condition.published, condition.simulated)
+}
+
+fn print_counts(
+    rows: &[PublishedFigureRow<'_>],
+    fitted_constants: &[String],
+    output: &mut dyn Write,
+) -> Result<(), CliError> {
+    let of = |kind: PublishedFigureKind| rows.iter().filter(move |row| row.kind == kind.name());
+    let predicted = |wanted: fn(&FigureVerdict<'_>) -> bool| {
+        of(PublishedFigureKind::Predicted).filter(|row| wanted(&row.verdict)).count()
+    };
+    writeln!(
+        output,
+        "\nOf the predicted figures {} are met, {} are missed for known reasons, {} are missed; {} were used for fitting and prove nothing, {} are inputs, {} are of programs that are not named",
+        predicted(|v| matches!(v, FigureVerdict::Pass | FigureVerdict::PassListedAsMiss)),
+        predicted(|v| matches!(v, FigureVerdict::KnownMiss(_))),
+        predicted(|v| *v == FigureVerdict::Miss),
+        of(PublishedFigureKind::Fitted).count(),
+        of(PublishedFigureKind::Input).count(),
+        of(PublishedFigureKind::Illustrated).count(),
+    )?;
+    let fitted = fitted_constants.join("; ");
+    writeln!(output, "{} constants were fitted: {fitted}", fitted_constants.len())?;
+    Ok(())
+}
