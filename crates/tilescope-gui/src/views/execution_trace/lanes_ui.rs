@@ -27,10 +27,7 @@ use crate::widgets::focus_ui;
 use crate::widgets::overview_strip::{self, overview_ui};
 use crate::widgets::pan_zoom_axis::{AxisLimits, PanZoomAxis};
 use egui::accesskit::Role;
-use egui::{
-    Align2, CornerRadius, CursorIcon, FontId, Rect, Response, Sense, Stroke, Ui, WidgetInfo, pos2,
-    vec2,
-};
+use egui::{CornerRadius, CursorIcon, Rect, Response, Sense, Stroke, Ui, WidgetInfo, pos2, vec2};
 use tilescope_analysis::trace::{COMMON_MARKS, MicroBatchPath};
 use tilescope_report::MarkKind;
 use tilescope_report::units::{CycleRange, IpuId};
