@@ -2,13 +2,14 @@
 
 use super::interaction::{LanePointerInput, action_events, hover_ui, is_for_strip};
 use super::layout::{
-    GUTTER, MARK_HEIGHT, SCROLL_BAR, ShownIpus, TraceLayout, TraceRegions, hit, ipu_lane_layouts,
-    mark_hit, render_items, total_height,
+    GUTTER, SCROLL_BAR, ShownIpus, TraceLayout, TraceRegions, hit, ipu_lane_layouts, mark_hit,
+    render_items, total_height,
 };
-use super::loaded_trace::{LoadedTrace, ReplicasAlike};
+use super::loaded_trace::LoadedTrace;
 use super::paint::TracePainter;
 use super::places::{self, RepeatedPlace};
 use super::queries::{TraceSceneLook, overview_key, scene_key};
+use super::replica_row::{replicas, replicas_ui, unfolded};
 use super::scene::TraceScene;
 use super::selected_mark::SelectedMark;
 use super::settings::{TraceDetailsTab, TraceSettings};
@@ -17,19 +18,16 @@ use super::step_walk::{StepMove, first_step_of_trace, first_step_on_screen};
 use super::{ExecutionTraceView, PaintedLanes, TraceEvent, id};
 use crate::model::command::{AppCommand, ViewAction};
 use crate::model::message::StatusMessage;
-use crate::theme::{ColourScheme, ThemePalette, text_size};
+use crate::theme::{ColourScheme, ThemePalette};
 use crate::views::ViewContext;
 use crate::views::compare::ComparisonSide;
 use crate::views::cycle_axis::{axis_range_of_cycles, cycles_on_screen, limits_of_cycles};
 use crate::widgets::background_query::Versioned;
+use crate::widgets::focus_ui;
 use crate::widgets::overview_strip::{self, overview_ui};
 use crate::widgets::pan_zoom_axis::{AxisLimits, PanZoomAxis};
-use crate::widgets::{focus_ui, node_ui};
 use egui::accesskit::Role;
-use egui::{
-    Align2, CornerRadius, CursorIcon, FontId, Rect, Response, Sense, Stroke, Ui, WidgetInfo, pos2,
-    vec2,
-};
+use egui::{CornerRadius, CursorIcon, Rect, Response, Sense, Stroke, Ui, WidgetInfo, pos2, vec2};
 use tilescope_analysis::trace::{COMMON_MARKS, MicroBatchPath};
 use tilescope_report::MarkKind;
 use tilescope_report::units::{CycleRange, IpuId};
@@ -416,50 +414,6 @@ fn mark_rows(context: &ViewContext<'_>, prepared: &LoadedTrace) -> usize {
     let common = COMMON_MARKS.iter().filter(|kind| prepared.mark_kinds.contains(kind)).count();
     let marks = if context.prefs.trace.marks { common + usize::from(prepared.host) } else { 0 };
     marks + usize::from(replicas(context, prepared).is_some())
-}
-
-/// The replicas that a row tells of; beside another trace there is no room for it.
-fn replicas(context: &ViewContext<'_>, prepared: &LoadedTrace) -> Option<ReplicasAlike> {
-    prepared.alike.filter(|_| context.pane.is_none())
-}
-
-/// Replicas whose lanes are shown.
-fn unfolded(context: &ViewContext<'_>, prepared: &LoadedTrace) -> u32 {
-    let all = replicas(context, prepared).filter(|_| context.prefs.trace.replicas);
-    all.map_or(1, ReplicasAlike::count)
-}
-
-/// The row below the marks that says how many replicas there are, and folds or unfolds their lanes.
-fn replicas_ui(ui: &Ui, context: &ViewContext<'_>, prepared: &LoadedTrace, marks: Rect) {
-    let Some(alike) = replicas(context, prepared) else { return };
-    let palette = ThemePalette::for_ui(ui);
-    let row = marks.with_min_y(marks.bottom() - MARK_HEIGHT);
-    let title = pos2(row.left() - 10.0, row.center().y - 1.0);
-    let font = FontId::proportional(text_size::CAPTION);
-    let painter = ui.painter();
-    painter.text(title, Align2::RIGHT_CENTER, "Replicas", font.clone(), palette.weak_text);
-    let at = pos2(row.left() + 2.0, row.center().y - 1.0);
-    let words = alike.words(context.prefs.trace.replicas);
-    let said = painter.text(at, Align2::LEFT_CENTER, &words, font.clone(), palette.text);
-    let node = id(ui, "replicas");
-    node_ui(ui, node, said, Role::Label, || (words, String::new()));
-    if alike.count() < 2 {
-        return;
-    }
-    let (text, name) = match context.prefs.trace.replicas {
-        true => ("Fold", "Fold replicas"),
-        false => ("Unfold", "Unfold replicas"),
-    };
-    let at = pos2(said.right() + 12.0, at.y);
-    let link = painter.text(at, Align2::LEFT_CENTER, text, font, palette.accent);
-    let response = ui.interact(link.expand(3.0), node.with("unfold"), Sense::click());
-    response.widget_info(|| WidgetInfo::labeled(Role::Button, true, name));
-    focus_ui(ui, &response, link.expand(3.0));
-    if response.clicked() {
-        let mut prefs = context.prefs.trace;
-        prefs.replicas = !prefs.replicas;
-        context.commands.push(AppCommand::SetTracePrefs(prefs));
-    }
 }
 
 fn lanes_response(ui: &Ui, rect: Rect) -> Response {

@@ -20,6 +20,7 @@ mod mark_walk;
 mod paint;
 mod places;
 mod queries;
+mod replica_row;
 mod scene;
 mod schedule_panel;
 mod selected_bar;

@@ -100,7 +100,8 @@ fn steps_are_drawn_where_their_cycles_are_and_are_hit_there() {
     let sample = sample();
     let layout = sample.layout(0.0);
     let scene = sample.scene(&layout);
-    let items = render_items(&layout, &sample.trace, Some(&scene), &TraceSettings::default(), None);
+    let items =
+        render_items(&layout, &sample.trace, Some(&scene), &TraceSettings::default(), (None, None));
     assert_eq!(items.bands.len(), 2);
     let mut labels = 0;
     for band in &items.bands {
@@ -146,15 +147,15 @@ fn the_chosen_step_comes_last_and_veils_the_others() {
     let scene = sample.scene(&layout);
     let chosen = first_step(&scene);
     let mut settings = TraceSettings::default();
-    let none = render_items(&layout, &sample.trace, Some(&scene), &settings, None);
+    let none = render_items(&layout, &sample.trace, Some(&scene), &settings, (None, None));
     assert!(none.chosen.is_empty() && !none.veiled);
     settings.also = vec![SelectedStep { ipu: IpuId(1), ..chosen }];
-    let items = render_items(&layout, &sample.trace, Some(&scene), &settings, Some(chosen));
+    let items = render_items(&layout, &sample.trace, Some(&scene), &settings, (Some(chosen), None));
     assert!(items.veiled);
     assert_eq!(items.chosen.iter().map(|bar| bar.ipu).collect::<Vec<IpuId>>(), [1, 0].map(IpuId));
     let [beside, last] = &items.chosen[..] else { panic!("two bars") };
     assert_eq!(beside.rect.x_range(), last.rect.x_range(), "both run at the same time");
-    let unread = render_items(&layout, &sample.trace, None, &settings, Some(chosen));
+    let unread = render_items(&layout, &sample.trace, None, &settings, (Some(chosen), None));
     assert!(unread.chosen.is_empty());
 }
 
@@ -169,7 +170,7 @@ fn columns_of_shares_are_hit_in_all_rows_and_nothing_veils_them() {
     let scene = sample.scene(&layout);
     assert!(scene.key.shares);
     let settings = TraceSettings::default();
-    let items = render_items(&layout, &sample.trace, Some(&scene), &settings, Some(chosen));
+    let items = render_items(&layout, &sample.trace, Some(&scene), &settings, (Some(chosen), None));
     assert!(!items.veiled && !items.chosen[0].filled);
     let bars = items.bands[0].bars;
     for y in [bars.top() + 2.0, bars.center().y, bars.bottom() - 2.0] {
@@ -196,7 +197,7 @@ fn marks_of_the_user_measure_what_is_on_the_screen() {
         marks: vec![cycles(50, 50), cycles(100, 1_000_000)],
         ..TraceSettings::default()
     };
-    let items = render_items(&layout, &sample.trace, None, &settings, None);
+    let items = render_items(&layout, &sample.trace, None, &settings, (None, None));
     assert_eq!(
         items.marks[..3],
         [layout.x(Cycles(50)), layout.x(Cycles(50)), layout.x(Cycles(100))]

@@ -1,0 +1,55 @@
+//! The row above the lanes that says how many replicas there are, and folds or unfolds their lanes.
+
+use super::id;
+use super::layout::MARK_HEIGHT;
+use super::loaded_trace::{LoadedTrace, ReplicasAlike};
+use crate::model::command::AppCommand;
+use crate::theme::{ThemePalette, text_size};
+use crate::views::ViewContext;
+use crate::widgets::{focus_ui, node_ui};
+use egui::accesskit::Role;
+use egui::{Align2, FontId, Rect, Sense, Ui, WidgetInfo, pos2};
+
+/// The replicas that a row tells of; beside another trace there is no room for it.
+pub(super) fn replicas(context: &ViewContext<'_>, prepared: &LoadedTrace) -> Option<ReplicasAlike> {
+    prepared.alike.filter(|_| context.pane.is_none())
+}
+
+/// Replicas whose lanes are shown.
+pub(super) fn unfolded(context: &ViewContext<'_>, prepared: &LoadedTrace) -> u32 {
+    let all = replicas(context, prepared).filter(|_| context.prefs.trace.replicas);
+    all.map_or(1, ReplicasAlike::count)
+}
+
+/// The row below the marks that says how many replicas there are, and folds or unfolds their lanes.
+pub(super) fn replicas_ui(ui: &Ui, context: &ViewContext<'_>, prepared: &LoadedTrace, marks: Rect) {
+    let Some(alike) = replicas(context, prepared) else { return };
+    let palette = ThemePalette::for_ui(ui);
+    let row = marks.with_min_y(marks.bottom() - MARK_HEIGHT);
+    let title = pos2(row.left() - 10.0, row.center().y - 1.0);
+    let font = FontId::proportional(text_size::CAPTION);
+    let painter = ui.painter();
+    painter.text(title, Align2::RIGHT_CENTER, "Replicas", font.clone(), palette.weak_text);
+    let at = pos2(row.left() + 2.0, row.center().y - 1.0);
+    let words = alike.words(context.prefs.trace.replicas);
+    let said = painter.text(at, Align2::LEFT_CENTER, &words, font.clone(), palette.text);
+    let node = id(ui, "replicas");
+    node_ui(ui, node, said, Role::Note, || (words, String::new()));
+    if alike.count() < 2 {
+        return;
+    }
+    let (text, name) = match context.prefs.trace.replicas {
+        true => ("Fold", "Fold replicas"),
+        false => ("Unfold", "Unfold replicas"),
+    };
+    let at = pos2(said.right() + 12.0, at.y);
+    let link = painter.text(at, Align2::LEFT_CENTER, text, font, palette.accent);
+    let response = ui.interact(link.expand(3.0), node.with("unfold"), Sense::click());
+    response.widget_info(|| WidgetInfo::labeled(Role::Button, true, name));
+    focus_ui(ui, &response, link.expand(3.0));
+    if response.clicked() {
+        let mut prefs = context.prefs.trace;
+        prefs.replicas = !prefs.replicas;
+        context.commands.push(AppCommand::SetTracePrefs(prefs));
+    }
+}
