@@ -30,14 +30,14 @@ pub fn subjects(entries: &[MappingListEntry], kind: MappingSubjectKind) -> DataT
     DataTable::new(columns, entries.iter().map(row).collect())
 }
 
-/// Which part of each tensor a replica holds.
+/// Which part of each sharded tensor a replica holds.
 pub fn replicas(shares: &[(String, ReplicaShare)]) -> DataTable {
     let columns = vec![
         TableColumn::text("Tensor"),
         TableColumn::bytes("Whole"),
         TableColumn::bytes("On each replica"),
         TableColumn::number("Replicas"),
-        TableColumn::number("Parts").about("1 where every replica holds all of it"),
+        TableColumn::number("Parts").about("How many the tensor is cut into"),
     ];
     let row = |(name, share): &(String, ReplicaShare)| {
         vec![

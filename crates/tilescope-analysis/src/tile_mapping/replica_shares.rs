@@ -3,7 +3,7 @@
 
 use super::mapping_rows::element_bytes;
 use super::{all_variables, bytes_of};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use tilescope_report::units::{Bytes, VariableId};
 use tilescope_report::{Report, ReportError, Target, Variable};
 
@@ -15,7 +15,7 @@ pub struct ReplicaShare {
     /// Bytes that each replica holds, with those that fill its last elements up.
     pub held: Bytes,
     pub replicas: u32,
-    /// Parts that it is cut into; 1 where every replica holds all of it.
+    /// Parts that it is cut into.
     pub shards: u32,
 }
 
@@ -33,8 +33,8 @@ impl ReplicaShare {
 /// Parts of the file that cannot be read.
 pub fn replica_share(report: &Report, id: VariableId) -> Result<Option<ReplicaShare>, ReportError> {
     let Some(variable) = report.variable(id)? else { return Ok(None) };
-    let kept = kept_tensors(report)?;
-    Ok(share(&variable, &kept, &*report.target()?))
+    let all = replica_shares(report)?;
+    Ok(all.into_iter().find(|(name, _)| *name == variable.name).map(|(_, share)| share))
 }
 
 /// The same of all variables, with their names.
@@ -43,10 +43,15 @@ pub fn replica_share(report: &Report, id: VariableId) -> Result<Option<ReplicaSh
 /// Parts of the file that cannot be read.
 pub fn replica_shares(report: &Report) -> Result<Vec<(String, ReplicaShare)>, ReportError> {
     let (kept, target) = (kept_tensors(report)?, report.target()?);
-    let variables = all_variables(report)?.into_iter();
-    let found = variables.filter_map(|(_, variable)| {
-        let share = share(&variable, &kept, &target)?;
-        Some((variable.name, share))
+    let variables = all_variables(report)?;
+    let sizes: BTreeMap<&str, u64> = variables
+        .iter()
+        .filter(|(_, variable)| kept.contains(&variable.name))
+        .filter_map(|(_, variable)| Some((variable.name.as_str(), elements(&variable.shape)?)))
+        .collect();
+    let found = variables.iter().filter_map(|(_, variable)| {
+        let share = share(variable, &sizes, &target)?;
+        Some((variable.name.clone(), share))
     });
     Ok(found.collect())
 }
@@ -57,11 +62,18 @@ fn kept_tensors(report: &Report) -> Result<BTreeSet<String>, ReportError> {
     Ok(buffers.filter(|buffer| buffer.persistent).map(|buffer| buffer.name).collect())
 }
 
-fn share(variable: &Variable, kept: &BTreeSet<String>, target: &Target) -> Option<ReplicaShare> {
+fn share(
+    variable: &Variable,
+    sizes: &BTreeMap<&str, u64>,
+    target: &Target,
+) -> Option<ReplicaShare> {
     let element = element_bytes(&variable.shape)?;
-    let whole = element.0.checked_mul(elements(&variable.shape)?)?;
+    let own = *sizes.get(variable.name.as_str())?;
+    // State and accumulators are named after their weight, and have as many elements as a whole.
+    let weight = variable.name.split_once("___").and_then(|(_, weight)| sizes.get(weight));
+    let whole = element.0.checked_mul(own.max(weight.copied().unwrap_or(0)))?;
     let held = bytes_of(&variable.tiles).total();
-    if target.replicas < 2 || whole == 0 || held.is_zero() || !kept.contains(&variable.name) {
+    if target.replicas < 2 || whole == 0 || held.is_zero() {
         return None;
     }
     // Each part is filled up, so that together they are no less than the whole. More parts than
@@ -70,7 +82,8 @@ fn share(variable: &Variable, kept: &BTreeSet<String>, target: &Target) -> Optio
     let fits = |shards: &u32| {
         target.replicas.is_multiple_of(*shards) && held.0.saturating_mul((*shards).into()) >= whole
     };
-    let shards = (1..=most.min(target.replicas)).rev().find(fits)?;
+    // What is not cut up here may be a part by its own shape: nothing is said of it.
+    let shards = (2..=most.min(target.replicas)).rev().find(fits)?;
     Some(ReplicaShare { whole: Bytes(whole), held, replicas: target.replicas, shards })
 }
 
@@ -97,7 +110,7 @@ mod tests {
         // that is filled up.
         for (name, shape, each) in [
             ("weight", "float32[10,100]", 1_000),
-            ("Accl1___weight", "float32[10,100]", 250),
+            ("Accl1___weight", "float32[250]", 250),
             ("Accl1___odd", "float32[1001]", 252),
             ("activations", "float32[10,100]", 250),
         ] {
@@ -120,9 +133,8 @@ mod tests {
         let shares = replica_shares(&report).unwrap();
         let found: Vec<(&str, u32, u64)> =
             shares.iter().map(|(name, of)| (name.as_str(), of.shards, of.whole.0)).collect();
-        let expected =
-            [("weight", 1, 4_000), ("Accl1___weight", 4, 4_000), ("Accl1___odd", 4, 4_004)];
+        let expected = [("Accl1___weight", 4, 4_000), ("Accl1___odd", 4, 4_004)];
         assert_eq!(found, expected);
-        assert_eq!((shares[1].1.shard_of(0), shares[1].1.shard_of(3)), (0, 3));
+        assert_eq!((shares[0].1.shard_of(0), shares[0].1.shard_of(3)), (0, 3));
     }
 }

@@ -26,8 +26,8 @@ pub(super) fn replicas_ui(ui: &mut Ui, share: Option<&ReplicaShare>, replicas: u
             match replicas {
                 0 | 1 => "The program has one replica, which holds everything.",
                 _ => {
-                    "The report says which part a replica holds of weights, optimiser state and \
-                 accumulators only."
+                    "The report does not say that this is cut into parts over the replicas: select a \
+                 sharded state of the optimiser, an accumulator or a weight."
                 }
             },
         );
