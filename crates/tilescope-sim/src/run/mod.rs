@@ -384,7 +384,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
             }
         }
         self.send_outputs()?;
-        if compiled.schedule.one_by_one {
+        if compiled.schedule.phased {
             self.turns_side_by_side(slot, iteration)?;
         } else {
             slot.turns.iter().try_for_each(|turn| self.turn(turn, iteration))?;
