@@ -67,7 +67,7 @@ mod tests {
     fn it_is_the_smallest_that_is_as_fast() {
         let plans = PlanCache::new();
         let given = spec("0.6");
-        let graph = build_graph(&given).expect("a graph");
+        let (graph, _) = build_graph(&given).expect("a graph");
         assert!(with_found(&given, &graph, &plans).is_none(), "one that is given stays");
         let found = with_found(&spec("auto"), &graph, &plans).expect("one is found");
         let Proportion::Found(share) = found.options.library.available_memory_proportion else {
