@@ -307,7 +307,7 @@ fn a_spec_is_checked_without_simulating_it() {
 #[test]
 fn a_check_refuses_what_simulating_refuses() {
     let refused = [
-        ("mnist_pipeline", "options.stages=[{blocks=\"B1\"}]"),
+        ("mnist_pipeline", "options.stages=[{blocks=\"B1\", ipu=9}]"),
         ("mnist_pipeline", "options.stages=[{blocks=\"B1,B2,B3,B9\"}]"),
         ("mnist_pipeline", "options.device_iterations=16777216"),
         ("gpt2_small_pod16", "model.heads=7"),

@@ -3,6 +3,7 @@
 use super::fragments::ProgramBuilder;
 use super::program_tables::FragmentItem;
 use super::system_costs;
+use crate::cost_constants::SAVED_FOR_ADDED;
 use crate::graph::{GraphNode, ModelGraph};
 use crate::popops::collective::{self, CollectiveKind, CollectiveRanks, CollectiveRound};
 use crate::shape::{BlockId, DType, TensorId, TensorRole};
@@ -14,10 +15,6 @@ use tilescope_report::units::{Bytes, Cycles, Elements, IpuId, ProgramId};
 
 /// Halves that a unit of a convolution multiplies in a cycle.
 const HALF_LANES: u32 = 4;
-
-/// Cycles that have to be saved for each that is added. Most of what is saved is loading, which the
-/// work of the other set hides in part; what is added is work. Assumed.
-const SAVED_FOR_ADDED: f64 = 2.0;
 
 /// IPUs of a set, where phases run on sets of several and no stages are written that say otherwise.
 pub(super) fn set_size(spec: &Spec) -> Option<u32> {
@@ -53,7 +50,7 @@ fn blocks_that_gain(spec: &Spec, graph: &ModelGraph, parts: u64) -> BTreeSet<Blo
             let unsplit = tensors.filter(|id| !gains.contains_key(&graph.tensor(**id).block));
             unsplit.map(|id| (parts - 1) * bytes(graph, *id)).sum()
         };
-        let added = |block: &BlockId| SAVED_FOR_ADDED * sent_to_all(block).as_f64() / speed;
+        let added = |block: &BlockId| SAVED_FOR_ADDED.ratio() * sent_to_all(block).as_f64() / speed;
         let loses = |(block, gain): &(&BlockId, &f64)| **gain <= added(block);
         let Some(loser) = gains.iter().find(loses).map(|(block, _)| *block) else { break };
         gains.remove(&loser);
@@ -73,13 +70,13 @@ fn cycles_gained(spec: &Spec, graph: &ModelGraph, block: BlockId, parts: u64) ->
         let whole = cycles_of_weights(spec, &system, graph, layer.inputs[1])
             + cycles_of_products(spec, graph, layer);
         let crossing = cycles_of_crossing(spec, &system, graph, layer, parts);
-        elsewhere * whole - SAVED_FOR_ADDED * crossing
+        elsewhere * whole - SAVED_FOR_ADDED.ratio() * crossing
     });
     let inputs = graph.with_role(TensorRole::Input).filter(|id| graph.tensor(*id).block == block);
     let handshake = system.stream_begin_cycles + system.stream_end_cycles;
     let copies = inputs.map(|input| handshake + system.host_cycles(bytes(graph, input)));
     let added = (parts - 1) * copies.sum::<Cycles>();
-    gained.sum::<f64>() - SAVED_FOR_ADDED * added.as_f64()
+    gained.sum::<f64>() - SAVED_FOR_ADDED.ratio() * added.as_f64()
 }
 
 /// Cycles of the copies of a weight, its accumulator and its optimiser state, those of the update

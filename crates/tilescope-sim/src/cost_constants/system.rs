@@ -94,6 +94,12 @@ cost_constants! { SYSTEM_CONSTANTS:
         serves: "bands on predictions",
     }
 
+    /// Cycles that splitting a phase over a set of IPUs has to save for each that it adds: most of what it saves is loading, which the other set's work hides in part
+    SAVED_FOR_ADDED = 2.0, Ratio("ratio"), Assumed {
+        source: "no schedule of PopART's is measured in public",
+        serves: "phased programs on more than two IPUs",
+    }
+
     /// Memory of an I/O tile over that of its data: a rule of thumb
     IO_TILE_OVERHEAD = 1.05, Ratio("ratio"), Published {
         source: "Memory and performance optimisation, 4.4.2",
