@@ -65,10 +65,10 @@ const fn column(
     OperationColumn { key, title, about, shown, part: None, model: false, summed: true, cell }
 }
 
-/// `-5.1 to +4.8 %`, marked where nothing of the kind was measured.
+/// `-5 to +5 %`, with a `?` where nothing of the kind was measured.
 fn error_words(errors: &ErrorBand, band: FactorBand) -> TableCell {
-    let percent = |factor: f64| format!("{:+.1}", (factor - 1.0) * 100.0);
-    let mark = if errors.basis == CostBasis::Measured { "" } else { ", not measured" };
+    let percent = |factor: f64| format!("{:+.0}", (factor - 1.0) * 100.0);
+    let mark = if errors.basis == CostBasis::Measured { "" } else { " ?" };
     TableCell::Text(format!("{} to {} %{mark}", percent(band.low), percent(band.high)))
 }
 
@@ -157,8 +157,8 @@ pub static COLUMNS: &[OperationColumn] = &[
     .without_sum(),
     column(
         "errors",
-        "Error of cycles",
-        "Between which errors the true cycles lie in nine of ten cases, from measurements of its kind; where nothing of the kind was measured, from what its formulas rest on",
+        "Error",
+        "Between which errors the true cycles lie in nine of ten cases, from measurements of its kind; ? where nothing of the kind was measured: from what its formulas rest on",
         true,
         |row| row.errors.as_ref().map_or_else(|| "".into(), |errors| error_words(errors, errors.cycles)),
     )
