@@ -157,9 +157,9 @@ pub static COLUMNS: &[OperationColumn] = &[
     .without_sum(),
     column(
         "errors",
-        "Error",
+        "Error of cycles",
         "Between which errors the true cycles lie in nine of ten cases, from measurements of its kind; ? where nothing of the kind was measured: from what its formulas rest on",
-        true,
+        false,
         |row| row.errors.as_ref().map_or_else(|| "".into(), |errors| error_words(errors, errors.cycles)),
     )
     .model_only(),

@@ -323,6 +323,10 @@ fn summary_ui(ui: &mut Ui, context: &ViewContext<'_>, layer: OpLayer, row: &OpRo
             row_ui(ui, name, value, name);
         }
         let numbers = COLUMNS.iter().filter_map(|known| match known.cell(row, &report, layer) {
+            // Bands of errors are the only figures that are words.
+            TableCell::Text(band) if known.key.starts_with("errors") && !band.is_empty() => {
+                Some((known, band))
+            }
             TableCell::Text(_) | TableCell::Id(_) => None,
             TableCell::Missing => Some((known, NOT_RECORDED.to_owned())),
             cell => Some((known, cell.text())),
