@@ -133,6 +133,17 @@ fn more_workers_are_never_slower_and_all_the_same_beyond_the_cores() {
     assert!(rates[3] == rates[4] && rates[3] == rates[5], "{rates:?}");
 }
 
+/// Nothing of the host is busy all the time, and yet the IPUs stand still for half of the call.
+#[test]
+fn copies_that_ipus_wait_for_are_told() {
+    let (report, _kept) = common::report("mnist_pipeline", &["options.device_iterations=1"]);
+    let rates = report.host().expect("reads").expect("recorded").rates;
+    let [synthetic, real] = &rates[..] else { panic!("{rates:?}") };
+    assert_eq!(synthetic.bottleneck, HostBottleneck::Ipu);
+    assert!(synthetic.samples_per_second > 1.5 * real.samples_per_second);
+    assert_eq!(real.bottleneck, HostBottleneck::HostCopies);
+}
+
 #[test]
 fn callback_threads_share_the_replicas_out() {
     let called = |threads: &[&str]| {

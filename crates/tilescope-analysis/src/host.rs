@@ -135,6 +135,7 @@ pub fn bottleneck_title(bottleneck: HostBottleneck) -> &'static str {
         HostBottleneck::HostLink => "the host's links",
         HostBottleneck::Callbacks => "stream callbacks",
         HostBottleneck::HostCall => "the framework around each call",
+        HostBottleneck::HostCopies => "host copies that IPUs wait for",
         HostBottleneck::Ipu => "the IPUs",
     }
 }

@@ -5,7 +5,7 @@
 //! body that is called from many places is listed once.
 
 use crate::trace::{ProgramExecutions, program_runs};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tilescope_report::units::{
     Bytes, Cycles, NumberFormat, ProgramId, exact_bytes, grouped, percent,
 };
@@ -24,8 +24,9 @@ pub struct ProgramTreeGroup {
     pub function: bool,
 }
 
-/// Control programs in their order, then functions in the order of their first call. Where the
-/// tree was not recorded, all programs are one list.
+/// Control programs in their order, then the functions that they call in that order, and so on down:
+/// stages come before what their layers are made of. Where the tree was not recorded, all programs
+/// are one list.
 pub fn groups(programs: &ProgramNodeTable) -> Vec<ProgramTreeGroup> {
     let mut groups: Vec<ProgramTreeGroup> = Vec::new();
     if programs.roots().is_empty() && !programs.is_empty() {
@@ -37,16 +38,28 @@ pub fn groups(programs: &ProgramNodeTable) -> Vec<ProgramTreeGroup> {
         let title = if name.is_empty() { index.to_string() } else { format!("{index}: {name}") };
         groups.push(ProgramTreeGroup { root: Some(*root), title, function: false });
     }
-    let mut seen = BTreeSet::new();
-    for (_, program) in programs.iter().filter(|(_, program)| program.kind == ProgramKind::Call) {
-        for root in &program.children {
-            if seen.insert(*root) {
-                let name = programs.get(*root).map_or("", |program| program.name.as_str());
-                let title =
-                    if name.is_empty() { format!("Function {}", root.0) } else { name.to_owned() };
-                groups.push(ProgramTreeGroup { root: Some(*root), title, function: true });
+    let mut functions = Vec::new();
+    let mut seen: BTreeSet<ProgramId> = programs.roots().iter().copied().collect();
+    let mut trees: VecDeque<ProgramId> = programs.roots().iter().copied().collect();
+    // What no root leads to comes last.
+    let mut others = programs.iter().map(|(id, _)| id);
+    while let Some(tree) = trees.pop_front().or_else(|| others.next()) {
+        let mut open = vec![tree];
+        while let Some(program) = open.pop().and_then(|id| programs.get(id)) {
+            let fresh = program.children.iter().copied().filter(|child| seen.insert(*child));
+            let children: Vec<ProgramId> = fresh.collect();
+            if program.kind == ProgramKind::Call {
+                functions.extend_from_slice(&children);
+                trees.extend(children);
+            } else {
+                open.extend(children.iter().rev());
             }
         }
+    }
+    for root in functions {
+        let name = programs.get(root).map_or("", |program| program.name.as_str());
+        let title = if name.is_empty() { format!("Function {}", root.0) } else { name.to_owned() };
+        groups.push(ProgramTreeGroup { root: Some(root), title, function: true });
     }
     groups
 }
@@ -528,6 +541,25 @@ mod tests {
         assert_eq!(find(&programs, &groups, work), Some((1, vec![function])));
         assert_eq!(find(&programs, &groups, call), Some((0, vec![root, body])));
         assert_eq!(find(&programs, &groups, ProgramId(99)), None);
+    }
+
+    #[test]
+    fn functions_come_before_those_that_they_call() {
+        let mut report = ReportBuilder::new(1, 4);
+        let work = report.compute("a", 10);
+        let mut called = work;
+        for name in ["operation", "layer", "stage"] {
+            let function = report.program(ProgramKind::Sequence, name);
+            report.parts.programs[function.index()].children = vec![called];
+            called = report.program(ProgramKind::Call, name);
+            report.parts.programs[called.index()].children = vec![function];
+        }
+        report.root(ProgramKind::Sequence, "main", &[called]);
+        let directory = tempfile::tempdir().unwrap();
+        report.write(directory.path()).unwrap();
+        let groups = groups(&Report::open(directory.path()).unwrap().programs().unwrap());
+        let titles: Vec<&str> = groups.iter().map(|group| group.title.as_str()).collect();
+        assert_eq!(titles, ["0: main", "stage", "layer", "operation"]);
     }
 
     #[test]

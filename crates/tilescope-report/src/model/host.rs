@@ -106,14 +106,23 @@ pub enum HostBottleneck {
     Callbacks,
     /// What the framework does before and after the run.
     HostCall,
+    /// Copies from and to the host that the IPUs stand still for, though no part of the host is busy
+    /// all the time.
+    HostCopies,
     /// The IPUs.
     Ipu,
 }
 
 impl HostBottleneck {
     /// Every bottleneck.
-    pub const ALL: [HostBottleneck; 5] =
-        [Self::Loader, Self::HostLink, Self::Callbacks, Self::HostCall, Self::Ipu];
+    pub const ALL: [HostBottleneck; 6] = [
+        Self::Loader,
+        Self::HostLink,
+        Self::Callbacks,
+        Self::HostCall,
+        Self::HostCopies,
+        Self::Ipu,
+    ];
 
     /// The name in the file.
     pub fn name(self) -> &'static str {
@@ -122,6 +131,7 @@ impl HostBottleneck {
             Self::HostLink => "host_link",
             Self::Callbacks => "callbacks",
             Self::HostCall => "host_call",
+            Self::HostCopies => "host_copies",
             Self::Ipu => "ipu",
         }
     }

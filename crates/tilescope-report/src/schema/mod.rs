@@ -209,7 +209,7 @@ pub(crate) const TABLES: &[SchemaTable] = &[
             col("id", KEY, "position"),
             col("source", TEXT, "loader_alone, synthetic_data or real_data"),
             col("samples_per_second", REAL, "of all replicas"),
-            col("bottleneck", TEXT, "loader, host_link, callbacks, host_call or ipu"),
+            col("bottleneck", TEXT, "loader, host_link, callbacks, host_call, host_copies or ipu"),
         ],
         "",
     ),

@@ -44,6 +44,9 @@ pub(crate) fn host_report(
     }
 }
 
+/// A call that takes so many times what its IPUs work is one of waiting.
+const WAITS: f64 = 1.1;
+
 fn has_loader(spec: &Spec) -> bool {
     match spec.options.host.loader {
         DataLoaderMode::None | DataLoaderMode::Synthetic => false,
@@ -63,12 +66,12 @@ fn rates(
     let mut rates = Vec::new();
     let mut rate = |source, seconds: f64, busy: &[(HostBottleneck, f64)]| {
         let longest = busy.iter().max_by(|a, b| a.1.total_cmp(&b.1));
-        if let Some((bottleneck, _)) = longest.filter(|_| seconds > 0.0) {
-            rates.push(HostRate {
-                source,
-                samples_per_second: measured.samples as f64 / seconds,
-                bottleneck: *bottleneck,
-            });
+        if let Some((busiest, work)) = longest.filter(|_| seconds > 0.0) {
+            // IPUs that could do much more are held back by what they stand still for.
+            let waits = *busiest == HostBottleneck::Ipu && seconds - framework > WAITS * work;
+            let bottleneck = if waits { HostBottleneck::HostCopies } else { *busiest };
+            let samples_per_second = measured.samples as f64 / seconds;
+            rates.push(HostRate { source, samples_per_second, bottleneck });
         }
     };
     let loader = (HostBottleneck::Loader, load);
