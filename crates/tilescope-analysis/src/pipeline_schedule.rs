@@ -78,7 +78,7 @@ impl ScheduleStage {
 
 /// The frame of the schedule of an iteration.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PipelineSchedule {
+pub struct IterationSchedule {
     /// Number of the iteration in the run.
     pub iteration: u64,
     pub range: CycleRange,
@@ -88,7 +88,7 @@ pub struct PipelineSchedule {
     pub stages: Vec<ScheduleStage>,
 }
 
-impl PipelineSchedule {
+impl IterationSchedule {
     /// The phase that a column is in.
     pub fn phase_of(&self, column: usize) -> Option<&SchedulePhase> {
         self.phases.iter().find(|phase| phase.columns.contains(&column))
@@ -150,7 +150,7 @@ impl ScheduleCells {
 pub fn pipeline_schedule(
     report: &Report,
     cycle: Cycles,
-) -> Result<Result<PipelineSchedule, NoSchedule>, ReportError> {
+) -> Result<Result<IterationSchedule, NoSchedule>, ReportError> {
     let at = CycleRange::new(cycle, cycle.saturating_add(Cycles(1)));
     let iteration = match marks(report, MarkKind::Iteration, Some(at), 1)?.pop() {
         Some(mark) => Some(mark),
@@ -190,7 +190,7 @@ pub fn pipeline_schedule(
     let stages = stages(report, &columns)?;
     Ok(match stages.is_empty() {
         true => Err(NoSchedule::NoStages),
-        false => Ok(PipelineSchedule { iteration: number, range, columns, phases, stages }),
+        false => Ok(IterationSchedule { iteration: number, range, columns, phases, stages }),
     })
 }
 
@@ -201,10 +201,10 @@ pub fn pipeline_schedule(
 /// Parts of the file that cannot be read.
 pub fn schedule_cells(
     report: &Report,
-    schedule: &PipelineSchedule,
+    schedule: &IterationSchedule,
     wanted: Range<usize>,
 ) -> Result<ScheduleCells, ReportError> {
-    let PipelineSchedule { columns, stages, .. } = schedule;
+    let IterationSchedule { columns, stages, .. } = schedule;
     let end = wanted.end.min(columns.len());
     let wanted = wanted.start.min(end)..end;
     let (per_stage, on_top) = SLOTS_BEFORE;
@@ -254,7 +254,7 @@ fn window(columns: &[ScheduleColumn]) -> CycleRange {
 }
 
 fn turn(
-    schedule: &PipelineSchedule,
+    schedule: &IterationSchedule,
     from: usize,
     end: usize,
     mark: &TraceMark,

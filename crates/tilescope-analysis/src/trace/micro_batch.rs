@@ -10,7 +10,7 @@ const MOST_STAGES: usize = 64;
 
 /// One pass of a stage for a micro-batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StageTurn {
+pub struct MicroBatchTurn {
     /// IPU that it runs on.
     pub ipu: IpuId,
     /// Name of the stage, without the pass.
@@ -26,7 +26,7 @@ pub struct MicroBatchPath {
     /// The micro-batch, counted over the run.
     pub number: u64,
     /// By their first cycles.
-    pub turns: Vec<StageTurn>,
+    pub turns: Vec<MicroBatchTurn>,
 }
 
 impl MicroBatchPath {
@@ -36,7 +36,7 @@ impl MicroBatchPath {
     }
 
     /// What an IPU does for it, by first cycle.
-    pub fn on(&self, ipu: IpuId) -> impl Iterator<Item = &StageTurn> {
+    pub fn on(&self, ipu: IpuId) -> impl Iterator<Item = &MicroBatchTurn> {
         self.turns.iter().filter(move |turn| turn.ipu == ipu)
     }
 }
@@ -57,7 +57,7 @@ pub fn micro_batch_path(
         for block in rows.of_micro_batch(report, id, number)? {
             let (pass, range) = (block.pass(), block.range);
             let stage = stage_name(&rows.words(id, &block), pass).to_owned();
-            turns.push(StageTurn { ipu, stage, pass, range });
+            turns.push(MicroBatchTurn { ipu, stage, pass, range });
         }
     }
     turns.sort_by_key(|turn| (turn.range.start, turn.range.end, turn.ipu));

@@ -28,7 +28,7 @@ pub use mark_blocks::{MarkBlock, MarkRow, MarkRowId, PassCycles};
 pub use mark_details::{MarkDetailReport, mark_details, signed_percent};
 pub use mark_rows::{COMMON_MARKS, MarkRows, singular};
 pub use micro_batch::{
-    MicroBatchPath, StageTurn, micro_batch_path, short_turn, stage_at, stage_name,
+    MicroBatchPath, MicroBatchTurn, micro_batch_path, short_turn, stage_at, stage_name,
 };
 pub use program_labels::{NameTreeNodeId, ProgramLabel, ProgramLabels};
 pub use program_runs::{

@@ -17,7 +17,7 @@ use crate::targets::SystemCosts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use tilescope_report::units::{Bytes, IpuId, OperationId, ProgramId, TileRuns};
-use tilescope_report::{MemoryCategory, ModelOperation, TrainingPass};
+use tilescope_report::{MemoryCategory, ModelOperation, ProgramKind, TrainingPass};
 
 /// What one stage does in one pass.
 #[derive(Clone, Debug)]
@@ -403,7 +403,8 @@ pub(super) fn program_nodes(items: &[FragmentItem], tables: &mut ProgramTables) 
             FragmentItem::WaitForIo(_) => Vec::new(),
             FragmentItem::Loop { times, body } => {
                 let children = program_nodes(body, tables);
-                vec![tables.repeat(*times, children)]
+                let body = tables.group(ProgramKind::Sequence, "", children);
+                vec![tables.repeat(*times, body)]
             }
         })
         .collect()

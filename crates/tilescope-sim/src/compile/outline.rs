@@ -192,7 +192,8 @@ impl OutlineFunctions {
                 }
                 (None, [FragmentItem::Loop { times, body }]) if call.work.is_none() => {
                     let children = self.nodes(tables, body);
-                    nodes.push(tables.repeat(*times, children));
+                    let body = tables.group(ProgramKind::Sequence, "", children);
+                    nodes.push(tables.repeat(*times, body));
                 }
                 (None, items) => nodes.extend(program_nodes(items, tables)),
             }

@@ -172,9 +172,8 @@ impl ProgramTables {
         self.program(ProgramNode { children, ..ProgramNode::new(kind, name) })
     }
 
-    /// Adds a loop over children.
-    pub(crate) fn repeat(&mut self, times: u64, children: Vec<ProgramId>) -> ProgramId {
-        let body = self.group(ProgramKind::Sequence, "", children);
+    /// Adds a loop.
+    pub(crate) fn repeat(&mut self, times: u64, body: ProgramId) -> ProgramId {
         let repeat = self.group(ProgramKind::Repeat, "", vec![body]);
         self.programs[repeat.index()].repeats = times;
         repeat

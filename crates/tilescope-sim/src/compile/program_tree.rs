@@ -331,12 +331,7 @@ impl<'a, 'b> ProgramTree<'a, 'b> {
 
     /// A loop, or the body itself where it runs once.
     fn repeat(&mut self, times: u64, body: ProgramId) -> ProgramId {
-        if times == 1 {
-            return body;
-        }
-        let node = self.builder.tables.group(ProgramKind::Repeat, "", vec![body]);
-        self.builder.tables.programs[node.index()].repeats = times;
-        node
+        if times == 1 { body } else { self.builder.tables.repeat(times, body) }
     }
 }
 

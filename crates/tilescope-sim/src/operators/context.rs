@@ -221,6 +221,7 @@ impl<'a> LoweringContext<'a> {
         let from = self.layout_or_linear(tensor);
         relayout::bring(&self.machine, self.tensor_type(tensor), &from, layout, name)
     }
+
     /// The same with blocks transposed on the way, for operations that call for it: scaled additions
     /// and norms (poplibs lib/popops/ScaledAdd.cpp, lib/poplin/Norms.cpp).
     pub(crate) fn regroup_tensor(

@@ -5,6 +5,7 @@ use super::{
     RowWindow, ShapeError, expect_operands,
 };
 use crate::custom::stencil::{ReceivedRows, StencilField, StencilNeighbourhood};
+use crate::poplar::work::OperationWork;
 use crate::popops::elementwise;
 use crate::shape::{TensorId, TensorInfo};
 use std::ops::Range;
@@ -81,19 +82,27 @@ impl Operator for StencilOp {
         lowering: &mut LoweringContext,
         node: &NodeOperands,
     ) -> Result<LoweredOperation, LoweringError> {
-        let field =
-            field(lowering.tensor_type(node.inputs[0])).map_err(|error| node.error(error))?;
-        let layout = field.layout(lowering.tiles);
-        let mut work = lowering.place_or_relayout(node.inputs[0], layout.clone(), "Field");
+        let (field, mut work) = placed_field(lowering, node)?;
         let mut rows = node.inputs[1..].iter().map(|row| row_bytes(lowering, *row));
         let above = if self.above { rows.next() } else { None };
         let below = if self.below { rows.next() } else { None };
         let received = ReceivedRows { above, below };
         let (tiles, speed) = (lowering.tiles, lowering.exchange_speed());
         work.append(field.sweep(self.neighbours, &received, tiles, speed));
-        lowering.set_layout(node.outputs[0], layout);
+        lowering.set_layout(node.outputs[0], field.layout(lowering.tiles));
         Ok(work.into())
     }
+}
+
+/// The field that a node reads first, and the steps that bring it to its place.
+fn placed_field(
+    lowering: &mut LoweringContext,
+    node: &NodeOperands,
+) -> Result<(StencilField, OperationWork), LoweringError> {
+    let field = field(lowering.tensor_type(node.inputs[0])).map_err(|error| node.error(error))?;
+    let layout = field.layout(lowering.tiles);
+    let work = lowering.place_or_relayout(node.inputs[0], layout, "Field");
+    Ok((field, work))
 }
 
 /// Bytes of a row on each tile.
@@ -128,10 +137,7 @@ impl Operator for StencilRowOp {
         lowering: &mut LoweringContext,
         node: &NodeOperands,
     ) -> Result<LoweredOperation, LoweringError> {
-        let field =
-            field(lowering.tensor_type(node.inputs[0])).map_err(|error| node.error(error))?;
-        let layout = field.layout(lowering.tiles);
-        let mut work = lowering.place_or_relayout(node.inputs[0], layout, "Field");
+        let (field, mut work) = placed_field(lowering, node)?;
         let row = field.edge_row_layout(self.is_first, lowering.tiles);
         work.push(elementwise::cast("Halo/OnTileCopy", field.dtype, field.dtype, &row.elements));
         lowering.set_layout(node.outputs[0], row);

@@ -3,7 +3,7 @@
 
 use super::TraceLayout;
 use egui::{Pos2, Rangef, Rect, pos2};
-use tilescope_analysis::trace::{MicroBatchPath, StageTurn};
+use tilescope_analysis::trace::{MicroBatchPath, MicroBatchTurn};
 use tilescope_report::units::{CycleRange, IpuId, grouped};
 
 /// Points beyond the lanes at which lines are cut off.
@@ -37,7 +37,7 @@ pub(crate) fn followed(layout: &TraceLayout<'_>, path: &MicroBatchPath) -> Follo
 /// Where an IPU works for the micro-batch, from left to right, at least one point wide.
 pub(crate) fn lit(layout: &TraceLayout<'_>, path: &MicroBatchPath, ipu: IpuId) -> Vec<Rangef> {
     let lanes = layout.regions.lanes;
-    let turn = |turn: &StageTurn| {
+    let turn = |turn: &MicroBatchTurn| {
         let (left, right) = (layout.x(turn.range.start), layout.x(turn.range.end));
         let x = Rangef::new(left, right.max(left + 1.0));
         (x.max > lanes.left() && x.min < lanes.right()).then_some(x)
@@ -61,7 +61,7 @@ pub(crate) fn veiled_parts(area: Rect, lit: &[Rangef]) -> Vec<Rect> {
     parts
 }
 
-fn line(layout: &TraceLayout<'_>, from: &StageTurn, to: &StageTurn) -> Option<[Pos2; 2]> {
+fn line(layout: &TraceLayout<'_>, from: &MicroBatchTurn, to: &MicroBatchTurn) -> Option<[Pos2; 2]> {
     if from.ipu == to.ipu {
         return None;
     }

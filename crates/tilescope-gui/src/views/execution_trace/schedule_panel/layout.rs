@@ -3,7 +3,7 @@
 
 use egui::{Pos2, Rect, Vec2, pos2, vec2};
 use std::ops::Range;
-use tilescope_analysis::pipeline_schedule::{PipelineSchedule, ScheduleCells};
+use tilescope_analysis::pipeline_schedule::{IterationSchedule, ScheduleCells};
 
 /// Width of the names of the stages.
 const GUTTER: f32 = 150.0;
@@ -36,7 +36,7 @@ pub(super) struct ScheduleSizes {
 }
 
 /// Sizes that show all columns on a width, or else as many as can be read.
-pub(super) fn sizes(schedule: &PipelineSchedule, width: f32) -> ScheduleSizes {
+pub(super) fn sizes(schedule: &IterationSchedule, width: f32) -> ScheduleSizes {
     let count = schedule.columns.len().max(1);
     // Micro-batches are counted over the run: those of this iteration are not much above.
     let last = (schedule.iteration + 1).saturating_mul(count as u64);
@@ -50,7 +50,7 @@ pub(super) fn sizes(schedule: &PipelineSchedule, width: f32) -> ScheduleSizes {
 
 impl ScheduleSizes {
     /// Names, heads and all cells.
-    pub(super) fn all(self, schedule: &PipelineSchedule) -> Vec2 {
+    pub(super) fn all(self, schedule: &IterationSchedule) -> Vec2 {
         let (columns, stages) = (schedule.columns.len(), schedule.stages.len());
         vec2(GUTTER + columns as f32 * self.column, 2.0 * HEAD_ROW + GAP + stages as f32 * self.row)
     }
@@ -69,7 +69,7 @@ pub(super) struct ScheduleLayout {
 impl ScheduleLayout {
     /// The layout of what is on the screen.
     pub(super) fn new(
-        schedule: &PipelineSchedule,
+        schedule: &IterationSchedule,
         sizes: ScheduleSizes,
         viewport: Rect,
         area: Rect,
@@ -165,7 +165,7 @@ impl ScheduleLayout {
     /// What is at a place on the screen.
     pub(super) fn cell_at(
         &self,
-        schedule: &PipelineSchedule,
+        schedule: &IterationSchedule,
         cells: Option<&ScheduleCells>,
         at: Pos2,
     ) -> Option<ScheduleCell> {

@@ -22,7 +22,7 @@ use layout::{ScheduleCell, ScheduleLayout};
 use paint::SchedulePainter;
 use std::ops::Range;
 use tilescope_analysis::pipeline_schedule::{
-    NoSchedule, PipelineSchedule, ScheduleCells, ScheduleColumnKind, pipeline_schedule,
+    IterationSchedule, NoSchedule, ScheduleCells, ScheduleColumnKind, pipeline_schedule,
     schedule_cells,
 };
 use tilescope_report::units::{CycleRange, Cycles, grouped};
@@ -30,7 +30,7 @@ use tilescope_report::units::{CycleRange, Cycles, grouped};
 /// Columns that are read together: scrolling inside of them asks for nothing new.
 const BLOCK: usize = 64;
 
-type ScheduleAnswer = Result<PipelineSchedule, NoSchedule>;
+type ScheduleAnswer = Result<IterationSchedule, NoSchedule>;
 
 /// The tab of the schedule.
 #[derive(Default)]
@@ -84,7 +84,7 @@ impl SchedulePanel {
         &mut self,
         ui: &mut Ui,
         context: &ViewContext<'_>,
-        (schedule, version): (&PipelineSchedule, u64),
+        (schedule, version): (&IterationSchedule, u64),
         (settings, window): (&TraceSettings, CycleRange),
     ) -> Option<TraceEvent> {
         head_ui(ui, schedule);
@@ -123,7 +123,7 @@ impl SchedulePanel {
         &mut self,
         ui: &Ui,
         context: &ViewContext<'_>,
-        schedule: &PipelineSchedule,
+        schedule: &IterationSchedule,
         key: &(u64, Range<usize>),
     ) -> Option<Versioned<ScheduleCells>> {
         let (report, schedule) = (context.opened.report.clone(), schedule.clone());
@@ -139,7 +139,7 @@ impl SchedulePanel {
         &mut self,
         ui: &Ui,
         layout: &ScheduleLayout,
-        (schedule, cells): (&PipelineSchedule, Option<&ScheduleCells>),
+        (schedule, cells): (&IterationSchedule, Option<&ScheduleCells>),
         response: &Response,
     ) -> Option<TraceEvent> {
         let chosen = self.at.map(|at| words(schedule, cells, at).join(", "));
@@ -191,7 +191,7 @@ fn block_around(columns: &Range<usize>, count: usize) -> Range<usize> {
 }
 
 /// The sentence above the schedule.
-fn head_ui(ui: &mut Ui, schedule: &PipelineSchedule) {
+fn head_ui(ui: &mut Ui, schedule: &IterationSchedule) {
     let weak = ThemePalette::for_ui(ui).weak_text;
     ui.horizontal(|ui| {
         ui.add_space(crate::theme::spacing::L);
@@ -201,7 +201,7 @@ fn head_ui(ui: &mut Ui, schedule: &PipelineSchedule) {
 }
 
 /// `Iteration 3: 16 slots, 4 stages`
-fn about(schedule: &PipelineSchedule) -> String {
+fn about(schedule: &IterationSchedule) -> String {
     let is_slot = |kind| kind == ScheduleColumnKind::Slot;
     let slots = schedule.columns.iter().filter(|column| is_slot(column.kind)).count() as u64;
     let stages = schedule.stages.len() as u64;
@@ -214,7 +214,7 @@ fn about(schedule: &PipelineSchedule) -> String {
 
 /// What a cell is, line by line; the first one names it.
 fn words(
-    schedule: &PipelineSchedule,
+    schedule: &IterationSchedule,
     cells: Option<&ScheduleCells>,
     cell: ScheduleCell,
 ) -> Vec<String> {
@@ -255,7 +255,7 @@ fn words(
 
 /// Shows the slot of a cell in the trace, and marks the cycles of the cell.
 fn go_to(
-    schedule: &PipelineSchedule,
+    schedule: &IterationSchedule,
     cells: Option<&ScheduleCells>,
     cell: ScheduleCell,
 ) -> Option<TraceEvent> {
@@ -270,7 +270,7 @@ fn go_to(
 fn arrows(
     ui: &Ui,
     response: &Response,
-    schedule: &PipelineSchedule,
+    schedule: &IterationSchedule,
     at: Option<ScheduleCell>,
 ) -> Option<ScheduleCell> {
     if !response.has_focus() {

@@ -8,7 +8,7 @@ use crate::widgets::node_ui;
 use egui::accesskit::Role;
 use egui::{Align2, Color32, CornerRadius, FontId, Painter, Rect, Stroke, StrokeKind, Ui, pos2};
 use tilescope_analysis::pipeline_schedule::{
-    PipelineSchedule, ScheduleCells, ScheduleColumnKind, ScheduleStage, ScheduleTurn,
+    IterationSchedule, ScheduleCells, ScheduleColumnKind, ScheduleStage, ScheduleTurn,
 };
 use tilescope_analysis::trace::short_turn;
 use tilescope_report::TrainingPass;
@@ -21,7 +21,7 @@ const UNLIT: f32 = 0.7;
 pub(super) struct SchedulePainter<'a> {
     pub ui: &'a Ui,
     pub palette: &'static ThemePalette,
-    pub schedule: &'a PipelineSchedule,
+    pub schedule: &'a IterationSchedule,
     /// What was read of the cells.
     pub cells: Option<&'a ScheduleCells>,
     pub layout: &'a ScheduleLayout,
