@@ -165,9 +165,11 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
             .map(|variable| u64::from(variable.tiles.tile_count()))
             .sum(),
     };
+    let sync_groups = SyncGroups::new(spec.options.sync_pattern, spec.target.ipus);
     let compilation = CompilationReport {
         target,
         bandwidths: bandwidths(&system, chip),
+        sync_groups: (spec.target.ipus > 1).then(|| sync_groups.members()),
         error_bands: error_bands::bands(&operations),
         graph: counts,
         options: spec.effective_values.clone(),
@@ -191,7 +193,7 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
         compilation,
         leaf_costs: tables.costs,
         parts,
-        sync_groups: SyncGroups::new(spec.options.sync_pattern, spec.target.ipus),
+        sync_groups,
         schedule,
         placement,
         system,
