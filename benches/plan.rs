@@ -3,9 +3,9 @@
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
 use tilescope_sim::poplin::planner::{
-    ConvOptions, ConvPass, PlanCache, plan, plan_convolution, plan_fully_connected,
+    ConvOptions, ConvPass, plan, plan_convolution, plan_fully_connected,
 };
-use tilescope_sim::poplin::{ConvParams, FieldDim};
+use tilescope_sim::poplin::{ConvParams, FieldDim, PlanCache};
 use tilescope_sim::popops::multi_slice;
 use tilescope_sim::popops::multi_slice::MultiSliceParams;
 use tilescope_sim::shape::DType;

@@ -4,7 +4,7 @@ use super::lowering;
 use crate::graph::ModelGraph;
 use crate::graph_lowering::GraphLowering;
 use crate::operators::PlannedCost;
-use crate::poplin::planner::PlanCache;
+use crate::poplin::PlanCache;
 use crate::spec::{Proportion, Spec};
 use tilescope_report::units::Cycles;
 

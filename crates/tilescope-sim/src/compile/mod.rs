@@ -24,10 +24,10 @@ pub(crate) use transfers::{HostStreamCopy, InterIpuFlow, StageCopyGroup};
 
 use crate::error_bands;
 use crate::graph::{GraphError, ModelGraph, TrainingConfig};
-use crate::graph_lowering::{GraphLowering, op_benchmark};
+use crate::graph_lowering::GraphLowering;
 use crate::operators::{LoweringContext, LoweringError};
 use crate::poplar::code_bytes::TileCodeBytes;
-use crate::poplin::planner::PlanCache;
+use crate::poplin::PlanCache;
 use crate::schedule::{
     ExecutionSchedule, StagePlacement, SyncGroups, divide_blocks, split_balanced,
 };
@@ -267,7 +267,7 @@ fn block_costs(spec: &Spec, graph: &ModelGraph, plans: &PlanCache) -> Vec<Cycles
     let mut costs = vec![Cycles::ZERO; graph.blocks.len()];
     for node in graph.nodes.iter().filter(|node| node.pass != TrainingPass::Update) {
         if let Ok(lowered) = lowering.lower(node) {
-            costs[node.block.0] += op_benchmark::cycles(&lowered.work);
+            costs[node.block.0] += lowered.work.cycles();
         }
     }
     costs
