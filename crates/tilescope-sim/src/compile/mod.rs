@@ -6,6 +6,7 @@ mod fragments;
 mod memory_proportion;
 mod outline;
 mod phase_split;
+mod plan_selection;
 mod program_tables;
 mod program_tree;
 mod remote_buffers;
@@ -37,9 +38,11 @@ use crate::spec::{
 use crate::targets::{Chip, HostConnection, IpuTarget, SystemCosts};
 use data_flow::DataFlowRecorder;
 use fragments::ProgramBuilder;
+use plan_selection::{PlanSelectionTrial, with_selection};
 use program_tables::ProgramTables;
 use program_tree::ProgramParts;
 use replicated_sharding::ReplicatedSharding;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use tensor_analysis::{BufferLifetimes, StashPolicy, TensorAnalysis};
@@ -108,8 +111,8 @@ impl CompiledProgram {
 pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
     let (graph, stages) = build_graph(spec)?;
     let plans = PlanCache::of_process();
-    let found = memory_proportion::with_found(spec, &graph, plans);
-    let spec = found.as_ref().unwrap_or(spec);
+    let (spec, trial) = with_decisions(spec, &graph, plans);
+    let spec = spec.as_ref();
     let costs = || block_costs(spec, &graph, plans);
     let placement = StagePlacement::new(spec, &graph, &stages, &costs)?;
     let schedule = match graph.row_shards {
@@ -198,7 +201,7 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
     };
     let mut context = lowering(spec, &graph, plans);
     let worth_padding = GraphLowering::new(&graph, &mut context).worth_padding();
-    compiled.compilation.notes = report_notes::notes(&compiled, spec, &worth_padding);
+    compiled.compilation.notes = report_notes::notes(&compiled, spec, &worth_padding, trial);
     Ok(compiled)
 }
 
@@ -247,6 +250,19 @@ fn shares_rows(spec: &Spec, graph: &ModelGraph) -> Result<bool, SpecError> {
     }
 }
 
+/// The spec with what it leaves to be found for this graph, and what was tried for it.
+fn with_decisions<'a>(
+    spec: &'a Spec,
+    graph: &ModelGraph,
+    plans: &PlanCache,
+) -> (Cow<'a, Spec>, Option<PlanSelectionTrial>) {
+    let found = memory_proportion::with_found(spec, graph, plans);
+    let spec = found.map_or(Cow::Borrowed(spec), Cow::Owned);
+    let trial = PlanSelectionTrial::new(&spec, graph, plans);
+    let decided = trial.map(|trial| with_selection(&spec, trial.faster()));
+    (decided.map_or(spec, Cow::Owned), trial)
+}
+
 fn lowering<'a>(
     spec: &'a Spec,
     graph: &'a ModelGraph,
@@ -289,8 +305,8 @@ pub struct BalancedStage {
 pub fn balance(spec: &Spec) -> Result<Vec<BalancedStage>, CompileError> {
     let (graph, _) = build_graph(spec)?;
     let plans = PlanCache::of_process();
-    let found = memory_proportion::with_found(spec, &graph, plans);
-    let costs = block_costs(found.as_ref().unwrap_or(spec), &graph, plans);
+    let (spec, _) = with_decisions(spec, &graph, plans);
+    let costs = block_costs(&spec, &graph, plans);
     let parts = split_balanced(&costs, spec.target.ipus as usize);
     let stage = |part: Range<usize>| BalancedStage {
         blocks: graph.blocks[part.clone()].to_vec(),

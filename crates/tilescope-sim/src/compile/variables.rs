@@ -85,7 +85,11 @@ fn tensor_variables(builder: &mut ProgramBuilder) -> Vec<UnplacedVariable> {
             };
             UnplacedVariable {
                 name: format!("{}{suffix}", tensor.name),
-                category: MemoryCategory::Variable,
+                category: if builder.is_constant(tensor.role) {
+                    MemoryCategory::Constant
+                } else {
+                    MemoryCategory::Variable
+                },
                 operation: None,
                 shape: ty.to_string(),
                 lifetime: (!always).then_some(span),
