@@ -158,6 +158,10 @@ fn small(model: &str) -> &'static str {
             "layers = 2\nhidden = 64\nheads = 2\nintermediate = 128\nvocab_size = 512\n\
              sequence_length = 16\nmasked_tokens = 4\nbatch_size = 2"
         }
+        "bert_squad" => {
+            "layers = 2\nhidden = 64\nheads = 2\nintermediate = 128\nvocab_size = 512\n\
+             sequence_length = 16\nbatch_size = 2"
+        }
         "gpt2" => {
             "layers = 2\nhidden = 64\nheads = 2\nvocab_size = 512\nsequence_length = 16\nbatch_size = 2"
         }

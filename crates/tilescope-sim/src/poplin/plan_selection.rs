@@ -134,3 +134,44 @@ fn backward_cycles(machine: &IpuTarget, forward: &ConvPlan, plan: &ConvPlan) -> 
 fn update_cycles(machine: &IpuTarget, plans: &ConvTrainingPlans) -> Cycles {
     conv::lower(machine, &plans.update, &ConvPassOperands::weight_update(plans)).work.cycles()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::poplin::planner::PoplibsOptions;
+    use crate::shape::DType;
+    use crate::targets::MK2;
+
+    fn options(plan_selection: PlanSelection) -> ConvOptions {
+        let library = PoplibsOptions { plan_selection, ..PoplibsOptions::default() };
+        ConvOptions { library, ..ConvOptions::new(ConvPass::FcTrainingForward) }
+    }
+
+    /// By simulated cycles, what is chosen by them is never slower than the best estimate, nor is a
+    /// whole layer; and sizes exist where it is faster, or there would be nothing to choose.
+    #[test]
+    fn what_is_chosen_by_simulated_cycles_has_no_more_of_them() {
+        let machine = IpuTarget { tiles: 64, ..IpuTarget::all_tiles_of(MK2) };
+        let (estimate, simulated) =
+            (options(PlanSelection::Estimate), options(PlanSelection::Simulated));
+        let mut faster = 0;
+        for (m, k, n) in [(64, 128, 256), (33, 70, 130), (128, 512, 96), (7, 1000, 10)] {
+            let params = ConvParams::matmul(DType::Half, 1, m, k, n);
+            let cycles = |options| {
+                let plan = plan(&machine, &params, options).expect("a plan");
+                forward_cycles(&machine, &plan)
+            };
+            assert!(cycles(&simulated) <= cycles(&estimate), "{params:?}");
+            let layer = |options| {
+                let plans = plan_fully_connected(&machine, &params, options).expect("plans");
+                (plans.forward.joint, training_cycles(&machine, &plans))
+            };
+            let (given, chosen) = (layer(&estimate), layer(&simulated));
+            // Three plans of their own are chosen one after the other, so that only joint plans
+            // are compared as a whole.
+            assert!(!given.0 || chosen.1 <= given.1, "{params:?}: {given:?}, {chosen:?}");
+            faster += u64::from(chosen.1 < given.1);
+        }
+        assert!(faster > 0, "the ten best plans differ");
+    }
+}
