@@ -3,6 +3,7 @@
 mod collectives;
 mod data_flow;
 mod fragments;
+mod host_exchange;
 mod memory_proportion;
 mod outline;
 mod phase_split;
@@ -20,6 +21,7 @@ mod variables;
 mod weight_update;
 
 pub(crate) use fragments::{StageFragment, pass_name};
+pub(crate) use host_exchange::{HostExchange, host_exchanges};
 pub(crate) use program_tables::{FragmentItem, LeafProgramCost, whole_ipu_cost};
 pub(crate) use transfers::{HostStreamCopy, InterIpuFlow, StageCopyGroup};
 

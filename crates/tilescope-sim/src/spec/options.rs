@@ -434,7 +434,7 @@ spec_table! {
             shows_in: "Memory: weights are constants; less host exchange code",
             popart: "SessionOptions constantWeights",
         }
-        /// Whether copies to or from streaming memory that follow each other are one exchange: a sync and a handshake for all of them
+        /// Whether copies that follow each other, from or to streaming memory or the host, are one exchange: a sync and a handshake for all of them
         merge_exchange: bool = true => {
             shows_in: "Execution trace: several StreamCopyMid between one StreamCopyBegin and StreamCopyEnd",
             popart: "SessionOptions enableMergeExchange",
