@@ -5,6 +5,7 @@ mod activation;
 mod batch_norm;
 mod bias_add;
 mod binary;
+mod broadcast;
 mod cast;
 mod concat;
 mod context;

@@ -1,6 +1,7 @@
 //! Element-wise vertices: tile cycles by poplibs' own estimators, and compute phases of them.
 
 pub(crate) mod cycles;
+mod loop_costs;
 mod operation;
 
 pub(crate) use cycles::ElementwiseExtent;
