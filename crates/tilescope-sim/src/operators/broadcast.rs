@@ -78,7 +78,30 @@ impl LoweringContext<'_> {
         self.repeat_along(work, tensor, (ty, layout), &axes, name);
     }
 
-    /// The same with the axes that are repeated given.
+    /// Adds the exchange that sends one value to every tile of `layout`.
+    pub(crate) fn send_scalar(
+        &mut self,
+        work: &mut OperationWork,
+        tensor: TensorId,
+        layout: &TensorLayout,
+        name: &str,
+    ) {
+        let bytes = self.tensor_type(tensor).dtype.bytes();
+        let values = self.layout_or_linear(tensor).bytes(bytes);
+        let needed = layout.elements.map(|_| bytes);
+        let start = work.phases().len();
+        let messages = TileMessages::each_way(1);
+        let speed = self.exchange_speed();
+        work.push_some(exchange::phase(name, &needed, &values, messages, self.tiles, speed));
+        work.temporaries.push(TemporaryVariable::anywhere(
+            format!("{name}/broadcast"),
+            MemoryCategory::Message,
+            needed,
+            start..work.phases().len() + 1,
+        ));
+    }
+
+    /// As [`Self::repeat_tensor`], along the axes that are given.
     pub(crate) fn repeat_along(
         &mut self,
         work: &mut OperationWork,

@@ -15,7 +15,7 @@ pub struct GraphError {
 }
 
 /// A graph that operations can be added to.
-pub(crate) trait OperationSink {
+pub trait OperationSink {
     /// Type of a tensor of the graph.
     fn tensor_type(&self, tensor: TensorId) -> &TensorInfo;
 
