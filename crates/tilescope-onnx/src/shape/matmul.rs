@@ -126,11 +126,7 @@ impl EinsumLabels {
             Some(right) => labels_of(right, hidden),
             None => implied_output(&operands, hidden),
         };
-        output.iter().all(|label| sizes.contains_key(label)).then_some(Self {
-            operands,
-            output,
-            sizes,
-        })
+        output.iter().all(|label| sizes.contains_key(label)).then_some(Self { output, sizes })
     }
 }
 
