@@ -118,7 +118,7 @@ impl<R: Read + Seek> ProtoReader<R> {
     }
 
     /// Hash of what was read, weights left out.
-    pub(crate) fn content_hash(&self) -> String {
+    pub(crate) fn content_hash(&mut self) -> String {
         self.wire.content_hash()
     }
 

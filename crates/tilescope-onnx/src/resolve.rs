@@ -30,7 +30,7 @@ const MAX_ELEMENTS: u64 = 1 << 40;
 const MAX_RANK: usize = 32;
 
 /// Most nodes of a graph with all functions inlined.
-const MAX_NODES: usize = 1 << 22;
+const MAX_NODES: usize = 1 << 21;
 
 /// Most elements of tensors that are folded, all together.
 const MAX_FOLDED: u64 = 1 << 26;

@@ -112,10 +112,9 @@ impl EinsumLabels {
         for (labels, shape) in operands.iter_mut().zip(shapes) {
             let own = labels.iter().filter(|c| **c >= ellipsis_label(0)).count();
             let shift = hidden - own;
-            let mut seen = 0;
-            for label in labels.iter_mut().filter(|c| **c >= ellipsis_label(0)) {
-                *label = ellipsis_label(shift + seen);
-                seen += 1;
+            let of_dots = labels.iter_mut().filter(|c| **c >= ellipsis_label(0));
+            for (at, label) in of_dots.enumerate() {
+                *label = ellipsis_label(shift + at);
             }
             if labels.len() != shape.len() {
                 return None;
