@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable, Mapping
@@ -11,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from . import _toml, _tilescope
-from ._program import Running, run
+from ._program import Running, SpecError, run
 from ._report import Report
 
 
@@ -51,10 +52,16 @@ def _simulate(
         kept = TemporaryDirectory(prefix="tilescope-")
         output = kept.name
     with TemporaryDirectory(prefix="tilescope-") as scratch:
-        words = ["simulate", _source(spec, Path(scratch)), "-o", os.fspath(output)]
+        words = ["simulate", "-o", os.fspath(output)]
         for key, of in overrides.items():
             words += ["--set", f"{key}={_toml.value(of)}"]
-        _, said = run(words, progress, running)
+        source = _source(spec, Path(scratch))
+        try:
+            _, said = run([*words, "--", source], progress, running)
+        except SpecError as error:
+            # A dict has no file and no lines.
+            place = re.escape(source) + r":\d+: " if isinstance(spec, Mapping) else r"\A\Z"
+            raise SpecError(re.sub(place, "", str(error))) from None
     return Report(_tilescope.open(output), kept), said
 
 
