@@ -141,7 +141,7 @@ impl StreamEndpoint {
     pub const ALL: [StreamEndpoint; 2] = [Self::Host, Self::RemoteBuffer];
 
     /// The name in the file.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Host => "host",
             Self::RemoteBuffer => "remote_buffer",
