@@ -13,6 +13,8 @@ from . import _dataloader, _export, _log, _simulation, enums, optim
 from ._errors import Error
 from ._options import Options
 
+# PopART's name for the gradient of a weight.
+_GRADIENT = "Gradient___"
 _running = 0
 
 
@@ -129,12 +131,21 @@ class PoplarExecutor:
     getHostIpuLatency = getComputeLatency = getIpuHostLatency = getLatency
 
     def getTensorNames(self) -> list:
-        """Names of anchored tensors: none can be."""
-        return []
+        """Names that ``Options.anchorTensor`` takes: weights and their gradients."""
+        names = [name for name, _ in self._model.named_parameters()]
+        gradients = [f"{_GRADIENT}{name}" for name in names] if self._training else []
+        return [*names, *gradients]
 
     def getAnchoredTensor(self, short_name: str):
-        """A tensor returned by ``Options.anchorTensor``."""
-        raise Error(f"anchored tensor {short_name!r}: anchorTensor is not modelled")
+        """A tensor chosen by ``Options.anchorTensor``, as the last call left it."""
+        anchored = self._options.anchored_tensors
+        if short_name not in anchored:
+            raise Error(f"{short_name!r} is not anchored: {', '.join(anchored) or 'nothing is'}")
+        name = anchored[short_name]
+        weight = dict(self._model.named_parameters()).get(name.removeprefix(_GRADIENT))
+        if weight is None or (name.startswith(_GRADIENT) and weight.grad is None):
+            raise Error(f"tensor {name!r} is not known on the CPU: getTensorNames() lists all")
+        return (weight.grad if name.startswith(_GRADIENT) else weight).detach().clone()
 
     def setOptimizer(self, optimizer) -> None:
         """Goes on with another optimiser; state that it lacks is taken over."""
@@ -193,9 +204,11 @@ class PoplarExecutor:
         if not self.isCompiled():
             self._compile(args, kwargs)
         self._attached = True
+        batches, update = self._micro_batches(args, kwargs)
         begin = time.perf_counter()
-        results = self._execute(*self._micro_batches(args, kwargs))
-        self._tell_rates(time.perf_counter() - begin)
+        results = self._execute(batches, update)
+        samples = len(batches) * _samples(*batches[0])
+        self._tell_rates(samples / (time.perf_counter() - begin))
         return results
 
     def _compile(self, args, kwargs) -> None:
@@ -314,7 +327,8 @@ class PoplarExecutor:
             return column[0] if len(column) == 1 else torch.stack(column)
         return torch.cat(column)
 
-    def _tell_rates(self, seconds: float) -> None:
+    def _tell_rates(self, own: float) -> None:
+        """Prints the simulated rate and ``own``, the samples per second of this call, once."""
         if self._told:
             return
         self._told = True
@@ -325,11 +339,12 @@ class PoplarExecutor:
             tiles = memory.get("out_of_memory_tiles")
             _log.say(f"{self._kind()}: does not fit, {tiles} tiles are over; see the report")
         else:
-            own = execution["samples"] / seconds
+            real = os.environ.get("TILESCOPE_EXECUTE", "all") == "all"
+            clock = f"{own:,.0f} on this CPU, which is what the script's own clock sees"
             _log.say(
                 f"{self._kind()}: {rate:,.0f} samples per second simulated on "
                 f"{self._summary['target']['num_ipus']} IPUs; "
-                f"{own:,.0f} on this CPU, whose time the script's own clock sees"
+                f"{clock if real else 'results are not computed here'}"
             )
         missing = [*self._options._missing, *self._exported.missing]
         if missing:

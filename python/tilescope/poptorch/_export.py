@@ -62,13 +62,7 @@ def export(model, args, kwargs, strategy, training: bool, directory: pathlib.Pat
         hook = model.register_forward_pre_hook(trace.restart, prepend=True)
         try:
             program = torch.export.export(model, args, kwargs, strict=False)
-            onnx = torch.onnx.export(
-                program,
-                dynamo=True,
-                optimize=False,
-                verbose=False,
-                custom_translation_table=_custom_translations(),
-            )
+            onnx = torch.onnx.export(program, dynamo=True, optimize=False, verbose=False)
         except Error:
             raise
         except Exception as error:
@@ -205,14 +199,3 @@ def _save_without_weights(model, path: pathlib.Path) -> None:
             )
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(ir.serde.serialize_model(model).SerializeToString())
-
-
-def _custom_translations() -> dict:
-    from onnxscript import values
-
-    def translate(inputs, examples, name: str, domain: str):
-        op = values.Op(values.Opset(domain or "custom", 1), name)
-        results = op(*inputs, _outputs=len(examples)) if len(examples) > 1 else op(*inputs)
-        return results if isinstance(results, (list, tuple)) else [results]
-
-    return {torch.ops.tilescope.custom_op.default: translate}

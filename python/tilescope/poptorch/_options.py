@@ -144,7 +144,7 @@ class _TensorLocations(_Group):
     def numIOTiles(self, num_tiles: int):
         """Tiles of each IPU that are set aside for input and output."""
         self._set(num_io_tiles=num_tiles)
-        self._owner._spec("TensorLocations.numIOTiles", num_tiles)
+        self._owner._spec("poptorch.Options.TensorLocations.numIOTiles", num_tiles)
         return self
 
     def setActivationLocation(self, location: TensorLocationSettings):
@@ -537,9 +537,10 @@ class Options(_Group):
         return self
 
     def anchorTensor(self, short_name: str, long_name: str, *_, **__) -> "Options":
-        """Returns an inner tensor to the host."""
+        """Returns an inner tensor to the host; the copy is not simulated."""
         self._not_modelled("anchorTensor")
-        return self
+        anchored = {**self.anchored_tensors, short_name: long_name}
+        return self._set(anchored_tensors=anchored)
 
     def inputReplicaGrouping(self, input_group_size: int, input_group_type) -> "Options":
         """Groups of replicas that read the same samples."""

@@ -206,24 +206,21 @@ def dynamic_update(input, src, dim: int, start, size: int):
     return torch.index_copy(input, dim, index, src)
 
 
-@torch.library.custom_op("tilescope::custom_op", mutates_args=())
-def _custom_op(
-    inputs: list[torch.Tensor], examples: list[torch.Tensor], name: str, domain: str
-) -> list[torch.Tensor]:
-    return [example.clone() for example in examples]
-
-
-@_custom_op.register_fake
-def _(inputs, examples, name, domain):
-    return [torch.empty_like(example) for example in examples]
-
-
 def custom_op(inputs, name: str, domain: str, domain_version: int, example_outputs, attributes=None):
     """An operator of the user's own: priced as a pass over its operands, since nothing is known
     of its code; on the CPU its results are ``example_outputs``."""
     if _trace.current is not None:
         _trace.current.missing.setdefault(f"custom_op {domain}.{name} (priced as unknown)")
-        return _custom_op(list(inputs), list(example_outputs), name, domain)
+        return list(
+            torch.onnx.ops.symbolic_multi_out(
+                f"{domain}::{name}",
+                list(inputs),
+                dict(attributes or {}),
+                dtypes=[example.dtype for example in example_outputs],
+                shapes=[example.shape for example in example_outputs],
+                version=domain_version,
+            )
+        )
     return [example.clone() for example in example_outputs]
 
 
