@@ -1,5 +1,6 @@
 """``poptorch.trainingModel`` and ``inferenceModel``: simulate once, then run on the CPU."""
 
+import copy
 import os
 import pathlib
 import tempfile
@@ -38,7 +39,7 @@ class PoplarExecutor:
 
     def __init__(self, model, options, training: bool, optimizer) -> None:
         if isinstance(model, PoplarExecutor):
-            model = model._model
+            model = model._user_model
         if options is not None and not isinstance(options, Options):
             raise Error(f"options are poptorch.Options, not {type(options).__name__}")
         if options is not None:
@@ -53,7 +54,9 @@ class PoplarExecutor:
         if self._options.defaultOutputMode():
             mode = enums.OutputMode.Final if training else enums.OutputMode.All
             self._options._values["output_mode"] = mode
-        self._model = model
+        # Like PopTorch: weights and layers are shared, whether it trains is not.
+        self._user_model = model
+        self._model = copy.copy(model)
         self._training = training
         if training and optimizer is None:
             optimizer = optim.SGD(model.parameters(), lr=0.01)
@@ -66,18 +69,19 @@ class PoplarExecutor:
         self._told = False
         if training:
             _wrap(model, self)
+        self._add_replica_grouping()
 
     # The model behind it.
 
     def __getattr__(self, name: str):
         if name.startswith("_"):
             raise AttributeError(name)
-        return getattr(self._model, name)
+        return getattr(self._user_model, name)
 
     @property
     def model(self):
         """The user's model."""
-        return self._model
+        return self._user_model
 
     @property
     def options(self) -> Options:
@@ -182,7 +186,7 @@ class PoplarExecutor:
     def destroy(self) -> None:
         """Ends the model."""
         self._attached = False
-        _unwrap(self._model)
+        _unwrap(self._user_model)
 
     def compileAndExport(self, *_, **__) -> None:
         """Executables: there is no code for IPUs to export."""
@@ -240,6 +244,16 @@ class PoplarExecutor:
             f"{self._kind()}: exported in {exported - begin:.1f} s, "
             f"simulated in {ended - exported:.1f} s{kept}"
         )
+
+    def _add_replica_grouping(self) -> None:
+        """Gives weights PopTorch's ``replicaGrouping``: that replicas hold other values of a
+        weight costs them nothing, the smaller all-reduce is not modelled."""
+
+        def grouping(*_) -> None:
+            self._options._missing.setdefault("replicaGrouping")
+
+        for weight in self._model.parameters():
+            weight.replicaGrouping = grouping
 
     def _kind(self) -> str:
         return f"{'training' if self._training else 'inference'} of {type(self._model).__name__}"

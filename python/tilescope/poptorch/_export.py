@@ -66,9 +66,8 @@ def export(model, args, kwargs, strategy, training: bool, directory: pathlib.Pat
         except Error:
             raise
         except Exception as error:
-            reason = str(error).strip().splitlines() or [type(error).__name__]
             raise Error(
-                f"torch cannot export {type(model).__name__}: {reason[0]}\n"
+                f"torch cannot export {type(model).__name__}: {_reason(error)}\n"
                 "A model for IPUs is a static graph: Python that looks at values of tensors, or "
                 "changes what is computed from call to call, cannot be in it."
             ) from error
@@ -96,6 +95,13 @@ def export(model, args, kwargs, strategy, training: bool, directory: pathlib.Pat
         trace.overlap,
         trace.missing,
     )
+
+
+def _reason(error: BaseException) -> str:
+    """The first line of what an error goes back to."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
 def _output_nodes(program) -> list:

@@ -16,6 +16,8 @@ def install() -> None:
     for part in _PARTS:
         sys.modules[f"{_NAME}.{part}"] = importlib.import_module(f"tilescope.poptorch.{part}")
     sys.modules[f"{_NAME}.options"] = importlib.import_module("tilescope.poptorch._options")
+    # Where PopTorch has its errors.
+    sys.modules[f"{_NAME}.poptorch_core"] = importlib.import_module("tilescope.poptorch._errors")
 
 
 def run(arguments: list) -> None:

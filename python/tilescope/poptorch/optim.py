@@ -1,15 +1,40 @@
 """Torch's optimisers with PopTorch's additional arguments, and LAMB."""
 
+import functools
 import math
 
 import torch
 
 
+class VariableAttributes:
+    """Which arguments may change after compilation; on the CPU all may."""
+
+    def __init__(self) -> None:
+        self._constant = set()
+
+    def isConstant(self, attr: str) -> bool:
+        """Whether an argument was marked as constant."""
+        return attr in self._constant
+
+    def markAsConstant(self, attr: str) -> None:
+        """Marks an argument as constant."""
+        self._constant.add(attr)
+
+    def markAsVariable(self, attr: str) -> None:
+        """Marks an argument as one that may change."""
+        self._constant.discard(attr)
+
+
 class Optimizer:
-    """What PopTorch's optimisers share: the scale of the loss."""
+    """What PopTorch's optimisers share."""
 
     loss_scaling = 1.0
     max_grad_norm = math.inf
+
+    @functools.cached_property
+    def variable_attrs(self) -> VariableAttributes:
+        """Which arguments may change after compilation."""
+        return VariableAttributes()
 
 
 def _given(**arguments) -> dict:
