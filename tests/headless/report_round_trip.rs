@@ -256,7 +256,8 @@ fn broken_laws_are_found() {
             let id = r.exchange("e", 64);
             let traffic = TileTraffic { bytes_in: Bytes(1), ..TileTraffic::default() };
             let tiles = TileRuns::uniform(TileRange::first_tiles(1), traffic);
-            r.parts.exchanges[0] = ExchangeTraffic { program: id, tiles };
+            r.parts.exchanges[0] =
+                ExchangeTraffic { program: id, tiles, cycles: TileRuns::empty() };
         }),
         ("lifetimes_in_range", |r| {
             r.variable("v", MemoryCategory::Variable, 0..1, 4, Some(2..9));

@@ -24,7 +24,7 @@ pub(crate) use views::{VIEWS, tables_of_other_files, views_without_rows};
 /// `PRAGMA application_id` of our files: `tSc1`.
 pub(crate) const APPLICATION_ID: i32 = 0x7453_6331;
 /// Version of the format: a reader knows all of its own major version and of those before it.
-pub(crate) const FORMAT: (i32, i32) = (2, 2);
+pub(crate) const FORMAT: (i32, i32) = (2, 3);
 
 /// The versions of the format that are read, in words.
 pub(crate) fn readable_formats() -> String {
@@ -351,6 +351,11 @@ pub(crate) const TABLES: &[SchemaTable] = &[
             col("name", TEXT, "poplin::ConvPartial1x1Out<…>"),
             col("code_bytes", INT, "code on each tile that uses it"),
             col("state_bytes", INT, "state of one vertex"),
+            col(
+                "shares_code",
+                INT,
+                "1 if a tile has that code once for all types with a 1, else 0; since version 2.3",
+            ),
         ],
         "",
     ),
@@ -379,6 +384,26 @@ pub(crate) const TABLES: &[SchemaTable] = &[
                 INT,
                 "tile_patterns.id: bytes in, out and delivered, messages in and out, code",
             ),
+        ],
+        "",
+    ),
+    table(
+        "exchange_cycles",
+        "how long tiles send or receive in an exchange between tiles of an IPU; since version 2.3",
+        &[
+            col("exchange", KEY, "exchanges.id"),
+            BASE_TILE,
+            col("pattern", INT, "tile_patterns.id: cycles"),
+        ],
+        "",
+    ),
+    table(
+        "control_code",
+        "control code of a program, without that of programs below it; since version 2.3",
+        &[
+            col("program", KEY, "programs.id"),
+            BASE_TILE,
+            col("pattern", INT, "tile_patterns.id: bytes"),
         ],
         "",
     ),
@@ -449,6 +474,18 @@ pub(crate) const TABLES: &[SchemaTable] = &[
             BASE_TILE,
             col("pattern", INT, "tile_patterns.id: bytes"),
             col("addresses", INT, "addresses.id, counted from base_tile too"),
+        ],
+        "",
+    ),
+    table(
+        "variable_uses",
+        "liveness steps whose programs use a variable; one that has a lifetime and no row is in use \
+         in all of it; since version 2.3",
+        &[
+            col("id", KEY, "position"),
+            col("var", INT, "vars.id"),
+            col("first_step", INT, "liveness_steps.id of the first"),
+            col("end_step", INT, "first liveness step after those"),
         ],
         "",
     ),
