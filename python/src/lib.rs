@@ -7,6 +7,7 @@
 //! the exceptions of `errors`.
 
 mod errors;
+mod pva;
 mod report;
 
 use pyo3::prelude::*;
@@ -17,4 +18,19 @@ mod module {
     use crate::errors::ReportError;
     #[pymodule_export]
     use crate::report::{Report, open};
+
+    /// What `tilescope.pva` is made of.
+    #[pymodule]
+    mod _pva {
+        #[pymodule_export]
+        use crate::pva::{
+            ActiveCycles, CategoryBytes, CategoryRegion, CompilationReport, ComputeSet,
+            CycleInterval, DebugContext, EquivalenceClass, ExecutionReport, Graph,
+            InstrumentationSettings, IpuTiles, List, ListIterator, LivenessMemory, LivenessStep,
+            LoweredVariable, LoweredVariables, MemoryCategories, Microseconds, Operation,
+            OperationAnalysis, PoplarVersion, Program, PvaReport, ReportVersion, Run, Step,
+            StepInterval, StepOnIpu, Target, Tile, TileMemory, TileValues, TileVertex, TotalCycles,
+            UsedBytes, Variable, VertexInstances, VertexType, open_report,
+        };
+    }
 }

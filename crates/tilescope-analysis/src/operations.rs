@@ -287,7 +287,8 @@ pub fn operations_with_totals(
         let Some(key) = key(layer, id, program, operation) else { continue };
         let row = rows.entry(key).or_insert_with_key(|key| row_of(layer, key, program, operation));
         row.programs.push(id);
-        costs.set_of(program).into_iter().for_each(|set| all_codelets.add(set));
+        let set = costs.set_of(program).into_iter();
+        set.for_each(|set| all_codelets.add(set, &costs.code_owners));
     }
     let mut rows: Vec<OpRow> = rows.into_values().collect();
     let mut code = TileByteSums::default();
