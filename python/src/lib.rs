@@ -14,6 +14,8 @@ use pyo3::prelude::*;
 
 #[pymodule(name = "_tilescope")]
 mod module {
+    use pyo3::prelude::*;
+
     #[pymodule_export]
     use crate::errors::ReportError;
     #[pymodule_export]

@@ -319,7 +319,7 @@ pub(crate) struct ActiveCycles {
 }
 
 /// The first and the last of some tiles.
-#[pyclass(frozen, get_all, skip_from_py_object, module = "tilescope.pva")]
+#[pyclass(frozen, get_all, module = "tilescope.pva")]
 #[derive(Clone, Copy)]
 pub(crate) struct CycleInterval {
     min: u64,

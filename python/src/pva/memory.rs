@@ -213,7 +213,7 @@ pub(crate) struct CategoryBytes {
 }
 
 /// Bytes of a category in one region.
-#[pyclass(frozen, get_all, skip_from_py_object, module = "tilescope.pva")]
+#[pyclass(frozen, get_all, module = "tilescope.pva")]
 #[derive(Clone, Copy, Default)]
 pub(crate) struct CategoryRegion {
     /// Addresses that only one variable uses.

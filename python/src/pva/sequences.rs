@@ -136,13 +136,6 @@ impl TileValues {
     pub(super) fn new(values: Vec<u64>) -> Self {
         Self { values }
     }
-
-    /// Values of runs of tiles, out of `tiles`.
-    pub(super) fn of_runs<T>(runs: &TileRuns<T>, tiles: usize, value: impl Fn(&T) -> u64) -> Self {
-        let mut values = vec![0; tiles];
-        add_runs(&mut values, runs, value);
-        Self { values }
-    }
 }
 
 /// Adds values of runs of tiles to those of single tiles.
