@@ -2,7 +2,8 @@
 
 use crate::poplar::OperandLiveness;
 use crate::poplar::work::{OperationWork, WorkPhase};
-use crate::poplin::planner::{PlanCache, PoplibsOptions};
+use crate::poplin::PlanCache;
+use crate::poplin::planner::PoplibsOptions;
 use crate::popops::{one_hot, relayout};
 use crate::poputil::tensor_layout::TensorLayout;
 use crate::shape::{DType, Tensor, TensorId, TensorInfo, TensorRole};
