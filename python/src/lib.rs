@@ -9,6 +9,7 @@
 
 mod comparison;
 mod errors;
+mod pva;
 mod report;
 mod stream;
 mod table;
@@ -18,6 +19,8 @@ use pyo3::prelude::*;
 
 #[pymodule(name = "_tilescope")]
 mod module {
+    use pyo3::prelude::*;
+
     #[pymodule_export]
     use crate::comparison::{Comparison, compare};
     #[pymodule_export]
@@ -26,4 +29,19 @@ mod module {
     use crate::report::{Report, open};
     #[pymodule_export]
     use crate::table::{Table, table_of_columns};
+
+    /// What `tilescope.pva` is made of.
+    #[pymodule]
+    mod _pva {
+        #[pymodule_export]
+        use crate::pva::{
+            ActiveCycles, CategoryBytes, CategoryRegion, CompilationReport, ComputeSet,
+            CycleInterval, DebugContext, EquivalenceClass, ExecutionReport, Graph,
+            InstrumentationSettings, IpuTiles, List, ListIterator, LivenessMemory, LivenessStep,
+            LoweredVariable, LoweredVariables, MemoryCategories, Microseconds, Operation,
+            OperationAnalysis, PoplarVersion, Program, PvaReport, ReportVersion, Run, Step,
+            StepInterval, StepOnIpu, Target, Tile, TileMemory, TileValues, TileVertex, TotalCycles,
+            UsedBytes, Variable, VertexInstances, VertexType, open_report,
+        };
+    }
 }

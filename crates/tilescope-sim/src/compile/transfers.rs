@@ -448,7 +448,7 @@ impl ProgramBuilder<'_> {
     fn extend_boundary_lifetimes(&mut self, boundary: &StageBoundary, steps: std::ops::Range<u32>) {
         let [sent, received] = self.boundary_buffers(boundary);
         self.lifetimes.extend_to(sent, steps);
-        self.lifetimes.extend_to(received, 0..u32::MAX);
+        self.lifetimes.keep_over(received, 0..u32::MAX);
     }
 
     /// Where a copy between stages takes a tensor from, and where it brings it.
