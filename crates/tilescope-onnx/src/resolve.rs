@@ -351,14 +351,14 @@ impl NodeIdentity {
     }
 }
 
-/// Value -> shape that the file states for it in numbers, for tests.
+/// Value -> type that the file states for it in numbers, for tests.
 #[cfg(test)]
-pub(crate) fn written_types(file: &OnnxFile) -> BTreeMap<&str, Vec<u64>> {
+pub(crate) fn written_types(file: &OnnxFile) -> BTreeMap<&str, TensorType> {
     let graph = file.model.graph.as_ref().expect("a file that was read has a graph");
     let no_symbols = BTreeMap::new();
     let scope = Scope::of_model(&file.model.opset_imports, graph);
     let infos = graph.value_infos.iter().chain(&graph.outputs);
     infos
-        .filter_map(|info| Some((&*info.name, scope.written_type(&info.name, &no_symbols)?.dims)))
+        .filter_map(|info| Some((&*info.name, scope.written_type(&info.name, &no_symbols)?)))
         .collect()
 }
