@@ -4,7 +4,7 @@ use crate::constant::ConstantData;
 
 /// Elements from one index of each axis to the next.
 pub(super) fn strides(dims: &[u64]) -> Vec<usize> {
-    let mut strides = vec![1; dims.len()];
+    let mut strides = vec![1_usize; dims.len()];
     for axis in (1..dims.len()).rev() {
         let size = usize::try_from(dims[axis]).unwrap_or(0).max(1);
         // Only a tensor without elements has strides that large.
