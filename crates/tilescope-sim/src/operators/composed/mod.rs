@@ -9,6 +9,8 @@ mod einsum;
 mod gather;
 mod matmul;
 mod recurrent;
+#[cfg(test)]
+mod tests;
 
 pub use cumulative_sum::cumulative_sum;
 pub use einsum::einsum;
