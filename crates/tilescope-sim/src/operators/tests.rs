@@ -282,7 +282,7 @@ impl OperatorCase {
 
 /// Lowers a graph, and checks that exchanges deliver what they send, that results lie on tiles as a
 /// whole, and that temporaries end with their operation. Returns the types of its operators.
-fn check_lowering(graph: &ModelGraph, label: &str) -> BTreeSet<String> {
+pub(super) fn check_lowering(graph: &ModelGraph, label: &str) -> BTreeSet<String> {
     let (planning, plans) = (PoplibsOptions::default(), PlanCache::new());
     let machine = IpuTarget::all_tiles_of(MK2);
     let mut context = LoweringContext::new(&graph.tensors, machine, true, &planning, &plans);

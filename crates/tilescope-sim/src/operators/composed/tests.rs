@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::graph::{GraphBuilder, ModelGraph, TrainingConfig};
-use crate::operators::{CrossEntropyOp, Optimizer, ScatterUpdate};
+use crate::operators::tests::check_lowering;
+use crate::operators::{CrossEntropyOp, Optimizer, PoolWindow, ScatterUpdate};
 use crate::shape::{DType, TensorRole};
 
 /// A graph with operands of these shapes, numbers as weights, and what is composed of them.
@@ -44,7 +45,9 @@ fn shape(
     if ty.dtype != DType::Int {
         let optimizer = Optimizer::Sgd;
         let training = TrainingConfig { optimizer, accumulate: false, loss_scaling: 1.0 };
-        graph.train(training).expect("has gradients");
+        check_lowering(&graph.train(training).expect("has gradients"), "trained");
+    } else {
+        check_lowering(&graph, "inference");
     }
     ty.shape
 }
@@ -125,6 +128,15 @@ fn sums_of_products_follow_the_names_of_axes() {
     assert_eq!(sum("i,j,k->kji", &[&[2], &[3], &[4]]), [4, 3, 2]);
     let refused = graph(&[(&[3, 3], HALF)], |graph, of| einsum(graph, "op", "ii->i", of));
     assert!(refused.is_err());
+}
+
+#[test]
+fn averages_may_count_padding() {
+    let window = PoolWindow { kernel: 3, stride: 2, before: 1, behind: 1 };
+    let made = shape(&[(&[2, 4, 9, 7], HALF)], |graph, of| {
+        padded_average_pool(graph, "op", of[0], vec![window; 2])
+    });
+    assert_eq!(made, [2, 4, 5, 4]);
 }
 
 #[test]
