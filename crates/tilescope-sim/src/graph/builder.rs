@@ -15,6 +15,7 @@ pub struct GraphBuilder {
     graph: ModelGraph,
     pass: TrainingPass,
     block: BlockId,
+    source: Option<Arc<str>>,
 }
 
 impl Default for GraphBuilder {
@@ -34,12 +35,12 @@ impl GraphBuilder {
             losses: Vec::new(),
             row_shards: 1,
         };
-        Self { graph, pass: TrainingPass::Forward, block: BlockId(0) }
+        Self { graph, pass: TrainingPass::Forward, block: BlockId(0), source: None }
     }
 
     /// Goes on with an existing graph.
     pub(super) fn extend(graph: ModelGraph) -> Self {
-        Self { graph, pass: TrainingPass::Backward, block: BlockId(0) }
+        Self { graph, pass: TrainingPass::Backward, block: BlockId(0), source: None }
     }
 
     /// What follows belongs to the block of this name.
@@ -56,6 +57,16 @@ impl GraphBuilder {
     /// What follows belongs to this pass and block.
     pub(super) fn set_pass_and_block(&mut self, pass: TrainingPass, block: BlockId) {
         (self.pass, self.block) = (pass, block);
+    }
+
+    /// What follows is made for this node of a file, `Conv@11`.
+    pub(crate) fn set_source(&mut self, source: Option<Arc<str>>) {
+        self.source = source;
+    }
+
+    /// Calls an activation by another name.
+    pub(crate) fn rename(&mut self, tensor: TensorId, name: String) {
+        self.graph.tensors[tensor.0].name = name;
     }
 
     /// The graph so far.
@@ -154,6 +165,7 @@ impl OperationSink for GraphBuilder {
             outputs: outputs.clone(),
             pass: self.pass,
             block: self.block,
+            source: self.source.clone(),
         });
         Ok(outputs)
     }

@@ -30,6 +30,8 @@ pub struct GraphNode {
     pub pass: TrainingPass,
     /// Block it belongs to.
     pub block: BlockId,
+    /// Operator and version of the node of a file that it was made for, `Conv@11`.
+    pub source: Option<Arc<str>>,
 }
 
 impl GraphNode {

@@ -1,0 +1,25 @@
+//! Functions of every element that popops has a vertex for.
+
+use super::{OpBuilder, modelled};
+use crate::graph::GraphError;
+use crate::onnx::node_import::NodeImport;
+use crate::operators::UnaryOp;
+use crate::popops::elementwise::UnaryOpType;
+
+pub(super) const OPS: &[OpBuilder] = &[
+    modelled("Abs", |node| unary(node, UnaryOpType::Absolute)),
+    modelled("Cos", |node| unary(node, UnaryOpType::Cos)),
+    modelled("Erf", |node| unary(node, UnaryOpType::Erf)),
+    modelled("Exp", |node| unary(node, UnaryOpType::Exp)),
+    modelled("Log", |node| unary(node, UnaryOpType::Log)),
+    modelled("Neg", |node| unary(node, UnaryOpType::Negate)),
+    modelled("Reciprocal", |node| unary(node, UnaryOpType::Inverse)),
+    modelled("Sin", |node| unary(node, UnaryOpType::Sin)),
+    modelled("Sqrt", |node| unary(node, UnaryOpType::Sqrt)),
+];
+
+fn unary(node: &mut NodeImport, function: UnaryOpType) -> Result<(), GraphError> {
+    let x = node.input(0)?;
+    let y = node.apply("", UnaryOp(function), &[x])?;
+    node.set(0, y)
+}
