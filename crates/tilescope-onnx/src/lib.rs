@@ -1,0 +1,25 @@
+//! What an ONNX file computes: its graph with every shape known, read without its weights.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `file` | [`OnnxFile`]: what was read, its inputs and symbolic dimensions |
+//! | `graph` | [`OnnxGraph`]: what is left when all dimensions have values |
+//! | `attributes`, `constant`, `element` | attributes of nodes, small known tensors, element types |
+//! | `error` | [`OnnxError`]: what is wrong, where, and what would be right |
+
+// A figure that is cut off without a word is a wrong figure; tests count small things.
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
+
+mod attributes;
+mod constant;
+mod element;
+mod error;
+mod file;
+mod graph;
+
+pub use attributes::{Attribute, AttributeValue, Attributes};
+pub use constant::{ConstantData, ConstantTensor};
+pub use element::ElementKind;
+pub use error::OnnxError;
+pub use file::{DimValues, Dimension, GraphInput, OnnxFile, Symbol};
+pub use graph::{OnnxGraph, OnnxNode, OnnxValue, ValueId, ValueSource};
