@@ -1,7 +1,7 @@
 //! A model that is imported from an ONNX file.
 
-use super::model_spec::{ModelPrecision, ModelSpec};
 use super::ModelDef;
+use super::model_spec::{ModelPrecision, ModelSpec};
 use crate::graph::{GraphError, ModelGraph};
 use crate::onnx::{self, ImportSettings};
 

@@ -82,7 +82,8 @@ impl<'a> Importer<'a> {
         for (node, block) in file.nodes.iter().zip(&blocks.of_node) {
             self.graph.block(&blocks.names[*block]);
             self.graph.set_source(Some(Arc::from(format!("{}@{}", node.op, node.opset))));
-            let build = build::find(node).map_or(build::build_unknown as build::Build, |builder| builder.build);
+            let build = build::find(node)
+                .map_or(build::build_unknown as build::Build, |builder| builder.build);
             build(&mut NodeImport { importer: self, node })?;
         }
         self.graph.set_source(None);

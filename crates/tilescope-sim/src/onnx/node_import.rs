@@ -116,7 +116,12 @@ impl<'a> NodeImport<'_, 'a> {
     }
 
     /// Sizes along the dimensions of a field, or `default` for each.
-    pub(super) fn sizes(&self, name: &str, count: usize, default: u64) -> Result<Vec<u64>, GraphError> {
+    pub(super) fn sizes(
+        &self,
+        name: &str,
+        count: usize,
+        default: u64,
+    ) -> Result<Vec<u64>, GraphError> {
         let Some(values) = self.ints(name)? else { return Ok(vec![default; count]) };
         let sizes: Option<Vec<u64>> = values.iter().map(|size| u64::try_from(*size).ok()).collect();
         let sizes = sizes.filter(|sizes| sizes.len() == count);
@@ -212,7 +217,12 @@ impl<'a> NodeImport<'_, 'a> {
     }
 
     /// The elements in another type.
-    pub(super) fn cast(&mut self, part: &str, x: TensorId, to: DType) -> Result<TensorId, GraphError> {
+    pub(super) fn cast(
+        &mut self,
+        part: &str,
+        x: TensorId,
+        to: DType,
+    ) -> Result<TensorId, GraphError> {
         if self.importer.ty(x).dtype == to { Ok(x) } else { self.apply(part, CastOp { to }, &[x]) }
     }
 
@@ -272,7 +282,12 @@ impl<'a> NodeImport<'_, 'a> {
     }
 
     /// The product with a constant.
-    pub(super) fn scale(&mut self, part: &str, x: TensorId, by: f64) -> Result<TensorId, GraphError> {
+    pub(super) fn scale(
+        &mut self,
+        part: &str,
+        x: TensorId,
+        by: f64,
+    ) -> Result<TensorId, GraphError> {
         if by == 1.0 { Ok(x) } else { self.apply(part, ScaleOp(by), &[x]) }
     }
 

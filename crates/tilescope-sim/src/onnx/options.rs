@@ -1,6 +1,6 @@
 //! How an ONNX file becomes a model: keys of `[model]` that only imported models have.
 
-use crate::spec_keys::{SpecField, SpecKeyType, SpecTable, SpecValue, TablePlace, spec_table, spec_words};
+use crate::spec_keys::{SpecTable, TablePlace, spec_table, spec_words};
 use std::sync::LazyLock;
 
 spec_words! {

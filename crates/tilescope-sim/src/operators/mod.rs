@@ -38,6 +38,7 @@ mod stencil;
 mod tensor_parallel;
 mod transpose;
 mod unary;
+mod unknown;
 
 pub use crate::poplin::matmul::MatMulPhase;
 pub(crate) use accumulate::AccumulateOp;
@@ -79,6 +80,7 @@ pub use tensor_parallel::ShardCrossing;
 pub(crate) use tensor_parallel::TensorParallelOp;
 pub use transpose::TransposeOp;
 pub(crate) use unary::UnaryOp;
+pub(crate) use unknown::UnknownOp;
 
 use crate::poputil::tensor_layout::TensorLayout;
 use crate::shape::{TensorId, TensorInfo};

@@ -71,15 +71,17 @@ fn dim_values(settings: &Settings, symbols: &[Symbol]) -> Result<DimValues, Spec
         if !names.contains(&name) {
             return Err(match names.is_empty() {
                 true => refuse("the file has no symbolic dimensions".to_string()),
-                false => refuse(format!("the file has no dimension {name:?}")).nearest(name, &names),
+                false => {
+                    refuse(format!("the file has no dimension {name:?}")).nearest(name, &names)
+                }
             });
         }
         let value = COUNT.accept(&located.value).map_err(|problem| refuse(problem.to_string()))?;
         if let SpecValue::Integer(size) = value {
-            values.dims.insert(name.to_string(), size.unsigned_abs());
+            values.by_name.insert(name.to_string(), size.unsigned_abs());
         }
     }
-    let missing = |symbol: &&Symbol| !symbol.is_batch && !values.dims.contains_key(&symbol.name);
+    let missing = |symbol: &&Symbol| !symbol.is_batch && !values.by_name.contains_key(&symbol.name);
     let missing: Vec<String> = symbols
         .iter()
         .filter(missing)
@@ -88,7 +90,8 @@ fn dim_values(settings: &Settings, symbols: &[Symbol]) -> Result<DimValues, Spec
     if missing.is_empty() {
         return Ok(values);
     }
-    let location = settings.get(FILE).map_or(SpecLocation::NotWritten, |file| file.location.clone());
+    let location =
+        settings.get(FILE).map_or(SpecLocation::NotWritten, |file| file.location.clone());
     let problem = format!("the file leaves dimensions open; set {}", missing.join(", "));
     Err(SpecError::new(location, FILE, problem))
 }

@@ -12,7 +12,7 @@ use super::stages::{self, StageSpec};
 use super::{CheckedSpecValues, Spec, checks, keys};
 use crate::model::ModelSpec;
 use crate::poplin::planner::PoplibsOptions;
-use crate::spec_keys::{COUNT, SpecField, SpecKeyType, SpecTable, spec_table};
+use crate::spec_keys::{COUNT, SpecField, SpecKeyType, SpecTable, SpecValue, spec_table};
 use crate::targets::{self, Chip, HOST_CORES, HOST_LINK_BYTES_PER_SECOND, SystemDef};
 use std::collections::BTreeMap;
 use tilescope_report::TargetKind;
