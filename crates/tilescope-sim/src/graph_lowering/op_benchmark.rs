@@ -132,11 +132,14 @@ impl<'a> OpBenchmarkLiveness<'a> {
     fn new(graph: &'a ModelGraph) -> Self {
         let mut owners: Vec<TensorId> = (0..graph.tensors.len()).map(TensorId).collect();
         for node in &graph.nodes {
-            if let OutputAlias::View(input) | OutputAlias::InPlace(input) =
-                node.operator.output_alias()
-            {
-                for output in &node.outputs {
-                    owners[output.0] = owners[node.inputs[input].0];
+            let (input, always) = match node.operator.output_alias() {
+                OutputAlias::NoAlias => continue,
+                OutputAlias::View(input) => (node.inputs[input], true),
+                OutputAlias::InPlace(input) => (node.inputs[input], false),
+            };
+            for output in &node.outputs {
+                if always || graph.tensor(*output).ty == graph.tensor(input).ty {
+                    owners[output.0] = owners[input.0];
                 }
             }
         }
