@@ -24,7 +24,7 @@ use tilescope_onnx::OnnxGraph;
 
 /// The graph of a file, with a value for every dimension.
 #[derive(Clone, Debug)]
-pub(crate) struct ImportedFile {
+pub struct ImportedFile {
     pub graph: Arc<OnnxGraph>,
     /// Samples of a micro-batch: dimension 0 of the inputs.
     pub batch: u64,

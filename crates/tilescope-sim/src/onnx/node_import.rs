@@ -2,7 +2,9 @@
 
 use super::importer::Importer;
 use crate::graph::GraphError;
-use crate::operators::{BinaryOp, CastOp, Operator, RepeatOp, ReshapeOp, ScaleOp, TransposeOp};
+use crate::operators::{
+    BinaryOp, CastOp, Operator, RepeatOp, ReshapeOp, ScalarOp, ScaleOp, TransposeOp,
+};
 use crate::popops::elementwise::BinaryOpType;
 use crate::shape::{DType, TensorId, TensorInfo, TensorRole};
 use tilescope_onnx::{OnnxError, OnnxNode, OnnxValue, ValueId, ValueSource};
@@ -254,31 +256,26 @@ impl<'a> NodeImport<'_, 'a> {
         &mut self,
         part: &str,
         operation: BinaryOpType,
-        [a, b]: [TensorId; 2],
+        operands: [TensorId; 2],
     ) -> Result<TensorId, GraphError> {
-        let (of_a, of_b) = (self.shape(a), self.shape(b));
-        let shape = broadcast_shape(&of_a, &of_b)
-            .ok_or_else(|| self.refuse(format!("{of_a:?} and {of_b:?} do not go together")))?;
-        let commutes = matches!(
-            operation,
-            BinaryOpType::Add
-                | BinaryOpType::Multiply
-                | BinaryOpType::Maximum
-                | BinaryOpType::Minimum
-                | BinaryOpType::Equal
-        );
-        if of_a != shape && of_b == shape && commutes {
-            return self.apply(part, BinaryOp(operation), &[b, a]);
-        }
-        let a = self.expand(&format!("{part}/repeat"), a, &shape)?;
-        self.apply(part, BinaryOp(operation), &[a, b])
+        self.apply(part, BinaryOp(operation), &operands)
     }
 
-    /// A constant of one element in the type of `like`.
-    pub(super) fn constant(&mut self, part: &str, like: TensorId) -> TensorId {
-        let dtype = self.importer.ty(like).dtype;
+    /// The same with a constant as the second operand.
+    pub(super) fn with_scalar(
+        &mut self,
+        part: &str,
+        operation: BinaryOpType,
+        x: TensorId,
+        value: f64,
+    ) -> Result<TensorId, GraphError> {
+        self.apply(part, ScalarOp::new(operation, value), &[x])
+    }
+
+    /// A constant that the program has and the file need not name.
+    pub(super) fn resident(&mut self, part: &str, ty: TensorInfo) -> TensorId {
         let name = self.importer.unique(&format!("{}/{part}", self.node.name));
-        self.importer.graph.tensor(&name, TensorInfo::new([], dtype), TensorRole::Resident)
+        self.importer.graph.tensor(&name, ty, TensorRole::Resident)
     }
 
     /// The product with a constant.

@@ -3,14 +3,15 @@
 use super::{OpBuilder, composed, modelled};
 use crate::graph::GraphError;
 use crate::onnx::node_import::NodeImport;
-use crate::operators::ActivationOp;
+use crate::operators::{ActivationOp, ClampOp, UnaryOp};
 use crate::popnn::NonLinearityType;
-use crate::popops::elementwise::BinaryOpType;
+use crate::popops::elementwise::{BinaryOpType, UnaryOpType};
 use crate::shape::TensorId;
 
 pub(super) const OPS: &[OpBuilder] = &[
-    composed("Clip", clip),
-    modelled("Gelu", |node| activation(node, NonLinearityType::Gelu)),
+    modelled("Clip", clip),
+    modelled("FastGelu", |node| activation(node, NonLinearityType::Gelu)),
+    modelled("Gelu", gelu),
     composed("HardSigmoid", |node| {
         let x = node.input(0)?;
         let y = hard_sigmoid(node, x, 0.2)?;
@@ -20,9 +21,19 @@ pub(super) const OPS: &[OpBuilder] = &[
     composed("LeakyRelu", leaky_relu),
     modelled("Relu", |node| activation(node, NonLinearityType::Relu)),
     modelled("Sigmoid", |node| activation(node, NonLinearityType::Sigmoid)),
-    composed("Swish", swish),
+    modelled("Swish", |node| activation(node, NonLinearityType::Swish)),
     modelled("Tanh", |node| activation(node, NonLinearityType::Tanh)),
 ];
+
+/// By the error function, unless the node asks for the hyperbolic tangent.
+fn gelu(node: &mut NodeImport) -> Result<(), GraphError> {
+    if node.text("approximate", "none")? == "tanh" {
+        return activation(node, NonLinearityType::Gelu);
+    }
+    let x = node.input(0)?;
+    let y = node.apply("", UnaryOp(UnaryOpType::GeluErf), &[x])?;
+    node.set(0, y)
+}
 
 fn activation(node: &mut NodeImport, function: NonLinearityType) -> Result<(), GraphError> {
     let x = node.input(0)?;
@@ -32,49 +43,46 @@ fn activation(node: &mut NodeImport, function: NonLinearityType) -> Result<(), G
 
 /// Between two constants: attributes before opset 11, inputs from then on.
 fn clip(node: &mut NodeImport) -> Result<(), GraphError> {
-    let mut y = node.input(0)?;
-    let bounds = [("min", BinaryOpType::Maximum, 1), ("max", BinaryOpType::Minimum, 2)];
-    for (name, operation, input) in bounds {
-        let has_attribute = node.node.attributes.get(name).is_some();
-        let bound = match node.optional(input)? {
-            Some(bound) => bound,
-            None if has_attribute => node.constant(name, y),
-            None => continue,
-        };
-        y = node.binary(name, operation, [y, bound])?;
+    let x = node.input(0)?;
+    let bound = |node: &NodeImport, name: &str, input: usize, default: f64| match node
+        .value(input)
+        .is_some()
+    {
+        true => Ok(node.known_scalar(input)),
+        false => node.float(name, default).map(Some),
+    };
+    let low = bound(node, "min", 1, f64::from(f32::MIN))?;
+    let high = bound(node, "max", 2, f64::from(f32::MAX))?;
+    if let (Some(low), Some(high)) = (low, high) {
+        let y = node.apply("", ClampOp::new(low, high), &[x])?;
+        return node.set(0, y);
+    }
+    let mut y = x;
+    for (operation, input) in [(BinaryOpType::Maximum, 1), (BinaryOpType::Minimum, 2)] {
+        if let Some(bound) = node.optional(input)? {
+            y = node.binary("", operation, [y, bound])?;
+        }
     }
     node.set(0, y)
 }
 
-/// max(0, min(1, alpha x + beta)), with constants of one element.
+/// Clipped to 0 and 1: alpha x + beta.
 fn hard_sigmoid(
     node: &mut NodeImport,
     x: TensorId,
     default_slope: f64,
 ) -> Result<TensorId, GraphError> {
     let slope = node.float("alpha", default_slope)?;
+    let shift = node.float("beta", 0.5)?;
     let y = node.scale("slope", x, slope)?;
-    let shift = node.constant("beta", x);
-    let y = node.binary("shift", BinaryOpType::Add, [y, shift])?;
-    let one = node.constant("one", x);
-    let y = node.binary("min", BinaryOpType::Minimum, [y, one])?;
-    node.apply("max", ActivationOp::RELU, &[y])
+    let y = node.with_scalar("shift", BinaryOpType::Add, y, shift)?;
+    node.apply("clip", ClampOp::new(0.0, 1.0), &[y])
 }
 
 /// x times its hard sigmoid with slope 1/6.
 fn hard_swish(node: &mut NodeImport) -> Result<(), GraphError> {
     let x = node.input(0)?;
     let gate = hard_sigmoid(node, x, 1.0 / 6.0)?;
-    let y = node.binary("", BinaryOpType::Multiply, [gate, x])?;
-    node.set(0, y)
-}
-
-/// x times its sigmoid.
-fn swish(node: &mut NodeImport) -> Result<(), GraphError> {
-    let x = node.input(0)?;
-    let slope = node.float("alpha", 1.0)?;
-    let scaled = node.scale("alpha", x, slope)?;
-    let gate = node.apply("sigmoid", ActivationOp(NonLinearityType::Sigmoid), &[scaled])?;
     let y = node.binary("", BinaryOpType::Multiply, [gate, x])?;
     node.set(0, y)
 }

@@ -3,24 +3,51 @@
 use super::{OpBuilder, composed, modelled};
 use crate::graph::GraphError;
 use crate::onnx::node_import::NodeImport;
-use crate::operators::{ScaleOp, UnaryOp};
+use crate::operators::{ScaleOp, SelectOp, UnaryOp};
 use crate::popops::elementwise::{BinaryOpType, UnaryOpType};
 use crate::shape::TensorId;
 
 pub(super) const OPS: &[OpBuilder] = &[
     modelled("Add", |node| two(node, BinaryOpType::Add)),
     modelled("Div", divide),
+    modelled("And", |node| two(node, BinaryOpType::LogicalAnd)),
+    modelled("Equal", |node| two(node, BinaryOpType::Equal)),
+    modelled("Greater", |node| two(node, BinaryOpType::GreaterThan)),
+    modelled("GreaterOrEqual", |node| two(node, BinaryOpType::GreaterThanEqual)),
+    modelled("Less", |node| two(node, BinaryOpType::LessThan)),
+    modelled("LessOrEqual", |node| two(node, BinaryOpType::LessThanEqual)),
     modelled("Max", |node| several(node, BinaryOpType::Maximum).and_then(|x| node.set(0, x))),
     composed("Mean", mean),
     modelled("Min", |node| several(node, BinaryOpType::Minimum).and_then(|x| node.set(0, x))),
+    modelled("Mod", |node| two(node, BinaryOpType::Remainder)),
     modelled("Mul", multiply),
+    modelled("Or", |node| two(node, BinaryOpType::LogicalOr)),
     modelled("Pow", power),
     modelled("Sub", subtract),
+    modelled("Where", select),
+    modelled("Xor", |node| two(node, BinaryOpType::NotEqual)),
     composed("Sum", |node| several(node, BinaryOpType::Add).and_then(|x| node.set(0, x))),
 ];
 
-/// Before opset 7 the second operand began at `axis` of the first; from then on numpy's rules hold.
+/// A known scalar is a constant of the vertex where the other operand has the shape of the result.
 fn two(node: &mut NodeImport, operation: BinaryOpType) -> Result<(), GraphError> {
+    let value = node.known_scalar(1).filter(|value| value.is_finite());
+    if let Some(value) = value
+        && keeps_shape(node, 0)?
+    {
+        let x = node.input(0)?;
+        let y = node.with_scalar("", operation, x, value)?;
+        return node.set(0, y);
+    }
+    let commutes = matches!(operation, BinaryOpType::Add);
+    let value = node.known_scalar(0).filter(|value| commutes && value.is_finite());
+    if let Some(value) = value
+        && keeps_shape(node, 1)?
+    {
+        let x = node.input(1)?;
+        let y = node.with_scalar("", operation, x, value)?;
+        return node.set(0, y);
+    }
     let operands = [node.input(0)?, node.input(1)?];
     let y = node.binary("", operation, operands)?;
     node.set(0, y)
@@ -84,11 +111,13 @@ fn divide(node: &mut NodeImport) -> Result<(), GraphError> {
 }
 
 fn subtract(node: &mut NodeImport) -> Result<(), GraphError> {
-    if node.known_scalar(0).is_some() && keeps_shape(node, 1)? {
+    let from = node.known_scalar(0).filter(|from| from.is_finite());
+    if let Some(from) = from
+        && keeps_shape(node, 1)?
+    {
         let x = node.input(1)?;
         let negative = node.apply("negate", UnaryOp(UnaryOpType::Negate), &[x])?;
-        let from = node.input(0)?;
-        let y = node.binary("", BinaryOpType::Add, [negative, from])?;
+        let y = node.with_scalar("", BinaryOpType::Add, negative, from)?;
         return node.set(0, y);
     }
     two(node, BinaryOpType::Subtract)
@@ -110,11 +139,19 @@ fn power(node: &mut NodeImport) -> Result<(), GraphError> {
             let square = node.apply("square", UnaryOp(UnaryOpType::Square), &[x])?;
             node.binary("", BinaryOpType::Multiply, [square, x])?
         }
-        (None, _) => {
+        (None, Some(exponent)) => node.with_scalar("", BinaryOpType::Power, x, exponent)?,
+        (None, None) => {
             let exponent = node.input(1)?;
             let exponent = node.cast("exponent", exponent, node.ty(x).dtype)?;
             node.binary("", BinaryOpType::Power, [x, exponent])?
         }
     };
+    node.set(0, y)
+}
+
+/// One of two values by a truth value.
+fn select(node: &mut NodeImport) -> Result<(), GraphError> {
+    let operands = [node.input(0)?, node.input(1)?, node.input(2)?];
+    let y = node.apply("", SelectOp, &operands)?;
     node.set(0, y)
 }

@@ -3,7 +3,7 @@
 use super::{OpBuilder, modelled};
 use crate::graph::GraphError;
 use crate::onnx::node_import::NodeImport;
-use crate::operators::{EmbeddingOp, SliceOp};
+use crate::operators::{EmbeddingOp, SliceOp, TakeOp};
 use crate::shape::DType;
 
 pub(super) const OPS: &[OpBuilder] = &[modelled("Gather", gather)];
@@ -18,6 +18,10 @@ fn gather(node: &mut NodeImport) -> Result<(), GraphError> {
             true => x,
             false => node.apply("", SliceOp { axis, range }, &[x])?,
         };
+        return node.set(0, y);
+    }
+    if let Some(indices) = known_places(node, shape[axis]) {
+        let y = node.apply("", TakeOp { axis, indices }, &[x])?;
         return node.set(0, y);
     }
     let indices = node.input(1)?;
@@ -41,6 +45,14 @@ fn gather(node: &mut NodeImport) -> Result<(), GraphError> {
     let order = (1..=axis).chain([0]).chain(axis + 1..sizes.len()).collect();
     let y = node.transpose("rows/transpose", rows, order)?;
     node.set(0, y)
+}
+
+/// Known indices of an axis, where they are few.
+fn known_places(node: &NodeImport, size: u64) -> Option<Vec<u64>> {
+    let whole = i64::try_from(size).ok()?;
+    let place = |index: i64| u64::try_from(if index < 0 { index + whole } else { index }).ok();
+    let places: Option<Vec<u64>> = node.known_ints(1)?.into_iter().map(place).collect();
+    places.filter(|places| places.iter().all(|place| *place < size))
 }
 
 /// The stretch of an axis that known indices are.

@@ -14,6 +14,7 @@ mod pool;
 mod random;
 mod recurrent;
 mod reduce;
+mod resize;
 mod shape;
 mod slice;
 mod softmax;
@@ -90,6 +91,7 @@ const FAMILIES: &[&[OpBuilder]] = &[
     random::OPS,
     recurrent::OPS,
     reduce::OPS,
+    resize::OPS,
     shape::OPS,
     slice::OPS,
     softmax::OPS,

@@ -44,9 +44,9 @@ fn batch_norm(node: &mut NodeImport) -> Result<(), GraphError> {
         let y = node.apply_all("", BatchNormOp, &operands)?[0];
         return node.set(0, y);
     }
-    let epsilon = node.constant("epsilon", statistics[1]);
+    let epsilon = node.float("epsilon", 1e-5)?;
     let inverse =
-        node.binary("invStdDev", BinaryOpType::VarianceToInvStdDev, [statistics[1], epsilon])?;
+        node.with_scalar("invStdDev", BinaryOpType::VarianceToInvStdDev, statistics[1], epsilon)?;
     let scale = node.binary("multiplicand", BinaryOpType::Multiply, [inverse, scale])?;
     let offset = node.binary("offset", BinaryOpType::Multiply, [statistics[0], scale])?;
     let shift = node.binary("addend", BinaryOpType::Subtract, [shift, offset])?;
@@ -112,11 +112,7 @@ fn layer_norm(node: &mut NodeImport) -> Result<(), GraphError> {
     let shift = match node.optional(2)? {
         Some(shift) => node.reshape("shift", shift, &[channels])?,
         // popnn takes a shift in any case: one of zeros where the file has none.
-        None => {
-            let name = node.importer.unique(&format!("{}/shift", node.node.name));
-            let ty = node.ty(scale);
-            node.importer.graph.tensor(&name, ty, TensorRole::Resident)
-        }
+        None => node.resident("shift", node.ty(scale)),
     };
     let y = node.apply_all("", LayerNormOp, &[x, scale, shift])?[0];
     node.set(0, y)
@@ -137,8 +133,8 @@ fn rms_norm(node: &mut NodeImport) -> Result<(), GraphError> {
         }
     };
     let mean = node.scale("mean", sum, 1.0 / channels.max(1) as f64)?;
-    let epsilon = node.constant("epsilon", mean);
-    let shifted = node.binary("epsilon/add", BinaryOpType::Add, [mean, epsilon])?;
+    let epsilon = node.float("epsilon", 1e-5)?;
+    let shifted = node.with_scalar("epsilon", BinaryOpType::Add, mean, epsilon)?;
     let root = node.apply("sqrt", UnaryOp(UnaryOpType::Sqrt), &[shifted])?;
     let inverse = node.apply("inverse", UnaryOp(UnaryOpType::Inverse), &[root])?;
     let inverse = node.reshape("inverse/rows", inverse, &[row_count, 1])?;
@@ -183,10 +179,9 @@ fn local_response_norm(node: &mut NodeImport) -> Result<(), GraphError> {
     let sums = node.reshape("neighbours/field", sums, &shape)?;
     let alpha = node.float("alpha", 1e-4)?;
     let scaled = node.scale("alpha", sums, alpha / size.max(1) as f64)?;
-    let bias = node.constant("bias", x);
-    let shifted = node.binary("bias/add", BinaryOpType::Add, [scaled, bias])?;
-    let beta = node.constant("beta", x);
-    let power = node.binary("power", BinaryOpType::Power, [shifted, beta])?;
+    let (bias, beta) = (node.float("bias", 1.0)?, node.float("beta", 0.75)?);
+    let shifted = node.with_scalar("bias", BinaryOpType::Add, scaled, bias)?;
+    let power = node.with_scalar("power", BinaryOpType::Power, shifted, beta)?;
     let y = node.apply("", BinaryOp::DIVIDE, &[x, power])?;
     node.set(0, y)
 }

@@ -5,7 +5,7 @@ use crate::graph::GraphError;
 use crate::onnx::node_import::NodeImport;
 use crate::operators::{ConcatOp, RnnOp, SliceOp};
 use crate::popnn::rnn::RnnCellType;
-use crate::shape::{TensorId, TensorInfo, TensorRole};
+use crate::shape::{TensorId, TensorInfo};
 
 pub(super) const OPS: &[OpBuilder] = &[
     modelled("GRU", |node| layer(node, RnnCellType::Gru)),
@@ -31,11 +31,7 @@ fn layer(node: &mut NodeImport, cell: RnnCellType) -> Result<(), GraphError> {
     let weights = parameter(node, 1, [directions * rows, units * hidden])?;
     let biases = match node.value(3) {
         Some(_) => parameter(node, 3, [directions * units, hidden])?,
-        None => {
-            let name = node.importer.unique(&format!("{}/bias", node.node.name));
-            let ty = TensorInfo::new([directions * units, hidden], dtype);
-            node.importer.graph.tensor(&name, ty, TensorRole::Resident)
-        }
+        None => node.resident("bias", TensorInfo::new([directions * units, hidden], dtype)),
     };
     let mut outputs = Vec::new();
     for direction in 0..directions {

@@ -21,19 +21,19 @@ pub(super) fn find(graph: &GraphView, last: usize) -> Option<FusedNode> {
         nodes.push(add);
         let of_add = graph.either_way(add).into_iter().find(|[_, one]| graph.is_about(*one, 1.0));
         let [function, _] = of_add?;
-        let argument = match graph.only_maker(function, "Erf") {
+        let (op, argument) = match graph.only_maker(function, "Erf") {
             Some(erf) => {
                 nodes.push(erf);
-                by_erf(graph, graph.input(erf, 0)?, x)
+                ("Gelu", by_erf(graph, graph.input(erf, 0)?, x))
             }
             None => {
                 let tanh = graph.only_maker(function, "Tanh")?;
                 nodes.push(tanh);
-                by_tanh(graph, graph.input(tanh, 0)?, x)
+                ("FastGelu", by_tanh(graph, graph.input(tanh, 0)?, x))
             }
         };
         nodes.extend(argument?);
-        Some(FusedNode { op: "Gelu", inputs: vec![x], nodes })
+        Some(FusedNode { op, inputs: vec![x], nodes })
     })
 }
 

@@ -5,7 +5,7 @@ use tilescope_onnx::{OnnxGraph, OnnxNode, OnnxValue, ValueId, ValueSource};
 /// A node that takes the place of several.
 #[derive(Clone, Debug)]
 pub(super) struct FusedNode {
-    /// Operator of the standard, or `Linear`.
+    /// Operator of the standard, or `Linear` and ONNX Runtime's `FastGelu`.
     pub op: &'static str,
     pub inputs: Vec<ValueId>,
     /// The nodes that it stands for, the one that ends the pattern among them.
