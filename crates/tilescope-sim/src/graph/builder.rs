@@ -1,6 +1,6 @@
 //! Builds graphs: the words a model definition is written in.
 
-use super::{GraphNode, ModelGraph};
+use super::{AnnotatedStage, GraphNode, ModelGraph};
 use crate::operators::{GraphError, OperationSink, Operator};
 use crate::shape::{BlockId, Tensor, TensorId, TensorInfo, TensorRole};
 use std::sync::Arc;
@@ -33,6 +33,7 @@ impl GraphBuilder {
             blocks: Vec::new(),
             outputs: Vec::new(),
             losses: Vec::new(),
+            stages: Vec::new(),
             row_shards: 1,
         };
         Self { graph, pass: TrainingPass::Forward, block: BlockId(0), source: None }
@@ -57,6 +58,11 @@ impl GraphBuilder {
     /// What follows belongs to this pass and block.
     pub(super) fn set_pass_and_block(&mut self, pass: TrainingPass, block: BlockId) {
         (self.pass, self.block) = (pass, block);
+    }
+
+    /// Puts blocks into stages.
+    pub(crate) fn stages(&mut self, stages: Vec<AnnotatedStage>) {
+        self.graph.stages = stages;
     }
 
     /// What follows is made for this node of a file, `Conv@11`.

@@ -78,6 +78,10 @@ impl<'a> Importer<'a> {
     /// Builds all nodes in their order.
     pub(super) fn build_nodes(&mut self) -> Result<(), GraphError> {
         let blocks = blocks::of_nodes(self.file, self.settings.options.blocks)?;
+        self.graph.stages(blocks.stages);
+        for name in &blocks.names {
+            self.graph.block(name);
+        }
         let file = self.file;
         for (node, block) in file.nodes.iter().zip(&blocks.of_node) {
             self.graph.block(&blocks.names[*block]);

@@ -28,6 +28,8 @@ pub struct ImportedFile {
     pub graph: Arc<OnnxGraph>,
     /// Samples of a micro-batch: dimension 0 of the inputs.
     pub batch: u64,
+    /// IPUs that its annotations ask for.
+    pub annotated_ipus: Option<u32>,
     /// Whether the file itself says what training makes small.
     pub has_loss: bool,
 }
@@ -38,7 +40,8 @@ impl ImportedFile {
         let first_dims = graph.inputs.iter().filter_map(|input| graph.value(*input).dims.first());
         let batch = first_dims.copied().next().unwrap_or(1).max(1);
         let has_loss = loss::of_file(&graph).is_some();
-        Self { graph: Arc::new(graph), batch, has_loss }
+        let annotated_ipus = blocks::annotated_ipus(&graph);
+        Self { graph: Arc::new(graph), batch, annotated_ipus, has_loss }
     }
 }
 

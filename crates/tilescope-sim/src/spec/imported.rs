@@ -1,6 +1,7 @@
 //! The ONNX file that a spec names: it is opened while the spec is read, so that dimensions and
 //! their names are checked against the file.
 
+use super::choices::ExecutionStrategy;
 use super::error::{SpecError, SpecLocation};
 use super::source::LocatedSpecValue;
 use crate::onnx::{DIM_PREFIX, ImportedFile, LossChoice};
@@ -125,6 +126,7 @@ pub(super) fn value(
     path: &str,
     values: &impl ChosenValues,
 ) -> Option<SpecValue> {
+    let phased = values.field("options", "execution") == Some(ExecutionStrategy::Phased);
     match path {
         "model.name" => Some(SpecValue::String("onnx".to_string())),
         BATCH => i64::try_from(file.batch).ok().map(SpecValue::Integer),
@@ -137,6 +139,9 @@ pub(super) fn value(
             };
             Some(SpecValue::Boolean(trained))
         }
+        "target.ipus" => file.annotated_ipus.map(|ipus| SpecValue::Integer(i64::from(ipus))),
+        // Modules of a file are of any size, unlike the layers of built-in models.
+        "options.auto_stage" if !phased => Some(SpecValue::String("balanced".to_string())),
         _ => None,
     }
 }
