@@ -3,10 +3,13 @@
 pub(crate) mod cycles;
 mod loop_costs;
 mod operation;
+mod random;
 mod ternary;
 
 pub(crate) use cycles::ElementwiseExtent;
 pub(crate) use operation::{BinaryOpType, UnaryOpType};
+pub use random::RandomDistribution;
+pub(crate) use random::random;
 pub(crate) use ternary::{SelectForm, clamp_in_place, select};
 
 use crate::poplar::work::{VertexInstances, WorkPhase};
