@@ -46,7 +46,10 @@ pub(super) fn find(file: &OnnxGraph) -> Result<Option<NodeBlocks>, GraphError> {
     let written = if key == PHASE && !has(IPU) {
         Vec::new()
     } else {
-        stages.iter().map(|stage| stage_on_ipu(file, &own, *stage, word)).collect::<Result<_, _>>()?
+        stages
+            .iter()
+            .map(|stage| stage_on_ipu(file, &own, *stage, word))
+            .collect::<Result<_, _>>()?
     };
     let position = |stage: &u32| stages.binary_search(stage).unwrap_or_default();
     let of_node = of_node.iter().map(position).collect();
@@ -66,8 +69,7 @@ fn stage_on_ipu(
     stage: u32,
     word: &str,
 ) -> Result<AnnotatedStage, GraphError> {
-    let of_stage =
-        || own.iter().zip(&file.nodes).filter_map(|(own, node)| Some(((*own)?, node)));
+    let of_stage = || own.iter().zip(&file.nodes).filter_map(|(own, node)| Some(((*own)?, node)));
     let mut of_stage = of_stage().filter(|(own, _)| own.stage == stage);
     let Some((first, named)) = of_stage.next() else {
         return Ok(AnnotatedStage { block: format!("{word}{stage}"), ipu: IpuId(stage) });

@@ -41,7 +41,9 @@ pub(super) fn of_nodes(file: &OnnxGraph, choice: BlockChoice) -> Result<NodeBloc
     };
     match (annotated.or_else(modules), choice) {
         (Some(found), _) => Ok(found),
-        (None, BlockChoice::Annotated) => Err(refuse("no node has __pipeline_stage or __ipu_number")),
+        (None, BlockChoice::Annotated) => {
+            Err(refuse("no node has __pipeline_stage or __ipu_number"))
+        }
         (None, BlockChoice::Modules) => Err(refuse("no numbered modules do most of the work")),
         (None, BlockChoice::Auto | BlockChoice::Nodes) => Ok(narrow::find(file)),
     }

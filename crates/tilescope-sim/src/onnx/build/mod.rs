@@ -5,8 +5,11 @@
 
 mod activation;
 mod conv;
+mod cumulative;
+mod einsum;
 mod elementwise;
 mod gather;
+mod index;
 mod loss;
 mod matmul;
 mod norm;
@@ -82,8 +85,11 @@ const fn composed(op: &'static str, build: Build) -> OpBuilder {
 const FAMILIES: &[&[OpBuilder]] = &[
     activation::OPS,
     conv::OPS,
+    cumulative::OPS,
+    einsum::OPS,
     elementwise::OPS,
     gather::OPS,
+    index::OPS,
     loss::OPS,
     matmul::OPS,
     norm::OPS,
