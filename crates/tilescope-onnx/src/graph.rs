@@ -104,14 +104,4 @@ impl OnnxGraph {
     pub fn value(&self, id: ValueId) -> &OnnxValue {
         &self.values[id.index()]
     }
-
-    /// Operator -> nodes that are left.
-    #[must_use]
-    pub fn op_counts(&self) -> BTreeMap<String, u64> {
-        let mut counts = BTreeMap::new();
-        for node in &self.nodes {
-            *counts.entry(node.op.clone()).or_insert(0) += 1;
-        }
-        counts
-    }
 }
