@@ -4,13 +4,12 @@ use super::{OpBuilder, composed, modelled};
 use crate::graph::GraphError;
 use crate::onnx::node_import::NodeImport;
 use crate::operators::{ActivationOp, ClampOp, UnaryOp};
-use crate::popnn::NonLinearityType;
 use crate::popops::elementwise::{BinaryOpType, UnaryOpType};
 use crate::shape::TensorId;
 
 pub(super) const OPS: &[OpBuilder] = &[
     modelled("Clip", clip),
-    modelled("FastGelu", |node| activation(node, NonLinearityType::Gelu)),
+    modelled("FastGelu", |node| activation(node, ActivationOp::GELU)),
     modelled("Gelu", gelu),
     composed("HardSigmoid", |node| {
         let x = node.input(0)?;
@@ -19,25 +18,25 @@ pub(super) const OPS: &[OpBuilder] = &[
     }),
     composed("HardSwish", hard_swish),
     composed("LeakyRelu", leaky_relu),
-    modelled("Relu", |node| activation(node, NonLinearityType::Relu)),
-    modelled("Sigmoid", |node| activation(node, NonLinearityType::Sigmoid)),
-    modelled("Swish", |node| activation(node, NonLinearityType::Swish)),
-    modelled("Tanh", |node| activation(node, NonLinearityType::Tanh)),
+    modelled("Relu", |node| activation(node, ActivationOp::RELU)),
+    modelled("Sigmoid", |node| activation(node, ActivationOp::SIGMOID)),
+    modelled("Swish", |node| activation(node, ActivationOp::SWISH)),
+    modelled("Tanh", |node| activation(node, ActivationOp::TANH)),
 ];
 
 /// By the error function, unless the node asks for the hyperbolic tangent.
 fn gelu(node: &mut NodeImport) -> Result<(), GraphError> {
     if node.text("approximate", "none")? == "tanh" {
-        return activation(node, NonLinearityType::Gelu);
+        return activation(node, ActivationOp::GELU);
     }
     let x = node.input(0)?;
     let y = node.apply("", UnaryOp(UnaryOpType::GeluErf), &[x])?;
     node.set(0, y)
 }
 
-fn activation(node: &mut NodeImport, function: NonLinearityType) -> Result<(), GraphError> {
+fn activation(node: &mut NodeImport, function: ActivationOp) -> Result<(), GraphError> {
     let x = node.input(0)?;
-    let y = node.apply("", ActivationOp(function), &[x])?;
+    let y = node.apply("", function, &[x])?;
     node.set(0, y)
 }
 

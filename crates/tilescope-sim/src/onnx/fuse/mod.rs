@@ -35,9 +35,11 @@ pub(super) fn fused(file: &OnnxGraph) -> OnnxGraph {
             continue;
         }
         let found = PATTERNS.iter().find_map(|pattern| pattern(&view, last));
-        let Some(found) = found.filter(|found| found.nodes.iter().all(|at| !joined[*at])) else {
-            continue;
+        let fits = |found: &FusedNode| {
+            let free = found.nodes.iter().all(|at| !joined[*at]);
+            free && pattern::has_one_stage(file, &found.nodes)
         };
+        let Some(found) = found.filter(fits) else { continue };
         found.nodes.iter().for_each(|at| joined[*at] = true);
         replaced[last] = Some(found.node(file, last));
     }

@@ -141,6 +141,15 @@ impl<'a> GraphView<'a> {
     }
 }
 
+/// Whether annotations put all nodes of a pattern into one stage.
+pub(super) fn has_one_stage(file: &OnnxGraph, nodes: &[usize]) -> bool {
+    ["__pipeline_stage", "__ipu_number", "__execution_phase"].into_iter().all(|name| {
+        let mut stages = nodes.iter().map(|at| file.nodes[*at].attributes.get(name));
+        let first = stages.next();
+        stages.all(|stage| Some(stage) == first)
+    })
+}
+
 /// Tells values again which node makes them.
 pub(super) fn renumber(graph: &mut OnnxGraph) {
     for (at, node) in graph.nodes.iter().enumerate() {
