@@ -73,9 +73,9 @@ fn gemm(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
     Ok(vec![TensorType { element: a.element, dims }])
 }
 
-/// The labels of an `Einsum`: those of each operand, and of the output.
+/// The labels of an `Einsum`.
 pub(crate) struct EinsumLabels {
-    pub operands: Vec<Vec<char>>,
+    /// Those of the output.
     pub output: Vec<char>,
     /// Label -> size, leading dimensions that `...` stands for among them.
     pub sizes: BTreeMap<char, u64>,
@@ -126,11 +126,7 @@ impl EinsumLabels {
             Some(right) => labels_of(right, hidden),
             None => implied_output(&operands, hidden),
         };
-        output.iter().all(|label| sizes.contains_key(label)).then_some(Self {
-            operands,
-            output,
-            sizes,
-        })
+        output.iter().all(|label| sizes.contains_key(label)).then_some(Self { output, sizes })
     }
 }
 
