@@ -24,7 +24,7 @@ pub(crate) use views::{VIEWS, tables_of_other_files, views_without_rows};
 /// `PRAGMA application_id` of our files: `tSc1`.
 pub(crate) const APPLICATION_ID: i32 = 0x7453_6331;
 /// Version of the format: a reader knows all of its own major version and of those before it.
-pub(crate) const FORMAT: (i32, i32) = (2, 2);
+pub(crate) const FORMAT: (i32, i32) = (2, 3);
 
 /// The versions of the format that are read, in words.
 pub(crate) fn readable_formats() -> String {
@@ -151,6 +151,18 @@ pub(crate) const TABLES: &[SchemaTable] = &[
                  over all its links; host, remote_buffer: what goes between those and an IPU",
             ),
             col("bytes_per_cycle", REAL, "most bytes per cycle"),
+        ],
+        "",
+    ),
+    table(
+        "sync_groups",
+        "an IPU of a replica that waits for others; none where a replica is one IPU; since version \
+         2.3",
+        &[
+            col("id", KEY, "position"),
+            col("sync_group", TEXT, "GS1: copies between IPUs; GS2: the host, streaming memory"),
+            col("part", INT, "each part of GS2 waits by itself; 0 in GS1"),
+            col("ipu", INT, "IPU of the replica"),
         ],
         "",
     ),

@@ -58,6 +58,7 @@ impl ModelDef {
 pub const MODELS: &[ModelDef] = &[
     adder::MODEL,
     bert::MODEL,
+    bert::SQUAD,
     classification::MODEL,
     gpt2::MODEL,
     lstm::MODEL,

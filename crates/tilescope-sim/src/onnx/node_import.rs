@@ -3,7 +3,7 @@
 use super::importer::Importer;
 use crate::graph::GraphError;
 use crate::operators::{
-    BinaryOp, CastOp, Operator, RepeatOp, ReshapeOp, ScalarOp, ScaleOp, TransposeOp,
+    BinaryOp, CastOp, OperationSink, Operator, RepeatOp, ReshapeOp, ScalarOp, ScaleOp, TransposeOp,
 };
 use crate::popops::elementwise::BinaryOpType;
 use crate::shape::{DType, TensorId, TensorInfo, TensorRole};
@@ -184,12 +184,26 @@ impl<'a> NodeImport<'_, 'a> {
         operator: impl Operator + 'static,
         inputs: &[TensorId],
     ) -> Result<Vec<TensorId>, GraphError> {
-        let name = match part {
-            "" => self.node.name.clone(),
-            part => format!("{}/{part}", self.node.name),
-        };
-        let name = self.importer.unique(&name);
+        let name = self.name(part);
         self.importer.graph.apply_all(&name, operator, inputs)
+    }
+
+    /// Adds several operators under one name.
+    pub(super) fn compose(
+        &mut self,
+        part: &str,
+        build: impl FnOnce(&mut dyn OperationSink, &str) -> Result<TensorId, GraphError>,
+    ) -> Result<TensorId, GraphError> {
+        let name = self.name(part);
+        build(&mut self.importer.graph, &name)
+    }
+
+    /// A name of the node's own; `part` stands behind it, unless it is empty.
+    fn name(&mut self, part: &str) -> String {
+        match part {
+            "" => self.importer.unique(&self.node.name),
+            part => self.importer.unique(&format!("{}/{part}", self.node.name)),
+        }
     }
 
     /// The elements in another shape.
@@ -274,7 +288,7 @@ impl<'a> NodeImport<'_, 'a> {
 
     /// A constant that the program has and the file need not name.
     pub(super) fn resident(&mut self, part: &str, ty: TensorInfo) -> TensorId {
-        let name = self.importer.unique(&format!("{}/{part}", self.node.name));
+        let name = self.name(part);
         self.importer.graph.tensor(&name, ty, TensorRole::Resident)
     }
 
@@ -298,19 +312,4 @@ impl<'a> NodeImport<'_, 'a> {
         self.importer.tensors[value.index()] = Some(tensor);
         Ok(())
     }
-}
-
-/// The shape of an element-wise operation by numpy's rules; none where sizes differ.
-pub(super) fn broadcast_shape(a: &[u64], b: &[u64]) -> Option<Vec<u64>> {
-    let rank = a.len().max(b.len());
-    let size = |shape: &[u64], axis: usize| match (axis + shape.len()).checked_sub(rank) {
-        Some(at) => shape[at],
-        None => 1,
-    };
-    let along = |axis: usize| match (size(a, axis), size(b, axis)) {
-        (same, other) if same == other => Some(same),
-        (1, many) | (many, 1) => Some(many),
-        _ => None,
-    };
-    (0..rank).map(along).collect()
 }

@@ -9,7 +9,7 @@ use crate::shape::{TensorId, TensorInfo};
 
 /// An activation function of every element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct ActivationOp(pub NonLinearityType);
+pub struct ActivationOp(pub(crate) NonLinearityType);
 
 impl ActivationOp {
     /// max(x, 0)
@@ -22,7 +22,7 @@ impl ActivationOp {
     /// The gradient of GELU by the error function, whose forward pass is an operation of popops.
     pub(crate) const GELU_ERF: Self = Self(NonLinearityType::GeluErf);
     /// x / (1 + e^-x), also called SiLU.
-    pub(crate) const SWISH: Self = Self(NonLinearityType::Swish);
+    pub const SWISH: Self = Self(NonLinearityType::Swish);
 
     /// The gradient of the operand `x` of the function, from its result `y` and that of `y`.
     pub(crate) fn gradient_of(

@@ -9,6 +9,7 @@ mod binary;
 mod broadcast;
 mod cast;
 mod clamp;
+pub mod composed;
 mod concat;
 mod constant_value;
 mod context;
@@ -48,6 +49,8 @@ mod split;
 mod stencil;
 mod take;
 mod tensor_parallel;
+#[cfg(test)]
+mod tests;
 mod top_k;
 mod transpose;
 mod unary;
@@ -55,7 +58,7 @@ mod unknown;
 
 pub use crate::poplin::matmul::MatMulPhase;
 pub(crate) use accumulate::AccumulateOp;
-pub(crate) use activation::ActivationOp;
+pub use activation::ActivationOp;
 pub use arg_extrema::ArgExtremaOp;
 pub(crate) use batch_norm::BatchNormOp;
 pub use bias_add::AddBiasOp;

@@ -1,23 +1,20 @@
 //! Elements by index: gathered from places that are known while the model runs, or put there.
 
-use super::{OpBuilder, composed, modelled};
+use super::{OpBuilder, composed as of_several, modelled};
 use crate::graph::GraphError;
 use crate::onnx::node_import::NodeImport;
-use crate::operators::{
-    ArgExtremaOp, EmbeddingOp, OneHotOp, OperationSink, ScatterOp, ScatterUpdate, TopKOp,
-    linear_index,
-};
+use crate::operators::{ArgExtremaOp, OneHotOp, ScatterUpdate, TopKOp, composed};
 use crate::shape::{DType, TensorId};
 
 pub(super) const OPS: &[OpBuilder] = &[
     modelled("ArgMax", |node| arg_extrema(node, true)),
     modelled("ArgMin", |node| arg_extrema(node, false)),
-    composed("GatherElements", gather_elements),
-    composed("GatherND", gather_nd),
-    composed("OneHot", one_hot),
-    composed("Scatter", scatter_elements),
-    composed("ScatterElements", scatter_elements),
-    composed("ScatterND", scatter_nd),
+    of_several("GatherElements", gather_elements),
+    of_several("GatherND", gather_nd),
+    of_several("OneHot", one_hot),
+    of_several("Scatter", scatter_elements),
+    of_several("ScatterElements", scatter_elements),
+    of_several("ScatterND", scatter_nd),
     modelled("TopK", top_k),
 ];
 
@@ -53,69 +50,40 @@ fn one_hot(node: &mut NodeImport) -> Result<(), GraphError> {
     node.set(0, y)
 }
 
-/// The elements of a tensor as rows of one.
-fn as_rows(
-    node: &mut NodeImport,
-    part: &str,
-    x: TensorId,
-    width: u64,
-) -> Result<TensorId, GraphError> {
-    let count = node.ty(x).elements().0 / width.max(1);
-    node.reshape(part, x, &[count, width])
-}
-
-/// Indices along one axis (popart willow/src/popx/op/gatherx.cpp), as places in a row of elements.
-fn along_axis(
-    node: &mut NodeImport,
-    x: TensorId,
-    axis: usize,
-) -> Result<[TensorId; 2], GraphError> {
-    let indices = node.input(1)?;
-    let indices = node.cast("indices", indices, DType::Int)?;
-    let rolled = node.transpose("rolled", x, linear_index::rolled(node.shape(x).len(), axis))?;
-    let rows = as_rows(node, "elements", rolled, 1)?;
-    let (name, ty) = (node.node.name.clone(), node.ty(x));
-    let graph: &mut dyn OperationSink = &mut node.importer.graph;
-    let places = linear_index::along_axis(graph, &name, (indices, axis), &ty)?;
-    Ok([rows, places])
-}
-
-/// Elements in the order of an axis that was brought to the front, back in their own.
-fn back(
-    node: &mut NodeImport,
-    x: TensorId,
-    shape: &[u64],
-    axis: usize,
-) -> Result<TensorId, GraphError> {
-    let order = linear_index::rolled(shape.len(), axis);
-    let rolled: Vec<u64> = order.iter().map(|axis| shape[*axis]).collect();
-    let x = node.reshape("rolled/shape", x, &rolled)?;
-    let permutation = linear_index::unrolled(&order).permutation;
-    node.transpose("unrolled", x, permutation)
-}
-
 fn gather_elements(node: &mut NodeImport) -> Result<(), GraphError> {
-    let x = node.input(0)?;
-    let axis = node.axis(node.int("axis", 0)?, node.shape(x).len())?;
-    let [rows, places] = along_axis(node, x, axis)?;
-    let y = node.apply("", EmbeddingOp::default(), &[rows, places])?;
-    let dims = node.output_dims(0)?;
-    let y = back(node, y, &dims, axis)?;
+    let operands = [node.input(0)?, indices(node)?];
+    let axis = node.axis(node.int("axis", 0)?, node.shape(operands[0]).len())?;
+    let y =
+        node.compose("", |graph, name| composed::gather_elements(graph, name, operands, axis))?;
     node.set(0, y)
 }
 
 fn scatter_elements(node: &mut NodeImport) -> Result<(), GraphError> {
-    let (x, updates) = (node.input(0)?, node.input(2)?);
-    let shape = node.shape(x);
-    let axis = node.axis(node.int("axis", 0)?, shape.len())?;
-    let [rows, places] = along_axis(node, x, axis)?;
-    let order = linear_index::rolled(shape.len(), axis);
-    let updates = node.transpose("updates/rolled", updates, order)?;
-    let updates = as_rows(node, "updates", updates, 1)?;
-    let update = update(node)?;
-    let y = node.apply("", ScatterOp(update), &[rows, places, updates])?;
-    let y = back(node, y, &shape, axis)?;
+    let operands = [node.input(0)?, indices(node)?, node.input(2)?];
+    let axis = node.axis(node.int("axis", 0)?, node.shape(operands[0]).len())?;
+    let at = (axis, update(node)?);
+    let y =
+        node.compose("", |graph, name| composed::scatter_elements(graph, name, operands, at))?;
     node.set(0, y)
+}
+
+fn gather_nd(node: &mut NodeImport) -> Result<(), GraphError> {
+    let operands = [node.input(0)?, indices(node)?];
+    let batch = usize::try_from(node.int("batch_dims", 0)?).unwrap_or(0);
+    let y = node.compose("", |graph, name| composed::gather_nd(graph, name, operands, batch))?;
+    node.set(0, y)
+}
+
+fn scatter_nd(node: &mut NodeImport) -> Result<(), GraphError> {
+    let operands = [node.input(0)?, indices(node)?, node.input(2)?];
+    let update = update(node)?;
+    let y = node.compose("", |graph, name| composed::scatter_nd(graph, name, operands, update))?;
+    node.set(0, y)
+}
+
+fn indices(node: &mut NodeImport) -> Result<TensorId, GraphError> {
+    let indices = node.input(1)?;
+    node.cast("indices", indices, DType::Int)
 }
 
 /// What becomes of an element that is there already.
@@ -125,44 +93,4 @@ fn update(node: &NodeImport) -> Result<ScatterUpdate, GraphError> {
         "add" => Ok(ScatterUpdate::Add),
         other => Err(node.refuse(format!("reduction {other:?} is not modelled"))),
     }
-}
-
-/// Coordinates of the leading axes (popart willow/src/popx/op/scatterutilx.cpp), as places in a
-/// table of what lies behind them.
-fn by_coordinates(
-    node: &mut NodeImport,
-    x: TensorId,
-    batch: usize,
-) -> Result<[TensorId; 2], GraphError> {
-    let indices = node.input(1)?;
-    let indices = node.cast("indices", indices, DType::Int)?;
-    let (shape, of_indices) = (node.shape(x), node.shape(indices));
-    let coordinates = of_indices.last().copied().unwrap_or(0);
-    let indexed = usize::try_from(coordinates).unwrap_or(usize::MAX).saturating_add(batch);
-    let width = shape.get(indexed..).map(|inner| inner.iter().product());
-    let width = width.ok_or_else(|| node.refuse("indices have more coordinates than axes"))?;
-    let rows = as_rows(node, "rows", x, width)?;
-    let name = node.node.name.clone();
-    let graph: &mut dyn OperationSink = &mut node.importer.graph;
-    let places = linear_index::of_coordinates(graph, &name, indices, batch)?;
-    let count = node.ty(places).elements().0;
-    Ok([rows, node.reshape("places", places, &[count])?])
-}
-
-fn gather_nd(node: &mut NodeImport) -> Result<(), GraphError> {
-    let x = node.input(0)?;
-    let batch = usize::try_from(node.int("batch_dims", 0)?).unwrap_or(0);
-    let [rows, places] = by_coordinates(node, x, batch)?;
-    let y = node.apply("", EmbeddingOp::default(), &[rows, places])?;
-    node.set(0, y)
-}
-
-fn scatter_nd(node: &mut NodeImport) -> Result<(), GraphError> {
-    let (x, updates) = (node.input(0)?, node.input(2)?);
-    let [rows, places] = by_coordinates(node, x, 0)?;
-    let width = node.shape(rows)[1];
-    let updates = as_rows(node, "updates", updates, width)?;
-    let update = update(node)?;
-    let y = node.apply("", ScatterOp(update), &[rows, places, updates])?;
-    node.set(0, y)
 }

@@ -2,7 +2,8 @@
 
 use super::{OpBuilder, modelled};
 use crate::graph::GraphError;
-use crate::onnx::node_import::{NodeImport, broadcast_shape};
+use crate::onnx::node_import::NodeImport;
+use crate::operators::composed::matmul;
 use crate::operators::{AddBiasOp, MatMulOp};
 use crate::popops::elementwise::BinaryOpType;
 use crate::shape::TensorId;
@@ -11,7 +12,8 @@ pub(super) const OPS: &[OpBuilder] = &[
     modelled("Gemm", gemm),
     modelled("Linear", linear),
     modelled("MatMul", |node| {
-        let y = product(node)?;
+        let operands = [node.input(0)?, node.input(1)?];
+        let y = node.compose("", |graph, name| matmul(graph, name, operands))?;
         node.set(0, y)
     }),
 ];
@@ -83,36 +85,4 @@ fn rows_of(node: &mut NodeImport, x: TensorId) -> Result<TensorId, GraphError> {
     let columns = shape.last().copied().unwrap_or(1);
     let rows = shape.iter().rev().skip(1).product();
     node.reshape("rows", x, &[rows, columns])
-}
-
-/// A product by numpy's rules: vectors are matrices of one row or column, leading axes are groups.
-fn product(node: &mut NodeImport) -> Result<TensorId, GraphError> {
-    let (x, w) = (node.input(0)?, node.input(1)?);
-    let (mut of_x, mut of_w) = (node.shape(x), node.shape(w));
-    if of_x.is_empty() || of_w.is_empty() {
-        return Err(node.refuse("matrices or vectors are expected, not scalars"));
-    }
-    if of_x.len() == 1 {
-        of_x.insert(0, 1);
-    }
-    if of_w.len() == 1 {
-        of_w.push(1);
-    }
-    let x = node.reshape("left", x, &of_x)?;
-    let w = node.reshape("right", w, &of_w)?;
-    if of_w.len() == 2 {
-        let rows = rows_of(node, x)?;
-        return node.apply("", MatMulOp::default(), &[rows, w]);
-    }
-    let (of_left, of_right) = (of_x.split_at(of_x.len() - 2), of_w.split_at(of_w.len() - 2));
-    let groups = broadcast_shape(of_left.0, of_right.0)
-        .ok_or_else(|| node.refuse(format!("{of_x:?} and {of_w:?} cannot be multiplied")))?;
-    let count: u64 = groups.iter().product();
-    let mut operands = Vec::new();
-    for (part, tensor, matrix) in [("left", x, of_left.1), ("right", w, of_right.1)] {
-        let all = node.expand(part, tensor, &[&groups, matrix].concat())?;
-        let grouped = [&[count], matrix].concat();
-        operands.push(node.reshape(&format!("{part}/groups"), all, &grouped)?);
-    }
-    node.apply("", MatMulOp::default(), &operands)
 }

@@ -1,8 +1,9 @@
 //! Recurrent layers.
 
-use super::{OpBuilder, modelled};
+use super::{OpBuilder, composed, modelled};
 use crate::graph::GraphError;
 use crate::onnx::node_import::NodeImport;
+use crate::operators::composed::{SimpleRnn, simple_rnn};
 use crate::operators::{ConcatOp, RnnOp, SliceOp};
 use crate::popnn::rnn::RnnCellType;
 use crate::shape::{TensorId, TensorInfo};
@@ -10,7 +11,39 @@ use crate::shape::{TensorId, TensorInfo};
 pub(super) const OPS: &[OpBuilder] = &[
     modelled("GRU", |node| layer(node, RnnCellType::Gru)),
     modelled("LSTM", |node| layer(node, RnnCellType::Lstm)),
+    composed("RNN", simple),
 ];
+
+/// A layer of simple cells over a sequence in one direction.
+fn simple(node: &mut NodeImport) -> Result<(), GraphError> {
+    if node.text("direction", "forward")? != "forward" {
+        return Err(node.refuse("only layers in the forward direction are modelled"));
+    }
+    let sequence = node.input(0)?;
+    let [_, batch, input] = node.shape(sequence)[..] else {
+        return Err(node.refuse("[steps, batch, input] is expected"));
+    };
+    let hidden = node.count("hidden_size")?;
+    let [of_input, of_state] = [node.required(1)?, node.required(2)?];
+    let input_weights = node.importer.tensor_stored_as(of_input, &[input, hidden])?;
+    let recurrent_weights = node.importer.tensor_stored_as(of_state, &[hidden, hidden])?;
+    let bias = match node.value(3) {
+        // The two biases of the standard are added before they are written.
+        Some(bias) => Some(node.importer.tensor_stored_as(bias, &[hidden])?),
+        None => None,
+    };
+    let initial = match node.optional(5)? {
+        Some(initial) => Some(node.reshape("initial", initial, &[batch, hidden])?),
+        None => None,
+    };
+    let relu = node.node.attributes.texts("activations").ok().flatten();
+    let relu = relu.is_some_and(|names| names.first().is_some_and(|name| name == "Relu"));
+    let layer = SimpleRnn { sequence, input_weights, recurrent_weights, bias, initial, relu };
+    let all = node.compose("", |graph, name| simple_rnn(graph, name, layer))?;
+    let steps = node.shape(all)[0];
+    node.set(0, all)?;
+    last_states(node, all, steps)
+}
 
 /// One layer over a sequence in one or both directions. The weights of inputs and of states are one
 /// matrix, as popnn keeps them; the two biases of the standard are added before they are written.
