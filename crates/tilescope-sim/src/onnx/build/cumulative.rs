@@ -1,8 +1,6 @@
 //! Running sums along an axis.
 
 use super::{OpBuilder, composed};
-use crate::graph::GraphError;
-use crate::onnx::node_import::NodeImport;
 use crate::operators::composed::cumulative_sum;
 
 pub(super) const OPS: &[OpBuilder] = &[composed("CumSum", |node| {

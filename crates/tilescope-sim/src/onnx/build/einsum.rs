@@ -2,7 +2,6 @@
 
 use super::{OpBuilder, composed};
 use crate::graph::GraphError;
-use crate::onnx::node_import::NodeImport;
 use crate::operators::composed::einsum;
 
 pub(super) const OPS: &[OpBuilder] = &[composed("Einsum", |node| {
