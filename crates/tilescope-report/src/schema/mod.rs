@@ -24,7 +24,7 @@ pub(crate) use views::{VIEWS, tables_of_other_files, views_without_rows};
 /// `PRAGMA application_id` of our files: `tSc1`.
 pub(crate) const APPLICATION_ID: i32 = 0x7453_6331;
 /// Version of the format: a reader knows all of its own major version and of those before it.
-pub(crate) const FORMAT: (i32, i32) = (2, 2);
+pub(crate) const FORMAT: (i32, i32) = (2, 3);
 
 /// The versions of the format that are read, in words.
 pub(crate) fn readable_formats() -> String {
@@ -246,6 +246,26 @@ pub(crate) const TABLES: &[SchemaTable] = &[
             col("samples", INT, "samples it works on"),
             col("left_out", INT, "samples it leaves out"),
             col("seconds", REAL, "its length"),
+        ],
+        "",
+    ),
+    table(
+        "replica_waits",
+        "what replicas that follow each other wait for, each of them; no rows where all are alike; since version 2.3",
+        &[
+            col("id", KEY, "position"),
+            col("first_replica", INT, "the first of them, over all instances"),
+            col("replicas", INT, "how many they are"),
+            col("instance", INT, "host process that they are of"),
+            col("loader_cycles", INT, "until the loader has the samples of the call"),
+            col(
+                "host_cycles",
+                INT,
+                "until the host has their own buffers ready, on all IPUs of a replica",
+            ),
+            col("others_cycles", INT, "for replicas that come later, on all IPUs of a replica"),
+            col("behind_least", INT, "fewest cycles behind the first replica, where all meet"),
+            col("behind_most", INT, "most cycles behind it"),
         ],
         "",
     ),

@@ -92,6 +92,8 @@ pub(crate) struct ProgramTables {
     pub exchanges: Vec<ExchangeTraffic>,
     /// Who sends to whom, where that is known.
     pub routes: Vec<ExchangeRoute>,
+    /// Syncs with other replicas, before data are exchanged with them.
+    pub replica_syncs: BTreeSet<ProgramId>,
     /// Liveness steps; bytes are filled in when memory is known.
     pub liveness: Vec<LivenessStep>,
     pub code: TileCodeBytes,
@@ -139,6 +141,7 @@ impl ProgramTables {
             vertex_types: Vec::new(),
             exchanges: Vec::new(),
             routes: Vec::new(),
+            replica_syncs: BTreeSet::new(),
             liveness: Vec::new(),
             code,
             vertex_type_ids: BTreeMap::new(),

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 /// Tables whose rows are numbered 0, 1, 2, …, and the column of the number.
-const NUMBERED_TABLES: [(&str, &str); 26] = [
+const NUMBERED_TABLES: [(&str, &str); 27] = [
     ("bandwidths", "id"),
     ("error_bands", "id"),
     ("options", "id"),
@@ -18,6 +18,7 @@ const NUMBERED_TABLES: [(&str, &str); 26] = [
     ("host_call_parts", "id"),
     ("host_tensors", "id"),
     ("host_epochs", "id"),
+    ("replica_waits", "id"),
     ("notes", "id"),
     ("programs", "id"),
     ("operations", "id"),
