@@ -88,7 +88,7 @@ pub fn held_up(replicas: &[ReplicaWaitSummary]) -> Option<String> {
     let most = replicas.iter().max_by_key(waited)?;
     (slowest.others_cycles < most.others_cycles).then(|| {
         format!(
-            "{} (instance {}) come last: {} (instance {}) wait {} cycles for other replicas",
+            "last: {} (instance {}); longest wait for others: {} (instance {}), {} cycles",
             slowest.title(),
             slowest.instance,
             most.title(),
