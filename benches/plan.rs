@@ -3,9 +3,10 @@
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
 use tilescope_sim::poplin::planner::{
-    ConvOptions, ConvPass, PlanCache, plan, plan_convolution, plan_fully_connected,
+    ConvOptions, ConvPass, PlanSelection, PoplibsOptions, plan, plan_convolution,
+    plan_fully_connected,
 };
-use tilescope_sim::poplin::{ConvParams, FieldDim};
+use tilescope_sim::poplin::{ConvParams, FieldDim, PlanCache};
 use tilescope_sim::popops::multi_slice;
 use tilescope_sim::popops::multi_slice::MultiSliceParams;
 use tilescope_sim::shape::DType;
@@ -45,6 +46,13 @@ fn planning(criterion: &mut Criterion) {
     });
     criterion.bench_function("plan embedding, cold", |bencher| {
         bencher.iter(|| multi_slice::plan(black_box(&table), machine.tiles.into(), true));
+    });
+    let library =
+        PoplibsOptions { plan_selection: PlanSelection::Simulated, ..PoplibsOptions::default() };
+    let simulated = ConvOptions { library, ..layer };
+    criterion.bench_function("plan fully connected layer by simulated cycles, cold", |bencher| {
+        bencher
+            .iter(|| PlanCache::new().fully_connected(&machine, black_box(&product), &simulated));
     });
     let plans = PlanCache::new();
     criterion.bench_function("plan matmul, memoised", |bencher| {

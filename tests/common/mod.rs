@@ -7,10 +7,11 @@ use std::process::{Command, Output};
 use tilescope_report::Report;
 use tilescope_report::units::Cycles;
 use tilescope_sim::graph::{GraphBuilder, ModelGraph};
-use tilescope_sim::graph_lowering::{GraphLowering, op_benchmark};
+use tilescope_sim::graph_lowering::GraphLowering;
 use tilescope_sim::operators::{AddBiasOp, LoweringContext, MatMulOp, Operator};
 use tilescope_sim::poplar::work::OperationWork;
-use tilescope_sim::poplin::planner::{PlanCache, PoplibsOptions};
+use tilescope_sim::poplin::PlanCache;
+use tilescope_sim::poplin::planner::PoplibsOptions;
 use tilescope_sim::shape::{DType, TensorInfo, TensorRole};
 use tilescope_sim::simulate;
 use tilescope_sim::spec::{Spec, SpecSource};
@@ -63,7 +64,7 @@ pub(crate) fn lowered(
 
 /// Cycles of each node of a small graph on all tiles of a chip, plans made ahead as a program's are.
 pub(crate) fn node_cycles(chip: &str, graph: &ModelGraph) -> Vec<Cycles> {
-    node_works(chip, graph).iter().map(op_benchmark::cycles).collect()
+    node_works(chip, graph).iter().map(OperationWork::cycles).collect()
 }
 
 /// What each node of a small graph does on all tiles of a chip.

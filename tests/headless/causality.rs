@@ -316,6 +316,7 @@ fn a_sync_without_one_of_its_ipus_is_told() {
         steps[exchange - 1].ipus.remove(0);
     });
     assert_tells(&found, "copies_are_synced", "did not wait for each other");
+    assert_tells(&found, "syncs_are_of_groups", "which are no sync group");
 }
 
 #[test]

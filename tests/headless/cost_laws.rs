@@ -9,7 +9,6 @@ use proptest::prelude::*;
 use tilescope_report::units::{Bytes, Cycles, TileId};
 use tilescope_sim::custom::stencil::StencilNeighbourhood;
 use tilescope_sim::graph::GraphBuilder;
-use tilescope_sim::graph_lowering::op_benchmark;
 use tilescope_sim::operators::{
     AddBiasOp, BinaryOp, ConvOp, EmbeddingOp, MatMulOp, MatVecOp, Operator, PoolOp, PoolWindow,
     ReduceOp, RnnOp, SoftmaxOp, StencilOp, TransposeOp,
@@ -486,7 +485,7 @@ fn heads_of_odd_tokens_are_copied_half_by_half() {
             let work = found.expect("a part of the layer").1;
             check_exchanges(&IpuTarget::all_tiles_of(MK2), work).expect("what is sent arrives");
             let phases = work.phases().into_iter().map(|(phase, _)| phase.name.clone());
-            (phases.collect::<Vec<_>>(), op_benchmark::cycles(work))
+            (phases.collect::<Vec<_>>(), work.cycles())
         };
         parts.each_ref().map(part)
     };

@@ -7,7 +7,8 @@ use tilescope_sim::graph_lowering::GraphLowering;
 use tilescope_sim::model;
 use tilescope_sim::operators::LoweringContext;
 use tilescope_sim::operators::Optimizer;
-use tilescope_sim::poplin::planner::{PlanCache, PoplibsOptions};
+use tilescope_sim::poplin::PlanCache;
+use tilescope_sim::poplin::planner::PoplibsOptions;
 use tilescope_sim::spec::{Spec, SpecSource};
 use tilescope_sim::targets::IpuTarget;
 use tilescope_sim::targets::MK2;
@@ -156,6 +157,10 @@ fn small(model: &str) -> &'static str {
         "bert" => {
             "layers = 2\nhidden = 64\nheads = 2\nintermediate = 128\nvocab_size = 512\n\
              sequence_length = 16\nmasked_tokens = 4\nbatch_size = 2"
+        }
+        "bert_squad" => {
+            "layers = 2\nhidden = 64\nheads = 2\nintermediate = 128\nvocab_size = 512\n\
+             sequence_length = 16\nbatch_size = 2"
         }
         "gpt2" => {
             "layers = 2\nhidden = 64\nheads = 2\nvocab_size = 512\nsequence_length = 16\nbatch_size = 2"

@@ -3,11 +3,12 @@
 use proptest::prelude::*;
 use tilescope_report::units::{Bytes, Cycles, TileId};
 use tilescope_sim::poplar::work::{OperationWork, WorkPhaseKind};
+use tilescope_sim::poplin::PlanCache;
 use tilescope_sim::poplin::conv;
 use tilescope_sim::poplin::conv::{ConvPassOperands, OperandSource};
 use tilescope_sim::poplin::planner::{
-    ConvOptions, ConvPass, ConvPlan, ConvTrainingPlans, MemoryBound, PlanCache, PoplibsOptions,
-    plan, plan_convolution, plan_fully_connected,
+    ConvOptions, ConvPass, ConvPlan, ConvTrainingPlans, MemoryBound, PoplibsOptions, plan,
+    plan_convolution, plan_fully_connected,
 };
 use tilescope_sim::poplin::{ConvParams, FieldDim, OperandTransform, OutputTransform};
 use tilescope_sim::shape::DType;

@@ -7,7 +7,8 @@ use tilescope_sim::operators::{
     CrossEntropyOp, EmbeddingOp, Operator, Optimizer, ReshapeOp, RnnOp,
 };
 use tilescope_sim::poplar::work::{OperationWork, WorkPhaseKind};
-use tilescope_sim::poplin::planner::{PlanCache, PoplibsOptions};
+use tilescope_sim::poplin::PlanCache;
+use tilescope_sim::poplin::planner::PoplibsOptions;
 use tilescope_sim::shape::{DType, TensorInfo, TensorRole};
 use tilescope_sim::targets::IpuTarget;
 use tilescope_sim::targets::find_chip;

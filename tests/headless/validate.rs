@@ -6,7 +6,6 @@ use crate::common::{lowered, stderr, stdout, tilescope};
 use serde_json::Value;
 use tilescope_report::units::{Bytes, Cycles};
 use tilescope_sim::cost_constants::EXCHANGE_START_CYCLES;
-use tilescope_sim::graph_lowering::op_benchmark;
 use tilescope_sim::operators::{
     ConvOp, EmbeddingOp, MatMulOp, MatMulPhase, Operator, PoolOp, ReduceOp, RnnOp,
 };
@@ -273,7 +272,7 @@ fn in_a_model(
     train: bool,
 ) -> Cycles {
     let machine = IpuTarget::all_tiles_of(MK2);
-    op_benchmark::cycles(&lowered(machine, TensorRole::Activation, operator, operands, train))
+    lowered(machine, TensorRole::Activation, operator, operands, train).cycles()
 }
 
 /// What is validated is what specs are made of: each operator of a graph takes as long as the row

@@ -23,6 +23,10 @@ pub(crate) fn lawful_report(layout: StepLayout) -> ReportBuilder {
         replicas: 1,
         device_iterations: 1,
     });
+    report.parts.sync_groups = Some(SyncGroupMembers {
+        gs1: vec![IpuId(0), IpuId(1)],
+        gs2: vec![vec![IpuId(0)], vec![IpuId(1)]],
+    });
     report.parts.error_bands = vec![ErrorBand {
         kind: Some("conv2d".to_owned()),
         basis: CostBasis::Measured,

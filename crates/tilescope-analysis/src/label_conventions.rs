@@ -1,9 +1,7 @@
 //! What can be told from names and labels only, because reports have no field for it. Each function
 //! says who writes what it looks for.
 
-use crate::replicas::SyncGroupMembers;
 use tilescope_report::TraceMark;
-use tilescope_report::units::IpuId;
 
 /// Whether a phase is one in which a pipeline fills or drains. Marks of phases are labelled
 /// `ramp-up`, `main` and `ramp-down` by the simulator (`PipelinePhase::name` of its schedule).
@@ -22,18 +20,6 @@ pub(crate) fn forward_program(name: &str) -> Option<&str> {
 pub(crate) fn collective(exchange: &str) -> Option<&str> {
     let path = exchange.strip_suffix("/crossReplicaCopy")?;
     Some(path.rsplit_once('/').map_or(path, |(_, kind)| kind))
-}
-
-/// The members of sync groups in a note. The simulator writes
-/// `Sync groups: GS1 {0,1,2,3}; GS2 {0,2}, {1,3}` (`SyncGroups::describe` of its schedule).
-pub(crate) fn sync_groups(note: &str) -> Option<SyncGroupMembers> {
-    let (gs1, gs2) = note.strip_prefix("Sync groups: GS1 ")?.split_once("; GS2 ")?;
-    let set = |text: &str| -> Option<Vec<IpuId>> {
-        let members = text.strip_prefix('{')?.strip_suffix('}')?.split(',');
-        members.map(|ipu| ipu.trim().parse().ok().map(IpuId)).collect()
-    };
-    let parts = gs2.split_inclusive('}').map(|part| set(part.trim_start_matches([',', ' '])));
-    Some(SyncGroupMembers { gs1: set(gs1)?, gs2: parts.collect::<Option<_>>()? })
 }
 
 /// Whether a variable holds activations until their backward pass. The simulator names it after the
@@ -70,13 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn sync_groups_and_collectives_are_told() {
-        let ipus = |ipus: &[u32]| ipus.iter().copied().map(IpuId).collect::<Vec<_>>();
-        let found = sync_groups("Sync groups: GS1 {0,1,2,3}; GS2 {0,2}, {1,3}").unwrap();
-        assert_eq!(found.gs1, ipus(&[0, 1, 2, 3]));
-        assert_eq!(found.gs2, [ipus(&[0, 2]), ipus(&[1, 3])]);
-        let note = "Sync groups: GS1 {0,1}; GS2 {0}, {x}";
-        assert_eq!(sync_groups(note), None, "whole or absent");
+    fn collectives_are_told() {
         assert_eq!(collective("Accum___a/b/reduceScatter/crossReplicaCopy"), Some("reduceScatter"));
         assert_eq!(collective("inter-ipu-copies/GlobalPre"), None);
     }

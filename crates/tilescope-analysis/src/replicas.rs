@@ -1,41 +1,32 @@
 //! The replicas of a program: which of their IPUs wait for each other, and what they exchange.
 
 use crate::host::{ReplicaWaitSummary, host};
-use crate::label_conventions::{collective, sync_groups};
+use crate::label_conventions::collective;
 use crate::trace::program_runs;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tilescope_report::units::{Bytes, Cycles, IpuId};
-use tilescope_report::{ProgramKind, ProgramNode, Report, ReportError, ReportOrigin, Target};
+use tilescope_report::{
+    ProgramKind, ProgramNode, Report, ReportError, ReportOrigin, SyncGroupMembers, Target,
+};
 
-/// Which IPUs of a replica wait for each other.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SyncGroupMembers {
-    /// Those of copies between IPUs.
-    pub gs1: Vec<IpuId>,
-    /// The parts that wait for the host and for streaming memory by themselves.
-    pub gs2: Vec<Vec<IpuId>>,
-}
-
-impl SyncGroupMembers {
-    /// The parts of GS2 in as few rows as show none of them beside another one's members: a part
-    /// reaches from its first to its last IPU.
-    pub fn gs2_rows(&self) -> Vec<Vec<&[IpuId]>> {
-        let mut rows: Vec<(Option<IpuId>, Vec<&[IpuId]>)> = Vec::new();
-        for part in &self.gs2 {
-            let (Some(first), Some(last)) = (part.iter().min(), part.iter().max()) else {
-                continue;
-            };
-            match rows.iter_mut().find(|(end, _)| end.is_none_or(|end| end < *first)) {
-                Some((end, row)) => {
-                    *end = Some(*last);
-                    row.push(part);
-                }
-                None => rows.push((Some(*last), vec![part])),
+/// The parts of GS2 in as few rows as show none of them beside another one's members: a part
+/// reaches from its first to its last IPU.
+pub fn gs2_rows(groups: &SyncGroupMembers) -> Vec<Vec<&[IpuId]>> {
+    let mut rows: Vec<(Option<IpuId>, Vec<&[IpuId]>)> = Vec::new();
+    for part in &groups.gs2 {
+        let (Some(first), Some(last)) = (part.iter().min(), part.iter().max()) else {
+            continue;
+        };
+        match rows.iter_mut().find(|(end, _)| end.is_none_or(|end| end < *first)) {
+            Some((end, row)) => {
+                *end = Some(*last);
+                row.push(part);
             }
+            None => rows.push((Some(*last), vec![part])),
         }
-        rows.into_iter().map(|(_, row)| row).collect()
     }
+    rows.into_iter().map(|(_, row)| row).collect()
 }
 
 /// All exchanges of a kind between replicas, as the IPUs of one of them see it.
@@ -74,10 +65,7 @@ pub struct ReplicaOverview {
 /// Parts of the file that cannot be read.
 pub fn replicas(report: &Report) -> Result<ReplicaOverview, ReportError> {
     let target = report.target()?;
-    let is_known = |groups: &SyncGroupMembers| {
-        groups.gs1.iter().chain(groups.gs2.iter().flatten()).all(|ipu| target.has_ipu(*ipu))
-    };
-    let groups = report.notes()?.iter().find_map(|note| sync_groups(note)).filter(is_known);
+    let groups = report.sync_groups()?;
     let waits = host(report)?.map_or(Vec::new(), |host| host.replicas);
     let alike = report.origin() == ReportOrigin::Tilescope && waits.is_empty();
     Ok(ReplicaOverview { groups, collectives: collectives(report)?, alike, waits, target })
@@ -126,7 +114,7 @@ mod tests {
             let part = |ipus: &&[u32]| ipus.iter().copied().map(IpuId).collect::<Vec<_>>();
             let gs2 = parts.iter().map(part).collect();
             let members = SyncGroupMembers { gs1: Vec::new(), gs2 };
-            members.gs2_rows().iter().map(Vec::len).collect::<Vec<_>>()
+            gs2_rows(&members).iter().map(Vec::len).collect::<Vec<_>>()
         };
         assert_eq!(rows(&[&[0], &[1], &[2]]), [3], "each waits by itself");
         assert_eq!(rows(&[&[0, 2], &[1, 3]]), [1, 1], "two alternate");

@@ -29,6 +29,9 @@ pub struct CompilationReport {
     pub target: Target,
     /// What the machine moves at most; empty where that was not recorded.
     pub bandwidths: Vec<Bandwidth>,
+    /// Which IPUs of a replica wait for each other; none where that was not recorded, or a replica
+    /// is one IPU.
+    pub sync_groups: Option<SyncGroupMembers>,
     /// How far predictions may be off; empty where that was not recorded, or nothing was predicted.
     pub error_bands: Vec<ErrorBand>,
     pub graph: GraphCounts,

@@ -174,3 +174,27 @@ pub struct Bandwidth {
     pub interface: MachineInterface,
     pub bytes_per_cycle: f64,
 }
+
+/// Names of the sync groups in a file.
+pub(crate) const GS1: &str = "GS1";
+pub(crate) const GS2: &str = "GS2";
+
+/// Which IPUs of a replica wait for each other.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SyncGroupMembers {
+    /// Those of copies between IPUs.
+    pub gs1: Vec<IpuId>,
+    /// The parts that wait for the host and for streaming memory by themselves.
+    pub gs2: Vec<Vec<IpuId>>,
+}
+
+impl SyncGroupMembers {
+    /// Whether IPUs may wait for each other: they are all of GS1 or of a part of GS2. One that works
+    /// alone waits for nobody.
+    pub(crate) fn may_sync(&self, ipus: &[IpuId]) -> bool {
+        let is_all_of = |group: &Vec<IpuId>| {
+            group.len() == ipus.len() && ipus.iter().all(|ipu| group.contains(ipu))
+        };
+        ipus.len() == 1 || is_all_of(&self.gs1) || self.gs2.iter().any(is_all_of)
+    }
+}

@@ -268,6 +268,7 @@ impl Report {
         Ok(CompilationReport {
             target: self.target()?.as_ref().clone(),
             bandwidths: self.bandwidths()?,
+            sync_groups: self.sync_groups()?,
             error_bands: self.error_bands()?,
             graph: self.graph()?,
             options: self.options()?,

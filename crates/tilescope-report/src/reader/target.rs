@@ -5,10 +5,11 @@ use crate::database::SelectQuery;
 use crate::error::ReportError;
 use crate::limits::{MAX_COUNT, MAX_IPUS, MAX_TILES};
 use crate::model::{
-    Bandwidth, BatchingConfig, CostBasis, ErrorBand, FactorBand, GraphCounts, MachineInterface,
-    Target, TargetKind,
+    Bandwidth, BatchingConfig, CostBasis, ErrorBand, FactorBand, GS1, GS2, GraphCounts,
+    MachineInterface, SyncGroupMembers, Target, TargetKind,
 };
-use crate::units::{Bytes, Hertz};
+use crate::units::{Bytes, Hertz, IpuId};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Data of a generation of chips, for files that do not name theirs.
@@ -195,6 +196,33 @@ impl Report {
             Some(Bandwidth { interface, bytes_per_cycle: cells.real(1)? })
         })?;
         Ok(read.into_iter().flatten().collect())
+    }
+
+    /// Which IPUs of a replica wait for each other; `None` where that was not recorded, or a
+    /// replica is one IPU. A row that cannot be read leaves nothing known.
+    pub fn sync_groups(&self) -> Result<Option<SyncGroupMembers>, ReportError> {
+        let last = self.target()?.ipus_per_replica.saturating_sub(1);
+        let columns = ["sync_group", "part", "ipu"];
+        let all = SelectQuery::all("sync_groups", &columns).clauses("ORDER BY id");
+        let read = self.db.list(all, |cells| {
+            let is_gs1 = cells.named(0, |name| match name {
+                GS1 => Some(true),
+                GS2 => Some(false),
+                _ => None,
+            })?;
+            Some((is_gs1, cells.small_up_to(1, last)?, IpuId(cells.small_up_to(2, last)?)))
+        })?;
+        let rows: Option<Vec<(bool, u32, IpuId)>> = read.into_iter().collect();
+        let Some(rows) = rows.filter(|rows| !rows.is_empty()) else { return Ok(None) };
+        let of_group = |wanted: bool| rows.iter().filter(move |(is_gs1, ..)| *is_gs1 == wanted);
+        let parts: BTreeSet<u32> = of_group(false).map(|(_, part, _)| *part).collect();
+        let members = |part: u32| {
+            of_group(false).filter(move |(_, of, _)| *of == part).map(|(.., ipu)| *ipu).collect()
+        };
+        Ok(Some(SyncGroupMembers {
+            gs1: of_group(true).map(|(.., ipu)| *ipu).collect(),
+            gs2: parts.into_iter().map(members).collect(),
+        }))
     }
 
     /// How far predictions may be off, by kind of operation; empty where that was not recorded.

@@ -155,6 +155,18 @@ pub(crate) const TABLES: &[SchemaTable] = &[
         "",
     ),
     table(
+        "sync_groups",
+        "an IPU of a replica that waits for others; none where a replica is one IPU; since version \
+         2.3",
+        &[
+            col("id", KEY, "position"),
+            col("sync_group", TEXT, "GS1: copies between IPUs; GS2: the host, streaming memory"),
+            col("part", INT, "each part of GS2 waits by itself; 0 in GS1"),
+            col("ipu", INT, "IPU of the replica"),
+        ],
+        "",
+    ),
+    table(
         "error_bands",
         "how far predictions of a kind of operation may be off; since version 2.2",
         &[

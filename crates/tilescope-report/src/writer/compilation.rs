@@ -75,6 +75,14 @@ fn machine(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
         let (interface, most) = (bandwidth.interface.name(), bandwidth.bytes_per_cycle);
         rows.insert("bandwidths", params![id as i64, interface, most])?;
     }
+    if let Some(groups) = &compilation.sync_groups {
+        let gs1 = groups.gs1.iter().map(|ipu| (GS1, 0, ipu));
+        let parts = (0i64..).zip(&groups.gs2);
+        let gs2 = parts.flat_map(|(part, ipus)| ipus.iter().map(move |ipu| (GS2, part, ipu)));
+        for (id, (group, part, ipu)) in (0i64..).zip(gs1.chain(gs2)) {
+            rows.insert("sync_groups", params![id, group, part, ipu])?;
+        }
+    }
     for (id, band) in compilation.error_bands.iter().enumerate() {
         let ErrorBand { kind, basis, rows: measured, cycles, bytes } = band;
         rows.insert(

@@ -1,10 +1,12 @@
 //! `available_memory_proportion = "auto"`: the smallest that is as fast.
 
 use super::lowering;
+use super::plan_selection::with_selection;
 use crate::graph::ModelGraph;
 use crate::graph_lowering::GraphLowering;
 use crate::operators::PlannedCost;
-use crate::poplin::planner::PlanCache;
+use crate::poplin::PlanCache;
+use crate::poplin::planner::PlanSelection;
 use crate::spec::{Proportion, Spec};
 use tilescope_report::units::Cycles;
 
@@ -23,7 +25,10 @@ pub(super) fn with_found(spec: &Spec, graph: &ModelGraph, plans: &PlanCache) -> 
         spec.options.library.available_memory_proportion = Proportion::found(percent);
         spec
     };
-    let cost_with = |percent: u32| planned_cost(&with(percent), graph, plans);
+    // Cycles of other plans than those with the best estimate need not fall with more memory.
+    let cost_with = |percent: u32| {
+        planned_cost(&with_selection(&with(percent), PlanSelection::Estimate), graph, plans)
+    };
     let best = cost_with(Proportion::POPLIBS_PERCENT);
     let (mut too_small, mut found) = (0, Proportion::POPLIBS_PERCENT);
     while found - too_small > 1 {

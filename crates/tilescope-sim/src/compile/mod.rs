@@ -8,6 +8,7 @@ mod host_exchange;
 mod memory_proportion;
 mod outline;
 mod phase_split;
+mod plan_selection;
 mod program_tables;
 mod program_tree;
 mod remote_buffers;
@@ -28,10 +29,10 @@ pub(crate) use transfers::{InterIpuFlow, StageCopyGroup};
 
 use crate::error_bands;
 use crate::graph::{GraphError, ModelGraph, TrainingConfig};
-use crate::graph_lowering::{GraphLowering, op_benchmark};
+use crate::graph_lowering::GraphLowering;
 use crate::operators::{LoweringContext, LoweringError};
 use crate::poplar::code_bytes::TileCodeBytes;
-use crate::poplin::planner::PlanCache;
+use crate::poplin::PlanCache;
 use crate::schedule::{
     ExecutionSchedule, StagePlacement, SyncGroups, divide_blocks, split_balanced,
 };
@@ -41,9 +42,11 @@ use crate::spec::{
 use crate::targets::{Chip, HostConnection, IpuTarget, SystemCosts};
 use data_flow::DataFlowRecorder;
 use fragments::ProgramBuilder;
+use plan_selection::{PlanSelectionTrial, with_selection};
 use program_tables::ProgramTables;
 use program_tree::ProgramParts;
 use replicated_sharding::ReplicatedSharding;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use tensor_analysis::{BufferLifetimes, StashPolicy, TensorAnalysis};
@@ -114,8 +117,8 @@ impl CompiledProgram {
 pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
     let (graph, stages) = build_graph(spec)?;
     let plans = PlanCache::of_process();
-    let found = memory_proportion::with_found(spec, &graph, plans);
-    let spec = found.as_ref().unwrap_or(spec);
+    let (spec, trial) = with_decisions(spec, &graph, plans);
+    let spec = spec.as_ref();
     let costs = || block_costs(spec, &graph, plans);
     let placement = StagePlacement::new(spec, &graph, &stages, &costs)?;
     let schedule = match graph.row_shards {
@@ -171,9 +174,11 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
             .map(|variable| u64::from(variable.tiles.tile_count()))
             .sum(),
     };
+    let sync_groups = SyncGroups::new(spec.options.sync_pattern, spec.target.ipus);
     let compilation = CompilationReport {
         target,
         bandwidths: bandwidths(&system, chip),
+        sync_groups: (spec.target.ipus > 1).then(|| sync_groups.members()),
         error_bands: error_bands::bands(&operations),
         graph: counts,
         options: spec.effective_values.clone(),
@@ -198,14 +203,14 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
         leaf_costs: tables.costs,
         replica_syncs: tables.replica_syncs,
         parts,
-        sync_groups: SyncGroups::new(spec.options.sync_pattern, spec.target.ipus),
+        sync_groups,
         schedule,
         placement,
         system,
     };
     let mut context = lowering(spec, &graph, plans);
     let worth_padding = GraphLowering::new(&graph, &mut context).worth_padding();
-    compiled.compilation.notes = report_notes::notes(&compiled, spec, &worth_padding);
+    compiled.compilation.notes = report_notes::notes(&compiled, spec, &worth_padding, trial);
     Ok(compiled)
 }
 
@@ -254,6 +259,19 @@ fn shares_rows(spec: &Spec, graph: &ModelGraph) -> Result<bool, SpecError> {
     }
 }
 
+/// The spec with what it leaves to be found for this graph, and what was tried for it.
+fn with_decisions<'a>(
+    spec: &'a Spec,
+    graph: &ModelGraph,
+    plans: &PlanCache,
+) -> (Cow<'a, Spec>, Option<PlanSelectionTrial>) {
+    let found = memory_proportion::with_found(spec, graph, plans);
+    let spec = found.map_or(Cow::Borrowed(spec), Cow::Owned);
+    let trial = PlanSelectionTrial::new(&spec, graph, plans);
+    let decided = trial.map(|trial| with_selection(&spec, trial.faster()));
+    (decided.map_or(spec, Cow::Owned), trial)
+}
+
 fn lowering<'a>(
     spec: &'a Spec,
     graph: &'a ModelGraph,
@@ -274,7 +292,7 @@ fn block_costs(spec: &Spec, graph: &ModelGraph, plans: &PlanCache) -> Vec<Cycles
     let mut costs = vec![Cycles::ZERO; graph.blocks.len()];
     for node in graph.nodes.iter().filter(|node| node.pass != TrainingPass::Update) {
         if let Ok(lowered) = lowering.lower(node) {
-            costs[node.block.0] += op_benchmark::cycles(&lowered.work);
+            costs[node.block.0] += lowered.work.cycles();
         }
     }
     costs
@@ -296,8 +314,8 @@ pub struct BalancedStage {
 pub fn balance(spec: &Spec) -> Result<Vec<BalancedStage>, CompileError> {
     let (graph, _) = build_graph(spec)?;
     let plans = PlanCache::of_process();
-    let found = memory_proportion::with_found(spec, &graph, plans);
-    let costs = block_costs(found.as_ref().unwrap_or(spec), &graph, plans);
+    let (spec, _) = with_decisions(spec, &graph, plans);
+    let costs = block_costs(&spec, &graph, plans);
     let parts = split_balanced(&costs, spec.target.ipus as usize);
     let stage = |part: Range<usize>| BalancedStage {
         blocks: graph.blocks[part.clone()].to_vec(),

@@ -10,7 +10,7 @@
 //! ones.
 
 use super::fragments::program_nodes;
-use super::program_tables::{FragmentItem, ProgramTables};
+use super::program_tables::{FragmentItem, ProgramTables, exchange_number_and_path};
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use tilescope_report::units::{IpuId, ProgramId};
@@ -284,8 +284,7 @@ impl OutlineFunctions {
 /// The parts that paths have in common, or the first path.
 fn common_path<'a>(mut paths: impl Iterator<Item = &'a str>) -> String {
     let parts = |path: &'a str| -> Vec<&'a str> {
-        let name = path.split_once('_').filter(|(start, _)| start.starts_with("cs"));
-        name.map_or(path, |(_, name)| name).split('/').collect()
+        exchange_number_and_path(path).map_or(path, |(_, name)| name).split('/').collect()
     };
     let mut paths = paths.by_ref().filter(|path| path.contains('/')).map(parts);
     let Some(first) = paths.next() else { return String::new() };

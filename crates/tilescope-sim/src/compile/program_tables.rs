@@ -323,8 +323,11 @@ impl ProgramTables {
                 steps.push(self.next_step());
                 let kind = ProgramKind::DoExchange;
                 let body = self.body_leaf();
-                let number = match body {
-                    Some(body) => exchange_number(&self.programs[body.index()].name).to_owned(),
+                // Calls share the number of the function's own exchange.
+                let shared = body
+                    .and_then(|body| exchange_number_and_path(&self.programs[body.index()].name));
+                let number = match shared {
+                    Some((number, _)) => number.to_owned(),
                     None => format!("cs{}", self.compute_sets.len()),
                 };
                 let name = format!("{number}_{name}");
@@ -519,9 +522,13 @@ pub(crate) fn whole_ipu_cost(ipu: IpuId, cycles: Cycles, tiles: u32) -> LeafProg
     }
 }
 
-/// The number of the compute set in front of an exchange, with which its name begins.
-fn exchange_number(name: &str) -> &str {
-    name.split_once('_').map_or(name, |(number, _)| number)
+/// The two parts of an exchange's name: `cs12`, the number of the compute set that follows it, and
+/// the path. `None` for names of other programs.
+pub(super) fn exchange_number_and_path(name: &str) -> Option<(&str, &str)> {
+    name.split_once('_').filter(|(number, _)| {
+        let digits = number.strip_prefix("cs").unwrap_or_default();
+        !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit())
+    })
 }
 
 fn exchange_cost(

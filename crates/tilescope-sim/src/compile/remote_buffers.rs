@@ -241,8 +241,15 @@ impl ProgramBuilder<'_> {
         self.remote_tensor_copies(&found, ipu, load)
     }
 
+    /// Whether a tensor is a constant of the program, as PopART makes the initialised tensors of an
+    /// inference (willow/src/ir.cpp, registerInputTensors).
+    pub(super) fn is_constant(&self, role: TensorRole) -> bool {
+        self.spec.options.constant_weights && role == TensorRole::Parameter
+    }
+
     /// Code of the programs that bring kept tensors from the host before the first run, and what
-    /// training changed back after the last one. What lives in streaming memory is there already.
+    /// training changed back after the last one. What lives in streaming memory is there already,
+    /// and constants come with the program.
     pub(super) fn upload_code(&mut self) {
         let target = self.tables.kind;
         let graph = self.graph;
@@ -250,7 +257,8 @@ impl ProgramBuilder<'_> {
             self.lifetimes.iter().map(|(tensor_buffer, ..)| tensor_buffer).collect();
         for tensor_buffer in tensor_buffers {
             let role = graph.tensor(tensor_buffer.tensor).role;
-            if !matches!(role, TensorRole::Parameter | TensorRole::OptimizerState)
+            if self.is_constant(role)
+                || !matches!(role, TensorRole::Parameter | TensorRole::OptimizerState)
                 || self.is_off_chip(tensor_buffer.tensor)
             {
                 continue;

@@ -1,8 +1,10 @@
 //! What the reader of a report should know besides its figures.
 
 use super::CompiledProgram;
+use super::plan_selection::PlanSelectionTrial;
 use crate::cost_constants::IO_TILE_OVERHEAD;
 use crate::graph_lowering::WorthPadding;
+use crate::poplin::planner::PlanSelection;
 use crate::schedule::{PipelineTiming, WeightUpdateTiming};
 use crate::spec::{
     MultiThreadMode, OverlapIo, PipelineSchedule, Proportion, ShardingDomain, Spec, StashConvention,
@@ -15,10 +17,12 @@ pub(crate) fn notes(
     compiled: &CompiledProgram,
     spec: &Spec,
     worth_padding: &[WorthPadding],
+    trial: Option<PlanSelectionTrial>,
 ) -> Vec<String> {
     let mut notes: Vec<String> =
         [out_of_memory(compiled), stale_weights(compiled)].into_iter().flatten().collect();
     notes.extend(memory_proportion(spec));
+    notes.extend(trial.map(plan_selection));
     notes.extend(worth_padding.iter().map(padding));
     notes.extend(pipeline(compiled, spec));
     notes.extend(activations_that_stay(compiled, spec));
@@ -66,6 +70,22 @@ fn memory_proportion(spec: &Spec) -> Option<String> {
          are expected to be as fast as with {}, within 1 %",
         Proportion::POPLIBS_DEFAULT
     ))
+}
+
+fn plan_selection(trial: PlanSelectionTrial) -> String {
+    let cycles = format!(
+        "plans chosen by simulated cycles let all operations of a micro-batch take {} cycles, those \
+         with the best estimate {}",
+        grouped(trial.simulated.0),
+        grouped(trial.estimate.0)
+    );
+    match trial.faster() {
+        PlanSelection::Simulated => format!("plan_selection: {cycles}"),
+        PlanSelection::Estimate => format!(
+            "plan_selection: {cycles}, which are kept: plans that are faster by themselves leave \
+             tensors where other operations are slower"
+        ),
+    }
 }
 
 fn padding(worth: &WorthPadding) -> String {

@@ -344,7 +344,9 @@ fn alias_roots(graph: &ModelGraph, placement: &StagePlacement, readers: &[usize]
         let stage = |block| placement.stage(block);
         let here = stage(graph.tensor(input).block) == stage(node.block);
         // A view of what another stage sent is one of what was received.
-        if always || here && alone[input.0] {
+        // What has another shape or type than the operand cannot overwrite it.
+        let fits = outputs.iter().all(|output| graph.tensor(*output).ty == graph.tensor(input).ty);
+        if always || here && fits && alone[input.0] {
             for output in outputs {
                 root[output.0] = root[input.0];
                 alone[output.0] &= alone[input.0];

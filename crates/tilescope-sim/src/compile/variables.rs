@@ -85,7 +85,11 @@ fn tensor_variables(builder: &mut ProgramBuilder) -> Vec<UnplacedVariable> {
             };
             UnplacedVariable {
                 name: format!("{}{suffix}", tensor.name),
-                category: MemoryCategory::Variable,
+                category: if builder.is_constant(tensor.role) {
+                    MemoryCategory::Constant
+                } else {
+                    MemoryCategory::Variable
+                },
                 operation: None,
                 shape: ty.to_string(),
                 lifetime: (!always).then_some(span),
@@ -185,5 +189,45 @@ fn fill_liveness(builder: &mut ProgramBuilder, variables: &[UnplacedVariable]) {
     for (step, change) in builder.tables.liveness.iter_mut().zip(changes) {
         live += change;
         step.bytes = Bytes(live as u64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compile::{CompiledProgram, compile};
+    use crate::spec::{Spec, SpecError, SpecSource};
+
+    fn spec(overrides: &[&str]) -> Result<Spec, SpecError> {
+        let overrides: Vec<String> = overrides.iter().map(ToString::to_string).collect();
+        Spec::build(&SpecSource::find("mnist_pipeline", &overrides).expect("a bundled spec"))
+    }
+
+    /// Constants are as many bytes as the weights they stand for, and only the code that brings
+    /// those from the host is gone.
+    #[test]
+    fn constant_weights_take_no_host_exchange_code() {
+        const INFERENCE: [&str; 2] = ["model.training=false", "options.gradient_accumulation=1"];
+        let compiled = |constant| {
+            let overrides = [INFERENCE[0], INFERENCE[1], constant];
+            compile(&spec(&overrides).expect("valid")).expect("compiles")
+        };
+        let bytes = |program: &CompiledProgram, category| -> Bytes {
+            let variables = program.compilation.variables.iter();
+            let tiles = variables
+                .filter(|variable| variable.category == category)
+                .flat_map(|variable| variable.tiles.iter());
+            tiles.map(|(range, placed)| u64::from(range.count()) * placed.bytes).sum()
+        };
+        let loaded = compiled("options.constant_weights=false");
+        let constant = compiled("options.constant_weights=true");
+        let [variables, constants, code] =
+            [MemoryCategory::Variable, MemoryCategory::Constant, MemoryCategory::HostExchangeCode]
+                .map(|category| [bytes(&loaded, category), bytes(&constant, category)]);
+        assert!(variables[1] < variables[0] && code[1] < code[0], "{variables:?} {code:?}");
+        assert_eq!(variables[0] + constants[0], variables[1] + constants[1]);
+
+        let refused = spec(&["options.constant_weights=true"]).expect_err("they are trained");
+        assert!(refused.to_string().contains("constant"), "{refused}");
     }
 }

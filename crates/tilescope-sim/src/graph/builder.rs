@@ -127,6 +127,10 @@ impl OperationSink for GraphBuilder {
         &self.graph.tensor(tensor).ty
     }
 
+    fn constant(&mut self, name: &str, ty: TensorInfo) -> TensorId {
+        self.tensor(name, ty, TensorRole::Resident)
+    }
+
     fn add(
         &mut self,
         name: &str,

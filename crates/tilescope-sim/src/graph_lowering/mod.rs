@@ -1,6 +1,6 @@
 //! Lowers the operations of a graph.
 
-pub mod op_benchmark;
+pub(crate) mod op_benchmark;
 
 use crate::graph::{GraphNode, ModelGraph};
 use crate::operators::{

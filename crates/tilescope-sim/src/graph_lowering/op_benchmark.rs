@@ -4,8 +4,8 @@
 //! code of vertices, others count tensors, temporaries and the state of vertices only.
 
 use crate::cost_constants::{
-    COMPUTE_START_CYCLES, COPY_CODE_BYTES, EXCHANGE_START_CYCLES, MODEL_FIRST_TILE_BYTES,
-    MODEL_TILE_BYTES, REARRANGING_CODE_BYTES,
+    COPY_CODE_BYTES, EXCHANGE_START_CYCLES, MODEL_FIRST_TILE_BYTES, MODEL_TILE_BYTES,
+    REARRANGING_CODE_BYTES,
 };
 use crate::graph::{GraphNode, GraphNodeId, ModelGraph};
 use crate::graph_lowering::GraphLowering;
@@ -34,15 +34,6 @@ pub(crate) struct OpBenchmarkCost {
     pub memory_bytes: Bytes,
     /// Highest address in use on any tile.
     pub fullest_tile_bytes: Bytes,
-}
-
-/// Cycles of a work: each phase lasts as long as its slowest tile.
-pub fn cycles(work: &OperationWork) -> Cycles {
-    let phase = |kind: &WorkPhaseKind| match kind {
-        WorkPhaseKind::Exchange { cycles, .. } => EXCHANGE_START_CYCLES.cycles() + cycles.max(),
-        WorkPhaseKind::Compute { cycles, .. } => COMPUTE_START_CYCLES.cycles() + cycles.max(),
-    };
-    work.phases().iter().map(|(work, times)| *times * phase(&work.kind)).sum()
 }
 
 /// Bytes of a vertex without its constants: pointers of its edges and some counts. Where 16 bits reach all of a tile's
@@ -132,11 +123,14 @@ impl<'a> OpBenchmarkLiveness<'a> {
     fn new(graph: &'a ModelGraph) -> Self {
         let mut owners: Vec<TensorId> = (0..graph.tensors.len()).map(TensorId).collect();
         for node in &graph.nodes {
-            if let OutputAlias::View(input) | OutputAlias::InPlace(input) =
-                node.operator.output_alias()
-            {
-                for output in &node.outputs {
-                    owners[output.0] = owners[node.inputs[input].0];
+            let (input, always) = match node.operator.output_alias() {
+                OutputAlias::NoAlias => continue,
+                OutputAlias::View(input) => (node.inputs[input], true),
+                OutputAlias::InPlace(input) => (node.inputs[input], false),
+            };
+            for output in &node.outputs {
+                if always || graph.tensor(*output).ty == graph.tensor(input).ty {
+                    owners[output.0] = owners[input.0];
                 }
             }
         }
@@ -197,7 +191,8 @@ pub(crate) fn cost(chip: &Chip, program: &OpBenchmarkProgram) -> OpBenchmarkCost
     let sum = |bytes: fn(&TileMemory) -> Bytes| memory.map(bytes).total();
     OpBenchmarkCost {
         // One more sync than the works have exchanges: the tiles wait for the upload.
-        cycles: EXCHANGE_START_CYCLES.cycles() + program.works.iter().map(cycles).sum::<Cycles>(),
+        cycles: EXCHANGE_START_CYCLES.cycles()
+            + program.works.iter().map(OperationWork::cycles).sum::<Cycles>(),
         memory_bytes: sum(|tile| tile.always_live) + sum(|tile| tile.peak_not_always_live),
         fullest_tile_bytes: memory.map(|tile| tile.including_gaps).max(),
     }

@@ -1,6 +1,8 @@
-//! BERT pre-training (Devlin et al., arXiv 1810.04805) as graphcore/examples nlp/bert/pytorch
+//! BERT (Devlin et al., arXiv 1810.04805). Pre-training as graphcore/examples nlp/bert/pytorch
 //! modeling.py builds it: masked tokens are picked before the language-model head, whose decoder
-//! shares the word embedding, and the next-sentence head reads the first token.
+//! shares the word embedding, and the next-sentence head reads the first token. Questions about a
+//! text (SQuAD) as nlp/bert/popart bert_model.py builds it: two values per token, for where an
+//! answer starts and ends.
 //!
 //! Blocks for stages: `embeddings`, `layer0` to `layerN`, `head`. The decoder belongs to `head`:
 //! on another IPU than `embeddings` its weights are kept there too.
@@ -16,7 +18,7 @@ use crate::shape::{DType, TensorId};
 use crate::spec_keys::{Framework, SpecKey, SpecKeyType};
 use std::borrow::Cow;
 
-/// Sizes of BERT-Large for phase 1; other sizes are set in a spec.
+/// Sizes of BERT-Large for phase 1; other sizes are set in a spec. The last is of pre-training only.
 const SIZES: &[SpecKey] = &[
     super::depth("24"),
     size("model.hidden", "1024", "Channels of a token, a multiple of heads"),
@@ -37,6 +39,9 @@ const SIZES: &[SpecKey] = &[
 /// Segments a token can belong to.
 const SEGMENTS: u64 = 2;
 
+/// Sizes of the encoder.
+const ENCODER_SIZES: &[SpecKey] = SIZES.split_at(SIZES.len() - 1).0;
+
 /// BERT with both heads of pre-training.
 pub(crate) const MODEL: ModelDef = ModelDef {
     name: "bert",
@@ -47,8 +52,42 @@ pub(crate) const MODEL: ModelDef = ModelDef {
     build,
 };
 
+/// BERT with the head that answers questions.
+pub(crate) const SQUAD: ModelDef = ModelDef {
+    name: "bert_squad",
+    about: "BERT for questions about a text (SQuAD), Large by default; blocks embeddings, layer0, ..., head",
+    sizes: ENCODER_SIZES,
+    build: build_squad,
+    ..MODEL
+};
+
 fn build(spec: &ModelSpec) -> Result<ModelGraph, GraphError> {
-    let [layers, hidden, heads, inner, vocabulary, positions, tokens, masked] = [
+    let masked = spec.batch_size * spec.size("masked_tokens");
+    let EncodedTokens { mut model, x, words, shape } = encoder(spec)?;
+    language_head(&mut model, x, words, masked)?;
+    sentence_head(&mut model, x, shape)?;
+    Ok(model.finish())
+}
+
+fn build_squad(spec: &ModelSpec) -> Result<ModelGraph, GraphError> {
+    let EncodedTokens { mut model, x, shape, .. } = encoder(spec)?;
+    answer_head(&mut model, x, shape)?;
+    Ok(model.finish())
+}
+
+/// A model up to its heads.
+struct EncodedTokens {
+    model: ModelBuilder,
+    /// Its result, a row for each token.
+    x: TensorId,
+    /// The word embedding.
+    words: TensorId,
+    /// Samples, tokens and channels.
+    shape: [u64; 3],
+}
+
+fn encoder(spec: &ModelSpec) -> Result<EncodedTokens, GraphError> {
+    let [layers, hidden, heads, inner, vocabulary, positions, tokens] = [
         "layers",
         "hidden",
         "heads",
@@ -56,7 +95,6 @@ fn build(spec: &ModelSpec) -> Result<ModelGraph, GraphError> {
         "vocab_size",
         "max_positions",
         "sequence_length",
-        "masked_tokens",
     ]
     .map(|name| spec.size(name));
     super::expect_divides("hidden", hidden, "heads", heads)?;
@@ -74,9 +112,7 @@ fn build(spec: &ModelSpec) -> Result<ModelGraph, GraphError> {
         x = post_norm_layer(&mut model, &name, x, sizes, inner)?;
     }
     model.block("head");
-    language_head(&mut model, x, words, batch * masked)?;
-    sentence_head(&mut model, x, [batch, tokens, hidden])?;
-    Ok(model.finish())
+    Ok(EncodedTokens { model, x, words, shape: [batch, tokens, hidden] })
 }
 
 /// Sum of word, position and segment embeddings of `sizes` = tokens, positions, channels.
@@ -166,6 +202,26 @@ fn sentence_head(model: &mut ModelBuilder, x: TensorId, shape: [u64; 3]) -> Resu
     let x = model.apply("head/pooler/tanh", ActivationOp::TANH, &[x])?;
     let x = model.linear("head/next_sentence", x, 2)?;
     loss_or_logits(model, "next_sentence", x)
+}
+
+/// Says of each token how likely an answer starts and ends there: without training as one tensor,
+/// else as a choice among tokens each.
+fn answer_head(model: &mut ModelBuilder, x: TensorId, shape: [u64; 3]) -> Result<(), GraphError> {
+    let [batch, tokens, _] = shape;
+    let x = model.linear("head/answer", x, 2)?;
+    if !model.training {
+        model.output(x);
+        return Ok(());
+    }
+    for (index, end) in ["start", "end"].into_iter().enumerate() {
+        let range = index as u64..index as u64 + 1;
+        let name = format!("head/answer/{end}");
+        let logits = model.apply(&name, SliceOp { axis: 1, range }, &[x])?;
+        let shape = vec![batch, tokens];
+        let logits = model.apply(&format!("{name}/flat"), ReshapeOp { shape }, &[logits])?;
+        loss_or_logits(model, end, logits)?;
+    }
+    Ok(())
 }
 
 /// A loss where the model is trained, the logits where it is not.

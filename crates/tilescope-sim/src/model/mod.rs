@@ -49,6 +49,7 @@ impl fmt::Debug for ModelDef {
 pub const MODELS: &[ModelDef] = &[
     adder::MODEL,
     bert::MODEL,
+    bert::SQUAD,
     classification::MODEL,
     gpt2::MODEL,
     lstm::MODEL,

@@ -1,4 +1,4 @@
-//! Activation functions that popnn has vertices for: ReLU, sigmoid, tanh, GELU.
+//! Activation functions that popnn has vertices for: ReLU, sigmoid, tanh, GELU, Swish.
 
 use super::{
     GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
@@ -9,7 +9,7 @@ use crate::shape::{TensorId, TensorInfo};
 
 /// An activation function of every element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct ActivationOp(pub NonLinearityType);
+pub struct ActivationOp(pub(crate) NonLinearityType);
 
 impl ActivationOp {
     /// max(x, 0)
@@ -17,6 +17,24 @@ impl ActivationOp {
     /// Gaussian error linear unit, by the hyperbolic tangent.
     pub(crate) const GELU: Self = Self(NonLinearityType::Gelu);
     pub(crate) const TANH: Self = Self(NonLinearityType::Tanh);
+    /// 1 / (1 + e^-x)
+    pub(crate) const SIGMOID: Self = Self(NonLinearityType::Sigmoid);
+    /// The gradient of GELU by the error function, whose forward pass is an operation of popops.
+    pub(crate) const GELU_ERF: Self = Self(NonLinearityType::GeluErf);
+    /// x / (1 + e^-x), also called SiLU.
+    pub const SWISH: Self = Self(NonLinearityType::Swish);
+
+    /// The gradient of the operand `x` of the function, from its result `y` and that of `y`.
+    pub(crate) fn gradient_of(
+        self,
+        backward: &mut GradientBuilder,
+        [x, y]: [TensorId; 2],
+        gradient: TensorId,
+    ) -> Result<TensorId, GraphError> {
+        // popnn needs the input of functions that take a value twice, the output of all others.
+        let known = if self.0.gradient_needs_input() { x } else { y };
+        backward.apply("grad", ActivationGradOp(self.0), &[known, gradient])
+    }
 }
 
 impl Operator for ActivationOp {
@@ -37,13 +55,8 @@ impl Operator for ActivationOp {
         backward: &mut GradientBuilder,
     ) -> Result<Vec<Option<TensorId>>, GraphError> {
         let gradient = backward.gradient()?;
-        // popnn needs the input of GELU, the output of all others.
-        let known = match self.0 {
-            NonLinearityType::Gelu => backward.node.inputs[0],
-            _ => backward.node.outputs[0],
-        };
-        let operator = ActivationGradOp(self.0);
-        Ok(vec![Some(backward.apply("grad", operator, &[known, gradient])?)])
+        let of = [backward.node.inputs[0], backward.node.outputs[0]];
+        Ok(vec![Some(self.gradient_of(backward, of, gradient)?)])
     }
 
     fn row_window(&self, _: &[TensorInfo]) -> Option<RowWindow> {

@@ -1,58 +1,134 @@
-//! Element-wise operations of two operands: one operator for all of popops' binary vertices. The
-//! second operand may be smaller: dimensions of size 1 (and missing outer ones) are repeated.
+//! Element-wise operations of two operands: one operator for all of popops' binary vertices. Either
+//! operand may be smaller: dimensions of size 1 (and missing outer ones) are repeated.
 
+use super::broadcast::{broadcast_shape, reduce_to_operand, repeated_axes};
 use super::{
     GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
-    Operator, OutputAlias, ReduceOp, ReshapeOp, RowWindow, ShapeError, UnaryOp, expect_operands,
+    Operator, OutputAlias, RowWindow, ShapeError, UnaryOp, expect_operands,
 };
 use crate::poplar::work::OperationWork;
 use crate::popops::elementwise;
 use crate::popops::elementwise::{BinaryOpType, UnaryOpType};
-use crate::popops::reduce::ReduceOperation;
 use crate::popops::rows::TensorRows;
-use crate::shape::{TensorId, TensorInfo, TensorRole};
+use crate::poputil::tensor_layout::TensorLayout;
+use crate::shape::{DType, TensorId, TensorInfo, TensorRole};
 
-/// An operation of an element with its partner.
+/// An operation of an element with its partner. Comparisons and logic make truth values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BinaryOp(pub(crate) BinaryOpType);
 
 impl BinaryOp {
     /// a + b
     pub const ADD: Self = Self(BinaryOpType::Add);
+    pub(crate) const SUBTRACT: Self = Self(BinaryOpType::Subtract);
     pub(crate) const MULTIPLY: Self = Self(BinaryOpType::Multiply);
     /// a / b
     pub(crate) const DIVIDE: Self = Self(BinaryOpType::Divide);
-}
 
-/// Axes of `a` along which `b` is repeated.
-fn repeated_axes(a: &TensorInfo, b: &TensorInfo) -> Result<Vec<usize>, ShapeError> {
-    let missing = a.shape.len().checked_sub(b.shape.len());
-    let refuse = || ShapeError(format!("{b} cannot be repeated to fit {a}"));
-    let missing = missing.ok_or_else(refuse)?;
-    let mut repeated: Vec<usize> = (0..missing).collect();
-    for (axis, (of_a, of_b)) in (missing..).zip(a.shape[missing..].iter().zip(&b.shape)) {
-        match (of_a, of_b) {
-            (many, 1) if *many > 1 => repeated.push(axis),
-            (same, other) if same == other => {}
-            _ => return Err(refuse()),
+    /// The gradients of both operands before they are summed over repeated axes, where they are
+    /// asked for.
+    fn operand_gradients(
+        self,
+        backward: &mut GradientBuilder,
+        dy: TensorId,
+        [wants_a, wants_b]: [bool; 2],
+    ) -> Result<[Option<TensorId>; 2], GraphError> {
+        let [a, b] = [backward.node.inputs[0], backward.node.inputs[1]];
+        let y = backward.node.outputs[0];
+        let mut apply = |part: &str, operator: Self, operands: [TensorId; 2]| {
+            backward.apply(part, operator, &operands)
+        };
+        let (mut of_a, mut of_b) = (None, None);
+        match self.0 {
+            BinaryOpType::Add => (of_a, of_b) = (Some(dy), Some(dy)),
+            BinaryOpType::Subtract => {
+                of_a = Some(dy);
+                if wants_b {
+                    of_b = Some(backward.apply("grad_b", UnaryOp(UnaryOpType::Negate), &[dy])?);
+                }
+            }
+            BinaryOpType::Multiply => {
+                of_a = wants_a.then(|| apply("grad_a", Self::MULTIPLY, [dy, b])).transpose()?;
+                of_b = wants_b.then(|| apply("grad_b", Self::MULTIPLY, [dy, a])).transpose()?;
+            }
+            BinaryOpType::Divide => {
+                of_a = wants_a.then(|| apply("grad_a", Self::DIVIDE, [dy, b])).transpose()?;
+                if wants_b {
+                    // d(a / b)/db = -(a / b) / b
+                    let ratio = apply("grad_b/ratio", Self::DIVIDE, [y, b])?;
+                    let product = apply("grad_b/product", Self::MULTIPLY, [ratio, dy])?;
+                    of_b =
+                        Some(backward.apply("grad_b", UnaryOp(UnaryOpType::Negate), &[product])?);
+                }
+            }
+            BinaryOpType::Maximum | BinaryOpType::Minimum => {
+                // Where both are equal, the first operand is the result.
+                let [first, second] = if self.0 == BinaryOpType::Maximum {
+                    [BinaryOpType::GreaterThanEqual, BinaryOpType::LessThan]
+                } else {
+                    [BinaryOpType::LessThanEqual, BinaryOpType::GreaterThan]
+                };
+                let mut masked = |part: &str, chosen: BinaryOpType| {
+                    let mask = backward.apply(&format!("{part}/mask"), Self(chosen), &[a, b])?;
+                    backward.apply_mask(part, dy, mask)
+                };
+                of_a = wants_a.then(|| masked("grad_a", first)).transpose()?;
+                of_b = wants_b.then(|| masked("grad_b", second)).transpose()?;
+            }
+            BinaryOpType::Power => {
+                if wants_a {
+                    // b a^b / a
+                    let slope = apply("grad_a/slope", Self::MULTIPLY, [y, b])?;
+                    let ratio = apply("grad_a/ratio", Self::DIVIDE, [slope, a])?;
+                    of_a = Some(apply("grad_a", Self::MULTIPLY, [ratio, dy])?);
+                }
+                if wants_b {
+                    // a^b ln a
+                    let log = backward.apply("grad_b/log", UnaryOp(UnaryOpType::Log), &[a])?;
+                    let slope = backward.apply("grad_b/slope", Self::MULTIPLY, &[y, log])?;
+                    of_b = Some(backward.apply("grad_b", Self::MULTIPLY, &[slope, dy])?);
+                }
+            }
+            BinaryOpType::Remainder if !wants_b => of_a = Some(dy),
+            BinaryOpType::Atan2 => {
+                let square = UnaryOp(UnaryOpType::Square);
+                let of_first = backward.apply("grad/square_a", square, &[a])?;
+                let of_second = backward.apply("grad/square_b", square, &[b])?;
+                let sum = backward.apply("grad/sum", Self::ADD, &[of_first, of_second])?;
+                let ratio = backward.apply("grad/ratio", Self::DIVIDE, &[dy, sum])?;
+                let mut apply =
+                    |part: &str, operand| backward.apply(part, Self::MULTIPLY, &[ratio, operand]);
+                of_a = wants_a.then(|| apply("grad_a", b)).transpose()?;
+                let product = wants_b.then(|| apply("grad_b/product", a)).transpose()?;
+                let negate = UnaryOp(UnaryOpType::Negate);
+                of_b = product.map(|of| backward.apply("grad_b", negate, &[of])).transpose()?;
+            }
+            _ => return Err(backward.no_gradient_error(self.kind())),
         }
+        Ok([of_a.filter(|_| wants_a), of_b.filter(|_| wants_b)])
     }
-    Ok(repeated)
-}
 
-/// A gradient summed over the axes along which its operand was repeated.
-fn reduce_broadcast_gradient(
-    backward: &mut GradientBuilder,
-    gradient: TensorId,
-    axes: &[usize],
-    ty: &TensorInfo,
-) -> Result<TensorId, GraphError> {
-    if axes.is_empty() {
-        return Ok(gradient);
+    /// What the larger operand, of type `ty` and laid out so, and a smaller one that repeats are
+    /// done with.
+    fn lower_repeated(
+        self,
+        lowering: &mut LoweringContext,
+        work: &mut OperationWork,
+        (ty, layout): (&TensorInfo, &TensorLayout),
+        smaller: TensorId,
+        in_place: bool,
+    ) {
+        let values = lowering.layout_or_linear(smaller);
+        let axes = repeated_axes(&ty.shape, lowering.tensor_type(smaller));
+        let rows = TensorRows::new(ty, layout.clone(), &axes);
+        let name = format!("Op/{}", self.0.title());
+        let apply = if in_place && !self.0.is_predicate() {
+            TensorRows::apply_broadcast
+        } else {
+            TensorRows::apply_broadcast_apart
+        };
+        apply(&rows, &lowering.machine, work, &name, self.0, &values);
     }
-    let sum = ReduceOp::new(ReduceOperation::Add, axes.to_vec());
-    let sum = backward.apply("grad/reduce", sum, &[gradient])?;
-    backward.apply("grad/reshape", ReshapeOp { shape: ty.shape.clone() }, &[sum])
 }
 
 impl Operator for BinaryOp {
@@ -65,8 +141,8 @@ impl Operator for BinaryOp {
         if inputs[0].dtype != inputs[1].dtype {
             return Err(ShapeError(format!("operands differ: {} and {}", inputs[0], inputs[1])));
         }
-        repeated_axes(&inputs[0], &inputs[1])?;
-        Ok(vec![inputs[0].clone()])
+        let dtype = if self.0.is_predicate() { DType::Bool } else { inputs[0].dtype };
+        Ok(vec![TensorInfo::new(broadcast_shape(inputs)?, dtype)])
     }
 
     fn flops(&self, _: &[TensorInfo], outputs: &[TensorInfo]) -> u64 {
@@ -78,41 +154,19 @@ impl Operator for BinaryOp {
         backward: &mut GradientBuilder,
     ) -> Result<Vec<Option<TensorId>>, GraphError> {
         let dy = backward.gradient()?;
-        let [a, b] = [backward.node.inputs[0], backward.node.inputs[1]];
-        let (a_type, b_type) = (backward.input_type(0), backward.input_type(1));
-        let axes =
-            repeated_axes(&a_type, &b_type).map_err(|_| backward.no_gradient_error(self.kind()))?;
         let wants = [backward.needs_input_gradient(0), backward.needs_input_gradient(1)];
-        let of_a = match self.0 {
-            BinaryOpType::Add | BinaryOpType::Subtract => Some(dy),
-            BinaryOpType::Multiply | BinaryOpType::Divide if wants[0] => {
-                Some(backward.apply("grad_a", *self, &[dy, b])?)
-            }
-            BinaryOpType::Multiply | BinaryOpType::Divide => None,
-            _ => return Err(backward.no_gradient_error(self.kind())),
-        };
-        if !wants[1] {
-            return Ok(vec![of_a, None]);
+        let gradients = self.operand_gradients(backward, dy, wants)?;
+        let mut found = Vec::new();
+        for (input, gradient) in gradients.into_iter().enumerate() {
+            let of_operand = |gradient| reduce_to_operand(backward, gradient, input);
+            found.push(gradient.map(of_operand).transpose()?);
         }
-        let of_b = match self.0 {
-            BinaryOpType::Add => dy,
-            BinaryOpType::Subtract => {
-                backward.apply("grad_b", UnaryOp(UnaryOpType::Negate), &[dy])?
-            }
-            BinaryOpType::Multiply => backward.apply("grad_b", Self::MULTIPLY, &[dy, a])?,
-            _ => {
-                // d(a / b)/db = -(a / b) / b
-                let ratio =
-                    backward.apply("grad_b/ratio", Self::DIVIDE, &[backward.node.outputs[0], b])?;
-                let product = backward.apply("grad_b/product", Self::MULTIPLY, &[ratio, dy])?;
-                backward.apply("grad_b", UnaryOp(UnaryOpType::Negate), &[product])?
-            }
-        };
-        Ok(vec![of_a, Some(reduce_broadcast_gradient(backward, of_b, &axes, &b_type)?)])
+        Ok(found)
     }
 
-    fn row_window(&self, _: &[TensorInfo]) -> Option<RowWindow> {
-        Some(RowWindow::POINTWISE)
+    fn row_window(&self, inputs: &[TensorInfo]) -> Option<RowWindow> {
+        let shape = broadcast_shape(inputs).ok()?;
+        (inputs[0].shape == shape).then_some(RowWindow::POINTWISE)
     }
 
     fn lower(
@@ -120,29 +174,54 @@ impl Operator for BinaryOp {
         lowering: &mut LoweringContext,
         node: &NodeOperands,
     ) -> Result<LoweredOperation, LoweringError> {
-        let (a, b) = (
-            lowering.tensor_type(node.inputs[0]).clone(),
-            lowering.tensor_type(node.inputs[1]).clone(),
-        );
-        let layout = lowering.layout_or_linear(node.inputs[0]);
+        let [a, b] = [0, 1].map(|input| lowering.tensor_type(node.inputs[input]).clone());
+        let shape = &lowering.tensor_type(node.outputs[0]).shape;
+        let whole = TensorInfo::new(shape.clone(), a.dtype);
         let name = format!("Op/{}", self.0.title());
-        let axes = repeated_axes(&a, &b).unwrap_or_default();
-        let work = if axes.is_empty() {
-            let mut work = lowering.relayout_tensor(node.inputs[1], &layout, &name);
-            // What outlives the program cannot be overwritten.
-            let phase = if lowering.role(node.inputs[0]) == TensorRole::Activation {
-                elementwise::binary_in_place
-            } else {
-                elementwise::binary
-            };
-            work.push(phase(&name, self.0, a.dtype, &layout.elements));
-            work
-        } else {
-            let values = lowering.layout_or_linear(node.inputs[1]);
-            let mut work = OperationWork::default();
-            let rows = TensorRows::new(&a, layout.clone(), &axes);
-            rows.apply_broadcast(&lowering.machine, &mut work, &name, self.0, &values);
-            work
+        let mut work = OperationWork::default();
+        let layout = match (a.shape == whole.shape, b.shape == whole.shape) {
+            (true, true) => {
+                let layout = lowering.layout_or_linear(node.inputs[0]);
+                work = lowering.relayout_tensor(node.inputs[1], &layout, &name);
+                // What outlives the program cannot be overwritten.
+                let in_place = lowering.role(node.inputs[0]) == TensorRole::Activation
+                    && !self.0.is_predicate();
+                let phase =
+                    if in_place { elementwise::binary_in_place } else { elementwise::binary };
+                work.push(phase(&name, self.0, a.dtype, &layout.elements));
+                layout
+            }
+            (true, false) => {
+                let layout = lowering.layout_or_linear(node.inputs[0]);
+                let larger = (&whole, &layout);
+                self.lower_repeated(lowering, &mut work, larger, node.inputs[1], true);
+                layout
+            }
+            (false, true) if self.0.is_commutative() => {
+                let layout = lowering.layout_or_linear(node.inputs[1]);
+                let larger = (&whole, &layout);
+                self.lower_repeated(lowering, &mut work, larger, node.inputs[0], false);
+                layout
+            }
+            // popops copies what repeats in the first operand to where the result is
+            // (lib/popops/ElementWise.cpp, binaryOpGeneral).
+            (false, full) => {
+                let layout = match full {
+                    true => lowering.layout_or_linear(node.inputs[1]),
+                    false => {
+                        let bytes = whole.dtype.bytes();
+                        TensorLayout::linear(whole.elements(), bytes, lowering.tiles)
+                    }
+                };
+                let larger = (&whole, &layout);
+                lowering.repeat_tensor(&mut work, node.inputs[0], larger, &name);
+                if full {
+                    work.push(elementwise::binary(&name, self.0, a.dtype, &layout.elements));
+                } else {
+                    self.lower_repeated(lowering, &mut work, larger, node.inputs[1], true);
+                }
+                layout
+            }
         };
         lowering.set_layout(node.outputs[0], layout);
         Ok(work.into())
@@ -150,22 +229,5 @@ impl Operator for BinaryOp {
 
     fn output_alias(&self) -> OutputAlias {
         OutputAlias::InPlace(0)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::shape::DType;
-
-    #[test]
-    fn smaller_operands_are_repeated() {
-        let ty = |shape: &[u64]| TensorInfo::new(shape, DType::Half);
-        let axes = |a: &[u64], b: &[u64]| repeated_axes(&ty(a), &ty(b));
-        assert_eq!(axes(&[4, 5], &[4, 5]), Ok(vec![]));
-        assert_eq!(axes(&[4, 5], &[5]), Ok(vec![0]));
-        assert_eq!(axes(&[2, 4, 5], &[4, 1]), Ok(vec![0, 2]));
-        assert!(axes(&[4, 5], &[4]).is_err());
-        assert!(axes(&[5], &[4, 5]).is_err());
     }
 }

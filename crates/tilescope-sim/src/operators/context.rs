@@ -1,13 +1,17 @@
 //! What an operator knows while it is lowered: the machine, its operands, and how tensors lie.
 
+use crate::cost_constants::TRANSPOSING_MESSAGES;
 use crate::poplar::OperandLiveness;
-use crate::poplar::work::{OperationWork, WorkPhase};
-use crate::poplin::planner::{PlanCache, PoplibsOptions};
+use crate::poplar::exchange::{self, TileMessages};
+use crate::poplar::work::{OperationWork, TemporaryVariable, WorkPhase};
+use crate::poplin::PlanCache;
+use crate::poplin::planner::PoplibsOptions;
 use crate::popops::{one_hot, relayout};
 use crate::poputil::tensor_layout::TensorLayout;
 use crate::shape::{DType, Tensor, TensorId, TensorInfo, TensorRole};
 use crate::targets::{BytesPerCycle, IpuTarget};
 use std::collections::HashMap;
+use tilescope_report::MemoryCategory;
 use tilescope_report::units::{Elements, TileRuns};
 
 /// An operation that cannot be lowered.
@@ -232,6 +236,35 @@ impl<'a> LoweringContext<'a> {
     ) -> OperationWork {
         let from = self.layout_or_linear(tensor);
         relayout::bring_regrouped(&self.machine, self.tensor_type(tensor), &from, layout, name)
+    }
+
+    /// Adds the exchange that sends each tile of `to` its elements, which copies of those of a tensor
+    /// that lies like `from` are, in an order of their own.
+    pub(crate) fn exchange_copies(
+        &self,
+        work: &mut OperationWork,
+        (ty, from): (&TensorInfo, &TensorLayout),
+        to: &TensorLayout,
+        name: &str,
+    ) {
+        let bytes = ty.dtype.bytes();
+        let received = to.bytes(bytes);
+        let start = work.phases().len();
+        work.push_some(exchange::phase(
+            name,
+            &received,
+            &from.bytes(bytes),
+            TileMessages::each_way(TRANSPOSING_MESSAGES.count()),
+            self.tiles,
+            self.exchange_speed(),
+        ));
+        work.temporaries.push(TemporaryVariable::anywhere(
+            format!("{name}/gathered"),
+            MemoryCategory::Rearrangement,
+            received,
+            // One phase longer: the copy that follows reads it.
+            start..work.phases().len() + 1,
+        ));
     }
 
     /// Adds the rows `[labels, classes]` of type `ty` that a loss compares with, encoded again for

@@ -25,14 +25,17 @@ impl Default for EmbeddingOp {
 }
 
 impl EmbeddingOp {
+    /// Zeros in the type of `table`, and rows added to those that indices name: of indices and rows.
+    pub(crate) fn gradient(self, table: TensorInfo) -> impl Operator + use<> {
+        EmbeddingGradOp { embedding: self, table }
+    }
+
     fn check(&self, table: &TensorInfo, indices: &TensorInfo) -> Result<[u64; 2], ShapeError> {
         let [rows, width] = table.shape[..] else {
             return Err(ShapeError(format!("expected a table of rows and columns, found {table}")));
         };
         if indices.dtype != DType::Int {
-            return Err(ShapeError(format!(
-                "indices are layout_of_all_lookups numbers, not {indices}"
-            )));
+            return Err(ShapeError(format!("indices are whole numbers, not {indices}")));
         }
         if self.serialisation == 0 || !indices.elements().0.is_multiple_of(self.serialisation) {
             return Err(ShapeError(format!(
@@ -44,7 +47,7 @@ impl EmbeddingOp {
     }
 
     /// One part of the lookups.
-    fn lookup_params(
+    pub(super) fn lookup_params(
         &self,
         table: &TensorInfo,
         indices: &TensorInfo,
@@ -74,7 +77,7 @@ impl EmbeddingOp {
 }
 
 /// A planned layout without the padding of its last columns.
-fn without_padding(layout: TensorLayout, ty: &TensorInfo) -> TensorLayout {
+pub(super) fn without_padding(layout: TensorLayout, ty: &TensorInfo) -> TensorLayout {
     TensorLayout {
         elements: tile_runs::trimmed(&layout.elements, ty.elements()),
         order: layout.order,
@@ -107,7 +110,7 @@ impl Operator for EmbeddingOp {
         }
         let gradient = backward.gradient()?;
         let indices = backward.node.inputs[1];
-        let operator = EmbeddingGradOp { embedding: *self, table: backward.input_type(0) };
+        let operator = self.gradient(backward.input_type(0));
         Ok(vec![Some(backward.apply("grad", operator, &[indices, gradient])?), None])
     }
 

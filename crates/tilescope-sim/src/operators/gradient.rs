@@ -1,6 +1,6 @@
 //! What an operator sees of the graph while it is differentiated.
 
-use super::{NodeOperands, Operator};
+use super::{BinaryOp, CastOp, NodeOperands, Operator};
 use crate::shape::{TensorId, TensorInfo};
 use std::sync::Arc;
 
@@ -15,9 +15,12 @@ pub struct GraphError {
 }
 
 /// A graph that operations can be added to.
-pub(crate) trait OperationSink {
+pub trait OperationSink {
     /// Type of a tensor of the graph.
     fn tensor_type(&self, tensor: TensorId) -> &TensorInfo;
+
+    /// Adds a tensor whose values are known: it stays on the device, laid out linearly.
+    fn constant(&mut self, name: &str, ty: TensorInfo) -> TensorId;
 
     /// Applies an operator; its outputs are called after the operation.
     ///
@@ -66,6 +69,11 @@ impl GradientBuilder<'_> {
         self.requires_gradient[self.node.inputs[input].0]
     }
 
+    /// Type of a tensor of the graph.
+    pub(crate) fn tensor_type(&self, tensor: TensorId) -> &TensorInfo {
+        self.graph.tensor_type(tensor)
+    }
+
     /// Type of an input.
     pub(crate) fn input_type(&self, input: usize) -> TensorInfo {
         self.graph.tensor_type(self.node.inputs[input]).clone()
@@ -82,6 +90,22 @@ impl GradientBuilder<'_> {
         inputs: &[TensorId],
     ) -> Result<TensorId, GraphError> {
         Ok(self.apply_all(part, operator, inputs)?[0])
+    }
+
+    /// A gradient where `mask` is true, and zero elsewhere: the product with the mask as numbers, as
+    /// PopART does it (popart willow/src/popx/op/wherex.cpp, clipx.cpp).
+    ///
+    /// # Errors
+    /// As [`OperationSink::add`].
+    pub(crate) fn apply_mask(
+        &mut self,
+        part: &str,
+        gradient: TensorId,
+        mask: TensorId,
+    ) -> Result<TensorId, GraphError> {
+        let to = self.tensor_type(gradient).dtype;
+        let numbers = self.apply(&format!("{part}/cast"), CastOp { to }, &[mask])?;
+        self.apply(part, BinaryOp::MULTIPLY, &[gradient, numbers])
     }
 
     /// Applies a gradient operator with several outputs.

@@ -1,10 +1,12 @@
 //! Reductions over some axes.
 
 use super::{
-    GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
-    Operator, OutputAlias, RepeatOp, ShapeError, expect_operands, expect_same,
+    BinaryOp, CastOp, GradientBuilder, GraphError, LoweredOperation, LoweringContext,
+    LoweringError, NodeOperands, Operator, OutputAlias, RepeatOp, ReshapeOp, ScaleOp, ShapeError,
+    UnaryOp, expect_operands, expect_same,
 };
 use crate::poplar::work::OperationWork;
+use crate::popops::elementwise::{BinaryOpType, UnaryOpType};
 use crate::popops::reduce::{ReduceOperation, ReduceResultUse};
 use crate::popops::rows::TensorRows;
 use crate::shape::{TensorId, TensorInfo};
@@ -23,6 +25,45 @@ impl ReduceOp {
     /// A reduction of the values themselves.
     pub fn new(operation: ReduceOperation, axes: Vec<usize>) -> Self {
         Self { operation, axes, result: ReduceResultUse::PLAIN }
+    }
+
+    /// The gradient where it depends on the values that are reduced (popart
+    /// willow/src/popx/op/reduce{max,prod,sumsquare,logsumexp}x.cpp).
+    fn gradient_of_values(
+        &self,
+        backward: &mut GradientBuilder,
+        gradient: TensorId,
+    ) -> Result<TensorId, GraphError> {
+        let (x, y) = (backward.node.inputs[0], backward.node.outputs[0]);
+        // Results as rows of one value, which repeat along the axes that were reduced.
+        let mut shape = backward.input_type(0).shape;
+        self.axes.iter().for_each(|axis| shape[*axis] = 1);
+        let rows = ReshapeOp { shape };
+        let dy = backward.apply("grad/rows", rows.clone(), &[gradient])?;
+        if self.operation == ReduceOperation::SquareAdd {
+            let twice = backward.apply("grad/scale", ScaleOp(2.0), &[dy])?;
+            return backward.apply("grad", BinaryOp::MULTIPLY, &[x, twice]);
+        }
+        let y = backward.apply("grad/results", rows, &[y])?;
+        match self.operation {
+            ReduceOperation::Max | ReduceOperation::Min => {
+                let chosen = BinaryOp(BinaryOpType::Equal);
+                let mask = backward.apply("grad/mask", chosen, &[x, y])?;
+                let to = backward.input_type(0).dtype;
+                let mask = backward.apply("grad/cast", CastOp { to }, &[mask])?;
+                backward.apply("grad", BinaryOp::MULTIPLY, &[mask, dy])
+            }
+            ReduceOperation::Multiply => {
+                let product = backward.apply("grad/product", BinaryOp::MULTIPLY, &[dy, y])?;
+                backward.apply("grad", BinaryOp::DIVIDE, &[product, x])
+            }
+            ReduceOperation::LogAdd => {
+                let less = backward.apply("grad/less", BinaryOp::SUBTRACT, &[x, y])?;
+                let share = backward.apply("grad/share", UnaryOp(UnaryOpType::Exp), &[less])?;
+                backward.apply("grad", BinaryOp::MULTIPLY, &[share, dy])
+            }
+            _ => Err(backward.no_gradient_error(self.kind())),
+        }
     }
 }
 
@@ -52,16 +93,17 @@ impl Operator for ReduceOp {
         &self,
         backward: &mut GradientBuilder,
     ) -> Result<Vec<Option<TensorId>>, GraphError> {
-        if self.operation != ReduceOperation::Add || self.result != ReduceResultUse::PLAIN {
+        if self.result != ReduceResultUse::PLAIN {
             return Err(backward.no_gradient_error(self.kind()));
         }
         let gradient = backward.gradient()?;
         let ty = backward.input_type(0);
-        Ok(vec![Some(backward.apply(
-            "grad",
-            RepeatOp { ty, axes: self.axes.clone() },
-            &[gradient],
-        )?)])
+        let dx = if self.operation == ReduceOperation::Add {
+            backward.apply("grad", RepeatOp { ty, axes: self.axes.clone() }, &[gradient])?
+        } else {
+            self.gradient_of_values(backward, gradient)?
+        };
+        Ok(vec![Some(dx)])
     }
 
     fn lower(

@@ -4,12 +4,9 @@ use super::{
     GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
     Operator, ReduceOp, ShapeError, expect_operands,
 };
-use crate::poplar::exchange::{self, TileMessages};
-use crate::poplar::work::{OperationWork, TemporaryVariable};
+use crate::poplar::work::OperationWork;
 use crate::popops::reduce::ReduceOperation;
-use crate::popops::relayout;
 use crate::shape::{TensorId, TensorInfo};
-use tilescope_report::MemoryCategory;
 
 /// Each value of the operand for all elements along the axes it does not have.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -53,32 +50,10 @@ impl Operator for RepeatOp {
         lowering: &mut LoweringContext,
         node: &NodeOperands,
     ) -> Result<LoweredOperation, LoweringError> {
-        let dtype = self.ty.dtype;
-        let values = lowering.layout_or_linear(node.inputs[0]).bytes(dtype.bytes());
         let layout = lowering.layout_or_linear(node.outputs[0]);
-        // Each tile is sent the values it repeats: as many as it holds elements, at most all.
-        let all = values.total();
-        let needed = layout.bytes(dtype.bytes()).map(|bytes| *bytes.min(&all));
         let mut work = OperationWork::default();
-        let speed = lowering.exchange_speed();
-        work.push_some(exchange::phase(
-            "Repeat",
-            &needed,
-            &values,
-            TileMessages::each_way(4),
-            lowering.tiles,
-            speed,
-        ));
-        let (innermost, _) = layout.order.innermost(&self.ty.shape);
-        let alone = self.axes.contains(&innermost) || innermost >= self.ty.shape.len();
-        let piece = if alone { 1 } else { self.ty.shape[innermost] };
-        work.push(relayout::copy("Repeat", dtype, &layout.elements, piece));
-        work.temporaries.push(TemporaryVariable::anywhere(
-            "Repeat/values".to_string(),
-            MemoryCategory::Message,
-            needed,
-            0..work.phases().len(),
-        ));
+        let to = (&self.ty, &layout);
+        lowering.repeat_along(&mut work, node.inputs[0], to, &self.axes, "Repeat");
         Ok(work.into())
     }
 }

@@ -1,8 +1,8 @@
 //! Product with a constant: the scale of attention scores, loss scaling, means.
 
 use super::{
-    GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
-    Operator, OutputAlias, RowWindow, ShapeError, infer_elementwise,
+    ConstantValue, GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError,
+    NodeOperands, Operator, OutputAlias, RowWindow, ShapeError, infer_elementwise,
 };
 use crate::popops::elementwise;
 use crate::popops::elementwise::BinaryOpType;
@@ -15,7 +15,7 @@ pub(crate) struct ScaleOp(pub f64);
 
 impl PartialEq for ScaleOp {
     fn eq(&self, other: &Self) -> bool {
-        self.0.to_bits() == other.0.to_bits()
+        ConstantValue(self.0) == ConstantValue(other.0)
     }
 }
 
@@ -23,7 +23,7 @@ impl Eq for ScaleOp {}
 
 impl Hash for ScaleOp {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.to_bits().hash(state);
+        ConstantValue(self.0).hash(state);
     }
 }
 

@@ -1,43 +1,34 @@
 //! Element-wise functions of one operand: one operator for all of popops' unary vertices.
 
 use super::{
-    BinaryOp, GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError,
-    NodeOperands, Operator, OutputAlias, RowWindow, ScaleOp, ShapeError, infer_elementwise,
+    ActivationOp, BinaryOp, GradientBuilder, GraphError, LoweredOperation, LoweringContext,
+    LoweringError, NodeOperands, Operator, OutputAlias, RowWindow, ScalarOp, ScaleOp, ShapeError,
+    infer_elementwise,
 };
 use crate::popops::elementwise;
 use crate::popops::elementwise::UnaryOpType;
-use crate::shape::{TensorId, TensorInfo};
+use crate::shape::{DType, TensorId, TensorInfo};
 
 /// A function of every element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct UnaryOp(pub UnaryOpType);
 
-impl Operator for UnaryOp {
-    fn kind(&self) -> &'static str {
-        self.0.kind()
-    }
-
-    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
-        infer_elementwise(inputs)
-    }
-
-    fn flops(&self, _: &[TensorInfo], outputs: &[TensorInfo]) -> u64 {
-        outputs[0].elements().0
-    }
-
-    fn differentiate(
-        &self,
+impl UnaryOp {
+    /// The gradient of the operand from that of the result; none where the function is constant
+    /// between its steps.
+    fn input_gradient(
+        self,
         backward: &mut GradientBuilder,
-    ) -> Result<Vec<Option<TensorId>>, GraphError> {
-        let dy = backward.gradient()?;
+        dy: TensorId,
+    ) -> Result<Option<TensorId>, GraphError> {
         let (x, y) = (backward.node.inputs[0], backward.node.outputs[0]);
         let mut apply = |part: &str, operation: BinaryOp, operands: [TensorId; 2]| {
             backward.apply(part, operation, &operands)
         };
-        let dx = match self.0 {
+        Ok(Some(match self.0 {
             UnaryOpType::Exp => apply("grad", BinaryOp::MULTIPLY, [dy, y])?,
             UnaryOpType::Log => apply("grad", BinaryOp::DIVIDE, [dy, x])?,
-            UnaryOpType::Negate => backward.apply("grad", *self, &[dy])?,
+            UnaryOpType::Negate => backward.apply("grad", self, &[dy])?,
             UnaryOpType::Square => {
                 let product = apply("grad/product", BinaryOp::MULTIPLY, [dy, x])?;
                 backward.apply("grad", ScaleOp(2.0), &[product])?
@@ -45,6 +36,12 @@ impl Operator for UnaryOp {
             UnaryOpType::Sqrt => {
                 let ratio = apply("grad/ratio", BinaryOp::DIVIDE, [dy, y])?;
                 backward.apply("grad", ScaleOp(0.5), &[ratio])?
+            }
+            UnaryOpType::Rsqrt => {
+                // -y^3 / 2 = -y / (2 x)
+                let ratio = apply("grad/ratio", BinaryOp::DIVIDE, [y, x])?;
+                let slope = backward.apply("grad/slope", ScaleOp(-0.5), &[ratio])?;
+                backward.apply("grad", BinaryOp::MULTIPLY, &[slope, dy])?
             }
             UnaryOpType::Inverse => {
                 let square = backward.apply("grad/square", Self(UnaryOpType::Square), &[y])?;
@@ -60,8 +57,81 @@ impl Operator for UnaryOp {
                 let product = backward.apply("grad/product", BinaryOp::MULTIPLY, &[slope, dy])?;
                 backward.apply("grad", Self(UnaryOpType::Negate), &[product])?
             }
-            _ => return Err(backward.no_gradient_error(self.kind())),
-        };
+            UnaryOpType::Tan => {
+                // 1 + tan^2 x
+                let square = backward.apply("grad/square", Self(UnaryOpType::Square), &[y])?;
+                let slope = backward.apply("grad/slope", ScalarOp::add(1.0), &[square])?;
+                backward.apply("grad", BinaryOp::MULTIPLY, &[slope, dy])?
+            }
+            UnaryOpType::Asin => {
+                // 1 / sqrt(1 - x^2)
+                let square = backward.apply("grad/square", Self(UnaryOpType::Square), &[x])?;
+                let negated =
+                    backward.apply("grad/negate", Self(UnaryOpType::Negate), &[square])?;
+                let rest = backward.apply("grad/rest", ScalarOp::add(1.0), &[negated])?;
+                let slope = backward.apply("grad/slope", Self(UnaryOpType::Rsqrt), &[rest])?;
+                backward.apply("grad", BinaryOp::MULTIPLY, &[slope, dy])?
+            }
+            UnaryOpType::Erf => {
+                // 2 / sqrt(pi) e^(-x^2)
+                let square = backward.apply("grad/square", Self(UnaryOpType::Square), &[x])?;
+                let negated =
+                    backward.apply("grad/negate", Self(UnaryOpType::Negate), &[square])?;
+                let bell = backward.apply("grad/exp", Self(UnaryOpType::Exp), &[negated])?;
+                let height = ScaleOp(std::f64::consts::FRAC_2_SQRT_PI);
+                let slope = backward.apply("grad/slope", height, &[bell])?;
+                backward.apply("grad", BinaryOp::MULTIPLY, &[slope, dy])?
+            }
+            UnaryOpType::ExpMinusOne => {
+                let slope = backward.apply("grad/slope", ScalarOp::add(1.0), &[y])?;
+                backward.apply("grad", BinaryOp::MULTIPLY, &[slope, dy])?
+            }
+            UnaryOpType::LogOnePlus => {
+                let sum = backward.apply("grad/sum", ScalarOp::add(1.0), &[x])?;
+                backward.apply("grad", BinaryOp::DIVIDE, &[dy, sum])?
+            }
+            UnaryOpType::Absolute => {
+                let sign = backward.apply("grad/sign", Self(UnaryOpType::Signum), &[x])?;
+                backward.apply("grad", BinaryOp::MULTIPLY, &[sign, dy])?
+            }
+            UnaryOpType::Relu => ActivationOp::RELU.gradient_of(backward, [x, y], dy)?,
+            UnaryOpType::Sigmoid => ActivationOp::SIGMOID.gradient_of(backward, [x, y], dy)?,
+            UnaryOpType::Tanh => ActivationOp::TANH.gradient_of(backward, [x, y], dy)?,
+            UnaryOpType::GeluErf => ActivationOp::GELU_ERF.gradient_of(backward, [x, y], dy)?,
+            UnaryOpType::Ceil | UnaryOpType::Floor | UnaryOpType::Round | UnaryOpType::Signum => {
+                return Ok(None);
+            }
+            UnaryOpType::IsFinite
+            | UnaryOpType::IsInf
+            | UnaryOpType::IsNan
+            | UnaryOpType::LogicalNot => return Err(backward.no_gradient_error(self.kind())),
+        }))
+    }
+}
+
+impl Operator for UnaryOp {
+    fn kind(&self) -> &'static str {
+        self.0.kind()
+    }
+
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
+        let types = infer_elementwise(inputs)?;
+        if !self.0.is_predicate() {
+            return Ok(types);
+        }
+        Ok(types.into_iter().map(|ty| TensorInfo::new(ty.shape, DType::Bool)).collect())
+    }
+
+    fn flops(&self, _: &[TensorInfo], outputs: &[TensorInfo]) -> u64 {
+        outputs[0].elements().0
+    }
+
+    fn differentiate(
+        &self,
+        backward: &mut GradientBuilder,
+    ) -> Result<Vec<Option<TensorId>>, GraphError> {
+        let dy = backward.gradient()?;
+        let Some(dx) = self.input_gradient(backward, dy)? else { return Ok(vec![None]) };
         Ok(vec![Some(dx)])
     }
 
@@ -74,9 +144,9 @@ impl Operator for UnaryOp {
         lowering: &mut LoweringContext,
         node: &NodeOperands,
     ) -> Result<LoweredOperation, LoweringError> {
-        Ok(lowering.lower_elementwise(node, |dtype, elements| {
-            elementwise::unary_in_place("Op", self.0, dtype, elements)
-        }))
+        let phase =
+            if self.0.is_predicate() { elementwise::unary } else { elementwise::unary_in_place };
+        Ok(lowering.lower_elementwise(node, |dtype, elements| phase("Op", self.0, dtype, elements)))
     }
 
     fn output_alias(&self) -> OutputAlias {

@@ -8,6 +8,7 @@
 //! one place, by the run.
 
 use super::tile_runs;
+use crate::cost_constants::{COMPUTE_START_CYCLES, EXCHANGE_START_CYCLES};
 use std::ops::Range;
 use tilescope_report::units::{Bytes, Cycles, TileRuns};
 use tilescope_report::{MemoryCategory, TileTraffic};
@@ -261,5 +262,15 @@ impl OperationWork {
         let mut found = Vec::new();
         walk(&self.items, 1, &mut found);
         found
+    }
+
+    /// Cycles with the starts of exchanges and compute sets: each phase lasts as long as its slowest
+    /// tile.
+    pub fn cycles(&self) -> Cycles {
+        let phase = |kind: &WorkPhaseKind| match kind {
+            WorkPhaseKind::Exchange { cycles, .. } => EXCHANGE_START_CYCLES.cycles() + cycles.max(),
+            WorkPhaseKind::Compute { cycles, .. } => COMPUTE_START_CYCLES.cycles() + cycles.max(),
+        };
+        self.phases().iter().map(|(work, times)| *times * phase(&work.kind)).sum()
     }
 }

@@ -17,6 +17,10 @@ pub(crate) enum NonLinearityType {
     Tanh,
     /// x times the normal distribution function of x, by the hyperbolic tangent.
     Gelu,
+    /// The same by the error function: popops has the function, popnn its gradient.
+    GeluErf,
+    /// x / (1 + e^-x)
+    Swish,
 }
 
 impl NonLinearityType {
@@ -27,6 +31,8 @@ impl NonLinearityType {
             Self::Sigmoid => "sigmoid",
             Self::Tanh => "tanh",
             Self::Gelu => "gelu",
+            Self::GeluErf => "gelu_erf",
+            Self::Swish => "swish",
         }
     }
 
@@ -37,6 +43,8 @@ impl NonLinearityType {
             Self::Sigmoid => "sigmoid_grad",
             Self::Tanh => "tanh_grad",
             Self::Gelu => "gelu_grad",
+            Self::GeluErf => "gelu_erf_grad",
+            Self::Swish => "swish_grad",
         }
     }
 
@@ -47,6 +55,8 @@ impl NonLinearityType {
             Self::Sigmoid => "SIGMOID",
             Self::Tanh => "TANH",
             Self::Gelu => "GELU",
+            Self::GeluErf => "GELU_ERF",
+            Self::Swish => "SWISH",
         }
     }
 
@@ -58,6 +68,10 @@ impl NonLinearityType {
             (Self::Sigmoid, true) => 4,
             (Self::Tanh, true) => 2,
             (Self::Gelu, true) => 5,
+            (Self::GeluErf, false) => 30,
+            (Self::GeluErf, true) => 15,
+            (Self::Swish, false) => 11,
+            (Self::Swish, true) => 5,
         }
     }
 
@@ -66,8 +80,17 @@ impl NonLinearityType {
         match (self, half) {
             (Self::Gelu, false) => 10,
             (Self::Gelu, true) => 5,
+            (Self::GeluErf, false) => 30,
+            (Self::GeluErf, true) => 15,
+            (Self::Swish, false) => 15,
+            (Self::Swish, true) => 9,
             _ => 3,
         }
+    }
+
+    /// Whether the gradient reads the operand of the function rather than its result.
+    pub(crate) fn gradient_needs_input(self) -> bool {
+        matches!(self, Self::Gelu | Self::GeluErf | Self::Swish)
     }
 
     /// Tile cycles on `elements` elements (`NonLinearitySupervisor`).

@@ -11,4 +11,5 @@ pub(crate) mod rearrange;
 pub mod reduce;
 pub(crate) mod relayout;
 pub(crate) mod rows;
+pub(crate) mod top_k;
 pub(crate) mod transpose;

@@ -1,7 +1,7 @@
 //! Reductions over some axes of a tensor, and the results of reductions applied to the rows they
 //! came from.
 
-use super::broadcast::BroadcastOperation;
+use super::broadcast::{BroadcastForm, BroadcastOperation};
 use super::elementwise::BinaryOpType;
 use super::reduce::{
     self, ReduceDim, ReduceError, ReduceOperation, ReduceResultUse, ReductionRequest,
@@ -110,9 +110,34 @@ impl TensorRows {
         operation: BinaryOpType,
         values: &TensorLayout,
     ) {
+        let in_place = BroadcastForm { operation, dtype: self.dtype, in_place: true };
+        self.apply_broadcast_form(machine, work, name, in_place, values);
+    }
+
+    /// The same with results of their own.
+    pub(crate) fn apply_broadcast_apart(
+        &self,
+        machine: &IpuTarget,
+        work: &mut OperationWork,
+        name: &str,
+        operation: BinaryOpType,
+        values: &TensorLayout,
+    ) {
+        let apart = BroadcastForm { operation, dtype: self.dtype, in_place: false };
+        self.apply_broadcast_form(machine, work, name, apart, values);
+    }
+
+    fn apply_broadcast_form(
+        &self,
+        machine: &IpuTarget,
+        work: &mut OperationWork,
+        name: &str,
+        form: BroadcastForm,
+        values: &TensorLayout,
+    ) {
         self.exchange_row_values(machine, work, name, values);
         let dims = reduce::collapse(&self.dims);
-        let broadcast = BroadcastOperation::new(operation, self.dtype, &dims, &self.elements);
+        let broadcast = BroadcastOperation::new(form, &dims, &self.elements);
         if let Some(copies) = broadcast.copies(name) {
             let start = work.phases().len();
             work.push(copies);

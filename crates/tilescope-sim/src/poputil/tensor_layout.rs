@@ -177,18 +177,35 @@ impl TensorLayout {
             range.start <= range.end && range.end <= shape[axis],
             "{range:?} of {shape:?}"
         );
+        let (low, high) = (range.start, range.end);
+        self.kept(shape, axis, high - low, |index| index.clamp(low, high) - low)
+    }
+
+    /// The parts of a tensor of `shape` whose index along `axis` is one of `indices`, as often as it
+    /// is there, where they lie.
+    pub(crate) fn pick(&self, shape: &[u64], axis: usize, indices: &[u64]) -> Self {
+        let mut sorted = indices.to_vec();
+        sorted.sort_unstable();
+        let below = |index: u64| sorted.partition_point(|of| *of < index) as u64;
+        self.kept(shape, axis, sorted.len() as u64, below)
+    }
+
+    /// The parts of a tensor of `shape` where they lie, of which `below` says how many have an index
+    /// along `axis` less than some index; `all` in all.
+    fn kept(&self, shape: &[u64], axis: usize, all: u64, below: impl Fn(u64) -> u64) -> Self {
         let stretches = self.order.stretches(shape, axis);
-        // Of the first so many elements of memory, those in the range.
+        // Of the first so many elements of memory, those that are kept.
         let before = |elements: u64| {
             let mut left = elements;
             let within = |(size, step): &(u64, u64)| {
                 let part = left.min(*size);
                 left -= part;
-                let (low, high) = (range.start * step, range.end * step);
-                // A stretch repeats blocks of the whole axis, each with the range in the same
-                // place.
+                // A stretch repeats blocks of the whole axis, each with the same in the same place.
                 let block = (step * shape[axis]).max(1);
-                part / block * (high - low) + (part % block).clamp(low, high) - low
+                let (index, inside) =
+                    ((part % block) / (*step).max(1), (part % block) % (*step).max(1));
+                let whole = below(index);
+                part / block * all * step + whole * step + (below(index + 1) - whole) * inside
             };
             stretches.iter().map(within).sum::<u64>()
         };
@@ -330,6 +347,11 @@ mod tests {
             let high = layout.slice(&shape, axis, cut..shape[axis]).elements;
             prop_assert_eq!(low.total() + high.total(), Elements(elements));
             prop_assert_eq!(low.total(), Elements(elements / shape[axis] * cut));
+            let picked: Vec<u64> = (0..cut).collect();
+            prop_assert_eq!(layout.pick(&shape, axis, &picked).elements, low);
+            let twice: Vec<u64> = (0..shape[axis]).flat_map(|index| [index; 2]).collect();
+            let doubled = layout.pick(&shape, axis, &twice).elements;
+            prop_assert_eq!(doubled, layout.elements.map(|count| Elements(2 * count.0)));
         }
 
         #[test]

@@ -5,6 +5,7 @@
 //! sync configuration).
 
 use crate::spec::SyncPattern;
+use tilescope_report::SyncGroupMembers;
 use tilescope_report::units::IpuId;
 
 /// The sync groups of a replica.
@@ -44,12 +45,19 @@ impl SyncGroups {
         let holds_all = |part: &&Vec<IpuId>| members.iter().all(|ipu| part.contains(ipu));
         match self.gs2.iter().find(holds_all) {
             Some(part) => part.clone(),
-            None => {
-                let mut all: Vec<IpuId> = self.gs2.iter().flatten().copied().collect();
-                all.sort_unstable();
-                all
-            }
+            None => self.gs1(),
         }
+    }
+
+    /// Who is in which group.
+    pub(crate) fn members(&self) -> SyncGroupMembers {
+        SyncGroupMembers { gs1: self.gs1(), gs2: self.gs2.clone() }
+    }
+
+    fn gs1(&self) -> Vec<IpuId> {
+        let mut all: Vec<IpuId> = self.gs2.iter().flatten().copied().collect();
+        all.sort_unstable();
+        all
     }
 
     /// Words for people: `GS1 {0,1,2,3}; GS2 {0,2}, {1,3}`.
@@ -58,10 +66,8 @@ impl SyncGroups {
             let ipus: Vec<String> = ipus.iter().map(IpuId::to_string).collect();
             format!("{{{}}}", ipus.join(","))
         };
-        let mut all: Vec<IpuId> = self.gs2.iter().flatten().copied().collect();
-        all.sort_unstable();
         let parts: Vec<String> = self.gs2.iter().map(|part| set(part)).collect();
-        format!("GS1 {}; GS2 {}", set(&all), parts.join(", "))
+        format!("GS1 {}; GS2 {}", set(&self.gs1()), parts.join(", "))
     }
 }
 

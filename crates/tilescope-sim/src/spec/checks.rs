@@ -21,6 +21,7 @@ pub(super) fn check(values: &CheckedSpecValues, spec: &Spec) -> Result<(), SpecE
         sharding(spec),
         domain_sharding(values, spec),
         outputs(values, spec),
+        constant_weights(spec),
         parts(values, spec),
     ];
     match problems.into_iter().flatten().next() {
@@ -133,6 +134,20 @@ fn schedule(spec: &Spec) -> SpecConflict {
         return Some(("options.recomputation", problem.into()));
     }
     None
+}
+
+fn constant_weights(spec: &Spec) -> SpecConflict {
+    if !spec.options.constant_weights {
+        return None;
+    }
+    let problem = if spec.model.training {
+        "weights that are trained are no constants; set model.training = false"
+    } else if !spec.options.location.weights.on_chip {
+        "streaming memory holds variables only; set options.location.weights.on_chip = true"
+    } else {
+        return None;
+    };
+    Some(("options.constant_weights", problem.into()))
 }
 
 /// A tensor is split over several replicas, and tensors of one update over the same (PopART user

@@ -449,6 +449,12 @@ spec_table! {
             shows_in: "Program tree: functions and their calls; Memory: control code, exchange code and vertex state",
             popart: "SessionOptions enableOutlining",
         }
+        /// Whether weights of a model that is not trained are constants of its program instead of
+        /// variables that the host loads (PopART's default; PopTorch loads them)
+        constant_weights: bool = false => {
+            shows_in: "Memory: weights are constants; less host exchange code",
+            popart: "SessionOptions constantWeights",
+        }
         /// Whether copies that follow each other, from or to streaming memory or the host, are one exchange: a sync and a handshake for all of them
         merge_exchange: bool = true => {
             shows_in: "Execution trace: several StreamCopyMid between one StreamCopyBegin and StreamCopyEnd",

@@ -8,9 +8,9 @@ use egui::{
     Stroke, StrokeKind, Ui, pos2, vec2,
 };
 use tilescope_analysis::host::held_up;
-use tilescope_analysis::replicas::{ReplicaOverview, SyncGroupMembers};
-use tilescope_report::Target;
+use tilescope_analysis::replicas::{ReplicaOverview, gs2_rows};
 use tilescope_report::units::{IpuId, grouped};
+use tilescope_report::{SyncGroupMembers, Target};
 
 /// Size of the box of a replica, and the space for an arrow between two of them.
 const REPLICA: (f32, f32) = (92.0, 40.0);
@@ -157,7 +157,7 @@ fn ipus_of(target: &Target, replica: u32) -> String {
 fn groups_ui(ui: &mut Ui, of: &ReplicaOverview, groups: &SyncGroupMembers) {
     let count = of.target.ipus_per_replica.max(1);
     let width = ((ui.available_width() - NAMES) / count as f32).clamp(IPU.1, IPU.0);
-    let gs2 = groups.gs2_rows();
+    let gs2 = gs2_rows(groups);
     let height = (2 + gs2.len()) as f32 * ROW + spacing::S;
     let (area, _) =
         ui.allocate_exact_size(vec2(NAMES + width * count as f32, height), Sense::hover());

@@ -2,7 +2,9 @@
 //! synced.
 
 use super::{InvariantCheck, InvariantViolation, MAX_REPORTED_VIOLATIONS};
-use crate::model::{DataAccess, DataAccessKind, DataBuffer, DataFlows, DataPlace, ProgramKind};
+use crate::model::{
+    DataAccess, DataAccessKind, DataBuffer, DataFlows, DataPlace, ProgramKind, SyncGroupMembers,
+};
 use crate::reader::ProgramNodeTable;
 use crate::trace::{StepObserver, StepRecord};
 use crate::units::{Cycles, IpuId, ProgramId, StepId};
@@ -99,13 +101,20 @@ pub(super) struct DataFlowCheck<'a> {
     flows: Vec<OpenFlow>,
     /// By IPU: the external sync that was its last step, if it was one.
     synced: Vec<Option<StepId>>,
+    /// Who waits for whom; none where that was not recorded.
+    groups: Option<&'a SyncGroupMembers>,
     unsynced: Findings,
+    ungrouped: Findings,
     acausal: Findings,
 }
 
 impl<'a> DataFlowCheck<'a> {
     /// A check of a run of `programs`; `flows` may be empty.
-    pub(super) fn new(programs: &'a ProgramNodeTable, flows: &'a DataFlows) -> Self {
+    pub(super) fn new(
+        programs: &'a ProgramNodeTable,
+        flows: &'a DataFlows,
+        groups: Option<&'a SyncGroupMembers>,
+    ) -> Self {
         let mut found = Self {
             programs,
             buffers: &flows.buffers,
@@ -114,7 +123,9 @@ impl<'a> DataFlowCheck<'a> {
             states: flows.buffers.iter().map(BufferState::at_start).collect(),
             flows: Vec::new(),
             synced: Vec::new(),
+            groups,
             unsynced: Findings::default(),
+            ungrouped: Findings::default(),
             acausal: Findings::default(),
         };
         // Files without flows promise nothing.
@@ -139,12 +150,14 @@ impl<'a> DataFlowCheck<'a> {
             let first = self.accesses.len();
             self.accesses.extend(of_programs.remove(&id).unwrap_or_default());
             let is_global = node.kind == ProgramKind::GlobalExchange;
+            let is_external_sync = node.kind == ProgramKind::Sync && node.name == EXTERNAL_SYNC;
             self.roles.resize(id.index(), ProgramRole::default());
             self.roles.push(ProgramRole {
                 accesses: first..self.accesses.len(),
-                is_external_sync: node.kind == ProgramKind::Sync && node.name == EXTERNAL_SYNC,
+                is_external_sync,
                 needs_sync: is_global || node.kind == ProgramKind::StreamCopyBegin,
-                is_joint: is_global && node.ipu.is_none(),
+                is_joint: (is_global && node.ipu.is_none())
+                    || (is_external_sync && self.groups.is_some()),
             });
         }
     }
@@ -158,6 +171,7 @@ impl<'a> DataFlowCheck<'a> {
             }
         }
         self.unsynced.tell("copies_are_synced", found);
+        self.ungrouped.tell("syncs_are_of_groups", found);
         self.acausal.tell("reads_follow_writes", found);
     }
 
@@ -176,6 +190,22 @@ impl<'a> DataFlowCheck<'a> {
             self.synced.resize(ipu.index() + 1, None);
         }
         self.synced.get_mut(ipu.index())
+    }
+
+    /// Notes the IPUs that wait for each other in a step; they are of one group.
+    fn sync_step(&mut self, on_ipus: &[(IpuId, StepRecord)]) {
+        for (ipu, record) in on_ipus {
+            if let Some(sync) = self.sync_of(*ipu) {
+                *sync = Some(record.step);
+            }
+        }
+        let ipus: Vec<IpuId> = on_ipus.iter().map(|(ipu, _)| *ipu).collect();
+        let is_grouped = self.groups.is_none_or(|groups| groups.may_sync(&ipus));
+        if !is_grouped && let Some((ipu, record)) = on_ipus.first() {
+            let words = self.words(*ipu, record);
+            let ipus = ipus.iter().map(IpuId::to_string).collect::<Vec<_>>().join(", ");
+            self.ungrouped.add(|| format!("{words} joins IPUs {ipus}, which are no sync group"));
+        }
     }
 
     fn access(&mut self, place: usize, ipu: IpuId, record: &StepRecord) {
@@ -310,10 +340,14 @@ impl StepObserver for DataFlowCheck<'_> {
     }
 
     fn joint_step(&mut self, on_ipus: &[(IpuId, StepRecord)]) {
+        let Some((ipu, record)) = on_ipus.first() else { return };
+        if self.role(record.program).is_some_and(|role| role.is_external_sync) {
+            return self.sync_step(on_ipus);
+        }
         let syncs: Vec<Option<StepId>> =
             on_ipus.iter().map(|(ipu, _)| self.sync_of(*ipu).and_then(Option::take)).collect();
         let waited = syncs.iter().all(|sync| sync.is_some() && Some(sync) == syncs.first());
-        if !waited && let Some((ipu, record)) = on_ipus.first() {
+        if !waited {
             let words = self.words(*ipu, record);
             self.unsynced.add(|| format!("{words} joins IPUs that did not wait for each other"));
         }

@@ -302,7 +302,8 @@ impl Report {
         let watched: Vec<StepId> = ends.collect::<BTreeSet<_>>().into_iter().collect();
         let tiles_per_ipu = self.target()?.tiles_per_ipu;
         let (programs, flows) = (self.programs()?, self.data_flows()?);
-        let mut data_flow = DataFlowCheck::new(&programs, &flows);
+        let groups = self.sync_groups()?;
+        let mut data_flow = DataFlowCheck::new(&programs, &flows, groups.as_ref());
         let lanes = trace.verify(tiles_per_ipu, &watched, &mut data_flow, &mut on_lanes, cancel)?;
         // A lane that broke off lacks writes that others read.
         if lanes.iter().all(|lane| lane.broken.is_none()) {

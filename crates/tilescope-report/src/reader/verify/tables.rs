@@ -10,8 +10,9 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 /// Tables whose rows are numbered 0, 1, 2, …, and the column of the number.
-const NUMBERED_TABLES: [(&str, &str); 27] = [
+const NUMBERED_TABLES: [(&str, &str); 28] = [
     ("bandwidths", "id"),
+    ("sync_groups", "id"),
     ("error_bands", "id"),
     ("options", "id"),
     ("host_rates", "id"),
@@ -78,7 +79,7 @@ const REFERENCES: [(&str, &str, &str, &str); 33] = [
 ];
 
 /// Rows that no sound report has: their table, what makes them so, and what they are.
-const BROKEN_ROWS: [(&str, &str, &str); 17] = [
+const BROKEN_ROWS: [(&str, &str, &str); 18] = [
     (
         "meta",
         "key NOT IN ('format', 'generator', 'layout', 'spec', 'steps')",
@@ -104,6 +105,14 @@ const BROKEN_ROWS: [(&str, &str, &str); 17] = [
         "batching",
         "replicas != (SELECT replicas FROM target)",
         "batches over other than the machine's replicas",
+    ),
+    (
+        "sync_groups",
+        "ipu >= (SELECT ipus_per_replica FROM target) OR sync_group NOT IN ('GS1', 'GS2')
+         OR (SELECT total(1) FROM sync_groups) != 2 * (SELECT ipus_per_replica FROM target)
+         OR (SELECT total(1) FROM sync_groups AS other
+             WHERE other.sync_group = sync_groups.sync_group AND other.ipu = sync_groups.ipu) != 1",
+        "IPUs that are not once in each sync group",
     ),
     ("operations", "ipu >= (SELECT ipus_per_replica FROM target)", "operations on no IPU"),
     ("operation_inputs", "input >= operation", "operations that read later ones"),

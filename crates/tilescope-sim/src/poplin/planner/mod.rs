@@ -16,8 +16,8 @@
 //! Sizes are bounded ([`super::params::MAX_MACS`] and its neighbours), so that no arithmetic in
 //! here can overflow; beyond them, and for empty shapes, planning is a [`PlanError`].
 
-mod cache;
 pub(crate) mod cost_model;
+mod fully_connected;
 mod joint_plan;
 mod layout_change;
 pub mod plan;
@@ -27,20 +27,21 @@ pub(crate) mod transforms;
 pub(crate) mod vertex_candidates;
 mod whole_grains;
 
-pub use cache::PlanCache;
+pub use fully_connected::plan_fully_connected;
+pub(crate) use fully_connected::{FullyConnectedPlans, cheapest_fully_connected_plans};
 pub use plan::{
     ConvOptions, ConvPartition, ConvPass, ConvPlan, ConvPlanEstimate, LinearizeTileOrder,
     MemoryBound,
 };
-pub use poplibs_options::PoplibsOptions;
+pub use poplibs_options::{PlanSelection, PoplibsOptions};
 pub(crate) use whole_grains::in_whole_grains;
 
 use crate::poplin::{ConvParams, FieldDim, PlanError};
 use crate::shape::DType;
 use crate::targets::IpuTarget;
-use cost_model::{ConvCostModel, ConvPartSize};
-use search::{BestPartition, ConvPlanCandidate, PartitionSearchBudget};
-use tilescope_report::units::{Bytes, Cycles};
+use cost_model::ConvCostModel;
+use search::{BestPartitions, ConvPlanCandidate, EstimatedPartition, PartitionSearchBudget};
+use tilescope_report::units::Bytes;
 use transforms::TransformedConvParams;
 use vertex_candidates::{ConvChannels, ConvVertexType};
 
@@ -63,10 +64,20 @@ pub fn plan(
     options: &ConvOptions,
 ) -> Result<ConvPlan, PlanError> {
     let task = ConvPlanningTask::new(machine, params, options)?;
-    match task.search_within_bound()? {
-        Some(found) => task.finish(found),
-        None => task.search_with_raised_bound().and_then(|found| task.finish(found)),
-    }
+    let cheapest = task.search_and_finish()?.into_iter().next();
+    cheapest.ok_or_else(|| task.no_vertex())
+}
+
+/// The `most` cheapest plans for one pass, or as many as there are, cheapest first. All keep the
+/// bound on temporary memory that the cheapest was found under.
+pub(crate) fn cheapest_plans(
+    machine: &IpuTarget,
+    params: &ConvParams,
+    options: &ConvOptions,
+    most: usize,
+) -> Result<Vec<ConvPlan>, PlanError> {
+    let task = ConvPlanningTask { most, ..ConvPlanningTask::new(machine, params, options)? };
+    task.search_and_finish()
 }
 
 /// Plans of a convolution and its gradients. A backward pass with the canonical shape of the
@@ -90,77 +101,18 @@ pub fn plan_convolution(
     Ok(ConvTrainingPlans { forward, backward, update })
 }
 
-/// Plans of a fully connected layer: one joint plan or three of their own, whichever is cheaper.
-/// `params` is the forward pass, as [`ConvParams::matmul`] makes it.
-pub fn plan_fully_connected(
-    machine: &IpuTarget,
-    params: &ConvParams,
-    options: &ConvOptions,
-) -> Result<ConvTrainingPlans, PlanError> {
-    let forward_options = options.with_pass(ConvPass::FcTrainingForward);
-    let joint = ConvPlanningTask {
-        joint: true,
-        ..ConvPlanningTask::new(machine, params, &forward_options)?
-    };
-    let forward = joint.params.clone();
-    let separate = [
-        ConvPlanningTask::new(machine, params, &forward_options)?,
-        ConvPlanningTask::new(
-            machine,
-            &joint_plan::backward_params(&forward),
-            &options.with_pass(ConvPass::FcTrainingBackward),
-        )?,
-        ConvPlanningTask::new(
-            machine,
-            &joint_plan::update_params(&forward),
-            &options.with_pass(ConvPass::FcTrainingWeightUpdate),
-        )?,
-    ];
-    debug_assert_eq!(forward.macs(), params.macs(), "planning changes no work");
-    // Neither way is always cheaper: a joint plan moves no weights between passes, but only knows
-    // swapped operands and no parallel split of output channels.
-    let mut joint_found = joint.search_within_bound()?;
-    let mut found = [
-        separate[0].search_within_bound()?,
-        separate[1].search_within_bound()?,
-        separate[2].search_within_bound()?,
-    ];
-    // The bound is raised only where neither way fits, since a plan above it loses to any plan
-    // within it. Passes that did fit keep their plans (poplibs `ConvPlan.cpp` runPlanner).
-    if joint_found.is_none() && found.iter().any(Option::is_none) {
-        joint_found = joint.search_with_raised_bound().ok();
-        for (task, found) in separate.iter().zip(&mut found) {
-            if found.is_none() {
-                *found = Some(task.search_with_raised_bound()?);
-            }
-        }
-    }
-    let [Some(first), Some(second), Some(third)] = found else {
-        return joint.finish_joint(joint_found.ok_or_else(|| joint.no_vertex())?);
-    };
-    if let Some(joint_found) = joint_found {
-        let separate_best = [&first, &second, &third].map(|found| &found.best);
-        if !joint.separate_is_cheaper(separate_best, &joint_found.best) {
-            return joint.finish_joint(joint_found);
-        }
-    }
-    Ok(ConvTrainingPlans {
-        forward: separate[0].finish(first)?,
-        backward: separate[1].finish(second)?,
-        update: separate[2].finish(third)?,
-    })
-}
-
 struct ConvPlanningTask<'a> {
     machine: &'a IpuTarget,
     params: ConvParams,
     options: ConvOptions,
     joint: bool,
+    /// How many plans are looked for.
+    most: usize,
 }
 
-/// The winner of a search.
+/// One of the plans that a search found.
 struct ConvPlanSearchResult {
-    best: BestPartition,
+    best: EstimatedPartition,
     transformed: TransformedConvParams,
     vertex: ConvVertexType,
     field_grain: u64,
@@ -179,7 +131,8 @@ impl<'a> ConvPlanningTask<'a> {
         if u64::from(machine.tiles) > MAX_TILES {
             return Err(PlanError::TooLarge { what: "number of tiles", limit: MAX_TILES });
         }
-        Ok(Self { machine, params: params.canonical()?, options: *options, joint: false })
+        let params = params.canonical()?;
+        Ok(Self { machine, params, options: *options, joint: false, most: 1 })
     }
 
     fn no_vertex(&self) -> PlanError {
@@ -198,20 +151,30 @@ impl<'a> ConvPlanningTask<'a> {
         (!bytes.is_zero()).then_some(bytes)
     }
 
-    /// The cheapest plan within the bound, if any fits.
-    fn search_within_bound(&self) -> Result<Option<ConvPlanSearchResult>, PlanError> {
+    /// The cheapest plans within the bound, or else under a raised one.
+    fn search_and_finish(&self) -> Result<Vec<ConvPlan>, PlanError> {
+        let mut found = self.search_within_bound()?;
+        if found.is_empty() {
+            found = self.search_with_raised_bound()?;
+        }
+        Ok(found.into_iter().map(|found| self.finish(found)).collect())
+    }
+
+    /// The cheapest plans within the bound, if any fits.
+    fn search_within_bound(&self) -> Result<Vec<ConvPlanSearchResult>, PlanError> {
         match self.bound_bytes() {
             Some(bytes) => self.search(MemoryBound::Within(bytes)),
-            None => Ok(None),
+            None => Ok(Vec::new()),
         }
     }
 
-    /// The cheapest plan under a raised bound, or under none.
-    fn search_with_raised_bound(&self) -> Result<ConvPlanSearchResult, PlanError> {
+    /// The cheapest plans under a raised bound, or under none; at least one.
+    fn search_with_raised_bound(&self) -> Result<Vec<ConvPlanSearchResult>, PlanError> {
         if let Some(mut bytes) = self.bound_bytes() {
             loop {
                 bytes = bytes.saturating_mul(2);
-                if let Some(found) = self.search(MemoryBound::Raised(bytes))? {
+                let found = self.search(MemoryBound::Raised(bytes))?;
+                if !found.is_empty() {
                     return Ok(found);
                 }
                 // Beyond this no plan is expected to fit anyway, so the fastest of all is as good
@@ -221,18 +184,20 @@ impl<'a> ConvPlanningTask<'a> {
                 }
             }
         }
-        self.search(MemoryBound::None)?.ok_or_else(|| self.no_vertex())
+        let found = self.search(MemoryBound::None)?;
+        if found.is_empty() { Err(self.no_vertex()) } else { Ok(found) }
     }
 
-    /// The cheapest plan within a bound.
-    fn search(&self, bound: MemoryBound) -> Result<Option<ConvPlanSearchResult>, PlanError> {
+    /// The cheapest plans within a bound, cheapest first.
+    fn search(&self, bound: MemoryBound) -> Result<Vec<ConvPlanSearchResult>, PlanError> {
         let memory = bound.bytes().unwrap_or(Bytes::MAX);
-        let mut found: Option<ConvPlanSearchResult> = None;
-        let mut best: Option<BestPartition> = None;
-        // One best for all candidates: what the promising ones find early rules out most of the
+        let transforms = transforms::candidates(&self.params, &self.options, self.joint);
+        let mut tried = Vec::new();
+        // One list for all candidates: what the promising ones find early rules out most of the
         // later ones before their loops begin.
+        let mut best = BestPartitions::at_most(self.most);
         let mut search = PartitionSearchBudget::default();
-        for transformed in transforms::candidates(&self.params, &self.options, self.joint) {
+        for transformed in &transforms {
             let vertices = vertex_candidates::candidates(
                 &transformed.shape,
                 self.machine,
@@ -240,23 +205,23 @@ impl<'a> ConvPlanningTask<'a> {
                 self.joint,
             );
             for vertex in vertices {
-                let Some(candidate) = self.candidate(&transformed, vertex)? else { continue };
-                let before = best;
+                let Some(mut candidate) = self.candidate(transformed, vertex)? else { continue };
+                candidate.number = tried.len();
                 search::improve(self.machine, &candidate, memory, &mut best, &mut search)?;
-                // Only a strictly cheaper split replaces `best`, so of equal ones the candidate
-                // that poplibs tries first wins.
-                if let Some(best) = best.filter(|best| before != Some(*best)) {
-                    found = Some(ConvPlanSearchResult {
-                        best,
-                        transformed: transformed.clone(),
-                        vertex,
-                        field_grain: candidate.model.field_grain,
-                        bound,
-                    });
-                }
+                tried.push((transformed, vertex, candidate.model.field_grain));
             }
         }
-        Ok(found)
+        let found = best.into_cheapest_first().into_iter().map(|best| {
+            let (transformed, vertex, field_grain) = tried[best.candidate];
+            ConvPlanSearchResult {
+                best,
+                transformed: transformed.clone(),
+                vertex,
+                field_grain,
+                bound,
+            }
+        });
+        Ok(found.collect())
     }
 
     fn candidate(
@@ -283,7 +248,7 @@ impl<'a> ConvPlanningTask<'a> {
         }
         let ConvParams { in_channels, out_channels, .. } = transformed.view;
         let serial_channels = ConvChannels { in_channels, out_channels };
-        Ok(Some(ConvPlanCandidate { model, others, serial_channels }))
+        Ok(Some(ConvPlanCandidate { number: 0, model, others, serial_channels }))
     }
 
     /// Outputs of the innermost dimension that stay together: input channel groups of the
@@ -302,25 +267,9 @@ impl<'a> ConvPlanningTask<'a> {
         if pairs && innermost.is_multiple_of(2) { 2 } else { 1 }
     }
 
-    /// Whether three plans of their own beat a joint one: within the bound by cycles, beyond it by
-    /// bytes.
-    fn separate_is_cheaper(&self, separate: [&BestPartition; 3], joint: &BestPartition) -> bool {
-        let bound = self.bound_bytes().unwrap_or(Bytes::MAX);
-        let cycles: Cycles = separate.iter().map(|best| best.total_cycles).sum();
-        // Temporaries of one pass are gone before the next one starts.
-        let bytes = separate.iter().map(|best| best.temp_bytes).max().unwrap_or_default();
-        // What fits the bound wins whatever it costs; where neither fits, the separate plans also
-        // need fewer bytes to win, cycles no longer count.
-        if bytes <= bound {
-            joint.temp_bytes > bound || cycles < joint.total_cycles
-        } else {
-            joint.temp_bytes > bound && bytes < joint.temp_bytes
-        }
-    }
-
-    fn finish(&self, found: ConvPlanSearchResult) -> Result<ConvPlan, PlanError> {
+    fn finish(&self, found: ConvPlanSearchResult) -> ConvPlan {
         debug_assert!(found.best.partition.tiles() > 0, "a plan runs somewhere");
-        Ok(ConvPlan {
+        ConvPlan {
             params: self.params.clone(),
             options: self.options,
             transformed: found.transformed,
@@ -331,41 +280,7 @@ impl<'a> ConvPlanningTask<'a> {
             joint: self.joint,
             estimate: found.best.estimate,
             bound: found.bound,
-        })
-    }
-
-    /// The three plans of a joint plan.
-    fn finish_joint(&self, found: ConvPlanSearchResult) -> Result<ConvTrainingPlans, PlanError> {
-        // The search kept only the winning split, so the models of the other passes are built
-        // again.
-        let candidate =
-            self.candidate(&found.transformed, found.vertex)?.ok_or_else(|| self.no_vertex())?;
-        let split = found.best.partition;
-        let size = candidate.model.part_size(&split);
-        let forward = self.finish(found)?;
-        let derived = |index: usize, pass: ConvPass, params: ConvParams| {
-            let other = &candidate.others[index];
-            let dims = candidate.model.dims;
-            let (split, size): (ConvPartition, ConvPartSize) =
-                ((other.partition)(&split, dims), (other.size)(&size, dims));
-            // Never the default: the search evaluated this split for every pass.
-            let calculate = other.model.compute_cycles(&split, &size).unwrap_or_default();
-            let estimate = other.model.estimate(&split, &size, calculate);
-            joint_plan::derive(&forward, pass, params, *other.model.vertex(), estimate)
-        };
-        Ok(ConvTrainingPlans {
-            backward: derived(
-                0,
-                ConvPass::FcTrainingBackward,
-                joint_plan::backward_params(&self.params),
-            )?,
-            update: derived(
-                1,
-                ConvPass::FcTrainingWeightUpdate,
-                joint_plan::update_params(&self.params),
-            )?,
-            forward,
-        })
+        }
     }
 }
 

@@ -2,7 +2,17 @@
 
 use crate::poplin::matmul::MatMulSerializationMode;
 use crate::shape::DType;
-use crate::spec_keys::{Proportion, SpecKeyType, spec_table};
+use crate::spec_keys::{Proportion, SpecKeyType, spec_table, spec_words};
+
+spec_words! {
+    /// By what one of several plans of a matmul or convolution is chosen.
+    pub enum PlanSelection {
+        /// Cycles that poplibs' planner estimates.
+        Estimate = "estimate",
+        /// Cycles that are simulated, of the ten plans with the best estimate.
+        Simulated = "simulated",
+    }
+}
 
 spec_table! {
     /// What Poplar's libraries are told, for all operations of a program.
@@ -15,6 +25,11 @@ spec_table! {
             shows_in: "Operations: plans; Memory: temporaries",
             poplar: "availableMemoryProportion",
             slider: ("Memory proportion", 1.0),
+        }
+        /// By which cycles the plan of a matmul or convolution is chosen: those that poplibs' planner
+        /// estimates, or those simulated of the ten plans with the best estimate
+        plan_selection: PlanSelection = PlanSelection::Estimate => {
+            shows_in: "Operations: plans and cycles",
         }
         /// Compute linear layers in parts one after the other, cut along one of their dimensions
         /// where it divides evenly

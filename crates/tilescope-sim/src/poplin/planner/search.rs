@@ -27,9 +27,11 @@ use tilescope_report::units::{Bytes, Cycles, Elements};
 /// convolution visits 10^7.
 pub(crate) const MAX_POINTS: u64 = 1 << 28;
 
-/// The best split found so far, over all models.
+/// A split that was looked at in full.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct BestPartition {
+pub(crate) struct EstimatedPartition {
+    /// See [`ConvPlanCandidate::number`].
+    pub candidate: usize,
     pub partition: ConvPartition,
     /// Cost of the pass itself.
     pub estimate: ConvPlanEstimate,
@@ -37,6 +39,47 @@ pub(crate) struct BestPartition {
     pub total_cycles: Cycles,
     /// Most temporary bytes of any of them.
     pub temp_bytes: Bytes,
+}
+
+impl EstimatedPartition {
+    /// What splits are compared by.
+    fn cost(&self) -> (Cycles, Bytes) {
+        (self.total_cycles, self.temp_bytes)
+    }
+}
+
+/// The best splits found so far, over all models.
+#[derive(Clone, Debug)]
+pub(crate) struct BestPartitions {
+    /// Cheapest first; of equal ones in the order they were tried.
+    found: Vec<EstimatedPartition>,
+    /// How many are kept.
+    most: usize,
+}
+
+impl BestPartitions {
+    /// None so far, and later at most so many.
+    pub(crate) fn at_most(most: usize) -> Self {
+        Self { found: Vec::new(), most }
+    }
+
+    /// Cycles above which a split is none of the best.
+    fn cycle_limit(&self) -> Cycles {
+        let worst = self.found.last().filter(|_| self.found.len() == self.most);
+        worst.map_or(Cycles::MAX, |worst| worst.total_cycles)
+    }
+
+    fn offer(&mut self, split: EstimatedPartition) {
+        // Behind equal ones, so that the candidate that poplibs tries first wins.
+        let place = self.found.partition_point(|found| found.cost() <= split.cost());
+        self.found.insert(place, split);
+        self.found.truncate(self.most);
+    }
+
+    /// Cheapest first.
+    pub(crate) fn into_cheapest_first(self) -> Vec<EstimatedPartition> {
+        self.found
+    }
 }
 
 /// What a search keeps count of.
@@ -49,6 +92,8 @@ pub(crate) struct PartitionSearchBudget {
 /// A model to split, with the other passes of a joint plan.
 #[derive(Clone, Debug)]
 pub(crate) struct ConvPlanCandidate {
+    /// In the order that candidates are tried.
+    pub number: usize,
     /// The pass that is split.
     pub model: ConvCostModel,
     /// Backward pass and weight update of a joint plan.
@@ -120,16 +165,16 @@ struct PartitionSearchLoops<'a> {
     memory_bound: Bytes,
     field: Vec<Vec<AxisSplit>>,
     layout_all_tiles: Cycles,
-    best: &'a mut Option<BestPartition>,
+    best: &'a mut BestPartitions,
     search: &'a mut PartitionSearchBudget,
 }
 
-/// Looks for splits of `candidate` that beat `best` with at most `memory_bound` temporary bytes.
+/// Looks for splits of `candidate` that belong to the `best` with at most `memory_bound` temporary bytes.
 pub(crate) fn improve(
     machine: &IpuTarget,
     candidate: &ConvPlanCandidate,
     memory_bound: Bytes,
-    best: &mut Option<BestPartition>,
+    best: &mut BestPartitions,
     search: &mut PartitionSearchBudget,
 ) -> Result<(), PlanError> {
     let model = &candidate.model;
@@ -138,7 +183,7 @@ pub(crate) fn improve(
         return Ok(());
     }
     // Not `>=`: with as many cycles a plan may still win by its temporary bytes.
-    if best.is_some_and(|best| model.cycles_lower_bound() > best.total_cycles) {
+    if model.cycles_lower_bound() > best.cycle_limit() {
         return Ok(());
     }
     let dims = model.dims;
@@ -304,7 +349,7 @@ impl PartitionSearchLoops<'_> {
         if dim + 1 < self.model.dims {
             return 0..end;
         }
-        let most = self.cycle_limit();
+        let most = self.best.cycle_limit();
         let mut size = *size;
         let too_large = |at: &AxisSplit| {
             size.field[dim] = at.size;
@@ -351,17 +396,12 @@ impl PartitionSearchLoops<'_> {
         context.dilation[dim..dims].fill(1);
         fewest.field[dims - 1] = fewest.field[dims - 1].div_ceil(steps);
         let vertices = vertex_cycles_lower_bound(&context, &self.model.vertex_work(&fewest));
-        split.serial() * (vertices + partials + self.layout_all_tiles) <= self.cycle_limit()
-    }
-
-    /// Cycles above which a plan cannot win.
-    fn cycle_limit(&self) -> Cycles {
-        self.best.as_ref().map_or(Cycles::MAX, |best| best.total_cycles)
+        split.serial() * (vertices + partials + self.layout_all_tiles) <= self.best.cycle_limit()
     }
 
     /// Looks at one complete split.
     fn evaluate_partition(&mut self, split: &ConvPartition, size: &ConvPartSize) {
-        let most = self.cycle_limit();
+        let most = self.best.cycle_limit();
         let elements = self.model.elements(size);
         if self.is_ruled_out(split, size, &elements, most) {
             return;
@@ -371,7 +411,8 @@ impl PartitionSearchLoops<'_> {
             return;
         }
         let estimate = self.model.estimate(split, size, calculate);
-        let mut best = BestPartition {
+        let mut found = EstimatedPartition {
+            candidate: self.candidate.number,
             partition: *split,
             estimate,
             total_cycles: estimate.total_cycles,
@@ -383,13 +424,11 @@ impl PartitionSearchLoops<'_> {
             let Some(calculate) = other.model.compute_cycles(&split, &size) else { return };
             let estimate = other.model.estimate(&split, &size, calculate);
             // Passes run one after the other: cycles add up, temporaries do not.
-            best.total_cycles += estimate.total_cycles;
-            best.temp_bytes = best.temp_bytes.max(estimate.temp_bytes);
+            found.total_cycles += estimate.total_cycles;
+            found.temp_bytes = found.temp_bytes.max(estimate.temp_bytes);
         }
-        let cost = (best.total_cycles, best.temp_bytes);
-        let wins = self.best.is_none_or(|best| cost < (best.total_cycles, best.temp_bytes));
-        if best.temp_bytes <= self.memory_bound && wins {
-            *self.best = Some(best);
+        if found.temp_bytes <= self.memory_bound {
+            self.best.offer(found);
         }
     }
 

@@ -6,6 +6,7 @@ use super::vertex_candidates;
 use super::*;
 use crate::targets::MK2;
 use proptest::prelude::*;
+use tilescope_report::units::Cycles;
 
 /// Numbers of parts of an axis of `grains` grains that are the smallest to give their largest part.
 fn parts(grains: u64, most: u64) -> impl Iterator<Item = u64> + Clone {
@@ -87,9 +88,9 @@ fn cost(model: &ConvCostModel, split: &ConvPartition) -> Option<SplitCost> {
     Some(SplitCost { cycles: estimate.total_cycles, temp_bytes: estimate.temp_bytes })
 }
 
-/// The least cost of all splits of all candidates within `memory` bytes.
-fn cheapest(task: &ConvPlanningTask, memory: Bytes) -> Option<SplitCost> {
-    let mut best: Option<SplitCost> = None;
+/// The least costs of all splits of all candidates within `memory` bytes, as many as are looked for.
+fn cheapest(task: &ConvPlanningTask, memory: Bytes) -> Vec<SplitCost> {
+    let mut found = Vec::new();
     for transformed in transforms::candidates(&task.params, &task.options, false) {
         let vertices =
             vertex_candidates::candidates(&transformed.shape, task.machine, &task.options, false);
@@ -101,10 +102,12 @@ fn cheapest(task: &ConvPlanningTask, memory: Bytes) -> Option<SplitCost> {
             }
             let splits = splits(&candidate, task.machine.tiles.into());
             let costs = splits.iter().filter_map(|split| cost(&candidate.model, split));
-            best = best.into_iter().chain(costs.filter(|cost| cost.temp_bytes <= memory)).min();
+            found.extend(costs.filter(|cost| cost.temp_bytes <= memory));
         }
     }
-    best
+    found.sort();
+    found.truncate(task.most);
+    found
 }
 
 /// One of each kind that differs.
@@ -152,19 +155,21 @@ proptest! {
         tiles in 1..9u64,
         pass in prop::sample::select(PASSES),
         tight in any::<bool>(),
+        most in prop::sample::select(&[1, 10]),
     ) {
         let machine = IpuTarget { tiles: tiles as u32, ..IpuTarget::all_tiles_of(MK2) };
         let options = ConvOptions::new(pass);
         let task = ConvPlanningTask::new(&machine, &params, &options).expect("a sane shape");
-        let free = cheapest(&task, Bytes::MAX).expect("a split");
+        let task = ConvPlanningTask { most, ..task };
+        let free = *cheapest(&task, Bytes::MAX).first().expect("a split");
         // A bound that rules the best plan out, or none that matters.
         let memory = if tight { free.temp_bytes - Bytes(1) } else { Bytes::MAX };
         let found = task.search(MemoryBound::Within(memory)).expect("a small search");
-        let found = found.map(|found| SplitCost {
+        let found = found.iter().map(|found| SplitCost {
             cycles: found.best.total_cycles,
             temp_bytes: found.best.temp_bytes,
         });
-        prop_assert_eq!(found, cheapest(&task, memory));
+        prop_assert_eq!(found.collect::<Vec<_>>(), cheapest(&task, memory));
     }
 }
 

@@ -11,11 +11,12 @@ mod step_builder;
 
 use crate::poplar::tile_runs::per_tile;
 use crate::poplar::work::{OperationWork, OperationWorkItem, TemporaryVariable, WorkPhase};
+use crate::poplin::PlanCache;
 use crate::poplin::conv;
 use crate::poplin::conv::{
     ConvPassOperands, OperandSource, ResultDestination, planned_layouts, result_memory_constraint,
 };
-use crate::poplin::planner::{ConvOptions, ConvPass, ConvPlan, ConvTrainingPlans, PlanCache};
+use crate::poplin::planner::{ConvOptions, ConvPass, ConvPlan, ConvTrainingPlans};
 use crate::poplin::{ConvParams, PlanError};
 use crate::popops::elementwise;
 use crate::popops::reduce;

@@ -2,6 +2,7 @@
 //! outer vector, general, the first whose conditions hold (poplibs lib/popops/ElementWise.cpp,
 //! constructBroadcastBinaryOp, of the commit the op benchmarks were made with).
 
+use super::BroadcastForm;
 use super::cycles;
 use super::patterns::BroadcastPattern;
 use crate::popops::elementwise::cycles::{binary, with_scalar};
@@ -64,6 +65,21 @@ impl BroadcastVertex {
             Self::General => "BinaryOp1DInPlaceSupervisor",
         }
     }
+
+    /// Name of the vertex with results of their own. Its loops over vectors take what they take in
+    /// place.
+    pub(super) fn name_apart(self) -> &'static str {
+        match self {
+            Self::Scalar1D => "BroadcastScalar1DSupervisor",
+            Self::Scalar2DData => "BroadcastScalar2DData",
+            Self::Scalar2D => "BroadcastScalar2D",
+            Self::InnerVector1D => "BroadcastVectorInnerSupervisor",
+            Self::InnerVector2D => "BroadcastVectorInner2D",
+            Self::OuterVectorByRow => "BroadcastVectorOuterByRowSupervisor",
+            Self::OuterVectorByColumn => "BroadcastVectorOuterByColumnSupervisor",
+            Self::General => "BinaryOp1DSupervisor",
+        }
+    }
 }
 
 /// What one tile does.
@@ -86,11 +102,10 @@ impl TileBroadcast {
 
 /// What a tile with these patterns does.
 pub(super) fn dispatch(
-    operation: BinaryOpType,
-    dtype: DType,
+    BroadcastForm { operation, dtype, in_place }: BroadcastForm,
     patterns: &[BroadcastPattern],
 ) -> TileBroadcast {
-    let tile = TilePatterns { operation, dtype, patterns };
+    let tile = TilePatterns { operation, dtype, in_place, patterns };
     tile.scalar()
         .or_else(|| tile.inner_vector())
         .or_else(|| tile.outer_vector())
@@ -101,6 +116,7 @@ pub(super) fn dispatch(
 struct TilePatterns<'a> {
     operation: BinaryOpType,
     dtype: DType,
+    in_place: bool,
     patterns: &'a [BroadcastPattern],
 }
 
@@ -132,7 +148,7 @@ impl TilePatterns<'_> {
         if shared {
             let each = |run| {
                 let extent = ElementwiseExtent::one(Elements(length(run)));
-                with_scalar(self.operation, self.dtype, extent, true)
+                with_scalar(self.operation, self.dtype, extent, self.in_place)
             };
             let cycles = runs.iter().map(each).sum();
             return Some(TileBroadcast::new(BroadcastVertex::Scalar1D, runs.len() as u64, cycles));
@@ -154,7 +170,7 @@ impl TilePatterns<'_> {
         let each = |run: &Range<u64>| {
             let count = run.end - run.start;
             28 + if one_value {
-                self.operation.inner_with_scalar(self.dtype, count, true)
+                self.operation.inner_with_scalar(self.dtype, count, self.in_place)
             } else {
                 self.operation.inner_with_scalars(self.dtype, count)
             }
@@ -235,7 +251,7 @@ impl TilePatterns<'_> {
     /// is one stretch of memory.
     fn general(&self) -> TileBroadcast {
         let extent = ElementwiseExtent::one(Elements(self.elements()));
-        let cycles = binary(self.operation, self.dtype, extent, true);
+        let cycles = binary(self.operation, self.dtype, extent, self.in_place);
         let repeats = |p: &&BroadcastPattern| p.inner > 1 || p.outer > 1;
         let piece = |p: &BroadcastPattern| Elements(if p.inner > 1 { 1 } else { p.values });
         let copied_piece = self.patterns.iter().filter(repeats).map(piece).min();
@@ -269,7 +285,7 @@ mod tests {
             BroadcastPattern::of(*inner, *values, *outer)
         };
         let patterns: Vec<_> = patterns.iter().map(of).collect();
-        let found = dispatch(operation, dtype, &patterns);
+        let found = dispatch(BroadcastForm { operation, dtype, in_place: true }, &patterns);
         (found.vertex, found.vertices)
     }
 
@@ -301,7 +317,8 @@ mod tests {
     #[test]
     fn only_what_repeats_is_copied() {
         let copied = |inner, values, outer| {
-            dispatch(Add, Float, &[BroadcastPattern::of(inner, values, outer)]).copied_piece
+            let form = BroadcastForm { operation: Add, dtype: Float, in_place: true };
+            dispatch(form, &[BroadcastPattern::of(inner, values, outer)]).copied_piece
         };
         assert_eq!(copied(1, 320, 1), None);
         assert_eq!(copied(1, 16, 20), Some(Elements(16)));

@@ -18,10 +18,18 @@ use dispatch::{BroadcastVertex, TileBroadcast, dispatch};
 use std::collections::HashMap;
 use tilescope_report::units::{Bytes, Elements, TileId, TileRuns};
 
+/// What is done with a smaller operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct BroadcastForm {
+    pub operation: BinaryOpType,
+    pub dtype: DType,
+    /// Whether results overwrite the larger operand.
+    pub in_place: bool,
+}
+
 /// An operation with a smaller operand, on all tiles.
 pub(super) struct BroadcastOperation {
-    operation: BinaryOpType,
-    dtype: DType,
+    form: BroadcastForm,
     tiles: Vec<(TileId, Elements, TileBroadcast)>,
 }
 
@@ -29,38 +37,37 @@ impl BroadcastOperation {
     /// An operation on elements that lie so. Values differ along the collapsed `dims` that are not
     /// reduced.
     pub(super) fn new(
-        operation: BinaryOpType,
-        dtype: DType,
+        form: BroadcastForm,
         dims: &[ReduceDim],
         elements: &TileRuns<Elements>,
     ) -> Self {
         let mut known: HashMap<MemoryStretchShape, TileBroadcast> = HashMap::new();
         let tile = |(tile, range): (TileId, std::ops::Range<u64>)| {
             let (shape, _) = MemoryStretchShape::from_range(dims, &range);
-            let found = known.entry(shape).or_insert_with(|| {
-                dispatch(operation, dtype, &patterns::patterns(&shape.pieces(dims)))
-            });
+            let found = known
+                .entry(shape)
+                .or_insert_with(|| dispatch(form, &patterns::patterns(&shape.pieces(dims))));
             (tile, Elements(range.end - range.start), *found)
         };
-        Self { operation, dtype, tiles: stretches(elements).map(tile).collect() }
+        Self { form, tiles: stretches(elements).map(tile).collect() }
     }
 
     /// Bytes on the tiles that need the smaller operand as often as they use it.
     pub(super) fn copied_bytes(&self) -> TileRuns<Bytes> {
         let copied = self.tiles.iter().filter(|(_, _, tile)| tile.copied_piece.is_some());
-        per_tile(copied.map(|(tile, elements, _)| (*tile, *elements * self.dtype.bytes())))
+        per_tile(copied.map(|(tile, elements, _)| (*tile, *elements * self.form.dtype.bytes())))
     }
 
     /// The copies of the smaller operand on these tiles; nothing where no tile needs any.
     pub(super) fn copies(&self, name: &str) -> Option<WorkPhase> {
-        let size = self.dtype.bytes();
+        let size = self.form.dtype.bytes();
         let copied = self.tiles.iter().filter_map(|(tile, elements, found)| {
             let piece = found.copied_piece?;
             Some((*tile, relayout::arrange_cycles(*elements * size, piece * size)))
         });
         let cycles = per_tile(copied);
         let smallest = self.tiles.iter().filter_map(|(_, _, tile)| tile.copied_piece).min()?;
-        let vertex = relayout::copy_vertex(self.dtype, smallest.0);
+        let vertex = relayout::copy_vertex(self.form.dtype, smallest.0);
         Some(relayout::arrange_pieces(&format!("{name}/OnTileCopy"), vertex, &cycles))
     }
 
@@ -78,8 +85,9 @@ impl BroadcastOperation {
     fn instances(&self, vertex: BroadcastVertex) -> Option<VertexInstances> {
         let such = self.tiles.iter().filter(|(_, _, found)| found.vertex == vertex);
         let count = per_tile(such.map(|(tile, _, found)| (*tile, found.vertices)));
-        let (op, ty) = (self.operation.name(), self.dtype.poplar_name());
-        let kind = format!("popops::{}<popops::expr::BinaryOpType::{op},{ty}>", vertex.name());
+        let (op, ty) = (self.form.operation.name(), self.form.dtype.poplar_name());
+        let name = if self.form.in_place { vertex.name() } else { vertex.name_apart() };
+        let kind = format!("popops::{name}<popops::expr::BinaryOpType::{op},{ty}>");
         let instances = VertexInstances::of_edges(kind, count, 2);
         (!instances.count.is_empty()).then_some(instances)
     }

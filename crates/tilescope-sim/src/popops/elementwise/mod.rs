@@ -1,10 +1,16 @@
 //! Element-wise vertices: tile cycles by poplibs' own estimators, and compute phases of them.
 
 pub(crate) mod cycles;
+mod loop_costs;
 mod operation;
+mod random;
+mod ternary;
 
 pub(crate) use cycles::ElementwiseExtent;
 pub(crate) use operation::{BinaryOpType, UnaryOpType};
+pub use random::RandomDistribution;
+pub(crate) use random::random;
+pub(crate) use ternary::{SelectForm, clamp_in_place, select};
 
 use crate::poplar::work::{VertexInstances, WorkPhase};
 use crate::shape::DType;
@@ -102,6 +108,21 @@ pub(crate) fn binary_in_place(
         format!("popops::BinaryOp1DInPlaceSupervisor<popops::expr::BinaryOpType::{op},{ty}>");
     phase(name, vertex, 2, elements, |count| {
         cycles::binary(operation, dtype, ElementwiseExtent::one(*count), true)
+    })
+}
+
+/// A phase of a binary operation with one value for all elements.
+pub(crate) fn scalar(
+    name: &str,
+    operation: BinaryOpType,
+    dtype: DType,
+    elements: &TileRuns<Elements>,
+) -> WorkPhase {
+    let (op, ty) = (operation.name(), dtype.poplar_name());
+    let form = "BroadcastScalar1DSupervisor";
+    let vertex = format!("popops::{form}<popops::expr::BinaryOpType::{op},{ty}>");
+    phase(name, vertex, 3, elements, |count| {
+        cycles::with_scalar(operation, dtype, ElementwiseExtent::one(*count), false)
     })
 }
 

@@ -1,7 +1,7 @@
-//! The operations of element-wise vertices and what their inner loops take (poplibs
-//! lib/poplibs_support/popopsPerformanceEstimation.hpp).
+//! The operations of element-wise vertices: names, result types, cycles of a worker's loop.
 
-use super::{LOADS_INTERLEAVED, vector_width};
+use super::LOADS_INTERLEAVED;
+use super::loop_costs::{BINARY_LOOP_COSTS, BROADCAST_LOOP_COSTS, OpLoopCosts, UNARY_LOOP_COSTS};
 use crate::shape::DType;
 
 /// Operations of one operand.
@@ -9,27 +9,48 @@ use crate::shape::DType;
 pub(crate) enum UnaryOpType {
     /// |x|
     Absolute,
+    /// Inverse of the sine.
+    Asin,
+    /// The next whole number, upwards.
+    Ceil,
     Cos,
     /// Gauss error function.
     Erf,
     /// e^x
     Exp,
+    /// e^x - 1
+    ExpMinusOne,
+    /// The next whole number, downwards.
+    Floor,
+    /// x times the normal distribution function of x.
+    GeluErf,
     /// 1 / x
     Inverse,
+    IsFinite,
+    IsInf,
+    IsNan,
     Log,
+    /// ln(1 + x)
+    LogOnePlus,
+    LogicalNot,
     /// -x
     Negate,
     /// max(x, 0)
     Relu,
+    /// The nearest whole number.
+    Round,
     /// 1 / square root of x
     Rsqrt,
     /// 1 / (1 + e^-x)
     Sigmoid,
+    /// -1, 0 or 1
+    Signum,
     Sin,
     /// square root of x
     Sqrt,
     /// x^2
     Square,
+    Tan,
     Tanh,
 }
 
@@ -47,130 +68,28 @@ pub(crate) enum BinaryOpType {
     Minimum,
     /// a^b
     Power,
+    /// What is left of a divided by b.
+    Remainder,
+    /// The angle of the point (b, a).
+    Atan2,
     /// Whether a = b.
     Equal,
+    NotEqual,
+    /// Whether a > b.
+    GreaterThan,
+    /// Whether a >= b.
+    GreaterThanEqual,
+    /// Whether a < b.
+    LessThan,
+    /// Whether a <= b.
+    LessThanEqual,
+    LogicalAnd,
+    LogicalOr,
+    BitwiseAnd,
+    BitwiseOr,
+    BitwiseXor,
     /// 1 / square root of (a + b)
     VarianceToInvStdDev,
-}
-
-/// What one round of an inner loop takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct ElementwiseLoopCost {
-    /// Elements of a round; 0 stands for one vector of 64 bits.
-    elements: u64,
-    cycles: u64,
-}
-
-const fn round(elements: u64, cycles: u64) -> ElementwiseLoopCost {
-    ElementwiseLoopCost { elements, cycles }
-}
-
-/// One vector a round.
-const fn vector(cycles: u64) -> ElementwiseLoopCost {
-    ElementwiseLoopCost { elements: 0, cycles }
-}
-
-/// Rounds of one operation for floats and halves, out of place and in place.
-struct OpLoopCosts<O> {
-    operation: O,
-    name: &'static str,
-    float: [ElementwiseLoopCost; 2],
-    half: [ElementwiseLoopCost; 2],
-}
-
-const fn rounds<O>(
-    operation: O,
-    name: &'static str,
-    float: [ElementwiseLoopCost; 2],
-    half: [ElementwiseLoopCost; 2],
-) -> OpLoopCosts<O> {
-    OpLoopCosts { operation, name, float, half }
-}
-
-/// Cycles a compiled loop adds to each round: loads, store, branch.
-const UNARY_LOOP_CYCLES: u64 = 4;
-
-const UNARY_LOOP_COSTS: &[OpLoopCosts<UnaryOpType>] = &[
-    // Rounds that a compiled loop makes have its overhead in them.
-    rounds(
-        UnaryOpType::Absolute,
-        "ABSOLUTE",
-        [round(1, 1 + UNARY_LOOP_CYCLES), vector(1 + UNARY_LOOP_CYCLES)],
-        [round(1, 1 + UNARY_LOOP_CYCLES), vector(1 + UNARY_LOOP_CYCLES)],
-    ),
-    rounds(UnaryOpType::Cos, "COS", [round(1, 2304); 2], [round(1, 26); 2]),
-    rounds(UnaryOpType::Erf, "ERF", [round(1, 18); 2], [round(1, 16); 2]),
-    rounds(UnaryOpType::Exp, "EXPONENT", [round(2, 6); 2], [round(4, 4); 2]),
-    rounds(UnaryOpType::Inverse, "INVERSE", [round(2, 6); 2], [round(4, 15); 2]),
-    rounds(UnaryOpType::Log, "LOGARITHM", [round(2, 12), round(2, 14)], [round(4, 4), round(4, 6)]),
-    rounds(UnaryOpType::Negate, "NEGATE", [round(2, 2), round(2, 3)], [round(4, 2), round(4, 3)]),
-    rounds(UnaryOpType::Relu, "RELU", [round(2, 3), round(2, 2)], [round(4, 3), round(4, 2)]),
-    rounds(UnaryOpType::Rsqrt, "RSQRT", [round(2, 8); 2], [round(4, 19); 2]),
-    rounds(
-        UnaryOpType::Sigmoid,
-        "SIGMOID",
-        [round(2, 12), round(2, 10)],
-        [round(4, 6), round(4, 4)],
-    ),
-    rounds(UnaryOpType::Sin, "SIN", [round(1, 2304); 2], [round(1, 26); 2]),
-    rounds(UnaryOpType::Sqrt, "SQRT", [round(2, 10); 2], [round(4, 23); 2]),
-    rounds(UnaryOpType::Square, "SQUARE", [round(2, 2); 2], [round(4, 2); 2]),
-    rounds(UnaryOpType::Tanh, "TANH", [round(2, 12), round(2, 10)], [round(4, 4), round(4, 2)]),
-];
-
-const BINARY_LOOP_COSTS: &[OpLoopCosts<BinaryOpType>] = &[
-    rounds(BinaryOpType::Add, "ADD", [vector(1); 2], [vector(1); 2]),
-    rounds(BinaryOpType::Subtract, "SUBTRACT", [vector(1); 2], [vector(1); 2]),
-    rounds(BinaryOpType::Multiply, "MULTIPLY", [vector(1); 2], [vector(1); 2]),
-    rounds(BinaryOpType::Divide, "DIVIDE", [round(2, 10); 2], [round(4, 21); 2]),
-    rounds(BinaryOpType::Maximum, "MAXIMUM", [round(2, 4); 2], [round(4, 4); 2]),
-    rounds(BinaryOpType::Minimum, "MINIMUM", [round(2, 4); 2], [round(4, 4); 2]),
-    rounds(BinaryOpType::Power, "POWER", [round(1, 312); 2], [round(1, 325); 2]),
-    rounds(BinaryOpType::Equal, "EQUAL", [round(4, 14); 2], [round(4, 9); 2]),
-    rounds(
-        BinaryOpType::VarianceToInvStdDev,
-        "VARIANCE_TO_INV_STD_DEV",
-        [round(2, 12); 2],
-        [round(4, 24); 2],
-    ),
-];
-
-/// Rounds of a binary operation with a scalar or a vector that repeats.
-const BROADCAST_LOOP_COSTS: &[OpLoopCosts<BinaryOpType>] = &[
-    rounds(BinaryOpType::Add, "ADD", [vector(1); 2], [vector(1); 2]),
-    rounds(BinaryOpType::Subtract, "SUBTRACT", [vector(1); 2], [vector(1); 2]),
-    rounds(BinaryOpType::Multiply, "MULTIPLY", [vector(1); 2], [vector(1); 2]),
-    rounds(BinaryOpType::Divide, "DIVIDE", [round(2, 6); 2], [round(2, 8); 2]),
-    rounds(BinaryOpType::Maximum, "MAXIMUM", [round(2, 3); 2], [round(4, 3); 2]),
-    rounds(BinaryOpType::Minimum, "MINIMUM", [round(2, 3); 2], [round(4, 3); 2]),
-    rounds(BinaryOpType::Power, "POWER", [round(1, 312); 2], [round(1, 325); 2]),
-    rounds(BinaryOpType::Equal, "EQUAL", [round(4, 14); 2], [round(4, 9); 2]),
-    rounds(
-        BinaryOpType::VarianceToInvStdDev,
-        "VARIANCE_TO_INV_STD_DEV",
-        [round(2, 12); 2],
-        [round(4, 24); 2],
-    ),
-];
-
-impl ElementwiseLoopCost {
-    /// Cycles of `count` elements, each round `extra` cycles longer.
-    fn cycles(self, dtype: DType, count: u64, extra: u64) -> u64 {
-        let elements = if self.elements == 0 { vector_width(dtype) } else { self.elements };
-        count.div_ceil(elements) * (self.cycles + extra)
-    }
-}
-
-impl<O: Copy + PartialEq> OpLoopCosts<O> {
-    fn lookup(table: &'static [Self], operation: O) -> &'static Self {
-        let found = table.iter().find(|rounds| rounds.operation == operation);
-        found.expect("every operation is in its table")
-    }
-
-    fn round(&self, dtype: DType, in_place: bool) -> ElementwiseLoopCost {
-        let rounds = if dtype == DType::Half { &self.half } else { &self.float };
-        rounds[usize::from(in_place)]
-    }
 }
 
 impl UnaryOpType {
@@ -178,20 +97,38 @@ impl UnaryOpType {
     pub(crate) fn kind(self) -> &'static str {
         match self {
             Self::Absolute => "abs",
+            Self::Asin => "asin",
+            Self::Ceil => "ceil",
             Self::Cos => "cos",
             Self::Erf => "erf",
             Self::Exp => "exp",
+            Self::ExpMinusOne => "expm1",
+            Self::Floor => "floor",
+            Self::GeluErf => "gelu_erf",
             Self::Inverse => "reciprocal",
+            Self::IsFinite => "is_finite",
+            Self::IsInf => "is_inf",
+            Self::IsNan => "is_nan",
             Self::Log => "log",
+            Self::LogOnePlus => "log1p",
+            Self::LogicalNot => "not",
             Self::Negate => "negate",
             Self::Relu => "relu",
+            Self::Round => "round",
             Self::Rsqrt => "rsqrt",
             Self::Sigmoid => "sigmoid",
+            Self::Signum => "sign",
             Self::Sin => "sin",
             Self::Sqrt => "sqrt",
             Self::Square => "square",
+            Self::Tan => "tan",
             Self::Tanh => "tanh",
         }
+    }
+
+    /// Whether the result is a truth value.
+    pub(crate) fn is_predicate(self) -> bool {
+        matches!(self, Self::IsFinite | Self::IsInf | Self::IsNan)
     }
 
     /// Poplar's name inside vertex types.
@@ -216,7 +153,19 @@ impl BinaryOpType {
             Self::Maximum => "maximum",
             Self::Minimum => "minimum",
             Self::Power => "power",
+            Self::Remainder => "remainder",
+            Self::Atan2 => "atan2",
             Self::Equal => "equal",
+            Self::NotEqual => "not_equal",
+            Self::GreaterThan => "greater",
+            Self::GreaterThanEqual => "greater_equal",
+            Self::LessThan => "less",
+            Self::LessThanEqual => "less_equal",
+            Self::LogicalAnd => "and",
+            Self::LogicalOr => "or",
+            Self::BitwiseAnd => "bitwise_and",
+            Self::BitwiseOr => "bitwise_or",
+            Self::BitwiseXor => "bitwise_xor",
             Self::VarianceToInvStdDev => "variance_to_inv_std_dev",
         }
     }
@@ -231,7 +180,19 @@ impl BinaryOpType {
             Self::Maximum => "Maximum",
             Self::Minimum => "Minimum",
             Self::Power => "Power",
+            Self::Remainder => "Remainder",
+            Self::Atan2 => "Atan2",
             Self::Equal => "Equal",
+            Self::NotEqual => "NotEqual",
+            Self::GreaterThan => "GreaterThan",
+            Self::GreaterThanEqual => "GreaterThanEqual",
+            Self::LessThan => "LessThan",
+            Self::LessThanEqual => "LessThanEqual",
+            Self::LogicalAnd => "LogicalAnd",
+            Self::LogicalOr => "LogicalOr",
+            Self::BitwiseAnd => "BitwiseAnd",
+            Self::BitwiseOr => "BitwiseOr",
+            Self::BitwiseXor => "BitwiseXor",
             Self::VarianceToInvStdDev => "VarianceToInvStdDev",
         }
     }
@@ -239,6 +200,40 @@ impl BinaryOpType {
     /// Poplar's name inside vertex types.
     pub(crate) fn name(self) -> &'static str {
         OpLoopCosts::lookup(BINARY_LOOP_COSTS, self).name
+    }
+
+    /// Whether the result is a truth value.
+    pub(crate) fn is_predicate(self) -> bool {
+        matches!(
+            self,
+            Self::Equal
+                | Self::NotEqual
+                | Self::GreaterThan
+                | Self::GreaterThanEqual
+                | Self::LessThan
+                | Self::LessThanEqual
+                | Self::LogicalAnd
+                | Self::LogicalOr
+        )
+    }
+
+    /// Whether operands may change places (poplibs lib/popops/ElementWise.cpp,
+    /// isBinaryOpCommutative).
+    pub(crate) fn is_commutative(self) -> bool {
+        matches!(
+            self,
+            Self::Add
+                | Self::Multiply
+                | Self::Maximum
+                | Self::Minimum
+                | Self::Equal
+                | Self::NotEqual
+                | Self::LogicalAnd
+                | Self::LogicalOr
+                | Self::BitwiseAnd
+                | Self::BitwiseOr
+                | Self::BitwiseXor
+        )
     }
 
     /// Whether the vertex is written in assembly.
@@ -293,12 +288,18 @@ mod tests {
 
     #[test]
     fn every_operation_has_cycles() {
-        for rounds in UNARY_LOOP_COSTS {
-            assert!(rounds.operation.inner(DType::Half, 100, true) >= 50, "{}", rounds.name);
+        for dtype in [DType::Half, DType::Float, DType::Int, DType::Bool] {
+            for rounds in UNARY_LOOP_COSTS {
+                assert!(rounds.operation.inner(dtype, 100, true) >= 50, "{}", rounds.name);
+            }
+            for rounds in BINARY_LOOP_COSTS {
+                assert!(rounds.operation.inner(dtype, 100, true) >= 50, "{}", rounds.name);
+                assert!(rounds.operation.inner_with_scalar(dtype, 100, true) >= 50);
+            }
         }
-        for rounds in BINARY_LOOP_COSTS {
-            assert!(rounds.operation.inner(DType::Float, 100, true) >= 50, "{}", rounds.name);
-            assert!(rounds.operation.inner_with_scalar(DType::Float, 100, true) >= 50);
-        }
+        // Whole numbers one at a time, truth values four.
+        assert_eq!(BinaryOpType::Add.inner(DType::Int, 100, true), 700);
+        assert_eq!(BinaryOpType::LogicalAnd.inner(DType::Bool, 100, true), 125);
+        assert_eq!(BinaryOpType::LessThan.inner(DType::Int, 100, false), 550);
     }
 }

@@ -16,6 +16,15 @@ pub(crate) fn gather(dtype: DType, lookups: u64, columns: u64) -> Cycles {
     Cycles(WORKERS * (16 + lookups.div_ceil(WORKERS) * row))
 }
 
+/// Writes `lookups` rows of `columns` elements: one worker does it all, because rows may repeat
+/// (`MultiUpdate`).
+pub(crate) fn overwrite(dtype: DType, lookups: u64, columns: u64) -> Cycles {
+    if lookups == 0 {
+        return Cycles::ZERO;
+    }
+    Cycles(WORKERS * (16 + lookups * (19 + 3 * columns.div_ceil(vector_width(dtype)))))
+}
+
 /// Adds `lookups` rows of `columns` elements: one worker does it all, because rows may repeat
 /// (`MultiUpdateAdd`).
 pub(crate) fn update(dtype: DType, lookups: u64, columns: u64) -> Cycles {

@@ -8,6 +8,7 @@
 mod cycles;
 mod plan;
 
+pub(crate) use plan::overwriting_plan;
 pub use plan::{SlicePlan, plan};
 
 use super::elementwise;
@@ -281,16 +282,8 @@ impl<'a> MultiSliceLowering<'a> {
             work.push(elementwise::fill("multiUpdateAdd/zero", dtype, &sums));
         }
         let exchange_at = work.phases().len();
-        let mut wanted = self.on_tiles(|part| part.lookups * WORD_BYTES);
         let slices = self.slices().bytes(dtype.bytes());
-        let mut held = self.indices().bytes(WORD_BYTES);
-        if self.plan.rows > 1 {
-            // Every part of the rows looks at all updates.
-            let all = |part: &MultiSliceTilePart| part.lookups * part.columns * dtype.bytes();
-            wanted = add_per_tile(&wanted, &self.on_tiles(all));
-            held = add_per_tile(&held, &slices);
-        }
-        self.exchange(&mut work, "multiUpdateAdd", &wanted, &held);
+        let wanted = self.send_updates(&mut work, "multiUpdateAdd", dtype);
         self.compute(&mut work, "multiUpdateAdd", "MultiUpdateAdd", dtype, |part| {
             cycles::update(dtype, part.lookups, part.columns)
         });
@@ -314,6 +307,37 @@ impl<'a> MultiSliceLowering<'a> {
             self.add_sums(&mut work, &sums, made_at)?;
         }
         Ok(work)
+    }
+
+    /// Adds the exchange of indices and updates; returns what each tile receives.
+    fn send_updates(&self, work: &mut OperationWork, name: &str, dtype: DType) -> TileRuns<Bytes> {
+        let mut wanted = self.on_tiles(|part| part.lookups * WORD_BYTES);
+        let mut held = self.indices().bytes(WORD_BYTES);
+        if self.plan.rows > 1 {
+            // Every part of the rows looks at all updates.
+            let all = |part: &MultiSliceTilePart| part.lookups * part.columns * dtype.bytes();
+            wanted = add_per_tile(&wanted, &self.on_tiles(all));
+            held = add_per_tile(&held, &self.slices().bytes(dtype.bytes()));
+        }
+        self.exchange(work, name, &wanted, &held);
+        wanted
+    }
+
+    /// Puts rows where the rows are that indices name. The plan has one part of the lookups.
+    pub(crate) fn overwrite(&self) -> OperationWork {
+        debug_assert_eq!(
+            self.plan.lookups, 1,
+            "parts of the lookups would have to be put together"
+        );
+        let mut work = OperationWork::default();
+        let dtype = self.embedding.dtype;
+        let wanted = self.send_updates(&mut work, "multiUpdate", dtype);
+        self.compute(&mut work, "multiUpdate", "MultiUpdate", dtype, |part| {
+            cycles::overwrite(dtype, part.lookups, part.columns)
+        });
+        let category = MemoryCategory::Message;
+        self.temporary(&mut work, "multiUpdate/operands", category, wanted, 0);
+        work
     }
 
     /// Updates of narrow type are copied, then cast: sums are kept in floats.

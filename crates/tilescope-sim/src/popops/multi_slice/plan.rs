@@ -41,6 +41,22 @@ fn splits(size: u64, most: u64) -> impl Iterator<Item = (u64, u64)> {
 
 /// The plan that needs the least memory on at most `tiles` tiles.
 pub fn plan(embedding: &MultiSliceParams, tiles: u64, updated: bool) -> SlicePlan {
+    least_memory(embedding, tiles, updated, embedding.lookups)
+}
+
+/// The plan that needs the least memory for rows that overwrite those of the table: what parts of
+/// the lookups wrote could not be put together, so there is one.
+pub(crate) fn overwriting_plan(embedding: &MultiSliceParams, tiles: u64) -> SlicePlan {
+    least_memory(embedding, tiles, true, 1)
+}
+
+/// The plan of at most so many parts of the lookups that needs the least memory.
+fn least_memory(
+    embedding: &MultiSliceParams,
+    tiles: u64,
+    updated: bool,
+    most_lookups: u64,
+) -> SlicePlan {
     let grain = embedding.grain();
     let mut best = (Bytes::MAX, SlicePlan { columns: 1, rows: 1, lookups: 1 });
     for (columns, grains) in splits(embedding.width.div_ceil(grain), tiles) {
@@ -48,7 +64,10 @@ pub fn plan(embedding: &MultiSliceParams, tiles: u64, updated: bool) -> SlicePla
         // memory that is saved.
         let most_rows = embedding.rows.div_ceil(2).min(tiles / columns);
         for (rows, entries) in splits(embedding.rows, most_rows) {
-            for (lookups, each) in splits(embedding.lookups, tiles / (columns * rows)) {
+            for (lookups, each) in {
+                let most = most_lookups.min(tiles / (columns * rows));
+                splits(embedding.lookups, most)
+            } {
                 let plan = SlicePlan { columns, rows, lookups };
                 let cost = SlicePlanMemoryEstimate {
                     embedding,

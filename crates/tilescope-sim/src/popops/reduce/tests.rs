@@ -35,7 +35,7 @@ fn reduce(
 }
 
 fn cycles(work: &OperationWork) -> Cycles {
-    crate::graph_lowering::op_benchmark::cycles(work)
+    work.cycles()
 }
 
 fn dim(size: u64, reduced: bool) -> ReduceDim {

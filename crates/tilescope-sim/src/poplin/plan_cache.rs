@@ -1,8 +1,8 @@
 //! Plans already made. A model repeats its layers, so most lookups hit.
 
-use super::plan::{ConvOptions, ConvPlan};
-use super::{ConvTrainingPlans, plan, plan_convolution, plan_fully_connected};
-use crate::poplin::params::{ConvParams, PlanError};
+use super::params::{ConvParams, PlanError};
+use super::plan_selection::{plan, plan_convolution, plan_fully_connected};
+use super::planner::{ConvOptions, ConvPlan, ConvTrainingPlans};
 use crate::targets::IpuTarget;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};

@@ -1,0 +1,79 @@
+//! `plan_selection = "simulated"`: tried on the whole graph before it is kept.
+
+use super::block_costs;
+use crate::graph::ModelGraph;
+use crate::poplin::PlanCache;
+use crate::poplin::planner::PlanSelection;
+use crate::spec::Spec;
+use tilescope_report::units::Cycles;
+
+/// Cycles of all operations of a micro-batch, with plans chosen both ways.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PlanSelectionTrial {
+    pub estimate: Cycles,
+    pub simulated: Cycles,
+}
+
+impl PlanSelectionTrial {
+    /// Tries both; `None` where the spec asks for the best estimate anyway.
+    pub(crate) fn new(spec: &Spec, graph: &ModelGraph, plans: &PlanCache) -> Option<Self> {
+        if spec.options.library.plan_selection == PlanSelection::Estimate {
+            return None;
+        }
+        let cycles = |selection| {
+            let spec = with_selection(spec, selection);
+            block_costs(&spec, graph, plans).iter().sum()
+        };
+        let [estimate, simulated] = [PlanSelection::Estimate, PlanSelection::Simulated].map(cycles);
+        Some(Self { estimate, simulated })
+    }
+
+    /// The way that takes fewer cycles. A product can be faster by itself and still leave its
+    /// result, or want its operands, where what surrounds it is slower.
+    pub(crate) fn faster(self) -> PlanSelection {
+        if self.simulated < self.estimate {
+            PlanSelection::Simulated
+        } else {
+            PlanSelection::Estimate
+        }
+    }
+}
+
+/// The spec with another selection of plans.
+pub(super) fn with_selection(spec: &Spec, selection: PlanSelection) -> Spec {
+    let mut spec = spec.clone();
+    spec.options.library.plan_selection = selection;
+    spec
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compile::{build_graph, compile};
+    use crate::spec::SpecSource;
+
+    fn spec(overrides: &[&str]) -> Spec {
+        let overrides: Vec<String> = overrides.iter().map(ToString::to_string).collect();
+        let source = SpecSource::find("offload", &overrides).expect("a bundled spec");
+        Spec::build(&source).expect("valid")
+    }
+
+    /// Whatever is chosen, the graph takes no more cycles than with the plans of the best estimate,
+    /// and the report says what both take.
+    #[test]
+    fn what_is_kept_is_no_slower() {
+        let plans = PlanCache::new();
+        let small = ["model.layers=2", "model.width=384"];
+        let given = spec(&small);
+        let (graph, _) = build_graph(&given).expect("a graph");
+        assert_eq!(PlanSelectionTrial::new(&given, &graph, &plans), None);
+
+        let asked = spec(&[&small[..], &["options.plan_selection=simulated"]].concat());
+        let trial = PlanSelectionTrial::new(&asked, &graph, &plans).expect("it is tried");
+        let kept = with_selection(&asked, trial.faster());
+        let cycles: Cycles = block_costs(&kept, &graph, &plans).iter().sum();
+        assert_eq!(cycles, trial.estimate.min(trial.simulated));
+        let notes = compile(&asked).expect("compiles").compilation.notes;
+        assert!(notes.iter().any(|note| note.contains("chosen by simulated cycles")), "{notes:?}");
+    }
+}

@@ -1,0 +1,51 @@
+//! Running sums by a product with a triangular matrix, as PopART has them (popart
+//! willow/src/popx/op/cumsumx.cpp).
+
+use super::Composition;
+use crate::operators::linear_index::unrolled;
+use crate::operators::{CastOp, GraphError, MatMulOp, OperationSink};
+use crate::shape::{DType, TensorId, TensorInfo};
+
+/// Sums of all elements up to each along an axis (ONNX CumSum). Which triangle is summed, with the
+/// element or without, from either end, changes nothing about the work.
+///
+/// # Errors
+/// An axis that is not there.
+pub fn cumulative_sum(
+    graph: &mut dyn OperationSink,
+    name: &str,
+    x: TensorId,
+    axis: usize,
+) -> Result<TensorId, GraphError> {
+    let mut of = Composition { graph, name };
+    let ty = of.ty(x);
+    let rank = ty.shape.len();
+    if axis >= rank {
+        return Err(of.refuse(format!("{ty} has no axis {axis}")));
+    }
+    // The matrix engine has no whole numbers; sums below 2^24 are exact in floats.
+    let dtype = match ty.dtype {
+        DType::Half | DType::Float => ty.dtype,
+        _ => DType::Float,
+    };
+    let numbers = if dtype == ty.dtype { x } else { of.apply("cast", CastOp { to: dtype }, &[x])? };
+    let mut permutation: Vec<usize> = (0..rank).collect();
+    permutation.swap(axis, rank - 1);
+    let turned = of.transpose("turn", numbers, permutation.clone())?;
+    let (length, shape) = (ty.shape[axis], of.ty(turned).shape);
+    let rows = of.reshape("rows", turned, vec![ty.elements().0 / length, length])?;
+    let triangle = TensorInfo::new([length, length], dtype);
+    let triangle = of.graph.constant(&format!("{name}/triangle"), triangle);
+    let sums = of.apply("cumsum_mul", MatMulOp::default(), &[rows, triangle])?;
+    // Whichever comes last is named after the operation.
+    let (casts, turns) = (dtype != ty.dtype, axis + 1 != rank);
+    let last = |is_last: bool, part: &'static str| if is_last { "" } else { part };
+    let mut made = of.reshape(last(!turns && !casts, "unflatten"), sums, shape)?;
+    if turns {
+        made = of.apply(last(!casts, "turnBack"), unrolled(&permutation), &[made])?;
+    }
+    if casts {
+        made = of.apply("", CastOp { to: ty.dtype }, &[made])?;
+    }
+    Ok(made)
+}

@@ -1,0 +1,164 @@
+//! Sums of products by names of axes (ONNX Einsum), as transpositions around one product of groups
+//! of matrices.
+
+use super::Composition;
+use crate::operators::{GraphError, MatMulOp, OperationSink, ReduceOp};
+use crate::popops::reduce::ReduceOperation;
+use crate::shape::TensorId;
+
+/// An operand with a letter for each axis.
+#[derive(Clone, Debug)]
+struct NamedAxes {
+    tensor: TensorId,
+    axes: Vec<char>,
+}
+
+/// The sum of products that `equation` names, `ij,jk->ik`, of operands two at a time, from the left.
+/// An operand names an axis once, and no axis with an ellipsis.
+///
+/// # Errors
+/// Equations of another form, and operands that do not fit.
+pub fn einsum(
+    graph: &mut dyn OperationSink,
+    name: &str,
+    equation: &str,
+    operands: &[TensorId],
+) -> Result<TensorId, GraphError> {
+    let mut of = Composition { graph, name };
+    let (named, result) = parse(&of, equation, operands)?;
+    let mut rest = named.into_iter();
+    let mut made = rest.next().ok_or_else(|| of.refuse("there is nothing to multiply"))?;
+    let mut left: Vec<NamedAxes> = rest.collect();
+    let mut number = 0;
+    while !left.is_empty() {
+        let next = left.remove(0);
+        // Axes that a later operand or the result needs stay; all others are summed here.
+        let later: Vec<char> =
+            left.iter().flat_map(|of| of.axes.clone()).chain(result.clone()).collect();
+        made = multiply(&mut of, &format!("term{number}"), [made, next], &later)?;
+        number += 1;
+    }
+    made = sum_others(&mut of, "sum", made, &result)?;
+    let place = |axis: &char| made.axes.iter().position(|own| own == axis);
+    let permutation: Option<Vec<usize>> = result.iter().map(place).collect();
+    let permutation =
+        permutation.ok_or_else(|| of.refuse("no operand has an axis of the result"))?;
+    let shape = of.ty(made.tensor).shape;
+    let shape = permutation.iter().map(|axis| shape[*axis]).collect();
+    let turned = of.transpose("turn", made.tensor, permutation)?;
+    of.reshape("", turned, shape)
+}
+
+/// The operands with their letters, and the letters of the result.
+fn parse(
+    of: &Composition,
+    equation: &str,
+    operands: &[TensorId],
+) -> Result<(Vec<NamedAxes>, Vec<char>), GraphError> {
+    let refuse = || of.refuse(format!("equation {equation:?} is not simulated"));
+    let text: String = equation.chars().filter(|letter| !letter.is_whitespace()).collect();
+    let (terms, result) = match text.split_once("->") {
+        Some((terms, result)) => (terms.to_string(), result.chars().collect()),
+        None => (text.clone(), implied_result(&text)),
+    };
+    let terms: Vec<Vec<char>> = terms.split(',').map(|term| term.chars().collect()).collect();
+    if terms.len() != operands.len() {
+        return Err(refuse());
+    }
+    let mut sizes: Vec<(char, u64)> = Vec::new();
+    for (term, operand) in terms.iter().zip(operands) {
+        let ty = of.ty(*operand);
+        if term.len() != ty.shape.len() {
+            return Err(refuse());
+        }
+        for (at, (letter, size)) in term.iter().zip(&ty.shape).enumerate() {
+            let known = sizes.iter().find(|(known, _)| known == letter);
+            let differs = known.is_some_and(|(_, known)| known != size);
+            if !letter.is_alphabetic() || term[..at].contains(letter) || differs {
+                return Err(refuse());
+            }
+            sizes.push((*letter, *size));
+        }
+    }
+    let named = terms.into_iter().zip(operands);
+    Ok((named.map(|(axes, tensor)| NamedAxes { tensor: *tensor, axes }).collect(), result))
+}
+
+/// Without an arrow, the result has the letters that come once, in alphabetical order.
+fn implied_result(terms: &str) -> Vec<char> {
+    let letters: Vec<char> = terms.chars().filter(|letter| letter.is_alphabetic()).collect();
+    let once = |letter: &char| letters.iter().filter(|other| *other == letter).count() == 1;
+    let mut result: Vec<char> = letters.iter().copied().filter(once).collect();
+    result.sort_unstable();
+    result
+}
+
+/// Sums an operand over the axes that nobody needs.
+fn sum_others(
+    of: &mut Composition,
+    part: &str,
+    operand: NamedAxes,
+    needed: &[char],
+) -> Result<NamedAxes, GraphError> {
+    let axes: Vec<usize> =
+        (0..operand.axes.len()).filter(|axis| !needed.contains(&operand.axes[*axis])).collect();
+    if axes.is_empty() {
+        return Ok(operand);
+    }
+    let sum = ReduceOp::new(ReduceOperation::Add, axes);
+    let tensor = of.apply(part, sum, &[operand.tensor])?;
+    let axes = operand.axes.into_iter().filter(|axis| needed.contains(axis)).collect();
+    Ok(NamedAxes { tensor, axes })
+}
+
+/// The product of two operands: axes of both that are needed later are groups, those of both that
+/// are not are summed over, all others are rows or columns.
+fn multiply(
+    of: &mut Composition,
+    part: &str,
+    [a, b]: [NamedAxes; 2],
+    later: &[char],
+) -> Result<NamedAxes, GraphError> {
+    let with = |other: &NamedAxes| -> Vec<char> { [later, &other.axes].concat() };
+    let (needed_a, needed_b) = (with(&b), with(&a));
+    let a = sum_others(of, &format!("{part}/sumA"), a, &needed_a)?;
+    let b = sum_others(of, &format!("{part}/sumB"), b, &needed_b)?;
+    let both = |axis: &&char| b.axes.contains(axis);
+    let groups: Vec<char> =
+        a.axes.iter().filter(both).filter(|axis| later.contains(axis)).copied().collect();
+    let summed: Vec<char> =
+        a.axes.iter().filter(both).filter(|axis| !later.contains(axis)).copied().collect();
+    let alone = |own: &NamedAxes, other: &NamedAxes| -> Vec<char> {
+        own.axes.iter().filter(|axis| !other.axes.contains(axis)).copied().collect()
+    };
+    let (rows, columns) = (alone(&a, &b), alone(&b, &a));
+    let x = matrices(of, &format!("{part}/a"), &a, [&groups, &rows, &summed])?;
+    let w = matrices(of, &format!("{part}/b"), &b, [&groups, &summed, &columns])?;
+    let product = of.apply(&format!("{part}/product"), MatMulOp::default(), &[x, w])?;
+    let size = |axis: &char| {
+        let own = |of_one: &NamedAxes, of: &Composition| {
+            let at = of_one.axes.iter().position(|own| own == axis)?;
+            Some(of.ty(of_one.tensor).shape[at])
+        };
+        own(&a, of).or_else(|| own(&b, of)).unwrap_or(1)
+    };
+    let axes = [groups, rows, columns].concat();
+    let shape = axes.iter().map(size).collect();
+    Ok(NamedAxes { tensor: of.reshape(&format!("{part}/made"), product, shape)?, axes })
+}
+
+/// An operand as groups of matrices of the axes that are named.
+fn matrices(
+    of: &mut Composition,
+    part: &str,
+    operand: &NamedAxes,
+    order: [&[char]; 3],
+) -> Result<TensorId, GraphError> {
+    let shape = of.ty(operand.tensor).shape;
+    let place = |axis: &char| operand.axes.iter().position(|own| own == axis);
+    let sizes =
+        order.map(|axes| axes.iter().filter_map(place).map(|axis| shape[axis]).product::<u64>());
+    let permutation = order.iter().flat_map(|axes| axes.iter().filter_map(place)).collect();
+    let turned = of.transpose(&format!("{part}/turn"), operand.tensor, permutation)?;
+    of.reshape(&format!("{part}/matrices"), turned, sizes.to_vec())
+}

@@ -1,0 +1,137 @@
+//! Gathers and scatters of elements and of slices, through lookups in a table of one column or of
+//! the slices (popart willow/src/popx/op/{gatherx,scatterx,scatterutilx}.cpp).
+
+use super::Composition;
+use crate::operators::linear_index::{along_axis, of_coordinates, rolled, unrolled};
+use crate::operators::{EmbeddingOp, GraphError, OperationSink, ScatterOp, ScatterUpdate};
+use crate::poputil::list_length;
+use crate::shape::{TensorId, TensorInfo};
+
+/// Whether indices along `axis` fit into `data`: as many dimensions, none but the axis longer.
+fn fits_along(data: &TensorInfo, indices: &TensorInfo, axis: usize) -> bool {
+    let mut sizes = data.shape.iter().zip(&indices.shape).enumerate();
+    axis < data.shape.len()
+        && data.shape.len() == indices.shape.len()
+        && sizes.all(|(at, (data, indices))| at == axis || indices <= data)
+}
+
+/// Elements of `data` whose index along `axis` is that of `indices`, in the shape of these
+/// (ONNX GatherElements).
+///
+/// # Errors
+/// Operands that do not fit together.
+pub fn gather_elements(
+    graph: &mut dyn OperationSink,
+    name: &str,
+    [data, indices]: [TensorId; 2],
+    axis: usize,
+) -> Result<TensorId, GraphError> {
+    let mut of = Composition { graph, name };
+    let (ty, shape) = (of.ty(data), of.ty(indices).shape);
+    if !fits_along(&ty, &of.ty(indices), axis) {
+        return Err(of.refuse(format!("{} does not index axis {axis} of {ty}", of.ty(indices))));
+    }
+    let places = along_axis(of.graph, name, (indices, axis), &ty)?;
+    let roll = rolled(ty.shape.len(), axis);
+    let table = of.transpose("roll", data, roll.clone())?;
+    let table = of.reshape("table", table, vec![ty.elements().0, 1])?;
+    let found = of.apply("lookup", EmbeddingOp::default(), &[table, places])?;
+    let turned = roll.iter().map(|old| shape[*old]).collect();
+    if axis == 0 {
+        return of.reshape("", found, turned);
+    }
+    let found = of.reshape("found", found, turned)?;
+    of.apply("", unrolled(&roll), &[found])
+}
+
+/// Slices of `data` at the coordinates along the last axis of `indices`, behind `batch` leading
+/// dimensions that both share (ONNX GatherND).
+///
+/// # Errors
+/// Operands that do not fit together.
+pub fn gather_nd(
+    graph: &mut dyn OperationSink,
+    name: &str,
+    [data, indices]: [TensorId; 2],
+    batch: usize,
+) -> Result<TensorId, GraphError> {
+    let mut of = Composition { graph, name };
+    let (table, places, shape) = coordinate_table(&mut of, [data, indices], batch)?;
+    let found = of.apply("lookup", EmbeddingOp::default(), &[table, places])?;
+    of.reshape("", found, shape)
+}
+
+/// The tensor as a table of what coordinates name, the rows of it, and the shape of all of them.
+fn coordinate_table(
+    of: &mut Composition,
+    [data, indices]: [TensorId; 2],
+    batch: usize,
+) -> Result<(TensorId, TensorId, Vec<u64>), GraphError> {
+    let (ty, places) = (of.ty(data), of.ty(indices));
+    let coordinates = places.shape.last().map_or(0, |count| list_length(*count));
+    let named = batch.saturating_add(coordinates);
+    let leads = batch < places.shape.len() && ty.shape.get(..batch) == places.shape.get(..batch);
+    if coordinates == 0 || named > ty.shape.len() || !leads {
+        return Err(of.refuse(format!("{places} does not index {ty}")));
+    }
+    let (rows, width) = ty.shape.split_at(named);
+    let shape = [&places.shape[..places.shape.len() - 1], width].concat();
+    let table = vec![rows.iter().product(), width.iter().product()];
+    let places = of_coordinates(of.graph, of.name, indices, batch)?;
+    Ok((of.reshape("table", data, table)?, places, shape))
+}
+
+/// `data` with elements of `updates` where the index along `axis` is that of `indices` (ONNX
+/// ScatterElements): of data, indices and updates.
+///
+/// # Errors
+/// Operands that do not fit together.
+pub fn scatter_elements(
+    graph: &mut dyn OperationSink,
+    name: &str,
+    [data, indices, updates]: [TensorId; 3],
+    (axis, update): (usize, ScatterUpdate),
+) -> Result<TensorId, GraphError> {
+    let mut of = Composition { graph, name };
+    let (ty, numbers) = (of.ty(data), of.ty(indices));
+    if !fits_along(&ty, &numbers, axis) || of.ty(updates).shape != numbers.shape {
+        return Err(of.refuse(format!("{numbers} does not index axis {axis} of {ty}")));
+    }
+    let places = along_axis(of.graph, name, (indices, axis), &ty)?;
+    let roll = rolled(ty.shape.len(), axis);
+    let table = of.transpose("roll", data, roll.clone())?;
+    let table = of.reshape("table", table, vec![ty.elements().0, 1])?;
+    let rows = of.transpose("rollUpdates", updates, roll.clone())?;
+    let rows = of.reshape("rows", rows, vec![numbers.elements().0, 1])?;
+    let made = of.apply("scatter", ScatterOp(update), &[table, places, rows])?;
+    let turned = roll.iter().map(|old| ty.shape[*old]).collect();
+    if axis == 0 {
+        return of.reshape("", made, turned);
+    }
+    let made = of.reshape("made", made, turned)?;
+    of.apply("", unrolled(&roll), &[made])
+}
+
+/// `data` with slices of `updates` at the coordinates along the last axis of `indices` (ONNX
+/// ScatterND): of data, indices and updates.
+///
+/// # Errors
+/// Operands that do not fit together.
+pub fn scatter_nd(
+    graph: &mut dyn OperationSink,
+    name: &str,
+    [data, indices, updates]: [TensorId; 3],
+    update: ScatterUpdate,
+) -> Result<TensorId, GraphError> {
+    let mut of = Composition { graph, name };
+    let (table, places, shape) = coordinate_table(&mut of, [data, indices], 0)?;
+    if of.ty(updates).shape != shape {
+        let updates = of.ty(updates);
+        return Err(of.refuse(format!("{updates} is not what the indices name")));
+    }
+    let [count, width] = [of.ty(places).elements().0, of.ty(table).shape[1]];
+    let rows = of.reshape("rows", updates, vec![count, width])?;
+    let made = of.apply("scatter", ScatterOp(update), &[table, places, rows])?;
+    let whole = of.ty(data).shape;
+    of.reshape("", made, whole)
+}

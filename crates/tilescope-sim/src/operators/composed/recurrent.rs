@@ -1,0 +1,73 @@
+//! A layer of simple recurrent cells (ONNX RNN): the products with the input of all steps at once,
+//! then step by step the product with the output before, the sum and the function (popart
+//! willow/src/popx/op/rnnx.cpp over poplibs lib/popnn/Rnn.cpp).
+
+use super::Composition;
+use crate::operators::{
+    ActivationOp, AddBiasOp, BinaryOp, ConcatOp, GraphError, MatMulOp, OperationSink, SliceOp,
+};
+use crate::popnn::NonLinearityType;
+use crate::shape::TensorId;
+
+/// The tensors of a layer.
+#[derive(Clone, Copy, Debug)]
+pub struct SimpleRnn {
+    /// The sequence `[steps, batch, input]`.
+    pub sequence: TensorId,
+    /// Weights of the input, `[input, output]`.
+    pub input_weights: TensorId,
+    /// Weights of the output before, `[output, output]`.
+    pub recurrent_weights: TensorId,
+    /// `[output]`
+    pub bias: Option<TensorId>,
+    /// The output before the first step, `[batch, output]`; zeros if there is none.
+    pub initial: Option<TensorId>,
+    /// Whether the function is the larger of zero and the sum; else the hyperbolic tangent.
+    pub relu: bool,
+}
+
+/// The outputs of all steps, `[steps, batch, output]`.
+///
+/// # Errors
+/// Operands that do not fit together.
+pub fn simple_rnn(
+    graph: &mut dyn OperationSink,
+    name: &str,
+    layer: SimpleRnn,
+) -> Result<TensorId, GraphError> {
+    let mut of = Composition { graph, name };
+    let ty = of.ty(layer.sequence);
+    let [steps, batch, input] = ty.shape[..] else {
+        return Err(of.refuse(format!("expected [steps, batch, input], found {ty}")));
+    };
+    let output = of.ty(layer.recurrent_weights).shape.last().copied().unwrap_or(1);
+    let rows = of.reshape("rows", layer.sequence, vec![steps * batch, input])?;
+    let mut weighted =
+        of.apply("weightInput", MatMulOp::default(), &[rows, layer.input_weights])?;
+    if let Some(bias) = layer.bias {
+        weighted = of.apply("addBias", AddBiasOp { axis: 1 }, &[weighted, bias])?;
+    }
+    let function = match layer.relu {
+        true => NonLinearityType::Relu,
+        false => NonLinearityType::Tanh,
+    };
+    let (mut before, mut outputs) = (layer.initial, Vec::new());
+    for step in 0..steps {
+        let part = |part: &str| format!("step{step}/{part}");
+        let range = step * batch..(step + 1) * batch;
+        let mut sum = of.apply(&part("input"), SliceOp { axis: 0, range }, &[weighted])?;
+        if let Some(state) = before {
+            let operands = [state, layer.recurrent_weights];
+            let product = of.apply(&part("weightState"), MatMulOp::default(), &operands)?;
+            sum = of.apply(&part("sum"), BinaryOp::ADD, &[product, sum])?;
+        }
+        let state = of.apply(&part("output"), ActivationOp(function), &[sum])?;
+        outputs.push(state);
+        before = Some(state);
+    }
+    let all = match outputs[..] {
+        [one] => one,
+        _ => of.apply("outputs", ConcatOp { axis: 0 }, &outputs)?,
+    };
+    of.reshape("", all, vec![steps, batch, output])
+}

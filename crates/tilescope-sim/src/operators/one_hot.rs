@@ -1,0 +1,56 @@
+//! Indices as rows with a one in the place that the index says (ONNX OneHot, popops `encodeOneHot`).
+
+use super::{
+    GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
+    Operator, ShapeError, expect_operands,
+};
+use crate::poplar::work::OperationWork;
+use crate::popops::one_hot;
+use crate::shape::{DType, TensorId, TensorInfo};
+
+/// Indices of any shape with an axis of `depth` behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct OneHotOp {
+    /// Places of a row.
+    pub depth: u64,
+    /// Element type of the rows.
+    pub dtype: DType,
+}
+
+impl Operator for OneHotOp {
+    fn kind(&self) -> &'static str {
+        "one_hot"
+    }
+
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
+        expect_operands(inputs, 1)?;
+        if inputs[0].dtype != DType::Int {
+            return Err(ShapeError(format!("indices are whole numbers, not {}", inputs[0])));
+        }
+        let shape = [&inputs[0].shape[..], &[self.depth]].concat();
+        Ok(vec![TensorInfo::new(shape, self.dtype)])
+    }
+
+    fn flops(&self, _: &[TensorInfo], _: &[TensorInfo]) -> u64 {
+        0
+    }
+
+    /// Nothing reaches indices.
+    fn differentiate(&self, _: &mut GradientBuilder) -> Result<Vec<Option<TensorId>>, GraphError> {
+        Ok(vec![None])
+    }
+
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &NodeOperands,
+    ) -> Result<LoweredOperation, LoweringError> {
+        let labels = lowering.layout_or_linear(node.inputs[0]);
+        let count = lowering.tensor_type(node.inputs[0]).elements();
+        let rows = TensorInfo::new([count.0, self.depth], self.dtype);
+        let layout = lowering.layout_or_linear(node.outputs[0]);
+        let mut work = OperationWork::default();
+        one_hot::encode(&mut work, &lowering.machine, &rows, &labels, &layout, "OneHot");
+        Ok(work.into())
+    }
+}

@@ -1,0 +1,92 @@
+//! A tensor with a constant around it (ONNX Pad, popops `pad`). Reflected and repeated edges are
+//! [`super::TakeOp`].
+
+use super::{
+    GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
+    Operator, ShapeError, SliceOp, expect_operands,
+};
+use crate::popops::{elementwise, relayout};
+use crate::poputil::tensor_layout::TensorLayout;
+use crate::shape::{TensorId, TensorInfo};
+
+/// Elements of one value before and behind those of the operand, along each axis. Which value
+/// changes nothing about the work.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct PadOp {
+    /// Elements before the first one of each axis.
+    pub before: Vec<u64>,
+    /// Elements behind the last one of each axis.
+    pub behind: Vec<u64>,
+}
+
+impl PadOp {
+    /// The operand's part of a padded tensor of `shape` that lies like `whole`.
+    fn inner(&self, shape: &[u64], whole: &TensorLayout) -> TensorLayout {
+        let (mut shape, mut inner) = (shape.to_vec(), whole.clone());
+        for (axis, (before, behind)) in self.before.iter().zip(&self.behind).enumerate() {
+            let range = *before..shape[axis] - behind;
+            inner = inner.slice(&shape, axis, range.clone());
+            shape[axis] = range.end - range.start;
+        }
+        inner
+    }
+}
+
+impl Operator for PadOp {
+    fn kind(&self) -> &'static str {
+        "pad"
+    }
+
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
+        expect_operands(inputs, 1)?;
+        let rank = inputs[0].shape.len();
+        let refuse = || ShapeError(format!("{} cannot be padded so", inputs[0]));
+        if self.before.len() != rank || self.behind.len() != rank {
+            return Err(refuse());
+        }
+        let sizes = inputs[0].shape.iter().zip(self.before.iter().zip(&self.behind));
+        let padded = sizes.map(|(size, (before, behind))| {
+            size.checked_add(*before).and_then(|sum| sum.checked_add(*behind))
+        });
+        let shape: Option<Vec<u64>> = padded.collect();
+        Ok(vec![TensorInfo::new(shape.ok_or_else(refuse)?, inputs[0].dtype)])
+    }
+
+    fn flops(&self, _: &[TensorInfo], _: &[TensorInfo]) -> u64 {
+        0
+    }
+
+    fn differentiate(
+        &self,
+        backward: &mut GradientBuilder,
+    ) -> Result<Vec<Option<TensorId>>, GraphError> {
+        let mut gradient = backward.gradient()?;
+        let shape = backward.input_type(0).shape;
+        for (axis, size) in shape.into_iter().enumerate() {
+            if self.before[axis] + self.behind[axis] > 0 {
+                let range = self.before[axis]..self.before[axis] + size;
+                let part = format!("grad/axis{axis}");
+                gradient = backward.apply(&part, SliceOp { axis, range }, &[gradient])?;
+            }
+        }
+        Ok(vec![Some(gradient)])
+    }
+
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &NodeOperands,
+    ) -> Result<LoweredOperation, LoweringError> {
+        let output = lowering.tensor_type(node.outputs[0]).clone();
+        let whole = lowering.layout_or_linear(node.outputs[0]);
+        let inner = self.inner(&output.shape, &whole);
+        let mut work = lowering.relayout_tensor(node.inputs[0], &inner, "Pad");
+        let innermost = lowering.tensor_type(node.inputs[0]).shape.last().copied().unwrap_or(1);
+        work.push(relayout::copy("Pad", output.dtype, &inner.elements, innermost));
+        let padding = whole.elements.zip(&inner.elements, |all, kept| all - kept.min(all));
+        if !padding.total().is_zero() {
+            work.push(elementwise::fill("Pad/padding", output.dtype, &padding));
+        }
+        Ok(work.into())
+    }
+}

@@ -1,0 +1,362 @@
+//! All operators on small, odd and large operands: what they lower to conserves bytes and elements,
+//! and gradients have the shape of their operands.
+
+use super::*;
+use crate::graph::{GraphBuilder, ModelGraph, TrainingConfig};
+use crate::graph_lowering::GraphLowering;
+use crate::poplar::work::WorkPhaseKind;
+use crate::poplin::PlanCache;
+use crate::poplin::planner::PoplibsOptions;
+use crate::popnn::NonLinearityType;
+use crate::popnn::pool::PoolingType;
+use crate::popops::elementwise::{BinaryOpType, UnaryOpType};
+use crate::popops::reduce::{ReduceOperation, ReduceResultUse};
+use crate::shape::{DType, TensorRole};
+use crate::targets::{IpuTarget, MK2};
+use std::borrow::Borrow;
+use std::collections::BTreeSet;
+
+/// An operator, its operands, and whether it can be differentiated.
+struct OperatorCase {
+    operator: Arc<dyn Operator>,
+    operands: Vec<TensorInfo>,
+    has_gradient: bool,
+}
+
+/// Sizes of operands: batch, rows and columns.
+const SIZES: [[u64; 3]; 3] = [[1, 2, 2], [3, 7, 13], [4, 96, 520]];
+
+struct OperatorCases(Vec<OperatorCase>);
+
+impl OperatorCases {
+    fn add(
+        &mut self,
+        operator: impl Operator + 'static,
+        operands: impl IntoIterator<Item = impl Borrow<TensorInfo>>,
+        gradient: bool,
+    ) {
+        let operands = operands.into_iter().map(|ty| ty.borrow().clone()).collect();
+        let operator: Arc<dyn Operator> = Arc::new(operator);
+        self.0.push(OperatorCase { operator, operands, has_gradient: gradient });
+    }
+
+    fn of([batch, rows, columns]: [u64; 3], dtype: DType) -> Vec<OperatorCase> {
+        let mut cases = Self(Vec::new());
+        let ty = |shape: &[u64]| TensorInfo::new(shape, dtype);
+        let int = |shape: &[u64]| TensorInfo::new(shape, DType::Int);
+        let truth = |shape: &[u64]| TensorInfo::new(shape, DType::Bool);
+        let (cube, matrix) = (ty(&[batch, rows, columns]), ty(&[rows, columns]));
+        cases.elementwise(&cube, &truth(&[batch, rows, columns]));
+        cases.repeated(&cube);
+        cases.add(ReshapeOp { shape: vec![batch * columns, rows] }, [&cube], true);
+        cases.add(TransposeOp { permutation: vec![2, 0, 1] }, [&cube], true);
+        cases.add(ConcatOp { axis: 1 }, &[cube.clone(), cube.clone()], true);
+        let sizes = vec![1, columns - 1];
+        cases.add(SplitOp { axis: 2, sizes }, [&cube], false);
+        cases.add(SliceOp { axis: 1, range: 1..rows }, [&cube], true);
+        cases.add(TakeOp::stepped(1, 0, 2, rows.div_ceil(2)), [&cube], true);
+        cases.add(TakeOp::stepped(2, columns - 1, -1, columns), [&cube], true);
+        let indices = (0..2 * rows).map(|row| row / 2).collect();
+        cases.add(TakeOp { axis: 1, indices }, [&cube], true);
+        let pad = PadOp { before: vec![0, 1, 3], behind: vec![0, 2, 0] };
+        cases.add(pad, [&cube], true);
+        let repeat = RepeatOp { ty: cube.clone(), axes: vec![0] };
+        cases.add(repeat, [&matrix], true);
+        for operation in [
+            ReduceOperation::Add,
+            ReduceOperation::SquareAdd,
+            ReduceOperation::Multiply,
+            ReduceOperation::Max,
+            ReduceOperation::Min,
+            ReduceOperation::LogAdd,
+        ] {
+            cases.add(ReduceOp::new(operation, vec![1]), [&cube], true);
+        }
+        let logic = ReduceOp::new(ReduceOperation::Or, vec![0, 2]);
+        cases.add(logic, [truth(&[batch, rows, columns])], false);
+        let update = ReduceResultUse { update: true, scaled: false };
+        let sum = ReduceOp { operation: ReduceOperation::Add, axes: vec![0], result: update };
+        cases.add(sum, &[cube.clone(), matrix.clone()], false);
+        for largest in [true, false] {
+            cases.add(ArgExtremaOp { axis: 2, largest }, [&cube], false);
+            cases.add(ArgExtremaOp { axis: 1, largest }, [&cube], false);
+            cases.add(TopKOp { axis: 2, k: columns.min(5), largest }, [&cube], true);
+        }
+        cases.add(TopKOp { axis: 1, k: 1, largest: true }, [&cube], true);
+        cases.add(OneHotOp { depth: columns, dtype }, [int(&[batch, rows])], false);
+        for distribution in
+            [RandomDistribution::Uniform, RandomDistribution::Normal, RandomDistribution::Bernoulli]
+        {
+            cases.add(RandomOp { distribution, ty: cube.clone() }, Vec::<TensorInfo>::new(), false);
+        }
+        let lookups = int(&[batch, 5]);
+        let found = ty(&[batch, 5, columns]);
+        cases.add(EmbeddingOp::default(), &[matrix.clone(), lookups.clone()], true);
+        for update in [ScatterUpdate::Replace, ScatterUpdate::Add] {
+            let operands = [matrix.clone(), lookups.clone(), found.clone()];
+            cases.add(ScatterOp(update), &operands, true);
+        }
+        cases.add(MultiUpdateAddOp, &[matrix.clone(), lookups, found], false);
+        cases.layers([batch, rows, columns], dtype);
+        cases.0
+    }
+
+    /// Functions of every element.
+    fn elementwise(&mut self, x: &TensorInfo, condition: &TensorInfo) {
+        use UnaryOpType as U;
+        let pair = [x.clone(), x.clone()];
+        for operation in [
+            U::Absolute,
+            U::Asin,
+            U::Cos,
+            U::Erf,
+            U::Exp,
+            U::ExpMinusOne,
+            U::GeluErf,
+            U::Inverse,
+            U::Log,
+            U::LogOnePlus,
+            U::Negate,
+            U::Relu,
+            U::Rsqrt,
+            U::Sigmoid,
+            U::Sin,
+            U::Sqrt,
+            U::Square,
+            U::Tan,
+            U::Tanh,
+        ] {
+            self.add(UnaryOp(operation), &pair[..1], true);
+        }
+        for operation in [U::Ceil, U::Floor, U::Round, U::Signum, U::IsFinite, U::IsInf, U::IsNan] {
+            self.add(UnaryOp(operation), &pair[..1], false);
+        }
+        self.add(UnaryOp(U::LogicalNot), std::slice::from_ref(condition), false);
+        for function in [
+            NonLinearityType::Relu,
+            NonLinearityType::Sigmoid,
+            NonLinearityType::Tanh,
+            NonLinearityType::Gelu,
+            NonLinearityType::Swish,
+        ] {
+            self.add(ActivationOp(function), &pair[..1], true);
+        }
+        self.add(ScaleOp(0.5), &pair[..1], true);
+        self.add(DropoutOp, &pair[..1], true);
+        self.add(ClampOp::new(0.0, 6.0), &pair[..1], true);
+        for operation in DIFFERENTIABLE {
+            self.add(ScalarOp::new(operation, 3.0), &pair[..1], operation != BinaryOpType::Atan2);
+        }
+        self.add(ScalarOp::new(BinaryOpType::LessThan, 3.0), &pair[..1], false);
+        let other = if x.dtype == DType::Half { DType::Float } else { DType::Half };
+        self.add(CastOp { to: other }, &pair[..1], true);
+        self.add(SoftmaxOp { axis: 2, log: false }, &pair[..1], true);
+        self.add(SoftmaxOp { axis: 1, log: true }, &pair[..1], true);
+    }
+
+    /// Operations of operands of several shapes.
+    fn repeated(&mut self, x: &TensorInfo) {
+        let [batch, rows, columns] = x.shape[..] else { panic!("three dimensions") };
+        let of = |dtype: DType| {
+            let ty = |shape: &[u64]| TensorInfo::new(shape, dtype);
+            [
+                [x.shape.clone(), x.shape.clone()],
+                [x.shape.clone(), vec![columns]],
+                [x.shape.clone(), vec![]],
+                [vec![rows, 1], x.shape.clone()],
+                [vec![batch, 1, columns], vec![rows, 1]],
+            ]
+            .map(|shapes| shapes.map(|shape| ty(&shape)))
+        };
+        for operation in DIFFERENTIABLE {
+            for operands in of(x.dtype) {
+                self.add(BinaryOp(operation), &operands, operation != BinaryOpType::Remainder);
+            }
+        }
+        for operands in of(DType::Int) {
+            self.add(BinaryOp(BinaryOpType::BitwiseAnd), &operands, false);
+        }
+        for operation in [BinaryOpType::Equal, BinaryOpType::NotEqual, BinaryOpType::GreaterThan] {
+            for operands in of(x.dtype) {
+                self.add(BinaryOp(operation), &operands, false);
+            }
+        }
+        for [a, b] in of(x.dtype) {
+            let condition = TensorInfo::new(&b.shape[..], DType::Bool);
+            self.add(SelectOp, &[condition, a, b], true);
+        }
+        let scalar = TensorInfo::new([1], x.dtype);
+        let condition = TensorInfo::new(&x.shape[..], DType::Bool);
+        self.add(SelectOp, &[condition, scalar.clone(), scalar], true);
+        let one = TensorInfo::new([], DType::Bool);
+        self.add(SelectOp, &[one, x.clone(), x.clone()], true);
+    }
+
+    /// Layers with weights, poolings and norms.
+    fn layers(&mut self, [batch, rows, columns]: [u64; 3], dtype: DType) {
+        let ty = |shape: &[u64]| TensorInfo::new(shape, dtype);
+        let image = ty(&[batch, 4, rows + 2, columns + 2]);
+        let channels = ty(&[4]);
+        self.add(ConvOp::square(1, 1), &[image.clone(), ty(&[8, 4, 3, 3])], true);
+        self.add(PoolOp::max(2, 2, 0), [&image], true);
+        let window = PoolWindow { kernel: 3, stride: 2, before: 1, behind: 2 };
+        for kind in [PoolingType::Average, PoolingType::Sum] {
+            self.add(PoolOp { kind, windows: vec![window; 2] }, [&image], true);
+        }
+        let affine = [image.clone(), channels.clone(), channels.clone()];
+        self.add(GroupNormOp { groups: 2 }, &affine, true);
+        self.add(BatchNormOp, [&affine[..], &affine[1..]].concat(), true);
+        self.add(AddBiasOp { axis: 1 }, &affine[..2], true);
+        let x = ty(&[batch * rows, columns]);
+        self.add(LayerNormOp, &[x.clone(), ty(&[columns]), ty(&[columns])], true);
+        self.add(MatMulOp::default(), &[x, ty(&[columns, 8])], true);
+        let labels = TensorInfo::new([batch * rows], DType::Int);
+        self.add(NllOp, &[ty(&[batch * rows, columns]), labels.clone()], true);
+        self.add(CrossEntropyOp, &[ty(&[batch * rows, columns]), labels], true);
+        let sequence = ty(&[rows, batch, columns]);
+        let weights = |units: u64| [ty(&[columns + 8, units * 8]), ty(&[units, 8])];
+        let operands = |units| [&[sequence.clone()][..], &weights(units)].concat();
+        self.add(RnnOp::lstm(8, true), operands(4), true);
+        self.add(RnnOp::gru(8, true), operands(3), true);
+    }
+}
+
+/// Binary operations with a gradient.
+const DIFFERENTIABLE: [BinaryOpType; 9] = [
+    BinaryOpType::Add,
+    BinaryOpType::Subtract,
+    BinaryOpType::Multiply,
+    BinaryOpType::Divide,
+    BinaryOpType::Maximum,
+    BinaryOpType::Minimum,
+    BinaryOpType::Power,
+    BinaryOpType::Remainder,
+    BinaryOpType::Atan2,
+];
+
+impl OperatorCase {
+    fn label(&self) -> String {
+        let operands: Vec<String> = self.operands.iter().map(TensorInfo::to_string).collect();
+        format!("{:?} of {}", self.operator, operands.join(", "))
+    }
+
+    /// The operator on operands of a role, and a loss that depends on its first result.
+    fn graph(&self, role: TensorRole) -> ModelGraph {
+        let mut graph = GraphBuilder::new();
+        graph.block("block");
+        let mut operands = Vec::new();
+        for (number, ty) in self.operands.iter().enumerate() {
+            let is_number = matches!(ty.dtype, DType::Half | DType::Float);
+            let role = if is_number { role } else { TensorRole::Input };
+            operands.push(graph.tensor(&format!("operand{number}"), ty.clone(), role));
+        }
+        let made = graph.add("node", Arc::clone(&self.operator), &operands);
+        let made = made.unwrap_or_else(|error| panic!("{}: {error}", self.label()));
+        let is_loss = matches!(self.operator.kind(), "nll" | "cross_entropy");
+        let number = |ty: &TensorInfo| matches!(ty.dtype, DType::Half | DType::Float);
+        if let Some(result) = made.first().filter(|result| number(graph.tensor_type(**result))) {
+            let loss = if is_loss {
+                *result
+            } else {
+                let count = graph.tensor_type(*result).elements().0;
+                let rows = ReshapeOp { shape: vec![count, 1] };
+                let rows = graph.apply("rows", rows, &[*result]).expect("as many elements");
+                let labels = TensorInfo::new([count], DType::Int);
+                let labels = graph.tensor("labels", labels, TensorRole::Input);
+                graph.apply("loss", CrossEntropyOp, &[rows, labels]).expect("labels fit")
+            };
+            graph.loss(loss);
+        }
+        graph.finish()
+    }
+
+    /// The trained graph of it.
+    fn trained(&self) -> Result<ModelGraph, GraphError> {
+        let optimizer = Optimizer::Sgd;
+        let training = TrainingConfig { optimizer, accumulate: false, loss_scaling: 1.0 };
+        self.graph(TensorRole::Parameter).train(training)
+    }
+}
+
+/// Lowers a graph, and checks that exchanges deliver what they send, that results lie on tiles as a
+/// whole, and that temporaries end with their operation. Returns the types of its operators.
+fn check_lowering(graph: &ModelGraph, label: &str) -> BTreeSet<String> {
+    let (planning, plans) = (PoplibsOptions::default(), PlanCache::new());
+    let machine = IpuTarget::all_tiles_of(MK2);
+    let mut context = LoweringContext::new(&graph.tensors, machine, true, &planning, &plans);
+    let mut lowering = GraphLowering::new(graph, &mut context);
+    let mut kinds = BTreeSet::new();
+    for node in &graph.nodes {
+        let place = || format!("{label}, {}: {:?}", node.name, node.operator);
+        let lowered = lowering.lower(node).unwrap_or_else(|error| panic!("{}: {error}", place()));
+        for (phase, _) in lowered.work.phases() {
+            let WorkPhaseKind::Exchange { traffic, .. } = &phase.kind else { continue };
+            let received = traffic.map(|tile| tile.bytes_in).total();
+            let delivered = traffic.map(|tile| tile.bytes_delivered).total();
+            assert_eq!(received, delivered, "{}, {}", place(), phase.name);
+        }
+        let phases = lowered.work.phases().len();
+        let ends = |of: &crate::poplar::work::TemporaryVariable| of.live.end <= phases + 1;
+        assert!(lowered.work.temporaries.iter().all(ends), "{}", place());
+        for output in &node.outputs {
+            let held = lowering.context.layout(*output).map(|layout| layout.elements.total());
+            let elements = lowering.context.tensor_type(*output).elements();
+            assert_eq!(held, Some(elements), "{}", place());
+        }
+        let name = format!("{:?}", node.operator);
+        kinds.insert(name.split(|of: char| !of.is_alphanumeric()).next().unwrap_or("").to_string());
+    }
+    kinds
+}
+
+#[test]
+fn operators_lower_and_differentiate_on_all_shapes() {
+    let mut kinds = BTreeSet::new();
+    for sizes in SIZES {
+        for dtype in [DType::Half, DType::Float] {
+            for case in OperatorCases::of(sizes, dtype) {
+                let label = case.label();
+                kinds.extend(check_lowering(&case.graph(TensorRole::Activation), &label));
+                match case.trained() {
+                    Ok(trained) => {
+                        assert!(case.has_gradient, "{label} has a gradient");
+                        kinds.extend(check_lowering(&trained, &label));
+                        for parameter in trained.with_role(TensorRole::Parameter) {
+                            let name = format!("{}/sgd", trained.tensor(parameter).name);
+                            let updated = trained.nodes.iter().any(|node| {
+                                node.name.starts_with(&trained.tensor(parameter).name)
+                                    && node.inputs.contains(&parameter)
+                            });
+                            assert!(updated, "{label}: {name}");
+                        }
+                    }
+                    Err(error) => {
+                        assert!(!case.has_gradient, "{label}: {error}");
+                        let problem = error.to_string();
+                        let says = ["no gradient", "no loss", "does not"];
+                        assert!(says.iter().any(|of| problem.contains(of)), "{label}: {problem}");
+                    }
+                }
+            }
+        }
+    }
+    let missing: Vec<String> = operators_of_the_source().difference(&kinds).cloned().collect();
+    assert!(missing.is_empty(), "no case for {missing:?}");
+}
+
+/// Operators that other tests lower: of layers split over IPUs, of fields, of optimisers, and those
+/// that programs bring themselves.
+const ELSEWHERE: &[&str] = &[];
+
+/// Names of all types that are operators.
+fn operators_of_the_source() -> BTreeSet<String> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/operators");
+    let mut names = BTreeSet::new();
+    for file in std::fs::read_dir(folder).expect("the source is there") {
+        let text = std::fs::read_to_string(file.expect("a file").path()).expect("text");
+        let found = text.split("\nimpl Operator for ").skip(1);
+        names.extend(found.filter_map(|of| Some(of.split_once(' ')?.0.to_string())));
+    }
+    names.retain(|name| !ELSEWHERE.contains(&name.as_str()));
+    names
+}

@@ -1,0 +1,88 @@
+//! The largest or smallest elements along an axis, in order (ONNX TopK, popops `topKWithPermutation`).
+
+use super::{
+    EmbeddingOp, GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError,
+    NodeOperands, Operator, ReshapeOp, ShapeError, expect_operands, linear_index,
+};
+use crate::popops::top_k::TopKRows;
+use crate::poputil::tensor_layout::{ElementOrder, TensorLayout};
+use crate::shape::{DType, TensorId, TensorInfo};
+
+/// The first `k` elements along an axis when they are sorted, and where they were.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TopKOp {
+    /// The axis that is sorted.
+    pub axis: usize,
+    /// How many elements are kept.
+    pub k: u64,
+    /// Whether the largest are.
+    pub largest: bool,
+}
+
+impl Operator for TopKOp {
+    fn kind(&self) -> &'static str {
+        "top_k"
+    }
+
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, ShapeError> {
+        expect_operands(inputs, 1)?;
+        let mut ty = inputs[0].clone();
+        match ty.shape.get_mut(self.axis) {
+            Some(size) if self.k > 0 && self.k <= *size => *size = self.k,
+            _ => {
+                return Err(ShapeError(format!(
+                    "axis {} of {} does not have {} elements",
+                    self.axis, inputs[0], self.k
+                )));
+            }
+        }
+        let indices = TensorInfo::new(&ty.shape[..], DType::Int);
+        Ok(vec![ty, indices])
+    }
+
+    fn flops(&self, inputs: &[TensorInfo], _: &[TensorInfo]) -> u64 {
+        inputs[0].elements().0
+    }
+
+    /// Each gradient in the place its element came from, zeros elsewhere (popart
+    /// willow/src/popx/op/topkx.cpp).
+    fn differentiate(
+        &self,
+        backward: &mut GradientBuilder,
+    ) -> Result<Vec<Option<TensorId>>, GraphError> {
+        let gradient = backward.gradient()?;
+        let (ty, indices) = (backward.input_type(0), backward.node.outputs[1]);
+        let name = backward.node.name.to_string();
+        let numbers = linear_index::along_axis(
+            &mut *backward.graph,
+            &format!("{name}/grad"),
+            (indices, self.axis),
+            &ty,
+        )?;
+        let rows = backward.tensor_type(gradient).elements().0;
+        let flat = backward.apply("grad/rows", ReshapeOp { shape: vec![rows, 1] }, &[gradient])?;
+        let table = TensorInfo::new([ty.elements().0, 1], ty.dtype);
+        let scatter = EmbeddingOp::default().gradient(table);
+        let made = backward.apply("grad/scatter", scatter, &[numbers, flat])?;
+        Ok(vec![Some(backward.apply("grad", ReshapeOp { shape: ty.shape }, &[made])?)])
+    }
+
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &NodeOperands,
+    ) -> Result<LoweredOperation, LoweringError> {
+        let ty = lowering.tensor_type(node.inputs[0]).clone();
+        let length = ty.shape[self.axis];
+        let rows = TopKRows { rows: ty.elements().0 / length, length, k: self.k, dtype: ty.dtype };
+        let held = lowering.layout_or_linear(node.inputs[0]);
+        let machine = lowering.machine;
+        let (work, elements) = rows.lower(&machine, &held.elements);
+        for output in node.outputs {
+            let order = ElementOrder::Reshaped;
+            let layout = TensorLayout { elements: elements.clone(), order };
+            lowering.set_layout(*output, layout);
+        }
+        Ok(work.into())
+    }
+}

@@ -1,0 +1,177 @@
+//! Which plan an operation gets: the one with the best estimate, as poplibs chooses, or of the best
+//! few the one that takes the fewest cycles once it is lowered.
+
+use super::conv::{self, ConvPassOperands, OperandSource, ResultDestination};
+use super::params::{ConvParams, PlanError};
+use super::planner::{
+    self, ConvOptions, ConvPass, ConvPlan, ConvTrainingPlans, FullyConnectedPlans, PlanSelection,
+    cheapest_fully_connected_plans, cheapest_plans,
+};
+use crate::targets::IpuTarget;
+use rayon::prelude::*;
+use tilescope_report::units::Cycles;
+
+/// How many plans are lowered to choose one of them.
+const LOWERED_PLANS: usize = 10;
+
+/// The plan for one pass.
+pub(super) fn plan(
+    machine: &IpuTarget,
+    params: &ConvParams,
+    options: &ConvOptions,
+) -> Result<ConvPlan, PlanError> {
+    if options.library.plan_selection == PlanSelection::Estimate {
+        return planner::plan(machine, params, options);
+    }
+    let plans = cheapest_plans(machine, params, options, LOWERED_PLANS)?;
+    let fastest = fastest(plans, |plan| forward_cycles(machine, plan));
+    // Where there is none, the planner says why.
+    fastest.map_or_else(|| planner::plan(machine, params, options), |(plan, _)| Ok(plan))
+}
+
+/// Plans of a convolution and its gradients, each pass chosen after those before it.
+pub(super) fn plan_convolution(
+    machine: &IpuTarget,
+    params: &ConvParams,
+    options: &ConvOptions,
+) -> Result<ConvTrainingPlans, PlanError> {
+    if options.library.plan_selection == PlanSelection::Estimate {
+        return planner::plan_convolution(machine, params, options);
+    }
+    let forward = plan(machine, params, &options.with_pass(ConvPass::TrainingForward))?;
+    let candidates = |params: &ConvParams, pass: ConvPass| {
+        cheapest_plans(machine, params, &options.with_pass(pass), LOWERED_PLANS)
+    };
+    let gradient = params.gradient()?;
+    // See `planner::plan_convolution`.
+    let backward = if gradient == forward.params {
+        vec![forward.clone()]
+    } else {
+        candidates(&gradient, ConvPass::TrainingBackward)?
+    };
+    let update = candidates(&params.weight_update()?, ConvPass::TrainingWeightUpdate)?;
+    let chosen = fastest_passes(machine, [vec![forward], backward, update]);
+    chosen
+        .map_or_else(|| planner::plan_convolution(machine, params, options), |(plans, _)| Ok(plans))
+}
+
+/// Plans of a fully connected layer: the joint plan with the fewest cycles of all three passes, or
+/// three plans of their own where these take fewer.
+pub(super) fn plan_fully_connected(
+    machine: &IpuTarget,
+    params: &ConvParams,
+    options: &ConvOptions,
+) -> Result<ConvTrainingPlans, PlanError> {
+    if options.library.plan_selection == PlanSelection::Estimate {
+        return planner::plan_fully_connected(machine, params, options);
+    }
+    let FullyConnectedPlans { joint, separate } =
+        cheapest_fully_connected_plans(machine, params, options, LOWERED_PLANS)?;
+    let joint = fastest(joint, |plans| training_cycles(machine, plans));
+    let separate = fastest_passes(machine, separate);
+    // Of equal ones the first: no weights move between the passes of a joint plan.
+    let chosen = joint.into_iter().chain(separate).min_by_key(|(_, cycles)| *cycles);
+    chosen.map_or_else(
+        || planner::plan_fully_connected(machine, params, options),
+        |(plans, _)| Ok(plans),
+    )
+}
+
+/// The plan with the fewest cycles and these cycles; of equal ones the first, which has the best
+/// estimate.
+fn fastest<T: Send>(
+    plans: Vec<T>,
+    cycles: impl Fn(&T) -> Cycles + Sync + Send,
+) -> Option<(T, Cycles)> {
+    let lowered = plans.into_par_iter().map(|plan| {
+        let cycles = cycles(&plan);
+        (plan, cycles)
+    });
+    let lowered: Vec<(T, Cycles)> = lowered.collect();
+    lowered.into_iter().min_by_key(|(_, cycles)| *cycles)
+}
+
+/// The fastest plan of the forward pass, then of the backward pass and of the weight update with
+/// what was chosen before them.
+fn fastest_passes(
+    machine: &IpuTarget,
+    [forward, backward, update]: [Vec<ConvPlan>; 3],
+) -> Option<(ConvTrainingPlans, Cycles)> {
+    let (forward, forward_cycles) = fastest(forward, |plan| forward_cycles(machine, plan))?;
+    let (backward, backward_cycles) =
+        fastest(backward, |plan| backward_cycles(machine, &forward, plan))?;
+    let update = update.into_iter().map(|update| ConvTrainingPlans {
+        forward: forward.clone(),
+        backward: backward.clone(),
+        update,
+    });
+    let (plans, update_cycles) = fastest(update.collect(), |plans| update_cycles(machine, plans))?;
+    Some((plans, forward_cycles + backward_cycles + update_cycles))
+}
+
+fn training_cycles(machine: &IpuTarget, plans: &ConvTrainingPlans) -> Cycles {
+    forward_cycles(machine, &plans.forward)
+        + backward_cycles(machine, &plans.forward, &plans.backward)
+        + update_cycles(machine, plans)
+}
+
+/// Cycles of a forward pass whose operands lie as it wants them.
+fn forward_cycles(machine: &IpuTarget, plan: &ConvPlan) -> Cycles {
+    conv::forward(machine, plan, OperandSource::Planned, OperandSource::Planned).cycles()
+}
+
+/// Cycles of a backward pass that turns the weights of `forward` around.
+fn backward_cycles(machine: &IpuTarget, forward: &ConvPlan, plan: &ConvPlan) -> Cycles {
+    let operands = ConvPassOperands {
+        input: OperandSource::Planned,
+        weights: OperandSource::ForwardWeights(forward),
+        result: ResultDestination::Planned,
+    };
+    conv::lower(machine, plan, &operands).work.cycles()
+}
+
+/// Cycles of a weight update whose result goes to the weights of the forward pass.
+fn update_cycles(machine: &IpuTarget, plans: &ConvTrainingPlans) -> Cycles {
+    conv::lower(machine, &plans.update, &ConvPassOperands::weight_update(plans)).work.cycles()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::poplin::planner::PoplibsOptions;
+    use crate::shape::DType;
+    use crate::targets::MK2;
+
+    fn options(plan_selection: PlanSelection) -> ConvOptions {
+        let library = PoplibsOptions { plan_selection, ..PoplibsOptions::default() };
+        ConvOptions { library, ..ConvOptions::new(ConvPass::FcTrainingForward) }
+    }
+
+    /// By simulated cycles, what is chosen by them is never slower than the best estimate, nor is a
+    /// whole layer; and sizes exist where it is faster, or there would be nothing to choose.
+    #[test]
+    fn what_is_chosen_by_simulated_cycles_has_no_more_of_them() {
+        let machine = IpuTarget { tiles: 64, ..IpuTarget::all_tiles_of(MK2) };
+        let (estimate, simulated) =
+            (options(PlanSelection::Estimate), options(PlanSelection::Simulated));
+        let mut faster = 0;
+        for (m, k, n) in [(64, 128, 256), (33, 70, 130), (128, 512, 96), (7, 1000, 10)] {
+            let params = ConvParams::matmul(DType::Half, 1, m, k, n);
+            let cycles = |options| {
+                let plan = plan(&machine, &params, options).expect("a plan");
+                forward_cycles(&machine, &plan)
+            };
+            assert!(cycles(&simulated) <= cycles(&estimate), "{params:?}");
+            let layer = |options| {
+                let plans = plan_fully_connected(&machine, &params, options).expect("plans");
+                (plans.forward.joint, training_cycles(&machine, &plans))
+            };
+            let (given, chosen) = (layer(&estimate), layer(&simulated));
+            // Three plans of their own are chosen one after the other, so that only joint plans
+            // are compared as a whole.
+            assert!(!given.0 || chosen.1 <= given.1, "{params:?}: {given:?}, {chosen:?}");
+            faster += u64::from(chosen.1 < given.1);
+        }
+        assert!(faster > 0, "the ten best plans differ");
+    }
+}

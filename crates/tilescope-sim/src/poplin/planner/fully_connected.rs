@@ -1,0 +1,191 @@
+//! Plans of fully connected layers: one joint plan, or three of their own.
+
+use super::cost_model::ConvPartSize;
+use super::plan::{ConvOptions, ConvPartition, ConvPass, ConvPlan, MemoryBound};
+use super::search::EstimatedPartition;
+use super::{ConvPlanSearchResult, ConvPlanningTask, ConvTrainingPlans, joint_plan};
+use crate::poplin::params::{ConvParams, PlanError};
+use crate::targets::IpuTarget;
+use tilescope_report::units::{Bytes, Cycles};
+
+/// Plans of a fully connected layer: one joint plan or three of their own, whichever is cheaper.
+/// `params` is the forward pass, as [`ConvParams::matmul`] makes it.
+pub fn plan_fully_connected(
+    machine: &IpuTarget,
+    params: &ConvParams,
+    options: &ConvOptions,
+) -> Result<ConvTrainingPlans, PlanError> {
+    let mut search = FullyConnectedSearch::new(machine, params, options, 1)?;
+    search.leave_cheaper_way();
+    let FullyConnectedPlans { joint, separate } = search.finish()?;
+    let [forward, backward, update] = separate.map(|plans| plans.into_iter().next());
+    let separate = forward.zip(backward).zip(update);
+    let separate = separate.map(|((forward, backward), update)| ConvTrainingPlans {
+        forward,
+        backward,
+        update,
+    });
+    joint.into_iter().next().or(separate).ok_or_else(|| search.joint.no_vertex())
+}
+
+/// The `most` cheapest joint plans of a fully connected layer, and of its passes on their own.
+/// Both are there only where both keep the bound on temporary memory; otherwise the way that
+/// poplibs goes.
+pub(crate) fn cheapest_fully_connected_plans(
+    machine: &IpuTarget,
+    params: &ConvParams,
+    options: &ConvOptions,
+    most: usize,
+) -> Result<FullyConnectedPlans, PlanError> {
+    let mut search = FullyConnectedSearch::new(machine, params, options, most)?;
+    if !search.both_keep_bound() {
+        search.leave_cheaper_way();
+    }
+    search.finish()
+}
+
+/// The cheapest plans of a fully connected layer, cheapest first.
+pub(crate) struct FullyConnectedPlans {
+    pub joint: Vec<ConvTrainingPlans>,
+    /// Of the forward pass, the backward pass and the weight update.
+    pub separate: [Vec<ConvPlan>; 3],
+}
+
+/// What was found for a fully connected layer both ways.
+struct FullyConnectedSearch<'a> {
+    joint: ConvPlanningTask<'a>,
+    separate: [ConvPlanningTask<'a>; 3],
+    joint_found: Vec<ConvPlanSearchResult>,
+    separate_found: [Vec<ConvPlanSearchResult>; 3],
+}
+
+impl<'a> FullyConnectedSearch<'a> {
+    fn new(
+        machine: &'a IpuTarget,
+        params: &ConvParams,
+        options: &ConvOptions,
+        most: usize,
+    ) -> Result<Self, PlanError> {
+        let task = |params: &ConvParams, pass: ConvPass| {
+            let task = ConvPlanningTask::new(machine, params, &options.with_pass(pass))?;
+            Ok(ConvPlanningTask { most, ..task })
+        };
+        let joint = ConvPlanningTask { joint: true, ..task(params, ConvPass::FcTrainingForward)? };
+        let forward = &joint.params;
+        debug_assert_eq!(forward.macs(), params.macs(), "planning changes no work");
+        let separate = [
+            task(params, ConvPass::FcTrainingForward)?,
+            task(&joint_plan::backward_params(forward), ConvPass::FcTrainingBackward)?,
+            task(&joint_plan::update_params(forward), ConvPass::FcTrainingWeightUpdate)?,
+        ];
+        // Neither way is always cheaper: a joint plan moves no weights between passes, but only
+        // knows swapped operands and no parallel split of output channels.
+        let mut joint_found = joint.search_within_bound()?;
+        let mut separate_found = [
+            separate[0].search_within_bound()?,
+            separate[1].search_within_bound()?,
+            separate[2].search_within_bound()?,
+        ];
+        // The bound is raised only where neither way fits, since a plan above it loses to any plan
+        // within it. Passes that did fit keep their plans (poplibs `ConvPlan.cpp` runPlanner).
+        if joint_found.is_empty() && separate_found.iter().any(Vec::is_empty) {
+            joint_found = joint.search_with_raised_bound().unwrap_or_default();
+            for (task, found) in separate.iter().zip(&mut separate_found) {
+                if found.is_empty() {
+                    *found = task.search_with_raised_bound()?;
+                }
+            }
+        }
+        Ok(Self { joint, separate, joint_found, separate_found })
+    }
+
+    fn both_keep_bound(&self) -> bool {
+        let keeps = |found: &Vec<ConvPlanSearchResult>| {
+            found.first().is_some_and(|found| matches!(found.bound, MemoryBound::Within(_)))
+        };
+        keeps(&self.joint_found) && self.separate_found.iter().all(keeps)
+    }
+
+    /// Forgets what was found the other way.
+    fn leave_cheaper_way(&mut self) {
+        let [forward, backward, update] = &self.separate_found;
+        let separate = match [forward.first(), backward.first(), update.first()] {
+            [Some(first), Some(second), Some(third)] => {
+                let separate = [first, second, third].map(|found| &found.best);
+                let joint = self.joint_found.first();
+                joint.is_none_or(|joint| self.separate_is_cheaper(separate, &joint.best))
+            }
+            _ => false,
+        };
+        if separate {
+            self.joint_found.clear();
+        } else {
+            self.separate_found = [const { Vec::new() }; 3];
+        }
+    }
+
+    /// Whether three plans of their own beat a joint one: within the bound by cycles, beyond it by
+    /// bytes.
+    fn separate_is_cheaper(
+        &self,
+        separate: [&EstimatedPartition; 3],
+        joint: &EstimatedPartition,
+    ) -> bool {
+        let bound = self.joint.bound_bytes().unwrap_or(Bytes::MAX);
+        let cycles: Cycles = separate.iter().map(|best| best.total_cycles).sum();
+        // Temporaries of one pass are gone before the next one starts.
+        let bytes = separate.iter().map(|best| best.temp_bytes).max().unwrap_or_default();
+        // What fits the bound wins whatever it costs; where neither fits, the separate plans also
+        // need fewer bytes to win, cycles no longer count.
+        if bytes <= bound {
+            joint.temp_bytes > bound || cycles < joint.total_cycles
+        } else {
+            joint.temp_bytes > bound && bytes < joint.temp_bytes
+        }
+    }
+
+    /// The plans of what was found and not forgotten.
+    fn finish(&mut self) -> Result<FullyConnectedPlans, PlanError> {
+        let joint = std::mem::take(&mut self.joint_found).into_iter();
+        let joint = joint.map(|found| self.finish_joint(found)).collect::<Result<_, _>>()?;
+        let separate = std::array::from_fn(|pass| {
+            let found = std::mem::take(&mut self.separate_found[pass]).into_iter();
+            found.map(|found| self.separate[pass].finish(found)).collect()
+        });
+        Ok(FullyConnectedPlans { joint, separate })
+    }
+
+    /// The three plans of a joint plan.
+    fn finish_joint(&self, found: ConvPlanSearchResult) -> Result<ConvTrainingPlans, PlanError> {
+        let task = &self.joint;
+        // The search kept only the split, so the models of the other passes are built again.
+        let candidate =
+            task.candidate(&found.transformed, found.vertex)?.ok_or_else(|| task.no_vertex())?;
+        let split = found.best.partition;
+        let size = candidate.model.part_size(&split);
+        let forward = task.finish(found);
+        let derived = |index: usize, pass: ConvPass, params: ConvParams| {
+            let other = &candidate.others[index];
+            let dims = candidate.model.dims;
+            let (split, size): (ConvPartition, ConvPartSize) =
+                ((other.partition)(&split, dims), (other.size)(&size, dims));
+            // Never the default: the search evaluated this split for every pass.
+            let calculate = other.model.compute_cycles(&split, &size).unwrap_or_default();
+            let estimate = other.model.estimate(&split, &size, calculate);
+            joint_plan::derive(&forward, pass, params, *other.model.vertex(), estimate)
+        };
+        Ok(ConvTrainingPlans {
+            backward: derived(
+                0,
+                ConvPass::FcTrainingBackward,
+                joint_plan::backward_params(&task.params),
+            )?,
+            update: derived(
+                1,
+                ConvPass::FcTrainingWeightUpdate,
+                joint_plan::update_params(&task.params),
+            )?,
+            forward,
+        })
+    }
+}

@@ -1,0 +1,244 @@
+//! Where the largest or smallest element of each row is (poplibs lib/popnn/Loss.cpp,
+//! maxMinArgMaxMin): workers look at stretches of rows, then at the results of 32 of them, until one
+//! is left of each row.
+
+use crate::poplar::exchange::{self, TileMessages};
+use crate::poplar::tile_runs::{self, per_tile};
+use crate::poplar::work::{OperationWork, TemporaryVariable, VertexInstances, WorkPhase};
+use crate::shape::DType;
+use crate::targets::{IpuTarget, WORKERS};
+use std::collections::BTreeMap;
+use tilescope_report::MemoryCategory;
+use tilescope_report::units::{Bytes, Cycles, Elements, Quantity, TileId, TileRuns};
+
+/// Fewest elements that a worker looks at (argMinMaxSplitFirstReduction, workerMin).
+const WORKER_ELEMENTS: u64 = 32;
+
+/// Most elements that a worker looks at: what a repeat instruction counts (getRptCountMax).
+const MOST_WORKER_ELEMENTS: u64 = 4095;
+
+/// Results that a vertex of a later stage chooses from (partialsSize).
+const RESULTS_PER_VERTEX: u64 = 32;
+
+/// Bytes of a result: a value and an index.
+const RESULT_BYTES: Bytes = Bytes(8);
+
+/// Rows whose extreme element is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ExtremaRows {
+    pub rows: u64,
+    pub columns: u64,
+    pub dtype: DType,
+    /// Whether the largest is looked for.
+    pub largest: bool,
+}
+
+/// What a tile does in the first stage.
+#[derive(Clone, Copy, Debug, Default)]
+struct GatherTile {
+    vertices: u64,
+    results: u64,
+    cycles: Cycles,
+}
+
+impl ExtremaRows {
+    fn elements(self) -> u64 {
+        self.rows * self.columns
+    }
+
+    fn vertex(self, form: &str, dtype: DType) -> String {
+        let which = if self.largest { "Max" } else { "Min" };
+        format!("popnn::Reduce{which}Class{form}<{},unsigned int>", dtype.poplar_name())
+    }
+
+    /// Type of the values that later stages compare.
+    fn result_type(self) -> DType {
+        if self.is_float() { DType::Float } else { self.dtype }
+    }
+
+    fn is_float(self) -> bool {
+        matches!(self.dtype, DType::Half | DType::Float)
+    }
+
+    /// Elements of each tile in the first stage, in order from the last tile down.
+    fn shares(self, tiles: u32) -> Vec<u64> {
+        let least = WORKERS * WORKER_ELEMENTS;
+        let each = self.elements().div_ceil(tiles.into()).max(least);
+        let used = self.elements().div_ceil(each).max(1);
+        let border = |tile: u64| u128::from(tile) * u128::from(self.elements()) / u128::from(used);
+        let share = |tile| u64::try_from(border(tile + 1) - border(tile)).unwrap_or(u64::MAX);
+        (0..used).map(share).collect()
+    }
+
+    /// How the operand has to lie, its rows contiguous.
+    pub(crate) fn operand(self, tiles: u32) -> TileRuns<Elements> {
+        from_last(tiles, self.shares(tiles).into_iter().map(Elements))
+    }
+
+    /// A vertex of the first stage on so many elements: workers, and cycles of the tile
+    /// (ReduceMaxClassGather).
+    fn gather(self, size: u64) -> (u64, Cycles) {
+        let shared = size / WORKERS >= WORKER_ELEMENTS;
+        let worker = if shared { size.div_ceil(WORKERS) } else { WORKER_ELEMENTS };
+        let workers = if shared { WORKERS } else { size.div_ceil(WORKER_ELEMENTS) };
+        let cycles = if self.is_float() {
+            30 + 3 * (worker.min(size) - 1)
+        } else {
+            22 + workers * (6 * worker + 25)
+        };
+        (workers, Cycles(9 + WORKERS * cycles))
+    }
+
+    /// A vertex of a later stage on so many results (ReduceMaxClassSparse).
+    fn choose(self, results: u64) -> Cycles {
+        let cycles = if self.is_float() {
+            5 + 9 + 3 * results.saturating_sub(1) + 13
+        } else {
+            5 + 18 + 6 * results
+        };
+        Cycles(WORKERS * cycles)
+    }
+
+    /// The first stage on each tile, and results of each row, by their number.
+    fn first_stage(self, tiles: u32) -> (Vec<GatherTile>, BTreeMap<u64, u64>) {
+        let mut results_of_rows: BTreeMap<u64, u64> = BTreeMap::new();
+        let (mut column, mut results) = (0, 0);
+        let mut stage = Vec::new();
+        for mut left in self.shares(tiles) {
+            let mut tile = GatherTile::default();
+            while left > 0 {
+                if column == self.columns {
+                    *results_of_rows.entry(results).or_default() += 1;
+                    (column, results) = (0, 0);
+                }
+                let size = left.min(self.columns - column).min(WORKERS * MOST_WORKER_ELEMENTS);
+                let (workers, cycles) = self.gather(size);
+                tile.vertices += 1;
+                tile.results += workers;
+                tile.cycles += cycles;
+                results += workers;
+                column += size;
+                left -= size;
+            }
+            stage.push(tile);
+        }
+        *results_of_rows.entry(results).or_default() += 1;
+        (stage, results_of_rows)
+    }
+
+    /// Adds the stages; returns on which tiles one index for each row is.
+    pub(crate) fn lower(self, machine: &IpuTarget, work: &mut OperationWork) -> TileRuns<Elements> {
+        let tiles = machine.tiles;
+        let (stage, mut rows) = self.first_stage(tiles);
+        let runs = |of: fn(&GatherTile) -> u64| from_last(tiles, stage.iter().map(of));
+        let vertex = self.vertex("Gather", self.dtype);
+        let vertices = VertexInstances::of_edges(vertex, runs(|tile| tile.vertices), 3);
+        let cycles = from_last(tiles, stage.iter().map(|tile| tile.cycles));
+        let name = |stage: u64| format!("maxMinArgMaxMin/ReduceClass[{stage}]");
+        work.push(WorkPhase::of_vertices(&name(0), vertices, cycles));
+        let first = runs(|tile| tile.results).map(|count| Elements(*count));
+        let mut held = runs(|tile| tile.results).map(|count| *count * RESULT_BYTES);
+        let mut stage = 1;
+        while rows.keys().any(|results| *results > 1) {
+            let start = work.phases().len() - 1;
+            // Rows of one result are done; the others take a vertex for every 32 results.
+            let mut sizes = Vec::new();
+            let mut next: BTreeMap<u64, u64> = BTreeMap::new();
+            for (results, count) in &rows {
+                let vertices = results.div_ceil(RESULTS_PER_VERTEX);
+                *next.entry(vertices).or_default() += count;
+                if *results > 1 {
+                    let one = (0..vertices)
+                        .map(|at| (results - at * RESULTS_PER_VERTEX).min(RESULTS_PER_VERTEX));
+                    sizes.extend(
+                        std::iter::repeat_n(one, usize::try_from(*count).unwrap_or(0)).flatten(),
+                    );
+                }
+            }
+            let made = self.later_stage(machine, work, &name(stage), (&sizes, &held));
+            work.temporaries.push(TemporaryVariable::anywhere(
+                format!("maxMinArgMaxMin/Partials[{}]", stage - 1),
+                MemoryCategory::Variable,
+                held,
+                start..work.phases().len(),
+            ));
+            (held, rows, stage) = (made, next, stage + 1);
+        }
+        // One result is left of each row; where it was made.
+        let made = held.map(|bytes| Elements(*bytes / RESULT_BYTES));
+        let missing = self.rows - made.total().0.min(self.rows);
+        let early = tile_runs::trimmed(&first, Elements(missing));
+        let indices = tile_runs::add_per_tile(&made, &early);
+        debug_assert_eq!(indices.total().0, self.rows, "an index for each row");
+        indices
+    }
+
+    /// Adds a later stage, vertices dealt to the tiles one by one from the last one down.
+    fn later_stage(
+        self,
+        machine: &IpuTarget,
+        work: &mut OperationWork,
+        name: &str,
+        (sizes, held): (&[u64], &TileRuns<Bytes>),
+    ) -> TileRuns<Bytes> {
+        let tiles = machine.tiles;
+        let mut on_tiles = vec![(0, Bytes::ZERO, Cycles::ZERO); tiles as usize];
+        for (tile, size) in (0..on_tiles.len()).rev().cycle().zip(sizes) {
+            let (vertices, bytes, cycles) = &mut on_tiles[tile];
+            // Six vertices of a tile run side by side, then the next six.
+            if *vertices % WORKERS == 0 {
+                *cycles += self.choose(*size);
+            }
+            *vertices += 1;
+            *bytes += *size * RESULT_BYTES;
+        }
+        let numbered = || TileId(0).onwards().zip(&on_tiles);
+        let received = per_tile(numbered().map(|(tile, of)| (tile, of.1)));
+        let messages = TileMessages { received: RESULTS_PER_VERTEX.min(6), sent: 1 };
+        let speed = machine.exchange_speed();
+        let start = work.phases().len();
+        work.push_some(exchange::phase(name, &received, held, messages, tiles, speed));
+        let vertices = per_tile(numbered().map(|(tile, of)| (tile, of.0)));
+        let cycles = per_tile(numbered().map(|(tile, of)| (tile, of.2)));
+        let vertex = self.vertex("Sparse", self.result_type());
+        let made = vertices.map(|count| *count * RESULT_BYTES);
+        let instances = VertexInstances::of_edges(vertex, vertices, 4);
+        work.push(WorkPhase::of_vertices(name, instances, cycles));
+        work.push_temporary(&format!("{name}/gathered"), received, start);
+        made
+    }
+}
+
+/// Values of tiles from the last one down.
+fn from_last<T: Quantity>(tiles: u32, values: impl Iterator<Item = T>) -> TileRuns<T> {
+    let values: Vec<T> = values.collect();
+    let unused = (tiles as usize).saturating_sub(values.len());
+    per_tile(TileId(0).onwards().skip(unused).zip(values.into_iter().rev()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::targets::MK2;
+
+    #[test]
+    fn every_row_has_an_index() {
+        let machine = IpuTarget::all_tiles_of(MK2);
+        for (rows, columns) in [(1, 5), (1, 100_000), (7, 33), (5000, 10), (3, 50_257)] {
+            for dtype in [DType::Half, DType::Int] {
+                let of = ExtremaRows { rows, columns, dtype, largest: true };
+                assert_eq!(of.operand(machine.tiles).total().0, rows * columns);
+                let mut work = OperationWork::default();
+                assert_eq!(of.lower(&machine, &mut work).total().0, rows);
+            }
+        }
+    }
+
+    #[test]
+    fn workers_share_long_rows() {
+        let rows = ExtremaRows { rows: 1, columns: 600, dtype: DType::Half, largest: true };
+        // Six workers with 100 elements each.
+        assert_eq!(rows.gather(600), (6, Cycles(9 + 6 * (30 + 3 * 99))));
+        assert_eq!(rows.gather(40), (2, Cycles(9 + 6 * (30 + 3 * 31))));
+    }
+}
