@@ -19,6 +19,7 @@ const NUMBERED_TABLES: [(&str, &str); 28] = [
     ("host_call_parts", "id"),
     ("host_tensors", "id"),
     ("host_epochs", "id"),
+    ("replica_waits", "id"),
     ("notes", "id"),
     ("programs", "id"),
     ("operations", "id"),
