@@ -94,14 +94,19 @@ pub(crate) fn layer_cycles(
     [cycles[0], cycles[1]]
 }
 
-/// The forward pass of one layer of BERT-Base.
-pub(crate) fn encoder([batch, tokens]: [u64; 2]) -> ModelGraph {
+/// The forward pass of one layer of BERT-Base on a Mk2.
+pub(crate) fn encoder_spec([batch, tokens]: [u64; 2]) -> Spec {
     let text = format!(
         "[model]\nname = \"bert\"\ntraining = false\nprecision = \"float16\"\nlayers = 1\n\
          hidden = 768\nheads = 12\nintermediate = 3072\nvocab_size = 1000\n\
          batch_size = {batch}\nsequence_length = {tokens}\n[target]\nname = \"mk2\"\n"
     );
-    let spec = Spec::build(&SpecSource::from_text("encoder", &text)).expect("sane spec");
+    Spec::build(&SpecSource::from_text("encoder", &text)).expect("sane spec")
+}
+
+/// Its graph.
+pub(crate) fn encoder(sizes: [u64; 2]) -> ModelGraph {
+    let spec = encoder_spec(sizes);
     (spec.model.definition.build)(&spec.model).expect("sane sizes")
 }
 

@@ -5,6 +5,7 @@ mod data_flow;
 mod fragments;
 mod memory_proportion;
 mod outline;
+mod padded_tokens;
 mod phase_split;
 mod program_tables;
 mod program_tree;
@@ -200,7 +201,11 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
     };
     let mut context = lowering(spec, &graph, plans);
     let worth_padding = GraphLowering::new(&graph, &mut context).worth_padding();
-    compiled.compilation.notes = report_notes::notes(&compiled, spec, &worth_padding);
+    let worth = report_notes::WorthNoting {
+        padded_sizes: worth_padding,
+        padded_tokens: padded_tokens::worth_padding_tokens(spec, &graph, plans),
+    };
+    compiled.compilation.notes = report_notes::notes(&compiled, spec, &worth);
     Ok(compiled)
 }
 
