@@ -31,7 +31,7 @@ pub(super) struct PaddedTokens {
 
 impl PaddedTokens {
     /// Share of the cycles that padding saves; negative where it costs some.
-    pub fn gain(&self) -> f64 {
+    pub(super) fn gain(&self) -> f64 {
         1.0 - self.padded_cycles.as_f64() / self.cycles.as_f64().max(1.0)
     }
 }
