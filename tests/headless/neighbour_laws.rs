@@ -1,18 +1,11 @@
 //! What a token or a sample more changes in a layer of BERT-Base: little, or the report says what
 //! to do. `cargo bench --bench neighbours` looks at all sizes.
 
-use crate::common::{encoder, encoder_spec, node_cycles};
-use tilescope_report::units::Cycles;
+use crate::common::{encoder_operations, encoder_spec, layer_cost, operation_cliffs};
 use tilescope_sim::compile::compile;
 
 /// The throughput of neighbours differs by less.
 const LAYER: f64 = 1.3;
-
-/// Cycles of an operation for each token differ by less...
-const OPERATION: f64 = 1.5;
-
-/// ...where they differ by at least this share of the layer.
-const MATTERS: f64 = 0.05;
 
 /// Batches and tokens, over 1 to 32 and 64 to 512, that are compared with the next token.
 const TOKENS: [[u64; 2]; 10] = [
@@ -32,17 +25,6 @@ const TOKENS: [[u64; 2]; 10] = [
 /// each, which is no cliff.
 const SAMPLES: [[u64; 2]; 5] = [[3, 128], [9, 130], [24, 392], [30, 128], [31, 64]];
 
-/// Cycles of every operation.
-fn operations(sizes: [u64; 2]) -> Vec<(String, Cycles)> {
-    let graph = encoder(sizes);
-    let names = graph.nodes.iter().map(|node| node.name.clone());
-    names.zip(node_cycles("mk2", &graph)).collect()
-}
-
-fn total(operations: &[(String, Cycles)]) -> Cycles {
-    operations.iter().map(|(_, cycles)| *cycles).sum()
-}
-
 /// The tokens that the report of such layers says to pad to.
 fn advised_tokens([batch, tokens]: [u64; 2]) -> Option<u64> {
     let compiled = compile(&encoder_spec([batch, tokens])).expect("compiles");
@@ -56,35 +38,25 @@ fn advised_tokens([batch, tokens]: [u64; 2]) -> Option<u64> {
 #[track_caller]
 fn assert_is_explained([batch, tokens]: [u64; 2], what: &str) {
     let padded = advised_tokens([batch, tokens]).unwrap_or_else(|| panic!("{what} in silence"));
-    let cycles = [tokens, padded].map(|tokens| total(&operations([batch, tokens])));
-    assert!(cycles[1] < cycles[0], "{what}: {padded} tokens take {} of {}", cycles[1], cycles[0]);
+    let cycles = |tokens| layer_cost(&encoder_operations([batch, tokens])) * tokens as f64;
+    let (given, with) = (cycles(tokens), cycles(padded));
+    assert!(with < given, "{what}: {padded} tokens take {with} instead of {given}");
 }
 
 /// Checks two neighbours; how many operations differ much, all of them explained.
 fn explained(neighbours: [[u64; 2]; 2]) -> usize {
-    let found = neighbours.map(operations);
-    let per_token = |cycles: Cycles, at: usize| {
-        let [batch, tokens] = neighbours[at];
-        cycles.as_f64() / (batch * tokens) as f64
-    };
-    let layers = [0, 1].map(|at| per_token(total(&found[at]), at));
-    let factor = |[one, other]: [f64; 2]| one.max(other) / one.min(other);
-    assert!(factor(layers) < LAYER, "{neighbours:?}: {:.2} times", factor(layers));
-    let [one, other] = &found;
-    let mut count = 0;
-    for ((name, one), (_, other)) in one.iter().zip(other) {
-        let costs = [per_token(*one, 0), per_token(*other, 1)];
-        let share = (costs[0] - costs[1]).abs() / layers[0].max(layers[1]);
-        if share >= MATTERS && factor(costs) >= OPERATION {
-            let dearer = neighbours[usize::from(costs[1] > costs[0])];
-            let what = format!("{name} of {neighbours:?}: {:.1} times", factor(costs));
-            // Elsewhere plans of neighbours are alike; what differs is how rows end.
-            assert!(name.contains("attention/"), "{what}");
-            assert_is_explained(dearer, &what);
-            count += 1;
-        }
+    let found = neighbours.map(encoder_operations);
+    let [one, other] = found.each_ref().map(|operations| layer_cost(operations));
+    let factor = one.max(other) / one.min(other);
+    assert!(factor < LAYER, "{neighbours:?}: {factor:.2} times");
+    let cliffs = operation_cliffs([&found[0], &found[1]]);
+    for cliff in &cliffs {
+        let what = format!("{} of {neighbours:?}: {:.1} times", cliff.name, cliff.factor);
+        // Elsewhere plans of neighbours are alike; what differs is how rows end.
+        assert!(cliff.name.contains("attention/"), "{what}");
+        assert_is_explained(neighbours[cliff.dearer], &what);
     }
-    count
+    cliffs.len()
 }
 
 #[test]
