@@ -7,6 +7,7 @@ mod host_copies;
 mod host_exchange;
 mod memory_proportion;
 mod outline;
+mod padded_tokens;
 mod phase_split;
 mod plan_selection;
 mod program_tables;
@@ -212,7 +213,11 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
     };
     let mut context = lowering(spec, &graph, plans);
     let worth_padding = GraphLowering::new(&graph, &mut context).worth_padding();
-    compiled.compilation.notes = report_notes::notes(&compiled, spec, &worth_padding, trial);
+    let worth = report_notes::WorthNoting {
+        padded_sizes: worth_padding,
+        padded_tokens: padded_tokens::worth_padding_tokens(spec, &graph, plans),
+    };
+    compiled.compilation.notes = report_notes::notes(&compiled, spec, &worth, trial);
     Ok(compiled)
 }
 
