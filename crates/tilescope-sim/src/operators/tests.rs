@@ -364,8 +364,10 @@ const ELSEWHERE: &[&str] =
 fn operators_of_the_source() -> BTreeSet<String> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/operators");
     let mut names = BTreeSet::new();
-    for file in std::fs::read_dir(folder).expect("the source is there") {
-        let text = std::fs::read_to_string(file.expect("a file").path()).expect("text");
+    let entries = std::fs::read_dir(folder).expect("the source is there");
+    let paths = entries.map(|entry| entry.expect("a file").path());
+    for path in paths.filter(|path| path.is_file()) {
+        let text = std::fs::read_to_string(path).expect("text");
         let found = text.split("\nimpl Operator for ").skip(1);
         names.extend(found.filter_map(|of| Some(of.split_once(' ')?.0.to_string())));
     }
