@@ -363,6 +363,11 @@ pub(crate) const TABLES: &[SchemaTable] = &[
             col("name", TEXT, "poplin::ConvPartial1x1Out<…>"),
             col("code_bytes", INT, "code on each tile that uses it"),
             col("state_bytes", INT, "state of one vertex"),
+            col(
+                "shares_code",
+                INT,
+                "1 if a tile has that code once for all types with a 1, else 0; since version 2.3",
+            ),
         ],
         "",
     ),
@@ -391,6 +396,26 @@ pub(crate) const TABLES: &[SchemaTable] = &[
                 INT,
                 "tile_patterns.id: bytes in, out and delivered, messages in and out, code",
             ),
+        ],
+        "",
+    ),
+    table(
+        "exchange_cycles",
+        "how long tiles send or receive in an exchange between tiles of an IPU; since version 2.3",
+        &[
+            col("exchange", KEY, "exchanges.id"),
+            BASE_TILE,
+            col("pattern", INT, "tile_patterns.id: cycles"),
+        ],
+        "",
+    ),
+    table(
+        "control_code",
+        "control code of a program, without that of programs below it; since version 2.3",
+        &[
+            col("program", KEY, "programs.id"),
+            BASE_TILE,
+            col("pattern", INT, "tile_patterns.id: bytes"),
         ],
         "",
     ),
@@ -461,6 +486,18 @@ pub(crate) const TABLES: &[SchemaTable] = &[
             BASE_TILE,
             col("pattern", INT, "tile_patterns.id: bytes"),
             col("addresses", INT, "addresses.id, counted from base_tile too"),
+        ],
+        "",
+    ),
+    table(
+        "variable_uses",
+        "liveness steps whose programs use a variable; one that has a lifetime and no row is in use \
+         in all of it; since version 2.3",
+        &[
+            col("id", KEY, "position"),
+            col("var", INT, "vars.id"),
+            col("first_step", INT, "liveness_steps.id of the first"),
+            col("end_step", INT, "first liveness step after those"),
         ],
         "",
     ),

@@ -189,7 +189,7 @@ impl ProgramBuilder<'_> {
         self.tables.traffic(copy, ipu, traffic, MemoryCategory::GlobalExchangeCode);
         if !known {
             let steps = code_bytes::collective_step_bytes(round.steps, round.ranks);
-            self.tables.code_on(MemoryCategory::ControlCode, ipu, bytes, steps.control);
+            self.tables.program_code(copy, ipu, bytes, steps.control);
             let category = MemoryCategory::InternalExchangeCode;
             self.tables.code_on(category, ipu, bytes, steps.internal_exchange);
         }

@@ -3,6 +3,7 @@
 mod collectives;
 mod data_flow;
 mod fragments;
+mod host_exchange;
 mod memory_proportion;
 mod outline;
 mod phase_split;
@@ -20,6 +21,7 @@ mod variables;
 mod weight_update;
 
 pub(crate) use fragments::{StageFragment, pass_name};
+pub(crate) use host_exchange::{HostExchange, host_exchanges};
 pub(crate) use program_tables::{FragmentItem, LeafProgramCost, whole_ipu_cost};
 pub(crate) use transfers::{HostStreamCopy, InterIpuFlow, StageCopyGroup};
 
@@ -46,10 +48,10 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use tensor_analysis::{BufferLifetimes, StashPolicy, TensorAnalysis};
-use tilescope_report::units::{Bytes, Cycles, ProgramId};
+use tilescope_report::units::{Bytes, Cycles, ProgramId, TileRuns};
 use tilescope_report::{
-    Bandwidth, BatchingConfig, CompilationReport, GraphCounts, MachineInterface, Target,
-    TrainingPass,
+    Bandwidth, BatchingConfig, CompilationReport, ControlCode, GraphCounts, MachineInterface,
+    Target, TrainingPass,
 };
 
 /// Why a spec could not be compiled.
@@ -184,8 +186,10 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
         vertex_types: tables.vertex_types,
         exchanges: tables.exchanges,
         routes: tables.routes,
+        control_code: control_code(tables.control_code),
         data_flows: data_flows.into_flows(),
         variables: memory.variables,
+        variable_uses: memory.uses,
         tile_memory: memory.allocation.memory,
         tile_categories: memory.allocation.categories,
         liveness: tables.liveness,
@@ -367,6 +371,10 @@ fn batching(spec: &Spec) -> Option<BatchingConfig> {
         replicas: u64::from(spec.options.replication_factor),
         device_iterations: spec.options.device_iterations,
     })
+}
+
+fn control_code(code: BTreeMap<ProgramId, TileRuns<Bytes>>) -> Vec<ControlCode> {
+    code.into_iter().map(|(program, tiles)| ControlCode { program, tiles }).collect()
 }
 
 /// Vertices of all compute sets, each counted as `weight` of its edges.

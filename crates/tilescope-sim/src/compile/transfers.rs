@@ -68,6 +68,18 @@ pub struct StageCopyGroup {
     pub local: Vec<FragmentItem>,
 }
 
+/// An output that is ready to be sent.
+struct PreparedOutput {
+    tensor: TensorId,
+    buffer: TensorBuffer,
+    /// Liveness step of the first thing that was done with it.
+    first: u32,
+    /// Bytes on the tiles that send it.
+    leaving: TileRuns<Bytes>,
+    on_tiles: Vec<FragmentItem>,
+    sum: Vec<FragmentItem>,
+}
+
 impl ProgramBuilder<'_> {
     /// The copies from the host that feed a stage.
     pub(crate) fn host_inputs(&mut self, stage: usize) -> Vec<HostStreamCopy> {
@@ -79,7 +91,13 @@ impl ProgramBuilder<'_> {
             .with_role(TensorRole::Input)
             .filter(|tensor| self.placement.runs(stage, graph.tensor(*tensor).block))
             .collect();
-        inputs.into_iter().map(|tensor| self.host_input(tensor, stage)).collect()
+        let most = self.merged_copies(inputs.len());
+        inputs.chunks(most).flat_map(|run| self.host_inputs_of(run, stage)).collect()
+    }
+
+    /// How many of some neighbouring copies are one exchange.
+    fn merged_copies(&self, copies: usize) -> usize {
+        if self.spec.options.merge_exchange { copies.max(1) } else { 1 }
     }
 
     /// The copies to the host of what a stage makes.
@@ -95,26 +113,54 @@ impl ProgramBuilder<'_> {
             .filter(|tensor| self.is_returned(*tensor))
             .filter(|tensor| self.placement.stage(graph.tensor(*tensor).block) == stage)
             .collect();
-        outputs.into_iter().map(|tensor| self.host_output(tensor, stage)).collect()
+        let most = self.merged_copies(outputs.len());
+        outputs.chunks(most).flat_map(|run| self.host_outputs_of(run, stage)).collect()
     }
 
-    fn host_input(&mut self, tensor: TensorId, stage: usize) -> HostStreamCopy {
+    /// Copies from the host that are one exchange, and what the tiles do behind it.
+    fn host_inputs_of(&mut self, tensors: &[TensorId], stage: usize) -> Vec<HostStreamCopy> {
         let ipu = self.ipu(stage);
+        let first = self.tables.next_step();
+        let arriving: Vec<(String, TileRuns<Bytes>)> = tensors
+            .iter()
+            .map(|tensor| {
+                let landed = self.landed(*tensor);
+                ("copyFromHost".to_string(), self.on_io_tiles(&landed).unwrap_or(landed))
+            })
+            .collect();
+        let mut copies = stream_copies(&mut self.tables, stage, ipu, &arriving, true);
+        for (copy, tensor) in copies.iter_mut().zip(tensors) {
+            self.arrange_input(copy, *tensor, first);
+        }
+        copies
+    }
+
+    /// Bytes of an input on each tile, in the type in which it crosses.
+    fn landed(&mut self, tensor: TensorId) -> TileRuns<Bytes> {
+        let wire = self.input_element_type(tensor);
+        let elements = self.lowering.layout_or_linear(tensor).elements;
+        elements.map(|count| *count * wire.bytes())
+    }
+
+    /// The same bytes on the I/O tiles, where there are such.
+    fn on_io_tiles(&self, bytes: &TileRuns<Bytes>) -> Option<TileRuns<Bytes>> {
+        let io_tiles = self.spec.options.num_io_tiles;
+        (io_tiles > 0).then(|| io_mapping(self.lowering.tiles, io_tiles, bytes.total()))
+    }
+
+    /// Brings an input to where the model wants it, in its type and scaled, once the exchange is over
+    /// that began at liveness step `first`.
+    fn arrange_input(&mut self, copy: &mut HostStreamCopy, tensor: TensorId, first: u32) {
+        let (stage, ipu) = (copy.stage, copy.ipu);
         let (wire, own) =
             (self.input_element_type(tensor), self.lowering.tensor_type(tensor).dtype);
         let elements = self.lowering.layout_or_linear(tensor).elements;
-        let landed = elements.map(|count| *count * wire.bytes());
-        let io_tiles = self.spec.options.num_io_tiles;
-        let mapping =
-            (io_tiles > 0).then(|| io_mapping(self.lowering.tiles, io_tiles, landed.total()));
-        let first = self.tables.next_step();
-        let arriving = mapping.as_ref().unwrap_or(&landed);
-        let mut copy = stream_copy(&mut self.tables, "copyFromHost", stage, ipu, arriving, true);
+        let landed = self.landed(tensor);
         copy.tensor = self.streamed(tensor, wire);
         let name = self.graph.tensor(tensor).name.clone();
-        if let Some(mapping) = &mapping {
-            copy.tile_items.extend(self.inter_tileset_copy(&name, ipu, mapping, &landed));
-            self.keep_buffer(&name, ipu, mapping, None);
+        if let Some(mapping) = self.on_io_tiles(&landed) {
+            copy.tile_items.extend(self.inter_tileset_copy(&name, ipu, &mapping, &landed));
+            self.keep_buffer(&name, ipu, &mapping, None);
         }
         let mut phases: Vec<WorkPhase> = Vec::new();
         if wire != own {
@@ -140,28 +186,50 @@ impl ProgramBuilder<'_> {
         let tensor_buffer = self.tensors.buffer(tensor, stage, ipu, TrainingPass::Forward);
         self.lifetimes.extend_to(tensor_buffer, first..end);
         let host = BufferKey::HostInput { tensor, stage };
-        self.note_host_input(&copy, host, BufferKey::Tensor(tensor_buffer));
-        copy
+        self.note_host_input(copy, host, BufferKey::Tensor(tensor_buffer));
     }
 
     /// Notes what a copy from the host brings: to the I/O tiles, where there are some, and from
     /// there to the compute tiles.
     fn note_host_input(&mut self, copy: &HostStreamCopy, host: BufferKey, tensor: BufferKey) {
-        let [_, _, mid, end] = copy.programs;
+        let mid = copy.programs[2];
         match host {
             BufferKey::HostInput { tensor: id, stage } if self.spec.options.num_io_tiles > 0 => {
                 let io = BufferKey::IoTiles { tensor: id, stage };
-                self.note_flow_between(mid, end, &[host], &[io]);
+                self.note_flow_between(mid, mid, &[host], &[io]);
                 self.note_flow(&copy.tile_items, &[io], &[tensor]);
             }
             _ => {
-                let last = last_leaf(&copy.tile_items).unwrap_or(end);
+                let last = last_leaf(&copy.tile_items).unwrap_or(mid);
                 self.note_flow_between(mid, last, &[host], &[tensor]);
             }
         }
     }
 
-    fn host_output(&mut self, tensor: TensorId, stage: usize) -> HostStreamCopy {
+    /// Copies to the host that are one exchange, and what the tiles do before it.
+    fn host_outputs_of(&mut self, tensors: &[TensorId], stage: usize) -> Vec<HostStreamCopy> {
+        let ipu = self.ipu(stage);
+        let prepared: Vec<PreparedOutput> =
+            tensors.iter().map(|tensor| self.prepare_output(*tensor, stage)).collect();
+        let leaving: Vec<(String, TileRuns<Bytes>)> = prepared
+            .iter()
+            .map(|output| {
+                let name = &self.graph.tensor(output.tensor).name;
+                (format!("{name}/copyToHost"), output.leaving.clone())
+            })
+            .collect();
+        let mut copies = stream_copies(&mut self.tables, stage, ipu, &leaving, false);
+        for (copy, output) in copies.iter_mut().zip(prepared) {
+            copy.tensor = self.streamed(output.tensor, self.output_element_type(output.tensor));
+            self.note_host_output(copy, &output);
+            self.lifetimes.extend_to(output.buffer, output.first..self.tables.next_step());
+            (copy.tile_items, copy.sum_items) = (output.on_tiles, output.sum);
+        }
+        copies
+    }
+
+    /// What the tiles do with an output before it is sent.
+    fn prepare_output(&mut self, tensor: TensorId, stage: usize) -> PreparedOutput {
         let ipu = self.ipu(stage);
         let (wire, own) =
             (self.output_element_type(tensor), self.lowering.tensor_type(tensor).dtype);
@@ -169,10 +237,8 @@ impl ProgramBuilder<'_> {
         let bytes = elements.map(|count| *count * wire.bytes());
         let name = self.graph.tensor(tensor).name.clone();
         let first = self.tables.next_step();
-        let tensor_buffer = self.tensors.buffer(tensor, stage, ipu, TrainingPass::Forward);
-        let made = BufferKey::Tensor(tensor_buffer);
-        let sum = self.sum_of_outputs(tensor, ipu, made);
-        let io_tiles = self.spec.options.num_io_tiles;
+        let buffer = self.tensors.buffer(tensor, stage, ipu, TrainingPass::Forward);
+        let sum = self.sum_of_outputs(tensor, ipu, BufferKey::Tensor(buffer));
         let mut on_tiles = Vec::new();
         if wire != own {
             let phase = elementwise::cast("Cast", own, wire, &elements);
@@ -182,28 +248,31 @@ impl ProgramBuilder<'_> {
             self.keep_buffer(&format!("{name}/cast"), ipu, &bytes, None);
         }
         let mut leaving = bytes.clone();
-        if io_tiles > 0 {
-            leaving = io_mapping(self.lowering.tiles, io_tiles, bytes.total());
-            on_tiles.extend(self.inter_tileset_copy(&name, ipu, &bytes, &leaving));
-            self.keep_buffer(&name, ipu, &leaving, None);
+        if let Some(mapping) = self.on_io_tiles(&bytes) {
+            on_tiles.extend(self.inter_tileset_copy(&name, ipu, &bytes, &mapping));
+            self.keep_buffer(&name, ipu, &mapping, None);
+            leaving = mapping;
         }
-        let name = format!("{name}/copyToHost");
-        let mut copy = stream_copy(&mut self.tables, &name, stage, ipu, &leaving, false);
-        copy.tensor = self.streamed(tensor, wire);
-        let sent = if sum.is_empty() { made } else { BufferKey::OutputSum { tensor, ipu } };
-        let [_, _, mid, end] = copy.programs;
+        PreparedOutput { tensor, buffer, first, leaving, on_tiles, sum }
+    }
+
+    /// Notes what a copy to the host takes: from the I/O tiles, where there are some.
+    fn note_host_output(&mut self, copy: &HostStreamCopy, output: &PreparedOutput) {
+        let PreparedOutput { tensor, buffer, on_tiles, sum, .. } = output;
+        let (tensor, stage, mid) = (*tensor, copy.stage, copy.programs[2]);
+        let sent = match sum.is_empty() {
+            true => BufferKey::Tensor(*buffer),
+            false => BufferKey::OutputSum { tensor, ipu: copy.ipu },
+        };
         let host = BufferKey::HostOutput { tensor, stage };
-        if io_tiles > 0 {
+        if self.spec.options.num_io_tiles > 0 {
             let io = BufferKey::IoTiles { tensor, stage };
-            self.note_flow(&on_tiles, &[sent], &[io]);
-            self.note_flow_between(mid, end, &[io], &[host]);
+            self.note_flow(on_tiles, &[sent], &[io]);
+            self.note_flow_between(mid, mid, &[io], &[host]);
         } else {
-            let start = first_leaf(&on_tiles).unwrap_or(mid);
-            self.note_flow_between(start, end, &[sent], &[host]);
+            let start = first_leaf(on_tiles).unwrap_or(mid);
+            self.note_flow_between(start, mid, &[sent], &[host]);
         }
-        (copy.tile_items, copy.sum_items) = (on_tiles, sum);
-        self.lifetimes.extend_to(tensor_buffer, first..self.tables.next_step());
-        copy
     }
 
     /// Adds a result to its sum on the IPU, where only sums are sent.
@@ -379,7 +448,7 @@ impl ProgramBuilder<'_> {
     fn extend_boundary_lifetimes(&mut self, boundary: &StageBoundary, steps: std::ops::Range<u32>) {
         let [sent, received] = self.boundary_buffers(boundary);
         self.lifetimes.extend_to(sent, steps);
-        self.lifetimes.extend_to(received, 0..u32::MAX);
+        self.lifetimes.keep_over(received, 0..u32::MAX);
     }
 
     /// Where a copy between stages takes a tensor from, and where it brings it.
@@ -434,15 +503,62 @@ pub(crate) fn stream_copy(
     bytes: &TileRuns<Bytes>,
     to_ipu: bool,
 ) -> HostStreamCopy {
+    let copies = [(name.to_string(), bytes.clone())];
+    let mut made = stream_copies(tables, stage, ipu, &copies, to_ipu);
+    made.pop().expect("a copy for each name")
+}
+
+/// Adds copies between the host and one IPU that are one exchange: they share their sync, a begin
+/// that has the name of the first and an end that has the name of the last.
+fn stream_copies(
+    tables: &mut ProgramTables,
+    stage: usize,
+    ipu: IpuId,
+    copies: &[(String, TileRuns<Bytes>)],
+    to_ipu: bool,
+) -> Vec<HostStreamCopy> {
+    let (Some((first, _)), Some((last, _))) = (copies.first(), copies.last()) else {
+        return Vec::new();
+    };
     let sync = external_sync(tables);
-    let mut step =
-        |kind| tables.push_leaf(ProgramNode { ipu: Some(ipu), ..ProgramNode::new(kind, name) });
-    let programs = [
-        sync,
-        step(ProgramKind::StreamCopyBegin),
-        step(ProgramKind::StreamCopyMid),
-        step(ProgramKind::StreamCopyEnd),
-    ];
+    let step = |tables: &mut ProgramTables, kind, name: &str| {
+        tables.push_leaf(ProgramNode { ipu: Some(ipu), ..ProgramNode::new(kind, name) })
+    };
+    let begin = step(tables, ProgramKind::StreamCopyBegin, first);
+    let mids: Vec<ProgramId> = copies
+        .iter()
+        .map(|(name, bytes)| {
+            let mid = step(tables, ProgramKind::StreamCopyMid, name);
+            stream_traffic(tables, mid, ipu, bytes, to_ipu);
+            mid
+        })
+        .collect();
+    let end = step(tables, ProgramKind::StreamCopyEnd, last);
+    let copy = |((_, bytes), mid): (&(String, TileRuns<Bytes>), ProgramId)| {
+        let total = bytes.total();
+        HostStreamCopy {
+            stage,
+            ipu,
+            programs: [sync, begin, mid, end],
+            bytes_in: if to_ipu { total } else { Bytes::ZERO },
+            bytes_out: if to_ipu { Bytes::ZERO } else { total },
+            active_tiles: bytes.tile_count(),
+            tensor: None,
+            tile_items: Vec::new(),
+            sum_items: Vec::new(),
+        }
+    };
+    copies.iter().zip(mids).map(copy).collect()
+}
+
+/// Notes what the tiles send to the host or receive from it, and its code.
+fn stream_traffic(
+    tables: &mut ProgramTables,
+    program: ProgramId,
+    ipu: IpuId,
+    bytes: &TileRuns<Bytes>,
+    to_ipu: bool,
+) {
     let kind = tables.kind;
     let tiles = bytes.map(|bytes| {
         let (bytes_in, bytes_out) =
@@ -452,17 +568,5 @@ pub(crate) fn stream_copy(
         tile.code_bytes = code_bytes::host_code_bytes(&tile, kind);
         tile
     });
-    tables.traffic(programs[2], ipu, tiles, MemoryCategory::HostExchangeCode);
-    let total = bytes.total();
-    HostStreamCopy {
-        stage,
-        ipu,
-        programs,
-        bytes_in: if to_ipu { total } else { Bytes::ZERO },
-        bytes_out: if to_ipu { Bytes::ZERO } else { total },
-        active_tiles: bytes.tile_count(),
-        tensor: None,
-        tile_items: Vec::new(),
-        sum_items: Vec::new(),
-    }
+    tables.traffic(program, ipu, tiles, MemoryCategory::HostExchangeCode);
 }

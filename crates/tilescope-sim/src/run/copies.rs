@@ -2,12 +2,13 @@
 
 use super::{ProgramRunner, RunPosition, StepSink, cycles_of};
 use crate::compile::{
-    CompiledProgram, HostStreamCopy, InterIpuFlow, LeafProgramCost, StageCopyGroup,
+    CompiledProgram, HostExchange, HostStreamCopy, InterIpuFlow, LeafProgramCost, StageCopyGroup,
+    host_exchanges, whole_ipu_cost,
 };
 use crate::spec::OverlapIo;
 use crate::targets::IpuLink;
 use std::collections::BTreeMap;
-use tilescope_report::units::{Bytes, Cycles, IpuId, ProgramId};
+use tilescope_report::units::{Bytes, Cycles, IpuId, ProgramId, StepId};
 use tilescope_report::{HostCallPart, MarkKind};
 
 impl<'a, S: StepSink> ProgramRunner<'a, S> {
@@ -66,98 +67,133 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
 
     /// A copy before the program starts: the host is ready.
     pub(super) fn control_copy(&mut self, copy: &HostStreamCopy) -> Result<(), S::Error> {
-        self.stream(copy, HostCopyLane::Compute, Cycles::ZERO)
+        let exchange = HostExchange::of(copy);
+        self.sync_for_host(&exchange, HostCopyLane::Compute, &mut Vec::new())?;
+        self.stream(&exchange, HostCopyLane::Compute, Cycles::ZERO).map(|_| ())
     }
 
-    /// Brings a micro-batch to the compute tiles, unless the I/O tiles have it already. `synced` are
-    /// IPUs whose rows of the same field come at the same time: it is one copy, with one sync.
-    pub(super) fn input(
-        &mut self,
-        copy: &HostStreamCopy,
-        synced: &mut Vec<IpuId>,
-    ) -> Result<(), S::Error> {
-        if !self.prefetched.remove(&copy.programs[1]) {
-            let lane = match self.lane() {
-                HostCopyLane::Compute if synced.contains(&copy.ipu) => HostCopyLane::ComputeJoined,
-                lane => lane,
-            };
-            self.copy_from_host(copy, lane)?;
-            if self.compiled.schedule.parallel_stages().is_some() {
-                synced.extend(self.compiled.sync_groups.host_sync_group(copy.ipu));
+    /// Brings micro-batches to the compute tiles, unless the I/O tiles have them already.
+    pub(super) fn inputs(&mut self, copies: &[&HostStreamCopy]) -> Result<(), S::Error> {
+        let merge = self.spec.options.merge_exchange;
+        for group in host_exchanges(copies.iter().copied(), merge) {
+            let together: Vec<&HostStreamCopy> =
+                group.iter().flat_map(HostExchange::copies).collect();
+            let fresh = |copy: &&&HostStreamCopy| !self.prefetched.contains(&copy.programs[2]);
+            let fresh: Vec<&HostStreamCopy> = together.iter().filter(fresh).copied().collect();
+            for group in host_exchanges(fresh, true) {
+                self.copy_from_host(&group, self.lane())?;
+            }
+            for copy in &together {
+                self.prefetched.remove(&copy.programs[2]);
+                self.wait_for_io(copy.ipu)?;
+                self.items(&copy.tile_items)?;
             }
         }
-        self.wait_for_io(copy.ipu)?;
-        self.items(&copy.tile_items)
-    }
-
-    /// Starts to load the next micro-batch on the I/O tiles.
-    pub(super) fn prefetch_input(&mut self, copy: &HostStreamCopy) -> Result<(), S::Error> {
-        self.clocks.sync_io_to_compute(copy.ipu);
-        self.copy_from_host(copy, HostCopyLane::IoOverlapped)?;
-        self.prefetched.insert(copy.programs[1]);
         Ok(())
     }
 
+    /// Starts to load the next micro-batches on the I/O tiles.
+    pub(super) fn prefetch_inputs(&mut self, copies: &[&HostStreamCopy]) -> Result<(), S::Error> {
+        let merge = self.spec.options.merge_exchange;
+        for group in host_exchanges(copies.iter().copied(), merge) {
+            group.iter().for_each(|of| self.clocks.sync_io_to_compute(of.ipu()));
+            self.copy_from_host(&group, HostCopyLane::IoOverlapped)?;
+        }
+        self.prefetched.extend(copies.iter().map(|copy| copy.programs[2]));
+        Ok(())
+    }
+
+    /// Exchanges that share their syncs.
     fn copy_from_host(
         &mut self,
-        copy: &HostStreamCopy,
+        group: &[HostExchange],
         lane: HostCopyLane,
     ) -> Result<(), S::Error> {
-        let stream = copy.programs[1];
-        let transfer = self.compiled.system.host_cycles(copy.bytes_in);
-        let ready = self.host.fill_next_buffer(stream, copy.bytes_in, transfer);
-        let first = self.next_step;
-        self.stream(copy, lane, ready)?;
-        if let Some((micro_batch, busy)) = self.host.callback(stream) {
-            let stage = &self.compiled.placement.stages[copy.stage].name;
-            let label = format!("{stage} callback {micro_batch}");
-            let start = RunPosition { step: first, cycle: busy.start };
-            self.emit_mark(MarkKind::Callback, &label, None, None, micro_batch, &start, busy.end)?;
+        let mut synced = Vec::new();
+        for exchange in group {
+            let mut ready = Cycles::ZERO;
+            // Cycles from the first transfer of the exchange to the end of each.
+            let mut fetched = Cycles::ZERO;
+            for copy in exchange.copies() {
+                fetched += self.compiled.system.host_cycles(copy.bytes_in);
+                let stream = copy.programs[2];
+                ready = ready.max(self.host.fill_next_buffer(stream, copy.bytes_in, fetched));
+            }
+            let first = self.next_step;
+            self.sync_for_host(exchange, lane, &mut synced)?;
+            self.stream(exchange, lane, ready)?;
+            for copy in exchange.copies() {
+                self.callback_mark(copy, first)?;
+                self.host.buffer_emptied(copy.programs[2], self.now(copy.ipu, lane));
+            }
         }
-        self.host.buffer_emptied(stream, self.now(copy.ipu, lane));
         Ok(())
     }
 
-    fn copy_to_host(&mut self, copy: &HostStreamCopy, lane: HostCopyLane) -> Result<(), S::Error> {
-        let stream = copy.programs[1];
-        self.stream(copy, lane, self.host.result_buffer_free(stream))?;
-        let transfer = self.compiled.system.host_cycles(copy.bytes_out);
-        let begun = self.now(copy.ipu, lane).saturating_sub(transfer);
-        self.host.result_written(stream, copy.bytes_out, begun);
+    fn callback_mark(&mut self, copy: &HostStreamCopy, first: StepId) -> Result<(), S::Error> {
+        let Some((micro_batch, busy)) = self.host.callback(copy.programs[2]) else {
+            return Ok(());
+        };
+        let stage = &self.compiled.placement.stages[copy.stage].name;
+        let label = format!("{stage} callback {micro_batch}");
+        let start = RunPosition { step: first, cycle: busy.start };
+        self.emit_mark(MarkKind::Callback, &label, None, None, micro_batch, &start, busy.end)
+    }
+
+    fn copy_to_host(&mut self, group: &[HostExchange], lane: HostCopyLane) -> Result<(), S::Error> {
+        let mut synced = Vec::new();
+        for exchange in group {
+            let free = |copy: &HostStreamCopy| self.host.result_buffer_free(copy.programs[2]);
+            let free = exchange.copies().map(free).max().unwrap_or_default();
+            self.sync_for_host(exchange, lane, &mut synced)?;
+            let mut begun = self.stream(exchange, lane, free)?;
+            for copy in exchange.copies() {
+                self.host.result_written(copy.programs[2], copy.bytes_out, begun);
+                begun += self.compiled.system.host_cycles(copy.bytes_out);
+            }
+        }
         Ok(())
     }
 
     /// The time on the tiles of an IPU that do a host copy.
     fn now(&self, ipu: IpuId, lane: HostCopyLane) -> Cycles {
         match lane {
-            HostCopyLane::Compute | HostCopyLane::ComputeJoined => self.clocks.at(ipu),
+            HostCopyLane::Compute => self.clocks.at(ipu),
             HostCopyLane::Io | HostCopyLane::IoOverlapped => self.clocks.io_at(ipu),
         }
     }
 
     /// Sends results to the host, or hands them to the I/O tiles, which send them while the
     /// compute tiles work on.
-    pub(super) fn output(&mut self, copy: &'a HostStreamCopy) -> Result<(), S::Error> {
-        match self.spec.options.overlap_io {
-            OverlapIo::None => {
+    pub(super) fn send_or_hand_over(
+        &mut self,
+        copies: &[&'a HostStreamCopy],
+    ) -> Result<(), S::Error> {
+        let overlaps = self.spec.options.overlap_io != OverlapIo::None;
+        let merge = self.spec.options.merge_exchange;
+        for group in host_exchanges(copies.iter().copied(), merge) {
+            for copy in group.iter().flat_map(HostExchange::copies) {
+                if overlaps {
+                    self.wait_for_io(copy.ipu)?;
+                }
                 self.items(&copy.tile_items)?;
-                self.copy_to_host(copy, self.lane())?;
-                self.wait_for_io(copy.ipu)
             }
-            OverlapIo::InnerLoop | OverlapIo::Loops => {
-                self.wait_for_io(copy.ipu)?;
-                self.items(&copy.tile_items)?;
-                self.unsent.push(copy);
-                Ok(())
+            if overlaps {
+                self.unsent.extend(group.iter().flat_map(HostExchange::copies));
+            } else {
+                self.copy_to_host(&group, self.lane())?;
+                group.iter().try_for_each(|of| self.wait_for_io(of.ipu()))?;
             }
         }
+        Ok(())
     }
 
     /// Sends the results that lie on the I/O tiles.
     pub(super) fn send_outputs(&mut self) -> Result<(), S::Error> {
-        for copy in std::mem::take(&mut self.unsent) {
-            self.clocks.sync_io_to_compute(copy.ipu);
-            self.copy_to_host(copy, HostCopyLane::IoOverlapped)?;
+        let unsent = std::mem::take(&mut self.unsent);
+        for group in host_exchanges(unsent, self.spec.options.merge_exchange) {
+            group.iter().for_each(|of| self.clocks.sync_io_to_compute(of.ipu()));
+            self.copy_to_host(&group, HostCopyLane::IoOverlapped)?;
         }
         Ok(())
     }
@@ -197,54 +233,68 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
             return Ok(());
         }
         let tiles = self.compiled.compilation.target.compute_tiles_per_ipu();
-        let cost = crate::compile::whole_ipu_cost(ipu, behind, tiles);
+        let cost = whole_ipu_cost(ipu, behind, tiles);
         let waiting = self.clocks.run_step(&cost);
         self.emit(self.compiled.parts.io_syncs[ipu.index()], [waiting])
     }
 
-    /// The steps of a stream copy, whose buffer is ready at cycle `ready`.
+    /// The sync before an exchange with the host, unless its IPU is one of those that `synced` for
+    /// another that happens at the same time.
+    fn sync_for_host(
+        &mut self,
+        exchange: &HostExchange,
+        lane: HostCopyLane,
+        synced: &mut Vec<IpuId>,
+    ) -> Result<(), S::Error> {
+        let ipu = exchange.ipu();
+        let group = self.compiled.sync_groups.host_sync_group(ipu);
+        if !synced.contains(&ipu) {
+            match lane {
+                HostCopyLane::IoOverlapped => self.external_io_sync(exchange.sync(), group)?,
+                HostCopyLane::Compute | HostCopyLane::Io => {
+                    self.external_sync(exchange.sync(), group, Cycles::ZERO)?;
+                }
+            }
+            synced.extend(group);
+        }
+        if lane == HostCopyLane::Io {
+            self.clocks.sync_io_to_compute(ipu);
+        }
+        Ok(())
+    }
+
+    /// The steps of an exchange whose buffers are ready at cycle `ready`; returns when its first
+    /// transfer begins.
     fn stream(
         &mut self,
-        copy: &HostStreamCopy,
+        exchange: &HostExchange,
         lane: HostCopyLane,
         ready: Cycles,
-    ) -> Result<(), S::Error> {
-        let [sync, begin, mid, end] = copy.programs;
-        let ipus = self.compiled.sync_groups.host_sync_group(copy.ipu);
-        match lane {
-            HostCopyLane::ComputeJoined => {}
-            HostCopyLane::IoOverlapped => self.external_io_sync(sync, ipus)?,
-            HostCopyLane::Compute | HostCopyLane::Io => {
-                self.external_sync(sync, ipus, Cycles::ZERO)?;
-                self.clocks.sync_io_to_compute(copy.ipu);
-            }
-        }
-        let now = self.now(copy.ipu, lane);
+    ) -> Result<Cycles, S::Error> {
         let system = &self.compiled.system;
-        let cost = |cycles: Cycles, bytes_in: Bytes, bytes_out: Bytes| LeafProgramCost {
-            ipu: copy.ipu,
-            cycles,
-            fastest_tile_cycles: cycles,
-            active_tiles: copy.active_tiles,
-            tile_balance: 1.0,
-            bytes_in,
-            bytes_out,
+        let cost = |copy: &HostStreamCopy, cycles: Cycles| {
+            whole_ipu_cost(copy.ipu, cycles, copy.active_tiles)
         };
-        let transfer = system.host_cycles(copy.bytes_in + copy.bytes_out);
-        let waiting = system.stream_begin_cycles.max(ready.saturating_sub(now));
-        let steps = [
-            (begin, cost(waiting, Bytes::ZERO, Bytes::ZERO)),
-            (mid, cost(transfer, copy.bytes_in, copy.bytes_out)),
-            (end, cost(system.stream_end_cycles, Bytes::ZERO, Bytes::ZERO)),
-        ];
-        for (program, cost) in steps {
+        let (first, last) = (exchange.first(), exchange.last());
+        let waiting = ready.saturating_sub(self.now(first.ipu, lane));
+        let begin = cost(first, system.stream_begin_cycles.max(waiting));
+        let end = cost(last, system.stream_end_cycles);
+        let transfers = exchange.copies().map(|copy| {
+            let cycles = system.host_cycles(copy.bytes_in + copy.bytes_out);
+            let (bytes_in, bytes_out) = (copy.bytes_in, copy.bytes_out);
+            LeafProgramCost { bytes_in, bytes_out, ..cost(copy, cycles) }
+        });
+        let costs: Vec<LeafProgramCost> =
+            std::iter::once(begin).chain(transfers).chain([end]).collect();
+        let begun = self.now(first.ipu, lane) + begin.cycles;
+        for (program, cost) in exchange.steps().into_iter().zip(costs) {
             let on_ipu = match lane {
-                HostCopyLane::Compute | HostCopyLane::ComputeJoined => self.clocks.run_step(&cost),
+                HostCopyLane::Compute => self.clocks.run_step(&cost),
                 HostCopyLane::Io | HostCopyLane::IoOverlapped => self.clocks.run_io_step(&cost),
             };
             self.emit(program, [on_ipu])?;
         }
-        Ok(())
+        Ok(begun)
     }
 
     pub(super) fn link_copy(&mut self, copy: &StageCopyGroup) -> Result<(), S::Error> {
@@ -263,8 +313,6 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HostCopyLane {
     Compute,
-    /// The compute tiles, behind the sync of another copy.
-    ComputeJoined,
     /// The I/O tiles, while the compute tiles wait.
     Io,
     /// The I/O tiles, while the compute tiles work.

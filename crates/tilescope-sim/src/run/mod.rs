@@ -373,15 +373,10 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         iteration: u64,
     ) -> Result<(), S::Error> {
         let compiled: &'a CompiledProgram = self.compiled;
-        let mut synced = Vec::new();
-        for copy in self.inputs.iter().filter(|copy| forward(slot, copy).is_some()) {
-            self.input(copy, &mut synced)?;
-        }
+        self.inputs(&self.inputs_of(slot))?;
         // The I/O tiles have handed over what they held: they fetch and send while others compute.
         if let Some(next) = next {
-            for copy in self.inputs.iter().filter(|copy| forward(next, copy).is_some()) {
-                self.prefetch_input(copy)?;
-            }
+            self.prefetch_inputs(&self.inputs_of(next))?;
         }
         self.send_outputs()?;
         if compiled.schedule.phased {
@@ -389,14 +384,14 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         } else {
             slot.turns.iter().try_for_each(|turn| self.turn(turn, iteration))?;
         }
+        let mut sent = Vec::new();
         for copy in self.outputs {
             if let Some(turn) = forward(slot, copy) {
                 self.items(&copy.sum_items)?;
-                if self.sends_output(turn, iteration) {
-                    self.output(copy)?;
-                }
+                sent.extend(self.sends_output(turn, iteration).then_some(copy));
             }
         }
+        self.send_or_hand_over(&sent)?;
         for copy in compiled.parts.link_copies.iter().filter(|_| slot.stage_copies_follow) {
             let works = |(stage, pass): &(usize, TrainingPass)| {
                 slot.turns.iter().any(|turn| (turn.stage, turn.pass) == (*stage, *pass))
@@ -406,6 +401,11 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
             }
         }
         Ok(())
+    }
+
+    /// Copies of the samples that a slot works on.
+    fn inputs_of(&self, slot: &ScheduleSlot) -> Vec<&'a HostStreamCopy> {
+        self.inputs.iter().filter(|copy| forward(slot, copy).is_some()).collect()
     }
 
     /// Whether the results of this turn's micro-batch go to the host.

@@ -1,0 +1,166 @@
+//! Attributes of nodes, read by name and type.
+
+use crate::ConstantTensor;
+use crate::element::ElementKind;
+use crate::error::OnnxError;
+use std::sync::Arc;
+
+/// Value of an attribute.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AttributeValue {
+    Int(i64),
+    Float(f64),
+    Text(String),
+    Ints(Vec<i64>),
+    Floats(Vec<f64>),
+    Texts(Vec<String>),
+    /// A tensor; its content only if it is small.
+    Tensor {
+        element: ElementKind,
+        dims: Vec<u64>,
+        content: Option<Arc<ConstantTensor>>,
+    },
+    /// A kind of value that nothing here reads: a graph, a type, a list of tensors.
+    Other,
+}
+
+impl AttributeValue {
+    /// Bytes that a copy takes; tensors are shared.
+    fn bytes(&self) -> usize {
+        let of_text = |text: &String| size_of::<String>() + text.len();
+        size_of::<Self>()
+            + match self {
+                Self::Text(text) => text.len(),
+                Self::Ints(values) => size_of_val(values.as_slice()),
+                Self::Floats(values) => size_of_val(values.as_slice()),
+                Self::Texts(texts) => texts.iter().map(of_text).sum(),
+                Self::Tensor { dims, .. } => size_of_val(dims.as_slice()),
+                Self::Int(_) | Self::Float(_) | Self::Other => 0,
+            }
+    }
+
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Int(_) => "a whole number",
+            Self::Float(_) => "a number",
+            Self::Text(_) => "a text",
+            Self::Ints(_) => "whole numbers",
+            Self::Floats(_) => "numbers",
+            Self::Texts(_) => "texts",
+            Self::Tensor { .. } => "a tensor",
+            Self::Other => "a graph or type",
+        }
+    }
+}
+
+/// A named value of a node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Attribute {
+    pub name: String,
+    pub value: AttributeValue,
+}
+
+/// The attributes of a node. Getters give `None` for an absent attribute, and an error that names
+/// the node for one of another type. Copies share the list.
+#[derive(Clone, Debug)]
+pub struct Attributes {
+    /// Name of the node, for messages.
+    node: Arc<str>,
+    list: Arc<[Attribute]>,
+}
+
+impl Attributes {
+    pub(crate) fn new(node: &str, list: Vec<Attribute>) -> Self {
+        Self { node: node.into(), list: list.into() }
+    }
+
+    /// Bytes that they take.
+    pub(crate) fn bytes(&self) -> usize {
+        self.list.iter().map(|attribute| attribute.name.len() + attribute.value.bytes()).sum()
+    }
+
+    /// All of them, in the order of the file.
+    pub fn iter(&self) -> impl Iterator<Item = &Attribute> {
+        self.list.iter()
+    }
+
+    /// The value of this name, whatever its type.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&AttributeValue> {
+        self.list.iter().find(|attribute| attribute.name == name).map(|found| &found.value)
+    }
+
+    fn wrong(&self, name: &str, value: &AttributeValue, expected: &'static str) -> OnnxError {
+        OnnxError::AttributeType {
+            node: self.node.to_string(),
+            name: name.to_owned(),
+            found: value.kind(),
+            expected,
+        }
+    }
+
+    /// A whole number.
+    pub fn int(&self, name: &str) -> Result<Option<i64>, OnnxError> {
+        match self.get(name) {
+            None => Ok(None),
+            Some(AttributeValue::Int(value)) => Ok(Some(*value)),
+            Some(other) => Err(self.wrong(name, other, "a whole number")),
+        }
+    }
+
+    /// A number; a whole number is one too.
+    #[expect(clippy::cast_precision_loss, reason = "a float attribute written as a whole number")]
+    pub fn float(&self, name: &str) -> Result<Option<f64>, OnnxError> {
+        match self.get(name) {
+            None => Ok(None),
+            Some(AttributeValue::Float(value)) => Ok(Some(*value)),
+            Some(AttributeValue::Int(value)) => Ok(Some(*value as f64)),
+            Some(other) => Err(self.wrong(name, other, "a number")),
+        }
+    }
+
+    /// A text.
+    pub fn text(&self, name: &str) -> Result<Option<&str>, OnnxError> {
+        match self.get(name) {
+            None => Ok(None),
+            Some(AttributeValue::Text(value)) => Ok(Some(value)),
+            Some(other) => Err(self.wrong(name, other, "a text")),
+        }
+    }
+
+    /// Whole numbers.
+    pub fn ints(&self, name: &str) -> Result<Option<&[i64]>, OnnxError> {
+        match self.get(name) {
+            None => Ok(None),
+            Some(AttributeValue::Ints(values)) => Ok(Some(values)),
+            Some(other) => Err(self.wrong(name, other, "whole numbers")),
+        }
+    }
+
+    /// Numbers.
+    pub fn floats(&self, name: &str) -> Result<Option<&[f64]>, OnnxError> {
+        match self.get(name) {
+            None => Ok(None),
+            Some(AttributeValue::Floats(values)) => Ok(Some(values)),
+            Some(other) => Err(self.wrong(name, other, "numbers")),
+        }
+    }
+
+    /// Texts.
+    pub fn texts(&self, name: &str) -> Result<Option<&[String]>, OnnxError> {
+        match self.get(name) {
+            None => Ok(None),
+            Some(AttributeValue::Texts(values)) => Ok(Some(values)),
+            Some(other) => Err(self.wrong(name, other, "texts")),
+        }
+    }
+
+    /// Content of a small tensor; `None` also if the tensor is too large to be read.
+    pub fn tensor(&self, name: &str) -> Result<Option<&ConstantTensor>, OnnxError> {
+        match self.get(name) {
+            None => Ok(None),
+            Some(AttributeValue::Tensor { content, .. }) => Ok(content.as_deref()),
+            Some(other) => Err(self.wrong(name, other, "a tensor")),
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Figures of a graph: parameters, multiplications, operators.
+
+use crate::check;
+use crate::file::OnnxFile;
+use crate::graph::{OnnxGraph, OnnxNode, ValueId, ValueSource};
+use crate::shape::{AttentionDims, EinsumLabels};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Operands of `BatchNormalization` that are statistics, which nothing trains.
+const STATISTICS: std::ops::RangeInclusive<usize> = 3..=4;
+
+impl OnnxGraph {
+    /// Operator -> nodes that are left. Operators of other sets than the standard's have the set
+    /// before their name: `com.example.Custom`.
+    #[must_use]
+    pub fn op_counts(&self) -> BTreeMap<String, u64> {
+        count_ops(self.nodes.iter().map(|node| (&*node.domain, &*node.op)))
+    }
+
+    /// Elements of all floating-point initialisers that nodes read, without the statistics of batch
+    /// normalisations. One that several nodes read counts once.
+    #[must_use]
+    pub fn parameter_count(&self) -> u64 {
+        let mut read: BTreeSet<ValueId> = self.outputs.iter().copied().collect();
+        for node in &self.nodes {
+            let is_statistic =
+                |at: usize| node.op == "BatchNormalization" && STATISTICS.contains(&at);
+            let operands = node.inputs.iter().enumerate().filter(|(at, _)| !is_statistic(*at));
+            read.extend(operands.filter_map(|(_, operand)| *operand));
+        }
+        let values = read.into_iter().map(|id| self.value(id));
+        let parameters = values
+            .filter(|value| value.source == ValueSource::Initializer && value.element.is_float());
+        parameters.map(|value| value.elements()).sum()
+    }
+
+    /// Multiplications with an addition of one forward pass: those of `Conv`, `ConvTranspose`,
+    /// `Gemm`, `MatMul`, `Einsum` and `Attention`, and of their versions for whole numbers.
+    /// Recurrent layers are not counted, as by other tools that count from shapes.
+    #[must_use]
+    pub fn macs(&self) -> u64 {
+        self.nodes.iter().map(|node| self.node_macs(node)).fold(0, u64::saturating_add)
+    }
+
+    /// The multiplications of one node; 0 for operators that are not counted.
+    #[must_use]
+    pub fn node_macs(&self, node: &OnnxNode) -> u64 {
+        if node.domain.is_empty() { self.standard_macs(node).unwrap_or(0) } else { 0 }
+    }
+
+    fn dims(&self, operands: &[Option<ValueId>], at: usize) -> Option<&[u64]> {
+        operands.get(at).copied().flatten().map(|id| &*self.value(id).dims)
+    }
+
+    fn standard_macs(&self, node: &OnnxNode) -> Option<u64> {
+        let input = |at| self.dims(&node.inputs, at);
+        let output = self.dims(&node.outputs, 0)?;
+        match &*node.op {
+            // Every element of the output sums one over a filter.
+            "Conv" | "ConvInteger" => product(output, input(1)?.get(1..)?),
+            "QLinearConv" => product(output, input(3)?.get(1..)?),
+            // Every element of the input goes into the outputs under one filter.
+            "ConvTranspose" => product(input(0)?, input(1)?.get(1..)?),
+            "Gemm" => {
+                let [rows, columns] = input(0)? else { return None };
+                let is_transposed = node.attributes.int("transA").ok()?.unwrap_or(0) != 0;
+                product(output, &[if is_transposed { *rows } else { *columns }])
+            }
+            "MatMul" | "MatMulInteger" | "QLinearMatMul" => product(output, &[*input(0)?.last()?]),
+            "Einsum" => {
+                let operands: Option<Vec<&[u64]>> = (0..node.inputs.len()).map(input).collect();
+                let operands = operands?;
+                let equation = node.attributes.text("equation").ok()??;
+                let labels = EinsumLabels::new(equation, &operands)?;
+                let sizes: Vec<u64> = labels.sizes.into_values().collect();
+                product(&sizes, &[operands.len() as u64 - 1])
+            }
+            "Attention" => {
+                let shapes = [input(0)?, input(1)?, input(2)?];
+                AttentionDims::of_shapes(shapes, input(4), &node.attributes).ok()??.macs()
+            }
+            _ => None,
+        }
+    }
+}
+
+impl OnnxFile {
+    /// Operator -> nodes of the graph as written, as [`OnnxGraph::op_counts`] names them. Nodes of
+    /// functions and branches are not among them.
+    #[must_use]
+    pub fn op_counts(&self) -> BTreeMap<String, u64> {
+        let nodes = self.model.graph.iter().flat_map(|graph| &graph.nodes);
+        count_ops(nodes.map(|node| (check::standard_domain(&node.domain), &*node.op)))
+    }
+}
+
+fn count_ops<'a>(nodes: impl Iterator<Item = (&'a str, &'a str)>) -> BTreeMap<String, u64> {
+    let mut counts = BTreeMap::new();
+    for (domain, op) in nodes {
+        *counts.entry((domain, op)).or_insert(0) += 1;
+    }
+    let name = |((domain, op), count)| match domain {
+        "" => (String::from(op), count),
+        _ => (format!("{domain}.{op}"), count),
+    };
+    counts.into_iter().map(name).collect()
+}
+
+fn product(left: &[u64], right: &[u64]) -> Option<u64> {
+    left.iter().chain(right).try_fold(1_u64, |product, size| product.checked_mul(*size))
+}

@@ -1,0 +1,229 @@
+//! A file that was read and checked.
+
+use crate::check;
+use crate::element::ElementKind;
+use crate::error::OnnxError;
+use crate::graph::OnnxGraph;
+use crate::proto::{DimensionProto, ModelProto, ProtoReader, ValueInfoProto};
+use crate::resolve;
+use std::collections::{BTreeMap, HashSet};
+use std::io::{Read, Seek};
+use std::path::Path;
+
+/// A dimension of a graph's input, as the file has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Dimension {
+    Known(u64),
+    /// Named by the exporter: `batch`. A dimension that the file leaves open without a name is one
+    /// too, named after its input and axis: `input_ids.1`.
+    Symbol(String),
+}
+
+/// A tensor that the user feeds.
+#[derive(Clone, Debug)]
+pub struct GraphInput {
+    pub name: String,
+    pub element: ElementKind,
+    pub dims: Vec<Dimension>,
+}
+
+/// A dimension without a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Symbol {
+    pub name: String,
+    /// Input and axis of each place.
+    pub places: Vec<(String, usize)>,
+    /// Whether it is dimension 0 of all inputs that have dimensions.
+    pub is_batch: bool,
+}
+
+/// Values of symbolic dimensions.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DimValues {
+    /// By name.
+    pub by_name: BTreeMap<String, u64>,
+    /// Value of the symbol that is the batch, unless `by_name` has one.
+    pub batch: Option<u64>,
+}
+
+/// Largest value of a symbolic dimension.
+const MAX_DIMENSION: u64 = 1 << 24;
+
+/// How alike a name must be to be suggested: 1 is equal.
+const NEAR: f64 = 0.5;
+
+/// A file that was read and checked; weights were skipped.
+#[derive(Debug)]
+pub struct OnnxFile {
+    pub ir_version: i64,
+    /// Name and version of the exporter, `pytorch 2.15.0`.
+    pub producer: String,
+    /// Version of the standard's own set of operators.
+    pub opset: u32,
+    /// `metadata_props` of the file.
+    pub metadata: Vec<(String, String)>,
+    /// Hash of all that was read, weights left out, in hexadecimal: tells whether a file has changed.
+    pub content_hash: String,
+    /// Nodes of the graph as written, nested graphs and functions left out.
+    pub node_count: usize,
+    pub(crate) model: ModelProto,
+    /// Nodes of the graph in an order in which they can be computed.
+    pub(crate) order: Vec<usize>,
+    inputs: Vec<GraphInput>,
+}
+
+impl OnnxFile {
+    /// Reads and checks a file. Tensor data are skipped; no other file is opened.
+    ///
+    /// # Errors
+    /// If it cannot be read, is no ONNX file, or is none that can be understood.
+    pub fn open(path: &Path) -> Result<Self, OnnxError> {
+        let file = std::fs::File::open(path)?;
+        if file.metadata()?.is_dir() {
+            return Err(OnnxError::File("this is a directory, not an ONNX file".to_owned()));
+        }
+        Self::read(file)
+    }
+
+    /// The same from anything that can be read and sought in.
+    ///
+    /// # Errors
+    /// As [`OnnxFile::open`].
+    pub fn read(source: impl Read + Seek) -> Result<Self, OnnxError> {
+        let mut reader = ProtoReader::new(source)?;
+        let model = reader.model()?;
+        let opset = check::opset(&model)?;
+        let graph = check::graph(&model)?;
+        let order = check::order(graph)?;
+        let inputs = graph_inputs(&model)?;
+        let names = [model.producer_name.as_str(), model.producer_version.as_str()];
+        Ok(Self {
+            ir_version: model.ir_version,
+            producer: names.join(" ").trim().to_owned(),
+            opset,
+            metadata: model.metadata.clone(),
+            content_hash: reader.content_hash(),
+            node_count: graph.nodes.len(),
+            order,
+            inputs,
+            model,
+        })
+    }
+
+    /// What the user feeds: inputs of the graph that are no initialisers.
+    #[must_use]
+    pub fn inputs(&self) -> &[GraphInput] {
+        &self.inputs
+    }
+
+    /// Dimensions of inputs that have no value, in the order of the file.
+    #[must_use]
+    pub fn symbols(&self) -> Vec<Symbol> {
+        let mut symbols: Vec<Symbol> = Vec::new();
+        let mut known: BTreeMap<&str, usize> = BTreeMap::new();
+        for input in &self.inputs {
+            for (axis, dimension) in input.dims.iter().enumerate() {
+                let Dimension::Symbol(name) = dimension else { continue };
+                let place = (input.name.clone(), axis);
+                let at = *known.entry(name).or_insert_with(|| {
+                    let (name, places) = (name.clone(), Vec::new());
+                    symbols.push(Symbol { name, places, is_batch: false });
+                    symbols.len() - 1
+                });
+                symbols[at].places.push(place);
+            }
+        }
+        let batch = self.batch_symbol();
+        for symbol in &mut symbols {
+            symbol.is_batch = batch == Some(&*symbol.name);
+        }
+        symbols
+    }
+
+    /// The symbol that is dimension 0 of all inputs that have dimensions.
+    fn batch_symbol(&self) -> Option<&str> {
+        let mut firsts = self.inputs.iter().filter_map(|input| input.dims.first());
+        let Some(first @ Dimension::Symbol(name)) = firsts.next() else { return None };
+        firsts.all(|other| other == first).then_some(name)
+    }
+
+    /// Folds, and infers all shapes with these values of symbols, in one walk.
+    ///
+    /// # Errors
+    /// If a symbol has no value, a shape cannot be known, or nodes and shapes do not go together.
+    pub fn resolve(&self, dims: &DimValues) -> Result<OnnxGraph, OnnxError> {
+        let values = self.symbol_values(dims)?;
+        resolve::resolve(self, &values)
+    }
+
+    /// Symbol -> value, for all symbols of inputs.
+    fn symbol_values(&self, dims: &DimValues) -> Result<BTreeMap<String, u64>, OnnxError> {
+        let symbols = self.symbols();
+        if let Some(name) =
+            dims.by_name.keys().find(|name| symbols.iter().all(|s| s.name != **name))
+        {
+            return Err(unknown_dimension(name, &symbols));
+        }
+        let (mut values, mut open) = (BTreeMap::new(), Vec::new());
+        for symbol in symbols {
+            let batch = dims.batch.filter(|_| symbol.is_batch);
+            match dims.by_name.get(&symbol.name).copied().or(batch) {
+                Some(value) if (1..=MAX_DIMENSION).contains(&value) => {
+                    values.insert(symbol.name, value);
+                }
+                Some(value) => {
+                    let problem = format!("{value} is not between 1 and {MAX_DIMENSION}");
+                    return Err(OnnxError::Graph {
+                        place: format!("dimension {:?}", symbol.name),
+                        problem,
+                    });
+                }
+                None => open.push(symbol.name),
+            }
+        }
+        if open.is_empty() { Ok(values) } else { Err(OnnxError::OpenDimensions(open)) }
+    }
+}
+
+fn unknown_dimension(name: &str, symbols: &[Symbol]) -> OnnxError {
+    let known: Vec<String> = symbols.iter().map(|symbol| symbol.name.clone()).collect();
+    let likeness = |other: &str| strsim::normalized_damerau_levenshtein(name, other);
+    let nearest = known.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
+    let nearest = nearest.filter(|nearest| likeness(nearest) >= NEAR).cloned();
+    OnnxError::UnknownDimension { name: name.to_owned(), known, nearest }
+}
+
+/// Inputs that are no initialisers: files of IR version 3 list those as inputs too.
+fn graph_inputs(model: &ModelProto) -> Result<Vec<GraphInput>, OnnxError> {
+    let Some(graph) = &model.graph else { return Ok(Vec::new()) };
+    let initializers: HashSet<&str> =
+        graph.initializers.iter().map(|tensor| &*tensor.name).collect();
+    let fed = graph.inputs.iter().filter(|input| !initializers.contains(&*input.name));
+    fed.map(graph_input).collect()
+}
+
+fn graph_input(info: &ValueInfoProto) -> Result<GraphInput, OnnxError> {
+    let error = |problem: String| {
+        let place = format!("input {:?}", info.name);
+        OnnxError::Graph { place, problem }
+    };
+    let Some((element, dims)) = &info.tensor else {
+        return Err(error("its type is not that of a tensor".to_owned()));
+    };
+    let Some(dims) = dims else {
+        return Err(error("its shape is not written: export the model with one".to_owned()));
+    };
+    let dimension = |(axis, dim): (usize, &DimensionProto)| match dim {
+        DimensionProto::Symbol(name) => Ok(Dimension::Symbol(name.to_string())),
+        // Some exporters write -1 for a dimension that they leave open.
+        DimensionProto::Open | DimensionProto::Value(-1) => {
+            Ok(Dimension::Symbol(format!("{}.{axis}", info.name)))
+        }
+        DimensionProto::Value(size) => match u64::try_from(*size) {
+            Ok(size) if size > 0 => Ok(Dimension::Known(size)),
+            _ => Err(error(format!("its dimension {axis} is {size}"))),
+        },
+    };
+    let dims = dims.iter().enumerate().map(dimension).collect::<Result<_, _>>()?;
+    Ok(GraphInput { name: info.name.to_string(), element: *element, dims })
+}

@@ -1,0 +1,139 @@
+//! Evaluates small tensors: exporters compute lengths, axes and masks by chains of operators.
+
+mod arithmetic;
+mod choice;
+mod index;
+mod movement;
+mod reduce;
+
+use crate::constant::{ConstantData, ConstantTensor};
+use crate::element::ElementKind;
+use crate::shape::{self, NodeView, TensorType};
+
+/// Most elements of a tensor that is evaluated.
+const MAX_ELEMENTS: u64 = 1 << 16;
+
+/// Whether an operator gives what is known without values: shapes.
+pub(crate) fn reads_only_shapes(op: &str) -> bool {
+    matches!(op, "Shape" | "Size")
+}
+
+/// Whether an operator without operands gives the same at every run.
+pub(crate) fn makes_constants(op: &str) -> bool {
+    op == "Constant"
+}
+
+/// Whether equal operands give equal results.
+pub(crate) fn is_pure(op: &str) -> bool {
+    let is_random = matches!(
+        op,
+        "Bernoulli"
+            | "Dropout"
+            | "Multinomial"
+            | "RandomNormal"
+            | "RandomNormalLike"
+            | "RandomUniform"
+            | "RandomUniformLike"
+    );
+    !is_random && shape::is_known(op)
+}
+
+/// Contents of a node's outputs, of at most `left` elements together. None where an operand's
+/// content is not known, or nothing here evaluates the operator: the outputs are constants
+/// nevertheless, of which only the shape is known.
+pub(crate) fn evaluate(
+    view: &NodeView,
+    types: &[TensorType],
+    left: u64,
+) -> Option<Vec<Option<ConstantTensor>>> {
+    let size = |kind: &TensorType| {
+        kind.dims.iter().try_fold(1_u64, |product, dim| product.checked_mul(*dim))
+    };
+    let sizes = types.iter().map(|kind| size(kind).filter(|elements| *elements <= MAX_ELEMENTS));
+    if sizes.sum::<Option<u64>>().is_none_or(|elements| elements > left) {
+        return None;
+    }
+    let data = match view.op {
+        "Shape" | "Size" => vec![shape_values(view)?],
+        "Constant" => vec![constant(view)?],
+        "Split" => movement::split(view, types)?,
+        _ => vec![single(view, types.first()?)?],
+    };
+    let tensor = |(data, kind): (ConstantData, &TensorType)| {
+        let tensor = ConstantTensor { dims: kind.dims.clone(), data: of_type(data, kind.element)? };
+        // A rule and its evaluation that differ would be a wrong figure: nothing is better.
+        (tensor.len() as u64 == kind.dims.iter().product::<u64>()).then_some(tensor)
+    };
+    Some(data.into_iter().zip(types).map(tensor).collect())
+}
+
+fn single(view: &NodeView, output: &TensorType) -> Option<ConstantData> {
+    arithmetic::evaluate(view, output)
+        .or_else(|| movement::evaluate(view, output))
+        .or_else(|| choice::evaluate(view, output))
+        .or_else(|| reduce::evaluate(view, output))
+}
+
+/// What is known of an operand.
+fn content<'a>(view: &NodeView<'a>, at: usize) -> Option<&'a ConstantTensor> {
+    view.optional(at)?.content.as_deref()
+}
+
+fn shape_values(view: &NodeView) -> Option<ConstantData> {
+    let data = view.optional(0)?;
+    let signed = |size: u64| i64::try_from(size).ok();
+    if view.op == "Size" {
+        return Some(ConstantData::Ints(vec![signed(data.elements())?]));
+    }
+    let dims = data.dims.get(shape::shape_bounds(view).ok()?)?;
+    dims.iter().map(|dim| signed(*dim)).collect::<Option<_>>().map(ConstantData::Ints)
+}
+
+fn constant(view: &NodeView) -> Option<ConstantData> {
+    let attributes = view.attributes;
+    if let Some(tensor) = attributes.tensor("value").ok()? {
+        return Some(tensor.data.clone());
+    }
+    if let Some(value) = attributes.int("value_int").ok()? {
+        return Some(ConstantData::Ints(vec![value]));
+    }
+    if let Some(values) = attributes.ints("value_ints").ok()? {
+        return Some(ConstantData::Ints(values.to_vec()));
+    }
+    if let Some(value) = attributes.float("value_float").ok()? {
+        return Some(ConstantData::Floats(vec![value]));
+    }
+    Some(ConstantData::Floats(attributes.floats("value_floats").ok()??.to_vec()))
+}
+
+/// Values as a tensor of this type holds them: whole numbers wrap, floats are rounded.
+fn of_type(data: ConstantData, element: ElementKind) -> Option<ConstantData> {
+    Some(match data {
+        ConstantData::Ints(values) if element.is_integer() => {
+            ConstantData::Ints(values.into_iter().map(|value| wrapped(value, element)).collect())
+        }
+        ConstantData::Floats(values) if element == ElementKind::Float32 =>
+        {
+            #[expect(clippy::cast_possible_truncation, reason = "what a 32-bit float holds")]
+            ConstantData::Floats(values.into_iter().map(|value| (value as f32).into()).collect())
+        }
+        ConstantData::Floats(values) if element.is_float() => ConstantData::Floats(values),
+        ConstantData::Bools(values) if element == ElementKind::Bool => ConstantData::Bools(values),
+        _ => return None,
+    })
+}
+
+/// A whole number as its type holds it.
+#[expect(clippy::cast_possible_truncation, reason = "wrapping is what these types do")]
+#[expect(clippy::cast_sign_loss, reason = "as above")]
+fn wrapped(value: i64, element: ElementKind) -> i64 {
+    match element {
+        ElementKind::Int8 => (value as i8).into(),
+        ElementKind::Uint8 => (value as u8).into(),
+        ElementKind::Int16 => (value as i16).into(),
+        ElementKind::Uint16 => (value as u16).into(),
+        ElementKind::Int32 => (value as i32).into(),
+        ElementKind::Uint32 => (value as u32).into(),
+        _ => value,
+    }
+}

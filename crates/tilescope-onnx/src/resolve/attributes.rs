@@ -1,0 +1,127 @@
+//! Name, place and attributes of a node as it stands in its scope.
+
+use super::scope::Scope;
+use crate::attributes::{Attribute, AttributeValue, Attributes};
+use crate::check;
+use crate::error::OnnxError;
+use crate::proto::{AttributeProto, AttributeValueProto, NodeProto};
+
+/// Where dynamo writes the modules that a node belongs to, the outermost first, each with its path:
+/// `['', 'encoder', 'encoder.layer.0', 'linear_3']`. The last is the node itself.
+const NAME_SCOPES: &str = "pkg.torch.onnx.name_scopes";
+
+/// More attributes than any operator has.
+const MAX_ATTRIBUTES: usize = 1000;
+
+/// What a node is called.
+pub(super) struct NodeIdentity {
+    pub name: String,
+    op: String,
+    /// Modules it belongs to.
+    pub scope: Option<Vec<String>>,
+}
+
+impl NodeIdentity {
+    /// `number` tells nodes apart that have neither name nor output.
+    pub(super) fn new(node: &NodeProto, scope: &Scope, number: usize) -> Self {
+        let output = node.outputs.iter().find(|output| !output.is_empty());
+        let own = if node.name.is_empty() { output } else { Some(&node.name) };
+        let name = match own {
+            Some(name) => scope.value_name(name),
+            None => scope.value_name(&format!("{}_{number}", node.op)),
+        };
+        let modules = module_path(node).or_else(|| scope.modules());
+        Self { name, op: node.op.to_string(), scope: modules }
+    }
+
+    /// Bytes of its names.
+    pub(super) fn bytes(&self) -> usize {
+        self.name.len() + self.scope.iter().flatten().map(String::len).sum::<usize>()
+    }
+
+    /// What a message calls it.
+    pub(super) fn place(&self) -> String {
+        check::place(&self.name, &self.op)
+    }
+
+    /// An error at this node.
+    pub(super) fn error(&self, problem: impl Into<String>) -> OnnxError {
+        OnnxError::Graph { place: self.place(), problem: problem.into() }
+    }
+}
+
+/// Modules that a node belongs to: as dynamo says, else the path in its name, which the classic
+/// exporter writes as `/encoder/layer.0/dense/MatMul`.
+fn module_path(node: &NodeProto) -> Option<Vec<String>> {
+    if let Some((_, scopes)) = node.metadata.iter().find(|(key, _)| key == NAME_SCOPES) {
+        return Some(relative_paths(scopes));
+    }
+    let path = node.name.strip_prefix('/')?;
+    let (modules, _) = path.rsplit_once('/').unwrap_or_default();
+    Some(modules.split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect())
+}
+
+/// The list of paths without what each has in common with the one before it, and without the last.
+fn relative_paths(list: &str) -> Vec<String> {
+    let quoted: Vec<&str> = list.split('\'').skip(1).step_by(2).collect();
+    let modules = quoted.split_last().map_or(&[][..], |(_, modules)| modules);
+    let mut before = "";
+    let mut parts = Vec::new();
+    for path in modules {
+        let inside = path
+            .strip_prefix(before)
+            .and_then(|rest| if before.is_empty() { Some(rest) } else { rest.strip_prefix('.') });
+        let part = inside.unwrap_or(path);
+        if !part.is_empty() {
+            parts.push(part.to_owned());
+        }
+        before = path;
+    }
+    parts
+}
+
+impl Scope<'_, '_> {
+    /// The attributes of a node, with those of the call where a function refers to them.
+    pub(super) fn attributes(
+        &self,
+        node: &NodeProto,
+        identity: &NodeIdentity,
+    ) -> Result<Attributes, OnnxError> {
+        if node.attributes.len() > MAX_ATTRIBUTES {
+            return Err(identity.error(format!("it has {} attributes", node.attributes.len())));
+        }
+        let mut list: Vec<Attribute> = Vec::with_capacity(node.attributes.len());
+        for attribute in &node.attributes {
+            if list.iter().any(|known| known.name == *attribute.name) {
+                let problem = format!("its attribute {:?} is given twice", attribute.name);
+                return Err(identity.error(problem));
+            }
+            if let Some(value) = self.attribute_value(attribute) {
+                list.push(Attribute { name: attribute.name.to_string(), value });
+            }
+        }
+        Ok(Attributes::new(&identity.name, list))
+    }
+
+    fn attribute_value(&self, attribute: &AttributeProto) -> Option<AttributeValue> {
+        match &attribute.value {
+            AttributeValueProto::Plain(value) => Some(value.clone()),
+            AttributeValueProto::Graph(_) => Some(AttributeValue::Other),
+            AttributeValueProto::Reference(name) => self.argument(name),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_of_dynamo_are_told_module_by_module() {
+        let scopes =
+            "['', 'm', 'm.encoder', 'm.encoder.layer.2', 'm.encoder.layer.2.dense', 'linear_16']";
+        assert_eq!(relative_paths(scopes), ["m", "encoder", "layer.2", "dense"]);
+        assert_eq!(relative_paths("['', 'add_1']"), [""; 0]);
+        assert_eq!(relative_paths("[]"), [""; 0]);
+    }
+}

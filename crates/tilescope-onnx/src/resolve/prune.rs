@@ -1,0 +1,74 @@
+//! Drops what no output needs.
+
+use crate::graph::{OnnxGraph, OnnxNode, OnnxValue, ValueId, ValueSource};
+
+/// The graph without nodes, constants and initialisers that no output needs. Inputs stay.
+pub(super) fn used(graph: OnnxGraph) -> OnnxGraph {
+    let (needed, nodes) = needed(&graph);
+    let mut numbers: Vec<Option<ValueId>> = vec![None; graph.values.len()];
+    let mut values = Vec::new();
+    let mut new_nodes: Vec<Option<usize>> = vec![None; graph.nodes.len()];
+    for (new, old) in
+        nodes.iter().enumerate().filter_map(|(old, kept)| kept.then_some(old)).enumerate()
+    {
+        new_nodes[old] = Some(new);
+    }
+    for (old, mut value) in graph.values.into_iter().enumerate() {
+        if !needed[old] {
+            continue;
+        }
+        if let ValueSource::Node(node) = value.source {
+            let Some(node) = new_nodes[node] else { continue };
+            value.source = ValueSource::Node(node);
+        }
+        numbers[old] = u32::try_from(values.len()).ok().map(ValueId);
+        values.push(value);
+    }
+    let renumber =
+        |ids: Vec<ValueId>| ids.into_iter().filter_map(|id| numbers[id.index()]).collect();
+    let optional = |ids: Vec<Option<ValueId>>| {
+        let mut ids: Vec<Option<ValueId>> =
+            ids.into_iter().map(|id| id.and_then(|id| numbers[id.index()])).collect();
+        // Absent operands at the end are no operands.
+        while ids.last().is_some_and(Option::is_none) {
+            ids.pop();
+        }
+        ids
+    };
+    let renumber_node = |node: OnnxNode| OnnxNode {
+        inputs: optional(node.inputs),
+        outputs: optional(node.outputs),
+        ..node
+    };
+    let kept = graph.nodes.into_iter().zip(&nodes).filter(|(_, kept)| **kept);
+    OnnxGraph {
+        values,
+        nodes: kept.map(|(node, _)| renumber_node(node)).collect(),
+        inputs: renumber(graph.inputs),
+        outputs: renumber(graph.outputs),
+        opset: graph.opset,
+        folded: graph.folded,
+        metadata: graph.metadata,
+    }
+}
+
+/// Which values are read by something that is kept, and which nodes are kept.
+fn needed(graph: &OnnxGraph) -> (Vec<bool>, Vec<bool>) {
+    let mut values: Vec<bool> =
+        graph.values.iter().map(|value: &OnnxValue| value.source == ValueSource::Input).collect();
+    let mut nodes = vec![false; graph.nodes.len()];
+    for output in &graph.outputs {
+        values[output.index()] = true;
+    }
+    // Nodes are in order, so that each was asked for before it is reached from behind.
+    for (at, node) in graph.nodes.iter().enumerate().rev() {
+        if !node.outputs.iter().flatten().any(|output| values[output.index()]) {
+            continue;
+        }
+        nodes[at] = true;
+        for input in node.inputs.iter().flatten() {
+            values[input.index()] = true;
+        }
+    }
+    (values, nodes)
+}

@@ -1,0 +1,219 @@
+//! Shapes and element types of what operators compute, by operator and version.
+//!
+//! One file per family of operators; the rules are those of
+//! <https://onnx.ai/onnx/operators/>. A rule sees types of all operands and the values of those that
+//! are known, as lengths, axes and repeats are.
+
+mod convolution;
+mod element_wise;
+mod gather;
+mod generator;
+mod loss;
+mod matmul;
+mod movement;
+mod normalization;
+mod quantize;
+mod recurrent;
+mod reduce;
+mod resize;
+mod slice;
+
+use crate::attributes::Attributes;
+use crate::check;
+use crate::element::ElementKind;
+use crate::error::OnnxError;
+use crate::graph::OnnxValue;
+
+pub(crate) use generator::shape_bounds;
+pub(crate) use matmul::{AttentionDims, EinsumLabels};
+pub(crate) use movement::{pad_amounts, transpose_order};
+pub(crate) use reduce::reduced_axes;
+pub(crate) use slice::{SliceRange, slice_ranges};
+
+/// Element type and shape of a result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TensorType {
+    pub element: ElementKind,
+    pub dims: Vec<u64>,
+}
+
+/// What a rule sees of a node.
+pub(crate) struct NodeView<'a> {
+    pub name: &'a str,
+    pub op: &'a str,
+    /// Empty for the standard's own.
+    pub domain: &'a str,
+    /// Version of the set of operators.
+    pub opset: u32,
+    pub inputs: Vec<Option<&'a OnnxValue>>,
+    pub attributes: &'a Attributes,
+    /// Number of outputs, absent ones too.
+    pub outputs: usize,
+}
+
+/// Types of a node's outputs, of at least as many as the node has.
+type ShapeRule = fn(&NodeView) -> Result<Vec<TensorType>, OnnxError>;
+
+/// The lists of rules, a family each.
+const FAMILIES: &[fn(&str) -> Option<ShapeRule>] = &[
+    element_wise::rule,
+    movement::rule,
+    matmul::rule,
+    convolution::rule,
+    normalization::rule,
+    reduce::rule,
+    gather::rule,
+    slice::rule,
+    generator::rule,
+    resize::rule,
+    recurrent::rule,
+    loss::rule,
+    quantize::rule,
+];
+
+/// Whether there is a rule for this operator of the standard.
+pub(crate) fn is_known(op: &str) -> bool {
+    FAMILIES.iter().any(|family| family(op).is_some())
+}
+
+/// The types of a node's outputs; none if its operator is not one of the standard's that are known.
+pub(crate) fn infer(view: &NodeView) -> Result<Option<Vec<TensorType>>, OnnxError> {
+    if !view.domain.is_empty() {
+        return Ok(None);
+    }
+    let rule = FAMILIES.iter().find_map(|family| family(view.op));
+    rule.map(|rule| rule(view)).transpose()
+}
+
+/// The types of the outputs of an operator of another set than the standard's: its operands,
+/// repeated to one shape. Of the standard's own, all that are element-wise have a rule.
+pub(crate) fn as_element_wise(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
+    let unknown = || {
+        view.error("this operator is not known, and the file does not say the shape of its output")
+    };
+    let is_foreign = !view.domain.is_empty();
+    let first = view.inputs.iter().flatten().next().filter(|_| is_foreign).ok_or_else(unknown)?;
+    let dims = view
+        .inputs
+        .iter()
+        .flatten()
+        .try_fold(Vec::new(), |dims, operand| broadcast(&dims, &operand.dims));
+    let output = TensorType { element: first.element, dims: dims.ok_or_else(unknown)? };
+    Ok(vec![output; view.outputs])
+}
+
+/// The shape to which two shapes repeat, as numpy does it; none if they do not go together.
+pub(crate) fn broadcast(left: &[u64], right: &[u64]) -> Option<Vec<u64>> {
+    let rank = left.len().max(right.len());
+    let dim = |dims: &[u64], axis: usize| {
+        (axis + dims.len()).checked_sub(rank).and_then(|axis| dims.get(axis)).copied().unwrap_or(1)
+    };
+    (0..rank)
+        .map(|axis| match (dim(left, axis), dim(right, axis)) {
+            (left, right) if left == right => Some(left),
+            (1, other) | (other, 1) => Some(other),
+            _ => None,
+        })
+        .collect()
+}
+
+impl<'a> NodeView<'a> {
+    /// An error at this node.
+    pub(crate) fn error(&self, problem: impl Into<String>) -> OnnxError {
+        OnnxError::Graph { place: check::place(self.name, self.op), problem: problem.into() }
+    }
+
+    /// An operand that must be there.
+    pub(crate) fn input(&self, at: usize) -> Result<&'a OnnxValue, OnnxError> {
+        self.optional(at).ok_or_else(|| self.error(format!("its input {at} is missing")))
+    }
+
+    /// An operand that may be absent.
+    pub(crate) fn optional(&self, at: usize) -> Option<&'a OnnxValue> {
+        self.inputs.get(at).copied().flatten()
+    }
+
+    /// The type of an operand.
+    pub(crate) fn like(&self, at: usize) -> Result<TensorType, OnnxError> {
+        let value = self.input(at)?;
+        Ok(TensorType { element: value.element, dims: value.dims.clone() })
+    }
+
+    /// Values of an operand that a shape depends on; none if it is absent.
+    pub(crate) fn known_ints(&self, at: usize) -> Result<Option<Vec<i64>>, OnnxError> {
+        let Some(value) = self.optional(at) else { return Ok(None) };
+        match value.content.as_ref().and_then(|content| content.ints()) {
+            Some(ints) => Ok(Some(ints)),
+            None => Err(self.unknown_values(value)),
+        }
+    }
+
+    /// The same for floats.
+    pub(crate) fn known_floats(&self, at: usize) -> Result<Option<Vec<f64>>, OnnxError> {
+        let Some(value) = self.optional(at) else { return Ok(None) };
+        match &value.content {
+            Some(content) => Ok(Some(content.floats())),
+            None => Err(self.unknown_values(value)),
+        }
+    }
+
+    fn unknown_values(&self, value: &OnnxValue) -> OnnxError {
+        self.error(format!(
+            "the shape of its output depends on values of {:?}, which only a run computes",
+            value.name
+        ))
+    }
+
+    /// Whole numbers that were an attribute before version `since`, and are an input from then on.
+    pub(crate) fn ints_since(
+        &self,
+        since: u32,
+        input: usize,
+        attribute: &str,
+    ) -> Result<Option<Vec<i64>>, OnnxError> {
+        if self.opset >= since {
+            return self.known_ints(input);
+        }
+        Ok(self.attributes.ints(attribute)?.map(<[i64]>::to_vec))
+    }
+
+    /// An attribute that is a whole number, with its default.
+    pub(crate) fn int_or(&self, name: &str, default: i64) -> Result<i64, OnnxError> {
+        Ok(self.attributes.int(name)?.unwrap_or(default))
+    }
+
+    /// An axis from 0, of one that may count from the end.
+    pub(crate) fn axis(&self, axis: i64, rank: usize) -> Result<usize, OnnxError> {
+        let signed_rank = i64::try_from(rank).unwrap_or(i64::MAX);
+        let counted = if axis < 0 { axis.saturating_add(signed_rank) } else { axis };
+        match usize::try_from(counted) {
+            Ok(axis) if axis < rank => Ok(axis),
+            _ => Err(self.error(format!("axis {axis} of a tensor of {rank} dimensions"))),
+        }
+    }
+
+    /// Axes from 0 in rising order; none may come twice.
+    pub(crate) fn axes(&self, axes: &[i64], rank: usize) -> Result<Vec<usize>, OnnxError> {
+        let axes: Result<Vec<usize>, OnnxError> =
+            axes.iter().map(|axis| self.axis(*axis, rank)).collect();
+        let mut axes = axes?;
+        axes.sort_unstable();
+        if axes.windows(2).any(|pair| pair[0] == pair[1]) {
+            return Err(self.error("an axis is named twice"));
+        }
+        Ok(axes)
+    }
+
+    /// A size that was computed, which may be no size at all.
+    pub(crate) fn size(&self, size: i128) -> Result<u64, OnnxError> {
+        u64::try_from(size).map_err(|_| self.error(format!("a dimension of its output is {size}")))
+    }
+
+    /// The element type that an attribute names by its number.
+    pub(crate) fn element_attribute(&self, name: &str) -> Result<Option<ElementKind>, OnnxError> {
+        let Some(number) = self.attributes.int(name)? else { return Ok(None) };
+        let kind = u64::try_from(number).ok().and_then(ElementKind::from_number);
+        let unknown = || self.error(format!("{name} = {number} is no element type"));
+        kind.map(Some).ok_or_else(unknown)
+    }
+}

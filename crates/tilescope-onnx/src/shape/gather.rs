@@ -1,0 +1,99 @@
+//! Elements chosen by index, and how many there are.
+
+use super::{NodeView, ShapeRule, TensorType};
+use crate::constant::ConstantData;
+use crate::element::ElementKind;
+use crate::error::OnnxError;
+
+/// The rule of an operator of this family.
+pub(super) fn rule(op: &str) -> Option<ShapeRule> {
+    Some(match op {
+        "Gather" => gather,
+        "GatherElements" => gather_elements,
+        "GatherND" => gather_nd,
+        "OneHot" => one_hot,
+        "Compress" => compress,
+        "NonZero" => non_zero,
+        "NonMaxSuppression" | "Unique" => |view| {
+            Err(view.error("how many results it has depends on values that only a run computes"))
+        },
+        _ => return None,
+    })
+}
+
+fn gather(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
+    let (data, indices) = (view.input(0)?, view.input(1)?);
+    let axis = view.axis(view.int_or("axis", 0)?, data.dims.len())?;
+    let (before, after) = (&data.dims[..axis], &data.dims[axis + 1..]);
+    let dims = [before, &indices.dims, after].concat();
+    Ok(vec![TensorType { element: data.element, dims }])
+}
+
+fn gather_elements(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
+    let (data, indices) = (view.input(0)?, view.input(1)?);
+    if data.dims.len() != indices.dims.len() {
+        let problem = format!("indices of {:?} into {:?}", indices.dims, data.dims);
+        return Err(view.error(problem));
+    }
+    Ok(vec![TensorType { element: data.element, dims: indices.dims.clone() }])
+}
+
+fn gather_nd(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
+    let (data, indices) = (view.input(0)?, view.input(1)?);
+    let batch = usize::try_from(view.int_or("batch_dims", 0)?).unwrap_or(usize::MAX);
+    let problem = || view.error(format!("indices of {:?} into {:?}", indices.dims, data.dims));
+    let (length, before) = indices.dims.split_last().ok_or_else(problem)?;
+    let length = usize::try_from(*length).unwrap_or(usize::MAX);
+    let after = batch.checked_add(length).and_then(|start| data.dims.get(start..));
+    if before.len() < batch {
+        return Err(problem());
+    }
+    let dims = [before, after.ok_or_else(problem)?].concat();
+    Ok(vec![TensorType { element: data.element, dims }])
+}
+
+fn one_hot(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
+    let mut dims = view.input(0)?.dims.clone();
+    let axis = view.axis(view.int_or("axis", -1)?, dims.len() + 1)?;
+    let missing = || view.error("its depth is missing");
+    let depth =
+        view.known_floats(1)?.and_then(|depth| depth.first().copied()).ok_or_else(missing)?;
+    if !(1.0..=1e9).contains(&depth) {
+        return Err(view.error(format!("its depth is {depth}")));
+    }
+    #[expect(clippy::cast_possible_truncation, reason = "checked above")]
+    dims.insert(axis, view.size(depth as i128)?);
+    Ok(vec![TensorType { element: view.input(2)?.element, dims }])
+}
+
+fn compress(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
+    let data = view.input(0)?;
+    let chosen = view.known_ints(1)?.unwrap_or_default();
+    let count = chosen.iter().filter(|chosen| **chosen != 0).count() as u64;
+    let dims = match view.attributes.int("axis")? {
+        Some(axis) => {
+            let mut dims = data.dims.clone();
+            dims[view.axis(axis, data.dims.len())?] = count;
+            dims
+        }
+        None => vec![count],
+    };
+    Ok(vec![TensorType { element: data.element, dims }])
+}
+
+fn non_zero(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
+    let data = view.input(0)?;
+    let Some(content) = &data.content else {
+        return Err(view.error(format!(
+            "how many results it has depends on values of {:?}, which only a run computes",
+            data.name
+        )));
+    };
+    let count = match &content.data {
+        ConstantData::Ints(values) => values.iter().filter(|value| **value != 0).count(),
+        ConstantData::Bools(values) => values.iter().filter(|value| **value).count(),
+        ConstantData::Floats(values) => values.iter().filter(|value| **value != 0.0).count(),
+    };
+    let dims = vec![data.dims.len() as u64, count as u64];
+    Ok(vec![TensorType { element: ElementKind::Int64, dims }])
+}

@@ -1,0 +1,260 @@
+//! Matrix products.
+
+use super::{NodeView, ShapeRule, TensorType, broadcast};
+use crate::attributes::Attributes;
+use crate::element::ElementKind;
+use crate::error::OnnxError;
+use std::collections::BTreeMap;
+
+/// The rule of an operator of this family.
+pub(super) fn rule(op: &str) -> Option<ShapeRule> {
+    Some(match op {
+        "MatMul" => |view| {
+            let element = view.input(0)?.element;
+            Ok(vec![TensorType { element, dims: product_dims(view, 0, 1)? }])
+        },
+        "MatMulInteger" => |view| {
+            let dims = product_dims(view, 0, 1)?;
+            Ok(vec![TensorType { element: ElementKind::Int32, dims }])
+        },
+        "QLinearMatMul" => |view| {
+            let element = view.input(7)?.element;
+            Ok(vec![TensorType { element, dims: product_dims(view, 0, 3)? }])
+        },
+        "Gemm" => gemm,
+        "Einsum" => einsum,
+        "Attention" => attention,
+        _ => return None,
+    })
+}
+
+/// The shape of a product as numpy's `matmul` has it: vectors are rows or columns, leading
+/// dimensions repeat.
+fn product_dims(view: &NodeView, left: usize, right: usize) -> Result<Vec<u64>, OnnxError> {
+    let (a, b) = (&view.input(left)?.dims, &view.input(right)?.dims);
+    let problem = || view.error(format!("{a:?} times {b:?}"));
+    let (Some((&columns, a_rows)), Some((&last, b_rest))) = (a.split_last(), b.split_last()) else {
+        return Err(problem());
+    };
+    let (rows, b_columns) = match b_rest.split_last() {
+        Some((&rows, _)) => (rows, Some(last)),
+        None => (last, None),
+    };
+    if columns != rows {
+        return Err(problem());
+    }
+    let (a_row, a_groups) =
+        a_rows.split_last().map_or((None, &[][..]), |(row, rest)| (Some(*row), rest));
+    let b_groups = b_rest.split_last().map_or(&[][..], |(_, rest)| rest);
+    let mut dims = broadcast(a_groups, b_groups).ok_or_else(problem)?;
+    dims.extend(a_row.into_iter().chain(b_columns));
+    Ok(dims)
+}
+
+fn gemm(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
+    let (a, b) = (view.input(0)?, view.input(1)?);
+    let matrix = |dims: &[u64], transposed: &str| match dims {
+        [rows, columns] if view.int_or(transposed, 0)? == 0 => Ok((*rows, *columns)),
+        [rows, columns] => Ok((*columns, *rows)),
+        other => Err(view.error(format!("{other:?} is no matrix"))),
+    };
+    let ((rows, inner), (b_inner, columns)) =
+        (matrix(&a.dims, "transA")?, matrix(&b.dims, "transB")?);
+    if inner != b_inner {
+        let problem = format!("{rows} by {inner} times {b_inner} by {columns}");
+        return Err(view.error(problem));
+    }
+    let dims = vec![rows, columns];
+    if let Some(bias) = view.optional(2)
+        && broadcast(&dims, &bias.dims).as_ref() != Some(&dims)
+    {
+        return Err(view.error(format!("a bias of shape {:?} for {dims:?}", bias.dims)));
+    }
+    Ok(vec![TensorType { element: a.element, dims }])
+}
+
+/// The labels of an `Einsum`.
+pub(crate) struct EinsumLabels {
+    /// Those of the output.
+    pub output: Vec<char>,
+    /// Label -> size, leading dimensions that `...` stands for among them.
+    pub sizes: BTreeMap<char, u64>,
+}
+
+/// Labels for the dimensions that `...` stands for: characters that no equation has.
+fn ellipsis_label(at: usize) -> char {
+    u32::try_from(at).ok().and_then(|at| char::from_u32(0xe000 + at)).unwrap_or('\u{e000}')
+}
+
+impl EinsumLabels {
+    /// The labels of an equation, with sizes from the operands' shapes.
+    pub(crate) fn new(equation: &str, shapes: &[&[u64]]) -> Option<Self> {
+        // Labels are letters; those that stand for dimensions of `...` are none that one could write.
+        if !equation.is_ascii() {
+            return None;
+        }
+        let equation: String = equation.chars().filter(|c| !c.is_whitespace()).collect();
+        let (left, right) = match equation.split_once("->") {
+            Some((left, right)) => (left, Some(right)),
+            None => (equation.as_str(), None),
+        };
+        let terms: Vec<&str> = left.split(',').collect();
+        if terms.len() != shapes.len() {
+            return None;
+        }
+        let (mut operands, mut hidden) = (Vec::new(), 0);
+        for (term, shape) in terms.iter().zip(shapes) {
+            let labels = term.chars().filter(|c| *c != '.').count();
+            let extra = shape.len().checked_sub(labels)?;
+            if extra > 0 && !term.contains("...") {
+                return None;
+            }
+            hidden = hidden.max(extra);
+            operands.push(labels_of(term, extra));
+        }
+        // The dimensions that `...` stands for are counted from the last.
+        for (labels, shape) in operands.iter_mut().zip(shapes) {
+            let own = labels.iter().filter(|c| **c >= ellipsis_label(0)).count();
+            let shift = hidden - own;
+            let of_dots = labels.iter_mut().filter(|c| **c >= ellipsis_label(0));
+            for (at, label) in of_dots.enumerate() {
+                *label = ellipsis_label(shift + at);
+            }
+            if labels.len() != shape.len() {
+                return None;
+            }
+        }
+        let sizes = label_sizes(&operands, shapes)?;
+        let output = match right {
+            Some(right) => labels_of(right, hidden),
+            None => implied_output(&operands, hidden),
+        };
+        output.iter().all(|label| sizes.contains_key(label)).then_some(Self { output, sizes })
+    }
+}
+
+fn label_sizes(operands: &[Vec<char>], shapes: &[&[u64]]) -> Option<BTreeMap<char, u64>> {
+    let mut sizes: BTreeMap<char, u64> = BTreeMap::new();
+    for (labels, shape) in operands.iter().zip(shapes) {
+        for (label, size) in labels.iter().zip(*shape) {
+            let known = sizes.entry(*label).or_insert(*size);
+            match (*known, *size) {
+                (known, size) if known == size => {}
+                (1, size) => *known = size,
+                (_, 1) => {}
+                _ => return None,
+            }
+        }
+    }
+    Some(sizes)
+}
+
+/// The labels of a term, with one for each dimension that `...` stands for.
+fn labels_of(term: &str, hidden: usize) -> Vec<char> {
+    let Some((before, after)) = term.split_once("...") else { return term.chars().collect() };
+    before.chars().chain((0..hidden).map(ellipsis_label)).chain(after.chars()).collect()
+}
+
+/// What an equation without `->` means: labels that come once, in alphabetical order.
+fn implied_output(operands: &[Vec<char>], hidden: usize) -> Vec<char> {
+    let mut counts: BTreeMap<char, usize> = BTreeMap::new();
+    for label in operands.iter().flatten().filter(|label| **label < ellipsis_label(0)) {
+        *counts.entry(*label).or_insert(0) += 1;
+    }
+    let once = counts.into_iter().filter(|(_, count)| *count == 1).map(|(label, _)| label);
+    (0..hidden).map(ellipsis_label).chain(once).collect()
+}
+
+fn einsum(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
+    let equation = view.attributes.text("equation")?.unwrap_or_default();
+    let shapes: Vec<&[u64]> = view.inputs.iter().flatten().map(|value| &*value.dims).collect();
+    let labels = EinsumLabels::new(equation, &shapes);
+    let labels = labels.ok_or_else(|| view.error(format!("{equation:?} of {shapes:?}")))?;
+    let size = |label: &char| labels.sizes.get(label).copied().unwrap_or(1);
+    let dims = labels.output.iter().map(size).collect();
+    Ok(vec![TensorType { element: view.input(0)?.element, dims }])
+}
+
+/// `Attention` of version 23: operands of rank 4 (batch, heads, sequence, head size), or of rank 3
+/// with the heads folded into the last dimension.
+fn attention(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
+    let sizes = AttentionDims::new(view)?;
+    let element = view.input(0)?.element;
+    let typed = |dims: Vec<u64>| TensorType { element, dims };
+    let AttentionDims { batch, query_heads, key_heads, queries, keys, head, value_head } = sizes;
+    let output = if view.input(0)?.dims.len() == 3 {
+        vec![batch, queries, query_heads.saturating_mul(value_head)]
+    } else {
+        vec![batch, query_heads, queries, value_head]
+    };
+    Ok(vec![
+        typed(output),
+        typed(vec![batch, key_heads, keys, head]),
+        typed(vec![batch, key_heads, keys, value_head]),
+        typed(vec![batch, query_heads, queries, keys]),
+    ])
+}
+
+/// Sizes of an `Attention`.
+pub(crate) struct AttentionDims {
+    pub batch: u64,
+    pub query_heads: u64,
+    pub key_heads: u64,
+    pub queries: u64,
+    /// Keys of earlier calls among them.
+    pub keys: u64,
+    pub head: u64,
+    pub value_head: u64,
+}
+
+impl AttentionDims {
+    fn new(view: &NodeView) -> Result<Self, OnnxError> {
+        let shapes = [view.input(0)?, view.input(1)?, view.input(2)?].map(|value| &*value.dims);
+        let past = view.optional(4).map(|past| &*past.dims);
+        Self::of_shapes(shapes, past, view.attributes)?.ok_or_else(|| {
+            view.error("its operands have neither four dimensions nor three and numbers of heads")
+        })
+    }
+
+    /// Sizes from the shapes of queries, keys, values and earlier keys; none if they are none of an
+    /// attention.
+    pub(crate) fn of_shapes(
+        [query, key, value]: [&[u64]; 3],
+        past: Option<&[u64]>,
+        attributes: &Attributes,
+    ) -> Result<Option<Self>, OnnxError> {
+        let past = past.and_then(|past| past.get(2)).copied().unwrap_or(0);
+        let heads = |name: &str| -> Result<Option<u64>, OnnxError> {
+            let heads = attributes.int(name)?.and_then(|heads| u64::try_from(heads).ok());
+            Ok(heads.filter(|heads| *heads > 0))
+        };
+        Ok(match (query, key, value) {
+            (
+                &[batch, query_heads, queries, head],
+                &[_, key_heads, keys, _],
+                &[_, _, _, value_head],
+            ) => {
+                let keys = keys.saturating_add(past);
+                Some(Self { batch, query_heads, key_heads, queries, keys, head, value_head })
+            }
+            (&[batch, queries, columns], &[_, keys, _], &[_, _, value_columns]) => {
+                let (query_heads, key_heads) = (heads("q_num_heads")?, heads("kv_num_heads")?);
+                let (Some(query_heads), Some(key_heads)) = (query_heads, key_heads) else {
+                    return Ok(None);
+                };
+                let (head, value_head) = (columns / query_heads, value_columns / key_heads);
+                let keys = keys.saturating_add(past);
+                Some(Self { batch, query_heads, key_heads, queries, keys, head, value_head })
+            }
+            _ => None,
+        })
+    }
+
+    /// Multiplications of queries with keys and of their weights with values.
+    pub(crate) fn macs(&self) -> Option<u64> {
+        let sizes = [self.query_heads, self.queries, self.keys];
+        let scores =
+            sizes.iter().try_fold(self.batch, |product, size| product.checked_mul(*size))?;
+        scores.checked_mul(self.head.checked_add(self.value_head)?)
+    }
+}

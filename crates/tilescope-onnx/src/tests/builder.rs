@@ -1,0 +1,244 @@
+//! Writes ONNX files, wrong ones too.
+
+/// Bytes of a message.
+#[derive(Clone, Default)]
+pub(super) struct Message(pub Vec<u8>);
+
+impl Message {
+    fn raw_varint(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.0.push(u8::try_from(value & 0x7f).unwrap() | 0x80);
+            value >>= 7;
+        }
+        self.0.push(u8::try_from(value).unwrap());
+    }
+
+    pub(super) fn int(mut self, field: u64, value: i64) -> Self {
+        self.raw_varint(field << 3);
+        self.raw_varint(value.cast_unsigned());
+        self
+    }
+
+    pub(super) fn float(mut self, field: u64, value: f32) -> Self {
+        self.raw_varint(field << 3 | 5);
+        self.0.extend(value.to_le_bytes());
+        self
+    }
+
+    pub(super) fn bytes(mut self, field: u64, bytes: impl AsRef<[u8]>) -> Self {
+        self.raw_varint(field << 3 | 2);
+        self.raw_varint(bytes.as_ref().len() as u64);
+        self.0.extend(bytes.as_ref());
+        self
+    }
+
+    pub(super) fn each<T: AsRef<[u8]>>(
+        self,
+        field: u64,
+        list: impl IntoIterator<Item = T>,
+    ) -> Self {
+        list.into_iter().fold(self, |message, item| message.bytes(field, item))
+    }
+}
+
+impl AsRef<[u8]> for Message {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+pub(super) const FLOAT: i64 = 1;
+pub(super) const INT64: i64 = 7;
+pub(super) const BOOL: i64 = 9;
+
+/// `name: type[dims]`; a negative dimension is a symbol named after it, `d1` for -1.
+pub(super) fn value_info(name: &str, element: i64, dims: &[i64]) -> Message {
+    let dim = |dim: &i64| match dim {
+        0.. => Message::default().int(1, *dim),
+        _ => Message::default().bytes(2, format!("d{}", -dim)),
+    };
+    let shape = Message::default().each(1, dims.iter().map(dim));
+    let tensor = Message::default().int(1, element).bytes(2, shape);
+    Message::default().bytes(1, name).bytes(2, Message::default().bytes(1, tensor))
+}
+
+/// A tensor of whole numbers.
+pub(super) fn ints(name: &str, dims: &[i64], values: &[i64]) -> Message {
+    let tensor = dims.iter().fold(Message::default(), |tensor, dim| tensor.int(1, *dim));
+    let raw: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+    tensor.int(2, INT64).bytes(8, name).bytes(9, raw)
+}
+
+/// A tensor of floats without data, as a weight that lies in another file.
+pub(super) fn weight(name: &str, dims: &[i64]) -> Message {
+    let tensor = dims.iter().fold(Message::default(), |tensor, dim| tensor.int(1, *dim));
+    let place = Message::default().bytes(1, "location").bytes(2, "../../../etc/passwd");
+    tensor.int(2, FLOAT).bytes(8, name).bytes(13, place).int(14, 1)
+}
+
+/// A tensor of floats with its data.
+pub(super) fn floats(name: &str, dims: &[i64], values: &[f32]) -> Message {
+    let tensor = dims.iter().fold(Message::default(), |tensor, dim| tensor.int(1, *dim));
+    let raw: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+    tensor.int(2, FLOAT).bytes(8, name).bytes(9, raw)
+}
+
+/// A node, built up by its methods.
+#[derive(Clone)]
+pub(super) struct Node(pub Message);
+
+impl Node {
+    pub(super) fn new(op: &str, inputs: &[&str], outputs: &[&str]) -> Self {
+        Self(Message::default().each(1, inputs).each(2, outputs).bytes(4, op))
+    }
+
+    pub(super) fn named(self, name: &str) -> Self {
+        Self(self.0.bytes(3, name))
+    }
+
+    pub(super) fn domain(self, domain: &str) -> Self {
+        Self(self.0.bytes(7, domain))
+    }
+
+    fn attribute(self, name: &str, kind: i64, value: impl FnOnce(Message) -> Message) -> Self {
+        let attribute = value(Message::default().bytes(1, name)).int(20, kind);
+        Self(self.0.bytes(5, attribute))
+    }
+
+    pub(super) fn int(self, name: &str, value: i64) -> Self {
+        self.attribute(name, 2, |message| message.int(3, value))
+    }
+
+    pub(super) fn float(self, name: &str, value: f32) -> Self {
+        self.attribute(name, 1, |message| message.float(2, value))
+    }
+
+    pub(super) fn text(self, name: &str, value: &str) -> Self {
+        self.attribute(name, 3, |message| message.bytes(4, value))
+    }
+
+    pub(super) fn ints(self, name: &str, values: &[i64]) -> Self {
+        self.attribute(name, 7, |message| {
+            values.iter().fold(message, |message, value| message.int(8, *value))
+        })
+    }
+
+    pub(super) fn tensor(self, name: &str, tensor: &Message) -> Self {
+        self.attribute(name, 4, |message| message.bytes(5, tensor))
+    }
+
+    pub(super) fn graph(self, name: &str, graph: &Message) -> Self {
+        self.attribute(name, 5, |message| message.bytes(6, graph))
+    }
+
+    /// An attribute that is the function's own of this name.
+    pub(super) fn reference(self, name: &str, of: &str, kind: i64) -> Self {
+        self.attribute(name, kind, |message| message.bytes(21, of))
+    }
+}
+
+/// A graph: nodes, initialisers, inputs, outputs.
+pub(super) fn graph(
+    nodes: &[Node],
+    tensors: &[Message],
+    inputs: &[Message],
+    outputs: &[&str],
+) -> Message {
+    let outputs = outputs.iter().map(|name| Message::default().bytes(1, name));
+    Message::default()
+        .each(1, nodes.iter().map(|node| &node.0))
+        .each(5, tensors)
+        .each(11, inputs)
+        .each(12, outputs)
+}
+
+/// A model that is built up by its methods.
+#[derive(Clone)]
+pub(super) struct ModelBuilder {
+    opset: i64,
+    nodes: Vec<Node>,
+    tensors: Vec<Message>,
+    inputs: Vec<Message>,
+    outputs: Vec<String>,
+    functions: Vec<Message>,
+}
+
+impl ModelBuilder {
+    pub(super) fn new(opset: i64) -> Self {
+        let (nodes, tensors, inputs) = (Vec::new(), Vec::new(), Vec::new());
+        Self { opset, nodes, tensors, inputs, outputs: Vec::new(), functions: Vec::new() }
+    }
+
+    /// A model of one node `y, y1, … = op(x0, x1, …)` with operands of these shapes; the outputs
+    /// are those of the model.
+    pub(super) fn of_one(
+        opset: i64,
+        shapes: &[&[i64]],
+        outputs: usize,
+        node: impl FnOnce(Node) -> Node,
+        op: &str,
+    ) -> Self {
+        let names: Vec<String> = (0..shapes.len()).map(|at| format!("x{at}")).collect();
+        let outputs: Vec<String> = (0..outputs).map(|at| format!("y{at}")).collect();
+        let name_list: Vec<&str> = names.iter().map(String::as_str).collect();
+        let output_list: Vec<&str> = outputs.iter().map(String::as_str).collect();
+        let mut model = Self::new(opset).node(node(Node::new(op, &name_list, &output_list)));
+        for (name, shape) in names.iter().zip(shapes) {
+            model = model.input(value_info(name, FLOAT, shape));
+        }
+        output_list.iter().fold(model, |model, name| model.output(name))
+    }
+
+    pub(super) fn node(mut self, node: Node) -> Self {
+        self.nodes.push(node);
+        self
+    }
+
+    pub(super) fn tensor(mut self, tensor: Message) -> Self {
+        self.tensors.push(tensor);
+        self
+    }
+
+    pub(super) fn input(mut self, input: Message) -> Self {
+        self.inputs.push(input);
+        self
+    }
+
+    pub(super) fn output(mut self, name: &str) -> Self {
+        self.outputs.push(name.to_owned());
+        self
+    }
+
+    pub(super) fn function(mut self, function: Message) -> Self {
+        self.functions.push(function);
+        self
+    }
+
+    pub(super) fn bytes(&self) -> Vec<u8> {
+        let outputs: Vec<&str> = self.outputs.iter().map(String::as_str).collect();
+        let graph = graph(&self.nodes, &self.tensors, &self.inputs, &outputs);
+        let opset = Message::default().bytes(1, "").int(2, self.opset);
+        let local = Message::default().bytes(1, "local").int(2, 1);
+        let model = Message::default().int(1, 8).bytes(2, "test").bytes(7, graph);
+        model.bytes(8, opset).bytes(8, local).each(25, &self.functions).0
+    }
+}
+
+/// A function of domain `local`.
+pub(super) fn function(
+    name: &str,
+    inputs: &[&str],
+    outputs: &[&str],
+    attributes: &[&str],
+    nodes: &[Node],
+) -> Message {
+    let opset = Message::default().bytes(1, "").int(2, 18);
+    Message::default()
+        .bytes(1, name)
+        .each(4, inputs)
+        .each(5, outputs)
+        .each(6, attributes)
+        .each(7, nodes.iter().map(|node| &node.0))
+        .bytes(9, opset)
+        .bytes(10, "local")
+}

@@ -1,0 +1,152 @@
+//! Files that exporters wrote, and weights that are not read.
+
+use super::builder::{FLOAT, ModelBuilder, Node, value_info};
+use crate::{DimValues, Dimension, OnnxFile, OnnxGraph, ValueSource};
+use std::collections::BTreeMap;
+use std::io::{Seek, SeekFrom, Write};
+use std::path::PathBuf;
+
+/// A file of the repository's small ones.
+fn file(name: &str) -> OnnxFile {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let path = root.join("../../tests/data/onnx").join(format!("{name}.onnx"));
+    OnnxFile::open(&path).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+fn graph(name: &str) -> OnnxGraph {
+    file(name).resolve(&DimValues::default()).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// Multiplications per sample and parameters of the guides' networks, by hand: of the first,
+/// 10 x 24 x 24 x 25 + 20 x 8 x 8 x 250 + 320 x 256 + 256 x 10.
+#[test]
+fn the_networks_of_the_guides() {
+    let mnist = graph("guide_mnist");
+    assert_eq!((mnist.macs(), mnist.parameter_count()), (40 * 548_480, 90_026));
+    let conv = &mnist.nodes[0];
+    assert_eq!((conv.name.as_str(), conv.op.as_str()), ("/layer1/conv/Conv", "Conv"));
+    assert_eq!(conv.scope.as_deref(), Some(&["layer1".to_owned(), "conv".to_owned()][..]));
+    assert_eq!(mnist.value(conv.outputs[0].unwrap()).dims, [40, 10, 24, 24]);
+    assert_eq!(mnist.value(mnist.outputs[0]).dims, [40, 10]);
+
+    let with_loss = graph("guide_mnist_loss");
+    assert_eq!((with_loss.macs(), with_loss.parameter_count()), (40 * 548_480, 90_026));
+
+    let classification = graph("guide_classification");
+    assert_eq!(classification.macs(), 16 * 10_114_120);
+    assert_eq!(classification.parameter_count(), 4_179_896);
+}
+
+/// Both exporters write the same network.
+#[test]
+fn both_exporters_agree() {
+    let dynamo = graph("mnist_dynamo");
+    let values = DimValues { by_name: BTreeMap::new(), batch: Some(64) };
+    let classic = file("mnist_dynamic_batch").resolve(&values).unwrap();
+    assert_eq!(dynamo.macs(), classic.macs());
+    assert_eq!(dynamo.parameter_count(), classic.parameter_count());
+    // One flattens by `Flatten`, the other by `Reshape`.
+    let ops = |graph: &OnnxGraph| {
+        let mut counts = graph.op_counts();
+        (counts.remove("Flatten"), counts.remove("Reshape")) != (None, None)
+            && counts.len() == 5
+            && counts.values().sum::<u64>() == 9
+    };
+    assert!(ops(&dynamo) && ops(&classic), "{:?} {:?}", dynamo.op_counts(), classic.op_counts());
+    let dims = |graph: &OnnxGraph| graph.value(graph.outputs[0]).dims.clone();
+    assert_eq!(dims(&dynamo), dims(&classic));
+}
+
+#[test]
+fn symbols_ask_for_a_value() {
+    let file = file("mnist_dynamic_batch");
+    assert_eq!(file.inputs()[0].dims[0], Dimension::Symbol("batch".to_owned()));
+    let symbols = file.symbols();
+    assert_eq!(symbols.len(), 1);
+    assert!(symbols[0].is_batch);
+    let refusal = |values: &DimValues| file.resolve(values).unwrap_err().to_string();
+    assert!(refusal(&DimValues::default()).contains("batch"));
+    let named = |name: &str, value| DimValues {
+        by_name: BTreeMap::from([(name.to_owned(), value)]),
+        batch: Some(1),
+    };
+    assert!(refusal(&named("bacth", 4)).contains("did you mean \"batch\""));
+    assert!(refusal(&named("batch", 0)).contains("between 1 and"));
+    let four = file.resolve(&named("batch", 4)).unwrap();
+    assert_eq!(four.value(four.outputs[0]).dims, [4, 10]);
+}
+
+/// Lengths and masks that nodes compute are gone, and what is left does not depend on them.
+#[test]
+fn arithmetic_on_shapes_is_folded() {
+    let graph = graph("transformer");
+    assert!(graph.folded.get("Shape").is_some_and(|count| *count > 5), "{:?}", graph.folded);
+    assert!(!graph.op_counts().contains_key("Shape"));
+    assert_eq!(graph.macs(), 5_014_520_000);
+    let lstm = super::files::graph("lstm");
+    assert_eq!(lstm.op_counts().get("LSTM"), Some(&2));
+    assert_eq!((lstm.macs(), lstm.parameter_count()), (4_658_920_000, 13_987_678));
+}
+
+/// Every value has the shape that the exporter wrote for it.
+#[test]
+fn shapes_are_those_that_the_exporter_wrote() {
+    for name in ["guide_mnist", "guide_classification", "mnist_dynamo", "transformer", "lstm"] {
+        let (file, graph) = (file(name), graph(name));
+        super::collection::compare_with_written_shapes(&file, &graph);
+    }
+}
+
+/// Same bytes, same graph; and other names change nothing but names.
+#[test]
+fn reading_is_deterministic() {
+    let (first, second) = (file("transformer"), file("transformer"));
+    assert_eq!(first.content_hash, second.content_hash);
+    assert_ne!(first.content_hash, file("lstm").content_hash);
+    let text = |file: &OnnxFile| format!("{:?}", file.resolve(&DimValues::default()).unwrap());
+    assert_eq!(text(&first), text(&second));
+}
+
+/// A file of 1.6 GB, nearly all of which is one weight, opens without its weight being read.
+#[test]
+fn weights_are_passed_over() {
+    const WEIGHT_BYTES: u64 = 1_600_000_000;
+    let rows = i64::try_from(WEIGHT_BYTES / 4 / 1000).unwrap();
+    let head = ModelBuilder::new(13)
+        .node(Node::new("Gemm", &["x", "w"], &["y"]))
+        .input(value_info("x", FLOAT, &[8, rows]))
+        .output("y")
+        .bytes();
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(&head).unwrap();
+    // A second `graph` field would replace the first: the weight stands in a graph of its own
+    // written by hand, so that the hole in the file is inside it.
+    let nodes = super::builder::graph(
+        &[Node::new("Gemm", &["x", "w"], &["y"])],
+        &[],
+        &[value_info("x", FLOAT, &[8, rows])],
+        &["y"],
+    );
+    let tensor_head = super::builder::Message::default().int(1, rows).int(1, 1000).int(2, FLOAT);
+    let tensor_head = tensor_head.bytes(8, "w").0;
+    let length_of =
+        |bytes: u64| super::builder::Message::default().int(1, bytes.cast_signed()).0[1..].to_vec();
+    let raw_head = [&[9 << 3 | 2][..], &length_of(WEIGHT_BYTES)].concat();
+    let tensor_bytes = (tensor_head.len() + raw_head.len()) as u64 + WEIGHT_BYTES;
+    let in_graph = [&[5 << 3 | 2][..], &length_of(tensor_bytes)].concat();
+    let graph_bytes = (nodes.0.len() + in_graph.len()) as u64 + tensor_bytes;
+    let in_model = [&[7 << 3 | 2][..], &length_of(graph_bytes)].concat();
+    for part in [&in_model, &nodes.0, &in_graph, &tensor_head, &raw_head] {
+        file.write_all(part).unwrap();
+    }
+    let end = file.seek(SeekFrom::Current(WEIGHT_BYTES.cast_signed())).unwrap();
+    file.set_len(end).unwrap();
+
+    let start = std::time::Instant::now();
+    let read = OnnxFile::read(file).unwrap();
+    let graph = read.resolve(&DimValues::default()).unwrap();
+    assert!(start.elapsed().as_secs_f64() < 1.0, "the weight was read");
+    assert_eq!(graph.parameter_count(), WEIGHT_BYTES / 4);
+    let weight = graph.values.iter().find(|value| value.name == "w").unwrap();
+    assert_eq!((weight.source, weight.content.is_none()), (ValueSource::Initializer, true));
+}

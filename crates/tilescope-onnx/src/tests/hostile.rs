@@ -1,0 +1,294 @@
+//! Files that nobody wrote in good faith: a clear error, soon, and no panic.
+
+use super::builder::{
+    BOOL, FLOAT, INT64, Message, ModelBuilder, Node, floats, function, graph, ints, value_info,
+    weight,
+};
+use super::{refusal, resolved};
+use crate::{DimValues, OnnxFile};
+use proptest::test_runner::{Config, RngSeed, TestRunner};
+use std::io::Cursor;
+
+/// Reads bytes, and gives all symbols a value: whatever comes of it, it comes without a panic.
+fn survive(bytes: &[u8]) -> bool {
+    let Ok(file) = OnnxFile::read(Cursor::new(bytes)) else { return false };
+    let by_name = file.symbols().into_iter().map(|symbol| (symbol.name, 3)).collect();
+    let graph = file.resolve(&DimValues { by_name, batch: None });
+    graph.is_ok_and(|graph| graph.macs() < u64::MAX && graph.parameter_count() < u64::MAX)
+}
+
+/// A small model that has a bit of everything.
+fn sample() -> ModelBuilder {
+    let branch = |op: &str| graph(&[Node::new(op, &["h"], &["b"])], &[], &[], &["b"]);
+    ModelBuilder::new(18)
+        .input(value_info("x", FLOAT, &[-1, 3, 8, 8]))
+        .tensor(weight("w", &[4, 3, 3, 3]))
+        .tensor(ints("shape", &[2], &[0, -1]))
+        .tensor(floats("scales", &[4], &[1.0, 1.0, 2.0, 2.0]))
+        .node(Node::new("Conv", &["x", "w"], &["c"]).ints("pads", &[1, 1, 1, 1]).named("/conv"))
+        .node(Node::new("Resize", &["c", "", "scales"], &["r"]).text("mode", "nearest"))
+        .node(Node::new("Reshape", &["r", "shape"], &["h"]))
+        .node(Node::new("Shape", &["h"], &["s"]))
+        .node(Node::new("Constant", &[], &["zero"]).tensor("value", &ints("", &[1], &[0])))
+        .node(Node::new("Gather", &["s", "zero"], &["rows"]))
+        .node(Node::new("Equal", &["rows", "zero"], &["none"]))
+        .node(
+            Node::new("If", &["none"], &["i"])
+                .graph("then_branch", &branch("Relu"))
+                .graph("else_branch", &branch("Tanh")),
+        )
+        .node(Node::new("Twice", &["i"], &["y"]).domain("local").float("alpha", 0.5))
+        .function(function(
+            "Twice",
+            &["a"],
+            &["c"],
+            &["alpha"],
+            &[
+                Node::new("LeakyRelu", &["a"], &["b"]).reference("alpha", "alpha", 1),
+                Node::new("Add", &["a", "b"], &["c"]),
+            ],
+        ))
+        .output("y")
+}
+
+#[test]
+fn the_sample_is_a_model() {
+    assert!(survive(&sample().bytes()));
+}
+
+/// A file that ends anywhere is told to end there, or is a model without what is missing.
+#[test]
+fn files_that_end_anywhere() {
+    let bytes = sample().bytes();
+    let whole = (0..bytes.len()).filter(|end| survive(&bytes[..*end])).count();
+    assert!(whole < 100, "{whole} of {} beginnings are models", bytes.len());
+}
+
+#[test]
+fn bytes_that_change() {
+    let bytes = sample().bytes();
+    let config = Config { cases: 10_000, rng_seed: RngSeed::Fixed(1), ..Config::default() };
+    let change = proptest::collection::vec((0..bytes.len(), proptest::num::u8::ANY), 1..4);
+    TestRunner::new(config)
+        .run(&change, |changes| {
+            let mut changed = bytes.clone();
+            for (at, byte) in changes {
+                changed[at] = byte;
+            }
+            survive(&changed);
+            Ok(())
+        })
+        .unwrap();
+}
+
+#[test]
+fn pieces_that_move() {
+    let bytes = sample().bytes();
+    let length = bytes.len();
+    let config = Config { cases: 2_000, rng_seed: RngSeed::Fixed(2), ..Config::default() };
+    TestRunner::new(config)
+        .run(&(0..length, 0..length, 0..64_usize), |(from, to, count)| {
+            let piece = &bytes[from..(from + count).min(length)];
+            survive(&[&bytes[..to], piece, &bytes[to..]].concat());
+            survive(&[&bytes[..from], &bytes[(from + count).min(length)..]].concat());
+            Ok(())
+        })
+        .unwrap();
+}
+
+#[test]
+fn no_onnx_at_all() {
+    for bytes in
+        [&b""[..], b"\x89PNG\r\n\x1a\n", b"model:\n  name: resnet\n", &[0xff; 64], &[0; 64]]
+    {
+        assert!(OnnxFile::read(Cursor::new(bytes)).is_err(), "{bytes:?}");
+    }
+    let error = OnnxFile::read(Cursor::new(b"")).unwrap_err();
+    assert!(error.to_string().contains("no ONNX file"), "{error}");
+    assert!(OnnxFile::open(std::path::Path::new("/")).is_err());
+}
+
+/// Graphs in graphs, 100,000 deep, are refused before the stack ends.
+#[test]
+fn nested_graphs() {
+    let mut inner = Message::default();
+    for _ in 0..100_000 {
+        let node = Message::default().bytes(4, "If");
+        // Only the outermost is whole; inside, every length is that of what follows.
+        inner = Message(if inner.0.len() < 200_000 {
+            let attribute = Message::default().bytes(6, &inner);
+            Message::default().bytes(1, node.bytes(5, attribute)).0
+        } else {
+            inner.0
+        });
+    }
+    let model = Message::default().bytes(7, inner);
+    let error = OnnxFile::read(Cursor::new(model.0)).unwrap_err().to_string();
+    assert!(error.contains("nested more than 100 deep"), "{error}");
+}
+
+#[test]
+fn circles() {
+    let model = ModelBuilder::new(18)
+        .node(Node::new("Relu", &["b"], &["a"]).named("first"))
+        .node(Node::new("Relu", &["a"], &["b"]).named("second"))
+        .output("b");
+    assert!(refusal(&model).contains("cycle"), "{}", refusal(&model));
+    let own = function("F", &["a"], &["b"], &[], &[Node::new("F", &["a"], &["b"]).domain("local")]);
+    let model = ModelBuilder::new(18)
+        .input(value_info("x", FLOAT, &[1]))
+        .node(Node::new("F", &["x"], &["y"]).domain("local"))
+        .function(own)
+        .output("y");
+    assert!(refusal(&model).contains("more than 64 deep"), "{}", refusal(&model));
+}
+
+/// Functions that call each other twice, 40 deep, would be a million million nodes.
+#[test]
+fn functions_that_double() {
+    let mut model = ModelBuilder::new(18).input(value_info("x", FLOAT, &[1]));
+    for level in 0..40 {
+        let next = format!("F{}", level + 1);
+        let nodes = [
+            Node::new(&next, &["a"], &["b"]).domain("local"),
+            Node::new(&next, &["b"], &["c"]).domain("local"),
+        ];
+        model = model.function(function(&format!("F{level}"), &["a"], &["c"], &[], &nodes));
+    }
+    let model = model.node(Node::new("F0", &["x"], &["y"]).domain("local")).output("y");
+    assert!(refusal(&model).contains("more than 2097152 nodes"));
+}
+
+/// Nested functions whose calls have long names would have names of a million million letters.
+#[test]
+fn functions_with_long_names() {
+    let mut model = ModelBuilder::new(18).input(value_info("x", FLOAT, &[1]));
+    let name = "n".repeat(60_000);
+    for level in 0..50 {
+        let next = format!("F{}", level + 1);
+        let call = |input: &str, output: &str| {
+            Node::new(&next, &[input], &[output]).domain("local").named(&name)
+        };
+        let nodes = [call("a", "b"), call("b", "c")];
+        model = model.function(function(&format!("F{level}"), &["a"], &["c"], &[], &nodes));
+    }
+    let model = model.node(Node::new("F0", &["x"], &["y"]).domain("local")).output("y");
+    assert!(refusal(&model).contains("more than 1 GiB"));
+}
+
+/// Shapes of operands without elements may have any other sizes.
+#[test]
+fn tensors_without_elements() {
+    let empty = ints("e", &[0, 1 << 40, 1 << 40], &[]);
+    for op in ["Transpose", "Identity", "Neg"] {
+        let model = ModelBuilder::new(18).tensor(empty.clone()).output("y");
+        let _ = resolved(&model.node(Node::new(op, &["e"], &["y"])));
+    }
+    let model = ModelBuilder::new(18)
+        .tensor(ints("a", &[1, 1], &[1]))
+        .tensor(ints("n", &[2], &[1 << 40, 1 << 40]))
+        .node(Node::new("Expand", &["a", "n"], &["y"]))
+        .output("y");
+    assert!(refusal(&model).contains("larger than any machine"));
+}
+
+#[test]
+fn names_twice() {
+    let model = ModelBuilder::new(18)
+        .input(value_info("x", FLOAT, &[1]))
+        .node(Node::new("Relu", &["x"], &["y"]).named("first"))
+        .node(Node::new("Relu", &["x"], &["y"]).named("second"))
+        .output("y");
+    assert!(refusal(&model).contains("\"second\" (Relu): the name \"y\" is given twice"));
+    let model = ModelBuilder::new(18)
+        .tensor(ints("w", &[1], &[1]))
+        .tensor(ints("w", &[1], &[1]))
+        .output("w");
+    assert!(refusal(&model).contains("given twice"));
+}
+
+#[test]
+fn sizes_that_cannot_be() {
+    let relu = |dims: &[i64]| ModelBuilder::of_one(18, &[dims], 1, |node| node, "Relu");
+    assert!(refusal(&relu(&[1_000_000_000; 5])).contains("larger than any machine"));
+    assert!(refusal(&relu(&[i64::MAX, i64::MAX])).contains("larger than any machine"));
+    assert!(refusal(&relu(&[1; 100])).contains("100 dimensions"));
+    assert!(refusal(&relu(&[0])).contains("its dimension 0 is 0"));
+    let model = ModelBuilder::new(18).tensor(weight("w", &[-5])).output("w");
+    assert!(refusal(&model).contains("its shape is [-5]"));
+    // A billion dimensions in a few bytes each: a list that ends the memory that is allowed.
+    let dims: Vec<u8> = vec![1; 200_000_000];
+    let tensor = Message::default().bytes(1, dims);
+    let graph = Message::default().bytes(5, tensor);
+    let error = OnnxFile::read(Cursor::new(Message::default().bytes(7, graph).0)).unwrap_err();
+    assert!(error.to_string().contains("1 GiB"), "{error}");
+    let model = ModelBuilder::new(18)
+        .input(value_info("x", FLOAT, &[2]))
+        .tensor(ints("n", &[1], &[i64::MAX]))
+        .node(Node::new("Tile", &["x", "n"], &["y"]))
+        .output("y");
+    assert!(refusal(&model).contains("larger than any machine"));
+}
+
+#[test]
+fn versions_that_nobody_knows() {
+    for opset in [0, 6, 24, 99, -1] {
+        let model = ModelBuilder::of_one(opset, &[&[1]], 1, |node| node, "Relu");
+        assert!(refusal(&model).contains("an opset from 7 to 23"), "{}", refusal(&model));
+    }
+    for opset in 7..=23 {
+        let model = ModelBuilder::of_one(opset, &[&[1]], 1, |node| node, "Relu");
+        assert!(resolved(&model).is_ok());
+    }
+}
+
+#[test]
+fn values_that_do_not_fit() {
+    let short = Message::default().int(1, 4).int(2, INT64).bytes(8, "n").bytes(9, [0; 9]);
+    let model = ModelBuilder::new(18).tensor(short).output("n");
+    assert!(refusal(&model).contains("has 2 values, but its shape asks for 4"));
+    let unknown = Message::default().int(1, 1).int(2, 77).bytes(8, "n");
+    assert!(
+        refusal(&ModelBuilder::new(18).tensor(unknown).output("n")).contains("element type 77")
+    );
+    let model = ModelBuilder::of_one(18, &[&[2], &[3]], 1, |node| node.named("sum"), "Add");
+    assert!(refusal(&model).contains("node \"sum\" (Add): shapes that do not go together"));
+    let model = ModelBuilder::of_one(18, &[&[2]], 1, |node| node.text("axis", "0"), "Softmax");
+    assert!(resolved(&model).is_ok(), "an attribute that no shape depends on");
+    let model = ModelBuilder::of_one(18, &[&[2]], 1, |node| node.text("axis", "0"), "Flatten");
+    assert!(refusal(&model).contains("attribute \"axis\" is a text, expected a whole number"));
+    let bytes = Node::new("Relu", &["x"], &["y"]).0.bytes(3, [0xff, 0xfe]);
+    let model = ModelBuilder::new(18).node(Node(bytes)).output("y");
+    assert!(refusal(&model).contains("not UTF-8"));
+    let model = ModelBuilder::new(18).node(Node::new("Relu", &["nobody"], &["y"])).output("y");
+    assert!(refusal(&model).contains("reads \"nobody\", which nothing computes"));
+    let model = ModelBuilder::new(18)
+        .input(value_info("c", BOOL, &[]))
+        .node(Node::new("If", &["c"], &["y"]).named("choice"))
+        .output("y");
+    assert!(refusal(&model).contains("node \"choice\" (If): which branch runs"));
+    let model = ModelBuilder::of_one(18, &[&[2]], 1, |node| node, "Loop");
+    assert!(refusal(&model).contains("loops"));
+}
+
+/// A million nodes: some seconds, and memory that a laptop has.
+#[test]
+#[ignore = "takes seconds"]
+fn a_million_nodes() {
+    let mut model = ModelBuilder::new(18).input(value_info("x0", FLOAT, &[4, 16]));
+    for at in 0..1_000_000 {
+        let names = (format!("x{at}"), format!("x{}", at + 1));
+        let node = Node::new("Relu", &[names.0.as_str()], &[names.1.as_str()]);
+        model = model.node(node.named(&format!("/layer.{}/act/Relu_{at}", at / 100)));
+    }
+    let bytes = model.output("x1000000").bytes();
+    let start = std::time::Instant::now();
+    let file = OnnxFile::read(Cursor::new(&bytes)).unwrap();
+    let read = start.elapsed();
+    let graph = file.resolve(&DimValues::default()).unwrap();
+    assert_eq!(graph.nodes.len(), 1_000_000);
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let peak = status.lines().find(|line| line.starts_with("VmHWM")).unwrap_or_default();
+    println!("{} bytes: read {read:?}, all {:?}, {peak}", bytes.len(), start.elapsed());
+    assert!(cfg!(debug_assertions) || start.elapsed().as_secs() < 10);
+}
