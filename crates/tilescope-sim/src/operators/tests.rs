@@ -89,6 +89,7 @@ impl OperatorCases {
         {
             cases.add(RandomOp { distribution, ty: cube.clone() }, Vec::<TensorInfo>::new(), false);
         }
+        cases.add(UnknownOp { outputs: vec![cube.clone()] }, [&matrix], false);
         let lookups = int(&[batch, 5]);
         let found = ty(&[batch, 5, columns]);
         cases.add(EmbeddingOp::default(), &[matrix.clone(), lookups.clone()], true);
