@@ -33,6 +33,7 @@ mod pipeline;
 mod planner_properties;
 mod published_programs;
 mod readme;
+mod replicas;
 mod replicated_sharding;
 mod report_damage;
 mod report_foreign;

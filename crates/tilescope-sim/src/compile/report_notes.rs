@@ -31,6 +31,7 @@ pub(crate) fn notes(
     notes.extend(activations_that_stay(compiled, spec));
     notes.extend(sync_groups(compiled, spec));
     notes.extend(replicas(spec));
+    notes.extend(independent_replicas(spec));
     notes.extend(replicated_sharding(spec));
     notes.extend(shards(spec));
     notes.extend(row_shards(compiled));
@@ -207,6 +208,15 @@ fn replicas(spec: &Spec) -> Option<String> {
             "{instances} instances of {local} replicas each, with {samples} samples a call; their global replica offsets are {}",
             offsets.join(", ")
         )
+    })
+}
+
+/// What is assumed of replicas that sync with the host by themselves.
+fn independent_replicas(spec: &Spec) -> Option<String> {
+    let options = &spec.options;
+    (options.sync_replicas_independently && options.replication_factor > 1).then(|| {
+        "Each replica syncs with the host by itself and waits for its own data only; a sync is          assumed to take as long as one of all replicas, which meet where they exchange data and at          the end of a call"
+            .to_string()
     })
 }
 
