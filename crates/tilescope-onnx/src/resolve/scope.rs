@@ -77,7 +77,8 @@ impl<'f, 'o> Scope<'f, 'o> {
         }
         let own = !function.opset_imports.is_empty();
         let mut modules = identity.scope.clone().unwrap_or_default();
-        modules.push(identity.name.clone());
+        let name = identity.name.rsplit('/').next().unwrap_or(&identity.name);
+        modules.push(name.to_owned());
         Ok(Self {
             names: HashMap::new(),
             outer: None,

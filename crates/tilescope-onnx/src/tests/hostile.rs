@@ -159,6 +159,39 @@ fn functions_that_double() {
     assert!(refusal(&model).contains("more than 2097152 nodes"));
 }
 
+/// Nested functions whose calls have long names would have names of a million million letters.
+#[test]
+fn functions_with_long_names() {
+    let mut model = ModelBuilder::new(18).input(value_info("x", FLOAT, &[1]));
+    let name = "n".repeat(60_000);
+    for level in 0..50 {
+        let next = format!("F{}", level + 1);
+        let call = |input: &str, output: &str| {
+            Node::new(&next, &[input], &[output]).domain("local").named(&name)
+        };
+        let nodes = [call("a", "b"), call("b", "c")];
+        model = model.function(function(&format!("F{level}"), &["a"], &["c"], &[], &nodes));
+    }
+    let model = model.node(Node::new("F0", &["x"], &["y"]).domain("local")).output("y");
+    assert!(refusal(&model).contains("more than 1 GiB"));
+}
+
+/// Shapes of operands without elements may have any other sizes.
+#[test]
+fn tensors_without_elements() {
+    let empty = ints("e", &[0, 1 << 40, 1 << 40], &[]);
+    for op in ["Transpose", "Identity", "Neg"] {
+        let model = ModelBuilder::new(18).tensor(empty.clone()).output("y");
+        let _ = resolved(&model.node(Node::new(op, &["e"], &["y"])));
+    }
+    let model = ModelBuilder::new(18)
+        .tensor(ints("a", &[1, 1], &[1]))
+        .tensor(ints("n", &[2], &[1 << 40, 1 << 40]))
+        .node(Node::new("Expand", &["a", "n"], &["y"]))
+        .output("y");
+    assert!(refusal(&model).contains("larger than any machine"));
+}
+
 #[test]
 fn names_twice() {
     let model = ModelBuilder::new(18)

@@ -4,6 +4,7 @@ use super::CompiledProgram;
 use super::plan_selection::PlanSelectionTrial;
 use crate::cost_constants::IO_TILE_OVERHEAD;
 use crate::graph_lowering::WorthPadding;
+use crate::operators::UnknownOp;
 use crate::poplin::planner::PlanSelection;
 use crate::schedule::{PipelineTiming, WeightUpdateTiming};
 use crate::spec::{
@@ -21,6 +22,8 @@ pub(crate) fn notes(
 ) -> Vec<String> {
     let mut notes: Vec<String> =
         [out_of_memory(compiled), stale_weights(compiled)].into_iter().flatten().collect();
+    notes.extend(unknown_operators(compiled));
+    notes.extend(imported(spec));
     notes.extend(memory_proportion(spec));
     notes.extend(trial.map(plan_selection));
     notes.extend(worth_padding.iter().map(padding));
@@ -58,6 +61,32 @@ fn out_of_memory(compiled: &CompiledProgram) -> Option<String> {
             binary_bytes(bytes().0)
         )
     })
+}
+
+/// Operators of an imported graph that are priced without being modelled.
+fn unknown_operators(compiled: &CompiledProgram) -> Option<String> {
+    let operations = compiled.compilation.operations.iter();
+    let unknown = operations.filter(|operation| operation.kind == UnknownOp::KIND);
+    let names: Vec<&str> = unknown.map(|operation| operation.name.as_str()).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "Warning: {} operations are not modelled and priced as one pass over their operands: {}",
+            names.len(),
+            names.join(", ")
+        )
+    })
+}
+
+/// The file of an imported model, and what of it was done before the program runs.
+fn imported(spec: &Spec) -> Option<String> {
+    let file = spec.model.file.as_ref()?;
+    let folded: u64 = file.graph.folded.values().sum();
+    Some(format!(
+        "Imported from {} (opset {}): {} nodes, and {folded} that were folded into constants",
+        spec.model.import.path,
+        file.graph.opset,
+        file.graph.nodes.len()
+    ))
 }
 
 fn memory_proportion(spec: &Spec) -> Option<String> {

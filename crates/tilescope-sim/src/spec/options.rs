@@ -12,7 +12,7 @@ use super::stages::{self, StageSpec};
 use super::{CheckedSpecValues, Spec, checks, keys};
 use crate::model::ModelSpec;
 use crate::poplin::planner::PoplibsOptions;
-use crate::spec_keys::{COUNT, SpecField, SpecKeyType, SpecTable, spec_table};
+use crate::spec_keys::{COUNT, SpecField, SpecKeyType, SpecTable, SpecValue, spec_table};
 use crate::targets::{self, Chip, HOST_CORES, HOST_LINK_BYTES_PER_SECOND, SystemDef};
 use std::collections::BTreeMap;
 use tilescope_report::TargetKind;
@@ -528,6 +528,7 @@ pub(super) fn assemble(values: &CheckedSpecValues) -> Result<Spec, SpecError> {
     let mut model = ModelSpec::read("model", values);
     model.training &= model.definition.trainable;
     model.sizes = sizes(values);
+    model.file = values.imported.clone();
     let spec = Spec {
         model,
         target: TargetSpec::read("target", values),
@@ -556,10 +557,13 @@ fn text(values: &CheckedSpecValues) -> String {
     for section in ["model", "target", "options"] {
         let keys = keys::for_model(values.model)
             .filter(|key| key.path.split('.').next() == Some(section) && values.is_set(&key.path));
-        let lines: Vec<String> = keys
-            .map(|key| {
-                let name = key.path.split_once('.').map_or(&*key.path, |(_, name)| name);
-                format!("{name} = {}\n", values.get(&key.path))
+        let paths = keys.map(|key| &*key.path);
+        let dims = values.dims().filter(|_| section == "model");
+        let lines: Vec<String> = paths
+            .chain(dims)
+            .map(|path| {
+                let name = path.split_once('.').map_or(path, |(_, name)| name);
+                format!("{} = {}\n", quoted(name), values.get(path))
             })
             .collect();
         if !lines.is_empty() {
@@ -570,9 +574,14 @@ fn text(values: &CheckedSpecValues) -> String {
     text
 }
 
+/// The name of a key as TOML takes it: the name of a dimension may have any characters.
+fn quoted(name: &str) -> String {
+    let Some(dim) = name.strip_prefix("dim.") else { return name.to_string() };
+    format!("dim.{}", SpecValue::String(dim.to_string()))
+}
+
 /// Every key that applies with its value, for the options table of a report.
 fn effective(values: &CheckedSpecValues) -> Vec<(String, String)> {
-    keys::for_model(values.model)
-        .map(|key| (key.path.to_string(), values.text(&key.path)))
-        .collect()
+    let paths = keys::for_model(values.model).map(|key| &*key.path);
+    paths.chain(values.dims()).map(|path| (path.to_string(), values.text(path))).collect()
 }

@@ -113,6 +113,8 @@ impl SpecKeyType {
             Self::Boolean => json!({ "type": "boolean" }),
             Self::OneOf(words) => json!({ "type": "string", "enum": words }),
             Self::ModelName => json!({ "type": "string", "enum": model::names() }),
+            Self::Text => json!({ "type": "string" }),
+            Self::Texts => json!({ "type": "array", "items": { "type": "string" } }),
             Self::Stages => stages(),
         }
     }
