@@ -12,7 +12,7 @@ use crate::wire::{FieldValue, WireReader};
 use std::collections::HashSet;
 use std::io::{Read, Seek};
 use std::sync::Arc;
-pub(crate) use tensor::TensorProto;
+pub(crate) use tensor::{MAX_RANK, TensorProto};
 
 /// A name; equal ones of a file share their bytes.
 pub(crate) type Name = Arc<str>;

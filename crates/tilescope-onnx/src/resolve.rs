@@ -16,7 +16,7 @@ use crate::error::OnnxError;
 use crate::file::{Dimension, OnnxFile};
 use crate::fold;
 use crate::graph::{OnnxGraph, OnnxNode, OnnxValue, ValueId, ValueSource};
-use crate::proto::{FunctionProto, NodeProto, TensorProto};
+use crate::proto::{FunctionProto, MAX_RANK, NodeProto, TensorProto};
 use crate::shape::{self, NodeView, TensorType};
 use attributes::NodeIdentity;
 use scope::Scope;
@@ -26,11 +26,8 @@ use std::sync::Arc;
 /// Most elements of a tensor, as many as a model of any size today has parameters a thousand times.
 const MAX_ELEMENTS: u64 = 1 << 40;
 
-/// Most dimensions of a tensor.
-const MAX_RANK: usize = 32;
-
-/// Most nodes of a graph with all functions inlined.
-const MAX_NODES: usize = 1 << 21;
+/// Most nodes that functions and branches stand for, beside those of the graph.
+const MAX_INLINED: usize = 1 << 18;
 
 /// Most elements of tensors that folding reads and makes, all together.
 const MAX_FOLDED: u64 = 1 << 27;
@@ -51,6 +48,7 @@ struct Resolver<'f> {
     folded_elements: u64,
     text_bytes: usize,
     visited: usize,
+    inlined: usize,
 }
 
 /// The graph of a file with these values of its symbols.
@@ -70,6 +68,7 @@ pub(crate) fn resolve(
         folded_elements: 0,
         text_bytes: 0,
         visited: 0,
+        inlined: 0,
     };
     let mut scope = Scope::of_model(&file.model.opset_imports, graph);
     let inputs = resolver.inputs(file, &mut scope)?;
@@ -180,8 +179,10 @@ impl<'f> Resolver<'f> {
     fn node(&mut self, node: &'f NodeProto, scope: &mut Scope<'f, '_>) -> Result<(), OnnxError> {
         self.visited += 1;
         let identity = NodeIdentity::new(node, scope, self.visited);
-        if self.visited > MAX_NODES {
-            return Err(identity.error(format!("the graph has more than {MAX_NODES} nodes")));
+        self.inlined += usize::from(scope.is_inner());
+        if self.inlined > MAX_INLINED {
+            let problem = format!("functions and branches stand for more than {MAX_INLINED} nodes");
+            return Err(identity.error(problem));
         }
         self.keep_text(&identity, identity.bytes())?;
         let inputs = self.operands(node, &identity, scope)?;

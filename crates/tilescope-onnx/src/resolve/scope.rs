@@ -91,6 +91,11 @@ impl<'f, 'o> Scope<'f, 'o> {
         })
     }
 
+    /// Whether it is that of a function or branch.
+    pub(super) fn is_inner(&self) -> bool {
+        self.depth > 0
+    }
+
     fn deeper(&self, identity: &NodeIdentity) -> Result<u32, OnnxError> {
         if self.depth >= MAX_DEPTH {
             let problem =
