@@ -111,6 +111,8 @@ fn key_json(model: Option<&str>, key: &SpecKey) -> Value {
         | SpecKeyType::RealFrom(min, max) => ("real", json!(min), json!(max)),
         SpecKeyType::Boolean => ("flag", Value::Null, Value::Null),
         SpecKeyType::OneOf(_) | SpecKeyType::ModelName => ("word", Value::Null, Value::Null),
+        SpecKeyType::Text => ("text", Value::Null, Value::Null),
+        SpecKeyType::Texts => ("texts", Value::Null, Value::Null),
         SpecKeyType::Stages => ("stages", Value::Null, Value::Null),
     };
     let words: Vec<&str> = match key.value_type {

@@ -10,6 +10,7 @@ pub(crate) mod error_bands;
 pub mod graph;
 pub mod graph_lowering;
 pub mod model;
+pub mod onnx;
 pub mod operators;
 pub mod poplar;
 pub mod poplin;

@@ -89,6 +89,10 @@ fn ellipsis_label(at: usize) -> char {
 impl EinsumLabels {
     /// The labels of an equation, with sizes from the operands' shapes.
     pub(crate) fn new(equation: &str, shapes: &[&[u64]]) -> Option<Self> {
+        // Labels are letters; those that stand for dimensions of `...` are none that one could write.
+        if !equation.is_ascii() {
+            return None;
+        }
         let equation: String = equation.chars().filter(|c| !c.is_whitespace()).collect();
         let (left, right) = match equation.split_once("->") {
             Some((left, right)) => (left, Some(right)),

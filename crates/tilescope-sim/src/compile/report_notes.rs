@@ -1,33 +1,47 @@
 //! What the reader of a report should know besides its figures.
 
 use super::CompiledProgram;
+use super::padded_tokens::PaddedTokens;
 use super::plan_selection::PlanSelectionTrial;
 use crate::cost_constants::IO_TILE_OVERHEAD;
 use crate::graph_lowering::WorthPadding;
+use crate::operators::UnknownOp;
 use crate::poplin::planner::PlanSelection;
 use crate::schedule::{PipelineTiming, WeightUpdateTiming};
 use crate::spec::{
     MultiThreadMode, OverlapIo, PipelineSchedule, Proportion, ShardingDomain, Spec, StashConvention,
 };
-use tilescope_report::units::{Bytes, IpuId, binary_bytes, grouped};
+use tilescope_report::units::{Bytes, IpuId, binary_bytes, grouped, percent};
 use tilescope_report::{MemoryRegion, ProgramKind};
 
+/// Sizes that were found to be worth changing.
+pub(super) struct WorthNoting {
+    /// Of products and convolutions.
+    pub padded_sizes: Vec<WorthPadding>,
+    /// Tokens of a sequence.
+    pub padded_tokens: Option<PaddedTokens>,
+}
+
 /// All notes of a compiled program.
-pub(crate) fn notes(
+pub(super) fn notes(
     compiled: &CompiledProgram,
     spec: &Spec,
-    worth_padding: &[WorthPadding],
+    worth: &WorthNoting,
     trial: Option<PlanSelectionTrial>,
 ) -> Vec<String> {
     let mut notes: Vec<String> =
         [out_of_memory(compiled), stale_weights(compiled)].into_iter().flatten().collect();
+    notes.extend(unknown_operators(compiled));
+    notes.extend(imported(spec));
     notes.extend(memory_proportion(spec));
     notes.extend(trial.map(plan_selection));
-    notes.extend(worth_padding.iter().map(padding));
+    notes.extend(worth.padded_sizes.iter().map(padding));
+    notes.extend(worth.padded_tokens.as_ref().map(token_padding));
     notes.extend(pipeline(compiled, spec));
     notes.extend(activations_that_stay(compiled, spec));
     notes.extend(sync_groups(compiled, spec));
     notes.extend(replicas(spec));
+    notes.extend(independent_replicas(spec));
     notes.extend(replicated_sharding(spec));
     notes.extend(shards(spec));
     notes.extend(row_shards(compiled));
@@ -58,6 +72,32 @@ fn out_of_memory(compiled: &CompiledProgram) -> Option<String> {
             binary_bytes(bytes().0)
         )
     })
+}
+
+/// Operators of an imported graph that are priced without being modelled.
+fn unknown_operators(compiled: &CompiledProgram) -> Option<String> {
+    let operations = compiled.compilation.operations.iter();
+    let unknown = operations.filter(|operation| operation.kind == UnknownOp::KIND);
+    let names: Vec<&str> = unknown.map(|operation| operation.name.as_str()).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "Warning: {} operations are not modelled and priced as one pass over their operands: {}",
+            names.len(),
+            names.join(", ")
+        )
+    })
+}
+
+/// The file of an imported model, and what of it was done before the program runs.
+fn imported(spec: &Spec) -> Option<String> {
+    let file = spec.model.file.as_ref()?;
+    let folded: u64 = file.graph.folded.values().sum();
+    Some(format!(
+        "Imported from {} (opset {}): {} nodes, and {folded} that were folded into constants",
+        spec.model.import.path,
+        file.graph.opset,
+        file.graph.nodes.len()
+    ))
 }
 
 fn memory_proportion(spec: &Spec) -> Option<String> {
@@ -95,6 +135,18 @@ fn padding(worth: &WorthPadding) -> String {
          raise available_memory_proportion",
         grouped(cycles.0),
         grouped(padded.0)
+    )
+}
+
+fn token_padding(worth: &PaddedTokens) -> String {
+    let PaddedTokens { tokens, padded, cycles, padded_cycles } = worth;
+    format!(
+        "Rows of {tokens} tokens end inside vectors, so that attention copies single elements: with \
+         model.sequence_length = {padded} and padded sequences, the operations of a micro-batch are \
+         expected to take {} fewer cycles, {} instead of {}",
+        percent(worth.gain()),
+        grouped(padded_cycles.0),
+        grouped(cycles.0)
     )
 }
 
@@ -178,6 +230,15 @@ fn replicas(spec: &Spec) -> Option<String> {
             "{instances} instances of {local} replicas each, with {samples} samples a call; their global replica offsets are {}",
             offsets.join(", ")
         )
+    })
+}
+
+/// What is assumed of replicas that sync with the host by themselves.
+fn independent_replicas(spec: &Spec) -> Option<String> {
+    let options = &spec.options;
+    (options.sync_replicas_independently && options.replication_factor > 1).then(|| {
+        "Each replica syncs with the host by itself and waits for its own data only; a sync is          assumed to take as long as one of all replicas, which meet where they exchange data and at          the end of a call"
+            .to_string()
     })
 }
 

@@ -26,8 +26,9 @@ const MEASURED_OPERATORS: &[(&str, &str)] = &[
     ("gru", "gru"),
 ];
 
-/// Operators with codelets of their own, whose instructions are counted but never seen.
-const CUSTOM_OPERATORS: [&str; 2] = ["stencil", "mat_vec"];
+/// Operators with codelets of their own, whose instructions are counted but never seen, and those
+/// of a file that nothing is known of.
+const ASSUMED_OPERATORS: [&str; 3] = ["stencil", "mat_vec", "unknown"];
 
 /// The group of a family of measured rows: matrix products and the layers made of them are one.
 pub(crate) fn group_of_family(family: &'static str) -> &'static str {
@@ -118,7 +119,7 @@ fn of_kind(kind: &str) -> Option<ErrorBand> {
     let group = MEASURED_OPERATORS.iter().find(|(name, _)| *name == operator);
     match group {
         Some((_, group)) => measured(kind, group),
-        None if CUSTOM_OPERATORS.contains(&operator) => {
+        None if ASSUMED_OPERATORS.contains(&operator) => {
             Some(unmeasured(Some(kind), CostBasis::Assumed))
         }
         None => formula(Some(kind)),

@@ -1,6 +1,6 @@
 //! Builds graphs: the words a model definition is written in.
 
-use super::{GraphNode, ModelGraph};
+use super::{AnnotatedStage, GraphNode, ModelGraph};
 use crate::operators::{GraphError, OperationSink, Operator};
 use crate::shape::{BlockId, Tensor, TensorId, TensorInfo, TensorRole};
 use std::sync::Arc;
@@ -15,6 +15,7 @@ pub struct GraphBuilder {
     graph: ModelGraph,
     pass: TrainingPass,
     block: BlockId,
+    source: Option<Arc<str>>,
 }
 
 impl Default for GraphBuilder {
@@ -32,14 +33,15 @@ impl GraphBuilder {
             blocks: Vec::new(),
             outputs: Vec::new(),
             losses: Vec::new(),
+            stages: Vec::new(),
             row_shards: 1,
         };
-        Self { graph, pass: TrainingPass::Forward, block: BlockId(0) }
+        Self { graph, pass: TrainingPass::Forward, block: BlockId(0), source: None }
     }
 
     /// Goes on with an existing graph.
     pub(super) fn extend(graph: ModelGraph) -> Self {
-        Self { graph, pass: TrainingPass::Backward, block: BlockId(0) }
+        Self { graph, pass: TrainingPass::Backward, block: BlockId(0), source: None }
     }
 
     /// What follows belongs to the block of this name.
@@ -56,6 +58,21 @@ impl GraphBuilder {
     /// What follows belongs to this pass and block.
     pub(super) fn set_pass_and_block(&mut self, pass: TrainingPass, block: BlockId) {
         (self.pass, self.block) = (pass, block);
+    }
+
+    /// Puts blocks into stages.
+    pub(crate) fn stages(&mut self, stages: Vec<AnnotatedStage>) {
+        self.graph.stages = stages;
+    }
+
+    /// What follows is made for this node of a file, `Conv@11`.
+    pub(crate) fn set_source(&mut self, source: Option<Arc<str>>) {
+        self.source = source;
+    }
+
+    /// Calls an activation by another name.
+    pub(crate) fn rename(&mut self, tensor: TensorId, name: String) {
+        self.graph.tensors[tensor.0].name = name;
     }
 
     /// The graph so far.
@@ -158,6 +175,7 @@ impl OperationSink for GraphBuilder {
             outputs: outputs.clone(),
             pass: self.pass,
             block: self.block,
+            source: self.source.clone(),
         });
         Ok(outputs)
     }

@@ -13,6 +13,7 @@ use crate::operators::{NodeOperands, Operator};
 use crate::shape::{BlockId, Tensor, TensorId, TensorInfo, TensorRole};
 use std::sync::Arc;
 use tilescope_report::TrainingPass;
+use tilescope_report::units::IpuId;
 
 /// Index of a node in its graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -30,6 +31,8 @@ pub struct GraphNode {
     pub pass: TrainingPass,
     /// Block it belongs to.
     pub block: BlockId,
+    /// Operator and version of the node of a file that it was made for, `Conv@11`.
+    pub source: Option<Arc<str>>,
 }
 
 impl GraphNode {
@@ -37,6 +40,14 @@ impl GraphNode {
     pub fn operands(&self) -> NodeOperands<'_> {
         NodeOperands { name: &self.name, inputs: &self.inputs, outputs: &self.outputs }
     }
+}
+
+/// A block that annotations of the model put on an IPU, as a stage of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AnnotatedStage {
+    pub block: String,
+    /// IPU of the replica.
+    pub ipu: IpuId,
 }
 
 /// A model, or its training graph. Nodes are in an order in which they can run.
@@ -50,6 +61,8 @@ pub struct ModelGraph {
     pub outputs: Vec<TensorId>,
     /// Losses; their sum is what training makes small.
     pub losses: Vec<TensorId>,
+    /// Stages that the model itself puts its blocks into, in order; none where it leaves that open.
+    pub stages: Vec<AnnotatedStage>,
     /// IPUs that share the rows of fields; if several, blocks are steps, each with a part for every
     /// IPU.
     pub row_shards: usize,

@@ -61,6 +61,7 @@ impl ModelGraph {
             outputs: vec![to],
             pass: layer.pass,
             block: layer.block,
+            source: layer.source.clone(),
         };
         let enter = edge("enterShard", TensorParallelOp::enter(parts), input, entered);
         let gather = edge("allGather", TensorParallelOp::gather(parts), part, output);

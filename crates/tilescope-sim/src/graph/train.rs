@@ -84,6 +84,7 @@ fn differentiate(
 ) -> Result<Vec<(TensorId, TensorId)>, GraphError> {
     let output_gradients: Vec<_> = node.outputs.iter().map(|output| gradients[output.0]).collect();
     builder.set_pass_and_block(TrainingPass::Backward, node.block);
+    builder.set_source(node.source.clone());
     let mut backward = GradientBuilder {
         node: node.operands(),
         output_gradients: &output_gradients,
@@ -162,6 +163,7 @@ fn update(
     training: TrainingConfig,
 ) -> Result<(), GraphError> {
     let TrainingConfig { optimizer, accumulate, .. } = training;
+    builder.set_source(None);
     let parameters: Vec<TensorId> = builder.graph().with_role(TensorRole::Parameter).collect();
     for parameter in parameters {
         let Some(source) = gradients[parameter.0] else { continue };

@@ -4,6 +4,7 @@ mod adder;
 mod bert;
 mod classification;
 mod gpt2;
+mod imported;
 mod layer_builder;
 mod lstm;
 mod mat_vec;
@@ -20,6 +21,7 @@ use crate::graph::{GraphError, ModelGraph};
 use crate::spec_keys::{LARGEST_SIZE, SpecKey, SpecKeyType};
 use std::fmt;
 
+pub(crate) use imported::IMPORTED;
 pub(crate) use model_spec::ModelSpec;
 
 /// The definition of a built-in model.
@@ -42,6 +44,13 @@ pub struct ModelDef {
 impl fmt::Debug for ModelDef {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         write!(f, "model {}", self.name)
+    }
+}
+
+impl ModelDef {
+    /// Whether it stands for the graph of a file.
+    pub(crate) fn is_imported(&self) -> bool {
+        self.name == IMPORTED.name
     }
 }
 
@@ -69,9 +78,9 @@ pub fn names() -> Vec<&'static str> {
     MODELS.iter().map(|model| model.name).collect()
 }
 
-/// The model of that name.
+/// The model of that name: a built-in one, or the one that a file is imported as.
 pub(crate) fn find(name: &str) -> Option<&'static ModelDef> {
-    MODELS.iter().find(|model| model.name == name)
+    MODELS.iter().chain([&IMPORTED]).find(|model| model.name == name)
 }
 
 /// The key of a size with a default.

@@ -1,6 +1,7 @@
 //! What a spec says of its model: the table `[model]`.
 
 use super::ModelDef;
+use crate::onnx::{ImportOptions, ImportedFile};
 use crate::operators::Optimizer;
 use crate::shape::DType;
 use crate::spec_keys::{COUNT, SpecField, SpecKeyType, SpecValue, spec_table, spec_words};
@@ -86,6 +87,10 @@ spec_table! {
             shows_in: "Execution trace: `…/scaling` in the backward pass",
             poptorch: "poptorch.optim loss_scaling",
         }
+        tables {
+            /// How a file becomes the model, where one does.
+            import: ImportOptions = "" {}
+        }
         derived {
             /// Element type of activations, and of all that is computed.
             precision: DType = number_formats.computed(),
@@ -93,6 +98,8 @@ spec_table! {
             parameter_type: DType = number_formats.weights(),
             /// The model's own sizes, by the last part of their key.
             sizes: BTreeMap<&'static str, u64> = BTreeMap::new(),
+            /// The file of an imported model, with the dimensions that the spec gives it.
+            file: Option<ImportedFile> = None,
         }
     }
 }

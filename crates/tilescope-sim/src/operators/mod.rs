@@ -54,6 +54,7 @@ mod tests;
 mod top_k;
 mod transpose;
 mod unary;
+mod unknown;
 
 pub use crate::poplin::matmul::MatMulPhase;
 pub(crate) use accumulate::AccumulateOp;
@@ -106,6 +107,7 @@ pub(crate) use tensor_parallel::TensorParallelOp;
 pub use top_k::TopKOp;
 pub use transpose::TransposeOp;
 pub(crate) use unary::UnaryOp;
+pub(crate) use unknown::UnknownOp;
 
 use crate::poputil::tensor_layout::TensorLayout;
 use crate::shape::{TensorId, TensorInfo};

@@ -6,7 +6,7 @@
 //! their forward operation. Blocks whose operations are on several stages are divided, so that all
 //! that follows sees blocks only.
 
-use crate::graph::ModelGraph;
+use crate::graph::{AnnotatedStage, ModelGraph};
 use crate::shape::{BlockId, TensorRole};
 use crate::spec::{Spec, SpecError, StageSpec};
 
@@ -33,8 +33,16 @@ pub(crate) fn divide_blocks(
     graph: &mut ModelGraph,
 ) -> Result<Vec<StageSpec>, SpecError> {
     let stages = &spec.options.stages;
+    if stages.is_empty() {
+        let of_model = graph.stages.iter();
+        let stage = |stage: &AnnotatedStage| StageSpec {
+            blocks: vec![stage.block.clone()],
+            ipu: stage.ipu,
+        };
+        return Ok(of_model.map(stage).collect());
+    }
     let whole_blocks = stages.iter().flat_map(|stage| &stage.blocks).eq(&graph.blocks);
-    if whole_blocks || stages.is_empty() {
+    if whole_blocks {
         return Ok(stages.clone());
     }
     let stage_of_node = stage_of_nodes(spec, graph)?;

@@ -2,6 +2,7 @@
 
 use super::options::{SpecOptions, TargetSpec};
 use crate::model::{ModelDef, ModelSpec};
+use crate::onnx::is_import_key;
 use crate::spec_keys::{SpecTable, TablePlace};
 use std::sync::LazyLock;
 
@@ -20,5 +21,6 @@ pub static KEYS: LazyLock<Vec<SpecKey>> = LazyLock::new(|| {
 
 /// The keys that apply to a model: those of every spec, then its own.
 pub(crate) fn for_model(model: &ModelDef) -> impl Iterator<Item = &'static SpecKey> {
-    KEYS.iter().chain(model.sizes.iter())
+    let imported = model.is_imported();
+    KEYS.iter().filter(move |key| imported || !is_import_key(&key.path)).chain(model.sizes.iter())
 }

@@ -10,6 +10,7 @@ mod bundled;
 mod checks;
 mod choices;
 mod error;
+mod imported;
 pub mod keys;
 mod options;
 mod schema;
@@ -31,6 +32,7 @@ pub use source::SpecSource;
 pub(crate) use stages::StageSpec;
 
 use crate::model::{self, ModelDef, ModelSpec};
+use crate::onnx::{DIM_PREFIX, ImportedFile};
 use crate::spec_keys::{ChosenValues, SpecKey, SpecValue};
 use source::LocatedSpecValue;
 use std::collections::BTreeMap;
@@ -57,9 +59,13 @@ impl Spec {
     /// # Errors
     /// [`SpecError`] names the file, line and key, what was expected and the nearest valid key.
     pub fn build(source: &SpecSource) -> Result<Self, SpecError> {
-        let settings = source.settings()?;
-        let name = model_name(&settings)?;
-        let values = CheckedSpecValues::check(settings, name)?;
+        let mut settings = source.settings()?;
+        let imported = imported::open(&mut settings)?;
+        let model = match &imported {
+            Some(_) => &model::IMPORTED,
+            None => model_name(&settings)?,
+        };
+        let values = CheckedSpecValues::check(settings, model, imported)?;
         options::assemble(&values)
     }
 
@@ -90,14 +96,16 @@ fn model_name(
     settings: &BTreeMap<String, LocatedSpecValue>,
 ) -> Result<&'static ModelDef, SpecError> {
     let Some(named) = settings.get("model.name") else {
-        let problem = format!("missing key; expected one of {}", model::names().join(", "));
+        let names = model::names().join(", ");
+        let problem = format!("missing key; expected one of {names}, or a file as model.onnx");
         return Err(SpecError::new(SpecLocation::NotWritten, "model.name", problem));
     };
     let SpecValue::String(name) = &named.value else {
         let problem = format!("expected a model name in quotes, found {}", named.value.describe());
         return Err(SpecError::new(named.location.clone(), "model.name", problem));
     };
-    model::find(name).ok_or_else(|| {
+    let found = model::find(name).filter(|model| !model.is_imported());
+    found.ok_or_else(|| {
         let problem = format!("there is no model {name:?}");
         SpecError::new(named.location.clone(), "model.name", problem).nearest(name, &model::names())
     })
@@ -106,6 +114,7 @@ fn model_name(
 /// All keys that apply, each with a value of the right form.
 pub(crate) struct CheckedSpecValues {
     model: &'static ModelDef,
+    imported: Option<ImportedFile>,
     set: BTreeMap<String, LocatedSpecValue>,
     warnings: Vec<SpecWarning>,
 }
@@ -115,11 +124,13 @@ impl CheckedSpecValues {
     fn check(
         set: BTreeMap<String, LocatedSpecValue>,
         model: &'static ModelDef,
+        imported: Option<ImportedFile>,
     ) -> Result<Self, SpecError> {
         let known: Vec<&SpecKey> = keys::for_model(model).collect();
         let mut set = set;
         let mut warnings = Vec::new();
-        for (path, located) in &mut set {
+        let of_this_model = |path: &str| model.is_imported() && path.starts_with(DIM_PREFIX);
+        for (path, located) in set.iter_mut().filter(|(path, _)| !of_this_model(path)) {
             let Some(key) = known.iter().find(|key| key.path == *path) else {
                 let paths: Vec<&str> = known.iter().map(|key| &*key.path).collect();
                 let problem = format!("unknown key for model {:?}", model.name);
@@ -133,12 +144,18 @@ impl CheckedSpecValues {
                     .choices(&key.value_type, &located.value)
             })?;
         }
-        Ok(Self { model, set, warnings })
+        Ok(Self { model, imported, set, warnings })
     }
 
     /// Whether the user set this key.
     fn is_set(&self, path: &str) -> bool {
         self.set.contains_key(path)
+    }
+
+    /// The keys of symbolic dimensions that were set.
+    fn dims(&self) -> impl Iterator<Item = &str> {
+        let paths = self.set.keys().map(String::as_str);
+        paths.filter(|path| self.model.is_imported() && path.starts_with(DIM_PREFIX))
     }
 
     /// Where each key was set.
@@ -175,6 +192,10 @@ impl ChosenValues for CheckedSpecValues {
     fn chosen(&self, path: &str) -> Option<SpecValue> {
         if let Some(located) = self.set.get(path) {
             return Some(located.value.clone());
+        }
+        let of_file = self.imported.as_ref().and_then(|file| imported::value(file, path, self));
+        if of_file.is_some() {
+            return of_file;
         }
         // Phases live from streaming memory: what is not said to stay on the chip leaves it.
         let phased = || self.field("options", "execution") == Some(ExecutionStrategy::Phased);

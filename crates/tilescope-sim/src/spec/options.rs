@@ -12,7 +12,7 @@ use super::stages::{self, StageSpec};
 use super::{CheckedSpecValues, Spec, checks, keys};
 use crate::model::ModelSpec;
 use crate::poplin::planner::PoplibsOptions;
-use crate::spec_keys::{COUNT, SpecField, SpecKeyType, SpecTable, spec_table};
+use crate::spec_keys::{COUNT, SpecField, SpecKeyType, SpecTable, SpecValue, spec_table};
 use crate::targets::{self, Chip, HOST_CORES, HOST_LINK_BYTES_PER_SECOND, SystemDef};
 use std::collections::BTreeMap;
 use tilescope_report::TargetKind;
@@ -211,6 +211,12 @@ spec_table! {
         seconds_per_sample: f64 = 0.0, in SECONDS => {
             shows_in: "Execution trace: `hostCall/loader` at the start; Summary: Host, loader alone",
         }
+        /// Time one worker takes to cast and scale one sample, unless the IPU does it
+        /// (`options.normalise_on_ipu`)
+        seconds_per_normalisation: f64 = 0.0, in SECONDS => {
+            shows_in: "Execution trace: `hostCall/loader` at the start; Summary: Host, loader alone",
+            applications: "preprocessing on the host or on the IPU",
+        }
         /// Time an instance's loader takes per host call besides its samples
         seconds_per_call: f64 = 0.0, in SECONDS => {
             shows_in: "Execution trace: `hostCall/loader` at the start; Summary: Host, loader alone",
@@ -278,6 +284,15 @@ spec_table! {
         num_worker_threads: u64 = 0, in SpecKeyType::Integer(0, 1024) => {
             shows_in: "Execution trace: callbacks; Summary: Host",
             poplar: "streamCallbacks.numWorkerThreads",
+        }
+        /// Instances, the last ones, whose loader and stream callbacks are slower than those of the
+        /// others: busy or older servers
+        slower_instances: u32 = 0, in SpecKeyType::Integer(0, 256) => {
+            shows_in: "Summary: Host, replicas; Execution trace: `hostCall/loader`, StreamCopyBegin, External sync",
+        }
+        /// How many times as long loader and stream callbacks of a slower instance take
+        slower_instance_factor: f64 = 2.0, in SpecKeyType::RealFrom(1.0, 1000.0) => {
+            shows_in: "Summary: Host, replicas",
         }
         /// Samples of the data set; 0 where epochs do not matter
         dataset_samples: u64 = 0 => {
@@ -418,6 +433,12 @@ spec_table! {
             poptorch: "poptorch.Options.syncPattern",
             popart: "popart.SyncPattern",
         }
+        /// Whether each replica syncs with the host by itself; else all replicas wait until the host
+        /// is ready for the last of them. Either way they meet where they exchange gradients
+        sync_replicas_independently: bool = false => {
+            shows_in: "Execution trace: StreamCopyBegin and External sync; Summary: Host, replicas",
+            poplar: "target.syncReplicasIndependently",
+        }
         /// Order of the weight updates of several IPUs: one IPU after the other, or side by side, so that copies of optimiser state to and from streaming memory share their syncs
         accumulate_outer_schedule: AccumulateOuterSchedule = AccumulateOuterSchedule::Serial => {
             shows_in: "Execution trace: remote buffer copies of the updates, who waits in External sync",
@@ -528,6 +549,7 @@ pub(super) fn assemble(values: &CheckedSpecValues) -> Result<Spec, SpecError> {
     let mut model = ModelSpec::read("model", values);
     model.training &= model.definition.trainable;
     model.sizes = sizes(values);
+    model.file = values.imported.clone();
     let spec = Spec {
         model,
         target: TargetSpec::read("target", values),
@@ -556,10 +578,13 @@ fn text(values: &CheckedSpecValues) -> String {
     for section in ["model", "target", "options"] {
         let keys = keys::for_model(values.model)
             .filter(|key| key.path.split('.').next() == Some(section) && values.is_set(&key.path));
-        let lines: Vec<String> = keys
-            .map(|key| {
-                let name = key.path.split_once('.').map_or(&*key.path, |(_, name)| name);
-                format!("{name} = {}\n", values.get(&key.path))
+        let paths = keys.map(|key| &*key.path);
+        let dims = values.dims().filter(|_| section == "model");
+        let lines: Vec<String> = paths
+            .chain(dims)
+            .map(|path| {
+                let name = path.split_once('.').map_or(path, |(_, name)| name);
+                format!("{} = {}\n", quoted(name), values.get(path))
             })
             .collect();
         if !lines.is_empty() {
@@ -570,9 +595,14 @@ fn text(values: &CheckedSpecValues) -> String {
     text
 }
 
+/// The name of a key as TOML takes it: the name of a dimension may have any characters.
+fn quoted(name: &str) -> String {
+    let Some(dim) = name.strip_prefix("dim.") else { return name.to_string() };
+    format!("dim.{}", SpecValue::String(dim.to_string()))
+}
+
 /// Every key that applies with its value, for the options table of a report.
 fn effective(values: &CheckedSpecValues) -> Vec<(String, String)> {
-    keys::for_model(values.model)
-        .map(|key| (key.path.to_string(), values.text(&key.path)))
-        .collect()
+    let paths = keys::for_model(values.model).map(|key| &*key.path);
+    paths.chain(values.dims()).map(|path| (path.to_string(), values.text(path))).collect()
 }

@@ -28,10 +28,12 @@ pub struct SpecSource {
     pub text: String,
     /// `key.path=value` arguments, later ones winning.
     pub overrides: Vec<String>,
+    /// The ONNX file that stands in the place of a spec: everything else has its default.
+    pub model: Option<String>,
 }
 
 impl SpecSource {
-    /// Finds a spec: the path of a file, or the name of a bundled one.
+    /// Finds a spec: the path of a file, that of an ONNX file, or the name of a bundled spec.
     ///
     /// # Errors
     /// Says what is wrong with the file, and which bundled name is nearest.
@@ -40,6 +42,7 @@ impl SpecSource {
             name: name.to_string(),
             text,
             overrides: overrides.to_vec(),
+            model: None,
         };
         let path = Path::new(spec);
         let looks_like_a_file = path.exists() || spec.contains(['/', '\\', '.']);
@@ -50,13 +53,16 @@ impl SpecSource {
                 let problem = format!("no file and no bundled spec is called {spec:?}");
                 Err(SpecError::new(SpecLocation::NotWritten, "", problem).nearest(spec, &names))
             }
+            _ if path.extension().is_some_and(|extension| extension == "onnx") => {
+                Ok(Self { model: Some(spec.to_string()), ..source(spec, String::new()) })
+            }
             _ => Ok(source(spec, read(path)?)),
         }
     }
 
     /// A spec given as text.
     pub fn from_text(name: &str, text: &str) -> Self {
-        Self { name: name.to_string(), text: text.to_string(), overrides: Vec::new() }
+        Self { name: name.to_string(), text: text.to_string(), overrides: Vec::new(), model: None }
     }
 
     /// All keys that are set, by dotted path.
@@ -67,6 +73,11 @@ impl SpecSource {
             SpecError::new(location, "", format!("not valid TOML: {}", error.message()))
         })?;
         let mut settings = BTreeMap::new();
+        if let Some(model) = &self.model {
+            let value = SpecValue::String(model.clone());
+            let located = LocatedSpecValue { value, location: SpecLocation::NotWritten };
+            settings.insert("model.onnx".to_string(), located);
+        }
         for (section, entries) in table.get_ref().iter() {
             let at = |offset: usize| SpecLocation::Line {
                 file: self.name.clone(),

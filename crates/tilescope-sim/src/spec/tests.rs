@@ -69,7 +69,12 @@ fn every_word_of_a_key_is_read_as_a_value_of_its_own() {
                     location: SpecLocation::NotWritten,
                 },
             )]);
-            let values = CheckedSpecValues { model: &model::MODELS[0], set, warnings: Vec::new() };
+            let values = CheckedSpecValues {
+                model: &model::MODELS[0],
+                imported: None,
+                set,
+                warnings: Vec::new(),
+            };
             let tables = (
                 ModelSpec::read("model", &values),
                 options::TargetSpec::read("target", &values),

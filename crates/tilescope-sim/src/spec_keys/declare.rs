@@ -162,6 +162,36 @@ impl SpecField for bool {
     }
 }
 
+impl SpecField for String {
+    const FORM: SpecKeyType = SpecKeyType::Text;
+
+    fn from_spec(value: &SpecValue) -> Option<Self> {
+        match value {
+            SpecValue::String(text) => Some(text.clone()),
+            _ => None,
+        }
+    }
+
+    fn to_spec(&self) -> SpecValue {
+        SpecValue::String(self.clone())
+    }
+}
+
+impl SpecField for Vec<String> {
+    const FORM: SpecKeyType = SpecKeyType::Texts;
+
+    fn from_spec(value: &SpecValue) -> Option<Self> {
+        match value {
+            SpecValue::Array(items) => items.iter().map(String::from_spec).collect(),
+            _ => None,
+        }
+    }
+
+    fn to_spec(&self) -> SpecValue {
+        SpecValue::Array(self.iter().map(String::to_spec).collect())
+    }
+}
+
 /// Element type of partial sums.
 impl SpecField for DType {
     const FORM: SpecKeyType = SpecKeyType::OneOf(&["float32", "float16"]);

@@ -199,6 +199,10 @@ pub enum SpecKeyType {
     OneOf(&'static [&'static str]),
     /// The name of a model.
     ModelName,
+    /// Any text: the path of a file, the name of a tensor.
+    Text,
+    /// A list of texts.
+    Texts,
     /// Pipeline stages: `[["B1"], ["B2", "B3"]]`, `["B1", "B2"]`, or tables with `blocks` and `ipu`.
     Stages,
 }
@@ -255,7 +259,13 @@ impl SpecKeyType {
             (Self::OneOf(words), SpecValue::String(word)) if words.contains(&word.as_str()) => {
                 Ok(value.clone())
             }
-            (Self::ModelName, SpecValue::String(_)) => Ok(value.clone()),
+            (Self::ModelName | Self::Text, SpecValue::String(_)) => Ok(value.clone()),
+            (Self::Texts, SpecValue::String(_)) => Ok(SpecValue::Array(vec![value.clone()])),
+            (Self::Texts, SpecValue::Array(items))
+                if items.iter().all(|item| matches!(item, SpecValue::String(_))) =>
+            {
+                Ok(value.clone())
+            }
             (Self::Stages, SpecValue::Array(_)) => Ok(value.clone()),
             _ => Err(wrong()),
         }
@@ -281,6 +291,8 @@ impl SpecKeyType {
                 }
             }
             Self::ModelName => "the name of a model".to_string(),
+            Self::Text => "a text".to_string(),
+            Self::Texts => "a list of texts".to_string(),
             Self::Stages => "a list of stages, such as [[\"B1\"], [\"B2\", \"B3\"]]".to_string(),
         }
     }

@@ -1,0 +1,27 @@
+//! A model that is imported from an ONNX file.
+
+use super::ModelDef;
+use super::model_spec::{ModelPrecision, ModelSpec};
+use crate::graph::{GraphError, ModelGraph};
+use crate::onnx::{self, ImportSettings};
+
+/// The model of every spec with `model.onnx`.
+pub(crate) static IMPORTED: ModelDef = ModelDef {
+    name: "onnx",
+    about: "The graph of an ONNX file: model.onnx is its path",
+    sizes: &[],
+    trainable: true,
+    batched: true,
+    build,
+};
+
+fn build(spec: &ModelSpec) -> Result<ModelGraph, GraphError> {
+    let Some(file) = &spec.file else {
+        let problem = "model.onnx names no file".to_string();
+        return Err(GraphError { node: "onnx".to_string(), problem });
+    };
+    let as_written = spec.number_formats == ModelPrecision::Float32;
+    let types = (!as_written).then_some((spec.precision, spec.parameter_type));
+    let settings = ImportSettings { options: &spec.import, types, training: spec.training };
+    onnx::import(&file.graph, &settings)
+}

@@ -1,0 +1,93 @@
+//! The blocks of an imported model, which stages are made of: annotated stages, the numbered
+//! modules of a list, or stretches of nodes between narrow places.
+
+mod annotated;
+mod cost;
+mod modules;
+mod narrow;
+
+use super::options::BlockChoice;
+use crate::graph::{AnnotatedStage, GraphError};
+use tilescope_onnx::{OnnxGraph, OnnxNode, ValueSource};
+
+/// Most blocks of a model: more are no stages anybody writes.
+const MOST_BLOCKS: usize = 256;
+
+/// Blocks in the order of the data, and the one of each node.
+#[derive(Clone, Debug)]
+pub(super) struct NodeBlocks {
+    pub names: Vec<String>,
+    pub of_node: Vec<usize>,
+    /// The stages that annotations put the blocks into, if there are any.
+    pub stages: Vec<AnnotatedStage>,
+}
+
+/// The blocks of a file.
+///
+/// # Errors
+/// Annotations that contradict each other; ways to find blocks that the file has nothing for.
+pub(super) fn of_nodes(file: &OnnxGraph, choice: BlockChoice) -> Result<NodeBlocks, GraphError> {
+    let refuse = |problem: &str| GraphError {
+        node: "model.blocks".to_string(),
+        problem: problem.to_string(),
+    };
+    let annotated = match choice {
+        BlockChoice::Auto | BlockChoice::Annotated => annotated::find(file)?,
+        BlockChoice::Modules | BlockChoice::Nodes => None,
+    };
+    let modules = || match choice {
+        BlockChoice::Auto | BlockChoice::Modules => modules::find(file),
+        BlockChoice::Annotated | BlockChoice::Nodes => None,
+    };
+    match (annotated.or_else(modules), choice) {
+        (Some(found), _) => Ok(found),
+        (None, BlockChoice::Annotated) => {
+            Err(refuse("no node has __pipeline_stage or __ipu_number"))
+        }
+        (None, BlockChoice::Modules) => Err(refuse("no numbered modules do most of the work")),
+        (None, BlockChoice::Auto | BlockChoice::Nodes) => Ok(narrow::find(file)),
+    }
+}
+
+/// The IPUs that annotations of a file ask for.
+pub(super) fn annotated_ipus(file: &OnnxGraph) -> Option<u32> {
+    let found = annotated::find(file).ok().flatten()?;
+    found.stages.iter().map(|stage| stage.ipu.0 + 1).max()
+}
+
+/// The nodes that make what a node reads.
+fn producers<'a>(file: &'a OnnxGraph, node: &'a OnnxNode) -> impl Iterator<Item = usize> + 'a {
+    node.inputs.iter().flatten().filter_map(|input| match file.value(*input).source {
+        ValueSource::Node(maker) => Some(maker),
+        _ => None,
+    })
+}
+
+/// Blocks numbered in the order in which data reach them, of blocks that some nodes belong to.
+/// Other nodes go with those they read from, those before all with the first that reads them; no
+/// node comes before what it reads.
+fn in_data_order(file: &OnnxGraph, own: &[Option<String>]) -> NodeBlocks {
+    let mut names: Vec<String> = Vec::new();
+    let mut of_node: Vec<Option<usize>> = Vec::with_capacity(own.len());
+    for (node, own) in file.nodes.iter().zip(own) {
+        let number = own.as_ref().map(|own| {
+            names.iter().position(|name| name == own).unwrap_or_else(|| {
+                names.push(own.clone());
+                names.len() - 1
+            })
+        });
+        let read = producers(file, node).filter_map(|maker| of_node[maker]);
+        of_node.push(read.chain(number).max());
+    }
+    // What leads up to blocks goes with the first that reads it.
+    for at in (0..of_node.len()).rev() {
+        let known = of_node[at].unwrap_or(0);
+        for maker in producers(file, &file.nodes[at]).filter(|maker| own[*maker].is_none()) {
+            if of_node[maker].is_none() {
+                of_node[maker] = Some(known);
+            }
+        }
+    }
+    let of_node = of_node.into_iter().map(|block| block.unwrap_or(0)).collect();
+    NodeBlocks { names, of_node, stages: Vec::new() }
+}

@@ -1,0 +1,97 @@
+//! Activation functions: popnn's own, and those that are composed of element-wise operations.
+
+use super::{OpBuilder, composed, modelled};
+use crate::graph::GraphError;
+use crate::onnx::node_import::NodeImport;
+use crate::operators::{ActivationOp, ClampOp, UnaryOp};
+use crate::popops::elementwise::{BinaryOpType, UnaryOpType};
+use crate::shape::TensorId;
+
+pub(super) const OPS: &[OpBuilder] = &[
+    modelled("Clip", clip),
+    modelled("FastGelu", |node| activation(node, ActivationOp::GELU)),
+    modelled("Gelu", gelu),
+    composed("HardSigmoid", |node| {
+        let x = node.input(0)?;
+        let y = hard_sigmoid(node, x, 0.2)?;
+        node.set(0, y)
+    }),
+    composed("HardSwish", hard_swish),
+    composed("LeakyRelu", leaky_relu),
+    modelled("Relu", |node| activation(node, ActivationOp::RELU)),
+    modelled("Sigmoid", |node| activation(node, ActivationOp::SIGMOID)),
+    modelled("Swish", |node| activation(node, ActivationOp::SWISH)),
+    modelled("Tanh", |node| activation(node, ActivationOp::TANH)),
+];
+
+/// By the error function, unless the node asks for the hyperbolic tangent.
+fn gelu(node: &mut NodeImport) -> Result<(), GraphError> {
+    if node.text("approximate", "none")? == "tanh" {
+        return activation(node, ActivationOp::GELU);
+    }
+    let x = node.input(0)?;
+    let y = node.apply("", UnaryOp(UnaryOpType::GeluErf), &[x])?;
+    node.set(0, y)
+}
+
+fn activation(node: &mut NodeImport, function: ActivationOp) -> Result<(), GraphError> {
+    let x = node.input(0)?;
+    let y = node.apply("", function, &[x])?;
+    node.set(0, y)
+}
+
+/// Between two constants: attributes before opset 11, inputs from then on.
+fn clip(node: &mut NodeImport) -> Result<(), GraphError> {
+    let x = node.input(0)?;
+    let bound = |node: &NodeImport, name: &str, input: usize, default: f64| match node
+        .value(input)
+        .is_some()
+    {
+        true => Ok(node.known_scalar(input)),
+        false => node.float(name, default).map(Some),
+    };
+    let low = bound(node, "min", 1, f64::from(f32::MIN))?;
+    let high = bound(node, "max", 2, f64::from(f32::MAX))?;
+    if let (Some(low), Some(high)) = (low, high) {
+        let y = node.apply("", ClampOp::new(low, high), &[x])?;
+        return node.set(0, y);
+    }
+    let mut y = x;
+    for (operation, input) in [(BinaryOpType::Maximum, 1), (BinaryOpType::Minimum, 2)] {
+        if let Some(bound) = node.optional(input)? {
+            y = node.binary("", operation, [y, bound])?;
+        }
+    }
+    node.set(0, y)
+}
+
+/// Clipped to 0 and 1: alpha x + beta.
+fn hard_sigmoid(
+    node: &mut NodeImport,
+    x: TensorId,
+    default_slope: f64,
+) -> Result<TensorId, GraphError> {
+    let slope = node.float("alpha", default_slope)?;
+    let shift = node.float("beta", 0.5)?;
+    let y = node.scale("slope", x, slope)?;
+    let y = node.with_scalar("shift", BinaryOpType::Add, y, shift)?;
+    node.apply("clip", ClampOp::new(0.0, 1.0), &[y])
+}
+
+/// x times its hard sigmoid with slope 1/6.
+fn hard_swish(node: &mut NodeImport) -> Result<(), GraphError> {
+    let x = node.input(0)?;
+    let gate = hard_sigmoid(node, x, 1.0 / 6.0)?;
+    let y = node.binary("", BinaryOpType::Multiply, [gate, x])?;
+    node.set(0, y)
+}
+
+/// max(x, alpha x): the slope below zero is smaller than 1.
+fn leaky_relu(node: &mut NodeImport) -> Result<(), GraphError> {
+    let slope = node.float("alpha", 0.01)?;
+    let x = node.input(0)?;
+    let below = node.scale("slope", x, slope)?;
+    let operation = if slope <= 1.0 { BinaryOpType::Maximum } else { BinaryOpType::Minimum };
+    let y = node.binary("", operation, [below, x])?;
+    node.set(0, y)
+}

@@ -1,0 +1,13 @@
+//! Running sums along an axis.
+
+use super::{OpBuilder, composed};
+use crate::operators::composed::cumulative_sum;
+
+pub(super) const OPS: &[OpBuilder] = &[composed("CumSum", |node| {
+    let x = node.input(0)?;
+    let axis = node.known_ints(1).and_then(|axis| axis.first().copied());
+    let axis = axis.ok_or_else(|| node.refuse("the axis is not known before the model runs"))?;
+    let axis = node.axis(axis, node.shape(x).len())?;
+    let y = node.compose("", |graph, name| cumulative_sum(graph, name, x, axis))?;
+    node.set(0, y)
+})];

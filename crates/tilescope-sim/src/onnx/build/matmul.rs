@@ -1,0 +1,88 @@
+//! Matrix products.
+
+use super::{OpBuilder, modelled};
+use crate::graph::GraphError;
+use crate::onnx::node_import::NodeImport;
+use crate::operators::composed::matmul;
+use crate::operators::{AddBiasOp, MatMulOp};
+use crate::popops::elementwise::BinaryOpType;
+use crate::shape::TensorId;
+
+pub(super) const OPS: &[OpBuilder] = &[
+    modelled("Gemm", gemm),
+    modelled("Linear", linear),
+    modelled("MatMul", |node| {
+        let operands = [node.input(0)?, node.input(1)?];
+        let y = node.compose("", |graph, name| matmul(graph, name, operands))?;
+        node.set(0, y)
+    }),
+];
+
+/// `alpha . op(a) . op(b) + beta . c` of matrices.
+fn gemm(node: &mut NodeImport) -> Result<(), GraphError> {
+    let mut x = node.input(0)?;
+    if node.int("transA", 0)? != 0 {
+        x = node.transpose("transA", x, vec![1, 0])?;
+    }
+    let turned = node.int("transB", 0)? != 0;
+    let [m, n] = node.output_dims(0)?[..] else {
+        return Err(node.refuse("two matrices are expected"));
+    };
+    let y = match turned {
+        // Weights lie as the product wants; who writes them turns them around.
+        true if node.is_own_weight(1) => {
+            let weight = node.required(1)?;
+            let k = node.shape(x)[1];
+            let w = node.importer.tensor_stored_as(weight, &[k, n])?;
+            node.apply("", MatMulOp::default(), &[x, w])?
+        }
+        true => {
+            let w = node.input(1)?;
+            node.apply("", MatMulOp::TRANSPOSED, &[x, w])?
+        }
+        false => {
+            let w = node.input(1)?;
+            node.apply("", MatMulOp::default(), &[x, w])?
+        }
+    };
+    let alpha = node.float("alpha", 1.0)?;
+    let y = node.scale("alpha", y, alpha)?;
+    let Some(c) = node.optional(2)? else { return node.set(0, y) };
+    let beta = node.float("beta", 1.0)?;
+    let c = node.scale("beta", c, beta)?;
+    let y = add_bias(node, y, c, [m, n])?;
+    node.set(0, y)
+}
+
+/// Adds one value per column, or a matrix.
+fn add_bias(
+    node: &mut NodeImport,
+    y: TensorId,
+    bias: TensorId,
+    [_, columns]: [u64; 2],
+) -> Result<TensorId, GraphError> {
+    if node.ty(bias).elements().0 == columns {
+        let bias = node.reshape("bias/shape", bias, &[columns])?;
+        return node.apply("bias", AddBiasOp { axis: 1 }, &[y, bias]);
+    }
+    node.binary("bias", BinaryOpType::Add, [y, bias])
+}
+
+/// A product with weights and a bias per column: what exporters write as `MatMul` and `Add`.
+fn linear(node: &mut NodeImport) -> Result<(), GraphError> {
+    let (x, w) = (node.input(0)?, node.input(1)?);
+    let columns = node.shape(w)[1];
+    let rows = rows_of(node, x)?;
+    let y = node.apply("", MatMulOp::default(), &[rows, w])?;
+    let bias = node.input(2)?;
+    let y = add_bias(node, y, bias, [0, columns])?;
+    node.set(0, y)
+}
+
+/// All but the last axis as one.
+fn rows_of(node: &mut NodeImport, x: TensorId) -> Result<TensorId, GraphError> {
+    let shape = node.shape(x);
+    let columns = shape.last().copied().unwrap_or(1);
+    let rows = shape.iter().rev().skip(1).product();
+    node.reshape("rows", x, &[rows, columns])
+}

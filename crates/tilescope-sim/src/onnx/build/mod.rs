@@ -1,0 +1,119 @@
+//! Builders: what each operator of ONNX becomes, for all opsets from 7.
+//!
+//! An entry of a family names an operator, says whether it is one of the simulator's or composed of
+//! several, and builds it. Every list has a test that runs over all its entries.
+
+mod activation;
+mod conv;
+mod cumulative;
+mod einsum;
+mod elementwise;
+mod gather;
+mod index;
+mod loss;
+mod matmul;
+mod norm;
+mod pool;
+mod random;
+mod recurrent;
+mod reduce;
+mod resize;
+mod shape;
+mod slice;
+mod softmax;
+mod unary;
+mod unknown;
+
+pub(super) use unknown::build as build_unknown;
+
+use super::node_import::NodeImport;
+use crate::graph::GraphError;
+use std::fmt;
+use tilescope_onnx::OnnxNode;
+
+/// What becomes of an operator of ONNX.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpState {
+    /// An operator of the simulator.
+    Modelled,
+    /// Several operators of the simulator.
+    Composed,
+    /// Nothing is known of it.
+    Unknown,
+}
+
+impl OpState {
+    /// As reports and `tilescope onnx` write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Modelled => "modelled",
+            Self::Composed => "composed",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// Builds one node.
+pub(super) type Build = fn(&mut NodeImport) -> Result<(), GraphError>;
+
+/// An operator of ONNX.
+#[derive(Clone, Copy)]
+pub(super) struct OpBuilder {
+    /// Name in the standard: `Conv`.
+    pub op: &'static str,
+    pub state: OpState,
+    pub build: Build,
+}
+
+impl fmt::Debug for OpBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{} ({})", self.op, self.state.name())
+    }
+}
+
+/// An operator that the simulator has.
+const fn modelled(op: &'static str, build: Build) -> OpBuilder {
+    OpBuilder { op, state: OpState::Modelled, build }
+}
+
+/// An operator that several of the simulator's make up.
+const fn composed(op: &'static str, build: Build) -> OpBuilder {
+    OpBuilder { op, state: OpState::Composed, build }
+}
+
+/// All operators, family by family.
+const FAMILIES: &[&[OpBuilder]] = &[
+    activation::OPS,
+    conv::OPS,
+    cumulative::OPS,
+    einsum::OPS,
+    elementwise::OPS,
+    gather::OPS,
+    index::OPS,
+    loss::OPS,
+    matmul::OPS,
+    norm::OPS,
+    pool::OPS,
+    random::OPS,
+    recurrent::OPS,
+    reduce::OPS,
+    resize::OPS,
+    shape::OPS,
+    slice::OPS,
+    softmax::OPS,
+    unary::OPS,
+];
+
+/// The builder of a node; none for an operator of another domain than the standard's.
+pub(super) fn find(node: &OnnxNode) -> Option<&'static OpBuilder> {
+    node.domain.is_empty().then(|| of_standard(&node.op)).flatten()
+}
+
+fn of_standard(op: &str) -> Option<&'static OpBuilder> {
+    FAMILIES.iter().copied().flatten().find(|builder| builder.op == op)
+}
+
+/// What becomes of an operator of the standard.
+pub fn op_state(op: &str) -> OpState {
+    of_standard(op).map_or(OpState::Unknown, |builder| builder.state)
+}

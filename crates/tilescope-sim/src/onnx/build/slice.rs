@@ -1,0 +1,169 @@
+//! Parts of tensors, and tensors of parts.
+
+use super::{OpBuilder, composed, modelled};
+use crate::graph::GraphError;
+use crate::onnx::node_import::NodeImport;
+use crate::operators::{ConcatOp, PadOp, SelectOp, SliceOp, SplitOp, TakeOp};
+use crate::shape::{DType, TensorId, TensorInfo};
+
+pub(super) const OPS: &[OpBuilder] = &[
+    modelled("Concat", concat),
+    modelled("Pad", pad),
+    modelled("Slice", slice),
+    modelled("Split", split),
+    composed("Tile", tile),
+    composed("Trilu", trilu),
+];
+
+fn concat(node: &mut NodeImport) -> Result<(), GraphError> {
+    let mut parts = Vec::new();
+    for input in 0..node.node.inputs.len() {
+        // What has no elements adds none.
+        parts.extend(node.optional(input)?);
+    }
+    let Some(first) = parts.first().copied() else {
+        return Err(node.refuse("there is nothing to join"));
+    };
+    let axis = node.axis(node.int("axis", 0)?, node.shape(first).len())?;
+    let y = if parts.len() == 1 { first } else { node.apply("", ConcatOp { axis }, &parts)? };
+    node.set(0, y)
+}
+
+fn split(node: &mut NodeImport) -> Result<(), GraphError> {
+    let x = node.input(0)?;
+    let axis = node.axis(node.int("axis", 0)?, node.shape(x).len())?;
+    let sizes = (0..node.node.outputs.len()).map(|output| Ok(node.output_dims(output)?[axis]));
+    let sizes = sizes.collect::<Result<Vec<u64>, GraphError>>()?;
+    let parts = match sizes.len() {
+        1 => vec![x],
+        _ => node.apply_all("", SplitOp { axis, sizes }, &[x])?,
+    };
+    for (output, part) in parts.into_iter().enumerate() {
+        node.set(output, part)?;
+    }
+    Ok(())
+}
+
+/// A stretch of some axes, by the numpy rules for ends that lie outside. What it leaves is known;
+/// where it begins is read.
+fn slice(node: &mut NodeImport) -> Result<(), GraphError> {
+    let mut y = node.input(0)?;
+    let shape = node.shape(y);
+    let starts = node.ints_or_input("starts", 1)?.unwrap_or_default();
+    let ends = node.ints_or_input("ends", 2)?.unwrap_or_default();
+    let axes = node.ints_or_input("axes", 3)?;
+    let steps = node.ints_or_input("steps", 4)?;
+    for (at, (start, end)) in starts.iter().zip(&ends).enumerate() {
+        let axis = match &axes {
+            Some(axes) => axes.get(at).copied(),
+            None => i64::try_from(at).ok(),
+        };
+        let axis = node.axis(axis.unwrap_or(0), shape.len())?;
+        let step = steps.as_ref().and_then(|steps| steps.get(at)).copied().unwrap_or(1);
+        y = stretch(node, y, axis, [*start, *end, step])?;
+    }
+    node.set(0, y)
+}
+
+fn stretch(
+    node: &mut NodeImport,
+    x: TensorId,
+    axis: usize,
+    [start, end, step]: [i64; 3],
+) -> Result<TensorId, GraphError> {
+    let size = node.shape(x)[axis];
+    let whole = i64::try_from(size).unwrap_or(i64::MAX);
+    let from_front = |at: i64| if at < 0 { at.saturating_add(whole) } else { at };
+    let (start, end) = (from_front(start), from_front(end));
+    let unsigned = |at: i64| u64::try_from(at).unwrap_or(0);
+    if step == 1 {
+        let range = unsigned(start).min(size)..unsigned(end).min(size);
+        return if range == (0..size) {
+            Ok(x)
+        } else {
+            node.apply("", SliceOp { axis, range }, &[x])
+        };
+    }
+    let (start, end) = match step {
+        ..0 => (start.min(whole - 1), end.max(-1)),
+        _ => (start.max(0), end.min(whole)),
+    };
+    let distance = if step < 0 { start - end } else { end - start };
+    let count = unsigned(distance).div_ceil(step.unsigned_abs().max(1));
+    node.apply("", TakeOp::stepped(axis, unsigned(start), step, count), &[x])
+}
+
+/// A constant around a tensor, or its elements again: attributes before opset 11, inputs from then
+/// on.
+fn pad(node: &mut NodeImport) -> Result<(), GraphError> {
+    let mut x = node.input(0)?;
+    let rank = node.shape(x).len();
+    let written = node.ints_or_input("pads", 1)?.unwrap_or_default();
+    let axes: Vec<usize> = match node.known_ints(3) {
+        Some(axes) => axes.iter().map(|axis| node.axis(*axis, rank)).collect::<Result<_, _>>()?,
+        None => (0..rank).collect(),
+    };
+    let of_axis = |axis: usize| {
+        let at = axes.iter().position(|of| *of == axis)?;
+        Some([*written.get(at)?, *written.get(axes.len() + at)?])
+    };
+    let pads: Vec<[i64; 2]> = (0..rank).map(|axis| of_axis(axis).unwrap_or([0, 0])).collect();
+    let mode = node.text("mode", "constant")?;
+    let positive = |pad: i64| u64::try_from(pad).unwrap_or(0);
+    for (axis, [before, behind]) in pads.iter().enumerate() {
+        let size = node.shape(x)[axis];
+        let cut = |pad: i64| positive(pad.saturating_neg());
+        let range = cut(*before)..size.saturating_sub(cut(*behind));
+        if range != (0..size) {
+            x = node.apply("cut", SliceOp { axis, range }, &[x])?;
+        }
+        if mode != "constant" && (positive(*before), positive(*behind)) != (0, 0) {
+            let size = i64::try_from(node.shape(x)[axis]).unwrap_or(i64::MAX);
+            let places = -positive(*before).cast_signed()..size + positive(*behind).cast_signed();
+            let indices = places.map(|place| positive(edge_index(&mode, place, size))).collect();
+            x = node.apply("", TakeOp { axis, indices }, &[x])?;
+        }
+    }
+    if mode == "constant" && pads.iter().flatten().any(|pad| *pad > 0) {
+        let before = pads.iter().map(|[before, _]| positive(*before)).collect();
+        let behind = pads.iter().map(|[_, behind]| positive(*behind)).collect();
+        x = node.apply("", PadOp { before, behind }, &[x])?;
+    }
+    node.set(0, x)
+}
+
+/// The element that stands at a place outside an axis.
+fn edge_index(mode: &str, place: i64, size: i64) -> i64 {
+    let last = (size - 1).max(0);
+    match mode {
+        "reflect" if last > 0 => {
+            let folded = place.rem_euclid(2 * last);
+            folded.min(2 * last - folded)
+        }
+        "wrap" => place.rem_euclid(size.max(1)),
+        _ => place.clamp(0, last),
+    }
+}
+
+/// The tensor several times along each axis: repeated along an axis before it, which both become.
+fn tile(node: &mut NodeImport) -> Result<(), GraphError> {
+    let x = node.input(0)?;
+    let (shape, dims) = (node.shape(x), node.output_dims(0)?);
+    let with_copies = |copies: &dyn Fn(usize) -> u64| -> Vec<u64> {
+        shape.iter().enumerate().flat_map(|(axis, size)| [copies(axis), *size]).collect()
+    };
+    let once = node.reshape("once", x, &with_copies(&|_| 1))?;
+    let all = node.expand("", once, &with_copies(&|axis| dims[axis] / shape[axis].max(1)))?;
+    node.set(0, all)
+}
+
+/// The part of each matrix above or below a diagonal, zeros elsewhere: a choice by a constant mask.
+fn trilu(node: &mut NodeImport) -> Result<(), GraphError> {
+    let x = node.input(0)?;
+    let shape = node.shape(x);
+    let matrix = shape.get(shape.len().saturating_sub(2)..).unwrap_or_default().to_vec();
+    let mask = node.resident("mask", TensorInfo::new(matrix, DType::Bool));
+    let zero = node.resident("zero", TensorInfo::new([], node.ty(x).dtype));
+    let y = node.apply("", SelectOp, &[mask, x, zero])?;
+    node.set(0, y)
+}

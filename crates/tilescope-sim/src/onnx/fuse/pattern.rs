@@ -1,0 +1,160 @@
+//! What patterns see of a graph: who makes a value, and whether anybody else reads it.
+
+use tilescope_onnx::{OnnxGraph, OnnxNode, OnnxValue, ValueId, ValueSource};
+
+/// A node that takes the place of several.
+#[derive(Clone, Debug)]
+pub(super) struct FusedNode {
+    /// Operator of the standard, or `Linear` and ONNX Runtime's `FastGelu`.
+    pub op: &'static str,
+    pub inputs: Vec<ValueId>,
+    /// The nodes that it stands for, the one that ends the pattern among them.
+    pub nodes: Vec<usize>,
+}
+
+impl FusedNode {
+    /// As a node: it has name, version and outputs of the node that ends the pattern. The operator
+    /// is understood as today's standard has it.
+    pub(super) fn node(&self, file: &OnnxGraph, last: usize) -> OnnxNode {
+        let of_file = &file.nodes[last];
+        OnnxNode {
+            op: self.op.to_string(),
+            domain: String::new(),
+            inputs: self.inputs.iter().copied().map(Some).collect(),
+            ..of_file.clone()
+        }
+    }
+}
+
+/// A product of several factors, in whatever order the file multiplies them.
+#[derive(Clone, Debug)]
+pub(super) struct Product {
+    /// Product of the known constants among them.
+    pub constant: f64,
+    /// The others.
+    pub factors: Vec<ValueId>,
+    /// Its multiplications.
+    pub nodes: Vec<usize>,
+}
+
+/// Most factors of a product that a pattern has.
+const MOST_FACTORS: usize = 4;
+
+/// A graph with the readers of its values.
+pub(super) struct GraphView<'a> {
+    pub file: &'a OnnxGraph,
+    readers: Vec<usize>,
+}
+
+impl<'a> GraphView<'a> {
+    pub(super) fn new(file: &'a OnnxGraph) -> Self {
+        let mut readers = vec![0; file.values.len()];
+        let read = file.nodes.iter().flat_map(|node| node.inputs.iter().flatten());
+        read.chain(&file.outputs).for_each(|value| readers[value.index()] += 1);
+        Self { file, readers }
+    }
+
+    pub(super) fn node(&self, at: usize) -> &'a OnnxNode {
+        &self.file.nodes[at]
+    }
+
+    pub(super) fn value(&self, id: ValueId) -> &'a OnnxValue {
+        self.file.value(id)
+    }
+
+    /// How many read a value.
+    pub(super) fn readers(&self, id: ValueId) -> usize {
+        self.readers[id.index()]
+    }
+
+    /// An input of a node.
+    pub(super) fn input(&self, at: usize, input: usize) -> Option<ValueId> {
+        self.node(at).inputs.get(input).copied().flatten()
+    }
+
+    /// The node that makes a value, if it is of this operator.
+    pub(super) fn maker(&self, value: ValueId, op: &str) -> Option<usize> {
+        match self.value(value).source {
+            ValueSource::Node(at) if self.node(at).op == op && self.node(at).domain.is_empty() => {
+                Some(at)
+            }
+            _ => None,
+        }
+    }
+
+    /// The same, if nobody else reads the value.
+    pub(super) fn only_maker(&self, value: ValueId, op: &str) -> Option<usize> {
+        self.maker(value, op).filter(|_| self.readers(value) == 1)
+    }
+
+    /// The two operands of a node whose operator commutes: first as written, then the other way.
+    pub(super) fn either_way(&self, at: usize) -> Vec<[ValueId; 2]> {
+        match (self.input(at, 0), self.input(at, 1)) {
+            (Some(a), Some(b)) => vec![[a, b], [b, a]],
+            _ => Vec::new(),
+        }
+    }
+
+    /// The known only element of a value.
+    pub(super) fn scalar(&self, value: ValueId) -> Option<f64> {
+        self.value(value).content.as_ref()?.scalar()
+    }
+
+    /// Whether a value is a constant of one element about as large as `expected`.
+    pub(super) fn is_about(&self, value: ValueId, expected: f64) -> bool {
+        let close = |found: f64| (found - expected).abs() <= 1e-3 * expected.abs();
+        self.scalar(value).is_some_and(close)
+    }
+
+    /// Whether a value is known before the model runs.
+    pub(super) fn is_constant(&self, value: ValueId) -> bool {
+        matches!(self.value(value).source, ValueSource::Constant | ValueSource::Initializer)
+    }
+
+    /// The product that ends at a multiplication.
+    pub(super) fn product_of(&self, last: usize) -> Option<Product> {
+        if self.node(last).op != "Mul" {
+            return None;
+        }
+        let mut product = Product { constant: 1.0, factors: Vec::new(), nodes: vec![last] };
+        let mut open = vec![self.input(last, 1)?, self.input(last, 0)?];
+        while let Some(value) = open.pop() {
+            if let Some(constant) = self.scalar(value).filter(|_| self.is_constant(value)) {
+                product.constant *= constant;
+            } else if let Some(inner) = self.only_maker(value, "Mul") {
+                product.nodes.push(inner);
+                open.extend([self.input(inner, 1)?, self.input(inner, 0)?]);
+            } else {
+                product.factors.push(value);
+            }
+            if product.factors.len() + open.len() > MOST_FACTORS {
+                return None;
+            }
+        }
+        Some(product)
+    }
+
+    /// Whether a value is a weight of this many axes.
+    pub(super) fn is_weight(&self, value: ValueId, rank: usize) -> bool {
+        let of_file = self.value(value);
+        of_file.source == ValueSource::Initializer && of_file.dims.len() == rank
+    }
+}
+
+/// Whether annotations put all nodes of a pattern into one stage.
+pub(super) fn has_one_stage(file: &OnnxGraph, nodes: &[usize]) -> bool {
+    ["__pipeline_stage", "__ipu_number", "__execution_phase"].into_iter().all(|name| {
+        let mut stages = nodes.iter().map(|at| file.nodes[*at].attributes.get(name));
+        let first = stages.next();
+        stages.all(|stage| Some(stage) == first)
+    })
+}
+
+/// Tells values again which node makes them.
+pub(super) fn renumber(graph: &mut OnnxGraph) {
+    for (at, node) in graph.nodes.iter().enumerate() {
+        for output in node.outputs.iter().flatten() {
+            graph.values[output.index()].source = ValueSource::Node(at);
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! The walk over the nodes of a file.
+
+use super::build;
+use super::node_import::NodeImport;
+use super::{ImportSettings, blocks, loss};
+use crate::graph::{GraphBuilder, GraphError, ModelGraph};
+use crate::shape::{TensorId, TensorInfo, TensorRole};
+use regex::Regex;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use tilescope_onnx::{OnnxGraph, OnnxNode, OnnxValue, ValueId};
+
+/// A file on its way to a graph.
+pub(super) struct Importer<'a> {
+    pub file: &'a OnnxGraph,
+    pub settings: &'a ImportSettings<'a>,
+    pub graph: GraphBuilder,
+    /// The tensor of each value that was reached.
+    pub tensors: Vec<Option<TensorId>>,
+    /// Nodes that read each value, and outputs that it is.
+    pub readers: Vec<usize>,
+    pub frozen: Vec<Regex>,
+    /// Names that are taken.
+    names: BTreeSet<String>,
+    /// Tensors that have the name of a value.
+    named: BTreeSet<TensorId>,
+}
+
+impl<'a> Importer<'a> {
+    /// Nothing is built yet.
+    ///
+    /// # Errors
+    /// A text in `frozen` that is no regular expression.
+    pub(super) fn new(
+        file: &'a OnnxGraph,
+        settings: &'a ImportSettings,
+    ) -> Result<Self, GraphError> {
+        let frozen = settings.options.frozen.iter().map(|text| {
+            Regex::new(text).map_err(|error| GraphError {
+                node: "model.frozen".to_string(),
+                problem: format!("{text:?} is no regular expression: {error}"),
+            })
+        });
+        let mut readers = vec![0; file.values.len()];
+        let read = file.nodes.iter().flat_map(|node| node.inputs.iter().flatten());
+        read.chain(&file.outputs).for_each(|value| readers[value.index()] += 1);
+        Ok(Self {
+            file,
+            settings,
+            graph: GraphBuilder::new(),
+            tensors: vec![None; file.values.len()],
+            readers,
+            frozen: frozen.collect::<Result<_, _>>()?,
+            names: BTreeSet::new(),
+            named: BTreeSet::new(),
+        })
+    }
+
+    /// Refuses operators that nothing is known of, all at once.
+    pub(super) fn check_known(&self) -> Result<(), GraphError> {
+        if self.settings.options.allow_unknown {
+            return Ok(());
+        }
+        let unknown: Vec<&OnnxNode> =
+            self.file.nodes.iter().filter(|node| build::find(node).is_none()).collect();
+        let Some(first) = unknown.first() else { return Ok(()) };
+        let list: Vec<String> =
+            unknown.iter().map(|node| format!("{} at {:?}", node.op, node.name)).collect();
+        let problem = format!(
+            "{} operators are not modelled: {}; model.allow_unknown = true prices each as one pass \
+             over its operands",
+            unknown.len(),
+            list.join(", ")
+        );
+        Err(GraphError { node: first.name.clone(), problem })
+    }
+
+    /// Builds all nodes in their order.
+    pub(super) fn build_nodes(&mut self) -> Result<(), GraphError> {
+        let blocks = blocks::of_nodes(self.file, self.settings.options.blocks)?;
+        self.graph.stages(blocks.stages);
+        for name in &blocks.names {
+            self.graph.block(name);
+        }
+        let file = self.file;
+        for (node, block) in file.nodes.iter().zip(&blocks.of_node) {
+            self.graph.block(&blocks.names[*block]);
+            self.graph.set_source(Some(Arc::from(format!("{}@{}", node.op, node.opset))));
+            let build = build::find(node)
+                .map_or(build::build_unknown as build::Build, |builder| builder.build);
+            build(&mut NodeImport { importer: self, node })?;
+        }
+        self.graph.set_source(None);
+        Ok(())
+    }
+
+    /// Sends the outputs to the host, and adds the loss where the model is trained.
+    pub(super) fn end(mut self) -> Result<ModelGraph, GraphError> {
+        if self.settings.training {
+            loss::add(&mut self)?;
+        }
+        let file = self.file;
+        for output in &file.outputs {
+            let Some(tensor) = self.tensors[output.index()] else { continue };
+            let of_graph = self.graph.graph();
+            let made = of_graph.nodes.iter().any(|node| node.outputs.contains(&tensor));
+            if made && !of_graph.outputs.contains(&tensor) {
+                self.graph.output(tensor);
+            }
+        }
+        Ok(self.graph.finish())
+    }
+
+    /// A value of the file.
+    pub(super) fn value(&self, id: ValueId) -> &'a OnnxValue {
+        self.file.value(id)
+    }
+
+    /// Type of a tensor.
+    pub(super) fn ty(&self, tensor: TensorId) -> &TensorInfo {
+        &self.graph.graph().tensor(tensor).ty
+    }
+
+    /// Calls what a node made like the value it is; what passes through a node keeps its name.
+    pub(super) fn name_result(&mut self, tensor: TensorId, value: &str) {
+        let role = self.graph.graph().tensor(tensor).role;
+        if role == TensorRole::Activation && self.named.insert(tensor) {
+            let name = self.unique(value);
+            self.graph.rename(tensor, name);
+        }
+    }
+
+    /// The name, with a number behind it where it is taken.
+    pub(super) fn unique(&mut self, name: &str) -> String {
+        let numbered = |number: usize| format!("{name}_{number}");
+        let mut names = std::iter::once(name.to_string()).chain((2..).map(numbered));
+        let free = names.find(|name| !self.names.contains(name)).unwrap_or_default();
+        self.names.insert(free.clone());
+        free
+    }
+}

@@ -1,0 +1,81 @@
+//! What no node makes: inputs, weights and constants of a file.
+
+use super::importer::Importer;
+use crate::graph::GraphError;
+use crate::operators::CastOp;
+use crate::shape::{DType, TensorId, TensorInfo, TensorRole};
+use tilescope_onnx::{ElementKind, OnnxValue, ValueId, ValueSource};
+
+impl Importer<'_> {
+    /// The type that values of an element type of the file have on the device, where 64 bits are
+    /// none: PopART and PopTorch narrow int64 and double too.
+    pub(super) fn dtype(&self, element: ElementKind) -> DType {
+        match element {
+            ElementKind::Float16 | ElementKind::BFloat16 => DType::Half,
+            ElementKind::Float8 | ElementKind::Float4 => DType::Quarter,
+            ElementKind::Uint8 | ElementKind::Uint4 => DType::UInt8,
+            ElementKind::Int8 | ElementKind::Int4 => DType::Int8,
+            ElementKind::Bool => DType::Bool,
+            kind if kind.is_float() => self.settings.types.map_or(DType::Float, |(of, _)| of),
+            _ => DType::Int,
+        }
+    }
+
+    /// The type that a weight is kept in.
+    fn weight_type(&self, element: ElementKind) -> DType {
+        let of_values = self.dtype(element);
+        match self.settings.types {
+            Some((_, weights)) if element == ElementKind::Float32 => weights,
+            _ => of_values,
+        }
+    }
+
+    /// The tensor of a value; one that no node makes is made when it is first read.
+    pub(super) fn tensor(&mut self, id: ValueId) -> Result<TensorId, GraphError> {
+        let dims = self.value(id).dims.clone();
+        self.tensor_stored_as(id, &dims)
+    }
+
+    /// The same, a weight kept in another shape: its elements are brought into order when it is
+    /// written to the device, as are those of a transposed weight.
+    pub(super) fn tensor_stored_as(
+        &mut self,
+        id: ValueId,
+        dims: &[u64],
+    ) -> Result<TensorId, GraphError> {
+        if let Some(known) = self.tensors[id.index()] {
+            return Ok(known);
+        }
+        let value = self.value(id);
+        let role = self.role(value);
+        let wanted = self.dtype(value.element);
+        let kept =
+            if role == TensorRole::Parameter { self.weight_type(value.element) } else { wanted };
+        let name = self.unique(&value.name);
+        let stored = self.graph.tensor(&name, TensorInfo::new(dims, kept), role);
+        let tensor = if kept == wanted {
+            stored
+        } else {
+            let name = self.unique(&format!("{name}/cast"));
+            self.graph.apply(&name, CastOp { to: wanted }, &[stored])?
+        };
+        self.tensors[id.index()] = Some(tensor);
+        Ok(tensor)
+    }
+
+    /// What a value that no node makes is to the program.
+    fn role(&self, value: &OnnxValue) -> TensorRole {
+        match value.source {
+            ValueSource::Input => TensorRole::Input,
+            ValueSource::Initializer if self.is_trained(value) => TensorRole::Parameter,
+            _ => TensorRole::Resident,
+        }
+    }
+
+    /// Whether a weight is trained: floats with at least one dimension, unless they are frozen.
+    /// Exporters write literals of the model as scalars.
+    fn is_trained(&self, value: &OnnxValue) -> bool {
+        let frozen = self.frozen.iter().any(|pattern| pattern.is_match(&value.name));
+        value.element.is_float() && !value.dims.is_empty() && !frozen
+    }
+}

@@ -1,0 +1,153 @@
+//! What training of an imported model makes small.
+
+use super::importer::Importer;
+use super::options::LossChoice;
+use crate::graph::GraphError;
+use crate::operators::{
+    BinaryOp, CrossEntropyOp, NllOp, Operator, ReduceOp, ReshapeOp, ScaleOp, TransposeOp, UnaryOp,
+};
+use crate::popops::elementwise::{BinaryOpType, UnaryOpType};
+use crate::popops::reduce::ReduceOperation;
+use crate::shape::{DType, TensorId, TensorInfo, TensorRole};
+use tilescope_onnx::{OnnxGraph, ValueId, ValueSource};
+
+/// Nodes that are losses.
+const LOSS_NODES: [&str; 2] = ["SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss"];
+
+/// The loss of the file itself: an output that a loss node makes, or one with one element.
+pub(super) fn of_file(file: &OnnxGraph) -> Option<ValueId> {
+    let made_by_loss = |output: &&ValueId| match file.value(**output).source {
+        ValueSource::Node(node) => LOSS_NODES.contains(&file.nodes[node].op.as_str()),
+        _ => false,
+    };
+    let is_scalar = |output: &&ValueId| {
+        let value = file.value(**output);
+        let made = matches!(value.source, ValueSource::Node(_));
+        made && value.element.is_float() && value.elements() == 1
+    };
+    file.outputs.iter().find(made_by_loss).or_else(|| file.outputs.iter().find(is_scalar)).copied()
+}
+
+/// Adds the loss that the spec asks for.
+pub(super) fn add(importer: &mut Importer) -> Result<(), GraphError> {
+    match importer.settings.options.loss {
+        LossChoice::Auto => of_the_file(importer),
+        LossChoice::Identity => identity(importer),
+        LossChoice::CrossEntropy => {
+            let values = output(importer)?;
+            labelled(importer, values, CrossEntropyOp)
+        }
+        LossChoice::Nll => {
+            let values = output(importer)?;
+            labelled(importer, values, NllOp)
+        }
+        LossChoice::Mse => distance(importer, UnaryOpType::Square),
+        LossChoice::L1 => distance(importer, UnaryOpType::Absolute),
+        LossChoice::None => Err(refuse("model.loss = \"none\": set model.training = false")),
+    }
+}
+
+fn refuse(problem: impl ToString) -> GraphError {
+    GraphError { node: "model.loss".to_string(), problem: problem.to_string() }
+}
+
+fn of_the_file(importer: &mut Importer) -> Result<(), GraphError> {
+    let missing = "the file has no loss: set model.loss to cross_entropy, nll, mse, l1 or identity, \
+                   and model.loss_output to what it reads; or model.training = false";
+    let value = of_file(importer.file).ok_or_else(|| refuse(missing))?;
+    let loss = importer.tensor(value)?;
+    importer.graph.loss(loss);
+    Ok(())
+}
+
+/// The output that the spec names, or the only one that a node makes of floats.
+fn output(importer: &mut Importer) -> Result<TensorId, GraphError> {
+    let file = importer.file;
+    let name = &importer.settings.options.loss_output;
+    let is_float = |output: &&ValueId| file.value(**output).element.is_float();
+    let names = || {
+        let names = file.outputs.iter().map(|output| file.value(*output).name.clone());
+        names.collect::<Vec<_>>().join(", ")
+    };
+    let found = if name.is_empty() {
+        file.outputs.iter().find(is_float)
+    } else {
+        file.outputs.iter().find(|output| file.value(**output).name == *name)
+    };
+    let value = found.ok_or_else(|| {
+        refuse(format!("there is no output {name:?}; model.loss_output is one of {}", names()))
+    })?;
+    importer.tensor(*value)
+}
+
+/// Adds an operation on the block that is built last.
+fn apply(
+    importer: &mut Importer,
+    name: &str,
+    operator: impl Operator + 'static,
+    inputs: &[TensorId],
+) -> Result<TensorId, GraphError> {
+    let name = importer.unique(name);
+    importer.graph.apply(&name, operator, inputs)
+}
+
+/// An output as it is; the sum of several elements.
+fn identity(importer: &mut Importer) -> Result<(), GraphError> {
+    let x = output(importer)?;
+    let axes = (0..importer.ty(x).shape.len()).collect();
+    let sum = ReduceOp::new(ReduceOperation::Add, axes);
+    let loss = apply(importer, "loss", sum, &[x])?;
+    end(importer, loss)
+}
+
+fn end(importer: &mut Importer, loss: TensorId) -> Result<(), GraphError> {
+    importer.graph.output(loss);
+    importer.graph.loss(loss);
+    Ok(())
+}
+
+/// A loss of values `[rows, classes]` against labels that the host sends. With more than two axes,
+/// classes are axis 1, as in the losses of the standard.
+fn labelled(
+    importer: &mut Importer,
+    values: TensorId,
+    operator: impl Operator + 'static,
+) -> Result<(), GraphError> {
+    importer.graph.output(values);
+    let shape = importer.ty(values).shape.clone();
+    let Some(classes) = shape.get(1).copied() else {
+        return Err(refuse(format!("{shape:?} has no axis of classes")));
+    };
+    let mut rows = values;
+    if shape.len() > 2 {
+        let permutation = (0..shape.len()).filter(|axis| *axis != 1).chain([1]).collect();
+        rows = apply(importer, "loss/classes", TransposeOp { permutation }, &[rows])?;
+        let count = shape.iter().product::<u64>() / classes.max(1);
+        rows = apply(importer, "loss/rows", ReshapeOp { shape: vec![count, classes] }, &[rows])?;
+    }
+    let count = importer.ty(rows).shape[0];
+    let name = importer.unique("labels");
+    let labels = TensorInfo::new([count], DType::Int);
+    let labels = importer.graph.tensor(&name, labels, TensorRole::Input);
+    let name = importer.unique("loss");
+    let loss = importer.graph.apply_all(&name, operator, &[rows, labels])?[0];
+    end(importer, loss)
+}
+
+/// The mean of a function of the distance from targets that the host sends.
+fn distance(importer: &mut Importer, of: UnaryOpType) -> Result<(), GraphError> {
+    let x = output(importer)?;
+    importer.graph.output(x);
+    let ty = importer.ty(x).clone();
+    let name = importer.unique("targets");
+    let targets = importer.graph.tensor(&name, ty.clone(), TensorRole::Input);
+    let distance = BinaryOp(BinaryOpType::Subtract);
+    let distance = apply(importer, "loss/difference", distance, &[x, targets])?;
+    let each = apply(importer, "loss/each", UnaryOp(of), &[distance])?;
+    let axes = (0..ty.shape.len()).collect();
+    let sum = ReduceOp::new(ReduceOperation::Add, axes);
+    let sum = apply(importer, "loss/sum", sum, &[each])?;
+    let mean = ScaleOp(1.0 / ty.elements().0.max(1) as f64);
+    let loss = apply(importer, "loss", mean, &[sum])?;
+    end(importer, loss)
+}

@@ -1,0 +1,315 @@
+//! A node of the file while it is built: its operands, attributes and results.
+
+use super::importer::Importer;
+use crate::graph::GraphError;
+use crate::operators::{
+    BinaryOp, CastOp, OperationSink, Operator, RepeatOp, ReshapeOp, ScalarOp, ScaleOp, TransposeOp,
+};
+use crate::popops::elementwise::BinaryOpType;
+use crate::shape::{DType, TensorId, TensorInfo, TensorRole};
+use tilescope_onnx::{OnnxError, OnnxNode, OnnxValue, ValueId, ValueSource};
+
+/// A node and the graph that it is built into.
+pub(super) struct NodeImport<'i, 'a> {
+    pub importer: &'i mut Importer<'a>,
+    pub node: &'a OnnxNode,
+}
+
+impl<'a> NodeImport<'_, 'a> {
+    /// Why the node cannot be built.
+    pub(super) fn refuse(&self, problem: impl ToString) -> GraphError {
+        let node = format!("{} ({})", self.node.name, self.node.op);
+        GraphError { node, problem: problem.to_string() }
+    }
+
+    /// The value of an input, unless it is left out or has no elements.
+    pub(super) fn value(&self, input: usize) -> Option<ValueId> {
+        let value = self.node.inputs.get(input).copied().flatten();
+        value.filter(|value| self.importer.value(*value).elements() > 0)
+    }
+
+    /// An input that must be there.
+    pub(super) fn required(&self, input: usize) -> Result<ValueId, GraphError> {
+        self.value(input).ok_or_else(|| self.refuse(format!("input {input} is missing")))
+    }
+
+    /// What the file says of an input.
+    pub(super) fn of_file(&self, input: usize) -> Result<&'a OnnxValue, GraphError> {
+        Ok(self.importer.value(self.required(input)?))
+    }
+
+    /// The tensor of an input that must be there.
+    pub(super) fn input(&mut self, input: usize) -> Result<TensorId, GraphError> {
+        let value = self.required(input)?;
+        self.importer.tensor(value)
+    }
+
+    /// The tensor of an input that may be left out.
+    pub(super) fn optional(&mut self, input: usize) -> Result<Option<TensorId>, GraphError> {
+        self.value(input).map(|value| self.importer.tensor(value)).transpose()
+    }
+
+    /// Whether an input is a weight that nothing else reads: it may lie as this node wants.
+    pub(super) fn is_own_weight(&self, input: usize) -> bool {
+        let Some(value) = self.value(input) else { return false };
+        let made = self.importer.tensors[value.index()].is_some();
+        let source = self.importer.value(value).source;
+        source == ValueSource::Initializer && !made && self.importer.readers[value.index()] == 1
+    }
+
+    /// Type of a tensor.
+    pub(super) fn ty(&self, tensor: TensorId) -> TensorInfo {
+        self.importer.ty(tensor).clone()
+    }
+
+    /// Sizes of a tensor.
+    pub(super) fn shape(&self, tensor: TensorId) -> Vec<u64> {
+        self.importer.ty(tensor).shape.clone()
+    }
+
+    /// Sizes of an output.
+    pub(super) fn output_dims(&self, output: usize) -> Result<Vec<u64>, GraphError> {
+        let value = self.node.outputs.get(output).copied().flatten();
+        let value = value.ok_or_else(|| self.refuse(format!("output {output} is missing")))?;
+        Ok(self.importer.value(value).dims.clone())
+    }
+
+    /// Element type of an output on the device.
+    pub(super) fn output_type(&self, output: usize) -> Option<DType> {
+        let value = self.node.outputs.get(output).copied().flatten()?;
+        Some(self.importer.dtype(self.importer.value(value).element))
+    }
+
+    /// Whether somebody asked for an output.
+    pub(super) fn has_output(&self, output: usize) -> bool {
+        let value = self.node.outputs.get(output).copied().flatten();
+        value.is_some_and(|value| self.importer.readers[value.index()] > 0)
+    }
+
+    /// The known whole numbers of an input.
+    pub(super) fn known_ints(&self, input: usize) -> Option<Vec<i64>> {
+        let value = self.node.inputs.get(input).copied().flatten()?;
+        self.importer.value(value).content.as_ref()?.ints()
+    }
+
+    /// The known only element of an input.
+    pub(super) fn known_scalar(&self, input: usize) -> Option<f64> {
+        let value = self.node.inputs.get(input).copied().flatten()?;
+        self.importer.value(value).content.as_ref()?.scalar()
+    }
+
+    fn attribute<T>(&self, read: Result<T, OnnxError>) -> Result<T, GraphError> {
+        read.map_err(|error| self.refuse(error))
+    }
+
+    /// A whole number, or its default.
+    pub(super) fn int(&self, name: &str, default: i64) -> Result<i64, GraphError> {
+        Ok(self.attribute(self.node.attributes.int(name))?.unwrap_or(default))
+    }
+
+    /// A number, or its default.
+    pub(super) fn float(&self, name: &str, default: f64) -> Result<f64, GraphError> {
+        Ok(self.attribute(self.node.attributes.float(name))?.unwrap_or(default))
+    }
+
+    /// Whole numbers, where they are there.
+    pub(super) fn ints(&self, name: &str) -> Result<Option<Vec<i64>>, GraphError> {
+        Ok(self.attribute(self.node.attributes.ints(name))?.map(<[i64]>::to_vec))
+    }
+
+    /// Sizes along the dimensions of a field, or `default` for each.
+    pub(super) fn sizes(
+        &self,
+        name: &str,
+        count: usize,
+        default: u64,
+    ) -> Result<Vec<u64>, GraphError> {
+        let Some(values) = self.ints(name)? else { return Ok(vec![default; count]) };
+        let sizes: Option<Vec<u64>> = values.iter().map(|size| u64::try_from(*size).ok()).collect();
+        let sizes = sizes.filter(|sizes| sizes.len() == count);
+        sizes.ok_or_else(|| self.refuse(format!("{name} = {values:?} are no {count} sizes")))
+    }
+
+    /// A count of things, 1 where it is not said.
+    pub(super) fn count(&self, name: &str) -> Result<u64, GraphError> {
+        let value = self.int(name, 1)?;
+        u64::try_from(value).map_err(|_| self.refuse(format!("{name} = {value} is no count")))
+    }
+
+    /// A text, or its default.
+    pub(super) fn text(&self, name: &str, default: &str) -> Result<String, GraphError> {
+        Ok(self.attribute(self.node.attributes.text(name))?.unwrap_or(default).to_string())
+    }
+
+    /// What was an attribute in earlier opsets and is an input in later ones.
+    pub(super) fn ints_or_input(
+        &self,
+        name: &str,
+        input: usize,
+    ) -> Result<Option<Vec<i64>>, GraphError> {
+        if let Some(ints) = self.ints(name)? {
+            return Ok(Some(ints));
+        }
+        match self.value(input) {
+            None => Ok(None),
+            Some(_) => {
+                let refuse = || self.refuse(format!("{name} is not known before the model runs"));
+                self.known_ints(input).map(Some).ok_or_else(refuse)
+            }
+        }
+    }
+
+    /// An axis counted from the front.
+    pub(super) fn axis(&self, axis: i64, rank: usize) -> Result<usize, GraphError> {
+        let size = i64::try_from(rank).unwrap_or(i64::MAX);
+        let from_front = if axis < 0 { axis + size } else { axis };
+        let found = usize::try_from(from_front).ok().filter(|axis| *axis < rank);
+        found.ok_or_else(|| self.refuse(format!("there is no axis {axis} of {rank}")))
+    }
+
+    /// Applies an operator; `part` stands behind the node's name, unless it is empty.
+    pub(super) fn apply(
+        &mut self,
+        part: &str,
+        operator: impl Operator + 'static,
+        inputs: &[TensorId],
+    ) -> Result<TensorId, GraphError> {
+        Ok(self.apply_all(part, operator, inputs)?[0])
+    }
+
+    /// The same with several results.
+    pub(super) fn apply_all(
+        &mut self,
+        part: &str,
+        operator: impl Operator + 'static,
+        inputs: &[TensorId],
+    ) -> Result<Vec<TensorId>, GraphError> {
+        let name = self.name(part);
+        self.importer.graph.apply_all(&name, operator, inputs)
+    }
+
+    /// Adds several operators under one name.
+    pub(super) fn compose(
+        &mut self,
+        part: &str,
+        build: impl FnOnce(&mut dyn OperationSink, &str) -> Result<TensorId, GraphError>,
+    ) -> Result<TensorId, GraphError> {
+        let name = self.name(part);
+        build(&mut self.importer.graph, &name)
+    }
+
+    /// A name of the node's own; `part` stands behind it, unless it is empty.
+    fn name(&mut self, part: &str) -> String {
+        match part {
+            "" => self.importer.unique(&self.node.name),
+            part => self.importer.unique(&format!("{}/{part}", self.node.name)),
+        }
+    }
+
+    /// The elements in another shape.
+    pub(super) fn reshape(
+        &mut self,
+        part: &str,
+        x: TensorId,
+        shape: &[u64],
+    ) -> Result<TensorId, GraphError> {
+        if self.importer.ty(x).shape == shape {
+            return Ok(x);
+        }
+        self.apply(part, ReshapeOp { shape: shape.to_vec() }, &[x])
+    }
+
+    /// The axes in another order.
+    pub(super) fn transpose(
+        &mut self,
+        part: &str,
+        x: TensorId,
+        permutation: Vec<usize>,
+    ) -> Result<TensorId, GraphError> {
+        if permutation.iter().copied().eq(0..permutation.len()) {
+            return Ok(x);
+        }
+        self.apply(part, TransposeOp { permutation }, &[x])
+    }
+
+    /// The elements in another type.
+    pub(super) fn cast(
+        &mut self,
+        part: &str,
+        x: TensorId,
+        to: DType,
+    ) -> Result<TensorId, GraphError> {
+        if self.importer.ty(x).dtype == to { Ok(x) } else { self.apply(part, CastOp { to }, &[x]) }
+    }
+
+    /// The tensor repeated along dimensions of size 1 and missing outer ones.
+    pub(super) fn expand(
+        &mut self,
+        part: &str,
+        x: TensorId,
+        shape: &[u64],
+    ) -> Result<TensorId, GraphError> {
+        let ty = self.ty(x);
+        if ty.shape == shape {
+            return Ok(x);
+        }
+        let missing = shape.len().saturating_sub(ty.shape.len());
+        let repeated = |axis: usize| axis < missing || ty.shape[axis - missing] != shape[axis];
+        let axes: Vec<usize> = (0..shape.len()).filter(|axis| repeated(*axis)).collect();
+        let kept: Vec<u64> =
+            (0..shape.len()).filter(|axis| !repeated(*axis)).map(|axis| shape[axis]).collect();
+        let x = self.reshape(&format!("{part}/values"), x, &kept)?;
+        if axes.is_empty() {
+            return Ok(x);
+        }
+        self.apply(part, RepeatOp { ty: TensorInfo::new(shape, ty.dtype), axes }, &[x])
+    }
+
+    /// An element-wise operation of two operands that numpy's rules bring into one shape.
+    pub(super) fn binary(
+        &mut self,
+        part: &str,
+        operation: BinaryOpType,
+        operands: [TensorId; 2],
+    ) -> Result<TensorId, GraphError> {
+        self.apply(part, BinaryOp(operation), &operands)
+    }
+
+    /// The same with a constant as the second operand.
+    pub(super) fn with_scalar(
+        &mut self,
+        part: &str,
+        operation: BinaryOpType,
+        x: TensorId,
+        value: f64,
+    ) -> Result<TensorId, GraphError> {
+        self.apply(part, ScalarOp::new(operation, value), &[x])
+    }
+
+    /// A constant that the program has and the file need not name.
+    pub(super) fn resident(&mut self, part: &str, ty: TensorInfo) -> TensorId {
+        let name = self.name(part);
+        self.importer.graph.tensor(&name, ty, TensorRole::Resident)
+    }
+
+    /// The product with a constant.
+    pub(super) fn scale(
+        &mut self,
+        part: &str,
+        x: TensorId,
+        by: f64,
+    ) -> Result<TensorId, GraphError> {
+        if by == 1.0 { Ok(x) } else { self.apply(part, ScaleOp(by), &[x]) }
+    }
+
+    /// Names `tensor` as the output at this place.
+    pub(super) fn set(&mut self, output: usize, tensor: TensorId) -> Result<(), GraphError> {
+        let Some(value) = self.node.outputs.get(output).copied().flatten() else { return Ok(()) };
+        let of_file = self.importer.value(value);
+        let tensor = self.reshape("shape", tensor, &of_file.dims)?;
+        let tensor = self.cast("type", tensor, self.importer.dtype(of_file.element))?;
+        self.importer.name_result(tensor, &of_file.name);
+        self.importer.tensors[value.index()] = Some(tensor);
+        Ok(())
+    }
+}

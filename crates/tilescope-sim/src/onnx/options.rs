@@ -1,0 +1,105 @@
+//! How an ONNX file becomes a model: keys of `[model]` that only imported models have.
+
+use crate::spec_keys::{SpecTable, TablePlace, spec_table, spec_words};
+use std::sync::LazyLock;
+
+spec_words! {
+    /// What training makes small.
+    pub enum LossChoice {
+        /// The loss that the file has: a loss node, or an output with one element.
+        Auto = "auto",
+        /// None: the model is not trained.
+        None = "none",
+        /// Softmax cross-entropy of an output against class labels.
+        CrossEntropy = "cross_entropy",
+        /// Negative log-likelihood of log-probabilities.
+        Nll = "nll",
+        /// Mean squared difference from targets.
+        Mse = "mse",
+        /// Mean absolute difference from targets.
+        L1 = "l1",
+        /// An output as it is.
+        Identity = "identity",
+    }
+}
+
+spec_words! {
+    /// Whether nodes that exporters wrote for one operator become one again.
+    pub enum FuseChoice {
+        /// Known patterns become one operator.
+        Auto = "auto",
+        /// Node by node, as PopART runs a file.
+        None = "none",
+    }
+}
+
+spec_words! {
+    /// What the blocks of an imported model are.
+    pub enum BlockChoice {
+        /// Annotated stages where there are any, else modules, else nodes.
+        Auto = "auto",
+        /// A block for each annotated stage.
+        Annotated = "annotated",
+        /// The numbered modules of the list that does most of the work.
+        Modules = "modules",
+        /// Stretches of nodes between places that one tensor crosses.
+        Nodes = "nodes",
+    }
+}
+
+spec_table! {
+    /// How a file is imported.
+    #[derive(Clone, Debug)]
+    pub struct ImportOptions {
+        /// ONNX file of the model, relative to the spec; takes the place of a name
+        path as "onnx": String = String::new(), written "" => {
+            shows_in: "Summary; Operations: the file's names",
+            poptorch: "torch.onnx.export",
+            popart: "Builder(modelProtoOrFilename)",
+        }
+        /// Loss that training makes small; auto takes the loss node of the file or an output with one
+        /// element, and does not train a model without
+        loss: LossChoice = LossChoice::Auto => {
+            shows_in: "Operations: `loss`; Execution trace: backward passes",
+            popart: "loss of popart.TrainingSession",
+        }
+        /// Output that the loss reads, where there are several
+        loss_output: String = String::new(), written "" => {
+            shows_in: "Operations: operands of `loss`",
+        }
+        /// Regular expressions; parameters whose names they match are not trained
+        frozen: Vec<String> = Vec::new(), written "[]" => {
+            shows_in: "Operations: no weight update; Memory",
+            poptorch: "requires_grad_(False)",
+        }
+        /// Whether the nodes that exporters write for layer norms, GELU, SiLU and linear layers with a
+        /// bias become one operation; none lowers node by node
+        fuse: FuseChoice = FuseChoice::Auto => {
+            shows_in: "Operations; Summary: what was joined",
+            popart: "SessionOptions.patterns",
+        }
+        /// Price an operator that is not modelled as one pass over its operands
+        allow_unknown: bool = false => {
+            shows_in: "Insights; Summary: a note with its share",
+            poptorch: "poptorch.custom_op",
+        }
+        /// What the blocks are that stages are made of
+        blocks: BlockChoice = BlockChoice::Auto => {
+            shows_in: "Operations; Execution trace: names of stages",
+            poptorch: "poptorch.Block / BeginBlock",
+        }
+    }
+}
+
+/// The part of a path below which symbolic dimensions of the file get their values.
+pub(crate) const DIM_PREFIX: &str = "model.dim.";
+
+/// Whether a key only applies to imported models.
+pub(crate) fn is_import_key(path: &str) -> bool {
+    static PATHS: LazyLock<Vec<String>> = LazyLock::new(|| {
+        let mut keys = Vec::new();
+        ImportOptions::declare(&TablePlace { prefix: "model", words: &[] }, &mut keys);
+        keys.into_iter().map(|key| key.path.into_owned()).collect()
+    });
+    PATHS.iter().any(|known| known == path)
+}

@@ -1,0 +1,149 @@
+//! The ONNX file that a spec names: it is opened while the spec is read, so that dimensions and
+//! their names are checked against the file.
+
+use super::choices::ExecutionStrategy;
+use super::error::{SpecError, SpecLocation};
+use super::source::LocatedSpecValue;
+use crate::onnx::{DIM_PREFIX, ImportedFile, LossChoice};
+use crate::spec_keys::{COUNT, ChosenValues, SpecValue};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use tilescope_onnx::{DimValues, OnnxFile, Symbol};
+
+/// The key of the file.
+const FILE: &str = "model.onnx";
+/// The key of the symbol that is dimension 0 of all inputs.
+const BATCH: &str = "model.batch_size";
+
+type Settings = BTreeMap<String, LocatedSpecValue>;
+
+/// Opens the file that a spec names, if it names one, and gives its dimensions the values of the
+/// spec. The path becomes absolute, so that a report is simulated again from anywhere.
+///
+/// # Errors
+/// A file that cannot be read, dimensions that it does not have, and those without a value.
+pub(super) fn open(settings: &mut Settings) -> Result<Option<ImportedFile>, SpecError> {
+    let Some(named) = settings.get_mut(FILE) else { return Ok(None) };
+    let location = named.location.clone();
+    let refuse = |problem: String| SpecError::new(location.clone(), FILE, problem);
+    let SpecValue::String(written) = &named.value else {
+        return Err(refuse(format!("expected a path, found {}", named.value.describe())));
+    };
+    let path = absolute(written, &location);
+    let text = path.to_str().ok_or_else(|| refuse("the path is not UTF-8".to_string()))?;
+    named.value = SpecValue::String(text.to_string());
+    let file = OnnxFile::open(&path).map_err(|error| refuse(error.to_string()))?;
+    check_name(settings)?;
+    let symbols = file.symbols();
+    let dims = dim_values(settings, &symbols)?;
+    let graph = file.resolve(&dims).map_err(|error| refuse(error.to_string()))?;
+    let imported = ImportedFile::new(graph);
+    check_batch(settings, &imported)?;
+    Ok(Some(imported))
+}
+
+/// The path as the spec means it: beside the spec, or from where the command runs.
+fn absolute(written: &str, location: &SpecLocation) -> PathBuf {
+    let beside = match location {
+        SpecLocation::Line { file, .. } => Path::new(file).parent(),
+        SpecLocation::Override | SpecLocation::NotWritten => None,
+    };
+    let path = beside.map_or_else(|| PathBuf::from(written), |folder| folder.join(written));
+    std::path::absolute(&path).unwrap_or(path)
+}
+
+/// A model is built in or in a file, not both.
+fn check_name(settings: &Settings) -> Result<(), SpecError> {
+    let name = settings.get("model.name");
+    let Some(name) = name.filter(|name| name.value != SpecValue::String("onnx".to_string())) else {
+        return Ok(());
+    };
+    let problem = "model.onnx names a file; leave the built-in model out".to_string();
+    Err(SpecError::new(name.location.clone(), "model.name", problem))
+}
+
+/// What the spec says of symbolic dimensions.
+fn dim_values(settings: &Settings, symbols: &[Symbol]) -> Result<DimValues, SpecError> {
+    let mut values = DimValues { batch: batch(settings), ..DimValues::default() };
+    let names: Vec<&str> = symbols.iter().map(|symbol| symbol.name.as_str()).collect();
+    for (path, located) in settings {
+        let Some(name) = path.strip_prefix(DIM_PREFIX) else { continue };
+        let refuse = |problem: String| SpecError::new(located.location.clone(), path, problem);
+        if !names.contains(&name) {
+            return Err(match names.is_empty() {
+                true => refuse("the file has no symbolic dimensions".to_string()),
+                false => {
+                    refuse(format!("the file has no dimension {name:?}")).nearest(name, &names)
+                }
+            });
+        }
+        let value = COUNT.accept(&located.value).map_err(|problem| refuse(problem.to_string()))?;
+        if let SpecValue::Integer(size) = value {
+            values.by_name.insert(name.to_string(), size.unsigned_abs());
+        }
+    }
+    let missing = |symbol: &&Symbol| !symbol.is_batch && !values.by_name.contains_key(&symbol.name);
+    let missing: Vec<String> = symbols
+        .iter()
+        .filter(missing)
+        .map(|symbol| format!("{DIM_PREFIX}{}", symbol.name))
+        .collect();
+    if missing.is_empty() {
+        return Ok(values);
+    }
+    let location =
+        settings.get(FILE).map_or(SpecLocation::NotWritten, |file| file.location.clone());
+    let problem = format!("the file leaves dimensions open; set {}", missing.join(", "));
+    Err(SpecError::new(location, FILE, problem))
+}
+
+/// The samples of a micro-batch that the spec asks for; a wrong value is refused with the others.
+fn batch(settings: &Settings) -> Option<u64> {
+    match settings.get(BATCH).map(|located| &located.value) {
+        Some(SpecValue::Integer(samples)) => u64::try_from(*samples).ok(),
+        Some(_) => None,
+        None => Some(1),
+    }
+}
+
+/// A file without a symbol for it has the samples that it was exported with.
+fn check_batch(settings: &Settings, file: &ImportedFile) -> Result<(), SpecError> {
+    let Some(located) = settings.get(BATCH) else { return Ok(()) };
+    let wanted = batch(settings).unwrap_or(file.batch);
+    if wanted == file.batch {
+        return Ok(());
+    }
+    let problem = format!(
+        "the file fixes {} samples; export it with a dynamic first dimension to set others",
+        file.batch
+    );
+    Err(SpecError::new(located.location.clone(), BATCH, problem))
+}
+
+/// What a key is where the spec leaves it out and the file decides.
+pub(super) fn value(
+    file: &ImportedFile,
+    path: &str,
+    values: &impl ChosenValues,
+) -> Option<SpecValue> {
+    match path {
+        "model.name" => Some(SpecValue::String("onnx".to_string())),
+        BATCH => i64::try_from(file.batch).ok().map(SpecValue::Integer),
+        "model.training" => {
+            let loss = values.field("model", "loss").unwrap_or(LossChoice::Auto);
+            let trained = match loss {
+                LossChoice::Auto => file.has_loss,
+                LossChoice::None => false,
+                _ => true,
+            };
+            Some(SpecValue::Boolean(trained))
+        }
+        "target.ipus" => file.annotated_ipus.map(|ipus| SpecValue::Integer(i64::from(ipus))),
+        // Modules of a file are of any size, unlike the layers of built-in models.
+        "options.auto_stage" => {
+            let phased = values.field("options", "execution") == Some(ExecutionStrategy::Phased);
+            (!phased).then(|| SpecValue::String("balanced".to_string()))
+        }
+        _ => None,
+    }
+}
