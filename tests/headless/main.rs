@@ -27,7 +27,6 @@ mod liveness;
 mod matmul_tutorial;
 mod model_document;
 mod models;
-mod onnx_command;
 mod onnx_import;
 mod outlining;
 mod pipeline;
