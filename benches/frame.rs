@@ -41,6 +41,7 @@ fn write_report(directory: &Path) {
     let kind = VertexTypeInfo {
         name: "poplin::ConvPartial1x1Out".to_owned(),
         code_bytes: Bytes(400),
+        shares_code: false,
         state_bytes: Bytes(24),
     };
     report.parts.vertex_types.push(kind);

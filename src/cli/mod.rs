@@ -8,6 +8,7 @@ mod export;
 mod find;
 mod insights;
 mod model;
+mod onnx;
 mod plain_output;
 mod progress;
 mod reproduce;
@@ -49,6 +50,7 @@ pub(crate) const COMMANDS: &[CliCommand] = &[
     export::COMMAND,
     validate::COMMAND,
     model::COMMAND,
+    onnx::COMMAND,
 ];
 
 /// Old names of commands that are still understood, with the new ones.

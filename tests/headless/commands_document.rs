@@ -49,7 +49,9 @@ fn calls(document: &str) -> Vec<String> {
 #[test]
 fn commands_that_documents_name_exist() {
     let commands = commands();
-    for document in ["README.md", "CONTRIBUTING.md", "docs/commands.md", "docs/specs.md"] {
+    for document in
+        ["README.md", "CONTRIBUTING.md", "docs/commands.md", "docs/onnx.md", "docs/specs.md"]
+    {
         for call in calls(document) {
             let word = call.split_whitespace().nth(1).unwrap_or_default();
             let is_report = ["out", "before"].contains(&word) || word.starts_with('-');

@@ -41,6 +41,7 @@ fn bad() -> ReportBuilder {
     let kind = VertexTypeInfo {
         name: "poplar_rt::DstStridedCopyDA32".to_owned(),
         code_bytes: Bytes(100),
+        shares_code: false,
         state_bytes: Bytes(8),
     };
     report.parts.vertex_types.push(kind);

@@ -26,7 +26,7 @@ fn table(head: &str) -> BTreeMap<String, BTreeSet<String>> {
 fn manifests() -> BTreeMap<String, BTreeSet<String>> {
     let crates = std::fs::read_dir(root().join("crates")).expect("crates");
     let mut directories: Vec<PathBuf> = crates.map(|entry| entry.expect("entry").path()).collect();
-    directories.push(root().to_owned());
+    directories.extend([root().to_owned(), root().join("python")]);
     directories
         .into_iter()
         .map(|directory| {

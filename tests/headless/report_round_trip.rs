@@ -251,12 +251,13 @@ fn check_laws(layout: StepLayout) {
 #[test]
 fn broken_laws_are_found() {
     type Spoil = fn(&mut ReportBuilder);
-    let cases: [(&str, Spoil); 5] = [
+    let cases: [(&str, Spoil); 8] = [
         ("traffic_balances", |r| {
             let id = r.exchange("e", 64);
             let traffic = TileTraffic { bytes_in: Bytes(1), ..TileTraffic::default() };
             let tiles = TileRuns::uniform(TileRange::first_tiles(1), traffic);
-            r.parts.exchanges[0] = ExchangeTraffic { program: id, tiles };
+            r.parts.exchanges[0] =
+                ExchangeTraffic { program: id, tiles, cycles: TileRuns::empty() };
         }),
         ("lifetimes_in_range", |r| {
             r.variable("v", MemoryCategory::Variable, 0..1, 4, Some(2..9));
@@ -275,6 +276,38 @@ fn broken_laws_are_found() {
                 bytes: Bytes(7),
             };
             r.parts.tile_categories = TileRuns::uniform(TileRange::first_tiles(2), vec![share]);
+        }),
+        ("code_is_held", |r| {
+            let program = r.program(ProgramKind::Sequence, "main");
+            let tiles = TileRuns::uniform(TileRange::first_tiles(2), Bytes(8));
+            r.parts.control_code = vec![ControlCode { program, tiles }];
+            r.parts.roots = vec![program];
+            r.variable("controlCode", MemoryCategory::ControlCode, 0..2, 7, None);
+        }),
+        ("code_is_held", |r| {
+            // Two types with one code are 40 B, not 80 B: a tile with 39 B holds less.
+            let work = r.compute("w", 1);
+            r.parts.roots = vec![work];
+            let tiles = TileRange::first_tiles(2);
+            for id in 0..2 {
+                let name = format!("poplar_rt::Copy{id}");
+                let (code_bytes, state_bytes) = (Bytes(40), Bytes(12));
+                let kind = VertexTypeInfo { name, code_bytes, shares_code: true, state_bytes };
+                r.parts.vertex_types.push(kind);
+                let (vertex_type, count) = (VertexTypeId(id), TileRuns::uniform(tiles, 1));
+                let group = VertexGroup { vertex_type, count, edges: 2 };
+                r.parts.compute_sets[0].vertices.push(group);
+            }
+            (r.parts.graph.vertices, r.parts.graph.edges) = (4, 8);
+            r.variable("vertexCode", MemoryCategory::VertexCode, 0..1, 40, None);
+            r.variable("vertexCode", MemoryCategory::VertexCode, 1..2, 39, None);
+        }),
+        ("variables_live_while_used", |r| {
+            let work = r.compute("w", 1);
+            r.parts.roots = vec![work];
+            r.live(work, 4).live(work, 0);
+            let variable = r.variable("v", MemoryCategory::Variable, 0..1, 4, Some(0..1));
+            r.parts.variable_uses = vec![VariableUse { variable, steps: 0..2 }];
         }),
         ("marks_in_range", |r| {
             let work = r.compute("w", 1);

@@ -49,6 +49,7 @@ pub(crate) fn lawful_report(layout: StepLayout) -> ReportBuilder {
         report.parts.vertex_types.push(VertexTypeInfo {
             name: name.to_owned(),
             code_bytes: Bytes(code_bytes),
+            shares_code: false,
             state_bytes: Bytes(16),
         });
     }
@@ -61,6 +62,9 @@ pub(crate) fn lawful_report(layout: StepLayout) -> ReportBuilder {
     let exchange = report.exchange("layer/conv/Exchange", 64);
     let sync = report.program(ProgramKind::Sync, "External");
     let body = report.program(ProgramKind::Sequence, "body");
+    let code = TileRuns::uniform(tiles, Bytes(4));
+    report.parts.control_code = vec![ControlCode { program: conv, tiles: code }];
+    report.parts.exchanges[0].cycles = TileRuns::uniform(tiles, Cycles(16));
     let steps = [exchange, conv, relu];
     report.parts.programs[body.index()].children = steps.to_vec();
     let repeat = report.root(ProgramKind::Repeat, "loop", &[body]);
@@ -84,6 +88,14 @@ pub(crate) fn lawful_report(layout: StepLayout) -> ReportBuilder {
     report.variable("weights", MemoryCategory::Variable, 0..8, 1024, None);
     report.variable("activations", MemoryCategory::Variable, 0..8, 256, Some(0..2));
     report.variable("partials", MemoryCategory::Rearrangement, 0..8, 512, Some(1..3));
+    for (category, bytes) in [
+        (MemoryCategory::VertexCode, 600),
+        (MemoryCategory::ControlCode, 8),
+        (MemoryCategory::InternalExchangeCode, 16),
+    ] {
+        report.variable(category.name(), category, 0..8, bytes, None);
+    }
+    report.parts.variable_uses = vec![VariableUse { variable: VariableId(0), steps: 1..2 }];
     for variable in &mut report.parts.variables {
         variable.operation = Some(first);
         variable.shape = "float32[4]".to_owned();

@@ -101,6 +101,7 @@ pub(crate) fn random_report(seed: u64, steps: u64) -> ReportBuilder {
 }
 
 fn random_program(rng: &mut Dice, parts: &mut CompilationReport, ipus: u32, tiles: u32) {
+    let on_tiles = tiles;
     for i in 0..rng.below(5) {
         parts.operations.push(ModelOperation {
             name: format!("op{i}"),
@@ -118,6 +119,7 @@ fn random_program(rng: &mut Dice, parts: &mut CompilationReport, ipus: u32, tile
         parts.vertex_types.push(VertexTypeInfo {
             name: format!("poplin::Vertex{i}<float>"),
             code_bytes: Bytes(rng.below(5000)),
+            shares_code: false,
             state_bytes: Bytes(rng.below(100)),
         });
     }
@@ -170,9 +172,15 @@ fn random_program(rng: &mut Dice, parts: &mut CompilationReport, ipus: u32, tile
             messages_out: rng.below(5),
             code_bytes: Bytes(rng.below(200)),
         });
-        parts
-            .exchanges
-            .push(ExchangeTraffic { program: ProgramId(rng.below(count.into()) as u32), tiles });
+        let cycles = rng.runs(on_tiles, |rng| Cycles(rng.below(5000)));
+        let program = ProgramId(rng.below(count.into()) as u32);
+        parts.exchanges.push(ExchangeTraffic { program, tiles, cycles });
+    }
+    for program in (0..count).map(ProgramId) {
+        let tiles = rng.runs(on_tiles, |rng| Bytes(rng.below(100)));
+        if !tiles.is_empty() {
+            parts.control_code.push(ControlCode { program, tiles });
+        }
     }
 }
 
@@ -198,6 +206,11 @@ fn random_memory(rng: &mut Dice, parts: &mut CompilationReport, tiles: u32) {
                 offset: Bytes(rng.below(600_000)),
             }),
         });
+    }
+    for id in 0..parts.variables.len() as u32 {
+        let start = rng.below(5) as u32;
+        let steps = start..start + 1 + rng.below(4) as u32;
+        parts.variable_uses.push(VariableUse { variable: VariableId(id), steps });
     }
     parts.tile_memory = rng.runs(tiles, |rng| TileMemory {
         including_gaps: Bytes(rng.below(600_000)),

@@ -11,7 +11,7 @@ use tilescope_report::units::{
 };
 use tilescope_report::{
     CategoryBytes, MemoryCategory, MemoryRegion, Report, ReportError, ReportPart, Target,
-    TileMemory, VariableFilter, VariablePlacement,
+    TileMemory, VariableFilter, VariablePlacement, code_owners,
 };
 
 /// Most variables that are listed.
@@ -336,6 +336,7 @@ pub fn variables(report: &Report, tiles: &[TileId]) -> Result<MemoryList, Report
 /// Parts of the file that cannot be read.
 pub fn vertices(report: &Report, tiles: &[TileId]) -> Result<MemoryList, ReportError> {
     let types = report.vertex_types()?;
+    let owners = code_owners(&types);
     let width = tiles.len().max(1);
     let mut found: Vec<(u64, Vec<Bytes>)> = vec![(0, vec![Bytes::ZERO; width]); types.len()];
     let mut present: Vec<std::collections::BTreeMap<TileId, TileId>> =
@@ -349,9 +350,9 @@ pub fn vertices(report: &Report, tiles: &[TileId]) -> Result<MemoryList, ReportE
             for (sum, count) in bytes.iter_mut().zip(&counts) {
                 *sum += *count * kind.state_bytes;
             }
+            let owner = owners[group.vertex_type.index()];
             for (range, _) in group.count.iter() {
-                let end =
-                    present[group.vertex_type.index()].entry(range.first).or_insert(range.end);
+                let end = present[owner.index()].entry(range.first).or_insert(range.end);
                 *end = (*end).max(range.end);
             }
         }
@@ -359,7 +360,8 @@ pub fn vertices(report: &Report, tiles: &[TileId]) -> Result<MemoryList, ReportE
     let mut listing = MemoryList::default();
     for ((kind, (count, mut bytes)), present) in types.iter().zip(found).zip(present) {
         add_code(&mut bytes, kind.code_bytes, &present, tiles);
-        if count > 0 {
+        // Shared code is listed with the first type that has it, whichever the tiles use.
+        if count > 0 || bytes.iter().any(|bytes| !bytes.is_zero()) {
             let about = format!(
                 "state {} B each, code {} B per tile",
                 kind.state_bytes.0, kind.code_bytes.0
@@ -494,8 +496,12 @@ mod tests {
         let mut builder = ReportBuilder::new(1, 8);
         builder.compute("a", 10);
         builder.compute("nothing", 10);
-        let kind =
-            VertexTypeInfo { name: "v".to_owned(), code_bytes: Bytes(40), state_bytes: Bytes(12) };
+        let kind = VertexTypeInfo {
+            name: "v".to_owned(),
+            code_bytes: Bytes(40),
+            shares_code: false,
+            state_bytes: Bytes(12),
+        };
         builder.parts.vertex_types.push(kind);
         let count = TileRuns::uniform(TileRange::new(TileId(2), TileId(6)), 3);
         let group = VertexGroup { vertex_type: VertexTypeId(0), count, edges: 1 };

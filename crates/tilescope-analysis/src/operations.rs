@@ -11,11 +11,12 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use tilescope_report::units::{
     Bytes, ComputeSetId, Cycles, IpuId, OperationId, ProgramId, Quantity, TileId, TileRange,
-    TileRuns, grouped, percent,
+    TileRuns, VertexTypeId, grouped, percent,
 };
 use tilescope_report::{
     ComputeSet, ErrorBand, ModelOperation, ProgramKind, ProgramNode, Report, ReportError,
     ReportPart, TileTraffic, TrainingPass, VariableFilter, VariablePlacement, VertexTypeInfo,
+    code_owners,
 };
 
 /// The layer that operations are counted in.
@@ -86,6 +87,8 @@ impl OpRow {
 struct ProgramCosts {
     sets: BTreeMap<ComputeSetId, ComputeSet>,
     types: std::sync::Arc<Vec<VertexTypeInfo>>,
+    /// The vertex type that each one's code is counted with.
+    code_owners: Vec<VertexTypeId>,
     exchanges: BTreeMap<ProgramId, TileRuns<TileTraffic>>,
     runs: BTreeMap<ProgramId, ProgramExecutions>,
 }
@@ -93,9 +96,11 @@ struct ProgramCosts {
 impl ProgramCosts {
     fn read(report: &Report) -> Result<Self, ReportError> {
         let runs = report.trace()?.map(|trace| program_runs(&trace)).transpose()?;
+        let types = report.vertex_types()?;
         Ok(Self {
             sets: report.compute_sets()?.into_iter().collect(),
-            types: report.vertex_types()?,
+            code_owners: code_owners(&types),
+            types,
             exchanges: report.exchanges()?.into_iter().map(|of| (of.program, of.tiles)).collect(),
             runs: runs.map(|runs| runs.by_program()).unwrap_or_default(),
         })
@@ -122,7 +127,7 @@ impl ProgramCosts {
             row.cycles_all_tiles += set.cycles.total();
             row.cycles_slowest += set.cycles.max();
             row.vertices += set.vertices.iter().map(|group| group.count.total()).sum::<u64>();
-            codelets.add(set);
+            codelets.add(set, &self.code_owners);
         }
         if let Some(of) = self.runs.get(&id) {
             row.executions = row.executions.max(of.executions);
@@ -189,9 +194,9 @@ struct CodeletTiles {
 }
 
 impl CodeletTiles {
-    fn add(&mut self, set: &ComputeSet) {
+    fn add(&mut self, set: &ComputeSet, owners: &[VertexTypeId]) {
         for group in &set.vertices {
-            let kind = group.vertex_type.0;
+            let Some(&VertexTypeId(kind)) = owners.get(group.vertex_type.index()) else { continue };
             if self.known.insert((kind, group.count.shared_key())) {
                 let ranges = self.tiles.entry(kind).or_default();
                 ranges.extend(group.count.iter().map(|(tiles, _)| tiles));
@@ -282,7 +287,8 @@ pub fn operations_with_totals(
         let Some(key) = key(layer, id, program, operation) else { continue };
         let row = rows.entry(key).or_insert_with_key(|key| row_of(layer, key, program, operation));
         row.programs.push(id);
-        costs.set_of(program).into_iter().for_each(|set| all_codelets.add(set));
+        let set = costs.set_of(program).into_iter();
+        set.for_each(|set| all_codelets.add(set, &costs.code_owners));
     }
     let mut rows: Vec<OpRow> = rows.into_values().collect();
     let mut code = TileByteSums::default();
@@ -470,6 +476,7 @@ pub fn per_tile(
 ) -> Result<OperationTileCosts, ReportError> {
     let tiles = report.target()?.tiles_per_replica() as usize;
     let (known, types) = (report.programs()?, report.vertex_types()?);
+    let owners = code_owners(&types);
     let mut found = OperationTileCosts {
         cycles: Vec::new(),
         vertex_code: vec![Bytes::ZERO; tiles],
@@ -488,7 +495,8 @@ pub fn per_tile(
                 add_runs(sums, &set.cycles, |cycles| *cycles);
             }
             for group in &set.vertices {
-                let on = holds.entry(group.vertex_type.0).or_insert_with(|| vec![false; tiles]);
+                let Some(owner) = owners.get(group.vertex_type.index()) else { continue };
+                let on = holds.entry(owner.0).or_insert_with(|| vec![false; tiles]);
                 for (range, _) in group.count.iter() {
                     let end = range.end.index().min(tiles);
                     on[range.first.index().min(end)..end].fill(true);
@@ -566,8 +574,12 @@ mod tests {
         };
         let mut code = TileByteSums::default();
         code.add_range(range((5, 10)), Bytes(7));
-        let kind =
-            VertexTypeInfo { name: String::new(), code_bytes: Bytes(10), state_bytes: Bytes::ZERO };
+        let kind = VertexTypeInfo {
+            name: String::new(),
+            code_bytes: Bytes(10),
+            shares_code: false,
+            state_bytes: Bytes::ZERO,
+        };
         assert_eq!(codelets.bytes(&[kind], &mut code), Bytes(70));
         assert_eq!((code.take_most(), code.take_most()), (Bytes(17), Bytes::ZERO));
     }

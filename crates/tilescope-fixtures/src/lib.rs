@@ -70,8 +70,10 @@ impl ReportBuilder {
             vertex_types: Vec::new(),
             exchanges: Vec::new(),
             routes: Vec::new(),
+            control_code: Vec::new(),
             data_flows: DataFlows::default(),
             variables: Vec::new(),
+            variable_uses: Vec::new(),
             tile_memory: TileRuns::empty(),
             tile_categories: TileRuns::empty(),
             liveness: Vec::new(),
@@ -125,7 +127,8 @@ impl ReportBuilder {
             code_bytes: Bytes(16),
         };
         let tiles = TileRuns::uniform(tiles, traffic);
-        self.parts.exchanges.push(ExchangeTraffic { program, tiles });
+        let cycles = TileRuns::empty();
+        self.parts.exchanges.push(ExchangeTraffic { program, tiles, cycles });
         program
     }
 

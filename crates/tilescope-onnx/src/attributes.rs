@@ -25,6 +25,20 @@ pub enum AttributeValue {
 }
 
 impl AttributeValue {
+    /// Bytes that a copy takes; tensors are shared.
+    fn bytes(&self) -> usize {
+        let of_text = |text: &String| size_of::<String>() + text.len();
+        size_of::<Self>()
+            + match self {
+                Self::Text(text) => text.len(),
+                Self::Ints(values) => size_of_val(values.as_slice()),
+                Self::Floats(values) => size_of_val(values.as_slice()),
+                Self::Texts(texts) => texts.iter().map(of_text).sum(),
+                Self::Tensor { dims, .. } => size_of_val(dims.as_slice()),
+                Self::Int(_) | Self::Float(_) | Self::Other => 0,
+            }
+    }
+
     fn kind(&self) -> &'static str {
         match self {
             Self::Int(_) => "a whole number",
@@ -58,6 +72,11 @@ pub struct Attributes {
 impl Attributes {
     pub(crate) fn new(node: &str, list: Vec<Attribute>) -> Self {
         Self { node: node.into(), list: list.into() }
+    }
+
+    /// Bytes that they take.
+    pub(crate) fn bytes(&self) -> usize {
+        self.list.iter().map(|attribute| attribute.name.len() + attribute.value.bytes()).sum()
     }
 
     /// All of them, in the order of the file.

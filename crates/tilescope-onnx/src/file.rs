@@ -120,17 +120,17 @@ impl OnnxFile {
     #[must_use]
     pub fn symbols(&self) -> Vec<Symbol> {
         let mut symbols: Vec<Symbol> = Vec::new();
+        let mut known: BTreeMap<&str, usize> = BTreeMap::new();
         for input in &self.inputs {
             for (axis, dimension) in input.dims.iter().enumerate() {
                 let Dimension::Symbol(name) = dimension else { continue };
                 let place = (input.name.clone(), axis);
-                match symbols.iter_mut().find(|symbol| symbol.name == *name) {
-                    Some(symbol) => symbol.places.push(place),
-                    None => {
-                        let (name, places) = (name.clone(), vec![place]);
-                        symbols.push(Symbol { name, places, is_batch: false });
-                    }
-                }
+                let at = *known.entry(name).or_insert_with(|| {
+                    let (name, places) = (name.clone(), Vec::new());
+                    symbols.push(Symbol { name, places, is_batch: false });
+                    symbols.len() - 1
+                });
+                symbols[at].places.push(place);
             }
         }
         let batch = self.batch_symbol();

@@ -46,8 +46,11 @@ pub(crate) fn evaluate(
     types: &[TensorType],
     left: u64,
 ) -> Option<Vec<Option<ConstantTensor>>> {
-    let sizes = types.iter().map(|kind| kind.dims.iter().product::<u64>());
-    if sizes.clone().any(|elements| elements > MAX_ELEMENTS) || sizes.sum::<u64>() > left {
+    let size = |kind: &TensorType| {
+        kind.dims.iter().try_fold(1_u64, |product, dim| product.checked_mul(*dim))
+    };
+    let sizes = types.iter().map(|kind| size(kind).filter(|elements| *elements <= MAX_ELEMENTS));
+    if sizes.sum::<Option<u64>>().is_none_or(|elements| elements > left) {
         return None;
     }
     let data = match view.op {

@@ -12,7 +12,7 @@ use crate::wire::{FieldValue, WireReader};
 use std::collections::HashSet;
 use std::io::{Read, Seek};
 use std::sync::Arc;
-pub(crate) use tensor::TensorProto;
+pub(crate) use tensor::{MAX_RANK, TensorProto};
 
 /// A name; equal ones of a file share their bytes.
 pub(crate) type Name = Arc<str>;
@@ -99,6 +99,9 @@ fn signed(value: u64) -> i64 {
     value.cast_signed()
 }
 
+/// More sets of operators than any file uses.
+const MAX_IMPORTS: usize = 1000;
+
 /// Decodes messages.
 pub(crate) struct ProtoReader<R> {
     wire: WireReader<R>,
@@ -118,7 +121,7 @@ impl<R: Read + Seek> ProtoReader<R> {
     }
 
     /// Hash of what was read, weights left out.
-    pub(crate) fn content_hash(&self) -> String {
+    pub(crate) fn content_hash(&mut self) -> String {
         self.wire.content_hash()
     }
 
@@ -167,8 +170,7 @@ impl<R: Read + Seek> ProtoReader<R> {
                 (3, FieldValue::Until(end)) => model.producer_version = reader.wire.text(end)?,
                 (7, FieldValue::Until(end)) => model.graph = Some(reader.graph(end)?),
                 (8, FieldValue::Until(end)) => {
-                    let import = reader.opset_import(end)?;
-                    return reader.push(&mut model.opset_imports, import);
+                    reader.opset_import(end, &mut model.opset_imports)?
                 }
                 (14, FieldValue::Until(end)) => reader.property(end, &mut model.metadata)?,
                 (25, FieldValue::Until(end)) => {
@@ -182,7 +184,7 @@ impl<R: Read + Seek> ProtoReader<R> {
         Ok(model)
     }
 
-    fn opset_import(&mut self, end: u64) -> Result<(Name, i64), OnnxError> {
+    fn opset_import(&mut self, end: u64, imports: &mut Vec<(Name, i64)>) -> Result<(), OnnxError> {
         let (mut domain, mut version) = (Arc::clone(&self.empty), 0);
         self.message(end, |reader, number, value| {
             match (number, value) {
@@ -192,7 +194,11 @@ impl<R: Read + Seek> ProtoReader<R> {
             }
             Ok(true)
         })?;
-        Ok((domain, version))
+        if imports.len() >= MAX_IMPORTS {
+            return Err(self.wire.error("more sets of operators than there are"));
+        }
+        imports.push((domain, version));
+        Ok(())
     }
 
     /// An entry of `metadata_props`; one whose text is too long is left out.
@@ -416,10 +422,7 @@ impl<R: Read + Seek> ProtoReader<R> {
                     let node = reader.node(end)?;
                     return reader.push(&mut function.nodes, node);
                 }
-                9 => {
-                    let import = reader.opset_import(end)?;
-                    return reader.push(&mut function.opset_imports, import);
-                }
+                9 => reader.opset_import(end, &mut function.opset_imports)?,
                 10 => function.domain = reader.name(end)?,
                 11 => {
                     let attribute = reader.attribute(end)?;

@@ -16,7 +16,7 @@ use crate::error::OnnxError;
 use crate::file::{Dimension, OnnxFile};
 use crate::fold;
 use crate::graph::{OnnxGraph, OnnxNode, OnnxValue, ValueId, ValueSource};
-use crate::proto::{FunctionProto, NodeProto, TensorProto};
+use crate::proto::{FunctionProto, MAX_RANK, NodeProto, TensorProto};
 use crate::shape::{self, NodeView, TensorType};
 use attributes::NodeIdentity;
 use scope::Scope;
@@ -26,14 +26,14 @@ use std::sync::Arc;
 /// Most elements of a tensor, as many as a model of any size today has parameters a thousand times.
 const MAX_ELEMENTS: u64 = 1 << 40;
 
-/// Most dimensions of a tensor.
-const MAX_RANK: usize = 32;
+/// Most nodes that functions and branches stand for, beside those of the graph.
+const MAX_INLINED: usize = 1 << 18;
 
-/// Most nodes of a graph with all functions inlined.
-const MAX_NODES: usize = 1 << 22;
+/// Most elements of tensors that folding reads and makes, all together.
+const MAX_FOLDED: u64 = 1 << 27;
 
-/// Most elements of tensors that are folded, all together.
-const MAX_FOLDED: u64 = 1 << 26;
+/// Most bytes of names and attributes, which nested functions could make long.
+const MAX_TEXT_BYTES: usize = 1 << 30;
 
 /// Domain, name and overload of a function.
 type FunctionKey<'f> = (&'f str, &'f str, &'f str);
@@ -46,7 +46,9 @@ struct Resolver<'f> {
     nodes: Vec<OnnxNode>,
     folded: BTreeMap<String, u64>,
     folded_elements: u64,
+    text_bytes: usize,
     visited: usize,
+    inlined: usize,
 }
 
 /// The graph of a file with these values of its symbols.
@@ -64,7 +66,9 @@ pub(crate) fn resolve(
         nodes: Vec::new(),
         folded: BTreeMap::new(),
         folded_elements: 0,
+        text_bytes: 0,
         visited: 0,
+        inlined: 0,
     };
     let mut scope = Scope::of_model(&file.model.opset_imports, graph);
     let inputs = resolver.inputs(file, &mut scope)?;
@@ -175,9 +179,12 @@ impl<'f> Resolver<'f> {
     fn node(&mut self, node: &'f NodeProto, scope: &mut Scope<'f, '_>) -> Result<(), OnnxError> {
         self.visited += 1;
         let identity = NodeIdentity::new(node, scope, self.visited);
-        if self.visited > MAX_NODES {
-            return Err(identity.error(format!("the graph has more than {MAX_NODES} nodes")));
+        self.inlined += usize::from(scope.is_inner());
+        if self.inlined > MAX_INLINED {
+            let problem = format!("functions and branches stand for more than {MAX_INLINED} nodes");
+            return Err(identity.error(problem));
         }
+        self.keep_text(&identity, identity.bytes())?;
         let inputs = self.operands(node, &identity, scope)?;
         let domain = check::standard_domain(&node.domain);
         if let Some(function) = self.functions.get(&(domain, &*node.op, &*node.overload)).copied() {
@@ -191,6 +198,15 @@ impl<'f> Resolver<'f> {
             )),
             _ => self.operation(node, identity, inputs, scope),
         }
+    }
+
+    /// Counts bytes of names and attributes that are going to be kept.
+    fn keep_text(&mut self, identity: &NodeIdentity, bytes: usize) -> Result<(), OnnxError> {
+        self.text_bytes = self.text_bytes.saturating_add(bytes);
+        if self.text_bytes > MAX_TEXT_BYTES {
+            return Err(identity.error("names and attributes of all nodes are more than 1 GiB"));
+        }
+        Ok(())
     }
 
     /// The values that a node reads.
@@ -219,6 +235,7 @@ impl<'f> Resolver<'f> {
         scope: &mut Scope<'f, '_>,
     ) -> Result<(), OnnxError> {
         let attributes = scope.attributes(node, &identity)?;
+        self.keep_text(&identity, attributes.bytes())?;
         let opset = scope.opset(check::standard_domain(&node.domain));
         let view = NodeView {
             name: &identity.name,
@@ -233,7 +250,9 @@ impl<'f> Resolver<'f> {
         let contents = self.contents(&view, &types);
         let is_folded = contents.is_some();
         if let Some(contents) = &contents {
-            let elements = contents.iter().flatten().map(|tensor| tensor.len() as u64);
+            let read =
+                inputs.iter().flatten().filter_map(|id| self.values[id.index()].content.as_ref());
+            let elements = contents.iter().flatten().chain(read).map(|tensor| tensor.len() as u64);
             self.folded_elements += elements.sum::<u64>();
         }
         let mut contents = contents.unwrap_or_default().into_iter();
@@ -333,14 +352,14 @@ impl NodeIdentity {
     }
 }
 
-/// Value -> shape that the file states for it in numbers, for tests.
+/// Value -> type that the file states for it in numbers, for tests.
 #[cfg(test)]
-pub(crate) fn written_types(file: &OnnxFile) -> BTreeMap<&str, Vec<u64>> {
+pub(crate) fn written_types(file: &OnnxFile) -> BTreeMap<&str, TensorType> {
     let graph = file.model.graph.as_ref().expect("a file that was read has a graph");
     let no_symbols = BTreeMap::new();
     let scope = Scope::of_model(&file.model.opset_imports, graph);
     let infos = graph.value_infos.iter().chain(&graph.outputs);
     infos
-        .filter_map(|info| Some((&*info.name, scope.written_type(&info.name, &no_symbols)?.dims)))
+        .filter_map(|info| Some((&*info.name, scope.written_type(&info.name, &no_symbols)?)))
         .collect()
 }

@@ -85,12 +85,14 @@ pub(crate) fn infer(view: &NodeView) -> Result<Option<Vec<TensorType>>, OnnxErro
     rule.map(|rule| rule(view)).transpose()
 }
 
-/// The types of the outputs of an operator that is not known: its operands, repeated to one shape.
+/// The types of the outputs of an operator of another set than the standard's: its operands,
+/// repeated to one shape. Of the standard's own, all that are element-wise have a rule.
 pub(crate) fn as_element_wise(view: &NodeView) -> Result<Vec<TensorType>, OnnxError> {
     let unknown = || {
         view.error("this operator is not known, and the file does not say the shape of its output")
     };
-    let first = view.inputs.iter().flatten().next().ok_or_else(unknown)?;
+    let is_foreign = !view.domain.is_empty();
+    let first = view.inputs.iter().flatten().next().filter(|_| is_foreign).ok_or_else(unknown)?;
     let dims = view
         .inputs
         .iter()

@@ -35,7 +35,8 @@ pub(crate) enum FieldValue {
 pub(crate) struct WireReader<R> {
     source: R,
     buffer: Box<[u8]>,
-    /// The part of the buffer that is filled and not yet read.
+    /// What of the buffer was hashed, was read, and is filled.
+    hashed: usize,
     next: usize,
     filled: usize,
     /// Position in the source of the next byte.
@@ -54,8 +55,9 @@ impl<R: Read + Seek> WireReader<R> {
         let buffer = vec![0; BUFFER_BYTES].into_boxed_slice();
         let mut hasher = SipHasher13::new();
         hasher.write_u64(length);
-        let (next, filled, at, depth, memory) = (0, 0, 0, 0, 0);
-        Ok(Self { source, buffer, next, filled, at, length, depth, memory, hasher })
+        let (hashed, next, filled) = (0, 0, 0);
+        let (at, depth, memory) = (0, 0, 0);
+        Ok(Self { source, buffer, hashed, next, filled, at, length, depth, memory, hasher })
     }
 
     /// Number of bytes of the source.
@@ -69,9 +71,16 @@ impl<R: Read + Seek> WireReader<R> {
     }
 
     /// Hash of everything that was read so far, in hexadecimal.
-    pub(crate) fn content_hash(&self) -> String {
+    pub(crate) fn content_hash(&mut self) -> String {
+        self.hash_read();
         let hash = self.hasher.finish128();
         format!("{:016x}{:016x}", hash.h1, hash.h2)
+    }
+
+    /// Hashes what was read of the buffer since this was called last.
+    fn hash_read(&mut self) {
+        self.hasher.write(&self.buffer[self.hashed..self.next]);
+        self.hashed = self.next;
     }
 
     /// An error at the next byte.
@@ -107,6 +116,7 @@ impl<R: Read + Seek> WireReader<R> {
 
     /// Goes to a position, in either direction.
     pub(crate) fn go_to(&mut self, position: u64) -> Result<(), OnnxError> {
+        self.hash_read();
         let buffer_start = self.at - self.next as u64;
         let inside = position.checked_sub(buffer_start).and_then(|at| usize::try_from(at).ok());
         match inside.filter(|inside| *inside <= self.filled) {
@@ -116,6 +126,7 @@ impl<R: Read + Seek> WireReader<R> {
                 (self.next, self.filled) = (0, 0);
             }
         }
+        self.hashed = self.next;
         self.at = position;
         Ok(())
     }
@@ -126,11 +137,12 @@ impl<R: Read + Seek> WireReader<R> {
     }
 
     fn refill(&mut self) -> Result<(), OnnxError> {
+        self.hash_read();
         loop {
             match self.source.read(&mut self.buffer) {
                 Ok(0) => return Err(self.error("the file ends in the middle of a field")),
                 Ok(bytes) => {
-                    (self.next, self.filled) = (0, bytes);
+                    (self.hashed, self.next, self.filled) = (0, 0, bytes);
                     return Ok(());
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -162,7 +174,6 @@ impl<R: Read + Seek> WireReader<R> {
             self.next += taken;
             self.at += taken as u64;
         }
-        self.hasher.write(&bytes);
         Ok(bytes)
     }
 
@@ -171,7 +182,6 @@ impl<R: Read + Seek> WireReader<R> {
         for byte in &mut bytes {
             *byte = self.byte()?;
         }
-        self.hasher.write(&bytes);
         Ok(bytes)
     }
 
@@ -182,7 +192,6 @@ impl<R: Read + Seek> WireReader<R> {
             let byte = self.byte()?;
             value |= u64::from(byte & 0x7f) << shift;
             if byte & 0x80 == 0 {
-                self.hasher.write_u64(value);
                 return Ok(value);
             }
         }

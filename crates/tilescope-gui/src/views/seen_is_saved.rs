@@ -20,8 +20,12 @@ fn report() -> (tempfile::TempDir, Report) {
     for program in [work, exchange] {
         builder.parts.programs[program.index()].operation = Some(operation);
     }
-    let kind =
-        VertexTypeInfo { name: "v".to_owned(), code_bytes: Bytes(40), state_bytes: Bytes(12) };
+    let kind = VertexTypeInfo {
+        name: "v".to_owned(),
+        code_bytes: Bytes(40),
+        shares_code: false,
+        state_bytes: Bytes(12),
+    };
     builder.parts.vertex_types.push(kind);
     let count = TileRuns::uniform(TileRange::new(TileId(2), TileId(6)), 3);
     let group = VertexGroup { vertex_type: VertexTypeId(0), count, edges: 1 };

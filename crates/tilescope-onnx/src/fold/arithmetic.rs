@@ -109,7 +109,7 @@ fn binary(
         }
         (ConstantData::Floats(left), ConstantData::Floats(right)) => {
             let pairs = pairs.map(|(a, b)| Some((*left.get(*a)?, *right.get(*b)?)));
-            floats(view.op, &pairs.collect::<Option<Vec<_>>>()?)
+            floats(view, &pairs.collect::<Option<Vec<_>>>()?)
         }
         (ConstantData::Bools(left), ConstantData::Bools(right)) => {
             let pairs = pairs.map(|(a, b)| Some((*left.get(*a)?, *right.get(*b)?)));
@@ -163,13 +163,14 @@ fn ints(view: &NodeView, pairs: &[(i64, i64)]) -> Option<ConstantData> {
     pairs.iter().map(|(a, b)| of(*a, *b)).collect::<Option<_>>().map(ConstantData::Ints)
 }
 
-fn floats(op: &str, pairs: &[(f64, f64)]) -> Option<ConstantData> {
-    let of: fn(f64, f64) -> f64 = match op {
+fn floats(view: &NodeView, pairs: &[(f64, f64)]) -> Option<ConstantData> {
+    let is_c_remainder = view.attributes.int("fmod").ok()? == Some(1);
+    let of: fn(f64, f64) -> f64 = match view.op {
         "Add" | "Sum" => |a, b| a + b,
         "Sub" => |a, b| a - b,
         "Mul" => |a, b| a * b,
         "Div" => |a, b| a / b,
-        "Mod" => |a, b| a % b,
+        "Mod" if is_c_remainder => |a, b| a % b,
         "Pow" => f64::powf,
         "Max" => f64::max,
         "Min" => f64::min,

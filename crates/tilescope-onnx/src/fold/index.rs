@@ -4,9 +4,11 @@ use crate::constant::ConstantData;
 
 /// Elements from one index of each axis to the next.
 pub(super) fn strides(dims: &[u64]) -> Vec<usize> {
-    let mut strides = vec![1; dims.len()];
+    let mut strides = vec![1_usize; dims.len()];
     for axis in (1..dims.len()).rev() {
-        strides[axis - 1] = strides[axis] * usize::try_from(dims[axis]).unwrap_or(0).max(1);
+        let size = usize::try_from(dims[axis]).unwrap_or(0).max(1);
+        // Only a tensor without elements has strides that large.
+        strides[axis - 1] = strides[axis].saturating_mul(size);
     }
     strides
 }
@@ -53,19 +55,14 @@ pub(super) fn take(data: &ConstantData, positions: &[usize]) -> Option<ConstantD
 }
 
 /// The values of both, one after the other; none if they differ in type.
-pub(super) fn joined(left: ConstantData, right: &ConstantData) -> Option<ConstantData> {
-    match (left, right) {
-        (ConstantData::Ints(left), ConstantData::Ints(right)) => {
-            Some(ConstantData::Ints([left.as_slice(), right].concat()))
-        }
-        (ConstantData::Bools(left), ConstantData::Bools(right)) => {
-            Some(ConstantData::Bools([left.as_slice(), right].concat()))
-        }
-        (ConstantData::Floats(left), ConstantData::Floats(right)) => {
-            Some(ConstantData::Floats([left.as_slice(), right].concat()))
-        }
-        _ => None,
+pub(super) fn joined(mut left: ConstantData, right: &ConstantData) -> Option<ConstantData> {
+    match (&mut left, right) {
+        (ConstantData::Ints(left), ConstantData::Ints(right)) => left.extend(right),
+        (ConstantData::Bools(left), ConstantData::Bools(right)) => left.extend(right),
+        (ConstantData::Floats(left), ConstantData::Floats(right)) => left.extend(right),
+        _ => return None,
     }
+    Some(left)
 }
 
 /// An index from 0, of one that may count from the end.

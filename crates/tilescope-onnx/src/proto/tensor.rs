@@ -13,6 +13,9 @@ use std::sync::Arc;
 /// them; what is larger is data.
 const MAX_WHOLE_NUMBERS: u64 = 1 << 16;
 
+/// Most dimensions of a tensor.
+pub(crate) const MAX_RANK: usize = 32;
+
 /// Most floats of a tensor that are read: scale factors, bounds, exponents; what is larger is a
 /// weight.
 const MAX_FLOATS: u64 = 64;
@@ -89,10 +92,7 @@ impl<R: Read + Seek> ProtoReader<R> {
         let mut name = Arc::clone(&self.empty);
         self.message(end, |reader, number, value| {
             match (number, value) {
-                (1, value) => {
-                    return reader
-                        .numbers(value, &mut head.dims, |wire| Ok(wire.varint()?.cast_signed()));
-                }
+                (1, value) => reader.tensor_dims(value, &mut head.dims)?,
                 (2, FieldValue::Varint(kind)) => head.kind = kind,
                 (8, FieldValue::Until(end)) => name = reader.name(end)?,
                 // The path in field 13 is not even read: no other file is ever opened.
@@ -118,6 +118,18 @@ impl<R: Read + Seek> ProtoReader<R> {
             None => None,
         };
         Ok(TensorProto { name, element, dims: head.dims, content })
+    }
+
+    fn tensor_dims(&mut self, value: FieldValue, dims: &mut Vec<i64>) -> Result<(), OnnxError> {
+        // No number has more than ten bytes.
+        let bytes = if let FieldValue::Until(end) = value { end - self.wire.position() } else { 0 };
+        if bytes <= 10 * MAX_RANK as u64 {
+            self.numbers(value, dims, |wire| Ok(wire.varint()?.cast_signed()))?;
+            if dims.len() <= MAX_RANK {
+                return Ok(());
+            }
+        }
+        Err(self.wire.error(format!("a tensor has more than {MAX_RANK} dimensions")))
     }
 
     fn tensor_values(

@@ -10,6 +10,9 @@ use crate::proto::{AttributeProto, AttributeValueProto, NodeProto};
 /// `['', 'encoder', 'encoder.layer.0', 'linear_3']`. The last is the node itself.
 const NAME_SCOPES: &str = "pkg.torch.onnx.name_scopes";
 
+/// More attributes than any operator has.
+const MAX_ATTRIBUTES: usize = 1000;
+
 /// What a node is called.
 pub(super) struct NodeIdentity {
     pub name: String,
@@ -29,6 +32,11 @@ impl NodeIdentity {
         };
         let modules = module_path(node).or_else(|| scope.modules());
         Self { name, op: node.op.to_string(), scope: modules }
+    }
+
+    /// Bytes of its names.
+    pub(super) fn bytes(&self) -> usize {
+        self.name.len() + self.scope.iter().flatten().map(String::len).sum::<usize>()
     }
 
     /// What a message calls it.
@@ -79,6 +87,9 @@ impl Scope<'_, '_> {
         node: &NodeProto,
         identity: &NodeIdentity,
     ) -> Result<Attributes, OnnxError> {
+        if node.attributes.len() > MAX_ATTRIBUTES {
+            return Err(identity.error(format!("it has {} attributes", node.attributes.len())));
+        }
         let mut list: Vec<Attribute> = Vec::with_capacity(node.attributes.len());
         for attribute in &node.attributes {
             if list.iter().any(|known| known.name == *attribute.name) {

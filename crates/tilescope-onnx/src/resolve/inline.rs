@@ -28,6 +28,7 @@ impl<'f> Resolver<'f> {
             )));
         }
         let attributes = scope.attributes(node, identity)?;
+        self.keep_text(identity, attributes.bytes())?;
         let mut inner = Scope::of_call(scope, function, identity, &attributes)?;
         for (at, name) in function.inputs.iter().enumerate() {
             inner.pass(Arc::clone(name), inputs.get(at).copied().flatten());

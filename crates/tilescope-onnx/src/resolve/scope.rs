@@ -77,7 +77,8 @@ impl<'f, 'o> Scope<'f, 'o> {
         }
         let own = !function.opset_imports.is_empty();
         let mut modules = identity.scope.clone().unwrap_or_default();
-        modules.push(identity.name.clone());
+        let name = identity.name.rsplit('/').next().unwrap_or(&identity.name);
+        modules.push(name.to_owned());
         Ok(Self {
             names: HashMap::new(),
             outer: None,
@@ -88,6 +89,11 @@ impl<'f, 'o> Scope<'f, 'o> {
             arguments,
             depth: caller.deeper(identity)?,
         })
+    }
+
+    /// Whether it is that of a function or branch.
+    pub(super) fn is_inner(&self) -> bool {
+        self.depth > 0
     }
 
     fn deeper(&self, identity: &NodeIdentity) -> Result<u32, OnnxError> {

@@ -89,6 +89,10 @@ fn ellipsis_label(at: usize) -> char {
 impl EinsumLabels {
     /// The labels of an equation, with sizes from the operands' shapes.
     pub(crate) fn new(equation: &str, shapes: &[&[u64]]) -> Option<Self> {
+        // Labels are letters; those that stand for dimensions of `...` are none that one could write.
+        if !equation.is_ascii() {
+            return None;
+        }
         let equation: String = equation.chars().filter(|c| !c.is_whitespace()).collect();
         let (left, right) = match equation.split_once("->") {
             Some((left, right)) => (left, Some(right)),
@@ -112,10 +116,9 @@ impl EinsumLabels {
         for (labels, shape) in operands.iter_mut().zip(shapes) {
             let own = labels.iter().filter(|c| **c >= ellipsis_label(0)).count();
             let shift = hidden - own;
-            let mut seen = 0;
-            for label in labels.iter_mut().filter(|c| **c >= ellipsis_label(0)) {
-                *label = ellipsis_label(shift + seen);
-                seen += 1;
+            let of_dots = labels.iter_mut().filter(|c| **c >= ellipsis_label(0));
+            for (at, label) in of_dots.enumerate() {
+                *label = ellipsis_label(shift + at);
             }
             if labels.len() != shape.len() {
                 return None;

@@ -11,6 +11,15 @@ pub(super) fn rule(op: &str) -> Option<ShapeRule> {
         | "ReduceMean" | "ReduceMin" | "ReduceProd" | "ReduceSum" | "ReduceSumSquare" => reduce,
         "ArgMax" | "ArgMin" => arg_max,
         "TopK" => top_k,
+        "Det" => |view| {
+            let mut output = view.like(0)?;
+            let rank = output.dims.len();
+            if rank < 2 {
+                return Err(view.error(format!("{:?} are no matrices", output.dims)));
+            }
+            output.dims.truncate(rank - 2);
+            Ok(vec![output])
+        },
         _ => return None,
     })
 }

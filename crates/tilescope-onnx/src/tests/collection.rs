@@ -5,13 +5,18 @@ use crate::{DimValues, OnnxFile, OnnxGraph};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Every value whose shape the file states has that shape.
+/// Every value whose type the file states has that element type and shape.
 pub(super) fn compare_with_written_shapes(file: &OnnxFile, graph: &OnnxGraph) -> usize {
     let written = written_types(file);
     let mut compared = 0;
     for value in &graph.values {
-        let Some(dims) = written.get(value.name.as_str()) else { continue };
-        assert_eq!(value.dims, *dims, "{}", value.name);
+        let Some(written) = written.get(value.name.as_str()) else { continue };
+        assert_eq!(
+            (value.element, &value.dims),
+            (written.element, &written.dims),
+            "{}",
+            value.name
+        );
         compared += 1;
     }
     compared

@@ -139,6 +139,9 @@ fn operators_with_attributes() {
     }
 }
 
+/// Opset, operator, shape of the first operand, whole numbers of the second, shape of the output.
+type NumbersCase<'a> = (i64, &'a str, &'a [i64], &'a [i64], &'a [u64]);
+
 /// A node whose second operand is known whole numbers.
 fn with_numbers(opset: i64, shape: &[i64], op: &str, numbers: &[i64]) -> ModelBuilder {
     let count = i64::try_from(numbers.len()).unwrap();
@@ -151,12 +154,12 @@ fn with_numbers(opset: i64, shape: &[i64], op: &str, numbers: &[i64]) -> ModelBu
 
 #[test]
 fn operators_with_numbers_as_operands() {
-    let cases: &[(i64, &str, &[i64], &[i64], &[u64])] = &[
+    let cases: &[NumbersCase] = &[
         (13, "Reshape", &[2, 3, 4], &[0, -1], &[2, 12]),
         (7, "Reshape", &[2, 3, 4], &[24], &[24]),
         (13, "Reshape", &[1], &[], &[]),
         (13, "Squeeze", &[1, 3, 1], &[2], &[1, 3]),
-        (13, "Unsqueeze", &[3], &[1, -1], &[1, 3, 1]),
+        (13, "Unsqueeze", &[3], &[1, -1], &[3, 1, 1]),
         (13, "Expand", &[3, 1], &[2, 1, 4], &[2, 3, 4]),
         (13, "Tile", &[2, 3], &[1, 5], &[2, 15]),
         (13, "Pad", &[2, 3], &[1, 0, 0, -1], &[3, 2]),

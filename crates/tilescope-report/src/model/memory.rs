@@ -1,6 +1,6 @@
 //! Variables, where they lie, and what memory holds.
 
-use crate::units::{Bytes, OperationId, ProgramId, TileRuns};
+use crate::units::{Bytes, OperationId, ProgramId, TileRuns, VariableId};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
@@ -188,6 +188,14 @@ pub struct Variable {
     pub lifetime: Option<Range<u32>>,
     /// Its placement, tile by tile.
     pub tiles: TileRuns<VariablePlacement>,
+}
+
+/// Liveness steps whose programs use a variable: they read, write or hold it as their operand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VariableUse {
+    pub variable: VariableId,
+    /// Within its lifetime.
+    pub steps: Range<u32>,
 }
 
 /// Bytes of one tile.

@@ -53,10 +53,15 @@ pub struct CompilationReport {
     pub exchanges: Vec<ExchangeTraffic>,
     /// Who sends to whom, where that is known.
     pub routes: Vec<ExchangeRoute>,
+    /// Control code, program by program; empty where none is generated or that was not recorded.
+    pub control_code: Vec<ControlCode>,
     /// What programs read and write.
     pub data_flows: DataFlows,
     /// Variables; [`VariableId`](crate::units::VariableId) counts into this.
     pub variables: Vec<Variable>,
+    /// Which programs use them, by variable and step. A variable that has a lifetime and is not
+    /// listed is in use in all of it. Empty where that was not recorded.
+    pub variable_uses: Vec<VariableUse>,
     /// Memory of each tile of the replica.
     pub tile_memory: TileRuns<TileMemory>,
     /// Memory of each tile by category; runs with the same owner list.

@@ -141,7 +141,7 @@ impl StreamEndpoint {
     pub const ALL: [StreamEndpoint; 2] = [Self::Host, Self::RemoteBuffer];
 
     /// The name in the file.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Host => "host",
             Self::RemoteBuffer => "remote_buffer",
@@ -211,8 +211,21 @@ pub struct VertexTypeInfo {
     pub name: String,
     /// Code on each tile that has at least one instance; 0 on an IPU Model.
     pub code_bytes: Bytes,
+    /// Whether that is one piece of code for all types that say so: a tile has it once, however many
+    /// of them it uses.
+    pub shares_code: bool,
     /// State of one instance.
     pub state_bytes: Bytes,
+}
+
+/// For each vertex type, the one that its code is counted with: itself, or the first of those that
+/// share theirs.
+pub fn code_owners(types: &[VertexTypeInfo]) -> Vec<VertexTypeId> {
+    let shared = types.iter().position(|kind| kind.shares_code);
+    let owner = |(id, kind): (usize, &VertexTypeInfo)| {
+        VertexTypeId::from_index(if kind.shares_code { shared.unwrap_or(id) } else { id })
+    };
+    types.iter().enumerate().map(owner).collect()
 }
 
 /// Equal vertices of one compute set.
@@ -270,6 +283,18 @@ pub struct ExchangeTraffic {
     pub program: ProgramId,
     /// Traffic and code of each tile that takes part.
     pub tiles: TileRuns<TileTraffic>,
+    /// Cycles that each tile of a `DoExchange` sends or receives; on no tile where that was not
+    /// recorded.
+    pub cycles: TileRuns<Cycles>,
+}
+
+/// Control code of one program, without that of the programs below it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ControlCode {
+    /// The program, or of outlined code the [`ProgramKind::Call`] that runs it once more.
+    pub program: ProgramId,
+    /// Bytes on each tile that takes part.
+    pub tiles: TileRuns<Bytes>,
 }
 
 /// Who sends to whom in an exchange: the tiles `from` send `bytes` to the tiles `to`, in order. What

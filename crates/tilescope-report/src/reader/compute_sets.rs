@@ -101,11 +101,12 @@ impl Report {
     /// Vertex types; [`VertexTypeId`] counts into this.
     pub fn vertex_types(&self) -> Result<Arc<Vec<VertexTypeInfo>>, ReportError> {
         self.vertex_types.get(|| {
-            let columns = ["name", "code_bytes", "state_bytes"];
+            let columns = ["name", "code_bytes", "state_bytes", "shares_code"];
             self.db.list(SelectQuery::all("vertex_types", &columns), |cells| VertexTypeInfo {
                 name: cells.text(0).unwrap_or_default(),
                 code_bytes: cells.count(1, MAX_TILE_BYTES).unwrap_or_default(),
                 state_bytes: cells.count(2, MAX_TILE_BYTES).unwrap_or_default(),
+                shares_code: cells.int(3) == Some(1),
             })
         })
     }

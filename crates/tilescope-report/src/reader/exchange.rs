@@ -4,9 +4,9 @@ use super::Report;
 use super::tile_patterns::{ALL_IDS, TileRunSource};
 use crate::database::SelectQuery;
 use crate::error::ReportError;
-use crate::limits::{MAX_COUNT, MAX_TILE_BYTES};
+use crate::limits::{MAX_COUNT, MAX_TILE_BYTES, MAX_TILE_CYCLES};
 use crate::model::{ExchangeRoute, ExchangeTraffic, TileTraffic};
-use crate::units::{Bytes, ProgramId, Quantity, TileId, TileRange};
+use crate::units::{Bytes, Cycles, ProgramId, Quantity, TileId, TileRange};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
@@ -23,6 +23,14 @@ const EXCHANGE_TILES: TileRunSource<6> = TileRunSource {
         ("messages_out", MAX_TILE_BYTES.0),
         ("code_bytes", MAX_TILE_BYTES.0),
     ],
+};
+
+const EXCHANGE_CYCLES: TileRunSource<1> = TileRunSource {
+    owners: "exchange_cycles",
+    id: "exchange",
+    rows: "exchange_cycles",
+    rows_id: "exchange",
+    values: [("cycles", MAX_TILE_CYCLES.0)],
 };
 
 impl Report {
@@ -86,10 +94,11 @@ impl Report {
         programs: BTreeMap<u32, ProgramId>,
         ids: RangeInclusive<u32>,
     ) -> Result<Vec<ExchangeTraffic>, ReportError> {
-        let mut traffics = self.tile_runs(&EXCHANGE_TILES, ids, traffic)?;
+        let mut traffics = self.tile_runs(&EXCHANGE_TILES, ids.clone(), traffic)?;
+        let mut cycles = self.tile_runs(&EXCHANGE_CYCLES, ids, |[cycles]| Cycles(cycles))?;
         let exchange = |(id, program)| {
             let tiles = traffics.remove(&id).unwrap_or_default();
-            ExchangeTraffic { program, tiles }
+            ExchangeTraffic { program, tiles, cycles: cycles.remove(&id).unwrap_or_default() }
         };
         Ok(programs.into_iter().map(exchange).collect())
     }

@@ -22,6 +22,7 @@ mod index_cache;
 mod marks;
 mod memory;
 mod program;
+mod program_use;
 mod sidecar_files;
 mod step_row;
 mod target;
@@ -280,8 +281,10 @@ impl Report {
             vertex_types: self.vertex_types()?.as_ref().clone(),
             exchanges: self.exchanges()?,
             routes: self.routes()?,
+            control_code: self.control_code()?.unwrap_or_default(),
             data_flows: self.data_flows()?,
             variables: self.variables(&all)?.into_iter().map(|(_, variable)| variable).collect(),
+            variable_uses: self.variable_uses()?.unwrap_or_default(),
             tile_memory: self.tile_memory()?.as_ref().clone(),
             tile_categories: self.tile_categories()?.as_ref().clone(),
             liveness: self.liveness()?,

@@ -246,6 +246,40 @@ impl<'a> TraceLane<'a> {
         }
     }
 
+    /// Hands the steps at `positions` (see [`TraceLane::touching`]) to `visit`, each with what rows
+    /// would say of it; `None` in reports that have rows of steps. For those who go through a run
+    /// once: nothing stays decoded.
+    ///
+    /// # Errors
+    /// Parts of the file that cannot be read.
+    pub fn visit_each_step(
+        &self,
+        positions: Range<u64>,
+        mut visit: impl FnMut(LaneStep, Option<StepOnIpu>),
+    ) -> Result<(), ReportError> {
+        let LaneInfo { ipu, sub_lane, steps, .. } = self.info();
+        let end = positions.end.min(steps);
+        let mut position = positions.start;
+        while position < end {
+            let (number, stop) = (position / CHUNK_STEPS as u64, end_of_chunk(position).min(end));
+            let first = number * CHUNK_STEPS as u64;
+            let records = Arc::new(self.store.read_chunk(self.info, number)?);
+            let mut details = Vec::new();
+            if self.store.has_details() {
+                details = self.store.read_details(self.info, number, &records)?;
+            }
+            let chunk = Piece { first, items: records };
+            let skipped = place_in_piece(position, first);
+            let mut details = details.iter().skip(skipped);
+            for (at, record) in (position..).zip(self.part(&chunk, position..stop)?) {
+                let of_rows = details.next().map(|of| of.on_ipu(ipu, sub_lane, record));
+                visit(LaneStep::new(at, record), of_rows);
+            }
+            position = stop;
+        }
+        Ok(())
+    }
+
     /// The steps that touch `window`, the first `limit` of them.
     pub fn steps_in(&self, window: CycleRange, limit: usize) -> Result<Vec<LaneStep>, ReportError> {
         let touching = self.touching(window)?;

@@ -27,9 +27,11 @@ pub(super) fn write(rows: &RowWriter, compilation: &CompilationReport) -> WriteR
     let mut patterns = TilePatternWriter::new(rows, tiles_per_ipu, tiles);
     compute_sets(rows, compilation, &mut patterns)?;
     exchanges(rows, compilation, &mut patterns)?;
+    control_code(rows, compilation, &mut patterns)?;
     routes(rows, compilation)?;
     data_flows(rows, compilation)?;
     variables(rows, compilation, &mut patterns)?;
+    variable_uses(rows, compilation)?;
     memory(rows, compilation)?;
     for (id, step) in compilation.liveness.iter().enumerate() {
         let what = || format!("program of liveness step {id}");
@@ -211,7 +213,11 @@ fn compute_sets(
         let bytes =
             |value| checked_i64(value, MAX_TILE_BYTES, || format!("bytes of {}", vertex_type.name));
         let (code, state) = (bytes(vertex_type.code_bytes)?, bytes(vertex_type.state_bytes)?);
-        rows.insert("vertex_types", params![id as i64, vertex_type.name, code, state])?;
+        let shares_code = vertex_type.shares_code;
+        rows.insert(
+            "vertex_types",
+            params![id as i64, vertex_type.name, code, state, shares_code],
+        )?;
     }
     let mut groups = 0i64;
     for (id, set) in compilation.compute_sets.iter().enumerate() {
@@ -305,6 +311,37 @@ fn exchanges(
         };
         let place = patterns.place(&exchange.tiles, traffic, of)?;
         rows.insert("exchanges", params![id as i64, program, place.base_tile, place.pattern])?;
+        if !exchange.cycles.is_empty() {
+            let cycles = |&cycles: &Cycles| {
+                Ok([checked_i64(cycles, MAX_TILE_CYCLES, || format!("cycles of exchange {id}"))?])
+            };
+            let place = patterns.place(&exchange.cycles, cycles, of)?;
+            rows.insert("exchange_cycles", params![id as i64, place.base_tile, place.pattern])?;
+        }
+    }
+    Ok(())
+}
+
+fn control_code(
+    rows: &RowWriter,
+    compilation: &CompilationReport,
+    patterns: &mut TilePatternWriter,
+) -> WriteResult {
+    for code in &compilation.control_code {
+        let of = || format!("control code of program {}", code.program.0);
+        let program = resolve(code.program.0, compilation.programs.len(), of)?;
+        let bytes = |&bytes: &Bytes| Ok([checked_i64(bytes, MAX_TILE_BYTES, of)?]);
+        let place = patterns.place(&code.tiles, bytes, of)?;
+        rows.insert("control_code", params![program, place.base_tile, place.pattern])?;
+    }
+    Ok(())
+}
+
+fn variable_uses(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
+    for (id, VariableUse { variable, steps }) in compilation.variable_uses.iter().enumerate() {
+        let of = || format!("variable of use {id}");
+        let variable = resolve(variable.0, compilation.variables.len(), of)?;
+        rows.insert("variable_uses", params![id as i64, variable, steps.start, steps.end])?;
     }
     Ok(())
 }

@@ -70,6 +70,11 @@ impl OutlineSequence {
         }
     }
 
+    /// The place of the last work.
+    pub(super) fn last_place(&self) -> Option<usize> {
+        self.sequence.len().checked_sub(1)
+    }
+
     /// The leaves of the first work that is equal to the last one.
     pub(crate) fn body_of_last(&self) -> &[ProgramId] {
         self.sequence.last().map_or(&[], |last| &self.sequence[last.body].leaves)
@@ -218,6 +223,9 @@ impl OutlineFunctions {
         self.calls.insert(leaf, call);
         let works = self.groups(items).into_iter().filter_map(|group| group.work);
         for (ipu, place) in works {
+            if let Some(code) = tables.call_code.remove(&(ipu, place)) {
+                tables.control_code.insert(call, code);
+            }
             let sequence = &tables.outlines[&ipu].sequence;
             let own = &sequence[place];
             for (leaf, body) in own.leaves.iter().zip(&sequence[own.body].leaves) {

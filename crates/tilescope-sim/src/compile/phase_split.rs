@@ -74,8 +74,10 @@ fn cycles_gained(spec: &Spec, graph: &ModelGraph, block: BlockId, parts: u64) ->
     });
     let inputs = graph.with_role(TensorRole::Input).filter(|id| graph.tensor(*id).block == block);
     let handshake = system.stream_begin_cycles + system.stream_end_cycles;
-    let copies = inputs.map(|input| handshake + system.host_cycles(bytes(graph, input)));
-    let added = (parts - 1) * copies.sum::<Cycles>();
+    let copies: Vec<Cycles> = inputs.map(|input| system.host_cycles(bytes(graph, input))).collect();
+    let merged = if spec.options.merge_exchange { copies.len().min(1) } else { copies.len() };
+    let handshakes = merged as u64 * handshake;
+    let added = (parts - 1) * (handshakes + copies.into_iter().sum::<Cycles>());
     gained.sum::<f64>() - SAVED_FOR_ADDED.ratio() * added.as_f64()
 }
 

@@ -7,6 +7,7 @@ use crate::cost_constants::{
 };
 use crate::poplar::code_bytes;
 use crate::poplar::code_bytes::TileCodeBytes;
+use crate::poplar::tile_runs;
 use crate::poplar::work::{
     OperationWork, OperationWorkItem, VertexInstances, WorkPhase, WorkPhaseKind,
 };
@@ -92,6 +93,12 @@ pub(crate) struct ProgramTables {
     pub exchanges: Vec<ExchangeTraffic>,
     /// Who sends to whom, where that is known.
     pub routes: Vec<ExchangeRoute>,
+    /// Control code of each program, on the tiles that take part.
+    pub control_code: BTreeMap<ProgramId, TileRuns<Bytes>>,
+    /// Control code of calls of outlined code, by IPU and place of the work that they begin with.
+    pub(super) call_code: BTreeMap<(IpuId, usize), TileRuns<Bytes>>,
+    /// Syncs with other replicas, before data are exchanged with them.
+    pub replica_syncs: BTreeSet<ProgramId>,
     /// Liveness steps; bytes are filled in when memory is known.
     pub liveness: Vec<LivenessStep>,
     pub code: TileCodeBytes,
@@ -139,6 +146,9 @@ impl ProgramTables {
             vertex_types: Vec::new(),
             exchanges: Vec::new(),
             routes: Vec::new(),
+            control_code: BTreeMap::new(),
+            call_code: BTreeMap::new(),
+            replica_syncs: BTreeSet::new(),
             liveness: Vec::new(),
             code,
             vertex_type_ids: BTreeMap::new(),
@@ -264,8 +274,42 @@ impl ProgramTables {
         if let Some((phase, _)) = work.phases().first() {
             let (WorkPhaseKind::Exchange { cycles, .. } | WorkPhaseKind::Compute { cycles, .. }) =
                 &phase.kind;
-            self.step_code(ipu, cycles);
+            let bytes = CONTROL_BYTES_PER_STEP.bytes();
+            self.code_on(MemoryCategory::ControlCode, ipu, cycles, bytes);
+            let code = self.control_code_on(ipu, cycles, bytes);
+            let place = self.outline(ipu).last_place();
+            self.call_code.extend(code.zip(place).map(|(code, place)| ((ipu, place), code)));
         }
+    }
+
+    /// Adds control code of a program on the tiles of one IPU.
+    pub(crate) fn program_code<T: Clone + PartialEq>(
+        &mut self,
+        program: ProgramId,
+        ipu: IpuId,
+        tiles: &TileRuns<T>,
+        bytes: Bytes,
+    ) {
+        self.code_on(MemoryCategory::ControlCode, ipu, tiles, bytes);
+        let more = self.control_code_on(ipu, tiles, bytes);
+        let known = self.control_code.remove(&program);
+        let code = match (known, more) {
+            (Some(known), Some(more)) => Some(tile_runs::add_per_tile(&known, &more)),
+            (known, more) => known.or(more),
+        };
+        self.control_code.extend(code.map(|code| (program, code)));
+    }
+
+    /// Bytes on each tile that `tiles` names on an IPU; nothing where no code is generated, or where
+    /// it is that of an equal work.
+    fn control_code_on<T: Clone + PartialEq>(
+        &self,
+        ipu: IpuId,
+        tiles: &TileRuns<T>,
+        bytes: Bytes,
+    ) -> Option<TileRuns<Bytes>> {
+        let is_generated = self.kind == TargetKind::Ipu && !self.shared_code && !tiles.is_empty();
+        is_generated.then(|| tiles.map(|_| bytes).shifted(self.tiles_before(ipu)))
     }
 
     /// Accounts for code or state of a program on one tile, unless it shares another's.
@@ -357,7 +401,7 @@ impl ProgramTables {
                 let execute = self.push_leaf(ProgramNode { name, compute_set: Some(set), ..base });
                 self.leaves.push(execute);
                 self.costs.insert(execute, compute_cost(ipu, cycles));
-                self.step_code(ipu, cycles);
+                self.program_code(execute, ipu, cycles, CONTROL_BYTES_PER_STEP.bytes());
                 vec![FragmentItem::Leaf(execute)]
             }
         }
@@ -383,7 +427,7 @@ impl ProgramTables {
         let id = self.push_leaf(program);
         self.costs.insert(id, cost);
         if code != OutlineReuse::ContinuedCall {
-            self.step_code(cost.ipu, tiles);
+            self.program_code(id, cost.ipu, tiles, CONTROL_BYTES_PER_STEP.bytes());
         }
         id
     }
@@ -407,12 +451,15 @@ impl ProgramTables {
         cycles: &TileRuns<Cycles>,
     ) {
         let kind = self.kind;
-        self.step_code(ipu, cycles);
+        self.program_code(program, ipu, cycles, CONTROL_BYTES_PER_STEP.bytes());
         let tiles = traffic.map(|tile| TileTraffic {
             code_bytes: code_bytes::exchange_code_bytes(tile, kind),
             ..*tile
         });
         self.traffic(program, ipu, tiles, MemoryCategory::InternalExchangeCode);
+        if let Some(exchange) = self.exchanges.last_mut() {
+            exchange.cycles = cycles.shifted(ipu.0 * self.tiles_per_ipu);
+        }
     }
 
     /// Records the traffic of a program and its code on the tiles of one IPU.
@@ -429,12 +476,7 @@ impl ProgramTables {
                 self.add_code_unless_shared(category, tile_number, tile.code_bytes);
             }
         }
-        self.exchanges.push(ExchangeTraffic { program, tiles });
-    }
-
-    /// Control code of one step on the tiles that take part.
-    fn step_code<T>(&mut self, ipu: IpuId, tiles: &TileRuns<T>) {
-        self.code_on(MemoryCategory::ControlCode, ipu, tiles, CONTROL_BYTES_PER_STEP.bytes());
+        self.exchanges.push(ExchangeTraffic { program, tiles, cycles: TileRuns::empty() });
     }
 
     fn compute_set(
@@ -498,6 +540,8 @@ impl ProgramTables {
         self.vertex_types.push(VertexTypeInfo {
             name: vertex.vertex_type.clone(),
             code_bytes: code_bytes::vertex_code_bytes(&vertex.vertex_type, self.kind),
+            // All copy vertices of a tile run the same code.
+            shares_code: code_bytes::is_copy_vertex(&vertex.vertex_type),
             state_bytes: code_bytes::vertex_state_bytes(vertex.edges),
         });
         self.vertex_type_ids.insert(vertex.vertex_type.clone(), id);

@@ -2,15 +2,17 @@
 
 use super::ProgramPrologue;
 use super::fragments::{ProgramBuilder, StageFragment, UnplacedVariable, pass_name};
+use super::host_copies::{HostStreamCopy, stream_copy};
+use super::host_exchange::{HostExchange, host_exchanges};
 use super::outline::OutlineFunctions;
 use super::program_tables::FragmentItem;
-use super::transfers::{HostStreamCopy, StageCopyGroup, stream_copy};
+use super::transfers::StageCopyGroup;
 use crate::operators::LoweringError;
 use crate::poplar::exchange;
 use crate::poplar::work::{MemoryConstraint, OperationWork, OperationWorkItem, WorkPhase};
 use crate::popops::elementwise;
-use crate::schedule::{ExecutionSchedule, ScheduleSlot, WeightUpdateTiming};
-use crate::spec::DataLoaderMode;
+use crate::schedule::{ExecutionSchedule, ScheduleSlot, SyncGroups, WeightUpdateTiming};
+use crate::spec::{DataLoaderMode, Spec};
 use crate::targets::WORKERS;
 use std::collections::BTreeMap;
 use tilescope_report::units::{Bytes, Cycles, IpuId, ProgramId, TileId, TileRange, TileRuns};
@@ -110,7 +112,7 @@ fn host_call_syncs(builder: &mut ProgramBuilder) -> BTreeMap<HostCallPart, Progr
         (HostCallPart::Loader, has_loader),
         (HostCallPart::Framework, host.seconds_per_framework_call > 0.0),
         (HostCallPart::Launch, host.seconds_per_launch > 0.0),
-        (HostCallPart::Results, host.seconds_per_return > 0.0),
+        (HostCallPart::Results, host.seconds_per_return > 0.0 || replicas_may_differ(builder.spec)),
     ];
     let waited_for = parts.into_iter().filter(|(_, takes_time)| *takes_time);
     let sync = |(part, _): (HostCallPart, bool)| {
@@ -119,10 +121,22 @@ fn host_call_syncs(builder: &mut ProgramBuilder) -> BTreeMap<HostCallPart, Progr
     waited_for.map(sync).collect()
 }
 
+/// Whether one replica can be done before another: their hosts are not as fast, or are waited for by
+/// each of them alone.
+fn replicas_may_differ(spec: &Spec) -> bool {
+    let options = &spec.options;
+    options.replication_factor > 1
+        && (options.host.slower_instances > 0 || options.sync_replicas_independently)
+}
+
 /// Rows of a field for several IPUs are one copy, with one sync before it.
 fn share_sync(copies: &mut [HostStreamCopy]) {
-    if let Some((first, others)) = copies.split_first_mut() {
-        others.iter_mut().for_each(|copy| copy.programs[0] = first.programs[0]);
+    let mut syncs: BTreeMap<String, ProgramId> = BTreeMap::new();
+    for copy in copies {
+        if let Some(tensor) = &copy.tensor {
+            let sync = syncs.entry(tensor.name.clone()).or_insert(copy.programs[0]);
+            copy.programs[0] = *sync;
+        }
     }
 }
 
@@ -195,6 +209,7 @@ fn set_seed(builder: &mut ProgramBuilder, ipu: IpuId) -> Vec<FragmentItem> {
 struct ProgramTree<'a, 'b> {
     builder: &'a mut ProgramBuilder<'b>,
     schedule: &'a ExecutionSchedule,
+    sync_groups: SyncGroups,
     parts: &'a ProgramParts,
     outline: OutlineFunctions,
     /// The function of each fragment.
@@ -208,7 +223,10 @@ impl<'a, 'b> ProgramTree<'a, 'b> {
         parts: &'a ProgramParts,
     ) -> Self {
         let outline = OutlineFunctions::new(&mut builder.tables, &parts.sequences());
-        let mut tree = Self { builder, schedule, parts, outline, functions: Vec::new() };
+        let (pattern, ipus) = (builder.spec.options.sync_pattern, builder.spec.target.ipus);
+        let sync_groups = SyncGroups::new(pattern, ipus);
+        let mut tree =
+            Self { builder, schedule, sync_groups, parts, outline, functions: Vec::new() };
         for fragment in &parts.fragments {
             let function = tree.fragment(fragment);
             tree.functions.push(function);
@@ -287,10 +305,12 @@ impl<'a, 'b> ProgramTree<'a, 'b> {
             copies.iter().filter(move |copy| works(copy.stage, TrainingPass::Forward))
         };
         let mut children = Vec::new();
-        for copy in working(&parts.host_inputs) {
-            let fresh = copy.programs.into_iter().filter(|program| !children.contains(program));
-            children.extend(fresh.collect::<Vec<_>>());
-            children.extend(self.nodes(&copy.tile_items));
+        let merge = self.builder.spec.options.merge_exchange;
+        for group in host_exchanges(working(&parts.host_inputs), merge) {
+            children.extend(self.host_steps(&group));
+            for copy in group.iter().flat_map(HostExchange::copies) {
+                children.extend(self.nodes(&copy.tile_items));
+            }
         }
         for turn in &slot.turns {
             let mut passes = vec![turn.pass];
@@ -307,8 +327,12 @@ impl<'a, 'b> ProgramTree<'a, 'b> {
         }
         for copy in working(&parts.host_outputs) {
             children.extend(self.nodes(&copy.sum_items));
-            children.extend(self.nodes(&copy.tile_items));
-            children.extend(copy.programs);
+        }
+        for group in host_exchanges(working(&parts.host_outputs), merge) {
+            for copy in group.iter().flat_map(HostExchange::copies) {
+                children.extend(self.nodes(&copy.tile_items));
+            }
+            children.extend(self.host_steps(&group));
         }
         if slot.stage_copies_follow {
             for copy in &parts.link_copies {
@@ -320,6 +344,21 @@ impl<'a, 'b> ProgramTree<'a, 'b> {
             }
         }
         self.builder.tables.group(ProgramKind::Sequence, "", children)
+    }
+
+    /// The syncs and steps of exchanges with the host that happen together: a sync for each part of
+    /// GS2 that they are of.
+    fn host_steps(&self, group: &[HostExchange]) -> Vec<ProgramId> {
+        let mut steps = Vec::new();
+        let mut synced: Vec<IpuId> = Vec::new();
+        for exchange in group {
+            if !synced.contains(&exchange.ipu()) {
+                synced.extend(self.sync_groups.host_sync_group(exchange.ipu()));
+                steps.push(exchange.sync());
+            }
+            steps.extend(exchange.steps());
+        }
+        steps
     }
 
     /// A call of the function of a fragment.

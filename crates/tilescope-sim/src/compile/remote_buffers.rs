@@ -337,7 +337,7 @@ impl ProgramBuilder<'_> {
         }
         for tensor in weights {
             let tensor_buffer = TensorBuffer { tensor, ipu, part: TensorBufferKind::Original };
-            self.lifetimes.extend_to(tensor_buffer, end.saturating_sub(1)..end);
+            self.lifetimes.keep_over(tensor_buffer, end.saturating_sub(1)..end);
             self.note_free(items, &[BufferKey::Tensor(tensor_buffer)]);
         }
     }

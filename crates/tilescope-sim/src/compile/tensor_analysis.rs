@@ -360,12 +360,28 @@ fn alias_roots(graph: &ModelGraph, placement: &StagePlacement, readers: &[usize]
 #[derive(Debug, Default)]
 pub(crate) struct BufferLifetimes {
     spans: BTreeMap<TensorBuffer, Range<u32>>,
+    uses: BTreeMap<TensorBuffer, Vec<Range<u32>>>,
     places: BTreeMap<TensorBuffer, MemoryConstraint>,
 }
 
 impl BufferLifetimes {
-    /// Extends the life of `tensor_buffer` to cover `steps`.
+    /// Extends the life of `tensor_buffer` to cover `steps`, whose programs use it.
     pub(crate) fn extend_to(&mut self, tensor_buffer: TensorBuffer, steps: Range<u32>) {
+        if !steps.is_empty() {
+            let uses = self.uses.entry(tensor_buffer).or_default();
+            match uses
+                .last_mut()
+                .filter(|last| last.start <= steps.start && steps.start <= last.end)
+            {
+                Some(last) => last.end = last.end.max(steps.end),
+                None => uses.push(steps.clone()),
+            }
+        }
+        self.keep_over(tensor_buffer, steps);
+    }
+
+    /// Extends the life of `tensor_buffer` to cover `steps`, whose programs leave it alone.
+    pub(crate) fn keep_over(&mut self, tensor_buffer: TensorBuffer, steps: Range<u32>) {
         let span = self.spans.entry(tensor_buffer).or_insert_with(|| steps.clone());
         *span = span.start.min(steps.start)..span.end.max(steps.end);
     }
@@ -376,6 +392,20 @@ impl BufferLifetimes {
             let known = self.places.entry(tensor_buffer).or_default();
             *known = place.max(*known);
         }
+    }
+
+    /// Steps whose programs use a buffer: in order, and apart from each other.
+    pub(super) fn uses(&self, tensor_buffer: TensorBuffer) -> Vec<Range<u32>> {
+        let mut uses = self.uses.get(&tensor_buffer).cloned().unwrap_or_default();
+        uses.sort_by_key(|steps| steps.start);
+        let mut joined: Vec<Range<u32>> = Vec::new();
+        for steps in uses {
+            match joined.last_mut().filter(|last| steps.start <= last.end) {
+                Some(last) => last.end = last.end.max(steps.end),
+                None => joined.push(steps),
+            }
+        }
+        joined
     }
 
     /// All buffers with their lives and places, in order.

@@ -1,47 +1,19 @@
-//! Copies between the host and an IPU, and between stages.
+//! Copies between stages.
 
-use super::data_flow::{BufferKey, first_leaf, last_leaf};
-use super::fragments::{ProgramBuilder, UnplacedVariable};
+use super::data_flow::{first_leaf, last_leaf};
+use super::fragments::ProgramBuilder;
 use super::program_tables::{FragmentItem, ProgramTables};
-use super::streamed_tensors::{StreamedTensor, is_floating};
 use super::tensor_analysis::{StageBoundary, TensorBuffer, TensorBufferKind};
 use crate::poplar::code_bytes;
 use crate::poplar::exchange::send_instructions;
-use crate::poplar::work::{MemoryConstraint, OperationWork, OperationWorkItem, WorkPhase};
-use crate::popops::elementwise;
-use crate::popops::elementwise::BinaryOpType;
+use crate::poplar::work::{OperationWork, OperationWorkItem};
 use crate::popops::relayout;
 use crate::poputil::tensor_layout::{LOAD_BYTES, linear_mapping};
 use crate::schedule::StageCopyTiming;
-use crate::shape::{TensorId, TensorRole};
-use crate::spec::{DataLoaderMode, OutputMode};
 use tilescope_report::units::{Bytes, Elements, IpuId, ProgramId, TileId, TileRuns};
 use tilescope_report::{
     ExchangeRoute, MemoryCategory, ProgramKind, ProgramNode, TileTraffic, TrainingPass,
 };
-
-/// A copy between the host and one IPU.
-#[derive(Clone, Debug)]
-pub struct HostStreamCopy {
-    /// Stage on that IPU.
-    pub stage: usize,
-    /// IPU of the replica.
-    pub ipu: IpuId,
-    /// The sync before it, and its three steps.
-    pub programs: [ProgramId; 4],
-    /// Bytes to the IPU.
-    pub bytes_in: Bytes,
-    /// Bytes from the IPU.
-    pub bytes_out: Bytes,
-    /// Tiles that take part.
-    pub active_tiles: u32,
-    /// What it brings or sends for each micro-batch; none for copies that control the run.
-    pub tensor: Option<StreamedTensor>,
-    /// What the compute tiles do with it: behind a copy from the host, before one to the host.
-    pub tile_items: Vec<FragmentItem>,
-    /// Adds a result to the sum that is sent at the end.
-    pub sum_items: Vec<FragmentItem>,
-}
 
 /// Bytes that one IPU sends another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,186 +41,6 @@ pub struct StageCopyGroup {
 }
 
 impl ProgramBuilder<'_> {
-    /// The copies from the host that feed a stage.
-    pub(crate) fn host_inputs(&mut self, stage: usize) -> Vec<HostStreamCopy> {
-        let graph = self.graph;
-        if self.spec.options.host.loader == DataLoaderMode::Synthetic {
-            return Vec::new();
-        }
-        let inputs: Vec<TensorId> = graph
-            .with_role(TensorRole::Input)
-            .filter(|tensor| self.placement.runs(stage, graph.tensor(*tensor).block))
-            .collect();
-        inputs.into_iter().map(|tensor| self.host_input(tensor, stage)).collect()
-    }
-
-    /// The copies to the host of what a stage makes.
-    pub(crate) fn host_outputs(&mut self, stage: usize) -> Vec<HostStreamCopy> {
-        let graph = self.graph;
-        if self.spec.options.host.loader == DataLoaderMode::Synthetic {
-            return Vec::new();
-        }
-        let outputs: Vec<TensorId> = graph
-            .outputs
-            .iter()
-            .copied()
-            .filter(|tensor| self.is_returned(*tensor))
-            .filter(|tensor| self.placement.stage(graph.tensor(*tensor).block) == stage)
-            .collect();
-        outputs.into_iter().map(|tensor| self.host_output(tensor, stage)).collect()
-    }
-
-    fn host_input(&mut self, tensor: TensorId, stage: usize) -> HostStreamCopy {
-        let ipu = self.ipu(stage);
-        let (wire, own) =
-            (self.input_element_type(tensor), self.lowering.tensor_type(tensor).dtype);
-        let elements = self.lowering.layout_or_linear(tensor).elements;
-        let landed = elements.map(|count| *count * wire.bytes());
-        let io_tiles = self.spec.options.num_io_tiles;
-        let mapping =
-            (io_tiles > 0).then(|| io_mapping(self.lowering.tiles, io_tiles, landed.total()));
-        let first = self.tables.next_step();
-        let arriving = mapping.as_ref().unwrap_or(&landed);
-        let mut copy = stream_copy(&mut self.tables, "copyFromHost", stage, ipu, arriving, true);
-        copy.tensor = self.streamed(tensor, wire);
-        let name = self.graph.tensor(tensor).name.clone();
-        if let Some(mapping) = &mapping {
-            copy.tile_items.extend(self.inter_tileset_copy(&name, ipu, mapping, &landed));
-            self.keep_buffer(&name, ipu, mapping, None);
-        }
-        let mut phases: Vec<WorkPhase> = Vec::new();
-        if wire != own {
-            phases.push(elementwise::cast("Cast", wire, own, &elements));
-        }
-        if self.spec.options.normalise_on_ipu && is_floating(own) {
-            for (part, operation) in
-                [("mean", BinaryOpType::Subtract), ("scale", BinaryOpType::Multiply)]
-            {
-                let name = format!("normalise/{part}");
-                phases.push(elementwise::scalar_in_place(&name, operation, own, &elements));
-            }
-        }
-        let work = OperationWork {
-            items: phases.into_iter().map(OperationWorkItem::Phase).collect(),
-            temporaries: Vec::new(),
-        };
-        copy.tile_items.extend(self.tables.work(None, &name, ipu, &work).items);
-        let end = self.tables.next_step();
-        if wire != own {
-            self.keep_buffer(&name, ipu, &landed, Some(first..end));
-        }
-        let tensor_buffer = self.tensors.buffer(tensor, stage, ipu, TrainingPass::Forward);
-        self.lifetimes.extend_to(tensor_buffer, first..end);
-        let host = BufferKey::HostInput { tensor, stage };
-        self.note_host_input(&copy, host, BufferKey::Tensor(tensor_buffer));
-        copy
-    }
-
-    /// Notes what a copy from the host brings: to the I/O tiles, where there are some, and from
-    /// there to the compute tiles.
-    fn note_host_input(&mut self, copy: &HostStreamCopy, host: BufferKey, tensor: BufferKey) {
-        let [_, _, mid, end] = copy.programs;
-        match host {
-            BufferKey::HostInput { tensor: id, stage } if self.spec.options.num_io_tiles > 0 => {
-                let io = BufferKey::IoTiles { tensor: id, stage };
-                self.note_flow_between(mid, end, &[host], &[io]);
-                self.note_flow(&copy.tile_items, &[io], &[tensor]);
-            }
-            _ => {
-                let last = last_leaf(&copy.tile_items).unwrap_or(end);
-                self.note_flow_between(mid, last, &[host], &[tensor]);
-            }
-        }
-    }
-
-    fn host_output(&mut self, tensor: TensorId, stage: usize) -> HostStreamCopy {
-        let ipu = self.ipu(stage);
-        let (wire, own) =
-            (self.output_element_type(tensor), self.lowering.tensor_type(tensor).dtype);
-        let elements = self.lowering.layout_or_linear(tensor).elements;
-        let bytes = elements.map(|count| *count * wire.bytes());
-        let name = self.graph.tensor(tensor).name.clone();
-        let first = self.tables.next_step();
-        let tensor_buffer = self.tensors.buffer(tensor, stage, ipu, TrainingPass::Forward);
-        let made = BufferKey::Tensor(tensor_buffer);
-        let sum = self.sum_of_outputs(tensor, ipu, made);
-        let io_tiles = self.spec.options.num_io_tiles;
-        let mut on_tiles = Vec::new();
-        if wire != own {
-            let phase = elementwise::cast("Cast", own, wire, &elements);
-            let items = vec![OperationWorkItem::Phase(phase)];
-            let work = OperationWork { items, temporaries: Vec::new() };
-            on_tiles = self.tables.work(None, &name, ipu, &work).items;
-            self.keep_buffer(&format!("{name}/cast"), ipu, &bytes, None);
-        }
-        let mut leaving = bytes.clone();
-        if io_tiles > 0 {
-            leaving = io_mapping(self.lowering.tiles, io_tiles, bytes.total());
-            on_tiles.extend(self.inter_tileset_copy(&name, ipu, &bytes, &leaving));
-            self.keep_buffer(&name, ipu, &leaving, None);
-        }
-        let name = format!("{name}/copyToHost");
-        let mut copy = stream_copy(&mut self.tables, &name, stage, ipu, &leaving, false);
-        copy.tensor = self.streamed(tensor, wire);
-        let sent = if sum.is_empty() { made } else { BufferKey::OutputSum { tensor, ipu } };
-        let [_, _, mid, end] = copy.programs;
-        let host = BufferKey::HostOutput { tensor, stage };
-        if io_tiles > 0 {
-            let io = BufferKey::IoTiles { tensor, stage };
-            self.note_flow(&on_tiles, &[sent], &[io]);
-            self.note_flow_between(mid, end, &[io], &[host]);
-        } else {
-            let start = first_leaf(&on_tiles).unwrap_or(mid);
-            self.note_flow_between(start, end, &[sent], &[host]);
-        }
-        (copy.tile_items, copy.sum_items) = (on_tiles, sum);
-        self.lifetimes.extend_to(tensor_buffer, first..self.tables.next_step());
-        copy
-    }
-
-    /// Adds a result to its sum on the IPU, where only sums are sent.
-    fn sum_of_outputs(
-        &mut self,
-        tensor: TensorId,
-        ipu: IpuId,
-        made: BufferKey,
-    ) -> Vec<FragmentItem> {
-        if self.spec.output_mode() != OutputMode::Sum {
-            return Vec::new();
-        }
-        let name = self.graph.tensor(tensor).name.clone();
-        let dtype = self.lowering.tensor_type(tensor).dtype;
-        let elements = self.lowering.layout_or_linear(tensor).elements;
-        let phase = elementwise::binary_in_place("sum/Add", BinaryOpType::Add, dtype, &elements);
-        let work =
-            OperationWork { items: vec![OperationWorkItem::Phase(phase)], temporaries: Vec::new() };
-        let bytes = self.bytes(tensor);
-        self.keep_buffer(&format!("{name}/sum"), ipu, &bytes, None);
-        let items = self.tables.work(None, &name, ipu, &work).items;
-        let sum = BufferKey::OutputSum { tensor, ipu };
-        self.note_flow(&items, &[made, sum], &[sum]);
-        items
-    }
-
-    /// A buffer that belongs to a copy, live for some steps or always.
-    fn keep_buffer(
-        &mut self,
-        name: &str,
-        ipu: IpuId,
-        bytes: &TileRuns<Bytes>,
-        lifetime: Option<std::ops::Range<u32>>,
-    ) {
-        self.unplaced_variables.push(UnplacedVariable {
-            name: format!("{name}/buffer"),
-            category: MemoryCategory::Variable,
-            operation: None,
-            shape: String::new(),
-            lifetime,
-            place: MemoryConstraint::Any,
-            bytes: bytes.shifted(self.offset(ipu)),
-        });
-    }
-
     /// Copies between stages, grouped as the schedule makes them.
     pub(crate) fn link_copies(&mut self) -> Vec<StageCopyGroup> {
         let boundaries: Vec<StageBoundary> = self.tensors.boundaries().copied().collect();
@@ -379,7 +171,7 @@ impl ProgramBuilder<'_> {
     fn extend_boundary_lifetimes(&mut self, boundary: &StageBoundary, steps: std::ops::Range<u32>) {
         let [sent, received] = self.boundary_buffers(boundary);
         self.lifetimes.extend_to(sent, steps);
-        self.lifetimes.extend_to(received, 0..u32::MAX);
+        self.lifetimes.keep_over(received, 0..u32::MAX);
     }
 
     /// Where a copy between stages takes a tensor from, and where it brings it.
@@ -423,46 +215,4 @@ pub(crate) fn io_mapping(compute_tiles: u32, io_tiles: u32, total: Bytes) -> Til
 /// A sync of all IPUs, and with the host where a stream copy follows.
 pub(crate) fn external_sync(tables: &mut ProgramTables) -> ProgramId {
     tables.program(ProgramNode::new(ProgramKind::Sync, "External"))
-}
-
-/// Adds the sync and the three steps of a copy between the host and one IPU.
-pub(crate) fn stream_copy(
-    tables: &mut ProgramTables,
-    name: &str,
-    stage: usize,
-    ipu: IpuId,
-    bytes: &TileRuns<Bytes>,
-    to_ipu: bool,
-) -> HostStreamCopy {
-    let sync = external_sync(tables);
-    let mut step =
-        |kind| tables.push_leaf(ProgramNode { ipu: Some(ipu), ..ProgramNode::new(kind, name) });
-    let programs = [
-        sync,
-        step(ProgramKind::StreamCopyBegin),
-        step(ProgramKind::StreamCopyMid),
-        step(ProgramKind::StreamCopyEnd),
-    ];
-    let kind = tables.kind;
-    let tiles = bytes.map(|bytes| {
-        let (bytes_in, bytes_out) =
-            if to_ipu { (*bytes, Bytes::ZERO) } else { (Bytes::ZERO, *bytes) };
-        // What comes from the host was sent by no tile, what goes there is received by none.
-        let mut tile = TileTraffic { bytes_in, bytes_out, ..TileTraffic::default() };
-        tile.code_bytes = code_bytes::host_code_bytes(&tile, kind);
-        tile
-    });
-    tables.traffic(programs[2], ipu, tiles, MemoryCategory::HostExchangeCode);
-    let total = bytes.total();
-    HostStreamCopy {
-        stage,
-        ipu,
-        programs,
-        bytes_in: if to_ipu { total } else { Bytes::ZERO },
-        bytes_out: if to_ipu { Bytes::ZERO } else { total },
-        active_tiles: bytes.tile_count(),
-        tensor: None,
-        tile_items: Vec::new(),
-        sum_items: Vec::new(),
-    }
 }

@@ -10,13 +10,15 @@ use crate::shape::{TensorId, TensorRole};
 use crate::targets::Chip;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use tilescope_report::units::{Bytes, IpuId, TileId, TileRuns};
-use tilescope_report::{MemoryCategory, TrainingPass, Variable};
+use tilescope_report::units::{Bytes, IpuId, TileId, TileRuns, VariableId};
+use tilescope_report::{MemoryCategory, TrainingPass, Variable, VariableUse};
 
 /// The variables of a program and where they lie.
 pub(crate) struct PlacedVariables {
     /// Variables of the report.
     pub variables: Vec<Variable>,
+    /// Which steps use those of them that are tensors.
+    pub uses: Vec<VariableUse>,
     /// Sums and owners per tile.
     pub allocation: TileMemoryAllocation,
 }
@@ -43,7 +45,7 @@ pub(crate) fn place_variables(
     let mut allocation = allocate::allocate(chip, &requests, tiles);
     fill_liveness(builder, &wanted);
     let placements = std::mem::take(&mut allocation.placements);
-    let variables = wanted
+    let variables: Vec<Variable> = wanted
         .into_iter()
         .zip(placements)
         .map(|(variable, tiles)| Variable {
@@ -55,7 +57,22 @@ pub(crate) fn place_variables(
             tiles,
         })
         .collect();
-    PlacedVariables { variables, allocation }
+    PlacedVariables { uses: tensor_uses(builder, &variables), variables, allocation }
+}
+
+/// Which steps use each tensor; tensors come first among the variables. One that is in use from its
+/// first step to its last is not listed.
+fn tensor_uses(builder: &ProgramBuilder, variables: &[Variable]) -> Vec<VariableUse> {
+    let mut found = Vec::new();
+    for (index, (tensor_buffer, ..)) in builder.lifetimes.iter().enumerate() {
+        let uses = builder.lifetimes.uses(tensor_buffer);
+        if variables[index].lifetime.as_slice() == uses {
+            continue;
+        }
+        let variable = VariableId::from_index(index);
+        found.extend(uses.into_iter().map(|steps| VariableUse { variable, steps }));
+    }
+    found
 }
 
 /// Tensors of the graph: kept ones on their IPU always, others while they are in use.

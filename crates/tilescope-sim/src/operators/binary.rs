@@ -122,11 +122,8 @@ impl BinaryOp {
         let axes = repeated_axes(&ty.shape, lowering.tensor_type(smaller));
         let rows = TensorRows::new(ty, layout.clone(), &axes);
         let name = format!("Op/{}", self.0.title());
-        let apply = if in_place && !self.0.is_predicate() {
-            TensorRows::apply_broadcast
-        } else {
-            TensorRows::apply_broadcast_apart
-        };
+        let apply =
+            if in_place { TensorRows::apply_broadcast } else { TensorRows::apply_broadcast_apart };
         apply(&rows, &lowering.machine, work, &name, self.0, &values);
     }
 }
@@ -175,8 +172,9 @@ impl Operator for BinaryOp {
         node: &NodeOperands,
     ) -> Result<LoweredOperation, LoweringError> {
         let [a, b] = [0, 1].map(|input| lowering.tensor_type(node.inputs[input]).clone());
-        let shape = &lowering.tensor_type(node.outputs[0]).shape;
-        let whole = TensorInfo::new(shape.clone(), a.dtype);
+        let output = lowering.tensor_type(node.outputs[0]);
+        let whole = TensorInfo::new(&output.shape[..], a.dtype);
+        let same_type = output.dtype == a.dtype;
         let name = format!("Op/{}", self.0.title());
         let mut work = OperationWork::default();
         let layout = match (a.shape == whole.shape, b.shape == whole.shape) {
@@ -184,8 +182,7 @@ impl Operator for BinaryOp {
                 let layout = lowering.layout_or_linear(node.inputs[0]);
                 work = lowering.relayout_tensor(node.inputs[1], &layout, &name);
                 // What outlives the program cannot be overwritten.
-                let in_place = lowering.role(node.inputs[0]) == TensorRole::Activation
-                    && !self.0.is_predicate();
+                let in_place = lowering.role(node.inputs[0]) == TensorRole::Activation && same_type;
                 let phase =
                     if in_place { elementwise::binary_in_place } else { elementwise::binary };
                 work.push(phase(&name, self.0, a.dtype, &layout.elements));
@@ -194,7 +191,7 @@ impl Operator for BinaryOp {
             (true, false) => {
                 let layout = lowering.layout_or_linear(node.inputs[0]);
                 let larger = (&whole, &layout);
-                self.lower_repeated(lowering, &mut work, larger, node.inputs[1], true);
+                self.lower_repeated(lowering, &mut work, larger, node.inputs[1], same_type);
                 layout
             }
             (false, true) if self.0.is_commutative() => {
@@ -218,7 +215,7 @@ impl Operator for BinaryOp {
                 if full {
                     work.push(elementwise::binary(&name, self.0, a.dtype, &layout.elements));
                 } else {
-                    self.lower_repeated(lowering, &mut work, larger, node.inputs[1], true);
+                    self.lower_repeated(lowering, &mut work, larger, node.inputs[1], same_type);
                 }
                 layout
             }

@@ -61,6 +61,9 @@ pub(crate) fn vertex_code_bytes(vertex_type: &str, kind: TargetKind) -> Bytes {
     if kind == TargetKind::IpuModel {
         return Bytes::ZERO;
     }
+    if is_copy_vertex(vertex_type) {
+        return COPY_CODE_BYTES.bytes();
+    }
     let listed = VERTEX_CODE.iter().find(|(start, _)| vertex_type.starts_with(start));
     listed.map_or_else(|| OTHER_VERTEX_CODE_BYTES.bytes(), |(_, bytes)| *bytes)
 }

@@ -1,13 +1,16 @@
 //! Copies of a run: with the host, beside compute where I/O tiles do them, and between IPUs.
 
+use super::clocks::{self, SyncReach, TileGroup};
+use super::host::HostTimeline;
 use super::{ProgramRunner, RunPosition, StepSink, cycles_of};
 use crate::compile::{
-    CompiledProgram, HostStreamCopy, InterIpuFlow, LeafProgramCost, StageCopyGroup,
+    CompiledProgram, HostExchange, HostStreamCopy, InterIpuFlow, LeafProgramCost, StageCopyGroup,
+    host_exchanges, whole_ipu_cost,
 };
 use crate::spec::OverlapIo;
 use crate::targets::IpuLink;
 use std::collections::BTreeMap;
-use tilescope_report::units::{Bytes, Cycles, IpuId, ProgramId};
+use tilescope_report::units::{Bytes, Cycles, IpuId, ProgramId, StepId};
 use tilescope_report::{HostCallPart, MarkKind};
 
 impl<'a, S: StepSink> ProgramRunner<'a, S> {
@@ -20,15 +23,38 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
     ) -> Result<(), S::Error> {
         let tiles = self.compiled.compilation.target.tiles_per_ipu;
         let cycles = self.compiled.system.external_sync_cycles + extra;
-        let waits = self.clocks.sync_ipus(ipus, cycles, tiles);
+        let waits = self.clocks.sync(ipus, (TileGroup::Compute, tiles), cycles, SyncReach::Replica);
         self.emit(program, waits)
+    }
+
+    /// A sync with the host or streaming memory, of all replicas unless each does so by itself.
+    pub(super) fn host_sync(&mut self, program: ProgramId, ipus: &[IpuId]) -> Result<(), S::Error> {
+        let tiles = self.compiled.compilation.target.tiles_per_ipu;
+        let (cycles, reach) = (self.compiled.system.external_sync_cycles, self.host_reach());
+        let waits = self.clocks.sync(ipus, (TileGroup::Compute, tiles), cycles, reach);
+        self.emit(program, waits)
+    }
+
+    fn host_reach(&self) -> SyncReach {
+        match self.spec.options.sync_replicas_independently {
+            true => SyncReach::Replica,
+            false => SyncReach::AllReplicas,
+        }
     }
 
     /// A sync of the I/O tiles of some IPUs, while their compute tiles work.
     fn external_io_sync(&mut self, program: ProgramId, ipus: &[IpuId]) -> Result<(), S::Error> {
         let tiles = self.compiled.compilation.target.io_tiles_per_ipu;
-        let cycles = self.compiled.system.external_sync_cycles;
-        let waits = self.clocks.sync_io_tiles(ipus, cycles, tiles);
+        let (cycles, reach) = (self.compiled.system.external_sync_cycles, self.host_reach());
+        let waits = self.clocks.sync(ipus, (TileGroup::Io, tiles), cycles, reach);
+        self.emit(program, waits)
+    }
+
+    /// A sync of an IPU with those at its place in the other replicas, before they exchange data.
+    pub(super) fn replica_sync(&mut self, program: ProgramId) -> Result<(), S::Error> {
+        let cost = *self.costs.cost_of(program);
+        let tiles = (TileGroup::Compute, cost.active_tiles);
+        let waits = self.clocks.sync(&[cost.ipu], tiles, cost.cycles, SyncReach::AllReplicas);
         self.emit(program, waits)
     }
 
@@ -38,27 +64,44 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         let clock = self.spec.target.chip.clock;
         let framework = cycles_of(host.seconds_per_framework_call, clock);
         let launch = cycles_of(host.seconds_per_launch, clock);
-        self.wait_for_host(HostCallPart::Loader, self.host.samples_ready())?;
-        self.wait_for_host(HostCallPart::Framework, framework)?;
-        self.wait_for_host(HostCallPart::Launch, launch)?;
-        self.host.launched(self.clocks.latest());
+        let ready: Vec<Cycles> = self.hosts.iter().map(HostTimeline::samples_ready).collect();
+        for (group, ready) in ready.iter().enumerate() {
+            self.clocks.waits_mut(group).loader += *ready;
+        }
+        let alike = |cycles| vec![cycles; ready.len()];
+        self.wait_for_host(HostCallPart::Loader, &ready, SyncReach::Replica)?;
+        self.wait_for_host(HostCallPart::Framework, &alike(framework), SyncReach::Replica)?;
+        self.wait_for_host(HostCallPart::Launch, &alike(launch), SyncReach::Replica)?;
+        for (host, now) in self.hosts.iter_mut().zip(self.clocks.latest_of_groups()) {
+            host.launched(now);
+        }
         Ok(())
     }
 
-    /// The host hands the results back.
+    /// The host hands the results back, when the last replica is done.
     pub(super) fn call_ends(&mut self) -> Result<(), S::Error> {
         let seconds = self.spec.options.host.seconds_per_return;
         let cycles = cycles_of(seconds, self.spec.target.chip.clock);
-        self.wait_for_host(HostCallPart::Results, cycles)
+        let cycles = vec![cycles; self.clocks.groups()];
+        self.wait_for_host(HostCallPart::Results, &cycles, SyncReach::AllReplicas)
     }
 
-    fn wait_for_host(&mut self, part: HostCallPart, cycles: Cycles) -> Result<(), S::Error> {
+    /// All IPUs wait as long as the host takes for each group of replicas.
+    fn wait_for_host(
+        &mut self,
+        part: HostCallPart,
+        cycles: &[Cycles],
+        reach: SyncReach,
+    ) -> Result<(), S::Error> {
+        let differ = cycles.len() > 1;
         match self.compiled.parts.host_call.get(&part) {
-            Some(program) if !cycles.is_zero() => {
+            Some(program) if differ || cycles.iter().any(|cycles| !cycles.is_zero()) => {
                 let tiles = self.compiled.compilation.target.tiles_per_ipu;
                 let all = self.all_ipus.clone();
-                let waits = self.clocks.sync_ipus(&all, cycles, tiles);
-                self.emit(*program, waits)
+                let tiles = (TileGroup::Compute, tiles);
+                let mut waits = self.clocks.sync_unequal(&all, tiles, cycles, reach);
+                waits.retain(|on| on.from_max < on.to_max);
+                if waits.is_empty() { Ok(()) } else { self.emit(*program, waits) }
             }
             _ => Ok(()),
         }
@@ -66,98 +109,138 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
 
     /// A copy before the program starts: the host is ready.
     pub(super) fn control_copy(&mut self, copy: &HostStreamCopy) -> Result<(), S::Error> {
-        self.stream(copy, HostCopyLane::Compute, Cycles::ZERO)
+        let exchange = HostExchange::of(copy);
+        self.sync_for_host(&exchange, HostCopyLane::Compute, &mut Vec::new())?;
+        let ready = vec![Cycles::ZERO; self.hosts.len()];
+        self.stream(&exchange, HostCopyLane::Compute, &ready).map(|_| ())
     }
 
-    /// Brings a micro-batch to the compute tiles, unless the I/O tiles have it already. `synced` are
-    /// IPUs whose rows of the same field come at the same time: it is one copy, with one sync.
-    pub(super) fn input(
-        &mut self,
-        copy: &HostStreamCopy,
-        synced: &mut Vec<IpuId>,
-    ) -> Result<(), S::Error> {
-        if !self.prefetched.remove(&copy.programs[1]) {
-            let lane = match self.lane() {
-                HostCopyLane::Compute if synced.contains(&copy.ipu) => HostCopyLane::ComputeJoined,
-                lane => lane,
-            };
-            self.copy_from_host(copy, lane)?;
-            if self.compiled.schedule.parallel_stages().is_some() {
-                synced.extend(self.compiled.sync_groups.host_sync_group(copy.ipu));
+    /// Brings micro-batches to the compute tiles, unless the I/O tiles have them already.
+    pub(super) fn inputs(&mut self, copies: &[&HostStreamCopy]) -> Result<(), S::Error> {
+        let merge = self.spec.options.merge_exchange;
+        for group in host_exchanges(copies.iter().copied(), merge) {
+            let together: Vec<&HostStreamCopy> =
+                group.iter().flat_map(HostExchange::copies).collect();
+            let fresh = |copy: &&&HostStreamCopy| !self.prefetched.contains(&copy.programs[2]);
+            let fresh: Vec<&HostStreamCopy> = together.iter().filter(fresh).copied().collect();
+            for group in host_exchanges(fresh, true) {
+                self.copy_from_host(&group, self.lane())?;
+            }
+            for copy in &together {
+                self.prefetched.remove(&copy.programs[2]);
+                self.wait_for_io(copy.ipu)?;
+                self.items(&copy.tile_items)?;
             }
         }
-        self.wait_for_io(copy.ipu)?;
-        self.items(&copy.tile_items)
-    }
-
-    /// Starts to load the next micro-batch on the I/O tiles.
-    pub(super) fn prefetch_input(&mut self, copy: &HostStreamCopy) -> Result<(), S::Error> {
-        self.clocks.sync_io_to_compute(copy.ipu);
-        self.copy_from_host(copy, HostCopyLane::IoOverlapped)?;
-        self.prefetched.insert(copy.programs[1]);
         Ok(())
     }
 
+    /// Starts to load the next micro-batches on the I/O tiles.
+    pub(super) fn prefetch_inputs(&mut self, copies: &[&HostStreamCopy]) -> Result<(), S::Error> {
+        let merge = self.spec.options.merge_exchange;
+        for group in host_exchanges(copies.iter().copied(), merge) {
+            group.iter().for_each(|of| self.clocks.sync_io_to_compute(of.ipu()));
+            self.copy_from_host(&group, HostCopyLane::IoOverlapped)?;
+        }
+        self.prefetched.extend(copies.iter().map(|copy| copy.programs[2]));
+        Ok(())
+    }
+
+    /// Exchanges that share their syncs.
     fn copy_from_host(
         &mut self,
-        copy: &HostStreamCopy,
+        group: &[HostExchange],
         lane: HostCopyLane,
     ) -> Result<(), S::Error> {
-        let stream = copy.programs[1];
-        let transfer = self.compiled.system.host_cycles(copy.bytes_in);
-        let ready = self.host.fill_next_buffer(stream, copy.bytes_in, transfer);
-        let first = self.next_step;
-        self.stream(copy, lane, ready)?;
-        if let Some((micro_batch, busy)) = self.host.callback(stream) {
-            let stage = &self.compiled.placement.stages[copy.stage].name;
-            let label = format!("{stage} callback {micro_batch}");
-            let start = RunPosition { step: first, cycle: busy.start };
-            self.emit_mark(MarkKind::Callback, &label, None, None, micro_batch, &start, busy.end)?;
+        let mut synced = Vec::new();
+        for exchange in group {
+            let mut ready = vec![Cycles::ZERO; self.hosts.len()];
+            // Cycles from the first transfer of the exchange to the end of each.
+            let mut fetched = Cycles::ZERO;
+            for copy in exchange.copies() {
+                fetched += self.compiled.system.host_cycles(copy.bytes_in);
+                let stream = copy.programs[2];
+                for (host, ready) in self.hosts.iter_mut().zip(&mut ready) {
+                    *ready = host.fill_next_buffer(stream, copy.bytes_in, fetched).max(*ready);
+                }
+            }
+            let first = self.next_step;
+            self.sync_for_host(exchange, lane, &mut synced)?;
+            self.stream(exchange, lane, &ready)?;
+            let emptied = self.clocks.of_groups(exchange.ipu(), lane.tiles());
+            for copy in exchange.copies() {
+                self.callback_mark(copy, first)?;
+                for (host, at) in self.hosts.iter_mut().zip(&emptied) {
+                    host.buffer_emptied(copy.programs[2], *at);
+                }
+            }
         }
-        self.host.buffer_emptied(stream, self.now(copy.ipu, lane));
         Ok(())
     }
 
-    fn copy_to_host(&mut self, copy: &HostStreamCopy, lane: HostCopyLane) -> Result<(), S::Error> {
-        let stream = copy.programs[1];
-        self.stream(copy, lane, self.host.result_buffer_free(stream))?;
-        let transfer = self.compiled.system.host_cycles(copy.bytes_out);
-        let begun = self.now(copy.ipu, lane).saturating_sub(transfer);
-        self.host.result_written(stream, copy.bytes_out, begun);
-        Ok(())
+    fn callback_mark(&mut self, copy: &HostStreamCopy, first: StepId) -> Result<(), S::Error> {
+        let Some((micro_batch, busy)) = self.hosts[0].callback(copy.programs[2]) else {
+            return Ok(());
+        };
+        let stage = &self.compiled.placement.stages[copy.stage].name;
+        let label = format!("{stage} callback {micro_batch}");
+        let start = RunPosition { step: first, cycle: busy.start };
+        self.emit_mark(MarkKind::Callback, &label, None, None, micro_batch, &start, busy.end)
     }
 
-    /// The time on the tiles of an IPU that do a host copy.
-    fn now(&self, ipu: IpuId, lane: HostCopyLane) -> Cycles {
-        match lane {
-            HostCopyLane::Compute | HostCopyLane::ComputeJoined => self.clocks.at(ipu),
-            HostCopyLane::Io | HostCopyLane::IoOverlapped => self.clocks.io_at(ipu),
+    fn copy_to_host(&mut self, group: &[HostExchange], lane: HostCopyLane) -> Result<(), S::Error> {
+        let mut synced = Vec::new();
+        for exchange in group {
+            let free = |host: &HostTimeline| {
+                let buffers = exchange.copies().map(|copy| copy.programs[2]);
+                let free = buffers.map(|stream| host.result_buffer_free(stream));
+                free.max().unwrap_or_default()
+            };
+            let free: Vec<Cycles> = self.hosts.iter().map(free).collect();
+            self.sync_for_host(exchange, lane, &mut synced)?;
+            let begun = self.stream(exchange, lane, &free)?;
+            let mut sent = Cycles::ZERO;
+            for copy in exchange.copies() {
+                for (host, begun) in self.hosts.iter_mut().zip(&begun) {
+                    host.result_written(copy.programs[2], copy.bytes_out, *begun + sent);
+                }
+                sent += self.compiled.system.host_cycles(copy.bytes_out);
+            }
         }
+        Ok(())
     }
 
     /// Sends results to the host, or hands them to the I/O tiles, which send them while the
     /// compute tiles work on.
-    pub(super) fn output(&mut self, copy: &'a HostStreamCopy) -> Result<(), S::Error> {
-        match self.spec.options.overlap_io {
-            OverlapIo::None => {
+    pub(super) fn send_or_hand_over(
+        &mut self,
+        copies: &[&'a HostStreamCopy],
+    ) -> Result<(), S::Error> {
+        let overlaps = self.spec.options.overlap_io != OverlapIo::None;
+        let merge = self.spec.options.merge_exchange;
+        for group in host_exchanges(copies.iter().copied(), merge) {
+            for copy in group.iter().flat_map(HostExchange::copies) {
+                if overlaps {
+                    self.wait_for_io(copy.ipu)?;
+                }
                 self.items(&copy.tile_items)?;
-                self.copy_to_host(copy, self.lane())?;
-                self.wait_for_io(copy.ipu)
             }
-            OverlapIo::InnerLoop | OverlapIo::Loops => {
-                self.wait_for_io(copy.ipu)?;
-                self.items(&copy.tile_items)?;
-                self.unsent.push(copy);
-                Ok(())
+            if overlaps {
+                self.unsent.extend(group.iter().flat_map(HostExchange::copies));
+            } else {
+                self.copy_to_host(&group, self.lane())?;
+                group.iter().try_for_each(|of| self.wait_for_io(of.ipu()))?;
             }
         }
+        Ok(())
     }
 
     /// Sends the results that lie on the I/O tiles.
     pub(super) fn send_outputs(&mut self) -> Result<(), S::Error> {
-        for copy in std::mem::take(&mut self.unsent) {
-            self.clocks.sync_io_to_compute(copy.ipu);
-            self.copy_to_host(copy, HostCopyLane::IoOverlapped)?;
+        let unsent = std::mem::take(&mut self.unsent);
+        for group in host_exchanges(unsent, self.spec.options.merge_exchange) {
+            group.iter().for_each(|of| self.clocks.sync_io_to_compute(of.ipu()));
+            self.copy_to_host(&group, HostCopyLane::IoOverlapped)?;
         }
         Ok(())
     }
@@ -192,59 +275,93 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
 
     /// The compute tiles of an IPU wait for its I/O tiles.
     pub(super) fn wait_for_io(&mut self, ipu: IpuId) -> Result<(), S::Error> {
-        let behind = self.clocks.io_at(ipu).saturating_sub(self.clocks.at(ipu));
+        let (start, behind) = self.clocks.sync_compute_to_io(ipu);
         if behind.is_zero() {
             return Ok(());
         }
         let tiles = self.compiled.compilation.target.compute_tiles_per_ipu();
-        let cost = crate::compile::whole_ipu_cost(ipu, behind, tiles);
-        let waiting = self.clocks.run_step(&cost);
+        let waiting = clocks::wait(ipu, (TileGroup::Compute, tiles), start, start + behind);
         self.emit(self.compiled.parts.io_syncs[ipu.index()], [waiting])
     }
 
-    /// The steps of a stream copy, whose buffer is ready at cycle `ready`.
-    fn stream(
+    /// The sync before an exchange with the host, unless its IPU is one of those that `synced` for
+    /// another that happens at the same time.
+    fn sync_for_host(
         &mut self,
-        copy: &HostStreamCopy,
+        exchange: &HostExchange,
         lane: HostCopyLane,
-        ready: Cycles,
+        synced: &mut Vec<IpuId>,
     ) -> Result<(), S::Error> {
-        let [sync, begin, mid, end] = copy.programs;
-        let ipus = self.compiled.sync_groups.host_sync_group(copy.ipu);
-        match lane {
-            HostCopyLane::ComputeJoined => {}
-            HostCopyLane::IoOverlapped => self.external_io_sync(sync, ipus)?,
-            HostCopyLane::Compute | HostCopyLane::Io => {
-                self.external_sync(sync, ipus, Cycles::ZERO)?;
-                self.clocks.sync_io_to_compute(copy.ipu);
+        let ipu = exchange.ipu();
+        let group = self.compiled.sync_groups.host_sync_group(ipu);
+        if !synced.contains(&ipu) {
+            match lane {
+                HostCopyLane::IoOverlapped => self.external_io_sync(exchange.sync(), group)?,
+                HostCopyLane::Compute | HostCopyLane::Io => {
+                    self.host_sync(exchange.sync(), group)?;
+                }
             }
+            synced.extend(group);
         }
-        let now = self.now(copy.ipu, lane);
-        let system = &self.compiled.system;
-        let cost = |cycles: Cycles, bytes_in: Bytes, bytes_out: Bytes| LeafProgramCost {
-            ipu: copy.ipu,
-            cycles,
-            fastest_tile_cycles: cycles,
-            active_tiles: copy.active_tiles,
-            tile_balance: 1.0,
-            bytes_in,
-            bytes_out,
-        };
-        let transfer = system.host_cycles(copy.bytes_in + copy.bytes_out);
-        let waiting = system.stream_begin_cycles.max(ready.saturating_sub(now));
-        let steps = [
-            (begin, cost(waiting, Bytes::ZERO, Bytes::ZERO)),
-            (mid, cost(transfer, copy.bytes_in, copy.bytes_out)),
-            (end, cost(system.stream_end_cycles, Bytes::ZERO, Bytes::ZERO)),
-        ];
-        for (program, cost) in steps {
-            let on_ipu = match lane {
-                HostCopyLane::Compute | HostCopyLane::ComputeJoined => self.clocks.run_step(&cost),
-                HostCopyLane::Io | HostCopyLane::IoOverlapped => self.clocks.run_io_step(&cost),
-            };
-            self.emit(program, [on_ipu])?;
+        if lane == HostCopyLane::Io {
+            self.clocks.sync_io_to_compute(ipu);
         }
         Ok(())
+    }
+
+    /// The steps of an exchange whose buffers are ready at the cycles that `ready` has for each group
+    /// of replicas; returns when its first transfer begins in each.
+    fn stream(
+        &mut self,
+        exchange: &HostExchange,
+        lane: HostCopyLane,
+        ready: &[Cycles],
+    ) -> Result<Vec<Cycles>, S::Error> {
+        let system = &self.compiled.system;
+        let cost = |copy: &HostStreamCopy, cycles: Cycles| {
+            whole_ipu_cost(copy.ipu, cycles, copy.active_tiles)
+        };
+        let (first, last) = (exchange.first(), exchange.last());
+        let end = cost(last, system.stream_end_cycles);
+        let transfers = exchange.copies().map(|copy| {
+            let cycles = system.host_cycles(copy.bytes_in + copy.bytes_out);
+            let (bytes_in, bytes_out) = (copy.bytes_in, copy.bytes_out);
+            LeafProgramCost { bytes_in, bytes_out, ..cost(copy, cycles) }
+        });
+        let costs: Vec<LeafProgramCost> = transfers.chain([end]).collect();
+        let waiting = self.begin_cycles(exchange.ipu(), lane, ready);
+        let begin = cost(first, waiting[0]);
+        let on_ipu = self.clocks.run_unequal(&begin, lane.tiles(), &waiting);
+        let begun = self.clocks.of_groups(exchange.ipu(), lane.tiles());
+        let steps = exchange.steps();
+        self.emit(steps[0], [on_ipu])?;
+        for (program, cost) in steps[1..].iter().zip(costs) {
+            let on_ipu = self.clocks.run_on(&cost, lane.tiles());
+            self.emit(*program, [on_ipu])?;
+        }
+        Ok(begun)
+    }
+
+    /// Cycles that each group of replicas is in StreamCopyBegin: at least as long as the handshake, and
+    /// until the buffers are ready, those of all replicas where these sync with the host together.
+    fn begin_cycles(&mut self, ipu: IpuId, lane: HostCopyLane, ready: &[Cycles]) -> Vec<Cycles> {
+        let handshake = self.compiled.system.stream_begin_cycles;
+        let together = self.host_reach() == SyncReach::AllReplicas;
+        let now = self.clocks.of_groups(ipu, lane.tiles());
+        let until = now.iter().zip(ready).map(|(now, own)| (*now + handshake).max(*own));
+        let until: Vec<Cycles> = until.collect();
+        let first = until.iter().copied().min().unwrap_or_default();
+        let latest = until.iter().copied().max().unwrap_or_default();
+        let begin = |(group, (now, own)): (usize, (&Cycles, &Cycles))| {
+            let waits = self.clocks.waits_mut(group);
+            waits.host += *own - *now - handshake;
+            if !together {
+                return *own - *now;
+            }
+            waits.met(*own - first, latest - *own);
+            latest - *now
+        };
+        now.iter().zip(&until).enumerate().map(begin).collect()
     }
 
     pub(super) fn link_copy(&mut self, copy: &StageCopyGroup) -> Result<(), S::Error> {
@@ -263,12 +380,20 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HostCopyLane {
     Compute,
-    /// The compute tiles, behind the sync of another copy.
-    ComputeJoined,
     /// The I/O tiles, while the compute tiles wait.
     Io,
     /// The I/O tiles, while the compute tiles work.
     IoOverlapped,
+}
+
+impl HostCopyLane {
+    /// The tiles that copy.
+    fn tiles(self) -> TileGroup {
+        match self {
+            Self::Compute => TileGroup::Compute,
+            Self::Io | Self::IoOverlapped => TileGroup::Io,
+        }
+    }
 }
 
 /// What a copy between IPUs costs each of them: as long as the busiest link takes of those that its

@@ -58,7 +58,10 @@ impl Report {
         // Rows that are compressed columns are summed as what they are: rows of another table.
         let is_summed = |name: &str| name != schema::CHECKSUMS && self.db.has_table(name);
         for table in schema::TABLES.iter().filter(|table| is_summed(table.name)) {
-            let columns: Vec<&str> = table.columns.iter().map(|column| column.name).collect();
+            // A file has the columns of its own version.
+            let names = table.columns.iter().map(|column| column.name);
+            let columns: Vec<&str> =
+                names.filter(|column| self.db.has(table.name, column)).collect();
             self.db.stream(SelectQuery::all(table.name, &columns), |cells| {
                 sums.add(table.name, cells.values());
                 Ok(ControlFlow::Continue(()))

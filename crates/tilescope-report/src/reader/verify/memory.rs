@@ -124,10 +124,12 @@ impl Report {
         let (steps, tiles) = (liveness.len(), self.target()?.tiles_per_replica());
         let mut sums = VariableSums::new(tiles as usize, steps);
         let mut filter = VariableFilter { tiles: None, category: None, after: None, limit: PAGE };
+        let mut lifetimes = BTreeMap::new();
         loop {
             let variables = self.variables(&filter)?;
-            for (_, variable) in &variables {
+            for (id, variable) in &variables {
                 sums.add(variable);
+                lifetimes.insert(id.0, variable.lifetime.clone());
                 let Some(life) = &variable.lifetime else { continue };
                 law.check(life.start < life.end && life.end as usize <= steps, || {
                     let (name, life) = (&variable.name, format!("{}..{}", life.start, life.end));
@@ -141,6 +143,7 @@ impl Report {
         }
         let are_in_range = law.broken == 0;
         drop(law);
+        self.verify_variable_uses(&lifetimes, steps, found)?;
         if !are_in_range || !self.has(ReportPart::Lifetimes) || !self.has(ReportPart::Addresses) {
             return Ok(());
         }

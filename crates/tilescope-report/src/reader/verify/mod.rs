@@ -1,5 +1,6 @@
 //! The laws inside a report: sums that must agree, references that must lead somewhere.
 
+mod code;
 mod content;
 mod data_flow;
 mod execution;
@@ -128,9 +129,10 @@ impl Report {
         drop(structure);
         type InvariantCheckFn =
             fn(&Report, &mut Vec<InvariantViolation>) -> Result<(), ReportError>;
-        let checks: [(&'static str, InvariantCheckFn); 6] = [
+        let checks: [(&'static str, InvariantCheckFn); 7] = [
             ("content_is_as_written", Report::verify_content),
             ("memory_adds_up", Report::verify_memory),
+            ("code_is_held", Report::verify_code),
             ("traffic_balances", Report::verify_traffic),
             ("programs_resolve", Report::verify_programs),
             ("variables_add_up", Report::verify_variables),

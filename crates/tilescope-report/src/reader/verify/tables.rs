@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 /// Tables whose rows are numbered 0, 1, 2, …, and the column of the number.
-const NUMBERED_TABLES: [(&str, &str); 27] = [
+const NUMBERED_TABLES: [(&str, &str); 29] = [
     ("bandwidths", "id"),
     ("sync_groups", "id"),
     ("error_bands", "id"),
@@ -19,6 +19,7 @@ const NUMBERED_TABLES: [(&str, &str); 27] = [
     ("host_call_parts", "id"),
     ("host_tensors", "id"),
     ("host_epochs", "id"),
+    ("replica_waits", "id"),
     ("notes", "id"),
     ("programs", "id"),
     ("operations", "id"),
@@ -34,6 +35,7 @@ const NUMBERED_TABLES: [(&str, &str); 27] = [
     ("vars_string_table", "id"),
     ("var_categories", "id"),
     ("vars", "id"),
+    ("variable_uses", "id"),
     ("addresses", "id"),
     ("var_addresses", "var"),
     ("tiles", "tile"),
@@ -41,7 +43,7 @@ const NUMBERED_TABLES: [(&str, &str); 27] = [
 ];
 
 /// Columns whose numbers are found in a column of another table.
-const REFERENCES: [(&str, &str, &str, &str); 33] = [
+const REFERENCES: [(&str, &str, &str, &str); 38] = [
     ("operation_inputs", "operation", "operations", "id"),
     ("operation_inputs", "input", "operations", "id"),
     ("programs", "compute_set", "compute_sets", "compute_set"),
@@ -61,6 +63,10 @@ const REFERENCES: [(&str, &str, &str, &str); 33] = [
     ("exchanges", "program", "programs", "id"),
     ("exchanges", "pattern", "tile_patterns", "id"),
     ("exchange_tiles", "exchange", "exchanges", "id"),
+    ("exchange_cycles", "exchange", "exchanges", "id"),
+    ("exchange_cycles", "pattern", "tile_patterns", "id"),
+    ("control_code", "program", "programs", "id"),
+    ("control_code", "pattern", "tile_patterns", "id"),
     ("exchange_routes", "program", "exchanges", "program"),
     ("data_accesses", "program", "programs", "id"),
     ("data_accesses", "buffer", "data_buffers", "id"),
@@ -70,12 +76,17 @@ const REFERENCES: [(&str, &str, &str, &str); 33] = [
     ("vars", "operation", "operations", "id"),
     ("vars", "pattern", "tile_patterns", "id"),
     ("vars", "addresses", "addresses", "id"),
+    ("variable_uses", "var", "vars", "id"),
     ("var_tiles", "var", "vars", "id"),
     ("var_addresses", "var", "vars", "id"),
     ("memory_by_tile", "tile", "tiles", "tile"),
     ("category_bytes", "category", "var_categories", "id"),
     ("liveness_steps", "program", "programs", "id"),
 ];
+
+/// Tables of things that lie on tiles as a pattern says.
+const PATTERN_OWNERS: [&str; 6] =
+    ["compute_sets", "vertex_groups", "exchanges", "exchange_cycles", "control_code", "vars"];
 
 /// Rows that no sound report has: their table, what makes them so, and what they are.
 const BROKEN_ROWS: [(&str, &str, &str); 18] = [
@@ -282,13 +293,16 @@ impl Report {
         law.check(broken == 0, || {
             format!("tile_patterns has {broken} patterns that no report is written with")
         });
-        let unused = "id NOT IN (SELECT pattern FROM compute_sets WHERE pattern IS NOT NULL UNION
-             SELECT pattern FROM vertex_groups WHERE pattern IS NOT NULL UNION
-             SELECT pattern FROM exchanges WHERE pattern IS NOT NULL UNION
-             SELECT pattern FROM vars WHERE pattern IS NOT NULL)";
-        let unused = self.rows_where("tile_patterns", unused)?;
+        // Some came with version 2.3.
+        let owners: Vec<&str> =
+            PATTERN_OWNERS.into_iter().filter(|table| self.db.has(table, "pattern")).collect();
+        let used = owners
+            .iter()
+            .map(|table| format!("SELECT pattern FROM {table} WHERE pattern IS NOT NULL"));
+        let used = used.collect::<Vec<_>>().join(" UNION ");
+        let unused = self.rows_where("tile_patterns", &format!("id NOT IN ({used})"))?;
         law.check(unused == 0, || format!("tile_patterns has {unused} patterns of nothing"));
-        for table in ["compute_sets", "vertex_groups", "exchanges", "vars"] {
+        for table in owners {
             let condition = "base_tile % (SELECT max(tiles_per_ipu, 1) FROM target) != 0
                  OR (base_tile IS NULL) != (pattern IS NULL)";
             let rows = self.rows_where(table, condition)?;

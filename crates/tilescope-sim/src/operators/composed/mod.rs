@@ -1,5 +1,5 @@
 //! Operations that are several operators, as PopART lowers them: gathers of single elements, running
-//! sums, sums of products by names of axes, simple recurrent layers.
+//! sums, sums of products by names of axes, averages that count padding, simple recurrent layers.
 //!
 //! Each adds its operators to a graph, named below `name`; the last one makes the result. Gradients
 //! are those of the operators.
@@ -8,12 +8,16 @@ mod cumulative_sum;
 mod einsum;
 mod gather;
 mod matmul;
+mod padded_average_pool;
 mod recurrent;
+#[cfg(test)]
+mod tests;
 
 pub use cumulative_sum::cumulative_sum;
 pub use einsum::einsum;
 pub use gather::{gather_elements, gather_nd, scatter_elements, scatter_nd};
 pub use matmul::matmul;
+pub use padded_average_pool::padded_average_pool;
 pub use recurrent::{SimpleRnn, simple_rnn};
 
 use super::{GraphError, OperationSink, Operator, ReshapeOp, TransposeOp};

@@ -1,0 +1,106 @@
+//! Two reports side by side.
+
+use crate::errors::{arrow_error, report_error, unknown_name};
+use crate::report::{Report, text};
+use crate::table::Table;
+use crate::tables::views;
+use pyo3::prelude::*;
+use serde_json::json;
+use std::sync::Arc;
+use tilescope_analysis::compare::{
+    COMPARISONS, ComparedReports, ComparisonTable, ReportAlignment, WorkUnit, comparison, overview,
+    table_named,
+};
+use tilescope_report::ReportError;
+use tilescope_report::units::NumberFormat;
+
+/// The name of the page that says what changed.
+const OVERVIEW: &str = "overview";
+
+/// Two reports and what belongs together in them.
+#[pyclass(frozen, module = "tilescope._tilescope")]
+pub(crate) struct Comparison {
+    source: Arc<tilescope_report::Report>,
+    target: Arc<tilescope_report::Report>,
+    alignment: ReportAlignment,
+    unit: WorkUnit,
+}
+
+/// Compares two reports; figures of their runs are told `per` sample, update, … or run.
+#[pyfunction]
+pub(crate) fn compare(
+    py: Python<'_>,
+    source: &Report,
+    target: &Report,
+    per: Option<&str>,
+) -> PyResult<Comparison> {
+    let unit = WorkUnit::ALL.into_iter().find(|unit| per.is_none_or(|per| unit.name() == per));
+    let Some(unit) = unit.map(|unit| if per.is_some() { unit } else { WorkUnit::default() }) else {
+        let known = WorkUnit::ALL.map(WorkUnit::name).join(", ");
+        let per = per.unwrap_or_default();
+        return Err(unknown_name(format!("figures are not told per {per:?}; known: {known}")));
+    };
+    let (source, target) = (source.report.clone(), target.report.clone());
+    let alignment = py.detach(|| ReportAlignment::without_links(&source, &target));
+    Ok(Comparison { alignment: alignment.map_err(report_error)?, source, target, unit })
+}
+
+impl Comparison {
+    fn sides(&self) -> ComparedReports<'_> {
+        ComparedReports {
+            source: &self.source,
+            target: &self.target,
+            alignment: &self.alignment,
+            numbers: NumberFormat::default(),
+            unit: self.unit,
+        }
+    }
+
+    fn of_view(&self, view: &str) -> Option<Result<Vec<ComparisonTable>, ReportError>> {
+        if view == OVERVIEW {
+            return Some(overview(&self.sides()).map(|page| page.tables));
+        }
+        comparison(view).map(|one| (one.tables)(&self.sides()))
+    }
+}
+
+#[pymethods]
+impl Comparison {
+    /// What it comes to: verdict, whether that is beyond the model's error, and per what figures
+    /// are told.
+    fn overview_json(&self, py: Python<'_>) -> PyResult<String> {
+        let page = py.detach(|| overview(&self.sides())).map_err(report_error)?;
+        text(&json!({
+            "verdict": page.verdict,
+            "distinction": page.distinction,
+            "normalization": page.normalization,
+        }))
+    }
+
+    /// Names of what can be compared.
+    #[staticmethod]
+    fn views() -> Vec<&'static str> {
+        std::iter::once(OVERVIEW).chain(COMPARISONS.iter().map(|one| one.view)).collect()
+    }
+
+    /// Tables of differences of a view by name, each with its title.
+    fn tables(&self, py: Python<'_>, view: &str) -> PyResult<Vec<(String, String)>> {
+        let tables = py.detach(|| self.of_view(view)).ok_or_else(|| unknown_view(view))?;
+        let tables = tables.map_err(report_error)?;
+        Ok(tables.iter().map(|table| (table.name(), table.title.to_owned())).collect())
+    }
+
+    /// A table of differences: `memory/variables`, or the first of a view for `memory`.
+    fn table(&self, py: Python<'_>, name: &str) -> PyResult<Table> {
+        let (view, table) = name.split_once('/').map_or((name, None), |(a, b)| (a, Some(b)));
+        let tables = py.detach(|| self.of_view(view)).ok_or_else(|| unknown_view(view))?;
+        let tables = tables.map_err(report_error)?;
+        let table = table_named(&tables, table).map_err(|error| unknown_name(error.to_string()))?;
+        Ok(Table::whole(views::batch(&table.data()).map_err(arrow_error)?))
+    }
+}
+
+fn unknown_view(view: &str) -> PyErr {
+    let known = Comparison::views().join(", ");
+    unknown_name(format!("there is no view {view:?} to compare; known: {known}"))
+}

@@ -1,0 +1,34 @@
+//! Exceptions.
+
+use pyo3::PyErr;
+use pyo3::create_exception;
+use pyo3::exceptions::{PyException, PyRuntimeError, PyValueError};
+
+create_exception!(
+    tilescope,
+    ReportError,
+    PyException,
+    "A report cannot be opened or read; the message ends with its path."
+);
+create_exception!(
+    tilescope,
+    QueryError,
+    PyValueError,
+    "There is no such table, view or column, or a query cannot be understood; the message says what \
+     there is."
+);
+
+/// The exception for an error of reading.
+pub(crate) fn report_error(error: tilescope_report::ReportError) -> PyErr {
+    ReportError::new_err(error.to_string())
+}
+
+/// The exception for something that Arrow refuses: a bug of ours.
+pub(crate) fn arrow_error(error: arrow_schema::ArrowError) -> PyErr {
+    PyRuntimeError::new_err(error.to_string())
+}
+
+/// The exception for a name that is not there: `words` are what it is, and what there is instead.
+pub(crate) fn unknown_name(words: impl Into<String>) -> PyErr {
+    QueryError::new_err(words.into())
+}

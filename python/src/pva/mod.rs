@@ -1,0 +1,66 @@
+//! `tilescope.pva`: libpva's object model over our reports.
+//!
+//! Every object is a handle: the open report and the id of a thing in it. What a handle is asked for
+//! is read when it is first asked for and kept with the report. Figures are of one replica, as they
+//! are in the file; only `Target.numIPUs`, `numTiles` and `totalMemory` are of the whole machine.
+//!
+//! What a report did not record is no attribute: clients of libpva fall back on `AttributeError`.
+
+mod execution;
+mod liveness;
+mod lowered_variables;
+mod memory;
+mod operations;
+mod program_vertices;
+mod programs;
+mod report;
+mod report_data;
+mod sequences;
+mod target;
+
+pub(crate) use execution::{
+    ActiveCycles, CycleInterval, ExecutionReport, Microseconds, Run, Step, StepOnIpu, TotalCycles,
+};
+pub(crate) use liveness::{LivenessMemory, LivenessStep, Variable};
+pub(crate) use lowered_variables::{
+    EquivalenceClass, LoweredVariable, LoweredVariables, StepInterval,
+};
+pub(crate) use memory::{
+    CategoryBytes, CategoryRegion, IpuTiles, MemoryCategories, Tile, TileMemory, TileVertex,
+    UsedBytes,
+};
+pub(crate) use operations::{DebugContext, Operation, OperationAnalysis};
+pub(crate) use program_vertices::{ComputeSet, VertexInstances, VertexType};
+pub(crate) use programs::Program;
+pub(crate) use report::{
+    CompilationReport, InstrumentationSettings, PoplarVersion, PvaReport, ReportVersion,
+    open_report,
+};
+pub(crate) use sequences::{List, ListIterator, TileValues};
+pub(crate) use target::{Graph, Target};
+
+use pyo3::PyErr;
+use pyo3::exceptions::PyAttributeError;
+
+/// The exception for what a report did not record.
+fn not_recorded(what: &str) -> PyErr {
+    PyAttributeError::new_err(format!("{what}: not recorded in this report"))
+}
+
+/// Handles are equal, and hashed, by the report and the id they stand for.
+macro_rules! equal_by_id {
+    ($handle:ident, $id:ident) => {
+        impl PartialEq for $handle {
+            fn eq(&self, other: &Self) -> bool {
+                std::sync::Arc::ptr_eq(&self.data, &other.data) && self.$id == other.$id
+            }
+        }
+
+        impl std::hash::Hash for $handle {
+            fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+                std::hash::Hash::hash(&self.$id, state);
+            }
+        }
+    };
+}
+use equal_by_id;

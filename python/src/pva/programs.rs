@@ -1,0 +1,196 @@
+//! Nodes of the compiled program.
+
+use super::lowered_variables::LoweredVariable;
+use super::program_vertices::ComputeSet;
+use super::report::has_code;
+use super::report_data::ReportData;
+use super::sequences::{List, TileValues, add_runs, object};
+use super::target::enum_member;
+use super::{equal_by_id, not_recorded};
+use pyo3::prelude::*;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use tilescope_report::units::{ProgramId, VariableId};
+use tilescope_report::{ExchangeTraffic, ProgramKind};
+
+/// The member of `Program.Type` of a kind of program, which is also what `visit…` is named after.
+fn type_name(kind: ProgramKind) -> &'static str {
+    match kind {
+        // A switch here chooses the same case on all tiles.
+        ProgramKind::Switch => "OnEveryTileSwitch",
+        kind => kind.name(),
+    }
+}
+
+/// A node of the compiled program.
+#[pyclass(frozen, eq, hash, module = "tilescope.pva")]
+pub(crate) struct Program {
+    pub(super) data: Arc<ReportData>,
+    pub(super) id: ProgramId,
+}
+equal_by_id!(Program, id);
+
+impl Program {
+    fn kind(&self) -> PyResult<ProgramKind> {
+        self.data.node(self.id, |node| node.kind)
+    }
+
+    /// Whether it runs code of another program, where that code is listed.
+    fn is_further_use(&self) -> PyResult<bool> {
+        Ok(self.data.programs()?.body(self.id) != self.id)
+    }
+
+    fn exchange<T>(&self, take: impl FnOnce(&ExchangeTraffic) -> T) -> PyResult<T> {
+        let body = self.data.programs()?.body(self.id);
+        let exchanges = self.data.exchanges()?;
+        let found = exchanges.get(&body).map(take);
+        found.ok_or_else(|| not_recorded("exchange of a program that moves no data"))
+    }
+
+    /// The program and all below it, each once.
+    fn descendants(&self) -> PyResult<BTreeSet<ProgramId>> {
+        let programs = self.data.programs()?;
+        let (mut found, mut open) = (BTreeSet::new(), vec![self.id]);
+        while let Some(id) = open.pop() {
+            if found.insert(id) {
+                let children = programs.get(id).map(|node| &node.children[..]);
+                open.extend(children.unwrap_or_default());
+            }
+        }
+        Ok(found)
+    }
+}
+
+#[pymethods]
+impl Program {
+    #[getter]
+    fn _id(&self) -> u32 {
+        self.id.0
+    }
+
+    #[getter]
+    fn name(&self) -> PyResult<String> {
+        self.data.node(self.id, |node| node.name.clone())
+    }
+
+    /// A member of `Program.Type`.
+    #[getter(r#type)]
+    fn program_type(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        enum_member(py, "_ProgramType", type_name(self.kind()?))
+    }
+
+    #[getter]
+    fn children(&self) -> PyResult<List> {
+        let data = self.data.clone();
+        let ids = self.data.node(self.id, |node| node.children.clone())?;
+        Ok(List::of_ids(ids, move |py, id| object(py, Self { data: data.clone(), id })))
+    }
+
+    /// The compute set of an `OnTileExecute`.
+    #[getter]
+    fn computeset(&self) -> PyResult<ComputeSet> {
+        let set = self.data.node(self.id, |node| node.compute_set)?;
+        let set = set.ok_or_else(|| not_recorded("compute set of a program that executes none"))?;
+        Ok(ComputeSet { data: self.data.clone(), set })
+    }
+
+    /// Lowered variables that it uses.
+    #[getter]
+    fn vars(&self) -> PyResult<List> {
+        let steps = self.data.steps_of_programs()?;
+        let steps = steps.get(&self.id).cloned().unwrap_or_default();
+        lowered_list(&self.data, &used_variables(&self.data, &steps)?)
+    }
+
+    /// Control code with that of the programs below it, each counted once. Outlined code belongs to
+    /// the first program that runs it.
+    #[getter(controlCodeByTile)]
+    fn control_code_by_tile(&self) -> PyResult<TileValues> {
+        let recorded = self.data.control_code()?;
+        let Some(code) = &*recorded else { return Err(not_recorded("control code of programs")) };
+        let mut bytes = vec![0; self.data.tiles()];
+        for id in self.descendants()? {
+            if let Some(tiles) = code.get(&id) {
+                add_runs(&mut bytes, tiles, |bytes| bytes.0);
+            }
+        }
+        Ok(TileValues::new(bytes))
+    }
+
+    /// Exchange code. That of outlined code belongs to the first program that runs it.
+    #[getter(codeBytesByTile)]
+    fn code_bytes_by_tile(&self) -> PyResult<TileValues> {
+        let mut bytes = vec![0; self.data.tiles()];
+        let counts = has_code(&self.data) && !self.is_further_use()?;
+        self.exchange(|exchange| {
+            if counts {
+                add_runs(&mut bytes, &exchange.tiles, |tile| tile.code_bytes.0);
+            }
+        })?;
+        Ok(TileValues::new(bytes))
+    }
+
+    /// How long each tile sends or receives.
+    #[getter(estimatedCyclesByTile)]
+    fn estimated_cycles_by_tile(&self) -> PyResult<TileValues> {
+        exchange_cycles(&self.data, self.id)?
+            .map(TileValues::new)
+            .ok_or_else(|| not_recorded("cycles of an exchange by tile"))
+    }
+
+    /// Calls the visitor's method for programs of this type, for this program alone.
+    fn accept(slf: Bound<'_, Self>, visitor: &Bound<'_, PyAny>) -> PyResult<()> {
+        let name = format!("visit{}", type_name(slf.get().kind()?));
+        visitor.call_method1(name, (slf,))?;
+        Ok(())
+    }
+
+    fn __repr__(&self) -> PyResult<String> {
+        Ok(format!("<pva.Program {} {} {}>", self.id.0, type_name(self.kind()?), self.name()?))
+    }
+}
+
+/// Cycles of each tile in an exchange between tiles, where that was recorded.
+pub(super) fn exchange_cycles(data: &ReportData, id: ProgramId) -> PyResult<Option<Vec<u64>>> {
+    let body = data.programs()?.body(id);
+    let exchanges = data.exchanges()?;
+    let known = exchanges.get(&body).filter(|exchange| !exchange.cycles.is_empty());
+    Ok(known.map(|exchange| {
+        let mut cycles = vec![0; data.tiles()];
+        add_runs(&mut cycles, &exchange.cycles, |cycles| cycles.0);
+        cycles
+    }))
+}
+
+/// Variables that any of these liveness steps uses, in order; `steps` are in order, too.
+pub(super) fn used_variables(data: &ReportData, steps: &[u32]) -> PyResult<Vec<VariableId>> {
+    let recorded = data.uses()?;
+    let Some(uses) = &*recorded else { return Err(not_recorded("variables of programs")) };
+    let used = |of: &Vec<std::ops::Range<u32>>| {
+        of.iter().any(|range| {
+            let next = steps.partition_point(|step| *step < range.start);
+            steps.get(next).is_some_and(|step| *step < range.end)
+        })
+    };
+    let found = uses.0.iter().enumerate().filter(|(_, of)| used(of));
+    Ok(found.map(|(index, _)| VariableId::from_index(index)).collect())
+}
+
+/// The parts of variables on all their tiles.
+pub(super) fn lowered_list(data: &Arc<ReportData>, ids: &[VariableId]) -> PyResult<List> {
+    let (data, table) = (data.clone(), data.variables()?);
+    // Where the parts of each variable begin in the list.
+    let mut starts: Vec<(usize, VariableId)> = Vec::with_capacity(ids.len());
+    let mut count = 0;
+    for id in ids {
+        let parts = table.part_range(*id);
+        starts.push((count, *id));
+        count += parts.len();
+    }
+    Ok(List::new(count, move |py, at| {
+        let after = starts.partition_point(|(start, _)| *start <= at);
+        let found = after.checked_sub(1).and_then(|place| starts.get(place));
+        let (start, id) = found.copied().ok_or_else(|| not_recorded("variable"))?;
+        object(py, LoweredVariable::new(&data, &table, id, at - start)?)
+    }))
+}

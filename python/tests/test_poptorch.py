@@ -1,0 +1,398 @@
+"""PopTorch's interface: options, blocks, calls."""
+
+import importlib.util
+import os
+import pathlib
+import tempfile
+import unittest
+
+if importlib.util.find_spec("torch") is None or importlib.util.find_spec("onnxscript") is None:
+    raise unittest.SkipTest("torch and onnxscript are not installed: poptorch is not tested")
+
+import torch
+from torch import nn
+
+from tilescope import poptorch
+from tilescope.poptorch import _export, _simulation
+
+
+class Network(nn.Module):
+    """Two linear layers in two blocks, with a loss in training."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(6, 5)
+        self.second = nn.Linear(5, 3)
+        self.loss = nn.CrossEntropyLoss()
+
+    def forward(self, x, labels=None):
+        with poptorch.Block("A"):
+            x = torch.relu(self.first(x))
+        with poptorch.Block("B"):
+            x = self.second(x)
+            if labels is None:
+                return x
+            return x, self.loss(x, labels)
+
+
+def exported(model, *args, strategy=None, training=False):
+    """A model's export, in a directory that lives as long as the test."""
+    directory = pathlib.Path(tempfile.mkdtemp())
+    strategy = strategy or poptorch.PipelinedExecution("A", "B")
+    return _export.export(model, args, {}, strategy, training, directory)
+
+
+def two_stages():
+    """Options of the network as a pipeline of two stages."""
+    return poptorch.Options().setExecutionStrategy(poptorch.PipelinedExecution("A", "B"))
+
+
+def attributes(path):
+    """Each node of a file: operator and PopART's attributes."""
+    import onnx
+
+    model = onnx.load(path, load_external_data=False)
+    return [
+        (node.op_type, {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute
+                        if a.name.startswith("__")})
+        for node in model.graph.node
+    ]
+
+
+class OptionsTest(unittest.TestCase):
+    """What scripts set becomes keys of a spec."""
+
+    SETTERS = [
+        (lambda o: o.deviceIterations(7), "options.device_iterations", 7),
+        (lambda o: o.replicationFactor(4), "options.replication_factor", 4),
+        (lambda o: o.Training.gradientAccumulation(3), "options.gradient_accumulation", 3),
+        (lambda o: o.outputMode(poptorch.OutputMode.Sum), "options.output_mode", "sum"),
+        (lambda o: o.outputMode(poptorch.OutputMode.EveryN, 5), "options.output_return_period", 5),
+        (lambda o: o.syncPattern(poptorch.SyncPattern.SinglePipeline), "options.sync_pattern",
+         "single_pipeline"),
+        (lambda o: o.syncPattern(poptorch.SyncPattern.ReplicaAndLadder), "options.sync_pattern",
+         "replica_and_ladder"),
+        (lambda o: o.Precision.setPartialsType(torch.half), "options.partials_type", "float16"),
+        (lambda o: o.Precision.enableStochasticRounding(True), "options.stochastic_rounding", True),
+        (lambda o: o.Training.setConvolutionDithering(True), "options.conv_dithering", True),
+        (lambda o: o.TensorLocations.numIOTiles(32), "options.num_io_tiles", 32),
+        (lambda o: o.enableSyntheticData(True), "options.host.loader", "synthetic"),
+        (lambda o: o._Popart.set("defaultPrefetchBufferingDepth", 3), "options.prefetch_depth", 3),
+        (lambda o: o._Popart.set("autoRecomputation", 3), "options.recomputation", "pipeline"),
+        (lambda o: o._Popart.set("accumulateOuterFragmentSettings.schedule", 2),
+         "options.accumulate_outer_schedule", "overlap_cycle_optimized"),
+        (lambda o: o._Popart.set("enableOutlining", False), "options.enable_outlining", False),
+        (lambda o: o.TensorLocations.setOptimizerLocation(
+            poptorch.TensorLocationSettings().useOnChipStorage(False)),
+         "options.location.optimizer_state.on_chip", False),
+        (lambda o: o.TensorLocations.setWeightLocation(
+            poptorch.TensorLocationSettings().useReplicatedTensorSharding(True)),
+         "options.location.weights.replicated_tensor_sharding", True),
+        (lambda o: o.TensorLocations.setActivationLocation(
+            poptorch.TensorLocationSettings(minElementsForOffChip=9)),
+         "options.location.activations.min_elements_for_off_chip", 9),
+        (lambda o: o.TensorLocations.setAccumulatorLocation(
+            poptorch.TensorLocationSettings().useIOTilesToLoad(True)),
+         "options.location.accumulators.use_io_tiles", True),
+    ]
+
+    def test_setters_are_keys(self):
+        for number, (setter, path, value) in enumerate(self.SETTERS):
+            with self.subTest(number=number, path=path):
+                options = poptorch.Options()
+                setter(options)
+                self.assertEqual(options._spec_keys.get(path), value)
+                self.assertEqual(list(options._missing), [])
+
+    def test_what_is_not_modelled_is_told(self):
+        options = poptorch.Options()
+        options._Popart.set("subgraphCopyingStrategy", 1)
+        options.Training.setAutomaticLossScaling(True)
+        self.assertEqual(
+            list(options._missing), ["subgraphCopyingStrategy", "Training.setAutomaticLossScaling"]
+        )
+
+    def test_options_of_a_model_are_frozen_and_clones_are_not(self):
+        options = poptorch.Options()
+        poptorch.inferenceModel(Network(), options)
+        with self.assertRaisesRegex(AttributeError, "frozen"):
+            options.deviceIterations(2)
+        self.assertEqual(options.clone().deviceIterations(2).device_iterations, 2)
+
+    def test_unknown_options_are_attribute_errors(self):
+        with self.assertRaises(AttributeError):
+            poptorch.Options().no_such_option
+
+    def test_reports_go_where_poplar_writes_them(self):
+        before = os.environ.pop("POPLAR_ENGINE_OPTIONS", None)
+        try:
+            options = poptorch.Options().enableProfiling("here")
+            self.assertIsNone(_simulation.report_directory(poptorch.Options(), True))
+            self.assertEqual(
+                _simulation.report_directory(options, True), pathlib.Path("here/training")
+            )
+            os.environ["POPLAR_ENGINE_OPTIONS"] = (
+                '{"autoReport.all": "true", "autoReport.directory": "there"}'
+            )
+            self.assertEqual(
+                _simulation.report_directory(options.modelName("bert"), False),
+                pathlib.Path("there/bert"),
+            )
+            os.environ["POPLAR_ENGINE_OPTIONS"] = "{"
+            with self.assertRaisesRegex(poptorch.Error, "no JSON"):
+                _simulation.report_directory(options, False)
+        finally:
+            os.environ.pop("POPLAR_ENGINE_OPTIONS", None)
+            if before is not None:
+                os.environ["POPLAR_ENGINE_OPTIONS"] = before
+
+
+class BlocksTest(unittest.TestCase):
+    """Blocks become PopART's attributes, whichever way they are written."""
+
+    def stages(self, model, strategy, *args):
+        return exported(model, *args, strategy=strategy).blocks
+
+    def test_scopes(self):
+        blocks = self.stages(Network(), poptorch.PipelinedExecution("A", "B"), torch.zeros(2, 6))
+        self.assertEqual(blocks, {"A": (0, 0), "B": (1, 1)})
+
+    def test_stages_choose_ipus(self):
+        strategy = poptorch.ShardedExecution(
+            poptorch.Stage("A").ipu(1), poptorch.Stage("B").ipu(0)
+        )
+        self.assertEqual(
+            self.stages(Network(), strategy, torch.zeros(2, 6)), {"A": (0, 1), "B": (1, 0)}
+        )
+
+    def test_begin_block_lasts_until_the_next(self):
+        model = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 4), nn.ReLU())
+        poptorch.BeginBlock(model[0], ipu_id=0)
+        poptorch.BeginBlock(model[2], ipu_id=1)
+        result = exported(model, torch.zeros(2, 4), strategy=poptorch.PipelinedExecution())
+        self.assertEqual(result.blocks, {"0": (0, 0), "1": (1, 1)})
+        ipus = [marks.get("__ipu_number") for op, marks in attributes(result.path)]
+        self.assertEqual(ipus, [0, 0, 1, 1])
+
+    def test_auto_increment_returns_to_an_ipu(self):
+        class There(nn.Module):
+            def forward(self, x):
+                poptorch.Block.useAutoId()
+                for ipu in (0, 1, 0):
+                    with poptorch.Block(ipu_id=ipu):
+                        x = x.exp()
+                return x
+
+        strategy = poptorch.PipelinedExecution(poptorch.AutoStage.AutoIncrement)
+        blocks = self.stages(There(), strategy, torch.zeros(2, 4))
+        self.assertEqual(blocks, {"0": (0, 0), "1": (1, 1), "2": (2, 0)})
+
+    def test_block_function_and_phases(self):
+        class Phased(nn.Module):
+            @poptorch.BlockFunction("A")
+            def first(self, x):
+                return x.exp()
+
+            def forward(self, x):
+                x = self.first(x)
+                with poptorch.Block("B"):
+                    return x.sin()
+
+        strategy = poptorch.ParallelPhasedExecution(
+            poptorch.Phase(poptorch.Stage("A").ipu(0)), poptorch.Phase(poptorch.Stage("B").ipu(1))
+        )
+        result = exported(Phased(), torch.zeros(2, 4), strategy=strategy)
+        phases = [marks["__execution_phase"] for _, marks in attributes(result.path)]
+        self.assertEqual(phases, [0, 1])
+
+    def test_unknown_blocks_are_named(self):
+        with self.assertRaisesRegex(poptorch.Error, "'B' is in no stage; the stages have A"):
+            self.stages(Network(), poptorch.PipelinedExecution("A"), torch.zeros(2, 6))
+
+    def test_removed_blocks_leave_nothing(self):
+        model = nn.Sequential(nn.Linear(4, 4))
+        poptorch.BeginBlock(model[0], "A")
+        poptorch.removeBlocks(model)
+        self.assertEqual(exported(model, torch.zeros(2, 4)).blocks, {})
+
+
+class MarksTest(unittest.TestCase):
+    """Operations of PopTorch are attributes of nodes."""
+
+    class Marked(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv = nn.Conv2d(2, 4, 3)
+
+        def forward(self, x):
+            x = poptorch.set_available_memory(self.conv(x), 0.25)
+            x = poptorch.recomputationCheckpoint(x.relu()).flatten(1)
+            mode = poptorch.MatMulSerializationMode.OutputChannels
+            return poptorch.serializedMatMul(x, x.t(), mode, 2)
+
+    def test_attributes(self):
+        nodes = attributes(exported(self.Marked(), torch.zeros(4, 2, 5, 5)).path)
+        self.assertIn(("Conv", {"__available_memory": 0.25}), nodes)
+        self.assertIn(("Identity", {"__recompute_output_in_backward_pass": 1}), nodes)
+        serialized = {"__serialize_matmul_mode": b"output_channels", "__serialize_matmul_factor": 2}
+        self.assertIn(("MatMul", serialized), nodes)
+
+    def test_custom_ops_are_nodes_of_their_domain(self):
+        class Custom(nn.Module):
+            def forward(self, x):
+                (y,) = poptorch.custom_op([x], "Cube", "com.acme", 1, example_outputs=[x])
+                return y + 1
+
+        result = exported(Custom(), torch.ones(2, 4))
+        self.assertIn("Cube", [op for op, _ in attributes(result.path)])
+        self.assertIn("custom_op com.acme.Cube (priced as unknown)", result.missing)
+
+    def test_weights_are_not_in_the_file(self):
+        model = nn.Linear(1000, 1000)
+        self.assertLess(exported(model, torch.zeros(1, 1000)).path.stat().st_size, 20_000)
+
+
+class LossTest(unittest.TestCase):
+    """Which output is made small."""
+
+    def test_losses_of_torch_are_found(self):
+        args = torch.zeros(2, 6), torch.zeros(2, dtype=torch.long)
+        result = exported(Network(), *args, training=True)
+        self.assertEqual((result.loss_index, result.loss_output), (1, None))
+
+    def test_marked_losses_are_named(self):
+        class Marked(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = nn.Linear(4, 4)
+
+            def forward(self, x):
+                x = self.layer(x)
+                return poptorch.identity_loss(x * x, "mean"), x.sum()
+
+        result = exported(Marked(), torch.zeros(2, 4), training=True)
+        self.assertEqual(result.loss_index, 0)
+        self.assertIsNotNone(result.loss_output)
+
+    def test_no_loss_is_an_error(self):
+        with self.assertRaisesRegex(poptorch.Error, "identity_loss"):
+            exported(Network(), torch.zeros(2, 6), training=True)
+
+    def test_what_torch_cannot_export_is_an_error(self):
+        class Looks(nn.Module):
+            def forward(self, x):
+                return x + 1 if float(x.sum()) > 0 else x
+
+        with self.assertRaisesRegex(poptorch.Error, "torch cannot export Looks"):
+            exported(Looks(), torch.zeros(2, 4))
+
+
+class CallTest(unittest.TestCase):
+    """Calls return what the output mode promises, and train."""
+
+    SHAPES = {
+        poptorch.OutputMode.All: (24, 3),
+        poptorch.OutputMode.Final: (4, 3),
+        poptorch.OutputMode.Sum: (4, 3),
+        poptorch.OutputMode.EveryN: (12, 3),
+    }
+
+    def call(self, mode, execute):
+        options = two_stages().deviceIterations(6)
+        options.outputMode(mode, 2 if mode == poptorch.OutputMode.EveryN else None)
+        os.environ["TILESCOPE_EXECUTE"] = execute
+        try:
+            return poptorch.inferenceModel(Network().eval(), options)(torch.randn(24, 6))
+        finally:
+            del os.environ["TILESCOPE_EXECUTE"]
+
+    def test_output_modes(self):
+        for mode, shape in self.SHAPES.items():
+            for execute in ("all", "one", "none"):
+                with self.subTest(mode=mode, execute=execute):
+                    self.assertEqual(tuple(self.call(mode, execute).shape), shape)
+
+    def test_training_is_that_of_the_whole_batch(self):
+        """Averaged over equal micro-batches, the gradient is that of all samples at once."""
+        torch.manual_seed(1)
+        model, twin = Network(), Network()
+        twin.load_state_dict(model.state_dict())
+        x, labels = torch.randn(12, 6), torch.randint(0, 3, (12,))
+        options = two_stages()
+        options.Training.gradientAccumulation(3)
+        optimizer = poptorch.optim.SGD(model.parameters(), lr=0.5)
+        executor = poptorch.trainingModel(model, options, optimizer)
+        out, loss = executor(x, labels)
+        self.assertEqual((tuple(out.shape), loss.dim()), ((4, 3), 0))
+        plain = torch.optim.SGD(twin.parameters(), lr=0.5)
+        twin(x, labels)[1].backward()
+        plain.step()
+        for mine, theirs in zip(model.parameters(), twin.parameters()):
+            torch.testing.assert_close(mine, theirs)
+        self.assertGreater(executor.cycleCount(), 0)
+        self.assertEqual(executor.report.summary()["execution"]["samples"], 12)
+
+    def test_samples_that_do_not_divide_are_told(self):
+        model = poptorch.inferenceModel(Network(), poptorch.Options().deviceIterations(5))
+        with self.assertRaisesRegex(poptorch.Error, "no multiple of the 5 micro-batches"):
+            model(torch.zeros(24, 6))
+
+    def test_accumulation_is_for_training(self):
+        options = poptorch.Options()
+        options.Training.gradientAccumulation(2)
+        with self.assertRaisesRegex(poptorch.Error, "gradientAccumulation"):
+            poptorch.inferenceModel(Network(), options)
+
+    def test_optimizers_have_specs(self):
+        weights = [nn.Parameter(torch.ones(2))]
+        kinds = {
+            "sgd": poptorch.optim.SGD(weights, lr=0.1),
+            "sgd_momentum": poptorch.optim.SGD(weights, lr=0.1, momentum=0.9),
+            "sgd_momentum_combined": poptorch.optim.SGD(
+                weights, lr=0.1, momentum=0.9, use_combined_accum=True
+            ),
+            "adam": torch.optim.Adam(weights),
+            "adamw": poptorch.optim.AdamW(weights, loss_scaling=128.0),
+            "lamb": poptorch.optim.LAMB(weights),
+        }
+        for kind, optimizer in kinds.items():
+            with self.subTest(kind=kind):
+                self.assertEqual(poptorch.optim.kind_of(optimizer), kind)
+                weights[0].grad = torch.ones(2)
+                before = weights[0].detach().clone()
+                optimizer.step()
+                self.assertFalse(torch.equal(before, weights[0]))
+
+
+class LoaderTest(unittest.TestCase):
+    """A batch is what a call takes."""
+
+    def test_combined_batches(self):
+        options = poptorch.Options().deviceIterations(2).replicationFactor(3)
+        options.Training.gradientAccumulation(4)
+        data = torch.utils.data.TensorDataset(torch.zeros(100, 5))
+        loader = poptorch.DataLoader(options, data, batch_size=2, num_workers=0)
+        self.assertEqual(loader.combinedBatchSize, 48)
+        self.assertEqual([tuple(batch.shape) for (batch,) in loader], [(48, 5), (48, 5)])
+        self.assertEqual(len(loader), 2)
+
+    def test_loaders_are_keys(self):
+        data = torch.utils.data.TensorDataset(torch.zeros(100, 5))
+        loader = poptorch.DataLoader(
+            poptorch.Options(), data, mode=poptorch.DataLoaderMode.AsyncRebatched,
+            rebatched_worker_size=1,
+        )
+        self.assertEqual(loader.spec()["options.host.loader"], "async_rebatched")
+        self.assertEqual(loader.spec()["options.host.dataset_samples"], 100)
+
+    def test_batch_samplers_are_combined(self):
+        data = torch.utils.data.TensorDataset(torch.zeros(10, 5))
+        sampler = torch.utils.data.BatchSampler(range(10), 2, drop_last=True)
+        loader = poptorch.DataLoader(
+            poptorch.Options().deviceIterations(2), data, batch_sampler=sampler
+        )
+        self.assertEqual([tuple(batch.shape) for (batch,) in loader], [(4, 5), (4, 5)])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,5 @@
+"""`python -m tilescope`: the command line."""
+
+from ._cli import main
+
+main()

@@ -1,0 +1,22 @@
+"""The command `tilescope`: the program itself."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def main() -> None:
+    """Becomes the program, with the arguments of this one."""
+    from ._program import SimulationError, executable
+
+    try:
+        words = [executable(), *sys.argv[1:]]
+    except SimulationError as error:
+        sys.exit(f"error: {error}")
+    if os.name == "posix":
+        sys.stdout.flush()
+        os.execv(words[0], words)
+    import subprocess
+
+    sys.exit(subprocess.run(words, check=False).returncode)

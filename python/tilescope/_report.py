@@ -1,0 +1,240 @@
+"""Reports."""
+
+from __future__ import annotations
+
+import os
+
+from . import _tilescope
+from ._table import Table
+
+# As in `typing`, which takes longer to import than all of this package.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from ._picture import Picture
+
+
+def open(path: str | os.PathLike[str]) -> Report:
+    """Opens a directory that holds a `profile.pop`, or such a file under any name.
+
+    Takes milliseconds at any size: every answer is read when it is first asked for.
+
+    Raises `ReportError` with the path and what is wrong with the file.
+    """
+    return Report(_tilescope.open(path))
+
+
+class Report:
+    """An open report. Reading never changes the file."""
+
+    # A report that nobody asked to keep is removed with the object.
+    __slots__ = ("_core", "__weakref__")
+
+    def __init__(self, core: _tilescope.Report) -> None:
+        self._core = core
+
+    @property
+    def path(self) -> str:
+        """Path of the `profile.pop` file."""
+        return os.fspath(self._core.path)
+
+    @property
+    def meta(self) -> dict[str, str]:
+        """Facts about the file itself, such as `format` and `generator`; empty for files that
+        other tools wrote."""
+        return self._core.meta
+
+    @property
+    def spec(self) -> str | None:
+        """The spec the report was made from, as it was written."""
+        return self.meta.get("spec")
+
+    @property
+    def options(self) -> dict[str, str]:
+        """Options of the engine."""
+        return dict(self._core.options())
+
+    @property
+    def notes(self) -> list[str]:
+        """Notes of the compiler."""
+        return self._core.notes()
+
+    @property
+    def warnings(self) -> list[str]:
+        """What was odd about the file so far."""
+        return self._core.warnings
+
+    @property
+    def target(self) -> dict[str, Any]:
+        """The machine: `num_ipus`, `tiles_per_ipu`, `bytes_per_tile`, `clock_hz`, …"""
+        return self.summary()["target"]
+
+    def summary(self) -> dict[str, Any]:
+        """The key figures, as `tilescope summary --json` prints them. Bytes are of one replica."""
+        return _json(self._core.summary_json())
+
+    def insights(self) -> list[dict[str, Any]]:
+        """What is worth improving, the most important first: `rule`, `sentence`, `advice`, `gain`,
+        …"""
+        return _json(self._core.insights_json())
+
+    def find(self, query: str, limit: int = 1000) -> Table:
+        """Steps, operations, programs, variables, tensors and vertices by name and by a small
+        filter, the dearest of each list first: `in:steps Convolve cycles>1k`.
+
+        Raises `QueryError` where the query cannot be understood.
+        """
+        hits = _json(self._core.find_json(query, limit))["hits"]
+        names = ("list", "id", "name", "type", "ipu", "count", "cycles", "bytes")
+        columns = {name: [hit[name] for hit in hits] for name in names}
+        return Table.from_columns(columns, f"find {query}")
+
+    @property
+    def tables(self) -> dict[str, str]:
+        """Names of the tables, each with what a row is. Those with a slash are what the views of
+        the window show."""
+        return dict(self._core.tables())
+
+    def table(
+        self,
+        name: str,
+        *,
+        ipus: Sequence[int] | None = None,
+        cycles: tuple[int, int] | None = None,
+    ) -> Table:
+        """A table by name, see `tables`.
+
+        `ipus` and `cycles` (first, and first behind the last) select executed steps: those of
+        `steps` that share a cycle with the window.
+
+        Raises `QueryError` where there is no such table.
+        """
+        return Table(self._core.table(name, None if ipus is None else list(ipus), cycles), name)
+
+    def sql(self, query: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> Table:
+        """What the file says to a question in SQL; `docs/format.md` lists its tables.
+
+        Nothing can be changed. Raises `QueryError` with what SQLite says of the question.
+        """
+        from ._sql import ask
+
+        return ask(self.path, query, parameters)
+
+    def compare(self, target: Report, per: str | None = None) -> Comparison:
+        """This report as the source, another one as the target.
+
+        Cycles are told per sample where both reports know theirs, else per run; `per` asks for
+        another unit (`sample`, `update`, `run`, …).
+        """
+        return Comparison(self, target, per)
+
+    def picture(
+        self,
+        view: str = "execution-trace",
+        *,
+        format: str = "png",
+        size: tuple[int, int] = (1600, 900),
+        at: str | None = None,
+        theme: str = "light",
+        compare: Report | None = None,
+    ) -> Picture:
+        """A view, exactly as the window draws it; notebooks show it.
+
+        `format` is `png` or `svg`, `at` a link that was copied in the window.
+        """
+        from ._picture import draw
+
+        return draw(self, view, format=format, size=size, at=at, theme=theme, compare=compare)
+
+    def __repr__(self) -> str:
+        return f"<tilescope.Report {self.path}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # What a process opens it opens by itself; temporary reports stay with who made them.
+        return open, (self.path,)
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        rows = "".join(
+            f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>"
+            for name, value in _lines(self.summary())
+        )
+        notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
+        return f"<table>{rows}</table>{notes}<code>{escape(self.path)}</code>"
+
+
+class Comparison:
+    """Two reports, their figures as source, target and difference. A difference is target less
+    source, its percentage is of the source."""
+
+    __slots__ = ("_core", "source", "target")
+
+    def __init__(self, source: Report, target: Report, per: str | None = None) -> None:
+        self._core = _tilescope.compare(source._core, target._core, per)
+        self.source = source
+        self.target = target
+
+    def summary(self) -> dict[str, Any]:
+        """What it comes to: `verdict` in sentences, `distinction` (whether the difference is beyond
+        what the model may be wrong) and `normalization` (what figures of the run are told per)."""
+        return _json(self._core.overview_json())
+
+    @property
+    def views(self) -> list[str]:
+        """What can be compared: the overview, and every view."""
+        return self._core.views()
+
+    def tables(self, view: str = "overview") -> dict[str, str]:
+        """Names of the tables of a view, each with its title."""
+        return {f"{view}/{name}": title for name, title in self._core.tables(view)}
+
+    def table(self, name: str = "overview") -> Table:
+        """A table of differences: `memory/variables`, or the first of a view for `memory`."""
+        return Table(self._core.table(name), name)
+
+    def __repr__(self) -> str:
+        return f"<tilescope.Comparison {self.source.path} -> {self.target.path}>"
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return f"<p>{escape(self.summary()['verdict'])}</p>{self.table()._repr_html_()}"
+
+
+def _json(text: str) -> Any:
+    import json
+
+    return json.loads(text)
+
+
+def _lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
+    """The figures of a report in short, as the command line prints them after a simulation."""
+    target, memory, run = summary["target"], summary["memory"], summary["execution"]
+    kind = "IPU" if target["type"] == "ipu" else "IPU Model"
+    lines = [
+        ("target", f"{target['num_ipus']} x {target['architecture']} ({kind})"),
+        ("memory", f"{memory['total_excluding_gaps']:,} B in use"),
+        (
+            "fullest tile",
+            f"{memory['max_tile_including_gaps']:,} B of {target['bytes_per_tile']:,} B",
+        ),
+    ]
+    if memory["out_of_memory_tiles"]:
+        lines.append(("out of memory", f"{memory['out_of_memory_tiles']:,} tiles"))
+    if run is None:
+        return [*lines, ("run", "the program was compiled but not run")]
+    lines.append(("run", f"{run['total_cycles']:,} cycles, {run['seconds']:.6g} s"))
+    if run["samples_per_second"]:
+        lines.append(("throughput", f"{run['samples_per_second']:,.0f} samples per second"))
+    return lines
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Picture":
+        from ._picture import Picture
+
+        return Picture
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,121 @@
+"""Tables, for any library that reads Arrow."""
+
+from __future__ import annotations
+
+from ._tilescope import Table as _Core
+from ._tilescope import table_of_columns
+
+# As in `typing`, which takes longer to import than all of this package.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    import numpy
+    import pandas
+    import polars
+    import pyarrow
+
+# Rows that a notebook shows.
+_SHOWN = 20
+
+
+class Table:
+    """Columns and rows.
+
+    Libraries take it as it is, through the Arrow PyCapsule interface and without copies:
+    `pyarrow.table(t)`, `polars.DataFrame(t)`, `pandas.DataFrame.from_arrow(t)`, and
+    `duckdb.sql("select … from t")`. Executed steps are read from the file while they are asked
+    for, batch by batch.
+    """
+
+    __slots__ = ("_core", "name")
+
+    def __init__(self, core: _Core, name: str = "") -> None:
+        self._core = core
+        self.name = name
+
+    @classmethod
+    def from_columns(cls, columns: dict[str, list[Any]], name: str = "") -> Table:
+        """A table of Python values. All columns must have the same length."""
+        return cls(table_of_columns(list(columns.items())), name)
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns."""
+        return self._core.columns
+
+    def __len__(self) -> int:
+        return len(self._core)
+
+    def __arrow_c_schema__(self) -> object:
+        return self._core.__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self._core.__arrow_c_stream__(requested_schema)
+
+    def __getitem__(self, column: str) -> list[Any]:
+        """The values of a column."""
+        return self._core.values(column)
+
+    def to_pydict(self, limit: int | None = None) -> dict[str, list[Any]]:
+        """The first `limit` rows (all without it) as lists, column by column."""
+        return {name: self._core.values(name, limit) for name in self.columns}
+
+    def to_pylist(self, limit: int | None = None) -> list[dict[str, Any]]:
+        """The first `limit` rows (all without it), a dict each."""
+        columns = self.to_pydict(limit)
+        return [dict(zip(columns, row)) for row in zip(*columns.values())]
+
+    def to_arrow(self) -> pyarrow.Table:
+        """As a table of pyarrow, which must be installed."""
+        import pyarrow
+
+        return pyarrow.table(self)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """As a data frame of pandas, which must be installed, and pyarrow with it."""
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> polars.DataFrame:
+        """As a data frame of polars, which must be installed."""
+        import polars
+
+        return polars.DataFrame(self)
+
+    def to_numpy(self) -> dict[str, numpy.ndarray]:
+        """As arrays of numpy, which must be installed, column by column. What is missing makes a
+        column of numbers one of floats with NaN, and texts are objects."""
+        import numpy
+
+        def array(values: list[Any]) -> numpy.ndarray:
+            numbers = all(value is None or isinstance(value, (int, float)) for value in values)
+            if not numbers or all(value is None for value in values):
+                return numpy.array(values, dtype=object)
+            if None in values:
+                return numpy.array([numpy.nan if v is None else v for v in values])
+            return numpy.array(values)
+
+        return {name: array(self._core.values(name)) for name in self.columns}
+
+    def __repr__(self) -> str:
+        name = f" {self.name}" if self.name else ""
+        return f"<tilescope.Table{name}: {len(self):,} rows, {', '.join(self.columns)}>"
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        columns = self.to_pydict(_SHOWN)
+        head = "".join(f"<th>{escape(name)}</th>" for name in columns)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{escape(_shown(value))}</td>" for value in row) + "</tr>"
+            for row in zip(*columns.values())
+        )
+        hidden = len(self) - _SHOWN
+        more = f"<p>… and {hidden:,} more rows</p>" if hidden > 0 else ""
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "—"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,96 @@
+"""PopTorch's interface on the simulator: scripts for IPUs run without IPUs.
+
+``python -m tilescope.poptorch script.py`` runs a script with ``import poptorch`` answered by this
+module; ``import tilescope.poptorch as poptorch`` does the same in new code. The first call of a
+model exports it with :mod:`torch.export`, simulates it, and leaves ``profile.pop`` where Poplar
+would. Then the model runs on the CPU, so that the script goes on with real numbers.
+
+Environment variables:
+
+``TILESCOPE_EXECUTE``
+    ``all`` (default) runs every micro-batch and updates the weights; ``one`` runs one micro-batch
+    of each call and repeats its results; ``none`` runs nothing and returns zeros.
+``TILESCOPE_TARGET``
+    The system to simulate, as in ``target.name`` of a spec. Default: ``mk2``.
+"""
+
+try:
+    import torch as _torch  # noqa: F401
+except ImportError as error:
+    raise ImportError(
+        "tilescope.poptorch needs torch (2.9 or newer) and onnxscript: pip install torch onnxscript"
+    ) from error
+
+from . import optim, profiling
+from ._dataloader import AsynchronousDataAccessor, DataLoader
+from ._errors import Error, RecoverableError, UnrecoverableError
+from ._executor import PoplarExecutor, inferenceModel, trainingModel
+from ._options import Attribute, Options, TensorLocationSettings
+from ._script import install
+from ._strategy import (
+    ParallelPhasedExecution,
+    Phase,
+    PipelinedExecution,
+    SerialPhasedExecution,
+    ShardedExecution,
+    Stage,
+)
+from .enums import (
+    AutoStage,
+    CommGroupType,
+    ConnectionType,
+    DataLoaderMode,
+    HalfFloatCastingBehavior,
+    Liveness,
+    MatMulSerializationMode,
+    MeanReductionStrategy,
+    MultiConvPlanType,
+    OutputMode,
+    OverlapMode,
+    ReductionType,
+    SharingStrategy,
+    SyncPattern,
+    VariableRetrievalMode,
+)
+from .ops import (
+    CPU,
+    BeginBlock,
+    Block,
+    BlockFunction,
+    MultiConv,
+    NameScope,
+    cond,
+    custom_op,
+    dynamic_slice,
+    dynamic_update,
+    for_loop,
+    identity_loss,
+    ipu_print_tensor,
+    isRunningOnIpu,
+    nop,
+    recomputationCheckpoint,
+    removeBlocks,
+    serializedMatMul,
+    set_available_memory,
+    set_overlap_for_input,
+    set_overlap_for_output,
+)
+
+__version__ = "3.4.0"  # The PopTorch whose interface this is.
+
+
+def ipuHardwareIsAvailable(num_ipus: int = 1) -> bool:
+    """Whether a system with ``num_ipus`` IPUs can be had: simulated ones always can."""
+    return num_ipus >= 0
+
+
+def ipuHardwareVersion() -> int:
+    """The IPU version that is simulated: 2 for Mk2."""
+    return 2
+
+
+def setLogLevel(level) -> None:
+    """Which messages are printed: TRACE, DEBUG, INFO, WARN, ERR, OFF or 0 to 6."""
+    from ._log import set_level
+
+    set_level(level)

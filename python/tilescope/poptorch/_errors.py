@@ -1,0 +1,13 @@
+"""What goes wrong, under PopTorch's names."""
+
+
+class Error(RuntimeError):
+    """A model or its options cannot be simulated or run."""
+
+
+class RecoverableError(Error):
+    """Kept for scripts that catch it; a simulator has nothing to recover from."""
+
+
+class UnrecoverableError(Error):
+    """Kept for scripts that catch it."""

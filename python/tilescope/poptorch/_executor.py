@@ -1,0 +1,406 @@
+"""``poptorch.trainingModel`` and ``inferenceModel``: simulate once, then run on the CPU."""
+
+import copy
+import os
+import pathlib
+import tempfile
+import time
+import weakref
+
+import torch
+from torch.utils import _pytree as pytree
+
+from . import _dataloader, _export, _log, _simulation, enums, optim
+from ._errors import Error
+from ._options import Options
+
+# PopART's name for the gradient of a weight.
+_GRADIENT = "Gradient___"
+_running = 0
+
+
+def running() -> bool:
+    """Whether a model's forward pass runs on the CPU in place of IPUs."""
+    return _running > 0
+
+
+def trainingModel(model, options=None, optimizer=None) -> "PoplarExecutor":
+    """A model that is trained: each call runs forward and backward passes and weight updates."""
+    return PoplarExecutor(model, options, True, optimizer)
+
+
+def inferenceModel(model, options=None) -> "PoplarExecutor":
+    """A model that is only run forwards."""
+    return PoplarExecutor(model, options, False, None)
+
+
+class PoplarExecutor:
+    """A model on simulated IPUs, whose results come from the CPU."""
+
+    def __init__(self, model, options, training: bool, optimizer) -> None:
+        if isinstance(model, PoplarExecutor):
+            model = model._user_model
+        if options is not None and not isinstance(options, Options):
+            raise Error(f"options are poptorch.Options, not {type(options).__name__}")
+        if options is not None:
+            options._freeze()
+        self._options = options.clone() if options is not None else Options()
+        accumulation = self._options.Training.gradient_accumulation
+        if not training and accumulation != 1:
+            raise Error(
+                f"gradientAccumulation is {accumulation} in options of an inference model: set it "
+                "to 1, and deviceIterations to the number of batches of a call"
+            )
+        if self._options.defaultOutputMode():
+            mode = enums.OutputMode.Final if training else enums.OutputMode.All
+            self._options._values["output_mode"] = mode
+        # Like PopTorch: weights and layers are shared, whether it trains is not.
+        self._user_model = model
+        self._model = copy.copy(model)
+        self._training = training
+        if training and optimizer is None:
+            optimizer = optim.SGD(model.parameters(), lr=0.01)
+        self._optimizer = optimizer
+        self._exported = None
+        self._report = None
+        self._summary = None
+        self._directory = None
+        self._attached = False
+        self._told = False
+        if training:
+            _wrap(model, self)
+        self._add_replica_grouping()
+
+    # The model behind it.
+
+    def __getattr__(self, name: str):
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._user_model, name)
+
+    @property
+    def model(self):
+        """The user's model."""
+        return self._user_model
+
+    @property
+    def options(self) -> Options:
+        """Its options."""
+        return self._options
+
+    def __repr__(self) -> str:
+        return f"PoplarExecutor({self._model!r})"
+
+    def train(self, mode: bool = True):
+        """Switches the model, as torch does."""
+        self._model.train(mode)
+        return self
+
+    def eval(self):
+        """Switches the model, as torch does."""
+        return self.train(False)
+
+    # What PopTorch's executor can be asked.
+
+    def compile(self, *args, **kwargs) -> None:
+        """Exports and simulates the model for these arguments."""
+        if not self.isCompiled():
+            self._compile(args, kwargs)
+
+    def isCompiled(self) -> bool:
+        """Whether it was simulated."""
+        return self._exported is not None
+
+    @property
+    def report(self):
+        """The simulation's :class:`tilescope.Report`; none before the first call."""
+        return self._report
+
+    def cycleCount(self) -> int:
+        """Cycles of a call, as simulated."""
+        self._need_report()
+        cycles = self._summary.get("execution", {}).get("total_cycles")
+        if cycles is None:
+            raise Error("the program does not fit in tile memory, so it has no cycles")
+        return cycles
+
+    def getPerfCounters(self):
+        """Host counters of every input and output: a report has steps in their place."""
+        raise Error("getPerfCounters is not modelled: open the report for when data are copied")
+
+    def getLatency(self):
+        """Latency of micro-batches: a report has marks in its place."""
+        raise Error("latencies are not modelled: open the report for when data are copied")
+
+    getHostIpuLatency = getComputeLatency = getIpuHostLatency = getLatency
+
+    def getTensorNames(self) -> list:
+        """Names that ``Options.anchorTensor`` takes: weights and their gradients."""
+        names = [name for name, _ in self._model.named_parameters()]
+        gradients = [f"{_GRADIENT}{name}" for name in names] if self._training else []
+        return [*names, *gradients]
+
+    def getAnchoredTensor(self, short_name: str):
+        """A tensor chosen by ``Options.anchorTensor``, as the last call left it."""
+        anchored = self._options.anchored_tensors
+        if short_name not in anchored:
+            raise Error(f"{short_name!r} is not anchored: {', '.join(anchored) or 'nothing is'}")
+        name = anchored[short_name]
+        weight = dict(self._model.named_parameters()).get(name.removeprefix(_GRADIENT))
+        if weight is None or (name.startswith(_GRADIENT) and weight.grad is None):
+            raise Error(f"tensor {name!r} is not known on the CPU: getTensorNames() lists all")
+        return (weight.grad if name.startswith(_GRADIENT) else weight).detach().clone()
+
+    def setOptimizer(self, optimizer) -> None:
+        """Goes on with another optimiser; state that it lacks is taken over."""
+        if self._optimizer is not None and type(optimizer) is type(self._optimizer):
+            for weight, state in self._optimizer.state.items():
+                optimizer.state.setdefault(weight, state)
+        self._optimizer = optimizer
+
+    def copyWeightsToHost(self) -> None:
+        """Weights are on the host."""
+
+    def copyWeightsToDevice(self) -> None:
+        """Weights are on the host."""
+
+    def copyWeightsToHostIfNeeded(self) -> bool:
+        """Weights are on the host."""
+        return False
+
+    def copyNamedBuffersToDevice(self) -> None:
+        """Buffers are on the host."""
+
+    def isAttachedToDevice(self) -> bool:
+        """Whether it ran since it was detached."""
+        return self._attached
+
+    def attachToDevice(self) -> None:
+        """Attaches to the simulated device."""
+        self._attached = True
+
+    def detachFromDevice(self) -> None:
+        """Leaves the simulated device."""
+        self._attached = False
+
+    def destroy(self) -> None:
+        """Ends the model."""
+        self._attached = False
+        _unwrap(self._user_model)
+
+    def compileAndExport(self, *_, **__) -> None:
+        """Executables: there is no code for IPUs to export."""
+        raise Error("compileAndExport: a simulated program has no executable to export")
+
+    def save(self, *_, **__) -> None:
+        """Executables: there is no code for IPUs to save."""
+        raise Error("save: a simulated program has no executable to save")
+
+    def loadExecutable(self, filename: str) -> None:
+        """Executables: simulated programs have none."""
+        raise Error(f"loadExecutable: {filename} is code for IPUs, which nothing here can run")
+
+    # A call.
+
+    def __call__(self, *args, **kwargs):
+        if self._options.connection_type == enums.ConnectionType.Never:
+            raise Error("the options say ConnectionType.Never: use compile(...) instead of a call")
+        if not self.isCompiled():
+            self._compile(args, kwargs)
+        self._attached = True
+        batches, update = self._micro_batches(args, kwargs)
+        begin = time.perf_counter()
+        results = self._execute(batches, update)
+        samples = len(batches) * _samples(*batches[0])
+        self._tell_rates(samples / (time.perf_counter() - begin))
+        return results
+
+    def _compile(self, args, kwargs) -> None:
+        batches, _ = self._micro_batches(args, kwargs)
+        first_args, first_kwargs = batches[0]
+        samples = _samples(first_args, first_kwargs)
+        target = _simulation.report_directory(self._options, self._training)
+        if target is None:
+            self._directory = tempfile.TemporaryDirectory(prefix="tilescope-")
+            target = pathlib.Path(self._directory.name)
+        begin = time.perf_counter()
+        self._exported = _export.export(
+            self._model, first_args, first_kwargs, self._options._strategy, self._training, target
+        )
+        exported = time.perf_counter()
+        spec = _simulation.spec_of(
+            self._exported,
+            self._options,
+            self._optimizer,
+            _dataloader.last_used,
+            samples,
+            self._training,
+        )
+        self._report = _simulation.run(spec, target)
+        self._summary = self._report.summary()
+        ended = time.perf_counter()
+        kept = f", report in {target}" if self._directory is None else ""
+        _log.say(
+            f"{self._kind()}: exported in {exported - begin:.1f} s, "
+            f"simulated in {ended - exported:.1f} s{kept}"
+        )
+
+    def _add_replica_grouping(self) -> None:
+        """Gives weights PopTorch's ``replicaGrouping``: that replicas hold other values of a
+        weight costs them nothing, the smaller all-reduce is not modelled."""
+
+        def grouping(*_) -> None:
+            self._options._missing.setdefault("replicaGrouping")
+
+        for weight in self._model.parameters():
+            weight.replicaGrouping = grouping
+
+    def _kind(self) -> str:
+        return f"{'training' if self._training else 'inference'} of {type(self._model).__name__}"
+
+    def _need_report(self) -> None:
+        if self._summary is None:
+            raise Error("the model was not compiled: call it once before")
+
+    def _micro_batches(self, args, kwargs) -> tuple:
+        """The arguments of each micro-batch, and how many there are of a weight update."""
+        options = self._options
+        update = options.replication_factor // options.input_group_size
+        if self._training:
+            update *= options.Training.gradient_accumulation
+        count = options.device_iterations * update
+        leaves, structure = pytree.tree_flatten((args, kwargs))
+        parts = [_split(leaf, count, index) for index, leaf in enumerate(leaves)]
+        batches = [pytree.tree_unflatten(list(part), structure) for part in zip(*parts)]
+        if not batches:
+            batches = [(args, kwargs)] * count
+        return batches, update
+
+    def _execute(self, batches: list, update: int):
+        """Runs the micro-batches; returns what the output mode promises."""
+        mode = os.environ.get("TILESCOPE_EXECUTE", "all")
+        if mode == "none":
+            results = [self._zeros()] * len(batches)
+        elif mode == "one":
+            results = self._run(batches[:1], 1) * len(batches)
+        elif mode == "all":
+            results = self._run(batches, update)
+        else:
+            raise Error(f"TILESCOPE_EXECUTE is all, one or none, not {mode!r}")
+        leaves = [self._combine(column) for column in zip(*results)]
+        return pytree.tree_unflatten(leaves, self._exported.structure)
+
+    def _zeros(self) -> list:
+        return [torch.zeros(value.shape, dtype=value.dtype) for value in self._exported.outputs]
+
+    def _run(self, batches: list, update: int) -> list:
+        """Leaves of the results of each micro-batch."""
+        global _running
+        _running += 1
+        try:
+            with torch.set_grad_enabled(self._training):
+                return self._train(batches, update) if self._training else self._infer(batches)
+        finally:
+            _running -= 1
+
+    def _infer(self, batches: list) -> list:
+        return [_leaves(self._model(*args, **kwargs)) for args, kwargs in batches]
+
+    def _train(self, batches: list, update: int) -> list:
+        results = []
+        mean = self._options.Training.accumulation_and_replication_reduction_type
+        share = 1 / update if mean == enums.ReductionType.Mean else 1.0
+        for begin in range(0, len(batches), update):
+            self._optimizer.zero_grad()
+            for args, kwargs in batches[begin : begin + update]:
+                leaves = _leaves(self._model(*args, **kwargs))
+                loss = leaves[self._exported.loss_index]
+                if loss.requires_grad:
+                    (loss.sum() * share).backward()
+                results.append([leaf.detach() for leaf in leaves])
+            self._clip()
+            self._optimizer.step()
+        return results
+
+    def _clip(self) -> None:
+        limit = getattr(self._optimizer, "max_grad_norm", float("inf"))
+        if limit != float("inf"):
+            torch.nn.utils.clip_grad_norm_(self._model.parameters(), limit)
+
+    def _combine(self, column: tuple):
+        """One output over all micro-batches, as the output mode says."""
+        options = self._options
+        mode, period = options.output_mode, options.output_return_period
+        if mode == enums.OutputMode.Sum:
+            return torch.stack(column).sum(dim=0)
+        if mode == enums.OutputMode.EveryN:
+            column = column[period - 1 :: period]
+        elif mode == enums.OutputMode.Final:
+            column = column[-options.replication_factor :]
+        if column[0].dim() == 0:
+            return column[0] if len(column) == 1 else torch.stack(column)
+        return torch.cat(column)
+
+    def _tell_rates(self, own: float) -> None:
+        """Prints the simulated rate and ``own``, the samples per second of this call, once."""
+        if self._told:
+            return
+        self._told = True
+        execution = self._summary.get("execution") or {}
+        rate = execution.get("samples_per_second")
+        if rate is None:
+            memory = self._summary.get("memory", {})
+            tiles = memory.get("out_of_memory_tiles")
+            _log.say(f"{self._kind()}: does not fit, {tiles} tiles are over; see the report")
+        else:
+            real = os.environ.get("TILESCOPE_EXECUTE", "all") == "all"
+            clock = f"{own:,.0f} on this CPU, which is what the script's own clock sees"
+            _log.say(
+                f"{self._kind()}: {rate:,.0f} samples per second simulated on "
+                f"{self._summary['target']['num_ipus']} IPUs; "
+                f"{clock if real else 'results are not computed here'}"
+            )
+        missing = [*self._options._missing, *self._exported.missing]
+        if missing:
+            _log.say(f"{self._kind()}: not modelled: {', '.join(dict.fromkeys(missing))}")
+
+
+def _split(leaf, count: int, index: int) -> list:
+    """A tensor's share of each micro-batch; anything else is the same for all."""
+    if not isinstance(leaf, torch.Tensor):
+        return [leaf] * count
+    if leaf.dim() == 0 or leaf.shape[0] % count:
+        size = "no dimension" if leaf.dim() == 0 else f"{leaf.shape[0]} samples"
+        raise Error(
+            f"input {index} has {size}, which is no multiple of the {count} micro-batches of a "
+            "call (deviceIterations x gradientAccumulation x replicationFactor)"
+        )
+    return list(leaf.chunk(count)) if count > 1 else [leaf]
+
+
+def _samples(args, kwargs) -> int:
+    leaves, _ = pytree.tree_flatten((args, kwargs))
+    sizes = [leaf.shape[0] for leaf in leaves if isinstance(leaf, torch.Tensor) and leaf.dim()]
+    return sizes[0] if sizes else 1
+
+
+def _leaves(results) -> list:
+    leaves, _ = pytree.tree_flatten(results)
+    return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+
+
+def _wrap(model, executor: PoplarExecutor) -> None:
+    """Gives the user's model the methods that PopTorch gives it."""
+    parent = weakref.ref(executor)
+
+    def destroy() -> None:
+        if parent() is not None:
+            parent().destroy()
+
+    object.__setattr__(model, "copyWeightsToHostIfNeeded", lambda: False)
+    object.__setattr__(model, "destroy", destroy)
+
+
+def _unwrap(model) -> None:
+    for name in ("copyWeightsToHostIfNeeded", "destroy"):
+        model.__dict__.pop(name, None)

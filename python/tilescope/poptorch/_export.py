@@ -1,0 +1,207 @@
+"""From a module to an ONNX file without weights, with PopART's attributes on its nodes."""
+
+import dataclasses
+import math
+import pathlib
+
+import torch
+from torch.utils import _pytree as pytree
+
+from . import _trace
+from ._errors import Error
+
+# Operations of torch that are losses.
+_LOSSES = {
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "cosine_embedding_loss",
+    "cross_entropy_loss",
+    "ctc_loss",
+    "hinge_embedding_loss",
+    "huber_loss",
+    "kl_div",
+    "l1_loss",
+    "margin_ranking_loss",
+    "mse_loss",
+    "multi_margin_loss",
+    "nll_loss",
+    "nll_loss_nd",
+    "nll_loss2d",
+    "poisson_nll_loss",
+    "smooth_l1_loss",
+    "soft_margin_loss",
+    "triplet_margin_loss",
+}
+# Losses that the importer finds in the file itself.
+_ONNX_LOSSES = {"SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss"}
+# Constants the importer may compute shapes from; larger ones are weights, which it never reads.
+_WHOLE_NUMBERS = 1 << 16
+_REAL_NUMBERS = 4
+
+
+@dataclasses.dataclass
+class Exported:
+    """A model on disk, and what its forward pass said."""
+
+    path: pathlib.Path
+    blocks: dict
+    loss_output: str | None
+    loss_index: int | None
+    outputs: list
+    structure: object
+    overlap: object
+    missing: dict
+
+
+def export(model, args, kwargs, strategy, training: bool, directory: pathlib.Path) -> Exported:
+    """Exports one micro-batch of a model.
+
+    Raises :class:`Error` where torch cannot export the model, with torch's reason.
+    """
+    with _trace.exporting(strategy) as trace:
+        hook = model.register_forward_pre_hook(trace.restart, prepend=True)
+        try:
+            program = torch.export.export(model, args, kwargs, strict=False)
+            onnx = torch.onnx.export(program, dynamo=True, optimize=False, verbose=False)
+        except Error:
+            raise
+        except Exception as error:
+            raise Error(
+                f"torch cannot export {type(model).__name__}: {_reason(error)}\n"
+                "A model for IPUs is a static graph: Python that looks at values of tensors, or "
+                "changes what is computed from call to call, cannot be in it."
+            ) from error
+        finally:
+            hook.remove()
+    outputs = _output_nodes(program)
+    blocks = _annotate(onnx.model, trace)
+    loss_index = _loss_index(outputs) if training else None
+    loss_output = None
+    if loss_index is not None:
+        value = onnx.model.graph.outputs[loss_index]
+        producer = value.producer()
+        if producer is None or producer.op_type not in _ONNX_LOSSES:
+            loss_output = value.name
+    path = directory / "model.onnx"
+    _save_without_weights(onnx.model, path)
+    values = [node.meta["val"] for node in outputs]
+    return Exported(
+        path,
+        blocks,
+        loss_output,
+        loss_index,
+        values,
+        program.call_spec.out_spec,
+        trace.overlap,
+        trace.missing,
+    )
+
+
+def _reason(error: BaseException) -> str:
+    """The first line of what an error goes back to."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+
+
+def _output_nodes(program) -> list:
+    """The nodes behind what the model returns, without updated buffers."""
+    names = {
+        spec.arg.name
+        for spec in program.graph_signature.output_specs
+        if spec.kind == torch.export.graph_signature.OutputKind.USER_OUTPUT
+        and hasattr(spec.arg, "name")
+    }
+    leaves, _ = pytree.tree_flatten(next(n for n in program.graph.nodes if n.op == "output").args)
+    return [leaf for leaf in leaves if getattr(leaf, "name", None) in names]
+
+
+def _loss_index(outputs: list):
+    """Which output is the loss: one that is marked or comes from a loss of torch, else the last
+    number."""
+
+    def is_loss(node) -> bool:
+        if _trace.marks_of(node).get("loss"):
+            return True
+        name = getattr(node.target, "__name__", "").split(".")[0]
+        return name in _LOSSES
+
+    def is_number(node) -> bool:
+        value = node.meta.get("val")
+        return isinstance(value, torch.Tensor) and value.dim() == 0 and value.is_floating_point()
+
+    for holds in (is_loss, is_number):
+        found = [index for index, node in enumerate(outputs) if holds(node)]
+        if found:
+            return found[-1]
+    raise Error(
+        "none of what the model returns is a loss: return the result of a loss of torch.nn, "
+        "or mark it with poptorch.identity_loss(x, reduction)"
+    )
+
+
+def _annotate(model, trace) -> dict:
+    """Writes blocks and marks as PopART's attributes; returns the blocks: name to stage, IPU."""
+    stages = {}
+    nodes = list(model.graph)
+    for node in nodes:
+        marks = _trace.marks_of(node.meta.get("node"))
+        if "block" in marks:
+            stages.setdefault(_order(marks), None)
+    rank = {order: index for index, order in enumerate(sorted(stages))}
+    blocks = {}
+    for node in nodes:
+        marks = _trace.marks_of(node.meta.get("node"))
+        _write_marks(node, marks, rank)
+        if "block" in marks:
+            blocks.setdefault(marks["block"], (rank[_order(marks)], marks["ipu"]))
+    return blocks
+
+
+def _order(marks: dict) -> tuple:
+    """What stages are numbered by: stages of one phase are side by side."""
+    return (marks["phase"], marks["stage"] if marks["phase"] < 0 else 0)
+
+
+def _write_marks(node, marks: dict, rank: dict) -> None:
+    import onnx_ir as ir
+
+    def put(target, name: str, value) -> None:
+        kinds = {int: ir.AttributeType.INT, float: ir.AttributeType.FLOAT, str: ir.AttributeType.STRING}
+        target.attributes[name] = ir.Attr(name, kinds[type(value)], value)
+
+    if "block" in marks:
+        node.metadata_props["tilescope.block"] = marks["block"]
+        put(node, "__ipu_number", int(marks["ipu"]))
+        if marks["phase"] >= 0:
+            put(node, "__execution_phase", int(marks["phase"]))
+        else:
+            put(node, "__pipeline_stage", rank[_order(marks)])
+    if marks.get("checkpoint"):
+        put(node, "__recompute_output_in_backward_pass", 1)
+    if "available_memory" in marks and node.inputs:
+        producer = node.inputs[0].producer() if node.inputs[0] is not None else None
+        if producer is not None:
+            put(producer, "__available_memory", marks["available_memory"])
+    if "serialize" in marks and node.op_type in ("MatMul", "Gemm"):
+        mode, factor = marks["serialize"]
+        put(node, "__serialize_matmul_mode", mode)
+        put(node, "__serialize_matmul_factor", factor)
+
+
+def _save_without_weights(model, path: pathlib.Path) -> None:
+    """Writes the graph; weights are names, types and shapes that point at no file."""
+    import onnx_ir as ir
+
+    for value in model.graph.initializers.values():
+        tensor = value.const_value
+        if tensor is None:
+            continue
+        size = math.prod(tensor.shape.numpy()) if tensor.shape else 1
+        limit = _WHOLE_NUMBERS if tensor.dtype.is_integer() or tensor.dtype == ir.DataType.BOOL else _REAL_NUMBERS
+        if size > limit:
+            value.const_value = ir.ExternalTensor(
+                "weights.bin", 0, tensor.nbytes, tensor.dtype, shape=tensor.shape, name=value.name
+            )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(ir.serde.serialize_model(model).SerializeToString())

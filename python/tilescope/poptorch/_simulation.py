@@ -1,0 +1,113 @@
+"""One model, its options and loader as a spec; its report where Poplar would write it."""
+
+import json
+import os
+import pathlib
+
+from .. import simulate
+from . import _log, enums, optim
+from ._errors import Error
+from ._options import Options
+
+_DIRECTORY = "autoReport.directory"
+_OVERLAPS = {
+    enums.OverlapMode.OverlapAccumulationLoop: "inner_loop",
+    enums.OverlapMode.OverlapDeviceIterationLoop: "loops",
+}
+
+
+def report_directory(options: Options, training: bool) -> pathlib.Path | None:
+    """Where Poplar would write the report of a model; none where it would write none.
+
+    ``POPLAR_ENGINE_OPTIONS`` comes before what the script set; below the directory is one for
+    each model, named ``training`` or ``inference`` unless the options name it.
+    """
+    engine = dict(options._Popart.options.get("engineOptions", {}))
+    text = os.environ.get("POPLAR_ENGINE_OPTIONS", "")
+    if text:
+        try:
+            engine.update(json.loads(text))
+        except ValueError as error:
+            raise Error(f"POPLAR_ENGINE_OPTIONS is no JSON: {error}") from error
+    wanted = any(
+        str(engine.get(name, "false")).lower() == "true"
+        for name in ("autoReport.all", "autoReport.outputGraphProfile",
+                     "autoReport.outputExecutionProfile")
+    )
+    if not wanted and _DIRECTORY not in engine:
+        return None
+    name = options.model_name or ("training" if training else "inference")
+    return pathlib.Path(engine.get(_DIRECTORY, ".")) / name
+
+
+def spec_of(exported, options: Options, optimizer, loader, samples: int, training: bool) -> dict:
+    """The spec of a model, as nested tables; ``samples`` are those of a micro-batch."""
+    keys = {
+        "model.onnx": str(exported.path.resolve()),
+        "model.batch_size": samples,
+        "model.training": training,
+        "target.name": options._target,
+        "target.type": options._target_type,
+        "target.ipus": _ipus(exported.blocks),
+    }
+    if loader is not None:
+        keys.update(loader.spec())
+    keys.update(options._spec_keys)
+    if len({stage for stage, _ in exported.blocks.values()}) > 1:
+        keys["options.execution"] = options._strategy.execution
+    if training:
+        keys.update(_training_keys(exported, optimizer))
+    keys.update(_memory_share(options))
+    if exported.overlap is not None:
+        keys["options.overlap_io"] = _OVERLAPS[exported.overlap]
+    return _nested(keys)
+
+
+def run(spec: dict, directory: pathlib.Path):
+    """Simulates a spec; returns the report.
+
+    Raises :class:`Error` with the simulator's message.
+    """
+    try:
+        return simulate(spec, output=directory, progress=False)
+    except Exception as error:
+        raise Error(f"the model cannot be simulated: {error}") from error
+
+
+def _ipus(blocks: dict) -> int:
+    return 1 + max((ipu for _, ipu in blocks.values()), default=0)
+
+
+def _training_keys(exported, optimizer) -> dict:
+    kind = optim.kind_of(optimizer)
+    keys = {"model.optimizer": kind or "adam"}
+    if kind is None:
+        exported.missing.setdefault(f"{type(optimizer).__name__} (simulated as adam)")
+    scale = getattr(optimizer, "loss_scaling", 1.0)
+    if scale != 1.0:
+        keys["model.loss_scaling"] = scale
+    if exported.loss_output is not None:
+        keys["model.loss"] = "identity"
+        keys["model.loss_output"] = exported.loss_output
+    return keys
+
+
+def _memory_share(options: Options) -> dict:
+    shares = options.available_memory_proportion
+    if not shares:
+        return {}
+    if len(set(shares.values())) > 1:
+        smallest = min(shares.values())
+        _log.warning(f"one availableMemoryProportion for all IPUs: {smallest}, the smallest")
+    return {"options.available_memory_proportion": min(shares.values())}
+
+
+def _nested(keys: dict) -> dict:
+    spec = {}
+    for path, value in keys.items():
+        *tables, name = path.split(".")
+        table = spec
+        for part in tables:
+            table = table.setdefault(part, {})
+        table[name] = value
+    return spec

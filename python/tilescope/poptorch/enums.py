@@ -1,0 +1,126 @@
+"""PopTorch's enumerations, with its names and values."""
+
+import enum
+
+
+class MeanReductionStrategy(enum.IntEnum):
+    """When gradients are divided where they are averaged."""
+
+    Running = 0
+    Post = 1
+    PostAndLoss = 2
+
+
+class DataLoaderMode(enum.IntEnum):
+    """Where the loader prepares samples."""
+
+    Sync = 0
+    Async = 1
+    AsyncRebatched = 2
+
+
+class SharingStrategy(enum.IntEnum):
+    """How an asynchronous loader hands its data set to its worker."""
+
+    SharedMemory = 0
+    FileSystem = 1
+    Fork = 2
+    ForkServer = 3
+
+
+class OutputMode(enum.IntEnum):
+    """Which micro-batches return their results."""
+
+    Final = 0
+    EveryN = 1
+    All = 2
+    Sum = 3
+    Default = 4
+
+
+class ConnectionType(enum.IntEnum):
+    """When the device is attached to."""
+
+    Always = 0
+    OnDemand = 1
+    Never = 2
+
+
+class HalfFloatCastingBehavior(enum.IntEnum):
+    """How half and single precision meet."""
+
+    FloatDowncastToHalf = 0
+    HalfUpcastToFloat = 1
+    Default = 2
+
+
+class ReductionType(enum.IntEnum):
+    """How losses and gradients are reduced."""
+
+    Sum = 0
+    Mean = 1
+    NoReduction = 2
+
+
+class SyncPattern(enum.IntEnum):
+    """Which IPUs a sync stops."""
+
+    Full = 0
+    SinglePipeline = 1
+    ReplicaAndLadder = 2
+
+
+class MatMulSerializationMode(enum.Enum):
+    """The dimension along which a product is computed in parts."""
+
+    InputChannels = "input_channels"
+    ReducingDim = "reducing_dim"
+    OutputChannels = "output_channels"
+    Disabled = "none"
+
+
+class Liveness(enum.IntEnum):
+    """When tensors leave the chip in phased execution."""
+
+    AlwaysLive = 0
+    OffChipAfterFwd = 1
+    OffChipAfterFwdNoOverlap = 2
+    OffChipAfterEachPhase = 3
+
+
+class OverlapMode(enum.Enum):
+    """Whether a host copy runs beside compute."""
+
+    NoOverlap = "no_overlap"
+    OverlapAccumulationLoop = "overlap_accumulation_loop"
+    OverlapDeviceIterationLoop = "overlap_device_iteration_loop"
+
+
+class AutoStage(enum.IntEnum):
+    """How blocks become stages where none are written."""
+
+    SameAsIpu = 0
+    AutoIncrement = 1
+
+
+class MultiConvPlanType(enum.IntEnum):
+    """Whether several convolutions run side by side."""
+
+    Parallel = 0
+    Serial = 1
+
+
+class CommGroupType(enum.IntEnum):
+    """Which replicas share a tensor."""
+
+    All = 0
+    Consecutive = 1
+    Orthogonal = 2
+    NoGrouping = 3
+
+
+class VariableRetrievalMode(enum.IntEnum):
+    """Which replicas a variable is read from."""
+
+    OnePerGroup = 0
+    AllReplicas = 2

@@ -1,0 +1,213 @@
+//! `onnx`: what an ONNX file holds, and what becomes of its operators.
+
+use super::{CliCommand, CliError, json_argument, path_of};
+use clap::{Arg, ArgAction, ArgMatches};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::PathBuf;
+use tilescope_onnx::{DimValues, Dimension, GraphInput, OnnxFile, OnnxGraph};
+use tilescope_report::units::grouped;
+use tilescope_sim::onnx::op_state;
+
+/// `tilescope onnx`
+pub(super) const COMMAND: CliCommand = CliCommand { name: "onnx", arguments, run };
+
+/// What stands before the name of a symbolic dimension in a key.
+const DIM_KEY: &str = "model.dim.";
+
+/// The key of the batch, whatever its symbol is called.
+const BATCH_KEY: &str = "model.batch_size";
+
+fn arguments(command: clap::Command) -> clap::Command {
+    command
+        .about("List what an ONNX file holds: inputs, dimensions, parameters, operators and what becomes of each")
+        .arg(
+            Arg::new("file")
+                .value_name("FILE")
+                .required(true)
+                .value_parser(clap::value_parser!(PathBuf))
+                .help("The file; weights beside it are not needed"),
+        )
+        .arg(
+            Arg::new("set")
+                .long("set")
+                .value_name("KEY=VALUE")
+                .action(ArgAction::Append)
+                .help("Give a symbolic dimension a value, as in simulate: model.dim.sequence=128"),
+        )
+        .arg(json_argument())
+        .after_help(
+            "The batch is 1 unless model.batch_size or its own name says another. Multiplications are \
+             counted, and nodes folded, once every other symbolic dimension has a value.\n\n\
+             Examples:\n  tilescope onnx model.onnx\n  \
+             tilescope onnx model.onnx --set model.dim.batch=4 --set model.dim.sequence=384\n  \
+             tilescope onnx model.onnx --json",
+        )
+}
+
+fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
+    let path = path_of(matches, "file");
+    let failed = |error| CliError::Failed(format!("{}: {error}", path.display()));
+    let file = OnnxFile::open(path).map_err(failed)?;
+    let dims = given_dims(matches, &file)?;
+    let needs_dims = file.symbols().iter().any(|symbol| {
+        let of_batch = dims.batch.filter(|_| symbol.is_batch);
+        dims.by_name.get(&symbol.name).copied().or(of_batch).is_none()
+    });
+    // A symbol without a value leaves figures open; one that does not exist is an error all the same.
+    let has_wrong_names =
+        dims.by_name.keys().any(|name| file.symbols().iter().all(|s| s.name != *name));
+    let graph = if needs_dims && !has_wrong_names {
+        None
+    } else {
+        Some(file.resolve(&dims).map_err(failed)?)
+    };
+    let listing = OnnxListing { file: &file, graph: graph.as_ref() };
+    if matches.get_flag("json") {
+        return Ok(writeln!(output, "{:#}", listing.json())?);
+    }
+    listing.text(output)
+}
+
+/// Values of dimensions from `--set`; the batch is 1 without, as in a spec.
+fn given_dims(matches: &ArgMatches, file: &OnnxFile) -> Result<DimValues, CliError> {
+    let mut dims = DimValues { batch: Some(1), ..DimValues::default() };
+    for given in matches.get_many::<String>("set").into_iter().flatten() {
+        let wrong = || {
+            let known: Vec<String> = file
+                .symbols()
+                .into_iter()
+                .map(|symbol| format!("{DIM_KEY}{}", symbol.name))
+                .collect();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            CliError::Usage(format!(
+                "{given:?}: expected a dimension of the file and a number; it has {known}"
+            ))
+        };
+        let (key, value) = given.split_once('=').ok_or_else(wrong)?;
+        let value = value.trim().parse().map_err(|_| wrong())?;
+        match key.trim().strip_prefix(DIM_KEY) {
+            Some(name) => {
+                dims.by_name.insert(name.to_owned(), value);
+            }
+            None if key.trim() == BATCH_KEY => dims.batch = Some(value),
+            None => return Err(wrong()),
+        }
+    }
+    Ok(dims)
+}
+
+/// What is listed of a file, and of its graph if all dimensions have values.
+struct OnnxListing<'a> {
+    file: &'a OnnxFile,
+    graph: Option<&'a OnnxGraph>,
+}
+
+/// An operator, how often it comes, and what becomes of it.
+struct OpRow {
+    op: String,
+    count: u64,
+    state: &'static str,
+}
+
+impl OnnxListing<'_> {
+    /// Operators that are left, those that are folded after them. Without values for all dimensions
+    /// nothing is folded.
+    fn ops(&self) -> Vec<OpRow> {
+        let written = || self.file.op_counts();
+        let kept = self.graph.map_or_else(written, OnnxGraph::op_counts);
+        let rows = |counts: BTreeMap<String, u64>, is_folded: bool| {
+            counts.into_iter().map(move |(op, count)| {
+                let state = if is_folded { "folded" } else { op_state(&op).name() };
+                OpRow { op, count, state }
+            })
+        };
+        let folded = self.graph.map(|graph| graph.folded.clone()).unwrap_or_default();
+        rows(kept, false).chain(rows(folded, true)).collect()
+    }
+
+    fn json(&self) -> Value {
+        let inputs: Vec<Value> = self
+            .file
+            .inputs()
+            .iter()
+            .map(|input| {
+                let dims: Vec<Value> = input.dims.iter().map(dim_json).collect();
+                json!({ "name": input.name, "type": input.element.name(), "dims": dims })
+            })
+            .collect();
+        let symbols: Vec<Value> = self
+            .file
+            .symbols()
+            .iter()
+            .map(|symbol| json!({ "name": symbol.name, "is_batch": symbol.is_batch }))
+            .collect();
+        let ops: Vec<Value> = self
+            .ops()
+            .iter()
+            .map(|row| json!({ "op": row.op, "count": row.count, "state": row.state }))
+            .collect();
+        json!({
+            "opset": self.file.opset,
+            "producer": self.file.producer,
+            "nodes": self.file.node_count,
+            "inputs": inputs,
+            "symbols": symbols,
+            "parameters": self.graph.map(OnnxGraph::parameter_count),
+            "macs": self.graph.map(OnnxGraph::macs),
+            "ops": ops,
+        })
+    }
+
+    fn text(&self, output: &mut dyn Write) -> Result<(), CliError> {
+        let file = self.file;
+        writeln!(output, "opset {}, written by {}", file.opset, file.producer)?;
+        writeln!(output, "{} nodes", grouped(file.node_count as u64))?;
+        for input in file.inputs() {
+            writeln!(output, "input {}", describe_input(input))?;
+        }
+        for symbol in file.symbols() {
+            let batch = if symbol.is_batch { ", the batch: also model.batch_size" } else { "" };
+            writeln!(output, "dimension {DIM_KEY}{}{batch}", symbol.name)?;
+        }
+        match self.graph {
+            Some(graph) => {
+                writeln!(output, "{} parameters", grouped(graph.parameter_count()))?;
+                writeln!(
+                    output,
+                    "{} multiply-accumulates in a forward pass",
+                    grouped(graph.macs())
+                )?;
+            }
+            None => writeln!(
+                output,
+                "parameters, multiply-accumulates and what is folded: give each dimension a value with --set"
+            )?,
+        }
+        let rows = self.ops();
+        let width = rows.iter().map(|row| row.op.len()).max().unwrap_or(0).max("operator".len());
+        writeln!(output, "\n{:width$} {:>7}  becomes", "operator", "nodes")?;
+        for OpRow { op, count, state } in rows {
+            writeln!(output, "{op:width$} {:>7}  {state}", grouped(count))?;
+        }
+        Ok(())
+    }
+}
+
+fn dim_json(dim: &Dimension) -> Value {
+    match dim {
+        Dimension::Known(size) => json!(size),
+        Dimension::Symbol(name) => json!(name),
+    }
+}
+
+/// `input_ids: int64 [batch, sequence]`.
+fn describe_input(input: &GraphInput) -> String {
+    let dim = |dim: &Dimension| match dim {
+        Dimension::Known(size) => size.to_string(),
+        Dimension::Symbol(name) => name.clone(),
+    };
+    let dims: Vec<String> = input.dims.iter().map(dim).collect();
+    format!("{}: {} [{}]", input.name, input.element, dims.join(", "))
+}
