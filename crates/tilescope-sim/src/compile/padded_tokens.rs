@@ -7,7 +7,7 @@
 
 use super::{block_costs, build_graph};
 use crate::graph::ModelGraph;
-use crate::poplin::planner::PlanCache;
+use crate::poplin::PlanCache;
 use crate::popops::elementwise::vector_width;
 use crate::spec::Spec;
 use tilescope_report::units::Cycles;
