@@ -302,6 +302,16 @@ impl<'a> NodeImport<'_, 'a> {
         if by == 1.0 { Ok(x) } else { self.apply(part, ScaleOp(by), &[x]) }
     }
 
+    /// Names a loss as the first output. It stays what the loss operation makes, which training
+    /// begins at: one element, whatever shape the file gives it.
+    pub(super) fn set_loss(&mut self, loss: TensorId) {
+        if let Some(value) = self.node.outputs.first().copied().flatten() {
+            let name = &self.importer.value(value).name;
+            self.importer.name_result(loss, name);
+            self.importer.tensors[value.index()] = Some(loss);
+        }
+    }
+
     /// Names `tensor` as the output at this place.
     pub(super) fn set(&mut self, output: usize, tensor: TensorId) -> Result<(), GraphError> {
         let Some(value) = self.node.outputs.get(output).copied().flatten() else { return Ok(()) };

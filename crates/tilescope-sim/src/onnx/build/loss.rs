@@ -10,12 +10,14 @@ pub(super) const OPS: &[OpBuilder] = &[
     modelled("NegativeLogLikelihoodLoss", |node| {
         let operands = labelled_rows(node)?;
         let loss = node.apply("", NllOp, &operands)?;
-        node.set(0, loss)
+        node.set_loss(loss);
+        Ok(())
     }),
     modelled("SoftmaxCrossEntropyLoss", |node| {
         let operands = labelled_rows(node)?;
         let outputs = node.apply_all("", CrossEntropyOp, &operands)?;
-        node.set(0, outputs[0])
+        node.set_loss(outputs[0]);
+        Ok(())
     }),
 ];
 
