@@ -27,6 +27,7 @@ mod liveness;
 mod matmul_tutorial;
 mod model_document;
 mod models;
+mod onnx_command;
 mod onnx_import;
 mod outlining;
 mod pipeline;
