@@ -7,7 +7,7 @@
 #[path = "../tests/common/mod.rs"]
 mod common;
 
-use common::{encoder_cycles_per_token, layer_cycles};
+use common::{encoder_operations, layer_cost, layer_cycles, operation_cliffs};
 use tilescope_report::units::Cycles;
 use tilescope_sim::shape::DType;
 
@@ -31,6 +31,19 @@ fn compare(title: &str, costs: &[(u64, f64)]) {
     }
 }
 
+/// The same for layers of these batches and tokens, one of which (`at`) is swept, and which of
+/// their operations differ much.
+fn compare_layers(title: &str, sizes: &[[u64; 2]], at: usize) {
+    let layers: Vec<_> = sizes.iter().map(|size| (size[at], encoder_operations(*size))).collect();
+    let costs: Vec<_> = layers.iter().map(|(size, layer)| (*size, layer_cost(layer))).collect();
+    compare(title, &costs);
+    for pair in layers.windows(2) {
+        for cliff in operation_cliffs([&pair[0].1, &pair[1].1]) {
+            println!("  {} and {}: {} {:.2} times", pair[0].0, pair[1].0, cliff.name, cliff.factor);
+        }
+    }
+}
+
 fn main() {
     for (name, dtype) in [("half", DType::Half), ("float", DType::Float)] {
         let layer = |rows| (rows, layer_cycles("mk2", dtype, [rows, 768, 3072]));
@@ -49,13 +62,12 @@ fn main() {
         let largest = rows.iter().map(share).fold(0.0, f64::max);
         println!("  the bias takes {:.0} % of its product at most", 100.0 * largest);
     }
-    let per_token = |batch, tokens| encoder_cycles_per_token([batch, tokens]);
     for batch in [1, 8, 32] {
-        let tokens: Vec<_> = (64..=512).map(|tokens| (tokens, per_token(batch, tokens))).collect();
-        compare(&format!("tokens of a BERT-Base layer, batch {batch}"), &tokens);
+        let sizes: Vec<_> = (64..=512).map(|tokens| [batch, tokens]).collect();
+        compare_layers(&format!("tokens of a BERT-Base layer, batch {batch}"), &sizes, 1);
     }
-    for tokens in [64, 127, 128, 384, 512] {
-        let samples: Vec<_> = (1..=32).map(|batch| (batch, per_token(batch, tokens))).collect();
-        compare(&format!("samples of a BERT-Base layer, {tokens} tokens"), &samples);
+    for tokens in [64, 127, 128, 384, 392, 512] {
+        let sizes: Vec<_> = (1..=32).map(|batch| [batch, tokens]).collect();
+        compare_layers(&format!("samples of a BERT-Base layer, {tokens} tokens"), &sizes, 0);
     }
 }

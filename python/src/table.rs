@@ -9,13 +9,13 @@ use arrow_array::types::{
     Float32Type, Float64Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow_array::{
-    Array, ArrayRef, BinaryArray, Float64Array, Int64Array, RecordBatch, StringArray,
+    Array, ArrayRef, BinaryArray, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray,
 };
 use arrow_schema::ffi::FFI_ArrowSchema;
 use arrow_schema::{DataType, SchemaRef};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyCapsule, PyFloat, PyInt, PyList};
+use pyo3::types::{PyBool, PyBytes, PyCapsule, PyFloat, PyInt, PyList};
 use std::sync::Arc;
 
 /// Where the rows come from.
@@ -125,6 +125,7 @@ fn value<'py>(py: Python<'py>, column: &ArrayRef, row: usize) -> PyResult<Bound<
         return Ok(py.None().into_bound(py));
     }
     match column.data_type() {
+        DataType::Boolean => column.as_boolean().value(row).into_bound_py_any(py),
         DataType::UInt8 => column.as_primitive::<UInt8Type>().value(row).into_bound_py_any(py),
         DataType::UInt16 => column.as_primitive::<UInt16Type>().value(row).into_bound_py_any(py),
         DataType::UInt32 => column.as_primitive::<UInt32Type>().value(row).into_bound_py_any(py),
@@ -158,11 +159,17 @@ pub(crate) fn table_of_columns(columns: Vec<(String, Vec<Bound<'_, PyAny>>)>) ->
     Ok(Table::whole(RecordBatch::try_from_iter_with_nullable(arrays).map_err(arrow_error)?))
 }
 
-/// Whole numbers, real numbers or bytes where all are; else texts.
+/// Flags, whole numbers, real numbers or bytes where all are; else texts.
 fn array(values: &[Bound<'_, PyAny>]) -> PyResult<ArrayRef> {
     let all = |is: fn(&Bound<'_, PyAny>) -> bool| values.iter().all(|of| of.is_none() || is(of));
     if values.iter().all(|of| of.is_none()) {
         return Ok(Arc::new(StringArray::new_null(values.len())));
+    }
+    // A flag is a number to Python: asked for first.
+    if all(|of| of.is_instance_of::<PyBool>()) {
+        let flags: Vec<Option<bool>> =
+            values.iter().map(|of| of.extract()).collect::<PyResult<_>>()?;
+        return Ok(Arc::new(BooleanArray::from(flags)));
     }
     if all(|of| of.is_instance_of::<PyInt>()) {
         let whole: Result<Vec<Option<i64>>, _> = values.iter().map(|of| of.extract()).collect();

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import importlib.util
 import tempfile
 import unittest
@@ -36,5 +37,5 @@ def sample(name: str) -> ts.Report:
 def scratch() -> Path:
     """A directory that goes with the tests."""
     directory = tempfile.TemporaryDirectory(prefix="tilescope-tests-")
-    scratch.kept = directory
+    atexit.register(directory.cleanup)
     return Path(directory.name)

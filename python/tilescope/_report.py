@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
 
 from . import _tilescope
 from ._table import Table
 
+# As in `typing`, which takes longer to import than all of this package.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from tempfile import TemporaryDirectory
+    from typing import Any
 
     from ._picture import Picture
 
@@ -28,14 +29,11 @@ def open(path: str | os.PathLike[str]) -> Report:
 class Report:
     """An open report. Reading never changes the file."""
 
-    __slots__ = ("_core", "_directory", "__weakref__")
+    # A report that nobody asked to keep is removed with the object.
+    __slots__ = ("_core", "__weakref__")
 
-    def __init__(
-        self, core: _tilescope.Report, directory: TemporaryDirectory[str] | None = None
-    ) -> None:
+    def __init__(self, core: _tilescope.Report) -> None:
         self._core = core
-        # A report that nobody asked to keep goes with the last that hold it.
-        self._directory = directory
 
     @property
     def path(self) -> str:

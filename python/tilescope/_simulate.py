@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
+import tempfile
 import warnings
+import weakref
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from . import _toml, _tilescope
@@ -47,11 +49,16 @@ def _simulate(
     progress: Callable[[int], None] | None,
     running: Running | None,
 ) -> tuple[Report, list[str]]:
-    kept = None
     if output is None:
-        kept = TemporaryDirectory(prefix="tilescope-")
-        output = kept.name
-    with TemporaryDirectory(prefix="tilescope-") as scratch:
+        kept = tempfile.mkdtemp(prefix="tilescope-")
+        try:
+            report, said = _simulate(spec, overrides, kept, progress, running)
+        except BaseException:
+            shutil.rmtree(kept, ignore_errors=True)
+            raise
+        weakref.finalize(report, shutil.rmtree, kept, ignore_errors=True)
+        return report, said
+    with tempfile.TemporaryDirectory(prefix="tilescope-") as scratch:
         words = ["simulate", "-o", os.fspath(output)]
         for key, of in overrides.items():
             words += ["--set", f"{key}={_toml.value(of)}"]
@@ -62,7 +69,7 @@ def _simulate(
             # A dict has no file and no lines.
             place = re.escape(source) + r":\d+: " if isinstance(spec, Mapping) else r"\A\Z"
             raise SpecError(re.sub(place, "", str(error))) from None
-    return Report(_tilescope.open(output), kept), said
+    return Report(_tilescope.open(output)), said
 
 
 def _source(spec: Any, scratch: Path) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from ._tilescope import Table as _Core
 from ._tilescope import table_of_columns
 
+# As in `typing`, which takes longer to import than all of this package.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     import numpy
     import pandas
     import polars

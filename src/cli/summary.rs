@@ -5,7 +5,7 @@ use clap::ArgMatches;
 use std::io::Write;
 use std::path::Path;
 use tilescope_analysis::confidence::{Confidence, PredictionBand};
-use tilescope_analysis::host::{HostSummary, bottleneck_title, part_title, source_title};
+use tilescope_analysis::host::{HostSummary, bottleneck_title, held_up, part_title, source_title};
 use tilescope_analysis::summary::{ExecutionSummary, ReportSummary, summary};
 use tilescope_report::units::{binary_bytes, exact_bytes, grouped, percent, seconds};
 use tilescope_report::{BatchingConfig, Report, ReportPart};
@@ -230,6 +230,12 @@ fn print_host(host: &HostSummary, table: &mut TwoColumnTable) -> Result<(), CliE
             grouped(epoch.samples_per_second.round() as u64),
         );
         table.row(name, &text)?;
+    }
+    for of in &host.replicas {
+        table.row(&of.title(), &of.words())?;
+    }
+    if let Some(who) = held_up(&host.replicas) {
+        table.row("Held up by", &who)?;
     }
     Ok(())
 }

@@ -95,21 +95,57 @@ pub(crate) fn layer_cycles(
     [cycles[0], cycles[1]]
 }
 
-/// The forward pass of one layer of BERT-Base.
-pub(crate) fn encoder([batch, tokens]: [u64; 2]) -> ModelGraph {
+/// The forward pass of one layer of BERT-Base on a Mk2.
+pub(crate) fn encoder_spec([batch, tokens]: [u64; 2]) -> Spec {
     let text = format!(
         "[model]\nname = \"bert\"\ntraining = false\nprecision = \"float16\"\nlayers = 1\n\
          hidden = 768\nheads = 12\nintermediate = 3072\nvocab_size = 1000\n\
          batch_size = {batch}\nsequence_length = {tokens}\n[target]\nname = \"mk2\"\n"
     );
-    let spec = Spec::build(&SpecSource::from_text("encoder", &text)).expect("sane spec");
+    Spec::build(&SpecSource::from_text("encoder", &text)).expect("sane spec")
+}
+
+/// Its graph.
+pub(crate) fn encoder(sizes: [u64; 2]) -> ModelGraph {
+    let spec = encoder_spec(sizes);
     (spec.model.definition.build)(&spec.model).expect("sane sizes")
 }
 
-/// Cycles of the forward pass of one layer of BERT-Base on a Mk2, for each token.
-pub(crate) fn encoder_cycles_per_token([batch, tokens]: [u64; 2]) -> f64 {
-    let cycles: Cycles = node_cycles("mk2", &encoder([batch, tokens])).into_iter().sum();
-    cycles.as_f64() / (batch * tokens) as f64
+/// Operations of the forward pass of one layer of BERT-Base on a Mk2, and cycles for each token.
+pub(crate) fn encoder_operations([batch, tokens]: [u64; 2]) -> Vec<(String, f64)> {
+    let graph = encoder([batch, tokens]);
+    let per_token = |cycles: Cycles| cycles.as_f64() / (batch * tokens) as f64;
+    let costs = node_cycles("mk2", &graph).into_iter().map(per_token);
+    graph.nodes.iter().map(|node| node.name.clone()).zip(costs).collect()
+}
+
+/// Cycles of all operations.
+pub(crate) fn layer_cost(operations: &[(String, f64)]) -> f64 {
+    operations.iter().map(|(_, cost)| cost).sum()
+}
+
+/// An operation that costs much more or less in a layer of the next size.
+pub(crate) struct OperationCliff {
+    pub name: String,
+    pub factor: f64,
+    /// Which of the two sizes is the dearer one.
+    pub dearer: usize,
+}
+
+/// Operations of neighbours that differ by 1.5 times, and by a twentieth of the layer.
+pub(crate) fn operation_cliffs(sizes: [&[(String, f64)]; 2]) -> Vec<OperationCliff> {
+    let layer = sizes.map(layer_cost).into_iter().fold(0.0, f64::max);
+    let pairs = sizes[0].iter().zip(sizes[1]);
+    let cliff = |((name, one), (_, other)): (&(String, f64), &(String, f64))| {
+        let (less, more) = (one.min(*other), one.max(*other));
+        let is_cliff = more - less >= 0.05 * layer && more >= 1.5 * less;
+        is_cliff.then(|| OperationCliff {
+            name: name.clone(),
+            factor: more / less,
+            dearer: usize::from(other > one),
+        })
+    };
+    pairs.filter_map(cliff).collect()
 }
 
 /// Runs the program without a display.

@@ -2,9 +2,10 @@
 //! call is made of, and what it takes and returns.
 
 use serde::Serialize;
-use tilescope_report::units::Bytes;
+use tilescope_report::units::{Bytes, Cycles, grouped};
 use tilescope_report::{
-    HostBottleneck, HostCallPart, HostDataSource, HostRate, HostReport, Report, ReportError,
+    HostBottleneck, HostCallPart, HostDataSource, HostRate, HostReport, ReplicaWait, Report,
+    ReportError,
 };
 
 /// What a report says about the host.
@@ -20,6 +21,81 @@ pub struct HostSummary {
     pub tensors: Vec<HostTensorSummary>,
     /// The first epoch, then those that follow it.
     pub epochs: Vec<HostEpochSummary>,
+    /// What the replicas wait for; empty where all are alike.
+    pub replicas: Vec<ReplicaWaitSummary>,
+}
+
+/// What replicas that follow each other wait for in the run, each of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct ReplicaWaitSummary {
+    /// The first of them, over all instances.
+    pub first_replica: u32,
+    pub replicas: u32,
+    /// Host process that they are of.
+    pub instance: u32,
+    /// Cycles until the loader has the samples of the call.
+    pub loader_cycles: Cycles,
+    /// Cycles until the host has their own buffers ready, on all IPUs of a replica.
+    pub host_cycles: Cycles,
+    /// Cycles for replicas that come later, on all IPUs of a replica.
+    pub others_cycles: Cycles,
+    /// Least and most cycles behind the first replica, where all meet.
+    pub behind_least: Cycles,
+    pub behind_most: Cycles,
+}
+
+impl ReplicaWaitSummary {
+    fn new(wait: &ReplicaWait) -> Self {
+        Self {
+            first_replica: wait.first_replica,
+            replicas: wait.replicas,
+            instance: wait.instance,
+            loader_cycles: wait.loader,
+            host_cycles: wait.host,
+            others_cycles: wait.others,
+            behind_least: wait.behind.start,
+            behind_most: wait.behind.end,
+        }
+    }
+
+    /// `Replica 4`, `Replicas 4 - 7`
+    pub fn title(&self) -> String {
+        match self.replicas {
+            0 | 1 => format!("Replica {}", self.first_replica),
+            count => {
+                let last = self.first_replica.saturating_add(count - 1);
+                format!("Replicas {} - {last}", self.first_replica)
+            }
+        }
+    }
+
+    /// `loader 1,200 cycles, host 0, other replicas 3,400; up to 500 behind the first`
+    pub fn words(&self) -> String {
+        format!(
+            "loader {} cycles, host {}, other replicas {}; up to {} behind the first",
+            grouped(self.loader_cycles.0),
+            grouped(self.host_cycles.0),
+            grouped(self.others_cycles.0),
+            grouped(self.behind_most.0)
+        )
+    }
+}
+
+/// Who holds up the other replicas: those that wait least for others, where any wait at all.
+pub fn held_up(replicas: &[ReplicaWaitSummary]) -> Option<String> {
+    let waited = |of: &&ReplicaWaitSummary| of.others_cycles;
+    let slowest = replicas.iter().min_by_key(waited)?;
+    let most = replicas.iter().max_by_key(waited)?;
+    (slowest.others_cycles < most.others_cycles).then(|| {
+        format!(
+            "last: {} (instance {}); longest wait for others: {} (instance {}), {} cycles",
+            slowest.title(),
+            slowest.instance,
+            most.title(),
+            most.instance,
+            grouped(most.others_cycles.0)
+        )
+    })
 }
 
 /// Samples per second of all replicas.
@@ -116,6 +192,7 @@ fn of_report(host: &HostReport) -> HostSummary {
         call: call.collect(),
         tensors: tensors.collect(),
         epochs: epochs.collect(),
+        replicas: host.replicas.iter().map(ReplicaWaitSummary::new).collect(),
     }
 }
 

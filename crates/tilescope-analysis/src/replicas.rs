@@ -1,5 +1,6 @@
 //! The replicas of a program: which of their IPUs wait for each other, and what they exchange.
 
+use crate::host::{ReplicaWaitSummary, host};
 use crate::label_conventions::collective;
 use crate::trace::program_runs;
 use std::collections::BTreeMap;
@@ -47,8 +48,11 @@ pub struct CollectiveTotals {
 #[derive(Clone, Debug)]
 pub struct ReplicaOverview {
     pub target: Arc<Target>,
-    /// Whether all replicas do the same, as the simulator has it; else one of them was profiled.
+    /// Whether all replicas do the same, as the simulator has it; else one of them was profiled, or
+    /// `waits` says how they differ.
     pub alike: bool,
+    /// What the replicas wait for; empty where all are alike, and where nothing is known of it.
+    pub waits: Vec<ReplicaWaitSummary>,
     /// None where the report does not say it.
     pub groups: Option<SyncGroupMembers>,
     /// By kind.
@@ -62,8 +66,9 @@ pub struct ReplicaOverview {
 pub fn replicas(report: &Report) -> Result<ReplicaOverview, ReportError> {
     let target = report.target()?;
     let groups = report.sync_groups()?;
-    let alike = report.origin() == ReportOrigin::Tilescope;
-    Ok(ReplicaOverview { groups, collectives: collectives(report)?, alike, target })
+    let waits = host(report)?.map_or(Vec::new(), |host| host.replicas);
+    let alike = report.origin() == ReportOrigin::Tilescope && waits.is_empty();
+    Ok(ReplicaOverview { groups, collectives: collectives(report)?, alike, waits, target })
 }
 
 fn collectives(report: &Report) -> Result<Vec<CollectiveTotals>, ReportError> {

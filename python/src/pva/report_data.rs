@@ -16,6 +16,9 @@ use tilescope_report::{
     VariableFilter, VertexTypeInfo, code_owners,
 };
 
+/// Control code of programs, tile by tile.
+type ControlCode = BTreeMap<ProgramId, TileRuns<Bytes>>;
+
 /// Steps that are read at a time.
 const STEPS_READ: u64 = 4096;
 /// Blocks of steps that are kept: a client that goes through the steps needs one.
@@ -84,7 +87,7 @@ pub(crate) struct ReportData {
     pub(super) target: Arc<Target>,
     compute_sets: Once<BTreeMap<ComputeSetId, ComputeSet>>,
     exchanges: Once<BTreeMap<ProgramId, ExchangeTraffic>>,
-    control_code: Once<Option<BTreeMap<ProgramId, TileRuns<Bytes>>>>,
+    control_code: Once<Option<ControlCode>>,
     vertex_tiles: Once<VertexTiles>,
     liveness: Once<Vec<LivenessStep>>,
     steps_of_programs: Once<StepsOfPrograms>,
@@ -158,9 +161,7 @@ impl ReportData {
     }
 
     /// Control code that programs have of their own.
-    pub(super) fn control_code(
-        &self,
-    ) -> PyResult<Arc<Option<BTreeMap<ProgramId, TileRuns<Bytes>>>>> {
+    pub(super) fn control_code(&self) -> PyResult<Arc<Option<ControlCode>>> {
         self.control_code.get(|| {
             let code = self.report.control_code().map_err(report_error)?;
             Ok(code.map(|code| code.into_iter().map(|of| (of.program, of.tiles)).collect()))

@@ -2,6 +2,7 @@
 
 use crate::data_table::{DataTable, TableCell, TableColumn};
 use crate::host::{HostSummary, bottleneck_title, part_title, source_title};
+use tilescope_report::units::Cycles;
 
 /// Rates of the loader alone, of synthetic data and of real data.
 pub fn rates(host: Option<&HostSummary>) -> DataTable {
@@ -70,6 +71,34 @@ pub fn epochs(host: Option<&HostSummary>) -> DataTable {
             TableCell::Count(epoch.left_out),
             TableCell::Real(epoch.seconds),
             TableCell::Real(epoch.samples_per_second),
+        ]
+    });
+    DataTable::new(columns, rows.collect())
+}
+
+/// What the replicas wait for, where they are not alike.
+pub fn replica_waits(host: Option<&HostSummary>) -> DataTable {
+    let columns = vec![
+        TableColumn::text("Replicas"),
+        TableColumn::number("Instance").about("Host process that they are of"),
+        TableColumn::number("Loader").about("Cycles until it has the samples of the call"),
+        TableColumn::number("Host")
+            .about("Cycles until their own buffers are ready, on all IPUs of a replica"),
+        TableColumn::number("Other replicas")
+            .about("Cycles for replicas that come later, on all IPUs of a replica"),
+        TableColumn::number("Least behind").about("Cycles behind the first, where all meet"),
+        TableColumn::number("Most behind").about("Cycles behind the first, where all meet"),
+    ];
+    let cycles = |cycles: Cycles| TableCell::Count(cycles.0);
+    let rows = host.into_iter().flat_map(|host| &host.replicas).map(|of| {
+        vec![
+            TableCell::from(of.title().as_str()),
+            TableCell::Count(of.instance.into()),
+            cycles(of.loader_cycles),
+            cycles(of.host_cycles),
+            cycles(of.others_cycles),
+            cycles(of.behind_least),
+            cycles(of.behind_most),
         ]
     });
     DataTable::new(columns, rows.collect())

@@ -52,6 +52,9 @@ pub static TABLES: &[ReportTable] = &[
     drawn("summary", "host-epochs", "Steps and time of epochs", |report| {
         Ok(hosts::epochs(host::host(report)?.as_ref()))
     }),
+    drawn("summary", "replica-waits", "What the replicas wait for", |report| {
+        Ok(hosts::replica_waits(host::host(report)?.as_ref()))
+    }),
     drawn("summary", "sync-groups", "Which IPUs of a replica wait for each other", sync_groups),
     drawn("summary", "collectives", "What replicas exchange in the run, by kind", collectives),
     drawn("insights", "findings", "Findings of all rules", findings),

@@ -1,6 +1,6 @@
 //! What the host does for a run: how long a call takes it, and how fast its parts alone would be.
 
-use crate::units::Bytes;
+use crate::units::{Bytes, CycleRange, Cycles};
 
 /// A part of a host call, in the order in which they follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -178,6 +178,26 @@ pub struct HostEpoch {
     pub seconds: f64,
 }
 
+/// What replicas that follow each other in an instance wait for in a run, each of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReplicaWait {
+    /// The first of them, counted over all instances.
+    pub first_replica: u32,
+    /// How many they are.
+    pub replicas: u32,
+    /// Host process that they are of.
+    pub instance: u32,
+    /// Cycles until the loader has the samples of the call.
+    pub loader: Cycles,
+    /// Cycles until the host has their own buffers ready, beyond the handshake, on all IPUs of the
+    /// replica together.
+    pub host: Cycles,
+    /// Cycles that they wait for replicas that come later, on all IPUs of the replica together.
+    pub others: Cycles,
+    /// Least and most cycles that they come behind the first of all, where replicas meet.
+    pub behind: CycleRange,
+}
+
 /// What the host does for a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HostReport {
@@ -189,4 +209,6 @@ pub struct HostReport {
     pub tensors: Vec<HostTensor>,
     /// The first epoch, then those that follow; empty where the data set is not known.
     pub epochs: Vec<HostEpoch>,
+    /// What the replicas wait for, in their order; empty where all are alike.
+    pub replicas: Vec<ReplicaWait>,
 }

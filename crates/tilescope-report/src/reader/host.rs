@@ -6,9 +6,9 @@ use crate::error::ReportError;
 use crate::limits::MAX_COUNT;
 use crate::model::{
     HostBottleneck, HostCallPart, HostCallTime, HostDataSource, HostEpoch, HostRate, HostReport,
-    HostTensor,
+    HostTensor, ReplicaWait,
 };
-use crate::units::Bytes;
+use crate::units::{Bytes, CycleRange, Cycles};
 
 impl Report {
     /// What the host does for the run; `None` where that was not recorded. Rows that cannot be
@@ -19,6 +19,7 @@ impl Report {
             call: self.host_call_parts()?,
             tensors: self.host_tensors()?,
             epochs: self.host_epochs()?,
+            replicas: self.replica_waits()?,
         };
         Ok((host != HostReport::default()).then_some(host))
     }
@@ -71,6 +72,35 @@ impl Report {
                 samples: count(2)?,
                 left_out: count(3)?,
                 seconds: cells.real(4)?,
+            })
+        })?;
+        Ok(read.into_iter().flatten().collect())
+    }
+
+    fn replica_waits(&self) -> Result<Vec<ReplicaWait>, ReportError> {
+        let columns = [
+            "first_replica",
+            "replicas",
+            "instance",
+            "loader_cycles",
+            "host_cycles",
+            "others_cycles",
+            "behind_least",
+            "behind_most",
+        ];
+        let all = SelectQuery::all("replica_waits", &columns).clauses("ORDER BY id");
+        let read = self.db.list(all, |cells| {
+            let small = |column| u32::try_from(cells.count(column, MAX_COUNT)?).ok();
+            let cycles = |column| cells.count(column, MAX_COUNT).map(Cycles);
+            let (least, most) = (cycles(6)?, cycles(7)?);
+            Some(ReplicaWait {
+                first_replica: small(0)?,
+                replicas: small(1)?,
+                instance: small(2)?,
+                loader: cycles(3)?,
+                host: cycles(4)?,
+                others: cycles(5)?,
+                behind: CycleRange::new(least, most.max(least)),
             })
         })?;
         Ok(read.into_iter().flatten().collect())

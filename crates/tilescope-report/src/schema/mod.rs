@@ -262,6 +262,26 @@ pub(crate) const TABLES: &[SchemaTable] = &[
         "",
     ),
     table(
+        "replica_waits",
+        "what replicas that follow each other wait for, each of them; no rows where all are alike; since version 2.3",
+        &[
+            col("id", KEY, "position"),
+            col("first_replica", INT, "the first of them, over all instances"),
+            col("replicas", INT, "how many they are"),
+            col("instance", INT, "host process that they are of"),
+            col("loader_cycles", INT, "until the loader has the samples of the call"),
+            col(
+                "host_cycles",
+                INT,
+                "until the host has their own buffers ready, on all IPUs of a replica",
+            ),
+            col("others_cycles", INT, "for replicas that come later, on all IPUs of a replica"),
+            col("behind_least", INT, "fewest cycles behind the first replica, where all meet"),
+            col("behind_most", INT, "most cycles behind it"),
+        ],
+        "",
+    ),
+    table(
         "notes",
         "a warning of the compiler",
         &[col("id", KEY, "position"), col("text", TEXT, "")],

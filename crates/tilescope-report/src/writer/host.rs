@@ -4,6 +4,7 @@ use crate::error::ReportError;
 use crate::limits::MAX_COUNT;
 use crate::model::HostReport;
 use crate::row_writer::{RowWriter, checked_i64};
+use crate::units::Cycles;
 use rusqlite::params;
 
 /// Writes all of `host`.
@@ -35,6 +36,23 @@ pub(super) fn write(rows: &RowWriter, host: &HostReport) -> Result<(), ReportErr
                 count(epoch.samples, "samples of an epoch")?,
                 count(epoch.left_out, "samples that an epoch leaves out")?,
                 epoch.seconds,
+            ],
+        )?;
+    }
+    for (id, wait) in host.replicas.iter().enumerate() {
+        let cycles = |cycles: Cycles| count(cycles.0, "cycles of a replica's wait");
+        rows.insert(
+            "replica_waits",
+            params![
+                id as i64,
+                wait.first_replica,
+                wait.replicas,
+                wait.instance,
+                cycles(wait.loader)?,
+                cycles(wait.host)?,
+                cycles(wait.others)?,
+                cycles(wait.behind.start)?,
+                cycles(wait.behind.end)?,
             ],
         )?;
     }

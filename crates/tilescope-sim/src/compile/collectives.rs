@@ -156,10 +156,11 @@ impl ProgramBuilder<'_> {
         let total = bytes.total();
         let tiles = bytes.tile_count();
         let sync = external_sync(&mut self.tables);
-        // The replicas run alike, so none waits longer for the others than the signal takes.
+        // Beyond the signal, replicas that are alike do not wait for each other.
         let cycles = self.system.external_sync_cycles;
         let waiting = super::program_tables::whole_ipu_cost(ipu, cycles, self.tables.tiles_per_ipu);
         self.tables.costs.insert(sync, waiting);
+        self.tables.replica_syncs.insert(sync);
         self.tables.programs[sync.index()].ipu = Some(ipu);
         let cycles = Cycles::from_f64((total.as_f64() / round.bytes_per_cycle).ceil());
         let cost = LeafProgramCost {

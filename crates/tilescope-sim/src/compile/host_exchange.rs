@@ -1,6 +1,6 @@
 //! Host copies that follow each other: one sync for all, and one begin and one end on each IPU.
 
-use super::transfers::HostStreamCopy;
+use super::host_copies::HostStreamCopy;
 use tilescope_report::units::{IpuId, ProgramId};
 
 /// What one IPU copies from or to the host in one exchange.

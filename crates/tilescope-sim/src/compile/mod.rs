@@ -3,9 +3,11 @@
 mod collectives;
 mod data_flow;
 mod fragments;
+mod host_copies;
 mod host_exchange;
 mod memory_proportion;
 mod outline;
+mod padded_tokens;
 mod phase_split;
 mod plan_selection;
 mod program_tables;
@@ -21,9 +23,10 @@ mod variables;
 mod weight_update;
 
 pub(crate) use fragments::{StageFragment, pass_name};
+pub(crate) use host_copies::HostStreamCopy;
 pub(crate) use host_exchange::{HostExchange, host_exchanges};
 pub(crate) use program_tables::{FragmentItem, LeafProgramCost, whole_ipu_cost};
-pub(crate) use transfers::{HostStreamCopy, InterIpuFlow, StageCopyGroup};
+pub(crate) use transfers::{InterIpuFlow, StageCopyGroup};
 
 use crate::error_bands;
 use crate::graph::{GraphError, ModelGraph, TrainingConfig};
@@ -45,7 +48,7 @@ use program_tables::ProgramTables;
 use program_tree::ProgramParts;
 use replicated_sharding::ReplicatedSharding;
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use tensor_analysis::{BufferLifetimes, StashPolicy, TensorAnalysis};
 use tilescope_report::units::{Bytes, Cycles, ProgramId, TileRuns};
@@ -75,6 +78,8 @@ pub struct CompiledProgram {
     pub compilation: CompilationReport,
     /// Costs of leaves that run on one IPU.
     pub leaf_costs: BTreeMap<ProgramId, LeafProgramCost>,
+    /// Syncs with other replicas, before data are exchanged with them.
+    pub replica_syncs: BTreeSet<ProgramId>,
     /// Fragments, copies and syncs, which a run goes through.
     pub parts: ProgramParts,
     /// Which IPUs wait for each other.
@@ -199,6 +204,7 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
     let mut compiled = CompiledProgram {
         compilation,
         leaf_costs: tables.costs,
+        replica_syncs: tables.replica_syncs,
         parts,
         sync_groups,
         schedule,
@@ -207,7 +213,11 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
     };
     let mut context = lowering(spec, &graph, plans);
     let worth_padding = GraphLowering::new(&graph, &mut context).worth_padding();
-    compiled.compilation.notes = report_notes::notes(&compiled, spec, &worth_padding, trial);
+    let worth = report_notes::WorthNoting {
+        padded_sizes: worth_padding,
+        padded_tokens: padded_tokens::worth_padding_tokens(spec, &graph, plans),
+    };
+    compiled.compilation.notes = report_notes::notes(&compiled, spec, &worth, trial);
     Ok(compiled)
 }
 

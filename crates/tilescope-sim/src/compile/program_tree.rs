@@ -2,16 +2,17 @@
 
 use super::ProgramPrologue;
 use super::fragments::{ProgramBuilder, StageFragment, UnplacedVariable, pass_name};
+use super::host_copies::{HostStreamCopy, stream_copy};
 use super::host_exchange::{HostExchange, host_exchanges};
 use super::outline::OutlineFunctions;
 use super::program_tables::FragmentItem;
-use super::transfers::{HostStreamCopy, StageCopyGroup, stream_copy};
+use super::transfers::StageCopyGroup;
 use crate::operators::LoweringError;
 use crate::poplar::exchange;
 use crate::poplar::work::{MemoryConstraint, OperationWork, OperationWorkItem, WorkPhase};
 use crate::popops::elementwise;
 use crate::schedule::{ExecutionSchedule, ScheduleSlot, SyncGroups, WeightUpdateTiming};
-use crate::spec::DataLoaderMode;
+use crate::spec::{DataLoaderMode, Spec};
 use crate::targets::WORKERS;
 use std::collections::BTreeMap;
 use tilescope_report::units::{Bytes, Cycles, IpuId, ProgramId, TileId, TileRange, TileRuns};
@@ -111,13 +112,21 @@ fn host_call_syncs(builder: &mut ProgramBuilder) -> BTreeMap<HostCallPart, Progr
         (HostCallPart::Loader, has_loader),
         (HostCallPart::Framework, host.seconds_per_framework_call > 0.0),
         (HostCallPart::Launch, host.seconds_per_launch > 0.0),
-        (HostCallPart::Results, host.seconds_per_return > 0.0),
+        (HostCallPart::Results, host.seconds_per_return > 0.0 || replicas_may_differ(builder.spec)),
     ];
     let waited_for = parts.into_iter().filter(|(_, takes_time)| *takes_time);
     let sync = |(part, _): (HostCallPart, bool)| {
         (part, builder.tables.program(ProgramNode::new(ProgramKind::Sync, part.sync_name())))
     };
     waited_for.map(sync).collect()
+}
+
+/// Whether one replica can be done before another: their hosts are not as fast, or are waited for by
+/// each of them alone.
+fn replicas_may_differ(spec: &Spec) -> bool {
+    let options = &spec.options;
+    options.replication_factor > 1
+        && (options.host.slower_instances > 0 || options.sync_replicas_independently)
 }
 
 /// Rows of a field for several IPUs are one copy, with one sync before it.

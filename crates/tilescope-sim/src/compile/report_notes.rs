@@ -1,6 +1,7 @@
 //! What the reader of a report should know besides its figures.
 
 use super::CompiledProgram;
+use super::padded_tokens::PaddedTokens;
 use super::plan_selection::PlanSelectionTrial;
 use crate::cost_constants::IO_TILE_OVERHEAD;
 use crate::graph_lowering::WorthPadding;
@@ -10,14 +11,22 @@ use crate::schedule::{PipelineTiming, WeightUpdateTiming};
 use crate::spec::{
     MultiThreadMode, OverlapIo, PipelineSchedule, Proportion, ShardingDomain, Spec, StashConvention,
 };
-use tilescope_report::units::{Bytes, IpuId, binary_bytes, grouped};
+use tilescope_report::units::{Bytes, IpuId, binary_bytes, grouped, percent};
 use tilescope_report::{MemoryRegion, ProgramKind};
 
+/// Sizes that were found to be worth changing.
+pub(super) struct WorthNoting {
+    /// Of products and convolutions.
+    pub padded_sizes: Vec<WorthPadding>,
+    /// Tokens of a sequence.
+    pub padded_tokens: Option<PaddedTokens>,
+}
+
 /// All notes of a compiled program.
-pub(crate) fn notes(
+pub(super) fn notes(
     compiled: &CompiledProgram,
     spec: &Spec,
-    worth_padding: &[WorthPadding],
+    worth: &WorthNoting,
     trial: Option<PlanSelectionTrial>,
 ) -> Vec<String> {
     let mut notes: Vec<String> =
@@ -26,11 +35,13 @@ pub(crate) fn notes(
     notes.extend(imported(spec));
     notes.extend(memory_proportion(spec));
     notes.extend(trial.map(plan_selection));
-    notes.extend(worth_padding.iter().map(padding));
+    notes.extend(worth.padded_sizes.iter().map(padding));
+    notes.extend(worth.padded_tokens.as_ref().map(token_padding));
     notes.extend(pipeline(compiled, spec));
     notes.extend(activations_that_stay(compiled, spec));
     notes.extend(sync_groups(compiled, spec));
     notes.extend(replicas(spec));
+    notes.extend(independent_replicas(spec));
     notes.extend(replicated_sharding(spec));
     notes.extend(shards(spec));
     notes.extend(row_shards(compiled));
@@ -127,6 +138,18 @@ fn padding(worth: &WorthPadding) -> String {
     )
 }
 
+fn token_padding(worth: &PaddedTokens) -> String {
+    let PaddedTokens { tokens, padded, cycles, padded_cycles } = worth;
+    format!(
+        "Rows of {tokens} tokens end inside vectors, so that attention copies single elements: with \
+         model.sequence_length = {padded} and padded sequences, the operations of a micro-batch are \
+         expected to take {} fewer cycles, {} instead of {}",
+        percent(worth.gain()),
+        grouped(padded_cycles.0),
+        grouped(cycles.0)
+    )
+}
+
 fn packs(spec: &Spec) -> Option<String> {
     let factor = spec.model.packing_factor;
     (factor > 1.0)
@@ -207,6 +230,15 @@ fn replicas(spec: &Spec) -> Option<String> {
             "{instances} instances of {local} replicas each, with {samples} samples a call; their global replica offsets are {}",
             offsets.join(", ")
         )
+    })
+}
+
+/// What is assumed of replicas that sync with the host by themselves.
+fn independent_replicas(spec: &Spec) -> Option<String> {
+    let options = &spec.options;
+    (options.sync_replicas_independently && options.replication_factor > 1).then(|| {
+        "Each replica syncs with the host by itself and waits for its own data only; a sync is          assumed to take as long as one of all replicas, which meet where they exchange data and at          the end of a call"
+            .to_string()
     })
 }
 

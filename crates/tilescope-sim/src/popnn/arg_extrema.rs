@@ -194,7 +194,7 @@ impl ExtremaRows {
         }
         let numbered = || TileId(0).onwards().zip(&on_tiles);
         let received = per_tile(numbered().map(|(tile, of)| (tile, of.1)));
-        let messages = TileMessages { received: RESULTS_PER_VERTEX.min(6), sent: 1 };
+        let messages = TileMessages { received: WORKERS, sent: 1 };
         let speed = machine.exchange_speed();
         let start = work.phases().len();
         work.push_some(exchange::phase(name, &received, held, messages, tiles, speed));

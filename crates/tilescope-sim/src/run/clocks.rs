@@ -1,115 +1,242 @@
-//! One clock per IPU.
+//! One clock per IPU, for each group of replicas that are alike.
 
+use super::host::WaitTotals;
 use crate::compile::LeafProgramCost;
 use tilescope_report::StepOnIpu;
 use tilescope_report::units::{Bytes, Cycles, IpuId};
 
 /// The time on each IPU, in cycles since the start of the run: that of its compute tiles and that
-/// of its I/O tiles.
+/// of its I/O tiles. All replicas run the same program; they differ in what they wait for. Steps are
+/// those of the first group, which replica 0 is in.
 pub(crate) struct IpuClocks {
+    replicas: Vec<ReplicaClocks>,
+}
+
+#[derive(Clone)]
+struct ReplicaClocks {
     now: Vec<Cycles>,
     io: Vec<Cycles>,
+    waits: WaitTotals,
+}
+
+/// Which of the clocks of an IPU: the number of its sub-lane in a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TileGroup {
+    Compute = 0,
+    Io = 1,
+}
+
+impl ReplicaClocks {
+    fn of(&self, tiles: TileGroup) -> &[Cycles] {
+        match tiles {
+            TileGroup::Compute => &self.now,
+            TileGroup::Io => &self.io,
+        }
+    }
+
+    fn of_mut(&mut self, tiles: TileGroup) -> &mut [Cycles] {
+        match tiles {
+            TileGroup::Compute => &mut self.now,
+            TileGroup::Io => &mut self.io,
+        }
+    }
+}
+
+/// Who waits for whom at a sync.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SyncReach {
+    /// The IPUs of each replica by themselves.
+    Replica,
+    /// Those of all replicas.
+    AllReplicas,
 }
 
 impl IpuClocks {
-    /// All clocks at 0.
-    pub(crate) fn new(ipus: u32) -> Self {
-        Self { now: vec![Cycles::ZERO; ipus as usize], io: vec![Cycles::ZERO; ipus as usize] }
+    /// All clocks at 0, for so many groups of replicas, at least one.
+    pub(crate) fn new(ipus: u32, groups: usize) -> Self {
+        let zero = vec![Cycles::ZERO; ipus as usize];
+        let clocks = ReplicaClocks { now: zero.clone(), io: zero, waits: WaitTotals::default() };
+        Self { replicas: vec![clocks; groups.max(1)] }
+    }
+
+    /// How many groups of replicas there are.
+    pub(crate) fn groups(&self) -> usize {
+        self.replicas.len()
     }
 
     /// The time on one IPU.
     pub(crate) fn at(&self, ipu: IpuId) -> Cycles {
-        self.now[ipu.index()]
+        self.replicas[0].now[ipu.index()]
+    }
+
+    /// The time on some tiles of one IPU, in each group of replicas.
+    pub(crate) fn of_groups(&self, ipu: IpuId, tiles: TileGroup) -> Vec<Cycles> {
+        self.replicas.iter().map(|of| of.of(tiles)[ipu.index()]).collect()
     }
 
     /// The latest time on any IPU.
     pub(crate) fn latest(&self) -> Cycles {
-        self.now.iter().chain(&self.io).copied().max().unwrap_or_default()
+        latest(&self.replicas[0])
+    }
+
+    /// The latest time on any IPU, in each group of replicas.
+    pub(crate) fn latest_of_groups(&self) -> Vec<Cycles> {
+        self.replicas.iter().map(latest).collect()
     }
 
     /// The time on the I/O tiles of one IPU.
     pub(crate) fn io_at(&self, ipu: IpuId) -> Cycles {
-        self.io[ipu.index()]
+        self.replicas[0].io[ipu.index()]
+    }
+
+    /// What the groups of replicas have waited for.
+    pub(crate) fn waits(&self) -> Vec<WaitTotals> {
+        self.replicas.iter().map(|of| of.waits).collect()
+    }
+
+    /// The same, to add to it.
+    pub(crate) fn waits_mut(&mut self, group: usize) -> &mut WaitTotals {
+        &mut self.replicas[group].waits
     }
 
     /// The I/O tiles of an IPU do nothing before its compute tiles are where they are now.
     pub(crate) fn sync_io_to_compute(&mut self, ipu: IpuId) {
-        let now = self.now[ipu.index()];
-        let io = &mut self.io[ipu.index()];
-        *io = now.max(*io);
+        for replica in &mut self.replicas {
+            let now = replica.now[ipu.index()];
+            let io = &mut replica.io[ipu.index()];
+            *io = now.max(*io);
+        }
+    }
+
+    /// The compute tiles of an IPU wait for its I/O tiles: from when, and how long.
+    pub(crate) fn sync_compute_to_io(&mut self, ipu: IpuId) -> (Cycles, Cycles) {
+        let start = self.at(ipu);
+        for replica in &mut self.replicas {
+            let now = &mut replica.now[ipu.index()];
+            *now = replica.io[ipu.index()].max(*now);
+        }
+        (start, self.at(ipu) - start)
     }
 
     /// Lets the I/O tiles of an IPU do a step.
     pub(crate) fn run_io_step(&mut self, cost: &LeafProgramCost) -> StepOnIpu {
-        let start = self.io[cost.ipu.index()];
-        self.io[cost.ipu.index()] = start + cost.cycles;
-        step(cost, start, 1)
+        self.run_on(cost, TileGroup::Io)
     }
 
     /// Lets one IPU do a step. Its tiles are in lock-step since the last sync, so all active ones
     /// start together.
     pub(crate) fn run_step(&mut self, cost: &LeafProgramCost) -> StepOnIpu {
-        let start = self.now[cost.ipu.index()];
-        self.now[cost.ipu.index()] = start + cost.cycles;
-        step(cost, start, 0)
+        self.run_on(cost, TileGroup::Compute)
+    }
+
+    /// Lets some tiles of an IPU do a step.
+    pub(crate) fn run_on(&mut self, cost: &LeafProgramCost, tiles: TileGroup) -> StepOnIpu {
+        let start = self.replicas[0].of(tiles)[cost.ipu.index()];
+        for replica in &mut self.replicas {
+            replica.of_mut(tiles)[cost.ipu.index()] += cost.cycles;
+        }
+        step(cost, start, tiles)
+    }
+
+    /// Lets some tiles of an IPU do a step that takes each group of replicas as long as `cycles` says.
+    pub(crate) fn run_unequal(
+        &mut self,
+        cost: &LeafProgramCost,
+        tiles: TileGroup,
+        cycles: &[Cycles],
+    ) -> StepOnIpu {
+        let start = self.replicas[0].of(tiles)[cost.ipu.index()];
+        for (replica, cycles) in self.replicas.iter_mut().zip(cycles) {
+            replica.of_mut(tiles)[cost.ipu.index()] += *cycles;
+        }
+        step(cost, start, tiles)
     }
 
     /// Lets an IPU work for some cycles.
     pub(crate) fn advance(&mut self, ipu: IpuId, cycles: Cycles) {
-        self.now[ipu.index()] += cycles;
+        for replica in &mut self.replicas {
+            replica.now[ipu.index()] += cycles;
+        }
     }
 
-    /// Joins the compute tiles of some IPUs: each waits for the last, and then for the sync itself.
-    pub(crate) fn sync_ipus(
+    /// Joins some tiles of some IPUs: each waits for the last, and then for the sync itself. `active`
+    /// are the tiles of an IPU that take part.
+    pub(crate) fn sync(
         &mut self,
         ipus: &[IpuId],
+        (group, active): (TileGroup, u32),
         sync_cycles: Cycles,
-        tiles: u32,
+        reach: SyncReach,
     ) -> Vec<StepOnIpu> {
-        join(&mut self.now, ipus, sync_cycles, (0, tiles))
+        let cycles = vec![sync_cycles; self.replicas.len()];
+        self.sync_unequal(ipus, (group, active), &cycles, reach)
     }
 
-    /// The same of their I/O tiles.
-    pub(crate) fn sync_io_tiles(
+    /// The same, with a sync that takes each group of replicas as long as `sync_cycles` says.
+    pub(crate) fn sync_unequal(
         &mut self,
         ipus: &[IpuId],
-        sync_cycles: Cycles,
-        tiles: u32,
+        (tiles, active): (TileGroup, u32),
+        sync_cycles: &[Cycles],
+        reach: SyncReach,
     ) -> Vec<StepOnIpu> {
-        join(&mut self.io, ipus, sync_cycles, (1, tiles))
+        let last = |of: &ReplicaClocks| {
+            ipus.iter().map(|ipu| of.of(tiles)[ipu.index()]).max().unwrap_or_default()
+        };
+        let arrived: Vec<Cycles> = self.replicas.iter().map(last).collect();
+        let first = arrived.iter().copied().min().unwrap_or_default();
+        let slowest = arrived.iter().copied().max().unwrap_or_default();
+        let mut steps = Vec::with_capacity(ipus.len());
+        let each = self.replicas.iter_mut().zip(arrived).zip(sync_cycles);
+        for (index, ((replica, own), cycles)) in each.enumerate() {
+            let last = match reach {
+                SyncReach::Replica => own,
+                SyncReach::AllReplicas => {
+                    replica.waits.met(own - first, (slowest - own) * ipus.len() as u64);
+                    slowest
+                }
+            };
+            let release = last + *cycles;
+            for ipu in ipus {
+                let clock = &mut replica.of_mut(tiles)[ipu.index()];
+                let start = std::mem::replace(clock, release);
+                debug_assert!(start <= release, "a sync lets nobody go before all have come");
+                if index == 0 {
+                    steps.push(wait(*ipu, (tiles, active), start, release));
+                }
+            }
+        }
+        steps
     }
 }
 
-/// Moves the clocks of some IPUs to where a sync lets all of them go.
-fn join(
-    clocks: &mut [Cycles],
-    ipus: &[IpuId],
-    sync_cycles: Cycles,
-    (sub_lane, tiles): (u8, u32),
-) -> Vec<StepOnIpu> {
-    let last = ipus.iter().map(|ipu| clocks[ipu.index()]).max().unwrap_or_default();
-    let release = last + sync_cycles;
-    let wait = |ipu: IpuId| {
-        let start = std::mem::replace(&mut clocks[ipu.index()], release);
-        debug_assert!(start <= release, "a sync lets nobody go before all have come");
-        StepOnIpu {
-            ipu,
-            sub_lane,
-            from_min: start,
-            from_max: start,
-            to_min: release,
-            to_max: release,
-            active_tiles: tiles,
-            active_tile_balance: 1.0,
-            bytes_in: Bytes::ZERO,
-            bytes_out: Bytes::ZERO,
-        }
-    };
-    ipus.iter().copied().map(wait).collect()
+fn latest(of: &ReplicaClocks) -> Cycles {
+    of.now.iter().chain(&of.io).copied().max().unwrap_or_default()
+}
+
+/// What an IPU does from its arrival at a sync to its release.
+pub(crate) fn wait(
+    ipu: IpuId,
+    (tiles, active_tiles): (TileGroup, u32),
+    start: Cycles,
+    release: Cycles,
+) -> StepOnIpu {
+    StepOnIpu {
+        ipu,
+        sub_lane: tiles as u8,
+        from_min: start,
+        from_max: start,
+        to_min: release,
+        to_max: release,
+        active_tiles,
+        active_tile_balance: 1.0,
+        bytes_in: Bytes::ZERO,
+        bytes_out: Bytes::ZERO,
+    }
 }
 
 /// A step of so much that begins at `start`.
-fn step(cost: &LeafProgramCost, start: Cycles, sub_lane: u8) -> StepOnIpu {
+fn step(cost: &LeafProgramCost, start: Cycles, tiles: TileGroup) -> StepOnIpu {
     debug_assert!(
         cost.active_tiles > 0 || (cost.bytes_in + cost.bytes_out).is_zero(),
         "bytes need tiles"
@@ -121,7 +248,7 @@ fn step(cost: &LeafProgramCost, start: Cycles, sub_lane: u8) -> StepOnIpu {
     );
     StepOnIpu {
         ipu: cost.ipu,
-        sub_lane,
+        sub_lane: tiles as u8,
         from_min: start,
         from_max: start,
         to_min: start + cost.fastest_tile_cycles.min(cost.cycles),

@@ -1,5 +1,7 @@
 //! Copies of a run: with the host, beside compute where I/O tiles do them, and between IPUs.
 
+use super::clocks::{self, SyncReach, TileGroup};
+use super::host::HostTimeline;
 use super::{ProgramRunner, RunPosition, StepSink, cycles_of};
 use crate::compile::{
     CompiledProgram, HostExchange, HostStreamCopy, InterIpuFlow, LeafProgramCost, StageCopyGroup,
@@ -21,15 +23,38 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
     ) -> Result<(), S::Error> {
         let tiles = self.compiled.compilation.target.tiles_per_ipu;
         let cycles = self.compiled.system.external_sync_cycles + extra;
-        let waits = self.clocks.sync_ipus(ipus, cycles, tiles);
+        let waits = self.clocks.sync(ipus, (TileGroup::Compute, tiles), cycles, SyncReach::Replica);
         self.emit(program, waits)
+    }
+
+    /// A sync with the host or streaming memory, of all replicas unless each does so by itself.
+    pub(super) fn host_sync(&mut self, program: ProgramId, ipus: &[IpuId]) -> Result<(), S::Error> {
+        let tiles = self.compiled.compilation.target.tiles_per_ipu;
+        let (cycles, reach) = (self.compiled.system.external_sync_cycles, self.host_reach());
+        let waits = self.clocks.sync(ipus, (TileGroup::Compute, tiles), cycles, reach);
+        self.emit(program, waits)
+    }
+
+    fn host_reach(&self) -> SyncReach {
+        match self.spec.options.sync_replicas_independently {
+            true => SyncReach::Replica,
+            false => SyncReach::AllReplicas,
+        }
     }
 
     /// A sync of the I/O tiles of some IPUs, while their compute tiles work.
     fn external_io_sync(&mut self, program: ProgramId, ipus: &[IpuId]) -> Result<(), S::Error> {
         let tiles = self.compiled.compilation.target.io_tiles_per_ipu;
-        let cycles = self.compiled.system.external_sync_cycles;
-        let waits = self.clocks.sync_io_tiles(ipus, cycles, tiles);
+        let (cycles, reach) = (self.compiled.system.external_sync_cycles, self.host_reach());
+        let waits = self.clocks.sync(ipus, (TileGroup::Io, tiles), cycles, reach);
+        self.emit(program, waits)
+    }
+
+    /// A sync of an IPU with those at its place in the other replicas, before they exchange data.
+    pub(super) fn replica_sync(&mut self, program: ProgramId) -> Result<(), S::Error> {
+        let cost = *self.costs.cost_of(program);
+        let tiles = (TileGroup::Compute, cost.active_tiles);
+        let waits = self.clocks.sync(&[cost.ipu], tiles, cost.cycles, SyncReach::AllReplicas);
         self.emit(program, waits)
     }
 
@@ -39,27 +64,44 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         let clock = self.spec.target.chip.clock;
         let framework = cycles_of(host.seconds_per_framework_call, clock);
         let launch = cycles_of(host.seconds_per_launch, clock);
-        self.wait_for_host(HostCallPart::Loader, self.host.samples_ready())?;
-        self.wait_for_host(HostCallPart::Framework, framework)?;
-        self.wait_for_host(HostCallPart::Launch, launch)?;
-        self.host.launched(self.clocks.latest());
+        let ready: Vec<Cycles> = self.hosts.iter().map(HostTimeline::samples_ready).collect();
+        for (group, ready) in ready.iter().enumerate() {
+            self.clocks.waits_mut(group).loader += *ready;
+        }
+        let alike = |cycles| vec![cycles; ready.len()];
+        self.wait_for_host(HostCallPart::Loader, &ready, SyncReach::Replica)?;
+        self.wait_for_host(HostCallPart::Framework, &alike(framework), SyncReach::Replica)?;
+        self.wait_for_host(HostCallPart::Launch, &alike(launch), SyncReach::Replica)?;
+        for (host, now) in self.hosts.iter_mut().zip(self.clocks.latest_of_groups()) {
+            host.launched(now);
+        }
         Ok(())
     }
 
-    /// The host hands the results back.
+    /// The host hands the results back, when the last replica is done.
     pub(super) fn call_ends(&mut self) -> Result<(), S::Error> {
         let seconds = self.spec.options.host.seconds_per_return;
         let cycles = cycles_of(seconds, self.spec.target.chip.clock);
-        self.wait_for_host(HostCallPart::Results, cycles)
+        let cycles = vec![cycles; self.clocks.groups()];
+        self.wait_for_host(HostCallPart::Results, &cycles, SyncReach::AllReplicas)
     }
 
-    fn wait_for_host(&mut self, part: HostCallPart, cycles: Cycles) -> Result<(), S::Error> {
+    /// All IPUs wait as long as the host takes for each group of replicas.
+    fn wait_for_host(
+        &mut self,
+        part: HostCallPart,
+        cycles: &[Cycles],
+        reach: SyncReach,
+    ) -> Result<(), S::Error> {
+        let differ = cycles.len() > 1;
         match self.compiled.parts.host_call.get(&part) {
-            Some(program) if !cycles.is_zero() => {
+            Some(program) if differ || cycles.iter().any(|cycles| !cycles.is_zero()) => {
                 let tiles = self.compiled.compilation.target.tiles_per_ipu;
                 let all = self.all_ipus.clone();
-                let waits = self.clocks.sync_ipus(&all, cycles, tiles);
-                self.emit(*program, waits)
+                let tiles = (TileGroup::Compute, tiles);
+                let mut waits = self.clocks.sync_unequal(&all, tiles, cycles, reach);
+                waits.retain(|on| on.from_max < on.to_max);
+                if waits.is_empty() { Ok(()) } else { self.emit(*program, waits) }
             }
             _ => Ok(()),
         }
@@ -69,7 +111,8 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
     pub(super) fn control_copy(&mut self, copy: &HostStreamCopy) -> Result<(), S::Error> {
         let exchange = HostExchange::of(copy);
         self.sync_for_host(&exchange, HostCopyLane::Compute, &mut Vec::new())?;
-        self.stream(&exchange, HostCopyLane::Compute, Cycles::ZERO).map(|_| ())
+        let ready = vec![Cycles::ZERO; self.hosts.len()];
+        self.stream(&exchange, HostCopyLane::Compute, &ready).map(|_| ())
     }
 
     /// Brings micro-batches to the compute tiles, unless the I/O tiles have them already.
@@ -111,27 +154,32 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
     ) -> Result<(), S::Error> {
         let mut synced = Vec::new();
         for exchange in group {
-            let mut ready = Cycles::ZERO;
+            let mut ready = vec![Cycles::ZERO; self.hosts.len()];
             // Cycles from the first transfer of the exchange to the end of each.
             let mut fetched = Cycles::ZERO;
             for copy in exchange.copies() {
                 fetched += self.compiled.system.host_cycles(copy.bytes_in);
                 let stream = copy.programs[2];
-                ready = ready.max(self.host.fill_next_buffer(stream, copy.bytes_in, fetched));
+                for (host, ready) in self.hosts.iter_mut().zip(&mut ready) {
+                    *ready = host.fill_next_buffer(stream, copy.bytes_in, fetched).max(*ready);
+                }
             }
             let first = self.next_step;
             self.sync_for_host(exchange, lane, &mut synced)?;
-            self.stream(exchange, lane, ready)?;
+            self.stream(exchange, lane, &ready)?;
+            let emptied = self.clocks.of_groups(exchange.ipu(), lane.tiles());
             for copy in exchange.copies() {
                 self.callback_mark(copy, first)?;
-                self.host.buffer_emptied(copy.programs[2], self.now(copy.ipu, lane));
+                for (host, at) in self.hosts.iter_mut().zip(&emptied) {
+                    host.buffer_emptied(copy.programs[2], *at);
+                }
             }
         }
         Ok(())
     }
 
     fn callback_mark(&mut self, copy: &HostStreamCopy, first: StepId) -> Result<(), S::Error> {
-        let Some((micro_batch, busy)) = self.host.callback(copy.programs[2]) else {
+        let Some((micro_batch, busy)) = self.hosts[0].callback(copy.programs[2]) else {
             return Ok(());
         };
         let stage = &self.compiled.placement.stages[copy.stage].name;
@@ -143,24 +191,23 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
     fn copy_to_host(&mut self, group: &[HostExchange], lane: HostCopyLane) -> Result<(), S::Error> {
         let mut synced = Vec::new();
         for exchange in group {
-            let free = |copy: &HostStreamCopy| self.host.result_buffer_free(copy.programs[2]);
-            let free = exchange.copies().map(free).max().unwrap_or_default();
+            let free = |host: &HostTimeline| {
+                let buffers = exchange.copies().map(|copy| copy.programs[2]);
+                let free = buffers.map(|stream| host.result_buffer_free(stream));
+                free.max().unwrap_or_default()
+            };
+            let free: Vec<Cycles> = self.hosts.iter().map(free).collect();
             self.sync_for_host(exchange, lane, &mut synced)?;
-            let mut begun = self.stream(exchange, lane, free)?;
+            let begun = self.stream(exchange, lane, &free)?;
+            let mut sent = Cycles::ZERO;
             for copy in exchange.copies() {
-                self.host.result_written(copy.programs[2], copy.bytes_out, begun);
-                begun += self.compiled.system.host_cycles(copy.bytes_out);
+                for (host, begun) in self.hosts.iter_mut().zip(&begun) {
+                    host.result_written(copy.programs[2], copy.bytes_out, *begun + sent);
+                }
+                sent += self.compiled.system.host_cycles(copy.bytes_out);
             }
         }
         Ok(())
-    }
-
-    /// The time on the tiles of an IPU that do a host copy.
-    fn now(&self, ipu: IpuId, lane: HostCopyLane) -> Cycles {
-        match lane {
-            HostCopyLane::Compute => self.clocks.at(ipu),
-            HostCopyLane::Io | HostCopyLane::IoOverlapped => self.clocks.io_at(ipu),
-        }
     }
 
     /// Sends results to the host, or hands them to the I/O tiles, which send them while the
@@ -228,13 +275,12 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
 
     /// The compute tiles of an IPU wait for its I/O tiles.
     pub(super) fn wait_for_io(&mut self, ipu: IpuId) -> Result<(), S::Error> {
-        let behind = self.clocks.io_at(ipu).saturating_sub(self.clocks.at(ipu));
+        let (start, behind) = self.clocks.sync_compute_to_io(ipu);
         if behind.is_zero() {
             return Ok(());
         }
         let tiles = self.compiled.compilation.target.compute_tiles_per_ipu();
-        let cost = whole_ipu_cost(ipu, behind, tiles);
-        let waiting = self.clocks.run_step(&cost);
+        let waiting = clocks::wait(ipu, (TileGroup::Compute, tiles), start, start + behind);
         self.emit(self.compiled.parts.io_syncs[ipu.index()], [waiting])
     }
 
@@ -252,7 +298,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
             match lane {
                 HostCopyLane::IoOverlapped => self.external_io_sync(exchange.sync(), group)?,
                 HostCopyLane::Compute | HostCopyLane::Io => {
-                    self.external_sync(exchange.sync(), group, Cycles::ZERO)?;
+                    self.host_sync(exchange.sync(), group)?;
                 }
             }
             synced.extend(group);
@@ -263,38 +309,59 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         Ok(())
     }
 
-    /// The steps of an exchange whose buffers are ready at cycle `ready`; returns when its first
-    /// transfer begins.
+    /// The steps of an exchange whose buffers are ready at the cycles that `ready` has for each group
+    /// of replicas; returns when its first transfer begins in each.
     fn stream(
         &mut self,
         exchange: &HostExchange,
         lane: HostCopyLane,
-        ready: Cycles,
-    ) -> Result<Cycles, S::Error> {
+        ready: &[Cycles],
+    ) -> Result<Vec<Cycles>, S::Error> {
         let system = &self.compiled.system;
         let cost = |copy: &HostStreamCopy, cycles: Cycles| {
             whole_ipu_cost(copy.ipu, cycles, copy.active_tiles)
         };
         let (first, last) = (exchange.first(), exchange.last());
-        let waiting = ready.saturating_sub(self.now(first.ipu, lane));
-        let begin = cost(first, system.stream_begin_cycles.max(waiting));
         let end = cost(last, system.stream_end_cycles);
         let transfers = exchange.copies().map(|copy| {
             let cycles = system.host_cycles(copy.bytes_in + copy.bytes_out);
             let (bytes_in, bytes_out) = (copy.bytes_in, copy.bytes_out);
             LeafProgramCost { bytes_in, bytes_out, ..cost(copy, cycles) }
         });
-        let costs: Vec<LeafProgramCost> =
-            std::iter::once(begin).chain(transfers).chain([end]).collect();
-        let begun = self.now(first.ipu, lane) + begin.cycles;
-        for (program, cost) in exchange.steps().into_iter().zip(costs) {
-            let on_ipu = match lane {
-                HostCopyLane::Compute => self.clocks.run_step(&cost),
-                HostCopyLane::Io | HostCopyLane::IoOverlapped => self.clocks.run_io_step(&cost),
-            };
-            self.emit(program, [on_ipu])?;
+        let costs: Vec<LeafProgramCost> = transfers.chain([end]).collect();
+        let waiting = self.begin_cycles(exchange.ipu(), lane, ready);
+        let begin = cost(first, waiting[0]);
+        let on_ipu = self.clocks.run_unequal(&begin, lane.tiles(), &waiting);
+        let begun = self.clocks.of_groups(exchange.ipu(), lane.tiles());
+        let steps = exchange.steps();
+        self.emit(steps[0], [on_ipu])?;
+        for (program, cost) in steps[1..].iter().zip(costs) {
+            let on_ipu = self.clocks.run_on(&cost, lane.tiles());
+            self.emit(*program, [on_ipu])?;
         }
         Ok(begun)
+    }
+
+    /// Cycles that each group of replicas is in StreamCopyBegin: at least as long as the handshake, and
+    /// until the buffers are ready, those of all replicas where these sync with the host together.
+    fn begin_cycles(&mut self, ipu: IpuId, lane: HostCopyLane, ready: &[Cycles]) -> Vec<Cycles> {
+        let handshake = self.compiled.system.stream_begin_cycles;
+        let together = self.host_reach() == SyncReach::AllReplicas;
+        let now = self.clocks.of_groups(ipu, lane.tiles());
+        let until = now.iter().zip(ready).map(|(now, own)| (*now + handshake).max(*own));
+        let until: Vec<Cycles> = until.collect();
+        let first = until.iter().copied().min().unwrap_or_default();
+        let latest = until.iter().copied().max().unwrap_or_default();
+        let begin = |(group, (now, own)): (usize, (&Cycles, &Cycles))| {
+            let waits = self.clocks.waits_mut(group);
+            waits.host += *own - *now - handshake;
+            if !together {
+                return *own - *now;
+            }
+            waits.met(*own - first, latest - *own);
+            latest - *now
+        };
+        now.iter().zip(&until).enumerate().map(begin).collect()
     }
 
     pub(super) fn link_copy(&mut self, copy: &StageCopyGroup) -> Result<(), S::Error> {
@@ -317,6 +384,16 @@ enum HostCopyLane {
     Io,
     /// The I/O tiles, while the compute tiles work.
     IoOverlapped,
+}
+
+impl HostCopyLane {
+    /// The tiles that copy.
+    fn tiles(self) -> TileGroup {
+        match self {
+            Self::Compute => TileGroup::Compute,
+            Self::Io | Self::IoOverlapped => TileGroup::Io,
+        }
+    }
 }
 
 /// What a copy between IPUs costs each of them: as long as the busiest link takes of those that its

@@ -1,6 +1,8 @@
 //! A run without its steps: how long it is, and what the host does for it.
 
-use super::host::{self, HostCallMeasurement, host_report, loader_seconds};
+use super::host::{
+    self, AlikeReplicas, HostCallMeasurement, host_report, loader_seconds_of, replica_waits,
+};
 use super::{RunLength, SampleSource, StepSink, cycles_of, run_from};
 use crate::compile::CompiledProgram;
 use crate::spec::Spec;
@@ -12,15 +14,20 @@ use tilescope_report::{ExecutionStep, HostReport, TraceMark};
 pub struct DryRunSummary {
     /// Bars of the trace: one per step and IPU that takes part.
     pub trace_bars: u64,
-    /// Cycles until the samples of the call are there.
-    pub samples_ready: Cycles,
+    /// Cycles until the samples of the call are there, for each group of replicas that are alike:
+    /// replica 0 is in the first.
+    pub samples_ready: Vec<Cycles>,
     /// What the host does for it; none for a model that works on no samples.
     pub host: Option<HostReport>,
 }
 
 /// Runs the program without keeping its steps: how many bars they have in a trace, and how long they
 /// take.
-fn counted_run(compiled: &CompiledProgram, spec: &Spec, source: SampleSource) -> (u64, RunLength) {
+fn counted_run(
+    compiled: &CompiledProgram,
+    spec: &Spec,
+    source: SampleSource<'_>,
+) -> (u64, RunLength) {
     struct TraceBarCounter(u64);
     impl StepSink for TraceBarCounter {
         type Error = std::convert::Infallible;
@@ -53,36 +60,70 @@ pub(crate) fn run_cycles(
     spec: &Spec,
     dry_run_summary: &DryRunSummary,
 ) -> Cycles {
-    counted_run(compiled, spec, SampleSource::Host(dry_run_summary.samples_ready)).1.whole
+    counted_run(compiled, spec, SampleSource::Host(&dry_run_summary.samples_ready)).1.whole
 }
 
 /// Runs the program without keeping its steps: how many there are, and how long the loader makes a
 /// call wait.
 pub fn dry_run(compiled: &CompiledProgram, spec: &Spec) -> DryRunSummary {
-    let bars = |source: SampleSource| counted_run(compiled, spec, source);
-    let (mut trace_bars, length) = bars(SampleSource::Host(Cycles::ZERO));
+    let groups = AlikeReplicas::of(spec);
+    let at_once = vec![Cycles::ZERO; groups.len()];
+    let (mut trace_bars, mut length) = counted_run(compiled, spec, SampleSource::Host(&at_once));
     let clock = spec.target.chip.clock;
-    let HostCallInputs { samples, bytes } = host_call_inputs(compiled, spec);
-    let load = loader_seconds(spec, samples, bytes);
+    let inputs = host_call_inputs(compiled, spec);
     let call = length.whole.seconds_at(clock);
-    let waiting = host::wait_for_loader(&spec.options.host, call, load);
-    let samples_ready = cycles_of(waiting, clock);
-    if !samples_ready.is_zero() {
+    let samples_ready: Vec<Cycles> = waits_for_loaders(spec, &groups, call, inputs)
+        .into_iter()
+        .map(|seconds| cycles_of(seconds, clock))
+        .collect();
+    let own = samples_ready.first().copied().unwrap_or_default();
+    // Replicas that sync with the host together begin when the last has its samples.
+    let waiting = match spec.options.sync_replicas_independently {
+        true => own,
+        false => samples_ready.iter().copied().max().unwrap_or_default(),
+    };
+    if groups.len() > 1 {
+        (trace_bars, length) = counted_run(compiled, spec, SampleSource::Host(&samples_ready));
+    } else if !waiting.is_zero() {
         trace_bars += u64::from(compiled.compilation.target.ipus_per_replica);
+        length.whole += waiting;
     }
     let host = spec.model.definition.batched.then(|| {
-        let (_, synthetic) = bars(SampleSource::Ipu);
+        let (_, synthetic) = counted_run(compiled, spec, SampleSource::Ipu);
         let measured = HostCallMeasurement {
-            call,
-            handshake: length.handshake.seconds_at(clock),
-            waiting: samples_ready.seconds_at(clock),
+            call: (length.whole - waiting).seconds_at(clock),
+            handshake: length.handshake.saturating_sub(waiting - own).seconds_at(clock),
+            waiting: waiting.seconds_at(clock),
             synthetic: synthetic.whole.seconds_at(clock),
-            samples,
-            bytes,
+            samples: inputs.samples,
+            bytes: inputs.bytes,
         };
-        host_report(compiled, spec, &measured)
+        HostReport {
+            replicas: replica_waits(spec, &length.waits),
+            ..host_report(compiled, spec, &measured)
+        }
     });
     DryRunSummary { trace_bars, samples_ready, host }
+}
+
+/// Seconds that each group of replicas waits for the loader of its instance, in calls of `call`
+/// seconds besides. Those with a faster loader work at the pace of the slowest, which they meet.
+fn waits_for_loaders(
+    spec: &Spec,
+    groups: &[AlikeReplicas],
+    call: f64,
+    HostCallInputs { samples, bytes }: HostCallInputs,
+) -> Vec<f64> {
+    let host = &spec.options.host;
+    let loads = groups.iter().map(|of| loader_seconds_of(spec, of, samples, bytes));
+    let loads: Vec<f64> = loads.collect();
+    let slowest = loads.iter().copied().fold(0.0, f64::max);
+    let longest = host::wait_for_loader(host, call, slowest);
+    let wait = |load: f64| match load < slowest {
+        true => host::wait_for_loader(host, call + longest, load),
+        false => longest,
+    };
+    loads.into_iter().map(wait).collect()
 }
 
 /// What one host call brings to the device.

@@ -7,6 +7,7 @@ mod clocks;
 mod copies;
 mod dry_run;
 mod host;
+mod leaf_costs;
 mod side_by_side;
 mod step_sequences;
 
@@ -15,13 +16,12 @@ pub(crate) use dry_run::run_cycles;
 pub use dry_run::{DryRunSummary, HostCallInputs, dry_run, host_call_inputs};
 pub use host::loader_seconds;
 
-use crate::compile::{
-    CompiledProgram, FragmentItem, HostStreamCopy, LeafProgramCost, StageFragment, pass_name,
-};
+use crate::compile::{CompiledProgram, FragmentItem, HostStreamCopy, StageFragment, pass_name};
 use crate::schedule::{ScheduleSlot, StageTurn, WeightUpdateTiming};
 use crate::spec::{DataLoaderMode, OutputMode, OverlapIo, Spec};
 use clocks::IpuClocks;
-use host::HostTimeline;
+use host::{AlikeReplicas, HostTimeline, WaitTotals, loader_seconds_of};
+use leaf_costs::LeafCostTable;
 use std::collections::BTreeSet;
 use step_sequences::StepSequenceCache;
 use tilescope_report::units::{CycleRange, Cycles, Hertz, IpuId, ProgramId, StepId};
@@ -69,50 +69,57 @@ pub fn run<S: StepSink>(
     dry_run_summary: &DryRunSummary,
     sink: &mut S,
 ) -> Result<(), S::Error> {
-    let source = SampleSource::Host(dry_run_summary.samples_ready);
+    let source = SampleSource::Host(&dry_run_summary.samples_ready);
     run_from(compiled, spec, source, sink).map(|_| ())
 }
 
 /// Where a run takes its samples from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum SampleSource {
-    /// The host, which has them ready after so many cycles.
-    Host(Cycles),
+enum SampleSource<'a> {
+    /// The host, which has them ready after so many cycles, for each group of replicas.
+    Host(&'a [Cycles]),
     /// The IPUs: nothing of the model is copied from the host, or to it.
     Ipu,
 }
 
 /// Cycles of a run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct RunLength {
+    /// Until the last replica is done.
     whole: Cycles,
     /// Those of the control copies at its start.
     handshake: Cycles,
+    /// What the groups of replicas waited for.
+    waits: Vec<WaitTotals>,
 }
 
 /// Runs the program and returns how long that takes.
 fn run_from<S: StepSink>(
     compiled: &CompiledProgram,
     spec: &Spec,
-    source: SampleSource,
+    source: SampleSource<'_>,
     sink: &mut S,
 ) -> Result<RunLength, S::Error> {
     let ipus = compiled.compilation.target.ipus_per_replica;
     let input_bytes = input_bytes(compiled);
     let parts = &compiled.parts;
+    let groups = AlikeReplicas::of(spec);
+    let at_once = vec![Cycles::ZERO; groups.len()];
     let (samples_ready, inputs, outputs): (_, &[HostStreamCopy], &[HostStreamCopy]) = match source {
         SampleSource::Host(ready) => (ready, &parts.host_inputs, &parts.host_outputs),
-        SampleSource::Ipu => (Cycles::ZERO, &[], &[]),
+        SampleSource::Ipu => (&at_once[..], &[], &[]),
     };
+    let hosts = groups.iter().zip(samples_ready);
+    let hosts = hosts.map(|(of, ready)| HostTimeline::new(spec, of, input_bytes, *ready)).collect();
     let mut runner = ProgramRunner {
         compiled,
         spec,
         sink,
-        costs: LeafCostTable::new(compiled),
+        costs: LeafCostTable::new(compiled, groups.len() > 1),
         sums: StepSequenceCache::default(),
         step: ExecutionStep { program: ProgramId(0), ipus: Vec::new() },
-        clocks: IpuClocks::new(ipus),
-        host: HostTimeline::new(spec, input_bytes, samples_ready),
+        clocks: IpuClocks::new(ipus, groups.len()),
+        hosts,
         inputs,
         outputs,
         prefetched: BTreeSet::new(),
@@ -127,30 +134,13 @@ fn run_from<S: StepSink>(
     runner.call_ends()?;
     runner.mark(MarkKind::Run, "Engine::run #0", None, 0, &start)?;
     runner.loader(&start)?;
-    Ok(RunLength { whole: runner.clocks.latest(), handshake })
+    let whole = runner.clocks.latest_of_groups().into_iter().max().unwrap_or_default();
+    Ok(RunLength { whole, handshake, waits: runner.clocks.waits() })
 }
 
 /// Whole cycles of `clock` that are nearest to so many seconds.
 fn cycles_of(seconds: f64, clock: Hertz) -> Cycles {
     Cycles::from_f64((seconds * clock.0 as f64).round())
-}
-
-/// What leaf programs cost, by their number.
-struct LeafCostTable(Vec<Option<LeafProgramCost>>);
-
-impl LeafCostTable {
-    fn new(compiled: &CompiledProgram) -> Self {
-        let mut costs = vec![None; compiled.compilation.programs.len()];
-        for (program, cost) in &compiled.leaf_costs {
-            costs[program.index()] = Some(*cost);
-        }
-        Self(costs)
-    }
-
-    fn cost_of(&self, program: ProgramId) -> &LeafProgramCost {
-        let cost = self.0.get(program.index()).and_then(Option::as_ref);
-        cost.unwrap_or_else(|| panic!("program {program:?} has no cost"))
-    }
 }
 
 /// A place in the run: the next step, and the time on one IPU or the latest on all.
@@ -171,12 +161,13 @@ struct ProgramRunner<'a, S> {
     compiled: &'a CompiledProgram,
     spec: &'a Spec,
     sink: &'a mut S,
-    costs: LeafCostTable,
+    costs: LeafCostTable<'a>,
     sums: StepSequenceCache,
     /// The step being handed over; kept, so that steps take no memory from the heap.
     step: ExecutionStep,
     clocks: IpuClocks,
-    host: HostTimeline,
+    /// The host of each group of replicas, in the order of the clocks.
+    hosts: Vec<HostTimeline>,
     /// Copies of samples from the host, and of results to it.
     inputs: &'a [HostStreamCopy],
     outputs: &'a [HostStreamCopy],
@@ -260,9 +251,9 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
             DataLoaderMode::Async | DataLoaderMode::AsyncRebatched => true,
         };
         let HostCallInputs { samples, bytes } = host_call_inputs(self.compiled, self.spec);
-        let seconds = loader_seconds(self.spec, samples, bytes);
+        let seconds = loader_seconds_of(self.spec, self.hosts[0].replicas(), samples, bytes);
         let cycles = cycles_of(seconds, self.spec.target.chip.clock);
-        let ready = self.host.samples_ready();
+        let ready = self.hosts[0].samples_ready();
         let end = self.clocks.latest().min(ready + cycles);
         if !ready.is_zero() {
             self.emit_mark(MarkKind::Loader, "this call", None, None, 0, start, ready)?;
@@ -481,13 +472,16 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         }
         for item in items {
             match item {
+                FragmentItem::Leaf(program) if self.costs.joins_replicas(*program) => {
+                    self.replica_sync(*program)?;
+                }
                 FragmentItem::Leaf(program) => {
                     let on_ipu = self.clocks.run_step(self.costs.cost_of(*program));
                     self.emit(*program, [on_ipu])?;
                 }
                 FragmentItem::HostSync { program, ipu } => {
                     let ipus = self.compiled.sync_groups.host_sync_group(*ipu);
-                    self.external_sync(*program, ipus, Cycles::ZERO)?;
+                    self.host_sync(*program, ipus)?;
                 }
                 // Who works alone has nobody to wait for.
                 FragmentItem::SetSync { program, ipu } => {

@@ -149,7 +149,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
                 SharedSync::Host(_) if merge && synced.contains(&ipu) => {}
                 SharedSync::Host(program) => {
                     let group = self.compiled.sync_groups.host_sync_group(ipu);
-                    self.external_sync(program, group, Cycles::ZERO)?;
+                    self.host_sync(program, group)?;
                     synced.extend(group);
                     // A copy of its own goes on before the next one syncs.
                     let queue = queues.iter_mut().find(|queue| !merge && queue.ipu == ipu);

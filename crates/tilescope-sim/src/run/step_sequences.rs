@@ -1,6 +1,6 @@
 //! What sequences of steps come to, for those who do not look at each step.
 
-use super::LeafCostTable;
+use super::leaf_costs::LeafCostTable;
 use crate::compile::FragmentItem;
 use std::collections::HashMap;
 use tilescope_report::units::{Cycles, IpuId};
@@ -25,7 +25,7 @@ impl StepSequenceCache {
     pub(crate) fn cost_of_sequence(
         &mut self,
         items: &[FragmentItem],
-        costs: &LeafCostTable,
+        costs: &LeafCostTable<'_>,
     ) -> Option<StepSequenceCost> {
         // Sequences of a compiled program do not move while it runs: their place tells them apart.
         let place = (items.as_ptr().addr(), items.len());
@@ -33,10 +33,11 @@ impl StepSequenceCache {
     }
 }
 
-fn sum(items: &[FragmentItem], costs: &LeafCostTable) -> Option<StepSequenceCost> {
+fn sum(items: &[FragmentItem], costs: &LeafCostTable<'_>) -> Option<StepSequenceCost> {
     let mut total: Option<StepSequenceCost> = None;
     for item in items {
         let part = match item {
+            FragmentItem::Leaf(program) if costs.joins_replicas(*program) => return None,
             FragmentItem::Leaf(program) => {
                 let cost = costs.cost_of(*program);
                 StepSequenceCost { ipu: cost.ipu, cycles: cost.cycles, steps: 1 }

@@ -60,6 +60,11 @@ fn instances(spec: &Spec) -> SpecConflict {
         let problem = format!("{instances} instances cannot share {replicas} replicas evenly");
         return Some(("options.num_instances", problem));
     }
+    let slower = options.host.slower_instances;
+    if slower > instances {
+        let problem = format!("{slower} of {instances} instances cannot be slower");
+        return Some(("options.host.slower_instances", problem));
+    }
     (!instances.is_multiple_of(hosts)).then(|| {
         let problem = format!(
             "{hosts} hosts cannot run {instances} instances evenly; set options.num_instances"

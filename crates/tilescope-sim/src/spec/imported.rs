@@ -126,7 +126,6 @@ pub(super) fn value(
     path: &str,
     values: &impl ChosenValues,
 ) -> Option<SpecValue> {
-    let phased = values.field("options", "execution") == Some(ExecutionStrategy::Phased);
     match path {
         "model.name" => Some(SpecValue::String("onnx".to_string())),
         BATCH => i64::try_from(file.batch).ok().map(SpecValue::Integer),
@@ -141,7 +140,10 @@ pub(super) fn value(
         }
         "target.ipus" => file.annotated_ipus.map(|ipus| SpecValue::Integer(i64::from(ipus))),
         // Modules of a file are of any size, unlike the layers of built-in models.
-        "options.auto_stage" if !phased => Some(SpecValue::String("balanced".to_string())),
+        "options.auto_stage" => {
+            let phased = values.field("options", "execution") == Some(ExecutionStrategy::Phased);
+            (!phased).then(|| SpecValue::String("balanced".to_string()))
+        }
         _ => None,
     }
 }

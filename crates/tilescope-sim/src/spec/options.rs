@@ -211,6 +211,12 @@ spec_table! {
         seconds_per_sample: f64 = 0.0, in SECONDS => {
             shows_in: "Execution trace: `hostCall/loader` at the start; Summary: Host, loader alone",
         }
+        /// Time one worker takes to cast and scale one sample, unless the IPU does it
+        /// (`options.normalise_on_ipu`)
+        seconds_per_normalisation: f64 = 0.0, in SECONDS => {
+            shows_in: "Execution trace: `hostCall/loader` at the start; Summary: Host, loader alone",
+            applications: "preprocessing on the host or on the IPU",
+        }
         /// Time an instance's loader takes per host call besides its samples
         seconds_per_call: f64 = 0.0, in SECONDS => {
             shows_in: "Execution trace: `hostCall/loader` at the start; Summary: Host, loader alone",
@@ -278,6 +284,15 @@ spec_table! {
         num_worker_threads: u64 = 0, in SpecKeyType::Integer(0, 1024) => {
             shows_in: "Execution trace: callbacks; Summary: Host",
             poplar: "streamCallbacks.numWorkerThreads",
+        }
+        /// Instances, the last ones, whose loader and stream callbacks are slower than those of the
+        /// others: busy or older servers
+        slower_instances: u32 = 0, in SpecKeyType::Integer(0, 256) => {
+            shows_in: "Summary: Host, replicas; Execution trace: `hostCall/loader`, StreamCopyBegin, External sync",
+        }
+        /// How many times as long loader and stream callbacks of a slower instance take
+        slower_instance_factor: f64 = 2.0, in SpecKeyType::RealFrom(1.0, 1000.0) => {
+            shows_in: "Summary: Host, replicas",
         }
         /// Samples of the data set; 0 where epochs do not matter
         dataset_samples: u64 = 0 => {
@@ -417,6 +432,12 @@ spec_table! {
             shows_in: "Execution trace: who waits in External sync; notes: GS1 and GS2",
             poptorch: "poptorch.Options.syncPattern",
             popart: "popart.SyncPattern",
+        }
+        /// Whether each replica syncs with the host by itself; else all replicas wait until the host
+        /// is ready for the last of them. Either way they meet where they exchange gradients
+        sync_replicas_independently: bool = false => {
+            shows_in: "Execution trace: StreamCopyBegin and External sync; Summary: Host, replicas",
+            poplar: "target.syncReplicasIndependently",
         }
         /// Order of the weight updates of several IPUs: one IPU after the other, or side by side, so that copies of optimiser state to and from streaming memory share their syncs
         accumulate_outer_schedule: AccumulateOuterSchedule = AccumulateOuterSchedule::Serial => {

@@ -4,7 +4,7 @@
 
 use super::keys::KEYS;
 use crate::model::{self, MODELS};
-use crate::spec_keys::{SpecKey, SpecKeyType, SpecValue};
+use crate::spec_keys::{COUNT, SpecKey, SpecKeyType, SpecValue};
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
 
@@ -20,7 +20,10 @@ pub fn schema() -> Json {
     }
     root["$schema"] = json!("http://json-schema.org/draft-07/schema#");
     root["required"] = json!(["model"]);
-    root["properties"]["model"]["required"] = json!(["name"]);
+    // A model is built in or in a file.
+    root["properties"]["model"]["anyOf"] =
+        json!([{ "required": ["name"] }, { "required": ["onnx"] }]);
+    root["properties"]["model"]["properties"]["dim"] = dimensions();
     root
 }
 
@@ -118,6 +121,13 @@ impl SpecKeyType {
             Self::Stages => stages(),
         }
     }
+}
+
+/// Values of the symbolic dimensions of a file, by their names there.
+fn dimensions() -> Json {
+    let mut dimensions = table("Symbolic dimensions of the file model.onnx, by name");
+    dimensions["additionalProperties"] = COUNT.schema();
+    dimensions
 }
 
 /// A stage: a block, blocks, or blocks and the IPU they run on.

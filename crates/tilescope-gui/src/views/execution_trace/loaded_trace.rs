@@ -9,7 +9,8 @@ use tilescope_analysis::trace::{
 use tilescope_report::trace::Trace;
 use tilescope_report::units::{CycleRange, Cycles, IpuId, grouped};
 use tilescope_report::{
-    MarkFilter, MarkKind, Report, ReportError, ReportOrigin, ReportPart, StepActivity, Target,
+    MarkFilter, MarkKind, ReplicaWait, Report, ReportError, ReportOrigin, ReportPart, StepActivity,
+    Target,
 };
 
 /// Marks that are read before anything is shown; of longer runs, lanes are shown before the marks.
@@ -33,15 +34,23 @@ pub(crate) struct IpuLanes {
 pub(crate) enum ReplicasAlike {
     /// As many of them do the same, as the simulator has it.
     Alike(u32),
+    /// As many of them run the same program and wait differently; the lanes are those of replica 0.
+    Unequal(u32),
     /// Of as many, one was profiled.
     OneProfiled(u32),
 }
 
 impl ReplicasAlike {
-    fn of(target: &Target, ipus: usize, origin: ReportOrigin) -> Option<Self> {
+    fn of(
+        target: &Target,
+        ipus: usize,
+        origin: ReportOrigin,
+        waits: &[ReplicaWait],
+    ) -> Option<Self> {
         // A report may have the lanes of all replicas: those stay as they are.
         let one = ipus <= target.ipus_per_replica as usize && target.replicas > 1;
         one.then_some(match origin {
+            ReportOrigin::Tilescope if !waits.is_empty() => Self::Unequal(target.replicas),
             ReportOrigin::Tilescope => Self::Alike(target.replicas),
             ReportOrigin::Foreign => Self::OneProfiled(target.replicas),
         })
@@ -52,6 +61,10 @@ impl ReplicasAlike {
         let shown = if unfolded { "all are shown" } else { "one is shown" };
         match self {
             Self::Alike(count) => format!("{} replicas alike; {shown}", grouped(count.into())),
+            Self::Unequal(count) => format!(
+                "{} replicas that wait differently (Summary: Host); replica 0 is shown",
+                grouped(count.into())
+            ),
             Self::OneProfiled(count) => {
                 format!("{} replicas; one was profiled", grouped(count.into()))
             }
@@ -62,7 +75,7 @@ impl ReplicasAlike {
     pub(crate) fn count(self) -> u32 {
         match self {
             Self::Alike(count) => count,
-            Self::OneProfiled(_) => 1,
+            Self::Unequal(_) | Self::OneProfiled(_) => 1,
         }
     }
 }
@@ -162,8 +175,9 @@ pub(crate) fn prepare(
         host |= totals.is_some_and(|totals| totals.cycles[StepActivity::Host] > Cycles::ZERO);
     }
     let target = report.target()?;
+    let waits = report.host()?.map_or(Vec::new(), |host| host.replicas);
     let loaded = LoadedTrace {
-        alike: ReplicasAlike::of(&target, ipus.len(), report.origin()),
+        alike: ReplicasAlike::of(&target, ipus.len(), report.origin(), &waits),
         links: InterIpuTransfers::read(report)?,
         target,
         host,

@@ -4,7 +4,7 @@
 use super::{SummaryFactRow, SummaryPageData, derived, row, rows_ui};
 use crate::theme::{ThemePalette, numbers, spacing};
 use egui::{RichText, Ui};
-use tilescope_analysis::host::{HostSummary, bottleneck_title, part_title, source_title};
+use tilescope_analysis::host::{HostSummary, bottleneck_title, held_up, part_title, source_title};
 use tilescope_report::units::{grouped, percent, seconds};
 
 /// Why there is nothing to show.
@@ -27,6 +27,7 @@ pub(super) fn host_ui(ui: &mut Ui, facts: &SummaryPageData) {
         ("Samples per second", rates(host)),
         ("One call", call(host)),
         ("The data set", epochs(host)),
+        ("What the replicas wait for", replicas(host)),
         ("What a call of one instance takes and returns", tensors.collect()),
     ];
     for (title, rows) in parts.iter().filter(|(_, rows)| !rows.is_empty()) {
@@ -52,6 +53,13 @@ fn call(host: &HostSummary) -> Vec<SummaryFactRow> {
         row(part_title(of.kind), value)
     });
     parts.collect()
+}
+
+fn replicas(host: &HostSummary) -> Vec<SummaryFactRow> {
+    let formula = "cycles of the run; those for host and other replicas on all IPUs of a replica";
+    let waits = host.replicas.iter().map(|of| derived(&of.title(), of.words(), formula));
+    let who = held_up(&host.replicas).map(|who| row("Held up by", who));
+    waits.chain(who).collect()
 }
 
 fn epochs(host: &HostSummary) -> Vec<SummaryFactRow> {

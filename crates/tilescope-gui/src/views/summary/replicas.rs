@@ -7,6 +7,7 @@ use egui::{
     Align2, Color32, CornerRadius, FontId, Label, Painter, Pos2, Rect, RichText, Sense, Shape,
     Stroke, StrokeKind, Ui, pos2, vec2,
 };
+use tilescope_analysis::host::held_up;
 use tilescope_analysis::replicas::{ReplicaOverview, gs2_rows};
 use tilescope_report::units::{IpuId, grouped};
 use tilescope_report::{SyncGroupMembers, Target};
@@ -55,6 +56,12 @@ pub(super) fn replicas_ui(ui: &mut Ui, of: &ReplicaOverview) {
 /// `4 replicas alike; figures and lanes are those of one`
 fn alike(of: &ReplicaOverview) -> String {
     let replicas = grouped(of.target.replicas.into());
+    if !of.waits.is_empty() {
+        let who = held_up(&of.waits).map_or(String::new(), |who| format!(" {who}."));
+        return format!(
+            "{replicas} replicas that wait differently; lanes are those of replica 0.{who}"
+        );
+    }
     let alike = if of.alike { " alike" } else { "" };
     format!("{replicas} replicas{alike}; figures and lanes are those of one.")
 }
@@ -111,7 +118,11 @@ fn boxes_ui(ui: &mut Ui, of: &ReplicaOverview) {
         );
         let name = format!("Replica {replica}");
         words(&painter, rect.center() - vec2(0.0, 8.0), &name, palette.text);
-        let ipus = ipus_of(&of.target, *replica);
+        let waits = of.waits.iter().rfind(|waits| waits.first_replica <= *replica);
+        let ipus = match waits {
+            Some(waits) => format!("+{} cycles", grouped(waits.behind_most.0)),
+            None => ipus_of(&of.target, *replica),
+        };
         words(&painter, rect.center() + vec2(0.0, 9.0), &ipus, palette.weak_text);
         let node = ui.scope_id().with(("replica", *replica));
         node_ui(ui, node, rect, Role::Cell, || (name, ipus));

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 /// Tables whose rows are numbered 0, 1, 2, …, and the column of the number.
-const NUMBERED_TABLES: [(&str, &str); 28] = [
+const NUMBERED_TABLES: [(&str, &str); 29] = [
     ("bandwidths", "id"),
     ("sync_groups", "id"),
     ("error_bands", "id"),
@@ -19,6 +19,7 @@ const NUMBERED_TABLES: [(&str, &str); 28] = [
     ("host_call_parts", "id"),
     ("host_tensors", "id"),
     ("host_epochs", "id"),
+    ("replica_waits", "id"),
     ("notes", "id"),
     ("programs", "id"),
     ("operations", "id"),

@@ -294,7 +294,7 @@ mod tests {
             }
             for rounds in BINARY_LOOP_COSTS {
                 assert!(rounds.operation.inner(dtype, 100, true) >= 50, "{}", rounds.name);
-                assert!(rounds.operation.inner_with_scalar(dtype, 100, true) >= 50);
+                assert!(rounds.operation.inner_with_scalar(dtype, 100, true) >= 25);
             }
         }
         // Whole numbers one at a time, truth values four.

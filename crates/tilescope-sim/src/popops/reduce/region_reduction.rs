@@ -250,17 +250,21 @@ fn specialisation_for(
     }
 }
 
-/// Bytes of vertex state by which poplibs weighs several vertices against one.
+/// Bytes of vertex state that the general vertex has for each region.
+const GENERAL_BYTES_PER_REGION: usize = 8;
+
+/// Bytes of vertex state by which poplibs weighs several vertices against one (`getReductionCost`,
+/// as of May 2022; until then regions added 2 bytes, and short runs of regular ones went to the
+/// general vertex).
 fn state_cost(form: ReductionSpecialisation, regions: usize) -> usize {
     match form {
         ReductionSpecialisation::Default | ReductionSpecialisation::ScalarOutputRegions => {
-            // 14 bytes, 2 for each region, and poplibs adds the 2 cycles that the inner loop takes
-            // more.
-            2 * regions + 14 + 2
+            // Poplibs adds the 2 cycles that the inner loop takes more.
+            GENERAL_BYTES_PER_REGION * regions + 20 + 2
         }
         ReductionSpecialisation::ScalarOutputSingleInput
-        | ReductionSpecialisation::AllRegionsContinuous => 8,
-        ReductionSpecialisation::StridedReduce => 10,
+        | ReductionSpecialisation::AllRegionsContinuous
+        | ReductionSpecialisation::StridedReduce => 12,
     }
 }
 
@@ -274,9 +278,8 @@ fn takes_many(form: ReductionSpecialisation) -> bool {
 
 /// Regions from which on a form is cheaper than adding them to a general vertex.
 fn worthwhile(form: ReductionSpecialisation) -> usize {
-    // From here on a vertex of its own has less state than these regions add to the general one,
-    // two bytes each.
-    if takes_many(form) { state_cost(form, 0) / 2 } else { usize::MAX }
+    // From here on a vertex of its own has less state than these regions add to the general one.
+    if takes_many(form) { state_cost(form, 0) / GENERAL_BYTES_PER_REGION } else { usize::MAX }
 }
 
 /// The longest run of regions from the start that one vertex takes, and its form.

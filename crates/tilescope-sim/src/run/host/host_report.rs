@@ -1,8 +1,10 @@
 //! What the report says about the host: the loader alone, synthetic data and real data side by
 //! side, what a call is made of, and what it takes and returns.
 
+use super::alike_replicas::AlikeReplicas;
 use super::epochs::epochs;
-use super::instance::{InstanceResources, loader_seconds};
+use super::instance::InstanceResources;
+use super::loader::loader_seconds;
 use crate::compile::{CompiledProgram, HostStreamCopy};
 use crate::spec::{DataLoaderMode, OutputMode, Spec};
 use tilescope_report::units::{Bytes, IpuId};
@@ -41,6 +43,7 @@ pub(crate) fn host_report(
         call: call_times(spec, measured),
         tensors: tensors(compiled, spec),
         epochs: epochs(spec, measured.samples, whole, load),
+        replicas: Vec::new(),
     }
 }
 
@@ -142,8 +145,10 @@ fn callback_seconds(compiled: &CompiledProgram, spec: &Spec) -> f64 {
     if compiled.parts.host_inputs.is_empty() {
         return 0.0;
     }
+    let groups = AlikeReplicas::of(spec);
+    let slowest = groups.iter().map(|of| of.factor(spec)).fold(1.0, f64::max);
     let each = InstanceResources::new(spec).callback_seconds(&spec.options.host);
-    each * micro_batches(spec) as f64
+    slowest * each * micro_batches(spec) as f64
 }
 
 /// The parts of a call, in order; parts that take no time are left out.

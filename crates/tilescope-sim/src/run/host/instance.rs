@@ -1,7 +1,6 @@
 //! What an instance, a process on a host, has of its machine.
 
 use crate::spec::{HostSpec, MultiThreadMode, Spec};
-use tilescope_report::units::Bytes;
 
 /// What one instance has of the hosts that the instances share.
 #[derive(Clone, Copy, Debug)]
@@ -43,15 +42,4 @@ impl InstanceResources {
     pub(crate) fn callback_seconds(&self, host: &HostSpec) -> f64 {
         host.seconds_per_micro_batch * self.replicas.div_ceil(self.callback_threads) as f64
     }
-}
-
-/// Seconds an instance's loader takes for the samples of one call.
-///
-/// `bytes` are those of all replicas' inputs.
-pub fn loader_seconds(spec: &Spec, samples: u64, bytes: Bytes) -> f64 {
-    let (host, instances) = (&spec.options.host, f64::from(spec.options.num_instances));
-    let workers = InstanceResources::new(spec).workers as f64;
-    let preparing = samples as f64 / instances * host.seconds_per_sample / workers;
-    let copying = bytes.as_f64() / instances / host.copy_bytes_per_second;
-    host.seconds_per_call + preparing + copying
 }

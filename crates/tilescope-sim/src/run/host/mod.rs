@@ -6,12 +6,16 @@
 //! the IPU-Machine, from where each IPU fetches it at its own rate. An IPU that comes too early waits
 //! in StreamCopyBegin.
 
+mod alike_replicas;
 mod epochs;
 mod host_report;
 mod instance;
+mod loader;
 
+pub(super) use alike_replicas::{AlikeReplicas, WaitTotals, replica_waits};
 pub(super) use host_report::{HostCallMeasurement, host_report};
-pub use instance::loader_seconds;
+pub use loader::loader_seconds;
+pub(super) use loader::loader_seconds_of;
 
 use crate::spec::{DataLoaderMode, HostSpec, Spec};
 use instance::InstanceResources;
@@ -22,9 +26,15 @@ use tilescope_report::units::{Bytes, CycleRange, Cycles, ProgramId};
 /// Calls over which the loader's mean lead is taken.
 const LOADER_SIMULATED_CALLS: u64 = 64;
 
+/// Distance of the numbers that are drawn for places in a round, and for slower instances: further
+/// than any run is long.
+const PLACES_APART: u64 = 1 << 40;
+const SPEEDS_APART: u64 = 1 << 56;
+
 /// What the host has ready, and when.
 pub(crate) struct HostTimeline {
     spec: HostSpec,
+    replicas: AlikeReplicas,
     prefetch_depth: u64,
     /// Cycles of the callbacks that fill all inputs of one micro-batch, for all replicas of the
     /// instance.
@@ -58,9 +68,14 @@ struct HostStream {
 }
 
 impl HostTimeline {
-    /// The host of a call whose samples are ready after `samples_ready` cycles, and whose
-    /// micro-batches have `input_bytes`.
-    pub(crate) fn new(spec: &Spec, input_bytes: Bytes, samples_ready: Cycles) -> Self {
+    /// The host of some replicas in a call whose samples are ready after `samples_ready` cycles, and
+    /// whose micro-batches have `input_bytes`.
+    pub(crate) fn new(
+        spec: &Spec,
+        replicas: &AlikeReplicas,
+        input_bytes: Bytes,
+        samples_ready: Cycles,
+    ) -> Self {
         let host = spec.options.host;
         let resources = InstanceResources::new(spec);
         let clock = spec.target.chip.clock.0 as f64;
@@ -70,8 +85,9 @@ impl HostTimeline {
         };
         Self {
             spec: host,
+            replicas: *replicas,
             prefetch_depth: spec.options.prefetch_depth,
-            callback: resources.callback_seconds(&host) * clock,
+            callback: resources.callback_seconds(&host) * replicas.factor(spec) * clock,
             link_cycles_per_byte: link_seconds * clock,
             input_bytes,
             samples_ready,
@@ -81,6 +97,11 @@ impl HostTimeline {
             link_out: Cycles::ZERO,
             shown_until: Cycles::ZERO,
         }
+    }
+
+    /// Whose host it is.
+    pub(crate) fn replicas(&self) -> &AlikeReplicas {
+        &self.replicas
     }
 
     /// When the samples of the call are there.
@@ -116,7 +137,11 @@ impl HostTimeline {
             true => entry.emptied.pop_front().unwrap_or_default(),
             false => Cycles::ZERO,
         };
-        let jitter = 1.0 + self.spec.sample_time_spread * noise(entry.fetched);
+        // Rounds of other instances and threads have times of their own.
+        let drawn = entry.fetched
+            + self.replicas.place * PLACES_APART
+            + u64::from(self.replicas.slower) * SPEEDS_APART;
+        let jitter = 1.0 + self.spec.sample_time_spread * noise(drawn);
         let start = entry.called.max(free).max(self.open);
         debug_assert!(start >= self.open, "a callback waits for its samples");
         debug_assert!(
@@ -124,10 +149,14 @@ impl HostTimeline {
             "callbacks of a stream follow each other"
         );
         entry.begun = start;
-        entry.called = start + Cycles::from_f64((self.callback * share * jitter).round());
-        self.link_in = entry.called.max(self.link_in) + moving;
+        let round = self.callback * share * jitter;
+        entry.called = start + Cycles::from_f64(round.round());
+        // The thread serves the replicas before these first.
+        let served = (self.replicas.place + 1) as f64 / self.replicas.places as f64;
+        let own = start + Cycles::from_f64((round * served).round());
+        self.link_in = own.max(self.link_in) + moving;
         entry.fetched += 1;
-        entry.called.max(self.link_in.saturating_sub(transfer))
+        own.max(self.link_in.saturating_sub(transfer))
     }
 
     /// The stream's buffer was emptied.

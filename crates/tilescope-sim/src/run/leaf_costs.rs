@@ -1,0 +1,32 @@
+//! What leaf programs cost in a run.
+
+use crate::compile::{CompiledProgram, LeafProgramCost};
+use std::collections::BTreeSet;
+use tilescope_report::units::ProgramId;
+
+/// What leaf programs cost, by their number.
+pub(crate) struct LeafCostTable<'a> {
+    costs: Vec<Option<LeafProgramCost>>,
+    /// Syncs between replicas, where these differ.
+    replica_syncs: Option<&'a BTreeSet<ProgramId>>,
+}
+
+impl<'a> LeafCostTable<'a> {
+    pub(crate) fn new(compiled: &'a CompiledProgram, replicas_differ: bool) -> Self {
+        let mut costs = vec![None; compiled.compilation.programs.len()];
+        for (program, cost) in &compiled.leaf_costs {
+            costs[program.index()] = Some(*cost);
+        }
+        Self { costs, replica_syncs: replicas_differ.then_some(&compiled.replica_syncs) }
+    }
+
+    /// Whether a program is a sync at which replicas can wait for each other.
+    pub(crate) fn joins_replicas(&self, program: ProgramId) -> bool {
+        self.replica_syncs.is_some_and(|syncs| syncs.contains(&program))
+    }
+
+    pub(crate) fn cost_of(&self, program: ProgramId) -> &LeafProgramCost {
+        let cost = self.costs.get(program.index()).and_then(Option::as_ref);
+        cost.unwrap_or_else(|| panic!("program {program:?} has no cost"))
+    }
+}
