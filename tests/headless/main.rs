@@ -28,6 +28,8 @@ mod matmul_tutorial;
 mod model_document;
 mod models;
 mod neighbour_laws;
+mod neighbour_laws;
+mod onnx_command;
 mod onnx_import;
 mod outlining;
 mod pipeline;

@@ -1,0 +1,89 @@
+//! `tilescope onnx`, and the examples of docs/onnx.md.
+
+use crate::common::{stderr, stdout, tilescope};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+/// A file of `tests/data/onnx`.
+fn file(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/onnx").join(name)
+}
+
+fn json(arguments: &[&str]) -> Value {
+    let output = tilescope(&[&["onnx"], arguments, &["--json"]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    serde_json::from_str(&stdout(&output)).expect("JSON")
+}
+
+/// Figures of the guides' network, with a state for each operator.
+#[test]
+fn what_a_file_holds() {
+    let path = file("guide_classification.onnx");
+    let listing = json(&[&path.to_string_lossy()]);
+    assert_eq!(listing["opset"], 13);
+    assert_eq!(
+        (&listing["macs"], &listing["parameters"]),
+        (&Value::from(16 * 10_114_120), &Value::from(4_179_896))
+    );
+    let ops = listing["ops"].as_array().expect("operators");
+    let states = ["modelled", "composed", "folded", "unknown"];
+    assert!(ops.iter().all(|row| states.contains(&row["state"].as_str().unwrap_or_default())));
+    let conv = ops.iter().find(|row| row["op"] == "Conv").expect("convolutions");
+    assert_eq!(
+        (&conv["state"], conv["count"].as_u64() > Some(0)),
+        (&Value::from("modelled"), true)
+    );
+}
+
+/// The batch is 1 without a word, as in a spec; wrong names and wrong files are errors.
+#[test]
+fn dimensions_and_errors() {
+    let path = file("mnist_dynamic_batch.onnx");
+    let path = path.to_string_lossy();
+    let macs = |arguments: &[&str]| json(arguments)["macs"].as_u64().expect("a number");
+    let one = macs(&[&path]);
+    assert_eq!(macs(&[&path, "--set", "model.dim.batch=8"]), 8 * one);
+    assert_eq!(macs(&[&path, "--set", "model.batch_size=8"]), 8 * one);
+    let wrong = tilescope(&["onnx", &path, "--set", "model.dim.bacth=8"]);
+    assert_eq!(wrong.status.code(), Some(1));
+    assert!(stderr(&wrong).contains("did you mean \"batch\""), "{}", stderr(&wrong));
+    let other = tilescope(&["onnx", &path, "--set", "options.x=8"]);
+    assert_eq!(other.status.code(), Some(2));
+    let no_onnx = tilescope(&["onnx", "Cargo.toml"]);
+    assert_eq!(no_onnx.status.code(), Some(1));
+    assert!(stderr(&no_onnx).contains("Cargo.toml: byte "), "{}", stderr(&no_onnx));
+}
+
+/// Every command of docs/onnx.md runs, with the repository's files of those names.
+#[test]
+fn the_examples_of_the_document_run() {
+    let text = include_str!("../../docs/onnx.md");
+    let blocks = |language: &str| {
+        let start = format!("```{language}\n");
+        text.split(&start)
+            .skip(1)
+            .map(|rest| rest.split("```").next().unwrap_or("").to_owned())
+            .collect::<Vec<_>>()
+    };
+    let directory = tempfile::tempdir().expect("a directory");
+    let place = |word: &str| match word {
+        "out" => directory.path().join("out").to_string_lossy().into_owned(),
+        word if word.ends_with(".onnx") => file(word).to_string_lossy().into_owned(),
+        word => word.to_owned(),
+    };
+    let mut count = 0;
+    for line in blocks("sh").iter().flat_map(|block| block.lines()) {
+        let words: Vec<String> = line.split_whitespace().skip(1).map(place).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let output = tilescope(&words);
+        assert!(output.status.success(), "{line}: {}", stderr(&output));
+        count += 1;
+    }
+    assert!(count >= 4, "the examples were found");
+    let spec = directory.path().join("mine.toml");
+    std::fs::copy(file("guide_mnist.onnx"), directory.path().join("guide_mnist.onnx"))
+        .expect("copied");
+    std::fs::write(&spec, &blocks("toml")[0]).expect("written");
+    let check = tilescope(&["simulate", &spec.to_string_lossy(), "--check"]);
+    assert!(check.status.success(), "{}", stderr(&check));
+}
