@@ -28,7 +28,6 @@ mod matmul_tutorial;
 mod model_document;
 mod models;
 mod neighbour_laws;
-mod neighbour_laws;
 mod onnx_command;
 mod onnx_import;
 mod outlining;
