@@ -8,12 +8,13 @@ import functools
 import json
 import re
 
-from .. import _command
+from .._program import run
 
 
 @functools.cache
 def _keys() -> list:
-    return json.loads(_command.output(["specs", "--keys", "--json"]))
+    printed, _ = run(["specs", "--keys", "--json"])
+    return json.loads(printed)
 
 
 @functools.cache
