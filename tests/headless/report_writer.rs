@@ -263,7 +263,7 @@ fn steps_that_are_no_rows_say_how_to_ask() {
 #[test]
 fn a_record_of_a_long_run_takes_less_than_half_a_byte() {
     let directory = tempdir().unwrap();
-    let spec = common::spec("mnist_pipeline", &["options.device_iterations=300"]);
+    let spec = common::spec("mnist_pipeline", &["options.device_iterations=310"]);
     let path = common::report_file(&spec, directory.path());
     let db = Connection::open(&path).unwrap();
     let tables = ["trace_chunks", "trace_details", "trace_nodes", "trace_totals", "mark_chunks"];

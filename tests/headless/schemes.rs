@@ -542,8 +542,10 @@ fn host_copies_on_io_tiles_run_beside_compute() {
     assert!(beside.count() * 2 > copies.len(), "most copies overlap with a step of compute tiles");
 }
 
+/// Stages are balanced by the estimated cycles of their blocks one by one: what the run takes may
+/// be a tenth longer than with another split, but not more.
 #[test]
-fn the_balanced_split_is_no_longer_than_the_even_one() {
+fn the_balanced_split_is_about_as_good_as_the_even_one() {
     let run = |auto: &str| {
         let overrides = [
             "model.layers=6",
@@ -554,7 +556,8 @@ fn the_balanced_split_is_no_longer_than_the_even_one() {
         let (report, _directory) = common::report("tests/data/specs/perceptron.toml", &overrides);
         cycles(&summary(&report).expect("figures"))
     };
-    assert!(run("balanced") <= run("same_as_ipu"));
+    let (balanced, even) = (run("balanced"), run("same_as_ipu"));
+    assert!(10 * balanced <= 11 * even, "{balanced} {even}");
 }
 
 #[test]

@@ -118,6 +118,7 @@ fn run_from<S: StepSink>(
         costs: LeafCostTable::new(compiled, groups.len() > 1),
         sums: StepSequenceCache::default(),
         step: ExecutionStep { program: ProgramId(0), ipus: Vec::new() },
+        span: None,
         clocks: IpuClocks::new(ipus, groups.len()),
         hosts,
         inputs,
@@ -165,6 +166,8 @@ struct ProgramRunner<'a, S> {
     sums: StepSequenceCache,
     /// The step being handed over; kept, so that steps take no memory from the heap.
     step: ExecutionStep,
+    /// From the first to the last cycle of the steps of this slot.
+    span: Option<CycleRange>,
     clocks: IpuClocks,
     /// The host of each group of replicas, in the order of the clocks.
     hosts: Vec<HostTimeline>,
@@ -195,6 +198,15 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
     ) -> Result<(), S::Error> {
         let here = self.position();
         self.emit_mark(kind, label, None, pass, index, start, here.cycle)
+    }
+
+    /// Ends the mark of a slot. Where I/O tiles are still at a copy of an earlier slot, its steps
+    /// begin, and may end, before all clocks have passed that.
+    fn slot_mark(&mut self, index: usize, mut start: RunPosition) -> Result<(), S::Error> {
+        let Some(span) = self.span else { return Ok(()) };
+        start.cycle = start.cycle.min(span.start);
+        let label = format!("slot {index}");
+        self.emit_mark(MarkKind::Slot, &label, None, None, index as u64, &start, span.end)
     }
 
     #[expect(clippy::too_many_arguments, reason = "the fields of a mark")]
@@ -236,6 +248,11 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         self.step.ipus.clear();
         self.step.ipus.extend(ipus);
         debug_assert!(!self.step.ipus.is_empty(), "every step runs somewhere");
+        for on_ipu in &self.step.ipus {
+            let span = self.span.get_or_insert(CycleRange::new(on_ipu.from_min, on_ipu.to_max));
+            span.start = span.start.min(on_ipu.from_min);
+            span.end = span.end.max(on_ipu.to_max);
+        }
         debug_assert!(
             self.step.ipus.iter().all(|on| on.from_min <= on.from_max && on.to_min <= on.to_max),
             "the first tile starts and ends no later than the last"
@@ -284,6 +301,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
             let mut phase_start = start;
             for (index, slot) in schedule.slots.iter().enumerate() {
                 let slot_start = self.position();
+                self.span = None;
                 let next_phase = schedule.slots.get(index + 1).filter(|_| schedule.phased);
                 let (early, late) = match next_phase {
                     // A stage that goes on with the next micro-batch still uses its weights.
@@ -299,13 +317,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
                 if let Some(late) = late {
                     self.prefetch_remote_loads(late)?;
                 }
-                self.mark(
-                    MarkKind::Slot,
-                    &format!("slot {index}"),
-                    None,
-                    index as u64,
-                    &slot_start,
-                )?;
+                self.slot_mark(index, slot_start)?;
                 let ends =
                     schedule.slots.get(index + 1).is_none_or(|next| next.phase != slot.phase);
                 if ends {

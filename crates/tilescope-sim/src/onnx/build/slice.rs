@@ -31,9 +31,9 @@ fn concat(node: &mut NodeImport) -> Result<(), GraphError> {
 
 fn split(node: &mut NodeImport) -> Result<(), GraphError> {
     let x = node.input(0)?;
-    let axis = node.axis(node.int("axis", 0)?, node.shape(x).len())?;
-    let sizes = (0..node.node.outputs.len()).map(|output| Ok(node.output_dims(output)?[axis]));
-    let sizes = sizes.collect::<Result<Vec<u64>, GraphError>>()?;
+    let shape = node.shape(x);
+    let axis = node.axis(node.int("axis", 0)?, shape.len())?;
+    let sizes = part_sizes(node, shape[axis])?;
     let parts = match sizes.len() {
         1 => vec![x],
         _ => node.apply_all("", SplitOp { axis, sizes }, &[x])?,
@@ -42,6 +42,28 @@ fn split(node: &mut NodeImport) -> Result<(), GraphError> {
         node.set(output, part)?;
     }
     Ok(())
+}
+
+/// More parts than any model has: a file cannot ask for memory with them.
+const MOST_PARTS: u64 = 1 << 16;
+
+/// Sizes of the parts of `whole` elements, also of those that nobody reads: as given, or equal
+/// with a smaller last one.
+fn part_sizes(node: &NodeImport, whole: u64) -> Result<Vec<u64>, GraphError> {
+    let wrong = || node.refuse("the parts are not as long as the axis together");
+    if let Some(given) = node.ints_or_input("split", 1)? {
+        let sizes: Option<Vec<u64>> = given.iter().map(|size| u64::try_from(*size).ok()).collect();
+        return sizes.filter(|sizes| sizes.iter().sum::<u64>() == whole).ok_or_else(wrong);
+    }
+    let named = i64::try_from(node.node.outputs.len()).unwrap_or(1);
+    let parts = u64::try_from(node.int("num_outputs", named)?).unwrap_or(0).max(1);
+    if parts > whole.min(MOST_PARTS) {
+        return Err(wrong());
+    }
+    let size = whole.div_ceil(parts);
+    let sizes: Vec<u64> =
+        (0..parts).map(|part| size.min(whole.saturating_sub(part * size))).collect();
+    if sizes.contains(&0) { Err(wrong()) } else { Ok(sizes) }
 }
 
 /// A stretch of some axes, by the numpy rules for ends that lie outside. What it leaves is known;
