@@ -3,6 +3,7 @@
 import copy
 import os
 import pathlib
+import shutil
 import tempfile
 import time
 import weakref
@@ -64,7 +65,6 @@ class PoplarExecutor:
         self._exported = None
         self._report = None
         self._summary = None
-        self._directory = None
         self._attached = False
         self._told = False
         if training:
@@ -220,9 +220,10 @@ class PoplarExecutor:
         first_args, first_kwargs = batches[0]
         samples = _samples(first_args, first_kwargs)
         target = _simulation.report_directory(self._options, self._training)
+        kept = "" if target is None else f", report in {target}"
         if target is None:
-            self._directory = tempfile.TemporaryDirectory(prefix="tilescope-")
-            target = pathlib.Path(self._directory.name)
+            target = pathlib.Path(tempfile.mkdtemp(prefix="tilescope-"))
+            weakref.finalize(self, shutil.rmtree, target, ignore_errors=True)
         begin = time.perf_counter()
         self._exported = _export.export(
             self._model, first_args, first_kwargs, self._options._strategy, self._training, target
@@ -239,7 +240,6 @@ class PoplarExecutor:
         self._report = _simulation.run(spec, target)
         self._summary = self._report.summary()
         ended = time.perf_counter()
-        kept = f", report in {target}" if self._directory is None else ""
         _log.say(
             f"{self._kind()}: exported in {exported - begin:.1f} s, "
             f"simulated in {ended - exported:.1f} s{kept}"
