@@ -79,6 +79,7 @@ impl<R: Read + Seek> WireReader<R> {
 
     /// Hashes what was read of the buffer since this was called last.
     fn hash_read(&mut self) {
+        debug_assert!(self.hashed <= self.next && self.next <= self.filled);
         self.hasher.write(&self.buffer[self.hashed..self.next]);
         self.hashed = self.next;
     }
@@ -111,6 +112,7 @@ impl<R: Read + Seek> WireReader<R> {
 
     /// Leaves the message entered last.
     pub(crate) fn leave(&mut self) {
+        debug_assert!(self.depth > 0, "only what was entered is left");
         self.depth = self.depth.saturating_sub(1);
     }
 

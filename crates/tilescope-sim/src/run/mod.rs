@@ -204,6 +204,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
     /// begin, and may end, before all clocks have passed that.
     fn slot_mark(&mut self, index: usize, mut start: RunPosition) -> Result<(), S::Error> {
         let Some(span) = self.span else { return Ok(()) };
+        debug_assert!(span.start <= span.end, "steps end after they begin");
         start.cycle = start.cycle.min(span.start);
         let label = format!("slot {index}");
         self.emit_mark(MarkKind::Slot, &label, None, None, index as u64, &start, span.end)

@@ -17,6 +17,7 @@ impl CodeOfPrograms {
     fn add(&mut self, category: MemoryCategory, tiles: TileRange, bytes: Bytes) {
         let sums =
             self.by_category.entry(category).or_insert_with(|| vec![Bytes::ZERO; self.tiles]);
+        // Tiles that are not there are another law's.
         let sums = sums.get_mut(tiles.indices()).into_iter().flatten();
         sums.for_each(|sum| *sum = sum.saturating_add(bytes));
     }
@@ -61,6 +62,7 @@ impl Report {
                 Some(ProgramKind::DoExchange) => MemoryCategory::InternalExchangeCode,
                 Some(ProgramKind::GlobalExchange) => MemoryCategory::GlobalExchangeCode,
                 Some(ProgramKind::StreamCopyMid) => MemoryCategory::HostExchangeCode,
+                // Copies that only wait have no code in these categories.
                 _ => continue,
             };
             code.add_runs(category, &exchange.tiles.map(|tile| tile.code_bytes));
@@ -72,6 +74,7 @@ impl Report {
     fn add_vertex_code(&self, code: &mut CodeOfPrograms) -> Result<(), ReportError> {
         let types = self.vertex_types()?;
         let owners = code_owners(&types);
+        debug_assert_eq!(types.len(), owners.len(), "every type has an owner");
         let mut users: BTreeMap<VertexTypeId, BTreeSet<TileRange>> = BTreeMap::new();
         for (_, set) in self.compute_sets()? {
             for group in &set.vertices {
@@ -82,6 +85,7 @@ impl Report {
         }
         for (owner, ranges) in users {
             let Some(kind) = types.get(owner.index()) else { continue };
+            // Ranges come in the order of their first tiles and may overlap: a tile counts once.
             let mut next = TileRange::first_tiles(0).end;
             for range in ranges {
                 if range.end > next {
@@ -122,6 +126,7 @@ impl Report {
             before = Some((variable, end));
             let lives = match lifetimes.get(&variable) {
                 Some(Some(life)) => life.start <= start && end <= life.end,
+                // Without a lifetime it lives through all steps.
                 Some(None) => end as usize <= steps,
                 None => false,
             };

@@ -200,6 +200,7 @@ impl<'a> DataFlowCheck<'a> {
             }
         }
         let ipus: Vec<IpuId> = on_ipus.iter().map(|(ipu, _)| *ipu).collect();
+        // Reports before version 2.3 do not say who is in which group.
         let is_grouped = self.groups.is_none_or(|groups| groups.may_sync(&ipus));
         if !is_grouped && let Some((ipu, record)) = on_ipus.first() {
             let words = self.words(*ipu, record);

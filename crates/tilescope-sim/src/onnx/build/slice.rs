@@ -63,6 +63,7 @@ fn part_sizes(node: &NodeImport, whole: u64) -> Result<Vec<u64>, GraphError> {
     let size = whole.div_ceil(parts);
     let sizes: Vec<u64> =
         (0..parts).map(|part| size.min(whole.saturating_sub(part * size))).collect();
+    debug_assert_eq!(sizes.iter().sum::<u64>(), whole, "parts are of the whole axis");
     if sizes.contains(&0) { Err(wrong()) } else { Ok(sizes) }
 }
 
