@@ -5,6 +5,7 @@ use clap::{Arg, ArgAction, ArgMatches};
 use serde_json::{Value, json};
 use std::io::Write;
 use tilescope_sim::model::MODELS;
+use tilescope_sim::onnx::is_import_key;
 use tilescope_sim::spec::keys::{KEYS, KeyControl, SpecKey, SpecKeyType};
 use tilescope_sim::spec::{BUNDLED_SPECS, BundledSpecGroup, SpecSource, schema};
 
@@ -77,10 +78,11 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Every key, those of all specs first, then those of each model with its name.
+/// Every key, those of specs first, then those of each model. Keys that not every model has come
+/// with its name; imported models are "onnx".
 fn all_keys() -> impl Iterator<Item = (Option<&'static str>, &'static SpecKey)> {
     let own = MODELS.iter().flat_map(|model| model.sizes.iter().map(|key| (Some(model.name), key)));
-    KEYS.iter().map(|key| (None, key)).chain(own)
+    KEYS.iter().map(|key| (is_import_key(&key.path).then_some("onnx"), key)).chain(own)
 }
 
 fn keys(as_json: bool, output: &mut dyn Write) -> Result<(), CliError> {

@@ -14,7 +14,8 @@ mod node_import;
 mod options;
 
 pub use build::{OpState, op_state};
-pub(crate) use options::{DIM_PREFIX, FuseChoice, ImportOptions, LossChoice, is_import_key};
+pub use options::is_import_key;
+pub(crate) use options::{DIM_PREFIX, FuseChoice, ImportOptions, LossChoice};
 
 use crate::graph::{GraphError, ModelGraph};
 use crate::shape::DType;

@@ -95,7 +95,7 @@ spec_table! {
 pub(crate) const DIM_PREFIX: &str = "model.dim.";
 
 /// Whether a key only applies to imported models.
-pub(crate) fn is_import_key(path: &str) -> bool {
+pub fn is_import_key(path: &str) -> bool {
     static PATHS: LazyLock<Vec<String>> = LazyLock::new(|| {
         let mut keys = Vec::new();
         ImportOptions::declare(&TablePlace { prefix: "model", words: &[] }, &mut keys);

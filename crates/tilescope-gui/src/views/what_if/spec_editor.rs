@@ -80,7 +80,9 @@ impl SpecEditor {
         let line = self.line(text);
         let before: String = text.chars().take(self.cursor).collect();
         let start = before.rsplit('\n').next().unwrap_or("");
-        let model = values(text).get("model.name").map(|name| name.trim_matches('"').to_owned());
+        let set = values(text);
+        let named = set.get("model.name").map(|name| name.trim_matches('"').to_owned());
+        let model = named.or_else(|| set.get("model.onnx").map(|_| "onnx".to_owned()));
         let fits = |key: &&SpecKeyInfo| key.model.is_none() || key.model == model;
         let (typed, all): (&str, Vec<String>) = match start.split_once('=') {
             Some((_, value)) => {
@@ -91,7 +93,6 @@ impl SpecEditor {
             }
             None => {
                 let table = table_on_line(text, line);
-                let set = values(text);
                 let inside = keys.iter().filter(fits).filter(|key| !set.contains_key(&key.path));
                 let names = inside.filter_map(|key| {
                     key.path.strip_prefix(&format!("{table}.")).map(str::to_owned)
