@@ -415,7 +415,9 @@ class Options(_Group):
         if output_mode == enums.OutputMode.EveryN and not output_return_period:
             raise Error("OutputMode.EveryN needs an output_return_period above 0")
         self._spec("poptorch.OutputMode", output_mode)
-        self._spec_path("options.output_return_period", period)
+        self._spec_keys.pop("options.output_return_period", None)
+        if output_mode == enums.OutputMode.EveryN:
+            self._spec_path("options.output_return_period", period)
         return self._set(output_mode=output_mode, output_return_period=period)
 
     def setExecutionStrategy(self, strategy: ExecutionStrategy) -> "Options":
