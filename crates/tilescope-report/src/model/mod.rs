@@ -3,7 +3,7 @@
 //! The writer takes these types and the reader gives them back; names follow libpva where it has
 //! one. A report describes one replica: tiles are numbered over its IPUs
 //! (`ipu * tiles_per_ipu + tile`), and figures are multiplied by the replicas only where that is
-//! said.
+//! said. Where replicas differ, it is replica 0; steps and marks of the others are kept beside it.
 
 mod data_flow;
 mod error_band;
@@ -11,6 +11,7 @@ mod execution;
 mod host;
 mod memory;
 mod program;
+mod replica_class;
 mod target;
 
 pub use data_flow::*;
@@ -19,6 +20,7 @@ pub use execution::*;
 pub use host::*;
 pub use memory::*;
 pub use program::*;
+pub use replica_class::*;
 pub use target::*;
 
 use crate::units::{ProgramId, TileRuns};
@@ -69,6 +71,8 @@ pub struct CompilationReport {
     pub liveness: Vec<LivenessStep>,
     /// What the host does for a run; none where that was not foreseen.
     pub host: Option<HostReport>,
+    /// Replicas that differ from each other in the run.
+    pub replica_classes: ReplicaClasses,
     /// What the reader should know: warnings of the compiler.
     pub notes: Vec<String>,
 }

@@ -13,6 +13,10 @@
 //! `trace_chunks` with `trace_details` hold all steps, and `mark_chunks` the marks. In place of
 //! their tables are views that fail with a sentence on how to ask.
 //!
+//! All of it is of replica 0. Where replicas differ, those that do the same are a class; steps and
+//! marks of the other classes are in tables of their own (`replica_lanes`, `replica_mark_chunks`),
+//! always as compressed columns, so that scripts and older versions see one replica as before.
+//!
 //! Tiles are numbered over the IPUs of one replica. Columns `first_tile` and `end_tile` bound a
 //! half-open run of tiles, the columns behind them hold for each tile of the run. Cycles count
 //! from the start of the trace. NULL means that there is none.
@@ -24,7 +28,7 @@ pub(crate) use views::{VIEWS, tables_of_other_files, views_without_rows};
 /// `PRAGMA application_id` of our files: `tSc1`.
 pub(crate) const APPLICATION_ID: i32 = 0x7453_6331;
 /// Version of the format: a reader knows all of its own major version and of those before it.
-pub(crate) const FORMAT: (i32, i32) = (2, 3);
+pub(crate) const FORMAT: (i32, i32) = (2, 4);
 
 /// The versions of the format that are read, in words.
 pub(crate) fn readable_formats() -> String {
@@ -105,6 +109,8 @@ const BASE_TILE: SchemaColumn =
 
 /// The table of marks that are kept as compressed columns.
 pub(crate) const MARK_CHUNKS: &str = "mark_chunks";
+/// The same of replicas that differ from replica 0.
+pub(crate) const REPLICA_MARK_CHUNKS: &str = "replica_mark_chunks";
 /// The table of checksums of all others.
 pub(crate) const CHECKSUMS: &str = "checksums";
 
@@ -279,6 +285,28 @@ pub(crate) const TABLES: &[SchemaTable] = &[
             col("behind_least", INT, "fewest cycles behind the first replica, where all meet"),
             col("behind_most", INT, "most cycles behind it"),
         ],
+        "",
+    ),
+    table(
+        "replica_classes",
+        "replicas that do the same at the same cycles; no rows where all are alike; since version \
+         2.4",
+        &[
+            col("id", KEY, "its number; replica 0 is in 0"),
+            col("why", TEXT, "what sets them apart"),
+        ],
+        "",
+    ),
+    table(
+        "replicas",
+        "a replica, where they differ; since version 2.4",
+        &[col("id", KEY, "its number over all instances"), col("class", INT, "replica_classes.id")],
+        "",
+    ),
+    table(
+        "replica_joins",
+        "a program whose steps end on all replicas at once, where they differ; since version 2.4",
+        &[col("program", KEY, "programs.id")],
         "",
     ),
     table(
@@ -656,6 +684,22 @@ pub(crate) const TABLES: &[SchemaTable] = &[
         "",
     ),
     table(
+        "replica_lanes",
+        "a lane of replicas that differ from replica 0; its pieces are in the tables of the others; \
+         since version 2.4",
+        &[
+            col("lane", KEY, "class * 8,192 + ipu * 8 + sub_lane"),
+            col("class", INT, "replica_classes.id"),
+            col("ipu", INT, "IPU of the replica"),
+            col("sub_lane", INT, "as in trace_lanes"),
+            col("steps", INT, "number of steps"),
+            col("first_cycle", INT, "start of the first step"),
+            col("end_cycle", INT, "end of the last step"),
+            col("expectations", BLOB, "as in trace_lanes"),
+        ],
+        "",
+    ),
+    table(
         "trace_chunks",
         "4,096 steps of a lane",
         &[col("id", KEY, "lane * 2^40 + position"), col("data", BLOB, "compressed columns")],
@@ -663,7 +707,7 @@ pub(crate) const TABLES: &[SchemaTable] = &[
     ),
     table(
         "trace_details",
-        "what a chunk leaves out; only where there are no rows of steps",
+        "what a chunk leaves out; only where there are no rows of its steps",
         &[col("id", KEY, "as in trace_chunks"), col("data", BLOB, "compressed columns")],
         "",
     ),
@@ -691,6 +735,21 @@ pub(crate) const TABLES: &[SchemaTable] = &[
         &[
             col("id", KEY, "position"),
             col("kind", TEXT, "marks.kind"),
+            col("ipu", INT, "marks.ipu"),
+            col("first_cycle", INT, "where the first begins"),
+            col("end_cycle", INT, "where the last one ends"),
+            col("rows", INT, "number of marks"),
+            col("data", BLOB, "compressed columns of marks"),
+        ],
+        "",
+    ),
+    table(
+        REPLICA_MARK_CHUNKS,
+        "marks of one kind on one IPU of replicas that differ from replica 0; since version 2.4",
+        &[
+            col("id", KEY, "position"),
+            col("class", INT, "replica_classes.id"),
+            col("kind", TEXT, "marks.kind: stage or update"),
             col("ipu", INT, "marks.ipu"),
             col("first_cycle", INT, "where the first begins"),
             col("end_cycle", INT, "where the last one ends"),

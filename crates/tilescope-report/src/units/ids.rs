@@ -156,6 +156,8 @@ position!(/// A tile, numbered over all IPUs of a replica: tile `t` of IPU `i` i
     TileId);
 position!(/// An IPU of a replica, from 0.
     IpuId);
+position!(/// Replicas that do the same at the same cycles; replica 0 is in class 0.
+    ReplicaClassId);
 
 #[cfg(test)]
 mod tests {

@@ -3,7 +3,8 @@
 use crate::address_blob;
 use crate::error::ReportError;
 use crate::limits::{
-    MAX_COUNT, MAX_IPUS, MAX_TILE_BYTES, MAX_TILE_CYCLES, MAX_TILE_VERTICES, MAX_TILES,
+    MAX_COUNT, MAX_IPUS, MAX_REPLICA_CLASSES, MAX_TILE_BYTES, MAX_TILE_CYCLES, MAX_TILE_VERTICES,
+    MAX_TILES,
 };
 use crate::model::*;
 use crate::row_writer::{RowWriter, check_tiles_exist, checked_i64, resolve};
@@ -132,7 +133,28 @@ fn machine(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
     for (id, text) in compilation.notes.iter().enumerate() {
         rows.insert("notes", params![id as i64, text])?;
     }
+    replica_classes(rows, compilation)?;
     compilation.host.as_ref().map_or(Ok(()), |report| host::write(rows, report))
+}
+
+fn replica_classes(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
+    let ReplicaClasses { classes, joins } = &compilation.replica_classes;
+    let most = u64::from(MAX_REPLICA_CLASSES);
+    checked_i64(classes.len() as u64, most, || "number of replica classes".to_owned())?;
+    for (id, class) in (0i64..).zip(classes) {
+        rows.insert("replica_classes", params![id, class.why])?;
+        for replica in &class.replicas {
+            let what = || format!("replica of class {id}");
+            let replica = resolve(*replica, compilation.target.replicas as usize, what)?;
+            rows.insert("replicas", params![replica, id])?;
+        }
+    }
+    for program in joins {
+        let what = || "program at which replicas meet".to_owned();
+        let program = resolve(program.0, compilation.programs.len(), what)?;
+        rows.insert("replica_joins", params![program])?;
+    }
+    Ok(())
 }
 
 fn operations(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {

@@ -21,6 +21,7 @@ use super::row_writer::RowWriter;
 use super::schema;
 use super::table_checksums::{TableChecksums, TablePart};
 use super::trace::TraceIndexWriter;
+use crate::units::ReplicaClassId;
 use execution::ExecutionWriter;
 use rusqlite::{Connection, OpenFlags, ToSql, params};
 use std::cell::RefCell;
@@ -163,14 +164,23 @@ impl ReportWriter {
     }
 
     /// Writes the next executed step; its id is the number of steps before it. Steps of one lane
-    /// (IPU and sub-lane) must not overlap. A report without steps has no execution.
+    /// (class of replicas, IPU and sub-lane) must not overlap. A report without steps has no execution.
     pub fn step(&mut self, step: &ExecutionStep) -> Result<(), ReportError> {
         self.executing(|execution| execution.step(step))
     }
 
     /// Writes a mark; order does not matter.
     pub fn mark(&mut self, mark: &TraceMark) -> Result<(), ReportError> {
-        self.executing(|execution| execution.mark(mark))
+        self.mark_of_class(ReplicaClassId(0), mark)
+    }
+
+    /// Writes a mark of the replicas of a class.
+    pub fn mark_of_class(
+        &mut self,
+        class: ReplicaClassId,
+        mark: &TraceMark,
+    ) -> Result<(), ReportError> {
+        self.executing(|execution| execution.mark(class, mark))
     }
 
     /// Writes the compiled program, while `run` hands executed steps and marks to a recorder on

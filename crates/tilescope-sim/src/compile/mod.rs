@@ -54,7 +54,7 @@ use tensor_analysis::{BufferLifetimes, StashPolicy, TensorAnalysis};
 use tilescope_report::units::{Bytes, Cycles, ProgramId, TileRuns};
 use tilescope_report::{
     Bandwidth, BatchingConfig, CompilationReport, ControlCode, GraphCounts, MachineInterface,
-    Target, TrainingPass,
+    ReplicaClasses, Target, TrainingPass,
 };
 
 /// Why a spec could not be compiled.
@@ -199,6 +199,7 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
         tile_categories: memory.allocation.categories,
         liveness: tables.liveness,
         host: None,
+        replica_classes: ReplicaClasses::default(),
         notes: Vec::new(),
     };
     let mut compiled = CompiledProgram {

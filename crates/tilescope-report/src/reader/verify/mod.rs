@@ -12,9 +12,9 @@ use super::{InvariantViolation, MarkFilter, Report, ReportOrigin, ReportPart};
 use crate::database::SelectQuery;
 use crate::error::ReportError;
 use crate::limits::MAX_STEPS;
-use crate::model::{CategoryBytes, MemoryRegion, ProgramKind, TileMemory};
+use crate::model::{CategoryBytes, MemoryRegion, ProgramKind, TileMemory, TraceMark};
 use crate::trace::{FixedPointBalance, LaneStepCursor, Trace};
-use crate::units::{Bytes, IpuId, StepId, TileId, TileRange, TileRuns};
+use crate::units::{Bytes, IpuId, ReplicaClassId, StepId, TileId, TileRange, TileRuns};
 use data_flow::DataFlowCheck;
 use execution::verify_mark_cycles;
 use std::collections::{BTreeMap, BTreeSet};
@@ -270,6 +270,7 @@ impl Report {
     fn verify_marks(&self, found: &mut Vec<InvariantViolation>) -> Result<(), ReportError> {
         let mut law = InvariantCheck::new("marks_in_range", found);
         let steps = self.step_count()?;
+        // Those of further classes are looked at beside their steps.
         for mark in self.marks(&ALL_MARKS)? {
             law.check(mark.steps.end.0 <= steps, || {
                 let end = mark.steps.end.0;
@@ -299,13 +300,23 @@ impl Report {
             return Ok(());
         };
         let mut on_lanes = |share: f64| progress(made + of_index * share);
-        let marks = if is_ours { self.marks(&ALL_MARKS)? } else { Vec::new() };
-        let ends = marks.iter().flat_map(|mark| [mark.steps.start, mark.steps.end]);
+        let mut marks: Vec<(ReplicaClassId, Vec<TraceMark>)> = Vec::new();
+        for class in trace.classes().map(|trace| trace.class()).filter(|_| is_ours) {
+            marks.push((class, self.marks_of_class(class, &ALL_MARKS)?));
+        }
+        let all_marks = marks.iter().flat_map(|(_, marks)| marks);
+        let ends = all_marks.flat_map(|mark| [mark.steps.start, mark.steps.end]);
         let watched: Vec<StepId> = ends.collect::<BTreeSet<_>>().into_iter().collect();
         let tiles_per_ipu = self.target()?.tiles_per_ipu;
         let (programs, flows) = (self.programs()?, self.data_flows()?);
         let groups = self.sync_groups()?;
-        let mut data_flow = DataFlowCheck::new(&programs, &flows, groups.as_ref());
+        let (classes, count) = (self.replica_classes()?, trace.classes().count());
+        law.check(!is_ours || count == classes.classes.len().max(1), || {
+            let told = classes.classes.len();
+            format!("there are {told} classes of replicas, and lanes of {count}")
+        });
+        let classes = (&classes, count);
+        let mut data_flow = DataFlowCheck::new(&programs, &flows, groups.as_ref(), classes);
         let lanes = trace.verify(tiles_per_ipu, &watched, &mut data_flow, &mut on_lanes, cancel)?;
         // A lane that broke off lacks writes that others read.
         if lanes.iter().all(|lane| lane.broken.is_none()) {
@@ -327,7 +338,9 @@ impl Report {
             format!("execution_cycle_totals has {found} cycles, the trace {end}")
         });
         self.verify_steps(&lanes, &mut law)?;
-        verify_mark_cycles(&marks, &watched, &lanes, &mut law);
+        for (class, marks) in &marks {
+            verify_mark_cycles((*class, marks), &watched, &lanes, &mut law);
+        }
         let steps = self.step_count()?;
         let told = self.meta.get("steps").and_then(|told| told.parse().ok());
         law.check(told == Some(steps), || {
