@@ -325,9 +325,9 @@ fn links_of_findings_go_to_their_steps() {
         let shown = session.page().unwrap().view().name();
         assert_eq!(shown, "execution-trace", "{index}: {place:?}");
         let step = session.selection().step.unwrap();
-        assert_eq!((step.ipu, step.step), (found.ipu, found.step.step), "{place:?}");
-        assert!(place.ipu.is_none_or(|ipu| ipu == step.ipu), "{place:?}");
-        let name = format!("IPU {}", step.ipu);
+        assert_eq!((step.at.ipu, step.step), (found.ipu, found.step.step), "{place:?}");
+        assert!(place.ipu.is_none_or(|ipu| ipu == step.at.ipu), "{place:?}");
+        let name = format!("IPU {}", step.at.ipu);
         let lane = lane(&window, &name);
         assert!(lane.is_some_and(|lane| lane.height() > 10.0), "{name} is on the screen");
         assert!(says(&window, "Active tiles") || says(&window, "Cycles"), "its details are shown");

@@ -21,6 +21,7 @@ pub mod operations_graph;
 pub mod pipeline_schedule;
 mod program_names;
 pub mod program_tree;
+pub mod replica_classes;
 pub mod replicas;
 pub mod statistics;
 pub mod summary;

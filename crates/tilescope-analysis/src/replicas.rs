@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tilescope_report::units::{Bytes, Cycles, IpuId};
 use tilescope_report::{
-    ProgramKind, ProgramNode, Report, ReportError, ReportOrigin, SyncGroupMembers, Target,
+    ProgramKind, ProgramNode, ReplicaClasses, Report, ReportError, ReportOrigin, SyncGroupMembers,
+    Target,
 };
 
 /// The parts of GS2 in as few rows as show none of them beside another one's members: a part
@@ -51,6 +52,8 @@ pub struct ReplicaOverview {
     /// Whether all replicas do the same, as the simulator has it; else one of them was profiled, or
     /// `waits` says how they differ.
     pub alike: bool,
+    /// Which of them are alike, where they differ and have lanes of their own.
+    pub classes: ReplicaClasses,
     /// What the replicas wait for; empty where all are alike, and where nothing is known of it.
     pub waits: Vec<ReplicaWaitSummary>,
     /// None where the report does not say it.
@@ -67,8 +70,11 @@ pub fn replicas(report: &Report) -> Result<ReplicaOverview, ReportError> {
     let target = report.target()?;
     let groups = report.sync_groups()?;
     let waits = host(report)?.map_or(Vec::new(), |host| host.replicas);
-    let alike = report.origin() == ReportOrigin::Tilescope && waits.is_empty();
-    Ok(ReplicaOverview { groups, collectives: collectives(report)?, alike, waits, target })
+    let classes = report.replica_classes()?;
+    let same = waits.is_empty() && !classes.differ();
+    let alike = report.origin() == ReportOrigin::Tilescope && same;
+    let collectives = collectives(report)?;
+    Ok(ReplicaOverview { groups, collectives, alike, classes, waits, target })
 }
 
 fn collectives(report: &Report) -> Result<Vec<CollectiveTotals>, ReportError> {

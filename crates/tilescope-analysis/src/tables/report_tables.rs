@@ -11,7 +11,8 @@ use crate::operations_graph::{OpGraphKey, graph};
 use crate::tile_mapping::{MappingSubjectKind, replica_shares};
 use crate::trace::{ProgramRunTotals, program_runs, window_summary};
 use crate::{host, insights, liveness, memory, program_tree, replicas, summary};
-use tilescope_report::units::{IpuId, NumberFormat, ProgramId};
+use tilescope_report::trace::LaneInfo;
+use tilescope_report::units::{IpuId, NumberFormat, ProgramId, ReplicaIpu};
 use tilescope_report::{ProgramKind, Report, ReportError};
 
 type ReadTableResult = Result<DataTable, ReportError>;
@@ -304,12 +305,16 @@ fn edges(report: &Report) -> ReadTableResult {
 }
 
 fn ipus(report: &Report) -> ReadTableResult {
-    let Some(trace) = report.trace()? else { return Ok(execution_trace::ipus(&[], report)) };
-    let mut numbers: Vec<IpuId> = trace.lanes().iter().map(|lane| lane.ipu).collect();
-    numbers.sort_unstable();
-    numbers.dedup();
-    let found = window_summary(&trace, trace.range(), &numbers)?;
-    Ok(execution_trace::ipus(&found.ipus, report))
+    let classes = report.replica_classes()?;
+    let Some(trace) = report.trace()? else {
+        return Ok(execution_trace::ipus(&[], &classes, report));
+    };
+    let lanes = trace.classes().flat_map(|trace| trace.lanes().to_vec());
+    let mut ipus: Vec<ReplicaIpu> =
+        lanes.map(|LaneInfo { class, ipu, .. }| ReplicaIpu { class, ipu }).collect();
+    ipus.dedup();
+    let found = window_summary(&trace, trace.range(), &ipus)?;
+    Ok(execution_trace::ipus(&found.ipus, &classes, report))
 }
 
 fn executions(report: &Report) -> ReadTableResult {

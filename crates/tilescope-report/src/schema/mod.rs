@@ -289,8 +289,8 @@ pub(crate) const TABLES: &[SchemaTable] = &[
     ),
     table(
         "replica_classes",
-        "replicas that do the same at the same cycles; no rows where all are alike; since version \
-         2.4",
+        "replicas that do the same at the same cycles; this table and the others of replicas that \
+         differ are missing where all are alike; since version 2.4",
         &[
             col("id", KEY, "its number; replica 0 is in 0"),
             col("why", TEXT, "what sets them apart"),
@@ -777,6 +777,11 @@ pub(crate) const TABLES: &[SchemaTable] = &[
 
 /// Marks are looked up by kind and start.
 pub(crate) const MARKS_INDEX: &str = "CREATE INDEX marks_by_start ON marks(kind, first_cycle)";
+
+/// Tables of replicas that differ; a report in which all are alike has none of them, and no byte for
+/// them.
+pub(crate) const REPLICA_TABLES: [&str; 5] =
+    ["replica_classes", "replicas", "replica_joins", "replica_lanes", REPLICA_MARK_CHUNKS];
 
 /// Tables of a trace index, in a report or in a cache beside it.
 pub(crate) const TRACE_TABLES: &[&str] =

@@ -66,11 +66,11 @@ pub(crate) use lane_number::LaneNumber;
 pub use log_histogram::LogHistogram;
 pub use program_totals::{ProgramStepSums, ProgramStepTotals, StepVisitor};
 pub(super) use step_record::{StepClass, StepRecord, StepRecordDetails};
-pub(super) use verify::{LaneEdge, ReplicaIpu, StepObserver, VerifiedLane};
+pub(super) use verify::{LaneEdge, StepObserver, VerifiedLane};
 
 use super::database::ReportDatabase;
 use super::error::ReportError;
-use crate::units::{CycleRange, IpuId, ReplicaClassId};
+use crate::units::{CycleRange, IpuId, ReplicaClassId, ReplicaIpu};
 use std::path::PathBuf;
 use std::sync::Arc;
 use store::TraceStore;
@@ -123,10 +123,16 @@ impl Trace {
         Some(TraceLane::new(&self.store, info))
     }
 
-    /// The lane of an IPU of the replica.
+    /// The lane of an IPU of these replicas.
     pub fn lane_of(&self, ipu: IpuId, sub_lane: u8) -> Option<TraceLane<'_>> {
-        let wanted = |info: &LaneInfo| (info.ipu, info.sub_lane) == (ipu, sub_lane);
-        self.lane(self.lanes().iter().position(wanted)?)
+        self.lane_at(ReplicaIpu { class: self.class, ipu }, sub_lane)
+    }
+
+    /// The lane of an IPU of some replicas, whichever class this trace is of.
+    pub fn lane_at(&self, at: ReplicaIpu, sub_lane: u8) -> Option<TraceLane<'_>> {
+        let lanes = self.store.lanes_of(at.class).iter();
+        let mut wanted = lanes.filter(|info| (info.ipu, info.sub_lane) == (at.ipu, sub_lane));
+        wanted.next().map(|info| TraceLane::new(&self.store, *info))
     }
 
     /// From the first start to the last end of any step, on all replicas.

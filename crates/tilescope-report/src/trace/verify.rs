@@ -15,7 +15,7 @@ use super::pyramid::{self, BLOCK_NODES};
 use super::step_record::{StepRecord, StepRecordDetails};
 use super::store::TraceStore;
 use crate::error::ReportError;
-use crate::units::{Cycles, IpuId, ReplicaClassId, StepId};
+use crate::units::{Cycles, ReplicaIpu, StepId};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What the pass over a lane came to.
@@ -38,13 +38,6 @@ pub(crate) struct LaneEdge {
     pub(crate) before: Option<(StepId, Cycles)>,
     /// The id and the start of the step behind it.
     pub(crate) behind: Option<(StepId, Cycles)>,
-}
-
-/// An IPU of the replicas of a class.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ReplicaIpu {
-    pub(crate) class: ReplicaClassId,
-    pub(crate) ipu: IpuId,
 }
 
 /// Sees the steps of all IPUs go by: those of one IPU in the order of the program.

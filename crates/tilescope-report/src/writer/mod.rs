@@ -118,7 +118,8 @@ impl ReportWriter {
             schema::APPLICATION_ID,
             schema::user_version(schema::FORMAT),
         ))?;
-        for table in schema::TABLES {
+        let is_of_replicas = |name| schema::REPLICA_TABLES.contains(&name);
+        for table in schema::TABLES.iter().filter(|table| !is_of_replicas(table.name)) {
             writer.rows().execute(&table.create())?;
         }
         for view in schema::VIEWS {
@@ -146,7 +147,15 @@ impl ReportWriter {
             });
         }
         let execution = ExecutionWriter::new(compilation, self.layout);
-        self.refuse_after_failure(|writer| compilation::write(&writer.rows(), compilation))?;
+        self.refuse_after_failure(|writer| {
+            if !compilation.replica_classes.classes.is_empty() {
+                let tables = schema::REPLICA_TABLES.iter().filter_map(|name| schema::find(name));
+                tables
+                    .map(|table| table.create())
+                    .try_for_each(|sql| writer.rows().execute(&sql))?;
+            }
+            compilation::write(&writer.rows(), compilation)
+        })?;
         self.execution = Some((execution, TraceIndexWriter::default()));
         Ok(())
     }

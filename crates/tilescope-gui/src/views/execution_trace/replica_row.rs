@@ -31,7 +31,7 @@ pub(super) fn replicas_ui(ui: &Ui, context: &ViewContext<'_>, prepared: &LoadedT
     let painter = ui.painter();
     painter.text(title, Align2::RIGHT_CENTER, "Replicas", font.clone(), palette.weak_text);
     let at = pos2(row.left() + 2.0, row.center().y - 1.0);
-    let words = alike.words(context.prefs.trace.replicas);
+    let words = alike.words(&prepared.classes, context.prefs.trace.replicas);
     let said = painter.text(at, Align2::LEFT_CENTER, &words, font.clone(), palette.text);
     let node = id(ui, "replicas");
     node_ui(ui, node, said, Role::Note, || (words, String::new()));

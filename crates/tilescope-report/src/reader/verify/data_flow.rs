@@ -8,8 +8,8 @@ use crate::model::{
     SyncGroupMembers,
 };
 use crate::reader::ProgramNodeTable;
-use crate::trace::{ReplicaIpu, StepObserver, StepRecord};
-use crate::units::{Cycles, IpuId, ProgramId, ReplicaClassId, StepId};
+use crate::trace::{StepObserver, StepRecord};
+use crate::units::{Cycles, IpuId, ProgramId, ReplicaClassId, ReplicaIpu, StepId};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::ops::Range;
