@@ -326,7 +326,7 @@ mod tests {
         let labels = ProgramLabels::new(&report.programs().unwrap());
         let range = trace.range();
         let lane =
-            lane_items(&trace, &labels, (IpuId(0).into(), 0), range, pixels, (style, grouping))
+            lane_items(&trace, &labels, (ReplicaIpu::default(), 0), range, pixels, (style, grouping))
                 .unwrap();
         (lane.items, labels)
     }
