@@ -80,6 +80,7 @@ impl ReportBuilder {
             tile_categories: TileRuns::empty(),
             liveness: Vec::new(),
             host: None,
+            replica_rings: Vec::new(),
             replica_classes: ReplicaClasses::default(),
             notes: Vec::new(),
         };

@@ -325,9 +325,15 @@ mod tests {
         let trace = report.trace().unwrap().unwrap();
         let labels = ProgramLabels::new(&report.programs().unwrap());
         let range = trace.range();
-        let lane =
-            lane_items(&trace, &labels, (ReplicaIpu::default(), 0), range, pixels, (style, grouping))
-                .unwrap();
+        let lane = lane_items(
+            &trace,
+            &labels,
+            (ReplicaIpu::default(), 0),
+            range,
+            pixels,
+            (style, grouping),
+        )
+        .unwrap();
         (lane.items, labels)
     }
 

@@ -12,6 +12,7 @@ mod host;
 mod memory;
 mod program;
 mod replica_class;
+mod replica_ring;
 mod target;
 
 pub use data_flow::*;
@@ -21,6 +22,7 @@ pub use host::*;
 pub use memory::*;
 pub use program::*;
 pub use replica_class::*;
+pub use replica_ring::*;
 pub use target::*;
 
 use crate::units::{ProgramId, TileRuns};
@@ -71,6 +73,9 @@ pub struct CompilationReport {
     pub liveness: Vec<LivenessStep>,
     /// What the host does for a run; none where that was not foreseen.
     pub host: Option<HostReport>,
+    /// How copies between replicas go round them; empty where there are none, or that was not
+    /// recorded.
+    pub replica_rings: Vec<ReplicaRing>,
     /// Replicas that differ from each other in the run.
     pub replica_classes: ReplicaClasses,
     /// What the reader should know: warnings of the compiler.

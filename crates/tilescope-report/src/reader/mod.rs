@@ -23,7 +23,7 @@ mod marks;
 mod memory;
 mod program;
 mod program_use;
-mod replica_classes;
+mod replicas;
 mod sidecar_files;
 mod step_row;
 mod target;
@@ -292,6 +292,7 @@ impl Report {
             tile_categories: self.tile_categories()?.as_ref().clone(),
             liveness: self.liveness()?,
             host: self.host()?,
+            replica_rings: self.replica_rings()?,
             replica_classes: self.replica_classes()?,
             notes: self.notes()?,
         })

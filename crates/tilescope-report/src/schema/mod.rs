@@ -154,7 +154,9 @@ pub(crate) const TABLES: &[SchemaTable] = &[
                 "interface",
                 TEXT,
                 "tile: what a tile receives or sends; ipu_links: what goes into or out of an IPU \
-                 over all its links; host, remote_buffer: what goes between those and an IPU",
+                 over all its links; host, remote_buffer: what goes between those and an IPU; \
+                 ladder_links, pair_links, gateways: what goes one way up or down the ladder, to the \
+                 other IPU of a pair, or between racks",
             ),
             col("bytes_per_cycle", REAL, "most bytes per cycle"),
         ],
@@ -285,6 +287,35 @@ pub(crate) const TABLES: &[SchemaTable] = &[
             col("behind_least", INT, "fewest cycles behind the first replica, where all meet"),
             col("behind_most", INT, "most cycles behind it"),
         ],
+        "",
+    ),
+    table(
+        "replica_rings",
+        "replicas that exchange data in a ring, and those that do so beside them; this table and the \
+         next are missing where replicas exchange nothing; since version 2.4",
+        &[
+            col("id", KEY, "position"),
+            col(
+                "ring_order",
+                TEXT,
+                "flat: 0, 1, 2, 3; interleaved: 0, 2, 3, 1; serpent: 0, 1, 3, 2",
+            ),
+            col(
+                "links",
+                TEXT,
+                "ladder: IPU-Links, a ladder with two ends; closed_ladder: its ends are joined; \
+                 gateways: between racks",
+            ),
+            col("ranks", INT, "replicas of one ring"),
+            col("spacing", INT, "from one of them to the next, by number"),
+            col("clockwise", REAL, "share of what a replica sends that goes to the next one"),
+        ],
+        "",
+    ),
+    table(
+        "replica_ring_programs",
+        "a copy between replicas; since version 2.4",
+        &[col("program", KEY, "programs.id"), col("ring", INT, "replica_rings.id")],
         "",
     ),
     table(
@@ -778,6 +809,8 @@ pub(crate) const TABLES: &[SchemaTable] = &[
 /// Marks are looked up by kind and start.
 pub(crate) const MARKS_INDEX: &str = "CREATE INDEX marks_by_start ON marks(kind, first_cycle)";
 
+/// Tables of copies between replicas; a report without any has none of them.
+pub(crate) const RING_TABLES: [&str; 2] = ["replica_rings", "replica_ring_programs"];
 /// Tables of replicas that differ; a report in which all are alike has none of them, and no byte for
 /// them.
 pub(crate) const REPLICA_TABLES: [&str; 5] =

@@ -133,8 +133,23 @@ fn machine(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
     for (id, text) in compilation.notes.iter().enumerate() {
         rows.insert("notes", params![id as i64, text])?;
     }
+    replica_rings(rows, compilation)?;
     replica_classes(rows, compilation)?;
     compilation.host.as_ref().map_or(Ok(()), |report| host::write(rows, report))
+}
+
+fn replica_rings(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
+    for (id, ring) in (0i64..).zip(&compilation.replica_rings) {
+        let (order, links) = (ring.order.name(), ring.links.name());
+        let row = params![id, order, links, ring.ranks, ring.spacing, ring.clockwise];
+        rows.insert("replica_rings", row)?;
+        for program in &ring.programs {
+            let what = || "program of a ring of replicas".to_owned();
+            let program = resolve(program.0, compilation.programs.len(), what)?;
+            rows.insert("replica_ring_programs", params![program, id])?;
+        }
+    }
+    Ok(())
 }
 
 fn replica_classes(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {

@@ -118,8 +118,9 @@ impl ReportWriter {
             schema::APPLICATION_ID,
             schema::user_version(schema::FORMAT),
         ))?;
-        let is_of_replicas = |name| schema::REPLICA_TABLES.contains(&name);
-        for table in schema::TABLES.iter().filter(|table| !is_of_replicas(table.name)) {
+        let is_for_few =
+            |name| schema::REPLICA_TABLES.contains(&name) || schema::RING_TABLES.contains(&name);
+        for table in schema::TABLES.iter().filter(|table| !is_for_few(table.name)) {
             writer.rows().execute(&table.create())?;
         }
         for view in schema::VIEWS {
@@ -148,11 +149,11 @@ impl ReportWriter {
         }
         let execution = ExecutionWriter::new(compilation, self.layout);
         self.refuse_after_failure(|writer| {
+            if !compilation.replica_rings.is_empty() {
+                writer.create_tables(&schema::RING_TABLES)?;
+            }
             if !compilation.replica_classes.classes.is_empty() {
-                let tables = schema::REPLICA_TABLES.iter().filter_map(|name| schema::find(name));
-                tables
-                    .map(|table| table.create())
-                    .try_for_each(|sql| writer.rows().execute(&sql))?;
+                writer.create_tables(&schema::REPLICA_TABLES)?;
             }
             compilation::write(&writer.rows(), compilation)
         })?;
@@ -250,6 +251,12 @@ impl ReportWriter {
             .close()
             .map_err(|(_, e)| ReportError::sqlite_writing(&e, part.temporary_path()))?;
         Ok(part.commit()?)
+    }
+
+    /// Creates tables that not every report has.
+    fn create_tables(&self, names: &[&str]) -> Result<(), ReportError> {
+        let tables = names.iter().filter_map(|name| schema::find(name));
+        tables.map(schema::SchemaTable::create).try_for_each(|sql| self.rows().execute(&sql))
     }
 
     fn rows(&self) -> RowWriter<'_> {

@@ -2,7 +2,8 @@
 //! synced. Where replicas differ, each class of them is followed by itself, and those that meet wait
 //! for each other.
 
-use super::{InvariantCheck, InvariantViolation, MAX_REPORTED_VIOLATIONS};
+use super::replica_links::ReplicaLinkCheck;
+use super::{Findings, InvariantViolation};
 use crate::model::{
     DataAccess, DataAccessKind, DataBuffer, DataFlows, DataPlace, ProgramKind, ReplicaClasses,
     SyncGroupMembers,
@@ -67,6 +68,8 @@ struct ProgramRole {
     is_collective: bool,
     /// Whether all replicas leave it at once.
     joins_replicas: bool,
+    /// Whether it goes over links between replicas.
+    uses_links: bool,
 }
 
 /// An access, and whether it is the first of its flow.
@@ -74,29 +77,6 @@ struct ProgramRole {
 struct ProgramAccess {
     access: DataAccess,
     begins: bool,
-}
-
-/// Findings of one law, of which only the first are told.
-#[derive(Debug, Default)]
-struct Findings {
-    texts: Vec<String>,
-    count: usize,
-}
-
-impl Findings {
-    fn add(&mut self, text: impl FnOnce() -> String) {
-        self.count += 1;
-        if self.texts.len() < MAX_REPORTED_VIOLATIONS {
-            self.texts.push(text());
-        }
-    }
-
-    fn tell(self, law: &'static str, found: &mut Vec<InvariantViolation>) {
-        let mut check = InvariantCheck::new(law, found);
-        let told = self.texts.len();
-        self.texts.into_iter().for_each(|text| check.check(false, || text));
-        check.broken += self.count - told;
-    }
 }
 
 /// An external sync.
@@ -136,6 +116,8 @@ pub(super) struct DataFlowCheck<'a> {
     replicas: Vec<ReplicaState>,
     /// Who waits for whom; none where that was not recorded.
     groups: Option<&'a SyncGroupMembers>,
+    /// What goes over the links between replicas.
+    pub(super) links: ReplicaLinkCheck<'a>,
     unsynced: Findings,
     ungrouped: Findings,
     acausal: Findings,
@@ -149,6 +131,7 @@ impl<'a> DataFlowCheck<'a> {
         flows: &'a DataFlows,
         groups: Option<&'a SyncGroupMembers>,
         (classes, count): (&ReplicaClasses, usize),
+        links: ReplicaLinkCheck<'a>,
     ) -> Self {
         let at_start = || ReplicaState {
             buffers: flows.buffers.iter().map(BufferState::at_start).collect(),
@@ -161,6 +144,7 @@ impl<'a> DataFlowCheck<'a> {
             accesses: Vec::with_capacity(flows.accesses.len()),
             replicas: (0..count.max(1)).map(|_| at_start()).collect(),
             groups,
+            links,
             unsynced: Findings::default(),
             ungrouped: Findings::default(),
             acausal: Findings::default(),
@@ -208,12 +192,13 @@ impl<'a> DataFlowCheck<'a> {
                 is_between_ipus,
                 is_collective,
                 joins_replicas,
+                uses_links: self.links.watches(id),
             });
         }
     }
 
-    /// Tells what was found, once all steps have gone by.
-    pub(super) fn finish(mut self, found: &mut Vec<InvariantViolation>) {
+    /// Tells what was found, once all steps have gone by; what is left to check are the links.
+    pub(super) fn finish(mut self, found: &mut Vec<InvariantViolation>) -> ReplicaLinkCheck<'a> {
         let states = self.replicas.iter().flat_map(|of| self.buffers.iter().zip(&of.buffers));
         for (buffer, state) in states {
             if !state.stashed.is_empty() {
@@ -225,6 +210,7 @@ impl<'a> DataFlowCheck<'a> {
         self.ungrouped.tell("syncs_are_of_groups", found);
         self.acausal.tell("reads_follow_writes", found);
         self.apart.tell("replicas_wait_for_each_other", found);
+        self.links
     }
 
     fn role(&self, program: Option<ProgramId>) -> Option<&ProgramRole> {
@@ -249,6 +235,9 @@ impl<'a> DataFlowCheck<'a> {
             }
         }
         let ipus: Vec<IpuId> = on_ipus.iter().map(|(at, _)| at.ipu).collect();
+        if self.groups.is_some_and(|groups| groups.gs1.len() == ipus.len()) {
+            self.links.all_met();
+        }
         // Reports before version 2.3 do not say who is in which group.
         let is_grouped = self.groups.is_none_or(|groups| groups.may_sync(&ipus));
         if !is_grouped && let Some((at, record)) = on_ipus.first() {
@@ -318,6 +307,9 @@ impl<'a> DataFlowCheck<'a> {
         let ProgramRole { is_external_sync, needs_sync, joins_replicas, .. } = *role;
         let sync = ExternalSync { step: record.step, joins_replicas };
         let now = is_external_sync.then_some(sync);
+        if role.uses_links {
+            self.links.copy(at.class, at.ipu, record);
+        }
         for place in role.accesses.clone() {
             self.access(place, at, record);
         }

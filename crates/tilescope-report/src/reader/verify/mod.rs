@@ -6,6 +6,7 @@ mod data_flow;
 mod execution;
 mod marks;
 mod memory;
+mod replica_links;
 mod tables;
 
 use super::{InvariantViolation, MarkFilter, Report, ReportOrigin, ReportPart};
@@ -17,6 +18,7 @@ use crate::trace::{FixedPointBalance, LaneStepCursor, Trace};
 use crate::units::{Bytes, IpuId, ReplicaClassId, StepId, TileId, TileRange, TileRuns};
 use data_flow::DataFlowCheck;
 use execution::verify_mark_cycles;
+use replica_links::ReplicaLinkCheck;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -66,6 +68,29 @@ impl Drop for InvariantCheck<'_> {
             let text = format!("and {} more", self.broken - MAX_REPORTED_VIOLATIONS);
             self.found.push(InvariantViolation { law: self.name, text });
         }
+    }
+}
+
+/// Findings of one law, of which only the first are told.
+#[derive(Debug, Default)]
+struct Findings {
+    texts: Vec<String>,
+    count: usize,
+}
+
+impl Findings {
+    fn add(&mut self, text: impl FnOnce() -> String) {
+        self.count += 1;
+        if self.texts.len() < MAX_REPORTED_VIOLATIONS {
+            self.texts.push(text());
+        }
+    }
+
+    fn tell(self, law: &'static str, found: &mut Vec<InvariantViolation>) {
+        let mut check = InvariantCheck::new(law, found);
+        let told = self.texts.len();
+        self.texts.into_iter().for_each(|text| check.check(false, || text));
+        check.broken += self.count - told;
     }
 }
 
@@ -316,11 +341,13 @@ impl Report {
             format!("there are {told} classes of replicas, and lanes of {count}")
         });
         let classes = (&classes, count);
-        let mut data_flow = DataFlowCheck::new(&programs, &flows, groups.as_ref(), classes);
+        let (rings, target, most) = (self.replica_rings()?, self.target()?, self.bandwidths()?);
+        let links = ReplicaLinkCheck::new(&rings, &target, &most);
+        let mut data_flow = DataFlowCheck::new(&programs, &flows, groups.as_ref(), classes, links);
         let lanes = trace.verify(tiles_per_ipu, &watched, &mut data_flow, &mut on_lanes, cancel)?;
         // A lane that broke off lacks writes that others read.
         if lanes.iter().all(|lane| lane.broken.is_none()) {
-            data_flow.finish(law.found);
+            data_flow.finish(law.found).finish(&lanes, law.found);
         }
         for text in lanes.iter().filter_map(|lane| lane.broken.clone()) {
             law.check(false, || text);
