@@ -22,6 +22,7 @@ pub mod pipeline_schedule;
 mod program_names;
 pub mod program_tree;
 pub mod replica_classes;
+pub mod replica_rings;
 pub mod replicas;
 pub mod statistics;
 pub mod summary;

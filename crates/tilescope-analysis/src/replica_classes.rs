@@ -23,17 +23,11 @@ pub fn replica_numbers(replicas: &[u32]) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// Replicas of a class, and what sets them apart: `2, 3: host 2 times slower`. None where all are
+/// Replicas of a class, and what sets them apart: `2, 3 (host 2 times slower)`. None where all are
 /// alike.
 pub fn class_words(classes: &ReplicaClasses, class: ReplicaClassId) -> Option<String> {
     let of = classes.classes.get(class.index()).filter(|_| classes.differ())?;
     Some(words(of))
-}
-
-/// The first replica of a class: what its lanes are called by.
-pub fn first_replica(classes: &ReplicaClasses, class: ReplicaClassId) -> u32 {
-    let of = classes.classes.get(class.index());
-    of.and_then(|class| class.replicas.first()).copied().unwrap_or(0)
 }
 
 /// Which replicas are alike, and how they differ, in one sentence; none where all are alike.
@@ -51,7 +45,7 @@ pub fn sentence(classes: &ReplicaClasses) -> Option<String> {
 }
 
 fn words(class: &ReplicaClass) -> String {
-    format!("{}: {}", replica_numbers(&class.replicas), class.why)
+    format!("{} ({})", replica_numbers(&class.replicas), class.why)
 }
 
 #[cfg(test)]
@@ -77,11 +71,10 @@ mod tests {
     #[test]
     fn a_sentence_says_who_is_alike_and_how_they_differ() {
         assert_eq!(sentence(&classes(&[(&[0, 1], "")])), None);
-        let two = classes(&[(&[0, 1], "fastest host"), (&[2, 3], "host 2 times slower")]);
-        let said = "4 replicas differ: 0, 1: fastest host; 2, 3: host 2 times slower";
+        let two = classes(&[(&[0, 1], "fast host"), (&[2, 3], "host 2 times slower")]);
+        let said = "4 replicas differ: 0, 1 (fast host); 2, 3 (host 2 times slower)";
         assert_eq!(sentence(&two).unwrap(), said);
-        assert_eq!(class_words(&two, ReplicaClassId(1)).unwrap(), "2, 3: host 2 times slower");
-        assert_eq!(first_replica(&two, ReplicaClassId(1)), 2);
+        assert_eq!(class_words(&two, ReplicaClassId(1)).unwrap(), "2, 3 (host 2 times slower)");
         let each: Vec<(&[u32], &str)> = vec![(&[0], "a"); 6];
         assert!(sentence(&classes(&each)).unwrap().ends_with("; and 2 more classes"));
     }

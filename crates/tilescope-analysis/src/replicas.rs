@@ -2,13 +2,14 @@
 
 use crate::host::{ReplicaWaitSummary, host};
 use crate::label_conventions::collective;
+use crate::replica_rings::{ReplicaLinkTotals, replica_links};
 use crate::trace::program_runs;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tilescope_report::units::{Bytes, Cycles, IpuId};
 use tilescope_report::{
-    ProgramKind, ProgramNode, ReplicaClasses, Report, ReportError, ReportOrigin, SyncGroupMembers,
-    Target,
+    ProgramKind, ProgramNode, ReplicaClasses, ReplicaRing, Report, ReportError, ReportOrigin,
+    SyncGroupMembers, Target,
 };
 
 /// The parts of GS2 in as few rows as show none of them beside another one's members: a part
@@ -60,6 +61,10 @@ pub struct ReplicaOverview {
     pub groups: Option<SyncGroupMembers>,
     /// By kind.
     pub collectives: Vec<CollectiveTotals>,
+    /// How their data go round; empty where the report does not say it.
+    pub rings: Vec<ReplicaRing>,
+    /// What each replica sends, receives and passes on; empty where that is not known.
+    pub links: Vec<ReplicaLinkTotals>,
 }
 
 /// Reads what is known of replicas.
@@ -73,8 +78,9 @@ pub fn replicas(report: &Report) -> Result<ReplicaOverview, ReportError> {
     let classes = report.replica_classes()?;
     let same = waits.is_empty() && !classes.differ();
     let alike = report.origin() == ReportOrigin::Tilescope && same;
-    let collectives = collectives(report)?;
-    Ok(ReplicaOverview { groups, collectives, alike, classes, waits, target })
+    let (collectives, rings) = (collectives(report)?, report.replica_rings()?);
+    let links = replica_links(report)?;
+    Ok(ReplicaOverview { groups, collectives, rings, links, alike, classes, waits, target })
 }
 
 fn collectives(report: &Report) -> Result<Vec<CollectiveTotals>, ReportError> {

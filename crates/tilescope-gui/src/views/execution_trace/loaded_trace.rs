@@ -60,17 +60,20 @@ impl ReplicasAlike {
         })
     }
 
-    /// `4 replicas alike; one is shown`
-    pub(crate) fn words(self, classes: &ReplicaClasses, unfolded: bool) -> String {
+    /// `4 replicas alike; one is shown`; `in_short` without what sets those apart that differ.
+    pub(crate) fn words(self, classes: &ReplicaClasses, unfolded: bool, in_short: bool) -> String {
         let shown = if unfolded { "all are shown" } else { "one is shown" };
         match self {
             Self::Alike(count) => format!("{} replicas alike; {shown}", grouped(count.into())),
-            Self::Differ(_) => {
+            Self::Differ(count) => {
                 let shown = match unfolded {
                     true => "all are shown, below marks of replica 0",
                     false => "replica 0 is shown",
                 };
-                format!("{}; {shown}", sentence(classes).unwrap_or_default())
+                let ways = grouped(classes.classes.len() as u64);
+                let long = sentence(classes).filter(|_| !in_short);
+                let short = || format!("{} replicas differ in {ways} ways", grouped(count.into()));
+                format!("{}; {shown}", long.unwrap_or_else(short))
             }
             Self::Unequal(count) => format!(
                 "{} replicas that wait differently (Summary: Host); replica 0 is shown",

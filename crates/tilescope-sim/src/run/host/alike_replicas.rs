@@ -52,9 +52,9 @@ impl AlikeReplicas {
     fn why(&self, spec: &Spec, hosts_differ: bool) -> String {
         let host = match self.slower {
             true => format!("host {} times slower", spec.options.host.slower_instance_factor),
-            false => "fastest host".to_owned(),
+            false => "fast host".to_owned(),
         };
-        let place = format!("served {}. of {} by its callback thread", self.place + 1, self.places);
+        let place = format!("served {} of {}", ordinal(self.place + 1), self.places);
         match (hosts_differ, self.places > 1) {
             (_, false) => host,
             (false, true) => place,
@@ -66,6 +66,18 @@ impl AlikeReplicas {
     pub(crate) fn factor(&self, spec: &Spec) -> f64 {
         if self.slower { spec.options.host.slower_instance_factor } else { 1.0 }
     }
+}
+
+/// `1st`, `2nd`, `13th`
+fn ordinal(number: u64) -> String {
+    let ending = match (number % 100, number % 10) {
+        (11..=13, _) => "th",
+        (_, 1) => "st",
+        (_, 2) => "nd",
+        (_, 3) => "rd",
+        _ => "th",
+    };
+    format!("{number}{ending}")
 }
 
 /// What a group of replicas waits for in a run.

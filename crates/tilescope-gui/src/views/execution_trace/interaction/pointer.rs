@@ -193,6 +193,10 @@ pub(crate) fn hover_ui(ui: &Ui, input: &LanePointerInput<'_>) {
         match hit.target {
             LaneHitTarget::Bar(item) => {
                 bar_tooltip_ui(ui, item, input.prepared);
+                if input.prepared.classes.differ() {
+                    let words = RichText::new(input.prepared.ipu_words(hit.at));
+                    ui.label(words.color(ThemePalette::for_ui(ui).weak_text));
+                }
                 if let Some(stage) = input.stage {
                     let words = format!("{}, {}", stage.words, micro_batch_words(stage));
                     ui.label(RichText::new(words).color(ThemePalette::for_ui(ui).weak_text));
