@@ -8,9 +8,10 @@ use pyo3::prelude::*;
 use serde_json::json;
 use std::sync::Arc;
 use tilescope_analysis::compare::{
-    COMPARISONS, ComparedReports, ComparisonTable, ReportAlignment, WorkUnit, comparison, overview,
-    table_named,
+    COMPARISONS, ComparedReports, ComparisonTable, ReportAlignment, WorkUnit, comparison, markdown,
+    overview, table_named,
 };
+use tilescope_analysis::gates::{Gate, GateSyntaxError, violations};
 use tilescope_report::ReportError;
 use tilescope_report::units::NumberFormat;
 
@@ -88,6 +89,24 @@ impl Comparison {
         let tables = py.detach(|| self.of_view(view)).ok_or_else(|| unknown_view(view))?;
         let tables = tables.map_err(report_error)?;
         Ok(tables.iter().map(|table| (table.name(), table.title.to_owned())).collect())
+    }
+
+    /// Gates that the target does not pass.
+    fn check_json(&self, py: Python<'_>, gates: Vec<String>) -> PyResult<String> {
+        let gates: Result<Vec<Gate>, GateSyntaxError> =
+            gates.iter().map(|gate| gate.parse()).collect();
+        let gates = gates.map_err(|error| unknown_name(error.to_string()))?;
+        let check = || {
+            let per = self.sides().normalization()?;
+            violations(&gates, &self.source, &self.target, &per)
+        };
+        text(&py.detach(check).map_err(report_error)?)
+    }
+
+    /// The page that says what changed, as Markdown.
+    fn markdown(&self, py: Python<'_>, limit: usize) -> PyResult<String> {
+        let page = py.detach(|| overview(&self.sides())).map_err(report_error)?;
+        Ok(markdown(&page, limit))
     }
 
     /// A table of differences: `memory/variables`, or the first of a view for `memory`.

@@ -211,14 +211,14 @@ class PoplarExecutor:
         batches, update = self._micro_batches(args, kwargs)
         begin = time.perf_counter()
         results = self._execute(batches, update)
-        samples = len(batches) * _samples(*batches[0])
+        samples = len(batches) * first_dimension(*batches[0])
         self._tell_rates(samples / (time.perf_counter() - begin))
         return results
 
     def _compile(self, args, kwargs) -> None:
         batches, _ = self._micro_batches(args, kwargs)
         first_args, first_kwargs = batches[0]
-        samples = _samples(first_args, first_kwargs)
+        samples = first_dimension(first_args, first_kwargs)
         target = _simulation.report_directory(self._options, self._training)
         kept = "" if target is None else f", report in {target}"
         if target is None:
@@ -378,7 +378,8 @@ def _split(leaf, count: int, index: int) -> list:
     return list(leaf.chunk(count)) if count > 1 else [leaf]
 
 
-def _samples(args, kwargs) -> int:
+def first_dimension(args, kwargs) -> int:
+    """Samples of a micro-batch: the first dimension of the first tensor that has one."""
     leaves, _ = pytree.tree_flatten((args, kwargs))
     sizes = [leaf.shape[0] for leaf in leaves if isinstance(leaf, torch.Tensor) and leaf.dim()]
     return sizes[0] if sizes else 1
