@@ -19,7 +19,6 @@ mod documents;
 mod domain_sharding;
 mod find;
 mod format_document;
-mod gates;
 mod host;
 mod insights;
 mod layers;

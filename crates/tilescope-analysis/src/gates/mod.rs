@@ -16,6 +16,8 @@
 
 mod figures;
 mod parse;
+#[cfg(test)]
+mod tests;
 
 pub use figures::GateQuantity;
 pub use parse::GateSyntaxError;
