@@ -1,6 +1,7 @@
 """``poptorch.trainingModel`` and ``inferenceModel``: simulate once, then run on the CPU."""
 
 import copy
+import datetime
 import os
 import pathlib
 import shutil
@@ -65,6 +66,7 @@ class PoplarExecutor:
         self._exported = None
         self._report = None
         self._summary = None
+        self._compilation_time = None
         self._attached = False
         self._told = False
         if training:
@@ -115,6 +117,20 @@ class PoplarExecutor:
     def report(self):
         """The simulation's :class:`tilescope.Report`; none before the first call."""
         return self._report
+
+    @property
+    def compilationTime(self):
+        """How long export and simulation took; none before the first call."""
+        return self._compilation_time
+
+    @property
+    def rng_state(self) -> list:
+        """State of the CPU's random numbers, which are those of the model."""
+        return torch.get_rng_state().tolist()
+
+    @rng_state.setter
+    def rng_state(self, state: list) -> None:
+        torch.set_rng_state(torch.tensor(state, dtype=torch.uint8))
 
     def cycleCount(self) -> int:
         """Cycles of a call, as simulated."""
@@ -240,6 +256,7 @@ class PoplarExecutor:
         self._report = _simulation.run(spec, target)
         self._summary = self._report.summary()
         ended = time.perf_counter()
+        self._compilation_time = datetime.timedelta(seconds=ended - begin)
         _log.say(
             f"{self._kind()}: exported in {exported - begin:.1f} s, "
             f"simulated in {ended - exported:.1f} s{kept}"
