@@ -16,6 +16,8 @@ from torch import nn
 from tilescope import poptorch
 from tilescope.poptorch import _export, _simulation
 
+from .support import REPOSITORY
+
 
 class Network(nn.Module):
     """Two linear layers in two blocks, with a loss in training."""
@@ -136,7 +138,7 @@ class OptionsTest(unittest.TestCase):
             poptorch.load("model.poptorch")
 
     def test_names_of_the_document_exist(self):
-        text = (pathlib.Path(__file__).parents[2] / "docs" / "poptorch.md").read_text()
+        text = (REPOSITORY / "docs" / "poptorch.md").read_text()
         text = text[text.index("## What is modelled") : text.index("`ctc_beam_search_decoder`")]
         options = poptorch.Options()
         for row in re.findall(r"^\| (`.+?) \|", text, re.MULTILINE):

@@ -10,6 +10,7 @@ from torch.utils import _pytree as pytree
 
 from . import _trace
 from ._errors import Error
+from ._rewrite import split_without_sequences
 
 # Operations of torch that are losses.
 _LOSSES = {
@@ -79,6 +80,7 @@ def export(model, args, kwargs, strategy, training: bool, directory: pathlib.Pat
         finally:
             registry.setLevel(level)
             hook.remove()
+    split_without_sequences(onnx.model)
     outputs = _output_nodes(program)
     blocks = _annotate(onnx.model, trace)
     loss_index = _loss_index(outputs) if training else None
