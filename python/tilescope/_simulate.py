@@ -70,7 +70,9 @@ def simulate(
         overrides = {**wishes.keys(), **(set or {})}
         report, said = _simulate(spec, overrides, output, show, None)
         return _warned(report, said)
-    return _warned(*_with_directory(output, lambda kept: _model(make, kept, set or {}, show)))
+    name = type(spec).__name__
+    fill = functools.partial(_model, make, overrides=set or {}, progress=show)
+    return _warned(*_with_directory(output, name, fill))
 
 
 def _warned(report: Report, said: list[str]) -> Report:
@@ -93,14 +95,18 @@ def _model(
 
 def _with_directory(
     output: str | os.PathLike[str] | None,
+    name: str,
     fill: Callable[[str | os.PathLike[str]], tuple[Report, list[str]]],
 ) -> tuple[Report, list[str]]:
-    """Has a directory filled with a report; one that nobody asked for goes with the report."""
+    """Has a directory filled with a report; one that nobody asked for goes with the report.
+
+    Windows and pictures call a report by its directory: `name`.
+    """
     if output is not None:
         return fill(output)
     kept = tempfile.mkdtemp(prefix="tilescope-")
     try:
-        report, said = fill(kept)
+        report, said = fill(os.path.join(kept, name))
     except BaseException:
         shutil.rmtree(kept, ignore_errors=True)
         raise
@@ -196,7 +202,7 @@ def _simulate(
 ) -> tuple[Report, list[str]]:
     if output is None:
         again = functools.partial(_simulate, spec, overrides, progress=progress, running=running)
-        return _with_directory(None, again)
+        return _with_directory(None, _name(spec), again)
     if hasattr(spec, "SerializeToString"):
         spec = {"model": {"onnx": _written(spec, Path(output))}}
     with tempfile.TemporaryDirectory(prefix="tilescope-") as scratch:
@@ -211,6 +217,14 @@ def _simulate(
             place = re.escape(source) + r":\d+: " if isinstance(spec, Mapping) else r"\A\Z"
             raise SpecError(re.sub(place, "", str(error))) from None
     return Report(_tilescope.open(output)), said
+
+
+def _name(spec: Any) -> str:
+    """What a report of a spec is called."""
+    if isinstance(spec, Mapping) and isinstance(spec.get("model"), Mapping):
+        spec = spec["model"].get("name") or spec["model"].get("onnx")
+    stem = Path(spec).stem if isinstance(spec, (str, os.PathLike)) and "\0" not in str(spec) else ""
+    return re.sub(r"[^\w.-]", "_", stem)[:60].strip(".") or "report"
 
 
 def _written(model: Any, directory: Path) -> str:
