@@ -90,6 +90,22 @@ class Modules(unittest.TestCase):
         del report
         self.assertFalse(directory.exists())
 
+    def test_splits_are_splits(self):
+        class Split(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.all = nn.Linear(64, 48)
+
+            def forward(self, x):
+                query, key, value = self.all(x).split(16, dim=-1)
+                low, high = torch.chunk(query, 2, dim=0)
+                narrow, wide = torch.split(key, [6, 10], dim=-1)
+                return low * high, narrow, wide.exp() + value[:, 6:]
+
+        report = ts.simulate(Split(), self.x, progress=False)
+        kinds = report.table("operations")["kind"]
+        self.assertEqual(kinds.count("split"), 3)
+
     def test_the_model_stays_as_it_was(self):
         before = {name: weight.clone() for name, weight in self.model.named_parameters()}
         self.simulated(loss=nn.CrossEntropyLoss(), stages=[["layer1"], ["head"]])

@@ -2,9 +2,11 @@
 
 use super::{Gate, GateViolation, figure_paths, short_names, violations};
 use crate::compare::{WorkNormalization, WorkUnit};
+use crate::host::{HostEpochSummary, HostSummary, ReplicaWaitSummary};
 use crate::summary::summary;
 use std::path::Path;
 use tilescope_report::Report;
+use tilescope_report::units::Cycles;
 
 /// Reports of the repository; the last was made by hand, with a row in every table.
 const SAMPLES: [&str; 4] = [
@@ -53,6 +55,36 @@ fn pattern(path: &str) -> String {
     (0..parts.len()).map(part).collect::<Vec<_>>().join(".")
 }
 
+/// A host with epochs, and replicas that wait for each other.
+fn host_of_differing_replicas() -> HostSummary {
+    let epoch = HostEpochSummary {
+        epochs: 1,
+        calls: 2,
+        samples: 3,
+        left_out: 4,
+        seconds: 5.0,
+        samples_per_second: 6.0,
+    };
+    let replica = ReplicaWaitSummary {
+        first_replica: 0,
+        replicas: 1,
+        instance: 2,
+        loader_cycles: Cycles(3),
+        host_cycles: Cycles(4),
+        others_cycles: Cycles(5),
+        behind_least: Cycles(6),
+        behind_most: Cycles(7),
+    };
+    HostSummary {
+        bottleneck: None,
+        rates: Vec::new(),
+        call: Vec::new(),
+        tensors: Vec::new(),
+        epochs: vec![epoch],
+        replicas: vec![replica],
+    }
+}
+
 #[test]
 fn every_number_of_a_summary_can_be_gated_and_nothing_else() {
     let mut seen = std::collections::BTreeSet::new();
@@ -68,6 +100,14 @@ fn every_number_of_a_summary_can_be_gated_and_nothing_else() {
             assert_eq!(violated, value > 0.0, "{path} is {value}");
             seen.insert(pattern(&path));
         }
+    }
+    // What no report of the repository has.
+    let mut found = Vec::new();
+    let host = serde_json::to_value(host_of_differing_replicas()).expect("is JSON");
+    numbers(&host, "host", &mut found);
+    for (path, _) in found {
+        assert_eq!(format!("{path} > 0").parse::<Gate>().expect("is known").figure(), path);
+        seen.insert(pattern(&path));
     }
     let listed: std::collections::BTreeSet<_> = figure_paths().map(str::to_owned).collect();
     assert_eq!(listed, seen, "left: figures of gates; right: numbers of summaries");
