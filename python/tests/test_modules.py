@@ -75,7 +75,8 @@ class Modules(unittest.TestCase):
                 with poptorch.Block("back"):
                     return self.head(self.layer2(x))
 
-        report = ts.simulate(Blocks(), self.x, stages=[["front"], ["back"]], progress=False)
+        report = ts.simulate(Blocks(), self.x, stages=[["front"], ["back"]],
+                             options={"device_iterations": 4}, progress=False)
         self.assertEqual(report.summary()["target"]["num_ipus"], 2)
         self.assertEqual(len(self.model.layer1._forward_pre_hooks), 0)
 
@@ -108,7 +109,8 @@ class Modules(unittest.TestCase):
 
     def test_the_model_stays_as_it_was(self):
         before = {name: weight.clone() for name, weight in self.model.named_parameters()}
-        self.simulated(loss=nn.CrossEntropyLoss(), stages=[["layer1"], ["head"]])
+        self.simulated(loss=nn.CrossEntropyLoss(), stages=[["layer1"], ["head"]],
+                       options={"gradient_accumulation": 4})
         self.assertTrue(all(torch.equal(before[n], w) for n, w in self.model.named_parameters()))
         self.assertFalse(any(of._forward_pre_hooks for of in self.model.modules()))
         self.assertTrue(self.model.training)

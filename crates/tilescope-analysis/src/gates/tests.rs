@@ -18,7 +18,7 @@ const SAMPLES: [&str; 4] = [
 
 fn sample(path: &str) -> Report {
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    Report::open(&repository.join(path)).expect("the repository has it")
+    Report::open(repository.join(path)).expect("the repository has it")
 }
 
 fn checked(source: &Report, target: &Report, gates: &[&str]) -> Vec<GateViolation> {
