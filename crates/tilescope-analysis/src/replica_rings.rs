@@ -8,6 +8,8 @@ use tilescope_report::{ReplicaRing, ReplicaShape, Report, ReportError, RingLinks
 
 /// Members of a ring that are written one by one.
 const MOST_MEMBERS: usize = 8;
+/// Between two members of a ring.
+const ARROW: &str = " \u{2192} ";
 
 /// What one replica exchanges with others in a run, over all of its IPUs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,14 +23,6 @@ pub struct ReplicaLinkTotals {
     pub received: Bytes,
     /// Bytes between other replicas that pass over its links.
     pub passed_on: Bytes,
-}
-
-/// The replicas of a target, and the IPUs of the machine that each takes.
-pub fn replica_shape(target: &Target) -> ReplicaShape {
-    ReplicaShape {
-        replicas: target.replicas,
-        ipus_per_replica: target.ipus_per_replica * target.ipus_alike(),
-    }
 }
 
 /// Adds up what each replica sends, receives and passes on in a run; empty where the report does not
@@ -76,7 +70,7 @@ fn add_ring(
     }
     let alike = target.ipus_alike();
     for (ipu, own) in sent {
-        let passed = ring.passed_on(replica_shape(target), IpuId(ipu.0 * alike));
+        let passed = ring.passed_on(ReplicaShape::of(target), IpuId(ipu.0 * alike));
         for (replica, share) in all.iter_mut().zip(passed) {
             replica.passed_on += Bytes::from_f64(own.as_f64() * share);
         }
@@ -97,17 +91,13 @@ fn add_number(numbers: &mut Vec<u32>, number: u32) {
 pub fn ring_words(ring: &ReplicaRing, target: &Target) -> String {
     let members = ring.members(0);
     let names: Vec<String> = members.iter().chain(members.first()).map(u32::to_string).collect();
-    let (first, last) = (names.iter().take(MOST_MEMBERS / 2), names.len() - MOST_MEMBERS / 2);
     let order = match names.len() > MOST_MEMBERS + 1 {
         true => {
-            let first: Vec<&str> = first.map(String::as_str).collect();
-            format!(
-                "{} \u{2192} … \u{2192} {}",
-                first.join(" \u{2192} "),
-                names[last..].join(" \u{2192} ")
-            )
+            let (first, rest) = names.split_at(MOST_MEMBERS / 2);
+            let (_, last) = rest.split_at(rest.len() - MOST_MEMBERS / 2);
+            [first.join(ARROW).as_str(), "…", last.join(ARROW).as_str()].join(ARROW)
         }
-        false => names.join(" \u{2192} "),
+        false => names.join(ARROW),
     };
     let ways = if ring.clockwise < 1.0 { "both ways round" } else { "round" };
     let rings = target.replicas / ring.ranks.max(1);
@@ -164,6 +154,9 @@ mod tests {
         };
         let said =
             "round 0 \u{2192} 2 \u{2192} 3 \u{2192} 1 \u{2192} 0, over a ladder with two ends";
+        assert_eq!(ring_words(&ring, &target), said);
+        (ring.ranks, target.replicas) = (2, 2);
+        let said = "round 0 \u{2192} 1 \u{2192} 0, over a ladder with two ends";
         assert_eq!(ring_words(&ring, &target), said);
         (ring.ranks, ring.clockwise, target.replicas) = (16, 0.5, 32);
         let said = ring_words(&ring, &target);

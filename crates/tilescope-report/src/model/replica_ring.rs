@@ -5,6 +5,7 @@
 //! send to the next one of a ring mostly passes through others. A ladder has two ends; where a link
 //! joins them, there is none.
 
+use super::Target;
 use crate::units::{IpuId, ProgramId};
 use std::collections::BTreeMap;
 
@@ -231,6 +232,19 @@ impl ReplicaRing {
 pub struct ReplicaShape {
     pub replicas: u32,
     pub ipus_per_replica: u32,
+}
+
+impl ReplicaShape {
+    /// The replicas of a target; each also takes the IPUs that work like those of the report.
+    pub fn of(target: &Target) -> Self {
+        let ipus_per_replica = target.ipus_per_replica.saturating_mul(target.ipus_alike());
+        Self { replicas: target.replicas, ipus_per_replica }
+    }
+
+    /// IPUs of all replicas.
+    pub fn ipus(self) -> u64 {
+        u64::from(self.replicas) * u64::from(self.ipus_per_replica)
+    }
 }
 
 /// The IPUs at one place in all replicas.

@@ -3,18 +3,24 @@
 use super::Report;
 use crate::database::SelectQuery;
 use crate::error::ReportError;
-use crate::limits::{MAX_REPLICA_CLASSES, MAX_REPLICAS};
-use crate::model::{ReplicaClass, ReplicaClasses, ReplicaRing, RingLinks, RingOrder};
+use crate::limits::{MAX_LINKED_IPUS, MAX_REPLICA_RINGS, MAX_REPLICAS};
+use crate::model::{ReplicaClass, ReplicaClasses, ReplicaRing, ReplicaShape, RingLinks, RingOrder};
 use crate::units::{ProgramId, ReplicaClassId};
 
 impl Report {
     /// How copies between replicas go round; empty where there are none, and where that was not
-    /// recorded. A ring of more replicas than there are, or whose shares are none, is left out.
+    /// recorded. A ring of more replicas than there are, or whose shares are none, is left out, and
+    /// all of them where there are more IPUs than any machine has.
     pub fn replica_rings(&self) -> Result<Vec<ReplicaRing>, ReportError> {
-        let replicas = self.target()?.replicas;
+        let shape = ReplicaShape::of(&*self.target()?);
+        if shape.ipus() > MAX_LINKED_IPUS {
+            return Ok(Vec::new());
+        }
+        let replicas = shape.replicas;
         let columns = ["id", "ring_order", "links", "ranks", "spacing", "clockwise"];
-        let all = SelectQuery::all("replica_rings", &columns).clauses("ORDER BY id");
-        let rings = self.db.list(all, |cells| {
+        let most = format!("ORDER BY id LIMIT {MAX_REPLICA_RINGS}");
+        let all = SelectQuery::all("replica_rings", &columns);
+        let rings = self.db.list(all.clauses(&most), |cells| {
             let ring = ReplicaRing {
                 order: cells.named(1, RingOrder::from_name)?,
                 links: cells.named(2, RingLinks::from_name)?,
@@ -44,7 +50,7 @@ impl Report {
     /// recorded.
     pub fn replica_classes(&self) -> Result<ReplicaClasses, ReportError> {
         let all = SelectQuery::all("replica_classes", &["why"]);
-        let most = format!("ORDER BY id LIMIT {MAX_REPLICA_CLASSES}");
+        let most = format!("ORDER BY id LIMIT {MAX_REPLICAS}");
         let mut classes: Vec<ReplicaClass> = self.db.list(all.clauses(&most), |cells| {
             ReplicaClass { replicas: Vec::new(), why: cells.text(0).unwrap_or_default() }
         })?;

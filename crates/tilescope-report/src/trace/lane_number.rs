@@ -1,6 +1,6 @@
 //! Numbers of lanes, by which their pieces are found.
 
-use crate::limits::{MAX_IPUS, MAX_REPLICA_CLASSES, MAX_SUB_LANES};
+use crate::limits::{MAX_IPUS, MAX_REPLICAS, MAX_SUB_LANES};
 use crate::units::{IpuId, ReplicaClassId};
 
 /// Lanes of one class of replicas, as far as numbers go.
@@ -13,7 +13,7 @@ pub(crate) struct LaneNumber(u32);
 
 impl LaneNumber {
     pub(crate) fn new(class: ReplicaClassId, ipu: IpuId, sub_lane: u8) -> Self {
-        debug_assert!(class.0 < MAX_REPLICA_CLASSES && ipu.0 < MAX_IPUS, "checked by the writer");
+        debug_assert!(class.0 < MAX_REPLICAS && ipu.0 < MAX_IPUS, "checked by the writer");
         Self(class.0 * LANES_OF_CLASS + ipu.0 * u32::from(MAX_SUB_LANES) + u32::from(sub_lane))
     }
 
@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn a_number_says_which_lane_it_is_of() {
-        for class in [0, 1, MAX_REPLICA_CLASSES - 1] {
+        for class in [0, 1, MAX_REPLICAS - 1] {
             for ipu in [0, 7, MAX_IPUS - 1] {
                 for sub_lane in [0, 1, MAX_SUB_LANES - 1] {
                     let (class, ipu) = (ReplicaClassId(class), IpuId(ipu));

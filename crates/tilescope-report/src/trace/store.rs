@@ -13,7 +13,7 @@ use super::step_predictor::StepPredictor;
 use super::step_record::{StepRecord, StepRecordDetails};
 use crate::database::{ReportDatabase, RowCells, SelectQuery, lock};
 use crate::error::ReportError;
-use crate::limits::{MAX_CYCLES, MAX_IPUS, MAX_REPLICA_CLASSES, MAX_STEPS, MAX_SUB_LANES};
+use crate::limits::{MAX_CYCLES, MAX_IPUS, MAX_REPLICAS, MAX_STEPS, MAX_SUB_LANES};
 use crate::units::{CycleRange, IpuId, ReplicaClassId};
 use std::collections::HashMap;
 use std::ops::{ControlFlow, Range};
@@ -416,9 +416,7 @@ fn lane_info(cells: &RowCells, is_first: bool) -> Option<LaneInfo> {
     let class = match is_first {
         true => ReplicaClassId(0),
         // The first class is in the other table.
-        false => ReplicaClassId(
-            cells.small_up_to(6, MAX_REPLICA_CLASSES - 1).filter(|class| *class > 0)?,
-        ),
+        false => ReplicaClassId(cells.small_up_to(6, MAX_REPLICAS - 1).filter(|class| *class > 0)?),
     };
     let ipu = IpuId(cells.small_up_to(1, MAX_IPUS - 1)?);
     let sub_lane = u8::try_from(cells.small_up_to(2, u32::from(MAX_SUB_LANES) - 1)?).ok()?;

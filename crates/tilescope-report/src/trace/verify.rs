@@ -54,8 +54,8 @@ pub(crate) trait StepObserver {
 type OnChunk<'a> = &'a mut dyn FnMut(u64) -> Result<(), ReportError>;
 
 impl Trace {
-    /// Goes through the steps of all lanes of all replicas once, shows them to `observer`, and looks for the places
-    /// in front of the steps `watched`, which are sorted. `progress` gets a share from 0 to 1;
+    /// Goes through the steps of all lanes of all replicas once, shows them to `observer`, and looks
+    /// for the places in front of the steps `watched`, which are sorted. `progress` gets a share from 0 to 1;
     /// setting `cancel` ends it with [`ReportError::Cancelled`].
     pub(crate) fn verify(
         &self,

@@ -3,7 +3,7 @@
 use crate::address_blob;
 use crate::error::ReportError;
 use crate::limits::{
-    MAX_COUNT, MAX_IPUS, MAX_REPLICA_CLASSES, MAX_TILE_BYTES, MAX_TILE_CYCLES, MAX_TILE_VERTICES,
+    MAX_COUNT, MAX_IPUS, MAX_REPLICAS, MAX_TILE_BYTES, MAX_TILE_CYCLES, MAX_TILE_VERTICES,
     MAX_TILES,
 };
 use crate::model::*;
@@ -67,7 +67,7 @@ fn machine(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
             target.io_tiles_per_ipu,
             count(target.bytes_per_tile.0, "memory")?,
             count(target.clock.0, "clock")?,
-            target.replicas,
+            checked_i64(u64::from(target.replicas), u64::from(MAX_REPLICAS), || "replicas".to_owned())?,
             target.ipus_per_replica,
             count(target.memory_element_bytes.0, "memory element")?,
             count(target.interleaved_offset.0, "interleaved offset")?,
@@ -154,8 +154,7 @@ fn replica_rings(rows: &RowWriter, compilation: &CompilationReport) -> WriteResu
 
 fn replica_classes(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
     let ReplicaClasses { classes, joins } = &compilation.replica_classes;
-    let most = u64::from(MAX_REPLICA_CLASSES);
-    checked_i64(classes.len() as u64, most, || "number of replica classes".to_owned())?;
+    checked_i64(classes.len() as u64, u64::from(MAX_REPLICAS), || "replica classes".to_owned())?;
     for (id, class) in (0i64..).zip(classes) {
         rows.insert("replica_classes", params![id, class.why])?;
         for replica in &class.replicas {

@@ -7,7 +7,7 @@ use super::execution_rows::{ExecutionRow, MarkTableRow};
 use super::mark_lanes::MarkLanes;
 use crate::error::ReportError;
 use crate::limits::{
-    MAX_COUNT, MAX_CYCLES, MAX_REPLICA_CLASSES, MAX_STEP_BYTES, MAX_STEPS, MAX_SUB_LANES,
+    MAX_COUNT, MAX_CYCLES, MAX_REPLICAS, MAX_STEP_BYTES, MAX_STEPS, MAX_SUB_LANES,
 };
 use crate::model::{CompilationReport, ExecutionStep, MarkKind, StepOnIpu, TraceMark};
 use crate::row_writer::{RowWriter, checked_i64};
@@ -255,7 +255,7 @@ impl ExecutionWriter {
 /// Classes of replicas, at least one.
 fn count_of_classes(compilation: &CompilationReport) -> u32 {
     let classes = compilation.replica_classes.classes.len().max(1);
-    u32::try_from(classes).unwrap_or(u32::MAX).min(MAX_REPLICA_CLASSES)
+    u32::try_from(classes).unwrap_or(u32::MAX).min(MAX_REPLICAS)
 }
 
 fn record(

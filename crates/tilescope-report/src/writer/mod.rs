@@ -174,7 +174,8 @@ impl ReportWriter {
     }
 
     /// Writes the next executed step; its id is the number of steps before it. Steps of one lane
-    /// (class of replicas, IPU and sub-lane) must not overlap. A report without steps has no execution.
+    /// (class of replicas, IPU and sub-lane) must not overlap. A report without steps has no
+    /// execution.
     pub fn step(&mut self, step: &ExecutionStep) -> Result<(), ReportError> {
         self.executing(|execution| execution.step(step))
     }

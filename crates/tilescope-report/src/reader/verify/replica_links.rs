@@ -49,7 +49,6 @@ impl<'a> ReplicaLinkCheck<'a> {
     pub(super) fn new(rings: &'a [ReplicaRing], target: &Target, most: &[Bandwidth]) -> Self {
         let programs = rings.iter().enumerate();
         let ring_of = programs.flat_map(|(at, ring)| ring.programs.iter().map(move |of| (*of, at)));
-        let alike = target.ipus_alike();
         let rate = |interface| {
             let known = most.iter().find(|known| known.interface == interface)?;
             Some(known.bytes_per_cycle)
@@ -57,11 +56,8 @@ impl<'a> ReplicaLinkCheck<'a> {
         Self {
             rings,
             ring_of: ring_of.collect(),
-            shape: ReplicaShape {
-                replicas: target.replicas,
-                ipus_per_replica: target.ipus_per_replica * alike,
-            },
-            alike,
+            shape: ReplicaShape::of(target),
+            alike: target.ipus_alike(),
             ladder: rate(MachineInterface::LadderLinks),
             pair: rate(MachineInterface::PairLinks),
             gateways: rate(MachineInterface::Gateways),
