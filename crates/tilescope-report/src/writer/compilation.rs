@@ -56,6 +56,8 @@ fn machine(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
     })?;
     let count =
         |value: u64, name: &str| checked_i64(value, MAX_COUNT, || format!("{name} of the target"));
+    let most = u64::from(MAX_REPLICAS);
+    let replicas = checked_i64(u64::from(target.replicas), most, || "replicas".to_owned())?;
     rows.insert(
         "target",
         params![
@@ -67,7 +69,7 @@ fn machine(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
             target.io_tiles_per_ipu,
             count(target.bytes_per_tile.0, "memory")?,
             count(target.clock.0, "clock")?,
-            checked_i64(u64::from(target.replicas), u64::from(MAX_REPLICAS), || "replicas".to_owned())?,
+            replicas,
             target.ipus_per_replica,
             count(target.memory_element_bytes.0, "memory element")?,
             count(target.interleaved_offset.0, "interleaved offset")?,
