@@ -37,7 +37,7 @@ pub struct ImportedFile {
 
 impl ImportedFile {
     /// What a spec asks of a file.
-    pub(crate) fn new(graph: OnnxGraph) -> Self {
+    pub fn new(graph: OnnxGraph) -> Self {
         let first_dims = graph.inputs.iter().filter_map(|input| graph.value(*input).dims.first());
         let batch = first_dims.copied().next().unwrap_or(1).max(1);
         let has_loss = loss::of_file(&graph).is_some();

@@ -1,0 +1,65 @@
+//! Sizes to begin with for dimensions that a file leaves open. A guess by the names that exporters
+//! write; whoever shows one says so.
+
+use crate::file::{Dimension, OnnxFile, Symbol};
+
+/// Tokens of a sequence, frames of a recording.
+const SEQUENCE: u64 = 128;
+/// Pixels across an image, as ImageNet's networks take them.
+const IMAGE: u64 = 224;
+const CHANNELS: u64 = 3;
+const BATCH: u64 = 1;
+
+/// Words in names, the first that is found decides.
+const WORDS: &[(&str, u64)] = &[
+    ("batch", BATCH),
+    ("channel", CHANNELS),
+    ("height", IMAGE),
+    ("width", IMAGE),
+    ("image", IMAGE),
+    ("seq", SEQUENCE),
+    ("len", SEQUENCE),
+    ("token", SEQUENCE),
+    ("time", SEQUENCE),
+    ("frame", SEQUENCE),
+];
+
+/// Whole names of one letter, as in NCHW.
+const LETTERS: &[(&str, u64)] =
+    &[("n", BATCH), ("b", BATCH), ("c", CHANNELS), ("h", IMAGE), ("w", IMAGE), ("t", SEQUENCE)];
+
+impl OnnxFile {
+    /// A size to begin with for a dimension: by its name, else by where it is in the first input
+    /// that has it. Images are floating point with four dimensions, channels first.
+    #[must_use]
+    pub fn suggested_size(&self, symbol: &Symbol) -> u64 {
+        if symbol.is_batch {
+            return BATCH;
+        }
+        self.by_name(symbol).unwrap_or_else(|| self.by_place(symbol))
+    }
+
+    fn by_name(&self, symbol: &Symbol) -> Option<u64> {
+        // What has no name of its own is called after its input: `image.2` is no image.
+        let (input, axis) = symbol.places.first()?;
+        if symbol.name == Dimension::unnamed(input, *axis) {
+            return None;
+        }
+        let name = symbol.name.to_lowercase();
+        let letter = LETTERS.iter().find(|(letter, _)| *letter == name);
+        let found = letter.or_else(|| WORDS.iter().find(|(word, _)| name.contains(word)));
+        found.map(|(_, size)| *size)
+    }
+
+    fn by_place(&self, symbol: &Symbol) -> u64 {
+        let Some((name, axis)) = symbol.places.first() else { return SEQUENCE };
+        let input = self.inputs().iter().find(|input| input.name == *name);
+        let is_image = input.is_some_and(|input| input.element.is_float() && input.dims.len() == 4);
+        match (*axis, is_image) {
+            (0, _) => BATCH,
+            (1, true) => CHANNELS,
+            (_, true) => IMAGE,
+            (_, false) => SEQUENCE,
+        }
+    }
+}
