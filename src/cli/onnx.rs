@@ -8,7 +8,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use tilescope_onnx::{DimValues, Dimension, GraphInput, OnnxFile, OnnxGraph, Symbol};
 use tilescope_report::units::grouped;
-use tilescope_sim::onnx::{ImportedFile, OpState, op_state};
+use tilescope_sim::onnx::{OpState, annotated_ipus, has_loss, op_state};
 
 /// `tilescope onnx`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "onnx", arguments, run };
@@ -58,13 +58,12 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     // A symbol without a value leaves figures open; one that does not exist is an error all the same.
     let has_wrong_names =
         dims.by_name.keys().any(|name| file.symbols().iter().all(|s| s.name != *name));
-    let imported = if needs_dims && !has_wrong_names {
+    let graph = if needs_dims && !has_wrong_names {
         None
     } else {
-        Some(ImportedFile::new(file.resolve(&dims).map_err(failed)?))
+        Some(file.resolve(&dims).map_err(failed)?)
     };
-    let graph = imported.as_ref().map(|imported| &*imported.graph);
-    let listing = OnnxListing { file: &file, imported: imported.as_ref(), graph };
+    let listing = OnnxListing { file: &file, graph: graph.as_ref() };
     if matches.get_flag("json") {
         return Ok(writeln!(output, "{:#}", listing.json())?);
     }
@@ -103,7 +102,6 @@ fn given_dims(matches: &ArgMatches, file: &OnnxFile) -> Result<DimValues, CliErr
 /// What is listed of a file, and of its graph if all dimensions have values.
 struct OnnxListing<'a> {
     file: &'a OnnxFile,
-    imported: Option<&'a ImportedFile>,
     graph: Option<&'a OnnxGraph>,
 }
 
@@ -136,6 +134,8 @@ impl OnnxListing<'_> {
             json!({ "name": input.name, "type": input.element.name(), "dims": dims })
         });
         let symbols = self.file.symbols();
+        let suggested = self.file.suggested_sizes(&symbols);
+        let symbols = symbols.iter().zip(suggested).map(|(symbol, size)| symbol_json(symbol, size));
         let ops: Vec<Value> = self.ops().iter().map(|row| self.op_json(row)).collect();
         json!({
             "opset": self.file.opset,
@@ -144,10 +144,9 @@ impl OnnxListing<'_> {
             "nodes": self.file.node_count,
             "inputs": inputs.collect::<Vec<_>>(),
             "outputs": self.graph.map(outputs_json),
-            "symbols": symbols.iter().map(|symbol| self.symbol_json(symbol)).collect::<Vec<_>>(),
-            "batch": self.imported.map(|imported| imported.batch),
-            "has_loss": self.imported.map(|imported| imported.has_loss),
-            "annotated_ipus": self.imported.and_then(|imported| imported.annotated_ipus),
+            "symbols": symbols.collect::<Vec<_>>(),
+            "has_loss": self.graph.map(has_loss),
+            "annotated_ipus": self.graph.and_then(annotated_ipus),
             "parameters": self.graph.map(OnnxGraph::parameter_count),
             "macs": self.graph.map(OnnxGraph::macs),
             "ops": ops,
@@ -162,17 +161,6 @@ impl OnnxListing<'_> {
             json["node"] = json!(first.map(|node| &node.name));
         }
         json
-    }
-
-    fn symbol_json(&self, symbol: &Symbol) -> Value {
-        let places = symbol.places.iter();
-        let places = places.map(|(input, axis)| json!({ "input": input, "axis": axis }));
-        json!({
-            "name": symbol.name,
-            "is_batch": symbol.is_batch,
-            "places": places.collect::<Vec<_>>(),
-            "suggested": self.file.suggested_size(symbol),
-        })
     }
 
     fn text(&self, output: &mut dyn Write) -> Result<(), CliError> {
@@ -208,6 +196,18 @@ impl OnnxListing<'_> {
         }
         Ok(())
     }
+}
+
+/// A dimension without a value, and a size to begin with.
+fn symbol_json(symbol: &Symbol, suggested: u64) -> Value {
+    let places = symbol.places.iter();
+    let places = places.map(|(input, axis)| json!({ "input": input, "axis": axis }));
+    json!({
+        "name": symbol.name,
+        "is_batch": symbol.is_batch,
+        "places": places.collect::<Vec<_>>(),
+        "suggested": suggested,
+    })
 }
 
 fn outputs_json(graph: &OnnxGraph) -> Vec<Value> {

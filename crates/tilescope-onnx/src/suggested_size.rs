@@ -1,7 +1,8 @@
 //! Sizes to begin with for dimensions that a file leaves open. A guess by the names that exporters
 //! write; whoever shows one says so.
 
-use crate::file::{Dimension, OnnxFile, Symbol};
+use crate::file::{Dimension, GraphInput, OnnxFile, Symbol};
+use std::collections::BTreeMap;
 
 /// Tokens of a sequence, frames of a recording.
 const SEQUENCE: u64 = 128;
@@ -29,37 +30,42 @@ const LETTERS: &[(&str, u64)] =
     &[("n", BATCH), ("b", BATCH), ("c", CHANNELS), ("h", IMAGE), ("w", IMAGE), ("t", SEQUENCE)];
 
 impl OnnxFile {
-    /// A size to begin with for a dimension: by its name, else by where it is in the first input
-    /// that has it. Images are floating point with four dimensions, channels first.
+    /// A size to begin with for each dimension that is open: by its name, else by where it is in the
+    /// first input that has it. Images are floating point with four dimensions, channels first.
     #[must_use]
-    pub fn suggested_size(&self, symbol: &Symbol) -> u64 {
-        if symbol.is_batch {
-            return BATCH;
-        }
-        self.by_name(symbol).unwrap_or_else(|| self.by_place(symbol))
+    pub fn suggested_sizes(&self, symbols: &[Symbol]) -> Vec<u64> {
+        let inputs: BTreeMap<&str, &GraphInput> =
+            self.inputs().iter().map(|input| (&*input.name, input)).collect();
+        let of_place = |symbol: &Symbol| {
+            let (name, axis) = symbol.places.first()?;
+            Some(by_place(inputs.get(&**name).copied()?, *axis))
+        };
+        let size = |symbol: &Symbol| match symbol.is_batch {
+            true => BATCH,
+            false => by_name(symbol).or_else(|| of_place(symbol)).unwrap_or(SEQUENCE),
+        };
+        symbols.iter().map(size).collect()
     }
+}
 
-    fn by_name(&self, symbol: &Symbol) -> Option<u64> {
-        // What has no name of its own is called after its input: `image.2` is no image.
-        let (input, axis) = symbol.places.first()?;
-        if symbol.name == Dimension::unnamed(input, *axis) {
-            return None;
-        }
-        let name = symbol.name.to_lowercase();
-        let letter = LETTERS.iter().find(|(letter, _)| *letter == name);
-        let found = letter.or_else(|| WORDS.iter().find(|(word, _)| name.contains(word)));
-        found.map(|(_, size)| *size)
+fn by_name(symbol: &Symbol) -> Option<u64> {
+    // What has no name of its own is called after its input: `image.2` is no image.
+    let (input, axis) = symbol.places.first()?;
+    if symbol.name == Dimension::unnamed(input, *axis) {
+        return None;
     }
+    let name = symbol.name.to_lowercase();
+    let letter = LETTERS.iter().find(|(letter, _)| *letter == name);
+    let found = letter.or_else(|| WORDS.iter().find(|(word, _)| name.contains(word)));
+    found.map(|(_, size)| *size)
+}
 
-    fn by_place(&self, symbol: &Symbol) -> u64 {
-        let Some((name, axis)) = symbol.places.first() else { return SEQUENCE };
-        let input = self.inputs().iter().find(|input| input.name == *name);
-        let is_image = input.is_some_and(|input| input.element.is_float() && input.dims.len() == 4);
-        match (*axis, is_image) {
-            (0, _) => BATCH,
-            (1, true) => CHANNELS,
-            (_, true) => IMAGE,
-            (_, false) => SEQUENCE,
-        }
+fn by_place(input: &GraphInput, axis: usize) -> u64 {
+    let is_image = input.element.is_float() && input.dims.len() == 4;
+    match (axis, is_image) {
+        (0, _) => BATCH,
+        (1, true) => CHANNELS,
+        (_, true) => IMAGE,
+        (_, false) => SEQUENCE,
     }
 }

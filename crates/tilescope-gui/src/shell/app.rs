@@ -38,9 +38,7 @@ impl TilescopeApp {
         // A covered window is painted all the same: some servers report every window as covered.
         context.send_viewport_cmd(egui::ViewportCommand::RequestPaintWhileHidden);
         match (report.zip(compare), at) {
-            (Some((source, target)), None) => {
-                app.commands.push(AppCommand::Compare(source.to_owned(), target.to_owned()));
-            }
+            (Some((source, target)), None) => app.compare_at(source, target),
             (None, None) if report.is_none() => app.session.reopen_tabs(),
             _ => app.open_at(context, report, compare, at),
         }
@@ -99,6 +97,11 @@ impl TilescopeApp {
             title: String::new(),
             context: context.clone(),
         }
+    }
+
+    /// Opens two reports, compared.
+    pub fn compare_at(&mut self, source: &Path, target: &Path) {
+        self.commands.push(AppCommand::Compare(source.to_owned(), target.to_owned()));
     }
 
     /// Compares the open report with another one, in the tab that shows it.

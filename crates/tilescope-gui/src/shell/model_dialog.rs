@@ -22,8 +22,10 @@ use std::path::{Path, PathBuf};
 const WIDTH: f32 = 900.0;
 /// Height of what stands above and below the form.
 const AROUND_FORM: f32 = 210.0;
-/// Least height of the form.
-const LEAST_FORM: f32 = 60.0;
+/// Least height of a form that scrolls by itself.
+const LEAST_FORM: f32 = 120.0;
+/// Height around all of it: margins and a gap.
+const AROUND_ALL: f32 = 60.0;
 
 /// The dialog, while it is open, and what it shows when it is opened again.
 pub(crate) struct ModelDialog {
@@ -63,11 +65,10 @@ impl ModelDialog {
         }
     }
 
-    /// The same dialog after it was closed: the file may have changed since.
-    pub(crate) fn opened_again(mut self: Box<Self>) -> Box<Self> {
-        self.form.read_again();
+    /// It is not shown any more; what was chosen is kept.
+    pub(crate) fn close(&mut self) {
+        self.form.stop_asking();
         (self.saving, self.saved, self.had_focus) = (None, None, false);
-        self
     }
 
     /// The spec is being simulated; its report will be at `place`.
@@ -147,23 +148,47 @@ pub(crate) fn model_dialog_ui(
 
 impl ModelDialog {
     fn ui(&mut self, ui: &mut Ui, around: &DialogContext<'_>) {
-        self.header_ui(ui, around);
         let (state, answers) = self.form.ask(ui, around.workers, SPEC_QUERIES);
         self.is_read.0 |= state == FormState::Filled;
-        let height = (ui.ctx().content_rect().height() - AROUND_FORM).max(LEAST_FORM);
+        let room = ui.ctx().content_rect().height();
+        let form_height = room - AROUND_FORM;
+        if form_height >= LEAST_FORM {
+            return self.parts_ui(ui, state, &answers, (form_height, around));
+        }
+        // In a low window all of it scrolls.
+        ScrollArea::vertical()
+            .max_height(room - AROUND_ALL)
+            .auto_shrink([false, true])
+            .show(ui, |ui| self.parts_ui(ui, state, &answers, (f32::INFINITY, around)));
+    }
+
+    /// Header, form and what can be done; the form scrolls in a height.
+    fn parts_ui(
+        &mut self,
+        ui: &mut Ui,
+        state: FormState,
+        answers: &SpecAnswers,
+        (form_height, around): (f32, &DialogContext<'_>),
+    ) {
+        self.header_ui(ui, around);
         ui.separator();
-        ScrollArea::vertical().max_height(height).auto_shrink([false, true]).show(ui, |ui| {
-            ui.add_enabled_ui(self.running.is_none(), |ui| {
-                self.form.ui(ui, &answers, around.commands);
-            });
-        });
-        ui.separator();
+        let is_running = self.running.is_some();
+        let mut form_ui = |ui: &mut Ui| {
+            ui.add_enabled_ui(!is_running, |ui| self.form.ui(ui, answers, around.commands));
+        };
+        if form_height.is_finite() {
+            let scrolling = ScrollArea::vertical().id_salt("form").max_height(form_height);
+            scrolling.auto_shrink([false, true]).show(ui, form_ui);
+        } else {
+            form_ui(ui);
+        }
         if state != FormState::Filled {
             return;
         }
-        match (self.running.is_some(), around.simulation) {
+        ui.separator();
+        match (is_running, around.simulation) {
             (true, Some(simulation)) => running_ui(ui, simulation, around.commands),
-            _ => self.foot_ui(ui, &answers, around),
+            _ => self.foot_ui(ui, answers, around),
         }
     }
 

@@ -91,11 +91,9 @@ fn open_dimensions_have_a_size_to_begin_with() {
     }
     let model = model.node(Node::new("Relu", &["image"], &["y"]));
     let file = OnnxFile::read(std::io::Cursor::new(model.bytes())).unwrap();
-    let sizes: Vec<(String, u64)> = file
-        .symbols()
-        .iter()
-        .map(|symbol| (symbol.name.clone(), file.suggested_size(symbol)))
-        .collect();
+    let symbols = file.symbols();
+    let names = symbols.iter().map(|symbol| symbol.name.clone());
+    let sizes: Vec<(String, u64)> = names.zip(file.suggested_sizes(&symbols)).collect();
     let expected = [
         ("N", 1),
         ("C", 3),

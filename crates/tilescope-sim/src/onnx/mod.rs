@@ -37,13 +37,23 @@ pub struct ImportedFile {
 
 impl ImportedFile {
     /// What a spec asks of a file.
-    pub fn new(graph: OnnxGraph) -> Self {
+    pub(crate) fn new(graph: OnnxGraph) -> Self {
         let first_dims = graph.inputs.iter().filter_map(|input| graph.value(*input).dims.first());
         let batch = first_dims.copied().next().unwrap_or(1).max(1);
         let has_loss = loss::of_file(&graph).is_some();
         let annotated_ipus = blocks::annotated_ipus(&graph);
         Self { graph: Arc::new(graph), batch, annotated_ipus, has_loss }
     }
+}
+
+/// Whether a file itself says what training makes small.
+pub fn has_loss(graph: &OnnxGraph) -> bool {
+    loss::of_file(graph).is_some()
+}
+
+/// IPUs that the annotations of a file ask for.
+pub fn annotated_ipus(graph: &OnnxGraph) -> Option<u32> {
+    blocks::annotated_ipus(graph)
 }
 
 /// How a file is imported.

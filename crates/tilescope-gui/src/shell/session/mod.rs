@@ -147,6 +147,18 @@ impl AppSession {
         self.what_ifs.current_mut()
     }
 
+    /// The spec of the model whose dialog is open.
+    pub fn model_spec(&self) -> Option<String> {
+        self.dialogs.model().map(|dialog| dialog.form.spec())
+    }
+
+    /// Replaces the spec of the model whose dialog is open.
+    pub fn set_model_spec(&mut self, text: String) {
+        if let Some(dialog) = self.dialogs.model_mut() {
+            dialog.form.set_spec(text);
+        }
+    }
+
     /// The simulation that is running.
     pub fn simulation(&self) -> Option<&SimulationProcess> {
         self.jobs.simulation()

@@ -102,12 +102,15 @@ impl WindowDialogs {
         }
         let known = self.closed_model.take_if(|dialog| is_of(dialog));
         let new = || Box::new(ModelDialog::new(path.clone(), checks.to_owned()));
-        self.model = Some(known.map_or_else(new, ModelDialog::opened_again));
+        self.model = Some(known.unwrap_or_else(new));
     }
 
     /// Closes the dialog of a model; the next one to be shown.
     pub(super) fn close_model(&mut self) -> Option<PathBuf> {
         self.closed_model = self.model.take();
+        if let Some(closed) = &mut self.closed_model {
+            closed.close();
+        }
         self.waiting_models.pop_front()
     }
 

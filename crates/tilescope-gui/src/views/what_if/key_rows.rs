@@ -5,7 +5,8 @@ use super::spec_text::quoted;
 use crate::theme::{ThemePalette, text_size};
 use crate::widgets::icons::{self, Icon};
 use egui::{
-    Align, ComboBox, DragValue, Label, Layout, Response, RichText, ScrollArea, Sense, Ui, vec2,
+    Align, ComboBox, DragValue, Label, Layout, Response, RichText, ScrollArea, Sense, TextStyle,
+    Ui, vec2,
 };
 use std::ops::RangeInclusive;
 
@@ -69,7 +70,7 @@ pub(super) fn key_row_ui(
             }
             _ => {
                 let words: Vec<(&str, &str)> =
-                    key.words.iter().map(|word| (word.as_str(), word.as_str())).collect();
+                    key.words.iter().map(|word| (word.as_str(), in_words(path, word))).collect();
                 let current = answers.word(path);
                 word_ui(ui, (path, name), &words, &current).map(|word| quoted(&word))
             }
@@ -77,6 +78,16 @@ pub(super) fn key_row_ui(
         problem_mark_ui(ui, answers, path);
         changed
     })
+}
+
+/// A word of a key as the form of a model says it.
+fn in_words<'a>(path: &str, word: &'a str) -> &'a str {
+    match (path, word) {
+        // A file has types of its own.
+        ("model.precision", "float32") => "as in the file",
+        ("model.loss", "auto") => "that of the file",
+        _ => word,
+    }
 }
 
 /// A sign behind the control of the key that the check complains about.
@@ -133,7 +144,7 @@ pub(super) fn many_rows_ui(
     most_shown: usize,
     mut row: impl FnMut(&mut Ui, usize),
 ) {
-    let height = ui.spacing().interact_size.y;
+    let height = ui.spacing().interact_size.y.max(ui.text_style_height(&TextStyle::Body));
     if count <= most_shown {
         return (0..count).for_each(|at| row(ui, at));
     }

@@ -67,7 +67,7 @@ impl WhatIfPanel {
                 model_directory(opened),
                 check_directory,
             ),
-            model: ModelFileRows::default(),
+            model: ModelFileRows::of(&opened.report),
             directory,
             history,
             notes,

@@ -17,6 +17,8 @@ pub(crate) struct ModelFile {
     pub opset: u32,
     /// Name and version of the exporter.
     pub producer: String,
+    /// Tells the file from others, whatever their weights.
+    pub content_hash: String,
     /// Nodes as written.
     pub nodes: u64,
     pub inputs: Vec<ModelTensor>,
@@ -24,8 +26,6 @@ pub(crate) struct ModelFile {
     pub outputs: Option<Vec<ModelTensor>>,
     /// Dimensions that the file leaves open.
     pub symbols: Vec<ModelSymbol>,
-    /// Samples of a micro-batch.
-    pub batch: Option<u64>,
     /// Whether the file says itself what training makes small.
     pub has_loss: Option<bool>,
     /// IPUs that its annotations ask for.
@@ -89,11 +89,19 @@ impl ModelFile {
     /// not decide.
     pub(crate) fn default_of(&self, key: &str) -> Option<String> {
         match key {
-            BATCH => self.batch.map(|batch| batch.to_string()),
+            BATCH => self.fixed_batch().map(|batch| batch.to_string()),
             "model.training" => self.has_loss.map(|has_loss| has_loss.to_string()),
             "target.ipus" => self.annotated_ipus.map(|ipus| ipus.to_string()),
             "options.auto_stage" => Some("\"balanced\"".to_owned()),
             _ => None,
+        }
+    }
+
+    /// Samples of a micro-batch, where the file does not leave them open.
+    pub(crate) fn fixed_batch(&self) -> Option<u64> {
+        match self.inputs.iter().find_map(|input| input.dims.first())? {
+            ModelDim::Size(size) => Some(*size),
+            ModelDim::Symbol(_) => None,
         }
     }
 

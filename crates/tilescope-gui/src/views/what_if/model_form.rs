@@ -27,7 +27,7 @@ const FILE_COLUMN: f32 = 0.38;
 /// More dimensions than that are no model that anybody would fill in.
 const MOST_SYMBOLS: usize = 200;
 /// Inputs and outputs that are shown without scrolling.
-const MOST_TENSORS: usize = 6;
+const MOST_TENSORS: usize = 8;
 /// Operators that are not modelled, and are shown without scrolling.
 const MOST_UNKNOWN: usize = 6;
 
@@ -77,8 +77,13 @@ impl ModelForm {
         self.draft.whole_text()
     }
 
-    /// Reads the file again: it may have changed.
-    pub(crate) fn read_again(&mut self) {
+    /// Replaces the spec.
+    pub(crate) fn set_spec(&mut self, text: String) {
+        self.draft.text = text;
+    }
+
+    /// Stops all questions. The file is read anew when it is shown again: it may have changed.
+    pub(crate) fn stop_asking(&mut self) {
         self.draft.ask_again();
     }
 
@@ -173,8 +178,8 @@ impl ModelForm {
         };
         let mut changed = unknown_ui(ui, &text, answers, model);
         heading_ui(ui, "Dimensions");
-        changed = changed.or(dimensions_ui(ui, &text, answers, model, file));
-        heading_ui(ui, "Task");
+        changed = changed.or(dimensions_ui(ui, &text, answers, file));
+        heading_ui(ui, "Model");
         let trains = answers.value(TRAINING) == "true";
         changed = changed.or(task_ui(ui, &text, answers, trains));
         if trains {
@@ -343,9 +348,9 @@ fn file_ui(ui: &mut Ui, model: &ModelFileAnswers, file: &ModelFile) {
             ui.add(Label::new(words).wrap().selectable(true));
         }
     }
-    tensors_ui(ui, "Inputs", &file.inputs);
+    ui.scope(|ui| tensors_ui(ui, "Inputs", &file.inputs));
     let outputs = model.sized.answer().and_then(|sized| sized.outputs.as_deref());
-    tensors_ui(ui, "Outputs", outputs.unwrap_or_default());
+    ui.scope(|ui| tensors_ui(ui, "Outputs", outputs.unwrap_or_default()));
 }
 
 /// Figures that need a size for each dimension.
@@ -395,6 +400,8 @@ fn tensors_ui(ui: &mut Ui, title: &str, tensors: &[ModelTensor]) {
     }
     heading_ui(ui, title);
     let palette = ThemePalette::for_ui(ui);
+    // Nothing here is to be clicked: rows are as high as their text.
+    ui.spacing_mut().interact_size.y = 0.0;
     many_rows_ui(ui, title, tensors.len(), MOST_TENSORS, |ui, at| {
         let tensor = &tensors[at];
         let dims: Vec<String> = tensor

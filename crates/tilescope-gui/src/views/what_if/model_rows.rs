@@ -8,19 +8,37 @@ use crate::model::command::{AppCommand, ChooserPurpose, CommandQueue};
 use crate::theme::ThemePalette;
 use crate::widgets::background_query::QueryState;
 use egui::{Align, Label, Layout, RichText, Ui};
+use serde::Deserialize;
 use std::collections::BTreeMap;
+use tilescope_report::Report;
 
 /// Most dimensions that are shown without scrolling.
-const MOST_ROWS: usize = 10;
+const MOST_ROWS: usize = 24;
 
 /// The file of a model in a spec that is being changed.
 #[derive(Default)]
 pub(super) struct ModelFileRows {
+    /// What the file was when the report was made.
+    recorded: Option<RecordedFile>,
     /// Whether sizes are to be those of the file, once that is known.
     fit: bool,
 }
 
+/// What a report says of the file that its model is from.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+struct RecordedFile {
+    /// Its hash, weights left out.
+    digest: String,
+}
+
 impl ModelFileRows {
+    /// For the spec of a report.
+    pub(super) fn of(report: &Report) -> Self {
+        // What is not understood is as good as not recorded.
+        let recorded = report.meta().get("onnx").and_then(|json| serde_json::from_str(json).ok());
+        Self { recorded, ..Self::default() }
+    }
+
     /// Gives the dimensions of the file a size, and takes others away, once they are known.
     pub(super) fn fit_sizes(&mut self) {
         self.fit = true;
@@ -59,10 +77,15 @@ impl ModelFileRows {
                 }
             }
             QueryState::Fresh(file) | QueryState::Stale { answer: file, .. } => {
+                if self.recorded.as_ref().is_some_and(|was| was.digest != file.content_hash) {
+                    let palette = ThemePalette::for_ui(ui);
+                    let words = "This is not the file as it was when the report was made.";
+                    ui.add(Label::new(RichText::new(words).color(palette.warning)).wrap());
+                }
                 if std::mem::take(&mut self.fit) {
                     draft.text = with_sizes_of(&draft.text, file);
                 }
-                if let Some(text) = dimensions_ui(ui, &draft.text, answers, model, file) {
+                if let Some(text) = dimensions_ui(ui, &draft.text, answers, file) {
                     draft.text = text;
                 }
             }
@@ -82,13 +105,10 @@ pub(super) fn dimensions_ui(
     ui: &mut Ui,
     text: &str,
     answers: &SpecAnswers,
-    model: &ModelFileAnswers,
     file: &ModelFile,
 ) -> Option<String> {
     let mut changed = None;
-    if file.batch_symbol().is_none()
-        && let Some(batch) = model.sized.answer().and_then(|sized| sized.batch)
-    {
+    if let Some(batch) = file.fixed_batch() {
         row_ui(ui, ("Batch", "Samples of one forward pass"), |ui| {
             ui.label(batch.to_string());
             aside_ui(ui, "fixed by the file");
@@ -184,8 +204,8 @@ mod tests {
     #[test]
     fn sizes_follow_the_file() {
         let file = serde_json::json!({
-            "opset": 17, "producer": "", "nodes": 1, "inputs": [], "outputs": null,
-            "symbols": [], "batch": null, "has_loss": null, "annotated_ipus": null,
+            "opset": 17, "producer": "", "content_hash": "", "nodes": 1, "inputs": [],
+            "outputs": null, "symbols": [], "has_loss": null, "annotated_ipus": null,
             "parameters": null, "macs": null, "ops": [],
         });
         let mut file: ModelFile = serde_json::from_value(file).unwrap();

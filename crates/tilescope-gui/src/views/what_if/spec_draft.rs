@@ -8,6 +8,7 @@ use super::variant_list::VariantList;
 use crate::theme::ThemePalette;
 use crate::widgets::background_query::{BackgroundQuery, BackgroundWorkers, QueryState, Versioned};
 use crate::widgets::icons::{self, Icon};
+use egui::accesskit::Live;
 use egui::{Label, RichText, Sense, Ui, vec2};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -177,6 +178,9 @@ pub(crate) fn check_ui(ui: &mut Ui, answers: &SpecAnswers) {
     ui.horizontal_top(|ui| {
         let (rect, _) = ui.allocate_exact_size(vec2(18.0, 18.0), Sense::hover());
         icons::paint(ui.painter(), rect, icon, colour);
-        ui.add(Label::new(RichText::new(words).color(colour)).wrap().selectable(true));
+        let words = Label::new(RichText::new(words).color(colour)).wrap().selectable(true);
+        let id = ui.add(words).id;
+        // Read out when it changes, whatever has the focus.
+        ui.ctx().accesskit_node_builder(id, |node| node.set_live(Live::Polite));
     });
 }
