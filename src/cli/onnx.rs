@@ -8,7 +8,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use tilescope_onnx::{DimValues, Dimension, GraphInput, OnnxFile, OnnxGraph, Symbol};
 use tilescope_report::units::grouped;
-use tilescope_sim::onnx::{OpState, annotated_ipus, has_loss, op_state};
+use tilescope_sim::onnx::{OpState, annotated_ipus, annotated_stages, has_loss, op_state};
 
 /// `tilescope onnx`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "onnx", arguments, run };
@@ -147,6 +147,7 @@ impl OnnxListing<'_> {
             "symbols": symbols.collect::<Vec<_>>(),
             "has_loss": self.graph.map(has_loss),
             "annotated_ipus": self.graph.and_then(annotated_ipus),
+            "annotated_stages": self.graph.and_then(annotated_stages),
             "parameters": self.graph.map(OnnxGraph::parameter_count),
             "macs": self.graph.map(OnnxGraph::macs),
             "ops": ops,

@@ -145,11 +145,7 @@ fn a_file_is_described_checked_simulated_and_opened() {
     assert!(recent.iter().any(|recent| recent.path == file("guide_mnist.onnx")));
     // The same once more is another report, and What if knows the file.
     open(&mut window, &file("guide_mnist.onnx"));
-    let b = window.get_by_role_and_label(Role::Button, "Simulate");
-    eprintln!("DBG {:?} {}", b.rect(), b.accesskit_node().is_disabled());
-    b.click();
-    for _ in 0..6 { window.step(); eprintln!("DBG {} {} {:?}", window.state().session().model_spec().is_some(), window.state().session().simulation().is_some(), window.state().session().messages()); }
-    eprintln!("DBG {:?}", painted(&window));
+    window.get_by_role_and_label(Role::Button, "Simulate").click();
     until(&mut window, "a second report", |window| {
         window.state().session().tab_titles().len() == 2
     });
@@ -304,6 +300,38 @@ fn stages_are_annotated_balanced_or_listed() {
     simulate(&mut window);
     let report = &window.state().session().page().unwrap().opened().report;
     assert_eq!(report.target().unwrap().num_ipus, 4);
+}
+
+/// Stages are known only once all dimensions have a size that can be.
+#[test]
+fn annotations_count_whatever_the_file_leaves_open() {
+    // How many channels images have is open, and the guess does not fit the network.
+    let (known, open) = (b"\x0a\x02\x08\x01\x0a\x02\x08\x1c", b"\x0a\x02\x12\x00\x0a\x02\x08\x1c");
+    let (_directory, path) = with_word("guide_mnist_4stages.onnx", known, open);
+    let (mut window, _kept) = dialog(&path);
+    let simulate_button = window.get_by_role_and_label(Role::Button, "Simulate");
+    assert!(simulate_button.accesskit_node().is_disabled());
+    assert!(spec(&window).contains("dim.\"input.1.1\" = 3"), "{}", spec(&window));
+    set_number(&mut window, "Size of input.1.1", "1");
+    assert!(spec(&window).contains("ipus = 4"), "{}", spec(&window));
+    assert!(says(&window, "0: stage0") && says(&window, "Fits: the fullest tile needs"));
+    // The model in training fills the same pipeline with more.
+    choose(&mut window, "Task", "Training");
+    choose(&mut window, "Loss", "cross_entropy");
+    assert!(spec(&window).contains("gradient_accumulation = 7"), "{}", spec(&window));
+    assert!(says(&window, "Fits: the fullest tile needs"));
+}
+
+/// Fields do not change what was typed into the text.
+#[test]
+fn what_the_text_says_is_judged_by_the_check() {
+    let (mut window, _kept) = dialog(&file("mnist_dynamic_batch.onnx"));
+    set_spec(&mut window, |text| text.replace("ipus = 1", "ipus = 4096"));
+    assert!(spec(&window).contains("ipus = 4096") && says(&window, "target.ipus: "));
+    let simulate_button = window.get_by_role_and_label(Role::Button, "Simulate");
+    assert!(simulate_button.accesskit_node().is_disabled());
+    set_number(&mut window, "IPUs of a replica", "2");
+    assert!(spec(&window).contains("ipus = 2") && says(&window, "Fits"), "{}", spec(&window));
 }
 
 #[test]

@@ -207,10 +207,11 @@ impl ModelDialog {
         });
         let mut place = self.form.path().display().to_string();
         if around.waiting > 0 {
-            let more = if around.waiting == 1 { "1 more model waits" } else { "more models wait" };
-            let count =
-                if around.waiting == 1 { String::new() } else { around.waiting.to_string() };
-            place = format!("{place}  ({}, shown next)", format!("{count} {more}").trim());
+            let more = match around.waiting {
+                1 => "1 more model waits".to_owned(),
+                count => format!("{count} more models wait"),
+            };
+            place = format!("{place}  ({more}, shown next)");
         }
         let words = RichText::new(&place).color(palette.weak_text).size(text_size::CAPTION);
         ui.add(Label::new(words).truncate()).on_hover_text(place);

@@ -56,6 +56,11 @@ pub fn annotated_ipus(graph: &OnnxGraph) -> Option<u32> {
     blocks::annotated_ipus(graph)
 }
 
+/// Stages that the annotations of a file cut it into.
+pub fn annotated_stages(graph: &OnnxGraph) -> Option<usize> {
+    blocks::annotated_stages(graph)
+}
+
 /// How a file is imported.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ImportSettings<'a> {

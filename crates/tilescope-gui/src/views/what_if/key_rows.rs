@@ -108,7 +108,9 @@ pub(super) fn number_ui(
 ) -> Option<u64> {
     let mut number = current;
     // Not every figure that is typed on the way is meant.
-    let drag = DragValue::new(&mut number).range(range).speed(0.2).update_while_editing(false);
+    let drag = DragValue::new(&mut number).speed(0.2).update_while_editing(false);
+    // What the text of the spec says is for the check to judge.
+    let drag = drag.range(range).clamp_existing_to_range(false);
     let drag = ui.add_sized(vec2(76.0, ui.spacing().interact_size.y), drag);
     drag.accessible_name(name);
     (number != current).then_some(number)

@@ -7,9 +7,13 @@ use egui::Context;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use tilescope_report::units::grouped;
 
 /// The key of the samples of a micro-batch, whatever the file calls that dimension.
 pub(super) const BATCH: &str = "model.batch_size";
+
+/// More dimensions than that are no model that anybody would fill in.
+const MOST_SYMBOLS: usize = 200;
 
 /// An ONNX file, as far as it is known: figures need a value for every dimension.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -30,6 +34,8 @@ pub(crate) struct ModelFile {
     pub has_loss: Option<bool>,
     /// IPUs that its annotations ask for.
     pub annotated_ipus: Option<u32>,
+    /// Stages that its annotations cut it into.
+    pub annotated_stages: Option<usize>,
     /// Weights and biases, in elements.
     pub parameters: Option<u64>,
     /// Multiply-accumulates of a forward pass.
@@ -103,6 +109,16 @@ impl ModelFile {
             ModelDim::Size(size) => Some(*size),
             ModelDim::Symbol(_) => None,
         }
+    }
+
+    /// Why nobody could say all that the file leaves open.
+    pub(crate) fn too_open(&self) -> Option<String> {
+        let count = self.symbols.len();
+        let words = || {
+            let count = grouped(count as u64);
+            format!("It leaves {count} dimensions open: export it with sizes.")
+        };
+        (count > MOST_SYMBOLS).then(words)
     }
 
     /// The dimension that is the batch, if the file leaves it open.

@@ -5,9 +5,9 @@ use super::key_rows::{aside_ui, key_row_ui, many_rows_ui, problem_mark_ui, row_u
 use super::model_file::{ModelDim, ModelFile, ModelFileAnswers, ModelTensor};
 use super::model_rows::{dimensions_ui, with_sizes_of};
 use super::spec_draft::{SpecAnswers, SpecDraft};
-use super::spec_keys::SpecQueries;
+use super::spec_keys::{CompiledSpec, SpecQueries};
 use super::spec_text::{quoted, with_value};
-use super::stage_rows::{stages_ui, with_ipus_for};
+use super::stage_rows::{stages_ui, with_annotated_ipus, with_filled_pipeline, with_ipus_for};
 use super::variant_list::VariantList;
 use crate::model::command::{AppCommand, ChooserPurpose, CommandQueue};
 use crate::theme::fonts::strong;
@@ -24,8 +24,6 @@ use tilescope_report::units::grouped;
 const TWO_COLUMNS: f32 = 600.0;
 /// Share of the width for what the file holds.
 const FILE_COLUMN: f32 = 0.38;
-/// More dimensions than that are no model that anybody would fill in.
-const MOST_SYMBOLS: usize = 200;
 /// Inputs and outputs that are shown without scrolling.
 const MOST_TENSORS: usize = 8;
 /// Operators that are not modelled, and are shown without scrolling.
@@ -38,8 +36,18 @@ const TRAINING: &str = "model.training";
 pub(crate) struct ModelForm {
     path: PathBuf,
     draft: SpecDraft,
-    /// Whether the spec has a size for each dimension.
-    is_complete: bool,
+    filled: FilledPart,
+}
+
+/// How much of the spec has been filled in from the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FilledPart {
+    /// Its path alone.
+    Path,
+    /// A size for each dimension. Only with them it is known what the file annotates.
+    Sizes,
+    /// All of it.
+    Machine,
 }
 
 /// How far the file is known.
@@ -58,7 +66,7 @@ impl ModelForm {
         let directory = path.parent().map(Path::to_owned).unwrap_or_default();
         let text = format!("[model]\nonnx = {}\n", quoted(&path.to_string_lossy()));
         let draft = SpecDraft::new(text, directory, check_directory);
-        Self { path, draft, is_complete: false }
+        Self { path, draft, filled: FilledPart::Path }
     }
 
     /// The file.
@@ -94,15 +102,13 @@ impl ModelForm {
         workers: &BackgroundWorkers,
         queries: SpecQueries,
     ) -> (FormState, SpecAnswers) {
-        let answers = self.draft.ask(ui, workers, queries, self.is_complete);
+        let has_sizes = self.filled != FilledPart::Path;
+        let answers = self.draft.ask(ui, workers, queries, has_sizes);
         let state = match answers.model.as_ref().map(|model| &model.written) {
             Some(QueryState::Failed(_)) => FormState::Unreadable,
-            Some(QueryState::Fresh(file)) if file.symbols.len() > MOST_SYMBOLS => {
-                FormState::Unreadable
-            }
+            Some(QueryState::Fresh(file)) if file.too_open().is_some() => FormState::Unreadable,
             Some(QueryState::Fresh(file)) => {
-                if !std::mem::replace(&mut self.is_complete, true) {
-                    self.draft.text = first_spec(&self.draft.text, file);
+                if self.fill(&answers, file) {
                     ui.ctx().request_repaint();
                 }
                 FormState::Filled
@@ -114,6 +120,25 @@ impl ModelForm {
         (state, answers)
     }
 
+    /// Fills in what is known of the file and not in the spec yet; whether there was something.
+    fn fill(&mut self, answers: &SpecAnswers, file: &ModelFile) -> bool {
+        let text = &self.draft.text;
+        let sized = answers.model.as_ref().map(|model| &model.sized);
+        (self.draft.text, self.filled) = match (self.filled, sized) {
+            (FilledPart::Path, _) => (with_sizes_of(text, file), FilledPart::Sizes),
+            // What the user has chosen meanwhile counts.
+            (FilledPart::Sizes, _) if answers.values.contains_key(IPUS) => {
+                (text.clone(), FilledPart::Machine)
+            }
+            // What fills a pipeline depends on defaults of keys.
+            (FilledPart::Sizes, Some(QueryState::Fresh(sized))) if !answers.keys().is_empty() => {
+                (with_annotated_ipus(text, answers, sized), FilledPart::Machine)
+            }
+            _ => return false,
+        };
+        true
+    }
+
     /// Everything but what the check says.
     pub(crate) fn ui(&mut self, ui: &mut Ui, answers: &SpecAnswers, commands: &CommandQueue) {
         let Some(model) = &answers.model else { return self.spec_ui(ui, answers, true) };
@@ -121,11 +146,7 @@ impl ModelForm {
             QueryState::Waiting { .. } => waiting_ui(ui, "Reading the file…"),
             QueryState::Failed(error) => unreadable_ui(ui, &error.to_string(), commands),
             QueryState::Fresh(file) | QueryState::Stale { answer: file, .. } => {
-                if file.symbols.len() > MOST_SYMBOLS {
-                    let words = format!(
-                        "It leaves {} dimensions open: export it with sizes.",
-                        grouped(file.symbols.len() as u64)
-                    );
+                if let Some(words) = file.too_open() {
                     return unreadable_ui(ui, &words, commands);
                 }
                 self.columns_ui(ui, answers, model, file);
@@ -181,7 +202,7 @@ impl ModelForm {
         changed = changed.or(dimensions_ui(ui, &text, answers, file));
         heading_ui(ui, "Model");
         let trains = answers.value(TRAINING) == "true";
-        changed = changed.or(task_ui(ui, &text, answers, trains));
+        changed = changed.or(task_ui(ui, &text, (answers, compiled), trains));
         if trains {
             changed = changed.or(key(ui, "model.loss", "Loss"));
             changed = changed.or(loss_output_ui(ui, &text, answers, model));
@@ -219,21 +240,6 @@ impl ModelForm {
     }
 }
 
-/// The spec that a file is first shown with.
-fn first_spec(text: &str, file: &ModelFile) -> String {
-    let text = with_sizes_of(text, file);
-    let ipus = file.annotated_ipus.unwrap_or(1);
-    let text = with_value(&text, IPUS, &ipus.to_string());
-    // Each call of a pipeline has as many micro-batches as fill it.
-    match (ipus, file.has_loss) {
-        (0 | 1, _) => text,
-        (_, Some(true)) => {
-            with_value(&text, "options.device_iterations", &(2 * ipus - 1).to_string())
-        }
-        _ => with_value(&text, "options.device_iterations", &ipus.to_string()),
-    }
-}
-
 fn heading_ui(ui: &mut Ui, words: &str) {
     ui.add_space(spacing::S);
     ui.label(strong(words));
@@ -253,13 +259,23 @@ fn unreadable_ui(ui: &mut Ui, words: &str, commands: &CommandQueue) {
 }
 
 /// Whether the model is trained.
-fn task_ui(ui: &mut Ui, text: &str, answers: &SpecAnswers, trains: bool) -> Option<String> {
+fn task_ui(
+    ui: &mut Ui,
+    text: &str,
+    (answers, compiled): (&SpecAnswers, Option<&CompiledSpec>),
+    trains: bool,
+) -> Option<String> {
     let about = answers.key(TRAINING).map_or("", |key| key.about.as_str());
     let choices = [("false", "Inference"), ("true", "Training")];
     let current = if trains { "true" } else { "false" };
     let picked =
         row_ui(ui, ("Task", about), |ui| word_ui(ui, (TRAINING, "Task"), &choices, current));
-    picked.map(|picked| with_value(text, TRAINING, &picked))
+    picked.map(|picked| {
+        let text = with_value(text, TRAINING, &picked);
+        // Passes there and back take more micro-batches to fill a pipeline.
+        let stages = compiled.map_or(1, |compiled| compiled.stages.len());
+        with_filled_pipeline(&text, answers, stages, picked == "true")
+    })
 }
 
 /// The output that the loss reads, where there are several.

@@ -77,6 +77,11 @@ impl ModelFileRows {
                 }
             }
             QueryState::Fresh(file) | QueryState::Stale { answer: file, .. } => {
+                if let Some(words) = file.too_open() {
+                    let colour = ThemePalette::for_ui(ui).error;
+                    ui.add(Label::new(RichText::new(words).color(colour)).wrap());
+                    return;
+                }
                 if self.recorded.as_ref().is_some_and(|was| was.digest != file.content_hash) {
                     let palette = ThemePalette::for_ui(ui);
                     let words = "This is not the file as it was when the report was made.";
@@ -206,6 +211,7 @@ mod tests {
         let file = serde_json::json!({
             "opset": 17, "producer": "", "content_hash": "", "nodes": 1, "inputs": [],
             "outputs": null, "symbols": [], "has_loss": null, "annotated_ipus": null,
+            "annotated_stages": null,
             "parameters": null, "macs": null, "ops": [],
         });
         let mut file: ModelFile = serde_json::from_value(file).unwrap();

@@ -72,8 +72,6 @@ impl SpecProblem {
 /// A spec that can be simulated, as far as it is known without.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub(crate) struct CompiledSpec {
-    /// Length of a run in steps of an IPU; 0 where it does not fit.
-    pub records: u64,
     pub tiles_out_of_memory: u64,
     /// What the fullest tile needs.
     pub fullest_tile_bytes: u64,

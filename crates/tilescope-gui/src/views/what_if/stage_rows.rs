@@ -108,9 +108,8 @@ fn with_choice(
     }
     let text = without_list(text, answers);
     if picked == ANNOTATED {
-        let ipus = file.and_then(|file| file.annotated_ipus).unwrap_or(1);
         let text = with_value(&text, BLOCKS, &quoted("auto"));
-        return with_ipus_for(&text, answers, u64::from(ipus), ipus as usize);
+        return file.map_or(text.clone(), |file| with_annotated_ipus(&text, answers, file));
     }
     let text = with_blocks_of_nodes(&text, answers, file);
     with_value(&text, AUTO_STAGE, &quoted(picked))
@@ -138,20 +137,52 @@ pub(super) fn with_balanced_stages(text: &str, answers: &SpecAnswers, ipus: u64)
     with_value(&text, AUTO_STAGE, &quoted("balanced"))
 }
 
-/// The text for so many IPUs and stages. Each call of a pipeline has as many micro-batches as fill
-/// it, where nothing else was chosen.
+/// The text for the IPUs that annotations of the file ask for; for one where there are none.
+pub(super) fn with_annotated_ipus(text: &str, answers: &SpecAnswers, file: &ModelFile) -> String {
+    let ipus = u64::from(file.annotated_ipus.unwrap_or(1));
+    with_ipus_for(text, answers, ipus, file.annotated_stages.unwrap_or(1))
+}
+
+/// The text for so many IPUs and stages, with as many micro-batches as fill a pipeline of them.
 pub(super) fn with_ipus_for(text: &str, answers: &SpecAnswers, ipus: u64, stages: usize) -> String {
-    const ITERATIONS: &str = "options.device_iterations";
     let text = with_value(text, IPUS, &ipus.to_string());
-    let is_pipeline = answers.word("options.execution") == "pipelined" && stages > 1;
-    let accumulates = answers.number("options.gradient_accumulation") > 1;
-    let stages = stages as u64;
     let trains = answers.value("model.training") == "true";
-    let fewest = if trains { 2 * stages - 1 } else { stages };
-    if is_pipeline && !accumulates && answers.number(ITERATIONS) < fewest {
-        return with_value(&text, ITERATIONS, &fewest.to_string());
+    with_filled_pipeline(&text, answers, stages, trains)
+}
+
+/// The text with at least as many micro-batches as fill a pipeline of so many stages: those of an
+/// accumulation where the model is trained, as PopTorch asks for them, else those of a call.
+pub(super) fn with_filled_pipeline(
+    text: &str,
+    answers: &SpecAnswers,
+    stages: usize,
+    trains: bool,
+) -> String {
+    const ITERATIONS: &str = "options.device_iterations";
+    const ACCUMULATION: &str = "options.gradient_accumulation";
+    if stages < 2 || answers.word("options.execution") != "pipelined" {
+        return text.to_owned();
     }
-    text
+    let stages = stages as u64;
+    let (iterations, accumulation) = (answers.number(ITERATIONS), answers.number(ACCUMULATION));
+    let flowing = iterations.saturating_mul(accumulation);
+    match trains {
+        true => {
+            let fewest = 2 * stages - 1;
+            // Without accumulation it is never flushed, and a call has to fill it.
+            let is_filled = accumulation >= fewest || accumulation == 1 && flowing >= fewest;
+            if is_filled {
+                text.to_owned()
+            } else {
+                with_value(text, ACCUMULATION, &fewest.to_string())
+            }
+        }
+        false if flowing < stages => {
+            let fewest = stages.div_ceil(accumulation.max(1));
+            with_value(text, ITERATIONS, &fewest.to_string())
+        }
+        false => text.to_owned(),
+    }
 }
 
 /// The text with a list of stages, on as many IPUs as they need.
