@@ -23,6 +23,12 @@ fn file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/onnx").join(name)
 }
 
+/// What a user does in a file manager.
+fn move_file(from: &Path, to: &Path) {
+    std::fs::copy(from, to).unwrap();
+    std::fs::remove_file(from).unwrap();
+}
+
 /// Lets a window run until something holds.
 fn until(window: &mut Window, words: &str, holds: impl Fn(&Window) -> bool) {
     let end = Instant::now() + Duration::from_secs(120);
@@ -224,7 +230,12 @@ fn files_that_cannot_be_read_say_why_and_lead_on() {
     let (mut window, _kept) = home(SIZE);
     for broken in files {
         open(&mut window, &broken);
-        assert!(says(&window, "This file cannot be simulated"), "{}", broken.display());
+        assert!(
+            says(&window, "This file cannot be simulated"),
+            "{}: {:?}",
+            broken.display(),
+            painted(&window)
+        );
         assert!(window.query_by_role_and_label(Role::Button, "Simulate").is_none());
         window.get_by_role_and_label(Role::Button, "Other file…").click();
         settle(&mut window);
@@ -418,7 +429,7 @@ fn the_spec_is_saved_beside_the_model_and_found_from_there() {
     let elsewhere = directory.path().join("elsewhere");
     std::fs::create_dir(&elsewhere).unwrap();
     for name in ["my net.onnx", "my net.toml"] {
-        std::fs::rename(directory.path().join(name), elsewhere.join(name)).unwrap();
+        move_file(&directory.path().join(name), &elsewhere.join(name));
     }
     let moved = elsewhere.join("my net.toml");
     let check = common::tilescope(&["simulate", &moved.to_string_lossy(), "--check"]);
@@ -488,7 +499,7 @@ fn a_model_that_moved_is_said_and_found_again() {
     let (window, directory, model) = what_if("mnist_dynamic_batch.onnx", &[]);
     assert!(says(&window, "Fits: the fullest tile needs"));
     let moved = directory.path().join("elsewhere.onnx");
-    std::fs::rename(&model, &moved).unwrap();
+    move_file(&model, &moved);
     // The panel is opened anew, as in another session.
     let opened = window.state().session().page().unwrap().opened().clone();
     let mut window = opened_window(opened, "summary", SIZE);
@@ -504,7 +515,7 @@ fn a_model_that_moved_is_said_and_found_again() {
     assert!(says(&window, "Fits: the fullest tile needs"));
     simulate_variant(&mut window);
     // Back at its old place it is read again.
-    std::fs::rename(&moved, &model).unwrap();
+    move_file(&moved, &model);
     window.get_by_label("Reset").click();
     settle(&mut window);
     if let Some(again) = window.query_by_role_and_label(Role::Button, "Read again") {
@@ -572,7 +583,7 @@ fn a_model_is_compared_with_a_built_in_one_in_every_view() {
         settle(&mut window);
         assert_eq!(window.state().session().messages(), [], "{view}");
     }
-    assert!(Report::open(&place("imported")).unwrap().spec().unwrap().contains("onnx = "));
+    assert!(Report::open(place("imported")).unwrap().spec().unwrap().contains("onnx = "));
 }
 
 /// In any window the dialog lies inside, and what it does can be reached.

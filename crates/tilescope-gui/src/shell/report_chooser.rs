@@ -7,7 +7,7 @@ use crate::shell::session::AppSession;
 use crate::shell::spec_queries::SPEC_QUERIES;
 use crate::theme::fonts::strong;
 use crate::theme::{ThemePalette, spacing, text_size};
-use crate::views::what_if::model_file::{ModelFile, ModelQuestion};
+use crate::views::what_if::model_file::{ModelFile, ModelQuestion, nodes_in_words};
 use crate::widgets::background_query::{BackgroundQuery, BackgroundWorkers};
 use crate::widgets::background_task::BackgroundTask;
 use crate::widgets::icon_button_ui;
@@ -18,7 +18,7 @@ use crate::widgets::path_input::{
 use egui::{Align, Button, Context, Frame, Id, Label, Layout, Margin, Modal, RichText, Ui, vec2};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use tilescope_report::units::{Bytes, Cycles, exact_bytes, grouped, seconds};
+use tilescope_report::units::{Bytes, Cycles, exact_bytes, seconds};
 use tilescope_report::{REPORT_FILE, ReportError, ReportOrigin};
 
 /// Widest the dialog gets.
@@ -256,7 +256,7 @@ impl ReportChooser {
                 let lines = [
                     format!("ONNX, opset {}", model.opset),
                     model.producer.clone(),
-                    format!("{} nodes, {inputs}", grouped(model.nodes)),
+                    format!("{}, {inputs}", nodes_in_words(model.nodes)),
                 ];
                 for line in lines.iter().filter(|line| !line.is_empty()) {
                     ui.add(Label::new(line.as_str()).wrap());

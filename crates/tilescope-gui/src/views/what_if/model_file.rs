@@ -133,6 +133,11 @@ impl ModelFile {
     }
 }
 
+/// So many nodes, in words.
+pub(crate) fn nodes_in_words(count: u64) -> String {
+    if count == 1 { "1 node".to_owned() } else { format!("{} nodes", grouped(count)) }
+}
+
 /// A file, and values of its dimensions by key, as TOML.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ModelQuestion {

@@ -2,7 +2,7 @@
 //! can be simulated.
 
 use super::key_rows::{aside_ui, key_row_ui, many_rows_ui, problem_mark_ui, row_ui, word_ui};
-use super::model_file::{ModelDim, ModelFile, ModelFileAnswers, ModelTensor};
+use super::model_file::{ModelDim, ModelFile, ModelFileAnswers, ModelTensor, nodes_in_words};
 use super::model_rows::{dimensions_ui, with_sizes_of};
 use super::spec_draft::{SpecAnswers, SpecDraft};
 use super::spec_keys::{CompiledSpec, SpecQueries};
@@ -330,8 +330,8 @@ fn unknown_ui(
         let op = unknown[at];
         let nodes = match (&op.node, op.count) {
             (Some(node), 1) => format!("at {node}"),
-            (Some(node), count) => format!("{} nodes, first {node}", grouped(count)),
-            (None, count) => format!("{} nodes", grouped(count)),
+            (Some(node), count) => format!("{}, first {node}", nodes_in_words(count)),
+            (None, count) => nodes_in_words(count),
         };
         ui.horizontal(|ui| {
             ui.label(op.op.as_str());
@@ -349,10 +349,8 @@ fn file_ui(ui: &mut Ui, model: &ModelFileAnswers, file: &ModelFile) {
     let palette = ThemePalette::for_ui(ui);
     heading_ui(ui, "In the file");
     let producer = if file.producer.is_empty() { "an unnamed exporter" } else { &file.producer };
-    let lines = [
-        format!("Opset {}, written by {producer}", file.opset),
-        format!("{} nodes", grouped(file.nodes)),
-    ];
+    let lines =
+        [format!("Opset {}, written by {producer}", file.opset), nodes_in_words(file.nodes)];
     for line in lines {
         ui.add(Label::new(line).wrap());
     }
@@ -394,7 +392,7 @@ fn figures_ui(ui: &mut Ui, file: &ModelFile) {
             .map(|op| format!("{} {}", grouped(op.count), op.op))
             .collect();
         let more = if ops.len() > MOST_NAMED { "\n…" } else { "" };
-        let line = format!("{} nodes {state}", grouped(nodes));
+        let line = format!("{} {state}", nodes_in_words(nodes));
         ui.label(line).on_hover_text(format!("{about}\n\n{}{more}", names.join("\n")));
     }
 }
