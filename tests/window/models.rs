@@ -151,7 +151,7 @@ fn a_file_is_described_checked_simulated_and_opened() {
     assert!(recent.iter().any(|recent| recent.path == file("guide_mnist.onnx")));
     // The same once more is another report, and What if knows the file.
     open(&mut window, &file("guide_mnist.onnx"));
-    window.get_by_role_and_label(Role::Button, "Simulate").click();
+    window.get_by_role_and_label(Role::Button, "Simulate").click_accesskit();
     until(&mut window, "a second report", |window| {
         window.state().session().tab_titles().len() == 2
     });

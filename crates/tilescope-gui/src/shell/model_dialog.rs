@@ -156,9 +156,7 @@ impl ModelDialog {
             return self.parts_ui(ui, state, &answers, (form_height, around));
         }
         // In a low window all of it scrolls.
-        ScrollArea::vertical()
-            .max_height(room - AROUND_ALL)
-            .auto_shrink([false, true])
+        scroll_area("dialog", room - AROUND_ALL)
             .show(ui, |ui| self.parts_ui(ui, state, &answers, (f32::INFINITY, around)));
     }
 
@@ -177,8 +175,7 @@ impl ModelDialog {
             ui.add_enabled_ui(!is_running, |ui| self.form.ui(ui, answers, around.commands));
         };
         if form_height.is_finite() {
-            let scrolling = ScrollArea::vertical().id_salt("form").max_height(form_height);
-            scrolling.auto_shrink([false, true]).show(ui, form_ui);
+            scroll_area("form", form_height).show(ui, form_ui);
         } else {
             form_ui(ui);
         }
@@ -268,6 +265,13 @@ impl ModelDialog {
             saving.ui(ui, around);
         }
     }
+}
+
+/// As high as what is in it, up to a height. The window of the dialog only knows how high it was
+/// before: while the file was read that was a line.
+fn scroll_area(name: &str, height: f32) -> ScrollArea {
+    let area = ScrollArea::vertical().id_salt(name).max_height(height);
+    area.min_scrolled_height(height).auto_shrink([false, true])
 }
 
 /// Progress of the simulation, and how to stop it.

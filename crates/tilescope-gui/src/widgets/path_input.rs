@@ -405,7 +405,8 @@ fn entry_ui(
 ) -> egui::Response {
     let palette = ThemePalette::for_ui(ui);
     let name = entry_name(offered);
-    let id = ui.scope_id().with(&offered.path);
+    // A recent file is listed once more in its directory.
+    let id = ui.scope_id().with((heading, &offered.path));
     let response = ui.interact(rect, id, Sense::click());
     response.widget_info(|| WidgetInfo::selected(Role::Button, true, chosen, name.as_str()));
     if chosen {
