@@ -22,6 +22,7 @@ pub mod pipeline_schedule;
 mod program_names;
 pub mod program_tree;
 pub mod replicas;
+pub mod running_costs;
 pub mod statistics;
 pub mod summary;
 pub mod tables;

@@ -24,7 +24,7 @@ pub(crate) use views::{VIEWS, tables_of_other_files, views_without_rows};
 /// `PRAGMA application_id` of our files: `tSc1`.
 pub(crate) const APPLICATION_ID: i32 = 0x7453_6331;
 /// Version of the format: a reader knows all of its own major version and of those before it.
-pub(crate) const FORMAT: (i32, i32) = (2, 3);
+pub(crate) const FORMAT: (i32, i32) = (2, 4);
 
 /// The versions of the format that are read, in words.
 pub(crate) fn readable_formats() -> String {
@@ -136,6 +136,39 @@ pub(crate) const TABLES: &[SchemaTable] = &[
             col("memory_element_bytes", INT, "bank of non-interleaved memory"),
             col("interleaved_offset", INT, "address where interleaved memory begins"),
             col("tiles_per_column", INT, "tiles in a column of the floor plan"),
+        ],
+        "",
+    ),
+    table(
+        "machine_changes",
+        "a constant in which the machine differs from the one of target.name; none for a machine \
+         that can be bought; since version 2.4",
+        &[
+            col("id", KEY, "position"),
+            col("key", TEXT, "name in a spec, below target.machine"),
+            col("title", TEXT, "name for people"),
+            col(
+                "unit",
+                TEXT,
+                "count, bytes, hertz, cycles, seconds, bytes_per_cycle or bytes_per_second",
+            ),
+            col("inherited", REAL, "what the machine of that name has"),
+            col("value", REAL, "what this one has"),
+        ],
+        "",
+    ),
+    table(
+        "running_costs",
+        "what a part of the machine takes to run; no rows of a kind: not known; since version 2.4",
+        &[
+            col("id", KEY, "position"),
+            col("kind", TEXT, "power: watts; price: money per hour"),
+            col("part", TEXT, "what it is: IPU-M2000"),
+            col("count", INT, "how many of them the program's IPUs are in"),
+            col("each", REAL, "watts, or money per hour, of one"),
+            col("currency", TEXT, "three letters; NULL for power"),
+            col("basis", TEXT, "given: by the spec; published; assumed"),
+            col("source", TEXT, "where the figure comes from"),
         ],
         "",
     ),
