@@ -152,6 +152,8 @@ pub enum AppCommand {
     ToggleWhatIf,
     /// Show it with a key changed to a value.
     OpenWhatIfWith(&'static str, String),
+    /// Ask what other machines would make of the spec of the report.
+    TryOtherMachines,
     /// Give up opening a report.
     CancelOpening,
     /// Simulate the spec as it was changed, and compare the result.

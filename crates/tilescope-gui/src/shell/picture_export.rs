@@ -7,7 +7,9 @@ use crate::model::open_report::OpenReport;
 use crate::model::preferences::AppearancePrefs;
 use crate::paint::{RenderedImage, SoftwareRenderer};
 use crate::shell::app::TilescopeApp;
-use egui::{Context, FullOutput, Pos2, RawInput, Rect, Theme, Vec2};
+use crate::views::what_if::sensitivity::{SensitivityAnswer, sensitivity_page_ui};
+use egui::{CentralPanel, Context, Frame, FullOutput, Pos2, RawInput, Rect, Theme, Vec2};
+use serde::Deserialize;
 use std::path::Path;
 use std::time::Duration;
 
@@ -17,6 +19,9 @@ const MAX_FRAMES: usize = 200;
 const IDLE_FRAMES: usize = 6;
 /// Longest time to wait for answers between two frames.
 const MAX_ANSWER_WAIT: Duration = Duration::from_secs(600);
+
+/// Lines that a picture has room for.
+const MAX_SENSITIVITY_LINES: u32 = 780;
 
 /// Kinds of files that hold pictures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +83,55 @@ pub fn picture_file(opened: OpenReport, export: &PictureOptions<'_>) -> Result<V
                 let ground = context.global_style().visuals.panel_fill;
                 painter.svg([width, height], output.pixels_per_point, ground, &output.shapes)
             });
+            Ok(svg.into_bytes())
+        }
+    }
+}
+
+/// Width of the picture of a spec on other machines, and the height of a line and of what is above.
+const SENSITIVITY_WIDTH: u32 = 900;
+const SENSITIVITY_LINE: u32 = 20;
+const SENSITIVITY_HEAD: u32 = 150;
+
+/// The bytes of a file with a picture of what `tilescope sensitivity --json` says of a spec.
+///
+/// # Errors
+/// JSON of another kind, a picture that cannot be encoded.
+pub fn sensitivity_picture(
+    said: &serde_json::Value,
+    format: PictureFormat,
+) -> Result<Vec<u8>, GuiError> {
+    let answer = SensitivityAnswer::deserialize(said).map_err(GuiError::Sensitivity)?;
+    let name = said["spec"].as_str().unwrap_or_default();
+    let lines = u32::try_from(answer.lines()).unwrap_or(u32::MAX).min(MAX_SENSITIVITY_LINES);
+    let size = [SENSITIVITY_WIDTH, SENSITIVITY_HEAD + lines * SENSITIVITY_LINE];
+    let context = Context::default();
+    crate::theme::install(&context);
+    context.set_theme(Theme::Light);
+    let room = Rect::from_min_size(Pos2::ZERO, Vec2::new(size[0] as f32, size[1] as f32));
+    let mut painter = SoftwareRenderer::default();
+    let frame = |time: f64, painter: &mut SoftwareRenderer| {
+        let input = RawInput { screen_rect: Some(room), time: Some(time), ..RawInput::default() };
+        let mut output = context.run_ui(input, |ui| {
+            CentralPanel::default()
+                .frame(Frame::central_panel(ui.style()).inner_margin(20))
+                .show(ui, |ui| sensitivity_page_ui(ui, name, &answer));
+        });
+        painter.update(&mut output.textures_delta);
+        output
+    };
+    // The first frame lays out, and the second is drawn by that.
+    frame(0.0, &mut painter);
+    let output = frame(1.0, &mut painter);
+    let ground = context.global_style().visuals.panel_fill;
+    match format {
+        PictureFormat::Png => {
+            let primitives = context.tessellate(output.shapes, output.pixels_per_point);
+            let side = size.map(|side| side as usize);
+            Ok(painter.paint(side, output.pixels_per_point, ground, &primitives).png()?)
+        }
+        PictureFormat::Svg => {
+            let svg = painter.svg(size, output.pixels_per_point, ground, &output.shapes);
             Ok(svg.into_bytes())
         }
     }

@@ -36,6 +36,8 @@ pub(crate) enum ChildProgramError {
     Refused(String),
     #[error("The simulator's keys cannot be read: {0}")]
     Keys(serde_json::Error),
+    #[error("What other machines make of the spec cannot be read: {0}")]
+    Sensitivity(serde_json::Error),
     /// The child reads specs from files.
     #[error("The spec cannot be written: {source}: {}", path.display())]
     Spec { path: PathBuf, source: io::Error },

@@ -23,9 +23,9 @@ impl<'a> LeafCostTable<'a> {
 
     /// The table with other cycles: `cycles` says which, of a program and what it takes now.
     pub(crate) fn retimed(mut self, cycles: impl Fn(ProgramId, Cycles) -> Cycles) -> Self {
-        for (program, cost) in ProgramId(0).onwards().zip(&mut self.costs) {
+        for (program, cost) in self.costs.iter_mut().enumerate() {
             let Some(cost) = cost else { continue };
-            cost.cycles = cycles(program, cost.cycles);
+            cost.cycles = cycles(ProgramId::from_index(program), cost.cycles);
             cost.fastest_tile_cycles = cost.fastest_tile_cycles.min(cost.cycles);
         }
         self

@@ -52,11 +52,10 @@ pub(super) fn busiest(
         Ok(()) => {}
         Err(never) => match never {},
     }
-    let ids = OperationId(0).onwards().zip(sums.cycles);
-    let mut busy: Vec<BusyOperation> = ids
-        .filter(|(_, cycles)| !cycles.is_zero())
-        .map(|(id, cycles)| BusyOperation { id, cycles })
-        .collect();
+    let operation =
+        |(id, cycles): (usize, Cycles)| BusyOperation { id: OperationId::from_index(id), cycles };
+    let mut busy: Vec<BusyOperation> = sums.cycles.into_iter().enumerate().map(operation).collect();
+    busy.retain(|of| !of.cycles.is_zero());
     busy.sort_by_key(|of| (std::cmp::Reverse(of.cycles), of.id));
     busy.truncate(count);
     busy

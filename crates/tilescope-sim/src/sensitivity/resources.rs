@@ -122,7 +122,7 @@ pub(super) const RESOURCES: &[Resource] = &[
     Resource {
         name: "no_sync",
         title: |_| "no sync".to_owned(),
-        change: |_, _| keys([("internal_sync_cycles", 0), ("external_sync_cycles", 0)]),
+        change: |_, _| keys([("internal_sync_cycles", 0_u64), ("external_sync_cycles", 0)]),
         detail: |spec, _| {
             let machine = &spec.target.machine;
             let (internal, external) = (machine.internal_sync_cycles, machine.external_sync_cycles);
@@ -140,8 +140,8 @@ fn from_to(unit: MachineUnit, from: f64, to: f64) -> String {
 }
 
 /// Keys of the table `[target.machine]`.
-fn keys<const N: usize>(changes: [(&str, impl SpecNumber); N]) -> ResourceChange {
-    let change = |(key, value): (&str, _)| (format!("target.machine.{key}"), value.toml());
+fn keys<V: SpecNumber, const N: usize>(changes: [(&str, V); N]) -> ResourceChange {
+    let change = |(key, value): (&str, V)| (format!("target.machine.{key}"), value.toml());
     ResourceChange::Keys(changes.into_iter().map(change).collect())
 }
 

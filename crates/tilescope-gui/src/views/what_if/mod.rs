@@ -2,6 +2,7 @@
 //! compared with the report it began with, and every variant that was tried is kept in a list.
 
 mod option_sliders;
+pub(crate) mod sensitivity;
 mod spec_editor;
 pub(crate) mod spec_keys;
 pub(crate) mod spec_text;
@@ -35,6 +36,7 @@ pub struct WhatIfPanel {
     /// What is wrong with the text, if anything.
     checked: BackgroundQuery<String, Option<SpecProblem>>,
     editor: spec_editor::SpecEditor,
+    sensitivity: sensitivity::SensitivitySection,
     history: VariantList,
     /// Where what was tried is kept.
     notes: ReportNotes,
@@ -63,6 +65,7 @@ impl WhatIfPanel {
             keys: BackgroundQuery::default(),
             checked: BackgroundQuery::default(),
             editor: spec_editor::SpecEditor::default(),
+            sensitivity: sensitivity::SensitivitySection::default(),
             history,
             notes,
             running: None,
@@ -92,6 +95,11 @@ impl WhatIfPanel {
     /// Whether it is about this report or one of its variants.
     pub(crate) fn is_about(&self, path: &Path) -> bool {
         self.base == path || self.history.has(path)
+    }
+
+    /// Asks what other machines would make of the text.
+    pub(crate) fn try_other_machines(&mut self) {
+        self.sensitivity.ask(&self.text);
     }
 
     /// Whether the simulator has found nothing wrong with the text.
@@ -201,5 +209,8 @@ impl WhatIfPanel {
         });
         ui.separator();
         self.history.ui(ui, workers, &mut self.text, commands);
+        ui.separator();
+        let directory = &self.check_directory;
+        self.sensitivity.ui(ui, (workers, queries), directory, &mut self.text, sane);
     }
 }

@@ -1,8 +1,10 @@
 //! What the program says about specs: their keys, and whether one is sane.
 
+use super::sensitivity::SensitivityAnswer;
 use crate::widgets::background_query::BackgroundQueryError;
 use serde::Deserialize;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
 /// A key of a spec.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -59,6 +61,10 @@ pub(crate) struct SpecQueries {
     pub keys: fn() -> Result<Vec<SpecKeyInfo>, BackgroundQueryError>,
     /// What is wrong with a spec; a directory takes files that are needed to ask.
     pub check: fn(&Path, &str) -> SpecCheckResult,
+    /// What other machines would make of a spec, unless that is cancelled; the directory is for the
+    /// same.
+    pub sensitivity:
+        fn(&Path, &str, &AtomicBool) -> Result<SensitivityAnswer, BackgroundQueryError>,
 }
 
 /// What the simulator has said about the spec in a file.
