@@ -114,9 +114,9 @@ pub(super) const RESOURCES: &[Resource] = &[
         name: "host_work",
         title: |factor| times("host processors", factor),
         change: host_work,
-        detail: |spec, factor| {
-            let time = spec.options.host.seconds_per_sample;
-            format!("a sample {} to {}", seconds(time), seconds(time / factor))
+        detail: |spec, factor| match spec.options.host.seconds_per_sample {
+            0.0 => format!("what loader, callbacks and framework take: 1/{factor}"),
+            time => format!("a sample {} to {}", seconds(time), seconds(time / factor)),
         },
     },
     Resource {

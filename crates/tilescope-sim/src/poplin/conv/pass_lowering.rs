@@ -10,8 +10,12 @@ use crate::cost_constants::{
 };
 use crate::poplar::work::OperationWork;
 use crate::poplin::planner::{ConvPlan, ConvTrainingPlans};
-use crate::targets::IpuTarget;
+use crate::targets::{BytesPerCycle, IpuTarget};
 use tilescope_report::units::{Bytes, Cycles, Elements};
+
+/// What the cycles of an exchange are counted at that arranging weights on the tile was fitted on:
+/// the tile is no faster on a machine with a faster exchange.
+const REARRANGE_UNIT: BytesPerCycle = BytesPerCycle(4);
 
 /// How an operand lies before the pass.
 #[derive(Clone, Copy, Debug)]
@@ -266,7 +270,7 @@ impl<'a> ConvPassLowering<'a> {
         let parts = self.layout.parts.iter().zip(broadcast_weights).zip(pieces);
         let cycles = parts.map(|((part, weights), pieces)| {
             let weights = WEIGHT_REARRANGE_CYCLES_PER_EXCHANGE_CYCLE.ratio()
-                * self.machine.exchange_cycles(*weights, false).as_f64();
+                * REARRANGE_UNIT.cycles_for(*weights).as_f64();
             let inputs = self.layout.inputs(part) * self.element_bytes();
             let gather =
                 if gathers { KERNEL_GATHER_CYCLES_PER_BYTE.ratio() * inputs.as_f64() } else { 0.0 };
