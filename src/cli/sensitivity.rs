@@ -33,6 +33,7 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .long("factor")
                 .value_name("NUMBER")
                 .value_parser(factor)
+                .allow_negative_numbers(true)
                 .default_value("2")
                 .help("How many times as fast, or as large, each resource becomes"),
         )

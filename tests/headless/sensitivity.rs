@@ -60,9 +60,12 @@ fn gains_are_those_of_the_changed_spec() {
     assert_eq!(list(&found, "operations").len(), 0);
     let exchange = list(&found, "resources").iter().find(|row| row["name"] == "exchange");
     let exchange = exchange.expect("exchange is a resource");
-    assert_eq!(exchange["changes"], serde_json::json!({
-        "target.machine.exchange_bytes_per_cycle": 8
-    }));
+    assert_eq!(
+        exchange["changes"],
+        serde_json::json!({
+            "target.machine.exchange_bytes_per_cycle": 8
+        })
+    );
     let directory = tempfile::tempdir().expect("directory");
     let out = directory.path().to_string_lossy().into_owned();
     let set = "target.machine.exchange_bytes_per_cycle=8";
@@ -120,7 +123,7 @@ fn nonsense_is_refused_and_says_what_would_do() {
         (&["mnist_pipelin"], "did you mean mnist_pipeline?"),
         (&["mnist_pipeline", "--factor", "0"], "a number from 0.1 to 100"),
         (&["mnist_pipeline", "--factor", "nan"], "a number from 0.1 to 100"),
-        (&["mnist_pipeline", "--factor", "-2"], "--factor"),
+        (&["mnist_pipeline", "--factor", "-2"], "a number from 0.1 to 100"),
         (&["mnist_pipeline", "--operations", "-1"], "--operations"),
         (&["mnist_pipeline", "--set", "target.machine.tile=64"], "target.machine.tiles"),
         (&["mnist_pipeline", "-o", "gains.pdf"], "a picture is called .png or .svg"),
@@ -165,7 +168,10 @@ fn gains_are_drawn_into_pictures() {
         let bytes = fs::read(&file).expect("a picture");
         if name.ends_with(".svg") {
             let text = String::from_utf8(bytes).expect("text");
-            assert!(text.contains("exchange x2") && text.contains("matmul_chain"), "words are words");
+            assert!(
+                text.contains("exchange x2") && text.contains("matmul_chain"),
+                "words are words"
+            );
         }
     }
 }

@@ -23,6 +23,8 @@ pub(crate) struct GainBar {
     /// By which share the run gets longer: below 0 where something is gained. `None` where there is
     /// nothing to compare.
     pub change: Option<f64>,
+    /// What stands behind the number where there is room.
+    pub note: String,
     /// All there is to say, for hovering and for screen readers.
     pub words: String,
 }
@@ -39,9 +41,15 @@ impl GainBar {
     }
 }
 
-/// Where titles end, where bars begin and end, and where the line of no change is.
+/// Width from which on notes are shown, and the room they get.
+const WITH_NOTES: f32 = 640.0;
+const NOTES: f32 = 250.0;
+
+/// Where titles end, where bars begin and end, where the line of no change is, and where notes begin.
 struct GainBarColumns {
     titles_end: f32,
+    /// The right end of numbers.
+    numbers_end: f32,
     bars: (f32, f32),
     zero: f32,
     /// Points of a change of 1.
@@ -53,13 +61,15 @@ impl GainBarColumns {
     fn new(room: Rect, bars: &[GainBar]) -> Self {
         let titles_end = room.left() + (room.width() * 0.45).min(TITLES);
         let left = titles_end + 8.0;
-        let right = (room.right() - NUMBER).max(left + 1.0);
+        let noted = room.width() >= WITH_NOTES && bars.iter().any(|bar| !bar.note.is_empty());
+        let numbers_end = room.right() - if noted { NOTES } else { 0.0 };
+        let right = (numbers_end - NUMBER).max(left + 1.0);
         let changes = || bars.iter().filter_map(|bar| bar.change);
         let gained = changes().map(|change| -change).fold(0.0, f64::max) as f32;
         let lost = changes().fold(0.0, f64::max) as f32;
         let scale = (right - left) / (gained + lost).max(f32::MIN_POSITIVE);
         let zero = left + lost * scale;
-        Self { titles_end, bars: (left, right), zero, scale }
+        Self { titles_end, numbers_end, bars: (left, right), zero, scale }
     }
 }
 
@@ -114,9 +124,16 @@ fn bar_ui(ui: &Ui, rect: Rect, columns: &GainBarColumns, bar: &GainBar) {
         pos2(columns.zero.max(end), rect.bottom() - 4.0),
     ];
     ui.painter().rect_filled(Rect::from_min_max(corners[0], corners[1]), 1.0, colour);
-    let number = ui.painter().layout_no_wrap(bar.number(), font, palette.weak_text);
-    let at = pos2(rect.right() - number.size().x, middle(&number));
-    ui.painter().galley(at, number, palette.weak_text);
+    let number = ui.painter().layout_no_wrap(bar.number(), font, palette.text);
+    let at = pos2(columns.numbers_end - number.size().x, middle(&number));
+    ui.painter().galley(at, number, palette.text);
+    let notes = columns.numbers_end + 16.0;
+    if notes < rect.right() {
+        let room = rect.right() - notes;
+        let font = FontId::proportional(text_size::CAPTION);
+        let note = elided(ui.painter(), &bar.note, font, palette.weak_text, room);
+        ui.painter().galley(pos2(notes, middle(&note)), note, palette.weak_text);
+    }
 }
 
 #[cfg(test)]
@@ -124,7 +141,8 @@ mod tests {
     use super::*;
 
     fn bar(change: f64) -> GainBar {
-        GainBar { title: String::new(), change: Some(change), words: String::new() }
+        let note = String::new();
+        GainBar { title: String::new(), change: Some(change), note, words: String::new() }
     }
 
     #[test]
@@ -136,6 +154,10 @@ mod tests {
         let both = GainBarColumns::new(room, &[bar(-0.3), bar(0.1)]);
         assert!((both.zero - 0.1 * both.scale - both.bars.0).abs() < 1e-3);
         assert!((both.zero + 0.3 * both.scale - both.bars.1).abs() < 1e-3);
+        // Notes take of the room of bars.
+        let noted = GainBar { note: "4 to 8".to_owned(), ..bar(-0.5) };
+        let noted = GainBarColumns::new(room, &[noted]);
+        assert_eq!(noted.bars.1 + NOTES, only_gains.bars.1);
         let none = GainBarColumns::new(room, &[bar(0.0)]);
         assert!(none.zero.is_finite() && none.zero == none.bars.0);
     }

@@ -11,7 +11,7 @@ use crate::widgets::gain_bars::{GainBar, gain_bars_ui};
 use egui::{Button, Label, RichText, Ui};
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::Path;
 use tilescope_report::units::{grouped, seconds};
 
 /// What the program says about a spec on other machines.
@@ -72,8 +72,12 @@ impl ResourceAnswer {
             (None, Some(problem)) => problem.clone(),
             (None, None) => "does not fit in memory".to_owned(),
         };
+        let note = match self.run {
+            Some(_) => self.detail.clone(),
+            None => outcome.clone(),
+        };
         let words = format!("{outcome} ({})", self.detail);
-        GainBar { title: self.title.clone(), change: self.change, words }
+        GainBar { title: self.title.clone(), change: self.change, note, words }
     }
 }
 
@@ -85,7 +89,7 @@ impl OperationAnswer {
             Some(factor) => format!("off the path beyond {factor:.1} x"),
         };
         let words = format!("{path}, {}; {} cycles", self.run.words(), grouped(self.cycles));
-        GainBar { title: self.name.clone(), change: self.change, words }
+        GainBar { title: self.name.clone(), change: self.change, note: path, words }
     }
 }
 
@@ -109,7 +113,7 @@ impl SensitivitySection {
         &mut self,
         ui: &mut Ui,
         (workers, queries): (&BackgroundWorkers, SpecQueries),
-        directory: &PathBuf,
+        directory: &Path,
         text: &mut String,
         sane: bool,
     ) {
@@ -124,7 +128,7 @@ impl SensitivitySection {
             }
         });
         let Some(asked) = self.asked.clone() else { return };
-        let directory = directory.clone();
+        let directory = directory.to_owned();
         let state =
             self.answer.ask_cancellable(ui.ctx(), workers, &asked, move |text, cancelled| {
                 (queries.sensitivity)(&directory, text, cancelled)
