@@ -11,7 +11,6 @@ use tilescope_sim::sensitivity::{
     ChangedRun, FACTORS, OperationSensitivity, ProgramSensitivity, ResourceSensitivity, RunFigures,
     SensitivityError, SensitivityRequest, sensitivity,
 };
-use tilescope_sim::spec::SpecSource;
 
 /// `tilescope sensitivity`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "sensitivity", arguments, run };
@@ -52,6 +51,7 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .short('o')
                 .long("output")
                 .value_name("FILE")
+                .conflicts_with("json")
                 .help("Draw the gains into a picture, .png or .svg"),
         )
         .after_help(
@@ -72,9 +72,9 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let name = matches.get_one::<String>("spec").map_or("", String::as_str);
     let picture = matches.get_one::<String>("output").map(String::as_str);
     picture.map_or(Ok(()), picture::check)?;
-    let overrides: Vec<String> = matches.get_many("set").into_iter().flatten().cloned().collect();
-    let refused = |error: &dyn std::fmt::Display| CliError::Usage(error.to_string());
-    let source = SpecSource::find(name, &overrides).map_err(|error| refused(&error))?;
+    let source = simulate::source(name, matches)?;
+    // Its warnings are said once.
+    simulate::build(&source)?;
     let request = SensitivityRequest {
         factor: matches.get_one::<f64>("factor").copied().unwrap_or(2.0),
         operations: matches.get_one::<u16>("operations").copied().unwrap_or(0).into(),
@@ -89,8 +89,8 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         progress.finish();
     }
     let found = found.map_err(|error| match error {
-        SensitivityError::Spec(error) => refused(&error),
-        SensitivityError::Simulate(error) => refused(&error),
+        SensitivityError::Spec(error) => CliError::Usage(error.to_string()),
+        SensitivityError::Simulate(error) => simulate::failure(error),
     })?;
     let json = to_json(name, &found);
     if let Some(file) = picture {

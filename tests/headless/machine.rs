@@ -291,9 +291,11 @@ fn every_place_says_that_a_machine_is_not_real() {
     let change = &changes[0];
     assert_eq!(change["key"], "exchange_bytes_per_cycle");
     assert_eq!((change["inherited"].as_f64(), change["value"].as_f64()), (Some(4.0), Some(16.0)));
+    assert_eq!(summary["confidence"], Value::Null, "errors of real machines say nothing of it");
     let summary = json(&["summary", &real, "--json"]);
     assert_eq!(summary["target"]["machine"], "mk2");
     assert_eq!(summary["target"]["machine_changes"], serde_json::json!([]));
+    assert!(summary["confidence"].is_object());
 }
 
 /// Energy and cost are those of the machine as published, of the user's own figures, or not there.

@@ -126,6 +126,7 @@ fn nonsense_is_refused_and_says_what_would_do() {
         (&["mnist_pipeline", "--factor", "-2"], "a number from 0.1 to 100"),
         (&["mnist_pipeline", "--operations", "-1"], "--operations"),
         (&["mnist_pipeline", "--set", "target.machine.tile=64"], "target.machine.tiles"),
+        (&["mnist_pipeline", "--json", "-o", "gains.svg"], "cannot be used with"),
         (&["mnist_pipeline", "-o", "gains.pdf"], "a picture is called .png or .svg"),
     ];
     for (arguments, words) in cases {

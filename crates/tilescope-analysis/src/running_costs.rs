@@ -208,7 +208,8 @@ fn unknown(name: &'static str, what: &str, key: &str) -> RunningCostRow {
         name,
         value: "not known".to_owned(),
         explanation: format!(
-            "no {what} of this machine was published; {key} in a spec gives your own"
+            "the report holds no {what} of its machine: none was published, or the report was made \
+             without; {key} in a spec gives your own"
         ),
     }
 }

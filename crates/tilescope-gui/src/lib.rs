@@ -65,6 +65,9 @@ pub enum GuiError {
     /// What is to be drawn is not what `tilescope sensitivity` says.
     #[error("not the gains of a spec on other machines: {0}")]
     Sensitivity(serde_json::Error),
+    /// It has more lines than a picture has room for.
+    #[error("there are too many operations for a picture")]
+    PictureHeight,
     /// The link to what is to be drawn means nothing.
     #[error("{0}")]
     Link(String),

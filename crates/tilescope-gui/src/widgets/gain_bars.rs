@@ -27,6 +27,8 @@ pub(crate) struct GainBar {
     pub note: String,
     /// All there is to say, for hovering and for screen readers.
     pub words: String,
+    /// What a click does; `None` for a bar that is only looked at.
+    pub on_click: Option<&'static str>,
 }
 
 impl GainBar {
@@ -82,11 +84,14 @@ pub(crate) fn gain_bars_ui(ui: &mut Ui, bars: &[GainBar]) -> Option<usize> {
     ui.scope(|ui| {
         ui.spacing_mut().item_spacing.y = 0.0;
         for (place, bar) in bars.iter().enumerate() {
-            let (rect, response) =
-                ui.allocate_exact_size(vec2(ui.available_width(), ROW), Sense::click());
+            let (sense, role) = match bar.on_click {
+                Some(_) => (Sense::click(), Role::Button),
+                None => (Sense::focusable_noninteractive(), Role::ListItem),
+            };
+            let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), ROW), sense);
             let label = format!("{}: {}, {}", bar.title, bar.number(), bar.words);
-            response.widget_info(|| WidgetInfo::labeled(Role::Button, ui.is_enabled(), &label));
-            if response.hovered() {
+            response.widget_info(|| WidgetInfo::labeled(role, ui.is_enabled(), &label));
+            if response.hovered() && bar.on_click.is_some() {
                 let hover = ThemePalette::for_ui(ui).hover;
                 ui.painter().rect_filled(rect, CornerRadius::same(4), hover);
             }
@@ -96,7 +101,8 @@ pub(crate) fn gain_bars_ui(ui: &mut Ui, bars: &[GainBar]) -> Option<usize> {
             if response.clicked() {
                 clicked = Some(place);
             }
-            rows.push(response.on_hover_text(format!("{}\n{}", bar.title, bar.words)));
+            let hint = bar.on_click.map(|does| format!("\nClick: {does}")).unwrap_or_default();
+            rows.push(response.on_hover_text(format!("{}\n{}{hint}", bar.title, bar.words)));
         }
     });
     if let Some(row) = focused.and_then(|place| rows.get(place)) {
@@ -141,8 +147,8 @@ mod tests {
     use super::*;
 
     fn bar(change: f64) -> GainBar {
-        let note = String::new();
-        GainBar { title: String::new(), change: Some(change), note, words: String::new() }
+        let [title, note, words] = Default::default();
+        GainBar { title, change: Some(change), note, words, on_click: None }
     }
 
     #[test]

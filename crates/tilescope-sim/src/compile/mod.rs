@@ -51,8 +51,9 @@ use std::ops::Range;
 use tensor_analysis::{BufferLifetimes, StashPolicy, TensorAnalysis};
 use tilescope_report::units::{Bytes, Cycles, ProgramId, TileRuns};
 use tilescope_report::{
-    Bandwidth, BatchingConfig, CompilationReport, ControlCode, GraphCounts, MachineInterface,
-    RunningCost, RunningCostBasis, RunningCostKind, Target, TargetKind, TrainingPass,
+    Bandwidth, BatchingConfig, CompilationReport, ControlCode, ErrorBand, GraphCounts,
+    MachineInterface, ModelOperation, RunningCost, RunningCostBasis, RunningCostKind, Target,
+    TargetKind, TrainingPass,
 };
 
 /// Why a spec could not be compiled.
@@ -178,7 +179,7 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
         target,
         bandwidths: bandwidths(&system, chip),
         sync_groups: (spec.target.ipus > 1).then(|| sync_groups.members()),
-        error_bands: error_bands::bands(&operations),
+        error_bands: error_bands(spec, &operations),
         running_costs: running_costs(spec),
         graph: counts,
         options: spec.effective_values.clone(),
@@ -354,6 +355,14 @@ fn target(spec: &Spec) -> Target {
 fn system_costs(spec: &Spec) -> SystemCosts {
     let target = &spec.target;
     SystemCosts::new(target.system, &target.machine.rates(), target.kind, target.chip.clock)
+}
+
+/// How far predictions may be off. The errors of real machines say nothing of one that nobody measured.
+fn error_bands(spec: &Spec, operations: &[ModelOperation]) -> Vec<ErrorBand> {
+    match spec.machine_changes.is_empty() {
+        true => error_bands::bands(operations),
+        false => Vec::new(),
+    }
 }
 
 /// What it takes to run the machine: as the spec says, or as it was published of the machines that

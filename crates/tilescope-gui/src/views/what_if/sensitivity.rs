@@ -77,7 +77,8 @@ impl ResourceAnswer {
             None => outcome.clone(),
         };
         let words = format!("{outcome} ({})", self.detail);
-        GainBar { title: self.title.clone(), change: self.change, note, words }
+        let on_click = (!self.changes.is_empty()).then_some("take this into the spec");
+        GainBar { title: self.title.clone(), change: self.change, note, words, on_click }
     }
 }
 
@@ -89,7 +90,8 @@ impl OperationAnswer {
             Some(factor) => format!("off the path beyond {factor:.1} x"),
         };
         let words = format!("{path}, {}; {} cycles", self.run.words(), grouped(self.cycles));
-        GainBar { title: self.name.clone(), change: self.change, note: path, words }
+        let title = self.name.clone();
+        GainBar { title, change: self.change, note: path, words, on_click: None }
     }
 }
 
@@ -102,8 +104,11 @@ pub(super) struct SensitivitySection {
 }
 
 impl SensitivitySection {
-    /// Asks about a spec.
+    /// Asks about a spec, in place of another one that is worked on.
     pub(super) fn ask(&mut self, spec: &str) {
+        if self.asked.as_deref() != Some(spec) {
+            self.answer.cancel();
+        }
         self.answer.retry();
         self.asked = Some(spec.to_owned());
     }
@@ -186,7 +191,7 @@ fn answer_ui<'a>(ui: &mut Ui, answer: &'a SensitivityAnswer) -> Option<&'a SpecC
         let bars: Vec<GainBar> = answer.operations.iter().map(OperationAnswer::bar).collect();
         gain_bars_ui(ui, &bars);
     }
-    clicked.map(|resource| &resource.changes).filter(|changes| !changes.is_empty())
+    clicked.map(|resource| &resource.changes)
 }
 
 /// The graph as a page of its own, for a picture.
@@ -194,11 +199,4 @@ pub(crate) fn sensitivity_page_ui(ui: &mut Ui, name: &str, answer: &SensitivityA
     ui.label(strong(format!("{name} on other machines")).size(text_size::TITLE));
     ui.add_space(spacing::S);
     answer_ui(ui, answer);
-}
-
-impl SensitivityAnswer {
-    /// Lines of the page.
-    pub(crate) fn lines(&self) -> usize {
-        self.resources.len() + self.operations.len()
-    }
 }
