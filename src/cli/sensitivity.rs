@@ -41,6 +41,7 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .long("operations")
                 .value_name("COUNT")
                 .value_parser(clap::value_parser!(u16))
+                .allow_negative_numbers(true)
                 .default_value("8")
                 .help("How many operations are made faster: those with the most cycles"),
         )
@@ -175,6 +176,7 @@ fn print(name: &str, found: &ProgramSensitivity, output: &mut dyn Write) -> Resu
     }
     writeln!(output)?;
     let changes = resources.iter().map(|of| change(base, of.run.figures()));
+    let changes = changes.chain(operations.iter().map(|of| change(base, Some(&of.run))));
     let bar = GainBar::new(changes);
     let width = resources.iter().map(|of| of.title.len()).max().unwrap_or(0);
     for ResourceSensitivity { title, detail, run, .. } in resources {
@@ -192,7 +194,6 @@ fn print(name: &str, found: &ProgramSensitivity, output: &mut dyn Write) -> Resu
     }
     writeln!(output, "\nOperations {factor} times as fast")?;
     let width = operations.iter().map(|of| of.name.len()).max().unwrap_or(0);
-    let bar = GainBar::new(operations.iter().map(|of| change(base, Some(&of.run))));
     for of in operations {
         let change = change(base, Some(&of.run));
         let cycles = grouped(of.cycles.0);

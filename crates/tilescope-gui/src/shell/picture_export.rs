@@ -131,8 +131,7 @@ pub fn sensitivity_picture(
         return Err(GuiError::PictureHeight);
     }
     let (output, _) = frame(1.0, height.ceil());
-    let (ground, density) =
-        (context.global_style().visuals.panel_fill, output.pixels_per_point);
+    let (ground, density) = (context.global_style().visuals.panel_fill, output.pixels_per_point);
     let size = [SENSITIVITY_WIDTH, height].map(whole_pixels);
     match format {
         PictureFormat::Png => {

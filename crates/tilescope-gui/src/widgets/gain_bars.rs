@@ -43,6 +43,25 @@ impl GainBar {
     }
 }
 
+/// The most that any bar gains and loses. Graphs that stand on one page share it, so that equal lengths
+/// are equal gains.
+#[derive(Clone, Copy)]
+pub(crate) struct GainRange {
+    gained: f32,
+    lost: f32,
+}
+
+impl GainRange {
+    /// Of these changes.
+    #[expect(clippy::cast_possible_truncation, reason = "positions on a screen")]
+    pub(crate) fn of(changes: impl Iterator<Item = Option<f64>>) -> Self {
+        let widest =
+            |(gained, lost): (f64, f64), change: f64| (gained.max(-change), lost.max(change));
+        let (gained, lost) = changes.flatten().fold((0.0, 0.0), widest);
+        Self { gained: gained as f32, lost: lost as f32 }
+    }
+}
+
 /// Width from which on notes are shown, and the room they get.
 const WITH_NOTES: f32 = 640.0;
 const NOTES: f32 = 250.0;
@@ -59,26 +78,22 @@ struct GainBarColumns {
 }
 
 impl GainBarColumns {
-    #[expect(clippy::cast_possible_truncation, reason = "positions on a screen")]
-    fn new(room: Rect, bars: &[GainBar]) -> Self {
+    fn new(room: Rect, bars: &[GainBar], range: GainRange) -> Self {
         let titles_end = room.left() + (room.width() * 0.45).min(TITLES);
         let left = titles_end + 8.0;
         let noted = room.width() >= WITH_NOTES && bars.iter().any(|bar| !bar.note.is_empty());
         let numbers_end = room.right() - if noted { NOTES } else { 0.0 };
         let right = (numbers_end - NUMBER).max(left + 1.0);
-        let changes = || bars.iter().filter_map(|bar| bar.change);
-        let gained = changes().map(|change| -change).fold(0.0, f64::max) as f32;
-        let lost = changes().fold(0.0, f64::max) as f32;
-        let scale = (right - left) / (gained + lost).max(f32::MIN_POSITIVE);
-        let zero = left + lost * scale;
+        let scale = (right - left) / (range.gained + range.lost).max(f32::MIN_POSITIVE);
+        let zero = left + range.lost * scale;
         Self { titles_end, numbers_end, bars: (left, right), zero, scale }
     }
 }
 
 /// The bars; the place of the one that was clicked.
-pub(crate) fn gain_bars_ui(ui: &mut Ui, bars: &[GainBar]) -> Option<usize> {
+pub(crate) fn gain_bars_ui(ui: &mut Ui, bars: &[GainBar], range: GainRange) -> Option<usize> {
     let room = Rect::from_min_size(ui.cursor().min, vec2(ui.available_width(), ROW));
-    let columns = GainBarColumns::new(room, bars);
+    let columns = GainBarColumns::new(room, bars, range);
     let (mut clicked, mut focused) = (None, None);
     let mut rows = Vec::with_capacity(bars.len());
     ui.scope(|ui| {
@@ -154,17 +169,20 @@ mod tests {
     #[test]
     fn bars_fill_the_room_and_share_a_line() {
         let room = Rect::from_min_size(pos2(0.0, 0.0), vec2(1000.0, ROW));
-        let only_gains = GainBarColumns::new(room, &[bar(-0.5), bar(0.0)]);
+        let columns = |bars: &[GainBar]| {
+            GainBarColumns::new(room, bars, GainRange::of(bars.iter().map(|bar| bar.change)))
+        };
+        let only_gains = columns(&[bar(-0.5), bar(0.0)]);
         assert_eq!(only_gains.zero, only_gains.bars.0);
         assert_eq!(only_gains.zero + 0.5 * only_gains.scale, only_gains.bars.1);
-        let both = GainBarColumns::new(room, &[bar(-0.3), bar(0.1)]);
+        let both = columns(&[bar(-0.3), bar(0.1)]);
         assert!((both.zero - 0.1 * both.scale - both.bars.0).abs() < 1e-3);
         assert!((both.zero + 0.3 * both.scale - both.bars.1).abs() < 1e-3);
         // Notes take of the room of bars.
         let noted = GainBar { note: "4 to 8".to_owned(), ..bar(-0.5) };
-        let noted = GainBarColumns::new(room, &[noted]);
+        let noted = columns(&[noted]);
         assert_eq!(noted.bars.1 + NOTES, only_gains.bars.1);
-        let none = GainBarColumns::new(room, &[bar(0.0)]);
+        let none = columns(&[bar(0.0)]);
         assert!(none.zero.is_finite() && none.zero == none.bars.0);
     }
 

@@ -7,7 +7,7 @@ use crate::theme::{ThemePalette, spacing, text_size};
 use crate::widgets::background_query::{
     BackgroundQuery, BackgroundQueryError, BackgroundWorkers, QueryState,
 };
-use crate::widgets::gain_bars::{GainBar, gain_bars_ui};
+use crate::widgets::gain_bars::{GainBar, GainRange, gain_bars_ui};
 use egui::{Button, Label, RichText, Ui};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -183,13 +183,15 @@ fn answer_ui<'a>(ui: &mut Ui, answer: &'a SensitivityAnswer) -> Option<&'a SpecC
     if let Some(shortened) = &answer.shortened {
         weak(ui, format!("The run is shortened: {shortened}"));
     }
+    let changes = answer.resources.iter().map(|of| of.change);
+    let range = GainRange::of(changes.chain(answer.operations.iter().map(|of| of.change)));
     let bars: Vec<GainBar> = answer.resources.iter().map(ResourceAnswer::bar).collect();
-    let clicked = gain_bars_ui(ui, &bars).and_then(|place| answer.resources.get(place));
+    let clicked = gain_bars_ui(ui, &bars, range).and_then(|place| answer.resources.get(place));
     if !answer.operations.is_empty() {
         ui.add_space(spacing::S);
         weak(ui, format!("Operations {} times as fast", answer.factor));
         let bars: Vec<GainBar> = answer.operations.iter().map(OperationAnswer::bar).collect();
-        gain_bars_ui(ui, &bars);
+        gain_bars_ui(ui, &bars, range);
     }
     clicked.map(|resource| &resource.changes)
 }
