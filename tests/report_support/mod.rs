@@ -92,12 +92,12 @@ pub(crate) fn random_report(seed: u64, steps: u64) -> ReportBuilder {
         replicas: 4,
         device_iterations: rng.below(100),
     });
-    random_machine(rng, parts);
     parts.notes = (0..rng.below(3)).map(|i| NAMES[i as usize].to_owned()).collect();
     random_program(rng, parts, ipus, tiles);
     random_memory(rng, parts, tiles);
     let programs = parts.programs.len() as u64;
     random_steps(rng, &mut report, programs, steps);
+    random_machine(rng, &mut report.parts);
     report
 }
 
