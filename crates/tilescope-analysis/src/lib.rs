@@ -10,6 +10,7 @@ pub mod exchange_code;
 pub mod find;
 mod graph_layout;
 pub mod host;
+pub mod imported_model;
 pub mod insights;
 pub mod json;
 mod label_conventions;

@@ -2,6 +2,7 @@
 
 use crate::confidence::{Confidence, confidence};
 use crate::host::{self, HostSummary};
+use crate::imported_model::{ImportedModelSummary, imported_model};
 use crate::memory::needed;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -22,6 +23,8 @@ pub struct ReportSummary {
     pub execution: Option<ExecutionSummary>,
     /// What the host does for it; `None` where that was not recorded.
     pub host: Option<HostSummary>,
+    /// The file that the model was imported from; `None` for built-in models, and where none is known.
+    pub model: Option<ImportedModelSummary>,
     /// How sure the figures of the run are; `None` where the report does not say how far its
     /// predictions may be off, as those of real machines.
     pub confidence: Option<Confidence>,
@@ -185,6 +188,7 @@ pub fn summary(report: &Report) -> Result<ReportSummary, ReportError> {
         memory: memory(report)?,
         execution,
         host: host::host(report)?,
+        model: imported_model(report)?,
         confidence,
     })
 }

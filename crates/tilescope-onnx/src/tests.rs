@@ -1,6 +1,5 @@
 //! Tests of the whole way from bytes to a graph.
 
-mod builder;
 mod collection;
 mod files;
 mod folding;
@@ -9,7 +8,7 @@ mod shapes;
 mod structure;
 
 use crate::{DimValues, OnnxError, OnnxFile, OnnxGraph};
-use builder::ModelBuilder;
+use tilescope_fixtures::onnx_file::ModelBuilder;
 use std::io::Cursor;
 
 /// Reads a model and gives all its dimensions values.

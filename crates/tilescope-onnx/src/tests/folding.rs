@@ -1,6 +1,6 @@
 //! Values of small tensors, against those that numpy computes.
 
-use super::builder::{Message, ModelBuilder, Node, floats, ints};
+use tilescope_fixtures::onnx_file::{Message, ModelBuilder, Node, floats, ints};
 use super::resolved;
 use crate::{ConstantData, OnnxGraph};
 

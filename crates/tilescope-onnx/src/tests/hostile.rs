@@ -1,6 +1,6 @@
 //! Files that nobody wrote in good faith: a clear error, soon, and no panic.
 
-use super::builder::{
+use tilescope_fixtures::onnx_file::{
     BOOL, FLOAT, INT64, Message, ModelBuilder, Node, floats, function, graph, ints, value_info,
     weight,
 };

@@ -1,6 +1,6 @@
 //! Shapes of operators of each family, against those of onnx 1.23's own inference.
 
-use super::builder::{FLOAT, ModelBuilder, Node, floats, ints, value_info};
+use tilescope_fixtures::onnx_file::{FLOAT, ModelBuilder, Node, floats, ints, value_info};
 use super::{dims_of_output, refusal};
 
 /// An operator with attributes: opset, operator, node, shapes of its operands, shape of its output.

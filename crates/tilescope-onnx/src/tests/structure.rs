@@ -1,6 +1,6 @@
 //! Functions, branches, order, and what nobody needs.
 
-use super::builder::{BOOL, FLOAT, ModelBuilder, Node, function, graph, ints, value_info, weight};
+use tilescope_fixtures::onnx_file::{BOOL, FLOAT, ModelBuilder, Node, function, graph, ints, value_info, weight};
 use super::{refusal, resolved};
 use crate::{AttributeValue, ValueSource};
 

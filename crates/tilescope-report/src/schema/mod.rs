@@ -24,7 +24,7 @@ pub(crate) use views::{VIEWS, tables_of_other_files, views_without_rows};
 /// `PRAGMA application_id` of our files: `tSc1`.
 pub(crate) const APPLICATION_ID: i32 = 0x7453_6331;
 /// Version of the format: a reader knows all of its own major version and of those before it.
-pub(crate) const FORMAT: (i32, i32) = (2, 3);
+pub(crate) const FORMAT: (i32, i32) = (2, 4);
 
 /// The versions of the format that are read, in words.
 pub(crate) fn readable_formats() -> String {
@@ -114,7 +114,12 @@ pub(crate) const TABLES: &[SchemaTable] = &[
         "meta",
         "a fact about the file",
         &[
-            col("key", "TEXT PRIMARY KEY", "format, generator, layout, spec"),
+            col(
+                "key",
+                "TEXT PRIMARY KEY",
+                "format, generator, layout, spec; onnx: the file of an imported model and what \
+                 became of its nodes, JSON, since version 2.4",
+            ),
             col("value", TEXT, "the fact"),
         ],
         "",
@@ -294,6 +299,12 @@ pub(crate) const TABLES: &[SchemaTable] = &[
             col("id", KEY, "its id"),
             col("name", TEXT, "path of names: layer1/conv"),
             col("kind", TEXT, "operator: conv2d"),
+            col(
+                "source",
+                TEXT,
+                "operator and version of the nodes of an ONNX file that it was made for: Conv@11; \
+                 since version 2.4",
+            ),
             col("pass", TEXT, "forward, backward or update"),
             col("block", TEXT, "annotated block"),
             col("ipu", INT, "IPU of the replica"),
