@@ -212,7 +212,7 @@ fn layer(node: &mut NodeImport, cell: RnnCellType) -> Result<(), GraphError> {
         None => node.resident("bias", TensorInfo::new([directions * units, hidden], dtype)),
     };
     let mut outputs = Vec::new();
-    for (at, backwards) in (0..).zip(&backwards) {
+    for at in 0..directions {
         let weights = own_part(node, "weights", weights, (at, directions))?;
         let biases = own_part(node, "biases", biases, (at, directions))?;
         let keeps_intermediates = node.importer.settings.training;
